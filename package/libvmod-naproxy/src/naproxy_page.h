@@ -1,0 +1,277 @@
+/*-
+ * The page: what the controller and the VMOD share.
+ *
+ * Two memory-mapped files, made by the controller, each by rename so that
+ * nobody ever sees half a file:
+ *
+ *   RUN_DIR/page    struct naproxy_page, 16 KiB. The controller writes state,
+ *                   configuration and a heartbeat; the VMOD writes counters
+ *                   and the gap window.
+ *   RUN_DIR/events  struct naproxy_events, a ring with one record for each
+ *                   request that ended. The VMOD writes, the controller reads.
+ *
+ * This header is the one definition. The Python side, naproxy/page.py, says
+ * the same in ctypes and a test compares every offset.
+ *
+ * Rules
+ *   - Times are CLOCK_MONOTONIC in microseconds (t_us), so a clock step
+ *     changes nothing here.
+ *   - A word has one writing side, named beside it: [C] controller, [V] VMOD.
+ *   - [V] words are only touched with __atomic builtins. Counters only grow
+ *     and survive a restart of either side; gauges are reset by the VMOD when
+ *     a child starts.
+ *   - [C] configuration of a server is under its seqlock `seq`: odd while it
+ *     is being written. `state` and `heartbeat_us` are single words and need
+ *     no lock.
+ *   - Strings are UTF-8, NUL padded, and always end in a NUL.
+ *   - A page with a wrong magic, version or size, or with a stale heartbeat,
+ *     means fail awake: every server counts as available.
+ */
+
+#ifndef NAPROXY_PAGE_H_INCLUDED
+#define NAPROXY_PAGE_H_INCLUDED
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define NAPROXY_PAGE_MAGIC	0x3150414eU	/* "NAP1" */
+#define NAPROXY_PAGE_VERSION	1
+#define NAPROXY_PAGE_SIZE	16384
+#define NAPROXY_EVENTS_MAGIC	0x3145414eU	/* "NAE1" */
+#define NAPROXY_EVENTS		8192		/* power of two */
+
+#define NAPROXY_SERVERS		6
+#define NAPROXY_HOSTS		4
+#define NAPROXY_HOST_LEN	64
+#define NAPROXY_ID_LEN		32
+#define NAPROXY_NOTICE_LEN	512
+#define NAPROXY_RULES		32
+#define NAPROXY_RULE_LEN	56
+#define NAPROXY_LEARNED		64
+#define NAPROXY_WINDOW		10		/* thesis, equation 4.6 */
+#define NAPROXY_DELAYS		24
+#define NAPROXY_CLASSES		8
+#define NAPROXY_OUTCOMES	16
+#define NAPROXY_REASONS		8
+
+enum naproxy_state {
+	NAPROXY_UNKNOWN = 0,		/* counts as available */
+	NAPROXY_AWAKE = 1,
+	NAPROXY_FALLING_ASLEEP = 2,
+	NAPROXY_ASLEEP = 3,
+	NAPROXY_WAKING = 4,
+	NAPROXY_TROUBLE = 5,		/* counts as available, see docs */
+};
+
+/* Who is asking. */
+enum naproxy_class {
+	NAPROXY_PERSON = 0,
+	NAPROXY_CRAWLER = 1,
+	NAPROXY_MONITOR = 2,
+	NAPROXY_FEED = 3,
+	NAPROXY_API = 4,		/* HTTP libraries, programs */
+	NAPROXY_SCANNER = 5,		/* vulnerability and port scanners */
+};
+
+/* What became of a request. Exactly one each. */
+enum naproxy_outcome {
+	NAPROXY_HIT = 0,
+	NAPROXY_STALE = 1,		/* hit past its TTL, within grace */
+	NAPROXY_FETCH = 2,		/* miss, fetched, not held */
+	NAPROXY_PASS = 3,		/* uncacheable, fetched, not held */
+	NAPROXY_PIPE = 4,		/* WebSocket or other upgrade */
+	NAPROXY_REFUSED = 5,		/* robot: 503 + Retry-After, nobody woken */
+	NAPROXY_WAITING_PAGE = 6,	/* person: 503 + waiting page */
+	NAPROXY_HELD = 7,		/* held, then answered by the server */
+	NAPROXY_CAPPED = 8,		/* too many held: 503 + Retry-After */
+	NAPROXY_LIMIT = 9,		/* held to the limit: 503 + Retry-After */
+	NAPROXY_GONE = 10,		/* client hung up while held */
+	NAPROXY_ERROR = 11,		/* the back end failed: 503 */
+	NAPROXY_STATUS = 12,		/* status path */
+	NAPROXY_OTHER = 13,		/* anything else VCL answered itself */
+};
+
+/* Why a request needs the server. */
+enum naproxy_reason {
+	NAPROXY_WAKE_PAGE = 0,		/* a person's page load */
+	NAPROXY_WAKE_MISS = 1,		/* cacheable, not in the cache */
+	NAPROXY_WAKE_PASS = 2,		/* uncacheable: POST, Authorization, ... */
+	NAPROXY_WAKE_PIPE = 3,		/* upgrade */
+};
+
+enum naproxy_rule_kind {
+	NAPROXY_RULE_NONE = 0,
+	NAPROXY_RULE_PATH = 1,		/* text is a prefix of the path */
+	NAPROXY_RULE_ADDRESS = 2,	/* text is ADDRESS or ADDRESS/BITS */
+	NAPROXY_RULE_AGENT = 3,		/* text is in User-Agent, any case */
+};
+
+/* Flags of a server, [C]. */
+#define NAPROXY_F_AGGRESSIVE	(1U << 0)	/* grace, stale while asleep */
+#define NAPROXY_F_WAITING_PAGE	(1U << 1)	/* else people are held too */
+#define NAPROXY_F_WOL		(1U << 2)	/* the VMOD sends magic packets too */
+#define NAPROXY_F_REDIRECT	(1U << 3)	/* robots are refused while asleep */
+#define NAPROXY_F_DEFAULT	(1U << 4)	/* serves hosts nobody names */
+
+/* Bits of naproxy_event.flags, [V]. */
+#define NAPROXY_E_PAGE_LOAD	(1U << 0)	/* looks like navigation */
+#define NAPROXY_E_NEEDED	(1U << 1)	/* needed the back end */
+#define NAPROXY_E_DELAYED	(1U << 2)	/* waited longer than delta_ms */
+#define NAPROXY_E_RULE		(1U << 3)	/* a rule chose the class */
+#define NAPROXY_E_LEARNED	(1U << 4)	/* `learned` chose the class */
+
+/* An office's rule: requests that match are treated as `klass`. [C] */
+struct naproxy_rule {
+	uint8_t		kind;			/* enum naproxy_rule_kind */
+	uint8_t		klass;			/* enum naproxy_class */
+	uint8_t		server;			/* index, 255: every server */
+	uint8_t		_pad[5];
+	char		text[NAPROXY_RULE_LEN];
+};
+
+/*
+ * A client whose class was learned from how it behaves. `client` is the
+ * hash that events carry; 0 is an empty slot. [C]
+ */
+struct naproxy_learned {
+	uint64_t	client;
+	uint32_t	klass;
+	uint32_t	_pad;
+};
+
+struct naproxy_server {
+	/* 0: single words */
+	uint32_t	state;			/* [C] futex word */
+	uint32_t	seq;			/* [C] seqlock of what follows */
+	uint64_t	since_us;		/* [C] t_us of the last transition */
+
+	/* 16: configuration, [C], under seq */
+	char		id[NAPROXY_ID_LEN];	/* empty: slot unused */
+	char		hosts[NAPROXY_HOSTS][NAPROXY_HOST_LEN];
+	uint32_t	flags;
+	uint32_t	address_gen;		/* a new value: a new back end */
+	uint16_t	family;			/* 4 or 6 */
+	uint16_t	port;
+	uint8_t		address[16];		/* network order, v4: first four */
+	uint8_t		mac[6];
+	uint8_t		_pad0[2];
+	uint8_t		wol_address[16];	/* IPv4 broadcast for F_WOL */
+	uint32_t	wol_port;
+	uint32_t	wakes_mask;		/* 1 << class: may wake */
+	uint32_t	wake_expect_ms;		/* measured, for countdowns */
+	uint32_t	hold_cap;		/* most requests held at once */
+	uint32_t	hold_limit_ms;		/* from the request's start */
+	uint32_t	crawler_retry_s;	/* Retry-After for robots */
+	uint32_t	delta_ms;		/* longer than this is delayed */
+	uint32_t	grace_s;		/* F_AGGRESSIVE */
+	uint32_t	connect_timeout_ms;
+	uint32_t	first_byte_timeout_ms;
+	uint32_t	release_batch;		/* waiters let go at once ... */
+	uint32_t	release_ms;		/* ... and the pause between */
+	uint8_t		_pad1[76];
+
+	/* 480: gauges, [V] */
+	uint32_t	held_now;
+	uint32_t	fetching_now;
+	uint32_t	piping_now;
+	uint32_t	_pad2;
+
+	/* 496: counters, [V] */
+	uint64_t	requests[NAPROXY_CLASSES][NAPROXY_OUTCOMES];
+	uint64_t	delays[NAPROXY_DELAYS];	/* [i]: delay_ms < 1 << i */
+	uint64_t	wakes[NAPROXY_REASONS];	/* datagrams sent */
+	uint64_t	total;			/* T: requests not by robots */
+	uint64_t	delayed;		/* D: of these, over delta_ms */
+	uint64_t	magic_packets;		/* sent by the VMOD */
+	uint64_t	last_request_us;	/* last that counts in T */
+
+	/*
+	 * 1808: t_us of the last ten requests that needed the back end and
+	 * were not robots'. Slot of the n-th: n % NAPROXY_WINDOW. [V]
+	 */
+	uint64_t	window_n;
+	uint64_t	window_us[NAPROXY_WINDOW];
+	uint8_t		_pad3[152];
+};
+
+struct naproxy_page {
+	/* 0: [C] */
+	uint32_t	magic;
+	uint32_t	version;
+	uint32_t	size;
+	uint32_t	nservers;
+	uint64_t	heartbeat_us;
+	uint32_t	heartbeat_max_ms;	/* older: stale */
+	uint32_t	controller_pid;
+
+	/* 32: configuration of the box, [C], under seq */
+	uint32_t	seq;
+	uint32_t	_pad0;
+	char		notice[NAPROXY_NOTICE_LEN];	/* waiting page, plain text */
+	struct naproxy_rule	rules[NAPROXY_RULES];
+	struct naproxy_learned	learned[NAPROXY_LEARNED];
+
+	/* 3624: [V] */
+	uint64_t	child_start_us;
+	uint64_t	wake_errors;		/* datagrams nobody took */
+	uint8_t		_pad1[456];
+
+	/* 4096 */
+	struct naproxy_server	server[NAPROXY_SERVERS];
+};
+
+/*
+ * A record is complete when its `seq` equals its number, 1 for the first;
+ * the writer stores 0 there before it fills the record. Record n is in slot
+ * (n - 1) % NAPROXY_EVENTS. A reader that sees head run away by more than the
+ * ring's length has lost the difference and says so.
+ */
+struct naproxy_event {
+	uint64_t	seq;
+	uint64_t	t_us;			/* when the request started */
+	uint64_t	client;			/* hash of address and agent, not 0 */
+	uint64_t	path;			/* hash of host and URL */
+	uint32_t	delay_ms;		/* held */
+	uint32_t	agent;			/* index in agents.json, or ~0 */
+	uint8_t		server;			/* index */
+	uint8_t		klass;
+	uint8_t		outcome;
+	uint8_t		flags;
+	uint16_t	status;
+	uint16_t	method;			/* index: GET HEAD POST PUT DELETE
+						   OPTIONS PATCH CONNECT TRACE other */
+	uint8_t		_pad[16];
+};
+
+struct naproxy_events {
+	uint32_t	magic;
+	uint32_t	version;
+	uint32_t	size;			/* of the whole file */
+	uint32_t	count;			/* NAPROXY_EVENTS */
+	uint64_t	head;			/* [V] number of records begun */
+	uint8_t		_pad[40];
+	struct naproxy_event	event[NAPROXY_EVENTS];
+};
+
+#define NAPROXY_AT(s, f, o) \
+	_Static_assert(offsetof(struct s, f) == (o), #s "." #f)
+
+NAPROXY_AT(naproxy_server, id, 16);
+NAPROXY_AT(naproxy_server, flags, 304);
+NAPROXY_AT(naproxy_server, held_now, 480);
+NAPROXY_AT(naproxy_server, requests, 496);
+NAPROXY_AT(naproxy_server, window_n, 1808);
+NAPROXY_AT(naproxy_page, seq, 32);
+NAPROXY_AT(naproxy_page, child_start_us, 3624);
+NAPROXY_AT(naproxy_page, server, 4096);
+_Static_assert(sizeof(struct naproxy_rule) == 64, "rule");
+_Static_assert(sizeof(struct naproxy_learned) == 16, "learned");
+_Static_assert(sizeof(struct naproxy_server) == 2048, "server");
+_Static_assert(sizeof(struct naproxy_page) == NAPROXY_PAGE_SIZE, "page");
+_Static_assert(sizeof(struct naproxy_event) == 64, "event");
+_Static_assert(sizeof(struct naproxy_events) == 64 + 64 * NAPROXY_EVENTS,
+    "events");
+
+#undef NAPROXY_AT
+
+#endif /* NAPROXY_PAGE_H_INCLUDED */

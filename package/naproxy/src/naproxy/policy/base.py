@@ -1,0 +1,86 @@
+"""What a policy is: a plain object fed one event at a time.
+
+The live controller, the log estimator and the tests use the same objects. A policy
+knows no clock and has no effects: times are arguments and never decrease.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Protocol
+
+
+class State(IntEnum):
+    """Power state of a server; the numbers are those of `enum naproxy_state`."""
+
+    UNKNOWN = 0
+    AWAKE = 1
+    FALLING_ASLEEP = 2
+    ASLEEP = 3
+    WAKING = 4
+    TROUBLE = 5
+
+
+class Klass(IntEnum):
+    """Who is asking; the numbers are those of `enum naproxy_class`."""
+
+    PERSON = 0
+    CRAWLER = 1
+    MONITOR = 2
+    FEED = 3
+    API = 4
+    SCANNER = 5
+
+    @property
+    def robot(self) -> bool:
+        """Robots are told to come back later: they do not wake a server by default."""
+        return self not in (Klass.PERSON, Klass.API)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request that reached the proxy.
+
+    `t_s` is continuous epoch seconds: it follows the monotonic clock and never steps.
+    """
+
+    t_s: float
+    client: int
+    klass: Klass
+    needs_server: bool
+    page_load: bool
+    path: int = 0
+    delay_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """May the server sleep now, and why; `check_at_s` is when the answer may change by itself."""
+
+    sleep: bool
+    reason: str
+    check_at_s: float | None = None
+    wake: bool = False
+
+
+class Policy(Protocol):
+    """Decides when a server may sleep, and (rarely) when it should be woken ahead of need."""
+
+    name: str
+
+    def request(self, request: Request) -> None:
+        """Learn of one request, in the order of their times."""
+
+    def observed(self, t_s: float, state: State) -> None:
+        """Learn that the server was seen to enter `state`."""
+
+    def decide(self, t_s: float) -> Decision:
+        """Answer for now; asked after each request and at `check_at_s`."""
+
+    def dump(self) -> dict[str, Any]:
+        """State to keep over a restart, as JSON types."""
+
+    def load(self, saved: Mapping[str, Any]) -> None:
+        """Take back what `dump` gave; what does not fit is ignored."""
