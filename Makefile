@@ -1,0 +1,87 @@
+# Naproxy. `make help` lists what there is to make.
+
+BUILD := build
+PYTHON := .venv/bin/python
+# The virtual office needs network namespaces, and so root.
+AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo -E)
+PYTEST := $(PYTHON) -m pytest -q -p no:cacheprovider
+
+PY_ROOMS := package/naproxy varnish-vcl package/libvmod-naproxy/agents tests
+C_SOURCES = $(wildcard package/libvmod-naproxy/src/*.[ch] package/libvmod-naproxy/tests/*.c)
+SHELL_SCRIPTS = $(shell git ls-files | xargs grep -lE '^\#!/bin/(ba)?sh' 2>/dev/null)
+
+.PHONY: help
+help: ## this list
+	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+
+# ---------------------------------------------------------------- preparation
+
+$(BUILD)/.packages: tests/packages.txt tests/install-packages
+	@mkdir -p $(BUILD)
+	tests/install-packages
+	@touch $@
+
+.venv/.ready: $(BUILD)/.packages tests/requirements.txt package/naproxy/pyproject.toml
+	/usr/bin/python3 -m venv .venv
+	$(PYTHON) -m pip install -q --disable-pip-version-check -r tests/requirements.txt
+	$(PYTHON) -m pip install -q --disable-pip-version-check --no-build-isolation --no-deps \
+	    -e package/naproxy
+	@touch $@
+
+.PHONY: prepare build
+prepare: .venv/.ready ## install what building and testing need
+
+build: prepare ## compile the VMOD and render the VCL
+	@$(MAKE) --no-print-directory -C package/libvmod-naproxy
+	@$(MAKE) --no-print-directory -C varnish-vcl
+
+# ----------------------------------------------------------------------- test
+
+.PHONY: test lint test-unit test-vmod test-vcl test-office test-e2e
+test: lint test-unit test-vmod test-vcl test-office test-e2e ## everything, in under 20 minutes
+
+lint: prepare ## style and types
+	.venv/bin/ruff check -q $(PY_ROOMS)
+	.venv/bin/ruff format -q --check $(PY_ROOMS)
+	.venv/bin/mypy package/naproxy/src
+	shellcheck $(SHELL_SCRIPTS)
+
+test-unit: prepare ## the controller's own tests
+	$(PYTEST) package/naproxy/tests
+
+test-vmod: build ## varnishtest of the VMOD
+	@$(MAKE) --no-print-directory -C package/libvmod-naproxy check
+
+test-vcl: build ## varnishtest of the VCL, hostile requests
+	@$(MAKE) --no-print-directory -C varnish-vcl check
+
+test-office: build ## the virtual office keeps its promises
+	$(AS_ROOT) $(PYTEST) tests/office
+
+test-e2e: build ## the whole box in the virtual office
+	$(AS_ROOT) $(PYTEST) tests/e2e
+
+# --------------------------------------------------------- show and measure
+
+.PHONY: demo five bench
+demo: build ## the whole appliance in a virtual office [DURATION=s] [LOG=file]
+	@$(AS_ROOT) $(PYTHON) -m tests.demo $(if $(DURATION),--duration $(DURATION)) $(if $(LOG),--log $(LOG))
+
+five: build ## the thesis' five configurations on one slice [DURATION=s] [LOG=file]
+	@$(AS_ROOT) $(PYTHON) -m tests.five $(if $(DURATION),--duration $(DURATION)) $(if $(LOG),--log $(LOG))
+
+BENCHES := proxy wake policy estimate
+bench: $(BENCHES:%=bench-%) ## all benchmarks, results in build/bench/
+bench-%: build
+	@mkdir -p $(BUILD)/bench
+	$(AS_ROOT) $(PYTHON) -m tests.bench.$* $(BUILD)/bench/$*.json
+
+# -------------------------------------------------------------------- tidy up
+
+.PHONY: format clean
+format: prepare ## rewrite Python in the house style
+	.venv/bin/ruff check -q --fix $(PY_ROOMS)
+	.venv/bin/ruff format -q $(PY_ROOMS)
+
+clean: ## forget everything built
+	rm -rf $(BUILD)
