@@ -1,0 +1,426 @@
+"""The page shared with the VMOD: `naproxy_page.h` said in ctypes.
+
+A test compares every offset, size and constant with the header. The rules are the
+header's: the controller writes the words marked [C], never those marked [V].
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import platform
+import shutil
+import struct
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from ctypes import c_char, c_uint8, c_uint16, c_uint32, c_uint64
+from enum import IntEnum
+from pathlib import Path
+from typing import Any, Final
+
+PAGE_MAGIC: Final = 0x3150414E
+PAGE_VERSION: Final = 1
+PAGE_SIZE: Final = 16384
+EVENTS_MAGIC: Final = 0x3145414E
+EVENTS: Final = 8192
+SERVERS: Final = 6
+HOSTS: Final = 4
+HOST_LEN: Final = 64
+ID_LEN: Final = 32
+NOTICE_LEN: Final = 512
+RULES: Final = 32
+RULE_LEN: Final = 56
+LEARNED: Final = 64
+WINDOW: Final = 10
+DELAYS: Final = 24
+CLASSES: Final = 8
+OUTCOMES: Final = 16
+REASONS: Final = 8
+
+F_AGGRESSIVE: Final = 1 << 0
+F_WAITING_PAGE: Final = 1 << 1
+F_WOL: Final = 1 << 2
+F_REDIRECT: Final = 1 << 3
+F_DEFAULT: Final = 1 << 4
+
+E_PAGE_LOAD: Final = 1 << 0
+E_NEEDED: Final = 1 << 1
+E_DELAYED: Final = 1 << 2
+E_RULE: Final = 1 << 3
+E_LEARNED: Final = 1 << 4
+
+EVERY_SERVER: Final = 255
+"""`naproxy_rule.server` of a rule that holds for every server."""
+
+HEARTBEAT_MAX_MS: Final = 3000
+"""A heartbeat older than this is stale: the VMOD fails awake."""
+
+_SHARED_MODE: Final = 0o660
+
+
+class Outcome(IntEnum):
+    """What became of a request; the numbers are those of `enum naproxy_outcome`."""
+
+    HIT = 0
+    STALE = 1
+    FETCH = 2
+    PASS = 3
+    PIPE = 4
+    REFUSED = 5
+    WAITING_PAGE = 6
+    HELD = 7
+    CAPPED = 8
+    LIMIT = 9
+    GONE = 10
+    ERROR = 11
+    STATUS = 12
+    OTHER = 13
+
+
+class Reason(IntEnum):
+    """Why a request needs the server; the numbers are those of `enum naproxy_reason`."""
+
+    PAGE = 0
+    MISS = 1
+    PASS = 2
+    PIPE = 3
+
+
+class RuleKind(IntEnum):
+    """What a rule's text is; the numbers are those of `enum naproxy_rule_kind`."""
+
+    NONE = 0
+    PATH = 1
+    ADDRESS = 2
+    AGENT = 3
+
+
+class Rule(ctypes.Structure):
+    """`struct naproxy_rule`."""
+
+    _fields_ = (
+        ("kind", c_uint8),
+        ("klass", c_uint8),
+        ("server", c_uint8),
+        ("_pad", c_uint8 * 5),
+        ("text", c_char * RULE_LEN),
+    )
+
+
+class Learned(ctypes.Structure):
+    """`struct naproxy_learned`."""
+
+    _fields_ = (("client", c_uint64), ("klass", c_uint32), ("_pad", c_uint32))
+
+
+class Server(ctypes.Structure):
+    """`struct naproxy_server`."""
+
+    _fields_ = (
+        ("state", c_uint32),
+        ("seq", c_uint32),
+        ("since_us", c_uint64),
+        ("id", c_char * ID_LEN),
+        ("hosts", (c_char * HOST_LEN) * HOSTS),
+        ("flags", c_uint32),
+        ("address_gen", c_uint32),
+        ("family", c_uint16),
+        ("port", c_uint16),
+        ("address", c_uint8 * 16),
+        ("mac", c_uint8 * 6),
+        ("_pad0", c_uint8 * 2),
+        ("wol_address", c_uint8 * 16),
+        ("wol_port", c_uint32),
+        ("wakes_mask", c_uint32),
+        ("wake_expect_ms", c_uint32),
+        ("hold_cap", c_uint32),
+        ("hold_limit_ms", c_uint32),
+        ("crawler_retry_s", c_uint32),
+        ("delta_ms", c_uint32),
+        ("grace_s", c_uint32),
+        ("connect_timeout_ms", c_uint32),
+        ("first_byte_timeout_ms", c_uint32),
+        ("release_batch", c_uint32),
+        ("release_ms", c_uint32),
+        ("_pad1", c_uint8 * 76),
+        ("held_now", c_uint32),
+        ("fetching_now", c_uint32),
+        ("piping_now", c_uint32),
+        ("_pad2", c_uint32),
+        ("requests", (c_uint64 * OUTCOMES) * CLASSES),
+        ("delays", c_uint64 * DELAYS),
+        ("wakes", c_uint64 * REASONS),
+        ("total", c_uint64),
+        ("delayed", c_uint64),
+        ("magic_packets", c_uint64),
+        ("last_request_us", c_uint64),
+        ("window_n", c_uint64),
+        ("window_us", c_uint64 * WINDOW),
+        ("_pad3", c_uint8 * 152),
+    )
+
+
+class Layout(ctypes.Structure):
+    """`struct naproxy_page`."""
+
+    _fields_ = (
+        ("magic", c_uint32),
+        ("version", c_uint32),
+        ("size", c_uint32),
+        ("nservers", c_uint32),
+        ("heartbeat_us", c_uint64),
+        ("heartbeat_max_ms", c_uint32),
+        ("controller_pid", c_uint32),
+        ("seq", c_uint32),
+        ("_pad0", c_uint32),
+        ("notice", c_char * NOTICE_LEN),
+        ("rules", Rule * RULES),
+        ("learned", Learned * LEARNED),
+        ("child_start_us", c_uint64),
+        ("wake_errors", c_uint64),
+        ("_pad1", c_uint8 * 456),
+        ("server", Server * SERVERS),
+    )
+
+
+class Event(ctypes.Structure):
+    """`struct naproxy_event`."""
+
+    _fields_ = (
+        ("seq", c_uint64),
+        ("t_us", c_uint64),
+        ("client", c_uint64),
+        ("path", c_uint64),
+        ("delay_ms", c_uint32),
+        ("agent", c_uint32),
+        ("server", c_uint8),
+        ("klass", c_uint8),
+        ("outcome", c_uint8),
+        ("flags", c_uint8),
+        ("status", c_uint16),
+        ("method", c_uint16),
+        ("_pad", c_uint8 * 16),
+    )
+
+
+class EventsHead(ctypes.Structure):
+    """`struct naproxy_events` before its records."""
+
+    _fields_ = (
+        ("magic", c_uint32),
+        ("version", c_uint32),
+        ("size", c_uint32),
+        ("count", c_uint32),
+        ("head", c_uint64),
+        ("_pad", c_uint8 * 40),
+    )
+
+
+EVENTS_SIZE: Final = ctypes.sizeof(EventsHead) + EVENTS * ctypes.sizeof(Event)
+
+_FUTEX_WAKE: Final = 1
+_FUTEX_NUMBERS: Final = {
+    ("x86_64", 8): 202,
+    ("x86_64", 4): 240,
+    ("i386", 4): 240,
+    ("i486", 4): 240,
+    ("i586", 4): 240,
+    ("i686", 4): 240,
+    ("aarch64", 8): 98,
+    ("aarch64", 4): 240,
+    ("armv6l", 4): 240,
+    ("armv7l", 4): 240,
+    ("armv8l", 4): 240,
+}
+
+
+def futex_number(machine: str, pointer_bytes: int) -> int:
+    """Return the number of the futex system call; RuntimeError where it is not known."""
+    try:
+        return _FUTEX_NUMBERS[machine, pointer_bytes]
+    except KeyError:
+        raise RuntimeError(
+            f"no futex number known for {machine} with {8 * pointer_bytes} bit pointers"
+        ) from None
+
+
+def futex_waker() -> Callable[[int], int]:
+    """Return a function that wakes all who wait on the 32 bit word at an address.
+
+    It returns how many were woken. The word is shared between processes, so the
+    private flag is not set. libc has no wrapper for futex.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    number = futex_number(platform.machine(), struct.calcsize("P"))
+    syscall = libc.syscall
+    syscall.restype = ctypes.c_long
+
+    def wake(address: int) -> int:
+        woken = syscall(
+            ctypes.c_long(number),
+            ctypes.c_void_p(address),
+            ctypes.c_int(_FUTEX_WAKE),
+            ctypes.c_int(0x7FFFFFFF),
+            ctypes.c_void_p(None),
+            ctypes.c_void_p(None),
+            ctypes.c_int(0),
+        )
+        if woken < 0:
+            error = ctypes.get_errno()
+            raise OSError(error, f"futex: {os.strerror(error)}")
+        return int(woken)
+
+    return wake
+
+
+def read_u64(read: Callable[[], int]) -> int:
+    """Read a 64 bit word that another process writes.
+
+    A 32 bit machine reads it in two halves, so it is read until two readings agree.
+    """
+    value = read()
+    while (again := read()) != value:
+        value = again
+    return value
+
+
+def map_file(
+    path: Path, size: int, head: bytes, group: str, say: Callable[[str], None]
+) -> mmap.mmap:
+    """Map the file at `path`, which starts with `head` and has `size` bytes.
+
+    A file that fits is kept, with what it counted. One that does not is set aside as
+    `NAME.bad`; `say` is told. A new one appears by rename, so nobody sees half a file.
+    There is no fsync: the directory is on a tmpfs, and after a crash of the machine
+    a page without counters is right.
+    """
+    wrong = _what_is_wrong(path, size, head)
+    if wrong:
+        bad = path.with_name(path.name + ".bad")
+        path.rename(bad)
+        say(f"{path}: {wrong}; set aside as {bad.name} and made anew")
+    if not path.exists():
+        temporary = path.with_name(f".{path.name}.{os.getpid()}")
+        temporary.unlink(missing_ok=True)
+        with temporary.open("xb") as file:
+            file.write(head)
+            file.truncate(size)
+            os.fchmod(file.fileno(), _SHARED_MODE)
+        temporary.rename(path)
+    path.chmod(_SHARED_MODE)
+    if group:
+        give_to_group(path, group, say)
+    with path.open("r+b") as file:
+        return mmap.mmap(file.fileno(), size)
+
+
+def give_to_group(path: Path, group: str, say: Callable[[str], None]) -> None:
+    """Let `group` use `path`; a group that is not there is said, and is no reason to stop."""
+    try:
+        shutil.chown(path, group=group)
+    except (LookupError, PermissionError) as error:
+        say(f"{path}: not given to group {group}: {error}")
+
+
+def _what_is_wrong(path: Path, size: int, head: bytes) -> str | None:
+    if not path.exists() and not path.is_symlink():
+        return None
+    if path.is_symlink() or not path.is_file():
+        return "is not a plain file"
+    if path.stat().st_size != size:
+        return f"has {path.stat().st_size} bytes, not {size}"
+    with path.open("rb") as file:
+        if file.read(len(head)) != head:
+            return "does not start as it should"
+    return None
+
+
+class Page:
+    """The page, mapped for writing by the controller.
+
+    Order of stores (other processors may see them in another order): the futex system
+    call is a full memory barrier before it looks for waiters, by its contract with
+    whoever waits. So the barrier of the seqlock is a wake on a word nobody waits on:
+    under 1 us, where membarrier's global form waits for an RCU grace period, 10 ms and
+    more, and its expedited forms need the readers to register.
+
+    A 32 bit machine stores a 64 bit word in two halves. The controller stores the high
+    half first, so for some nanoseconds every 71 minutes a reader sees a time 71 minutes
+    ahead, which is not stale.
+    """
+
+    def __init__(self, run_dir: Path, group: str = "", say: Callable[[str], None] = print) -> None:
+        """Map `run_dir`/page, made anew where it is missing or malformed."""
+        self.path = run_dir / "page"
+        head = struct.pack("=III", PAGE_MAGIC, PAGE_VERSION, PAGE_SIZE)
+        self._map = map_file(self.path, PAGE_SIZE, head, group, say)
+        self.layout = Layout.from_buffer(self._map)
+        self._wake = futex_waker()
+        self.layout.heartbeat_max_ms = HEARTBEAT_MAX_MS
+
+    def server(self, index: int) -> Server:
+        """Return the record of server `index`, not a copy."""
+        server: Server = self.layout.server[index]
+        return server
+
+    def heartbeat(self, t_us: int) -> None:
+        """Say that the controller was alive at `t_us` (CLOCK_MONOTONIC); 0: it is gone."""
+        self.layout.controller_pid = os.getpid() if t_us else 0
+        _store_u64(self.layout, Layout.heartbeat_us.offset, t_us)
+
+    def set_state(self, index: int, state: int, t_us: int) -> int:
+        """Publish a state and wake who waits for it; returns how many were waiting."""
+        server = self.server(index)
+        if server.state != state:
+            _store_u64(server, Server.since_us.offset, t_us)
+            server.state = state
+        return self._wake(ctypes.addressof(server))
+
+    @contextmanager
+    def configure(self, index: int | None) -> Iterator[Any]:
+        """Write the configuration of a server, or of the box (None), under its seqlock."""
+        target: Any = self.layout if index is None else self.server(index)
+        word = ctypes.addressof(target) + type(target).seq.offset
+        # Odd already: a controller died while it wrote. What it left is written over now.
+        target.seq |= 1
+        self._wake(word)
+        try:
+            yield target
+        finally:
+            self._wake(word)
+            target.seq = (target.seq + 1) & 0xFFFFFFFF
+            self._wake(word)
+
+    def clear(self, index: int) -> None:
+        """Give up a server's slot. Its counters start at nothing for whoever comes next."""
+        with self.configure(index) as server:
+            server.id = b""
+        counters = Server.requests.offset
+        end = ctypes.sizeof(Server)
+        server = self.server(index)
+        server.state = 0
+        ctypes.memset(ctypes.addressof(server) + counters, 0, end - counters)
+
+    def close(self) -> None:
+        """Let go of the mapping; the page object is of no use afterwards."""
+        del self.layout
+        with suppress(BufferError):  # somebody still holds a server's record
+            self._map.close()
+
+
+def monotonic_us() -> int:
+    """Return CLOCK_MONOTONIC in microseconds, the page's clock."""
+    return time.monotonic_ns() // 1000
+
+
+def _store_u64(structure: ctypes.Structure, offset: int, value: int) -> None:
+    address = ctypes.addressof(structure) + offset
+    if struct.calcsize("P") == 8:
+        c_uint64.from_address(address).value = value
+        return
+    low, high = (0, 4) if sys.byteorder == "little" else (4, 0)
+    c_uint32.from_address(address + high).value = value >> 32
+    c_uint32.from_address(address + low).value = value & 0xFFFFFFFF

@@ -1,0 +1,378 @@
+import ctypes
+import os
+import re
+import stat
+import struct
+import subprocess
+from pathlib import Path
+
+import pytest
+from naproxy import events, page
+from naproxy.policy.base import Klass, State
+
+HEADER = Path(__file__).parents[2] / "libvmod-naproxy" / "src" / "naproxy_page.h"
+
+STRUCTURES = {
+    "naproxy_rule": page.Rule,
+    "naproxy_learned": page.Learned,
+    "naproxy_server": page.Server,
+    "naproxy_page": page.Layout,
+    "naproxy_event": page.Event,
+}
+
+CONSTANTS = {
+    "NAPROXY_PAGE_MAGIC": page.PAGE_MAGIC,
+    "NAPROXY_PAGE_VERSION": page.PAGE_VERSION,
+    "NAPROXY_PAGE_SIZE": page.PAGE_SIZE,
+    "NAPROXY_EVENTS_MAGIC": page.EVENTS_MAGIC,
+    "NAPROXY_EVENTS": page.EVENTS,
+    "NAPROXY_SERVERS": page.SERVERS,
+    "NAPROXY_HOSTS": page.HOSTS,
+    "NAPROXY_HOST_LEN": page.HOST_LEN,
+    "NAPROXY_ID_LEN": page.ID_LEN,
+    "NAPROXY_NOTICE_LEN": page.NOTICE_LEN,
+    "NAPROXY_RULES": page.RULES,
+    "NAPROXY_RULE_LEN": page.RULE_LEN,
+    "NAPROXY_LEARNED": page.LEARNED,
+    "NAPROXY_WINDOW": page.WINDOW,
+    "NAPROXY_DELAYS": page.DELAYS,
+    "NAPROXY_CLASSES": page.CLASSES,
+    "NAPROXY_OUTCOMES": page.OUTCOMES,
+    "NAPROXY_REASONS": page.REASONS,
+    "NAPROXY_F_AGGRESSIVE": page.F_AGGRESSIVE,
+    "NAPROXY_F_WAITING_PAGE": page.F_WAITING_PAGE,
+    "NAPROXY_F_WOL": page.F_WOL,
+    "NAPROXY_F_REDIRECT": page.F_REDIRECT,
+    "NAPROXY_F_DEFAULT": page.F_DEFAULT,
+    "NAPROXY_E_PAGE_LOAD": page.E_PAGE_LOAD,
+    "NAPROXY_E_NEEDED": page.E_NEEDED,
+    "NAPROXY_E_DELAYED": page.E_DELAYED,
+    "NAPROXY_E_RULE": page.E_RULE,
+    "NAPROXY_E_LEARNED": page.E_LEARNED,
+    **{f"NAPROXY_{s.name}": s for s in State},
+    **{f"NAPROXY_{k.name}": k for k in Klass},
+    **{f"NAPROXY_{o.name}": o for o in page.Outcome if o is not page.Outcome.PASS},
+    "NAPROXY_PASS": page.Outcome.PASS,
+    **{f"NAPROXY_WAKE_{r.name}": r for r in page.Reason},
+    **{f"NAPROXY_RULE_{k.name}": k for k in page.RuleKind},
+    "sizeof(struct naproxy_events)": page.EVENTS_SIZE,
+    "offsetof(struct naproxy_events, event)": ctypes.sizeof(page.EventsHead),
+    "offsetof(struct naproxy_events, head)": page.EventsHead.head.offset,
+    "offsetof(struct naproxy_events, count)": page.EventsHead.count.offset,
+}
+
+
+def said_by_c(
+    tmp_path: Path, expressions: list[str], flags: tuple[str, ...] = ()
+) -> dict[str, int]:
+    source = tmp_path / "say.c"
+    lines = "".join(f'\tprintf("%llu\\n", (unsigned long long)({e}));\n' for e in expressions)
+    source.write_text(
+        f'#include <stdio.h>\n#include "{HEADER}"\nint\nmain(void)\n{{\n{lines}\treturn (0);\n}}\n'
+    )
+    program = tmp_path / "say"
+    subprocess.run(["cc", "-Werror", *flags, "-o", program, source], check=True)
+    output = subprocess.run([program], check=True, capture_output=True, text=True).stdout
+    return dict(zip(expressions, map(int, output.split()), strict=True))
+
+
+def test_the_page_in_python_is_the_page_in_c(tmp_path: Path) -> None:
+    expected: dict[str, int] = dict(CONSTANTS)
+    for name, structure in STRUCTURES.items():
+        expected[f"sizeof(struct {name})"] = ctypes.sizeof(structure)
+        for field, *_ in structure._fields_:
+            descriptor = getattr(structure, field)
+            expected[f"offsetof(struct {name}, {field})"] = descriptor.offset
+            expected[f"sizeof(((struct {name} *)0)->{field})"] = descriptor.size
+    assert said_by_c(tmp_path, list(expected)) == expected
+
+
+def test_every_constant_of_the_header_is_known_here() -> None:
+    text = HEADER.read_text()
+    defined = set(re.findall(r"^#define\s+(NAPROXY_\w+)\s+\S", text, re.M))
+    defined |= set(re.findall(r"^\t(NAPROXY_\w+)\s*=", text, re.M))
+    assert defined - set(CONSTANTS) == {"NAPROXY_PAGE_H_INCLUDED"}
+
+
+def quiet(_: str) -> None:
+    pass
+
+
+def test_a_new_page_is_complete_and_for_the_group_only(tmp_path: Path) -> None:
+    page.Page(tmp_path, say=quiet).close()
+    made = tmp_path / "page"
+    assert made.stat().st_size == page.PAGE_SIZE
+    assert stat.S_IMODE(made.stat().st_mode) == 0o660
+    assert list(tmp_path.iterdir()) == [made]
+    assert struct.unpack_from("=IIII", made.read_bytes()) == (
+        page.PAGE_MAGIC,
+        page.PAGE_VERSION,
+        page.PAGE_SIZE,
+        0,
+    )
+
+
+def test_a_valid_page_is_kept_with_its_counters(tmp_path: Path) -> None:
+    first = page.Page(tmp_path, say=quiet)
+    first.server(2).requests[0][3] = 41
+    inode = first.path.stat().st_ino
+    first.close()
+    second = page.Page(tmp_path, say=quiet)
+    assert second.server(2).requests[0][3] == 41
+    assert second.path.stat().st_ino == inode
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"x" * page.PAGE_SIZE,
+        struct.pack("=III", page.PAGE_MAGIC, page.PAGE_VERSION, page.PAGE_SIZE),
+        struct.pack("=III", page.PAGE_MAGIC, 99, page.PAGE_SIZE).ljust(page.PAGE_SIZE, b"\0"),
+        struct.pack("=III", page.PAGE_MAGIC, page.PAGE_VERSION, 4096).ljust(page.PAGE_SIZE, b"\0"),
+    ],
+    ids=["empty", "garbage", "short", "version", "size"],
+)
+def test_a_malformed_page_is_set_aside_and_said(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "page").write_bytes(content)
+    said: list[str] = []
+    fresh = page.Page(tmp_path, say=said.append)
+    assert fresh.layout.magic == page.PAGE_MAGIC
+    assert (tmp_path / "page.bad").read_bytes() == content
+    assert len(said) == 1
+    assert "page.bad" in said[0]
+
+
+def test_a_link_in_the_place_of_the_page_is_not_followed(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_bytes(b"precious")
+    (tmp_path / "page").symlink_to(elsewhere)
+    page.Page(tmp_path, say=quiet)
+    assert elsewhere.read_bytes() == b"precious"
+    assert not (tmp_path / "page").is_symlink()
+
+
+def test_a_group_that_is_not_there_is_said_and_survived(tmp_path: Path) -> None:
+    said: list[str] = []
+    page.Page(tmp_path, group="no-such-group", say=said.append)
+    assert "no-such-group" in said[0]
+
+
+def test_the_lock_is_odd_while_a_server_is_configured_and_even_after(tmp_path: Path) -> None:
+    shared = page.Page(tmp_path, say=quiet)
+    with shared.configure(0) as server:
+        server.id = b"web"
+        assert server.seq == 1
+    assert shared.server(0).seq == 2
+
+
+def test_a_lock_left_odd_by_a_dead_controller_is_taken_over(tmp_path: Path) -> None:
+    shared = page.Page(tmp_path, say=quiet)
+    shared.server(0).seq = 7
+    with shared.configure(0) as server:
+        assert server.seq == 7
+    assert shared.server(0).seq == 8
+
+
+def compiled(tmp_path: Path, body: str) -> Path:
+    """A C program with the page mapped as `p`; argv[1] is the page's path."""
+    source = tmp_path / "program.c"
+    source.write_text(
+        f'#include "{HEADER}"\n'
+        "#include <fcntl.h>\n#include <linux/futex.h>\n#include <stdio.h>\n"
+        "#include <sys/mman.h>\n#include <sys/syscall.h>\n#include <unistd.h>\n"
+        "int\nmain(int argc, char **argv)\n{\n"
+        "\tstruct naproxy_page *p = mmap(NULL, sizeof *p, PROT_READ | PROT_WRITE,\n"
+        "\t    MAP_SHARED, open(argv[argc - 1], O_RDWR), 0);\n"
+        f"{body}\n}}\n"
+    )
+    program = tmp_path / "program"
+    subprocess.run(["cc", "-O2", "-o", program, source], check=True)
+    return program
+
+
+TORN = """
+	volatile struct naproxy_server *s = &p->server[0];
+	unsigned seq, cap, limit, torn = 0, good = 0;
+	puts("ready"); fflush(stdout);
+	do {
+		seq = __atomic_load_n(&s->seq, __ATOMIC_ACQUIRE);
+		cap = s->hold_cap;
+		limit = s->hold_limit_ms;
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		if (seq % 2 || seq != s->seq)
+			continue;
+		good++;
+		torn += cap != limit;
+	} while (cap != 1000000);
+	printf("%u %u\n", good > 0, torn);
+	return (0);
+"""
+
+
+def test_a_reader_never_sees_half_a_configuration(tmp_path: Path) -> None:
+    shared = page.Page(tmp_path, say=quiet)
+    program = compiled(tmp_path, TORN)
+    with subprocess.Popen([program, shared.path], stdout=subprocess.PIPE, text=True) as reader:
+        assert reader.stdout is not None
+        reader.stdout.readline()
+        for value in [*range(20000), 1000000]:
+            with shared.configure(0) as record:
+                record.hold_cap = value
+                record.hold_limit_ms = value
+        assert reader.stdout.read().split() == ["1", "0"]
+
+
+WAIT = """
+	puts("ready"); fflush(stdout);
+	while (__atomic_load_n(&p->server[1].state, __ATOMIC_ACQUIRE) != NAPROXY_AWAKE)
+		syscall(SYS_futex, &p->server[1].state, FUTEX_WAIT, NAPROXY_WAKING, NULL, NULL, 0);
+	return (0);
+"""
+
+
+def test_a_change_of_state_wakes_a_waiter_in_another_process(tmp_path: Path) -> None:
+    program = compiled(tmp_path, WAIT)
+    shared = page.Page(tmp_path, say=quiet)
+    shared.set_state(1, State.WAKING, 1)
+    with subprocess.Popen([program, shared.path], stdout=subprocess.PIPE) as waiter:
+        assert waiter.stdout is not None
+        waiter.stdout.readline()
+        blocked = Path(f"/proc/{waiter.pid}/wchan")
+        while "futex" not in blocked.read_text() and waiter.poll() is None:
+            os.sched_yield()
+        assert shared.set_state(1, State.AWAKE, 2) == 1
+        assert waiter.wait(10) == 0
+
+
+@pytest.mark.parametrize(
+    ("machine", "pointer", "number"),
+    [
+        ("x86_64", 8, 202),
+        ("i686", 4, 240),
+        ("x86_64", 4, 240),
+        ("aarch64", 8, 98),
+        ("armv7l", 4, 240),
+    ],
+)
+def test_futex_has_its_number_on_every_board(machine: str, pointer: int, number: int) -> None:
+    assert page.futex_number(machine, pointer) == number
+
+
+def test_an_unknown_machine_is_named() -> None:
+    with pytest.raises(RuntimeError, match="s390x"):
+        page.futex_number("s390x", 8)
+
+
+def test_a_word_written_while_it_is_read_is_read_again() -> None:
+    torn = iter([0xFFFFFFFF, 0x1_00000000, 0x1_00000000])
+    assert page.read_u64(lambda: next(torn)) == 0x1_00000000
+
+
+def test_a_state_that_does_not_change_keeps_its_time(tmp_path: Path) -> None:
+    shared = page.Page(tmp_path, say=quiet)
+    shared.set_state(0, State.ASLEEP, 5)
+    shared.set_state(0, State.ASLEEP, 9)
+    assert shared.server(0).since_us == 5
+
+
+def test_a_cleared_slot_forgets_its_server(tmp_path: Path) -> None:
+    shared = page.Page(tmp_path, say=quiet)
+    with shared.configure(0) as server:
+        server.id = b"old"
+    shared.server(0).total = 9
+    shared.clear(0)
+    assert shared.server(0).id == b""
+    assert shared.server(0).total == 0
+
+
+class Ring:
+    """Writes records as the VMOD does."""
+
+    def __init__(self, run_dir: Path) -> None:
+        self.path = run_dir / "events"
+
+    def write(self, number: int, *, complete: bool = True, delay_ms: int = 0) -> None:
+        record = struct.pack(
+            "=QQQQIIBBBBHH16x",
+            number if complete else 0,
+            number * 1000,
+            7,
+            8,
+            delay_ms,
+            0xFFFFFFFF,
+            1,
+            0,
+            page.Outcome.HELD,
+            page.E_NEEDED | page.E_PAGE_LOAD,
+            200,
+            0,
+        )
+        with self.path.open("r+b") as file:
+            file.seek(16)
+            file.write(struct.pack("=Q", number))
+            file.seek(64 + (number - 1) % page.EVENTS * 64)
+            file.write(record)
+
+
+def test_records_are_read_once_and_in_order(tmp_path: Path) -> None:
+    reader = events.Events(tmp_path, say=quiet)
+    ring = Ring(tmp_path)
+    for number in (1, 2, 3):
+        ring.write(number, delay_ms=number)
+    assert [(e.seq, e.delay_ms) for e in reader.read()] == [(1, 1), (2, 2), (3, 3)]
+    assert list(reader.read()) == []
+
+
+def test_a_record_says_what_the_vmod_wrote(tmp_path: Path) -> None:
+    reader = events.Events(tmp_path, say=quiet)
+    Ring(tmp_path).write(1, delay_ms=250)
+    event = next(reader.read())
+    assert event == events.Event(1, 1000, 7, 8, 250, 0xFFFFFFFF, 1, 0, 7, 3, 200, 0)
+    assert event.needed
+    assert event.page_load
+
+
+def test_records_run_over_are_counted_as_lost(tmp_path: Path) -> None:
+    reader = events.Events(tmp_path, say=quiet)
+    ring = Ring(tmp_path)
+    for number in range(1, page.EVENTS + 4):
+        ring.write(number)
+    assert next(reader.read()).seq == 4
+    assert reader.lost == 3
+
+
+def test_a_record_begun_is_waited_for_and_then_given_up(tmp_path: Path) -> None:
+    now = [0.0]
+    reader = events.Events(tmp_path, say=quiet, clock=lambda: now[0])
+    ring = Ring(tmp_path)
+    ring.write(1, complete=False)
+    ring.write(2)
+    assert list(reader.read()) == []
+    now[0] = events.HOLE_S + 0.1
+    assert [e.seq for e in reader.read()] == [2]
+    assert reader.lost == 1
+
+
+def test_a_record_completed_late_is_not_lost(tmp_path: Path) -> None:
+    reader = events.Events(tmp_path, say=quiet, clock=lambda: 0.0)
+    ring = Ring(tmp_path)
+    ring.write(1, complete=False)
+    assert list(reader.read()) == []
+    ring.write(1)
+    assert [e.seq for e in reader.read()] == [1]
+    assert reader.lost == 0
+
+
+def test_a_restarted_reader_finds_what_the_ring_still_has(tmp_path: Path) -> None:
+    events.Events(tmp_path, say=quiet).close()
+    ring = Ring(tmp_path)
+    ring.write(1)
+    assert [e.seq for e in events.Events(tmp_path, say=quiet).read()] == [1]
+
+
+def test_a_malformed_ring_is_set_aside(tmp_path: Path) -> None:
+    (tmp_path / "events").write_bytes(b"nonsense")
+    said: list[str] = []
+    assert list(events.Events(tmp_path, say=said.append).read()) == []
+    assert (tmp_path / "events.bad").exists()
