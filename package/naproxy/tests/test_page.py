@@ -191,7 +191,7 @@ def compiled(tmp_path: Path, body: str) -> Path:
     return program
 
 
-TORN = """
+TORN = r"""
 	volatile struct naproxy_server *s = &p->server[0];
 	unsigned seq, cap, limit, torn = 0, good = 0;
 	puts("ready"); fflush(stdout);
