@@ -1,0 +1,111 @@
+# What goes out. Each response says in X-Naproxy what became of the request, and
+# the VMOD is told the same. Varnish's own X-Varnish and Via say nothing that a
+# client needs (RFC 9110, 7.6.3, asks a gateway for Via on requests only).
+
+sub vcl_deliver {
+	if (resp.http.X-Naproxy == "error") {
+		return (synth(503));
+	}
+	set resp.http.X-Naproxy = req.http.X-Naproxy;
+	unset resp.http.X-Varnish;
+	unset resp.http.Via;
+
+	if (req.http.X-Naproxy == "hit") {
+		naproxy.outcome(hit, resp.status);
+	} else if (req.http.X-Naproxy == "stale") {
+		naproxy.outcome(stale, resp.status);
+	} else if (req.http.X-Naproxy == "pass") {
+		naproxy.outcome(pass, resp.status);
+	} else {
+		# `fetch` or `held`: the VMOD knows who was held.
+		naproxy.outcome(fetch, resp.status);
+	}
+	return (deliver);
+}
+
+# Everything we say ourselves. Nothing of the request is ever repeated.
+sub vcl_synth {
+	unset resp.http.Server;
+	unset resp.http.X-Varnish;
+	set resp.http.Cache-Control = "no-store";
+	set resp.http.X-Content-Type-Options = "nosniff";
+
+	if (resp.status == 200) {
+		call naproxy_status;
+	} else if (resp.status >= 500) {
+		call naproxy_unavailable;
+	} else {
+		call naproxy_not_served;
+	}
+	return (deliver);
+}
+
+sub naproxy_status {
+	set resp.http.X-Naproxy = "status";
+	naproxy.outcome(status, 200);
+	set resp.http.Content-Type = "application/json";
+	synthetic(naproxy.status());
+}
+
+sub naproxy_unavailable {
+	set resp.status = 503;
+	set resp.http.Retry-After = naproxy.eta();
+
+	if (req.http.X-Naproxy == "refused") {
+		set resp.http.X-Naproxy = "refused";
+		naproxy.outcome(refused, 503);
+		set resp.http.Retry-After = naproxy.retry_after();
+		call naproxy_page_refused;
+	} else if (req.http.X-Naproxy == "waiting_page") {
+		set resp.http.X-Naproxy = "waiting_page";
+		naproxy.outcome(waiting_page, 503);
+		call naproxy_page_waiting;
+	} else if (req.http.X-Naproxy == "cap") {
+		set resp.http.X-Naproxy = "capped";
+		naproxy.outcome(capped, 503);
+		call naproxy_page_busy;
+	} else if (req.http.X-Naproxy == "limit") {
+		set resp.http.X-Naproxy = "limit";
+		naproxy.outcome(limit, 503);
+		call naproxy_page_slow;
+	} else if (req.http.X-Naproxy == "gone") {
+		set resp.http.X-Naproxy = "gone";
+		naproxy.outcome(gone, 503);
+		set resp.http.Connection = "close";
+		synthetic("");
+	} else {
+		set resp.http.X-Naproxy = "error";
+		naproxy.outcome(error, 503);
+		set resp.http.Retry-After = "15";
+		if (naproxy.state() == "trouble") {
+			call naproxy_page_trouble;
+		} else {
+			call naproxy_page_error;
+		}
+	}
+
+	if (resp.http.Content-Type ~ "^text/html") {
+		# Without a URL: the browser asks for the one it shows, query
+		# and all. A little after the countdown, for the page's script
+		# to be first.
+		set resp.http.Refresh = std.integer(resp.http.Retry-After, 10) + 2;
+	}
+}
+
+sub naproxy_not_served {
+	set resp.http.X-Naproxy = "other";
+	naproxy.outcome(other, resp.status);
+	if (resp.status == 405) {
+		set resp.http.Allow = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
+		if (req.url ~ "^/\.naproxy/") {
+			set resp.http.Allow = "GET, HEAD";
+		}
+		call naproxy_page_method;
+	} else if (resp.reason == "Unknown host") {
+		call naproxy_page_unknown_host;
+	} else if (resp.status == 404) {
+		call naproxy_page_no_such_path;
+	} else {
+		call naproxy_page_bad_request;
+	}
+}

@@ -1,0 +1,88 @@
+# Algorithm 1 of the thesis, for a request that is not in the cache:
+#
+#   server awake                -> fetched
+#   a robot                     -> 503 + Retry-After, nobody is woken
+#   otherwise                   -> the server is woken, and
+#       a person's page load    -> waiting page
+#       anything else           -> held until the server answers
+#
+# Held in client context, before the request's body is read: it stays with the
+# client and is streamed to the server once, after the release. There is
+# nothing to replay.
+#
+# wake() does nothing for a server that is awake, so it is not asked first. A
+# server is also called awake when the controller is gone; then wake() sends
+# the magic packet, in case it is not.
+
+sub vcl_miss {
+	if (req.restarts == 0) {
+		set req.http.X-Naproxy = "fetch";
+	}
+	call naproxy_robots;
+	if (naproxy.page_load()) {
+		naproxy.wake(page);
+	} else {
+		naproxy.wake(miss);
+	}
+	call naproxy_wait;
+	if (req.http.X-Naproxy == "held" && req.restarts == 0) {
+		# Look again: another who was held may have fetched it by now.
+		return (restart);
+	}
+	return (fetch);
+}
+
+sub vcl_pass {
+	set req.http.X-Naproxy = "pass";
+	call naproxy_robots;
+	if (naproxy.page_load()) {
+		naproxy.wake(page);
+	} else {
+		naproxy.wake(pass);
+	}
+	call naproxy_wait;
+	return (fetch);
+}
+
+# A WebSocket. Varnish allows a hold and a synthetic answer here, so that this
+# decision need not be in vcl_recv either. Whatever the client sent already is
+# in the connection's buffer and goes to the server with the pipe.
+sub vcl_pipe {
+	set req.http.X-Naproxy = "pipe";
+	call naproxy_robots;
+	naproxy.wake(pipe);
+	call naproxy_wait;
+
+	naproxy.piping();
+	naproxy.outcome(pipe);
+	set bereq.connect_timeout = naproxy.connect_timeout();
+	# bereq was made from req without them.
+	set bereq.http.Upgrade = "websocket";
+	set bereq.http.Connection = "upgrade";
+	return (pipe);
+}
+
+sub naproxy_robots {
+	if (!naproxy.awake() && !naproxy.may_wake() &&
+	    naproxy.redirect_robots()) {
+		set req.http.X-Naproxy = "refused";
+		return (synth(503));
+	}
+}
+
+sub naproxy_wait {
+	if (naproxy.awake()) {
+		return;
+	}
+	if (naproxy.page_load() && naproxy.waiting_page()) {
+		set req.http.X-Naproxy = "waiting_page";
+		return (synth(503));
+	}
+	set req.http.X-Naproxy = naproxy.hold();
+	if (req.http.X-Naproxy == "up") {
+		set req.http.X-Naproxy = "held";
+		return;
+	}
+	# `cap`, `limit` or `gone`
+	return (synth(503));
+}

@@ -1,0 +1,81 @@
+# What may be cached, and for how long. docs/caching.md says it for users.
+
+sub vcl_hit {
+	if (req.restarts > 0) {
+		return (deliver);
+	}
+	if (obj.ttl > 0s) {
+		set req.http.X-Naproxy = "hit";
+	} else {
+		set req.http.X-Naproxy = "stale";
+	}
+}
+
+sub vcl_backend_fetch {
+	if (bereq.is_bgfetch && !naproxy.awake()) {
+		# The stale copy is as good as it gets, and good enough: a
+		# server that sleeps cannot change its files.
+		return (abandon);
+	}
+	unset bereq.http.X-Naproxy;
+	naproxy.fetching();
+	set bereq.connect_timeout = naproxy.connect_timeout();
+	set bereq.first_byte_timeout = naproxy.first_byte_timeout();
+	# Without Varnish's own rule, which takes the body of a GET away.
+	return (fetch);
+}
+
+sub vcl_backend_response {
+	# This is ours to say.
+	unset beresp.http.X-Naproxy;
+
+	if (beresp.status >= 500) {
+		if (bereq.is_bgfetch) {
+			# Keep the stale copy.
+			return (abandon);
+		}
+		# A second is enough for those who wait for the same object not
+		# to be sent to a struggling server one after the other.
+		set beresp.ttl = 1s;
+		set beresp.uncacheable = true;
+		return (deliver);
+	}
+	if (bereq.uncacheable) {
+		return (deliver);
+	}
+	if (beresp.ttl <= 0s || beresp.http.Set-Cookie ||
+	    beresp.http.Vary ~ "\*" ||
+	    beresp.http.Cache-Control ~ "(?i)\b(private|no-store|no-cache)\b") {
+		# Also where Surrogate-Control would let Varnish cache it.
+		set beresp.ttl = 120s;
+		set beresp.uncacheable = true;
+		return (deliver);
+	}
+	if (std.integer(beresp.http.Content-Length, 0) > 8388608) {
+		# One big download must not empty the cache. Passed, not
+		# missed, so that its parts can be asked for by Range.
+		return (pass(600s));
+	}
+
+	if (beresp.http.Cache-Control ~ "(?i)\b(must|proxy)-revalidate\b") {
+		# RFC 9111, 5.2.2.2: never stale.
+		set beresp.grace = 0s;
+	} else if (naproxy.grace() > beresp.grace) {
+		set beresp.grace = naproxy.grace();
+	}
+	if (beresp.http.ETag || beresp.http.Last-Modified) {
+		# What is too old to serve can still be asked after cheaply.
+		set beresp.keep = 1h;
+	}
+	return (deliver);
+}
+
+# No answer from the server. Only marked here: the page is made in vcl_synth,
+# where the client's language and what it accepts are known.
+sub vcl_backend_error {
+	set beresp.http.X-Naproxy = "error";
+	# Varnish keeps it for those who wait for the same object already, so
+	# that they need not run into the same timeout one after the other.
+	set beresp.grace = 0s;
+	return (deliver);
+}

@@ -1,0 +1,267 @@
+#!/usr/bin/python3
+"""Render pages/ into pages.vcl: one subroutine a page, in every language.
+
+A page is its texts (pages/texts/LANGUAGE.json) in its template. The language is
+chosen when the page is sent; the seconds to wait and the office's notice are
+spliced in by VCL. Nothing else varies, so the hashes of style and script in the
+Content-Security-Policy are computed here.
+"""
+
+import base64
+import hashlib
+import html
+import json
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+FALLBACK = "en"  # shown to those who want a language we do not have
+
+# What VCL fills in when the page is sent. Neither can hold user data.
+SECONDS, NOTICE = "\0seconds\0", "\0notice\0"
+DYNAMIC = {SECONDS: "resp.http.Retry-After", NOTICE: "naproxy.notice()"}
+
+
+# Placeholders of the templates that are not texts.
+COMPUTED = {"page", "language", "direction", "style", "body", "script", "notice"}
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page's parts under pages/; without a body it is only plain text."""
+
+    body: str = ""
+    script: str = ""
+
+
+PAGES = {
+    "waiting": Page("waiting.html", "return.js"),
+    "trouble": Page("message.html", "return.js"),
+    "busy": Page("message.html", "return.js"),
+    "slow": Page("message.html", "return.js"),
+    "error": Page("message.html"),
+    "unknown_host": Page("message.html"),
+    "refused": Page(),
+    "no_such_path": Page(),
+    "method": Page(),
+    "bad_request": Page(),
+}
+
+Texts = Mapping[str, str | list[str]]
+
+
+class PagesError(Exception):
+    """A template or text file that cannot be used; the message says where and why."""
+
+
+def read(path: Path) -> str:
+    """Read a source file."""
+    return path.read_text(encoding="utf-8")
+
+
+def read_texts(path: Path, wanted: Mapping[str, set[str]]) -> dict[str, Texts]:
+    """Return {page: {key: text}} of a language's file, `direction` as a page of its own."""
+    try:
+        data = json.loads(read(path))
+    except ValueError as error:
+        raise PagesError(f"{path}: {error}") from None
+    if not isinstance(data, dict) or data.get("direction") not in ("ltr", "rtl"):
+        raise PagesError(f'{path}: "direction" must be "ltr" or "rtl"')
+    direction = data.pop("direction")
+    same_keys(f"{path}", data, set(wanted))
+    for page, keys in wanted.items():
+        if not isinstance(data[page], dict):
+            raise PagesError(f'{path}: "{page}" must be a table of texts')
+        same_keys(f'{path}: "{page}"', data[page], keys)
+        for key, text in data[page].items():
+            check_text(f'{path}: "{page}": "{key}"', key, text)
+    return {**data, "": {"direction": direction}}
+
+
+def same_keys(where: str, have: Mapping[str, object], wanted: set[str]) -> None:
+    """Refuse missing and surplus keys."""
+    for word, keys in (("missing", wanted - have.keys()), ("unknown", have.keys() - wanted)):
+        if keys:
+            raise PagesError(f"{where}: {word}: {', '.join(sorted(keys))}")
+
+
+def check_text(where: str, key: str, text: object) -> None:
+    """Refuse what is no text, and placeholders other than {seconds}."""
+    texts = text if key == "points" and isinstance(text, list) else [text]
+    for each in texts:
+        if (
+            not isinstance(each, str)
+            or not each
+            or "\0" in each
+            or (key == "points") != (texts is text)
+        ):
+            raise PagesError(
+                f"{where}: must be {'a list of texts' if key == 'points' else 'a text'}"
+            )
+        if re.search(r"[{}]", each.replace("{seconds}", "")):
+            raise PagesError(f"{where}: the only placeholder is {{seconds}}")
+
+
+def placeholders(template: str) -> set[str]:
+    """Return the names in {{...}}."""
+    return set(re.findall(r"{{(\w+)}}", template))
+
+
+def fill(template: str, values: Mapping[str, str]) -> str:
+    """Replace each {{name}}."""
+    return re.sub(r"{{(\w+)}}", lambda match: values[match[1]], template)
+
+
+def to_html(text: str | list[str]) -> str:
+    """Escape a text, a list as list items; numbers that change are marked up."""
+    if isinstance(text, list):
+        return "".join(f"<li>{to_html(each)}</li>" for each in text)
+    return html.escape(text).replace("{seconds}", f"<b>{SECONDS}</b>")
+
+
+def minify_html(source: str) -> str:
+    """Drop line ends and indentation; the templates keep no text across lines."""
+    return "".join(line.strip() for line in source.splitlines())
+
+
+def minify_css(source: str) -> str:
+    """Drop comments and spaces that mean nothing."""
+    source = re.sub(r"/\*.*?\*/", "", source, flags=re.DOTALL)
+    source = re.sub(r"\s+", " ", source)
+    return re.sub(r":\s+", ":", re.sub(r"\s*([{};,])\s*", r"\1", source)).replace(";}", "}").strip()
+
+
+def minify_js(source: str) -> str:
+    """Drop indentation and comments that have a line of their own."""
+    lines = (line.strip() for line in source.splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith("//"))
+
+
+def csp(style: str, script: str) -> str:
+    """Content-Security-Policy: our own style and script by hash, and the status path.
+
+    No frame-ancestors: nothing here can be clicked, and a page embedded
+    elsewhere must come back by itself too.
+    """
+    parts = ["default-src 'none'", "img-src data:", "base-uri 'none'", "form-action 'none'"]
+    parts.append(f"style-src '{digest(style)}'")
+    if script:
+        parts += [f"script-src '{digest(script)}'", "connect-src 'self'"]
+    return "; ".join(parts)
+
+
+def digest(source: str) -> str:
+    """Hash a source as CSP level 2 wants it."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()
+
+
+def vcl(text: str) -> str:
+    """Write a text as a VCL string expression, what changes spliced in."""
+    parts = re.split("(" + "|".join(DYNAMIC) + ")", text)
+    return " + ".join(
+        DYNAMIC.get(part) or '{"' + part.replace('"}', '""} + {"}') + '"}' for part in parts if part
+    )
+
+
+def by_language(bodies: Mapping[str, str]) -> list[str]:
+    """Write the lines that send the body in the language chosen."""
+    lines = []
+    others = {language: body for language, body in bodies.items() if language != FALLBACK}
+    for language, body in others.items():
+        lines += [
+            f'if (resp.http.Content-Language == "{language}") {{',
+            f"synthetic({vcl(body)});",
+            "} else",
+        ]
+    return [*lines, "{", f"synthetic({vcl(bodies[FALLBACK])});", "}"]
+
+
+def html_lines(name: str, pages: Path, languages: Mapping[str, Mapping[str, Texts]]) -> list[str]:
+    """Write the lines that send a page as HTML."""
+    page = PAGES[name]
+    layout, body, style = (read(pages / file) for file in ("layout.html", page.body, "style.css"))
+    style = minify_css(style)
+    script = minify_js(read(pages / page.script)) if page.script else ""
+    bodies = {}
+    for language, texts in languages.items():
+        values = {key: to_html(text) for key, text in texts[name].items()}
+        values |= {
+            "page": name,
+            "language": language,
+            "direction": str(texts[""]["direction"]),
+            "style": style,
+            "body": fill(minify_html(body), values),
+            "script": f"<script>{script}</script>" if script else "",
+            "notice": NOTICE,
+        }
+        bodies[language] = fill(minify_html(layout), values)
+    return [
+        'set resp.http.Content-Type = "text/html; charset=utf-8";',
+        f'set resp.http.Content-Security-Policy = "{csp(style, script)}";',
+        *by_language(bodies),
+        "return;",
+    ]
+
+
+def subroutine(name: str, pages: Path, languages: Mapping[str, Mapping[str, Texts]]) -> list[str]:
+    """Write the subroutine that sends one page."""
+    available = " ".join([FALLBACK, *(each for each in languages if each != FALLBACK)])
+    plain = {
+        language: str(texts[name]["plain"]).replace("{seconds}", SECONDS) + "\n"
+        for language, texts in languages.items()
+    }
+    as_html = html_lines(name, pages, languages) if PAGES[name].body else []
+    return [
+        f"sub naproxy_page_{name} {{",
+        "set resp.http.Content-Language =",
+        f'naproxy.language(req.http.Accept-Language, "{available}");',
+        *(['if (req.http.Accept ~ "(?i)text/html") {', *as_html, "}"] if as_html else []),
+        'set resp.http.Content-Type = "text/plain; charset=utf-8";',
+        *by_language(plain),
+        "}",
+        "",
+    ]
+
+
+def wanted_keys(pages: Path) -> dict[str, set[str]]:
+    """Return the texts each page needs: those its templates name, and `plain`."""
+    wanted = {}
+    for name, page in PAGES.items():
+        templates = [read(pages / file) for file in ("layout.html", page.body)] if page.body else []
+        wanted[name] = {"plain"}.union(*map(placeholders, templates)) - COMPUTED
+    return wanted
+
+
+def render(pages: Path) -> str:
+    """Return the text of pages.vcl.
+
+    Raises PagesError when a text is missing, surplus or malformed.
+    """
+    wanted = wanted_keys(pages)
+    files = sorted((pages / "texts").glob("*.json"))
+    for path in files:
+        if not re.fullmatch(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*", path.stem):
+            raise PagesError(f"{path}: the name must be a language tag, such as fr.json")
+    languages = {path.stem: read_texts(path, wanted) for path in files}
+    if FALLBACK not in languages:
+        raise PagesError(f"{pages / 'texts'}: {FALLBACK}.json is missing")
+    lines = ["# Made by generate.py from pages/. Do not edit.", ""]
+    for name in PAGES:
+        lines += subroutine(name, pages, languages)
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Print pages.vcl, or say what is wrong."""
+    try:
+        sys.stdout.write(render(Path(__file__).parent / "pages"))
+    except PagesError as error:
+        print(f"generate.py: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,131 @@
+# A request comes in. Nothing here wakes anybody: it may be in the cache.
+#
+# req.http.X-Naproxy holds what becomes of the request: the name of an outcome
+# of the VMOD, or `held`. vcl_deliver and vcl_synth report it.
+
+# lighttpd, which ends TLS on the box itself.
+acl naproxy_front {
+	"127.0.0.0"/8;
+	"::1";
+}
+
+sub vcl_recv {
+	if (req.restarts > 0) {
+		# Held on a miss and let go, see vcl_miss: wait for the same
+		# object with the others instead of fetching it once each.
+		set req.hash_ignore_busy = false;
+		return (hash);
+	}
+	unset req.http.X-Naproxy;
+	call naproxy_forwarded;
+	call naproxy_host;
+	call naproxy_own_paths;
+	call naproxy_method;
+
+	if (req.method == "GET" && req.http.Upgrade ~ "(?i)^websocket$" &&
+	    req.http.Connection ~ "(?i)\bupgrade\b") {
+		# Other upgrades are ignored, as RFC 9110 section 7.8 allows:
+		# piping h2c would let a client talk past these rules.
+		return (pipe);
+	}
+	if (req.method != "GET" && req.method != "HEAD") {
+		return (pass);
+	}
+	if (req.http.Transfer-Encoding ||
+	    (req.http.Content-Length && req.http.Content-Length !~ "^0+$")) {
+		# A GET with a body asks for more than its URL says.
+		return (pass);
+	}
+	if (req.http.Authorization) {
+		return (pass);
+	}
+	call naproxy_cookies;
+	if (req.http.Cookie) {
+		return (pass);
+	}
+
+	# Whoever needs a sleeping server must get to vcl_miss, to be refused,
+	# shown the waiting page, or held and counted. Behind another's fetch
+	# of the same object he would wait unseen.
+	set req.hash_ignore_busy = !naproxy.awake();
+	return (hash);
+}
+
+# Varnish has added client.ip to X-Forwarded-For already. From lighttpd that is
+# our own loopback address, which says nothing.
+sub naproxy_forwarded {
+	if (client.ip ~ naproxy_front) {
+		set req.http.X-Forwarded-For =
+		    regsub(req.http.X-Forwarded-For, ",[^,]*$", "");
+	} else {
+		unset req.http.X-Forwarded-Proto;
+	}
+	if (req.http.X-Forwarded-Proto != "https") {
+		set req.http.X-Forwarded-Proto = "http";
+	}
+	# Says the same, but nobody on the way here checks it.
+	unset req.http.Forwarded;
+}
+
+# One name for one server: it is in the cache's key, and goes to the server
+# like this too, so that nobody can plant links to another port in the cache.
+sub naproxy_host {
+	if (req.http.Host) {
+		set req.http.Host = regsub(req.http.Host.lower(),
+		    "\.?(:[0-9]*)?$", "");
+	} else if (req.proto == "HTTP/1.1") {
+		return (synth(400));
+	}
+	if (req.http.Host !~ "^([a-z0-9._-]*|\[[0-9a-f:.]+\])$" ||
+	    (req.url !~ "^/" && !(req.method == "OPTIONS" && req.url == "*"))) {
+		return (synth(400));
+	}
+
+	naproxy.select(req.http.Host);
+	set req.backend_hint = naproxy.backend();
+	if (naproxy.server() == "") {
+		if (naproxy.trusted()) {
+			return (synth(404, "Unknown host"));
+		}
+		# The controller never told us of any server.
+		return (synth(503));
+	}
+}
+
+# Never forwarded, never a reason to wake.
+sub naproxy_own_paths {
+	if (req.url !~ "^/\.naproxy([/?]|$)") {
+		return;
+	}
+	if (req.url !~ "^/\.naproxy/status(\?|$)") {
+		return (synth(404));
+	}
+	if (req.method != "GET" && req.method != "HEAD") {
+		return (synth(405));
+	}
+	set req.http.X-Naproxy = "status";
+	return (synth(200));
+}
+
+# Methods Varnish does not know (WebDAV's, say) are passed like POST, not piped
+# as Varnish does: a pipe would go on past these rules.
+sub naproxy_method {
+	if (req.method ~ "^(CONNECT|TRACE|PRI|PURGE|BAN)$") {
+		return (synth(405));
+	}
+}
+
+# Cookies that only scripts in the browser read (Google, Matomo, Meta, Hotjar,
+# Clarity) do not make a page personal. Only where all are of these are they
+# taken away; a request that is passed keeps every cookie it has.
+sub naproxy_cookies {
+	std.collect(req.http.Cookie, "; ");
+	if (naproxy.aggressive() && req.http.Cookie ~ "^\s*(?:(?:_ga(?:_\w+)?|_gid|_gat\w*|_gcl_\w+|_dc_gtm_[\w-]+|__utm[a-z]+|_pk_(?:id|ses|ref|cvar|hsr)\.[\w.]+|_fb[cp]|_hj\w+|_cl(?:ck|sk))=[^;]*(?:;\s*|$))+$") {
+		unset req.http.Cookie;
+	}
+}
+
+sub vcl_hash {
+	# A server may redirect http to https, and must not do so for ever.
+	hash_data(req.http.X-Forwarded-Proto);
+}

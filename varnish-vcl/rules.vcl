@@ -1,0 +1,13 @@
+# All the rules, without the run directory: what the tests include.
+
+import naproxy;
+import std;
+
+# The servers are the VMOD's, with addresses from the page.
+backend default none;
+
+include "./recv.vcl";
+include "./asleep.vcl";
+include "./cache.vcl";
+include "./answer.vcl";
+include "./pages.vcl";
