@@ -1,0 +1,86 @@
+"""`python -m office`: an office to play with. docs/virtual-office.md tells more."""
+
+import argparse
+import dataclasses
+import json
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from office.mainboard import Mainboard, Settings
+from office.namespace import OfficeError
+from office.office import Office, clean
+from office.server import ADDRESS, Site
+
+
+def main() -> int:
+    """Return the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m office", description=__doc__)
+    commands = parser.add_subparsers(required=True)
+
+    up = commands.add_parser("up", help="start an office and keep it until Ctrl-C")
+    up.add_argument("--dir", type=Path, help="keep configuration and logs here")
+    up.add_argument("--every-path", action="store_true", help="the site answers any path")
+    up.add_argument("--log", type=Path, help="the site answers the paths of this access log")
+    for field in dataclasses.fields(Settings):
+        if isinstance(field.default, float):
+            option = f"--{field.name.replace('_', '-')}"
+            up.add_argument(option, type=float, default=field.default, metavar="S")
+    up.set_defaults(command=_up)
+
+    board = commands.add_parser("board", help="talk to the virtual mainboard")
+    board.add_argument("socket", type=Path, help="its control socket, as `up` prints it")
+    board.add_argument("do", choices=("report", "suspend", "power_on", "configure"))
+    board.add_argument("setting", nargs="*", help="NAME=VALUE, for configure; VALUE is JSON")
+    board.set_defaults(command=_board)
+
+    left = commands.add_parser("clean", help="remove what killed offices left behind")
+    left.set_defaults(command=_clean)
+
+    options = parser.parse_args()
+    try:
+        options.command(options)
+    except OfficeError as error:
+        print(f"office: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 0
+    return 0
+
+
+def _up(options: argparse.Namespace) -> None:
+    settings = Settings(sleep_s=options.sleep_s, wake_s=options.wake_s)
+    site = Site(every_path=options.every_path, log=options.log)
+    with Office(options.dir, board=settings, site=site) as office:
+        print(f"office {office.name}, logs in {office.logs}\n\na shell in each machine:")
+        for machine in (office.client, office.box, office.server):
+            print(f"  nsenter --net={machine.path} bash")
+        socket = office.server.board.control
+        print(f"\nthe server's power:\n  python -m office board {socket} report")
+        print(f"\nCtrl-C ends it. The server's site: http://{ADDRESS}/", flush=True)
+        signal.pause()
+
+
+def _board(options: argparse.Namespace) -> None:
+    changes: dict[str, Any] = {}
+    for setting in options.setting:
+        name, _, value = setting.partition("=")
+        try:
+            changes[name] = json.loads(value)
+        except ValueError:
+            changes[name] = value
+    try:
+        answer = Mainboard(options.socket)(options.do, **changes)
+    except OSError as error:
+        raise OfficeError(f"{options.socket}: {error.strerror}") from error
+    print(json.dumps(answer, indent=2))
+
+
+def _clean(_: argparse.Namespace) -> None:
+    for name in clean():
+        print(f"removed {name}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
