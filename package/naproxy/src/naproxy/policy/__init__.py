@@ -1,0 +1,43 @@
+"""Policies: who decides when a server may sleep.
+
+A policy's module has `Settings`, the dataclass of its keys in [server.policy], and
+`make(settings, setup)`, which returns the policy.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import Any, Final
+
+from naproxy.policy.base import Policy
+
+POLICIES: Final[dict[str, str]] = {
+    "thesis": "naproxy.policy.thesis",
+}
+"""Module of each policy, by the name it has in the configuration."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a server's configuration tells every policy."""
+
+    on_w: float
+    off_w: float
+    switch_j: float
+    fraction: float
+    delta_s: float
+    sleep_s: float
+    wake_s: float
+
+
+def settings(name: str) -> type:
+    """Return the dataclass of a policy's keys."""
+    cls: type = importlib.import_module(POLICIES[name]).Settings
+    return cls
+
+
+def make(options: Any, setup: Setup) -> Policy:
+    """Make the policy whose settings are `options`."""
+    made: Policy = importlib.import_module(POLICIES[options.name]).make(options, setup)
+    return made

@@ -1,0 +1,180 @@
+"""The thesis' power-off rule: equation 4.6, the delay budget and the debounce."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from naproxy.policy import Setup
+from naproxy.policy.base import Decision, Request, State
+from naproxy.schema import option
+
+WINDOW: Final = 10
+"""Requests that the expected gap is taken over (thesis, equation 4.6)."""
+
+_HOUR_S: Final = 3600.0
+_JUST_AFTER_S: Final = 0.001
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The thesis' numbers."""
+
+    name: str = option("thesis: the rule of the thesis", "thesis")
+    threshold_s: float = option(
+        "Gap length over which the requests still to come are estimated", 5.0, low=0, high=3600
+    )
+    min_awake_s: float = option(
+        "Stay awake at least this long after waking", 60.0, low=0, high=86400
+    )
+    min_idle_s: float = option(
+        "Stay awake at least this long after a request", 5.0, low=0, high=86400
+    )
+    fraction: float = option("Share of requests that may be delayed", 0.10, low=0, high=1)
+    delta_s: float = option(
+        "A request that waits longer than this is delayed", 0.05, low=0, high=60
+    )
+    budget_hours: int = option(
+        "Delays are counted over the last so many hours", 24, low=1, high=744
+    )
+
+
+@dataclass(slots=True)
+class _Hour:
+    """Requests that were not robots', and of these the delayed, within one hour."""
+
+    number: int
+    total: int = 0
+    delayed: int = 0
+
+
+class Thesis:
+    """Sleep when the gap expected is worth it and the delays so far leave room for more.
+
+    Robots' requests count for nothing. Only requests that needed the server (misses
+    and uncacheable ones) make gaps; all of people's requests count for the budget.
+    """
+
+    name = "thesis"
+
+    def __init__(self, settings: Settings, break_even_s: float) -> None:
+        """`break_even_s`: the gap whose saving pays for one switch, E_switch/(P_on - P_off)."""
+        self.settings = settings
+        self.break_even_s = break_even_s
+        self._window: deque[float] = deque(maxlen=WINDOW)
+        self._hours: deque[_Hour] = deque()
+        self._awake_s: float | None = None
+
+    def request(self, request: Request) -> None:
+        """Learn of one request."""
+        if request.klass.robot:
+            return
+        hour = int(request.t_s // _HOUR_S)
+        if not self._hours or self._hours[-1].number < hour:
+            self._hours.append(_Hour(hour))
+        self._forget(request.t_s)
+        self._hours[-1].total += 1
+        self._hours[-1].delayed += request.delay_s > self.settings.delta_s
+        if request.needs_server:
+            self._window.append(request.t_s)
+
+    def observed(self, t_s: float, state: State) -> None:
+        """Learn of a transition; the debounce starts when the server is seen awake."""
+        if state is State.AWAKE:
+            self._awake_s = t_s
+
+    def expected_gap_s(self, t_s: float) -> float:
+        """Return E[T] (thesis, equation 4.6): mean gap over the window, with the open gap.
+
+        Without the open gap a burst would keep the server awake until the next request,
+        however long that takes. Infinite while no request needed the server.
+        """
+        return (t_s - self._window[0]) / len(self._window) if self._window else math.inf
+
+    def decide(self, t_s: float) -> Decision:
+        """Answer for `t_s`."""
+        self._forget(t_s)
+        settings = self.settings
+        for since_s, least_s, words in (
+            (self._awake_s, settings.min_awake_s, "awake"),
+            (self._window[-1] if self._window else None, settings.min_idle_s, "idle"),
+        ):
+            if since_s is not None and t_s - since_s < least_s:
+                reason = f"{words} {t_s - since_s:.0f} s of {least_s:.0f} s"
+                return Decision(False, self._words(reason), since_s + least_s)
+        gap_s = self.expected_gap_s(t_s)
+        expects = f"a request every {gap_s:.1f} s expected"
+        if gap_s <= self.break_even_s:
+            reason = f"{expects}, sleeping pays from {self.break_even_s:.1f} s"
+            return Decision(False, self._words(reason), self._when_gap_is(self.break_even_s))
+        if not self._fits(settings.threshold_s / gap_s):
+            reason = f"{expects}, too many for the delays left"
+            return Decision(False, self._words(reason), self._when_it_fits(t_s))
+        idle = f"idle {t_s - self._window[-1]:.0f} s" if self._window else "nobody needed it so far"
+        return Decision(True, self._words(idle))
+
+    def _counts(self) -> tuple[int, int]:
+        return sum(h.total for h in self._hours), sum(h.delayed for h in self._hours)
+
+    def _fits(self, coming: float) -> bool:
+        """D + K <= f (T + K), K requests expected within one threshold (thesis, 4.3).
+
+        With nobody there for a whole day there is no share to keep.
+        """
+        total, delayed = self._counts()
+        if total == 0 and self.settings.fraction > 0:
+            return True
+        return delayed + coming <= self.settings.fraction * (total + coming)
+
+    def _when_gap_is(self, gap_s: float) -> float:
+        return self._window[0] + gap_s * len(self._window) + _JUST_AFTER_S
+
+    def _when_it_fits(self, t_s: float) -> float:
+        """Return when the budget may fit by waiting: K falls as the open gap grows."""
+        total, delayed = self._counts()
+        room = self.settings.fraction * total - delayed
+        next_hour_s = (t_s // _HOUR_S + 1) * _HOUR_S
+        if room <= 0 or not self._window:
+            return next_hour_s
+        most = room / (1 - self.settings.fraction)
+        return min(next_hour_s, self._when_gap_is(self.settings.threshold_s / most))
+
+    def _forget(self, t_s: float) -> None:
+        oldest = int(t_s // _HOUR_S) - self.settings.budget_hours
+        while self._hours and self._hours[0].number <= oldest:
+            self._hours.popleft()
+
+    def _words(self, first: str) -> str:
+        total, delayed = self._counts()
+        allowed = math.floor(self.settings.fraction * total)
+        return f"{first}; {delayed} of {allowed} allowed delays used"
+
+    def dump(self) -> dict[str, Any]:
+        """Return what to keep over a restart."""
+        return {
+            "window_s": list(self._window),
+            "hours": [[h.number, h.total, h.delayed] for h in self._hours],
+            "awake_s": self._awake_s,
+        }
+
+    def load(self, saved: Mapping[str, Any]) -> None:
+        """Take back what `dump` gave; what does not fit is ignored."""
+        try:
+            window = [float(t) for t in saved["window_s"]]
+            hours = [_Hour(int(n), int(t), int(d)) for n, t, d in saved["hours"]]
+            awake_s = None if saved["awake_s"] is None else float(saved["awake_s"])
+        except (KeyError, TypeError, ValueError, OverflowError):
+            return
+        if not all(map(math.isfinite, [*window, awake_s or 0.0])):
+            return
+        self._window = deque(sorted(window), maxlen=WINDOW)
+        self._hours = deque(sorted(hours, key=lambda h: h.number))
+        self._awake_s = awake_s
+
+
+def make(settings: Settings, setup: Setup) -> Thesis:
+    """Make the policy; the break-even gap comes from the server's power."""
+    return Thesis(settings, setup.switch_j / (setup.on_w - setup.off_w))

@@ -1,0 +1,354 @@
+"""Configuration as dataclasses: type, default, range and help beside each key.
+
+`load` turns a table of TOML into such a dataclass and reports every error at once, each
+with the key's path. `keys` lists the keys for the user interface and the documentation.
+A section whose keys depend on a choice (a driver, a policy) is an `alternative`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+import math
+import re
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, dataclass
+from typing import Any, Final
+
+Check = Callable[[Any], str | None]
+"""Says in words what is wrong with a value of the right type, or None."""
+
+_UNITS: Final = {"s": "seconds", "ms": "milliseconds", "w": "watts", "j": "joules"}
+_TYPES: Final = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "a text in quotes",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong with one key."""
+
+    where: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}" if self.where else self.what
+
+
+class ConfigError(ValueError):
+    """Everything that is wrong with a configuration."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        """`problems` is not empty."""
+        super().__init__("\n".join(map(str, problems)))
+        self.problems = problems
+
+
+def option(
+    help: str,
+    default: object = MISSING,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    choices: tuple[str, ...] = (),
+    check: Check | None = None,
+    secret: bool = False,
+) -> Any:
+    """Declare a key. Without a default it must be given.
+
+    `low` and `high` bound a number, the bytes of a text, or the length of a list.
+    `choices` and `check` hold for each item of a list.
+    """
+    about = {
+        "help": help,
+        "low": low,
+        "high": high,
+        "choices": choices,
+        "check": check,
+        "secret": secret,
+    }
+    return dataclasses.field(default=default, metadata=about)
+
+
+def section(cls: type) -> Any:
+    """Declare a table whose keys all have defaults."""
+    return dataclasses.field(default_factory=cls, metadata={"section": cls})
+
+
+def tables(cls: type, low: int, high: int) -> Any:
+    """Declare an array of tables, `[[name]]`, of `low` to `high` members."""
+    return dataclasses.field(default=(), metadata={"tables": cls, "low": low, "high": high})
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """A section whose key `selector` chooses the dataclass of the others."""
+
+    selector: str
+    default: str
+    names: Callable[[], list[str]]
+    settings: Callable[[str], type]
+
+
+def alternative(choice: Alternative) -> Any:
+    """Declare a section whose keys depend on a choice."""
+    return dataclasses.field(
+        default_factory=lambda: choice.settings(choice.default)(),  # noqa: PLW0108 - loads it late
+        metadata={"alternative": choice},
+    )
+
+
+def load(cls: type, table: object, where: str, problems: list[Problem]) -> Any:
+    """Return `cls` made of `table`, None where something is wrong; `problems` grows."""
+    if not isinstance(table, Mapping):
+        problems.append(Problem(where, "must be a section, that is a table"))
+        return None
+    before = len(problems)
+    fields = {f.name: f for f in dataclasses.fields(cls)}
+    problems.extend(
+        Problem(_join(where, key), _unknown(key, list(fields)))
+        for key in table
+        if key not in fields
+    )
+    values: dict[str, Any] = {}
+    types = typing.get_type_hints(cls)
+    for name, field in fields.items():
+        path = _join(where, name)
+        if name in table:
+            values[name] = _value(field, types[name], table[name], path, problems)
+        elif field.default is MISSING and field.default_factory is MISSING:
+            problems.append(Problem(path, f"is missing: {field.metadata['help']}"))
+        elif field.metadata.get("tables") and field.metadata["low"]:
+            problems.append(Problem(path, f"is missing: at least one [[{path}]] is needed"))
+    return cls(**values) if len(problems) == before else None
+
+
+def _join(where: str, key: str) -> str:
+    return f"{where}.{key}" if where else key
+
+
+def _unknown(key: str, known: list[str]) -> str:
+    import difflib  # noqa: PLC0415 - only when something is wrong
+
+    near = difflib.get_close_matches(key, known, 1)
+    return f"is not known; did you mean {near[0]}?" if near else "is not known"
+
+
+def _value(
+    field: dataclasses.Field[Any], kind: Any, value: object, path: str, problems: list[Problem]
+) -> Any:
+    about = field.metadata
+    if "section" in about:
+        return load(about["section"], value, path, problems)
+    if "alternative" in about:
+        return _chosen(about["alternative"], value, path, problems)
+    if "tables" in about:
+        return _tables(about, value, path, problems)
+    if typing.get_origin(kind) is tuple:
+        return _list(about, typing.get_args(kind)[0], value, path, problems)
+    return _single(about, kind, value, path, problems)
+
+
+def _chosen(choice: Alternative, value: object, path: str, problems: list[Problem]) -> Any:
+    if not isinstance(value, Mapping):
+        problems.append(Problem(path, "must be a section, that is a table"))
+        return None
+    name = value.get(choice.selector, choice.default)
+    if name not in choice.names():
+        known = ", ".join(choice.names())
+        problems.append(Problem(_join(path, choice.selector), f"must be one of {known}"))
+        return None
+    return load(choice.settings(name), value, path, problems)
+
+
+def _tables(about: Mapping[str, Any], value: object, path: str, problems: list[Problem]) -> Any:
+    if not isinstance(value, list):
+        problems.append(Problem(path, f"must be an array of tables, [[{path}]]"))
+        return None
+    if not about["low"] <= len(value) <= about["high"]:
+        problems.append(Problem(path, f"must be given {about['low']} to {about['high']} times"))
+        return None
+    return tuple(
+        load(about["tables"], v, label(path, v, n), problems) for n, v in enumerate(value, 1)
+    )
+
+
+def label(path: str, table: object, number: int) -> str:
+    """Return the path of one member of an array of tables: `server.web`, or `server.2`."""
+    name = table.get("id") if isinstance(table, Mapping) else None
+    return f"{path}.{name if isinstance(name, str) and name.isprintable() and name else number}"
+
+
+def _list(
+    about: Mapping[str, Any], kind: Any, value: object, path: str, problems: list[Problem]
+) -> Any:
+    if not isinstance(value, list):
+        problems.append(Problem(path, "must be a list in square brackets"))
+        return None
+    low, high = about["low"], about["high"]
+    if (low is not None and len(value) < low) or (high is not None and len(value) > high):
+        problems.append(Problem(path, f"must have {low or 0} to {high} items"))
+        return None
+    item = {**about, "low": None, "high": None}
+    return tuple(_single(item, kind, v, f"{path}[{n}]", problems) for n, v in enumerate(value))
+
+
+def _single(
+    about: Mapping[str, Any], kind: Any, value: object, path: str, problems: list[Problem]
+) -> Any:
+    if kind is float and type(value) is int:
+        value = float(value)
+    what = f"must be {_TYPES[kind]}" if type(value) is not kind else _wrong(about, value)
+    if what:
+        problems.append(Problem(path, what))
+        return None
+    return value
+
+
+def _wrong(about: Mapping[str, Any], value: Any) -> str | None:
+    """Say what is wrong with a value of the right type."""
+    if isinstance(value, str) and not _printable(value):
+        return "must not have control characters"
+    if about["choices"]:
+        return (
+            None if value in about["choices"] else f"must be one of {', '.join(about['choices'])}"
+        )
+    if isinstance(value, (int, float)) and not math.isfinite(value):
+        return "must be a finite number"
+    size = len(value.encode()) if isinstance(value, str) else value
+    if (about["low"] is not None and size < about["low"]) or (
+        about["high"] is not None and size > about["high"]
+    ):
+        return _range(about["low"], about["high"], isinstance(value, str))
+    if about["check"] is None:
+        return None
+    said: str | None = about["check"](value)
+    return said
+
+
+def _printable(text: str) -> bool:
+    return all(c >= " " and c != "\x7f" and not "\ud800" <= c <= "\udfff" for c in text)
+
+
+def _range(low: float | None, high: float | None, text: bool) -> str:
+    unit = " bytes long" if text else ""
+    if low is None:
+        return f"must be at most {high:g}{unit}"
+    if high is None:
+        return f"must be at least {low:g}{unit}"
+    return f"must be {low:g} to {high:g}{unit}"
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key, for people: `kind`, `range` and `help` are words.
+
+    `default` is None if the key must be given. `when` names the choice it belongs to,
+    as `driver = "ssh"`, else it is empty.
+    """
+
+    path: str
+    kind: str
+    default: Any
+    required: bool
+    range: str
+    unit: str
+    choices: tuple[str, ...]
+    help: str
+    when: str
+
+
+def keys(cls: type, path: str = "", when: str = "") -> Iterator[Key]:
+    """List the keys of a configuration; a member of an array of tables is `name[]`."""
+    types = typing.get_type_hints(cls)
+    for field in dataclasses.fields(cls):
+        about, here = field.metadata, _join(path, field.name)
+        if "section" in about:
+            yield from keys(about["section"], here, when)
+        elif "tables" in about:
+            yield from keys(about["tables"], f"{here}[]", when)
+        elif "alternative" in about:
+            choice: Alternative = about["alternative"]
+            for name in choice.names():
+                which = f'{choice.selector} = "{name}"'
+                yield from keys(choice.settings(name), here, which)
+        else:
+            yield _key(field, types[field.name], here, when)
+
+
+def _key(field: dataclasses.Field[Any], kind: Any, path: str, when: str) -> Key:
+    about = field.metadata
+    many = typing.get_origin(kind) is tuple
+    words = _TYPES[typing.get_args(kind)[0] if many else kind]
+    bounded = about["low"] is not None or about["high"] is not None
+    required = field.default is MISSING
+    return Key(
+        path=path,
+        kind=f"a list, each {words}" if many else words,
+        default=None if required else field.default,
+        required=required,
+        range=_range(about["low"], about["high"], kind is str) if bounded else "",
+        unit=_UNITS.get(field.name.rpartition("_")[2], "") if "_" in field.name else "",
+        choices=about["choices"],
+        help=about["help"],
+        when=when,
+    )
+
+
+def plain(value: Any) -> Any:
+    """Return a loaded configuration as JSON types, secrets left out."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {
+            f.name: plain(getattr(value, f.name))
+            for f in dataclasses.fields(value)
+            if not f.metadata.get("secret")
+        }
+    return [plain(v) for v in value] if isinstance(value, tuple) else value
+
+
+_HOST: Final = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)(\.(?!-)[a-z0-9_-]{1,63}(?<!-))*\.?")
+_MAC: Final = re.compile(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}")
+
+
+def is_host(text: str) -> str | None:
+    """Check a host name, in lower case, without a port."""
+    return None if _HOST.fullmatch(text) else "must be a host name in lower case, without a port"
+
+
+def is_address(text: str) -> str | None:
+    """Check an IPv4 or IPv6 address."""
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return "must be an IPv4 or IPv6 address"
+    return "must be the address of one machine" if address.is_multicast else None
+
+
+def is_mac(text: str) -> str | None:
+    """Check an Ethernet address of one card."""
+    if not _MAC.fullmatch(text):
+        return "must be an Ethernet address such as 00:11:22:33:44:55"
+    if int(text[:2], 16) & 1 or set(text) <= set("0:"):
+        return "must be the address of one card, not a group's and not all zeros"
+    return None
+
+
+def is_interface(text: str) -> str | None:
+    """Check a network interface's name as Linux allows it; empty means the default."""
+    ok = len(text) < 16 and not re.search(r"[\s/:]", text) and text not in (".", "..")
+    return None if ok and not text.startswith("-") else "must be the name of a network interface"
+
+
+def is_absolute(text: str) -> str | None:
+    """Check an absolute path."""
+    return None if text.startswith("/") else "must be an absolute path, starting with /"
+
+
+def is_url_path(text: str) -> str | None:
+    """Check the path of a URL as it goes into a request line."""
+    ok = text.startswith("/") and text.isascii() and " " not in text
+    return None if ok else "must be the path of a URL: starts with /, no spaces, ASCII"

@@ -1,0 +1,184 @@
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from naproxy import policy
+from naproxy.policy.base import Klass, Policy, Request, State
+from naproxy.policy.thesis import Settings, Thesis
+
+TABLE_4_2 = policy.Setup(
+    on_w=43.3, off_w=1.6, switch_j=170.7, fraction=0.01, delta_s=1.0, sleep_s=4.0, wake_s=0.2
+)
+START_S = 1_700_000_000.0
+
+
+def request(
+    t_s: float, klass: Klass = Klass.PERSON, *, needs: bool = True, delay_s: float = 0.0
+) -> Request:
+    return Request(START_S + t_s, 1, klass, needs, False, delay_s=delay_s)
+
+
+def thesis(**changes: float) -> Thesis:
+    made = policy.make(replace(Settings(), **changes), TABLE_4_2)  # type: ignore[arg-type]
+    assert isinstance(made, Thesis)
+    return made
+
+
+def fed(times: list[float], **changes: float) -> Thesis:
+    made = thesis(**changes)
+    for t_s in times:
+        made.request(request(t_s))
+    return made
+
+
+def test_the_break_even_gap_is_that_of_table_4_2() -> None:
+    assert thesis().break_even_s == pytest.approx(170.7 / 41.7)
+
+
+def test_the_expected_gap_is_the_mean_over_ten_with_the_open_one() -> None:
+    made = fed([float(t) for t in range(0, 130, 10)])
+    assert made.expected_gap_s(START_S + 120) == pytest.approx(9.0)
+    assert made.expected_gap_s(START_S + 220) == pytest.approx(19.0)
+
+
+def test_sleep_when_idle_and_the_gap_pays() -> None:
+    made = fed([60.0 * n for n in range(20)])
+    decision = made.decide(START_S + 19 * 60 + 6)
+    assert decision.sleep
+    assert decision.reason == "idle 6 s; 0 of 2 allowed delays used"
+
+
+def test_no_sleep_within_five_seconds_of_a_request() -> None:
+    made = fed([60.0 * n for n in range(20)])
+    decision = made.decide(START_S + 19 * 60 + 3)
+    assert not decision.sleep
+    assert decision.reason == "idle 3 s of 5 s; 0 of 2 allowed delays used"
+    assert decision.check_at_s == START_S + 19 * 60 + 5
+
+
+def test_no_sleep_within_a_minute_of_a_wake() -> None:
+    made = fed([60.0 * n for n in range(20)])
+    made.observed(START_S + 1141, State.AWAKE)
+    decision = made.decide(START_S + 1171)
+    assert decision.reason.startswith("awake 30 s of 60 s")
+    assert decision.check_at_s == START_S + 1201
+    assert made.decide(START_S + 1201).sleep
+
+
+def test_a_burst_is_waited_out_until_the_gap_pays() -> None:
+    made = fed([60.0 * n for n in range(20)] + [1200 + n * 0.1 for n in range(10)])
+    soon = made.decide(START_S + 1210)
+    assert not soon.sleep
+    assert "sleeping pays from 4.1 s" in soon.reason
+    assert soon.check_at_s == pytest.approx(START_S + 1200 + 10 * 170.7 / 41.7, abs=0.01)
+    assert soon.check_at_s is not None
+    assert made.decide(soon.check_at_s).sleep
+
+
+def test_no_sleep_while_the_delays_are_used_up() -> None:
+    made = fed([60.0 * n for n in range(20)])
+    for n in range(3):
+        made.request(request(1200.0 + n, delay_s=0.06))
+    decision = made.decide(START_S + 1300)
+    assert not decision.sleep
+    assert "3 of 2 allowed delays used" in decision.reason
+
+
+def test_delays_are_forgotten_after_a_day() -> None:
+    made = fed([60.0 * n for n in range(20)])
+    for n in range(3):
+        made.request(request(1200.0 + n, delay_s=0.06))
+    for n in range(20):
+        made.request(request(86400 + 60.0 * n))
+    assert made.decide(START_S + 86400 * 1.1).sleep
+
+
+def test_a_wait_of_exactly_delta_is_no_delay() -> None:
+    made = thesis()
+    made.request(request(0, delay_s=0.05))
+    assert made.dump()["hours"][0][2] == 0
+
+
+@pytest.mark.parametrize("klass", [k for k in Klass if k.robot])
+def test_robots_count_for_nothing(klass: Klass) -> None:
+    made = thesis()
+    made.request(request(0, klass, delay_s=9))
+    assert made.dump() == thesis().dump()
+
+
+def test_hits_count_for_the_budget_and_make_no_gap() -> None:
+    made = thesis()
+    made.request(request(0, needs=False))
+    assert made.dump()["window_s"] == []
+    assert made.dump()["hours"][0][1] == 1
+
+
+def test_a_server_nobody_ever_needed_may_sleep() -> None:
+    assert thesis().decide(START_S).sleep
+
+
+def test_a_day_without_anybody_leaves_the_budget_whole() -> None:
+    made = fed([0.0])
+    assert made.decide(START_S + 2 * 86400).sleep
+
+
+def test_a_promise_of_no_delay_at_all_keeps_it_awake() -> None:
+    made = fed([60.0 * n for n in range(20)], fraction=0.0)
+    assert not made.decide(START_S + 3600).sleep
+
+
+def test_what_is_kept_over_a_restart_decides_the_same() -> None:
+    made = fed([float(n) for n in range(50)])
+    made.observed(START_S + 50, State.AWAKE)
+    again = thesis()
+    again.load(json.loads(json.dumps(made.dump())))
+    assert again.decide(START_S + 60) == made.decide(START_S + 60)
+    assert again.dump() == made.dump()
+
+
+@pytest.mark.parametrize(
+    "saved",
+    [
+        {},
+        {"window_s": 3, "hours": [], "awake_s": None},
+        {"window_s": ["x"], "hours": [], "awake_s": None},
+        {"window_s": [float("nan")], "hours": [], "awake_s": None},
+        {"window_s": [], "hours": [[1, 2]], "awake_s": None},
+        {"window_s": [], "hours": [[float("inf"), 2, 3]], "awake_s": None},
+        {"window_s": [], "hours": [], "awake_s": "soon"},
+    ],
+)
+def test_what_does_not_fit_is_ignored(saved: dict[str, object]) -> None:
+    made = thesis()
+    made.load(saved)
+    assert made.dump() == thesis().dump()
+
+
+def test_it_is_a_policy() -> None:
+    made: Policy = thesis()
+    assert made.name in policy.POLICIES
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 500), st.booleans(), st.floats(0, 1)), max_size=40),
+    st.floats(0.001, 1),
+    st.floats(0, 1000),
+)
+def test_waiting_without_requests_always_ends_or_is_asked_again_later(
+    gaps: list[tuple[float, bool, float]], fraction: float, idle_s: float
+) -> None:
+    made, t_s = thesis(fraction=fraction), 0.0
+    for gap_s, needs, delay_s in gaps:
+        t_s += gap_s
+        made.request(request(t_s, needs=needs, delay_s=delay_s))
+    now_s = START_S + t_s + idle_s
+    for _ in range(200):
+        decision = made.decide(now_s)
+        if decision.sleep:
+            return
+        assert decision.check_at_s is not None
+        assert decision.check_at_s > now_s
+        now_s = decision.check_at_s
+    raise AssertionError(decision.reason)
