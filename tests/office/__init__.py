@@ -3,9 +3,9 @@
 What is real in it and what is not: docs/virtual-office.md.
 """
 
-from office.mainboard import Mainboard, Settings
-from office.namespace import Namespace
-from office.office import Office
-from office.wire import Frame
+from tests.office.mainboard import Mainboard, Settings
+from tests.office.namespace import Namespace
+from tests.office.office import Office
+from tests.office.wire import Frame
 
 __all__ = ["Frame", "Mainboard", "Namespace", "Office", "Settings"]

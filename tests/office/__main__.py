@@ -1,4 +1,4 @@
-"""`python -m office`: an office to play with. docs/virtual-office.md tells more."""
+"""`python -m tests.office`: an office to play with. docs/virtual-office.md tells more."""
 
 import argparse
 import dataclasses
@@ -8,15 +8,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from office.mainboard import Mainboard, Settings
-from office.namespace import OfficeError
-from office.office import Office, clean
-from office.server import ADDRESS, Site
+from tests.office.mainboard import Mainboard, Settings
+from tests.office.namespace import OfficeError
+from tests.office.office import Office, clean
+from tests.office.server import ADDRESS, Site
 
 
 def main() -> int:
     """Return the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m office", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.office", description=__doc__)
     commands = parser.add_subparsers(required=True)
 
     up = commands.add_parser("up", help="start an office and keep it until Ctrl-C")
@@ -57,7 +57,7 @@ def _up(options: argparse.Namespace) -> None:
         for machine in (office.client, office.box, office.server):
             print(f"  nsenter --net={machine.path} bash")
         socket = office.server.board.control
-        print(f"\nthe server's power:\n  python -m office board {socket} report")
+        print(f"\nthe server's power:\n  python -m tests.office board {socket} report")
         print(f"\nCtrl-C ends it. The server's site: http://{ADDRESS}/", flush=True)
         signal.pause()
 

@@ -18,8 +18,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path, PurePosixPath
 from urllib.parse import parse_qsl, urlsplit
 
-from office import websocket
-from office.site import CHANGED_S
+from tests.office import websocket
+from tests.office.site import CHANGED_S
 
 LAST_MODIFIED = formatdate(CHANGED_S, usegmt=True)
 ASSETS = frozenset(
@@ -147,7 +147,7 @@ class App(ThreadingHTTPServer):
 
 
 def main() -> None:
-    """`python -m office.app PORT DYNAMIC_SHARE [PATHS.json]`."""
+    """`python -m tests.office.app PORT DYNAMIC_SHARE [PATHS.json]`."""
     port, share, *log = sys.argv[1:]
     Handler.paths = Paths(Path(log[0]) if log else None, float(share))
     App(("127.0.0.1", int(port)), Handler).serve_forever()

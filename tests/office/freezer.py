@@ -3,7 +3,7 @@
 import contextlib
 from pathlib import Path
 
-from office.namespace import OfficeError, kill, wait_for
+from tests.office.namespace import OfficeError, kill, wait_for
 
 
 class Freezer:

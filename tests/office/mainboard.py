@@ -20,9 +20,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from office import magic
-from office.freezer import Freezer
-from office.namespace import OfficeError
+from tests.office import magic
+from tests.office.freezer import Freezer
+from tests.office.namespace import OfficeError
 
 ON, SUSPENDING, OFF, RESUMING, HUNG = "on", "suspending", "off", "resuming", "hung"
 
@@ -365,7 +365,7 @@ class Mainboard:
 
 
 def main() -> None:
-    """`python -m office.mainboard INTERFACE CGROUP CONTROL SETTINGS`, in the server's namespace."""
+    """`python -m tests.office.mainboard INTERFACE CGROUP CONTROL SETTINGS`, in the server's namespace."""
     interface, cgroup, control, settings = sys.argv[1:]
     board = Board(interface, Freezer(Path(cgroup)), Settings(**json.loads(settings)))
     serve(board, Path(control))

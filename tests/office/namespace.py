@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import IO, TypeVar
 
 NETNS = Path("/run/netns")
-TESTS = Path(__file__).resolve().parent.parent
-"""The folder that holds this package: on the path of the helpers that run it."""
+ROOT = Path(__file__).resolve().parents[2]
+"""The project: on the path of the helpers that this package runs."""
 
 T = TypeVar("T")
 
@@ -176,8 +176,8 @@ def running(pid: int) -> bool:
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return this process's environment, with this package on Python's path."""
-    path = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
+    """Return this process's environment, with the project on Python's path."""
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     return {**os.environ, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1", **(extra or {})}
 
 

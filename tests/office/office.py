@@ -14,12 +14,12 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Self
 
-from office import server
-from office.freezer import Freezer
-from office.mainboard import Settings
-from office.namespace import NETNS, Namespace, OfficeError, ip
-from office.server import Server, Site
-from office.wire import Capture
+from tests.office import server
+from tests.office.freezer import Freezer
+from tests.office.mainboard import Settings
+from tests.office.namespace import NETNS, Namespace, OfficeError, ip
+from tests.office.server import Server, Site
+from tests.office.wire import Capture
 
 PREFIX = "npx-"
 CLIENT_ADDRESS = "192.0.2.10"

@@ -12,10 +12,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from office import site
-from office.freezer import Freezer
-from office.mainboard import Mainboard, Settings
-from office.namespace import Namespace, wait_for
+from tests.office import site
+from tests.office.freezer import Freezer
+from tests.office.mainboard import Mainboard, Settings
+from tests.office.namespace import ROOT, Namespace, wait_for
 
 ADDRESS = "192.0.2.2"
 OTHER_ADDRESS = "192.0.2.3"
@@ -148,7 +148,7 @@ class Server(Namespace):
         assert self.freezer
         self.popen(
             [
-                *(sys.executable, "-m", "office.mainboard", "eth0", self.freezer.path),
+                *(sys.executable, "-m", "tests.office.mainboard", "eth0", self.freezer.path),
                 *(self.board.control, json.dumps(dataclasses.asdict(settings))),
             ],
             log="mainboard",
@@ -168,7 +168,7 @@ class Server(Namespace):
         }
         config = self.directory / "nginx.conf"
         config.write_text(_NGINX.format(**values))
-        app: list[str | Path] = [sys.executable, "-m", "office.app", str(APP_PORT)]
+        app: list[str | Path] = [sys.executable, "-m", "tests.office.app", str(APP_PORT)]
         app.append(str(contents.dynamic_share))
         if contents.log:
             known = self.directory / "paths.json"
@@ -189,10 +189,9 @@ class Server(Namespace):
         kind, public, *_ = host_key.with_suffix(".pub").read_text().split()
         hosts = ",".join((ADDRESS, OTHER_ADDRESS, ADDRESS_V6))
         self.known_hosts.write_text(f"{hosts} {kind} {public}\n")
-        tests = Path(__file__).resolve().parent.parent
         command = self.directory / "naproxy-sleep"
         command.write_text(
-            f"#!/bin/sh\nPYTHONPATH='{tests}' exec '{sys.executable}' -m office.sleep_command "
+            f"#!/bin/sh\nPYTHONPATH='{ROOT}' exec '{sys.executable}' -m tests.office.sleep_command "
             f"'{self.board.control}'\n"
         )
         command.chmod(0o755)

@@ -3,12 +3,12 @@
 import sys
 from pathlib import Path
 
-from office.mainboard import Mainboard
-from office.namespace import OfficeError
+from tests.office.mainboard import Mainboard
+from tests.office.namespace import OfficeError
 
 
 def main() -> int:
-    """`python -m office.sleep_command CONTROL`; exit 1 and the words on a veto."""
+    """`python -m tests.office.sleep_command CONTROL`; exit 1 and the words on a veto."""
     try:
         # Held commands come back only after the next wake, which may be days.
         Mainboard(Path(sys.argv[1]))("suspend", timeout_s=7 * 86400.0)

@@ -15,13 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from office import Office, Settings, magic
-from office.freezer import Freezer
-from office.namespace import NETNS, OfficeError, environment, ip, running, wait_for
-from office.office import BOX_ADDRESS, PREFIX, clean
-from office.server import ADDRESS, MAC, Site, paths_of
-from office.site import generate
-from office.websocket import Client
+from tests.office import Office, Settings, magic
+from tests.office.freezer import Freezer
+from tests.office.namespace import NETNS, OfficeError, environment, ip, running, wait_for
+from tests.office.office import BOX_ADDRESS, PREFIX, clean
+from tests.office.server import ADDRESS, MAC, Site, paths_of
+from tests.office.site import generate
+from tests.office.websocket import Client
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="an office needs root")
 
@@ -391,7 +391,7 @@ def host_network() -> str:
 def start_alone() -> tuple[subprocess.Popen[str], str]:
     """Start an office in a process of its own; returns it and the office's name."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "office", "up"],
+        [sys.executable, "-m", "tests.office", "up"],
         stdout=subprocess.PIPE,
         text=True,
         env=environment(),

@@ -8,7 +8,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from office.namespace import Namespace, OfficeError, wait_for
+from tests.office.namespace import Namespace, OfficeError, wait_for
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
