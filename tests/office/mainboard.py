@@ -365,7 +365,7 @@ class Mainboard:
 
 
 def main() -> None:
-    """`python -m tests.office.mainboard INTERFACE CGROUP CONTROL SETTINGS`, in the server's namespace."""
+    """`... mainboard INTERFACE CGROUP CONTROL SETTINGS`, in the server's namespace."""
     interface, cgroup, control, settings = sys.argv[1:]
     board = Board(interface, Freezer(Path(cgroup)), Settings(**json.loads(settings)))
     serve(board, Path(control))
