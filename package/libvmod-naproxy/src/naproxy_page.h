@@ -225,11 +225,15 @@ struct naproxy_page {
  * the writer stores 0 there before it fills the record. Record n is in slot
  * (n - 1) % NAPROXY_EVENTS. A reader that sees head run away by more than the
  * ring's length has lost the difference and says so.
+ *
+ * The hashes are FNV-1a, 64 bits, over the two strings with a NUL between
+ * them: client.identity (the address) and User-Agent; Host and URL, both as
+ * they came. A missing header is an empty string; a hash of 0 becomes 1.
  */
 struct naproxy_event {
 	uint64_t	seq;
 	uint64_t	t_us;			/* when the request started */
-	uint64_t	client;			/* hash of address and agent, not 0 */
+	uint64_t	client;			/* hash of address and agent */
 	uint64_t	path;			/* hash of host and URL */
 	uint32_t	delay_ms;		/* held */
 	uint32_t	agent;			/* index in agents.json, or ~0 */

@@ -1,0 +1,240 @@
+/*-
+ * Copyright (c) 2026 The Naproxy authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Who is asking: the agents' table, then what was learned of this client,
+ * then the office's rules; the last that speaks decides.
+ */
+
+#include <arpa/inet.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "cache/cache.h"
+
+#include "agents.h"
+#include "naproxy.h"
+
+const char * const np_class_name[] = {
+	[NAPROXY_PERSON] = "person",
+	[NAPROXY_CRAWLER] = "crawler",
+	[NAPROXY_MONITOR] = "monitor",
+	[NAPROXY_FEED] = "feed",
+	[NAPROXY_API] = "api",
+	[NAPROXY_SCANNER] = "scanner",
+	[6] = "other",
+	[7] = "other",
+};
+
+const char * const np_method_name[] = {
+	"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT",
+	"TRACE", NULL
+};
+
+bool
+np_robot(unsigned klass)
+{
+
+	return (klass != NAPROXY_PERSON && klass != NAPROXY_API);
+}
+
+const char *
+np_header(const struct http *hp, hdr_t hdr)
+{
+	const char *p;
+
+	if (hp == NULL || !http_GetHdr(hp, hdr, &p))
+		return (NULL);
+	return (p);
+}
+
+/* FNV-1a, 64 bits; see naproxy_page.h. */
+uint64_t
+np_hash(uint64_t hash, const char *p, size_t len)
+{
+
+	if (hash == 0)
+		hash = UINT64_C(0xcbf29ce484222325);
+	while (len-- > 0) {
+		hash ^= (uint8_t)*p++;
+		hash *= UINT64_C(0x100000001b3);
+	}
+	return (hash);
+}
+
+/*
+ * The address that VCL set as client.identity, else the session's: behind a
+ * TLS proxy on the box itself only VCL knows who is asking.
+ */
+const char *
+np_client_address(VRT_CTX)
+{
+	const char *p = NULL;
+
+	if (ctx->req != NULL)
+		p = ctx->req->client_identity;
+	if (p == NULL && ctx->sp != NULL)
+		p = SES_Get_String_Attr(ctx->sp, SA_CLIENT_IP);
+	return (p == NULL ? "" : p);
+}
+
+static uint64_t
+classify_hash(const char *a, const char *b)
+{
+	uint64_t hash;
+
+	hash = np_hash(0, a, strlen(a) + 1);
+	hash = np_hash(hash, b, strlen(b));
+	return (hash == 0 ? 1 : hash);
+}
+
+/*--------------------------------------------------------------------*/
+
+static uint8_t
+classify_agent(struct np_record *rec, const char *ua)
+{
+
+	rec->agent = agents_match(ua);
+	if (rec->agent != AGENTS_NONE)
+		return (agents_agent[rec->agent].klass);
+	if (!strncmp(ua, "Mozilla/", 8) || !strncmp(ua, "Opera/", 6))
+		return (NAPROXY_PERSON);
+	return (NAPROXY_API);
+}
+
+/* ADDRESS or ADDRESS/BITS. */
+static bool
+rule_address(const char *text, const char *client)
+{
+	unsigned char net[16], addr[16];
+	char buf[NAPROXY_RULE_LEN];
+	unsigned bits, len;
+	char *slash, *end;
+	int family;
+
+	bprintf(buf, "%s", text);
+	slash = strchr(buf, '/');
+	if (slash != NULL)
+		*slash++ = '\0';
+	family = strchr(buf, ':') != NULL ? AF_INET6 : AF_INET;
+	if (inet_pton(family, buf, net) != 1 ||
+	    inet_pton(family, client, addr) != 1)
+		return (false);
+	len = bits = family == AF_INET6 ? 128 : 32;
+	if (slash != NULL) {
+		bits = (unsigned)strtoul(slash, &end, 10);
+		if (*slash < '0' || *slash > '9' || *end != '\0' || bits > len)
+			return (false);
+	}
+	if (memcmp(net, addr, bits / 8) != 0)
+		return (false);
+	if (bits % 8 == 0)
+		return (true);
+	return ((net[bits / 8] ^ addr[bits / 8]) >> (8 - bits % 8) == 0);
+}
+
+static bool
+rule_matches(const struct naproxy_rule *r, const char *ua, const char *url,
+    const char *client)
+{
+
+	switch (r->kind) {
+	case NAPROXY_RULE_PATH:
+		return (!strncmp(url, r->text, strlen(r->text)));
+	case NAPROXY_RULE_ADDRESS:
+		return (rule_address(r->text, client));
+	case NAPROXY_RULE_AGENT:
+		return (strcasestr(ua, r->text) != NULL);
+	default:
+		return (false);
+	}
+}
+
+static void
+classify_rules(struct np_record *rec, const char *ua, const char *url,
+    const char *client)
+{
+	const struct np_snap *snap = rec->snap;
+	const struct naproxy_rule *r;
+	unsigned u, slot;
+
+	slot = (unsigned)(rec->site - snap->site);
+	for (u = 0; u < snap->nrules; u++) {
+		r = &snap->rule[u];
+		if ((r->server != 255 && r->server != slot) ||
+		    !rule_matches(r, ua, url, client))
+			continue;
+		rec->klass = r->klass;
+		rec->flags |= NAPROXY_E_RULE;
+		return;
+	}
+	for (u = 0; u < snap->nlearned; u++) {
+		if (snap->learned[u].client != rec->client)
+			continue;
+		rec->klass = (uint8_t)snap->learned[u].klass;
+		rec->flags |= NAPROXY_E_LEARNED;
+		return;
+	}
+}
+
+static bool
+classify_page_load(const struct np_record *rec, const struct http *hp)
+{
+	const char *p;
+
+	if (rec->klass != NAPROXY_PERSON ||
+	    strcmp(np_method_name[rec->method] == NULL ? "" :
+	    np_method_name[rec->method], "GET"))
+		return (false);
+	p = np_header(hp, H_Accept);
+	if (p == NULL || strcasestr(p, "text/html") == NULL)
+		return (false);
+	p = np_header(hp, HDR("Sec-Fetch-Mode"));
+	if (p != NULL && strcasecmp(p, "navigate"))
+		return (false);
+	return (np_header(hp, HDR("X-Requested-With")) == NULL &&
+	    np_header(hp, H_Upgrade) == NULL);
+}
+
+static uint8_t
+classify_method(const char *method)
+{
+	uint8_t u;
+
+	for (u = 0; np_method_name[u] != NULL; u++)
+		if (method != NULL && !strcmp(np_method_name[u], method))
+			break;
+	return (u);
+}
+
+/* The site, if any, is chosen already. */
+void
+np_classify(VRT_CTX, struct np_record *rec)
+{
+	const struct http *hp = ctx->http_req;
+	const char *ua, *url, *host, *client;
+
+	CHECK_OBJ_NOTNULL(hp, HTTP_MAGIC);
+	ua = np_header(hp, H_User_Agent);
+	if (ua == NULL)
+		ua = "";
+	host = np_header(hp, H_Host);
+	if (host == NULL)
+		host = "";
+	url = hp->hd[HTTP_HDR_URL].b;
+	if (url == NULL)
+		url = "";
+	client = np_client_address(ctx);
+	rec->client = classify_hash(client, ua);
+	rec->path = classify_hash(host, url);
+	rec->method = classify_method(hp->hd[HTTP_HDR_METHOD].b);
+	rec->flags = 0;
+	rec->klass = classify_agent(rec, ua);
+	if (rec->site != NULL)
+		classify_rules(rec, ua, url, client);
+	if (classify_page_load(rec, hp))
+		rec->flags |= NAPROXY_E_PAGE_LOAD;
+}

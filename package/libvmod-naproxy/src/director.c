@@ -1,0 +1,281 @@
+/*-
+ * Copyright (c) 2026 The Naproxy authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * A director for each server of a VCL. It makes a new back end when the
+ * page's address changes. A task holds a reference to the back end it was
+ * given, so the old one goes when the last request on it has ended.
+ */
+
+#include <netinet/in.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cache/cache.h"
+#include "vsa.h"
+#include "vsb.h"
+
+#include "naproxy.h"
+
+#define DIRECTORS_MAX	32
+
+struct np_director {
+	unsigned		magic;
+#define NP_DIRECTOR_MAGIC	0x33c1d7ae
+	struct np_server	*server;
+	VCL_BACKEND		dir;
+
+	/* Under mtx. */
+	pthread_mutex_t		mtx;
+	VCL_BACKEND		backend;	/* our reference */
+	struct naproxy_server	made_for;
+	unsigned		made_n;
+};
+
+struct np_vcl {
+	unsigned		magic;
+#define NP_VCL_MAGIC		0x4e0b1c7f
+	pthread_mutex_t		mtx;
+	unsigned		n;
+	struct np_director	*director[DIRECTORS_MAX];
+};
+
+/*--------------------------------------------------------------------
+ * Back ends
+ */
+
+static struct suckaddr *
+director_address(const struct naproxy_server *conf)
+{
+	struct sockaddr_in6 sin6;
+	struct sockaddr_in sin;
+
+	if (conf->port == 0)
+		return (NULL);
+	if (conf->family == 4) {
+		memset(&sin, 0, sizeof sin);
+		sin.sin_family = AF_INET;
+		sin.sin_port = htons(conf->port);
+		memcpy(&sin.sin_addr, conf->address, sizeof sin.sin_addr);
+		return (VSA_Malloc(&sin, sizeof sin));
+	}
+	if (conf->family != 6)
+		return (NULL);
+	memset(&sin6, 0, sizeof sin6);
+	sin6.sin6_family = AF_INET6;
+	sin6.sin6_port = htons(conf->port);
+	memcpy(&sin6.sin6_addr, conf->address, sizeof sin6.sin6_addr);
+	return (VSA_Malloc(&sin6, sizeof sin6));
+}
+
+static VCL_BACKEND
+director_make(VRT_CTX, struct np_director *d, const struct naproxy_server *conf)
+{
+	struct vrt_endpoint vep;
+	struct vrt_backend vrt;
+	struct suckaddr *sa;
+	VCL_BACKEND be;
+	char name[NAPROXY_ID_LEN + 16];
+
+	sa = director_address(conf);
+	if (sa == NULL)
+		return (NULL);
+	bprintf(name, "%s.%u", conf->id, ++d->made_n);
+	INIT_OBJ(&vep, VRT_ENDPOINT_MAGIC);
+	if (conf->family == 4)
+		vep.ipv4 = sa;
+	else
+		vep.ipv6 = sa;
+	np_init_backend(&vrt);
+	vrt.endpoint = &vep;
+	vrt.vcl_name = name;
+	be = np_new_backend(ctx, &vrt);
+	free(sa);
+	return (be);
+}
+
+static bool
+director_moved(const struct naproxy_server *a, const struct naproxy_server *b)
+{
+
+	return (a->address_gen != b->address_gen || a->family != b->family ||
+	    a->port != b->port || memcmp(a->address, b->address,
+	    sizeof a->address) != 0);
+}
+
+/* A reference to the back end of now, for the caller to release. */
+static VCL_BACKEND
+director_backend(VRT_CTX, struct np_director *d,
+    const struct naproxy_server *conf)
+{
+	VCL_BACKEND be, given = NULL;
+
+	AZ(pthread_mutex_lock(&d->mtx));
+	if (conf != NULL &&
+	    (d->backend == NULL || director_moved(conf, &d->made_for))) {
+		be = director_make(ctx, d, conf);
+		if (be != NULL) {
+			VRT_Assign_Backend(&d->backend, NULL);
+			d->backend = be;	/* it came with a reference */
+			d->made_for = *conf;
+		}
+	}
+	if (d->backend != NULL)
+		VRT_Assign_Backend(&given, d->backend);
+	AZ(pthread_mutex_unlock(&d->mtx));
+	return (given);
+}
+
+static VCL_BACKEND v_matchproto_(vdi_resolve_f)
+director_resolve(VRT_CTX, VCL_BACKEND dir)
+{
+	const struct np_site *site = NULL;
+	struct np_director *d;
+	struct np_record *rec;
+	struct np_snap *snap;
+	VCL_BACKEND be;
+
+	CHECK_OBJ_NOTNULL(ctx, VRT_CTX_MAGIC);
+	CHECK_OBJ_NOTNULL(dir, DIRECTOR_MAGIC);
+	CAST_OBJ_NOTNULL(d, dir->priv, NP_DIRECTOR_MAGIC);
+	rec = np_record(ctx);
+	if (rec == NULL)
+		return (NULL);
+	snap = np_page_snap();
+	if (snap != NULL)
+		site = np_snap_site(snap, d->server->id);
+	be = director_backend(ctx, d, site == NULL ? NULL : &site->conf);
+	np_snap_release(&snap);
+	/* The record keeps the reference while the task lasts. */
+	VRT_Assign_Backend(&rec->backend, NULL);
+	rec->backend = be;
+	return (be);
+}
+
+static VCL_BOOL v_matchproto_(vdi_healthy_f)
+director_healthy(VRT_CTX, VCL_BACKEND dir, VCL_TIME *changed)
+{
+
+	CHECK_OBJ_NOTNULL(ctx, VRT_CTX_MAGIC);
+	CHECK_OBJ_NOTNULL(dir, DIRECTOR_MAGIC);
+	if (changed != NULL)
+		*changed = 0;
+	return (1);
+}
+
+static void v_matchproto_(vdi_list_f)
+director_list(VRT_CTX, VCL_BACKEND dir, struct vsb *vsb, int pflag, int jflag)
+{
+	static const char * const state[] = {
+		"unknown", "awake", "falling_asleep", "asleep", "waking",
+		"trouble"
+	};
+	struct np_director *d;
+	const char *s;
+
+	CHECK_OBJ_NOTNULL(ctx, VRT_CTX_MAGIC);
+	CHECK_OBJ_NOTNULL(dir, DIRECTOR_MAGIC);
+	CAST_OBJ_NOTNULL(d, dir->priv, NP_DIRECTOR_MAGIC);
+	s = state[np_server_state(d->server)];
+	if (jflag && pflag)
+		VSB_printf(vsb, "{\"state\": \"%s\"},\n", s);
+	else if (jflag)
+		VSB_printf(vsb, "[0, 0, \"%s\"]", s);
+	else if (!pflag)
+		VSB_printf(vsb, "0/0\t%s", s);
+}
+
+static const struct vdi_methods director_methods[1] = {{
+	.magic = VDI_METHODS_MAGIC,
+	.type = "naproxy",
+	.resolve = director_resolve,
+	.healthy = director_healthy,
+	.list = director_list,
+}};
+
+const struct np_server *
+np_director_server(VCL_BACKEND dir)
+{
+	struct np_director *d;
+
+	if (dir == NULL)
+		return (NULL);
+	CHECK_OBJ(dir, DIRECTOR_MAGIC);
+	d = dir->priv;
+	/* Another director's private data begins with another magic. */
+	return (VALID_OBJ(d, NP_DIRECTOR_MAGIC) ? d->server : NULL);
+}
+
+/*--------------------------------------------------------------------
+ * The directors of a VCL
+ */
+
+static struct np_director *
+director_new(VRT_CTX, struct np_server *srv)
+{
+	struct np_director *d;
+
+	ALLOC_OBJ(d, NP_DIRECTOR_MAGIC);
+	AN(d);
+	d->server = srv;
+	AZ(pthread_mutex_init(&d->mtx, NULL));
+	d->dir = VRT_AddDirector(ctx, director_methods, d, "%s", srv->id);
+	if (d->dir == NULL) {
+		AZ(pthread_mutex_destroy(&d->mtx));
+		FREE_OBJ(d);
+	}
+	return (d);
+}
+
+VCL_BACKEND
+np_director(VRT_CTX, struct np_vcl *vcl, struct np_server *srv)
+{
+	struct np_director *d = NULL;
+	unsigned u;
+
+	CHECK_OBJ_NOTNULL(vcl, NP_VCL_MAGIC);
+	AZ(pthread_mutex_lock(&vcl->mtx));
+	for (u = 0; u < vcl->n && d == NULL; u++)
+		if (vcl->director[u]->server == srv)
+			d = vcl->director[u];
+	if (d == NULL && vcl->n < DIRECTORS_MAX) {
+		d = director_new(ctx, srv);
+		if (d != NULL)
+			vcl->director[vcl->n++] = d;
+	}
+	AZ(pthread_mutex_unlock(&vcl->mtx));
+	return (d == NULL ? NULL : d->dir);
+}
+
+struct np_vcl *
+np_vcl_new(VRT_CTX)
+{
+	struct np_vcl *vcl;
+
+	CHECK_OBJ_NOTNULL(ctx, VRT_CTX_MAGIC);
+	ALLOC_OBJ(vcl, NP_VCL_MAGIC);
+	AN(vcl);
+	AZ(pthread_mutex_init(&vcl->mtx, NULL));
+	return (vcl);
+}
+
+void
+np_vcl_free(struct np_vcl **vclp)
+{
+	struct np_director *d;
+	struct np_vcl *vcl;
+
+	TAKE_OBJ_NOTNULL(vcl, vclp, NP_VCL_MAGIC);
+	while (vcl->n > 0) {
+		d = vcl->director[--vcl->n];
+		CHECK_OBJ_NOTNULL(d, NP_DIRECTOR_MAGIC);
+		VRT_Assign_Backend(&d->backend, NULL);
+		VRT_DelDirector(&d->dir);
+		AZ(pthread_mutex_destroy(&d->mtx));
+		FREE_OBJ(d);
+	}
+	AZ(pthread_mutex_destroy(&vcl->mtx));
+	FREE_OBJ(vcl);
+}

@@ -1,0 +1,145 @@
+/*-
+ * Copyright (c) 2026 The Naproxy authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Wait until the server is up. The thread sleeps on the page's state word;
+ * every 250 ms at the latest it looks whether the client is still there, the
+ * heartbeat fresh, the page the same, and asks again for the wake.
+ *
+ * A client of HTTP/2 shares its connection with other requests: that it
+ * cancelled one of them is not seen here, only that the connection is gone.
+ */
+
+#include <sys/syscall.h>
+
+#include <linux/futex.h>
+
+#include <poll.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cache/cache.h"
+
+#include "naproxy.h"
+
+#define HOLD_SLICE_US	250000
+
+static bool
+hold_gone(const struct sess *sp)
+{
+	struct pollfd pfd;
+
+	CHECK_OBJ_NOTNULL(sp, SESS_MAGIC);
+	if (sp->fd < 0)
+		return (true);
+	pfd.fd = sp->fd;
+	pfd.events = POLLRDHUP;
+	pfd.revents = 0;
+	return (poll(&pfd, 1, 0) > 0 && (pfd.revents &
+	    (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)) != 0);
+}
+
+static struct timespec
+hold_timespec(uint64_t us)
+{
+	struct timespec ts;
+
+	ts.tv_sec = (time_t)(us / 1000000);
+	ts.tv_nsec = (long)(us % 1000000) * 1000;
+	return (ts);
+}
+
+static uint64_t
+hold_slice(uint64_t now, uint64_t until)
+{
+
+	if (until <= now)
+		return (0);
+	return (until - now < HOLD_SLICE_US ? until - now : HOLD_SLICE_US);
+}
+
+/* Sleep until the state moves, or a slice has passed. */
+static void
+hold_wait(const struct np_server *srv, uint64_t slice)
+{
+	const struct naproxy_server *live;
+	struct timespec ts = hold_timespec(slice);
+	uint32_t state;
+
+	live = NP_LOAD(srv->live);
+	if (live == NULL)
+		return;
+	state = NP_LOAD(live->state);
+	if (np_server_available(srv))
+		return;
+	(void)syscall(SYS_futex, &live->state, FUTEX_WAIT, state, &ts, NULL, 0);
+}
+
+/* Up, but perhaps not everybody's turn at once. */
+static enum np_hold
+hold_turn(VRT_CTX, const struct np_site *site, uint64_t deadline)
+{
+	struct timespec ts;
+	uint64_t now, turn;
+
+	now = np_now_us();
+	turn = np_server_turn(site->server, &site->conf, now);
+	while (now < turn) {
+		if (now >= deadline)
+			return (NP_HOLD_LIMIT);
+		if (hold_gone(ctx->sp))
+			return (NP_HOLD_GONE);
+		ts = hold_timespec(hold_slice(now,
+		    turn < deadline ? turn : deadline));
+		(void)nanosleep(&ts, NULL);
+		now = np_now_us();
+	}
+	return (NP_HOLD_UP);
+}
+
+static enum np_hold
+hold_loop(VRT_CTX, const struct np_record *rec)
+{
+	const struct np_site *site = rec->site;
+	struct np_snap *snap;
+	uint64_t now, deadline;
+
+	deadline = rec->start_us +
+	    site->conf.hold_limit_ms * UINT64_C(1000);
+	while (!np_server_available(site->server)) {
+		now = np_now_us();
+		if (now >= deadline)
+			return (NP_HOLD_LIMIT);
+		if (hold_gone(ctx->sp))
+			return (NP_HOLD_GONE);
+		if (rec->woke)
+			np_wake(ctx, rec);
+		hold_wait(site->server, hold_slice(now, deadline));
+		/* A new page? Then the state word is another one. */
+		snap = np_page_snap();
+		np_snap_release(&snap);
+	}
+	return (hold_turn(ctx, site, deadline));
+}
+
+enum np_hold
+np_hold(VRT_CTX, struct np_record *rec)
+{
+	const struct np_site *site = rec->site;
+	enum np_hold result;
+	uint64_t begin;
+
+	AN(site);
+	if (np_server_available(site->server))
+		return (NP_HOLD_UP);
+	if (!np_server_hold(site->server, site->conf.hold_cap))
+		return (NP_HOLD_CAP);
+	begin = np_now_us();
+	result = hold_loop(ctx, rec);
+	np_server_unhold(site->server);
+	if (rec->slept)
+		begin = rec->start_us;
+	rec->delay_us = np_now_us() - begin;
+	rec->held = true;
+	return (result);
+}

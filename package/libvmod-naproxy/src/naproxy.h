@@ -1,0 +1,178 @@
+/*-
+ * Copyright (c) 2026 The Naproxy authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * What the VMOD's files share. Include after cache/cache.h.
+ *
+ *   page.c      maps the page, reads its configuration, knows whether to
+ *               trust it
+ *   server.c    what this process knows of a server: gauges, counters
+ *   classify.c  who is asking
+ *   wake.c      datagram and magic packet
+ *   hold.c      waits for the server, lets waiters go in stages
+ *   record.c    what became of a request: counted once, when it ends
+ *   director.c  a back end whose address comes from the page
+ */
+
+#ifndef NAPROXY_H_INCLUDED
+#define NAPROXY_H_INCLUDED
+
+#include <stdbool.h>
+
+#include "compat.h"
+#include "naproxy_page.h"
+
+struct VSC_naproxy;
+struct vsc_seg;
+
+/* A mapping of the page's two files. Never unmapped while VCL uses us. */
+struct np_map {
+	unsigned		magic;
+#define NP_MAP_MAGIC		0x5a3c9b01
+	struct naproxy_page	*page;
+	struct naproxy_events	*events;	/* NULL: none */
+	struct np_map		*older;
+};
+
+/* A server as this process knows it, by its id; lives as long as we do. */
+struct np_server {
+	unsigned		magic;
+#define NP_SERVER_MAGIC		0x7d1c0e5b
+	char			id[NAPROXY_ID_LEN];
+	struct np_server	*next;
+
+	/* Its record in the newest page, NULL if it has none. Atomic. */
+	struct naproxy_server	*live;
+	uint32_t		index;
+
+	/* Gauges, and their mirror in the page; under mtx. */
+	pthread_mutex_t		mtx;
+	uint32_t		held;
+	uint32_t		fetching;
+	uint32_t		piping;
+
+	/* Staged release, under mtx. */
+	uint64_t		stage_us;
+	uint32_t		stage_n;
+
+	uint64_t		woken_us;	/* atomic */
+
+	struct VSC_naproxy	*vsc;
+	struct vsc_seg		*vsc_seg;
+};
+
+struct np_site {
+	struct np_server	*server;	/* NULL: unused slot */
+	struct naproxy_server	conf;		/* configuration only */
+};
+
+/* One consistent reading of the page's configuration. Immutable. */
+struct np_snap {
+	unsigned		magic;
+#define NP_SNAP_MAGIC		0x2be9d410
+	unsigned		refs;		/* atomic */
+	struct np_map		*map;
+	uint32_t		nservers;
+	uint32_t		seq;
+	uint32_t		site_seq[NAPROXY_SERVERS];
+	struct np_site		site[NAPROXY_SERVERS];
+	unsigned		nrules;
+	unsigned		nlearned;
+	struct naproxy_rule	rule[NAPROXY_RULES];
+	struct naproxy_learned	learned[NAPROXY_LEARNED];
+	char			notice[NAPROXY_NOTICE_LEN];
+};
+
+/* What we know of a task: a request, or a fetch. */
+struct np_record {
+	unsigned		magic;
+#define NP_RECORD_MAGIC		0x91c7a2f6
+	struct np_snap		*snap;		/* ours to release */
+	const struct np_site	*site;		/* NULL: no server */
+	VCL_BACKEND		backend;	/* ours to release */
+
+	/* Of a request. */
+	uint64_t		start_us;
+	uint64_t		delay_us;
+	uint64_t		client;
+	uint64_t		path;
+	uint32_t		agent;
+	uint8_t			klass;
+	uint8_t			flags;		/* NAPROXY_E_* */
+	uint8_t			outcome;
+	uint8_t			method;
+	uint8_t			reason;		/* of the last wake */
+	uint16_t		status;
+	bool			slept;		/* asleep when it came */
+	bool			woke;		/* asked for a wake */
+	bool			held;
+	bool			counted;
+	bool			fetching;
+	bool			piping;
+};
+
+/* page.c */
+#define NP_DIR_MAX		96	/* with a name it fits a sockaddr_un */
+void np_page_open(const char *run_dir);
+const char *np_page_dir(void);
+void np_page_close(void);
+struct np_snap *np_page_snap(void);		/* NULL: no page yet */
+void np_snap_release(struct np_snap **);
+const struct np_site *np_snap_site(const struct np_snap *, const char *id);
+struct np_map *np_page_map(void);
+bool np_page_trusted(void);
+
+/* server.c */
+struct np_server *np_server_get(const char *id);
+void np_server_attach(struct np_snap *);
+void np_servers_free(void);
+uint32_t np_server_state(const struct np_server *);
+bool np_server_available(const struct np_server *);
+bool np_server_hold(struct np_server *, uint32_t cap);
+void np_server_unhold(struct np_server *);
+void np_server_fetching(struct np_server *, int);
+void np_server_piping(struct np_server *, int);
+uint64_t np_server_turn(struct np_server *, const struct naproxy_server *,
+    uint64_t now_us);
+
+/* classify.c */
+extern const char * const np_class_name[];
+extern const char * const np_method_name[];
+const char *np_header(const struct http *, hdr_t);
+bool np_robot(unsigned klass);
+const char *np_client_address(VRT_CTX);
+void np_classify(VRT_CTX, struct np_record *);
+uint64_t np_hash(uint64_t, const char *, size_t);
+
+/* wake.c */
+int np_wake_open(const char *run_dir);
+void np_wake_close(void);
+void np_wake(VRT_CTX, const struct np_record *);
+
+/* hold.c */
+enum np_hold { NP_HOLD_UP, NP_HOLD_LIMIT, NP_HOLD_CAP, NP_HOLD_GONE };
+enum np_hold np_hold(VRT_CTX, struct np_record *);
+
+/* record.c */
+struct np_record *np_record(VRT_CTX);		/* NULL: none */
+struct np_record *np_record_new(VRT_CTX);
+void np_record_arrived(struct np_record *);
+void np_record_count(struct np_record *);
+void np_record_touch(const struct np_record *);
+
+/* director.c */
+struct np_vcl;
+struct np_vcl *np_vcl_new(VRT_CTX);
+void np_vcl_free(struct np_vcl **);
+VCL_BACKEND np_director(VRT_CTX, struct np_vcl *, struct np_server *);
+const struct np_server *np_director_server(VCL_BACKEND);
+
+/* Time of the page: CLOCK_MONOTONIC in microseconds. */
+uint64_t np_now_us(void);
+uint64_t np_coarse_us(void);			/* good to some ms, and cheap */
+
+#define NP_LOAD(x)	__atomic_load_n(&(x), __ATOMIC_ACQUIRE)
+#define NP_STORE(x, v)	__atomic_store_n(&(x), (v), __ATOMIC_RELEASE)
+#define NP_ADD(x, v)	__atomic_add_fetch(&(x), (v), __ATOMIC_RELAXED)
+
+#endif /* NAPROXY_H_INCLUDED */

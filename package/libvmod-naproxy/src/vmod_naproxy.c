@@ -1,0 +1,591 @@
+/*-
+ * Copyright (c) 2026 The Naproxy authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * What VCL sees. vmod_naproxy.vcc says what each function promises.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "cache/cache.h"
+#include "vcl.h"
+#include "vsb.h"
+
+#include "agents.h"
+#include "language.h"
+#include "naproxy.h"
+
+#include "vcc_naproxy_if.h"
+
+#define TROUBLE_CONNECT_MS	3000
+#define UNTRUSTED_FIRST_BYTE_MS	20000
+#define DEFAULT_CONNECT_MS	10000
+
+static const char * const state_name[] = {
+	[NAPROXY_UNKNOWN] = "unknown",
+	[NAPROXY_AWAKE] = "awake",
+	[NAPROXY_FALLING_ASLEEP] = "falling_asleep",
+	[NAPROXY_ASLEEP] = "asleep",
+	[NAPROXY_WAKING] = "waking",
+	[NAPROXY_TROUBLE] = "trouble",
+};
+
+static const char * const hold_name[] = {
+	[NP_HOLD_UP] = "up",
+	[NP_HOLD_LIMIT] = "limit",
+	[NP_HOLD_CAP] = "cap",
+	[NP_HOLD_GONE] = "gone",
+};
+
+/* VCLs that use us; only the CLI's thread counts. */
+static unsigned users;
+
+/*--------------------------------------------------------------------*/
+
+int v_matchproto_(vmod_event_f)
+VPFX(vmod_event)(VRT_CTX, struct vmod_priv *priv, enum vcl_event_e ev)
+{
+	struct np_vcl *vcl;
+
+	switch (ev) {
+	case VCL_EVENT_LOAD:
+		priv->priv = np_vcl_new(ctx);
+		users++;
+		break;
+	case VCL_EVENT_DISCARD:
+		vcl = priv->priv;
+		priv->priv = NULL;
+		np_vcl_free(&vcl);
+		assert(users > 0);
+		if (--users > 0)
+			break;
+		/* Nothing of ours runs any more, and we may be unloaded. */
+		np_wake_close();
+		np_page_close();
+		np_servers_free();
+		break;
+	default:
+		break;
+	}
+	return (0);
+}
+
+VCL_VOID v_matchproto_(td_naproxy_open)
+vmod_open(VRT_CTX, VCL_STRING run_dir)
+{
+	int e;
+
+	CHECK_OBJ_NOTNULL(ctx, VRT_CTX_MAGIC);
+	if (ctx->method != VCL_MET_INIT) {
+		VRT_fail(ctx, "naproxy.open() belongs in vcl_init");
+		return;
+	}
+	if (run_dir == NULL || *run_dir != '/') {
+		VRT_fail(ctx, "naproxy.open(): not an absolute path: %s",
+		    run_dir == NULL ? "(null)" : run_dir);
+		return;
+	}
+	if (!strcmp(np_page_dir(), run_dir))
+		return;
+	if (np_page_dir()[0] != '\0') {
+		VRT_fail(ctx, "naproxy.open(%s): %s is open already; a new "
+		    "directory needs a restart", run_dir, np_page_dir());
+		return;
+	}
+	e = np_wake_open(run_dir);
+	if (e != 0) {
+		VRT_fail(ctx, "naproxy.open(%s): %s", run_dir, VAS_errtxt(e));
+		return;
+	}
+	np_page_open(run_dir);
+}
+
+/*--------------------------------------------------------------------
+ * Which server, and who asks
+ */
+
+/* `WWW.example.org:8080` is www.example.org; 0 if it cannot be one of ours. */
+static size_t
+host_name(char *dst, size_t size, const char *host)
+{
+	size_t len;
+
+	if (host == NULL)
+		return (0);
+	if (*host == '[')
+		len = strcspn(host, "]") + (strchr(host, ']') != NULL);
+	else
+		len = strcspn(host, ":");
+	if (len > 0 && host[len - 1] == '.')
+		len--;
+	if (len == 0 || len >= size)
+		return (0);
+	memcpy(dst, host, len);
+	dst[len] = '\0';
+	return (len);
+}
+
+static bool
+site_serves(const struct naproxy_server *conf, const char *name)
+{
+	unsigned u;
+
+	for (u = 0; u < NAPROXY_HOSTS; u++)
+		if (conf->hosts[u][0] != '\0' &&
+		    !strcasecmp(conf->hosts[u], name))
+			return (true);
+	return (false);
+}
+
+static const struct np_site *
+site_find(const struct np_snap *snap, const char *host)
+{
+	const struct np_site *site, *other = NULL;
+	char name[NAPROXY_HOST_LEN];
+	bool named;
+
+	named = host_name(name, sizeof name, host) > 0;
+	for (site = snap->site; site < snap->site + NAPROXY_SERVERS; site++) {
+		if (site->server == NULL)
+			continue;
+		if (named && site_serves(&site->conf, name))
+			return (site);
+		if (other == NULL && (site->conf.flags & NAPROXY_F_DEFAULT))
+			other = site;
+	}
+	return (other);
+}
+
+VCL_VOID v_matchproto_(td_naproxy_select)
+vmod_select(VRT_CTX, VCL_STRING host)
+{
+	struct np_record *rec;
+
+	CHECK_OBJ_NOTNULL(ctx, VRT_CTX_MAGIC);
+	if (ctx->req == NULL || ctx->bo != NULL) {
+		VRT_fail(ctx, "naproxy.select() belongs in client methods");
+		return;
+	}
+	rec = np_record_new(ctx);
+	if (rec == NULL) {
+		VRT_fail(ctx, "naproxy.select(): out of workspace");
+		return;
+	}
+	rec->site = NULL;
+	np_snap_release(&rec->snap);
+	rec->snap = np_page_snap();
+	if (rec->snap != NULL)
+		rec->site = site_find(rec->snap, host);
+	np_classify(ctx, rec);
+	if (rec->site != NULL && !np_server_available(rec->site->server))
+		rec->slept = true;
+}
+
+static const struct np_site *
+task_site(VRT_CTX)
+{
+	const struct np_record *rec;
+
+	rec = np_record(ctx);
+	return (rec == NULL ? NULL : rec->site);
+}
+
+static bool
+task_flag(VRT_CTX, uint32_t flag)
+{
+	const struct np_site *site;
+
+	site = task_site(ctx);
+	return (site != NULL && (site->conf.flags & flag) != 0);
+}
+
+VCL_BACKEND v_matchproto_(td_naproxy_backend)
+vmod_backend(VRT_CTX, struct vmod_priv *priv)
+{
+	const struct np_site *site;
+	struct np_vcl *vcl;
+
+	site = task_site(ctx);
+	if (site == NULL)
+		return (NULL);
+	vcl = priv->priv;
+	return (np_director(ctx, vcl, site->server));
+}
+
+VCL_STRING v_matchproto_(td_naproxy_server)
+vmod_server(VRT_CTX)
+{
+	const struct np_site *site;
+
+	site = task_site(ctx);
+	return (site == NULL ? "" : site->server->id);
+}
+
+VCL_STRING v_matchproto_(td_naproxy_state)
+vmod_state(VRT_CTX)
+{
+	const struct np_site *site;
+
+	site = task_site(ctx);
+	if (site == NULL || !np_page_trusted())
+		return ("unknown");
+	return (state_name[np_server_state(site->server)]);
+}
+
+VCL_BOOL v_matchproto_(td_naproxy_awake)
+vmod_awake(VRT_CTX)
+{
+	const struct np_site *site;
+
+	site = task_site(ctx);
+	return (site == NULL || np_server_available(site->server));
+}
+
+VCL_BOOL v_matchproto_(td_naproxy_trusted)
+vmod_trusted(VRT_CTX)
+{
+
+	CHECK_OBJ_NOTNULL(ctx, VRT_CTX_MAGIC);
+	return (np_page_trusted());
+}
+
+VCL_STRING v_matchproto_(td_naproxy_class)
+vmod_class(VRT_CTX)
+{
+	const struct np_record *rec;
+
+	rec = np_record(ctx);
+	return (rec == NULL ? "" : np_class_name[rec->klass]);
+}
+
+VCL_STRING v_matchproto_(td_naproxy_agent)
+vmod_agent(VRT_CTX)
+{
+	const struct np_record *rec;
+
+	rec = np_record(ctx);
+	if (rec == NULL || rec->agent == AGENTS_NONE)
+		return ("");
+	return (agents_agent[rec->agent].name);
+}
+
+VCL_BOOL v_matchproto_(td_naproxy_page_load)
+vmod_page_load(VRT_CTX)
+{
+	const struct np_record *rec;
+
+	rec = np_record(ctx);
+	return (rec != NULL && (rec->flags & NAPROXY_E_PAGE_LOAD) != 0);
+}
+
+/*--------------------------------------------------------------------
+ * Configuration
+ */
+
+VCL_BOOL v_matchproto_(td_naproxy_may_wake)
+vmod_may_wake(VRT_CTX)
+{
+	const struct np_record *rec;
+
+	rec = np_record(ctx);
+	return (rec != NULL && rec->site != NULL &&
+	    (rec->site->conf.wakes_mask >> rec->klass & 1) != 0);
+}
+
+VCL_BOOL v_matchproto_(td_naproxy_waiting_page)
+vmod_waiting_page(VRT_CTX)
+{
+
+	return (task_flag(ctx, NAPROXY_F_WAITING_PAGE));
+}
+
+VCL_BOOL v_matchproto_(td_naproxy_redirect_robots)
+vmod_redirect_robots(VRT_CTX)
+{
+
+	return (task_flag(ctx, NAPROXY_F_REDIRECT));
+}
+
+VCL_BOOL v_matchproto_(td_naproxy_aggressive)
+vmod_aggressive(VRT_CTX)
+{
+
+	return (task_flag(ctx, NAPROXY_F_AGGRESSIVE));
+}
+
+VCL_DURATION v_matchproto_(td_naproxy_grace)
+vmod_grace(VRT_CTX)
+{
+	const struct np_site *site;
+
+	site = task_site(ctx);
+	if (site == NULL || (site->conf.flags & NAPROXY_F_AGGRESSIVE) == 0)
+		return (0);
+	return (site->conf.grace_s);
+}
+
+static VCL_DURATION
+timeout_s(uint32_t conf_ms, uint32_t most_ms)
+{
+
+	return ((conf_ms != 0 && conf_ms < most_ms ? conf_ms : most_ms) / 1e3);
+}
+
+VCL_DURATION v_matchproto_(td_naproxy_connect_timeout)
+vmod_connect_timeout(VRT_CTX)
+{
+	const struct np_site *site;
+
+	site = task_site(ctx);
+	if (site == NULL)
+		return (DEFAULT_CONNECT_MS / 1e3);
+	if (np_page_trusted() &&
+	    np_server_state(site->server) == NAPROXY_TROUBLE)
+		return (timeout_s(site->conf.connect_timeout_ms,
+		    TROUBLE_CONNECT_MS));
+	if (site->conf.connect_timeout_ms == 0)
+		return (DEFAULT_CONNECT_MS / 1e3);
+	return (site->conf.connect_timeout_ms / 1e3);
+}
+
+VCL_DURATION v_matchproto_(td_naproxy_first_byte_timeout)
+vmod_first_byte_timeout(VRT_CTX)
+{
+	const struct np_site *site;
+	uint32_t ms;
+
+	site = task_site(ctx);
+	ms = site == NULL ? 0 : site->conf.first_byte_timeout_ms;
+	if (!np_page_trusted())
+		return (timeout_s(ms, UNTRUSTED_FIRST_BYTE_MS));
+	return (timeout_s(ms, ms == 0 ? 60000 : ms));
+}
+
+VCL_INT v_matchproto_(td_naproxy_retry_after)
+vmod_retry_after(VRT_CTX)
+{
+	const struct np_site *site;
+
+	site = task_site(ctx);
+	return (site == NULL || site->conf.crawler_retry_s == 0 ? 3600 :
+	    site->conf.crawler_retry_s);
+}
+
+/*--------------------------------------------------------------------
+ * Wake and hold
+ */
+
+VCL_VOID v_matchproto_(td_naproxy_wake)
+vmod_wake(VRT_CTX, VCL_ENUM reason)
+{
+	struct np_record *rec;
+
+	rec = np_record(ctx);
+	if (rec == NULL || rec->site == NULL || ctx->req == NULL)
+		return;
+	if (reason == VENUM(page))
+		rec->reason = NAPROXY_WAKE_PAGE;
+	else if (reason == VENUM(miss))
+		rec->reason = NAPROXY_WAKE_MISS;
+	else if (reason == VENUM(pass))
+		rec->reason = NAPROXY_WAKE_PASS;
+	else
+		rec->reason = NAPROXY_WAKE_PIPE;
+	rec->woke = true;
+	np_wake(ctx, rec);
+}
+
+VCL_STRING v_matchproto_(td_naproxy_hold)
+vmod_hold(VRT_CTX)
+{
+	static const uint8_t outcome[] = {
+		[NP_HOLD_LIMIT] = NAPROXY_LIMIT,
+		[NP_HOLD_CAP] = NAPROXY_CAPPED,
+		[NP_HOLD_GONE] = NAPROXY_GONE,
+	};
+	struct np_record *rec;
+	enum np_hold result;
+
+	rec = np_record(ctx);
+	if (rec == NULL || rec->site == NULL || ctx->req == NULL)
+		return ("up");
+	result = np_hold(ctx, rec);
+	if (result != NP_HOLD_UP)
+		rec->outcome = outcome[result];
+	return (hold_name[result]);
+}
+
+/*--------------------------------------------------------------------
+ * What became of it
+ */
+
+static uint8_t
+outcome_number(VCL_ENUM what)
+{
+
+#define IS(e, n)	if (what == VENUM(e)) return (NAPROXY_##n)
+	IS(hit, HIT);
+	IS(stale, STALE);
+	IS(fetch, FETCH);
+	IS(pass, PASS);
+	IS(pipe, PIPE);
+	IS(refused, REFUSED);
+	IS(waiting_page, WAITING_PAGE);
+	IS(capped, CAPPED);
+	IS(limit, LIMIT);
+	IS(gone, GONE);
+	IS(error, ERROR);
+	IS(status, STATUS);
+#undef IS
+	return (NAPROXY_OTHER);
+}
+
+VCL_VOID v_matchproto_(td_naproxy_outcome)
+vmod_outcome(VRT_CTX, VCL_ENUM what, VCL_INT status)
+{
+	struct np_record *rec;
+
+	rec = np_record(ctx);
+	if (rec == NULL || ctx->req == NULL)
+		return;
+	rec->outcome = outcome_number(what);
+	if (status > 0 && status <= UINT16_MAX)
+		rec->status = (uint16_t)status;
+	np_record_arrived(rec);
+}
+
+VCL_VOID v_matchproto_(td_naproxy_fetching)
+vmod_fetching(VRT_CTX)
+{
+	struct np_record *rec;
+
+	rec = np_record(ctx);
+	if (rec == NULL || rec->site == NULL || ctx->bo == NULL ||
+	    ctx->req != NULL || rec->fetching)
+		return;
+	rec->fetching = true;
+	np_server_fetching(rec->site->server, 1);
+}
+
+VCL_VOID v_matchproto_(td_naproxy_piping)
+vmod_piping(VRT_CTX)
+{
+	struct np_record *rec;
+
+	rec = np_record(ctx);
+	if (rec == NULL || rec->site == NULL || ctx->req == NULL ||
+	    ctx->bo == NULL || rec->piping)
+		return;
+	rec->piping = true;
+	np_server_piping(rec->site->server, 1);
+	/* It may last for hours, and it is news now. */
+	rec->outcome = NAPROXY_PIPE;
+	np_record_arrived(rec);
+	np_record_count(rec);
+}
+
+/*--------------------------------------------------------------------
+ * For the waiting page and the status path
+ */
+
+static unsigned
+site_eta_s(const struct np_site *site)
+{
+	const struct naproxy_server *live;
+	uint64_t left_us, gone_us = 0;
+
+	left_us = site->conf.wake_expect_ms * UINT64_C(1000);
+	live = NP_LOAD(site->server->live);
+	if (live != NULL && np_server_state(site->server) == NAPROXY_WAKING)
+		gone_us = np_now_us() - NP_LOAD(live->since_us);
+	if (gone_us >= left_us)
+		return (1);
+	left_us -= gone_us;
+	return ((unsigned)((left_us + 999999) / 1000000));
+}
+
+VCL_INT v_matchproto_(td_naproxy_eta)
+vmod_eta(VRT_CTX)
+{
+	const struct np_site *site;
+
+	site = task_site(ctx);
+	return (site == NULL ? 1 : site_eta_s(site));
+}
+
+VCL_STRING v_matchproto_(td_naproxy_notice)
+vmod_notice(VRT_CTX)
+{
+	const struct np_record *rec;
+	const char *p;
+	struct vsb vsb[1];
+
+	rec = np_record(ctx);
+	if (rec == NULL || rec->snap == NULL || rec->snap->notice[0] == '\0')
+		return ("");
+	WS_VSB_new(vsb, ctx->ws);
+	for (p = rec->snap->notice; *p != '\0'; p++) {
+		switch (*p) {
+		case '&':
+			VSB_cat(vsb, "&amp;");
+			break;
+		case '<':
+			VSB_cat(vsb, "&lt;");
+			break;
+		case '>':
+			VSB_cat(vsb, "&gt;");
+			break;
+		case '"':
+			VSB_cat(vsb, "&quot;");
+			break;
+		case '\'':
+			VSB_cat(vsb, "&#39;");
+			break;
+		default:
+			VSB_putc(vsb, *p);
+			break;
+		}
+	}
+	return (WS_VSB_finish(vsb, ctx->ws, NULL));
+}
+
+VCL_STRING v_matchproto_(td_naproxy_language)
+vmod_language(VRT_CTX, VCL_STRING accept, VCL_STRING available)
+{
+	const char *best;
+	size_t len;
+
+	CHECK_OBJ_NOTNULL(ctx, VRT_CTX_MAGIC);
+	if (available == NULL)
+		return ("");
+	best = language_best(accept, available, &len);
+	return (WS_Printf(ctx->ws, "%.*s", (int)len, best));
+}
+
+VCL_STRING v_matchproto_(td_naproxy_status)
+vmod_status(VRT_CTX)
+{
+	const struct naproxy_server *live;
+	const struct np_site *site;
+	bool available, trusted;
+	uint64_t since_us = 0;
+
+	site = task_site(ctx);
+	trusted = np_page_trusted();
+	if (site == NULL)
+		return (WS_Printf(ctx->ws, "{\"id\": null, \"state\": "
+		    "\"unknown\", \"available\": true, \"since_s\": 0, "
+		    "\"eta_s\": 0, \"trusted\": %s}",
+		    trusted ? "true" : "false"));
+	available = np_server_available(site->server);
+	live = NP_LOAD(site->server->live);
+	if (live != NULL && NP_LOAD(live->since_us) != 0)
+		since_us = np_now_us() - NP_LOAD(live->since_us);
+	return (WS_Printf(ctx->ws, "{\"id\": \"%s\", \"state\": \"%s\", "
+	    "\"available\": %s, \"since_s\": %.1f, \"eta_s\": %u, "
+	    "\"trusted\": %s}", site->server->id, vmod_state(ctx),
+	    available ? "true" : "false", (double)since_us / 1e6,
+	    available ? 0 : site_eta_s(site), trusted ? "true" : "false"));
+}

@@ -1,0 +1,187 @@
+/*-
+ * Copyright (c) 2026 The Naproxy authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Ask for a server to be woken: the magic packet first, for it is what the
+ * reader waits for, then the datagram to the controller. Neither may block.
+ */
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <netinet/in.h>
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cache/cache.h"
+#include "vsb.h"
+
+#include "naproxy.h"
+#include "VSC_naproxy.h"
+
+#define WAKE_PAUSE_US	100000
+#define WAKE_MAX	1024
+#define WOL_PORT	9
+
+static int wake_unix = -1;
+static int wake_udp = -1;
+static struct sockaddr_un wake_addr;
+
+static const char * const wake_reason[] = {
+	[NAPROXY_WAKE_PAGE] = "page",
+	[NAPROXY_WAKE_MISS] = "miss",
+	[NAPROXY_WAKE_PASS] = "pass",
+	[NAPROXY_WAKE_PIPE] = "pipe",
+};
+
+void
+np_wake_close(void)
+{
+
+	if (wake_unix >= 0)
+		closefd(&wake_unix);
+	if (wake_udp >= 0)
+		closefd(&wake_udp);
+}
+
+/* Returns an errno, ENAMETOOLONG if the directory's name is too long. */
+int
+np_wake_open(const char *run_dir)
+{
+	int one = 1;
+
+	np_wake_close();
+	memset(&wake_addr, 0, sizeof wake_addr);
+	wake_addr.sun_family = AF_UNIX;
+	if (snprintf(wake_addr.sun_path, sizeof wake_addr.sun_path,
+	    "%s/wake.sock", run_dir) >= (int)sizeof wake_addr.sun_path)
+		return (ENAMETOOLONG);
+	wake_unix = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
+	    0);
+	wake_udp = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
+	    0);
+	if (wake_unix < 0 || wake_udp < 0 || setsockopt(wake_udp, SOL_SOCKET,
+	    SO_BROADCAST, &one, sizeof one) != 0)
+		return (errno);
+	return (0);
+}
+
+/*--------------------------------------------------------------------*/
+
+static void
+wake_magic_packet(const struct np_site *site)
+{
+	static const uint8_t none[6] = { 0 };
+	const struct naproxy_server *conf = &site->conf;
+	struct naproxy_server *live;
+	struct sockaddr_in sin;
+	uint8_t packet[6 + 16 * 6];
+	unsigned u;
+
+	if (!memcmp(conf->mac, none, sizeof none))
+		return;
+	memset(packet, 0xff, 6);
+	for (u = 0; u < 16; u++)
+		memcpy(packet + 6 + u * 6, conf->mac, 6);
+	memset(&sin, 0, sizeof sin);
+	sin.sin_family = AF_INET;
+	memcpy(&sin.sin_addr, conf->wol_address, sizeof sin.sin_addr);
+	if (sin.sin_addr.s_addr == INADDR_ANY)
+		sin.sin_addr.s_addr = htonl(INADDR_BROADCAST);
+	sin.sin_port = htons(conf->wol_port == 0 ? WOL_PORT :
+	    (uint16_t)conf->wol_port);
+	if (sendto(wake_udp, packet, sizeof packet, MSG_DONTWAIT | MSG_NOSIGNAL,
+	    (struct sockaddr *)&sin, sizeof sin) != (ssize_t)sizeof packet)
+		return;
+	(void)NP_ADD(site->server->vsc->magic_packets, 1);
+	live = NP_LOAD(site->server->live);
+	if (live != NULL)
+		(void)NP_ADD(live->magic_packets, 1);
+}
+
+/*--------------------------------------------------------------------*/
+
+/* key=value and a newline; what is not printable ASCII becomes `?`. */
+static void
+wake_field(struct vsb *vsb, const char *key, const char *value, size_t most)
+{
+
+	VSB_printf(vsb, "%s=", key);
+	for (; value != NULL && *value != '\0' && most > 0; value++, most--)
+		VSB_putc(vsb, *value < 32 || *value > 126 ? '?' : *value);
+	VSB_putc(vsb, '\n');
+}
+
+static void
+wake_write(VRT_CTX, const struct np_record *rec, struct vsb *vsb)
+{
+	const struct http *hp = ctx->http_req;
+
+	CHECK_OBJ_NOTNULL(hp, HTTP_MAGIC);
+	VSB_cat(vsb, "naproxy-wake 1\n");
+	wake_field(vsb, "server", rec->site->server->id, NAPROXY_ID_LEN);
+	wake_field(vsb, "reason", wake_reason[rec->reason], 16);
+	wake_field(vsb, "method", hp->hd[HTTP_HDR_METHOD].b, 16);
+	wake_field(vsb, "class", np_class_name[rec->klass], 16);
+	wake_field(vsb, "client", np_client_address(ctx), 64);
+	wake_field(vsb, "agent", np_header(hp, H_User_Agent), 120);
+	wake_field(vsb, "host", np_header(hp, H_Host), 64);
+	wake_field(vsb, "path", hp->hd[HTTP_HDR_URL].b, 256);
+}
+
+static void
+wake_datagram(VRT_CTX, const struct np_record *rec)
+{
+	char buf[WAKE_MAX];
+	struct np_server *srv = rec->site->server;
+	struct naproxy_server *live;
+	struct np_map *map;
+	struct vsb vsb[1];
+	ssize_t len;
+
+	AN(VSB_init(vsb, buf, sizeof buf));
+	wake_write(ctx, rec, vsb);
+	AZ(VSB_finish(vsb));
+	len = VSB_len(vsb);
+	if (sendto(wake_unix, buf, (size_t)len, MSG_DONTWAIT | MSG_NOSIGNAL,
+	    (struct sockaddr *)&wake_addr, sizeof wake_addr) == len) {
+		(void)NP_ADD(srv->vsc->wakes, 1);
+		live = NP_LOAD(srv->live);
+		if (live != NULL)
+			(void)NP_ADD(live->wakes[rec->reason], 1);
+	} else {
+		map = np_page_map();
+		if (map != NULL)
+			(void)NP_ADD(map->page->wake_errors, 1);
+	}
+	VSB_fini(vsb);
+}
+
+void
+np_wake(VRT_CTX, const struct np_record *rec)
+{
+	const struct np_site *site;
+	uint64_t now, last;
+	bool awake, trusted;
+
+	CHECK_OBJ_NOTNULL(rec, NP_RECORD_MAGIC);
+	site = rec->site;
+	AN(site);
+	trusted = np_page_trusted();
+	awake = np_server_state(site->server) == NAPROXY_AWAKE;
+	if (awake && trusted)
+		return;
+	now = np_now_us();
+	last = NP_LOAD(site->server->woken_us);
+	if (last != 0 && now < last + WAKE_PAUSE_US)
+		return;
+	if (!__atomic_compare_exchange_n(&site->server->woken_us, &last, now,
+	    false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return;
+	if (!trusted || (site->conf.flags & NAPROXY_F_WOL))
+		wake_magic_packet(site);
+	if (!awake)
+		wake_datagram(ctx, rec);
+}

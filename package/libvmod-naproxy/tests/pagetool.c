@@ -1,0 +1,659 @@
+/*-
+ * Copyright (c) 2026 The Naproxy authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * A test tool: plays the controller's part towards the page.
+ */
+
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+
+#include <arpa/inet.h>
+#include <linux/futex.h>
+
+#include <err.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "naproxy_page.h"
+
+static const char usage[] =
+    "usage: pagetool DIR create\n"
+    "       pagetool DIR set SERVER KEY=VALUE...\n"
+    "       pagetool DIR rule path|address|agent CLASS TEXT [SERVER]\n"
+    "       pagetool DIR learned CLIENT_HASH CLASS\n"
+    "       pagetool DIR notice TEXT\n"
+    "       pagetool DIR heartbeat [MAX_MS]\n"
+    "       pagetool DIR get SERVER KEY\n"
+    "       pagetool DIR events\n"
+    "       pagetool DIR listen [N]\n"
+    "       pagetool DIR magic PORT [N]\n";
+
+#define COUNT(a)	(sizeof (a) / sizeof (a)[0])
+
+static const char * const states[] = {
+	"unknown", "awake", "falling_asleep", "asleep", "waking", "trouble"
+};
+static const char * const classes[] = {
+	"person", "crawler", "monitor", "feed", "api", "scanner"
+};
+static const char * const outcomes[] = {
+	"hit", "stale", "fetch", "pass", "pipe", "refused", "waiting_page",
+	"held", "capped", "limit", "gone", "error", "status", "other"
+};
+static const char * const reasons[] = { "page", "miss", "pass", "pipe" };
+static const char * const flags[] = {
+	"aggressive", "waiting_page", "wol", "redirect", "default"
+};
+static const char * const rule_kinds[] = { "none", "path", "address", "agent" };
+static const char * const methods[] = {
+	"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT",
+	"TRACE", "other"
+};
+
+/* Numbers of a server by name. What is here may be read; the first, set. */
+#define U32(n)	{ #n, offsetof(struct naproxy_server, n), 4 }
+#define U64(n)	{ #n, offsetof(struct naproxy_server, n), 8 }
+static const struct field {
+	const char	*name;
+	size_t		offset;
+	size_t		size;
+} config[] = {
+	U32(wol_port), U32(wakes_mask), U32(wake_expect_ms), U32(hold_cap),
+	U32(hold_limit_ms), U32(crawler_retry_s), U32(delta_ms), U32(grace_s),
+	U32(connect_timeout_ms), U32(first_byte_timeout_ms),
+	U32(release_batch), U32(release_ms), U32(address_gen),
+}, readings[] = {
+	U32(held_now), U32(fetching_now), U32(piping_now), U64(total),
+	U64(delayed), U64(magic_packets), U64(last_request_us), U64(window_n),
+	U64(since_us), U32(seq),
+};
+
+/*--------------------------------------------------------------------*/
+
+static uint64_t
+now_us(void)
+{
+	struct timespec ts;
+
+	if (clock_gettime(CLOCK_MONOTONIC, &ts) != 0)
+		err(1, "clock_gettime");
+	return ((uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000);
+}
+
+static int
+index_of(const char *name, const char * const *list, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		if (!strcmp(list[i], name))
+			return ((int)i);
+	errx(1, "unknown name: %s", name);
+}
+
+#define INDEX(name, list)	index_of(name, list, COUNT(list))
+
+static uint64_t
+number(const char *text, uint64_t most)
+{
+	uint64_t n;
+	char *end;
+
+	errno = 0;
+	n = strtoull(text, &end, 0);
+	if (errno != 0 || *text < '0' || *text > '9' || *end != '\0' ||
+	    n > most)
+		errx(1, "not a number up to %" PRIu64 ": %s", most, text);
+	return (n);
+}
+
+static void
+text(char *dst, size_t size, const char *src)
+{
+
+	if (strlen(src) >= size)
+		errx(1, "too long: %s", src);
+	memset(dst, 0, size);
+	memcpy(dst, src, strlen(src));
+}
+
+/*--------------------------------------------------------------------
+ * Files
+ */
+
+static void *
+map_file(const char *dir, const char *name, size_t size)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	void *p;
+	int fd;
+
+	(void)snprintf(path, sizeof path, "%s/%s", dir, name);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		err(1, "%s", path);
+	if (fstat(fd, &st) != 0 || st.st_size != (off_t)size)
+		errx(1, "%s: wrong size", path);
+	p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED)
+		err(1, "%s", path);
+	(void)close(fd);
+	return (p);
+}
+
+/* By rename, so that nobody ever sees half a file. */
+static void
+make_file(const char *dir, const char *name, const void *head, size_t headlen,
+    size_t size)
+{
+	char path[PATH_MAX], temp[PATH_MAX];
+	int fd;
+
+	(void)snprintf(path, sizeof path, "%s/%s", dir, name);
+	(void)snprintf(temp, sizeof temp, "%s/.%s.%ld", dir, name,
+	    (long)getpid());
+	fd = open(temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	if (fd < 0)
+		err(1, "%s", temp);
+	/* Varnish's child runs as somebody else; this is a test tool. */
+	if (fchmod(fd, 0666) != 0 || ftruncate(fd, (off_t)size) != 0 ||
+	    write(fd, head, headlen) != (ssize_t)headlen || close(fd) != 0)
+		err(1, "%s", temp);
+	if (rename(temp, path) != 0)
+		err(1, "%s", path);
+}
+
+static void
+create(const char *dir)
+{
+	struct naproxy_page page;
+	struct naproxy_events events;
+
+	memset(&events, 0, sizeof events);
+	events.magic = NAPROXY_EVENTS_MAGIC;
+	events.version = NAPROXY_PAGE_VERSION;
+	events.size = sizeof events;
+	events.count = NAPROXY_EVENTS;
+	make_file(dir, "events", &events,
+	    offsetof(struct naproxy_events, event), sizeof events);
+	memset(&page, 0, sizeof page);
+	page.magic = NAPROXY_PAGE_MAGIC;
+	page.version = NAPROXY_PAGE_VERSION;
+	page.size = sizeof page;
+	page.heartbeat_us = now_us();
+	page.heartbeat_max_ms = 3600000;
+	page.controller_pid = (uint32_t)getpid();
+	make_file(dir, "page", &page, sizeof page, sizeof page);
+}
+
+/*--------------------------------------------------------------------
+ * Writing
+ */
+
+static void
+seq_step(uint32_t *seq)
+{
+
+	(void)__atomic_add_fetch(seq, 1, __ATOMIC_SEQ_CST);
+}
+
+static struct naproxy_server *
+find_server(struct naproxy_page *page, const char *id)
+{
+	uint32_t i;
+
+	for (i = 0; i < page->nservers && i < NAPROXY_SERVERS; i++)
+		if (!strcmp(page->server[i].id, id))
+			return (&page->server[i]);
+	return (NULL);
+}
+
+static struct naproxy_server *
+new_server(struct naproxy_page *page, const char *id)
+{
+	struct naproxy_server *s;
+
+	if (page->nservers >= NAPROXY_SERVERS)
+		errx(1, "no room for server %s", id);
+	s = &page->server[page->nservers];
+	seq_step(&s->seq);
+	text(s->id, sizeof s->id, id);
+	s->flags = NAPROXY_F_DEFAULT | NAPROXY_F_WAITING_PAGE |
+	    NAPROXY_F_REDIRECT;
+	s->wakes_mask = 1U << NAPROXY_PERSON | 1U << NAPROXY_API;
+	s->hold_cap = 250;
+	s->hold_limit_ms = 60000;
+	s->wake_expect_ms = 4000;
+	s->crawler_retry_s = 3600;
+	s->delta_ms = 50;
+	s->connect_timeout_ms = 10000;
+	s->first_byte_timeout_ms = 60000;
+	s->release_batch = 32;
+	s->release_ms = 10;
+	s->grace_s = 3600;
+	seq_step(&s->seq);
+	__atomic_store_n(&page->nservers, page->nservers + 1,
+	    __ATOMIC_RELEASE);
+	return (s);
+}
+
+static void
+set_state(struct naproxy_server *s, const char *value)
+{
+
+	__atomic_store_n(&s->since_us, now_us(), __ATOMIC_RELEASE);
+	__atomic_store_n(&s->state, (uint32_t)INDEX(value, states),
+	    __ATOMIC_RELEASE);
+	if (syscall(SYS_futex, &s->state, FUTEX_WAKE, INT_MAX, NULL, NULL, 0)
+	    < 0)
+		err(1, "futex");
+}
+
+static uint16_t
+set_address(uint8_t *dst, uint16_t *family, const char *value)
+{
+	char host[64];
+	const char *colon;
+	int af = AF_INET;
+
+	colon = strrchr(value, ':');
+	if (colon == NULL || colon - value >= (int)sizeof host)
+		errx(1, "not ADDRESS:PORT: %s", value);
+	memcpy(host, value, (size_t)(colon - value));
+	host[colon - value] = '\0';
+	if (host[0] == '[' && host[strlen(host) - 1] == ']') {
+		host[strlen(host) - 1] = '\0';
+		memmove(host, host + 1, strlen(host));
+		af = AF_INET6;
+	}
+	memset(dst, 0, 16);
+	if (inet_pton(af, host, dst) != 1)
+		errx(1, "not an address: %s", host);
+	if (family != NULL)
+		*family = af == AF_INET ? 4 : 6;
+	return ((uint16_t)number(colon + 1, 65535));
+}
+
+static void
+set_hosts(struct naproxy_server *s, char *value)
+{
+	char *name;
+	size_t i = 0;
+
+	memset(s->hosts, 0, sizeof s->hosts);
+	while ((name = strsep(&value, ",")) != NULL) {
+		if (i >= NAPROXY_HOSTS)
+			errx(1, "too many hosts");
+		text(s->hosts[i++], NAPROXY_HOST_LEN, name);
+	}
+}
+
+static void
+set_mac(struct naproxy_server *s, const char *value)
+{
+	unsigned b[6];
+	size_t i;
+	char end;
+
+	if (sscanf(value, "%2x:%2x:%2x:%2x:%2x:%2x%c", &b[0], &b[1], &b[2],
+	    &b[3], &b[4], &b[5], &end) != 6)
+		errx(1, "not a MAC: %s", value);
+	for (i = 0; i < 6; i++)
+		s->mac[i] = (uint8_t)b[i];
+}
+
+static void
+set_flags(struct naproxy_server *s, char *value)
+{
+	char *name;
+
+	s->flags = 0;
+	while ((name = strsep(&value, ",")) != NULL)
+		if (*name != '\0')
+			s->flags |= 1U << INDEX(name, flags);
+}
+
+static void
+set_field(struct naproxy_server *s, const char *key, const char *value)
+{
+	uint32_t n;
+	size_t i;
+
+	for (i = 0; i < COUNT(config); i++) {
+		if (strcmp(config[i].name, key))
+			continue;
+		n = (uint32_t)number(value, UINT32_MAX);
+		memcpy((char *)s + config[i].offset, &n, sizeof n);
+		return;
+	}
+	errx(1, "unknown key: %s", key);
+}
+
+static void
+set_key(struct naproxy_server *s, char *key)
+{
+	char *value;
+
+	value = strchr(key, '=');
+	if (value == NULL)
+		errx(1, "not KEY=VALUE: %s", key);
+	*value++ = '\0';
+	if (!strcmp(key, "state")) {
+		set_state(s, value);
+		return;
+	}
+	seq_step(&s->seq);
+	if (!strcmp(key, "hosts")) {
+		set_hosts(s, value);
+	} else if (!strcmp(key, "address")) {
+		s->port = set_address(s->address, &s->family, value);
+		s->address_gen++;
+	} else if (!strcmp(key, "wol")) {
+		s->wol_port = set_address(s->wol_address, NULL, value);
+	} else if (!strcmp(key, "mac")) {
+		set_mac(s, value);
+	} else if (!strcmp(key, "flags")) {
+		set_flags(s, value);
+	} else {
+		set_field(s, key, value);
+	}
+	seq_step(&s->seq);
+}
+
+static void
+add_rule(struct naproxy_page *page, int argc, char **argv)
+{
+	struct naproxy_rule *r;
+	size_t i;
+
+	if (argc < 3)
+		errx(1, "%s", usage);
+	for (i = 0; i < NAPROXY_RULES && page->rules[i].kind != 0; i++)
+		continue;
+	if (i == NAPROXY_RULES)
+		errx(1, "no room for a rule");
+	r = &page->rules[i];
+	seq_step(&page->seq);
+	text(r->text, sizeof r->text, argv[2]);
+	r->klass = (uint8_t)INDEX(argv[1], classes);
+	r->server = argc > 3 ? (uint8_t)number(argv[3], 255) : 255;
+	r->kind = (uint8_t)INDEX(argv[0], rule_kinds);
+	seq_step(&page->seq);
+}
+
+static void
+add_learned(struct naproxy_page *page, const char *client, const char *klass)
+{
+	size_t i;
+
+	for (i = 0; i < NAPROXY_LEARNED && page->learned[i].client != 0; i++)
+		continue;
+	if (i == NAPROXY_LEARNED)
+		errx(1, "no room for a client");
+	seq_step(&page->seq);
+	page->learned[i].client = number(client, UINT64_MAX);
+	page->learned[i].klass = (uint32_t)INDEX(klass, classes);
+	seq_step(&page->seq);
+}
+
+/*--------------------------------------------------------------------
+ * Reading
+ */
+
+static uint64_t
+field(const void *base, const struct field *f)
+{
+	uint32_t small;
+	uint64_t big;
+
+	if (f->size == 4) {
+		memcpy(&small, (const char *)base + f->offset, 4);
+		return (small);
+	}
+	memcpy(&big, (const char *)base + f->offset, 8);
+	return (big);
+}
+
+static uint64_t
+get_requests(const struct naproxy_server *s, char *key)
+{
+	uint64_t sum = 0;
+	char *klass, *outcome;
+	size_t k, o;
+
+	(void)strsep(&key, ".");
+	klass = strsep(&key, ".");
+	outcome = strsep(&key, ".");
+	for (k = 0; k < NAPROXY_CLASSES; k++)
+		for (o = 0; o < NAPROXY_OUTCOMES; o++)
+			if ((klass == NULL || !strcmp(klass, "*") ||
+			    (int)k == INDEX(klass, classes)) &&
+			    (outcome == NULL ||
+			    (int)o == INDEX(outcome, outcomes)))
+				sum += s->requests[k][o];
+	return (sum);
+}
+
+static uint64_t
+get_number(const struct naproxy_page *page, const struct naproxy_server *s,
+    char *key)
+{
+	size_t i;
+
+	if (!strcmp(key, "wake_errors"))
+		return (page->wake_errors);
+	if (!strcmp(key, "child_start_us"))
+		return (page->child_start_us);
+	if (!strncmp(key, "requests", 8))
+		return (get_requests(s, key));
+	if (!strncmp(key, "wakes.", 6))
+		return (s->wakes[INDEX(key + 6, reasons)]);
+	if (!strncmp(key, "delays.", 7))
+		return (s->delays[number(key + 7, NAPROXY_DELAYS - 1)]);
+	if (!strncmp(key, "window.", 7))
+		return (s->window_us[number(key + 7, NAPROXY_WINDOW - 1)]);
+	for (i = 0; i < COUNT(config); i++)
+		if (!strcmp(config[i].name, key))
+			return (field(s, &config[i]));
+	for (i = 0; i < COUNT(readings); i++)
+		if (!strcmp(readings[i].name, key))
+			return (field(s, &readings[i]));
+	errx(1, "unknown key: %s", key);
+}
+
+static void
+get(const struct naproxy_page *page, const struct naproxy_server *s, char *key)
+{
+
+	if (!strcmp(key, "state"))
+		(void)puts(s->state < COUNT(states) ? states[s->state] : "?");
+	else
+		(void)printf("%" PRIu64 "\n", get_number(page, s, key));
+}
+
+static const char *
+named(const char * const *list, size_t n, size_t i)
+{
+
+	return (i < n ? list[i] : "?");
+}
+
+#define NAMED(list, i)	named(list, COUNT(list), i)
+
+static void
+print_events(const struct naproxy_events *ring)
+{
+	const struct naproxy_event *e;
+	uint64_t n, head;
+
+	head = __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE);
+	n = head > NAPROXY_EVENTS ? head - NAPROXY_EVENTS + 1 : 1;
+	for (; n <= head; n++) {
+		e = &ring->event[(n - 1) % NAPROXY_EVENTS];
+		if (__atomic_load_n(&e->seq, __ATOMIC_ACQUIRE) != n)
+			continue;
+		(void)printf("%" PRIu64 " t_us=%" PRIu64 " client=%#" PRIx64
+		    " path=%#" PRIx64 " delay_ms=%u agent=%d server=%u"
+		    " class=%s outcome=%s status=%u method=%s flags=%s%s%s%s%s"
+		    "\n", n, e->t_us, e->client, e->path, e->delay_ms,
+		    (int32_t)e->agent, e->server, NAMED(classes, e->klass),
+		    NAMED(outcomes, e->outcome), e->status,
+		    NAMED(methods, e->method),
+		    e->flags & NAPROXY_E_PAGE_LOAD ? "page_load," : "",
+		    e->flags & NAPROXY_E_NEEDED ? "needed," : "",
+		    e->flags & NAPROXY_E_DELAYED ? "delayed," : "",
+		    e->flags & NAPROXY_E_RULE ? "rule," : "",
+		    e->flags & NAPROXY_E_LEARNED ? "learned," : "");
+	}
+}
+
+/*--------------------------------------------------------------------
+ * Listening. Says `ready` first, so that a test knows when to start.
+ */
+
+static void
+print_datagrams(int fd, uint64_t count)
+{
+	char buf[2048];
+	ssize_t len;
+
+	(void)puts("ready");
+	(void)fflush(stdout);
+	while (count-- > 0) {
+		len = recv(fd, buf, sizeof buf, 0);
+		if (len < 0)
+			err(1, "recv");
+		(void)printf("-- %zd bytes\n", len);
+		(void)fwrite(buf, 1, (size_t)len, stdout);
+		(void)fflush(stdout);
+	}
+}
+
+static void
+listen_unix(const char *dir, uint64_t count)
+{
+	struct sockaddr_un sun;
+	int fd;
+
+	memset(&sun, 0, sizeof sun);
+	sun.sun_family = AF_UNIX;
+	if (snprintf(sun.sun_path, sizeof sun.sun_path, "%s/wake.sock", dir)
+	    >= (int)sizeof sun.sun_path)
+		errx(1, "path too long");
+	(void)unlink(sun.sun_path);
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || bind(fd, (struct sockaddr *)&sun, sizeof sun) != 0 ||
+	    chmod(sun.sun_path, 0666) != 0)
+		err(1, "%s", sun.sun_path);
+	print_datagrams(fd, count);
+}
+
+/* Magic packets, in the words that a network card understands. */
+static void
+listen_magic(uint16_t port, uint64_t count)
+{
+	struct sockaddr_in sin;
+	uint8_t b[2048];
+	ssize_t len;
+	size_t i;
+	bool good;
+	int fd;
+
+	memset(&sin, 0, sizeof sin);
+	sin.sin_family = AF_INET;
+	sin.sin_port = htons(port);
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || bind(fd, (struct sockaddr *)&sin, sizeof sin) != 0)
+		err(1, "port %u", port);
+	(void)puts("ready");
+	(void)fflush(stdout);
+	while (count-- > 0) {
+		len = recv(fd, b, sizeof b, 0);
+		good = len == 6 + 16 * 6 &&
+		    !memcmp(b, "\xff\xff\xff\xff\xff\xff", 6);
+		for (i = 1; good && i < 16; i++)
+			good = !memcmp(b + 6, b + 6 + i * 6, 6);
+		(void)printf(good ? "magic %02x:%02x:%02x:%02x:%02x:%02x\n" :
+		    "rubbish\n", b[6], b[7], b[8], b[9], b[10], b[11]);
+		(void)fflush(stdout);
+	}
+}
+
+/*--------------------------------------------------------------------*/
+
+int
+main(int argc, char **argv)
+{
+	struct naproxy_page *page;
+	struct naproxy_server *s;
+	const char *dir, *what;
+	int i;
+
+	if (argc < 3)
+		errx(1, "%s", usage);
+	dir = argv[1];
+	what = argv[2];
+	argc -= 3;
+	argv += 3;
+	if (!strcmp(what, "create")) {
+		create(dir);
+		return (0);
+	}
+	if (!strcmp(what, "listen")) {
+		listen_unix(dir, argc > 0 ? number(argv[0], 1000000) : 1);
+		return (0);
+	}
+	if (!strcmp(what, "magic") && argc > 0) {
+		listen_magic((uint16_t)number(argv[0], 65535),
+		    argc > 1 ? number(argv[1], 1000000) : 1);
+		return (0);
+	}
+	if (!strcmp(what, "events")) {
+		print_events(map_file(dir, "events",
+		    sizeof (struct naproxy_events)));
+		return (0);
+	}
+	page = map_file(dir, "page", sizeof *page);
+	if (!strcmp(what, "heartbeat")) {
+		if (argc > 0)
+			page->heartbeat_max_ms =
+			    (uint32_t)number(argv[0], UINT32_MAX);
+		__atomic_store_n(&page->heartbeat_us, now_us(),
+		    __ATOMIC_RELEASE);
+	} else if (!strcmp(what, "notice") && argc == 1) {
+		seq_step(&page->seq);
+		text(page->notice, sizeof page->notice, argv[0]);
+		seq_step(&page->seq);
+	} else if (!strcmp(what, "rule")) {
+		add_rule(page, argc, argv);
+	} else if (!strcmp(what, "learned") && argc == 2) {
+		add_learned(page, argv[0], argv[1]);
+	} else if (!strcmp(what, "set") && argc > 0) {
+		s = find_server(page, argv[0]);
+		if (s == NULL)
+			s = new_server(page, argv[0]);
+		for (i = 1; i < argc; i++)
+			set_key(s, argv[i]);
+	} else if (!strcmp(what, "get") && argc == 2) {
+		s = find_server(page, argv[0]);
+		if (s == NULL)
+			errx(1, "no such server: %s", argv[0]);
+		get(page, s, argv[1]);
+	} else {
+		errx(1, "%s", usage);
+	}
+	return (0);
+}
