@@ -14,7 +14,8 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Self
 
-from tests.office import server
+from tests.office import box, server
+from tests.office.box import Box
 from tests.office.freezer import Freezer
 from tests.office.mainboard import Settings
 from tests.office.namespace import NETNS, Namespace, OfficeError, ip
@@ -23,14 +24,13 @@ from tests.office.wire import Capture
 
 PREFIX = "npx-"
 CLIENT_ADDRESS = "192.0.2.10"
-BOX_ADDRESS = "192.0.2.1"
 VISITORS = "198.18.0.0/15"
 """Every address of it is the client's too: a request can come from any of them."""
 
 _MACHINES = {
     # name: address, IPv6 address, MAC
     "client": (CLIENT_ADDRESS, "2001:db8:2::10", "02:00:5e:10:00:10"),
-    "box": (BOX_ADDRESS, "2001:db8:2::1", "02:00:5e:10:00:01"),
+    "box": (box.ADDRESS, box.ADDRESS_V6, "02:00:5e:10:00:01"),
     "server": (server.ADDRESS, server.ADDRESS_V6, server.MAC),
 }
 
@@ -64,8 +64,8 @@ class Office:
         self._handler: signal.Handlers | object = None
         self.switch = Namespace(f"{self.name}-switch", self.logs)
         self.client = Namespace(f"{self.name}-client", self.logs)
-        self.box = Namespace(f"{self.name}-box", self.logs)
         self.server = Server(f"{self.name}-server", self.directory / "server", self.logs)
+        self.box = Box(f"{self.name}-box", self.directory / "box", self.logs, self.server)
 
     def __enter__(self) -> Self:
         if os.geteuid() != 0:

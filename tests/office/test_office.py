@@ -16,9 +16,10 @@ from pathlib import Path
 import pytest
 
 from tests.office import Office, Settings, magic
+from tests.office.box import ADDRESS as BOX_ADDRESS
 from tests.office.freezer import Freezer
 from tests.office.namespace import NETNS, OfficeError, environment, ip, running, wait_for
-from tests.office.office import BOX_ADDRESS, PREFIX, clean
+from tests.office.office import PREFIX, clean
 from tests.office.server import ADDRESS, MAC, Site, paths_of
 from tests.office.site import generate
 from tests.office.websocket import Client
