@@ -1,0 +1,259 @@
+"""The configuration file: every section, key, default and range, in one place.
+
+What a driver or a policy wants to know is declared in its own module.
+"""
+
+# ruff: noqa: RUF009 - option, section, alternative and tables are dataclasses.field
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from naproxy import drivers, policy
+from naproxy.page import HOST_LEN, HOSTS, NOTICE_LEN, RULE_LEN, RULES, SERVERS
+from naproxy.policy.base import Klass
+from naproxy.schema import (
+    Alternative,
+    ConfigError,
+    Problem,
+    alternative,
+    is_absolute,
+    is_address,
+    is_host,
+    is_interface,
+    is_mac,
+    load,
+    option,
+    section,
+    tables,
+)
+
+MAX_BYTES: Final = 1 << 20
+CLASS_NAMES: Final = tuple(k.name.lower() for k in Klass)
+DEFAULT_FILE: Final = "/etc/naproxy/naproxy.toml"
+
+
+def _is_id(text: str) -> str | None:
+    ok = text.isascii() and set(text) <= set("abcdefghijklmnopqrstuvwxyz0123456789-")
+    return None if ok else "must be made of a to z, 0 to 9 and -"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Box:
+    """The box itself."""
+
+    run_dir: str = option("Where the page and the sockets are", "/run/naproxy", check=is_absolute)
+    data_dir: str = option("Where the history is kept", "/var/lib/naproxy", check=is_absolute)
+    interface: str = option("Network interface to the servers", "eth0", low=1, check=is_interface)
+    group: str = option(
+        "Group that may use the page: the one Varnish runs with", "varnish", high=32
+    )
+    notice: str = option("Text shown to people who wait", "", high=NOTICE_LEN - 1)
+    heartbeat_s: float = option("Time between signs of life to Varnish", 0.25, low=0.05, high=1)
+    keep_days: int = option("How long the history is kept", 90, low=1, high=3650)
+    realtime: bool = option("Run before all other programs, so that waking is never late", False)
+    proxy_w: float = option("What the box itself draws", 5.0, low=0, high=10000)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cache:
+    """What the cache may answer."""
+
+    mode: str = option(
+        "default: as the server says; aggressive: also what has expired, while it sleeps",
+        "default",
+        choices=("default", "aggressive"),
+    )
+    grace_s: int = option(
+        "How long past its time an answer may be used, in aggressive mode", 3600, low=0, high=604800
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hold:
+    """Requests that wait for the server."""
+
+    cap: int = option("Most requests that may wait at once", 200, low=0, high=100000)
+    limit_s: float = option("Longest wait, from the request's start", 30.0, low=1, high=600)
+    release_batch: int = option("Requests let go at once when it is up", 20, low=1, high=100000)
+    release_ms: int = option("Pause before the next are let go", 10, low=0, high=10000)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Promise:
+    """What the office promises its visitors."""
+
+    fraction: float = option(
+        "At most this share of people's requests may be delayed", 0.01, low=0, high=1
+    )
+    delta_s: float = option("A request that waits longer than this is delayed", 1.0, low=0, high=60)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Power:
+    """What the server draws (defaults: thesis, table 4.2)."""
+
+    on_w: float = option("Awake", 43.3, low=0, high=100000)
+    off_w: float = option("Asleep", 1.6, low=0, high=100000)
+    switch_j: float = option("Extra for falling asleep and waking once", 170.7, low=0, high=1e7)
+
+
+def _policy(default: str) -> Alternative:
+    return Alternative("name", default, lambda: sorted(policy.POLICIES), policy.settings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Server:
+    """One server."""
+
+    id: str = option("Short name of the server", low=1, high=31, check=_is_id)
+    address: str = option("Its IP address", check=is_address)
+    mac: str = option("Ethernet address of its network card", check=is_mac)
+    port: int = option("Its port for HTTP", 80, low=1, high=65535)
+    hosts: tuple[str, ...] = option("Host names it serves", (), high=HOSTS, check=is_host)
+    default: bool = option("It also serves host names that no server has", False)
+    waiting_page: bool = option("People see a waiting page; else they wait too", True)
+    redirect_robots: bool = option("Robots are told to come back later while it sleeps", True)
+    wake_classes: tuple[str, ...] = option(
+        "Who may wake it", ("person", "api"), high=len(CLASS_NAMES), choices=CLASS_NAMES
+    )
+    crawler_retry_s: int = option("When robots are told to come back", 3600, low=1, high=604800)
+    connect_timeout_s: float = option("Longest wait for a connection", 10.0, low=0.1, high=600)
+    first_byte_timeout_s: float = option("Longest wait for an answer", 60.0, low=1, high=3600)
+    sleep: Any = alternative(drivers.choice("sleep", "none"))
+    wake: Any = alternative(drivers.choice("wake", "etherwake"))
+    ready: Any = alternative(drivers.choice("ready", "http"))
+    cache: Cache = section(Cache)
+    hold: Hold = section(Hold)
+    promise: Promise = section(Promise)
+    policy: Any = alternative(_policy("thesis"))
+    power: Power = section(Power)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """Requests that match are treated as somebody else's."""
+
+    kind: str = option("What is compared", choices=("path", "address", "agent"))
+    text: str = option(
+        "Start of the path; ADDRESS or ADDRESS/BITS; or part of the User-Agent",
+        low=1,
+        high=RULE_LEN - 1,
+    )
+    treat_as: str = option("Who they are", choices=CLASS_NAMES)
+    server: str = option("For this server only; empty: for all", "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """The whole file."""
+
+    box: Box = section(Box)
+    server: tuple[Server, ...] = tables(Server, 1, SERVERS)
+    rule: tuple[Rule, ...] = tables(Rule, 0, RULES)
+
+
+def parse(text: str | bytes) -> Config:
+    """Return the configuration in TOML `text`; ConfigError with all that is wrong."""
+    problems: list[Problem] = []
+    config = load(Config, _toml(text), "", problems)
+    if config is not None:
+        problems.extend(_conflicts(config))
+    if problems:
+        raise ConfigError(problems)
+    assert isinstance(config, Config)
+    return config
+
+
+def _toml(text: str | bytes) -> dict[str, Any]:
+    if len(text) > MAX_BYTES:
+        raise ConfigError([Problem("", f"the file is larger than {MAX_BYTES} bytes")])
+    try:
+        return tomllib.loads(text if isinstance(text, str) else text.decode())
+    except UnicodeDecodeError as error:
+        raise ConfigError([Problem("", f"is not UTF-8: byte {error.start}")]) from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ConfigError([Problem("", f"is not TOML: {error}")]) from None
+
+
+def _conflicts(config: Config) -> Iterator[Problem]:
+    """Yield what is wrong between keys that are each right."""
+    ids = Counter(s.id for s in config.server)
+    hosts = Counter(h for s in config.server for h in set(s.hosts))
+    defaults = [s.id for s in config.server if s.default]
+    for server in config.server:
+        here = f"server.{server.id}"
+        if ids[server.id] > 1:
+            yield Problem(f"{here}.id", "is used by more than one server")
+        for host in server.hosts:
+            if hosts[host] > 1:
+                yield Problem(f"{here}.hosts", f"{host} is served by more than one server")
+            if len(host) >= HOST_LEN:
+                yield Problem(f"{here}.hosts", f"{host} is longer than {HOST_LEN - 1} bytes")
+        if server.default and len(defaults) > 1:
+            yield Problem(f"{here}.default", f"is true for {' and '.join(defaults)}")
+        if server.power.on_w <= server.power.off_w:
+            yield Problem(f"{here}.power.on_w", "must be more than off_w")
+        if server.wake.broadcast and not _is_ipv4(server.wake.broadcast):
+            yield Problem(f"{here}.wake.broadcast", "must be an IPv4 address")
+    for number, rule in enumerate(config.rule, 1):
+        what = _wrong_rule(rule)
+        if what:
+            yield Problem(f"rule.{number}.text", what)
+        if rule.server and not ids[rule.server]:
+            yield Problem(f"rule.{number}.server", f"there is no server {rule.server}")
+
+
+def _is_ipv4(text: str) -> bool:
+    try:
+        return bool(ipaddress.IPv4Address(text))
+    except ValueError:
+        return False
+
+
+def _wrong_rule(rule: Rule) -> str | None:
+    if rule.kind == "path" and not rule.text.startswith("/"):
+        return "must start with /"
+    if rule.kind == "address":
+        try:
+            ipaddress.ip_network(rule.text)
+        except ValueError as error:
+            return f"is not an address or a network: {error}"
+    return None
+
+
+def read(path: Path) -> Config:
+    """Return the configuration in a file; ConfigError, or OSError if it cannot be read."""
+    return parse(path.read_bytes())
+
+
+def replace(path: Path, text: bytes) -> Config:
+    """Put `text` in the place of the file if it is a good configuration, and return that.
+
+    Power may fail at any time: the file is the old one or the new one.
+    """
+    config = parse(text)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with temporary.open("wb") as file:
+            file.write(text)
+            if path.exists():
+                os.fchmod(file.fileno(), path.stat().st_mode & 0o777)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+    return config

@@ -1,0 +1,57 @@
+"""How a server is put to sleep, woken and asked whether it answers.
+
+Each folder is a kind of driver, each module in it a driver: the file is the plugin. A
+module has `Settings`, the keys of its section of the configuration, and `Driver`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from naproxy.schema import Alternative
+
+Kind = Literal["sleep", "wake", "ready"]
+
+_SELECTORS: Final[dict[Kind, str]] = {"sleep": "driver", "wake": "driver", "ready": "kind"}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a driver needs to know of its server; `interface` is where its wire is."""
+
+    id: str
+    address: str
+    port: int
+    mac: str
+    interface: str
+
+
+def names(kind: Kind) -> list[str]:
+    """Return the names of the drivers of a kind, in alphabetical order."""
+    package = importlib.import_module(f"{__name__}.{kind}")
+    return sorted(m.name for m in pkgutil.iter_modules(package.__path__))
+
+
+def settings(kind: Kind, name: str) -> type:
+    """Return the dataclass of a driver's keys."""
+    cls: type = importlib.import_module(f"{__name__}.{kind}.{name}").Settings
+    return cls
+
+
+def driver(kind: Kind, options: Any, target: Target) -> Any:
+    """Make the driver whose settings are `options`; its type is that of the kind's protocol."""
+    name = getattr(options, _SELECTORS[kind])
+    return importlib.import_module(f"{__name__}.{kind}.{name}").Driver(options, target)
+
+
+def choice(kind: Kind, default: str) -> Alternative:
+    """Declare a section of the configuration that belongs to a driver of this kind."""
+    return Alternative(
+        selector=_SELECTORS[kind],
+        default=default,
+        names=lambda: names(kind),
+        settings=lambda name: settings(kind, name),
+    )

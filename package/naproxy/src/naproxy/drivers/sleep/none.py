@@ -1,0 +1,28 @@
+"""No way to put the server to sleep: it stays awake, and requests pass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from naproxy.drivers import Target
+from naproxy.drivers.sleep import SleepResult, SleepSettings
+from naproxy.machine import Answer
+from naproxy.schema import option
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(SleepSettings):
+    """Nothing to set."""
+
+    driver: str = option("none: the server is never put to sleep", "none")
+
+
+class Driver:
+    """Refuses."""
+
+    def __init__(self, settings: Settings, target: Target) -> None:
+        """Take what every driver takes."""
+
+    async def sleep(self) -> SleepResult:
+        """Say why not."""
+        return SleepResult(Answer.REFUSED, "no way to sleep is configured: set sleep.driver")

@@ -1,0 +1,567 @@
+"""Power state of one server, as it was observed: a pure state machine.
+
+`step` takes the time and one event and returns the effects to carry out. Nothing here
+reads a clock, sends a packet or waits. Times are seconds of a monotonic clock.
+
+Awake means that the server was seen to answer, asleep that it was seen to be silent;
+what was commanded or sent only says what to look for next.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from naproxy.datagram import Asker
+from naproxy.policy.base import State
+
+SILENT_S: Final = 1.0
+"""No answer to any probe begun in so long, and to at least `SILENT_PROBES`, is silence."""
+
+SILENT_PROBES: Final = 3
+GONE_S: Final = 3.0
+"""A server that stopped answering while awake is woken after so long."""
+
+DRAIN_S: Final = 0.1
+"""Between telling Varnish that the server falls asleep and the command to it."""
+
+DRAIN_LIMIT_S: Final = 2.0
+"""Requests still at the server after this long call the sleep off."""
+
+TICK_S: Final = 0.1
+REFUSED_S: Final = 60.0
+REFUSED_MOST_S: Final = 900.0
+TROUBLE_MOST_S: Final = 60.0
+
+AWAKE_SUSPECT_EVERY_S: Final = 0.25
+UNKNOWN_EVERY_S: Final = 0.1
+FALLING_EVERY_S: Final = 0.1
+ASLEEP_EVERY_S: Final = 1.0
+WAKING_EVERY_S: Final = 0.05
+TROUBLE_EVERY_S: Final = 0.25
+
+WATCH_EVERY_S: Final = 0.25
+"""After a sleep that was called off it may fall asleep yet: it is watched closely."""
+
+
+class Mean:
+    """Running mean of a duration in seconds; starts from what the configuration expects."""
+
+    LEAST_WEIGHT: Final = 0.3
+
+    def __init__(self, expect_s: float) -> None:
+        """`expect_s` holds until the first measurement."""
+        self.value_s = expect_s
+        self.count = 0
+
+    def add(self, measured_s: float) -> None:
+        """Take one measurement; the newest weighs at least `LEAST_WEIGHT`."""
+        self.count += 1
+        self.value_s += max(self.LEAST_WEIGHT, 1 / self.count) * (measured_s - self.value_s)
+
+
+class Sign(Enum):
+    """What a probe saw."""
+
+    READY = "ready"
+    UNFIT = "unfit"
+    """It answers, but not as it should: another HTTP status."""
+    REFUSING = "refusing"
+    """The machine refuses or drops connections: it is on, the web server is not."""
+    SILENT = "silent"
+
+
+class Answer(Enum):
+    """How a server answered the command to sleep."""
+
+    ACCEPTED = "accepted"
+    REFUSED = "refused"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A probe begun at `begun_s` ended."""
+
+    sign: Sign
+    detail: str
+    begun_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """The server was seen to answer a request."""
+
+
+@dataclass(frozen=True, slots=True)
+class WakeAsked:
+    """Somebody needs the server."""
+
+    asker: Asker
+
+
+@dataclass(frozen=True, slots=True)
+class SleepAsked:
+    """The server may sleep now, for this reason; vetoes were asked before."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SleepAnswered:
+    """The command to sleep came to an end."""
+
+    answer: Answer
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModeSet:
+    """Keep the server awake, until a time if one is given; or leave it to the policy."""
+
+    awake: bool
+    until_s: float = math.inf
+    words: str = "kept awake by hand"
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """The time `next_s` has come; `busy` requests are at the server now."""
+
+    busy: int = 0
+
+
+Event = Observed | Traffic | WakeAsked | SleepAsked | SleepAnswered | ModeSet | Tick
+
+
+@dataclass(frozen=True, slots=True)
+class SendWake:
+    """Send one call to wake up."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunSleep:
+    """Give the command to sleep; answer with `SleepAnswered`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """From now on probe this often."""
+
+    every_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """The state changed."""
+
+    before: State
+    state: State
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class WakeOpened:
+    """A wake began, for the ledger."""
+
+    asker: Asker
+
+
+@dataclass(frozen=True, slots=True)
+class WakeClosed:
+    """A wake came to an end, or to `trouble`, after which it may still come to another."""
+
+    outcome: str
+    waited_s: float
+    packets: int
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """Somebody should look; None: no longer."""
+
+    words: str | None
+
+
+Effect = SendWake | RunSleep | Probe | Transition | WakeOpened | WakeClosed | Alert
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """What the configuration says about time; see the keys of the same names."""
+
+    spacing_s: float = 0.5
+    attempts: int = 60
+    wake_expect_s: float = 5.0
+    sleep_timeout_s: float = 30.0
+    sleep_expect_s: float = 5.0
+    interval_s: float = 5.0
+
+
+class _Stage(Enum):
+    DRAINING = "draining"
+    COMMANDED = "commanded"
+    ACCEPTED = "accepted"
+
+
+class Machine:
+    """One server. `slept`: the last thing known of it is that it was put to sleep."""
+
+    def __init__(self, times: Times, now_s: float, *, slept: bool = False) -> None:
+        """Start in UNKNOWN: what is known from before is a hint, the probes decide."""
+        self.times = times
+        self.state = State.UNKNOWN
+        self.reason = "not looked at yet"
+        self.since_s = now_s
+        self.wake = Mean(times.wake_expect_s)
+        self.fall = Mean(times.sleep_expect_s)
+        self.pending: Asker | None = None
+        self.mode = ModeSet(awake=False)
+        self.alert: str | None = None
+        self.refused: tuple[float, str] | None = None
+        self._slept = slept
+        self._stage = _Stage.DRAINING
+        self._asked_s = now_s
+        self._commanded_s = now_s
+        self._packets = 0
+        self._send_s = math.inf
+        self._sent_s = -math.inf
+        self._watch_s = -math.inf
+        self._spacing_s = times.spacing_s
+        self._timer_s = math.inf
+        self._answered_s = now_s
+        self._ready_s = now_s
+        self._silent = 0
+        self._unready = 0
+        self._gap_s: float | None = None
+        self._sign: Observed | None = None
+        self._refusals = 0
+        self._effects: list[Effect] = []
+
+    def start(self, now_s: float) -> list[Effect]:
+        """Return the first effects: look before doing anything."""
+        self._timer_s = now_s + TICK_S
+        return [Probe(UNKNOWN_EVERY_S)]
+
+    @property
+    def next_s(self) -> float:
+        """When `Tick` is due; infinite when only an event can change anything."""
+        return min(self._timer_s, self._send_s)
+
+    def eta_s(self, now_s: float) -> float | None:
+        """Seconds until the server is expected up; None unless it is waking."""
+        if self.state is not State.WAKING:
+            return None
+        return max(0.0, self.since_s + self.wake.value_s - now_s)
+
+    def kept_awake(self, now_s: float) -> bool:
+        """Is the mode `awake`, and its time not over?"""
+        return self.mode.awake and now_s < self.mode.until_s
+
+    def vetoes(self, now_s: float) -> list[str]:
+        """Say in words why the server may not be put to sleep now, whatever the policy says."""
+        said = []
+        if self.state is not State.AWAKE:
+            said.append(f"it is {self.state.name.lower().replace('_', ' ')}, not awake")
+        if self.kept_awake(now_s):
+            said.append(self.mode.words)
+        if self.refused and now_s < self.refused[0]:
+            said.append(f"{self.refused[1]}; asked again in {self.refused[0] - now_s:.0f} s")
+        if self._unready:
+            said.append("it has just failed to answer")
+        return said
+
+    def step(self, now_s: float, event: Event) -> list[Effect]:
+        """Take one event; return what is to be done, in this order."""
+        self._effects = []
+        match event:
+            case Observed():
+                self._observe(now_s, event)
+            case Traffic():
+                if self.state is State.AWAKE:
+                    self._trust(now_s)
+            case WakeAsked(asker):
+                self._wanted(now_s, asker)
+            case SleepAsked(reason):
+                if not self.vetoes(now_s):
+                    self._fall(now_s, reason)
+            case SleepAnswered():
+                self._answered(now_s, event)
+            case ModeSet():
+                self.mode = event
+                if self.kept_awake(now_s) and self.state in (State.FALLING_ASLEEP, State.ASLEEP):
+                    self._wanted(now_s, Asker("command", event.words))
+            case Tick(busy):
+                self._tick(now_s, busy)
+        return self._effects
+
+    # What was observed
+
+    def _observe(self, now_s: float, seen: Observed) -> None:
+        self._sign = seen
+        if seen.sign is Sign.SILENT:
+            if seen.begun_s > self._answered_s:
+                self._silent += 1
+            if self.state is State.FALLING_ASLEEP and self._stage is _Stage.ACCEPTED:
+                self._gap_s = max(seen.begun_s, self._gap_s or seen.begun_s)
+        else:
+            self._answered_s = max(self._answered_s, seen.begun_s)
+            self._silent = 0
+        if seen.sign is Sign.READY:
+            self._ready_s = now_s
+            self._ready(now_s, seen)
+        elif self.state is State.AWAKE:
+            self._doubt(now_s, seen)
+        elif self.state is State.FALLING_ASLEEP:
+            self._look_for_silence(now_s)
+
+    def _silence(self, now_s: float) -> bool:
+        return self._silent >= SILENT_PROBES and now_s - self._answered_s >= SILENT_S
+
+    def _ready(self, now_s: float, seen: Observed) -> None:
+        match self.state:
+            case State.AWAKE:
+                self._trust(now_s)
+            case State.FALLING_ASLEEP:
+                self._came_back(now_s, seen)
+            case State.ASLEEP:
+                self._awake(now_s, "it woke by itself")
+            case State.WAKING:
+                took_s = now_s - self.since_s
+                if self._slept:
+                    self.wake.add(took_s)
+                self._awake(now_s, f"up after {took_s:.1f} s")
+            case _:
+                self._awake(now_s, "it answers")
+
+    def _trust(self, now_s: float) -> None:
+        self._ready_s = now_s
+        if self._unready:
+            self._unready = 0
+            self._probe_awake(now_s)
+
+    def _doubt(self, now_s: float, seen: Observed) -> None:
+        """Awake, and a probe failed: look closer, and act on a few in a row.
+
+        A wrong status is the web server's own affair: it is on, so requests go to it.
+        A server that refuses connections restarts, most likely: requests are held until
+        it is back, as for one that wakes. A silent one may only be overloaded: until it
+        is silent for long, requests still go to it.
+        """
+        if seen.sign is Sign.UNFIT:
+            self._trust(now_s)
+            return
+        self._unready += 1
+        if self._unready == 1:
+            self._effects.append(Probe(AWAKE_SUSPECT_EVERY_S))
+        if self._unready < SILENT_PROBES:
+            return
+        if seen.sign is Sign.REFUSING:
+            self._wake(now_s, f"the machine is on, its web server is not: {seen.detail}")
+        elif self._silence(now_s) and now_s < self._watch_s:
+            self._wake(now_s, "it fell asleep after the sleep was called off")
+        elif self._silence(now_s):
+            self._enter(now_s, State.UNKNOWN, f"it stopped answering: {seen.detail}")
+            self._timer_s = now_s + TICK_S
+            self._effects.append(Probe(UNKNOWN_EVERY_S))
+
+    def _came_back(self, now_s: float, seen: Observed) -> None:
+        """Falling asleep, and it answers: was it silent in between?
+
+        A magic packet that comes just as the network card is armed wakes a machine
+        before its silence lasted. Who waits need not wait for a silence that is over.
+        """
+        if self._gap_s is None or seen.begun_s <= self._gap_s:
+            return
+        if self.pending or seen.begun_s - self._gap_s >= SILENT_S:
+            self._awake(now_s, "it woke again before it was seen asleep")
+
+    # Falling asleep
+
+    def _fall(self, now_s: float, reason: str) -> None:
+        self._stage = _Stage.DRAINING
+        self._gap_s = None
+        self._enter(now_s, State.FALLING_ASLEEP, reason)
+        self._timer_s = now_s + DRAIN_S
+
+    def _drain(self, now_s: float, busy: int) -> None:
+        if busy == 0:
+            self._stage = _Stage.COMMANDED
+            self._commanded_s = now_s
+            self._answered_s = now_s
+            self._silent = 0
+            self._effects += [RunSleep(), Probe(FALLING_EVERY_S)]
+        elif now_s - self.since_s >= DRAIN_LIMIT_S:
+            self._awake(now_s, f"{busy} requests came while it was about to sleep")
+
+    def _answered(self, now_s: float, event: SleepAnswered) -> None:
+        if self.state is not State.FALLING_ASLEEP or self._stage is _Stage.DRAINING:
+            return
+        if event.answer is Answer.ACCEPTED:
+            self._stage = _Stage.ACCEPTED
+            self._look_for_silence(now_s)
+            return
+        self._back_off(now_s, event.reason)
+        if event.answer is Answer.FAILED:
+            self._warn(event.reason)
+        self._awake(now_s, event.reason)
+
+    def _back_off(self, now_s: float, reason: str) -> None:
+        self.refused = (now_s + min(REFUSED_S * 2**self._refusals, REFUSED_MOST_S), reason)
+        self._refusals = min(self._refusals + 1, 10)
+
+    def _look_for_silence(self, now_s: float) -> None:
+        if self._stage is _Stage.DRAINING:
+            return
+        if self._silence(now_s):
+            self.fall.add(self._answered_s - self._commanded_s)
+            self._refusals = 0
+            self._slept = True
+            self._sleep(now_s, self.reason)
+        elif now_s - self._commanded_s >= self._patience_s():
+            self._did_not_sleep(now_s)
+
+    def _patience_s(self) -> float:
+        """How long it may take to fall silent; less while somebody waits for it."""
+        if self.pending and self._stage is _Stage.ACCEPTED:
+            return min(self.times.sleep_timeout_s, 2 * self.fall.value_s + SILENT_S)
+        return self.times.sleep_timeout_s
+
+    def _did_not_sleep(self, now_s: float) -> None:
+        took_s = now_s - self._commanded_s
+        reason = f"still not asleep {took_s:.0f} s after the command to sleep"
+        self._back_off(now_s, reason)
+        self._warn(reason)
+        if self._sign and self._sign.sign is Sign.READY:
+            self._awake(now_s, reason)
+        else:
+            self._wake(now_s, reason)
+
+    def _sleep(self, now_s: float, reason: str) -> None:
+        self._enter(now_s, State.ASLEEP, reason)
+        self._effects.append(Probe(ASLEEP_EVERY_S))
+        self._warn(None)
+        if self.pending:
+            self._wake(now_s, f"asked for while it fell asleep: {self.pending}")
+        elif self.kept_awake(now_s):
+            self._wanted(now_s, Asker("command", self.mode.words))
+
+    # Waking
+
+    def _wanted(self, now_s: float, asker: Asker) -> None:
+        match self.state:
+            case State.UNKNOWN | State.ASLEEP:
+                self._pend(now_s, asker)
+                self._wake(now_s, str(asker))
+            case State.FALLING_ASLEEP:
+                self._pend(now_s, asker)
+                if self._stage is _Stage.DRAINING:
+                    self._awake(now_s, f"wanted before the command to sleep was given: {asker}")
+                else:
+                    self._look_for_silence(now_s)
+            case State.TROUBLE:
+                self._pend(now_s, asker)
+                self._send_s = min(self._send_s, self._sent_s + self.times.spacing_s)
+
+    def _pend(self, now_s: float, asker: Asker) -> None:
+        if self.pending is None:
+            self.pending = asker
+            self._asked_s = now_s
+            self._packets = 0
+            self._effects.append(WakeOpened(asker))
+
+    def _wake(self, now_s: float, reason: str) -> None:
+        self._pend(now_s, Asker("naproxy", reason))
+        self._packets = 0
+        self._spacing_s = self.times.spacing_s
+        self._send(now_s)
+        self._enter(now_s, State.WAKING, reason)
+        self._effects.append(Probe(WAKING_EVERY_S))
+
+    def _send(self, now_s: float) -> None:
+        self._packets += 1
+        self._sent_s = now_s
+        self._send_s = now_s + self._spacing_s
+        # First of all effects: nothing may come between the request and the packet.
+        self._effects.insert(0, SendWake())
+
+    def _send_again(self, now_s: float) -> None:
+        if self.state is State.TROUBLE:
+            self._spacing_s = min(2 * self._spacing_s, TROUBLE_MOST_S)
+        elif self._packets >= self.times.attempts:
+            seen = self._sign.detail if self._sign else "nothing"
+            waited_s = now_s - self._asked_s
+            reason = f"not up after {self._packets} calls to wake in {waited_s:.0f} s: {seen}"
+            self._warn(reason)
+            self._effects.append(WakeClosed("trouble", waited_s, self._packets))
+            self._enter(now_s, State.TROUBLE, reason)
+            self._effects.append(Probe(TROUBLE_EVERY_S))
+        self._send(now_s)
+
+    # States
+
+    def _tick(self, now_s: float, busy: int) -> None:
+        if now_s >= self._send_s:
+            self._send_again(now_s)
+        if now_s < self._timer_s:
+            return
+        self._timer_s = now_s + TICK_S
+        if self.state is State.UNKNOWN:
+            self._reconcile(now_s, busy)
+        elif self.state is State.FALLING_ASLEEP:
+            if self._stage is _Stage.DRAINING:
+                self._drain(now_s, busy)
+            else:
+                self._look_for_silence(now_s)
+        else:
+            self._timer_s = math.inf
+            if self.state is State.AWAKE:
+                self._probe_awake(now_s)
+
+    def _reconcile(self, now_s: float, busy: int) -> None:
+        """Decide what a server is that does not answer."""
+        if self._slept and self._silence(now_s):
+            if busy:
+                self._wake(now_s, f"{busy} requests were sent to it while it slept")
+            else:
+                self._sleep(now_s, "silent, and put to sleep before the controller started")
+        elif now_s - self.since_s >= GONE_S:
+            seen = self._sign.detail if self._sign else "no probe ended"
+            self._wake(now_s, f"it does not answer ({seen}), and Naproxy did not put it to sleep")
+
+    def _awake(self, now_s: float, reason: str) -> None:
+        self._unready = 0
+        self._ready_s = now_s
+        self._slept = False
+        if self.state in (State.WAKING, State.TROUBLE):
+            self._warn(None)
+        if self.state is State.FALLING_ASLEEP and self._stage is not _Stage.DRAINING:
+            self._watch_s = now_s + self.times.sleep_timeout_s
+        self._enter(now_s, State.AWAKE, reason)
+        self._probe_awake(now_s)
+        if self.pending:
+            outcome = "up" if self._packets else "stayed awake"
+            self._effects.append(WakeClosed(outcome, now_s - self._asked_s, self._packets))
+            self.pending = None
+            self._packets = 0
+
+    def _probe_awake(self, now_s: float) -> None:
+        watching = now_s < self._watch_s
+        self._timer_s = self._watch_s if watching else math.inf
+        self._effects.append(Probe(WATCH_EVERY_S if watching else self.times.interval_s))
+
+    def _warn(self, words: str | None) -> None:
+        if words != self.alert:
+            self.alert = words
+            self._effects.append(Alert(words))
+
+    def _enter(self, now_s: float, state: State, reason: str) -> None:
+        self._effects.append(Transition(self.state, state, reason))
+        self.state = state
+        self.reason = reason
+        self.since_s = now_s
+        self._timer_s = math.inf
+        if state in (State.AWAKE, State.ASLEEP, State.UNKNOWN, State.FALLING_ASLEEP):
+            self._send_s = math.inf

@@ -1,0 +1,667 @@
+import math
+from collections.abc import Callable
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from naproxy import machine
+from naproxy.datagram import Asker
+from naproxy.machine import (
+    Alert,
+    Answer,
+    Effect,
+    Event,
+    Machine,
+    ModeSet,
+    Observed,
+    Probe,
+    RunSleep,
+    SendWake,
+    Sign,
+    SleepAnswered,
+    SleepAsked,
+    Tick,
+    Times,
+    Traffic,
+    Transition,
+    WakeAsked,
+    WakeClosed,
+    WakeOpened,
+)
+from naproxy.policy.base import State
+
+TIMES = Times(
+    spacing_s=0.5,
+    attempts=4,
+    wake_expect_s=5.0,
+    sleep_timeout_s=30.0,
+    sleep_expect_s=5.0,
+    interval_s=5.0,
+)
+ASKER = Asker("192.0.2.17", "page", "GET", "person", "Firefox", "www.example.org", "/news?id=3")
+PROBE_S = 0.1
+PROBE_TIMEOUT_S = 0.3
+
+
+class Office:
+    """Plays time, probes and timers to a machine; `sign` is what probes see."""
+
+    def __init__(self, *, slept: bool = False, times: Times = TIMES) -> None:
+        self.now_s = 100.0
+        self.machine = Machine(times, self.now_s, slept=slept)
+        self.busy = 0
+        self.effects: list[Effect] = list(self.machine.start(self.now_s))
+
+    def step(self, event: Event) -> list[Effect]:
+        done = self.machine.step(self.now_s, event)
+        self.effects += done
+        return done
+
+    def see(self, sign: Sign, *, begun_s: float | None = None) -> list[Effect]:
+        begun_s = self.now_s if begun_s is None else begun_s
+        return self.step(Observed(sign, sign.value, begun_s))
+
+    def play(self, seconds: float, sign: Sign | None = None) -> None:
+        """Let time pass: ticks when due, a probe each 100 ms (None: no probe ends)."""
+        end_s = self.now_s + seconds
+        probe_s = self.now_s + PROBE_S
+        while True:
+            due_s = min(self.machine.next_s, probe_s if sign else math.inf)
+            if due_s > end_s:
+                break
+            self.now_s = max(self.now_s, due_s)
+            if due_s == self.machine.next_s:
+                self.step(Tick(self.busy))
+            else:
+                late_s = PROBE_TIMEOUT_S if sign is Sign.SILENT else 0.0
+                assert sign is not None
+                self.see(sign, begun_s=self.now_s - late_s)
+                probe_s += PROBE_S
+        self.now_s = end_s
+
+    def clear(self) -> None:
+        self.effects.clear()
+
+    def state(self) -> State:
+        return self.machine.state
+
+    def of(self, kind: type) -> list[Effect]:
+        return [e for e in self.effects if isinstance(e, kind)]
+
+    def states(self) -> list[State]:
+        return [e.state for e in self.effects if isinstance(e, Transition)]
+
+    def awake(self) -> "Office":
+        self.see(Sign.READY)
+        assert self.machine.state is State.AWAKE
+        self.play(1)
+        self.clear()
+        return self
+
+    def commanded(self) -> "Office":
+        self.awake()
+        self.step(SleepAsked("idle 63 s"))
+        self.play(machine.DRAIN_S + 0.01)
+        assert RunSleep() in self.effects
+        return self
+
+    def accepted(self) -> "Office":
+        self.commanded()
+        self.step(SleepAnswered(Answer.ACCEPTED, "accepted"))
+        return self
+
+    def asleep(self) -> "Office":
+        self.accepted()
+        self.play(3, Sign.READY)
+        self.play(2, Sign.SILENT)
+        assert self.machine.state is State.ASLEEP
+        self.clear()
+        return self
+
+    def waking(self) -> "Office":
+        self.asleep()
+        self.step(WakeAsked(ASKER))
+        assert self.machine.state is State.WAKING
+        return self
+
+    def trouble(self) -> "Office":
+        self.waking()
+        self.play(TIMES.attempts * TIMES.spacing_s + 0.1, Sign.SILENT)
+        assert self.machine.state is State.TROUBLE
+        return self
+
+
+# Start
+
+
+def test_it_starts_unknown_and_looks_before_it_does_anything() -> None:
+    office = Office()
+    assert office.state() is State.UNKNOWN
+    assert office.effects == [Probe(machine.UNKNOWN_EVERY_S)]
+
+
+def test_a_server_that_answers_at_the_start_is_awake() -> None:
+    office = Office(slept=True)
+    office.see(Sign.READY)
+    assert office.states() == [State.AWAKE]
+    assert not office.of(SendWake)
+
+
+def test_a_silent_server_that_was_put_to_sleep_is_asleep() -> None:
+    office = Office(slept=True)
+    office.play(2, Sign.SILENT)
+    assert office.states() == [State.ASLEEP]
+    assert not office.of(SendWake)
+
+
+def test_a_silent_server_that_nobody_put_to_sleep_is_woken() -> None:
+    office = Office(slept=False)
+    office.play(4, Sign.SILENT)
+    assert office.states() == [State.WAKING]
+    assert SendWake() in office.effects
+    assert "Naproxy did not put it to sleep" in office.machine.reason
+
+
+def test_a_machine_that_refuses_at_the_start_is_not_asleep() -> None:
+    office = Office(slept=True)
+    office.play(4, Sign.REFUSING)
+    assert State.ASLEEP not in office.states()
+
+
+def test_requests_sent_to_a_sleeping_server_before_it_was_known_wake_it() -> None:
+    office = Office(slept=True)
+    office.busy = 2
+    office.play(2, Sign.SILENT)
+    assert office.states() == [State.WAKING]
+    assert "2 requests" in office.machine.reason
+
+
+def test_a_wake_asked_before_anything_is_known_is_sent() -> None:
+    office = Office()
+    assert office.step(WakeAsked(ASKER))[0] == SendWake()
+
+
+def test_without_a_single_probe_result_it_still_tries_to_wake() -> None:
+    office = Office(slept=True)
+    office.play(4)
+    assert office.states() == [State.WAKING]
+
+
+# Awake
+
+
+def test_one_failed_probe_only_makes_it_look_closer() -> None:
+    office = Office().awake()
+    office.see(Sign.SILENT)
+    assert office.effects == [Probe(machine.AWAKE_SUSPECT_EVERY_S)]
+    office.clear()
+    office.see(Sign.READY)
+    assert office.effects == [Probe(TIMES.interval_s)]
+
+
+def test_a_restarting_web_server_holds_requests_and_is_not_called_asleep() -> None:
+    office = Office().awake()
+    office.play(1, Sign.REFUSING)
+    assert office.states() == [State.WAKING]
+    assert "web server" in office.machine.reason
+    office.see(Sign.READY)
+    assert office.states() == [State.WAKING, State.AWAKE]
+
+
+def test_a_wrong_status_is_the_servers_own_affair() -> None:
+    office = Office().awake()
+    office.play(20, Sign.UNFIT)
+    assert office.states() == []
+
+
+def test_a_server_gone_without_our_command_is_unknown_and_then_woken() -> None:
+    office = Office().awake()
+    office.play(2, Sign.SILENT)
+    assert office.states() == [State.UNKNOWN]
+    office.play(2, Sign.SILENT)
+    assert office.states() == [State.UNKNOWN, State.WAKING]
+
+
+def test_a_server_gone_for_a_moment_only_is_awake_again() -> None:
+    office = Office().awake()
+    office.play(2, Sign.SILENT)
+    office.see(Sign.READY)
+    assert office.states() == [State.UNKNOWN, State.AWAKE]
+
+
+def test_requests_it_answers_are_signs_of_life() -> None:
+    office = Office().awake()
+    for _ in range(50):
+        office.play(0.2, Sign.SILENT)
+        office.step(Traffic())
+    assert office.states() == []
+
+
+def test_a_wake_asked_while_awake_is_nothing() -> None:
+    office = Office().awake()
+    assert office.step(WakeAsked(ASKER)) == []
+    assert office.machine.pending is None
+
+
+# Falling asleep
+
+
+def test_varnish_is_told_before_the_server_is() -> None:
+    office = Office().awake()
+    office.step(SleepAsked("idle 63 s"))
+    assert office.effects == [Transition(State.AWAKE, State.FALLING_ASLEEP, "idle 63 s")]
+    office.play(machine.DRAIN_S)
+    assert RunSleep() in office.effects
+
+
+def test_requests_still_at_the_server_are_waited_for() -> None:
+    office = Office().awake()
+    office.step(SleepAsked("idle 63 s"))
+    office.busy = 1
+    office.play(1)
+    assert not office.of(RunSleep)
+    office.busy = 0
+    office.play(0.2)
+    assert office.of(RunSleep)
+
+
+def test_requests_that_stay_at_the_server_call_the_sleep_off() -> None:
+    office = Office().awake()
+    office.busy = 1
+    office.step(SleepAsked("idle 63 s"))
+    office.play(machine.DRAIN_LIMIT_S + 0.2)
+    assert office.state() is State.AWAKE
+    assert not office.of(RunSleep)
+
+
+def test_a_request_before_the_command_calls_the_sleep_off() -> None:
+    office = Office().awake()
+    office.step(SleepAsked("idle 63 s"))
+    office.step(WakeAsked(ASKER))
+    assert office.state() is State.AWAKE
+    assert not office.of(RunSleep)
+    assert [e.outcome for e in office.effects if isinstance(e, WakeClosed)] == ["stayed awake"]
+
+
+def test_accepted_is_not_asleep() -> None:
+    office = Office().accepted()
+    office.play(10, Sign.READY)
+    assert office.state() is State.FALLING_ASLEEP
+
+
+def test_silence_after_the_command_is_asleep() -> None:
+    office = Office().accepted()
+    office.play(4, Sign.READY)
+    office.play(2, Sign.SILENT)
+    assert office.state() is State.ASLEEP
+    assert office.machine.reason == "idle 63 s"
+    assert office.machine.fall.value_s == pytest.approx(4, abs=0.3)
+
+
+def test_silence_before_the_command_returns_is_asleep() -> None:
+    office = Office().commanded()
+    office.play(2, Sign.SILENT)
+    assert office.state() is State.ASLEEP
+
+
+def test_a_machine_that_still_refuses_connections_is_not_asleep() -> None:
+    office = Office().accepted()
+    office.play(10, Sign.REFUSING)
+    assert office.state() is State.FALLING_ASLEEP
+
+
+def test_a_refusal_keeps_it_awake_with_the_servers_words() -> None:
+    office = Office().commanded()
+    office.step(SleepAnswered(Answer.REFUSED, "the server refused: backup is running"))
+    assert office.state() is State.AWAKE
+    assert office.machine.reason == "the server refused: backup is running"
+    assert "backup is running; asked again in 60 s" in office.machine.vetoes(office.now_s)[0]
+    assert office.machine.alert is None
+
+
+def test_each_refusal_in_a_row_is_waited_out_longer_up_to_a_bound() -> None:
+    office = Office().awake()
+    waits = []
+    for _ in range(6):
+        office.step(SleepAsked("idle"))
+        office.play(0.2)
+        office.step(SleepAnswered(Answer.REFUSED, "no"))
+        assert office.machine.refused is not None
+        waits.append(office.machine.refused[0] - office.now_s)
+        office.now_s = office.machine.refused[0]
+    assert waits == pytest.approx([60, 120, 240, 480, 900, 900])
+
+
+def test_a_failed_command_keeps_it_awake_and_alerts() -> None:
+    office = Office().commanded()
+    office.step(SleepAnswered(Answer.FAILED, "the host key changed"))
+    assert office.state() is State.AWAKE
+    assert office.machine.alert == "the host key changed"
+
+
+def test_a_request_while_it_falls_asleep_waits_for_silence_and_then_wakes_it() -> None:
+    office = Office().accepted()
+    office.step(WakeAsked(ASKER))
+    assert not office.of(SendWake)
+    office.play(3, Sign.READY)
+    assert office.state() is State.FALLING_ASLEEP
+    office.play(1.5, Sign.SILENT)
+    assert office.states()[-2:] == [State.ASLEEP, State.WAKING]
+    assert SendWake() in office.effects
+    office.see(Sign.READY)
+    closed = [e for e in office.effects if isinstance(e, WakeClosed)]
+    assert [c.outcome for c in closed] == ["up"]
+    assert closed[0].waited_s == pytest.approx(4.5)
+
+
+def test_a_request_while_the_command_is_refused_ends_awake() -> None:
+    office = Office().commanded()
+    office.step(WakeAsked(ASKER))
+    office.step(SleepAnswered(Answer.REFUSED, "no"))
+    assert office.state() is State.AWAKE
+    assert office.machine.pending is None
+
+
+def test_a_server_that_wakes_before_its_silence_lasted_is_awake_at_once() -> None:
+    office = Office().accepted()
+    office.step(WakeAsked(ASKER))
+    office.play(3, Sign.READY)
+    silent_from_s = office.now_s
+    office.now_s += 0.3
+    office.see(Sign.READY, begun_s=office.now_s - 0.05)
+    assert office.state() is State.FALLING_ASLEEP
+    office.see(Sign.SILENT, begun_s=silent_from_s)
+    office.see(Sign.READY, begun_s=office.now_s)
+    assert office.state() is State.AWAKE
+
+
+def test_a_server_that_never_falls_silent_is_awake_after_the_limit() -> None:
+    office = Office().accepted()
+    office.play(TIMES.sleep_timeout_s + 1, Sign.READY)
+    assert office.state() is State.AWAKE
+    assert "still not asleep" in (office.machine.alert or "")
+
+
+def test_who_waits_does_not_wait_the_whole_limit_for_a_silence_that_does_not_come() -> None:
+    office = Office().accepted()
+    office.step(WakeAsked(ASKER))
+    office.play(2 * TIMES.sleep_expect_s + machine.SILENT_S + 0.2, Sign.READY)
+    assert office.state() is State.AWAKE
+
+
+def test_a_server_that_falls_asleep_after_all_is_woken() -> None:
+    office = Office().accepted()
+    office.step(WakeAsked(ASKER))
+    office.play(12, Sign.READY)
+    assert office.state() is State.AWAKE
+    office.play(2, Sign.SILENT)
+    assert office.state() is State.WAKING
+
+
+def test_a_web_server_that_ends_on_a_machine_that_stays_up_is_not_lost() -> None:
+    office = Office().accepted()
+    office.play(TIMES.sleep_timeout_s + 1, Sign.REFUSING)
+    assert office.state() is State.WAKING
+
+
+# Asleep
+
+
+def test_a_sleeping_server_is_looked_at_seldom() -> None:
+    office = Office().accepted()
+    office.clear()
+    office.play(2, Sign.SILENT)
+    assert office.of(Probe) == [Probe(machine.ASLEEP_EVERY_S)]
+
+
+def test_a_server_that_wakes_by_itself_is_awake() -> None:
+    office = Office().asleep()
+    office.see(Sign.READY)
+    assert office.states() == [State.AWAKE]
+    assert office.machine.reason == "it woke by itself"
+
+
+def test_the_packet_is_the_first_effect_of_a_wake() -> None:
+    office = Office().asleep()
+    done = office.step(WakeAsked(ASKER))
+    assert done[0] == SendWake()
+    assert WakeOpened(ASKER) in done
+    assert office.machine.reason == "GET /news?id=3 by 192.0.2.17 (person)"
+
+
+# Waking and trouble
+
+
+def test_calls_are_repeated_until_it_answers() -> None:
+    office = Office().waking()
+    office.play(1.3, Sign.SILENT)
+    assert len(office.of(SendWake)) == 3
+    office.see(Sign.READY)
+    office.clear()
+    office.play(10, Sign.READY)
+    assert not office.of(SendWake)
+
+
+def test_the_ledger_says_how_long_and_how_many_packets() -> None:
+    office = Office().waking()
+    office.play(1.3, Sign.SILENT)
+    office.see(Sign.READY)
+    closed = [e for e in office.effects if isinstance(e, WakeClosed)]
+    assert [(c.outcome, c.packets) for c in closed] == [("up", 3)]
+    assert closed[0].waited_s == pytest.approx(1.3)
+
+
+def test_the_measured_wake_time_replaces_the_expected() -> None:
+    office = Office().waking()
+    office.play(1.3, Sign.SILENT)
+    office.see(Sign.READY)
+    assert office.machine.wake.value_s == pytest.approx(1.3)
+
+
+def test_the_countdown_follows_the_expected_wake_time() -> None:
+    office = Office().waking()
+    office.play(1, Sign.SILENT)
+    assert office.machine.eta_s(office.now_s) == pytest.approx(4)
+
+
+def test_asking_again_while_waking_adds_no_packet() -> None:
+    office = Office().waking()
+    assert office.step(WakeAsked(ASKER)) == []
+
+
+def test_a_machine_that_boots_is_waited_for() -> None:
+    office = Office().waking()
+    office.play(1, Sign.REFUSING)
+    office.play(0.4, Sign.UNFIT)
+    assert office.state() is State.WAKING
+    office.see(Sign.READY)
+    assert office.state() is State.AWAKE
+
+
+def test_not_up_after_the_last_call_is_trouble_with_an_alert() -> None:
+    office = Office().trouble()
+    assert "not up after 4 calls" in (office.machine.alert or "")
+    assert [e.outcome for e in office.effects if isinstance(e, WakeClosed)] == ["trouble"]
+
+
+def test_trouble_goes_on_calling_at_a_growing_bounded_spacing() -> None:
+    office = Office().trouble()
+    office.clear()
+    sent = []
+    for _ in range(200):
+        office.now_s = office.machine.next_s
+        if SendWake() in office.step(Tick()):
+            sent.append(office.now_s)
+    gaps = [round(b - a, 6) for a, b in pairwise(sent)]
+    assert gaps == sorted(gaps)
+    assert gaps[-1] == machine.TROUBLE_MOST_S
+
+
+def test_a_request_in_trouble_calls_again_soon() -> None:
+    office = Office().trouble()
+    office.play(300, Sign.SILENT)
+    office.step(WakeAsked(ASKER))
+    assert office.machine.next_s - office.now_s <= TIMES.spacing_s
+
+
+def test_trouble_ends_when_it_answers() -> None:
+    office = Office().trouble()
+    office.clear()
+    office.see(Sign.READY)
+    assert office.states() == [State.AWAKE]
+    assert Alert(None) in office.effects
+    assert [e.outcome for e in office.effects if isinstance(e, WakeClosed)] == ["up"]
+
+
+# Mode
+
+
+def test_the_mode_awake_is_a_veto_in_its_own_words() -> None:
+    office = Office().awake()
+    office.step(ModeSet(awake=True, words="kept awake until 18:00"))
+    assert office.machine.vetoes(office.now_s) == ["kept awake until 18:00"]
+    assert office.step(SleepAsked("idle")) == []
+
+
+def test_the_mode_awake_ends_with_its_time() -> None:
+    office = Office().awake()
+    office.step(ModeSet(awake=True, until_s=office.now_s + 10))
+    office.now_s += 10
+    assert office.machine.vetoes(office.now_s) == []
+
+
+def test_the_mode_awake_wakes_a_sleeping_server() -> None:
+    office = Office().asleep()
+    office.step(ModeSet(awake=True))
+    assert office.state() is State.WAKING
+
+
+def test_a_server_kept_awake_that_is_found_asleep_at_the_start_is_woken() -> None:
+    office = Office(slept=True)
+    office.step(ModeSet(awake=True))
+    office.play(2, Sign.SILENT)
+    assert office.state() is State.WAKING
+
+
+@pytest.mark.parametrize("reach", [Office.commanded, Office.asleep, Office.waking, Office.trouble])
+def test_a_server_that_is_not_awake_is_not_put_to_sleep(
+    reach: Callable[[Office], Office],
+) -> None:
+    office = reach(Office())
+    assert office.machine.vetoes(office.now_s)
+    office.clear()
+    office.step(SleepAsked("idle"))
+    assert not office.of(RunSleep)
+    assert office.states() == []
+
+
+# What always holds
+
+EVENTS = st.one_of(
+    st.sampled_from(Sign).map(lambda sign: ("see", sign)),
+    st.sampled_from(Answer).map(lambda answer: ("answer", answer)),
+    st.sampled_from(["wake", "sleep", "traffic", "keep awake", "auto", "busy", "idle"]).map(
+        lambda word: (word, None)
+    ),
+    st.tuples(st.just("play"), st.tuples(st.floats(0, 40), st.sampled_from([None, *Sign]))),
+)
+
+
+def feed(office: Office, name: str, value: object) -> None:
+    if name == "play":
+        assert isinstance(value, tuple)
+        office.play(*value)
+    elif isinstance(value, Sign):
+        office.see(value, begun_s=office.now_s - 0.2)
+    elif isinstance(value, Answer):
+        office.step(SleepAnswered(value, "words"))
+    elif name in ("busy", "idle"):
+        office.busy = int(name == "busy")
+    else:
+        named: dict[str, Event] = {
+            "wake": WakeAsked(ASKER),
+            "sleep": SleepAsked("idle"),
+            "traffic": Traffic(),
+            "keep awake": ModeSet(awake=True, until_s=office.now_s + 60),
+            "auto": ModeSet(awake=False),
+        }
+        office.step(named[name])
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(EVENTS, max_size=40), st.booleans())
+def test_whatever_happens(events: list[tuple[str, object]], slept: bool) -> None:
+    office = Office(slept=slept)
+    state, commanded = State.UNKNOWN, False
+    for name, value in events:
+        office.clear()
+        feed(office, name, value)
+        for effect in office.effects:
+            if isinstance(effect, RunSleep):
+                assert state is State.FALLING_ASLEEP
+                commanded = True
+            if isinstance(effect, Transition):
+                assert effect.before is state
+                assert effect.reason
+                if effect.state is State.ASLEEP:
+                    assert commanded or slept, "nobody put it to sleep"
+                state = effect.state
+        unit = office.machine
+        assert state is unit.state
+        if unit.pending:
+            assert unit.next_s < math.inf, "a wake was forgotten"
+        if unit.state in (State.WAKING, State.TROUBLE):
+            assert unit.next_s <= office.now_s + machine.TROUBLE_MOST_S
+        if unit.state in (State.WAKING, State.TROUBLE, State.ASLEEP, State.UNKNOWN):
+            assert unit.vetoes(office.now_s)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(EVENTS, max_size=40), st.booleans())
+def test_asleep_only_after_silence_that_lasted(
+    events: list[tuple[str, object]], slept: bool
+) -> None:
+    office = Office(slept=slept)
+    real = office.machine.step
+    answered_s, silent = office.now_s, 0
+
+    def watched(now_s: float, event: Event) -> list[Effect]:
+        nonlocal answered_s, silent
+        if isinstance(event, Observed):
+            if event.sign is Sign.SILENT:
+                silent += 1
+            else:
+                answered_s, silent = event.begun_s, 0
+        effects = real(now_s, event)
+        if any(isinstance(e, Transition) and e.state is State.ASLEEP for e in effects):
+            assert silent >= machine.SILENT_PROBES
+            assert now_s - answered_s >= machine.SILENT_S
+        return effects
+
+    office.machine.step = watched  # type: ignore[method-assign]
+    for name, value in events:
+        feed(office, name, value)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(EVENTS, max_size=30), st.booleans())
+def test_a_server_that_answers_is_awake_in_the_end(
+    events: list[tuple[str, object]], slept: bool
+) -> None:
+    office = Office(slept=slept)
+    for name, value in events:
+        feed(office, name, value)
+    office.step(ModeSet(awake=True))
+    office.step(SleepAnswered(Answer.REFUSED, "no"))
+    office.busy = 0
+    office.play(TIMES.sleep_timeout_s + 5, Sign.READY)
+    assert office.state() is State.AWAKE
+    assert office.machine.pending is None
+
+
+def test_a_wake_asked_is_never_without_a_timer() -> None:
+    for reach in (Office.commanded, Office.accepted, Office.asleep, Office.trouble):
+        office = reach(Office())
+        office.step(WakeAsked(ASKER))
+        assert office.machine.next_s < math.inf
