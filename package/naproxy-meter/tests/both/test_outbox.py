@@ -1,0 +1,78 @@
+from naproxy_meter.outbox import LONGEST_QUEUE, Outbox
+
+
+class Wire:
+    """Takes `room` bytes, then none until there is room again."""
+
+    def __init__(self, room):
+        self.room = room
+        self.sent = b""
+
+    def write(self, data):
+        taken = min(self.room, len(data))
+        self.room -= taken
+        self.sent += data[:taken]
+        return taken
+
+
+def test_line_leaves_whole():
+    outbox, wire = Outbox(), Wire(100)
+    outbox.frame(b"frame\n")
+    outbox.pump(wire.write)
+    assert wire.sent == b"frame\n"
+    assert outbox.empty()
+
+
+def test_full_wire_is_left_alone():
+    outbox, wire = Outbox(), Wire(0)
+    outbox.frame(b"frame\n")
+    outbox.pump(wire.write)
+    assert not outbox.empty()
+
+
+def test_newest_frame_takes_the_place_of_the_one_that_waits():
+    outbox, wire = Outbox(), Wire(100)
+    outbox.frame(b"old\n")
+    outbox.frame(b"new\n")
+    outbox.pump(wire.write)
+    assert wire.sent == b"new\n"
+
+
+def test_line_once_begun_is_finished_before_a_newer_one():
+    outbox, wire = Outbox(), Wire(2)
+    outbox.frame(b"old\n")
+    outbox.pump(wire.write)
+    outbox.frame(b"newer\n")
+    outbox.frame(b"newest\n")
+    wire.room = 100
+    outbox.pump(wire.write)
+    assert wire.sent == b"old\nnewest\n"
+
+
+def test_frame_waits_until_its_first_byte_has_left():
+    outbox, wire = Outbox(), Wire(0)
+    outbox.reply(b"reply\n")
+    outbox.frame(b"frame\n")
+    outbox.pump(wire.write)
+    assert outbox.frame_waits()
+    wire.room = 7
+    outbox.pump(wire.write)
+    assert not outbox.frame_waits()
+
+
+def test_replies_leave_before_frames_in_their_order():
+    outbox, wire = Outbox(), Wire(100)
+    outbox.frame(b"frame\n")
+    outbox.reply(b"one\n")
+    outbox.reply(b"two\n")
+    outbox.pump(wire.write)
+    assert wire.sent == b"one\ntwo\nframe\n"
+
+
+def test_replies_nobody_reads_are_dropped_oldest_first():
+    outbox, wire = Outbox(), Wire(0)
+    for number in range(1000):
+        outbox.reply(b"%d\n" % number)
+    wire.room = 1000
+    outbox.pump(wire.write)
+    assert wire.sent.split() == [b"%d" % n for n in range(1000 - LONGEST_QUEUE, 1000)]

@@ -1,0 +1,109 @@
+"""The real loop in a process of its own, at the far end of a pseudo-terminal."""
+
+import os
+import pty
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import tty
+from pathlib import Path
+
+import pytest
+
+from naproxy_meter.console import ask
+from naproxy_meter.host import Frame, Hello, Reading, Tracker, command, parse
+
+TESTS = Path(__file__).parents[1]
+SOURCE = TESTS.parent / "src"
+UNIX_PORT = os.environ.get("MICROPYTHON") or shutil.which("micropython")
+
+needs_unix_port = pytest.mark.skipif(not UNIX_PORT, reason="no unix port of MicroPython here")
+
+
+def interpreter(name):
+    if name == "cpython":
+        return [sys.executable]
+    return [UNIX_PORT, "-X", "heapsize=192k"]  # an RP2040 has 264 KB of memory in all
+
+
+@pytest.fixture(params=["cpython", pytest.param("micropython", marks=needs_unix_port)])
+def port(request):
+    """Our end of the line to a running meter."""
+    ours, theirs = pty.openpty()
+    tty.setraw(theirs)
+    path = f"{SOURCE}:{TESTS / 'fakes'}"
+    process = subprocess.Popen(
+        [*interpreter(request.param), str(TESTS / "fakes" / "serve.py")],
+        stdin=theirs,
+        stdout=theirs,
+        start_new_session=True,
+        env={"PYTHONPATH": path, "MICROPYPATH": f"{path}:.frozen"},
+    )
+    os.close(theirs)
+    yield ours
+    assert process.poll() is None, "the meter stopped by itself"
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    os.close(ours)
+
+
+def items_until(port, wanted, limit_s=10.0):
+    """What the host makes of the line until `wanted(items)`."""
+    tracker, items = Tracker(0.0), []
+    end_s = time.monotonic() + limit_s
+    while not wanted(items):
+        left_s = end_s - time.monotonic()
+        assert left_s > 0, f"not within {limit_s} s: {items[-3:]}"
+        if select.select([port], [], [], left_s)[0]:
+            items.extend(tracker.feed(os.read(port, 4096), 0.0))
+    return items
+
+
+def readings(items):
+    return [item for item in items if isinstance(item, Reading)]
+
+
+def test_a_frame_a_reading_and_twelve_watts(port):
+    items = items_until(port, lambda items: len(readings(items)) >= 60)
+    assert isinstance(items[0], Hello)
+    assert readings(items)[-1].power_w == pytest.approx(12.0)
+    assert readings(items)[-1].voltage_v == pytest.approx(12.0)
+    assert readings(items)[-1].current_a == pytest.approx(1.0)
+
+
+def test_a_set_up_is_acknowledged_and_a_wrong_one_refused(port):
+    assert ask(port, "set every 50").accepted
+    reply = ask(port, "set every 0")
+    assert (reply.accepted, reply.words) == (False, "every must be from 1 to 3000")
+
+
+def test_control_c_and_noise_do_not_stop_it(port):
+    items_until(port, lambda items: len(readings(items)) >= 2)
+    os.write(port, b"\x03\x03\r\n" + bytes(range(256)) + b"\n")
+    assert ask(port, "hello").accepted
+
+
+def test_a_host_that_stops_reading_loses_frames_and_no_energy(port):
+    first = Frame
+    seen = b""
+    while seen.count(b"\nF ") < 3:
+        seen += os.read(port, 4096)
+    first = next(
+        frame for line in seen.split(b"\n")[1:-1] if isinstance(frame := parse(line), Frame)
+    )
+    time.sleep(2.0)  # real time is what is tested: the line fills up and nobody reads
+    os.write(port, command("t", "hello"))
+    seen = b""
+    while b"\nA t " not in seen:
+        seen += os.read(port, 4096)
+    while seen.count(b"\nF ", seen.index(b"\nA t ")) < 2:
+        seen += os.read(port, 4096)
+    frames = [frame for line in seen.split(b"\n")[1:-1] if isinstance(frame := parse(line), Frame)]
+    last = frames[-1]
+    assert last.uptime_us - first.uptime_us > 1900000
+    # 30 million raw units a microsecond: every one that was covered is in the sum.
+    assert last.energy - first.energy == 30000000 * (last.covered_us - first.covered_us)
+    assert last.readings - first.readings > 60
