@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.result import goal, output_path, summary, write
+from tests.office.box import arguments as varnishd_arguments
+from tests.office.box import vmods_of_varnish
 
 ROOT = Path(__file__).resolve().parents[2]
 VMOD_DIR = ROOT / "build/libvmod-naproxy"
@@ -28,8 +30,8 @@ ROUNDS = 11
 ROUND_S = 4
 HELD = (0, 1, 10, 100, 300, 1000)
 ORIGIN, PLAIN, OURS, NGINX = 18080, 18081, 18082, 18083
-# The same for both Varnishes; room for a thousand waiters.
-THREADS = ["-p", "thread_pool_min=50", "-p", "thread_pool_max=1200", "-p", "thread_pools=1"]
+# Both Varnishes run as the box's does, with room for a thousand waiters.
+THREADS = ["-p", "thread_pool_max=1200"]
 
 
 def wait_port(port: int) -> None:
@@ -77,7 +79,8 @@ def varnish(
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A varnishd of our own in the foreground."""
     arguments = ["varnishd", "-F", "-n", str(work / name), "-a", f"127.0.0.1:{port}"]
-    arguments += ["-s", "malloc,128m", *THREADS, "-p", f"vmod_path={VMOD_DIR}", *source]
+    arguments += ["-p", f"vmod_path={VMOD_DIR}:{vmods_of_varnish()}"]
+    arguments += [*varnishd_arguments(), *THREADS, *source]
     with running(arguments, port, work / f"{name}.log") as process:
         yield process
 

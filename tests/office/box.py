@@ -103,7 +103,7 @@ class Box(Namespace):
         self.varnish = self.popen(
             [
                 *("varnishd", "-F", "-n", self.directory / "varnish", "-a", ":80"),
-                *("-f", vcl / "naproxy.vcl", "-p", f"vmod_path={VMOD}:{_vmods_of_varnish()}"),
+                *("-f", vcl / "naproxy.vcl", "-p", f"vmod_path={VMOD}:{vmods_of_varnish()}"),
                 *arguments(),
             ],
             log="varnishd",
@@ -241,7 +241,8 @@ def _merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any
     return merged
 
 
-def _vmods_of_varnish() -> str:
+def vmods_of_varnish() -> str:
+    """Return the directory of the VMODs that come with Varnish."""
     return subprocess.run(
         ["pkg-config", "--variable=vmoddir", "varnishapi"],
         capture_output=True,
