@@ -16,16 +16,13 @@ import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-# Python 3.11 moved the parser of `re`; both names are the same module.
-try:
-    from re import _constants as sre
-    from re import _parser as sre_parse
-except ImportError:  # pragma: no cover
-    import sre_constants as sre  # type: ignore[no-redef]
-    import sre_parse  # type: ignore[no-redef]
+# The parser of `re`, which has no public name and no types.
+sre: Any = import_module("re._constants")
+sre_parse: Any = import_module("re._parser")
 
 HERE = Path(__file__).resolve().parent
 # Highest precedence first; the numbers are those of `enum naproxy_class`.

@@ -36,6 +36,7 @@ static const char usage[] =
     "       pagetool DIR notice TEXT\n"
     "       pagetool DIR heartbeat [MAX_MS]\n"
     "       pagetool DIR get SERVER KEY\n"
+    "       pagetool DIR wait SERVER KEY VALUE [SECONDS]\n"
     "       pagetool DIR events\n"
     "       pagetool DIR listen [N]\n"
     "       pagetool DIR magic PORT [N]\n";
@@ -484,6 +485,27 @@ get(const struct naproxy_page *page, const struct naproxy_server *s, char *key)
 		(void)printf("%" PRIu64 "\n", get_number(page, s, key));
 }
 
+/* Until KEY is VALUE; an hour's test would be a wrong one. */
+static void
+await(const struct naproxy_page *page, const struct naproxy_server *s,
+    int argc, char **argv)
+{
+	const struct timespec pause = { 0, 5000000 };
+	uint64_t until, value, now;
+	char key[64];
+
+	value = number(argv[1], UINT64_MAX);
+	until = now_us() + (argc > 2 ? number(argv[2], 3600) : 10) * 1000000;
+	do {
+		text(key, sizeof key, argv[0]);
+		now = get_number(page, s, key);
+		if (now == value)
+			return;
+		(void)nanosleep(&pause, NULL);
+	} while (now_us() < until);
+	errx(1, "%s stays %" PRIu64, argv[0], now);
+}
+
 static const char *
 named(const char * const *list, size_t n, size_t i)
 {
@@ -647,11 +669,15 @@ main(int argc, char **argv)
 			s = new_server(page, argv[0]);
 		for (i = 1; i < argc; i++)
 			set_key(s, argv[i]);
-	} else if (!strcmp(what, "get") && argc == 2) {
+	} else if ((!strcmp(what, "get") && argc == 2) ||
+	    (!strcmp(what, "wait") && argc > 2)) {
 		s = find_server(page, argv[0]);
 		if (s == NULL)
 			errx(1, "no such server: %s", argv[0]);
-		get(page, s, argv[1]);
+		if (*what == 'g')
+			get(page, s, argv[1]);
+		else
+			await(page, s, argc - 1, argv + 1);
 	} else {
 		errx(1, "%s", usage);
 	}

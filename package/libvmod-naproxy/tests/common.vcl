@@ -1,0 +1,127 @@
+# What the tests share: a plain algorithm, and what the VMOD says as headers.
+# The test imports naproxy and opens the page before it includes this.
+
+backend none none;
+
+sub vcl_recv {
+	if (req.http.Identity) {
+		set client.identity = req.http.Identity;
+	}
+	naproxy.select(req.http.host);
+	set req.backend_hint = naproxy.backend();
+	if (req.url == "/status") {
+		return (synth(200, "status"));
+	}
+	if (req.http.Restarts && req.restarts == 0) {
+		return (restart);
+	}
+	if (req.http.Upgrade) {
+		if (!naproxy.awake()) {
+			naproxy.wake(pipe);
+			set req.http.Hold = naproxy.hold();
+		}
+		return (pipe);
+	}
+	if (req.http.Ask) {
+		return (synth(200, "asked"));
+	}
+	if (req.http.Pass || req.method != "GET") {
+		return (pass);
+	}
+	return (hash);
+}
+
+sub need {
+	if (!naproxy.awake() || !naproxy.trusted()) {
+		if (!naproxy.may_wake()) {
+			naproxy.outcome(refused, 503);
+			return (synth(503, "refused"));
+		}
+		if (req.http.Pass) {
+			naproxy.wake(pass);
+		} elsif (naproxy.page_load()) {
+			naproxy.wake(page);
+		} else {
+			naproxy.wake(miss);
+		}
+		if (naproxy.page_load() && naproxy.waiting_page()) {
+			naproxy.outcome(waiting_page, 503);
+			return (synth(503, "waiting_page"));
+		}
+		set req.http.Hold = naproxy.hold();
+		if (req.http.Hold != "up") {
+			return (synth(503, req.http.Hold));
+		}
+	}
+}
+
+sub vcl_hit {
+	if (obj.ttl >= 0s) {
+		naproxy.outcome(hit, 200);
+	} else {
+		naproxy.outcome(stale, 200);
+	}
+}
+
+sub vcl_miss {
+	call need;
+	naproxy.outcome(fetch);
+}
+
+sub vcl_pass {
+	call need;
+	naproxy.outcome(pass);
+}
+
+sub vcl_pipe {
+	naproxy.piping();
+}
+
+sub vcl_backend_fetch {
+	naproxy.fetching();
+	set bereq.connect_timeout = naproxy.connect_timeout();
+	set bereq.first_byte_timeout = naproxy.first_byte_timeout();
+	if (bereq.is_bgfetch && !naproxy.awake()) {
+		return (abandon);
+	}
+}
+
+sub vcl_backend_response {
+	set beresp.grace = naproxy.grace();
+	set beresp.do_esi = beresp.http.Esi == "yes";
+}
+
+sub vcl_synth {
+	set resp.http.Server-Id = naproxy.server();
+	set resp.http.State = naproxy.state();
+	set resp.http.Awake = naproxy.awake();
+	set resp.http.Trusted = naproxy.trusted();
+	set resp.http.Class = naproxy.class();
+	set resp.http.Agent = naproxy.agent();
+	set resp.http.May-Wake = naproxy.may_wake();
+	set resp.http.Page-Load = naproxy.page_load();
+	set resp.http.Waiting-Page = naproxy.waiting_page();
+	set resp.http.Redirect-Robots = naproxy.redirect_robots();
+	set resp.http.Aggressive = naproxy.aggressive();
+	set resp.http.Grace = naproxy.grace();
+	set resp.http.Connect-Timeout = naproxy.connect_timeout();
+	set resp.http.First-Byte-Timeout = naproxy.first_byte_timeout();
+	set resp.http.Eta = naproxy.eta();
+	set resp.http.Retry = naproxy.retry_after();
+	set resp.http.Notice = naproxy.notice();
+	set resp.http.Language = naproxy.language(req.http.Accept-Language, "en de fr pt-BR");
+	set resp.http.Status = naproxy.status();
+	if (resp.reason == "status") {
+		naproxy.outcome(status, 200);
+	}
+	set resp.body = resp.reason;
+	return (deliver);
+}
+
+sub vcl_deliver {
+	if (resp.status == 503) {
+		naproxy.outcome(error, 503);
+	}
+	set resp.http.Hold = req.http.Hold;
+	set resp.http.Backend-Id = naproxy.server();
+}
