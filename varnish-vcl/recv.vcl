@@ -57,6 +57,9 @@ sub naproxy_forwarded {
 	if (client.ip ~ naproxy_front) {
 		set req.http.X-Forwarded-For =
 		    regsub(req.http.X-Forwarded-For, ",[^,]*$", "");
+		# Who is asking, for the VMOD.
+		set client.identity =
+		    regsub(req.http.X-Forwarded-For, "^.*,\s*", "");
 	} else {
 		unset req.http.X-Forwarded-Proto;
 	}
