@@ -49,5 +49,5 @@ def write(path: Path, goals: Sequence[Mapping[str, Any]], raw: Mapping[str, Any]
 def output_path() -> Path:
     """The file named on the command line."""
     if len(sys.argv) != 2:
-        raise SystemExit(f"usage: python -m {sys.modules['__main__'].__spec__.name} OUTPUT.json")
+        raise SystemExit("usage: python -m tests.bench.NAME OUTPUT.json")
     return Path(sys.argv[1])

@@ -1,0 +1,134 @@
+"""How fast a sleeping server is called, and how fast those who wait are answered.
+
+Real cycles in the virtual office: the server sleeps, a program's request arrives, the magic packet
+crosses the wire, the server wakes, the held request is answered. All times but one are those of the
+kernel's capture on the box's own interface; when the server runs again is said by its mainboard.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from tests.bench.result import goal, output_path, summary, write
+from tests.office import Office, Settings
+from tests.office.box import ADDRESS, HOST
+from tests.office.office import CLIENT_ADDRESS
+from tests.office.wire import Frame, to_realtime
+
+CYCLES = 120
+QUICK = Settings(sleep_s=0.1, wake_s=0.3)
+TRAFFIC = f"(tcp port 80 and host {CLIENT_ADDRESS}) or udp port 9 or ether proto 0x0842"
+ETHERWAKE, IPV4, TCP, UDP = 0x0842, 0x0800, 6, 17
+
+
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """What one wake took, in ms; `etherwake_ms` is the controller's own packet."""
+
+    first_packet_ms: float
+    etherwake_ms: float
+    response_ms: float
+
+
+def ethertype(frame: Frame) -> int:
+    """Read the type field of an Ethernet frame."""
+    return int.from_bytes(frame.data[12:14], "big")
+
+
+def carries_data(frame: Frame, source_port: int | None, target_port: int | None) -> bool:
+    """Whether this is a TCP segment over IPv4 with a payload, from or to this port."""
+    ip = frame.data[14:]
+    if ethertype(frame) != IPV4 or ip[9] != TCP:
+        return False
+    header = (ip[0] & 15) * 4
+    tcp = ip[header : int.from_bytes(ip[2:4], "big")]
+    if source_port is not None and int.from_bytes(tcp[0:2], "big") != source_port:
+        return False
+    if target_port is not None and int.from_bytes(tcp[2:4], "big") != target_port:
+        return False
+    return len(tcp) > (tcp[12] >> 4) * 4
+
+
+def is_magic(frame: Frame) -> bool:
+    """Whether this is a magic packet, by UDP or etherwake's."""
+    return ethertype(frame) == ETHERWAKE or (ethertype(frame) == IPV4 and frame.data[23] == UDP)
+
+
+def one_cycle(office: Office, number: int) -> Cycle:
+    """Put the server to sleep, ask for something, and read the times off the wire."""
+    office.box.sleep()
+    with office.capture(office.box, TRAFFIC) as wire:
+        with office.client.connect(ADDRESS, 80, timeout_s=30) as client:
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            client.sendall(
+                f"GET /app/count?bench={number} HTTP/1.1\r\nHost: {HOST}\r\n"
+                "User-Agent: curl/8\r\nConnection: close\r\n\r\n".encode()
+            )
+            answer = b""
+            while part := client.recv(65536):
+                answer += part
+        if b"X-Naproxy: held" not in answer:
+            raise SystemExit(f"not held: {answer[:200]!r}")
+        frames = wire.frames()
+    office.box.await_state("awake")
+    asked_s = next(f.t_s for f in frames if carries_data(f, None, 80))
+    answered_s = next(f.t_s for f in frames if carries_data(f, 80, None))
+    packets = [f for f in frames if is_magic(f) and f.t_s >= asked_s]
+    etherwake_s = next(f.t_s for f in packets if ethertype(f) == ETHERWAKE)
+    awake = [t for t in office.server.board.report()["transitions"] if t["to"] == "on"][-1]
+    return Cycle(
+        first_packet_ms=(packets[0].t_s - asked_s) * 1000,
+        etherwake_ms=(etherwake_s - asked_s) * 1000,
+        response_ms=(answered_s - to_realtime(awake["t_s"])) * 1000,
+    )
+
+
+@contextmanager
+def busy(cores: int) -> Iterator[None]:
+    """Keep so many cores busy."""
+    spin = [sys.executable, "-c", "while True: pass"]
+    burners = [subprocess.Popen(spin) for _ in range(cores)]
+    try:
+        yield
+    finally:
+        for burner in burners:
+            burner.kill()
+            burner.wait()
+
+
+def main() -> None:
+    """Measure, and write what was measured."""
+    output = output_path()
+    with Office(board=QUICK) as office:
+        office.box.start()
+        office.box.await_state("awake")
+        idle = [one_cycle(office, n) for n in range(CYCLES)]
+        with busy(os.cpu_count() or 1):
+            loaded = [one_cycle(office, CYCLES + n) for n in range(CYCLES)]
+    figures = {
+        f"{name}_{condition}": summary([getattr(cycle, name) for cycle in cycles])
+        for condition, cycles in (("idle", idle), ("busy", loaded))
+        for name in Cycle.__dataclass_fields__
+    }
+    write(
+        output,
+        [
+            goal("request to magic packet, idle, p50 in ms",
+                 figures["first_packet_ms_idle"]["p50"], 1, "<="),
+            goal("request to magic packet, idle, p99 in ms",
+                 figures["first_packet_ms_idle"]["p99"], 5, "<="),
+            goal("server ready to first held response, idle, p99 in ms",
+                 figures["response_ms_idle"]["p99"], 100, "<="),
+        ],
+        {"cores": os.cpu_count(), "cycles": CYCLES, **figures},
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
