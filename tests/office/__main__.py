@@ -8,10 +8,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.office import box, server
 from tests.office.mainboard import Mainboard, Settings
 from tests.office.namespace import OfficeError
 from tests.office.office import Office, clean
-from tests.office.server import ADDRESS, Site
+from tests.office.server import Site
 
 
 def main() -> int:
@@ -21,6 +22,7 @@ def main() -> int:
 
     up = commands.add_parser("up", help="start an office and keep it until Ctrl-C")
     up.add_argument("--dir", type=Path, help="keep configuration and logs here")
+    up.add_argument("--box", action="store_true", help="start varnishd and the controller")
     up.add_argument("--every-path", action="store_true", help="the site answers any path")
     up.add_argument("--log", type=Path, help="the site answers the paths of this access log")
     for field in dataclasses.fields(Settings):
@@ -53,12 +55,20 @@ def _up(options: argparse.Namespace) -> None:
     settings = Settings(sleep_s=options.sleep_s, wake_s=options.wake_s)
     site = Site(every_path=options.every_path, log=options.log)
     with Office(options.dir, board=settings, site=site) as office:
+        if options.box:
+            office.box.start()
         print(f"office {office.name}, logs in {office.logs}\n\na shell in each machine:")
         for machine in (office.client, office.box, office.server):
             print(f"  nsenter --net={machine.path} bash")
-        socket = office.server.board.control
-        print(f"\nthe server's power:\n  python -m tests.office board {socket} report")
-        print(f"\nCtrl-C ends it. The server's site: http://{ADDRESS}/", flush=True)
+        board = f"python -m tests.office board {office.server.board.control}"
+        print(
+            f"\nthe server: http://{server.ADDRESS}/ from the client, its power by\n  {board} report"
+        )
+        if options.box:
+            config = f"--config {office.box.config_file}"
+            print(f"\nthe box: http://{box.ADDRESS}/ from the client, its controller by")
+            print(f"  naproxy status {config}")
+        print("\nCtrl-C ends it.", flush=True)
         signal.pause()
 
 

@@ -70,8 +70,8 @@ class Box(Namespace):
             "sleep": {
                 "driver": "ssh",
                 "user": "root",
-                "key": str(self._server.private_key),
-                "known_hosts": str(self._server.known_hosts),
+                "key_file": str(self._server.private_key),
+                "known_hosts_file": str(self._server.known_hosts),
             },
             "wake": {"driver": "etherwake"},
             "ready": {"kind": "http", "path": "/robots.txt"},
@@ -80,6 +80,10 @@ class Box(Namespace):
         box = {"run_dir": str(self.run_dir), "data_dir": str(self.data_dir), "interface": "eth0"}
         merged = _merge({"box": box, "server": web}, changes)
         return {**merged, "server": [merged["server"]]}
+
+    def reconfigure(self, **changes: Any) -> None:
+        """Give the running controller another configuration, made as for `start`."""
+        self.api("PUT", "/v1/config", toml(self.default_config(**changes)).encode())
 
     def start_controller(self, env: Mapping[str, str] | None = None) -> None:
         """Start it, and wait until its API answers."""

@@ -346,9 +346,9 @@ class Mainboard:
         """Change some of Settings, by name."""
         self("configure", **settings)
 
-    def reset(self) -> None:
-        """Back to the settings of table 4.2 and no misbehaviour."""
-        self.configure(**dataclasses.asdict(Settings()))
+    def reset(self, settings: Settings) -> None:
+        """Replace all settings, those that count down too."""
+        self.configure(**dataclasses.asdict(settings))
 
     def suspend(self) -> None:
         """Order it to sleep, as the sleep command does."""

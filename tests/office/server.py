@@ -15,7 +15,7 @@ from typing import Any
 from tests.office import site
 from tests.office.freezer import Freezer
 from tests.office.mainboard import Mainboard, Settings
-from tests.office.namespace import ROOT, Namespace, wait_for
+from tests.office.namespace import ROOT, Namespace, ip, wait_for
 
 ADDRESS = "192.0.2.2"
 OTHER_ADDRESS = "192.0.2.3"
@@ -34,7 +34,7 @@ events {{ worker_connections 4096; }}
 http {{
     include /etc/nginx/mime.types;
     log_format office escape=json '{{"t_s":$msec,"id":"$http_x_request_id",'
-        '"client":"$remote_addr","forwarded":"$http_x_forwarded_for",'
+        '"client":"$remote_addr","server":"$server_addr","forwarded":"$http_x_forwarded_for",'
         '"method":"$request_method","target":"$request_uri","status":$status,'
         '"bytes":$request_length,"agent":"$http_user_agent"}}';
     access_log {logs}/access.log office;
@@ -117,6 +117,14 @@ class Server(Namespace):
         self._start_sshd()
         for port in (80, APP_PORT, 22):
             wait_for(functools.partial(self.listens, port), f"port {port} of the server")
+
+    def add_address(self, address: str) -> None:
+        """Let the server have this address too."""
+        ip("-n", self.name, "addr", "replace", f"{address}/24", "dev", "eth0")
+
+    def drop_address(self, address: str) -> None:
+        """Take an address away; other machines still think that it is there."""
+        ip("-n", self.name, "addr", "del", f"{address}/24", "dev", "eth0")
 
     def popen_inside(self, argv: list[str | Path], log: str) -> subprocess.Popen[str]:
         """Start a process of the server, which sleeps with it."""

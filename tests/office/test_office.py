@@ -40,16 +40,7 @@ def shared() -> Iterator[Office]:
 def office(shared: Office) -> Iterator[Office]:
     board = shared.server.board
     yield shared
-    board.configure(
-        sleep_s=0.2,
-        wake_s=0.1,
-        ignore_packets=0,
-        never_wake=False,
-        refuse="",
-        hang=False,
-        hold_command=False,
-        secureon="",
-    )
+    board.reset(QUICK)
     wait_for(lambda: board.state not in ("suspending", "resuming"), "the board to settle")
     if board.state != "on":
         board.power_on()

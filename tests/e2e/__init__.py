@@ -1,0 +1,1 @@
+"""The whole box in the virtual office, one behaviour a test."""

@@ -1,0 +1,63 @@
+"""One office a module, put back to its senses before each test.
+
+A module may set `CONFIG`: changes to the box's configuration, as `Box.start` takes them.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.office import Office, Settings
+from tests.office.box import VMOD
+from tests.office.namespace import wait_for
+
+QUICK = Settings(sleep_s=0.2, wake_s=0.2)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    if os.geteuid() != 0:
+        for item in items:
+            if here in item.path.parents:
+                item.add_marker(pytest.mark.skip(reason="an office needs root"))
+
+
+@pytest.fixture(scope="module")
+def shared(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Office]:
+    assert (VMOD / "libvmod_naproxy.so").exists(), "the VMOD is not built: make build"
+    config: dict[str, Any] = getattr(request.module, "CONFIG", {})
+    directory = tmp_path_factory.mktemp("office")
+    # The worker of varnishd is not root; pytest closes its directories to others.
+    for parent in (directory, *directory.parents[:2]):
+        parent.chmod(0o755)
+    with Office(directory, board=QUICK) as office:
+        office.box.start(**config)
+        yield office
+
+
+@pytest.fixture
+def office(shared: Office) -> Office:
+    """The server runs and behaves, box and controller are up, whatever the last test did."""
+    board, box = shared.server.board, shared.box
+    board.reset(QUICK)
+    assert box.controller is not None
+    assert box.varnish is not None
+    if box.controller.poll() is not None:
+        box.start_controller()
+    wait_for(lambda: board.state not in ("suspending", "resuming"), "the board to settle")
+    if board.state != "on":
+        board.power_on()
+    box.await_state("awake")
+    wait_for(lambda: box.listens(80), "varnishd's child")
+    return shared
+
+
+@pytest.fixture
+def asleep(office: Office) -> Office:
+    office.box.sleep()
+    return office

@@ -1,0 +1,92 @@
+"""The server moves to another address while it is asked all the time: no request fails."""
+
+import hashlib
+import os
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from tests.e2e.clients import Answer, Load, ask
+from tests.office import Office
+from tests.office.namespace import wait_for
+from tests.office.server import ADDRESS, OTHER_ADDRESS
+
+MOVES = 6
+
+
+class Move:
+    """All that was asked while the address changed to and fro, and what the server saw."""
+
+    def __init__(self, office: Office):
+        office.server.add_address(OTHER_ADDRESS)
+        self.bodies: dict[str, bytes] = {}
+        with Load(lambda n: self._ask(office, n), threads=6) as load:
+            for n in range(MOVES):
+                address = (OTHER_ADDRESS, ADDRESS)[n % 2]
+                before = self._last_at(office, address)
+                office.box.reconfigure(server={"address": address})
+                wait_for(lambda: self._last_at(office, address) > before + 20, "the move")  # noqa: B023
+        self.answers = load.answers
+        self.seen = [request for request in office.server.requests() if request["id"]]
+
+    def _ask(self, office: Office, n: int) -> Answer:
+        if n % 3:
+            return ask(office.client, f"/app/reply?delay_s=0.05&h.Cache-Control=no-store&{n}")
+        body = os.urandom(2000)
+        answer = ask(office.client, "/app/echo", method="POST", body=body)
+        self.bodies[answer.request_id] = body
+        return answer
+
+    @staticmethod
+    def _last_at(office: Office, address: str) -> int:
+        return sum(request["server"] == address for request in office.server.requests())
+
+
+@pytest.fixture(scope="module")
+def move(shared: Office) -> Move:
+    shared.box.await_state("awake")
+    return Move(shared)
+
+
+def test_no_request_failed(move: Move) -> None:
+    outcomes = Counter((answer.status, answer.error) for answer in move.answers)
+    assert set(outcomes) == {(200, "")}
+
+
+def test_both_addresses_were_used(move: Move) -> None:
+    assert {request["server"] for request in move.seen} == {ADDRESS, OTHER_ADDRESS}
+
+
+def test_no_request_was_sent_twice(move: Move) -> None:
+    seen = Counter(request["id"] for request in move.seen)
+    assert {seen[answer.request_id] for answer in move.answers} == {1}
+
+
+def test_bodies_were_not_mixed_up(move: Move) -> None:
+    for answer in move.answers:
+        if answer.request_id in move.bodies:
+            body = move.bodies[answer.request_id]
+            assert answer.body == body
+            assert answer.headers["body-sha256"] == hashlib.sha256(body).hexdigest()
+
+
+def test_a_sleeping_server_is_woken_at_its_new_address(office: Office) -> None:
+    office.server.add_address(OTHER_ADDRESS)
+    office.box.sleep()
+    office.box.reconfigure(server={"address": OTHER_ADDRESS})
+    office.server.drop_address(ADDRESS)
+    try:
+        answer = ask(office.client, "/?moved")
+        assert answer.status == 200
+        served: list[dict[str, Any]] = office.server.requests()
+        assert served[-1]["server"] == OTHER_ADDRESS
+    finally:
+        office.server.add_address(ADDRESS)
+        office.box.reconfigure()
+
+
+def test_a_wrong_configuration_is_refused_and_changes_nothing(office: Office) -> None:
+    with pytest.raises(Exception, match="address"):
+        office.box.reconfigure(server={"address": "not an address"})
+    assert ask(office.client, "/?as-before").status == 200

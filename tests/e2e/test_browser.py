@@ -1,0 +1,90 @@
+"""A person's page load, in a real browser."""
+
+import shutil
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.browser import Browser
+from tests.e2e.clients import PERSON, ask
+from tests.office import Office
+from tests.office.box import ADDRESS, HOST
+from tests.office.namespace import wait_for
+
+pytestmark = pytest.mark.skipif(not shutil.which("chromium"), reason="chromium is not installed")
+
+TARGET = f"http://{HOST}/pages/007.html?name=a%20b&x=%22%3E%3Cscript%3E#part"
+CONFIG = {"box": {"notice": "Tell us what you think: <survey@office.example>"}}
+
+
+@pytest.fixture
+def browser(office: Office) -> Iterator[Browser]:
+    with Browser(office.client, {HOST: ADDRESS}) as browser:
+        yield browser
+
+
+@pytest.fixture
+def waking_slowly(asleep: Office) -> Office:
+    asleep.server.board.configure(wake_s=3.0)
+    return asleep
+
+
+def test_the_waiting_page_comes_back_by_itself_to_the_very_url(
+    waking_slowly: Office, browser: Browser
+) -> None:
+    browser.open(TARGET)
+    assert browser.wait_for_document(503)["url"] == TARGET.partition("#")[0]
+    wait_for(lambda: "Waking" in str(browser.evaluate("document.body.innerText")), "the page")
+    browser.wait_for_document(200, timeout_s=30)
+    wait_for(lambda: browser.evaluate("document.title") == "Page 7", "the page that was asked for")
+    assert browser.evaluate("location.href") == TARGET
+
+
+def test_it_comes_back_without_javascript_too(waking_slowly: Office, browser: Browser) -> None:
+    browser("Emulation.setScriptExecutionDisabled", value=True)
+    browser.open(TARGET)
+    browser.wait_for_document(503)
+    answer = browser.wait_for_document(200, timeout_s=40)
+    assert answer["url"] == TARGET.partition("#")[0]
+
+
+def test_the_waiting_page_comes_back_soon_after_the_server_is_up(
+    waking_slowly: Office, browser: Browser
+) -> None:
+    browser.open(TARGET)
+    browser.wait_for_document(503)
+    wait_for(lambda: waking_slowly.server.board.state == "on", "the server to wake")
+    browser.wait_for_document(200, timeout_s=5)
+
+
+def test_the_waiting_page_shows_the_offices_notice_as_text(
+    waking_slowly: Office, browser: Browser
+) -> None:
+    browser.open(TARGET)
+    browser.wait_for_document(503)
+    wait_for(
+        lambda: "<survey@office.example>" in str(browser.evaluate("document.body.innerText")),
+        "the notice",
+    )
+
+
+def test_the_page_makes_no_mistake_the_browser_complains_of(
+    waking_slowly: Office, browser: Browser
+) -> None:
+    browser("Log.enable")
+    browser("Runtime.enable")
+    browser.open(TARGET)
+    browser.wait_for_document(503)
+    browser.wait_for_document(200, timeout_s=30)
+    logged = [e["params"]["entry"] for e in browser.events if e["method"] == "Log.entryAdded"]
+    # The 503 itself is logged as an error by every browser.
+    assert [entry["text"] for entry in logged if "503" not in entry["text"]] == []
+    assert not [e for e in browser.events if e["method"] == "Runtime.exceptionThrown"]
+
+
+def test_a_page_load_by_hand_says_when_to_come_back(waking_slowly: Office) -> None:
+    answer = ask(waking_slowly.client, "/?by-hand", headers=PERSON)
+    assert (answer.status, answer.headers["x-naproxy"]) == (503, "waiting_page")
+    assert int(answer.headers["retry-after"]) >= 1
+    assert int(answer.headers["refresh"]) >= 1  # no URL in it
+    assert answer.headers["cache-control"] == "no-store"

@@ -1,0 +1,146 @@
+"""Garbage where the parts of the box meet, while it serves: it goes on serving."""
+
+import contextlib
+import os
+import random
+import socket
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from naproxy.page import PAGE_MAGIC, PAGE_SIZE, PAGE_VERSION
+
+from tests.e2e.clients import Load, ask
+from tests.office import Office
+from tests.office.namespace import wait_for
+
+DICE = random.Random(2)
+
+PAGES = {
+    "empty": b"",
+    "short": struct.pack("=III", PAGE_MAGIC, PAGE_VERSION, PAGE_SIZE),
+    "zeros": bytes(PAGE_SIZE),
+    "another magic": struct.pack("=III", PAGE_MAGIC + 1, PAGE_VERSION, PAGE_SIZE).ljust(PAGE_SIZE),
+    "another version": struct.pack("=III", PAGE_MAGIC, 99, PAGE_SIZE).ljust(PAGE_SIZE, b"\0"),
+    "noise": DICE.randbytes(PAGE_SIZE),
+    "noise behind a good head": struct.pack("=III", PAGE_MAGIC, PAGE_VERSION, PAGE_SIZE)
+    + DICE.randbytes(PAGE_SIZE - 12),
+    "long": bytes(3 * PAGE_SIZE),
+}
+
+ON_CONTROL = {
+    "nothing": b"",
+    "noise": DICE.randbytes(5000),
+    "no request": b"hello\r\n\r\n",
+    "a long line": b"GET /" + b"a" * 200_000 + b" HTTP/1.1\r\n\r\n",
+    "many headers": b"GET /v1/status HTTP/1.1\r\n" + b"A: b\r\n" * 20_000 + b"\r\n",
+    "a wrong length": b"PUT /v1/config HTTP/1.1\r\nContent-Length: -5\r\n\r\n",
+    "a huge length": b"PUT /v1/config HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\nx",
+    "no JSON": b"POST /v1/servers/web/mode HTTP/1.1\r\nContent-Length: 3\r\n\r\n{{{",
+    "no such server": b"POST /v1/servers/../wake HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}",
+    "half a request": b"GET /v1/status HTTP/1.1\r\nHost",
+}
+
+ON_WAKE = {
+    "empty": b"",
+    "noise": DICE.randbytes(1024),
+    "too long": b"naproxy-wake 1\nserver=web\npath=/" + b"a" * 60_000,
+    "another version": b"naproxy-wake 2\nserver=web\n",
+    "no server": b"naproxy-wake 1\nreason=page\n",
+    "an unknown server": b"naproxy-wake 1\nserver=other\nreason=page\nmethod=GET\nclass=person\n",
+    "not UTF-8": b"naproxy-wake 1\nserver=web\npath=/\xff\xfe\n",
+}
+
+
+@pytest.fixture
+def serving(office: Office) -> Iterator[Office]:
+    """An office that is asked all the time; whatever the test does, all must be answered."""
+    with Load(lambda n: ask(office.client, f"/app/reply?size=100&{n}"), threads=2) as load:
+        yield office
+        so_far = len(load.answers)
+        wait_for(lambda: len(load.answers) > so_far + 4, "more answers", 40)
+    assert {(answer.status, answer.error) for answer in load.answers} == {(200, "")}
+
+
+@pytest.fixture
+def mended(office: Office) -> Iterator[Office]:
+    """Afterwards the controller starts again, and finds what was done to its page."""
+    yield office
+    if office.box.controller and office.box.controller.poll() is None:
+        office.box.kill_controller()
+    office.box.start_controller()
+    office.box.await_state("awake")
+    assert ask(office.client, "/?mended").status == 200
+
+
+@pytest.mark.parametrize("content", PAGES.values(), ids=PAGES)
+def test_a_malformed_page_put_in_its_place(mended: Office, serving: Office, content: bytes) -> None:
+    replace_page(mended, content)
+
+
+@pytest.mark.parametrize("content", PAGES.values(), ids=PAGES)
+def test_a_controller_makes_a_malformed_page_anew(office: Office, content: bytes) -> None:
+    office.box.kill_controller()
+    replace_page(office, content)
+    office.box.start_controller()
+    office.box.sleep()
+    assert ask(office.client, "/?anew").status == 200
+
+
+def test_noise_written_over_the_page_in_use(mended: Office, serving: Office) -> None:
+    assert mended is serving
+    with (mended.box.run_dir / "page").open("r+b") as page:
+        page.write(DICE.randbytes(PAGE_SIZE))
+
+
+def test_a_page_that_is_gone(mended: Office, serving: Office) -> None:
+    assert mended is serving
+    (mended.box.run_dir / "page").unlink()
+
+
+@pytest.mark.parametrize("garbage", ON_CONTROL.values(), ids=ON_CONTROL)
+def test_garbage_on_the_control_socket(serving: Office, garbage: bytes) -> None:
+    with socket.socket(socket.AF_UNIX) as line:
+        line.settimeout(5)
+        line.connect(str(serving.box.run_dir / "control.sock"))
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            line.sendall(garbage)
+            line.shutdown(socket.SHUT_WR)
+            answer = b""
+            while data := line.recv(65536):
+                answer += data
+            assert not answer or answer.startswith(b"HTTP/1.1 4")
+    assert serving.box.status()["state"] == "awake"
+
+
+def test_many_silent_connections_to_the_control_socket(serving: Office) -> None:
+    with contextlib.ExitStack() as stack:
+        for _ in range(200):
+            line = stack.enter_context(socket.socket(socket.AF_UNIX))
+            line.settimeout(1)
+            with contextlib.suppress(OSError):
+                line.connect(str(serving.box.run_dir / "control.sock"))
+        assert ask(serving.client, "/?silent").status == 200
+    assert serving.box.healthy()
+
+
+@pytest.mark.parametrize("garbage", ON_WAKE.values(), ids=ON_WAKE)
+def test_garbage_on_the_wake_socket(asleep: Office, garbage: bytes) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+        sender.connect(str(asleep.box.run_dir / "wake.sock"))
+        for _ in range(50):
+            sender.send(garbage)
+    assert asleep.box.healthy()
+    assert asleep.server.board.state == "off"
+    assert ask(asleep.client, f"/?{len(garbage)}").status == 200
+
+
+def replace_page(office: Office, content: bytes) -> None:
+    page: Path = office.box.run_dir / "page"
+    new = page.with_suffix(".test")
+    new.write_bytes(content)
+    new.chmod(0o660)
+    owner = page.stat()
+    os.chown(new, owner.st_uid, owner.st_gid)
+    new.rename(page)

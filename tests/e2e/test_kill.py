@@ -1,0 +1,100 @@
+"""`kill -9` of a part of the box while the server sleeps: the next request is served."""
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+from tests.e2e.clients import ASSET, PERSON, ask, at_once
+from tests.office import Office
+from tests.office.namespace import wait_for
+
+LIMIT_S = 30.0
+"""Nothing may hang longer (issue 2)."""
+
+
+def controller(office: Office) -> None:
+    office.box.kill_controller()
+    office.box.start_controller()
+
+
+def child(office: Office) -> None:
+    killed = office.box.kill_child()
+    wait_for(lambda: new_child(office, killed), "a new child")
+
+
+def both(office: Office) -> None:
+    killed = office.box.kill_child()
+    office.box.kill_controller()
+    office.box.start_controller()
+    wait_for(lambda: new_child(office, killed), "a new child")
+
+
+def new_child(office: Office, killed: int) -> bool:
+    return office.box.listens(80) and office.box.child() != killed
+
+
+@pytest.mark.parametrize("kill", [controller, child, both])
+class TestOnceTheyAreBack:
+    def test_the_next_request_is_served(
+        self, asleep: Office, kill: Callable[[Office], None]
+    ) -> None:
+        kill(asleep)
+        answer = ask(asleep.client, f"/?{kill.__name__}", headers=ASSET)
+        assert answer.status == 200
+        assert answer.took_s < LIMIT_S
+
+    def test_the_server_still_counts_as_asleep(
+        self, asleep: Office, kill: Callable[[Office], None]
+    ) -> None:
+        kill(asleep)
+        asleep.box.await_state("asleep")
+        assert asleep.server.board.state == "off"
+
+    def test_counters_go_on(self, office: Office, kill: Callable[[Office], None]) -> None:
+        ask(office.client, f"/?counted-{kill.__name__}", headers=ASSET)
+
+        def counted() -> int:
+            return sum(map(sum, office.box.page().server[0].requests))
+
+        wait_for(lambda: counted() > 0, "a count")
+        before = counted()
+        kill(office)
+        assert counted() >= before
+        office.box.await_state("awake")
+
+
+def test_without_a_controller_a_request_wakes_the_server_all_the_same(asleep: Office) -> None:
+    asleep.box.kill_controller()
+    answer = ask(asleep.client, "/?alone", headers=ASSET)
+    assert (answer.status, answer.took_s < LIMIT_S) == (200, True)
+
+
+def test_without_a_controller_a_persons_page_comes(asleep: Office) -> None:
+    asleep.box.kill_controller()
+
+    def status() -> int:
+        return ask(asleep.client, "/?person-alone", headers=PERSON).status
+
+    # Until the heartbeat is stale the box may still promise that the server comes.
+    wait_for(lambda: status() == 200, "the page", LIMIT_S)
+
+
+def test_requests_that_are_held_survive_the_controllers_death(asleep: Office) -> None:
+    asleep.server.board.configure(never_wake=True)
+    with at_once(
+        partial(ask, asleep.client, f"/?orphan-{n}", headers=ASSET) for n in range(10)
+    ) as futures:
+        wait_for(lambda: asleep.box.page().server[0].held_now == 10, "held requests")
+        asleep.box.kill_controller()
+        asleep.server.board.configure(never_wake=False)
+        asleep.box.start_controller()
+    assert {future.result().status for future in futures} == {200}
+    assert max(future.result().took_s for future in futures) < LIMIT_S
+
+
+def test_a_controller_that_stops_in_order_leaves_a_working_box(asleep: Office) -> None:
+    assert asleep.box.controller
+    asleep.box.controller.terminate()
+    assert asleep.box.controller.wait(timeout=10) == 0
+    assert ask(asleep.client, "/?stopped", headers=ASSET).status == 200

@@ -1,0 +1,47 @@
+"""The server refuses to sleep: it is left alone, and its words reach a person."""
+
+import pytest
+
+from tests.e2e.clients import ask
+from tests.office import Office
+from tests.office.box import RefusedError
+from tests.office.namespace import OfficeError, wait_for
+
+WORDS = "a backup is running until 4:00"
+
+
+@pytest.fixture(scope="module")
+def refused(shared: Office) -> Office:
+    shared.box.await_state("awake")
+    shared.server.board.configure(refuse=WORDS)
+    shared.box.api("POST", "/v1/servers/web/sleep", {})
+    wait_for(lambda: WORDS in str(shared.box.status()["vetoes"]), "the refusal in the status")
+    return shared
+
+
+def test_the_server_stays_awake_and_serves(refused: Office) -> None:
+    refused.box.await_state("awake")
+    answer = ask(refused.client, "/?refused")
+    assert (answer.status, answer.headers["x-naproxy"]) == (200, "fetch")
+
+
+def test_its_words_are_in_the_status(refused: Office) -> None:
+    assert any(WORDS in veto for veto in refused.box.status()["vetoes"])
+
+
+def test_its_words_are_in_the_journal(refused: Office) -> None:
+    journal = refused.box.api("GET", "/v1/transitions?server=web")
+    assert WORDS in str(journal)
+
+
+def test_it_is_not_asked_again_at_once(refused: Office) -> None:
+    with pytest.raises(RefusedError, match=WORDS) as veto:
+        refused.box.api("POST", "/v1/servers/web/sleep", {})
+    assert veto.value.status == 409
+
+
+def test_nothing_was_put_to_sleep(refused: Office) -> None:
+    states = [t["state"] for t in refused.server.board.report()["transitions"]]
+    assert states == ["on"]
+    with pytest.raises(OfficeError, match=WORDS):
+        refused.server.board.suspend()

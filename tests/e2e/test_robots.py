@@ -1,0 +1,66 @@
+"""Who asks and wakes nobody: monitors, crawlers, and everything else that may not."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.clients import ASSET, CRAWLER, MONITOR, ask
+from tests.office import Office
+
+
+def packets(office: Office) -> int:
+    return int(office.server.board.report()["counts"]["magic"])
+
+
+@pytest.fixture
+def undisturbed(asleep: Office) -> Iterator[Office]:
+    """A sleeping office; at its end the server must sleep still, and must not have been called."""
+    before = packets(asleep)
+    yield asleep
+    assert packets(asleep) == before
+    assert asleep.server.board.state == "off"
+    assert asleep.box.status()["state"] == "asleep"
+
+
+def test_monitors_on_the_status_path_wake_nobody(undisturbed: Office) -> None:
+    for _ in range(20):
+        answer = ask(undisturbed.client, "/.naproxy/status", headers=MONITOR)
+        assert answer.status == 200
+    said = json.loads(answer.body)
+    assert (said["state"], said["available"]) == ("asleep", False)
+
+
+def test_the_status_path_wakes_nobody_whoever_asks(undisturbed: Office) -> None:
+    assert ask(undisturbed.client, "/.naproxy/status").status == 200
+
+
+def test_crawlers_are_told_to_come_back_and_wake_nobody(undisturbed: Office) -> None:
+    for n in range(20):
+        answer = ask(undisturbed.client, f"/pages/{n:03}.html?crawled", headers=CRAWLER)
+        assert (answer.status, answer.headers["x-naproxy"]) == (503, "refused")
+        assert int(answer.headers["retry-after"]) == 3600
+
+
+def test_monitors_on_any_other_path_wake_nobody(undisturbed: Office) -> None:
+    assert ask(undisturbed.client, "/?monitored", headers=MONITOR).status == 503
+
+
+def test_malformed_requests_wake_nobody(undisturbed: Office) -> None:
+    for lines in (b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x02\x00", b"GET\r\n\r\n", b"\0" * 500):
+        with undisturbed.client.connect("192.0.2.1", 80, timeout_s=5) as line:
+            line.sendall(lines)
+            line.shutdown(1)
+            while line.recv(4096):
+                pass
+
+
+def test_a_crawler_gets_what_is_in_the_cache(office: Office) -> None:
+    path = "/css/print.css?for-robots"
+    ask(office.client, path, headers=ASSET)
+    office.box.sleep()
+    assert ask(office.client, path, headers=CRAWLER).headers["x-naproxy"] == "hit"
+
+
+def test_a_crawler_is_served_while_the_server_is_awake(office: Office) -> None:
+    assert ask(office.client, "/pages/001.html?awake", headers=CRAWLER).status == 200

@@ -1,0 +1,120 @@
+"""One server falls asleep and wakes, and one of the two does not go as it should."""
+
+from naproxy.page import Outcome
+
+from tests.e2e.clients import ASSET, Load, ask
+from tests.office import Office
+from tests.office.box import ADDRESS, HOST
+from tests.office.namespace import wait_for
+from tests.office.server import MAC
+
+CONFIG = {"server": {"wake": {"spacing_s": 0.2}}}
+
+
+def held(office: Office) -> int:
+    return int(office.box.page().server[0].held_now)
+
+
+def gone(office: Office) -> int:
+    return sum(row[Outcome.GONE] for row in office.box.page().server[0].requests)
+
+
+def test_a_request_wakes_the_server_and_is_answered(asleep: Office) -> None:
+    answer = ask(asleep.client, "/?first")
+    assert (answer.status, answer.headers["x-naproxy"]) == (200, "held")
+    assert asleep.server.board.state == "on"
+
+
+def test_a_wake_is_a_magic_packet_on_the_wire(asleep: Office) -> None:
+    with asleep.capture(asleep.box, f"ether proto 0x0842 and ether dst {MAC}") as wire:
+        assert ask(asleep.client, "/?wire").status == 200
+        assert wire.wait(1)
+
+
+def test_what_is_cached_wakes_nobody(office: Office) -> None:
+    path = "/css/base.css?cached"
+    assert ask(office.client, path, headers=ASSET).status == 200
+    office.box.sleep()
+    answer = ask(office.client, path, headers=ASSET)
+    assert (answer.status, answer.headers["x-naproxy"]) == (200, "hit")
+    assert office.server.board.state == "off"
+
+
+def test_a_client_that_hangs_up_is_not_sent_to_the_server(asleep: Office) -> None:
+    asleep.server.board.configure(never_wake=True)
+    before = gone(asleep)
+    line = asleep.client.connect(ADDRESS, 80)
+    request = f"POST /app/echo?gone HTTP/1.1\r\nHost: {HOST}\r\nX-Request-Id: gone\r\n"
+    line.sendall(f"{request}Content-Length: 4\r\n\r\nbody".encode())
+    wait_for(lambda: held(asleep) == 1, "the request to be held")
+    line.close()
+    wait_for(lambda: held(asleep) == 0, "the box to see that the client is gone")
+    asleep.server.board.configure(never_wake=False)
+    asleep.box.wake()
+    # A later request's line in the log means that an earlier one's would be there.
+    later = ask(asleep.client, "/?later")
+    wait_for(lambda: asleep.server.received()[later.request_id], "the access log")
+    assert asleep.server.received()["gone"] == 0
+    assert gone(asleep) == before + 1
+
+
+def test_a_slow_upload_is_held_and_arrives_whole(asleep: Office) -> None:
+    line = asleep.client.connect(ADDRESS, 80, timeout_s=20)
+    head = f"POST /app/echo HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\n"
+    line.sendall(f"{head}Content-Length: 10\r\n\r\nfirst".encode())
+    asleep.box.await_state("awake")
+    line.sendall(b"later")
+    with line, line.makefile("rb") as answer:
+        assert answer.read().endswith(b"\r\n\r\nfirstlater")
+
+
+def test_a_request_that_comes_while_it_falls_asleep_is_answered(office: Office) -> None:
+    office.server.board.configure(sleep_s=1.0)
+    office.box.api("POST", "/v1/servers/web/sleep", {})
+    wait_for(lambda: office.server.board.state == "suspending", "the server to fall asleep")
+    assert ask(office.client, "/?falling").status == 200
+    assert "off" in [t["state"] for t in office.server.board.report()["transitions"][-4:]]
+
+
+def test_requests_keep_coming_while_it_falls_asleep_and_all_are_answered(office: Office) -> None:
+    office.server.board.configure(sleep_s=1.0)
+    office.box.api("POST", "/v1/servers/web/sleep", {})
+    with Load(lambda n: ask(office.client, f"/?during-{n}"), threads=4) as load:
+        wait_for(lambda: office.server.board.state == "off", "the server to sleep")
+        wait_for(lambda: office.server.board.state == "on", "the server to wake")
+    assert {answer.status for answer in load.answers} == {200}
+
+
+def test_three_lost_magic_packets_lose_no_request(asleep: Office) -> None:
+    asleep.server.board.configure(ignore_packets=3)
+    assert ask(asleep.client, "/?lost").status == 200
+    effects = [packet["effect"] for packet in asleep.server.board.report()["packets"]]
+    woke = effects.index("wake", len(effects) - effects[::-1].index("none, ignored"))
+    assert effects[woke - 3 : woke] == ["none, ignored"] * 3
+
+
+def test_a_server_that_wakes_slowly_is_waited_for(asleep: Office) -> None:
+    asleep.server.board.configure(wake_s=4.0)
+    answer = ask(asleep.client, "/?slow")
+    assert answer.status == 200
+    assert answer.took_s > 4
+
+
+def test_a_server_that_wakes_by_itself_is_noticed(asleep: Office) -> None:
+    asleep.server.board.power_on()
+    asleep.box.await_state("awake")
+    assert "by itself" in asleep.box.status()["reason"]
+
+
+def test_a_sleep_command_that_hangs_until_the_wake_is_a_sleep_all_the_same(office: Office) -> None:
+    office.server.board.configure(hold_command=True)
+    office.box.sleep()
+    assert ask(office.client, "/?hung-command").status == 200
+
+
+def test_who_woke_the_server_is_in_the_ledger(asleep: Office) -> None:
+    ask(asleep.client, "/?who-woke-it", source="198.18.3.4")
+    asleep.box.await_state("awake")
+    newest = asleep.box.api("GET", "/v1/wakes?server=web&limit=1")[0]
+    assert "/?who-woke-it" in str(newest)
+    assert "198.18.3.4" in str(newest)
