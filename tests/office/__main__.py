@@ -60,10 +60,8 @@ def _up(options: argparse.Namespace) -> None:
         print(f"office {office.name}, logs in {office.logs}\n\na shell in each machine:")
         for machine in (office.client, office.box, office.server):
             print(f"  nsenter --net={machine.path} bash")
-        board = f"python -m tests.office board {office.server.board.control}"
-        print(
-            f"\nthe server: http://{server.ADDRESS}/ from the client, its power by\n  {board} report"
-        )
+        print(f"\nthe server: http://{server.ADDRESS}/ from the client, its power by")
+        print(f"  python -m tests.office board {office.server.board.control} report")
         if options.box:
             config = f"--config {office.box.config_file}"
             print(f"\nthe box: http://{box.ADDRESS}/ from the client, its controller by")
