@@ -204,11 +204,31 @@ create(const char *dir)
  * Writing
  */
 
+/* Odd while it is written; a writer that died may have left it odd. */
 static void
-seq_step(uint32_t *seq)
+seq_begin(uint32_t *seq)
+{
+
+	__atomic_store_n(seq, (*seq | 1) + (*seq & 1) * 2, __ATOMIC_SEQ_CST);
+}
+
+static void
+seq_end(uint32_t *seq)
 {
 
 	(void)__atomic_add_fetch(seq, 1, __ATOMIC_SEQ_CST);
+}
+
+/* All of the configuration at once, checked before it is touched. */
+static void
+write_config(struct naproxy_server *s, const struct naproxy_server *conf)
+{
+	const size_t from = offsetof(struct naproxy_server, id);
+	const size_t to = offsetof(struct naproxy_server, held_now);
+
+	seq_begin(&s->seq);
+	memcpy((char *)s + from, (const char *)conf + from, to - from);
+	seq_end(&s->seq);
 }
 
 static struct naproxy_server *
@@ -225,27 +245,27 @@ find_server(struct naproxy_page *page, const char *id)
 static struct naproxy_server *
 new_server(struct naproxy_page *page, const char *id)
 {
-	struct naproxy_server *s;
+	struct naproxy_server conf, *s;
 
 	if (page->nservers >= NAPROXY_SERVERS)
 		errx(1, "no room for server %s", id);
-	s = &page->server[page->nservers];
-	seq_step(&s->seq);
-	text(s->id, sizeof s->id, id);
-	s->flags = NAPROXY_F_DEFAULT | NAPROXY_F_WAITING_PAGE |
+	memset(&conf, 0, sizeof conf);
+	text(conf.id, sizeof conf.id, id);
+	conf.flags = NAPROXY_F_DEFAULT | NAPROXY_F_WAITING_PAGE |
 	    NAPROXY_F_REDIRECT;
-	s->wakes_mask = 1U << NAPROXY_PERSON | 1U << NAPROXY_API;
-	s->hold_cap = 250;
-	s->hold_limit_ms = 60000;
-	s->wake_expect_ms = 4000;
-	s->crawler_retry_s = 3600;
-	s->delta_ms = 50;
-	s->connect_timeout_ms = 10000;
-	s->first_byte_timeout_ms = 60000;
-	s->release_batch = 32;
-	s->release_ms = 10;
-	s->grace_s = 3600;
-	seq_step(&s->seq);
+	conf.wakes_mask = 1U << NAPROXY_PERSON | 1U << NAPROXY_API;
+	conf.hold_cap = 250;
+	conf.hold_limit_ms = 60000;
+	conf.wake_expect_ms = 4000;
+	conf.crawler_retry_s = 3600;
+	conf.delta_ms = 50;
+	conf.connect_timeout_ms = 10000;
+	conf.first_byte_timeout_ms = 60000;
+	conf.release_batch = 32;
+	conf.release_ms = 10;
+	conf.grace_s = 3600;
+	s = &page->server[page->nservers];
+	write_config(s, &conf);
 	__atomic_store_n(&page->nservers, page->nservers + 1,
 	    __ATOMIC_RELEASE);
 	return (s);
@@ -352,11 +372,6 @@ set_key(struct naproxy_server *s, char *key)
 	if (value == NULL)
 		errx(1, "not KEY=VALUE: %s", key);
 	*value++ = '\0';
-	if (!strcmp(key, "state")) {
-		set_state(s, value);
-		return;
-	}
-	seq_step(&s->seq);
 	if (!strcmp(key, "hosts")) {
 		set_hosts(s, value);
 	} else if (!strcmp(key, "address")) {
@@ -371,13 +386,31 @@ set_key(struct naproxy_server *s, char *key)
 	} else {
 		set_field(s, key, value);
 	}
-	seq_step(&s->seq);
+}
+
+static void
+set(struct naproxy_server *s, int argc, char **argv)
+{
+	struct naproxy_server conf = *s;
+	const char *state = NULL;
+	int i;
+
+	for (i = 0; i < argc; i++) {
+		if (!strncmp(argv[i], "state=", 6))
+			state = argv[i] + 6;
+		else
+			set_key(&conf, argv[i]);
+	}
+	if (state == NULL || argc > 1)
+		write_config(s, &conf);
+	if (state != NULL)
+		set_state(s, state);
 }
 
 static void
 add_rule(struct naproxy_page *page, int argc, char **argv)
 {
-	struct naproxy_rule *r;
+	struct naproxy_rule r;
 	size_t i;
 
 	if (argc < 3)
@@ -386,28 +419,32 @@ add_rule(struct naproxy_page *page, int argc, char **argv)
 		continue;
 	if (i == NAPROXY_RULES)
 		errx(1, "no room for a rule");
-	r = &page->rules[i];
-	seq_step(&page->seq);
-	text(r->text, sizeof r->text, argv[2]);
-	r->klass = (uint8_t)INDEX(argv[1], classes);
-	r->server = argc > 3 ? (uint8_t)number(argv[3], 255) : 255;
-	r->kind = (uint8_t)INDEX(argv[0], rule_kinds);
-	seq_step(&page->seq);
+	memset(&r, 0, sizeof r);
+	text(r.text, sizeof r.text, argv[2]);
+	r.klass = (uint8_t)INDEX(argv[1], classes);
+	r.server = argc > 3 ? (uint8_t)number(argv[3], 255) : 255;
+	r.kind = (uint8_t)INDEX(argv[0], rule_kinds);
+	seq_begin(&page->seq);
+	page->rules[i] = r;
+	seq_end(&page->seq);
 }
 
 static void
 add_learned(struct naproxy_page *page, const char *client, const char *klass)
 {
+	struct naproxy_learned l;
 	size_t i;
 
 	for (i = 0; i < NAPROXY_LEARNED && page->learned[i].client != 0; i++)
 		continue;
 	if (i == NAPROXY_LEARNED)
 		errx(1, "no room for a client");
-	seq_step(&page->seq);
-	page->learned[i].client = number(client, UINT64_MAX);
-	page->learned[i].klass = (uint32_t)INDEX(klass, classes);
-	seq_step(&page->seq);
+	memset(&l, 0, sizeof l);
+	l.client = number(client, UINT64_MAX);
+	l.klass = (uint32_t)INDEX(klass, classes);
+	seq_begin(&page->seq);
+	page->learned[i] = l;
+	seq_end(&page->seq);
 }
 
 /*--------------------------------------------------------------------
@@ -622,7 +659,6 @@ main(int argc, char **argv)
 	struct naproxy_page *page;
 	struct naproxy_server *s;
 	const char *dir, *what;
-	int i;
 
 	if (argc < 3)
 		errx(1, "%s", usage);
@@ -656,9 +692,11 @@ main(int argc, char **argv)
 		__atomic_store_n(&page->heartbeat_us, now_us(),
 		    __ATOMIC_RELEASE);
 	} else if (!strcmp(what, "notice") && argc == 1) {
-		seq_step(&page->seq);
+		if (strlen(argv[0]) >= sizeof page->notice)
+			errx(1, "too long: %s", argv[0]);
+		seq_begin(&page->seq);
 		text(page->notice, sizeof page->notice, argv[0]);
-		seq_step(&page->seq);
+		seq_end(&page->seq);
 	} else if (!strcmp(what, "rule")) {
 		add_rule(page, argc, argv);
 	} else if (!strcmp(what, "learned") && argc == 2) {
@@ -667,8 +705,7 @@ main(int argc, char **argv)
 		s = find_server(page, argv[0]);
 		if (s == NULL)
 			s = new_server(page, argv[0]);
-		for (i = 1; i < argc; i++)
-			set_key(s, argv[i]);
+		set(s, argc - 1, argv + 1);
 	} else if ((!strcmp(what, "get") && argc == 2) ||
 	    (!strcmp(what, "wait") && argc > 2)) {
 		s = find_server(page, argv[0]);
