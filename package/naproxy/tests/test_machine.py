@@ -412,7 +412,7 @@ def test_a_sleeping_server_is_looked_at_seldom() -> None:
     office = Office().accepted()
     office.clear()
     office.play(2, Sign.SILENT)
-    assert office.of(Probe) == [Probe(machine.ASLEEP_EVERY_S)]
+    assert office.of(Probe) == [Probe(TIMES.asleep_interval_s)]
 
 
 def test_a_server_that_wakes_by_itself_is_awake() -> None:

@@ -55,6 +55,7 @@ class Box:
     group: str = option(
         "Group that may use the page: the one Varnish runs with", "varnish", high=32
     )
+    control_group: str = option("Group that may control: the web interface's", "naproxy", high=32)
     notice: str = option("Text shown to people who wait", "", high=NOTICE_LEN - 1)
     heartbeat_s: float = option("Time between signs of life to Varnish", 0.25, low=0.05, high=1)
     keep_days: int = option("How long the history is kept", 90, low=1, high=3650)

@@ -38,7 +38,6 @@ TROUBLE_MOST_S: Final = 60.0
 AWAKE_SUSPECT_EVERY_S: Final = 0.25
 UNKNOWN_EVERY_S: Final = 0.1
 FALLING_EVERY_S: Final = 0.1
-ASLEEP_EVERY_S: Final = 1.0
 WAKING_EVERY_S: Final = 0.05
 TROUBLE_EVERY_S: Final = 0.25
 
@@ -148,9 +147,13 @@ class RunSleep:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """From now on probe this often."""
+    """From now on probe this often; 0: not at all.
+
+    An impatient probe fails when it takes much longer than probes took so far.
+    """
 
     every_s: float
+    patient: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +201,7 @@ class Times:
     sleep_timeout_s: float = 30.0
     sleep_expect_s: float = 5.0
     interval_s: float = 5.0
+    asleep_interval_s: float = 2.0
 
 
 class _Stage(Enum):
@@ -304,7 +308,7 @@ class Machine:
         if seen.sign is Sign.SILENT:
             if seen.begun_s > self._answered_s:
                 self._silent += 1
-            if self.state is State.FALLING_ASLEEP and self._stage is _Stage.ACCEPTED:
+            if self.state is State.FALLING_ASLEEP and self._stage is not _Stage.DRAINING:
                 self._gap_s = max(seen.begun_s, self._gap_s or seen.begun_s)
         else:
             self._answered_s = max(self._answered_s, seen.begun_s)
@@ -370,12 +374,10 @@ class Machine:
     def _came_back(self, now_s: float, seen: Observed) -> None:
         """Falling asleep, and it answers: was it silent in between?
 
-        A magic packet that comes just as the network card is armed wakes a machine
-        before its silence lasted. Who waits need not wait for a silence that is over.
+        Varnish's own magic packets may wake a machine just as its card is armed, before
+        its silence lasted. Who waits need not wait for a silence that is over.
         """
-        if self._gap_s is None or seen.begun_s <= self._gap_s:
-            return
-        if self.pending or seen.begun_s - self._gap_s >= SILENT_S:
+        if self.pending and self._gap_s is not None and seen.begun_s > self._gap_s:
             self._awake(now_s, "it woke again before it was seen asleep")
 
     # Falling asleep
@@ -392,7 +394,7 @@ class Machine:
             self._commanded_s = now_s
             self._answered_s = now_s
             self._silent = 0
-            self._effects += [RunSleep(), Probe(FALLING_EVERY_S)]
+            self._effects += [RunSleep(), Probe(FALLING_EVERY_S, patient=False)]
         elif now_s - self.since_s >= DRAIN_LIMIT_S:
             self._awake(now_s, f"{busy} requests came while it was about to sleep")
 
@@ -441,7 +443,7 @@ class Machine:
 
     def _sleep(self, now_s: float, reason: str) -> None:
         self._enter(now_s, State.ASLEEP, reason)
-        self._effects.append(Probe(ASLEEP_EVERY_S))
+        self._effects.append(Probe(self.times.asleep_interval_s))
         self._warn(None)
         if self.pending:
             self._wake(now_s, f"asked for while it fell asleep: {self.pending}")

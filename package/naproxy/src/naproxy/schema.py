@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import ipaddress
+import json
 import math
 import re
 import typing
@@ -352,3 +353,37 @@ def is_url_path(text: str) -> str | None:
     """Check the path of a URL as it goes into a request line."""
     ok = text.startswith("/") and text.isascii() and " " not in text
     return None if ok else "must be the path of a URL: starts with /, no spaces, ASCII"
+
+
+def toml_value(value: Any) -> str:
+    """Write a key's value as TOML."""
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(toml_value, value))}]"
+    # A JSON text, number or boolean without control characters is a TOML one.
+    return json.dumps(value, ensure_ascii=False)
+
+
+def markdown(cls: type) -> list[str]:
+    """Return the reference of all keys, a table for each section."""
+    lines: list[str] = []
+    section_now = None
+    for key in keys(cls):
+        here, _, name = key.path.rpartition(".")
+        brackets = f"[[{here[:-2]}]]" if here.endswith("[]") else f"[{here.replace('[]', '')}]"
+        title = f"`{brackets}`" + (f" with `{key.when}`" if key.when else "")
+        if title != section_now:
+            section_now = title
+            lines += ["", f"## {title}", "", "| key | default | meaning |", "| --- | --- | --- |"]
+        lines.append(f"| `{name}` | {_default_words(key)} | {_meaning(key)} |")
+    return lines[1:]
+
+
+def _default_words(key: Key) -> str:
+    return "must be given" if key.required else f"`{toml_value(key.default)}`"
+
+
+def _meaning(key: Key) -> str:
+    choices = f"one of {', '.join(key.choices)}" if key.choices else key.kind
+    limits = key.range.removeprefix("must be ")
+    details = ", ".join(filter(None, (choices, limits, f"in {key.unit}" if key.unit else "")))
+    return f"{key.help} ({details})".replace("|", "\\|")

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -26,10 +30,28 @@ class ReadySettings:
         "A probe without an answer for this long failed", 1.0, low=0.05, high=30
     )
     interval_s: float = option("Time between probes while awake", 5.0, low=0.2, high=300)
+    asleep_interval_s: float = option(
+        "Time between probes while asleep; 0: none, for network cards that wake by any packet",
+        2.0,
+        low=0,
+        high=300,
+    )
 
 
 class ReadyDriver(Protocol):
     """Probes the server, once a call."""
 
-    async def probe(self, timeout_s: float) -> Observation:
-        """Return what was seen within `timeout_s` seconds; raises nothing but cancellation."""
+    async def probe(self) -> Observation:
+        """Return what was seen, in a new connection.
+
+        TimeoutError and OSError are left to the caller, who sets the time limit.
+        """
+
+
+@asynccontextmanager
+async def connection(address: str, port: int) -> AsyncIterator[socket.socket]:
+    """Connect to the server itself: no proxy of the environment, no name service."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as sock:
+        await asyncio.get_running_loop().sock_connect(sock, (address, port))
+        yield sock

@@ -1,0 +1,285 @@
+"""The control API: HTTP/1.1 and JSON on a unix socket (docs/architecture.md).
+
+One request a connection. Whatever arrives, the answer is a status and words, or the end of
+the connection; nothing of it can hold up the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final, Protocol
+from urllib.parse import parse_qs, urlsplit
+
+from naproxy.config import MAX_BYTES
+from naproxy.datagram import Asker
+from naproxy.page import give_to_group
+from naproxy.runner import Runner
+from naproxy.schema import ConfigError
+
+MOST_HEAD_BYTES: Final = 16384
+MOST_CLIENTS: Final = 32
+REQUEST_S: Final = 10.0
+_DEFAULT_ROWS: Final = 100
+
+
+class ApiError(Exception):
+    """An answer that is an error: words for people, and the field they are about."""
+
+    def __init__(self, status: HTTPStatus, words: str, where: str | None = None) -> None:
+        """`where` is the path of a key or the name of a parameter."""
+        super().__init__(words)
+        self.status = status
+        self.body: dict[str, Any] = {"error": words, "where": where}
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request: path and query decoded, the body as it came."""
+
+    method: str
+    path: tuple[str, ...]
+    query: dict[str, str]
+    body: bytes
+
+    def json(self) -> dict[str, Any]:
+        """Return the body, which must be a JSON object or nothing."""
+        try:
+            value = json.loads(self.body or b"{}")
+        except (ValueError, RecursionError):
+            raise ApiError(HTTPStatus.BAD_REQUEST, "the body is not JSON") from None
+        if not isinstance(value, dict):
+            raise ApiError(HTTPStatus.BAD_REQUEST, "the body is not a JSON object")
+        return value
+
+    def number(self, name: str, default: float) -> float:
+        """Return a number from the query, not negative."""
+        text = self.query.get(name)
+        if text is None:
+            return default
+        try:
+            value = float(text)
+        except ValueError:
+            value = -1.0
+        if not 0 <= value < 1e12:
+            raise ApiError(HTTPStatus.BAD_REQUEST, "must be a number, 0 or more", name)
+        return value
+
+
+class Box(Protocol):
+    """What the API needs of the controller."""
+
+    runners: dict[str, Runner]
+
+    def status(self) -> dict[str, Any]:
+        """Return what `box` is in the status."""
+
+    def config(self) -> dict[str, Any]:
+        """Return the configuration in force, secrets left out."""
+
+    def put_config(self, text: bytes) -> None:
+        """Check, write and use a new configuration; ConfigError, and nothing changes."""
+
+    def history(self, table: str, server: str | None, since_s: float, limit: int) -> list[Any]:
+        """Return rows of the journal, newest first."""
+
+
+Answer = tuple[HTTPStatus, dict[str, Any]]
+
+
+def answer(box: Box, call: Call) -> Answer:
+    """Answer one request; ApiError for those that cannot be."""
+    match call.method, call.path:
+        case "GET", ("v1", "status"):
+            servers = [r.status() for r in box.runners.values()]
+            return HTTPStatus.OK, {"box": box.status(), "servers": servers}
+        case "GET", ("v1", "health"):
+            return HTTPStatus.OK, {"ok": True}
+        case "GET", ("v1", "config"):
+            return HTTPStatus.OK, box.config()
+        case "PUT", ("v1", "config"):
+            return _put_config(box, call)
+        case "GET", ("v1", ("transitions" | "wakes") as table):
+            return _history(box, call, table)
+        case "POST", ("v1", "servers", name, verb) if verb in _VERBS:
+            if name not in box.runners:
+                raise ApiError(HTTPStatus.NOT_FOUND, f"there is no server {name}", "server")
+            return _VERBS[verb](box.runners[name], call.json())
+    if call.method not in ("GET", "PUT", "POST"):
+        raise ApiError(HTTPStatus.METHOD_NOT_ALLOWED, f"{call.method} is not used here")
+    raise ApiError(HTTPStatus.NOT_FOUND, "there is nothing here")
+
+
+def _put_config(box: Box, call: Call) -> Answer:
+    try:
+        box.put_config(call.body)
+    except ConfigError as error:
+        first = error.problems[0]
+        wrong = ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, first.what, first.where or None)
+        wrong.body["problems"] = [{"where": p.where, "error": p.what} for p in error.problems]
+        raise wrong from None
+    except OSError as error:
+        raise ApiError(
+            HTTPStatus.INTERNAL_SERVER_ERROR, f"the file cannot be written: {error}"
+        ) from None
+    return HTTPStatus.OK, box.config()
+
+
+def _history(box: Box, call: Call, table: str) -> Answer:
+    server = call.query.get("server")
+    if server is not None and server not in box.runners:
+        raise ApiError(HTTPStatus.NOT_FOUND, f"there is no server {server}", "server")
+    limit = int(call.number("limit", _DEFAULT_ROWS))
+    found = box.history(table, server, call.number("since_s", 0.0), limit)
+    return HTTPStatus.OK, {table: found}
+
+
+def _wake(runner: Runner, body: dict[str, Any]) -> Answer:
+    _only(body)
+    runner.wake(Asker("command", "by hand"))
+    return HTTPStatus.ACCEPTED, runner.status()
+
+
+def _sleep(runner: Runner, body: dict[str, Any]) -> Answer:
+    _only(body)
+    vetoes = runner.sleep("by hand")
+    if vetoes:
+        raise ApiError(HTTPStatus.CONFLICT, "; ".join(vetoes))
+    return HTTPStatus.ACCEPTED, runner.status()
+
+
+def _mode(runner: Runner, body: dict[str, Any]) -> Answer:
+    _only(body, "mode", "until_s")
+    mode, until_s = body.get("mode"), body.get("until_s")
+    if mode not in ("auto", "awake"):
+        raise ApiError(HTTPStatus.BAD_REQUEST, "must be auto or awake", "mode")
+    if until_s is not None:
+        if isinstance(until_s, bool) or not isinstance(until_s, (int, float)):
+            raise ApiError(HTTPStatus.BAD_REQUEST, "must be a number or null", "until_s")
+        if mode == "auto":
+            raise ApiError(HTTPStatus.BAD_REQUEST, "is for the mode awake only", "until_s")
+        if not time.time() < until_s < time.time() + 10 * 366 * 86400:
+            raise ApiError(HTTPStatus.BAD_REQUEST, "must be in the next ten years", "until_s")
+    runner.set_mode(awake=mode == "awake", until_s=until_s)
+    runner.save()
+    return HTTPStatus.OK, runner.status()
+
+
+_VERBS: Final[dict[str, Callable[[Runner, dict[str, Any]], Answer]]] = {
+    "wake": _wake,
+    "sleep": _sleep,
+    "mode": _mode,
+}
+
+
+def _only(body: dict[str, Any], *known: str) -> None:
+    for key in body:
+        if key not in known:
+            raise ApiError(HTTPStatus.BAD_REQUEST, "is not known", key[:100])
+
+
+# The wire
+
+
+async def serve(box: Box, path: Path, group: str, say: Callable[[str], None]) -> asyncio.Server:
+    """Serve the API on a unix socket that `group` may use."""
+    clients = 0
+
+    async def client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal clients
+        clients += 1
+        try:
+            async with asyncio.timeout(REQUEST_S):
+                await _client(box, reader, writer, say, full=clients > MOST_CLIENTS)
+        except (OSError, TimeoutError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            clients -= 1
+            writer.close()
+
+    path.unlink(missing_ok=True)
+    server = await asyncio.start_unix_server(client, path, limit=MOST_HEAD_BYTES)
+    path.chmod(0o660)
+    if group:
+        give_to_group(path, group, say)
+    return server
+
+
+async def _client(
+    box: Box,
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    say: Callable[[str], None],
+    *,
+    full: bool,
+) -> None:
+    try:
+        if full:
+            raise ApiError(HTTPStatus.SERVICE_UNAVAILABLE, "too many at once")  # noqa: TRY301
+        status, body = answer(box, await _read(reader))
+    except ApiError as error:
+        status, body = error.status, error.body
+    except (OSError, TimeoutError, asyncio.IncompleteReadError):
+        raise
+    except Exception as error:
+        say(f"control API: {error!r}")
+        status = HTTPStatus.INTERNAL_SERVER_ERROR
+        body = {"error": "a fault in Naproxy; see its log", "where": None}
+    text = json.dumps(body).encode() + b"\n"
+    head = (
+        f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(text)}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n"
+    )
+    writer.write(head.encode() + text)
+    await writer.drain()
+
+
+async def _read(reader: asyncio.StreamReader) -> Call:
+    try:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+    except asyncio.LimitOverrunError:
+        raise ApiError(
+            HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "the head is too large"
+        ) from None
+    first, *lines = head.rstrip("\r\n").split("\r\n")
+    match first.split(" "):
+        case [method, target, "HTTP/1.0" | "HTTP/1.1"] if target.startswith("/"):
+            headers = _headers(lines)
+        case _:
+            raise ApiError(HTTPStatus.BAD_REQUEST, "this is not HTTP/1.1")
+    body = await reader.readexactly(_length(headers))
+    try:
+        url = urlsplit(target)
+        query = parse_qs(url.query, keep_blank_values=True, max_num_fields=20)
+    except ValueError:
+        raise ApiError(HTTPStatus.BAD_REQUEST, "the URL is malformed") from None
+    path = tuple(url.path.removeprefix("/").split("/"))
+    return Call(method, path, {k: v[-1] for k, v in query.items()}, body)
+
+
+def _headers(lines: list[str]) -> dict[str, str]:
+    headers: dict[str, str] = {}
+    for line in lines:
+        name, colon, value = line.partition(":")
+        if not colon or not name or name != name.strip() or name.lower() in headers:
+            raise ApiError(HTTPStatus.BAD_REQUEST, "a header is malformed or there twice")
+        headers[name.lower()] = value.strip()
+    return headers
+
+
+def _length(headers: dict[str, str]) -> int:
+    if "transfer-encoding" in headers:
+        raise ApiError(HTTPStatus.LENGTH_REQUIRED, "send Content-Length, not Transfer-Encoding")
+    text = headers.get("content-length", "0")
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise ApiError(HTTPStatus.BAD_REQUEST, "is not a length", "Content-Length")
+    if int(text) > MAX_BYTES:
+        raise ApiError(
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body is larger than {MAX_BYTES} bytes"
+        )
+    return int(text)

@@ -1,0 +1,288 @@
+"""The controller: one loop that sees requests, decides, wakes, puts to sleep and answers.
+
+The heartbeat comes from the same loop, so a loop that hangs shows in the page, and Varnish
+fails awake.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import fcntl
+import gc
+import os
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+from typing import Any, Final
+
+from naproxy import __version__, config, control, datagram, page, slots
+from naproxy.config import Config
+from naproxy.events import Event, Events
+from naproxy.journal import Journal
+from naproxy.page import Page
+from naproxy.policy.base import State
+from naproxy.runner import House, Runner
+from naproxy.schema import ConfigError, Problem, plain
+
+SAVE_S: Final = 600.0
+PRUNE_S: Final = 86400.0
+_DATAGRAMS_AT_ONCE: Final = 64
+_RESTART: Final = ("run_dir", "data_dir", "group", "control_group", "realtime")
+
+
+def say(words: str) -> None:
+    """Write one line to standard error, where the system's log takes it up."""
+    print(words, file=sys.stderr, flush=True)
+
+
+class AlreadyRunningError(RuntimeError):
+    """Another controller uses the same directory."""
+
+
+class Controller:
+    """The box."""
+
+    def __init__(self, file: Path, loaded: Config) -> None:
+        """Map the page and open the journal; `run` does the rest."""
+        self.file = file
+        self.runners: dict[str, Runner] = {}
+        self.bad_datagrams = 0
+        self._config = loaded
+        self._started_s = time.time()
+        self._stopping = asyncio.Event()
+        self._first_drain = True
+        box = loaded.box
+        self._run_dir = Path(box.run_dir)
+        self._run_dir.mkdir(mode=0o755, parents=True, exist_ok=True)
+        data_dir = Path(box.data_dir)
+        data_dir.mkdir(mode=0o755, parents=True, exist_ok=True)
+        self._lock = _lock(self._run_dir / "controller.lock")
+        self._page = Page(self._run_dir, box.group, say)
+        self._events = Events(self._run_dir, box.group, say)
+        self._journal = Journal(data_dir, say, group=box.control_group)
+        self._journal.close_forgotten()
+        self._house = House(self._page, self._journal, say, time.time() - time.monotonic())
+        self._slots: dict[str, int] = {}
+
+    async def run(self) -> None:
+        """Serve until SIGTERM or SIGINT."""
+        loop = asyncio.get_running_loop()
+        self._use(self._config)
+        self._page.heartbeat(page.monotonic_us())
+        wakes = self._open_wakes()
+        api = await control.serve(
+            self, self._run_dir / "control.sock", self._config.box.control_group, say
+        )
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stopping.set)
+        loop.add_signal_handler(signal.SIGHUP, self._reload)
+        loop.add_reader(wakes, self._wake_asked, wakes)
+        self._beat()
+        self._save()
+        self._prune()
+        # What is here now stays: collections need not look at it again.
+        gc.collect()
+        gc.freeze()
+        say(f"naproxy {__version__}: looks after {', '.join(self.runners)}")
+        try:
+            await self._stopping.wait()
+        finally:
+            loop.remove_reader(wakes)
+            wakes.close()
+            api.close()
+            self._stop()
+
+    def _stop(self) -> None:
+        """Leave: every server counts as available from this moment, not when it shows."""
+        self._page.heartbeat(0)
+        for runner in self.runners.values():
+            runner.stop(why="the controller was stopped")
+        self._journal.close()
+        say("naproxy: stopped; requests go to the servers")
+
+    # The loop's own work
+
+    def _beat(self) -> None:
+        self._page.heartbeat(page.monotonic_us())
+        self._drain()
+        asyncio.get_running_loop().call_later(self._config.box.heartbeat_s, self._beat)
+
+    def _drain(self) -> None:
+        heard: dict[int, list[Event]] = {}
+        for event in self._events.read():
+            heard.setdefault(event.server, []).append(event)
+        for name, index in self._slots.items():
+            if index in heard:
+                self.runners[name].heard(heard[index], fresh=not self._first_drain)
+        self._first_drain = False
+
+    def _save(self) -> None:
+        for runner in self.runners.values():
+            runner.save()
+        asyncio.get_running_loop().call_later(SAVE_S, self._save)
+
+    def _prune(self) -> None:
+        self._journal.prune(self._config.box.keep_days)
+        asyncio.get_running_loop().call_later(PRUNE_S, self._prune)
+
+    def _open_wakes(self) -> socket.socket:
+        path = self._run_dir / "wake.sock"
+        path.unlink(missing_ok=True)
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        sock.bind(str(path))
+        path.chmod(0o660)
+        if self._config.box.group:
+            page.give_to_group(path, self._config.box.group, say)
+        return sock
+
+    def _wake_asked(self, sock: socket.socket) -> None:
+        for _ in range(_DATAGRAMS_AT_ONCE):
+            try:
+                data = sock.recv(datagram.MAX_BYTES + 1)
+            except OSError:
+                return
+            try:
+                name, asker = datagram.parse(data)
+                self.runners[name].wake(asker)
+            except (ValueError, KeyError) as error:
+                self.bad_datagrams += 1
+                if self.bad_datagrams == 1:
+                    say(f"wake datagram ignored, later ones only counted: {error}")
+
+    # Configuration
+
+    def _use(self, new: Config) -> None:
+        for name in set(self.runners) - {s.id for s in new.server}:
+            self.runners.pop(name).stop(why="it was taken out of the configuration")
+        self._slots = slots.assign(self._page, new.server)
+        default = next((s.id for s in new.server if s.default), new.server[0].id)
+        fresh = []
+        for server in new.server:
+            interface = server.wake.interface or new.box.interface
+            index = self._slots[server.id]
+            if server.id in self.runners:
+                self.runners[server.id].configure(server, interface)
+            else:
+                self._page.set_state(index, State.UNKNOWN, page.monotonic_us())
+                self.runners[server.id] = Runner(self._house, index, server, interface)
+                fresh.append(server.id)
+            slots.write_server(
+                self._page,
+                index,
+                server,
+                interface,
+                default=server.id == default,
+                wake_expect_s=self.runners[server.id].machine.wake.value_s,
+            )
+        slots.write_box(self._page, new, self._slots)
+        self._config = new
+        for name in fresh:
+            self.runners[name].start()
+
+    def config(self) -> dict[str, Any]:
+        """Return the configuration in force, secrets left out."""
+        found: dict[str, Any] = plain(self._config)
+        return found
+
+    def put_config(self, text: bytes) -> None:
+        """Check, write and use a new configuration; ConfigError, and nothing changes."""
+        self._refuse_what_needs_a_restart(config.parse(text))
+        self._use(config.replace(self.file, text))
+
+    def _reload(self) -> None:
+        try:
+            new = config.read(self.file)
+            self._refuse_what_needs_a_restart(new)
+        except (ConfigError, OSError) as error:
+            say(f"{self.file}: not used, the configuration in force stays:\n{error}")
+            return
+        self._use(new)
+        say(f"{self.file}: in force now")
+
+    def _refuse_what_needs_a_restart(self, new: Config) -> None:
+        problems = [
+            Problem(f"box.{key}", "needs a restart of the controller to change")
+            for key in _RESTART
+            if getattr(new.box, key) != getattr(self._config.box, key)
+        ]
+        if problems:
+            raise ConfigError(problems)
+
+    # Telling
+
+    def status(self) -> dict[str, Any]:
+        """Return what holds for the whole box."""
+        return {
+            "version": __version__,
+            "started_s": self._started_s,
+            "heartbeat_s": self._page.layout.heartbeat_us / 1e6,
+            "events_lost": self._events.lost,
+            "bad_datagrams": self.bad_datagrams,
+            "history_error": self._journal.error,
+        }
+
+    def history(self, table: str, server: str | None, since_s: float, limit: int) -> list[Any]:
+        """Return rows of the journal, newest first."""
+        return self._journal.rows(table, server, since_s, limit)
+
+
+def _lock(path: Path) -> int:
+    """Take the lock that only one controller can have; it goes with the process."""
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        raise AlreadyRunningError(f"another controller uses {path.parent}") from None
+    return lock
+
+
+def _before_others() -> None:
+    """Run before programs of normal priority; etherwake inherits it."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+    except OSError as error:
+        say(f"box.realtime: not permitted: {error.strerror}")
+
+
+async def _main(file: Path, loaded: Config) -> None:
+    await Controller(file, loaded).run()
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare `naproxy controller`."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "controller",
+        help="look after the servers (runs in the foreground)",
+        description="Look after the servers of the configuration, in the foreground. Stops on"
+        " SIGTERM, reads the configuration again on SIGHUP.",
+    )
+    parser.add_argument(
+        "--config",
+        type=Path,
+        default=Path(config.DEFAULT_FILE),
+        metavar="FILE",
+        help="configuration file (default: %(default)s)",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the controller until it is told to stop."""
+    try:
+        loaded = config.read(args.config)
+    except (ConfigError, OSError) as error:
+        say(f"{args.config}:\n{error}")
+        return 2
+    if loaded.box.realtime:
+        _before_others()
+    try:
+        with contextlib.suppress(KeyboardInterrupt):
+            asyncio.run(_main(args.config, loaded))
+    except (AlreadyRunningError, OSError) as error:
+        say(f"naproxy controller: {error}")
+        return 1
+    return 0

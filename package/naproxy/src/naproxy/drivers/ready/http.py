@@ -1,0 +1,80 @@
+"""Ready when an HTTP request gets a status that is wanted. Redirects are not followed."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from naproxy import __version__
+from naproxy.drivers import Target
+from naproxy.drivers.ready import Observation, ReadySettings, connection
+from naproxy.machine import Sign
+from naproxy.schema import is_host, is_url_path, option
+
+_STATUS_LINE: Final = re.compile(rb"HTTP/1\.[01] ([1-5][0-9][0-9])[ \r\n]")
+_MOST_BYTES: Final = 4096
+
+
+def _is_status(code: int) -> str | None:
+    return None if 100 <= code <= 599 else "must be an HTTP status, 100 to 599"
+
+
+def _is_host_or_empty(text: str) -> str | None:
+    return is_host(text) if text else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(ReadySettings):
+    """What to ask for."""
+
+    kind: str = option("http: ready when a request gets a good status", "http")
+    path: str = option(
+        "Path to ask for: something cheap to answer", "/", high=255, check=is_url_path
+    )
+    host: str = option(
+        "Host name to ask for; empty: the server's address", "", check=_is_host_or_empty
+    )
+    status: tuple[int, ...] = option(
+        "Statuses that mean ready; empty: all below 500", (), high=20, check=_is_status
+    )
+
+
+class Driver:
+    """Sends a GET and reads the status line."""
+
+    def __init__(self, settings: Settings, target: Target) -> None:
+        """Probe the server's address and port."""
+        self._settings = settings
+        self._target = target
+        host = f"[{target.address}]" if ":" in target.address else target.address
+        self._request = (
+            f"GET {settings.path} HTTP/1.1\r\nHost: {settings.host or host}\r\n"
+            f"User-Agent: naproxy/{__version__} (readiness)\r\nAccept: */*\r\n"
+            "Connection: close\r\n\r\n"
+        ).encode()
+
+    async def probe(self) -> Observation:
+        """Ask once."""
+        loop = asyncio.get_running_loop()
+        async with connection(self._target.address, self._target.port) as sock:
+            await loop.sock_sendall(sock, self._request)
+            answer = b""
+            while b"\n" not in answer and len(answer) < _MOST_BYTES:
+                more = await loop.sock_recv(sock, _MOST_BYTES)
+                if not more:
+                    break
+                answer += more
+        return self._judge(answer)
+
+    def _judge(self, answer: bytes) -> Observation:
+        if not answer:
+            return Observation(Sign.REFUSING, "it closed the connection without an answer")
+        found = _STATUS_LINE.match(answer)
+        if not found:
+            return Observation(Sign.UNFIT, "it answers, but not in HTTP")
+        status, wanted = int(found[1]), self._settings.status
+        if status in wanted or (not wanted and status < 500):
+            return Observation(Sign.READY, f"HTTP status {status}")
+        return Observation(Sign.UNFIT, f"HTTP status {status}")

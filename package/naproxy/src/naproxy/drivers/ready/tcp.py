@@ -1,0 +1,33 @@
+"""Ready when a TCP connection is accepted.
+
+The kernel of a machine whose web server hangs still accepts: `http` sees more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from naproxy.drivers import Target
+from naproxy.drivers.ready import Observation, ReadySettings, connection
+from naproxy.machine import Sign
+from naproxy.schema import option
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(ReadySettings):
+    """Nothing more to set."""
+
+    kind: str = option("tcp: ready when a connection is accepted", "tcp")
+
+
+class Driver:
+    """Connects."""
+
+    def __init__(self, settings: Settings, target: Target) -> None:
+        """Probe the server's address and port."""
+        self._target = target
+
+    async def probe(self) -> Observation:
+        """Connect once."""
+        async with connection(self._target.address, self._target.port):
+            return Observation(Sign.READY, "connected")

@@ -1,0 +1,79 @@
+"""Magic packets by `etherwake`, on the raw wire."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from naproxy.drivers import Target
+from naproxy.drivers.wake import WakeSettings
+from naproxy.schema import is_interface, option
+
+_WORDS_BYTES: Final = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(WakeSettings):
+    """Where to send, and to whom."""
+
+    driver: str = option("etherwake: magic packets on the wire", "etherwake")
+    interface: str = option("Network interface; empty: the box's", "", check=is_interface)
+    to_all: bool = option("Send to the broadcast address, not to the card's own", True)
+
+
+class Driver:
+    """Runs etherwake, once for each packet.
+
+    posix_spawn, because it costs the same however large this process is. The end of the
+    output tells that the program has ended: no thread or signal is needed to know.
+    """
+
+    def __init__(self, settings: Settings, target: Target) -> None:
+        """Send on the settings' interface or else the target's."""
+        self._program = shutil.which("etherwake", path=os.defpath + ":/usr/sbin:/sbin")
+        broadcast = ["-b"] if settings.to_all else []
+        interface = settings.interface or target.interface
+        self._arguments = ["etherwake", *broadcast, "-i", interface, target.mac]
+
+    def send(self, failed: Callable[[str], None]) -> None:
+        """Send one packet."""
+        if self._program is None:
+            failed("etherwake is not installed")
+            return
+        read, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            pid = os.posix_spawn(
+                self._program,
+                self._arguments,
+                {},
+                file_actions=[
+                    (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                    (os.POSIX_SPAWN_DUP2, write, 1),
+                    (os.POSIX_SPAWN_DUP2, write, 2),
+                ],
+            )
+        except OSError as error:
+            os.close(read)
+            failed(f"etherwake: {error.strerror}")
+            return
+        finally:
+            os.close(write)
+        asyncio.get_running_loop().add_reader(read, self._ended, pid, read, [], failed)
+
+    def _ended(self, pid: int, read: int, said: list[bytes], failed: Callable[[str], None]) -> None:
+        more = os.read(read, _WORDS_BYTES)
+        if more:
+            said.append(more)
+            del said[8:]
+            return
+        asyncio.get_running_loop().remove_reader(read)
+        os.close(read)
+        _, status = os.waitpid(pid, 0)
+        code = os.waitstatus_to_exitcode(status)
+        if code:
+            words = " ".join(b"".join(said).decode(errors="replace").split())
+            failed(f"etherwake: {words or f'exit status {code}'}")

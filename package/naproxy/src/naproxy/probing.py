@@ -1,0 +1,112 @@
+"""Probes a server at a cadence, several at once, so that one that hangs delays none."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import time
+from collections.abc import Callable
+from typing import Final
+
+from naproxy.drivers.ready import Observation, ReadyDriver
+from naproxy.machine import Observed, Probe, Sign
+
+MOST_AT_ONCE: Final = 64
+LEAST_TIMEOUT_S: Final = 0.25
+"""Shortest time an impatient probe gets."""
+
+_SLOWER: Final = 5
+"""An impatient probe gets so many times what the slowest of late took."""
+
+_FORGET: Final = 0.98
+_STALLED_S: Final = 0.25
+_REFUSED: Final = (errno.ECONNREFUSED, errno.ECONNRESET, errno.ECONNABORTED, errno.EPIPE)
+_UNREACHABLE: Final = (
+    errno.EHOSTUNREACH,
+    errno.ENETUNREACH,
+    errno.EHOSTDOWN,
+    errno.ENETDOWN,
+    errno.ETIMEDOUT,
+)
+
+
+class Prober:
+    """Calls `seen` with what each probe observed, in the order in which they ended."""
+
+    def __init__(
+        self,
+        driver: ReadyDriver,
+        timeout_s: float,
+        seen: Callable[[Observed], None],
+        say: Callable[[str], None],
+    ) -> None:
+        """Start with `set`."""
+        self._driver = driver
+        self._timeout_s = timeout_s
+        self._seen = seen
+        self._say = say
+        self._cadence = Probe(0)
+        self._timer: asyncio.TimerHandle | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._slowest_s = 0.0
+
+    def set(self, cadence: Probe) -> None:
+        """Change the cadence; the first probe begins at once."""
+        self._cadence = cadence
+        self._cancel_timer()
+        if cadence.every_s:
+            self._begin()
+
+    def stop(self) -> None:
+        """End all probes."""
+        self._cadence = Probe(0)
+        self._cancel_timer()
+        for task in self._tasks:
+            task.cancel()
+
+    def _cancel_timer(self) -> None:
+        if self._timer:
+            self._timer.cancel()
+            self._timer = None
+
+    def _begin(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(self._cadence.every_s, self._begin)
+        if len(self._tasks) < MOST_AT_ONCE:
+            task = asyncio.ensure_future(self._probe(self._limit_s()))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    def _limit_s(self) -> float:
+        if self._cadence.patient:
+            return self._timeout_s
+        return min(self._timeout_s, max(LEAST_TIMEOUT_S, _SLOWER * self._slowest_s))
+
+    async def _probe(self, limit_s: float) -> None:
+        begun_s = time.monotonic()
+        try:
+            async with asyncio.timeout(limit_s):
+                observation = await self._driver.probe()
+        except TimeoutError:
+            if time.monotonic() - begun_s > limit_s + _STALLED_S:
+                return  # this process stood still, so it cannot say that the server did
+            observation = Observation(Sign.SILENT, f"no answer in {limit_s:g} s")
+        except OSError as error:
+            judged = _judge(error)
+            if judged is None:
+                self._say(f"cannot probe: {error}")
+                return
+            observation = judged
+        if observation.sign is Sign.READY:
+            took_s = time.monotonic() - begun_s
+            self._slowest_s = max(took_s, _FORGET * self._slowest_s)
+        self._seen(Observed(observation.sign, observation.detail, begun_s))
+
+
+def _judge(error: OSError) -> Observation | None:
+    """Say what a failed connection tells of the server; None if it tells nothing."""
+    words = (error.strerror or str(error)).lower()
+    if error.errno in _REFUSED:
+        return Observation(Sign.REFUSING, words)
+    if error.errno in _UNREACHABLE:
+        return Observation(Sign.SILENT, words)
+    return None

@@ -1,0 +1,418 @@
+"""One server in the controller: carries out what its state machine and its policy say."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from naproxy import drivers, page, policy
+from naproxy.config import Server
+from naproxy.datagram import Asker
+from naproxy.drivers.sleep import SleepDriver, SleepResult
+from naproxy.drivers.wake import WakeDriver
+from naproxy.events import Event
+from naproxy.journal import STATES, Journal
+from naproxy.machine import (
+    Alert,
+    Effect,
+    Machine,
+    ModeSet,
+    Probe,
+    RunSleep,
+    SendWake,
+    SleepAnswered,
+    SleepAsked,
+    Tick,
+    Times,
+    Traffic,
+    Transition,
+    WakeAsked,
+    WakeClosed,
+    WakeOpened,
+)
+from naproxy.machine import Answer as SleepAnswer
+from naproxy.machine import Event as MachineEvent
+from naproxy.page import Outcome, Page, Reason, read_u64
+from naproxy.policy.base import Decision, Klass, Policy, Request, State
+from naproxy.probing import Prober
+
+_ANSWERED: Final = (Outcome.FETCH, Outcome.PASS, Outcome.HELD)
+_SENT_AWAY: Final = (Outcome.WAITING_PAGE, Outcome.CAPPED)
+_VETOED_AGAIN_S: Final = 1.0
+_LEAST_CHECK_S: Final = 0.01
+_MOST_CHECK_S: Final = 3600.0
+
+
+@dataclass(frozen=True)
+class House:
+    """What all servers of a box share. `epoch_s` added to the monotonic clock never steps."""
+
+    page: Page
+    journal: Journal
+    say: Callable[[str], None]
+    epoch_s: float
+
+
+class Runner:
+    """One server: its machine, policy, drivers, probes and slot in the page."""
+
+    def __init__(self, house: House, index: int, server: Server, interface: str) -> None:
+        """Take up what the journal and the page know of the server; `start` looks at it."""
+        self._house = house
+        self._index = index
+        self._loop = asyncio.get_running_loop()
+        last_known = house.journal.last_known(server.id)
+        slept = last_known in (State.ASLEEP, State.FALLING_ASLEEP)
+        self._last_t_s = 0.0
+        self._learned_us = 0
+        self._row: int | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._check: asyncio.TimerHandle | None = None
+        self._sleeping: asyncio.Task[None] | None = None
+        self._said_failed = ""
+        self._mode_until_s: float | None = None
+        self._cadence = Probe(0)
+        self.decision = Decision(False, "not decided yet")
+        self.machine = Machine(_times(server), time.monotonic(), slept=slept)
+        self._policy: Policy | None = None
+        self._prober: Prober | None = None
+        self.configure(server, interface)
+        self._restore()
+
+    def configure(self, server: Server, interface: str) -> None:
+        """Take a new configuration; state, mode and what the policy learned stay."""
+        self.server = server
+        self.interface = interface
+        self.machine.times = _times(server)
+        target = drivers.Target(server.id, server.address, server.port, server.mac, interface)
+        self._waker: WakeDriver = drivers.driver("wake", server.wake, target)
+        self._sleeper: SleepDriver = drivers.driver("sleep", server.sleep, target)
+        if self._prober:
+            self._prober.stop()
+        self._prober = Prober(
+            drivers.driver("ready", server.ready, target),
+            server.ready.timeout_s,
+            self._step,
+            self._say_once,
+        )
+        self._prober.set(self._cadence)
+        old, self._policy = self._policy, policy.make(server.policy, self._setup())
+        if old and old.name == self._policy.name:
+            self._policy.load(old.dump())
+        if old:
+            self._decide()
+
+    def _setup(self) -> policy.Setup:
+        server = self.server
+        return policy.Setup(
+            on_w=server.power.on_w,
+            off_w=server.power.off_w,
+            switch_j=server.power.switch_j,
+            fraction=server.promise.fraction,
+            delta_s=server.promise.delta_s,
+            sleep_s=self.machine.fall.value_s,
+            wake_s=self.machine.wake.value_s,
+        )
+
+    # What is kept over a restart of the controller
+
+    def save(self) -> None:
+        """Write what was learned into the journal."""
+        assert self._policy
+        self._house.journal.save(
+            f"server.{self.server.id}",
+            {
+                "policy": {"name": self._policy.name, "state": self._policy.dump()},
+                "t_s": self._t_s(time.monotonic()),
+                "monotonic_us": page.monotonic_us(),
+                "mode": {"awake": self.machine.mode.awake, "until_s": self._mode_until_s},
+                "wake_s": self.machine.wake.value_s if self.machine.wake.count else None,
+                "fall_s": self.machine.fall.value_s if self.machine.fall.count else None,
+            },
+        )
+
+    def _restore(self) -> None:
+        assert self._policy
+        saved = self._house.journal.saved(f"server.{self.server.id}")
+        for mean, key in ((self.machine.wake, "wake_s"), (self.machine.fall, "fall_s")):
+            measured_s = saved.get(key)
+            if isinstance(measured_s, (int, float)) and 0 < measured_s < _MOST_CHECK_S:
+                mean.add(measured_s)
+        mode = saved.get("mode")
+        if isinstance(mode, Mapping) and mode.get("awake") is True:
+            until_s = mode.get("until_s")
+            if until_s is None or (isinstance(until_s, (int, float)) and until_s > time.time()):
+                self.set_mode(awake=True, until_s=until_s)
+        t_s, kept = saved.get("t_s"), saved.get("policy")
+        if not isinstance(t_s, (int, float)) or not isinstance(kept, Mapping):
+            return
+        # Times given to a policy never decrease. If the clock was wrong by much before,
+        # what was learned by it is of no use.
+        ahead_s = t_s - self._t_s(time.monotonic())
+        if kept.get("name") == self._policy.name and ahead_s < _MOST_CHECK_S:
+            self._policy.load(kept.get("state") or {})
+            self._last_t_s = t_s
+            learned_us = saved.get("monotonic_us")
+            if isinstance(learned_us, int) and learned_us <= page.monotonic_us():
+                self._learned_us = learned_us
+
+    def _t_s(self, monotonic_s: float) -> float:
+        return self._house.epoch_s + monotonic_s
+
+    # Carrying out
+
+    def start(self) -> None:
+        """Look at the server."""
+        self._house.page.set_state(self._index, State.UNKNOWN, page.monotonic_us())
+        self._carry_out(self.machine.start(time.monotonic()))
+
+    def _step(self, event: MachineEvent) -> None:
+        self._carry_out(self.machine.step(time.monotonic(), event))
+
+    def _carry_out(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case SendWake():
+                    self._waker.send(self._say_once)
+                case Transition():
+                    self._entered(effect)
+                case Probe():
+                    self._cadence = effect
+                    assert self._prober
+                    self._prober.set(effect)
+                case RunSleep():
+                    self._sleeping = asyncio.ensure_future(self._sleep())
+                case WakeOpened(asker):
+                    self._loop.call_soon(self._open_wake, asker)
+                case WakeClosed():
+                    self._loop.call_soon(self._close_wake, effect)
+                case Alert(words):
+                    self._house.say(f"{self.server.id}: {words or 'no more trouble'}")
+        if self._timer:
+            self._timer.cancel()
+            self._timer = None
+        if self.machine.next_s < math.inf:
+            self._timer = self._loop.call_at(self.machine.next_s, self._tick)
+
+    def _tick(self) -> None:
+        self._step(Tick(self.busy()))
+
+    def busy(self) -> int:
+        """Return how many requests and open connections are at the server now."""
+        record = self._house.page.server(self._index)
+        return int(record.fetching_now + record.piping_now)
+
+    def _entered(self, change: Transition) -> None:
+        """Publish first, write and learn when nothing waits for it any more."""
+        self._house.page.set_state(self._index, change.state, page.monotonic_us())
+        if change.state is not State.FALLING_ASLEEP and self._sleeping:
+            self._sleeping.cancel()
+            self._sleeping = None
+        self._loop.call_soon(self._note, change, time.monotonic())
+
+    def _note(self, change: Transition, now_s: float) -> None:
+        journal, name = self._house.journal, self.server.id
+        journal.transition(name, change.before, change.state, change.reason)
+        self._house.say(
+            f"{name}: {STATES[change.before]} -> {STATES[change.state]}: {change.reason}"
+        )
+        assert self._policy
+        self._policy.observed(self._never_back(self._t_s(now_s)), change.state)
+        if change.state in (State.AWAKE, State.ASLEEP):
+            self._said_failed = ""
+            self._publish_wake_time()
+            self.save()
+        self._decide()
+
+    def _publish_wake_time(self) -> None:
+        expect_ms = round(1000 * self.machine.wake.value_s)
+        if self._house.page.server(self._index).wake_expect_ms != expect_ms:
+            with self._house.page.configure(self._index) as record:
+                record.wake_expect_ms = expect_ms
+
+    def _open_wake(self, asker: Asker) -> None:
+        self._row = self._house.journal.wake_opened(self.server.id, asker)
+
+    def _close_wake(self, wake: WakeClosed) -> None:
+        if self._row is not None:
+            self._house.journal.wake_closed(self._row, wake.outcome, wake.waited_s, wake.packets)
+
+    def _say_once(self, words: str) -> None:
+        if words != self._said_failed:
+            self._said_failed = words
+            self._house.say(f"{self.server.id}: {words}")
+
+    async def _sleep(self) -> None:
+        try:
+            result = await self._sleeper.sleep()
+        except Exception as error:
+            result = SleepResult(SleepAnswer.FAILED, f"the sleep driver failed: {error!r}")
+        self._sleeping = None
+        self._step(SleepAnswered(result.answer, result.reason))
+
+    # Who wants what
+
+    def wake(self, asker: Asker) -> None:
+        """Somebody needs the server."""
+        self._step(WakeAsked(asker))
+
+    def sleep(self, reason: str) -> list[str]:
+        """Put the server to sleep unless something speaks against it; return what does."""
+        vetoes = self.vetoes()
+        if not vetoes:
+            self._step(SleepAsked(reason))
+        return vetoes
+
+    def vetoes(self) -> list[str]:
+        """Return what speaks against sleeping now, in words."""
+        said = self.machine.vetoes(time.monotonic())
+        record = self._house.page.server(self._index)
+        if record.fetching_now:
+            said.append(f"requests at the server: {record.fetching_now}")
+        if record.piping_now:
+            said.append(f"open connections (WebSocket) to the server: {record.piping_now}")
+        if self.server.sleep.driver == "none":
+            said.append("no way to sleep is configured: set sleep.driver")
+        return said
+
+    def set_mode(self, *, awake: bool, until_s: float | None = None) -> None:
+        """Keep the server awake, until an epoch time if given; or leave it to the policy."""
+        self._mode_until_s = until_s if awake else None
+        words, until = "kept awake by hand", math.inf
+        if awake and until_s is not None:
+            until = time.monotonic() + until_s - time.time()
+            words += time.strftime(" until %Y-%m-%d %H:%M", time.localtime(until_s))
+        self._step(ModeSet(awake, until, words))
+
+    def heard(self, events: list[Event], *, fresh: bool) -> None:
+        """Learn of requests that ended; `fresh`: they ended just now."""
+        assert self._policy
+        if fresh and any(e.outcome in _ANSWERED for e in events):
+            self._step(Traffic())
+        new = [e for e in events if e.t_us > self._learned_us]
+        for event in new:
+            self._policy.request(self._request(event))
+        if new:
+            self._decide()
+
+    def _request(self, event: Event) -> Request:
+        delay_s = event.delay_ms / 1000
+        if event.outcome in _SENT_AWAY:
+            delay_s = max(delay_s, self.machine.wake.value_s)
+        known = event.klass < len(Klass)
+        return Request(
+            t_s=self._never_back(self._t_s(event.t_us / 1e6)),
+            client=event.client,
+            klass=Klass(event.klass) if known else Klass.PERSON,
+            needs_server=event.needed,
+            page_load=event.page_load,
+            path=event.path,
+            delay_s=delay_s,
+        )
+
+    def _never_back(self, t_s: float) -> float:
+        self._last_t_s = max(self._last_t_s, t_s)
+        return self._last_t_s
+
+    def _decide(self) -> None:
+        """Ask the policy, do what it says, and ask again when it wants to be asked."""
+        if self._check:
+            self._check.cancel()
+            self._check = None
+        state = self.machine.state
+        if state not in (State.AWAKE, State.ASLEEP):
+            return
+        assert self._policy
+        t_s = self._never_back(self._t_s(time.monotonic()))
+        self.decision = decision = self._policy.decide(t_s)
+        again_s = math.inf if decision.check_at_s is None else decision.check_at_s - t_s
+        if state is State.ASLEEP and decision.wake:
+            self.wake(Asker("policy", decision.reason))
+        elif state is State.AWAKE and decision.sleep and self.sleep(decision.reason):
+            again_s = min(again_s, _VETOED_AGAIN_S)
+        if again_s < math.inf:
+            wait_s = min(max(again_s, _LEAST_CHECK_S), _MOST_CHECK_S)
+            self._check = self._loop.call_later(wait_s, self._decide)
+
+    # Telling
+
+    def status(self) -> dict[str, Any]:
+        """Return what the control API says of this server."""
+        now_s, wall_s = time.monotonic(), time.time()
+        machine = self.machine
+        check_s = self._check.when() - now_s + wall_s if self._check else None
+        eta_s = machine.eta_s(now_s)
+        kept_awake = machine.kept_awake(now_s)
+        return {
+            "id": self.server.id,
+            "state": STATES[machine.state],
+            "since_s": wall_s - (now_s - machine.since_s),
+            "reason": machine.reason,
+            "mode": "awake" if kept_awake else "auto",
+            "mode_until_s": self._mode_until_s if kept_awake else None,
+            "held": int(self._house.page.server(self._index).held_now),
+            "eta_s": None if eta_s is None else round(eta_s, 1),
+            "vetoes": self.vetoes(),
+            "alert": machine.alert,
+            "wake_s": machine.wake.value_s if machine.wake.count else None,
+            "sleep_s": machine.fall.value_s if machine.fall.count else None,
+            "decision": {
+                "policy": self.server.policy.name,
+                "sleep": self.decision.sleep,
+                "reason": self.decision.reason,
+                "next_check_s": check_s,
+            },
+            "counters": self._counters(),
+        }
+
+    def _counters(self) -> dict[str, Any]:
+        record = self._house.page.server(self._index)
+        return {
+            "requests": {
+                klass.name.lower(): {
+                    outcome.name.lower(): _item(record.requests[klass], outcome)
+                    for outcome in Outcome
+                }
+                for klass in Klass
+            },
+            "wakes": {reason.name.lower(): _item(record.wakes, reason) for reason in Reason},
+            "delays": [_item(record.delays, bucket) for bucket in range(page.DELAYS)],
+            "total": read_u64(lambda: record.total),
+            "delayed": read_u64(lambda: record.delayed),
+            "magic_packets": read_u64(lambda: record.magic_packets),
+            "fetching_now": int(record.fetching_now),
+            "piping_now": int(record.piping_now),
+        }
+
+    def stop(self, *, why: str) -> None:
+        """Let go of the server: nobody looks after it from now on, so it is unknown."""
+        for handle in (self._timer, self._check):
+            if handle:
+                handle.cancel()
+        if self._prober:
+            self._prober.stop()
+        if self._sleeping:
+            self._sleeping.cancel()
+        self.save()
+        self._house.journal.transition(self.server.id, self.machine.state, State.UNKNOWN, why)
+        self._house.page.set_state(self._index, State.UNKNOWN, page.monotonic_us())
+
+
+def _item(counters: Any, index: int) -> int:
+    return read_u64(lambda: int(counters[index]))
+
+
+def _times(server: Server) -> Times:
+    return Times(
+        spacing_s=server.wake.spacing_s,
+        attempts=server.wake.attempts,
+        wake_expect_s=server.wake.expect_s,
+        sleep_timeout_s=server.sleep.timeout_s,
+        sleep_expect_s=server.sleep.expect_s,
+        interval_s=server.ready.interval_s,
+        asleep_interval_s=server.ready.asleep_interval_s,
+    )
