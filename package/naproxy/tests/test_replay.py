@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from naproxy import replay_visit
 from naproxy.accesslog import Entry
 from naproxy.policy.base import Klass
-from naproxy.replay import add_arguments, main, replay, target_of
+from naproxy.replay import add_parser, replay, run, target_of
 from naproxy.replay_http import BODY_KEPT
 from naproxy.replay_report import delays, distribution, summarise
 from naproxy.replay_slice import Planned
@@ -487,8 +487,8 @@ def test_distribution_counts_each_delay_once() -> None:
 
 def options(*arguments: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    add_arguments(parser)
-    return parser.parse_args(arguments)
+    add_parser(parser.add_subparsers())
+    return parser.parse_args(["replay", *arguments])
 
 
 @pytest.fixture
@@ -523,7 +523,7 @@ def server_beside(behaviour: Behaviour) -> Iterator[Server]:
 def running(log: Path, *arguments: str, behaviour: Behaviour | None = None) -> tuple[int, Server]:
     with server_beside(behaviour or says(OK)) as server:
         to = f"http://127.0.0.1:{server.target.port}"
-        return main(options(str(log), "--to", to, "--speed", "50", *arguments)), server
+        return run(options(str(log), "--to", to, "--speed", "50", *arguments)), server
 
 
 def test_command_replays_and_reports(
@@ -563,7 +563,7 @@ def test_ctrl_c_ends_the_replay_with_a_report(
 
 
 def test_command_fails_when_a_request_was_lost(log: Path) -> None:
-    assert main(options(str(log), "--to", "http://127.0.0.1:1", "--speed", "50")) == 1
+    assert run(options(str(log), "--to", "http://127.0.0.1:1", "--speed", "50")) == 1
 
 
 @pytest.mark.parametrize(
@@ -577,12 +577,12 @@ def test_command_fails_when_a_request_was_lost(log: Path) -> None:
 def test_command_says_why_it_did_not_run(
     log: Path, arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(options(str(log), *arguments)) == 2
+    assert run(options(str(log), *arguments)) == 2
     assert words in capsys.readouterr().err
 
 
 def test_command_names_a_missing_log(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(options("/does/not/exist", "--to", "http://127.0.0.1")) == 2
+    assert run(options("/does/not/exist", "--to", "http://127.0.0.1")) == 2
     assert "/does/not/exist" in capsys.readouterr().err
 
 

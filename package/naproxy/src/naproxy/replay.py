@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from ipaddress import ip_network
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from naproxy.accesslog import Log
@@ -24,8 +24,6 @@ from naproxy.classify import Agents
 from naproxy.replay_report import log_summary, summarise, table
 from naproxy.replay_slice import Planned, Slice, parse_slice, plan
 from naproxy.replay_visit import TIMEOUT_S, Target, Visit, visit
-
-__all__ = ["add_arguments", "main", "replay"]
 
 T = TypeVar("T")
 
@@ -77,9 +75,10 @@ def target_of(url: str) -> Target:
     return Target(str(found[0][4][0]), port, parts.netloc.rpartition("@")[2])
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of `naproxy replay`."""
-    parser.description = "Replay an access log in real time and report what became of it."
+def add_parser(subparsers: Any) -> None:
+    """Declare the subcommand."""
+    words = "replay an access log in real time and report what became of it"
+    parser = subparsers.add_parser("replay", help=words, description=f"{words.capitalize()}.")
     parser.add_argument("log", nargs="+", metavar="LOG", help="access log, gzip too; - for stdin")
     parser.add_argument("--to", required=True, metavar="URL", help="http://ADDRESS:PORT")
     parser.add_argument("--host", help="Host header, if not as in the URL")
@@ -113,35 +112,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the report there too")
 
 
-def main(options: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     """Run `naproxy replay` and return its exit status: 1 if a request was lost, 2 if not run."""
-    log = Log(options.log)
+    log = Log(args.log)
     try:
         target = replace(
-            target_of(options.to),
+            target_of(args.to),
             run=f"replay-{os.getpid()}",
-            bind=options.bind,
-            forwarded=options.x_forwarded,
-            timeout_s=options.timeout,
+            bind=args.bind,
+            forwarded=args.x_forwarded,
+            timeout_s=args.timeout,
         )
-        planned = plan(log, options.slice)
+        planned = plan(log, args.slice)
     except (OSError, ValueError) as error:
         print(f"naproxy replay: {error}", file=sys.stderr)
         return 2
-    if options.host:
-        target = replace(target, host=options.host)
+    if args.host:
+        target = replace(target, host=args.host)
     if not planned:
         print("naproxy replay: there is no request in this slice of the log", file=sys.stderr)
         return 2
     allow_many_connections()
-    visits = asyncio.run(_until_interrupted(planned, target, options.speed))
+    visits = asyncio.run(_until_interrupted(planned, target, args.speed))
     figures = summarise(visits, Agents().klass)
     read = log_summary(log)
     print(table(read, figures), end="")
-    if options.json:
-        about = {"to": options.to, "host": target.host, "speed": options.speed}
+    if args.json:
+        about = {"to": args.to, "host": target.host, "speed": args.speed}
         report = {**about, "log": read, **figures}
-        options.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+        args.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
     return 1 if figures["lost"] else 0
 
 
