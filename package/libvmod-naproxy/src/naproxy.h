@@ -158,7 +158,6 @@ struct np_record *np_record(VRT_CTX);		/* NULL: none */
 struct np_record *np_record_new(VRT_CTX);
 void np_record_arrived(struct np_record *);
 void np_record_count(struct np_record *);
-void np_record_touch(const struct np_record *);
 
 /* director.c */
 struct np_vcl;

@@ -204,6 +204,17 @@ record_include(VRT_CTX, const struct np_record *rec)
 		outer->flags |= NAPROXY_E_NEEDED;
 }
 
+/* The server is in use until now. */
+static void
+record_touch(const struct np_record *rec)
+{
+	struct naproxy_server *live;
+
+	live = NP_LOAD(rec->site->server->live);
+	if (live != NULL && !np_robot(rec->klass))
+		record_max(&live->last_request_us, np_now_us());
+}
+
 static void v_matchproto_(vmod_priv_fini_f)
 record_fini(VRT_CTX, void *p)
 {
@@ -221,8 +232,8 @@ record_fini(VRT_CTX, void *p)
 	if (rec->fetching)
 		np_server_fetching(rec->site->server, -1);
 	if (rec->piping) {
+		record_touch(rec);
 		np_server_piping(rec->site->server, -1);
-		np_record_touch(rec);
 	}
 	VRT_Assign_Backend(&rec->backend, NULL);
 	np_snap_release(&rec->snap);
@@ -302,15 +313,4 @@ np_record_arrived(struct np_record *rec)
 
 	if (rec->slept && !rec->held)
 		rec->delay_us = np_now_us() - rec->start_us;
-}
-
-/* The server is in use until now. */
-void
-np_record_touch(const struct np_record *rec)
-{
-	struct naproxy_server *live;
-
-	live = NP_LOAD(rec->site->server->live);
-	if (live != NULL && !np_robot(rec->klass))
-		record_max(&live->last_request_us, np_now_us());
 }
