@@ -63,11 +63,19 @@ sub naproxy_unavailable {
 	} else if (req.http.X-Naproxy == "cap") {
 		set resp.http.X-Naproxy = "capped";
 		naproxy.outcome(capped, 503);
-		call naproxy_page_busy;
+		if (req.method != "GET" && req.method != "HEAD") {
+			call naproxy_page_unsent;
+		} else {
+			call naproxy_page_busy;
+		}
 	} else if (req.http.X-Naproxy == "limit") {
 		set resp.http.X-Naproxy = "limit";
 		naproxy.outcome(limit, 503);
-		call naproxy_page_slow;
+		if (req.method != "GET" && req.method != "HEAD") {
+			call naproxy_page_unsent;
+		} else {
+			call naproxy_page_slow;
+		}
 	} else if (req.http.X-Naproxy == "gone") {
 		set resp.http.X-Naproxy = "gone";
 		naproxy.outcome(gone, 503);
@@ -77,18 +85,24 @@ sub naproxy_unavailable {
 		set resp.http.X-Naproxy = "error";
 		naproxy.outcome(error, 503);
 		set resp.http.Retry-After = "15";
-		if (naproxy.state() == "trouble") {
-			call naproxy_page_trouble;
-		} else {
-			call naproxy_page_error;
-		}
+		call naproxy_failed;
 	}
 
-	if (resp.http.Content-Type ~ "^text/html") {
+	if (req.method == "GET" && resp.http.Content-Type ~ "^text/html") {
 		# Without a URL: the browser asks for the one it shows, query
 		# and all. A little after the countdown, for the page's script
 		# to be first.
 		set resp.http.Refresh = std.integer(resp.http.Retry-After, 10) + 2;
+	}
+}
+
+sub naproxy_failed {
+	if (req.method != "GET" && req.method != "HEAD") {
+		call naproxy_page_unsure;
+	} else if (naproxy.state() == "trouble") {
+		call naproxy_page_trouble;
+	} else {
+		call naproxy_page_error;
 	}
 }
 

@@ -42,6 +42,8 @@ PAGES = {
     "busy": Page("message.html", "return.js"),
     "slow": Page("message.html", "return.js"),
     "error": Page("message.html"),
+    "unsent": Page("message.html"),  # a form, say: nothing may send it again
+    "unsure": Page("message.html"),
     "unknown_host": Page("message.html"),
     "refused": Page(),
     "no_such_path": Page(),
@@ -240,7 +242,7 @@ def render(pages: Path) -> str:
     Raises PagesError when a text is missing, surplus or malformed.
     """
     wanted = wanted_keys(pages)
-    files = sorted((pages / "texts").glob("*.json"))
+    files = sorted((pages / "texts").glob("*.json"), key=lambda path: path.stem)
     for path in files:
         if not re.fullmatch(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*", path.stem):
             raise PagesError(f"{path}: the name must be a language tag, such as fr.json")

@@ -18,6 +18,7 @@ sub vcl_recv {
 	}
 	unset req.http.X-Naproxy;
 	call naproxy_forwarded;
+	call naproxy_range;
 	call naproxy_host;
 	call naproxy_own_paths;
 	call naproxy_method;
@@ -115,6 +116,14 @@ sub naproxy_own_paths {
 sub naproxy_method {
 	if (req.method ~ "^(CONNECT|TRACE|PRI|PURGE|BAN)$") {
 		return (synth(405));
+	}
+}
+
+# Varnish answers 503 or 416 to a Range it does not understand, several ranges in
+# one among them. Without it the whole is sent (RFC 9110, 14.2).
+sub naproxy_range {
+	if (req.http.Range !~ "^bytes=(\d{1,18}-\d{0,18}|-[1-9]\d{0,17})$") {
+		unset req.http.Range;
 	}
 }
 

@@ -1,0 +1,131 @@
+"""A real varnishd with our VCL and VMOD on a loopback port, and a small server behind it."""
+
+import os
+import re
+import socket
+import socketserver
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+VMOD_DIR = ROOT / "build/libvmod-naproxy"
+
+sys.path.insert(0, str(ROOT / "varnish-vcl"))
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as sock:
+        return int(sock.getsockname()[1])
+
+
+class Site(socketserver.StreamRequestHandler):
+    """Answers whatever is asked with an empty page."""
+
+    def handle(self) -> None:
+        while self.rfile.readline().strip():
+            pass
+        self.wfile.write(
+            b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nCache-Control: no-store\r\n"
+            b"Connection: close\r\n\r\n"
+        )
+
+
+class Box:
+    """varnishd, and the page it reads."""
+
+    def __init__(self, tmp: Path, server_port: int) -> None:
+        self.run, self.name = tmp / "run", str(tmp / "varnish")
+        self.run.mkdir()
+        self.tool("create")
+        self.set("state=asleep", f"address=127.0.0.1:{server_port}")
+        vcl = tmp / "vcl"
+        subprocess.run(
+            ["make", "-s", "-C", ROOT / "varnish-vcl", f"OUT={vcl}", f"RUN_DIR={self.run}"],
+            check=True,
+        )
+        # As root varnishd would give its child another user, who cannot read tmp.
+        jail = ["-j", "none"] if os.geteuid() == 0 else []
+        std = subprocess.run(
+            ["pkg-config", "--variable=vmoddir", "varnishapi"],
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout.strip()
+        self.port = free_port()
+        self.process = subprocess.Popen(
+            [
+                *("varnishd", "-F", *jail, "-n", self.name, "-f", vcl / "naproxy.vcl"),
+                *("-a", f"127.0.0.1:{self.port}", "-s", "malloc,32m"),
+                *("-p", f"vmod_path={VMOD_DIR}:{std}", "-p", "timeout_idle=2"),
+            ],
+            stdout=subprocess.DEVNULL,
+        )
+        for _ in range(200):
+            if self.process.poll() is None and "running" in self.adm("status"):
+                return
+            time.sleep(0.1)
+        raise RuntimeError("varnishd did not start")
+
+    def tool(self, *args: str) -> None:
+        subprocess.run([VMOD_DIR / "pagetool", self.run, *args], check=True)
+
+    def set(self, *pairs: str) -> None:
+        self.tool("set", "web", *pairs)
+
+    def adm(self, *command: str) -> str:
+        done = subprocess.run(
+            ["varnishadm", "-n", self.name, *command], capture_output=True, text=True, check=False
+        )
+        return done.stdout + done.stderr
+
+    def raw(self, request: bytes) -> bytes:
+        """Send bytes, return all that comes back until the connection ends."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=10) as sock:
+            sock.sendall(request)
+            answer = b""
+            while data := sock.recv(65536):
+                answer += data
+            return answer
+
+    def get(self, url: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
+        """GET a URL as a browser would. Returns status, headers in lower case, body."""
+        headers = {
+            "Host": "www.example.org",
+            "User-Agent": "Mozilla/5.0 (X11; Linux x86_64) Firefox/128.0",
+            "Accept": "text/html,*/*;q=0.8",
+            "Connection": "close",
+        } | {name.replace("_", "-"): value for name, value in headers.items()}
+        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        return parse(self.raw(f"GET {url} HTTP/1.1\r\n{lines}\r\n".encode()))
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.wait(10)
+
+
+def parse(answer: bytes) -> tuple[int, dict[str, str], bytes]:
+    """Split the first response of a connection."""
+    head, _, body = answer.partition(b"\r\n\r\n")
+    status, *lines = head.decode("latin-1").split("\r\n")
+    match = re.match(r"HTTP/1\.[01] (\d{3})", status)
+    assert match, answer[:200]
+    headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
+    return int(match[1]), headers, body
+
+
+@pytest.fixture(scope="session")
+def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
+    if not (VMOD_DIR / "libvmod_naproxy.so").exists():
+        pytest.fail("the VMOD is not built: make -C package/libvmod-naproxy")
+    server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Site)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    box = Box(tmp_path_factory.mktemp("box"), server.server_address[1])
+    yield box
+    box.stop()
+    server.shutdown()
