@@ -1,0 +1,1 @@
+"""`make demo`: the whole appliance in a virtual office, live."""

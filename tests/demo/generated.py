@@ -1,0 +1,65 @@
+"""A day of made-up requests to the office's site, for where no access log is at hand."""
+
+import random
+from collections.abc import Iterator
+
+from naproxy.accesslog import Entry
+
+DAY_S = 86400
+_MIDNIGHT_S = 1_706_313_600  # 2024-01-27
+_BROWSER = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"
+_CRAWLER = "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)"
+_MONITOR = "Uptime-Kuma/1.23.3"
+_FEED = "Feedly/1.0 (+http://www.feedly.com/fetcher.html; like FeedFetcher-Google)"
+_PROGRAM = "python-requests/2.31.0"
+
+
+def day() -> Iterator[Entry]:
+    """Yield a day, the same every time, in order.
+
+    People, crawlers and programs come as Poisson processes: a visit every 90 s, a crawler's
+    request every 45 s, a program's every 70 s on average. A person reads a geometric number
+    of pages (3 on average) with log-normal pauses (median 12 s) and loads the pictures and
+    styles of the first page. A monitor asks every minute, a feed reader every 15 minutes.
+    """
+    dice = random.Random(1)
+    made: list[Entry] = []
+    for t_s in _poisson(dice, 90):
+        made += _person(dice, t_s)
+    made += [_one(t_s, "198.18.3.1", _page(dice), _CRAWLER) for t_s in _poisson(dice, 45)]
+    made += [_one(t_s, "198.18.4.1", "/app/echo", _PROGRAM, "POST") for t_s in _poisson(dice, 70)]
+    made += [_one(t_s, "198.18.5.1", "/", _MONITOR, "HEAD") for t_s in range(7, DAY_S, 60)]
+    made += [_one(t_s, "198.18.6.1", "/", _FEED) for t_s in range(300, DAY_S, 900)]
+    yield from sorted(made, key=lambda entry: entry.t_s)
+
+
+def _poisson(dice: random.Random, mean_s: float) -> Iterator[float]:
+    t_s = dice.expovariate(1 / mean_s)
+    while t_s < DAY_S:
+        yield t_s
+        t_s += dice.expovariate(1 / mean_s)
+
+
+def _person(dice: random.Random, t_s: float) -> Iterator[Entry]:
+    host = f"198.18.{dice.randrange(16, 255)}.{dice.randrange(1, 255)}"
+    embedded = ["/css/base.css", "/js/menu.js", *(_image(dice) for _ in range(4))]
+    while True:
+        yield _one(t_s, host, _page(dice), _BROWSER)
+        for path in embedded:
+            yield _one(t_s + 1, host, path, _BROWSER)
+        embedded = []
+        if dice.random() < 1 / 3:
+            return
+        t_s += dice.lognormvariate(2.5, 1)  # e^2.5 is 12 s
+
+
+def _page(dice: random.Random) -> str:
+    return f"/pages/{dice.randrange(1, 60):03}.html"
+
+
+def _image(dice: random.Random) -> str:
+    return f"/images/{dice.randrange(240):03}.png"
+
+
+def _one(t_s: float, host: str, path: str, agent: str, method: str = "GET") -> Entry:
+    return Entry(_MIDNIGHT_S + int(t_s), host, method, path, 200, 0, "", agent)
