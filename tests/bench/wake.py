@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from tests.bench.result import goal, output_path, summary, write
 from tests.office import Office, Settings
 from tests.office.box import ADDRESS, HOST
+from tests.office.namespace import wait_for
 from tests.office.office import CLIENT_ADDRESS
 from tests.office.wire import Frame, to_realtime
 
@@ -75,17 +76,19 @@ def one_cycle(office: Office, number: int) -> Cycle:
                 answer += part
         if b"X-Naproxy: held" not in answer:
             raise SystemExit(f"not held: {answer[:200]!r}")
+        answered = wait_for(
+            lambda: [f for f in wire.frames() if carries_data(f, 80, None)], "the answer's frames"
+        )
         frames = wire.frames()
     office.box.await_state("awake")
     asked_s = next(f.t_s for f in frames if carries_data(f, None, 80))
-    answered_s = next(f.t_s for f in frames if carries_data(f, 80, None))
     packets = [f for f in frames if is_magic(f) and f.t_s >= asked_s]
     etherwake_s = next(f.t_s for f in packets if ethertype(f) == ETHERWAKE)
-    awake = [t for t in office.server.board.report()["transitions"] if t["to"] == "on"][-1]
+    awake = [t for t in office.server.board.report()["transitions"] if t["state"] == "on"][-1]
     return Cycle(
         first_packet_ms=(packets[0].t_s - asked_s) * 1000,
         etherwake_ms=(etherwake_s - asked_s) * 1000,
-        response_ms=(answered_s - to_realtime(awake["t_s"])) * 1000,
+        response_ms=(answered[0].t_s - to_realtime(awake["t_s"])) * 1000,
     )
 
 
