@@ -9,6 +9,7 @@
 #   cache.vcl   what may be cached, and for how long
 #   answer.vcl  what every response says about itself, and our own pages
 #   pages.vcl   the text of these, made from pages/ by generate.py
+#   version.vcl what only newer Varnishes can do, written by make
 #   paths.vcl   where the run directory is, written by make
 
 vcl 4.1;

@@ -8,6 +8,7 @@ backend default none;
 
 include "./recv.vcl";
 include "./asleep.vcl";
+include "./version.vcl";
 include "./cache.vcl";
 include "./answer.vcl";
 include "./pages.vcl";

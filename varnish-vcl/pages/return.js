@@ -40,9 +40,10 @@
 
 	if (!window.fetch) { return; }
 	addEventListener('load', function () {
-		// Also ends the Refresh of the header: from here we look after it.
+		// Also ends the Refresh of the header: the waiting page stays until
+		// there is something to show. The others do try now and then.
 		setTimeout(function () {
-			window.stop();
+			if (number) { window.stop(); }
 			count();
 			setInterval(count, 1000);
 			next();
