@@ -39,7 +39,7 @@ class Answer:
     request_id: str
     status: int
     headers: dict[str, str]
-    body: bytes
+    body: bytes = dataclasses.field(repr=False)
     began_s: float
     ended_s: float
     error: str = ""

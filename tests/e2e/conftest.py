@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.clients import ask
 from tests.office import Office, Settings
 from tests.office.box import VMOD
-from tests.office.namespace import wait_for
+from tests.office.namespace import ROOT, wait_for
 
 QUICK = Settings(sleep_s=0.2, wake_s=0.2)
 
@@ -26,16 +27,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="module")
-def shared(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Office]:
+def shared(request: pytest.FixtureRequest) -> Iterator[Office]:
+    """Make the module's office; what it logged is in build/e2e afterwards."""
     assert (VMOD / "libvmod_naproxy.so").exists(), "the VMOD is not built: make build"
     config: dict[str, Any] = getattr(request.module, "CONFIG", {})
-    directory = tmp_path_factory.mktemp("office")
-    # The worker of varnishd is not root; pytest closes its directories to others.
-    for parent in (directory, *directory.parents[:2]):
-        parent.chmod(0o755)
-    with Office(directory, board=QUICK) as office:
+    logs = ROOT / "build/e2e" / request.module.__name__.rpartition(".")[2]
+    with Office(keep=logs, board=QUICK) as office:
         office.box.start(**config)
         yield office
 
@@ -53,7 +50,7 @@ def office(shared: Office) -> Office:
     if board.state != "on":
         board.power_on()
     box.await_state("awake")
-    wait_for(lambda: box.listens(80), "varnishd's child")
+    wait_for(lambda: ask(shared.client, "/.naproxy/status", timeout_s=2).status, "varnishd's child")
     return shared
 
 

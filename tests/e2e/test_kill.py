@@ -20,18 +20,20 @@ def controller(office: Office) -> None:
 
 def child(office: Office) -> None:
     killed = office.box.kill_child()
-    wait_for(lambda: new_child(office, killed), "a new child")
+    wait_for(lambda: served_by_another(office, killed), "a new child")
 
 
 def both(office: Office) -> None:
     killed = office.box.kill_child()
     office.box.kill_controller()
     office.box.start_controller()
-    wait_for(lambda: new_child(office, killed), "a new child")
+    wait_for(lambda: served_by_another(office, killed), "a new child")
 
 
-def new_child(office: Office, killed: int) -> bool:
-    return office.box.listens(80) and office.box.child() != killed
+def served_by_another(office: Office, killed: int) -> bool:
+    """Whether a new child answers; connections to the old one's socket are reset."""
+    answer = ask(office.client, "/.naproxy/status", timeout_s=2)
+    return answer.status > 0 and office.box.child() != killed
 
 
 @pytest.mark.parametrize("kill", [controller, child, both])

@@ -63,8 +63,9 @@ def test_the_status_says_why(trouble: Office) -> None:
 
 
 def test_the_journal_says_why(trouble: Office) -> None:
-    journal = trouble.box.api("GET", "/v1/transitions?server=web&limit=1")
-    assert "not up after 5 calls" in str(journal)
+    newest = trouble.box.transitions()[0]
+    assert newest["to"] == "trouble"
+    assert "not up after 5 calls" in newest["reason"]
 
 
 def test_the_controllers_log_alerts(trouble: Office) -> None:

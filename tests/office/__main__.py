@@ -21,7 +21,7 @@ def main() -> int:
     commands = parser.add_subparsers(required=True)
 
     up = commands.add_parser("up", help="start an office and keep it until Ctrl-C")
-    up.add_argument("--dir", type=Path, help="keep configuration and logs here")
+    up.add_argument("--keep", type=Path, help="copy logs and configuration there at the end")
     up.add_argument("--box", action="store_true", help="start varnishd and the controller")
     up.add_argument("--every-path", action="store_true", help="the site answers any path")
     up.add_argument("--log", type=Path, help="the site answers the paths of this access log")
@@ -54,7 +54,7 @@ def main() -> int:
 def _up(options: argparse.Namespace) -> None:
     settings = Settings(sleep_s=options.sleep_s, wake_s=options.wake_s)
     site = Site(every_path=options.every_path, log=options.log)
-    with Office(options.dir, board=settings, site=site) as office:
+    with Office(keep=options.keep, board=settings, site=site) as office:
         if options.box:
             office.box.start()
         print(f"office {office.name}, logs in {office.logs}\n\na shell in each machine:")

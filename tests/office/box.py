@@ -177,6 +177,16 @@ class Box(Namespace):
         servers: list[dict[str, Any]] = self.api("GET", "/v1/status")["servers"]
         return servers[0]
 
+    def transitions(self) -> list[dict[str, Any]]:
+        """Return the journal of the server, newest first: t_s, from, to, reason."""
+        rows: list[dict[str, Any]] = self.api("GET", "/v1/transitions?server=web")["transitions"]
+        return rows
+
+    def wakes(self) -> list[dict[str, Any]]:
+        """Return the wake ledger, newest first: who, path, class, reason, waited_s, outcome, ..."""
+        rows: list[dict[str, Any]] = self.api("GET", "/v1/wakes?server=web")["wakes"]
+        return rows
+
     def page(self) -> Layout:
         """Return a copy of the page."""
         return Layout.from_buffer_copy((self.run_dir / "page").read_bytes())

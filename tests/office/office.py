@@ -41,21 +41,22 @@ class Office:
     """Client, box and server on a switch; nothing in the host's own namespace changes.
 
     `with Office() as office: ...` makes it and takes it down again, also on
-    SIGINT and SIGTERM. `directory` keeps configuration and logs; without one
-    they are in a temporary place and go with the office.
+    SIGINT and SIGTERM. It lives in a temporary directory that goes with it,
+    open to all: the worker of varnishd is not root. Logs, configuration and
+    history are copied to `keep` at the end.
     """
 
     def __init__(
         self,
-        directory: Path | None = None,
         *,
+        keep: Path | None = None,
         board: Settings | None = None,
         site: Site | None = None,
         freezer_hierarchy: Path | None = None,
     ):
         self.name = f"{PREFIX}{os.getpid()}-{next(_numbers)}"
-        self._keep = directory is not None
-        self.directory = directory or Path(tempfile.gettempdir()) / self.name
+        self.directory = Path(tempfile.gettempdir()) / self.name
+        self._keep = keep
         self.logs = self.directory / "logs"
         self._board = board or Settings()
         self._site = site or Site()
@@ -95,8 +96,9 @@ class Office:
         with _undisturbed():
             _remove(self.name, [self.client, self.box, self.server, self.switch])
             self._presence.close()
-            if not self._keep:
-                shutil.rmtree(self.directory, ignore_errors=True)
+            if self._keep and self.directory.exists():
+                shutil.copytree(self.directory, self._keep, ignore=_of_no_use, dirs_exist_ok=True)
+            shutil.rmtree(self.directory, ignore_errors=True)
         if self._handler is not None:
             signal.signal(signal.SIGTERM, self._handler)  # type: ignore[arg-type]
             self._handler = None
@@ -105,9 +107,8 @@ class Office:
         # Vanishes with this process: that is how clean() knows whose office is left over.
         self._presence.bind(f"\0{self.name}")
         self._presence.listen(16)
-        # The worker of varnishd is not root and must get through.
         for directory in (self.directory, self.logs):
-            directory.mkdir(parents=True, exist_ok=True)
+            directory.mkdir()
             directory.chmod(0o755)
         self._wire()
         freezer = Freezer.create(self.name, self._hierarchy)
@@ -155,6 +156,12 @@ def clean() -> list[str]:
         _remove(name, [Namespace(path.name, Path()) for path in NETNS.glob(f"{name}-*")])
         shutil.rmtree(Path(tempfile.gettempdir()) / name, ignore_errors=True)
     return left
+
+
+def _of_no_use(directory: str, names: list[str]) -> list[str]:
+    """Say what is not worth keeping: sockets, the site, and what varnishd compiled."""
+    paths = [Path(directory) / name for name in names]
+    return [path.name for path in paths if path.is_socket() or path.name in ("site", "varnish")]
 
 
 def _inhabited(name: str) -> bool:

@@ -439,11 +439,12 @@ class TestCleanup:
         assert office.name not in clean()
         assert ping(office)
 
-    def test_a_given_directory_is_kept(self, tmp_path: Path) -> None:
-        with Office(tmp_path / "kept") as office:
+    def test_its_logs_can_be_kept(self, tmp_path: Path) -> None:
+        with Office(keep=tmp_path) as office:
             get(office, "/")
             wait_for(office.server.requests, "the access log")
-        assert (tmp_path / "kept" / "logs" / "access.log").stat().st_size > 0
+        assert not office.directory.exists()
+        assert (tmp_path / "logs" / "access.log").stat().st_size > 0
 
     def test_offices_stand_side_by_side(self, office: Office) -> None:
         with Office(board=QUICK) as other:
