@@ -36,6 +36,7 @@ from naproxy.machine import (
 )
 from naproxy.machine import Answer as SleepAnswer
 from naproxy.machine import Event as MachineEvent
+from naproxy.neighbour import Neighbour
 from naproxy.page import Outcome, Page, Reason, read_u64
 from naproxy.policy.base import Decision, Klass, Policy, Request, State
 from naproxy.probing import Prober
@@ -78,33 +79,35 @@ class Runner:
         self._cadence = Probe(0)
         self.decision = Decision(False, "not decided yet")
         self.machine = Machine(_times(server), time.monotonic(), slept=slept)
-        self._policy: Policy | None = None
-        self._prober: Prober | None = None
-        self.configure(server, interface)
+        self._equip(server, interface)
         self._restore()
 
-    def configure(self, server: Server, interface: str) -> None:
-        """Take a new configuration; state, mode and what the policy learned stay."""
+    def _equip(self, server: Server, interface: str) -> None:
+        """Make what the configuration asks for."""
         self.server = server
-        self.interface = interface
-        self.machine.times = _times(server)
         target = drivers.Target(server.id, server.address, server.port, server.mac, interface)
         self._waker: WakeDriver = drivers.driver("wake", server.wake, target)
         self._sleeper: SleepDriver = drivers.driver("sleep", server.sleep, target)
-        if self._prober:
-            self._prober.stop()
+        self._neighbour = Neighbour(server.address, interface)
         self._prober = Prober(
             drivers.driver("ready", server.ready, target),
             server.ready.timeout_s,
             self._step,
             self._say_once,
         )
-        self._prober.set(self._cadence)
-        old, self._policy = self._policy, policy.make(server.policy, self._setup())
-        if old and old.name == self._policy.name:
+        self._policy: Policy = policy.make(server.policy, self._setup())
+
+    def configure(self, server: Server, interface: str) -> None:
+        """Take a new configuration; state, mode and what the policy learned stay."""
+        self._neighbour.release()
+        self._prober.stop()
+        old = self._policy
+        self._equip(server, interface)
+        self.machine.times = _times(server)
+        if old.name == self._policy.name:
             self._policy.load(old.dump())
-        if old:
-            self._decide()
+        self._prober.set(self._cadence)
+        self._decide()
 
     def _setup(self) -> policy.Setup:
         server = self.server
@@ -122,7 +125,6 @@ class Runner:
 
     def save(self) -> None:
         """Write what was learned into the journal."""
-        assert self._policy
         self._house.journal.save(
             f"server.{self.server.id}",
             {
@@ -136,7 +138,6 @@ class Runner:
         )
 
     def _restore(self) -> None:
-        assert self._policy
         saved = self._house.journal.saved(f"server.{self.server.id}")
         for mean, key in ((self.machine.wake, "wake_s"), (self.machine.fall, "fall_s")):
             measured_s = saved.get(key)
@@ -182,9 +183,9 @@ class Runner:
                     self._entered(effect)
                 case Probe():
                     self._cadence = effect
-                    assert self._prober
                     self._prober.set(effect)
                 case RunSleep():
+                    self._neighbour.keep()
                     self._sleeping = asyncio.ensure_future(self._sleep())
                 case WakeOpened(asker):
                     self._loop.call_soon(self._open_wake, asker)
@@ -212,6 +213,10 @@ class Runner:
         if change.state is not State.FALLING_ASLEEP and self._sleeping:
             self._sleeping.cancel()
             self._sleeping = None
+        if change.state is State.AWAKE:
+            self._neighbour.release()
+        elif change.state is State.TROUBLE:
+            self._neighbour.forget()
         self._loop.call_soon(self._note, change, time.monotonic())
 
     def _note(self, change: Transition, now_s: float) -> None:
@@ -220,7 +225,6 @@ class Runner:
         self._house.say(
             f"{name}: {STATES[change.before]} -> {STATES[change.state]}: {change.reason}"
         )
-        assert self._policy
         self._policy.observed(self._never_back(self._t_s(now_s)), change.state)
         if change.state in (State.AWAKE, State.ASLEEP):
             self._said_failed = ""
@@ -290,7 +294,6 @@ class Runner:
 
     def heard(self, events: list[Event], *, fresh: bool) -> None:
         """Learn of requests that ended; `fresh`: they ended just now."""
-        assert self._policy
         if fresh and any(e.outcome in _ANSWERED for e in events):
             self._step(Traffic())
         new = [e for e in events if e.t_us > self._learned_us]
@@ -326,7 +329,6 @@ class Runner:
         state = self.machine.state
         if state not in (State.AWAKE, State.ASLEEP):
             return
-        assert self._policy
         t_s = self._never_back(self._t_s(time.monotonic()))
         self.decision = decision = self._policy.decide(t_s)
         again_s = math.inf if decision.check_at_s is None else decision.check_at_s - t_s
@@ -397,6 +399,7 @@ class Runner:
             self._prober.stop()
         if self._sleeping:
             self._sleeping.cancel()
+        self._neighbour.release()
         self.save()
         self._house.journal.transition(self.server.id, self.machine.state, State.UNKNOWN, why)
         self._house.page.set_state(self._index, State.UNKNOWN, page.monotonic_us())

@@ -1,0 +1,65 @@
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+
+MAC = "02:00:00:00:00:07"
+SETUP = (
+    "ip link set lo up; ip link add v0 type veth peer name v1;"
+    "ip addr add 192.0.2.1/24 dev v0; ip link set v0 up; ip link set v1 up;"
+)
+
+
+def in_a_namespace(before: str, *calls: str) -> str:
+    """Run calls of a Neighbour in a namespace of its own; return the kernel's entry after."""
+    lines = "\n".join(f"n.{call}()" for call in calls)
+    program = f"from naproxy.neighbour import Neighbour\nn = Neighbour('192.0.2.7', 'v0')\n{lines}"
+    done = subprocess.run(
+        [
+            *("unshare", "-n", "sh", "-ec", f'{SETUP}{before} "$0" -c "$1"; ip neigh show'),
+            *(sys.executable, program),
+        ],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return done.stdout.strip()
+
+
+def known(state: str) -> str:
+    return f"ip neigh add 192.0.2.7 lladdr {MAC} dev v0 nud {state};"
+
+
+def test_the_address_in_use_is_kept() -> None:
+    assert in_a_namespace(known("reachable"), "keep") == f"192.0.2.7 dev v0 lladdr {MAC} PERMANENT"
+
+
+def test_a_released_address_is_the_kernels_to_verify() -> None:
+    after = in_a_namespace(known("reachable"), "keep", "release")
+    assert after == f"192.0.2.7 dev v0 lladdr {MAC} STALE"
+
+
+def test_an_unknown_address_is_not_invented() -> None:
+    assert in_a_namespace("", "keep", "release") == ""
+
+
+def test_an_entry_made_by_hand_is_left_alone() -> None:
+    after = in_a_namespace(known("permanent"), "keep", "release")
+    assert after == f"192.0.2.7 dev v0 lladdr {MAC} PERMANENT"
+
+
+def test_in_trouble_the_address_is_asked_for_anew() -> None:
+    assert MAC not in in_a_namespace(known("reachable"), "keep", "forget")
+
+
+def test_an_interface_that_is_not_there_changes_nothing() -> None:
+    program = "from naproxy.neighbour import Neighbour as N; n = N('192.0.2.7', 'nope0'); n.keep()"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_ipv6_is_left_to_the_kernel() -> None:
+    program = "from naproxy.neighbour import Neighbour as N; N('2001:db8::7', 'lo').keep()"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
