@@ -13,7 +13,10 @@ from typing import Any, Final
 from naproxy.policy.base import Policy
 
 POLICIES: Final[dict[str, str]] = {
+    "schedule": "naproxy.policy.schedule",
+    "teacher": "naproxy.policy.teacher",
     "thesis": "naproxy.policy.thesis",
+    "timeout": "naproxy.policy.timeout",
 }
 """Module of each policy, by the name it has in the configuration."""
 

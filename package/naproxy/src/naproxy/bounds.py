@@ -1,0 +1,280 @@
+"""What no policy can beat on a log: bounds at a promise, for what a perfect oracle would do.
+
+A promise (f, delta) says: at most a fraction f of people's requests wait longer than delta.
+Known in advance are all requests; then
+
+- *reactive*: the server wakes only when a request needs it. Sleeping from s until the next
+  request that needs it, at n(s), saves P (n(s) - s) - E_switch and delays that request and all
+  others that need the server before it is up (closed loop: each client once). Sleep is
+  chosen to save most with at most f T delayed.
+- *pre-wake*: it may also be woken in time, a wake time before the request. That delays nobody
+  and saves P times the wake time less. The delays allowed are spent where they are worth most.
+- *idealised*: equation 4.4, no time to wake and no delays at all.
+
+Why it is a bound. A policy's sleeps are disjoint intervals, each from some s to the next need
+n(s) (or earlier, for pre-wake). With a frozen cache n(s) depends on s, but only on which entries
+had expired at s; so between two breakpoints, requests or expiries, it is the same and the
+earliest s saves most. Each pair (breakpoint, n) is a candidate here, so the policy's schedule is
+among those searched, at no more saving and no fewer delays (falling asleep in no time is assumed).
+The search over schedules with a price on each delay is exact (dynamic programming), and for any
+price its value plus price times f T is at least the best with that many delays (Lagrangian
+duality): the smallest over prices is taken. A cache that is not frozen has a bound that is: it
+can only need the server sooner.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from naproxy.cachemodel import CacheModel
+from naproxy.energy import Power
+from naproxy.traffic import Chunk
+
+_ROUNDS: Final = 40
+_CLOSE: Final = 1e-4  # as near to the smallest dual as the search goes
+
+
+@dataclass(slots=True)
+class _Waking:
+    """A candidate whose delays are still being counted."""
+
+    start_s: float
+    end_s: float
+    delayed: int
+    clients: set[int]
+
+
+class Candidates:
+    """Every sleep worth considering, gathered as a log streams by; `finish`, then `Bounds`.
+
+    Times in seconds. `wake_s` and `delta_s` say who counts as delayed, `least_s` is the
+    shortest sleep that saves anything.
+    """
+
+    def __init__(self, cache: CacheModel, *, wake_s: float, delta_s: float, least_s: float) -> None:
+        self.starts_s = array("d")
+        self.ends_s = array("d")
+        self.delayed = array("I")
+        self.delayed_closed = array("I")
+        self.requests = 0
+        self.first_s = 0.0
+        self.last_s = 0.0
+        self._cache = cache
+        self._reach_s = wake_s - delta_s
+        self._least_s = least_s
+        # Stretches of start times, each [from, to), whose next need is not known yet: in
+        # order, and the later a start, the more has expired, the sooner it needs the server.
+        self._open: list[tuple[float, float]] = []
+        self._tip_s: float | None = None  # start of the stretch since the last request
+        self._waking: list[_Waking] = []
+
+    def feed(self, chunk: Chunk) -> None:
+        """Take the next requests."""
+        if not len(chunk):
+            return
+        if self._tip_s is None:
+            self.first_s = self._tip_s = chunk.t_s[0]
+        rows = chunk.awaited(self._cache)
+        tip_s = self._tip_s
+        for t_s, client, expires_s in zip(rows.t_s, rows.client, rows.expires_s, strict=True):
+            if t_s > tip_s:
+                self._open.append((tip_s, t_s))
+                tip_s = t_s
+            if self._waking:
+                self._count(t_s, client, expires_s)
+            if expires_s < t_s:
+                self._resolve(t_s, client, expires_s)
+        self._tip_s = tip_s
+        self.requests += len(rows.t_s)
+        self.last_s = chunk.t_s[-1]
+
+    def _count(self, t_s: float, client: int, expires_s: float) -> None:
+        """Requests that come while a candidate wakes."""
+        for sleep in self._waking:
+            if t_s < sleep.end_s + self._reach_s:
+                if expires_s <= sleep.start_s:
+                    sleep.delayed += 1
+                    sleep.clients.add(client)
+            else:
+                self._keep(sleep.start_s, sleep.end_s, sleep.delayed, len(sleep.clients))
+        self._waking = [s for s in self._waking if t_s < s.end_s + self._reach_s]
+
+    def _resolve(self, t_s: float, client: int, expires_s: float) -> None:
+        """A request needs the server if asleep since `expires_s` or later: those sleeps end."""
+        stretches = self._open
+        while stretches and stretches[-1][1] > expires_s:
+            start_s, _ = stretches.pop()
+            if start_s < expires_s:
+                stretches.append((start_s, expires_s))
+                start_s = expires_s
+            if t_s - start_s > self._least_s:
+                if self._reach_s > 0:
+                    self._waking.append(_Waking(start_s, t_s, 1, {client}))
+                else:
+                    self._keep(start_s, t_s, 0, 0)
+            if start_s == expires_s:
+                break
+
+    def _keep(self, start_s: float, end_s: float, delayed: int, clients: int) -> None:
+        self.starts_s.append(start_s)
+        self.ends_s.append(end_s)
+        self.delayed.append(delayed)
+        self.delayed_closed.append(clients)
+
+    def finish(self) -> None:
+        """Sleep to the end of the log is open to all: nobody is delayed by it."""
+        for sleep in self._waking:
+            self._keep(sleep.start_s, sleep.end_s, sleep.delayed, len(sleep.clients))
+        if self._tip_s is not None and self.last_s > self._tip_s:
+            self._open.append((self._tip_s, self.last_s))
+        for start_s, _ in self._open:
+            if self.last_s - start_s > self._least_s:
+                self._keep(start_s, self.last_s, 0, 0)
+        order = sorted(range(len(self.starts_s)), key=self.starts_s.__getitem__)
+        for name in ("starts_s", "ends_s", "delayed", "delayed_closed"):
+            column = getattr(self, name)
+            setattr(self, name, array(column.typecode, map(column.__getitem__, order)))
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The most that can be saved, in joules, and how often a schedule near it sleeps."""
+
+    saving_j: float
+    cycles: int
+
+
+class Bounds:
+    """The bounds of one log; see the module."""
+
+    def __init__(self, candidates: Candidates, power: Power, *, wake_s: float) -> None:
+        self._power = power
+        self._wake_s = wake_s
+        self._starts_s = candidates.starts_s
+        self._ends_s = candidates.ends_s
+        self._delayed = {False: candidates.delayed, True: candidates.delayed_closed}
+        self._requests = candidates.requests
+        self._next: array[int] | None = None
+
+    def reactive(self, fraction: float, *, closed: bool) -> Bound:
+        """Wakes only on arrival, with at most `fraction` of the requests delayed."""
+        return self._at_most(fraction * self._requests, self._delayed[closed], None)
+
+    def pre_wake(self, fraction: float, *, closed: bool) -> Bound:
+        """The same, and may wake ahead of need."""
+        return self._at_most(fraction * self._requests, self._delayed[closed], self._wake_s)
+
+    def idealised(self) -> Bound:
+        """Equation 4.4: no delays, and no time to wake."""
+        return self._bound(self._schedule(0.0, [0] * len(self._starts_s), 0.0))
+
+    def _at_most(self, budget: float, delayed: Sequence[int], ahead_s: float | None) -> Bound:
+        """Minimise the dual over the price of a delay: convex, so tangents close in on it."""
+        low = self._schedule(0.0, delayed, ahead_s)
+        if low.delayed <= budget or not len(delayed):
+            return self._bound(low)
+        # A delay at this price is never worth it.
+        high_j = self._power.saved_w * (max(self._ends_s) - self._starts_s[0])
+        high = self._schedule(high_j, delayed, ahead_s)
+        best_j, best = high.saving_j + high_j * (budget - high.delayed), high
+        for _ in range(_ROUNDS):
+            if low.delayed == high.delayed:
+                break
+            # The tangents to the dual at both ends meet here.
+            price_j = (low.saving_j - high.saving_j) / (low.delayed - high.delayed)
+            least_j = low.saving_j + price_j * (budget - low.delayed)
+            made = self._schedule(price_j, delayed, ahead_s)
+            value_j = made.saving_j + price_j * (budget - made.delayed)
+            if value_j < best_j:
+                best_j, best = value_j, made
+            if value_j - least_j <= _CLOSE * value_j:
+                break
+            if made.delayed > budget:
+                low = made
+            else:
+                high = made
+        return Bound(best_j, best.cycles)
+
+    @staticmethod
+    def _bound(made: _Schedule) -> Bound:
+        return Bound(made.saving_j, made.cycles)
+
+    def _following(self) -> Sequence[int]:
+        """Return for each candidate the first one that starts when it has ended, or later."""
+        if self._next is None:
+            starts_s = self._starts_s
+            self._next = array("I", [bisect_left(starts_s, end_s) for end_s in self._ends_s])
+        return self._next
+
+    def _schedule(self, price_j: float, delayed: Sequence[int], ahead_s: float | None) -> _Schedule:
+        """Return the best schedule where each delay costs `price_j`; its saving is without that.
+
+        `ahead_s` None: only reactive. Otherwise a sleep may also end `ahead_s` before its need,
+        or as much before another one begins: with a frozen cache a later sleep may last longer.
+        """
+        saved_w, switch_j = self._power.saved_w, self._power.switch_j
+        starts_s, ends_s, following = self._starts_s, self._ends_s, self._following()
+        count = len(starts_s)
+        value = [0.0] * (count + 1)  # of the best from this candidate on
+        delays = [0] * (count + 1)
+        cycles = [0] * (count + 1)
+        ladder = _Ladder()
+        for i in range(count - 1, -1, -1):
+            start_s, after = starts_s[i], following[i]
+            gain_j = saved_w * (ends_s[i] - start_s) - switch_j
+            best, then, cost, slept = value[i + 1], i + 1, 0, 0
+            reactive_j = gain_j - price_j * delayed[i] + value[after]
+            if reactive_j > best:
+                best, then, cost, slept = reactive_j, after, delayed[i], 1
+            if ahead_s is not None:
+                in_time_j = gain_j - saved_w * ahead_s + value[after]
+                if in_time_j > best:
+                    best, then, cost, slept = in_time_j, after, 0, 1
+                sooner = ladder.best(after - 1)
+                if sooner is not None:
+                    sooner_j = ladder.value(sooner) - saved_w * (start_s + ahead_s) - switch_j
+                    if sooner_j > best:
+                        best, then, cost, slept = sooner_j, sooner, 0, 1
+                ladder.add(i, best + saved_w * start_s)
+            value[i] = best
+            delays[i] = delays[then] + cost
+            cycles[i] = cycles[then] + slept
+        return _Schedule(value[0] + price_j * delays[0], delays[0], cycles[0])
+
+
+class _Schedule(NamedTuple):
+    saving_j: float
+    delayed: int
+    cycles: int
+
+
+class _Ladder:
+    """Largest value among the indices up to a given one, while indices are added downwards."""
+
+    def __init__(self) -> None:
+        # Only those that exceed all with a smaller index; the smallest index is last.
+        self._minus: list[int] = []
+        self._values: list[float] = []
+        self._at: dict[int, float] = {}
+
+    def add(self, index: int, value: float) -> None:
+        """Add an index smaller than all before."""
+        while self._values and self._values[-1] <= value:
+            self._values.pop()
+            del self._at[-self._minus.pop()]
+        self._minus.append(-index)
+        self._values.append(value)
+        self._at[index] = value
+
+    def best(self, most: int) -> int | None:
+        """Return the index, at most `most`, with the largest value."""
+        place = bisect_left(self._minus, -most)
+        return -self._minus[place] if place < len(self._minus) else None
+
+    def value(self, index: int) -> float:
+        """Return the value of an index that `best` returned."""
+        return self._at[index]

@@ -1,0 +1,382 @@
+"""The stream is the teacher: imagined servers try every rule on the live stream.
+
+Each *student* is an imagined server that falls asleep after its own idle time, takes the real
+time to fall asleep and to wake, and sees the real requests. What it would have saved and whom
+it would have delayed is counted exactly, because requests are seen while the real server sleeps,
+too. Every hour the real server takes the rule of the student that saved most among those that
+delayed no larger a share than may be spent; it sleeps when that rule says so *and* the running
+budget holds. Nothing is trained, nothing is tuned to a site: a student's record decays with a
+week.
+
+A student's idle time is scaled by how busy this hour of the week usually is: in a class with
+exponent k it is multiplied by (visits in such an hour / visits in a mean hour)^k. In quiet hours
+it sleeps sooner, in busy ones later. With k = 0 it is a plain timeout.
+
+docs/deciding.md says what was tried, what helped and by how much.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from naproxy.policy import Setup
+from naproxy.policy.base import Decision, Klass, Request, State
+from naproxy.schema import option
+
+EXPONENTS: Final = (0.0, 1.0, 2.0)
+TIMEOUTS: Final = 28
+SHORTEST_S: Final = 2.0
+LONGEST_S: Final = 6 * 3600.0
+
+_HOUR_S: Final = 3600.0
+_DAY_S: Final = 86400.0
+_WEEK_H: Final = 168
+_RECORD_S: Final = 7 * _DAY_S  # a student's record decays over this time,
+_BUDGET_S: Final = 28 * _DAY_S  # the budget over this,
+_RHYTHM_S: Final = 14 * _DAY_S  # and the rhythm of the week over this
+_VISIT_S: Final = 30.0  # a request that needs the server after so long begins a visit
+_QUIETEST: Final = 0.02  # of a mean hour
+_MOST_SPENT: Final = 3.0  # times the promised fraction, when much of the budget is left
+_JUST_AFTER_S: Final = 1e-3
+_PERSON, _API = Klass.PERSON, Klass.API
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How delays are counted."""
+
+    name: str = option("teacher: learn from the requests themselves", "teacher")
+    counting: str = option(
+        "closed: a client waits once for a wake; open: each of its requests counts",
+        "closed",
+        choices=("closed", "open"),
+    )
+
+
+class Rhythm:
+    """How busy each hour of the week is, from the visits of the past, as a share of the mean."""
+
+    def __init__(self) -> None:
+        self._visits = [0.0] * _WEEK_H
+        self._hours = [0.0] * _WEEK_H
+        self.share = 1.0
+
+    def visit(self, hour: int) -> None:
+        """Count a visit."""
+        self._visits[hour % _WEEK_H] += 1
+
+    def begin(self, hour: int) -> None:
+        """Begin an hour: `share` is what to expect of it. Hours are since the epoch."""
+        hours, visits = sum(self._hours), sum(self._visits)
+        mean = visits / hours if visits else 0.0
+        self.share = 1.0
+        if mean:
+            week = range(0, _WEEK_H, 24)
+            # Days are alike, hours next to one another too; each level is trusted as it fills.
+            daily = self._rate(((hour + d + n, w) for d in week for n, w in _NEAR), mean, 4.0)
+            weekly = self._rate(((hour + n, w) for n, w in _NEAR), daily, 6.0)
+            self.share = max(weekly / mean, _QUIETEST)
+        keep = math.exp(-_HOUR_S / _RHYTHM_S)
+        self._visits = [n * keep for n in self._visits]
+        self._hours = [n * keep for n in self._hours]
+        self._hours[hour % _WEEK_H] += 1
+
+    def _rate(self, slots: Any, prior: float, weight: float) -> float:
+        visits, hours = prior * weight, weight
+        for slot, share in slots:
+            visits += share * self._visits[slot % _WEEK_H]
+            hours += share * self._hours[slot % _WEEK_H]
+        return visits / hours
+
+    def dump(self) -> dict[str, Any]:
+        """Return what to keep over a restart."""
+        return {"visits": _rounded(self._visits), "hours": _rounded(self._hours)}
+
+    def load(self, saved: Mapping[str, Any]) -> None:
+        """Take back what `dump` gave; KeyError, TypeError or ValueError if it does not fit."""
+        self._visits, self._hours = (
+            _numbers(saved["visits"], _WEEK_H),
+            _numbers(saved["hours"], _WEEK_H),
+        )
+
+
+_NEAR: Final = ((-1, 1.0), (0, 2.0), (1, 1.0))
+
+
+class Students:
+    """Imagined servers that differ only in how long they are idle before they sleep.
+
+    `exponent` is that of the class. Sorted by idle time: those asleep at any moment are always
+    the first few, but for those that are waking.
+    """
+
+    def __init__(self, exponent: float, setup: Setup, *, closed: bool) -> None:
+        self.exponent = exponent
+        ratio = LONGEST_S / SHORTEST_S
+        self.idle_s = [SHORTEST_S * ratio ** (n / (TIMEOUTS - 1)) for n in range(TIMEOUTS)]
+        self.saved_s = [0.0] * TIMEOUTS  # asleep, less the break-even time of each sleep
+        self.delayed = [0.0] * TIMEOUTS
+        self._up_s = [-math.inf] * TIMEOUTS  # when the last wake ends
+        self._waiting: list[set[int]] = [set() for _ in range(TIMEOUTS)]
+        self.latest_up_s = -math.inf
+        self._closed = closed
+        self._break_even_s = setup.switch_j / (setup.on_w - setup.off_w)
+        self._sleep_s, self._wake_s, self._delta_s = setup.sleep_s, setup.wake_s, setup.delta_s
+
+    def need(
+        self, t_s: float, last_s: float, hours: Sequence[tuple[float, float]], client: int
+    ) -> None:
+        """A request needs the server at `t_s`, the one before did at `last_s`.
+
+        `hours`: of the time between, for each hour its end and the factor of this class.
+        """
+        if t_s < self.latest_up_s:
+            self._wait(t_s, client)
+        begin_s = last_s
+        asleep = 0
+        for end_s, factor in hours:
+            limit_s = min(end_s, t_s)
+            while asleep < TIMEOUTS and last_s + self.idle_s[asleep] * factor < limit_s:
+                since_s = max(begin_s, last_s + self.idle_s[asleep] * factor)
+                self._end_sleep(asleep, max(since_s, self._up_s[asleep]), t_s, client)
+                asleep += 1
+            if asleep == TIMEOUTS:
+                break
+            begin_s = end_s
+
+    def _end_sleep(self, student: int, since_s: float, t_s: float, client: int) -> None:
+        if since_s >= t_s:
+            return  # it was still waking
+        down_s = max(t_s, since_s + self._sleep_s)
+        up_s = down_s + self._wake_s
+        self.saved_s[student] += down_s - since_s - self._break_even_s
+        self._up_s[student] = up_s
+        self.latest_up_s = max(self.latest_up_s, up_s)
+        self._waiting[student] = {client}
+        self.delayed[student] += up_s - t_s > self._delta_s
+
+    def _wait(self, t_s: float, client: int) -> None:
+        for student, up_s in enumerate(self._up_s):
+            if up_s - t_s > self._delta_s:
+                waiting = self._waiting[student]
+                if not self._closed or client not in waiting:
+                    self.delayed[student] += 1
+                    waiting.add(client)
+
+    def decay(self, keep: float) -> None:
+        """Forget a little."""
+        self.saved_s = [n * keep for n in self.saved_s]
+        self.delayed = [n * keep for n in self.delayed]
+
+    def best(self, most_delayed: float) -> tuple[float, float] | None:
+        """Return seconds saved and idle time of the best one that delayed no more than this."""
+        fit = [
+            (saved_s, idle_s)
+            for saved_s, idle_s, delayed in zip(
+                self.saved_s, self.idle_s, self.delayed, strict=True
+            )
+            if delayed <= most_delayed and saved_s > 0
+        ]
+        return max(fit, default=None)
+
+
+class Teacher:
+    """The policy; see the module."""
+
+    name = "teacher"
+    quiet_s = SHORTEST_S * _QUIETEST ** max(EXPONENTS)
+
+    def __init__(self, settings: Settings, setup: Setup) -> None:
+        """`setup` has the promise and the server's times and powers."""
+        self._fraction, self._delta_s = setup.fraction, setup.delta_s
+        closed = settings.counting == "closed"
+        self._classes = [Students(k, setup, closed=closed) for k in EXPONENTS]
+        self._rhythm = Rhythm()
+        self._requests = 0.0  # of the last week, decayed
+        self._budget = 0.0  # delays that may still be spent
+        self._begun_s: float | None = None
+        self._lapsed = False
+        self._hour = 0
+        self._last_s = 0.0  # when a request last needed the server
+        self._up_s = -math.inf  # when the last student is up
+        self._rule: tuple[float, float] | None = None  # exponent and idle time in force
+        # Hours since the last need: end, share of a mean hour.
+        self._shares: list[tuple[float, float]] = []
+        # Delays of one wake, and a quantile of it to keep in reserve.
+        self._delays = 0
+        self._reserve = 2.0
+        self._today = [0, 0]  # requests, delays
+        self._day = 0
+
+    def request(self, request: Request) -> None:
+        """Learn of one request; robots' count for nothing."""
+        klass = request.klass
+        if klass is not _PERSON and klass is not _API:
+            return
+        t_s = request.t_s
+        self._time(t_s)
+        self._requests += 1
+        self._budget += self._fraction
+        self._today[0] += 1
+        if request.delay_s > self._delta_s:
+            self._budget -= 1
+            self._delays += 1
+            self._today[1] += 1
+        if not request.needs_server:
+            return
+        last_s = self._last_s
+        if t_s - last_s > self.quiet_s or t_s < self._up_s:
+            for students in self._classes:
+                students.need(t_s, last_s, self._factors(students.exponent), request.client)
+                self._up_s = max(self._up_s, students.latest_up_s)
+        if t_s - last_s > _VISIT_S:
+            self._rhythm.visit(self._hour)
+        self._last_s = t_s
+        del self._shares[:-1]
+
+    def _factors(self, exponent: float) -> list[tuple[float, float]]:
+        return [(end_s, share**exponent) for end_s, share in self._shares]
+
+    def _time(self, t_s: float) -> None:
+        """Let time pass to `t_s`: every hour the records decay and a rule is chosen."""
+        if self._begun_s is None:
+            self._begun_s = self._last_s = t_s
+            self._hour = int(t_s // _HOUR_S)
+            self._day = int(t_s // _DAY_S)
+            self._begin_hour()
+        while t_s >= (self._hour + 1) * _HOUR_S:
+            self._hour += 1
+            self._decay()
+            self._begin_hour()
+
+    def _decay(self) -> None:
+        keep = math.exp(-_HOUR_S / _RECORD_S)
+        for students in self._classes:
+            students.decay(keep)
+        self._requests *= keep
+        self._budget *= math.exp(-_HOUR_S / _BUDGET_S)
+        assert self._begun_s is not None
+        if not self._lapsed and self._hour * _HOUR_S >= self._begun_s + _DAY_S:
+            # From the second day on the promise holds by itself, without what the first left.
+            self._lapsed = True
+            self._budget = min(self._budget, 0.0)
+        if self._hour * _HOUR_S // _DAY_S > self._day:
+            self._day = int(self._hour * _HOUR_S // _DAY_S)
+            self._today = [0, 0]
+
+    def _begin_hour(self) -> None:
+        self._rhythm.begin(self._hour)
+        self._shares.append(((self._hour + 1) * _HOUR_S, self._rhythm.share))
+        # Of a weekend's hours without a need only so many matter.
+        del self._shares[:-_WEEK_H]
+        self._choose()
+
+    def _choose(self) -> None:
+        """Take the best rule whose share of delays is what may be spent from now on."""
+        # What is left of the budget, spread over the next week.
+        share = self._fraction + self._budget / max(self._requests, 50.0)
+        most = min(share, _MOST_SPENT * self._fraction) * self._requests
+        found = [
+            (*best, students.exponent)
+            for students in self._classes
+            if (best := students.best(most)) is not None
+        ]
+        self._rule = None
+        if found:
+            _, idle_s, exponent = max(found)
+            self._rule = exponent, idle_s
+
+    def observed(self, t_s: float, state: State) -> None:
+        """Learn of a transition; a wake that is over shows how many one wake delays."""
+        if state is State.AWAKE and self._delays:
+            # A step towards the 0.8 quantile.
+            self._reserve += 0.4 if self._delays > self._reserve else -0.1
+            self._reserve = max(self._reserve, 1.0)
+            self._delays = 0
+
+    def decide(self, t_s: float) -> Decision:
+        """Answer for `t_s`."""
+        self._time(t_s)
+        next_hour_s = (self._hour + 1) * _HOUR_S + _JUST_AFTER_S
+        if self._rule is None:
+            return Decision(
+                False, self._words("nothing learned yet that keeps the promise"), next_hour_s
+            )
+        exponent, idle_s = self._rule
+        least_s = idle_s * self._rhythm.share**exponent
+        idle = f"idle {t_s - self._last_s:.0f} s of {least_s:.0f} s"
+        if t_s <= self._last_s + least_s:
+            at_s = self._last_s + least_s + _JUST_AFTER_S
+            return Decision(False, self._words(idle), min(at_s, next_hour_s))
+        if self._budget < self._reserve:
+            return Decision(False, self._words("no allowed delay is left to spend"), next_hour_s)
+        return Decision(True, self._words(idle), next_hour_s)
+
+    def _words(self, first: str) -> str:
+        used = self._today[1]
+        allowed = used + max(0, math.floor(self._budget))
+        return f"{first}; {used} of {allowed} allowed delays used today"
+
+    def dump(self) -> dict[str, Any]:
+        """Return what to keep over a restart."""
+        return {
+            "students": [
+                {"saved_s": _rounded(s.saved_s), "delayed": _rounded(s.delayed)}
+                for s in self._classes
+            ],
+            "rhythm": self._rhythm.dump(),
+            "requests": self._requests,
+            "budget": self._budget,
+            "reserve": self._reserve,
+            "begun_s": self._begun_s,
+            "lapsed": self._lapsed,
+            "hour": self._hour,
+            "last_s": self._last_s,
+            "today": self._today,
+            "day": self._day,
+        }
+
+    def load(self, saved: Mapping[str, Any]) -> None:
+        """Take back what `dump` gave; what does not fit is ignored."""
+        fresh = self.dump()
+        try:
+            self._take_back(saved)
+        except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
+            self._take_back(fresh)
+
+    def _take_back(self, saved: Mapping[str, Any]) -> None:
+        classes = list(zip(self._classes, saved["students"], strict=True))
+        for students, record in classes:
+            students.saved_s = _numbers(record["saved_s"], TIMEOUTS, low=-math.inf)
+            students.delayed = _numbers(record["delayed"], TIMEOUTS)
+        self._rhythm.load(saved["rhythm"])
+        self._requests, self._reserve = _numbers([saved["requests"], saved["reserve"]], 2)
+        self._budget, self._last_s = _numbers([saved["budget"], saved["last_s"]], 2, low=-math.inf)
+        begun_s = saved["begun_s"]
+        self._begun_s = None if begun_s is None else _numbers([begun_s], 1)[0]
+        self._lapsed = bool(saved["lapsed"])
+        self._hour, self._day = int(saved["hour"]), int(saved["day"])
+        requests, delays = saved["today"]
+        self._today = [int(requests), int(delays)]
+        self._shares.clear()
+        if self._begun_s is not None:
+            self._begin_hour()
+
+
+def _rounded(values: Sequence[float]) -> list[float]:
+    return [round(value, 3) for value in values]
+
+
+def _numbers(values: Any, count: int, low: float = 0.0) -> list[float]:
+    numbers = [float(value) for value in values]
+    if len(numbers) != count or not all(math.isfinite(n) and n >= low for n in numbers):
+        raise ValueError("not the numbers expected")
+    return numbers
+
+
+def make(settings: Settings, setup: Setup) -> Teacher:
+    """Make the policy."""
+    return Teacher(settings, setup)

@@ -1,0 +1,69 @@
+"""Sleep after a fixed time without need, as most tools do, theirs and ours."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from naproxy.policy import Setup
+from naproxy.policy.base import Decision, Request, State
+from naproxy.schema import option
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How long, and how often it is looked at."""
+
+    name: str = option("timeout: sleep after a fixed idle time", "timeout")
+    idle_s: float = option("Idle for this long", 300.0, low=1, high=86400)
+    tick_s: float = option(
+        "Look only so often, as tools that poll do; 0: at once", 0.0, low=0, high=3600
+    )
+    robots: bool = option("Robots' requests count too", False)
+
+
+class Timeout:
+    """Sleep when no request needed the server for `idle_s`, seen at multiples of `tick_s`."""
+
+    name = "timeout"
+
+    def __init__(self, settings: Settings) -> None:
+        """Start idle at the first time heard of."""
+        self.settings = settings
+        self.quiet_s = settings.idle_s
+        self._last_s: float | None = None
+
+    def request(self, request: Request) -> None:
+        """Learn of one request."""
+        if request.needs_server and (self.settings.robots or not request.klass.robot):
+            self._last_s = request.t_s
+
+    def observed(self, t_s: float, state: State) -> None:
+        """Being awake again is a reason to stay so for a while."""
+        if state is State.AWAKE:
+            self._last_s = t_s
+
+    def decide(self, t_s: float) -> Decision:
+        """Answer for `t_s`."""
+        if self._last_s is None:
+            self._last_s = t_s
+        idle_s, tick_s = t_s - self._last_s, self.settings.tick_s
+        reason = f"idle {idle_s:.0f} s of {self.settings.idle_s:.0f} s"
+        at_s = self._last_s + self.settings.idle_s
+        if tick_s:
+            at_s = math.ceil(at_s / tick_s) * tick_s
+        return Decision(t_s >= at_s, reason, None if t_s >= at_s else at_s)
+
+    def dump(self) -> dict[str, Any]:
+        """Return what to keep over a restart: nothing worth it."""
+        return {}
+
+    def load(self, saved: Mapping[str, Any]) -> None:
+        """Take back what `dump` gave."""
+
+
+def make(settings: Settings, setup: Setup) -> Timeout:
+    """Make the policy."""
+    return Timeout(settings)

@@ -1,0 +1,169 @@
+from itertools import combinations, pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from naproxy.bounds import Bounds, Candidates
+from naproxy.cachemodel import CACHES
+from naproxy.energy import Power, idealised
+from naproxy.policy import Setup, schedule, teacher, thesis, timeout
+from naproxy.policy.base import Policy
+from naproxy.simulate import Simulation
+from traffic_maker import START_S, Asked, ask, chunks, days
+
+POWER = Power()
+WAKE_S, SLEEP_S, DELTA_S = 5.0, 4.0, 0.05
+
+
+def bounds(
+    asked: list[Asked], cache: str = "none", wake_s: float = WAKE_S, size: int = 100
+) -> Bounds:
+    found = Candidates(CACHES[cache], wake_s=wake_s, delta_s=DELTA_S, least_s=POWER.break_even_s)
+    for chunk in chunks(asked, size):
+        found.feed(chunk)
+    found.finish()
+    return Bounds(found, POWER, wake_s=wake_s)
+
+
+def saved_j(asleep_s: float, cycles: int = 1) -> float:
+    return POWER.saving_j(asleep_s, cycles)
+
+
+EVENING = [ask(0), ask(1000), ask(1001), ask(4000), ask(4100)]
+
+
+def test_without_delays_a_server_that_wakes_on_arrival_never_sleeps() -> None:
+    assert bounds(EVENING).reactive(0.0, closed=False).saving_j == 0
+
+
+def test_the_budget_goes_to_the_gap_that_is_worth_most() -> None:
+    made = bounds(EVENING).reactive(0.2, closed=False)
+    assert made.saving_j == pytest.approx(saved_j(2999), rel=1e-3)
+
+
+def test_a_gap_costs_all_who_come_while_the_server_wakes() -> None:
+    # Three delays: 3000 s for one, 100 s for one, 1000 s for two.
+    assert bounds(EVENING).reactive(0.6, closed=False).saving_j == pytest.approx(
+        saved_j(2999 + 1000, 2), rel=1e-3
+    )
+
+
+def test_in_a_closed_loop_a_client_costs_once() -> None:
+    assert bounds(EVENING).reactive(0.4, closed=True).saving_j == pytest.approx(
+        saved_j(2999 + 1000, 2), rel=1e-3
+    )
+
+
+def test_waking_ahead_costs_a_wake_time_and_no_delay() -> None:
+    made = bounds(EVENING).pre_wake(0.0, closed=False)
+    assert made.saving_j == pytest.approx(saved_j(1000 + 2999 + 100 - 3 * WAKE_S, 3), rel=1e-3)
+
+
+def test_the_budget_saves_the_wake_time_where_it_can() -> None:
+    made = bounds(EVENING).pre_wake(0.2, closed=False)
+    assert made.saving_j == pytest.approx(saved_j(1000 + 2999 + 100 - 2 * WAKE_S, 3), rel=1e-3)
+
+
+def test_sleeping_to_the_end_of_the_log_delays_nobody() -> None:
+    robots_end = [ask(0), (500.0, 9, 0, ask(0)[3].CRAWLER, 0)]
+    assert bounds(robots_end).reactive(0.0, closed=False).saving_j == pytest.approx(saved_j(500))
+
+
+@given(days())
+def test_the_idealised_model_is_equation_4_4(asked: list[Asked]) -> None:
+    times = sorted(a[0] for a in asked)
+    gaps = [b - a for a, b in pairwise(times)]
+    # A gap of exactly the break-even length saves nothing either way.
+    expected = idealised(gaps, POWER.break_even_s)
+    assert bounds(asked).idealised().saving_j == pytest.approx(
+        POWER.saving_j(expected.off_s, expected.switches)
+    )
+
+
+@settings(deadline=None)
+@given(days(), st.sampled_from([0.0, 0.1, 0.3, 1.0]))
+def test_the_reactive_bound_is_that_of_trying_every_set_of_gaps(
+    asked: list[Asked], fraction: float
+) -> None:
+    asked = sorted(asked, key=lambda a: a[0])[:9]
+    times = [a[0] for a in asked]
+    gaps = [
+        (b - a, sum(b <= t < b + WAKE_S - DELTA_S for t in times))
+        for a, b in pairwise(times)
+        if b - a > POWER.break_even_s
+    ]
+    best_j = max(
+        POWER.saving_j(sum(g for g, _ in chosen), len(chosen))
+        for n in range(len(gaps) + 1)
+        for chosen in combinations(gaps, n)
+        if sum(d for _, d in chosen) <= fraction * len(times)
+    )
+    made_j = bounds(asked).reactive(fraction, closed=False).saving_j
+    assert made_j >= best_j - 1e-6
+    if fraction == 1.0:
+        assert made_j == pytest.approx(best_j)
+
+
+@settings(deadline=None)
+@given(days(), st.sampled_from(sorted(CACHES)))
+def test_bounds_are_ordered(asked: list[Asked], cache: str) -> None:
+    made = bounds(asked, cache)
+    ideal_j = made.idealised().saving_j
+    for closed in (False, True):
+        for fraction in (0.01, 0.1, 0.5):
+            reactive_j = made.reactive(fraction, closed=closed).saving_j
+            pre_wake_j = made.pre_wake(fraction, closed=closed).saving_j
+            assert reactive_j <= pre_wake_j * 1.001 + 1e-6
+            assert pre_wake_j <= ideal_j * 1.001 + 1e-6
+            assert reactive_j >= made.reactive(fraction / 2, closed=closed).saving_j * 0.999 - 1e-6
+            assert made.reactive(fraction, closed=True).saving_j >= (
+                made.reactive(fraction, closed=False).saving_j * 0.999 - 1e-6
+            )
+
+
+@settings(deadline=None)
+@given(days(robots=True), st.sampled_from(sorted(CACHES)), st.integers(1, 5))
+def test_chunking_does_not_matter(asked: list[Asked], cache: str, size: int) -> None:
+    once, again = bounds(asked, cache), bounds(asked, cache, size=size)
+    assert once.reactive(0.1, closed=True) == again.reactive(0.1, closed=True)
+
+
+def policies(setup: Setup) -> list[Policy]:
+    return [
+        *(timeout.Timeout(timeout.Settings(idle_s=s)) for s in (1.0, 5.0, 30.0, 3000.0)),
+        thesis.make(thesis.Settings(fraction=1.0), setup),
+        teacher.make(teacher.Settings(), setup),
+        schedule.make(schedule.Settings(idle_s=10.0), setup),
+    ]
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    days(),
+    st.sampled_from(sorted(CACHES)),
+    st.sampled_from([0.0, 0.15, 5.0, 60.0]),
+    st.booleans(),
+)
+def test_no_policy_ever_beats_its_bound(
+    asked: list[Asked], cache: str, wake_s: float, closed: bool
+) -> None:
+    asked = [ask(0), *asked]
+    made = bounds(asked, cache, wake_s)
+    setup = Setup(POWER.on_w, POWER.off_w, POWER.switch_j, 0.1, DELTA_S, SLEEP_S, wake_s)
+    for policy in policies(setup):
+        simulation = Simulation(
+            policy, CACHES[cache], wake_s=wake_s, sleep_s=SLEEP_S, delta_s=DELTA_S, closed=closed
+        )
+        for chunk in chunks(asked):
+            simulation.feed(chunk)
+        outcome = simulation.finish()
+        # At the promise that it kept, whatever it was asked for.
+        fraction = outcome.delayed(DELTA_S, closed=closed) / outcome.requests
+        limit = made.pre_wake if policy.name == "schedule" else made.reactive
+        saved = outcome.saving_j(POWER)
+        assert saved <= limit(fraction, closed=closed).saving_j + 1e-6, policy.name
+        assert saved <= made.idealised().saving_j + 1e-6, policy.name
+
+
+def test_start_of_the_tests_is_what_it_says() -> None:
+    assert chunks([ask(1.0)])[0].t_s[0] == START_S + 1
