@@ -1,0 +1,361 @@
+"""What the box and the agent on a server say to each other (docs/agent.md).
+
+Datagrams of text, signed with HMAC-SHA256 (RFC 2104, FIPS 198-1). A request to sleep must
+name a challenge that the agent made a moment before, so a recorded one is worthless and no
+clock has to be right. Nothing here has a socket, a clock or a source of chance: they are
+arguments.
+
+The agent runs this very file on the server, beside its own: standard library of Python 3.9.
+"""
+
+from __future__ import annotations
+
+import binascii
+import hashlib
+import hmac
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+PORT: Final = 47809
+MAX_BYTES: Final = 1200
+"""Longest datagram; fits any link without fragments."""
+KEY_BYTES: Final = 32
+STATES: Final = ("mem", "disk", "off")
+"""Suspend to RAM, suspend to disk, power off."""
+YES: Final = "yes"
+NO: Final = "no"
+AGAIN: Final = "again"
+"""The challenge is unknown, spent or too old; the answer brings a new one."""
+
+_FIRST_LINE: Final = "naproxy-agent 1"
+_MAC_LINE_BYTES: Final = len("mac=") + 64 + len("\n")
+_HELLO: Final = ("kind", "server", "nonce", "time", "state")
+_KEYS: Final = {
+    "hello": _HELLO,
+    "sleep": (*_HELLO, "challenge"),
+    "answer": ("kind", "server", "nonce", "time", "re", "verdict", "states"),
+}
+_NONCE: Final = "[0-9a-f]{32}"
+_VALUES: Final = {
+    "kind": "hello|sleep|answer",
+    "server": "[a-z0-9-]{1,31}",
+    "nonce": _NONCE,
+    "time": "[0-9]{1,12}",
+    "state": "|".join(STATES),
+    "challenge": _NONCE,
+    "re": _NONCE,
+    "verdict": f"{YES}|{NO}|{AGAIN}",
+    "states": f"({'|'.join(STATES)}| )*",
+    "why": ".{1,600}",
+}
+_REASON_BYTES: Final = 120
+_REASONS_BYTES: Final = 800
+_CLOCK_TOLERANCE_S: Final = 60
+
+
+class ProtocolError(ValueError):
+    """A datagram is not what it should be, in words."""
+
+
+class ForgedError(ProtocolError):
+    """It is not signed with this key."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """A question (no challenge) or an order to sleep; nonces are 32 hex digits."""
+
+    server: str
+    nonce: str
+    time_s: int
+    state: str
+    challenge: str = ""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The agent's words. `re` is the request's nonce, `nonce` a challenge for the next order."""
+
+    server: str
+    nonce: str
+    time_s: int
+    re: str
+    verdict: str
+    states: tuple[str, ...] = ()
+    """The states that the server offers."""
+    why: tuple[str, ...] = ()
+    """Why not, one reason each."""
+
+
+def is_server_id(text: str) -> bool:
+    """Whether a server can be called so."""
+    return re.fullmatch(_VALUES["server"], text) is not None
+
+
+def parse_key(text: str) -> bytes:
+    """Return the 32 bytes that 64 hex digits stand for."""
+    try:
+        key = binascii.unhexlify(text.strip())
+    except ValueError:
+        key = b""
+    if len(key) != KEY_BYTES:
+        raise ProtocolError("the key must be 64 hex digits")
+    return key
+
+
+def request(key: bytes, message: Request) -> bytes:
+    """Write and sign a request."""
+    lines = [
+        f"kind={'sleep' if message.challenge else 'hello'}",
+        f"server={message.server}",
+        f"nonce={message.nonce}",
+        f"time={message.time_s}",
+        f"state={message.state}",
+    ]
+    if message.challenge:
+        lines.append(f"challenge={message.challenge}")
+    return _sign(key, lines)
+
+
+def answer(key: bytes, message: Answer) -> bytes:
+    """Write and sign an answer; reasons are made safe to show and cut to fit."""
+    lines = [
+        "kind=answer",
+        f"server={message.server}",
+        f"nonce={message.nonce}",
+        f"time={message.time_s}",
+        f"re={message.re}",
+        f"verdict={message.verdict}",
+        f"states={' '.join(message.states)}",
+    ]
+    return _sign(key, lines + [f"why={reason}" for reason in _fitting(message.why)])
+
+
+def read_request(key: bytes, datagram: bytes) -> Request:
+    """Check and read a request; ProtocolError says what is wrong with it."""
+    values, why = _open(key, datagram)
+    if values["kind"] == "answer" or why:
+        raise ProtocolError("it is no request")
+    return Request(
+        server=values["server"],
+        nonce=values["nonce"],
+        time_s=int(values["time"]),
+        state=values["state"],
+        challenge=values.get("challenge", ""),
+    )
+
+
+def read_answer(key: bytes, datagram: bytes) -> Answer:
+    """Check and read an answer; ProtocolError says what is wrong with it."""
+    values, why = _open(key, datagram)
+    if values["kind"] != "answer":
+        raise ProtocolError("it is no answer")
+    return Answer(
+        server=values["server"],
+        nonce=values["nonce"],
+        time_s=int(values["time"]),
+        re=values["re"],
+        verdict=values["verdict"],
+        states=tuple(values["states"].split()),
+        why=why,
+    )
+
+
+def _mac(key: bytes, body: bytes) -> bytes:
+    return hmac.new(key, body, hashlib.sha256).hexdigest().encode()
+
+
+def _sign(key: bytes, lines: list[str]) -> bytes:
+    body = "".join(f"{line}\n" for line in [_FIRST_LINE, *lines]).encode()
+    return body + b"mac=" + _mac(key, body) + b"\n"
+
+
+def _open(key: bytes, datagram: bytes) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return the values by key, and the reasons; nothing is looked at before the signature."""
+    if len(datagram) > MAX_BYTES:
+        raise ProtocolError("it is too long")
+    body, last = datagram[:-_MAC_LINE_BYTES], datagram[-_MAC_LINE_BYTES:]
+    if not hmac.compare_digest(last, b"mac=" + _mac(key, body) + b"\n"):
+        raise ForgedError("it is not signed with this key")
+    try:
+        first, *lines, after = body.decode().split("\n")
+    except ValueError:
+        raise ProtocolError("it is no text of lines") from None
+    if after:
+        raise ProtocolError("its last line is not ended")
+    if first != _FIRST_LINE:
+        raise ProtocolError(f"it does not begin with {_FIRST_LINE!r}")
+    pairs = [_pair(line) for line in lines]
+    kind = pairs[0][1] if pairs and pairs[0][0] == "kind" else ""
+    names = tuple(name for name, _ in pairs if name != "why")
+    # Reasons come last, so the others are in front of them and in their order.
+    if names != _KEYS.get(kind) or names != tuple(name for name, _ in pairs[: len(names)]):
+        raise ProtocolError("its lines are not those of its kind")
+    return dict(pairs[: len(names)]), tuple(value for _, value in pairs[len(names) :])
+
+
+def _pair(line: str) -> tuple[str, str]:
+    name, _, value = line.partition("=")
+    pattern = _VALUES.get(name)
+    if pattern is None or not re.fullmatch(pattern, value) or value != _printable(value):
+        raise ProtocolError(f"it has a bad line: {line[:40]!r}")
+    return name, value
+
+
+def _printable(text: str) -> str:
+    """Return `text` as one line of words, without control characters."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+def _fitting(reasons: tuple[str, ...]) -> list[str]:
+    """Return the reasons, each cut, as many as fit; the last line says how many did not."""
+    fitting: list[str] = []
+    left = _REASONS_BYTES
+    for i, reason in enumerate(reasons):
+        line = _cut(_printable(reason)) or "no words"
+        left -= len(f"why={line}\n".encode())
+        if left < 0:
+            fitting.append(f"and {len(reasons) - i} more")
+            break
+        fitting.append(line)
+    return fitting
+
+
+def _cut(text: str) -> str:
+    if len(text.encode()) <= _REASON_BYTES:
+        return text
+    return text.encode()[: _REASON_BYTES - 3].decode(errors="ignore").rstrip() + "..."
+
+
+# ------------------------------------------------------------------- the box's side
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the agent said in the end."""
+
+    accepted: bool
+    """It sleeps now; after a mere question: it would."""
+    why: tuple[str, ...]
+    states: tuple[str, ...]
+    clock_ahead_s: int
+    """The server's clock less the box's, in whole seconds, as the answer arrived."""
+
+    @property
+    def clock_warning(self) -> str:
+        """Say that the clocks differ, or nothing. The protocol does not mind."""
+        ahead = self.clock_ahead_s
+        if abs(ahead) <= _CLOCK_TOLERANCE_S:
+            return ""
+        side = "ahead of" if ahead > 0 else "behind"
+        return f"the server's clock is {abs(ahead)} s {side} the box's: is one of them set wrong?"
+
+
+class NoAnswerError(Exception):
+    """Nobody answered. `ordered`: an order to sleep is under way and may have been obeyed."""
+
+    def __init__(self, ordered: bool, forged: int):
+        """`forged` counts what came with a signature that does not fit."""
+        if forged:
+            words = "an answer came that is not signed with this key: has the server another one?"
+        elif ordered:
+            words = "the agent said that it would sleep, and then answered the order no more"
+        else:
+            words = (
+                "the agent does not answer: is it running, is its UDP port open to the box, "
+                "and is the key the same on both sides?"
+            )
+        super().__init__(words)
+        self.ordered = ordered
+
+
+class Question:
+    """One conversation with one agent: ask whether it would sleep, and if so, order it to.
+
+    `begin` gives the first datagram; each that arrives goes into `take`, which gives the
+    next one to send, the outcome, or None: not for us, keep waiting. Whoever carries the
+    datagrams sends the last one again when nothing comes: that is harmless.
+    """
+
+    _TRIES = 3
+
+    def __init__(
+        self, key: bytes, server: str, state: str, *, order: bool, nonce: Callable[[], str]
+    ):
+        """`order`: do not only ask. `nonce` gives 32 fresh hex digits, as secrets.token_hex(16)."""
+        self._key = key
+        self._server = server
+        self._state = state
+        self._order = order
+        self._nonce = nonce
+        self._awaited = ""
+        self._left = self._TRIES
+        self.ordered = False
+        self.forged = 0
+
+    def begin(self, now_s: float) -> bytes:
+        """Return the first datagram."""
+        return self._request("", now_s)
+
+    def take(self, datagram: bytes, now_s: float) -> bytes | Outcome | None:
+        """Take what arrived; times are the box's epoch seconds."""
+        try:
+            said = read_answer(self._key, datagram)
+        except ForgedError:
+            self.forged += 1
+            return None
+        except ProtocolError:
+            return None
+        if said.re != self._awaited or (said.server != self._server and said.verdict != NO):
+            return None
+        if self._order and self._left > 0 and (said.verdict == AGAIN or self._may_order(said)):
+            self._left -= 1
+            self.ordered = True
+            return self._request(said.nonce, now_s)
+        why = said.why or (("it does not take its own challenges",) * (said.verdict == AGAIN))
+        return Outcome(said.verdict == YES, why, said.states, said.time_s - int(now_s))
+
+    def _may_order(self, said: Answer) -> bool:
+        return said.verdict == YES and not self.ordered
+
+    def _request(self, challenge: str, now_s: float) -> bytes:
+        self._awaited = self._nonce()
+        return request(
+            self._key,
+            Request(self._server, self._awaited, int(now_s), self._state, challenge),
+        )
+
+
+def converse(
+    question: Question,
+    *,
+    send: Callable[[bytes], None],
+    receive: Callable[[float], bytes | None],
+    now_s: Callable[[], float],
+    monotonic_s: Callable[[], float],
+    timeout_s: float = 10.0,
+    resend_s: float = 1.0,
+) -> Outcome:
+    """Carry a conversation to its end, or raise NoAnswerError after `timeout_s`.
+
+    `receive` waits so many seconds for one datagram and returns None if none came. A
+    datagram without an answer is sent again every `resend_s`.
+    """
+    datagram = question.begin(now_s())
+    deadline_s = monotonic_s() + timeout_s
+    while True:
+        send(datagram)
+        resend_at_s = min(monotonic_s() + resend_s, deadline_s)
+        while (left_s := resend_at_s - monotonic_s()) > 0:
+            arrived = receive(left_s)
+            taken = question.take(arrived, now_s()) if arrived is not None else None
+            if isinstance(taken, Outcome):
+                return taken
+            if taken is not None:
+                datagram = taken
+                break
+        else:
+            if monotonic_s() >= deadline_s:
+                raise NoAnswerError(question.ordered, question.forged)
