@@ -3,13 +3,11 @@
 import argparse
 import json
 import shutil
-import signal
 import sys
-import threading
 import time
 from ipaddress import ip_network
 from pathlib import Path
-from types import FrameType
+from subprocess import SubprocessError
 from typing import Any
 
 from naproxy.policy.base import State
@@ -19,6 +17,7 @@ from naproxy.replay_slice import Slice, plan
 from naproxy.replay_visit import Target
 
 from tests.demo.cast import FIRST_NUMBER, Cast
+from tests.demo.interrupt import Interrupt, Interrupted
 from tests.demo.power import PROXY_W, TABLE_4_2, energy
 from tests.demo.screen import Screen
 from tests.demo.story import Story
@@ -29,7 +28,6 @@ from tests.office import Office
 from tests.office.box import ADDRESS, HOST
 from tests.office.namespace import ROOT, OfficeError
 from tests.office.office import VISITORS
-from tests.office.server import Site
 
 OUT = ROOT / "build/demo"
 DEMO = Settings(min_awake_s=10.0, fraction=1.0)
@@ -49,48 +47,31 @@ def main() -> int:
     options = parser.parse_args()
     if options.duration is not None and not 0 < options.duration <= _DAY_S:
         parser.error("DURATION is a number of seconds, a day at the most")
-    stop = _stop_on_signals()
+    interrupt = Interrupt()
     screen = Screen()
     try:
         stretch = choose(options.log, DEMO, options.duration or _DAY_S)
-        return _run(stretch, options.duration, screen, stop)
-    except (OSError, ValueError, OfficeError) as error:
-        if stop.is_set():
-            # Ctrl-C at a terminal ends the helpers that set the office up, too.
+        interrupt.check()
+        return _run(stretch, options.duration, screen, interrupt)
+    except (Interrupted, OSError, ValueError, OfficeError, SubprocessError) as error:
+        if interrupt:
+            # At a terminal Ctrl-C ends the helpers that set the office up, too.
             screen.say("Interrupted before it began.")
             return 130
         print(f"demo: {error}", file=sys.stderr)
         return 1
 
 
-def _stop_on_signals() -> threading.Event:
-    """Return what Ctrl-C sets. It interrupts nothing, so that everything is cleared up."""
-    stop = threading.Event()
-
-    def note(_number: int, _frame: FrameType | None) -> None:
-        stop.set()
-
-    for number in (signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, note)
-    return stop
-
-
-def _run(stretch: Stretch, duration_s: float | None, screen: Screen, stop: threading.Event) -> int:
+def _run(stretch: Stretch, duration_s: float | None, screen: Screen, interrupt: Interrupt) -> int:
     _introduce(stretch, screen, duration_s)
     allow_many_connections()
-    site = Site(log=stretch.log) if stretch.log else Site(every_path=True)
-    with Office(site=site) as office:
+    policy = {"min_awake_s": DEMO.min_awake_s, "fraction": DEMO.fraction}
+    with Office(site=stretch.site()) as office:
         try:
-            if stop.is_set():
-                return 130
-            office.box.start(
-                server={
-                    "cache": {"mode": "aggressive"},
-                    "policy": {"min_awake_s": DEMO.min_awake_s, "fraction": DEMO.fraction},
-                }
-            )
+            office.box.start(server={"cache": {"mode": "aggressive"}, "policy": policy})
             office.box.await_state("awake")
-            summary = _perform(office, stretch, duration_s, screen, stop)
+            interrupt.check()
+            summary = _perform(office, stretch, duration_s, screen, interrupt)
         finally:
             shutil.rmtree(OUT, ignore_errors=True)
             shutil.copytree(office.logs, OUT / "logs")
@@ -135,7 +116,7 @@ def _perform(
     stretch: Stretch,
     duration_s: float | None,
     screen: Screen,
-    stop: threading.Event,
+    interrupt: Interrupt,
 ) -> dict[str, Any]:
     target = Target(ADDRESS, 80, HOST, run="demo", bind=ip_network(VISITORS))
 
@@ -152,7 +133,7 @@ def _perform(
     start_s = time.monotonic()
     story = Story(office, visitors, screen, start_s)
     screen.event(0, TABLE_4_2.on_w, "The server is awake, the visitors come.", "awake")
-    while not stop.is_set() and (duration_s is None or time.monotonic() < start_s + duration_s):
+    while not interrupt and (duration_s is None or time.monotonic() < start_s + duration_s):
         story.go_on()
         # Raises what went wrong with them.
         visitors.left(_TICK_S)

@@ -20,6 +20,7 @@ class Screen:
     def __init__(self, out: TextIO = sys.stdout) -> None:
         self._out = out
         self._tty = out.isatty()
+        self._standing = ""
 
     def say(self, text: str = "") -> None:
         """Print a line as it is."""
@@ -35,12 +36,14 @@ class Screen:
 
     def standing(self, text: str) -> None:
         """Replace the line at the bottom, on a terminal."""
-        if self._tty:
+        if self._tty and text != self._standing:
+            self._standing = text
             width = shutil.get_terminal_size().columns - 1
             print(f"\r\x1b[K\x1b[7m{text[:width]}\x1b[0m", end="", file=self._out, flush=True)
 
     def _erase(self) -> None:
-        if self._tty:
+        if self._standing:
+            self._standing = ""
             print("\r\x1b[K", end="", file=self._out)
 
 

@@ -13,7 +13,7 @@ from naproxy.replay_visit import Visit
 
 from tests.demo import cast
 from tests.demo.power import TABLE_4_2
-from tests.demo.screen import Screen, plain
+from tests.demo.screen import Screen, clock, plain
 from tests.demo.visitors import Visitors
 from tests.office import Office
 from tests.office.mainboard import OFF, ON, SUSPENDING
@@ -217,7 +217,7 @@ class Story:
         cached = sum(visit.outcome in BY_CACHE for visit in visits)
         state = "asleep" if self._state(now_s) == OFF else "awake"
         self._screen.standing(
-            f" server {state}, {self._watts(now_s):.1f} W   "
+            f"{clock(now_s - self._start_s)}   server {state}, {self._watts(now_s):.1f} W   "
             f"{_many(len(visits), 'request')}, {cached} from the cache, "
             f"{sum(visit.lost for visit in visits)} lost   Ctrl-C ends it "
         )

@@ -16,6 +16,7 @@ from naproxy.replay_slice import DISORDER_S
 
 from tests.demo import generated
 from tests.office.namespace import ROOT
+from tests.office.server import Site
 
 SHARED_LOGS = ROOT.parent / "shared/logs"
 LOOK_S = 120
@@ -32,13 +33,17 @@ class Stretch:
 
     name: str
     """Of the log, for people."""
-    log: Path | None
-    """None: generated."""
+    log: Log | None
+    """What was read; None: generated."""
     entries: Sequence[Entry]
     start_s: int
     """Epoch seconds."""
     fits: bool
     """It has what a demonstration wants to show."""
+
+    def site(self) -> Site:
+        """Return what the server must have to answer it."""
+        return Site(log=Path(self.log.files[0])) if self.log else Site(every_path=True)
 
     def head(self, duration_s: float) -> list[Entry]:
         """Return the first part of it, in order."""
@@ -54,8 +59,9 @@ def choose(log: Path | None, settings: Settings, duration_s: float) -> Stretch:
     for path in [log] if log else sorted(SHARED_LOGS.glob("*.log.gz")):
         start_s, fits = find(_beginning(path), settings)
         if fits or log:
-            entries = _part(Log([path]), start_s, duration_s)
-            return Stretch(path.name, path, entries, start_s, fits)
+            read = Log([path])
+            entries = _part(read, start_s, duration_s)
+            return Stretch(path.name, read, entries, start_s, fits)
     entries = list(generated.day())
     start_s, fits = find(entries, settings)
     return Stretch("generated", None, _part(entries, start_s, duration_s), start_s, fits)

@@ -74,7 +74,7 @@ def tell(summary: Mapping[str, Any], screen: Screen) -> None:
         f"{summary['duration_s']:.0f} s, always on {energy['always_on_j']:.0f} J:"
     )
     screen.say(
-        f"{saved:.0%} less; with the box's own {energy['proxy_j']:.0f} J counted, {net:.0%} less."
+        f"{_less(saved)}; with the box's own {energy['proxy_j']:.0f} J counted, {_less(net)}."
     )
     missing = [
         name
@@ -83,3 +83,7 @@ def tell(summary: Mapping[str, Any], screen: Screen) -> None:
     ]
     if missing:
         screen.say(f"Not seen in so short a time: {', '.join(missing)}.")
+
+
+def _less(share: float) -> str:
+    return f"{share:.0%} less" if share >= 0 else f"{-share:.0%} more"

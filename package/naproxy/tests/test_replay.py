@@ -459,7 +459,14 @@ def test_rows_of_table_4_3() -> None:
     assert figures["waiting_pages"]["returned"] == 1
     assert figures["waiting_pages"]["after"]["max_s"] == 2.5
     assert figures["delays"]["by_outcome"]["waiting_page"]["max_s"] == 2.5
-    assert figures["delays"]["by_class"]["person"]["requests"] == 6
+    assert figures["delays"]["by_class"]["person"]["requests"] == 5
+
+
+def test_quick_refusals_do_not_make_the_delays_look_short() -> None:
+    figures = summarise([ended("held", 200, 3.0), ended("refused", 503, 0.001)], person)
+    assert figures["delays"]["served"]["mean_s"] == 3.0
+    assert figures["delays"]["by_outcome"]["refused"]["max_s"] == 0.001
+    assert sum(bucket["requests"] for bucket in figures["delay_distribution"]) == 1
 
 
 def test_visitor_who_gave_up_is_lost() -> None:

@@ -42,12 +42,13 @@ def summarise(visits: Sequence[Visit], klass: Callable[[str], Klass]) -> dict[st
     """Return the figures of a replay as JSON types; times are in seconds.
 
     `klass` says who is asking from a User-Agent. A request's delay runs until the visitor has
-    what was asked for, over the waiting page if need be. Lost requests have no delay.
+    what was asked for, over the waiting page if need be. Lost requests have no delay, and the
+    refused ones count by outcome only: they are quick, and nobody was served by them.
     """
     outcomes = Counter(visit.outcome for visit in visits)
     statuses = Counter(visit.status for visit in visits if visit.status)
     robots = [v for v in visits if v.outcome == "refused"]
-    answered = [visit for visit in visits if not visit.lost]
+    served = [visit for visit in visits if visit.served]
     return {
         "requests": len(visits),
         "served_by_backend": sum(outcomes[name] for name in BY_BACKEND),
@@ -63,11 +64,11 @@ def summarise(visits: Sequence[Visit], klass: Callable[[str], Klass]) -> dict[st
         "lost_why": dict(Counter(visit.why_lost for visit in visits if visit.lost)),
         "outcomes": dict(outcomes),
         "delays": {
-            "all": delays([v.wait_s for v in answered]),
-            "by_outcome": _delays_by(answered, lambda v: v.outcome),
-            "by_class": _delays_by(answered, lambda v: klass(v.entry.agent).name.lower()),
+            "served": delays([v.wait_s for v in served]),
+            "by_outcome": _delays_by([v for v in visits if not v.lost], lambda v: v.outcome),
+            "by_class": _delays_by(served, lambda v: klass(v.entry.agent).name.lower()),
         },
-        "delay_distribution": distribution([v.wait_s for v in answered]),
+        "delay_distribution": distribution([v.wait_s for v in served]),
         "late": delays([visit.late_s for visit in visits]),
     }
 
@@ -164,7 +165,7 @@ def _rows(read: Mapping[str, Any], figures: Mapping[str, Any]) -> Iterator[str]:
 def _delays(figures: Mapping[str, Any]) -> Iterator[str]:
     yield f"{'delay in s':<34}{'requests':>10}{'mean':>9}{'median':>9}{'99 %':>9}{'max':>9}"
     found = figures["delays"]
-    lines = [("all", found["all"])]
+    lines = [("all that were served", found["served"])]
     lines += [(NAMES[name], values) for name, values in found["by_outcome"].items()]
     lines += [(f"asked by: {name}", values) for name, values in found["by_class"].items()]
     for name, values in lines:

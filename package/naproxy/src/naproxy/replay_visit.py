@@ -18,6 +18,7 @@ TIMEOUT_S = 60.0
 POLL_S = 1.0  # as the waiting page's script does
 DIRECT = "direct"  # the outcome of an answer that no proxy of ours sent
 LOST = "lost"
+_NOT_SERVED = frozenset((LOST, "refused", "capped", "limit", "gone", "error"))
 _STATUS_PATH = "/.naproxy/status"
 _WITH_BODY = frozenset(("POST", "PUT", "PATCH"))
 # fmt: off
@@ -76,6 +77,11 @@ class Visit:
     def lost(self) -> bool:
         """Did the visitor never get an answer to what was asked for?"""
         return self.outcome == LOST or (self.returned is not None and self.returned.outcome == LOST)
+
+    @property
+    def served(self) -> bool:
+        """Did the visitor get it in the end, not lost and not refused?"""
+        return (self.returned.outcome if self.returned else self.outcome) not in _NOT_SERVED
 
     @property
     def wait_s(self) -> float:
