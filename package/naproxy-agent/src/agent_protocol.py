@@ -1,0 +1,1 @@
+../../naproxy/src/naproxy/agent_protocol.py

@@ -1,0 +1,710 @@
+"""The agent on the office's server: puts it to sleep for the box, or says why not.
+
+Answers signed datagrams (docs/agent.md). What the server is busy with is read afresh for
+each request; what follows from that is decided by pure functions. One process, one thread:
+while it puts the server to sleep, it does nothing else.
+
+Standard library of Python 3.9 or later, on Linux.
+"""
+
+from __future__ import annotations
+
+import argparse
+import configparser
+import contextlib
+import ipaddress
+import json
+import secrets
+import shlex
+import socket
+import subprocess
+import sys
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import agent_protocol as protocol
+from agent_protocol import AGAIN, NO, YES, Answer, Request
+
+CONFIG: Final = Path("/etc/naproxy-agent/naproxy-agent.conf")
+KEY: Final = Path("/etc/naproxy-agent/key")
+
+# -------------------------------------------------------------------- configuration
+
+
+class ConfigError(ValueError):
+    """The configuration is wrong, in words."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What keeps the server awake."""
+
+    inhibitors: bool = True
+    logged_in_users: bool = True
+    load_above: float | None = 1.0
+    """Runnable processes, averaged over a minute; None: any load is fine."""
+    connections_except_ports: frozenset[int] | None = frozenset({80, 443})
+    """Ports of the server where connections do not count; None: none counts."""
+    processes: frozenset[str] = frozenset()
+    units: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Config:
+    """The whole file."""
+
+    server: str
+    listen: str = ""
+    """Address to listen on; empty: all."""
+    port: int = protocol.PORT
+    rules: Rules = Rules()
+    commands: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Command for each state that is offered."""
+
+
+def parse_config(text: str) -> Config:
+    """Read a configuration; ConfigError names the key that is wrong."""
+    parser = configparser.ConfigParser(interpolation=None, default_section="")
+    try:
+        parser.read_string(text)
+    except configparser.Error as error:
+        raise ConfigError(" ".join(str(error).split())) from None
+    known = {
+        "agent": {"server", "listen", "port"},
+        "stay-awake": {
+            *("inhibitors", "logged-in-users", "load-above"),
+            *("connections-except-ports", "processes", "units"),
+        },
+        "sleep": set(protocol.STATES),
+    }
+    for section in parser.sections():
+        if section not in known:
+            raise ConfigError(f"[{section}] is not known")
+        for key in parser[section]:
+            if key not in known[section]:
+                raise ConfigError(f"[{section}] {key} is not known")
+    return _config(_Values(parser))
+
+
+def _config(values: _Values) -> Config:
+    rules = Rules(
+        inhibitors=values.switch("stay-awake", "inhibitors"),
+        logged_in_users=values.switch("stay-awake", "logged-in-users"),
+        load_above=values.load("stay-awake", "load-above", "1.0"),
+        connections_except_ports=values.ports("stay-awake", "connections-except-ports", "80 443"),
+        processes=frozenset(values.words("stay-awake", "processes")),
+        units=values.units("stay-awake", "units"),
+    )
+    commands = {state: tuple(values.words("sleep", state)) for state in protocol.STATES}
+    if not any(commands.values()):
+        raise ConfigError("[sleep] offers no state: give a command for mem, disk or off")
+    return Config(
+        server=values.server("agent", "server"),
+        listen=values.address("agent", "listen"),
+        port=values.port("agent", "port", str(protocol.PORT)),
+        rules=rules,
+        commands={state: command for state, command in commands.items() if command},
+    )
+
+
+class _Values:
+    """Typed values of the file; what is wrong is said with its key."""
+
+    def __init__(self, parser: configparser.ConfigParser):
+        self._parser = parser
+
+    def _text(self, section: str, key: str, default: str = "") -> str:
+        if section not in self._parser:
+            return default
+        return self._parser[section].get(key, default).strip()
+
+    def words(self, section: str, key: str) -> list[str]:
+        try:
+            return shlex.split(self._text(section, key))
+        except ValueError as error:
+            raise ConfigError(f"[{section}] {key}: {error}") from None
+
+    def switch(self, section: str, key: str) -> bool:
+        text = self._text(section, key, "yes")
+        if text not in {"yes", "no"}:
+            raise ConfigError(f"[{section}] {key} must be yes or no, not {text!r}")
+        return text == "yes"
+
+    def load(self, section: str, key: str, default: str) -> float | None:
+        text = self._text(section, key, default)
+        if text == "any":
+            return None
+        try:
+            load = float(text)
+        except ValueError:
+            load = -1.0
+        if not 0 < load < 1000:
+            raise ConfigError(f"[{section}] {key} must be a number above 0, or any, not {text!r}")
+        return load
+
+    def ports(self, section: str, key: str, default: str) -> frozenset[int] | None:
+        text = self._text(section, key, default)
+        if text == "all":
+            return None
+        return frozenset(self._port(section, key, word) for word in text.split())
+
+    def port(self, section: str, key: str, default: str) -> int:
+        return self._port(section, key, self._text(section, key, default))
+
+    @staticmethod
+    def _port(section: str, key: str, word: str) -> int:
+        if not (word.isascii() and word.isdigit() and 0 < int(word) < 65536):
+            raise ConfigError(f"[{section}] {key}: {word!r} is no port (1 to 65535)")
+        return int(word)
+
+    def units(self, section: str, key: str) -> tuple[str, ...]:
+        words = self.words(section, key)
+        for word in words:
+            if "." not in word or word.startswith("-"):
+                raise ConfigError(f"[{section}] {key}: {word!r} is no unit, as backup.service is")
+        return tuple(words)
+
+    def address(self, section: str, key: str) -> str:
+        text = self._text(section, key)
+        try:
+            return text and str(ipaddress.ip_address(text))
+        except ValueError:
+            raise ConfigError(f"[{section}] {key}: {text!r} is no IP address") from None
+
+    def server(self, section: str, key: str) -> str:
+        text = self._text(section, key)
+        if not protocol.is_server_id(text):
+            raise ConfigError(
+                f"[{section}] {key} must be the server's id on the box "
+                f"(1 to 31 of a to z, 0 to 9 and -), not {text!r}"
+            )
+        return text
+
+
+# ---------------------------------------------------------------- what keeps it awake
+
+
+@dataclass(frozen=True)
+class Inhibitor:
+    """A lock as `systemd-inhibit --list` shows it; `what` has the operations it is for."""
+
+    what: frozenset[str]
+    who: str
+    why: str
+    mode: str
+
+
+@dataclass(frozen=True)
+class Connection:
+    """An established TCP connection that was made to this server."""
+
+    port: int
+    peer: str
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A systemd unit's LoadState and ActiveState."""
+
+    name: str
+    load: str
+    active: str
+
+
+@dataclass(frozen=True)
+class Readings:
+    """What the server is busy with."""
+
+    inhibitors: tuple[Inhibitor, ...] = ()
+    users: tuple[str, ...] = ()
+    """Who is logged in, and where from."""
+    load: float = 0.0
+    connections: tuple[Connection, ...] = ()
+    processes: frozenset[str] = frozenset()
+    """Names of the processes that run."""
+    units: tuple[Unit, ...] = ()
+    target: Unit | None = None
+    """The systemd target that the sleep command would start."""
+    unreadable: tuple[str, ...] = ()
+    """What could not be read, in words."""
+
+
+_WORKING: Final = frozenset({"active", "activating", "reloading", "deactivating"})
+
+
+def reasons(readings: Readings, rules: Rules, state: str) -> tuple[str, ...]:
+    """Return why the server must stay awake: one a reason, none if it may sleep."""
+    return (
+        *readings.unreadable,
+        *_masked(readings.target),
+        *_inhibited(readings.inhibitors, state),
+        *(f"logged in: {user}" for user in readings.users),
+        *_running(readings, rules),
+        *_connected(readings.connections, rules.connections_except_ports),
+        *_loaded(readings.load, rules.load_above),
+    )
+
+
+def _masked(target: Unit | None) -> Iterator[str]:
+    if target and target.load == "masked":
+        yield f"{target.name} is masked: systemctl unmask {target.name} allows it again"
+
+
+def _inhibited(inhibitors: tuple[Inhibitor, ...], state: str) -> Iterator[str]:
+    # "idle" is for those who mind that a machine sleeps because nobody uses it: our case.
+    against = {"idle", "shutdown" if state == "off" else "sleep"}
+    for lock in inhibitors:
+        if lock.mode.startswith("block") and lock.what & against:
+            yield f"inhibited by {lock.who}: {lock.why}"
+
+
+def _running(readings: Readings, rules: Rules) -> Iterator[str]:
+    for name in sorted(readings.processes & rules.processes):
+        yield f"{name} is running"
+    for unit in readings.units:
+        if unit.load == "not-found":
+            yield f"{unit.name} is to be waited for, but there is no such unit"
+        elif unit.active in _WORKING:
+            yield f"{unit.name} is {unit.active}"
+
+
+def _connected(
+    connections: tuple[Connection, ...], but_ports: frozenset[int] | None
+) -> Iterator[str]:
+    if but_ports is None:
+        return
+    for port in sorted({one.port for one in connections} - but_ports):
+        peers = sorted({one.peer for one in connections if one.port == port})
+        more = f" and {len(peers) - 1} more" if len(peers) > 1 else ""
+        yield f"port {port} is connected to {peers[0]}{more}"
+
+
+def _loaded(load: float, limit: float | None) -> Iterator[str]:
+    if limit is not None and load > limit:
+        yield f"the load is {load:.2f}, above {limit:g}"
+
+
+# ------------------------------------------------------------------ reading the server
+
+Run = Callable[[list[str]], str]
+"""Runs a command and returns what it prints; OSError or SubprocessError where it fails."""
+
+_LOGIND: Final = "org.freedesktop.login1"
+
+
+def run(command: list[str]) -> str:
+    """Run a reading command; it is over in 5 s or it has failed."""
+    return subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=5, check=True
+    ).stdout
+
+
+def read(config: Config, state: str, run: Run = run, root: Path = Path("/")) -> Readings:
+    """Read what the rules ask for. What cannot be read keeps the server awake."""
+    rules = config.rules
+    systemd = (root / "run/systemd/system").is_dir()
+    target = _target(config.commands.get(state, ())) if systemd else ""
+    found: dict[str, Any] = {}
+    unreadable = []
+    wanted: list[tuple[str, bool, Callable[[], Any]]] = [
+        ("inhibitors", rules.inhibitors and systemd, lambda: read_inhibitors(run)),
+        ("users", rules.logged_in_users, lambda: read_users(run, systemd)),
+        ("load", rules.load_above is not None, lambda: read_load(root)),
+        ("connections", rules.connections_except_ports is not None, lambda: read_tcp(root)),
+        ("processes", bool(rules.processes), lambda: read_processes(root)),
+        ("units", bool(rules.units), lambda: read_units(run, rules.units)),
+        ("target", bool(target), lambda: read_units(run, (target,))[0]),
+    ]
+    for name, want, reading in wanted:
+        if want:
+            try:
+                found[name] = reading()
+            except Exception as error:  # whatever it is, not knowing is a reason
+                unreadable.append(f"the {name} cannot be read: {_words(error)}")
+    return Readings(**found, unreadable=tuple(unreadable))
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, subprocess.CalledProcessError):
+        said = (error.stderr or error.stdout or "").strip()
+        return f"{error.cmd[0]}: {said or f'exit status {error.returncode}'}"
+    return f"{type(error).__name__}: {error}"
+
+
+def _target(command: tuple[str, ...]) -> str:
+    """Return the target behind `systemctl suspend` and the like, or nothing."""
+    return f"{command[1]}.target" if len(command) == 2 and command[0] == "systemctl" else ""
+
+
+def read_inhibitors(run: Run) -> tuple[Inhibitor, ...]:
+    """Ask logind for its inhibitor locks."""
+    said = json.loads(run(_logind("ListInhibitors")))
+    return tuple(
+        Inhibitor(frozenset(what.split(":")), who, why, mode)
+        for what, who, why, mode, _uid, _pid in said["data"][0]
+    )
+
+
+def read_users(run: Run, systemd: bool) -> tuple[str, ...]:
+    """Return who is logged in: logind's sessions of class user, or else utmp's."""
+    if not systemd:
+        return tuple(" ".join(line.split()) for line in run(["who"]).splitlines())
+    users = []
+    for _id, _uid, name, _seat, path in json.loads(run(_logind("ListSessions")))["data"][0]:
+        names = ("Class", "State", "RemoteHost", "TTY")
+        said = run(
+            ["busctl", "--json=short", "get-property", _LOGIND, path, f"{_LOGIND}.Session", *names]
+        )
+        kind, state, remote, tty = (json.loads(line)["data"] for line in said.splitlines())
+        # Others are greeters, cron jobs and managers; a closing one has only leftovers.
+        if kind.startswith("user") and state != "closing":
+            users.append(f"{name} from {remote}" if remote else f"{name} at {tty or 'the console'}")
+    return tuple(users)
+
+
+def _logind(method: str) -> list[str]:
+    path = "/" + _LOGIND.replace(".", "/")
+    return ["busctl", "--json=short", "call", _LOGIND, path, f"{_LOGIND}.Manager", method]
+
+
+def read_load(root: Path) -> float:
+    """Return the load, averaged over one minute (proc(5))."""
+    return float((root / "proc/loadavg").read_text().split()[0])
+
+
+def read_processes(root: Path) -> frozenset[str]:
+    """Return the names of all processes, as the kernel cuts them and as they were called."""
+    names = set()
+    for process in (root / "proc").glob("[0-9]*"):
+        # It may end while it is looked at.
+        with contextlib.suppress(OSError):
+            names.add((process / "comm").read_text(errors="replace").rstrip("\n"))
+            words = (process / "cmdline").read_text(errors="replace").split("\0")
+            # A script is run by its interpreter: its own name comes second.
+            names.update(Path(word).name for word in words[:2] if word[:1] not in {"", "-"})
+    return frozenset(names)
+
+
+def read_units(run: Run, names: tuple[str, ...]) -> tuple[Unit, ...]:
+    """Ask systemd for the state of these units."""
+    said = run(["systemctl", "show", "--property=LoadState,ActiveState", "--", *names])
+    units = []
+    for name, block in zip(names, said.strip().split("\n\n")):
+        values = dict(line.split("=", 1) for line in block.splitlines())
+        units.append(Unit(name, values["LoadState"], values["ActiveState"]))
+    if len(units) != len(names):
+        raise ValueError("systemctl did not tell of every unit")
+    return tuple(units)
+
+
+_ESTABLISHED: Final = "01"
+_LISTEN: Final = "0A"
+
+
+def read_tcp(root: Path) -> tuple[Connection, ...]:
+    """Return connections made from elsewhere to a port that listens (proc(5), /proc/net/tcp)."""
+    rows = []
+    for name in ("tcp", "tcp6"):
+        # A kernel without IPv6 has no tcp6.
+        with contextlib.suppress(FileNotFoundError):
+            rows += [
+                line.split() for line in (root / "proc/net" / name).read_text().splitlines()[1:]
+            ]
+    listening = {_port(local) for _, local, _, status, *_ in rows if status == _LISTEN}
+    return tuple(
+        Connection(_port(local), str(peer))
+        for _, local, remote, status, *_ in rows
+        if status == _ESTABLISHED and _port(local) in listening
+        if not (peer := _address(remote)).is_loopback
+    )
+
+
+def _port(place: str) -> int:
+    return int(place.rpartition(":")[2], 16)
+
+
+def _address(place: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """Return the address of ADDRESS:PORT, hex words in this machine's byte order."""
+    digits = place.partition(":")[0]
+    packed = b"".join(
+        int(digits[i : i + 8], 16).to_bytes(4, sys.byteorder) for i in range(0, len(digits), 8)
+    )
+    address = ipaddress.ip_address(packed)
+    return getattr(address, "ipv4_mapped", None) or address
+
+
+# ------------------------------------------------------------------------- the agent
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Now: seconds since boot, sleep included, and since 1970."""
+
+    boot_s: float
+    epoch_s: float
+
+    @staticmethod
+    def now() -> Clock:
+        """Read both."""
+        return Clock(time.clock_gettime(time.CLOCK_BOOTTIME), time.time())
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What to send back, and the state to go to when it has gone out, or nothing."""
+
+    datagram: bytes
+    sleep: str = ""
+
+
+class BusyError(Exception):
+    """More requests than anybody honest sends."""
+
+
+class Agent:
+    """Takes datagrams and says what to do. Has no socket and no clock."""
+
+    CHALLENGE_S = 10.0
+    """A challenge is good for so long, by the server's own clock since boot."""
+    CHALLENGES = 16
+    ANSWERS = 256
+    """Requests remembered: a repeated one gets the same answer and has no effect."""
+    REQUESTS_PER_S = 10
+    FAILURE_S = 600.0
+    """After a sleep command failed, the server refuses for so long, with the command's words."""
+
+    def __init__(
+        self,
+        server: str,
+        key: bytes,
+        states: tuple[str, ...],
+        why_not: Callable[[str], tuple[str, ...]],
+        nonce: Callable[[], str] = lambda: secrets.token_hex(16),
+    ):
+        """`why_not` reads and judges the server, for a state; `nonce` gives 32 hex digits."""
+        self._server = server
+        self._key = key
+        self._states = states
+        self._why_not = why_not
+        self._nonce = nonce
+        self._challenges: OrderedDict[str, float] = OrderedDict()
+        self._answers: OrderedDict[str, bytes] = OrderedDict()
+        self._recent: deque[float] = deque(maxlen=self.REQUESTS_PER_S)
+        self._failure: tuple[float, str] | None = None
+
+    def handle(self, datagram: bytes, now: Clock) -> Reply:
+        """Answer a datagram. ProtocolError or BusyError: it deserves none."""
+        request = protocol.read_request(self._key, datagram)
+        if request.nonce in self._answers:
+            return Reply(self._answers[request.nonce])
+        if len(self._recent) == self.REQUESTS_PER_S and now.boot_s - self._recent[0] < 1.0:
+            raise BusyError(f"more than {self.REQUESTS_PER_S} requests in a second")
+        self._recent.append(now.boot_s)
+        verdict, why = self._judge(request, now)
+        sleep = request.state if verdict == YES and request.challenge else ""
+        if sleep:
+            # Nothing said before this sleep counts after it.
+            self._challenges.clear()
+        datagram = protocol.answer(
+            self._key,
+            Answer(
+                server=self._server,
+                nonce=self._challenge(now),
+                time_s=int(now.epoch_s),
+                re=request.nonce,
+                verdict=verdict,
+                states=self._states,
+                why=why,
+            ),
+        )
+        _remember(self._answers, request.nonce, datagram, self.ANSWERS)
+        return Reply(datagram, sleep)
+
+    def failed(self, words: str, now: Clock) -> None:
+        """Take note that the sleep command failed."""
+        self._failure = (now.boot_s, words)
+
+    def _judge(self, request: Request, now: Clock) -> tuple[str, tuple[str, ...]]:
+        if request.server != self._server:
+            return NO, (f"this is the agent of {self._server}, not of {request.server}",)
+        if request.challenge and not self._spend(request.challenge, now):
+            return AGAIN, ()
+        if request.state not in self._states:
+            return NO, (f"{request.state} is not offered: no command in [sleep]",)
+        why = (*self._failure_of_late(now), *self._why_not(request.state))
+        return (NO if why else YES), why
+
+    def _challenge(self, now: Clock) -> str:
+        challenge = self._nonce()
+        _remember(self._challenges, challenge, now.boot_s + self.CHALLENGE_S, self.CHALLENGES)
+        return challenge
+
+    def _spend(self, challenge: str, now: Clock) -> bool:
+        return now.boot_s < self._challenges.pop(challenge, 0.0)
+
+    def _failure_of_late(self, now: Clock) -> Iterator[str]:
+        if self._failure and now.boot_s - self._failure[0] < self.FAILURE_S:
+            yield f"the last sleep command failed: {self._failure[1]}"
+
+
+def _remember(cache: OrderedDict[str, Any], key: str, value: Any, most: int) -> None:
+    cache[key] = value
+    while len(cache) > most:
+        cache.popitem(last=False)
+
+
+# --------------------------------------------------------------------------- effects
+
+_LET_THE_ANSWER_GO_S: Final = 0.2
+_COMMAND_S: Final = 120.0
+_LOG_EVERY_S: Final = 60.0
+
+
+def go_to_sleep(command: tuple[str, ...]) -> str:
+    """Run the sleep command; return its words if it failed."""
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=_COMMAND_S,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return str(error)
+    if done.returncode == 0:
+        return ""
+    return done.stdout.strip() or f"exit status {done.returncode}"
+
+
+class _Complaints:
+    """Says what is wrong with datagrams, at most once a minute, so nobody can fill the log."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._last_s = -_LOG_EVERY_S
+
+    def __call__(self, peer: str, error: Exception) -> None:
+        self._count += 1
+        if time.monotonic() - self._last_s >= _LOG_EVERY_S:
+            _log(f"{self._count} datagrams not answered, the last from {peer}: {error}")
+            self._count = 0
+            self._last_s = time.monotonic()
+
+
+def open_socket(address: str, port: int) -> socket.socket:
+    """Listen on an address, or on all of both families."""
+    family = socket.AF_INET if address and ":" not in address else socket.AF_INET6
+    try:
+        listener = socket.socket(family, socket.SOCK_DGRAM)
+    except OSError:
+        if address:
+            raise
+        listener = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)  # a kernel without IPv6
+    if listener.family == socket.AF_INET6:
+        listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+    listener.bind((address, port))
+    return listener
+
+
+def serve(listener: socket.socket, agent: Agent, config: Config) -> None:
+    """Answer until the process is ended."""
+    complain = _Complaints()
+    while True:
+        datagram, peer = listener.recvfrom(protocol.MAX_BYTES + 1)
+        try:
+            reply = agent.handle(datagram, Clock.now())
+        except (protocol.ProtocolError, BusyError) as error:
+            complain(peer[0], error)
+            continue
+        try:
+            listener.sendto(reply.datagram, peer)
+        except OSError as error:
+            complain(peer[0], error)
+        if reply.sleep:
+            _log(f"{peer[0]} asked for it: going to sleep ({reply.sleep})")
+            time.sleep(_LET_THE_ANSWER_GO_S)
+            words = go_to_sleep(config.commands[reply.sleep])
+            if words:
+                _log(f"the sleep command failed: {words}")
+                agent.failed(words, Clock.now())
+
+
+def _log(words: str) -> None:
+    # The journal knows the time.
+    print(words, file=sys.stderr, flush=True)
+
+
+def _read_file(path: Path) -> str:
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: {error}") from None
+
+
+def read_key(path: Path) -> bytes:
+    """Read the key, which nobody else may read."""
+    text = _read_file(path)
+    mode = path.stat().st_mode & 0o777
+    if mode & 0o077:
+        raise ConfigError(f"{path} may be read by others (mode {mode:o}): chmod 600 {path}")
+    try:
+        return protocol.parse_key(text)
+    except protocol.ProtocolError as error:
+        raise ConfigError(f"{path}: {error}") from None
+
+
+def _check(config: Config) -> int:
+    """Print what the agent would answer for each state that it offers."""
+    refused = 0
+    for state in config.commands:
+        why = reasons(read(config, state), config.rules, state)
+        print(f"{state}: {'no' if why else 'yes'}")
+        for reason in why:
+            print(f"  {reason}")
+        refused += bool(why)
+    return 1 if refused else 0
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Serve, or `--check`; exit 2 where the configuration is wrong."""
+    parser = argparse.ArgumentParser(prog="naproxy-agent", description="Naproxy's agent")
+    parser.add_argument("--config", type=Path, default=CONFIG)
+    parser.add_argument("--key", type=Path, default=KEY)
+    parser.add_argument(
+        "--check", action="store_true", help="say whether it would sleep now; exit 1 if not"
+    )
+    options = parser.parse_args(arguments)
+    try:
+        try:
+            config = parse_config(_read_file(options.config))
+        except ConfigError as error:
+            raise ConfigError(f"{options.config}: {error}") from None
+        if options.check:
+            return _check(config)
+        key = read_key(options.key)
+        listener = open_socket(config.listen, config.port)
+    except (ConfigError, OSError) as error:
+        _log(f"naproxy-agent: {error}")
+        return 2
+
+    def why_not(state: str) -> tuple[str, ...]:
+        return reasons(read(config, state), config.rules, state)
+
+    agent = Agent(config.server, key, tuple(config.commands), why_not)
+    where = config.listen or "all addresses"
+    _log(f"agent of {config.server}, UDP port {config.port} of {where}")
+    with listener:
+        serve(listener, agent, config)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,342 @@
+"""The agent's answers, to the box and to strangers. No socket, no clock, no sleep."""
+
+import dataclasses
+import itertools
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import agent_protocol as protocol
+from agent_protocol import AGAIN, NO, YES, ForgedError, ProtocolError, Question, Request
+from naproxy_agent import Agent, BusyError, Clock, go_to_sleep, open_socket
+
+KEY = bytes(range(32))
+SOURCE = Path(__file__).resolve().parent.parent / "src"
+nonces = itertools.count(1)
+
+
+def nonce():
+    return f"{next(nonces):032x}"
+
+
+class Server:
+    """An agent, with a clock that is set by hand and reasons given by the test."""
+
+    def __init__(self, server="web", states=("mem", "off")):
+        self.now = Clock(1000.0, 1_700_000_000.0)
+        self.why = ()
+        self.looked = 0
+        self.agent = Agent(server, KEY, states, self._why_not, nonce)
+
+    def _why_not(self, _state):
+        self.looked += 1
+        return self.why
+
+    def pass_s(self, seconds):
+        self.now = Clock(self.now.boot_s + seconds, self.now.epoch_s + seconds)
+
+    def take(self, datagram):
+        reply = self.agent.handle(datagram, self.now)
+        return protocol.read_answer(KEY, reply.datagram), reply.sleep
+
+    def ask(self, **changes):
+        request = Request("web", nonce(), 1_700_000_000, "mem")
+        return self.take(protocol.request(KEY, dataclasses.replace(request, **changes)))
+
+    def order(self, **changes):
+        challenge = self.ask()[0].nonce
+        return self.ask(**{"challenge": challenge, **changes})
+
+
+@pytest.fixture
+def server():
+    return Server()
+
+
+def test_an_idle_server_would_sleep_and_a_question_does_not_make_it(server):
+    said, sleep = server.ask()
+    assert (said.verdict, said.why, said.states) == (YES, (), ("mem", "off"))
+    assert sleep == ""
+
+
+def test_an_order_with_a_challenge_makes_it_sleep(server):
+    said, sleep = server.order()
+    assert said.verdict == YES
+    assert sleep == "mem"
+
+
+def test_the_answer_is_bound_to_its_request_and_tells_the_time(server):
+    said, _ = server.ask(nonce="a" * 32)
+    assert said.re == "a" * 32
+    assert said.time_s == 1_700_000_000
+
+
+def test_a_busy_server_says_why_not(server):
+    server.why = ("logged in: anna", "rsync is running")
+    said, sleep = server.order()
+    assert (said.verdict, said.why) == (NO, server.why)
+    assert sleep == ""
+
+
+def test_it_looks_again_at_the_order(server):
+    challenge = server.ask()[0].nonce
+    server.why = ("logged in: anna",)
+    said, sleep = server.ask(challenge=challenge)
+    assert said.verdict == NO
+    assert sleep == ""
+
+
+def test_a_state_without_a_command_is_refused(server):
+    said, sleep = server.order(state="disk")
+    assert said.verdict == NO
+    assert "disk is not offered" in said.why[0]
+    assert sleep == ""
+
+
+def test_another_server_s_order_is_refused_with_both_names(server):
+    said, sleep = server.order(server="db")
+    assert said.why == ("this is the agent of web, not of db",)
+    assert said.server == "web"
+    assert sleep == ""
+
+
+def test_a_forged_order_gets_no_answer_and_nothing_is_looked_at(server):
+    challenge = server.ask()[0].nonce
+    looked = server.looked
+    forged = protocol.request(bytes(32), Request("web", nonce(), 0, "mem", challenge))
+    with pytest.raises(ForgedError):
+        server.agent.handle(forged, server.now)
+    assert server.looked == looked
+
+
+@given(st.binary(max_size=protocol.MAX_BYTES + 1))
+def test_garbage_gets_no_answer(datagram):
+    with pytest.raises(ProtocolError):
+        Server().agent.handle(datagram, Clock(0.0, 0.0))
+
+
+def test_an_answer_sent_back_to_it_gets_none(server):
+    said = server.agent.handle(
+        protocol.request(KEY, Request("web", nonce(), 0, "mem")), server.now
+    ).datagram
+    with pytest.raises(ProtocolError, match="no request"):
+        server.agent.handle(said, server.now)
+
+
+def test_a_repeated_order_gets_the_same_answer_and_no_second_sleep(server):
+    challenge = server.ask()[0].nonce
+    order = protocol.request(KEY, Request("web", nonce(), 0, "mem", challenge))
+    first = server.agent.handle(order, server.now)
+    again = server.agent.handle(order, server.now)
+    assert (first.sleep, again.sleep) == ("mem", "")
+    assert again.datagram == first.datagram
+
+
+def test_a_recorded_order_is_worthless_when_its_answer_is_forgotten(server):
+    challenge = server.ask()[0].nonce
+    order = protocol.request(KEY, Request("web", nonce(), 0, "mem", challenge))
+    server.agent.handle(order, server.now)
+    for _ in range(Agent.ANSWERS):
+        server.pass_s(1)
+        server.ask()
+    said, sleep = server.take(order)
+    assert said.verdict == AGAIN
+    assert sleep == ""
+
+
+def test_a_recorded_order_is_worthless_after_a_restart(server):
+    challenge = server.ask()[0].nonce
+    order = protocol.request(KEY, Request("web", nonce(), 0, "mem", challenge))
+    said, sleep = Server().take(order)
+    assert said.verdict == AGAIN
+    assert sleep == ""
+
+
+def test_an_order_held_back_is_worthless_once_another_was_obeyed(server):
+    held = server.ask()[0].nonce
+    server.order()
+    said, sleep = server.ask(challenge=held)
+    assert said.verdict == AGAIN
+    assert sleep == ""
+
+
+@pytest.mark.parametrize(("age_s", "verdict"), [(9.9, YES), (10.1, AGAIN), (86400, AGAIN)])
+def test_a_challenge_is_good_for_ten_seconds(server, age_s, verdict):
+    challenge = server.ask()[0].nonce
+    server.pass_s(age_s)
+    assert server.ask(challenge=challenge)[0].verdict == verdict
+
+
+def test_a_challenge_is_good_once_even_if_refused(server):
+    challenge = server.ask()[0].nonce
+    server.why = ("busy",)
+    server.ask(challenge=challenge)
+    server.why = ()
+    assert server.ask(challenge=challenge)[0].verdict == AGAIN
+
+
+def test_an_invented_challenge_is_not_known(server):
+    said, sleep = server.ask(challenge="e" * 32)
+    assert said.verdict == AGAIN
+    assert sleep == ""
+    assert server.ask(challenge=said.nonce)[1] == "mem"
+
+
+@pytest.mark.parametrize("time_s", [0, 1_600_000_000, 1_700_003_601, 999_999_999_999])
+def test_a_wrong_clock_of_the_box_does_no_harm(server, time_s):
+    challenge = server.ask(time_s=time_s)[0].nonce
+    assert server.ask(time_s=time_s, challenge=challenge)[1] == "mem"
+
+
+def test_a_step_of_its_own_wall_clock_does_no_harm(server):
+    challenge = server.ask()[0].nonce
+    server.now = Clock(server.now.boot_s + 1, 5.0)
+    said, sleep = server.ask(challenge=challenge)
+    assert sleep == "mem"
+    assert said.time_s == 5
+
+
+def test_the_box_and_the_agent_agree_to_the_end(server):
+    question = Question(KEY, "web", "mem", order=True, nonce=nonce)
+    datagram, slept = question.begin(0.0), []
+    for _ in range(2):
+        reply = server.agent.handle(datagram, server.now)
+        slept.append(reply.sleep)
+        datagram = question.take(reply.datagram, 0.0)
+    assert slept == ["", "mem"]
+    assert datagram.accepted
+    assert "1700000000 s ahead" in datagram.clock_warning
+
+
+def test_what_it_remembers_is_bounded(server):
+    for _ in range(1000):
+        server.pass_s(1)
+        server.ask()
+    assert len(server.agent._answers) == Agent.ANSWERS
+    assert len(server.agent._challenges) == Agent.CHALLENGES
+
+
+def test_a_flood_of_questions_is_cut_off_and_then_forgotten(server):
+    for _ in range(Agent.REQUESTS_PER_S):
+        server.ask()
+    with pytest.raises(BusyError):
+        server.ask()
+    assert server.looked == Agent.REQUESTS_PER_S
+    server.pass_s(1.0)
+    assert server.ask()[0].verdict == YES
+
+
+def test_a_failed_command_is_a_reason_for_a_while(server):
+    server.agent.failed("Failed to suspend: no such verb", server.now)
+    assert server.ask()[0].why == (
+        "the last sleep command failed: Failed to suspend: no such verb",
+    )
+    server.pass_s(Agent.FAILURE_S)
+    assert server.ask()[0].verdict == YES
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (("true",), ""),
+        (("sh", "-c", "echo no such verb >&2; exit 1"), "no such verb"),
+        (("false",), "exit status 1"),
+        (("/nonexistent/command",), "No such file"),
+    ],
+)
+def test_a_sleep_command_s_failure_is_told_in_its_words(command, words):
+    said = go_to_sleep(command)
+    assert words in said
+    assert bool(said) == bool(words)
+
+
+def exchange(port, datagram, host="127.0.0.1"):
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as box:
+        box.settimeout(5)
+        box.sendto(datagram, (host, port))
+        return protocol.read_answer(KEY, box.recv(2000))
+
+
+@pytest.fixture
+def process(tmp_path):
+    """The real program on a port of its own; its sleep command leaves a file."""
+    with open_socket("127.0.0.1", 0) as probe:
+        port = probe.getsockname()[1]
+    config, key, slept = tmp_path / "agent.conf", tmp_path / "key", tmp_path / "slept"
+    config.write_text(
+        f"[agent]\nserver = web\nport = {port}\n"
+        "[stay-awake]\ninhibitors = no\nlogged-in-users = no\nload-above = any\n"
+        f"connections-except-ports = all\n[sleep]\nmem = touch {slept}\n"
+    )
+    key.write_text(KEY.hex() + "\n")
+    key.chmod(0o600)
+    with subprocess.Popen(
+        [sys.executable, SOURCE / "naproxy_agent.py", "--config", config, "--key", key],
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as agent:
+        lines = []
+        started = threading.Event()
+
+        def listen():
+            for line in agent.stderr:
+                lines.append(line)
+                started.set()
+
+        threading.Thread(target=listen, daemon=True).start()
+        assert started.wait(10)
+        yield agent, port, slept, lines
+        agent.terminate()
+
+
+def test_the_program_survives_strangers_and_sleeps_on_the_box_s_order(process):
+    agent, port, slept, lines = process
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+        for hostile in (
+            b"",
+            b"\0",
+            b"x" * 65000,
+            protocol.request(bytes(32), Request("web", nonce(), 0, "mem")),
+        ):
+            stranger.sendto(hostile, ("127.0.0.1", port))
+    hello = exchange(port, protocol.request(KEY, Request("web", nonce(), 0, "mem")))
+    assert hello.verdict == YES
+    assert not slept.exists()
+    order = protocol.request(KEY, Request("web", nonce(), 0, "mem", hello.nonce))
+    assert exchange(port, order).verdict == YES
+    # The next answer comes when the command has ended.
+    assert exchange(port, order).verdict == YES
+    assert slept.exists()
+    assert agent.poll() is None
+    assert "1 datagrams not answered, the last from" in "".join(lines)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_the_program_answers_over_both_families(process, host):
+    _agent, port, _slept, _lines = process
+    request = protocol.request(KEY, Request("web", nonce(), 0, "mem"))
+    assert exchange(port, request, host).verdict == YES
+
+
+def test_the_check_says_what_it_would_answer(tmp_path):
+    config = tmp_path / "agent.conf"
+    config.write_text(
+        "[agent]\nserver = web\n[stay-awake]\ninhibitors = no\nlogged-in-users = no\n"
+        "load-above = any\nconnections-except-ports = all\nprocesses = naproxy_agent.py\n"
+        "[sleep]\nmem = true\n"
+    )
+    command = [sys.executable, SOURCE / "naproxy_agent.py", "--check", "--config", config]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout == "mem: no\n  naproxy_agent.py is running\n"
+    assert done.returncode == 1
+    config.write_text(config.read_text().replace("naproxy_agent.py", "no-such-process"))
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout == "mem: yes\n"
+    assert done.returncode == 0

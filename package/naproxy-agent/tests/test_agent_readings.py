@@ -1,0 +1,315 @@
+"""What keeps a server awake: judged from readings, and read from a server's files and tools."""
+
+import ipaddress
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from naproxy_agent import (
+    Config,
+    Connection,
+    Inhibitor,
+    Readings,
+    Rules,
+    Unit,
+    read,
+    read_inhibitors,
+    read_processes,
+    read_tcp,
+    read_units,
+    read_users,
+    reasons,
+)
+
+RULES = Rules(processes=frozenset({"rsync", "borg"}))
+
+
+def why(rules=RULES, state="mem", **readings):
+    return reasons(Readings(**readings), rules, state)
+
+
+def lock(what, mode="block"):
+    return Inhibitor(frozenset(what.split(":")), "backup", "copying", mode)
+
+
+def test_nothing_to_do_is_no_reason():
+    assert why() == ()
+
+
+@pytest.mark.parametrize("what", ["sleep", "idle", "shutdown:sleep"])
+def test_a_blocking_lock_is_a_reason(what):
+    assert why(inhibitors=(lock(what),)) == ("inhibited by backup: copying",)
+
+
+@pytest.mark.parametrize(
+    "one", [lock("sleep", "delay"), lock("shutdown"), lock("handle-lid-switch")]
+)
+def test_a_lock_on_something_else_is_none(one):
+    assert why(inhibitors=(one,)) == ()
+
+
+def test_a_weak_block_of_newer_systemd_is_a_reason():
+    assert why(inhibitors=(lock("sleep", "block-weak"),))
+
+
+def test_power_off_minds_locks_on_shutdown():
+    assert why(state="off", inhibitors=(lock("shutdown"),))
+    assert not why(state="off", inhibitors=(lock("sleep"),))
+
+
+def test_a_user_is_a_reason():
+    assert why(users=("anna from 192.0.2.7",)) == ("logged in: anna from 192.0.2.7",)
+
+
+def test_a_named_process_is_a_reason_and_others_are_not():
+    assert why(processes=frozenset({"rsync", "nginx"})) == ("rsync is running",)
+
+
+@pytest.mark.parametrize("active", ["active", "activating", "deactivating", "reloading"])
+def test_a_unit_at_work_is_a_reason(active):
+    assert why(units=(Unit("b.service", "loaded", active),)) == (f"b.service is {active}",)
+
+
+@pytest.mark.parametrize("active", ["inactive", "failed"])
+def test_a_unit_at_rest_is_none(active):
+    assert why(units=(Unit("b.service", "loaded", active),)) == ()
+
+
+def test_a_unit_that_does_not_exist_is_a_reason_not_a_blessing():
+    assert "no such unit" in why(units=(Unit("b.service", "not-found", "inactive"),))[0]
+
+
+def test_connections_to_other_ports_are_a_reason():
+    connections = (
+        Connection(80, "192.0.2.1"),
+        Connection(443, "192.0.2.1"),
+        Connection(445, "192.0.2.9"),
+        Connection(22, "192.0.2.8"),
+        Connection(22, "192.0.2.7"),
+        Connection(22, "192.0.2.7"),
+    )
+    assert why(connections=connections) == (
+        "port 22 is connected to 192.0.2.7 and 1 more",
+        "port 445 is connected to 192.0.2.9",
+    )
+
+
+def test_connections_can_be_allowed():
+    assert why(Rules(connections_except_ports=None), connections=(Connection(22, "::1"),)) == ()
+
+
+@pytest.mark.parametrize(
+    ("load", "limit", "expected"), [(1.0, 1.0, 0), (1.01, 1.0, 1), (9, None, 0)]
+)
+def test_load_above_its_limit_is_a_reason(load, limit, expected):
+    assert len(why(Rules(load_above=limit), load=load)) == expected
+
+
+def test_a_masked_target_is_a_reason_with_its_cure():
+    said = why(target=Unit("suspend.target", "masked", "inactive"))
+    assert "systemctl unmask suspend.target" in said[0]
+
+
+def test_what_cannot_be_read_is_a_reason():
+    assert why(unreadable=("the load cannot be read",)) == ("the load cannot be read",)
+
+
+# ------------------------------------------------------------------------- reading
+
+
+def hex_address(text, port):
+    packed = ipaddress.ip_address(text).packed
+    words = (packed[i : i + 4] for i in range(0, len(packed), 4))
+    digits = "".join(f"{int.from_bytes(word, sys.byteorder):08X}" for word in words)
+    return f"{digits}:{port:04X}"
+
+
+def tcp_table(*rows):
+    lines = ["  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid"]
+    for i, (local, remote, status) in enumerate(rows):
+        lines.append(
+            f"  {i:2}: {hex_address(*local)} {hex_address(*remote)} {status} 00000000:00000000 "
+            "00:00000000 00000000     0        0 17325 1 0000000000000000 100 0 0 10 0"
+        )
+    return "\n".join(lines) + "\n"
+
+
+@pytest.fixture
+def root(tmp_path):
+    (tmp_path / "proc/net").mkdir(parents=True)
+    (tmp_path / "proc/loadavg").write_text("0.31 0.20 0.10 1/100 1234\n")
+    (tmp_path / "proc/net/tcp").write_text(tcp_table())
+    (tmp_path / "run/systemd/system").mkdir(parents=True)
+    return tmp_path
+
+
+def test_only_established_connections_from_elsewhere_to_a_listening_port_count(root):
+    (root / "proc/net/tcp").write_text(
+        tcp_table(
+            (("0.0.0.0", 22), ("0.0.0.0", 0), "0A"),
+            (("127.0.0.1", 3306), ("0.0.0.0", 0), "0A"),
+            (("192.0.2.2", 22), ("192.0.2.7", 40000), "01"),
+            (("192.0.2.2", 22), ("192.0.2.8", 40000), "06"),  # TIME_WAIT
+            (("127.0.0.1", 3306), ("127.0.0.1", 50000), "01"),
+            (("192.0.2.2", 51000), ("198.51.100.1", 443), "01"),  # made by the server
+        )
+    )
+    assert read_tcp(root) == (Connection(22, "192.0.2.7"),)
+
+
+def test_connections_over_ipv6_and_mapped_ones_count_too(root):
+    (root / "proc/net/tcp6").write_text(
+        tcp_table(
+            (("::", 445), ("::", 0), "0A"),
+            (("2001:db8::2", 445), ("2001:db8::7", 40000), "01"),
+            (("::ffff:192.0.2.2", 445), ("::ffff:192.0.2.9", 40000), "01"),
+            (("::ffff:127.0.0.1", 445), ("::ffff:127.0.0.1", 40000), "01"),
+        )
+    )
+    assert read_tcp(root) == (Connection(445, "2001:db8::7"), Connection(445, "192.0.2.9"))
+
+
+def test_this_machine_s_own_table_can_be_read():
+    assert isinstance(read_tcp(Path("/")), tuple)
+
+
+def test_processes_have_the_kernel_s_name_the_program_s_and_the_script_s(root):
+    for pid, comm, cmdline in (
+        ("10", "mariadb-dump-lo", "/usr/bin/mariadb-dump-long\0--all\0"),
+        ("11", "python3", "python3\0/usr/local/bin/nightly\0x\0"),
+        ("12", "kworker/0:1", ""),
+        ("13", "rsync", "rsync: \xff\0"),
+    ):
+        directory = root / "proc" / pid
+        directory.mkdir()
+        (directory / "comm").write_text(comm + "\n")
+        (directory / "cmdline").write_text(cmdline, encoding="latin-1")
+    (root / "proc/14").mkdir()  # ended meanwhile
+    names = read_processes(root)
+    assert {"mariadb-dump-lo", "mariadb-dump-long", "nightly", "rsync", "kworker/0:1"} <= names
+    assert "" not in names
+    assert "--all" not in names
+
+
+def logind(**answers):
+    """Busctl as Debian 12 has it; sessions by their path."""
+
+    def run(command):
+        assert command[:2] == ["busctl", "--json=short"]
+        if command[2] == "get-property":
+            values = answers[command[4]]
+            return "".join(json.dumps({"type": "s", "data": value}) + "\n" for value in values)
+        return json.dumps({"type": "a(...)", "data": [answers[command[-1]]]})
+
+    return run
+
+
+def test_inhibitors_are_logind_s():
+    run = logind(ListInhibitors=[["shutdown:sleep", "backup", "copying", "block", 0, 99]])
+    assert read_inhibitors(run) == (lock("shutdown:sleep"),)
+
+
+def test_users_are_sessions_of_people_that_are_not_closing():
+    sessions = [[str(i), 1000, "anna", "seat0", f"/s{i}"] for i in range(5)]
+    run = logind(
+        ListSessions=sessions,
+        **{
+            "/s0": ("user", "active", "192.0.2.7", "pts/0"),
+            "/s1": ("user", "online", "", "tty1"),
+            "/s2": ("user", "closing", "192.0.2.7", "pts/1"),
+            "/s3": ("greeter", "active", "", "tty7"),
+            "/s4": ("background", "active", "", ""),
+        },
+    )
+    assert read_users(run, systemd=True) == ("anna from 192.0.2.7", "anna at tty1")
+
+
+def test_users_without_systemd_are_those_of_who():
+    table = "anna     pts/0        2024-01-01 10:00 (192.0.2.7)\n"
+    assert read_users(lambda _: table, systemd=False) == (
+        "anna pts/0 2024-01-01 10:00 (192.0.2.7)",
+    )
+
+
+def test_units_come_in_the_order_asked_for():
+    said = "LoadState=loaded\nActiveState=activating\n\nLoadState=not-found\nActiveState=inactive\n"
+    assert read_units(lambda _: said, ("a.service", "b.service")) == (
+        Unit("a.service", "loaded", "activating"),
+        Unit("b.service", "not-found", "inactive"),
+    )
+
+
+def test_a_unit_that_systemctl_leaves_out_is_an_error():
+    with pytest.raises(ValueError, match="every unit"):
+        read_units(lambda _: "LoadState=loaded\nActiveState=active\n", ("a.service", "b.service"))
+
+
+def config(**rules):
+    return Config("web", rules=Rules(**rules), commands={"mem": ("systemctl", "suspend")})
+
+
+def quiet(command):
+    """A server where logind and systemd have nothing to tell."""
+    if command[0] == "systemctl":
+        return "LoadState=loaded\nActiveState=inactive\n"
+    return '{"data": [[]]}'
+
+
+def test_an_idle_server_gives_no_reason(root):
+    readings = read(config(processes=frozenset({"rsync"})), "mem", quiet, root)
+    assert readings.load == 0.31
+    assert readings.target == Unit("suspend.target", "loaded", "inactive")
+    assert reasons(readings, config().rules, "mem") == ()
+
+
+def broken(error):
+    def run(_command):
+        raise error
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        FileNotFoundError("busctl"),
+        subprocess.TimeoutExpired("busctl", 5),
+        subprocess.CalledProcessError(1, ["busctl"], stderr="Failed to connect to bus\n"),
+    ],
+)
+def test_a_server_that_cannot_be_asked_stays_awake(root, error):
+    why = reasons(read(config(), "mem", broken(error), root), Rules(), "mem")
+    assert [reason.partition(" cannot")[0] for reason in why] == [
+        "the inhibitors",
+        "the users",
+        "the target",
+    ]
+
+
+@pytest.mark.parametrize("said", ["", "{}", "null", '{"data": []}', '{"data": [[["x"]]]}', "[1]"])
+def test_a_tool_that_talks_nonsense_keeps_it_awake(root, said):
+    assert reasons(read(config(), "mem", lambda _: said, root), Rules(), "mem")
+
+
+@pytest.mark.parametrize("file", ["proc/loadavg", "proc/net/tcp"])
+def test_a_file_of_nonsense_keeps_it_awake(root, file):
+    (root / file).write_text("header\nnonsense\n")
+    why = reasons(read(config(), "mem", quiet, root), Rules(), "mem")
+    assert len(why) == 1
+    assert "cannot be read" in why[0]
+
+
+def test_what_is_switched_off_is_not_read(root):
+    (root / "proc/loadavg").unlink()
+    (root / "proc/net/tcp").unlink()
+    quiet_rules = {
+        "inhibitors": False,
+        "logged_in_users": False,
+        "load_above": None,
+        "connections_except_ports": None,
+    }
+    own = Config("web", rules=Rules(**quiet_rules), commands={"mem": ("/sbin/my-sleep",)})
+    assert read(own, "mem", broken(AssertionError("asked")), root) == Readings()
