@@ -36,6 +36,10 @@ class Neighbour:
         self._interface = interface
         self._kept: bytes | None = None
 
+    def is_at(self, address: str, interface: str) -> bool:
+        """Is this the entry for that address on that interface?"""
+        return (address, interface) == (self._address, self._interface)
+
     def keep(self) -> None:
         """Keep the entry as it is now."""
         found = self._ask()

@@ -80,6 +80,7 @@ class Runner:
         self.decision = Decision(False, "not decided yet")
         self.machine = Machine(_times(server), time.monotonic(), slept=slept)
         self._equip(server, interface)
+        self._neighbour = Neighbour(server.address, interface)
         self._restore()
 
     def _equip(self, server: Server, interface: str) -> None:
@@ -88,7 +89,6 @@ class Runner:
         target = drivers.Target(server.id, server.address, server.port, server.mac, interface)
         self._waker: WakeDriver = drivers.driver("wake", server.wake, target)
         self._sleeper: SleepDriver = drivers.driver("sleep", server.sleep, target)
-        self._neighbour = Neighbour(server.address, interface)
         self._prober = Prober(
             drivers.driver("ready", server.ready, target),
             server.ready.timeout_s,
@@ -99,7 +99,9 @@ class Runner:
 
     def configure(self, server: Server, interface: str) -> None:
         """Take a new configuration; state, mode and what the policy learned stay."""
-        self._neighbour.release()
+        if not self._neighbour.is_at(server.address, interface):
+            self._neighbour.release()
+            self._neighbour = Neighbour(server.address, interface)
         self._prober.stop()
         old = self._policy
         self._equip(server, interface)

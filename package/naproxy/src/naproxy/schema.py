@@ -20,7 +20,15 @@ from typing import Any, Final
 Check = Callable[[Any], str | None]
 """Says in words what is wrong with a value of the right type, or None."""
 
-_UNITS: Final = {"s": "seconds", "ms": "milliseconds", "w": "watts", "j": "joules"}
+_UNITS: Final = {
+    "ms": "milliseconds",
+    "s": "seconds",
+    "h": "hours",
+    "hours": "hours",
+    "days": "days",
+    "w": "watts",
+    "j": "joules",
+}
 _TYPES: Final = {
     bool: "true or false",
     int: "a whole number",
@@ -256,6 +264,8 @@ class Key:
     kind: str
     default: Any
     required: bool
+    low: float | None
+    high: float | None
     range: str
     unit: str
     choices: tuple[str, ...]
@@ -292,6 +302,8 @@ def _key(field: dataclasses.Field[Any], kind: Any, path: str, when: str) -> Key:
         kind=f"a list, each {words}" if many else words,
         default=None if required else field.default,
         required=required,
+        low=about["low"],
+        high=about["high"],
         range=_range(about["low"], about["high"], kind is str) if bounded else "",
         unit=_UNITS.get(field.name.rpartition("_")[2], "") if "_" in field.name else "",
         choices=about["choices"],

@@ -1,0 +1,410 @@
+import math
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from naproxy import config, schema
+from naproxy.schema import ConfigError, Key
+
+EXAMPLE = Path(__file__).parents[1] / "naproxy.example.toml"
+REFERENCE = Path(__file__).parents[3] / "docs" / "configuration.md"
+
+LEAST = """
+[[server]]
+id = "web"
+address = "192.0.2.10"
+mac = "02:00:00:00:00:01"
+"""
+
+
+def problems(text: str | bytes) -> dict[str, str]:
+    with pytest.raises(ConfigError) as caught:
+        config.parse(text)
+    return {p.where: p.what for p in caught.value.problems}
+
+
+def test_the_example_is_good() -> None:
+    loaded = config.read(EXAMPLE)
+    assert loaded.server[0].hosts == ("www.example.org", "example.org")
+    assert loaded.server[0].sleep.key_file == "/etc/naproxy/ssh/id_ed25519"
+    assert loaded.rule[0].treat_as == "monitor"
+
+
+def test_three_keys_are_enough() -> None:
+    server = config.parse(LEAST).server[0]
+    assert server.port == 80
+    assert server.sleep.driver == "none"
+    assert server.wake.driver == "etherwake"
+    assert server.policy.name == "thesis"
+
+
+def test_the_defaults_are_those_of_the_thesis() -> None:
+    loaded = config.parse(LEAST)
+    power, policy = loaded.server[0].power, loaded.server[0].policy
+    assert (power.on_w, power.off_w, power.switch_j, loaded.box.proxy_w) == (43.3, 1.6, 170.7, 5.0)
+    assert (policy.threshold_s, policy.min_awake_s, policy.min_idle_s) == (5, 60, 5)
+    assert (policy.fraction, policy.delta_s) == (0.10, 0.05)
+    assert loaded.server[0].connect_timeout_s == 10
+    assert loaded.server[0].cache.grace_s == 3600
+
+
+# Each key wrong in turn
+
+ALL_KEYS = list(schema.keys(config.Config))
+
+
+def table_with(key: Key, value: object) -> str:
+    """A configuration that is right but for `key`, which has `value`."""
+    data: dict[str, Any] = tomllib.loads(LEAST)
+    data["rule"] = [{"kind": "path", "text": "/x", "treat_as": "feed"}]
+    here: Any = data
+    *path, name = key.path.split(".")
+    for part in path:
+        here = here[part[:-2]][0] if part.endswith("[]") else here.setdefault(part, {})
+    if key.when:
+        selector, _, choice = key.when.partition(" = ")
+        here[selector] = choice.strip('"')
+    here[name] = value
+    return "\n".join(toml(data, ""))
+
+
+def toml(table: dict[str, Any], path: str) -> list[str]:
+    lines = [
+        f"{k} = {schema.toml_value(v) if not isinstance(v, (dict, float)) else inline(v)}"
+        for k, v in table.items()
+        if not (isinstance(v, dict) and v) and not (isinstance(v, list) and v[:1] and dicts(v))
+    ]
+    for k, v in table.items():
+        if isinstance(v, dict) and v:
+            lines += [f"[{path}{k}]", *toml(v, f"{path}{k}.")]
+        elif isinstance(v, list) and v and dicts(v):
+            for item in v:
+                lines += [f"[[{path}{k}]]", *toml(item, f"{path}{k}.")]
+    return lines
+
+
+def dicts(values: list[Any]) -> bool:
+    return isinstance(values[0], dict)
+
+
+def inline(value: Any) -> str:
+    return "{}" if value == {} else repr(value).replace("inf", "inf")
+
+
+def spelled(key: Key) -> str:
+    """The path as errors spell it: a server by its id, where that is known."""
+    server = "server.1" if key.path == "server[].id" else "server.web"
+    return key.path.replace("server[]", server).replace("rule[]", "rule.1")
+
+
+RIGHT_TYPES: dict[str, set[type]] = {
+    "true or false": {bool},
+    "a whole number": {int},
+    "a number": {int, float},
+    "a text in quotes": {str},
+}
+
+
+def wrong_types(key: Key) -> list[Any]:
+    right = RIGHT_TYPES.get(key.kind, {list})
+    every: list[Any] = [True, 7, 7.5, "text", ["text"], {}]
+    return [value for value in every if type(value) not in right]
+
+
+@pytest.mark.parametrize("key", ALL_KEYS, ids=lambda k: f"{k.path}-{k.when}")
+def test_a_value_of_the_wrong_type_is_refused_with_its_path(key: Key) -> None:
+    for value in wrong_types(key):
+        found = problems(table_with(key, value))
+        assert spelled(key) in found, (value, found)
+        assert found[spelled(key)].startswith("must be")
+
+
+NUMBERS = [k for k in ALL_KEYS if k.kind in ("a number", "a whole number")]
+
+
+@pytest.mark.parametrize("key", NUMBERS, ids=lambda k: f"{k.path}-{k.when}")
+def test_a_number_out_of_range_is_refused_with_its_path(key: Key) -> None:
+    assert key.low is not None
+    assert key.high is not None
+    step = 1 if key.kind == "a whole number" else 0.001
+    kind = int if key.kind == "a whole number" else float
+    for value in (key.low - step, key.high + step, -1e18, 1e18):
+        found = problems(table_with(key, kind(value)))
+        assert found[spelled(key)].startswith("must be"), (value, found)
+
+
+@pytest.mark.parametrize("key", NUMBERS, ids=lambda k: f"{k.path}-{k.when}")
+def test_every_number_has_two_bounds_that_are_good_themselves(key: Key) -> None:
+    kind = int if key.kind == "a whole number" else float
+    for value in (key.low, key.high):
+        assert value is not None
+        found: list[schema.Problem] = []
+        table = tomllib.loads(table_with(key, kind(value)))
+        schema.load(config.Config, table, "", found)
+        assert found == []
+
+
+@pytest.mark.parametrize(
+    "key", [k for k in NUMBERS if k.kind == "a number"], ids=lambda k: f"{k.path}-{k.when}"
+)
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_what_is_not_finite_is_refused(key: Key, value: float) -> None:
+    assert problems(table_with(key, value))[spelled(key)] == "must be a finite number"
+
+
+@pytest.mark.parametrize(
+    "key", [k for k in ALL_KEYS if k.kind == "a text in quotes"], ids=lambda k: f"{k.path}-{k.when}"
+)
+@pytest.mark.parametrize("value", ["a\nb", "a\x00b", "\x7f"])
+def test_control_characters_are_refused(key: Key, value: str) -> None:
+    text = table_with(key, value).replace("\x7f", "\\u007f")
+    found = problems(text)
+    assert spelled(key) in found
+
+
+@pytest.mark.parametrize("key", [k for k in ALL_KEYS if k.choices], ids=lambda k: k.path)
+def test_a_choice_that_is_none_is_refused_with_all_there_are(key: Key) -> None:
+    value: Any = ["nonsense"] if key.kind.startswith("a list") else "nonsense"
+    found = problems(table_with(key, value))
+    words = next(w for where, w in found.items() if where.startswith(spelled(key)))
+    assert words == f"must be one of {', '.join(key.choices)}"
+
+
+@pytest.mark.parametrize("key", [k for k in ALL_KEYS if k.required], ids=lambda k: k.path)
+def test_a_key_that_must_be_given_is_named_when_it_is_not(key: Key) -> None:
+    text = table_with(key, "marker")
+    without = "\n".join(line for line in text.splitlines() if "marker" not in line)
+    assert problems(without)[spelled(key)].startswith("is missing")
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("server[].id", "Web"),
+        ("server[].id", ""),
+        ("server[].id", "x" * 32),
+        ("server[].id", "../etc"),
+        ("server[].address", "www.example.org"),
+        ("server[].address", "192.0.2.256"),
+        ("server[].address", "224.0.0.1"),
+        ("server[].mac", "02:00:00:00:00"),
+        ("server[].mac", "ff:ff:ff:ff:ff:ff"),
+        ("server[].mac", "00:00:00:00:00:00"),
+        ("server[].mac", "-b"),
+        ("server[].sleep.user", "-oProxyCommand=id"),
+        ("server[].sleep.host", "-oProxyCommand=id"),
+        ("server[].sleep.host", "a b"),
+        ("server[].sleep.key_file", "id_ed25519"),
+        ("server[].wake.interface", "-i"),
+        ("server[].wake.interface", "sixteen-letters-"),
+        ("server[].wake.broadcast", "ff02::1"),
+        ("server[].ready.path", "robots.txt"),
+        ("server[].ready.path", "/a b"),
+        ("server[].ready.host", "UPPER"),
+        ("box.run_dir", "run"),
+        ("box.interface", "a/b"),
+        ("box.notice", "x" * 512),
+        ("box.notice", "ä" * 256),
+        ("rule[].text", "no-slash"),
+        ("rule[].text", "x" * 56),
+    ],
+)
+def test_a_text_of_the_wrong_form_is_refused_with_its_path(path: str, value: str) -> None:
+    key = next(k for k in ALL_KEYS if k.path == path and (not k.when or "none" not in k.when))
+    where = spelled(key) if path != "server[].id" else f"server.{value or 1}.id"
+    assert where in problems(table_with(key, value))
+
+
+@pytest.mark.parametrize("host", ["WWW.example.org", "a:80", "a b", "-a", "", "a..b", "x" * 64])
+def test_a_host_name_of_the_wrong_form_is_refused(host: str) -> None:
+    assert "server.web.hosts[0]" in problems(f'{LEAST}hosts = ["{host}"]')
+
+
+def test_more_hosts_than_the_page_holds_are_refused() -> None:
+    assert "0 to 4" in problems(f'{LEAST}hosts = ["a", "b", "c", "d", "e"]')["server.web.hosts"]
+
+
+def test_an_unknown_key_is_refused_with_its_path_and_a_guess() -> None:
+    found = problems(f"{LEAST}[server.hold]\nlimits_s = 3")
+    assert found == {"server.web.hold.limits_s": "is not known; did you mean limit_s?"}
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("[bix]\n", "bix"),
+        ("[box]\nrundir = 1\n", "box.rundir"),
+        ("[[server]]\n[server.nap]\n", "server.1.nap"),
+        ("[[server]]\n[server.sleep]\npath = 1\n", "server.1.sleep.path"),
+    ],
+)
+def test_unknown_keys_are_refused_at_every_depth(text: str, where: str) -> None:
+    assert "is not known" in problems(text)[where]
+
+
+def test_a_key_of_another_driver_is_not_known() -> None:
+    assert "server.web.ready.path" in problems(f'{LEAST}[server.ready]\nkind = "tcp"\npath = "/"')
+
+
+@pytest.mark.parametrize(
+    ("where", "known"),
+    [("sleep.driver", "none, ssh"), ("wake.driver", "etherwake"), ("ready.kind", "http, tcp")],
+)
+def test_an_unknown_driver_is_refused_with_those_there_are(where: str, known: str) -> None:
+    section, _, selector = where.partition(".")
+    for value in ('"../../evil"', '""', "3", "[]", "{}"):
+        found = problems(f"{LEAST}[server.{section}]\n{selector} = {value}")
+        assert found == {f"server.web.{where}": f"must be one of {known}"}
+
+
+def test_an_unknown_policy_is_refused() -> None:
+    found = problems(f'{LEAST}[server.policy]\nname = "os"')
+    assert "thesis" in found["server.web.policy.name"]
+
+
+def test_all_errors_are_told_at_once() -> None:
+    found = problems(
+        '[box]\nnotise = ""\n[[server]]\nid = "a"\naddress = 1\n[server.hold]\ncap = -1\n'
+        '[[server]]\nid = "b"\naddress = "::1"\nmac = "02:00:00:00:00:01"\nport = 0\n'
+    )
+    assert set(found) == {
+        "box.notise",
+        "server.a.address",
+        "server.a.mac",
+        "server.a.hold.cap",
+        "server.b.port",
+    }
+
+
+TWO = LEAST + LEAST.replace('"web"', '"shop"')
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        (LEAST + LEAST, "server.web.id"),
+        (TWO.replace("mac", 'hosts = ["a"]\nmac'), "server.web.hosts"),
+        (TWO.replace("mac", "default = true\nmac"), "server.shop.default"),
+        (f"{LEAST}[server.power]\non_w = 1.0\noff_w = 2.0", "server.web.power.on_w"),
+        (
+            f'{LEAST}[[rule]]\nkind = "path"\ntext = "/"\ntreat_as = "feed"\nserver = "nope"',
+            "rule.1.server",
+        ),
+        (
+            f'{LEAST}[[rule]]\nkind = "address"\ntext = "192.0.2.1/24"\ntreat_as = "feed"',
+            "rule.1.text",
+        ),
+    ],
+)
+def test_keys_that_contradict_each_other_are_refused(text: str, where: str) -> None:
+    assert where in problems(text)
+
+
+def test_no_server_is_refused() -> None:
+    assert "at least one" in problems("[box]\n")["server"]
+
+
+def test_more_servers_than_the_page_holds_are_refused() -> None:
+    many = "".join(LEAST.replace('"web"', f'"w{n}"') for n in range(7))
+    assert problems(many) == {"server": "must be given 1 to 6 times"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"\xff\xfe", b"[box", b"= 3", b"a" * (config.MAX_BYTES + 1), b"x = " + b"[" * 100000, b"\x00"],
+    ids=["utf-8", "open", "no key", "large", "deep", "nul"],
+)
+def test_what_is_not_toml_is_refused(text: bytes) -> None:
+    assert list(problems(text)) == [""]
+
+
+@pytest.mark.parametrize(
+    "text", ["server = 3", "server = {}", "server = [3]", "box = 3", "rule = [[]]"]
+)
+def test_a_section_that_is_none_is_refused(text: str) -> None:
+    assert any("must be a" in what for what in problems(text).values())
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=10), inner, max_size=3)
+    ),
+    max_leaves=10,
+)
+NAMES = sorted({part.rstrip("[]") for key in ALL_KEYS for part in key.path.split(".")})
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(NAMES) | st.text(max_size=5),
+        JSON | st.dictionaries(st.sampled_from(NAMES), JSON, max_size=5),
+        max_size=5,
+    )
+)
+def test_nonsense_is_refused_and_never_a_crash(table: dict[str, Any]) -> None:
+    found: list[schema.Problem] = []
+    schema.load(config.Config, {"server": [table, table], **table}, "", found)
+    assert found
+
+
+# Replacing
+
+
+def test_a_good_configuration_replaces_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "naproxy.toml"
+    file.write_text("old")
+    file.chmod(0o640)
+    assert config.replace(file, LEAST.encode()).server[0].id == "web"
+    assert file.read_text() == LEAST
+    assert file.stat().st_mode & 0o777 == 0o640
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_bad_configuration_changes_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "naproxy.toml"
+    file.write_text("old")
+    with pytest.raises(ConfigError):
+        config.replace(file, b"server = 3")
+    assert file.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+# For people
+
+
+def test_every_key_says_what_it_is() -> None:
+    assert [k.path for k in ALL_KEYS if not k.help] == []
+
+
+def test_every_number_with_a_dimension_says_its_unit() -> None:
+    bare = {"port", "cap", "fraction", "attempts", "direct_port", "release_batch"}
+    names = {k.path.rpartition(".")[2] for k in NUMBERS if not k.unit}
+    assert names - bare == set()
+
+
+def test_every_default_is_good() -> None:
+    for key in ALL_KEYS:
+        if not key.required:
+            default = list(key.default) if isinstance(key.default, tuple) else key.default
+            config.parse(table_with(key, default))
+
+
+def test_the_reference_has_every_key() -> None:
+    written = REFERENCE.read_text()
+    assert "\n".join(schema.markdown(config.Config)) in written, (
+        "run: naproxy config keys --markdown, and put it into docs/configuration.md"
+    )
+
+
+def test_secrets_are_left_out_of_what_is_shown() -> None:
+    @dataclass(frozen=True)
+    class Login:
+        user: str = schema.option("who", "a")
+        password: str = schema.option("secret", "b", secret=True)
+
+    assert schema.plain(Login()) == {"user": "a"}
