@@ -2,6 +2,9 @@
 #
 # req.http.X-Naproxy holds what becomes of the request: the name of an outcome
 # of the VMOD, or `held`. vcl_deliver and vcl_synth report it.
+#
+# Every hit pays for what is here: the common case is found with one regular
+# expression each for Host and URL.
 
 # lighttpd, which ends TLS on the box itself.
 acl naproxy_front {
@@ -18,9 +21,11 @@ sub vcl_recv {
 	}
 	unset req.http.X-Naproxy;
 	call naproxy_forwarded;
-	call naproxy_range;
 	call naproxy_host;
-	call naproxy_own_paths;
+	call naproxy_url;
+	if (req.http.Range) {
+		call naproxy_range;
+	}
 	call naproxy_method;
 
 	if (req.method == "GET" && req.http.Upgrade ~ "(?i)^websocket$" &&
@@ -28,9 +33,6 @@ sub vcl_recv {
 		# Other upgrades are ignored, as RFC 9110 section 7.8 allows:
 		# piping h2c would let a client talk past these rules.
 		return (pipe);
-	}
-	if (req.method != "GET" && req.method != "HEAD") {
-		return (pass);
 	}
 	if (req.http.Transfer-Encoding ||
 	    (req.http.Content-Length && req.http.Content-Length !~ "^0+$")) {
@@ -40,9 +42,8 @@ sub vcl_recv {
 	if (req.http.Authorization) {
 		return (pass);
 	}
-	call naproxy_cookies;
 	if (req.http.Cookie) {
-		return (pass);
+		call naproxy_cookies;
 	}
 
 	# Whoever needs a sleeping server must get to vcl_miss, to be refused,
@@ -74,17 +75,16 @@ sub naproxy_forwarded {
 # One name for one server: it is in the cache's key, and goes to the server
 # like this too, so that nobody can plant links to another port in the cache.
 sub naproxy_host {
-	if (req.http.Host) {
-		set req.http.Host = regsub(req.http.Host.lower(),
-		    "\.?(:[0-9]*)?$", "");
-	} else if (req.proto == "HTTP/1.1") {
-		return (synth(400));
+	if (req.http.Host !~ "^[a-z0-9.-]*[a-z0-9-]$") {
+		if (req.http.Host) {
+			set req.http.Host = regsub(req.http.Host.lower(),
+			    "\.?(:[0-9]*)?$", "");
+		}
+		if (req.http.Host !~ "^([a-z0-9._-]+|\[[0-9a-f:.]+\])$" &&
+		    (req.http.Host ~ "." || req.proto == "HTTP/1.1")) {
+			return (synth(400));
+		}
 	}
-	if (req.http.Host !~ "^([a-z0-9._-]*|\[[0-9a-f:.]+\])$" ||
-	    (req.url !~ "^/" && !(req.method == "OPTIONS" && req.url == "*"))) {
-		return (synth(400));
-	}
-
 	naproxy.select(req.http.Host);
 	set req.backend_hint = naproxy.backend();
 	if (naproxy.server() == "") {
@@ -96,10 +96,14 @@ sub naproxy_host {
 	}
 }
 
-# Never forwarded, never a reason to wake.
-sub naproxy_own_paths {
-	if (req.url !~ "^/\.naproxy([/?]|$)") {
+# What is under /.naproxy is ours: never forwarded, never a reason to wake.
+sub naproxy_url {
+	if (req.url ~ "^/(?!\.naproxy(?:[/?]|$))" ||
+	    (req.method == "OPTIONS" && req.url == "*")) {
 		return;
+	}
+	if (req.url !~ "^/") {
+		return (synth(400));
 	}
 	if (req.url !~ "^/\.naproxy/status(\?|$)") {
 		return (synth(404));
@@ -107,6 +111,7 @@ sub naproxy_own_paths {
 	if (req.method != "GET" && req.method != "HEAD") {
 		return (synth(405));
 	}
+	unset req.http.Range;
 	set req.http.X-Naproxy = "status";
 	return (synth(200));
 }
@@ -114,9 +119,13 @@ sub naproxy_own_paths {
 # Methods Varnish does not know (WebDAV's, say) are passed like POST, not piped
 # as Varnish does: a pipe would go on past these rules.
 sub naproxy_method {
+	if (req.method == "GET" || req.method == "HEAD") {
+		return;
+	}
 	if (req.method ~ "^(CONNECT|TRACE|PRI|PURGE|BAN)$") {
 		return (synth(405));
 	}
+	return (pass);
 }
 
 # Varnish answers 503 or 416 to a Range it does not understand, several ranges in
@@ -131,9 +140,12 @@ sub naproxy_range {
 # Clarity) do not make a page personal. Only where all are of these are they
 # taken away; a request that is passed keeps every cookie it has.
 sub naproxy_cookies {
+	# As one header, or the second would go unseen.
 	std.collect(req.http.Cookie, "; ");
 	if (naproxy.aggressive() && req.http.Cookie ~ "^\s*(?:(?:_ga(?:_\w+)?|_gid|_gat\w*|_gcl_\w+|_dc_gtm_[\w-]+|__utm[a-z]+|_pk_(?:id|ses|ref|cvar|hsr)\.[\w.]+|_fb[cp]|_hj\w+|_cl(?:ck|sk))=[^;]*(?:;\s*|$))+$") {
 		unset req.http.Cookie;
+	} else {
+		return (pass);
 	}
 }
 
