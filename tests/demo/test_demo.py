@@ -1,0 +1,108 @@
+"""The demonstration as `make demo` runs it, and that it leaves nothing behind."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.office.freezer import Freezer
+from tests.office.namespace import NETNS, ROOT
+from tests.office.office import PREFIX
+
+SUMMARY = ROOT / "build/demo/summary.json"
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="an office needs root")
+
+
+@contextlib.contextmanager
+def running(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """The demo, in a process group of its own as a shell starts it."""
+    demo = subprocess.Popen(
+        [sys.executable, "-m", "tests.demo", *arguments],
+        cwd=ROOT,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        process_group=0,
+    )
+    try:
+        yield demo
+    finally:
+        if demo.poll() is None:
+            demo.kill()
+        demo.communicate()
+
+
+def left_behind(demo: subprocess.Popen[str]) -> list[str]:
+    """Namespaces, control groups, files and processes of this demo's office."""
+    office = f"{PREFIX}{demo.pid}-"
+    places = [NETNS, Path(tempfile.gettempdir()), *Freezer.hierarchies()]
+    found = [str(path) for place in places for path in place.glob(f"{office}*")]
+    for process in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if office in process.read_bytes().decode(errors="replace"):
+                found.append(str(process))
+    return found
+
+
+def test_demo_shows_everything_and_loses_nothing() -> None:
+    with running("--duration", "120") as demo:
+        told, _ = demo.communicate(timeout=240)
+        assert demo.returncode == 0, told
+        assert left_behind(demo) == []
+    summary = json.loads(SUMMARY.read_text())
+    above_0 = [
+        *("requests", "requests_from_log", "cache_hits", "backend_fetches", "crawler_503"),
+        *("waiting_pages", "held", "wakes", "sleeps", "asleep_s", "magic_packets"),
+    ]
+    assert {name: summary[name] for name in above_0 if summary[name] <= 0} == {}, told
+    assert summary["lost"] == summary["sent_twice"] == 0
+    assert summary["visits"]["waiting_pages"]["gave_up"] == 0
+    for words in ("Demo settings: awake for at least 10 s instead of 60 s", "Magic packet on the"):
+        assert words in told
+    assert "\x1b" not in told
+
+
+@pytest.mark.parametrize("after_s", [0.4, 1.1, 2.3, 4.2, 6.5, 19.0])
+def test_ctrl_c_at_any_moment_leaves_nothing_behind(after_s: float) -> None:
+    with running() as demo:
+        time.sleep(after_s)
+        # As a terminal does: to the whole group, helpers that set up the office as well.
+        os.killpg(demo.pid, signal.SIGINT)
+        told, _ = demo.communicate(timeout=100)
+        assert demo.returncode in (0, 130), told
+        assert "Traceback" not in told
+        assert left_behind(demo) == []
+
+
+def test_terminating_it_leaves_nothing_behind() -> None:
+    with running() as demo:
+        time.sleep(7)
+        demo.terminate()
+        demo.communicate(timeout=100)
+        assert demo.returncode == 128 + signal.SIGTERM
+        assert left_behind(demo) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--log", "/does/not/exist"], "/does/not/exist"),
+        (["--log", "/dev/null"], "no request in this log"),
+        (["--duration", "0"], "DURATION"),
+        (["--duration", "nan"], "DURATION"),
+    ],
+)
+def test_wrong_arguments_are_named_and_nothing_is_started(arguments: list[str], words: str) -> None:
+    with running(*arguments) as demo:
+        told, _ = demo.communicate(timeout=30)
+        assert demo.returncode in (1, 2)
+        assert words in told
+        assert "Traceback" not in told
