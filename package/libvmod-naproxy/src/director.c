@@ -46,8 +46,9 @@ struct np_vcl {
  * Back ends
  */
 
-static struct suckaddr *
-director_address(const struct naproxy_server *conf)
+/* In `store`, which has vsa_suckaddr_len bytes. */
+static const struct suckaddr *
+director_address(void *store, const struct naproxy_server *conf)
 {
 	struct sockaddr_in6 sin6;
 	struct sockaddr_in sin;
@@ -59,7 +60,7 @@ director_address(const struct naproxy_server *conf)
 		sin.sin_family = AF_INET;
 		sin.sin_port = htons(conf->port);
 		memcpy(&sin.sin_addr, conf->address, sizeof sin.sin_addr);
-		return (VSA_Malloc(&sin, sizeof sin));
+		return (VSA_Build(store, &sin, sizeof sin));
 	}
 	if (conf->family != 6)
 		return (NULL);
@@ -67,7 +68,7 @@ director_address(const struct naproxy_server *conf)
 	sin6.sin6_family = AF_INET6;
 	sin6.sin6_port = htons(conf->port);
 	memcpy(&sin6.sin6_addr, conf->address, sizeof sin6.sin6_addr);
-	return (VSA_Malloc(&sin6, sizeof sin6));
+	return (VSA_Build(store, &sin6, sizeof sin6));
 }
 
 static VCL_BACKEND
@@ -75,13 +76,16 @@ director_make(VRT_CTX, struct np_director *d, const struct naproxy_server *conf)
 {
 	struct vrt_endpoint vep;
 	struct vrt_backend vrt;
-	struct suckaddr *sa;
-	VCL_BACKEND be;
+	const struct suckaddr *sa;
+	VCL_BACKEND be = NULL;
 	char name[NAPROXY_ID_LEN + 16];
+	void *store;
 
-	sa = director_address(conf);
+	store = malloc(vsa_suckaddr_len);
+	AN(store);
+	sa = director_address(store, conf);
 	if (sa == NULL)
-		return (NULL);
+		goto out;
 	bprintf(name, "%s.%u", conf->id, ++d->made_n);
 	INIT_OBJ(&vep, VRT_ENDPOINT_MAGIC);
 	if (conf->family == 4)
@@ -92,7 +96,8 @@ director_make(VRT_CTX, struct np_director *d, const struct naproxy_server *conf)
 	vrt.endpoint = &vep;
 	vrt.vcl_name = name;
 	be = np_new_backend(ctx, &vrt);
-	free(sa);
+out:
+	free(store);
 	return (be);
 }
 
