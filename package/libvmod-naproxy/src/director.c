@@ -37,8 +37,8 @@ struct np_director {
 struct np_vcl {
 	unsigned		magic;
 #define NP_VCL_MAGIC		0x4e0b1c7f
-	pthread_mutex_t		mtx;
-	unsigned		n;
+	pthread_mutex_t		mtx;		/* to add one */
+	unsigned		n;		/* atomic; only grows */
 	struct np_director	*director[DIRECTORS_MAX];
 };
 
@@ -234,21 +234,35 @@ director_new(VRT_CTX, struct np_server *srv)
 	return (d);
 }
 
+static struct np_director *
+director_find(struct np_vcl *vcl, const struct np_server *srv)
+{
+	unsigned u, n;
+
+	n = NP_LOAD(vcl->n);
+	for (u = 0; u < n; u++)
+		if (vcl->director[u]->server == srv)
+			return (vcl->director[u]);
+	return (NULL);
+}
+
 VCL_BACKEND
 np_director(VRT_CTX, struct np_vcl *vcl, struct np_server *srv)
 {
-	struct np_director *d = NULL;
-	unsigned u;
+	struct np_director *d;
 
 	CHECK_OBJ_NOTNULL(vcl, NP_VCL_MAGIC);
+	d = director_find(vcl, srv);
+	if (d != NULL)
+		return (d->dir);
 	AZ(pthread_mutex_lock(&vcl->mtx));
-	for (u = 0; u < vcl->n && d == NULL; u++)
-		if (vcl->director[u]->server == srv)
-			d = vcl->director[u];
+	d = director_find(vcl, srv);
 	if (d == NULL && vcl->n < DIRECTORS_MAX) {
 		d = director_new(ctx, srv);
-		if (d != NULL)
-			vcl->director[vcl->n++] = d;
+		if (d != NULL) {
+			vcl->director[vcl->n] = d;
+			NP_STORE(vcl->n, vcl->n + 1);
+		}
 	}
 	AZ(pthread_mutex_unlock(&vcl->mtx));
 	return (d == NULL ? NULL : d->dir);

@@ -66,11 +66,15 @@ struct np_site {
 	struct naproxy_server	conf;		/* configuration only */
 };
 
-/* One consistent reading of the page's configuration. Immutable. */
+/*
+ * One consistent reading of the page's configuration. Immutable while anybody
+ * refers to it, then used again for another reading.
+ */
 struct np_snap {
 	unsigned		magic;
 #define NP_SNAP_MAGIC		0x2be9d410
-	unsigned		refs;		/* atomic */
+	unsigned		refs;		/* atomic; 0: in the pool */
+	struct np_snap		*next;		/* in the pool */
 	struct np_map		*map;
 	uint32_t		nservers;
 	uint32_t		seq;

@@ -39,7 +39,7 @@
 static pthread_mutex_t page_mtx = PTHREAD_MUTEX_INITIALIZER;
 static char page_dir[NP_DIR_MAX];
 static struct np_map *page_map;		/* newest; atomic */
-static struct np_snap *page_snap;	/* under page_mtx */
+static struct np_snap *page_snap;	/* newest; written under page_mtx */
 static struct stat page_stat, page_events_stat;
 static uint64_t page_tick_us;		/* atomic */
 static uint64_t page_start_us;
@@ -167,8 +167,67 @@ page_copy_server(struct naproxy_server *dst, const struct naproxy_server *src)
 }
 
 /*--------------------------------------------------------------------
- * Snapshots
+ * Snapshots. Every request takes one, so nobody waits for a lock to get at
+ * the newest. Their memory stays that of snapshots until we close: whoever
+ * is about to take one that was just replaced finds no references, or
+ * somebody else's reading, and tries again.
  */
+
+static pthread_mutex_t pool_mtx = PTHREAD_MUTEX_INITIALIZER;
+static struct np_snap *pool;		/* under pool_mtx */
+
+static struct np_snap *
+snap_new(void)
+{
+	struct np_snap *snap;
+
+	AZ(pthread_mutex_lock(&pool_mtx));
+	snap = pool;
+	if (snap != NULL)
+		pool = snap->next;
+	AZ(pthread_mutex_unlock(&pool_mtx));
+	if (snap == NULL) {
+		ALLOC_OBJ(snap, NP_SNAP_MAGIC);
+		AN(snap);
+		return (snap);
+	}
+	CHECK_OBJ(snap, NP_SNAP_MAGIC);
+	AZ(NP_LOAD(snap->refs));
+	memset(&snap->next, 0, sizeof *snap - offsetof(struct np_snap, next));
+	return (snap);
+}
+
+static void
+snap_pool_free(void)
+{
+	struct np_snap *snap;
+
+	AZ(pthread_mutex_lock(&pool_mtx));
+	while ((snap = pool) != NULL) {
+		pool = snap->next;
+		FREE_OBJ(snap);
+	}
+	AZ(pthread_mutex_unlock(&pool_mtx));
+}
+
+/* The newest with a reference to it; NULL if there is none yet. */
+static struct np_snap *
+snap_take(void)
+{
+	struct np_snap *snap;
+	unsigned refs;
+
+	while ((snap = NP_LOAD(page_snap)) != NULL) {
+		refs = NP_LOAD(snap->refs);
+		if (refs == 0 || !__atomic_compare_exchange_n(&snap->refs,
+		    &refs, refs + 1, true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			continue;
+		if (NP_LOAD(page_snap) == snap)
+			break;
+		np_snap_release(&snap);
+	}
+	return (snap);
+}
 
 void
 np_snap_release(struct np_snap **snapp)
@@ -180,8 +239,12 @@ np_snap_release(struct np_snap **snapp)
 	if (snap == NULL)
 		return;
 	CHECK_OBJ(snap, NP_SNAP_MAGIC);
-	if (__atomic_sub_fetch(&snap->refs, 1, __ATOMIC_ACQ_REL) == 0)
-		FREE_OBJ(snap);
+	if (__atomic_sub_fetch(&snap->refs, 1, __ATOMIC_ACQ_REL) > 0)
+		return;
+	AZ(pthread_mutex_lock(&pool_mtx));
+	snap->next = pool;
+	pool = snap;
+	AZ(pthread_mutex_unlock(&pool_mtx));
 }
 
 static bool
@@ -278,11 +341,9 @@ snap_renew(struct np_map *map)
 	struct np_snap *snap, *old;
 	unsigned u;
 
-	ALLOC_OBJ(snap, NP_SNAP_MAGIC);
-	AN(snap);
+	snap = snap_new();
 	copy = calloc(1, sizeof *copy);
 	AN(copy);
-	snap->refs = 1;
 	snap->map = map;
 	snap->nservers = NP_LOAD(map->page->nservers);
 	old = page_snap;
@@ -291,7 +352,8 @@ snap_renew(struct np_map *map)
 		snap_read_site(snap, old, u);
 	free(copy);
 	np_server_attach(snap);
-	page_snap = snap;
+	NP_STORE(snap->refs, 1);
+	NP_STORE(page_snap, snap);
 	np_snap_release(&old);
 }
 
@@ -463,14 +525,15 @@ np_page_snap(void)
 	struct np_snap *snap;
 
 	page_tick();
+	snap = snap_take();
+	if (snap == NULL || snap_current(snap))
+		return (snap);
+	np_snap_release(&snap);
 	AZ(pthread_mutex_lock(&page_mtx));
 	if (page_snap != NULL && !snap_current(page_snap))
 		snap_renew(page_snap->map);
-	snap = page_snap;
-	if (snap != NULL)
-		(void)NP_ADD(snap->refs, 1);
 	AZ(pthread_mutex_unlock(&page_mtx));
-	return (snap);
+	return (snap_take());
 }
 
 struct np_map *
@@ -523,6 +586,7 @@ np_page_close(void)
 
 	AZ(pthread_mutex_lock(&page_mtx));
 	np_snap_release(&page_snap);
+	snap_pool_free();
 	while ((map = page_map) != NULL) {
 		CHECK_OBJ(map, NP_MAP_MAGIC);
 		page_map = map->older;

@@ -63,7 +63,8 @@ record_max(uint64_t *word, uint64_t value)
 	uint64_t was;
 
 	was = NP_LOAD(*word);
-	while (was < value && !__atomic_compare_exchange_n(word, &was, value,
+	/* To the millisecond is good enough, and spares the others' caches. */
+	while (was + 1000 <= value && !__atomic_compare_exchange_n(word, &was, value,
 	    true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		continue;
 }
