@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import time
 from collections.abc import Callable
 from typing import Final
@@ -104,7 +105,7 @@ class Prober:
 
 def _judge(error: OSError) -> Observation | None:
     """Say what a failed connection tells of the server; None if it tells nothing."""
-    words = (error.strerror or str(error)).lower()
+    words = os.strerror(error.errno or 0).lower()
     if error.errno in _REFUSED:
         return Observation(Sign.REFUSING, words)
     if error.errno in _UNREACHABLE:

@@ -1,0 +1,222 @@
+"""A real controller process on loopback, with a server that can fall silent.
+
+Doubles stand at the process boundary only: `ssh` is a script, the server's power is a flag
+that a real magic packet on the wire sets.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import socket
+import socketserver
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from naproxy import page
+from naproxy.policy.base import State
+
+MAC = "02:00:00:00:00:01"
+ETHERTYPE_WOL = 0x0842
+PATIENCE_S = 15.0
+
+
+def wait_for(what: str, true: Callable[[], bool], log: Callable[[], str] = str) -> None:
+    end_s = time.monotonic() + PATIENCE_S
+    while not true():
+        assert time.monotonic() < end_s, f"waited in vain for {what}\n{log()}"
+        time.sleep(0.01)
+
+
+class Server:
+    """Answers HTTP while awake; asleep it takes connections and says nothing."""
+
+    def __init__(self, power: Path) -> None:
+        self.power = power
+        outer = self
+
+        class Handler(socketserver.BaseRequestHandler):
+            def handle(self) -> None:
+                while outer.asleep():
+                    time.sleep(0.02)
+                self.request.recv(4096)
+                self.request.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+        self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.port = self._server.server_address[1]
+        self._wire = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETHERTYPE_WOL))
+        self._wire.bind(("lo", 0))
+        self.packets = 0
+        self.deaf = False
+        for target in (self._server.serve_forever, self._listen):
+            threading.Thread(target=target, daemon=True).start()
+
+    def asleep(self) -> bool:
+        return self.power.exists()
+
+    def sleep(self) -> None:
+        self.power.touch()
+
+    def _listen(self) -> None:
+        magic = b"\xff" * 6 + bytes.fromhex(MAC.replace(":", "")) * 16
+        while True:
+            try:
+                frame = self._wire.recv(2000)
+            except OSError:
+                return
+            if magic in frame:
+                self.packets += 1
+                if not self.deaf:
+                    self.power.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        self.power.unlink(missing_ok=True)
+        self._wire.close()
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class Box:
+    """The controller and what it is configured with."""
+
+    def __init__(self, directory: Path, **server: Any) -> None:
+        self.directory = directory
+        self.run_dir = directory / "run"
+        self.data_dir = directory / "data"
+        self.file = directory / "naproxy.toml"
+        self.server = Server(directory / "asleep")
+        self.ssh(f"touch {self.server.power}")
+        self.file.write_text(self.toml(**server))
+        self.process: subprocess.Popen[bytes] | None = None
+        self._page: page.Page | None = None
+
+    def toml(self, **changes: Any) -> str:
+        values: dict[str, Any] = {"port": self.server.port, "awake_s": 86400, "attempts": 60}
+        values |= changes
+        return f"""
+[box]
+run_dir = "{self.run_dir}"
+data_dir = "{self.data_dir}"
+interface = "lo"
+group = ""
+control_group = ""
+heartbeat_s = 0.05
+[[server]]
+id = "web"
+address = "127.0.0.1"
+port = {values["port"]}
+mac = "{MAC}"
+[server.sleep]
+driver = "ssh"
+timeout_s = 5
+[server.wake]
+spacing_s = 0.2
+attempts = {values["attempts"]}
+[server.ready]
+timeout_s = 0.3
+interval_s = 0.2
+asleep_interval_s = 0.2
+[server.policy]
+min_awake_s = {values["awake_s"]}
+min_idle_s = 0
+"""
+
+    def ssh(self, script: str) -> None:
+        """What the double of ssh does; the fifth of its arguments is the log's name."""
+        programs = self.directory / "bin"
+        programs.mkdir(exist_ok=True)
+        double = programs / "ssh"
+        double.write_text(f"#!/bin/sh\n{script}\n")
+        double.chmod(0o755)
+
+    def environment(self) -> Mapping[str, str]:
+        return {**os.environ, "PATH": f"{self.directory / 'bin'}:{os.environ['PATH']}"}
+
+    def start(self) -> Box:
+        self.process = self.popen()
+        wait_for("the control API", lambda: self.call("GET", "/v1/health")[0] == 200)
+        return self
+
+    def popen(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "naproxy.cli", "controller", "--config", self.file],
+            env=self.environment(),
+            stderr=(self.directory / "log").open("ab"),
+        )
+
+    def log(self) -> str:
+        return (self.directory / "log").read_text()
+
+    def end(self, number: signal.Signals = signal.SIGTERM) -> int:
+        assert self.process
+        self.process.send_signal(number)
+        return self.process.wait(PATIENCE_S)
+
+    def close(self) -> None:
+        if self.process and self.process.poll() is None:
+            self.end(signal.SIGKILL)
+        self.server.close()
+
+    def layout(self) -> page.Layout:
+        """The page as Varnish sees it."""
+        if self._page is None:
+            self._page = page.Page(self.run_dir, say=lambda _: None)
+        return self._page.layout
+
+    def record(self) -> page.Server:
+        record: page.Server = self.layout().server[0]
+        return record
+
+    def call(self, method: str, target: str, body: bytes = b"") -> tuple[int, Any]:
+        connection = http.client.HTTPConnection("localhost", timeout=5)
+        connection.sock = socket.socket(socket.AF_UNIX)
+        try:
+            connection.sock.connect(str(self.run_dir / "control.sock"))
+            connection.request(method, target, body)
+            response = connection.getresponse()
+            return response.status, json.loads(response.read())
+        except OSError as error:
+            return 0, error
+        finally:
+            connection.close()
+
+    def post(self, verb: str, **body: Any) -> tuple[int, Any]:
+        return self.call("POST", f"/v1/servers/web/{verb}", json.dumps(body).encode())
+
+    def status(self) -> dict[str, Any]:
+        status, answer = self.call("GET", "/v1/status")
+        assert status == 200
+        server: dict[str, Any] = answer["servers"][0]
+        return server
+
+    def wait(self, state: State) -> None:
+        wait_for(state.name, lambda: self.record().state == state, self.log)
+
+    def datagram(self, data: bytes) -> None:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
+            sock.sendto(data, str(self.run_dir / "wake.sock"))
+
+    def ask_for_wake(self) -> None:
+        self.datagram(
+            b"naproxy-wake 1\nserver=web\nreason=page\nmethod=GET\nclass=person\n"
+            b"client=192.0.2.17\nagent=Firefox\nhost=www.example.org\npath=/news?id=3\n"
+        )
+
+    def naproxy(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run the command `naproxy`."""
+        socket_option = ("--socket", str(self.run_dir / "control.sock"))
+        return subprocess.run(
+            [sys.executable, "-m", "naproxy.cli", *arguments, *socket_option],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )

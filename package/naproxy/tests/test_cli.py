@@ -1,0 +1,198 @@
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from naproxy import cli, commands
+
+NOW_S = time.mktime((2026, 3, 1, 14, 15, 0, 0, 0, -1))
+
+
+def server(**changes: Any) -> dict[str, Any]:
+    return {
+        "id": "web",
+        "state": "awake",
+        "since_s": NOW_S - 720,
+        "reason": "up after 4.2 s",
+        "mode": "auto",
+        "mode_until_s": None,
+        "held": 0,
+        "eta_s": None,
+        "vetoes": [],
+        "alert": None,
+        "decision": {"sleep": False, "reason": "idle 3 s of 5 s", "next_check_s": None},
+        **changes,
+    }
+
+
+def test_a_sleeping_servers_status_is_one_line_with_the_reason() -> None:
+    asleep = server(state="asleep", reason="idle 63 s; 2 of 20 allowed delays used")
+    assert commands.describe(asleep, NOW_S) == [
+        "web  asleep since 14:03 (12 min), because idle 63 s; 2 of 20 allowed delays used"
+    ]
+
+
+def test_an_awake_servers_status_says_why_it_does_not_sleep() -> None:
+    assert commands.describe(server(), NOW_S)[1].strip() == "does not sleep: idle 3 s of 5 s"
+
+
+def test_a_veto_is_told_beside_what_the_policy_wants() -> None:
+    wants = {"sleep": True, "reason": "idle 63 s", "next_check_s": None}
+    lines = commands.describe(server(decision=wants, vetoes=["kept awake by hand"]), NOW_S)
+    assert lines[1].strip() == "would sleep (idle 63 s), but: kept awake by hand"
+
+
+def test_a_waking_servers_status_has_the_countdown_and_who_waits() -> None:
+    lines = commands.describe(server(state="waking", eta_s=3.2, held=7), NOW_S)
+    assert [line.strip() for line in lines[1:]] == [
+        "expected up in 3 s",
+        "requests waiting for it: 7",
+    ]
+
+
+def test_an_alert_is_told() -> None:
+    assert "ALERT: no" in commands.describe(server(state="trouble", alert="no"), NOW_S)[-1]
+
+
+def test_a_mode_with_an_end_says_when() -> None:
+    lines = commands.describe(server(mode="awake", mode_until_s=NOW_S + 3600), NOW_S)
+    assert "kept awake until 15:15" in lines[1]
+
+
+def test_another_days_time_has_its_date() -> None:
+    assert "2026-02-28 14:15 (24 h)" in commands.describe(server(since_s=NOW_S - 86400), NOW_S)[0]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0, "0 s"), (99, "99 s"), (720, "12 min"), (7200, "2 h"), (400000, "5 days"), (-3, "0 s")],
+)
+def test_a_span_of_time_reads_easily(seconds: float, words: str) -> None:
+    assert commands.describe(server(since_s=NOW_S - seconds), NOW_S)[0].count(f"({words})") == 1
+
+
+def refused(*arguments: str) -> str:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(arguments)
+    return str(ended.value.code)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("mode", "web", "asleep"),
+        ("mode", "web", "awake", "--for", "soon"),
+        ("mode", "web", "awake", "--until", "25:61"),
+        ("mode", "web", "awake", "--until", "18:00", "--for", "2h"),
+        ("wake",),
+        ("nonsense",),
+        (),
+    ],
+)
+def test_a_bad_command_line_is_refused(
+    arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert refused(*arguments) == "2"
+    assert "error: " in capsys.readouterr().err
+
+
+def test_help_lists_every_command_that_is_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert refused("--help") == "0"
+    said = capsys.readouterr().out
+    for command in ("controller", "status", "wake", "sleep", "mode", "journal", "wakes", "config"):
+        assert re.search(rf"^ +{command}\s", said, re.M)
+
+
+def test_a_command_whose_module_is_missing_does_not_break_the_others(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(cli.COMMANDS, "estimate", "naproxy.no_such_module")
+    assert refused("--help") == "0"
+    assert "status" in capsys.readouterr().out
+
+
+def test_no_controller_is_said_with_the_sockets_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    missing = tmp_path / "control.sock"
+    assert cli.main(["status", "--socket", str(missing)]) == 1
+    assert f"no controller runs: there is no {missing}" in capsys.readouterr().err
+
+
+def test_nobody_listening_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    dead = tmp_path / "control.sock"
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.bind(str(dead))
+    assert cli.main(["status", "--socket", str(dead)]) == 1
+    assert "nobody listens" in capsys.readouterr().err
+
+
+@pytest.fixture
+def answering(tmp_path: Path) -> Iterator[tuple[Path, list[bytes]]]:
+    """A socket that gives the first of the answers to whoever asks."""
+    path, answers = tmp_path / "control.sock", [b""]
+    listening = socket.socket(socket.AF_UNIX)
+    listening.bind(str(path))
+    listening.listen()
+
+    def serve() -> None:
+        while True:
+            try:
+                peer, _ = listening.accept()
+            except OSError:
+                return
+            with peer:
+                peer.recv(65536)
+                peer.sendall(answers[0])
+
+    threading.Thread(target=serve, daemon=True).start()
+    yield path, answers
+    listening.shutdown(socket.SHUT_RDWR)
+    listening.close()
+
+
+@pytest.mark.parametrize(
+    "words", [b"", b"garbage\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n<p>"]
+)
+def test_a_controller_that_answers_nonsense_is_said(
+    answering: tuple[Path, list[bytes]], words: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, answers = answering
+    answers[0] = words
+    assert cli.main(["status", "--socket", str(path)]) == 1
+    assert "does not answer" in capsys.readouterr().err
+
+
+def test_config_check_tells_all_errors_and_exits_with_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "naproxy.toml"
+    file.write_text("[box]\nnotise = 1\nheartbeat_s = 9\n")
+    assert cli.main(["config", "check", str(file)]) == 1
+    said = capsys.readouterr().err
+    assert "box.notise: is not known; did you mean notice?" in said
+    assert "box.heartbeat_s: must be 0.05 to 1" in said
+
+
+def test_config_check_of_a_file_that_is_not_there_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["config", "check", str(tmp_path / "no.toml")]) == 1
+    assert "No such file" in capsys.readouterr().err
+
+
+def test_a_reader_that_has_gone_is_no_error() -> None:
+    # `true` has ended long before Python has started.
+    done = subprocess.run(
+        ["sh", "-c", f"{sys.executable} -m naproxy.cli config keys | true"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr == ""

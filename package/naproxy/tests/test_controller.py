@@ -1,0 +1,419 @@
+import os
+import signal
+import socket
+import struct
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from box import PATIENCE_S, Box, wait_for
+from naproxy import page
+from naproxy.policy.base import State
+
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="raw packets need root"),
+    pytest.mark.skipif(not Path("/usr/sbin/etherwake").exists(), reason="etherwake not installed"),
+]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Iterator[Callable[..., Box]]:
+    made: list[Box] = []
+
+    def new(**server: Any) -> Box:
+        made.append(Box(tmp_path, **server))
+        return made[-1]
+
+    yield new
+    for box in made:
+        box.close()
+
+
+@pytest.fixture
+def box(make: Callable[..., Box]) -> Box:
+    started = make().start()
+    started.wait(State.AWAKE)
+    return started
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
+    """One box for the tests that must find it as it was."""
+    started = Box(tmp_path_factory.mktemp("shared")).start()
+    started.wait(State.AWAKE)
+    yield started
+    started.close()
+
+
+def put_to_sleep(box: Box) -> None:
+    assert box.post("sleep")[0] == 202
+    box.wait(State.ASLEEP)
+
+
+def test_a_server_sleeps_when_told_and_wakes_by_a_magic_packet_when_needed(box: Box) -> None:
+    put_to_sleep(box)
+    assert box.server.packets == 0
+    box.ask_for_wake()
+    box.wait(State.AWAKE)
+    assert box.server.packets >= 1
+    wait_for("the ledger", lambda: wakes(box)[0]["outcome"] == "up")
+    [wake] = wakes(box)
+    assert (wake["who"], wake["host"], wake["path"], wake["method"], wake["agent"]) == (
+        "192.0.2.17",
+        "www.example.org",
+        "/news?id=3",
+        "GET",
+        "Firefox",
+    )
+    assert (wake["class"], wake["reason"]) == ("person", "page")
+    assert wake["packets"] >= 1
+    assert 0 < wake["waited_s"] < PATIENCE_S
+    changes = [(t["from"], t["to"]) for t in transitions(box)]
+    assert changes[::-1] == [
+        ("unknown", "awake"),
+        ("awake", "falling_asleep"),
+        ("falling_asleep", "asleep"),
+        ("asleep", "waking"),
+        ("waking", "awake"),
+    ]
+
+
+def wakes(box: Box) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = box.call("GET", "/v1/wakes")[1]["wakes"]
+    return rows
+
+
+def transitions(box: Box) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = box.call("GET", "/v1/transitions")[1]["transitions"]
+    return rows
+
+
+def test_the_policy_puts_an_idle_server_to_sleep_by_itself(make: Callable[..., Box]) -> None:
+    box = make(awake_s=0).start()
+    box.wait(State.ASLEEP)
+    assert "nobody needed it" in box.status()["reason"]
+
+
+def test_a_refusal_is_told_in_the_servers_words_and_its_exit_status(box: Box) -> None:
+    box.ssh("echo 'backup is running'; exit 1")
+    done = box.naproxy("sleep", "web")
+    assert done.returncode == 1
+    assert "the server refuses to sleep: backup is running" in done.stderr
+    assert box.record().state == State.AWAKE
+    again = box.naproxy("sleep", "web")
+    assert again.returncode == 1
+    assert "asked again in" in again.stderr
+
+
+def test_a_request_while_it_falls_asleep_is_served_after_the_wake(box: Box) -> None:
+    box.ssh(f"sleep 0.5; touch {box.server.power}")
+    assert box.post("sleep")[0] == 202
+    wait_for("the command", lambda: "falling_asleep" in box.log())
+    time.sleep(0.3)
+    box.ask_for_wake()
+    box.wait(State.AWAKE)
+    states = [t["to"] for t in transitions(box)][::-1]
+    assert states == ["awake", "falling_asleep", "asleep", "waking", "awake"]
+
+
+def test_requests_at_the_server_are_a_veto(box: Box) -> None:
+    box.record().fetching_now = 3
+    status, answer = box.post("sleep")
+    assert (status, answer["error"]) == (409, "requests at the server: 3")
+    assert box.record().state == State.AWAKE
+
+
+def test_a_server_that_never_wakes_is_trouble_and_goes_on_being_called(
+    make: Callable[..., Box],
+) -> None:
+    box = make(attempts=2).start()
+    box.wait(State.AWAKE)
+    put_to_sleep(box)
+    box.server.deaf = True
+    box.ask_for_wake()
+    box.wait(State.TROUBLE)
+    assert "not up after 2 calls" in box.status()["alert"]
+    before = box.server.packets
+    wait_for("another packet", lambda: box.server.packets > before)
+    box.server.deaf = False
+    box.wait(State.AWAKE)
+    assert box.status()["alert"] is None
+
+
+def test_a_server_that_wakes_by_itself_is_awake(box: Box) -> None:
+    put_to_sleep(box)
+    box.server.power.unlink()
+    box.wait(State.AWAKE)
+    assert box.status()["reason"] == "it woke by itself"
+    assert box.server.packets == 0
+
+
+def test_the_mode_awake_wakes_and_is_kept_over_a_restart(box: Box) -> None:
+    put_to_sleep(box)
+    assert box.naproxy("mode", "web", "awake", "--for", "2h").returncode == 0
+    box.wait(State.AWAKE)
+    box.end()
+    box.start()
+    box.wait(State.AWAKE)
+    status = box.status()
+    assert status["mode"] == "awake"
+    assert status["mode_until_s"] == pytest.approx(time.time() + 7200, abs=60)
+    done = box.naproxy("sleep", "web")
+    assert done.returncode == 1
+    assert "kept awake by hand until" in done.stderr
+
+
+# Start, stop and crash
+
+
+def test_the_heartbeat_comes_from_the_loop(shared: Box) -> None:
+    first = shared.layout().heartbeat_us
+    wait_for("a beat", lambda: shared.layout().heartbeat_us > first)
+    assert shared.layout().controller_pid == shared.process.pid  # type: ignore[union-attr]
+
+
+def test_an_orderly_stop_is_seen_at_once(box: Box) -> None:
+    put_to_sleep(box)
+    assert box.end() == 0
+    assert box.layout().heartbeat_us == 0
+    assert box.record().state == State.UNKNOWN
+
+
+def test_killed_while_asleep_it_finds_the_server_asleep_and_keeps_the_counters(box: Box) -> None:
+    put_to_sleep(box)
+    box.record().requests[0][0] = 41
+    assert box.end(signal.SIGKILL) == -signal.SIGKILL
+    box.start()
+    box.wait(State.ASLEEP)
+    assert box.server.packets == 0
+    assert box.status()["counters"]["requests"]["person"]["hit"] == 41
+    box.ask_for_wake()
+    box.wait(State.AWAKE)
+
+
+def test_killed_while_awake_it_wakes_a_server_that_is_silent_now(box: Box) -> None:
+    box.end(signal.SIGKILL)
+    box.server.sleep()
+    box.start()
+    wait_for("a packet", lambda: box.server.packets > 0)
+    box.wait(State.AWAKE)
+
+
+def test_the_journal_tells_a_cut_off_wake(box: Box) -> None:
+    put_to_sleep(box)
+    box.server.deaf = True
+    box.ask_for_wake()
+    wait_for("the ledger", lambda: len(wakes(box)) == 1)
+    box.end(signal.SIGKILL)
+    box.start()
+    assert wakes(box)[-1]["outcome"] == "controller ended"
+
+
+def test_a_malformed_page_is_set_aside_at_the_start(make: Callable[..., Box]) -> None:
+    box = make()
+    box.run_dir.mkdir()
+    (box.run_dir / "page").write_bytes(b"garbage")
+    (box.run_dir / "events").write_bytes(b"garbage")
+    box.start().wait(State.AWAKE)
+    assert (box.run_dir / "page.bad").read_bytes() == b"garbage"
+    assert "page.bad" in box.log()
+
+
+def test_a_second_controller_is_refused(shared: Box) -> None:
+    second = shared.popen()
+    assert second.wait(PATIENCE_S) == 1
+    assert "another controller" in shared.log()
+    assert shared.call("GET", "/v1/health")[0] == 200
+
+
+def test_a_bad_configuration_is_refused_at_the_start_in_words(make: Callable[..., Box]) -> None:
+    box = make()
+    box.file.write_text("[box]\nrundir = 1\n")
+    assert box.popen().wait(PATIENCE_S) == 2
+    assert "box.rundir: is not known; did you mean run_dir?" in box.log()
+
+
+# Configuration while running
+
+
+def test_a_bad_configuration_names_the_key_and_changes_nothing(shared: Box) -> None:
+    before = shared.file.read_bytes()
+    status, answer = shared.call("PUT", "/v1/config", before.replace(b"port = ", b"port = 9"))
+    assert status == 422
+    assert answer["where"] == "server.web.port"
+    assert answer["error"] == "must be 1 to 65535"
+    assert shared.file.read_bytes() == before
+    assert shared.status()["state"] == "awake"
+
+
+def test_a_new_address_is_used_at_once_and_makes_a_new_back_end(box: Box) -> None:
+    generation = box.record().address_gen
+    moved = box.file.read_text().replace("127.0.0.1", "127.0.0.2").encode()
+    status, answer = box.call("PUT", "/v1/config", moved)
+    assert status == 200
+    assert answer["server"][0]["address"] == "127.0.0.2"
+    assert box.file.read_bytes() == moved
+    assert bytes(box.record().address)[:4] == bytes([127, 0, 0, 2])
+    assert box.record().address_gen == generation + 1
+
+
+def test_what_needs_a_restart_is_refused(shared: Box) -> None:
+    text = shared.file.read_text().replace(str(shared.data_dir), "/elsewhere").encode()
+    status, answer = shared.call("PUT", "/v1/config", text)
+    assert (status, answer["where"]) == (422, "box.data_dir")
+    assert str(shared.data_dir) in shared.file.read_text()
+
+
+def test_servers_come_and_go_and_the_others_keep_their_counters(box: Box) -> None:
+    box.record().total = 7
+    text = box.file.read_text()
+    second = text[text.index("[[server]]") :].replace('"web"', '"shop"')
+    assert box.call("PUT", "/v1/config", (text + second).encode())[0] == 200
+    assert box.layout().nservers == 2
+    assert box.layout().server[1].id == b"shop"
+    assert box.call("PUT", "/v1/config", text.encode())[0] == 200
+    assert box.layout().nservers == 1
+    assert box.layout().server[1].id == b""
+    assert box.record().total == 7
+    assert box.call("POST", "/v1/servers/shop/wake", b"{}")[0] == 404
+
+
+def test_sighup_reads_the_file_again(box: Box) -> None:
+    box.file.write_text(box.file.read_text().replace("[box]", '[box]\nnotice = "hello"'))
+    assert box.process
+    box.process.send_signal(signal.SIGHUP)
+    wait_for("the notice", lambda: box.layout().notice == b"hello")
+
+
+def test_sighup_with_a_bad_file_changes_nothing(box: Box) -> None:
+    box.file.write_text("nonsense")
+    assert box.process
+    box.process.send_signal(signal.SIGHUP)
+    wait_for("the complaint", lambda: "not used" in box.log())
+    assert box.status()["state"] == "awake"
+
+
+# Requests that ended
+
+
+def test_requests_in_the_ring_reach_the_policy(box: Box) -> None:
+    ring = box.run_dir / "events"
+    now_us = time.monotonic_ns() // 1000
+    with ring.open("r+b") as file:
+        for number in range(1, 31):
+            record = struct.pack(
+                "=QQQQIIBBBBHH16x",
+                *(number, now_us, 7, 8, 100 if number <= 2 else 0, 0xFFFFFFFF),
+                *(0, 0, page.Outcome.FETCH, page.E_NEEDED, 200, 0),
+            )
+            file.seek(64 + 64 * (number - 1))
+            file.write(record)
+        file.seek(16)
+        file.write(struct.pack("=Q", 30))
+    wait_for("30 requests", lambda: "2 of 3 allowed" in box.status()["decision"]["reason"])
+
+
+# Garbage
+
+
+def test_garbage_on_the_wake_socket_is_counted_and_ignored(box: Box) -> None:
+    put_to_sleep(box)
+    garbage = [b"", b"\x00" * 1024, b"x" * 2000, b"naproxy-wake 1\nserver=nope\nreason=page\n"]
+    for data in garbage:
+        box.datagram(data)
+    wait_for(
+        "the count",
+        lambda: box.call("GET", "/v1/status")[1]["box"]["bad_datagrams"] == len(garbage),
+    )
+    assert box.record().state == State.ASLEEP
+    box.ask_for_wake()
+    box.wait(State.AWAKE)
+
+
+def raw(box: Box, data: bytes, *, close: bool = True) -> bytes:
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.settimeout(5)
+        sock.connect(str(box.run_dir / "control.sock"))
+        sock.sendall(data)
+        if close:
+            sock.shutdown(socket.SHUT_WR)
+        answer = b""
+        while more := sock.recv(65536):
+            answer += more
+        return answer
+
+
+HOSTILE = [
+    (b"", b""),
+    (b"\r\n\r\n", b"400"),
+    (b"\x00\xff" * 100 + b"\r\n\r\n", b"400"),
+    (b"GET /v1/status\r\n\r\n", b"400"),
+    (b"GET /v1/status HTTP/2.0\r\n\r\n", b"400"),
+    (b"GET http://x/ HTTP/1.1\r\n\r\n", b"400"),
+    (b"GET //[ HTTP/1.1\r\n\r\n", b"400"),
+    (b"GET /v1/status HTTP/1.1\r\nno colon\r\n\r\n", b"400"),
+    (b"GET /v1/status HTTP/1.1\r\nA : b\r\n\r\n", b"400"),
+    (b"GET /v1/status HTTP/1.1\r\nContent-Length: 0\r\nContent-Length: 5\r\n\r\n", b"400"),
+    (b"GET /v1/status HTTP/1.1\r\nContent-Length: -1\r\n\r\n", b"400"),
+    (b"GET /v1/status HTTP/1.1\r\nContent-Length: 1e3\r\n\r\n", b"400"),
+    (b"PUT /v1/config HTTP/1.1\r\nContent-Length: 1048577\r\n\r\n", b"413"),
+    (b"PUT /v1/config HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", b"411"),
+    (b"PUT /v1/config HTTP/1.1\r\nContent-Length: 3\r\n\r\n\xff\xfe\xfd", b"422"),
+    (b"GET /" + b"a" * 20000 + b" HTTP/1.1\r\n\r\n", b"431"),
+    (b"DELETE /v1/config HTTP/1.1\r\n\r\n", b"405"),
+    (b"GET /v2/status HTTP/1.1\r\n\r\n", b"404"),
+    (b"GET /v1/transitions?limit=-1 HTTP/1.1\r\n\r\n", b"400"),
+    (b"GET /v1/transitions?limit=nan HTTP/1.1\r\n\r\n", b"400"),
+    (b"GET /v1/wakes?server=nope HTTP/1.1\r\n\r\n", b"404"),
+    (b"POST /v1/servers/nope/wake HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}", b"404"),
+    (b"POST /v1/servers/web/wake HTTP/1.1\r\nContent-Length: 2\r\n\r\n[]", b"400"),
+    (b"POST /v1/servers/web/wake HTTP/1.1\r\nContent-Length: 3\r\n\r\n{x}", b"400"),
+    (b'POST /v1/servers/web/wake HTTP/1.1\r\nContent-Length: 7\r\n\r\n{"a":1}', b"400"),
+    (b'POST /v1/servers/web/mode HTTP/1.1\r\nContent-Length: 12\r\n\r\n{"mode":"x"}', b"400"),
+]
+
+
+def test_garbage_on_the_control_socket_gets_an_error_and_harms_nothing(shared: Box) -> None:
+    for data, status in HOSTILE:
+        answer = raw(shared, data)
+        assert answer[9:12] == status, (data[:60], answer)
+    deep = b"[" * 100000
+    head = b"POST /v1/servers/web/mode HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(deep)
+    assert raw(shared, head + deep)[9:12] == b"400"
+    assert shared.call("GET", "/v1/health")[0] == 200
+    assert shared.record().state == State.AWAKE
+
+
+def test_clients_that_say_nothing_do_not_stop_the_loop(shared: Box) -> None:
+    idle = [socket.socket(socket.AF_UNIX) for _ in range(40)]
+    for sock in idle:
+        sock.connect(str(shared.run_dir / "control.sock"))
+    first = shared.layout().heartbeat_us
+    wait_for("a beat", lambda: shared.layout().heartbeat_us > first)
+    assert shared.call("GET", "/v1/health")[0] == 503
+    for sock in idle:
+        sock.close()
+    wait_for("an answer", lambda: shared.call("GET", "/v1/health")[0] == 200)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"mode": "awake", "until_s": "soon"},
+        {"mode": "awake", "until_s": True},
+        {"mode": "awake", "until_s": 1},
+        {"mode": "awake", "until_s": 1e300},
+        {"mode": "auto", "until_s": 4e9},
+        {"mode": None},
+        {},
+    ],
+)
+def test_a_mode_that_is_none_is_refused_and_changes_nothing(
+    shared: Box, body: dict[str, Any]
+) -> None:
+    status, answer = shared.post("mode", **body)
+    assert status == 400
+    assert answer["where"] in ("mode", "until_s")
+    assert shared.status()["mode"] == "auto"

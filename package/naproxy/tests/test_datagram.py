@@ -1,0 +1,70 @@
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from naproxy import datagram
+
+GOOD = (
+    b"naproxy-wake 1\nserver=web\nreason=page\nmethod=GET\nclass=person\nclient=192.0.2.17\n"
+    b"agent=Mozilla/5.0 (X11)\nhost=www.example.org\npath=/news?id=3\n"
+)
+
+
+def test_a_datagram_says_who_asks_for_which_server() -> None:
+    name, asker = datagram.parse(GOOD)
+    assert name == "web"
+    assert asker == datagram.Asker(
+        who="192.0.2.17",
+        reason="page",
+        method="GET",
+        klass="person",
+        agent="Mozilla/5.0 (X11)",
+        host="www.example.org",
+        path="/news?id=3",
+    )
+
+
+def test_an_equals_sign_in_a_value_is_part_of_it() -> None:
+    assert (
+        datagram.parse(b"naproxy-wake 1\nserver=a\nreason=miss\npath=/?a=b=c")[1].path == "/?a=b=c"
+    )
+
+
+def test_the_words_name_the_request() -> None:
+    assert str(datagram.parse(GOOD)[1]) == "GET /news?id=3 by 192.0.2.17 (person)"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\n",
+        b"naproxy-wake 1",
+        b"naproxy-wake 2\nserver=web\nreason=page\n",
+        b"naproxy-wake 1\nserver=web\n",
+        b"naproxy-wake 1\nserver=\nreason=page\n",
+        b"naproxy-wake 1\nreason=page\n",
+        b"naproxy-wake 1\nserver=web\nreason=page\nserver=web\n",
+        b"naproxy-wake 1\nserver=web\nreason=page\nunknown=1\n",
+        b"naproxy-wake 1\nserver=web\nreason=page\nno equals sign\n",
+        b"naproxy-wake 1\nserver=web\n\nreason=page\n",
+        b"naproxy-wake 1\nserver=web\nreason=pa\x00ge\n",
+        b"naproxy-wake 1\r\nserver=web\r\nreason=page\r\n",
+        b"naproxy-wake 1\nserver=web\nreason=page\npath=\x1b[2J\n",
+        b"naproxy-wake 1\nserver=web\nreason=\xff\n",
+        GOOD + b"path=" + b"x" * 1024,
+    ],
+)
+def test_garbage_is_refused_in_words(data: bytes) -> None:
+    with pytest.raises(ValueError, match=r"\w"):
+        datagram.parse(data)
+
+
+@given(st.binary(max_size=1100))
+@example(GOOD)
+def test_any_bytes_are_a_datagram_or_a_value_error(data: bytes) -> None:
+    try:
+        name, asker = datagram.parse(data)
+    except ValueError:
+        return
+    assert name
+    assert asker.reason

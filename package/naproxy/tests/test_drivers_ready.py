@@ -1,0 +1,200 @@
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from naproxy import drivers
+from naproxy.drivers.ready import http, tcp
+from naproxy.machine import Observed, Probe, Sign
+from naproxy.probing import Prober
+
+Peer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+def target(port: int) -> drivers.Target:
+    return drivers.Target("web", "127.0.0.1", port, "02:00:00:00:00:01", "lo")
+
+
+def answering(words: bytes) -> Peer:
+    async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(words)
+        writer.close()
+
+    return peer
+
+
+async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.read()
+    writer.close()
+
+
+def seen_with(peer: Peer | None, timeout_s: float = 0.3, **options: Any) -> list[Observed]:
+    """What one probe by HTTP sees of a server that behaves like `peer`; None: nobody listens."""
+
+    async def once() -> list[Observed]:
+        seen: list[Observed] = []
+        server = await asyncio.start_server(peer or silent, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        if peer is None:
+            server.close()
+            await server.wait_closed()
+        driver = http.Driver(replace(http.Settings(), **options), target(port))
+        ended = asyncio.Event()
+
+        def note(observed: Observed) -> None:
+            seen.append(observed)
+            ended.set()
+
+        prober = Prober(driver, timeout_s, note, print)
+        prober.set(Probe(60))
+        async with asyncio.timeout(5):
+            await ended.wait()
+        prober.stop()
+        server.close()
+        return seen
+
+    return asyncio.run(once())
+
+
+@pytest.mark.parametrize("status", [200, 204, 301, 302, 401, 403, 404])
+def test_any_answer_below_500_is_ready(status: int) -> None:
+    [seen] = seen_with(answering(b"HTTP/1.1 %d Whatever\r\n\r\n" % status))
+    assert (seen.sign, seen.detail) == (Sign.READY, f"HTTP status {status}")
+
+
+@pytest.mark.parametrize("status", [500, 502, 503])
+def test_an_error_of_the_server_is_not_ready(status: int) -> None:
+    [seen] = seen_with(answering(b"HTTP/1.0 %d Oh\r\n\r\n" % status))
+    assert (seen.sign, seen.detail) == (Sign.UNFIT, f"HTTP status {status}")
+
+
+def test_only_the_statuses_wanted_are_ready() -> None:
+    answer = answering(b"HTTP/1.1 302 Found\r\nLocation: http://192.0.2.1/\r\n\r\n")
+    assert seen_with(answer, status=(200,))[0].sign is Sign.UNFIT
+    assert seen_with(answer, status=(302,))[0].sign is Sign.READY
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        b"SSH-2.0-OpenSSH_9.2\r\n",
+        b"HTTP/1.1 20x OK\r\n",
+        b"HTTP/1.1 999 OK\r\n",
+        b"HTTP/1.12000 OK\r\n",
+        b"\x15\x03\x01\x00\x02\x02\x16\n",
+        b"x" * 10000,
+        b"HTTP/1.1 200",
+    ],
+)
+def test_what_is_not_http_is_not_ready(words: bytes) -> None:
+    assert seen_with(answering(words))[0].sign is Sign.UNFIT
+
+
+def test_a_connection_closed_without_an_answer_is_a_refusal() -> None:
+    assert seen_with(answering(b""))[0].sign is Sign.REFUSING
+
+
+def test_a_server_that_accepts_and_says_nothing_is_silent() -> None:
+    assert seen_with(silent)[0].sign is Sign.SILENT
+
+
+def test_a_status_line_that_comes_in_pieces_is_put_together() -> None:
+    async def slowly(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for byte in b"HTTP/1.1 200 OK\r\n":
+            writer.write(bytes([byte]))
+            await writer.drain()
+            await asyncio.sleep(0)
+        await silent(reader, writer)
+
+    assert seen_with(slowly)[0].sign is Sign.READY
+
+
+def test_nobody_listening_is_a_refusal() -> None:
+    [seen] = seen_with(None)
+    assert (seen.sign, seen.detail) == (Sign.REFUSING, "connection refused")
+
+
+def test_the_request_names_the_host_and_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://192.0.2.1:3128")
+    got: list[bytes] = []
+
+    async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        got.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        writer.close()
+
+    seen_with(peer, host="www.example.org", path="/robots.txt")
+    lines = got[0].split(b"\r\n")
+    assert lines[0] == b"GET /robots.txt HTTP/1.1"
+    assert b"Host: www.example.org" in lines
+
+
+def test_tcp_is_ready_when_a_connection_is_accepted() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        driver = tcp.Driver(tcp.Settings(), target(listening.getsockname()[1]))
+        assert asyncio.run(driver.probe()).sign is Sign.READY
+
+
+def test_probes_that_hang_do_not_delay_the_one_that_is_answered() -> None:
+    hang = True
+
+    async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await (silent if hang else answering(b"HTTP/1.1 200 OK\r\n\r\n"))(reader, writer)
+
+    async def play() -> float:
+        nonlocal hang
+        server = await asyncio.start_server(peer, "127.0.0.1", 0)
+        loop = asyncio.get_running_loop()
+        ready = loop.create_future()
+
+        def seen(observed: Observed) -> None:
+            if observed.sign is Sign.READY and not ready.done():
+                ready.set_result(loop.time())
+
+        driver = http.Driver(http.Settings(), target(server.sockets[0].getsockname()[1]))
+        prober = Prober(driver, 5.0, seen, print)
+        prober.set(Probe(0.01))
+        await asyncio.sleep(0.05)
+        hang = False
+        up_s = loop.time()
+        async with asyncio.timeout(3):
+            took_s: float = await ready - up_s
+        prober.stop()
+        server.close()
+        return took_s
+
+    # The hanging ones have 5 s; a benchmark measures how fast it is really.
+    assert asyncio.run(play()) < 3
+
+
+def test_an_error_of_the_box_itself_is_no_sign_of_the_server() -> None:
+    class Broken:
+        async def probe(self) -> Any:
+            raise OSError(24, "Too many open files")
+
+    async def play() -> tuple[list[Observed], list[str]]:
+        seen: list[Observed] = []
+        said: list[str] = []
+        prober = Prober(Broken(), 1.0, seen.append, said.append)
+        prober.set(Probe(60))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        prober.stop()
+        return seen, said
+
+    seen, said = asyncio.run(play())
+    assert seen == []
+    assert "Too many open files" in said[0]
+
+
+def test_a_probe_by_ipv6_is_a_probe() -> None:
+    try:
+        listening = socket.create_server(("::1", 0), family=socket.AF_INET6)
+    except OSError:
+        pytest.skip("no IPv6 here")
+    with listening:
+        there = drivers.Target("web", "::1", listening.getsockname()[1], "", "lo")
+        assert asyncio.run(tcp.Driver(tcp.Settings(), there).probe()).sign is Sign.READY

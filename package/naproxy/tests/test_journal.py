@@ -1,0 +1,191 @@
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from naproxy.datagram import Asker
+from naproxy.journal import FILE, Journal
+from naproxy.policy.base import State
+
+ASKER = Asker("192.0.2.17", "page", "GET", "person", "Firefox", "www.example.org", "/news")
+DAY_S = 86400.0
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now_s = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def journal(tmp_path: Path, clock: Clock, said: list[str]) -> Iterator[Journal]:
+    made = Journal(tmp_path, said.append, clock)
+    yield made
+    made.close()
+
+
+def test_transitions_are_read_newest_first(journal: Journal, clock: Clock) -> None:
+    journal.transition("web", State.AWAKE, State.FALLING_ASLEEP, "idle 63 s")
+    clock.now_s += 5
+    journal.transition("web", State.FALLING_ASLEEP, State.ASLEEP, "silent")
+    assert [(r["t_s"], r["from"], r["to"], r["reason"]) for r in _rows(journal)] == [
+        (1_000_005.0, "falling_asleep", "asleep", "silent"),
+        (1_000_000.0, "awake", "falling_asleep", "idle 63 s"),
+    ]
+
+
+def _rows(journal: Journal, server: str | None = None) -> list[dict[str, object]]:
+    return journal.rows("transitions", server, 0, 100)
+
+
+def test_rows_are_those_of_one_server_since_a_time_and_no_more_than_asked(
+    journal: Journal, clock: Clock
+) -> None:
+    for number in range(10):
+        clock.now_s += 1
+        journal.transition("ab"[number % 2], State.AWAKE, State.ASLEEP, str(number))
+    found = journal.rows("transitions", "a", 1_000_004.0, 2)
+    assert [r["reason"] for r in found] == ["8", "6"]
+
+
+def test_the_ledger_says_who_woke_and_how_long_it_took(journal: Journal) -> None:
+    row = journal.wake_opened("web", ASKER)
+    assert row is not None
+    journal.wake_closed(row, "up", 4.25, 3)
+    [wake] = journal.rows("wakes", None, 0, 10)
+    del wake["id"]
+    assert wake == {
+        "t_s": 1_000_000.0,
+        "server": "web",
+        "who": "192.0.2.17",
+        "host": "www.example.org",
+        "path": "/news",
+        "method": "GET",
+        "agent": "Firefox",
+        "class": "person",
+        "reason": "page",
+        "waited_s": 4.25,
+        "packets": 3,
+        "outcome": "up",
+    }
+
+
+def test_a_wake_cut_off_by_the_end_of_the_controller_says_so(journal: Journal) -> None:
+    journal.wake_opened("web", ASKER)
+    journal.close_forgotten()
+    assert journal.rows("wakes", None, 0, 10)[0]["outcome"] == "controller ended"
+
+
+def test_the_last_known_state_is_not_unknown(journal: Journal) -> None:
+    assert journal.last_known("web") is State.UNKNOWN
+    journal.transition("web", State.AWAKE, State.ASLEEP, "x")
+    journal.transition("web", State.ASLEEP, State.UNKNOWN, "the controller was stopped")
+    assert journal.last_known("web") is State.ASLEEP
+    assert journal.last_known("shop") is State.UNKNOWN
+
+
+def test_what_is_saved_is_there_after_a_restart(journal: Journal, tmp_path: Path) -> None:
+    journal.save("key", {"a": 1})
+    journal.save("key", {"a": 2})
+    journal.close()
+    assert Journal(tmp_path).saved("key") == {"a": 2}
+
+
+def test_what_was_never_saved_is_empty(journal: Journal) -> None:
+    assert journal.saved("nothing") == {}
+
+
+def test_rows_of_another_table_are_refused(journal: Journal) -> None:
+    with pytest.raises(ValueError, match="saved"):
+        journal.rows("saved; DROP TABLE saved", None, 0, 1)
+
+
+def test_values_are_never_read_as_sql(journal: Journal) -> None:
+    evil = "'; DROP TABLE wakes; --"
+    journal.wake_opened(evil, Asker(evil, evil, path=evil))
+    assert journal.rows("wakes", evil, 0, 1)[0]["path"] == evil
+
+
+def test_old_rows_go_and_each_servers_last_state_stays(journal: Journal, clock: Clock) -> None:
+    journal.transition("web", State.AWAKE, State.ASLEEP, "old")
+    journal.transition("web", State.ASLEEP, State.AWAKE, "last")
+    journal.wake_opened("web", ASKER)
+    clock.now_s += 100 * DAY_S
+    journal.prune(90)
+    assert [r["reason"] for r in _rows(journal)] == ["last"]
+    assert journal.rows("wakes", None, 0, 10) == []
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"not a database at all" * 100, b"SQLite format 3\x00" + b"\xff" * 4096],
+    ids=["text", "header"],
+)
+def test_a_damaged_file_is_set_aside_and_said(
+    tmp_path: Path, clock: Clock, said: list[str], content: bytes
+) -> None:
+    (tmp_path / FILE).write_bytes(content)
+    journal = Journal(tmp_path, said.append, clock)
+    journal.transition("web", State.AWAKE, State.ASLEEP, "x")
+    assert len(_rows(journal)) == 1
+    assert (tmp_path / f"{FILE}.bad-1000000").read_bytes() == content
+    assert "set aside" in said[0]
+
+
+def test_a_file_of_another_version_is_set_aside(
+    tmp_path: Path, clock: Clock, said: list[str]
+) -> None:
+    with sqlite3.connect(tmp_path / FILE) as db:
+        db.execute("PRAGMA user_version = 99")
+    db.close()
+    Journal(tmp_path, said.append, clock)
+    assert "version" in said[0]
+    assert (tmp_path / f"{FILE}.bad-1000000").exists()
+
+
+def test_a_file_that_is_damaged_while_in_use_is_begun_anew(
+    journal: Journal, tmp_path: Path, said: list[str]
+) -> None:
+    for number in range(200):
+        journal.transition("web", State.AWAKE, State.ASLEEP, str(number) * 50)
+    with sqlite3.connect(tmp_path / FILE) as other:
+        other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    other.close()
+    size = (tmp_path / FILE).stat().st_size
+    with (tmp_path / FILE).open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xa5" * (size - 4096))
+    journal.close()
+    again = Journal(tmp_path, said.append, Clock())
+    for _ in range(3):
+        again.transition("web", State.AWAKE, State.ASLEEP, "after")
+    assert _rows(again)[0]["reason"] == "after"
+    assert again.error is None
+    assert any("set aside" in words for words in said)
+
+
+def test_where_nothing_can_be_written_it_goes_on_in_memory(tmp_path: Path, said: list[str]) -> None:
+    (tmp_path / FILE).mkdir()
+    journal = Journal(tmp_path, said.append, Clock())
+    journal.transition("web", State.AWAKE, State.ASLEEP, "x")
+    assert len(_rows(journal)) == 1
+    assert "memory" in said[0]
+
+
+def test_another_reader_sees_what_is_written(journal: Journal, tmp_path: Path) -> None:
+    journal.transition("web", State.AWAKE, State.ASLEEP, "x")
+    reader = sqlite3.connect(f"file:{tmp_path / FILE}?mode=ro", uri=True)
+    assert reader.execute("SELECT count(*) FROM transitions").fetchone() == (1,)
+    reader.close()
