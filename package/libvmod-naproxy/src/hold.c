@@ -50,6 +50,13 @@ hold_timespec(uint64_t us)
 }
 
 static uint64_t
+hold_deadline(const struct np_record *rec)
+{
+
+	return (rec->start_us + rec->site->conf.hold_limit_ms * UINT64_C(1000));
+}
+
+static uint64_t
 hold_slice(uint64_t now, uint64_t until)
 {
 
@@ -75,22 +82,44 @@ hold_wait(const struct np_server *srv, uint64_t slice)
 	(void)syscall(SYS_futex, &live->state, FUTEX_WAIT, state, &ts, NULL, 0);
 }
 
+/* Sleep until the state moves or the time has come; look at what else may be. */
+static enum np_hold
+hold_once(VRT_CTX, const struct np_record *rec, uint64_t now)
+{
+	struct np_snap *snap;
+	uint64_t deadline;
+
+	deadline = hold_deadline(rec);
+	if (now >= deadline)
+		return (NP_HOLD_LIMIT);
+	if (hold_gone(ctx->sp))
+		return (NP_HOLD_GONE);
+	if (rec->woke)
+		np_wake(ctx, rec);
+	hold_wait(rec->site->server, hold_slice(now, deadline));
+	/* A new page? Then the state word is another one. */
+	snap = np_page_snap();
+	np_snap_release(&snap);
+	return (NP_HOLD_UP);
+}
+
 /* Up, but perhaps not everybody's turn at once. */
 static enum np_hold
-hold_turn(VRT_CTX, const struct np_site *site, uint64_t deadline)
+hold_turn(VRT_CTX, const struct np_record *rec)
 {
 	struct timespec ts;
-	uint64_t now, turn;
+	uint64_t now, turn, deadline;
 
 	now = np_now_us();
-	turn = np_server_turn(site->server, &site->conf, now);
+	turn = np_server_turn(rec->site->server, &rec->site->conf, now);
+	/* At the limit there is no reason to refuse: the server is up. */
+	deadline = hold_deadline(rec);
+	if (turn > deadline)
+		turn = deadline;
 	while (now < turn) {
-		if (now >= deadline)
-			return (NP_HOLD_LIMIT);
 		if (hold_gone(ctx->sp))
 			return (NP_HOLD_GONE);
-		ts = hold_timespec(hold_slice(now,
-		    turn < deadline ? turn : deadline));
+		ts = hold_timespec(hold_slice(now, turn));
 		(void)nanosleep(&ts, NULL);
 		now = np_now_us();
 	}
@@ -100,26 +129,16 @@ hold_turn(VRT_CTX, const struct np_site *site, uint64_t deadline)
 static enum np_hold
 hold_loop(VRT_CTX, const struct np_record *rec)
 {
-	const struct np_site *site = rec->site;
-	struct np_snap *snap;
-	uint64_t now, deadline;
+	const struct np_server *srv = rec->site->server;
+	enum np_hold result = NP_HOLD_UP;
 
-	deadline = rec->start_us +
-	    site->conf.hold_limit_ms * UINT64_C(1000);
-	while (!np_server_available(site->server)) {
-		now = np_now_us();
-		if (now >= deadline)
-			return (NP_HOLD_LIMIT);
-		if (hold_gone(ctx->sp))
-			return (NP_HOLD_GONE);
-		if (rec->woke)
-			np_wake(ctx, rec);
-		hold_wait(site->server, hold_slice(now, deadline));
-		/* A new page? Then the state word is another one. */
-		snap = np_page_snap();
-		np_snap_release(&snap);
+	while (result == NP_HOLD_UP && !np_server_available(srv)) {
+		result = hold_once(ctx, rec, np_now_us());
+		/* It may waver while we wait for our turn. */
+		if (result == NP_HOLD_UP && np_server_available(srv))
+			result = hold_turn(ctx, rec);
 	}
-	return (hold_turn(ctx, site, deadline));
+	return (result);
 }
 
 enum np_hold

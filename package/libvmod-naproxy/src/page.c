@@ -385,7 +385,7 @@ page_mmap(const char *name, size_t size, struct stat *st, const char **problem)
 	bprintf(path, "%s/%s", page_dir, name);
 	fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0) {
-		*problem = strerror(errno);
+		*problem = VAS_errtxt(errno);
 		return (NULL);
 	}
 	if (fstat(fd, st) != 0 || !S_ISREG(st->st_mode))
@@ -398,7 +398,7 @@ page_mmap(const char *name, size_t size, struct stat *st, const char **problem)
 	}
 	p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (p == MAP_FAILED) {
-		*problem = strerror(errno);
+		*problem = VAS_errtxt(errno);
 		p = NULL;
 	}
 	closefd(&fd);

@@ -56,6 +56,8 @@ VPFX(vmod_event)(VRT_CTX, struct vmod_priv *priv, enum vcl_event_e ev)
 		break;
 	case VCL_EVENT_DISCARD:
 		vcl = priv->priv;
+		if (vcl == NULL)
+			break;
 		priv->priv = NULL;
 		np_vcl_free(&vcl);
 		assert(users > 0);
