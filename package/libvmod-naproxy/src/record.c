@@ -162,7 +162,7 @@ np_record_count(struct np_record *rec)
 	if (rec->held && (rec->outcome == NAPROXY_FETCH ||
 	    rec->outcome == NAPROXY_PASS))
 		rec->outcome = NAPROXY_HELD;
-	if (record_needed(rec->outcome))
+	if (rec->held || record_needed(rec->outcome))
 		rec->flags |= NAPROXY_E_NEEDED;
 	if (record_late(rec))
 		rec->flags |= NAPROXY_E_DELAYED;
