@@ -29,6 +29,11 @@ WATCHDOG_MS = 2000  # a set-up writes flash, which takes under half a second
 SETTINGS_PATH = "meter.settings"
 MAINTENANCE_PATH = "meter.repl"  # while it exists the next start ends in the REPL
 
+# RP2040 data sheet, 4.7.6: bit 0 says that the timer ran out. `machine.reset_cause()`
+# calls a restart by command a watchdog's, too.
+REASON_REGISTER = 0x40058008
+REASON_TIMER = 1
+
 READ_AT_ONCE = 64
 
 
@@ -127,7 +132,7 @@ def main(going=None):
         return
     # A host may send any byte: 3 must not stop the meter.
     micropython.kbd_intr(-1)
-    flags = WATCHDOG if machine.reset_cause() == machine.WDT_RESET else 0
+    flags = WATCHDOG if machine.mem32[REASON_REGISTER] & REASON_TIMER else 0
     uptime = Uptime()
     meter = Meter(
         INA219(open_bus),

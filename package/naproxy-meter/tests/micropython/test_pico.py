@@ -29,7 +29,7 @@ class Board:
         self.room = 1 << 30  # bytes the host still takes
         self.incoming = b""
         self.turns_left = 0
-        State.cause = machine.PWRON_RESET
+        machine.mem32[pico.REASON_REGISTER] = 0
         State.feeds = State.clocks = 0
         State.chip.clock = lambda: self.ticks
         State.chip.power_on()
@@ -128,9 +128,16 @@ def test_watchdog_is_fed_once_a_turn():
 
 def test_restart_by_the_watchdog_is_flagged():
     board = Board()
-    State.cause = machine.WDT_RESET
+    machine.mem32[pico.REASON_REGISTER] = 1
     frames = [words for words in board.run(2) if words[0] == "F"]
     assert int(frames[0][9], 16) & WATCHDOG
+
+
+def test_restart_by_command_is_not_the_watchdogs():
+    board = Board()
+    machine.mem32[pico.REASON_REGISTER] = 2
+    frames = [words for words in board.run(2) if words[0] == "F"]
+    assert not int(frames[0][9], 16) & WATCHDOG
 
 
 def test_full_port_is_never_written_to():
