@@ -6,8 +6,7 @@ PYTHON := .venv/bin/python
 AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo -E)
 PYTEST := $(PYTHON) -m pytest -q -p no:cacheprovider
 
-PY_ROOMS := package/naproxy varnish-vcl package/libvmod-naproxy/agents tests
-C_SOURCES = $(wildcard package/libvmod-naproxy/src/*.[ch] package/libvmod-naproxy/tests/*.c)
+PY_ROOMS := package varnish-vcl tests
 SHELL_SCRIPTS = $(shell git ls-files | xargs grep -lE '^\#!/bin/(ba)?sh' 2>/dev/null)
 
 .PHONY: help
@@ -37,17 +36,21 @@ build: prepare ## compile the VMOD and render the VCL
 
 # ----------------------------------------------------------------------- test
 
-.PHONY: test lint test-unit test-vmod test-vcl test-office test-e2e
-test: lint test-unit test-vmod test-vcl test-office test-e2e ## everything, in under 20 minutes
+TESTS := lint test-unit test-vmod test-vcl test-meter test-office test-e2e test-demo
+
+.PHONY: test $(TESTS) test-compat
+test: $(TESTS) ## everything, in under 20 minutes
 
 lint: prepare ## style and types
 	.venv/bin/ruff check -q $(PY_ROOMS)
 	.venv/bin/ruff format -q --check $(PY_ROOMS)
 	.venv/bin/mypy package/naproxy/src
+	.venv/bin/mypy tests
 	shellcheck $(SHELL_SCRIPTS)
 
-test-unit: prepare ## the controller's own tests
+test-unit: prepare ## the controller's and the agent's own tests
 	$(PYTEST) package/naproxy/tests
+	$(PYTEST) package/naproxy-agent/tests
 
 test-vmod: build ## varnishtest of the VMOD
 	@$(MAKE) --no-print-directory -C package/libvmod-naproxy check
@@ -55,11 +58,20 @@ test-vmod: build ## varnishtest of the VMOD
 test-vcl: build ## varnishtest of the VCL, hostile requests
 	@$(MAKE) --no-print-directory -C varnish-vcl check
 
+test-meter: prepare ## the meter's firmware, in CPython and in MicroPython
+	@$(MAKE) --no-print-directory -C package/naproxy-meter check
+
 test-office: build ## the virtual office keeps its promises
 	$(AS_ROOT) $(PYTEST) tests/office
 
 test-e2e: build ## the whole box in the virtual office
 	$(AS_ROOT) $(PYTEST) tests/e2e
+
+test-demo: build ## the demonstration and the five configurations
+	$(AS_ROOT) $(PYTEST) tests/demo tests/five
+
+test-compat: build ## the VMOD on Varnish 7.7 and Vinyl Cache 9.0 (downloads Debian packages)
+	@$(MAKE) --no-print-directory -C package/libvmod-naproxy compat
 
 # --------------------------------------------------------- show and measure
 
