@@ -11,7 +11,7 @@ SHELL_SCRIPTS = $(shell git ls-files | xargs grep -lE '^\#!/bin/(ba)?sh' 2>/dev/
 
 .PHONY: help
 help: ## this list
-	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
 # ---------------------------------------------------------------- preparation
 
