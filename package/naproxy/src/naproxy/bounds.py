@@ -219,9 +219,9 @@ class Bounds:
         saved_w, switch_j = self._power.saved_w, self._power.switch_j
         starts_s, ends_s, following = self._starts_s, self._ends_s, self._following()
         count = len(starts_s)
-        value = [0.0] * (count + 1)  # of the best from this candidate on
-        delays = [0] * (count + 1)
-        cycles = [0] * (count + 1)
+        value = array("d", bytes(8 * (count + 1)))  # of the best from this candidate on
+        delays = array("Q", bytes(8 * (count + 1)))
+        cycles = array("I", bytes(4 * (count + 1)))
         ladder = _Ladder()
         for i in range(count - 1, -1, -1):
             start_s, after = starts_s[i], following[i]

@@ -227,13 +227,13 @@ class Traffic:
     def add(self, chunk: Chunk) -> None:
         """Append records, none earlier than those before."""
         chunk.write(self._file)
+        self._file.flush()  # others may read it from now on
         self._lengths.append(len(chunk))
         for klass in Klass:
             self.requests[klass] += chunk.klass.tobytes().count(klass)
 
     def __iter__(self) -> Iterator[Chunk]:
         """Go through the chunks; any number of processes may do so at the same time."""
-        self._file.flush()
         with self._path.open("rb") as file:
             for length in self._lengths:
                 yield Chunk.read(file, length)

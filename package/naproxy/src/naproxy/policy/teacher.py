@@ -93,14 +93,13 @@ class Rhythm:
 
     def dump(self) -> dict[str, Any]:
         """Return what to keep over a restart."""
-        return {"visits": _rounded(self._visits), "hours": _rounded(self._hours)}
+        return {"visits": list(self._visits), "hours": list(self._hours), "share": self.share}
 
     def load(self, saved: Mapping[str, Any]) -> None:
         """Take back what `dump` gave; KeyError, TypeError or ValueError if it does not fit."""
-        self._visits, self._hours = (
-            _numbers(saved["visits"], _WEEK_H),
-            _numbers(saved["hours"], _WEEK_H),
-        )
+        visits, hours = _numbers(saved["visits"], _WEEK_H), _numbers(saved["hours"], _WEEK_H)
+        (self.share,) = _numbers([saved["share"]], 1, low=_QUIETEST)
+        self._visits, self._hours = visits, hours
 
 
 _NEAR: Final = ((-1, 1.0), (0, 2.0), (1, 1.0))
@@ -324,18 +323,18 @@ class Teacher:
         """Return what to keep over a restart."""
         return {
             "students": [
-                {"saved_s": _rounded(s.saved_s), "delayed": _rounded(s.delayed)}
-                for s in self._classes
+                {"saved_s": list(s.saved_s), "delayed": list(s.delayed)} for s in self._classes
             ],
             "rhythm": self._rhythm.dump(),
             "requests": self._requests,
             "budget": self._budget,
             "reserve": self._reserve,
+            "rule": None if self._rule is None else list(self._rule),
             "begun_s": self._begun_s,
             "lapsed": self._lapsed,
             "hour": self._hour,
             "last_s": self._last_s,
-            "today": self._today,
+            "today": list(self._today),
             "day": self._day,
         }
 
@@ -361,13 +360,12 @@ class Teacher:
         self._hour, self._day = int(saved["hour"]), int(saved["day"])
         requests, delays = saved["today"]
         self._today = [int(requests), int(delays)]
-        self._shares.clear()
-        if self._begun_s is not None:
-            self._begin_hour()
-
-
-def _rounded(values: Sequence[float]) -> list[float]:
-    return [round(value, 3) for value in values]
+        self._shares = [((self._hour + 1) * _HOUR_S, self._rhythm.share)]
+        rule = saved["rule"]
+        self._rule = None
+        if rule is not None:
+            exponent, idle_s = _numbers(rule, 2)
+            self._rule = exponent, idle_s
 
 
 def _numbers(values: Any, count: int, low: float = 0.0) -> list[float]:

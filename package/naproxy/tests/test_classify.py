@@ -1,0 +1,198 @@
+import pytest
+from naproxy.classify import (
+    CRAWL_PAGES,
+    POLL_ANYWAY,
+    SCAN_PATHS,
+    Agents,
+    Behaviour,
+    Kind,
+    Seen,
+)
+from naproxy.policy.base import Klass
+
+AGENTS = Agents()
+CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/126.0.0.0 Safari/537.36"
+
+
+@pytest.mark.parametrize(
+    ("agent", "klass"),
+    [
+        (CHROME, Klass.PERSON),
+        ("Opera/9.80 (Windows NT 6.1)", Klass.PERSON),
+        ("", Klass.API),
+        ("curl/8.0", Klass.API),
+        ("MyApp/1.0", Klass.API),
+        ("Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)", Klass.CRAWLER),
+        ("Uptime-Kuma/1.23.3", Klass.MONITOR),
+        ("Feedfetcher-Google; (+http://www.google.com/feedfetcher.html)", Klass.FEED),
+        ("Mozilla/5.0 zgrab/0.x", Klass.SCANNER),
+        # A monitor that names a crawler is a monitor.
+        ("Googlebot UptimeRobot/2.0", Klass.MONITOR),
+    ],
+)
+def test_the_class_an_agent_declares(agent: str, klass: Klass) -> None:
+    assert AGENTS.klass(agent) is klass
+
+
+@pytest.mark.parametrize(
+    ("literal", "agent", "found"),
+    [
+        ("^curl", "curl/8", True),
+        ("^curl", "libcurl/8", False),
+        ("bot$", "a bot", True),
+        ("bot$", "bot a", False),
+        ("\\bsonic", "x sonic/1", True),
+        ("\\bsonic", "panasonic", False),
+        ("a.c", "a.c", True),
+        ("a.c", "abc", False),
+    ],
+)
+def test_literals_are_tied_to_edges(literal: str, agent: str, found: bool) -> None:
+    agents = Agents([{"name": "x", "class": "crawler", "literals": [literal]}])
+    assert agents.klass(agent) is (Klass.CRAWLER if found else Klass.API)
+
+
+def test_table_4_1_knows_its_nine_and_no_more() -> None:
+    agents = Agents.thesis()
+    assert agents.klass("Mozilla/5.0 (compatible; bingbot/2.0)") is Klass.CRAWLER
+    assert agents.klass("Mozilla/5.0 (compatible; AhrefsBot/7.0)") is Klass.PERSON
+
+
+def seen(
+    t_s: float = 0.0,
+    *,
+    path: int = 1,
+    kind: Kind = Kind.PAGE,
+    status: int = 200,
+    klass: Klass = Klass.PERSON,
+    client: int = 7,
+) -> Seen:
+    return Seen(t_s, client, path, klass, kind, status, safe=True)
+
+
+def crowd(behaviour: Behaviour) -> None:
+    """People whose pages come with assets."""
+    for client in range(1000, 1100):
+        behaviour.see(seen(path=1, client=client))
+        for path in (2, 3):
+            behaviour.see(seen(path=path, kind=Kind.ASSET, client=client))
+
+
+def test_a_class_learned_from_a_request_holds_from_the_next_one_on() -> None:
+    behaviour = Behaviour()
+    assert behaviour.see(seen(kind=Kind.ROBOTS_TXT)) is Klass.PERSON
+    assert behaviour.see(seen()) is Klass.CRAWLER
+    assert behaviour.known == {7: Klass.CRAWLER}
+
+
+def test_a_declared_robot_stays_what_it_says() -> None:
+    behaviour = Behaviour()
+    assert behaviour.see(seen(klass=Klass.FEED, kind=Kind.ROBOTS_TXT)) is Klass.FEED
+    assert not behaviour.known
+
+
+def test_who_guesses_addresses_is_a_scanner() -> None:
+    behaviour = Behaviour()
+    for path in range(SCAN_PATHS):
+        assert behaviour.see(seen(path=path, status=404)) is Klass.PERSON
+    assert behaviour.see(seen()) is Klass.SCANNER
+
+
+def test_missing_images_of_a_broken_site_make_no_scanner() -> None:
+    behaviour = Behaviour()
+    for path in range(10 * SCAN_PATHS):
+        behaviour.see(seen(path=path, status=404, kind=Kind.ASSET))
+    assert behaviour.see(seen()) is Klass.PERSON
+
+
+def test_one_dead_link_asked_for_often_makes_no_scanner() -> None:
+    behaviour = Behaviour()
+    for _ in range(10 * SCAN_PATHS):
+        behaviour.see(seen(status=404))
+    assert behaviour.see(seen()) is Klass.PERSON
+
+
+def test_who_reads_pages_and_never_their_images_is_a_crawler() -> None:
+    behaviour = Behaviour()
+    crowd(behaviour)
+    for path in range(CRAWL_PAGES):
+        assert behaviour.see(seen(path=path)) is Klass.PERSON
+    assert behaviour.see(seen()) is Klass.CRAWLER
+
+
+def test_one_image_is_enough_to_be_a_person() -> None:
+    behaviour = Behaviour()
+    crowd(behaviour)
+    behaviour.see(seen(kind=Kind.ASSET))
+    for path in range(10 * CRAWL_PAGES):
+        assert behaviour.see(seen(path=path)) is Klass.PERSON
+
+
+def test_where_nobody_loads_images_nobody_is_a_crawler_for_it() -> None:
+    behaviour = Behaviour()
+    for client in range(100):
+        for path in range(CRAWL_PAGES + 1):
+            assert behaviour.see(seen(path=path, client=client)) is Klass.PERSON
+
+
+def test_a_program_that_asks_every_five_minutes_is_a_monitor() -> None:
+    behaviour = Behaviour()
+    times = range(0, 3 * 3600, 300)
+    classes = [behaviour.see(seen(float(t), klass=Klass.API)) for t in times]
+    assert classes[0] is Klass.API
+    assert classes[-1] is Klass.MONITOR
+    assert classes.index(Klass.MONITOR) * 300 > 2 * 3600
+
+
+def test_a_missed_beat_does_not_hide_a_monitor() -> None:
+    behaviour = Behaviour()
+    times = [t for t in range(0, 3 * 3600, 300) if t % 2400]
+    classes = [behaviour.see(seen(float(t), klass=Klass.API)) for t in times]
+    assert classes[-1] is Klass.MONITOR
+
+
+def test_a_browser_has_to_do_so_for_a_day() -> None:
+    behaviour = Behaviour()
+    classes = [behaviour.see(seen(float(t))) for t in range(0, 26 * 3600, 300)]
+    assert classes[12 * 12] is Klass.PERSON
+    assert classes[-1] is Klass.MONITOR
+
+
+def test_who_asks_for_the_same_few_addresses_for_ever_is_a_monitor_without_a_period() -> None:
+    behaviour = Behaviour()
+    gaps = [17, 300, 45, 1200, 90, 33]
+    t_s, last = 0.0, Klass.API
+    for n in range(2 * POLL_ANYWAY + 3):
+        t_s += gaps[n % len(gaps)] * (1 + n % 7)
+        last = behaviour.see(seen(t_s, path=n % 2, klass=Klass.API))
+    assert last is Klass.MONITOR
+
+
+def test_a_program_that_posts_is_no_monitor() -> None:
+    behaviour = Behaviour()
+    for t in range(0, 10 * 3600, 300):
+        assert behaviour.see(seen(float(t), klass=Klass.API)._replace(safe=False)) is Klass.API
+
+
+def test_a_person_who_comes_back_to_a_page_all_day_stays_a_person() -> None:
+    behaviour = Behaviour()
+    t_s = 0.0
+    for n in range(40):
+        t_s += 600 + (n * 7919) % 3000
+        assert behaviour.see(seen(t_s, path=n % 6)) is Klass.PERSON
+
+
+def test_only_so_many_are_known_at_once_and_who_asks_again_is_known_again() -> None:
+    behaviour = Behaviour(slots=2)
+    for client in (1, 2, 3):
+        behaviour.see(seen(client=client, kind=Kind.ROBOTS_TXT))
+    assert list(behaviour.known) == [2, 3]
+    assert behaviour.see(seen(client=1)) is Klass.PERSON
+    assert list(behaviour.known) == [3, 1]
+
+
+def test_memory_is_bounded() -> None:
+    behaviour = Behaviour(remembered=10)
+    for client in range(1000):
+        behaviour.see(seen(client=client))
+    assert len(behaviour._clients) == 10

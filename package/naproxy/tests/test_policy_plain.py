@@ -1,0 +1,95 @@
+"""The policies that learn nothing: timeout and schedule."""
+
+from naproxy import policy
+from naproxy.policy import schedule, timeout
+from naproxy.policy.base import Klass, Request, State
+
+SETUP = policy.Setup(43.3, 1.6, 170.7, 0.01, 1.0, 4.0, 30.0)
+MONDAY_S = 1_700_438_400.0  # 20 November 2023, 0:00 UTC
+HOUR_S = 3600.0
+
+
+def request(t_s: float, *, needs: bool = True, klass: Klass = Klass.PERSON) -> Request:
+    return Request(t_s, 1, klass, needs, page_load=False)
+
+
+def test_a_timeout_counts_from_the_last_need() -> None:
+    made = policy.make(timeout.Settings(idle_s=60), SETUP)
+    made.request(request(1000))
+    made.request(request(1030, needs=False))
+    made.request(request(1040, klass=Klass.CRAWLER))
+    decision = made.decide(1050)
+    assert (decision.sleep, decision.check_at_s) == (False, 1060)
+    assert decision.reason == "idle 50 s of 60 s"
+    assert made.decide(1060).sleep
+
+
+def test_a_tool_that_polls_sees_it_at_its_next_tick() -> None:
+    made = policy.make(timeout.Settings(idle_s=60, tick_s=20), SETUP)
+    made.request(request(1005))
+    assert made.decide(1066).check_at_s == 1080
+    assert made.decide(1080).sleep
+
+
+def test_robots_count_where_a_tool_does_not_know_them() -> None:
+    made = policy.make(timeout.Settings(idle_s=60, robots=True), SETUP)
+    made.request(request(1000, klass=Klass.CRAWLER))
+    assert not made.decide(1050).sleep
+
+
+def test_after_a_wake_it_is_not_idle() -> None:
+    made = policy.make(timeout.Settings(idle_s=60), SETUP)
+    made.request(request(1000))
+    made.observed(1100, State.AWAKE)
+    assert not made.decide(1101).sleep
+
+
+def opened(hour: float, **changes: float) -> bool:
+    made = policy.make(schedule.Settings(**changes), SETUP)
+    made.request(request(MONDAY_S + hour * HOUR_S - 1000))
+    return not made.decide(MONDAY_S + hour * HOUR_S).sleep
+
+
+def test_awake_in_office_hours_of_working_days() -> None:
+    assert not opened(6.9)
+    assert opened(7.1)
+    assert opened(18.9)
+    assert not opened(19.1)
+    assert opened(4 * 24 + 12)
+    assert not opened(5 * 24 + 12)
+
+
+def test_the_office_keeps_its_own_time() -> None:
+    assert not opened(7.1, utc_offset_h=-5)
+    assert opened(12.1, utc_offset_h=-5)
+
+
+def test_it_wakes_a_wake_time_before_the_office_opens() -> None:
+    made = policy.make(schedule.Settings(), SETUP)
+    made.request(request(MONDAY_S))
+    decision = made.decide(MONDAY_S + 3 * HOUR_S)
+    assert decision.sleep
+    assert not decision.wake
+    assert decision.check_at_s == MONDAY_S + 7 * HOUR_S - SETUP.wake_s
+    assert made.decide(decision.check_at_s).wake
+
+
+def test_over_the_weekend_it_sleeps_until_monday() -> None:
+    made = policy.make(schedule.Settings(), SETUP)
+    made.request(request(MONDAY_S))
+    decision = made.decide(MONDAY_S + (4 * 24 + 20) * HOUR_S)
+    assert decision.check_at_s == MONDAY_S + (7 * 24 + 7) * HOUR_S - SETUP.wake_s
+
+
+def test_an_office_without_working_days_sleeps() -> None:
+    made = policy.make(schedule.Settings(days=()), SETUP)
+    made.request(request(MONDAY_S))
+    assert made.decide(MONDAY_S + 12 * HOUR_S).sleep
+
+
+def test_at_night_it_goes_back_to_sleep_when_idle() -> None:
+    made = policy.make(schedule.Settings(idle_s=300), SETUP)
+    made.request(request(MONDAY_S + HOUR_S))
+    decision = made.decide(MONDAY_S + HOUR_S + 100)
+    assert (decision.sleep, decision.check_at_s) == (False, MONDAY_S + HOUR_S + 300)
+    assert made.decide(MONDAY_S + HOUR_S + 300).sleep

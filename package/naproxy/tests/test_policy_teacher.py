@@ -1,0 +1,201 @@
+import json
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from naproxy import policy
+from naproxy.cachemodel import CACHES
+from naproxy.policy.base import Klass, Policy, Request, State
+from naproxy.policy.teacher import TIMEOUTS, Settings, Students, Teacher
+from naproxy.policy.timeout import Settings as TimeoutSettings
+from naproxy.policy.timeout import Timeout
+from naproxy.simulate import Outcome, Simulation
+from traffic_maker import Asked, ask, chunks, days
+
+SETUP = policy.Setup(
+    on_w=43.3, off_w=1.6, switch_j=170.7, fraction=0.1, delta_s=0.05, sleep_s=4.0, wake_s=5.0
+)
+DAY = 86400
+START_S = 1_700_000_000.0 // DAY * DAY
+
+
+def teacher(**changes: Any) -> Teacher:
+    made = policy.make(Settings(**changes), SETUP)
+    assert isinstance(made, Teacher)
+    return made
+
+
+def request(t_s: float, *, delay_s: float = 0.0, needs: bool = True) -> Request:
+    return Request(START_S + t_s, 1, Klass.PERSON, needs, page_load=True, delay_s=delay_s)
+
+
+def simulate(made: Policy, asked: list[Asked], *, closed: bool = False) -> Outcome:
+    simulation = Simulation(
+        made, CACHES["none"], wake_s=5.0, sleep_s=4.0, delta_s=0.05, closed=closed
+    )
+    for chunk in chunks(asked):
+        simulation.feed(chunk)
+    return simulation.finish()
+
+
+def office(seed: int, weeks: int, a_day: float) -> list[Asked]:
+    """People who come in bursts, in office hours more than at night."""
+    chance = random.Random(seed)
+    asked: list[Asked] = []
+    for hour in range(weeks * 168):
+        busy = 3.0 if 8 <= hour % 24 < 18 and hour // 24 % 7 < 5 else 0.2
+        visits = chance.random() * 2 * busy * a_day / 24 / 8
+        for _ in range(int(visits + chance.random())):
+            t_s = (hour + chance.random()) * 3600
+            client = chance.randrange(1000)
+            for _ in range(chance.choice((1, 1, 2, 8))):
+                asked.append(ask(float(int(t_s)), client))
+                t_s += chance.expovariate(1 / 20)
+    return sorted(asked)
+
+
+def promise_kept(outcome: Outcome, fraction: float) -> bool:
+    """Over all requests of the second day and later."""
+    requests, delayed = outcome.days[0]
+    last_requests, last_delayed = outcome.days[-1]
+    return last_delayed - delayed <= fraction * (last_requests - requests)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("fraction", [0.1, 0.02])
+def test_the_promise_is_kept_from_the_second_day_on(seed: int, fraction: float) -> None:
+    setup = policy.Setup(43.3, 1.6, 170.7, fraction, 0.05, 4.0, 5.0)
+    outcome = simulate(policy.make(Settings(counting="open"), setup), office(seed, 4, 600))
+    assert outcome.cycles > 50
+    assert promise_kept(outcome, fraction)
+
+
+def test_it_saves_more_than_any_timeout_that_keeps_the_promise() -> None:
+    asked = office(9, 6, 600)
+    ours = simulate(teacher(counting="open"), asked)
+    best = max(
+        outcome.off_s
+        for idle_s in (10, 30, 60, 120, 300, 600, 1800)
+        if (outcome := simulate(Timeout(TimeoutSettings(idle_s=float(idle_s))), asked))
+        and outcome.delayed(0.05, closed=False) <= 0.1 * outcome.requests
+    )
+    assert ours.off_s > best
+
+
+class Impatient(Timeout):
+    """Counts from the last request even if that has just been answered."""
+
+    def observed(self, t_s: float, state: State) -> None: ...
+
+
+def test_a_student_counts_what_a_server_with_its_timeout_does() -> None:
+    """The counterfactual is exact: the same figures as a simulation of each timeout."""
+    asked = office(3, 1, 300)
+    students = Students(0.0, SETUP, closed=False)
+    last_s = asked[0][0]
+    for t_s, client, *_ in asked:
+        students.need(t_s, last_s, [(1e18, 1.0)], client)
+        last_s = t_s
+    for n in range(0, TIMEOUTS, 3):
+        outcome = simulate(Impatient(TimeoutSettings(idle_s=students.idle_s[n])), asked)
+        assert students.delayed[n] == pytest.approx(
+            outcome.delayed(0.05, closed=False), rel=0.02, abs=2
+        )
+
+
+def test_robots_teach_nothing() -> None:
+    made = teacher()
+    made.request(request(0))
+    before = made.dump()
+    robot = request(10)
+    robot.klass = Klass.CRAWLER
+    made.request(robot)
+    assert made.dump() == before
+
+
+def test_nothing_is_known_at_first() -> None:
+    made = teacher()
+    made.request(request(0))
+    decision = made.decide(START_S + 600)
+    assert not decision.sleep
+    assert decision.reason.startswith("nothing learned yet")
+
+
+def learned() -> Teacher:
+    made = teacher()
+    simulate(made, office(1, 2, 600))
+    return made
+
+
+def test_the_reason_says_what_is_spent_and_how_long_it_is_idle() -> None:
+    made = learned()
+    t_s = made._last_s + 10
+    made.request(Request(t_s, 5, Klass.PERSON, needs_server=True, page_load=True, delay_s=5.0))
+    decision = made.decide(t_s + 1)
+    assert not decision.sleep
+    assert decision.reason.startswith("idle 1 s of ")
+    assert "allowed delays used today" in decision.reason
+    assert decision.check_at_s is not None
+    later = made.decide(decision.check_at_s)
+    assert later.sleep or later.check_at_s is not None
+
+
+def test_without_budget_it_stays_awake_and_says_so() -> None:
+    made = learned()
+    t_s = made._last_s
+    for n in range(2000):
+        made.request(Request(t_s + n / 1000, n, Klass.PERSON, True, page_load=True, delay_s=5.0))
+    decision = made.decide(t_s + 3000)
+    assert not decision.sleep
+    assert decision.reason.startswith(("no allowed delay", "nothing learned yet that keeps"))
+
+
+def test_a_restart_forgets_nothing() -> None:
+    made = learned()
+    again = teacher()
+    again.load(json.loads(json.dumps(made.dump())))
+    t_s = made._last_s
+    for later_s in (1.0, 30.0, 300.0, 3000.0):
+        first, second = made.decide(t_s + later_s), again.decide(t_s + later_s)
+        assert (first.sleep, first.reason) == (second.sleep, second.reason)
+
+
+def mangled(value: Any, draw: st.DrawFn) -> Any:
+    """One leaf of a dump replaced."""
+    junk = draw(st.sampled_from([None, "x", -1e400, [], {}, float("nan"), -5, True]))
+    if isinstance(value, dict) and value:
+        key = draw(st.sampled_from(sorted(value)))
+        return {**value, key: mangled(value[key], draw)}
+    if isinstance(value, list) and value and draw(st.booleans()):
+        at = draw(st.integers(0, len(value) - 1))
+        return [*value[:at], mangled(value[at], draw), *value[at + 1 :]]
+    return junk
+
+
+DUMP = learned().dump()
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_what_does_not_fit_is_ignored(data: st.DataObject) -> None:
+    made = teacher()
+    made.load(mangled(DUMP, data.draw))
+    made.request(request(40 * DAY))
+    made.decide(START_S + 40 * DAY + 600)
+    json.dumps(made.dump(), allow_nan=False)
+
+
+@settings(deadline=None, max_examples=30)
+@given(days())
+def test_a_clock_that_stands_still_or_jumps_harms_nothing(asked: list[Asked]) -> None:
+    made = teacher()
+    t_s = START_S
+    for step_s, *_ in asked:
+        made.request(Request(t_s, 1, Klass.PERSON, needs_server=True, page_load=False))
+        made.observed(t_s, State.AWAKE)
+        decision = made.decide(t_s)
+        assert decision.check_at_s is None or decision.check_at_s > t_s
+        t_s += step_s
+    json.dumps(made.dump(), allow_nan=False)

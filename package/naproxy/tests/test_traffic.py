@@ -1,0 +1,151 @@
+import random
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from naproxy.accesslog import Entry
+from naproxy.cachemodel import CACHES
+from naproxy.classify import Agents, Behaviour
+from naproxy.policy.base import Klass
+from naproxy.traffic import CHUNK, Chunk, Reader, Traffic, Trust
+
+AGENTS = Agents()
+CHROME = "Mozilla/5.0 (X11; Linux x86_64) Chrome/126.0.0.0"
+START = 1_700_000_040
+
+
+def entry(t_s: int, path: str = "/", agent: str = CHROME, status: int = 200) -> Entry:
+    return Entry(START + t_s, "192.0.2.1", "GET", path, status, 100, "", agent)
+
+
+def read(entries: list[Entry], tmp_path: Path, *, learn: bool = True) -> Traffic:
+    with (tmp_path / "records").open("w+b") as file:
+        traffic = Traffic("test", file, tmp_path / "records")
+        Reader(traffic, AGENTS, Behaviour() if learn else None).read(entries)
+    return traffic
+
+
+def times(traffic: Traffic) -> list[float]:
+    return [t_s - START for chunk in traffic for t_s in chunk.t_s]
+
+
+def test_records_are_classified_and_aged(tmp_path: Path) -> None:
+    entries = [
+        entry(0, "/a.css"),
+        entry(10, "/a.css"),
+        entry(11, "/"),
+        entry(12, agent="Googlebot/2.1"),
+    ]
+    traffic = read(entries, tmp_path)
+    (chunk,) = traffic
+    assert traffic.requests[Klass.PERSON] == 3
+    assert traffic.requests[Klass.CRAWLER] == 1
+    assert list(chunk.awaited(CACHES["none"]).expires_s) == [-float("inf")] * 3
+    frozen = chunk.awaited(CACHES["frozen"])
+    assert frozen.expires_s[1] == START + 120 + 86400
+    assert list(frozen.page_load) == [False, False, True]
+    assert len(chunk.everybody().t_s) == 4
+
+
+def test_records_survive_the_file(tmp_path: Path) -> None:
+    chunk = Chunk()
+    for n in range(5):
+        chunk.t_s.append(float(n))
+        chunk.client.append(n)
+        chunk.path.append(n)
+        chunk.klass.append(n % 3)
+        chunk.flags.append(n % 2)
+        chunk.age_s.append(float(n))
+    with (tmp_path / "file").open("w+b") as file:
+        chunk.write(file)
+        file.seek(0)
+        again = Chunk.read(file, 5)
+    assert again.everybody() == chunk.everybody()
+
+
+def test_more_than_a_chunk_can_be_read_by_several(tmp_path: Path) -> None:
+    traffic = read([entry(n) for n in range(CHUNK + 10)], tmp_path)
+    first, second = iter(traffic), iter(traffic)
+    assert len(next(first)) == CHUNK
+    assert [len(chunk) for chunk in second] == [CHUNK, 10]
+    assert [len(chunk) for chunk in first] == [10]
+
+
+def test_small_steps_back_are_how_servers_log(tmp_path: Path) -> None:
+    traffic = read([entry(100), entry(90), entry(101)], tmp_path)
+    assert times(traffic) == [100, 100, 101]
+    assert traffic.trust.steps_back == 0
+
+
+def test_after_a_clock_was_set_back_time_goes_on(tmp_path: Path) -> None:
+    traffic = read([entry(5000), entry(0), entry(100)], tmp_path)
+    assert times(traffic) == [5000, 5000, 5100]
+    assert any("steps back 1 time" in words for words in traffic.trust.problems())
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.integers(-10_000, 10_000), max_size=50))
+def test_time_never_steps_back(steps: list[int]) -> None:
+    entries, t_s = [], 0
+    for step in steps:
+        t_s += step
+        entries.append(entry(t_s))
+    traffic = Traffic("test", BytesIO(), Path())
+    written: list[float] = []
+    traffic.add = lambda chunk: written.extend(chunk.t_s)  # type: ignore[method-assign]
+    Reader(traffic, AGENTS, None).read(entries)
+    assert written == sorted(written)
+    assert len(written) == len(entries)
+
+
+def trust(times_s: list[float]) -> Trust:
+    made = Trust()
+    for t_s in times_s:
+        made.see(START + t_s)
+    return made
+
+
+WEEK = [float(t) for day in range(7) for t in range(day * 86400, day * 86400 + 40000, 37)]
+PEOPLE = random.Random(1)
+ORDINARY = sorted(PEOPLE.uniform(0, 7 * 86400) for _ in range(20_000))
+
+
+def test_an_ordinary_log_is_trusted() -> None:
+    assert trust(ORDINARY).problems() == []
+
+
+def test_an_empty_log_says_so() -> None:
+    assert trust([]).problems() == ["the log holds no request"]
+
+
+def test_a_short_log_says_so() -> None:
+    assert "spans 1.0 days" in trust([t for t in ORDINARY if t < 86400])._found().__next__()
+
+
+def test_a_hole_is_found() -> None:
+    cut = [t for t in ORDINARY if not 3 * 86400 < t < 4 * 86400]
+    assert any("1 holes of together 24" in words for words in trust(cut).problems())
+
+
+def test_a_quiet_night_is_no_hole() -> None:
+    assert not any("hole" in words for words in trust(WEEK[::20]).problems())
+
+
+def test_times_cut_to_the_minute_are_found() -> None:
+    cut = [t // 60 * 60 for t in ORDINARY]
+    assert any("same second" in words for words in trust(cut).problems())
+
+
+def test_traffic_of_a_machine_is_found() -> None:
+    assert any(
+        "look alike" in words for words in trust([t * 7.0 for t in range(90_000)]).problems()
+    )
+
+
+@pytest.mark.parametrize(("cut", "malformed", "words"), [(True, 0, "cut off"), (False, 900, "900")])
+def test_damage_is_passed_on(cut: bool, malformed: int, words: str) -> None:
+    made = trust(ORDINARY)
+    made.cut, made.lines, made.malformed = cut, 20_900, malformed
+    assert any(words in problem for problem in made.problems())
