@@ -13,7 +13,6 @@ from typing import Any
 from naproxy.policy.base import State
 from naproxy.policy.thesis import Settings
 from naproxy.replay import allow_many_connections
-from naproxy.replay_slice import Slice, plan
 from naproxy.replay_visit import Target
 
 from tests.demo.cast import FIRST_NUMBER, Cast
@@ -126,7 +125,7 @@ def _perform(
     visitors = Visitors(
         office.client,
         target,
-        plan(stretch.entries, Slice()),
+        stretch.plan(),
         play=lambda ask, over: Cast(ask, state, over).play(),
     )
     visitors.start()

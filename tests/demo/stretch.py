@@ -12,9 +12,10 @@ from naproxy.accesslog import Entry, Log
 from naproxy.classify import Agents
 from naproxy.policy.base import Klass, Request, State
 from naproxy.policy.thesis import Settings, Thesis
-from naproxy.replay_slice import DISORDER_S
+from naproxy.replay_slice import DISORDER_S, Planned, Point, Slice, plan
 
 from tests.demo import generated
+from tests.demo.power import TABLE_4_2
 from tests.office.namespace import ROOT
 from tests.office.server import Site
 
@@ -24,7 +25,7 @@ LOOK_S = 120
 _SEARCH_S = 3 * 86400
 _STEP_S = 60
 _SLEEP_S = 4
-_BREAK_EVEN_S = 170.7 / (43.3 - 1.6)  # thesis, table 4.2
+_BREAK_EVEN_S = TABLE_4_2.switch_j / (TABLE_4_2.on_w - TABLE_4_2.off_w)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +46,9 @@ class Stretch:
         """Return what the server must have to answer it."""
         return Site(log=Path(self.log.files[0])) if self.log else Site(every_path=True)
 
-    def head(self, duration_s: float) -> list[Entry]:
-        """Return the first part of it, in order."""
-        end_s = self.start_s + duration_s
-        return [entry for entry in self.entries if entry.t_s < end_s]
+    def plan(self) -> list[Planned]:
+        """Return when each request is due."""
+        return plan(self.entries, Slice(Point(self.start_s, is_time=True)))
 
 
 def choose(log: Path | None, settings: Settings, duration_s: float) -> Stretch:

@@ -15,7 +15,6 @@ from naproxy.classify import Agents
 from naproxy.policy.thesis import Settings
 from naproxy.replay import allow_many_connections
 from naproxy.replay_report import log_summary, summarise
-from naproxy.replay_slice import Slice, plan
 from naproxy.replay_visit import Target
 
 from tests.demo.interrupt import Interrupt, Interrupted
@@ -151,7 +150,7 @@ def _one(
             office.box.start(server=changes)
             office.box.await_state("awake")
         target = Target(address, 80, HOST, run="five", bind=ip_network(VISITORS))
-        visitors = Visitors(office.client, target, plan(stretch.entries, Slice()))
+        visitors = Visitors(office.client, target, stretch.plan())
         visitors.start()
         start_s = time.monotonic()
         # The same time for all, also where the last request came early.
