@@ -1,0 +1,41 @@
+"""One guest for all tests, booted once; awake and at rest before each."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.guest.guest import Guest, GuestOffice
+from tests.guest.image import BUILD, image
+from tests.office.namespace import wait_for
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    if os.geteuid() != 0:
+        for item in items:
+            if here in item.path.parents:
+                item.add_marker(pytest.mark.skip(reason="a guest needs root"))
+
+
+@pytest.fixture(scope="session")
+def booted() -> Iterator[GuestOffice]:
+    """Boot it; what it logged is in build/guest/logs afterwards."""
+    with GuestOffice(image(), keep=BUILD / "logs") as office:
+        yield office
+
+
+@pytest.fixture
+def office(booted: GuestOffice) -> GuestOffice:
+    guest = booted.server
+    assert guest.power
+    if guest.power.asleep:
+        guest.wake(guest.press)
+    wait_for(guest.answers, "the guest to answer")
+    return booted
+
+
+@pytest.fixture
+def guest(office: GuestOffice) -> Guest:
+    return office.server
