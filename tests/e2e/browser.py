@@ -14,6 +14,9 @@ from tests.office import Namespace
 from tests.office.namespace import OfficeError
 
 _FLAGS = (
+    # As a person's: HeadlessChrome is a crawler's name.
+    "--user-agent=Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) "
+    "Chrome/130.0.0.0 Safari/537.36",
     *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"),
     *("--no-first-run", "--disable-extensions", "--disable-background-networking"),
     *("--disable-component-update", "--disable-sync", "--remote-debugging-pipe"),

@@ -50,6 +50,11 @@ class Answer:
         return self.ended_s - self.began_s
 
 
+def fresh(path: str = "/") -> str:
+    """Return this path with a query that nothing has asked for: it is not in the cache."""
+    return f"{path}?{uuid.uuid4().hex}"
+
+
 class _Connection(HTTPConnection):
     def __init__(self, client: Namespace, timeout_s: float, source: str | None):
         super().__init__(ADDRESS, timeout=timeout_s)

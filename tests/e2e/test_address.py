@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.clients import Answer, Load, ask
+from tests.e2e.clients import Answer, Load, ask, fresh
 from tests.office import Office
 from tests.office.namespace import wait_for
 from tests.office.server import ADDRESS, OTHER_ADDRESS
@@ -77,7 +77,7 @@ def test_a_sleeping_server_is_woken_at_its_new_address(office: Office) -> None:
     office.box.reconfigure(server={"address": OTHER_ADDRESS})
     office.server.drop_address(ADDRESS)
     try:
-        answer = ask(office.client, "/?moved")
+        answer = ask(office.client, fresh())
         assert answer.status == 200
         served: list[dict[str, Any]] = office.server.requests()
         assert served[-1]["server"] == OTHER_ADDRESS
@@ -89,4 +89,4 @@ def test_a_sleeping_server_is_woken_at_its_new_address(office: Office) -> None:
 def test_a_wrong_configuration_is_refused_and_changes_nothing(office: Office) -> None:
     with pytest.raises(Exception, match="address"):
         office.box.reconfigure(server={"address": "not an address"})
-    assert ask(office.client, "/?as-before").status == 200
+    assert ask(office.client, fresh()).status == 200

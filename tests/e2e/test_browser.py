@@ -13,7 +13,7 @@ from tests.office.namespace import wait_for
 
 pytestmark = pytest.mark.skipif(not shutil.which("chromium"), reason="chromium is not installed")
 
-TARGET = f"http://{HOST}/pages/007.html?name=a%20b&x=%22%3E%3Cscript%3E#part"
+PATH = "/pages/007.html?name=a%20b&x=%22%3E%3Cscript%3E"
 CONFIG = {"box": {"notice": "Tell us what you think: <survey@office.example>"}}
 
 
@@ -24,43 +24,51 @@ def browser(office: Office) -> Iterator[Browser]:
 
 
 @pytest.fixture
+def url(request: pytest.FixtureRequest) -> str:
+    """A page that is not in the cache yet."""
+    return f"http://{HOST}{PATH}&{request.node.name}"
+
+
+@pytest.fixture
 def waking_slowly(asleep: Office) -> Office:
     asleep.server.board.configure(wake_s=3.0)
     return asleep
 
 
 def test_the_waiting_page_comes_back_by_itself_to_the_very_url(
-    waking_slowly: Office, browser: Browser
+    waking_slowly: Office, browser: Browser, url: str
 ) -> None:
-    browser.open(TARGET)
-    assert browser.wait_for_document(503)["url"] == TARGET.partition("#")[0]
+    browser.open(f"{url}#part")
+    assert browser.wait_for_document(503)["url"] == url
     wait_for(lambda: "Waking" in str(browser.evaluate("document.body.innerText")), "the page")
     browser.wait_for_document(200, timeout_s=30)
     wait_for(lambda: browser.evaluate("document.title") == "Page 7", "the page that was asked for")
-    assert browser.evaluate("location.href") == TARGET
+    assert browser.evaluate("location.href") == f"{url}#part"
 
 
-def test_it_comes_back_without_javascript_too(waking_slowly: Office, browser: Browser) -> None:
+def test_it_comes_back_without_javascript_too(
+    waking_slowly: Office, browser: Browser, url: str
+) -> None:
     browser("Emulation.setScriptExecutionDisabled", value=True)
-    browser.open(TARGET)
+    browser.open(url)
     browser.wait_for_document(503)
     answer = browser.wait_for_document(200, timeout_s=40)
-    assert answer["url"] == TARGET.partition("#")[0]
+    assert answer["url"] == url
 
 
 def test_the_waiting_page_comes_back_soon_after_the_server_is_up(
-    waking_slowly: Office, browser: Browser
+    waking_slowly: Office, browser: Browser, url: str
 ) -> None:
-    browser.open(TARGET)
+    browser.open(url)
     browser.wait_for_document(503)
     wait_for(lambda: waking_slowly.server.board.state == "on", "the server to wake")
     browser.wait_for_document(200, timeout_s=5)
 
 
 def test_the_waiting_page_shows_the_offices_notice_as_text(
-    waking_slowly: Office, browser: Browser
+    waking_slowly: Office, browser: Browser, url: str
 ) -> None:
-    browser.open(TARGET)
+    browser.open(url)
     browser.wait_for_document(503)
     wait_for(
         lambda: "<survey@office.example>" in str(browser.evaluate("document.body.innerText")),
@@ -69,11 +77,11 @@ def test_the_waiting_page_shows_the_offices_notice_as_text(
 
 
 def test_the_page_makes_no_mistake_the_browser_complains_of(
-    waking_slowly: Office, browser: Browser
+    waking_slowly: Office, browser: Browser, url: str
 ) -> None:
     browser("Log.enable")
     browser("Runtime.enable")
-    browser.open(TARGET)
+    browser.open(url)
     browser.wait_for_document(503)
     browser.wait_for_document(200, timeout_s=30)
     logged = [e["params"]["entry"] for e in browser.events if e["method"] == "Log.entryAdded"]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from naproxy.page import PAGE_MAGIC, PAGE_SIZE, PAGE_VERSION
 
-from tests.e2e.clients import Load, ask
+from tests.e2e.clients import Load, ask, fresh
 from tests.office import Office
 from tests.office.namespace import wait_for
 
@@ -56,7 +56,7 @@ ON_WAKE = {
 @pytest.fixture
 def serving(office: Office) -> Iterator[Office]:
     """An office that is asked all the time; whatever the test does, all must be answered."""
-    with Load(lambda n: ask(office.client, f"/app/reply?size=100&{n}"), threads=2) as load:
+    with Load(lambda _: ask(office.client, fresh("/app/reply")), threads=2) as load:
         yield office
         so_far = len(load.answers)
         wait_for(lambda: len(load.answers) > so_far + 4, "more answers", 40)
@@ -71,7 +71,7 @@ def mended(office: Office) -> Iterator[Office]:
         office.box.kill_controller()
     office.box.start_controller()
     office.box.await_state("awake")
-    assert ask(office.client, "/?mended").status == 200
+    assert ask(office.client, fresh()).status == 200
 
 
 @pytest.mark.parametrize("content", PAGES.values(), ids=PAGES)
@@ -85,7 +85,7 @@ def test_a_controller_makes_a_malformed_page_anew(office: Office, content: bytes
     replace_page(office, content)
     office.box.start_controller()
     office.box.sleep()
-    assert ask(office.client, "/?anew").status == 200
+    assert ask(office.client, fresh()).status == 200
 
 
 def test_noise_written_over_the_page_in_use(mended: Office, serving: Office) -> None:
@@ -121,7 +121,7 @@ def test_many_silent_connections_to_the_control_socket(serving: Office) -> None:
             line.settimeout(1)
             with contextlib.suppress(OSError):
                 line.connect(str(serving.box.run_dir / "control.sock"))
-        assert ask(serving.client, "/?silent").status == 200
+        assert ask(serving.client, fresh()).status == 200
     assert serving.box.healthy()
 
 
@@ -133,7 +133,7 @@ def test_garbage_on_the_wake_socket(asleep: Office, garbage: bytes) -> None:
             sender.send(garbage)
     assert asleep.box.healthy()
     assert asleep.server.board.state == "off"
-    assert ask(asleep.client, f"/?{len(garbage)}").status == 200
+    assert ask(asleep.client, fresh()).status == 200
 
 
 def replace_page(office: Office, content: bytes) -> None:

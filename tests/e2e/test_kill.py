@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from tests.e2e.clients import ASSET, PERSON, ask, at_once
+from tests.e2e.clients import ASSET, PERSON, ask, at_once, fresh
 from tests.office import Office
 from tests.office.namespace import wait_for
 
@@ -42,7 +42,7 @@ class TestOnceTheyAreBack:
         self, asleep: Office, kill: Callable[[Office], None]
     ) -> None:
         kill(asleep)
-        answer = ask(asleep.client, f"/?{kill.__name__}", headers=ASSET)
+        answer = ask(asleep.client, fresh(), headers=ASSET)
         assert answer.status == 200
         assert answer.took_s < LIMIT_S
 
@@ -54,7 +54,7 @@ class TestOnceTheyAreBack:
         assert asleep.server.board.state == "off"
 
     def test_counters_go_on(self, office: Office, kill: Callable[[Office], None]) -> None:
-        ask(office.client, f"/?counted-{kill.__name__}", headers=ASSET)
+        ask(office.client, fresh(), headers=ASSET)
 
         def counted() -> int:
             return sum(map(sum, office.box.page().server[0].requests))
@@ -68,15 +68,16 @@ class TestOnceTheyAreBack:
 
 def test_without_a_controller_a_request_wakes_the_server_all_the_same(asleep: Office) -> None:
     asleep.box.kill_controller()
-    answer = ask(asleep.client, "/?alone", headers=ASSET)
+    answer = ask(asleep.client, fresh(), headers=ASSET)
     assert (answer.status, answer.took_s < LIMIT_S) == (200, True)
 
 
 def test_without_a_controller_a_persons_page_comes(asleep: Office) -> None:
     asleep.box.kill_controller()
+    path = fresh()
 
     def status() -> int:
-        return ask(asleep.client, "/?person-alone", headers=PERSON).status
+        return ask(asleep.client, path, headers=PERSON).status
 
     # Until the heartbeat is stale the box may still promise that the server comes.
     wait_for(lambda: status() == 200, "the page", LIMIT_S)
@@ -84,9 +85,7 @@ def test_without_a_controller_a_persons_page_comes(asleep: Office) -> None:
 
 def test_requests_that_are_held_survive_the_controllers_death(asleep: Office) -> None:
     asleep.server.board.configure(never_wake=True)
-    with at_once(
-        partial(ask, asleep.client, f"/?orphan-{n}", headers=ASSET) for n in range(10)
-    ) as futures:
+    with at_once(partial(ask, asleep.client, fresh(), headers=ASSET) for _ in range(10)) as futures:
         wait_for(lambda: asleep.box.page().server[0].held_now == 10, "held requests")
         asleep.box.kill_controller()
         asleep.server.board.configure(never_wake=False)
@@ -99,4 +98,4 @@ def test_a_controller_that_stops_in_order_leaves_a_working_box(asleep: Office) -
     assert asleep.box.controller
     asleep.box.controller.terminate()
     assert asleep.box.controller.wait(timeout=10) == 0
-    assert ask(asleep.client, "/?stopped", headers=ASSET).status == 200
+    assert ask(asleep.client, fresh(), headers=ASSET).status == 200

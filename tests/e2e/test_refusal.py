@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.e2e.clients import ask
+from tests.e2e.clients import ask, fresh
 from tests.office import Office
 from tests.office.box import RefusedError
 from tests.office.namespace import OfficeError, wait_for
@@ -21,7 +21,7 @@ def refused(shared: Office) -> Office:
 
 def test_the_server_stays_awake_and_serves(refused: Office) -> None:
     refused.box.await_state("awake")
-    answer = ask(refused.client, "/?refused")
+    answer = ask(refused.client, fresh())
     assert (answer.status, answer.headers["x-naproxy"]) == (200, "fetch")
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.clients import ASSET, CRAWLER, MONITOR, ask
+from tests.e2e.clients import ASSET, CRAWLER, MONITOR, ask, fresh
 from tests.office import Office
 
 
@@ -36,14 +36,14 @@ def test_the_status_path_wakes_nobody_whoever_asks(undisturbed: Office) -> None:
 
 
 def test_crawlers_are_told_to_come_back_and_wake_nobody(undisturbed: Office) -> None:
-    for n in range(20):
-        answer = ask(undisturbed.client, f"/pages/{n:03}.html?crawled", headers=CRAWLER)
+    for _ in range(20):
+        answer = ask(undisturbed.client, fresh(), headers=CRAWLER)
         assert (answer.status, answer.headers["x-naproxy"]) == (503, "refused")
         assert int(answer.headers["retry-after"]) == 3600
 
 
 def test_monitors_on_any_other_path_wake_nobody(undisturbed: Office) -> None:
-    assert ask(undisturbed.client, "/?monitored", headers=MONITOR).status == 503
+    assert ask(undisturbed.client, fresh(), headers=MONITOR).status == 503
 
 
 def test_malformed_requests_wake_nobody(undisturbed: Office) -> None:
@@ -63,4 +63,4 @@ def test_a_crawler_gets_what_is_in_the_cache(office: Office) -> None:
 
 
 def test_a_crawler_is_served_while_the_server_is_awake(office: Office) -> None:
-    assert ask(office.client, "/pages/001.html?awake", headers=CRAWLER).status == 200
+    assert ask(office.client, fresh(), headers=CRAWLER).status == 200

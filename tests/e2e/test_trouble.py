@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.e2e.clients import ASSET, PERSON, ask
+from tests.e2e.clients import ASSET, PERSON, ask, fresh
 from tests.office import Office
 from tests.office.namespace import wait_for
 
@@ -25,7 +25,7 @@ def trouble(asleep: Office) -> Office:
 
 
 def test_a_person_gets_a_clear_page_that_comes_back(trouble: Office) -> None:
-    answer = ask(trouble.client, "/?page", headers=PERSON)
+    answer = ask(trouble.client, fresh(), headers=PERSON)
     assert answer.status == 503
     assert b"The server did not wake up" in answer.body
     assert int(answer.headers["retry-after"]) >= 1
@@ -39,12 +39,12 @@ def test_a_program_gets_a_clear_answer(trouble: Office) -> None:
 
 
 def test_nobody_waits_longer_than_half_a_minute(trouble: Office) -> None:
-    assert ask(trouble.client, "/?how-long").took_s < 30
+    assert ask(trouble.client, fresh()).took_s < 30
 
 
 def test_a_request_that_was_held_is_told_at_the_limit(asleep: Office) -> None:
     asleep.server.board.configure(never_wake=True)
-    answer = ask(asleep.client, "/?held", headers=ASSET)
+    answer = ask(asleep.client, fresh(), headers=ASSET)
     assert (answer.status, answer.took_s < 30) == (503, True)
 
 
@@ -86,7 +86,7 @@ def test_it_is_called_on_and_on(trouble: Office) -> None:
 def test_all_is_well_once_it_comes_back(trouble: Office) -> None:
     trouble.server.board.configure(never_wake=False)
     trouble.box.await_state("awake", 30)
-    assert ask(trouble.client, "/?back", headers=PERSON).status == 200
+    assert ask(trouble.client, fresh(), headers=PERSON).status == 200
 
 
 def test_a_server_that_hangs_on_resume_is_trouble_too(asleep: Office) -> None:

@@ -2,7 +2,7 @@
 
 from naproxy.page import Outcome
 
-from tests.e2e.clients import ASSET, Load, ask
+from tests.e2e.clients import ASSET, Load, ask, fresh
 from tests.office import Office, magic
 from tests.office.box import ADDRESS, HOST
 from tests.office.namespace import wait_for
@@ -20,14 +20,14 @@ def gone(office: Office) -> int:
 
 
 def test_a_request_wakes_the_server_and_is_answered(asleep: Office) -> None:
-    answer = ask(asleep.client, "/?first")
+    answer = ask(asleep.client, fresh())
     assert (answer.status, answer.headers["x-naproxy"]) == (200, "held")
     assert asleep.server.board.state == "on"
 
 
 def test_a_wake_is_a_magic_packet_on_the_wire(asleep: Office) -> None:
     with asleep.capture(asleep.box, "ether proto 0x0842") as wire:
-        assert ask(asleep.client, "/?wire").status == 200
+        assert ask(asleep.client, fresh()).status == 200
         assert magic.wakes(wire.wait(1)[0].data, magic.address(MAC))
 
 
@@ -52,7 +52,7 @@ def test_a_client_that_hangs_up_is_not_sent_to_the_server(asleep: Office) -> Non
     asleep.server.board.configure(never_wake=False)
     asleep.box.wake()
     # A later request's line in the log means that an earlier one's would be there.
-    later = ask(asleep.client, "/?later")
+    later = ask(asleep.client, fresh())
     wait_for(lambda: asleep.server.received()[later.request_id], "the access log")
     assert asleep.server.received()["gone"] == 0
     assert gone(asleep) == before + 1
@@ -72,7 +72,7 @@ def test_a_request_that_comes_while_it_falls_asleep_is_answered(office: Office) 
     office.server.board.configure(sleep_s=1.0)
     office.box.api("POST", "/v1/servers/web/sleep", {})
     wait_for(lambda: office.server.board.state == "suspending", "the server to fall asleep")
-    assert ask(office.client, "/?falling").status == 200
+    assert ask(office.client, fresh()).status == 200
     assert "off" in [t["state"] for t in office.server.board.report()["transitions"][-4:]]
 
 
@@ -81,7 +81,7 @@ def test_requests_keep_coming_while_it_falls_asleep_and_all_are_answered(office:
     office.box.api("POST", "/v1/servers/web/sleep", {})
     # Sooner, a request calls the sleep off.
     wait_for(lambda: office.server.board.state == "suspending", "the server to fall asleep")
-    with Load(lambda n: ask(office.client, f"/?during-{n}"), threads=4) as load:
+    with Load(lambda _: ask(office.client, fresh()), threads=4) as load:
         wait_for(lambda: office.server.board.state == "off", "the server to sleep")
         wait_for(lambda: office.server.board.state == "on", "the server to wake")
     assert {answer.status for answer in load.answers} == {200}
@@ -89,7 +89,7 @@ def test_requests_keep_coming_while_it_falls_asleep_and_all_are_answered(office:
 
 def test_three_lost_magic_packets_lose_no_request(asleep: Office) -> None:
     asleep.server.board.configure(ignore_packets=3)
-    assert ask(asleep.client, "/?lost").status == 200
+    assert ask(asleep.client, fresh()).status == 200
     effects = [packet["effect"] for packet in asleep.server.board.report()["packets"]]
     woke = effects.index("wake", len(effects) - effects[::-1].index("none, ignored"))
     assert effects[woke - 3 : woke] == ["none, ignored"] * 3
@@ -97,7 +97,7 @@ def test_three_lost_magic_packets_lose_no_request(asleep: Office) -> None:
 
 def test_a_server_that_wakes_slowly_is_waited_for(asleep: Office) -> None:
     asleep.server.board.configure(wake_s=4.0)
-    answer = ask(asleep.client, "/?slow")
+    answer = ask(asleep.client, fresh())
     assert answer.status == 200
     assert answer.took_s > 4
 
@@ -111,13 +111,14 @@ def test_a_server_that_wakes_by_itself_is_noticed(asleep: Office) -> None:
 def test_a_sleep_command_that_hangs_until_the_wake_is_a_sleep_all_the_same(office: Office) -> None:
     office.server.board.configure(hold_command=True)
     office.box.sleep()
-    assert ask(office.client, "/?hung-command").status == 200
+    assert ask(office.client, fresh()).status == 200
 
 
 def test_who_woke_the_server_is_in_the_ledger(asleep: Office) -> None:
-    ask(asleep.client, "/?who-woke-it", source="198.18.3.4")
+    path = fresh()
+    ask(asleep.client, path, source="198.18.3.4")
     asleep.box.await_state("awake")
     newest = asleep.box.wakes()[0]
-    assert (newest["who"], newest["path"]) == ("198.18.3.4", "/?who-woke-it")
+    assert (newest["who"], newest["path"]) == ("198.18.3.4", path)
     assert (newest["class"], newest["outcome"]) == ("api", "up")
     assert newest["waited_s"] > 0

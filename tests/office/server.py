@@ -120,6 +120,9 @@ class Server(Namespace):
 
     def add_address(self, address: str) -> None:
         """Let the server have this address too."""
+        with self.entered():
+            # Else the second goes with the first.
+            Path("/proc/sys/net/ipv4/conf/eth0/promote_secondaries").write_text("1")
         ip("-n", self.name, "addr", "replace", f"{address}/24", "dev", "eth0")
 
     def drop_address(self, address: str) -> None:
