@@ -81,29 +81,83 @@ np_client_address(VRT_CTX)
 	return (p == NULL ? "" : p);
 }
 
+/* Two strings with a NUL between them; never 0. */
 static uint64_t
-classify_hash(const char *a, const char *b)
+classify_hash(uint64_t hash, const char *second)
 {
-	uint64_t hash;
 
-	hash = np_hash(0, a, strlen(a) + 1);
-	hash = np_hash(hash, b, strlen(b));
+	hash = np_hash(hash, second, strlen(second));
 	return (hash == 0 ? 1 : hash);
 }
 
-/*--------------------------------------------------------------------*/
+/*--------------------------------------------------------------------
+ * What User-Agent says. Most requests bring one of a few, and reading it
+ * costs as much as the rest of select(): each thread remembers some.
+ */
 
-static uint8_t
-classify_agent(struct np_record *rec, const char *ua)
+#define MEMO_ENTRIES	4
+#define MEMO_LEN	256
+
+struct memo {
+	char		ua[MEMO_LEN];	/* with its NUL */
+	size_t		size;		/* 0: unused */
+	uint64_t	hash;
+	uint32_t	agent;
+};
+
+struct memo_set {
+	struct memo	entry[MEMO_ENTRIES];
+	unsigned	next;
+};
+
+static __thread struct memo_set memos;
+
+static void
+classify_read(struct memo *m, const char *ua, size_t size)
 {
 
-	rec->agent = agents_match(ua);
+	m->hash = np_hash(0, ua, size);
+	m->agent = agents_match(ua);
+}
+
+static void
+classify_memo(struct np_record *rec, const char *ua)
+{
+	struct memo_set *set = &memos;
+	struct memo big, *m;
+	size_t size;
+
+	size = strlen(ua) + 1;
+	for (m = set->entry; m < set->entry + MEMO_ENTRIES; m++)
+		if (m->size == size && !memcmp(m->ua, ua, size))
+			break;
+	if (m == set->entry + MEMO_ENTRIES && size > MEMO_LEN) {
+		m = &big;
+		classify_read(m, ua, size);
+	} else if (m == set->entry + MEMO_ENTRIES) {
+		m = &set->entry[set->next++ % MEMO_ENTRIES];
+		memcpy(m->ua, ua, size);
+		m->size = size;
+		classify_read(m, ua, size);
+	}
+	rec->client = m->hash;
+	rec->agent = m->agent;
+}
+
+static uint8_t
+classify_agent(const struct np_record *rec, const char *ua)
+{
+
 	if (rec->agent != AGENTS_NONE)
 		return (agents_agent[rec->agent].klass);
 	if (!strncmp(ua, "Mozilla/", 8) || !strncmp(ua, "Opera/", 6))
 		return (NAPROXY_PERSON);
 	return (NAPROXY_API);
 }
+
+/*--------------------------------------------------------------------
+ * The office's rules
+ */
 
 /* ADDRESS or ADDRESS/BITS. */
 static bool
@@ -228,8 +282,9 @@ np_classify(VRT_CTX, struct np_record *rec)
 	if (url == NULL)
 		url = "";
 	client = np_client_address(ctx);
-	rec->client = classify_hash(client, ua);
-	rec->path = classify_hash(host, url);
+	classify_memo(rec, ua);
+	rec->client = classify_hash(rec->client, client);
+	rec->path = classify_hash(np_hash(0, host, strlen(host) + 1), url);
 	rec->method = classify_method(hp->hd[HTTP_HDR_METHOD].b);
 	rec->flags = 0;
 	rec->klass = classify_agent(rec, ua);

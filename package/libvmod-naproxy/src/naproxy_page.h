@@ -226,9 +226,9 @@ struct naproxy_page {
  * (n - 1) % NAPROXY_EVENTS. A reader that sees head run away by more than the
  * ring's length has lost the difference and says so.
  *
- * The hashes are FNV-1a, 64 bits, over the two strings with a NUL between
- * them: client.identity (the address) and User-Agent; Host and URL, both as
- * they came. A missing header is an empty string; a hash of 0 becomes 1.
+ * The hashes are FNV-1a, 64 bits, over two strings with a NUL between them:
+ * User-Agent and client.identity (the address); Host and URL as VCL sees them
+ * when it selects. A missing header is an empty string; 0 becomes 1.
  */
 struct naproxy_event {
 	uint64_t	seq;
