@@ -1,0 +1,189 @@
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from naproxy import config, page, policy
+from naproxy.datagram import Asker
+from naproxy.events import Event
+from naproxy.journal import Journal
+from naproxy.page import Outcome, Page
+from naproxy.policy.base import Decision, Klass, Request, State
+from naproxy.runner import House, Runner
+
+TEXT = """
+[[server]]
+id = "web"
+address = "127.0.0.1"
+port = 1
+mac = "02:00:00:00:00:01"
+"""
+
+
+class Spy:
+    """A policy that notes what it is told."""
+
+    name = "spy"
+
+    def __init__(self) -> None:
+        self.requests: list[Request] = []
+        self.states: list[tuple[float, State]] = []
+        self.loaded: Any = None
+        self.decision = Decision(False, "as the test says")
+
+    def request(self, request: Request) -> None:
+        self.requests.append(request)
+
+    def observed(self, t_s: float, state: State) -> None:
+        self.states.append((t_s, state))
+
+    def decide(self, t_s: float) -> Decision:
+        return self.decision
+
+    def dump(self) -> dict[str, Any]:
+        return {"kept": 1}
+
+    def load(self, saved: Any) -> None:
+        self.loaded = saved
+
+
+@pytest.fixture
+def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
+    made = Spy()
+    monkeypatch.setattr(policy, "make", lambda *_: made)
+    return made
+
+
+def play(tmp_path: Path, what: Callable[[Runner, House], Any], *, ahead_s: float = 0.0) -> Any:
+    """Run `what` with a server that nobody looks at: nothing is started."""
+
+    async def inside() -> Any:
+        journal = Journal(tmp_path, lambda _: None)
+        shared = Page(tmp_path, say=lambda _: None)
+        house = House(shared, journal, lambda _: None, time.time() - time.monotonic() + ahead_s)
+        runner = Runner(house, 0, config.parse(TEXT).server[0], "lo")
+        try:
+            return what(runner, house)
+        finally:
+            await asyncio.sleep(0)
+            runner.stop(why="the test is over")
+            journal.close()
+
+    return asyncio.run(inside())
+
+
+def event(outcome: Outcome = Outcome.FETCH, **changes: Any) -> Event:
+    values: dict[str, Any] = {
+        "seq": 1,
+        "t_us": page.monotonic_us(),
+        "client": 7,
+        "path": 8,
+        "delay_ms": 0,
+        "agent": 0xFFFFFFFF,
+        "server": 0,
+        "klass": Klass.PERSON,
+        "outcome": outcome,
+        "flags": page.E_NEEDED,
+        "status": 200,
+        "method": 0,
+    }
+    return Event(**{**values, **changes})
+
+
+def test_a_request_reaches_the_policy_in_epoch_seconds(tmp_path: Path, spy: Spy) -> None:
+    play(tmp_path, lambda r, _: r.heard([event(delay_ms=250)], fresh=True))
+    [request] = spy.requests
+    assert request.t_s == pytest.approx(time.time(), abs=5)
+    assert (request.client, request.path, request.delay_s) == (7, 8, 0.25)
+    assert request.needs_server
+    assert not request.page_load
+
+
+def test_times_given_to_the_policy_never_decrease(tmp_path: Path, spy: Spy) -> None:
+    now_us = page.monotonic_us()
+    later = [event(t_us=now_us), event(t_us=now_us - 5_000_000), event(t_us=now_us + 1)]
+    play(tmp_path, lambda r, _: r.heard(later, fresh=True))
+    times = [r.t_s for r in spy.requests]
+    assert times == sorted(times)
+
+
+def test_who_got_the_waiting_page_was_delayed_by_a_wake(tmp_path: Path, spy: Spy) -> None:
+    play(tmp_path, lambda r, _: r.heard([event(Outcome.WAITING_PAGE)], fresh=True))
+    assert spy.requests[0].delay_s == config.parse(TEXT).server[0].wake.expect_s
+
+
+def test_a_class_that_is_not_known_counts_as_a_person(tmp_path: Path, spy: Spy) -> None:
+    play(tmp_path, lambda r, _: r.heard([event(klass=7)], fresh=True))
+    assert spy.requests[0].klass is Klass.PERSON
+
+
+def test_the_policy_hears_after_a_restart_only_what_it_has_not_heard(
+    tmp_path: Path, spy: Spy
+) -> None:
+    old = event()
+    play(tmp_path, lambda r, _: r.heard([old], fresh=True))
+    new = event()
+    play(tmp_path, lambda r, _: r.heard([old, new], fresh=False))
+    assert len(spy.requests) == 2
+    assert spy.loaded == {"kept": 1}
+
+
+def test_what_was_learned_by_a_clock_far_ahead_is_dropped(tmp_path: Path, spy: Spy) -> None:
+    play(tmp_path, lambda r, _: None, ahead_s=86400)
+    play(tmp_path, lambda r, _: None)
+    assert spy.loaded is None
+
+
+def test_a_clock_a_little_ahead_before_makes_no_time_go_back(tmp_path: Path, spy: Spy) -> None:
+    play(tmp_path, lambda r, _: r.heard([event()], fresh=True), ahead_s=600)
+    play(tmp_path, lambda r, _: r.heard([event()], fresh=True))
+    assert spy.requests[1].t_s >= spy.requests[0].t_s
+
+
+def test_no_way_to_sleep_is_a_veto_in_words(tmp_path: Path, spy: Spy) -> None:
+    assert "no way to sleep is configured: set sleep.driver" in play(
+        tmp_path, lambda r, _: r.vetoes()
+    )
+
+
+def test_the_status_has_every_counter_of_every_class(tmp_path: Path, spy: Spy) -> None:
+    def look(runner: Runner, house: House) -> Any:
+        house.page.server(0).requests[Klass.CRAWLER][Outcome.REFUSED] = 5
+        return runner.status()
+
+    requests = play(tmp_path, look)["counters"]["requests"]
+    assert requests["crawler"]["refused"] == 5
+    assert set(requests) == {k.name.lower() for k in Klass}
+    assert set(requests["person"]) == {o.name.lower() for o in Outcome}
+
+
+def test_a_policy_may_ask_for_a_wake_ahead_of_need(
+    tmp_path: Path, spy: Spy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    woken: list[Asker] = []
+    monkeypatch.setattr(Runner, "wake", lambda _, asker: woken.append(asker))
+    spy.decision = Decision(False, "the office opens at 8", wake=True)
+
+    def asleep(runner: Runner, _: House) -> None:
+        runner.machine.state = State.ASLEEP
+        runner.heard([event(Outcome.HIT)], fresh=True)
+
+    play(tmp_path, asleep)
+    assert woken == [Asker("policy", "the office opens at 8")]
+
+
+def test_a_saved_state_that_is_nonsense_is_ignored(tmp_path: Path, spy: Spy) -> None:
+    journal = Journal(tmp_path, lambda _: None)
+    for value in ({"mode": 3, "t_s": "x", "policy": []}, {"mode": {"awake": True, "until_s": "x"}}):
+        journal.save("server.web", value)
+        assert play(tmp_path, lambda r, _: r.status()["mode"]) == "auto"
+    journal.close()
+
+
+def test_a_mode_whose_time_is_over_is_not_taken_up(tmp_path: Path, spy: Spy) -> None:
+    journal = Journal(tmp_path, lambda _: None)
+    journal.save("server.web", {"mode": {"awake": True, "until_s": time.time() - 1}})
+    journal.close()
+    assert play(tmp_path, lambda r, _: r.status()["mode"]) == "auto"

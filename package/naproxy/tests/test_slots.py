@@ -1,0 +1,183 @@
+import ctypes
+from pathlib import Path
+from typing import Any
+
+import pytest
+from naproxy import config, page, slots
+from naproxy.policy.base import Klass
+
+SERVER = """
+[[server]]
+id = "{id}"
+address = "{address}"
+mac = "02:00:00:00:00:01"
+hosts = {hosts}
+port = 8080
+waiting_page = false
+wake_classes = ["person", "api"]
+crawler_retry_s = 120
+connect_timeout_s = 7.5
+first_byte_timeout_s = 33
+[server.wake]
+broadcast = "192.0.2.255"
+direct_port = 7
+[server.cache]
+mode = "aggressive"
+grace_s = 99
+[server.hold]
+cap = 11
+limit_s = 12.5
+release_batch = 13
+release_ms = 14
+[server.promise]
+delta_s = 1.5
+"""
+
+
+def loaded(
+    *ids: str, address: str = "192.0.2.10", hosts: str = '["a.example"]', extra: str = ""
+) -> config.Config:
+    servers = [
+        SERVER.format(id=name, address=address, hosts=hosts if n == 0 else "[]")
+        for n, name in enumerate(ids)
+    ]
+    return config.parse("".join(servers) + extra)
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> page.Page:
+    return page.Page(tmp_path, say=lambda _: None)
+
+
+def write(shared: page.Page, wanted: config.Config) -> dict[str, int]:
+    found = slots.assign(shared, wanted.server)
+    for server in wanted.server:
+        slots.write_server(
+            shared, found[server.id], server, "lo", default=server.id == "web", wake_expect_s=4.2
+        )
+    slots.write_box(shared, wanted, found)
+    return found
+
+
+def test_a_servers_record_says_what_its_configuration_says(shared: page.Page) -> None:
+    write(shared, loaded("web"))
+    record: Any = shared.server(0)
+    assert record.id == b"web"
+    assert [bytes(h.value) for h in record.hosts] == [b"a.example", b"", b"", b""]
+    assert record.flags == page.F_AGGRESSIVE | page.F_WOL | page.F_REDIRECT | page.F_DEFAULT
+    assert (record.family, record.port, bytes(record.address)) == (
+        4,
+        8080,
+        bytes([192, 0, 2, 10]) + bytes(12),
+    )
+    assert bytes(record.mac) == b"\x02\0\0\0\0\x01"
+    assert (bytes(record.wol_address)[:4], record.wol_port) == (bytes([192, 0, 2, 255]), 7)
+    assert record.wakes_mask == 1 << Klass.PERSON | 1 << Klass.API
+    assert record.wake_expect_ms == 4200
+    assert (record.hold_cap, record.hold_limit_ms) == (11, 12500)
+    assert (record.release_batch, record.release_ms) == (13, 14)
+    assert (record.crawler_retry_s, record.grace_s, record.delta_ms) == (120, 99, 1500)
+    assert (record.connect_timeout_ms, record.first_byte_timeout_ms) == (7500, 33000)
+    assert record.seq % 2 == 0
+
+
+def test_an_ipv6_address_has_sixteen_bytes(shared: page.Page) -> None:
+    write(shared, loaded("web", address="2001:db8::1"))
+    assert shared.server(0).family == 6
+    assert bytes(shared.server(0).address).hex() == "20010db8000000000000000000000001"
+
+
+def test_host_names_taken_out_are_gone(shared: page.Page) -> None:
+    write(shared, loaded("web"))
+    write(shared, loaded("web", hosts="[]"))
+    assert bytes(shared.server(0).hosts[0].value) == b""
+
+
+def test_a_new_address_is_a_new_generation_and_the_same_is_not(shared: page.Page) -> None:
+    write(shared, loaded("web"))
+    first = shared.server(0).address_gen
+    write(shared, loaded("web", hosts="[]"))
+    assert shared.server(0).address_gen == first
+    write(shared, loaded("web", address="192.0.2.11"))
+    assert shared.server(0).address_gen == first + 1
+
+
+def test_a_server_keeps_its_slot_and_counters_in_another_order(shared: page.Page) -> None:
+    assert write(shared, loaded("web", "shop")) == {"web": 0, "shop": 1}
+    shared.server(1).total = 9
+    assert write(shared, loaded("shop", "web")) == {"web": 0, "shop": 1}
+    assert shared.server(1).total == 9
+
+
+def test_a_slot_that_changes_hands_starts_at_nothing(shared: page.Page) -> None:
+    write(shared, loaded("web", "shop"))
+    shared.server(1).total = 9
+    assert write(shared, loaded("web", "wiki"))["wiki"] == 1
+    assert shared.server(1).total == 0
+
+
+def test_slots_in_use_are_counted_to_the_last(shared: page.Page) -> None:
+    write(shared, loaded("a", "b", "c"))
+    write(shared, loaded("c"))
+    assert shared.layout.nservers == 3
+    assert shared.server(0).id == b""
+
+
+def test_all_slots_can_be_used(shared: page.Page) -> None:
+    ids = [f"s{n}" for n in range(page.SERVERS)]
+    assert write(shared, loaded(*ids)) == {name: n for n, name in enumerate(ids)}
+
+
+def test_garbage_in_a_slot_is_cleared(shared: page.Page) -> None:
+    ctypes.memset(ctypes.addressof(shared.server(0)), 0xFF, ctypes.sizeof(page.Server) - 1)
+    write(shared, loaded("web"))
+    assert shared.server(0).id == b"web"
+    assert shared.server(0).total == 0
+
+
+RULES = """
+[[rule]]
+kind = "agent"
+text = "OurBot"
+treat_as = "crawler"
+[[rule]]
+kind = "path"
+text = "/feed"
+treat_as = "feed"
+server = "shop"
+"""
+
+
+def test_rules_are_for_one_server_or_for_all(shared: page.Page) -> None:
+    write(shared, loaded("web", "shop", extra=RULES))
+    first, second, third = shared.layout.rules[:3]
+    assert (first.kind, first.klass, first.server, first.text) == (
+        page.RuleKind.AGENT,
+        Klass.CRAWLER,
+        page.EVERY_SERVER,
+        b"OurBot",
+    )
+    assert (second.kind, second.klass, second.server, second.text) == (
+        page.RuleKind.PATH,
+        Klass.FEED,
+        1,
+        b"/feed",
+    )
+    assert third.kind == page.RuleKind.NONE
+
+
+def test_rules_taken_out_are_gone(shared: page.Page) -> None:
+    write(shared, loaded("web", "shop", extra=RULES))
+    write(shared, loaded("web", "shop"))
+    assert shared.layout.rules[0].kind == page.RuleKind.NONE
+
+
+def test_a_notice_of_the_most_bytes_still_ends(shared: page.Page) -> None:
+    write(shared, loaded("web", extra=f'[box]\nnotice = "{"x" * 511}"'))
+    raw = bytes(shared.layout)
+    offset = page.Layout.notice.offset
+    assert raw[offset : offset + 512] == b"x" * 511 + b"\0"
+
+
+def test_an_interface_without_a_broadcast_address_gets_everybody() -> None:
+    assert slots.broadcast_of("nope0") == "255.255.255.255"
