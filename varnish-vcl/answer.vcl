@@ -6,13 +6,16 @@ sub vcl_deliver {
 	if (resp.http.X-Naproxy == "error") {
 		return (synth(503));
 	}
-	set resp.http.X-Naproxy = req.http.X-Naproxy;
 	unset resp.http.X-Varnish;
 	unset resp.http.Via;
 
-	if (req.http.X-Naproxy == "hit") {
+	if (!req.http.X-Naproxy) {
+		set resp.http.X-Naproxy = "hit";
 		naproxy.outcome(hit, resp.status);
-	} else if (req.http.X-Naproxy == "stale") {
+		return (deliver);
+	}
+	set resp.http.X-Naproxy = req.http.X-Naproxy;
+	if (req.http.X-Naproxy == "stale") {
 		naproxy.outcome(stale, resp.status);
 	} else if (req.http.X-Naproxy == "pass") {
 		naproxy.outcome(pass, resp.status);

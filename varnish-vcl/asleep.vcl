@@ -55,7 +55,7 @@ sub vcl_pipe {
 
 	naproxy.piping();
 	naproxy.outcome(pipe);
-	set bereq.connect_timeout = naproxy.connect_timeout();
+	call naproxy_bereq;
 	# bereq was made from req without them.
 	set bereq.http.Upgrade = "websocket";
 	set bereq.http.Connection = "upgrade";

@@ -4,9 +4,8 @@ sub vcl_hit {
 	if (req.restarts > 0) {
 		return (deliver);
 	}
-	if (obj.ttl > 0s) {
-		set req.http.X-Naproxy = "hit";
-	} else {
+	# Nothing is a fresh hit, see vcl_deliver.
+	if (obj.ttl <= 0s) {
 		set req.http.X-Naproxy = "stale";
 	}
 }
@@ -17,12 +16,22 @@ sub vcl_backend_fetch {
 		# server that sleeps cannot change its files.
 		return (abandon);
 	}
-	unset bereq.http.X-Naproxy;
+	call naproxy_bereq;
 	naproxy.fetching();
-	set bereq.connect_timeout = naproxy.connect_timeout();
 	set bereq.first_byte_timeout = naproxy.first_byte_timeout();
 	# Without Varnish's own rule, which takes the body of a GET away.
 	return (fetch);
+}
+
+# What the server is told of the way here; also of a pipe.
+sub naproxy_bereq {
+	unset bereq.http.X-Naproxy;
+	if (bereq.http.X-Forwarded-Proto != "https") {
+		set bereq.http.X-Forwarded-Proto = "http";
+	}
+	# Says the same as X-Forwarded-*, but nobody on the way checked it.
+	unset bereq.http.Forwarded;
+	set bereq.connect_timeout = naproxy.connect_timeout();
 }
 
 sub vcl_backend_response {

@@ -1,7 +1,7 @@
 # A request comes in. Nothing here wakes anybody: it may be in the cache.
 #
 # req.http.X-Naproxy holds what becomes of the request: the name of an outcome
-# of the VMOD, or `held`. vcl_deliver and vcl_synth report it.
+# of the VMOD, or `held`; a hit has none. vcl_deliver and vcl_synth report it.
 #
 # Every hit pays for what is here: the common case is found with one regular
 # expression each for Host and URL.
@@ -65,11 +65,6 @@ sub naproxy_forwarded {
 	} else {
 		unset req.http.X-Forwarded-Proto;
 	}
-	if (req.http.X-Forwarded-Proto != "https") {
-		set req.http.X-Forwarded-Proto = "http";
-	}
-	# Says the same, but nobody on the way here checks it.
-	unset req.http.Forwarded;
 }
 
 # One name for one server: it is in the cache's key, and goes to the server
@@ -151,5 +146,7 @@ sub naproxy_cookies {
 
 sub vcl_hash {
 	# A server may redirect http to https, and must not do so for ever.
-	hash_data(req.http.X-Forwarded-Proto);
+	if (req.http.X-Forwarded-Proto == "https") {
+		hash_data("https");
+	}
 }
