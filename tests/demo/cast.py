@@ -34,7 +34,7 @@ _AGENTS = {
 _KNOWN_PAGE = "/pages/001.html"
 _NEW_PAGES = 58  # of the site's 60, the front page and the known one are not new
 _BEAT_S = 1.5
-_REST_S = 25.0
+_REST_S = 45.0
 
 
 class _CurtainError(Exception):

@@ -13,6 +13,7 @@ from naproxy.classify import Agents
 from naproxy.policy.base import Klass, Request, State
 from naproxy.policy.thesis import Settings, Thesis
 from naproxy.replay_slice import DISORDER_S, Planned, Point, Slice, plan
+from naproxy.replay_visit import asks_for_page
 
 from tests.demo import generated
 from tests.demo.power import TABLE_4_2
@@ -22,7 +23,7 @@ from tests.office.server import Site
 SHARED_LOGS = ROOT.parent / "shared/logs"
 LOOK_S = 120
 """A stretch is judged by what would happen in its first so many seconds."""
-_SEARCH_S = 3 * 86400
+_SEARCHED = 50_000
 _STEP_S = 60
 _SLEEP_S = 4
 _BREAK_EVEN_S = TABLE_4_2.switch_j / (TABLE_4_2.on_w - TABLE_4_2.off_w)
@@ -103,22 +104,23 @@ class Foreseen:
     classes: Counter[Klass]
     sleeps: int = 0
     asleep_s: float = 0.0
+    pages: int = 0
+    """Times a person's page load would find the server asleep."""
 
     def fits(self) -> bool:
-        """People, robots and programs, and time to sleep at least twice, but not all the time."""
+        """People, robots and programs; time to sleep at least twice, and somebody who wakes it."""
         return (
             self.classes[Klass.PERSON] >= 5
             and self.classes[Klass.CRAWLER] >= 1
             and self.classes[Klass.API] >= 1
             and self.sleeps >= 2
+            and self.pages >= 1
             and 30 <= self.asleep_s <= 0.75 * LOOK_S
         )
 
     def score(self) -> tuple[bool, float]:
-        """Prefer much to see, up to what can be read as it goes by."""
-        return self.fits(), min(self.classes.total(), 50) + 10 * min(
-            self.sleeps, 3
-        ) + self.asleep_s / 4
+        """Prefer long sleep, and much to see up to what can be read as it goes by."""
+        return self.fits(), self.asleep_s + min(self.classes.total(), 50) / 2
 
 
 _agents = Agents()
@@ -146,6 +148,8 @@ def _foresee(entries: Sequence[Entry], settings: Settings, start_s: float) -> Fo
                 cached.add(entry.path)
             rule.request(Request(t_s, 1, klass, needs, page_load=False))
             if asleep_at is not None and needs:
+                if entry.method == "GET" and klass is Klass.PERSON and t_s >= asleep_at:
+                    found.pages += asks_for_page(entry)
                 found.asleep_s += max(0, t_s - asleep_at)
                 asleep, asleep_at = False, None
                 rule.observed(t_s, State.AWAKE)
@@ -159,14 +163,8 @@ def _foresee(entries: Sequence[Entry], settings: Settings, start_s: float) -> Fo
 
 
 def _beginning(path: Path) -> list[Entry]:
-    """Return a log's first days, in order."""
-    entries: list[Entry] = []
-    for entry in Log([path]):
-        if entries and entry.t_s > entries[0].t_s + _SEARCH_S:
-            break
-        entries.append(entry)
-    entries.sort(key=lambda entry: entry.t_s)
-    return entries
+    """Return a log's first entries, in order: enough to choose from."""
+    return sorted(itertools.islice(Log([path]), _SEARCHED), key=lambda entry: entry.t_s)
 
 
 def _part(entries: Iterable[Entry], start_s: float, duration_s: float) -> list[Entry]:

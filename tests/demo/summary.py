@@ -86,4 +86,4 @@ def tell(summary: Mapping[str, Any], screen: Screen) -> None:
 
 
 def _less(share: float) -> str:
-    return f"{share:.0%} less" if share >= 0 else f"{-share:.0%} more"
+    return f"{abs(share):.0%} {'less' if round(share, 2) >= 0 else 'more'}"

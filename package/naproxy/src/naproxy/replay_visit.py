@@ -20,6 +20,7 @@ DIRECT = "direct"  # the outcome of an answer that no proxy of ours sent
 LOST = "lost"
 _NOT_SERVED = frozenset((LOST, "refused", "capped", "limit", "gone", "error"))
 _STATUS_PATH = "/.naproxy/status"
+_PAGE = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 _WITH_BODY = frozenset(("POST", "PUT", "PATCH"))
 # fmt: off
 _ASSETS = (
@@ -204,7 +205,7 @@ def request_bytes(target: Target, entry: Entry, request_id: str) -> bytes:
     headers = {"Host": target.host, "Connection": "close"}
     if entry.agent:
         headers["User-Agent"] = entry.agent
-    headers["Accept"] = _accept(entry)
+    headers["Accept"] = _PAGE if asks_for_page(entry) else "*/*"
     if entry.referer:
         headers["Referer"] = entry.referer
     if entry.status == 304:
@@ -224,12 +225,10 @@ def request_bytes(target: Target, entry: Entry, request_id: str) -> bytes:
     return "\r\n".join([*lines, "", ""]).encode("latin-1", "replace") + body
 
 
-def _accept(entry: Entry) -> str:
-    """Browsers say that they want a page when they navigate; so do crawlers that imitate them."""
+def asks_for_page(entry: Entry) -> bool:
+    """Does it look as if a browser navigates, or a crawler that says it is one?"""
     asset = entry.path.partition("?")[0].lower().endswith(_ASSETS)
-    if entry.agent.startswith(("Mozilla/", "Opera/")) and not asset:
-        return "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
-    return "*/*"
+    return entry.agent.startswith(("Mozilla/", "Opera/")) and not asset
 
 
 def _form(seed: str) -> bytes:
