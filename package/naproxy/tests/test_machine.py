@@ -320,6 +320,14 @@ def test_a_refusal_keeps_it_awake_with_the_servers_words() -> None:
     assert office.machine.alert is None
 
 
+def test_a_person_may_ask_again_at_once_after_a_refusal() -> None:
+    office = Office().commanded()
+    office.step(SleepAnswered(Answer.REFUSED, "the server refused: backup is running"))
+    assert office.machine.vetoes(office.now_s, by_hand=True) == []
+    office.step(SleepAsked("by hand", by_hand=True))
+    assert office.state() is State.FALLING_ASLEEP
+
+
 def test_each_refusal_in_a_row_is_waited_out_longer_up_to_a_bound() -> None:
     office = Office().awake()
     waits = []

@@ -143,6 +143,14 @@ def test_a_malformed_page_is_set_aside_and_said(tmp_path: Path, content: bytes) 
     assert "page.bad" in said[0]
 
 
+def test_noise_behind_a_good_head_is_set_aside(tmp_path: Path) -> None:
+    head = struct.pack("=III", page.PAGE_MAGIC, page.PAGE_VERSION, page.PAGE_SIZE)
+    (tmp_path / "page").write_bytes(head + b"\xa5" * (page.PAGE_SIZE - len(head)))
+    said: list[str] = []
+    assert page.Page(tmp_path, say=said.append).server(0).fetching_now == 0
+    assert "nonsense in the record of server 0" in said[0]
+
+
 def test_a_link_in_the_place_of_the_page_is_not_followed(tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_bytes(b"precious")

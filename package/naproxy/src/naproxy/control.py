@@ -147,7 +147,7 @@ def _wake(runner: Runner, body: dict[str, Any]) -> Answer:
 
 def _sleep(runner: Runner, body: dict[str, Any]) -> Answer:
     _only(body)
-    vetoes = runner.sleep("by hand")
+    vetoes = runner.sleep("by hand", by_hand=True)
     if vetoes:
         raise ApiError(HTTPStatus.CONFLICT, "; ".join(vetoes))
     return HTTPStatus.ACCEPTED, runner.status()
@@ -188,18 +188,20 @@ def _only(body: dict[str, Any], *known: str) -> None:
 
 async def serve(box: Box, path: Path, group: str, say: Callable[[str], None]) -> asyncio.Server:
     """Serve the API on a unix socket that `group` may use."""
-    clients = 0
+    clients: list[asyncio.StreamWriter] = []
 
     async def client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal clients
-        clients += 1
+        clients.append(writer)
+        if len(clients) > MOST_CLIENTS:
+            # Whoever has been here longest has said least: a request takes no time.
+            clients[0].transport.abort()
         try:
             async with asyncio.timeout(REQUEST_S):
-                await _client(box, reader, writer, say, full=clients > MOST_CLIENTS)
+                await _client(box, reader, writer, say)
         except (OSError, TimeoutError, asyncio.IncompleteReadError):
             pass
         finally:
-            clients -= 1
+            clients.remove(writer)
             writer.close()
 
     path.unlink(missing_ok=True)
@@ -215,12 +217,8 @@ async def _client(
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
     say: Callable[[str], None],
-    *,
-    full: bool,
 ) -> None:
     try:
-        if full:
-            raise ApiError(HTTPStatus.SERVICE_UNAVAILABLE, "too many at once")  # noqa: TRY301
         status, body = answer(box, await _read(reader))
     except ApiError as error:
         status, body = error.status, error.body

@@ -103,9 +103,13 @@ class WakeAsked:
 
 @dataclass(frozen=True, slots=True)
 class SleepAsked:
-    """The server may sleep now, for this reason; vetoes were asked before."""
+    """The server may sleep now, for this reason; vetoes were asked before.
+
+    A person may ask again at once after a refusal; the policy waits for a while.
+    """
 
     reason: str
+    by_hand: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,14 +268,14 @@ class Machine:
         """Is the mode `awake`, and its time not over?"""
         return self.mode.awake and now_s < self.mode.until_s
 
-    def vetoes(self, now_s: float) -> list[str]:
+    def vetoes(self, now_s: float, *, by_hand: bool = False) -> list[str]:
         """Say in words why the server may not be put to sleep now, whatever the policy says."""
         said = []
         if self.state is not State.AWAKE:
             said.append(f"it is {self.state.name.lower().replace('_', ' ')}, not awake")
         if self.kept_awake(now_s):
             said.append(self.mode.words)
-        if self.refused and now_s < self.refused[0]:
+        if self.refused and now_s < self.refused[0] and not by_hand:
             said.append(f"{self.refused[1]}; asked again in {self.refused[0] - now_s:.0f} s")
         if self._unready:
             said.append("it has just failed to answer")
@@ -288,8 +292,8 @@ class Machine:
                     self._trust(now_s)
             case WakeAsked(asker):
                 self._wanted(now_s, asker)
-            case SleepAsked(reason):
-                if not self.vetoes(now_s):
+            case SleepAsked(reason, by_hand):
+                if not self.vetoes(now_s, by_hand=by_hand):
                     self._fall(now_s, reason)
             case SleepAnswered():
                 self._answered(now_s, event)
@@ -396,7 +400,7 @@ class Machine:
             self._silent = 0
             self._effects += [RunSleep(), Probe(FALLING_EVERY_S, patient=False)]
         elif now_s - self.since_s >= DRAIN_LIMIT_S:
-            self._awake(now_s, f"{busy} requests came while it was about to sleep")
+            self._awake(now_s, f"requests at the server while it was about to sleep: {busy}")
 
     def _answered(self, now_s: float, event: SleepAnswered) -> None:
         if self.state is not State.FALLING_ASLEEP or self._stage is _Stage.DRAINING:

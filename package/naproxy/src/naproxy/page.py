@@ -59,6 +59,8 @@ HEARTBEAT_MAX_MS: Final = 3000
 """A heartbeat older than this is stale: the VMOD fails awake."""
 
 _SHARED_MODE: Final = 0o660
+_MOST_AT_ONCE: Final = 1 << 20
+_MOST_STATE: Final = 5
 
 
 class Outcome(IntEnum):
@@ -288,16 +290,22 @@ def read_u64(read: Callable[[], int]) -> int:
 
 
 def map_file(
-    path: Path, size: int, head: bytes, group: str, say: Callable[[str], None]
+    path: Path,
+    size: int,
+    head: bytes,
+    *,
+    group: str,
+    say: Callable[[str], None],
+    nonsense: Callable[[bytes], str | None] = lambda _: None,
 ) -> mmap.mmap:
     """Map the file at `path`, which starts with `head` and has `size` bytes.
 
-    A file that fits is kept, with what it counted. One that does not is set aside as
-    `NAME.bad`; `say` is told. A new one appears by rename, so nobody sees half a file.
-    There is no fsync: the directory is on a tmpfs, and after a crash of the machine
-    a page without counters is right.
+    A file that fits and in which `nonsense` finds none is kept, with what it counted. One
+    that does not is set aside as `NAME.bad`; `say` is told. A new one appears by rename,
+    so nobody sees half a file. There is no fsync: the directory is on a tmpfs, and after
+    a crash of the machine a page without counters is right.
     """
-    wrong = _what_is_wrong(path, size, head)
+    wrong = _what_is_wrong(path, size, head, nonsense)
     if wrong:
         bad = path.with_name(path.name + ".bad")
         path.rename(bad)
@@ -325,16 +333,26 @@ def give_to_group(path: Path, group: str, say: Callable[[str], None]) -> None:
         say(f"{path}: not given to group {group}: {error}")
 
 
-def _what_is_wrong(path: Path, size: int, head: bytes) -> str | None:
+def _what_is_wrong(
+    path: Path, size: int, head: bytes, nonsense: Callable[[bytes], str | None]
+) -> str | None:
     if not path.exists() and not path.is_symlink():
         return None
     if path.is_symlink() or not path.is_file():
         return "is not a plain file"
     if path.stat().st_size != size:
         return f"has {path.stat().st_size} bytes, not {size}"
-    with path.open("rb") as file:
-        if file.read(len(head)) != head:
-            return "does not start as it should"
+    content = path.read_bytes()
+    return nonsense(content) if content.startswith(head) else "does not start as it should"
+
+
+def _nonsense(content: bytes) -> str | None:
+    """Look for noise behind a good head: a gauge of it would veto all sleep."""
+    layout = Layout.from_buffer_copy(content)
+    for index, server in enumerate(layout.server):
+        gauges = (server.held_now, server.fetching_now, server.piping_now)
+        if max(gauges) > _MOST_AT_ONCE or server.state > _MOST_STATE:
+            return f"has nonsense in the record of server {index}"
     return None
 
 
@@ -356,7 +374,7 @@ class Page:
         """Map `run_dir`/page, made anew where it is missing or malformed."""
         self.path = run_dir / "page"
         head = struct.pack("=III", PAGE_MAGIC, PAGE_VERSION, PAGE_SIZE)
-        self._map = map_file(self.path, PAGE_SIZE, head, group, say)
+        self._map = map_file(self.path, PAGE_SIZE, head, group=group, say=say, nonsense=_nonsense)
         self.layout = Layout.from_buffer(self._map)
         self._wake = futex_waker()
         self.layout.heartbeat_max_ms = HEARTBEAT_MAX_MS

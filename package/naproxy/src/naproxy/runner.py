@@ -266,18 +266,21 @@ class Runner:
         """Somebody needs the server."""
         self._step(WakeAsked(asker))
 
-    def sleep(self, reason: str) -> list[str]:
+    def sleep(self, reason: str, *, by_hand: bool = False) -> list[str]:
         """Put the server to sleep unless something speaks against it; return what does."""
-        vetoes = self.vetoes()
+        vetoes = self.vetoes(by_hand=by_hand)
         if not vetoes:
-            self._step(SleepAsked(reason))
+            self._step(SleepAsked(reason, by_hand))
         return vetoes
 
-    def vetoes(self) -> list[str]:
-        """Return what speaks against sleeping now, in words."""
-        said = self.machine.vetoes(time.monotonic())
+    def vetoes(self, *, by_hand: bool = False) -> list[str]:
+        """Return what speaks against sleeping now, in words.
+
+        By hand, the requests at the server are given a moment to end.
+        """
+        said = self.machine.vetoes(time.monotonic(), by_hand=by_hand)
         record = self._house.page.server(self._index)
-        if record.fetching_now:
+        if record.fetching_now and not by_hand:
             said.append(f"requests at the server: {record.fetching_now}")
         if record.piping_now:
             said.append(f"open connections (WebSocket) to the server: {record.piping_now}")
