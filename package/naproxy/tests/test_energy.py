@@ -38,9 +38,10 @@ def test_no_threshold_saves_more_than_the_break_even_gap(gaps: list[float], othe
     )
 
 
-def test_a_switch_costs_more_where_falling_asleep_takes_longer() -> None:
+def test_a_switch_costs_more_where_falling_asleep_takes_longer_or_more_power() -> None:
     assert switch_j(43.3, 1.6, 4.0) == pytest.approx(170.7)
     assert switch_j(43.3, 1.6, 10.0) == pytest.approx(170.7 + 6 * 41.7)
+    assert switch_j(86.6, 3.2, 4.0) == pytest.approx(2 * 170.7)
 
 
 @pytest.mark.parametrize(

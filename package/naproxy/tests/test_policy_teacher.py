@@ -84,24 +84,19 @@ def test_it_saves_more_than_any_timeout_that_keeps_the_promise() -> None:
     assert ours.off_s > best
 
 
-class Impatient(Timeout):
-    """Counts from the last request even if that has just been answered."""
-
-    def observed(self, t_s: float, state: State) -> None: ...
-
-
 def test_a_student_counts_what_a_server_with_its_timeout_does() -> None:
     """The counterfactual is exact: the same figures as a simulation of each timeout."""
     asked = office(3, 1, 300)
     students = Students(0.0, SETUP, closed=False)
     last_s = asked[0][0]
+    students.begin_hour(1e18, 1.0)
     for t_s, client, *_ in asked:
-        students.need(t_s, last_s, [(1e18, 1.0)], client)
+        students.need(t_s, last_s, client)
         last_s = t_s
     for n in range(0, TIMEOUTS, 3):
-        outcome = simulate(Impatient(TimeoutSettings(idle_s=students.idle_s[n])), asked)
+        outcome = simulate(Timeout(TimeoutSettings(idle_s=students.idle_s[n])), asked)
         assert students.delayed[n] == pytest.approx(
-            outcome.delayed(0.05, closed=False), rel=0.02, abs=2
+            outcome.delayed(0.05, closed=False), rel=0.005, abs=1
         )
 
 

@@ -50,12 +50,13 @@ class Power:
         return off_s * self.saved_w - switches * self.switch_j
 
 
-def switch_j(power_on_w: float, power_off_w: float, sleep_s: float) -> float:
-    """Table 4.2's switch cost for a server that takes `sleep_s` to fall asleep, in joules.
+def switch_j(on_w: float, off_w: float, sleep_s: float) -> float:
+    """Table 4.2's switch cost for another server, in joules.
 
-    While falling asleep a server draws what it draws awake, so the cost grows with that time.
+    While it falls asleep, for `sleep_s`, a server draws what it draws awake: nearly all of the
+    cost of table 4.2, and it grows with that time and with the power.
     """
-    return Power().switch_j + (sleep_s - FALL_S) * (power_on_w - power_off_w)
+    return max(0.0, Power().break_even_s + sleep_s - FALL_S) * (on_w - off_w)
 
 
 @dataclass(frozen=True, slots=True)

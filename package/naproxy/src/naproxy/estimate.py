@@ -75,7 +75,7 @@ def add_parser(subparsers: Any) -> None:
         "--switch-j",
         type=amount,
         metavar="X",
-        help="joules one sleep and wake costs (170.7, and more where falling asleep takes longer)",
+        help="joules one sleep and wake costs (170.7 for the powers and times of table 4.2)",
     )
     add("--price", type=amount, metavar="X", help="of a kWh, in any currency")
     add("--utc-offset", type=float, default=0.0, metavar="H", help="of the office, for `schedule`")
@@ -135,7 +135,9 @@ def run(args: argparse.Namespace) -> int:
                     from naproxy import figures  # noqa: PLC0415 - only when asked for
 
                     sections.append(
-                        figures.section(traffic, server, choice, made, args.price, number=len(sections))
+                        figures.section(
+                            traffic, server, choice, made, args.price, number=len(sections)
+                        )
                     )
         except OSError as error:
             sys.stderr.write(f"naproxy estimate: {error.filename or name}: {error.strerror}\n")
@@ -156,7 +158,7 @@ def run(args: argparse.Namespace) -> int:
 def _server(args: argparse.Namespace) -> Server:
     cost_j = args.switch_j
     if cost_j is None:
-        cost_j = max(0.0, switch_j(args.on_w, args.off_w, args.sleep_s))
+        cost_j = switch_j(args.on_w, max(0.0, min(args.off_w, args.on_w)), args.sleep_s)
     power = Power(args.on_w, args.off_w, cost_j, args.proxy_w)
     if cost_j < args.sleep_s * power.saved_w * 0.99:
         raise ValueError(
@@ -201,7 +203,7 @@ def group(logs: Sequence[str]) -> list[tuple[str, list[str]]]:
     names = [Path(stem).name.removesuffix(".log") for stem in found]
     alike = len(set(names)) < len(names)
     return [
-        (stem if alike else name, [file for _, file in sorted(files)])
+        (stem.removesuffix(".log") if alike else name, [file for _, file in sorted(files)])
         for name, (stem, files) in zip(names, found.items(), strict=True)
     ]
 

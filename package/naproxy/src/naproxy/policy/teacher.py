@@ -18,7 +18,7 @@ docs/deciding.md says what was tried, what helped and by how much.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -120,40 +120,49 @@ class Students:
         self.delayed = [0.0] * TIMEOUTS
         self._up_s = [-math.inf] * TIMEOUTS  # when the last wake ends
         self._waiting: list[set[int]] = [set() for _ in range(TIMEOUTS)]
-        self.latest_up_s = -math.inf
+        self._latest_up_s = -math.inf
+        self.factor = 1.0  # of the idle times, this hour
+        self._hours: list[tuple[float, float]] = []  # since the last need: end, factor
         self._closed = closed
         self._break_even_s = setup.switch_j / (setup.on_w - setup.off_w)
         self._sleep_s, self._wake_s, self._delta_s = setup.sleep_s, setup.wake_s, setup.delta_s
 
-    def need(
-        self, t_s: float, last_s: float, hours: Sequence[tuple[float, float]], client: int
-    ) -> None:
-        """A request needs the server at `t_s`, the one before did at `last_s`.
+    def begin_hour(self, end_s: float, share: float) -> None:
+        """Begin an hour that ends at `end_s`, `share` as busy as a mean one."""
+        self.factor = share**self.exponent
+        self._hours.append((end_s, self.factor))
+        # Of a weekend without a need only so many matter.
+        del self._hours[:-_WEEK_H]
 
-        `hours`: of the time between, for each hour its end and the factor of this class.
-        """
-        if t_s < self.latest_up_s:
+    def need(self, t_s: float, last_s: float, client: int) -> None:
+        """A request needs the server at `t_s`, the one before did at `last_s`."""
+        if t_s < self._latest_up_s:
             self._wait(t_s, client)
-        begin_s = last_s
-        asleep = 0
-        for end_s, factor in hours:
-            limit_s = min(end_s, t_s)
-            while asleep < TIMEOUTS and last_s + self.idle_s[asleep] * factor < limit_s:
-                since_s = max(begin_s, last_s + self.idle_s[asleep] * factor)
-                self._end_sleep(asleep, max(since_s, self._up_s[asleep]), t_s, client)
-                asleep += 1
-            if asleep == TIMEOUTS:
-                break
-            begin_s = end_s
+        least = min(factor for _, factor in self._hours)
+        for student, idle_s in enumerate(self.idle_s):
+            if last_s + idle_s * least >= t_s:
+                break  # nor has any of the more patient ones fallen asleep
+            since_s = self._falls_asleep(max(last_s, self._up_s[student]), idle_s)
+            if since_s < t_s:
+                self._end_sleep(student, since_s, t_s, client)
+        del self._hours[:-1]
+
+    def _falls_asleep(self, idle_since_s: float, idle_s: float) -> float:
+        """Return when a student sleeps whose idle time was `idle_s` in a mean hour."""
+        begin_s = idle_since_s
+        for end_s, factor in self._hours:
+            due_s = max(begin_s, idle_since_s + idle_s * factor)
+            if due_s < end_s:
+                return due_s
+            begin_s = max(begin_s, end_s)
+        return math.inf
 
     def _end_sleep(self, student: int, since_s: float, t_s: float, client: int) -> None:
-        if since_s >= t_s:
-            return  # it was still waking
         down_s = max(t_s, since_s + self._sleep_s)
         up_s = down_s + self._wake_s
         self.saved_s[student] += down_s - since_s - self._break_even_s
         self._up_s[student] = up_s
-        self.latest_up_s = max(self.latest_up_s, up_s)
+        self._latest_up_s = max(self._latest_up_s, up_s)
         self._waiting[student] = {client}
         self.delayed[student] += up_s - t_s > self._delta_s
 
@@ -200,10 +209,8 @@ class Teacher:
         self._lapsed = False
         self._hour = 0
         self._last_s = 0.0  # when a request last needed the server
-        self._up_s = -math.inf  # when the last student is up
+        self._awake_s = -math.inf  # since when the server is up
         self._rule: tuple[float, float] | None = None  # exponent and idle time in force
-        # Hours since the last need: end, share of a mean hour.
-        self._shares: list[tuple[float, float]] = []
         # Delays of one wake, and a quantile of it to keep in reserve.
         self._delays = 0
         self._reserve = 2.0
@@ -227,17 +234,11 @@ class Teacher:
         if not request.needs_server:
             return
         last_s = self._last_s
-        if t_s - last_s > self.quiet_s or t_s < self._up_s:
-            for students in self._classes:
-                students.need(t_s, last_s, self._factors(students.exponent), request.client)
-                self._up_s = max(self._up_s, students.latest_up_s)
+        for students in self._classes:
+            students.need(t_s, last_s, request.client)
         if t_s - last_s > _VISIT_S:
             self._rhythm.visit(self._hour)
         self._last_s = t_s
-        del self._shares[:-1]
-
-    def _factors(self, exponent: float) -> list[tuple[float, float]]:
-        return [(end_s, share**exponent) for end_s, share in self._shares]
 
     def _time(self, t_s: float) -> None:
         """Let time pass to `t_s`: every hour the records decay and a rule is chosen."""
@@ -268,10 +269,12 @@ class Teacher:
 
     def _begin_hour(self) -> None:
         self._rhythm.begin(self._hour)
-        self._shares.append(((self._hour + 1) * _HOUR_S, self._rhythm.share))
-        # Of a weekend's hours without a need only so many matter.
-        del self._shares[:-_WEEK_H]
+        self._tell_students()
         self._choose()
+
+    def _tell_students(self) -> None:
+        for students in self._classes:
+            students.begin_hour((self._hour + 1) * _HOUR_S, self._rhythm.share)
 
     def _choose(self) -> None:
         """Take the best rule whose share of delays is what may be spent from now on."""
@@ -290,6 +293,8 @@ class Teacher:
 
     def observed(self, t_s: float, state: State) -> None:
         """Learn of a transition; a wake that is over shows how many one wake delays."""
+        if state is State.AWAKE:
+            self._awake_s = t_s
         if state is State.AWAKE and self._delays:
             # A step towards the 0.8 quantile.
             self._reserve += 0.4 if self._delays > self._reserve else -0.1
@@ -306,9 +311,10 @@ class Teacher:
             )
         exponent, idle_s = self._rule
         least_s = idle_s * self._rhythm.share**exponent
-        idle = f"idle {t_s - self._last_s:.0f} s of {least_s:.0f} s"
-        if t_s <= self._last_s + least_s:
-            at_s = self._last_s + least_s + _JUST_AFTER_S
+        since_s = max(self._last_s, self._awake_s)
+        idle = f"idle {t_s - since_s:.0f} s of {least_s:.0f} s"
+        if t_s <= since_s + least_s:
+            at_s = since_s + least_s + _JUST_AFTER_S
             return Decision(False, self._words(idle), min(at_s, next_hour_s))
         if self._budget < self._reserve:
             return Decision(False, self._words("no allowed delay is left to spend"), next_hour_s)
@@ -360,7 +366,7 @@ class Teacher:
         self._hour, self._day = int(saved["hour"]), int(saved["day"])
         requests, delays = saved["today"]
         self._today = [int(requests), int(delays)]
-        self._shares = [((self._hour + 1) * _HOUR_S, self._rhythm.share)]
+        self._tell_students()
         rule = saved["rule"]
         self._rule = None
         if rule is not None:

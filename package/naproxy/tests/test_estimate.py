@@ -1,0 +1,267 @@
+import argparse
+import gzip
+import json
+import random
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from naproxy import cli, estimate
+from naproxy.lineup import POLICIES, Choice, Promise, Row, Server, compare
+
+START_S = 1_700_438_400  # a Monday
+CHROME = "Mozilla/5.0 (X11; Linux x86_64) Chrome/126.0.0.0"
+KEYS = [
+    "log",
+    "cache",
+    "counting",
+    "promise",
+    "policy",
+    "energy_wh",
+    "saving_gross",
+    "saving_net",
+    "share_of_reactive",
+    "share_of_oracle",
+    "delayed_fraction",
+    "delay_mean_s",
+    "delay_p95_s",
+    "delay_p99_s",
+    "cycles_per_day",
+]
+ONE = ["--json", "--cache", "frozen", "--counting", "open", "--promise", "0.1:0.05"]
+
+
+def line(t_s: float, path: str = "/", agent: str = CHROME, host: str = "192.0.2.1") -> str:
+    when = datetime.fromtimestamp(START_S + int(t_s), UTC).strftime("%d/%b/%Y:%H:%M:%S +0000")
+    return f'{host} - - [{when}] "GET {path} HTTP/1.1" 200 100 "-" "{agent}"\n'
+
+
+def visits(seed: int, days: int, gap_s: float) -> Iterator[str]:
+    chance = random.Random(seed)
+    t_s = 0.0
+    while (t_s := t_s + chance.expovariate(1 / gap_s)) < days * 86400:
+        host = f"192.0.2.{chance.randrange(200)}"
+        for n in range(chance.choice((1, 3))):
+            yield line(t_s + n, f"/{chance.randrange(20)}" + (".css" if n else ""), host=host)
+
+
+def write(path: Path, lines: list[str]) -> str:
+    text = "".join(lines)
+    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+    return str(path)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> str:
+    return write(tmp_path / "site.log", list(visits(1, 4, 900)))
+
+
+def rows(capsys: pytest.CaptureFixture[str], *args: str) -> list[Row]:
+    assert cli.main(["estimate", "--jobs", "1", *args]) == 0
+    found: list[Row] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_every_row_has_the_keys_in_order(log: str, capsys: pytest.CaptureFixture[str]) -> None:
+    found = rows(capsys, log, "--json")
+    assert all(list(row) == KEYS for row in found)
+    assert len(found) == 4 * 2 * 2 * len(POLICIES)
+    assert {row["log"] for row in found} == {"site"}
+    assert found[0]["promise"] == {"f": 0.01, "delta_s": 1.0}
+
+
+def test_options_narrow_the_rows(log: str, capsys: pytest.CaptureFixture[str]) -> None:
+    found = rows(capsys, log, *ONE, "--policy", "teacher", "--policy", "thesis")
+    assert [row["policy"] for row in found] == ["teacher", "thesis"]
+    assert {(row["cache"], row["counting"]) for row in found} == {("frozen", "open")}
+
+
+def test_several_processes_find_the_same(log: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert rows(capsys, log, *ONE, "--jobs", "3") == rows(capsys, log, *ONE)
+
+
+def test_no_row_beats_its_bound(log: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for row in rows(capsys, log, "--json"):
+        assert row["share_of_oracle"] <= 1 + 1e-6, row
+        if row["delayed_fraction"] <= row["promise"]["f"] and row["policy"] not in (
+            "schedule",
+            "bound-pre-wake",
+            "idealised",
+        ):
+            assert row["share_of_reactive"] <= 1.001, row
+
+
+def test_a_longer_wake_delays_more(log: str, capsys: pytest.CaptureFixture[str]) -> None:
+    only = [log, *ONE, "--policy", "timeout-5m"]
+    quick = rows(capsys, *only, "--wake-s", "0.2")[0]
+    slow = rows(capsys, *only, "--wake-s", "60")[0]
+    assert slow["delayed_fraction"] >= quick["delayed_fraction"]
+    assert slow["delay_mean_s"] > 10 * quick["delay_mean_s"]
+
+
+def test_the_boxs_own_watts_are_in_the_net_saving(
+    log: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = rows(capsys, log, *ONE, "--policy", "timeout-5m", "--on-w", "100", "--proxy-w", "10")[0]
+    assert row["saving_gross"] - row["saving_net"] == pytest.approx(0.1)
+
+
+def test_the_table_gives_advice(log: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["estimate", log, "--promise", "0.5:1", "--price", "0.3"]) == 0
+    out = capsys.readouterr().out
+    assert "site: " in out
+    assert all(name in out for name in POLICIES)
+    assert "Buy it: with at most 0.5 of people's requests" in out
+    assert "at 0.3 a kWh" in out
+
+
+def test_a_busy_site_is_told_not_to_buy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    busy = write(tmp_path / "busy.log", [line(t, f"/{t}") for t in range(0, 3 * 86400, 3)])
+    assert cli.main(["estimate", busy]) == 0
+    out = capsys.readouterr().out
+    assert "Do not buy it" in out
+    assert "leave too few pauses" in out
+
+
+def test_a_log_that_cannot_be_trusted_is_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    odd = write(tmp_path / "odd.log", [line(90_000), line(10), line(20)])
+    assert cli.main(["estimate", odd]) == 0
+    told = capsys.readouterr()
+    assert "odd: the time steps back 1 times" in told.err
+    assert "read above why this log may mislead" in told.out
+
+
+def test_an_empty_log_is_no_reason_to_buy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["estimate", write(tmp_path / "empty.log", [])]) == 0
+    told = capsys.readouterr()
+    assert "the log holds no request" in told.err
+    assert "Do not buy it" in told.out
+
+
+def test_rotated_files_are_one_log_in_whatever_order(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = list(visits(2, 4, 900))
+    cut = len(lines) // 3
+    whole = write(tmp_path / "whole.log", lines)
+    parts = [
+        write(tmp_path / "site.log", lines[2 * cut :]),
+        write(tmp_path / "site.log.1", lines[cut : 2 * cut]),
+        write(tmp_path / "site.log.2.gz", lines[:cut]),
+    ]
+    only = [*ONE, "--policy", "teacher", "--policy", "thesis"]
+    one = [{**row, "log": ""} for row in rows(capsys, whole, *only)]
+    for order in (parts, parts[::-1]):
+        assert [{**row, "log": ""} for row in rows(capsys, *order, *only)] == one
+
+
+def test_logs_of_the_same_name_keep_their_folders(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    files = [write(tmp_path / name / "access.log", [line(0)]) for name in ("a", "b")]
+    assert [name for name, _ in estimate.group(files)] == [
+        file.removesuffix(".log") for file in files
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "parsed"),
+    [("0.01:1", (0.01, 1.0)), ("1%:1", (0.01, 1.0)), ("10%:50ms", (0.1, 0.05))],
+)
+def test_promises_are_read(text: str, parsed: tuple[float, float]) -> None:
+    assert estimate.promise(text) == Promise(*parsed)
+
+
+@pytest.mark.parametrize("text", ["", "1", "0:1", "2:1", "x:1", "0.1:-1", "0.1:nan", "-0.1:1"])
+def test_promises_that_make_no_sense_are_refused(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError):
+        estimate.promise(text)
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["missing.log"], "missing.log"),
+        (["LOG", "--on-w", "1", "--off-w", "2"], "must draw less"),
+        (["LOG", "--switch-j", "1"], "give --sleep-s or --switch-j as measured"),
+    ],
+)
+def test_bad_input_is_named(
+    log: str, capsys: pytest.CaptureFixture[str], args: list[str], words: str
+) -> None:
+    assert cli.main(["estimate", *(log if arg == "LOG" else arg for arg in args)]) != 0
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--wake-s", "--on-w", "--price"])
+@pytest.mark.parametrize("value", ["-1", "x", "nan", "inf"])
+def test_amounts_that_make_no_sense_are_refused(log: str, option: str, value: str) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["estimate", log, f"{option}={value}"])
+
+
+class Pictures(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        for key, value in attrs:
+            if key == "id":
+                self.ids.append(value or "")
+            if key in ("src", "href"):
+                self.links.append(value or "")
+
+
+def test_the_report_stands_alone_and_has_the_figures(log: str, tmp_path: Path) -> None:
+    report = tmp_path / "report.html"
+    assert cli.main(["estimate", log, "--html", str(report)]) == 0
+    text = report.read_text("utf-8")
+    pictures = Pictures()
+    pictures.feed(text)
+    assert pictures.tags.count("svg") == 6
+    assert not pictures.links
+    assert "script" not in pictures.tags
+    assert len(pictures.ids) == len(set(pictures.ids))
+    assert all(f"Figure 4.{n}" in text for n in range(4, 10))
+
+
+def test_a_log_named_like_markup_is_only_text(tmp_path: Path) -> None:
+    odd = write(tmp_path / "<script>x.log", [line(0), line(500)])
+    report = tmp_path / "report.html"
+    assert cli.main(["estimate", odd, "--html", str(report)]) == 0
+    assert "<script>" not in report.read_text("utf-8")
+
+
+# ------------------------------------------------- the thesis' claims, on a real log
+
+BPGOV = Path(__file__).parents[4] / "shared" / "logs" / "bpgov.log.gz"
+
+
+def claimed(classes: str, cache: str = "thesis") -> dict[str, Row]:
+    if not BPGOV.exists():
+        pytest.skip(f"the real logs are not here: {BPGOV.parent}")
+    with estimate.traffic_of("bpgov", [str(BPGOV)], classes) as traffic:
+        choice = Choice([cache], ["open"], [estimate.THESIS_PROMISE], ["thesis", "idealised"])
+        return {row["policy"]: row for row in compare(traffic, Server(), choice, 2)}
+
+
+def test_with_table_4_1_alone_the_thesis_rule_loses_energy() -> None:
+    assert claimed("table-4.1")["thesis"]["saving_net"] < 0
+
+
+def test_with_todays_robots_the_thesis_rule_nets_what_it_claims() -> None:
+    made = claimed("declared")
+    assert 0.25 <= made["thesis"]["saving_net"] <= 0.275
+    assert made["thesis"]["delayed_fraction"] < 0.04
+    assert 0.60 <= made["idealised"]["saving_net"] <= 0.735
+    assert 0.60 <= claimed("declared", "none")["idealised"]["saving_net"] <= 0.735
