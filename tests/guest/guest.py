@@ -78,6 +78,14 @@ class Guest(Server):
             [*self._ssh(key), command], stdout=subprocess.PIPE, log=f"ssh-{key}"
         )
 
+    def copy(self, source: Path, to: str) -> None:
+        """Copy a directory there, with what its symbolic links lead to."""
+        self.ssh(f"rm -rf {to}")
+        self._client.run(
+            ["scp", *self._ssh_options("admin"), "-q", "-r", source, f"root@{ADDRESS}:{to}"],
+            timeout_s=120.0,
+        )
+
     def sleep(self) -> float:
         """Order sleep as the box does by ssh; return when QEMU said that it sleeps."""
         assert self.power
@@ -149,6 +157,9 @@ class Guest(Server):
         ]
 
     def _ssh(self, key: str) -> list[str | Path]:
+        return ["ssh", *self._ssh_options(key), f"root@{ADDRESS}"]
+
+    def _ssh_options(self, key: str) -> list[str | Path]:
         options = {
             "BatchMode": "yes",
             "ConnectTimeout": "10",
@@ -158,7 +169,7 @@ class Guest(Server):
             "UserKnownHostsFile": self.known_hosts,
         }
         chosen = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
-        return ["ssh", "-F", "none", *chosen, "-i", self.image[key], f"root@{ADDRESS}"]
+        return ["-F", "none", *chosen, "-i", self.image[key]]
 
 
 class GuestOffice(Office):

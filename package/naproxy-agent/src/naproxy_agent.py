@@ -14,6 +14,7 @@ import configparser
 import contextlib
 import ipaddress
 import json
+import os
 import secrets
 import shlex
 import socket
@@ -637,6 +638,15 @@ def serve(listener: socket.socket, agent: Agent, config: Config) -> None:
                 agent.failed(words, Clock.now())
 
 
+def tell_systemd_ready() -> None:
+    """Say that the socket is open (sd_notify(3)), so that whoever starts the agent knows."""
+    path = os.environ.get("NOTIFY_SOCKET", "")
+    if path:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
+            notify.connect("\0" + path[1:] if path.startswith("@") else path)
+            notify.send(b"READY=1")
+
+
 def _log(words: str) -> None:
     # The journal knows the time.
     print(words, file=sys.stderr, flush=True)
@@ -702,6 +712,7 @@ def main(arguments: list[str] | None = None) -> int:
     where = config.listen or "all addresses"
     _log(f"agent of {config.server}, UDP port {config.port} of {where}")
     with listener:
+        tell_systemd_ready()
         serve(listener, agent, config)
     return 0
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import agent_protocol as protocol
 from agent_protocol import AGAIN, NO, YES, ForgedError, ProtocolError, Question, Request
-from naproxy_agent import Agent, BusyError, Clock, go_to_sleep, open_socket
+from naproxy_agent import Agent, BusyError, Clock, go_to_sleep, open_socket, tell_systemd_ready
 
 KEY = bytes(range(32))
 SOURCE = Path(__file__).resolve().parent.parent / "src"
@@ -323,6 +323,14 @@ def test_the_program_answers_over_both_families(process, host):
     _agent, port, _slept, _lines = process
     request = protocol.request(KEY, Request("web", nonce(), 0, "mem"))
     assert exchange(port, request, host).verdict == YES
+
+
+def test_the_program_tells_systemd_when_it_listens(monkeypatch, tmp_path):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(str(tmp_path / "notify"))
+        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+        tell_systemd_ready()
+        assert systemd.recv(100) == b"READY=1"
 
 
 def test_the_check_says_what_it_would_answer(tmp_path):

@@ -1,0 +1,247 @@
+"""The agent on a real server: installed as its users do, it sleeps on an order or says why not."""
+
+import json
+import secrets
+import socket
+import time
+
+import pytest
+from naproxy import agent_protocol as protocol
+from naproxy.agent_protocol import Outcome, Question, converse
+
+from tests.guest.guest import Guest, GuestOffice, udp
+from tests.guest.power import SUSPEND
+from tests.office.namespace import ROOT, wait_for
+from tests.office.server import ADDRESS, MAC
+
+ROOM = ROOT / "package/naproxy-agent"
+CONFIG = "/etc/naproxy-agent/naproxy-agent.conf"
+
+
+def install(guest: Guest, argument: str) -> str:
+    """Copy the agent's folder as `scp -r` does, which follows links, and run its installer."""
+    guest.copy(ROOM, "/root/naproxy-agent")
+    return guest.ssh(f"/root/naproxy-agent/install {argument}").stdout
+
+
+@pytest.fixture(scope="module")
+def installed(booted: GuestOffice) -> str:
+    """What the installer says."""
+    guest = booted.server
+    said = install(guest, "web")
+    # Under emulation the load is above 1 for minutes after the boot.
+    guest.ssh(f"sed -i 's/^#load-above.*/load-above = any/' {CONFIG}")
+    guest.ssh("systemctl restart naproxy-agent")
+    return said
+
+
+@pytest.fixture(scope="module")
+def key(booted: GuestOffice, installed: str) -> bytes:
+    """The key that the installer made; the agent runs."""
+    return protocol.parse_key(booted.server.ssh("cat /etc/naproxy-agent/key").stdout)
+
+
+@pytest.fixture
+def nobody_there(office: GuestOffice, key: bytes) -> None:
+    """Wait until the sessions that the fixtures had are over for logind, too."""
+    wait_for(lambda: ask(office, key, order=False).accepted, "the server to be at rest", 60)
+
+
+def ask(
+    office: GuestOffice, key: bytes, *, order: bool, server: str = "web", state: str = "mem"
+) -> Outcome:
+    question = Question(key, server, state, order=order, nonce=lambda: secrets.token_hex(16))
+    with udp(office.client, (ADDRESS, protocol.PORT)) as box:
+
+        def receive(wait_s: float) -> bytes | None:
+            box.settimeout(wait_s)
+            try:
+                return box.recv(2048)
+            except (TimeoutError, ConnectionRefusedError):
+                return None
+
+        return converse(
+            question,
+            send=box.send,
+            receive=receive,
+            now_s=time.time,
+            monotonic_s=time.monotonic,
+            timeout_s=30.0,
+        )
+
+
+def etherwake(office: GuestOffice) -> None:
+    office.client.run(["etherwake", "-i", "eth0", MAC])
+
+
+def test_the_installer_prints_the_key_and_what_to_do_with_it(
+    office: GuestOffice, installed: str, key: bytes
+) -> None:
+    assert key.hex() in installed
+    assert "/etc/naproxy/agent/web.key" in installed
+
+
+def test_installed_again_it_keeps_its_key(office: GuestOffice, key: bytes) -> None:
+    assert key.hex() in install(office.server, "web")
+
+
+def test_the_installer_refuses_a_wrong_id_and_changes_nothing(
+    office: GuestOffice, key: bytes
+) -> None:
+    guest = office.server
+    wrong = ["", "Web", "a/b", "web extra", "w" * 32, "db", "-x"]
+    tries = "".join(f"/root/naproxy-agent/install {words}; echo $?\n" for words in wrong)
+    look = f"cat {CONFIG} /etc/naproxy-agent/key; ls -lR /etc/naproxy-agent"
+    done = guest.ssh(f"({look}) >/tmp/before\n{tries}({look}) | diff /tmp/before - && echo same")
+    assert done.stdout.split() == ["1"] * len(wrong) + ["same"]
+    assert done.stderr.count("install: ") == len(wrong)
+
+
+def test_its_service_is_locked_up(office: GuestOffice, key: bytes) -> None:
+    said = office.server.ssh("systemd-analyze security --json=short naproxy-agent").stdout
+    exposed = {row["name"] for row in json.loads(said) if not row["set"]}
+    # It must be root to be believed, and it must reach the network: the rest is closed.
+    assert not {"NoNewPrivileges=", "ProtectSystem=", "MemoryDenyWriteExecute="} & exposed
+    capabilities = office.server.ssh(
+        "grep CapEff /proc/$(systemctl show -P MainPID naproxy-agent)/status"
+    ).stdout
+    assert int(capabilities.split()[1], 16) == 0
+
+
+@pytest.mark.usefixtures("nobody_there")
+def test_it_suspends_on_the_box_s_order_and_the_packet_wakes_it(
+    office: GuestOffice, key: bytes
+) -> None:
+    guest = office.server
+    assert guest.power
+    before = guest.power.count(SUSPEND)
+    ordered_s = time.monotonic()
+    assert ask(office, key, order=True).accepted
+    slept_s = guest.power.wait(SUSPEND, before + 1)
+    guest.wake(lambda: etherwake(office))
+    wait_for(guest.answers, "the web server after the wake")
+    assert guest.suspends() >= 1
+    print(f"\nasleep {slept_s - ordered_s:.2f} s after the order began")
+
+
+@pytest.mark.usefixtures("nobody_there")
+def test_it_answers_again_after_the_wake_and_an_old_order_is_worthless(
+    office: GuestOffice, key: bytes
+) -> None:
+    guest = office.server
+    power = guest.power
+    assert power
+    before = power.count(SUSPEND)
+    sent = []
+    with udp(office.client, (ADDRESS, protocol.PORT)) as box:
+        box.settimeout(30)
+        question = Question(key, "web", "mem", order=True, nonce=lambda: secrets.token_hex(16))
+        step: bytes | Outcome | None = question.begin(time.time())
+        while isinstance(step, bytes):
+            sent.append(step)
+            box.send(step)
+            step = question.take(box.recv(2048), time.time())
+    assert step
+    assert step.accepted
+    power.wait(SUSPEND, before + 1)
+    guest.wake(lambda: etherwake(office))
+    wait_for(guest.answers, "the web server after the wake")
+    with udp(office.client, (ADDRESS, protocol.PORT)) as stranger:
+        stranger.settimeout(30)
+        stranger.send(sent[-1])
+        stranger.recv(2048)
+    assert ask(office, key, order=False).accepted
+    assert power.count(SUSPEND) == before + 1
+
+
+def test_a_program_s_lock_is_a_refusal_with_its_words(office: GuestOffice, key: bytes) -> None:
+    guest = office.server
+    guest.ssh(
+        "systemd-run --quiet --unit=locked systemd-inhibit --what=sleep --who=backup "
+        "--why='copying to the other disk' sleep 600"
+    )
+    try:
+        wait_for(lambda: "backup" in guest.ssh("systemd-inhibit --list").stdout, "the lock", 30)
+        outcome = ask(office, key, order=True)
+        assert not outcome.accepted
+        assert "inhibited by backup: copying to the other disk" in outcome.why
+        # The way over ssh honours it too.
+        done = guest.ssh("", key="sleep", check=False)
+        assert done.returncode != 0
+        assert "backup" in done.stdout + done.stderr
+    finally:
+        guest.ssh("systemctl stop locked")
+
+
+def test_somebody_logged_in_is_a_refusal(office: GuestOffice, key: bytes) -> None:
+    session = office.server.ssh_begin("echo in; sleep 600")
+    assert session.stdout
+    assert session.stdout.readline() == "in\n"
+    outcome = ask(office, key, order=True)
+    session.kill()
+    assert "logged in: root from 192.0.2.10" in outcome.why
+    assert "port 22 is connected to 192.0.2.10" in outcome.why
+
+
+def test_a_job_s_process_is_a_refusal(office: GuestOffice, key: bytes) -> None:
+    guest = office.server
+    guest.ssh("cp /bin/sleep /tmp/rsync; systemd-run --quiet --unit=job /tmp/rsync 600")
+    outcome = ask(office, key, order=True)
+    guest.ssh("systemctl stop job")
+    assert "rsync is running" in outcome.why
+
+
+def test_a_masked_target_is_a_refusal_with_its_cure(office: GuestOffice, key: bytes) -> None:
+    guest = office.server
+    guest.ssh("systemctl mask --runtime suspend.target")
+    outcome = ask(office, key, order=True)
+    guest.ssh("systemctl unmask --runtime suspend.target")
+    assert any("systemctl unmask suspend.target" in why for why in outcome.why)
+
+
+@pytest.mark.usefixtures("nobody_there")
+def test_its_wrong_clock_is_named_and_does_no_harm(office: GuestOffice, key: bytes) -> None:
+    guest = office.server
+    assert guest.power
+    guest.ssh("date -s '1 hour ago'")
+    try:
+        wait_for(lambda: ask(office, key, order=False).accepted, "the server to be at rest", 60)
+        before = guest.power.count(SUSPEND)
+        outcome = ask(office, key, order=True)
+        assert outcome.accepted
+        assert "behind the box's" in outcome.clock_warning
+        guest.power.wait(SUSPEND, before + 1)
+        guest.wake(lambda: etherwake(office))
+        wait_for(guest.answers, "the web server after the wake")
+    finally:
+        guest.ssh(f"date -s @{time.time():.0f}")
+
+
+def test_another_key_gets_no_answer_and_the_journal_says_so(
+    office: GuestOffice, key: bytes
+) -> None:
+    guest = office.server
+    guest.ssh("systemctl restart naproxy-agent")  # its complaints are at most one a minute
+    question = Question(bytes(32), "web", "mem", order=True, nonce=lambda: secrets.token_hex(16))
+    with udp(office.client, (ADDRESS, protocol.PORT)) as box:
+        box.settimeout(1)
+        box.send(question.begin(time.time()))
+        with pytest.raises(socket.timeout):
+            box.recv(2048)
+    said = guest.ssh("journalctl -u naproxy-agent -n 3 -o cat").stdout
+    assert "192.0.2.10: it is not signed with this key" in said
+
+
+def test_the_check_says_why_not_to_who_is_logged_in(office: GuestOffice, key: bytes) -> None:
+    done = office.server.ssh("naproxy-agent --check", check=False)
+    assert done.returncode == 1
+    assert "mem: no\n  logged in: root from 192.0.2.10" in done.stdout
+
+
+def test_removed_it_leaves_nothing(office: GuestOffice, key: bytes) -> None:
+    guest = office.server
+    guest.ssh("/root/naproxy-agent/install --remove")
+    left = guest.ssh(
+        "find / -xdev -name '*naproxy-agent*' -not -path '/root/*' -not -path '/var/*'"
+    )
+    assert left.stdout == ""
