@@ -23,7 +23,8 @@ from typing import Any
 from naproxy import page
 from naproxy.policy.base import State
 
-MAC = "02:00:00:00:00:01"
+# Another run's packets on the same loopback wire must not wake ours.
+MAC = "02:" + os.urandom(5).hex(":")
 ETHERTYPE_WOL = 0x0842
 PATIENCE_S = 15.0
 
