@@ -24,6 +24,17 @@
 
 #define HOLD_SLICE_US	250000
 
+/* 32-bit systems whose time_t has 64 bits have a call of its own. */
+#if defined(SYS_futex_time64) && !defined(SYS_futex)
+#  define SYS_futex	SYS_futex_time64
+#endif
+#ifdef SYS_futex_time64
+#  define HOLD_FUTEX	(sizeof (time_t) > sizeof (long) ?		\
+    SYS_futex_time64 : SYS_futex)
+#else
+#  define HOLD_FUTEX	SYS_futex
+#endif
+
 static bool
 hold_gone(const struct sess *sp)
 {
@@ -79,7 +90,7 @@ hold_wait(const struct np_server *srv, uint64_t slice)
 	state = NP_LOAD(live->state);
 	if (np_server_available(srv))
 		return;
-	(void)syscall(SYS_futex, &live->state, FUTEX_WAIT, state, &ts, NULL, 0);
+	(void)syscall(HOLD_FUTEX, &live->state, FUTEX_WAIT, state, &ts, NULL, 0);
 }
 
 /* Sleep until the state moves or the time has come; look at what else may be. */
