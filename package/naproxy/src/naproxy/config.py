@@ -59,7 +59,7 @@ class Box:
     notice: str = option("Text shown to people who wait", "", high=NOTICE_LEN - 1)
     heartbeat_s: float = option("Time between signs of life to Varnish", 0.25, low=0.05, high=1)
     keep_days: int = option("How long the history is kept", 90, low=1, high=3650)
-    realtime: bool = option("Run before all other programs, so that waking is never late", False)
+    realtime: bool = option("Run before other programs, so that waking is never late", True)
     proxy_w: float = option("What the box itself draws", 5.0, low=0, high=10000)
 
 
