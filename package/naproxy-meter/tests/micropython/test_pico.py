@@ -63,6 +63,7 @@ class Board:
         return data
 
     def write(self, data):
+        assert len(data) == 16, "what is left of the port's buffer would not fit the next write"
         assert len(data) <= self.room, "this write would wait for the host"
         self.room -= len(data)
         self.sent += data
@@ -142,9 +143,9 @@ def test_restart_by_command_is_not_the_watchdogs():
 
 def test_full_port_is_never_written_to():
     board = Board()
-    board.room = 70  # Board.write fails the test where a Pico would wait
+    board.room = 256  # the port's buffer; Board.write fails the test where a Pico would wait
     board.start(200)
-    assert len(board.sent) == 70
+    assert len(board.sent) == 256
 
 
 def test_bytes_arrive_in_pieces_and_a_command_is_obeyed():
