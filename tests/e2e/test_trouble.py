@@ -33,9 +33,16 @@ def test_a_person_gets_a_clear_page_that_comes_back(trouble: Office) -> None:
 
 
 def test_a_program_gets_a_clear_answer(trouble: Office) -> None:
-    answer = ask(trouble.client, "/app/echo", method="POST", body=b"lost?")
+    answer = ask(trouble.client, fresh("/app/reply"))
     assert answer.status == 503
     assert b"did not wake up" in answer.body
+    assert int(answer.headers["retry-after"]) >= 1
+
+
+def test_a_program_that_sends_something_is_told_to_check(trouble: Office) -> None:
+    answer = ask(trouble.client, "/app/echo", method="POST", body=b"lost?")
+    assert answer.status == 503
+    assert b"check that before you send it again" in answer.body
 
 
 def test_nobody_waits_longer_than_half_a_minute(trouble: Office) -> None:

@@ -196,17 +196,27 @@ class Box(Namespace):
         said = self.run(["varnishstat", "-n", self.directory / "varnish", "-j"]).stdout
         return {name: counter["value"] for name, counter in json.loads(said)["counters"].items()}
 
-    def sleep(self, timeout_s: float = 15.0) -> None:
-        """Put the server to sleep, and wait until the controller has seen it."""
-        self.api("POST", "/v1/servers/web/sleep", {})
-        self.await_state("asleep", timeout_s)
+    def sleep(self, timeout_s: float = 20.0) -> None:
+        """Put the server to sleep, and wait until the controller has seen it.
 
-    def wake(self, timeout_s: float = 15.0) -> None:
+        Asks again where that was called off, as for a request still on its way.
+        """
+
+        def asleep() -> bool:
+            state = self.status()["state"]
+            if state == "awake":
+                with contextlib.suppress(RefusedError):
+                    self.api("POST", "/v1/servers/web/sleep", {})
+            return bool(state == "asleep")
+
+        wait_for(asleep, "the server to sleep", timeout_s)
+
+    def wake(self, timeout_s: float = 20.0) -> None:
         """Wake the server, and wait until the controller has seen it."""
         self.api("POST", "/v1/servers/web/wake", {})
         self.await_state("awake", timeout_s)
 
-    def await_state(self, state: str, timeout_s: float = 15.0) -> None:
+    def await_state(self, state: str, timeout_s: float = 20.0) -> None:
         """Wait until the controller says so."""
         wait_for(lambda: self.status()["state"] == state, f"the state {state}", timeout_s)
 
