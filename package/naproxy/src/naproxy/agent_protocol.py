@@ -331,7 +331,7 @@ class Question:
 def converse(
     question: Question,
     *,
-    send: Callable[[bytes], None],
+    send: Callable[[bytes], object],
     receive: Callable[[float], bytes | None],
     now_s: Callable[[], float],
     monotonic_s: Callable[[], float],
