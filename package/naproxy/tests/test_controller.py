@@ -1,3 +1,4 @@
+import json
 import os
 import signal
 import socket
@@ -88,6 +89,21 @@ def wakes(box: Box) -> list[dict[str, Any]]:
 def transitions(box: Box) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = box.call("GET", "/v1/transitions")[1]["transitions"]
     return rows
+
+
+def test_the_command_tells_what_happened(box: Box) -> None:
+    assert "web  asleep since" in box.naproxy("sleep", "web").stdout
+    assert "web  awake since" in box.naproxy("wake", "web").stdout
+    assert json.loads(box.naproxy("status", "--json").stdout)["servers"][0]["id"] == "web"
+    journal = box.naproxy("journal", "web", "--since", "1h", "--limit", "2").stdout.splitlines()
+    assert [line.split("  ")[2].split(":")[0] for line in journal] == [
+        "waking -> awake",
+        "asleep -> waking",
+    ]
+    [wake] = box.naproxy("wakes").stdout.splitlines()
+    assert "web  up after" in wake
+    assert "by hand by command" in wake
+    assert "there is no server nope" in box.naproxy("status", "nope").stderr
 
 
 def test_the_policy_puts_an_idle_server_to_sleep_by_itself(make: Callable[..., Box]) -> None:
