@@ -16,7 +16,7 @@ from tests.demo.power import TABLE_4_2
 from tests.demo.screen import Screen, clock, plain
 from tests.demo.visitors import Visitors
 from tests.office import Office
-from tests.office.mainboard import OFF, ON, SUSPENDING
+from tests.office.mainboard import OFF, ON
 from tests.office.namespace import OfficeError
 
 Line = tuple[float, str, str]
@@ -71,7 +71,12 @@ class Story:
         self._screen = screen
         self._start_s = start_s
         self._packet_s = self._ordered_s = start_s
-        self._told_s = {"transition": start_s, "packet": start_s, "wake": time.time()}
+        self._told_s = {
+            "transition": start_s,
+            "packet": start_s,
+            "transitions": time.time(),
+            "wakes": time.time(),
+        }
         self._ordinary: list[Visit] = []
         self._gathered_s = start_s
         self._transitions: Sequence[Mapping[str, Any]] = ()
@@ -82,6 +87,7 @@ class Story:
         report = self._office.server.board.report()
         self._transitions = report["transitions"]
         lines = [
+            *self._orders(),
             *self._board(report),
             *self._wakes(),
             *self._visits(),
@@ -116,39 +122,40 @@ class Story:
                 yield packet["t_s"], words, "awake"
         for change in self._new("transition", report["transitions"]):
             t_s = change["t_s"]
-            if change["state"] == SUSPENDING:
-                self._ordered_s = t_s
-                yield t_s, f"The box tells the server to sleep: {self._reason()}.", "asleep"
-            elif change["state"] == OFF:
+            if change["state"] == OFF:
                 yield t_s, f"The server sleeps, {t_s - self._ordered_s:.1f} s later.", "asleep"
             elif change["state"] == ON:
                 after_s = t_s - self._packet_s
                 words = f"The server runs again, {after_s:.2f} s after the magic packet."
                 yield t_s, words, "awake"
 
-    def _reason(self) -> str:
-        """Return why the controller ordered it, in its own words."""
-        with contextlib.suppress(OSError, OfficeError):
-            for change in self._ask("transitions")["transitions"]:
-                if change["to"] == "falling_asleep":
-                    return plain(change["reason"], 100)
-        return "nobody needs it"
+    def _orders(self) -> Iterator[Line]:
+        """Tell what the controller decided, in its own words."""
+        for t_s, row in self._rows("transitions"):
+            reason = plain(row["reason"], 100)
+            if row["to"] == "falling_asleep":
+                self._ordered_s = t_s
+                yield t_s, f"The box tells the server to sleep: {reason}.", "asleep"
+            elif row["to"] == "trouble":
+                yield t_s, f"The server does not come up: {reason}.", "bad"
 
     def _wakes(self) -> Iterator[Line]:
-        rows: list[dict[str, Any]] = []
-        with contextlib.suppress(OSError, OfficeError):
-            rows = self._ask("wakes")["wakes"]
-        # The ledger is written by the wall clock, a moment after the VMOD's own magic packet.
-        to_monotonic_s = time.monotonic() - time.time() - 0.05
-        for row in self._new("wake", list(reversed(rows))):
+        for t_s, row in self._rows("wakes"):
             who = self._who(row["who"], Klass.__members__.get(row["class"].upper()))
             what = _NEEDED.get(row["reason"], "asks for {what}").format(
                 what=plain(row["path"]), method=row["method"]
             )
-            yield row["t_s"] + to_monotonic_s, f"Server needed: {who} {what}.", "awake"
+            # It is written down a moment after the VMOD's own magic packet went out.
+            yield t_s - 0.05, f"Server needed: {who} {what}.", "awake"
 
-    def _ask(self, what: str) -> Any:
-        return self._office.box.api("GET", f"/v1/{what}?server=web&limit=5")
+    def _rows(self, what: str) -> list[tuple[float, Mapping[str, Any]]]:
+        """Return what the controller has written down since, with its monotonic time."""
+        rows: list[dict[str, Any]] = []
+        with contextlib.suppress(OSError, OfficeError):
+            rows = self._office.box.api("GET", f"/v1/{what}?server=web&limit=5")[what]
+        # The history goes by the wall clock.
+        to_monotonic_s = time.monotonic() - time.time()
+        return [(row["t_s"] + to_monotonic_s, row) for row in self._new(what, rows[::-1])]
 
     def _new(self, kind: str, happened: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         new = [each for each in happened if each["t_s"] > self._told_s[kind]]
