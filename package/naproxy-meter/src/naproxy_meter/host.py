@@ -98,6 +98,7 @@ class Reading:
     """What lies between two frames of one run of the device."""
 
     energy_j: float  # what was measured; nothing is filled in for the rest
+    energy: int  # the same before the shunt: 10 uV x 4 mV x us, exact
     covered_s: float  # the part of elapsed_s that was measured
     elapsed_s: float  # by the device's clock
     readings: int
@@ -267,6 +268,7 @@ class Tracker:
         shunt_v = (frame.shunt - last.shunt) / readings * SHUNT_UNIT_V if measured else 0.0
         return Reading(
             energy_j=energy_j,
+            energy=energy,
             covered_s=covered_us / 1e6,
             elapsed_s=elapsed_us / 1e6,
             readings=readings,

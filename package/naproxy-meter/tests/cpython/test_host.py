@@ -80,6 +80,7 @@ def test_twelve_watts_over_one_period():
     (reading,) = follow(*device(2))
     assert reading == Reading(
         energy_j=pytest.approx(0.24),
+        energy=10000 * 3000 * 20000,
         covered_s=0.02,
         elapsed_s=0.02,
         readings=1,
@@ -116,7 +117,7 @@ def test_frames_dropped_anywhere_between_the_ends_cost_no_energy(data):
     kept = [f for f in frames[1:-1] if data.draw(st.booleans())]
     whole = follow(*frames)
     thinned = follow(frames[0], *kept, frames[-1])
-    assert energy_j(thinned) == pytest.approx(energy_j(whole), rel=1e-12)
+    assert sum(r.energy for r in thinned) == sum(r.energy for r in whole)
     assert sum(r.lost_frames for r in thinned) == len(frames) - 2 - len(kept)
     assert sum(r.covered_s for r in thinned) == pytest.approx(39 * 0.02)
 

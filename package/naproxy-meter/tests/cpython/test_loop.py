@@ -125,3 +125,40 @@ def test_a_host_that_stops_reading_loses_frames_and_no_energy(name):
     # 30 million raw units a microsecond: every one that was covered is in the sum.
     assert last.energy == 30000000 * last.covered_us
     assert last.covered_us > 0.9 * last.uptime_us
+
+
+def console(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "naproxy_meter.console", *arguments],
+        env={"PYTHONPATH": str(SOURCE)},
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+
+
+@both
+def test_console_gives_a_command_and_says_what_became_of_it(name):
+    meters, ours = pty.openpty()
+    tty.setraw(ours)
+    process = start(name, meters, meters)
+    path = os.ttyname(ours)
+    done = console(path, "set", "shunt_uohm", "2000")
+    assert (done.returncode, done.stdout) == (0, "set shunt_uohm 2000\n")
+    done = console(path, "set", "shunt_uohm", "7")
+    assert done.returncode == 1
+    assert done.stdout == "refused: shunt_uohm must be from 100 to 10000000\n"
+    stop(process)
+    os.close(meters)
+    os.close(ours)
+
+
+def test_console_says_in_words_that_a_port_is_missing_or_silent():
+    done = console("/dev/no-such-port")
+    assert "No such file" in done.stderr
+    ours, theirs = pty.openpty()
+    done = console(os.ttyname(theirs), "hello")
+    assert "no answer within 3.0 s" in done.stderr
+    os.close(ours)
+    os.close(theirs)
