@@ -46,6 +46,7 @@ lint: prepare ## style and types
 	.venv/bin/ruff format -q --check $(PY_ROOMS)
 	.venv/bin/mypy package/naproxy/src
 	.venv/bin/mypy tests
+	.venv/bin/mypy -p naproxy_meter
 	shellcheck $(SHELL_SCRIPTS)
 
 test-unit: prepare ## the controller's and the agent's own tests
@@ -82,7 +83,7 @@ demo: build ## the whole appliance in a virtual office [DURATION=s] [LOG=file]
 five: build ## the thesis' five configurations on one slice [DURATION=s] [LOG=file]
 	@$(AS_ROOT) $(PYTHON) -m tests.five $(if $(DURATION),--duration $(DURATION)) $(if $(LOG),--log $(LOG))
 
-BENCHES := proxy wake policy estimate
+BENCHES := proxy wake policy estimate meter
 bench: $(BENCHES:%=bench-%) ## all benchmarks, results in build/bench/
 bench-%: build
 	@mkdir -p $(BUILD)/bench
