@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from naproxy import policy
 from naproxy.cachemodel import CACHES
 from naproxy.policy.base import Klass, Policy, Request, State
-from naproxy.policy.teacher import TIMEOUTS, Settings, Students, Teacher
+from naproxy.policy.teacher import TIMEOUTS, Settings, Students, Teacher, Way
 from naproxy.policy.timeout import Settings as TimeoutSettings
 from naproxy.policy.timeout import Timeout
 from naproxy.simulate import Outcome, Simulation
@@ -87,12 +87,11 @@ def test_it_saves_more_than_any_timeout_that_keeps_the_promise() -> None:
 def test_a_student_counts_what_a_server_with_its_timeout_does() -> None:
     """The counterfactual is exact: the same figures as a simulation of each timeout."""
     asked = office(3, 1, 300)
-    students = Students(0.0, SETUP, closed=False)
-    last_s = asked[0][0]
+    students = Students(Way(0.0, presence=False), SETUP, closed=False)
     students.begin_hour(1e18, 1.0)
+    students.last_s = asked[0][0]
     for t_s, client, *_ in asked:
-        students.need(t_s, last_s, client)
-        last_s = t_s
+        students.see(t_s, client, needs=True)
     for n in range(0, TIMEOUTS, 3):
         outcome = simulate(Timeout(TimeoutSettings(idle_s=students.idle_s[n])), asked)
         assert students.delayed[n] == pytest.approx(
@@ -124,9 +123,13 @@ def learned() -> Teacher:
     return made
 
 
+def last_of(made: Teacher) -> float:
+    return max(students.last_s for students in made._classes)
+
+
 def test_the_reason_says_what_is_spent_and_how_long_it_is_idle() -> None:
     made = learned()
-    t_s = made._last_s + 10
+    t_s = last_of(made) + 10
     made.request(Request(t_s, 5, Klass.PERSON, needs_server=True, page_load=True, delay_s=5.0))
     decision = made.decide(t_s + 1)
     assert not decision.sleep
@@ -139,7 +142,7 @@ def test_the_reason_says_what_is_spent_and_how_long_it_is_idle() -> None:
 
 def test_without_budget_it_stays_awake_and_says_so() -> None:
     made = learned()
-    t_s = made._last_s
+    t_s = last_of(made)
     for n in range(2000):
         made.request(Request(t_s + n / 1000, n, Klass.PERSON, True, page_load=True, delay_s=5.0))
     decision = made.decide(t_s + 3000)
@@ -151,7 +154,7 @@ def test_a_restart_forgets_nothing() -> None:
     made = learned()
     again = teacher()
     again.load(json.loads(json.dumps(made.dump())))
-    t_s = made._last_s
+    t_s = last_of(made)
     for later_s in (1.0, 30.0, 300.0, 3000.0):
         first, second = made.decide(t_s + later_s), again.decide(t_s + later_s)
         assert (first.sleep, first.reason) == (second.sleep, second.reason)
@@ -167,6 +170,36 @@ def mangled(value: Any, draw: st.DrawFn) -> Any:
         at = draw(st.integers(0, len(value) - 1))
         return [*value[:at], mangled(value[at], draw), *value[at + 1 :]]
     return junk
+
+
+def test_wear_is_limited_where_wanted() -> None:
+    asked = office(4, 2, 300)
+    free = simulate(teacher(), asked)
+    spared = simulate(teacher(most_cycles=5), asked)
+    days = asked[-1][0] / DAY
+    assert free.cycles > 8 * days
+    assert 2 * days < spared.cycles <= 5 * (days + 1) < free.cycles
+
+
+def test_who_is_served_from_the_cache_may_be_a_reason_to_wake() -> None:
+    """With pages that are held, people look at one of them before they want something new."""
+    asked: list[Asked] = [ask(0.0, path=2)]
+    for day in range(20):
+        for visit in range(30):
+            t_s = day * DAY + visit * 1500.0
+            asked += [ask(t_s, visit, 2), ask(t_s + 20, visit), ask(t_s + 200, visit)]
+    simulation = Simulation(
+        policy.make(Settings(), policy.Setup(43.3, 1.6, 170.7, 0.01, 0.05, 4.0, 5.0)),
+        CACHES["frozen-pages"],
+        wake_s=5.0,
+        sleep_s=4.0,
+        closed=True,
+    )
+    for chunk in chunks(asked):
+        simulation.feed(chunk)
+    outcome = simulation.finish()
+    assert outcome.cycles > 20 * 15
+    assert outcome.delayed(0.05, closed=True) < 0.01 * outcome.requests
 
 
 DUMP = learned().dump()

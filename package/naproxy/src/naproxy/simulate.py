@@ -12,6 +12,8 @@ again. What counts:
 - *Closed loop*: while a client waits, it does not send what it would only have sent once its
   page came. Its further requests during that wake are not delayed: they are sent when the
   server is up. They still count as requests.
+- As in the live controller a policy is asked after each transition to awake or asleep, after
+  requests, and when it wanted to be asked.
 - Awake and waking draw P_on, falling asleep and asleep P_off, and E_switch is the rest.
 """
 
@@ -176,6 +178,8 @@ class Simulation:
                 needs = self._needed_thawed(t_s, path, expires_s)
             wait_s = self._wait(t_s, client, person) if needs else 0.0
             request(Request(t_s, client, klass, needs, page_load, path, wait_s))
+            if self._state is _ASLEEP:
+                self._check_s = t_s
 
     def _needed_thawed(self, t_s: float, path: int, expires_s: float) -> bool:
         """Is the entry too old by now? Nothing is fetched while asleep."""
@@ -213,11 +217,11 @@ class Simulation:
     def _arrive(self) -> None:
         """Falling asleep or waking ends."""
         now_s, self._until_s = self._until_s, math.inf
-        if self._state is _FALLING:
+        if self._state is _WAKING:
+            self._waiting.clear()
+            self._enter(now_s, _AWAKE)
+        else:
             self._enter(now_s, _ASLEEP)
-            return
-        self._waiting.clear()
-        self._enter(now_s, _AWAKE)
         self._check_s = now_s
 
     def _ask(self, now_s: float) -> None:

@@ -8,9 +8,13 @@ delayed no larger a share than may be spent; it sleeps when that rule says so *a
 budget holds. Nothing is trained, nothing is tuned to a site: a student's record decays with a
 week.
 
-A student's idle time is scaled by how busy this hour of the week usually is: in a class with
-exponent k it is multiplied by (visits in such an hour / visits in a mean hour)^k. In quiet hours
-it sleeps sooner, in busy ones later. With k = 0 it is a plain timeout.
+Students come in classes (`Way`) that differ in two things.
+
+- Rhythm: idle times are scaled by how busy this hour of the week usually is, to the power of
+  `exponent`. In quiet hours such a student sleeps sooner, in busy ones later. With exponent 0
+  its idle time is a plain timeout.
+- Presence: being idle means that nobody asked for anything, even from the cache, and the first
+  to ask, though served by the cache, wakes the server for what they will want next.
 
 docs/deciding.md says what was tried, what helped and by how much.
 """
@@ -18,15 +22,14 @@ docs/deciding.md says what was tried, what helped and by how much.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from naproxy.policy import Setup
 from naproxy.policy.base import Decision, Klass, Request, State
 from naproxy.schema import option
 
-EXPONENTS: Final = (0.0, 1.0, 2.0)
 TIMEOUTS: Final = 28
 SHORTEST_S: Final = 2.0
 LONGEST_S: Final = 6 * 3600.0
@@ -35,24 +38,41 @@ _HOUR_S: Final = 3600.0
 _DAY_S: Final = 86400.0
 _WEEK_H: Final = 168
 _RECORD_S: Final = 7 * _DAY_S  # a student's record decays over this time,
-_BUDGET_S: Final = 28 * _DAY_S  # the budget over this,
 _RHYTHM_S: Final = 14 * _DAY_S  # and the rhythm of the week over this
 _VISIT_S: Final = 30.0  # a request that needs the server after so long begins a visit
 _QUIETEST: Final = 0.02  # of a mean hour
 _MOST_SPENT: Final = 3.0  # times the promised fraction, when much of the budget is left
+_FEW: Final = 50.0  # requests: with fewer nothing is divided by them
+_SAVED_UP_WEEKS: Final = 4.0  # more than these weeks' allowance is not kept
 _JUST_AFTER_S: Final = 1e-3
 _PERSON, _API = Klass.PERSON, Klass.API
 
 
+class Way(NamedTuple):
+    """What a class of students has in common."""
+
+    exponent: float
+    presence: bool
+
+
+WAYS: Final = (Way(0.0, False), Way(2.0, False), Way(0.0, True), Way(2.0, True))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """How delays are counted."""
+    """How delays are counted, and how much wear is allowed."""
 
     name: str = option("teacher: learn from the requests themselves", "teacher")
     counting: str = option(
         "closed: a client waits once for a wake; open: each of its requests counts",
         "closed",
         choices=("closed", "open"),
+    )
+    most_cycles: int = option(
+        "Sleeps in a day (of UTC) at the most, to spare the hardware; 0: no limit",
+        0,
+        low=0,
+        high=100_000,
     )
 
 
@@ -71,20 +91,21 @@ class Rhythm:
     def begin(self, hour: int) -> None:
         """Begin an hour: `share` is what to expect of it. Hours are since the epoch."""
         hours, visits = sum(self._hours), sum(self._visits)
-        mean = visits / hours if visits else 0.0
         self.share = 1.0
-        if mean:
-            week = range(0, _WEEK_H, 24)
+        if visits:
+            mean = visits / hours
+            near = ((hour - 1, 1.0), (hour, 2.0), (hour + 1, 1.0))
             # Days are alike, hours next to one another too; each level is trusted as it fills.
-            daily = self._rate(((hour + d + n, w) for d in week for n, w in _NEAR), mean, 4.0)
-            weekly = self._rate(((hour + n, w) for n, w in _NEAR), daily, 6.0)
+            week = range(0, _WEEK_H, 24)
+            daily = self._rate(((h + day, w) for day in week for h, w in near), mean, 4.0)
+            weekly = self._rate(near, daily, 6.0)
             self.share = max(weekly / mean, _QUIETEST)
         keep = math.exp(-_HOUR_S / _RHYTHM_S)
         self._visits = [n * keep for n in self._visits]
         self._hours = [n * keep for n in self._hours]
         self._hours[hour % _WEEK_H] += 1
 
-    def _rate(self, slots: Any, prior: float, weight: float) -> float:
+    def _rate(self, slots: Iterable[tuple[int, float]], prior: float, weight: float) -> float:
         visits, hours = prior * weight, weight
         for slot, share in slots:
             visits += share * self._visits[slot % _WEEK_H]
@@ -102,53 +123,55 @@ class Rhythm:
         self._visits, self._hours = visits, hours
 
 
-_NEAR: Final = ((-1, 1.0), (0, 2.0), (1, 1.0))
-
-
 class Students:
-    """Imagined servers that differ only in how long they are idle before they sleep.
+    """A class of imagined servers that differ only in how long they are idle before they sleep."""
 
-    `exponent` is that of the class. Sorted by idle time: those asleep at any moment are always
-    the first few, but for those that are waking.
-    """
-
-    def __init__(self, exponent: float, setup: Setup, *, closed: bool) -> None:
-        self.exponent = exponent
+    def __init__(self, way: Way, setup: Setup, *, closed: bool) -> None:
+        self.way = way
         ratio = LONGEST_S / SHORTEST_S
         self.idle_s = [SHORTEST_S * ratio ** (n / (TIMEOUTS - 1)) for n in range(TIMEOUTS)]
         self.saved_s = [0.0] * TIMEOUTS  # asleep, less the break-even time of each sleep
         self.delayed = [0.0] * TIMEOUTS
+        self.cycles = [0.0] * TIMEOUTS
+        self.factor = 1.0  # of the idle times, this hour
+        self.last_s = 0.0  # the last request that counts as activity
+        self._hours: list[tuple[float, float]] = []  # since then: end, factor
         self._up_s = [-math.inf] * TIMEOUTS  # when the last wake ends
         self._waiting: list[set[int]] = [set() for _ in range(TIMEOUTS)]
         self._latest_up_s = -math.inf
-        self.factor = 1.0  # of the idle times, this hour
-        self._hours: list[tuple[float, float]] = []  # since the last need: end, factor
         self._closed = closed
         self._break_even_s = setup.switch_j / (setup.on_w - setup.off_w)
         self._sleep_s, self._wake_s, self._delta_s = setup.sleep_s, setup.wake_s, setup.delta_s
 
     def begin_hour(self, end_s: float, share: float) -> None:
         """Begin an hour that ends at `end_s`, `share` as busy as a mean one."""
-        self.factor = share**self.exponent
+        self.factor = share**self.way.exponent
         self._hours.append((end_s, self.factor))
         # Of a weekend without a need only so many matter.
         del self._hours[:-_WEEK_H]
 
-    def need(self, t_s: float, last_s: float, client: int) -> None:
-        """A request needs the server at `t_s`, the one before did at `last_s`."""
-        if t_s < self._latest_up_s:
+    def see(self, t_s: float, client: int, *, needs: bool) -> None:
+        """A request comes, and `needs` the server or is served from the cache."""
+        if needs and t_s < self._latest_up_s:
             self._wait(t_s, client)
-        least = min(factor for _, factor in self._hours)
+        if not (needs or self.way.presence):
+            return
+        last_s = self.last_s
+        least = min([factor for _, factor in self._hours])
         for student, idle_s in enumerate(self.idle_s):
             if last_s + idle_s * least >= t_s:
                 break  # nor has any of the more patient ones fallen asleep
             since_s = self._falls_asleep(max(last_s, self._up_s[student]), idle_s)
             if since_s < t_s:
-                self._end_sleep(student, since_s, t_s, client)
+                self._wake(student, since_s, t_s)
+                if needs:
+                    self._waiting[student].add(client)
+                    self.delayed[student] += self._up_s[student] - t_s > self._delta_s
+        self.last_s = t_s
         del self._hours[:-1]
 
     def _falls_asleep(self, idle_since_s: float, idle_s: float) -> float:
-        """Return when a student sleeps whose idle time was `idle_s` in a mean hour."""
+        """Return when a student sleeps whose idle time is `idle_s` in a mean hour."""
         begin_s = idle_since_s
         for end_s, factor in self._hours:
             due_s = max(begin_s, idle_since_s + idle_s * factor)
@@ -157,14 +180,14 @@ class Students:
             begin_s = max(begin_s, end_s)
         return math.inf
 
-    def _end_sleep(self, student: int, since_s: float, t_s: float, client: int) -> None:
+    def _wake(self, student: int, since_s: float, t_s: float) -> None:
         down_s = max(t_s, since_s + self._sleep_s)
         up_s = down_s + self._wake_s
         self.saved_s[student] += down_s - since_s - self._break_even_s
+        self.cycles[student] += 1
         self._up_s[student] = up_s
         self._latest_up_s = max(self._latest_up_s, up_s)
-        self._waiting[student] = {client}
-        self.delayed[student] += up_s - t_s > self._delta_s
+        self._waiting[student].clear()
 
     def _wait(self, t_s: float, client: int) -> None:
         for student, up_s in enumerate(self._up_s):
@@ -178,44 +201,66 @@ class Students:
         """Forget a little."""
         self.saved_s = [n * keep for n in self.saved_s]
         self.delayed = [n * keep for n in self.delayed]
+        self.cycles = [n * keep for n in self.cycles]
 
-    def best(self, most_delayed: float) -> tuple[float, float] | None:
-        """Return seconds saved and idle time of the best one that delayed no more than this."""
-        fit = [
-            (saved_s, idle_s)
-            for saved_s, idle_s, delayed in zip(
-                self.saved_s, self.idle_s, self.delayed, strict=True
-            )
-            if delayed <= most_delayed and saved_s > 0
-        ]
-        return max(fit, default=None)
+    def best(self, most_delayed: float, most_cycles: float) -> tuple[float, float] | None:
+        """Return seconds saved and idle time of the best one within these limits."""
+        records = zip(self.saved_s, self.idle_s, self.delayed, self.cycles, strict=True)
+        return max(
+            (
+                (saved_s, idle_s)
+                for saved_s, idle_s, delayed, cycles in records
+                if delayed <= most_delayed and cycles <= most_cycles and saved_s > 0
+            ),
+            default=None,
+        )
+
+    def dump(self) -> dict[str, Any]:
+        """Return what to keep over a restart."""
+        return {
+            "saved_s": list(self.saved_s),
+            "delayed": list(self.delayed),
+            "cycles": list(self.cycles),
+            "last_s": self.last_s,
+        }
+
+    def load(self, saved: Mapping[str, Any]) -> None:
+        """Take back what `dump` gave; KeyError, TypeError or ValueError if it does not fit."""
+        saved_s = _numbers(saved["saved_s"], TIMEOUTS, low=-math.inf)
+        delayed, cycles = (_numbers(saved[key], TIMEOUTS) for key in ("delayed", "cycles"))
+        (self.last_s,) = _numbers([saved["last_s"]], 1)
+        self.saved_s, self.delayed, self.cycles = saved_s, delayed, cycles
+        self._hours.clear()
 
 
 class Teacher:
     """The policy; see the module."""
 
     name = "teacher"
-    quiet_s = SHORTEST_S * _QUIETEST ** max(EXPONENTS)
+    quiet_s = SHORTEST_S * _QUIETEST ** max(way.exponent for way in WAYS)
 
     def __init__(self, settings: Settings, setup: Setup) -> None:
         """`setup` has the promise and the server's times and powers."""
         self._fraction, self._delta_s = setup.fraction, setup.delta_s
+        self._most_cycles = settings.most_cycles or math.inf
         closed = settings.counting == "closed"
-        self._classes = [Students(k, setup, closed=closed) for k in EXPONENTS]
+        self._classes = [Students(way, setup, closed=closed) for way in WAYS]
         self._rhythm = Rhythm()
         self._requests = 0.0  # of the last week, decayed
+        self._hours = 0.0  # of that week
         self._budget = 0.0  # delays that may still be spent
         self._begun_s: float | None = None
         self._lapsed = False
         self._hour = 0
-        self._last_s = 0.0  # when a request last needed the server
+        self._rule: tuple[int, float] | None = None  # class and idle time in force
+        self._state = State.AWAKE
         self._awake_s = -math.inf  # since when the server is up
-        self._rule: tuple[float, float] | None = None  # exponent and idle time in force
-        # Delays of one wake, and a quantile of it to keep in reserve.
+        self._slept_s = -math.inf  # when it last began to fall asleep
+        # Delays of one wake, and a quantile of that, to be kept in reserve.
         self._delays = 0
         self._reserve = 2.0
-        self._today = [0, 0]  # requests, delays
         self._day = 0
+        self._delays_today = self._cycles_today = 0
 
     def request(self, request: Request) -> None:
         """Learn of one request; robots' count for nothing."""
@@ -226,46 +271,47 @@ class Teacher:
         self._time(t_s)
         self._requests += 1
         self._budget += self._fraction
-        self._today[0] += 1
         if request.delay_s > self._delta_s:
             self._budget -= 1
             self._delays += 1
-            self._today[1] += 1
-        if not request.needs_server:
-            return
-        last_s = self._last_s
-        for students in self._classes:
-            students.need(t_s, last_s, request.client)
-        if t_s - last_s > _VISIT_S:
+            self._delays_today += 1
+        needs = request.needs_server
+        if needs and t_s - self._classes[0].last_s > _VISIT_S:
             self._rhythm.visit(self._hour)
-        self._last_s = t_s
+        for students in self._classes:
+            students.see(t_s, request.client, needs=needs)
 
     def _time(self, t_s: float) -> None:
         """Let time pass to `t_s`: every hour the records decay and a rule is chosen."""
         if self._begun_s is None:
-            self._begun_s = self._last_s = t_s
+            self._begun_s = t_s
             self._hour = int(t_s // _HOUR_S)
             self._day = int(t_s // _DAY_S)
+            for students in self._classes:
+                students.last_s = t_s
             self._begin_hour()
         while t_s >= (self._hour + 1) * _HOUR_S:
             self._hour += 1
-            self._decay()
+            self._end_hour()
             self._begin_hour()
 
-    def _decay(self) -> None:
+    def _end_hour(self) -> None:
         keep = math.exp(-_HOUR_S / _RECORD_S)
         for students in self._classes:
             students.decay(keep)
         self._requests *= keep
-        self._budget *= math.exp(-_HOUR_S / _BUDGET_S)
+        self._hours = (self._hours + 1) * keep
+        now_s = self._hour * _HOUR_S
+        allowance = self._fraction * max(self._requests, _FEW)
+        self._budget = min(self._budget, _SAVED_UP_WEEKS * allowance)
         assert self._begun_s is not None
-        if not self._lapsed and self._hour * _HOUR_S >= self._begun_s + _DAY_S:
+        if not self._lapsed and now_s >= self._begun_s + _DAY_S:
             # From the second day on the promise holds by itself, without what the first left.
             self._lapsed = True
             self._budget = min(self._budget, 0.0)
-        if self._hour * _HOUR_S // _DAY_S > self._day:
-            self._day = int(self._hour * _HOUR_S // _DAY_S)
-            self._today = [0, 0]
+        if now_s // _DAY_S > self._day:
+            self._day = int(now_s // _DAY_S)
+            self._delays_today = self._cycles_today = 0
 
     def _begin_hour(self) -> None:
         self._rhythm.begin(self._hour)
@@ -277,28 +323,36 @@ class Teacher:
             students.begin_hour((self._hour + 1) * _HOUR_S, self._rhythm.share)
 
     def _choose(self) -> None:
-        """Take the best rule whose share of delays is what may be spent from now on."""
-        # What is left of the budget, spread over the next week.
-        share = self._fraction + self._budget / max(self._requests, 50.0)
-        most = min(share, _MOST_SPENT * self._fraction) * self._requests
+        """Take the best rule whose share of delays is what may be spent from now on.
+
+        That is the promised one, and over the next week what the budget has more, or less, than
+        it should have in store against bad luck: about one standard deviation of a week's delays.
+        """
+        store = math.sqrt(self._fraction * self._requests)
+        share = self._fraction + (self._budget - store) / max(self._requests, _FEW)
+        most_delayed = min(share, _MOST_SPENT * self._fraction) * self._requests
+        most_cycles = self._most_cycles * self._hours / 24
         found = [
-            (*best, students.exponent)
-            for students in self._classes
-            if (best := students.best(most)) is not None
+            (*best, number)
+            for number, students in enumerate(self._classes)
+            if (best := students.best(most_delayed, most_cycles)) is not None
         ]
         self._rule = None
         if found:
-            _, idle_s, exponent = max(found)
-            self._rule = exponent, idle_s
+            _, idle_s, number = max(found)
+            self._rule = number, idle_s
 
     def observed(self, t_s: float, state: State) -> None:
         """Learn of a transition; a wake that is over shows how many one wake delays."""
-        if state is State.AWAKE:
+        self._state = state
+        if state is State.FALLING_ASLEEP:
+            self._slept_s = t_s
+            self._cycles_today += 1
+        elif state is State.AWAKE:
             self._awake_s = t_s
-        if state is State.AWAKE and self._delays:
             # A step towards the 0.8 quantile.
             self._reserve += 0.4 if self._delays > self._reserve else -0.1
-            self._reserve = max(self._reserve, 1.0)
+            self._reserve = max(self._reserve, 0.0)
             self._delays = 0
 
     def decide(self, t_s: float) -> Decision:
@@ -306,42 +360,50 @@ class Teacher:
         self._time(t_s)
         next_hour_s = (self._hour + 1) * _HOUR_S + _JUST_AFTER_S
         if self._rule is None:
-            return Decision(
-                False, self._words("nothing learned yet that keeps the promise"), next_hour_s
-            )
-        exponent, idle_s = self._rule
-        least_s = idle_s * self._rhythm.share**exponent
-        since_s = max(self._last_s, self._awake_s)
+            reason = "nothing learned yet that keeps the promise"
+            return Decision(False, self._words(reason), next_hour_s)
+        number, idle_s = self._rule
+        students = self._classes[number]
+        if self._state is State.ASLEEP and students.way.presence and self._somebody_came():
+            return Decision(False, self._words("somebody is here"), next_hour_s, wake=True)
+        least_s = idle_s * students.factor
+        since_s = max(students.last_s, self._awake_s)
         idle = f"idle {t_s - since_s:.0f} s of {least_s:.0f} s"
         if t_s <= since_s + least_s:
             at_s = since_s + least_s + _JUST_AFTER_S
             return Decision(False, self._words(idle), min(at_s, next_hour_s))
         if self._budget < self._reserve:
-            return Decision(False, self._words("no allowed delay is left to spend"), next_hour_s)
+            reason = "no allowed delay is left to spend"
+            return Decision(False, self._words(reason), next_hour_s)
+        if self._cycles_today >= self._most_cycles:
+            reason = f"slept {self._cycles_today} times today, which is the limit"
+            return Decision(False, self._words(reason), next_hour_s)
         return Decision(True, self._words(idle), next_hour_s)
 
+    def _somebody_came(self) -> bool:
+        return any(s.last_s > self._slept_s for s in self._classes if s.way.presence)
+
     def _words(self, first: str) -> str:
-        used = self._today[1]
+        used = self._delays_today
         allowed = used + max(0, math.floor(self._budget))
         return f"{first}; {used} of {allowed} allowed delays used today"
 
     def dump(self) -> dict[str, Any]:
         """Return what to keep over a restart."""
         return {
-            "students": [
-                {"saved_s": list(s.saved_s), "delayed": list(s.delayed)} for s in self._classes
-            ],
+            "students": [students.dump() for students in self._classes],
             "rhythm": self._rhythm.dump(),
             "requests": self._requests,
+            "hours": self._hours,
             "budget": self._budget,
             "reserve": self._reserve,
             "rule": None if self._rule is None else list(self._rule),
             "begun_s": self._begun_s,
             "lapsed": self._lapsed,
             "hour": self._hour,
-            "last_s": self._last_s,
-            "today": list(self._today),
             "day": self._day,
+            "delays_today": self._delays_today,
+            "cycles_today": self._cycles_today,
         }
 
     def load(self, saved: Mapping[str, Any]) -> None:
@@ -353,25 +415,26 @@ class Teacher:
             self._take_back(fresh)
 
     def _take_back(self, saved: Mapping[str, Any]) -> None:
-        classes = list(zip(self._classes, saved["students"], strict=True))
-        for students, record in classes:
-            students.saved_s = _numbers(record["saved_s"], TIMEOUTS, low=-math.inf)
-            students.delayed = _numbers(record["delayed"], TIMEOUTS)
+        for students, record in zip(self._classes, saved["students"], strict=True):
+            students.load(record)
         self._rhythm.load(saved["rhythm"])
-        self._requests, self._reserve = _numbers([saved["requests"], saved["reserve"]], 2)
-        self._budget, self._last_s = _numbers([saved["budget"], saved["last_s"]], 2, low=-math.inf)
+        self._requests, self._hours, self._reserve = _numbers(
+            [saved["requests"], saved["hours"], saved["reserve"]], 3
+        )
+        (self._budget,) = _numbers([saved["budget"]], 1, low=-math.inf)
         begun_s = saved["begun_s"]
         self._begun_s = None if begun_s is None else _numbers([begun_s], 1)[0]
         self._lapsed = bool(saved["lapsed"])
         self._hour, self._day = int(saved["hour"]), int(saved["day"])
-        requests, delays = saved["today"]
-        self._today = [int(requests), int(delays)]
+        self._delays_today = int(saved["delays_today"])
+        self._cycles_today = int(saved["cycles_today"])
         self._tell_students()
-        rule = saved["rule"]
         self._rule = None
-        if rule is not None:
-            exponent, idle_s = _numbers(rule, 2)
-            self._rule = exponent, idle_s
+        if saved["rule"] is not None:
+            number, idle_s = _numbers(saved["rule"], 2)
+            if number >= len(WAYS):
+                raise ValueError("no such class")
+            self._rule = int(number), idle_s
 
 
 def _numbers(values: Any, count: int, low: float = 0.0) -> list[float]:

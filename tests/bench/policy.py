@@ -1,0 +1,246 @@
+"""How much of what could be saved each policy saves: build/bench/policy.json.
+
+On the real logs, which are not part of the project, where they are there; and always on
+traffic nobody tuned to (synthetic.py). The goals are means over the real logs with fewer than
+45,000 requests of people a day.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from naproxy import estimate
+from naproxy.bounds import Bounds, Candidates
+from naproxy.cachemodel import CACHES
+from naproxy.lineup import ENTRANTS, Case, Promise, Server
+from naproxy.policy.base import Klass, Policy
+from naproxy.policy.timeout import Settings, Timeout
+from naproxy.simulate import Outcome, Simulation
+from naproxy.traffic import Traffic
+
+from tests.bench import synthetic
+from tests.bench.result import goal, output_path, write
+
+LOGS = Path(__file__).parents[3] / "shared" / "logs"
+SYNTHETIC_DAYS = 42
+# The best of these in hindsight is the best fixed timeout.
+TIMEOUTS_S = [2.0 * 1.45**n for n in range(26)]  # 2 s to 6 h
+
+
+class Question(NamedTuple):
+    """One of the issue's conditions."""
+
+    key: str
+    case: Case
+    wake_s: float
+    of: str  # the share of this bound
+    wanted: float
+
+
+def _question(key: str, cache: str, counting: str, f: float, wanted: float) -> Question:
+    return Question(key, Case(cache, counting, Promise(f, 0.05)), 5.0, "reactive", wanted)
+
+
+QUESTIONS = (
+    _question("open frozen 10 %", "frozen", "open", 0.10, 0.75),
+    _question("open frozen 5 %", "frozen", "open", 0.05, 0.64),
+    _question("open frozen 1 %", "frozen", "open", 0.01, 0.47),
+    _question("closed pages 5 %", "frozen-pages", "closed", 0.05, 0.80),
+    _question("closed pages 1 %", "frozen-pages", "closed", 0.01, 0.70),
+    Question("fast wake 1 %", Case("frozen", "open", Promise(0.01, 1.0)), 0.2, "idealised", 0.82),
+)
+
+
+class Candidate(NamedTuple):
+    """A policy's part in the answer to a question."""
+
+    saved: float  # gross, of the server's energy
+    share: float
+    delayed: float  # share of all requests
+    since_day_2: float  # the same from the second day on, over what was promised
+    worst_since_day_2: float  # its highest at the end of any later day
+
+
+def answer(traffic: Traffic, question: Question) -> dict[str, Any]:
+    """Measure all policies under a question's conditions on one log."""
+    server = replace(Server(), wake_s=question.wake_s)
+    case, power = question.case, server.power
+    contest: dict[str, Policy] = {
+        "teacher": ENTRANTS["teacher"].make(server, case),
+        "thesis": ENTRANTS["thesis"].make(server, case),
+    }
+    timeouts = {f"{idle_s:.1f}": Timeout(Settings(idle_s=idle_s)) for idle_s in TIMEOUTS_S}
+    bounds = Candidates(
+        CACHES[case.cache],
+        wake_s=server.wake_s,
+        delta_s=case.promise.delta_s,
+        least_s=power.break_even_s,
+    )
+    simulations = {
+        name: Simulation(
+            policy,
+            CACHES[case.cache],
+            wake_s=server.wake_s,
+            sleep_s=server.sleep_s,
+            delta_s=case.promise.delta_s,
+            closed=case.closed,
+        )
+        for name, policy in (contest | timeouts).items()
+    }
+    for chunk in traffic:
+        bounds.feed(chunk)
+        for simulation in simulations.values():
+            simulation.feed(chunk)
+    outcomes = {name: simulation.finish() for name, simulation in simulations.items()}
+    bounds.finish()
+    made = Bounds(bounds, power, wake_s=server.wake_s)
+    reactive = made.reactive(case.promise.f, closed=case.closed).saving_j
+    ideal = made.idealised().saving_j
+    whole = ideal if question.of == "idealised" else reactive
+    kept = {
+        name: outcome
+        for name, outcome in outcomes.items()
+        if name in timeouts
+        and outcome.delayed(case.promise.delta_s, closed=case.closed)
+        <= case.promise.f * outcome.requests
+    }
+    best = max(kept, key=lambda name: kept[name].saving_j(power), default=None)
+    energy_j = power.on_w * traffic.span_s
+    found = {
+        name: _measured(outcomes[name], case, power, whole, energy_j)._asdict() for name in contest
+    }
+    if best is not None:
+        found["best timeout in hindsight"] = {
+            "idle_s": float(best),
+            **_measured(outcomes[best], case, power, whole, energy_j)._asdict(),
+        }
+    return {
+        **found,
+        "bound": {"reactive": reactive / energy_j, "idealised": ideal / energy_j},
+    }
+
+
+def _measured(
+    outcome: Outcome, case: Case, power: Any, whole_j: float, energy_j: float
+) -> Candidate:
+    delayed = outcome.delayed(case.promise.delta_s, closed=case.closed)
+    days = [*outcome.days, (outcome.requests, delayed)]
+    first_requests, first_delayed = days[0]
+    since = [
+        (late - first_delayed) / (requests - first_requests) / case.promise.f
+        for requests, late in days[1:]
+        if requests > first_requests
+    ]
+    saved_j = outcome.saving_j(power)
+    return Candidate(
+        saved_j / energy_j,
+        saved_j / whole_j if whole_j > 0 else 0.0,
+        delayed / max(1, outcome.requests),
+        since[-1] if since else 0.0,
+        max(since, default=0.0),
+    )
+
+
+def real_logs(stack: ExitStack) -> list[Traffic]:
+    """Return the logs beside the project."""
+    return [
+        stack.enter_context(estimate.traffic_of(name, files, "learned"))
+        for name, files in estimate.group([str(p) for p in sorted(LOGS.glob("*.log.gz"))])
+    ]
+
+
+def unseen(real: Sequence[Traffic], stack: ExitStack) -> Iterator[Traffic]:
+    """Yield traffic that no choice was made on."""
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="naproxy-bench-")))
+
+    def made(name: str, asked: Iterable[synthetic.Asked]) -> Traffic:
+        path = folder / str(len(list(folder.iterdir())))
+        file = stack.enter_context(path.open("w+b"))
+        return synthetic.traffic(name, iter(asked), file, path)
+
+    for seed, (name, process) in enumerate(synthetic.PROCESSES.items()):
+        yield made(name, process(random.Random(seed), SYNTHETIC_DAYS))
+    quiet = [log for log in real if eligible(log)]
+    for log in quiet:
+        yield made(f"{log.name}, 7.3 h later", synthetic.shifted(log, 7.3))
+        yield made(f"{log.name}, every third client", synthetic.thinned(log, 3))
+    for first, second in zip(quiet, quiet[1:] + quiet[:1], strict=True):
+        if first is not second:
+            yield made(f"{first.name} and {second.name}", synthetic.merged(first, second))
+
+
+def eligible(log: Traffic) -> bool:
+    """Is it quiet enough for the box to be of use?"""
+    return log.daily(Klass.PERSON, Klass.API) < estimate.BUSY_PER_DAY
+
+
+def mean(results: dict[str, dict[str, Any]], names: Sequence[str], key: str) -> dict[str, float]:
+    """Return the mean share of each policy under a question."""
+    policies = ("teacher", "thesis", "best timeout in hindsight")
+    return {
+        policy: statistics.fmean(
+            results[name][key].get(policy, {"share": 0.0})["share"] for name in names
+        )
+        for policy in policies
+    }
+
+
+def main() -> None:
+    """Measure, and write the file."""
+    path = output_path()
+    with ExitStack() as stack:
+        real = real_logs(stack)
+        if not real:
+            sys.stdout.write(f"no real logs in {LOGS}: only made ones are measured\n")
+        results = {log.name: _answers(log) for log in real}
+        others = {log.name: _answers(log) for log in unseen(real, stack)}
+        quiet = [log.name for log in real if eligible(log)]
+    goals = []
+    broken = 0
+    for question in QUESTIONS:
+        if quiet:
+            value = mean(results, quiet, question.key)["teacher"]
+            goals.append(
+                goal(f"{question.key}: share of {question.of}", value, question.wanted, ">=")
+            )
+    for found in (results | others).values():
+        broken += sum(found[q.key]["teacher"]["since_day_2"] > 1 for q in QUESTIONS)
+    goals.append(goal("promises broken from the second day on", broken, 0, "<="))
+    write(
+        path,
+        goals,
+        {
+            "logs": results,
+            "unseen": others,
+            "mean": {q.key: mean(results, quiet, q.key) for q in QUESTIONS if quiet},
+            "mean_unseen": {q.key: mean(others, list(others), q.key) for q in QUESTIONS},
+            "averaged": quiet,
+        },
+    )
+
+
+def _answers(log: Traffic) -> dict[str, Any]:
+    found = {}
+    for question in QUESTIONS:
+        found[question.key] = made = answer(log, question)
+        ours = made["teacher"]
+        best = made.get("best timeout in hindsight", {"share": 0.0})
+        sys.stdout.write(
+            f"{log.name:<34}{question.key:<18}share {ours['share']:.3f}"
+            f"  spent {ours['since_day_2']:.2f}  worst {ours['worst_since_day_2']:.2f}"
+            f"  thesis {made['thesis']['share']:.3f}  best timeout {best['share']:.3f}\n"
+        )
+        sys.stdout.flush()
+    return {"requests_a_day": log.daily(Klass.PERSON, Klass.API), **found}
+
+
+if __name__ == "__main__":
+    main()
