@@ -38,23 +38,30 @@ def shared(request: pytest.FixtureRequest) -> Iterator[Office]:
 
 
 @pytest.fixture
-def office(shared: Office) -> Office:
-    """The server runs and behaves, box and controller are up, whatever the last test did."""
+def settled(shared: Office) -> Office:
+    """The server behaves again, box and controller are up, whatever the last test did."""
     board, box = shared.server.board, shared.box
     board.reset(QUICK)
     assert box.controller is not None
-    assert box.varnish is not None
     if box.controller.poll() is not None:
         box.start_controller()
     wait_for(lambda: board.state not in ("suspending", "resuming"), "the board to settle")
-    if board.state != "on":
-        board.power_on()
-    box.await_state("awake")
     wait_for(lambda: ask(shared.client, "/.naproxy/status", timeout_s=2).status, "varnishd's child")
     return shared
 
 
 @pytest.fixture
-def asleep(office: Office) -> Office:
-    office.box.sleep()
-    return office
+def office(settled: Office) -> Office:
+    """The server is awake."""
+    if settled.server.board.state != "on":
+        settled.server.board.power_on()
+    settled.box.await_state("awake")
+    return settled
+
+
+@pytest.fixture
+def asleep(settled: Office, request: pytest.FixtureRequest) -> Office:
+    """The server sleeps."""
+    if settled.server.board.state != "off" or settled.box.status()["state"] != "asleep":
+        request.getfixturevalue("office").box.sleep()
+    return settled

@@ -18,8 +18,8 @@ CONFIG = {"box": {"notice": "Tell us what you think: <survey@office.example>"}}
 
 
 @pytest.fixture
-def browser(office: Office) -> Iterator[Browser]:
-    with Browser(office.client, {HOST: ADDRESS}) as browser:
+def browser(shared: Office) -> Iterator[Browser]:
+    with Browser(shared.client, {HOST: ADDRESS}) as browser:
         yield browser
 
 

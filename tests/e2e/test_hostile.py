@@ -133,6 +133,15 @@ def test_garbage_on_the_wake_socket(asleep: Office, garbage: bytes) -> None:
             sender.send(garbage)
     assert asleep.box.healthy()
     assert asleep.server.board.state == "off"
+
+
+def test_a_wake_among_garbage_is_heard(asleep: Office) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+        sender.connect(str(asleep.box.run_dir / "wake.sock"))
+        sender.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            for _ in range(1000):
+                sender.send(ON_WAKE["noise"])
     assert ask(asleep.client, fresh()).status == 200
 
 
