@@ -7,7 +7,7 @@ AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo -E)
 PYTEST := $(PYTHON) -m pytest -q -p no:cacheprovider
 
 PY_ROOMS := package varnish-vcl tests
-SHELL_SCRIPTS = $(shell git ls-files | xargs grep -lE '^\#!/bin/(ba)?sh' 2>/dev/null)
+SHELL_SCRIPTS = $(shell git ls-files | xargs awk '/^\#!\/bin\/(ba)?sh/ { print FILENAME } { nextfile }')
 
 .PHONY: help
 help: ## this list

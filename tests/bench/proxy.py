@@ -22,13 +22,13 @@ from typing import Any
 
 from tests.bench.result import goal, output_path, summary, write
 from tests.office import Office
-from tests.office.box import ADDRESS, VMOD, vmods_of_varnish
+from tests.office.box import ADDRESS, VMOD, vmod_path
 from tests.office.box import arguments as varnishd_arguments
 from tests.office.namespace import ROOT, wait_for
 from tests.office.server import ADDRESS as ORIGIN
 
-ROUNDS = 11
-ROUND_S = 4
+ROUNDS = 25
+ROUND_S = 2
 IDLE_S = 3
 HELD = (0, 1, 10, 100, 300, 1000)
 PLAIN, OURS, NGINX = 8081, 8082, 8083
@@ -57,7 +57,7 @@ def varnish(office: Office, work: Path, port: int, source: list[str | Path]) -> 
     process = office.box.popen(
         [
             *("varnishd", "-F", "-n", work / f"varnish-{port}", "-a", f":{port}"),
-            *("-p", f"vmod_path={VMOD}:{vmods_of_varnish()}"),
+            *("-p", f"vmod_path={vmod_path(work)}"),
             *varnishd_arguments(), *THREADS, *source,
         ],
         log=f"bench-varnish-{port}",

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -107,7 +108,7 @@ class Box(Namespace):
         self.varnish = self.popen(
             [
                 *("varnishd", "-F", "-n", self.directory / "varnish", "-a", ":80"),
-                *("-f", vcl / "naproxy.vcl", "-p", f"vmod_path={VMOD}:{vmods_of_varnish()}"),
+                *("-f", vcl / "naproxy.vcl", "-p", f"vmod_path={vmod_path(self.directory)}"),
                 *arguments(),
             ],
             log="varnishd",
@@ -265,8 +266,16 @@ def _merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any
     return merged
 
 
-def vmods_of_varnish() -> str:
-    """Return the directory of the VMODs that come with Varnish."""
+def vmod_path(directory: Path) -> str:
+    """Copy our VMOD into `directory`, and return the parameter of varnishd that finds all.
+
+    Where it was built its own users may not be let in: a home often is closed to others.
+    """
+    shutil.copy(VMOD / "libvmod_naproxy.so", directory)
+    return f"{directory}:{_vmods_of_varnish()}"
+
+
+def _vmods_of_varnish() -> str:
     return subprocess.run(
         ["pkg-config", "--variable=vmoddir", "varnishapi"],
         capture_output=True,
