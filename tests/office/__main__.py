@@ -63,9 +63,8 @@ def _up(options: argparse.Namespace) -> None:
         print(f"\nthe server: http://{server.ADDRESS}/ from the client, its power by")
         print(f"  python -m tests.office board {office.server.board.control} report")
         if options.box:
-            config = f"--config {office.box.config_file}"
             print(f"\nthe box: http://{box.ADDRESS}/ from the client, its controller by")
-            print(f"  naproxy status {config}")
+            print(f"  naproxy status --socket {office.box.run_dir / 'control.sock'}")
         print("\nCtrl-C ends it.", flush=True)
         signal.pause()
 
