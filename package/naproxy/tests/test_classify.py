@@ -100,9 +100,17 @@ def test_who_guesses_addresses_is_a_scanner() -> None:
 
 def test_missing_images_of_a_broken_site_make_no_scanner() -> None:
     behaviour = Behaviour()
+    behaviour.see(seen())
     for path in range(10 * SCAN_PATHS):
         behaviour.see(seen(path=path, status=404, kind=Kind.ASSET))
     assert behaviour.see(seen()) is Klass.PERSON
+
+
+def test_who_asks_for_missing_images_without_a_page_is_a_scanner() -> None:
+    behaviour = Behaviour()
+    for path in range(SCAN_PATHS):
+        behaviour.see(seen(path=path, status=404, kind=Kind.ASSET))
+    assert behaviour.see(seen()) is Klass.SCANNER
 
 
 def test_one_dead_link_asked_for_often_makes_no_scanner() -> None:

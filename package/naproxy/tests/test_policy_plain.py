@@ -1,6 +1,7 @@
 """The policies that learn nothing: timeout and schedule."""
 
-from naproxy import policy
+import pytest
+from naproxy import policy, schema
 from naproxy.policy import schedule, timeout
 from naproxy.policy.base import Klass, Request, State
 
@@ -44,7 +45,7 @@ def test_after_a_wake_it_is_not_idle() -> None:
     assert not made.decide(1101).sleep
 
 
-def opened(hour: float, **changes: float) -> bool:
+def opened(hour: float, **changes: str) -> bool:
     made = policy.make(schedule.Settings(**changes), SETUP)
     made.request(request(MONDAY_S + hour * HOUR_S - 1000))
     return not made.decide(MONDAY_S + hour * HOUR_S).sleep
@@ -60,8 +61,8 @@ def test_awake_in_office_hours_of_working_days() -> None:
 
 
 def test_the_office_keeps_its_own_time() -> None:
-    assert not opened(7.1, utc_offset_h=-5)
-    assert opened(12.1, utc_offset_h=-5)
+    assert not opened(7.1, utc_offset="-05:00")
+    assert opened(12.1, utc_offset="-05:00")
 
 
 def test_it_wakes_a_wake_time_before_the_office_opens() -> None:
@@ -93,3 +94,16 @@ def test_at_night_it_goes_back_to_sleep_when_idle() -> None:
     decision = made.decide(MONDAY_S + HOUR_S + 100)
     assert (decision.sleep, decision.check_at_s) == (False, MONDAY_S + HOUR_S + 300)
     assert made.decide(MONDAY_S + HOUR_S + 300).sleep
+
+
+@pytest.mark.parametrize("text", ["7:00", "25:00", "07:60", "", "+07:00", "24:30", "07.00"])
+def test_hours_that_are_none_are_refused(text: str) -> None:
+    problems: list[schema.Problem] = []
+    assert schema.load(schedule.Settings, {"opens": text}, "policy", problems) is None
+    assert [p.where for p in problems] == ["policy.opens"]
+
+
+def test_an_unknown_day_is_refused() -> None:
+    problems: list[schema.Problem] = []
+    assert schema.load(schedule.Settings, {"days": ["monday"]}, "policy", problems) is None
+    assert problems

@@ -180,17 +180,22 @@ class Behaviour:
         if state.learned is None:
             state.learned = self._learn(state, seen)
         if state.learned is not None:
-            self._known[client] = state.learned
-            self._known.move_to_end(client)
-            if len(self._known) > self._slots:
-                self._known.popitem(last=False)
+            self.remember(client, state.learned)
         return handled_as
+
+    def remember(self, client: int, klass: Klass) -> None:
+        """Keep a learned client, which asked just now."""
+        self._known[client] = klass
+        self._known.move_to_end(client)
+        if len(self._known) > self._slots:
+            self._known.popitem(last=False)
 
     def _learn(self, state: _Client, seen: Seen) -> Klass | None:
         kind = seen.kind
         if kind is Kind.ROBOTS_TXT:
             return Klass.CRAWLER
-        if kind is Kind.ASSET:
+        # Of who never loaded a page a missing image is a guess, not a broken page.
+        if kind is Kind.ASSET and (state.pages or seen.status not in _FAILED):
             state.assets += 1
             self._assets += 1
         else:

@@ -61,6 +61,7 @@ class Box:
     keep_days: int = option("How long the history is kept", 90, low=1, high=3650)
     realtime: bool = option("Run before other programs, so that waking is never late", True)
     proxy_w: float = option("What the box itself draws", 5.0, low=0, high=10000)
+    learn_robots: bool = option("Learn from what clients do who is a robot", True)
 
 
 @dataclass(frozen=True, kw_only=True)

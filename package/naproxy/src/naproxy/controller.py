@@ -23,6 +23,7 @@ from naproxy import __version__, config, control, datagram, page, slots
 from naproxy.config import Config
 from naproxy.events import Event, Events
 from naproxy.journal import Journal
+from naproxy.learning import Learner
 from naproxy.page import Page
 from naproxy.policy.base import State
 from naproxy.runner import House, Runner
@@ -66,6 +67,7 @@ class Controller:
         self._journal = Journal(data_dir, say, group=box.control_group)
         self._journal.close_forgotten()
         self._house = House(self._page, self._journal, say, time.time() - time.monotonic())
+        self._learner = Learner(self._page)
         self._slots: dict[str, int] = {}
 
     async def run(self) -> None:
@@ -113,8 +115,11 @@ class Controller:
 
     def _drain(self) -> None:
         heard: dict[int, list[Event]] = {}
-        for event in self._events.read():
+        events = list(self._events.read())
+        for event in events:
             heard.setdefault(event.server, []).append(event)
+        if self._config.box.learn_robots:
+            self._learner.heard(events)
         for name, index in self._slots.items():
             if index in heard:
                 self.runners[name].heard(heard[index], fresh=not self._first_drain)
@@ -179,6 +184,7 @@ class Controller:
                 wake_expect_s=self.runners[server.id].machine.wake.value_s,
             )
         slots.write_box(self._page, new, self._slots)
+        self._learner.serve(host for server in new.server for host in server.hosts)
         self._config = new
         for name in fresh:
             self.runners[name].start()

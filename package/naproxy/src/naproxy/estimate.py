@@ -10,7 +10,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
@@ -20,6 +19,7 @@ from naproxy.classify import Agents
 from naproxy.energy import FALL_S, Power, switch_j
 from naproxy.lineup import COUNTINGS, POLICIES, Choice, Promise, Row, Server, compare
 from naproxy.policy.base import Klass
+from naproxy.policy.schedule import clock_s
 from naproxy.traffic import Traffic, read_log
 
 DEFAULT_PROMISE: Final = Promise(0.01, 1.0)
@@ -78,7 +78,13 @@ def add_parser(subparsers: Any) -> None:
         help="joules one sleep and wake costs (170.7 for the powers and times of table 4.2)",
     )
     add("--price", type=amount, metavar="X", help="of a kWh, in any currency")
-    add("--utc-offset", type=float, default=0.0, metavar="H", help="of the office, for `schedule`")
+    add(
+        "--utc-offset",
+        type=offset,
+        default="+00:00",
+        metavar="+HH:MM",
+        help="of the office's clock",
+    )
     add(
         "--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="processes (%(default)s)"
     )
@@ -107,12 +113,13 @@ def amount(text: str) -> float:
     return value
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """What was found out about one log."""
-
-    traffic: Traffic
-    rows: list[Row]
+def offset(text: str) -> str:
+    """Check "+01:00"."""
+    try:
+        clock_s(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{error}, such as +01:00") from None
+    return text
 
 
 def run(args: argparse.Namespace) -> int:

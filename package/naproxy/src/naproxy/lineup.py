@@ -41,7 +41,7 @@ class Server:
     power: Power = field(default_factory=Power)
     wake_s: float = 5.0
     sleep_s: float = 4.0
-    utc_offset_h: float = 0.0
+    utc_offset: str = "+00:00"
 
     def setup(self, promise: Promise) -> Setup:
         """Return what a policy is told."""
@@ -105,7 +105,7 @@ def _thesis(server: Server, case: Case) -> Policy:
 
 
 def _schedule(server: Server, case: Case) -> Policy:
-    settings = schedule.Settings(utc_offset_h=server.utc_offset_h)
+    settings = schedule.Settings(utc_offset=server.utc_offset)
     return policy.make(settings, server.setup(case.promise))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -10,13 +11,32 @@ from naproxy.policy import Setup
 from naproxy.policy.base import Decision, Request, State
 from naproxy.schema import option
 
-_HOUR_S: Final = 3600.0
 _DAY_S: Final = 86400.0
-_EPOCH_DAY: Final = 3  # 1 January 1970 was a Thursday; Monday is 0
+_DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_EPOCH_DAY: Final = 3  # 1 January 1970 was a Thursday
+_CLOCK: Final = re.compile(r"([+-]?)(\d\d):([0-5]\d)")
 
 
-def _is_day(value: int) -> str | None:
-    return None if 0 <= value <= 6 else "must be 0 (Monday) to 6 (Sunday)"
+def clock_s(text: str) -> float:
+    """Seconds of "07:30" or "-05:00"; ValueError if it is neither."""
+    match = _CLOCK.fullmatch(text)
+    if not match or int(match[2]) > 24:
+        raise ValueError(f"{text!r} is not a time")
+    seconds = 3600.0 * int(match[2]) + 60.0 * int(match[3])
+    return -seconds if match[1] == "-" else seconds
+
+
+def _is_time(text: str) -> str | None:
+    ok = not text.startswith(("+", "-")) and _is_offset(text) is None and clock_s(text) <= _DAY_S
+    return None if ok else 'must be a time of the day such as "07:30"'
+
+
+def _is_offset(text: str) -> str | None:
+    try:
+        clock_s(text)
+    except ValueError:
+        return 'must be hours and minutes such as "+01:00"'
+    return None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,12 +44,10 @@ class Settings:
     """The office hours."""
 
     name: str = option("schedule: awake in office hours only", "schedule")
-    days: tuple[int, ...] = option(
-        "Working days, 0 is Monday", (0, 1, 2, 3, 4), low=0, high=7, check=_is_day
-    )
-    from_h: float = option("Office hours begin", 7.0, low=0, high=24)
-    to_h: float = option("Office hours end", 19.0, low=0, high=24)
-    utc_offset_h: float = option("The office's clock is ahead of UTC by", 0.0, low=-14, high=14)
+    days: tuple[str, ...] = option("Working days", _DAYS[:5], low=0, high=7, choices=_DAYS)
+    opens: str = option("The office opens", "07:00", check=_is_time)
+    closes: str = option("The office closes", "19:00", check=_is_time)
+    utc_offset: str = option("How far its clock is ahead of UTC", "+00:00", check=_is_offset)
     idle_s: float = option(
         "Outside office hours: back to sleep when idle for so long", 300.0, low=1, high=86400
     )
@@ -75,15 +93,13 @@ class Schedule:
 
     def _office(self, t_s: float) -> tuple[bool, float]:
         """Is the office open, and until when is that so?"""
-        settings = self.settings
-        local_s = t_s + settings.utc_offset_h * _HOUR_S
-        day = int(local_s // _DAY_S)
-        for later in range(9):
-            midnight_s = (day + later) * _DAY_S - settings.utc_offset_h * _HOUR_S
-            works = (day + later + _EPOCH_DAY) % 7 in settings.days
-            opens_s = midnight_s + settings.from_h * _HOUR_S
-            closes_s = midnight_s + settings.to_h * _HOUR_S
-            if works and t_s < closes_s:
+        ahead_s = clock_s(self.settings.utc_offset)
+        today = int((t_s + ahead_s) // _DAY_S)
+        for day in range(today, today + 9):
+            midnight_s = day * _DAY_S - ahead_s
+            opens_s = midnight_s + clock_s(self.settings.opens)
+            closes_s = midnight_s + clock_s(self.settings.closes)
+            if _DAYS[(day + _EPOCH_DAY) % 7] in self.settings.days and t_s < closes_s:
                 return (True, closes_s) if t_s >= opens_s else (False, opens_s)
         return False, t_s + _DAY_S
 

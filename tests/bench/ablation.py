@@ -1,0 +1,218 @@
+"""What each part of the teacher is worth: python -m tests.bench.ablation OUTPUT.json [NAME...]
+
+Every variant answers the questions of tests.bench.policy, on the real logs and on traffic
+nobody tuned to; docs/deciding.md has the table. Names narrow the variants.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+import sys
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from naproxy.bounds import Bounds, Candidates
+from naproxy.cachemodel import CACHES
+from naproxy.lineup import Server
+from naproxy.policy import Setup, teacher
+from naproxy.policy.teacher import Students, Teacher, Way
+from naproxy.simulate import Simulation
+from naproxy.traffic import Traffic
+
+from tests.bench.policy import LOGS, QUESTIONS, Question, eligible, real_logs, unseen
+
+
+@contextmanager
+def _with(**constants: object) -> Iterator[None]:
+    with ExitStack() as stack:
+        for name, value in constants.items():
+            stack.enter_context(mock.patch.object(teacher, name, value))
+        yield
+
+
+def ways(*exponents: float, presence: tuple[bool, ...] = (False, True)) -> dict[str, Any]:
+    """Return the constants for classes of all these exponents."""
+    return {"WAYS": tuple(Way(e, p) for p in presence for e in exponents)}
+
+
+class _Crowd(Students):
+    """Idle times grow with the number of clients seen within five minutes before the last need."""
+
+    power = 1.0
+
+    def __init__(self, way: Way, setup: Setup, *, closed: bool) -> None:
+        super().__init__(way, setup, closed=closed)
+        self._around: OrderedDict[int, float] = OrderedDict()
+        self._usual_s = list(self.idle_s)
+
+    def see(self, t_s: float, client: int, *, needs: bool) -> None:
+        super().see(t_s, client, needs=needs)
+        around = self._around
+        around[client] = t_s
+        around.move_to_end(client)
+        while t_s - next(iter(around.values())) > 300:
+            around.popitem(last=False)
+        if needs or self.way.presence:
+            scale = min(len(around), 16) ** self.power
+            self.idle_s = [idle_s * scale for idle_s in self._usual_s]
+
+    def best(self, most_delayed: float, most_cycles: float) -> tuple[float, float] | None:
+        found = super().best(most_delayed, most_cycles)
+        # The rule is kept in idle times of a lone client.
+        return found and (found[0], self._usual_s[self.idle_s.index(found[1])])
+
+
+class _CrowdTeacher(Teacher):
+    """Scales the rule in force, too."""
+
+    def decide(self, t_s: float) -> Any:
+        kept = [(s, s.factor) for s in self._classes]
+        self._time(t_s)
+        for students, _ in kept:
+            students.factor *= students.idle_s[0] / teacher.SHORTEST_S
+        made = super().decide(t_s)
+        for students, factor in kept:
+            students.factor = factor
+        return made
+
+
+class _NoStore(Teacher):
+    """Spends what there is, without anything in store against bad luck."""
+
+    def _choose(self) -> None:
+        with mock.patch.object(math, "sqrt", return_value=0.0):
+            super()._choose()
+
+
+class _Forgetful(Teacher):
+    """The budget fades over four weeks, what is owed as well as what is saved up."""
+
+    def _end_hour(self) -> None:
+        super()._end_hour()
+        self._budget *= math.exp(-3600 / (28 * 86400))
+
+
+class _Steady(Teacher):
+    """Aims at the promised share all the time, whatever was spent before."""
+
+    def _choose(self) -> None:
+        kept, self._budget = self._budget, math.sqrt(self._fraction * self._requests)
+        super()._choose()
+        self._budget = kept
+
+
+Variant = tuple[Callable[[], Any], type[Teacher]]
+
+VARIANTS: dict[str, Variant] = {
+    "as it is": (_with, Teacher),
+    "plain timeouts only": (lambda: _with(**ways(0.0, presence=(False,))), Teacher),
+    "no presence": (lambda: _with(**ways(0.0, 2.0, presence=(False,))), Teacher),
+    "no rhythm": (lambda: _with(**ways(0.0)), Teacher),
+    "rhythm to the power of 1": (lambda: _with(**ways(0.0, 1.0)), Teacher),
+    "rhythm to the powers of 1, 2, 3": (lambda: _with(**ways(0.0, 1.0, 2.0, 3.0)), Teacher),
+    "records of 4 days": (lambda: _with(_RECORD_S=4 * 86400.0), Teacher),
+    "records of 14 days": (lambda: _with(_RECORD_S=14 * 86400.0), Teacher),
+    "nothing in store": (_with, _NoStore),
+    "a budget that fades": (_with, _Forgetful),
+    "no catching up": (_with, _Steady),
+    "patience with a crowd": (lambda: _with(Students=_Crowd), _CrowdTeacher),
+}
+
+
+def shares(
+    traffic: Traffic, question: Question, whole_j: float, variant: Variant
+) -> dict[str, float]:
+    """Return share and what was spent of the promise from the second day on."""
+    patched, kind = variant
+    server = replace(Server(), wake_s=question.wake_s)
+    case = question.case
+    with patched():
+        made = kind(teacher.Settings(counting=case.counting), server.setup(case.promise))
+        simulation = Simulation(
+            made,
+            CACHES[case.cache],
+            wake_s=server.wake_s,
+            sleep_s=server.sleep_s,
+            delta_s=case.promise.delta_s,
+            closed=case.closed,
+        )
+        for chunk in traffic:
+            simulation.feed(chunk)
+        outcome = simulation.finish()
+    requests, delayed = outcome.days[0]
+    later = outcome.delayed(case.promise.delta_s, closed=case.closed) - delayed
+    return {
+        "share": outcome.saving_j(server.power) / whole_j if whole_j > 0 else 0.0,
+        "spent": later / max(1, outcome.requests - requests) / case.promise.f,
+    }
+
+
+def whole(traffic: Traffic, question: Question) -> float:
+    """Return the bound a question is about, in joules."""
+    server = replace(Server(), wake_s=question.wake_s)
+    found = Candidates(
+        CACHES[question.case.cache],
+        wake_s=server.wake_s,
+        delta_s=question.case.promise.delta_s,
+        least_s=server.power.break_even_s,
+    )
+    for chunk in traffic:
+        found.feed(chunk)
+    found.finish()
+    bounds = Bounds(found, server.power, wake_s=server.wake_s)
+    if question.of == "idealised":
+        return bounds.idealised().saving_j
+    return bounds.reactive(question.case.promise.f, closed=question.case.closed).saving_j
+
+
+def main() -> None:
+    """Measure, and write the file."""
+    if len(sys.argv) < 2:
+        raise SystemExit("usage: python -m tests.bench.ablation OUTPUT.json [NAME...]")
+    names = sys.argv[2:] or list(VARIANTS)
+    results: dict[str, dict[str, dict[str, Any]]] = {name: {} for name in names}
+    with ExitStack() as stack:
+        real = real_logs(stack)
+        if not real:
+            sys.stdout.write(f"no real logs in {LOGS}\n")
+        quiet = [log for log in real if eligible(log)]
+        for log in [*quiet, *unseen(real, stack)]:
+            for question in QUESTIONS:
+                most_j = whole(log, question)
+                for name in names:
+                    results[name].setdefault(question.key, {})[log.name] = shares(
+                        log, question, most_j, VARIANTS[name]
+                    )
+            sys.stdout.write(f"{log.name}\n")
+            sys.stdout.flush()
+    means = {}
+    for name, found in results.items():
+        means[name] = {
+            key: {
+                "real": _mean([logs[log.name] for log in quiet]),
+                "unseen": _mean([v for k, v in logs.items() if k not in {q.name for q in quiet}]),
+                "broken": sum(v["spent"] > 1 for v in logs.values()),
+            }
+            for key, logs in found.items()
+        }
+        line = "  ".join(
+            f"{key} {m['real']:.3f}/{m['unseen']:.3f}{'!' * m['broken']}"
+            for key, m in means[name].items()
+        )
+        sys.stdout.write(f"{name:<32}{line}\n")
+    Path(sys.argv[1]).write_text(json.dumps({"means": means, "all": results}, indent=1) + "\n")
+
+
+def _mean(found: list[dict[str, float]]) -> float:
+    return statistics.fmean(v["share"] for v in found) if found else 0.0
+
+
+if __name__ == "__main__":
+    main()
