@@ -1,17 +1,19 @@
 """Chromium on the client's machine, driven over its DevTools pipe."""
 
 import contextlib
+import functools
 import itertools
 import json
 import os
 import select
+import subprocess
 import tempfile
 import time
 from collections.abc import Callable
 from typing import Any, Self
 
 from tests.office import Namespace
-from tests.office.namespace import OfficeError
+from tests.office.namespace import OfficeError, kill
 
 _FLAGS = (
     # As a person's: HeadlessChrome is a crawler's name.
@@ -21,6 +23,14 @@ _FLAGS = (
     *("--no-first-run", "--disable-extensions", "--disable-background-networking"),
     *("--disable-component-update", "--disable-sync", "--remote-debugging-pipe"),
 )
+
+
+def _session(leader: int) -> list[int]:
+    """Return the processes of a session."""
+    found = subprocess.run(
+        ["pgrep", "-s", str(leader)], stdout=subprocess.PIPE, text=True, check=False
+    )
+    return [int(pid) for pid in found.stdout.split()]
 
 
 class Browser:
@@ -108,7 +118,8 @@ class Browser:
         os.close(their_in)
         os.close(their_out)
         self._stack.callback(chromium.wait, 10)
-        self._stack.callback(chromium.kill)
+        # All of them: one that lives on writes into the profile while it is removed.
+        self._stack.callback(kill, functools.partial(_session, chromium.pid))
         targets = self("Target.getTargets")["targetInfos"]
         page = next(target for target in targets if target["type"] == "page")
         attached = self("Target.attachToTarget", targetId=page["targetId"], flatten=True)
