@@ -21,7 +21,7 @@ from tests.office.namespace import Namespace, OfficeError, ip, wait_for
 from tests.office.server import ADDRESS, ADDRESS_V6, MAC, Server, Site
 
 _WIRE, _TAP = "eth0", "tap0"
-_BOOT_S = 300.0
+_BOOT_S = 600.0
 _HOST_PREFIX = "02:00:5e:10:01"
 _ANSWER = re.compile(r"^\[([0-9.]+)\] [0-9]+ bytes from", re.MULTILINE)
 

@@ -159,8 +159,10 @@ class Power(threading.Thread):
                 if frame[:6] != self._mac and kind not in _ACCEPTED:
                     continue
                 if magic.wakes(frame, self._mac):
-                    self._qmp("system_wakeup")
-                    self.woken += 1
+                    # A second packet may come before QEMU reports what the first one did.
+                    with contextlib.suppress(OfficeError):
+                        self._qmp("system_wakeup")
+                        self.woken += 1
                     return
                 self.heard += 1
 
