@@ -1,13 +1,11 @@
 # What goes out. Each response says in X-Naproxy what became of the request, and
-# the VMOD is told the same. Varnish's own X-Varnish and Via say nothing that a
-# client needs (RFC 9110, 7.6.3, asks a gateway for Via on requests only).
+# the VMOD is told the same. Varnish's own X-Varnish and Via are left as they are:
+# to take them away costs every hit more than anything else here.
 
 sub vcl_deliver {
 	if (resp.http.X-Naproxy == "error") {
 		return (synth(503));
 	}
-	unset resp.http.X-Varnish;
-	unset resp.http.Via;
 
 	if (!req.http.X-Naproxy) {
 		set resp.http.X-Naproxy = "hit";

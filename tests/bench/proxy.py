@@ -27,8 +27,8 @@ from tests.office.box import arguments as varnishd_arguments
 from tests.office.namespace import ROOT, wait_for
 from tests.office.server import ADDRESS as ORIGIN
 
-ROUNDS = 25
-ROUND_S = 2
+ROUNDS = 31
+ROUND_S = 1
 IDLE_S = 3
 HELD = (0, 1, 10, 100, 300, 1000)
 PLAIN, OURS, NGINX = 8081, 8082, 8083
