@@ -165,7 +165,6 @@ def whole(traffic: Traffic, question: Question) -> float:
     )
     for chunk in traffic:
         found.feed(chunk)
-    found.finish()
     bounds = Bounds(found, server.power, wake_s=server.wake_s)
     if question.of == "idealised":
         return bounds.idealised().saving_j

@@ -37,7 +37,8 @@ def pattern() -> list[str]:
     if LOG.exists():
         with gzip.open(LOG, "rt", encoding="latin-1") as file:
             return file.readlines()
-    chance, lines, t_s = random.Random(1), [], 0.0
+    lines: list[str] = []
+    chance, t_s = random.Random(1), 0.0
     while len(lines) < 400_000:
         t_s += chance.expovariate(1 / 3)
         day, second = divmod(int(t_s), 86400)

@@ -21,7 +21,6 @@ def bounds(
     found = Candidates(CACHES[cache], wake_s=wake_s, delta_s=DELTA_S, least_s=POWER.break_even_s)
     for chunk in chunks(asked, size):
         found.feed(chunk)
-    found.finish()
     return Bounds(found, POWER, wake_s=wake_s)
 
 

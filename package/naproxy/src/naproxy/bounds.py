@@ -24,9 +24,10 @@ can only need the server sooner.
 
 from __future__ import annotations
 
+import heapq
 from array import array
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -35,7 +36,22 @@ from naproxy.energy import Power
 from naproxy.traffic import Chunk
 
 _ROUNDS: Final = 40
+_RUN: Final = 1 << 14  # candidates sorted at once
+_MOST: Final = (1 << 16) - 1
 _CLOSE: Final = 1e-4  # as near to the smallest dual as the search goes
+
+
+class Columns(NamedTuple):
+    """Candidates, as columns: a long log has a million of them."""
+
+    starts_s: array[float]
+    ends_s: array[float]
+    delayed: array[int]
+    delayed_closed: array[int]
+
+
+def _columns() -> Columns:
+    return Columns(array("d"), array("d"), array("H"), array("H"))
 
 
 @dataclass(slots=True)
@@ -49,17 +65,13 @@ class _Waking:
 
 
 class Candidates:
-    """Every sleep worth considering, gathered as a log streams by; `finish`, then `Bounds`.
+    """Every sleep worth considering, gathered as a log streams by, for `Bounds`.
 
     Times in seconds. `wake_s` and `delta_s` say who counts as delayed, `least_s` is the
     shortest sleep that saves anything.
     """
 
     def __init__(self, cache: CacheModel, *, wake_s: float, delta_s: float, least_s: float) -> None:
-        self.starts_s = array("d")
-        self.ends_s = array("d")
-        self.delayed = array("I")
-        self.delayed_closed = array("I")
         self.requests = 0
         self.first_s = 0.0
         self.last_s = 0.0
@@ -71,6 +83,8 @@ class Candidates:
         self._open: list[tuple[float, float]] = []
         self._tip_s: float | None = None  # start of the stretch since the last request
         self._waking: list[_Waking] = []
+        self._rows: list[tuple[float, float, int, int]] = []
+        self._runs: list[Columns] = []
 
     def feed(self, chunk: Chunk) -> None:
         """Take the next requests."""
@@ -120,13 +134,24 @@ class Candidates:
                 break
 
     def _keep(self, start_s: float, end_s: float, delayed: int, clients: int) -> None:
-        self.starts_s.append(start_s)
-        self.ends_s.append(end_s)
-        self.delayed.append(delayed)
-        self.delayed_closed.append(clients)
+        # Counts that would not fit are cut: fewer delays than there are keep it a bound.
+        self._rows.append((start_s, end_s, min(delayed, _MOST), min(clients, _MOST)))
+        if len(self._rows) == _RUN:
+            self._close_run()
 
-    def finish(self) -> None:
-        """Sleep to the end of the log is open to all: nobody is delayed by it."""
+    def _close_run(self) -> None:
+        self._rows.sort()
+        run = _columns()
+        for row in self._rows:
+            _append(run, row)
+        self._runs.append(run)
+        self._rows.clear()
+
+    def finish(self) -> Columns:
+        """Return all candidates by their start; sleep to the end of the log is one, too.
+
+        That one is open to all and delays nobody.
+        """
         for sleep in self._waking:
             self._keep(sleep.start_s, sleep.end_s, sleep.delayed, len(sleep.clients))
         if self._tip_s is not None and self.last_s > self._tip_s:
@@ -134,10 +159,26 @@ class Candidates:
         for start_s, _ in self._open:
             if self.last_s - start_s > self._least_s:
                 self._keep(start_s, self.last_s, 0, 0)
-        order = sorted(range(len(self.starts_s)), key=self.starts_s.__getitem__)
-        for name in ("starts_s", "ends_s", "delayed", "delayed_closed"):
-            column = getattr(self, name)
-            setattr(self, name, array(column.typecode, map(column.__getitem__, order)))
+        self._close_run()
+        # Runs hardly overlap, so each is given back soon after the one before it: a finished
+        # generator keeps nothing.
+        rows = [_in_turn(run) for run in self._runs]
+        self._runs.clear()
+        merged = _columns()
+        for row in heapq.merge(*rows):
+            _append(merged, row)
+        return merged
+
+
+def _in_turn(run: Columns) -> Iterator[tuple[float, float, int, int]]:
+    yield from zip(*run, strict=True)
+
+
+def _append(columns: Columns, row: tuple[float, float, int, int]) -> None:
+    columns.starts_s.append(row[0])
+    columns.ends_s.append(row[1])
+    columns.delayed.append(row[2])
+    columns.delayed_closed.append(row[3])
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,11 +193,12 @@ class Bounds:
     """The bounds of one log; see the module."""
 
     def __init__(self, candidates: Candidates, power: Power, *, wake_s: float) -> None:
+        """Finish `candidates`, which all records were fed to."""
         self._power = power
         self._wake_s = wake_s
-        self._starts_s = candidates.starts_s
-        self._ends_s = candidates.ends_s
-        self._delayed = {False: candidates.delayed, True: candidates.delayed_closed}
+        found = candidates.finish()
+        self._starts_s, self._ends_s = found.starts_s, found.ends_s
+        self._delayed = {False: found.delayed, True: found.delayed_closed}
         self._requests = candidates.requests
         self._next: array[int] | None = None
 
@@ -170,7 +212,8 @@ class Bounds:
 
     def idealised(self) -> Bound:
         """Equation 4.4: no delays, and no time to wake."""
-        return self._bound(self._schedule(0.0, [0] * len(self._starts_s), 0.0))
+        nobody = array("H", [0]) * len(self._starts_s)
+        return self._bound(self._schedule(0.0, nobody, 0.0))
 
     def _at_most(self, budget: float, delayed: Sequence[int], ahead_s: float | None) -> Bound:
         """Minimise the dual over the price of a delay: convex, so tangents close in on it."""
@@ -207,7 +250,7 @@ class Bounds:
         """Return for each candidate the first one that starts when it has ended, or later."""
         if self._next is None:
             starts_s = self._starts_s
-            self._next = array("I", [bisect_left(starts_s, end_s) for end_s in self._ends_s])
+            self._next = array("I", (bisect_left(starts_s, end_s) for end_s in self._ends_s))
         return self._next
 
     def _schedule(self, price_j: float, delayed: Sequence[int], ahead_s: float | None) -> _Schedule:
@@ -219,10 +262,11 @@ class Bounds:
         saved_w, switch_j = self._power.saved_w, self._power.switch_j
         starts_s, ends_s, following = self._starts_s, self._ends_s, self._following()
         count = len(starts_s)
-        value = array("d", bytes(8 * (count + 1)))  # of the best from this candidate on
-        delays = array("Q", bytes(8 * (count + 1)))
-        cycles = array("I", bytes(4 * (count + 1)))
-        ladder = _Ladder()
+        value = array("d", [0.0]) * (count + 1)  # of the best from this candidate on
+        delays = array("I", [0]) * (count + 1)
+        cycles = array("I", [0]) * (count + 1)
+        # A sleep that ends where another begins is worth the more the later that is.
+        ladder = _Ladder(lambda i: value[i] + saved_w * starts_s[i])
         for i in range(count - 1, -1, -1):
             start_s, after = starts_s[i], following[i]
             gain_j = saved_w * (ends_s[i] - start_s) - switch_j
@@ -236,11 +280,13 @@ class Bounds:
                     best, then, cost, slept = in_time_j, after, 0, 1
                 sooner = ladder.best(after - 1)
                 if sooner is not None:
-                    sooner_j = ladder.value(sooner) - saved_w * (start_s + ahead_s) - switch_j
+                    longer_s = starts_s[sooner] - start_s - ahead_s
+                    sooner_j = value[sooner] + saved_w * longer_s - switch_j
                     if sooner_j > best:
                         best, then, cost, slept = sooner_j, sooner, 0, 1
-                ladder.add(i, best + saved_w * start_s)
             value[i] = best
+            if ahead_s is not None:
+                ladder.add(i)
             delays[i] = delays[then] + cost
             cycles[i] = cycles[then] + slept
         return _Schedule(value[0] + price_j * delays[0], delays[0], cycles[0])
@@ -253,28 +299,21 @@ class _Schedule(NamedTuple):
 
 
 class _Ladder:
-    """Largest value among the indices up to a given one, while indices are added downwards."""
+    """The index with the largest worth up to a given one, while indices are added downwards."""
 
-    def __init__(self) -> None:
-        # Only those that exceed all with a smaller index; the smallest index is last.
-        self._minus: list[int] = []
-        self._values: list[float] = []
-        self._at: dict[int, float] = {}
+    def __init__(self, worth: Callable[[int], float]) -> None:
+        self._worth = worth
+        # Only indices worth more than all smaller ones, negative; the smallest is last.
+        self._minus = array("i")
 
-    def add(self, index: int, value: float) -> None:
+    def add(self, index: int) -> None:
         """Add an index smaller than all before."""
-        while self._values and self._values[-1] <= value:
-            self._values.pop()
-            del self._at[-self._minus.pop()]
+        worth = self._worth(index)
+        while self._minus and self._worth(-self._minus[-1]) <= worth:
+            self._minus.pop()
         self._minus.append(-index)
-        self._values.append(value)
-        self._at[index] = value
 
     def best(self, most: int) -> int | None:
-        """Return the index, at most `most`, with the largest value."""
+        """Return the index, at most `most`, that is worth most."""
         place = bisect_left(self._minus, -most)
         return -self._minus[place] if place < len(self._minus) else None
-
-    def value(self, index: int) -> float:
-        """Return the value of an index that `best` returned."""
-        return self._at[index]

@@ -189,7 +189,6 @@ class _BoundsRun:
 
     def rows(self) -> Iterator[tuple[Case, str, Row]]:
         """Yield the figures for each case and bound."""
-        self._candidates.finish()
         power = self._server.power
         span_s = self._candidates.last_s - self._candidates.first_s
         bounds = Bounds(self._candidates, power, wake_s=self._server.wake_s)
