@@ -1,0 +1,1 @@
+"""The simulator against the box: `make test-agree`."""
