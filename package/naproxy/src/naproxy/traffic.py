@@ -20,7 +20,7 @@ from naproxy.cachemodel import NEVER, CacheModel, Fetched, is_cacheable, is_stat
 from naproxy.classify import Agents, Behaviour, Kind, Seen
 from naproxy.policy.base import Klass
 
-CHUNK: Final = 1 << 15  # records
+CHUNK: Final = 1 << 13  # records
 STEP_BACK_S: Final = 60.0
 """Servers log a request when it ends, so times step back a little; more is a clock that was set."""
 
