@@ -197,6 +197,7 @@ rule_matches(const struct naproxy_rule *r, const char *ua, const char *url,
 
 	switch (r->kind) {
 	case NAPROXY_RULE_PATH:
+	case NAPROXY_RULE_WORK:
 		return (!strncmp(url, r->text, strlen(r->text)));
 	case NAPROXY_RULE_ADDRESS:
 		return (rule_address(r->text, client));
@@ -221,6 +222,11 @@ classify_rules(struct np_record *rec, const char *ua, const char *url,
 		if ((r->server != 255 && r->server != slot) ||
 		    !rule_matches(r, ua, url, client))
 			continue;
+		if (r->kind == NAPROXY_RULE_WORK) {
+			/* What is done is not who asks: look on. */
+			rec->flags |= NAPROXY_E_WORK;
+			continue;
+		}
 		rec->klass = r->klass;
 		rec->flags |= NAPROXY_E_RULE;
 		return;

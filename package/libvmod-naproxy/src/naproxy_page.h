@@ -104,6 +104,7 @@ enum naproxy_rule_kind {
 	NAPROXY_RULE_PATH = 1,		/* text is a prefix of the path */
 	NAPROXY_RULE_ADDRESS = 2,	/* text is ADDRESS or ADDRESS/BITS */
 	NAPROXY_RULE_AGENT = 3,		/* text is in User-Agent, any case */
+	NAPROXY_RULE_WORK = 4,		/* prefix of the path: E_WORK, no class */
 };
 
 /* Flags of a server, [C]. */
@@ -119,6 +120,7 @@ enum naproxy_rule_kind {
 #define NAPROXY_E_DELAYED	(1U << 2)	/* waited longer than delta_ms */
 #define NAPROXY_E_RULE		(1U << 3)	/* a rule chose the class */
 #define NAPROXY_E_LEARNED	(1U << 4)	/* `learned` chose the class */
+#define NAPROXY_E_WORK		(1U << 5)	/* a rule says that it is work */
 
 /* An office's rule: requests that match are treated as `klass`. [C] */
 struct naproxy_rule {

@@ -31,7 +31,7 @@
 static const char usage[] =
     "usage: pagetool DIR create\n"
     "       pagetool DIR set SERVER KEY=VALUE...\n"
-    "       pagetool DIR rule path|address|agent CLASS TEXT [SERVER]\n"
+    "       pagetool DIR rule path|address|agent|work CLASS TEXT [SERVER]\n"
     "       pagetool DIR learned CLIENT_HASH CLASS\n"
     "       pagetool DIR notice TEXT\n"
     "       pagetool DIR heartbeat [MAX_MS]\n"
@@ -57,7 +57,8 @@ static const char * const reasons[] = { "page", "miss", "pass", "pipe" };
 static const char * const flags[] = {
 	"aggressive", "waiting_page", "wol", "redirect", "default"
 };
-static const char * const rule_kinds[] = { "none", "path", "address", "agent" };
+static const char * const rule_kinds[] = { "none", "path", "address", "agent",
+    "work" };
 static const char * const methods[] = {
 	"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT",
 	"TRACE", "other"
@@ -566,7 +567,7 @@ print_events(const struct naproxy_events *ring)
 			continue;
 		(void)printf("%" PRIu64 " t_us=%" PRIu64 " client=%#" PRIx64
 		    " path=%#" PRIx64 " delay_ms=%u agent=%d server=%u"
-		    " class=%s outcome=%s status=%u method=%s flags=%s%s%s%s%s"
+		    " class=%s outcome=%s status=%u method=%s flags=%s%s%s%s%s%s"
 		    "\n", n, e->t_us, e->client, e->path, e->delay_ms,
 		    (int32_t)e->agent, e->server, NAMED(classes, e->klass),
 		    NAMED(outcomes, e->outcome), e->status,
@@ -575,7 +576,8 @@ print_events(const struct naproxy_events *ring)
 		    e->flags & NAPROXY_E_NEEDED ? "needed," : "",
 		    e->flags & NAPROXY_E_DELAYED ? "delayed," : "",
 		    e->flags & NAPROXY_E_RULE ? "rule," : "",
-		    e->flags & NAPROXY_E_LEARNED ? "learned," : "");
+		    e->flags & NAPROXY_E_LEARNED ? "learned," : "",
+		    e->flags & NAPROXY_E_WORK ? "work," : "");
 	}
 }
 

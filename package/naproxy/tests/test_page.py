@@ -49,6 +49,7 @@ CONSTANTS = {
     "NAPROXY_E_DELAYED": page.E_DELAYED,
     "NAPROXY_E_RULE": page.E_RULE,
     "NAPROXY_E_LEARNED": page.E_LEARNED,
+    "NAPROXY_E_WORK": page.E_WORK,
     **{f"NAPROXY_{s.name}": s for s in State},
     **{f"NAPROXY_{k.name}": k for k in Klass},
     **{f"NAPROXY_{o.name}": o for o in page.Outcome if o is not page.Outcome.PASS},

@@ -51,6 +51,7 @@ E_NEEDED: Final = 1 << 1
 E_DELAYED: Final = 1 << 2
 E_RULE: Final = 1 << 3
 E_LEARNED: Final = 1 << 4
+E_WORK: Final = 1 << 5
 
 EVERY_SERVER: Final = 255
 """`naproxy_rule.server` of a rule that holds for every server."""
@@ -98,6 +99,7 @@ class RuleKind(IntEnum):
     PATH = 1
     ADDRESS = 2
     AGENT = 3
+    WORK = 4
 
 
 class Rule(ctypes.Structure):
