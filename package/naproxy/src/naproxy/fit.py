@@ -1,0 +1,130 @@
+"""What a server draws, from runs that were measured: ordinary least squares.
+
+Thesis, equations 4.1 to 4.3: E = T_on P_on + T_off P_off + N E_switch over several runs, and
+the three that fit best. Pure functions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+_MOST_ALIKE: Final = 1e-6
+"""Determinant of the columns, each of length one, below which they count as dependent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One measurement: awake or waking, asleep or falling (seconds), and what it took."""
+
+    on_s: float
+    off_s: float
+    switches: int
+    energy_j: float
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A value and its confidence interval, in the value's unit."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """P_on and P_off in watts, E_switch in joules; `residual_j` is the standard error of a run."""
+
+    on_w: Estimate
+    off_w: Estimate
+    switch_j: Estimate
+    confidence: float
+    residual_j: float
+    runs: int
+
+
+def fit(runs: Sequence[Run], confidence: float = 0.95) -> Fit:
+    """Return the least squares fit with intervals by Student's t with `len(runs)` - 3 degrees.
+
+    ValueError, in words, where there are too few runs or they are too much alike.
+    """
+    degrees = len(runs) - 3
+    if degrees < 1:
+        raise ValueError(f"at least 4 runs are needed, there are {len(runs)}")
+    rows = [(r.on_s, r.off_s, float(r.switches)) for r in runs]
+    energies = [r.energy_j for r in runs]
+    # Columns of length one: seconds and numbers of switches are of different size.
+    lengths = [math.hypot(*column) for column in zip(*rows, strict=True)]
+    if not all(lengths):
+        raise ValueError("the runs were all awake, all asleep or without a switch")
+    scaled = [tuple(x / n for x, n in zip(row, lengths, strict=True)) for row in rows]
+    inverse = _inverse([[_dot(a, b) for b in zip(*scaled)] for a in zip(*scaled)])  # noqa: B905
+    moments = [_dot(column, energies) for column in zip(*scaled, strict=True)]
+    values = [_dot(line, moments) for line in inverse]
+    squares = sum((e - _dot(row, values)) ** 2 for row, e in zip(scaled, energies, strict=True))
+    residual_j = math.sqrt(squares / degrees)
+    reach = student_t(0.5 + confidence / 2, degrees) * residual_j
+    estimates = []
+    for n, (value, length) in enumerate(zip(values, lengths, strict=True)):
+        half = reach * math.sqrt(inverse[n][n])
+        estimates.append(Estimate(value / length, (value - half) / length, (value + half) / length))
+    on_w, off_w, switch_j = estimates
+    return Fit(on_w, off_w, switch_j, confidence, residual_j, len(runs))
+
+
+def _dot(a: Sequence[float], b: Sequence[float]) -> float:
+    return sum(x * y for x, y in zip(a, b, strict=True))
+
+
+def _inverse(m: Sequence[Sequence[float]]) -> list[list[float]]:
+    """Invert a symmetric matrix of 3 by 3 by its cofactors."""
+    (a, b, c), (_, d, e), (_, _, f) = m
+    cofactors = [
+        [d * f - e * e, c * e - b * f, b * e - c * d],
+        [c * e - b * f, a * f - c * c, b * c - a * e],
+        [b * e - c * d, b * c - a * e, a * d - b * b],
+    ]
+    determinant = _dot(m[0], cofactors[0])
+    if determinant < _MOST_ALIKE:
+        raise ValueError("the runs are too much alike: their times must differ")
+    return [[cofactor / determinant for cofactor in line] for line in cofactors]
+
+
+def student_t(share: float, degrees: int) -> float:
+    """Return the t below which `share` (0.5 to 1) of Student's distribution lies."""
+    low, high = 0.0, 1.0
+    while student_share(high, degrees) < share:
+        high *= 2
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if student_share(middle, degrees) < share else (low, middle)
+    return high
+
+
+def student_share(t: float, degrees: int) -> float:
+    """Return the share of Student's distribution below `t`, which is not negative.
+
+    The finite sums of Abramowitz and Stegun, 26.7.3 and 26.7.4.
+    """
+    angle = math.atan(t / math.sqrt(degrees))
+    sine, cosine = math.sin(angle), math.cos(angle)
+    odd = degrees % 2
+    term = cosine if odd else 1.0
+    total = term if degrees > 1 else 0.0
+    for k in range(2 + odd, degrees - 1, 2):
+        term *= cosine * cosine * (k - 1) / k
+        total += term
+    middle = 2 / math.pi * (angle + sine * total) if odd else sine * total
+    return min(0.5 + middle / 2, 1.0)
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """Return the value below which `share` (0 to 1) of `values` lies, between two by a line."""
+    ordered = sorted(values)
+    place = share * (len(ordered) - 1)
+    below = math.floor(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
