@@ -1,0 +1,308 @@
+import random
+from collections.abc import Callable
+
+import pytest
+from naproxy.commissioning import (
+    EVERY_S,
+    PREPARE_S,
+    Cancel,
+    Commanded,
+    Commissioning,
+    Drawn,
+    Entered,
+    Event,
+    Order,
+    Passed,
+    Phase,
+    Plan,
+    Vetoed,
+)
+from naproxy.policy.base import State
+from naproxy.seeing import Pinged
+
+PLAN = Plan(cycles=5, awake_s=10.0, asleep_s=10.0)
+FALL_S, RISE_S = 3.9, 0.15
+ON_W, OFF_W, SWITCH_J = 43.3, 1.6, 170.7
+SURGE_W = ON_W + (SWITCH_J - FALL_S * (ON_W - OFF_W)) / RISE_S
+
+
+class Office:
+    """A server, a clock, a ping and a meter; `step` is every 10 ms."""
+
+    STEP_S = 0.01
+
+    def __init__(self, plan: Plan = PLAN, state: State = State.AWAKE) -> None:
+        self.now_s = 1000.0
+        self.state = state
+        self.commissioning = Commissioning(plan, self.now_s, state)
+        self.orders: list[Order] = []
+        self.fall_s = FALL_S
+        self.vetoes: tuple[str, ...] = ()
+        self.wakes = True
+        self.meter: Callable[[float], float | None] | None = lambda power_w: power_w
+        self.pings = True
+        self.firmware = False
+        self._due_s = -1.0
+        self._every_s = self.now_s
+        self._energy_j = 0.0
+        self._read_s = self.now_s
+
+    def power_w(self) -> float:
+        if self.state is State.WAKING:
+            return SURGE_W
+        return OFF_W if self.state is State.ASLEEP else ON_W
+
+    def send(self, event: Event) -> None:
+        for order in self.commissioning.step(self.now_s, event):
+            self.orders.append(order)
+            if order is Order.SLEEP and self.vetoes:
+                self.send(Vetoed(self.vetoes))
+            elif order is Order.SLEEP:
+                self.enter(State.FALLING_ASLEEP, "commissioning")
+                self.send(Commanded())
+                self._due_s = self.now_s + self.fall_s
+            elif self.state is State.ASLEEP:
+                self.wake()
+
+    def wake(self, reason: str = "commissioning") -> None:
+        self.enter(State.WAKING, reason)
+        self._due_s = self.now_s + RISE_S
+
+    def enter(self, state: State, reason: str = "", took_s: float | None = None) -> None:
+        self.state = state
+        self.send(Entered(state, reason, took_s))
+
+    def play(self, seconds: float) -> "Office":
+        end_s = self.now_s + seconds
+        while self.now_s < end_s and not self.commissioning.ended:
+            self.now_s += self.STEP_S
+            self._energy_j += self.power_w() * self.STEP_S
+            if 0 < self._due_s <= self.now_s:
+                self._due_s = -1.0
+                self._due()
+            if self.now_s >= self._every_s:
+                self._every_s += EVERY_S
+                self._look()
+        return self
+
+    def _due(self) -> None:
+        if self.state is State.FALLING_ASLEEP:
+            self.enter(State.ASLEEP, took_s=self.fall_s)
+        elif self.state is State.WAKING and self.wakes:
+            self.enter(State.AWAKE, "up", RISE_S)
+        elif self.state is State.WAKING:
+            self.enter(State.TROUBLE, "not up after 60 calls: it draws 1.6 W, as when asleep")
+
+    def _look(self) -> None:
+        up = self.state in (State.AWAKE, State.FALLING_ASLEEP)
+        self.send(Pinged(self.pings and (up or self.firmware), self.now_s))
+        # A meter tells the mean since it was last read.
+        mean_w = self._energy_j / max(self.now_s - self._read_s, 1e-9)
+        self._energy_j, self._read_s = 0.0, self.now_s
+        self.send(Drawn(self.meter(mean_w) if self.meter else None))
+        self.send(Passed())
+
+    def to(self, phase: Phase, most_s: float = 1000.0) -> "Office":
+        end_s = self.now_s + most_s
+        while self.commissioning.phase is not phase:
+            assert self.now_s < end_s, self.commissioning.phase
+            assert not self.commissioning.ended, self.commissioning.reason
+            self.play(self.STEP_S)
+        return self
+
+    def status(self) -> dict[str, object]:
+        return self.commissioning.status(self.now_s)
+
+
+def test_a_server_that_wakes_every_time_is_armed() -> None:
+    office = Office().play(1000)
+    assert office.commissioning.phase is Phase.ARMED
+    assert office.commissioning.reason == "it woke 5 times"
+    assert office.orders.count(Order.SLEEP) == 5
+    assert office.state is State.AWAKE
+
+
+def test_times_are_measured_by_the_probe_and_by_ping() -> None:
+    office = Office().play(1000)
+    for cycle in office.commissioning.cycles:
+        assert cycle.fell_s == FALL_S
+        assert cycle.rose_s == RISE_S
+        assert cycle.fell_ping_s == pytest.approx(FALL_S, abs=EVERY_S + 0.02)
+        assert cycle.rose_ping_s == pytest.approx(RISE_S, abs=EVERY_S + 0.02)
+
+
+def test_the_whiles_differ_so_that_watts_and_joules_can_be_told_apart() -> None:
+    office = Office().play(1000)
+    on = [round(c.on_s, -1) for c in office.commissioning.cycles]
+    off = [round(c.off_s - FALL_S, -1) for c in office.commissioning.cycles]
+    assert on == [10, 30, 10, 30, 20]
+    assert off == [10, 10, 30, 30, 20]
+
+
+def test_power_and_switch_cost_are_recovered_from_a_meter_with_noise() -> None:
+    office = Office()
+    chance = random.Random(42)
+    office.meter = lambda power_w: power_w + chance.gauss(0, 0.5)
+    office.play(1000)
+    fit = office.status()["fit"]
+    assert isinstance(fit, dict)
+    for name, truth in (("on_w", ON_W), ("off_w", OFF_W), ("switch_j", SWITCH_J)):
+        assert fit[name]["low"] <= truth <= fit[name]["high"]
+        assert fit[name]["value"] == pytest.approx(truth, rel=0.05, abs=0.2)
+
+
+def test_the_mean_power_in_each_state_is_told() -> None:
+    [first, *_] = Office().play(1000).commissioning.cycles
+    assert first.awake_w == pytest.approx(ON_W, rel=0.05)
+    assert first.asleep_w == pytest.approx(OFF_W, rel=0.1)
+
+
+def test_without_a_meter_times_are_measured_all_the_same() -> None:
+    office = Office()
+    office.meter = None
+    office.play(1000)
+    assert office.commissioning.phase is Phase.ARMED
+    status = office.status()
+    assert (status["fit"], status["fit_words"]) == (None, "no meter")
+    assert status["times"]["rose_s"]["p50"] == RISE_S  # type: ignore[index]
+
+
+def test_a_meter_that_was_silent_for_long_gives_no_energy() -> None:
+    office = Office()
+    office.meter = lambda power_w: power_w if int(office.now_s) % 20 < 10 else None
+    office.play(1000)
+    assert all(cycle.energy_j is None for cycle in office.commissioning.cycles)
+
+
+def test_without_pings_the_times_are_those_of_the_probe_only() -> None:
+    office = Office()
+    office.pings = False
+    [first, *_] = office.play(1000).commissioning.cycles
+    assert (first.fell_ping_s, first.rose_ping_s) == (None, None)
+
+
+def test_a_firmware_that_answers_pings_is_not_taken_for_the_server() -> None:
+    office = Office()
+    office.firmware = True
+    office.play(1000)
+    assert office.commissioning.phase is Phase.ARMED
+    assert all(cycle.rose_ping_s is None for cycle in office.commissioning.cycles)
+    assert "firmware" in office.commissioning.notes[0]
+    assert len(office.commissioning.notes) == 1
+
+
+def test_one_failed_wake_is_enough_not_to_arm() -> None:
+    office = Office().to(Phase.AWAKE).to(Phase.ASLEEP)
+    office.wakes = False
+    office.play(1000)
+    assert office.commissioning.phase is Phase.FAILED
+    assert office.commissioning.disproved
+    assert office.commissioning.reason.startswith("in cycle 2 of 5: not up after 60 calls")
+    assert len(office.commissioning.cycles) == 1
+
+
+def test_after_a_failed_wake_the_server_is_still_to_be_woken() -> None:
+    office = Office().to(Phase.ASLEEP)
+    office.wakes = False
+    office.play(1000)
+    assert office.orders[-1] is Order.WAKE
+
+
+def test_a_server_that_goes_down_again_after_the_wake_is_not_armed() -> None:
+    office = Office().to(Phase.AWAKE)
+    office.enter(State.WAKING, "it stopped answering")
+    assert office.commissioning.phase is Phase.FAILED
+    assert office.commissioning.disproved
+
+
+def test_a_moment_without_an_answer_while_awake_is_no_failure() -> None:
+    office = Office().to(Phase.AWAKE)
+    office.enter(State.UNKNOWN, "it stopped answering")
+    office.enter(State.AWAKE, "it answers")
+    assert office.play(1000).commissioning.phase is Phase.ARMED
+
+
+def test_a_server_that_sleeps_is_woken_first() -> None:
+    office = Office(state=State.ASLEEP).play(1000)
+    assert office.orders[0] is Order.WAKE
+    assert office.commissioning.phase is Phase.ARMED
+
+
+@pytest.mark.parametrize(
+    "phase", [Phase.PREPARING, Phase.FALLING, Phase.ASLEEP, Phase.RISING, Phase.AWAKE]
+)
+def test_cancelled_it_ends_awake_and_not_armed(phase: Phase) -> None:
+    office = Office(state=State.AWAKE if phase is not Phase.PREPARING else State.WAKING)
+    if phase is not Phase.PREPARING:
+        office.to(phase)
+    awake = office.state is State.AWAKE
+    office.orders.clear()
+    office.send(Cancel())
+    assert office.commissioning.phase is Phase.CANCELLED
+    assert office.orders == ([] if awake else [Order.WAKE])
+
+
+def test_somebody_who_needs_the_server_shortens_its_sleep_and_no_more() -> None:
+    office = Office().to(Phase.ASLEEP).play(2)
+    office.wake("page asked for by 192.0.2.17")
+    office.play(1000)
+    assert office.commissioning.phase is Phase.ARMED
+    assert office.commissioning.cycles[0].off_s == pytest.approx(FALL_S + 2, abs=0.2)
+
+
+def test_a_wake_while_it_falls_asleep_begins_the_cycle_again() -> None:
+    office = Office().to(Phase.FALLING).play(1)
+    office.enter(State.AWAKE, "it woke again before it was seen asleep")
+    office._due_s = -1
+    office.play(1000)
+    assert office.commissioning.phase is Phase.ARMED
+    assert office.commissioning.notes == [
+        "cycle 1 begun again: it woke again before it was seen asleep"
+    ]
+    assert office.orders.count(Order.SLEEP) == 6
+
+
+def test_a_server_that_wakes_by_itself_each_time_is_not_armed() -> None:
+    office = Office()
+    for _ in range(3):
+        office.to(Phase.ASLEEP)
+        office.enter(State.AWAKE, "it woke by itself")
+    assert office.commissioning.phase is Phase.FAILED
+    assert "did not fall and stay asleep, 3 times: it woke by itself" in (
+        office.commissioning.reason
+    )
+    assert not office.commissioning.disproved
+
+
+def test_what_speaks_against_a_sleep_is_waited_for_and_told() -> None:
+    office = Office()
+    office.vetoes = ("open connections (WebSocket) to the server: 1",)
+    office.play(5)
+    assert office.commissioning.phase is Phase.PREPARING
+    assert office.status()["reason"] == "open connections (WebSocket) to the server: 1"
+    office.vetoes = ()
+    assert office.play(1000).commissioning.phase is Phase.ARMED
+
+
+def test_what_speaks_against_a_sleep_for_long_ends_it_with_the_reason() -> None:
+    office = Office()
+    office.vetoes = ("kept awake by hand",)
+    office.play(PREPARE_S + 1)
+    assert office.commissioning.phase is Phase.FAILED
+    assert "cannot be put to sleep: kept awake by hand" in office.commissioning.reason
+    assert not office.commissioning.disproved
+
+
+def test_after_the_end_nothing_is_asked_for_any_more() -> None:
+    office = Office().play(1000)
+    office.orders.clear()
+    office.enter(State.TROUBLE, "much later")
+    office.send(Passed())
+    assert office.orders == []
+    assert office.commissioning.phase is Phase.ARMED
+
+
+def test_progress_is_told() -> None:
+    status = Office().to(Phase.AWAKE).to(Phase.ASLEEP).status()
+    assert (status["cycle"], status["cycles"], status["phase"]) == (2, 5, "asleep")
+    assert len(status["done"]) == 1  # type: ignore[arg-type]

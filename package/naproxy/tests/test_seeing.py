@@ -1,0 +1,106 @@
+import pytest
+from naproxy.policy.base import State
+from naproxy.seeing import FRESH_S, Pinged, Sight, Sign
+
+NOW_S = 100.0
+DETAIL = "no answer in 1 s"
+
+
+def sight(
+    power_w: float | None = None,
+    ping: bool | None = None,
+    *,
+    awake: bool = True,
+    firmware: bool = False,
+) -> Sight:
+    """What was seen until now: of a server that draws 43 W awake."""
+    made = Sight(on_w=43.3)
+    if awake:
+        made.pinged(50.0, State.AWAKE, 0.0, Pinged(True, 49.9))
+    made.pinged(80.0, State.ASLEEP, 70.0, Pinged(firmware, 79.0))
+    if power_w is not None:
+        made.metered(NOW_S, State.WAKING, power_w)
+    if ping is not None:
+        made.pinged(NOW_S, State.WAKING, 90.0, Pinged(ping, NOW_S - 0.1))
+    return made
+
+
+def why(made: Sight, sign: Sign = Sign.SILENT, detail: str = DETAIL) -> str:
+    return made.why_not_up(NOW_S, sign, detail)
+
+
+def test_power_up_and_no_service_is_a_hung_resume() -> None:
+    said = why(sight(power_w=41.0))
+    assert "it draws 41.0 W" in said
+    assert "hung resume" in said
+    assert "button" in said
+
+
+def test_pings_answered_and_no_service_is_a_hung_resume() -> None:
+    said = why(sight(ping=True))
+    assert "pings are answered" in said
+    assert "hung resume" in said
+
+
+def test_power_flat_is_a_failed_wake() -> None:
+    said = why(sight(power_w=1.6, ping=False))
+    assert "it draws 1.6 W, as when asleep: the wake failed" in said
+    assert "wake-on-LAN" in said
+
+
+def test_no_power_at_all_is_an_unplugged_server() -> None:
+    assert "unplugged" in why(sight(power_w=0.0))
+
+
+def test_a_firmware_that_answers_pings_asleep_does_not_pass_for_a_machine_that_woke() -> None:
+    assert "the wake failed" in why(sight(power_w=1.6, ping=True, firmware=True))
+    assert "nobody can tell" in why(sight(ping=True, firmware=True))
+
+
+def test_a_machine_that_never_answers_pings_is_not_called_silent_for_it() -> None:
+    assert "pings" not in why(sight(ping=False, awake=False))
+
+
+def test_without_meter_and_answer_it_says_that_it_cannot_tell() -> None:
+    said = why(sight(ping=False))
+    assert "pings are not answered either" in said
+    assert "nobody can tell" in said
+
+
+def test_a_ping_that_was_answered_before_it_slept_is_no_answer() -> None:
+    made = Sight(on_w=43.3)
+    made.pinged(50.0, State.AWAKE, 0.0, Pinged(True, 49.9))
+    made.pinged(70.1, State.ASLEEP, 70.0, Pinged(True, 69.9))
+    made.pinged(NOW_S, State.WAKING, 90.0, Pinged(True, NOW_S - 0.1))
+    assert "hung resume" in why(made)
+
+
+def test_a_machine_that_refuses_is_on() -> None:
+    said = why(sight(power_w=41.0), Sign.REFUSING, "connection refused")
+    assert said.startswith("connection refused: the machine is on, its web server is not well")
+
+
+def test_another_machine_at_the_address_is_said_in_the_words_of_who_saw_it() -> None:
+    assert why(sight(), Sign.FOREIGN, "another machine answers") == "another machine answers"
+
+
+def test_an_old_reading_says_nothing() -> None:
+    made = Sight(on_w=43.3)
+    made.metered(NOW_S - FRESH_S - 1, State.ASLEEP, 1.6)
+    assert made.low(NOW_S) is None
+    assert "draws" not in why(made)
+
+
+@pytest.mark.parametrize(("power_w", "low"), [(1.6, True), (20.0, True), (30.0, False)])
+def test_much_less_than_awake_is_low(power_w: float, low: bool) -> None:
+    assert sight(power_w=power_w).low(NOW_S) is low
+
+
+def test_what_it_draws_awake_is_learned_whatever_the_configuration_says() -> None:
+    made = Sight(on_w=43.3)
+    for _ in range(100):
+        made.metered(NOW_S, State.AWAKE, 12.0)
+    made.metered(NOW_S, State.FALLING_ASLEEP, 11.0)
+    assert made.low(NOW_S) is False
+    made.metered(NOW_S, State.FALLING_ASLEEP, 1.0)
+    assert made.low(NOW_S) is True
