@@ -56,14 +56,22 @@ def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
     return made
 
 
-def play(tmp_path: Path, what: Callable[[Runner, House], Any], *, ahead_s: float = 0.0) -> Any:
+def play(
+    tmp_path: Path,
+    what: Callable[[Runner, House], Any],
+    *,
+    ahead_s: float = 0.0,
+    awake: str = "",
+    say: Callable[[str], None] = lambda _: None,
+) -> Any:
     """Run `what` with a server that nobody looks at: nothing is started."""
 
     async def inside() -> Any:
         journal = Journal(tmp_path, lambda _: None)
         shared = Page(tmp_path, say=lambda _: None)
-        house = House(shared, journal, lambda _: None, time.time() - time.monotonic() + ahead_s)
-        runner = Runner(house, 0, config.parse(TEXT).server[0], "lo")
+        house = House(shared, journal, say, time.time() - time.monotonic() + ahead_s)
+        text = f"{TEXT}[server.awake]\n{awake}"
+        runner = Runner(house, 0, config.parse(text).server[0], "lo")
         try:
             return what(runner, house)
         finally:
@@ -187,3 +195,83 @@ def test_a_mode_whose_time_is_over_is_not_taken_up(tmp_path: Path, spy: Spy) -> 
     journal.save("server.web", {"mode": {"awake": True, "until_s": time.time() - 1}})
     journal.close()
     assert play(tmp_path, lambda r, _: r.status()["mode"]) == "auto"
+
+
+def after_work(runner: Runner, _: House) -> Any:
+    runner.machine.state = State.AWAKE
+    runner.heard([event(flags=page.E_NEEDED | page.E_WORK)], fresh=True)
+    return runner.vetoes(), runner.vetoes(by_hand=True)
+
+
+def test_a_request_that_means_work_is_a_veto_after_it_ended(tmp_path: Path, spy: Spy) -> None:
+    for vetoes in play(tmp_path, after_work, awake='work_paths = ["/backup"]'):
+        assert any("work behind /backup 0 s ago" in words for words in vetoes)
+
+
+def test_work_that_never_reached_the_server_is_no_veto(tmp_path: Path, spy: Spy) -> None:
+    def turned_away(runner: Runner, _: House) -> Any:
+        runner.heard([event(Outcome.REFUSED, flags=page.E_WORK)], fresh=True)
+        return runner.vetoes()
+
+    assert not any("work behind" in words for words in play(tmp_path, turned_away))
+
+
+def test_vetoes_are_said_once_until_they_change(tmp_path: Path, spy: Spy) -> None:
+    said: list[str] = []
+    spy.decision = Decision(True, "idle")
+
+    def awake(runner: Runner, house: House) -> None:
+        runner.machine.state = State.AWAKE
+        for fetching in (1, 2, 0):
+            house.page.server(0).fetching_now = fetching
+            runner.heard([event(Outcome.HIT)], fresh=True)
+
+    play(tmp_path, awake, say=said.append)
+    assert [words.partition("but: ")[2] for words in said if "but" in words] == [
+        "requests at the server: 1; no way to sleep is configured: set sleep.driver",
+        "no way to sleep is configured: set sleep.driver",
+    ]
+
+
+ALWAYS = 'hours = ["mon-sun 00:00-24:00"]'
+
+
+@pytest.fixture
+def woken(monkeypatch: pytest.MonkeyPatch) -> list[Asker]:
+    askers: list[Asker] = []
+    monkeypatch.setattr(Runner, "wake", lambda _, asker: askers.append(asker))
+    return askers
+
+
+def asleep_since(days: float) -> Callable[[Runner, House], Any]:
+    def look(runner: Runner, _: House) -> Any:
+        runner.machine.state = State.ASLEEP
+        runner.machine.since_s = time.monotonic() - 86400 * days
+        runner.heard([event(Outcome.HIT)], fresh=True)
+        return runner.status()
+
+    return look
+
+
+def test_a_sleeping_server_is_woken_for_its_hours(
+    tmp_path: Path, spy: Spy, woken: list[Asker]
+) -> None:
+    play(tmp_path, asleep_since(2), awake=ALWAYS)
+    assert [asker.who for asker in woken] == ["schedule"]
+    assert "office hours until" in woken[0].reason
+
+
+def test_a_server_put_to_sleep_within_its_hours_is_left_alone(
+    tmp_path: Path, spy: Spy, woken: list[Asker]
+) -> None:
+    play(tmp_path, asleep_since(0), awake=ALWAYS)
+    assert woken == []
+
+
+def test_in_quiet_hours_nobody_wakes_ahead_of_need(
+    tmp_path: Path, spy: Spy, woken: list[Asker]
+) -> None:
+    spy.decision = Decision(False, "somebody will come", wake=True)
+    status = play(tmp_path, asleep_since(2), awake=ALWAYS.replace("hours", "quiet"))
+    assert woken == []
+    assert status["decision"]["reason"].startswith("somebody will come; quiet hours until")

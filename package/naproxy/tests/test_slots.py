@@ -181,3 +181,20 @@ def test_a_notice_of_the_most_bytes_still_ends(shared: page.Page) -> None:
 
 def test_an_interface_without_a_broadcast_address_gets_everybody() -> None:
     assert slots.broadcast_of("nope0") == "255.255.255.255"
+
+
+def test_paths_that_mean_work_are_rules_behind_the_offices(shared: page.Page) -> None:
+    text = (
+        SERVER.format(id="web", address="192.0.2.10", hosts="[]")
+        + '[server.awake]\nwork_paths = ["/backup"]\n'
+        + '[[rule]]\nkind = "path"\ntext = "/feed"\ntreat_as = "feed"\n'
+    )
+    found = write(shared, config.parse(text))
+    first, second, third = shared.layout.rules[0], shared.layout.rules[1], shared.layout.rules[2]
+    assert (first.kind, first.text) == (page.RuleKind.PATH, b"/feed")
+    assert (second.kind, second.server, second.text) == (
+        page.RuleKind.WORK,
+        found["web"],
+        b"/backup",
+    )
+    assert third.kind == page.RuleKind.NONE

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from naproxy import drivers, policy
+from naproxy import drivers, policy, vetoes
 from naproxy.page import HOST_LEN, HOSTS, NOTICE_LEN, RULE_LEN, RULES, SERVERS
 from naproxy.policy.base import Klass
 from naproxy.schema import (
@@ -132,6 +132,7 @@ class Server:
     sleep: Any = alternative(drivers.choice("sleep", "none"))
     wake: Any = alternative(drivers.choice("wake", "etherwake"))
     ready: Any = alternative(drivers.choice("ready", "http"))
+    awake: vetoes.Settings = section(vetoes.Settings)
     cache: Cache = section(Cache)
     hold: Hold = section(Hold)
     promise: Promise = section(Promise)
@@ -205,6 +206,9 @@ def _conflicts(config: Config) -> Iterator[Problem]:
             yield Problem(f"{here}.power.on_w", "must be more than off_w")
         if server.wake.broadcast and not _is_ipv4(server.wake.broadcast):
             yield Problem(f"{here}.wake.broadcast", "must be an IPv4 address")
+    rules = len(config.rule) + sum(len(set(s.awake.work_paths)) for s in config.server)
+    if rules > RULES:
+        yield Problem("rule", f"with the work_paths of all servers more than {RULES}: {rules}")
     for number, rule in enumerate(config.rule, 1):
         what = _wrong_rule(rule)
         if what:

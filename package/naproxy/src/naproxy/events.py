@@ -44,6 +44,11 @@ class Event:
         return bool(self.flags & page.E_NEEDED)
 
     @property
+    def work(self) -> bool:
+        """Does its path mean work?"""
+        return bool(self.flags & page.E_WORK)
+
+    @property
     def page_load(self) -> bool:
         """Was it a person's navigation?"""
         return bool(self.flags & page.E_PAGE_LOAD)

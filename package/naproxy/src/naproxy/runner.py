@@ -6,7 +6,7 @@ import asyncio
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from naproxy import drivers, page, policy
@@ -40,8 +40,10 @@ from naproxy.neighbour import Neighbour
 from naproxy.page import Outcome, Page, Reason, read_u64
 from naproxy.policy.base import Decision, Klass, Policy, Request, State
 from naproxy.probing import Prober
+from naproxy.vetoes import Guard, Readings, alike
 
 _ANSWERED: Final = (Outcome.FETCH, Outcome.PASS, Outcome.HELD)
+_WORKED: Final = (*_ANSWERED, Outcome.PIPE, Outcome.ERROR)
 _SENT_AWAY: Final = (Outcome.WAITING_PAGE, Outcome.CAPPED)
 _VETOED_AGAIN_S: Final = 1.0
 _LEAST_CHECK_S: Final = 0.01
@@ -70,6 +72,8 @@ class Runner:
         slept = last_known in (State.ASLEEP, State.FALLING_ASLEEP)
         self._last_t_s = 0.0
         self._learned_us = 0
+        self._worked_s = -math.inf
+        self._vetoed: list[str] = []
         self._row: int | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._check: asyncio.TimerHandle | None = None
@@ -96,6 +100,7 @@ class Runner:
             self._say_once,
         )
         self._policy: Policy = policy.make(server.policy, self._setup())
+        self._guard = Guard(server.awake)
 
     def configure(self, server: Server, interface: str) -> None:
         """Take a new configuration; state, mode and what the policy learned stay."""
@@ -279,14 +284,21 @@ class Runner:
         By hand, the requests at the server are given a moment to end.
         """
         said = self.machine.vetoes(time.monotonic(), by_hand=by_hand)
-        record = self._house.page.server(self._index)
-        if record.fetching_now and not by_hand:
-            said.append(f"requests at the server: {record.fetching_now}")
-        if record.piping_now:
-            said.append(f"open connections (WebSocket) to the server: {record.piping_now}")
+        said += self._guard.vetoes(self._readings(), by_hand=by_hand)
         if self.server.sleep.driver == "none":
             said.append("no way to sleep is configured: set sleep.driver")
         return said
+
+    def _readings(self) -> Readings:
+        now_s, record = time.monotonic(), self._house.page.server(self._index)
+        return Readings(
+            wall_s=time.time(),
+            lead_s=self.machine.wake.value_s,
+            awake_s=now_s - self.machine.since_s,
+            worked_s=now_s - self._worked_s,
+            fetching=record.fetching_now,
+            piping=record.piping_now,
+        )
 
     def set_mode(self, *, awake: bool, until_s: float | None = None) -> None:
         """Keep the server awake, until an epoch time if given; or leave it to the policy."""
@@ -301,6 +313,9 @@ class Runner:
         """Learn of requests that ended; `fresh`: they ended just now."""
         if fresh and any(e.outcome in _ANSWERED for e in events):
             self._step(Traffic())
+        # When one ended is not in the ring: what is heard of after a restart counts as just now.
+        if any(e.work and e.outcome in _WORKED for e in events):
+            self._worked_s = time.monotonic()
         new = [e for e in events if e.t_us > self._learned_us]
         for event in new:
             self._policy.request(self._request(event))
@@ -337,13 +352,36 @@ class Runner:
         t_s = self._never_back(self._t_s(time.monotonic()))
         self.decision = decision = self._policy.decide(t_s)
         again_s = math.inf if decision.check_at_s is None else decision.check_at_s - t_s
-        if state is State.ASLEEP and decision.wake:
-            self.wake(Asker("policy", decision.reason))
-        elif state is State.AWAKE and decision.sleep and self.sleep(decision.reason):
-            again_s = min(again_s, _VETOED_AGAIN_S)
+        again_s = min(again_s, self._guard.change_s(time.time(), self.machine.wake.value_s))
+        if state is State.ASLEEP:
+            self._wake_ahead(decision)
+        elif decision.sleep:
+            vetoes = self.sleep(decision.reason)
+            self._note_vetoes(vetoes)
+            again_s = min(again_s, _VETOED_AGAIN_S) if vetoes else again_s
         if again_s < math.inf:
             wait_s = min(max(again_s, _LEAST_CHECK_S), _MOST_CHECK_S)
             self._check = self._loop.call_later(wait_s, self._decide)
+
+    def _wake_ahead(self, decision: Decision) -> None:
+        """Wake a sleeping server that nobody asked for yet, unless these are quiet hours."""
+        wall_s = time.time()
+        slept_s = wall_s - (time.monotonic() - self.machine.since_s)
+        hours = self._guard.wake_due(wall_s, slept_s, self.machine.wake.value_s)
+        quiet = self._guard.quiet(wall_s)
+        if quiet and (hours or decision.wake):
+            self.decision = replace(decision, wake=False, reason=f"{decision.reason}; {quiet}")
+        elif hours:
+            self.wake(Asker("schedule", hours))
+        elif decision.wake:
+            self.wake(Asker("policy", decision.reason))
+
+    def _note_vetoes(self, vetoes: list[str]) -> None:
+        """Write down what keeps the server awake when that has changed."""
+        if list(map(alike, vetoes)) != list(map(alike, self._vetoed)):
+            words = f"would sleep, but: {'; '.join(vetoes)}" if vetoes else "no more vetoes"
+            self._house.say(f"{self.server.id}: {words}")
+            self._vetoed = vetoes
 
     # Telling
 

@@ -78,6 +78,11 @@ def write_box(shared: Page, config: Config, slots: dict[str, int]) -> None:
         for number in range(page.RULES):
             rule = config.rule[number] if number < len(config.rule) else None
             _write_rule(layout.rules[number], rule, slots)
+        work = [(s.id, path) for s in config.server for path in set(s.awake.work_paths)]
+        for number, (name, path) in enumerate(work, len(config.rule)):
+            layout.rules[number].kind = RuleKind.WORK
+            layout.rules[number].server = slots[name]
+            layout.rules[number].text = path.encode()
 
 
 def _write_rule(record: Any, rule: Rule | None, slots: dict[str, int]) -> None:

@@ -1,0 +1,110 @@
+import math
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from naproxy.vetoes import Guard, Readings, Settings, alike
+
+ZONE = "Europe/Zurich"
+
+
+def at(text: str) -> float:
+    return datetime.fromisoformat(text).replace(tzinfo=ZoneInfo(ZONE)).timestamp()
+
+
+NOON = at("2026-11-20T12:00:00")  # a Friday
+NIGHT = at("2026-11-20T23:00:00")
+
+
+def guard(**settings: Any) -> Guard:
+    return Guard(Settings(time_zone=ZONE, **settings))
+
+
+@pytest.fixture
+def office() -> Guard:
+    return guard(hours=("mon-fri 07:30-18:00",))
+
+
+def test_without_a_rule_nothing_speaks_against_sleep() -> None:
+    assert guard().vetoes(Readings(NOON)) == []
+
+
+def test_office_hours_are_a_veto_that_says_until_when(office: Guard) -> None:
+    assert office.vetoes(Readings(NOON)) == ["office hours until 18:00"]
+    assert office.vetoes(Readings(NIGHT)) == []
+
+
+def test_an_end_on_another_day_is_said_with_its_date() -> None:
+    said = guard(hours=("fri 22:00-06:00",)).vetoes(Readings(NIGHT))
+    assert said == ["office hours until 2026-11-21 06:00"]
+
+
+def test_just_before_its_hours_it_is_not_put_to_sleep(office: Guard) -> None:
+    assert office.vetoes(Readings(at("2026-11-20T07:29:57"), lead_s=5))
+
+
+def test_a_clock_that_is_not_set_keeps_a_server_with_hours_awake(office: Guard) -> None:
+    assert "clock is not set" in office.vetoes(Readings(0.0))[0]
+    assert guard().vetoes(Readings(0.0)) == []
+
+
+def test_a_minimum_awake_time_says_how_much_is_left() -> None:
+    said = guard(least_s=60.0).vetoes(Readings(NOON, awake_s=21.0))
+    assert said == ["it woke 21 s ago; 39 s left"]
+    assert guard(least_s=60.0).vetoes(Readings(NOON, awake_s=60.0)) == []
+
+
+def test_requests_and_open_connections_are_vetoes() -> None:
+    said = guard().vetoes(Readings(NOON, fetching=2, piping=1))
+    assert said == ["requests at the server: 2", "open connections (WebSocket) to the server: 1"]
+
+
+def test_work_is_a_veto_for_a_while_after_it_ended() -> None:
+    backup = guard(work_paths=("/backup",), work_s=300.0)
+    assert backup.vetoes(Readings(NOON, worked_s=10.0)) == [
+        "work behind /backup 10 s ago; 290 s left"
+    ]
+    assert backup.vetoes(Readings(NOON, worked_s=300.0)) == []
+    assert backup.vetoes(Readings(NOON, worked_s=math.inf)) == []
+
+
+def test_a_person_overrides_hours_and_the_minimum_but_not_work() -> None:
+    strict = guard(hours=("mon-fri 07:30-18:00",), least_s=60.0, work_paths=("/backup",))
+    seen = Readings(NOON, awake_s=1.0, worked_s=1.0, fetching=1, piping=1)
+    said = strict.vetoes(seen, by_hand=True)
+    assert [alike(words).partition(" ")[0] for words in said] == ["open", "work"]
+
+
+def test_it_is_woken_a_wake_time_before_its_hours(office: Guard) -> None:
+    slept = at("2026-11-19T20:00:00")
+    assert office.wake_due(at("2026-11-20T07:29:54"), slept, 5.0) is None
+    assert office.wake_due(at("2026-11-20T07:29:55"), slept, 5.0) == "office hours until 18:00"
+
+
+def test_who_put_it_to_sleep_within_the_hours_knew_better(office: Guard) -> None:
+    assert office.wake_due(NOON, at("2026-11-20T11:00:00"), 5.0) is None
+
+
+def test_a_clock_that_is_not_set_wakes_nobody() -> None:
+    always = guard(hours=("mon-sun 00:00-24:00",))
+    assert always.wake_due(1000.0, 0.0, 5.0) is None
+
+
+def test_quiet_hours_say_until_when() -> None:
+    night = guard(quiet=("mon-sun 22:00-06:00",))
+    assert night.quiet(NIGHT) == "quiet hours until 2026-11-21 06:00"
+    assert night.quiet(NOON) is None
+    assert night.vetoes(Readings(NIGHT)) == []
+
+
+def test_the_next_change_is_the_wake_before_the_hours(office: Guard) -> None:
+    assert office.change_s(at("2026-11-20T07:00:00"), 5.0) == 30 * 60 - 5
+    assert office.change_s(at("2026-11-20T07:29:58"), 5.0) == 2.0
+    assert office.change_s(NOON, 5.0) == pytest.approx(6 * 3600 - 5)
+    assert guard().change_s(NOON, 5.0) == math.inf
+
+
+def test_vetoes_are_alike_but_for_their_figures() -> None:
+    assert alike("it woke 21 s ago; 39 s left") == alike("it woke 5 s ago; 55 s left")
+    assert alike("office hours") != alike("quiet hours")
