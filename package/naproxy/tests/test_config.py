@@ -57,6 +57,25 @@ def test_the_defaults_are_those_of_the_thesis() -> None:
 ALL_KEYS = list(schema.keys(config.Config))
 
 
+GIVEN = {
+    "id": "web",
+    "address": "192.0.2.10",
+    "mac": "02:00:00:00:00:01",
+    "kind": "path",
+    "text": "/x",
+    "treat_as": "feed",
+    "host": "192.0.2.9",
+    "user": "naproxy",
+    "password_file": "/etc/naproxy/bmc",
+    "fingerprint": "ab" * 32,
+    "domain": "web",
+    "program": "press",
+    "chip": "gpiochip0",
+    "line": 17,
+}
+"""What must be given, by key."""
+
+
 def table_with(key: Key, value: object) -> str:
     """A configuration that is right but for `key`, which has `value`."""
     data: dict[str, Any] = tomllib.loads(LEAST)
@@ -64,10 +83,15 @@ def table_with(key: Key, value: object) -> str:
     here: Any = data
     *path, name = key.path.split(".")
     for part in path:
-        here = here[part[:-2]][0] if part.endswith("[]") else here.setdefault(part, {})
+        inner = here.setdefault(part.removesuffix("[]"), [{}] if part.endswith("[]") else {})
+        here = inner[0] if part.endswith("[]") else inner
     if key.when:
         selector, _, choice = key.when.partition(" = ")
         here[selector] = choice.strip('"')
+    section = key.path.rpartition(".")[0]
+    for other in ALL_KEYS:
+        if other.required and other.when == key.when and other.path.startswith(f"{section}."):
+            here.setdefault(other.path.rpartition(".")[2], GIVEN[other.path.rpartition(".")[2]])
     here[name] = value
     return "\n".join(toml(data, ""))
 
@@ -98,7 +122,9 @@ def inline(value: Any) -> str:
 def spelled(key: Key) -> str:
     """The path as errors spell it: a server by its id, where that is known."""
     server = "server.1" if key.path == "server[].id" else "server.web"
-    return key.path.replace("server[]", server).replace("rule[]", "rule.1")
+    return (
+        key.path.replace("server[]", server).replace("rule[]", "rule.1").replace("rung[]", "rung.1")
+    )
 
 
 RIGHT_TYPES: dict[str, set[type]] = {

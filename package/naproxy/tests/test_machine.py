@@ -1,5 +1,5 @@
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import pytest
@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from naproxy import machine
 from naproxy.datagram import Asker
+from naproxy.ladder import Ladder, Rung
 from naproxy.machine import (
     Alert,
     Answer,
@@ -16,6 +17,7 @@ from naproxy.machine import (
     ModeSet,
     Observed,
     Probe,
+    RungFailed,
     RunSleep,
     SendWake,
     Sign,
@@ -32,13 +34,12 @@ from naproxy.machine import (
 from naproxy.policy.base import State
 
 TIMES = Times(
-    spacing_s=0.5,
-    attempts=4,
     wake_expect_s=5.0,
     sleep_timeout_s=30.0,
     sleep_expect_s=5.0,
     interval_s=5.0,
 )
+RUNG = Rung(spacing_s=0.5, attempts=4)
 ASKER = Asker("192.0.2.17", "page", "GET", "person", "Firefox", "www.example.org", "/news?id=3")
 PROBE_S = 0.1
 PROBE_TIMEOUT_S = 0.3
@@ -47,9 +48,11 @@ PROBE_TIMEOUT_S = 0.3
 class Office:
     """Plays time, probes and timers to a machine; `sign` is what probes see."""
 
-    def __init__(self, *, slept: bool = False, times: Times = TIMES) -> None:
+    def __init__(
+        self, *, slept: bool = False, times: Times = TIMES, rungs: Sequence[Rung] = (RUNG,)
+    ) -> None:
         self.now_s = 100.0
-        self.machine = Machine(times, self.now_s, slept=slept)
+        self.machine = Machine(times, Ladder(rungs), self.now_s, slept=slept)
         self.busy = 0
         self.effects: list[Effect] = list(self.machine.start(self.now_s))
 
@@ -127,7 +130,7 @@ class Office:
 
     def trouble(self) -> "Office":
         self.waking()
-        self.play(TIMES.attempts * TIMES.spacing_s + 0.1, Sign.SILENT)
+        self.play(RUNG.attempts * RUNG.spacing_s + 0.1, Sign.SILENT)
         assert self.machine.state is State.TROUBLE
         return self
 
@@ -510,7 +513,7 @@ def test_a_request_in_trouble_calls_again_soon() -> None:
     office = Office().trouble()
     office.play(300, Sign.SILENT)
     office.step(WakeAsked(ASKER))
-    assert office.machine.next_s - office.now_s <= TIMES.spacing_s
+    assert office.machine.next_s - office.now_s <= RUNG.spacing_s
 
 
 def test_trouble_ends_when_it_answers() -> None:
@@ -673,3 +676,88 @@ def test_a_wake_asked_is_never_without_a_timer() -> None:
         office = reach(Office())
         office.step(WakeAsked(ASKER))
         assert office.machine.next_s < math.inf
+
+
+# The ladder
+
+PACKETS = Rung("etherwake", 0.5, 3, key="e")
+BMC = Rung("ipmi", 5.0, 2, key="i")
+BUTTON = Rung("gpio", 60.0, 1, presses=True, key="g")
+
+
+def calls(office: Office) -> list[str]:
+    rungs = office.machine.ladder.rungs
+    return [rungs[e.rung].name for e in office.effects if isinstance(e, SendWake)]
+
+
+def test_three_lost_packets_and_the_next_rungs_turn_has_come() -> None:
+    office = Office(rungs=(PACKETS, BMC)).waking()
+    office.play(1.6, Sign.SILENT)
+    assert calls(office) == ["etherwake"] * 3 + ["ipmi"]
+
+
+def test_a_rung_that_lies_is_passed_over_and_that_is_said() -> None:
+    office = Office(rungs=(PACKETS, BMC)).waking()
+    office.play(1.6, Sign.SILENT)
+    [said] = office.of(machine.PassedOver)
+    assert said == machine.PassedOver("etherwake passed over, ipmi is next: it is not up yet")
+
+
+def test_a_rung_that_fails_is_passed_over_at_once_with_its_reason() -> None:
+    office = Office(rungs=(BMC, PACKETS)).waking()
+    done = office.step(RungFailed(0, "the BMC is not reached"))
+    assert done[0] == SendWake(1)
+    assert "the BMC is not reached" in str(done)
+
+
+def test_the_reason_says_which_rung_woke_it() -> None:
+    office = Office(rungs=(PACKETS, BMC)).waking()
+    office.play(4.5, Sign.SILENT)
+    office.see(Sign.READY)
+    assert office.machine.reason == "up after 4.5 s, woken by ipmi"
+
+
+def test_the_next_wake_starts_with_what_worked() -> None:
+    office = Office(rungs=(PACKETS, BMC)).waking()
+    office.play(4.5, Sign.SILENT)
+    office.waking()
+    assert calls(office) == ["ipmi"]
+
+
+def test_trouble_comes_after_the_last_rung() -> None:
+    office = Office(rungs=(PACKETS, BMC)).waking()
+    office.play(1.5 + 9.9, Sign.SILENT)
+    assert office.state() is State.WAKING
+    office.play(0.2, Sign.SILENT)
+    assert office.state() is State.TROUBLE
+
+
+def test_the_button_of_a_sleeping_server_is_pressed() -> None:
+    office = Office(rungs=(BUTTON,)).waking()
+    assert calls(office) == ["gpio"]
+
+
+def test_the_button_of_a_server_whose_web_server_restarts_is_not_pressed() -> None:
+    office = Office(rungs=(BUTTON,)).awake()
+    office.play(200, Sign.REFUSING)
+    assert calls(office) == []
+
+
+def test_the_button_of_a_server_that_nobody_put_to_sleep_is_not_pressed() -> None:
+    office = Office(rungs=(BUTTON,)).awake()
+    office.play(200, Sign.SILENT)
+    assert office.state() is State.TROUBLE
+    assert calls(office) == []
+
+
+def test_the_button_is_not_pressed_before_the_server_was_looked_at() -> None:
+    office = Office(rungs=(BUTTON,), slept=True)
+    office.step(WakeAsked(ASKER))
+    assert calls(office) == []
+
+
+def test_a_failure_that_comes_too_late_changes_nothing() -> None:
+    office = Office(rungs=(PACKETS, BMC)).waking()
+    office.see(Sign.READY)
+    assert office.step(RungFailed(0, "no route")) == []
+    assert office.state() is State.AWAKE

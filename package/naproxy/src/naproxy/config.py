@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from naproxy import drivers, policy, vetoes
+from naproxy.drivers.wake import first_rung
 from naproxy.page import HOST_LEN, HOSTS, NOTICE_LEN, RULE_LEN, RULES, SERVERS
 from naproxy.policy.base import Klass
 from naproxy.schema import (
@@ -130,7 +131,8 @@ class Server:
     connect_timeout_s: float = option("Longest wait for a connection", 10.0, low=0.1, high=600)
     first_byte_timeout_s: float = option("Longest wait for an answer", 60.0, low=1, high=3600)
     sleep: Any = alternative(drivers.choice("sleep", "none"))
-    wake: Any = alternative(drivers.choice("wake", "etherwake"))
+    wake: Any = alternative(drivers.choice("wake", "etherwake", first_rung))
+    rung: tuple[Any, ...] = tables(drivers.choice("wake", "etherwake"), 0, 7)
     ready: Any = alternative(drivers.choice("ready", "http"))
     awake: vetoes.Settings = section(vetoes.Settings)
     cache: Cache = section(Cache)

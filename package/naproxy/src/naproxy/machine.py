@@ -15,6 +15,7 @@ from enum import Enum
 from typing import Final
 
 from naproxy.datagram import Asker
+from naproxy.ladder import Call, Ladder
 from naproxy.policy.base import State
 
 SILENT_S: Final = 1.0
@@ -121,6 +122,14 @@ class SleepAnswered:
 
 
 @dataclass(frozen=True, slots=True)
+class RungFailed:
+    """A call to wake could not be made, or was refused, in words."""
+
+    rung: int
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
 class ModeSet:
     """Keep the server awake, until a time if one is given; or leave it to the policy."""
 
@@ -136,12 +145,14 @@ class Tick:
     busy: int = 0
 
 
-Event = Observed | Traffic | WakeAsked | SleepAsked | SleepAnswered | ModeSet | Tick
+Event = Observed | Traffic | WakeAsked | SleepAsked | SleepAnswered | RungFailed | ModeSet | Tick
 
 
 @dataclass(frozen=True, slots=True)
 class SendWake:
-    """Send one call to wake up."""
+    """Send one call to wake up, by this rung of the ladder."""
+
+    rung: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,15 +203,20 @@ class Alert:
     words: str | None
 
 
-Effect = SendWake | RunSleep | Probe | Transition | WakeOpened | WakeClosed | Alert
+@dataclass(frozen=True, slots=True)
+class PassedOver:
+    """A rung of the ladder did not help, in words; the next one's turn has come."""
+
+    words: str
+
+
+Effect = SendWake | RunSleep | Probe | Transition | WakeOpened | WakeClosed | Alert | PassedOver
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
     """What the configuration says about time; see the keys of the same names."""
 
-    spacing_s: float = 0.5
-    attempts: int = 60
     wake_expect_s: float = 5.0
     sleep_timeout_s: float = 30.0
     sleep_expect_s: float = 5.0
@@ -217,9 +233,10 @@ class _Stage(Enum):
 class Machine:
     """One server. `slept`: the last thing known of it is that it was put to sleep."""
 
-    def __init__(self, times: Times, now_s: float, *, slept: bool = False) -> None:
+    def __init__(self, times: Times, ladder: Ladder, now_s: float, *, slept: bool = False) -> None:
         """Start in UNKNOWN: what is known from before is a hint, the probes decide."""
         self.times = times
+        self.ladder = ladder
         self.state = State.UNKNOWN
         self.reason = "not looked at yet"
         self.since_s = now_s
@@ -237,7 +254,7 @@ class Machine:
         self._send_s = math.inf
         self._sent_s = -math.inf
         self._watch_s = -math.inf
-        self._spacing_s = times.spacing_s
+        self._spacing_s = ladder.spacing_s
         self._timer_s = math.inf
         self._answered_s = now_s
         self._ready_s = now_s
@@ -297,6 +314,8 @@ class Machine:
                     self._fall(now_s, reason)
             case SleepAnswered():
                 self._answered(now_s, event)
+            case RungFailed(rung, words):
+                self._rung_failed(now_s, rung, words)
             case ModeSet():
                 self.mode = event
                 if self.kept_awake(now_s) and self.state in (State.FALLING_ASLEEP, State.ASLEEP):
@@ -338,11 +357,17 @@ class Machine:
                 self._awake(now_s, "it woke by itself")
             case State.WAKING:
                 took_s = now_s - self.since_s
-                if self._slept:
-                    self.wake.add(took_s)
-                self._awake(now_s, f"up after {took_s:.1f} s")
+                self._awake(now_s, f"up after {took_s:.1f} s{self._thanks(now_s, took_s)}")
             case _:
                 self._awake(now_s, "it answers")
+
+    def _thanks(self, now_s: float, took_s: float) -> str:
+        """Learn how long waking takes and which rung did it; say which if there are several."""
+        if not self._slept:
+            return ""
+        woke = self.ladder.up(now_s, self.wake.value_s)
+        self.wake.add(took_s)
+        return f", woken by {woke}" if woke and len(self.ladder.rungs) > 1 else ""
 
     def _trust(self, now_s: float) -> None:
         self._ready_s = now_s
@@ -469,7 +494,7 @@ class Machine:
                     self._look_for_silence(now_s)
             case State.TROUBLE:
                 self._pend(now_s, asker)
-                self._send_s = min(self._send_s, self._sent_s + self.times.spacing_s)
+                self._send_s = min(self._send_s, self._sent_s + self.ladder.spacing_s)
 
     def _pend(self, now_s: float, asker: Asker) -> None:
         if self.pending is None:
@@ -481,30 +506,64 @@ class Machine:
     def _wake(self, now_s: float, reason: str) -> None:
         self._pend(now_s, Asker("naproxy", reason))
         self._packets = 0
-        self._spacing_s = self.times.spacing_s
-        self._send(now_s)
+        self.ladder.begin()
+        call = self.ladder.climb(now_s, on=self._may_be_on(now_s))
+        assert call, "a ladder has at least one rung, and a rung one call"
+        self._send(now_s, call, call.spacing_s)
         self._enter(now_s, State.WAKING, reason)
         self._effects.append(Probe(WAKING_EVERY_S))
 
-    def _send(self, now_s: float) -> None:
-        self._packets += 1
+    def _may_be_on(self, now_s: float) -> bool:
+        """Whether the press of a button might switch off a machine that is on.
+
+        Silence alone is no proof: a server that nobody put to sleep may be overloaded.
+        """
+        return not (self._slept and self._silence(now_s))
+
+    def _send(self, now_s: float, call: Call, spacing_s: float) -> None:
         self._sent_s = now_s
-        self._send_s = now_s + self._spacing_s
-        # First of all effects: nothing may come between the request and the packet.
-        self._effects.insert(0, SendWake())
+        self._send_s = now_s + spacing_s
+        if call.rung is not None:
+            self._packets += 1
+            # First of all effects: nothing may come between the request and the packet.
+            self._effects.insert(0, SendWake(call.rung))
 
     def _send_again(self, now_s: float) -> None:
+        on = self._may_be_on(now_s)
         if self.state is State.TROUBLE:
             self._spacing_s = min(2 * self._spacing_s, TROUBLE_MOST_S)
-        elif self._packets >= self.times.attempts:
-            seen = self._sign.detail if self._sign else "nothing"
-            waited_s = now_s - self._asked_s
-            reason = f"not up after {self._packets} calls to wake in {waited_s:.0f} s: {seen}"
-            self._warn(reason)
-            self._effects.append(WakeClosed("trouble", waited_s, self._packets))
-            self._enter(now_s, State.TROUBLE, reason)
-            self._effects.append(Probe(TROUBLE_EVERY_S))
-        self._send(now_s)
+        else:
+            before = self.ladder.now
+            call = self.ladder.climb(now_s, on=on)
+            if call:
+                if self.ladder.now != before:
+                    self._pass_over(before, "it is not up yet")
+                self._send(now_s, call, call.spacing_s)
+                return
+            self._in_trouble(now_s)
+        call = self.ladder.again(on=on)
+        self._send(now_s, call, max(self._spacing_s, call.spacing_s))
+
+    def _in_trouble(self, now_s: float) -> None:
+        self._spacing_s = self.ladder.spacing_s
+        seen = self._sign.detail if self._sign else "nothing"
+        waited_s = now_s - self._asked_s
+        reason = f"not up after {self._packets} calls to wake in {waited_s:.0f} s: {seen}"
+        self._warn(reason)
+        self._effects.append(WakeClosed("trouble", waited_s, self._packets))
+        self._enter(now_s, State.TROUBLE, reason)
+        self._effects.append(Probe(TROUBLE_EVERY_S))
+
+    def _rung_failed(self, now_s: float, rung: int, words: str) -> None:
+        before = self.ladder.now
+        if self.state is State.WAKING and self.ladder.failed(rung):
+            self._pass_over(before, words)
+            self._send_again(now_s)
+
+    def _pass_over(self, before: str, words: str) -> None:
+        self._effects.append(
+            PassedOver(f"{before} passed over, {self.ladder.now} is next: {words}")
+        )
 
     # States
 

@@ -7,21 +7,26 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from naproxy import drivers, page, policy
 from naproxy.config import Server
 from naproxy.datagram import Asker
+from naproxy.drivers import wake
 from naproxy.drivers.sleep import SleepDriver, SleepResult
 from naproxy.drivers.wake import WakeDriver
 from naproxy.events import Event
 from naproxy.journal import STATES, Journal
+from naproxy.ladder import Ladder
 from naproxy.machine import (
     Alert,
     Effect,
     Machine,
     ModeSet,
+    PassedOver,
     Probe,
+    RungFailed,
     RunSleep,
     SendWake,
     SleepAnswered,
@@ -82,7 +87,8 @@ class Runner:
         self._mode_until_s: float | None = None
         self._cadence = Probe(0)
         self.decision = Decision(False, "not decided yet")
-        self.machine = Machine(_times(server), time.monotonic(), slept=slept)
+        ladder = Ladder(wake.rungs(_rungs(server)))
+        self.machine = Machine(_times(server), ladder, time.monotonic(), slept=slept)
         self._equip(server, interface)
         self._neighbour = Neighbour(server.address, interface)
         self._restore()
@@ -91,7 +97,9 @@ class Runner:
         """Make what the configuration asks for."""
         self.server = server
         target = drivers.Target(server.id, server.address, server.port, server.mac, interface)
-        self._waker: WakeDriver = drivers.driver("wake", server.wake, target)
+        self._wakers: list[WakeDriver] = [
+            drivers.driver("wake", options, target) for options in _rungs(server)
+        ]
         self._sleeper: SleepDriver = drivers.driver("sleep", server.sleep, target)
         self._prober = Prober(
             drivers.driver("ready", server.ready, target),
@@ -111,6 +119,8 @@ class Runner:
         old = self._policy
         self._equip(server, interface)
         self.machine.times = _times(server)
+        known = self.machine.ladder.dump()
+        self.machine.ladder = Ladder(wake.rungs(_rungs(server)), known)
         if old.name == self._policy.name:
             self._policy.load(old.dump())
         self._prober.set(self._cadence)
@@ -139,6 +149,7 @@ class Runner:
                 "t_s": self._t_s(time.monotonic()),
                 "monotonic_us": page.monotonic_us(),
                 "mode": {"awake": self.machine.mode.awake, "until_s": self._mode_until_s},
+                "rungs": self.machine.ladder.dump(),
                 "wake_s": self.machine.wake.value_s if self.machine.wake.count else None,
                 "fall_s": self.machine.fall.value_s if self.machine.fall.count else None,
             },
@@ -146,6 +157,9 @@ class Runner:
 
     def _restore(self) -> None:
         saved = self._house.journal.saved(f"server.{self.server.id}")
+        known = saved.get("rungs")
+        if isinstance(known, Mapping):
+            self.machine.ladder = Ladder(self.machine.ladder.rungs, known)
         for mean, key in ((self.machine.wake, "wake_s"), (self.machine.fall, "fall_s")):
             measured_s = saved.get(key)
             if isinstance(measured_s, (int, float)) and 0 < measured_s < _MOST_CHECK_S:
@@ -184,8 +198,8 @@ class Runner:
     def _carry_out(self, effects: list[Effect]) -> None:
         for effect in effects:
             match effect:
-                case SendWake():
-                    self._waker.send(self._say_once)
+                case SendWake(rung):
+                    self._wakers[rung].send(partial(self._call_failed, rung))
                 case Transition():
                     self._entered(effect)
                 case Probe():
@@ -198,6 +212,8 @@ class Runner:
                     self._loop.call_soon(self._open_wake, asker)
                 case WakeClosed():
                     self._loop.call_soon(self._close_wake, effect)
+                case PassedOver(words):
+                    self._house.say(f"{self.server.id}: {words}")
                 case Alert(words):
                     self._house.say(f"{self.server.id}: {words or 'no more trouble'}")
         if self._timer:
@@ -256,6 +272,11 @@ class Runner:
         if words != self._said_failed:
             self._said_failed = words
             self._house.say(f"{self.server.id}: {words}")
+
+    def _call_failed(self, rung: int, words: str) -> None:
+        """Hear of a call to wake that failed; perhaps at once, amidst the effects of a step."""
+        self._say_once(words)
+        self._loop.call_soon(self._step, RungFailed(rung, words))
 
     async def _sleep(self) -> None:
         try:
@@ -405,6 +426,7 @@ class Runner:
             "alert": machine.alert,
             "wake_s": machine.wake.value_s if machine.wake.count else None,
             "sleep_s": machine.fall.value_s if machine.fall.count else None,
+            "rungs": machine.ladder.status(),
             "decision": {
                 "policy": self.server.policy.name,
                 "sleep": self.decision.sleep,
@@ -452,10 +474,13 @@ def _item(counters: Any, index: int) -> int:
     return read_u64(lambda: int(counters[index]))
 
 
+def _rungs(server: Server) -> list[Any]:
+    """Return the settings of the ways to wake, the first one first."""
+    return [server.wake, *server.rung]
+
+
 def _times(server: Server) -> Times:
     return Times(
-        spacing_s=server.wake.spacing_s,
-        attempts=server.wake.attempts,
         wake_expect_s=server.wake.expect_s,
         sleep_timeout_s=server.sleep.timeout_s,
         sleep_expect_s=server.sleep.expect_s,

@@ -88,7 +88,7 @@ def section(cls: type) -> Any:
     return dataclasses.field(default_factory=cls, metadata={"section": cls})
 
 
-def tables(cls: type, low: int, high: int) -> Any:
+def tables(cls: type | Alternative, low: int, high: int) -> Any:
     """Declare an array of tables, `[[name]]`, of `low` to `high` members."""
     return dataclasses.field(default=(), metadata={"tables": cls, "low": low, "high": high})
 
@@ -181,9 +181,9 @@ def _tables(about: Mapping[str, Any], value: object, path: str, problems: list[P
     if not about["low"] <= len(value) <= about["high"]:
         problems.append(Problem(path, f"must be given {about['low']} to {about['high']} times"))
         return None
-    return tuple(
-        load(about["tables"], v, label(path, v, n), problems) for n, v in enumerate(value, 1)
-    )
+    kind = about["tables"]
+    read = _chosen if isinstance(kind, Alternative) else load
+    return tuple(read(kind, v, label(path, v, n), problems) for n, v in enumerate(value, 1))
 
 
 def label(path: str, table: object, number: int) -> str:
@@ -281,14 +281,19 @@ def keys(cls: type, path: str = "", when: str = "") -> Iterator[Key]:
         if "section" in about:
             yield from keys(about["section"], here, when)
         elif "tables" in about:
-            yield from keys(about["tables"], f"{here}[]", when)
+            yield from _members(about["tables"], f"{here}[]", when)
         elif "alternative" in about:
-            choice: Alternative = about["alternative"]
-            for name in choice.names():
-                which = f'{choice.selector} = "{name}"'
-                yield from keys(choice.settings(name), here, which)
+            yield from _members(about["alternative"], here, when)
         else:
             yield _key(field, types[field.name], here, when)
+
+
+def _members(kind: type | Alternative, path: str, when: str) -> Iterator[Key]:
+    if not isinstance(kind, Alternative):
+        yield from keys(kind, path, when)
+        return
+    for name in kind.names():
+        yield from keys(kind.settings(name), path, f'{kind.selector} = "{name}"')
 
 
 def _key(field: dataclasses.Field[Any], kind: Any, path: str, when: str) -> Key:
@@ -381,7 +386,8 @@ def markdown(cls: type) -> list[str]:
     section_now = None
     for key in keys(cls):
         here, _, name = key.path.rpartition(".")
-        brackets = f"[[{here[:-2]}]]" if here.endswith("[]") else f"[{here.replace('[]', '')}]"
+        section = here.replace("[]", "")
+        brackets = f"[[{section}]]" if here.endswith("[]") else f"[{section}]"
         title = f"`{brackets}`" + (f" with `{key.when}`" if key.when else "")
         if title != section_now:
             section_now = title

@@ -1,4 +1,4 @@
-"""How a server is put to sleep, woken and asked whether it answers.
+"""How a server is put to sleep, woken, asked whether it answers, and metered.
 
 Each folder is a kind of driver, each module in it a driver: the file is the plugin. A
 module has `Settings`, the keys of its section of the configuration, and `Driver`.
@@ -8,14 +8,21 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final, Literal
 
 from naproxy.schema import Alternative
 
-Kind = Literal["sleep", "wake", "ready"]
+Kind = Literal["sleep", "wake", "ready", "meter"]
 
-_SELECTORS: Final[dict[Kind, str]] = {"sleep": "driver", "wake": "driver", "ready": "kind"}
+_SELECTORS: Final[dict[Kind, str]] = {
+    "sleep": "driver",
+    "wake": "driver",
+    "ready": "kind",
+    "meter": "driver",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +48,23 @@ def settings(kind: Kind, name: str) -> type:
     return cls
 
 
-def driver(kind: Kind, options: Any, target: Target) -> Any:
-    """Make the driver whose settings are `options`; its type is that of the kind's protocol."""
+def driver(kind: Kind, options: Any, target: Any) -> Any:
+    """Make the driver whose settings are `options`; its type is that of the kind's protocol.
+
+    `target` is the server: a `Target`, or for meters a `drivers.meter.Site`.
+    """
     name = getattr(options, _SELECTORS[kind])
     return importlib.import_module(f"{__name__}.{kind}.{name}").Driver(options, target)
 
 
-def choice(kind: Kind, default: str) -> Alternative:
-    """Declare a section of the configuration that belongs to a driver of this kind."""
+def choice(kind: Kind, default: str, keys: Callable[[type], type] = lambda own: own) -> Alternative:
+    """Declare a section of the configuration that belongs to a driver of this kind.
+
+    `keys` makes the keys of the section out of those of the driver.
+    """
     return Alternative(
         selector=_SELECTORS[kind],
         default=default,
         names=lambda: names(kind),
-        settings=lambda name: settings(kind, name),
+        settings=cache(lambda name: keys(settings(kind, name))),
     )

@@ -2,27 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import dataclasses
+import zlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, ClassVar, Protocol
 
-from naproxy.schema import option
+from naproxy.ladder import Rung
+from naproxy.schema import is_interface, option
 
 
 @dataclass(frozen=True, kw_only=True)
-class WakeSettings:
+class RungSettings:
     """The keys that all ways of waking have."""
+
+    presses: ClassVar[bool] = False
+    """It presses a button, which would switch off a machine that is on."""
 
     driver: str
     spacing_s: float = option(
-        "Time between two tries to wake the server, until it answers", 0.5, low=0.05, high=60
+        "Time between two tries to wake the server, until it answers", 0.5, low=0.05, high=600
     )
     attempts: int = option(
-        "Tries after which it counts as trouble; it goes on trying, less and less often",
+        "Tries after which the next rung's turn has come. After the last it counts as trouble;"
+        " it goes on trying, less and less often",
         60,
         low=1,
         high=10000,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlowRungSettings(RungSettings):
+    """The keys of ways of waking that take a while."""
+
+    spacing_s: float = option(
+        "Time between two tries to wake the server, until it answers; a try that is not over"
+        " by then stands for the next one",
+        5.0,
+        low=0.05,
+        high=600,
+    )
+    attempts: int = option(
+        "Tries after which the next rung's turn has come. After the last it counts as trouble;"
+        " it goes on trying, less and less often",
+        6,
+        low=1,
+        high=10000,
+    )
+    timeout_s: float = option("How long one try may take", 15.0, low=1, high=600)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WakeSettings(RungSettings):
+    """What `[server.wake]` has besides the keys of the first rung."""
+
     expect_s: float = option(
         "How long waking usually takes, for countdowns; measured once it has happened",
         5.0,
@@ -34,10 +69,72 @@ class WakeSettings:
         "IPv4 broadcast address for that packet; empty: that of the interface", ""
     )
     direct_port: int = option("UDP port for that packet", 9, low=1, high=65535)
+    interface: str = option("Network interface; empty: the box's", "", check=is_interface)
+
+
+def first_rung(settings: type) -> type:
+    """Return the keys of `[server.wake]` for a driver with these settings of its own."""
+    return dataclasses.make_dataclass(
+        "Settings", (), bases=(settings, WakeSettings), frozen=True, kw_only=True
+    )
+
+
+def rungs(options: Sequence[Any]) -> list[Rung]:
+    """Return the rungs of a ladder with these settings; the second of a kind has a number."""
+    made: list[Rung] = []
+    for at, rung in enumerate(options):
+        number = 1 + sum(other.driver == rung.driver for other in options[:at])
+        made.append(
+            Rung(
+                name=rung.driver if number == 1 else f"{rung.driver} {number}",
+                spacing_s=rung.spacing_s,
+                attempts=rung.attempts,
+                presses=rung.presses,
+                # Other settings are another way to wake: nothing is known of it yet.
+                key=f"{rung.driver} {zlib.crc32(repr(_own(rung)).encode()):08x} {number}",
+            )
+        )
+    return made
+
+
+def _own(rung: Any) -> list[tuple[str, Any]]:
+    """Return the values that say what a rung does, not when, nor what Varnish does beside it."""
+    besides = {f.name for f in dataclasses.fields(WakeSettings)} - {"interface"}
+    return [
+        (f.name, getattr(rung, f.name)) for f in dataclasses.fields(rung) if f.name not in besides
+    ]
 
 
 class WakeDriver(Protocol):
     """Sends one call to wake up."""
 
     def send(self, failed: Callable[[str], None]) -> None:
-        """Start sending and return at once; `failed` is told later if it did not work."""
+        """Start sending and return at once; `failed` is told if it did not work.
+
+        That it worked tells nothing: whether the server comes up is observed.
+        """
+
+
+class WakeError(Exception):
+    """The call could not be made, in words that a person can act on."""
+
+
+class SlowDriver:
+    """A call that takes a while, so one at a time: `call` raises WakeError if it fails."""
+
+    _task: asyncio.Task[None] | None = None
+
+    async def call(self) -> None:
+        """Make one call."""
+        raise NotImplementedError
+
+    def send(self, failed: Callable[[str], None]) -> None:
+        """Begin a call, unless one is under way."""
+        if self._task is None or self._task.done():
+            self._task = asyncio.ensure_future(self._run(failed))
+
+    async def _run(self, failed: Callable[[str], None]) -> None:
+        try:
+            await self.call()
+        except WakeError as error:
+            failed(str(error))

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from naproxy.drivers import Target
-from naproxy.drivers.wake import WakeSettings
+from naproxy.drivers.wake import RungSettings
 from naproxy.schema import is_interface, option
 
 _WORDS_BYTES: Final = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(WakeSettings):
+class Settings(RungSettings):
     """Where to send, and to whom."""
 
     driver: str = option("etherwake: magic packets on the wire", "etherwake")

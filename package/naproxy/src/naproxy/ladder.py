@@ -1,0 +1,151 @@
+"""The ways to wake one server, tried in turn until it is seen up: pure, like the machine.
+
+Each rung is called `attempts` times, `spacing_s` apart, before the next one is. What woke
+the server is remembered: a rung that was passed over in vain comes after those that work,
+so the ladder starts with what works for this server. Order among equals is that of the
+configuration. When no rung woke it, that tells nothing about any of them.
+
+Times are seconds of a monotonic clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+_NEW: Final = 0.5
+"""Score of a rung that nothing is known of; less, and it goes behind the others."""
+
+_WEIGHT: Final = 0.3
+"""Of the newest experience: one that always worked loses its place by failing twice in a row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """One way to wake the server; `key` is what its memory goes by."""
+
+    name: str = "etherwake"
+    spacing_s: float = 0.5
+    attempts: int = 60
+    presses: bool = False
+    """It presses a button, which would switch off a machine that is on."""
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Call a rung (None: only wait, it is not to be pressed now); then wait for `spacing_s`."""
+
+    rung: int | None
+    spacing_s: float
+
+
+class Ladder:
+    """The rungs of one server, and what is known of them."""
+
+    def __init__(self, rungs: Sequence[Rung], remembered: Mapping[str, Any] | None = None) -> None:
+        """`rungs` has at least one; `remembered` is what `dump` gave, scores by key."""
+        self.rungs = tuple(rungs)
+        known = remembered or {}
+        self._scores = [_score(known.get(rung.key)) for rung in self.rungs]
+        self.begin()
+
+    def begin(self) -> None:
+        """Start at the bottom, with what works."""
+        self._order = sorted(range(len(self.rungs)), key=lambda i: self._scores[i] < _NEW)
+        self._at = 0
+        self._calls = 0
+        self._turn = 0
+        self._first_s: dict[int, float] = {}
+        self._broken: set[int] = set()
+
+    def climb(self, now_s: float, *, on: bool) -> Call | None:
+        """Return the next call, None after the last. `on`: the machine is seen to be on."""
+        while self._at < len(self._order):
+            index = self._order[self._at]
+            rung = self.rungs[index]
+            if self._calls < rung.attempts:
+                self._calls += 1
+                if rung.presses and on:
+                    return Call(None, rung.spacing_s)
+                self._first_s.setdefault(index, now_s)
+                return Call(index, rung.spacing_s)
+            self._next()
+        return None
+
+    def _next(self) -> None:
+        self._at += 1
+        self._calls = 0
+
+    def again(self, *, on: bool) -> Call:
+        """Return a call after the last: the rungs take turns, buttons only if there is no other."""
+        harmless = self._harmless()
+        index = harmless[self._turn % len(harmless)]
+        self._turn += 1
+        rung = self.rungs[index]
+        return Call(None if rung.presses and on else index, rung.spacing_s)
+
+    def _harmless(self) -> list[int]:
+        return [i for i in self._order if not self.rungs[i].presses] or self._order
+
+    @property
+    def spacing_s(self) -> float:
+        """How long after a call another one makes sense when somebody asks again."""
+        return self.rungs[self._harmless()[0]].spacing_s
+
+    @property
+    def now(self) -> str:
+        """Name of the rung it is at, empty after the last."""
+        return self.rungs[self._order[self._at]].name if self._at < len(self._order) else ""
+
+    def failed(self, index: int) -> bool:
+        """Take that a call could not be made: True if the next rung's turn has come.
+
+        The last rung is not given up: what failed once may work in a moment.
+        """
+        self._broken.add(index)
+        current = self._at + 1 < len(self._order) and self._order[self._at] == index
+        if current:
+            self._next()
+        return current
+
+    def up(self, now_s: float, usual_s: float) -> str:
+        """Take that the server is up: remember and return what woke it, empty if nothing did.
+
+        A server up in less than half the usual time after a rung was first called was most
+        likely woken by the one before it.
+        """
+        tried = [i for i in self._first_s if i not in self._broken]
+        if not tried:
+            return ""
+        woke = tried[-1]
+        if len(tried) > 1 and now_s - self._first_s[woke] < usual_s / 2:
+            woke = tried[-2]
+        for index in self._first_s:
+            if index == woke:
+                self._learn(index, 1.0)
+            elif self._order.index(index) < self._order.index(woke):
+                self._learn(index, 0.0)
+        return self.rungs[woke].name
+
+    def _learn(self, index: int, worked: float) -> None:
+        self._scores[index] += _WEIGHT * (worked - self._scores[index])
+
+    def dump(self) -> dict[str, float]:
+        """Return what is to be remembered, as JSON."""
+        return {
+            rung.key: round(score, 4)
+            for rung, score in zip(self.rungs, self._scores, strict=True)
+            if rung.key
+        }
+
+    def status(self) -> list[dict[str, Any]]:
+        """Return the rungs in the order in which they would be tried now, for people."""
+        order = sorted(range(len(self.rungs)), key=lambda i: self._scores[i] < _NEW)
+        return [{"name": self.rungs[i].name, "works": self._scores[i] >= _NEW} for i in order]
+
+
+def _score(value: object) -> float:
+    good = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 1
+    return float(value) if good else _NEW  # type: ignore[arg-type]

@@ -1,0 +1,216 @@
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from naproxy import config
+from naproxy.drivers import wake
+from naproxy.ladder import Call, Ladder, Rung
+
+PACKETS = Rung("etherwake", 0.5, 3, key="e")
+BMC = Rung("ipmi", 5.0, 2, key="i")
+BUTTON = Rung("gpio", 60.0, 1, presses=True, key="g")
+USUAL_S = 4.0
+
+
+class Play:
+    """Climbs with the time that passes between calls."""
+
+    def __init__(self, *rungs: Rung, remembered: dict[str, float] | None = None) -> None:
+        self.ladder = Ladder(rungs, remembered)
+        self.now_s = 0.0
+
+    def climb(self, calls: int = 1000, *, on: bool = False) -> list[str]:
+        names: list[str] = []
+        while len(names) < calls and (call := self.ladder.climb(self.now_s, on=on)):
+            names.append("-" if call.rung is None else self.ladder.rungs[call.rung].name)
+            self.now_s += call.spacing_s
+        return names
+
+    def wake_by(self, name: str) -> str:
+        """One wake in which only this rung works; returns which one is thanked."""
+        self.ladder.begin()
+        while self.climb(1) != [name]:
+            pass
+        self.now_s += USUAL_S
+        return self.ladder.up(self.now_s, USUAL_S)
+
+    def order(self) -> list[str]:
+        return [str(rung["name"]) for rung in self.ladder.status()]
+
+
+def test_rungs_are_tried_in_turn_each_as_often_as_it_says() -> None:
+    assert Play(PACKETS, BMC).climb() == ["etherwake"] * 3 + ["ipmi"] * 2
+
+
+def test_each_rung_has_its_own_spacing() -> None:
+    play = Play(PACKETS, BMC)
+    play.climb(3)
+    assert play.now_s == 1.5
+    play.climb(1)
+    assert play.now_s == 6.5
+
+
+def test_after_the_last_the_rungs_take_turns() -> None:
+    ladder = Play(PACKETS, BMC).ladder
+    assert [ladder.again(on=False) for _ in range(3)] == [Call(0, 0.5), Call(1, 5.0), Call(0, 0.5)]
+
+
+def test_one_that_was_passed_over_in_vain_comes_behind_the_one_that_works() -> None:
+    play = Play(PACKETS, BMC)
+    assert play.wake_by("ipmi") == "ipmi"
+    assert play.order() == ["ipmi", "etherwake"]
+    play.ladder.begin()
+    assert play.climb(1) == ["ipmi"]
+
+
+def test_one_that_always_worked_keeps_its_place_after_one_failure() -> None:
+    play = Play(PACKETS, BMC)
+    for _ in range(5):
+        play.wake_by("etherwake")
+    play.wake_by("ipmi")
+    assert play.order() == ["etherwake", "ipmi"]
+
+
+def test_a_lying_rung_loses_its_place_though_it_worked_before() -> None:
+    play = Play(PACKETS, BMC)
+    for _ in range(10):
+        play.wake_by("etherwake")
+    for _ in range(2):
+        play.wake_by("ipmi")
+    assert play.order() == ["ipmi", "etherwake"]
+
+
+def test_when_nothing_woke_the_server_nothing_is_learned() -> None:
+    play = Play(PACKETS, BMC)
+    before = play.ladder.dump()
+    play.climb()
+    play.ladder.begin()
+    assert play.ladder.dump() == before
+
+
+def test_a_server_up_just_after_the_next_rungs_first_call_was_woken_by_the_one_before() -> None:
+    play = Play(PACKETS, BMC)
+    play.climb(4)
+    assert play.ladder.up(1.5 + 0.1, USUAL_S) == "etherwake"
+    assert play.order() == ["etherwake", "ipmi"]
+
+
+def test_a_rung_that_could_not_be_called_is_not_thanked() -> None:
+    play = Play(PACKETS, BMC)
+    play.climb(1)
+    assert play.ladder.failed(0)
+    play.climb(1)
+    assert play.ladder.up(play.now_s + 0.1, USUAL_S) == "ipmi"
+
+
+def test_a_rung_that_fails_gives_way_at_once() -> None:
+    play = Play(PACKETS, BMC)
+    play.climb(1)
+    assert play.ladder.failed(0)
+    assert play.climb() == ["ipmi"] * 2
+
+
+def test_the_last_rung_is_tried_again_though_it_failed() -> None:
+    play = Play(PACKETS)
+    play.climb(1)
+    assert not play.ladder.failed(0)
+    assert play.climb() == ["etherwake"] * 2
+
+
+def test_a_late_failure_of_an_earlier_rung_does_not_take_the_turn_of_the_present_one() -> None:
+    play = Play(PACKETS, BMC, BUTTON)
+    play.climb(4)
+    assert not play.ladder.failed(0)
+    assert play.climb(1) == ["ipmi"]
+
+
+def test_a_button_is_not_pressed_while_the_machine_may_be_on() -> None:
+    assert Play(BUTTON, PACKETS).climb(on=True) == ["-", *["etherwake"] * 3]
+
+
+def test_a_button_is_not_pressed_again_and_again() -> None:
+    ladder = Play(PACKETS, BUTTON).ladder
+    assert {ladder.again(on=False).rung for _ in range(10)} == {0}
+
+
+def test_a_button_that_is_all_there_is_is_pressed_again_if_the_machine_is_off() -> None:
+    ladder = Play(BUTTON).ladder
+    assert ladder.again(on=False) == Call(0, 60.0)
+    assert ladder.again(on=True) == Call(None, 60.0)
+
+
+def test_what_was_learned_survives_as_json() -> None:
+    play = Play(PACKETS, BMC)
+    play.wake_by("ipmi")
+    kept = json.loads(json.dumps(play.ladder.dump()))
+    assert Play(PACKETS, BMC, remembered=kept).order() == ["ipmi", "etherwake"]
+
+
+@pytest.mark.parametrize("score", ["much", None, True, -1, 2, [], math.nan])
+def test_a_memory_that_is_nonsense_is_none(score: object) -> None:
+    ladder = Ladder([PACKETS, BMC], {"e": score, "x": 0.1})
+    assert ladder.dump() == {"e": 0.5, "i": 0.5}
+
+
+@given(
+    st.lists(st.sampled_from(["climb", "on", "again", "failed", "up", "begin"]), max_size=60),
+    st.permutations([PACKETS, BMC, BUTTON]),
+)
+def test_whatever_happens_it_ends_and_never_presses_while_on(
+    acts: list[str], rungs: list[Rung]
+) -> None:
+    play = Play(*rungs)
+    ladder, called = play.ladder, 0
+    for act in acts:
+        match act:
+            case "climb" | "on":
+                call = ladder.climb(play.now_s, on=act == "on")
+                if call and call.rung is not None:
+                    called = call.rung
+                    assert act == "climb" or not rungs[called].presses
+            case "again":
+                called = ladder.again(on=False).rung or 0
+            case "failed":
+                ladder.failed(called)
+            case "up":
+                assert ladder.up(play.now_s, USUAL_S) in {"", *(r.name for r in rungs)}
+                ladder.begin()
+            case _:
+                ladder.begin()
+        play.now_s += 0.3
+        assert all(0 <= score <= 1 for score in ladder.dump().values())
+    ladder.begin()
+    assert len(play.climb()) == sum(r.attempts for r in rungs)
+
+
+# Made from the configuration
+
+SERVER = '[[server]]\nid = "web"\naddress = "192.0.2.10"\nmac = "02:00:00:00:00:01"\n'
+
+
+def rungs(text: str) -> list[Rung]:
+    server = config.parse(SERVER + text).server[0]
+    return wake.rungs([server.wake, *server.rung])
+
+
+def test_without_a_word_the_only_rung_is_etherwake() -> None:
+    [rung] = rungs("")
+    assert (rung.name, rung.spacing_s, rung.attempts) == ("etherwake", 0.5, 60)
+
+
+def test_further_rungs_follow_in_their_order() -> None:
+    text = "[server.wake]\nattempts = 4\n[[server.rung]]\nto_all = false\nspacing_s = 2\n"
+    assert [(r.name, r.spacing_s, r.attempts) for r in rungs(text)] == [
+        ("etherwake", 0.5, 4),
+        ("etherwake 2", 2.0, 60),
+    ]
+
+
+def test_what_varnish_does_beside_it_does_not_change_what_is_known_of_a_rung() -> None:
+    assert rungs("[server.wake]\ndirect = false\nexpect_s = 3\n")[0].key == rungs("")[0].key
+
+
+def test_other_settings_are_another_rung_of_which_nothing_is_known() -> None:
+    assert rungs("[server.wake]\nto_all = false\n")[0].key != rungs("")[0].key
