@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 from naproxy.datagram import Asker
-from naproxy.journal import FILE, Journal
+from naproxy.history.tables import FILE
+from naproxy.journal import Journal
 from naproxy.policy.base import State
 
 ASKER = Asker("192.0.2.17", "page", "GET", "person", "Firefox", "www.example.org", "/news")

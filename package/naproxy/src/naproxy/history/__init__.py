@@ -1,0 +1,1 @@
+"""The history: power and energy, traffic, transitions, wakes and decisions (docs/history.md)."""

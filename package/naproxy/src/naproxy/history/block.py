@@ -1,0 +1,116 @@
+"""A minute of seconds in one blob, and how seconds become minutes and hours.
+
+Energy is summed at every step, never made of a mean; the mean of a longer time is that of
+its parts, each by how much of it is covered; what no reading covers adds nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+import zlib
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from naproxy.reading import Second
+
+_FORM: Final = b"\x01"
+_COLUMNS: Final = "BHiHHhH"
+"""Offset in the minute, count, step of the mean, mean - min, max - mean, the energy that
+mean times time does not say, covered; each as one array, little-endian."""
+
+_WIDE_FORM: Final = b"\x02"
+_WIDE_COLUMNS: Final = "BIqqqqI"
+"""The same for values that do not fit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Power and energy in some time; the fields mean what those of a `Second` do."""
+
+    count: int
+    mean_mw: int
+    min_mw: int
+    max_mw: int
+    energy_mj: int
+    covered_ms: int
+
+
+def merge(parts: Sequence[Second | Span]) -> Span:
+    """Return what the parts (at least one) are together."""
+    covered_ms = sum(p.covered_ms for p in parts)
+    return Span(
+        count=sum(p.count for p in parts),
+        mean_mw=_round(sum(p.mean_mw * p.covered_ms for p in parts), covered_ms),
+        min_mw=min(p.min_mw for p in parts),
+        max_mw=max(p.max_mw for p in parts),
+        energy_mj=sum(p.energy_mj for p in parts),
+        covered_ms=covered_ms,
+    )
+
+
+def _round(number: int, by: int) -> int:
+    """Divide whole numbers to the nearest, in whole numbers."""
+    return (2 * number + by) // (2 * by)
+
+
+def pack(minute_s: int, seconds: Iterable[Second]) -> bytes:
+    """Return the blob of seconds of the minute that starts at `minute_s`."""
+    rows, before_mw = [], 0
+    for s in sorted(seconds, key=lambda s: s.t_s):
+        rest_mj = s.energy_mj - _round(s.mean_mw * s.covered_ms, 1000)
+        rows.append(
+            (
+                *(s.t_s - minute_s, s.count, s.mean_mw - before_mw),
+                *(s.mean_mw - s.min_mw, s.max_mw - s.mean_mw, rest_mj, s.covered_ms),
+            )
+        )
+        before_mw = s.mean_mw
+    try:
+        return _FORM + _columns(_COLUMNS, rows)
+    except OverflowError:
+        return _WIDE_FORM + _columns(_WIDE_COLUMNS, rows)
+
+
+def _columns(codes: str, rows: Sequence[tuple[int, ...]]) -> bytes:
+    made = [_little(array(c, v)) for c, v in zip(codes, zip(*rows, strict=True), strict=True)]
+    return zlib.compress(b"".join(column.tobytes() for column in made), 6)
+
+
+def _little(column: array[int]) -> array[int]:
+    if sys.byteorder == "big":
+        column.byteswap()
+    return column
+
+
+def unpack(minute_s: int, blob: bytes) -> list[Second]:
+    """Return the seconds in a blob, in order; ValueError if it is not one."""
+    codes = {_FORM: _COLUMNS, _WIDE_FORM: _WIDE_COLUMNS}.get(blob[:1])
+    if codes is None:
+        raise ValueError(f"a block of a form that is not known: {blob[:1]!r}")
+    try:
+        data = zlib.decompress(blob[1:])
+    except zlib.error as error:
+        raise ValueError(f"a damaged block: {error}") from None
+    sizes = [array(code).itemsize for code in codes]
+    count, rest = divmod(len(data), sum(sizes))
+    if rest:
+        raise ValueError("a damaged block: its length is wrong")
+    columns, at = [], 0
+    for code, size in zip(codes, sizes, strict=True):
+        column = array(code)
+        column.frombytes(data[at : at + count * size])
+        columns.append(_little(column))
+        at += count * size
+    seconds, mean_mw = [], 0
+    for offset, readings, step, low, high, rest_mj, covered_ms in zip(*columns, strict=True):
+        mean_mw += step
+        energy_mj = rest_mj + _round(mean_mw * covered_ms, 1000)
+        seconds.append(
+            Second(
+                *(minute_s + offset, readings, mean_mw, mean_mw - low, mean_mw + high),
+                *(energy_mj, covered_ms),
+            )
+        )
+    return seconds

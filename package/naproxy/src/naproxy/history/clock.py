@@ -1,0 +1,166 @@
+"""The history's clock: right in the end, also on a box whose clock has no battery.
+
+Such a box starts with any time, and NTP sets the clock minutes later. What was written until
+then is moved by as much as the clock was wrong, and that is recorded in the table `clock`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+STEP_S: Final = 2.0
+"""A wall clock that moved by less than this against the monotonic one was only corrected."""
+
+TAKEN_S: Final = 86400.0
+"""A clock that nothing has confirmed for so long is taken as it is: nothing will."""
+
+AHEAD_S: Final = 30 * 86400.0
+"""A clock that nothing confirmed and that is so far ahead of the newest row deletes nothing."""
+
+_TIME_ERROR: Final = 5
+_BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
+
+
+class Tables(Protocol):
+    """What the clock needs of the history."""
+
+    def newest_s(self) -> float:
+        """Return the latest time of any row, 0 if there is none."""
+
+    def shift(self, since_s: float, by_s: int) -> bool:
+        """Move all rows from `since_s` on; returns whether that was done."""
+
+    def note(self, t_s: float, what: str, shift_s: float, since_s: float) -> None:
+        """Record what was done about the clock."""
+
+    def save(self, key: str, value: Any) -> None:
+        """Keep a JSON value over restarts."""
+
+    def saved(self, key: str) -> Mapping[str, Any]:
+        """Return what `save` kept, or an empty object."""
+
+
+class HistoryClock:
+    """Epoch seconds for the history's rows: the monotonic clock and what has to be added."""
+
+    def __init__(
+        self,
+        tables: Tables,
+        say: Callable[[str], None],
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+        synchronised: Callable[[], bool] | None = None,
+        boot: str | None = None,
+    ) -> None:
+        """Go on where another run of the same boot was, else with what the wall clock says.
+
+        Where that is before the newest row and nobody vouches for it, time goes on from
+        there, so that runs never mix.
+        """
+        self._tables = tables
+        self._say = say
+        self._monotonic = monotonic
+        self._wall = wall
+        self._synchronised = synchronised or kernel_says_synchronised
+        self._boot = _boot_id() if boot is None else boot
+        self._seen_s = self._base_s = wall() - monotonic()
+        self.since_s = self.now_s()
+        self.confirmed = self._synchronised()
+        newest_s = tables.newest_s()
+        self._ahead = newest_s > 0 and self.now_s() - newest_s > AHEAD_S
+        saved = tables.saved("clock")
+        if saved.get("boot") == self._boot and saved.get("confirmed") is False:
+            self._go_on(saved)
+        elif not self.confirmed:
+            self._never_before(newest_s)
+        self._save()
+
+    def _go_on(self, saved: Mapping[str, Any]) -> None:
+        values = [saved.get(name) for name in ("base_s", "seen_s", "since_s")]
+        if all(isinstance(v, (int, float)) for v in values):
+            self._base_s, self._seen_s, self.since_s = values  # type: ignore[assignment]
+            self.confirmed = False
+
+    def _never_before(self, newest_s: float) -> None:
+        behind_s = newest_s - self.now_s()
+        if behind_s <= 0:
+            return
+        self._base_s += behind_s // 60 * 60 + 120
+        self.since_s = self.now_s()
+        self._tables.note(self.since_s, "guessed", self.since_s - self._wall(), self.since_s)
+        self._say("the clock is behind the history: times are a guess until it is set")
+
+    @property
+    def trusted(self) -> bool:
+        """May rows be deleted because they are old by this clock?"""
+        return self.confirmed or not self._ahead
+
+    def now_s(self) -> float:
+        """Return the time now."""
+        return self._base_s + self._monotonic()
+
+    def at(self, monotonic_s: float) -> float:
+        """Return the time at which the monotonic clock read so."""
+        return self._base_s + monotonic_s
+
+    def check(self) -> None:
+        """See whether the wall clock was set, and correct what was written if it was."""
+        stepped = abs(self._wall() - self._monotonic() - self._seen_s) >= STEP_S
+        vouched = self._synchronised()
+        if stepped or (vouched and not self.confirmed):
+            if not self._set():
+                return
+            self._seen_s = self._wall() - self._monotonic()
+        taken = self.now_s() - self.since_s > TAKEN_S
+        if stepped or (not self.confirmed and (vouched or taken)):
+            self.confirmed = self.confirmed or vouched or taken
+            self._save()
+
+    def _set(self) -> bool:
+        """Follow the wall clock. Before anything vouched for it, what was written follows too."""
+        by_s = round(self._wall() - self.now_s())
+        if abs(by_s) < STEP_S:
+            return True
+        since_s = self.since_s
+        if not self.confirmed:
+            if not self._tables.shift(since_s, by_s):
+                return False
+            self.since_s += by_s
+        self._base_s += by_s
+        what = "stepped" if self.confirmed else "corrected"
+        self._tables.note(self.now_s(), what, by_s, since_s)
+        moved = "" if self.confirmed else ", and so was what was written since the start"
+        self._say(f"the clock was set by {by_s:+d} s{moved}")
+        return True
+
+    def _save(self) -> None:
+        self._tables.save(
+            "clock",
+            {
+                "boot": self._boot,
+                "base_s": self._base_s,
+                "seen_s": self._seen_s,
+                "since_s": self.since_s,
+                "confirmed": self.confirmed,
+            },
+        )
+
+
+def _boot_id() -> str:
+    try:
+        return _BOOT_ID.read_text().strip()
+    except OSError:
+        return ""
+
+
+def kernel_says_synchronised() -> bool:
+    """Ask the kernel whether something (NTP) keeps the clock right: adjtimex(2)."""
+    # struct timex is 208 bytes or less on all of Linux; modes 0 only asks.
+    asked = ctypes.create_string_buffer(512)
+    state: int = ctypes.CDLL(None, use_errno=True).adjtimex(asked)
+    return 0 <= state < _TIME_ERROR

@@ -1,0 +1,143 @@
+"""The history's tables, and how they grow without leaving an older program behind.
+
+The rule (docs/history.md): PRAGMA user_version stays GENERATION as long as a program of that
+generation can read and write the file. A step only adds: a table, an index, a view, or a
+column that has a default. What an older program could not live with goes into another file,
+with another name, so that a rolled-back image still finds its own.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Final
+
+GENERATION: Final = 1
+FILE: Final = "history.db"
+PAGE_BYTES: Final = 1024
+"""A batch changes a few rows at the end of each table: small pages are less to write."""
+
+METER_BITS: Final = 6
+METERS: Final = 1 << METER_BITS
+"""Rows of power have the key `time << METER_BITS | meter`: they are appended at one end of
+the table whatever the meter, so a batch for many meters touches few pages."""
+
+_FIRST: Final = """
+CREATE TABLE transitions (
+    id INTEGER PRIMARY KEY,
+    t_s REAL NOT NULL,
+    server TEXT NOT NULL,
+    "from" TEXT NOT NULL,
+    "to" TEXT NOT NULL,
+    reason TEXT NOT NULL
+) STRICT;
+CREATE INDEX transitions_by_server ON transitions (server, t_s);
+CREATE INDEX transitions_by_time ON transitions (t_s);
+CREATE TABLE wakes (
+    id INTEGER PRIMARY KEY,
+    t_s REAL NOT NULL,
+    server TEXT NOT NULL,
+    who TEXT NOT NULL,
+    host TEXT NOT NULL,
+    path TEXT NOT NULL,
+    method TEXT NOT NULL,
+    agent TEXT NOT NULL,
+    class TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    waited_s REAL,
+    packets INTEGER NOT NULL DEFAULT 0,
+    outcome TEXT NOT NULL DEFAULT 'waiting'
+) STRICT;
+CREATE INDEX wakes_by_server ON wakes (server, t_s);
+CREATE INDEX wakes_by_time ON wakes (t_s);
+CREATE TABLE saved (
+    key TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) STRICT;
+"""
+
+_POWER_COLUMNS: Final = """
+    key INTEGER PRIMARY KEY,
+    count INTEGER NOT NULL,
+    mean_mw INTEGER NOT NULL,
+    min_mw INTEGER NOT NULL,
+    max_mw INTEGER NOT NULL,
+    energy_mj INTEGER NOT NULL,
+    covered_ms INTEGER NOT NULL
+"""
+
+_TRAFFIC_COLUMNS: Final = """
+    t_s INTEGER NOT NULL,
+    server INTEGER NOT NULL,
+    class INTEGER NOT NULL,
+    outcome INTEGER NOT NULL,
+    requests INTEGER NOT NULL,
+    delayed INTEGER NOT NULL,
+    PRIMARY KEY (t_s, server, class, outcome)
+"""
+
+_HISTORY: Final = f"""
+CREATE TABLE meters (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE
+) STRICT;
+CREATE TABLE servers (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE
+) STRICT;
+CREATE TABLE seconds (
+    key INTEGER PRIMARY KEY,
+    block BLOB NOT NULL
+) STRICT;
+CREATE TABLE minutes ({_POWER_COLUMNS}) STRICT;
+CREATE TABLE hours ({_POWER_COLUMNS}) STRICT;
+CREATE TABLE traffic_minutes ({_TRAFFIC_COLUMNS}) STRICT, WITHOUT ROWID;
+CREATE TABLE traffic_hours ({_TRAFFIC_COLUMNS}) STRICT, WITHOUT ROWID;
+CREATE TABLE decisions (
+    id INTEGER PRIMARY KEY,
+    t_s REAL NOT NULL,
+    server TEXT NOT NULL,
+    sleep INTEGER NOT NULL,
+    reason TEXT NOT NULL
+) STRICT;
+CREATE INDEX decisions_by_time ON decisions (t_s);
+CREATE TABLE clock (
+    id INTEGER PRIMARY KEY,
+    t_s REAL NOT NULL,
+    what TEXT NOT NULL,
+    shift_s REAL NOT NULL,
+    since_s REAL NOT NULL
+) STRICT;
+CREATE VIEW power_minutes AS
+    SELECT (key >> {METER_BITS}) * 60 AS t_s, name AS meter, count, mean_mw, min_mw, max_mw,
+        energy_mj, covered_ms
+    FROM minutes JOIN meters ON id = key & {METERS - 1};
+CREATE VIEW power_hours AS
+    SELECT (key >> {METER_BITS}) * 3600 AS t_s, name AS meter, count, mean_mw, min_mw, max_mw,
+        energy_mj, covered_ms
+    FROM hours JOIN meters ON id = key & {METERS - 1};
+"""  # noqa: S608
+
+STEPS: Final = (("transitions", _FIRST), ("meters", _HISTORY))
+"""In their order: a table by which a step is known to have been taken, and its SQL."""
+
+
+class AnotherGenerationError(sqlite3.DatabaseError):
+    """The file is of a program that this one cannot work with."""
+
+
+def prepare(db: sqlite3.Connection) -> None:
+    """Take the steps that were not taken, all or none; see that the tables are ours."""
+    generation = db.execute("PRAGMA user_version").fetchone()[0]
+    if generation not in (0, GENERATION):
+        raise AnotherGenerationError(f"no such generation is known here: {generation}")
+    db.execute(f"PRAGMA page_size = {PAGE_BYTES}")
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("PRAGMA synchronous = NORMAL")
+    # Deleted visitors' addresses are overwritten where that costs no extra write.
+    db.execute("PRAGMA secure_delete = FAST")
+    there = {row[0] for row in db.execute("SELECT name FROM sqlite_schema")}
+    due = [sql for table, sql in STEPS if table not in there]
+    if due:
+        db.executescript(f"BEGIN; {' '.join(due)} PRAGMA user_version = {GENERATION}; COMMIT;")
+    for table in ("transitions", "wakes", "saved", "minutes", "decisions"):
+        db.execute(f"SELECT * FROM {table} LIMIT 1").fetchall()  # noqa: S608

@@ -1,0 +1,364 @@
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from naproxy import page
+from naproxy.events import Event
+from naproxy.history import power
+from naproxy.history.tables import FILE, METERS
+from naproxy.history.writer import CHECKPOINT_EVERY, PRUNE_EVERY, SYNC_EVERY, History
+from naproxy.journal import Journal
+from naproxy.page import Outcome
+from naproxy.policy.base import Klass, State
+from test_history_block import second
+
+START_S = 1_700_000_040
+HOUR_S = START_S // 3600 * 3600
+DAY_S = 86400
+
+
+class Box:
+    """A history on a box whose clocks are set by hand."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.monotonic_s = 1000.0
+        self.wall_s = float(START_S)
+        self.synchronised = True
+        self.boot = "first boot"
+        self.said: list[str] = []
+        self.start()
+
+    def start(self) -> None:
+        self.epoch_s = self.wall_s - self.monotonic_s
+        self.journal = Journal(self.directory, self.said.append, lambda: self.wall_s)
+        self.history = History(
+            self.journal,
+            self.said.append,
+            self.epoch_s,
+            monotonic=lambda: self.monotonic_s,
+            wall=lambda: self.wall_s,
+            synchronised=lambda: self.synchronised,
+            boot=self.boot,
+        )
+
+    def stop(self) -> None:
+        self.history.flush()
+        self.journal.close()
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+    def reboot(self, wall_s: float) -> None:
+        self.stop()
+        self.boot, self.monotonic_s, self.wall_s = f"{self.boot} again", 10.0, wall_s
+        self.start()
+
+    def pass_s(self, seconds: float) -> None:
+        self.monotonic_s += seconds
+        self.wall_s += seconds
+
+    @property
+    def house_s(self) -> float:
+        return self.epoch_s + self.monotonic_s
+
+    def meter(self, seconds: int, mean_mw: int = 43_000, meter: str = "web") -> None:
+        """Time passes, and each second is measured."""
+        for _ in range(seconds):
+            self.history.add_second(meter, second(int(self.house_s), mean_mw))
+            self.pass_s(1)
+
+    def read(self, sql: str) -> list[tuple[Any, ...]]:
+        reader = sqlite3.connect(f"file:{self.directory / FILE}?mode=ro", uri=True)
+        try:
+            return reader.execute(sql).fetchall()
+        finally:
+            reader.close()
+
+    def seconds(self) -> list[int]:
+        found = self.read("SELECT key, block FROM seconds ORDER BY key")
+        return [
+            s.t_s for key, blob in found for s in power.unpack((key >> power.METER_BITS) * 60, blob)
+        ]
+
+    def energy(self, tier: str) -> int:
+        return int(self.read(f"SELECT total(energy_mj) FROM {tier}")[0][0])
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Iterator[Box]:
+    made = Box(tmp_path)
+    yield made
+    made.stop()
+
+
+def event(box: Box, outcome: Outcome = Outcome.HIT, flags: int = 0) -> Event:
+    return Event(
+        *(1, int(box.monotonic_s * 1e6), 0, 0, 0, 0, 0),
+        *(Klass.PERSON, outcome, flags, 200, 0),
+    )
+
+
+def test_a_minute_and_an_hour_are_what_their_seconds_are_together(box: Box) -> None:
+    box.meter(60, 40_000)
+    box.meter(30, 50_000)
+    box.history.flush()
+    assert box.read(
+        "SELECT t_s, meter, count, mean_mw, energy_mj, covered_ms FROM power_minutes"
+    ) == [
+        (START_S, "web", 3000, 40_000, 60 * 40_000, 60_000),
+        (START_S + 60, "web", 1500, 50_000, 30 * 50_000, 30_000),
+    ]
+    assert box.read("SELECT t_s, count, mean_mw, min_mw, max_mw, energy_mj FROM power_hours") == [
+        (HOUR_S, 4500, 43_333, 39_600, 50_400, 60 * 40_000 + 30 * 50_000)
+    ]
+
+
+def test_nothing_is_written_before_the_batch(box: Box) -> None:
+    box.meter(60)
+    assert box.seconds() == []
+    box.history.tick()
+    assert len(box.seconds()) == 60
+
+
+def test_batches_that_cut_a_minute_lose_and_double_nothing(box: Box) -> None:
+    for _ in range(20):
+        box.meter(17)
+        box.history.tick()
+    assert box.seconds() == list(range(START_S, START_S + 340))
+    for tier in ("minutes", "hours"):
+        assert box.energy(tier) == 340 * 43_000
+
+
+def test_a_restart_within_a_minute_goes_on_in_it(box: Box) -> None:
+    box.meter(20)
+    box.restart()
+    box.meter(20)
+    box.history.flush()
+    assert box.seconds() == list(range(START_S, START_S + 40))
+    assert box.energy("minutes") == 40 * 43_000
+
+
+def test_a_gap_stays_a_gap_and_no_zero(box: Box) -> None:
+    box.meter(10)
+    box.pass_s(200)
+    box.meter(10)
+    box.history.flush()
+    assert len(box.seconds()) == 20
+    assert box.read("SELECT t_s, covered_ms, min_mw FROM power_minutes") == [
+        (START_S, 10_000, 42_600),
+        (START_S + 180, 10_000, 42_600),
+    ]
+
+
+def test_zero_watts_are_written(box: Box) -> None:
+    box.history.add_second("web", second(START_S, 0, min_mw=0, max_mw=0))
+    box.history.flush()
+    assert box.read("SELECT mean_mw, covered_ms FROM minutes") == [(0, 1000)]
+
+
+def test_a_second_that_comes_late_is_added_to_its_minute(box: Box) -> None:
+    box.meter(1)
+    box.pass_s(300)
+    box.history.tick()
+    box.history.add_second("web", second(START_S + 1, 1000))
+    box.history.tick()
+    assert box.seconds() == [START_S, START_S + 1]
+    assert box.energy("hours") == 44_000
+
+
+def test_meters_are_kept_apart(box: Box) -> None:
+    box.history.add_second("web", second(START_S, 1000))
+    box.history.add_second("box", second(START_S, 2000))
+    box.history.flush()
+    found = box.read("SELECT meter, energy_mj FROM power_hours ORDER BY meter")
+    assert found == [("box", 2000), ("web", 1000)]
+
+
+def test_more_meters_than_there_is_room_for_are_said(box: Box) -> None:
+    for number in range(METERS + 1):
+        box.history.add_second(f"meter{number}", second(START_S))
+    box.history.flush()
+    assert box.read("SELECT count(*), max(id) FROM meters") == [(METERS - 1, METERS - 1)]
+    assert "other meters already" in box.said[0]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        second(START_S, covered_ms=0),
+        second(START_S, covered_ms=1001),
+        second(START_S, count=0),
+        second(START_S, min_mw=44_000),
+        second(START_S, max_mw=2**31),
+        second(START_S, energy_mj=2**62),
+    ],
+    ids=["no time", "too much time", "no reading", "min over mean", "huge power", "huge energy"],
+)
+def test_a_second_that_cannot_be_true_is_said_once_and_left(box: Box, wrong: Any) -> None:
+    for _ in range(2):
+        box.history.add_second("web", wrong)
+    box.meter(1)
+    box.history.flush()
+    assert box.energy("minutes") == 43_000
+    assert len(box.said) == 1
+    assert "meter web" in box.said[0]
+
+
+def test_a_disk_that_fails_for_a_while_costs_nothing(box: Box) -> None:
+    box.meter(30)
+    other = sqlite3.connect(box.directory / FILE, isolation_level=None)
+    box.journal.store.execute("PRAGMA busy_timeout = 1")
+    other.execute("BEGIN IMMEDIATE")
+    assert not box.history.flush()
+    assert "locked" in box.said[0]
+    assert box.journal.error
+    other.execute("ROLLBACK")
+    other.close()
+    box.meter(30)
+    assert box.history.flush()
+    assert len(box.seconds()) == 60
+    assert box.journal.error is None
+
+
+def test_a_disk_that_fails_for_long_does_not_fill_the_memory(box: Box) -> None:
+    waiting = power.Power(box.said.append)
+    for minute in range(power.MOST_WAITING + 5):
+        waiting.add("web", second(60 * minute))
+    assert waiting.given_up_s == 5
+
+
+def test_requests_are_counted_by_class_and_outcome(box: Box) -> None:
+    for outcome, flags in ((Outcome.HIT, 0), (Outcome.HIT, 0), (Outcome.HELD, page.E_DELAYED)):
+        box.history.request("web", event(box, outcome, flags))
+    box.history.flush()
+    box.history.request("web", event(box))
+    box.history.flush()
+    wanted = [(Klass.PERSON, Outcome.HIT, 3, 0), (Klass.PERSON, Outcome.HELD, 1, 1)]
+    for table in ("traffic_minutes", "traffic_hours"):
+        found = box.read(f"SELECT class, outcome, requests, delayed FROM {table} ORDER BY outcome")
+        assert found == wanted
+
+
+def test_requests_that_another_run_has_counted_are_not_counted_again(box: Box) -> None:
+    old = event(box)
+    box.history.request("web", old)
+    box.pass_s(120)
+    box.restart()
+    box.history.request("web", old)
+    box.history.request("web", event(box))
+    box.history.flush()
+    assert box.read("SELECT sum(requests) FROM traffic_hours") == [(2,)]
+
+
+def decisions(box: Box) -> list[str]:
+    return [row["reason"] for row in reversed(box.journal.rows("decisions", "web", 0, 99))]
+
+
+def test_a_decision_is_written_when_its_words_change_not_its_numbers(box: Box) -> None:
+    for reason in ("idle 5 s", "idle 6.5 s", "a backup is running", "idle 7 s"):
+        box.history.decision("web", box.house_s, False, reason)
+        box.history.tick()
+    assert decisions(box) == ["idle 5 s", "a backup is running", "idle 7 s"]
+
+
+def test_a_decision_that_flips_is_written_though_the_words_are_the_same(box: Box) -> None:
+    for sleep in (False, True):
+        box.history.decision("web", box.house_s, sleep, "idle 5 s")
+        box.history.tick()
+    assert len(decisions(box)) == 2
+
+
+def test_of_many_decisions_in_a_minute_the_last_is_written(box: Box) -> None:
+    for number in range(1000):
+        box.history.decision("web", box.house_s, False, "ab"[number % 2])
+    box.history.tick()
+    assert decisions(box) == ["b"]
+
+
+def test_old_seconds_go_before_old_minutes_and_hours_stay(box: Box) -> None:
+    box.meter(60)
+    box.history.tick()
+    for days, left in ((8, (0, 1, 1)), (400, (0, 0, 1))):
+        box.pass_s(days * DAY_S)
+        for _ in range(PRUNE_EVERY):
+            box.history.tick()
+        counts = (
+            "SELECT (SELECT count(*) FROM {}), (SELECT count(*) FROM {}), (SELECT count(*) FROM {})"
+        )
+        assert box.read(counts.format("seconds", "minutes", "hours")) == [left]
+
+
+def test_deletion_is_in_slices(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("naproxy.history.writer.SLICE_ROWS", 3)
+    for _ in range(10):
+        box.meter(1)
+        box.pass_s(59)
+    box.history.flush()
+    box.pass_s(8 * DAY_S)
+    left = []
+    for _ in range(4):
+        box.history.tick()
+        left.append(len(box.seconds()))
+    assert left == [7, 4, 1, 0]
+
+
+def test_space_of_deleted_rows_is_used_again_and_the_file_does_not_grow(box: Box) -> None:
+    pages = []
+    for _ in range(3):
+        for number in range(60 * 60):
+            box.meter(1, 43_000 + number * 7919 % 601)
+        box.history.flush()
+        pages.append(box.read("SELECT page_count FROM pragma_page_count()")[0][0])
+        box.pass_s(8 * DAY_S)
+        for _ in range(PRUNE_EVERY):
+            box.history.tick()
+    minutes = 60 * 40 // 1024 + 2
+    assert pages[2] - pages[1] <= minutes < pages[0] // 4
+
+
+def test_the_disk_is_made_to_keep_it_every_tenth_batch(box: Box) -> None:
+    due = []
+    for _ in range(CHECKPOINT_EVERY):
+        box.history.tick()
+        due.append(box.history.sync_due)
+    assert due == [n % SYNC_EVERY == 0 for n in range(1, CHECKPOINT_EVERY + 1)]
+
+
+def test_after_an_hour_the_side_file_is_worked_off(box: Box) -> None:
+    for _ in range(CHECKPOINT_EVERY):
+        box.history.tick()
+    box.meter(60)
+    box.history.flush()
+    box.history.sync()
+    lone = sqlite3.connect(f"file:{box.directory / FILE}?immutable=1", uri=True)
+    assert lone.execute("SELECT count(*) FROM minutes").fetchone() == (1,)
+    lone.close()
+
+
+def test_a_disk_that_cannot_keep_it_is_said(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: Any) -> None:
+        raise OSError("Input/output error")
+
+    monkeypatch.setattr("os.fdatasync", fails)
+    box.history.tick()
+    box.history.sync()
+    assert "may not survive a power cut: Input/output error" in box.said[0]
+
+
+def test_a_damaged_block_is_a_gap_and_its_minute_stays(box: Box) -> None:
+    box.meter(60)
+    box.history.flush()
+    box.journal.store.execute("UPDATE seconds SET block = X'0199'")
+    box.meter(60)
+    box.history.flush()
+    assert box.energy("hours") == 120 * 43_000
+    assert box.journal.error is None
+
+
+def test_transitions_are_on_the_disk_at_once(box: Box) -> None:
+    box.journal.transition("web", State.AWAKE, State.ASLEEP, "x")
+    assert box.read("SELECT t_s FROM transitions") == [(box.wall_s,)]
