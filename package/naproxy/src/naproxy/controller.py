@@ -22,6 +22,7 @@ from typing import Any, Final
 from naproxy import __version__, config, control, datagram, page, slots
 from naproxy.config import Config
 from naproxy.events import Event, Events
+from naproxy.history.writer import History
 from naproxy.journal import Journal
 from naproxy.learning import Learner
 from naproxy.page import Page
@@ -67,6 +68,7 @@ class Controller:
         self._journal = Journal(data_dir, say, group=box.control_group)
         self._journal.close_forgotten()
         self._house = House(self._page, self._journal, say, time.time() - time.monotonic())
+        self._history = History(self._journal, say, self._house.epoch_s)
         self._learner = Learner(self._page)
         self._slots: dict[str, int] = {}
 
@@ -86,6 +88,7 @@ class Controller:
         self._beat()
         self._save()
         self._prune()
+        self._tick_later()
         # What is here now stays: collections need not look at it again.
         gc.collect()
         gc.freeze()
@@ -103,6 +106,7 @@ class Controller:
         self._page.heartbeat(0)
         for runner in self.runners.values():
             runner.stop(why="the controller was stopped")
+        self._history.flush()
         self._journal.close()
         say("naproxy: stopped; requests go to the servers")
 
@@ -121,6 +125,8 @@ class Controller:
         if self._config.box.learn_robots:
             self._learner.heard(events)
         for name, index in self._slots.items():
+            for event in heard.get(index, ()):
+                self._history.request(name, event)
             if index in heard:
                 self.runners[name].heard(heard[index], fresh=not self._first_drain)
         self._first_drain = False
@@ -130,8 +136,19 @@ class Controller:
             runner.save()
         asyncio.get_running_loop().call_later(SAVE_S, self._save)
 
+    def _tick(self) -> None:
+        self._history.tick()
+        if self._history.sync_due:
+            # The disk may take long; the loop must not wait for it.
+            asyncio.get_running_loop().run_in_executor(None, self._history.sync)
+        self._tick_later()
+
+    def _tick_later(self) -> None:
+        asyncio.get_running_loop().call_later(self._history.next_s, self._tick)
+
     def _prune(self) -> None:
-        self._journal.prune(self._config.box.keep_days)
+        if self._history.clock.trusted:
+            self._journal.prune(self._config.box.keep_days)
         asyncio.get_running_loop().call_later(PRUNE_S, self._prune)
 
     def _open_wakes(self) -> socket.socket:

@@ -43,6 +43,7 @@ class Journal:
         """
         self.store = Store(data_dir, say, clock, group)
         self.clock = clock
+        self.at: Callable[[float], float] = float
         self._deciding: dict[str, _Decision] = {}
         self._decided: dict[str, tuple[bool, str]] = {}
 
@@ -82,8 +83,12 @@ class Journal:
         )
 
     def decision(self, server: str, t_s: float, sleep: bool, reason: str) -> None:
-        """Keep the latest decision of the minute for `write`."""
-        self._deciding[server] = (t_s, sleep, reason)
+        """Note what was decided at `t_s` by the house's clock: may it sleep, and why.
+
+        May be called as often as wanted: at most one a minute is written, and only when
+        `sleep` or the words of the reason (not the numbers in it) are others than before.
+        """
+        self._deciding[server] = (self.at(t_s), sleep, reason)
 
     def write(self, db: sqlite3.Connection) -> None:
         """Write the decisions that are others than those before; then call `written`."""

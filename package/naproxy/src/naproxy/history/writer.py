@@ -70,6 +70,7 @@ class History:
             self, say, monotonic=monotonic, wall=wall, synchronised=synchronised, boot=boot
         )
         journal.clock = self.clock.now_s
+        journal.at = self._at
         self._counted_us = self._counted_before()
 
     def _counted_before(self) -> float:
@@ -93,12 +94,8 @@ class History:
             self._traffic.add(server, self.clock.at(event.t_us / 1e6), event)
 
     def decision(self, server: str, t_s: float, sleep: bool, reason: str) -> None:
-        """Note what was decided at `t_s` by the house's clock: may it sleep, and why.
-
-        May be called as often as wanted: at most one a minute is written, and only when
-        `sleep` or the words of the reason (not the numbers in it) are others than before.
-        """
-        self._journal.decision(server, self._at(t_s), sleep, reason)
+        """Note a decision at `t_s` by the house's clock; see `Journal.decision`."""
+        self._journal.decision(server, t_s, sleep, reason)
 
     @property
     def next_s(self) -> float:
