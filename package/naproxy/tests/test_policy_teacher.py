@@ -1,5 +1,6 @@
 import json
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -109,12 +110,42 @@ def test_robots_teach_nothing() -> None:
     assert made.dump() == before
 
 
-def test_nothing_is_known_at_first() -> None:
+def test_the_first_day_begins_with_a_plain_timeout() -> None:
     made = teacher()
     made.request(request(0))
-    decision = made.decide(START_S + 600)
+    assert not made.decide(START_S + 599).sleep
+    decision = made.decide(START_S + 601)
+    assert decision.sleep
+    assert decision.reason.startswith("idle 601 s of 600 s; learning on the first day")
+
+
+def test_nobody_is_delayed_to_learn_where_nobody_may_be() -> None:
+    made = policy.make(Settings(), replace(SETUP, fraction=0.0))
+    made.request(request(0))
+    decision = made.decide(START_S + 7200)
     assert not decision.sleep
     assert decision.reason.startswith("nothing learned yet")
+
+
+def test_after_the_first_day_delays_must_be_earned() -> None:
+    made = teacher()
+    for minutes in range(0, 1600, 10):
+        made.request(request(minutes * 60.0))
+    decision = made.decide(START_S + 1600 * 60 + 7200)
+    assert not decision.sleep
+    assert decision.reason.startswith(("no allowed delay is left", "nothing learned yet"))
+
+
+def test_a_server_left_asleep_by_the_first_day_is_woken() -> None:
+    """Who needs it next would be delayed without a delay that is allowed."""
+    made = teacher()
+    made.request(request(0))
+    made.observed(START_S + 12 * 3600, State.FALLING_ASLEEP)
+    made.observed(START_S + 12 * 3600 + 4, State.ASLEEP)
+    assert not made.decide(START_S + 20 * 3600).wake
+    decision = made.decide(START_S + 24 * 3600)
+    assert decision.wake
+    assert decision.reason.startswith("the first day is over")
 
 
 def learned() -> Teacher:

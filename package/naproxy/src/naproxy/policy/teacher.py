@@ -6,7 +6,8 @@ it would have delayed is counted exactly, because requests are seen while the re
 too. Every hour the real server takes the rule of the student that saved most among those that
 delayed no larger a share than may be spent; it sleeps when that rule says so *and* the running
 budget holds. Nothing is trained, nothing is tuned to a site: a student's record decays with a
-week.
+week. The first day is for learning: a plain timeout until a student has shown better, and no
+budget; the promise holds from the second day on.
 
 Students come in classes (`Way`) that differ in two things.
 
@@ -30,9 +31,9 @@ from naproxy.policy import Setup
 from naproxy.policy.base import Decision, Klass, Request, State
 from naproxy.schema import option
 
-TIMEOUTS: Final = 28
+TIMEOUTS: Final = 32
 SHORTEST_S: Final = 2.0
-LONGEST_S: Final = 6 * 3600.0
+LONGEST_S: Final = 24 * 3600.0
 
 _HOUR_S: Final = 3600.0
 _DAY_S: Final = 86400.0
@@ -40,10 +41,11 @@ _WEEK_H: Final = 168
 _RECORD_S: Final = 7 * _DAY_S  # a student's record decays over this time,
 _RHYTHM_S: Final = 14 * _DAY_S  # and the rhythm of the week over this
 _VISIT_S: Final = 30.0  # a request that needs the server after so long begins a visit
-_QUIETEST: Final = 0.02  # of a mean hour
+_QUIETEST: Final = 0.1  # of a mean hour
 _MOST_SPENT: Final = 3.0  # times the promised fraction, when much of the budget is left
 _FEW: Final = 50.0  # requests: with fewer nothing is divided by them
 _SAVED_UP_WEEKS: Final = 4.0  # more than these weeks' allowance is not kept
+_UNTAUGHT_S: Final = 600.0  # the idle time in force before any student has shown a better one
 _JUST_AFTER_S: Final = 1e-3
 _PERSON, _API = Klass.PERSON, Klass.API
 
@@ -55,7 +57,7 @@ class Way(NamedTuple):
     presence: bool
 
 
-WAYS: Final = (Way(0.0, False), Way(2.0, False), Way(0.0, True), Way(2.0, True))
+WAYS: Final = (Way(0.0, False), Way(3.0, False), Way(0.0, True), Way(3.0, True))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -305,10 +307,10 @@ class Teacher:
         allowance = self._fraction * max(self._requests, _FEW)
         self._budget = min(self._budget, _SAVED_UP_WEEKS * allowance)
         assert self._begun_s is not None
-        if not self._lapsed and now_s >= self._begun_s + _DAY_S:
-            # From the second day on the promise holds by itself, without what the first left.
+        if not self._lapsed and now_s + _HOUR_S > self._begun_s + _DAY_S:
+            # From the second day on the promise holds by itself, whatever the first one left.
             self._lapsed = True
-            self._budget = min(self._budget, 0.0)
+            self._budget = 0.0
         if now_s // _DAY_S > self._day:
             self._day = int(now_s // _DAY_S)
             self._delays_today = self._cycles_today = 0
@@ -328,19 +330,23 @@ class Teacher:
         That is the promised one, and over the next week what the budget has more, or less, than
         it should have in store against bad luck: about one standard deviation of a week's delays.
         """
-        store = math.sqrt(self._fraction * self._requests)
-        share = self._fraction + (self._budget - store) / max(self._requests, _FEW)
-        most_delayed = min(share, _MOST_SPENT * self._fraction) * self._requests
+        most = share = _MOST_SPENT * self._fraction
+        if self._lapsed:
+            store = math.sqrt(self._fraction * self._requests)
+            share = self._fraction + (self._budget - store) / max(self._requests, _FEW)
+        most_delayed = min(share, most) * self._requests
         most_cycles = self._most_cycles * self._hours / 24
         found = [
             (*best, number)
             for number, students in enumerate(self._classes)
             if (best := students.best(most_delayed, most_cycles)) is not None
         ]
-        self._rule = None
         if found:
             _, idle_s, number = max(found)
             self._rule = number, idle_s
+        else:
+            trusted = not self._lapsed and self._fraction > 0
+            self._rule = (0, _UNTAUGHT_S) if trusted else None
 
     def observed(self, t_s: float, state: State) -> None:
         """Learn of a transition; a wake that is over shows how many one wake delays."""
@@ -359,32 +365,53 @@ class Teacher:
         """Answer for `t_s`."""
         self._time(t_s)
         next_hour_s = (self._hour + 1) * _HOUR_S + _JUST_AFTER_S
+        if self._state is State.ASLEEP and (why := self._why_wake()):
+            return Decision(False, self._words(why), next_hour_s, wake=True)
         if self._rule is None:
             reason = "nothing learned yet that keeps the promise"
             return Decision(False, self._words(reason), next_hour_s)
         number, idle_s = self._rule
         students = self._classes[number]
-        if self._state is State.ASLEEP and students.way.presence and self._somebody_came():
-            return Decision(False, self._words("somebody is here"), next_hour_s, wake=True)
         least_s = idle_s * students.factor
         since_s = max(students.last_s, self._awake_s)
         idle = f"idle {t_s - since_s:.0f} s of {least_s:.0f} s"
         if t_s <= since_s + least_s:
             at_s = since_s + least_s + _JUST_AFTER_S
             return Decision(False, self._words(idle), min(at_s, next_hour_s))
-        if self._budget < self._reserve:
-            reason = "no allowed delay is left to spend"
-            return Decision(False, self._words(reason), next_hour_s)
-        if self._cycles_today >= self._most_cycles:
-            reason = f"slept {self._cycles_today} times today, which is the limit"
-            return Decision(False, self._words(reason), next_hour_s)
+        if limit := self._limit():
+            return Decision(False, self._words(limit), next_hour_s)
         return Decision(True, self._words(idle), next_hour_s)
+
+    def _why_wake(self) -> str | None:
+        """Return why a sleeping server should be woken ahead of need."""
+        if self._rule and self._classes[self._rule[0]].way.presence and self._somebody_came():
+            return "somebody is here"
+        if self._broke() and self._slept_on_the_first_day():
+            return "the first day is over and no delay is allowed yet"
+        return None
+
+    def _limit(self) -> str | None:
+        """Return why the server must not sleep, however idle it is."""
+        if self._broke():
+            return "no allowed delay is left to spend"
+        if self._cycles_today >= self._most_cycles:
+            return f"slept {self._cycles_today} times today, which is the limit"
+        return None
+
+    def _broke(self) -> bool:
+        return self._lapsed and self._budget < self._reserve
 
     def _somebody_came(self) -> bool:
         return any(s.last_s > self._slept_s for s in self._classes if s.way.presence)
 
+    def _slept_on_the_first_day(self) -> bool:
+        begun_s = self._begun_s
+        return begun_s is not None and begun_s <= self._slept_s < begun_s + _DAY_S
+
     def _words(self, first: str) -> str:
         used = self._delays_today
+        if not self._lapsed:
+            return f"{first}; learning on the first day, {used} delayed today"
         allowed = used + max(0, math.floor(self._budget))
         return f"{first}; {used} of {allowed} allowed delays used today"
 
