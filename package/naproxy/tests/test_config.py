@@ -278,7 +278,11 @@ def test_a_key_of_another_driver_is_not_known() -> None:
 
 @pytest.mark.parametrize(
     ("where", "known"),
-    [("sleep.driver", "none, ssh"), ("wake.driver", "etherwake"), ("ready.kind", "http, tcp")],
+    [
+        ("sleep.driver", "agent, command, ipmi, libvirt, none, redfish, ssh"),
+        ("wake.driver", "command, etherwake, gpio, ipmi, libvirt, redfish, udp"),
+        ("ready.kind", "http, tcp"),
+    ],
 )
 def test_an_unknown_driver_is_refused_with_those_there_are(where: str, known: str) -> None:
     section, _, selector = where.partition(".")
@@ -409,6 +413,7 @@ def test_every_key_says_what_it_is() -> None:
 
 def test_every_number_with_a_dimension_says_its_unit() -> None:
     bare = {"port", "cap", "fraction", "attempts", "direct_port", "release_batch", "most_cycles"}
+    bare |= {"line", "cipher_suite"}
     names = {k.path.rpartition(".")[2] for k in NUMBERS if not k.unit}
     assert names - bare == set()
 

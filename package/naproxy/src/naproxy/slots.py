@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import fcntl
 import ipaddress
-import socket
-import struct
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 from naproxy import page
 from naproxy.config import Config, Rule, Server
+from naproxy.interfaces import broadcast_of
 from naproxy.page import Page, RuleKind
 from naproxy.policy.base import Klass
-
-_SIOCGIFBRDADDR: Final = 0x8919
-_EVERYBODY: Final = "255.255.255.255"
 
 
 def assign(shared: Page, servers: Sequence[Server]) -> dict[str, int]:
@@ -110,15 +105,3 @@ def _place(record: Any) -> tuple[int, int, bytes]:
 
 def _set_bytes(field: Any, value: bytes) -> None:
     field[:] = value.ljust(len(field), b"\0")
-
-
-def broadcast_of(interface: str) -> str:
-    """Return the IPv4 broadcast address of an interface; 255.255.255.255 where it has none."""
-    request = struct.pack("16s16x8x", interface.encode()[:15])
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        try:
-            answer = fcntl.ioctl(sock, _SIOCGIFBRDADDR, request)
-        except OSError:
-            return _EVERYBODY
-    found = socket.inet_ntoa(answer[20:24])
-    return found if found != "0.0.0.0" else _EVERYBODY  # noqa: S104 - compared, not bound

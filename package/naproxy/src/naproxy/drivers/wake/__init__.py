@@ -7,7 +7,7 @@ import dataclasses
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 from naproxy.ladder import Rung
 from naproxy.schema import is_interface, option
@@ -16,9 +16,6 @@ from naproxy.schema import is_interface, option
 @dataclass(frozen=True, kw_only=True)
 class RungSettings:
     """The keys that all ways of waking have."""
-
-    presses: ClassVar[bool] = False
-    """It presses a button, which would switch off a machine that is on."""
 
     driver: str
     spacing_s: float = option(
@@ -89,7 +86,8 @@ def rungs(options: Sequence[Any]) -> list[Rung]:
                 name=rung.driver if number == 1 else f"{rung.driver} {number}",
                 spacing_s=rung.spacing_s,
                 attempts=rung.attempts,
-                presses=rung.presses,
+                # A button would switch off a machine that is on: those who press one say so.
+                presses=getattr(rung, "presses", False),
                 # Other settings are another way to wake: nothing is known of it yet.
                 key=f"{rung.driver} {zlib.crc32(repr(_own(rung)).encode()):08x} {number}",
             )

@@ -1,0 +1,64 @@
+"""IPMI 2.0 by `ipmitool`, for the drivers that talk to a BMC."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from naproxy.drivers import program, secret
+from naproxy.drivers.openssh import is_place, is_user
+from naproxy.schema import is_absolute, option
+
+_MOST_PASSWORD_BYTES: Final = 20  # IPMI 2.0, 22.30: set user password
+
+
+class IpmiError(Exception):
+    """What failed, in words that a person can act on."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class IpmiSettings:
+    """Which BMC, and who we are to it."""
+
+    host: str = option("Address or host name of the BMC", low=1, check=is_place)
+    port: int = option("Its UDP port", 623, low=1, high=65535)
+    user: str = option("User of the BMC", low=1, high=16, check=is_user)
+    password_file: str = option(
+        "File with the password, in one line; only root may read it", check=is_absolute
+    )
+    level: str = option("Privilege to ask for", "OPERATOR", choices=("OPERATOR", "ADMINISTRATOR"))
+    cipher_suite: int = option(
+        "Cipher suite: 17 (SHA-256), or 3 (SHA-1) for older ones", 17, low=0, high=17
+    )
+
+
+class Ipmi:
+    """Runs `ipmitool` once for each command."""
+
+    def __init__(self, settings: IpmiSettings) -> None:
+        """Talk to the settings' BMC."""
+        self._settings = settings
+
+    async def power(self, verb: str, timeout_s: float) -> str:
+        """Give a `chassis power` command: on, soft; returns ipmitool's words, or IpmiError."""
+        settings = self._settings
+        try:
+            password = secret.read(settings.password_file)
+        except secret.SecretError as error:
+            raise IpmiError(f"the BMC's password: {error}") from None
+        if len(password.encode()) > _MOST_PASSWORD_BYTES:
+            raise IpmiError(
+                f"{settings.password_file}: IPMI has passwords of {_MOST_PASSWORD_BYTES} bytes"
+            )
+        argv = [
+            *("ipmitool", "-I", "lanplus", "-H", settings.host, "-p", str(settings.port)),
+            *("-U", settings.user, "-f", settings.password_file, "-L", settings.level),
+            *("-C", str(settings.cipher_suite), "-N", "1", "-R", "3", "chassis", "power", verb),
+        ]
+        try:
+            ended = await program.run(argv, timeout_s)
+        except OSError as error:
+            raise IpmiError(f"ipmitool cannot be run: {error.strerror}") from None
+        if ended.code != 0:
+            raise IpmiError(f"the BMC at {settings.host}: {ended.words}")
+        return ended.said

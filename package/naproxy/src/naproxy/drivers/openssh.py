@@ -1,0 +1,115 @@
+"""Commands over OpenSSH, for the drivers that log in somewhere.
+
+The host key is pinned beforehand (`naproxy key pin`): nothing is asked, nothing is learned.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from naproxy.drivers import program
+from naproxy.schema import is_absolute, option
+
+
+def is_user(text: str) -> str | None:
+    """Check a user's name as it goes onto a command line."""
+    ok = not text.startswith("-") and not set(text) & set(" @/:")
+    return None if ok else "must be a user's name"
+
+
+def is_place(text: str) -> str | None:
+    """Check a host name or address as it goes onto a command line; empty is the server's."""
+    ok = not text.startswith("-") and not set(text) & set(" @/")
+    return None if ok else "must be a host name or an address"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SshSettings:
+    """Where to log in, and how."""
+
+    host: str = option("Host name or address; empty: the server's", "", check=is_place)
+    port: int = option("Port of the ssh server", 22, low=1, high=65535)
+    user: str = option("User to log in as", "naproxy", low=1, high=32, check=is_user)
+    key_file: str = option("Private key", "/etc/naproxy/ssh/id_ed25519", check=is_absolute)
+    known_hosts_file: str = option(
+        "The server's pinned host key, in the form of known_hosts",
+        "/etc/naproxy/ssh/known_hosts",
+        check=is_absolute,
+    )
+    connect_timeout_s: int = option("Longest wait for a connection", 5, low=1, high=60)
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """How a session ended; `log` is what ssh itself says."""
+
+    ended: program.Ended
+    log: str
+
+    @property
+    def let_in(self) -> bool:
+        """Whether the login succeeded."""
+        return "Authenticated to" in self.log
+
+
+class Ssh:
+    """Runs `ssh` once for each command."""
+
+    def __init__(self, settings: SshSettings, address: str) -> None:
+        """Log in to the settings' host, or else `address`."""
+        self._settings = settings
+        self._host = settings.host or address
+
+    def _command(self, log: str, command: str) -> list[str]:
+        settings = self._settings
+        options = {
+            "BatchMode": "yes",
+            "StrictHostKeyChecking": "yes",
+            "UserKnownHostsFile": f'"{settings.known_hosts_file}"',
+            "GlobalKnownHostsFile": "/dev/null",
+            "UpdateHostKeys": "no",
+            "IdentitiesOnly": "yes",
+            "IdentityAgent": "none",
+            "PreferredAuthentications": "publickey",
+            "ConnectTimeout": str(settings.connect_timeout_s),
+            "ServerAliveInterval": "1",
+            "ServerAliveCountMax": "3",
+            "ControlPath": "none",
+            "ClearAllForwardings": "yes",
+            # Says when it is authenticated: from then on an end of the connection is
+            # the server's falling asleep, before that it is a failure.
+            "LogLevel": "VERBOSE",
+        }
+        chosen = [word for key, value in options.items() for word in ("-o", f"{key}={value}")]
+        return [
+            *("ssh", "-F", "none", "-T", "-n", "-E", log),
+            *chosen,
+            *("-i", settings.key_file, "-p", str(settings.port), "-l", settings.user),
+            *("--", self._host, command),
+        ]
+
+    async def run(self, command: str, timeout_s: float) -> Session:
+        """Run a command there; OSError if ssh cannot be run."""
+        with tempfile.NamedTemporaryFile(prefix="naproxy-ssh-") as log:
+            ended = await program.run(self._command(log.name, command), timeout_s)
+            return Session(ended, Path(log.name).read_text(errors="replace"))
+
+    def failure(self, log: str) -> str:
+        """Say why nobody was let in."""
+        settings = self._settings
+        if "IDENTIFICATION HAS CHANGED" in log:
+            return (
+                f"the server's host key is not the one pinned in {settings.known_hosts_file}: "
+                "was the server replaced? If it was, pin the new one: naproxy key pin"
+            )
+        if "host key is known" in log or "Host key verification failed" in log:
+            return (
+                f"no host key of the server is pinned in {settings.known_hosts_file}: "
+                "naproxy key pin"
+            )
+        if "Permission denied" in log:
+            return f"the server does not let {settings.user} in with {settings.key_file}"
+        last = log.strip().rpartition("\n")[2]
+        return f"not reached by ssh: {program.words(last.encode()) or 'no answer in time'}"

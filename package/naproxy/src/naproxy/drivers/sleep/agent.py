@@ -1,0 +1,119 @@
+"""Putting a server to sleep by asking the agent on it, in signed datagrams (docs/agent.md).
+
+The agent says yes, or why not; after a yes it puts the server to sleep itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import socket
+import time
+from dataclasses import dataclass
+from typing import Final
+
+from naproxy import agent_protocol
+from naproxy.agent_protocol import NoAnswerError, Outcome, ProtocolError, Question
+from naproxy.drivers import Target, secret
+from naproxy.drivers.openssh import is_place
+from naproxy.drivers.sleep import SleepResult, SleepSettings
+from naproxy.machine import Answer
+from naproxy.schema import is_absolute, option
+
+_RESEND_S: Final = 1.0
+_STATES: Final = {"ram": "mem", "disk": "disk", "off": "off"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(SleepSettings):
+    """Where the agent is, and the key that it shares with the box."""
+
+    driver: str = option("agent: ask the agent on the server", "agent")
+    host: str = option("Host name or address; empty: the server's", "", check=is_place)
+    port: int = option("UDP port of the agent", agent_protocol.PORT, low=1, high=65535)
+    key_file: str = option(
+        "File with the key that naproxy-agent/install printed, 64 hex digits",
+        "/etc/naproxy/agent.key",
+        check=is_absolute,
+    )
+    answer_s: float = option("How long to wait for the agent's answer", 10.0, low=1, high=60)
+
+
+class Driver:
+    """Carries on one conversation for each try."""
+
+    def __init__(self, settings: Settings, target: Target) -> None:
+        """Ask for the target's id at the settings' host, or else its address."""
+        self._settings = settings
+        self._server = target.id
+        self._host = settings.host or target.address
+
+    async def sleep(self) -> SleepResult:
+        """Ask, give the order if the answer is yes, and return the agent's words."""
+        settings = self._settings
+        try:
+            key = agent_protocol.parse_key(secret.read(settings.key_file))
+        except (secret.SecretError, ProtocolError) as error:
+            return SleepResult(Answer.FAILED, f"the agent's key: {error}")
+        question = Question(
+            key,
+            self._server,
+            _STATES[settings.state],
+            order=True,
+            nonce=lambda: secrets.token_hex(16),
+        )
+        try:
+            return self._judge(await self._converse(question))
+        except NoAnswerError as error:
+            obeyed = error.ordered and not question.forged
+            return SleepResult(Answer.ACCEPTED if obeyed else Answer.FAILED, str(error))
+        except OSError as error:
+            words = error.strerror or str(error)
+            return SleepResult(Answer.FAILED, f"the agent on {self._host} is not reached: {words}")
+
+    def _judge(self, said: Outcome) -> SleepResult:
+        words = "; ".join(said.why) or "accepted"
+        if said.clock_warning:
+            words += f" ({said.clock_warning})"
+        if said.accepted:
+            return SleepResult(Answer.ACCEPTED, words)
+        return SleepResult(Answer.REFUSED, f"the server refuses to sleep: {words}")
+
+    async def _converse(self, question: Question) -> Outcome:
+        """Send and take datagrams until there is an outcome, or raise NoAnswerError."""
+        loop = asyncio.get_running_loop()
+        places = await loop.getaddrinfo(self._host, self._settings.port, type=socket.SOCK_DGRAM)
+        family, kind, protocol, _, place = places[0]
+        with socket.socket(family, kind | socket.SOCK_NONBLOCK, protocol) as sock:
+            # Connected: datagrams from elsewhere do not come in.
+            sock.connect(place)
+            datagram = question.begin(time.time())
+            deadline_s = loop.time() + self._settings.answer_s
+            while loop.time() < deadline_s:
+                await loop.sock_sendall(sock, datagram)
+                taken = await self._take(sock, question, min(loop.time() + _RESEND_S, deadline_s))
+                if isinstance(taken, Outcome):
+                    return taken
+                datagram = taken or datagram
+        raise NoAnswerError(question.ordered, question.forged)
+
+    async def _take(
+        self, sock: socket.socket, question: Question, until_s: float
+    ) -> bytes | Outcome | None:
+        """Return what comes of the datagrams that arrive until then; None if nothing does."""
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout_at(until_s):
+                while True:
+                    arrived = await loop.sock_recv(sock, agent_protocol.MAX_BYTES + 1)
+                    taken = question.take(arrived, time.time())
+                    if taken is not None:
+                        return taken
+        except TimeoutError:
+            return None
+        except ConnectionRefusedError:
+            # Of an earlier datagram: after an order it may be the sleep that closed the port.
+            if not question.ordered:
+                raise
+            await asyncio.sleep(max(0.0, until_s - loop.time()))
+            return None

@@ -1,0 +1,52 @@
+"""Putting a virtual machine to sleep, by `virsh` on its host.
+
+In its host's memory it draws next to nothing, but the host stays on: what this saves is
+the host's processor, and in `disk` and `off` its memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from naproxy.drivers import Target
+from naproxy.drivers.sleep import SleepResult, SleepSettings
+from naproxy.drivers.virsh import LibvirtSettings, Virsh, VirshError
+from naproxy.machine import Answer
+from naproxy.schema import option
+
+_VERBS: Final = {
+    "ram": ("dompmsuspend", "mem"),
+    "disk": ("managedsave",),
+    "off": ("shutdown", "--mode", "acpi"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(LibvirtSettings, SleepSettings):
+    """Which virtual machine."""
+
+    driver: str = option("libvirt: a virtual machine, by virsh over ssh", "libvirt")
+    pause: bool = option(
+        'With state = "ram": stop its processors from outside. Needs no guest agent, and the'
+        " machine's own system does not know of it",
+        False,
+    )
+
+
+class Driver:
+    """Runs `virsh` once for each try."""
+
+    def __init__(self, settings: Settings, target: Target) -> None:
+        """Manage the settings' domain."""
+        pause = settings.pause and settings.state == "ram"
+        self._verb = ("suspend",) if pause else _VERBS[settings.state]
+        self._virsh = Virsh(settings, settings.timeout_s)
+
+    async def sleep(self) -> SleepResult:
+        """Give the command."""
+        try:
+            said = await self._virsh.run(*self._verb)
+        except VirshError as error:
+            return SleepResult(Answer.FAILED, str(error))
+        return SleepResult(Answer.ACCEPTED, said or "accepted")

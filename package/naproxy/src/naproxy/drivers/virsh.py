@@ -1,0 +1,57 @@
+"""Virtual machines of libvirt, by `virsh` on their host, over ssh."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from naproxy.drivers.openssh import Ssh, SshSettings, is_place
+from naproxy.schema import option
+
+
+class VirshError(Exception):
+    """What failed, in words that a person can act on."""
+
+
+def _is_domain(text: str) -> str | None:
+    ok = re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*", text)
+    return None if ok else "must be a domain's name of letters, digits and _ . + -"
+
+
+def _is_uri(text: str) -> str | None:
+    ok = re.fullmatch(r"[a-z0-9+]+://[A-Za-z0-9_./-]*(\?[A-Za-z0-9_./=&-]*)?", text)
+    return None if ok else "must be a libvirt connection such as qemu:///system"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LibvirtSettings(SshSettings):
+    """Which virtual machine, on which host."""
+
+    host: str = option("The machine that runs the virtual one", low=1, check=is_place)
+    domain: str = option("Name of the virtual machine", low=1, high=64, check=_is_domain)
+    uri: str = option("libvirt's connection there", "qemu:///system", high=128, check=_is_uri)
+
+
+class Virsh:
+    """Runs `virsh` on the host, once for each command."""
+
+    def __init__(self, settings: LibvirtSettings, timeout_s: float) -> None:
+        """Manage the settings' domain."""
+        self._settings = settings
+        self._ssh = Ssh(settings, settings.host)
+        self._timeout_s = timeout_s
+
+    async def run(self, verb: str, *more: str) -> str:
+        """Run one command on the domain and return its words, or raise VirshError."""
+        settings = self._settings
+        # Nothing of this means anything to a shell: the names are checked.
+        words = ["virsh", "-q", "-c", f"'{settings.uri}'", verb, settings.domain, *more]
+        try:
+            session = await self._ssh.run(" ".join(words), self._timeout_s)
+        except OSError as error:
+            raise VirshError(f"ssh cannot be run: {error.strerror}") from None
+        if not session.let_in:
+            raise VirshError(self._ssh.failure(session.log))
+        if session.ended.code != 0:
+            raise VirshError(f"virsh {verb} on {settings.host}: {session.ended.words}")
+        return session.ended.said

@@ -1,0 +1,35 @@
+"""Waking a server by a program of the box's administrator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from naproxy.drivers import Target, own_command
+from naproxy.drivers.wake import SlowDriver, SlowRungSettings, WakeError
+from naproxy.schema import option
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(own_command.CommandSettings, SlowRungSettings):
+    """What to run."""
+
+    driver: str = option("command: a program of your own on the box", "command")
+    presses: bool = option("It presses a button: not to be run while the machine may be on", False)
+
+
+class Driver(SlowDriver):
+    """Runs it once for each try; an exit status other than 0 is a failure, with its words."""
+
+    def __init__(self, settings: Settings, target: Target) -> None:
+        """Tell the program of this server."""
+        self._settings = settings
+        self._command = own_command.OwnCommand(settings, target)
+
+    async def call(self) -> None:
+        """Run it once."""
+        try:
+            ended = await self._command.run(self._settings.timeout_s)
+        except own_command.CommandError as error:
+            raise WakeError(str(error)) from None
+        if ended.code != 0:
+            raise WakeError(f"{self._settings.program}: {ended.words}")

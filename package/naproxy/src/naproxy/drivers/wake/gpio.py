@@ -1,0 +1,96 @@
+"""Pressing a server's power button by an optocoupler on a GPIO line (thesis, the prototype).
+
+By libgpiod's `gpioset`, of its version 1 or 2: their options differ.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import ClassVar
+
+from naproxy.drivers import Target, program
+from naproxy.drivers.wake import SlowDriver, SlowRungSettings, WakeError
+from naproxy.schema import option
+
+
+def _is_chip(text: str) -> str | None:
+    ok = re.fullmatch(r"(/dev/)?[A-Za-z0-9_][A-Za-z0-9_.-]*", text)
+    return None if ok else "must be the name of a GPIO chip, such as gpiochip0"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(SlowRungSettings):
+    """Which line, and how long it is pressed."""
+
+    presses: ClassVar[bool] = True
+
+    driver: str = option("gpio: press the power button, by libgpiod's gpioset", "gpio")
+    chip: str = option("GPIO chip", "gpiochip0", low=1, high=32, check=_is_chip)
+    line: int = option("Number of the line on the chip", low=0, high=1023)
+    active_low: bool = option("The line is pulled down to press", False)
+    pulse_ms: int = option(
+        "How long the button is pressed; most main boards cut the power after 4000",
+        200,
+        low=20,
+        high=3000,
+    )
+    spacing_s: float = option(
+        "Time between two presses; longer than the server takes to start, for the second press"
+        " would switch it off",
+        120.0,
+        low=5,
+        high=600,
+    )
+    attempts: int = option(
+        "Presses after which the next rung's turn has come. After the last it counts as trouble",
+        1,
+        low=1,
+        high=100,
+    )
+
+
+class Driver(SlowDriver):
+    """Presses and lets go, once for each call."""
+
+    def __init__(self, settings: Settings, target: Target) -> None:
+        """Press the settings' button."""
+        self._settings = settings
+
+    async def call(self) -> None:
+        """Press once."""
+        version = re.search(r"v(\d+)\.", (await self._gpioset("--version")).said)
+        if version and int(version[1]) >= 2:
+            await self._press_v2()
+        else:
+            await self._press_v1()
+
+    async def _press_v2(self) -> None:
+        settings = self._settings
+        low = ["--active-low"] if settings.active_low else []
+        # Back to inactive after the pulse, and then (0) the end.
+        pulse = ["--toggle", f"{settings.pulse_ms}ms,0"]
+        await self._must(*low, *pulse, "--chip", settings.chip, f"{settings.line}=1")
+
+    async def _press_v1(self) -> None:
+        """Press, then let go by a call of its own: a line may stay as it was left."""
+        settings = self._settings
+        low = ["--active-low"] if settings.active_low else []
+        seconds, rest_ms = divmod(settings.pulse_ms, 1000)
+        pulse = ["--mode=time", f"--sec={seconds}", f"--usec={1000 * rest_ms}"]
+        try:
+            await self._must(*low, *pulse, settings.chip, f"{settings.line}=1")
+        finally:
+            await self._must(*low, "--mode=exit", settings.chip, f"{settings.line}=0")
+
+    async def _must(self, *arguments: str) -> None:
+        ended = await self._gpioset(*arguments)
+        if ended.code != 0:
+            words = ended.words.removeprefix("gpioset: ")
+            raise WakeError(f"gpioset: {words}")
+
+    async def _gpioset(self, *arguments: str) -> program.Ended:
+        try:
+            return await program.run(["gpioset", *arguments], self._settings.timeout_s)
+        except OSError as error:
+            raise WakeError(f"gpioset cannot be run: {error.strerror}") from None

@@ -1,0 +1,33 @@
+"""Powering a server on through its BMC, by IPMI."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from naproxy.drivers import Target
+from naproxy.drivers.ipmi import Ipmi, IpmiError, IpmiSettings
+from naproxy.drivers.wake import SlowDriver, SlowRungSettings, WakeError
+from naproxy.schema import option
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(IpmiSettings, SlowRungSettings):
+    """Which BMC."""
+
+    driver: str = option("ipmi: power on through the BMC, by ipmitool", "ipmi")
+
+
+class Driver(SlowDriver):
+    """Asks for power on; to a machine that is on it does nothing."""
+
+    def __init__(self, settings: Settings, target: Target) -> None:
+        """Talk to the settings' BMC."""
+        self._settings = settings
+        self._ipmi = Ipmi(settings)
+
+    async def call(self) -> None:
+        """Ask once."""
+        try:
+            await self._ipmi.power("on", self._settings.timeout_s)
+        except IpmiError as error:
+            raise WakeError(str(error)) from None

@@ -1,0 +1,50 @@
+"""Waking a virtual machine, by `virsh` on its host, from whatever state it is in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from naproxy.drivers import Target
+from naproxy.drivers.virsh import LibvirtSettings, Virsh, VirshError
+from naproxy.drivers.wake import SlowDriver, SlowRungSettings, WakeError
+from naproxy.schema import option
+
+_WAY_BACK: Final = {
+    "pmsuspended": "dompmwakeup",
+    "paused": "resume",
+    "shut off": "start",
+    "crashed": "start",
+}
+"""Verb by the state that `virsh domstate` says; a managed save is shut off, start restores it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(LibvirtSettings, SlowRungSettings):
+    """Which virtual machine."""
+
+    driver: str = option("libvirt: a virtual machine, by virsh over ssh", "libvirt")
+    spacing_s: float = option(
+        "Time between two tries to wake the server, until it answers; a try that is not over"
+        " by then stands for the next one",
+        2.0,
+        low=0.05,
+        high=600,
+    )
+
+
+class Driver(SlowDriver):
+    """Asks for the state and gives the command that leads out of it."""
+
+    def __init__(self, settings: Settings, target: Target) -> None:
+        """Manage the settings' domain."""
+        self._virsh = Virsh(settings, settings.timeout_s)
+
+    async def call(self) -> None:
+        """Wake it once; one that runs already needs nothing."""
+        try:
+            verb = _WAY_BACK.get(await self._virsh.run("domstate"))
+            if verb:
+                await self._virsh.run(verb)
+        except VirshError as error:
+            raise WakeError(str(error)) from None

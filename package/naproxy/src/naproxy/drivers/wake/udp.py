@@ -1,0 +1,92 @@
+"""Magic packets by UDP: to another subnet's broadcast address too, and with a password.
+
+The packet is that of AMD's white paper 20213, "Magic Packet Technology": six bytes of ones,
+sixteen times the card's address, and the SecureOn password of 4 or 6 bytes if it has one.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from naproxy.drivers import Target
+from naproxy.drivers.wake import RungSettings
+from naproxy.interfaces import broadcast_of
+from naproxy.schema import is_interface, option
+
+
+def _is_ipv4_or_empty(text: str) -> str | None:
+    if text:
+        try:
+            ipaddress.IPv4Address(text)
+        except ValueError:
+            return "must be an IPv4 address"
+    return None
+
+
+def _is_port(port: int) -> str | None:
+    return None if 1 <= port <= 65535 else "must be 1 to 65535"
+
+
+def _is_password(text: str) -> str | None:
+    ok = re.fullmatch(r"(([0-9a-fA-F]{2}:){3}|([0-9a-fA-F]{2}:){5})[0-9a-fA-F]{2}|", text)
+    return None if ok else "must be 4 or 6 bytes such as 00:11:22:33:44:55"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(RungSettings):
+    """Where to send, and with which password."""
+
+    driver: str = option("udp: magic packets by UDP", "udp")
+    ports: tuple[int, ...] = option(
+        "UDP ports; a packet goes to each", (9, 7), low=1, high=8, check=_is_port
+    )
+    address: str = option(
+        "IPv4 address to send to, another subnet's broadcast address for example; empty: the"
+        " interface's broadcast address",
+        "",
+        check=_is_ipv4_or_empty,
+    )
+    interface: str = option("Network interface; empty: the box's", "", check=is_interface)
+    password: str = option(
+        "SecureOn password of the card, as 00:11:22:33:44:55; empty: none",
+        "",
+        check=_is_password,
+        secret=True,
+    )
+
+
+class Driver:
+    """Sends the packets itself."""
+
+    def __init__(self, settings: Settings, target: Target) -> None:
+        """Send to the settings' address, or to everybody on the target's interface."""
+        interface = settings.interface or target.interface
+        # To an address elsewhere the routes lead, not the interface.
+        self._interface = "" if settings.address and not settings.interface else interface
+        self._address = settings.address
+        self._broadcast_of = interface
+        self._ports = settings.ports
+        self._packet = (
+            b"\xff" * 6
+            + bytes.fromhex(target.mac.replace(":", "")) * 16
+            + bytes.fromhex(settings.password.replace(":", ""))
+        )
+
+    def send(self, failed: Callable[[str], None]) -> None:
+        """Send one packet to each port."""
+        # Asked for each time: the interface may get its address later.
+        address = self._address or broadcast_of(self._broadcast_of)
+        try:
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as sock:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+                if self._interface:
+                    name = self._interface.encode()
+                    sock.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, name)
+                for port in self._ports:
+                    sock.sendto(self._packet, (address, port))
+        except OSError as error:
+            failed(f"udp: no magic packet to {address}: {error.strerror}")

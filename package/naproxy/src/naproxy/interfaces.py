@@ -1,0 +1,23 @@
+"""What the kernel knows of network interfaces."""
+
+from __future__ import annotations
+
+import fcntl
+import socket
+import struct
+from typing import Final
+
+_SIOCGIFBRDADDR: Final = 0x8919
+_EVERYBODY: Final = "255.255.255.255"
+
+
+def broadcast_of(interface: str) -> str:
+    """Return the IPv4 broadcast address of an interface; 255.255.255.255 where it has none."""
+    request = struct.pack("16s16x8x", interface.encode()[:15])
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        try:
+            answer = fcntl.ioctl(sock, _SIOCGIFBRDADDR, request)
+        except OSError:
+            return _EVERYBODY
+    found = socket.inet_ntoa(answer[20:24])
+    return found if found != "0.0.0.0" else _EVERYBODY  # noqa: S104 - compared, not bound
