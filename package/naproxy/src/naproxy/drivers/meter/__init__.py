@@ -1,0 +1,191 @@
+"""Meters of electrical power, and what their drivers have in common.
+
+A driver's `readings` opens the device and yields for ever. A line that is wrong is yielded
+as a `Fault` and the next may be good; a device that is lost is raised as one, and whoever
+listens opens it again after a while. A device that says nothing is a fault, never 0 W.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from naproxy.policy.base import State
+from naproxy.schema import option
+
+DC_FEED: Final = "the DC feed of the board, without its adapter's loss"
+MAINS: Final = "the mains plug"
+SUPPLY: Final = "the server's power supplies, by its own management controller"
+STRIP: Final = "the whole power strip"
+BEHIND: Final = "everything behind the UPS"
+NOTHING: Final = "nothing: it is computed"
+
+
+class Fault(Exception):  # noqa: N818 - the field's word for it
+    """What is wrong with a line, an answer or a device, in words a person can act on.
+
+    `kind` names it: cut, doubled, checksum, noise, format, not_a_number, negative, huge,
+    silence, refused, lost, tool.
+    """
+
+    def __init__(self, kind: str, words: str) -> None:
+        """`words` do not repeat the kind."""
+        super().__init__(words)
+        self.kind = kind
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a meter measures, how often and how well."""
+
+    measures: str
+    period_s: float
+    """Time between readings."""
+
+    accuracy: str
+    estimated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One reading: the mean power since the one before it, or as of now."""
+
+    power_w: float
+    energy_j: float | None = None
+    """Measured by the device itself, over `covered_s` of the last `elapsed_s`."""
+
+    covered_s: float | None = None
+    elapsed_s: float | None = None
+    counter_j: float | None = None
+    """The device's own energy counter."""
+
+    notes: tuple[str, ...] = ()
+    """What the device says about itself."""
+
+
+Readings = AsyncGenerator[Reading | Fault, None]
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Whose meter it is: the server's address, and the state it was seen in, if it is known."""
+
+    address: str
+    state: Callable[[], State | None]
+
+
+def _is_id(text: str) -> str | None:
+    ok = text.isascii() and set(text) <= set("abcdefghijklmnopqrstuvwxyz0123456789-")
+    return None if ok else "must be made of a to z, 0 to 9 and -"
+
+
+def _is_power(watts: float) -> str | None:
+    return None if 0 <= watts <= 100000 else "must be 0 to 100000 watts"
+
+
+def _is_efficiency(share: float) -> str | None:
+    return None if 0.01 <= share <= 1 else "must be 0.01 to 1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeterSettings:
+    """The keys that all meters have."""
+
+    id: str = option("Short name of the meter", low=1, high=31, check=_is_id)
+    of: str = option('What it measures: the id of a server, or "box" for this box', low=1, high=31)
+    driver: str
+    highest_w: float = option(
+        "A reading above this is taken for an error", 5000.0, low=1, high=100000
+    )
+    adapter_w: tuple[float, ...] = option(
+        "Points of the adapter's efficiency curve, behind which a DC meter sits: power drawn"
+        " from the adapter in watts, growing; empty: what is measured is what counts",
+        (),
+        high=20,
+        check=_is_power,
+    )
+    adapter_efficiency: tuple[float, ...] = option(
+        "Efficiency at each of these points", (), high=20, check=_is_efficiency
+    )
+    adapter_idle_w: float = option(
+        "What the adapter draws with nothing behind it", 0.0, low=0, high=1000
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolledSettings(MeterSettings):
+    """The keys of meters that are asked."""
+
+    interval_s: float = option("Time between readings", 1.0, low=0.1, high=60)
+    timeout_s: float = option("An answer later than this is none", 5.0, low=0.1, high=60)
+
+
+class MeterDriver(Protocol):
+    """Reads one meter."""
+
+    about: About
+
+    def readings(self) -> Readings:
+        """Open the device and yield what it says; Fault or OSError when it is lost."""
+
+
+async def polled(interval_s: float, ask: Callable[[], Awaitable[Reading]]) -> Readings:
+    """Ask at a fixed rate; one answer that is late does not shift those after it."""
+    loop = asyncio.get_running_loop()
+    due_s = loop.time()
+    while True:
+        yield await ask()
+        due_s = max(due_s + interval_s, loop.time())
+        await asyncio.sleep(due_s - loop.time())
+
+
+def number(value: object, what: str) -> float:
+    """Return a finite number of what a device said; Fault if it is none."""
+    if isinstance(value, str):
+        text = value.strip()
+        try:
+            # float() would also take inf, nan and 1_0.
+            value = float(text) if set(text) <= set("0123456789+-.eE") else None
+        except ValueError:
+            value = None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise Fault("not_a_number", f"{what} is not a number")
+    try:
+        found = float(value)
+    except OverflowError:
+        found = math.inf
+    if not math.isfinite(found):
+        raise Fault("not_a_number", f"{what} is not a finite number")
+    return found
+
+
+def json_object(text: bytes) -> dict[str, Any]:
+    """Return the JSON object a device sent; Fault if it is none."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        raise Fault("format", f"its answer is not JSON: {shown(text)}") from None
+    if not isinstance(found, dict):
+        raise Fault("format", f"its answer is not a JSON object: {shown(text)}")
+    return found
+
+
+def shown(text: bytes | str) -> str:
+    """Return the start of what a device said, fit to be printed."""
+    words = text if isinstance(text, str) else text.decode(errors="replace")
+    return repr(words if len(words) <= 60 else words[:60] + "...")
+
+
+def is_host_or_address(text: str) -> str | None:
+    """Check a host name or an address of a device."""
+    ok = text and not text.startswith("-") and not set(text) & set(" @/?#[]")
+    return None if ok else "must be a host name or an address"
+
+
+def is_file_or_empty(text: str) -> str | None:
+    """Check an absolute path that may be left out."""
+    return None if not text or text.startswith("/") else "must be an absolute path or empty"

@@ -1,0 +1,100 @@
+"""Current Cost EnviR (CC128), the thesis' mains meter: XML by USB serial at 57600 baud.
+
+Form of the messages: Current Cost, "CC128 XML output description" v0.11 and Envi v0.15. A
+sensor is heard every 6 s; every two hours the display tells its history, which is skipped.
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass
+from typing import Final
+
+from naproxy.drivers.meter import (
+    MAINS,
+    About,
+    Fault,
+    MeterSettings,
+    Reading,
+    Readings,
+    Site,
+    number,
+    shown,
+)
+from naproxy.meterio import Pieces, serial
+from naproxy.schema import is_absolute, option
+
+BAUD: Final = 57600
+PERIOD_S: Final = 6.0
+LONGEST_MESSAGE: Final = 8192
+SILENCE_S: Final = 60.0
+_CHANNELS: Final = ("ch1", "ch2", "ch3")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(MeterSettings):
+    """Where it is plugged in, and which sensor is the one."""
+
+    driver: str = option("currentcost: EnviR display, by USB", "currentcost")
+    device: str = option("Its serial port", "/dev/ttyUSB0", check=is_absolute)
+    sensor: int = option("The sensor as the display counts it; 0: the clamp", 0, low=0, high=9)
+
+
+class Driver:
+    """Listens; the display speaks by itself."""
+
+    about = About(MAINS, PERIOD_S, "about 3 % above 50 W; apparent power, steps of 1 W")
+
+    def __init__(self, settings: Settings, site: Site) -> None:
+        """Open the port when readings are wanted."""
+        self._settings = settings
+
+    async def readings(self) -> Readings:
+        """Yield a reading each time the sensor is heard."""
+        pieces = Pieces(b"</msg>", LONGEST_MESSAGE)
+        async with serial(self._settings.device, BAUD) as port:
+            while True:
+                for piece in pieces.feed(await port.read(SILENCE_S)):
+                    item = piece if isinstance(piece, Fault) else self._item(piece)
+                    if item is not None:
+                        yield item
+
+    def _item(self, message: bytes) -> Reading | Fault | None:
+        try:
+            return parse(message, self._settings.sensor)
+        except Fault as fault:
+            return fault
+
+
+def parse(message: bytes, sensor: int) -> Reading | None:
+    """Return the reading in a message without its `</msg>`; None if it is about something else.
+
+    The power of a three-phase sensor is the sum of its channels.
+    """
+    text = message.strip()
+    if any(byte >= 127 or (byte < 32 and byte not in b"\r\n\t") for byte in text):
+        raise Fault("noise", "bytes that are no printable ASCII; is it at 57600 baud?")
+    if text.count(b"<msg>") > 1:
+        raise Fault("doubled", "a message began before the last one ended")
+    if not text.startswith(b"<msg>"):
+        raise Fault("cut", f"the start of a message is missing: {shown(text[-60:])}")
+    if b"<!" in text or b"<?" in text:
+        raise Fault("format", "no message of a Current Cost display")
+    try:
+        root = ET.fromstring(text + b"</msg>")  # noqa: S314 - no DTD gets here
+    except ET.ParseError:
+        raise Fault("cut", f"a message is damaged: {shown(text)}") from None
+    if root.find("hist") is not None:
+        return None
+    heard = root.findtext("sensor")
+    if heard is None or not heard.strip().isdigit():
+        raise Fault("format", f"a message names no sensor: {shown(text)}")
+    if int(heard) != sensor:
+        return None
+    if (root.findtext("type") or "").strip() != "1":
+        raise Fault("format", f"sensor {sensor} counts pulses, it does not measure power")
+    found = [root.findtext(f"{channel}/watts") for channel in _CHANNELS]
+    powers = [number(watts, "the power") for watts in found if watts is not None]
+    if not powers:
+        raise Fault("format", f"sensor {sensor} says no power")
+    return Reading(sum(powers))

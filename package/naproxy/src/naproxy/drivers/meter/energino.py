@@ -1,0 +1,89 @@
+"""Energino, the thesis' DC meter: an Arduino with a shunt, comma-separated lines by USB serial.
+
+    #Energino,0,VOLTAGE,CURRENT,POWER,RELAY,PERIOD,SAMPLES[,...]
+
+as its sketches have it (R. Riggio, 2012 to 2014; 115200 baud). Lines have no checksum, but
+power is voltage times current: a line damaged on its way is found by that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from naproxy.drivers.meter import (
+    DC_FEED,
+    About,
+    Fault,
+    MeterSettings,
+    Reading,
+    Readings,
+    Site,
+    number,
+    shown,
+)
+from naproxy.meterio import Pieces, serial
+from naproxy.schema import is_absolute, option
+
+BAUD: Final = 115200
+LONGEST_LINE: Final = 250
+LEAST_FIELDS: Final = 8
+_ROUNDING_W: Final = 0.5
+_ROUNDING: Final = 0.05
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(MeterSettings):
+    """Where it is plugged in."""
+
+    driver: str = option("energino: Arduino with the Energino shield, by USB", "energino")
+    device: str = option("Its serial port", "/dev/ttyACM0", check=is_absolute)
+    period_s: float = option("Time between its lines, set on it", 2.0, low=0.02, high=60)
+
+
+class Driver:
+    """Listens; the meter speaks by itself."""
+
+    def __init__(self, settings: Settings, site: Site) -> None:
+        """Open the port when readings are wanted."""
+        self._settings = settings
+        self.about = About(DC_FEED, settings.period_s, "about 5 %: 10-bit ADC, Hall sensor")
+
+    async def readings(self) -> Readings:
+        """Yield a reading a line."""
+        pieces = Pieces(b"\n", LONGEST_LINE)
+        # Opening the port restarts the Arduino, which takes 2 s.
+        silence_s = 5 + 3 * self._settings.period_s
+        async with serial(self._settings.device, BAUD) as port:
+            while True:
+                for piece in pieces.feed(await port.read(silence_s)):
+                    if piece not in (b"", b"\r"):
+                        yield piece if isinstance(piece, Fault) else _item(piece)
+
+
+def _item(line: bytes) -> Reading | Fault:
+    try:
+        return parse(line)
+    except Fault as fault:
+        return fault
+
+
+def parse(line: bytes) -> Reading:
+    """Return the reading of one line without its end; Fault if it is none."""
+    text = line.rstrip(b"\r")
+    if any(not 32 <= byte < 127 for byte in text):
+        raise Fault("noise", "bytes that are no printable ASCII; is it at 115200 baud?")
+    fields = text.decode().split(",")
+    if text.count(b"#") > 1:
+        raise Fault("doubled", f"two lines in one: {shown(text)}")
+    if fields[0] != "#Energino":
+        raise Fault("format", f"no line of an Energino: {shown(text)}")
+    if len(fields) < LEAST_FIELDS:
+        raise Fault("cut", f"only {len(fields)} fields: {shown(text)}")
+    voltage_v, current_a = number(fields[2], "the voltage"), number(fields[3], "the current")
+    power_w = number(fields[4], "the power")
+    if abs(power_w - voltage_v * current_a) > _ROUNDING_W + _ROUNDING * abs(power_w):
+        raise Fault(
+            "checksum", f"{power_w:g} W is not {voltage_v:g} V times {current_a:g} A: damaged"
+        )
+    return Reading(power_w)

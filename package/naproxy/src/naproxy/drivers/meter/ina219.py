@@ -1,0 +1,166 @@
+"""INA219: our own meter on a Raspberry Pi Pico, or the chip on this machine's I2C bus.
+
+`usb`: the Pico's lines by USB serial. `i2c`: the same sampler as a process of this machine,
+which needs smbus2. `hwmon`: the kernel's driver, for boards whose device tree has the chip.
+docs/meter.md has the wiring.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from naproxy_meter import host
+
+from naproxy.drivers.meter import (
+    DC_FEED,
+    About,
+    Fault,
+    MeterSettings,
+    Reading,
+    Readings,
+    Site,
+    number,
+    polled,
+)
+from naproxy.meterio import Port, serial, speaker
+from naproxy.schema import is_absolute, option
+
+BAUD: Final = 115200
+PERIOD_S: Final = 0.02
+ACCURACY: Final = "0.5 to 1 % once calibrated; steps of 0.1 mA with 0.1 ohm"
+_HELLO_EVERY_S: Final = 2.0
+_HWMON_PERIOD_S: Final = 0.2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(MeterSettings):
+    """Where the chip is."""
+
+    driver: str = option("ina219: our USB meter, or the chip itself", "ina219")
+    via: str = option(
+        "usb: a Pico; i2c: this machine's bus; hwmon: the kernel's driver",
+        "usb",
+        choices=("usb", "i2c", "hwmon"),
+    )
+    device: str = option("The Pico's serial port", "/dev/ttyACM0", check=is_absolute)
+    bus: int = option("N of /dev/i2c-N", 1, low=0, high=255)
+    i2c_address: int = option("The chip's address on it, 64 is 0x40", 64, low=64, high=79)
+    settings_file: str = option(
+        "Where the calibration is kept, with i2c",
+        "/var/lib/naproxy/meter.settings",
+        check=is_absolute,
+    )
+    hwmon_dir: str = option(
+        "The chip's directory, with hwmon", "/sys/class/hwmon/hwmon0", check=is_absolute
+    )
+    shunt_uohm: int = option(
+        "The shunt in micro-ohms, with hwmon; the others keep their own",
+        100000,
+        low=100,
+        high=10**7,
+    )
+
+
+class Driver:
+    """Follows the meter's energy accumulator: lines that are lost cost no energy."""
+
+    def __init__(self, settings: Settings, site: Site) -> None:
+        """Open it when readings are wanted."""
+        self._settings = settings
+        period_s = _HWMON_PERIOD_S if settings.via == "hwmon" else PERIOD_S
+        self.about = About(DC_FEED, period_s, ACCURACY)
+
+    def readings(self) -> Readings:
+        """Yield a reading a frame."""
+        settings = self._settings
+        if settings.via == "hwmon":
+            folder, shunt_uohm = Path(settings.hwmon_dir), settings.shunt_uohm
+            return polled(
+                _HWMON_PERIOD_S, lambda: asyncio.to_thread(read_hwmon, folder, shunt_uohm)
+            )
+        return self._frames()
+
+    async def _frames(self) -> Readings:
+        settings = self._settings
+        if settings.via == "usb":
+            opened = serial(settings.device, BAUD)
+        else:
+            opened = speaker(
+                [
+                    *(sys.executable, "-m", "naproxy_meter.box", "--bus", str(settings.bus)),
+                    *("--address", str(settings.i2c_address)),
+                    *("--settings", settings.settings_file),
+                ]
+            )
+        async with opened as port:
+            async for item in follow(port):
+                yield item
+
+
+async def follow(port: Port) -> Readings:
+    """Yield what the firmware says on `port`; Fault when no good frame comes for 3 s."""
+    loop = asyncio.get_running_loop()
+    tracker = host.Tracker(loop.time())
+    asked_s = -_HELLO_EVERY_S
+    while True:
+        now_s = loop.time()
+        if tracker.hello is None and now_s - asked_s >= _HELLO_EVERY_S:
+            asked_s = now_s
+            port.write(host.command("box", "hello"))
+        data = await port.read(host.SILENCE_S)
+        for item in tracker.feed(data, loop.time()):
+            if isinstance(item, host.MeterFault):
+                yield Fault(item.kind, str(item).partition(": ")[2])
+                if item.kind == "no_hello" and loop.time() - asked_s >= _HELLO_EVERY_S:
+                    tracker.hello = None
+            elif isinstance(item, host.Reading) and item.power_w is not None:
+                yield Reading(
+                    item.power_w,
+                    energy_j=item.energy_j,
+                    covered_s=item.covered_s,
+                    elapsed_s=item.elapsed_s,
+                    notes=item.flags,
+                )
+        try:
+            tracker.check_silence(loop.time())
+        except host.MeterFault as fault:
+            raise Fault(fault.kind, str(fault).partition(": ")[2]) from None
+
+
+def read_hwmon(folder: Path, shunt_uohm: int) -> Reading:
+    """Return a reading of the kernel's driver, whose shunt is set right first.
+
+    It assumes 10 milliohms when it starts, so it reads ten times too high on a board with
+    100. Written each time it differs: it starts anew when the chip is bound again.
+    """
+    shunt = folder / "shunt_resistor"
+    try:
+        if _whole(shunt) != shunt_uohm:
+            shunt.write_text(f"{shunt_uohm}\n")
+            # The register holds a conversion with the old shunt's calibration.
+            raise Fault("format", "the kernel's shunt was wrong; it is set now")
+        power_w = _whole(folder / "power1_input") / 1e6
+        counter = folder / "energy1_input"
+        counter_j = _whole(counter) / 1e6 if counter.exists() else None
+    except PermissionError:
+        raise Fault(
+            "refused",
+            f"{shunt} may not be written: set shunt-resistor = <{shunt_uohm}> in the device tree",
+        ) from None
+    except OSError as error:
+        raise Fault(
+            "lost", f"{error.filename or folder}: {os.strerror(error.errno or 0)}"
+        ) from None
+    return Reading(power_w, counter_j=counter_j)
+
+
+def _whole(file: Path) -> float:
+    with contextlib.suppress(UnicodeDecodeError):
+        return number(file.read_text(), file.name)
+    raise Fault("noise", f"{file.name} is not text")

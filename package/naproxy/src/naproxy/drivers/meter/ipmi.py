@@ -1,0 +1,98 @@
+"""A server's own management controller (BMC): DCMI power reading, through `ipmitool`.
+
+DCMI 1.5, section 6.6.1. The BMC answers while the server sleeps.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from naproxy.drivers.meter import (
+    SUPPLY,
+    About,
+    Fault,
+    PolledSettings,
+    Reading,
+    Readings,
+    Site,
+    is_file_or_empty,
+    is_host_or_address,
+    number,
+    polled,
+    shown,
+)
+from naproxy.meterio import tool
+from naproxy.schema import option
+
+_POWER: Final = re.compile(r"^\s*Instantaneous power reading\s*:\s*(\S+)\s+Watts\s*$", re.M)
+_STATE: Final = re.compile(r"^\s*Power reading state is\s*:\s*(.*?)\s*$", re.M)
+
+
+def _is_user(text: str) -> str | None:
+    return "must be a user's name" if text.startswith("-") else None
+
+
+def _is_host_or_empty(text: str) -> str | None:
+    return is_host_or_address(text) if text else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(PolledSettings):
+    """Which BMC, and who asks it."""
+
+    driver: str = option("ipmi: DCMI power reading of the server's BMC", "ipmi")
+    interval_s: float = option("Time between readings", 5.0, low=0.5, high=60)
+    timeout_s: float = option("An answer later than this is none", 10.0, low=0.1, high=60)
+    interface: str = option(
+        "How to reach it: lanplus is IPMI 2.0 by network, lan 1.5, open this machine's own",
+        "lanplus",
+        choices=("lanplus", "lan", "open"),
+    )
+    host: str = option("Address of the BMC; not for open", "", check=_is_host_or_empty)
+    port: int = option("Its port", 623, low=1, high=65535)
+    user: str = option("User who may read", "", high=16, check=_is_user)
+    password_file: str = option("File with the password", "", check=is_file_or_empty)
+
+
+class Driver:
+    """Runs ipmitool once a reading."""
+
+    def __init__(self, settings: Settings, site: Site) -> None:
+        """Without a host the BMC is at the server's own address."""
+        self._settings = settings
+        self._command = command(settings, settings.host or site.address)
+        self.about = About(
+            SUPPLY, settings.interval_s, "as its maker says, often 5 %; steps of 1 W"
+        )
+
+    def readings(self) -> Readings:
+        """Yield a reading an interval."""
+        return polled(self._settings.interval_s, self._ask)
+
+    async def _ask(self) -> Reading:
+        return parse(await tool(self._command, self._settings.timeout_s))
+
+
+def command(settings: Settings, host: str) -> list[str]:
+    """Return the command line; the password stays in its file."""
+    where = ["-I", settings.interface]
+    if settings.interface != "open":
+        where += ["-H", host, "-p", str(settings.port), "-U", settings.user]
+        where += ["-f", settings.password_file] if settings.password_file else ["-P", ""]
+    return ["ipmitool", *where, "dcmi", "power", "reading"]
+
+
+def parse(text: str) -> Reading:
+    """Return the reading in what ipmitool prints."""
+    state, powers = _STATE.findall(text), _POWER.findall(text)
+    if len(powers) > 1:
+        raise Fault("doubled", "two readings in one answer")
+    if not powers:
+        raise Fault("format", f"ipmitool says no power: {shown(text)}")
+    if state != ["activated"]:
+        raise Fault(
+            "format", f"power reading is {' '.join(state) or 'cut off'}: it must be activated"
+        )
+    return Reading(number(powers[0], "its power"))

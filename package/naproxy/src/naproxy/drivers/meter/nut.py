@@ -1,0 +1,99 @@
+"""The power that goes through a UPS, as Network UPS Tools knows it, by `upsc`.
+
+`ups.realpower`, else `output.realpower`, else the load in percent of the nominal power.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from naproxy.drivers.meter import (
+    BEHIND,
+    About,
+    Fault,
+    PolledSettings,
+    Reading,
+    Readings,
+    Site,
+    number,
+    polled,
+    shown,
+)
+from naproxy.meterio import tool
+from naproxy.schema import option
+
+_UPS: Final = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.-]*(@[A-Za-z0-9_.:\[\]-]+)?")
+_NAME: Final = re.compile(r"[a-z0-9.]*")
+
+
+def _is_ups(text: str) -> str | None:
+    return None if _UPS.fullmatch(text) else "must be the name of a UPS, as ups@localhost"
+
+
+def _is_name(text: str) -> str | None:
+    return None if _NAME.fullmatch(text) else "must be a variable of NUT, as ups.realpower"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(PolledSettings):
+    """Which UPS."""
+
+    driver: str = option("nut: a UPS, through Network UPS Tools", "nut")
+    interval_s: float = option("Time between readings", 2.0, low=0.5, high=60)
+    ups: str = option("Its name, as upsc wants it", "ups@localhost", check=_is_ups)
+    variable: str = option(
+        "Variable with the power in watts, as outlet.1.realpower; empty: the UPS' whole output",
+        "",
+        check=_is_name,
+    )
+
+
+class Driver:
+    """Runs upsc once a reading."""
+
+    def __init__(self, settings: Settings, site: Site) -> None:
+        """Ask upsd, which asks the UPS at its own rate, usually every 2 s."""
+        self._settings = settings
+        self.about = About(
+            BEHIND, settings.interval_s, "5 % or worse; of the load in percent, 1 % of its nominal"
+        )
+
+    def readings(self) -> Readings:
+        """Yield a reading an interval."""
+        return polled(self._settings.interval_s, self._ask)
+
+    async def _ask(self) -> Reading:
+        settings = self._settings
+        said = await tool(["upsc", settings.ups], settings.timeout_s)
+        return parse(variables(said), settings.variable)
+
+
+def variables(text: str) -> dict[str, str]:
+    """Return the variables that upsc prints, one a line."""
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        name, colon, value = line.partition(": ")
+        if not colon or not _NAME.fullmatch(name) or not value.isprintable():
+            raise Fault("noise", f"no line of upsc: {shown(line)}")
+        if name in found:
+            raise Fault("doubled", f"{name} is there twice")
+        found[name] = value
+    return found
+
+
+def parse(found: Mapping[str, str], variable: str = "") -> Reading:
+    """Return the reading in a UPS' variables."""
+    if variable:
+        if variable not in found:
+            raise Fault("format", f"the UPS has no {variable}")
+        return Reading(number(found[variable], variable))
+    for name in ("ups.realpower", "output.realpower"):
+        if name in found:
+            return Reading(number(found[name], name))
+    load, nominal = found.get("ups.load"), found.get("ups.realpower.nominal")
+    if load is None or nominal is None:
+        raise Fault("format", "the UPS says neither ups.realpower nor its load and nominal power")
+    return Reading(number(load, "ups.load") / 100 * number(nominal, "ups.realpower.nominal"))

@@ -1,0 +1,112 @@
+"""A server's management controller by Redfish: HTTPS and JSON.
+
+DMTF DSP2046: `Power` of a chassis (PowerControl, PowerConsumedWatts), or its newer
+`EnvironmentMetrics` (PowerWatts, EnergykWh). Which of the two is seen by the answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from naproxy.drivers.meter import (
+    SUPPLY,
+    About,
+    Fault,
+    PolledSettings,
+    Reading,
+    Readings,
+    Site,
+    is_file_or_empty,
+    is_host_or_address,
+    json_object,
+    number,
+    polled,
+)
+from naproxy.meterio import Web, basic
+from naproxy.schema import is_url_path, option
+
+JOULES_A_KWH: Final = 3.6e6
+_SHA256: Final = re.compile(r"([0-9a-fA-F]{2}:?){31}[0-9a-fA-F]{2}")
+
+
+def _is_fingerprint(text: str) -> str | None:
+    ok = not text or _SHA256.fullmatch(text)
+    return None if ok else "must be the SHA-256 of a certificate, 64 hexadecimal digits"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(PolledSettings):
+    """Which BMC, who asks it and how it is known."""
+
+    driver: str = option("redfish: the server's BMC by Redfish", "redfish")
+    interval_s: float = option("Time between readings", 5.0, low=0.5, high=60)
+    timeout_s: float = option("An answer later than this is none", 10.0, low=0.1, high=60)
+    host: str = option("Address of the BMC", check=is_host_or_address)
+    port: int = option("Its port", 443, low=1, high=65535)
+    path: str = option(
+        "What to ask for: Power or EnvironmentMetrics of its chassis",
+        "/redfish/v1/Chassis/1/Power",
+        high=255,
+        check=is_url_path,
+    )
+    tls: bool = option("By HTTPS; false only inside a machine", True)
+    fingerprint: str = option(
+        "SHA-256 of its certificate, if it made that itself; empty: one the system trusts",
+        "",
+        check=_is_fingerprint,
+    )
+    user: str = option("User who may read; empty: none is asked for", "", high=64)
+    password_file: str = option("File with the password", "", check=is_file_or_empty)
+
+
+class Driver:
+    """Asks once a reading."""
+
+    def __init__(self, settings: Settings, site: Site) -> None:
+        """Log in with each request: no session is left open at the BMC."""
+        self._settings = settings
+        self.about = About(SUPPLY, settings.interval_s, "as its maker says, often 5 %")
+
+    def readings(self) -> Readings:
+        """Yield a reading an interval."""
+        return polled(self._settings.interval_s, self._ask)
+
+    async def _ask(self) -> Reading:
+        settings = self._settings
+        web = Web(
+            settings.host,
+            settings.port,
+            settings.timeout_s,
+            tls=settings.tls,
+            fingerprint=settings.fingerprint,
+            headers={
+                "Accept": "application/json",
+                "OData-Version": "4.0",
+                **basic(settings.user, settings.password_file),
+            },
+        )
+        return parse(json_object(await web.get(settings.path)))
+
+
+def parse(said: Mapping[str, Any]) -> Reading:
+    """Return the reading in a Power or an EnvironmentMetrics resource."""
+    control = said.get("PowerControl")
+    if isinstance(control, list) and control and isinstance(control[0], Mapping):
+        # The first is the whole chassis, by the specification; others are parts of it.
+        return Reading(_power(control[0].get("PowerConsumedWatts")))
+    power = said.get("PowerWatts")
+    if isinstance(power, Mapping):
+        energy = said.get("EnergykWh")
+        total = energy.get("Reading") if isinstance(energy, Mapping) else None
+        counter_j = None if total is None else number(total, "its counter") * JOULES_A_KWH
+        return Reading(_power(power.get("Reading")), counter_j=counter_j)
+    raise Fault("format", "its answer has neither PowerControl nor PowerWatts")
+
+
+def _power(value: object) -> float:
+    if value is None:
+        raise Fault("format", "it says no power (null): it may do so while the server is off")
+    return number(value, "its power")

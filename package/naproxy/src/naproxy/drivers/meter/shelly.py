@@ -1,0 +1,100 @@
+"""Shelly plugs and relays that meter, by HTTP in the local network.
+
+Gen1: `/meter/N`, https://shelly-api-docs.shelly.cloud/gen1/#shelly-plug-plugs. Gen2 and
+later: `/rpc/Switch.GetStatus`, or `/rpc/PM1.GetStatus` of those without a relay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from naproxy.drivers.meter import (
+    MAINS,
+    About,
+    Fault,
+    PolledSettings,
+    Reading,
+    Readings,
+    Site,
+    is_file_or_empty,
+    is_host_or_address,
+    json_object,
+    number,
+    polled,
+)
+from naproxy.meterio import Web, basic
+from naproxy.schema import option
+
+JOULES_A_WATT_MINUTE = 60.0
+JOULES_A_WATT_HOUR = 3600.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(PolledSettings):
+    """Where it is."""
+
+    driver: str = option("shelly: a Shelly plug or relay, first or later generation", "shelly")
+    host: str = option("Its address or host name", check=is_host_or_address)
+    port: int = option("Its port for HTTP", 80, low=1, high=65535)
+    channel: int = option("Its channel, from 0", 0, low=0, high=7)
+    component: str = option(
+        "What of it measures; meter is the first generation's",
+        "switch",
+        choices=("meter", "emeter", "switch", "pm1"),
+    )
+    user: str = option("User, first generation only; empty: none", "", high=64)
+    password_file: str = option("File with the password", "", check=is_file_or_empty)
+
+
+_PATHS = {
+    "meter": "/meter/{}",
+    "emeter": "/emeter/{}",
+    "switch": "/rpc/Switch.GetStatus?id={}",
+    "pm1": "/rpc/PM1.GetStatus?id={}",
+}
+
+
+class Driver:
+    """Asks once a reading."""
+
+    def __init__(self, settings: Settings, site: Site) -> None:
+        """Ask the device itself, not Shelly's cloud."""
+        self._settings = settings
+        self._path = _PATHS[settings.component].format(settings.channel)
+        self.about = About(MAINS, settings.interval_s, "1 to 2 %; less below 5 W")
+
+    def readings(self) -> Readings:
+        """Yield a reading an interval."""
+        return polled(self._settings.interval_s, self._ask)
+
+    async def _ask(self) -> Reading:
+        settings = self._settings
+        web = Web(
+            settings.host,
+            settings.port,
+            settings.timeout_s,
+            headers=basic(settings.user, settings.password_file),
+        )
+        return parse(json_object(await web.get(self._path)))
+
+
+def parse(said: Mapping[str, Any]) -> Reading:
+    """Return the reading in an answer of either generation."""
+    if "apower" in said:
+        energy = said.get("aenergy")
+        counter = energy.get("total") if isinstance(energy, Mapping) else None
+        return _reading(said["apower"], counter, JOULES_A_WATT_HOUR)
+    if "power" in said:
+        if said.get("is_valid") is False:
+            raise Fault("format", "it says itself that its measurement is not valid")
+        # An emeter has a voltage and counts watt-hours, a meter watt-minutes.
+        unit_j = JOULES_A_WATT_HOUR if "voltage" in said else JOULES_A_WATT_MINUTE
+        return _reading(said["power"], said.get("total"), unit_j)
+    raise Fault("format", "its answer has no power: does this component measure?")
+
+
+def _reading(power: object, counter: object, unit_j: float) -> Reading:
+    counter_j = None if counter is None else number(counter, "its counter") * unit_j
+    return Reading(number(power, "its power"), counter_j=counter_j)

@@ -1,0 +1,157 @@
+"""Metered power strips (PDU) and anything else with a power in SNMP, through net-snmp.
+
+APC's objects are those of PowerNet-MIB: rPDU2DeviceStatusPower (hundredths of kW) and
+rPDU2DeviceStatusEnergy (tenths of kWh), rPDU2OutletMeteredStatusPower (W) of one outlet,
+rPDUIdentDevicePowerWatts of the first generation. `ups` is RFC 1628's upsOutputPower.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from naproxy.drivers.meter import (
+    STRIP,
+    About,
+    Fault,
+    PolledSettings,
+    Reading,
+    Readings,
+    Site,
+    is_file_or_empty,
+    is_host_or_address,
+    number,
+    polled,
+    shown,
+)
+from naproxy.meterio import password, tool
+from naproxy.schema import option
+
+
+@dataclass(frozen=True, slots=True)
+class Objects:
+    """Which object is the power, which the energy counter, and their units."""
+
+    power: str
+    power_unit_w: float
+    energy: str = ""
+    energy_unit_j: float = 1.0
+
+
+_APC: Final = "1.3.6.1.4.1.318.1.1"
+DEVICES: Final = {
+    "apc": Objects(f"{_APC}.26.4.3.1.5.1", 10.0, f"{_APC}.26.4.3.1.9.1", 360e3),
+    "apc-outlet": Objects(f"{_APC}.26.9.4.3.1.7.{{}}", 1.0, f"{_APC}.26.9.4.3.1.11.{{}}", 360e3),
+    "apc-first": Objects(f"{_APC}.12.1.16.0", 1.0),
+    "ups": Objects("1.3.6.1.2.1.33.1.4.4.1.4.{}", 1.0),
+}
+_OID: Final = re.compile(r"\.?[0-9]+(\.[0-9]+){3,100}")
+
+
+def _is_oid_or_empty(text: str) -> str | None:
+    ok = not text or _OID.fullmatch(text)
+    return None if ok else "must be an object's number, as 1.3.6.1.4.1.318.1.1.12.1.16.0"
+
+
+def _is_address(text: str) -> str | None:
+    # net-snmp reads transports such as `unix:` and `dtlsudp:` here.
+    return is_host_or_address(text) or (
+        "must not name a transport" if ":" in text and not text.startswith("udp6") else None
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(PolledSettings):
+    """Which device, and what of it."""
+
+    driver: str = option("snmp: a metered power strip", "snmp")
+    interval_s: float = option("Time between readings", 2.0, low=0.5, high=60)
+    host: str = option("Its IPv4 address or host name", check=_is_address)
+    port: int = option("Its port", 161, low=1, high=65535)
+    community_file: str = option(
+        "File with the community that may read; empty: public", "", check=is_file_or_empty
+    )
+    kind: str = option(
+        "What it is: APC's second generation, one outlet of it, its first generation,"
+        " a UPS with RFC 1628, or anything with the object in oid",
+        "apc",
+        choices=("apc", "apc-outlet", "apc-first", "ups", "oid"),
+    )
+    outlet: int = option("The outlet, or the UPS' output, from 1", 1, low=1, high=100)
+    oid: str = option("The object that is the power", "", check=_is_oid_or_empty)
+    unit_w: float = option("What one step of it is", 1.0, low=0.000001, high=1000)
+
+
+def objects(settings: Settings) -> Objects:
+    """Return what to ask for."""
+    if settings.kind == "oid":
+        return Objects(settings.oid.removeprefix("."), settings.unit_w)
+    known = DEVICES[settings.kind]
+    return Objects(
+        known.power.format(settings.outlet),
+        known.power_unit_w,
+        known.energy.format(settings.outlet),
+        known.energy_unit_j,
+    )
+
+
+class Driver:
+    """Runs snmpget once a reading."""
+
+    def __init__(self, settings: Settings, site: Site) -> None:
+        """Ask by SNMP version 2c."""
+        self._settings = settings
+        self._objects = objects(settings)
+        step_w = self._objects.power_unit_w
+        self.about = About(STRIP, settings.interval_s, f"about 2 to 5 %; steps of {step_w:g} W")
+
+    def readings(self) -> Readings:
+        """Yield a reading an interval."""
+        return polled(self._settings.interval_s, self._ask)
+
+    async def _ask(self) -> Reading:
+        settings = self._settings
+        wanted = [oid for oid in (self._objects.power, self._objects.energy) if oid]
+        if not wanted:
+            raise Fault("format", "the key oid is missing: it says which object is the power")
+        community = password(settings.community_file) or "public"
+        with tempfile.TemporaryDirectory(prefix="naproxy-snmp-") as folder:
+            # On the command line every user of the machine could read it.
+            Path(folder, "snmp.conf").write_text(f'defCommunity "{_quotable(community)}"\n')
+            said = await tool(
+                [
+                    *("snmpget", "-v2c", "-Oqvt", "-r1", f"-t{settings.timeout_s / 3:.2f}"),
+                    *(f"udp:{settings.host}:{settings.port}", *wanted),
+                ],
+                settings.timeout_s,
+                {"SNMPCONFPATH": folder, "SNMP_PERSISTENT_DIR": folder, "MIBS": ""},
+            )
+        return parse(said.splitlines(), self._objects)
+
+
+def _quotable(community: str) -> str:
+    if not community.isprintable() or set(community) & set("\"'\\"):
+        raise Fault("refused", "the community in its file has a quotation mark or the like")
+    return community
+
+
+def parse(lines: Sequence[str], asked: Objects) -> Reading:
+    """Return the reading in the values that snmpget prints, one a line."""
+    if not lines:
+        raise Fault("cut", "snmpget says nothing")
+    if len(lines) > (2 if asked.energy else 1):
+        raise Fault("doubled", "more values than were asked for")
+    power_w = _whole(lines[0], "its power") * asked.power_unit_w
+    if len(lines) < 2 or lines[1].startswith("No Such"):
+        return Reading(power_w)
+    return Reading(power_w, counter_j=_whole(lines[1], "its counter") * asked.energy_unit_j)
+
+
+def _whole(text: str, what: str) -> float:
+    if text.startswith("No Such"):
+        raise Fault("format", f"it has no such object: {shown(text)}; is it another device?")
+    return number(text.strip('"'), what)

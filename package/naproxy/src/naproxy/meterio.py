@@ -1,0 +1,315 @@
+"""How meters are reached: serial ports, HTTP, and programs that speak for them.
+
+Whatever the other side does, a call ends in time, takes little memory and says what was
+wrong as a `Fault`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import errno
+import fcntl
+import hashlib
+import http.client
+import os
+import socket
+import ssl
+import termios
+import tty
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+from naproxy import __version__
+from naproxy.drivers import secret
+from naproxy.drivers.meter import Fault
+
+MOST_BYTES: Final = 256 * 1024
+_READ_AT_ONCE: Final = 4096
+_BAUDS: Final = {9600: termios.B9600, 57600: termios.B57600, 115200: termios.B115200}
+
+
+# Serial ports
+
+
+class Pieces:
+    """Bytes as they arrive, cut at `end`. What is longer than `most` is dropped, and said."""
+
+    def __init__(self, end: bytes, most: int) -> None:
+        """Keep at most `most` bytes and one reading's."""
+        self._end = end
+        self._most = most
+        self._rest = b""
+        self._dropping = False
+
+    def feed(self, data: bytes) -> list[bytes | Fault]:
+        """Return the pieces that `data` completes, without their ends."""
+        *pieces, self._rest = (self._rest + data).split(self._end)
+        found: list[bytes | Fault] = []
+        for piece in pieces:
+            if not self._dropping:
+                found.append(piece if len(piece) <= self._most else self._huge())
+            self._dropping = False
+        if len(self._rest) > self._most:
+            if not self._dropping:
+                found.append(self._huge())
+            self._dropping = True
+            self._rest = self._rest[-len(self._end) :]
+        return found
+
+    def _huge(self) -> Fault:
+        return Fault("huge", f"longer than {self._most} bytes without an end")
+
+
+class Port:
+    """One end of a serial line or of a pair of pipes."""
+
+    def __init__(self, reader: asyncio.StreamReader, writing: int) -> None:
+        """Read from `reader`, write to the descriptor `writing`."""
+        self._reader = reader
+        self._writing = writing
+
+    async def read(self, silence_s: float) -> bytes:
+        """Return what came; Fault after `silence_s` without anything, or when it is gone."""
+        try:
+            async with asyncio.timeout(silence_s):
+                data = await self._reader.read(_READ_AT_ONCE)
+        except TimeoutError:
+            raise Fault("silence", f"it said nothing for {silence_s:g} s") from None
+        except OSError as error:
+            raise Fault("lost", f"it was unplugged: {_words(error)}") from None
+        if not data:
+            raise Fault("lost", "it was unplugged, or its other end was closed")
+        return data
+
+    def write(self, data: bytes) -> None:
+        """Send a short command; what the port does not take at once is lost."""
+        with contextlib.suppress(BlockingIOError):
+            os.write(self._writing, data)
+
+
+@asynccontextmanager
+async def serial(path: str, baud: int) -> AsyncIterator[Port]:
+    """Open a serial port: raw, 8N1, and ours alone."""
+    try:
+        descriptor = _open_tty(path, baud)
+    except (OSError, termios.error) as error:
+        raise Fault("lost", _why_not(path, error)) from None
+    async with _reading(descriptor) as reader:
+        yield Port(reader, descriptor)
+
+
+def _open_tty(path: str, baud: int) -> int:
+    descriptor = os.open(path, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        fcntl.ioctl(descriptor, termios.TIOCEXCL)
+        tty.setraw(descriptor)
+        attributes = termios.tcgetattr(descriptor)
+        attributes[2] = (attributes[2] | termios.CLOCAL | termios.CREAD) & ~termios.HUPCL
+        attributes[4] = attributes[5] = _BAUDS[baud]
+        termios.tcsetattr(descriptor, termios.TCSANOW, attributes)
+        termios.tcflush(descriptor, termios.TCIFLUSH)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _why_not(path: str, error: Exception) -> str:
+    code = error.args[0] if error.args else None
+    match code:
+        case errno.ENOENT | errno.ENXIO | errno.ENODEV:
+            return f"there is no {path}: is it plugged in?"
+        case errno.EACCES | errno.EPERM:
+            return f"{path} may not be opened: add Naproxy's user to the group dialout"
+        case errno.EBUSY:
+            return f"{path} is used by another program"
+        case errno.ENOTTY:
+            return f"{path} is not a serial port"
+    return f"{path} cannot be opened: {error}"
+
+
+@asynccontextmanager
+async def _reading(descriptor: int) -> AsyncIterator[asyncio.StreamReader]:
+    """Read a descriptor from the loop; it is closed in the end."""
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(limit=MOST_BYTES)
+    transport, _ = await loop.connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(descriptor, "rb", 0)
+    )
+    try:
+        yield reader
+    finally:
+        transport.close()
+
+
+# Programs
+
+
+async def tool(argv: Sequence[str], timeout_s: float, more: Mapping[str, str] | None = None) -> str:
+    """Run a program and return what it prints; Fault with its words if it fails."""
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *argv,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={**os.environ, "LC_ALL": "C", **(more or {})},
+        )
+    except OSError as error:
+        raise Fault("tool", f"{argv[0]} cannot be run: {_words(error)}") from None
+    assert process.stdout
+    assert process.stderr
+    try:
+        async with asyncio.timeout(timeout_s):
+            said, complaint = await asyncio.gather(_all(process.stdout), _all(process.stderr))
+            code = await process.wait()
+    except TimeoutError:
+        raise Fault("silence", f"{argv[0]} had no answer in {timeout_s:g} s") from None
+    finally:
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+    if code:
+        words = " ".join((complaint or said).split())[:300]
+        raise Fault("refused", f"{argv[0]}: {words or f'ended with status {code}'}")
+    return said
+
+
+async def _all(stream: asyncio.StreamReader) -> str:
+    try:
+        await stream.readexactly(MOST_BYTES)
+    except asyncio.IncompleteReadError as error:
+        return error.partial.decode(errors="replace")
+    raise Fault("huge", f"it printed more than {MOST_BYTES} bytes")
+
+
+@asynccontextmanager
+async def speaker(argv: Sequence[str]) -> AsyncIterator[Port]:
+    """Run a program that speaks like a serial port, and end it."""
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *argv,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+    except OSError as error:
+        raise Fault("tool", f"{argv[0]} cannot be run: {_words(error)}") from None
+    assert process.stdin
+    assert process.stdout
+    assert process.stderr
+    complaint = asyncio.ensure_future(_all(process.stderr))
+    try:
+        yield Port(process.stdout, process.stdin.get_extra_info("pipe").fileno())
+    except Fault as fault:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(1.0):
+                words = (await complaint).strip().rpartition("\n")[2]
+                if fault.kind == "lost" and words:
+                    raise Fault("lost", words[:300]) from None
+        raise
+    finally:
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+        await process.wait()
+        complaint.cancel()
+
+
+# HTTP
+
+
+@dataclass(frozen=True)
+class Web:
+    """A device that answers HTTP. No proxy of the environment; redirects are not followed.
+
+    With a `fingerprint` (SHA-256 of its certificate, hexadecimal) that certificate and no
+    other is trusted; without one, `tls` wants one that the system trusts.
+    """
+
+    host: str
+    port: int
+    timeout_s: float
+    tls: bool = False
+    fingerprint: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    async def get(self, path: str) -> bytes:
+        """Return the body of the answer to a GET; Fault in all other cases."""
+        connection = self._connection()
+        task = asyncio.get_running_loop().run_in_executor(None, self._get, connection, path)
+        try:
+            async with asyncio.timeout(self.timeout_s):
+                return await task
+        except TimeoutError:
+            raise Fault("silence", f"{self.host} had no answer in {self.timeout_s:g} s") from None
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise Fault("lost", f"{self.host}: {_words(error)}") from None
+        finally:
+            # A thread that still waits in this socket comes to its end.
+            with contextlib.suppress(OSError, AttributeError):
+                connection.sock.shutdown(socket.SHUT_RDWR)
+            connection.close()
+
+    def _connection(self) -> http.client.HTTPConnection:
+        if not self.tls:
+            return http.client.HTTPConnection(self.host, self.port, timeout=self.timeout_s)
+        context = ssl.create_default_context()
+        if self.fingerprint:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        return http.client.HTTPSConnection(
+            self.host, self.port, timeout=self.timeout_s, context=context
+        )
+
+    def _get(self, connection: http.client.HTTPConnection, path: str) -> bytes:
+        connection.connect()
+        if self.tls and self.fingerprint:
+            _check_certificate(connection.sock, self.fingerprint)
+        headers = {"User-Agent": f"naproxy/{__version__}", "Connection": "close", **self.headers}
+        connection.request("GET", path, headers=headers)
+        response = connection.getresponse()
+        if response.status in (401, 403):
+            raise Fault("refused", f"{self.host} wants a user and a password that it knows")
+        if response.status != http.client.OK:
+            raise Fault("refused", f"{self.host} answers {response.status} to {path}")
+        body = response.read(MOST_BYTES + 1)
+        if len(body) > MOST_BYTES:
+            raise Fault("huge", f"{self.host} sent more than {MOST_BYTES} bytes")
+        if response.length:
+            raise Fault("cut", f"{self.host} broke off in the middle of its answer")
+        return body
+
+
+def _check_certificate(sock: object, fingerprint: str) -> None:
+    assert isinstance(sock, ssl.SSLSocket)
+    found = hashlib.sha256(sock.getpeercert(binary_form=True) or b"").hexdigest()
+    if found != fingerprint.replace(":", "").lower():
+        raise Fault("refused", f"its certificate is not the pinned one but {found}")
+
+
+def basic(user: str, password_file: str) -> dict[str, str]:
+    """Return the header of HTTP's Basic authentication (RFC 7617), none without a user."""
+    if not user:
+        return {}
+    token = base64.b64encode(f"{user}:{password(password_file)}".encode()).decode()
+    return {"Authorization": f"Basic {token}"}
+
+
+def password(file: str) -> str:
+    """Return the secret in a file's one line, empty without a file."""
+    try:
+        return secret.read(file) if file else ""
+    except secret.SecretError as error:
+        raise Fault("refused", str(error)) from None
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, OSError) and error.errno and error.strerror:
+        return error.strerror.lower()
+    return str(error) or type(error).__name__
