@@ -36,7 +36,7 @@ build: prepare ## compile the VMOD and render the VCL
 
 # ----------------------------------------------------------------------- test
 
-TESTS := lint test-unit test-vmod test-vcl test-meter test-office test-e2e test-demo
+TESTS := lint test-unit test-vmod test-vcl test-meter test-office test-e2e test-faults test-demo
 
 .PHONY: test $(TESTS) test-agree test-compat test-guest
 test: $(TESTS) ## everything, in under 20 minutes
@@ -68,6 +68,9 @@ test-office: build ## the virtual office keeps its promises
 test-e2e: build ## the whole box in the virtual office
 	$(AS_ROOT) $(PYTEST) tests/e2e
 
+test-faults: build ## each fault of the campaign once, in a cycle of sleep and wake
+	$(AS_ROOT) $(PYTEST) tests/faults
+
 test-demo: build ## the demonstration and the five configurations
 	$(AS_ROOT) $(PYTEST) tests/demo tests/five
 
@@ -82,9 +85,13 @@ test-guest: build ## a real Linux in QEMU sleeps and wakes (slow; not part of te
 
 # --------------------------------------------------------- show and measure
 
-.PHONY: demo five bench
+.PHONY: demo faults five bench
 demo: build ## the whole appliance in a virtual office [DURATION=s] [LOG=file]
 	@$(AS_ROOT) $(PYTHON) -m tests.demo $(if $(DURATION),--duration $(DURATION)) $(if $(LOG),--log $(LOG))
+
+faults: build ## 500 cycles with faults, build/faults.json [CYCLES=n] [SEED=n] [MINUTES=n] [ANEW=1]
+	@$(AS_ROOT) $(PYTHON) -m tests.faults $(if $(CYCLES),--cycles $(CYCLES)) $(if $(SEED),--seed $(SEED)) \
+	    $(if $(MINUTES),--minutes $(MINUTES)) $(if $(ANEW),--anew)
 
 five: build ## the thesis' five configurations on one slice [DURATION=s] [LOG=file]
 	@$(AS_ROOT) $(PYTHON) -m tests.five $(if $(DURATION),--duration $(DURATION)) $(if $(LOG),--log $(LOG))

@@ -1,18 +1,15 @@
 """The box's clock steps: what it does depends on time that has passed, not on what clocks say.
 
-The machine's own clock belongs to everybody on it, so a preloaded library (clockstep.c) lies to
-the controller and to varnishd about CLOCK_REALTIME, as a real step does, and about nothing else.
+How it is stepped: clock.py.
 """
 
-import struct
-import subprocess
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 
 import pytest
 
 from tests.e2e.clients import ASSET, ask, at_once, fresh
+from tests.e2e.clock import Clock
 from tests.office import Office
 from tests.office.namespace import wait_for
 
@@ -20,27 +17,6 @@ DAY_S = 86400
 # Varnish's own limit: its waiter counts the milliseconds to the next timeout in an int, and
 # panics on a step back by more than 24 days while a connection is open.
 STEPS = {"forward": 10 * DAY_S, "back": -10 * DAY_S}
-
-
-class Clock:
-    """The wall clock of controller and varnishd."""
-
-    def __init__(self, directory: Path):
-        self._file = directory / "clock"
-        self._library = directory / "clockstep.so"
-        source = Path(__file__).with_name("clockstep.c")
-        subprocess.run(["cc", "-shared", "-fPIC", "-o", self._library, source], check=True)
-        self._file.write_bytes(bytes(8))
-        for path in (self._file, self._library):
-            path.chmod(0o755)
-
-    def step(self, offset_s: int) -> None:
-        """From now on the clock differs from the true one by so much."""
-        with self._file.open("r+b") as file:
-            file.write(struct.pack("=q", offset_s))
-
-    def environment(self) -> dict[str, str]:
-        return {"LD_PRELOAD": str(self._library), "CLOCKSTEP": str(self._file)}
 
 
 @pytest.fixture(scope="module")

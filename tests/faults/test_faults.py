@@ -1,0 +1,68 @@
+"""Each fault once, and how the campaign judges. The campaign itself: `make faults`."""
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from tests.faults.campaign import Campaign, Row, campaign, drawn
+from tests.faults.kinds import FAULTS
+from tests.faults.watch import judge
+from tests.office.namespace import ROOT
+
+SEED = 1
+
+
+@pytest.fixture(scope="module")
+def office() -> Iterator[Campaign]:
+    if os.geteuid() != 0:
+        pytest.skip("an office needs root")
+    with campaign(SEED, ROOT / "build/faults/test") as made:
+        yield made
+
+
+@pytest.fixture(scope="module", params=range(len(FAULTS)), ids=lambda n: drawn(SEED, n)[0])
+def row(office: Campaign, request: pytest.FixtureRequest) -> Row:
+    return office.cycle(request.param)
+
+
+def test_nothing_is_lost_whatever_happens(row: Row) -> None:
+    assert (row.lost, row.sent_twice, row.failed) == (0, 0, False), row.words
+    assert row.visits > 20
+
+
+def test_no_state_shown_is_wrong_for_long(row: Row) -> None:
+    assert row.wrong_state_s < 10, row.words
+
+
+def test_each_round_has_every_fault_once() -> None:
+    for turn in range(3):
+        kinds = [drawn(7, turn * len(FAULTS) + place)[0] for place in range(len(FAULTS))]
+        assert Counter(kinds) == Counter(list(FAULTS))
+
+
+def test_a_cycle_is_drawn_the_same_again() -> None:
+    assert [drawn(3, n)[:2] for n in range(50)] == [drawn(3, n)[:2] for n in range(50)]
+    assert [drawn(3, n)[:2] for n in range(50)] != [drawn(4, n)[:2] for n in range(50)]
+
+
+def test_a_state_that_is_shown_too_long_is_wrong_for_so_long() -> None:
+    claims = [(0.0, "awake"), (5.0, "asleep"), (9.0, "awake")]
+    truths = [(0.0, "on"), (4.0, "off"), (6.0, "on")]
+    verdict = judge(claims, truths, 10.0)
+    assert (verdict.wrong_s, verdict.what) == (3.0, "asleep instead of on")
+
+
+def test_a_state_that_is_wrong_at_the_end_counts() -> None:
+    assert judge([(0.0, "asleep")], [(0.0, "on")], 8.0).wrong_s == 8.0
+
+
+def test_one_wrong_state_after_another_is_wrong_all_the_time() -> None:
+    claims = [(0.0, "asleep"), (2.0, "waking"), (5.0, "awake")]
+    assert judge(claims, [(0.0, "on")], 9.0).wrong_s == 5.0
+
+
+def test_to_know_nothing_is_not_wrong_and_is_counted_apart() -> None:
+    verdict = judge([(0.0, "unknown"), (3.0, "awake")], [(0.0, "on")], 9.0)
+    assert (verdict.wrong_s, verdict.unknown_s) == (0.0, 3.0)
