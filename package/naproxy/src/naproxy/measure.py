@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -215,7 +216,7 @@ def paired(
     `used` has the end of each interval, which began at the end of the one before.
     """
     found = []
-    for (begun_s, _), (ended_s, utilisation) in zip(used, used[1:], strict=False):
+    for (begun_s, _), (ended_s, utilisation) in pairwise(used):
         within = [
             powers[t_s]
             for t_s in range(int(begun_s), int(ended_s) + 1)
