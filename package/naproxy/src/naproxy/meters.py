@@ -200,7 +200,8 @@ class Meters:
         self._state = state
         self._ticking: asyncio.TimerHandle | None = None
 
-    def _house_s(self) -> float:
+    def house_s(self) -> float:
+        """Return the time by the clock that seconds have."""
         return self._epoch_s + self._clock()
 
     def use(self, options: Iterable[MeterSettings], servers: Iterable[Any]) -> None:
@@ -229,7 +230,7 @@ class Meters:
             options,
             site,
             expected_w,
-            house_s=self._house_s,
+            house_s=self.house_s,
             say=self._say,
             deliver=self._deliver,
         )

@@ -1,0 +1,330 @@
+"""Meters that are asked by HTTP. Answers are from public documentation, named beside each."""
+
+import json
+import ssl
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from meters import fault, ok, power_w, read, web
+from naproxy.drivers.meter import Fault, Reading, json_object, redfish, shelly, tasmota
+
+# https://shelly-api-docs.shelly.cloud/gen2/Components/FunctionalComponents/Switch/, with a load
+SWITCH = b"""{"id": 0, "source": "timer", "output": true, "timer_started_at": 1626942399.36,
+"timer_duration": 60, "apower": 8.9, "voltage": 237.571,
+"aenergy": {"total": 14.093, "by_minute": [0, 0, 0], "minute_ts": 1626942399},
+"temperature": {"tC": 53.3, "tF": 127.9}}"""
+# https://shelly-api-docs.shelly.cloud/gen1/#shelly-plug-plugs-meter-0
+METER = b"""{"power": 36.61, "is_valid": true, "timestamp": 1561036406,
+"counters": [36.610, 36.600, 36.590], "total": 9612}"""
+# https://tasmota.github.io/docs/Commands/ (Status 8) and the fields of JSON-Status-Responses
+STATUS_8 = b"""{"StatusSNS": {"Time": "2018-02-15T01:00:50", "ENERGY": {"Total": 3.185,
+"Yesterday": 0.1, "Today": 0.32, "Power": 27, "ApparentPower": 29, "Factor": 0.94,
+"Voltage": 234, "Current": 0.122}}}"""
+# https://pubs.lenovo.com/xcc-restapi/power_management_properties_get_flex_d2
+POWER = b"""{"PowerControl@odata.count": 1, "PowerControl": [{"Name": "Server Power Control",
+"@odata.id": "/redfish/v1/Chassis/2/Power#/PowerControl/0", "MemberId": "0",
+"PowerCapacityWatts": 200, "PowerConsumedWatts": 150,
+"RelatedItem": [{"@odata.id": "/redfish/v1/Chassis/2"}]}],
+"@odata.type": "#Power.v1_5_3.Power", "Id": "Power",
+"@odata.id": "/redfish/v1/Chassis/2/Power", "Name": "Power"}"""
+# DMTF DSP2046, EnvironmentMetrics
+METRICS = b"""{"@odata.type": "#EnvironmentMetrics.v1_3_0.EnvironmentMetrics",
+"Id": "EnvironmentMetrics", "Name": "Chassis Environment Metrics",
+"PowerWatts": {"DataSourceUri": "/redfish/v1/Chassis/1/Sensors/TotalPower", "Reading": 374},
+"EnergykWh": {"DataSourceUri": "/redfish/v1/Chassis/1/Sensors/TotalEnergy", "Reading": 325675}}"""
+
+Parse = Callable[[dict[str, Any]], Reading]
+DEVICES: dict[str, tuple[bytes, Parse, dict[str, Any]]] = {
+    "shelly": (SWITCH, shelly.parse, {}),
+    "tasmota": (STATUS_8, lambda said: tasmota.parse(said, 0), {}),
+    "redfish": (POWER, redfish.parse, {"tls": False}),
+}
+device = pytest.mark.parametrize("name", DEVICES)
+
+
+def ask(name: str, answer: bytes, **options: Any) -> Fault | Reading:
+    with web(lambda _: answer) as port:
+        [item] = read(name, host="127.0.0.1", port=port, **DEVICES[name][2], **options)
+    return item
+
+
+def test_a_plug_of_the_second_generation() -> None:
+    item = ask("shelly", ok(SWITCH))
+    assert item == Reading(8.9, counter_j=pytest.approx(14.093 * 3600))
+
+
+def test_a_plug_of_the_first_generation_counts_watt_minutes() -> None:
+    item = ask("shelly", ok(METER), component="meter")
+    assert item == Reading(36.61, counter_j=9612 * 60)
+
+
+@pytest.mark.parametrize(
+    ("component", "path"),
+    [
+        ("meter", b"GET /meter/1 "),
+        ("emeter", b"GET /emeter/1 "),
+        ("switch", b"GET /rpc/Switch.GetStatus?id=1 "),
+        ("pm1", b"GET /rpc/PM1.GetStatus?id=1 "),
+    ],
+)
+def test_a_shelly_is_asked_as_its_documentation_says(component: str, path: bytes) -> None:
+    def respond(head: bytes) -> bytes:
+        return ok(SWITCH if head.startswith(path) else b"{}")
+
+    with web(respond) as port:
+        options = {"host": "127.0.0.1", "port": port, "component": component, "channel": 1}
+        assert power_w("shelly", **options) == 8.9
+
+
+def test_a_measurement_that_is_not_valid_is_none() -> None:
+    item = ask("shelly", ok(METER.replace(b"true", b"false")), component="meter")
+    assert "not valid" in str(item)
+
+
+def test_a_tasmota_plug() -> None:
+    asked = []
+
+    def respond(head: bytes) -> bytes:
+        asked.append(head.split(b" ")[1])
+        return ok(STATUS_8)
+
+    with web(respond) as port:
+        [item] = read("tasmota", host="127.0.0.1", port=port)
+    assert item == Reading(27, counter_j=pytest.approx(3.185 * 3.6e6))
+    assert asked == [b"/cm?cmnd=Status+8"]
+
+
+def test_one_of_several_channels_of_tasmota() -> None:
+    several = STATUS_8.replace(b'"Power": 27', b'"Power": [27, 3.5]')
+    assert ask("tasmota", ok(several), channel=1) == Reading(3.5)
+    assert "2 channels" in str(ask("tasmota", ok(several), channel=2))
+
+
+def test_tasmota_wants_a_password() -> None:
+    # https://tasmota.github.io/docs/Commands/#with-web-requests
+    said = b'{"WARNING":"Need user=<username>&password=<password>"}'
+    item = ask("tasmota", ok(said))
+    assert isinstance(item, Fault)
+    assert item.kind == "refused"
+
+
+def test_redfish_power_of_a_chassis() -> None:
+    assert ask("redfish", ok(POWER)) == Reading(150)
+
+
+def test_redfish_environment_metrics() -> None:
+    assert ask("redfish", ok(METRICS)) == Reading(374, counter_j=325675 * 3.6e6)
+
+
+def test_redfish_null_while_the_server_is_off_is_not_zero() -> None:
+    item = ask("redfish", ok(POWER.replace(b"150", b"null")))
+    assert isinstance(item, Fault)
+    assert "null" in str(item)
+
+
+def test_zero_watts_is_a_reading() -> None:
+    assert ask("redfish", ok(POWER.replace(b"150", b"0"))) == Reading(0)
+
+
+def test_a_password_is_sent_to_redfish(tmp_path: Path) -> None:
+    secret = tmp_path / "bmc"
+    secret.write_text("correct horse\n")
+    secret.chmod(0o600)
+
+    def respond(head: bytes) -> bytes:
+        if b"Authorization: Basic bmFwcm94eTpjb3JyZWN0IGhvcnNl\r\n" in head:
+            return ok(POWER)
+        return b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n"
+
+    with web(respond) as port:
+        options = {"host": "127.0.0.1", "port": port, "tls": False}
+        login = {"user": "naproxy", "password_file": str(secret)}
+        assert power_w("redfish", **options, **login) == 150
+        assert fault("redfish", **options).kind == "refused"
+
+
+@contextmanager
+def https(directory: Path) -> Any:
+    """Port and fingerprint of a BMC with a certificate of its own making."""
+    key, certificate = directory / "key", directory / "certificate"
+    subprocess.run(
+        [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-days",
+            "2",
+            "-subj",
+            "/CN=bmc",
+            "-keyout",
+            key,
+            "-out",
+            certificate,
+        ],
+        check=True,
+        capture_output=True,
+    )
+    said = subprocess.run(
+        ["openssl", "x509", "-in", certificate, "-noout", "-fingerprint", "-sha256"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    with web(lambda _: ok(POWER), context) as port:
+        yield port, said.strip().partition("=")[2]
+
+
+def test_the_pinned_certificate_is_trusted_and_no_other(tmp_path: Path) -> None:
+    with https(tmp_path) as (port, fingerprint):
+        options = {"host": "127.0.0.1", "port": port}
+        assert power_w("redfish", **options, fingerprint=fingerprint) == 150
+        assert "not the pinned one" in str(fault("redfish", **options, fingerprint="ab" * 32))
+        assert fault("redfish", **options).kind == "lost"
+
+
+# Hostile
+
+
+@device
+@pytest.mark.parametrize(
+    ("change", "kind"),
+    [
+        ("NaN", "not_a_number"),
+        ("Infinity", "not_a_number"),
+        ("1e999", "not_a_number"),
+        ("1" + "0" * 400, "not_a_number"),
+        ('"eleven"', "not_a_number"),
+        ("true", "not_a_number"),
+        ("{}", "not_a_number"),
+    ],
+)
+def test_a_power_that_is_no_number_is_refused(name: str, change: str, kind: str) -> None:
+    good = DEVICES[name][0].decode()
+    for key in ('"apower": 8.9', '"Power": 27', '"PowerConsumedWatts": 150'):
+        good = good.replace(key, f"{key.rpartition(' ')[0]} {change}")
+    item = ask(name, ok(good.encode()))
+    assert isinstance(item, Fault)
+    assert item.kind == kind
+
+
+@device
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"{", b"[]", b"null", b"\x00\xff\xfe" * 50, b"[" * 100000, b"<html>", b'{"a":1}{"a":1}'],
+    ids=["empty", "cut", "list", "null", "noise", "deep", "html", "doubled"],
+)
+def test_an_answer_that_is_no_object_is_refused(name: str, body: bytes) -> None:
+    item = ask(name, ok(body))
+    assert isinstance(item, Fault)
+    assert item.kind == "format"
+
+
+@device
+def test_an_answer_that_breaks_off_is_refused(name: str) -> None:
+    item = ask(name, ok(DEVICES[name][0])[:-20])
+    assert isinstance(item, Fault)
+    assert item.kind in ("cut", "lost")
+
+
+@device
+def test_an_answer_without_end_is_refused(name: str) -> None:
+    def respond(_: bytes) -> bytes:
+        return b"HTTP/1.1 200 OK\r\n\r\n" + b" " * (1 << 20)
+
+    with web(respond) as port:
+        options = {"host": "127.0.0.1", "port": port, **DEVICES[name][2]}
+        assert fault(name, **options).kind == "huge"
+
+
+@device
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"\x00\xff" * 40,
+        b"HTTP/1.1 999999 ?\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\n" + b"a:b\r\n" * 500,
+    ],
+    ids=["nothing", "noise", "status", "headers"],
+)
+def test_what_is_not_http_is_refused(name: str, answer: bytes) -> None:
+    item = ask(name, answer)
+    assert isinstance(item, Fault)
+    assert item.kind in ("lost", "refused")
+
+
+@device
+@pytest.mark.parametrize("status", [301, 404, 500])
+def test_another_status_is_told(name: str, status: int) -> None:
+    item = ask(name, b"HTTP/1.1 %d X\r\nLocation: http://192.0.2.1/\r\n\r\n" % status)
+    assert isinstance(item, Fault)
+    assert str(status) in str(item)
+
+
+@device
+def test_a_silent_device_is_given_up_in_time(name: str) -> None:
+    def respond(_: bytes) -> bytes:
+        time.sleep(3)
+        return b""
+
+    with web(respond) as port:
+        options = {"host": "127.0.0.1", "port": port, **DEVICES[name][2]}
+        begun_s = time.monotonic()
+        assert fault(name, timeout_s=0.3, **options).kind in ("silence", "lost")
+        assert time.monotonic() - begun_s < 2
+
+
+@device
+def test_a_device_that_is_not_there_is_told(name: str) -> None:
+    with web(lambda _: b"") as port:
+        pass
+    said = fault(name, host="127.0.0.1", port=port, **DEVICES[name][2])
+    assert (said.kind, str(said)) == ("lost", "127.0.0.1: connection refused")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=10),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner),
+    max_leaves=8,
+)
+KEYS = st.sampled_from(
+    [
+        "apower",
+        "aenergy",
+        "total",
+        "power",
+        "is_valid",
+        "voltage",
+        "StatusSNS",
+        "ENERGY",
+        "Power",
+        "Total",
+        "WARNING",
+        "PowerControl",
+        "PowerConsumedWatts",
+        "PowerWatts",
+        "Reading",
+    ]
+)
+
+
+@device
+@given(said=st.dictionaries(KEYS, JSON | st.dictionaries(KEYS, JSON) | st.lists(JSON)))
+def test_nonsense_is_a_fault_or_a_reading(name: str, said: dict[str, Any]) -> None:
+    try:
+        found = DEVICES[name][1](json_object(json.dumps(said).encode()))
+    except Fault:
+        return
+    assert isinstance(found.power_w, float)
