@@ -68,6 +68,7 @@ class Box(Namespace):
             "mac": server.MAC,
             "hosts": [HOST],
             "default": True,
+            "armed": True,
             "sleep": {
                 "driver": "ssh",
                 "user": "root",

@@ -101,6 +101,7 @@ class Box:
 
     def toml(self, **changes: Any) -> str:
         values: dict[str, Any] = {"port": self.server.port, "awake_s": 86400, "attempts": 60}
+        values["armed"] = "true"
         values |= changes
         return f"""
 [box]
@@ -115,6 +116,7 @@ id = "web"
 address = "127.0.0.1"
 port = {values["port"]}
 mac = "{MAC}"
+armed = {values["armed"]}
 [server.sleep]
 driver = "ssh"
 timeout_s = 5

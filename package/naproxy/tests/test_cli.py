@@ -26,6 +26,8 @@ def server(**changes: Any) -> dict[str, Any]:
         "eta_s": None,
         "vetoes": [],
         "alert": None,
+        "not_armed": "",
+        "commissioning": None,
         "decision": {"sleep": False, "reason": "idle 3 s of 5 s", "next_check_s": None},
         **changes,
     }

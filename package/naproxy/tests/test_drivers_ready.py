@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from naproxy import drivers
 from naproxy.drivers.ready import http, tcp
-from naproxy.machine import Observed, Probe, Sign
+from naproxy.machine import Observed, Probe
 from naproxy.probing import Prober
+from naproxy.seeing import Sign
 
 Peer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 

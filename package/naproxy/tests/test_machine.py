@@ -20,7 +20,6 @@ from naproxy.machine import (
     RungFailed,
     RunSleep,
     SendWake,
-    Sign,
     SleepAnswered,
     SleepAsked,
     Tick,
@@ -32,6 +31,7 @@ from naproxy.machine import (
     WakeOpened,
 )
 from naproxy.policy.base import State
+from naproxy.seeing import Sign
 
 TIMES = Times(
     wake_expect_s=5.0,
@@ -640,7 +640,7 @@ def test_asleep_only_after_silence_that_lasted(
     def watched(now_s: float, event: Event) -> list[Effect]:
         nonlocal answered_s, silent
         if isinstance(event, Observed):
-            if event.sign is Sign.SILENT:
+            if event.sign in (Sign.SILENT, Sign.FOREIGN):
                 silent += 1
             else:
                 answered_s, silent = event.begun_s, 0

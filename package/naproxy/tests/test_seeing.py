@@ -1,6 +1,6 @@
 import pytest
 from naproxy.policy.base import State
-from naproxy.seeing import FRESH_S, Pinged, Sight, Sign
+from naproxy.seeing import FRESH_S, Metered, Pinged, Sight, Sign
 
 NOW_S = 100.0
 DETAIL = "no answer in 1 s"
@@ -16,12 +16,12 @@ def sight(
     """What was seen until now: of a server that draws 43 W awake."""
     made = Sight(on_w=43.3)
     if awake:
-        made.pinged(50.0, State.AWAKE, 0.0, Pinged(True, 49.9))
-    made.pinged(80.0, State.ASLEEP, 70.0, Pinged(firmware, 79.0))
+        made.see(50.0, State.AWAKE, 0.0, Pinged(True, 49.9))
+    made.see(80.0, State.ASLEEP, 70.0, Pinged(firmware, 79.0))
     if power_w is not None:
-        made.metered(NOW_S, State.WAKING, power_w)
+        made.see(NOW_S, State.WAKING, 0.0, Metered(power_w))
     if ping is not None:
-        made.pinged(NOW_S, State.WAKING, 90.0, Pinged(ping, NOW_S - 0.1))
+        made.see(NOW_S, State.WAKING, 90.0, Pinged(ping, NOW_S - 0.1))
     return made
 
 
@@ -69,9 +69,9 @@ def test_without_meter_and_answer_it_says_that_it_cannot_tell() -> None:
 
 def test_a_ping_that_was_answered_before_it_slept_is_no_answer() -> None:
     made = Sight(on_w=43.3)
-    made.pinged(50.0, State.AWAKE, 0.0, Pinged(True, 49.9))
-    made.pinged(70.1, State.ASLEEP, 70.0, Pinged(True, 69.9))
-    made.pinged(NOW_S, State.WAKING, 90.0, Pinged(True, NOW_S - 0.1))
+    made.see(50.0, State.AWAKE, 0.0, Pinged(True, 49.9))
+    made.see(70.1, State.ASLEEP, 70.0, Pinged(True, 69.9))
+    made.see(NOW_S, State.WAKING, 90.0, Pinged(True, NOW_S - 0.1))
     assert "hung resume" in why(made)
 
 
@@ -86,7 +86,7 @@ def test_another_machine_at_the_address_is_said_in_the_words_of_who_saw_it() -> 
 
 def test_an_old_reading_says_nothing() -> None:
     made = Sight(on_w=43.3)
-    made.metered(NOW_S - FRESH_S - 1, State.ASLEEP, 1.6)
+    made.see(NOW_S - FRESH_S - 1, State.ASLEEP, 0.0, Metered(1.6))
     assert made.low(NOW_S) is None
     assert "draws" not in why(made)
 
@@ -99,8 +99,8 @@ def test_much_less_than_awake_is_low(power_w: float, low: bool) -> None:
 def test_what_it_draws_awake_is_learned_whatever_the_configuration_says() -> None:
     made = Sight(on_w=43.3)
     for _ in range(100):
-        made.metered(NOW_S, State.AWAKE, 12.0)
-    made.metered(NOW_S, State.FALLING_ASLEEP, 11.0)
+        made.see(NOW_S, State.AWAKE, 0.0, Metered(12.0))
+    made.see(NOW_S, State.FALLING_ASLEEP, 0.0, Metered(11.0))
     assert made.low(NOW_S) is False
-    made.metered(NOW_S, State.FALLING_ASLEEP, 1.0)
+    made.see(NOW_S, State.FALLING_ASLEEP, 0.0, Metered(1.0))
     assert made.low(NOW_S) is True

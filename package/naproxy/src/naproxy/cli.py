@@ -25,6 +25,8 @@ COMMANDS: Final = {
     "journal": "naproxy.commands",
     "wakes": "naproxy.commands",
     "config": "naproxy.commands",
+    "commission": "naproxy.commission",
+    "arm": "naproxy.commission",
     "replay": "naproxy.replay",
     "estimate": "naproxy.estimate",
 }

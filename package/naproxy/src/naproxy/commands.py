@@ -60,8 +60,8 @@ def call(path: str, method: str, target: str, body: Mapping[str, Any] | None = N
     return answer
 
 
-def add_parser(subparsers: Any) -> None:
-    """Declare the subcommands."""
+def socket_option() -> argparse.ArgumentParser:
+    """Return the option that all commands have which talk to the controller."""
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument(
         "--socket",
@@ -69,6 +69,12 @@ def add_parser(subparsers: Any) -> None:
         metavar="PATH",
         help="the controller's socket (default: %(default)s)",
     )
+    return common
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the subcommands."""
+    common = socket_option()
 
     def add(name: str, help: str) -> argparse.ArgumentParser:
         made: argparse.ArgumentParser = subparsers.add_parser(
@@ -88,7 +94,7 @@ def add_parser(subparsers: Any) -> None:
         parser.add_argument("--no-wait", action="store_true", help="only ask for it")
         parser.add_argument(
             "--timeout",
-            type=_duration,
+            type=duration,
             default=120.0,
             metavar="TIME",
             help="how long to wait, as 90s or 5m (default: 2m)",
@@ -100,7 +106,7 @@ def add_parser(subparsers: Any) -> None:
     until.add_argument(
         "--until", type=_moment, metavar="WHEN", help="as 18:00, or '2026-03-01 18:00'"
     )
-    until.add_argument("--for", type=_duration, dest="length_s", metavar="TIME", help="as 90m")
+    until.add_argument("--for", type=duration, dest="length_s", metavar="TIME", help="as 90m")
     for name, words in (
         ("journal", "list changes of state, newest first"),
         ("wakes", "list who woke a server, newest first"),
@@ -109,7 +115,7 @@ def add_parser(subparsers: Any) -> None:
         parser.add_argument("id", nargs="?", metavar="ID", help="only this server")
         parser.add_argument("--limit", type=int, default=20, help="rows (default: %(default)s)")
         parser.add_argument(
-            "--since", type=_duration, metavar="TIME", help="only the last so long, as 2h or 7d"
+            "--since", type=duration, metavar="TIME", help="only the last so long, as 2h or 7d"
         )
         parser.add_argument("--json", action="store_true", help="as JSON")
     checks = subparsers.add_parser(
@@ -131,7 +137,7 @@ def run(args: argparse.Namespace) -> int:
         return 1
 
 
-def _duration(text: str) -> float:
+def duration(text: str) -> float:
     """Read 90, 90s, 5m, 2h or 7d as seconds."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd]?)", text)
     if not found:
@@ -199,10 +205,20 @@ def describe(server: Mapping[str, Any], now_s: float, width: int = 0) -> list[st
         lines.append(f"kept awake{until}")
     if server["state"] == "awake":
         lines.append(_why_awake(server))
+    if server["commissioning"]:
+        lines.append(_commissioning(server["commissioning"]))
+    elif server["not_armed"]:
+        lines.append(f"does not sleep by itself: {server['not_armed']}")
     if server["alert"]:
         lines.append(f"ALERT: {server['alert']}")
     pad = " " * (width + 2)
     return [f"{server['id']:<{width}}  {lines[0]}", *(pad + line for line in lines[1:])]
+
+
+def _commissioning(progress: Mapping[str, Any]) -> str:
+    cycle = f"cycle {progress['cycle']} of {progress['cycles']}"
+    why = f" ({progress['reason']})" if progress["reason"] else ""
+    return f"is being commissioned: {cycle}, {progress['phase']}{why}"
 
 
 def _why_awake(server: Mapping[str, Any]) -> str:

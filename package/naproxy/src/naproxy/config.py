@@ -130,6 +130,11 @@ class Server:
     crawler_retry_s: int = option("When robots are told to come back", 3600, low=1, high=604800)
     connect_timeout_s: float = option("Longest wait for a connection", 10.0, low=0.1, high=600)
     first_byte_timeout_s: float = option("Longest wait for an answer", 60.0, low=1, high=3600)
+    armed: bool = option(
+        "May be put to sleep automatically without having been commissioned: somebody else has"
+        " seen that it wakes every time",
+        False,
+    )
     sleep: Any = alternative(drivers.choice("sleep", "none"))
     wake: Any = alternative(drivers.choice("wake", "etherwake", first_rung))
     rung: tuple[Any, ...] = tables(drivers.choice("wake", "etherwake"), 0, 7)

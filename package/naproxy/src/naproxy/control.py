@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 from urllib.parse import parse_qs, urlsplit
 
+from naproxy.commissioning import Plan
 from naproxy.config import MAX_BYTES
 from naproxy.datagram import Asker
 from naproxy.page import give_to_group
@@ -106,10 +107,10 @@ def answer(box: Box, call: Call) -> Answer:
             return _put_config(box, call)
         case "GET", ("v1", ("transitions" | "wakes") as table):
             return _history(box, call, table)
-        case "POST", ("v1", "servers", name, verb) if verb in _VERBS:
+        case method, ("v1", "servers", name, verb) if (method, verb) in _VERBS:
             if name not in box.runners:
                 raise ApiError(HTTPStatus.NOT_FOUND, f"there is no server {name}", "server")
-            return _VERBS[verb](box.runners[name], call.json())
+            return _VERBS[method, verb](box.runners[name], call.json())
     if call.method not in ("GET", "PUT", "POST"):
         raise ApiError(HTTPStatus.METHOD_NOT_ALLOWED, f"{call.method} is not used here")
     raise ApiError(HTTPStatus.NOT_FOUND, "there is nothing here")
@@ -147,6 +148,8 @@ def _wake(runner: Runner, body: dict[str, Any]) -> Answer:
 
 def _sleep(runner: Runner, body: dict[str, Any]) -> Answer:
     _only(body)
+    if runner.supervisor.running:
+        raise ApiError(HTTPStatus.CONFLICT, "; ".join(runner.supervisor.vetoes()))
     vetoes = runner.sleep("by hand", by_hand=True)
     if vetoes:
         raise ApiError(HTTPStatus.CONFLICT, "; ".join(vetoes))
@@ -170,10 +173,62 @@ def _mode(runner: Runner, body: dict[str, Any]) -> Answer:
     return HTTPStatus.OK, runner.status()
 
 
-_VERBS: Final[dict[str, Callable[[Runner, dict[str, Any]], Answer]]] = {
-    "wake": _wake,
-    "sleep": _sleep,
-    "mode": _mode,
+def _commission(runner: Runner, body: dict[str, Any]) -> Answer:
+    _only(body, *_PLAN)
+    values = {name: _plan_value(body[name], name) for name in body}
+    vetoes = runner.commission(Plan(**values))
+    if vetoes:
+        raise ApiError(HTTPStatus.CONFLICT, "; ".join(vetoes))
+    return HTTPStatus.ACCEPTED, runner.supervisor.report()
+
+
+def _plan_value(value: object, name: str) -> Any:
+    kinds, low, high = _PLAN[name]
+    if isinstance(value, bool) or not isinstance(value, kinds) or not low <= value <= high:
+        what = "whole number" if kinds is int else "number"
+        raise ApiError(HTTPStatus.BAD_REQUEST, f"must be a {what}, {low} to {high}", name)
+    return value
+
+
+def _commissioning(runner: Runner, body: dict[str, Any]) -> Answer:
+    _only(body)
+    report = runner.supervisor.report()
+    if not report:
+        raise ApiError(HTTPStatus.NOT_FOUND, "it was never commissioned")
+    return HTTPStatus.OK, report
+
+
+def _cancel(runner: Runner, body: dict[str, Any]) -> Answer:
+    _only(body)
+    if not runner.supervisor.running:
+        raise ApiError(HTTPStatus.CONFLICT, "it is not being commissioned")
+    runner.supervisor.cancel()
+    return HTTPStatus.OK, runner.supervisor.report()
+
+
+def _arm(runner: Runner, body: dict[str, Any]) -> Answer:
+    _only(body)
+    why_not = runner.supervisor.arm()
+    if why_not:
+        raise ApiError(HTTPStatus.CONFLICT, why_not)
+    return HTTPStatus.OK, runner.status()
+
+
+_PLAN: Final[dict[str, tuple[Any, float, float]]] = {
+    "cycles": (int, 1, 1000),
+    "awake_s": ((int, float), 0, 86400),
+    "asleep_s": ((int, float), 0, 86400),
+}
+"""Type and range of each key of a commissioning."""
+
+_VERBS: Final[dict[tuple[str, str], Callable[[Runner, dict[str, Any]], Answer]]] = {
+    ("POST", "wake"): _wake,
+    ("POST", "sleep"): _sleep,
+    ("POST", "mode"): _mode,
+    ("POST", "arm"): _arm,
+    ("POST", "commission"): _commission,
+    ("GET", "commission"): _commissioning,
+    ("DELETE", "commission"): _cancel,
 }
 
 

@@ -10,6 +10,7 @@ what was commanded or sent only says what to look for next.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -17,6 +18,7 @@ from typing import Final
 from naproxy.datagram import Asker
 from naproxy.ladder import Call, Ladder
 from naproxy.policy.base import State
+from naproxy.seeing import Metered, Pinged, Sight, Sign
 
 SILENT_S: Final = 1.0
 """No answer to any probe begun in so long, and to at least `SILENT_PROBES`, is silence."""
@@ -46,6 +48,9 @@ WATCH_EVERY_S: Final = 0.25
 """After a sleep that was called off it may fall asleep yet: it is watched closely."""
 
 
+_FIGURES: Final = re.compile(r"[0-9.]+")
+
+
 class Mean:
     """Running mean of a duration in seconds; starts from what the configuration expects."""
 
@@ -55,22 +60,13 @@ class Mean:
         """`expect_s` holds until the first measurement."""
         self.value_s = expect_s
         self.count = 0
+        self.last_s: float | None = None
 
     def add(self, measured_s: float) -> None:
         """Take one measurement; the newest weighs at least `LEAST_WEIGHT`."""
         self.count += 1
+        self.last_s = measured_s
         self.value_s += max(self.LEAST_WEIGHT, 1 / self.count) * (measured_s - self.value_s)
-
-
-class Sign(Enum):
-    """What a probe saw."""
-
-    READY = "ready"
-    UNFIT = "unfit"
-    """It answers, but not as it should: another HTTP status."""
-    REFUSING = "refusing"
-    """The machine refuses or drops connections: it is on, the web server is not."""
-    SILENT = "silent"
 
 
 class Answer(Enum):
@@ -145,7 +141,18 @@ class Tick:
     busy: int = 0
 
 
-Event = Observed | Traffic | WakeAsked | SleepAsked | SleepAnswered | RungFailed | ModeSet | Tick
+Event = (
+    Observed
+    | Pinged
+    | Metered
+    | Traffic
+    | WakeAsked
+    | SleepAsked
+    | SleepAnswered
+    | RungFailed
+    | ModeSet
+    | Tick
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +229,7 @@ class Times:
     sleep_expect_s: float = 5.0
     interval_s: float = 5.0
     asleep_interval_s: float = 2.0
+    on_w: float = 43.3
 
 
 class _Stage(Enum):
@@ -246,6 +254,7 @@ class Machine:
         self.mode = ModeSet(awake=False)
         self.alert: str | None = None
         self.refused: tuple[float, str] | None = None
+        self.sight = Sight(times.on_w)
         self._slept = slept
         self._stage = _Stage.DRAINING
         self._asked_s = now_s
@@ -254,6 +263,7 @@ class Machine:
         self._send_s = math.inf
         self._sent_s = -math.inf
         self._watch_s = -math.inf
+        self._trouble = ""
         self._spacing_s = ladder.spacing_s
         self._timer_s = math.inf
         self._answered_s = now_s
@@ -304,6 +314,8 @@ class Machine:
         match event:
             case Observed():
                 self._observe(now_s, event)
+            case Pinged() | Metered():
+                self.sight.see(now_s, self.state, self.since_s, event)
             case Traffic():
                 if self.state is State.AWAKE:
                     self._trust(now_s)
@@ -324,11 +336,16 @@ class Machine:
                 self._tick(now_s, busy)
         return self._effects
 
+    @property
+    def slept(self) -> bool:
+        """Is the last thing known of it that it was put to sleep?"""
+        return self._slept
+
     # What was observed
 
     def _observe(self, now_s: float, seen: Observed) -> None:
         self._sign = seen
-        if seen.sign is Sign.SILENT:
+        if seen.sign in (Sign.SILENT, Sign.FOREIGN):
             if seen.begun_s > self._answered_s:
                 self._silent += 1
             if self.state is State.FALLING_ASLEEP and self._stage is not _Stage.DRAINING:
@@ -444,9 +461,13 @@ class Machine:
         self._refusals = min(self._refusals + 1, 10)
 
     def _look_for_silence(self, now_s: float) -> None:
+        """Asleep is silent, and drawing little where there is a meter.
+
+        A meter may be slow: who needs the server does not wait for it.
+        """
         if self._stage is _Stage.DRAINING:
             return
-        if self._silence(now_s):
+        if self._silence(now_s) and (self.pending or self.sight.low(now_s) is not False):
             self.fall.add(self._answered_s - self._commanded_s)
             self._refusals = 0
             self._slept = True
@@ -463,6 +484,9 @@ class Machine:
     def _did_not_sleep(self, now_s: float) -> None:
         took_s = now_s - self._commanded_s
         reason = f"still not asleep {took_s:.0f} s after the command to sleep"
+        if self._silence(now_s):
+            reason = f"silent, but it draws as much as awake {took_s:.0f} s after that command"
+            self._slept = True
         self._back_off(now_s, reason)
         self._warn(reason)
         if self._sign and self._sign.sign is Sign.READY:
@@ -516,9 +540,11 @@ class Machine:
     def _may_be_on(self, now_s: float) -> bool:
         """Whether the press of a button might switch off a machine that is on.
 
-        Silence alone is no proof: a server that nobody put to sleep may be overloaded.
+        Silence alone is no proof: a server that nobody put to sleep may be overloaded, and one
+        that draws power hangs.
         """
-        return not (self._slept and self._silence(now_s))
+        off = self._slept and self._silence(now_s) and self.sight.low(now_s) is not False
+        return not off
 
     def _send(self, now_s: float, call: Call, spacing_s: float) -> None:
         self._sent_s = now_s
@@ -529,30 +555,46 @@ class Machine:
             self._effects.insert(0, SendWake(call.rung))
 
     def _send_again(self, now_s: float) -> None:
-        on = self._may_be_on(now_s)
         if self.state is State.TROUBLE:
             self._spacing_s = min(2 * self._spacing_s, TROUBLE_MOST_S)
+            self._tell_again(now_s)
         else:
             before = self.ladder.now
-            call = self.ladder.climb(now_s, on=on)
+            call = self.ladder.climb(now_s, on=self._may_be_on(now_s))
             if call:
                 if self.ladder.now != before:
                     self._pass_over(before, "it is not up yet")
                 self._send(now_s, call, call.spacing_s)
                 return
-            self._in_trouble(now_s)
-        call = self.ladder.again(on=on)
+            waited_s = now_s - self._asked_s
+            called = f"not up after {self._packets} calls to wake in {waited_s:.0f} s"
+            self._in_trouble(now_s, f"{called}: {self._why_not_up(now_s)}")
+        self._call_again(now_s)
+
+    def _call_again(self, now_s: float) -> None:
+        call = self.ladder.again(on=self._may_be_on(now_s))
         self._send(now_s, call, max(self._spacing_s, call.spacing_s))
 
-    def _in_trouble(self, now_s: float) -> None:
+    def _in_trouble(self, now_s: float, reason: str) -> None:
         self._spacing_s = self.ladder.spacing_s
-        seen = self._sign.detail if self._sign else "nothing"
-        waited_s = now_s - self._asked_s
-        reason = f"not up after {self._packets} calls to wake in {waited_s:.0f} s: {seen}"
+        self._trouble = self._why_not_up(now_s)
         self._warn(reason)
-        self._effects.append(WakeClosed("trouble", waited_s, self._packets))
+        self._effects.append(WakeClosed("trouble", now_s - self._asked_s, self._packets))
         self._enter(now_s, State.TROUBLE, reason)
         self._effects.append(Probe(TROUBLE_EVERY_S))
+
+    def _tell_again(self, now_s: float) -> None:
+        """Alert anew where the trouble is another one by now, not only its figures."""
+        why = self._why_not_up(now_s)
+        if _FIGURES.sub("", why) != _FIGURES.sub("", self._trouble):
+            self._trouble = why
+            self._warn(f"still not up: {why}")
+
+    def _why_not_up(self, now_s: float) -> str:
+        sign = self._sign
+        return self.sight.why_not_up(
+            now_s, sign.sign if sign else None, sign.detail if sign else "nothing was seen"
+        )
 
     def _rung_failed(self, now_s: float, rung: int, words: str) -> None:
         before = self.ladder.now
@@ -587,11 +629,18 @@ class Machine:
 
     def _reconcile(self, now_s: float, busy: int) -> None:
         """Decide what a server is that does not answer."""
-        if self._slept and self._silence(now_s):
+        foreign = self._sign is not None and self._sign.sign is Sign.FOREIGN
+        if self._slept and self._silence(now_s) and not foreign:
             if busy:
                 self._wake(now_s, f"{busy} requests were sent to it while it slept")
             else:
                 self._sleep(now_s, "silent, and put to sleep before the controller started")
+        elif now_s - self.since_s >= GONE_S and foreign:
+            # Perhaps it is the configuration that is wrong: nobody is held up by that.
+            self._pend(now_s, Asker("naproxy", self._why_not_up(now_s)))
+            self.ladder.begin()
+            self._in_trouble(now_s, self._why_not_up(now_s))
+            self._call_again(now_s)
         elif now_s - self.since_s >= GONE_S:
             seen = self._sign.detail if self._sign else "no probe ended"
             self._wake(now_s, f"it does not answer ({seen}), and Naproxy did not put it to sleep")

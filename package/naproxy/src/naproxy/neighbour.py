@@ -40,6 +40,17 @@ class Neighbour:
         """Is this the entry for that address on that interface?"""
         return (address, interface) == (self._address, self._interface)
 
+    def stranger(self, mac: str) -> str | None:
+        """Say whose Ethernet address the kernel knows for the server, if it is not `mac`."""
+        found = self._ask()
+        if not found or found[0] == bytes.fromhex(mac.replace(":", "")):
+            return None
+        return (
+            f"another machine, {found[0].hex(':')}, answers at {self._address} instead of"
+            f" {mac.lower()}: give the server its address back, or correct address and mac; if it"
+            " is another card of the server, set ready.check_mac = false"
+        )
+
     def keep(self) -> None:
         """Keep the entry as it is now."""
         found = self._ask()

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import Final
 
 from naproxy.drivers.ready import Observation, ReadyDriver
-from naproxy.machine import Observed, Probe, Sign
+from naproxy.machine import Observed, Probe
+from naproxy.seeing import Sign
 
 MOST_AT_ONCE: Final = 64
 LEAST_TIMEOUT_S: Final = 0.25
@@ -40,12 +41,14 @@ class Prober:
         timeout_s: float,
         seen: Callable[[Observed], None],
         say: Callable[[str], None],
+        stranger: Callable[[], str | None] = lambda: None,
     ) -> None:
-        """Start with `set`."""
+        """Start with `set`. `stranger` says that another machine is at the server's address."""
         self._driver = driver
         self._timeout_s = timeout_s
         self._seen = seen
         self._say = say
+        self._stranger = stranger
         self._cadence = Probe(0)
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -97,6 +100,9 @@ class Prober:
                 self._say(f"cannot probe: {error}")
                 return
             observation = judged
+        stranger = None if observation.sign is Sign.SILENT else self._stranger()
+        if stranger:
+            observation = Observation(Sign.FOREIGN, stranger)
         if observation.sign is Sign.READY:
             took_s = time.monotonic() - begun_s
             self._slowest_s = max(took_s, _FORGET * self._slowest_s)

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Final
 
 from naproxy import drivers, page, policy
+from naproxy.commissioning import EVERY_S, Commanded, Plan
 from naproxy.config import Server
 from naproxy.datagram import Asker
 from naproxy.drivers import wake
@@ -43,8 +44,11 @@ from naproxy.machine import Answer as SleepAnswer
 from naproxy.machine import Event as MachineEvent
 from naproxy.neighbour import Neighbour
 from naproxy.page import Outcome, Page, Reason, read_u64
+from naproxy.ping import Pinger
 from naproxy.policy.base import Decision, Klass, Policy, Request, State
 from naproxy.probing import Prober
+from naproxy.seeing import Metered, Pinged
+from naproxy.supervise import Supervisor
 from naproxy.vetoes import Guard, Readings, alike
 
 _ANSWERED: Final = (Outcome.FETCH, Outcome.PASS, Outcome.HELD)
@@ -53,6 +57,9 @@ _SENT_AWAY: Final = (Outcome.WAITING_PAGE, Outcome.CAPPED)
 _VETOED_AGAIN_S: Final = 1.0
 _LEAST_CHECK_S: Final = 0.01
 _MOST_CHECK_S: Final = 3600.0
+_NO_WAY: Final = "no way to sleep is configured: set sleep.driver"
+_METER_S: Final = 1.0
+_LEAST_PING_S: Final = 1.0
 
 
 @dataclass(frozen=True)
@@ -63,6 +70,8 @@ class House:
     journal: Journal
     say: Callable[[str], None]
     epoch_s: float
+    power_w: Callable[[str], float | None] = lambda _: None
+    """What a server draws now, by its id; None without a meter, or if it does not say."""
 
 
 class Runner:
@@ -89,8 +98,10 @@ class Runner:
         self.decision = Decision(False, "not decided yet")
         ladder = Ladder(wake.rungs(_rungs(server)))
         self.machine = Machine(_times(server), ladder, time.monotonic(), slept=slept)
-        self._equip(server, interface)
         self._neighbour = Neighbour(server.address, interface)
+        self.supervisor = Supervisor(house.journal, server.id, self)
+        self._look: asyncio.TimerHandle | None = None
+        self._equip(server, interface)
         self._restore()
 
     def _equip(self, server: Server, interface: str) -> None:
@@ -106,7 +117,12 @@ class Runner:
             server.ready.timeout_s,
             self._step,
             self._say_once,
+            self._stranger,
         )
+        self._pinger = Pinger(server.address, self._pinged)
+        arming = self.supervisor.arming
+        arming.trusted = server.armed
+        arming.subject = f"{server.mac.lower()} {server.sleep.driver} {server.wake.driver}"
         self._policy: Policy = policy.make(server.policy, self._setup())
         self._guard = Guard(server.awake)
 
@@ -116,6 +132,9 @@ class Runner:
             self._neighbour.release()
             self._neighbour = Neighbour(server.address, interface)
         self._prober.stop()
+        self._pinger.stop()
+        if server != self.server:
+            self.supervisor.cancel()
         old = self._policy
         self._equip(server, interface)
         self.machine.times = _times(server)
@@ -123,7 +142,7 @@ class Runner:
         self.machine.ladder = Ladder(wake.rungs(_rungs(server)), known)
         if old.name == self._policy.name:
             self._policy.load(old.dump())
-        self._prober.set(self._cadence)
+        self._probe(self._cadence)
         self._decide()
 
     def _setup(self) -> policy.Setup:
@@ -191,6 +210,9 @@ class Runner:
         """Look at the server."""
         self._house.page.set_state(self._index, State.UNKNOWN, page.monotonic_us())
         self._carry_out(self.machine.start(time.monotonic()))
+        self._look_at_meter()
+        if self.supervisor.interrupted:
+            self.wake(Asker("naproxy", "its commissioning was cut off"))
 
     def _step(self, event: MachineEvent) -> None:
         self._carry_out(self.machine.step(time.monotonic(), event))
@@ -203,11 +225,11 @@ class Runner:
                 case Transition():
                     self._entered(effect)
                 case Probe():
-                    self._cadence = effect
-                    self._prober.set(effect)
+                    self._probe(effect)
                 case RunSleep():
                     self._neighbour.keep()
                     self._sleeping = asyncio.ensure_future(self._sleep())
+                    self.supervisor.send(Commanded())
                 case WakeOpened(asker):
                     self._loop.call_soon(self._open_wake, asker)
                 case WakeClosed():
@@ -225,6 +247,27 @@ class Runner:
     def _tick(self) -> None:
         self._step(Tick(self.busy()))
 
+    def _probe(self, cadence: Probe) -> None:
+        """Probe and ping at this cadence; a card that wakes by any packet gets neither."""
+        self._cadence = cadence
+        self._prober.set(cadence)
+        every_s = EVERY_S if self.supervisor.running else max(cadence.every_s, _LEAST_PING_S)
+        self._pinger.every(every_s if cadence.every_s else 0)
+
+    def _pinged(self, ping: Pinged) -> None:
+        self._step(ping)
+        self.supervisor.send(ping)
+
+    def _look_at_meter(self) -> None:
+        self._look = self._loop.call_later(_METER_S, self._look_at_meter)
+        power_w = self.power_w()
+        if power_w is not None:
+            self._step(Metered(power_w))
+
+    def _stranger(self) -> str | None:
+        ready = self.server.ready
+        return self._neighbour.stranger(self.server.mac) if ready.check_mac else None
+
     def busy(self) -> int:
         """Return how many requests and open connections are at the server now."""
         record = self._house.page.server(self._index)
@@ -241,6 +284,10 @@ class Runner:
         elif change.state is State.TROUBLE:
             self._neighbour.forget()
         self._loop.call_soon(self._note, change, time.monotonic())
+        took = {State.ASLEEP: self.machine.fall, State.AWAKE: self.machine.wake}.get(change.state)
+        took_s = took.last_s if took else None
+        # Later: what it asks for then must not come amidst the effects of this step.
+        self._loop.call_soon(self.supervisor.entered, change, took_s, self.machine.slept)
 
     def _note(self, change: Transition, now_s: float) -> None:
         journal, name = self._house.journal, self.server.id
@@ -307,7 +354,9 @@ class Runner:
         said = self.machine.vetoes(time.monotonic(), by_hand=by_hand)
         said += self._guard.vetoes(self._readings(), by_hand=by_hand)
         if self.server.sleep.driver == "none":
-            said.append("no way to sleep is configured: set sleep.driver")
+            said.append(_NO_WAY)
+        elif not by_hand:
+            said += self.supervisor.vetoes()
         return said
 
     def _readings(self) -> Readings:
@@ -320,6 +369,34 @@ class Runner:
             fetching=record.fetching_now,
             piping=record.piping_now,
         )
+
+    # Commissioning
+
+    @property
+    def state(self) -> State:
+        """What the server is seen to be."""
+        return self.machine.state
+
+    def power_w(self) -> float | None:
+        """Return what the server draws now; None without a meter, or if it does not say."""
+        return self._house.power_w(self.server.id)
+
+    def commission(self, plan: Plan) -> list[str]:
+        """Begin a commissioning, or return what speaks against it."""
+        if self.supervisor.running:
+            return ["it is being commissioned already"]
+        if self.server.sleep.driver == "none":
+            return [_NO_WAY]
+        if self.machine.kept_awake(time.monotonic()):
+            return [self.machine.mode.words]
+        self.supervisor.start(plan)
+        return []
+
+    def supervised(self, *, running: bool) -> None:
+        """Ping as often as a commissioning needs it, and leave the rest to the policy after."""
+        self._probe(self._cadence)
+        if not running:
+            self._loop.call_soon(self._decide)
 
     def set_mode(self, *, awake: bool, until_s: float | None = None) -> None:
         """Keep the server awake, until an epoch time if given; or leave it to the policy."""
@@ -427,6 +504,7 @@ class Runner:
             "wake_s": machine.wake.value_s if machine.wake.count else None,
             "sleep_s": machine.fall.value_s if machine.fall.count else None,
             "rungs": machine.ladder.status(),
+            **self.supervisor.status(),
             "decision": {
                 "policy": self.server.policy.name,
                 "sleep": self.decision.sleep,
@@ -457,11 +535,13 @@ class Runner:
 
     def stop(self, *, why: str) -> None:
         """Let go of the server: nobody looks after it from now on, so it is unknown."""
-        for handle in (self._timer, self._check):
+        self.supervisor.stop()
+        for handle in (self._timer, self._check, self._look):
             if handle:
                 handle.cancel()
         if self._prober:
             self._prober.stop()
+        self._pinger.stop()
         if self._sleeping:
             self._sleeping.cancel()
         self._neighbour.release()
@@ -486,4 +566,5 @@ def _times(server: Server) -> Times:
         sleep_expect_s=server.sleep.expect_s,
         interval_s=server.ready.interval_s,
         asleep_interval_s=server.ready.asleep_interval_s,
+        on_w=server.power.on_w,
     )

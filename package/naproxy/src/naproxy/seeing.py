@@ -68,18 +68,21 @@ class Sight:
         self._answers_awake = False
         self._answers_asleep = False
 
-    def pinged(self, now_s: float, state: State, since_s: float, ping: Pinged) -> None:
-        """Take a ping that ended while the server is in `state`, since `since_s`."""
+    def see(self, now_s: float, state: State, since_s: float, event: Pinged | Metered) -> None:
+        """Take what was seen while the server is in `state`, since `since_s`."""
+        if isinstance(event, Metered):
+            self._metered(now_s, state, event.power_w)
+            return
         self._pinged_s = now_s
-        if not ping.answered:
+        if not event.answered:
             return
         self._answered_s = now_s
         if state is State.AWAKE:
             self._answers_awake = True
-        elif state is State.ASLEEP and ping.begun_s > since_s:
+        elif state is State.ASLEEP and event.begun_s > since_s:
             self._answers_asleep = True
 
-    def metered(self, now_s: float, state: State, power_w: float) -> None:
+    def _metered(self, now_s: float, state: State, power_w: float) -> None:
         """Take a reading; what it draws awake is learned, slowly."""
         self._metered_s = now_s
         self._power_w = power_w

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from naproxy.machine import Sign
 from naproxy.schema import option
+from naproxy.seeing import Sign
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,10 @@ class ReadySettings:
         2.0,
         low=0,
         high=300,
+    )
+    check_mac: bool = option(
+        "Only an answer from the card with the server's `mac` counts (IPv4, on the same wire)",
+        True,
     )
 
 

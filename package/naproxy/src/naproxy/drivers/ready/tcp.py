@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from naproxy.drivers import Target
 from naproxy.drivers.ready import Observation, ReadySettings, connection
-from naproxy.machine import Sign
 from naproxy.schema import option
+from naproxy.seeing import Sign
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,282 @@
+"""What the machine believes of probes, pings and a meter together."""
+
+import pytest
+from naproxy import machine
+from naproxy.machine import (
+    Alert,
+    Answer,
+    Event,
+    Observed,
+    SendWake,
+    SleepAnswered,
+    SleepAsked,
+    WakeAsked,
+)
+from naproxy.policy.base import State
+from naproxy.seeing import Metered, Pinged, Sign
+from test_machine import ASKER, PROBE_S, TIMES, Office
+
+ON_W, OFF_W = 43.3, 1.6
+
+
+class Seeing(Office):
+    """An office with pings and a meter: told every 100 ms while time is played."""
+
+    power_w: float | None = None
+    pings: bool | None = None
+
+    def look(self, seconds: float, sign: Sign) -> None:
+        end_s = self.now_s + seconds
+        while self.now_s < end_s:
+            if self.power_w is not None:
+                self.step(Metered(self.power_w))
+            if self.pings is not None:
+                self.step(Pinged(self.pings, self.now_s - 0.01))
+            self.play(PROBE_S, sign)
+
+    def fallen(self) -> "Seeing":
+        """Awake, put to sleep, and seen asleep."""
+        self.awake()
+        self.look(1, Sign.READY)
+        self.command()
+        self.power_w = None if self.power_w is None else OFF_W
+        self.pings = None if self.pings is None else False
+        self.look(3, Sign.SILENT)
+        assert self.machine.state is State.ASLEEP
+        self.clear()
+        return self
+
+    def command(self) -> None:
+        self.step(SleepAsked("idle 63 s"))
+        self.play(machine.DRAIN_S + 0.01)
+        self.step(SleepAnswered(Answer.ACCEPTED, "accepted"))
+
+    def in_trouble(self, sign: Sign = Sign.SILENT) -> str:
+        """Call it in vain; return what people are told."""
+        self.step(WakeAsked(ASKER))
+        self.look(TIMES_S, sign)
+        assert self.machine.state is State.TROUBLE
+        assert self.machine.alert
+        return self.machine.alert
+
+
+TIMES_S = 4 * 0.5 + 0.2
+
+
+def seeing(power_w: float | None = None, pings: bool | None = None) -> Seeing:
+    office = Seeing()
+    office.power_w, office.pings = power_w, pings
+    return office
+
+
+# Asleep
+
+
+def test_silent_with_the_power_up_is_not_asleep() -> None:
+    office = seeing(power_w=ON_W).awake()
+    assert isinstance(office, Seeing)
+    office.look(1, Sign.READY)
+    office.command()
+    office.look(10, Sign.SILENT)
+    assert office.state() is State.FALLING_ASLEEP
+    office.power_w = OFF_W
+    office.look(0.5, Sign.SILENT)
+    assert office.state() is State.ASLEEP
+
+
+def test_a_server_that_crashes_while_it_falls_asleep_is_woken_and_told_apart() -> None:
+    office = seeing(power_w=ON_W)
+    office.awake()
+    office.look(1, Sign.READY)
+    office.command()
+    office.look(TIMES.sleep_timeout_s + 0.5, Sign.SILENT)
+    assert office.state() is State.WAKING
+    assert "silent, but it draws as much as awake" in office.machine.reason
+
+
+def test_who_needs_the_server_does_not_wait_for_a_slow_meter() -> None:
+    office = seeing(power_w=ON_W)
+    office.awake()
+    office.look(1, Sign.READY)
+    office.command()
+    office.step(WakeAsked(ASKER))
+    office.look(2, Sign.SILENT)
+    assert office.state() is State.WAKING
+    assert SendWake() in office.effects
+
+
+def test_a_meter_that_stopped_talking_keeps_nothing_from_being_seen_asleep() -> None:
+    office = seeing(power_w=ON_W)
+    office.awake()
+    office.look(1, Sign.READY)
+    office.command()
+    office.power_w = None
+    office.look(7, Sign.SILENT)
+    assert office.state() is State.ASLEEP
+
+
+# What cannot pass for awake
+
+
+def test_a_firmware_that_answers_pings_does_not_pass_for_awake() -> None:
+    office = seeing(pings=True).fallen()
+    office.pings = True
+    office.look(20, Sign.SILENT)
+    assert office.state() is State.ASLEEP
+    office.step(WakeAsked(ASKER))
+    office.look(1, Sign.SILENT)
+    assert office.state() is State.WAKING
+
+
+def test_a_foreign_machine_on_its_address_does_not_pass_for_awake() -> None:
+    office = seeing().fallen()
+    alert = office.in_trouble(Sign.FOREIGN)
+    assert "foreign" in alert
+    office.look(20, Sign.FOREIGN)
+    assert office.state() is State.TROUBLE
+
+
+def test_a_foreign_machine_at_the_start_holds_nobody_up() -> None:
+    office = seeing()
+    office.look(machine.GONE_S + 0.5, Sign.FOREIGN)
+    assert office.states() == [State.TROUBLE]
+    assert office.of(Alert) == [Alert("foreign")]
+
+
+def test_a_foreign_machine_at_the_start_is_not_a_sleeping_server() -> None:
+    office = Seeing(slept=True)
+    office.look(machine.GONE_S + 0.5, Sign.FOREIGN)
+    assert office.states() == [State.TROUBLE]
+
+
+def test_a_server_whose_address_was_taken_while_awake_is_not_held_up_either() -> None:
+    office = seeing()
+    office.awake()
+    office.look(10, Sign.FOREIGN)
+    assert office.states() == [State.UNKNOWN, State.TROUBLE]
+    office.look(1, Sign.READY)
+    assert office.state() is State.AWAKE
+
+
+def test_an_answer_begun_before_the_silence_is_still_an_answer_of_a_server_that_is_up() -> None:
+    office = seeing().fallen()
+    office.step(Observed(Sign.READY, "HTTP status 200", office.now_s - 0.5))
+    assert office.state() is State.AWAKE
+
+
+# Why it does not come up
+
+
+def test_a_hung_resume_is_told_by_its_power() -> None:
+    office = seeing(power_w=ON_W).fallen()
+    office.power_w = 41.0
+    alert = office.in_trouble()
+    assert "not up after 4 calls to wake" in alert
+    assert "it draws 41.0 W: it woke but hangs" in alert
+
+
+def test_a_hung_resume_is_told_by_its_pings() -> None:
+    office = seeing(pings=True).fallen()
+    office.pings = True
+    assert "pings are answered: it woke but hangs" in office.in_trouble()
+
+
+def test_a_failed_wake_is_told_by_its_power() -> None:
+    assert "it draws 1.6 W, as when asleep: the wake failed" in (
+        seeing(power_w=ON_W, pings=True).fallen().in_trouble()
+    )
+
+
+def test_an_unplugged_server_is_told_by_its_power() -> None:
+    office = seeing(power_w=ON_W).fallen()
+    office.power_w = 0.0
+    assert "it is unplugged" in office.in_trouble()
+
+
+def test_a_web_server_that_does_not_start_is_told_from_both() -> None:
+    office = seeing(power_w=ON_W).fallen()
+    office.power_w = ON_W
+    office.step(WakeAsked(ASKER))
+    office.look(TIMES_S, Sign.REFUSING)
+    assert office.machine.alert
+    assert "the machine is on, its web server is not well" in office.machine.alert
+
+
+def test_the_alert_changes_when_the_trouble_does() -> None:
+    office = seeing(power_w=ON_W).fallen()
+    office.in_trouble()
+    office.power_w = ON_W
+    office.look(10, Sign.SILENT)
+    assert office.machine.alert
+    assert office.machine.alert.startswith("still not up")
+    assert "hung resume" in office.machine.alert
+
+
+def test_the_alert_does_not_change_for_another_figure() -> None:
+    office = seeing(power_w=ON_W).fallen()
+    first = office.in_trouble()
+    office.power_w = OFF_W + 0.1
+    office.look(10, Sign.SILENT)
+    assert office.machine.alert == first
+
+
+# Nobody is held up
+
+
+@pytest.mark.parametrize(
+    "event", [Metered(0.0), Metered(OFF_W), Pinged(False, 200.0), Pinged(True, 0.0)]
+)
+def test_neither_ping_nor_meter_takes_awake_from_a_server_that_answers(event: Event) -> None:
+    office = seeing()
+    office.awake()
+    for _ in range(50):
+        office.step(event)
+        office.play(PROBE_S, Sign.READY)
+    assert office.state() is State.AWAKE
+    assert office.states() == []
+
+
+def test_a_probe_that_expired_does_not_end_awake() -> None:
+    office = seeing()
+    office.awake()
+    for _ in range(20):
+        office.play(0.2, Sign.SILENT)
+        office.play(0.1, Sign.READY)
+    assert office.states() == []
+
+
+def test_no_probe_at_all_does_not_end_awake() -> None:
+    office = seeing()
+    office.awake()
+    office.play(3600)
+    assert office.states() == []
+
+
+def test_a_server_that_stops_answering_is_asked_first_and_held_only_later() -> None:
+    office = seeing()
+    office.awake()
+    office.look(2.5, Sign.SILENT)
+    assert office.states() == [State.UNKNOWN]
+
+
+# A wake while it falls asleep, by itself
+
+
+def test_a_server_that_wakes_by_itself_is_awake() -> None:
+    office = seeing(power_w=ON_W, pings=True).fallen()
+    office.look(0.2, Sign.READY)
+    assert office.state() is State.AWAKE
+    assert office.machine.reason == "it woke by itself"
+
+
+def test_a_wake_while_it_falls_asleep_ends_awake_whatever_the_meter_says() -> None:
+    office = seeing(power_w=ON_W)
+    office.awake()
+    office.look(1, Sign.READY)
+    office.command()
+    office.step(WakeAsked(ASKER))
+    office.look(1.5, Sign.SILENT)
+    assert office.state() is State.WAKING
+    office.look(0.2, Sign.READY)
+    assert office.state() is State.AWAKE
+    assert not office.machine.alert
