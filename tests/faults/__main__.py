@@ -29,10 +29,12 @@ def main() -> int:
     if args.anew or len(_rows(journal)) >= args.cycles:
         journal.unlink(missing_ok=True)
     end_s = time.monotonic() + 60 * args.minutes
-    while len(_rows(journal)) < args.cycles and time.monotonic() < end_s:
-        _piece(journal, args.seed, args.cycles, end_s)
-    result = summary(_rows(journal), args.cycles, args.seed)
-    (BUILD / "faults.json").write_text(json.dumps(result, indent=2) + "\n")
+    try:
+        while len(_rows(journal)) < args.cycles and time.monotonic() < end_s:
+            _piece(journal, args.seed, args.cycles, end_s)
+    finally:
+        result = summary(_rows(journal), args.cycles, args.seed)
+        (BUILD / "faults.json").write_text(json.dumps(result, indent=2) + "\n")
     print(json.dumps({key: result[key] for key in ("cycles", *GOALS, "longest_wait_s", "failed")}))
     return 0 if result["met"] else 1
 
