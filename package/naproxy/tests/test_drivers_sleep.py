@@ -1,83 +1,19 @@
 import asyncio
-import getpass
 import os
-import shutil
-import socket
-import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-from naproxy import drivers
 from naproxy.drivers.sleep import SleepResult, none, ssh
 from naproxy.machine import Answer
-
-SSHD = "/usr/sbin/sshd"
-needs_sshd = pytest.mark.skipif(
-    os.geteuid() != 0 or not Path(SSHD).exists() or not shutil.which("ssh"),
-    reason="needs root, sshd and ssh",
-)
-
-
-@dataclass
-class Server:
-    """A real sshd on loopback whose forced command is a script."""
-
-    directory: Path
-    port: int
-
-    def says(self, script: str) -> None:
-        (self.directory / "forced").write_text(f"#!/bin/sh\n{script}\n")
-
-    def settings(self, **changes: Any) -> ssh.Settings:
-        usual = {
-            "port": self.port,
-            "user": getpass.getuser(),
-            "key_file": str(self.directory / "client"),
-            "known_hosts_file": str(self.directory / "known_hosts"),
-        }
-        return ssh.Settings(**{**usual, **changes})
-
-    def sleep(self, **changes: Any) -> SleepResult:
-        target = drivers.Target("web", "127.0.0.1", 80, "02:00:00:00:00:01", "lo")
-        return asyncio.run(ssh.Driver(self.settings(**changes), target).sleep())
-
-
-def key(path: Path) -> str:
-    subprocess.run(
-        ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "test", "-f", path], check=True
-    )
-    return path.with_suffix(".pub").read_text()
+from ssh_server import TARGET, Server, free_port, key, needs_sshd, serving
 
 
 @pytest.fixture(scope="module")
 def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    directory = tmp_path_factory.mktemp("sshd")
-    Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
-    host_key, client_key = key(directory / "host"), key(directory / "client")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    (directory / "known_hosts").write_text(f"[127.0.0.1]:{port} {host_key}")
-    (directory / "authorized_keys").write_text(
-        f'restrict,command="/bin/sh {directory}/forced" {client_key}'
-    )
-    (directory / "sshd_config").write_text(
-        f"Port {port}\nListenAddress 127.0.0.1\nHostKey {directory}/host\n"
-        f"AuthorizedKeysFile {directory}/authorized_keys\nPidFile none\nStrictModes no\n"
-        "UsePAM no\nPasswordAuthentication no\nPermitRootLogin forced-commands-only\n"
-    )
-    log = (directory / "sshd.log").open("wb")
-    process = subprocess.Popen([SSHD, "-D", "-e", "-f", directory / "sshd_config"], stderr=log)
-    while process.poll() is None:
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                break
-    yield Server(directory, port)
-    process.terminate()
-    process.wait()
-    log.close()
+    with serving(tmp_path_factory.mktemp("sshd")) as server:
+        yield server
 
 
 @pytest.fixture
@@ -167,11 +103,8 @@ def test_a_key_that_is_not_let_in_is_named(sshd: Server) -> None:
 
 @needs_sshd
 def test_a_server_that_is_not_reached_is_a_failure(sshd: Server) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    closed = replace(sshd.settings(), port=port)
-    target = drivers.Target("web", "127.0.0.1", 80, "02:00:00:00:00:01", "lo")
-    result = asyncio.run(ssh.Driver(closed, target).sleep())
+    closed = replace(sshd.settings(), port=free_port())
+    result = asyncio.run(ssh.Driver(closed, TARGET).sleep())
     assert result.answer is Answer.FAILED
     assert "refused" in result.reason
 
@@ -179,12 +112,11 @@ def test_a_server_that_is_not_reached_is_a_failure(sshd: Server) -> None:
 @needs_sshd
 def test_no_ssh_is_left_when_the_sleep_is_called_off(sshd: Server) -> None:
     sshd.says("sleep 20")
-    target = drivers.Target("web", "127.0.0.1", 80, "02:00:00:00:00:01", "lo")
 
     async def play() -> str:
         children = Path(f"/proc/self/task/{os.getpid()}/children")
         before = children.read_text()
-        task = asyncio.ensure_future(ssh.Driver(sshd.settings(), target).sleep())
+        task = asyncio.ensure_future(ssh.Driver(sshd.settings(), TARGET).sleep())
         while children.read_text() == before:
             await asyncio.sleep(0.01)
         task.cancel()
@@ -196,7 +128,6 @@ def test_no_ssh_is_left_when_the_sleep_is_called_off(sshd: Server) -> None:
 
 
 def test_without_a_way_to_sleep_the_answer_is_no() -> None:
-    target = drivers.Target("web", "127.0.0.1", 80, "02:00:00:00:00:01", "lo")
-    result = asyncio.run(none.Driver(none.Settings(), target).sleep())
+    result = asyncio.run(none.Driver(none.Settings(), TARGET).sleep())
     assert result.answer is Answer.REFUSED
     assert "sleep.driver" in result.reason

@@ -39,8 +39,8 @@ class Ipmi:
         """Talk to the settings' BMC."""
         self._settings = settings
 
-    async def power(self, verb: str, timeout_s: float) -> str:
-        """Give a `chassis power` command: on, soft; returns ipmitool's words, or IpmiError."""
+    async def power(self, verb: str, timeout_s: float) -> None:
+        """Give a `chassis power` command, on or soft; IpmiError if the BMC did not take it."""
         settings = self._settings
         try:
             password = secret.read(settings.password_file)
@@ -61,4 +61,3 @@ class Ipmi:
             raise IpmiError(f"ipmitool cannot be run: {error.strerror}") from None
         if ended.code != 0:
             raise IpmiError(f"the BMC at {settings.host}: {ended.words}")
-        return ended.said

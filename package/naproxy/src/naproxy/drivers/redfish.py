@@ -109,7 +109,8 @@ class Redfish:
         except TimeoutError:
             raise RedfishError(f"the BMC at {settings.host} does not answer in time") from None
         except (RedfishError, OSError, ValueError, http.client.HTTPException) as error:
-            words = program.words(str(error).encode()) or repr(error)
+            text = getattr(error, "strerror", None) or str(error) or repr(error)
+            words = program.words(text.encode())
             raise RedfishError(f"the BMC at {settings.host}: {words}") from None
         finally:
             if not work.done():

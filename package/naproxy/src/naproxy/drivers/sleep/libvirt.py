@@ -18,7 +18,7 @@ from naproxy.schema import option
 _VERBS: Final = {
     "ram": ("dompmsuspend", "mem"),
     "disk": ("managedsave",),
-    "off": ("shutdown", "--mode", "acpi"),
+    "off": ("shutdown",),
 }
 
 

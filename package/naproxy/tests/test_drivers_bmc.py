@@ -1,0 +1,466 @@
+"""IPMI against Debian's ipmi_sim, Redfish against OpenStack's sushy-emulator."""
+
+import asyncio
+import base64
+import hashlib
+import os
+import shutil
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from naproxy.drivers import ipmi as ipmi_client
+from naproxy.drivers import redfish as redfish_client
+from naproxy.drivers import secret
+from naproxy.drivers.sleep import SleepResult
+from naproxy.drivers.sleep import ipmi as sleep_ipmi
+from naproxy.drivers.sleep import redfish as sleep_redfish
+from naproxy.drivers.wake import ipmi as wake_ipmi
+from naproxy.drivers.wake import redfish as wake_redfish
+from naproxy.machine import Answer
+from ssh_server import TARGET, free_port
+
+PASSWORD = "s3cret-of-the-bmc"
+PATIENCE_S = 20.0
+EMULATOR = Path(sys.executable).with_name("sushy-emulator")
+
+needs_ipmi = pytest.mark.skipif(
+    not shutil.which("ipmi_sim") or not shutil.which("ipmitool"),
+    reason="needs openipmi and ipmitool",
+)
+needs_redfish = pytest.mark.skipif(
+    not EMULATOR.exists() or not shutil.which("openssl"), reason="needs sushy-tools and openssl"
+)
+
+
+def password_file(directory: Path, password: str = PASSWORD) -> str:
+    file = directory / f"password-{hashlib.sha256(password.encode()).hexdigest()[:8]}"
+    file.write_text(f"{password}\n")
+    file.chmod(0o600)
+    return str(file)
+
+
+def failures(driver: Any) -> list[str]:
+    """Make one call and return what it said failed."""
+
+    async def play() -> list[str]:
+        failed: list[str] = []
+        driver.send(failed.append)
+        await driver._task
+        return failed
+
+    return asyncio.run(play())
+
+
+# IPMI
+
+
+class Bmc:
+    """ipmi_sim, whose chassis is a script with the power in a file."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.port = free_port(socket.SOCK_DGRAM)
+        chassis = directory / "chassis"
+        chassis.write_text(
+            f'#!/bin/sh\ncd {directory}\nshift\necho "$@" >>log\n'
+            'case "$1 $2" in\n"get "*) shift; for p in "$@"; do echo "$p:$(cat power)"; done ;;\n'
+            '"set power") echo "$3" >power ;;\n"set shutdown") echo 0 >power ;;\nesac\n'
+        )
+        chassis.chmod(0o755)
+        (directory / "lan.conf").write_text(
+            f'name "bmc"\nset_working_mc 0x20\nstartlan 1\naddr 127.0.0.1 {self.port}\n'
+            "priv_limit admin\nallowed_auths_callback none\nallowed_auths_user md5\n"
+            "allowed_auths_operator md5\nallowed_auths_admin md5\n"
+            f'guid a123456789abcdefa123456789abcdef\nendlan\nchassis_control "{chassis} 0x20"\n'
+            f'user 2 true "naproxy" "{PASSWORD}" operator 10 md5\n'
+        )
+        (directory / "bmc.emu").write_text(
+            "mc_setbmc 0x20\nmc_add 0x20 0 no-device-sdrs 0x23 9 8 0x9f 0x1291 0xf02\n"
+            "mc_enable 0x20\n"
+        )
+        (directory / "state").mkdir()
+        (directory / "power").write_text("1\n")
+        self.process = subprocess.Popen(
+            ["ipmi_sim", "-c", "lan.conf", "-f", "bmc.emu", "-n", "-s", "state"],
+            cwd=directory,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        self._wait()
+
+    def _wait(self) -> None:
+        end_s = time.monotonic() + PATIENCE_S
+        while failures(wake_ipmi.Driver(wake_ipmi.Settings(**self.login()), TARGET)):
+            assert time.monotonic() < end_s, "ipmi_sim does not answer"
+
+    def login(self, **changes: Any) -> dict[str, Any]:
+        # ipmi_sim knows no SHA-256.
+        usual = {"host": "127.0.0.1", "port": self.port, "user": "naproxy", "cipher_suite": 3}
+        return {**usual, "password_file": password_file(self.directory), **changes}
+
+    @property
+    def on(self) -> bool:
+        return (self.directory / "power").read_text() == "1\n"
+
+    def switch(self, *, on: bool) -> None:
+        (self.directory / "power").write_text(f"{int(on)}\n")
+
+    def sleep(self, **changes: Any) -> SleepResult:
+        settings = sleep_ipmi.Settings(**self.login(**changes))
+        return asyncio.run(sleep_ipmi.Driver(settings, TARGET).sleep())
+
+    def wake(self, **changes: Any) -> list[str]:
+        return failures(wake_ipmi.Driver(wake_ipmi.Settings(**self.login(**changes)), TARGET))
+
+
+@pytest.fixture(scope="module")
+def bmc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bmc]:
+    made = Bmc(tmp_path_factory.mktemp("bmc"))
+    yield made
+    made.process.kill()
+    made.process.wait()
+
+
+@needs_ipmi
+def test_ipmi_powers_off_softly(bmc: Bmc) -> None:
+    bmc.switch(on=True)
+    assert bmc.sleep().answer is Answer.ACCEPTED
+    assert not bmc.on
+    assert (bmc.directory / "log").read_text().splitlines()[-1].startswith("set shutdown")
+
+
+@needs_ipmi
+def test_ipmi_powers_on(bmc: Bmc) -> None:
+    bmc.switch(on=False)
+    assert bmc.wake() == []
+    assert bmc.on
+
+
+@needs_ipmi
+def test_ipmi_power_on_leaves_a_machine_that_is_on_alone(bmc: Bmc) -> None:
+    bmc.switch(on=True)
+    assert bmc.wake() == []
+    assert bmc.on
+
+
+@needs_ipmi
+def test_a_wrong_password_of_the_bmc_is_a_failure_and_not_a_refusal(bmc: Bmc) -> None:
+    result = bmc.sleep(password_file=password_file(bmc.directory, "wrong"))
+    assert result.answer is Answer.FAILED
+    assert "the BMC at 127.0.0.1" in result.reason
+
+
+@needs_ipmi
+def test_a_cipher_suite_that_the_bmc_lacks_is_said(bmc: Bmc) -> None:
+    [words] = bmc.wake(cipher_suite=17)
+    assert "algorithm" in words
+
+
+@needs_ipmi
+def test_a_bmc_that_does_not_answer_is_said_in_time(bmc: Bmc) -> None:
+    begun_s = time.monotonic()
+    [words] = bmc.wake(port=free_port(socket.SOCK_DGRAM), timeout_s=1.0)
+    assert "127.0.0.1" in words
+    assert time.monotonic() - begun_s < PATIENCE_S
+
+
+@needs_ipmi
+def test_the_password_is_in_no_command_line(bmc: Bmc, monkeypatch: pytest.MonkeyPatch) -> None:
+    programs = bmc.directory / "bin"
+    programs.mkdir()
+    double = programs / "ipmitool"
+    double.write_text(f'#!/bin/sh\necho "$@" >{bmc.directory}/argv\nenv >>{bmc.directory}/argv\n')
+    double.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    assert bmc.wake() == []
+    said = (bmc.directory / "argv").read_text()
+    assert "chassis power on" in said
+    assert PASSWORD not in said
+
+
+def test_a_missing_ipmitool_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    settings = wake_ipmi.Settings(
+        host="127.0.0.1", user="naproxy", password_file=password_file(tmp_path)
+    )
+    [words] = failures(wake_ipmi.Driver(settings, TARGET))
+    assert words.startswith("ipmitool cannot be run")
+
+
+def test_a_password_that_ipmi_cannot_have_is_said(tmp_path: Path) -> None:
+    settings = ipmi_client.IpmiSettings(
+        host="127.0.0.1", user="naproxy", password_file=password_file(tmp_path, "x" * 21)
+    )
+    with pytest.raises(ipmi_client.IpmiError, match="20 bytes"):
+        asyncio.run(ipmi_client.Ipmi(settings).power("on", 1))
+
+
+# Files with a secret
+
+
+def test_a_secret_that_others_may_read_is_refused(tmp_path: Path) -> None:
+    file = Path(password_file(tmp_path))
+    file.chmod(0o640)
+    with pytest.raises(secret.SecretError, match="chmod 600"):
+        secret.read(str(file))
+
+
+@pytest.mark.parametrize("text", ["", "\n", "two\nlines\n", "x" * 300, "nul\0", "a\x1b[2J"])
+def test_a_secret_that_is_not_one_line_is_refused(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "secret"
+    file.write_text(text)
+    file.chmod(0o600)
+    with pytest.raises(secret.SecretError, match="one line"):
+        secret.read(str(file))
+
+
+def test_a_secret_that_is_a_pipe_or_is_not_there_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe", 0o600)
+    for name in ("pipe", "nothing", "."):
+        with pytest.raises(secret.SecretError):
+            secret.read(str(tmp_path / name))
+
+
+# Redfish
+
+
+def certificate(directory: Path, name: str = "bmc") -> str:
+    """Make a certificate as a BMC does, and return its fingerprint."""
+    made = directory / f"{name}.pem"
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"),
+            *("-nodes", "-keyout", str(directory / f"{name}.key"), "-out", str(made)),
+            *("-days", "2", "-subj", "/CN=bmc"),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    der = ssl.PEM_cert_to_DER_cert(made.read_text())
+    return hashlib.sha256(der).hexdigest()
+
+
+class Emulator:
+    """sushy-emulator with a system that needs a moment to switch."""
+
+    def __init__(self, directory: Path) -> None:
+        import bcrypt  # noqa: PLC0415 - comes with the emulator
+
+        self.directory = directory
+        self.port = free_port()
+        self.fingerprint = certificate(directory)
+        hashed = bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(4)).decode()
+        (directory / "users").write_text(f"naproxy:{hashed}\n")
+        (directory / "emulator.conf").write_text(
+            # It switches after 1 to 11 s; here always after 1 s.
+            "import random\nrandom.randint = lambda low, high: low\n"
+            f"SUSHY_EMULATOR_AUTH_FILE = '{directory}/users'\n"
+            f"SUSHY_EMULATOR_SSL_CERT = '{directory}/bmc.pem'\n"
+            f"SUSHY_EMULATOR_SSL_KEY = '{directory}/bmc.key'\n"
+            "SUSHY_EMULATOR_LISTEN_IP = '127.0.0.1'\n"
+            f"SUSHY_EMULATOR_LISTEN_PORT = {self.port}\n"
+            "SUSHY_EMULATOR_FAKE_DRIVER = True\n"
+            f"SUSHY_EMULATOR_STATE_DIR = '{directory}/state'\n"
+        )
+        self.log = (directory / "log").open("wb")
+        self.process = subprocess.Popen(
+            [EMULATOR, "--config", directory / "emulator.conf"], stderr=self.log, stdout=self.log
+        )
+        end_s = time.monotonic() + PATIENCE_S
+        while any("refused" in words.lower() for words in self.wake()):
+            assert time.monotonic() < end_s, (directory / "log").read_text()
+            time.sleep(0.05)
+
+    def login(self, **changes: Any) -> dict[str, Any]:
+        usual = {
+            "host": "127.0.0.1",
+            "port": self.port,
+            "fingerprint": self.fingerprint,
+            "user": "naproxy",
+            "password_file": password_file(self.directory),
+        }
+        return {**usual, **changes}
+
+    def sleep(self, **changes: Any) -> SleepResult:
+        settings = sleep_redfish.Settings(**self.login(**changes))
+        return asyncio.run(sleep_redfish.Driver(settings, TARGET).sleep())
+
+    def wake(self, **changes: Any) -> list[str]:
+        settings = wake_redfish.Settings(**self.login(**changes))
+        return failures(wake_redfish.Driver(settings, TARGET))
+
+    def until_on(self) -> None:
+        """Call until the BMC says that it is on already."""
+        end_s = time.monotonic() + PATIENCE_S
+        while not any("On already" in words for words in self.wake()):
+            assert time.monotonic() < end_s
+            time.sleep(0.2)
+
+    def until_off(self) -> None:
+        end_s = time.monotonic() + PATIENCE_S
+        while "Off already" not in self.sleep().reason:
+            assert time.monotonic() < end_s
+            time.sleep(0.2)
+
+
+@pytest.fixture(scope="module")
+def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
+    made = Emulator(tmp_path_factory.mktemp("redfish"))
+    yield made
+    made.process.kill()
+    made.process.wait()
+    made.log.close()
+
+
+@needs_redfish
+def test_redfish_powers_off_gracefully_and_on_again(emulator: Emulator) -> None:
+    emulator.until_on()
+    assert emulator.sleep() == SleepResult(
+        Answer.ACCEPTED, "GracefulShutdown taken; the system was On"
+    )
+    emulator.until_off()
+    assert emulator.wake() == []
+    emulator.until_on()
+
+
+@needs_redfish
+def test_a_bmc_that_says_on_while_the_server_is_not_up_leaves_it_to_the_next_rung(
+    emulator: Emulator,
+) -> None:
+    emulator.until_on()
+    [words] = emulator.wake()
+    assert words == "the BMC at 127.0.0.1: it says that the server is On already"
+
+
+@needs_redfish
+def test_another_certificate_than_the_pinned_one_is_said_with_what_was_seen(
+    emulator: Emulator,
+) -> None:
+    [words] = emulator.wake(fingerprint="ab" * 32)
+    assert "is not the pinned one" in words
+    assert emulator.fingerprint in words
+
+
+@needs_redfish
+def test_a_fingerprint_may_have_colons_as_openssl_prints_them(emulator: Emulator) -> None:
+    printed = ":".join(emulator.fingerprint[i : i + 2] for i in range(0, 64, 2)).upper()
+    assert redfish_client.is_fingerprint(printed) is None
+    emulator.until_on()
+    assert "On already" in emulator.wake(fingerprint=printed)[0]
+
+
+@needs_redfish
+def test_a_wrong_password_of_redfish_is_said(emulator: Emulator) -> None:
+    result = emulator.sleep(password_file=password_file(emulator.directory, "wrong"))
+    assert result.answer is Answer.FAILED
+    assert "does not accept the user and the password" in result.reason
+
+
+@needs_redfish
+def test_a_system_that_is_not_there_is_said_with_those_that_are(emulator: Emulator) -> None:
+    [words] = emulator.wake(system="blade7")
+    assert "set the key system to one of its systems: 27946b59" in words
+
+
+# A BMC that means harm: real TLS with the pinned certificate, answers of its own
+
+
+class Hostile:
+    """Answers each request with bytes given by the test, and keeps what it was sent."""
+
+    def __init__(self, directory: Path, *answers: bytes) -> None:
+        self.fingerprint = certificate(directory, "hostile")
+        self.seen = b""
+        self._answers = list(answers)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(directory / "hostile.pem", directory / "hostile.key")
+        self._listener = context.wrap_socket(
+            socket.create_server(("127.0.0.1", 0)), server_side=True
+        )
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        try:
+            connection, _ = self._listener.accept()
+            with connection:
+                for answer in self._answers:
+                    self.seen += connection.recv(65536)
+                    connection.sendall(answer)
+                while more := connection.recv(65536):
+                    self.seen += more
+        except OSError:
+            pass
+        finally:
+            self._listener.close()
+
+    def wake(self, directory: Path, **changes: Any) -> list[str]:
+        usual = {"port": self.port, "fingerprint": self.fingerprint, "timeout_s": 1.0}
+        settings = wake_redfish.Settings(
+            **{
+                **usual,
+                "host": "127.0.0.1",
+                "user": "naproxy",
+                "password_file": password_file(directory),
+                **changes,
+            }
+        )
+        return failures(wake_redfish.Driver(settings, TARGET))
+
+
+def http(body: bytes, status: bytes = b"200 OK", *headers: bytes) -> bytes:
+    lines = [b"HTTP/1.1 " + status, b"Content-Length: %d" % len(body), *headers, b"", body]
+    return b"\r\n".join(lines)
+
+
+MEMBERS = http(b'{"Members": [{"@odata.id": "/redfish/v1/Systems/1"}]}')
+
+
+@needs_redfish
+@pytest.mark.parametrize(
+    ("answers", "words"),
+    [
+        ([http(b"{")], "is not JSON"),
+        ([http(b"[" * 100_000)], "is not JSON"),
+        ([http(b"[1, 2]")], "set the key system"),
+        ([http(b'{"Members": [{"@odata.id": "https://evil.example/x"}]}')], "no path below"),
+        ([http(b'{"Members": [{"@odata.id": "/redfish/v1/x\\r\\nHost: y"}]}')], "no path below"),
+        ([http(b'{"Members": [{"@odata.id": "/etc"}]}')], "no path below"),
+        ([MEMBERS, http(b'{"Actions": {"#ComputerSystem.Reset": 7}}')], "no path below"),
+        ([http(b"", b"302 Found", b"Location: https://evil.example/")], "HTTP status 302"),
+        ([http(b'{"error": {"message": "go \\u001b[2J away"}}', b"503 No")], "503: go [2J away"),
+        ([b"HTTP/1.1 200 OK\r\nContent-Length: 9999999\r\n\r\n" + b"x" * 1_100_000], "too long"),
+        ([b"not http at all\r\n\r\n"], "127.0.0.1"),
+        ([b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nx"], "in time"),
+    ],
+)
+def test_a_bmc_that_means_harm_gets_no_further(
+    tmp_path: Path, answers: list[bytes], words: str
+) -> None:
+    [said] = Hostile(tmp_path, *answers).wake(tmp_path)
+    assert words in said
+    assert said.isprintable()
+    assert len(said) < 500
+
+
+@needs_redfish
+def test_the_password_is_not_sent_before_the_certificate_is_seen(tmp_path: Path) -> None:
+    hostile = Hostile(tmp_path, MEMBERS)
+    [said] = hostile.wake(tmp_path, fingerprint="cd" * 32)
+    assert "is not the pinned one" in said
+    assert hostile.seen == b""
+
+
+@needs_redfish
+def test_the_password_is_sent_to_the_pinned_certificate(tmp_path: Path) -> None:
+    hostile = Hostile(tmp_path, http(b"{}"))
+    hostile.wake(tmp_path)
+    assert base64.b64encode(f"naproxy:{PASSWORD}".encode()) in hostile.seen
