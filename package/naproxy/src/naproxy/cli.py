@@ -25,6 +25,7 @@ COMMANDS: Final = {
     "journal": "naproxy.commands",
     "wakes": "naproxy.commands",
     "config": "naproxy.commands",
+    "doctor": "naproxy.doctor",
     "commission": "naproxy.commission",
     "arm": "naproxy.commission",
     "replay": "naproxy.replay",

@@ -62,7 +62,7 @@ class Ssh:
         self._settings = settings
         self._host = settings.host or address
 
-    def _command(self, log: str, command: str) -> list[str]:
+    def _command(self, log: str, *command: str, before: tuple[str, ...] = ()) -> list[str]:
         settings = self._settings
         options = {
             "BatchMode": "yes",
@@ -87,14 +87,26 @@ class Ssh:
             *("ssh", "-F", "none", "-T", "-n", "-E", log),
             *chosen,
             *("-i", settings.key_file, "-p", str(settings.port), "-l", settings.user),
-            *("--", self._host, command),
+            *(*before, "--", self._host, *command),
         ]
 
     async def run(self, command: str, timeout_s: float) -> Session:
         """Run a command there; OSError if ssh cannot be run."""
         with tempfile.NamedTemporaryFile(prefix="naproxy-ssh-") as log:
-            ended = await program.run(self._command(log.name, command), timeout_s)
-            return Session(ended, Path(log.name).read_text(errors="replace"))
+            return await self._ended(self._command(log.name, command), log.name, timeout_s)
+
+    async def look(self, timeout_s: float) -> Session:
+        """Log in and run nothing, not even a forced command; OSError as above.
+
+        A tunnel is asked for instead, which a key that is restricted does not get.
+        """
+        with tempfile.NamedTemporaryFile(prefix="naproxy-ssh-") as log:
+            tunnel = ("-W", "localhost:1")
+            return await self._ended(self._command(log.name, before=tunnel), log.name, timeout_s)
+
+    async def _ended(self, argv: list[str], log: str, timeout_s: float) -> Session:
+        ended = await program.run(argv, timeout_s)
+        return Session(ended, Path(log).read_text(errors="replace"))
 
     def failure(self, log: str) -> str:
         """Say why nobody was let in."""

@@ -1,0 +1,404 @@
+"""What can be seen of a server from the box: the way to it, and who answers."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import errno
+import json
+import secrets
+import shutil
+import socket
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from naproxy import agent_protocol
+from naproxy.agent_protocol import NoAnswerError, Outcome, ProtocolError, Question
+from naproxy.config import Server
+from naproxy.doctor.findings import Look, NotSeen, NotUsed, Problem
+from naproxy.drivers import secret
+from naproxy.drivers.openssh import Session, Ssh
+
+CONNECT_S: Final = 3.0
+_STATES: Final = {"ram": "mem", "disk": "disk", "off": "off"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """What was read on the box; None: it could not be."""
+
+    server: Server
+    interface: str
+    up: bool | None = None
+    """Is the interface up? None: there is no such interface."""
+    route: dict[str, Any] | None = None
+    """How the kernel would reach the server: `dev`, and `gateway` if there is one."""
+    web: str = "silent"
+    """The server's web port: open, refused, silent or an error in words."""
+    macs: tuple[str, ...] = ()
+    """Ethernet addresses that the server's IP address was seen with."""
+    raw: bool = True
+    """May this user send frames?"""
+    programs: frozenset[str] = frozenset()
+    key_problem: str = ""
+    ssh: Session | None = None
+    ssh_words: str = ""
+    """Why nobody was let in."""
+    agent: Outcome | None = None
+    agent_words: str = ""
+
+
+def _drivers(server: Server) -> set[str]:
+    return {rung.driver for rung in (server.wake, *server.rung)}
+
+
+def way_to_sleep(seen: Seen) -> Problem | None:
+    """A way to put it to sleep is configured."""
+    if seen.server.sleep.driver == "none":
+        return Problem(
+            'sleep.driver is "none": the server is never put to sleep',
+            'set driver = "ssh" or "agent" in [server.sleep] (docs/server.md)',
+        )
+    return None
+
+
+def interface(seen: Seen) -> Problem | None:
+    """The interface to the servers is there and up."""
+    if seen.up is None:
+        return Problem(
+            f"there is no interface {seen.interface}", "set box.interface; see: ip -br link"
+        )
+    if not seen.up:
+        return Problem(f"{seen.interface} is down", f"plug it in; ip link set {seen.interface} up")
+    return None
+
+
+def route(seen: Seen) -> Problem | None:
+    """The server is on the wire that magic packets go to."""
+    if seen.route is None:
+        return Problem(
+            f"there is no route to {seen.server.address}",
+            "give the box an address in the server's network, or a route",
+        )
+    if gateway := seen.route.get("gateway"):
+        if "etherwake" not in _drivers(seen.server):
+            return None
+        return Problem(
+            f"{seen.server.address} is behind the router {gateway}, and magic packets of"
+            " etherwake do not cross routers",
+            'use the wake driver "udp" with the directed broadcast address of its network, and'
+            " let the router pass that; better: put both on one switch",
+        )
+    if (device := seen.route.get("dev")) != seen.interface:
+        return Problem(
+            f"{seen.server.address} is reached through {device}, magic packets leave through"
+            f" {seen.interface}",
+            f'set wake.interface = "{device}", or box.interface if all servers are there',
+        )
+    return None
+
+
+def web_port(seen: Seen) -> Problem | None:
+    """The web server answers."""
+    here = f"{seen.server.address} port {seen.server.port}"
+    if seen.web == "open":
+        return None
+    if seen.web == "refused":
+        return Problem(
+            f"{here} refuses connections: the machine is on, its web server is not there",
+            "start the web server, or set the server's port",
+        )
+    if seen.web == "silent":
+        return Problem(
+            f"{here} is silent for {CONNECT_S:g} s",
+            "wake it first (naproxy wake); else it has another address, or its firewall drops"
+            " what the box sends",
+        )
+    return Problem(f"{here}: {seen.web}", "see the route above")
+
+
+def ethernet_address(seen: Seen) -> Problem | None:
+    """The Ethernet address is that of the server's card."""
+    if seen.route and seen.route.get("gateway"):
+        raise NotSeen("it is behind a router: compare with `ip link` on the server")
+    if not seen.macs:
+        raise NotSeen("the server does not answer, so its Ethernet address is not known")
+    if seen.server.mac.lower() not in seen.macs:
+        return Problem(
+            f"{seen.server.address} has {' and '.join(seen.macs)}, configured is"
+            f" {seen.server.mac}: magic packets would not wake it",
+            f'set mac = "{seen.macs[0]}" if that is the card that is to wake it',
+        )
+    return None
+
+
+def magic_packet(seen: Seen) -> Problem | None:
+    """Magic packets can be sent."""
+    if "etherwake" not in _drivers(seen.server):
+        raise NotUsed("etherwake is not among the ways to wake it")
+    if "etherwake" not in seen.programs:
+        return Problem("etherwake is not installed", "apt install etherwake")
+    if not seen.raw:
+        return Problem(
+            "this user may not send frames",
+            "run naproxy doctor as the user of the controller, or root; a controller that is"
+            " not root needs the capability CAP_NET_RAW",
+        )
+    return None
+
+
+def programs(seen: Seen) -> Problem | None:
+    """The programs of its drivers are installed."""
+    needed = {"ipmi": "ipmitool", "gpio": "gpioset", "ssh": "ssh", "libvirt": "ssh"}
+    missing = sorted(
+        program
+        for driver, program in needed.items()
+        if driver in {*_drivers(seen.server), seen.server.sleep.driver}
+        and program not in seen.programs
+    )
+    if missing:
+        return Problem(f"not installed: {', '.join(missing)}", "apt install it")
+    return None
+
+
+def ssh_key(seen: Seen) -> Problem | None:
+    """The box has a key for ssh that nobody else can read."""
+    if seen.server.sleep.driver != "ssh":
+        raise NotUsed("ssh is not used")
+    if seen.key_problem:
+        path = seen.server.sleep.key_file
+        return Problem(seen.key_problem, f"ssh-keygen -t ed25519 -N '' -f {path}; chmod 600 {path}")
+    return None
+
+
+def ssh_login(seen: Seen) -> Problem | None:
+    """The server lets the box in, and is the one whose key is pinned."""
+    if seen.server.sleep.driver != "ssh":
+        raise NotUsed("ssh is not used")
+    if seen.ssh is None or not seen.ssh.let_in:
+        sleep = seen.server.sleep
+        return Problem(
+            seen.ssh_words or "ssh was not run",
+            f"put the box's public key into ~{sleep.user}/.ssh/authorized_keys on the server;"
+            " pin the server's host key (docs/server.md)",
+        )
+    return None
+
+
+def ssh_restricted(seen: Seen) -> Problem | None:
+    """The box's key opens nothing but the one command."""
+    if seen.server.sleep.driver != "ssh":
+        raise NotUsed("ssh is not used")
+    if seen.ssh is None or not seen.ssh.let_in:
+        raise NotSeen("nobody was let in by ssh")
+    if "administratively prohibited" not in seen.ssh.log + seen.ssh.ended.said:
+        return Problem(
+            "the box's key may open tunnels on the server, so most likely anything",
+            'begin its line in authorized_keys with: restrict,command="/usr/local/bin/'
+            'naproxy-sleep"',
+        )
+    return None
+
+
+def agent(seen: Seen) -> Problem | None:
+    """The agent answers, with the same key."""
+    if seen.server.sleep.driver != "agent":
+        raise NotUsed("the agent is not used")
+    if seen.agent is None:
+        return Problem(seen.agent_words, "on the server: systemctl status naproxy-agent")
+    return None
+
+
+def _agents_answer(seen: Seen) -> Outcome:
+    if seen.server.sleep.driver != "agent":
+        raise NotUsed("the agent is not used")
+    if seen.agent is None:
+        raise NotSeen("no agent answered")
+    return seen.agent
+
+
+def agent_state(seen: Seen) -> Problem | None:
+    """The agent offers the state that is configured."""
+    answer = _agents_answer(seen)
+    state = _STATES[seen.server.sleep.state]
+    if state not in answer.states:
+        return Problem(
+            f"the agent offers {' '.join(answer.states) or 'nothing'}, not {state}",
+            f"give it a command for {state} in [sleep] of naproxy-agent.conf, or set sleep.state",
+        )
+    return None
+
+
+def agent_clock(seen: Seen) -> Problem | None:
+    """The clocks of box and server agree."""
+    answer = _agents_answer(seen)
+    if answer.clock_warning:
+        return Problem(
+            answer.clock_warning,
+            "no harm to sleep and wake; let both take the time from a server (NTP), or logs"
+            " and office hours will be off",
+            note=True,
+        )
+    return None
+
+
+def agent_consent(seen: Seen) -> Problem | None:
+    """The server would sleep now."""
+    answer = _agents_answer(seen)
+    if answer.why:
+        return Problem(
+            "; ".join(answer.why),
+            "as it should be if that is work; else change naproxy-agent.conf on the server",
+            note=True,
+        )
+    return None
+
+
+LOOK: Final = Look(
+    "box",
+    (
+        *(way_to_sleep, interface, route, web_port, ethernet_address, magic_packet, programs),
+        *(ssh_key, ssh_login, ssh_restricted, agent, agent_state, agent_clock, agent_consent),
+    ),
+)
+
+
+# Taking the readings
+
+
+async def see(server: Server, interface: str) -> Seen:
+    """Look at the server. Nothing is put to sleep, woken or changed."""
+    web = await _web(server)
+    seen = Seen(
+        server=server,
+        interface=interface,
+        up=_up(interface),
+        route=_first(_ip("route", "get", server.address)),
+        web=web,
+        macs=_macs(server, interface),
+        raw=_raw(),
+        programs=frozenset(filter(_which, ("etherwake", "ipmitool", "gpioset", "ssh"))),
+    )
+    if server.sleep.driver == "ssh":
+        return dataclasses.replace(seen, key_problem=_key_problem(server), **await _ssh(server))
+    if server.sleep.driver == "agent":
+        return dataclasses.replace(seen, **await asyncio.to_thread(_agent, server))
+    return seen
+
+
+def _which(program: str) -> str | None:
+    return shutil.which(program, path="/usr/sbin:/sbin:/usr/bin:/bin:/usr/local/bin")
+
+
+def _up(name: str) -> bool | None:
+    try:
+        return Path(f"/sys/class/net/{name}/operstate").read_text().strip() != "down"
+    except OSError:
+        return None
+
+
+def _ip(*words: str) -> list[dict[str, Any]]:
+    """Ask ip(8), which answers in JSON; nothing where it has no answer."""
+    try:
+        said = subprocess.run(
+            ["ip", "-j", *words], capture_output=True, text=True, timeout=5, check=True
+        ).stdout
+        found = json.loads(said or "[]")
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return []
+    return [each for each in found if isinstance(each, dict)]
+
+
+def _first(found: list[dict[str, Any]]) -> dict[str, Any] | None:
+    return found[0] if found else None
+
+
+async def _web(server: Server) -> str:
+    try:
+        async with asyncio.timeout(CONNECT_S):
+            _, writer = await asyncio.open_connection(server.address, server.port)
+    except TimeoutError:
+        return "silent"
+    except ConnectionRefusedError:
+        return "refused"
+    except OSError as error:
+        silent = error.errno in (errno.ETIMEDOUT, errno.EHOSTUNREACH)
+        return "silent" if silent else error.strerror or str(error)
+    writer.close()
+    return "open"
+
+
+def _macs(server: Server, interface: str) -> tuple[str, ...]:
+    found = _ip("neigh", "show", "to", server.address, "dev", interface)
+    return tuple(str(each["lladdr"]).lower() for each in found if "lladdr" in each)
+
+
+def _raw() -> bool:
+    try:
+        socket.socket(socket.AF_PACKET, socket.SOCK_RAW).close()
+    except PermissionError:
+        return False
+    return True
+
+
+def _key_problem(server: Server) -> str:
+    path = Path(server.sleep.key_file)
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        return f"{path}: {error.strerror}"
+    return f"{path} may be read by others" if mode & 0o077 else ""
+
+
+async def _ssh(server: Server) -> dict[str, Any]:
+    ssh = Ssh(server.sleep, server.address)
+    try:
+        session = await ssh.look(2.0 * server.sleep.connect_timeout_s)
+    except OSError as error:
+        return {"ssh_words": f"ssh cannot be run: {error.strerror}"}
+    return {"ssh": session, "ssh_words": "" if session.let_in else ssh.failure(session.log)}
+
+
+def _agent(server: Server) -> dict[str, Any]:
+    settings = server.sleep
+    try:
+        key = agent_protocol.parse_key(secret.read(settings.key_file))
+        question = Question(
+            key,
+            server.id,
+            _STATES[settings.state],
+            order=False,
+            nonce=lambda: secrets.token_hex(16),
+        )
+        return {"agent": _ask(question, settings.host or server.address, settings.port)}
+    except (secret.SecretError, ProtocolError) as error:
+        return {"agent_words": f"the agent's key: {error}"}
+    except NoAnswerError as error:
+        return {"agent_words": str(error)}
+    except OSError as error:
+        return {"agent_words": f"not reached: {error.strerror or error}"}
+
+
+def _ask(question: Question, host: str, port: int) -> Outcome:
+    family, kind, _, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
+    with socket.socket(family, kind) as sock:
+        sock.connect(place)
+
+        def receive(wait_s: float) -> bytes | None:
+            sock.settimeout(wait_s)
+            try:
+                return sock.recv(agent_protocol.MAX_BYTES + 1)
+            except TimeoutError:
+                return None
+
+        return agent_protocol.converse(
+            question,
+            send=sock.send,
+            receive=receive,
+            now_s=time.time,
+            monotonic_s=time.monotonic,
+            timeout_s=CONNECT_S,
+        )

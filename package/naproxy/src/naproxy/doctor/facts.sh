@@ -1,0 +1,74 @@
+#!/bin/sh
+# What a server says about itself, for `naproxy doctor`. Reads, and changes nothing.
+# Set in front of it: MAC, the address of the card that is to wake it; USER_IN, who logs in
+# from the box, or nothing; STATE, what sleep is: ram, disk or off.
+
+: "${MAC:=}" "${USER_IN:=}" "${STATE:=ram}"
+export LC_ALL=C
+PATH=$PATH:/usr/sbin:/sbin
+
+fact() {
+	printf '%s=%s\n' "$1" "$(printf '%s' "$2" | tr -d '\r' | tr '\n' ' ' | cut -c 1-2000)"
+}
+
+has() {
+	command -v "$1" >/dev/null 2>&1
+}
+
+echo "naproxy-facts 1"
+fact root "$([ "$(id -u)" -eq 0 ] && echo yes || echo no)"
+fact system "$(sed -n 's/^PRETTY_NAME="\(.*\)"/\1/p' /etc/os-release 2>/dev/null), $(uname -sr)"
+
+card=
+for path in /sys/class/net/*; do
+	# A bridge or a bond has the address of a card: the card is what has a device.
+	if [ -e "$path/device" ] && [ "$(cat "$path/address" 2>/dev/null)" = "$MAC" ]; then
+		card=${path##*/}
+	fi
+done
+fact card "$card"
+
+if [ -n "$card" ]; then
+	if has ethtool; then
+		fact wol_can "$(ethtool "$card" 2>/dev/null | sed -n 's/.*Supports Wake-on: //p')"
+		fact wol "$(ethtool "$card" 2>/dev/null | sed -n 's/^[[:space:]]*Wake-on: //p')"
+		fact eee "$(ethtool --show-eee "$card" 2>/dev/null | sed -n 's/.*EEE status: //p')"
+	else
+		fact ethtool missing
+	fi
+	device=$(readlink -f "/sys/class/net/$card/device")
+	fact wakeup "$(cat "$device/power/wakeup" 2>/dev/null)"
+	fact kept "$(
+		grep -ls "ethernet-wol\|ethtool.*wol" /etc/network/interfaces /etc/network/interfaces.d/* \
+		    /etc/systemd/system/*.service 2>/dev/null
+		grep -ls "^WakeOnLan=.*magic" /etc/systemd/network/*.link 2>/dev/null
+		has nmcli && nmcli -t -f NAME,DEVICE connection show --active 2>/dev/null |
+			sed -n "s/:$card\$//p" | while read -r name; do
+			nmcli -g 802-3-ethernet.wake-on-lan connection show "$name" | grep -x magic
+		done
+	)"
+fi
+
+fact states "$(cat /sys/power/state 2>/dev/null)"
+fact mem_sleep "$(cat /sys/power/mem_sleep 2>/dev/null)"
+case $STATE in
+ram) target=suspend ;;
+disk) target=hibernate ;;
+*) target=poweroff ;;
+esac
+if has systemctl; then
+	fact target "$target.target $(systemctl show -p LoadState --value "$target.target" 2>/dev/null)"
+	fact inhibitors "$(busctl --json=short call org.freedesktop.login1 \
+	    /org/freedesktop/login1 org.freedesktop.login1.Manager ListInhibitors 2>/dev/null)"
+	fact agent_unit "$(systemctl is-active naproxy-agent.service 2>/dev/null)"
+fi
+fact users "$(who 2>/dev/null | awk '{ print $1 " " $2 ";" }')"
+if [ -n "$USER_IN" ]; then
+	home=$(getent passwd "$USER_IN" | cut -d: -f6)
+	fact login "$(getent passwd "$USER_IN" | cut -d: -f7)"
+	fact forced "$(grep -c 'command="' "$home/.ssh/authorized_keys" 2>/dev/null)"
+	fact keys "$(grep -c '^[^#]' "$home/.ssh/authorized_keys" 2>/dev/null)"
+	fact command "$(sed -n 's/.*command="\([^" ]*\).*/\1/p' "$home/.ssh/authorized_keys" \
+	    2>/dev/null | head -n 1 | while read -r path; do [ -x "$path" ] && echo runs; done)"
+fi
+fact virtual "$(has systemd-detect-virt && systemd-detect-virt 2>/dev/null)"

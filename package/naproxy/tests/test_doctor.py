@@ -1,0 +1,274 @@
+"""The doctor's checks over readings, and what it makes of hostile answers."""
+
+import dataclasses
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from naproxy import cli, config
+from naproxy.agent_protocol import Outcome
+from naproxy.doctor import box, findings
+from naproxy.doctor import server as on_server
+from naproxy.drivers.openssh import Session
+from naproxy.drivers.program import Ended
+
+MAC = "02:00:00:00:00:01"
+TEXT = f"""
+[box]
+interface = "eth7"
+[[server]]
+id = "web"
+address = "127.0.0.1"
+mac = "{MAC}"
+"""
+
+
+def configured(sleep: str = 'driver = "none"', wake: str = "") -> config.Server:
+    return config.parse(f"{TEXT}[server.sleep]\n{sleep}\n[server.wake]\n{wake}\n").server[0]
+
+
+GOOD = box.Seen(
+    server=configured('driver = "ssh"'),
+    interface="eth7",
+    up=True,
+    route={"dst": "127.0.0.1", "dev": "eth7"},
+    web="open",
+    macs=(MAC,),
+    programs=frozenset({"etherwake", "ssh"}),
+    ssh=Session(Ended(255, ""), "Authenticated to x\nadministratively prohibited"),
+)
+AGENT = dataclasses.replace(
+    GOOD,
+    server=configured('driver = "agent"'),
+    ssh=None,
+    agent=Outcome(accepted=True, why=(), states=("mem",), clock_ahead_s=0),
+)
+
+
+def verdicts(seen: box.Seen) -> dict[str, str]:
+    return {f.name: f.verdict for f in box.LOOK.at(seen) if f.verdict not in ("ok", "not used")}
+
+
+@pytest.mark.parametrize("seen", [GOOD, AGENT], ids=["ssh", "agent"])
+def test_where_all_is_well_nothing_is_said(seen: box.Seen) -> None:
+    assert verdicts(seen) == {}
+
+
+@pytest.mark.parametrize(
+    ("change", "check", "words"),
+    [
+        ({"server": configured()}, "way_to_sleep", "never put to sleep"),
+        ({"up": None}, "interface", "no interface eth7"),
+        ({"up": False}, "interface", "is down"),
+        ({"route": None}, "route", "no route"),
+        ({"route": {"dev": "eth7", "gateway": "10.0.0.1"}}, "route", "behind the router 10.0.0.1"),
+        ({"route": {"dev": "eth8"}}, "route", "leave through eth7"),
+        ({"web": "refused"}, "web_port", "its web server is not there"),
+        ({"web": "silent"}, "web_port", "silent"),
+        ({"macs": ("02:00:00:00:00:99",)}, "ethernet_address", "would not wake it"),
+        ({"programs": frozenset({"ssh"})}, "magic_packet", "etherwake is not installed"),
+        ({"raw": False}, "magic_packet", "may not send frames"),
+        ({"programs": frozenset({"etherwake"})}, "programs", "not installed: ssh"),
+        ({"key_problem": "/k may be read by others"}, "ssh_key", "read by others"),
+        ({"ssh": None, "ssh_words": "no host key is pinned"}, "ssh_login", "no host key"),
+        (
+            {"ssh": Session(Ended(255, "connect failed"), "Authenticated to x")},
+            "ssh_restricted",
+            "may open tunnels",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said_with_how_to_mend_it(
+    change: dict[str, Any], check: str, words: str
+) -> None:
+    found = {f.name: f for f in box.LOOK.at(dataclasses.replace(GOOD, **change))}
+    assert found[check].verdict == "problem"
+    assert words in found[check].what
+    assert found[check].mend
+
+
+def test_a_router_is_no_problem_for_a_packet_that_crosses_it() -> None:
+    far = dataclasses.replace(
+        GOOD,
+        server=configured('driver = "ssh"', 'driver = "udp"'),
+        route={"dev": "eth0", "gateway": "10.0.0.1"},
+    )
+    assert box.route(far) is None
+
+
+def test_the_agents_own_no_is_a_note() -> None:
+    busy = Outcome(accepted=False, why=("rsync is running",), states=("mem",), clock_ahead_s=0)
+    problem = box.agent_consent(dataclasses.replace(AGENT, agent=busy))
+    assert problem == findings.Problem("rsync is running", problem.mend if problem else "", True)
+
+
+def test_a_clock_that_differs_is_a_note() -> None:
+    late = Outcome(accepted=True, why=(), states=("mem",), clock_ahead_s=-3600)
+    assert verdicts(dataclasses.replace(AGENT, agent=late)) == {"agent_clock": "note"}
+
+
+def test_a_state_that_the_agent_does_not_offer_is_a_problem() -> None:
+    off = Outcome(accepted=True, why=(), states=("off",), clock_ahead_s=0)
+    assert verdicts(dataclasses.replace(AGENT, agent=off)) == {"agent_state": "problem"}
+
+
+# On the server itself
+
+FACTS = {
+    "root": "yes",
+    "card": "enp3s0",
+    "wol_can": "pumbg",
+    "wol": "g",
+    "eee": "disabled",
+    "wakeup": "enabled",
+    "kept": "/etc/network/interfaces",
+    "states": "freeze mem disk",
+    "mem_sleep": "s2idle [deep]",
+    "target": "suspend.target loaded",
+    "inhibitors": '{"type":"a(ssssuu)","data":[[]]}',
+    "login": "/bin/sh",
+    "keys": "1",
+    "forced": "1",
+    "command": "runs",
+}
+
+
+def on(facts: dict[str, str], sleep: str = 'driver = "ssh"') -> dict[str, findings.Finding]:
+    seen = on_server.Seen(facts, configured(sleep))
+    return {f.name: f for f in on_server.LOOK.at(seen) if f.verdict not in ("ok", "not used")}
+
+
+def test_a_server_that_is_prepared_leaves_only_the_firmware() -> None:
+    assert set(on(FACTS)) == {"firmware"}
+
+
+def lock(what: str, mode: str = "block") -> str:
+    entry = [what, "backup", "it is running", mode, 0, 1]
+    return json.dumps({"type": "a(ssssuu)", "data": [[entry]]})
+
+
+@pytest.mark.parametrize(
+    ("change", "check", "verdict", "words"),
+    [
+        ({"card": ""}, "card", "problem", MAC),
+        ({"wol": "d"}, "wake_on_lan", "problem", "Wake-on: d"),
+        ({"wol_can": "pumb"}, "wake_on_lan", "problem", "cannot"),
+        ({"wol": "ug"}, "wake_on_lan", "problem", "other packets"),
+        ({"kept": ""}, "wake_on_lan_kept", "note", "next boot|switch it off"),
+        ({"wakeup": "disabled"}, "device_wakeup", "problem", "disabled"),
+        ({"eee": "enabled - active"}, "energy_efficient_ethernet", "note", "EEE"),
+        ({"states": "freeze"}, "sleep_state", "problem", "not mem"),
+        ({"mem_sleep": "[s2idle]"}, "sleep_depth", "note", "s2idle"),
+        ({"target": "suspend.target masked"}, "sleep_target", "problem", "masked"),
+        ({"inhibitors": lock("sleep:idle")}, "inhibitors", "note", "backup: it is running"),
+        ({"users": "anna tty1;"}, "users", "note", "anna"),
+        ({"login": ""}, "forced_command", "problem", "no user naproxy"),
+        ({"login": "/usr/sbin/nologin"}, "forced_command", "problem", "nologin"),
+        ({"keys": "2"}, "forced_command", "problem", "no forced command"),
+        ({"keys": ""}, "forced_command", "problem", "no authorized_keys"),
+        ({"command": ""}, "forced_command", "problem", "not executable"),
+    ],
+)
+def test_what_the_server_says_is_judged(
+    change: dict[str, str], check: str, verdict: str, words: str
+) -> None:
+    found = on({**FACTS, **change})
+    assert found[check].verdict == verdict
+    assert any(word in found[check].what for word in words.split("|"))
+    assert found[check].mend
+
+
+@pytest.mark.parametrize("entry", [lock("sleep", "delay"), lock("shutdown"), lock("handle-lid")])
+def test_locks_that_do_not_hold_up_a_suspend_are_not_told(entry: str) -> None:
+    assert "inhibitors" not in on({**FACTS, "inhibitors": entry})
+
+
+def test_a_lock_on_shutdown_holds_up_a_power_off() -> None:
+    found = on({**FACTS, "inhibitors": lock("shutdown")}, 'driver = "agent"\nstate = "off"')
+    assert found["inhibitors"].verdict == "note"
+
+
+def test_without_ethtool_or_root_it_is_not_guessed() -> None:
+    assert on({**FACTS, "ethtool": "missing"})["wake_on_lan"].verdict == "not seen"
+    assert on({**FACTS, "wol_can": ""})["wake_on_lan"].verdict == "not seen"
+    assert on({**FACTS, "root": "no"})["forced_command"].verdict == "not seen"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        *(b"", b"bash: ethtool: not found\n", b"naproxy-facts 2\n", b"\0" * 100),
+        *(b"naproxy-facts 1\nno equals\n", b"naproxy-facts 1\n../x=1\n"),
+        b"naproxy-facts 1\n" + b"a=" + b"x" * 70000,
+    ],
+)
+def test_other_output_than_the_scripts_is_refused(data: bytes) -> None:
+    with pytest.raises(on_server.FactsError):
+        on_server.parse(data)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from([*FACTS, "users", "ethtool", "agent_unit", "virtual"]), st.text()
+    )
+)
+def test_whatever_a_server_says_what_is_shown_is_printable(facts: dict[str, str]) -> None:
+    seen = on_server.Seen(facts, configured('driver = "ssh"'))
+    for finding in on_server.LOOK.at(seen):
+        shown = "".join(finding.lines())
+        assert shown.isprintable(), finding
+
+
+def test_the_script_of_this_server_runs_in_a_shell_and_is_understood() -> None:
+    script = on_server.script(configured('driver = "ssh"'))
+    assert MAC in script
+    done = subprocess.run(["sh"], input=script.encode(), capture_output=True, check=True)
+    facts = on_server.parse(done.stdout)
+    assert facts["root"] in ("yes", "no")
+    assert facts["card"] == ""
+
+
+# The command
+
+
+def doctor(tmp_path: Path, *words: str, text: str = TEXT) -> int:
+    file = tmp_path / "naproxy.toml"
+    file.write_text(text)
+    return cli.main(["doctor", "web", "--config", str(file), *words])
+
+
+def test_problems_are_the_exit_status(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert doctor(tmp_path) == 1
+    said = capsys.readouterr().out
+    assert "PROBLEM  interface: there is no interface eth7" in said
+    assert "--script | ssh root@127.0.0.1 sh | naproxy doctor web --facts -" in said
+
+
+def test_json_has_each_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    facts = tmp_path / "facts"
+    facts.write_text("naproxy-facts 1\ncard=\n")
+    assert doctor(tmp_path, "--json", "--facts", str(facts)) == 1
+    said = json.loads(capsys.readouterr().out)
+    assert said["server"] == "web"
+    assert {c["where"] for c in said["checks"]} == {"box", "server"}
+    assert len([c for c in said["checks"] if c["verdict"] == "problem"]) == said["problems"]
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("--facts", "/dev/null"), TEXT),
+        (("--facts", "/no/such/file"), TEXT),
+        ((), TEXT.replace('"web"', '"other"')),
+        ((), TEXT + "rubbish = 1"),
+    ],
+)
+def test_what_cannot_be_used_is_said_and_is_status_2(
+    tmp_path: Path, words: tuple[str, ...], text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert doctor(tmp_path, *words, text=text) == 2
+    assert capsys.readouterr().err.startswith("naproxy doctor: ")
