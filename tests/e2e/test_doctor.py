@@ -1,0 +1,96 @@
+"""`naproxy doctor` on the box of the office: it looks, and changes nothing."""
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.office import Office
+from tests.office.server import MAC
+
+NAPROXY = Path(sys.executable).with_name("naproxy")
+OTHER_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBLPFzVvVjPbZbOAlXVGIDBJhNzSNTXJ6BPBBqYkrSvE"
+
+
+@pytest.fixture
+def pins(office: Office) -> Iterator[Path]:
+    """Let a test write the file of pinned host keys."""
+    file = office.server.known_hosts
+    before = file.read_text()
+    yield file
+    file.write_text(before)
+
+
+def doctor(office: Office, config: Path | None = None) -> tuple[int, dict[str, dict[str, Any]]]:
+    """Return the exit status, and what each check says that is not well."""
+    file = config or office.box.config_file
+    done = office.box.run(
+        [NAPROXY, "doctor", "web", "--config", file, "--json"], check=False, timeout_s=60
+    )
+    found = json.loads(done.stdout)["checks"]
+    return done.returncode, {c["name"]: c for c in found if c["verdict"] not in ("ok", "not used")}
+
+
+def changed(office: Office, tmp_path: Path, pattern: str, text: str) -> Path:
+    """Return a copy of the configuration with another line."""
+    config, count = re.subn(pattern, text, office.box.config_file.read_text())
+    assert count == 1
+    file = tmp_path / "naproxy.toml"
+    file.write_text(config)
+    return file
+
+
+def test_in_a_good_office_there_is_nothing_to_mend(office: Office) -> None:
+    assert doctor(office) == (0, {})
+
+
+def test_looking_puts_nothing_to_sleep(office: Office) -> None:
+    before = office.server.board.report()["transitions"]
+    doctor(office)
+    assert office.server.board.report()["transitions"] == before
+
+
+def test_another_host_key_than_the_pinned_one_is_told(office: Office, pins: Path) -> None:
+    addresses = pins.read_text().split()[0]
+    pins.write_text(f"{addresses} {OTHER_KEY}\n")
+    status, found = doctor(office)
+    assert status == 1
+    assert "not the one pinned" in found["ssh_login"]["what"]
+
+
+def test_a_host_key_that_is_not_pinned_is_told(office: Office, pins: Path) -> None:
+    pins.write_text("")
+    _, found = doctor(office)
+    assert "no host key" in found["ssh_login"]["what"]
+
+
+def test_a_key_that_may_open_tunnels_is_told(office: Office) -> None:
+    allowed = office.server.directory / "authorized_keys"
+    before = allowed.read_text()
+    allowed.write_text(before.replace("restrict,", ""))
+    try:
+        status, found = doctor(office)
+    finally:
+        allowed.write_text(before)
+    assert (status, list(found)) == (1, ["ssh_restricted"])
+
+
+def test_another_cards_address_is_told(office: Office, tmp_path: Path) -> None:
+    _, found = doctor(office, changed(office, tmp_path, f'"{MAC}"', '"02:00:5e:10:00:99"'))
+    assert MAC in found["ethernet_address"]["what"]
+
+
+def test_the_wrong_interface_is_told(office: Office, tmp_path: Path) -> None:
+    _, found = doctor(office, changed(office, tmp_path, 'interface = "eth0"', 'interface = "lo"'))
+    assert "leave through lo" in found["route"]["what"]
+
+
+def test_a_sleeping_server_is_told_from_a_broken_one(asleep: Office) -> None:
+    status, found = doctor(asleep)
+    assert status == 1
+    assert "wake it first" in found["web_port"]["mend"]
+    assert asleep.server.board.state == "off"
