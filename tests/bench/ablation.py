@@ -1,7 +1,8 @@
 """What each part of the teacher is worth: python -m tests.bench.ablation OUTPUT.json [NAME...]
 
 Every variant answers the questions of tests.bench.policy, on the real logs and on traffic
-nobody tuned to; docs/deciding.md has the table. Names narrow the variants.
+nobody tuned to (three weeks of each kind, and a third of the real clients); docs/deciding.md has
+the table. Names narrow the variants.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ import statistics
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -27,6 +30,8 @@ from naproxy.simulate import Simulation
 from naproxy.traffic import Traffic
 
 from tests.bench.policy import LOGS, QUESTIONS, Question, eligible, real_logs, unseen
+
+DAYS = 21
 
 
 @contextmanager
@@ -83,6 +88,14 @@ class _CrowdTeacher(Teacher):
         return made
 
 
+class _Untaught(Teacher):
+    """The first day is like any other: nothing is spent before it was earned."""
+
+    def __init__(self, settings: teacher.Settings, setup: Setup) -> None:
+        super().__init__(settings, setup)
+        self._lapsed = True
+
+
 class _NoStore(Teacher):
     """Spends what there is, without anything in store against bad luck."""
 
@@ -113,10 +126,12 @@ Variant = tuple[Callable[[], Any], type[Teacher]]
 VARIANTS: dict[str, Variant] = {
     "as it is": (_with, Teacher),
     "plain timeouts only": (lambda: _with(**ways(0.0, presence=(False,))), Teacher),
-    "no presence": (lambda: _with(**ways(0.0, 2.0, presence=(False,))), Teacher),
+    "no presence": (lambda: _with(**ways(0.0, 3.0, presence=(False,))), Teacher),
     "no rhythm": (lambda: _with(**ways(0.0)), Teacher),
-    "rhythm to the power of 1": (lambda: _with(**ways(0.0, 1.0)), Teacher),
+    "rhythm to the power of 2": (lambda: _with(**ways(0.0, 2.0)), Teacher),
     "rhythm to the powers of 1, 2, 3": (lambda: _with(**ways(0.0, 1.0, 2.0, 3.0)), Teacher),
+    "a first day like any other": (_with, _Untaught),
+    "idle times up to 6 h": (lambda: _with(TIMEOUTS=28, LONGEST_S=6 * 3600.0), Teacher),
     "records of 4 days": (lambda: _with(_RECORD_S=4 * 86400.0), Teacher),
     "records of 14 days": (lambda: _with(_RECORD_S=14 * 86400.0), Teacher),
     "nothing in store": (_with, _NoStore),
@@ -171,6 +186,15 @@ def whole(traffic: Traffic, question: Question) -> float:
     return bounds.reactive(question.case.promise.f, closed=question.case.closed).saving_j
 
 
+_logs: list[Traffic] = []  # inherited by the processes that work
+
+
+def _job(job: tuple[int, Question, list[str]]) -> dict[str, dict[str, float]]:
+    number, question, names = job
+    most_j = whole(_logs[number], question)
+    return {name: shares(_logs[number], question, most_j, VARIANTS[name]) for name in names}
+
+
 def main() -> None:
     """Measure, and write the file."""
     if len(sys.argv) < 2:
@@ -182,24 +206,24 @@ def main() -> None:
         if not real:
             sys.stdout.write(f"no real logs in {LOGS}\n")
         quiet = [log for log in real if eligible(log)]
-        for log in [*quiet, *unseen(real, stack)]:
-            for question in QUESTIONS:
-                most_j = whole(log, question)
-                for name in names:
-                    results[name].setdefault(question.key, {})[log.name] = shares(
-                        log, question, most_j, VARIANTS[name]
-                    )
-            sys.stdout.write(f"{log.name}\n")
-            sys.stdout.flush()
+        _logs[:] = [*quiet, *unseen(real, stack, DAYS, fewer=True)]
+        jobs = [(n, question, names) for question in QUESTIONS for n in range(len(_logs))]
+        with ProcessPoolExecutor(mp_context=get_context("fork")) as pool:
+            for (n, question, _), found in zip(jobs, pool.map(_job, jobs), strict=True):
+                for name, made in found.items():
+                    results[name].setdefault(question.key, {})[_logs[n].name] = made
+                sys.stdout.write(f"{question.key}: {_logs[n].name}\n")
+                sys.stdout.flush()
     means = {}
-    for name, found in results.items():
+    real_names = {log.name for log in quiet}
+    for name, asked in results.items():
         means[name] = {
             key: {
-                "real": _mean([logs[log.name] for log in quiet]),
-                "unseen": _mean([v for k, v in logs.items() if k not in {q.name for q in quiet}]),
+                "real": _mean([v for k, v in logs.items() if k in real_names]),
+                "unseen": _mean([v for k, v in logs.items() if k not in real_names]),
                 "broken": sum(v["spent"] > 1 for v in logs.values()),
             }
-            for key, logs in found.items()
+            for key, logs in asked.items()
         }
         line = "  ".join(
             f"{key} {m['real']:.3f}/{m['unseen']:.3f}{'!' * m['broken']}"

@@ -166,8 +166,10 @@ def real_logs(stack: ExitStack) -> list[Traffic]:
     ]
 
 
-def unseen(real: Sequence[Traffic], stack: ExitStack) -> Iterator[Traffic]:
-    """Yield traffic that no choice was made on."""
+def unseen(
+    real: Sequence[Traffic], stack: ExitStack, days: int = SYNTHETIC_DAYS, *, fewer: bool = False
+) -> Iterator[Traffic]:
+    """Yield traffic that no choice was made on; `fewer` leaves out what is nearly the real logs."""
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="naproxy-bench-")))
 
     def made(name: str, asked: Iterable[synthetic.Asked]) -> Traffic:
@@ -176,11 +178,14 @@ def unseen(real: Sequence[Traffic], stack: ExitStack) -> Iterator[Traffic]:
         return synthetic.traffic(name, iter(asked), file, path)
 
     for seed, (name, process) in enumerate(synthetic.PROCESSES.items()):
-        yield made(name, process(random.Random(seed), SYNTHETIC_DAYS))
+        yield made(name, process(random.Random(seed), days))
     quiet = [log for log in real if eligible(log)]
     for log in quiet:
-        yield made(f"{log.name}, 7.3 h later", synthetic.shifted(log, 7.3))
         yield made(f"{log.name}, every third client", synthetic.thinned(log, 3))
+        if not fewer:
+            yield made(f"{log.name}, 7.3 h later", synthetic.shifted(log, 7.3))
+    if fewer:
+        return
     for first, second in zip(quiet, quiet[1:] + quiet[:1], strict=True):
         if first is not second:
             yield made(f"{first.name} and {second.name}", synthetic.merged(first, second))

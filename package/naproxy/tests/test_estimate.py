@@ -113,7 +113,7 @@ def test_the_table_gives_advice(log: str, capsys: pytest.CaptureFixture[str]) ->
     out = capsys.readouterr().out
     assert "site: " in out
     assert all(name in out for name in POLICIES)
-    assert "Buy it: with at most 0.5 of people's requests" in out
+    assert "Buy it: with at most 50 % of people's requests" in out
     assert "at 0.3 a kWh" in out
 
 

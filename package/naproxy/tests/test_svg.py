@@ -53,7 +53,7 @@ def test_stacked_bars_stand_on_each_other() -> None:
 def test_steps_keep_their_height_until_the_next_point() -> None:
     points = [(0.0, 0.0), (1.0, 1.0)]
     path = line_chart("t", "d", [Line("a", points)], x_label="x", y_label="y", steps=True)
-    assert re.search(r'd="M72\.0 344\.0H704\.0V84\.0"', path)
+    assert re.search(r'd="M72\.0 344\.0H688\.0V84\.0"', path)
 
 
 def test_nothing_to_draw_is_still_a_picture() -> None:

@@ -276,7 +276,7 @@ def write_table(
         ]
         out(
             f"\n  cache {case.cache}, {case.counting} loop, wake {server.wake_s:g} s\n"
-            f"  promise: at most {case.promise.f:.3g} of people's requests wait longer than"
+            f"  promise: at most {case.promise.f * 100:.3g} % of people's requests wait longer than"
             f" {case.promise.delta_s:g} s\n\n"
         )
         out(
@@ -323,7 +323,7 @@ def advice(traffic: Traffic, rows: Sequence[Row], server: Server, price: float |
     people = traffic.daily(Klass.PERSON, Klass.API)
     worth = f", about {kwh * price:,.0f} at {price:g} a kWh" if price and kwh > 0 else ""
     kept = (
-        f"with at most {promised['f']:.3g} of people's requests waiting longer than"
+        f"with at most {promised['f'] * 100:.3g} % of people's requests waiting longer than"
         f" {promised['delta_s']:g} s"
     )
     doubt = " But read above why this log may mislead." if traffic.trust.problems() else ""

@@ -13,7 +13,7 @@ from html import escape
 from itertools import pairwise
 
 _WIDTH, _HEIGHT = 720, 400
-_LEFT, _RIGHT, _TOP, _BOTTOM = 72, 16, 84, 56
+_LEFT, _RIGHT, _TOP, _BOTTOM = 72, 32, 84, 56
 _PLOT_W, _PLOT_H = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
 # Okabe and Ito's palette, made for the colour blind; without its yellow and its black,
 # which vanish on white or on black.
