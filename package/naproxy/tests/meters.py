@@ -62,18 +62,18 @@ class Line:
     """A pseudo-terminal: `path` is the serial port, and what `say` takes comes out of it."""
 
     def __init__(self) -> None:
-        self._ours, self._theirs = pty.openpty()
-        tty.setraw(self._theirs)
-        self.path = os.ttyname(self._theirs)
+        self.ours, self.theirs = pty.openpty()
+        tty.setraw(self.theirs)
+        self.path = os.ttyname(self.theirs)
 
     def say(self, data: bytes) -> None:
-        os.write(self._ours, data)
+        os.write(self.ours, data)
 
     def unplug(self) -> None:
-        for end in (self._ours, self._theirs):
+        for end in (self.ours, self.theirs):
             if end >= 0:
                 os.close(end)
-        self._ours = self._theirs = -1
+        self.ours = self.theirs = -1
 
 
 @contextmanager

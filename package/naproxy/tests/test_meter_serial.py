@@ -1,0 +1,341 @@
+"""Meters on a serial line, here a pseudo-terminal."""
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from meters import Item, fault, heard, line, read
+from naproxy.drivers.meter import Fault, Reading, currentcost, energino
+from naproxy.meterio import Pieces, serial
+
+METER = Path(__file__).parents[2] / "naproxy-meter"
+# The form is that of the comments in R. Riggio's sketches; 12.1 V times 1.234 A.
+ENERGINO = b"#Energino,0,12.100,1.234,14.93,0,2000,101,4,26\r\n"
+# http://www.currentcost.com/cc128/xml.htm (v0.11), its real-time example and its history
+ENVIR = (
+    b"<msg><src>CC128-v0.11</src><dsb>00089</dsb><time>13:02:39</time><tmpr>18.7</tmpr>"
+    b"<sensor>1</sensor><id>01234</id><type>1</type><ch1><watts>00345</watts></ch1>"
+    b"<ch2><watts>02151</watts></ch2><ch3><watts>00000</watts></ch3></msg>\r\n"
+)
+# http://blog.technicaone.net/post/2010/03/29/CurrentCost-Sample-Data.aspx
+CLAMP = (
+    b"<msg><src>CC128-v0.11</src><dsb>00160</dsb><time>11:52:58</time><tmpr>28.9</tmpr>"
+    b"<sensor>0</sensor><id>03583</id><type>1</type><ch1><watts>01352</watts></ch1></msg>\r\n"
+)
+HISTORY = (
+    b"<msg><src>CC128-v0.11</src><dsb>00160</dsb><time>12:13:05</time><hist><dsw>00160</dsw>"
+    b"<type>1</type><units>kwhr</units><data><sensor>0</sensor><h020>7.453</h020>"
+    b"<h018>7.909</h018></data></hist></msg>\r\n"
+)
+
+
+def kinds(items: list[Item]) -> list[str | float]:
+    """Powers of readings and kinds of faults."""
+    return [item.kind if isinstance(item, Fault) else item.power_w for item in items]
+
+
+# Energino
+
+
+def test_energino() -> None:
+    assert heard("energino", ENERGINO) == [Reading(14.93)]
+
+
+def test_energino_at_rest_reads_zero() -> None:
+    assert heard("energino", b"#Energino,0,12.0,0.000,0.00,0,2000,101\n") == [Reading(0.0)]
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        (b"#Energino,0,12.1,1.2\n", "cut"),
+        (b"rgino,0,12.100,1.234,14.93,0,2000,101,4,26\n", "format"),
+        (ENERGINO.strip() + ENERGINO, "doubled"),
+        (ENERGINO.replace(b"14.93", b"nan"), "not_a_number"),
+        (ENERGINO.replace(b"14.93", b""), "not_a_number"),
+        (ENERGINO.replace(b"14.93", b"1e400"), "not_a_number"),
+        (ENERGINO.replace(b"14.93", b"94.93"), "checksum"),
+        (ENERGINO.replace(b"12.100", b"1.2100"), "checksum"),
+        (b"\x00\xff\x80\x07" * 20 + b"\n", "noise"),
+        (b"x" * 1000 + b"\n", "huge"),
+    ],
+)
+def test_a_bad_line_of_energino_is_told_and_the_next_is_read(said: bytes, kind: str) -> None:
+    assert kinds(heard("energino", said + ENERGINO, 2)) == [kind, 14.93]
+
+
+# Current Cost
+
+
+def test_currentcost_clamp() -> None:
+    assert heard("currentcost", CLAMP) == [Reading(1352.0)]
+
+
+def test_currentcost_history_and_other_sensors_are_skipped() -> None:
+    said = HISTORY + CLAMP + ENVIR
+    assert heard("currentcost", said, sensor=1) == [Reading(345.0 + 2151.0)]
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        (CLAMP[40:], "cut"),
+        (CLAMP[:60] + CLAMP, "doubled"),
+        (CLAMP.replace(b"<watts>", b""), "cut"),
+        (CLAMP.replace(b"01352", b"nan"), "not_a_number"),
+        (CLAMP.replace(b"01352", b"0x548"), "not_a_number"),
+        (CLAMP.replace(b"<sensor>0</sensor>", b"<sensor>-0</sensor>"), "format"),
+        (CLAMP.replace(b"<sensor>0</sensor>", b""), "format"),
+        (CLAMP.replace(b"<type>1", b"<type>2"), "format"),
+        (CLAMP.replace(b"<ch1><watts>01352</watts></ch1>", b""), "format"),
+        (b'<msg><!DOCTYPE a [<!ENTITY b "c">]>' + CLAMP[5:], "format"),
+        (b"\x00\xfe\xff" * 30 + b"</msg>", "noise"),
+        (b"<msg>" + b"x" * 10000 + b"</msg>", "huge"),
+    ],
+)
+def test_a_bad_message_is_told_and_the_next_is_read(said: bytes, kind: str) -> None:
+    assert kinds(heard("currentcost", said + CLAMP, 2)) == [kind, 1352.0]
+
+
+@given(st.binary(max_size=300))
+def test_noise_is_a_fault_or_nothing(said: bytes) -> None:
+    for parse in (energino.parse, lambda text: currentcost.parse(text, 0)):
+        try:
+            found = parse(said)
+        except Fault:
+            continue
+        assert found is None or isinstance(found, Reading)
+
+
+# The port itself
+
+
+def test_a_port_that_is_not_there_is_told() -> None:
+    assert "is it plugged in?" in str(fault("energino", device="/dev/ttyNONE"))
+
+
+def test_a_file_that_is_no_port_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert "is not a serial port" in str(fault("energino", device=str(tmp_path / "file")))
+
+
+def test_an_unplugged_port_is_told() -> None:
+    with line() as device:
+        threading.Timer(0.2, device.unplug).start()
+        assert fault("energino", device=device.path).kind == "lost"
+
+
+def test_a_port_that_says_nothing_is_told() -> None:
+    async def listen(path: str) -> None:
+        async with serial(path, 57600) as port:
+            await port.read(0.05)
+
+    with line() as device, pytest.raises(Fault, match="it said nothing for"):
+        asyncio.run(listen(device.path))
+
+
+@given(st.lists(st.binary(max_size=40)), st.integers(1, 30))
+def test_pieces_come_out_whole_however_they_arrive(lines: list[bytes], step: int) -> None:
+    lines = [text.replace(b"\n", b"") for text in lines]
+    data = b"".join(text + b"\n" for text in lines)
+    pieces, found = Pieces(b"\n", 100), []
+    for start in range(0, len(data), step):
+        found += pieces.feed(data[start : start + step])
+    assert found == lines
+
+
+def test_a_line_without_end_takes_no_memory() -> None:
+    pieces = Pieces(b"\n", 100)
+    found = [item for _ in range(1000) for item in pieces.feed(b"x" * 1000)]
+    assert len(found) == 1
+    assert pieces.feed(b"y\nz\n") == [b"z"]
+
+
+# INA219: the real firmware's loop, in CPython and in MicroPython's unix port
+
+
+def interpreters() -> list[list[str]]:
+    found = [[sys.executable]]
+    unix_port = os.environ.get("MICROPYTHON") or shutil.which("micropython")
+    return found + ([[unix_port, "-X", "heapsize=192k"]] if unix_port else [])
+
+
+@contextmanager
+def firmware(interpreter: list[str], folder: Path) -> Iterator[str]:
+    """The serial port of a meter: 1 A at 12 V by its fake chip."""
+    path = f"{METER / 'src'}:{METER / 'tests' / 'fakes'}"
+    with line() as device:
+        meter = subprocess.Popen(
+            [*interpreter, METER / "tests" / "fakes" / "serve.py"],
+            stdin=device.ours,
+            stdout=device.ours,
+            cwd=folder,
+            env={"PYTHONPATH": path, "MICROPYPATH": f"{path}:.frozen"},
+        )
+        try:
+            yield device.path
+        finally:
+            meter.kill()
+            meter.wait()
+
+
+@pytest.mark.parametrize("interpreter", interpreters(), ids=lambda i: Path(i[0]).name)
+def test_the_pico_by_usb(interpreter: list[str], tmp_path: Path) -> None:
+    with firmware(interpreter, tmp_path) as port:
+        items = [i for i in read("ina219", 30, device=port) if isinstance(i, Reading)]
+    assert len(items) > 20
+    for item in items:
+        assert item.power_w == pytest.approx(12.0)
+        assert item.energy_j == pytest.approx(12.0 * (item.covered_s or 0))
+        assert (item.covered_s or 0) <= (item.elapsed_s or 0)
+
+
+def test_noise_from_the_pico_is_told_and_it_is_not_lost_before_its_time() -> None:
+    items = heard("ina219", b"\xff\x00noise\n#cut\nF 1 2 3*00000000\n", 3)
+    assert kinds(items) == ["noise", "cut", "checksum"]
+
+
+def test_a_pico_without_a_good_frame_is_lost() -> None:
+    with line() as device:
+        stop = threading.Event()
+
+        def chatter() -> None:
+            while not stop.wait(0.2):
+                device.say(b"noise\n")
+
+        thread = threading.Thread(target=chatter)
+        thread.start()
+        try:
+            last = read("ina219", 100, device=device.path)[-1]
+        finally:
+            stop.set()
+            thread.join()
+    assert isinstance(last, Fault)
+    assert "no frame for 3" in str(last)
+
+
+SMBUS2 = '''
+import os
+from chip import Chip
+from naproxy_meter import box
+
+class SMBus:
+    """A bus with a chip on it that sees 2 A at 12 V, with 0.1 ohm."""
+
+    def __init__(self, bus=None, force=False):
+        self.chip = Chip(box.uptime())
+        self.chip.shunt, self.chip.bus = 20000, 3000
+
+    def open(self, bus):
+        if bus != 7:
+            raise FileNotFoundError(2, "no such bus")
+
+    def close(self):
+        pass
+
+    def read_i2c_block_data(self, address, register, length):
+        return list(self.chip.readfrom_mem(address, register, length))
+
+    def write_i2c_block_data(self, address, register, data):
+        self.chip.writeto_mem(address, register, bytes(data))
+'''
+
+
+@pytest.fixture
+def i2c(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A module smbus2 whose bus 7 has a chip; returns where settings may be kept."""
+    (tmp_path / "smbus2.py").write_text(SMBUS2)
+    fakes = METER / "tests" / "fakes"
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{METER / 'src'}:{fakes}")
+    return str(tmp_path / "meter.settings")
+
+
+def test_the_chip_on_this_machines_bus(i2c: str) -> None:
+    items = read("ina219", 10, via="i2c", bus=7, settings_file=i2c)
+    found = [item.power_w for item in items if isinstance(item, Reading)]
+    assert found == [pytest.approx(24.0)] * len(found)
+    assert len(found) >= 5
+
+
+def test_a_bus_that_is_not_there_is_told_in_its_words(i2c: str) -> None:
+    said = fault("ina219", via="i2c", bus=8, settings_file=i2c)
+    assert "cannot open /dev/i2c-8" in str(said)
+
+
+# hwmon: files as drivers/hwmon/ina2xx.c has them
+
+
+@pytest.fixture
+def hwmon(tmp_path: Path) -> Path:
+    for name, value in (("name", "ina219"), ("shunt_resistor", 100000), ("power1_input", 12340000)):
+        (tmp_path / name).write_text(f"{value}\n")
+    return tmp_path
+
+
+def test_the_kernels_driver(hwmon: Path) -> None:
+    assert read("ina219", via="hwmon", hwmon_dir=str(hwmon)) == [Reading(12.34)]
+
+
+def test_the_kernels_shunt_is_set_right_before_anything_is_believed(hwmon: Path) -> None:
+    (hwmon / "shunt_resistor").write_text("10000\n")
+    assert "its shunt" not in str(fault("ina219", via="hwmon", hwmon_dir=str(hwmon)))
+    assert (hwmon / "shunt_resistor").read_text() == "100000\n"
+    assert read("ina219", via="hwmon", hwmon_dir=str(hwmon)) == [Reading(12.34)]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [(b"", "not_a_number"), (b"nan\n", "not_a_number"), (b"\xff\xfe", "noise")],
+)
+def test_what_the_kernel_cannot_have_said_is_refused(hwmon: Path, text: bytes, kind: str) -> None:
+    (hwmon / "power1_input").write_bytes(text)
+    assert fault("ina219", via="hwmon", hwmon_dir=str(hwmon)).kind == kind
+
+
+def test_a_chip_that_was_unbound_is_told(hwmon: Path) -> None:
+    (hwmon / "power1_input").unlink()
+    assert fault("ina219", via="hwmon", hwmon_dir=str(hwmon)).kind == "lost"
+
+
+def test_an_energy_counter_of_the_kernel_is_used(hwmon: Path) -> None:
+    (hwmon / "energy1_input").write_text("5000000\n")
+    [item] = read("ina219", via="hwmon", hwmon_dir=str(hwmon))
+    assert item == Reading(12.34, counter_j=5.0)
+
+
+# simulated
+
+
+def test_simulated_by_a_file(tmp_path: Path) -> None:
+    (tmp_path / "w").write_text("17.5\n")
+    assert read("simulated", file=str(tmp_path / "w")) == [Reading(17.5)]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (b"", "not_a_number"),
+        (b"NaN", "not_a_number"),
+        (b"1" * 100, "huge"),
+        (b"\xff", "not_a_number"),
+    ],
+)
+def test_nonsense_in_the_file_is_refused(tmp_path: Path, text: bytes, kind: str) -> None:
+    (tmp_path / "w").write_bytes(text)
+    assert fault("simulated", file=str(tmp_path / "w")).kind == kind
+
+
+def test_the_rate_is_kept() -> None:
+    begun_s = time.monotonic()
+    read("simulated", 6, interval_s=0.1)
+    assert time.monotonic() - begun_s >= 0.5
