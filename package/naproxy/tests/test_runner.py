@@ -216,21 +216,34 @@ def test_work_that_never_reached_the_server_is_no_veto(tmp_path: Path, spy: Spy)
     assert not any("work behind" in words for words in play(tmp_path, turned_away))
 
 
+def awake_with_requests(runner: Runner, house: House) -> None:
+    runner.machine.state = State.AWAKE
+    for fetching in (1, 2, 0):
+        house.page.server(0).fetching_now = fetching
+        runner.heard([event(Outcome.HIT)], fresh=True)
+
+
 def test_vetoes_are_said_once_until_they_change(tmp_path: Path, spy: Spy) -> None:
     said: list[str] = []
     spy.decision = Decision(True, "idle")
+    play(tmp_path, awake_with_requests, say=said.append)
+    vetoes = [words.partition("but: ")[2] for words in said if "would sleep (idle)" in words]
+    assert len(vetoes) == 2
+    assert vetoes[0].startswith("requests at the server: 1; no way to sleep")
+    assert vetoes[1].startswith("no way to sleep is configured")
 
-    def awake(runner: Runner, house: House) -> None:
-        runner.machine.state = State.AWAKE
-        for fetching in (1, 2, 0):
-            house.page.server(0).fetching_now = fetching
-            runner.heard([event(Outcome.HIT)], fresh=True)
 
-    play(tmp_path, awake, say=said.append)
-    assert [words.partition("but: ")[2] for words in said if "but" in words] == [
-        "requests at the server: 1; no way to sleep is configured: set sleep.driver",
-        "no way to sleep is configured: set sleep.driver",
-    ]
+def test_vetoes_are_in_the_journal_with_the_decision(
+    tmp_path: Path, spy: Spy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noted: list[tuple[str, float, bool, str]] = []
+    monkeypatch.setattr(Journal, "decision", lambda _, *what: noted.append(what))
+    spy.decision = Decision(True, "idle")
+    play(tmp_path, awake_with_requests)
+    [(server, t_s, sleep, reason), *_] = noted
+    assert (server, sleep) == ("web", False)
+    assert t_s == pytest.approx(time.time(), abs=5)
+    assert reason.startswith("would sleep (idle), but: requests at the server: 1")
 
 
 ALWAYS = 'hours = ["mon-sun 00:00-24:00"]'

@@ -118,6 +118,12 @@ def add_parser(subparsers: Any) -> None:
             "--since", type=duration, metavar="TIME", help="only the last so long, as 2h or 7d"
         )
         parser.add_argument("--json", action="store_true", help="as JSON")
+        if name == "journal":
+            parser.add_argument(
+                "--decisions",
+                action="store_true",
+                help="instead, what was decided, and the vetoes against it",
+            )
     checks = subparsers.add_parser(
         "config", help="check a configuration file", description="Work on configuration files."
     )
@@ -285,11 +291,15 @@ def _rows(args: argparse.Namespace, table: str) -> list[dict[str, Any]]:
 
 
 def _journal(args: argparse.Namespace) -> int:
-    rows = _rows(args, "transitions")
+    rows = _rows(args, "decisions" if args.decisions else "transitions")
     if args.json:
         print(json.dumps(rows, indent=2))
         return 0
     for row in rows:
+        if args.decisions:
+            may = "may sleep" if row["sleep"] else "stays as it is"
+            print(f"{_stamp(row['t_s'])}  {row['server']}  {may}: {row['reason']}")
+            continue
         before, after = row["from"].replace("_", " "), row["to"].replace("_", " ")
         print(f"{_stamp(row['t_s'])}  {row['server']}  {before} -> {after}: {row['reason']}")
     return 0

@@ -105,7 +105,7 @@ def answer(box: Box, call: Call) -> Answer:
             return HTTPStatus.OK, box.config()
         case "PUT", ("v1", "config"):
             return _put_config(box, call)
-        case "GET", ("v1", ("transitions" | "wakes") as table):
+        case "GET", ("v1", ("transitions" | "wakes" | "decisions") as table):
             return _history(box, call, table)
         case method, ("v1", "servers", name, verb) if (method, verb) in _VERBS:
             if name not in box.runners:

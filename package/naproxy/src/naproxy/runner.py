@@ -87,7 +87,7 @@ class Runner:
         self._last_t_s = 0.0
         self._learned_us = 0
         self._worked_s = -math.inf
-        self._vetoed: list[str] = []
+        self._vetoed = ""
         self._row: int | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._check: asyncio.TimerHandle | None = None
@@ -451,12 +451,12 @@ class Runner:
         self.decision = decision = self._policy.decide(t_s)
         again_s = math.inf if decision.check_at_s is None else decision.check_at_s - t_s
         again_s = min(again_s, self._guard.change_s(time.time(), self.machine.wake.value_s))
+        vetoes: list[str] = []
         if state is State.ASLEEP:
             self._wake_ahead(decision)
-        elif decision.sleep:
-            vetoes = self.sleep(decision.reason)
-            self._note_vetoes(vetoes)
-            again_s = min(again_s, _VETOED_AGAIN_S) if vetoes else again_s
+        elif decision.sleep and (vetoes := self.sleep(decision.reason)):
+            again_s = min(again_s, _VETOED_AGAIN_S)
+        self._note_decision(vetoes)
         if again_s < math.inf:
             wait_s = min(max(again_s, _LEAST_CHECK_S), _MOST_CHECK_S)
             self._check = self._loop.call_later(wait_s, self._decide)
@@ -474,12 +474,17 @@ class Runner:
         elif decision.wake:
             self.wake(Asker("policy", decision.reason))
 
-    def _note_vetoes(self, vetoes: list[str]) -> None:
-        """Write down what keeps the server awake when that has changed."""
-        if list(map(alike, vetoes)) != list(map(alike, self._vetoed)):
-            words = f"would sleep, but: {'; '.join(vetoes)}" if vetoes else "no more vetoes"
+    def _note_decision(self, vetoes: list[str]) -> None:
+        """Write down what was decided; say what keeps the server awake when that has changed."""
+        decision = self.decision
+        words = f"would sleep ({decision.reason}), but: {'; '.join(vetoes)}" if vetoes else ""
+        self._house.journal.decision(
+            *(self.server.id, self._t_s(time.monotonic())),
+            *(decision.sleep and not vetoes, words or decision.reason),
+        )
+        if words and alike(words) != self._vetoed:
             self._house.say(f"{self.server.id}: {words}")
-            self._vetoed = vetoes
+        self._vetoed = alike(words)
 
     # Telling
 
