@@ -87,7 +87,7 @@ class Driver(SlowDriver):
         ended = await self._gpioset(*arguments)
         if ended.code != 0:
             words = ended.words.removeprefix("gpioset: ")
-            raise WakeError(f"gpioset: {words}")
+            raise WakeError(f"gpioset {self._settings.chip}: {words}")
 
     async def _gpioset(self, *arguments: str) -> program.Ended:
         try:

@@ -1,0 +1,305 @@
+"""The agent's driver against the agent itself, with a wire in between that can do harm."""
+
+import asyncio
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from naproxy.drivers.sleep import SleepResult, agent
+from naproxy.machine import Answer
+from ssh_server import TARGET, free_port
+
+AGENT = Path(__file__).parents[2] / "naproxy-agent" / "src" / "naproxy_agent.py"
+KEY = bytes(range(32)).hex()
+PATIENCE_S = 10.0
+SLOW_S = 1.5
+"""Longer than a datagram waits for its answer before it is sent again."""
+
+
+def key_file(directory: Path, key: str = KEY) -> str:
+    file = directory / f"{key[:8]}.key"
+    file.write_text(f"{key}\n")
+    file.chmod(0o600)
+    return str(file)
+
+
+class Server:
+    """The agent as a process; it sleeps by making a file."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.port = free_port(socket.SOCK_DGRAM)
+        self.asleep = directory / "asleep"
+        (directory / "agent.conf").write_text(
+            f"[agent]\nserver = web\nlisten = 127.0.0.1\nport = {self.port}\n"
+            "[stay-awake]\ninhibitors = no\nlogged-in-users = no\nload-above = any\n"
+            "connections-except-ports = all\nprocesses = naproxy-backup\n"
+            f"[sleep]\nmem = touch {self.asleep}\n"
+        )
+        self.process = subprocess.Popen(
+            [
+                *(sys.executable, str(AGENT), "--config", str(directory / "agent.conf")),
+                *("--key", key_file(directory)),
+            ],
+            stderr=subprocess.PIPE,
+        )
+        assert self.process.stderr
+        assert b"agent of web" in self.process.stderr.readline()
+
+    def sleep(self, **changes: Any) -> SleepResult:
+        usual = {"port": self.port, "key_file": key_file(self.directory)}
+        settings = agent.Settings(**{**usual, **changes})
+        return asyncio.run(agent.Driver(settings, TARGET).sleep())
+
+    def sleeps(self) -> bool:
+        """Whether it has gone to sleep, or does in a moment."""
+        end_s = time.monotonic() + 1.0
+        while not self.asleep.exists() and time.monotonic() < end_s:
+            time.sleep(0.01)
+        return self.asleep.exists()
+
+    def wake(self) -> None:
+        self.asleep.unlink(missing_ok=True)
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    server = Server(tmp_path_factory.mktemp("agent"))
+    yield server
+    server.process.kill()
+    server.process.communicate()
+
+
+@pytest.fixture
+def server(running: Server) -> Server:
+    running.wake()
+    time.sleep(0.25)  # the agent answers at most ten requests a second
+    return running
+
+
+class Wire:
+    """Passes datagrams between box and agent through functions that may change or drop them."""
+
+    def __init__(
+        self,
+        port: int,
+        there: Callable[[bytes], bytes | None] = lambda data: data,
+        back: Callable[[bytes], bytes | None] = lambda data: data,
+    ) -> None:
+        self.passed: list[bytes] = []
+        self._there, self._back = there, back
+        self._box = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._box.bind(("127.0.0.1", 0))
+        self._agent = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._agent.connect(("127.0.0.1", port))
+        self.port = self._box.getsockname()[1]
+        self._end = False
+        self._thread = threading.Thread(target=self._carry, daemon=True)
+        self._thread.start()
+
+    def _carry(self) -> None:
+        box = None
+        while not self._end:
+            for ready in select.select([self._box, self._agent], [], [], 0.05)[0]:
+                if ready is self._box:
+                    data, box = self._box.recvfrom(2000)
+                    changed = self._there(data)
+                    if changed is not None:
+                        self.passed.append(changed)
+                        self._agent.send(changed)
+                elif box:
+                    changed = self._back(self._agent.recv(2000))
+                    if changed is not None:
+                        self._box.sendto(changed, box)
+
+    def replay(self, data: bytes) -> None:
+        self._agent.send(data)
+
+    def close(self) -> None:
+        self._end = True
+        self._thread.join()
+        self._box.close()
+        self._agent.close()
+
+
+def altered(data: bytes) -> bytes:
+    """As somebody without the key would change a no into a yes."""
+    return data.replace(b"verdict=no", b"verdict=yes").replace(b"time=1", b"time=2")
+
+
+def test_an_idle_server_goes_to_sleep(server: Server) -> None:
+    assert server.sleep() == SleepResult(Answer.ACCEPTED, "accepted")
+    assert server.sleeps()
+
+
+def test_a_busy_server_refuses_with_its_reason(server: Server, tmp_path: Path) -> None:
+    program = tmp_path / "naproxy-backup"
+    program.symlink_to("/bin/sleep")
+    busy = subprocess.Popen([program, "60"])
+    try:
+        result = server.sleep()
+    finally:
+        busy.kill()
+        busy.wait()
+    assert result.answer is Answer.REFUSED
+    assert "naproxy-backup is running" in result.reason
+    assert not server.sleeps()
+
+
+def test_a_state_that_is_not_offered_is_refused_with_its_name(server: Server) -> None:
+    result = server.sleep(state="disk")
+    assert result.answer is Answer.REFUSED
+    assert "disk is not offered" in result.reason
+
+
+def test_another_key_is_a_failure_that_says_what_to_look_at(server: Server) -> None:
+    other = key_file(server.directory, "ab" * 32)
+    result = server.sleep(key_file=other, answer_s=SLOW_S)
+    assert result.answer is Answer.FAILED
+    assert "is the key the same on both sides" in result.reason
+    assert not server.sleeps()
+
+
+def test_a_forged_answer_is_not_believed(server: Server) -> None:
+    wire = Wire(server.port, back=altered)
+    result = server.sleep(port=wire.port, answer_s=SLOW_S)
+    wire.close()
+    assert result.answer is Answer.FAILED
+    assert "not signed with this key" in result.reason
+
+
+def test_a_forged_order_is_not_obeyed(server: Server) -> None:
+    wire = Wire(server.port, there=altered)
+    result = server.sleep(port=wire.port, answer_s=SLOW_S)
+    wire.close()
+    assert result.answer is Answer.FAILED
+    assert not server.sleeps()
+
+
+def test_a_recorded_order_does_not_put_it_to_sleep_again(server: Server) -> None:
+    wire = Wire(server.port)
+    assert server.sleep(port=wire.port).answer is Answer.ACCEPTED
+    assert server.sleeps()
+    server.wake()
+    for datagram in wire.passed:
+        wire.replay(datagram)
+    assert any(b"challenge=" in datagram for datagram in wire.passed)
+    assert not server.sleeps()
+    wire.close()
+
+
+def test_three_lost_datagrams_are_sent_again(server: Server) -> None:
+    lost: list[bytes] = []
+
+    def lossy(data: bytes) -> bytes | None:
+        if len(lost) < 3:
+            lost.append(data)
+            return None
+        return data
+
+    wire = Wire(server.port, there=lossy)
+    result = server.sleep(port=wire.port)
+    wire.close()
+    assert result.answer is Answer.ACCEPTED
+    assert lost == [lost[0]] * 3
+    assert server.sleeps()
+
+
+def test_every_answer_lost_after_the_order_is_left_to_observation(server: Server) -> None:
+    answers: list[bytes] = []
+
+    def first_only(data: bytes) -> bytes | None:
+        answers.append(data)
+        return data if len(answers) == 1 else None
+
+    wire = Wire(server.port, back=first_only)
+    result = server.sleep(port=wire.port, answer_s=SLOW_S)
+    wire.close()
+    assert result.answer is Answer.ACCEPTED
+    assert "answered the order no more" in result.reason
+    assert server.sleeps()
+
+
+@pytest.mark.parametrize("ahead_s", [-3600, 3600, 10**9])
+def test_a_wrong_clock_does_no_harm_and_is_said(
+    server: Server, monkeypatch: pytest.MonkeyPatch, ahead_s: int
+) -> None:
+    true = time.time
+    monkeypatch.setattr(time, "time", lambda: true() - ahead_s)
+    result = server.sleep()
+    assert result.answer is Answer.ACCEPTED
+    assert "is one of them set wrong?" in result.reason
+    assert server.sleeps()
+
+
+def test_the_agent_of_another_server_refuses(server: Server) -> None:
+    settings = agent.Settings(port=server.port, key_file=key_file(server.directory))
+    other = replace(TARGET, id="mail")
+    result = asyncio.run(agent.Driver(settings, other).sleep())
+    assert result.answer is Answer.REFUSED
+    assert "this is the agent of web" in result.reason
+
+
+def test_where_no_agent_runs_it_is_said_at_once(server: Server) -> None:
+    begun_s = time.monotonic()
+    result = server.sleep(port=free_port(socket.SOCK_DGRAM))
+    assert result.answer is Answer.FAILED
+    assert "refused" in result.reason
+    assert time.monotonic() - begun_s < PATIENCE_S
+
+
+def test_an_agent_that_hangs_is_a_failure(server: Server) -> None:
+    os.kill(server.process.pid, signal.SIGSTOP)
+    try:
+        result = server.sleep(answer_s=SLOW_S)
+    finally:
+        os.kill(server.process.pid, signal.SIGCONT)
+    assert result.answer is Answer.FAILED
+    assert "does not answer" in result.reason
+
+
+@pytest.mark.parametrize("text", ["", "short", "zz" * 32, "00" * 33])
+def test_a_key_that_is_none_is_said(server: Server, tmp_path: Path, text: str) -> None:
+    file = tmp_path / "key"
+    file.write_text(text)
+    file.chmod(0o600)
+    result = server.sleep(key_file=str(file))
+    assert result.answer is Answer.FAILED
+    assert "key" in result.reason
+
+
+def test_a_key_that_others_may_read_is_refused(server: Server, tmp_path: Path) -> None:
+    file = Path(key_file(tmp_path))
+    file.chmod(0o644)
+    assert "chmod 600" in server.sleep(key_file=str(file)).reason
+
+
+def test_nothing_is_ordered_after_it_was_called_off(server: Server) -> None:
+    def slow(data: bytes) -> bytes:
+        time.sleep(0.3)
+        return data
+
+    wire = Wire(server.port, there=slow)
+    settings = agent.Settings(port=wire.port, key_file=key_file(server.directory))
+
+    async def play() -> None:
+        task = asyncio.ensure_future(agent.Driver(settings, TARGET).sleep())
+        await asyncio.sleep(0.1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(play())
+    assert not server.sleeps()
+    wire.close()
+    assert not any(b"challenge=" in datagram for datagram in wire.passed)

@@ -1,0 +1,169 @@
+"""The libvirt drivers over a real OpenSSH server, with libvirtd's own test driver behind it.
+
+It has no suspend to RAM from inside (dompmsuspend needs QEMU and a guest agent): what is
+tested of that is that its refusal is told.
+"""
+
+import asyncio
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from naproxy.drivers.sleep import SleepResult
+from naproxy.drivers.sleep import libvirt as sleep_libvirt
+from naproxy.drivers.wake import libvirt as wake_libvirt
+from naproxy.machine import Answer
+from ssh_server import SSHD, TARGET, Server, key, serving
+
+PATIENCE_S = 20.0
+NOBODY = 65534
+
+pytestmark = pytest.mark.skipif(
+    os.geteuid() != 0
+    or not Path(SSHD).exists()
+    or not shutil.which("libvirtd")
+    or not shutil.which("virsh"),
+    reason="needs root, sshd, libvirtd and virsh",
+)
+
+
+class Host:
+    """A machine with libvirt and a virtual machine called test."""
+
+    def __init__(self, sshd: Server, directory: Path) -> None:
+        self.sshd = sshd
+        socket_path = directory / "libvirt" / "libvirt-sock"
+        self.uri = f"test+unix:///default?socket={socket_path}"
+        os.chown(directory, NOBODY, NOBODY)
+        places = ("HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")
+        # As another user: as root it would look after this machine's own virtual machines.
+        self.daemon = subprocess.Popen(
+            ["libvirtd"],
+            env={**os.environ, **{name: str(directory) for name in places}},
+            user=NOBODY,
+            group=NOBODY,
+            extra_groups=[],
+            stderr=subprocess.DEVNULL,
+        )
+        end_s = time.monotonic() + PATIENCE_S
+        while not _answers(socket_path):
+            assert time.monotonic() < end_s, "libvirtd does not answer"
+            time.sleep(0.05)
+        # What the test driver remembers, it forgets with the last connection.
+        self.keeper = subprocess.Popen(
+            ["virsh", "-q", "-c", self.uri], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
+        )
+        sshd.says('exec sh -c "$SSH_ORIGINAL_COMMAND"')
+
+    def close(self) -> None:
+        self.keeper.communicate(b"quit\n")
+        self.daemon.kill()
+        self.daemon.wait()
+
+    def virsh(self, *words: str) -> str:
+        done = subprocess.run(
+            ["virsh", "-q", "-c", self.uri, *words], capture_output=True, text=True, check=True
+        )
+        return done.stdout.strip()
+
+    def settings(self, **changes: Any) -> dict[str, Any]:
+        usual = {"host": "127.0.0.1", "domain": "test", "uri": self.uri}
+        return self.sshd.login(**{**usual, **changes})
+
+    def sleep(self, **changes: Any) -> SleepResult:
+        settings = sleep_libvirt.Settings(**self.settings(**changes))
+        return asyncio.run(sleep_libvirt.Driver(settings, TARGET).sleep())
+
+    def wake(self, **changes: Any) -> list[str]:
+        driver = wake_libvirt.Driver(wake_libvirt.Settings(**self.settings(**changes)), TARGET)
+
+        async def play() -> list[str]:
+            failed: list[str] = []
+            driver.send(failed.append)
+            assert driver._task
+            await driver._task
+            return failed
+
+        return asyncio.run(play())
+
+
+def _answers(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(str(path)) == 0
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
+    # Short, for a socket's path, and where another user may look.
+    with (
+        serving(tmp_path_factory.mktemp("host")) as sshd,
+        tempfile.TemporaryDirectory(prefix="naproxy-") as directory,
+    ):
+        made = Host(sshd, Path(directory))
+        yield made
+        made.close()
+
+
+@pytest.fixture
+def running(host: Host) -> Host:
+    if host.virsh("domstate", "test") != "running":
+        assert host.wake() == []
+    return host
+
+
+@pytest.mark.parametrize(
+    ("how", "state"),
+    [
+        ({"state": "ram", "pause": True}, "paused"),
+        ({"state": "disk"}, "shut off"),
+        ({"state": "off"}, "shut off"),
+    ],
+)
+def test_each_state_has_its_way_there_and_back(
+    running: Host, how: dict[str, Any], state: str
+) -> None:
+    assert running.sleep(**how).answer is Answer.ACCEPTED
+    assert running.virsh("domstate", "test") == state
+    assert running.wake() == []
+    assert running.virsh("domstate", "test") == "running"
+
+
+def test_what_was_suspended_to_disk_is_restored_and_not_started_anew(running: Host) -> None:
+    running.sleep(state="disk")
+    assert "Managed save:   yes" in running.virsh("dominfo", "test")
+    running.wake()
+    assert "Managed save:   no" in running.virsh("dominfo", "test")
+
+
+def test_a_machine_that_runs_is_left_alone(running: Host) -> None:
+    assert running.wake() == []
+
+
+def test_what_the_hypervisor_cannot_do_is_told_in_its_words(running: Host) -> None:
+    result = running.sleep(state="ram")
+    assert result.answer is Answer.FAILED
+    assert "virsh dompmsuspend on 127.0.0.1" in result.reason
+    assert "not supported" in result.reason
+    assert running.virsh("domstate", "test") == "running"
+
+
+def test_a_virtual_machine_that_is_not_there_is_told(running: Host) -> None:
+    [words] = running.wake(domain="nope")
+    assert "nope" in words
+
+
+def test_a_wrong_host_key_of_the_host_is_said(running: Host) -> None:
+    changed = running.sshd.directory / "changed"
+    other = key(running.sshd.directory / "other")
+    changed.write_text(f"[127.0.0.1]:{running.sshd.port} {other}")
+    result = running.sleep(state="off", known_hosts_file=str(changed))
+    assert result.answer is Answer.FAILED
+    assert "is not the one pinned" in result.reason
+    assert running.virsh("domstate", "test") == "running"

@@ -1,0 +1,280 @@
+"""UDP magic packets, the power button, programs of the admin's own."""
+
+import asyncio
+import os
+import shutil
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from naproxy.drivers import own_command
+from naproxy.drivers.sleep import command as sleep_command
+from naproxy.drivers.wake import SlowDriver, WakeError, command, gpio, udp
+from naproxy.machine import Answer
+from ssh_server import TARGET
+
+MAGIC = b"\xff" * 6 + bytes.fromhex(TARGET.mac.replace(":", "")) * 16
+
+
+def failures(driver: Any) -> list[str]:
+    async def play() -> list[str]:
+        failed: list[str] = []
+        driver.send(failed.append)
+        await driver._task
+        return failed
+
+    return asyncio.run(play())
+
+
+# UDP
+
+
+class Ear:
+    """Hears datagrams on two ports."""
+
+    def __init__(self) -> None:
+        self.sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2)]
+        for sock in self.sockets:
+            sock.bind(("", 0))
+            sock.settimeout(5)
+        self.ports = tuple(sock.getsockname()[1] for sock in self.sockets)
+
+    def heard(self) -> list[bytes]:
+        return [sock.recv(2000) for sock in self.sockets]
+
+
+@pytest.fixture
+def ear() -> Iterator[Ear]:
+    made = Ear()
+    yield made
+    for sock in made.sockets:
+        sock.close()
+
+
+def send(**settings: Any) -> list[str]:
+    failed: list[str] = []
+    udp.Driver(udp.Settings(**settings), TARGET).send(failed.append)
+    return failed
+
+
+def test_a_magic_packet_goes_to_each_port(ear: Ear) -> None:
+    assert send(ports=ear.ports, address="127.255.255.255") == []
+    assert ear.heard() == [MAGIC, MAGIC]
+
+
+def test_the_ports_are_9_and_7() -> None:
+    assert udp.Settings().ports == (9, 7)
+
+
+@pytest.mark.parametrize("password", ["00:11:22:33:44:55", "c0:a8:01:02"])
+def test_the_secureon_password_follows_the_packet(ear: Ear, password: str) -> None:
+    assert send(ports=ear.ports, address="127.0.0.1", password=password) == []
+    assert ear.heard()[0] == MAGIC + bytes.fromhex(password.replace(":", ""))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="to choose the interface needs root")
+def test_it_leaves_by_the_interface_that_is_chosen(ear: Ear) -> None:
+    assert send(ports=ear.ports, address="127.0.0.1", interface="lo") == []
+    assert ear.heard() == [MAGIC, MAGIC]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="to choose the interface needs root")
+def test_an_interface_that_is_not_there_is_said() -> None:
+    [words] = send(interface="nope0")
+    assert words == "udp: no magic packet to 255.255.255.255: No such device"
+
+
+# GPIO: gpioset itself where there is no chip, and a double that writes down how it is called
+
+
+class Button:
+    """A double of gpioset that says which version it is and keeps its calls with their times."""
+
+    def __init__(self, directory: Path, version: str, script: str = "") -> None:
+        self.log = directory / "log"
+        double = directory / "gpioset"
+        double.write_text(
+            f'#!/bin/sh\nif [ "$1" = --version ]; then echo "gpioset v{version}"; exit; fi\n'
+            f'echo "$@" >>{self.log}\n{script}\n'
+        )
+        double.chmod(0o755)
+
+    def calls(self) -> list[str]:
+        return self.log.read_text().splitlines()
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    return tmp_path
+
+
+def press(**settings: Any) -> list[str]:
+    return failures(gpio.Driver(gpio.Settings(line=17, **settings), TARGET))
+
+
+def test_version_1_presses_and_then_lets_go(path: Path) -> None:
+    button = Button(path, "1.6.3")
+    assert press(pulse_ms=1200) == []
+    assert button.calls() == [
+        "--mode=time --sec=1 --usec=200000 gpiochip0 17=1",
+        "--mode=exit gpiochip0 17=0",
+    ]
+
+
+def test_version_2_presses_and_lets_go_in_one_call(path: Path) -> None:
+    button = Button(path, "2.2.1")
+    assert press(chip="gpiochip4") == []
+    assert button.calls() == ["--toggle 200ms,0 --chip gpiochip4 17=1"]
+
+
+@pytest.mark.parametrize("version", ["1.6.3", "2.2.1"])
+def test_a_line_that_is_pulled_down_to_press_is_so_in_every_call(path: Path, version: str) -> None:
+    button = Button(path, version)
+    assert press(active_low=True) == []
+    assert all(call.startswith("--active-low ") for call in button.calls())
+
+
+def test_the_button_is_let_go_though_the_press_failed(path: Path) -> None:
+    button = Button(path, "1.6.3", 'case "$*" in *17=1) echo "gpioset: busy" >&2; exit 1 ;; esac')
+    assert press() == ["gpioset gpiochip0: busy"]
+    assert button.calls()[-1] == "--mode=exit gpiochip0 17=0"
+
+
+@pytest.mark.skipif(not shutil.which("gpioset"), reason="needs gpiod")
+def test_a_chip_that_is_not_there_is_said_in_gpiosets_words() -> None:
+    [words] = press(chip="gpiochip99")
+    assert words.startswith("gpioset gpiochip99: ")
+    assert "No such file" in words
+
+
+def test_a_missing_gpioset_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert press() == ["gpioset cannot be run: No such file or directory"]
+
+
+# Programs of the admin's own
+
+
+@pytest.fixture
+def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    directory = tmp_path / "commands"
+    directory.mkdir(mode=0o755)
+    monkeypatch.setattr(own_command, "DIRECTORY", directory)
+    return directory
+
+
+def script(directory: Path, text: str, mode: int = 0o755) -> str:
+    file = directory / "press"
+    file.write_text(f"#!/bin/sh\n{text}\n")
+    file.chmod(mode)
+    return file.name
+
+
+def run(name: str, *arguments: str, **settings: Any) -> list[str]:
+    chosen = command.Settings(program=name, arguments=arguments, **settings)
+    return failures(command.Driver(chosen, TARGET))
+
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="the program must belong to root")
+
+
+@needs_root
+def test_a_program_gets_its_arguments_and_the_servers_data(commands: Path) -> None:
+    log = commands / "log"
+    name = script(commands, f'echo "$*|$NAPROXY_SERVER $NAPROXY_ADDRESS $NAPROXY_MAC" >{log}')
+    assert run(name, "a b", "$(id)") == []
+    assert log.read_text() == "a b $(id)|web 127.0.0.1 02:00:00:00:00:01\n"
+
+
+@needs_root
+def test_a_program_that_fails_is_said_in_its_words(commands: Path) -> None:
+    assert run(script(commands, "echo no plug; exit 3")) == ["press: no plug"]
+
+
+@needs_root
+def test_a_program_that_hangs_is_ended(commands: Path) -> None:
+    begun_s = time.monotonic()
+    assert run(script(commands, "exec sleep 60"), timeout_s=1.0) == [
+        "press: it did not end in time"
+    ]
+    assert time.monotonic() - begun_s < 30
+
+
+@needs_root
+def test_a_program_that_talks_without_end_is_cut(commands: Path) -> None:
+    [words] = run(script(commands, "head -c 50000000 /dev/zero | tr '\\0' x; exit 1"))
+    assert len(words) < 400
+
+
+@needs_root
+@pytest.mark.parametrize("mode", [0o775, 0o757])
+def test_a_program_that_others_may_change_is_not_run(commands: Path, mode: int) -> None:
+    [words] = run(script(commands, f"touch {commands}/ran", mode))
+    assert "must belong to root" in words
+    assert not (commands / "ran").exists()
+
+
+@needs_root
+def test_a_program_in_a_folder_that_others_may_change_is_not_run(commands: Path) -> None:
+    commands.chmod(0o777)
+    assert "must belong to root" in run(script(commands, "exit 0"))[0]
+
+
+def test_a_program_that_is_not_there_is_said(commands: Path) -> None:
+    [words] = run("nothing")
+    assert words == f"{commands}/nothing cannot be run: No such file or directory"
+
+
+@pytest.mark.parametrize("name", ["../../bin/sh", "/bin/sh", "-c", ".hidden", "a b", "a;b", ""])
+def test_a_program_is_a_name_and_not_a_path(name: str) -> None:
+    assert own_command.is_program(name)
+
+
+@needs_root
+@pytest.mark.parametrize(
+    ("text", "answer", "words"),
+    [
+        ("exit 0", Answer.ACCEPTED, "accepted"),
+        ("echo a backup runs; exit 1", Answer.REFUSED, "press refuses to sleep: a backup runs"),
+        ("exit 127", Answer.FAILED, "press cannot run the command"),
+        ("kill -9 $$", Answer.FAILED, "ended by signal 9"),
+        ("exec sleep 60", Answer.FAILED, "it did not end in time"),
+    ],
+)
+def test_a_program_says_whether_the_server_may_sleep(
+    commands: Path, text: str, answer: Answer, words: str
+) -> None:
+    settings = sleep_command.Settings(program=script(commands, text), timeout_s=1.0)
+    result = asyncio.run(sleep_command.Driver(settings, TARGET).sleep())
+    assert result.answer is answer
+    assert words in result.reason
+
+
+# One call at a time
+
+
+def test_a_slow_call_is_not_made_again_while_it_is_under_way() -> None:
+    class Slow(SlowDriver):
+        calls = 0
+
+        async def call(self) -> None:
+            self.calls += 1
+            await asyncio.sleep(0.05)
+            raise WakeError("no")
+
+    async def play() -> tuple[int, list[str]]:
+        slow = Slow()
+        failed: list[str] = []
+        for _ in range(5):
+            slow.send(failed.append)
+            await asyncio.sleep(0)
+        await asyncio.sleep(0.1)
+        slow.send(failed.append)
+        await asyncio.sleep(0.1)
+        return slow.calls, failed
+
+    assert asyncio.run(play()) == (2, ["no", "no"])
