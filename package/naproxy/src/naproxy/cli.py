@@ -25,9 +25,11 @@ COMMANDS: Final = {
     "journal": "naproxy.commands",
     "wakes": "naproxy.commands",
     "config": "naproxy.commands",
+    "key": "naproxy.keys",
     "doctor": "naproxy.doctor",
     "commission": "naproxy.commission",
     "arm": "naproxy.commission",
+    "measure": "naproxy.measure",
     "replay": "naproxy.replay",
     "estimate": "naproxy.estimate",
 }

@@ -1,0 +1,147 @@
+"""`naproxy key` with a real OpenSSH server."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from naproxy import keys
+from naproxy.machine import Answer
+from ssh_server import Server, free_port, key, needs_sshd, serving
+
+
+@pytest.fixture(scope="module")
+def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with serving(tmp_path_factory.mktemp("sshd")) as server:
+        yield server
+
+
+def configuration(directory: Path, port: int) -> Path:
+    file = directory / "naproxy.toml"
+    file.write_text(
+        '[[server]]\nid = "web"\naddress = "127.0.0.1"\nmac = "02:00:00:00:00:01"\n'
+        f'[server.sleep]\ndriver = "ssh"\nport = {port}\n'
+        f'key_file = "{directory}/ssh/id_ed25519"\n'
+        f'known_hosts_file = "{directory}/ssh/known_hosts"\n'
+    )
+    return file
+
+
+class Box:
+    def __init__(self, directory: Path, port: int) -> None:
+        self.file = configuration(directory, port)
+        self.known_hosts = directory / "ssh" / "known_hosts"
+        self.key_file = directory / "ssh" / "id_ed25519"
+
+    def key(self, action: str, *more: str, server: str = "web") -> tuple[int, str, str]:
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "naproxy.cli", "key", action, server),
+                *("--config", str(self.file), *more),
+            ],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.returncode, done.stdout, done.stderr
+
+
+@pytest.fixture
+def box(sshd: Server, tmp_path: Path) -> Box:
+    return Box(tmp_path, sshd.port)
+
+
+def fingerprint(public: Path) -> str:
+    return subprocess.run(
+        ["ssh-keygen", "-lf", public], capture_output=True, text=True, check=True
+    ).stdout
+
+
+@needs_sshd
+def test_the_key_is_made_on_the_box_and_only_its_public_half_is_shown(box: Box) -> None:
+    status, shown, _ = box.key("make")
+    assert status == 0
+    public = " ".join(box.key_file.with_suffix(".pub").read_text().split()[:2])
+    assert shown == f'restrict,command="/usr/local/bin/naproxy-sleep" {public} naproxy\n'
+    assert box.key_file.stat().st_mode & 0o777 == 0o600
+    assert box.key_file.parent.stat().st_mode & 0o777 == 0o700
+
+
+@needs_sshd
+def test_a_key_that_is_there_is_kept(box: Box) -> None:
+    first = box.key("make")[1]
+    assert box.key("make") == (0, first, box.key("make")[2])
+
+
+@needs_sshd
+def test_a_key_with_a_passphrase_is_said(box: Box) -> None:
+    box.key_file.parent.mkdir()
+    subprocess.run(["ssh-keygen", "-q", "-N", "words", "-f", box.key_file], check=True)
+    status, _, said = box.key("make")
+    assert status == 1
+    assert "passphrase" in said
+
+
+@needs_sshd
+def test_the_right_fingerprint_pins_the_host_key_and_then_it_works(sshd: Server, box: Box) -> None:
+    sshd.says("exit 0")
+    assert box.key("pin", "--fingerprint", fingerprint(sshd.directory / "host.pub"))[0] == 0
+    assert sshd.sleep(known_hosts_file=str(box.known_hosts)).answer is Answer.ACCEPTED
+    status, said, _ = box.key("pin")
+    assert status == 0
+    assert "pinned already" in said
+
+
+@needs_sshd
+@pytest.mark.parametrize("wrong", ["SHA256:" + "A" * 43, "SHA256:", "", "MD5:00:11"])
+def test_a_wrong_fingerprint_pins_nothing(box: Box, wrong: str) -> None:
+    assert box.key("pin", "--fingerprint", wrong)[0] == 1
+    assert not box.known_hosts.exists()
+
+
+@needs_sshd
+def test_nothing_is_pinned_when_nobody_can_answer(box: Box) -> None:
+    status, _, said = box.key("pin")
+    assert status == 1
+    assert "give --fingerprint" in said
+    assert not box.known_hosts.exists()
+
+
+@needs_sshd
+def test_a_host_key_that_changed_is_not_taken_without_a_word(sshd: Server, box: Box) -> None:
+    name = keys.place("127.0.0.1", sshd.port)
+    old = f"{name} {key(box.file.with_name('old'))}other.example ssh-ed25519 AAAA\n"
+    box.known_hosts.parent.mkdir()
+    box.known_hosts.write_text(old)
+    right = fingerprint(sshd.directory / "host.pub")
+    status, _, said = box.key("pin", "--fingerprint", right)
+    assert status == 1
+    assert "shows another host key than the pinned one" in said
+    assert box.known_hosts.read_text() == old
+    assert box.key("pin", "--replace", "--fingerprint", right)[0] == 0
+    assert box.known_hosts.read_text().startswith("other.example ssh-ed25519 AAAA\n")
+    assert len(box.known_hosts.read_text().splitlines()) == 2
+
+
+@needs_sshd
+def test_a_server_that_is_not_there_is_said(sshd: Server, tmp_path: Path) -> None:
+    status, _, said = Box(tmp_path, free_port()).key("pin")
+    assert status == 1
+    assert "shows no host key" in said
+
+
+@needs_sshd
+def test_a_server_that_is_not_configured_is_said(box: Box) -> None:
+    status, _, said = box.key("make", server="mail")
+    assert status == 1
+    assert "there is no server mail; there is web" in said
+
+
+@given(st.text(max_size=200), st.sampled_from(["h", "[h]:7"]))
+def test_nonsense_in_known_hosts_is_no_key(text: str, host: str) -> None:
+    assert keys.host_keys(text, host) == []
+    assert keys.host_keys(keys.without(text, host), host) == []
