@@ -20,11 +20,12 @@ $(BUILD)/.packages: tests/packages.txt tests/install-packages
 	tests/install-packages
 	@touch $@
 
-.venv/.ready: $(BUILD)/.packages tests/requirements.txt package/naproxy/pyproject.toml
+.venv/.ready: $(BUILD)/.packages tests/requirements.txt package/naproxy/pyproject.toml \
+    package/naproxy-meter/pyproject.toml
 	/usr/bin/python3 -m venv .venv
 	$(PYTHON) -m pip install -q --disable-pip-version-check -r tests/requirements.txt
 	$(PYTHON) -m pip install -q --disable-pip-version-check --no-build-isolation --no-deps \
-	    -e package/naproxy
+	    -e package/naproxy -e package/naproxy-meter
 	@touch $@
 
 .PHONY: prepare build

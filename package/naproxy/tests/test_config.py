@@ -72,6 +72,7 @@ GIVEN = {
     "program": "press",
     "chip": "gpiochip0",
     "line": 17,
+    "of": "web",
 }
 """What must be given, by key."""
 
@@ -122,9 +123,9 @@ def inline(value: Any) -> str:
 def spelled(key: Key) -> str:
     """The path as errors spell it: a server by its id, where that is known."""
     server = "server.1" if key.path == "server[].id" else "server.web"
-    return (
-        key.path.replace("server[]", server).replace("rule[]", "rule.1").replace("rung[]", "rung.1")
-    )
+    meter = "meter.1" if key.path == "meter[].id" else "meter.web"
+    path = key.path.replace("server[]", server).replace("meter[]", meter)
+    return path.replace("rule[]", "rule.1").replace("rung[]", "rung.1")
 
 
 RIGHT_TYPES: dict[str, set[type]] = {
@@ -310,6 +311,7 @@ def test_all_errors_are_told_at_once() -> None:
     }
 
 
+METER = '[[meter]]\nid = "plug"\nof = "web"\ndriver = "simulated"\n'
 TWO = LEAST + LEAST.replace('"web"', '"shop"')
 
 
@@ -327,6 +329,14 @@ TWO = LEAST + LEAST.replace('"web"', '"shop"')
         (
             f'{LEAST}[[rule]]\nkind = "address"\ntext = "192.0.2.1/24"\ntreat_as = "feed"',
             "rule.1.text",
+        ),
+        (LEAST + METER + METER, "meter.plug.id"),
+        (LEAST + METER.replace('"web"', '"nope"'), "meter.plug.of"),
+        (LEAST.replace('"web"', '"box"') + METER.replace('"web"', '"box"'), "meter.plug.of"),
+        (f"{LEAST}{METER}adapter_w = [10.0]", "meter.plug.adapter_efficiency"),
+        (
+            f"{LEAST}{METER}adapter_w = [10.0, 10.0]\nadapter_efficiency = [0.8, 0.9]",
+            "meter.plug.adapter_w",
         ),
     ],
 )
@@ -413,7 +423,8 @@ def test_every_key_says_what_it_is() -> None:
 
 def test_every_number_with_a_dimension_says_its_unit() -> None:
     bare = {"port", "cap", "fraction", "attempts", "direct_port", "release_batch", "most_cycles"}
-    bare |= {"line", "cipher_suite"}
+    bare |= {"line", "cipher_suite", "bus", "i2c_address", "shunt_uohm"}
+    bare |= {"sensor", "channel", "outlet"}
     names = {k.path.rpartition(".")[2] for k in NUMBERS if not k.unit}
     assert names - bare == set()
 

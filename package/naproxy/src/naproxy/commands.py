@@ -192,7 +192,16 @@ def _status(args: argparse.Namespace) -> int:
     for server in answer["servers"]:
         for line in describe(server, time.time(), width):
             print(line)
+        _print_meters(answer, server["id"], " " * (width + 2))
+    if not args.id:
+        _print_meters(answer, "box", f"{'box':<{width}}  ")
     return 0
+
+
+def _print_meters(answer: Mapping[str, Any], whose: str, before: str) -> None:
+    for meter in answer["meters"]:
+        if meter["of"] == whose:
+            print("".join(f"{before}{line}\n" for line in describe_meter(meter)), end="")
 
 
 def describe(server: Mapping[str, Any], now_s: float, width: int = 0) -> list[str]:
@@ -225,6 +234,17 @@ def _commissioning(progress: Mapping[str, Any]) -> str:
     cycle = f"cycle {progress['cycle']} of {progress['cycles']}"
     why = f" ({progress['reason']})" if progress["reason"] else ""
     return f"is being commissioned: {cycle}, {progress['phase']}{why}"
+
+
+def describe_meter(meter: Mapping[str, Any]) -> list[str]:
+    """Return what a meter says as lines for a terminal; an estimate is called one."""
+    verb = "estimated to draw" if meter["estimated"] else "draws"
+    lines = []
+    if meter["power_w"] is not None:
+        lines.append(f"{verb} {meter['power_w']:.1f} W, by {meter['id']}: {meter['measures']}")
+    if meter["problem"]:
+        lines.append(f"METER {meter['id']}: {meter['problem']}")
+    return lines + [f"meter {meter['id']}: {note}" for note in meter["notes"]]
 
 
 def _why_awake(server: Mapping[str, Any]) -> str:

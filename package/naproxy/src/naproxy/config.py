@@ -13,6 +13,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,6 +39,9 @@ from naproxy.schema import (
 
 MAX_BYTES: Final = 1 << 20
 CLASS_NAMES: Final = tuple(k.name.lower() for k in Klass)
+METERS: Final = 16
+BOX: Final = "box"
+"""Whose meter it is that measures the box itself."""
 DEFAULT_FILE: Final = "/etc/naproxy/naproxy.toml"
 
 
@@ -168,6 +172,7 @@ class Config:
     box: Box = section(Box)
     server: tuple[Server, ...] = tables(Server, 1, SERVERS)
     rule: tuple[Rule, ...] = tables(Rule, 0, RULES)
+    meter: tuple[Any, ...] = tables(drivers.choice("meter", "ina219"), 0, METERS)
 
 
 def parse(text: str | bytes) -> Config:
@@ -222,6 +227,23 @@ def _conflicts(config: Config) -> Iterator[Problem]:
             yield Problem(f"rule.{number}.text", what)
         if rule.server and not ids[rule.server]:
             yield Problem(f"rule.{number}.server", f"there is no server {rule.server}")
+    yield from _meter_conflicts(config, set(ids))
+
+
+def _meter_conflicts(config: Config, servers: set[str]) -> Iterator[Problem]:
+    meters = Counter(m.id for m in config.meter)
+    for meter in config.meter:
+        here = f"meter.{meter.id}"
+        if meters[meter.id] > 1:
+            yield Problem(f"{here}.id", "is used by more than one meter")
+        if meter.of == BOX and BOX in servers:
+            yield Problem(f"{here}.of", f"is the box, but there is a server {BOX} too")
+        if meter.of not in servers | {BOX}:
+            yield Problem(f"{here}.of", f"there is no server {meter.of}")
+        if len(meter.adapter_w) != len(meter.adapter_efficiency):
+            yield Problem(f"{here}.adapter_efficiency", "must have one value for each adapter_w")
+        if any(low >= high for low, high in pairwise(meter.adapter_w)):
+            yield Problem(f"{here}.adapter_w", "must grow from point to point")
 
 
 def _is_ipv4(text: str) -> bool:

@@ -86,6 +86,9 @@ class Box(Protocol):
     def put_config(self, text: bytes) -> None:
         """Check, write and use a new configuration; ConfigError, and nothing changes."""
 
+    def meters(self, since_s: float | None) -> dict[str, Any]:
+        """Return what the meters say, and their seconds after `since_s` if it is given."""
+
     def history(self, table: str, server: str | None, since_s: float, limit: int) -> list[Any]:
         """Return rows of the journal, newest first."""
 
@@ -96,13 +99,8 @@ Answer = tuple[HTTPStatus, dict[str, Any]]
 def answer(box: Box, call: Call) -> Answer:
     """Answer one request; ApiError for those that cannot be."""
     match call.method, call.path:
-        case "GET", ("v1", "status"):
-            servers = [r.status() for r in box.runners.values()]
-            return HTTPStatus.OK, {"box": box.status(), "servers": servers}
-        case "GET", ("v1", "health"):
-            return HTTPStatus.OK, {"ok": True}
-        case "GET", ("v1", "config"):
-            return HTTPStatus.OK, box.config()
+        case "GET", ("v1", what) if what in _READS:
+            return HTTPStatus.OK, _READS[what](box, call)
         case "PUT", ("v1", "config"):
             return _put_config(box, call)
         case "GET", ("v1", ("transitions" | "wakes" | "decisions") as table):
@@ -114,6 +112,19 @@ def answer(box: Box, call: Call) -> Answer:
     if call.method not in ("GET", "PUT", "POST"):
         raise ApiError(HTTPStatus.METHOD_NOT_ALLOWED, f"{call.method} is not used here")
     raise ApiError(HTTPStatus.NOT_FOUND, "there is nothing here")
+
+
+def _status(box: Box, call: Call) -> dict[str, Any]:
+    servers = [runner.status() for runner in box.runners.values()]
+    return {"box": box.status(), "servers": servers, **box.meters(None)}
+
+
+_READS: Final[dict[str, Callable[[Box, Call], dict[str, Any]]]] = {
+    "status": _status,
+    "health": lambda box, call: {"ok": True},
+    "config": lambda box, call: box.config(),
+    "meters": lambda box, call: box.meters(call.number("since_s", time.time())),
+}
 
 
 def _put_config(box: Box, call: Call) -> Answer:

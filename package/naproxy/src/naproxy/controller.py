@@ -25,6 +25,7 @@ from naproxy.events import Event, Events
 from naproxy.history.writer import History
 from naproxy.journal import Journal
 from naproxy.learning import Learner
+from naproxy.meters import Meters
 from naproxy.page import Page
 from naproxy.policy.base import State
 from naproxy.runner import House, Runner
@@ -67,8 +68,12 @@ class Controller:
         self._events = Events(self._run_dir, box.group, say)
         self._journal = Journal(data_dir, say, group=box.control_group)
         self._journal.close_forgotten()
-        self._house = House(self._page, self._journal, say, time.time() - time.monotonic())
+        epoch_s = time.time() - time.monotonic()
+        self._meters = Meters(say, epoch_s, self._state_of)
+        power_w = self._meters.power_w
+        self._house = House(self._page, self._journal, say, epoch_s, power_w)
         self._history = History(self._journal, say, self._house.epoch_s)
+        self._meters.sinks.append(self._history.add_second)
         self._learner = Learner(self._page)
         self._slots: dict[str, int] = {}
 
@@ -104,6 +109,7 @@ class Controller:
     def _stop(self) -> None:
         """Leave: every server counts as available from this moment, not when it shows."""
         self._page.heartbeat(0)
+        self._meters.stop()
         for runner in self.runners.values():
             runner.stop(why="the controller was stopped")
         self._history.flush()
@@ -202,9 +208,13 @@ class Controller:
             )
         slots.write_box(self._page, new, self._slots)
         self._learner.serve(host for server in new.server for host in server.hosts)
+        self._meters.use(new.meter, new.server)
         self._config = new
         for name in fresh:
             self.runners[name].start()
+
+    def _state_of(self, server: str) -> State | None:
+        return self.runners[server].machine.state if server in self.runners else None
 
     def config(self) -> dict[str, Any]:
         """Return the configuration in force, secrets left out."""
@@ -247,6 +257,13 @@ class Controller:
             "bad_datagrams": self.bad_datagrams,
             "history_error": self._journal.error,
         }
+
+    def meters(self, since_s: float | None) -> dict[str, Any]:
+        """Return what the meters say, and their seconds after `since_s` if it is given."""
+        said: dict[str, Any] = {"meters": self._meters.status(), "house_s": self._meters.house_s()}
+        if since_s is not None:
+            said["seconds"] = self._meters.seconds(since_s)
+        return said
 
     def history(self, table: str, server: str | None, since_s: float, limit: int) -> list[Any]:
         """Return rows of the journal, newest first."""

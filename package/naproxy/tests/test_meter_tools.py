@@ -1,0 +1,356 @@
+"""Meters that other people's programs speak to: the programs are real, and so is the far end."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import bmc
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from meters import fault, power_w, read
+from naproxy.drivers.meter import Fault, Reading, ipmi, nut, snmp
+
+SNMPD, UPSD, DUMMY = "/usr/sbin/snmpd", "/lib/nut/upsd", "/lib/nut/dummy-ups"
+
+
+def needs(*programs: str) -> pytest.MarkDecorator:
+    missing = [program for program in programs if not shutil.which(program)]
+    return pytest.mark.skipif(bool(missing), reason=f"not installed: {missing}")
+
+
+def free_port(kind: socket.SocketKind) -> int:
+    with socket.socket(socket.AF_INET, kind) as sock:
+        sock.bind(("127.0.0.1", 0))
+        port: int = sock.getsockname()[1]
+        return port
+
+
+def wait_for(true: Callable[[], bool]) -> None:
+    end_s = time.monotonic() + 10
+    while not true():
+        assert time.monotonic() < end_s
+        time.sleep(0.05)
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    process.send_signal(signal.SIGTERM)
+    process.wait(10)
+
+
+# ipmi: real ipmitool; a BMC of ours, because OpenIPMI's simulator has no DCMI
+
+
+def ask_bmc(said: bytes) -> Fault | Reading:
+    with bmc.bmc(said) as port:
+        [item] = read("ipmi", interface="lan", host="127.0.0.1", port=port)
+    return item
+
+
+@needs("ipmitool")
+def test_a_bmc_says_its_power() -> None:
+    assert ask_bmc(bmc.reading(215)) == Reading(215.0)
+
+
+@needs("ipmitool")
+def test_a_bmc_that_says_zero_and_measures_says_zero() -> None:
+    assert ask_bmc(bmc.reading(0)) == Reading(0.0)
+
+
+@needs("ipmitool")
+def test_a_zero_of_a_bmc_that_does_not_measure_is_none() -> None:
+    assert "deactivated" in str(ask_bmc(bmc.reading(0, active=False)))
+
+
+@needs("ipmitool")
+def test_a_bmc_without_dcmi_is_told_in_ipmitools_words() -> None:
+    item = ask_bmc(b"\xc1\xdc")
+    assert isinstance(item, Fault)
+    assert item.kind == "refused"
+
+
+@needs("ipmitool")
+def test_a_bmc_that_is_silent_is_told() -> None:
+    port = free_port(socket.SOCK_DGRAM)
+    said = fault("ipmi", interface="lan", host="127.0.0.1", port=port, timeout_s=1)
+    assert said.kind == "silence"
+
+
+# https://github.com/lovoo/ipmi_exporter/issues/18
+IPMITOOL = """
+    Instantaneous power reading:                   215 Watts
+    Minimum during sampling period:                162 Watts
+    Maximum during sampling period:                276 Watts
+    Average power reading over sample period:      176 Watts
+    IPMI timestamp:                           Wed Feb 15 12:49:51 2017
+    Sampling period:                          01131466 Seconds.
+    Power reading state is:                   activated
+
+"""
+
+
+def test_what_ipmitool_prints_is_read() -> None:
+    assert ipmi.parse(IPMITOOL) == Reading(215.0)
+
+
+def test_a_good_reading_that_openbmc_calls_deactivated_is_read() -> None:
+    # https://github.com/openbmc/openbmc/issues/3257
+    assert ipmi.parse(IPMITOOL.replace("activated", "deactivated")) == Reading(215.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("", "format"),
+        (IPMITOOL[:60], "format"),
+        (IPMITOOL[:200], "cut"),
+        (IPMITOOL + IPMITOOL, "doubled"),
+        (IPMITOOL.replace("215", "nan"), "not_a_number"),
+        (IPMITOOL.replace("215", "2_1"), "not_a_number"),
+        (IPMITOOL.replace("215", "1e999"), "not_a_number"),
+        ("\x00\xff" * 99, "format"),
+    ],
+)
+def test_what_ipmitool_cannot_mean_is_refused(text: str, kind: str) -> None:
+    with pytest.raises(Fault) as caught:
+        ipmi.parse(text)
+    assert caught.value.kind == kind
+
+
+def test_the_password_of_a_bmc_is_not_on_the_command_line() -> None:
+    settings = ipmi.Settings(id="b", of="web", user="naproxy", password_file="/etc/naproxy/bmc")
+    command = " ".join(ipmi.command(settings, "192.0.2.9"))
+    assert command.startswith("ipmitool -I lanplus -H 192.0.2.9 -p 623 -U naproxy ")
+    assert command.endswith(" -f /etc/naproxy/bmc dcmi power reading")
+
+
+def test_a_program_that_is_not_installed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    assert str(fault("ipmi")) == "ipmitool cannot be run: no such file or directory"
+
+
+# snmp: real snmpget and a real snmpd, whose values a script gives
+
+VALUES = {
+    f"{snmp._APC}.26.4.3.1.5.1": ("integer", "12"),
+    f"{snmp._APC}.26.4.3.1.9.1": ("integer", "3456"),
+    f"{snmp._APC}.26.9.4.3.1.7.3": ("integer", "43"),
+    f"{snmp._APC}.26.9.4.3.1.11.3": ("integer", "17"),
+    f"{snmp._APC}.12.1.16.0": ("gauge", "115"),
+    "1.3.6.1.4.1.8072.9999.1.0": ("string", "61.5"),
+    "1.3.6.1.4.1.8072.9999.2.0": ("integer", "-7"),
+    "1.3.6.1.4.1.8072.9999.3.0": ("string", "NaN"),
+    "1.3.6.1.4.1.8072.9999.4.0": ("string", "noise"),
+}
+
+
+@pytest.fixture(scope="module")
+def pdu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    folder = tmp_path_factory.mktemp("snmp")
+    script = folder / "value"
+    cases = "".join(
+        f".{oid}) echo {kind}; echo {value};;\n" for oid, (kind, value) in VALUES.items()
+    )
+    script.write_text(f'#!/bin/sh\n[ "$1" = -g ] || exit\necho "$2"\ncase $2 in\n{cases}esac\n')
+    script.chmod(0o755)
+    port = free_port(socket.SOCK_DGRAM)
+    roots = (snmp._APC, "1.3.6.1.4.1.8072.9999")
+    (folder / "snmpd.conf").write_text(
+        f"agentAddress udp:127.0.0.1:{port}\nrocommunity secret 127.0.0.1\n"
+        + "".join(f"pass .{root} {script}\n" for root in roots)
+    )
+    process = subprocess.Popen(
+        [SNMPD, "-f", "-C", "-c", folder / "snmpd.conf", "-Lf", folder / "log"],
+        env={**os.environ, "MIBS": "", "SNMP_PERSISTENT_DIR": str(folder)},
+    )
+    (folder / "community").write_text("secret\n")
+    (folder / "community").chmod(0o600)
+    asked = {"host": "127.0.0.1", "port": port, "community_file": str(folder / "community")}
+    wait_for(lambda: isinstance(read("snmp", **asked)[0], Reading))
+    yield asked
+    end(process)
+
+
+needs_snmp = needs(SNMPD, "snmpget")
+
+
+@needs_snmp
+def test_a_power_strip_and_its_counter(pdu: dict[str, str]) -> None:
+    assert read("snmp", **pdu) == [Reading(120.0, counter_j=3456 * 360e3)]
+
+
+@needs_snmp
+def test_one_outlet(pdu: dict[str, str]) -> None:
+    assert read("snmp", kind="apc-outlet", outlet=3, **pdu) == [Reading(43.0, counter_j=17 * 360e3)]
+
+
+@needs_snmp
+def test_a_power_strip_of_the_first_generation(pdu: dict[str, str]) -> None:
+    assert power_w("snmp", kind="apc-first", **pdu) == 115
+
+
+@needs_snmp
+def test_any_object_with_its_unit(pdu: dict[str, str]) -> None:
+    oid = "1.3.6.1.4.1.8072.9999.1.0"
+    assert power_w("snmp", kind="oid", oid=oid, unit_w=0.1, **pdu) == pytest.approx(6.15)
+
+
+@needs_snmp
+def test_an_object_that_is_not_there_is_told(pdu: dict[str, str]) -> None:
+    assert "no such object" in str(fault("snmp", kind="apc-outlet", outlet=9, **pdu))
+
+
+@needs_snmp
+@pytest.mark.parametrize("number", [3, 4])
+def test_a_value_that_is_no_number_is_refused(pdu: dict[str, str], number: int) -> None:
+    oid = f"1.3.6.1.4.1.8072.9999.{number}.0"
+    assert fault("snmp", kind="oid", oid=oid, **pdu).kind == "not_a_number"
+
+
+@needs_snmp
+def test_a_wrong_community_is_silence(pdu: dict[str, str]) -> None:
+    wrong = {**pdu, "community_file": ""}
+    assert fault("snmp", timeout_s=0.6, **wrong).kind in ("silence", "refused")
+
+
+def test_a_community_that_would_change_the_configuration_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "c").write_text('public" \\\n')
+    (tmp_path / "c").chmod(0o600)
+    assert fault("snmp", host="127.0.0.1", community_file=str(tmp_path / "c")).kind == "refused"
+
+
+# nut: real upsc, upsd and dummy-ups
+
+UPS = """ups.load: 25
+ups.realpower.nominal: 390
+ups.status: OL
+"""
+
+
+class Ups:
+    """A real upsd, with a UPS whose variables are a file."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.port = free_port(socket.SOCK_STREAM)
+        self.variables = folder / "dummy.dev"
+        self.name = f"dummy@127.0.0.1:{self.port}"
+
+    def has(self, text: str) -> None:
+        """Change the variables, as one does: by another file in its place."""
+        new = self.variables.with_suffix(".new")
+        new.write_text(text)
+        new.replace(self.variables)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        self.has(UPS)
+        (self.folder / "ups.conf").write_text(
+            f"[dummy]\ndriver = dummy-ups\nport = {self.variables}\nmode = dummy-loop\n"
+            "pollinterval = 1\n"
+        )
+        (self.folder / "upsd.conf").write_text(f"LISTEN 127.0.0.1 {self.port}\nMAXAGE 3\n")
+        (self.folder / "upsd.users").write_text("")
+        for file in self.folder.iterdir():
+            file.chmod(0o640)
+        environment = {
+            **os.environ,
+            "NUT_CONFPATH": str(self.folder),
+            "NUT_STATEPATH": str(self.folder),
+            "NUT_ALTPIDPATH": str(self.folder),
+        }
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": environment}
+        driver = subprocess.Popen([DUMMY, "-a", "dummy", "-F", "-u", "root"], **quiet)  # type: ignore[call-overload]
+        daemon = subprocess.Popen([UPSD, "-F", "-u", "root"], **quiet)  # type: ignore[call-overload]
+        try:
+            wait_for(lambda: isinstance(read("nut", ups=self.name)[0], Reading))
+            yield
+        finally:
+            end(driver)
+            end(daemon)
+
+
+@pytest.fixture(scope="module")
+def ups(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ups]:
+    made = Ups(tmp_path_factory.mktemp("nut"))
+    with made.running():
+        yield made
+
+
+needs_nut = pytest.mark.skipif(
+    os.geteuid() != 0 or not all(map(os.path.exists, (UPSD, DUMMY))) or not shutil.which("upsc"),
+    reason="needs root, nut-server and nut-client",
+)
+
+
+@needs_nut
+def test_a_ups_that_knows_its_load_in_percent(ups: Ups) -> None:
+    assert power_w("nut", ups=ups.name) == pytest.approx(97.5)
+
+
+@needs_nut
+def test_a_variable_of_the_ups(ups: Ups) -> None:
+    assert power_w("nut", ups=ups.name, variable="ups.load") == 25
+
+
+@needs_nut
+def test_a_variable_that_the_ups_lacks_is_told(ups: Ups) -> None:
+    said = fault("nut", ups=ups.name, variable="outlet.9.realpower")
+    assert str(said) == "the UPS has no outlet.9.realpower"
+
+
+@needs_nut
+def test_a_ups_that_is_not_known_is_told(ups: Ups) -> None:
+    said = fault("nut", ups=ups.name.replace("dummy", "other"))
+    assert (said.kind, "Unknown UPS" in str(said)) == ("refused", True)
+
+
+def test_nobody_at_the_port_is_told() -> None:
+    if not shutil.which("upsc"):
+        pytest.skip("not installed: upsc")
+    said = fault("nut", ups=f"ups@127.0.0.1:{free_port(socket.SOCK_STREAM)}")
+    assert "Connection refused" in str(said)
+
+
+def test_a_real_power_goes_before_a_load_in_percent() -> None:
+    found = nut.variables(UPS + "ups.realpower: 101\n")
+    assert nut.parse(found) == Reading(101.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("", "format"),
+        ("ups.load: 25\n", "format"),
+        (UPS + UPS, "doubled"),
+        (UPS.replace("25", "nan"), "not_a_number"),
+        (UPS.replace("390", "many"), "not_a_number"),
+        ("\x00\x01\x02", "noise"),
+        ("no colon here\n", "noise"),
+    ],
+)
+def test_what_upsc_cannot_mean_is_refused(text: str, kind: str) -> None:
+    with pytest.raises(Fault) as caught:
+        nut.parse(nut.variables(text))
+    assert caught.value.kind == kind
+
+
+@given(st.text(max_size=200))
+def test_nonsense_is_a_fault_or_a_reading(text: str) -> None:
+    asked = snmp.Objects("1", 1.0, "2", 1.0)
+    parsers: list[Callable[[str], Reading]] = [
+        ipmi.parse,
+        lambda said: nut.parse(nut.variables(said)),
+        lambda said: snmp.parse(said.splitlines(), asked),
+    ]
+    for parse in parsers:
+        try:
+            parse(text)
+        except Fault:
+            continue
