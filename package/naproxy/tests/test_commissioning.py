@@ -135,8 +135,8 @@ def test_the_whiles_differ_so_that_watts_and_joules_can_be_told_apart() -> None:
     office = Office().play(1000)
     on = [round(c.on_s, -1) for c in office.commissioning.cycles]
     off = [round(c.off_s - FALL_S, -1) for c in office.commissioning.cycles]
-    assert on == [10, 30, 10, 30, 20]
-    assert off == [10, 10, 30, 30, 20]
+    assert on == [10, 50, 10, 50, 30]
+    assert off == [10, 10, 50, 50, 30]
 
 
 def test_power_and_switch_cost_are_recovered_from_a_meter_with_noise() -> None:

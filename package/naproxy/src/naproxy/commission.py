@@ -41,7 +41,7 @@ def add_parser(subparsers: Any) -> None:
             type=duration,
             default=default_s,
             metavar="TIME",
-            help=f"shortest time {state} in a cycle, the longest is three times that"
+            help=f"shortest time {state} in a cycle, the longest is five times that"
             " (default: %(default)g s)",
         )
     commission.add_argument("--no-wait", action="store_true", help="only begin")

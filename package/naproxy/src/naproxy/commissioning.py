@@ -31,7 +31,7 @@ DISTURBED_MOST: Final = 3
 GAP_MOST_S: Final = 5.0
 """A longer time without a reading, and the energy of the cycle is not known."""
 
-_WHILES: Final = ((1, 1), (3, 1), (1, 3), (3, 3), (2, 2))
+_WHILES: Final = ((1, 1), (5, 1), (1, 5), (5, 5), (3, 3))
 """Awake and asleep, in units of the plan's shortest, in turn."""
 
 _SHARES: Final = {"p50": 0.5, "p95": 0.95, "worst": 1.0}
@@ -39,11 +39,11 @@ _SHARES: Final = {"p50": 0.5, "p95": 0.95, "worst": 1.0}
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How many cycles; the shortest while awake and asleep, the longest is three times that."""
+    """How many cycles; the shortest while awake and asleep, the longest is five times that."""
 
     cycles: int = 5
-    awake_s: float = 20.0
-    asleep_s: float = 20.0
+    awake_s: float = 15.0
+    asleep_s: float = 15.0
 
     def whiles_s(self, cycle: int) -> tuple[float, float]:
         """Return how long to stay awake and asleep in a cycle, counted from 1."""
