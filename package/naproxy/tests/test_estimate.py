@@ -161,6 +161,14 @@ def test_rotated_files_are_one_log_in_whatever_order(
         assert [{**row, "log": ""} for row in rows(capsys, *order, *only)] == one
 
 
+def test_the_order_of_logs_does_not_matter(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs = [write(tmp_path / f"{n}.log", list(visits(n, 3, 900))) for n in (3, 4)]
+    only = [*ONE, "--policy", "teacher"]
+    assert rows(capsys, *logs, *only) == rows(capsys, *logs[::-1], *only)[::-1]
+
+
 def test_logs_of_the_same_name_keep_their_folders(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()

@@ -233,6 +233,17 @@ def test_who_is_served_from_the_cache_may_be_a_reason_to_wake() -> None:
     assert outcome.delayed(0.05, closed=True) < 0.01 * outcome.requests
 
 
+def test_a_server_found_asleep_at_a_start_is_not_woken_for_who_came_before() -> None:
+    made = learned()
+    made._rule = 2, 60.0  # a rule with presence
+    t_s = last_of(made)
+    made.observed(t_s + 100, State.UNKNOWN)
+    made.observed(t_s + 101, State.ASLEEP)
+    assert not made.decide(t_s + 102).wake
+    made.request(Request(t_s + 103, 5, Klass.PERSON, needs_server=False, page_load=True))
+    assert made.decide(t_s + 103).wake
+
+
 DUMP = learned().dump()
 
 

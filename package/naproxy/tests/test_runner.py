@@ -138,6 +138,16 @@ def test_the_policy_hears_after_a_restart_only_what_it_has_not_heard(
     assert spy.loaded == {"kept": 1}
 
 
+def test_a_policy_changed_while_the_server_sleeps_is_told_so(tmp_path: Path, spy: Spy) -> None:
+    def change(runner: Runner, _: House) -> None:
+        runner.machine.state = State.ASLEEP
+        runner.configure(config.parse(TEXT).server[0], "lo")
+
+    play(tmp_path, change)
+    assert [state for _, state in spy.states] == [State.ASLEEP]
+    assert spy.loaded == {"kept": 1}
+
+
 def test_what_was_learned_by_a_clock_far_ahead_is_dropped(tmp_path: Path, spy: Spy) -> None:
     play(tmp_path, lambda r, _: None, ahead_s=86400)
     play(tmp_path, lambda r, _: None)

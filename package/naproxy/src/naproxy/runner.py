@@ -142,6 +142,8 @@ class Runner:
         self.machine.ladder = Ladder(wake.rungs(_rungs(server)), known)
         if old.name == self._policy.name:
             self._policy.load(old.dump())
+        if self.machine.state is State.ASLEEP:
+            self._policy.observed(self._never_back(self._t_s(time.monotonic())), State.ASLEEP)
         self._probe(self._cadence)
         self._decide()
 
@@ -169,6 +171,7 @@ class Runner:
                 "monotonic_us": page.monotonic_us(),
                 "mode": {"awake": self.machine.mode.awake, "until_s": self._mode_until_s},
                 "rungs": self.machine.ladder.dump(),
+                "sleep_state": self.server.sleep.state,
                 "wake_s": self.machine.wake.value_s if self.machine.wake.count else None,
                 "fall_s": self.machine.fall.value_s if self.machine.fall.count else None,
             },
@@ -181,7 +184,8 @@ class Runner:
             self.machine.ladder = Ladder(self.machine.ladder.rungs, known)
         for mean, key in ((self.machine.wake, "wake_s"), (self.machine.fall, "fall_s")):
             measured_s = saved.get(key)
-            if isinstance(measured_s, (int, float)) and 0 < measured_s < _MOST_CHECK_S:
+            same = saved.get("sleep_state", self.server.sleep.state) == self.server.sleep.state
+            if same and isinstance(measured_s, (int, float)) and 0 < measured_s < _MOST_CHECK_S:
                 mean.add(measured_s)
         mode = saved.get("mode")
         if isinstance(mode, Mapping) and mode.get("awake") is True:

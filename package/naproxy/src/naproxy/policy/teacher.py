@@ -350,8 +350,10 @@ class Teacher:
 
     def observed(self, t_s: float, state: State) -> None:
         """Learn of a transition; a wake that is over shows how many one wake delays."""
-        self._state = state
-        if state is State.FALLING_ASLEEP:
+        known, self._state = self._state, state
+        if state is State.ASLEEP and known is not State.FALLING_ASLEEP:
+            self._slept_s = t_s  # found so at a start
+        elif state is State.FALLING_ASLEEP:
             self._slept_s = t_s
             self._cycles_today += 1
         elif state is State.AWAKE:
