@@ -3,12 +3,12 @@
 # to take them away costs every hit more than anything else here.
 
 sub vcl_deliver {
-	if (resp.http.X-Naproxy == "error") {
+	if (resp.status == 503 && resp.http.X-Naproxy == "error") {
 		return (synth(503));
 	}
 
 	if (!req.http.X-Naproxy) {
-		set resp.http.X-Naproxy = "hit";
+		# The header came with the object.
 		naproxy.outcome(hit, resp.status);
 		return (deliver);
 	}

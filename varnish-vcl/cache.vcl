@@ -8,6 +8,7 @@ sub vcl_hit {
 	if (obj.ttl <= 0s) {
 		set req.http.X-Naproxy = "stale";
 	}
+	return (deliver);
 }
 
 sub vcl_backend_fetch {
@@ -35,8 +36,9 @@ sub naproxy_bereq {
 }
 
 sub vcl_backend_response {
-	# This is ours to say.
-	unset beresp.http.X-Naproxy;
+	# This is ours to say. Kept with the object, so that a hit, which is
+	# most of what a cache does, need not set it each time.
+	set beresp.http.X-Naproxy = "hit";
 
 	if (beresp.status >= 500) {
 		if (bereq.is_bgfetch) {

@@ -3,8 +3,8 @@
 # req.http.X-Naproxy holds what becomes of the request: the name of an outcome
 # of the VMOD, or `held`; a hit has none. vcl_deliver and vcl_synth report it.
 #
-# Every hit pays for what is here: the common case is found with one regular
-# expression each for Host and URL.
+# Every hit pays for what is here: the VMOD knows a request that needs no closer
+# look at once.
 
 # lighttpd, which ends TLS on the box itself.
 acl naproxy_front {
@@ -19,9 +19,41 @@ sub vcl_recv {
 		set req.hash_ignore_busy = false;
 		return (hash);
 	}
+	if (naproxy.usual()) {
+		set req.backend_hint = naproxy.backend();
+		return (hash);
+	}
+	call naproxy_tidy;
+	call naproxy_select;
+	call naproxy_special;
+
+	# Whoever needs a sleeping server must get to vcl_miss, to be refused,
+	# shown the waiting page, or held and counted. Behind another's fetch
+	# of the same object he would wait unseen.
+	set req.hash_ignore_busy = !naproxy.awake();
+	return (hash);
+}
+
+sub naproxy_tidy {
 	unset req.http.X-Naproxy;
 	call naproxy_forwarded;
 	call naproxy_host;
+}
+
+sub naproxy_select {
+	naproxy.select(req.http.Host);
+	set req.backend_hint = naproxy.backend();
+	if (naproxy.server() == "") {
+		if (naproxy.trusted()) {
+			return (synth(404, "Unknown host"));
+		}
+		# The controller never told us of any server.
+		return (synth(503));
+	}
+}
+
+# What is not simply looked up in the cache.
+sub naproxy_special {
 	call naproxy_url;
 	if (req.http.Range) {
 		call naproxy_range;
@@ -45,12 +77,6 @@ sub vcl_recv {
 	if (req.http.Cookie) {
 		call naproxy_cookies;
 	}
-
-	# Whoever needs a sleeping server must get to vcl_miss, to be refused,
-	# shown the waiting page, or held and counted. Behind another's fetch
-	# of the same object he would wait unseen.
-	set req.hash_ignore_busy = !naproxy.awake();
-	return (hash);
 }
 
 # Varnish has added client.ip to X-Forwarded-For already. From lighttpd that is
@@ -79,15 +105,6 @@ sub naproxy_host {
 		    (req.http.Host ~ "." || req.proto == "HTTP/1.1")) {
 			return (synth(400));
 		}
-	}
-	naproxy.select(req.http.Host);
-	set req.backend_hint = naproxy.backend();
-	if (naproxy.server() == "") {
-		if (naproxy.trusted()) {
-			return (synth(404, "Unknown host"));
-		}
-		# The controller never told us of any server.
-		return (synth(503));
 	}
 }
 

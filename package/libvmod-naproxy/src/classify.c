@@ -212,7 +212,7 @@ static void
 classify_rules(struct np_record *rec, const char *ua, const char *url,
     const char *client)
 {
-	const struct np_snap *snap = rec->snap;
+	const struct np_snap *snap = rec->ref.snap;
 	const struct naproxy_rule *r;
 	unsigned u, slot;
 
@@ -241,22 +241,19 @@ classify_rules(struct np_record *rec, const char *ua, const char *url,
 }
 
 static bool
-classify_page_load(const struct np_record *rec, const struct http *hp)
+classify_page_load(const struct np_record *rec)
 {
-	const char *p;
+	const struct np_headers *h = &rec->headers;
 
 	if (rec->klass != NAPROXY_PERSON ||
 	    strcmp(np_method_name[rec->method] == NULL ? "" :
 	    np_method_name[rec->method], "GET"))
 		return (false);
-	p = np_header(hp, H_Accept);
-	if (p == NULL || strcasestr(p, "text/html") == NULL)
+	if (h->accept == NULL || strcasestr(h->accept, "text/html") == NULL)
 		return (false);
-	p = np_header(hp, HDR("Sec-Fetch-Mode"));
-	if (p != NULL && strcasecmp(p, "navigate"))
+	if (h->fetch_mode != NULL && strcasecmp(h->fetch_mode, "navigate"))
 		return (false);
-	return (np_header(hp, HDR("X-Requested-With")) == NULL &&
-	    np_header(hp, H_Upgrade) == NULL);
+	return (h->requested_with == NULL && h->upgrade == NULL);
 }
 
 static uint8_t
@@ -270,7 +267,14 @@ classify_method(const char *method)
 	return (u);
 }
 
-/* The site, if any, is chosen already. */
+static const char *
+classify_text(const char *header)
+{
+
+	return (header == NULL ? "" : header);
+}
+
+/* The site, if any, is chosen already, and the headers are read. */
 void
 np_classify(VRT_CTX, struct np_record *rec)
 {
@@ -278,15 +282,9 @@ np_classify(VRT_CTX, struct np_record *rec)
 	const char *ua, *url, *host, *client;
 
 	CHECK_OBJ_NOTNULL(hp, HTTP_MAGIC);
-	ua = np_header(hp, H_User_Agent);
-	if (ua == NULL)
-		ua = "";
-	host = np_header(hp, H_Host);
-	if (host == NULL)
-		host = "";
-	url = hp->hd[HTTP_HDR_URL].b;
-	if (url == NULL)
-		url = "";
+	ua = classify_text(rec->headers.user_agent);
+	host = classify_text(rec->headers.host);
+	url = classify_text(hp->hd[HTTP_HDR_URL].b);
 	client = np_client_address(ctx);
 	classify_memo(rec, ua);
 	rec->client = classify_hash(rec->client, client);
@@ -296,6 +294,6 @@ np_classify(VRT_CTX, struct np_record *rec)
 	rec->klass = classify_agent(rec, ua);
 	if (rec->site != NULL)
 		classify_rules(rec, ua, url, client);
-	if (classify_page_load(rec, hp))
+	if (classify_page_load(rec))
 		rec->flags |= NAPROXY_E_PAGE_LOAD;
 }

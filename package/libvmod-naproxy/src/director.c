@@ -139,7 +139,7 @@ director_resolve(VRT_CTX, VCL_BACKEND dir)
 	const struct np_site *site = NULL;
 	struct np_director *d;
 	struct np_record *rec;
-	struct np_snap *snap;
+	struct np_ref ref;
 	VCL_BACKEND be;
 
 	CHECK_OBJ_NOTNULL(ctx, VRT_CTX_MAGIC);
@@ -148,11 +148,11 @@ director_resolve(VRT_CTX, VCL_BACKEND dir)
 	rec = np_record(ctx);
 	if (rec == NULL)
 		return (NULL);
-	snap = np_page_snap();
-	if (snap != NULL)
-		site = np_snap_site(snap, d->server->id);
+	np_page_snap(&ref);
+	if (ref.snap != NULL)
+		site = np_snap_site(ref.snap, d->server->id);
 	be = director_backend(ctx, d, site == NULL ? NULL : &site->conf);
-	np_snap_release(&snap);
+	np_snap_release(&ref);
 	/* The record keeps the reference while the task lasts. */
 	VRT_Assign_Backend(&rec->backend, NULL);
 	rec->backend = be;
@@ -230,7 +230,10 @@ director_new(VRT_CTX, struct np_server *srv)
 	if (d->dir == NULL) {
 		AZ(pthread_mutex_destroy(&d->mtx));
 		FREE_OBJ(d);
+		return (NULL);
 	}
+	/* It lives as long as the VCL: no request needs to lock and count it. */
+	VRT_StaticDirector(d->dir);
 	return (d);
 }
 

@@ -97,7 +97,7 @@ hold_wait(const struct np_server *srv, uint64_t slice)
 static enum np_hold
 hold_once(VRT_CTX, const struct np_record *rec, uint64_t now)
 {
-	struct np_snap *snap;
+	struct np_ref ref;
 	uint64_t deadline;
 
 	deadline = hold_deadline(rec);
@@ -109,8 +109,8 @@ hold_once(VRT_CTX, const struct np_record *rec, uint64_t now)
 		np_wake(ctx, rec);
 	hold_wait(rec->site->server, hold_slice(now, deadline));
 	/* A new page? Then the state word is another one. */
-	snap = np_page_snap();
-	np_snap_release(&snap);
+	np_page_snap(&ref);
+	np_snap_release(&ref);
 	return (NP_HOLD_UP);
 }
 

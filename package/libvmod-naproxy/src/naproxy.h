@@ -7,6 +7,7 @@
  *   page.c      maps the page, reads its configuration, knows whether to
  *               trust it
  *   server.c    what this process knows of a server: gauges, counters
+ *   headers.c   reads a request's headers, once
  *   classify.c  who is asking
  *   wake.c      datagram and magic packet
  *   hold.c      waits for the server, lets waiters go in stages
@@ -66,6 +67,13 @@ struct np_site {
 	struct naproxy_server	conf;		/* configuration only */
 };
 
+/* References, counted for each processor: together they fight for one word. */
+#define NP_STRIPES	8
+
+struct np_refs {
+	unsigned		n;		/* atomic */
+} __attribute__((aligned(64)));
+
 /*
  * One consistent reading of the page's configuration. Immutable while anybody
  * refers to it, then used again for another reading.
@@ -73,8 +81,7 @@ struct np_site {
 struct np_snap {
 	unsigned		magic;
 #define NP_SNAP_MAGIC		0x2be9d410
-	unsigned		refs;		/* atomic; 0: in the pool */
-	struct np_snap		*next;		/* in the pool */
+	struct np_snap		*next;		/* once replaced */
 	struct np_map		*map;
 	uint32_t		nservers;
 	uint32_t		seq;
@@ -85,17 +92,37 @@ struct np_snap {
 	struct naproxy_rule	rule[NAPROXY_RULES];
 	struct naproxy_learned	learned[NAPROXY_LEARNED];
 	char			notice[NAPROXY_NOTICE_LEN];
+	struct np_refs		refs[NP_STRIPES];
+};
+
+/* A reference to a snapshot, and where it is counted. */
+struct np_ref {
+	struct np_snap		*snap;
+	unsigned		*count;
+};
+
+/* What of a request's headers matters to us; NULL where it has none. */
+struct np_headers {
+	const char		*host;
+	const char		*user_agent;
+	const char		*accept;
+	const char		*fetch_mode;
+	const char		*requested_with;
+	const char		*upgrade;
+	const char		*forwarded_for;
+	bool			special;	/* others that VCL must see to */
 };
 
 /* What we know of a task: a request, or a fetch. */
 struct np_record {
 	unsigned		magic;
 #define NP_RECORD_MAGIC		0x91c7a2f6
-	struct np_snap		*snap;		/* ours to release */
+	struct np_ref		ref;		/* ours to release */
 	const struct np_site	*site;		/* NULL: no server */
 	VCL_BACKEND		backend;	/* ours to release */
 
 	/* Of a request. */
+	struct np_headers	headers;
 	uint64_t		start_us;
 	uint64_t		delay_us;
 	uint64_t		client;
@@ -120,11 +147,15 @@ struct np_record {
 void np_page_open(const char *run_dir);
 const char *np_page_dir(void);
 void np_page_close(void);
-struct np_snap *np_page_snap(void);		/* NULL: no page yet */
-void np_snap_release(struct np_snap **);
+void np_page_snap(struct np_ref *);		/* of NULL: no page yet */
+void np_snap_release(struct np_ref *);
 const struct np_site *np_snap_site(const struct np_snap *, const char *id);
 struct np_map *np_page_map(void);
 bool np_page_trusted(void);
+
+/* headers.c */
+void np_headers_read(struct np_headers *, const struct http *);
+bool np_headers_usual(const struct np_headers *, const struct http *);
 
 /* server.c */
 struct np_server *np_server_get(const char *id);

@@ -19,6 +19,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +40,7 @@
 static pthread_mutex_t page_mtx = PTHREAD_MUTEX_INITIALIZER;
 static char page_dir[NP_DIR_MAX];
 static struct np_map *page_map;		/* newest; atomic */
-static struct np_snap *page_snap;	/* newest; written under page_mtx */
+static struct np_snap *page_snap;	/* newest; atomic, written under page_mtx */
 static struct stat page_stat, page_events_stat;
 static uint64_t page_tick_us;		/* atomic */
 static uint64_t page_start_us;
@@ -168,83 +169,94 @@ page_copy_server(struct naproxy_server *dst, const struct naproxy_server *src)
 
 /*--------------------------------------------------------------------
  * Snapshots. Every request takes one, so nobody waits for a lock to get at
- * the newest. Their memory stays that of snapshots until we close: whoever
- * is about to take one that was just replaced finds no references, or
- * somebody else's reading, and tries again.
+ * the newest, and each processor counts for itself. A snapshot's memory stays
+ * that of a snapshot until we close. Whoever is about to take one that was
+ * just replaced sees that and tries again; one that is taken has a count
+ * above zero from before it was replaced until it is released.
  */
 
-static pthread_mutex_t pool_mtx = PTHREAD_MUTEX_INITIALIZER;
-static struct np_snap *pool;		/* under pool_mtx */
+static struct np_snap *page_old;	/* replaced; under page_mtx */
+
+static bool
+snap_unused(const struct np_snap *snap)
+{
+	unsigned u;
+
+	for (u = 0; u < NP_STRIPES; u++)
+		if (__atomic_load_n(&snap->refs[u].n, __ATOMIC_SEQ_CST) > 0)
+			return (false);
+	return (true);
+}
 
 static struct np_snap *
 snap_new(void)
 {
-	struct np_snap *snap;
+	struct np_snap **pp, *snap;
 
-	AZ(pthread_mutex_lock(&pool_mtx));
-	snap = pool;
-	if (snap != NULL)
-		pool = snap->next;
-	AZ(pthread_mutex_unlock(&pool_mtx));
-	if (snap == NULL) {
-		ALLOC_OBJ(snap, NP_SNAP_MAGIC);
-		AN(snap);
+	for (pp = &page_old; (snap = *pp) != NULL; pp = &snap->next) {
+		CHECK_OBJ(snap, NP_SNAP_MAGIC);
+		if (!snap_unused(snap))
+			continue;
+		*pp = snap->next;
+		memset(&snap->next, 0, offsetof(struct np_snap, refs) -
+		    offsetof(struct np_snap, next));
 		return (snap);
 	}
-	CHECK_OBJ(snap, NP_SNAP_MAGIC);
-	AZ(NP_LOAD(snap->refs));
-	memset(&snap->next, 0, sizeof *snap - offsetof(struct np_snap, next));
+	snap = aligned_alloc(__alignof__(*snap), sizeof *snap);
+	AN(snap);
+	INIT_OBJ(snap, NP_SNAP_MAGIC);
 	return (snap);
 }
 
 static void
-snap_pool_free(void)
+snap_replace(struct np_snap *snap)
 {
-	struct np_snap *snap;
+	struct np_snap *old = page_snap;
 
-	AZ(pthread_mutex_lock(&pool_mtx));
-	while ((snap = pool) != NULL) {
-		pool = snap->next;
-		FREE_OBJ(snap);
-	}
-	AZ(pthread_mutex_unlock(&pool_mtx));
+	__atomic_store_n(&page_snap, snap, __ATOMIC_SEQ_CST);
+	if (old == NULL)
+		return;
+	old->next = page_old;
+	page_old = old;
 }
 
-/* The newest with a reference to it; NULL if there is none yet. */
-static struct np_snap *
-snap_take(void)
+static void
+snap_free_all(void)
 {
 	struct np_snap *snap;
-	unsigned refs;
 
-	while ((snap = NP_LOAD(page_snap)) != NULL) {
-		refs = NP_LOAD(snap->refs);
-		if (refs == 0 || !__atomic_compare_exchange_n(&snap->refs,
-		    &refs, refs + 1, true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-			continue;
-		if (NP_LOAD(page_snap) == snap)
-			break;
-		np_snap_release(&snap);
+	snap_replace(NULL);
+	while ((snap = page_old) != NULL) {
+		page_old = snap->next;
+		FREE_OBJ(snap);
 	}
-	return (snap);
+}
+
+/* The newest with a reference to it; of NULL if there is none yet. */
+static void
+snap_take(struct np_ref *ref)
+{
+	unsigned stripe;
+
+	stripe = (unsigned)sched_getcpu() % NP_STRIPES;
+	while ((ref->snap = NP_LOAD(page_snap)) != NULL) {
+		ref->count = &ref->snap->refs[stripe].n;
+		(void)__atomic_add_fetch(ref->count, 1, __ATOMIC_SEQ_CST);
+		if (__atomic_load_n(&page_snap, __ATOMIC_SEQ_CST) == ref->snap)
+			break;
+		np_snap_release(ref);
+	}
 }
 
 void
-np_snap_release(struct np_snap **snapp)
+np_snap_release(struct np_ref *ref)
 {
-	struct np_snap *snap;
 
-	snap = *snapp;
-	*snapp = NULL;
-	if (snap == NULL)
+	if (ref->snap == NULL)
 		return;
-	CHECK_OBJ(snap, NP_SNAP_MAGIC);
-	if (__atomic_sub_fetch(&snap->refs, 1, __ATOMIC_ACQ_REL) > 0)
-		return;
-	AZ(pthread_mutex_lock(&pool_mtx));
-	snap->next = pool;
-	pool = snap;
-	AZ(pthread_mutex_unlock(&pool_mtx));
+	CHECK_OBJ(ref->snap, NP_SNAP_MAGIC);
+	ref->snap = NULL;
+	(void)__atomic_sub_fetch(ref->count, 1, __ATOMIC_SEQ_CST);
 }
 
 static bool
@@ -352,9 +364,7 @@ snap_renew(struct np_map *map)
 		snap_read_site(snap, old, u);
 	free(copy);
 	np_server_attach(snap);
-	NP_STORE(snap->refs, 1);
-	NP_STORE(page_snap, snap);
-	np_snap_release(&old);
+	snap_replace(snap);
 }
 
 const struct np_site *
@@ -519,21 +529,20 @@ page_tick(void)
 	AZ(pthread_mutex_unlock(&page_mtx));
 }
 
-struct np_snap *
-np_page_snap(void)
+void
+np_page_snap(struct np_ref *ref)
 {
-	struct np_snap *snap;
 
 	page_tick();
-	snap = snap_take();
-	if (snap == NULL || snap_current(snap))
-		return (snap);
-	np_snap_release(&snap);
+	snap_take(ref);
+	if (ref->snap == NULL || snap_current(ref->snap))
+		return;
+	np_snap_release(ref);
 	AZ(pthread_mutex_lock(&page_mtx));
 	if (page_snap != NULL && !snap_current(page_snap))
 		snap_renew(page_snap->map);
 	AZ(pthread_mutex_unlock(&page_mtx));
-	return (snap_take());
+	snap_take(ref);
 }
 
 struct np_map *
@@ -585,8 +594,7 @@ np_page_close(void)
 	struct np_map *map;
 
 	AZ(pthread_mutex_lock(&page_mtx));
-	np_snap_release(&page_snap);
-	snap_pool_free();
+	snap_free_all();
 	while ((map = page_map) != NULL) {
 		CHECK_OBJ(map, NP_MAP_MAGIC);
 		page_map = map->older;

@@ -116,7 +116,7 @@ record_budget(const struct np_record *rec, struct naproxy_server *live)
 	if (rec->outcome != NAPROXY_WAITING_PAGE)
 		(void)NP_ADD(live->delays[record_bucket(rec->delay_us / 1000)],
 		    1);
-	record_max(&live->last_request_us, np_now_us());
+	record_max(&live->last_request_us, np_coarse_us());
 	if ((rec->flags & NAPROXY_E_NEEDED) == 0)
 		return;
 	n = NP_ADD(live->window_n, 1) - 1;
@@ -237,7 +237,7 @@ record_fini(VRT_CTX, void *p)
 		np_server_piping(rec->site->server, -1);
 	}
 	VRT_Assign_Backend(&rec->backend, NULL);
-	np_snap_release(&rec->snap);
+	np_snap_release(&rec->ref);
 	rec->magic = 0;
 }
 
@@ -263,7 +263,6 @@ np_record_new(VRT_CTX)
 		INIT_OBJ(rec, NP_RECORD_MAGIC);
 		rec->agent = AGENTS_NONE;
 		rec->outcome = NAPROXY_OTHER;
-		rec->start_us = np_now_us();
 		priv->priv = rec;
 		priv->methods = record_methods;
 	}
@@ -284,9 +283,9 @@ record_of_fetch(VRT_CTX)
 	rec = np_record_new(ctx);
 	if (rec == NULL)
 		return (NULL);
-	rec->snap = np_page_snap();
-	if (rec->snap != NULL)
-		rec->site = np_snap_site(rec->snap, srv->id);
+	np_page_snap(&rec->ref);
+	if (rec->ref.snap != NULL)
+		rec->site = np_snap_site(rec->ref.snap, srv->id);
 	return (rec);
 }
 

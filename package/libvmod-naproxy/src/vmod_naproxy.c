@@ -160,27 +160,69 @@ site_find(const struct np_snap *snap, const char *host)
 	return (other);
 }
 
-VCL_VOID v_matchproto_(td_naproxy_select)
-vmod_select(VRT_CTX, VCL_STRING host)
+static struct np_record *
+request_record(VRT_CTX, const char *function)
 {
 	struct np_record *rec;
 
 	CHECK_OBJ_NOTNULL(ctx, VRT_CTX_MAGIC);
 	if (ctx->req == NULL || ctx->bo != NULL) {
-		VRT_fail(ctx, "naproxy.select() belongs in client methods");
-		return;
+		VRT_fail(ctx, "naproxy.%s() belongs in client methods",
+		    function);
+		return (NULL);
 	}
 	rec = np_record_new(ctx);
-	if (rec == NULL) {
-		VRT_fail(ctx, "naproxy.select(): out of workspace");
-		return;
-	}
+	if (rec == NULL)
+		VRT_fail(ctx, "naproxy.%s(): out of workspace", function);
+	return (rec);
+}
+
+/* The headers are read. */
+static void
+request_select(VRT_CTX, struct np_record *rec, const char *host)
+{
+
 	rec->site = NULL;
-	np_snap_release(&rec->snap);
-	rec->snap = np_page_snap();
-	if (rec->snap != NULL)
-		rec->site = site_find(rec->snap, host);
+	np_snap_release(&rec->ref);
+	np_page_snap(&rec->ref);
+	if (rec->ref.snap != NULL)
+		rec->site = site_find(rec->ref.snap, host);
 	np_classify(ctx, rec);
+}
+
+VCL_BOOL v_matchproto_(td_naproxy_usual)
+vmod_usual(VRT_CTX)
+{
+	struct np_record *rec;
+
+	rec = request_record(ctx, "usual");
+	if (rec == NULL)
+		return (false);
+	np_headers_read(&rec->headers, ctx->http_req);
+	if (np_headers_usual(&rec->headers, ctx->http_req)) {
+		request_select(ctx, rec, rec->headers.host);
+		if (rec->site != NULL &&
+		    np_server_available(rec->site->server)) {
+			rec->start_us = np_coarse_us();
+			return (true);
+		}
+	}
+	rec->start_us = np_now_us();
+	return (false);
+}
+
+VCL_VOID v_matchproto_(td_naproxy_select)
+vmod_select(VRT_CTX, VCL_STRING host)
+{
+	struct np_record *rec;
+
+	rec = request_record(ctx, "select");
+	if (rec == NULL)
+		return;
+	if (rec->start_us == 0)
+		rec->start_us = np_now_us();
+	np_headers_read(&rec->headers, ctx->http_req);
+	request_select(ctx, rec, host);
 	if (rec->site != NULL && !np_server_available(rec->site->server))
 		rec->slept = true;
 }
@@ -525,10 +567,10 @@ vmod_notice(VRT_CTX)
 	struct vsb vsb[1];
 
 	rec = np_record(ctx);
-	if (rec == NULL || rec->snap == NULL || rec->snap->notice[0] == '\0')
+	if (rec == NULL || rec->ref.snap == NULL || rec->ref.snap->notice[0] == '\0')
 		return ("");
 	WS_VSB_new(vsb, ctx->ws);
-	for (p = rec->snap->notice; *p != '\0'; p++) {
+	for (p = rec->ref.snap->notice; *p != '\0'; p++) {
 		switch (*p) {
 		case '&':
 			VSB_cat(vsb, "&amp;");

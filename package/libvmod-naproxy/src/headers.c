@@ -1,0 +1,127 @@
+/*-
+ * Copyright (c) 2026 The Naproxy authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * A request's headers, read in one go. To look each of them up costs a hit
+ * more than all else that we do.
+ */
+
+#include <string.h>
+#include <strings.h>
+
+#include "cache/cache.h"
+
+#include "naproxy.h"
+
+#define SPECIAL		SIZE_MAX
+
+struct header {
+	const char	*name;
+	size_t		len;
+	size_t		offset;		/* in np_headers, or SPECIAL */
+};
+
+#define KNOWN(n, f)	{ n ":", sizeof n, offsetof(struct np_headers, f) }
+#define SEEN_TO(n)	{ n ":", sizeof n, SPECIAL }
+
+static const struct header header[] = {
+	KNOWN("Host", host),
+	KNOWN("User-Agent", user_agent),
+	KNOWN("Accept", accept),
+	KNOWN("Sec-Fetch-Mode", fetch_mode),
+	KNOWN("X-Requested-With", requested_with),
+	KNOWN("Upgrade", upgrade),
+	KNOWN("X-Forwarded-For", forwarded_for),
+	SEEN_TO("Upgrade"),
+	SEEN_TO("Authorization"),
+	SEEN_TO("Content-Length"),
+	SEEN_TO("Cookie"),
+	SEEN_TO("Range"),
+	SEEN_TO("Transfer-Encoding"),
+	SEEN_TO("X-Forwarded-Proto"),
+	SEEN_TO("X-Naproxy"),
+};
+
+#undef KNOWN
+#undef SEEN_TO
+
+static void
+headers_take(struct np_headers *h, const struct header *known, const char *value)
+{
+	const char **field;
+
+	if (known->offset == SPECIAL) {
+		h->special = true;
+		return;
+	}
+	field = (const char **)((char *)h + known->offset);
+	if (*field == NULL)
+		*field = value;
+}
+
+static void
+headers_match(struct np_headers *h, const char *b, size_t len)
+{
+	const struct header *known;
+	const char *value;
+
+	for (known = header; known < header + sizeof header / sizeof *header;
+	    known++) {
+		if (len < known->len || b[known->len - 1] != ':' ||
+		    strncasecmp(b, known->name, known->len))
+			continue;
+		value = b + known->len;
+		while (*value == ' ' || *value == '\t')
+			value++;
+		headers_take(h, known, value);
+	}
+}
+
+void
+np_headers_read(struct np_headers *h, const struct http *hp)
+{
+	unsigned u;
+
+	CHECK_OBJ_NOTNULL(hp, HTTP_MAGIC);
+	memset(h, 0, sizeof *h);
+	for (u = HTTP_HDR_FIRST; u < hp->nhd; u++)
+		headers_match(h, hp->hd[u].b,
+		    (size_t)(hp->hd[u].e - hp->hd[u].b));
+}
+
+/* A name that needs no tidying, see recv.vcl. */
+static bool
+headers_host_tidy(const char *host)
+{
+	const char *p;
+
+	if (host == NULL)
+		return (false);
+	for (p = host; (*p >= 'a' && *p <= 'z') || (*p >= '0' && *p <= '9') ||
+	    *p == '.' || *p == '-'; p++)
+		continue;
+	return (p > host && *p == '\0' && p[-1] != '.');
+}
+
+/* Varnish writes the client's own address there; more is from a proxy. */
+static bool
+headers_forwarded(const char *forwarded_for)
+{
+
+	return (forwarded_for != NULL && strchr(forwarded_for, ',') != NULL);
+}
+
+bool
+np_headers_usual(const struct np_headers *h, const struct http *hp)
+{
+	static const char ours[] = "/.naproxy";
+	const char *method, *url;
+
+	method = hp->hd[HTTP_HDR_METHOD].b;
+	url = hp->hd[HTTP_HDR_URL].b;
+	return (!h->special && !headers_forwarded(h->forwarded_for) &&
+	    headers_host_tidy(h->host) && method != NULL &&
+	    (!strcmp(method, "GET") || !strcmp(method, "HEAD")) &&
+	    url != NULL && *url == '/' &&
+	    strncmp(url, ours, sizeof ours - 1) != 0);
+}
