@@ -49,6 +49,7 @@ class Ladder:
         self.rungs = tuple(rungs)
         known = remembered or {}
         self._scores = [_score(known.get(rung.key)) for rung in self.rungs]
+        self._alone_s = 0.0
         self.begin()
 
     def begin(self) -> None:
@@ -110,17 +111,20 @@ class Ladder:
             self._next()
         return current
 
-    def up(self, now_s: float, usual_s: float) -> str:
+    def up(self, now_s: float) -> str:
         """Take that the server is up: remember and return what woke it, empty if nothing did.
 
-        A server up in less than half the usual time after a rung was first called was most
-        likely woken by the one before it.
+        That is the last rung called, unless the server was up in less than half the time that
+        it took of late when there was no doubt: then most likely it was the one before.
         """
         tried = [i for i in self._first_s if i not in self._broken]
         if not tried:
             return ""
         woke = tried[-1]
-        if len(tried) > 1 and now_s - self._first_s[woke] < usual_s / 2:
+        took_s = now_s - self._first_s[woke]
+        if len(self._first_s) == 1:
+            self._alone_s = took_s
+        elif len(tried) > 1 and took_s < self._alone_s / 2:
             woke = tried[-2]
         for index in self._first_s:
             if index == woke:

@@ -280,6 +280,11 @@ class Machine:
         self._timer_s = now_s + TICK_S
         return [Probe(UNKNOWN_EVERY_S)]
 
+    def forget_durations(self) -> None:
+        """Expect what `times` says of falling asleep and waking: it sleeps in another way now."""
+        self.wake = Mean(self.times.wake_expect_s)
+        self.fall = Mean(self.times.sleep_expect_s)
+
     @property
     def next_s(self) -> float:
         """When `Tick` is due; infinite when only an event can change anything."""
@@ -382,7 +387,7 @@ class Machine:
         """Learn how long waking takes and which rung did it; say which if there are several."""
         if not self._slept:
             return ""
-        woke = self.ladder.up(now_s, self.wake.value_s)
+        woke = self.ladder.up(now_s)
         self.wake.add(took_s)
         return f", woken by {woke}" if woke and len(self.ladder.rungs) > 1 else ""
 

@@ -122,7 +122,7 @@ class Runner:
         self._pinger = Pinger(server.address, self._pinged)
         arming = self.supervisor.arming
         arming.trusted = server.armed
-        arming.subject = f"{server.mac.lower()} {server.sleep.driver} {server.wake.driver}"
+        arming.subject = _subject(server)
         self._policy: Policy = policy.make(server.policy, self._setup())
         self._guard = Guard(server.awake)
 
@@ -135,9 +135,11 @@ class Runner:
         self._pinger.stop()
         if server != self.server:
             self.supervisor.cancel()
-        old = self._policy
+        old, old_state = self._policy, self.server.sleep.state
         self._equip(server, interface)
         self.machine.times = _times(server)
+        if server.sleep.state != old_state:
+            self.machine.forget_durations()
         known = self.machine.ladder.dump()
         self.machine.ladder = Ladder(wake.rungs(_rungs(server)), known)
         if old.name == self._policy.name:
@@ -566,6 +568,12 @@ def _item(counters: Any, index: int) -> int:
 def _rungs(server: Server) -> list[Any]:
     """Return the settings of the ways to wake, the first one first."""
     return [server.wake, *server.rung]
+
+
+def _subject(server: Server) -> str:
+    """Return what a commissioning holds for: another card, way or state is to be tried anew."""
+    ways = (server.sleep.driver, server.sleep.state, server.wake.driver)
+    return " ".join((server.mac.lower(), *ways))
 
 
 def _times(server: Server) -> Times:

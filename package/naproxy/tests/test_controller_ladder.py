@@ -1,0 +1,114 @@
+"""The ladder in a controller process: packets on the wire that do not help, then what does."""
+
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from box import MAC, Box
+from naproxy.policy.base import State
+
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="raw packets need root"),
+    pytest.mark.skipif(not Path("/usr/sbin/etherwake").exists(), reason="etherwake not installed"),
+]
+
+
+class Ear:
+    """Wakes the server by a magic packet to a UDP port."""
+
+    def __init__(self) -> None:
+        self.box: Box | None = None
+        self.packets = 0
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.bind(("127.0.0.1", 0))
+        self.port = self._socket.getsockname()[1]
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        while data := self._socket.recv(2000):
+            if data.startswith(b"\xff" * 6 + bytes.fromhex(MAC.replace(":", ""))) and self.box:
+                self.packets += 1
+                self.box.server.power.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as end:
+            end.sendto(b"", ("127.0.0.1", self.port))
+
+
+@pytest.fixture
+def ear() -> Iterator[Ear]:
+    made = Ear()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def make(tmp_path: Path, ear: Ear) -> Iterator[Callable[[str], Box]]:
+    box = Box(tmp_path, attempts=3)
+    box.server.deaf = True
+    ear.box = box
+
+    def start(rungs: str) -> Box:
+        box.file.write_text(box.toml(attempts=3) + rungs)
+        box.start().wait(State.AWAKE)
+        return box
+
+    yield start
+    box.close()
+
+
+def udp(ear: Ear) -> str:
+    return (
+        '[[server.rung]]\ndriver = "udp"\naddress = "127.0.0.1"\n'
+        f"ports = [{ear.port}]\nspacing_s = 0.2\nattempts = 20\n"
+    )
+
+
+def cycle(box: Box) -> int:
+    """One sleep and one wake; returns how many packets on the wire were in vain."""
+    assert box.post("sleep")[0] == 202
+    box.wait(State.ASLEEP)
+    before = box.server.packets
+    box.ask_for_wake()
+    box.wait(State.AWAKE)
+    return box.server.packets - before
+
+
+def test_three_packets_in_vain_and_the_next_rung_wakes_it(
+    make: Callable[[str], Box], ear: Ear
+) -> None:
+    box = make(udp(ear))
+    assert cycle(box) == 3
+    assert "etherwake passed over, udp is next: it is not up yet" in box.log()
+    assert box.status()["rungs"] == [
+        {"name": "udp", "works": True},
+        {"name": "etherwake", "works": False},
+    ]
+
+
+def test_the_next_wake_begins_with_what_worked_also_after_a_restart(
+    make: Callable[[str], Box], ear: Ear
+) -> None:
+    box = make(udp(ear))
+    cycle(box)
+    assert cycle(box) == 0
+    box.end()
+    box.start().wait(State.AWAKE)
+    assert cycle(box) == 0
+    assert ear.packets == 3
+
+
+def test_a_rung_that_cannot_be_called_is_passed_over_at_once_and_said(
+    make: Callable[[str], Box], ear: Ear
+) -> None:
+    broken = '[server.wake]\ndriver = "gpio"\nchip = "gpiochip99"\nline = 1\n'
+    box = make(udp(ear))
+    box.end()
+    text = box.file.read_text().replace("[server.wake]\nspacing_s = 0.2\nattempts = 3\n", broken)
+    box.file.write_text(text)
+    box.start().wait(State.AWAKE)
+    cycle(box)
+    assert "gpio passed over, udp is next: gpioset" in box.log()
