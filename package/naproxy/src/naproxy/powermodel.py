@@ -165,7 +165,7 @@ def _judged(
 # Where the counters come from
 
 _METRIC: Final = re.compile(
-    rb"^(node_[a-z_]+)(?:\{([^}\n]{0,500})\})? ([0-9.eE+-]+)$", re.MULTILINE
+    rb"^(node_[A-Za-z_]+)(?:\{([^}\n]{0,500})\})? ([0-9.eE+-]+)$", re.MULTILINE
 )
 _LABEL: Final = re.compile(rb'([a-z_]+)="([^"]*)"')
 _WHOLE_DISK: Final = re.compile(r"(sd[a-z]+|hd[a-z]+|vd[a-z]+|xvd[a-z]+|nvme\d+n\d+|mmcblk\d+)")

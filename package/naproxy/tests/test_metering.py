@@ -1,0 +1,339 @@
+import math
+import random
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from naproxy.drivers.meter import Fault, Reading
+from naproxy.metering import (
+    COUNTER_S,
+    SETTLE_S,
+    ZERO_AWAKE_S,
+    Adapter,
+    Counter,
+    Energy,
+    Gatherer,
+    Watch,
+    checked,
+    energy_between,
+)
+from naproxy.policy.base import State
+from naproxy.reading import Second
+
+T = 1_700_000_000.0
+
+
+def gathered(readings: list[tuple[float, Reading]], period_s: float = 1.0) -> list[Second]:
+    """The seconds of readings that came at these times, when all is over."""
+    gatherer = Gatherer(period_s)
+    found = []
+    for t_s, reading in readings:
+        gatherer.take(t_s, reading)
+        found += gatherer.seconds(t_s)
+    return found + gatherer.seconds(readings[-1][0] + 1000)
+
+
+def every(step_s: float, powers: list[float]) -> list[tuple[float, Reading]]:
+    return [(T + n * step_s, Reading(power_w)) for n, power_w in enumerate(powers)]
+
+
+# Seconds
+
+
+def test_a_steady_power_is_that_energy_in_each_second() -> None:
+    found = gathered(every(0.5, [43.3] * 11))
+    assert [s.t_s - T for s in found] == [0, 1, 2, 3, 4]
+    assert {(s.count, s.mean_mw, s.energy_mj, s.covered_ms) for s in found} == {
+        (2, 43300, 43300, 1000)
+    }
+
+
+def test_a_reading_speaks_for_the_time_before_it() -> None:
+    [second] = gathered([(T, Reading(99.0)), (T + 0.4, Reading(10.0)), (T + 1.0, Reading(20.0))])
+    assert second.energy_mj == round(1000 * (0.4 * 10 + 0.6 * 20))
+    assert (second.min_mw, second.max_mw, second.count) == (10000, 20000, 2)
+
+
+def test_a_slow_meter_fills_all_the_seconds_it_speaks_for() -> None:
+    found = gathered(every(6.0, [100.0, 50.0]), period_s=6.0)
+    assert len(found) == 6
+    assert {(s.count, s.energy_mj, s.covered_ms) for s in found} == {(1, 50000, 1000)}
+
+
+def test_a_silence_is_a_gap_and_never_zero() -> None:
+    readings = every(1.0, [40.0] * 5) + [(T + 60 + n, Reading(2.0)) for n in range(3)]
+    found = gathered(readings)
+    assert [s.t_s - T for s in found] == [0, 1, 2, 3, 60, 61]
+    assert all(s.mean_mw > 0 for s in found)
+
+
+def test_zero_watts_is_a_second() -> None:
+    found = gathered(every(1.0, [0.0] * 4))
+    assert [(s.mean_mw, s.energy_mj, s.covered_ms) for s in found] == [(0, 0, 1000)] * 3
+
+
+def test_one_reading_alone_speaks_for_nothing() -> None:
+    assert gathered([(T, Reading(40.0))]) == []
+
+
+def test_a_second_is_told_once_and_only_when_it_is_over() -> None:
+    gatherer = Gatherer(0.5)
+    gatherer.take(T, Reading(1.0))
+    gatherer.take(T + 0.9, Reading(1.0))
+    assert gatherer.seconds(T + 1.1) == []
+    gatherer.take(T + 1.4, Reading(1.0))
+    assert [s.t_s for s in gatherer.seconds(T + 1.4)] == [T]
+    assert [s.t_s for s in gatherer.seconds(T + 9)] == [T + 1]
+    assert gatherer.seconds(T + 99) == []
+
+
+def frames(count: int, energy_j: float, step_s: float = 0.02) -> list[tuple[float, Reading]]:
+    """A device that counts energy itself, 50 frames a second."""
+    power_w = energy_j / step_s
+    reading = Reading(power_w, energy_j=energy_j, covered_s=step_s, elapsed_s=step_s)
+    return [(T + 1 + step_s * n, reading) for n in range(count)]
+
+
+def test_the_devices_own_energy_is_kept_to_the_millijoule() -> None:
+    found = gathered(frames(1000, 0.866001), 0.02)
+    assert sum(s.energy_mj for s in found) == pytest.approx(866001, abs=1)
+
+
+def test_frames_that_come_late_and_together_keep_their_places() -> None:
+    late = [(t_s if n % 40 else t_s + 0.7, r) for n, (t_s, r) in enumerate(frames(1000, 0.8))]
+    for n, ((a_s, _), (b_s, reading)) in enumerate(pairwise(late)):
+        late[n + 1] = (max(a_s, b_s), reading)
+    found = gathered(late, 0.02)
+    assert sum(s.energy_mj for s in found) == pytest.approx(800_000, abs=1)
+    inner = found[2:-2]
+    assert all(s.energy_mj == pytest.approx(40_000, rel=0.05) for s in inner)
+
+
+def test_a_tenth_of_the_frames_dropped_costs_no_energy() -> None:
+    """Frames are differences of the device's sums, so the next one has what was dropped."""
+    dice = random.Random(1)
+    kept, waiting = [], 0
+    for t_s, reading in frames(3000, 0.8):
+        waiting += 1
+        if dice.random() > 0.1 or t_s > T + 60.9:
+            span_s = waiting * 0.02
+            kept.append((t_s, Reading(40.0, 0.8 * waiting, span_s, span_s)))
+            waiting = 0
+        assert reading.energy_j == 0.8
+    energy_mj = sum(s.energy_mj for s in gathered(kept, 0.02))
+    assert energy_mj == pytest.approx(3000 * 800 - 1000 * 0.8 * waiting, abs=1)
+
+
+def test_a_clock_that_drifts_leaves_no_gaps() -> None:
+    """30 parts in a million, a crystal's: an hour."""
+    gatherer, found = Gatherer(1.0), []
+    for n in range(3600):
+        gatherer.take(T + n * 1.00003, Reading(10.0, 10.0, 1.0, 1.0))
+        found += gatherer.seconds(T + n)
+    assert min(s.covered_ms for s in found[1:-1]) >= 998
+    assert sum(s.energy_mj for s in found) == pytest.approx(10_000 * len(found), rel=1e-3)
+
+
+def test_what_the_device_did_not_measure_is_not_covered() -> None:
+    half = Reading(40.0, energy_j=20.0, covered_s=0.5, elapsed_s=1.0)
+    found = gathered([(T + n, half) for n in range(1, 6)])
+    assert {(s.mean_mw, s.energy_mj, s.covered_ms) for s in found} == {(40000, 20000, 500)}
+
+
+MILLISECONDS = st.integers(1, 8000).map(lambda ms: ms / 1000)
+GAPS = st.lists(st.tuples(MILLISECONDS, st.floats(0, 5000)), min_size=1, max_size=60)
+
+
+@given(GAPS)
+def test_energy_is_neither_lost_nor_made(steps: list[tuple[float, float]]) -> None:
+    t_s, true_j, covered_s = T, 0.0, 0.0
+    readings = [(t_s, Reading(1.0))]
+    for gap_s, power_w in steps:
+        before_s, t_s = t_s, t_s + gap_s
+        readings.append((t_s, Reading(power_w)))
+        if t_s - before_s <= 3.0:
+            true_j += power_w * (t_s - before_s)
+            covered_s += t_s - before_s
+    found = gathered(readings)
+    assert sum(s.energy_mj for s in found) == pytest.approx(1000 * true_j, abs=2 + len(found))
+    assert sum(s.covered_ms for s in found) == pytest.approx(1000 * covered_s, abs=len(found) + 1)
+    assert [s.t_s for s in found] == sorted({s.t_s for s in found})
+    assert all(1 <= s.covered_ms <= 1000 and s.count >= 1 for s in found)
+    assert all(s.min_mw <= s.mean_mw <= s.max_mw for s in found)
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("power_w", "kind"),
+    [(math.nan, "not_a_number"), (math.inf, "not_a_number"), (5001, "huge"), (-3, "negative")],
+)
+def test_a_power_that_cannot_be_is_refused(power_w: float, kind: str) -> None:
+    with pytest.raises(Fault) as caught:
+        checked(Reading(power_w), 5000)
+    assert caught.value.kind == kind
+
+
+def test_a_little_below_zero_is_zero() -> None:
+    assert checked(Reading(-0.2, -0.004, 0.02, 0.02), 5000) == Reading(0, 0, 0.02, 0.02)
+
+
+# Adapters
+
+
+def test_the_adapters_loss_is_added() -> None:
+    adapter = Adapter(((10.0, 0.7), (40.0, 0.9)))
+    assert adapter.mains_w(10) == pytest.approx(10 / 0.7)
+    assert adapter.mains_w(25) == pytest.approx(25 / 0.8)
+    assert adapter.mains_w(100) == pytest.approx(100 / 0.9)
+    assert adapter.mains_w(1) == pytest.approx(1 / 0.7)
+
+
+def test_an_idle_adapter_draws_too() -> None:
+    assert Adapter(((10.0, 0.7),), idle_w=0.8).mains_w(0) == 0.8
+
+
+def test_energy_goes_through_the_adapter_as_power_does() -> None:
+    reading = Reading(20.0, energy_j=10.0, covered_s=0.5, elapsed_s=1.0, counter_j=7.0)
+    assert Adapter(((1.0, 0.5),)).mains(reading) == Reading(40.0, 20.0, 0.5, 1.0)
+
+
+def test_without_a_curve_nothing_changes() -> None:
+    reading = Reading(20.0, counter_j=7.0)
+    assert Adapter().mains(reading) is reading
+
+
+# Energy between two times
+
+
+def second(t_s: float, power_w: float, covered_ms: int = 1000) -> Second:
+    mw = round(power_w * 1000)
+    return Second(int(t_s), 1, mw, mw, mw, mw * covered_ms // 1000, covered_ms)
+
+
+def test_energy_between_two_times() -> None:
+    seconds = [second(T, 10), second(T + 1, 20), second(T + 3, 30, 500)]
+    assert energy_between(seconds, T, T + 4) == Energy(45.0, 2.5)
+    assert energy_between(seconds, T + 0.5, T + 1.5) == Energy(15.0, 1.0)
+    assert energy_between(seconds, T + 2, T + 3) is None
+
+
+# Counters
+
+
+def test_a_counter_is_used_by_its_differences() -> None:
+    counter = Counter()
+    assert [counter.difference_j(j) for j in (500.0, 510.0, 510.0)] == [None, 10.0, 0.0]
+
+
+def test_a_counter_that_begins_anew_leaves_a_gap() -> None:
+    counter = Counter()
+    assert [counter.difference_j(j) for j in (500.0, 3.0, 5.0)] == [None, None, 2.0]
+
+
+def test_a_counter_that_wraps_goes_on() -> None:
+    counter = Counter(wraps_j=1000.0)
+    assert [counter.difference_j(j) for j in (990.0, 5.0)] == [None, 15.0]
+
+
+def test_a_reset_in_the_middle_is_not_a_wrap() -> None:
+    counter = Counter(wraps_j=1000.0)
+    assert [counter.difference_j(j) for j in (500.0, 5.0)] == [None, None]
+
+
+# Who is believed
+
+
+class Story:
+    """A server and its meter, in seconds."""
+
+    def __init__(self, expected_w: float = 41.7) -> None:
+        self.watch = Watch(expected_w)
+        self.t_s = T
+        self.counter_j = 0.0
+
+    def plays(self, state: State, power_w: float, length_s: float, **reading: Any) -> "Story":
+        self.watch.entered(self.t_s, state)
+        for _ in range(round(length_s)):
+            self.t_s += 1
+            self.watch.reading(self.t_s, Reading(power_w, **reading))
+        return self
+
+
+def test_a_meter_that_falls_with_the_server_is_believed() -> None:
+    story = Story().plays(State.AWAKE, 43.3, 60).plays(State.FALLING_ASLEEP, 43.3, 4)
+    story.plays(State.ASLEEP, 1.6, 60)
+    assert story.watch.words is None
+
+
+def test_zero_watts_of_a_sleeping_server_is_believed() -> None:
+    story = Story().plays(State.AWAKE, 43.3, 60).plays(State.ASLEEP, 0.0, 600)
+    assert story.watch.words is None
+
+
+def test_a_meter_that_is_flat_when_the_server_falls_asleep_is_not() -> None:
+    story = Story().plays(State.AWAKE, 43.3, 60).plays(State.FALLING_ASLEEP, 43.3, 4)
+    story.plays(State.ASLEEP, 43.3, 2 * SETTLE_S + 2)
+    assert "43.3 W while the server was awake and 43.3 W asleep" in (story.watch.words or "")
+
+
+def test_a_meter_that_is_flat_when_the_server_wakes_is_not() -> None:
+    story = Story().plays(State.ASLEEP, 1.6, 60).plays(State.WAKING, 1.6, 4)
+    story.plays(State.AWAKE, 1.6, 60)
+    assert "stuck" in (story.watch.words or "")
+
+
+def test_a_meter_that_moves_again_is_believed_again() -> None:
+    story = Story().plays(State.AWAKE, 43.3, 60).plays(State.ASLEEP, 43.3, 60)
+    assert story.watch.words
+    story.plays(State.AWAKE, 45.0, 60).plays(State.ASLEEP, 1.6, 60)
+    assert story.watch.words is None
+
+
+def test_a_small_server_on_a_strip_with_others_is_believed() -> None:
+    story = Story(expected_w=40).plays(State.AWAKE, 500.0, 60).plays(State.ASLEEP, 460.0, 60)
+    assert story.watch.words is None
+
+
+def test_a_server_that_is_smaller_than_configured_is_believed() -> None:
+    story = Story(expected_w=41.7).plays(State.AWAKE, 3.0, 60).plays(State.ASLEEP, 0.5, 60)
+    assert story.watch.words is None
+
+
+def test_too_short_a_time_says_nothing() -> None:
+    story = Story().plays(State.AWAKE, 43.3, 60).plays(State.ASLEEP, 43.3, SETTLE_S)
+    story.plays(State.WAKING, 43.3, 3).plays(State.AWAKE, 43.3, SETTLE_S)
+    assert story.watch.words is None
+
+
+def test_zero_watts_of_a_server_that_answers_is_told() -> None:
+    story = Story().plays(State.AWAKE, 0.0, ZERO_AWAKE_S + 2)
+    assert "plugged into it" in (story.watch.words or "")
+    story.plays(State.AWAKE, 43.3, 1)
+    assert story.watch.words is None
+
+
+def counted(power_w: float, counted_w: float, length_s: float, step_j: float) -> str | None:
+    watch = Watch(41.7)
+    for n in range(round(length_s)):
+        counter_j = counted_w * n // step_j * step_j
+        watch.reading(T + n, Reading(power_w, counter_j=counter_j))
+    return watch.words
+
+
+def test_a_counter_that_agrees_is_believed_however_coarse() -> None:
+    assert counted(43.3, 43.3, 4 * 3600, 3600.0) is None
+    assert counted(43.3, 43.3, 2 * COUNTER_S, 3.6) is None
+
+
+def test_a_counter_that_says_twice_the_power_is_told() -> None:
+    words = counted(20.0, 43.3, 2 * COUNTER_S, 3.6)
+    assert words
+    assert "its counter says" in words
+
+
+def test_a_power_stuck_at_zero_shows_by_the_counter() -> None:
+    assert counted(0.0, 43.3, 2 * COUNTER_S, 3.6)
