@@ -1,0 +1,234 @@
+"""What the box believes of a server with a meter, and what a failed wake does: the breaker."""
+
+import contextlib
+import http.server
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.e2e.clients import PERSON, ask, fresh
+from tests.e2e.conftest import QUICK
+from tests.office import Office
+from tests.office.box import VMOD, RefusedError, toml
+from tests.office.namespace import ROOT, ip, wait_for
+from tests.office.plug import Plug
+from tests.office.server import ADDRESS
+
+NEVER = {"name": "timeout", "idle_s": 86400.0}
+IDLE = {"name": "timeout", "idle_s": 1.0}
+WAKE = {"spacing_s": 0.1, "attempts": 20}
+
+
+class Metered:
+    """An office whose server is at a meter."""
+
+    def __init__(self, office: Office, plug: Plug):
+        self.office = office
+        self.plug = plug
+        self.box = office.box
+
+    def configure(self, policy: dict[str, Any] | None = None, **server: Any) -> None:
+        config = self.box.default_config(
+            server={"wake": WAKE, "connect_timeout_s": 1, **server},
+            meter=[self.plug.configuration()],
+        )
+        config["server"][0]["policy"] = policy or NEVER
+        self.box.api("PUT", "/v1/config", toml(config).encode())
+
+    def call_in_vain(self) -> str:
+        """Ask for the server until the box gives up; returns the alert."""
+        self.box.api("POST", "/v1/servers/web/wake", {})
+        self.box.await_state("trouble")
+        return str(self.box.status()["alert"])
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Metered]:
+    assert (VMOD / "libvmod_naproxy.so").exists(), "the VMOD is not built: make build"
+    with (
+        Office(keep=ROOT / "build/e2e/test_seeing", board=QUICK) as office,
+        Plug(office.server.board, office.directory / "watts") as plug,
+    ):
+        metered = Metered(office, plug)
+        office.box.start()
+        metered.configure()
+        office.box.await_state("awake")
+        yield metered
+
+
+@pytest.fixture
+def awake(shared: Metered) -> Metered:
+    board = shared.office.server.board
+    shared.plug.unplugged = False
+    board.reset(QUICK)
+    wait_for(lambda: board.state not in ("suspending", "resuming"), "the board to settle")
+    if board.state != "on":
+        board.power_on()
+    shared.box.await_state("awake", 30)
+    with contextlib.suppress(RefusedError):
+        shared.box.api("POST", "/v1/servers/web/arm", {})
+    shared.configure()
+    return shared
+
+
+@pytest.fixture
+def asleep(awake: Metered) -> Metered:
+    awake.box.sleep()
+    return awake
+
+
+# What it says of a server that does not come up
+
+
+def test_a_hung_resume_is_told_from_a_failed_wake(asleep: Metered) -> None:
+    asleep.office.server.board.configure(hang=True)
+    alert = asleep.call_in_vain()
+    assert "it draws 43.3 W and pings are answered: it woke but hangs" in alert
+    assert "restart it by its button" in alert
+
+
+def test_a_failed_wake_and_an_unplugged_server_are_told_from_a_hung_resume(asleep: Metered) -> None:
+    asleep.office.server.board.configure(never_wake=True)
+    alert = asleep.call_in_vain()
+    assert "it draws 1.6 W, as when asleep: the wake failed" in alert
+    assert "check wake-on-LAN" in alert
+    asleep.plug.unplugged = True
+    wait_for(lambda: "it is unplugged" in asleep.box.status()["alert"], "the other trouble")
+
+
+def test_a_foreign_machine_on_its_address_does_not_pass_for_the_server(asleep: Metered) -> None:
+    office = asleep.office
+    office.server.drop_address(ADDRESS)
+    ip("-n", office.client.name, "addr", "add", f"{ADDRESS}/32", "dev", "eth0")
+    try:
+        with office.client.entered():
+            server = http.server.HTTPServer((ADDRESS, 80), http.server.SimpleHTTPRequestHandler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        asleep.box.api("POST", "/v1/servers/web/wake", {})
+        wait_for(
+            lambda: "another machine, 02:00:5e:10:00:10" in str(asleep.box.status()["alert"]),
+            "the other machine to be seen",
+        )
+        assert asleep.box.status()["state"] == "trouble"
+        server.shutdown()
+        server.server_close()
+    finally:
+        ip("-n", office.client.name, "addr", "del", f"{ADDRESS}/32", "dev", "eth0")
+        office.server.add_address(ADDRESS)
+        # Its kernel would find out by itself, in half a minute.
+        office.box.run(["ip", "neigh", "flush", "dev", "eth0"])
+
+
+# The breaker
+
+
+def test_a_failed_wake_keeps_it_awake_until_somebody_says_otherwise(asleep: Metered) -> None:
+    asleep.office.server.board.configure(never_wake=True)
+    asleep.call_in_vain()
+    asleep.box.kill_controller()
+    asleep.box.start_controller()
+    asleep.office.server.board.configure(never_wake=False)
+    asleep.box.await_state("awake", 30)
+    status = asleep.box.status()
+    assert status["armed"] is False
+    [veto] = [v for v in status["vetoes"] if "naproxy arm web" in v]
+    assert "the wake failed" in veto
+    asleep.configure(policy=IDLE)
+    wait_for(lambda: asleep.box.status()["decision"]["sleep"], "the policy to want it")
+    assert asleep.box.status()["state"] == "awake"
+    asleep.box.api("POST", "/v1/servers/web/arm", {})
+    asleep.box.await_state("asleep")
+
+
+# By itself
+
+
+def test_a_server_that_wakes_by_itself_is_seen_awake(asleep: Metered) -> None:
+    asleep.office.server.board.power_on()
+    asleep.box.await_state("awake")
+    assert asleep.box.status()["reason"] == "it woke by itself"
+    assert asleep.box.status()["armed"] is True
+
+
+# A commissioning that does not go well
+
+
+def commission(metered: Metered, **plan: Any) -> None:
+    body = {"cycles": 2, "awake_s": 0.2, "asleep_s": 0.5, **plan}
+    metered.box.api("POST", "/v1/servers/web/commission", body)
+
+
+def progress(metered: Metered) -> dict[str, Any]:
+    report: dict[str, Any] = metered.box.api("GET", "/v1/servers/web/commission")
+    return report
+
+
+def test_cancelled_a_commissioning_ends_awake(awake: Metered) -> None:
+    awake.configure(armed=False)
+    commission(awake, asleep_s=30)
+    wait_for(lambda: progress(awake)["phase"] == "asleep", "the sleep")
+    said = awake.box.status()["commissioning"]
+    assert (said["cycle"], said["phase"]) == (1, "asleep")
+    report = awake.box.api("DELETE", "/v1/servers/web/commission")
+    assert (report["phase"], report["armed"]) == ("cancelled", False)
+    awake.box.await_state("awake")
+    assert awake.box.status()["armed"] is False
+
+
+def test_a_server_that_does_not_wake_is_not_armed_and_told_why(awake: Metered) -> None:
+    awake.configure(armed=False)
+    commission(awake)
+    wait_for(lambda: progress(awake)["phase"] == "asleep", "the sleep")
+    awake.office.server.board.configure(hang=True)
+    wait_for(lambda: progress(awake)["ended"], "the end", 20)
+    report = progress(awake)
+    assert report["phase"] == "failed"
+    assert report["reason"].startswith("in cycle 1 of 2: not up after 20 calls")
+    assert "hung resume" in report["reason"]
+    assert "hung resume" in str(awake.box.status()["vetoes"])
+
+
+def test_visitors_of_a_server_that_is_being_commissioned_lose_nothing(awake: Metered) -> None:
+    awake.configure(armed=False)
+    commission(awake, cycles=2, asleep_s=5)
+    for _ in range(2):
+        wait_for(lambda: progress(awake)["phase"] == "asleep", "a sleep", 20)
+        assert ask(awake.office.client, fresh("/app/reply")).status == 200
+    wait_for(lambda: progress(awake)["ended"], "the end", 20)
+    assert progress(awake)["armed"], progress(awake)["reason"]
+
+
+def test_after_a_crash_amid_a_commissioning_the_server_is_woken(awake: Metered) -> None:
+    awake.configure(armed=False)
+    commission(awake, asleep_s=60)
+    wait_for(lambda: progress(awake)["phase"] == "asleep", "the sleep")
+    awake.box.kill_controller()
+    awake.box.start_controller()
+    awake.box.await_state("awake")
+    assert "commissioning was cut off" in str(awake.box.transitions()[1])
+
+
+# Two servers
+
+
+def test_of_two_servers_the_one_that_fails_does_not_disarm_the_other(asleep: Metered) -> None:
+    box = asleep.box
+    config = box.default_config(server={"wake": WAKE}, meter=[asleep.plug.configuration()])
+    other = {**config["server"][0], "id": "other", "address": "192.0.2.77", "default": False}
+    other |= {"mac": "02:00:5e:10:00:77", "hosts": ["other.office.example"]}
+    config["server"].append(other)
+    box.api("PUT", "/v1/config", toml(config).encode())
+
+    def of(name: str) -> dict[str, Any]:
+        servers = box.api("GET", "/v1/status")["servers"]
+        return next(s for s in servers if s["id"] == name)
+
+    wait_for(lambda: of("other")["state"] == "trouble", "the other to fail", 20)
+    assert of("other")["alert"]
+    assert of("web")["alert"] is None
+    assert of("web")["armed"] is True
+    assert ask(asleep.office.client, fresh("/app/reply"), headers=PERSON).status in (200, 503)
+    wait_for(lambda: of("web")["state"] == "awake", "the first to wake")
+    assert ask(asleep.office.client, fresh("/app/reply")).status == 200
