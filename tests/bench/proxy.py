@@ -27,7 +27,8 @@ from tests.office.box import arguments as varnishd_arguments
 from tests.office.namespace import ROOT, wait_for
 from tests.office.server import ADDRESS as ORIGIN
 
-ROUNDS = 31
+STARTS = 7
+ROUNDS = 9
 ROUND_S = 1
 IDLE_S = 3
 HELD = (0, 1, 10, 100, 300, 1000)
@@ -36,7 +37,7 @@ PLAIN, OURS, NGINX = 8081, 8082, 8083
 THREADS = ["-p", "thread_pool_max=1200"]
 
 
-def nginx(office: Office, work: Path) -> None:
+def nginx(office: Office, work: Path) -> subprocess.Popen[str]:
     """Start nginx as a caching proxy on the box."""
     conf = work / "nginx.conf"
     conf.write_text(
@@ -48,12 +49,15 @@ def nginx(office: Office, work: Path) -> None:
         f"server {{ listen {NGINX}; location / {{ proxy_pass http://{ORIGIN};\n"
         "proxy_cache c; proxy_cache_valid 200 1d; } } }\n"
     )
-    office.box.popen(["nginx", "-c", conf], log="bench-nginx")
+    process = office.box.popen(["nginx", "-c", conf], log="bench-nginx")
     wait_for(lambda: office.box.listens(NGINX), "nginx")
+    return process
 
 
-def varnish(office: Office, work: Path, port: int, source: list[str | Path]) -> int:
-    """Start a varnishd on the box, and return the process id of its manager."""
+def varnish(
+    office: Office, work: Path, port: int, source: list[str | Path]
+) -> subprocess.Popen[str]:
+    """Start a varnishd on the box."""
     process = office.box.popen(
         [
             *("varnishd", "-F", "-n", work / f"varnish-{port}", "-a", f":{port}"),
@@ -63,7 +67,36 @@ def varnish(office: Office, work: Path, port: int, source: list[str | Path]) -> 
         log=f"bench-varnish-{port}",
     )  # fmt: skip
     wait_for(lambda: office.box.listens(port), "varnishd")
-    return process.pid
+    return process
+
+
+def start_all(office: Office, work: Path, vcl: Path) -> dict[int, subprocess.Popen[str]]:
+    """Start the three proxies, and with empty caches."""
+    return {
+        NGINX: nginx(office, work),
+        PLAIN: varnish(office, work, PLAIN, ["-b", f"{ORIGIN}:80"]),
+        OURS: varnish(office, work, OURS, ["-f", vcl]),
+    }
+
+
+def stop_all(processes: dict[int, subprocess.Popen[str]]) -> None:
+    """End them."""
+    for process in processes.values():
+        process.terminate()
+        process.wait(timeout=30)
+
+
+def compare(office: Office, script: Path) -> list[dict[str, float]]:
+    """Rounds of hits a second of each, taking turns."""
+    ports = {"plain": PLAIN, "ours": OURS, "nginx": NGINX}
+    for port in ports.values():
+        hits_per_second(office, script, port, 2)
+    rounds = []
+    for n in range(ROUNDS):
+        order = list(ports)
+        order = order[n % 3 :] + order[: n % 3]
+        rounds.append({who: hits_per_second(office, script, ports[who], ROUND_S) for who in order})
+    return rounds
 
 
 def pagetool(run: Path, *words: str) -> str:
@@ -195,28 +228,21 @@ def main() -> None:
             file.chmod(0o660)
         paths = [path for path in office.server.paths if path.endswith((".css", ".js"))][:20]
         script = files_script(work, paths)
-        nginx(office, work)
-        varnish(office, work, PLAIN, ["-b", f"{ORIGIN}:80"])
-        ours = varnish(office, work, OURS, ["-f", our_vcl(work)])
-
-        ports = {"plain": PLAIN, "ours": OURS, "nginx": NGINX}
-        for port in ports.values():
-            hits_per_second(office, script, port, 2)
+        vcl = our_vcl(work)
         rounds = []
-        for n in range(ROUNDS):
-            order = list(ports)
-            order = order[n % 3 :] + order[: n % 3]
-            rounds.append(
-                {who: hits_per_second(office, script, ports[who], ROUND_S) for who in order}
-            )
+        for start in range(STARTS):
+            processes = start_all(office, work, vcl)
+            rounds += compare(office, script)
+            if start < STARTS - 1:
+                stop_all(processes)
         over_plain = [r["ours"] / r["plain"] for r in rounds]
         over_nginx = [r["ours"] / r["nginx"] for r in rounds]
-        held = held_costs(office, run, script, paths[0], ours)
+        held = held_costs(office, run, script, paths[0], processes[OURS].pid)
     write(
         output,
         [
             goal(
-                "hits a second over plain Varnish, median of pairs",
+                f"hits a second over plain Varnish, median of {STARTS * ROUNDS} pairs",
                 statistics.median(over_plain), 0.97, ">=",
             )
         ],
