@@ -189,6 +189,7 @@ def test_a_firmware_that_answers_pings_is_not_taken_for_the_server() -> None:
     assert all(cycle.rose_ping_s is None for cycle in office.commissioning.cycles)
     assert "firmware" in office.commissioning.notes[0]
     assert len(office.commissioning.notes) == 1
+    assert "rose_ping_s" not in office.status()["times"]  # type: ignore[operator]
 
 
 def test_one_failed_wake_is_enough_not_to_arm() -> None:

@@ -199,3 +199,24 @@ def test_a_probe_by_ipv6_is_a_probe() -> None:
     with listening:
         there = drivers.Target("web", "::1", listening.getsockname()[1], "", "lo")
         assert asyncio.run(tcp.Driver(tcp.Settings(), there).probe()).sign is Sign.READY
+
+
+@pytest.mark.parametrize(
+    ("words", "sign"),
+    [(b"HTTP/1.1 200 OK\r\n\r\n", Sign.FOREIGN), (b"HTTP/1.1 500 No\r\n\r\n", Sign.FOREIGN)],
+)
+def test_an_answer_of_another_machine_is_foreign_whatever_it_says(words: bytes, sign: Sign) -> None:
+    async def once() -> Observed:
+        server = await asyncio.start_server(answering(words), "127.0.0.1", 0)
+        found: asyncio.Future[Observed] = asyncio.get_running_loop().create_future()
+        driver = http.Driver(http.Settings(), target(server.sockets[0].getsockname()[1]))
+        prober = Prober(driver, 1.0, found.set_result, print, lambda: "another machine")
+        prober.set(Probe(60))
+        async with asyncio.timeout(5):
+            seen = await found
+        prober.stop()
+        server.close()
+        return seen
+
+    seen = asyncio.run(once())
+    assert (seen.sign, seen.detail) == (sign, "another machine")

@@ -63,3 +63,35 @@ def test_an_interface_that_is_not_there_changes_nothing() -> None:
 def test_ipv6_is_left_to_the_kernel() -> None:
     program = "from naproxy.neighbour import Neighbour as N; N('2001:db8::7', 'lo').keep()"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def stranger(before: str, mac: str = MAC) -> str:
+    """What is said of who answers at the address, where the server's card is `mac`."""
+    program = "import sys; from naproxy.neighbour import Neighbour\n"
+    program += f"print(Neighbour('192.0.2.7', 'v0').stranger({mac!r}))"
+    done = subprocess.run(
+        [
+            *("unshare", "-n", "sh", "-ec", f'{SETUP}{before} exec "$0" -c "$1"'),
+            *(sys.executable, program),
+        ],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return done.stdout.strip()
+
+
+def test_the_servers_own_card_is_no_stranger() -> None:
+    assert stranger(known("reachable")) == "None"
+    assert stranger(known("reachable"), MAC.upper()) == "None"
+
+
+def test_another_card_at_the_servers_address_is_a_stranger_and_named() -> None:
+    said = stranger(known("reachable"), "02:00:00:00:00:08")
+    assert f"another machine, {MAC}, answers at 192.0.2.7 instead of 02:00:00:00:00:08" in said
+    assert "check_mac = false" in said
+
+
+def test_where_the_kernel_knows_no_card_nobody_is_a_stranger() -> None:
+    assert stranger("") == "None"
+    assert stranger(known("failed").replace(f"lladdr {MAC}", "")) == "None"

@@ -147,7 +147,6 @@ class _Draft:
     rose_s: float = math.nan
     last_ping_s: float = math.nan
     first_ping_s: float = math.nan
-    firmware: bool = False
     metered_s: float = math.nan
     energy_j: float = 0.0
     gap_s: float = 0.0
@@ -169,6 +168,7 @@ class Commissioning:
         self._state = state
         self._since_s = now_s
         self._ask_s = now_s
+        self._firmware = False
         self._disturbed = 0
         self._refusals = ""
         self._draft = _Draft()
@@ -216,7 +216,7 @@ class Commissioning:
         if self.phase is Phase.FALLING and event.begun_s >= draft.command_s:
             draft.last_ping_s = event.begun_s
         elif self.phase is Phase.ASLEEP and event.begun_s > self._since_s:
-            draft.firmware = True
+            self._firmware = True
         elif event.begun_s >= draft.wake_s and math.isnan(draft.first_ping_s):
             draft.first_ping_s = event.begun_s
 
@@ -321,7 +321,7 @@ class Commissioning:
 
     def _complete(self, now_s: float) -> None:
         draft = self._draft
-        by_ping = not draft.firmware
+        by_ping = not self._firmware
         self.cycles.append(
             Cycle(
                 number=len(self.cycles) + 1,
@@ -337,7 +337,7 @@ class Commissioning:
             )
         )
         self._disturbed = 0
-        if draft.firmware:
+        if self._firmware:
             words = "pings are answered while it sleeps, by its firmware: they say nothing"
             if words not in self.notes:
                 self.notes.append(words)
@@ -356,7 +356,7 @@ class Commissioning:
             "phase_s": round(now_s - self._since_s, 1),
             "notes": self.notes,
             "done": [asdict(cycle) for cycle in self.cycles],
-            **results(self.cycles),
+            **results(self.cycles, by_ping=not self._firmware),
         }
 
 
@@ -368,10 +368,10 @@ def _mean(values: list[float] | None) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def results(cycles: Sequence[Cycle]) -> dict[str, Any]:
+def results(cycles: Sequence[Cycle], *, by_ping: bool = True) -> dict[str, Any]:
     """Return percentiles of the times (s) and the fit of power; `fit_words`: why there is none."""
     times = {}
-    for name in ("fell_s", "rose_s", "fell_ping_s", "rose_ping_s"):
+    for name in ("fell_s", "rose_s", *(("fell_ping_s", "rose_ping_s") if by_ping else ())):
         values = [v for v in (getattr(cycle, name) for cycle in cycles) if v is not None]
         if values:
             times[name] = {at: percentile(values, share) for at, share in _SHARES.items()}

@@ -1,0 +1,210 @@
+"""The commands `naproxy commission` and `naproxy arm` with a real controller."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from box import Box, wait_for
+from naproxy import commission
+from naproxy.policy.base import State
+
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="raw packets need root"),
+    pytest.mark.skipif(not Path("/usr/sbin/etherwake").exists(), reason="etherwake not installed"),
+]
+
+QUICK = ("--awake", "0.1s", "--asleep", "0.1s")
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Iterator[Callable[..., Box]]:
+    made: list[Box] = []
+
+    def new(**server: Any) -> Box:
+        made.append(Box(tmp_path, armed="false", **server).start())
+        made[-1].wait(State.AWAKE)
+        return made[-1]
+
+    yield new
+    for box in made:
+        box.close()
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
+    """One box for the tests that must find it as it was: awake, never commissioned."""
+    started = Box(tmp_path_factory.mktemp("shared"), armed="false").start()
+    started.wait(State.AWAKE)
+    yield started
+    started.close()
+
+
+def test_a_line_for_each_cycle_and_a_table_are_told_and_the_server_is_armed(
+    make: Callable[..., Box],
+) -> None:
+    box = make()
+    done = box.naproxy("commission", "web", "--cycles", "2", *QUICK)
+    assert done.returncode == 0, done.stderr
+    lines = [line for line in done.stdout.splitlines() if "firmware" not in line]
+    for number in (1, 2):
+        pattern = rf"cycle {number} of 2: asleep after \d+\.\d s, up after \d+\.\d\d s"
+        assert re.fullmatch(pattern, lines[number - 1]), done.stdout
+    assert any(line.startswith("to wake, by the probe") for line in lines)
+    assert lines[-2:] == ["power not fitted: no meter", "armed: it woke 2 times"]
+    assert box.status()["armed"] is True
+    assert "commission" not in box.naproxy("status").stdout
+
+
+def test_a_server_that_does_not_wake_is_not_armed_and_arm_says_what_to_do(
+    make: Callable[..., Box],
+) -> None:
+    box = make(attempts=3)
+    box.server.deaf = True
+    done = box.naproxy("commission", "web", "--cycles", "2", *QUICK)
+    assert done.returncode == 1
+    assert "not armed: failed: in cycle 1 of 2: not up after 3 calls" in done.stdout
+    assert "naproxy arm web" in box.naproxy("status").stdout
+    box.server.power.unlink(missing_ok=True)
+    box.wait(State.AWAKE)
+    refused = box.naproxy("arm", "web")
+    assert refused.returncode == 1
+    assert "not commissioned: run naproxy commission web" in refused.stderr
+
+
+def test_an_interrupt_cancels_it_and_it_ends_awake(make: Callable[..., Box]) -> None:
+    box = make()
+    socket = str(box.run_dir / "control.sock")
+    command = ("commission", "web", "--asleep", "60s", "--socket", socket)
+    started = subprocess.Popen(
+        [sys.executable, "-m", "naproxy.cli", *command], stdout=subprocess.PIPE, text=True
+    )
+    box.wait(State.ASLEEP)
+    time.sleep(0.3)
+    started.send_signal(signal.SIGINT)
+    said, _ = started.communicate(timeout=20)
+    assert said.splitlines()[-1] == "not armed: cancelled: cancelled"
+    assert started.returncode == 1
+    box.wait(State.AWAKE)
+
+
+def test_progress_is_in_the_status_and_nobody_else_may_put_it_to_sleep(
+    make: Callable[..., Box],
+) -> None:
+    box = make()
+    done = box.naproxy("commission", "web", "--no-wait", "--asleep", "60s", "--json")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["ended"] is False
+    box.wait(State.ASLEEP)
+    assert "is being commissioned: cycle 1 of 5, asleep" in box.naproxy("status").stdout
+    assert box.post("sleep")[0] == 409
+    status, answer = box.post("commission")
+    assert (status, answer["error"]) == (409, "it is being commissioned already")
+    assert box.naproxy("commission", "web", "--cancel").returncode == 0
+    box.wait(State.AWAKE)
+
+
+def test_a_request_wakes_a_server_that_is_being_commissioned(make: Callable[..., Box]) -> None:
+    box = make()
+    box.naproxy("commission", "web", "--no-wait", "--cycles", "1", "--asleep", "60s")
+    box.wait(State.ASLEEP)
+    box.ask_for_wake()
+    box.wait(State.AWAKE)
+
+
+def test_stopped_amid_a_commissioning_the_server_is_woken_before_or_after(
+    make: Callable[..., Box],
+) -> None:
+    box = make()
+    box.naproxy("commission", "web", "--no-wait", "--asleep", "60s")
+    box.wait(State.ASLEEP)
+    box.end()
+    wait_for("the call", lambda: not box.server.asleep())
+    box.start()
+    box.wait(State.AWAKE)
+    assert box.status()["armed"] is False
+
+
+def test_a_server_kept_awake_by_hand_is_not_commissioned(make: Callable[..., Box]) -> None:
+    box = make()
+    box.post("mode", mode="awake")
+    done = box.naproxy("commission", "web")
+    assert done.returncode == 1
+    assert "kept awake by hand" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("body", "where"),
+    [
+        ({"cycles": 0}, "cycles"),
+        ({"cycles": 1.5}, "cycles"),
+        ({"cycles": True}, "cycles"),
+        ({"cycles": 10**9}, "cycles"),
+        ({"cycles": "5"}, "cycles"),
+        ({"awake_s": -1}, "awake_s"),
+        ({"awake_s": 1e300}, "awake_s"),
+        ({"asleep_s": None}, "asleep_s"),
+        ({"asleep_s": []}, "asleep_s"),
+        ({"cycle": 5}, "cycle"),
+    ],
+)
+def test_a_plan_that_is_none_is_refused_and_nothing_begins(
+    shared: Box, body: dict[str, Any], where: str
+) -> None:
+    status, answer = shared.post("commission", **body)
+    assert (status, answer["where"]) == (400, where)
+    assert shared.status()["commissioning"] is None
+
+
+def test_a_number_that_is_none_is_refused(shared: Box) -> None:
+    for number in (b"NaN", b"Infinity", b"1e999"):
+        body = b'{"awake_s": ' + number + b"}"
+        assert shared.call("POST", "/v1/servers/web/commission", body)[0] == 400
+    assert shared.status()["commissioning"] is None
+
+
+def test_what_never_began_cannot_be_told_or_cancelled(shared: Box) -> None:
+    assert shared.call("GET", "/v1/servers/web/commission")[0] == 404
+    assert shared.call("DELETE", "/v1/servers/web/commission")[0] == 409
+    assert shared.call("GET", "/v1/servers/nope/commission")[0] == 404
+    assert shared.call("DELETE", "/v1/servers/web/wake")[0] in (404, 405)
+    told = shared.naproxy("commission", "web", "--report")
+    assert told.returncode == 1
+    assert "it was never commissioned" in told.stderr
+
+
+def test_the_status_says_why_it_does_not_sleep_by_itself(shared: Box) -> None:
+    said = shared.naproxy("status").stdout
+    assert "does not sleep by itself: not commissioned: run naproxy commission web" in said
+
+
+def test_the_table_has_watts_and_joules_with_their_intervals() -> None:
+    fit = {
+        "on_w": {"value": 43.31, "low": 42.0, "high": 44.6},
+        "off_w": {"value": 1.62, "low": 0.5, "high": 2.7},
+        "switch_j": {"value": 171.0, "low": 150.2, "high": 191.8},
+        "confidence": 0.95,
+    }
+    report = {
+        "times": {"rose_s": {"p50": 0.15, "p95": 0.2, "worst": 0.21}},
+        "fit": fit,
+        "done": [{}],
+        "armed": True,
+        "reason": "it woke 5 times",
+    }
+    assert commission.table(report) == [
+        "seconds                            p50     p95   worst",
+        "to wake, by the probe             0.15    0.20    0.21",
+        "power                              fit  95 % interval",
+        "P_on                              43.3  42.0 to 44.6 W",
+        "P_off                              1.6  0.5 to 2.7 W",
+        "E_switch                         171.0  150.2 to 191.8 J",
+        "armed: it woke 5 times",
+    ]
