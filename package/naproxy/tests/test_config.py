@@ -292,6 +292,43 @@ def test_an_unknown_driver_is_refused_with_those_there_are(where: str, known: st
         assert found == {f"server.web.{where}": f"must be one of {known}"}
 
 
+def test_a_virtual_machine_needs_a_way_back() -> None:
+    machine = 'driver = "libvirt"\nhost = "vmhost"\ndomain = "web"\n'
+    asleep = f"{LEAST}[server.sleep]\n{machine}"
+    assert set(problems(asleep)) == {"server.web.wake.driver"}
+    assert config.parse(f"{asleep}[[server.rung]]\n{machine}").server[0].rung[0].domain == "web"
+
+
+def test_what_is_wrong_with_a_rung_is_said_with_its_number() -> None:
+    found = problems(f'{LEAST}[[server.rung]]\n[[server.rung]]\ndriver = "udp"\nports = [0]\n')
+    assert found == {"server.web.rung.2.ports[0]": "must be 1 to 65535"}
+
+
+def test_a_rung_has_no_keys_of_varnishs_packet() -> None:
+    assert "server.web.rung.1.direct" in problems(f"{LEAST}[[server.rung]]\ndirect = true\n")
+
+
+@pytest.mark.parametrize("password", ["00:11", "00:11:22:33:44", "xx:11:22:33", "00112233"])
+def test_a_secureon_password_has_4_or_6_bytes(password: str) -> None:
+    found = problems(f'{LEAST}[server.wake]\ndriver = "udp"\npassword = "{password}"\n')
+    assert found["server.web.wake.password"].startswith("must be 4 or 6 bytes")
+
+
+def test_the_secureon_password_is_not_shown() -> None:
+    text = f'{LEAST}[server.wake]\ndriver = "udp"\npassword = "00:11:22:33"\n'
+    shown = schema.plain(config.parse(text))["server"][0]["wake"]
+    assert shown["driver"] == "udp"
+    assert "password" not in shown
+
+
+@pytest.mark.parametrize(
+    "domain", ["-x", "a b", "a;reboot", "$(id)", "a'b", "x" * 65, "", "../etc"]
+)
+def test_a_domain_means_nothing_to_a_shell(domain: str) -> None:
+    text = f'{LEAST}[server.wake]\ndriver = "libvirt"\nhost = "h"\ndomain = "{domain}"\n'
+    assert "server.web.wake.domain" in problems(text)
+
+
 def test_an_unknown_policy_is_refused() -> None:
     found = problems(f'{LEAST}[server.policy]\nname = "os"')
     assert "thesis" in found["server.web.policy.name"]
@@ -433,7 +470,9 @@ def test_every_default_is_good() -> None:
     for key in ALL_KEYS:
         if not key.required:
             default = list(key.default) if isinstance(key.default, tuple) else key.default
-            config.parse(table_with(key, default))
+            found: list[schema.Problem] = []
+            schema.load(config.Config, tomllib.loads(table_with(key, default)), "", found)
+            assert found == []
 
 
 def test_the_reference_has_every_key() -> None:

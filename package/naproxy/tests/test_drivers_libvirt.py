@@ -6,18 +6,21 @@ tested of that is that its refusal is told.
 
 import asyncio
 import os
+import re
 import shutil
 import socket
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from naproxy.drivers.sleep import SleepResult
 from naproxy.drivers.sleep import libvirt as sleep_libvirt
+from naproxy.drivers.virsh import Virsh, VirshError
 from naproxy.drivers.wake import libvirt as wake_libvirt
 from naproxy.machine import Answer
 from ssh_server import SSHD, TARGET, Server, key, serving
@@ -61,6 +64,13 @@ class Host:
             ["virsh", "-q", "-c", self.uri], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
         )
         sshd.says('exec sh -c "$SSH_ORIGINAL_COMMAND"')
+
+    @contextmanager
+    def forced(self, script: str) -> Iterator[None]:
+        """Let the box do only what a script lets it."""
+        self.sshd.says(script)
+        yield
+        self.sshd.says('exec sh -c "$SSH_ORIGINAL_COMMAND"')
 
     def close(self) -> None:
         self.keeper.communicate(b"quit\n")
@@ -157,6 +167,23 @@ def test_what_the_hypervisor_cannot_do_is_told_in_its_words(running: Host) -> No
 def test_a_virtual_machine_that_is_not_there_is_told(running: Host) -> None:
     [words] = running.wake(domain="nope")
     assert "nope" in words
+
+
+def test_the_forced_command_of_the_documentation_allows_what_is_needed_and_nothing_else(
+    running: Host,
+) -> None:
+    text = (Path(__file__).parents[3] / "docs" / "drivers.md").read_text()
+    script = re.search(r"```sh\n(#!/bin/sh\nset -f\n.*?)```", text, re.DOTALL)
+    assert script
+    with running.forced(
+        script[1].replace("-c qemu:///system", f"-c '{running.uri}'").replace("web", "test")
+    ):
+        assert running.sleep(state="disk").answer is Answer.ACCEPTED
+        assert running.wake() == []
+        settings = sleep_libvirt.Settings(**running.settings())
+        with pytest.raises(VirshError, match="not allowed: destroy"):
+            asyncio.run(Virsh(settings, 5).run("destroy"))
+    assert running.virsh("domstate", "test") == "running"
 
 
 def test_a_wrong_host_key_of_the_host_is_said(running: Host) -> None:

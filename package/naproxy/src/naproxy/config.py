@@ -214,10 +214,7 @@ def _conflicts(config: Config) -> Iterator[Problem]:
                 yield Problem(f"{here}.hosts", f"{host} is longer than {HOST_LEN - 1} bytes")
         if server.default and len(defaults) > 1:
             yield Problem(f"{here}.default", f"is true for {' and '.join(defaults)}")
-        if server.power.on_w <= server.power.off_w:
-            yield Problem(f"{here}.power.on_w", "must be more than off_w")
-        if server.wake.broadcast and not _is_ipv4(server.wake.broadcast):
-            yield Problem(f"{here}.wake.broadcast", "must be an IPv4 address")
+        yield from _power_conflicts(server, here)
     rules = len(config.rule) + sum(len(set(s.awake.work_paths)) for s in config.server)
     if rules > RULES:
         yield Problem("rule", f"with the work_paths of all servers more than {RULES}: {rules}")
@@ -228,6 +225,16 @@ def _conflicts(config: Config) -> Iterator[Problem]:
         if rule.server and not ids[rule.server]:
             yield Problem(f"rule.{number}.server", f"there is no server {rule.server}")
     yield from _meter_conflicts(config, set(ids))
+
+
+def _power_conflicts(server: Server, here: str) -> Iterator[Problem]:
+    ways = {server.wake.driver, *(rung.driver for rung in server.rung)}
+    if server.sleep.driver == "libvirt" and not ways & {"libvirt", "command"}:
+        yield Problem(f"{here}.wake.driver", "no magic packet wakes a virtual machine: libvirt")
+    if server.power.on_w <= server.power.off_w:
+        yield Problem(f"{here}.power.on_w", "must be more than off_w")
+    if server.wake.broadcast and not _is_ipv4(server.wake.broadcast):
+        yield Problem(f"{here}.wake.broadcast", "must be an IPv4 address")
 
 
 def _meter_conflicts(config: Config, servers: set[str]) -> Iterator[Problem]:
