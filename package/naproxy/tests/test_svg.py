@@ -50,6 +50,13 @@ def test_stacked_bars_stand_on_each_other() -> None:
     assert upper.get("x") == lower.get("x")
 
 
+def test_labels_that_do_not_fit_side_by_side_stand_in_rows() -> None:
+    names = [f"a policy's name {n}" for n in range(12)]
+    svg = bar_chart("t", "d", names, [Bars("a", [1.0] * 12)], y_label="y")
+    assert all(f">{name.replace(chr(39), '&#x27;')}</text>" in svg for name in names)
+    assert len({re.findall(r'y="(\d+)" text-anchor="middle">a pol', svg)[n] for n in range(3)}) == 3
+
+
 def test_steps_keep_their_height_until_the_next_point() -> None:
     points = [(0.0, 0.0), (1.0, 1.0)]
     path = line_chart("t", "d", [Line("a", points)], x_label="x", y_label="y", steps=True)

@@ -14,6 +14,7 @@ from itertools import pairwise
 
 _WIDTH, _HEIGHT = 720, 400
 _LEFT, _RIGHT, _TOP, _BOTTOM = 72, 32, 84, 56
+_TIERS = 3  # rows of labels under the bars
 _PLOT_W, _PLOT_H = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
 # Okabe and Ito's palette, made for the colour blind; without its yellow and its black,
 # which vanish on white or on black.
@@ -122,12 +123,19 @@ def bar_chart(
     slot = 1 / max(1, len(categories))
     across = 1 if stacked else max(1, len(series))
     width = slot * (1 if touching else 0.7) / across
-    # More labels than fit are thinned out.
-    every = max(1, math.ceil(sum(len(c) + 2 for c in categories) * 7 / _PLOT_W))
+    # More labels than fit stand in rows where there is room for that, and are thinned out else.
+    too_many = max(1, math.ceil(sum(len(c) + 2 for c in categories) * 7 / _PLOT_W))
+    tiers = 1 if x_label else min(too_many, _TIERS)
+    every = math.ceil(too_many / tiers)
 
     def draw() -> Iterator[str]:
         yield from _x_ticks(
-            ((i + 0.5) * slot, category) for i, category in enumerate(categories) if i % every == 0
+            (
+                ((i + 0.5) * slot, category)
+                for i, category in enumerate(categories)
+                if i % every == 0
+            ),
+            tiers,
         )
         for c, (category, row) in enumerate(zip(categories, rows, strict=True)):
             base = 0.0
@@ -206,11 +214,12 @@ def _legend(names: Sequence[str], *, lines: bool) -> Iterator[str]:
         x += width
 
 
-def _x_ticks(places: Iterator[tuple[float, str]]) -> Iterator[str]:
-    for place, label in places:
+def _x_ticks(places: Iterator[tuple[float, str]], tiers: int = 1) -> Iterator[str]:
+    for n, (place, label) in enumerate(places):
+        down = 14 * (n % tiers)
         yield f'<path class="axis" d="M{_x(place):.1f} {_y(0)}v5"/>'
         yield (
-            f'<text x="{_x(place):.1f}" y="{_y(0) + 20}" text-anchor="middle">'
+            f'<text x="{_x(place):.1f}" y="{_y(0) + 20 + down}" text-anchor="middle">'
             f"{escape(label)}</text>"
         )
 
