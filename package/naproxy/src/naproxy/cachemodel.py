@@ -44,8 +44,7 @@ class CacheModel:
 
 # The thesis' "aggressive" mode has an hour of grace. The frozen models need what the cache
 # holds when the server falls asleep, often hours after the last visit: a day, which is
-# RFC 9111's heuristic freshness (4.2.2) of a file that last changed ten days ago. docs/deciding.md
-# has what an hour would give.
+# RFC 9111's heuristic freshness (4.2.2) of a file that last changed ten days ago.
 CACHES: Final = {
     model.name: model
     for model in (
