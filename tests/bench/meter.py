@@ -7,6 +7,8 @@ Integration is the firmware's own code over simulated time.
 
 from __future__ import annotations
 
+import asyncio
+import json
 import math
 import os
 import pty
@@ -18,9 +20,14 @@ import sys
 import tempfile
 import time
 import tty
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from naproxy import config
+from naproxy.meters import Meters
+from naproxy.reading import Second
 
 from tests.bench import result
 
@@ -40,25 +47,46 @@ WINDOW_S = 10.0
 TRIALS = 40
 SHUNT_UOHM = 100000
 
+ONE_METER = """
+[[server]]
+id = "web"
+address = "127.0.0.1"
+mac = "02:00:00:00:00:01"
+[[meter]]
+id = "pico"
+of = "web"
+driver = "ina219"
+device = {port}
+"""
+
 Waveform = Callable[[float], float]  # seconds to amperes
 
 
 # ------------------------------------------------------------------- the line
 
 
-def listen(interpreter: list[str]) -> tuple[bytes, dict[str, float]]:
-    """(what came, figures) of a meter read for LISTEN_S seconds, each frame as it comes."""
-    ours, theirs = pty.openpty()
-    tty.setraw(theirs)
+@contextmanager
+def firmware(interpreter: list[str], end: int) -> Iterator[None]:
+    """The meter's real loop speaks on a file descriptor, with a fake chip."""
     path = f"{SOURCE}:{FAKES}"
     with tempfile.TemporaryDirectory() as folder:
         meter = subprocess.Popen(
             [*interpreter, str(FAKES / "serve.py")],
-            stdin=theirs,
-            stdout=theirs,
+            stdin=end,
+            stdout=end,
             cwd=folder,
             env={"PYTHONPATH": path, "MICROPYPATH": f"{path}:.frozen"},
         )
+        yield
+        meter.kill()
+        meter.wait()
+
+
+def listen(interpreter: list[str]) -> tuple[bytes, dict[str, float]]:
+    """(what came, figures) of a meter read for LISTEN_S seconds, each frame as it comes."""
+    ours, theirs = pty.openpty()
+    tty.setraw(theirs)
+    with firmware(interpreter, theirs):
         os.close(theirs)
         tracker, seen, readings = Tracker(0.0), b"", []
         cpu_s, end_s = time.process_time(), time.monotonic() + LISTEN_S
@@ -68,8 +96,6 @@ def listen(interpreter: list[str]) -> tuple[bytes, dict[str, float]]:
                 seen += data
                 readings += [item for item in tracker.feed(data, 0.0) if isinstance(item, Reading)]
         cpu_s = time.process_time() - cpu_s
-        meter.kill()
-        meter.wait()
     os.close(ours)
     elapsed_s = sum(reading.elapsed_s for reading in readings)
     return seen, {
@@ -79,6 +105,36 @@ def listen(interpreter: list[str]) -> tuple[bytes, dict[str, float]]:
         "covered_fraction": sum(reading.covered_s for reading in readings) / elapsed_s,
         "reader_cpu_percent": 100 * cpu_s / LISTEN_S,
         "bytes_a_second": len(seen) / LISTEN_S,
+    }
+
+
+def in_controller(interpreter: list[str]) -> dict[str, float]:
+    """What listening costs the controller: driver, seconds and doubts, for LISTEN_S seconds."""
+    ours, theirs = pty.openpty()
+    tty.setraw(theirs)
+    loaded = config.parse(ONE_METER.format(port=json.dumps(os.ttyname(theirs))))
+    seconds: list[Second] = []
+
+    async def hear() -> float:
+        meters = Meters(print, time.time() - time.monotonic())
+        meters.sinks.append(lambda _, second: seconds.append(second))
+        meters.use(loaded.meter, loaded.server)
+        await asyncio.sleep(1.0)
+        cpu_s = time.process_time()
+        await asyncio.sleep(LISTEN_S)
+        cpu_s = time.process_time() - cpu_s
+        meters.stop()
+        return cpu_s
+
+    with firmware(interpreter, ours):
+        cpu_s = asyncio.run(hear())
+    os.close(ours)
+    os.close(theirs)
+    inner = seconds[1:-1]
+    return {
+        "cpu_percent": 100 * cpu_s / LISTEN_S,
+        "readings_a_second": sum(second.count for second in inner) / len(inner),
+        "covered_fraction": sum(second.covered_ms for second in inner) / len(inner) / 1e3,
     }
 
 
@@ -265,6 +321,7 @@ def main() -> None:
             **figures,
             "reader_frames_per_cpu_second": reader_ceiling(seen),
             "a_tenth_dropped": after_drops(seen),
+            "in_controller": in_controller(interpreter),
         }
     errors = integration()
     goals = [
