@@ -3,8 +3,10 @@
  * SPDX-License-Identifier: BSD-2-Clause
  *
  * A director for each server of a VCL. It makes a new back end when the
- * page's address changes. A task holds a reference to the back end it was
- * given, so the old one goes when the last request on it has ended.
+ * page's address changes, and keeps the last few: when Varnish frees one, it
+ * waits for each idle connection to be closed, and one to a machine that is
+ * gone may take its time. No request has to wait for that, under a lock least
+ * of all. A task holds a reference to the back end it was given.
  */
 
 #include <netinet/in.h>
@@ -20,6 +22,12 @@
 #include "naproxy.h"
 
 #define DIRECTORS_MAX	32
+#define DIRECTOR_KEPT	4
+
+struct np_kept {
+	VCL_BACKEND		backend;	/* our reference */
+	struct naproxy_server	made_for;
+};
 
 struct np_director {
 	unsigned		magic;
@@ -29,8 +37,7 @@ struct np_director {
 
 	/* Under mtx. */
 	pthread_mutex_t		mtx;
-	VCL_BACKEND		backend;	/* our reference */
-	struct naproxy_server	made_for;
+	struct np_kept		kept[DIRECTOR_KEPT];	/* the newest first */
 	unsigned		made_n;
 };
 
@@ -102,12 +109,43 @@ out:
 }
 
 static bool
-director_moved(const struct naproxy_server *a, const struct naproxy_server *b)
+director_same_place(const struct naproxy_server *a,
+    const struct naproxy_server *b)
 {
 
-	return (a->address_gen != b->address_gen || a->family != b->family ||
-	    a->port != b->port || memcmp(a->address, b->address,
-	    sizeof a->address) != 0);
+	return (a->family == b->family && a->port == b->port &&
+	    !memcmp(a->address, b->address, sizeof a->address));
+}
+
+/*
+ * Have the back end for this place in front; what is pushed out is for the
+ * caller to release, without the lock.
+ */
+static VCL_BACKEND
+director_choose(VRT_CTX, struct np_director *d,
+    const struct naproxy_server *conf)
+{
+	struct np_kept chosen;
+	VCL_BACKEND out;
+	unsigned u;
+
+	for (u = 0; u < DIRECTOR_KEPT && d->kept[u].backend != NULL; u++)
+		if (director_same_place(conf, &d->kept[u].made_for))
+			break;
+	if (u < DIRECTOR_KEPT && d->kept[u].backend != NULL) {
+		chosen = d->kept[u];
+		memmove(d->kept + 1, d->kept, u * sizeof *d->kept);
+		d->kept[0] = chosen;
+		return (NULL);
+	}
+	chosen.backend = director_make(ctx, d, conf);
+	if (chosen.backend == NULL)
+		return (NULL);
+	chosen.made_for = *conf;
+	out = d->kept[DIRECTOR_KEPT - 1].backend;
+	memmove(d->kept + 1, d->kept, (DIRECTOR_KEPT - 1) * sizeof *d->kept);
+	d->kept[0] = chosen;
+	return (out);
 }
 
 /* A reference to the back end of now, for the caller to release. */
@@ -115,21 +153,16 @@ static VCL_BACKEND
 director_backend(VRT_CTX, struct np_director *d,
     const struct naproxy_server *conf)
 {
-	VCL_BACKEND be, given = NULL;
+	VCL_BACKEND given = NULL, out = NULL;
 
 	AZ(pthread_mutex_lock(&d->mtx));
-	if (conf != NULL &&
-	    (d->backend == NULL || director_moved(conf, &d->made_for))) {
-		be = director_make(ctx, d, conf);
-		if (be != NULL) {
-			VRT_Assign_Backend(&d->backend, NULL);
-			d->backend = be;	/* it came with a reference */
-			d->made_for = *conf;
-		}
-	}
-	if (d->backend != NULL)
-		VRT_Assign_Backend(&given, d->backend);
+	if (conf != NULL && (d->kept[0].backend == NULL ||
+	    !director_same_place(conf, &d->kept[0].made_for)))
+		out = director_choose(ctx, d, conf);
+	if (d->kept[0].backend != NULL)
+		VRT_Assign_Backend(&given, d->kept[0].backend);
 	AZ(pthread_mutex_unlock(&d->mtx));
+	VRT_Assign_Backend(&out, NULL);
 	return (given);
 }
 
@@ -288,12 +321,14 @@ np_vcl_free(struct np_vcl **vclp)
 {
 	struct np_director *d;
 	struct np_vcl *vcl;
+	unsigned u;
 
 	TAKE_OBJ_NOTNULL(vcl, vclp, NP_VCL_MAGIC);
 	while (vcl->n > 0) {
 		d = vcl->director[--vcl->n];
 		CHECK_OBJ_NOTNULL(d, NP_DIRECTOR_MAGIC);
-		VRT_Assign_Backend(&d->backend, NULL);
+		for (u = 0; u < DIRECTOR_KEPT; u++)
+			VRT_Assign_Backend(&d->kept[u].backend, NULL);
 		VRT_DelDirector(&d->dir);
 		AZ(pthread_mutex_destroy(&d->mtx));
 		FREE_OBJ(d);

@@ -151,7 +151,7 @@ struct naproxy_server {
 	char		id[NAPROXY_ID_LEN];	/* empty: slot unused */
 	char		hosts[NAPROXY_HOSTS][NAPROXY_HOST_LEN];
 	uint32_t	flags;
-	uint32_t	address_gen;		/* a new value: a new back end */
+	uint32_t	address_gen;		/* a new value: it has moved */
 	uint16_t	family;			/* 4 or 6 */
 	uint16_t	port;
 	uint8_t		address[16];		/* network order, v4: first four */
