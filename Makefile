@@ -37,9 +37,9 @@ build: prepare ## compile the VMOD and render the VCL
 
 # ----------------------------------------------------------------------- test
 
-TESTS := lint test-unit test-vmod test-vcl test-meter test-office test-e2e test-faults test-demo
+TESTS := lint test-unit test-vmod test-vcl test-meter test-history test-office test-e2e test-faults test-demo
 
-.PHONY: test $(TESTS) test-agree test-compat test-guest
+.PHONY: test $(TESTS) test-powercut test-agree test-compat test-guest
 test: $(TESTS) ## everything, in under 20 minutes
 
 lint: prepare ## style and types
@@ -62,6 +62,12 @@ test-vcl: build ## varnishtest of the VCL, hostile requests
 
 test-meter: prepare ## the meter's firmware, in CPython and in MicroPython
 	@$(MAKE) --no-print-directory -C package/naproxy-meter check
+
+test-history: prepare ## what a kill and a power cut cost the history, 20 of each
+	CUTS=20 $(AS_ROOT) $(PYTEST) tests/powercut
+
+test-powercut: prepare ## the same, 200 of each: two minutes
+	$(AS_ROOT) $(PYTEST) -s tests/powercut
 
 test-office: build ## the virtual office keeps its promises
 	$(AS_ROOT) $(PYTEST) tests/office
@@ -97,7 +103,7 @@ faults: build ## 500 cycles with faults, build/faults.json [CYCLES=n] [SEED=n] [
 five: build ## the thesis' five configurations on one slice [DURATION=s] [LOG=file]
 	@$(AS_ROOT) $(PYTHON) -m tests.five $(if $(DURATION),--duration $(DURATION)) $(if $(LOG),--log $(LOG))
 
-BENCHES := proxy wake policy estimate meter
+BENCHES := proxy wake policy estimate meter history
 bench: $(BENCHES:%=bench-%) ## all benchmarks, results in build/bench/
 bench-%: build
 	@mkdir -p $(BUILD)/bench

@@ -106,6 +106,12 @@ def test_the_command_tells_what_happened(box: Box) -> None:
     assert "there is no server nope" in box.naproxy("status", "nope").stderr
 
 
+def test_metrics_say_the_state_by_command_and_by_the_api(shared: Box) -> None:
+    said = 'naproxy_server_state{server="web",state="awake"} 1.0'
+    assert said in shared.naproxy("metrics").stdout.splitlines()
+    assert said in shared.call("GET", "/v1/metrics")[1]["text"].splitlines()
+
+
 def test_the_policy_puts_an_idle_server_to_sleep_by_itself(make: Callable[..., Box]) -> None:
     box = make(awake_s=0).start()
     box.wait(State.ASLEEP)

@@ -128,6 +128,7 @@ def test_batches_that_cut_a_minute_lose_and_double_nothing(box: Box) -> None:
     for _ in range(20):
         box.meter(17)
         box.history.tick()
+    box.history.flush()
     assert box.seconds() == list(range(START_S, START_S + 340))
     for tier in ("minutes", "hours"):
         assert box.energy(tier) == 340 * 43_000
@@ -165,7 +166,7 @@ def test_a_second_that_comes_late_is_added_to_its_minute(box: Box) -> None:
     box.pass_s(300)
     box.history.tick()
     box.history.add_second("web", second(START_S + 1, 1000))
-    box.history.tick()
+    box.history.flush()
     assert box.seconds() == [START_S, START_S + 1]
     assert box.energy("hours") == 44_000
 
@@ -252,6 +253,29 @@ def test_requests_that_another_run_has_counted_are_not_counted_again(box: Box) -
     box.history.request("web", event(box))
     box.history.flush()
     assert box.read("SELECT sum(requests) FROM traffic_hours") == [(2,)]
+
+
+def test_a_run_that_was_cut_off_is_made_up_for_by_the_next(box: Box) -> None:
+    box.meter(120)
+    box.history.tick()
+    assert box.energy("hours") == 0
+    box.journal.close()
+    box.start()
+    assert box.energy("hours") == 120 * 43_000
+
+
+def test_requests_are_written_in_whole_minutes_so_that_a_crash_costs_none(box: Box) -> None:
+    box.history.request("web", event(box))
+    box.pass_s(60)
+    late = event(box)
+    box.history.request("web", late)
+    for _ in range(SYNC_EVERY):
+        box.history.tick()
+    box.journal.close()
+    box.start()
+    box.history.request("web", late)  # Varnish's ring still has it
+    box.history.flush()
+    assert box.read("SELECT sum(requests) FROM traffic_minutes") == [(2,)]
 
 
 def decisions(box: Box) -> list[str]:

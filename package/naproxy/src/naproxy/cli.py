@@ -30,6 +30,8 @@ COMMANDS: Final = {
     "commission": "naproxy.commission",
     "arm": "naproxy.commission",
     "measure": "naproxy.measure",
+    "export": "naproxy.export",
+    "metrics": "naproxy.export",
     "replay": "naproxy.replay",
     "estimate": "naproxy.estimate",
 }

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 from urllib.parse import parse_qs, urlsplit
 
+from naproxy import measures
 from naproxy.commissioning import Plan
 from naproxy.config import MAX_BYTES
 from naproxy.datagram import Asker
@@ -123,6 +124,7 @@ _READS: Final[dict[str, Callable[[Box, Call], dict[str, Any]]]] = {
     "status": _status,
     "health": lambda box, call: {"ok": True},
     "config": lambda box, call: box.config(),
+    "metrics": lambda box, call: {"text": measures.prometheus(_status(box, call))},
     "meters": lambda box, call: box.meters(call.number("since_s", time.time())),
 }
 

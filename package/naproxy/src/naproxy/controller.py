@@ -31,7 +31,7 @@ from naproxy.policy.base import State
 from naproxy.runner import House, Runner
 from naproxy.schema import ConfigError, Problem, plain
 
-SAVE_S: Final = 600.0
+SAVE_S: Final = 1800.0
 PRUNE_S: Final = 86400.0
 _DATAGRAMS_AT_ONCE: Final = 64
 _RESTART: Final = ("run_dir", "data_dir", "group", "control_group", "realtime")
@@ -256,6 +256,7 @@ class Controller:
             "events_lost": self._events.lost,
             "bad_datagrams": self.bad_datagrams,
             "history_error": self._journal.error,
+            "energy_j": self._history.energy_j(),
         }
 
     def meters(self, since_s: float | None) -> dict[str, Any]:

@@ -9,8 +9,11 @@ from __future__ import annotations
 import sys
 import zlib
 from array import array
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from operator import add, mul, sub
 from typing import Final
 
 from naproxy.reading import Second
@@ -68,12 +71,12 @@ def pack(minute_s: int, seconds: Iterable[Second]) -> bytes:
         )
         before_mw = s.mean_mw
     try:
-        return _FORM + _columns(_COLUMNS, rows)
+        return _FORM + _compress(_COLUMNS, rows)
     except OverflowError:
-        return _WIDE_FORM + _columns(_WIDE_COLUMNS, rows)
+        return _WIDE_FORM + _compress(_WIDE_COLUMNS, rows)
 
 
-def _columns(codes: str, rows: Sequence[tuple[int, ...]]) -> bytes:
+def _compress(codes: str, rows: Sequence[tuple[int, ...]]) -> bytes:
     made = [_little(array(c, v)) for c, v in zip(codes, zip(*rows, strict=True), strict=True)]
     return zlib.compress(b"".join(column.tobytes() for column in made), 6)
 
@@ -84,8 +87,51 @@ def _little(column: array[int]) -> array[int]:
     return column
 
 
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The seconds of a block, a list for each field; `offset` is that in the minute."""
+
+    offset: Sequence[int]
+    count: Sequence[int]
+    mean_mw: Sequence[int]
+    min_mw: Sequence[int]
+    max_mw: Sequence[int]
+    energy_mj: Sequence[int]
+    covered_ms: Sequence[int]
+
+    def spans(self, step_s: int) -> Iterator[tuple[int, Span]]:
+        """Yield (offset, what is known) of parts of `step_s` seconds, which divides 60."""
+        at, end = 0, len(self.offset)
+        while at < end:
+            start = self.offset[at] // step_s * step_s
+            after = bisect_left(self.offset, start + step_s, at)
+            yield start, self._span(slice(at, after))
+            at = after
+
+    def _span(self, part: slice) -> Span:
+        covered = self.covered_ms[part]
+        covered_ms = sum(covered)
+        return Span(
+            count=sum(self.count[part]),
+            mean_mw=_round(sum(map(mul, self.mean_mw[part], covered)), covered_ms),
+            min_mw=min(self.min_mw[part]),
+            max_mw=max(self.max_mw[part]),
+            energy_mj=sum(self.energy_mj[part]),
+            covered_ms=covered_ms,
+        )
+
+
 def unpack(minute_s: int, blob: bytes) -> list[Second]:
     """Return the seconds in a blob, in order; ValueError if it is not one."""
+    c = columns(blob)
+    rows = zip(
+        c.offset, c.count, c.mean_mw, c.min_mw, c.max_mw, c.energy_mj, c.covered_ms, strict=True
+    )
+    return [Second(minute_s + offset, *values) for offset, *values in rows]
+
+
+def columns(blob: bytes) -> Columns:
+    """Return what is in a blob, fast; ValueError if it is not one."""
     codes = {_FORM: _COLUMNS, _WIDE_FORM: _WIDE_COLUMNS}.get(blob[:1])
     if codes is None:
         raise ValueError(f"a block of a form that is not known: {blob[:1]!r}")
@@ -95,22 +141,24 @@ def unpack(minute_s: int, blob: bytes) -> list[Second]:
         raise ValueError(f"a damaged block: {error}") from None
     sizes = [array(code).itemsize for code in codes]
     count, rest = divmod(len(data), sum(sizes))
-    if rest:
+    if rest or not count:
         raise ValueError("a damaged block: its length is wrong")
-    columns, at = [], 0
+    read, at = [], 0
     for code, size in zip(codes, sizes, strict=True):
         column = array(code)
         column.frombytes(data[at : at + count * size])
-        columns.append(_little(column))
+        read.append(_little(column))
         at += count * size
-    seconds, mean_mw = [], 0
-    for offset, readings, step, low, high, rest_mj, covered_ms in zip(*columns, strict=True):
-        mean_mw += step
-        energy_mj = rest_mj + _round(mean_mw * covered_ms, 1000)
-        seconds.append(
-            Second(
-                *(minute_s + offset, readings, mean_mw, mean_mw - low, mean_mw + high),
-                *(energy_mj, covered_ms),
-            )
-        )
-    return seconds
+    offset, readings, step, low, high, rest_mj, covered_ms = read
+    mean_mw = list(accumulate(step))
+    return Columns(
+        offset=offset,
+        count=readings,
+        mean_mw=mean_mw,
+        min_mw=list(map(sub, mean_mw, low)),
+        max_mw=list(map(add, mean_mw, high)),
+        energy_mj=[
+            r + _round(m * c, 1000) for r, m, c in zip(rest_mj, mean_mw, covered_ms, strict=True)
+        ],
+        covered_ms=covered_ms,
+    )

@@ -19,8 +19,8 @@ MOST_WAITING: Final = 360
 _MOST_MW: Final = 2**31 - 1
 _MOST_MJ: Final = 2**40
 _MOST_COUNT: Final = 2**31 - 1
-_INSERT: Final = "INSERT OR REPLACE INTO {} VALUES (?, ?, ?, ?, ?, ?, ?)"
 _COLUMNS: Final = "count, mean_mw, min_mw, max_mw, energy_mj, covered_ms"
+_INSERT: Final = f"INSERT OR REPLACE INTO {{}} (key, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
 _OF_METER: Final = f"key BETWEEN ? AND ? AND key & {METERS - 1} = ?"
 
 Minutes = dict[tuple[int, str], dict[int, Second]]
@@ -41,7 +41,9 @@ class Power:
         self._waiting: Minutes = {}
         self._ids: dict[str, int] = {}
         self._refused: set[str] = set()
+        self._hours: set[tuple[int, int]] = set()
         self.given_up_s = 0
+        self.totals_mj: dict[str, int] = {}
 
     def add(self, meter: str, second: Second) -> None:
         """Take one second by the history's clock; one that cannot be true is said and left."""
@@ -49,6 +51,7 @@ class Power:
         if wrong:
             self._refuse(meter, wrong)
             return
+        self.totals_mj[meter] = self.totals_mj.get(meter, 0) + second.energy_mj
         self._waiting.setdefault((second.t_s // 60 * 60, meter), {})[second.t_s] = second
         while len(self._waiting) > MOST_WAITING:
             self.given_up_s += len(self._waiting.pop(next(iter(self._waiting))))
@@ -62,23 +65,42 @@ class Power:
         """Write what is gathered, beside what is there; `written` once that is committed."""
         self._merge(db, self._waiting)
 
+    def roll_up(self, db: sqlite3.Connection) -> None:
+        """Make the hours what their minutes are; `rolled_up` once that is committed."""
+        _roll_up(db, self._hours)
+
+    def begin(self, db: sqlite3.Connection) -> None:
+        """Make the newest hour and those after it anew: a run that was cut off did not."""
+        newest = db.execute("SELECT max(key) FROM hours").fetchone()[0] or 0
+        first = key((newest >> METER_BITS) * 60, 0)
+        rows = db.execute("SELECT key FROM minutes WHERE key >= ?", (first,))
+        _roll_up(db, {((k >> METER_BITS) // 60, k & METERS - 1) for (k,) in rows})
+        self.totals_mj = dict(
+            db.execute(
+                "SELECT name, sum(energy_mj) FROM hours"  # noqa: S608
+                f" JOIN meters ON id = key & {METERS - 1} GROUP BY id"
+            )
+        )
+
     def written(self) -> None:
         """Forget what was written."""
         self._waiting = {}
+
+    def rolled_up(self) -> None:
+        """Forget the hours that were made."""
+        self._hours = set()
 
     def not_written(self) -> None:
         """The batch failed: what it learned of the file does not hold."""
         self._ids = {}
 
     def _merge(self, db: sqlite3.Connection, minutes: Minutes) -> None:
-        hours = set()
         for (minute_s, name), fresh in minutes.items():
             meter = self._id(db, name)
             if meter is not None:
                 here = {s.t_s: s for s in _seconds(db, minute_s, meter)} | fresh
                 _write_minute(db, minute_s, meter, here)
-                hours.add((minute_s // 3600, meter))
-        _roll_up(db, hours)
+                self._hours.add((minute_s // 3600, meter))
 
     def _id(self, db: sqlite3.Connection, name: str) -> int | None:
         if name not in self._ids:
@@ -94,14 +116,13 @@ class Power:
     def shift(self, db: sqlite3.Connection, since_s: float, by_s: int) -> None:
         """Move all seconds from `since_s` on by whole seconds; minutes and hours follow."""
         later: Minutes = {}
-        hours = set()
         names = dict(db.execute("SELECT id, name FROM meters"))
         first = key(int(since_s // 60), 0)
         for row, blob in db.execute(
             "SELECT key, block FROM seconds WHERE key >= ?", (first,)
         ).fetchall():
             minute_s, meter = (row >> METER_BITS) * 60, row & METERS - 1
-            hours.add((minute_s // 3600, meter))
+            self._hours.add((minute_s // 3600, meter))
             kept: dict[int, Second] = {}
             for second in _unpacked(minute_s, blob):
                 if second.t_s < int(since_s):
@@ -111,8 +132,8 @@ class Power:
                 minute = later.setdefault((t_s // 60 * 60, names[meter]), {})
                 minute[t_s] = moved(second, by_s)
             _write_minute(db, minute_s, meter, kept)
-        _roll_up(db, hours)
         self._merge(db, later)
+        self.roll_up(db)
 
 
 def prune(db: sqlite3.Connection, now_s: float, most: int) -> int:
@@ -169,7 +190,7 @@ def _write_minute(
             db.execute(f"DELETE FROM {table} WHERE key = ?", (row,))  # noqa: S608
         return
     blob = pack(minute_s, seconds.values())
-    db.execute("INSERT OR REPLACE INTO seconds VALUES (?, ?)", (row, blob))
+    db.execute("INSERT OR REPLACE INTO seconds (key, block) VALUES (?, ?)", (row, blob))
     _write_span(db, "minutes", row, merge(list(seconds.values())))
 
 

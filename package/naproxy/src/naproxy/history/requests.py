@@ -13,8 +13,9 @@ MINUTES_DAYS: Final = 7
 MOST_WAITING: Final = 10000
 """Counters that wait for a disk that cannot be written; older ones are given up."""
 
+_COLUMNS: Final = "t_s, server, class, outcome, requests, delayed"
 _ADD: Final = (
-    "INSERT INTO {} VALUES (?, ?, ?, ?, ?, ?)"
+    f"INSERT INTO {{}} ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)"  # noqa: S608
     " ON CONFLICT (t_s, server, class, outcome) DO UPDATE SET"
     " requests = requests + excluded.requests, delayed = delayed + excluded.delayed"
 )
@@ -37,10 +38,12 @@ class Traffic:
         if len(self._waiting) > MOST_WAITING:
             del self._waiting[next(iter(self._waiting))]
 
-    def write(self, db: sqlite3.Connection) -> None:
-        """Add what was counted; `written` once that is committed."""
+    def write(self, db: sqlite3.Connection, before_s: float) -> None:
+        """Add what was counted in minutes before `before_s`; `written` once that is committed."""
         ids: dict[str, int] = {}
         for (t_s, name, klass, outcome), counted in self._waiting.items():
+            if t_s + 60 > before_s:
+                continue
             if name not in ids:
                 db.execute("INSERT OR IGNORE INTO servers (name) VALUES (?)", (name,))
                 found = db.execute("SELECT id FROM servers WHERE name = ?", (name,))
@@ -49,16 +52,19 @@ class Traffic:
             db.execute(_ADD.format("traffic_minutes"), row)
             db.execute(_ADD.format("traffic_hours"), (t_s // 3600 * 3600, *row[1:]))
 
-    def written(self) -> None:
+    def written(self, before_s: float) -> None:
         """Forget what was written."""
-        self._waiting = {}
+        self._waiting = {r: n for r, n in self._waiting.items() if r[0] + 60 > before_s}
 
 
 def shift(db: sqlite3.Connection, since_s: float, by_s: int) -> None:
     """Move all minutes from that of `since_s` on, to the nearest minute."""
     first_s = int(since_s // 60) * 60
     by_s = (by_s + 30) // 60 * 60
-    moved = db.execute("SELECT * FROM traffic_minutes WHERE t_s >= ?", (first_s,)).fetchall()
+    moved = db.execute(
+        f"SELECT {_COLUMNS} FROM traffic_minutes WHERE t_s >= ?",  # noqa: S608
+        (first_s,),
+    ).fetchall()
     db.execute("DELETE FROM traffic_minutes WHERE t_s >= ?", (first_s,))
     for t_s, *rest in moved:
         db.execute(_ADD.format("traffic_minutes"), (t_s + by_s, *rest))
@@ -70,7 +76,7 @@ def _roll_up(db: sqlite3.Connection, hours_s: Iterable[int]) -> None:
     for hour_s in hours_s:
         db.execute("DELETE FROM traffic_hours WHERE t_s = ?", (hour_s,))
         db.execute(
-            "INSERT INTO traffic_hours"
+            f"INSERT INTO traffic_hours ({_COLUMNS})"  # noqa: S608
             " SELECT ?1, server, class, outcome, sum(requests), sum(delayed)"
             " FROM traffic_minutes WHERE t_s BETWEEN ?1 AND ?1 + 3599 GROUP BY 2, 3, 4",
             (hour_s,),

@@ -99,7 +99,6 @@ CREATE TABLE decisions (
     sleep INTEGER NOT NULL,
     reason TEXT NOT NULL
 ) STRICT;
-CREATE INDEX decisions_by_time ON decisions (t_s);
 CREATE TABLE clock (
     id INTEGER PRIMARY KEY,
     t_s REAL NOT NULL,

@@ -6,6 +6,7 @@ minute; what is rare and matters after a crash (transitions, wakes) is written a
 
 from __future__ import annotations
 
+import math
 import sqlite3
 import time
 from collections.abc import Callable, Mapping
@@ -72,6 +73,7 @@ class History:
         journal.clock = self.clock.now_s
         journal.at = self._at
         self._counted_us = self._counted_before()
+        self._store.batch(self._power.begin)
 
     def _counted_before(self) -> float:
         """Return the monotonic time of the requests that another run has counted."""
@@ -88,6 +90,10 @@ class History:
         by_s = round(self._at(0.0))
         self._power.add(meter, power.moved(second, by_s) if by_s else second)
 
+    def energy_j(self) -> dict[str, float]:
+        """Return what each meter has measured since it was first seen, in joules."""
+        return {meter: mj / 1000 for meter, mj in self._power.totals_mj.items()}
+
     def request(self, server: str, event: Event) -> None:
         """Count one request that ended, unless an earlier run did."""
         if event.t_us >= self._counted_us:
@@ -103,9 +109,14 @@ class History:
         return BATCH_S - self.clock.now_s() % BATCH_S + LATE_S
 
     def tick(self) -> None:
-        """Write what was gathered, follow the clock, delete a little of what is too old."""
+        """Write what was gathered, follow the clock, delete a little of what is too old.
+
+        Hours and traffic only when the disk is made to keep it all: until then a crash of
+        the controller costs neither, they are made anew of the minutes and Varnish's ring.
+        """
         self._batches += 1
-        if not self.flush():
+        rare = self.sync_due
+        if not self._flush(rare=rare, before_s=self.clock.now_s()):
             return
         self.clock.check()
         if self._batches % PRUNE_EVERY == 0:
@@ -114,19 +125,26 @@ class History:
             self._prune()
 
     def flush(self) -> bool:
-        """Write what was gathered, all or nothing; what was not written is kept for later."""
-        done = self._store.batch(self._write)
-        if done:
-            for part in (self._power, self._traffic, self._journal):
-                part.written()
-        else:
-            self._power.not_written()
-        return done
+        """Write all that was gathered or nothing; what was not written is kept for later."""
+        return self._flush(rare=True, before_s=math.inf)
 
-    def _write(self, db: sqlite3.Connection) -> None:
-        self._power.write(db)
-        self._traffic.write(db)
-        self._journal.write(db)
+    def _flush(self, *, rare: bool, before_s: float) -> bool:
+        def write(db: sqlite3.Connection) -> None:
+            self._power.write(db)
+            self._journal.write(db)
+            if rare:
+                self._power.roll_up(db)
+                self._traffic.write(db, before_s)
+
+        if not self._store.batch(write):
+            self._power.not_written()
+            return False
+        self._power.written()
+        self._journal.written()
+        if rare:
+            self._power.rolled_up()
+            self._traffic.written(before_s)
+        return True
 
     def _prune(self) -> None:
         deleted = 0
@@ -176,7 +194,8 @@ class History:
             self._power.shift(db, since_s, by_s)
             requests.shift(db, since_s, by_s)
 
-        return self._store.batch(move)
+        # What waits in memory has times by the clock as it was.
+        return self.flush() and self._store.batch(move)
 
     def note(self, t_s: float, what: str, shift_s: float, since_s: float) -> None:
         """Record what was done about the clock."""

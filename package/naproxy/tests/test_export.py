@@ -1,0 +1,124 @@
+import csv
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from naproxy import cli, measures
+from naproxy.datagram import Asker
+from naproxy.history.tables import FILE
+from naproxy.policy.base import State
+from test_history import START_S, Box, event
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Iterator[Box]:
+    made = Box(tmp_path)
+    made.meter(90)
+    made.journal.transition("web", State.AWAKE, State.ASLEEP, 'idle, "really"\nidle')
+    made.journal.wake_opened("web", Asker("192.0.2.1", "page", agent="=HYPERLINK(0)", path="/é"))
+    made.history.request("web", event(made))
+    made.history.flush()
+    yield made
+    made.stop()
+
+
+def export(box: Box, capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    where = ("--data-dir", str(box.directory), "--from", "2023-11-14", "--to", "2023-11-16")
+    assert cli.main(["export", *arguments, *where]) == 0
+    return capsys.readouterr().out
+
+
+def table(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_power_is_in_watts_and_joules(box: Box, capsys: pytest.CaptureFixture[str]) -> None:
+    [first, second] = table(export(box, capsys, "power"))
+    assert (first["t_s"], first["meter"], first["length_s"]) == (str(START_S), "web", "60")
+    assert (first["mean_w"], first["min_w"], first["max_w"]) == ("43.0", "42.6", "43.4")
+    assert (second["energy_j"], second["covered_s"]) == ("1290.0", "30.0")
+
+
+def test_seconds_are_exported_too(box: Box, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = table(export(box, capsys, "power", "web", "--tier", "seconds"))
+    assert [int(r["t_s"]) for r in rows] == list(range(START_S, START_S + 90))
+
+
+def test_json_has_the_same_names(box: Box, capsys: pytest.CaptureFixture[str]) -> None:
+    for what in ("power", "energy", "transitions", "wakes", "traffic"):
+        rows = table(export(box, capsys, what, "--csv"))
+        lines = export(box, capsys, what, "--json").splitlines()
+        assert [list(json.loads(line)) for line in lines] == [list(row) for row in rows]
+        assert len(rows) > 0
+
+
+def test_words_with_commas_quotes_and_lines_survive(
+    box: Box, capsys: pytest.CaptureFixture[str]
+) -> None:
+    [row] = table(export(box, capsys, "transitions"))
+    assert row["reason"] == 'idle, "really"\nidle'
+
+
+def test_what_a_visitor_chose_is_no_formula(box: Box, capsys: pytest.CaptureFixture[str]) -> None:
+    assert table(export(box, capsys, "wakes"))[0]["agent"] == "'=HYPERLINK(0)"
+    assert json.loads(export(box, capsys, "wakes", "--json"))["agent"] == "=HYPERLINK(0)"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["power", "nope"], "there is no meter nope; there is web"),
+        (["power", "--from", "1h", "--to", "2h"], "--from must be before --to"),
+        (["traffic", "--tier", "seconds"], "not by seconds"),
+    ],
+)
+def test_a_slip_is_said(
+    box: Box, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
+) -> None:
+    assert cli.main(["export", *arguments, "--data-dir", str(box.directory)]) == 1
+    assert words in capsys.readouterr().err
+
+
+def test_where_there_is_no_history_that_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["export", "power", "--data-dir", str(tmp_path)]) == 1
+    assert FILE in capsys.readouterr().err
+    assert not (tmp_path / FILE).exists()
+
+
+def status(**changes: Any) -> dict[str, Any]:
+    return {
+        "box": {
+            "started_s": 1.5,
+            "events_lost": 0,
+            "history_error": None,
+            "energy_j": {"web": 4.25},
+        },
+        "servers": [],
+        "meters": [{"id": "web", "of": "web", "power_w": 43.3, "estimated": False}],
+    } | changes
+
+
+def test_metrics_are_prometheus_text() -> None:
+    text = measures.prometheus(status())
+    assert "# TYPE naproxy_power_watts gauge\n" in text
+    assert 'naproxy_power_watts{meter="web",of="web",estimated="false"} 43.3\n' in text
+    assert 'naproxy_energy_joules_total{meter="web"} 4.25\n' in text
+    assert text.endswith("\n")
+
+
+def test_a_silent_meter_has_no_power_instead_of_none() -> None:
+    silent = [{"id": "web", "of": "web", "power_w": None, "estimated": False}]
+    assert "naproxy_power_watts" not in measures.prometheus(status(meters=silent))
+
+
+def test_a_label_cannot_break_out_of_its_quotes() -> None:
+    evil = 'a"} 1\nnaproxy_evil{x="\\'
+    text = measures.prometheus(status(box={**status()["box"], "energy_j": {evil: 1.0}}))
+    assert [line for line in text.splitlines() if "evil" in line] == [
+        r'naproxy_energy_joules_total{meter="a\"} 1\nnaproxy_evil{x=\"\\"} 1.0'
+    ]

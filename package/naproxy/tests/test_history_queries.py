@@ -1,0 +1,163 @@
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from naproxy.history import queries
+from naproxy.policy.base import State
+from test_history import DAY_S, HOUR_S, START_S, Box, event
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Iterator[Box]:
+    made = Box(tmp_path)
+    yield made
+    made.stop()
+
+
+def chart(box: Box, from_s: float, to_s: float, points: int = 1000) -> queries.Chart:
+    box.history.flush()
+    db = queries.open_history(box.directory)
+    try:
+        return queries.chart(db, "web", from_s, to_s, points)
+    finally:
+        db.close()
+
+
+def test_a_short_range_is_shown_second_by_second(box: Box) -> None:
+    box.meter(100)
+    found = chart(box, START_S, START_S + 100)
+    assert (found.tier, found.step_s, found.gaps) == ("seconds", 1, [])
+    assert [p.t_s for p in found.points] == list(range(START_S, START_S + 100))
+
+
+@pytest.mark.parametrize(
+    ("range_s", "tier", "step_s"),
+    [
+        (900, "seconds", 1),
+        (8 * 3600, "seconds", 30),
+        (DAY_S, "minutes", 120),
+        (60 * DAY_S, "hours", 7200),
+    ],
+)
+def test_the_tier_is_the_coarsest_that_is_fine_enough(
+    box: Box, range_s: int, tier: str, step_s: int
+) -> None:
+    box.meter(1)
+    box.pass_s(range_s)
+    found = chart(box, START_S, START_S + range_s)
+    assert (found.tier, found.step_s) == (tier, step_s)
+
+
+@pytest.mark.parametrize("points", [2, 7, 100, 1000])
+@pytest.mark.parametrize("range_s", [1, 59, 61, 3601, 100_000])
+def test_there_are_never_more_points_than_asked_for(box: Box, range_s: int, points: int) -> None:
+    for _ in range(200):
+        box.meter(1)
+        box.pass_s(499)
+    assert len(chart(box, START_S + 7, START_S + 7 + range_s, points).points) <= points
+
+
+def test_the_least_and_the_most_survive_however_coarse_the_chart(box: Box) -> None:
+    box.meter(50, 40_000)
+    box.meter(1, 90_000)
+    box.meter(200, 40_000)
+    found = chart(box, START_S, START_S + 251, 3)
+    assert max(p.span.max_mw for p in found.points) == 90_400
+    assert sum(p.span.energy_mj for p in found.points) == 250 * 40_000 + 90_000
+
+
+def test_where_nothing_is_known_there_is_no_point_but_a_gap(box: Box) -> None:
+    box.meter(10)
+    box.pass_s(20)
+    box.meter(10)
+    found = chart(box, START_S - 5, START_S + 45)
+    assert found.gaps == [
+        (START_S - 5, START_S),
+        (START_S + 10, START_S + 30),
+        (START_S + 40, START_S + 45),
+    ]
+    assert len(found.points) == 20
+
+
+def test_a_short_range_of_long_ago_is_shown_by_minutes(box: Box) -> None:
+    box.meter(120)
+    box.pass_s(8 * DAY_S)
+    box.meter(120)
+    for _ in range(60):
+        box.history.tick()
+    found = chart(box, START_S, START_S + 120)
+    assert (found.tier, len(found.points)) == ("minutes", 2)
+
+
+def test_a_meter_that_never_was_is_one_gap(tmp_path: Path) -> None:
+    found = chart(Box(tmp_path), START_S, START_S + 100)
+    assert (found.points, found.gaps) == ([], [(START_S, START_S + 100)])
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "Asia/Kolkata"])
+def test_the_days_of_any_time_zone_add_up(
+    box: Box, zone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        for _ in range(200):
+            box.meter(5)
+            box.pass_s(995)
+        box.history.flush()
+        db = queries.open_history(box.directory)
+        days = list(queries.energy_by_day(db, "web", START_S, box.wall_s))
+        db.close()
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert sum(d["energy_mj"] for d in days) == 1000 * 43_000
+    assert sum(d["covered_ms"] for d in days) == 1000 * 1000
+    assert len({d["day"] for d in days}) == len(days) >= 3
+
+
+def test_todays_energy_has_what_the_hours_do_not_have_yet(box: Box) -> None:
+    box.meter(120)
+    box.history.tick()
+    db = queries.open_history(box.directory)
+    assert queries.energy(db, "web", HOUR_S, HOUR_S + 3600)[0] == 120 * 43_000
+    db.close()
+
+
+def test_events_of_a_range_come_oldest_first(box: Box) -> None:
+    for number in range(5):
+        box.journal.transition("web", State.AWAKE, State.ASLEEP, str(number))
+        box.pass_s(10)
+    db = queries.open_history(box.directory)
+    found = queries.events(db, "transitions", "web", START_S + 10, START_S + 30)
+    assert [row["reason"] for row in found] == ["1", "2"]
+    assert list(queries.events(db, "transitions", "shop", 0, 1e12)) == []
+    with pytest.raises(ValueError, match="saved"):
+        next(queries.events(db, "saved", None, 0, 1))
+    db.close()
+
+
+def test_traffic_is_in_words(box: Box) -> None:
+    box.history.request("web", event(box))
+    box.history.flush()
+    db = queries.open_history(box.directory)
+    assert list(queries.traffic(db, None, 0, 1e12)) == [
+        {
+            "t_s": HOUR_S,
+            "server": "web",
+            "class": "person",
+            "outcome": "hit",
+            "requests": 1,
+            "delayed": 0,
+        }
+    ]
+    db.close()
+
+
+def test_a_reader_cannot_write(box: Box) -> None:
+    db = queries.open_history(box.directory)
+    with pytest.raises(sqlite3.OperationalError, match="readonly"):
+        db.execute("DELETE FROM saved")
+    db.close()

@@ -1,0 +1,104 @@
+"""A program that was rolled back meets the file of a newer one, and the other way round."""
+
+import sqlite3
+from pathlib import Path
+
+from naproxy.history.tables import FILE
+from naproxy.policy.base import State
+from test_history import Box
+
+# What the first version had, word for word: its tables, its check on opening, its statements.
+FIRST_SCHEMA = """
+CREATE TABLE transitions (
+    id INTEGER PRIMARY KEY, t_s REAL NOT NULL, server TEXT NOT NULL,
+    "from" TEXT NOT NULL, "to" TEXT NOT NULL, reason TEXT NOT NULL
+) STRICT;
+CREATE INDEX transitions_by_server ON transitions (server, t_s);
+CREATE INDEX transitions_by_time ON transitions (t_s);
+CREATE TABLE wakes (
+    id INTEGER PRIMARY KEY, t_s REAL NOT NULL, server TEXT NOT NULL, who TEXT NOT NULL,
+    host TEXT NOT NULL, path TEXT NOT NULL, method TEXT NOT NULL, agent TEXT NOT NULL,
+    class TEXT NOT NULL, reason TEXT NOT NULL, waited_s REAL,
+    packets INTEGER NOT NULL DEFAULT 0, outcome TEXT NOT NULL DEFAULT 'waiting'
+) STRICT;
+CREATE INDEX wakes_by_server ON wakes (server, t_s);
+CREATE INDEX wakes_by_time ON wakes (t_s);
+CREATE TABLE saved (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+"""
+
+
+def first_opens(path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(path, isolation_level=None)
+    version = db.execute("PRAGMA user_version").fetchone()[0]
+    db.execute("PRAGMA journal_mode = WAL")
+    if version == 0:
+        db.executescript(f"BEGIN; {FIRST_SCHEMA} PRAGMA user_version = 1; COMMIT;")
+    else:
+        assert version == 1
+    for table in ("transitions", "wakes", "saved"):
+        db.execute(f"SELECT * FROM {table} LIMIT 1").fetchall()
+    return db
+
+
+def first_writes(db: sqlite3.Connection, t_s: float) -> None:
+    db.execute(
+        'INSERT INTO transitions (t_s, server, "from", "to", reason) VALUES (?, ?, ?, ?, ?)',
+        (t_s, "web", "awake", "asleep", "by the first"),
+    )
+    db.execute(
+        "INSERT INTO saved (key, value) VALUES (?, ?)"
+        " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+        ("key", '{"by": "the first"}'),
+    )
+
+
+def test_the_first_version_reads_and_writes_this_ones_file(tmp_path: Path) -> None:
+    box = Box(tmp_path)
+    box.journal.transition("web", State.UNKNOWN, State.AWAKE, "by this one")
+    box.journal.save("key", {"by": "this one"})
+    box.meter(60)
+    box.stop()
+    old = first_opens(tmp_path / FILE)
+    assert old.execute("SELECT reason FROM transitions").fetchall() == [("by this one",)]
+    assert old.execute("SELECT value FROM saved WHERE key = 'key'").fetchall()
+    first_writes(old, box.wall_s)
+    old.close()
+    box.start()
+    assert [r["reason"] for r in box.journal.rows("transitions", "web", 0, 9)] == [
+        "by the first",
+        "by this one",
+    ]
+    assert box.journal.saved("key") == {"by": "the first"}
+    assert box.energy("minutes") == 60 * 43_000
+    assert box.said == []
+    box.stop()
+
+
+def test_this_version_takes_over_the_firsts_file(tmp_path: Path) -> None:
+    old = first_opens(tmp_path / FILE)
+    first_writes(old, 1.0)
+    old.close()
+    box = Box(tmp_path)
+    box.meter(60)
+    box.history.flush()
+    assert box.energy("minutes") == 60 * 43_000
+    assert box.journal.saved("key") == {"by": "the first"}
+    assert box.said == []
+    box.stop()
+
+
+def test_a_table_and_a_column_of_a_later_version_disturb_nothing(tmp_path: Path) -> None:
+    box = Box(tmp_path)
+    box.stop()
+    later = sqlite3.connect(tmp_path / FILE, isolation_level=None)
+    later.execute("ALTER TABLE minutes ADD COLUMN voltage_mv INTEGER NOT NULL DEFAULT 0")
+    later.execute("ALTER TABLE transitions ADD COLUMN whim TEXT NOT NULL DEFAULT ''")
+    later.execute("CREATE TABLE more (id INTEGER PRIMARY KEY) STRICT")
+    later.close()
+    box.start()
+    box.meter(60)
+    box.journal.transition("web", State.AWAKE, State.ASLEEP, "x")
+    assert box.history.flush()
+    assert box.energy("hours") == 60 * 43_000
+    assert box.said == []
+    box.stop()
