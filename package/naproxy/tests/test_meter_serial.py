@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from meters import Item, fault, heard, line, read
-from naproxy.drivers.meter import Fault, Reading, currentcost, energino
+from naproxy.drivers.meter import Fault, Reading, currentcost, energino, ina219
 from naproxy.meterio import Pieces, serial
 
 METER = Path(__file__).parents[2] / "naproxy-meter"
@@ -288,7 +288,8 @@ def test_the_kernels_driver(hwmon: Path) -> None:
 
 def test_the_kernels_shunt_is_set_right_before_anything_is_believed(hwmon: Path) -> None:
     (hwmon / "shunt_resistor").write_text("10000\n")
-    assert "its shunt" not in str(fault("ina219", via="hwmon", hwmon_dir=str(hwmon)))
+    said = fault("ina219", via="hwmon", hwmon_dir=str(hwmon))
+    assert str(said) == "the kernel assumed another shunt; it is set now"
     assert (hwmon / "shunt_resistor").read_text() == "100000\n"
     assert read("ina219", via="hwmon", hwmon_dir=str(hwmon)) == [Reading(12.34)]
 
@@ -307,10 +308,22 @@ def test_a_chip_that_was_unbound_is_told(hwmon: Path) -> None:
     assert fault("ina219", via="hwmon", hwmon_dir=str(hwmon)).kind == "lost"
 
 
-def test_an_energy_counter_of_the_kernel_is_used(hwmon: Path) -> None:
-    (hwmon / "energy1_input").write_text("5000000\n")
-    [item] = read("ina219", via="hwmon", hwmon_dir=str(hwmon))
-    assert item == Reading(12.34, counter_j=5.0)
+def test_an_energy_counter_of_the_kernel_is_used_by_its_differences(hwmon: Path) -> None:
+    chip, found = ina219.Hwmon(hwmon, 100000), []
+    for counter_uj in (5000000, 7000000, 1000, 2001000):
+        (hwmon / "energy1_input").write_text(f"{counter_uj}\n")
+        found.append(chip.read().energy_j)
+    assert found == [None, pytest.approx(2.0), None, pytest.approx(2.0)]
+
+
+def test_a_shunt_that_may_not_be_set_is_told(hwmon: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (hwmon / "shunt_resistor").write_text("10000\n")
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "write_text", refuse)
+    assert "in the device tree" in str(fault("ina219", via="hwmon", hwmon_dir=str(hwmon)))
 
 
 # simulated

@@ -102,9 +102,11 @@ async def _from_controller(args: argparse.Namespace) -> AsyncGenerator[Row, None
         said = await asyncio.to_thread(call, args.socket, "GET", f"/v1/meters?since_s={since_s}")
         _check(args.meter, {m["id"]: m["problem"] for m in said["meters"]})
         since_s = min(since_s, said["house_s"])
+        # The house's clock never steps, so the wall's may have gone ahead of it.
+        ahead_s = round(time.time() - said["house_s"])
         for row in said["seconds"]:
             since_s = max(since_s, row["t_s"])
-            yield row
+            yield {**row, "t_s": row["t_s"] + ahead_s}
         await asyncio.sleep(_POLL_S)
 
 

@@ -80,7 +80,7 @@ class Meter:
             self._task.cancel()
 
     async def _listen(self) -> None:
-        wait_s = FIRST_WAIT_S
+        wait_s = FIRST_WAIT_S / 2
         while True:
             begun_s = self._heard_s
             try:

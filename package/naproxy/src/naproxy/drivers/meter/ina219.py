@@ -28,6 +28,7 @@ from naproxy.drivers.meter import (
     number,
     polled,
 )
+from naproxy.metering import Counter
 from naproxy.meterio import Port, serial, speaker
 from naproxy.schema import is_absolute, option
 
@@ -80,10 +81,8 @@ class Driver:
         """Yield a reading a frame."""
         settings = self._settings
         if settings.via == "hwmon":
-            folder, shunt_uohm = Path(settings.hwmon_dir), settings.shunt_uohm
-            return polled(
-                _HWMON_PERIOD_S, lambda: asyncio.to_thread(read_hwmon, folder, shunt_uohm)
-            )
+            chip = Hwmon(Path(settings.hwmon_dir), settings.shunt_uohm)
+            return polled(_HWMON_PERIOD_S, lambda: asyncio.to_thread(chip.read))
         return self._frames()
 
     async def _frames(self) -> Readings:
@@ -116,8 +115,10 @@ async def follow(port: Port) -> Readings:
         data = await port.read(host.SILENCE_S)
         for item in tracker.feed(data, loop.time()):
             if isinstance(item, host.MeterFault):
-                yield Fault(item.kind, str(item).partition(": ")[2])
-                if item.kind == "no_hello" and loop.time() - asked_s >= _HELLO_EVERY_S:
+                if item.kind != "no_hello":
+                    yield Fault(item.kind, str(item).partition(": ")[2])
+                elif loop.time() - asked_s >= _HELLO_EVERY_S:
+                    # It has begun anew: it is asked again who it is.
                     tracker.hello = None
             elif isinstance(item, host.Reading) and item.power_w is not None:
                 yield Reading(
@@ -133,31 +134,46 @@ async def follow(port: Port) -> Readings:
             raise Fault(fault.kind, str(fault).partition(": ")[2]) from None
 
 
-def read_hwmon(folder: Path, shunt_uohm: int) -> Reading:
-    """Return a reading of the kernel's driver, whose shunt is set right first.
+class Hwmon:
+    """The kernel's driver of a chip, whose shunt is set right before anything is believed.
 
     It assumes 10 milliohms when it starts, so it reads ten times too high on a board with
-    100. Written each time it differs: it starts anew when the chip is bound again.
+    100. That is looked at each time: it starts anew when the chip is bound again.
     """
-    shunt = folder / "shunt_resistor"
-    try:
-        if _whole(shunt) != shunt_uohm:
-            shunt.write_text(f"{shunt_uohm}\n")
-            # The register holds a conversion with the old shunt's calibration.
-            raise Fault("format", "the kernel's shunt was wrong; it is set now")
-        power_w = _whole(folder / "power1_input") / 1e6
-        counter = folder / "energy1_input"
-        counter_j = _whole(counter) / 1e6 if counter.exists() else None
-    except PermissionError:
-        raise Fault(
-            "refused",
-            f"{shunt} may not be written: set shunt-resistor = <{shunt_uohm}> in the device tree",
-        ) from None
-    except OSError as error:
-        raise Fault(
-            "lost", f"{error.filename or folder}: {os.strerror(error.errno or 0)}"
-        ) from None
-    return Reading(power_w, counter_j=counter_j)
+
+    def __init__(self, folder: Path, shunt_uohm: int) -> None:
+        """`folder` is the chip's in /sys/class/hwmon."""
+        self._folder = folder
+        self._shunt_uohm = shunt_uohm
+        self._counter = Counter()
+
+    def read(self) -> Reading:
+        """Return a reading; its energy is the kernel's own where the chip counts it."""
+        folder = self._folder
+        try:
+            self._set_shunt(folder / "shunt_resistor")
+            power_w = _whole(folder / "power1_input") / 1e6
+            counter = folder / "energy1_input"
+            counter_j = _whole(counter) / 1e6 if counter.exists() else None
+        except OSError as error:
+            words = os.strerror(error.errno or 0).lower()
+            raise Fault("lost", f"{error.filename or folder}: {words}") from None
+        energy_j = None if counter_j is None else self._counter.difference_j(counter_j)
+        return Reading(power_w, energy_j=energy_j, counter_j=counter_j)
+
+    def _set_shunt(self, file: Path) -> None:
+        if _whole(file) == self._shunt_uohm:
+            return
+        try:
+            file.write_text(f"{self._shunt_uohm}\n")
+        except PermissionError:
+            raise Fault(
+                "refused",
+                f"{file} may not be written: set shunt-resistor = <{self._shunt_uohm}>"
+                " in the device tree",
+            ) from None
+        # What the chip has measured is by the old one still.
+        raise Fault("format", "the kernel assumed another shunt; it is set now")
 
 
 def _whole(file: Path) -> float:
