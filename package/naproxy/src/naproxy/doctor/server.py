@@ -137,7 +137,7 @@ def device_wakeup(seen: Seen) -> Problem | None:
 
 def energy_efficient_ethernet(seen: Seen) -> Problem | None:
     """Energy Efficient Ethernet (EEE) does not get in the way."""
-    if seen.facts.get("eee", "").startswith("enabled"):
+    if seen.fact("eee", "the card says nothing of it").startswith("enabled"):
         return Problem(
             "EEE is on: a few cards and switches lose the link in sleep with it",
             f"if wakes fail: ethtool --set-eee {shlex.quote(seen.card)} eee off",
@@ -182,6 +182,8 @@ def sleep_depth(seen: Seen) -> Problem | None:
 def sleep_target(seen: Seen) -> Problem | None:
     """systemd is allowed to do it."""
     name, _, state = seen.fact("target", "no systemd on the server").partition(" ")
+    if not state:
+        raise NotSeen("systemd does not answer on the server")
     if state == "masked":
         return Problem(f"{name} is masked", f"systemctl unmask {shlex.quote(name)}")
     return None
