@@ -10,6 +10,7 @@ from naproxy.machine import (
     SendWake,
     SleepAnswered,
     SleepAsked,
+    Traffic,
     WakeAsked,
 )
 from naproxy.policy.base import State
@@ -156,6 +157,15 @@ def test_a_server_whose_address_was_taken_while_awake_is_not_held_up_either() ->
     assert office.states() == [State.UNKNOWN, State.TROUBLE]
     office.look(1, Sign.READY)
     assert office.state() is State.AWAKE
+
+
+def test_requests_that_a_foreign_machine_answers_do_not_pass_for_the_server() -> None:
+    office = seeing()
+    office.awake()
+    for _ in range(30):
+        office.look(0.2, Sign.FOREIGN)
+        office.step(Traffic())
+    assert office.states()[0] is State.UNKNOWN
 
 
 def test_an_answer_begun_before_the_silence_is_still_an_answer_of_a_server_that_is_up() -> None:

@@ -322,7 +322,8 @@ class Machine:
             case Pinged() | Metered():
                 self.sight.see(now_s, self.state, self.since_s, event)
             case Traffic():
-                if self.state is State.AWAKE:
+                # What another machine answers says nothing of the server.
+                if self.state is State.AWAKE and not self._foreign:
                     self._trust(now_s)
             case WakeAsked(asker):
                 self._wanted(now_s, asker)
@@ -345,6 +346,11 @@ class Machine:
     def slept(self) -> bool:
         """Is the last thing known of it that it was put to sleep?"""
         return self._slept
+
+    @property
+    def _foreign(self) -> bool:
+        """Was another machine seen last at its address?"""
+        return self._sign is not None and self._sign.sign is Sign.FOREIGN
 
     # What was observed
 
@@ -634,13 +640,12 @@ class Machine:
 
     def _reconcile(self, now_s: float, busy: int) -> None:
         """Decide what a server is that does not answer."""
-        foreign = self._sign is not None and self._sign.sign is Sign.FOREIGN
-        if self._slept and self._silence(now_s) and not foreign:
+        if self._slept and self._silence(now_s) and not self._foreign:
             if busy:
                 self._wake(now_s, f"{busy} requests were sent to it while it slept")
             else:
                 self._sleep(now_s, "silent, and put to sleep before the controller started")
-        elif now_s - self.since_s >= GONE_S and foreign:
+        elif now_s - self.since_s >= GONE_S and self._foreign:
             # Perhaps it is the configuration that is wrong: nobody is held up by that.
             self._pend(now_s, Asker("naproxy", self._why_not_up(now_s)))
             self.ladder.begin()
