@@ -32,6 +32,7 @@ COMMANDS: Final = {
     "measure": "naproxy.measure",
     "export": "naproxy.export",
     "metrics": "naproxy.export",
+    "mqtt": "naproxy.mqtt",
     "replay": "naproxy.replay",
     "estimate": "naproxy.estimate",
 }

@@ -63,7 +63,9 @@ class Box:
     control_group: str = option("Group that may control: the web interface's", "naproxy", high=32)
     notice: str = option("Text shown to people who wait", "", high=NOTICE_LEN - 1)
     heartbeat_s: float = option("Time between signs of life to Varnish", 0.25, low=0.05, high=1)
-    keep_days: int = option("How long the history is kept", 90, low=1, high=3650)
+    keep_days: int = option(
+        "How long is kept who woke a server, and when it slept", 90, low=1, high=3650
+    )
     realtime: bool = option("Run before other programs, so that waking is never late", True)
     proxy_w: float = option("What the box itself draws", 5.0, low=0, high=10000)
     learn_robots: bool = option("Learn from what clients do who is a robot", True)
@@ -165,11 +167,33 @@ class Rule:
     server: str = option("For this server only; empty: for all", "")
 
 
+def _is_topic(text: str) -> str | None:
+    bad = set(text) & set("+#") or text.startswith(("/", "$")) or text.endswith("/")
+    return "must be an MQTT topic: no + or #, no / at its ends" if bad else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mqtt:
+    """Home Assistant, or whoever listens to a broker: what `naproxy mqtt` tells it."""
+
+    host: str = option("The broker's name or address; empty: none", "", high=253)
+    port: int = option("The broker's port; 8883 is usual with tls", 1883, low=1, high=65535)
+    user: str = option("User to log in as; empty: none", "", high=64)
+    password: str = option("That user's password", "", high=256, secret=True)
+    tls: bool = option("Encrypt; the broker's certificate is checked", False)
+    topic: str = option("Topics start with it", "naproxy", low=1, high=64, check=_is_topic)
+    discovery: str = option(
+        "Home Assistant's discovery prefix", "homeassistant", low=1, high=64, check=_is_topic
+    )
+    every_s: float = option("Time between two messages", 30.0, low=1, high=3600)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Config:
     """The whole file."""
 
     box: Box = section(Box)
+    mqtt: Mqtt = section(Mqtt)
     server: tuple[Server, ...] = tables(Server, 1, SERVERS)
     rule: tuple[Rule, ...] = tables(Rule, 0, RULES)
     meter: tuple[Any, ...] = tables(drivers.choice("meter", "ina219"), 0, METERS)

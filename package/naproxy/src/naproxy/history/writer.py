@@ -28,7 +28,7 @@ LATE_S: Final = 2.0
 SYNC_EVERY: Final = 10
 """Batches between two times that the disk is made to keep what was written."""
 
-CHECKPOINT_EVERY: Final = 60
+CHECKPOINT_EVERY: Final = 120
 """Batches between two times that the side file is worked off."""
 
 PRUNE_EVERY: Final = 60

@@ -1,0 +1,164 @@
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from box import PATIENCE_S, Box, wait_for
+from naproxy import cli, config, mqtt
+from naproxy.config import Mqtt
+from naproxy.policy.base import State
+from naproxy.schema import ConfigError
+
+MOSQUITTO = Path("/usr/sbin/mosquitto")
+real = [
+    pytest.mark.skipif(not MOSQUITTO.exists(), reason="mosquitto not installed"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="raw packets need root"),
+]
+
+
+def status(power_w: float | None = 43.3) -> dict[str, Any]:
+    return {
+        "box": {"energy_j": {"bench": 7_200_000.0}},
+        "meters": [{"id": "bench", "power_w": power_w, "estimated": False}],
+        "servers": [{"id": "web", "state": "asleep", "reason": "x", "held": 0, "alert": None}],
+    }
+
+
+def test_the_payload_has_the_names_and_units_of_the_export() -> None:
+    said = dict(mqtt.states(status(), "naproxy"))
+    assert json.loads(said["naproxy/meter/bench"]) == {"power_w": 43.3, "energy_j": 7_200_000.0}
+    assert json.loads(said["naproxy/server/web"])["state"] == "asleep"
+
+
+def test_a_silent_meter_says_null_not_0(tmp_path: Path) -> None:
+    said = dict(mqtt.states(status(None), "naproxy"))
+    assert json.loads(said["naproxy/meter/bench"])["power_w"] is None
+
+
+def test_discovery_names_each_sensor_once_and_where_it_is() -> None:
+    said = [json.loads(text) for _, text in mqtt.discovery(status(), Mqtt())]
+    assert [s["device_class"] for s in said] == ["power", "energy", "enum"]
+    assert len({s["unique_id"] for s in said}) == 3
+    assert {s["state_topic"] for s in said} == {"naproxy/meter/bench", "naproxy/server/web"}
+    assert {s["availability_topic"] for s in said} == {"naproxy/status"}
+
+
+def test_an_estimate_is_called_one() -> None:
+    estimated = status()
+    estimated["meters"][0]["estimated"] = True
+    names = [json.loads(text)["name"] for _, text in mqtt.discovery(estimated, Mqtt())]
+    assert names[0] == "bench power (estimated)"
+
+
+@pytest.mark.parametrize("topic", ["a/#", "+", "/a", "a/", "$SYS"])
+def test_a_topic_that_is_a_pattern_is_refused(topic: str) -> None:
+    server = '[[server]]\nid = "web"\naddress = "192.0.2.1"\nmac = "02:00:00:00:00:01"\n'
+    with pytest.raises(ConfigError, match=r"mqtt\.topic"):
+        config.parse(f'[mqtt]\ntopic = "{topic}"\n{server}')
+
+
+class Broker:
+    """A real mosquitto on loopback."""
+
+    def __init__(self, directory: Path) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self._file = directory / "mosquitto.conf"
+        self._file.write_text(f"listener {self.port} 127.0.0.1\nallow_anonymous true\n")
+        self.start()
+
+    def start(self) -> None:
+        self._process = subprocess.Popen(
+            [MOSQUITTO, "-c", self._file], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+
+    def stop(self) -> None:
+        self._process.terminate()
+        self._process.wait()
+
+    def retained(self, topic: str) -> str:
+        """What a listener that comes now is told first; empty if nothing in a second."""
+        command = ["mosquitto_sub", "-p", str(self.port), "-t", topic, "-C", "1", "-W", "1"]
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Broker]:
+    made = Broker(tmp_path)
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def box(tmp_path: Path, broker: Broker) -> Iterator[Box]:
+    directory = tmp_path / "box"
+    directory.mkdir()
+    made = Box(directory)
+    with made.file.open("a") as file:
+        file.write(f'[mqtt]\nhost = "127.0.0.1"\nport = {broker.port}\nevery_s = 1\n')
+    made.start()
+    made.wait(State.AWAKE)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def teller(box: Box) -> Iterator["subprocess.Popen[bytes]"]:
+    control = str(box.run_dir / "control.sock")
+    command = [sys.executable, "-m", "naproxy.cli", "mqtt", "--config", str(box.file)]
+    process = subprocess.Popen([*command, "--socket", control])
+    yield process
+    if process.poll() is None:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.usefixtures("teller")
+class TestWithARealBroker:
+    pytestmark = real
+
+    def test_a_listener_is_told_the_state_and_its_changes(self, box: Box, broker: Broker) -> None:
+        wait_for("online", lambda: broker.retained("naproxy/status") == "online")
+        sensor = json.loads(broker.retained("homeassistant/sensor/naproxy_server_web_state/config"))
+        assert json.loads(broker.retained(sensor["state_topic"]))["state"] == "awake"
+        assert box.post("sleep")[0] == 202
+        box.wait(State.ASLEEP)
+        wait_for(
+            "the change",
+            lambda: '"state": "asleep"' in broker.retained(sensor["state_topic"]),
+        )
+
+    def test_it_says_goodbye(self, broker: Broker, teller: "subprocess.Popen[bytes]") -> None:
+        wait_for("online", lambda: broker.retained("naproxy/status") == "online")
+        teller.send_signal(signal.SIGTERM)
+        assert teller.wait(PATIENCE_S) == 0
+        assert broker.retained("naproxy/status") == "offline"
+
+    def test_when_it_is_killed_the_broker_says_so(
+        self, broker: Broker, teller: "subprocess.Popen[bytes]"
+    ) -> None:
+        wait_for("online", lambda: broker.retained("naproxy/status") == "online")
+        teller.kill()
+        wait_for("offline", lambda: broker.retained("naproxy/status") == "offline")
+
+    def test_a_broker_that_goes_and_comes_is_found_again(self, broker: Broker) -> None:
+        wait_for("online", lambda: broker.retained("naproxy/status") == "online")
+        broker.stop()
+        time.sleep(1.5)
+        broker.start()
+        wait_for("online", lambda: broker.retained("naproxy/status") == "online")
+
+
+def test_without_a_broker_it_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "naproxy.toml"
+    file.write_text('[[server]]\nid = "web"\naddress = "192.0.2.1"\nmac = "02:00:00:00:00:01"\n')
+    assert cli.main(["mqtt", "--config", str(file)]) == 1
+    assert "mqtt.host is empty" in capsys.readouterr().err
