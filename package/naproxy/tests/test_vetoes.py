@@ -69,6 +69,10 @@ def test_work_is_a_veto_for_a_while_after_it_ended() -> None:
     assert backup.vetoes(Readings(NOON, worked_s=math.inf)) == []
 
 
+def test_work_behind_paths_that_are_no_longer_configured_is_forgotten() -> None:
+    assert guard().vetoes(Readings(NOON, worked_s=1.0)) == []
+
+
 def test_a_person_overrides_hours_and_the_minimum_but_not_work() -> None:
     strict = guard(hours=("mon-fri 07:30-18:00",), least_s=60.0, work_paths=("/backup",))
     seen = Readings(NOON, awake_s=1.0, worked_s=1.0, fetching=1, piping=1)

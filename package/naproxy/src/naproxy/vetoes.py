@@ -127,7 +127,7 @@ class Guard:
         if seen.piping:
             said.append(f"open connections (WebSocket) to the server: {seen.piping}")
         left_s = self._settings.work_s - seen.worked_s
-        if left_s > 0:
+        if self._settings.work_paths and left_s > 0:
             paths = ", ".join(self._settings.work_paths)
             said.append(f"work behind {paths} {seen.worked_s:.0f} s ago; {left_s:.0f} s left")
         return said
