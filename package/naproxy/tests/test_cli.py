@@ -27,6 +27,7 @@ def server(**changes: Any) -> dict[str, Any]:
         "vetoes": [],
         "alert": None,
         "not_armed": "",
+        "rungs": [],
         "commissioning": None,
         "decision": {"sleep": False, "reason": "idle 3 s of 5 s", "next_check_s": None},
         **changes,

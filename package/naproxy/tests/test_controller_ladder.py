@@ -112,3 +112,10 @@ def test_a_rung_that_cannot_be_called_is_passed_over_at_once_and_said(
     box.start().wait(State.AWAKE)
     cycle(box)
     assert "gpio passed over, udp is next: gpioset" in box.log()
+
+
+def test_status_says_which_rung_is_in_vain(make: Callable[[str], Box], ear: Ear) -> None:
+    box = make(udp(ear))
+    assert "in vain" not in box.naproxy("status").stdout
+    cycle(box)
+    assert "woken by udp; in vain of late: etherwake" in box.naproxy("status").stdout

@@ -9,6 +9,7 @@ from naproxy import config, page, policy
 from naproxy.datagram import Asker
 from naproxy.events import Event
 from naproxy.journal import Journal
+from naproxy.machine import RungFailed
 from naproxy.page import Outcome, Page
 from naproxy.policy.base import Decision, Klass, Request, State
 from naproxy.runner import House, Runner
@@ -298,3 +299,25 @@ def test_in_quiet_hours_nobody_wakes_ahead_of_need(
     status = play(tmp_path, asleep_since(2), awake=ALWAYS.replace("hours", "quiet"))
     assert woken == []
     assert status["decision"]["reason"].startswith("somebody will come; quiet hours until")
+
+
+# The ladder
+
+
+LOOPBACK_RUNG = '[[server.rung]]\ndriver = "udp"\naddress = "127.0.0.1"\n'
+
+
+@pytest.mark.parametrize("stopped", [True, False])
+def test_a_call_that_fails_after_the_server_was_taken_out_is_not_followed_by_another(
+    tmp_path: Path, stopped: bool
+) -> None:
+    said: list[str] = []
+
+    def late(runner: Runner, _: House) -> None:
+        runner.wake(Asker("command", "the test"))
+        if stopped:
+            runner.stop(why="taken out")
+        runner._step(RungFailed(0, "no route"))
+        assert any("passed over" in words for words in said) is not stopped
+
+    play(tmp_path, late, awake=LOOPBACK_RUNG, say=said.append)

@@ -9,7 +9,7 @@ import re
 import socket
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlencode
@@ -224,6 +224,8 @@ def describe(server: Mapping[str, Any], now_s: float, width: int = 0) -> list[st
         lines.append(_commissioning(server["commissioning"]))
     elif server["not_armed"]:
         lines.append(f"does not sleep by itself: {server['not_armed']}")
+    if any(not rung["works"] for rung in server["rungs"]):
+        lines.append(_ladder(server["rungs"]))
     if server["alert"]:
         lines.append(f"ALERT: {server['alert']}")
     pad = " " * (width + 2)
@@ -234,6 +236,12 @@ def _commissioning(progress: Mapping[str, Any]) -> str:
     cycle = f"cycle {progress['cycle']} of {progress['cycles']}"
     why = f" ({progress['reason']})" if progress["reason"] else ""
     return f"is being commissioned: {cycle}, {progress['phase']}{why}"
+
+
+def _ladder(rungs: Sequence[Mapping[str, Any]]) -> str:
+    works = ", ".join(rung["name"] for rung in rungs if rung["works"])
+    vain = ", ".join(rung["name"] for rung in rungs if not rung["works"])
+    return f"woken by {works or 'whatever helps'}; in vain of late: {vain}"
 
 
 def describe_meter(meter: Mapping[str, Any]) -> list[str]:

@@ -95,6 +95,7 @@ class Runner:
         self._said_failed = ""
         self._mode_until_s: float | None = None
         self._cadence = Probe(0)
+        self._stopped = False
         self.decision = Decision(False, "not decided yet")
         ladder = Ladder(wake.rungs(_rungs(server)))
         self.machine = Machine(_times(server), ladder, time.monotonic(), slept=slept)
@@ -221,6 +222,8 @@ class Runner:
             self.wake(Asker("naproxy", "its commissioning was cut off"))
 
     def _step(self, event: MachineEvent) -> None:
+        if self._stopped:
+            return  # a call to wake that ends late
         self._carry_out(self.machine.step(time.monotonic(), event))
 
     def _carry_out(self, effects: list[Effect]) -> None:
@@ -546,6 +549,7 @@ class Runner:
 
     def stop(self, *, why: str) -> None:
         """Let go of the server: nobody looks after it from now on, so it is unknown."""
+        self._stopped = True
         self.supervisor.stop()
         for handle in (self._timer, self._check, self._look):
             if handle:
