@@ -23,10 +23,13 @@ from naproxy.policy.base import Klass
 
 MOST_POINTS: Final = 1000
 STEPS_S: Final = (
-    *(1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200),
+    *(1, 2, 5, 10, 15, 60, 120, 300, 600, 900, 3600, 7200, 10800, 21600, 43200),
     *(86400, 2 * 86400, 7 * 86400, 30 * 86400, 365 * 86400),
 )
-"""Lengths that a point of a chart may have: each a whole number of its tier's rows."""
+"""Lengths that a point of a chart may have: each a whole number of its tier's rows.
+
+At most a quarter of the next tier's: from there on that tier answers sooner.
+"""
 
 TIERS: Final = {"seconds": 1, "minutes": 60, "hours": 3600}
 """Tier -> length of its rows in seconds."""
