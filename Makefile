@@ -37,9 +37,9 @@ build: prepare ## compile the VMOD and render the VCL
 
 # ----------------------------------------------------------------------- test
 
-TESTS := lint test-unit test-vmod test-vcl test-meter test-history test-office test-e2e test-faults test-demo
+TESTS := lint test-unit test-vmod test-vcl test-meter test-history test-office test-e2e test-faults test-demo test-agree
 
-.PHONY: test $(TESTS) test-powercut test-agree test-compat test-guest
+.PHONY: test $(TESTS) test-powercut test-compat test-guest
 test: $(TESTS) ## everything, in under 20 minutes
 
 lint: prepare ## style and types
@@ -84,7 +84,7 @@ test-demo: build ## the demonstration and the five configurations
 test-compat: build ## the VMOD on Varnish 7.7 and Vinyl Cache 9.0 (downloads Debian packages)
 	@$(MAKE) --no-print-directory -C package/libvmod-naproxy compat
 
-test-agree: build ## the estimator's simulator against the box [AGREE_S=1200]
+test-agree: build ## the estimator's simulator against the box, two minutes [AGREE_S=1200]
 	$(AS_ROOT) $(PYTEST) tests/agree
 
 test-guest: build ## a real Linux in QEMU sleeps and wakes (slow; not part of test)
