@@ -85,7 +85,7 @@ test-compat: build ## the VMOD on Varnish 7.7 and Vinyl Cache 9.0 (downloads Deb
 	@$(MAKE) --no-print-directory -C package/libvmod-naproxy compat
 
 test-agree: build ## the estimator's simulator against the box, two minutes [AGREE_S=1200]
-	$(AS_ROOT) $(PYTEST) tests/agree
+	$(AS_ROOT) $(PYTEST) -s tests/agree
 
 test-guest: build ## a real Linux in QEMU sleeps and wakes (slow; not part of test)
 	$(AS_ROOT) $(PYTEST) tests/guest
