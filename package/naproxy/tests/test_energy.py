@@ -21,7 +21,7 @@ def test_what_is_saved_and_what_is_drawn_add_up_to_always_on(
 ) -> None:
     drawn_j = TABLE_4_2.energy_j(on_s, off_s, switches)
     always_j = (on_s + off_s) * TABLE_4_2.on_w
-    assert drawn_j + TABLE_4_2.saving_j(off_s, switches) == pytest.approx(always_j)
+    assert drawn_j + TABLE_4_2.saving_j(off_s, switches) == pytest.approx(always_j, abs=1e-6)
 
 
 def test_equation_4_4_sleeps_in_the_gaps_of_the_threshold_and_more() -> None:
