@@ -373,6 +373,16 @@ def test_a_disk_that_cannot_keep_it_is_said(box: Box, monkeypatch: pytest.Monkey
     assert "may not survive a power cut: Input/output error" in box.said[0]
 
 
+def test_a_history_in_memory_has_nothing_to_sync(tmp_path: Path) -> None:
+    (tmp_path / FILE).mkdir()
+    box = Box(tmp_path)
+    for _ in range(CHECKPOINT_EVERY):
+        box.history.tick()
+    box.history.sync()
+    assert ["memory" in words for words in box.said] == [True]
+    box.stop()
+
+
 def test_a_damaged_block_is_a_gap_and_its_minute_stays(box: Box) -> None:
     box.meter(60)
     box.history.flush()

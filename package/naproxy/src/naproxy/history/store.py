@@ -36,6 +36,7 @@ class Store:
         self._say = say
         self._clock = clock
         self._group = group
+        self._on_disk = True
         self._db = self._open_or_begin()
 
     def _open_or_begin(self) -> sqlite3.Connection:
@@ -50,6 +51,7 @@ class Store:
         except (sqlite3.Error, OSError) as error:
             self.error = str(error)
             self._say(f"{self.path}: {error}: the history is kept in memory only")
+            self._on_disk = False
             return _prepared(sqlite3.connect(":memory:", isolation_level=None))
 
     def _open_file(self) -> sqlite3.Connection:
@@ -104,6 +106,8 @@ class Store:
         the next commit. From any thread; OSError or sqlite3.Error where it fails.
         """
         log = self.path.with_name(FILE + "-wal")
+        if not self._on_disk:
+            return
         if checkpoint:
             with closing(sqlite3.connect(self.path, isolation_level=None, timeout=2)) as db:
                 db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
