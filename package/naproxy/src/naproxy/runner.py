@@ -549,8 +549,9 @@ class Runner:
 
     def stop(self, *, why: str) -> None:
         """Let go of the server: nobody looks after it from now on, so it is unknown."""
-        self._stopped = True
+        # A commissioning that is cut off wakes the server: before nothing is done any more.
         self.supervisor.stop()
+        self._stopped = True
         for handle in (self._timer, self._check, self._look):
             if handle:
                 handle.cancel()
