@@ -151,6 +151,13 @@ def test_a_server_that_answers_at_the_start_is_awake() -> None:
     assert not office.of(SendWake)
 
 
+def test_an_order_given_before_the_start_may_yet_be_obeyed_so_it_is_woken_at_once() -> None:
+    office = Office(slept=True)
+    office.see(Sign.READY)
+    office.play(2, Sign.SILENT)
+    assert office.states() == [State.AWAKE, State.WAKING]
+
+
 def test_a_silent_server_that_was_put_to_sleep_is_asleep() -> None:
     office = Office(slept=True)
     office.play(2, Sign.SILENT)

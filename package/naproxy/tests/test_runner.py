@@ -321,3 +321,22 @@ def test_a_call_that_fails_after_the_server_was_taken_out_is_not_followed_by_ano
         assert any("passed over" in words for words in said) is not stopped
 
     play(tmp_path, late, awake=LOOPBACK_RUNG, say=said.append)
+
+
+@pytest.mark.parametrize(
+    ("on_page", "in_journal", "slept"),
+    [
+        (State.FALLING_ASLEEP, State.AWAKE, True),
+        (State.AWAKE, State.ASLEEP, False),
+        (State.UNKNOWN, State.ASLEEP, True),
+        (State.UNKNOWN, State.AWAKE, False),
+    ],
+)
+def test_what_the_page_knows_is_newer_than_the_journal(
+    tmp_path: Path, spy: Spy, on_page: State, in_journal: State, slept: bool
+) -> None:
+    journal = Journal(tmp_path, lambda _: None)
+    journal.transition("web", State.UNKNOWN, in_journal, "before")
+    journal.close()
+    Page(tmp_path, say=lambda _: None).set_state(0, on_page, 1)
+    assert play(tmp_path, lambda r, _: r.machine.slept) is slept

@@ -195,8 +195,8 @@ class Controller:
             if server.id in self.runners:
                 self.runners[server.id].configure(server, interface)
             else:
-                self._page.set_state(index, State.UNKNOWN, page.monotonic_us())
                 self.runners[server.id] = Runner(self._house, index, server, interface)
+                self._page.set_state(index, State.UNKNOWN, page.monotonic_us())
                 fresh.append(server.id)
             slots.write_server(
                 self._page,

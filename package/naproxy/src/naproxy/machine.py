@@ -658,10 +658,13 @@ class Machine:
     def _awake(self, now_s: float, reason: str) -> None:
         self._unready = 0
         self._ready_s = now_s
+        # The order that an earlier controller gave may yet be obeyed.
+        ordered = self.state is State.UNKNOWN and self._slept
         self._slept = False
         if self.state in (State.WAKING, State.TROUBLE):
             self._warn(None)
-        if self.state is State.FALLING_ASLEEP and self._stage is not _Stage.DRAINING:
+        commanded = self.state is State.FALLING_ASLEEP and self._stage is not _Stage.DRAINING
+        if commanded or ordered:
             self._watch_s = now_s + self.times.sleep_timeout_s
         self._enter(now_s, State.AWAKE, reason)
         self._probe_awake(now_s)

@@ -82,7 +82,10 @@ class Runner:
         self._house = house
         self._index = index
         self._loop = asyncio.get_running_loop()
-        last_known = house.journal.last_known(server.id)
+        # The page is the newer one: it is written first, and also when the disk is full.
+        on_page = house.page.server(index).state
+        known = on_page in (State.ASLEEP, State.FALLING_ASLEEP, State.AWAKE, State.WAKING)
+        last_known = on_page if known else house.journal.last_known(server.id)
         slept = last_known in (State.ASLEEP, State.FALLING_ASLEEP)
         self._last_t_s = 0.0
         self._learned_us = 0
