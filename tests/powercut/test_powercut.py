@@ -146,7 +146,6 @@ def test_the_file_system_a_power_cut_leaves_has_all_but_the_last_minutes(
     tmp_path: Path, image: Path
 ) -> None:
     chosen = random.Random(3)
-    snapshot = tmp_path / "snapshot"
     costs_s: list[int] = []
     progress = Progress(tmp_path / "progress")
     with mounted(image, tmp_path / "disk") as device:
@@ -158,14 +157,17 @@ def test_the_file_system_a_power_cut_leaves_has_all_but_the_last_minutes(
             while progress.synced_s == START_S:
                 assert writer.poll() is None
                 time.sleep(0.01)
-            for _ in range(CUTS):
+            for number in range(CUTS):
+                # Its own file: a loop device that is slow to go would show what it had read.
+                snapshot = tmp_path / f"snapshot{number}"
                 time.sleep(chosen.uniform(0, 0.03))
                 if chosen.random() < 0.5:
                     write_back(tmp_path / "disk" / LOG)
                 begun_s, synced_s = take(image, snapshot, device, progress)
                 with mounted(snapshot, tmp_path / "found"):
                     end = end_s(tmp_path / "found", synced_s - 300)
-                assert end >= synced_s
+                assert end >= synced_s, f"{snapshot} is kept"
+                snapshot.unlink()
                 costs_s.append(begun_s - end)
             assert writer.poll() is None
         finally:
