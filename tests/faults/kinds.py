@@ -180,6 +180,7 @@ class AddressChange(Fault):
         scene.address = OTHER_ADDRESS if old == ADDRESS else ADDRESS
         office.server.add_address(scene.address)
         office.box.reconfigure(server={"address": scene.address})
+        time.sleep(0.05)  # who is on the way to the old address has got there by then
         wait_for(lambda: not office.box.page().server[0].fetching_now, "requests to end")
         office.server.drop_address(old)
 
