@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from naproxy.config import Power
-from naproxy.fit import Estimate, student_t
+from naproxy.inference import Estimate, student_t
 from naproxy.machine import DRAIN_S
 
 from tests.e2e.clients import PERSON, ask, fresh

@@ -1,9 +1,7 @@
 import random
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from naproxy.fit import Fit, Run, fit, percentile, student_share, student_t
+from naproxy.fit import Fit, Run, fit
 
 ON_W, OFF_W, SWITCH_J = 43.3, 1.6, 170.7
 TIMES = ((20, 20), (60, 20), (20, 60), (60, 60), (40, 40), (25, 50))
@@ -65,35 +63,3 @@ def test_runs_that_are_alike_say_nothing() -> None:
 def test_runs_without_a_switch_say_nothing_of_its_cost() -> None:
     with pytest.raises(ValueError, match="without a switch"):
         fit([Run(r.on_s, r.off_s, 0, r.energy_j) for r in runs()])
-
-
-@pytest.mark.parametrize(
-    ("degrees", "share", "t"),
-    [
-        # Abramowitz and Stegun, table 26.10
-        (1, 0.975, 12.706),
-        (2, 0.975, 4.303),
-        (3, 0.995, 5.841),
-        (4, 0.95, 2.132),
-        (7, 0.975, 2.365),
-        (10, 0.9995, 4.587),
-        (30, 0.975, 2.042),
-        (120, 0.975, 1.980),
-    ],
-)
-def test_student_t_is_that_of_the_tables(degrees: int, share: float, t: float) -> None:
-    assert student_t(share, degrees) == pytest.approx(t, abs=5e-4)
-
-
-@given(st.floats(0, 50), st.integers(1, 60))
-def test_student_share_and_t_are_inverse(t: float, degrees: int) -> None:
-    share = student_share(t, degrees)
-    assert 0.5 <= share <= 1
-    if share < 1 - 1e-9:
-        assert student_t(share, degrees) == pytest.approx(t, abs=1e-4, rel=1e-4)
-
-
-def test_percentiles_lie_between_neighbours() -> None:
-    assert percentile([4.0, 1.0, 2.0, 3.0], 0.5) == 2.5
-    assert percentile([1.0, 2.0, 3.0, 4.0, 5.0], 0.95) == pytest.approx(4.8)
-    assert percentile([7.0], 0.95) == 7.0

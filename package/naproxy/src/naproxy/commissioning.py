@@ -16,7 +16,8 @@ from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import Any, Final
 
-from naproxy.fit import Run, fit, percentile
+from naproxy.fit import Run, fit
+from naproxy.inference import percentile
 from naproxy.policy.base import State
 from naproxy.seeing import Pinged
 

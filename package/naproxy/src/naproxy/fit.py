@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from naproxy.inference import Estimate, student_t
+
 _MOST_ALIKE: Final = 1e-6
 """Determinant of the columns, each of length one, below which they count as dependent."""
 
@@ -23,15 +25,6 @@ class Run:
     off_s: float
     switches: int
     energy_j: float
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A value and its confidence interval, in the value's unit."""
-
-    value: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,40 +84,3 @@ def _inverse(m: Sequence[Sequence[float]]) -> list[list[float]]:
     if determinant < _MOST_ALIKE:
         raise ValueError("the runs are too much alike: their times must differ")
     return [[cofactor / determinant for cofactor in line] for line in cofactors]
-
-
-def student_t(share: float, degrees: int) -> float:
-    """Return the t below which `share` (0.5 to 1) of Student's distribution lies."""
-    low, high = 0.0, 1.0
-    while student_share(high, degrees) < share:
-        high *= 2
-    for _ in range(100):
-        middle = (low + high) / 2
-        low, high = (middle, high) if student_share(middle, degrees) < share else (low, middle)
-    return high
-
-
-def student_share(t: float, degrees: int) -> float:
-    """Return the share of Student's distribution below `t`, which is not negative.
-
-    The finite sums of Abramowitz and Stegun, 26.7.3 and 26.7.4.
-    """
-    angle = math.atan(t / math.sqrt(degrees))
-    sine, cosine = math.sin(angle), math.cos(angle)
-    odd = degrees % 2
-    term = cosine if odd else 1.0
-    total = term if degrees > 1 else 0.0
-    for k in range(2 + odd, degrees - 1, 2):
-        term *= cosine * cosine * (k - 1) / k
-        total += term
-    middle = 2 / math.pi * (angle + sine * total) if odd else sine * total
-    return min(0.5 + middle / 2, 1.0)
-
-
-def percentile(values: Sequence[float], share: float) -> float:
-    """Return the value below which `share` (0 to 1) of `values` lies, between two by a line."""
-    ordered = sorted(values)
-    place = share * (len(ordered) - 1)
-    below = math.floor(place)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
