@@ -84,7 +84,10 @@ def test_an_interrupt_cancels_it_and_it_ends_awake(make: Callable[..., Box]) -> 
     socket = str(box.run_dir / "control.sock")
     command = ("commission", "web", "--asleep", "60s", "--socket", socket)
     started = subprocess.Popen(
-        [sys.executable, "-m", "naproxy.cli", *command], stdout=subprocess.PIPE, text=True
+        # What a shell starts in the background ignores interrupts.
+        ["env", "--default-signal=INT", sys.executable, "-m", "naproxy.cli", *command],
+        stdout=subprocess.PIPE,
+        text=True,
     )
     box.wait(State.ASLEEP)
     time.sleep(0.3)
