@@ -383,7 +383,8 @@ def host_network() -> str:
 def start_alone() -> tuple[subprocess.Popen[str], str]:
     """Start an office in a process of its own; returns it and the office's name."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.office", "up"],
+        # What a shell starts in the background ignores interrupts.
+        ["env", "--default-signal=INT", sys.executable, "-m", "tests.office", "up"],
         stdout=subprocess.PIPE,
         text=True,
         env=environment(),
