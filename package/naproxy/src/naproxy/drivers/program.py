@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -13,7 +14,8 @@ MOST_WORDS: Final = 300
 """Longest text of a program that is shown, in characters."""
 
 _MOST_BYTES: Final = 8192
-_CHUNK_BYTES: Final = 65536
+_LAST_WORDS_S: Final = 0.2
+"""So long after its end for words still in the pipe: what it left running may keep that open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,37 +33,67 @@ class Ended:
         return self.said or f"exit status {self.code}, without a word"
 
 
+class _Said(asyncio.Protocol):
+    """Keeps the start of what comes through a pipe; `ended` when no more can come."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.ended = asyncio.Event()
+
+    def data_received(self, data: bytes) -> None:
+        self.data += data[: _MOST_BYTES - len(self.data)]
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.ended.set()
+
+
 async def run(
     argv: Sequence[str], timeout_s: float, environment: Mapping[str, str] | None = None
 ) -> Ended:
     """Run a program to its end, or kill it after `timeout_s` and when cancelled.
 
-    OSError if it cannot be started. However much it says, only the start is kept.
+    With it goes what it started, unless that left its process group. OSError if it cannot be
+    started. However much it says, only the start is kept.
     """
-    process = await asyncio.create_subprocess_exec(
-        *argv,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        env={**os.environ, **(environment or {})},
-    )
-    _as_others(process.pid)
-    assert process.stdout is not None
-    said = bytearray()
-    late = False
+    read, write = os.pipe2(os.O_CLOEXEC)
+    # A pipe of our own: asyncio's would make the end of the program wait for the end of
+    # everything that has its output open.
+    loop = asyncio.get_running_loop()
+    pipe, said = await loop.connect_read_pipe(_Said, os.fdopen(read, "rb", 0))
+    try:
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *argv,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=write,
+                stderr=asyncio.subprocess.STDOUT,
+                env={**os.environ, **(environment or {})},
+                start_new_session=True,
+            )
+        finally:
+            os.close(write)
+        _as_others(process.pid)
+        code = await _end(process, timeout_s)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_WORDS_S):
+                await said.ended.wait()
+        return Ended(code, words(bytes(said.data)))
+    finally:
+        pipe.close()
+
+
+async def _end(process: asyncio.subprocess.Process, timeout_s: float) -> int | None:
+    """Wait for the end, or make it; None: it did not end in time."""
     try:
         async with asyncio.timeout(timeout_s):
-            while chunk := await process.stdout.read(_CHUNK_BYTES):
-                said += chunk[: _MOST_BYTES - len(said)]
-            await process.wait()
+            return await process.wait()
     except TimeoutError:
-        late = True
+        return None
     finally:
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
-                process.kill()
+                os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
-    return Ended(None if late else process.returncode, words(bytes(said)))
 
 
 def _as_others(pid: int) -> None:
