@@ -66,8 +66,7 @@ sub naproxy_special {
 		# piping h2c would let a client talk past these rules.
 		return (pipe);
 	}
-	if (req.http.Transfer-Encoding ||
-	    (req.http.Content-Length && req.http.Content-Length !~ "^0+$")) {
+	if (naproxy.body()) {
 		# A GET with a body asks for more than its URL says.
 		return (pass);
 	}

@@ -34,10 +34,8 @@ static const struct header header[] = {
 	KNOWN("X-Forwarded-For", forwarded_for),
 	SEEN_TO("Upgrade"),
 	SEEN_TO("Authorization"),
-	SEEN_TO("Content-Length"),
 	SEEN_TO("Cookie"),
 	SEEN_TO("Range"),
-	SEEN_TO("Transfer-Encoding"),
 	SEEN_TO("X-Forwarded-Proto"),
 	SEEN_TO("X-Naproxy"),
 };

@@ -190,6 +190,23 @@ request_select(VRT_CTX, struct np_record *rec, const char *host)
 	np_classify(ctx, rec);
 }
 
+/* Not by its headers: HTTP/2 needs none for a body. */
+static bool
+request_body(const struct req *req)
+{
+
+	CHECK_OBJ_NOTNULL(req, REQ_MAGIC);
+	return (req->req_body_status != BS_NONE);
+}
+
+VCL_BOOL v_matchproto_(td_naproxy_body)
+vmod_body(VRT_CTX)
+{
+
+	CHECK_OBJ_NOTNULL(ctx, VRT_CTX_MAGIC);
+	return (ctx->req != NULL && request_body(ctx->req));
+}
+
 VCL_BOOL v_matchproto_(td_naproxy_usual)
 vmod_usual(VRT_CTX)
 {
@@ -199,7 +216,8 @@ vmod_usual(VRT_CTX)
 	if (rec == NULL)
 		return (false);
 	np_headers_read(&rec->headers, ctx->http_req);
-	if (np_headers_usual(&rec->headers, ctx->http_req)) {
+	if (!request_body(ctx->req) &&
+	    np_headers_usual(&rec->headers, ctx->http_req)) {
 		request_select(ctx, rec, rec->headers.host);
 		if (rec->site != NULL &&
 		    np_server_available(rec->site->server)) {
