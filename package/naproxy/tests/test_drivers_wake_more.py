@@ -257,6 +257,14 @@ def test_a_program_says_whether_the_server_may_sleep(
 # One call at a time
 
 
+def test_a_slow_call_that_raises_is_a_failure_in_words() -> None:
+    class Broken(SlowDriver):
+        async def call(self) -> None:
+            raise ValueError("a fault")
+
+    assert failures(Broken()) == ["the wake driver failed: ValueError('a fault')"]
+
+
 def test_a_slow_call_is_not_made_again_while_it_is_under_way() -> None:
     class Slow(SlowDriver):
         calls = 0

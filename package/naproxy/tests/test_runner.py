@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 from naproxy import config, page, policy
+from naproxy.commissioning import Plan
 from naproxy.datagram import Asker
 from naproxy.events import Event
 from naproxy.journal import Journal
-from naproxy.machine import RungFailed
+from naproxy.machine import RungFailed, Transition
 from naproxy.page import Outcome, Page
 from naproxy.policy.base import Decision, Klass, Request, State
 from naproxy.runner import House, Runner
@@ -340,3 +341,95 @@ def test_what_the_page_knows_is_newer_than_the_journal(
     journal.close()
     Page(tmp_path, say=lambda _: None).set_state(0, on_page, 1)
     assert play(tmp_path, lambda r, _: r.machine.slept) is slept
+
+
+# What fails must not keep a server asleep
+
+
+class Broken:
+    """A way to wake that has a fault."""
+
+    def send(self, failed: Callable[[str], None]) -> None:
+        raise OSError(24, "Too many open files")
+
+
+def test_a_way_to_wake_that_raises_is_passed_over_and_all_else_is_done(
+    tmp_path: Path, spy: Spy
+) -> None:
+    said: list[str] = []
+
+    async def inside() -> None:
+        journal = Journal(tmp_path, lambda _: None)
+        shared = Page(tmp_path, say=lambda _: None)
+        house = House(shared, journal, said.append, time.time() - time.monotonic())
+        runner = Runner(house, 0, config.parse(TEXT + LOOPBACK_RUNG).server[0], "lo")
+        runner._wakers[0] = Broken()
+        runner.wake(Asker("command", "the test"))
+        assert shared.server(0).state == State.WAKING
+        assert runner._timer
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert runner.machine.ladder.now == "udp"
+        assert any("Too many open files" in words for words in said)
+        runner.stop(why="the test is over")
+        journal.close()
+
+    asyncio.run(inside())
+
+
+def test_an_effect_that_fails_takes_no_other_with_it(tmp_path: Path, spy: Spy) -> None:
+    said: list[str] = []
+
+    def inside(runner: Runner, house: House) -> None:
+        def fault(*_: Any) -> None:
+            raise RuntimeError("a fault")
+
+        runner._probe = fault  # type: ignore[method-assign]
+        runner.wake(Asker("command", "the test"))
+        assert runner._timer
+        assert house.page.server(0).state == State.WAKING
+
+    play(tmp_path, inside, say=said.append)
+    assert any("a fault" in words for words in said)
+
+
+def test_a_new_configuration_amid_a_commissioning_leaves_no_old_probes_behind(
+    tmp_path: Path, spy: Spy
+) -> None:
+    def inside(runner: Runner, _: House) -> None:
+        runner.start()
+        runner.supervisor.start(Plan())
+        probes, pings = runner._prober, runner._pinger
+        runner.configure(config.parse(TEXT.replace("port = 1", "port = 2")).server[0], "lo")
+        assert not runner.supervisor.running
+        assert probes._timer is None
+        assert pings._timer is None
+        assert runner._prober._timer
+
+    play(tmp_path, inside)
+
+
+def test_a_commissioning_that_was_cut_off_wakes_the_server_at_one_start_only(
+    tmp_path: Path, spy: Spy
+) -> None:
+    play(tmp_path, lambda runner, _: runner.supervisor.start(Plan()))
+
+    def found(runner: Runner, _: House) -> bool:
+        interrupted = runner.supervisor.interrupted
+        up = Transition(State.WAKING, State.AWAKE, "it answers")
+        runner.supervisor.entered(up, None, slept=False)
+        return interrupted
+
+    assert play(tmp_path, found) is True
+    assert play(tmp_path, found) is False
+
+
+def test_nothing_is_decided_for_a_server_that_was_taken_out(tmp_path: Path, spy: Spy) -> None:
+    def inside(runner: Runner, _: House) -> None:
+        runner.machine.state = State.AWAKE
+        spy.decision = Decision(False, "later", check_at_s=time.time() + 60)
+        runner.stop(why="taken out")
+        runner._decide()
+        assert runner._check is None
+
+    play(tmp_path, inside)

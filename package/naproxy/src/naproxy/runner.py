@@ -135,10 +135,10 @@ class Runner:
         if not self._neighbour.is_at(server.address, interface):
             self._neighbour.release()
             self._neighbour = Neighbour(server.address, interface)
+        if server != self.server:
+            self.supervisor.cancel()  # sets the cadence of the probes: before they are ended
         self._prober.stop()
         self._pinger.stop()
-        if server != self.server:
-            self.supervisor.cancel()
         old, old_state = self._policy, self.server.sleep.state
         self._equip(server, interface)
         self.machine.times = _times(server)
@@ -231,30 +231,43 @@ class Runner:
 
     def _carry_out(self, effects: list[Effect]) -> None:
         for effect in effects:
-            match effect:
-                case SendWake(rung):
-                    self._wakers[rung].send(partial(self._call_failed, rung))
-                case Transition():
-                    self._entered(effect)
-                case Probe():
-                    self._probe(effect)
-                case RunSleep():
-                    self._neighbour.keep()
-                    self._sleeping = asyncio.ensure_future(self._sleep())
-                    self.supervisor.send(Commanded())
-                case WakeOpened(asker):
-                    self._loop.call_soon(self._open_wake, asker)
-                case WakeClosed():
-                    self._loop.call_soon(self._close_wake, effect)
-                case PassedOver(words):
-                    self._house.say(f"{self.server.id}: {words}")
-                case Alert(words):
-                    self._house.say(f"{self.server.id}: {words or 'no more trouble'}")
+            try:
+                self._do(effect)
+            except Exception as error:
+                # The others count all the more: the next call to wake is among them.
+                self._say_once(f"{type(effect).__name__} failed: {error!r}")
         if self._timer:
             self._timer.cancel()
             self._timer = None
         if self.machine.next_s < math.inf:
             self._timer = self._loop.call_at(self.machine.next_s, self._tick)
+
+    def _do(self, effect: Effect) -> None:
+        match effect:
+            case SendWake(rung):
+                self._call(rung)
+            case Transition():
+                self._entered(effect)
+            case Probe():
+                self._probe(effect)
+            case RunSleep():
+                self._neighbour.keep()
+                self._sleeping = asyncio.ensure_future(self._sleep())
+                self.supervisor.send(Commanded())
+            case WakeOpened(asker):
+                self._loop.call_soon(self._open_wake, asker)
+            case WakeClosed():
+                self._loop.call_soon(self._close_wake, effect)
+            case PassedOver(words):
+                self._house.say(f"{self.server.id}: {words}")
+            case Alert(words):
+                self._house.say(f"{self.server.id}: {words or 'no more trouble'}")
+
+    def _call(self, rung: int) -> None:
+        try:
+            self._wakers[rung].send(partial(self._call_failed, rung))
+        except Exception as error:
+            self._call_failed(rung, wake.fault(error))
 
     def _tick(self) -> None:
         self._step(Tick(self.busy()))
@@ -456,6 +469,8 @@ class Runner:
         if self._check:
             self._check.cancel()
             self._check = None
+        if self._stopped:
+            return
         state = self.machine.state
         if state not in (State.AWAKE, State.ASLEEP):
             return

@@ -140,6 +140,9 @@ class Supervisor:
         if change.state is State.TROUBLE and slept and not self.arming.tripped:
             self.arming.trip(change.reason)
             self._save()
+        if change.state is State.AWAKE and self.interrupted:
+            self.interrupted = False
+            self._save()
         self.send(Entered(change.state, change.reason, took_s))
 
     # By hand

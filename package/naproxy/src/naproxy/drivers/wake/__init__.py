@@ -117,6 +117,11 @@ class WakeError(Exception):
     """The call could not be made, in words that a person can act on."""
 
 
+def fault(error: Exception) -> str:
+    """Say that a driver raised what no driver should."""
+    return f"the wake driver failed: {error!r}"
+
+
 class SlowDriver:
     """A call that takes a while, so one at a time: `call` raises WakeError if it fails."""
 
@@ -136,3 +141,5 @@ class SlowDriver:
             await self.call()
         except WakeError as error:
             failed(str(error))
+        except Exception as error:
+            failed(fault(error))
