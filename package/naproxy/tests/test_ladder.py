@@ -136,18 +136,39 @@ def test_a_late_failure_of_an_earlier_rung_does_not_take_the_turn_of_the_present
 
 
 def test_a_button_is_not_pressed_while_the_machine_may_be_on() -> None:
-    assert Play(BUTTON, PACKETS).climb(on=True) == ["-", *["etherwake"] * 3]
+    assert set(Play(BUTTON).climb(on=True)) == {"-"}
+
+
+def test_a_button_that_may_not_be_pressed_yet_lets_the_others_go_first() -> None:
+    play = Play(BUTTON, PACKETS)
+    assert play.climb(4, on=True) == [*["etherwake"] * 3, "-"]
+    assert play.climb(1, on=False) == ["gpio"]
+
+
+def test_the_last_button_is_looked_at_often_for_as_long_as_a_press_would_take() -> None:
+    play = Play(BUTTON)
+    assert len(play.climb(on=True)) == 60
+    assert play.now_s == 60.0
 
 
 def test_a_button_is_not_pressed_again_and_again() -> None:
-    ladder = Play(PACKETS, BUTTON).ladder
-    assert {ladder.again(on=False).rung for _ in range(10)} == {0}
+    play = Play(PACKETS, BUTTON)
+    play.climb()
+    assert {play.ladder.again(on=False).rung for _ in range(10)} == {0}
+
+
+def test_a_button_that_was_never_pressed_is_once_when_the_machine_is_seen_off() -> None:
+    play = Play(PACKETS, BUTTON)
+    play.climb(on=True)
+    assert play.ladder.again(on=True) == Call(0, 0.5)
+    assert play.ladder.again(on=False) == Call(1, 60.0)
+    assert {play.ladder.again(on=False).rung for _ in range(10)} == {0}
 
 
 def test_a_button_that_is_all_there_is_is_pressed_again_if_the_machine_is_off() -> None:
     ladder = Play(BUTTON).ladder
-    assert ladder.again(on=False) == Call(0, 60.0)
-    assert ladder.again(on=True) == Call(None, 60.0)
+    assert [ladder.again(on=False) for _ in range(2)] == [Call(0, 60.0)] * 2
+    assert ladder.again(on=True) == Call(None, 1.0)
 
 
 def test_what_was_learned_survives_as_json() -> None:

@@ -763,6 +763,35 @@ def test_the_button_is_not_pressed_before_the_server_was_looked_at() -> None:
     assert calls(office) == []
 
 
+@pytest.mark.parametrize("rungs", [(BUTTON,), (BUTTON, PACKETS), (PACKETS, BUTTON)])
+def test_a_server_asked_for_before_it_was_looked_at_has_its_button_pressed_after(
+    rungs: tuple[Rung, ...],
+) -> None:
+    office = Office(rungs=rungs, slept=True)
+    office.step(WakeAsked(ASKER))
+    office.play(10, Sign.SILENT)
+    assert office.state() is State.WAKING
+    assert calls(office).count("gpio") == 1
+
+
+def test_trouble_says_why_the_calls_failed() -> None:
+    office = Office(rungs=(PACKETS,)).waking()
+    office.step(RungFailed(0, "etherwake is not installed"))
+    office.play(5, Sign.SILENT)
+    assert office.state() is State.TROUBLE
+    assert "etherwake is not installed" in (office.machine.alert or "")
+
+
+def test_a_call_that_failed_in_an_earlier_wake_is_not_blamed() -> None:
+    office = Office(rungs=(PACKETS,)).waking()
+    office.step(RungFailed(0, "no route"))
+    office.see(Sign.READY)
+    office.waking()
+    office.play(5, Sign.SILENT)
+    assert office.state() is State.TROUBLE
+    assert "no route" not in (office.machine.alert or "")
+
+
 def test_a_failure_that_comes_too_late_changes_nothing() -> None:
     office = Office(rungs=(PACKETS, BMC)).waking()
     office.see(Sign.READY)

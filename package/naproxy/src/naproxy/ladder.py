@@ -20,6 +20,9 @@ _NEW: Final = 0.5
 _WEIGHT: Final = 0.3
 """Of the newest experience: one that always worked loses its place by failing twice in a row."""
 
+_LOOK_S: Final = 1.0
+"""A button that may not be pressed yet is thought of again after so long."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rung:
@@ -58,6 +61,9 @@ class Ladder:
         self._at = 0
         self._calls = 0
         self._turn = 0
+        self._looked_s = 0.0
+        self._put_off: set[int] = set()
+        self._pressed: set[int] = set()
         self._first_s: dict[int, float] = {}
         self._broken: set[int] = set()
 
@@ -66,26 +72,52 @@ class Ladder:
         while self._at < len(self._order):
             index = self._order[self._at]
             rung = self.rungs[index]
-            if self._calls < rung.attempts:
+            left = rung.attempts - self._calls
+            if rung.presses and on and left:
+                if self._lets_others_go_first(index):
+                    continue
+                if self._looked_s < left * rung.spacing_s:
+                    self._looked_s += _LOOK_S
+                    return Call(None, _LOOK_S)
+            elif left:
                 self._calls += 1
-                if rung.presses and on:
-                    return Call(None, rung.spacing_s)
                 self._first_s.setdefault(index, now_s)
+                if rung.presses:
+                    self._pressed.add(index)
                 return Call(index, rung.spacing_s)
             self._next()
         return None
 
+    def _lets_others_go_first(self, index: int) -> bool:
+        """Put the present rung behind all others, once: it may be of use when they were not."""
+        first = index not in self._put_off and self._at + 1 < len(self._order)
+        if first:
+            self._put_off.add(index)
+            self._order.append(self._order.pop(self._at))
+            self._calls = 0
+        return first
+
     def _next(self) -> None:
         self._at += 1
         self._calls = 0
+        self._looked_s = 0.0
 
     def again(self, *, on: bool) -> Call:
-        """Return a call after the last: the rungs take turns, buttons only if there is no other."""
+        """Return a call after the last: the rungs take turns.
+
+        Buttons are not among them if there is another rung; but one that could not be
+        pressed when its turn came is pressed once.
+        """
+        unpressed = [i for i in self._order if self.rungs[i].presses and i not in self._pressed]
         harmless = self._harmless()
         index = harmless[self._turn % len(harmless)]
-        self._turn += 1
+        if unpressed and not on:
+            index = unpressed[0]
+            self._pressed.add(index)
+        else:
+            self._turn += 1
         rung = self.rungs[index]
-        return Call(None if rung.presses and on else index, rung.spacing_s)
+        return Call(None, _LOOK_S) if rung.presses and on else Call(index, rung.spacing_s)
 
     def _harmless(self) -> list[int]:
         return [i for i in self._order if not self.rungs[i].presses] or self._order

@@ -264,6 +264,7 @@ class Machine:
         self._sent_s = -math.inf
         self._watch_s = -math.inf
         self._trouble = ""
+        self._failure = ""
         self._spacing_s = ladder.spacing_s
         self._timer_s = math.inf
         self._answered_s = now_s
@@ -541,6 +542,7 @@ class Machine:
     def _wake(self, now_s: float, reason: str) -> None:
         self._pend(now_s, Asker("naproxy", reason))
         self._packets = 0
+        self._failure = ""
         self.ladder.begin()
         call = self.ladder.climb(now_s, on=self._may_be_on(now_s))
         assert call, "a ladder has at least one rung, and a rung one call"
@@ -579,6 +581,8 @@ class Machine:
                 return
             waited_s = now_s - self._asked_s
             called = f"not up after {self._packets} calls to wake in {waited_s:.0f} s"
+            if self._failure:
+                called += f" ({self._failure})"
             self._in_trouble(now_s, f"{called}: {self._why_not_up(now_s)}")
         self._call_again(now_s)
 
@@ -609,6 +613,7 @@ class Machine:
 
     def _rung_failed(self, now_s: float, rung: int, words: str) -> None:
         before = self.ladder.now
+        self._failure = words
         if self.state is State.WAKING and self.ladder.failed(rung):
             self._pass_over(before, words)
             self._send_again(now_s)
