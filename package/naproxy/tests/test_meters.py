@@ -1,5 +1,6 @@
 """The meters of a box, and `naproxy measure`. Devices are files and pseudo-terminals."""
 
+import argparse
 import asyncio
 import json
 import os
@@ -15,6 +16,9 @@ import pytest
 from box import Box, wait_for
 from meters import Line, line
 from naproxy import config, measure, meters
+from naproxy.commands import CommandError
+from naproxy.experiment import Phase
+from naproxy.experimenting import listening
 from naproxy.meters import Meters
 from naproxy.policy.base import State
 from naproxy.powermodel import Utilisation
@@ -325,6 +329,26 @@ def test_the_controller_shows_and_keeps_what_meters_say(box: Box) -> None:
             "SELECT name FROM minutes JOIN meters ON key & 63 = meters.id WHERE energy_mj > 0"
         ).fetchall()
     assert {name for (name,) in kept} == {"plug", "guess"}
+
+
+def test_commands_are_measured_by_the_seconds_of_the_controller(box: Box) -> None:
+    wait_for("a second", lambda: bool(said(box, 0)["seconds"]), box.log)
+    socket = str(box.run_dir / "control.sock")
+    args = argparse.Namespace(meter="plug", socket=socket, config=box.file)
+
+    async def listen() -> Phase:
+        async with listening(args) as feed:
+            await feed.hear()
+            start_s = int(feed.now_s())
+            assert abs(start_s - time.time()) < 5
+            return await feed.phase(start_s, start_s + 2)
+
+    with pytest.raises(CommandError, match="web may be put to sleep while it idles"):
+        asyncio.run(listen())
+    assert box.naproxy("mode", "web", "awake").returncode == 0
+    found = asyncio.run(listen())
+    assert found.mean_w == pytest.approx(43.3)
+    assert found.covered == pytest.approx(1, abs=0.01)
 
 
 # naproxy measure, without a controller

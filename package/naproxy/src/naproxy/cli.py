@@ -52,7 +52,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     named = COMMANDS.get(arguments[0]) if arguments else None
     for module in [named] if named else _installed():
         importlib.import_module(module).add_parser(subparsers)
-    args = parser.parse_args(arguments)
+    commands: list[str] | None = None
+    if named == "naproxy.measure" and "--" in arguments:
+        # argparse would take the first word of the command for the meter's name.
+        place = arguments.index("--")
+        arguments, commands = arguments[:place], arguments[place + 1 :]
+    args = parser.parse_args(arguments, argparse.Namespace(commands=commands))
     try:
         status: int = importlib.import_module(COMMANDS[args.command]).run(args)
         sys.stdout.flush()

@@ -1,5 +1,7 @@
 """`naproxy measure`: what the meters say, second by second, and fitting the `model` meter.
 
+What commands cost is in `experimenting`.
+
 It asks the controller. Where none runs it opens the meters itself: a serial port has but one
 reader.
 """
@@ -19,7 +21,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-from naproxy import config, powermodel
+from naproxy import config, experimenting, powermodel
 from naproxy.commands import CommandError, call, duration, socket_option
 from naproxy.config import Config
 from naproxy.drivers.meter import Fault, Site, model
@@ -40,9 +42,10 @@ def add_parser(subparsers: Any) -> None:
     """Declare `naproxy measure`."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "measure",
-        help="show what the meters say, second by second",
+        help="show what the meters say, or measure what a command costs",
         description="Show what the meters say, second by second, until Ctrl-C. Asks the"
-        " controller; where none runs it opens the meters itself.",
+        " controller; where none runs it opens the meters itself. With -- COMMAND, measure what"
+        " commands cost instead: see docs/measure.md.",
         parents=[socket_option()],
     )
     parser.add_argument("meter", nargs="?", metavar="METER", help="only this meter")
@@ -69,19 +72,29 @@ def add_parser(subparsers: Any) -> None:
         metavar="FILE",
         help="configuration file (default: %(default)s)",
     )
+    experimenting.add_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show or fit."""
+    """Show, fit, or measure commands."""
     try:
+        if args.commands is not None:
+            return _experiment(args)
         asyncio.run(_fit(args) if args.fit else _show(args))
     except (CommandError, ConfigError, Fault) as error:
         print(f"naproxy measure: {error}", file=sys.stderr)
         return 1
     except OSError as error:
-        print(f"naproxy measure: {args.config}: {error.strerror}", file=sys.stderr)
+        where = error.filename or args.config
+        print(f"naproxy measure: {where}: {error.strerror}", file=sys.stderr)
         return 1
     return 0
+
+
+def _experiment(args: argparse.Namespace) -> int:
+    if args.fit or args.json or args.seconds:
+        raise CommandError("--fit, --json and --seconds do not go with -- COMMAND")
+    return asyncio.run(experimenting.run(args))
 
 
 # Where seconds come from
