@@ -118,10 +118,12 @@ class Controller:
 
     # The loop's own work
 
+    # The next time is set first: what fails in between must not be the last time.
+
     def _beat(self) -> None:
+        asyncio.get_running_loop().call_later(self._config.box.heartbeat_s, self._beat)
         self._page.heartbeat(page.monotonic_us())
         self._drain()
-        asyncio.get_running_loop().call_later(self._config.box.heartbeat_s, self._beat)
 
     def _drain(self) -> None:
         heard: dict[int, list[Event]] = {}
@@ -138,24 +140,26 @@ class Controller:
         self._first_drain = False
 
     def _save(self) -> None:
+        asyncio.get_running_loop().call_later(SAVE_S, self._save)
         for runner in self.runners.values():
             runner.save()
-        asyncio.get_running_loop().call_later(SAVE_S, self._save)
 
     def _tick(self) -> None:
-        self._history.tick()
-        if self._history.sync_due:
-            # The disk may take long; the loop must not wait for it.
-            asyncio.get_running_loop().run_in_executor(None, self._history.sync)
-        self._tick_later()
+        try:
+            self._history.tick()
+            if self._history.sync_due:
+                # The disk may take long; the loop must not wait for it.
+                asyncio.get_running_loop().run_in_executor(None, self._history.sync)
+        finally:
+            self._tick_later()  # how long until then, the tick decides
 
     def _tick_later(self) -> None:
         asyncio.get_running_loop().call_later(self._history.next_s, self._tick)
 
     def _prune(self) -> None:
+        asyncio.get_running_loop().call_later(PRUNE_S, self._prune)
         if self._history.clock.trusted:
             self._journal.prune(self._config.box.keep_days)
-        asyncio.get_running_loop().call_later(PRUNE_S, self._prune)
 
     def _open_wakes(self) -> socket.socket:
         path = self._run_dir / "wake.sock"

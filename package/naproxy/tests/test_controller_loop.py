@@ -1,0 +1,68 @@
+"""What the controller does again and again goes on, whatever fails in it."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from naproxy import config
+from naproxy.controller import Controller
+from naproxy.events import Event
+
+TEXT = """
+[box]
+run_dir = "{0}/run"
+data_dir = "{0}/data"
+heartbeat_s = 0.1
+
+[[server]]
+id = "web"
+address = "127.0.0.1"
+mac = "02:00:00:00:00:01"
+"""
+
+
+def play(tmp_path: Path, what: Callable[[Controller], None], seconds: float) -> Controller:
+    async def inside() -> Controller:
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+        box = Controller(tmp_path / "naproxy.toml", config.parse(TEXT.format(tmp_path)))
+        asyncio.get_running_loop().call_soon(what, box)
+        await asyncio.sleep(seconds)
+        return box
+
+    return asyncio.run(inside())
+
+
+def test_the_heart_goes_on_beating_after_an_event_that_nobody_can_bear(tmp_path: Path) -> None:
+    reads: list[int] = []
+
+    class Broken:
+        def read(self) -> Iterable[Event]:
+            reads.append(1)
+            raise RuntimeError("a fault")
+
+    def beat(box: Controller) -> None:
+        box._events = Broken()  # type: ignore[assignment]
+        box._beat()
+
+    box = play(tmp_path, beat, 0.5)
+    assert len(reads) > 1
+    assert box._page.layout.heartbeat_us > 0
+
+
+def test_the_history_goes_on_after_a_fault(tmp_path: Path) -> None:
+    ticks: list[int] = []
+
+    class Broken:
+        next_s = 0.05
+        sync_due = False
+
+        def tick(self) -> None:
+            ticks.append(1)
+            raise RuntimeError("a fault")
+
+    def tick(box: Controller) -> None:
+        box._history = Broken()  # type: ignore[assignment]
+        box._tick()
+
+    play(tmp_path, tick, 0.4)
+    assert len(ticks) > 1
