@@ -30,8 +30,18 @@ sub naproxy_bereq {
 	if (bereq.http.X-Forwarded-Proto != "https") {
 		set bereq.http.X-Forwarded-Proto = "http";
 	}
-	# Says the same as X-Forwarded-*, but nobody on the way checked it.
+	# Nobody on the way checked these, and they are not in the cache's key: a
+	# server that believes one would have its page kept for all as one client
+	# wishes it.
 	unset bereq.http.Forwarded;
+	unset bereq.http.X-Forwarded-Host;
+	unset bereq.http.X-Forwarded-Port;
+	unset bereq.http.X-Forwarded-Prefix;
+	unset bereq.http.X-Forwarded-Scheme;
+	unset bereq.http.X-Forwarded-Server;
+	unset bereq.http.X-Host;
+	unset bereq.http.X-Original-URL;
+	unset bereq.http.X-Rewrite-URL;
 	set bereq.connect_timeout = naproxy.connect_timeout();
 }
 
