@@ -157,7 +157,7 @@ np_hold(VRT_CTX, struct np_record *rec)
 {
 	const struct np_site *site = rec->site;
 	enum np_hold result;
-	uint64_t begin;
+	uint64_t begin, end;
 
 	AN(site);
 	if (np_server_available(site->server))
@@ -167,9 +167,11 @@ np_hold(VRT_CTX, struct np_record *rec)
 	begin = np_now_us();
 	result = hold_loop(ctx, rec);
 	np_server_unhold(site->server);
+	end = np_now_us();
 	if (rec->slept)
-		begin = rec->start_us;
-	rec->delay_us = np_now_us() - begin;
+		rec->delay_us = end - rec->start_us;
+	else
+		rec->delay_us += end - begin;
 	rec->held = true;
 	return (result);
 }
