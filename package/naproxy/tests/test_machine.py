@@ -774,6 +774,25 @@ def test_a_server_asked_for_before_it_was_looked_at_has_its_button_pressed_after
     assert calls(office).count("gpio") == 1
 
 
+def test_a_server_that_slept_after_its_sleep_was_called_off_was_put_to_sleep() -> None:
+    office = Office(rungs=(BUTTON,)).commanded()
+    office.step(SleepAnswered(Answer.FAILED, "the connection broke"))
+    office.play(3, Sign.SILENT)
+    assert office.state() is State.WAKING
+    assert office.machine.slept
+    assert calls(office) == ["gpio"]
+
+
+def test_a_server_whose_shutdown_takes_too_long_was_put_to_sleep() -> None:
+    office = Office(rungs=(BUTTON,)).accepted()
+    office.play(31, Sign.REFUSING)
+    assert office.state() is State.WAKING
+    assert calls(office) == []
+    office.play(5, Sign.SILENT)
+    assert office.machine.slept
+    assert calls(office) == ["gpio"]
+
+
 def test_trouble_says_why_the_calls_failed() -> None:
     office = Office(rungs=(PACKETS,)).waking()
     office.step(RungFailed(0, "etherwake is not installed"))

@@ -1,8 +1,11 @@
 import os
+import socket
 import subprocess
 import sys
 
 import pytest
+from naproxy.interfaces import broadcast_of
+from naproxy.neighbour import Neighbour
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
 
@@ -95,3 +98,17 @@ def test_another_card_at_the_servers_address_is_a_stranger_and_named() -> None:
 def test_where_the_kernel_knows_no_card_nobody_is_a_stranger() -> None:
     assert stranger("") == "None"
     assert stranger(known("failed").replace(f"lladdr {MAC}", "")) == "None"
+
+
+def test_without_a_socket_left_nothing_is_changed_and_nothing_raised(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(socket, "socket", full)
+    entry = Neighbour("192.0.2.7", "lo")
+    entry.keep()
+    entry.forget()
+    assert entry.stranger(MAC) is None
+    assert broadcast_of("lo") == "255.255.255.255"

@@ -14,10 +14,10 @@ _EVERYBODY: Final = "255.255.255.255"
 def broadcast_of(interface: str) -> str:
     """Return the IPv4 broadcast address of an interface; 255.255.255.255 where it has none."""
     request = struct.pack("16s16x8x", interface.encode()[:15])
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        try:
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
             answer = fcntl.ioctl(sock, _SIOCGIFBRDADDR, request)
-        except OSError:
-            return _EVERYBODY
+    except OSError:
+        return _EVERYBODY
     found = socket.inet_ntoa(answer[20:24])
     return found if found != "0.0.0.0" else _EVERYBODY  # noqa: S104 - compared, not bound

@@ -423,6 +423,7 @@ class Machine:
         if seen.sign is Sign.REFUSING:
             self._wake(now_s, f"the machine is on, its web server is not: {seen.detail}")
         elif self._silence(now_s) and now_s < self._watch_s:
+            self._slept = True
             self._wake(now_s, "it fell asleep after the sleep was called off")
         elif self._silence(now_s):
             self._enter(now_s, State.UNKNOWN, f"it stopped answering: {seen.detail}")
@@ -498,12 +499,13 @@ class Machine:
         reason = f"still not asleep {took_s:.0f} s after the command to sleep"
         if self._silence(now_s):
             reason = f"silent, but it draws as much as awake {took_s:.0f} s after that command"
-            self._slept = True
         self._back_off(now_s, reason)
         self._warn(reason)
         if self._sign and self._sign.sign is Sign.READY:
             self._awake(now_s, reason)
         else:
+            # A shutdown may take longer, and end all the same.
+            self._slept = True
             self._wake(now_s, reason)
 
     def _sleep(self, now_s: float, reason: str) -> None:

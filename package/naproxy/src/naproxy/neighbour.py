@@ -85,8 +85,8 @@ class Neighbour:
             *(_ARPHRD_ETHER, mac),
             *(flags, self._interface.encode()),
         )
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-            try:
+        try:
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
                 return fcntl.ioctl(sock, number, request)
-            except OSError:
-                return None
+        except OSError:
+            return None
