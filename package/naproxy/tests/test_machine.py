@@ -811,6 +811,23 @@ def test_a_call_that_failed_in_an_earlier_wake_is_not_blamed() -> None:
     assert "no route" not in (office.machine.alert or "")
 
 
+def test_a_server_needed_since_before_the_start_is_looked_at_and_woken() -> None:
+    office = Office(rungs=(BUTTON,), slept=True)
+    office.machine.start(office.now_s, ASKER)
+    office.play(2, Sign.SILENT)
+    assert office.states() == [State.WAKING]
+    assert calls(office) == ["gpio"]
+
+
+def test_a_server_needed_since_before_the_start_that_is_up_teaches_nothing() -> None:
+    office = Office(slept=True)
+    office.machine.start(office.now_s, ASKER)
+    office.see(Sign.READY)
+    assert office.states() == [State.AWAKE]
+    assert office.machine.wake.count == 0
+    assert [e.outcome for e in office.effects if isinstance(e, WakeClosed)] == ["stayed awake"]
+
+
 def test_a_failure_that_comes_too_late_changes_nothing() -> None:
     office = Office(rungs=(PACKETS, BMC)).waking()
     office.see(Sign.READY)

@@ -433,3 +433,32 @@ def test_nothing_is_decided_for_a_server_that_was_taken_out(tmp_path: Path, spy:
         assert runner._check is None
 
     play(tmp_path, inside)
+
+
+@pytest.mark.parametrize("last", [State.WAKING, State.TROUBLE])
+@pytest.mark.parametrize("slept", [True, False])
+def test_a_wake_that_was_cut_off_is_taken_up_again_as_what_it_was(
+    tmp_path: Path, spy: Spy, last: State, slept: bool
+) -> None:
+    journal = Journal(tmp_path, lambda _: None)
+    journal.save("server.web", {"slept": slept})
+    journal.transition("web", State.ASLEEP, last, "asked for")
+    journal.close()
+    Page(tmp_path, say=lambda _: None).set_state(0, last, 1)
+
+    def inside(runner: Runner, _: House) -> tuple[bool, bool]:
+        runner.start()
+        return runner.machine.slept, runner.machine.pending is not None
+
+    assert play(tmp_path, inside) == (slept, slept)
+
+
+def test_that_it_was_put_to_sleep_is_kept_over_a_wake_that_is_cut_off(
+    tmp_path: Path, spy: Spy
+) -> None:
+    def inside(runner: Runner, house: House) -> Any:
+        runner.machine._slept = True
+        runner.save()
+        return house.journal.saved("server.web")["slept"]
+
+    assert play(tmp_path, inside) is True

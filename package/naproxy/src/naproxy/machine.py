@@ -276,10 +276,16 @@ class Machine:
         self._refusals = 0
         self._effects: list[Effect] = []
 
-    def start(self, now_s: float) -> list[Effect]:
-        """Return the first effects: look before doing anything."""
+    def start(self, now_s: float, asker: Asker | None = None) -> list[Effect]:
+        """Return the first effects: look before doing anything.
+
+        A server that sleeps is woken then if `asker` needs it since before.
+        """
         self._timer_s = now_s + TICK_S
-        return [Probe(UNKNOWN_EVERY_S)]
+        self._effects = [Probe(UNKNOWN_EVERY_S)]
+        if asker:
+            self._pend(now_s, asker)
+        return self._effects
 
     def forget_durations(self) -> None:
         """Expect what `times` says of falling asleep and waking: it sleeps in another way now."""
@@ -650,6 +656,8 @@ class Machine:
         if self._slept and self._silence(now_s) and not self._foreign:
             if busy:
                 self._wake(now_s, f"{busy} requests were sent to it while it slept")
+            elif self.pending:
+                self._wake(now_s, str(self.pending))
             else:
                 self._sleep(now_s, "silent, and put to sleep before the controller started")
         elif now_s - self.since_s >= GONE_S and self._foreign:

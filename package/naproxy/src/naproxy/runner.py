@@ -86,7 +86,10 @@ class Runner:
         on_page = house.page.server(index).state
         known = on_page in (State.ASLEEP, State.FALLING_ASLEEP, State.AWAKE, State.WAKING)
         last_known = on_page if known else house.journal.last_known(server.id)
-        slept = last_known in (State.ASLEEP, State.FALLING_ASLEEP)
+        saved = house.journal.saved(f"server.{server.id}")
+        called = last_known in (State.WAKING, State.TROUBLE) and saved.get("slept") is True
+        slept = called or last_known in (State.ASLEEP, State.FALLING_ASLEEP)
+        self._called = called
         self._last_t_s = 0.0
         self._learned_us = 0
         self._worked_s = -math.inf
@@ -106,7 +109,7 @@ class Runner:
         self.supervisor = Supervisor(house.journal, server.id, self)
         self._look: asyncio.TimerHandle | None = None
         self._equip(server, interface)
-        self._restore()
+        self._restore(saved)
 
     def _equip(self, server: Server, interface: str) -> None:
         """Make what the configuration asks for."""
@@ -176,6 +179,7 @@ class Runner:
                 "t_s": self._t_s(time.monotonic()),
                 "monotonic_us": page.monotonic_us(),
                 "mode": {"awake": self.machine.mode.awake, "until_s": self._mode_until_s},
+                "slept": self.machine.slept,
                 "rungs": self.machine.ladder.dump(),
                 "sleep_state": self.server.sleep.state,
                 "wake_s": self.machine.wake.value_s if self.machine.wake.count else None,
@@ -183,8 +187,7 @@ class Runner:
             },
         )
 
-    def _restore(self) -> None:
-        saved = self._house.journal.saved(f"server.{self.server.id}")
+    def _restore(self, saved: Mapping[str, Any]) -> None:
         known = saved.get("rungs")
         if isinstance(known, Mapping):
             self.machine.ladder = Ladder(self.machine.ladder.rungs, known)
@@ -219,10 +222,14 @@ class Runner:
     def start(self) -> None:
         """Look at the server."""
         self._house.page.set_state(self._index, State.UNKNOWN, page.monotonic_us())
-        self._carry_out(self.machine.start(time.monotonic()))
+        self._carry_out(self.machine.start(time.monotonic(), self._cut_off()))
         self._look_at_meter()
+
+    def _cut_off(self) -> Asker | None:
+        """Return for whom the server is to be up, as an earlier controller would have seen to."""
         if self.supervisor.interrupted:
-            self.wake(Asker("naproxy", "its commissioning was cut off"))
+            return Asker("naproxy", "its commissioning was cut off")
+        return Asker("naproxy", "its wake was cut off") if self._called else None
 
     def _step(self, event: MachineEvent) -> None:
         if self._stopped:
