@@ -462,3 +462,15 @@ def test_that_it_was_put_to_sleep_is_kept_over_a_wake_that_is_cut_off(
         return house.journal.saved("server.web")["slept"]
 
     assert play(tmp_path, inside) is True
+
+
+def test_a_proof_does_not_hold_when_a_rung_of_the_ladder_is_gone(tmp_path: Path, spy: Spy) -> None:
+    def prove(runner: Runner, _: House) -> None:
+        runner.supervisor.arming.prove()
+        runner.supervisor.arm()  # keeps it
+
+    play(tmp_path, prove, awake=LOOPBACK_RUNG)
+    arming = play(tmp_path, lambda runner, _: runner.supervisor.arming, awake=LOOPBACK_RUNG)
+    assert arming.why_not == ""
+    arming = play(tmp_path, lambda runner, _: runner.supervisor.arming)
+    assert "other ways to sleep and wake" in arming.why_not

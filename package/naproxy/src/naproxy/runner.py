@@ -602,8 +602,8 @@ def _rungs(server: Server) -> list[Any]:
 
 def _subject(server: Server) -> str:
     """Return what a commissioning holds for: another card, way or state is to be tried anew."""
-    ways = (server.sleep.driver, server.sleep.state, server.wake.driver)
-    return " ".join((server.mac.lower(), *ways))
+    wakes = (rung.driver for rung in _rungs(server))
+    return " ".join((server.mac.lower(), server.sleep.driver, server.sleep.state, *wakes))
 
 
 def _times(server: Server) -> Times:
