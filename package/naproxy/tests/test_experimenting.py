@@ -25,6 +25,7 @@ STATUS = {
     "measures": "the mains plug",
     "accuracy": "2 %",
     "estimated": False,
+    "problem": None,
 }
 
 
@@ -143,6 +144,15 @@ def test_commands_that_take_the_same_are_not_told_apart_and_it_says_so() -> None
     text, concluded = said(performed(House(), plan()), plan())
     assert not concluded
     assert "A and B: NOT CONCLUDED: the noise does not allow to tell them apart" in text
+
+
+def test_a_meter_that_is_not_believed_concludes_nothing() -> None:
+    house = House()
+    what = plan(units=lambda text: 10.0 if text[0] == "a" else 20.0)
+    runs = performed(house, what)
+    lines, concluded = report({**STATUS, "problem": "it is stuck"}, what, runs, Judge(1.0))
+    assert "NOT CONCLUDED: the meter is in doubt: it is stuck" in lines
+    assert not concluded
 
 
 def test_an_estimate_is_called_one() -> None:

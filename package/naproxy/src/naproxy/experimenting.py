@@ -289,7 +289,12 @@ async def listening(args: argparse.Namespace) -> AsyncIterator[Feed]:
     wanted = _chosen(args.meter, [{"id": m.id} for m in loaded.meter])["id"]
     meters.use([m for m in loaded.meter if m.id == wanted], loaded.server)
     feed = Feed(meters.status()[0], meters.house_s)
-    meters.sinks.append(lambda _, second: feed.seconds.append(second))
+
+    def take(_: str, second: Second) -> None:
+        feed.seconds.append(second)
+        feed.status = meters.status()[0]
+
+    meters.sinks.append(take)
     try:
         yield feed
     finally:
@@ -300,7 +305,9 @@ async def _follow(socket: str, feed: Feed) -> None:
     since_s = feed.now_s()
     while True:
         target = f"/v1/meters?since_s={since_s}"
-        for row in (await asyncio.to_thread(call, socket, "GET", target))["seconds"]:
+        said = await asyncio.to_thread(call, socket, "GET", target)
+        feed.status = _chosen(feed.status["id"], said["meters"])
+        for row in said["seconds"]:
             since_s = max(since_s, row["t_s"])
             if row.pop("meter") == feed.status["id"]:
                 feed.seconds.append(Second(**row))
@@ -366,7 +373,9 @@ def report(
 ) -> tuple[list[str], bool]:
     """Return what is said, as lines, and whether all of it could be concluded."""
     lines = _head(status, plan, runs)
-    concluded = True
+    concluded = status["problem"] is None
+    if not concluded:
+        lines.append(f"NOT CONCLUDED: the meter is in doubt: {status['problem']}")
     good = [run for run in runs if experiment.seen(run)]
     for number, command in enumerate(plan.commands):
         of = [run for run in good if run.command == number]
