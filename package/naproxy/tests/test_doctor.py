@@ -91,6 +91,13 @@ def test_what_is_wrong_is_said_with_how_to_mend_it(
     assert found[check].mend
 
 
+def test_keys_are_mended_by_the_boxs_own_command() -> None:
+    bad = dataclasses.replace(GOOD, key_problem="/k: not there", ssh=None, ssh_words="no host key")
+    found = {f.name: f for f in box.LOOK.at(bad)}
+    assert "naproxy key make web" in found["ssh_key"].mend
+    assert "naproxy key pin web" in found["ssh_login"].mend
+
+
 def test_a_router_is_no_problem_for_a_packet_that_crosses_it() -> None:
     far = dataclasses.replace(
         GOOD,

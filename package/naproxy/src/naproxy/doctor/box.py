@@ -170,7 +170,10 @@ def ssh_key(seen: Seen) -> Problem | None:
         raise NotUsed("ssh is not used")
     if seen.key_problem:
         path = seen.server.sleep.key_file
-        return Problem(seen.key_problem, f"ssh-keygen -t ed25519 -N '' -f {path}; chmod 600 {path}")
+        return Problem(
+            seen.key_problem,
+            f"naproxy key make {seen.server.id}; one that is there already: chmod 600 {path}",
+        )
     return None
 
 
@@ -182,8 +185,9 @@ def ssh_login(seen: Seen) -> Problem | None:
         sleep = seen.server.sleep
         return Problem(
             seen.ssh_words or "ssh was not run",
-            f"put the box's public key into ~{sleep.user}/.ssh/authorized_keys on the server;"
-            " pin the server's host key (docs/server.md)",
+            f"put the line that naproxy key make {seen.server.id} prints into"
+            f" ~{sleep.user}/.ssh/authorized_keys on the server; pin the server's host key:"
+            f" naproxy key pin {seen.server.id} (docs/server.md)",
         )
     return None
 
