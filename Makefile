@@ -37,9 +37,9 @@ build: prepare ## compile the VMOD and render the VCL
 
 # ----------------------------------------------------------------------- test
 
-TESTS := lint test-unit test-vmod test-vcl test-meter test-history test-office test-e2e test-faults test-demo test-agree
+TESTS := lint test-unit test-vmod test-vcl test-meter test-history test-office test-e2e test-faults test-demo
 
-.PHONY: test $(TESTS) test-powercut test-compat test-guest
+.PHONY: test $(TESTS) test-agree test-powercut test-compat test-guest
 test: $(TESTS) ## everything, in under 20 minutes
 
 lint: prepare ## style and types
@@ -51,7 +51,7 @@ lint: prepare ## style and types
 	shellcheck $(SHELL_SCRIPTS)
 
 test-unit: prepare ## the controller's and the agent's own tests
-	$(PYTEST) package/naproxy/tests
+	$(PYTEST) -n 2 --dist loadfile package/naproxy/tests
 	$(PYTEST) package/naproxy-agent/tests
 
 test-vmod: build ## varnishtest of the VMOD
@@ -84,7 +84,7 @@ test-demo: build ## the demonstration and the five configurations
 test-compat: build ## the VMOD on Varnish 7.7 and Vinyl Cache 9.0 (downloads Debian packages)
 	@$(MAKE) --no-print-directory -C package/libvmod-naproxy compat
 
-test-agree: build ## the estimator's simulator against the box, two minutes [AGREE_S=1200]
+test-agree: build ## the estimator's simulator against the box, two minutes; not part of test [AGREE_S=1200]
 	$(AS_ROOT) $(PYTEST) -s tests/agree
 
 test-guest: build ## a real Linux in QEMU sleeps and wakes (slow; not part of test)
