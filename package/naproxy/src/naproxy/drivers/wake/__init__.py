@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -122,14 +123,14 @@ def fault(error: Exception) -> str:
     return f"the wake driver failed: {error!r}"
 
 
-class SlowDriver:
+class SlowDriver(ABC):
     """A call that takes a while, so one at a time: `call` raises WakeError if it fails."""
 
     _task: asyncio.Task[None] | None = None
 
+    @abstractmethod
     async def call(self) -> None:
         """Make one call."""
-        raise NotImplementedError
 
     def send(self, failed: Callable[[str], None]) -> None:
         """Begin a call, unless one is under way."""
