@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from naproxy import __version__
-from naproxy.drivers import secret
+from naproxy.drivers import program, secret
 from naproxy.drivers.meter import Fault
 
 MOST_BYTES: Final = 256 * 1024
@@ -151,33 +151,19 @@ async def _reading(descriptor: int) -> AsyncIterator[asyncio.StreamReader]:
 
 async def tool(argv: Sequence[str], timeout_s: float, more: Mapping[str, str] | None = None) -> str:
     """Run a program and return what it prints; Fault with its words if it fails."""
+    environment = {"LC_ALL": "C", **(more or {})}
     try:
-        process = await asyncio.create_subprocess_exec(
-            *argv,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env={**os.environ, "LC_ALL": "C", **(more or {})},
-        )
+        found = await program.printed(argv, timeout_s, environment, MOST_BYTES + 1)
     except OSError as error:
         raise Fault("tool", f"{argv[0]} cannot be run: {_words(error)}") from None
-    assert process.stdout
-    assert process.stderr
-    try:
-        async with asyncio.timeout(timeout_s):
-            said, complaint = await asyncio.gather(_all(process.stdout), _all(process.stderr))
-            code = await process.wait()
-    except TimeoutError:
-        raise Fault("silence", f"{argv[0]} had no answer in {timeout_s:g} s") from None
-    finally:
-        if process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
-    if code:
-        words = " ".join((complaint or said).split())[:300]
-        raise Fault("refused", f"{argv[0]}: {words or f'ended with status {code}'}")
-    return said
+    if len(found.output) > MOST_BYTES:
+        raise Fault("huge", f"it printed more than {MOST_BYTES} bytes")
+    if found.code is None:
+        raise Fault("silence", f"{argv[0]} had no answer in {timeout_s:g} s")
+    if found.code:
+        words = program.words(found.complaint or found.output)
+        raise Fault("refused", f"{argv[0]}: {words or f'ended with status {found.code}'}")
+    return found.output.decode(errors="replace")
 
 
 async def _all(stream: asyncio.StreamReader) -> str:
@@ -203,6 +189,7 @@ async def speaker(argv: Sequence[str]) -> AsyncIterator[Port]:
     assert process.stdin
     assert process.stdout
     assert process.stderr
+    program.as_others(process.pid)
     complaint = asyncio.ensure_future(_all(process.stderr))
     try:
         yield Port(process.stdout, process.stdin.get_extra_info("pipe").fileno())

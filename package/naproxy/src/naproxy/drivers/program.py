@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -33,15 +34,25 @@ class Ended:
         return self.said or f"exit status {self.code}, without a word"
 
 
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """How a program ended (None: not in time), and the start of each of its outputs."""
+
+    code: int | None
+    output: bytes
+    complaint: bytes
+
+
 class _Said(asyncio.Protocol):
     """Keeps the start of what comes through a pipe; `ended` when no more can come."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_bytes: int) -> None:
         self.data = bytearray()
         self.ended = asyncio.Event()
+        self._most_bytes = most_bytes
 
     def data_received(self, data: bytes) -> None:
-        self.data += data[: _MOST_BYTES - len(self.data)]
+        self.data += data[: self._most_bytes - len(self.data)]
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.ended.set()
@@ -55,31 +66,67 @@ async def run(
     With it goes what it started, unless that left its process group. OSError if it cannot be
     started. However much it says, only the start is kept.
     """
-    read, write = os.pipe2(os.O_CLOEXEC)
-    # A pipe of our own: asyncio's would make the end of the program wait for the end of
-    # everything that has its output open.
-    loop = asyncio.get_running_loop()
-    pipe, said = await loop.connect_read_pipe(_Said, os.fdopen(read, "rb", 0))
-    try:
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *argv,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=write,
-                stderr=asyncio.subprocess.STDOUT,
-                env={**os.environ, **(environment or {})},
-                start_new_session=True,
-            )
-        finally:
-            os.close(write)
-        _as_others(process.pid)
-        code = await _end(process, timeout_s)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_LAST_WORDS_S):
-                await said.ended.wait()
+    async with _pipe(_MOST_BYTES) as (said, write):
+        code = await _spawn(argv, timeout_s, environment, (write, write))
+        await _last_words(said)
         return Ended(code, words(bytes(said.data)))
+
+
+async def printed(
+    argv: Sequence[str], timeout_s: float, environment: Mapping[str, str], most_bytes: int
+) -> Printed:
+    """Do the same, with `most_bytes` of each output kept, and the two apart."""
+    async with _pipe(most_bytes) as (said, out), _pipe(most_bytes) as (complaint, err):
+        code = await _spawn(argv, timeout_s, environment, (out, err))
+        await _last_words(said, complaint)
+        return Printed(code, bytes(said.data), bytes(complaint.data))
+
+
+@asynccontextmanager
+async def _pipe(most_bytes: int) -> AsyncIterator[tuple[_Said, int]]:
+    """Make a pipe of our own: its reader, and the end to write to, which the user closes.
+
+    asyncio's would make the end of a program wait for the end of everything that has its
+    output open.
+    """
+    read, write = os.pipe2(os.O_CLOEXEC)
+    transport, said = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: _Said(most_bytes), os.fdopen(read, "rb", 0)
+    )
+    try:
+        yield said, write
     finally:
-        pipe.close()
+        transport.close()
+
+
+async def _spawn(
+    argv: Sequence[str],
+    timeout_s: float,
+    environment: Mapping[str, str] | None,
+    outputs: tuple[int, int],
+) -> int | None:
+    """Run a program with these as its outputs, and close them here."""
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *argv,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=outputs[0],
+            stderr=outputs[1],
+            env={**os.environ, **(environment or {})},
+            start_new_session=True,
+        )
+    finally:
+        for write in set(outputs):
+            os.close(write)
+    as_others(process.pid)
+    return await _end(process, timeout_s)
+
+
+async def _last_words(*pipes: _Said) -> None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_LAST_WORDS_S):
+            for said in pipes:
+                await said.ended.wait()
 
 
 async def _end(process: asyncio.subprocess.Process, timeout_s: float) -> int | None:
@@ -96,7 +143,7 @@ async def _end(process: asyncio.subprocess.Process, timeout_s: float) -> int | N
             await process.wait()
 
 
-def _as_others(pid: int) -> None:
+def as_others(pid: int) -> None:
     """Take away the priority that the controller has: nobody waits for this program so much."""
     with contextlib.suppress(OSError):
         os.sched_setscheduler(pid, os.SCHED_OTHER, os.sched_param(0))

@@ -1,0 +1,53 @@
+"""Programs that meters are read with: what they leave running, and with what priority."""
+
+import asyncio
+import os
+import time
+
+import pytest
+from naproxy.drivers.meter import Fault
+from naproxy.meterio import MOST_BYTES, tool
+
+
+def say(script: str, timeout_s: float = 20.0) -> str:
+    async def play() -> str:
+        async with asyncio.timeout(20):
+            return await tool(["sh", "-c", script], timeout_s)
+
+    return asyncio.run(play())
+
+
+def test_what_a_program_complains_of_is_not_what_it_says() -> None:
+    assert say("echo trouble >&2; echo 5; echo 6") == "5\n6\n"
+
+
+def test_a_program_that_leaves_another_running_has_answered() -> None:
+    begun_s = time.monotonic()
+    assert say("echo 5; setsid sleep 30 & exit 0") == "5\n"
+    assert time.monotonic() - begun_s < 10
+
+
+def test_a_program_that_hangs_in_a_child_is_over_after_its_time() -> None:
+    begun_s = time.monotonic()
+    with pytest.raises(Fault, match=r"sh had no answer in 1 s"):
+        say("setsid sleep 30 & wait", 1.0)
+    assert time.monotonic() - begun_s < 10
+
+
+def test_a_program_that_prints_for_ever_is_ended() -> None:
+    with pytest.raises(Fault, match=f"more than {MOST_BYTES} bytes"):
+        say("yes", 2.0)
+
+
+def test_a_program_that_fails_is_told_in_its_own_words() -> None:
+    with pytest.raises(Fault, match=r"^sh: no such device$"):
+        say("echo half an answer; echo no such device >&2; exit 1")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may run before others")
+def test_a_program_has_not_the_controllers_priority() -> None:
+    os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+    try:
+        assert say("sleep 0.3; cut -d' ' -f41 /proc/self/stat").strip() == str(os.SCHED_OTHER)
+    finally:
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
