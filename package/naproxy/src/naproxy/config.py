@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from naproxy import drivers, policy, vetoes
 from naproxy.drivers.wake import first_rung
+from naproxy.hours import zone
 from naproxy.page import HOST_LEN, HOSTS, NOTICE_LEN, RULE_LEN, RULES, SERVERS
 from naproxy.policy.base import Klass
 from naproxy.schema import (
@@ -26,6 +27,7 @@ from naproxy.schema import (
     ConfigError,
     Problem,
     alternative,
+    checked,
     is_absolute,
     is_address,
     is_host,
@@ -69,6 +71,41 @@ class Box:
     realtime: bool = option("Run before other programs, so that waking is never late", True)
     proxy_w: float = option("What the box itself draws", 5.0, low=0, high=10000)
     learn_robots: bool = option("Learn from what clients do who is a robot", True)
+
+
+def _is_currency(text: str) -> str | None:
+    ok = len(text) == 3 and text.isascii() and text.isalpha() and text.isupper()
+    return None if ok else "must be three capital letters, as EUR, CHF or GBP"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Office:
+    """The office: how the web interface speaks to it, and what power costs it."""
+
+    name: str = option("Its name, shown at the top of every page", "", high=64)
+    language: str = option(
+        "Language of the web interface: English, German", "en", choices=("en", "de")
+    )
+    time_zone: str = option(
+        'Time zone that the web interface shows times in, as "Europe/Zurich"; empty: the box\'s',
+        "",
+        high=64,
+        check=checked(zone),
+    )
+    currency: str = option("Currency, as EUR, CHF or GBP", "EUR", check=_is_currency)
+    price_per_kwh: float = option(
+        "Price of a kilowatt-hour, in that currency; 0: not known, no money is shown",
+        0.0,
+        low=0,
+        high=100000,
+    )
+    co2_g_per_kwh: float = option(
+        "Carbon dioxide for a kilowatt-hour, in grams: on the power bill; 0: not known, none is"
+        " shown",
+        0.0,
+        low=0,
+        high=5000,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,6 +230,7 @@ class Config:
     """The whole file."""
 
     box: Box = section(Box)
+    office: Office = section(Office)
     mqtt: Mqtt = section(Mqtt)
     server: tuple[Server, ...] = tables(Server, 1, SERVERS)
     rule: tuple[Rule, ...] = tables(Rule, 0, RULES)

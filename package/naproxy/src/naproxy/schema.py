@@ -29,6 +29,7 @@ _UNITS: Final = {
     "w": "watts",
     "j": "joules",
 }
+_TYPE_NAMES: Final = {bool: "boolean", int: "integer", float: "number", str: "text"}
 _TYPES: Final = {
     bool: "true or false",
     int: "a whole number",
@@ -256,11 +257,14 @@ def _range(low: float | None, high: float | None, text: bool) -> str:
 class Key:
     """One key, for people: `kind`, `range` and `help` are words.
 
+    `type` is boolean, integer, number or text: of the key, or of each item if `many`.
     `default` is None if the key must be given. `when` names the choice it belongs to,
     as `driver = "ssh"`, else it is empty.
     """
 
     path: str
+    type: str
+    many: bool
     kind: str
     default: Any
     required: bool
@@ -271,6 +275,7 @@ class Key:
     choices: tuple[str, ...]
     help: str
     when: str
+    secret: bool
 
 
 def keys(cls: type, path: str = "", when: str = "") -> Iterator[Key]:
@@ -299,11 +304,14 @@ def _members(kind: type | Alternative, path: str, when: str) -> Iterator[Key]:
 def _key(field: dataclasses.Field[Any], kind: Any, path: str, when: str) -> Key:
     about = field.metadata
     many = typing.get_origin(kind) is tuple
-    words = _TYPES[typing.get_args(kind)[0] if many else kind]
+    single = typing.get_args(kind)[0] if many else kind
+    words = _TYPES[single]
     bounded = about["low"] is not None or about["high"] is not None
     required = field.default is MISSING
     return Key(
         path=path,
+        type=_TYPE_NAMES[single],
+        many=many,
         kind=f"a list, each {words}" if many else words,
         default=None if required else field.default,
         required=required,
@@ -314,6 +322,7 @@ def _key(field: dataclasses.Field[Any], kind: Any, path: str, when: str) -> Key:
         choices=about["choices"],
         help=about["help"],
         when=when,
+        secret=about["secret"],
     )
 
 
@@ -326,6 +335,33 @@ def plain(value: Any) -> Any:
             if not f.metadata.get("secret")
         }
     return [plain(v) for v in value] if isinstance(value, tuple) else value
+
+
+def secrets(value: Any, where: str = "") -> Iterator[str]:
+    """Yield the paths of the secrets that a loaded configuration has: what `plain` left out."""
+    if isinstance(value, tuple):
+        for number, member in enumerate(value, 1):
+            yield from secrets(member, f"{where}.{getattr(member, 'id', number)}")
+    elif dataclasses.is_dataclass(value):
+        for field in dataclasses.fields(value):
+            inner, here = getattr(value, field.name), _join(where, field.name)
+            if field.metadata.get("secret"):
+                yield from (here,) if inner else ()
+            else:
+                yield from secrets(inner, here)
+
+
+def checked(read: Callable[[str], object]) -> Check:
+    """Make a check of a function that raises ValueError in words."""
+
+    def check(text: str) -> str | None:
+        try:
+            read(text)
+        except ValueError as error:
+            return str(error)
+        return None
+
+    return check
 
 
 _HOST: Final = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)(\.(?!-)[a-z0-9_-]{1,63}(?<!-))*\.?")

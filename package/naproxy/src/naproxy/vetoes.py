@@ -7,30 +7,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from naproxy.hours import Calendar, dates, span, zone
 from naproxy.page import RULE_LEN, RULES
-from naproxy.schema import Check, is_url_path, option
+from naproxy.schema import checked, is_url_path, option
 
 CLOCK_SET_S: Final = 1767225600.0
 """2026-01-01: a clock before this has not been set since the box was switched on."""
-
-
-def _checked(read: Callable[[str], object]) -> Check:
-    """Make a check of a function that raises ValueError in words."""
-
-    def check(text: str) -> str | None:
-        try:
-            read(text)
-        except ValueError as error:
-            return str(error)
-        return None
-
-    return check
 
 
 def _is_work_path(text: str) -> str | None:
@@ -48,27 +34,27 @@ class Settings:
         " woken when they begin",
         (),
         high=64,
-        check=_checked(span),
+        check=checked(span),
     )
     closed: tuple[str, ...] = option(
         'Days without those hours, as "2026-12-25" or "2026-12-24..2027-01-01"; hours given for'
         " a date hold all the same",
         (),
         high=64,
-        check=_checked(dates),
+        check=checked(dates),
     )
     quiet: tuple[str, ...] = option(
         "Quiet hours, in the form of `hours`: woken by requests and by hand only, not ahead of"
         " need",
         (),
         high=64,
-        check=_checked(span),
+        check=checked(span),
     )
     time_zone: str = option(
         'Time zone of these hours, as "Europe/Zurich"; empty: the box\'s',
         "",
         high=64,
-        check=_checked(zone),
+        check=checked(zone),
     )
     least_s: float = option(
         "Stays awake at least this long after a wake, whatever the policy says",

@@ -1,0 +1,275 @@
+import copy
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from naproxy import configedit
+from naproxy.configedit import Change, ChangeError
+from naproxy.schema import ConfigError
+
+EXAMPLE = Path(__file__).parents[1] / "naproxy.example.toml"
+
+TEXT = b"""# ours
+[box]
+interface = "eth0" # the white cable
+[mqtt]
+password = "hush" # do not tell
+
+# the web server
+[[server]]
+id = "web"
+address = "192.0.2.10"
+mac = "02:00:00:00:00:01"
+hosts = [
+    "www.example.org", # the old name
+    "example.org",
+]
+
+[server.promise]
+# as voted in May
+fraction = 0.01
+
+[[server]]
+id = "shop"
+address = "192.0.2.11"
+mac = "02:00:00:00:00:02"
+
+[[rule]]
+kind = "path"
+text = "/a"
+treat_as = "feed"
+
+[[rule]] # the scanner in room 3
+kind = "path"
+text = "/b"
+treat_as = "scanner"
+"""
+
+
+def edited(*changes: tuple[Any, ...], text: bytes = TEXT) -> tuple[str, dict[str, Any]]:
+    secrets = frozenset({"password"})
+    written = configedit.edit(text, [Change(*c) for c in changes], secrets).decode()
+    return written, tomllib.loads(written)
+
+
+def refused(*change: Any, text: bytes = TEXT) -> tuple[str, str]:
+    with pytest.raises(ConfigError) as caught:
+        configedit.edit(text, [Change(*change)])
+    return caught.value.problems[0].where, caught.value.problems[0].what
+
+
+def test_no_change_changes_nothing() -> None:
+    assert edited()[0] == TEXT.decode()
+
+
+def test_a_value_changes_and_every_other_line_stays() -> None:
+    written, data = edited(("set", "server.web.promise.fraction", 0.05))
+    assert data["server"][0]["promise"]["fraction"] == 0.05
+    assert written == TEXT.decode().replace("0.01", "0.05")
+
+
+def test_a_comment_behind_a_value_stays_with_it() -> None:
+    assert 'interface = "eth1" # the white cable' in edited(("set", "box.interface", "eth1"))[0]
+
+
+def test_a_section_that_is_not_there_is_made_for_its_server() -> None:
+    _, data = edited(("set", "server.web.sleep.driver", "ssh"), ("set", "office.name", "A & B"))
+    assert data["server"][0]["sleep"] == {"driver": "ssh"}
+    assert "sleep" not in data["server"][1]
+    assert data["office"] == {"name": "A & B"}
+
+
+def test_a_key_is_added_to_a_server_that_has_sections() -> None:
+    _, data = edited(("set", "server.web.port", 8080))
+    assert data["server"][0]["port"] == 8080
+    assert data["server"][0]["promise"] == {"fraction": 0.01}
+
+
+def test_a_member_is_found_by_its_number_too() -> None:
+    _, data = edited(("set", "rule.2.text", "/c"))
+    assert [rule["text"] for rule in data["rule"]] == ["/a", "/c"]
+
+
+def test_a_rule_is_added_and_another_removed() -> None:
+    new = {"kind": "address", "text": "192.0.2.9", "treat_as": "monitor"}
+    written, data = edited(("add", "rule", new), ("remove", "rule.1"))
+    assert [rule["text"] for rule in data["rule"]] == ["/b", "192.0.2.9"]
+    assert "# the scanner in room 3" in written
+
+
+def test_the_first_of_its_kind_is_a_section_of_its_own() -> None:
+    new = {"id": "plug", "of": "web", "driver": "shelly", "host": "192.0.2.30"}
+    written, data = edited(("add", "meter", new))
+    assert data["meter"] == [new]
+    assert "[[meter]]" in written
+
+
+def test_a_rule_is_added_where_rules_are_written_inline() -> None:
+    inline = b'rule = [{ kind = "path", text = "/a", treat_as = "feed" }]\n[box]\n'
+    new = {"kind": "path", "text": "/b", "treat_as": "api"}
+    assert edited(("add", "rule", new), text=inline)[1]["rule"][1] == new
+
+
+def test_a_whole_server_with_its_sections_can_be_added() -> None:
+    new = {
+        "id": "mail",
+        "sleep": {"driver": "ssh"},
+        "address": "192.0.2.12",
+        "rung": [{"driver": "wake", "x": 1}],
+        "mac": "02:00:00:00:00:03",
+    }
+    assert edited(("add", "server", new))[1]["server"][2] == new
+
+
+def test_an_item_is_added_to_a_list() -> None:
+    written, data = edited(
+        ("add", "server.web.hosts", "new.example.org"),
+        ("add", "server.web.awake.hours", "mon-fri 07:30-18:00"),
+    )
+    assert data["server"][0]["hosts"] == ["www.example.org", "example.org", "new.example.org"]
+    assert data["server"][0]["awake"] == {"hours": ["mon-fri 07:30-18:00"]}
+    assert "# the old name" in written
+
+
+def test_a_key_that_is_removed_goes_back_to_its_default() -> None:
+    assert edited(("remove", "server.web.promise.fraction"))[1]["server"][0]["promise"] == {}
+
+
+def test_a_secret_survives_its_sections_replacement_by_who_never_saw_it() -> None:
+    written, data = edited(("set", "mqtt", {"host": "192.0.2.5"}))
+    assert data["mqtt"] == {"password": "hush", "host": "192.0.2.5"}
+    assert 'password = "hush" # do not tell' in written
+
+
+def test_a_secret_is_replaced_when_a_new_one_is_given() -> None:
+    assert edited(("set", "mqtt.password", "new"))[1]["mqtt"]["password"] == "new"
+
+
+def test_a_section_that_is_replaced_keeps_the_comments_of_what_stays() -> None:
+    written, data = edited(("set", "server.web.promise", {"fraction": 0.01, "delta_s": 2.0}))
+    assert "# as voted in May\nfraction = 0.01" in written
+    assert data["server"][0]["promise"] == {"fraction": 0.01, "delta_s": 2.0}
+
+
+def test_an_empty_file_can_be_filled() -> None:
+    assert edited(("set", "office.language", "de"), text=b"")[1] == {"office": {"language": "de"}}
+
+
+@pytest.mark.parametrize(
+    ("change", "where", "words"),
+    [
+        (("set", "server.nope.port", 1), "server.nope", "there is no server nope"),
+        (("set", "rule.3.text", "/"), "rule.3", "there is no rule 3"),
+        (("set", "rule.0.text", "/"), "rule.0", "there is no rule 0"),
+        (("remove", "rule.99999999999999999999"), "rule.99999999999999999999", "there is no rule"),
+        (("remove", "box.notice"), "box.notice", "is not in the file"),
+        (("remove", "office.name"), "office", "is not in the file"),
+        (("set", "box.interface.x", 1), "box.interface", "is not a section"),
+        (("set", "box.interface.x.y", 1), "box.interface", "is not a section"),
+        (("add", "box.interface", 1), "box.interface", "is not a list"),
+        (("add", "rule.1", {}), "rule.1", "is one rule; to add one, say rule"),
+        (("set", "rule.1", 7), "rule.1", "must be a section"),
+        (("add", "rule", "/x"), "rule", "does not fit"),
+    ],
+)
+def test_a_place_that_there_is_not_is_named(change: Any, where: str, words: str) -> None:
+    said_where, said = refused(*change)
+    assert said_where == where
+    assert words in said
+
+
+@pytest.mark.parametrize("text", [b"\xff", b"[box", b"a = 1\na = 2\n"])
+def test_a_file_that_is_not_toml_is_not_edited(text: bytes) -> None:
+    assert "not TOML" in refused("set", "box.notice", "x", text=text)[1]
+
+
+def test_a_file_too_large_to_edit_in_time_is_left_alone() -> None:
+    text = b"#" * (configedit.MOST_BYTES + 1)
+    assert "larger than" in refused("set", "box.notice", "x", text=text)[1]
+
+
+def deep(levels: int) -> Any:
+    return [deep(levels - 1)] if levels else 1
+
+
+@pytest.mark.parametrize(
+    ("body", "where"),
+    [
+        (None, "changes"),
+        ({}, "changes"),
+        ([{"op": "remove", "where": "a"}] * 201, "changes"),
+        (["set"], "changes[0]"),
+        ([{"op": "set", "where": "a.b", "value": 1, "x": 1}], "changes[0].x"),
+        ([{"op": "eval", "where": "a.b", "value": 1}], "changes[0].op"),
+        ([{"op": ["set"], "where": "a.b", "value": 1}], "changes[0].op"),
+        ([{"where": "a.b", "value": 1}], "changes[0].op"),
+        ([{"op": "set", "value": 1}], "changes[0].where"),
+        ([{"op": "set", "where": 7, "value": 1}], "changes[0].where"),
+        ([{"op": "set", "where": "", "value": 1}], "changes[0].where"),
+        ([{"op": "set", "where": "a..b", "value": 1}], "changes[0].where"),
+        ([{"op": "set", "where": "a.b"}], "changes[0].value"),
+        ([{"op": "remove", "where": "a.b", "value": 1}], "changes[0].value"),
+        ([{"op": "set", "where": "a.b", "value": None}], "changes[0].value"),
+        ([{"op": "set", "where": "a.b", "value": float("nan")}], "changes[0].value"),
+        ([{"op": "set", "where": "a.b", "value": 1 << 64}], "changes[0].value"),
+        ([{"op": "set", "where": "a.b", "value": "a\nb"}], "changes[0].value"),
+        ([{"op": "set", "where": "a.b", "value": "\ud800"}], "changes[0].value"),
+        ([{"op": "set", "where": "a.b", "value": {"x\ny": 1}}], "changes[0].value"),
+        ([{"op": "set", "where": "a.b", "value": [{"x": [None]}]}], "changes[0].value"),
+        ([{"op": "set", "where": "a.b", "value": deep(50)}], "changes[0].value"),
+    ],
+)
+def test_changes_of_the_wrong_form_are_refused_and_named(body: Any, where: str) -> None:
+    with pytest.raises(ChangeError) as caught:
+        configedit.read(body)
+    assert caught.value.where == where
+    assert str(caught.value)
+
+
+KEYS = st.sampled_from(["port", "armed", "notice", "a b", "ключ", '"', "awake", "sleep"])
+SCALARS = st.one_of(
+    st.booleans(),
+    st.integers(-(2**63), 2**63 - 1),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.text(st.characters(min_codepoint=32, exclude_categories=["Cs"], exclude_characters="\x7f")),
+)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
+    max_leaves=5,
+)
+SECTIONS = ["box", "mqtt", "office", "server.web.promise", "server.shop.sleep"]
+MEMBERS = ["server", "server.web", "server.1", "server.shop", "rule", "rule.1", "rule.2"]
+PLACES = st.sampled_from([*SECTIONS, *MEMBERS, "server.web.hosts"])
+WHERES = st.one_of(PLACES, st.tuples(PLACES, KEYS).map(".".join))
+CHANGES = st.one_of(
+    st.builds(Change, st.sampled_from(["set", "add"]), WHERES, VALUES),
+    st.builds(Change, st.just("remove"), WHERES),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(CHANGES, max_size=4), st.sampled_from([TEXT, EXAMPLE.read_bytes()]))
+def test_whatever_is_changed_the_file_is_as_asked_or_refused(
+    changes: list[Change], text: bytes
+) -> None:
+    changes = configedit.read([vars_of(c) for c in changes])
+    expected = tomllib.loads(text.decode())
+    plainly = configedit._Hand(lambda value, _: value, frozenset())
+    try:
+        written = configedit.edit(text, copy.deepcopy(changes))
+        for change in copy.deepcopy(changes):
+            configedit._apply(expected, change, plainly)
+    except ConfigError:
+        return
+    assert tomllib.loads(written.decode()) == expected
+
+
+def vars_of(change: Change) -> dict[str, Any]:
+    said = {"op": change.op, "where": change.where, "value": change.value}
+    if change.op == "remove":
+        del said["value"]
+    return said
