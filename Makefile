@@ -6,7 +6,7 @@ PYTHON := .venv/bin/python
 AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo -E)
 PYTEST := $(PYTHON) -m pytest -q -p no:cacheprovider
 
-PY_ROOMS := package varnish-vcl tests
+PY_ROOMS := package varnish-vcl webui tests
 SHELL_SCRIPTS = $(shell git ls-files | xargs awk '/^\#!\/bin\/(ba)?sh/ { print FILENAME } { nextfile }')
 
 .PHONY: help
@@ -21,11 +21,11 @@ $(BUILD)/.packages: tests/packages.txt tests/install-packages
 	@touch $@
 
 .venv/.ready: $(BUILD)/.packages tests/requirements.txt package/naproxy/pyproject.toml \
-    package/naproxy-meter/pyproject.toml
+    package/naproxy-meter/pyproject.toml webui/pyproject.toml
 	/usr/bin/python3 -m venv .venv
 	$(PYTHON) -m pip install -q --disable-pip-version-check -r tests/requirements.txt
 	$(PYTHON) -m pip install -q --disable-pip-version-check --no-build-isolation --no-deps \
-	    -e package/naproxy -e package/naproxy-meter
+	    -e package/naproxy -e package/naproxy-meter -e webui
 	@touch $@
 
 .PHONY: prepare build
@@ -37,7 +37,7 @@ build: prepare ## compile the VMOD and render the VCL
 
 # ----------------------------------------------------------------------- test
 
-TESTS := lint test-unit test-vmod test-vcl test-meter test-history test-office test-e2e test-faults test-demo
+TESTS := lint test-unit test-webui test-vmod test-vcl test-meter test-history test-office test-e2e test-faults test-demo
 
 .PHONY: test $(TESTS) test-agree test-powercut test-compat test-guest
 test: $(TESTS) ## everything, in under 20 minutes
@@ -48,11 +48,15 @@ lint: prepare ## style and types
 	.venv/bin/mypy package/naproxy/src
 	.venv/bin/mypy tests
 	.venv/bin/mypy -p naproxy_meter
+	.venv/bin/mypy webui/src
 	shellcheck $(SHELL_SCRIPTS)
 
 test-unit: prepare ## the controller's and the agent's own tests
 	$(PYTEST) -n 2 --dist loadfile package/naproxy/tests
 	$(PYTEST) package/naproxy-agent/tests
+
+test-webui: prepare ## the web interface's own tests
+	$(PYTEST) -n 2 --dist loadfile webui/tests
 
 test-vmod: build ## varnishtest of the VMOD
 	@$(MAKE) --no-print-directory -C package/libvmod-naproxy check

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import http.client
 import json
 import re
-import socket
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,8 +12,8 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
-DEFAULT_SOCKET: Final = "/run/naproxy/control.sock"
-_TIMEOUT_S: Final = 10.0
+from naproxy.client import DEFAULT_SOCKET, NoAnswerError, ask
+
 _POLL_S: Final = 0.1
 _UNITS_S: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -24,40 +22,16 @@ class CommandError(Exception):
     """What went wrong, in words for the terminal."""
 
 
-class _UnixConnection(http.client.HTTPConnection):
-    """HTTP over a unix socket."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__("localhost", timeout=_TIMEOUT_S)
-        self._path = path
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self._path)
-
-
 def call(path: str, method: str, target: str, body: Mapping[str, Any] | None = None) -> Any:
     """Ask the controller; CommandError in its words if it says no or does not answer."""
-    connection = _UnixConnection(path)
     try:
-        connection.request(method, target, json.dumps(body) if body is not None else None)
-        response = connection.getresponse()
-        answer = json.loads(response.read())
-    except FileNotFoundError:
-        raise CommandError(f"no controller runs: there is no {path}") from None
-    except ConnectionRefusedError:
-        raise CommandError(f"no controller runs: nobody listens on {path}") from None
-    except PermissionError:
-        raise CommandError(f"you may not use {path}") from None
-    except (OSError, ValueError, http.client.HTTPException) as error:
-        raise CommandError(f"the controller does not answer on {path}: {error!r}") from None
-    finally:
-        connection.close()
-    if response.status >= http.client.BAD_REQUEST:
-        where = f"{answer['where']}: " if answer.get("where") else ""
-        raise CommandError(where + answer["error"])
-    return answer
+        answer = ask(path, method, target, body)
+    except NoAnswerError as error:
+        raise CommandError(str(error)) from None
+    if not answer.good:
+        where = f"{answer.body['where']}: " if answer.body.get("where") else ""
+        raise CommandError(where + answer.body["error"])
+    return answer.body
 
 
 def socket_option() -> argparse.ArgumentParser:

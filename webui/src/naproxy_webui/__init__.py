@@ -1,0 +1,1 @@
+"""Naproxy's web interface (docs/webui.md)."""

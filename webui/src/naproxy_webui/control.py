@@ -1,0 +1,64 @@
+"""Asking the controller, which changes everything that is changed.
+
+`control().get("/v1/status")` returns its JSON; a refusal is raised as ApiError with the
+controller's own status and words, and a controller that does not answer as 503.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import urlencode
+
+from flask import current_app
+from naproxy.client import TIMEOUT_S, NoAnswerError, ask
+
+from naproxy_webui.errors import ApiError
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """Client of the controller's socket."""
+
+    socket: str
+
+    def get(self, path: str, timeout_s: float = TIMEOUT_S, **query: object) -> Any:
+        """GET; what is None in the query is left out."""
+        known = {name: value for name, value in query.items() if value is not None}
+        return self.ask("GET", f"{path}?{urlencode(known)}" if known else path, None, timeout_s)
+
+    def post(self, path: str, body: object = None) -> Any:
+        """POST JSON."""
+        return self.ask("POST", path, {} if body is None else body)
+
+    def put(self, path: str, body: object) -> Any:
+        """PUT JSON, or bytes as they are."""
+        return self.ask("PUT", path, body)
+
+    def patch(self, path: str, body: object) -> Any:
+        """PATCH JSON."""
+        return self.ask("PATCH", path, body)
+
+    def delete(self, path: str) -> Any:
+        """DELETE."""
+        return self.ask("DELETE", path, {})
+
+    def ask(
+        self, method: str, target: str, body: object = None, timeout_s: float = TIMEOUT_S
+    ) -> Any:
+        """Return the controller's answer; ApiError if it refuses or there is none."""
+        try:
+            answer = ask(self.socket, method, target, body, timeout_s=timeout_s)
+        except NoAnswerError as error:
+            raise ApiError(HTTPStatus.SERVICE_UNAVAILABLE, str(error)) from None
+        if answer.good:
+            return answer.body
+        said = answer.body
+        raise ApiError(answer.status, said["error"], said.get("where"), said.get("problems", ()))
+
+
+def control() -> Control:
+    """Return the client of this box's controller."""
+    client: Control = current_app.extensions["naproxy_control"]
+    return client

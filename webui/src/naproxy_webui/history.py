@@ -1,0 +1,44 @@
+"""The history, read-only: one connection a request, closed after it."""
+
+from __future__ import annotations
+
+import sqlite3
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from flask import Flask, current_app, g
+
+from naproxy_webui.errors import ApiError
+
+if TYPE_CHECKING:
+    from naproxy_webui.settings import Settings
+
+
+def history() -> sqlite3.Connection:
+    """Return this request's connection, for `naproxy.history.queries`; ApiError if there is none.
+
+    What is read lazily must be read before the request ends.
+    """
+    if "history" not in g:
+        from naproxy.history.queries import open_history  # noqa: PLC0415 - only who reads pays
+
+        settings: Settings = current_app.extensions["naproxy_settings"]
+        try:
+            g.history = open_history(settings.data_dir)
+        except sqlite3.OperationalError:
+            raise ApiError(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                f"there is no history yet in {settings.data_dir}",
+            ) from None
+    db: sqlite3.Connection = g.history
+    return db
+
+
+def install(app: Flask) -> None:
+    """Close each request's connection at its end."""
+
+    @app.teardown_appcontext
+    def close(_: BaseException | None) -> None:
+        db = g.pop("history", None)
+        if db is not None:
+            db.close()

@@ -1,0 +1,50 @@
+"""The office's own settings, as the controller has them: name, language, time zone, prices."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+from flask import current_app
+
+from naproxy_webui.control import control
+from naproxy_webui.errors import ApiError
+
+FRESH_S: Final = 5.0
+"""A page asks several times; a change shows after so long at the latest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Office:
+    """`[office]` of the configuration; None: not known, also while the controller is silent."""
+
+    name: str | None = None
+    language: str | None = None
+    time_zone: str | None = None
+    currency: str | None = None
+    price_per_kwh: float | None = None
+    co2_g_per_kwh: float | None = None
+
+
+def office() -> Office:
+    """Return the office's settings, at most `FRESH_S` old."""
+    kept: dict[str, Any] = current_app.extensions.setdefault("naproxy_office", {})
+    if time.monotonic() >= kept.get("until_s", 0.0):
+        kept["office"] = _ask()
+        kept["until_s"] = time.monotonic() + FRESH_S
+    known: Office = kept["office"]
+    return known
+
+
+def forget_office() -> None:
+    """Ask again next time: it was just changed."""
+    current_app.extensions.pop("naproxy_office", None)
+
+
+def _ask() -> Office:
+    try:
+        said = control().get("/v1/config", timeout_s=2.0).get("office", {})
+    except ApiError:
+        return Office()
+    return Office(**{f.name: said.get(f.name) for f in fields(Office)})

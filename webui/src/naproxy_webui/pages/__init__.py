@@ -1,0 +1,1 @@
+"""One file a page: `PAGE`, a naproxy_webui.page.Page, and `blueprint`."""

@@ -1,0 +1,39 @@
+"""`render`: a page from its template, with what every page has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Flask, current_app, g, render_template, request
+from naproxy import __version__
+
+from naproxy_webui.office import office
+from naproxy_webui.page import Page
+from naproxy_webui.texts import LANGUAGES, language, t, texts_of
+
+
+def render(template: str, **values: Any) -> str:
+    """Return a page; templates extend `base.html` (docs/webui.md names its blocks and values)."""
+    return render_template(template, **values)
+
+
+def install(app: Flask, pages: list[Page]) -> None:
+    """Give every template what `base.html` needs."""
+    app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
+    by_name = {page.name: page for page in pages}
+
+    @app.context_processor
+    def common() -> dict[str, Any]:
+        return {
+            "t": t,
+            "texts_of": texts_of,
+            "language": language(),
+            "languages": LANGUAGES,
+            "office": office(),
+            "page": by_name.get(request.blueprint or ""),
+            "navigation": [page for page in pages if page.place is not None],
+            "user": g.get("user"),
+            "csrf_token": g.get("csrf_token", ""),
+            "version": __version__,
+            "static_version": current_app.extensions["naproxy_static_version"],
+        }

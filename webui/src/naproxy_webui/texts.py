@@ -1,0 +1,66 @@
+"""The catalogue of texts: English and German, one file a page, the same keys in both.
+
+A text is a format string: `t("now.asleep_since", time="14:03")`. For numbers there are two
+texts, `KEY.one` and `KEY.other`, chosen by `count`: `t("now.waiting", count=2)`.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+from flask import g, has_request_context, request
+
+LANGUAGES: Final = ("en", "de")
+DEFAULT: Final = LANGUAGES[0]
+FOLDER: Final = Path(__file__).parent / "texts"
+
+
+@lru_cache(maxsize=len(LANGUAGES))
+def catalogue(language: str) -> dict[str, str]:
+    """Return all texts of a language."""
+    texts: dict[str, str] = {}
+    for file in sorted((FOLDER / language).glob("*.json")):
+        texts |= json.loads(file.read_text(encoding="utf-8"))
+    return texts
+
+
+def text(language: str, key: str, **values: Any) -> str:
+    """Return a text in a language; KeyError if there is none."""
+    texts = catalogue(language)
+    if key not in texts and "count" in values:
+        key = f"{key}.one" if values["count"] == 1 else f"{key}.other"
+    return texts[key].format(**values) if values else texts[key]
+
+
+def t(key: str, **values: Any) -> str:
+    """Return a text in the language of this request."""
+    return text(language(), key, **values)
+
+
+def texts_of(*prefixes: str) -> dict[str, str]:
+    """Return the texts whose keys begin so, for the browser."""
+    return {key: text for key, text in catalogue(language()).items() if key.startswith(prefixes)}
+
+
+def language() -> str:
+    """Return the language of this request."""
+    if not has_request_context():
+        return DEFAULT
+    if "language" not in g:
+        g.language = _choose()
+    chosen: str = g.language
+    return chosen
+
+
+def _choose() -> str:
+    """Return what the user chose, else the office's language, else what the browser prefers."""
+    from naproxy_webui.office import office  # noqa: PLC0415 - which uses texts for its errors
+
+    user = g.get("user")
+    wanted = (user.language if user else None) or office().language
+    if wanted in LANGUAGES:
+        return str(wanted)
+    return request.accept_languages.best_match(LANGUAGES, DEFAULT)

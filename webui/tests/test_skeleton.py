@@ -1,0 +1,62 @@
+"""The application as a whole: pages are found, texts are complete, errors are clear."""
+
+from __future__ import annotations
+
+import json
+import string
+
+import pytest
+from flask.testing import FlaskClient
+from naproxy_webui import texts
+from naproxy_webui.page import discover
+
+FILES = sorted(file.name for file in (texts.FOLDER / "en").glob("*.json"))
+
+
+def test_health_says_whether_the_controller_answers(client: FlaskClient, box: object) -> None:
+    assert client.get("/api/health").json == {"ok": True, "controller": True}
+
+
+def test_health_without_a_controller(client: FlaskClient) -> None:
+    assert client.get("/api/health").json == {"ok": True, "controller": False}
+
+
+def test_every_language_has_the_same_files() -> None:
+    assert sorted(file.name for file in (texts.FOLDER / "de").glob("*.json")) == FILES
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_language_has_the_same_texts_and_fields(name: str) -> None:
+    read = [
+        json.loads((texts.FOLDER / language / name).read_text(encoding="utf-8"))
+        for language in texts.LANGUAGES
+    ]
+    assert read[0].keys() == read[1].keys()
+    for key in read[0]:
+        fields = [{f for _, f, _, _ in string.Formatter().parse(each[key]) if f} for each in read]
+        assert fields[0] == fields[1], key
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_has_the_texts_of_its_page_only(name: str) -> None:
+    page = name.removesuffix(".json")
+    for key in json.loads((texts.FOLDER / "en" / name).read_text(encoding="utf-8")):
+        assert key.startswith(f"{page}.") or key == f"nav.{page}", key
+
+
+def test_every_page_in_the_navigation_has_a_name() -> None:
+    for page, _ in discover():
+        if page.place is not None:
+            assert texts.text("de", f"nav.{page.name}")
+
+
+def test_what_is_not_there_is_said_as_json_to_programs(client: FlaskClient) -> None:
+    answer = client.get("/api/nothing")
+    assert answer.status_code == 404
+    assert answer.json["error"]
+
+
+def test_what_is_not_there_is_said_as_a_page_to_people(client: FlaskClient) -> None:
+    answer = client.get("/nothing")
+    assert answer.status_code == 404
+    assert "<h1>" in answer.text
