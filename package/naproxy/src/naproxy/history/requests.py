@@ -45,9 +45,7 @@ class Traffic:
             if t_s + 60 > before_s:
                 continue
             if name not in ids:
-                db.execute("INSERT OR IGNORE INTO servers (name) VALUES (?)", (name,))
-                found = db.execute("SELECT id FROM servers WHERE name = ?", (name,))
-                ids[name] = found.fetchone()[0]
+                ids[name] = server_id(db, name)
             row = (t_s, ids[name], klass, outcome, *counted)
             db.execute(_ADD.format("traffic_minutes"), row)
             db.execute(_ADD.format("traffic_hours"), (t_s // 3600 * 3600, *row[1:]))
@@ -55,6 +53,12 @@ class Traffic:
     def written(self, before_s: float) -> None:
         """Forget what was written."""
         self._waiting = {r: n for r, n in self._waiting.items() if r[0] + 60 > before_s}
+
+
+def server_id(db: sqlite3.Connection, name: str) -> int:
+    """Return the number that rows have for a server, a new one where it has none."""
+    db.execute("INSERT OR IGNORE INTO servers (name) VALUES (?)", (name,))
+    return int(db.execute("SELECT id FROM servers WHERE name = ?", (name,)).fetchone()[0])
 
 
 def shift(db: sqlite3.Connection, since_s: float, by_s: int) -> None:

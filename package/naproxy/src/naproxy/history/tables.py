@@ -116,7 +116,32 @@ CREATE VIEW power_hours AS
     FROM hours JOIN meters ON id = key & {METERS - 1};
 """  # noqa: S608
 
-STEPS: Final = (("transitions", _FIRST), ("meters", _HISTORY))
+_AGENT_COLUMNS: Final = """
+    t_s INTEGER NOT NULL,
+    server INTEGER NOT NULL,
+    agent INTEGER NOT NULL,
+    outcome INTEGER NOT NULL,
+    requests INTEGER NOT NULL,
+    delayed INTEGER NOT NULL,
+    PRIMARY KEY (t_s, server, agent, outcome)
+"""
+
+_AGENTS: Final = f"""
+CREATE TABLE agents (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL,
+    class INTEGER NOT NULL,
+    UNIQUE (name, class)
+) STRICT;
+CREATE TABLE agent_days ({_AGENT_COLUMNS}) STRICT, WITHOUT ROWID;
+CREATE TABLE agent_minutes ({_AGENT_COLUMNS}) STRICT, WITHOUT ROWID;
+CREATE VIEW traffic_by_agent AS
+    SELECT t_s, servers.name AS server, agents.name AS agent, class, outcome, requests, delayed
+    FROM (SELECT * FROM agent_days UNION ALL SELECT * FROM agent_minutes) AS rows
+    JOIN servers ON servers.id = rows.server JOIN agents ON agents.id = rows.agent;
+"""  # noqa: S608
+
+STEPS: Final = (("transitions", _FIRST), ("meters", _HISTORY), ("agents", _AGENTS))
 """In their order: a table by which a step is known to have been taken, and its SQL."""
 
 

@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from naproxy.events import Event
-from naproxy.history import power, requests
+from naproxy.history import agents, power, requests
+from naproxy.history.agents import AgentTraffic
 from naproxy.history.clock import HistoryClock
 from naproxy.history.power import Power
 from naproxy.history.requests import Traffic
@@ -65,6 +66,7 @@ class History:
         self._monotonic = monotonic
         self._power = Power(say)
         self._traffic = Traffic()
+        self._agents = AgentTraffic()
         self._batches = 0
         self._pruning = True
         self.clock = HistoryClock(
@@ -97,7 +99,9 @@ class History:
     def request(self, server: str, event: Event) -> None:
         """Count one request that ended, unless an earlier run did."""
         if event.t_us >= self._counted_us:
-            self._traffic.add(server, self.clock.at(event.t_us / 1e6), event)
+            t_s = self.clock.at(event.t_us / 1e6)
+            self._traffic.add(server, t_s, event)
+            self._agents.add(server, t_s, event)
 
     def decision(self, server: str, t_s: float, sleep: bool, reason: str) -> None:
         """Note a decision at `t_s` by the house's clock; see `Journal.decision`."""
@@ -129,12 +133,15 @@ class History:
         return self._flush(rare=True, before_s=math.inf)
 
     def _flush(self, *, rare: bool, before_s: float) -> bool:
+        confirmed = self.clock.confirmed
+
         def write(db: sqlite3.Connection) -> None:
             self._power.write(db)
             self._journal.write(db)
             if rare:
                 self._power.roll_up(db)
                 self._traffic.write(db, before_s)
+                self._agents.write(db, before_s, confirmed=confirmed)
 
         if not self._store.batch(write):
             self._power.not_written()
@@ -144,6 +151,7 @@ class History:
         if rare:
             self._power.rolled_up()
             self._traffic.written(before_s)
+            self._agents.written(before_s, confirmed=confirmed)
         return True
 
     def _prune(self) -> None:
@@ -152,7 +160,7 @@ class History:
         def delete(db: sqlite3.Connection) -> None:
             nonlocal deleted
             now_s = self.clock.now_s()
-            deleted = power.prune(db, now_s, SLICE_ROWS) + requests.prune(db, now_s, SLICE_ROWS)
+            deleted = sum(part.prune(db, now_s, SLICE_ROWS) for part in (power, requests, agents))
 
         self._pruning = self._store.batch(delete) and deleted >= SLICE_ROWS
 
@@ -193,6 +201,7 @@ class History:
                 )
             self._power.shift(db, since_s, by_s)
             requests.shift(db, since_s, by_s)
+            agents.shift(db, since_s, by_s)
 
         # What waits in memory has times by the clock as it was.
         return self.flush() and self._store.batch(move)

@@ -1,0 +1,170 @@
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from naproxy import page
+from naproxy.events import Event
+from naproxy.history import agents
+from naproxy.history.writer import PRUNE_EVERY, SYNC_EVERY
+from naproxy.page import Outcome
+from naproxy.policy.base import Klass
+from test_history import DAY_S, START_S, Box
+
+GOOGLEBOT = agents.names().index("Googlebot")
+CURL = agents.names().index("curl")
+NOBODY = 0xFFFFFFFF
+FACTORY_S = 1_600_000_000.0
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Iterator[Box]:
+    made = Box(tmp_path)
+    yield made
+    made.stop()
+
+
+def asks(
+    box: Box,
+    agent: int = GOOGLEBOT,
+    klass: int = Klass.CRAWLER,
+    outcome: Outcome = Outcome.REFUSED,
+    flags: int = 0,
+) -> None:
+    box.history.request(
+        "web",
+        Event(
+            *(1, int(box.monotonic_s * 1e6), 0, 0, 0, agent, 0),
+            *(klass, outcome, flags, 200, 0),
+        ),
+    )
+
+
+def counted(box: Box) -> list[tuple[object, ...]]:
+    return box.read(
+        "SELECT agent, class, outcome, requests, delayed FROM traffic_by_agent"
+        " ORDER BY agent, outcome"
+    )
+
+
+def test_agents_are_counted_by_name_and_outcome(box: Box) -> None:
+    asks(box)
+    asks(box)
+    asks(box, outcome=Outcome.HIT)
+    asks(box, CURL, Klass.API, Outcome.HELD, page.E_DELAYED)
+    box.history.flush()
+    asks(box)
+    box.history.flush()
+    assert counted(box) == [
+        ("Googlebot", Klass.CRAWLER, Outcome.HIT, 1, 0),
+        ("Googlebot", Klass.CRAWLER, Outcome.REFUSED, 3, 0),
+        ("curl", Klass.API, Outcome.HELD, 1, 1),
+    ]
+
+
+def test_a_robot_that_says_it_is_a_browser_has_no_name(box: Box) -> None:
+    asks(box, NOBODY, Klass.SCANNER)
+    box.history.flush()
+    assert counted(box) == [("", Klass.SCANNER, Outcome.REFUSED, 1, 0)]
+
+
+def test_people_without_a_name_are_not_kept_apart(box: Box) -> None:
+    asks(box, NOBODY, Klass.PERSON)
+    box.history.flush()
+    assert counted(box) == []
+
+
+def test_an_agent_that_a_rule_gives_another_class_is_kept_apart(box: Box) -> None:
+    asks(box)
+    asks(box, klass=Klass.PERSON)
+    box.history.flush()
+    assert [row[:2] for row in counted(box)] == [
+        ("Googlebot", Klass.CRAWLER),
+        ("Googlebot", Klass.PERSON),
+    ]
+
+
+def test_a_row_is_a_day_of_the_boxs_time_zone(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Europe/Zurich")
+    time.tzset()
+    try:
+        for _ in range(48):
+            asks(box)
+            box.pass_s(3600)
+        box.history.flush()
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    found = box.read("SELECT t_s, requests FROM agent_days ORDER BY t_s")
+    assert [(t_s + 3600) % DAY_S for t_s, _ in found] == [0, 0, 0]
+    assert sum(n for _, n in found) == 48
+    assert found[1][1] == 24
+
+
+def test_a_crash_costs_no_agent(box: Box) -> None:
+    asks(box)
+    box.pass_s(60)
+    asks(box)
+    for _ in range(SYNC_EVERY):
+        box.history.tick()
+    box.journal.close()
+    late_s = box.monotonic_s
+    box.start()
+    assert box.monotonic_s == late_s
+    asks(box)  # Varnish's ring still has it
+    box.history.flush()
+    assert [row[3] for row in counted(box)] == [2]
+
+
+def test_before_ntp_comes_minutes_are_kept_and_then_moved_to_their_day(box: Box) -> None:
+    box.synchronised = False
+    box.reboot(FACTORY_S)
+    asks(box)
+    box.pass_s(DAY_S / 2)
+    asks(box)
+    box.history.flush()
+    assert box.read("SELECT count(*) FROM agent_days") == [(0,)]
+    box.wall_s, box.synchronised = float(START_S), True
+    box.history.tick()
+    box.history.flush()
+    assert box.read("SELECT count(*) FROM agent_minutes") == [(0,)]
+    expected = {agents.midnight_s(START_S - DAY_S / 2), agents.midnight_s(START_S)}
+    found = box.read("SELECT t_s, requests FROM agent_days")
+    assert {t_s for t_s, _ in found} == expected
+    assert sum(n for _, n in found) == 2
+
+
+def test_minutes_that_a_run_with_an_unsure_clock_left_become_days(box: Box) -> None:
+    box.synchronised = False
+    box.reboot(START_S + DAY_S)
+    asks(box)
+    box.synchronised = True
+    box.restart()
+    box.history.tick()
+    box.history.flush()
+    assert box.read("SELECT count(*) FROM agent_minutes") == [(0,)]
+    assert [row[3] for row in counted(box)] == [1]
+
+
+def test_a_disk_that_fails_for_long_does_not_fill_the_memory() -> None:
+    waiting = agents.AgentTraffic()
+    record = Event(1, 0, 0, 0, 0, GOOGLEBOT, 0, Klass.CRAWLER, 0, 0, 200, 0)
+    for minute in range(agents.MOST_WAITING + 5):
+        waiting.add("web", 60.0 * minute, record)
+    assert len(waiting._waiting) == agents.MOST_WAITING
+
+
+def test_agents_of_long_ago_are_deleted(box: Box) -> None:
+    asks(box)
+    box.history.flush()
+    box.pass_s((agents.DAYS + 2) * DAY_S)
+    asks(box)
+    for _ in range(PRUNE_EVERY):
+        box.history.tick()
+    box.history.flush()
+    assert [row[3] for row in counted(box)] == [1]
+
+
+def test_a_number_that_the_list_does_not_have_has_no_name() -> None:
+    assert agents.name_of(len(agents.names())) == ""
+    assert agents.name_of(NOBODY) == ""
