@@ -48,7 +48,23 @@ sub naproxy_status {
 	synthetic(naproxy.status());
 }
 
+# The controller runs and has no server: a box that is new. Where its own pages
+# are is said by the address that was asked, which nobody but the network chose.
+sub naproxy_unset {
+	set resp.status = 503;
+	set resp.http.X-Naproxy = "error";
+	naproxy.outcome(error, 503);
+	set resp.http.Retry-After = "60";
+	call naproxy_ui;
+	call naproxy_page_not_set_up;
+	unset resp.http.X-Naproxy-UI;
+}
+
 sub naproxy_unavailable {
+	if (resp.reason == "Not set up") {
+		call naproxy_unset;
+		return;
+	}
 	set resp.status = 503;
 	set resp.http.Retry-After = naproxy.eta();
 

@@ -20,8 +20,13 @@ from pathlib import Path
 FALLBACK = "en"  # shown to those who want a language we do not have
 
 # What VCL fills in when the page is sent. Neither can hold user data.
-SECONDS, NOTICE = "\0seconds\0", "\0notice\0"
-DYNAMIC = {SECONDS: "resp.http.Retry-After", NOTICE: "naproxy.notice()"}
+SECONDS, NOTICE, PLACE = "\0seconds\0", "\0notice\0", "\0place\0"
+DYNAMIC = {
+    SECONDS: "resp.http.Retry-After",
+    NOTICE: "naproxy.notice()",
+    PLACE: "resp.http.X-Naproxy-UI",
+}
+MARKS = {"seconds": SECONDS, "place": PLACE}
 
 
 # Placeholders of the templates that are not texts.
@@ -45,6 +50,7 @@ PAGES = {
     "unsent": Page("message.html"),  # a form, say: nothing may send it again
     "unsure": Page("message.html"),
     "unknown_host": Page("message.html"),
+    "not_set_up": Page("message.html"),
     "refused": Page(),
     "no_such_path": Page(),
     "method": Page(),
@@ -90,7 +96,7 @@ def same_keys(where: str, have: Mapping[str, object], wanted: set[str]) -> None:
 
 
 def check_text(where: str, key: str, text: object) -> None:
-    """Refuse what is no text, and placeholders other than {seconds}."""
+    """Refuse what is no text, and placeholders that VCL does not fill in."""
     texts = text if key == "points" and isinstance(text, list) else [text]
     for each in texts:
         if (
@@ -102,8 +108,8 @@ def check_text(where: str, key: str, text: object) -> None:
             raise PagesError(
                 f"{where}: must be {'a list of texts' if key == 'points' else 'a text'}"
             )
-        if re.search(r"[{}]", each.replace("{seconds}", "")):
-            raise PagesError(f"{where}: the only placeholder is {{seconds}}")
+        if re.search(r"[{}]", re.sub(r"{(seconds|place)}", "", each)):
+            raise PagesError(f"{where}: the only placeholders are {{seconds}} and {{place}}")
 
 
 def placeholders(template: str) -> set[str]:
@@ -120,7 +126,11 @@ def to_html(text: str | list[str]) -> str:
     """Escape a text, a list as list items; numbers that change are marked up."""
     if isinstance(text, list):
         return "".join(f"<li>{to_html(each)}</li>" for each in text)
-    return html.escape(text).replace("{seconds}", f"<b>{SECONDS}</b>")
+    return (
+        html.escape(text)
+        .replace("{seconds}", f"<b>{SECONDS}</b>")
+        .replace("{place}", f"<b>{PLACE}</b>")
+    )
 
 
 def minify_html(source: str) -> str:
@@ -211,7 +221,7 @@ def subroutine(name: str, pages: Path, languages: Mapping[str, Mapping[str, Text
     """Write the subroutine that sends one page."""
     available = " ".join([FALLBACK, *(each for each in languages if each != FALLBACK)])
     plain = {
-        language: str(texts[name]["plain"]).replace("{seconds}", SECONDS) + "\n"
+        language: str(texts[name]["plain"]).format(**MARKS) + "\n"
         for language, texts in languages.items()
     }
     as_html = html_lines(name, pages, languages) if PAGES[name].body else []

@@ -11,6 +11,7 @@
 #   pages.vcl   the text of these, made from pages/ by generate.py
 #   version.vcl what only newer Varnishes can do, written by make
 #   paths.vcl   where the run directory is, written by make
+#   ui.vcl      where the web interface is, written by make
 
 vcl 4.1;
 

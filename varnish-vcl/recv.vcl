@@ -45,6 +45,9 @@ sub naproxy_select {
 	set req.backend_hint = naproxy.backend();
 	if (naproxy.server() == "") {
 		if (naproxy.trusted()) {
+			if (naproxy.servers() == 0) {
+				return (synth(503, "Not set up"));
+			}
 			return (synth(404, "Unknown host"));
 		}
 		# The controller never told us of any server.

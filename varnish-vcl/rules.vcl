@@ -10,5 +10,6 @@ include "./recv.vcl";
 include "./asleep.vcl";
 include "./version.vcl";
 include "./cache.vcl";
+include "./ui.vcl";
 include "./answer.vcl";
 include "./pages.vcl";

@@ -88,8 +88,8 @@ def spoil(pages: Path, **changes: object) -> None:
         ({"lead": ""}, r'"lead": must be a text'),
         ({"lead": 7}, r'"lead": must be a text'),
         ({"lead": ["x"]}, r'"lead": must be a text'),
-        ({"lead": "in {minutes}"}, r'"lead": the only placeholder is \{seconds\}'),
-        ({"lead": "{{notice}}"}, r'"lead": the only placeholder is \{seconds\}'),
+        ({"lead": "in {minutes}"}, r'"lead": the only placeholders are \{seconds\}'),
+        ({"lead": "{{notice}}"}, r'"lead": the only placeholders are \{seconds\}'),
         ({"lead": "\0seconds\0"}, r'"lead": must be a text'),
     ],
 )

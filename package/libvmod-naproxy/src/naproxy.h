@@ -152,6 +152,7 @@ void np_snap_release(struct np_ref *);
 const struct np_site *np_snap_site(const struct np_snap *, const char *id);
 struct np_map *np_page_map(void);
 bool np_page_trusted(void);
+unsigned np_page_servers(void);
 
 /* headers.c */
 void np_headers_read(struct np_headers *, const struct http *);

@@ -567,6 +567,15 @@ np_page_trusted(void)
 	return (beat != 0 && beat <= now + FUTURE_US && now <= beat + max);
 }
 
+unsigned
+np_page_servers(void)
+{
+	const struct np_map *map;
+
+	map = np_page_map();
+	return (map == NULL ? 0 : NP_LOAD(map->page->nservers));
+}
+
 /*--------------------------------------------------------------------*/
 
 const char *

@@ -313,6 +313,14 @@ vmod_trusted(VRT_CTX)
 	return (np_page_trusted());
 }
 
+VCL_INT v_matchproto_(td_naproxy_servers)
+vmod_servers(VRT_CTX)
+{
+
+	CHECK_OBJ_NOTNULL(ctx, VRT_CTX_MAGIC);
+	return (np_page_servers());
+}
+
 VCL_STRING v_matchproto_(td_naproxy_class)
 vmod_class(VRT_CTX)
 {

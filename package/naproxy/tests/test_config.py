@@ -381,13 +381,13 @@ def test_keys_that_contradict_each_other_are_refused(text: str, where: str) -> N
     assert where in problems(text)
 
 
-def test_no_server_is_refused() -> None:
-    assert "at least one" in problems("[box]\n")["server"]
+def test_a_box_that_is_not_set_up_yet_has_no_server() -> None:
+    assert config.parse("").server == ()
 
 
 def test_more_servers_than_the_page_holds_are_refused() -> None:
     many = "".join(LEAST.replace('"web"', f'"w{n}"') for n in range(7))
-    assert problems(many) == {"server": "must be given 1 to 6 times"}
+    assert problems(many) == {"server": "must be given 0 to 6 times"}
 
 
 @pytest.mark.parametrize(
@@ -489,3 +489,15 @@ def test_secrets_are_left_out_of_what_is_shown() -> None:
         password: str = schema.option("secret", "b", secret=True)
 
     assert schema.plain(Login()) == {"user": "a"}
+
+
+def test_a_file_that_is_not_there_is_a_box_that_is_not_set_up_yet(tmp_path: Path) -> None:
+    said: list[str] = []
+    assert config.read_or_new(tmp_path / "none.toml", said.append).server == ()
+    assert "not set up yet" in said[0]
+
+
+def test_the_first_configuration_makes_its_folder(tmp_path: Path) -> None:
+    file = tmp_path / "etc" / "naproxy.toml"
+    config.replace(file, LEAST.encode())
+    assert config.read(file).server[0].id == "web"

@@ -81,6 +81,19 @@ def test_a_server_sleeps_when_told_and_wakes_by_a_magic_packet_when_needed(box: 
     ]
 
 
+def test_a_box_without_a_file_runs_and_takes_its_first_server_through_the_api(
+    make: Callable[..., Box],
+) -> None:
+    box = make()
+    first = box.file.read_text()
+    box.file.write_text(first.partition("[[server]]")[0])
+    box.start()
+    assert box.call("GET", "/v1/status")[1]["servers"] == []
+    assert box.layout().nservers == 0
+    assert box.call("PUT", "/v1/config", first.encode())[0] == 200
+    box.wait(State.AWAKE)
+
+
 def wakes(box: Box) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = box.call("GET", "/v1/wakes")[1]["wakes"]
     return rows

@@ -198,3 +198,11 @@ def test_paths_that_mean_work_are_rules_behind_the_offices(shared: page.Page) ->
         b"/backup",
     )
     assert third.kind == page.RuleKind.NONE
+
+
+def test_a_page_without_a_server_is_one_that_varnish_knows_as_not_set_up(
+    shared: page.Page,
+) -> None:
+    write(shared, loaded("web"))
+    assert write(shared, config.parse("")) == {}
+    assert shared.layout.nservers == 0

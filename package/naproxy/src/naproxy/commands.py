@@ -162,7 +162,7 @@ def _status(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(answer, indent=2))
         return 0
-    width = max(len(s["id"]) for s in answer["servers"])
+    width = max((len(s["id"]) for s in answer["servers"]), default=0)
     for server in answer["servers"]:
         for line in describe(server, time.time(), width):
             print(line)

@@ -11,7 +11,7 @@ import ipaddress
 import os
 import tomllib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -44,6 +44,8 @@ CLASS_NAMES: Final = tuple(k.name.lower() for k in Klass)
 METERS: Final = 16
 BOX: Final = "box"
 """Whose meter it is that measures the box itself."""
+RESTART: Final = ("run_dir", "data_dir", "group", "control_group", "realtime")
+"""Keys of `[box]` that need a restart of the controller to change."""
 DEFAULT_FILE: Final = "/etc/naproxy/naproxy.toml"
 
 
@@ -232,7 +234,7 @@ class Config:
     box: Box = section(Box)
     office: Office = section(Office)
     mqtt: Mqtt = section(Mqtt)
-    server: tuple[Server, ...] = tables(Server, 1, SERVERS)
+    server: tuple[Server, ...] = tables(Server, 0, SERVERS)
     rule: tuple[Rule, ...] = tables(Rule, 0, RULES)
     meter: tuple[Any, ...] = tables(drivers.choice("meter", "ina219"), 0, METERS)
 
@@ -338,12 +340,22 @@ def read(path: Path) -> Config:
     return parse(path.read_bytes())
 
 
+def read_or_new(path: Path, say: Callable[[str], None]) -> Config:
+    """Return the same, or where there is no file that of a box that is not set up yet."""
+    try:
+        return read(path)
+    except FileNotFoundError:
+        say(f"there is no {path}: this box is not set up yet")
+        return parse("")
+
+
 def replace(path: Path, text: bytes) -> Config:
     """Put `text` in the place of the file if it is a good configuration, and return that.
 
     Power may fail at any time: the file is the old one or the new one.
     """
     config = parse(text)
+    path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with temporary.open("wb") as file:

@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from naproxy import __version__, config, control, datagram, page, slots
+from naproxy import __version__, config, configedit, control, datagram, page, slots
 from naproxy.config import Config
 from naproxy.events import Event, Events
 from naproxy.history.writer import History
@@ -29,12 +29,11 @@ from naproxy.meters import Meters
 from naproxy.page import Page
 from naproxy.policy.base import State
 from naproxy.runner import House, Runner
-from naproxy.schema import ConfigError, Problem, plain
+from naproxy.schema import ConfigError, Problem, plain, secrets
 
 SAVE_S: Final = 1800.0
 PRUNE_S: Final = 86400.0
 _DATAGRAMS_AT_ONCE: Final = 64
-_RESTART: Final = ("run_dir", "data_dir", "group", "control_group", "realtime")
 
 
 def say(words: str) -> None:
@@ -54,6 +53,7 @@ class Controller:
         self.file = file
         self.runners: dict[str, Runner] = {}
         self.bad_datagrams = 0
+        self.version = configedit.version(self.config_text())
         self._config = loaded
         self._started_s = time.time()
         self._stopping = asyncio.Event()
@@ -97,7 +97,7 @@ class Controller:
         # What is here now stays: collections need not look at it again.
         gc.collect()
         gc.freeze()
-        say(f"naproxy {__version__}: looks after {', '.join(self.runners)}")
+        say(f"naproxy {__version__}: looks after {', '.join(self.runners) or 'no server yet'}")
         try:
             await self._stopping.wait()
         finally:
@@ -191,7 +191,9 @@ class Controller:
         for name in set(self.runners) - {s.id for s in new.server}:
             self.runners.pop(name).stop(why="it was taken out of the configuration")
         self._slots = slots.assign(self._page, new.server)
-        default = next((s.id for s in new.server if s.default), new.server[0].id)
+        default = next(
+            (s.id for s in new.server if s.default), new.server[0].id if new.server else ""
+        )
         fresh = []
         for server in new.server:
             interface = server.wake.interface or new.box.interface
@@ -221,29 +223,44 @@ class Controller:
         return self.runners[server].machine.state if server in self.runners else None
 
     def config(self) -> dict[str, Any]:
-        """Return the configuration in force, secrets left out."""
+        """Return the configuration in force, secrets left out but named, with `version`."""
         found: dict[str, Any] = plain(self._config)
-        return found
+        return {**found, "version": self.version, "secrets": list(secrets(self._config))}
+
+    def config_text(self) -> bytes:
+        """Return the file as it is now; OSError."""
+        return self.file.read_bytes()
+
+    def secret_names(self) -> frozenset[str]:
+        """Return the names of the secret keys that are given."""
+        return frozenset(path.rpartition(".")[2] for path in secrets(self._config))
 
     def put_config(self, text: bytes) -> None:
         """Check, write and use a new configuration; ConfigError, and nothing changes."""
         self._refuse_what_needs_a_restart(config.parse(text))
         self._use(config.replace(self.file, text))
+        self.version = configedit.version(text)
+
+    def reload(self) -> None:
+        """Use the file as it is now; ConfigError or OSError, and nothing changes."""
+        text = self.config_text()
+        new = config.parse(text)
+        self._refuse_what_needs_a_restart(new)
+        self._use(new)
+        self.version = configedit.version(text)
 
     def _reload(self) -> None:
         try:
-            new = config.read(self.file)
-            self._refuse_what_needs_a_restart(new)
+            self.reload()
         except (ConfigError, OSError) as error:
             say(f"{self.file}: not used, the configuration in force stays:\n{error}")
             return
-        self._use(new)
         say(f"{self.file}: in force now")
 
     def _refuse_what_needs_a_restart(self, new: Config) -> None:
         problems = [
             Problem(f"box.{key}", "needs a restart of the controller to change")
-            for key in _RESTART
+            for key in config.RESTART
             if getattr(new.box, key) != getattr(self._config.box, key)
         ]
         if problems:
@@ -318,7 +335,7 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the controller until it is told to stop."""
     try:
-        loaded = config.read(args.config)
+        loaded = config.read_or_new(args.config, say)
     except (ConfigError, OSError) as error:
         say(f"{args.config}:\n{error}")
         return 2

@@ -28,7 +28,7 @@ def assign(shared: Page, servers: Sequence[Server]) -> dict[str, int]:
         if name not in slots:
             slots[name] = free.pop(0)
             shared.clear(slots[name])
-    shared.layout.nservers = max(slots.values()) + 1
+    shared.layout.nservers = max(slots.values(), default=-1) + 1
     return slots
 
 
