@@ -1,4 +1,4 @@
-"""A day of made-up requests to the office's site, for where no access log is at hand."""
+"""Made-up requests to the office's site, for where no access log is at hand."""
 
 import random
 from collections.abc import Iterator
@@ -7,6 +7,9 @@ from naproxy.accesslog import Entry
 
 DAY_S = 86400
 _MIDNIGHT_S = 1_706_313_600  # 2024-01-27
+_FIRST_WEEKDAY = 5  # a Saturday
+_BUSY_VISITS = 6  # an hour
+_QUIET = 1 / 18  # of the busy rate
 _BROWSER = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"
 _CRAWLER = "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)"
 _MONITOR = "Uptime-Kuma/1.23.3"
@@ -33,9 +36,34 @@ def day() -> Iterator[Entry]:
     yield from sorted(made, key=lambda entry: entry.t_s)
 
 
-def _poisson(dice: random.Random, mean_s: float) -> Iterator[float]:
+def weeks(count: int = 2) -> Iterator[Entry]:
+    """Yield weeks of a small office, the same every time, in order.
+
+    Visits are Poisson: six an hour from 8 to 18 on working days, one every three hours else.
+    Crawlers ask every ten minutes, a program every two hours, a monitor every five minutes.
+    """
+    dice = random.Random(2)
+    end_s = 7 * DAY_S * count
+    made: list[Entry] = []
+    for t_s in _poisson(dice, 3600 / _BUSY_VISITS, end_s):
+        if dice.random() < (1.0 if _at_work(t_s) else _QUIET):
+            made += _person(dice, t_s)
+    made += [_one(t, "198.18.3.1", _page(dice), _CRAWLER) for t in _poisson(dice, 600, end_s)]
+    made += [
+        _one(t, "198.18.4.1", "/app/echo", _PROGRAM, "POST") for t in _poisson(dice, 7200, end_s)
+    ]
+    made += [_one(t_s, "198.18.5.1", "/", _MONITOR, "HEAD") for t_s in range(7, end_s, 300)]
+    yield from sorted(made, key=lambda entry: entry.t_s)
+
+
+def _at_work(t_s: float) -> bool:
+    weekday = int(t_s // DAY_S + _FIRST_WEEKDAY) % 7
+    return weekday < 5 and 8 <= t_s % DAY_S / 3600 < 18
+
+
+def _poisson(dice: random.Random, mean_s: float, end_s: float = DAY_S) -> Iterator[float]:
     t_s = dice.expovariate(1 / mean_s)
-    while t_s < DAY_S:
+    while t_s < end_s:
         yield t_s
         t_s += dice.expovariate(1 / mean_s)
 
