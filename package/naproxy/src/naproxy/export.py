@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import sqlite3
 import sys
 import time
-from collections.abc import Callable, Iterator
 from contextlib import closing
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 from naproxy import config, measures
 from naproxy.commands import CommandError, call, duration, socket_option
-from naproxy.history import queries
+from naproxy.history import queries, rows
 from naproxy.history.tables import FILE
 from naproxy.schema import ConfigError
 
 _FORMS: Final = ("%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M:%S")
-Rows = Iterator[dict[str, Any]]
 
 
 def add_parser(subparsers: Any) -> None:
@@ -32,7 +28,9 @@ def add_parser(subparsers: Any) -> None:
         description="Write a part of the history to standard output. Times are the box's own;"
         " power is in watts, energy in joules.",
     )
-    export.add_argument("what", choices=sorted(_COLUMNS), metavar="WHAT", help="one of %(choices)s")
+    export.add_argument(
+        "what", choices=sorted(rows.COLUMNS), metavar="WHAT", help="one of %(choices)s"
+    )
     export.add_argument("id", nargs="?", metavar="ID", help="only this meter or server")
     when = "as 2026-03-01, '2026-03-01 18:00', or 7d for so long ago"
     export.add_argument(
@@ -100,7 +98,10 @@ def _export(args: argparse.Namespace) -> None:
     data_dir = args.data_dir or _data_dir(args.config)
     try:
         with closing(queries.open_history(data_dir)) as db:
-            _write(args.what, _ROWS[args.what](db, args), as_json=args.json)
+            part = rows.Part(args.from_s, args.to_s, args.id, args.tier)
+            _write(args.what, rows.rows(db, args.what, part), as_json=args.json)
+    except rows.NoSuchMeterError as error:
+        raise CommandError(str(error)) from None
     except sqlite3.Error as error:
         raise CommandError(f"{data_dir / FILE}: {error}") from None
 
@@ -112,95 +113,9 @@ def _data_dir(file: Path) -> Path:
         raise CommandError(f"{file}: {error}; or give --data-dir") from None
 
 
-def _write(what: str, rows: Rows, *, as_json: bool) -> None:
-    names = _COLUMNS[what]
-    if as_json:
-        for row in rows:
-            print(json.dumps({name: row[name] for name in names}))
+def _write(what: str, found: rows.Rows, *, as_json: bool) -> None:
+    if not as_json:
+        sys.stdout.writelines(rows.csv_lines(what, found))
         return
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(names)
-    writer.writerows([_plain(row[name]) for name in names] for row in rows)
-
-
-def _plain(value: Any) -> Any:
-    """Return a value as a cell that no spreadsheet takes for a formula: visitors chose some."""
-    risky = isinstance(value, str) and value[:1] in tuple("=+-@\t\r")
-    return f"'{value}" if risky else value
-
-
-def _time(t_s: float) -> str:
-    return datetime.fromtimestamp(t_s, UTC).astimezone().isoformat(timespec="seconds")
-
-
-def _meters(db: sqlite3.Connection, name: str | None) -> list[str]:
-    known = queries.meters(db)
-    if name is None or name in known:
-        return known if name is None else [name]
-    raise CommandError(f"there is no meter {name}; there is {', '.join(known) or 'none'}")
-
-
-def _power(db: sqlite3.Connection, args: argparse.Namespace) -> Rows:
-    for meter in _meters(db, args.id):
-        for p in queries.power(db, args.tier or "minutes", meter, args.from_s, args.to_s):
-            yield {
-                "time": _time(p.t_s),
-                "t_s": p.t_s,
-                "length_s": p.length_s,
-                "meter": meter,
-                "mean_w": p.span.mean_mw / 1000,
-                "min_w": p.span.min_mw / 1000,
-                "max_w": p.span.max_mw / 1000,
-                "energy_j": p.span.energy_mj / 1000,
-                "covered_s": p.span.covered_ms / 1000,
-                "readings": p.span.count,
-            }
-
-
-def _energy(db: sqlite3.Connection, args: argparse.Namespace) -> Rows:
-    for meter in _meters(db, args.id):
-        for day in queries.energy_by_day(db, meter, args.from_s, args.to_s):
-            yield {
-                "day": day["day"],
-                "meter": meter,
-                "energy_j": day["energy_mj"] / 1000,
-                "covered_s": day["covered_ms"] / 1000,
-                "length_s": day["length_ms"] / 1000,
-            }
-
-
-def _events(db: sqlite3.Connection, args: argparse.Namespace) -> Rows:
-    for row in queries.events(db, args.what, args.id, args.from_s, args.to_s):
-        yield {"time": _time(row["t_s"]), **row}
-
-
-def _traffic(db: sqlite3.Connection, args: argparse.Namespace) -> Rows:
-    for row in queries.traffic(db, args.id, args.from_s, args.to_s, args.tier or "hours"):
-        yield {"time": _time(row["t_s"]), **row}
-
-
-_ROWS: Final[dict[str, Callable[[sqlite3.Connection, argparse.Namespace], Rows]]] = {
-    "power": _power,
-    "energy": _energy,
-    "transitions": _events,
-    "wakes": _events,
-    "decisions": _events,
-    "clock": _events,
-    "traffic": _traffic,
-}
-
-_COLUMNS: Final[dict[str, tuple[str, ...]]] = {
-    "power": (
-        *("time", "t_s", "length_s", "meter", "mean_w", "min_w", "max_w", "energy_j"),
-        *("covered_s", "readings"),
-    ),
-    "energy": ("day", "meter", "energy_j", "covered_s", "length_s"),
-    "transitions": ("time", "t_s", "server", "from", "to", "reason"),
-    "wakes": (
-        *("time", "t_s", "server", "who", "host", "path", "method", "agent", "class", "reason"),
-        *("waited_s", "packets", "outcome"),
-    ),
-    "decisions": ("time", "t_s", "server", "sleep", "reason"),
-    "clock": ("time", "t_s", "what", "shift_s", "since_s"),
-    "traffic": ("time", "t_s", "server", "class", "outcome", "requests", "delayed"),
-}
+    for row in found:
+        print(json.dumps({name: row[name] for name in rows.COLUMNS[what]}))

@@ -7,15 +7,16 @@ from (included) to (not included). What is up to a minute old may not be there y
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import tzinfo
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
 from naproxy.history.block import Span, columns
+from naproxy.history.days import days
 from naproxy.history.power import key
 from naproxy.history.tables import FILE, METER_BITS, METERS
 from naproxy.page import Outcome
@@ -74,7 +75,7 @@ def meters(db: sqlite3.Connection) -> list[str]:
     return [name for (name,) in db.execute("SELECT name FROM meters ORDER BY name")]
 
 
-def _meter(db: sqlite3.Connection, name: str) -> int:
+def meter_number(db: sqlite3.Connection, name: str) -> int:
     """Return a meter's number; one that was never there has 0, which no row has."""
     row = db.execute("SELECT id FROM meters WHERE name = ?", (name,)).fetchone()
     return row[0] if row else 0
@@ -89,7 +90,7 @@ def chart(
     step_s = next((s for s in STEPS_S if (end_s - 1) // s - first_s // s < points), STEPS_S[-1])
     tier = _tier(db, step_s, first_s)
     step_s = max(step_s, TIERS[tier])
-    first_s, number = first_s // step_s * step_s, _meter(db, meter)
+    first_s, number = first_s // step_s * step_s, meter_number(db, meter)
     found = list(_points(db, tier, number, (first_s, end_s), step_s))
     return Chart(tier, step_s, found, list(_gaps(found, first_s, end_s)))
 
@@ -161,7 +162,7 @@ def energy(db: sqlite3.Connection, meter: str, from_s: int, to_s: int) -> tuple[
     Whole hours are summed as such, what is left at the ends from the minutes; so is the
     newest hour, which is made anew only now and then.
     """
-    number = _meter(db, meter)
+    number = meter_number(db, meter)
     newest = db.execute("SELECT max(key) FROM hours").fetchone()[0] or 0
     first, last = -(-from_s // 3600), min(to_s // 3600, newest >> METER_BITS)
     if first >= last:
@@ -186,37 +187,35 @@ def _sum(db: sqlite3.Connection, tier: str, meter: int, first: int, end: int) ->
 
 
 def energy_by_day(
-    db: sqlite3.Connection, meter: str, from_s: float, to_s: float
+    db: sqlite3.Connection,
+    meter: str,
+    from_s: float,
+    to_s: float,
+    zone: tzinfo | None = None,
+    *,
+    unit: str = "day",
 ) -> Iterator[dict[str, Any]]:
-    """Yield each day of the box's time zone that the range touches and something is known of."""
-    day = time.localtime(from_s)
-    start_s = _midnight(day, 0)
-    number = 0
-    while start_s < to_s:
-        number += 1
-        end_s = _midnight(day, number)
+    """Yield each day that the range touches and something is known of.
+
+    `zone` None is the box's own; `unit` is one of `days.VIEWS`, `day` its first day.
+    """
+    for day, start_s, end_s in days(from_s, to_s, zone, unit):
         energy_mj, covered_ms = energy(db, meter, start_s, end_s)
         if covered_ms:
             yield {
-                "day": time.strftime("%Y-%m-%d", time.localtime(start_s)),
+                "day": day.isoformat(),
                 "meter": meter,
                 "energy_mj": energy_mj,
                 "covered_ms": covered_ms,
                 "length_ms": 1000 * (end_s - start_s),
             }
-        start_s = end_s
-
-
-def _midnight(day: time.struct_time, later: int) -> int:
-    """Return the start of the day `later` days after; mktime knows about summer time."""
-    return int(time.mktime((day.tm_year, day.tm_mon, day.tm_mday + later, 0, 0, 0, 0, 0, -1)))
 
 
 def power(
     db: sqlite3.Connection, tier: str, meter: str, from_s: float, to_s: float
 ) -> Iterator[Point]:
     """Yield every row of a tier in a range."""
-    yield from _points(db, tier, _meter(db, meter), (int(from_s), int(to_s)), TIERS[tier])
+    yield from _points(db, tier, meter_number(db, meter), (int(from_s), int(to_s)), TIERS[tier])
 
 
 def events(

@@ -1,0 +1,227 @@
+"""The wake ledger: who woke a server, looked through, page by page, and who does so most.
+
+Epoch seconds; ranges are from (included) to (not included). Texts come from the network.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+MOST_ROWS: Final = 200
+OWN: Final = ("command", "policy", "schedule", "naproxy")
+"""What `who` is where no request asked: a person by hand, or the box itself."""
+
+KINDS: Final = ("path", "address", "agent")
+"""What wakes are grouped and rules are made by."""
+
+MOST_GROUPS: Final = 20
+
+_COLUMNS: Final = (
+    "id, t_s, server, who, host, path, method, agent, class, reason, waited_s, packets, outcome"
+)
+_REQUEST_COLUMNS: Final = "id, t_s, server, who, path, agent, class"
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Which wakes: all that is given must hold. `cause` is a reason, or one of OWN.
+
+    `text` is in address, host, path or agent, in capitals or not.
+    """
+
+    from_s: float
+    to_s: float
+    server: str | None = None
+    klass: str | None = None
+    cause: str | None = None
+    outcome: str | None = None
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Rows, newest first, and where the next page begins; None after the last."""
+
+    rows: list[dict[str, Any]]
+    next: str | None
+
+
+class CursorError(ValueError):
+    """A cursor that no page gave."""
+
+
+def wakes(db: sqlite3.Connection, search: Search, cursor: str = "", limit: int = 50) -> Page:
+    """Return a page of the ledger; CursorError."""
+    where, values = _where(search)
+    return page(db, f"SELECT {_COLUMNS} FROM wakes WHERE {where}", values, cursor, limit)  # noqa: S608
+
+
+def events(
+    db: sqlite3.Connection, table: str, search: Search, cursor: str = "", limit: int = 50
+) -> Page:
+    """Return a page of transitions or decisions of a server; CursorError."""
+    if table not in ("transitions", "decisions"):
+        raise ValueError(f"there is no table {table}")
+    return page(
+        db,
+        f"SELECT * FROM {table} WHERE t_s >= ? AND t_s < ? AND (? IS NULL OR server = ?)",  # noqa: S608
+        [search.from_s, search.to_s, search.server, search.server],
+        cursor,
+        limit,
+    )
+
+
+def page(
+    db: sqlite3.Connection, select: str, values: Sequence[Any], cursor: str, limit: int
+) -> Page:
+    """Return what follows a cursor of `select`, whose rows have a time and an id."""
+    limit = max(1, min(limit, MOST_ROWS))
+    after: tuple[float, int] | tuple[()] = _position(cursor) if cursor else ()
+    rest = " AND (t_s, id) < (?, ?)" if after else ""
+    found = db.execute(
+        f"{select}{rest} ORDER BY t_s DESC, id DESC LIMIT ?", [*values, *after, limit + 1]
+    )
+    names = [column[0] for column in found.description]
+    rows = [dict(zip(names, row, strict=True)) for row in found]
+    last = rows[limit - 1] if len(rows) > limit else None
+    return Page(rows[:limit], f"{last['t_s']!r}_{last['id']}" if last else None)
+
+
+def _position(cursor: str) -> tuple[float, int]:
+    t_s, _, row = cursor.partition("_")
+    try:
+        at = float(t_s), int(row)
+    except ValueError:
+        raise CursorError("is not where a page ended") from None
+    if not (abs(at[0]) < 1e12 and 0 <= at[1] < 2**63):
+        raise CursorError("is not where a page ended")
+    return at
+
+
+def _where(search: Search) -> tuple[str, list[Any]]:
+    parts, values = ["t_s >= ?", "t_s < ?"], [search.from_s, search.to_s]
+
+    def add(part: str, *more: Any) -> None:
+        parts.append(part)
+        values.extend(more)
+
+    if search.server is not None:
+        add("server = ?", search.server)
+    if search.klass is not None:
+        add("class = ?", search.klass)
+    if search.cause in OWN:
+        add("class = '' AND who = ?", search.cause)
+    elif search.cause is not None:
+        add("class <> '' AND reason = ?", search.cause)
+    if search.outcome is not None:
+        add("outcome = ?", search.outcome)
+    if search.text:
+        # Not LIKE: the reader's % and _ mean themselves.
+        add("instr(lower(who || ' ' || host || path || ' ' || agent), lower(?)) > 0", search.text)
+    return " AND ".join(parts), values
+
+
+# Rules that would have matched
+
+
+def matcher(kind: str, text: str) -> Callable[[dict[str, Any]], bool]:
+    """Return whether a wake's request is one that a rule is for, as the VMOD sees it.
+
+    ValueError if `text` is no address or network. The ledger has the first 120 characters
+    of an agent and 256 of a path: what comes later is not seen here.
+    """
+    if kind == "path":
+        return lambda wake: wake["path"].startswith(text)
+    if kind == "agent":
+        part = text.lower()
+        return lambda wake: part in wake["agent"].lower()
+    if kind != "address":
+        raise ValueError(f"must be one of {', '.join(KINDS)}")
+    net = ipaddress.ip_network(text, strict=False)
+
+    def within(wake: dict[str, Any]) -> bool:
+        try:
+            return ipaddress.ip_address(wake["who"]) in net
+        except ValueError:
+            return False
+
+    return within
+
+
+# Who wakes it most
+
+
+@dataclass(slots=True)
+class Group:
+    """Wakes by requests that have something in common: `key` is a path without its query, an
+    address, or a User-Agent. `awake_s` and what it cost are those of the time until it slept
+    again."""
+
+    kind: str
+    key: str
+    server: str
+    wakes: int = 0
+    first_s: float = 0.0
+    last_s: float = 0.0
+    awake_s: float = 0.0
+    extra_j: float | None = None
+    classes: Counter[str] = field(default_factory=Counter)
+    paths: Counter[str] = field(default_factory=Counter)
+    addresses: Counter[str] = field(default_factory=Counter)
+    agents: Counter[str] = field(default_factory=Counter)
+
+
+def requests(
+    db: sqlite3.Connection, server: str, from_s: float, to_s: float
+) -> list[dict[str, Any]]:
+    """Return the wakes of a server that requests asked for, oldest first."""
+    found = db.execute(
+        f"SELECT {_REQUEST_COLUMNS} FROM wakes"  # noqa: S608
+        " WHERE server = ? AND t_s >= ? AND t_s < ? AND class <> '' ORDER BY t_s, id",
+        (server, from_s, to_s),
+    )
+    names = [column[0] for column in found.description]
+    return [dict(zip(names, row, strict=True)) for row in found]
+
+
+def bare(path: str) -> str:
+    """Return a path without its query."""
+    return path.partition("?")[0]
+
+
+_KEYS: Final[dict[str, Callable[[dict[str, Any]], str]]] = {
+    "path": lambda wake: bare(wake["path"]),
+    "address": lambda wake: wake["who"],
+    "agent": lambda wake: wake["agent"],
+}
+
+
+def groups(found: Iterable[dict[str, Any]], kind: str) -> list[Group]:
+    """Return the groups that woke a server most, most wakes first, at most MOST_GROUPS.
+
+    A wake may have `awake_s` and `extra_j` (see costs.py), which are added up.
+    """
+    made: dict[str, Group] = {}
+    key_of = _KEYS[kind]
+    for wake in found:
+        key = key_of(wake)
+        group = made.get(key)
+        if group is None:
+            group = made[key] = Group(kind, key, wake["server"], first_s=wake["t_s"])
+        group.wakes += 1
+        group.last_s = wake["t_s"]
+        group.awake_s += wake.get("awake_s", 0.0)
+        extra_j = wake.get("extra_j")
+        if extra_j is not None:
+            group.extra_j = (group.extra_j or 0.0) + extra_j
+        group.classes[wake["class"]] += 1
+        group.paths[bare(wake["path"])] += 1
+        group.addresses[wake["who"]] += 1
+        group.agents[wake["agent"]] += 1
+    most = sorted(made.values(), key=lambda g: (-g.wakes, -g.last_s))
+    return most[:MOST_GROUPS]

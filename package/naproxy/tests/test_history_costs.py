@@ -1,0 +1,117 @@
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from naproxy.history import costs, queries, timeline
+from naproxy.policy.base import State
+from test_history import HOUR_S, START_S, Box
+
+ON_MW, OFF_MW = 40_000, 2_000
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Iterator[Box]:
+    made = Box(tmp_path)
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def db(box: Box) -> Iterator[sqlite3.Connection]:
+    with closing(queries.open_history(box.directory)) as opened:
+        yield opened
+
+
+def cycle(box: Box) -> None:
+    """20 minutes asleep, then 10 awake, measured."""
+    box.journal.transition("web", State.FALLING_ASLEEP, State.ASLEEP, "idle")
+    box.meter(1200, OFF_MW)
+    box.journal.transition("web", State.WAKING, State.AWAKE, "up")
+    box.meter(600, ON_MW)
+
+
+def read(box: Box, db: sqlite3.Connection) -> tuple[costs.Curve, list[timeline.Stretch]]:
+    box.history.flush()
+    power = costs.curve(db, "web", START_S, box.wall_s)
+    return power, timeline.stretches(db, "web", START_S, box.wall_s)
+
+
+def test_energy_between_two_times_is_that_of_the_seconds(box: Box, db: sqlite3.Connection) -> None:
+    cycle(box)
+    power, _ = read(box, db)
+    assert power.between(START_S, box.wall_s) == (1200 * 2 + 600 * 40, 1800)
+    assert power.between(START_S + 30, START_S + 90) == (120, 60)
+    assert power.between(START_S - 900, START_S) == (0, 0)
+
+
+def test_a_gap_adds_nothing_and_is_not_covered(box: Box, db: sqlite3.Connection) -> None:
+    box.meter(60, ON_MW)
+    box.pass_s(3600)
+    box.meter(60, ON_MW)
+    power, _ = read(box, db)
+    assert power.between(START_S, box.wall_s) == (4800, 120)
+    assert power.between(START_S + 600, START_S + 1200) == (0, 0)
+
+
+def test_the_power_asleep_is_measured(box: Box, db: sqlite3.Connection) -> None:
+    cycle(box)
+    assert costs.asleep_w(*read(box, db)) == pytest.approx(2.0)
+
+
+def test_the_power_asleep_is_not_known_from_a_minute(box: Box, db: sqlite3.Connection) -> None:
+    box.journal.transition("web", State.FALLING_ASLEEP, State.ASLEEP, "idle")
+    box.meter(120, OFF_MW)
+    assert costs.asleep_w(*read(box, db)) is None
+
+
+def charged(box: Box, db: sqlite3.Connection, wakes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    power, states = read(box, db)
+    costs.charge(wakes, states, [power] if power.starts_s else [], 2.0, box.wall_s)
+    return wakes
+
+
+def test_a_wake_costs_what_it_kept_awake_beyond_sleep(box: Box, db: sqlite3.Connection) -> None:
+    cycle(box)
+    cycle(box)
+    first, last = charged(box, db, [{"t_s": START_S + 1200.0}, {"t_s": START_S + 3000.0}])
+    assert first == {"t_s": START_S + 1200, "awake_s": 600, "extra_j": pytest.approx(600 * 38)}
+    assert last["awake_s"] == 600
+
+
+def test_wakes_of_one_time_awake_are_not_counted_twice(box: Box, db: sqlite3.Connection) -> None:
+    cycle(box)
+    found = charged(box, db, [{"t_s": START_S + 1200.0}, {"t_s": START_S + 1500.0}])
+    assert [wake["awake_s"] for wake in found] == [300, 300]
+
+
+def test_without_readings_no_energy_is_said(box: Box, db: sqlite3.Connection) -> None:
+    box.journal.transition("web", State.WAKING, State.AWAKE, "up")
+    box.pass_s(600)
+    [wake] = charged(box, db, [{"t_s": float(START_S)}])
+    assert (wake["awake_s"], wake["extra_j"]) == (600, None)
+
+
+def test_the_parts_of_a_day_are_all_of_its_energy(box: Box, db: sqlite3.Connection) -> None:
+    cycle(box)
+    box.journal.transition("web", State.AWAKE, State.FALLING_ASLEEP, "idle")
+    box.meter(30, ON_MW)
+    cycle(box)
+    power, states = read(box, db)
+    days = [(HOUR_S, START_S + 900), (START_S + 900, HOUR_S + 86400)]
+    found = costs.split(power, states, days)
+    assert sum(sum(day.values()) for day in found) == pytest.approx(
+        power.between(HOUR_S, HOUR_S + 86400)[0]
+    )
+    assert found[0] == {"asleep": 1800, "awake": 0, "changing": 0, "unknown": 0}
+    assert found[1]["changing"] > 0
+    assert found[1]["unknown"] == 0
+
+
+def test_energy_of_no_known_state_is_no_states(box: Box, db: sqlite3.Connection) -> None:
+    box.meter(60, ON_MW)
+    power, states = read(box, db)
+    [day] = costs.split(power, states, [(HOUR_S, HOUR_S + 86400)])
+    assert day == {"asleep": 0, "awake": 0, "changing": 0, "unknown": 2400}

@@ -1,0 +1,181 @@
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from naproxy.datagram import Asker
+from naproxy.history import ledger, queries
+from naproxy.policy.base import State
+from test_history import START_S, Box
+
+EVER = (0.0, 1e11)
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Iterator[Box]:
+    made = Box(tmp_path)
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def db(box: Box) -> Iterator[sqlite3.Connection]:
+    with closing(queries.open_history(box.directory)) as opened:
+        yield opened
+
+
+def wake(box: Box, server: str = "web", **asker: Any) -> None:
+    values = {"who": "192.0.2.1", "reason": "page", "klass": "person", "path": "/"} | asker
+    row = box.journal.wake_opened(server, Asker(**values))
+    assert row is not None
+    box.journal.wake_closed(row, "up", 2.5, 1)
+    box.pass_s(600)
+
+
+def found(db: sqlite3.Connection, **search: Any) -> list[dict[str, Any]]:
+    return ledger.wakes(db, ledger.Search(*EVER, **search)).rows
+
+
+def test_the_newest_wake_is_first(box: Box, db: sqlite3.Connection) -> None:
+    for number in range(3):
+        wake(box, path=f"/{number}")
+    assert [row["path"] for row in found(db)] == ["/2", "/1", "/0"]
+
+
+def test_pages_have_every_wake_once_also_those_of_the_same_moment(
+    box: Box, db: sqlite3.Connection
+) -> None:
+    for number in range(23):
+        row = box.journal.wake_opened("web", Asker(str(number), "page", klass="person"))
+        assert row
+        if number % 7 == 0:
+            box.pass_s(1)
+    seen, cursor = [], ""
+    while True:
+        page = ledger.wakes(db, ledger.Search(*EVER), cursor, 5)
+        seen += [int(row["who"]) for row in page.rows]
+        if page.next is None:
+            break
+        cursor = page.next
+    assert seen == list(range(22, -1, -1))
+
+
+def test_what_comes_while_somebody_pages_moves_nothing(box: Box, db: sqlite3.Connection) -> None:
+    for number in range(4):
+        wake(box, path=f"/{number}")
+    first = ledger.wakes(db, ledger.Search(*EVER), "", 2)
+    wake(box, path="/new")
+    second = ledger.wakes(db, ledger.Search(*EVER), first.next or "", 2)
+    assert [row["path"] for row in second.rows] == ["/1", "/0"]
+
+
+@pytest.mark.parametrize("cursor", ["x", "1", "1_x", "nan_1", "inf_1", "1e99_1", "1_-1", "1_" * 9])
+def test_a_cursor_that_no_page_gave_is_refused(db: sqlite3.Connection, cursor: str) -> None:
+    with pytest.raises(ledger.CursorError):
+        ledger.wakes(db, ledger.Search(*EVER), cursor)
+
+
+@pytest.mark.parametrize(
+    ("search", "paths"),
+    [
+        ({"server": "shop"}, ["/shop"]),
+        ({"klass": "api"}, ["/feed.xml"]),
+        ({"cause": "miss"}, ["/feed.xml"]),
+        ({"cause": "command"}, [""]),
+        ({"outcome": "trouble"}, []),
+        ({"text": "FEED"}, ["/feed.xml"]),
+        ({"text": "192.0.2.77"}, ["/feed.xml"]),
+        ({"text": "news/1"}, ["/shop"]),
+        ({"text": "%"}, []),
+        ({"text": "_"}, []),
+        ({"text": "' OR 1=1 --"}, []),
+        ({"text": "feed", "klass": "person"}, []),
+    ],
+)
+def test_the_ledger_is_searched(
+    box: Box, db: sqlite3.Connection, search: dict[str, Any], paths: list[str]
+) -> None:
+    wake(box, who="192.0.2.77", path="/feed.xml", klass="api", reason="miss", agent="x")
+    wake(box, server="shop", path="/shop", agent="Some-News/1.0")
+    wake(box, who="command", reason="by hand", klass="", path="")
+    assert [row["path"] for row in found(db, **search)] == paths
+
+
+def test_a_class_is_not_taken_for_the_boxs_own_doing(box: Box, db: sqlite3.Connection) -> None:
+    wake(box, who="command", klass="person")
+    assert found(db, cause="command") == []
+
+
+def test_decisions_and_transitions_come_in_pages_too(box: Box, db: sqlite3.Connection) -> None:
+    for number in range(5):
+        box.journal.transition("web", State.AWAKE, State.ASLEEP, str(number))
+        box.pass_s(10)
+    first = ledger.events(db, "transitions", ledger.Search(*EVER, "web"), "", 3)
+    rest = ledger.events(db, "transitions", ledger.Search(*EVER), first.next or "", 3)
+    assert [row["reason"] for row in first.rows + rest.rows] == list("43210")
+    assert rest.next is None
+    with pytest.raises(ValueError, match="saved"):
+        ledger.events(db, "saved", ledger.Search(*EVER))
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "matches"),
+    [
+        ("path", "/feed", True),
+        ("path", "/Feed", False),
+        ("path", "/feed.xml?since=2", False),
+        ("agent", "FEEDLY", True),
+        ("agent", "bot", False),
+        ("address", "192.0.2.77", True),
+        ("address", "192.0.2.0/24", True),
+        ("address", "192.0.2.64/29", False),
+        ("address", "2001:db8::/32", False),
+    ],
+)
+def test_a_rule_matches_as_the_vmod_does(kind: str, text: str, matches: bool) -> None:
+    row = {"path": "/feed.xml?since=1", "agent": "Feedly/1.0", "who": "192.0.2.77"}
+    assert ledger.matcher(kind, text)(row) is matches
+
+
+def test_a_rule_for_an_address_does_not_match_what_is_none() -> None:
+    assert not ledger.matcher("address", "0.0.0.0/0")({"who": "unix socket"})
+
+
+@pytest.mark.parametrize(("kind", "text"), [("address", "office"), ("host", "x")])
+def test_a_rule_that_cannot_be_is_refused(kind: str, text: str) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - ipaddress has its own words
+        ledger.matcher(kind, text)
+
+
+def test_who_wakes_most_comes_first_with_what_it_has_in_common(
+    box: Box, db: sqlite3.Connection
+) -> None:
+    for number in range(5):
+        wake(box, who=f"192.0.2.{number}", path=f"/feed.xml?n={number}", klass="api", agent="F")
+    wake(box, who="192.0.2.1", path="/")
+    wake(box, who="policy", reason="ahead", klass="", path="")
+    rows = ledger.requests(db, "web", *EVER)
+    assert len(rows) == 6
+    [first, second] = ledger.groups(rows, "path")
+    assert (first.key, first.wakes, first.classes, first.agents) == (
+        "/feed.xml",
+        5,
+        {"api": 5},
+        {"F": 5},
+    )
+    assert (first.first_s, first.last_s) == (START_S, START_S + 2400)
+    assert len(first.addresses) == 5
+    assert (second.key, second.wakes) == ("/", 1)
+    assert ledger.groups(rows, "address")[0].key == "192.0.2.1"
+
+
+def test_what_groups_cost_is_added_up(box: Box, db: sqlite3.Connection) -> None:
+    for _ in range(3):
+        wake(box, path="/a")
+    rows = ledger.requests(db, "web", *EVER)
+    for row, extra_j in zip(rows, (10.0, None, 5.0), strict=True):
+        row |= {"awake_s": 60.0, "extra_j": extra_j}
+    [group] = ledger.groups(rows, "path")
+    assert (group.awake_s, group.extra_j) == (180.0, 15.0)
