@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 from naproxy import cli, estimate
@@ -248,6 +249,65 @@ def test_a_log_named_like_markup_is_only_text(tmp_path: Path) -> None:
     report = tmp_path / "report.html"
     assert cli.main(["estimate", odd, "--html", str(report)]) == 0
     assert "<script>" not in report.read_text("utf-8")
+
+
+def summary(tmp_path: Path, log: str, *args: str) -> dict[str, Any]:
+    file = tmp_path / "summary.json"
+    assert cli.main(["estimate", log, "--jobs", "1", "--summary", str(file), *args]) == 0
+    [found] = json.loads(file.read_text("utf-8"))
+    assert isinstance(found, dict)
+    return found
+
+
+def test_the_summary_has_the_verdict_and_what_the_figures_show(log: str, tmp_path: Path) -> None:
+    found = summary(tmp_path, log, "--promise", "0.5:1", "--price", "0.3")
+    verdict = found["verdict"]
+    assert verdict["buy"] is True
+    assert verdict["money_a_year"] == pytest.approx(0.3 * verdict["kwh_a_year"])
+    assert found["advice"].startswith("Buy it")
+    assert [row["policy"] for row in found["rows"]] == list(POLICIES)
+    people = found["requests"]["person"] + found["requests"]["api"]
+    assert sum(n for _, n, _ in found["hours"]) == people
+    assert sum(n for _, _, n in found["hours"]) == sum(found["requests"].values()) - people
+    assert found["gaps"][0] == {
+        "length_s": 1.0,
+        "count_share": 1.0,
+        "time_share": pytest.approx(1.0, abs=0.01),
+    }
+
+
+def test_the_summary_says_what_is_wrong_with_a_log(tmp_path: Path) -> None:
+    odd = write(tmp_path / "odd.log", [line(90_000), line(10), "<b>what</b>\n"])
+    found = summary(tmp_path, odd)
+    assert [p["kind"] for p in found["problems"]] == ["short", "back", "malformed"]
+    assert found["problems"][1]["figures"] == {"count": 1, "most_s": 89_990}
+    assert found["not_understood"] == [{"line": 3, "text": "<b>what</b>"}]
+
+
+def test_a_file_that_is_no_log_has_a_summary_without_figures(tmp_path: Path) -> None:
+    found = summary(tmp_path, write(tmp_path / "photo.jpg", ["\xff\xd8\xff\x00\n"] * 3))
+    assert [p["kind"] for p in found["problems"]] == ["empty", "malformed"]
+    assert found["from_s"] is None
+    assert found["hours"] == []
+
+
+@pytest.mark.parametrize("jobs", ["1", "3"])
+def test_progress_for_programs_grows_from_reading_to_comparing(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], jobs: str
+) -> None:
+    many = write(tmp_path / "many.log.gz", [line(t, f"/{t}") for t in range(0, 200_000, 10)])
+    args = ["--policy", "thesis", "--policy", "timeout-5m", "--progress-json"]
+    assert cli.main(["estimate", many, "--jobs", jobs, *args]) == 0
+    said = [json.loads(text) for text in capfd.readouterr().err.splitlines()]
+    stages = [each["stage"] for each in said if "stage" in each]
+    assert stages == sorted(stages, reverse=True)
+    assert set(stages) == {"reading", "comparing"}
+    for stage in set(stages):
+        shares = [each["share"] for each in said if each.get("stage") == stage]
+        assert shares == sorted(shares)
+        assert shares[-1] == 1.0
+    assert "problem" in said[-1]
+    assert {each["log"] for each in said} == {"many"}
 
 
 # ------------------------------------------------- the thesis' claims, on a real log

@@ -9,7 +9,8 @@ from naproxy.accesslog import Entry
 from naproxy.cachemodel import CACHES
 from naproxy.classify import Agents, Behaviour
 from naproxy.policy.base import Klass
-from naproxy.traffic import CHUNK, Chunk, Reader, Traffic, Trust
+from naproxy.traffic import CHUNK, Chunk, Reader, Traffic
+from naproxy.trust import Trust
 
 AGENTS = Agents()
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) Chrome/126.0.0.0"
@@ -121,7 +122,7 @@ def test_an_empty_log_says_so() -> None:
 
 
 def test_a_short_log_says_so() -> None:
-    assert "spans 1.0 days" in trust([t for t in ORDINARY if t < 86400])._found().__next__()
+    assert "spans 1.0 days" in trust([t for t in ORDINARY if t < 86400]).problems()[0]
 
 
 def test_a_hole_is_found() -> None:

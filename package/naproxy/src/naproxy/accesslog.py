@@ -13,7 +13,7 @@ import re
 import sys
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -65,12 +65,13 @@ class Log:
 
     files: Sequence[str | Path]
     lines: int = 0  # up to date after each file
+    read_bytes: int = 0  # of the files, compressed as they are
     malformed: Counter[str] = field(default_factory=Counter)  # reason -> lines
     examples: list[Example] = field(default_factory=list)
 
     def __iter__(self) -> Iterator[Entry]:
         """Stream the entries; OSError if a file cannot be read."""
-        self.lines = 0
+        self.lines = self.read_bytes = 0
         self.malformed.clear()
         self.examples.clear()
         for name in self.files:
@@ -79,7 +80,7 @@ class Log:
     def _entries(self, name: str) -> Iterator[Entry]:
         number = 0
         try:
-            for line in _lines(name):
+            for line in _lines(name, self._count):
                 number += 1
                 try:
                     entry = parse(line)
@@ -92,20 +93,30 @@ class Log:
         finally:
             self.lines += number
 
+    def _count(self, read: int) -> None:
+        self.read_bytes += read
+
     def _skip(self, name: str, number: int, why: str, text: str) -> None:
         self.malformed[why] += 1
         if len(self.examples) < _EXAMPLES:
             self.examples.append(Example(name, number, why, text[:_EXAMPLE_LEN]))
 
 
-def _lines(name: str) -> Iterator[str]:
-    """Lines without their newline; one over LINE_MAX comes as its beginning, over-long."""
+def _lines(name: str, count: Callable[[int], None]) -> Iterator[str]:
+    """Lines without their newline; one over LINE_MAX comes as its beginning, over-long.
+
+    `count` is told how many bytes more of the file were read.
+    """
     standard_input = cast(io.BufferedReader, sys.stdin.buffer)
     with nullcontext(standard_input) if name == "-" else Path(name).open("rb") as raw:
         zipped = raw.peek(2)[:2] == b"\x1f\x8b"
         stream = cast(BinaryIO, gzip.GzipFile(fileobj=raw) if zipped else raw)
         carry = ""
+        at = 0
         while chunk := stream.read(_CHUNK):
+            if raw.seekable():
+                at, before = raw.tell(), at
+                count(at - before)
             lines = (carry + chunk.decode("latin-1")).split("\n")
             # Of a line without an end only enough is kept to see that it is too long.
             carry = lines.pop()[: LINE_MAX + 1]

@@ -8,11 +8,12 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
+from naproxy import progress
 from naproxy.accesslog import Log
 from naproxy.cachemodel import CACHES
 from naproxy.classify import Agents
@@ -21,15 +22,12 @@ from naproxy.lineup import COUNTINGS, POLICIES, Choice, Promise, Row, Server, co
 from naproxy.policy.base import Klass
 from naproxy.policy.schedule import clock_s
 from naproxy.traffic import Traffic, read_log
+from naproxy.verdict import advice
 
 DEFAULT_PROMISE: Final = Promise(0.01, 1.0)
 THESIS_PROMISE: Final = Promise(0.10, 0.05)
-OURS: Final = "teacher"
-BUSY_PER_DAY: Final = 45_000
-"""More requests of people than this a day, and it usually does not pay."""
 
 _CLASSES: Final = ("learned", "declared", "table-4.1")
-_PAYS: Final = 0.05  # of the server's energy, net: less is not worth the trouble
 
 
 def add_parser(subparsers: Any) -> None:
@@ -88,7 +86,19 @@ def add_parser(subparsers: Any) -> None:
     add(
         "--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="processes (%(default)s)"
     )
-    add("--progress", action="store_true", help="show progress even if no terminal is there")
+    add(
+        "--summary",
+        metavar="FILE",
+        type=Path,
+        help="also write as JSON what was concluded of each log: verdict, problems, figures",
+    )
+    shown = parser.add_mutually_exclusive_group().add_argument
+    shown("--progress", action="store_true", help="show progress even if no terminal is there")
+    shown(
+        "--progress-json",
+        action="store_true",
+        help="show it on standard error as one JSON object a line",
+    )
 
 
 def promise(text: str) -> Promise:
@@ -131,27 +141,27 @@ def run(args: argparse.Namespace) -> int:
         sys.stderr.write(f"naproxy estimate: {error}\n")
         return 2
     choice = _choice(args)
-    say = _progress(show=args.progress or sys.stderr.isatty())
+    shown = progress.of(as_json=args.progress_json, as_words=args.progress or sys.stderr.isatty())
     rows: list[Row] = []
     sections: list[str] = []
+    summaries: list[dict[str, Any]] = []
     for name, files in groups:
         try:
-            with traffic_of(name, files, args.classes, say) as traffic:
-                made = compare(traffic, server, choice, args.jobs)
-                if args.html:
+            with traffic_of(name, files, args.classes, shown) as traffic:
+                made = compare(traffic, server, choice, args.jobs, shown.comparing(name))
+                if args.html or args.summary:
                     from naproxy import figures  # noqa: PLC0415 - only when asked for
 
-                    sections.append(
-                        figures.section(
-                            traffic, server, choice, made, args.price, number=len(sections)
-                        )
-                    )
+                    asked = figures.Asked(traffic, server, choice, made, args.price)
+                    data = figures.gather(traffic)
+                    sections.append(figures.section(asked, data, number=len(sections)))
+                    summaries.append(figures.summary(asked, data))
         except OSError as error:
             sys.stderr.write(f"naproxy estimate: {error.filename or name}: {error.strerror}\n")
             return 1
         rows += made
         for problem in traffic.trust.problems():
-            sys.stderr.write(f"naproxy estimate: {name}: {problem}\n")
+            shown.problem(name, problem)
         if not args.json:
             write_table(traffic, choice, made, server, args.price)
     if args.json:
@@ -159,6 +169,8 @@ def run(args: argparse.Namespace) -> int:
         sys.stdout.write("\n")
     if args.html:
         args.html.write_text(figures.page(sections), "utf-8")
+    if args.summary:
+        args.summary.write_text(json.dumps(summaries), "utf-8")
     return 0
 
 
@@ -217,7 +229,10 @@ def group(logs: Sequence[str]) -> list[tuple[str, list[str]]]:
 
 @contextmanager
 def traffic_of(
-    name: str, files: Sequence[str], classes: str, say: Callable[[str], None] = lambda _: None
+    name: str,
+    files: Sequence[str],
+    classes: str,
+    shown: progress.Progress = progress.SILENT,
 ) -> Iterator[Traffic]:
     """Read a log; OSError if a file cannot be read. The records are gone afterwards."""
     agents = Agents.thesis() if classes == "table-4.1" else Agents()
@@ -229,20 +244,10 @@ def traffic_of(
             Path(file.name),
             agents,
             learn=classes == "learned",
-            progress=lambda entries: say(f"{name}: {entries:,} requests read"),
+            progress=shown.reading(name, files),
         )
-        say(f"{name}: comparing policies")
         yield traffic
-        say("")
-
-
-def _progress(*, show: bool) -> Callable[[str], None]:
-    def say(words: str) -> None:
-        if show:
-            sys.stderr.write(f"\r{words:<60}" if words else f"\r{'':60}\r")
-            sys.stderr.flush()
-
-    return say
+        shown.done()
 
 
 # ------------------------------------------------------------------------------- words
@@ -309,44 +314,3 @@ def _line(row: Row) -> str:
 
 def _breaks(row: Row, kept: Promise) -> bool:
     return bool(row["delay_mean_s"] is not None and row["delayed_fraction"] > kept.f)
-
-
-def advice(traffic: Traffic, rows: Sequence[Row], server: Server, price: float | None) -> str:
-    """Say in one sentence whether this office should buy the box, from the first case."""
-    ours = next((row for row in rows if row["policy"] == OURS), None)
-    if ours is None:
-        return "No advice: the box's own policy is not among those compared."
-    power = server.power
-    net = ours["saving_net"]
-    kwh = net * power.on_w * 24 * 365 / 1000
-    promised = ours["promise"]
-    people = traffic.daily(Klass.PERSON, Klass.API)
-    worth = f", about {kwh * price:,.0f} at {price:g} a kWh" if price and kwh > 0 else ""
-    kept = (
-        f"with at most {promised['f'] * 100:.3g} % of people's requests waiting longer than"
-        f" {promised['delta_s']:g} s"
-    )
-    doubt = " But read above why this log may mislead." if traffic.trust.problems() else ""
-    if net >= _PAYS:
-        return (
-            f"Buy it: {kept}, the box would save {net:.0%} of the server's energy after its own"
-            f" {power.proxy_w:g} W, {kwh:,.0f} kWh a year{worth}.{doubt}"
-        )
-    why = (
-        f"people ask for something {people:,.0f} times a day and leave too few pauses"
-        if people > BUSY_PER_DAY or _most(rows) < _PAYS + power.proxy_w / power.on_w
-        else "the pauses are too short or too hard to foresee for this promise"
-    )
-    less = (
-        f"would save only {net:.1%} of the server's energy after its own {power.proxy_w:g} W"
-        if net > 0
-        else f"would save {ours['saving_gross']:.1%} of the server's energy and draws"
-        f" {power.proxy_w / power.on_w:.1%} of it itself"
-    )
-    return f"Do not buy it: {kept}, it {less}; {why}.{doubt}"
-
-
-def _most(rows: Sequence[Row]) -> float:
-    return max(
-        (row["saving_gross"] for row in rows if row["policy"] == "bound-reactive"), default=0.0
-    )

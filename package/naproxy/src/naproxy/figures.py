@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
 from html import escape
+from typing import Any
 
-from naproxy import estimate
 from naproxy.energy import Power
 from naproxy.lineup import Choice, Row, Server
 from naproxy.policy.base import Klass
 from naproxy.svg import Bars, Line, bar_chart, line_chart
 from naproxy.traffic import Traffic
+from naproxy.verdict import OURS, advice, judge
 
 _PEOPLE = (Klass.PERSON, Klass.API)
 _HOUR_S, _DAY_S = 3600, 86400
@@ -30,12 +31,14 @@ _PER_DECADE = 10  # points of a curve over gap lengths
 class Data:
     """What the figures are drawn from; gaps are between requests of people and programs."""
 
-    people_by_day: Counter[int] = field(default_factory=Counter)  # day since the epoch -> requests
-    robots_by_day: Counter[int] = field(default_factory=Counter)
-    people_by_hour: Counter[int] = field(default_factory=Counter)  # hour of the day, UTC
-    robots_by_hour: Counter[int] = field(default_factory=Counter)
+    people: Counter[int] = field(default_factory=Counter)  # hour since the epoch -> requests
+    robots: Counter[int] = field(default_factory=Counter)
     gaps: Counter[float] = field(default_factory=Counter)  # length in s, rounded -> how many
     days: float = 0.0
+
+    def both(self) -> tuple[tuple[str, Counter[int]], tuple[str, Counter[int]]]:
+        """Return the counts and what they are of."""
+        return ("people", self.people), ("robots", self.robots)
 
     def longer(self, least_s: float) -> tuple[int, float]:
         """Return how many gaps are at least so long, and their sum in seconds."""
@@ -51,14 +54,12 @@ def gather(traffic: Traffic) -> Data:
         for t_s, number in zip(chunk.t_s, chunk.klass, strict=True):
             hour = int(t_s // _HOUR_S)
             if number in _PEOPLE:
-                data.people_by_day[hour // 24] += 1
-                data.people_by_hour[hour % 24] += 1
+                data.people[hour] += 1
                 if last_s is not None and t_s > last_s:
                     data.gaps[_rounded(t_s - last_s)] += 1
                 last_s = t_s
             else:
-                data.robots_by_day[hour // 24] += 1
-                data.robots_by_hour[hour % 24] += 1
+                data.robots[hour] += 1
     return data
 
 
@@ -70,17 +71,24 @@ def _rounded(gap_s: float) -> float:
     return float(round(gap_s / unit) * unit)
 
 
+def _summed(hours: Counter[int], key: Callable[[int], int]) -> Counter[int]:
+    found: Counter[int] = Counter()
+    for hour, requests in hours.items():
+        found[key(hour)] += requests
+    return found
+
+
 def _lengths() -> list[float]:
     return [10 ** (n / _PER_DECADE) for n in range(5 * _PER_DECADE + 1)]  # 1 s to 28 h
 
 
 def figure_4_4(data: Data) -> str:
     """Requests a day, people's and robots'."""
-    days = sorted({*data.people_by_day, *data.robots_by_day})
+    counts = {name: _summed(of, lambda h: h // 24) for name, of in data.both()}
+    days = sorted({day for count in counts.values() for day in count})
     first = days[0] if days else 0
     series = [
-        Line(name, [(day - first, count[day]) for day in days])
-        for name, count in (("people", data.people_by_day), ("robots", data.robots_by_day))
+        Line(name, [(day - first, count[day]) for day in days]) for name, count in counts.items()
     ]
     return line_chart(
         "Figure 4.4: requests a day",
@@ -94,9 +102,9 @@ def figure_4_4(data: Data) -> str:
 def figure_4_5(data: Data) -> str:
     """Mean requests in each hour of the day."""
     days = max(data.days, 1.0)
+    counts = {name: _summed(of, lambda h: h % 24) for name, of in data.both()}
     series = [
-        Bars(name, [count[hour] / days for hour in range(24)])
-        for name, count in (("people", data.people_by_hour), ("robots", data.robots_by_hour))
+        Bars(name, [count[hour] / days for hour in range(24)]) for name, count in counts.items()
     ]
     return bar_chart(
         "Figure 4.5: requests by hour of the day",
@@ -161,7 +169,7 @@ def figure_4_8(data: Data, power: Power) -> str:
 
 def figure_4_9(rows: Sequence[Row]) -> str:
     """Saving of each policy, gross, and the share of requests it delays."""
-    shown = [row for row in rows if row["saving_gross"] > 0 or row["policy"] == estimate.OURS]
+    shown = [row for row in rows if row["saving_gross"] > 0 or row["policy"] == OURS]
     return bar_chart(
         "Figure 4.9: saving and delays",
         "Bars of the energy each policy saves and of the share of requests that it delays.",
@@ -174,38 +182,83 @@ def figure_4_9(rows: Sequence[Row]) -> str:
     )
 
 
-def section(
-    traffic: Traffic,
-    server: Server,
-    choice: Choice,
-    rows: Sequence[Row],
-    price: float | None,
-    *,
-    number: int,
-) -> str:
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One log, what was asked of it, and what was found."""
+
+    traffic: Traffic
+    server: Server
+    choice: Choice
+    rows: Sequence[Row]
+    price: float | None
+
+    @property
+    def first(self) -> list[Row]:
+        """The rows of the first case."""
+        case = self.choice.cases()[0]
+        return [
+            row
+            for row in self.rows
+            if (row["cache"], row["counting"]) == (case.cache, case.counting)
+            and row["promise"] == case.promise._asdict()
+        ]
+
+
+def summary(asked: Asked, data: Data) -> dict[str, Any]:
+    """Return what was concluded of a log, and what its figures are drawn from, for programs.
+
+    `hours` has, for each hour with requests, its number since the epoch, requests of people and
+    programs, and of robots. `gaps` and `idealised` have a point for each length in seconds:
+    the share of gaps at least so long, the share of the time within them, and the saving with
+    that threshold.
+    """
+    traffic = asked.traffic
+    verdict = judge(traffic, asked.rows, asked.server, asked.price)
+    count, time_s = max(1, sum(data.gaps.values())), max(1.0, data.days * _DAY_S)
+    longer = [(length_s, *data.longer(length_s)) for length_s in _lengths()]
+    return {
+        "log": traffic.name,
+        "advice": advice(traffic, asked.rows, asked.server, asked.price),
+        "verdict": asdict(verdict) if verdict else None,
+        "requests": {k.name.lower(): traffic.requests[k] for k in Klass},
+        "from_s": traffic.start_s if traffic.trust.entries else None,
+        "days": data.days,
+        "server": asdict(asked.server),
+        "problems": [problem._asdict() for problem in traffic.trust.found()],
+        "not_understood": [{"line": n, "text": text} for n, text in traffic.trust.examples],
+        "rows": asked.first,
+        "hours": [
+            [hour, data.people[hour], data.robots[hour]]
+            for hour in sorted({*data.people, *data.robots})
+        ],
+        "gaps": [
+            {"length_s": s, "count_share": n / count, "time_share": min(1.0, sum_s / time_s)}
+            for s, n, sum_s in longer
+        ],
+        "idealised": [
+            {"threshold_s": threshold_s, "saving": saving}
+            for threshold_s, saving in idealised_savings(data, asked.server.power)
+        ],
+    }
+
+
+def section(asked: Asked, data: Data, *, number: int) -> str:
     """Return one log's part of the page, the `number`-th."""
-    data = gather(traffic)
-    case = choice.cases()[0]
-    first = [
-        row
-        for row in rows
-        if (row["cache"], row["counting"]) == (case.cache, case.counting)
-        and row["promise"] == case.promise._asdict()
-    ]
+    traffic, rows = asked.traffic, asked.rows
     drawn = (
         figure_4_4(data),
         figure_4_5(data),
         figure_4_6(data),
         figure_4_7(data),
-        figure_4_8(data, server.power),
-        figure_4_9(first),
+        figure_4_8(data, asked.server.power),
+        figure_4_9(asked.first),
     )
     problems = "".join(f"<li>{escape(words)}</li>" for words in traffic.trust.problems())
     people = traffic.daily(*_PEOPLE)
     return "\n".join(
         (
             f"<section><h2>{escape(traffic.name)}</h2>",
-            f"<p><strong>{escape(estimate.advice(traffic, rows, server, price))}</strong></p>",
+            f"<p><strong>{escape(advice(traffic, rows, asked.server, asked.price))}</strong></p>",
             f"<p>{sum(traffic.requests):,} requests in {data.days:.1f} days; {people:,.0f} a day"
             " by people and programs.</p>",
             f"<p>Why this log may mislead:</p><ul>{problems}</ul>" if problems else "",

@@ -289,8 +289,16 @@ def _by_delta(promises: Iterable[Promise]) -> list[list[Promise]]:
     return list(found.values())
 
 
-def compare(traffic: Traffic, server: Server, choice: Choice, jobs: int = 1) -> list[Row]:
-    """Return the rows of one log, in the order of the cases and of POLICIES."""
+Told = Callable[[float], None]
+
+
+def compare(
+    traffic: Traffic, server: Server, choice: Choice, jobs: int = 1, told: Told | None = None
+) -> list[Row]:
+    """Return the rows of one log, in the order of the cases and of POLICIES.
+
+    `told` is told now and then which share of the log was gone through.
+    """
     plans = sorted(_plans(server, choice), key=lambda plan: -plan.effort)
     hands: list[list[Callable[[], Task]]] = [[] for _ in range(max(1, min(jobs, len(plans))))]
     efforts = [0.0] * len(hands)
@@ -298,7 +306,7 @@ def compare(traffic: Traffic, server: Server, choice: Choice, jobs: int = 1) -> 
         least = efforts.index(min(efforts))
         hands[least].append(plan.make)
         efforts[least] += plan.effort
-    found = _work(traffic, hands[0]) if len(hands) == 1 else _share_out(traffic, hands)
+    found = _work(traffic, hands[0], told) if len(hands) == 1 else _share_out(traffic, hands, told)
     rows = {(case, name): row for case, name, row in found}
     return [
         with_shares(traffic.name, case, name, rows)
@@ -308,11 +316,17 @@ def compare(traffic: Traffic, server: Server, choice: Choice, jobs: int = 1) -> 
     ]
 
 
-def _work(traffic: Traffic, makes: Sequence[Callable[[], Task]]) -> list[tuple[Case, str, Row]]:
+def _work(
+    traffic: Traffic, makes: Sequence[Callable[[], Task]], told: Told | None
+) -> list[tuple[Case, str, Row]]:
     tasks = [make() for make in makes]
+    whole, gone = max(1, sum(traffic.requests)), 0
     for chunk in traffic:
         for task in tasks:
             task.feed(chunk)
+        gone += len(chunk)
+        if told:
+            told(gone / whole)
     # One after the other, each with its memory given back.
     found: list[tuple[Case, str, Row]] = []
     while tasks:
@@ -320,14 +334,14 @@ def _work(traffic: Traffic, makes: Sequence[Callable[[], Task]]) -> list[tuple[C
     return found
 
 
-_inherited: list[tuple[Traffic, list[list[Callable[[], Task]]]]] = []
+_inherited: list[tuple[Traffic, list[list[Callable[[], Task]]], Told | None]] = []
 
 
 def _share_out(
-    traffic: Traffic, hands: list[list[Callable[[], Task]]]
+    traffic: Traffic, hands: list[list[Callable[[], Task]]], told: Told | None
 ) -> list[tuple[Case, str, Row]]:
     """Work in processes, which inherit what to do: open files and closures do not travel."""
-    _inherited.append((traffic, hands))
+    _inherited.append((traffic, hands, told))
     try:
         with ProcessPoolExecutor(len(hands), mp_context=get_context("fork")) as pool:
             return [row for rows in pool.map(_hand, range(len(hands))) for row in rows]
@@ -336,8 +350,9 @@ def _share_out(
 
 
 def _hand(number: int) -> list[tuple[Case, str, Row]]:
-    traffic, hands = _inherited[-1]
-    return _work(traffic, hands[number])
+    traffic, hands, told = _inherited[-1]
+    # All do about the same: one tells for all.
+    return _work(traffic, hands[number], told if number == 0 else None)
 
 
 def with_shares(log: str, case: Case, name: str, rows: dict[tuple[Case, str], Row]) -> Row:
