@@ -215,6 +215,7 @@ class Controller:
         slots.write_box(self._page, new, self._slots)
         self._learner.serve(host for server in new.server for host in server.hosts)
         self._meters.use(new.meter, new.server)
+        self._history.watch(server.id for server in new.server)
         self._config = new
         for name in fresh:
             self.runners[name].start()

@@ -141,7 +141,23 @@ CREATE VIEW traffic_by_agent AS
     JOIN servers ON servers.id = rows.server JOIN agents ON agents.id = rows.agent;
 """  # noqa: S608
 
-STEPS: Final = (("transitions", _FIRST), ("meters", _HISTORY), ("agents", _AGENTS))
+_REQUESTS: Final = """
+CREATE TABLE request_blocks (
+    key INTEGER PRIMARY KEY,
+    requests INTEGER NOT NULL,
+    left_out INTEGER NOT NULL,
+    watched_s REAL NOT NULL,
+    bytes_before INTEGER NOT NULL,
+    block BLOB NOT NULL
+) STRICT;
+"""
+
+STEPS: Final = (
+    ("transitions", _FIRST),
+    ("meters", _HISTORY),
+    ("agents", _AGENTS),
+    ("request_blocks", _REQUESTS),
+)
 """In their order: a table by which a step is known to have been taken, and its SQL."""
 
 

@@ -9,15 +9,16 @@ from __future__ import annotations
 import math
 import sqlite3
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from naproxy.events import Event
-from naproxy.history import agents, power, requests
+from naproxy.history import agents, power, requests, stream
 from naproxy.history.agents import AgentTraffic
 from naproxy.history.clock import HistoryClock
 from naproxy.history.power import Power
 from naproxy.history.requests import Traffic
+from naproxy.history.stream import Stream
 from naproxy.history.tables import METER_BITS
 from naproxy.journal import Journal
 from naproxy.reading import Second
@@ -38,6 +39,7 @@ PRUNE_EVERY: Final = 60
 SLICE_ROWS: Final = 250
 """Rows of a table that one batch deletes at the most: nothing waits for long."""
 
+_PRUNED: Final = (power, requests, agents, stream)
 _WITH_TIME: Final = ("transitions", "wakes", "decisions")
 
 
@@ -67,6 +69,7 @@ class History:
         self._power = Power(say)
         self._traffic = Traffic()
         self._agents = AgentTraffic()
+        self._stream = Stream()
         self._batches = 0
         self._pruning = True
         self.clock = HistoryClock(
@@ -102,6 +105,11 @@ class History:
             t_s = self.clock.at(event.t_us / 1e6)
             self._traffic.add(server, t_s, event)
             self._agents.add(server, t_s, event)
+            self._stream.add(server, t_s, event)
+
+    def watch(self, servers: Iterable[str]) -> None:
+        """From now on the requests of these servers, and of no others, are handed over."""
+        self._stream.watch(servers, self.clock.now_s())
 
     def decision(self, server: str, t_s: float, sleep: bool, reason: str) -> None:
         """Note a decision at `t_s` by the house's clock; see `Journal.decision`."""
@@ -122,7 +130,9 @@ class History:
         rare = self.sync_due
         if not self._flush(rare=rare, before_s=self.clock.now_s()):
             return
+        base_s = self.clock.at(0.0)
         self.clock.check()
+        self._stream.stepped(self.clock.at(0.0) - base_s)
         if self._batches % PRUNE_EVERY == 0:
             self._pruning = True
         if self._pruning and self.clock.trusted:
@@ -133,7 +143,7 @@ class History:
         return self._flush(rare=True, before_s=math.inf)
 
     def _flush(self, *, rare: bool, before_s: float) -> bool:
-        confirmed = self.clock.confirmed
+        confirmed, now_s = self.clock.confirmed, self.clock.now_s()
 
         def write(db: sqlite3.Connection) -> None:
             self._power.write(db)
@@ -142,6 +152,7 @@ class History:
                 self._power.roll_up(db)
                 self._traffic.write(db, before_s)
                 self._agents.write(db, before_s, confirmed=confirmed)
+                self._stream.write(db, before_s, now_s)
 
         if not self._store.batch(write):
             self._power.not_written()
@@ -152,6 +163,7 @@ class History:
             self._power.rolled_up()
             self._traffic.written(before_s)
             self._agents.written(before_s, confirmed=confirmed)
+            self._stream.written(before_s, now_s)
         return True
 
     def _prune(self) -> None:
@@ -160,7 +172,7 @@ class History:
         def delete(db: sqlite3.Connection) -> None:
             nonlocal deleted
             now_s = self.clock.now_s()
-            deleted = sum(part.prune(db, now_s, SLICE_ROWS) for part in (power, requests, agents))
+            deleted = sum(part.prune(db, now_s, SLICE_ROWS) for part in _PRUNED)
 
         self._pruning = self._store.batch(delete) and deleted >= SLICE_ROWS
 
@@ -202,9 +214,13 @@ class History:
             self._power.shift(db, since_s, by_s)
             requests.shift(db, since_s, by_s)
             agents.shift(db, since_s, by_s)
+            stream.shift(db, since_s, by_s)
 
         # What waits in memory has times by the clock as it was.
-        return self.flush() and self._store.batch(move)
+        done = self.flush() and self._store.batch(move)
+        if done:
+            self._stream.moved()
+        return done
 
     def note(self, t_s: float, what: str, shift_s: float, since_s: float) -> None:
         """Record what was done about the clock."""

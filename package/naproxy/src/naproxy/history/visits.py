@@ -1,0 +1,117 @@
+"""One block of the request stream: the requests of ten minutes, compressed.
+
+What is kept of a request is what a rule for sleeping and its bounds go by: when it came, who of
+these ten minutes it was (the first, the second, ...), whether the cache could answer it, and
+what it waited. No address, no hash of one, no path: a number means nothing outside its block.
+"""
+
+from __future__ import annotations
+
+import sys
+import zlib
+from array import array
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+BLOCK_S: Final = 600
+TICKS: Final = 10
+"""Times are kept in tenths of a second."""
+
+NEEDED: Final = 1
+PAGE_LOAD: Final = 2
+PROGRAM: Final = 4
+"""Of a program (class api), not of a person."""
+
+DELAYED: Final = 8
+SENT_AWAY: Final = 16
+"""Answered with the waiting page, or that it cannot wait: how long it did is not known."""
+
+_FORM: Final = b"\x01"
+_COLUMNS: Final = "HBHH"
+"""Step of the time, flags, place among the clients by how lately they asked, what it waited."""
+
+_MOST: Final = (1 << 16) - 1
+
+
+class Visit(NamedTuple):
+    """One request; `client` tells those of one block apart and nothing else."""
+
+    tick: int
+    """Tenths of a second since the block began."""
+
+    flags: int
+    client: int
+    waited: int
+    """In tenths of a second."""
+
+
+def pack(visits: Iterable[Visit]) -> bytes:
+    """Return the blob of a block's requests; an empty one for none."""
+    rows, before, lately = [], 0, list[int]()
+    for visit in sorted(visits, key=lambda v: v.tick):
+        # Who asks again is most often who asked just now: small numbers, which compress.
+        try:
+            place = lately.index(visit.client) + 1
+            del lately[place - 1]
+        except ValueError:
+            place = 0
+        lately.insert(0, visit.client)
+        rows.append((visit.tick - before, visit.flags, min(place, _MOST), min(visit.waited, _MOST)))
+        before = visit.tick
+    if not rows:
+        return b""
+    columns = [array(c, v) for c, v in zip(_COLUMNS, zip(*rows, strict=True), strict=True)]
+    return _FORM + zlib.compress(b"".join(map(_planes, columns)), 9)
+
+
+def _planes(column: array[int]) -> bytes:
+    """All low bytes, then all high ones: nearly all of those are 0."""
+    if sys.byteorder == "big":
+        column.byteswap()
+    data = column.tobytes()
+    return b"".join(data[n :: column.itemsize] for n in range(column.itemsize))
+
+
+def unpack(blob: bytes) -> list[Visit]:
+    """Return a block's requests by their times, clients numbered from 0; ValueError if damaged."""
+    if not blob:
+        return []
+    if blob[:1] != _FORM:
+        raise ValueError(f"a block of a form that is not known: {blob[:1]!r}")
+    try:
+        data = zlib.decompress(blob[1:])
+    except zlib.error as error:
+        raise ValueError(f"a damaged block: {error}") from None
+    sizes = [array(code).itemsize for code in _COLUMNS]
+    count, rest = divmod(len(data), sum(sizes))
+    if rest:
+        raise ValueError("a damaged block: its length is wrong")
+    columns, at = [], 0
+    for size in sizes:
+        columns.append(_values(data[at : at + size * count], size))
+        at += size * count
+    return _visits(*columns)
+
+
+def _values(data: bytes, size: int) -> Sequence[int]:
+    if size == 1:
+        return data
+    count = len(data) // size
+    return [low | high << 8 for low, high in zip(data[:count], data[count:], strict=True)]
+
+
+def _visits(
+    steps: Sequence[int], flags: Sequence[int], places: Sequence[int], waited: Sequence[int]
+) -> list[Visit]:
+    found, tick, lately, known = [], 0, list[int](), 0
+    for step, flag, place, wait in zip(steps, flags, places, waited, strict=True):
+        tick += step
+        if place > len(lately):
+            raise ValueError("a damaged block: a client that was not there")
+        if place:
+            client = lately.pop(place - 1)
+        else:
+            client, known = known, known + 1
+        lately.insert(0, client)
+        found.append(Visit(tick, flag, client, wait))
+    return found
