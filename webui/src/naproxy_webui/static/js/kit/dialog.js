@@ -1,0 +1,63 @@
+// What comes over the page: questions, short messages, words for screen readers.
+
+import { h, icon, KIND_ICONS, t } from "./dom.js";
+
+const TOAST_MS = { good: 6000, info: 8000, warn: 15_000, bad: 0 };
+let region = null;
+
+/** Say something to screen readers only, politely. */
+export function announce(words) {
+	let live = document.getElementById("announcer");
+	if (!live) {
+		live = h("div.visually-hidden", { id: "announcer", "aria-live": "polite" });
+		document.body.append(live);
+	}
+	live.textContent = "";
+	setTimeout(() => (live.textContent = words), 50);
+}
+
+function toasts() {
+	if (!region?.isConnected) {
+		region = h("div.toasts", { role: "status", "aria-live": "polite" });
+		document.body.append(region);
+	}
+	// A modal dialog makes the rest of the page inert: messages belong into it meanwhile.
+	const open = document.querySelector("dialog:modal");
+	const home = open ?? document.body;
+	if (region.parentNode !== home) home.append(region);
+	return region;
+}
+
+/** A short message in the corner; `kind` is good, info, warn or bad. A bad one stays until closed. */
+export function toast(words, kind = "good") {
+	const shown = h("div.toast", { "data-kind": kind }, icon(KIND_ICONS[kind] ?? "info"), h("p", words));
+	const close = () => shown.remove();
+	shown.append(h("button", { type: "button", "aria-label": t("kit.close"), onclick: close }, icon("x")));
+	toasts().append(shown);
+	if (TOAST_MS[kind]) setTimeout(close, TOAST_MS[kind]);
+	return close;
+}
+
+/** Open a `<dialog>`; resolves to its returnValue when it is closed, and removes it if `once`. */
+export function open(dialog, { once = false } = {}) {
+	if (!dialog.isConnected) document.body.append(dialog);
+	dialog.returnValue = "";
+	dialog.showModal();
+	return new Promise((resolve) => {
+		dialog.addEventListener("close", () => {
+			if (region && dialog.contains(region)) document.body.append(region);
+			if (once) dialog.remove();
+			resolve(dialog.returnValue);
+		}, { once: true });
+	});
+}
+
+/** Ask; resolves to whether it was agreed to. `text` may be an element; Escape means no. */
+export async function confirm({ title, text = "", yes, no = t("kit.cancel"), danger = false }) {
+	const id = `dialog-${Math.random().toString(36).slice(2)}`;
+	const body = text instanceof Node ? text : h("p", text);
+	const form = h("form.dialog", { method: "dialog" }, h("h2", { id }, title), body, h("footer",
+		h("button.button", { value: "", autofocus: danger }, no),
+		h(`button.button.${danger ? "danger" : "primary"}`, { value: "yes", autofocus: !danger }, yes)));
+	return (await open(h("dialog", { "aria-labelledby": id }, form), { once: true })) === "yes";
+}

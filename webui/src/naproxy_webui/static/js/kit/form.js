@@ -1,0 +1,117 @@
+// Forms: values out of them, refusals beside the fields they are about.
+
+import { ApiError } from "./api.js";
+import { toast } from "./dialog.js";
+import { h, t } from "./dom.js";
+
+let next = 0;
+
+/** The values of a form by name: numbers, true or false, lists for several of a name; empty is null. */
+export function values(form) {
+	const found = {};
+	for (const field of form.elements) {
+		if (!field.name || field.disabled || field.type === "submit" || field.type === "button") continue;
+		if (field.type === "radio") {
+			if (field.checked) found[field.name] = field.value;
+		} else if (field.type === "checkbox" && field.hasAttribute("value")) {
+			found[field.name] = [...(found[field.name] ?? []), ...(field.checked ? [field.value] : [])];
+		} else found[field.name] = value(field);
+	}
+	return found;
+}
+
+function value(field) {
+	if (field.type === "checkbox") return field.checked;
+	if (field.multiple && field.options) return [...field.selectedOptions].map((each) => each.value);
+	if (field.type === "password") return field.value;
+	const text = field.value.trim();
+	if (text === "") return null;
+	return field.type === "number" || field.type === "range" || field.inputMode === "decimal" ? decimal(text) : text;
+}
+
+/** Read a number as people write it, 0,29 too; what is none stays a text, for the box to refuse. */
+export function decimal(text) {
+	const plain = text.replace(/\s/g, "").replace(/^(-?\d*),(\d+)$/, "$1.$2");
+	return plain !== "" && Number.isFinite(Number(plain)) ? Number(plain) : text;
+}
+
+/** Show what is wrong beside its field (found by name, `where` or its last part), the rest on top. */
+export function showErrors(form, error) {
+	clearErrors(form);
+	const problems = error instanceof ApiError ? error.problems : [{ where: null, error: error.message }];
+	const rest = problems.filter(({ where, error: words }) => !beside(form, where, words));
+	if (rest.length) {
+		form.prepend(h("div.notice", { "data-kind": "bad", role: "alert", "data-form-error": true, tabindex: "-1" },
+			h("div", rest.map(({ where, error: words }) => h("p", where ? `${where}: ${words}` : words)))));
+	}
+	(form.querySelector('[aria-invalid="true"]') ?? form.querySelector("[data-form-error]"))?.focus();
+}
+
+function beside(form, where, words) {
+	if (!where) return false;
+	const named = (name) => [...form.elements].find((each) => each.name === name || each.dataset.where === name);
+	const field = named(where) ?? named(where.split(".").at(-1));
+	if (!field) return false;
+	const holder = field.closest(".field") ?? field.parentElement;
+	let place = holder.querySelector(":scope > .error");
+	if (!place) holder.append((place = h("p.error")));
+	place.id ||= `error-${next++}`;
+	place.textContent = words;
+	field.setAttribute("aria-invalid", "true");
+	const described = (field.getAttribute("aria-describedby") ?? "").split(" ").filter(Boolean);
+	if (!described.includes(place.id)) field.setAttribute("aria-describedby", [...described, place.id].join(" "));
+	return true;
+}
+
+/** Take all errors away. */
+export function clearErrors(form) {
+	form.querySelectorAll("[data-form-error]").forEach((each) => each.remove());
+	form.querySelectorAll(".error").forEach((each) => (each.textContent = ""));
+	form.querySelectorAll("[aria-invalid]").forEach((each) => each.removeAttribute("aria-invalid"));
+}
+
+/** Mark a button as busy while something runs; a second press does nothing. */
+export async function busy(button, work) {
+	if (button?.getAttribute("aria-busy") === "true") return undefined;
+	button?.setAttribute("aria-busy", "true");
+	try {
+		return await work();
+	} finally {
+		button?.removeAttribute("aria-busy");
+	}
+}
+
+/**
+ * On submit: `send(values)`; a refusal is shown beside the fields, else `done(answer)`, which by
+ * default says that it was saved.
+ */
+export function onSubmit(form, send, done = () => toast(t("kit.saved"))) {
+	form.noValidate = true;
+	form.addEventListener("submit", (event) => {
+		event.preventDefault();
+		const button = event.submitter ?? form.querySelector('[type="submit"], button:not([type])');
+		busy(button, async () => {
+			try {
+				const answer = await send(values(form));
+				clearErrors(form);
+				await done(answer);
+			} catch (error) {
+				if (!(error instanceof ApiError)) throw error;
+				showErrors(form, error);
+			}
+		});
+	});
+}
+
+/** Press a button: `work()`, its refusal as a message. Resolves to its answer, or undefined. */
+export function onPress(button, work) {
+	button.addEventListener("click", () => busy(button, async () => {
+		try {
+			return await work();
+		} catch (error) {
+			if (!(error instanceof ApiError)) throw error;
+			toast(error.message, "bad");
+			return undefined;
+		}
+	}));
+}

@@ -1,0 +1,156 @@
+// Numbers, watts, times: in the language of the page and the time zone of the office.
+
+import { t } from "./dom.js";
+
+const root = document.documentElement;
+
+/** Language tag for Intl: day before month in English too, as in most of the world's offices. */
+export const locale = { en: "en-GB" }[root.lang] ?? (root.lang || "en-GB");
+export const zone = known(root.dataset.timeZone);
+export const currency = root.dataset.currency || "EUR";
+
+/** Between a figure and its unit: they stay on one line. */
+const NBSP = "\u00a0";
+const DAY_S = 86400;
+const made = new Map();
+
+function known(name) {
+	try {
+		return new Intl.DateTimeFormat("en", { timeZone: name || undefined }).resolvedOptions().timeZone;
+	} catch {
+		return "UTC";
+	}
+}
+
+/** Making a formatter costs more than using it a thousand times. */
+function intl(Kind, options) {
+	const key = Kind.name + JSON.stringify(options);
+	if (!made.has(key)) made.set(key, new Kind(locale, options));
+	return made.get(key);
+}
+
+const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
+
+/** What is not known is a dash, never 0. */
+export const unknown = "–";
+
+/** A number with at most so many digits after the point. */
+export function number(value, digits = 0, least = 0) {
+	if (!isNumber(value)) return unknown;
+	const options = { maximumFractionDigits: digits, minimumFractionDigits: Math.min(least, digits) };
+	return intl(Intl.NumberFormat, options).format(value);
+}
+
+/** Digits after the point that show about three digits in all. */
+export const digitsOf = (value) => (Math.abs(value) >= 99.95 ? 0 : Math.abs(value) >= 9.995 ? 1 : 2);
+
+/** Three digits, as many as a meter deserves, with a unit. */
+export function quantity(value, unit, digits = digitsOf(value)) {
+	return isNumber(value) ? `${number(value, digits, digits)}${NBSP}${unit}` : unknown;
+}
+
+/** Power: watts. */
+export const watts = (w) => quantity(w, "W", Math.abs(w) >= 99.95 ? 0 : 1);
+
+/** Energy from joules, as Wh or kWh. */
+export function energy(j) {
+	if (!isNumber(j)) return unknown;
+	const wh = j / 3600;
+	return Math.abs(wh) >= 1000 ? quantity(wh / 1000, "kWh") : quantity(wh, "Wh");
+}
+
+/** Money in the office's currency. */
+export function money(amount, digits = 2) {
+	if (!isNumber(amount)) return unknown;
+	const options = { style: "currency", currency, maximumFractionDigits: digits, minimumFractionDigits: digits };
+	try {
+		return intl(Intl.NumberFormat, options).format(amount);
+	} catch {
+		return `${number(amount, digits, digits)}${NBSP}${currency}`;
+	}
+}
+
+/** CO2 from grams, as g, kg or t. */
+export function co2(g) {
+	if (!isNumber(g)) return unknown;
+	if (Math.abs(g) >= 1e6) return quantity(g / 1e6, "t");
+	return Math.abs(g) >= 1000 ? quantity(g / 1000, "kg") : quantity(g, "g", 0);
+}
+
+/** A share (0 to 1) as percent. */
+export function share(value, digits = Math.abs(value) < 0.0995 ? 1 : 0) {
+	if (!isNumber(value)) return unknown;
+	return intl(Intl.NumberFormat, { style: "percent", maximumFractionDigits: digits }).format(value);
+}
+
+/** A length of time in at most two units: 45 s, 12 min, 1 h 20 min, 3 d 4 h. */
+export function duration(s) {
+	if (!isNumber(s)) return unknown;
+	const unit = (count, name) => `${count}${NBSP}${t(`kit.unit.${name}`)}`;
+	const two = (big, bigName, small, smallName) =>
+		small ? `${unit(big, bigName)} ${unit(small, smallName)}` : unit(big, bigName);
+	if (s < 9.95) return `${number(Math.max(0, s), 1)}${NBSP}${t("kit.unit.s")}`;
+	if (s < 90) return unit(Math.round(s), "s");
+	const minutes = Math.round(s / 60);
+	if (minutes < 60) return unit(minutes, "min");
+	if (s < DAY_S) return two(Math.floor(minutes / 60), "h", minutes % 60, "min");
+	const hours = Math.round(s / 3600);
+	return two(Math.floor(hours / 24), "d", hours % 24, "h");
+}
+
+const dates = (t_s, options) => intl(Intl.DateTimeFormat, { timeZone: zone, ...options }).format(t_s * 1000);
+
+/** Time of day: 14:03. */
+export const clock = (t_s) => dates(t_s, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+/** Time of day with seconds. */
+export const clockS = (t_s) =>
+	dates(t_s, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+/** Day: Mon 5 Jan 2026. */
+export const date = (t_s) => dates(t_s, { weekday: "short", day: "numeric", month: "short", year: "numeric" });
+/** Day without its year. */
+export const day = (t_s) => dates(t_s, { weekday: "short", day: "numeric", month: "short" });
+/** Month and year. */
+export const month = (t_s) => dates(t_s, { month: "short", year: "numeric" });
+/** Day and time. */
+export const dateTime = (t_s) => `${date(t_s)}, ${clock(t_s)}`;
+
+/** A time as people say it: 14:03, yesterday 14:03, Mon 5 Jan 14:03. */
+export function when(t_s, now_s = Date.now() / 1000) {
+	const days = dayNumber(t_s) - dayNumber(now_s);
+	if (days === 0) return clock(t_s);
+	if (days === -1) return t("kit.yesterday", { time: clock(t_s) });
+	if (days === 1) return t("kit.tomorrow", { time: clock(t_s) });
+	return Math.abs(days) < 300 ? `${day(t_s)}, ${clock(t_s)}` : dateTime(t_s);
+}
+
+/** How long ago: 12 min ago. */
+export function ago(t_s, now_s = Date.now() / 1000) {
+	return now_s - t_s < 1.5 ? t("kit.just_now") : t("kit.ago", { time: duration(now_s - t_s) });
+}
+
+// The office's zone in numbers: for axes, and for days that begin at its midnight
+
+/** Seconds that the office's clocks are ahead of UTC at a time. */
+export function offset_s(t_s) {
+	const options = { timeZone: zone, hourCycle: "h23", year: "numeric", month: "numeric", day: "numeric", hour: "numeric", minute: "numeric", second: "numeric" };
+	const key = "offset";
+	if (!made.has(key)) made.set(key, new Intl.DateTimeFormat("en-US", options));
+	const part = Object.fromEntries(made.get(key).formatToParts(t_s * 1000).map((p) => [p.type, Number(p.value)]));
+	return Date.UTC(part.year, part.month - 1, part.day, part.hour, part.minute, part.second) / 1000 - Math.floor(t_s);
+}
+
+/** The epoch time at which the office's clocks show `local_s` (seconds since 1970 as if it were UTC). */
+export function fromLocal(local_s) {
+	const guess_s = local_s - offset_s(local_s);
+	return local_s - offset_s(guess_s);
+}
+
+const dayNumber = (t_s) => Math.floor((t_s + offset_s(t_s)) / DAY_S);
+
+/** The midnight that begins the day of `t_s`, or that of some days later. */
+export const midnight = (t_s, later = 0) => fromLocal((dayNumber(t_s) + later) * DAY_S);
+
+/** For `<input type="datetime-local">`. */
+export const toInput = (t_s) => new Date((t_s + offset_s(t_s)) * 1000).toISOString().slice(0, 16);
+/** From `<input type="datetime-local">`; NaN if there is nothing in it. */
+export const fromInput = (text) => fromLocal(Date.parse(`${text}Z`) / 1000);

@@ -1,0 +1,367 @@
+// Charts: Chart.js with the palette, the office's time zone, gaps as gaps, and a table of the same
+// figures behind every one. Chart.js is loaded when the first chart is made.
+
+import { h, s, t } from "./dom.js";
+import { clock, clockS, date, dateTime, day, month, number, offset_s } from "./format.js";
+
+const MINUTE = 60, HOUR = 3600, DAY = 86400;
+const STEPS_S = [1, 5, 10, 30, MINUTE, 2 * MINUTE, 5 * MINUTE, 10 * MINUTE, 30 * MINUTE, HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR,
+	12 * HOUR, DAY, 2 * DAY, 7 * DAY, 14 * DAY, 30 * DAY, 91 * DAY, 182 * DAY, 365 * DAY];
+const MOST_ROWS = 500;
+const TICK_PX = 84;
+
+// Loading, colours
+
+let loading = null;
+
+/** Load Chart.js, once. */
+export function ready() {
+	loading ??= new Promise((resolve, reject) => {
+		if (window.Chart) return resolve(window.Chart);
+		const script = document.createElement("script");
+		script.src = document.querySelector('meta[name="chart-js"]').content;
+		script.onload = () => resolve(window.Chart);
+		script.onerror = () => reject(new Error("Chart.js could not be loaded"));
+		document.head.append(script);
+	});
+	return loading;
+}
+
+const colours = new Map();
+const charts = new Set();
+
+/** The value of a colour of the design now: `c1` to `c8`, `awake`, `ink`, `line`, ... */
+export function colour(name) {
+	if (!colours.has(name)) colours.set(name, getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim());
+	return colours.get(name);
+}
+
+/** The same, see-through. */
+export function tint(name, alpha) {
+	const hex = colour(name).replace(/^#(.)(.)(.)$/, "#$1$1$2$2$3$3");
+	const [r, g, b] = [1, 3, 5].map((at) => Number.parseInt(hex.slice(at, at + 2), 16));
+	return `rgb(${r} ${g} ${b} / ${alpha})`;
+}
+
+document.addEventListener("naproxy:theme", () => {
+	colours.clear();
+	patterns.clear();
+	charts.forEach((chart) => chart.update("none"));
+});
+
+const patterns = new Map();
+
+/** A hatched fill, so that a series or a state is told apart without its colour too. */
+export function hatch(name, kind = "/", alpha = 1) {
+	const key = `${name} ${kind} ${alpha}`;
+	if (patterns.has(key)) return patterns.get(key);
+	const canvas = document.createElement("canvas");
+	canvas.width = canvas.height = 8;
+	const pen = canvas.getContext("2d");
+	pen.fillStyle = tint(name, 0.25 * alpha);
+	pen.fillRect(0, 0, 8, 8);
+	pen.strokeStyle = tint(name, alpha);
+	pen.lineWidth = 2;
+	pen.beginPath();
+	for (const at of [-8, 0, 8]) {
+		if (kind !== "\\") pen.moveTo(at, 8), pen.lineTo(at + 8, 0);
+		if (kind !== "/") pen.moveTo(at, 0), pen.lineTo(at + 8, 8);
+	}
+	pen.stroke();
+	patterns.set(key, pen.createPattern(canvas, "repeat"));
+	return patterns.get(key);
+}
+
+// States under a time axis: a strip along the bottom, each state with its own pattern
+
+const STATES = { awake: null, asleep: "/", waking: "\\", falling_asleep: "\\", trouble: "x", unknown: "x" };
+const stateFill = (state) => (STATES[state] ? hatch(stateColour(state), STATES[state]) : colour(stateColour(state)));
+const stateColour = (state) => ({ falling_asleep: "falling" })[state] ?? (state in STATES ? state : "unknown");
+
+const bandsPlugin = {
+	id: "bands",
+	beforeDatasetsDraw(chart) {
+		const { chartArea: area, scales: { x }, ctx } = chart;
+		ctx.save();
+		for (const { from_s, to_s, state } of chart.naproxyBands ?? []) {
+			const left = Math.max(area.left, x.getPixelForValue(from_s));
+			const right = Math.min(area.right, x.getPixelForValue(to_s));
+			if (right <= left) continue;
+			const width = Math.max(1, right - left);
+			if (state !== "awake") {
+				ctx.fillStyle = tint(stateColour(state), 0.09);
+				ctx.fillRect(left, area.top, width, area.bottom - area.top);
+			}
+			ctx.fillStyle = colour("card");
+			ctx.fillRect(left, area.bottom - 8, width, 8);
+			ctx.fillStyle = stateFill(state);
+			ctx.fillRect(left, area.bottom - 8, width, 8);
+		}
+		ctx.restore();
+	},
+};
+
+// The time axis: linear, in seconds, with ticks at round times of the office's clocks
+
+/** Times of the ticks between two times, at most `most`, and the step between them in seconds. */
+export function timeTicks(from_s, to_s, most) {
+	const step_s = STEPS_S.find((each) => (to_s - from_s) / each <= Math.max(2, most)) ?? STEPS_S.at(-1);
+	const times = [];
+	// Each tick is rounded by its own offset: on the day that clocks change hours stay round.
+	let at_s = Math.floor((from_s + offset_s(from_s)) / step_s) * step_s;
+	for (; at_s - offset_s(from_s) <= to_s + DAY; at_s += step_s) {
+		const t_s = at_s - offset_s(at_s - offset_s(at_s));
+		if (t_s > to_s) break;
+		if (t_s >= from_s) times.push(t_s);
+	}
+	return { times, step_s };
+}
+
+function tickWords(t_s, step_s) {
+	if (step_s >= 30 * DAY) return month(t_s);
+	if (step_s >= DAY) return day(t_s).replace(",", "");
+	if (step_s >= MINUTE) return clock(t_s) === "00:00" ? day(t_s).replace(",", "") : clock(t_s);
+	return clockS(t_s);
+}
+
+function timeScale(options) {
+	let step_s = 1;
+	return {
+		type: "linear",
+		min: options.from_s,
+		max: options.to_s,
+		grid: { color: () => colour("line"), drawTicks: true, tickLength: 5 },
+		border: { color: () => colour("edge") },
+		afterBuildTicks: (axis) => {
+			const found = timeTicks(axis.min, axis.max, Math.floor((axis.width || axis.chart.width) / TICK_PX));
+			step_s = found.step_s;
+			axis.ticks = found.times.map((value) => ({ value }));
+		},
+		ticks: { callback: (value) => tickWords(value, step_s), color: () => colour("soft"), maxRotation: 0, autoSkip: false, padding: 4 },
+	};
+}
+
+export function valueScale(options) {
+	return {
+		beginAtZero: options.fromZero !== false,
+		min: options.min,
+		max: options.max,
+		suggestedMax: options.suggestedMax,
+		stacked: Boolean(options.stacked),
+		grid: { color: () => colour("line") },
+		border: { display: false },
+		title: { display: Boolean(options.unit), text: options.unit, color: () => colour("soft") },
+		ticks: { color: () => colour("soft"), maxTicksLimit: options.size === "small" ? 4 : 7, callback: (value) => (options.tick ?? ((v) => number(v, 2)))(value) },
+	};
+}
+
+const FONT = { size: 12, family: "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'DejaVu Sans', sans-serif" };
+
+export const tooltip = (title, label) => ({
+	backgroundColor: () => colour("ink"),
+	titleColor: () => colour("card"),
+	bodyColor: () => colour("card"),
+	padding: 10,
+	cornerRadius: 8,
+	boxPadding: 5,
+	filter: (item) => item.dataset.naproxyHidden !== true && item.parsed.y !== null,
+	callbacks: { title, label },
+});
+
+// What goes into a figure: picture, legend, table
+
+function swatch(series) {
+	const made = s("svg", { viewBox: "0 0 28 12", "aria-hidden": "true" });
+	const name = `var(--${series.state ? stateColour(series.state) : series.colour})`;
+	const box = series.kind === "bar" || series.state || series.area;
+	const shape = box ? s("rect", { x: 1, y: 1, width: 26, height: 10, rx: 2 }) : s("path", { d: "M1 6h26", "stroke-width": 3, "stroke-linecap": "round" });
+	if (box) {
+		shape.style.fill = name;
+		shape.style.fillOpacity = series.dashed || series.hatched || STATES[series.state] ? 0.3 : 1;
+		shape.style.stroke = name;
+	} else shape.style.stroke = name;
+	if (series.dashed) shape.setAttribute("stroke-dasharray", box ? "3 2" : "5 6");
+	made.append(shape);
+	const kind = series.state ? STATES[series.state] : series.hatched;
+	if (kind) {
+		const lines = s("path", { d: kind === "/" ? "M4 11l8-10M12 11l8-10M20 11l6-8" : kind === "x" ? "M4 11l8-10M4 1l8 10M16 11l8-10M16 1l8 10" : "M4 1l8 10M12 1l8 10M20 1l6 8", "stroke-width": 1.5, fill: "none" });
+		lines.style.stroke = name;
+		made.append(lines);
+	}
+	return made;
+}
+
+function legendOf(options) {
+	const states = [...new Set((options.bands ?? []).map((each) => each.state))];
+	const entries = [...options.series.filter((each) => each.name), ...states.map((state) => ({ state, name: t(`kit.state.${state}`) }))];
+	return entries.length > 1 || options.legend ? entries.map((each) => h("li", swatch(each), each.name)) : [];
+}
+
+/** A table from `{columns: [words], rows: [[words]], end: false}`; a cell may be an element. */
+export function table({ columns, rows, end = false, label }) {
+	const shown = rows.length <= MOST_ROWS ? rows : end ? rows.slice(-MOST_ROWS) : rows.slice(0, MOST_ROWS);
+	const head = h("thead", h("tr", columns.map((each, index) => h(index ? "th.end" : "th", { scope: "col" }, each))));
+	const body = h("tbody", shown.map((row) => h("tr", row.map((cell, index) => h(index ? "td.end" : "td", cell)))));
+	const made = h("div.table-wrap", { tabindex: "0", role: "region", "aria-label": label }, h("table.table", head, body));
+	return shown.length < rows.length ? [h("p.hint", t("kit.more_rows", { count: shown.length, all: rows.length })), made] : [made];
+}
+
+/** A figure with its picture, legend and table; what charts of every kind have in common. */
+export class Plot {
+	constructor(figure, options) {
+		this.figure = figure;
+		this.canvas = h("canvas", { role: "img" });
+		this.none = h("p.chart-none", { hidden: true });
+		this.area = h("div", { class: `chart-area ${options.size ?? ""}`.trim() }, this.canvas, this.none);
+		this.legend = h("ul.legend");
+		this.details = h("details.details.plain", h("summary", t("kit.as_table")));
+		this.details.addEventListener("toggle", () => this.#fillTable());
+		figure.querySelectorAll(":scope > .chart-area, :scope > .legend, :scope > details").forEach((each) => each.remove());
+		figure.append(this.area, this.legend, this.details);
+	}
+
+	/** What every update does beside the picture. */
+	show(options, table, isEmpty) {
+		const title = options.title ?? this.figure.querySelector("figcaption")?.textContent ?? "";
+		this.canvas.setAttribute("aria-label", options.summary ?? t("kit.chart_words", { title }));
+		this.none.hidden = !isEmpty;
+		this.none.textContent = isEmpty ? (options.none ?? t("kit.no_data")) : "";
+		const legend = legendOf(options);
+		const words = JSON.stringify([options.series.map((each) => [each.name, each.colour, each.dashed]), legend.map((each) => each.textContent)]);
+		if (this.legend.dataset.words !== words) {
+			this.legend.dataset.words = words;
+			this.legend.replaceChildren(...legend);
+			this.legend.hidden = !legend.length;
+		}
+		this.table = () => ({ label: title || t("kit.as_table"), ...table() });
+		this.details.hidden = options.table === false;
+		// Not while it streams: a table that changes under the reader cannot be read.
+		if (!options.live) this.#fillTable();
+	}
+
+	draw(Chart, config) {
+		if (this.chart) {
+			this.chart.options.scales = config.options.scales;
+			this.chart.options.plugins = config.options.plugins;
+			const old = this.chart.data.datasets, now = config.data.datasets;
+			if (old.length === now.length) now.forEach((each, index) => Object.assign(old[index], each));
+			else this.chart.data.datasets = now;
+			this.chart.data.labels = config.data.labels;
+		} else {
+			Chart.defaults.font = { ...Chart.defaults.font, ...FONT };
+			this.chart = new Chart(this.canvas, config);
+			charts.add(this.chart);
+		}
+	}
+
+	#fillTable() {
+		if (!this.details.open || !this.table) return;
+		this.details.replaceChildren(this.details.firstElementChild, ...table(this.table()));
+	}
+
+	/** Take it away. */
+	destroy() {
+		charts.delete(this.chart);
+		this.chart?.destroy();
+		[this.area, this.legend, this.details].forEach((each) => each.remove());
+	}
+}
+
+// Power and the like over time
+
+/** Put a null where two points are further apart than `step_s`: a gap is not drawn. */
+export function withGaps(points, step_s) {
+	if (!step_s) return points;
+	const made = [];
+	for (const [index, point] of points.entries()) {
+		const before = points[index - 1];
+		if (before && point[0] - before[0] > 1.5 * step_s) made.push([before[0] + step_s, null]);
+		made.push(point);
+	}
+	return made;
+}
+
+function lineSets(series, options) {
+	const points = withGaps(series.points, options.step_s);
+	const name = series.colour;
+	const line = {
+		label: series.name,
+		data: points.map(([x, y]) => ({ x, y })),
+		borderColor: () => colour(name),
+		backgroundColor: () => (series.hatched ? hatch(name, series.hatched, 0.6) : tint(name, 0.16)),
+		borderWidth: series.width ?? 2,
+		borderDash: series.dashed ? [6, 5] : [],
+		fill: series.area ? "origin" : false,
+		stepped: series.step ? "before" : false,
+		pointRadius: (context) => (alone(points, context.dataIndex) ? 2 : 0),
+		pointHoverRadius: 4,
+		pointBackgroundColor: () => colour(name),
+		spanGaps: false,
+		tension: 0,
+	};
+	if (!points.some((each) => each.length > 3)) return [line];
+	const edge = (at) => ({ data: points.map((p) => ({ x: p[0], y: p[1] === null ? null : p[at] })), borderWidth: 0, pointRadius: 0, pointHoverRadius: 0, fill: false, naproxyHidden: true, spanGaps: false });
+	return [line, edge(2), { ...edge(3), fill: "-1", backgroundColor: () => tint(name, 0.22) }];
+}
+
+/** A point between two gaps has no line: it needs a dot. */
+const alone = (points, at) => points[at]?.[1] != null && points[at - 1]?.[1] == null && points[at + 1]?.[1] == null;
+
+function timeConfig(options) {
+	const format = options.format ?? ((value) => `${number(value, 1)} ${options.unit ?? ""}`);
+	const y = (context) => format(context.parsed.y);
+	const label = (context) => (context.dataset.label ? `${context.dataset.label}: ${y(context)}` : y(context));
+	const title = (items) => (items.length ? `${date(items[0].parsed.x)}, ${options.to_s - options.from_s > DAY ? clock(items[0].parsed.x) : clockS(items[0].parsed.x)}` : "");
+	return {
+		type: "line",
+		data: { datasets: options.series.flatMap((each) => lineSets(each, options)) },
+		options: {
+			...COMMON,
+			parsing: false,
+			normalized: true,
+			interaction: { mode: "nearest", axis: "x", intersect: false },
+			scales: { x: timeScale(options), y: valueScale(options) },
+			plugins: { legend: { display: false }, tooltip: tooltip(title, label) },
+		},
+		plugins: [bandsPlugin],
+	};
+}
+
+export const COMMON = { animation: false, responsive: true, maintainAspectRatio: false, resizeDelay: 50 };
+
+function timeTable(options) {
+	const format = options.format ?? ((value) => number(value, 1));
+	const times = [...new Set(options.series.flatMap((each) => each.points.filter((p) => p[1] !== null).map((p) => p[0])))].sort((a, b) => b - a);
+	const by = options.series.map((each) => new Map(each.points.map((p) => [p[0], p[1]])));
+	const stamp = options.to_s - options.from_s > 2 * DAY ? dateTime : (t_s) => `${day(t_s)}, ${clockS(t_s)}`;
+	const cell = (map, t_s) => (map.get(t_s) == null ? "–" : format(map.get(t_s)));
+	return {
+		columns: [t("kit.time"), ...options.series.map((each) => each.name ?? options.title ?? "")],
+		rows: times.map((t_s) => [stamp(t_s), ...by.map((map) => cell(map, t_s))]),
+	};
+}
+
+/**
+ * Draw figures over time into a `<figure class="chart">`.
+ *
+ * Options: `series`: [{name, points: [[t_s, value|null, least?, most?]], colour: "c1", dashed
+ * (an estimate), area, step, hatched}], `from_s`, `to_s`, `step_s` (further apart is a gap), `unit`,
+ * `format` (value -> words), `bands`: [{from_s, to_s, state}], `size`: small or tall, `title`,
+ * `summary`, `none` (words without data), `fromZero`, `suggestedMax`, `live`, `table: false`.
+ * Resolves to a plot: `update(options)`, `destroy()`, `chart` (Chart.js's own).
+ */
+export async function timeChart(figure, options) {
+	const plot = new Plot(figure, options);
+	plot.update = (changes) => {
+		options = { ...options, ...changes };
+		const isEmpty = !options.series.some((each) => each.points.some((p) => p[1] !== null));
+		plot.show(options, () => timeTable(options), isEmpty);
+		if (!window.Chart) return;
+		plot.draw(window.Chart, timeConfig(options));
+		plot.chart.naproxyBands = options.bands ?? [];
+		plot.chart.update("none");
+	};
+	await ready();
+	plot.update({});
+	return plot;
+}

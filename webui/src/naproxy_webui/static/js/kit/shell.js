@@ -1,0 +1,113 @@
+// What every page has around its content: light or dark, the menu of a phone, signing out, and
+// how the box is, at the top.
+
+import { ApiError, poll, post } from "./api.js";
+import { h, icon, t } from "./dom.js";
+
+const EVERY_S = 10;
+const root = document.documentElement;
+
+// Light or dark: kept in a cookie, so that the box sends the page as it will look, without a flash
+
+function theme() {
+	return root.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+}
+
+function choose(wanted) {
+	root.dataset.theme = wanted;
+	document.cookie = `naproxy_theme=${wanted}; path=/; max-age=31536000; SameSite=Strict`;
+	told();
+}
+
+/** Charts are drawn with colours that they have to read again. */
+function told() {
+	for (const button of document.querySelectorAll("[data-theme-switch]")) {
+		button.setAttribute("aria-pressed", String(theme() === "dark"));
+	}
+	document.dispatchEvent(new CustomEvent("naproxy:theme"));
+}
+
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", told);
+
+// How the box is
+
+/** Show what `/api/box` said, or that there was no answer; the page Now has it more often. */
+export function showBox(box) {
+	const troubles = troublesOf(box);
+	const kind = box === null || !box.controller || troubles.some((each) => each.kind === "bad") ? "bad" : troubles.length ? "warn" : "good";
+	const words = box === null ? t("kit.box.silent") : !box.controller ? t("kit.box.no_controller") : serversIn(box);
+	const state = document.getElementById("box-state");
+	if (state && (state.dataset.kind !== kind || state.dataset.words !== words)) {
+		Object.assign(state.dataset, { kind, words });
+		state.replaceChildren(icon(kind === "good" ? "circle-check" : "triangle-alert"), h("span", words));
+	}
+	showBanners(troubles);
+}
+
+function serversIn(box) {
+	const bad = box.servers.filter((each) => each.state === "trouble" || each.alert);
+	if (bad.length) return t("kit.box.trouble", { count: bad.length });
+	if (!box.servers.length) return t("kit.box.none");
+	const asleep = box.servers.filter((each) => each.state === "asleep").length;
+	if (box.servers.length === 1) return t(`kit.state.${box.servers[0].state}`);
+	return asleep ? t("kit.box.asleep", { count: asleep, all: box.servers.length }) : t("kit.box.awake", { count: box.servers.length });
+}
+
+function troublesOf(box) {
+	if (box === null) return [{ kind: "bad", key: "silent", title: t("kit.banner.silent"), words: t("kit.banner.silent_words") }];
+	if (!box.controller) {
+		return [{ kind: "bad", key: "controller", title: t("kit.banner.controller"), words: t("kit.banner.controller_words") }];
+	}
+	const found = box.servers.filter((each) => each.state === "trouble" || each.alert).map((each) => ({
+		kind: "bad", key: `server ${each.id}`, title: t("kit.banner.server", { name: each.id }), words: each.alert || t("kit.banner.server_words"),
+	}));
+	if (box.history_error) {
+		found.push({ kind: "warn", key: "history", title: t("kit.banner.history"), words: t("kit.banner.history_words", { error: box.history_error }) });
+	}
+	return found;
+}
+
+function showBanners(troubles) {
+	const place = document.getElementById("banners");
+	if (!place) return;
+	const wanted = JSON.stringify(troubles);
+	if (place.dataset.shown === wanted) return;
+	place.dataset.shown = wanted;
+	place.replaceChildren(...troubles.map(({ kind, title, words }) =>
+		h("div.notice", { "data-kind": kind }, icon("triangle-alert"), h("div", h("p.strong", title), h("p", words)))));
+}
+
+function watch() {
+	if (!document.getElementById("box-state") || document.body.dataset.box === "page") return;
+	poll("/api/box", { every_s: EVERY_S, data: showBox, error: (problem) => problem.status !== 401 && showBox(null) });
+}
+
+// Menu and signing out
+
+async function signOut() {
+	try {
+		await post("/api/logout");
+	} catch (error) {
+		if (!(error instanceof ApiError)) throw error;
+		const { toast } = await import("./dialog.js");
+		toast(error.message, "bad");
+		return;
+	}
+	location.assign("/login");
+}
+
+document.addEventListener("click", (event) => {
+	const menu = document.querySelector(".more[open]");
+	if (menu && !menu.contains(event.target)) menu.open = false;
+	if (event.target.closest("[data-theme-switch]")) choose(theme() === "dark" ? "light" : "dark");
+	if (event.target.closest("[data-sign-out]")) signOut();
+});
+document.addEventListener("keydown", (event) => {
+	const menu = document.querySelector(".more[open]");
+	if (event.key !== "Escape" || !menu) return;
+	menu.open = false;
+	menu.querySelector("summary").focus();
+});
+
+for (const button of document.querySelectorAll("[data-theme-switch]")) button.setAttribute("aria-pressed", String(theme() === "dark"));
+watch();
