@@ -129,6 +129,7 @@ class Past:
             synchronised=lambda: True,
             boot="virtual time",
         )
+        self._history.watch(["web"])
         self._keep_days = config.Box().keep_days
         house = House(self._page, self._journal, self._say, now.epoch_s, self._power_w)
         server = config.parse(CONFIG).server[0]
