@@ -78,7 +78,7 @@ class Front:
         dice: random.Random,
     ) -> None:
         """`ended` is told of each request, `wake` gets the datagrams."""
-        self.busy_s: dict[int, float] = defaultdict(float)
+        self.busy_s: defaultdict[int, float] = defaultdict(float)
         """Second -> time for which requests were at the server."""
         self._page = shared
         self._server = server

@@ -1,0 +1,114 @@
+"""The stage's web server: on loopback, it falls asleep by a command and wakes by a magic packet.
+
+No root and no namespace: asleep it takes connections and says nothing. What it draws, and what
+falling and waking take, are those of the past (tests/past), so that one goes on as the other.
+"""
+
+import contextlib
+import os
+import random
+import socket
+import socketserver
+import threading
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import Self
+
+from tests.past.board import FALL_S, RISE_S, Power
+from tests.past.draw import Meter
+from tests.past.house import MAC
+
+_EVERY_S = 0.02
+_METER_S = 0.5
+
+
+class Backend:
+    """`asleep_file` is what the command to sleep makes; `meter_file` says the watts."""
+
+    def __init__(self, directory: Path) -> None:
+        self.asleep_file = directory / "asleep"
+        self.meter_file = directory / "watts"
+        self.power = Power.ON
+        self.changes: list[tuple[float, Power]] = [(time.time(), Power.ON)]
+        self.busy_s: defaultdict[int, float] = defaultdict(float)
+        self._due_s = 0.0
+        self._dice = random.Random()
+        self._meter = Meter(self._dice)
+        self._over = threading.Event()
+        self._wire = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        self._wire.bind(("127.0.0.1", 0))
+        self.wake_port: int = self._wire.getsockname()[1]
+        self._web = socketserver.ThreadingTCPServer(("127.0.0.1", 0), self._handler())
+        self._web.daemon_threads = True
+        self.port: int = self._web.server_address[1]
+        self._threads = [
+            threading.Thread(target=target, daemon=True)
+            for target in (self._web.serve_forever, self._live)
+        ]
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._web.shutdown()
+        self._web.server_close()
+        self._wire.close()
+
+    def _handler(self) -> type[socketserver.BaseRequestHandler]:
+        outer = self
+
+        class Handler(socketserver.BaseRequestHandler):
+            def handle(self) -> None:
+                while outer.power not in (Power.ON, Power.FALLING) and not outer._over.is_set():
+                    time.sleep(_EVERY_S)
+                with contextlib.suppress(OSError):
+                    self.request.recv(4096)
+                    self.request.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+        return Handler
+
+    def _enter(self, power: Power) -> None:
+        self.power = power
+        self.changes.append((time.time(), power))
+        del self.changes[:-16]
+
+    def _live(self) -> None:
+        metered_s = 0.0
+        while not self._over.wait(_EVERY_S):
+            now_s = time.monotonic()
+            self._go_on(now_s, called=self._called())
+            if now_s - metered_s >= _METER_S:
+                metered_s = now_s
+                self._say_watts()
+
+    def _go_on(self, now_s: float, *, called: bool) -> None:
+        if self.power is Power.ON and self.asleep_file.exists():
+            self.asleep_file.unlink()
+            self._due_s = now_s + self._dice.uniform(*FALL_S)
+            self._enter(Power.FALLING)
+        elif self.power is Power.FALLING and now_s >= self._due_s:
+            self._enter(Power.OFF)
+        elif self.power is Power.OFF and called:
+            self._due_s = now_s + self._dice.uniform(*RISE_S)
+            self._enter(Power.RISING)
+        elif self.power is Power.RISING and now_s >= self._due_s:
+            self._enter(Power.ON)
+
+    def _called(self) -> bool:
+        magic = b"\xff" * 6 + bytes.fromhex(MAC.replace(":", "")) * 16
+        called = False
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                called = self._wire.recv(2000) == magic or called
+        return called
+
+    def _say_watts(self) -> None:
+        second_s = int(time.time())
+        second = next(self._meter.seconds(self.changes, self.busy_s, second_s, second_s + 1))
+        new = self.meter_file.with_suffix(f".{os.getpid()}")
+        new.write_text(f"{second.mean_mw / 1000:.3f}\n")
+        new.replace(self.meter_file)

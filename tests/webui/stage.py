@@ -1,0 +1,272 @@
+"""`python -m tests.webui.stage [--days 30] [--port 8080]`: the web interface, to be looked at.
+
+A real controller with a history of so many days (tests/past), before a server on loopback that
+falls asleep and wakes, with made-up visitors; and the web interface. No root. All of it is in a
+temporary folder, which goes with it.
+"""
+
+import argparse
+import contextlib
+import http.client
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Self
+
+from naproxy import config
+from naproxy.client import NoAnswerError, ask
+
+from tests.office.box import toml
+from tests.past import cached
+from tests.past.front import HOST
+from tests.past.house import MAC, METER
+from tests.webui.backend import Backend
+from tests.webui.traffic import Traffic
+
+PATIENCE_S = 30.0
+USER, PASSWORD = "admin", "Night watch 7"
+
+
+class StageError(RuntimeError):
+    """Something did not start, in words."""
+
+
+class Stage:
+    """`url` is where the interface answers; `changes` are laid over the server's configuration."""
+
+    def __init__(
+        self, days: float = 30, port: int = 0, *, visitors: bool = True, language: str = "en"
+    ) -> None:
+        self.directory = Path(tempfile.mkdtemp(prefix="naproxy-stage-"))
+        self.run_dir = self.directory / "run"
+        self.data_dir = self.directory / "data"
+        self.state_dir = self.directory / "webui"
+        self.config_file = self.directory / "naproxy.toml"
+        self.port = port or _free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.controller: subprocess.Popen[bytes] | None = None
+        self.webui: subprocess.Popen[bytes] | None = None
+        self._days = days
+        self._visitors = visitors
+        self._language = language
+        self._stack = contextlib.ExitStack()
+
+    def __enter__(self) -> Self:
+        with self._stack:
+            self._stack.callback(shutil.rmtree, self.directory, ignore_errors=True)
+            self._start()
+            self._stack = self._stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def _start(self) -> None:
+        cached.fill(self.data_dir, self._days)
+        self.backend = self._stack.enter_context(Backend(self.directory))
+        self._write_ssh()
+        self.config_file.write_text(toml(self.configuration()))
+        self.start_controller()
+        self.wait("awake")
+        if self._visitors:
+            server = config.read(self.config_file).server[0]
+            self._stack.enter_context(Traffic(self.run_dir, server, self.backend.busy_s))
+        self.start_webui()
+
+    def configuration(self) -> dict[str, Any]:
+        """Return the configuration: an impatient rule, so that there is something to see."""
+        backend = self.backend
+        return {
+            "box": {
+                "run_dir": str(self.run_dir),
+                "data_dir": str(self.data_dir),
+                "interface": "lo",
+                "group": "",
+                "control_group": "",
+                "realtime": False,
+            },
+            "office": {
+                "name": "Example office",
+                "language": self._language,
+                "time_zone": "Europe/Zurich",
+                "price_per_kwh": 0.31,
+                "co2_g_per_kwh": 380,
+            },
+            "server": [
+                {
+                    "id": "web",
+                    "address": "127.0.0.1",
+                    "port": backend.port,
+                    "mac": MAC,
+                    "hosts": [HOST],
+                    "default": True,
+                    "armed": True,
+                    "sleep": {"driver": "ssh"},
+                    "wake": {
+                        "driver": "udp",
+                        "address": "127.0.0.1",
+                        "ports": [backend.wake_port],
+                        "direct": False,
+                    },
+                    "ready": {"check_mac": False},
+                    "promise": {"fraction": 0.05},
+                    "policy": {"name": "thesis", "min_awake_s": 10, "fraction": 1.0},
+                }
+            ],
+            "meter": [
+                {
+                    "id": METER,
+                    "of": "web",
+                    "driver": "simulated",
+                    "file": str(backend.meter_file),
+                    "interval_s": 0.5,
+                }
+            ],
+        }
+
+    def _write_ssh(self) -> None:
+        """Write the double of ssh: the command to sleep, as the server takes it."""
+        programs = self.directory / "bin"
+        programs.mkdir()
+        double = programs / "ssh"
+        double.write_text(f"#!/bin/sh\nexec touch {self.backend.asleep_file}\n")
+        double.chmod(0o755)
+
+    def start_controller(self) -> None:
+        """Start it, and wait until its API answers."""
+        self.controller = self._popen("naproxy", "controller", "--config", self.config_file)
+        self._wait_for(self.controller, "controller", self._healthy)
+
+    def start_webui(self) -> None:
+        """Start it, with a user, and wait until it answers."""
+        _make_user(self.state_dir)
+        self.webui = self._popen(
+            "naproxy-webui",
+            *("--data-dir", self.data_dir, "--state-dir", self.state_dir),
+            *("--run-dir", self.directory / "run-webui"),
+            *("--socket", self.run_dir / "control.sock"),
+            *("--listen", f"127.0.0.1:{self.port}"),
+        )
+        self._wait_for(self.webui, "web interface", self._answers)
+
+    def _popen(self, name: str, *arguments: object) -> subprocess.Popen[bytes]:
+        program = Path(sys.executable).with_name(name)
+        path = f"{self.directory / 'bin'}:{os.environ['PATH']}"
+        log = self._stack.enter_context((self.directory / f"{name}.log").open("ab"))
+        process = subprocess.Popen(
+            [program, *map(str, arguments)],
+            env={**os.environ, "PATH": path, "PYTHONUNBUFFERED": "1"},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            # Ctrl-C is for the stage, which ends these in order.
+            start_new_session=True,
+        )
+        self._stack.callback(_end, process)
+        return process
+
+    def log(self) -> str:
+        """Return what both have said."""
+        return "".join(
+            f"--- {file.stem}\n{file.read_text(errors='replace')[-4000:]}"
+            for file in sorted(self.directory.glob("*.log"))
+        )
+
+    def api(self, method: str, path: str, body: object = None) -> Any:
+        """Ask the controller; StageError if it refuses."""
+        answer = ask(str(self.run_dir / "control.sock"), method, path, body)
+        if not answer.good:
+            raise StageError(f"{method} {path}: {answer.status}: {answer.body}")
+        return answer.body
+
+    def state(self) -> str:
+        """Return the server's state."""
+        return str(self.api("GET", "/v1/status")["servers"][0]["state"])
+
+    def wait(self, state: str) -> None:
+        """Wait until the controller says so."""
+        assert self.controller
+        self._wait_for(self.controller, f"state {state}", lambda: self.state() == state)
+
+    def _healthy(self) -> bool:
+        return bool(ask(str(self.run_dir / "control.sock"), "GET", "/v1/health").good)
+
+    def _answers(self) -> bool:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=2)
+        with contextlib.closing(connection):
+            connection.request("GET", "/api/health")
+            return connection.getresponse().status < 500
+
+    def _wait_for(
+        self, process: subprocess.Popen[bytes], what: str, seen: Callable[[], bool]
+    ) -> None:
+        end_s = time.monotonic() + PATIENCE_S
+        while True:
+            with contextlib.suppress(OSError, RuntimeError, NoAnswerError):
+                if seen():
+                    return
+            if process.poll() is not None or time.monotonic() > end_s:
+                raise StageError(f"no {what}:\n{self.log()}")
+            time.sleep(0.02)
+
+
+def _make_user(state_dir: Path) -> None:
+    state_dir.mkdir(exist_ok=True)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port: int = sock.getsockname()[1]
+        return port
+
+
+def _leave(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.webui.stage", description=__doc__)
+    parser.add_argument("--days", type=float, default=30, help="of history")
+    parser.add_argument("--port", type=int, default=8080)
+    parser.add_argument("--language", choices=("en", "de"), default="en")
+    parser.add_argument("--no-visitors", action="store_true", help="nobody comes")
+    options = parser.parse_args()
+    signal.signal(signal.SIGTERM, _leave)
+    try:
+        with Stage(
+            options.days,
+            options.port,
+            visitors=not options.no_visitors,
+            language=options.language,
+        ) as stage:
+            print(f"{stage.url}  user: {USER}  password: {PASSWORD}  ({stage.directory})")
+            print("Ctrl-C ends it.", flush=True)
+            signal.pause()
+    except KeyboardInterrupt:
+        print()
+    except StageError as error:
+        print(f"stage: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

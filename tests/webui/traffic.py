@@ -1,0 +1,116 @@
+"""Visitors of the stage: what Varnish would write into ring and page, written there.
+
+No Varnish runs on the stage; `make demo` has one. The requests are made up, and become
+outcomes as those of the past do (tests/past/front.py).
+"""
+
+import asyncio
+import contextlib
+import ctypes
+import random
+import socket
+import struct
+import threading
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import Self
+
+from naproxy import config, page
+from naproxy.events import Event
+from naproxy.page import Event as Record
+from naproxy.page import EventsHead, Page
+from naproxy.policy.base import Klass, State
+
+from tests.demo import generated
+from tests.past.front import Front
+from tests.past.log import timed
+
+_EVERY_S = 0.05
+
+
+class Traffic:
+    """Begins on entering, ends on leaving."""
+
+    def __init__(
+        self, run_dir: Path, server: config.Server, busy_s: defaultdict[int, float]
+    ) -> None:
+        """`busy_s` is told when requests are at the server, for its meter."""
+        self._run_dir = run_dir
+        self._server = server
+        self._busy_s = busy_s
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._page = Page(self._run_dir, say=lambda _: None)
+        self._ring = page.map_file(
+            self._run_dir / "events",
+            page.EVENTS_SIZE,
+            struct.pack(
+                "=IIII", page.EVENTS_MAGIC, page.PAGE_VERSION, page.EVENTS_SIZE, page.EVENTS
+            ),
+            group="",
+            say=lambda _: None,
+        )
+        self._head = EventsHead.from_buffer(self._ring)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._playing.cancel)
+        self._thread.join(timeout=5)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._front = Front(
+            self._page,
+            self._server,
+            time.time,
+            ended=self._ended,
+            wake=self._wake,
+            dice=random.Random(3),
+        )
+        self._front.busy_s = self._busy_s
+        self._playing = self._loop.create_task(self._play())
+        with contextlib.suppress(asyncio.CancelledError):
+            self._loop.run_until_complete(self._playing)
+
+    async def _play(self) -> None:
+        now_s = time.time()
+        watching = asyncio.ensure_future(self._watch())
+        try:
+            await self._front.play(timed(list(generated.day()), now_s, now_s + 86400))
+        finally:
+            watching.cancel()
+
+    async def _watch(self) -> None:
+        """Hear of the state: who waits for it in Varnish is woken by a futex instead."""
+        known: State | None = None
+        while True:
+            state = State(self._page.server(0).state)
+            if state is not known:
+                known = state
+                self._front.state(state)
+            await asyncio.sleep(_EVERY_S)
+
+    def _wake(self, data: bytes) -> None:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
+            sock.sendto(data, str(self._run_dir / "wake.sock"))
+
+    def _ended(self, event: Event) -> None:
+        """Count it, and put it into the ring: record.c does the same."""
+        record = self._page.server(0)
+        record.requests[event.klass][event.outcome] += 1
+        if not Klass(event.klass).robot:
+            record.delayed += bool(event.flags & page.E_DELAYED)
+            bucket = min(event.delay_ms.bit_length(), page.DELAYS - 1)
+            record.delays[bucket] += bucket > 0
+        self._head.head = number = self._head.head + 1
+        place = ctypes.sizeof(EventsHead) + (number - 1) % page.EVENTS * ctypes.sizeof(Record)
+        slot = Record.from_buffer(self._ring, place)
+        slot.seq = 0
+        for name in ("t_us", "client", "path", "delay_ms", "agent", "klass", "outcome", "flags"):
+            setattr(slot, name, getattr(event, name))
+        slot.server, slot.status, slot.method = 0, event.status, event.method
+        slot.seq = number
