@@ -73,6 +73,12 @@ class Box:
     realtime: bool = option("Run before other programs, so that waking is never late", True)
     proxy_w: float = option("What the box itself draws", 5.0, low=0, high=10000)
     learn_robots: bool = option("Learn from what clients do who is a robot", True)
+    ui_names: tuple[str, ...] = option(
+        "Names that the web interface may be called by, beside the box's own name and addresses",
+        (),
+        high=16,
+        check=is_host,
+    )
 
 
 def _is_currency(text: str) -> str | None:
