@@ -100,6 +100,15 @@ def test_a_rule_is_added_and_another_removed() -> None:
     assert "# the scanner in room 3" in written
 
 
+def test_the_last_rule_can_go() -> None:
+    one_by_one = [("remove", "rule.2"), ("remove", "rule.1")]
+    at_once: list[tuple[Any, ...]] = [("set", "rule", [])]
+    for gone in (one_by_one, at_once):
+        _, data = edited(*gone)
+        assert "rule" not in data
+        assert data["server"] == tomllib.loads(TEXT.decode())["server"]
+
+
 def test_the_first_of_its_kind_is_a_section_of_its_own() -> None:
     new = {"id": "plug", "of": "web", "driver": "shelly", "host": "192.0.2.30"}
     written, data = edited(("add", "meter", new))

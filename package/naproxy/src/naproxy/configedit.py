@@ -155,11 +155,14 @@ def _alike(one: Any, other: Any) -> bool:
 
 def _apply(root: Any, change: Change, hand: _Hand) -> None:
     *path, last = change.where.split(".")
-    here, seen = root, ""
+    here, seen, above = root, "", root
     for part in path:
+        above = here
         here, seen = _step(here, part, seen, hand, grow=change.op != "remove")
     if isinstance(here, list):
         _change_member(here, last, seen, change, hand)
+        if not here:  # of an array of tables nothing is left that could be written
+            del above[path[-1]]
     elif not isinstance(here, dict):
         raise _nowhere(seen, "is not a section")
     elif change.op == "set":
@@ -213,6 +216,8 @@ def _change_member(members: Any, part: str, seen: str, change: Change, hand: _Ha
 def _set(here: Any, key: str, value: Any, hand: _Hand) -> None:
     if isinstance(here.get(key), dict) and isinstance(value, dict):
         _merge(here[key], value, hand)
+    elif value == [] and _tables_in(here.get(key)):
+        del here[key]
     else:
         here[key] = hand.make(value, here)
 

@@ -10,82 +10,36 @@ import asyncio
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final, Protocol
 from urllib.parse import parse_qs, urlsplit
 
-from naproxy import measures
+from naproxy import configapi, measures
+from naproxy.calls import Answer, ApiError, Call, only
 from naproxy.commissioning import Plan
 from naproxy.config import MAX_BYTES
 from naproxy.datagram import Asker
 from naproxy.page import give_to_group
 from naproxy.runner import Runner
-from naproxy.schema import ConfigError
+from naproxy.setup import api as setup
 
 MOST_HEAD_BYTES: Final = 16384
 MOST_CLIENTS: Final = 32
 REQUEST_S: Final = 10.0
+ANSWER_S: Final = 120.0
+"""Longest time for an answer that a program has to be run for."""
 _DEFAULT_ROWS: Final = 100
 
 
-class ApiError(Exception):
-    """An answer that is an error: words for people, and the field they are about."""
-
-    def __init__(self, status: HTTPStatus, words: str, where: str | None = None) -> None:
-        """`where` is the path of a key or the name of a parameter."""
-        super().__init__(words)
-        self.status = status
-        self.body: dict[str, Any] = {"error": words, "where": where}
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One request: path and query decoded, the body as it came."""
-
-    method: str
-    path: tuple[str, ...]
-    query: dict[str, str]
-    body: bytes
-
-    def json(self) -> dict[str, Any]:
-        """Return the body, which must be a JSON object or nothing."""
-        try:
-            value = json.loads(self.body or b"{}")
-        except (ValueError, RecursionError):
-            raise ApiError(HTTPStatus.BAD_REQUEST, "the body is not JSON") from None
-        if not isinstance(value, dict):
-            raise ApiError(HTTPStatus.BAD_REQUEST, "the body is not a JSON object")
-        return value
-
-    def number(self, name: str, default: float) -> float:
-        """Return a number from the query, not negative."""
-        text = self.query.get(name)
-        if text is None:
-            return default
-        try:
-            value = float(text)
-        except ValueError:
-            value = -1.0
-        if not 0 <= value < 1e12:
-            raise ApiError(HTTPStatus.BAD_REQUEST, "must be a number, 0 or more", name)
-        return value
-
-
-class Box(Protocol):
+class Box(configapi.Store, Protocol):
     """What the API needs of the controller."""
 
     runners: dict[str, Runner]
+    setup: setup.Setup
 
     def status(self) -> dict[str, Any]:
         """Return what `box` is in the status."""
-
-    def config(self) -> dict[str, Any]:
-        """Return the configuration in force, secrets left out."""
-
-    def put_config(self, text: bytes) -> None:
-        """Check, write and use a new configuration; ConfigError, and nothing changes."""
 
     def meters(self, since_s: float | None) -> dict[str, Any]:
         """Return what the meters say, and their seconds after `since_s` if it is given."""
@@ -94,18 +48,17 @@ class Box(Protocol):
         """Return rows of the journal, newest first."""
 
 
-Answer = tuple[HTTPStatus, dict[str, Any]]
-
-
-def answer(box: Box, call: Call) -> Answer:
+async def answer(box: Box, call: Call) -> Answer:
     """Answer one request; ApiError for those that cannot be."""
     match call.method, call.path:
         case "GET", ("v1", what) if what in _READS:
             return HTTPStatus.OK, _READS[what](box, call)
-        case "PUT", ("v1", "config"):
-            return _put_config(box, call)
+        case _, ("v1", "config", *_):
+            return await configapi.answer(box, call)
         case "GET", ("v1", ("transitions" | "wakes" | "decisions") as table):
             return _history(box, call, table)
+        case _ if setup.ours(call):
+            return await box.setup.answer(call)
         case method, ("v1", "servers", name, verb) if (method, verb) in _VERBS:
             if name not in box.runners:
                 raise ApiError(HTTPStatus.NOT_FOUND, f"there is no server {name}", "server")
@@ -123,25 +76,9 @@ def _status(box: Box, call: Call) -> dict[str, Any]:
 _READS: Final[dict[str, Callable[[Box, Call], dict[str, Any]]]] = {
     "status": _status,
     "health": lambda box, call: {"ok": True},
-    "config": lambda box, call: box.config(),
     "metrics": lambda box, call: {"text": measures.prometheus(_status(box, call))},
     "meters": lambda box, call: box.meters(call.number("since_s", time.time())),
 }
-
-
-def _put_config(box: Box, call: Call) -> Answer:
-    try:
-        box.put_config(call.body)
-    except ConfigError as error:
-        first = error.problems[0]
-        wrong = ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, first.what, first.where or None)
-        wrong.body["problems"] = [{"where": p.where, "error": p.what} for p in error.problems]
-        raise wrong from None
-    except OSError as error:
-        raise ApiError(
-            HTTPStatus.INTERNAL_SERVER_ERROR, f"the file cannot be written: {error}"
-        ) from None
-    return HTTPStatus.OK, box.config()
 
 
 def _history(box: Box, call: Call, table: str) -> Answer:
@@ -154,13 +91,13 @@ def _history(box: Box, call: Call, table: str) -> Answer:
 
 
 def _wake(runner: Runner, body: dict[str, Any]) -> Answer:
-    _only(body)
+    only(body)
     runner.wake(Asker("command", "by hand"))
     return HTTPStatus.ACCEPTED, runner.status()
 
 
 def _sleep(runner: Runner, body: dict[str, Any]) -> Answer:
-    _only(body)
+    only(body)
     if runner.supervisor.running:
         raise ApiError(HTTPStatus.CONFLICT, "; ".join(runner.supervisor.vetoes()))
     vetoes = runner.sleep("by hand", by_hand=True)
@@ -170,7 +107,7 @@ def _sleep(runner: Runner, body: dict[str, Any]) -> Answer:
 
 
 def _mode(runner: Runner, body: dict[str, Any]) -> Answer:
-    _only(body, "mode", "until_s")
+    only(body, "mode", "until_s")
     mode, until_s = body.get("mode"), body.get("until_s")
     if mode not in ("auto", "awake"):
         raise ApiError(HTTPStatus.BAD_REQUEST, "must be auto or awake", "mode")
@@ -187,7 +124,7 @@ def _mode(runner: Runner, body: dict[str, Any]) -> Answer:
 
 
 def _commission(runner: Runner, body: dict[str, Any]) -> Answer:
-    _only(body, *_PLAN)
+    only(body, *_PLAN)
     values = {name: _plan_value(body[name], name) for name in body}
     vetoes = runner.commission(Plan(**values))
     if vetoes:
@@ -204,7 +141,7 @@ def _plan_value(value: object, name: str) -> Any:
 
 
 def _commissioning(runner: Runner, body: dict[str, Any]) -> Answer:
-    _only(body)
+    only(body)
     report = runner.supervisor.report()
     if not report:
         raise ApiError(HTTPStatus.NOT_FOUND, "it was never commissioned")
@@ -212,7 +149,7 @@ def _commissioning(runner: Runner, body: dict[str, Any]) -> Answer:
 
 
 def _cancel(runner: Runner, body: dict[str, Any]) -> Answer:
-    _only(body)
+    only(body)
     if not runner.supervisor.running:
         raise ApiError(HTTPStatus.CONFLICT, "it is not being commissioned")
     runner.supervisor.cancel()
@@ -220,7 +157,7 @@ def _cancel(runner: Runner, body: dict[str, Any]) -> Answer:
 
 
 def _arm(runner: Runner, body: dict[str, Any]) -> Answer:
-    _only(body)
+    only(body)
     why_not = runner.supervisor.arm()
     if why_not:
         raise ApiError(HTTPStatus.CONFLICT, why_not)
@@ -245,12 +182,6 @@ _VERBS: Final[dict[tuple[str, str], Callable[[Runner, dict[str, Any]], Answer]]]
 }
 
 
-def _only(body: dict[str, Any], *known: str) -> None:
-    for key in body:
-        if key not in known:
-            raise ApiError(HTTPStatus.BAD_REQUEST, "is not known", key[:100])
-
-
 # The wire
 
 
@@ -264,7 +195,7 @@ async def serve(box: Box, path: Path, group: str, say: Callable[[str], None]) ->
             # Whoever has been here longest has said least: a request takes no time.
             clients[0].transport.abort()
         try:
-            async with asyncio.timeout(REQUEST_S):
+            async with asyncio.timeout(ANSWER_S):
                 await _client(box, reader, writer, say)
         except (OSError, TimeoutError, asyncio.IncompleteReadError):
             pass
@@ -287,7 +218,9 @@ async def _client(
     say: Callable[[str], None],
 ) -> None:
     try:
-        status, body = answer(box, await _read(reader))
+        async with asyncio.timeout(REQUEST_S):
+            call = await _read(reader)
+        status, body = await answer(box, call)
     except ApiError as error:
         status, body = error.status, error.body
     except (OSError, TimeoutError, asyncio.IncompleteReadError):

@@ -293,6 +293,28 @@ def keys(cls: type, path: str = "", when: str = "") -> Iterator[Key]:
             yield _key(field, types[field.name], here, when)
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A section whose keys depend on a choice, or one that is given `low` to `high` times."""
+
+    path: str
+    kind: type | Alternative
+    low: int
+    high: int
+
+
+def places(cls: type, path: str = "") -> Iterator[Place]:
+    """List those sections; a member of an array of tables is `name[]`."""
+    for field in dataclasses.fields(cls):
+        about, here = field.metadata, _join(path, field.name)
+        if "alternative" in about:
+            yield Place(here, about["alternative"], 1, 1)
+        elif "tables" in about:
+            yield Place(f"{here}[]", about["tables"], about["low"], about["high"])
+            if isinstance(about["tables"], type):
+                yield from places(about["tables"], f"{here}[]")
+
+
 def _members(kind: type | Alternative, path: str, when: str) -> Iterator[Key]:
     if not isinstance(kind, Alternative):
         yield from keys(kind, path, when)

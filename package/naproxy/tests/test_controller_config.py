@@ -1,0 +1,203 @@
+"""Changing single settings through the control API of a real controller."""
+
+import json
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from box import Box
+from naproxy.policy.base import State
+
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="raw packets need root"),
+    pytest.mark.skipif(not Path("/usr/sbin/etherwake").exists(), reason="etherwake not installed"),
+]
+
+
+@pytest.fixture(scope="module")
+def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
+    """One box; each test begins with the file that it began with."""
+    started = Box(tmp_path_factory.mktemp("box"))
+    secret = '[mqtt]\nhost = "192.0.2.5"\npassword = "hush" # do not tell\n'
+    started.file.write_text("# ours\n" + started.file.read_text() + secret)
+    started.start()
+    started.wait(State.AWAKE)
+    yield started
+    started.close()
+
+
+@pytest.fixture(autouse=True)
+def as_it_was(box: Box) -> Iterator[None]:
+    before = box.file.read_bytes()
+    yield
+    assert box.call("PUT", "/v1/config", before)[0] == 200
+
+
+def get(box: Box) -> dict[str, Any]:
+    status, answer = box.call("GET", "/v1/config")
+    assert status == 200
+    found: dict[str, Any] = answer
+    return found
+
+
+def patch(box: Box, *changes: dict[str, Any], version: str | None = None) -> tuple[int, Any]:
+    body = {"changes": changes, "version": get(box)["version"] if version is None else version}
+    return box.call("PATCH", "/v1/config", json.dumps(body).encode())
+
+
+def put(where: str, value: Any) -> dict[str, Any]:
+    return {"op": "set", "where": where, "value": value}
+
+
+def test_a_change_is_in_force_at_once_and_the_rest_of_the_file_stays(box: Box) -> None:
+    before = box.file.read_text()
+    status, answer = patch(box, put("server.web.port", box.server.port), put("box.notice", "Hi"))
+    assert status == 200
+    assert answer["box"]["notice"] == "Hi"
+    assert bytes(box.layout().notice).startswith(b"Hi")
+    lines = set(before.splitlines()) - {'notice = ""'}
+    assert lines <= set(box.file.read_text().splitlines())
+
+
+def test_a_secret_is_not_shown_survives_and_is_named(box: Box) -> None:
+    answer = get(box)
+    assert "password" not in answer["mqtt"]
+    assert answer["secrets"] == ["mqtt.password"]
+    status, answer = patch(box, put("mqtt", {"host": "192.0.2.6"}))
+    assert (status, answer["mqtt"]["host"]) == (200, "192.0.2.6")
+    assert 'password = "hush" # do not tell' in box.file.read_text()
+
+
+@pytest.mark.parametrize(
+    ("where", "value", "words"),
+    [
+        ("server.web.promise.fraction", 2, "must be 0 to 1"),
+        ("server.web.promise.fraction", "a", "must be a number"),
+        ("server.web.promise.fractoin", 0.1, "did you mean fraction"),
+        ("server.web.sleep.driver", "magic", "must be one of"),
+        ("server.web.awake.hours", ["someday"], "must be as"),
+        ("server.web.address", "nowhere", "must be an IPv4 or IPv6 address"),
+        ("server.web", 7, "must be a section"),
+        ("server.web.power.on_w", 1, "must be more than off_w"),
+        ("box.run_dir", "/elsewhere", "needs a restart"),
+        ("box.notice", "x" * 600, "must be at most 511 bytes long"),
+        ("nothing", {}, "is not known"),
+        ("server.shop.port", 80, "there is no server shop"),
+    ],
+)
+def test_a_bad_change_is_refused_where_it_is_wrong_and_changes_nothing(
+    box: Box, where: str, value: Any, words: str
+) -> None:
+    before, version = box.file.read_bytes(), get(box)["version"]
+    status, answer = patch(box, put("box.notice", "Hi"), put(where, value))
+    said = [problem["error"] for problem in answer.get("problems", ())]
+    assert status == 422
+    assert any(words in each for each in said), said
+    assert answer["problems"][0]["where"].startswith(where.split(".", maxsplit=1)[0])
+    assert box.file.read_bytes() == before
+    assert get(box)["version"] == version
+    assert get(box)["box"]["notice"] == ""
+
+
+@pytest.mark.parametrize(
+    ("body", "where"),
+    [
+        (b"[]", None),
+        (b"{", None),
+        (b"{}", "version"),
+        (b'{"version": 7, "changes": []}', "version"),
+        (b'{"version": "x"}', "changes"),
+        (b'{"version": "x", "changes": [], "force": true}', "force"),
+        (b'{"version": "x", "changes": [{"op": "set", "where": "a"}]}', "changes[0].value"),
+        (
+            b'{"version": "x", "changes": [{"op": "set", "where": "a", "value": NaN}]}',
+            "changes[0].value",
+        ),
+    ],
+)
+def test_a_request_of_the_wrong_form_is_refused(box: Box, body: bytes, where: str | None) -> None:
+    status, answer = box.call("PATCH", "/v1/config", body)
+    assert (status, answer["where"]) == (400, where)
+
+
+def test_a_change_of_settings_that_were_changed_meanwhile_is_refused(box: Box) -> None:
+    version = get(box)["version"]
+    assert patch(box, put("box.notice", "one"), version=version)[0] == 200
+    status, answer = patch(box, put("box.notice", "two"), version=version)
+    assert (status, answer["where"]) == (409, "version")
+    assert get(box)["box"]["notice"] == "one"
+
+
+def test_of_changes_at_the_same_moment_one_is_made(box: Box) -> None:
+    version = get(box)["version"]
+    said: list[int] = []
+    threads = [
+        threading.Thread(
+            target=lambda n=n: said.append(patch(box, put("box.notice", n), version=version)[0])
+        )
+        for n in "abcdefgh"
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(said) == [200] + [409] * 7
+
+
+def test_a_file_changed_by_hand_is_not_overwritten_until_it_is_read_again(box: Box) -> None:
+    box.file.write_text(box.file.read_text().replace("# ours", "# theirs"))
+    status, answer = patch(box, put("box.notice", "Hi"))
+    assert status == 409
+    assert "by hand" in answer["error"]
+    assert box.call("POST", "/v1/config/reload", b"{}")[0] == 200
+    assert patch(box, put("box.notice", "Hi"))[0] == 200
+    assert "# theirs" in box.file.read_text()
+
+
+def test_a_bad_file_is_not_read_again_and_says_why(box: Box) -> None:
+    good = box.file.read_bytes()
+    box.file.write_bytes(good + b"[nonsense]\n")
+    status, answer = box.call("POST", "/v1/config/reload", b"{}")
+    assert (status, answer["where"]) == (422, "nonsense")
+    box.file.write_bytes(good)
+
+
+def test_a_rule_comes_and_goes_by_its_number(box: Box) -> None:
+    rule = {"kind": "path", "text": "/feed", "treat_as": "feed"}
+    status, answer = patch(box, {"op": "add", "where": "rule", "value": rule})
+    assert (status, len(answer["rule"])) == (200, 1)
+    status, answer = patch(box, {"op": "remove", "where": "rule.1"})
+    assert (status, answer["rule"]) == (200, [])
+
+
+def test_the_keys_are_listed_with_types_ranges_choices_and_places(box: Box) -> None:
+    status, answer = box.call("GET", "/v1/config/keys")
+    assert status == 200
+    keys = {(key["path"], (key["when"] or {}).get("is")): key for key in answer["keys"]}
+    fraction = keys["server[].promise.fraction", None]
+    assert (fraction["type"], fraction["low"], fraction["high"]) == ("number", 0, 1)
+    assert keys["server[].wake_classes", None]["many"] is True
+    assert keys["mqtt.password", None]["secret"] is True
+    assert keys["box.run_dir", None]["restart"] is True
+    assert keys["server[].sleep.user", "ssh"]["default"] == "naproxy"
+    places = {place["path"]: place for place in answer["places"]}
+    assert places["server[]"]["most"] == 6
+    assert places["server[].sleep"]["choice"]["key"] == "driver"
+    assert places["meter[]"]["choice"]["names"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("DELETE", "/v1/config", 405),
+        ("PATCH", "/v1/config/keys", 405),
+        ("GET", "/v1/config/reload", 405),
+        ("GET", "/v1/config/other", 404),
+        ("PATCH", "/v1/status", 405),
+    ],
+)
+def test_what_there_is_not_is_said(box: Box, method: str, path: str, status: int) -> None:
+    assert box.call(method, path, b"{}")[0] == status
