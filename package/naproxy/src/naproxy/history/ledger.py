@@ -194,11 +194,12 @@ def bare(path: str) -> str:
     return path.partition("?")[0]
 
 
-_KEYS: Final[dict[str, Callable[[dict[str, Any]], str]]] = {
+KEYS: Final[dict[str, Callable[[dict[str, Any]], str]]] = {
     "path": lambda wake: bare(wake["path"]),
     "address": lambda wake: wake["who"],
     "agent": lambda wake: wake["agent"],
 }
+"""What wakes of a group have in common, by its kind."""
 
 
 def groups(found: Iterable[dict[str, Any]], kind: str) -> list[Group]:
@@ -207,7 +208,7 @@ def groups(found: Iterable[dict[str, Any]], kind: str) -> list[Group]:
     A wake may have `awake_s` and `extra_j` (see costs.py), which are added up.
     """
     made: dict[str, Group] = {}
-    key_of = _KEYS[kind]
+    key_of = KEYS[kind]
     for wake in found:
         key = key_of(wake)
         group = made.get(key)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from naproxy.history.power import key
+from naproxy.history.recorded import watched_until_s
 from naproxy.history.tables import METER_BITS
 
 UNWATCHED_S: Final = 180
@@ -53,7 +54,7 @@ def stretches(db: sqlite3.Connection, server: str, from_s: float, to_s: float) -
     """Return the states in a range, oldest first, cut to it; nothing before the first known.
 
     A controller that was cut off leaves no transition. What comes then until the next start
-    is unknown, from the last reading of any meter on, where there is one.
+    is unknown, from the last reading of any meter or the last time it was watched on.
     """
     rows = list(_transitions(db, server, from_s, to_s))
     found: list[Stretch] = []
@@ -64,6 +65,16 @@ def stretches(db: sqlite3.Connection, server: str, from_s: float, to_s: float) -
         found.append(Stretch(row, t_s, max(t_s, end_s), state, reason))
     cut = (replace(s, t_s=max(s.t_s, from_s), end_s=min(s.end_s, to_s)) for s in found)
     return [s for s in cut if s.t_s < s.end_s or (s.t_s == s.end_s and from_s <= s.t_s < to_s)]
+
+
+def last_sign_s(db: sqlite3.Connection) -> float:
+    """Return when the controller was last seen at work: by a reading, a change, or a decision."""
+    row = db.execute(
+        "SELECT (SELECT max(key) FROM minutes), (SELECT max(t_s) FROM transitions),"
+        " (SELECT t_s FROM decisions ORDER BY id DESC LIMIT 1)"
+    ).fetchone()
+    minute = 60.0 * ((row[0] >> METER_BITS) + 1) if row[0] is not None else 0.0
+    return max(minute, row[1] or 0.0, row[2] or 0.0)
 
 
 def _transitions(
@@ -90,6 +101,7 @@ def _unwatched(db: sqlite3.Connection, found: list[Stretch], until_s: float) -> 
         "SELECT max(key) FROM minutes WHERE key < ?", (key(int(until_s // 60), 0),)
     ).fetchone()[0]
     seen_s = 60 * ((row >> METER_BITS) + 1) if row is not None else 0
+    seen_s = max(seen_s, watched_until_s(db, until_s))
     if not last.t_s < seen_s < until_s - UNWATCHED_S:
         return []
     found[-1] = replace(last, end_s=float(seen_s))
