@@ -161,6 +161,7 @@ bool np_headers_usual(const struct np_headers *, const struct http *);
 /* server.c */
 struct np_server *np_server_get(const char *id);
 void np_server_attach(struct np_snap *);
+void np_servers_vsc(void);
 void np_servers_free(void);
 uint32_t np_server_state(const struct np_server *);
 bool np_server_available(const struct np_server *);

@@ -35,7 +35,7 @@
 #include <stdint.h>
 
 #define NAPROXY_PAGE_MAGIC	0x3150414eU	/* "NAP1" */
-#define NAPROXY_PAGE_VERSION	1
+#define NAPROXY_PAGE_VERSION	2
 #define NAPROXY_PAGE_SIZE	16384
 #define NAPROXY_EVENTS_MAGIC	0x3145414eU	/* "NAE1" */
 #define NAPROXY_EVENTS		8192		/* power of two */
@@ -151,12 +151,12 @@ struct naproxy_server {
 	char		id[NAPROXY_ID_LEN];	/* empty: slot unused */
 	char		hosts[NAPROXY_HOSTS][NAPROXY_HOST_LEN];
 	uint32_t	flags;
-	uint32_t	address_gen;		/* a new value: it has moved */
+	uint32_t	_pad0;
 	uint16_t	family;			/* 4 or 6 */
 	uint16_t	port;
 	uint8_t		address[16];		/* network order, v4: first four */
 	uint8_t		mac[6];
-	uint8_t		_pad0[2];
+	uint8_t		_pad1[2];
 	uint8_t		wol_address[16];	/* IPv4 broadcast for F_WOL */
 	uint32_t	wol_port;
 	uint32_t	wakes_mask;		/* 1 << class: may wake */
@@ -170,20 +170,24 @@ struct naproxy_server {
 	uint32_t	first_byte_timeout_ms;
 	uint32_t	release_batch;		/* waiters let go at once ... */
 	uint32_t	release_ms;		/* ... and the pause between */
-	uint8_t		_pad1[76];
+	uint8_t		_pad2[76];
 
 	/* 480: gauges, [V] */
 	uint32_t	held_now;
 	uint32_t	fetching_now;
 	uint32_t	piping_now;
-	uint32_t	_pad2;
+	uint32_t	_pad3;
 
-	/* 496: counters, [V] */
+	/*
+	 * 496: counters, [V]. Each word that every request writes is fought
+	 * for by all processors, so what is the sum of others is not there:
+	 * see naproxy_total() and naproxy_prompt().
+	 */
 	uint64_t	requests[NAPROXY_CLASSES][NAPROXY_OUTCOMES];
-	uint64_t	delays[NAPROXY_DELAYS];	/* [i]: delay_ms < 1 << i */
+	uint64_t	delays[NAPROXY_DELAYS];	/* [i]: delay_ms < 1 << i, not [0] */
 	uint64_t	wakes[NAPROXY_REASONS];	/* datagrams sent */
-	uint64_t	total;			/* T: requests not by robots */
-	uint64_t	delayed;		/* D: of these, over delta_ms */
+	uint64_t	_pad4;
+	uint64_t	delayed;		/* D: of T, over delta_ms */
 	uint64_t	magic_packets;		/* sent by the VMOD */
 	uint64_t	last_request_us;	/* last that counts in T */
 
@@ -193,7 +197,7 @@ struct naproxy_server {
 	 */
 	uint64_t	window_n;
 	uint64_t	window_us[NAPROXY_WINDOW];
-	uint8_t		_pad3[152];
+	uint8_t		_pad5[152];
 };
 
 struct naproxy_page {
@@ -258,6 +262,49 @@ struct naproxy_events {
 	uint8_t		_pad[40];
 	struct naproxy_event	event[NAPROXY_EVENTS];
 };
+
+/* The classes of people and programs; all others are robots. */
+#define NAPROXY_BUDGET	(1U << NAPROXY_PERSON | 1U << NAPROXY_API)
+
+static inline uint64_t
+naproxy_outcomes(const struct naproxy_server *s, unsigned klasses,
+    unsigned outcome)
+{
+	uint64_t sum = 0;
+	unsigned k;
+
+	for (k = 0; k < NAPROXY_CLASSES; k++)
+		if (klasses >> k & 1)
+			sum += __atomic_load_n(&s->requests[k][outcome],
+			    __ATOMIC_RELAXED);
+	return (sum);
+}
+
+/* T: requests not by robots. Asking how the server is is not asking for it. */
+static inline uint64_t
+naproxy_total(const struct naproxy_server *s)
+{
+	uint64_t sum = 0;
+	unsigned o;
+
+	for (o = 0; o < NAPROXY_OUTCOMES; o++)
+		if (o != NAPROXY_STATUS)
+			sum += naproxy_outcomes(s, NAPROXY_BUDGET, o);
+	return (sum);
+}
+
+/* What delays[0] would be: those of T that waited less than 1 ms. */
+static inline uint64_t
+naproxy_prompt(const struct naproxy_server *s)
+{
+	uint64_t waited;
+	unsigned i;
+
+	waited = naproxy_outcomes(s, NAPROXY_BUDGET, NAPROXY_WAITING_PAGE);
+	for (i = 1; i < NAPROXY_DELAYS; i++)
+		waited += __atomic_load_n(&s->delays[i], __ATOMIC_RELAXED);
+	return (naproxy_total(s) - waited);
+}
 
 #define NAPROXY_AT(s, f, o) \
 	_Static_assert(offsetof(struct s, f) == (o), #s "." #f)

@@ -32,6 +32,7 @@
 #include "naproxy.h"
 
 #define TICK_US		1000000
+#define VSC_NS		100000000
 #define FUTURE_US	1000000		/* a heartbeat ahead of us: rubbish */
 #define SEQ_SPINS	50
 #define SEQ_TRIES	100
@@ -45,6 +46,11 @@ static struct stat page_stat, page_events_stat;
 static uint64_t page_tick_us;		/* atomic */
 static uint64_t page_start_us;
 static char page_complaint[256];	/* the last, not to repeat it */
+
+/* Copies counters for varnishstat. */
+static pthread_t page_vsc;
+static pthread_cond_t page_vsc_end;
+static bool page_vsc_runs;		/* written under page_mtx */
 
 /*--------------------------------------------------------------------*/
 
@@ -578,6 +584,55 @@ np_page_servers(void)
 
 /*--------------------------------------------------------------------*/
 
+static void *
+page_vsc_thread(void *priv)
+{
+	struct timespec ts;
+
+	(void)priv;
+	(void)pthread_setname_np(pthread_self(), "naproxy-vsc");
+	AZ(pthread_mutex_lock(&page_mtx));
+	while (page_vsc_runs) {
+		np_servers_vsc();
+		AZ(clock_gettime(CLOCK_MONOTONIC, &ts));
+		ts.tv_nsec += VSC_NS;
+		ts.tv_sec += ts.tv_nsec / 1000000000;
+		ts.tv_nsec %= 1000000000;
+		(void)pthread_cond_timedwait(&page_vsc_end, &page_mtx, &ts);
+	}
+	AZ(pthread_mutex_unlock(&page_mtx));
+	return (NULL);
+}
+
+static void
+page_vsc_begin(void)
+{
+	pthread_condattr_t attr;
+
+	AZ(pthread_condattr_init(&attr));
+	AZ(pthread_condattr_setclock(&attr, CLOCK_MONOTONIC));
+	AZ(pthread_cond_init(&page_vsc_end, &attr));
+	AZ(pthread_condattr_destroy(&attr));
+	page_vsc_runs = true;
+	AZ(pthread_create(&page_vsc, NULL, page_vsc_thread, NULL));
+}
+
+static void
+page_vsc_stop(void)
+{
+
+	if (!page_vsc_runs)
+		return;
+	AZ(pthread_mutex_lock(&page_mtx));
+	page_vsc_runs = false;
+	AZ(pthread_cond_signal(&page_vsc_end));
+	AZ(pthread_mutex_unlock(&page_mtx));
+	AZ(pthread_join(page_vsc, NULL));
+	AZ(pthread_cond_destroy(&page_vsc_end));
+}
+
+/*--------------------------------------------------------------------*/
+
 const char *
 np_page_dir(void)
 {
@@ -595,6 +650,7 @@ np_page_open(const char *run_dir)
 		page_start_us = np_now_us();
 	NP_STORE(page_tick_us, 0);
 	page_tick();
+	page_vsc_begin();
 }
 
 void
@@ -602,6 +658,7 @@ np_page_close(void)
 {
 	struct np_map *map;
 
+	page_vsc_stop();
 	AZ(pthread_mutex_lock(&page_mtx));
 	snap_free_all();
 	while ((map = page_map) != NULL) {

@@ -14,7 +14,6 @@
 
 #include "agents.h"
 #include "naproxy.h"
-#include "VSC_naproxy.h"
 
 static const char record_id[1];	/* its address is our key among tasks */
 
@@ -69,7 +68,7 @@ record_max(uint64_t *word, uint64_t value)
 		continue;
 }
 
-/* [i] counts delays below 1 << i milliseconds; the last, all longer ones. */
+/* [i] has delays below 1 << i milliseconds; the last, all longer ones. */
 static unsigned
 record_bucket(uint64_t delay_ms)
 {
@@ -110,10 +109,9 @@ record_budget(const struct np_record *rec, struct naproxy_server *live)
 {
 	uint64_t n;
 
-	(void)NP_ADD(live->total, 1);
 	if (rec->flags & NAPROXY_E_DELAYED)
 		(void)NP_ADD(live->delayed, 1);
-	if (rec->outcome != NAPROXY_WAITING_PAGE)
+	if (rec->delay_us >= 1000 && rec->outcome != NAPROXY_WAITING_PAGE)
 		(void)NP_ADD(live->delays[record_bucket(rec->delay_us / 1000)],
 		    1);
 	record_max(&live->last_request_us, np_coarse_us());
@@ -121,31 +119,6 @@ record_budget(const struct np_record *rec, struct naproxy_server *live)
 		return;
 	n = NP_ADD(live->window_n, 1) - 1;
 	NP_STORE(live->window_us[n % NAPROXY_WINDOW], rec->start_us);
-}
-
-static void
-record_vsc(const struct np_record *rec, struct VSC_naproxy *vsc, bool budget)
-{
-
-	(void)NP_ADD(vsc->requests, 1);
-	if (budget)
-		(void)NP_ADD(vsc->total, 1);
-	if (budget && (rec->flags & NAPROXY_E_DELAYED))
-		(void)NP_ADD(vsc->delayed, 1);
-	switch (rec->outcome) {
-#define COUNT(o, f)	case o: (void)NP_ADD(vsc->f, 1); break
-	COUNT(NAPROXY_HIT, hits);
-	COUNT(NAPROXY_STALE, stale);
-	COUNT(NAPROXY_REFUSED, refused);
-	COUNT(NAPROXY_WAITING_PAGE, waiting_pages);
-	COUNT(NAPROXY_HELD, held);
-	COUNT(NAPROXY_CAPPED, capped);
-	COUNT(NAPROXY_LIMIT, limit);
-	COUNT(NAPROXY_GONE, gone);
-#undef COUNT
-	default:
-		break;
-	}
 }
 
 void
@@ -169,7 +142,6 @@ np_record_count(struct np_record *rec)
 	/* Asking how the server is is not asking for the server. */
 	budget = !np_robot(rec->klass) && rec->outcome != NAPROXY_STATUS;
 
-	record_vsc(rec, rec->site->server->vsc, budget);
 	live = NP_LOAD(rec->site->server->live);
 	map = np_page_map();
 	if (live == NULL || map == NULL)

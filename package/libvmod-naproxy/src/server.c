@@ -154,6 +154,54 @@ np_server_piping(struct np_server *srv, int by)
 }
 
 /*--------------------------------------------------------------------
+ * varnishstat's counters are copied from the page: two sets that every
+ * request writes would cost a hit twice as much.
+ */
+
+static void
+server_vsc(struct VSC_naproxy *vsc, const struct naproxy_server *live)
+{
+	uint64_t sum;
+	unsigned u;
+
+#define ALL(o)	naproxy_outcomes(live, ~0U, o)
+	vsc->hits = ALL(NAPROXY_HIT);
+	vsc->stale = ALL(NAPROXY_STALE);
+	vsc->refused = ALL(NAPROXY_REFUSED);
+	vsc->waiting_pages = ALL(NAPROXY_WAITING_PAGE);
+	vsc->held = ALL(NAPROXY_HELD);
+	vsc->capped = ALL(NAPROXY_CAPPED);
+	vsc->limit = ALL(NAPROXY_LIMIT);
+	vsc->gone = ALL(NAPROXY_GONE);
+	for (sum = 0, u = 0; u < NAPROXY_OUTCOMES; u++)
+		sum += ALL(u);
+#undef ALL
+	vsc->requests = sum;
+	vsc->total = naproxy_total(live);
+	vsc->delayed = NP_LOAD(live->delayed);
+	for (sum = 0, u = 0; u < NAPROXY_REASONS; u++)
+		sum += NP_LOAD(live->wakes[u]);
+	vsc->wakes = sum;
+	vsc->magic_packets = NP_LOAD(live->magic_packets);
+}
+
+/* Under the page's lock. */
+void
+np_servers_vsc(void)
+{
+	const struct np_server *srv;
+	const struct naproxy_server *live;
+
+	for (srv = servers; srv != NULL; srv = srv->next) {
+		CHECK_OBJ(srv, NP_SERVER_MAGIC);
+		srv->vsc->state = np_server_state(srv);
+		live = NP_LOAD(srv->live);
+		if (live != NULL)
+			server_vsc(srv->vsc, live);
+	}
+}
+
+/*--------------------------------------------------------------------
  * State
  */
 
@@ -169,8 +217,6 @@ np_server_state(const struct np_server *srv)
 		state = NP_LOAD(live->state);
 	if (state > NAPROXY_TROUBLE)
 		state = NAPROXY_UNKNOWN;
-	if (srv->vsc->state != state)
-		srv->vsc->state = state;
 	return (state);
 }
 

@@ -19,7 +19,6 @@
 #include "vsb.h"
 
 #include "naproxy.h"
-#include "VSC_naproxy.h"
 
 #define WAKE_PAUSE_US	100000
 #define WAKE_MAX	1024
@@ -95,7 +94,6 @@ wake_magic_packet(const struct np_site *site)
 	if (sendto(wake_udp, packet, sizeof packet, MSG_DONTWAIT | MSG_NOSIGNAL,
 	    (struct sockaddr *)&sin, sizeof sin) != (ssize_t)sizeof packet)
 		return;
-	(void)NP_ADD(site->server->vsc->magic_packets, 1);
 	live = NP_LOAD(site->server->live);
 	if (live != NULL)
 		(void)NP_ADD(live->magic_packets, 1);
@@ -147,7 +145,6 @@ wake_datagram(VRT_CTX, const struct np_record *rec)
 	len = VSB_len(vsb);
 	if (sendto(wake_unix, buf, (size_t)len, MSG_DONTWAIT | MSG_NOSIGNAL,
 	    (struct sockaddr *)&wake_addr, sizeof wake_addr) == len) {
-		(void)NP_ADD(srv->vsc->wakes, 1);
 		live = NP_LOAD(srv->live);
 		if (live != NULL)
 			(void)NP_ADD(live->wakes[rec->reason], 1);

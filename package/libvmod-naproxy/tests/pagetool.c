@@ -75,9 +75,9 @@ static const struct field {
 	U32(wol_port), U32(wakes_mask), U32(wake_expect_ms), U32(hold_cap),
 	U32(hold_limit_ms), U32(crawler_retry_s), U32(delta_ms), U32(grace_s),
 	U32(connect_timeout_ms), U32(first_byte_timeout_ms),
-	U32(release_batch), U32(release_ms), U32(address_gen),
+	U32(release_batch), U32(release_ms),
 }, readings[] = {
-	U32(held_now), U32(fetching_now), U32(piping_now), U64(total),
+	U32(held_now), U32(fetching_now), U32(piping_now),
 	U64(delayed), U64(magic_packets), U64(last_request_us), U64(window_n),
 	U64(since_us), U32(seq),
 };
@@ -377,7 +377,6 @@ set_key(struct naproxy_server *s, char *key)
 		set_hosts(s, value);
 	} else if (!strcmp(key, "address")) {
 		s->port = set_address(s->address, &s->family, value);
-		s->address_gen++;
 	} else if (!strcmp(key, "wol")) {
 		s->wol_port = set_address(s->wol_address, NULL, value);
 	} else if (!strcmp(key, "mac")) {
@@ -496,6 +495,10 @@ get_number(const struct naproxy_page *page, const struct naproxy_server *s,
 		return (page->wake_errors);
 	if (!strcmp(key, "child_start_us"))
 		return (page->child_start_us);
+	if (!strcmp(key, "total"))
+		return (naproxy_total(s));
+	if (!strcmp(key, "delays.0"))
+		return (naproxy_prompt(s));
 	if (!strncmp(key, "requests", 8))
 		return (get_requests(s, key));
 	if (!strncmp(key, "wakes.", 6))

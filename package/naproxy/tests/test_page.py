@@ -39,6 +39,7 @@ CONSTANTS = {
     "NAPROXY_CLASSES": page.CLASSES,
     "NAPROXY_OUTCOMES": page.OUTCOMES,
     "NAPROXY_REASONS": page.REASONS,
+    "NAPROXY_BUDGET": sum(1 << klass for klass in Klass if not klass.robot),
     "NAPROXY_F_AGGRESSIVE": page.F_AGGRESSIVE,
     "NAPROXY_F_WAITING_PAGE": page.F_WAITING_PAGE,
     "NAPROXY_F_WOL": page.F_WOL,
@@ -289,10 +290,10 @@ def test_a_cleared_slot_forgets_its_server(tmp_path: Path) -> None:
     shared = page.Page(tmp_path, say=quiet)
     with shared.configure(0) as server:
         server.id = b"old"
-    shared.server(0).total = 9
+    shared.server(0).delayed = 9
     shared.clear(0)
     assert shared.server(0).id == b""
-    assert shared.server(0).total == 0
+    assert shared.server(0).delayed == 0
 
 
 class Ring:

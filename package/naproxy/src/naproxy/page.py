@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 PAGE_MAGIC: Final = 0x3150414E
-PAGE_VERSION: Final = 1
+PAGE_VERSION: Final = 2
 PAGE_SIZE: Final = 16384
 EVENTS_MAGIC: Final = 0x3145414E
 EVENTS: Final = 8192
@@ -130,12 +130,12 @@ class Server(ctypes.Structure):
         ("id", c_char * ID_LEN),
         ("hosts", (c_char * HOST_LEN) * HOSTS),
         ("flags", c_uint32),
-        ("address_gen", c_uint32),
+        ("_pad0", c_uint32),
         ("family", c_uint16),
         ("port", c_uint16),
         ("address", c_uint8 * 16),
         ("mac", c_uint8 * 6),
-        ("_pad0", c_uint8 * 2),
+        ("_pad1", c_uint8 * 2),
         ("wol_address", c_uint8 * 16),
         ("wol_port", c_uint32),
         ("wakes_mask", c_uint32),
@@ -149,21 +149,21 @@ class Server(ctypes.Structure):
         ("first_byte_timeout_ms", c_uint32),
         ("release_batch", c_uint32),
         ("release_ms", c_uint32),
-        ("_pad1", c_uint8 * 76),
+        ("_pad2", c_uint8 * 76),
         ("held_now", c_uint32),
         ("fetching_now", c_uint32),
         ("piping_now", c_uint32),
-        ("_pad2", c_uint32),
+        ("_pad3", c_uint32),
         ("requests", (c_uint64 * OUTCOMES) * CLASSES),
         ("delays", c_uint64 * DELAYS),
         ("wakes", c_uint64 * REASONS),
-        ("total", c_uint64),
+        ("_pad4", c_uint64),
         ("delayed", c_uint64),
         ("magic_packets", c_uint64),
         ("last_request_us", c_uint64),
         ("window_n", c_uint64),
         ("window_us", c_uint64 * WINDOW),
-        ("_pad3", c_uint8 * 152),
+        ("_pad5", c_uint8 * 152),
     )
 
 

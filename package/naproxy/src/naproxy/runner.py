@@ -555,17 +555,23 @@ class Runner:
 
     def _counters(self) -> dict[str, Any]:
         record = self._house.page.server(self._index)
+        requests = {
+            klass: {outcome: _item(record.requests[klass], outcome) for outcome in Outcome}
+            for klass in Klass
+        }
+        delays = [_item(record.delays, bucket) for bucket in range(page.DELAYS)]
+        # What the page leaves out because it is a sum, see naproxy_page.h.
+        asked = [requests[klass] for klass in Klass if not klass.robot]
+        total = sum(n for o in asked for outcome, n in o.items() if outcome is not Outcome.STATUS)
+        delays[0] = total - sum(delays[1:]) - sum(o[Outcome.WAITING_PAGE] for o in asked)
         return {
             "requests": {
-                klass.name.lower(): {
-                    outcome.name.lower(): _item(record.requests[klass], outcome)
-                    for outcome in Outcome
-                }
-                for klass in Klass
+                klass.name.lower(): {o.name.lower(): n for o, n in outcomes.items()}
+                for klass, outcomes in requests.items()
             },
             "wakes": {reason.name.lower(): _item(record.wakes, reason) for reason in Reason},
-            "delays": [_item(record.delays, bucket) for bucket in range(page.DELAYS)],
-            "total": read_u64(lambda: record.total),
+            "delays": delays,
+            "total": total,
             "delayed": read_u64(lambda: record.delayed),
             "magic_packets": read_u64(lambda: record.magic_packets),
             "fetching_now": int(record.fetching_now),

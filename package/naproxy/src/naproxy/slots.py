@@ -38,8 +38,6 @@ def write_server(
     """Write a server's configuration under its seqlock."""
     address = ipaddress.ip_address(server.address)
     with shared.configure(index) as record:
-        if _place(record) != (address.version, server.port, address.packed):
-            record.address_gen += 1
         record.id = server.id.encode()
         for slot in range(page.HOSTS):
             record.hosts[slot].value = (
@@ -96,11 +94,6 @@ def _flags(server: Server, *, default: bool) -> int:
         page.F_DEFAULT: default,
     }
     return sum(flag for flag, on in chosen.items() if on)
-
-
-def _place(record: Any) -> tuple[int, int, bytes]:
-    size = 4 if record.family == 4 else 16
-    return record.family, record.port, bytes(record.address)[:size]
 
 
 def _set_bytes(field: Any, value: bytes) -> None:
