@@ -30,6 +30,7 @@ from naproxy.page import Page
 from naproxy.policy.base import State
 from naproxy.runner import House, Runner
 from naproxy.schema import ConfigError, Problem, plain, secrets
+from naproxy.setup.api import Setup
 
 SAVE_S: Final = 1800.0
 PRUNE_S: Final = 86400.0
@@ -75,6 +76,7 @@ class Controller:
         self._history = History(self._journal, say, self._house.epoch_s)
         self._meters.sinks.append(self._history.add_second)
         self._learner = Learner(self._page)
+        self.setup = Setup(lambda: self._config, file, self._journal, say)
         self._slots: dict[str, int] = {}
 
     async def run(self) -> None:
@@ -109,6 +111,7 @@ class Controller:
     def _stop(self) -> None:
         """Leave: every server counts as available from this moment, not when it shows."""
         self._page.heartbeat(0)
+        self.setup.stop()
         self._meters.stop()
         for runner in self.runners.values():
             runner.stop(why="the controller was stopped")
@@ -229,8 +232,11 @@ class Controller:
         return {**found, "version": self.version, "secrets": list(secrets(self._config))}
 
     def config_text(self) -> bytes:
-        """Return the file as it is now; OSError."""
-        return self.file.read_bytes()
+        """Return the file as it is now, nothing if there is none yet; OSError."""
+        try:
+            return self.file.read_bytes()
+        except FileNotFoundError:
+            return b""
 
     def secret_names(self) -> frozenset[str]:
         """Return the names of the secret keys that are given."""

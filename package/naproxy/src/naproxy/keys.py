@@ -182,7 +182,8 @@ def _places(file: Path, name: str) -> list[tuple[str, SshSettings]]:
     return places
 
 
-def _make(settings: SshSettings) -> None:
+def make(settings: SshSettings) -> str:
+    """Make the box's key if there is none; return the public one: kind and base64."""
     file = Path(settings.key_file)
     if not file.exists():
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -190,36 +191,53 @@ def _make(settings: SshSettings) -> None:
         done = subprocess.run(command, capture_output=True, check=False)
         if done.returncode:
             raise KeyCommandError(f"ssh-keygen: {words(done.stdout + done.stderr)}")
-        print(f"made {file}", file=sys.stderr)
     # From the key itself: the file beside it may be another's.
     shown = subprocess.run(
         ["ssh-keygen", "-y", "-P", "", "-f", str(file)], capture_output=True, check=False
     )
     if shown.returncode:
         raise KeyCommandError(f"{file}: {words(shown.stderr)}")
-    public = " ".join(shown.stdout.decode().split()[:2])
-    print(f"On the server, one line in ~{settings.user}/.ssh/authorized_keys:", file=sys.stderr)
+    return " ".join(shown.stdout.decode().split()[:2])
+
+
+def line(settings: SshSettings, public: str) -> str:
+    """Return the line for the server's authorized_keys: this key may do one thing."""
     forced = _FORCED_VIRSH if isinstance(settings, LibvirtSettings) else _FORCED
-    print(f'restrict,command="{forced}" {public} naproxy')
+    return f'restrict,command="{forced}" {public} naproxy'
+
+
+def pinned(settings: SshSettings, host: str) -> list[HostKey]:
+    """Return the host keys that are pinned for a host."""
+    file = Path(settings.known_hosts_file)
+    return host_keys(file.read_text(), place(host, settings.port)) if file.exists() else []
+
+
+def _make(settings: SshSettings) -> None:
+    new = not Path(settings.key_file).exists()
+    public = make(settings)
+    if new:
+        print(f"made {settings.key_file}", file=sys.stderr)
+    print(f"On the server, one line in ~{settings.user}/.ssh/authorized_keys:", file=sys.stderr)
+    print(line(settings, public))
 
 
 def _pin(args: argparse.Namespace, host: str, settings: SshSettings) -> None:
     file, name = Path(settings.known_hosts_file), place(host, settings.port)
-    pinned = host_keys(file.read_text(), name) if file.exists() else []
+    before = pinned(settings, host)
     shown = scan(host, settings.port)
-    if shown in pinned:
+    if shown in before:
         print(f"{name}: pinned already, {shown.kind} {shown.fingerprint}")
         return
-    if pinned and not args.replace:
+    if before and not args.replace:
         raise KeyCommandError(
             f"{name} shows another host key than the pinned one!\n"
-            f"  pinned: {pinned[0].kind} {pinned[0].fingerprint}\n"
+            f"  pinned: {before[0].kind} {before[0].fingerprint}\n"
             f"  shown:  {shown.kind} {shown.fingerprint}\n"
             "Somebody may be in between. Only if the server was replaced or set up anew: --replace"
         )
     print(f"{name} shows {shown.kind} {shown.fingerprint}")
     if args.fingerprint:
-        if not _same(args.fingerprint, shown.fingerprint):
+        if not same(args.fingerprint, shown.fingerprint):
             raise KeyCommandError("that is not the fingerprint that was given: nothing is pinned")
     elif not sys.stdin.isatty():
         raise KeyCommandError("nothing is pinned: give --fingerprint, or answer on a terminal")
@@ -229,6 +247,7 @@ def _pin(args: argparse.Namespace, host: str, settings: SshSettings) -> None:
     print(f"pinned in {file}")
 
 
-def _same(given: str, shown: str) -> bool:
+def same(given: str, shown: str) -> bool:
+    """Whether a text that a person gave has this fingerprint in it."""
     found = re.search(r"SHA256:[A-Za-z0-9+/]{43}", given)
     return bool(found and found[0] == shown)

@@ -1,0 +1,104 @@
+"""Letting the box in: its key, what to paste on the server, the server's own key.
+
+The work is that of `naproxy key`; here it is for the API, in threads: ssh's programs may
+take seconds, and the loop must not wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any, Final
+
+from naproxy import keys
+from naproxy.config import Server
+from naproxy.drivers.openssh import SshSettings
+from naproxy.setup.jobs import JobError, Progress
+
+_VERBS: Final = {"ram": "suspend", "disk": "hibernate", "off": "poweroff"}
+_SCRIPT: Final = Path(__file__).with_name("prepare-server.sh")
+
+
+def login(server: Server) -> tuple[str, SshSettings]:
+    """Return where the box logs in for a server, and how; JobError if it does not."""
+    for host, settings in keys.logins(server):
+        return host, settings
+    raise JobError("no_ssh", f"the box does not log in anywhere for {server.id}")
+
+
+async def key(server: Server) -> dict[str, Any]:
+    """Make the box's key if there is none; return what to paste on the server."""
+    _, settings = login(server)
+    try:
+        public = await asyncio.to_thread(keys.make, settings)
+    except (keys.KeyCommandError, OSError) as error:
+        raise JobError("no_key", str(error)) from None
+    line = keys.line(settings, public)
+    return {
+        "user": settings.user,
+        "public_key": public,
+        "fingerprint": keys.HostKey(*public.split()).fingerprint,
+        "line": line,
+        "script": _script(server, settings, line),
+    }
+
+
+def _script(server: Server, settings: SshSettings, line: str) -> str:
+    """Return what prepares a Linux server with systemd; empty where it would not fit."""
+    if server.sleep.driver != "ssh" or settings.user == "root":
+        return ""
+    verb = _VERBS[server.sleep.state]
+    values = {"@USER@": settings.user, "@LINE@": line, "@VERB@": verb}
+    text = _SCRIPT.read_text()
+    for mark, value in values.items():
+        text = text.replace(mark, value)
+    return text
+
+
+async def host_key(server: Server, progress: Progress) -> dict[str, Any]:
+    """Return the host key that the server shows now, and those that are pinned."""
+    progress.part = "host_key"
+    host, settings = login(server)
+    try:
+        shown = await asyncio.to_thread(keys.scan, host, settings.port)
+    except keys.KeyCommandError as error:
+        raise JobError("no_host_key", str(error), host=host, port=settings.port) from None
+    before = pinned(server)
+    return {
+        "host": host,
+        "port": settings.port,
+        "shown": {"kind": shown.kind, "fingerprint": shown.fingerprint},
+        "pinned": before["pinned"],
+        "same": shown in keys.pinned(settings, host),
+    }
+
+
+def pinned(server: Server) -> dict[str, Any]:
+    """Return the host keys that are pinned for a server."""
+    host, settings = login(server)
+    found = keys.pinned(settings, host)
+    return {"pinned": [{"kind": key.kind, "fingerprint": key.fingerprint} for key in found]}
+
+
+async def pin(server: Server, fingerprint: str, *, replace: bool) -> dict[str, Any]:
+    """Pin the key that the server shows if it has this fingerprint, which a person compared.
+
+    JobError if it shows another, or if one is pinned already and `replace` is not said.
+    """
+    host, settings = login(server)
+    shown = await asyncio.to_thread(_shown, host, settings)
+    if not keys.same(fingerprint, shown.fingerprint):
+        raise JobError("other_key", "the server shows another key now: nothing was pinned")
+    before = keys.pinned(settings, host)
+    if before and shown not in before and not replace:
+        raise JobError("pinned_already", "another key of this server is pinned already")
+    file, name = Path(settings.known_hosts_file), keys.place(host, settings.port)
+    await asyncio.to_thread(keys.pin, file, name, shown)
+    return pinned(server)
+
+
+def _shown(host: str, settings: SshSettings) -> keys.HostKey:
+    try:
+        return keys.scan(host, settings.port)
+    except keys.KeyCommandError as error:
+        raise JobError("no_host_key", str(error), host=host, port=settings.port) from None

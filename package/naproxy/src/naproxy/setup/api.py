@@ -1,0 +1,215 @@
+"""The control API's part for the first run: /v1/setup, /v1/scan, /v1/look, /v1/meter-search,
+/v1/typical-servers, and /v1/servers/ID/key, host-key, doctor.
+
+What takes a while is a job: POST begins it (202), GET tells how far it is and what came of
+it, DELETE calls it off. A job that runs, or began a moment ago, is not begun again (429).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final
+
+from naproxy.calls import Answer, ApiError, Call, only
+from naproxy.config import Config, Server
+from naproxy.drivers.program import printed, words
+from naproxy.journal import Journal
+from naproxy.setup import access, meters, scan, typical
+from naproxy.setup.jobs import BusyError, JobError, Jobs, Progress, Work
+
+STEPS: Final = ("welcome", "office", "server", "names", "sleep", "meter", "proof", "done")
+SCAN_PAUSE_S: Final = 10.0
+LOOK_PAUSE_S: Final = 1.0
+_DOCTOR_S: Final = 90.0
+_DOCTOR_BYTES: Final = 1 << 18
+_FACTS_BYTES: Final = 65536
+_KEY: Final = "setup"
+_TOP: Final = ("setup", "scan", "look", "meter-search", "typical-servers")
+_OF_SERVER: Final = ("key", "host-key", "doctor")
+
+
+def ours(call: Call) -> bool:
+    """Whether a request is for here."""
+    match call.path:
+        case ("v1", what) if what in _TOP:
+            return True
+        case ("v1", "servers", _, what) if what in _OF_SERVER:
+            return True
+    return False
+
+
+class Setup:
+    """The first run, and its single steps later."""
+
+    def __init__(
+        self,
+        config: Callable[[], Config],
+        file: Path,
+        journal: Journal,
+        say: Callable[[str], None],
+        wire: scan.Effects | None = None,
+    ) -> None:
+        """`config` is the one in force, `file` where it is."""
+        self._config = config
+        self._file = file
+        self._journal = journal
+        self._wire = wire or scan.Wire()
+        self._jobs = Jobs(say)
+
+    def stop(self) -> None:
+        """End what is under way."""
+        self._jobs.stop()
+
+    async def answer(self, call: Call) -> Answer:
+        """Answer one request; ApiError for those that cannot be."""
+        if call.path[1] == "servers":
+            return await self._of_server(call, call.path[2], call.path[3])
+        match call.method, call.path[1]:
+            case "PUT", "setup":
+                return HTTPStatus.OK, self._set_state(call.json())
+            case "GET", ("setup" | "typical-servers") as what:
+                return HTTPStatus.OK, self.state() if what == "setup" else typical.table()
+            case ("GET" | "DELETE") as method, ("scan" | "look" | "meter-search") as name:
+                return self._job(method, name)
+            case "POST", ("scan" | "look" | "meter-search") as name:
+                return self._begin(name, call.json())
+        raise _not_used(call)
+
+    # Where the guide is
+
+    def state(self) -> dict[str, Any]:
+        """Return whether the box is set up, and where the guide was left."""
+        saved = self._journal.saved(_KEY)
+        servers = [server.id for server in self._config().server]
+        server = saved.get("server")
+        return {
+            # Who wrote the configuration by hand needs no guide.
+            "done": bool(saved.get("done", bool(servers))),
+            "step": saved.get("step") if saved.get("step") in STEPS else STEPS[0],
+            "server": server if server in servers else next(iter(servers), None),
+        }
+
+    def _set_state(self, body: dict[str, Any]) -> dict[str, Any]:
+        only(body, "done", "step", "server")
+        if "done" in body and not isinstance(body["done"], bool):
+            raise ApiError(HTTPStatus.BAD_REQUEST, "must be true or false", "done")
+        if "step" in body and body["step"] not in STEPS:
+            raise ApiError(HTTPStatus.BAD_REQUEST, f"must be one of {', '.join(STEPS)}", "step")
+        if body.get("server") is not None:
+            self._server(str(body["server"]))
+        if body.get("done") and not self._config().server:
+            raise ApiError(HTTPStatus.CONFLICT, "there is no server yet", "done")
+        self._journal.save(_KEY, {**self.state(), **body})
+        return self.state()
+
+    # Jobs
+
+    def _start(self, name: str, work: Work, pause_s: float) -> Answer:
+        try:
+            return HTTPStatus.ACCEPTED, self._jobs.start(name, work, pause_s)
+        except BusyError as error:
+            raise ApiError(HTTPStatus.TOO_MANY_REQUESTS, str(error)) from None
+
+    def _job(self, method: str, name: str) -> Answer:
+        told = self._jobs.cancel if method == "DELETE" else self._jobs.status
+        return HTTPStatus.OK, told(name)
+
+    def _begin(self, name: str, body: dict[str, Any]) -> Answer:
+        if name == "look":
+            return self._look(body)
+        only(body)
+        interface = self._config().box.interface
+        sweep = partial(scan.scan, self._wire, interface)
+        return self._start(name, sweep if name == "scan" else self._meters, SCAN_PAUSE_S)
+
+    def _look(self, body: dict[str, Any]) -> Answer:
+        only(body, "address", "port")
+        text, port = body.get("address"), body.get("port", 80)
+        if not isinstance(text, str) or not 0 < len(text.strip()) <= 253:
+            raise ApiError(HTTPStatus.BAD_REQUEST, "must be an address or a name", "address")
+        if isinstance(port, bool) or not isinstance(port, int) or not 1 <= port <= 65535:
+            raise ApiError(HTTPStatus.BAD_REQUEST, "must be 1 to 65535", "port")
+        work = partial(scan.look, self._wire, text.strip(), port)
+        return self._start("look", work, LOOK_PAUSE_S)
+
+    async def _meters(self, progress: Progress) -> dict[str, Any]:
+        result = self._jobs.status("scan")["result"]
+        configured = self._config().meter
+        names = ("device", "host", "hwmon_dir")
+        taken = [str(getattr(m, name)) for m in configured for name in names if hasattr(m, name)]
+        return await meters.search(result["hosts"] if result else [], taken, progress)
+
+    # One server
+
+    def _server(self, name: str) -> Server:
+        for server in self._config().server:
+            if server.id == name:
+                return server
+        raise ApiError(HTTPStatus.NOT_FOUND, f"there is no server {name[:40]}", "server")
+
+    async def _of_server(self, call: Call, name: str, what: str) -> Answer:
+        server = self._server(name)
+        job = f"{what}.{name}"
+        try:
+            match call.method, what:
+                case "POST", "key":
+                    only(call.json())
+                    return HTTPStatus.OK, await access.key(server)
+                case "POST", "host-key":
+                    only(call.json())
+                    return self._start(job, partial(access.host_key, server), LOOK_PAUSE_S)
+                case "PUT", "host-key":
+                    return await self._pin(server, call.json())
+                case "POST", "doctor":
+                    return self._start(job, self._doctor(server, call.json()), LOOK_PAUSE_S)
+                case ("GET" | "DELETE") as method, ("host-key" | "doctor"):
+                    return self._job(method, job)
+        except JobError as error:
+            wrong = ApiError(HTTPStatus.CONFLICT, str(error))
+            wrong.body["code"] = error.code
+            raise wrong from None
+        raise _not_used(call)
+
+    async def _pin(self, server: Server, body: dict[str, Any]) -> Answer:
+        only(body, "fingerprint", "replace")
+        fingerprint, replace = body.get("fingerprint"), body.get("replace", False)
+        if not isinstance(fingerprint, str):
+            raise ApiError(HTTPStatus.BAD_REQUEST, "must be a text as SHA256:...", "fingerprint")
+        if not isinstance(replace, bool):
+            raise ApiError(HTTPStatus.BAD_REQUEST, "must be true or false", "replace")
+        return HTTPStatus.OK, await access.pin(server, fingerprint, replace=replace)
+
+    def _doctor(self, server: Server, body: dict[str, Any]) -> Work:
+        only(body, "facts")
+        facts = body.get("facts", "")
+        if not isinstance(facts, str) or len(facts) > _FACTS_BYTES:
+            words = f"must be a text of at most {_FACTS_BYTES} characters"
+            raise ApiError(HTTPStatus.BAD_REQUEST, words, "facts")
+        return partial(self._examine, server.id, facts)
+
+    async def _examine(self, name: str, facts: str, progress: Progress) -> dict[str, Any]:
+        """Run `naproxy doctor`: a process of its own, for ssh and ip may take their time."""
+        progress.part = "doctor"
+        argv = [sys.executable, "-m", "naproxy.cli", "doctor", name]
+        argv += ["--config", str(self._file)]
+        with tempfile.NamedTemporaryFile("w", prefix="naproxy-facts-") as file:
+            file.write(facts)
+            file.flush()
+            if facts:
+                argv += ["--facts", file.name]
+            done = await printed([*argv, "--json"], _DOCTOR_S, {}, _DOCTOR_BYTES)
+        if done.code not in (0, 1):
+            said = words(done.complaint) or "it did not end in time"
+            raise JobError("doctor", f"the check could not be made: {said}")
+        found: dict[str, Any] = json.loads(done.output)
+        return found
+
+
+def _not_used(call: Call) -> ApiError:
+    return ApiError(HTTPStatus.METHOD_NOT_ALLOWED, f"{call.method} is not used here")

@@ -1,0 +1,144 @@
+"""Work that takes a while and is looked at meanwhile: one at a time of each name."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+MOST_JOBS: Final = 32
+
+
+class JobError(Exception):
+    """Why it came to nothing: a code that a page can say in its own words, and words."""
+
+    def __init__(self, code: str, words: str, **details: Any) -> None:
+        """`details` are what the words are made of, for a page that says it otherwise."""
+        super().__init__(words)
+        self.code = code
+        self.details = details
+
+
+class BusyError(Exception):
+    """It is under way already, or was a moment ago."""
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far it is: `done` of `of`, 0 where that is not known, and a word for the part."""
+
+    done: int = 0
+    of: int = 0
+    part: str = ""
+
+
+@dataclass(slots=True)
+class Job:
+    """One run of it."""
+
+    began_s: float
+    progress: Progress = field(default_factory=Progress)
+    ended_s: float | None = None
+    result: Any = None
+    error: dict[str, Any] | None = None
+    task: asyncio.Task[None] | None = None
+
+    def status(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        ended = "failed" if self.error else "done"
+        return {
+            "state": "running" if self.ended_s is None else ended,
+            "progress": {
+                "done": self.progress.done,
+                "of": self.progress.of,
+                "part": self.progress.part,
+            },
+            "began_s": self.began_s,
+            "ended_s": self.ended_s,
+            "result": self.result,
+            "error": self.error,
+        }
+
+
+NEVER: Final = {
+    "state": "never",
+    "progress": {"done": 0, "of": 0, "part": ""},
+    "began_s": None,
+    "ended_s": None,
+    "result": None,
+    "error": None,
+}
+
+Work = Callable[[Progress], Awaitable[Any]]
+
+
+class Jobs:
+    """The last run of each name. What an older one found is forgotten."""
+
+    def __init__(
+        self,
+        say: Callable[[str], None],
+        clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`clock` is what people read, `monotonic` what the pause is counted by."""
+        self._say = say
+        self._clock = clock
+        self._monotonic = monotonic
+        self._jobs: dict[str, Job] = {}
+        self._started: dict[str, float] = {}
+
+    def start(self, name: str, work: Work, pause_s: float) -> dict[str, Any]:
+        """Begin; BusyError if it runs, or began less than `pause_s` ago."""
+        last = self._jobs.get(name)
+        if last and last.ended_s is None:
+            raise BusyError("it is under way already")
+        left_s = self._started.get(name, -pause_s) + pause_s - self._monotonic()
+        if left_s > 0:
+            raise BusyError(f"it was just done; again in {left_s:.0f} s")
+        if len(self._jobs) >= MOST_JOBS and name not in self._jobs:
+            self._forget_oldest()
+        job = self._jobs[name] = Job(self._clock())
+        self._started[name] = self._monotonic()
+        job.task = asyncio.get_running_loop().create_task(self._run(job, work))
+        return job.status()
+
+    async def _run(self, job: Job, work: Work) -> None:
+        try:
+            job.result = await work(job.progress)
+        except JobError as error:
+            job.error = {"code": error.code, "words": str(error), **error.details}
+        except asyncio.CancelledError:
+            job.error = {"code": "cancelled", "words": "it was called off"}
+        except Exception as error:
+            self._say(f"set-up: {error!r}")
+            job.error = {"code": "fault", "words": "a fault in Naproxy; see its log"}
+        finally:
+            job.ended_s = self._clock()
+
+    def status(self, name: str) -> dict[str, Any]:
+        """Return how far it is, or what came of it."""
+        job = self._jobs.get(name)
+        return job.status() if job else dict(NEVER)
+
+    def cancel(self, name: str) -> dict[str, Any]:
+        """Call it off if it runs."""
+        job = self._jobs.get(name)
+        if job and job.task and job.ended_s is None:
+            job.task.cancel()
+        return self.status(name)
+
+    def stop(self) -> None:
+        """Call everything off."""
+        for name in self._jobs:
+            self.cancel(name)
+
+    def _forget_oldest(self) -> None:
+        ended = [name for name, job in self._jobs.items() if job.ended_s is not None]
+        if not ended:
+            raise BusyError("too much is under way already")
+        oldest = min(ended, key=lambda name: self._jobs[name].began_s)
+        del self._jobs[oldest]
+        self._started.pop(oldest, None)

@@ -1,0 +1,28 @@
+sh <<'NAPROXY'
+# Lets the Naproxy box put this server to sleep, and nothing else. Run it as root.
+set -eu
+command -v sudo >/dev/null || { echo "Install sudo first: apt install sudo"; exit 1; }
+id -u @USER@ >/dev/null 2>&1 ||
+	useradd --system --create-home --home-dir /var/lib/@USER@ --shell /bin/sh @USER@
+home=$(getent passwd @USER@ | cut -d: -f6)
+install -d -m 700 -o @USER@ -g "$(id -g @USER@)" "$home/.ssh"
+printf '%s\n' '@LINE@' >"$home/.ssh/authorized_keys"
+chown @USER@ "$home/.ssh/authorized_keys"
+cat >/usr/local/bin/naproxy-sleep <<'END'
+#!/bin/sh
+# What this prints is the reason that people see.
+for name in rsync borg restic pg_dump mariadb-dump; do
+	if pgrep -x "$name" >/dev/null; then
+		echo "$name is running"
+		exit 1
+	fi
+done
+exec sudo -n systemctl @VERB@ --check-inhibitors=yes
+END
+chmod 755 /usr/local/bin/naproxy-sleep
+echo '@USER@ ALL=(root) NOPASSWD: /usr/bin/systemctl @VERB@ --check-inhibitors=yes' \
+	>/etc/sudoers.d/naproxy
+chmod 440 /etc/sudoers.d/naproxy
+visudo -c >/dev/null
+echo "Done. The box may now put this server to sleep."
+NAPROXY

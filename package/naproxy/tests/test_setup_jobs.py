@@ -1,0 +1,365 @@
+"""Jobs: one at a time, looked at meanwhile; and the API's part for the first run."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from naproxy import config
+from naproxy.calls import ApiError, Call
+from naproxy.drivers.meter import Fault, Reading
+from naproxy.journal import Journal
+from naproxy.setup import api, meters
+from naproxy.setup.jobs import MOST_JOBS, BusyError, JobError, Jobs, Progress
+from test_setup_scan import MACHINES, Office
+
+SERVER = '[[server]]\nid = "web"\naddress = "192.168.1.10"\nmac = "02:00:00:00:00:0a"\n'
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now_s = 1000.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+async def ended(jobs: Jobs, name: str) -> dict[str, Any]:
+    while jobs.status(name)["state"] == "running":
+        await asyncio.sleep(0)
+    return jobs.status(name)
+
+
+def test_a_job_tells_how_far_it_is_and_what_came_of_it() -> None:
+    async def story() -> None:
+        jobs = Jobs(print)
+        go = asyncio.Event()
+
+        async def work(progress: Progress) -> str:
+            progress.done, progress.of = 3, 10
+            await go.wait()
+            return "found"
+
+        assert jobs.status("scan")["state"] == "never"
+        jobs.start("scan", work, 0)
+        await asyncio.sleep(0)
+        assert jobs.status("scan")["progress"] == {"done": 3, "of": 10, "part": ""}
+        go.set()
+        assert (await ended(jobs, "scan"))["result"] == "found"
+
+    asyncio.run(story())
+
+
+def test_a_job_is_not_begun_twice_nor_again_at_once() -> None:
+    async def story() -> None:
+        clock = Clock()
+        jobs = Jobs(print, clock, clock)
+
+        async def work(progress: Progress) -> None:
+            pass
+
+        jobs.start("scan", work, 10)
+        with pytest.raises(BusyError):
+            jobs.start("scan", work, 10)
+        await ended(jobs, "scan")
+        clock.now_s += 9
+        with pytest.raises(BusyError):
+            jobs.start("scan", work, 10)
+        clock.now_s += 2
+        jobs.start("scan", work, 10)
+        await ended(jobs, "scan")
+
+    asyncio.run(story())
+
+
+def test_what_goes_wrong_has_a_code_and_a_fault_shows_nothing_of_itself() -> None:
+    async def story() -> None:
+        said: list[str] = []
+        jobs = Jobs(said.append)
+
+        async def refused(progress: Progress) -> None:
+            raise JobError("silent", "nobody answers", address="192.0.2.1")
+
+        async def broken(progress: Progress) -> None:
+            raise RuntimeError("secret")
+
+        jobs.start("a", refused, 0)
+        jobs.start("b", broken, 0)
+        error = (await ended(jobs, "a"))["error"]
+        assert error == {"code": "silent", "words": "nobody answers", "address": "192.0.2.1"}
+        assert "secret" not in str((await ended(jobs, "b"))["error"])
+        assert "secret" in said[0]
+
+    asyncio.run(story())
+
+
+def test_a_job_can_be_called_off() -> None:
+    async def story() -> None:
+        jobs = Jobs(print)
+
+        async def work(progress: Progress) -> None:
+            await asyncio.Event().wait()
+
+        jobs.start("scan", work, 0)
+        await asyncio.sleep(0)
+        jobs.cancel("scan")
+        assert (await ended(jobs, "scan"))["error"]["code"] == "cancelled"
+
+    asyncio.run(story())
+
+
+def test_old_jobs_are_forgotten() -> None:
+    async def story() -> None:
+        clock = Clock()
+        jobs = Jobs(print, clock, clock)
+
+        async def work(progress: Progress) -> None:
+            pass
+
+        for number in range(MOST_JOBS + 1):
+            clock.now_s += 1
+            jobs.start(str(number), work, 0)
+            await ended(jobs, str(number))
+        assert jobs.status("0")["state"] == "never"
+        assert jobs.status("1")["state"] == "done"
+
+    asyncio.run(story())
+
+
+# The API
+
+
+Ask = Callable[..., Any]
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[Journal]:
+    opened = Journal(tmp_path, lambda _: None)
+    yield opened
+    opened.close()
+
+
+def make(journal: Journal, text: str = SERVER, office: Office | None = None) -> api.Setup:
+    loaded = config.parse(text)
+    wire = office or Office(MACHINES)
+    return api.Setup(lambda: loaded, Path("/nonexistent/naproxy.toml"), journal, print, wire)
+
+
+async def ask(setup: api.Setup, method: str, path: str, /, **body: Any) -> Any:
+    call = Call(method, ("v1", *path.split("/")), {}, json.dumps(body).encode())
+    assert api.ours(call)
+    return (await setup.answer(call))[1]
+
+
+async def job(setup: api.Setup, path: str, /, **body: Any) -> Any:
+    await ask(setup, "POST", path, **body)
+    while True:
+        status = await ask(setup, "GET", path)
+        if status["state"] != "running":
+            return status
+        await asyncio.sleep(0.001)
+
+
+def test_a_box_without_a_server_is_not_set_up_and_one_with_is(journal: Journal) -> None:
+    assert make(journal, "").state() == {"done": False, "step": "welcome", "server": None}
+    assert make(journal).state()["done"] is True
+
+
+def test_where_the_guide_was_left_outlives_a_restart(journal: Journal) -> None:
+    asyncio.run(ask(make(journal), "PUT", "setup", done=False, step="sleep", server="web"))
+    assert make(journal).state() == {"done": False, "step": "sleep", "server": "web"}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [{"step": "nowhere"}, {"step": 3}, {"done": "yes"}, {"server": "nope"}, {"more": 1}],
+)
+def test_a_state_that_cannot_be_is_refused(journal: Journal, body: dict[str, Any]) -> None:
+    setup = make(journal)
+    before = setup.state()
+    with pytest.raises(ApiError):
+        asyncio.run(ask(setup, "PUT", "setup", **body))
+    assert setup.state() == before
+
+
+def test_without_a_server_it_is_not_done(journal: Journal) -> None:
+    with pytest.raises(ApiError, match="no server"):
+        asyncio.run(ask(make(journal, ""), "PUT", "setup", done=True))
+
+
+def test_a_scan_is_begun_and_looked_at(journal: Journal) -> None:
+    found = asyncio.run(job(make(journal, ""), "scan"))
+    assert found["result"]["hosts"][0]["address"] == "192.168.1.10"
+
+
+def test_scans_come_with_a_pause(journal: Journal) -> None:
+    async def story() -> None:
+        setup = make(journal, "")
+        await job(setup, "scan")
+        with pytest.raises(ApiError) as error:
+            await ask(setup, "POST", "scan")
+        assert error.value.status == 429
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"address": ""},
+        {"address": 5},
+        {"address": "x" * 300},
+        {"address": "192.168.1.10", "port": 0},
+        {"address": "192.168.1.10", "port": "80"},
+        {"address": "192.168.1.10", "port": True},
+        {"address": "192.168.1.10", "path": "/admin"},
+    ],
+)
+def test_a_look_at_what_is_no_address_is_refused(journal: Journal, body: dict[str, Any]) -> None:
+    with pytest.raises(ApiError):
+        asyncio.run(ask(make(journal), "POST", "look", **body))
+
+
+@pytest.mark.parametrize("path", ["servers/nope/key", "servers/nope/doctor"])
+def test_an_unknown_server_is_said(journal: Journal, path: str) -> None:
+    with pytest.raises(ApiError, match="no server nope"):
+        asyncio.run(ask(make(journal), "POST", path))
+
+
+def with_ssh(tmp_path: Path, more: str = "") -> str:
+    return (
+        f'{SERVER}[server.sleep]\ndriver = "ssh"\nkey_file = "{tmp_path}/ssh/key"\n'
+        f'known_hosts_file = "{tmp_path}/ssh/known"\n{more}'
+    )
+
+
+def test_the_boxs_key_is_made_once_and_comes_with_what_to_paste(
+    journal: Journal, tmp_path: Path
+) -> None:
+    setup = make(journal, with_ssh(tmp_path))
+    made = asyncio.run(ask(setup, "POST", "servers/web/key"))
+    again = asyncio.run(ask(setup, "POST", "servers/web/key"))
+    assert made == again
+    assert made["line"].startswith('restrict,command="/usr/local/bin/naproxy-sleep" ssh-ed25519 ')
+    assert made["line"] in made["script"]
+    assert "@" not in made["script"].replace(made["line"], "")
+    assert stat.S_IMODE((tmp_path / "ssh/key").stat().st_mode) == 0o600
+    assert "PRIVATE" not in json.dumps(made)
+
+
+def test_the_script_for_the_server_puts_it_into_the_state_that_is_configured(
+    journal: Journal, tmp_path: Path
+) -> None:
+    setup = make(journal, with_ssh(tmp_path, 'state = "off"\n'))
+    script = asyncio.run(ask(setup, "POST", "servers/web/key"))["script"]
+    assert "systemctl poweroff --check-inhibitors=yes" in script
+    assert "suspend" not in script
+
+
+def test_a_server_without_ssh_has_no_key(journal: Journal) -> None:
+    with pytest.raises(ApiError) as error:
+        asyncio.run(ask(make(journal), "POST", "servers/web/key"))
+    assert error.value.body["code"] == "no_ssh"
+
+
+# Meters
+
+
+def ports(folder: Path, *names: str) -> Path:
+    for name in names:
+        (folder / name).symlink_to(f"/dev/null{name[-1]}")
+    return folder
+
+
+def test_serial_ports_are_known_by_their_names(tmp_path: Path) -> None:
+    names = ("usb-Arduino_Uno-if00", "usb-MicroPython_Board_e66-if00", "usb-Huawei_Modem-if0")
+    found = dict(meters.serial_ports(ports(tmp_path, *names)))
+    assert [found[str(tmp_path / name)] for name in names] == ["energino", "ina219", ""]
+
+
+def test_a_chip_of_the_kernel_keeps_its_shunt(tmp_path: Path) -> None:
+    chip = tmp_path / "hwmon3"
+    chip.mkdir()
+    (chip / "name").write_text("ina219\n")
+    (chip / "shunt_resistor").write_text("10000\n")
+    [found] = meters.chips(tmp_path)
+    assert found.keys == {"via": "hwmon", "hwmon_dir": str(chip), "shunt_uohm": 10000}
+
+
+def test_where_there_is_nothing_nothing_is_found(tmp_path: Path) -> None:
+    assert list(meters.serial_ports(tmp_path / "none")) == []
+    assert list(meters.chips(tmp_path / "none")) == []
+
+
+def plug(address: str, meter: str) -> dict[str, Any]:
+    return {"address": address, "name": "", "http": {"meter": meter}}
+
+
+def searched(hosts: list[dict[str, Any]], taken: tuple[str, ...] = (), **watts: float) -> Any:
+    async def shelly(address: str) -> Any:
+        return {"gen": 2, "model": "PlugS", "auth": address.endswith("9")}
+
+    async def read(candidate: meters.Candidate) -> Reading:
+        kind = str(candidate.keys.get("component", candidate.driver))
+        if kind in watts:
+            return Reading(watts[kind])
+        raise Fault("silence", "it says nothing")
+
+    async def story() -> Any:
+        candidates = await meters.plugs(hosts, taken, shelly)
+        found = [await meters._tried(c, str(c.keys["host"]), read) for c in candidates]
+        return [(f["where"], f["keys"].get("component"), f["power_w"], f["problem"]) for f in found]
+
+    return asyncio.run(story())
+
+
+def test_a_plug_is_found_by_a_reading() -> None:
+    assert searched([plug("192.0.2.5", "tasmota")], tasmota=43.5) == [("192.0.2.5", None, 43.5, "")]
+
+
+def test_of_a_shelly_each_component_is_tried() -> None:
+    found = searched([plug("192.0.2.5", "shelly")], pm1=12.0)
+    assert ("192.0.2.5", "pm1", 12.0, "") in found
+    assert ("192.0.2.5", "switch", None, "it says nothing") in found
+
+
+def test_a_plug_with_a_password_is_said_and_not_asked() -> None:
+    assert searched([plug("192.0.2.9", "shelly")], switch=1.0)[0][2:] == (
+        None,
+        "it wants a password",
+    )
+
+
+def test_a_meter_that_is_configured_is_not_searched_again() -> None:
+    assert searched([plug("192.0.2.5", "tasmota")], ("192.0.2.5",), tasmota=1.0) == []
+
+
+def test_a_real_driver_gives_its_first_reading(tmp_path: Path) -> None:
+    file = tmp_path / "watts"
+    file.write_text("41.5")
+    candidate = meters.Candidate("simulated", "a file", {"file": str(file)})
+    assert asyncio.run(meters.reading(candidate)).power_w == 41.5
+
+
+def test_a_device_that_is_gone_is_a_fault_in_words(tmp_path: Path) -> None:
+    candidate = meters.Candidate("energino", "gone", {"device": str(tmp_path / "gone")})
+    with pytest.raises(Fault, match="plugged in"):
+        asyncio.run(meters.reading(candidate))
+
+
+def test_a_port_that_says_nothing_ends_in_time() -> None:
+    leader, follower = os.openpty()
+    try:
+        candidate = meters.Candidate("energino", "mute", {"device": os.ttyname(follower)})
+        with pytest.raises(Fault, match="no reading"):
+            asyncio.run(meters.reading(candidate, 0.05))
+    finally:
+        os.close(leader)
+        os.close(follower)
