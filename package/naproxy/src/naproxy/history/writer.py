@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from naproxy.events import Event
-from naproxy.history import agents, power, requests, stream
+from naproxy.history import agents, gaps, power, requests, stream
 from naproxy.history.agents import AgentTraffic
 from naproxy.history.clock import HistoryClock
 from naproxy.history.power import Power
@@ -39,7 +39,7 @@ PRUNE_EVERY: Final = 60
 SLICE_ROWS: Final = 250
 """Rows of a table that one batch deletes at the most: nothing waits for long."""
 
-_PRUNED: Final = (power, requests, agents, stream)
+_PRUNED: Final = (power, requests, agents, stream, gaps)
 _WITH_TIME: Final = ("transitions", "wakes", "decisions")
 
 
@@ -153,6 +153,8 @@ class History:
                 self._traffic.write(db, before_s)
                 self._agents.write(db, before_s, confirmed=confirmed)
                 self._stream.write(db, before_s, now_s)
+                if confirmed:
+                    gaps.roll_up(db, now_s)
 
         if not self._store.batch(write):
             self._power.not_written()
