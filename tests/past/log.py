@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import zlib
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from operator import attrgetter
+from itertools import groupby
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,22 +43,34 @@ def read(log: Path | None) -> tuple[str, list[Entry]]:
 def timed(entries: Sequence[Entry], start_s: float, end_s: float) -> Iterator[Timed]:
     """Yield what comes between two times. A log that is too short is begun again.
 
-    A log has whole seconds; each request gets a fraction, the same every time.
+    A log has whole seconds: the requests of one are spread over it.
     """
-    first_s, last_s = entries[0].t_s, entries[-1].t_s
-    unit_s = WEEK_S if last_s - first_s >= WEEK_S else DAY_S
+    first_s, over_s = entries[0].t_s, entries[-1].t_s + 1
+    unit_s = WEEK_S if over_s - first_s >= WEEK_S else DAY_S
+    period_s = max(unit_s, (over_s - first_s) // unit_s * unit_s)
     # The latest moment of the log that is the same moment of the week as the end.
-    anchor_s = last_s - (last_s - int(end_s)) % unit_s
-    period_s = max(unit_s, (anchor_s - first_s) // unit_s * unit_s)
-    times_s = [entry.t_s for entry in entries]
-    used = entries[bisect_left(times_s, anchor_s - period_s) : bisect_left(times_s, anchor_s)]
+    anchor_s = over_s - (over_s - int(end_s)) % unit_s
+    logged = sorted(
+        (entry.t_s - (period_s if entry.t_s >= anchor_s else 0), number)
+        for number, entry in enumerate(entries)
+        if entry.t_s >= over_s - period_s
+    )
+    used = list(_spread(logged))
     for turn in range(int((end_s - start_s) // period_s), -1, -1):
         later_s = int(end_s) - anchor_s - turn * period_s
-        for number, entry in enumerate(used):
-            t_s = entry.t_s + later_s + _fraction(number, entry)
+        for logged_s, number in used:
+            t_s = logged_s + later_s
             if start_s <= t_s < end_s:
-                yield Timed(t_s, entry)
+                yield Timed(t_s, entries[number])
 
 
-def _fraction(number: int, entry: Entry) -> float:
-    return zlib.crc32(f"{number} {entry.t_s}".encode()) / 2**32
+def _spread(logged: Sequence[tuple[int, int]]) -> Iterator[tuple[float, int]]:
+    """Yield them with the requests of a second spread over it, in their order."""
+    for second, alike in groupby(logged, key=itemgetter(0)):
+        same = list(alike)
+        for place, (_, number) in enumerate(same):
+            yield second + (place + _first(second)) / len(same), number
+
+
+def _first(second: int) -> float:
+    return zlib.crc32(f"{second}".encode()) / 2**32
