@@ -92,3 +92,15 @@ def watched(db: sqlite3.Connection, server: str, from_s: float, to_s: float) -> 
         else:
             found.append(span)
     return found
+
+
+def watched_until_s(db: sqlite3.Connection, before_s: float) -> int:
+    """Return until when any server was watched last before a time; 0 if none was."""
+    row = db.execute(
+        "SELECT key, watched_s FROM request_blocks WHERE key < ? ORDER BY key DESC LIMIT 1",
+        (key(before_s, 0),),
+    ).fetchone()
+    if row is None:
+        return 0
+    begin_s = (int(row[0]) >> SERVER_BITS) * BLOCK_S
+    return begin_s + int(row[1])

@@ -211,8 +211,12 @@ def _put_block(
     ).fetchone()
     db.execute(
         "INSERT OR REPLACE INTO request_blocks"
-        " (key, requests, left_out, watched_s, bytes_before, block) VALUES (?, ?, ?, ?, ?, ?)",
-        (row, len(visits), left_out, round(watched_s, 1), before[0] if before else 0, pack(visits)),
+        " (key, requests, left_out, delayed, watched_s, bytes_before, block)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (
+            *(row, len(visits), left_out, sum(v.flags & DELAYED > 0 for v in visits)),
+            *(round(watched_s, 1), before[0] if before else 0, pack(visits)),
+        ),
     )
 
 

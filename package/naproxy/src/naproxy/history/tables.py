@@ -146,10 +146,22 @@ CREATE TABLE request_blocks (
     key INTEGER PRIMARY KEY,
     requests INTEGER NOT NULL,
     left_out INTEGER NOT NULL,
+    delayed INTEGER NOT NULL,
     watched_s REAL NOT NULL,
     bytes_before INTEGER NOT NULL,
     block BLOB NOT NULL
 ) STRICT;
+"""
+
+_STATES: Final = """
+CREATE TABLE state_hours (
+    server INTEGER NOT NULL,
+    t_s INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    ms INTEGER NOT NULL,
+    entered INTEGER NOT NULL,
+    PRIMARY KEY (server, t_s, state)
+) STRICT, WITHOUT ROWID;
 """
 
 _GAPS: Final = """
@@ -168,6 +180,7 @@ STEPS: Final = (
     ("meters", _HISTORY),
     ("agents", _AGENTS),
     ("request_blocks", _REQUESTS),
+    ("state_hours", _STATES),
     ("gap_days", _GAPS),
 )
 """In their order: a table by which a step is known to have been taken, and its SQL."""

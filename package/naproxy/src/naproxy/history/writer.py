@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from naproxy.events import Event
-from naproxy.history import agents, gaps, power, requests, stream
+from naproxy.history import agents, gaps, power, requests, states, stream
 from naproxy.history.agents import AgentTraffic
 from naproxy.history.clock import HistoryClock
 from naproxy.history.power import Power
@@ -135,6 +135,7 @@ class History:
         self._stream.stepped(self.clock.at(0.0) - base_s)
         if self._batches % PRUNE_EVERY == 0:
             self._pruning = True
+            self._store.batch(lambda db: states.roll_up(db, self.clock.now_s()))
         if self._pruning and self.clock.trusted:
             self._prune()
 
@@ -217,6 +218,7 @@ class History:
             requests.shift(db, since_s, by_s)
             agents.shift(db, since_s, by_s)
             stream.shift(db, since_s, by_s)
+            states.shift(db, since_s)
 
         # What waits in memory has times by the clock as it was.
         done = self.flush() and self._store.batch(move)
