@@ -1,20 +1,44 @@
-"""What the tests of the web interface share: the application, and a real controller."""
+"""What the tests of the web interface share: the application, browsers, a real controller."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
+
 from naproxy_webui.app import create_app
+from naproxy_webui.guard import Keys
+from naproxy_webui.passwords import Cost
 from naproxy_webui.settings import Settings
 
 sys.path.append(str(Path(__file__).parents[2] / "package/naproxy/tests"))
 
 from box import Box
+
+CHEAP = Cost(n=2, r=1, p=1)
+"""Tests log in often."""
+PASSWORD = "correct horse battery"
+ORIGIN = "http://localhost"
+
+
+class Clock:
+    """Time that passes when a test says so."""
+
+    def __init__(self) -> None:
+        self.now_s = 1000.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
 
 
 @pytest.fixture
@@ -25,18 +49,66 @@ def settings(tmp_path: Path) -> Settings:
         state_dir=tmp_path / "webui",
         run_dir=tmp_path / "run-webui",
         control_socket=str(tmp_path / "run/control.sock"),
+        fingerprint=tmp_path / "fingerprint",
     )
 
 
 @pytest.fixture
-def app(settings: Settings) -> Flask:
-    return create_app(settings)
+def app(settings: Settings, clock: Clock) -> Flask:
+    return create_app(settings, clock=clock, cost=lambda: CHEAP)
+
+
+@pytest.fixture
+def keys(app: Flask) -> Keys:
+    found: Keys = app.extensions["naproxy_keys"]
+    return found
+
+
+def browser(app: Flask, name: str, role: str) -> FlaskClient:
+    """Return a browser in which somebody of this name is logged in."""
+    keys: Keys = app.extensions["naproxy_keys"]
+    with app.test_request_context():
+        user = next((u for u in keys.users.all() if u.name == name), None)
+        user = user or keys.users.add(name, PASSWORD, role)
+    session, secret = keys.sessions.begin(user.id, "192.0.2.1", "Firefox")
+    client = app.test_client()
+    client.set_cookie("naproxy", secret)
+    client.environ_base |= {"HTTP_ORIGIN": ORIGIN, "HTTP_X_CSRF_TOKEN": session.csrf}
+    return client
 
 
 @pytest.fixture
 def client(app: Flask) -> FlaskClient:
-    """The administrator's browser."""
-    return app.test_client()
+    """The administrator's browser, logged in; what it sends is what our pages send."""
+    return browser(app, "anna", "admin")
+
+
+@pytest.fixture
+def viewer(app: Flask, client: FlaskClient) -> FlaskClient:
+    """The browser of somebody who may look only."""
+    return browser(app, "vera", "viewer")
+
+
+@pytest.fixture
+def visitor(app: Flask, client: FlaskClient) -> FlaskClient:
+    """The browser of somebody who is not logged in, on a box that was claimed."""
+    made = app.test_client()
+    made.environ_base |= {"HTTP_ORIGIN": ORIGIN}
+    return made
+
+
+@pytest.fixture
+def program(app: Flask, keys: Keys, client: FlaskClient) -> Any:
+    """Return a function that makes a program's client, with a token of a scope."""
+
+    def make(scope: str) -> FlaskClient:
+        with app.test_request_context():
+            _, secret = keys.tokens.make(keys.users.all()[0], "a test", scope)
+        made = app.test_client()
+        made.environ_base |= {"HTTP_AUTHORIZATION": f"Bearer {secret}"}
+        return made
+
+    return make
 
 
 @pytest.fixture

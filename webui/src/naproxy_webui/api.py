@@ -17,14 +17,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import wraps
 from http import HTTPStatus
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from flask import Blueprint, Response, request
 
+from naproxy_webui.access import Access
 from naproxy_webui.errors import ApiError
 from naproxy_webui.shapes import ANY_OBJECT, Shape, ShapeError, check, from_text
 
-READS: Final = ("GET", "HEAD")
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
 
@@ -39,11 +39,12 @@ class Route:
     query: Mapping[str, Shape]
     needed: tuple[str, ...]
     body: Shape | None
+    body_media: str
     answer: Shape
+    media: str
     status: int
     refusals: tuple[int, ...]
-    open: bool
-    scope: str
+    access: Access
 
 
 def route(
@@ -55,17 +56,23 @@ def route(
     query: Mapping[str, Shape] | None = None,
     needed: tuple[str, ...] = (),
     body: Shape | None = None,
+    body_media: str = "application/json",
     answer: Shape = ANY_OBJECT,
+    media: str = "application/json",
     status: int = HTTPStatus.OK,
     refusals: tuple[int, ...] = (),
     open: bool = False,
+    role: str | None = None,
     scope: str | None = None,
 ) -> Callable[[Handler], Handler]:
     """Declare a route of the API.
 
-    `needed`: which of `query` must be there; `status`: of its answer when all is well;
-    `refusals`: statuses it may refuse with, beside those that every route has;
-    `open`: without login; `scope`: which tokens may use it, by default `read` or `change`.
+    `needed`: which of `query` must be there. `body_media` and `media`: types of body and answer;
+    a body that is not JSON is given to the function as bytes, an answer that is not JSON is a
+    Response. `status`: of its answer when all is well; `refusals`: statuses it may refuse with,
+    beside those that every route has. `open`: also without login; `role`: who may use it, by
+    default viewers may read and administrators change; `scope`: which tokens may, by default
+    `read` or `change`, and `session` for none.
     """
     declared = Route(
         method=method,
@@ -74,23 +81,26 @@ def route(
         query=query or {},
         needed=needed,
         body=body,
+        body_media=body_media,
         answer=answer,
+        media=media,
         status=status,
         refusals=refusals,
-        open=open,
-        scope=scope or ("read" if method in READS else "change"),
+        access=Access(open, role, scope),
     )
 
     def decorate(handler: Handler) -> Handler:
         @wraps(handler)
         def view(**variables: Any) -> Response:
+            read = _query(declared)
             if query is not None:
-                variables["query"] = _query(declared)
+                variables["query"] = read
             if body is not None:
-                variables["body"] = _body(body)
+                variables["body"] = _body(declared)
             return _answer(handler(**variables), status)
 
         view.naproxy_route = declared  # type: ignore[attr-defined]
+        view.naproxy_access = declared.access  # type: ignore[attr-defined]
         blueprint.add_url_rule(path, view_func=view, methods=[method])
         return handler
 
@@ -111,12 +121,20 @@ def _query(declared: Route) -> dict[str, Any]:
     return read
 
 
-def _body(shape: Shape) -> Any:
+def _body(declared: Route) -> Any:
+    """Return the body: JSON that was checked, or bytes as they came for another type."""
+    assert declared.body is not None
+    if declared.body_media != "application/json":
+        return request.get_data()
+    if request.mimetype != "application/json":
+        raise ApiError(
+            HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "must be application/json", "Content-Type"
+        )
     try:
         value = json.loads(request.get_data(), parse_constant=_no_constant)
     except (ValueError, RecursionError):
         raise ApiError(HTTPStatus.BAD_REQUEST, "the body is not JSON") from None
-    check(value, shape)
+    check(value, declared.body)
     return value
 
 

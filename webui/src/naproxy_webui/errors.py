@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -16,6 +16,7 @@ class ApiError(Exception):
         words: str,
         where: str | None = None,
         problems: Sequence[dict[str, Any]] = (),
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         """`problems` is all that is wrong, each `{"where": .., "error": ..}`, if more is known."""
         super().__init__(words)
@@ -23,6 +24,7 @@ class ApiError(Exception):
         self.words = words
         self.where = where
         self.problems = list(problems)
+        self.headers = dict(headers or {})
 
     @property
     def body(self) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
@@ -29,22 +30,32 @@ class Office:
 
 def office() -> Office:
     """Return the office's settings, at most `FRESH_S` old."""
-    kept: dict[str, Any] = current_app.extensions.setdefault("naproxy_office", {})
-    if time.monotonic() >= kept.get("until_s", 0.0):
-        kept["office"] = _ask()
-        kept["until_s"] = time.monotonic() + FRESH_S
-    known: Office = kept["office"]
-    return known
+    said = _configuration().get("office", {})
+    return Office(**{f.name: said.get(f.name) for f in fields(Office)})
+
+
+def ui_names() -> list[str]:
+    """Return the names that the web interface may be called by, from the configuration."""
+    names: list[str] = _configuration().get("box", {}).get("ui_names", [])
+    return names
 
 
 def forget_office() -> None:
     """Ask again next time: it was just changed."""
-    current_app.extensions.pop("naproxy_office", None)
+    _kept().pop("until_s", None)
 
 
-def _ask() -> Office:
-    try:
-        said = control().get("/v1/config", timeout_s=2.0).get("office", {})
-    except ApiError:
-        return Office()
-    return Office(**{f.name: said.get(f.name) for f in fields(Office)})
+def _kept() -> dict[str, Any]:
+    kept: dict[str, Any] = current_app.extensions.setdefault("naproxy_office", {})
+    return kept
+
+
+def _configuration() -> dict[str, Any]:
+    """Return what the controller said last; a silent one is not asked again at once."""
+    kept = _kept()
+    if time.monotonic() >= kept.get("until_s", 0.0):
+        with suppress(ApiError):
+            kept["configuration"] = control().get("/v1/config", timeout_s=2.0)
+        kept["until_s"] = time.monotonic() + FRESH_S
+    known: dict[str, Any] = kept.get("configuration", {})
+    return known

@@ -36,8 +36,8 @@ def obj(properties: Mapping[str, Shape], *, optional: tuple[str, ...] = ()) -> d
     }
 
 
-def array(items: Shape, **limits: int) -> dict[str, Any]:
-    """Return the shape of a list; limits are minItems, maxItems."""
+def array(items: Shape, **limits: Any) -> dict[str, Any]:
+    """Return the shape of a list; limits are minItems, maxItems, description."""
     return {"type": "array", "items": items, **limits}
 
 
@@ -66,10 +66,10 @@ def choice(*values: str) -> dict[str, Any]:
     return {"type": "string", "enum": list(values)}
 
 
-def nullable(shape: Shape) -> dict[str, Any]:
+def nullable(shape: Shape, **more: Any) -> dict[str, Any]:
     """Return the shape, or null."""
     types = shape["type"] if isinstance(shape["type"], list) else [shape["type"]]
-    made: dict[str, Any] = {**shape, "type": [*types, "null"]}
+    made: dict[str, Any] = {**shape, "type": [*types, "null"], **more}
     if "enum" in shape:
         made["enum"] = [*shape["enum"], None]
     return made
@@ -126,6 +126,8 @@ def _check_kind(value: Any, kinds: list[str], where: str) -> None:
 
 def _check_text(value: str, shape: Shape, where: str) -> None:
     low, high = shape.get("minLength", 0), shape.get("maxLength", math.inf)
+    if any("\ud800" <= c <= "\udfff" for c in value):
+        raise ShapeError(where, "has half a character")
     if len(value) < low:
         raise ShapeError(where, f"must have at least {low} characters" if value else "is empty")
     if len(value) > high:

@@ -40,6 +40,11 @@ def t(key: str, **values: Any) -> str:
     return text(language(), key, **values)
 
 
+def has(key: str) -> bool:
+    """Return whether there is such a text."""
+    return key in catalogue(DEFAULT)
+
+
 def texts_of(*prefixes: str) -> dict[str, str]:
     """Return the texts whose keys begin so, for the browser."""
     return {key: text for key, text in catalogue(language()).items() if key.startswith(prefixes)}

@@ -1,0 +1,202 @@
+// One's own account, and the users of the box.
+
+import { del, get, patch, post, put, ApiError } from "../kit/api.js";
+import { confirm, open, toast } from "../kit/dialog.js";
+import { h, t } from "../kit/dom.js";
+import { onPress, onSubmit } from "../kit/form.js";
+import { dateTime } from "../kit/format.js";
+
+const place = (id) => document.getElementById(id);
+
+// Password and language
+
+const password = place("password-form");
+onSubmit(
+	password,
+	(given) => {
+		if (given.password !== given.again) {
+			throw new ApiError(422, { error: t("account.password_differs"), where: "again" });
+		}
+		return put("/api/account/password", { current: given.current, password: given.password });
+	},
+	() => {
+		password.reset();
+		toast(t("account.password_saved"));
+		return showAccount();
+	},
+);
+onSubmit(place("language-form"), ({ language }) => put("/api/account/language", { language }), () => location.reload());
+
+// Sessions and tokens
+
+function button(words, label, work, kind = "") {
+	const made = h(`button.button.small${kind}`, { type: "button", "aria-label": label }, words);
+	onPress(made, work);
+	return made;
+}
+
+function table(caption, heads, rows) {
+	return h("div.table-wrap", h("table.table.cards",
+		h("caption.visually-hidden", caption),
+		h("thead", h("tr", heads.map((each) => h("th", { scope: "col" }, each)), h("td"))),
+		h("tbody", rows)));
+}
+
+const cell = (label, ...what) => h("td", { "data-label": label }, h("span", ...what));
+
+/** The browser and the system out of a User-Agent, which has both among much else. */
+function browserName(agent) {
+	const browser = /(Edg|OPR|Firefox|Chrome|Safari)\//.exec(agent)?.[1];
+	const system = /(Android|iPhone|iPad|Windows|Mac OS X|Linux|CrOS)/.exec(agent)?.[1];
+	const known = { Edg: "Edge", OPR: "Opera" };
+	return [known[browser] ?? browser, system].filter(Boolean).join(", ") || agent.slice(0, 60) || "–";
+}
+
+function sessionRow(session) {
+	const end = async () => {
+		await del(`/api/account/sessions/${session.id}`);
+		toast(t("account.session_ended"));
+		await showAccount();
+	};
+	return h("tr",
+		cell(t("account.session_browser"), browserName(session.agent)),
+		cell(t("account.session_address"), session.address),
+		cell(t("account.session_seen"), dateTime(session.seen_s)),
+		session.this
+			? h("td.end", h("span.badge", t("account.session_this")))
+			: h("td.end", button(t("account.session_end"), t("account.session_end_of", { address: session.address }), end)));
+}
+
+function tokenRow(token) {
+	const remove = async () => {
+		const sure = await confirm({ title: t("account.token_delete_of", { name: token.name }),
+			text: t("account.token_delete_words", { name: token.name }), yes: t("account.token_delete"), danger: true });
+		if (!sure) return;
+		await del(`/api/account/tokens/${token.id}`);
+		toast(t("account.token_deleted"));
+		await showAccount();
+	};
+	return h("tr",
+		cell(t("account.token_name"), token.name),
+		cell(t("account.token_scope_title"), t(`account.token_scope.${token.scope}`)),
+		cell(t("account.token_used"), token.used_s === null ? t("account.token_never") : dateTime(token.used_s)),
+		h("td.end", button(t("account.token_delete"), t("account.token_delete_of", { name: token.name }), remove, ".danger")));
+}
+
+async function showAccount() {
+	const account = await get("/api/account");
+	place("sessions").replaceChildren(table(t("account.sessions_title"),
+		[t("account.session_browser"), t("account.session_address"), t("account.session_seen")], account.sessions.map(sessionRow)));
+	place("tokens").replaceChildren(account.tokens.length
+		? table(t("account.tokens_title"), [t("account.token_name"), t("account.token_scope_title"), t("account.token_used")], account.tokens.map(tokenRow))
+		: h("p", t("account.tokens_none")));
+}
+
+onPress(place("sessions-end"), async () => {
+	const sure = await confirm({ title: t("account.sessions_end"), text: t("account.sessions_end_words"), yes: t("account.sessions_end"), danger: true });
+	if (!sure) return;
+	await del("/api/account/sessions");
+	location.assign("/login");
+});
+
+function showSecret(secret) {
+	const field = h("input.input.mono", { id: "token-secret", readonly: true, value: secret, "aria-label": t("account.token_made") });
+	const copy = h("button.button", { type: "button" }, t("account.token_copy"));
+	copy.addEventListener("click", async () => {
+		field.select();
+		try {
+			await navigator.clipboard.writeText(secret);
+		} catch {
+			document.execCommand("copy"); // without https there is no clipboard object
+		}
+		toast(t("account.token_copied"));
+	});
+	const form = h("form.dialog", { method: "dialog" },
+		h("h2", { id: "token-made-title" }, t("account.token_made")),
+		h("p", t("account.token_made_words")),
+		field,
+		h("footer", copy, h("button.button.primary", t("account.token_close"))));
+	return open(h("dialog", { "aria-labelledby": "token-made-title" }, form), { once: true });
+}
+
+/** A dialog with a form: `send(values)`, then `done(answer)`; the form is empty when it opens. */
+function formDialog(id, send, done) {
+	const dialog = place(id);
+	const form = dialog.querySelector("form");
+	onSubmit(form, send, async (answer) => {
+		dialog.close();
+		await done(answer);
+	});
+	dialog.querySelector("[data-close]").addEventListener("click", () => dialog.close());
+	dialog.addEventListener("close", () => form.reset());
+	return dialog;
+}
+
+const tokenDialog = formDialog("token-dialog", (given) => post("/api/account/tokens", given), async ({ secret }) => {
+	await showAccount();
+	await showSecret(secret);
+});
+place("token-make").addEventListener("click", () => open(tokenDialog));
+
+// Users
+
+const users = place("users");
+let changed = null;
+
+function roleChoice(user) {
+	const select = h("select.input", { "aria-label": t("account.user_role_of", { name: user.name }) },
+		["viewer", "admin"].map((role) => h("option", { value: role, selected: role === user.role }, t(`account.role_choice.${role}`))));
+	select.addEventListener("change", async () => {
+		try {
+			await patch(`/api/users/${user.id}`, { role: select.value });
+			toast(t("account.user_saved"));
+		} catch (error) {
+			if (!(error instanceof ApiError)) throw error;
+			toast(error.message, "bad");
+		}
+		if (user.this) location.reload();
+		else await showUsers();
+	});
+	return select;
+}
+
+function userRow(user) {
+	const remove = async () => {
+		const sure = await confirm({ title: t("account.user_remove_of", { name: user.name }),
+			text: t("account.user_remove_words", { name: user.name }), yes: t("account.user_remove"), danger: true });
+		if (!sure) return;
+		await del(`/api/users/${user.id}`);
+		toast(t("account.user_removed", { name: user.name }));
+		await showUsers();
+	};
+	const setPassword = () => {
+		changed = user;
+		place("user-password-dialog-title").textContent = t("account.user_set_password_of", { name: user.name });
+		open(passwordDialog);
+	};
+	const buttons = user.this
+		? h("td.end", h("span.badge", t("account.user_you")))
+		: h("td.end", h("div.row",
+			button(t("account.user_set_password"), t("account.user_set_password_of", { name: user.name }), setPassword),
+			button(t("account.user_remove"), t("account.user_remove_of", { name: user.name }), remove, ".danger")));
+	return h("tr", cell(t("account.user_name"), user.name), h("td", { "data-label": t("account.user_role") }, roleChoice(user)), buttons);
+}
+
+async function showUsers() {
+	const found = await get("/api/users");
+	users.replaceChildren(table(t("account.users_title"), [t("account.user_name"), t("account.user_role")], found.users.map(userRow)));
+}
+
+let passwordDialog = null;
+if (users) {
+	const userDialog = formDialog("user-dialog", (given) => post("/api/users", given), async (user) => {
+		toast(t("account.user_added", { name: user.name }));
+		await showUsers();
+	});
+	place("user-add").addEventListener("click", () => open(userDialog));
+	passwordDialog = formDialog("user-password-dialog", (given) => patch(`/api/users/${changed.id}`, given),
+		() => toast(t("account.user_password_saved", { name: changed.name })));
+}
+
+const shown = await Promise.allSettled([showAccount(), users ? showUsers() : null]);
+for (const { reason } of shown) if (reason) toast(reason.message, "bad");
