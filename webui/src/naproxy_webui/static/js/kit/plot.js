@@ -282,7 +282,7 @@ export function withGaps(points, step_s) {
 }
 
 function lineSets(series, options) {
-	const points = withGaps(series.points, options.step_s);
+	const points = withGaps(series.points, series.step_s ?? options.step_s);
 	const name = series.colour;
 	const line = {
 		label: series.name,
@@ -329,14 +329,15 @@ function timeConfig(options) {
 
 export const COMMON = { animation: false, responsive: true, maintainAspectRatio: false, resizeDelay: 50 };
 
-function timeTable(options) {
+function timeTable({ series: all, ...options }) {
+	const series = all.filter((each) => !each.aside);
 	const format = options.format ?? ((value) => number(value, 1));
-	const times = [...new Set(options.series.flatMap((each) => each.points.filter((p) => p[1] !== null).map((p) => p[0])))].sort((a, b) => b - a);
-	const by = options.series.map((each) => new Map(each.points.map((p) => [p[0], p[1]])));
+	const times = [...new Set(series.flatMap((each) => each.points.filter((p) => p[1] !== null).map((p) => p[0])))].sort((a, b) => b - a);
+	const by = series.map((each) => new Map(each.points.map((p) => [p[0], p[1]])));
 	const stamp = options.to_s - options.from_s > 2 * DAY ? dateTime : (t_s) => `${day(t_s)}, ${clockS(t_s)}`;
 	const cell = (map, t_s) => (map.get(t_s) == null ? "–" : format(map.get(t_s)));
 	return {
-		columns: [t("kit.time"), ...options.series.map((each) => each.name ?? options.title ?? "")],
+		columns: [t("kit.time"), ...series.map((each) => each.name ?? options.title ?? "")],
 		rows: times.map((t_s) => [stamp(t_s), ...by.map((map) => cell(map, t_s))]),
 	};
 }
@@ -345,7 +346,7 @@ function timeTable(options) {
  * Draw figures over time into a `<figure class="chart">`.
  *
  * Options: `series`: [{name, points: [[t_s, value|null, least?, most?]], colour: "c1", dashed
- * (an estimate), area, step, hatched}], `from_s`, `to_s`, `step_s` (further apart is a gap), `unit`,
+ * (an estimate), area, step, hatched, step_s, aside (a line to compare with: not in the table)}], `from_s`, `to_s`, `step_s` (further apart is a gap), `unit`,
  * `format` (value -> words), `bands`: [{from_s, to_s, state}], `size`: small or tall, `title`,
  * `summary`, `none` (words without data), `fromZero`, `suggestedMax`, `live`, `table: false`.
  * Resolves to a plot: `update(options)`, `destroy()`, `chart` (Chart.js's own).
@@ -354,7 +355,7 @@ export async function timeChart(figure, options) {
 	const plot = new Plot(figure, options);
 	plot.update = (changes) => {
 		options = { ...options, ...changes };
-		const isEmpty = !options.series.some((each) => each.points.some((p) => p[1] !== null));
+		const isEmpty = !options.series.some((each) => !each.aside && each.points.some((p) => p[1] !== null));
 		plot.show(options, () => timeTable(options), isEmpty);
 		if (!window.Chart) return;
 		plot.draw(window.Chart, timeConfig(options));
