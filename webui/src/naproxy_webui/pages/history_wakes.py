@@ -192,6 +192,36 @@ def _counts(counter: Counter[str]) -> list[dict[str, Any]]:
 @route(
     blueprint,
     "GET",
+    "/api/history/suggestions",
+    summary="What rules one wake suggests: for its path, its address and its agent",
+    query={name: string(maxLength=400) for name in ledger.KINDS},
+    needed=ledger.KINDS,
+    answer=obj(
+        {
+            "suggestions": array(
+                obj({"kind": KIND, "text": nullable(string()), "why_not": nullable(string())})
+            )
+        }
+    ),
+)
+def suggestions(query: dict[str, Any]) -> Any:
+    """Return for each kind the text of a rule, or why there is none."""
+    found = [wakerules.suggest(kind, query[kind]) for kind in ledger.KINDS]
+    return {
+        "suggestions": [
+            {
+                "kind": each.kind,
+                "text": each.text or None,
+                "why_not": t(f"history.why_not_{each.why_not}") if each.why_not else None,
+            }
+            for each in found
+        ]
+    }
+
+
+@route(
+    blueprint,
+    "GET",
     "/api/history/rule",
     summary="What a rule would have prevented in the last 30 days, and as whom it would treat them",
     query={"server": SERVER, "kind": KIND, "text": RULE["text"]},

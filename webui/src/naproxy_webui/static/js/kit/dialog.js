@@ -28,13 +28,23 @@ function toasts() {
 	return region;
 }
 
-/** A short message in the corner; `kind` is good, info, warn or bad. A bad one stays until closed. */
-export function toast(words, kind = "good") {
+/**
+ * A short message in the corner; `kind` is good, info, warn or bad. A bad one stays until closed.
+ * `action` `{words, press}` is a button in it, as for undoing.
+ */
+export function toast(words, kind = "good", action = null) {
 	const shown = h("div.toast", { "data-kind": kind }, icon(KIND_ICONS[kind] ?? "info"), h("p", words));
 	const close = () => shown.remove();
+	if (action) {
+		const press = () => {
+			close();
+			action.press();
+		};
+		shown.querySelector("p").append(" ", h("button.button.quiet.small", { type: "button", onclick: press }, action.words));
+	}
 	shown.append(h("button", { type: "button", "aria-label": t("kit.close"), onclick: close }, icon("x")));
 	toasts().append(shown);
-	if (TOAST_MS[kind]) setTimeout(close, TOAST_MS[kind]);
+	if (TOAST_MS[kind]) setTimeout(close, TOAST_MS[kind] * (action ? 3 : 1));
 	return close;
 }
 

@@ -1,0 +1,61 @@
+// Every change of state, and every decision: tables that are read when they are opened.
+
+import { h, icon, t } from "../../kit/dom.js";
+import { dateTime, clockS, day } from "../../kit/format.js";
+import { list } from "./list.js";
+import { badge, cell, wakeLine } from "./words.js";
+
+const asked = new WeakMap();
+
+/** Read a list now if its `<details>` is open, else when it is opened. */
+function whenOpen(details, read) {
+	details.addEventListener("toggle", asked.get(details)?.listener ?? (() => {}));
+	const before = asked.get(details);
+	if (before) details.removeEventListener("toggle", before.listener);
+	let done = false;
+	const listener = () => {
+		if (!details.open || done) return undefined;
+		done = true;
+		return read();
+	};
+	asked.set(details, { listener });
+	details.addEventListener("toggle", listener);
+	return listener() ?? Promise.resolve();
+}
+
+export const stamp = (t_s) => h("time", { datetime: new Date(t_s * 1000).toISOString(), title: dateTime(t_s) }, `${day(t_s)}, ${clockS(t_s)}`);
+
+export async function showChanges(details, { server, from_s, to_s, current }) {
+	const columns = [t("history.col_time"), t("history.col_change"), t("history.col_reason"), t("history.col_cause")];
+	const [time, change, reason, by] = columns;
+	await whenOpen(details, () => list(details.lastElementChild, {
+		path: "/api/history/transitions",
+		query: { server, from_s, to_s },
+		columns,
+		label: t("history.changes_title"),
+		none: t("history.none_changes"),
+		current,
+		row: (each) => h("tr",
+			cell(time, ".nowrap", stamp(each.t_s)),
+			cell(change, "", h("span.row", badge(each.from), icon("arrow-right"), badge(each.to))),
+			cell(reason, ".wrap", each.reason),
+			cell(by, ".wrap", each.wake ? h("span.path", wakeLine(each.wake)) : null)),
+	}));
+}
+
+export async function showDecisions(details, { server, from_s, to_s, current }) {
+	const columns = [t("history.col_time"), t("history.col_decision"), t("history.col_reason")];
+	const [time, decision, reason] = columns;
+	await whenOpen(details, () => list(details.querySelector("[data-rows]"), {
+		path: "/api/history/decisions",
+		query: { server, from_s, to_s },
+		columns,
+		label: t("history.decisions_title"),
+		none: t("history.decisions_none"),
+		current,
+		row: (each) => h("tr",
+			cell(time, ".nowrap", stamp(each.t_s)),
+			cell(decision, "", h("span.badge", { "data-state": each.sleep ? "asleep" : "awake" }, icon(each.sleep ? "moon" : "sun"), t(each.sleep ? "history.decision_sleep" : "history.decision_awake"))),
+			cell(reason, ".wrap", each.reason)),
+	}));
+}

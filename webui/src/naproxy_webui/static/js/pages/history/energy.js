@@ -1,0 +1,120 @@
+// Energy by day: bars of what it was used for, money, and how much of each day was measured.
+
+import { get } from "../../kit/api.js";
+import { anyChart } from "../../kit/bars.js";
+import { h, t } from "../../kit/dom.js";
+import { date, day, energy, money, month, number, share } from "../../kit/format.js";
+import { colour, hatch, tooltip, valueScale } from "../../kit/plot.js";
+
+const WHOLE = 0.985, J_PER_KWH = 3.6e6;
+const PARTS = [
+	{ part: "asleep", colour: "asleep", hatched: "/" },
+	{ part: "changing", colour: "falling", hatched: "\\" },
+	{ part: "awake", colour: "awake" },
+	{ part: "unknown", colour: "unknown", hatched: "x" },
+];
+let plot = null;
+
+const incomplete = (each) => each.covered < WHOLE;
+const noon_s = (each) => (each.start_s + each.end_s) / 2;
+
+function seriesOf({ days, estimated }) {
+	const split = days.some((each) => each.parts);
+	const all = split
+		? PARTS.map((each) => ({ ...each, name: t(`history.part_${each.part}`), values: days.map((d) => d.parts && d.parts[each.part]) }))
+		: [{ name: t("history.part_all"), colour: "c1", hatched: estimated ? "/" : undefined, values: days.map((d) => d.server_j) }];
+	if (days.some((each) => each.box_j !== null)) all.push({ name: t("history.energy_box"), colour: "c8", values: days.map((d) => d.box_j) });
+	return all.filter((each) => each.values.some((value) => value > 0));
+}
+
+export async function showEnergy(figure, { server, from_s, to_s, zoom, current }) {
+	const said = await get("/api/history/energy", { server, from_s, to_s });
+	if (!current()) return;
+	figure.querySelector(":scope > [data-failed]")?.remove();
+	const months = said.unit === "month";
+	document.getElementById("energy-title").textContent = t(months ? "history.energy_title_month" : "history.energy_title");
+	const known = said.days.filter((each) => each.covered > 0);
+	totals(said, known.length > 0);
+	notes(said, known);
+	const series = seriesOf(said).map((each) => ({ ...each, kind: "bar" }));
+	const options = { config: config(said, series, months, zoom), table: rows(said, series, months), series, title: t(months ? "history.energy_title_month" : "history.energy_title"), isEmpty: !known.length, none: t(said.measured ? "history.energy_none" : "history.no_meter"), size: "small" };
+	if (plot) plot.update(options);
+	else plot = await anyChart(figure, options);
+}
+
+function config({ days }, series, months, zoom) {
+	const label = (each) => `${months ? month(noon_s(each)) : day(noon_s(each)).replace(",", "")}${each.covered > 0 && incomplete(each) ? " ◐" : ""}`;
+	const tip = tooltip(
+		(items) => (items.length ? (months ? month(noon_s(days[items[0].dataIndex])) : date(noon_s(days[items[0].dataIndex]))) : ""),
+		(context) => `${context.dataset.label}: ${energy(context.parsed.y * J_PER_KWH)}`,
+	);
+	tip.filter = (item) => item.parsed.y > 0;
+	tip.callbacks.footer = (items) => (items.length ? footer(days[items[0].dataIndex]) : "");
+	tip.footerColor = () => colour("card");
+	return {
+		type: "bar",
+		data: {
+			labels: days.map(label),
+			datasets: series.map((each) => ({
+				label: each.name,
+				data: each.values.map((j) => (j === null ? null : j / J_PER_KWH)),
+				backgroundColor: () => (each.hatched ? hatch(each.colour, each.hatched) : colour(each.colour)),
+				borderColor: () => colour(each.colour),
+				borderWidth: each.hatched ? 1 : 0,
+				maxBarThickness: 48,
+				stack: "all",
+			})),
+		},
+		options: {
+			interaction: { mode: "index", axis: "x", intersect: false },
+			onClick: (event, items) => items.length && days.length > 1 && zoom(days[items[0].index].start_s, days[items[0].index].end_s),
+			scales: {
+				x: { stacked: true, grid: { display: false }, border: { color: () => colour("edge") }, ticks: { color: () => colour("soft"), maxRotation: 0, autoSkip: true, autoSkipPadding: 12 } },
+				y: valueScale({ stacked: true, unit: "kWh", size: "small" }),
+			},
+			plugins: { tooltip: tip },
+		},
+	};
+}
+
+function footer(each) {
+	const lines = [t("history.tip_total", { energy: energy(each.server_j + (each.box_j ?? 0)) })];
+	if (each.cost !== null) lines.push(money(each.cost));
+	lines.push(t("history.tip_covered", { share: share(each.covered, 0) }));
+	return lines;
+}
+
+function rows({ days, unit }, series, months) {
+	const priced = days.some((each) => each.cost !== null);
+	return {
+		columns: [t(unit === "month" ? "history.col_month" : "history.col_day"), ...series.map((each) => `${each.name} (kWh)`), ...(priced ? [t("history.energy_cost")] : []), t("history.energy_covered")],
+		rows: days.map((each, index) => [
+			months ? month(noon_s(each)) : date(noon_s(each)),
+			...series.map((one) => (one.values[index] === null ? "–" : number(one.values[index] / J_PER_KWH, 3, 3))),
+			...(priced ? [money(each.cost)] : []),
+			share(each.covered, 0),
+		]).reverse(),
+	};
+}
+
+const stat = (label, value, note = "") => h("div.stat", h("span.stat-label", label), h("span.stat-value", value), h("span.stat-note", note));
+
+function totals({ total, measured }, any) {
+	const found = [];
+	if (any && measured) found.push(stat(t("history.energy_server"), energy(total.server_j)));
+	if (any && total.box_j !== null) found.push(stat(t("history.energy_box"), energy(total.box_j)));
+	if (any && total.cost !== null) found.push(stat(t("history.energy_cost"), money(total.cost)));
+	if (any) found.push(stat(t("history.energy_covered"), share(total.covered, 0), t("history.energy_covered_note")));
+	document.getElementById("energy-total").replaceChildren(...found);
+}
+
+function notes(said, known) {
+	const found = [];
+	const missing = known.filter(incomplete).length;
+	if (missing) found.push(t("history.energy_incomplete", { count: missing }));
+	if (said.estimated) found.push(t("history.energy_estimated"));
+	if (known.some((each) => each.parts)) found.push(t("history.energy_parts_words"));
+	if (known.length) found.push(t("history.energy_whole"));
+	if (known.length && said.price_per_kwh === null) found.push(t("history.energy_no_price"));
+	document.getElementById("energy-notes").replaceChildren(...found.map((words) => h("p.hint", words)));
+}

@@ -1,0 +1,60 @@
+// The wake ledger: every wake, searched and page by page.
+
+import { ApiError } from "../../kit/api.js";
+import { h, icon, t } from "../../kit/dom.js";
+import { duration, number } from "../../kit/format.js";
+import { values } from "../../kit/form.js";
+import { stamp } from "./changes.js";
+import { list } from "./list.js";
+import { mayChange, ruleDialog } from "./rules.js";
+import { asker, cause, cell, named, request } from "./words.js";
+
+const form = document.getElementById("search");
+const OUTCOMES = { up: ["good", "circle-check"], "stayed awake": ["info", "sun"], trouble: ["bad", "triangle-alert"], waiting: ["info", "clock"], "controller ended": ["warn", "refresh-cw"] };
+let told = null, asked = 0;
+
+form.addEventListener("submit", (event) => {
+	event.preventDefault();
+	again();
+});
+form.addEventListener("reset", () => setTimeout(again));
+
+function again() {
+	const place = document.getElementById("ledger");
+	if (told) showLedger(place, told).catch((error) => {
+		if (!(error instanceof ApiError)) throw error;
+		place.replaceChildren(h("p.hint", { role: "alert" }, t("history.failed", { error: error.message })));
+	});
+}
+
+export async function showLedger(place, options) {
+	told = options;
+	const { server, from_s, to_s, current } = options, mine = ++asked;
+	const search = Object.fromEntries(Object.entries(values(form)).filter(([, value]) => value));
+	const columns = [t("history.col_time"), t("history.col_request"), t("history.search_class"), t("history.col_waited"), t("history.col_outcome"), ...(mayChange ? [t("history.col_action")] : [])];
+	await list(place, {
+		path: "/api/history/wakes",
+		query: { server, from_s, to_s, ...search },
+		columns,
+		label: t("history.ledger_title"),
+		none: t(Object.keys(search).length ? "history.ledger_none_found" : "history.ledger_none"),
+		current: () => current() && mine === asked,
+		row: (wake) => row(wake, columns),
+	});
+}
+
+function row(wake, [time, what, who, waited, outcome, rule]) {
+	const [kind, picture] = OUTCOMES[wake.outcome] ?? ["info", "info"];
+	const cells = [
+		cell(time, ".nowrap", stamp(wake.t_s)),
+		cell(what, ".wrap", h("div", h(wake.class ? "span.path" : "span", request(wake) ?? wake.reason), h("span.under", wake.class ? asker(wake) : null))),
+		cell(who, "", h("div", wake.class ? named("kit.class.", wake.class) : null, h("span.under", cause(wake)))),
+		cell(waited, ".end", wake.waited_s === null ? "–" : wake.waited_s < 60 ? `${number(wake.waited_s, 1, 1)} ${t("kit.unit.s")}` : duration(wake.waited_s)),
+		cell(outcome, "", h("span.badge", { "data-kind": kind }, icon(picture), named("history.outcome_", wake.outcome))),
+	];
+	if (mayChange) cells.push(cell(rule, "", wake.class ? stop(wake) : null));
+	return h("tr", cells);
+}
+
+/** A rule from one wake: which of its page, address or program is chosen in the dialog. */
+const stop = (wake) => h("button.button.small.quiet", { type: "button", "aria-label": `${t("history.stop_it")}: ${request(wake)}`, onclick: () => ruleDialog({ server: wake.server, kind: "path", from: wake }) }, t("history.stop_it"));

@@ -1,0 +1,42 @@
+// A table that is read page by page, newest first.
+
+import { get } from "../../kit/api.js";
+import { announce } from "../../kit/dialog.js";
+import { h, t } from "../../kit/dom.js";
+import { onPress } from "../../kit/form.js";
+import { nothing } from "./words.js";
+
+/**
+ * Fill `place` from `path`: `columns` are words, `row(each)` makes a `<tr>`, `none` says that
+ * there is nothing. `current()` tells whether what was asked for is still wanted.
+ */
+export async function list(place, { path, query, columns, row, none, label, current }) {
+	const body = h("tbody");
+	const head = h("thead", h("tr", columns.map((each) => h("th", { scope: "col" }, each))));
+	const count = h("p.hint");
+	const more = h("button.button.small", { type: "button" }, t("history.older"));
+	let cursor = null, shown = 0;
+
+	async function page() {
+		const answer = await get(path, { ...query, cursor, limit: 50 });
+		if (!current()) return;
+		body.append(...answer.rows.map(row));
+		shown += answer.rows.length;
+		cursor = answer.next;
+		more.hidden = cursor === null;
+		count.textContent = t(cursor === null ? "history.shown" : "history.shown_more", { count: shown });
+	}
+
+	await page();
+	if (!current()) return;
+	if (!shown) {
+		place.replaceChildren(nothing(none));
+		return;
+	}
+	onPress(more, async () => {
+		await page();
+		announce(count.textContent);
+	});
+	const table = h("table.table.cards", head, body);
+	place.replaceChildren(h("div.stack.tight", h("div.table-wrap", { tabindex: "0", role: "region", "aria-label": label }, table), h("div.row", count, more)));
+}
