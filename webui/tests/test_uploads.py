@@ -1,0 +1,308 @@
+"""Uploads in pieces: what breaks off goes on, what is hostile is refused and changes nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from conftest import browser
+from naproxy_webui import uploads as module
+from naproxy_webui.settings import Settings
+from naproxy_webui.uploads import KINDS, PIECE_BYTES, UNFINISHED_S, Uploads
+
+DATA = os.urandom(2 * PIECE_BYTES + 100)
+
+
+def begin(client: FlaskClient, size: int = len(DATA), **more: Any) -> dict[str, Any]:
+    answer = client.post(
+        "/api/uploads", json={"name": "access.log", "size": size, "kind": "log", **more}
+    )
+    assert answer.status_code == 201, answer.text
+    found: dict[str, Any] = answer.json
+    return found
+
+
+def put(client: FlaskClient, upload: dict[str, Any], offset: int, piece: bytes) -> Any:
+    return client.put(f"/api/uploads/{upload['id']}?offset={offset}", data=piece)
+
+
+def stored(settings: Settings) -> list[str]:
+    folder = settings.state_dir / "uploads"
+    return sorted(f.name for f in folder.iterdir() if f.name != "lock") if folder.exists() else []
+
+
+def content(settings: Settings, upload: dict[str, Any]) -> bytes:
+    return (settings.state_dir / "uploads" / f"{upload['id']}.part").read_bytes()
+
+
+def test_pieces_make_the_file(client: FlaskClient, settings: Settings) -> None:
+    upload = begin(client)
+    for at in range(0, len(DATA), PIECE_BYTES):
+        answer = put(client, upload, at, DATA[at : at + PIECE_BYTES])
+        assert answer.status_code == 200
+    assert answer.json["complete"] is True
+    assert content(settings, upload) == DATA
+
+
+def test_an_upload_goes_on_where_it_broke_off(client: FlaskClient, settings: Settings) -> None:
+    upload = begin(client)
+    put(client, upload, 0, DATA[:1000])
+    again = client.get(f"/api/uploads/{upload['id']}").json
+    assert (again["offset"], again["complete"]) == (1000, False)
+    put(client, upload, 1000, DATA[1000 : 1000 + PIECE_BYTES])
+    assert content(settings, upload) == DATA[: 1000 + PIECE_BYTES]
+
+
+def test_an_upload_survives_a_restart_of_the_interface(app: Flask, client: FlaskClient) -> None:
+    upload = begin(client)
+    put(client, upload, 0, DATA[:1000])
+    app.extensions.pop("naproxy_uploads")
+    assert client.get(f"/api/uploads/{upload['id']}").json["offset"] == 1000
+
+
+def test_a_piece_that_comes_twice_is_refused_with_where_to_go_on(
+    client: FlaskClient, settings: Settings
+) -> None:
+    upload = begin(client)
+    put(client, upload, 0, DATA[:1000])
+    answer = put(client, upload, 0, DATA[:1000])
+    assert answer.status_code == 409
+    assert answer.json["where"] == "offset"
+    assert content(settings, upload) == DATA[:1000]
+
+
+@pytest.mark.parametrize("offset", ["1", "-1", "999999999999", "x", "1e3", "", "0&offset=0"])
+def test_offsets_that_are_wrong_change_nothing(
+    client: FlaskClient, settings: Settings, offset: str
+) -> None:
+    upload = begin(client)
+    answer = client.put(f"/api/uploads/{upload['id']}?offset={offset}", data=b"x")
+    assert answer.status_code in (400, 409)
+    assert content(settings, upload) == b""
+
+
+def test_a_piece_without_an_offset_is_refused(client: FlaskClient) -> None:
+    upload = begin(client)
+    assert client.put(f"/api/uploads/{upload['id']}", data=b"x").status_code == 400
+
+
+@pytest.mark.parametrize("size", [0, KINDS["log"].most_bytes + 1, 1 << 53])
+def test_sizes_beyond_the_limits_are_refused_in_words(
+    client: FlaskClient, settings: Settings, size: int
+) -> None:
+    answer = client.post("/api/uploads", json={"name": "a", "size": size, "kind": "log"})
+    assert answer.status_code == 413
+    assert answer.json["where"] == "size"
+    assert stored(settings) == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"name": "a", "size": -1, "kind": "log"},
+        {"name": "a", "size": 1.5, "kind": "log"},
+        {"name": "a", "size": True, "kind": "log"},
+        {"name": "a" * 256, "size": 1, "kind": "log"},
+        {"name": "a", "size": 1, "kind": "../log"},
+        {"name": "a", "size": 1, "kind": "log", "sha256": "0" * 63},
+        {"name": "a", "size": 1, "kind": "log", "sha256": "0" * 64 + "\n"},
+        {"name": "a", "size": 1, "kind": "log", "id": "mine"},
+        {"name": "a", "size": 1 << 54, "kind": "log"},
+        [],
+    ],
+)
+def test_what_makes_no_sense_is_refused(client: FlaskClient, settings: Settings, body: Any) -> None:
+    assert client.post("/api/uploads", json=body).status_code == 400
+    assert stored(settings) == []
+
+
+@pytest.mark.parametrize(
+    "name", ["../../etc/passwd", "/etc/shadow", "a\0b", "", ".", "-rf", "\N{BOMB}" * 255, "a\nb"]
+)
+def test_a_hostile_name_is_only_words(
+    client: FlaskClient, settings: Settings, tmp_path: Path, name: str
+) -> None:
+    upload = begin(client, name=name)
+    put(client, upload, 0, b"x")
+    assert client.get(f"/api/uploads/{upload['id']}").json["name"] == name
+    assert stored(settings) == [f"{upload['id']}.json", f"{upload['id']}.part"]
+
+
+@pytest.mark.parametrize(
+    "upload_id",
+    ["..", "lock", "%2e%2e%2flock", "x" * 22, "a" * 5000, "..%00", "%2Fetc%2Fpasswd", "*" * 22],
+)
+def test_an_id_that_is_none_finds_nothing(
+    client: FlaskClient, settings: Settings, upload_id: str
+) -> None:
+    begin(client)
+    before = stored(settings)
+    for method in ("get", "put", "delete"):
+        query = "?offset=0" if method == "put" else ""
+        answer = getattr(client, method)(f"/api/uploads/{upload_id}{query}", data=b"x")
+        # Deleting what is not there is done.
+        assert answer.status_code in ((200, 404, 405) if method == "delete" else (404, 405))
+    assert stored(settings) == before
+    assert (settings.state_dir / "uploads/lock").exists()
+
+
+def test_more_than_was_said_is_refused(client: FlaskClient, settings: Settings) -> None:
+    upload = begin(client, size=10)
+    assert put(client, upload, 0, b"x" * 11).status_code == 413
+    assert content(settings, upload) == b""
+
+
+def test_a_piece_that_is_too_large_is_refused(client: FlaskClient, settings: Settings) -> None:
+    upload = begin(client)
+    answer = put(client, upload, 0, DATA[: PIECE_BYTES + 1])
+    assert answer.status_code == 413
+    assert answer.json["error"]
+    assert content(settings, upload) == b""
+
+
+def test_an_empty_piece_is_refused(client: FlaskClient) -> None:
+    assert put(client, begin(client), 0, b"").status_code == 400
+
+
+def test_a_file_that_is_what_was_said_is_taken(client: FlaskClient) -> None:
+    upload = begin(client, size=1000, sha256=hashlib.sha256(DATA[:1000]).hexdigest())
+    assert put(client, upload, 0, DATA[:1000]).json["complete"] is True
+
+
+def test_a_file_that_is_not_what_was_said_is_removed(
+    client: FlaskClient, settings: Settings
+) -> None:
+    upload = begin(client, size=1000, sha256=hashlib.sha256(b"other").hexdigest())
+    answer = put(client, upload, 0, DATA[:1000])
+    assert (answer.status_code, answer.json["where"]) == (422, "sha256")
+    assert stored(settings) == []
+
+
+def test_too_many_uploads_are_refused(client: FlaskClient) -> None:
+    for _ in range(KINDS["log"].most_files):
+        begin(client)
+    body = {"name": "a", "size": 1, "kind": "log"}
+    assert client.post("/api/uploads", json=body).status_code == 429
+    assert client.post("/api/uploads", json={**body, "kind": "image"}).status_code == 201
+
+
+def test_uploads_that_were_promised_count_as_used_disk(tmp_path: Path, app: Flask) -> None:
+    made = Uploads(tmp_path, free_bytes=lambda _: module.LEAVE_FREE_BYTES + 1000)
+    with app.test_request_context():
+        made.create("a", 600, "log")
+        with pytest.raises(module.ApiError, match="disk is too full: 1 MB") as refused:
+            made.create("b", 600, "log")
+        assert refused.value.status == 507
+        made.create("c", 400, "log")
+
+
+def test_a_disk_that_fills_up_leaves_no_half_piece(
+    client: FlaskClient, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    upload = begin(client)
+    write = os.pwrite
+
+    def full(file: int, data: bytes, at: int) -> int:
+        if at >= 500:
+            raise OSError(28, "No space left on device")
+        return write(file, data[:500], at)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pwrite", full)
+        assert put(client, upload, 0, DATA[:1000]).status_code == 507
+    assert content(settings, upload) == b""
+    assert put(client, upload, 0, DATA[:1000]).status_code == 200
+
+
+def test_of_pieces_at_the_same_time_one_is_taken(
+    app: Flask, client: FlaskClient, settings: Settings
+) -> None:
+    upload = begin(client)
+    gate = threading.Barrier(8)
+    answers: list[int] = []
+
+    def send(number: int) -> None:
+        gate.wait()
+        piece = bytes([number]) * 100_000
+        answers.append(put(browser(app, "anna", "admin"), upload, 0, piece).status_code)
+
+    threads = [threading.Thread(target=send, args=(n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(answers) == [200] + [409] * 7
+    found = content(settings, upload)
+    assert (len(found), len(set(found))) == (100_000, 1)
+
+
+def aged(settings: Settings, upload: dict[str, Any], age_s: float) -> None:
+    then = time.time() - age_s
+    os.utime(settings.state_dir / "uploads" / f"{upload['id']}.part", (then, then))
+
+
+def test_an_upload_that_does_not_go_on_is_refused_and_removed(
+    client: FlaskClient, settings: Settings
+) -> None:
+    slow = begin(client)
+    put(client, slow, 0, DATA[:1000])
+    aged(settings, slow, UNFINISHED_S + 60)
+    answer = put(client, slow, 1000, DATA[1000:2000])
+    assert answer.status_code == 404
+    assert "an hour" in answer.json["error"]
+    fresh = begin(client)
+    assert stored(settings) == [f"{fresh['id']}.json", f"{fresh['id']}.part"]
+
+
+def test_a_whole_upload_that_nobody_uses_is_removed(
+    client: FlaskClient, settings: Settings
+) -> None:
+    upload = begin(client, size=5)
+    put(client, upload, 0, b"12345")
+    aged(settings, upload, KINDS["log"].finished_s + 60)
+    assert client.get(f"/api/uploads/{upload['id']}").status_code == 404
+
+
+def test_what_a_crash_left_half_made_is_removed(client: FlaskClient, settings: Settings) -> None:
+    upload = begin(client)
+    folder = settings.state_dir / "uploads"
+    (folder / "orphan.part").write_bytes(b"x")
+    (folder / f"{'b' * 22}.json").write_text(json.dumps({"id": 1}))
+    (folder / f"{'c' * 22}.json").write_text("{")
+    fresh = begin(client)
+    assert {name.partition(".")[0] for name in stored(settings)} == {upload["id"], fresh["id"]}
+
+
+def test_an_upload_can_be_cancelled(client: FlaskClient, settings: Settings) -> None:
+    upload = begin(client)
+    assert client.delete(f"/api/uploads/{upload['id']}").status_code == 200
+    assert stored(settings) == []
+    assert put(client, upload, 0, b"x").status_code == 404
+
+
+def test_only_who_is_logged_in_and_may_change_things_uploads(
+    client: FlaskClient, viewer: FlaskClient, visitor: FlaskClient, settings: Settings
+) -> None:
+    upload = begin(client)
+    body = {"name": "a", "size": 1, "kind": "log"}
+    for other, status in ((viewer, 403), (visitor, 401)):
+        assert other.post("/api/uploads", json=body).status_code == status
+        assert put(other, upload, 0, b"x").status_code == status
+        assert other.delete(f"/api/uploads/{upload['id']}").status_code == status
+    assert visitor.get(f"/api/uploads/{upload['id']}").status_code == 401
+    assert content(settings, upload) == b""
+
+
+def test_nobody_else_on_the_box_may_read_an_upload(client: FlaskClient, settings: Settings) -> None:
+    begin(client)
+    folder = settings.state_dir / "uploads"
+    modes = {file.stat().st_mode & 0o777 for file in folder.iterdir()}
+    assert (modes, folder.stat().st_mode & 0o777) == ({0o600}, 0o700)
