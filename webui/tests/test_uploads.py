@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import browser
 from flask import Flask
 from flask.testing import FlaskClient
-from conftest import browser
 from naproxy_webui import uploads as module
 from naproxy_webui.settings import Settings
 from naproxy_webui.uploads import KINDS, PIECE_BYTES, UNFINISHED_S, Uploads

@@ -16,20 +16,40 @@ const STORE = "naproxy-upload:";
  * when the box refuses, it rejects: with an ApiError, or an AbortError.
  */
 export async function upload(file, { kind, sha256, progress = () => {}, signal } = {}) {
-	let at = (await begun(file, kind)) ?? (await again(() => begin(file, kind, sha256), file, 0, progress, signal));
-	try {
-		while (!at.complete) {
+	let at = null, broken = false, turn = 0;
+	while (!at?.complete) {
+		try {
+			signal?.throwIfAborted();
+			if (at === null) at = (await begun(file, kind)) ?? (await begin(file, kind, sha256));
+			else if (broken) at = await get(`/api/uploads/${at.id}`);
+			else {
+				at = await send(file, at, signal);
+				turn = 0;
+			}
+			broken = false;
 			progress(at.offset, file.size, null);
-			at = await again(() => send(file, at, signal), file, at.offset, progress, signal, () => get(`/api/uploads/${at.id}`));
+		} catch (problem) {
+			const elsewhere = problem.status === 409;
+			if (signal?.aborted || turn >= WAITS_S.length || !(elsewhere || lost(problem))) {
+				return await given_up(problem, file, kind, at, signal);
+			}
+			if (!elsewhere) {
+				progress(at?.offset ?? 0, file.size, t("upload.waiting"));
+				await pause(WAITS_S[turn] * 1000, signal);
+			}
+			turn += 1;
+			broken = at !== null;
 		}
-	} catch (problem) {
-		if (signal?.aborted) await del(`/api/uploads/${at.id}`).catch(() => {});
-		if (signal?.aborted || !lost(problem)) forget(file, kind);
-		throw problem;
 	}
 	forget(file, kind);
-	progress(file.size, file.size, null);
 	return at;
+}
+
+async function given_up(problem, file, kind, at, signal) {
+	if (signal?.aborted && at) await del(`/api/uploads/${at.id}`).catch(() => {});
+	// What only broke off may go on when the file is chosen again.
+	if (signal?.aborted || !lost(problem)) forget(file, kind);
+	throw signal?.aborted ? signal.reason : problem;
 }
 
 const key = (file, kind) => `${STORE}${kind}:${file.name}:${file.size}:${file.lastModified}`;
@@ -58,40 +78,18 @@ const forget = (file, kind) => sessionStorage.removeItem(key(file, kind));
 /** Was it the connection, or the box for a moment, and not a refusal? */
 const lost = (problem) => problem instanceof ApiError && (problem.status === 0 || [502, 503, 504].includes(problem.status));
 
-/** Do it; while the connection is broken wait, ask how far it is and go on, for a few minutes. */
-async function again(work, file, offset, progress, signal, ask = null) {
-	for (let turn = 0; ; turn += 1) {
-		signal?.throwIfAborted();
-		try {
-			if (turn && ask) return await ask();
-			return await work();
-		} catch (problem) {
-			signal?.throwIfAborted();
-			if (problem instanceof ApiError && problem.status === 409 && ask) return await ask();
-			if (!lost(problem) || turn >= WAITS_S.length) throw problem;
-			progress(offset, file.size, t("upload.waiting"));
-			await pause(WAITS_S[turn] * 1000, signal);
-		}
-	}
-}
-
 function pause(ms, signal) {
-	return new Promise((resolve, reject) => {
+	return new Promise((resolve) => {
 		const timer = setTimeout(done, ms);
 		function done() {
-			signal?.removeEventListener("abort", stopped);
-			removeEventListener("online", done);
 			clearTimeout(timer);
+			removeEventListener("online", done);
+			signal?.removeEventListener("abort", done);
 			resolve();
 		}
-		function stopped() {
-			clearTimeout(timer);
-			removeEventListener("online", done);
-			reject(signal.reason);
-		}
 		// The browser may know sooner that there is a network again.
-		addEventListener("online", done, { once: true });
-		signal?.addEventListener("abort", stopped, { once: true });
+		addEventListener("online", done);
+		signal?.addEventListener("abort", done);
 	});
 }
 
@@ -110,7 +108,7 @@ async function send(file, at, signal) {
 			},
 			body,
 			credentials: "same-origin",
-			signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
+			signal: (signal && AbortSignal.any?.([signal, timeout])) ?? timeout,
 		});
 		said = await answer.json();
 	} catch {
