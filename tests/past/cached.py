@@ -1,6 +1,10 @@
 """A past that is made once and used again while it is young and the code is the same."""
 
+from __future__ import annotations
+
+import contextlib
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
@@ -13,56 +17,72 @@ from tests.office.namespace import ROOT
 
 CACHE = ROOT / "build/past"
 YOUNG_S = 1800.0
-_CODE = (Path(naproxy.__file__).parent, Path(__file__).parent)
+_CODE = (Path(naproxy.__file__).parent / "history", Path(__file__).parent)
 
 
-def start(days: float, log: Path | None = None) -> "subprocess.Popen[str] | None":
-    """Begin to make it in the background; None if there is one that will do."""
-    if _young(days, log):
-        return None
-    fresh = _place(days, log).with_name(f"{_place(days, log).name}.new")
-    shutil.rmtree(fresh, ignore_errors=True)
-    named = ["--log", str(log)] if log else []
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.past", str(fresh), "--days", str(days), *named],
-        cwd=ROOT,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
+class Making:
+    """A past under way in a process of its own, unless there is one that will do."""
 
+    def __init__(self, days: float, log: Path | None = None) -> None:
+        """Begin."""
+        _forget_the_old()
+        self._place = CACHE / f"{days:g}-{_version(log)}"
+        self._fresh = CACHE / f"{self._place.name}.{os.getpid()}"
+        self._process: subprocess.Popen[str] | None = None
+        if (self._place / "history.db").exists():
+            return
+        named = ["--log", str(log)] if log else []
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.past", str(self._fresh), "--days", str(days), *named],
+            cwd=ROOT,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            # Ctrl-C is for whoever waits for it, who then stops it.
+            start_new_session=True,
+        )
 
-def finish(
-    making: "subprocess.Popen[str] | None", days: float, data_dir: Path, log: Path | None = None
-) -> None:
-    """Wait for it and copy it to `data_dir`; RuntimeError if it could not be made."""
-    place = _place(days, log)
-    if making:
-        said, _ = making.communicate()
-        if making.returncode:
+    def into(self, data_dir: Path) -> None:
+        """Wait for it and copy it to `data_dir`; RuntimeError if it could not be made."""
+        data_dir.mkdir(parents=True, exist_ok=True)
+        if self._process is None:
+            shutil.copy(self._place / "history.db", data_dir)
+            return
+        said, _ = self._process.communicate()
+        if self._process.returncode:
             raise RuntimeError(f"the past could not be made: {said}")
-        shutil.rmtree(place, ignore_errors=True)
-        place.with_name(f"{place.name}.new").rename(place)
-    data_dir.mkdir(parents=True, exist_ok=True)
-    shutil.copy(place / "history.db", data_dir)
+        shutil.copy(self._fresh / "history.db", data_dir)
+        with contextlib.suppress(OSError):  # somebody else made the same one meanwhile
+            self._fresh.rename(self._place)
+        self.stop()
+
+    def stop(self) -> None:
+        """Leave nothing half made."""
+        if self._process and self._process.poll() is None:
+            self._process.kill()
+            self._process.communicate()
+        shutil.rmtree(self._fresh, ignore_errors=True)
 
 
 def fill(data_dir: Path, days: float, log: Path | None = None) -> None:
     """Put a past into `data_dir`."""
-    finish(start(days, log), days, data_dir, log)
+    making = Making(days, log)
+    try:
+        making.into(data_dir)
+    finally:
+        making.stop()
 
 
-def _place(days: float, log: Path | None) -> Path:
-    name = hashlib.sha256(str(log.resolve() if log else "").encode())
+def _version(log: Path | None) -> str:
+    known = hashlib.sha256(str(log.resolve() if log else "").encode())
     for directory in _CODE:
         for file in sorted(directory.rglob("*.py")):
-            name.update(f"{file} {file.stat().st_mtime_ns}".encode())
-    return CACHE / f"{days:g}-{name.hexdigest()[:12]}"
+            known.update(f"{file} {file.stat().st_mtime_ns}".encode())
+    return known.hexdigest()[:12]
 
 
-def _young(days: float, log: Path | None) -> bool:
+def _forget_the_old() -> None:
     for old in CACHE.glob("*"):
-        if time.time() - old.stat().st_mtime > YOUNG_S:
-            shutil.rmtree(old, ignore_errors=True)
-    file = _place(days, log) / "history.db"
-    return file.exists()
+        with contextlib.suppress(OSError):
+            if time.time() - old.stat().st_mtime > YOUNG_S:
+                shutil.rmtree(old, ignore_errors=True)

@@ -22,6 +22,8 @@ from typing import Any, Self
 
 from naproxy import config
 from naproxy.client import NoAnswerError, ask
+from naproxy_webui import passwords, users
+from naproxy_webui.database import Database
 
 from tests.office.box import toml
 from tests.past import cached
@@ -31,7 +33,8 @@ from tests.webui.backend import Backend
 from tests.webui.traffic import Traffic
 
 PATIENCE_S = 30.0
-USER, PASSWORD = "admin", "Night watch 7"
+USER, VIEWER, PASSWORD = "admin", "viewer", "Night watch 7"
+"""Of a folder that is gone afterwards."""
 
 
 class StageError(RuntimeError):
@@ -146,7 +149,7 @@ class Stage:
 
     def start_webui(self) -> None:
         """Start it, with a user, and wait until it answers."""
-        _make_user(self.state_dir)
+        _make_users(self.state_dir)
         self.webui = self._popen(
             "naproxy-webui",
             *("--data-dir", self.data_dir, "--state-dir", self.state_dir),
@@ -217,8 +220,13 @@ class Stage:
             time.sleep(0.02)
 
 
-def _make_user(state_dir: Path) -> None:
-    state_dir.mkdir(exist_ok=True)
+def _make_users(state_dir: Path) -> None:
+    """Write an administrator and a viewer, as the web interface itself would."""
+    db = Database(state_dir / "webui.db", users.SCHEMA)
+    kept = users.Users(db, lambda: passwords.Cost(p=1))
+    for name, role in ((USER, "admin"), (VIEWER, "viewer")):
+        kept.add(name, PASSWORD, role)
+    db.close()
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -257,7 +265,8 @@ def main() -> int:
             visitors=not options.no_visitors,
             language=options.language,
         ) as stage:
-            print(f"{stage.url}  user: {USER}  password: {PASSWORD}  ({stage.directory})")
+            print(f"{stage.url}  user: {USER} (or {VIEWER})  password: {PASSWORD}")
+            print(f"Its files are in {stage.directory}.")
             print("Ctrl-C ends it.", flush=True)
             signal.pause()
     except KeyboardInterrupt:

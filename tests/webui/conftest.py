@@ -1,0 +1,191 @@
+"""A stage for the session, and pages of a real Chromium that must stay clean.
+
+`page` is an administrator's, wide and light; `open_page(...)` makes others. Whatever a page
+says on its console as an error or a warning, throws, or asks of another host, fails the test at
+its end: `page.watch.allow("words")` beforehand where a test provokes it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
+
+from tests.webui.stage import PASSWORD, USER, VIEWER, Stage
+
+CHROMIUM = "/usr/bin/chromium"
+SIZES: dict[str, Any] = {
+    "desktop": {"viewport": {"width": 1280, "height": 900}},
+    "phone": {
+        "viewport": {"width": 390, "height": 844},
+        "has_touch": True,
+        "is_mobile": True,
+        "device_scale_factor": 2,
+    },
+}
+PATIENCE_MS = 15_000
+
+Size = Literal["desktop", "phone"]
+Scheme = Literal["light", "dark"]
+
+
+class Watch:
+    """What a browser's pages did that they should not."""
+
+    def __init__(self, url: str) -> None:
+        self.wrong: list[str] = []
+        self._host = urlsplit(url).netloc
+        self._allowed: list[str] = []
+
+    def allow(self, pattern: str) -> None:
+        """Take no notice of what matches: the test provokes it."""
+        self._allowed.append(pattern)
+
+    def context(self, context: BrowserContext) -> None:
+        """Watch all pages of a context."""
+        context.on("console", lambda said: self._said(said.type, said.text, said.location))
+        context.on("weberror", lambda error: self._note(f"thrown: {error.error}"))
+        context.on("request", lambda request: self._asked(request.url))
+
+    def _said(self, kind: str, text: str, location: Any) -> None:
+        if kind in ("error", "warning"):
+            self._note(f"{kind}: {text} ({location.get('url', '')})")
+
+    def _asked(self, url: str) -> None:
+        where = urlsplit(url)
+        if where.scheme not in ("data", "blob", "about") and where.netloc != self._host:
+            self._note(f"asked another host: {url}")
+
+    def _note(self, words: str) -> None:
+        self.wrong.append(words)
+
+    def check(self) -> None:
+        """Fail if there was anything."""
+        left = [w for w in self.wrong if not any(re.search(p, w) for p in self._allowed)]
+        assert left == [], "\n".join(left)
+
+
+class WatchedPage:
+    """A page, and who watches it; everything else is Playwright's own."""
+
+    def __init__(self, page: Page, watch: Watch) -> None:
+        self.page = page
+        self.watch = watch
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.page, name)
+
+
+@pytest.fixture(scope="session")
+def playwright() -> Iterator[Playwright]:
+    with sync_playwright() as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def browser(playwright: Playwright) -> Iterator[Browser]:
+    launched = playwright.chromium.launch(
+        executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"]
+    )
+    yield launched
+    launched.close()
+
+
+@pytest.fixture(scope="session")
+def stage() -> Iterator[Stage]:
+    """The web interface with 30 days of history, and visitors who come."""
+    with Stage(days=30) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def logins(browser: Browser, stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Log each user in once, by the form; a file with the cookie by name."""
+    files: dict[str, Path] = {}
+
+    def of(name: str) -> Path:
+        if name not in files:
+            context = browser.new_context(base_url=stage.url)
+            log_in(context.new_page(), name)
+            files[name] = tmp_path_factory.mktemp("login") / f"{name}.json"
+            context.storage_state(path=files[name])
+            context.close()
+        return files[name]
+
+    return of
+
+
+def log_in(page: Page, name: str = USER, password: str = PASSWORD) -> None:
+    """Fill in the form."""
+    page.goto("/login")
+    page.locator("#name").fill(name)
+    page.locator("#password").fill(password)
+    page.locator("form button[type=submit]").click()
+    page.wait_for_url(lambda url: "/login" not in url)
+
+
+OpenPage = Callable[..., WatchedPage]
+
+
+@pytest.fixture
+def open_page(browser: Browser, stage: Stage, logins: Any) -> Iterator[OpenPage]:
+    """`open_page(path, user="admin"|"viewer"|None, size, scheme, language)`: a page of its own."""
+    contexts: list[BrowserContext] = []
+    watches: list[Watch] = []
+
+    def make(
+        path: str = "",
+        *,
+        user: str | None = USER,
+        size: Size = "desktop",
+        scheme: Scheme = "light",
+        language: str = "en",
+        **options: Any,
+    ) -> WatchedPage:
+        context = browser.new_context(
+            base_url=stage.url,
+            storage_state=logins(user) if user else None,
+            color_scheme=scheme,
+            locale={"en": "en-GB", "de": "de-DE"}[language],
+            reduced_motion="reduce",
+            **SIZES[size],
+            **options,
+        )
+        context.set_default_timeout(PATIENCE_MS)
+        watch = Watch(stage.url)
+        watch.context(context)
+        contexts.append(context)
+        watches.append(watch)
+        made = WatchedPage(context.new_page(), watch)
+        if path:
+            made.goto(path)
+        return made
+
+    yield make
+    for context in contexts:
+        context.close()
+    for watch in watches:
+        watch.check()
+
+
+@pytest.fixture
+def page(open_page: OpenPage) -> WatchedPage:
+    """An administrator's, wide and light, nowhere yet: `page.goto("/history")`."""
+    return open_page()
+
+
+@pytest.fixture
+def phone(open_page: OpenPage) -> WatchedPage:
+    """An administrator's telephone."""
+    return open_page(size="phone")
+
+
+@pytest.fixture
+def viewer(open_page: OpenPage) -> WatchedPage:
+    """Somebody who may look only."""
+    return open_page(user=VIEWER)
