@@ -44,8 +44,12 @@ CLASS_NAMES: Final = tuple(k.name.lower() for k in Klass)
 METERS: Final = 16
 BOX: Final = "box"
 """Whose meter it is that measures the box itself."""
-RESTART: Final = ("run_dir", "data_dir", "group", "control_group", "realtime")
-"""Keys of `[box]` that need a restart of the controller to change."""
+RESTART: Final = (
+    *("run_dir", "data_dir", "group", "control_group", "realtime"),
+    *("platform", "system_dir", "helper", "varnish_name"),
+)
+"""Keys of `[box]` that need a restart of the controller to change: with those of the second
+line one could run programs as root, so they come from the file and never from a request."""
 DEFAULT_FILE: Final = "/etc/naproxy/naproxy.toml"
 
 
@@ -78,6 +82,23 @@ class Box:
         (),
         high=16,
         check=is_host,
+    )
+    platform: str = option(
+        "naproxy: the whole machine is the box's, as with our image; none: it is not, and its"
+        " network and clock are left alone",
+        "none",
+        choices=("none", "naproxy"),
+    )
+    system_dir: str = option(
+        "Where wishes about the machine are kept, with platform naproxy",
+        "/data/naproxy/system",
+        check=is_absolute,
+    )
+    helper: str = option(
+        "Program that makes them true", "/usr/sbin/naproxy-system", check=is_absolute
+    )
+    varnish_name: str = option(
+        "Varnish's name (its -n), to empty the cache; empty: the usual one", "", high=255
     )
 
 

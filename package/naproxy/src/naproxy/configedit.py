@@ -179,7 +179,7 @@ def _step(here: Any, part: str, seen: str, hand: _Hand, *, grow: bool) -> tuple[
     """Go one part of a path down; sections that are not there are made if `grow`."""
     where = f"{seen}.{part}" if seen else part
     if isinstance(here, list):
-        return here[_index(here, part, seen)], where
+        return here[index_of(here, part, seen)], where
     if not isinstance(here, dict):
         raise _nowhere(seen, "is not a section")
     if part not in here:
@@ -189,7 +189,7 @@ def _step(here: Any, part: str, seen: str, hand: _Hand, *, grow: bool) -> tuple[
     return here[part], where
 
 
-def _index(members: list[Any], part: str, seen: str) -> int:
+def index_of(members: list[Any], part: str, seen: str = "") -> int:
     """Find a member by its id, else by its number from 1: as a problem's `where` names it."""
     names = [label("", member, number)[1:] for number, member in enumerate(members, 1)]
     if part in names:
@@ -200,7 +200,7 @@ def _index(members: list[Any], part: str, seen: str) -> int:
 
 
 def _change_member(members: Any, part: str, seen: str, change: Change, hand: _Hand) -> None:
-    index = _index(members, part, seen)
+    index = index_of(members, part, seen)
     if change.op == "add":
         raise _nowhere(change.where, f"is one {seen}; to add one, say {seen}")
     if change.op == "remove":
@@ -294,3 +294,11 @@ def _inline(value: Any) -> Any:
             items.append(_inline(inner))
         return items
     return tomlkit.item(value)
+
+
+def at(data: Any, where: str) -> Any:
+    """Return the value at a path of plain data, members as `edit` finds them; KeyError."""
+    here = data
+    for part in where.split("."):
+        here = here[index_of(here, part)] if isinstance(here, list) else here[part]
+    return here

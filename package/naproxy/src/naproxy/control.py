@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol
 from urllib.parse import parse_qs, urlsplit
 
 from naproxy import configapi, measures
+from naproxy.box.api import Operations
 from naproxy.calls import Answer, ApiError, Call, only
 from naproxy.commissioning import Plan
 from naproxy.config import MAX_BYTES
@@ -37,6 +38,7 @@ class Box(configapi.Store, Protocol):
 
     runners: dict[str, Runner]
     setup: setup.Setup
+    operations: Operations
 
     def status(self) -> dict[str, Any]:
         """Return what `box` is in the status."""
@@ -55,6 +57,8 @@ async def answer(box: Box, call: Call) -> Answer:
             return HTTPStatus.OK, _READS[what](box, call)
         case _, ("v1", "config", *_):
             return await configapi.answer(box, call)
+        case _, ("v1", "box", *_):
+            return await box.operations.answer(call)
         case "GET", ("v1", ("transitions" | "wakes" | "decisions") as table):
             return _history(box, call, table)
         case _ if setup.ours(call):

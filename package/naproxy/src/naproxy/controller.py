@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from naproxy import __version__, config, configedit, control, datagram, page, slots
+from naproxy.box import logs, restore
+from naproxy.box.api import Operations
 from naproxy.config import Config
 from naproxy.events import Event, Events
 from naproxy.history.writer import History
@@ -34,11 +36,16 @@ from naproxy.setup.api import Setup
 
 SAVE_S: Final = 1800.0
 PRUNE_S: Final = 86400.0
+_ANSWER_OUT_S: Final = 0.5
 _DATAGRAMS_AT_ONCE: Final = 64
+
+
+LOG: Final = logs.Ring()
 
 
 def say(words: str) -> None:
     """Write one line to standard error, where the system's log takes it up."""
+    LOG.add(words)
     print(words, file=sys.stderr, flush=True)
 
 
@@ -58,6 +65,7 @@ class Controller:
         self._config = loaded
         self._started_s = time.time()
         self._stopping = asyncio.Event()
+        self.begin_anew = False
         self._first_drain = True
         box = loaded.box
         self._run_dir = Path(box.run_dir)
@@ -69,6 +77,7 @@ class Controller:
         self._events = Events(self._run_dir, box.group, say)
         self._journal = Journal(data_dir, say, group=box.control_group)
         self._journal.close_forgotten()
+        restore.finish(data_dir, self._journal.save)
         epoch_s = time.time() - time.monotonic()
         self._meters = Meters(say, epoch_s, self._state_of)
         power_w = self._meters.power_w
@@ -77,6 +86,7 @@ class Controller:
         self._meters.sinks.append(self._history.add_second)
         self._learner = Learner(self._page)
         self.setup = Setup(lambda: self._config, file, self._journal, say)
+        self.operations = Operations(self, LOG, say)
         self._slots: dict[str, int] = {}
 
     async def run(self) -> None:
@@ -96,6 +106,7 @@ class Controller:
         self._save()
         self._prune()
         self._tick_later()
+        self.operations.own.begin()
         # What is here now stays: collections need not look at it again.
         gc.collect()
         gc.freeze()
@@ -112,12 +123,18 @@ class Controller:
         """Leave: every server counts as available from this moment, not when it shows."""
         self._page.heartbeat(0)
         self.setup.stop()
+        self.operations.own.stop()
         self._meters.stop()
         for runner in self.runners.values():
             runner.stop(why="the controller was stopped")
         self._history.flush()
         self._journal.close()
         say("naproxy: stopped; requests go to the servers")
+
+    def restart(self) -> None:
+        """Begin anew, as soon as what is being answered is out."""
+        self.begin_anew = True
+        asyncio.get_running_loop().call_later(_ANSWER_OUT_S, self._stopping.set)
 
     # The loop's own work
 
@@ -144,6 +161,10 @@ class Controller:
 
     def _save(self) -> None:
         asyncio.get_running_loop().call_later(SAVE_S, self._save)
+        self.save()
+
+    def save(self) -> None:
+        """Write what was learned."""
         for runner in self.runners.values():
             runner.save()
 
@@ -273,7 +294,17 @@ class Controller:
         if problems:
             raise ConfigError(problems)
 
+    def current(self) -> Config:
+        """Return the configuration in force."""
+        return self._config
+
     # Telling
+
+    def told(self) -> dict[str, Any]:
+        """Return state and settings as JSON types, without secrets."""
+        servers = [runner.status() for runner in self.runners.values()]
+        status = {"box": self.status(), "servers": servers, **self.meters(None)}
+        return {"status": status, "settings": self.config()}
 
     def status(self) -> dict[str, Any]:
         """Return what holds for the whole box."""
@@ -318,8 +349,11 @@ def _before_others() -> None:
         say(f"box.realtime: not permitted: {error.strerror}")
 
 
-async def _main(file: Path, loaded: Config) -> None:
-    await Controller(file, loaded).run()
+async def _main(file: Path, loaded: Config) -> bool:
+    """Return whether it wants to begin anew."""
+    controller = Controller(file, loaded)
+    await controller.run()
+    return controller.begin_anew
 
 
 def add_parser(subparsers: Any) -> None:
@@ -341,6 +375,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the controller until it is told to stop."""
+    restore.take(args.config, say)
     try:
         loaded = config.read_or_new(args.config, say)
     except (ConfigError, OSError) as error:
@@ -348,10 +383,14 @@ def run(args: argparse.Namespace) -> int:
         return 2
     if loaded.box.realtime:
         _before_others()
+    begin_anew = False
     try:
         with contextlib.suppress(KeyboardInterrupt):
-            asyncio.run(_main(args.config, loaded))
+            begin_anew = asyncio.run(_main(args.config, loaded))
     except (AlreadyRunningError, OSError) as error:
         say(f"naproxy controller: {error}")
         return 1
+    if begin_anew:
+        again = ("-m", "naproxy.cli", "controller", "--config", str(args.config))
+        os.execv(sys.executable, (sys.executable, *again))  # noqa: S606 - ourselves, no shell
     return 0

@@ -1,0 +1,235 @@
+"""The backup: one tar.gz file with a plain list of what is in it. Made and read in a child.
+
+    naproxy-backup.json   what it is: format, version, time, host name, what is in it
+    naproxy.toml          the configuration; without secrets unless they were asked for
+    saved.json            what was learned: policies, measured times
+    users.json            who may log in, with the digests of their passwords (a secret)
+    files/ETC/...         keys and passwords that the configuration names (secrets)
+    history.db            the history, if it was asked for
+
+Not encrypted. Everything read is bounded and checked before anything is changed.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import sqlite3
+import tarfile
+import tempfile
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO, Final
+
+from naproxy import __version__, config
+from naproxy.box.secrets import named_files, without_secrets
+from naproxy.history.tables import FILE, GENERATION
+from naproxy.schema import ConfigError
+
+FORMAT: Final = 1
+MOST_BYTES: Final = 1 << 29
+"""Of the whole file, and of the history in it."""
+MOST_TEXT: Final = 1 << 20
+MOST_KEY: Final = 1 << 16
+_MOST_MEMBERS: Final = 200
+_ABOUT: Final = "naproxy-backup.json"
+_MAGIC: Final = b"SQLite format 3\x00"
+
+
+class ArchiveError(ValueError):
+    """Why a file is not a backup that can be restored, in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What is to be in a backup."""
+
+    history: bool = False
+    secrets: bool = False
+    users: str = ""
+    """JSON of the web interface's own; kept only with the secrets."""
+    name: str = ""
+    made_s: float = 0.0
+
+
+def make(out: BinaryIO, file: Path, data_dir: Path, wanted: Wanted) -> None:
+    """Write the backup of a box: the configuration in `file`, the history in `data_dir`."""
+    text = file.read_bytes()
+    loaded = config.parse(text)
+    with tarfile.open(fileobj=out, mode="w:gz") as tar:
+        _add(tar, _ABOUT, json.dumps(_about(wanted), indent=2).encode())
+        _add(tar, "naproxy.toml", text if wanted.secrets else without_secrets(text, loaded))
+        _add(tar, "saved.json", json.dumps(_saved(data_dir / FILE)).encode())
+        if wanted.secrets:
+            _add(tar, "users.json", wanted.users.encode() or b"[]")
+            for path in named_files(loaded, file.parent):
+                _add(tar, f"files/{path.relative_to(file.parent.resolve())}", _key(path))
+        if wanted.history:
+            _add_history(tar, data_dir)
+
+
+def _about(wanted: Wanted) -> dict[str, Any]:
+    return {
+        "naproxy": "backup",
+        "format": FORMAT,
+        "version": __version__,
+        "name": wanted.name,
+        "made_s": wanted.made_s,
+        "history": wanted.history,
+        "secrets": wanted.secrets,
+    }
+
+
+def _add(tar: tarfile.TarFile, name: str, data: bytes) -> None:
+    member = tarfile.TarInfo(name)
+    member.size, member.mode = len(data), 0o600
+    tar.addfile(member, io.BytesIO(data))
+
+
+def _key(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(MOST_KEY)
+
+
+def _saved(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        return {}
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
+        return {key: json.loads(value) for key, value in db.execute("SELECT key, value FROM saved")}
+
+
+def _add_history(tar: tarfile.TarFile, data_dir: Path) -> None:
+    """Add a copy that is whole although the controller goes on writing."""
+    with tempfile.NamedTemporaryFile(dir=data_dir, prefix=".backup-") as copy:
+        with (
+            closing(sqlite3.connect(f"file:{data_dir / FILE}?mode=ro", uri=True)) as db,
+            closing(sqlite3.connect(copy.name)) as target,
+        ):
+            db.backup(target, pages=256)
+        tar.add(copy.name, FILE, filter=_plain)
+
+
+def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    member.mode, member.uid, member.gid, member.uname, member.gname = 0o600, 0, 0, "", ""
+    return member
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a backup has in it."""
+
+    about: dict[str, Any]
+    toml: bytes
+    loaded: config.Config
+    saved: dict[str, Any]
+    users: list[Any]
+    files: dict[str, bytes]
+    history_bytes: int
+
+    def summary(self) -> dict[str, Any]:
+        """Return it for people."""
+        return {
+            "name": self.about["name"],
+            "version": self.about["version"],
+            "made_s": self.about["made_s"],
+            "servers": [server.id for server in self.loaded.server],
+            "secrets": self.about["secrets"],
+            "users": len(self.users),
+            "files": sorted(self.files),
+            "history_bytes": self.history_bytes,
+        }
+
+
+def read(path: Path, history_to: Path | None = None) -> Found:
+    """Read and check a backup; ArchiveError. Its history is written to a file if one is given."""
+    if path.stat().st_size > MOST_BYTES:
+        raise ArchiveError(f"is larger than {MOST_BYTES >> 20} MiB")
+    parts: dict[str, bytes] = {}
+    history_bytes = 0
+    try:
+        with tarfile.open(path, "r|gz") as tar:
+            for number, member in enumerate(tar):
+                _fits(member, number, parts)
+                source = tar.extractfile(member)
+                assert source
+                if member.name == FILE:
+                    history_bytes = _history(source, member.size, history_to)
+                    parts[FILE] = b""
+                else:
+                    parts[member.name] = source.read()
+    except (tarfile.TarError, EOFError, OSError, ValueError) as error:
+        if isinstance(error, ArchiveError):
+            raise
+        raise ArchiveError(f"is not a whole backup: {error}") from None
+    return _checked(parts, history_bytes)
+
+
+def _fits(member: tarfile.TarInfo, number: int, parts: dict[str, bytes]) -> None:
+    known = ("naproxy.toml", "saved.json", "users.json", _ABOUT, FILE)
+    path = PurePosixPath(member.name)
+    a_file = path.parts[:1] == ("files",) and len(path.parts) > 1 and ".." not in path.parts
+    if not member.isreg() or not (member.name in known or a_file):
+        raise ArchiveError(f"has something in it that no backup has: {member.name[:80]!r}")
+    most = MOST_BYTES if member.name == FILE else MOST_KEY if a_file else MOST_TEXT
+    if member.size > most or number >= _MOST_MEMBERS or member.name in parts:
+        raise ArchiveError(f"has too much in it: {member.name[:80]!r}")
+
+
+def _history(source: Any, size: int, target: Path | None) -> int:
+    head = source.read(len(_MAGIC))
+    if head != _MAGIC:
+        raise ArchiveError("its history is not a database")
+    with (target or Path("/dev/null")).open("wb") as out:
+        out.write(head)
+        while block := source.read(1 << 18):
+            out.write(block)
+    if target:
+        _check_history(target)
+    return size
+
+
+def _check_history(path: Path) -> None:
+    try:
+        with closing(sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)) as db:
+            (said,) = db.execute("PRAGMA quick_check(1)").fetchone()
+            (version,) = db.execute("PRAGMA user_version").fetchone()
+    except sqlite3.Error as error:
+        raise ArchiveError(f"its history is damaged: {error}") from None
+    if said != "ok":
+        raise ArchiveError(f"its history is damaged: {said}")
+    if version > GENERATION:
+        raise ArchiveError("its history is of a newer Naproxy than this one: update first")
+
+
+def _checked(parts: dict[str, bytes], history_bytes: int) -> Found:
+    about = _json(parts, _ABOUT, dict)
+    if about.get("naproxy") != "backup":
+        raise ArchiveError("is not a backup of Naproxy")
+    if about.get("format") != FORMAT:
+        raise ArchiveError("is of another kind than this Naproxy can read: update first")
+    for key, kind in (("name", str), ("version", str), ("made_s", (int, float)), ("secrets", bool)):
+        if not isinstance(about.get(key), kind):
+            raise ArchiveError(f"does not say its {key}")
+    if "naproxy.toml" not in parts:
+        raise ArchiveError("has no configuration in it")
+    try:
+        loaded = config.parse(parts["naproxy.toml"])
+    except ConfigError as error:
+        raise ArchiveError(f"its configuration is not good: {error}") from None
+    files = {name[6:]: data for name, data in parts.items() if name.startswith("files/")}
+    users = _json(parts, "users.json", list) if "users.json" in parts else []
+    saved = _json(parts, "saved.json", dict)
+    return Found(about, parts["naproxy.toml"], loaded, saved, users, files, history_bytes)
+
+
+def _json(parts: dict[str, bytes], name: str, kind: type) -> Any:
+    try:
+        value = json.loads(parts[name])
+    except KeyError:
+        raise ArchiveError(f"has no {name} in it") from None
+    except (ValueError, RecursionError):
+        raise ArchiveError(f"its {name} cannot be read") from None
+    if not isinstance(value, kind):
+        raise ArchiveError(f"its {name} is not what it should be")
+    return value

@@ -1,0 +1,41 @@
+"""Is the clock right? The kernel knows, whichever program sets it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import time
+from pathlib import Path
+from typing import Final
+
+from naproxy.vetoes import CLOCK_SET_S
+
+_TIME_ERROR: Final = 5
+"""adjtimex(2) returns it as long as nobody disciplines the clock."""
+_BUFFER_BYTES: Final = 512
+"""More than a struct timex has, on 32 and on 64 bit machines; all zeros change nothing."""
+
+
+def synchronised() -> bool | None:
+    """Say whether the kernel's clock is kept right by somebody; None: it cannot be asked."""
+    try:
+        said = ctypes.CDLL(None).adjtimex(ctypes.create_string_buffer(_BUFFER_BYTES))
+    except (OSError, AttributeError):
+        return None
+    return None if said < 0 else said != _TIME_ERROR
+
+
+def is_set(now_s: float | None = None) -> bool:
+    """Say whether it has been set at all since the box was switched on."""
+    return (time.time() if now_s is None else now_s) >= CLOCK_SET_S
+
+
+def zone_name(etc: Path = Path("/etc")) -> str:
+    """Return the machine's time zone, as Europe/Zurich; UTC if it has none."""
+    try:
+        target = os.path.realpath(etc / "localtime")
+        if "/zoneinfo/" in target:
+            return target.partition("/zoneinfo/")[2]
+        return (etc / "timezone").read_text().strip() or "UTC"
+    except OSError:
+        return "UTC"

@@ -1,0 +1,140 @@
+"""Restoring a backup: everything is laid ready, and taken into use at the next start.
+
+What is laid ready is a folder that appears at once or not at all; taking it into use may be
+cut off at any point and is then done again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from naproxy import config, configedit
+from naproxy.box import archive
+from naproxy.box.effects import write
+from naproxy.box.secrets import files, inside
+from naproxy.configedit import Change
+from naproxy.history.tables import FILE
+from naproxy.schema import ConfigError, secrets
+
+READY: Final = "restore"
+_NEW: Final = "restore.new"
+
+
+def lay_ready(
+    source: Path, file: Path, data_dir: Path, *, history: bool, with_secrets: bool
+) -> list[Any]:
+    """Check a backup and lay it ready; return its users. ArchiveError, and nothing changes."""
+    new = data_dir / _NEW
+    shutil.rmtree(new, ignore_errors=True)
+    new.mkdir(mode=0o700)
+    try:
+        found = archive.read(source, new / FILE if history else None)
+        _need(found, history=history, with_secrets=with_secrets)
+        (new / "naproxy.toml").write_bytes(merged(found, file, with_secrets=with_secrets))
+        (new / "saved.json").write_text(json.dumps(found.saved))
+        given = found.files if with_secrets else {}
+        texts = {name: data.hex() for name, data in given.items()}
+        (new / "files.json").write_text(json.dumps(texts))
+        _sync(new)
+    except BaseException:
+        shutil.rmtree(new, ignore_errors=True)
+        raise
+    shutil.rmtree(data_dir / READY, ignore_errors=True)
+    new.rename(data_dir / READY)
+    return found.users if with_secrets else []
+
+
+def _need(found: archive.Found, *, history: bool, with_secrets: bool) -> None:
+    if history and not found.history_bytes:
+        raise archive.ArchiveError("has no history in it")
+    if with_secrets and not found.about["secrets"]:
+        raise archive.ArchiveError("has no passwords and keys in it")
+
+
+def merged(found: archive.Found, file: Path, *, with_secrets: bool) -> bytes:
+    """Return the backup's configuration with what stays this box's own.
+
+    That is where things are, which a request must never change, and, unless the backup's are
+    wanted, the secrets.
+    """
+    own_text = file.read_bytes()
+    own = config.parse(own_text)
+    text = configedit.edit(
+        found.toml,
+        [Change("set", f"box.{key}", getattr(own.box, key)) for key in config.RESTART],
+    )
+    if not with_secrets:
+        data = tomllib.loads(own_text.decode())
+        for path in secrets(found.loaded):
+            text = configedit.edit(text, [Change("remove", path)])
+        for path in secrets(own):
+            # Where the backup has no such server there is nothing to keep.
+            with contextlib.suppress(ConfigError):
+                known = configedit.edit(text, [Change("set", path, configedit.at(data, path))])
+                config.parse(known)
+                text = known
+    config.parse(text)
+    return text
+
+
+def _sync(folder: Path) -> None:
+    for path in folder.iterdir():
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+
+
+def take(file: Path, say: Callable[[str], None]) -> None:
+    """Before the start: put what is laid ready in its place. A fault is said and ends it."""
+    if not file.exists():
+        return
+    try:
+        data_dir = Path(config.read(file).box.data_dir)
+        ready = data_dir / READY
+        if (ready / "naproxy.toml").exists():
+            _take(ready, file, data_dir)
+            say("restore: the configuration of the backup is in its place")
+    except (ConfigError, OSError, ValueError) as error:
+        say(f"restore: {error}")
+
+
+def _take(ready: Path, file: Path, data_dir: Path) -> None:
+    text = (ready / "naproxy.toml").read_bytes()
+    loaded = config.parse(text)
+    given = json.loads((ready / "files.json").read_text())
+    for path in files(loaded):
+        name = _within(path, file.parent)
+        if name in given:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write(path, bytes.fromhex(given[name]), 0o600)
+    history = ready / FILE
+    if history.exists():
+        for suffix in ("-wal", "-shm"):
+            (data_dir / (FILE + suffix)).unlink(missing_ok=True)
+        history.chmod(0o640)
+        history.replace(data_dir / FILE)
+    config.replace(file, text)
+
+
+def _within(path: Path, folder: Path) -> str | None:
+    if not inside(path, folder):
+        return None
+    return str(path.resolve().relative_to(folder.resolve()))
+
+
+def finish(data_dir: Path, save: Callable[[str, Any], None]) -> None:
+    """After the start: give the journal what was learned, and forget what was laid ready."""
+    ready = data_dir / READY
+    try:
+        saved = json.loads((ready / "saved.json").read_text())
+    except (OSError, ValueError):
+        saved = {}
+    for key, value in saved.items():
+        save(key, value)
+    shutil.rmtree(ready, ignore_errors=True)

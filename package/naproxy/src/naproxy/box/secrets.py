@@ -1,0 +1,71 @@
+"""Where the secrets are: keys of the configuration that are marked so, and files it names."""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from naproxy import configedit
+from naproxy.config import Config
+from naproxy.configedit import Change
+from naproxy.schema import secrets
+
+COMMANDS: Final = "commands"
+"""Programs are there, run as root: nothing is restored into it."""
+_NO_SECRET: Final = ("known_hosts_file",)
+
+
+def without_secrets(text: bytes, loaded: Config) -> bytes:
+    """Return a configuration's text without them, and without comments, which may tell."""
+    data = tomllib.loads(text.decode())
+    import tomlkit  # noqa: PLC0415 - in a child process only
+
+    gone = [Change("remove", path) for path in secrets(loaded)]
+    return configedit.edit(tomlkit.dumps(data).encode(), gone)
+
+
+def files(value: Any) -> Iterator[Path]:
+    """Yield the files that a loaded configuration names for keys and passwords."""
+    if isinstance(value, tuple):
+        for member in value:
+            yield from files(member)
+    elif dataclasses.is_dataclass(value):
+        for field in dataclasses.fields(value):
+            inner = getattr(value, field.name)
+            if field.name.endswith("_file") and isinstance(inner, str) and inner:
+                yield Path(inner)
+            else:
+                yield from files(inner)
+
+
+def named_files(loaded: Config, folder: Path) -> list[Path]:
+    """Return those of them that are there and lie in the configuration's own folder."""
+    return sorted({path for path in files(loaded) if path.is_file() and inside(path, folder)})
+
+
+def inside(path: Path, folder: Path) -> bool:
+    """Does it lie in the folder, whatever links lead to, and not among the commands?"""
+    try:
+        parts = path.resolve().relative_to(folder.resolve()).parts
+    except ValueError:
+        return False
+    return len(parts) > 0 and parts[0] != COMMANDS and path.suffix != ".toml"
+
+
+def values(text: bytes, loaded: Config) -> list[str]:
+    """Return the secrets themselves: what must not be in anything that is given away."""
+    data = tomllib.loads(text.decode())
+    found = [str(configedit.at(data, path)) for path in secrets(loaded)]
+    for file in files(loaded):
+        if file.name in _NO_SECRET or file.name == "known_hosts":
+            continue
+        try:
+            lines = file.read_bytes()[:65536].decode(errors="replace").splitlines()
+        except OSError:
+            continue
+        found += [line.strip() for line in lines]
+    # Longest first: one that begins another must not leave its rest. Short ones would eat words.
+    return sorted({each for each in found if len(each) >= 4}, key=len, reverse=True)

@@ -1,0 +1,62 @@
+"""Backups are made and read in a process of their own: `python -m naproxy.box.work FILE`.
+
+FILE has the request as JSON; the answer is JSON on standard output, `{"error": words}` with
+exit status 1. It runs with little memory at most, so no backup, however made, can take more.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from naproxy.box import archive, restore
+from naproxy.schema import ConfigError
+
+_MOST_MEMORY: Final = 1 << 28
+
+
+def main(request: Path) -> int:
+    """Carry out one request."""
+    resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
+    asked = json.loads(request.read_text())
+    request.unlink()
+    try:
+        answer = _DO[asked["do"]](asked)
+    except (archive.ArchiveError, ConfigError, OSError, MemoryError) as error:
+        json.dump({"error": str(error) or "is too large"}, sys.stdout)
+        return 1
+    json.dump(answer, sys.stdout)
+    return 0
+
+
+def _backup(asked: dict[str, Any]) -> dict[str, Any]:
+    out = Path(asked["out"])
+    wanted = archive.Wanted(**asked["wanted"])
+    with out.open("wb") as file:
+        out.chmod(0o600)
+        archive.make(file, Path(asked["file"]), Path(asked["data_dir"]), wanted)
+    return {"bytes": out.stat().st_size}
+
+
+def _check(asked: dict[str, Any]) -> dict[str, Any]:
+    return archive.read(Path(asked["source"])).summary()
+
+
+def _restore(asked: dict[str, Any]) -> dict[str, Any]:
+    users = restore.lay_ready(
+        Path(asked["source"]),
+        Path(asked["file"]),
+        Path(asked["data_dir"]),
+        history=asked["history"],
+        with_secrets=asked["secrets"],
+    )
+    return {"users": users}
+
+
+_DO: Final = {"backup": _backup, "check": _check, "restore": _restore}
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

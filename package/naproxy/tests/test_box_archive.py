@@ -1,0 +1,357 @@
+"""The backup: what is in it, and what is refused when it is read."""
+
+import asyncio
+import gzip
+import io
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from naproxy import config
+from naproxy.box import archive, diagnostics, restore, secrets
+from naproxy.drivers.program import Printed
+from naproxy.journal import Journal
+
+HIDDEN = {"hu sh\"'\\", "02:aa:bb:cc:dd:ee", "b6" * 32, "correct horse", "PRIVATE KEY"}
+
+TOML = r"""
+# the broker's password was hunter2 before
+[mqtt]
+host = "192.0.2.5"
+password = "hu sh\"'\\"
+[[server]]
+id = "web"
+address = "192.0.2.10"
+mac = "02:00:00:00:00:01"
+[server.wake]
+driver = "udp"
+password = "02:aa:bb:cc:dd:ee"
+[server.sleep]
+driver = "agent"
+key_file = "ETC/agent.key"
+[[server]]
+id = "bmc"
+address = "192.0.2.11"
+mac = "02:00:00:00:00:02"
+[server.sleep]
+driver = "ipmi"
+host = "192.0.2.12"
+user = "naproxy"
+password_file = "ETC/bmc/password"
+[[server]]
+id = "ssh"
+address = "192.0.2.13"
+mac = "02:00:00:00:00:03"
+[server.sleep]
+driver = "ssh"
+key_file = "ETC/ssh/id_ed25519"
+known_hosts_file = "ETC/ssh/known_hosts"
+"""
+USERS = [{"name": "anna", "role": "admin", "password": "scrypt$digest"}]
+
+
+class Home:
+    """A box's folders, full of secrets."""
+
+    def __init__(self, root: Path) -> None:
+        self.etc, self.data = root / "etc", root / "data"
+        self.file = self.etc / "naproxy.toml"
+        for name, text in {
+            "agent.key": "b6" * 32,
+            "bmc/password": "correct horse\n",
+            "ssh/id_ed25519": "-----BEGIN OPENSSH PRIVATE KEY-----\nb64b64b64\n",
+            "ssh/known_hosts": "192.0.2.13 ssh-ed25519 AAAA\n",
+            "commands/press": "#!/bin/sh\n",
+        }.items():
+            (self.etc / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.etc / name).write_text(text)
+        self.write(TOML)
+        self.data.mkdir()
+        journal = Journal(self.data, lambda _: None)
+        journal.save("server.web", {"wake_s": 4.2})
+        journal.close()
+
+    def write(self, text: str, box: str = "") -> None:
+        """Write the configuration: `text`, and `box` in the section that has the folder."""
+        own = f'[box]\ndata_dir = "{self.data}"\n{box}\n'
+        self.file.write_text(own + text.replace("ETC", str(self.etc)))
+
+    def backup(self, path: Path, **wanted: Any) -> Path:
+        asked = {"users": json.dumps(USERS), "name": "box", "made_s": 1.0, **wanted}
+        with path.open("wb") as file:
+            archive.make(file, self.file, self.data, archive.Wanted(**asked))
+        return path
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+def text_of(path: Path) -> str:
+    with tarfile.open(path) as tar:
+        parts = [tar.extractfile(member) for member in tar.getmembers()]
+        return "".join(part.read().decode(errors="replace") for part in parts if part)
+
+
+def test_a_backup_without_secrets_has_none(home: Home, tmp_path: Path) -> None:
+    text = text_of(home.backup(tmp_path / "b"))
+    hidden = {*HIDDEN, "hunter2", "scrypt", "hu sh"}
+    assert [secret for secret in hidden if secret in text] == []
+    found = archive.read(tmp_path / "b")
+    assert found.summary() == {
+        **{"name": "box", "version": found.about["version"], "made_s": 1.0},
+        **{"servers": ["web", "bmc", "ssh"], "secrets": False, "users": 0, "files": []},
+        "history_bytes": 0,
+    }
+    assert found.saved["server.web"] == {"wake_s": 4.2}
+
+
+def test_a_backup_with_secrets_has_keys_users_and_the_file_as_it_is(
+    home: Home, tmp_path: Path
+) -> None:
+    found = archive.read(home.backup(tmp_path / "b", secrets=True))
+    assert found.toml == home.file.read_bytes()
+    assert found.users == USERS
+    named = ["agent.key", "bmc/password", "ssh/id_ed25519", "ssh/known_hosts"]
+    assert sorted(found.files) == named
+
+
+def test_files_elsewhere_are_not_taken_whatever_the_configuration_names(
+    home: Home, tmp_path: Path
+) -> None:
+    (tmp_path / "shadow").write_text("root:x")
+    (home.etc / "link").symlink_to(tmp_path / "shadow")
+    for name in (tmp_path / "shadow", home.etc / "link", home.etc / "commands/press"):
+        home.write(TOML.replace("ETC/agent.key", str(name)))
+        assert len(archive.read(home.backup(tmp_path / "b", secrets=True)).files) == 3
+
+
+def test_a_history_is_copied_whole_while_it_is_written(home: Home, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(home.data / "history.db", isolation_level=None)) as db:
+        db.execute("INSERT INTO saved (key, value) VALUES ('late', '{}')")
+        home.backup(tmp_path / "b", history=True)
+    found = archive.read(tmp_path / "b", tmp_path / "out.db")
+    assert found.history_bytes == (tmp_path / "out.db").stat().st_size > 0
+    with closing(sqlite3.connect(tmp_path / "out.db")) as db:
+        assert db.execute("SELECT value FROM saved WHERE key = 'late'").fetchone() == ("{}",)
+    assert [p.name for p in home.data.iterdir() if p.name.startswith(".backup")] == []
+
+
+# Restoring
+
+
+def restored(home: Home, source: Path, **asked: bool) -> list[Any]:
+    wanted = {"history": False, "with_secrets": False, **asked}
+    users = restore.lay_ready(source, home.file, home.data, **wanted)
+    restore.take(home.file, lambda words: None)
+    return users
+
+
+def test_a_backup_comes_back_as_it_was(home: Home, tmp_path: Path) -> None:
+    before = config.read(home.file)
+    home.backup(tmp_path / "b", secrets=True, history=True)
+    home.write("", 'notice = "new"')
+    (home.etc / "agent.key").write_text("other")
+    (home.etc / "ssh/id_ed25519").unlink()
+    assert restored(home, tmp_path / "b", history=True, with_secrets=True) == USERS
+    assert config.read(home.file) == before
+    assert (home.etc / "agent.key").read_text() == "b6" * 32
+    assert (home.etc / "ssh/id_ed25519").stat().st_mode & 0o777 == 0o600
+    said: dict[str, Any] = {}
+    restore.finish(home.data, said.__setitem__)
+    assert said == {"server.web": {"wake_s": 4.2}}
+    assert not (home.data / restore.READY).exists()
+
+
+def test_without_secrets_those_of_the_box_stay(home: Home, tmp_path: Path) -> None:
+    home.backup(tmp_path / "b")
+    assert restored(home, tmp_path / "b") == []
+    assert config.read(home.file).mqtt.password == "hu sh\"'\\"
+    assert config.read(home.file).server[0].wake.password == "02:aa:bb:cc:dd:ee"
+
+
+def test_where_things_are_and_what_runs_as_root_stays_the_boxs_own(
+    home: Home, tmp_path: Path
+) -> None:
+    home.write(TOML, 'helper = "/tmp/evil"\nplatform = "naproxy"\nrun_dir = "/elsewhere"')
+    home.backup(tmp_path / "b", secrets=True)
+    home.write(TOML)
+    restored(home, tmp_path / "b", with_secrets=True)
+    box = config.read(home.file).box
+    assert (box.helper, box.platform) == ("/usr/sbin/naproxy-system", "none")
+    assert box.run_dir == "/run/naproxy"
+
+
+def test_a_start_that_is_cut_off_restores_again(home: Home, tmp_path: Path) -> None:
+    home.backup(tmp_path / "b", secrets=True, history=True)
+    restored(home, tmp_path / "b", history=True, with_secrets=True)
+    home.write("", 'notice = "half"')
+    restore.take(home.file, lambda words: None)
+    assert config.read(home.file).server[0].id == "web"
+
+
+def test_what_is_damaged_when_it_is_taken_is_said_and_changes_nothing(home: Home) -> None:
+    (home.data / restore.READY).mkdir()
+    (home.data / restore.READY / "naproxy.toml").write_text("[box")
+    before = home.file.read_bytes()
+    said: list[str] = []
+    restore.take(home.file, said.append)
+    assert home.file.read_bytes() == before
+    assert "not TOML" in said[0]
+
+
+def test_nothing_changes_when_a_backup_lacks_what_is_wanted(home: Home, tmp_path: Path) -> None:
+    home.backup(tmp_path / "b")
+    for asked in ({"history": True}, {"with_secrets": True}):
+        with pytest.raises(archive.ArchiveError, match="in it"):
+            restored(home, tmp_path / "b", **asked)
+    assert all(path.name.startswith("history.db") for path in home.data.iterdir())
+
+
+# Hostile files
+
+
+def tar_of(*members: tuple[str, bytes | str]) -> bytes:
+    """A tar.gz; a member whose text is str is a symbolic link to it."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz") as tar:
+        for name, data in members:
+            member = tarfile.TarInfo(name)
+            if isinstance(data, str):
+                member.type, member.linkname = tarfile.SYMTYPE, data
+                tar.addfile(member)
+            else:
+                member.size = len(data)
+                tar.addfile(member, io.BytesIO(data))
+    return out.getvalue()
+
+
+ABOUT = json.dumps(
+    {"naproxy": "backup", "format": 1, "name": "b", "version": "1", "made_s": 1, "secrets": False}
+).encode()
+GOOD = [("naproxy-backup.json", ABOUT), ("naproxy.toml", b""), ("saved.json", b"{}")]
+
+
+def test_the_least_backup_is_read(tmp_path: Path) -> None:
+    (tmp_path / "b").write_bytes(tar_of(*GOOD))
+    assert archive.read(tmp_path / "b").summary()["servers"] == []
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "not a whole backup"),
+        (b"GIF89a", "not a whole backup"),
+        (tar_of(*GOOD)[:-30], "whole|has no saved"),
+        (tar_of(*GOOD[1:]), "has no naproxy-backup.json"),
+        (tar_of(("naproxy-backup.json", b"{}"), *GOOD[1:]), "not a backup of Naproxy"),
+        (tar_of(("naproxy-backup.json", b"[" * 9999), *GOOD[1:]), "cannot be read"),
+        (tar_of(("naproxy-backup.json", ABOUT.replace(b": 1,", b": 2,", 1)), *GOOD[1:]), "update"),
+        (tar_of(("naproxy-backup.json", ABOUT.replace(b'"b"', b"[]")), *GOOD[1:]), "its name"),
+        (tar_of(GOOD[0], GOOD[2]), "no configuration"),
+        (tar_of(GOOD[0], ("naproxy.toml", b"[nope]"), GOOD[2]), "nope: is not known"),
+        (tar_of(GOOD[0], GOOD[1], ("saved.json", b"[]")), "not what it should be"),
+        (tar_of(*GOOD, ("users.json", b"{}")), "not what it should be"),
+        (tar_of(*GOOD, GOOD[1]), "too much"),
+        (tar_of(*GOOD, ("/etc/passwd", b"x")), "no backup has"),
+        (tar_of(*GOOD, ("../x", b"x")), "no backup has"),
+        (tar_of(*GOOD, ("files/../../x", b"x")), "no backup has"),
+        (tar_of(*GOOD, ("files/key", "/etc/shadow")), "no backup has"),
+        (tar_of(*GOOD, ("files/key", b"x" * 65537)), "too much"),
+        (tar_of(*GOOD, ("history.db", b"not a database")), "not a database"),
+        (tar_of(*GOOD, *((f"files/{n}", b"") for n in range(200))), "too much"),
+    ],
+)
+def test_what_is_no_good_backup_is_refused_in_words(
+    tmp_path: Path, data: bytes, words: str
+) -> None:
+    (tmp_path / "b").write_bytes(data)
+    with pytest.raises(archive.ArchiveError, match=words):
+        archive.read(tmp_path / "b", tmp_path / "out.db")
+
+
+def test_a_damaged_history_is_refused(home: Home, tmp_path: Path) -> None:
+    data = bytearray((home.data / "history.db").read_bytes())
+    data[4096:9000] = os.urandom(4904)
+    (tmp_path / "b").write_bytes(tar_of(*GOOD, ("history.db", bytes(data))))
+    with pytest.raises(archive.ArchiveError, match="history is damaged"):
+        archive.read(tmp_path / "b", tmp_path / "out.db")
+
+
+def test_a_file_that_swells_is_refused_within_its_process(home: Home, tmp_path: Path) -> None:
+    # A header of 4 GiB of zeros that is a few MB when packed would be read into memory.
+    swollen = tarfile.TarInfo("x")
+    swollen.type, swollen.size = tarfile.XHDTYPE, 1 << 32
+    (tmp_path / "b").write_bytes(
+        gzip.compress(swollen.tobuf(tarfile.GNU_FORMAT) + bytes(1 << 29), 1)
+    )
+    request = tmp_path / "request"
+    request.write_text(json.dumps({"do": "check", "source": str(tmp_path / "b")}))
+    done = subprocess.run(
+        [sys.executable, "-m", "naproxy.box.work", str(request)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["error"]
+    assert not request.exists()
+
+
+# Diagnostics
+
+
+class Doubles:
+    """Programs that print every secret they can find."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    async def run(self, argv: Any, timeout_s: float) -> Printed:
+        return Printed(0, self.text.encode(), b"")
+
+    def host_name(self) -> str:
+        return "box"
+
+
+def run(coroutine: Callable[..., Any], *arguments: Any) -> Any:
+    return asyncio.run(coroutine(*arguments))
+
+
+def test_no_secret_of_a_configuration_full_of_them_is_in_the_diagnostics(
+    home: Home, tmp_path: Path
+) -> None:
+    loaded = config.read(home.file)
+    told = {"settings": sorted(HIDDEN), "status": {"alert": "bad password correct horse"}}
+    log = [f"said {secret} and b64b64b64" for secret in HIDDEN]
+    texts = run(diagnostics.gather, Doubles("\n".join(HIDDEN)), told, log, home.data)
+    values = secrets.values(home.file.read_bytes(), loaded)
+    (tmp_path / "d").write_bytes(diagnostics.packed(texts, values))
+    text = text_of(tmp_path / "d")
+    # A line of a key file is a secret as a whole: "PRIVATE KEY" alone is none.
+    whole = [*(HIDDEN - {"PRIVATE KEY"}), "b64b64b64", "BEGIN OPENSSH"]
+    escaped = [json.dumps(secret)[1:-1] for secret in whole]
+    assert [secret for secret in whole + escaped if secret in text] == []
+    assert diagnostics.HIDDEN in text
+    assert "transitions: 0 rows" in text
+
+
+def test_who_visited_is_not_in_the_diagnostics(home: Home, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(home.data / "history.db", isolation_level=None)) as db:
+        db.execute(
+            "INSERT INTO wakes (t_s, server, who, host, path, method, agent, class, reason)"
+            " VALUES (1, 'web', '203.0.113.77', 'h', '/private', 'GET', 'a', 'person', 'page')"
+        )
+    texts = run(diagnostics.gather, Doubles(""), {}, [], home.data)
+    assert "203.0.113.77" not in "".join(texts.values())
+    assert "wakes: 1 rows" in texts["history.txt"]

@@ -1,0 +1,173 @@
+"""Operations on a machine that is the box's own, with a helper program that records its calls."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from naproxy import config
+from naproxy.box import forms, machine
+from naproxy.calls import ApiError
+from naproxy.drivers.program import Printed
+
+
+class Helper:
+    """Keeps what it was called with, and what the file said then."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, ...]] = []
+        self.files: list[str] = []
+        self.ends = Printed(0, b"", b"")
+        self.called = asyncio.Event()
+
+    async def run(self, argv: Any, timeout_s: float) -> Printed:
+        program, *arguments = argv
+        assert program == "/usr/sbin/naproxy-system"
+        if arguments[0] == "apply":
+            path = Path(arguments.pop())
+            self.files.append(path.read_text())
+            arguments.append(path.name)
+        self.calls.append(tuple(arguments))
+        self.called.set()
+        return self.ends
+
+    def host_name(self) -> str:
+        return "naproxy-1"
+
+
+WANTED = forms.Network("static", "192.0.2.5/24", "192.0.2.1", ("9.9.9.9",))
+
+
+class Bench:
+    def __init__(self, folder: Path, platform: str = "naproxy") -> None:
+        text = f'[box]\nplatform = "{platform}"\nsystem_dir = "{folder}"\n'
+        self.box = config.parse(text).box
+        self.helper = Helper()
+        self.said: list[str] = []
+        self.own = machine.Own(lambda: self.box, self.helper, self.said.append, lambda: 1000.0)
+        self.folder = folder
+
+
+def test_new_network_settings_are_tried_and_kept_when_confirmed(tmp_path: Path) -> None:
+    async def scene() -> Bench:
+        bench = Bench(tmp_path)
+        await bench.own.network(WANTED)
+        assert bench.own.wishes()["trial_until_s"] == 1000 + machine.TRIAL_S
+        assert not (tmp_path / "network.conf").exists()
+        bench.own.keep()
+        return bench
+
+    bench = asyncio.run(scene())
+    assert bench.helper.calls == [("apply", "network", "network.try")]
+    assert bench.helper.files == [
+        "method=static\naddress=192.0.2.5/24\ngateway=192.0.2.1\ndns=9.9.9.9\n"
+    ]
+    assert [path.name for path in tmp_path.iterdir()] == ["network.conf"]
+    wishes = bench.own.wishes()
+    assert (wishes["method"], wishes["address"], wishes["dns"]) == (
+        *("static", "192.0.2.5/24"),
+        ["9.9.9.9"],
+    )
+    assert wishes["trial_until_s"] is None
+
+
+def test_network_settings_that_nobody_confirms_go_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "TRIAL_S", 0.0)
+
+    async def scene() -> Bench:
+        bench = Bench(tmp_path)
+        await bench.own.network(WANTED)
+        bench.helper.called.clear()
+        await asyncio.wait_for(bench.helper.called.wait(), 10)
+        return bench
+
+    bench = asyncio.run(scene())
+    assert bench.helper.calls[1] == ("apply", "network", "network.conf")
+    assert bench.helper.files[1].startswith("method=dhcp\n")
+    assert "nobody confirmed" in bench.said[0]
+
+
+def test_a_trial_that_a_restart_cut_off_goes_back(tmp_path: Path) -> None:
+    async def scene() -> Bench:
+        await Bench(tmp_path).own.network(WANTED)
+        bench = Bench(tmp_path)
+        bench.own.begin()
+        await asyncio.wait_for(bench.helper.called.wait(), 10)
+        return bench
+
+    assert asyncio.run(scene()).helper.calls == [("apply", "network", "network.conf")]
+
+
+def test_what_is_not_tried_cannot_be_kept(tmp_path: Path) -> None:
+    with pytest.raises(ApiError, match="no network settings are being tried"):
+        Bench(tmp_path).own.keep()
+
+
+def test_name_and_time_are_written_and_applied(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    asyncio.run(bench.own.name("box-2"))
+    asyncio.run(bench.own.time("Europe/Zurich", ("ntp.example.org", "192.0.2.1")))
+    assert bench.helper.calls == [("apply", "name", "name.conf"), ("apply", "time", "time.conf")]
+    assert bench.helper.files == [
+        "name=box-2\n",
+        "time_zone=Europe/Zurich\nntp=ntp.example.org 192.0.2.1\n",
+    ]
+    assert bench.own.wishes()["ntp"] == ["ntp.example.org", "192.0.2.1"]
+
+
+def test_programs_restart_and_the_machine_too(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    asyncio.run(bench.own.restart("varnish"))
+    asyncio.run(bench.own.reboot())
+    assert bench.helper.calls == [("restart", "varnish"), ("reboot",)]
+
+
+@pytest.mark.parametrize("name", ["sshd", "", "varnish; reboot", "../varnish"])
+def test_other_programs_do_not(tmp_path: Path, name: str) -> None:
+    bench = Bench(tmp_path)
+    with pytest.raises(ApiError, match="must be one of"):
+        asyncio.run(bench.own.restart(name))
+    assert bench.helper.calls == []
+
+
+def test_everything_is_forgotten_only_by_who_types_the_boxs_name(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    for confirm in (None, "", "yes", "NAPROXY-1", True):
+        with pytest.raises(ApiError, match="type the box's name"):
+            asyncio.run(bench.own.reset(confirm))
+    assert bench.helper.calls == []
+    asyncio.run(bench.own.reset("naproxy-1"))
+    assert bench.helper.calls == [("reset",)]
+
+
+def test_a_helper_that_fails_is_told_in_its_words(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.helper.ends = Printed(3, b"", b"eth0: \x1b[31mno such device\n")
+    with pytest.raises(ApiError, match=r"naproxy-system apply name: eth0: \[31mno such device"):
+        asyncio.run(bench.own.name("box-2"))
+    bench.helper.ends = Printed(None, b"", b"")
+    with pytest.raises(ApiError, match="did not end in time"):
+        asyncio.run(bench.own.reboot())
+
+
+def test_a_machine_that_is_not_ours_is_left_alone(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "none", "none")
+    own = bench.own
+    for operation in (
+        own.network(WANTED),
+        own.back(),
+        own.time("UTC", ()),
+        own.name("a"),
+        own.restart("varnish"),
+        own.reboot(),
+        own.reset("naproxy-1"),
+    ):
+        with pytest.raises(ApiError, match="the machine's own"):
+            asyncio.run(operation)
+    with pytest.raises(ApiError, match="the machine's own"):
+        own.keep()
+    own.begin()
+    assert bench.helper.calls == []
+    assert not (tmp_path / "none").exists()

@@ -1,0 +1,248 @@
+"""What a real controller does for the box itself: backup, restore, logs, restart, cache."""
+
+import base64
+import io
+import json
+import os
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from box import Box, wait_for
+from naproxy.policy.base import State
+
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="raw packets need root"),
+    pytest.mark.skipif(not Path("/usr/sbin/etherwake").exists(), reason="etherwake not installed"),
+]
+
+SECRET = '[mqtt]\nhost = "192.0.2.5"\npassword = "hush-hush"\n'
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Iterator[Box]:
+    started = Box(tmp_path)
+    started.file.write_text(started.file.read_text() + SECRET)
+    started.start()
+    started.wait(State.AWAKE)
+    yield started
+    started.close()
+
+
+def ask(box: Box, method: str, what: str, /, **body: Any) -> Any:
+    status, answer = box.call(method, f"/v1/box{what}", json.dumps(body).encode())
+    assert status < 300, answer
+    return answer
+
+
+def fetched(box: Box, what: str) -> bytes:
+    data, size = b"", 1
+    while len(data) < size:
+        status, part = box.call("GET", f"/v1/box/{what}/part?offset={len(data)}")
+        assert status == 200
+        data += base64.b64decode(part["data"])
+        size = part["bytes"]
+    return data
+
+
+def send(box: Box, data: bytes) -> None:
+    for offset in range(0, len(data), 50000):
+        part = data[offset : offset + 50000]
+        status, _ = box.call("PUT", f"/v1/box/restore/part?offset={offset}", part)
+        assert status == 200
+
+
+def started_s(box: Box) -> float:
+    status, answer = box.call("GET", "/v1/status")
+    return float(answer["box"]["started_s"]) if status == 200 else 0.0
+
+
+def wait_for_another_start(box: Box, before_s: float) -> None:
+    wait_for("another start", lambda: started_s(box) > before_s, box.log)
+    box._page = None
+
+
+def test_a_backup_is_made_and_restored_and_the_controller_goes_on(box: Box) -> None:
+    users = [{"name": "anna"}]
+    made = ask(box, "POST", "/backup", history=True, secrets=True, users=users)
+    data = fetched(box, "backup")
+    assert len(data) == made["bytes"]
+    assert made["name"].startswith("naproxy-backup-")
+    before = box.call("GET", "/v1/config")[1]
+    change = {"op": "set", "where": "box.notice", "value": "changed since"}
+    body = {"changes": [change], "version": before["version"]}
+    assert box.call("PATCH", "/v1/config", json.dumps(body).encode())[0] == 200
+    send(box, data)
+    found = ask(box, "POST", "/restore/check")
+    assert (found["servers"], found["users"], found["secrets"]) == (["web"], 1, True)
+    began_s = started_s(box)
+    pid = box.process.pid if box.process else 0
+    assert ask(box, "POST", "/restore", history=True, secrets=True) == {"users": users}
+    wait_for_another_start(box, began_s)
+    after = box.call("GET", "/v1/config")[1]
+    assert after["box"] == before["box"]
+    assert 'password = "hush-hush"' in box.file.read_text()
+    assert (box.process.pid if box.process else 0, box.process and box.process.poll()) == (
+        pid,
+        None,
+    )
+    box.wait(State.AWAKE)
+    assert not (box.data_dir / "restore").exists()
+    assert not (box.data_dir / "box" / "upload.tar.gz").exists()
+
+
+def test_a_backup_is_given_once(box: Box) -> None:
+    ask(box, "POST", "/backup")
+    fetched(box, "backup")
+    assert box.call("GET", "/v1/box/backup/part")[0] == 404
+
+
+def test_a_bad_backup_is_refused_and_nothing_changes(box: Box) -> None:
+    before = box.file.read_bytes()
+    assert box.call("POST", "/v1/box/restore/check", b"{}")[1]["error"] == "no backup was sent yet"
+    send(box, b"not a backup at all")
+    for what in ("restore/check", "restore"):
+        status, answer = box.call("POST", f"/v1/box/{what}", b"{}")
+        assert (status, answer["where"]) == (422, "file")
+        assert "not a whole backup" in answer["error"]
+    assert box.file.read_bytes() == before
+    assert box.process
+    assert box.process.poll() is None
+
+
+def test_parts_that_do_not_follow_each_other_are_refused(box: Box) -> None:
+    assert box.call("PUT", "/v1/box/restore/part?offset=0", b"abc")[0] == 200
+    status, answer = box.call("PUT", "/v1/box/restore/part?offset=7", b"abc")
+    assert (status, answer["error"]) == (409, "must go on at 3")
+    assert box.call("PUT", "/v1/box/restore/part?offset=-1", b"abc")[0] == 400
+
+
+def test_the_controller_begins_anew_and_keeps_what_it_learned(box: Box) -> None:
+    began_s = started_s(box)
+    ask(box, "POST", "/restart", service="naproxy")
+    wait_for_another_start(box, began_s)
+    box.wait(State.AWAKE)
+    assert box.log().count("looks after web") == 2
+
+
+def test_diagnostics_have_the_state_and_no_secret(box: Box) -> None:
+    made = ask(box, "POST", "/diagnostics")
+    data = fetched(box, "diagnostics")
+    assert len(data) == made["bytes"]
+    with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+        texts = {
+            member.name.partition("/")[2]: part.read().decode()
+            for member in tar.getmembers()
+            if (part := tar.extractfile(member))
+        }
+    assert json.loads(texts["status.json"])["servers"][0]["id"] == "web"
+    assert "looks after web" in texts["log.txt"]
+    assert [name for name, text in texts.items() if "hush-hush" in text] == []
+
+
+def test_the_log_is_shown_filtered_and_bounded(box: Box) -> None:
+    status, answer = box.call("GET", "/v1/box/logs?contains=LOOKS%20after&limit=5")
+    assert status == 200
+    assert len(answer["lines"]) == 1
+    assert "looks after web" in answer["lines"][0]
+    box.datagram(b"\x1b[31m<script>alert(1)</script>\n")
+    wait_for("the line", lambda: "datagram ignored" in box.log())
+    said = box.call("GET", "/v1/box/logs")[1]["lines"]
+    assert all(line.isprintable() for line in said)
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/logs?source=/etc/shadow", 400),
+        ("/logs?limit=-1", 400),
+        ("/logs?limit=1e300", 400),
+        ("/nothing", 404),
+        ("/users/part", 404),
+    ],
+)
+def test_what_there_is_not_is_refused(box: Box, path: str, status: int) -> None:
+    assert box.call("GET", f"/v1/box{path}")[0] == status
+
+
+def test_the_box_says_what_it_is(box: Box) -> None:
+    answer = ask(box, "GET", "")
+    assert answer["platform"] == "none"
+    assert answer["network"]["interface"] == "lo"
+    assert answer["clock"]["set"] is True
+    assert answer["services"] == ["naproxy"]
+    assert box.call("POST", "/v1/box/reboot", b"{}")[0] == 409
+
+
+def test_a_helper_or_a_platform_cannot_be_given_by_a_request(box: Box) -> None:
+    version = box.call("GET", "/v1/config")[1]["version"]
+    for key, value in (("helper", "/bin/sh"), ("platform", "naproxy"), ("system_dir", "/etc")):
+        change = {"op": "set", "where": f"box.{key}", "value": value}
+        body = json.dumps({"changes": [change], "version": version}).encode()
+        status, answer = box.call("PATCH", "/v1/config", body)
+        assert (status, answer["where"]) == (422, f"box.{key}")
+
+
+def test_the_machine_is_changed_by_the_helper_alone(tmp_path: Path) -> None:
+    box = Box(tmp_path)
+    helper = tmp_path / "helper"
+    helper.write_text(f'#!/bin/sh\necho "$*" >>{tmp_path}/calls\n')
+    helper.chmod(0o755)
+    own = f'platform = "naproxy"\nhelper = "{helper}"\nsystem_dir = "{tmp_path}/system"\n'
+    box.file.write_text(box.file.read_text().replace("[box]\n", f"[box]\n{own}"))
+    box.start()
+    try:
+        ask(box, "PUT", "/network", method="static", address="192.0.2.5/24")
+        ask(box, "POST", "/network/keep")
+        ask(box, "PUT", "/time", time_zone="Europe/Zurich", ntp=["pool.ntp.org"])
+        ask(box, "PUT", "/name", name="box-2")
+        ask(box, "POST", "/restart", service="varnish")
+        assert ask(box, "GET", "")["wishes"]["address"] == "192.0.2.5/24"
+        status, answer = box.call("PUT", "/v1/box/network", b'{"method": "static"}')
+        assert (status, answer["where"]) == (422, "address")
+    finally:
+        box.close()
+    assert (tmp_path / "calls").read_text().splitlines() == [
+        f"apply network {tmp_path}/system/network.try",
+        f"apply time {tmp_path}/system/time.conf",
+        f"apply name {tmp_path}/system/name.conf",
+        "restart varnish",
+    ]
+
+
+@pytest.mark.skipif(not shutil.which("varnishd"), reason="varnish not installed")
+def test_varnishs_cache_is_emptied(tmp_path: Path) -> None:
+    name = tmp_path / "varnish"
+    server = subprocess.Popen(
+        ["varnishd", "-F", "-n", name, "-a", "127.0.0.1:0", "-b", "none"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    box = Box(tmp_path)
+    own = f'varnish_name = "{name}"\n'
+    box.file.write_text(box.file.read_text().replace("[box]\n", f"[box]\n{own}"))
+    box.start()
+    try:
+        wait_for("varnish", lambda: "obj.status" not in bans(name) and bool(bans(name)))
+        ask(box, "POST", "/cache/empty")
+        assert "obj.status != 0" in bans(name)
+        server.terminate()
+        server.wait(15)
+        status, answer = box.call("POST", "/v1/box/cache/empty", b"{}")
+        assert status == 502
+        assert "Varnish does not empty its cache" in answer["error"]
+    finally:
+        server.kill()
+        server.wait(15)
+        box.close()
+
+
+def bans(name: Path) -> str:
+    done = subprocess.run(
+        ["varnishadm", "-n", name, "ban.list"], capture_output=True, text=True, check=False
+    )
+    return done.stdout if done.returncode == 0 else ""
