@@ -1,0 +1,141 @@
+"""Cells of savings, read from a real history: whole, in parts, with and without a meter."""
+
+import random
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from naproxy.energy import Power
+from naproxy.history.cells import Source, cells, mean_w
+from naproxy.history.tables import FILE
+from naproxy.policy.base import State
+from naproxy.savings import Assumptions, Saved, saved, total
+from test_history import DAY_S, HOUR_S, Box
+from test_history_block import second
+
+POWER = Power(on_w=43.0, off_w=2.0, switch_j=100.0, proxy_w=5.0)
+WEB = Source("web", "web")
+NO_METER = Source("web")
+HOURS = 9
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Iterator[Box]:
+    made = Box(tmp_path)
+    made.history.watch(["web"])
+    yield made
+    made.stop()
+
+
+def live(box: Box, state: State, minutes: int, *, metered: bool = True) -> None:
+    """Time passes in a state, and the meter says what it should, if it says anything."""
+    mean_mw = 43_000 if state is State.AWAKE else 2_000
+    for n in range(60 * minutes):
+        if metered:
+            box.history.add_second("web", second(int(box.house_s), mean_mw))
+        box.pass_s(1)
+        if n % 60 == 59:
+            box.history.tick()
+
+
+def sleep_and_wake(box: Box, *, metered: bool = True) -> None:
+    """Some hours of a server that sleeps now and then."""
+    chosen = random.Random(1)
+    before = State.UNKNOWN
+    left = HOURS * 60
+    while left > 0:
+        for state in (State.AWAKE, State.ASLEEP):
+            box.journal.transition("web", before, state, "x")
+            minutes = min(left, chosen.randrange(10, 50))
+            live(box, state, minutes, metered=metered)
+            before, left = state, left - minutes
+
+
+def sums(box: Box, source: Source, from_s: int, to_s: int) -> Saved:
+    box.history.flush()
+    with closing(sqlite3.connect(box.directory / FILE)) as db:
+        found = list(cells(db, source, from_s, to_s))
+    assert sum(c.length_s for c in found) == to_s - from_s
+    assert [c.t_s for c in found] == sorted(c.t_s for c in found)
+    return total(saved(c, Assumptions(POWER, {})) for c in found)
+
+
+def now_s(box: Box) -> int:
+    return int(box.wall_s) // 60 * 60
+
+
+def test_a_range_saves_what_its_parts_save(box: Box) -> None:
+    sleep_and_wake(box)
+    from_s, to_s = HOUR_S - 600, now_s(box)
+    whole = sums(box, WEB, from_s, to_s)
+    cuts = [from_s, HOUR_S + 1860, HOUR_S + 3600, HOUR_S + 5 * 3600 + 60, to_s]
+    parts = total(sums(box, WEB, a, b) for a, b in pairwise(cuts))
+    assert whole.gross_j == pytest.approx(parts.gross_j)
+    assert whole.net_j == pytest.approx(parts.net_j)
+    assert whole.measured_s == pytest.approx(parts.measured_s)
+    assert whole.switches == parts.switches > 0
+
+
+def test_measured_energy_is_the_meters_own(box: Box) -> None:
+    sleep_and_wake(box)
+    whole = sums(box, WEB, HOUR_S, now_s(box))
+    assert whole.measured_j == pytest.approx(box.energy("minutes") / 1000)
+    assert whole.measured_s == HOURS * 3600
+    assert whole.modelled_s == 0
+
+
+def test_without_a_meter_states_say_nearly_the_same(box: Box) -> None:
+    sleep_and_wake(box)
+    measured = sums(box, WEB, HOUR_S, now_s(box))
+    modelled = sums(box, NO_METER, HOUR_S, now_s(box))
+    assert modelled.measured_s == 0
+    switched_j = POWER.switch_j * modelled.switches
+    assert modelled.gross_j == pytest.approx(measured.gross_j - switched_j, rel=0.01)
+
+
+def test_a_silent_meter_is_modelled_by_the_states_of_that_time(box: Box) -> None:
+    box.journal.transition("web", State.UNKNOWN, State.AWAKE, "x")
+    live(box, State.AWAKE, 90)
+    box.journal.transition("web", State.AWAKE, State.ASLEEP, "x")
+    live(box, State.ASLEEP, 45, metered=False)  # silent only while it sleeps
+    live(box, State.ASLEEP, 180)
+    found = sums(box, WEB, HOUR_S, now_s(box))
+    assert found.modelled_s == pytest.approx(45 * 60, abs=61)
+    assert found.modelled_j == pytest.approx(45 * 60 * 2.0 + POWER.switch_j, rel=0.03)
+
+
+def test_a_time_of_which_nothing_is_known_is_in_no_sum(box: Box) -> None:
+    sleep_and_wake(box)
+    before = sums(box, WEB, HOUR_S, now_s(box))
+    box.journal.transition("web", State.ASLEEP, State.UNKNOWN, "the controller was stopped")
+    box.stop()
+    box.pass_s(DAY_S)
+    box.start()
+    after = sums(box, WEB, HOUR_S, now_s(box))
+    assert after.known_s == pytest.approx(before.known_s, abs=1)
+    assert after.gross_j == pytest.approx(before.gross_j, rel=1e-6)
+
+
+def test_savings_stay_when_transitions_and_minutes_are_gone(box: Box) -> None:
+    sleep_and_wake(box)
+    live(box, State.ASLEEP, 120)
+    end_s = HOUR_S + HOURS * 3600
+    with_meter, without = (sums(box, s, HOUR_S, end_s) for s in (WEB, NO_METER))
+    with closing(sqlite3.connect(box.directory / FILE, isolation_level=None)) as db:
+        for table in ("transitions", "minutes", "seconds"):
+            db.execute(f"DELETE FROM {table}")
+    assert sums(box, WEB, HOUR_S, end_s).gross_j == pytest.approx(with_meter.gross_j, rel=1e-3)
+    assert sums(box, NO_METER, HOUR_S, end_s).gross_j == pytest.approx(without.gross_j, rel=1e-3)
+
+
+def test_mean_power_of_a_state_is_measured_in_its_middle(box: Box) -> None:
+    sleep_and_wake(box)
+    box.history.flush()
+    with closing(sqlite3.connect(box.directory / FILE)) as db:
+        assert mean_w(db, WEB, "awake", box.wall_s) == pytest.approx(43.0)
+        assert mean_w(db, WEB, "asleep", box.wall_s) == pytest.approx(2.0)
+        assert mean_w(db, WEB, "trouble", box.wall_s) is None
+        assert mean_w(db, NO_METER, "awake", box.wall_s) is None
