@@ -1,6 +1,7 @@
 # What goes out. Each response says in X-Naproxy what became of the request, and
-# the VMOD is told the same. Varnish's own X-Varnish and Via are left as they are:
-# to take them away costs every hit more than anything else here.
+# the VMOD is told the same. Only a fresh hit says it as Varnish does, with two
+# numbers in X-Varnish: one more header, even one kept with the object, costs it
+# more than all else here, and so would taking Varnish's own away.
 
 sub vcl_deliver {
 	if (resp.status == 503 && resp.http.X-Naproxy == "error") {
@@ -8,7 +9,6 @@ sub vcl_deliver {
 	}
 
 	if (!req.http.X-Naproxy) {
-		# The header came with the object.
 		naproxy.outcome(hit, resp.status);
 		return (deliver);
 	}

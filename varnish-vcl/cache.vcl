@@ -46,9 +46,8 @@ sub naproxy_bereq {
 }
 
 sub vcl_backend_response {
-	# This is ours to say. Kept with the object, so that a hit, which is
-	# most of what a cache does, need not set it each time.
-	set beresp.http.X-Naproxy = "hit";
+	# This is ours to say, see answer.vcl.
+	unset beresp.http.X-Naproxy;
 
 	if (beresp.status >= 500) {
 		if (bereq.is_bgfetch) {

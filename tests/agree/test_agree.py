@@ -25,6 +25,7 @@ from naproxy.cachemodel import CACHES, NEVER
 from naproxy.classify import Agents
 from naproxy.policy.base import Klass, Request
 from naproxy.policy.timeout import Settings, Timeout
+from naproxy.replay_visit import became
 from naproxy.simulate import Simulation
 from naproxy.traffic import Chunk
 
@@ -185,7 +186,7 @@ def test_box_and_simulator_agree(office: Office) -> None:
         {
             n
             for n, (kind, answer) in enumerate(answers)
-            if kind != "crawler" and answer.headers["x-naproxy"] in WAITED
+            if kind != "crawler" and became(answer.headers) in WAITED
         },
     )
     # The box sees what the simulator is told: how long this server takes.
@@ -210,7 +211,7 @@ def test_box_and_simulator_agree(office: Office) -> None:
         kind, answer = answers[n]
         near_s, name = min((abs(answer.began_s - t_s), name) for t_s, name in box.moves)
         edges[n] = near_s
-        how = answer.headers["x-naproxy"]
+        how = became(answer.headers)
         sys.stdout.write(f"{kind}, {how} in the box, asked {near_s:.2f} s from {name}\n")
 
     assert sum(name == "waking" for _, name in sure) >= 4, "there must be something to compare"

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from email.utils import formatdate
 from ipaddress import IPv4Network, IPv6Network, ip_address
@@ -66,7 +66,7 @@ class Visit:
 
     number: int
     entry: Entry
-    outcome: str  # the answer's X-Naproxy, DIRECT without one, LOST without an answer
+    outcome: str  # one of OUTCOMES, DIRECT without a box, LOST without an answer
     status: int | None
     size: int
     delay_s: float  # from before the connection to the end of the answer
@@ -140,7 +140,7 @@ async def visit(
         delay_s = time.monotonic() - begin_s
         return Visit(number, entry, LOST, None, 0, delay_s, late_s, why_lost=why)
     delay_s = time.monotonic() - begin_s
-    done = Visit(number, entry, _outcome(answer), answer.status, answer.size, delay_s, late_s)
+    done = Visit(number, entry, became(answer.headers), answer.status, answer.size, delay_s, late_s)
     if done.outcome != "waiting_page":
         return done
     shown(done)
@@ -157,7 +157,7 @@ async def _wait(target: Target, done: Visit, answer: Answer, begin_s: float) -> 
                 reloads += 1
                 request_id = f"{target.run}-{done.number}.{reloads}"
                 answer = await _send(target, done.entry, request_id)
-                outcome, status = _outcome(answer), answer.status
+                outcome, status = became(answer.headers), answer.status
     except (Lost, TimeoutError) as error:
         outcome, status, why = LOST, None, f"waiting page: {_why(error, target)}"
     returned = Returned(outcome, status, time.monotonic() - begin_s, reloads)
@@ -241,10 +241,12 @@ def _on_one_line(text: str, also: str = "") -> str:
     return "".join(f"%{ord(c):02X}" if c < " " or c == "\x7f" or c in also else c for c in text)
 
 
-def _outcome(answer: Answer) -> str:
-    said = answer.headers.get("x-naproxy")
+def became(headers: Mapping[str, str]) -> str:
+    """Return what became of a request by its answer's headers, their names in lower case."""
+    said = headers.get("x-naproxy")
     if said is None:
-        return DIRECT
+        # The second number is that of the request which brought it into the cache.
+        return "hit" if len(headers.get("x-varnish", "").split()) > 1 else DIRECT
     return said if said in OUTCOMES else "other"
 
 
