@@ -24,6 +24,7 @@ from naproxy_webui.errors import ApiError
 from naproxy_webui.history import history
 from naproxy_webui.page import Page
 from naproxy_webui.ranges import CALENDAR, RANGE, of_calendar, of_query, zone
+from naproxy_webui.reasons import plain
 from naproxy_webui.render import render
 from naproxy_webui.shapes import (
     array,
@@ -53,6 +54,7 @@ DAYS_OF_MINUTES: Final = 62
 SERVER: Final = string(minLength=1, maxLength=64)
 CURSOR: Final = string(maxLength=60, description="`next` of the page before")
 LIMIT: Final = integer(minimum=1, maximum=ledger.MOST_ROWS)
+WORDS: Final = string(description="The reason in plain words of the user's language")
 WAKE: Final = obj(
     {
         "id": integer(),
@@ -65,6 +67,7 @@ WAKE: Final = obj(
         "agent": string(),
         "class": string(),
         "reason": string(),
+        "words": WORDS,
         "waited_s": nullable(number()),
         "packets": integer(),
         "outcome": string(),
@@ -83,7 +86,7 @@ TRANSITION: Final = {
 
 @blueprint.get("/history")
 def page() -> str:
-    """The page; its figures come by the API."""
+    """Return the page; its figures come by the API."""
     known = equipment()
     names = [server.id for server in known.servers]
     if not names:
@@ -196,6 +199,7 @@ def power(query: dict[str, Any]) -> Any:
                         "end_s": number(),
                         "state": string(),
                         "reason": string(),
+                        "words": WORDS,
                         "wake": nullable(WAKE),
                     }
                 )
@@ -225,7 +229,9 @@ def states(query: dict[str, Any]) -> Any:
         "exact": exact,
         "changes": sum(1 for s in found if s.id and s.t_s > from_s),
         "until_s": until_s,
-        "stretches": [asdict(s) | {"wake": led.get(s.id)} for s in found] if exact else [],
+        "stretches": [_told(asdict(s)) | {"wake": told_wake(led.get(s.id))} for s in found]
+        if exact
+        else [],
         "parts": [] if exact else timeline.shares(found, from_s, to_s, PARTS),
     }
 
@@ -244,7 +250,7 @@ def looked_after_until_s(db: sqlite3.Connection) -> float:
     needed=("from_s", "to_s", "server"),
     answer=obj(
         {
-            "rows": array(obj({**TRANSITION, "wake": nullable(WAKE)})),
+            "rows": array(obj({**TRANSITION, "words": WORDS, "wake": nullable(WAKE)})),
             "next": nullable(string()),
         }
     ),
@@ -257,9 +263,20 @@ def transitions(query: dict[str, Any]) -> Any:
     led: dict[int, Any] = {}
     if page.rows:
         first_s, last_s = page.rows[-1]["t_s"], page.rows[0]["t_s"]
-        found = timeline.stretches(db, server, first_s, last_s + 1)
-        led = timeline.wakes_of(db, server, found)
-    return {"rows": [{**row, "wake": led.get(row["id"])} for row in page.rows], "next": page.next}
+        near = timeline.stretches(db, server, first_s, last_s + 1)
+        led = timeline.wakes_of(db, server, near)
+    found = [_told(row) | {"wake": told_wake(led.get(row["id"]))} for row in page.rows]
+    return {"rows": found, "next": page.next}
+
+
+def _told(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row of the journal with its reason in plain words of the user's language."""
+    return row | {"words": plain(row["reason"])}
+
+
+def told_wake(wake: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return a wake with the words of a reason that is no request's."""
+    return wake and wake | {"words": "" if wake["class"] else plain(wake["reason"])}
 
 
 @route(
@@ -279,6 +296,7 @@ def transitions(query: dict[str, Any]) -> Any:
                         "server": string(),
                         "sleep": integer(),
                         "reason": string(),
+                        "words": WORDS,
                     }
                 )
             ),
@@ -289,7 +307,8 @@ def transitions(query: dict[str, Any]) -> Any:
 def decisions(query: dict[str, Any]) -> Any:
     """Return a page of decisions."""
     search = ledger.Search(*of_query(query), query.get("server"))
-    return asdict(paged(history(), "decisions", search, query))
+    page = paged(history(), "decisions", search, query)
+    return {"rows": [_told(row) for row in page.rows], "next": page.next}
 
 
 def paged(

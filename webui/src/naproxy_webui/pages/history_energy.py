@@ -1,4 +1,7 @@
-"""/api/history/energy: each day's energy, of what it was made, and how much of it was measured."""
+"""/api/history/energy: each day's energy, of what it was made, and how much of it was measured.
+
+A range of two days at most is shown by hours, a very long one by months.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +26,9 @@ from naproxy_webui.shapes import array, boolean, choice, nullable, number, obj, 
 PAGE = Page(name="history_energy", path="/api/history/energy")
 blueprint = Blueprint("history_energy", __name__)
 
+MOST_HOURS: Final = 50
 MOST_DAYS: Final = 100
-"""A longer range is shown by months."""
+"""What there are more of is shown by the next larger unit."""
 
 MOST_SPLIT_S: Final = 63 * 86400
 """Longer ranges are not split by states: that reads every minute."""
@@ -42,12 +46,12 @@ _SUM: Final = {
     blueprint,
     "GET",
     "/api/history/energy",
-    summary="Energy of a server and of the box by day (by month in a long range), and its price",
+    summary="Energy of a server and of the box by day (hour, month), and its price",
     query={**RANGE, "server": SERVER},
     needed=("from_s", "to_s", "server"),
     answer=obj(
         {
-            "unit": choice("day", "month"),
+            "unit": choice("hour", "day", "month"),
             "measured": boolean(description="Whether the server has a meter at all"),
             "estimated": boolean(description="Whether that meter only estimates"),
             "price_per_kwh": nullable(number()),
@@ -67,24 +71,23 @@ _SUM: Final = {
     ),
 )
 def energy(query: dict[str, Any]) -> Any:
-    """Return whole days; what is still to come of today is not missing."""
+    """Return whole days, hours or months; what is still to come of the last is not missing."""
     from_s, to_s = of_query(query)
-    now_s, known, db, where = time.time(), equipment(), history(), zone()
-    to_s = min(to_s, now_s)
-    unit = "day" if to_s - from_s <= MOST_DAYS * 86400 else "month"
-    begins = list(days(from_s, to_s, where, unit))
-    meters = known.meters_of(query["server"])
+    now_s, known, db = time.time(), equipment(), history()
+    unit, begins = _steps(from_s, min(to_s, now_s), zone())
+    meters, boxes = known.meters_of(query["server"]), known.meters_of(BOX)
     price = office().price_per_kwh or None
     made: list[dict[str, Any]] = [
-        {"day": day.isoformat(), "start_s": start_s, "end_s": end_s, "parts": None}
+        {
+            "day": day,
+            "start_s": start_s,
+            "end_s": end_s,
+            "parts": None,
+            **_figures(db, (meters, boxes), (start_s, end_s), now_s, price),
+        }
         for day, start_s, end_s in begins
     ]
-    of_server = [_by_day(db, meter, (from_s, to_s), where, unit) for meter in meters]
-    of_box = [_by_day(db, meter, (from_s, to_s), where, unit) for meter in known.meters_of(BOX)]
-    for day in made:
-        length_s = min(day["end_s"], now_s) - day["start_s"]
-        day.update(_figures(day["day"], length_s, of_server, of_box, price))
-    if made and meters and to_s - from_s <= MOST_SPLIT_S:
+    if made and meters and made[-1]["end_s"] - made[0]["start_s"] <= MOST_SPLIT_S:
         ends = [(start_s, end_s) for _, start_s, end_s in begins]
         for day, parts in zip(made, _parts(db, query["server"], meters, ends), strict=True):
             day["parts"] = parts
@@ -98,35 +101,42 @@ def energy(query: dict[str, Any]) -> Any:
     }
 
 
+def _steps(
+    from_s: float, to_s: float, where: tzinfo | None
+) -> tuple[str, list[tuple[str, int, int]]]:
+    """Return the unit, and of each step its day, start and end."""
+    unit = "day" if to_s - from_s <= MOST_DAYS * 86400 else "month"
+    found = [
+        (day.isoformat(), start_s, end_s) for day, start_s, end_s in days(from_s, to_s, where, unit)
+    ]
+    if to_s - from_s > MOST_HOURS * 3600:
+        return unit, found
+    # Hours of a day are counted from its midnight, as the office's clock does.
+    return "hour", [
+        (day, hour_s, min(hour_s + 3600, end_s))
+        for day, start_s, end_s in found
+        for hour_s in range(start_s, end_s, 3600)
+        if hour_s + 3600 > from_s and hour_s < to_s
+    ]
+
+
 def _estimated(known: Equipment, meters: list[str]) -> bool:
     return any(meter.estimated for meter in known.meters if meter.id in meters)
 
 
-Days = dict[str, tuple[float, float]]
-"""Day -> energy in J and seconds covered."""
-
-
-def _by_day(
-    db: sqlite3.Connection,
-    meter: str,
-    within: tuple[float, float],
-    where: tzinfo | None,
-    unit: str,
-) -> Days:
-    return {
-        day["day"]: (day["energy_mj"] / 1000, day["covered_ms"] / 1000)
-        for day in queries.energy_by_day(db, meter, *within, where, unit=unit)
-    }
-
-
 def _figures(
-    day: str, length_s: float, of_server: list[Days], of_box: list[Days], price: float | None
+    db: sqlite3.Connection,
+    meters: tuple[list[str], list[str]],
+    step: tuple[int, int],
+    now_s: float,
+    price: float | None,
 ) -> dict[str, Any]:
-    server = [each.get(day, (0.0, 0.0)) for each in of_server]
-    box = [each.get(day, (0.0, 0.0)) for each in of_box]
-    server_j = sum(energy_j for energy_j, _ in server)
-    box_j = sum(energy_j for energy_j, _ in box) if box else None
-    covered_s = min((seconds for _, seconds in server or box), default=0.0)
+    """Return energy of the server and of the box, its price, and how much was measured."""
+    server, box = ([queries.energy(db, each, *step) for each in names] for names in meters)
+    server_j = sum(energy_mj for energy_mj, _ in server) / 1000
+    box_j = sum(energy_mj for energy_mj, _ in box) / 1000 if box else None
+    covered_s = min((covered_ms for _, covered_ms in server or box), default=0) / 1000
+    length_s = min(step[1], now_s) - step[0]
     return {
         "server_j": server_j,
         "box_j": box_j,

@@ -6,7 +6,6 @@ import sqlite3
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -29,6 +28,7 @@ from naproxy_webui.pages.history import (
     WAKE,
     looked_after_until_s,
     paged,
+    told_wake,
 )
 from naproxy_webui.ranges import RANGE, of_query
 from naproxy_webui.shapes import array, boolean, choice, integer, nullable, number, obj, string
@@ -86,7 +86,8 @@ def wakes(query: dict[str, Any]) -> Any:
         outcome=query.get("outcome"),
         text=query.get("text", ""),
     )
-    return asdict(paged(history(), "wakes", search, query))
+    page = paged(history(), "wakes", search, query)
+    return {"rows": [told_wake(row) for row in page.rows], "next": page.next}
 
 
 # Who wakes it most

@@ -25,7 +25,8 @@ export class Band {
 		this.svg = s("svg", { class: "strip", tabindex: "0", role: "listbox", height: HIGH });
 		this.words = h("div.band-words");
 		this.hint = h("p.hint");
-		place.append(this.svg, this.words, this.hint);
+		this.legend = h("ul.legend");
+		place.append(this.svg, this.legend, this.words, this.hint);
 		this.svg.addEventListener("pointermove", (event) => this.#point(event));
 		this.svg.addEventListener("click", (event) => { this.#point(event); this.#open(); });
 		this.svg.addEventListener("keydown", (event) => this.#key(event));
@@ -39,6 +40,7 @@ export class Band {
 		this.until_s = states.until_s;
 		this.svg.setAttribute("aria-label", t("history.band_label", { server }));
 		this.hint.textContent = states.exact ? t("history.band_hint") : t("history.band_shares", { count: states.changes });
+		this.legend.replaceChildren(...legend(this.pieces, states.exact));
 		this.words.replaceChildren(h("p.soft", this.pieces.length ? "" : t("history.band_none")));
 		this.svg.removeAttribute("aria-activedescendant");
 		this.#draw();
@@ -135,7 +137,7 @@ export class Band {
 	#line(piece) {
 		if (this.exact) {
 			const words = [t("history.stretch", { state: stateWords(piece.state), ...this.#span(piece) })];
-			words.push(piece.id ? t("history.stretch_reason", { reason: piece.reason }) : t("history.stretch_unwatched"));
+			words.push(piece.id ? t("history.stretch_reason", { reason: piece.words }) : t("history.stretch_unwatched"));
 			if (piece.wake) words.push(t("history.stretch_wake", { cause: wakeLine(piece.wake) }));
 			return words.join(". ");
 		}
@@ -147,10 +149,19 @@ export class Band {
 	#stretchWords(piece) {
 		const span = this.#span(piece);
 		const found = [h("p", h("span.row", badge(piece.state), h("span", { title: date(piece.t_s) }, `${span.from} – ${span.to} (${span.length})`)))];
-		found.push(h("p", piece.id ? t("history.stretch_reason", { reason: piece.reason }) : t("history.stretch_unwatched")));
+		found.push(h("p", piece.id ? t("history.stretch_reason", { reason: piece.words }) : t("history.stretch_unwatched")));
 		if (piece.wake) found.push(h("p", t("history.stretch_wake", { cause: wakeLine(piece.wake) })));
 		return found;
 	}
+}
+
+function legend(pieces, exact) {
+	const there = new Set(exact ? pieces.map((each) => known(each.state)) : pieces.flatMap((each) => Object.keys(each.seconds).map(known)));
+	return ORDER.filter((state) => there.has(state)).map((state) => {
+		const swatch = s("svg", { viewBox: "0 0 28 12", "aria-hidden": "true" });
+		swatch.append(fill(state, 0, 0, 28, 12));
+		return h("li", swatch, stateWords(state));
+	});
 }
 
 function fill(state, x, y, width, height) {

@@ -38,7 +38,7 @@ export async function showChanges(details, { server, from_s, to_s, current }) {
 		row: (each) => h("tr",
 			cell(time, ".nowrap", stamp(each.t_s)),
 			cell(change, "", h("span.row", badge(each.from), icon("arrow-right"), badge(each.to))),
-			cell(reason, ".wrap", each.reason),
+			cell(reason, ".wrap", each.words),
 			cell(by, ".wrap", each.wake ? h("span.path", wakeLine(each.wake)) : null)),
 	}));
 }
@@ -56,6 +56,6 @@ export async function showDecisions(details, { server, from_s, to_s, current }) 
 		row: (each) => h("tr",
 			cell(time, ".nowrap", stamp(each.t_s)),
 			cell(decision, "", h("span.badge", { "data-state": each.sleep ? "asleep" : "awake" }, icon(each.sleep ? "moon" : "sun"), t(each.sleep ? "history.decision_sleep" : "history.decision_awake"))),
-			cell(reason, ".wrap", each.reason)),
+			cell(reason, ".wrap", each.words)),
 	}));
 }

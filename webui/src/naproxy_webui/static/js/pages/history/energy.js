@@ -3,7 +3,7 @@
 import { get } from "../../kit/api.js";
 import { anyChart } from "../../kit/bars.js";
 import { h, t } from "../../kit/dom.js";
-import { date, day, energy, money, month, number, share } from "../../kit/format.js";
+import { clock, date, day, energy, money, month, number, share } from "../../kit/format.js";
 import { colour, hatch, tooltip, valueScale } from "../../kit/plot.js";
 
 const WHOLE = 0.985, J_PER_KWH = 3.6e6;
@@ -17,6 +17,9 @@ let plot = null;
 
 const incomplete = (each) => each.covered < WHOLE;
 const noon_s = (each) => (each.start_s + each.end_s) / 2;
+/** What a bar is of: shortly under it, and in full. */
+const SHORT = { hour: (each) => clock(each.start_s), day: (each) => day(noon_s(each)).replace(",", ""), month: (each) => month(noon_s(each)) };
+const FULL = { hour: (each) => `${date(each.start_s)}, ${clock(each.start_s)} – ${clock(each.end_s)}`, day: (each) => date(noon_s(each)), month: (each) => month(noon_s(each)) };
 
 function seriesOf({ days, estimated }) {
 	const split = days.some((each) => each.parts);
@@ -31,21 +34,21 @@ export async function showEnergy(figure, { server, from_s, to_s, zoom, current }
 	const said = await get("/api/history/energy", { server, from_s, to_s });
 	if (!current()) return;
 	figure.querySelector(":scope > [data-failed]")?.remove();
-	const months = said.unit === "month";
-	document.getElementById("energy-title").textContent = t(months ? "history.energy_title_month" : "history.energy_title");
+	const title = t({ hour: "history.energy_title_hour", day: "history.energy_title", month: "history.energy_title_month" }[said.unit]);
+	document.getElementById("energy-title").textContent = title;
 	const known = said.days.filter((each) => each.covered > 0);
 	totals(said, known.length > 0);
 	notes(said, known);
 	const series = seriesOf(said).map((each) => ({ ...each, kind: "bar" }));
-	const options = { config: config(said, series, months, zoom), table: rows(said, series, months), series, title: t(months ? "history.energy_title_month" : "history.energy_title"), isEmpty: !known.length, none: t(said.measured ? "history.energy_none" : "history.no_meter"), size: "small" };
+	const options = { config: config(said, series, zoom), table: rows(said, series), series, title, isEmpty: !known.length, none: t(said.measured ? "history.energy_none" : "history.no_meter"), size: "small" };
 	if (plot) plot.update(options);
 	else plot = await anyChart(figure, options);
 }
 
-function config({ days }, series, months, zoom) {
-	const label = (each) => `${months ? month(noon_s(each)) : day(noon_s(each)).replace(",", "")}${each.covered > 0 && incomplete(each) ? " ◐" : ""}`;
+function config({ days, unit }, series, zoom) {
+	const label = (each) => `${SHORT[unit](each)}${each.covered > 0 && incomplete(each) ? " ◐" : ""}`;
 	const tip = tooltip(
-		(items) => (items.length ? (months ? month(noon_s(days[items[0].dataIndex])) : date(noon_s(days[items[0].dataIndex]))) : ""),
+		(items) => (items.length ? FULL[unit](days[items[0].dataIndex]) : ""),
 		(context) => `${context.dataset.label}: ${energy(context.parsed.y * J_PER_KWH)}`,
 	);
 	tip.filter = (item) => item.parsed.y > 0;
@@ -84,12 +87,12 @@ function footer(each) {
 	return lines;
 }
 
-function rows({ days, unit }, series, months) {
+function rows({ days, unit }, series) {
 	const priced = days.some((each) => each.cost !== null);
 	return {
-		columns: [t(unit === "month" ? "history.col_month" : "history.col_day"), ...series.map((each) => `${each.name} (kWh)`), ...(priced ? [t("history.energy_cost")] : []), t("history.energy_covered")],
+		columns: [t(`history.col_${unit}`), ...series.map((each) => `${each.name} (kWh)`), ...(priced ? [t("history.energy_cost")] : []), t("history.energy_covered")],
 		rows: days.map((each, index) => [
-			months ? month(noon_s(each)) : date(noon_s(each)),
+			FULL[unit](each),
 			...series.map((one) => (one.values[index] === null ? "–" : number(one.values[index] / J_PER_KWH, 3, 3))),
 			...(priced ? [money(each.cost)] : []),
 			share(each.covered, 0),
@@ -114,7 +117,7 @@ function notes(said, known) {
 	if (missing) found.push(t("history.energy_incomplete", { count: missing }));
 	if (said.estimated) found.push(t("history.energy_estimated"));
 	if (known.some((each) => each.parts)) found.push(t("history.energy_parts_words"));
-	if (known.length) found.push(t("history.energy_whole"));
+	if (known.length && said.unit !== "hour") found.push(t("history.energy_whole"));
 	if (known.length && said.price_per_kwh === null) found.push(t("history.energy_no_price"));
 	document.getElementById("energy-notes").replaceChildren(...found.map((words) => h("p.hint", words)));
 }

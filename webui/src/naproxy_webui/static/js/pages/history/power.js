@@ -23,8 +23,6 @@ const seriesOf = (meters) => meters.map((meter, index) => ({
 	points: meter.points,
 }));
 
-const bandsOf = ({ stretches }) => stretches.map(({ t_s, end_s, state }) => ({ from_s: t_s, to_s: end_s, state }));
-
 export async function showPower(figure, { server, from_s, to_s, zoom, current }) {
 	const query = { from_s, to_s };
 	const [power, states] = await Promise.all([get("/api/history/power", query), get("/api/history/states", { ...query, server })]);
@@ -39,13 +37,17 @@ export async function showPower(figure, { server, from_s, to_s, zoom, current })
 		to_s,
 		step_s: Math.max(1, ...meters.map((each) => each.step_s)),
 		series: seriesOf(meters),
-		bands: bandsOf(states),
 		legend: true,
 		none: meters.length ? t("history.power_none") : t("history.no_meter"),
 	};
-	band ??= new Band(document.getElementById("band"), () => plot?.chart?.chartArea);
+	const place = document.getElementById("band");
+	band ??= new Band(place, () => plot?.chart?.chartArea);
 	if (plot) plot.update(options);
-	else plot = await timeChart(figure, options);
+	else {
+		plot = await timeChart(figure, options);
+		// Under the picture's own axis, before its legend.
+		figure.querySelector(":scope > .chart-area").after(place);
+	}
 	figure.querySelector(":scope > [data-failed]")?.remove();
 	band.show({ server, from_s, to_s, states, zoom });
 }

@@ -3,7 +3,7 @@
 import { ApiError, get } from "../../kit/api.js";
 import { h, icon, t } from "../../kit/dom.js";
 import { duration, energy, money, share } from "../../kit/format.js";
-import { cell, nothing } from "./words.js";
+import { agentWords, cell, nothing } from "./words.js";
 import { mayChange, ruleDialog } from "./rules.js";
 
 const LEAST_NOISY = 5, NOISY_SHARE = 0.1, SHOWN = 8;
@@ -34,22 +34,25 @@ export async function showWakers(place, options) {
 	}
 	const columns = [t(`history.by_${kind}`), t("history.col_who"), t("history.col_wakes"), t("history.col_awake"), t("history.col_extra"), ...(mayChange ? [t("history.col_action")] : [])];
 	const head = h("thead", h("tr", columns.map((each, index) => h(index > 1 && index < 5 ? "th.end" : "th", { scope: "col" }, each))));
-	const body = h("tbody", said.groups.slice(0, SHOWN).map((group) => row(group, said, columns, server)));
-	place.replaceChildren(h("div.table-wrap", { tabindex: "0", role: "region", "aria-label": t("history.wakers_title") }, h("table.table.cards", head, body)));
+	const again = said.groups.filter((group) => group.wakes > 1).slice(0, SHOWN);
+	const shown = again.length ? again : said.groups.slice(0, 3);
+	const body = h("tbody", shown.map((group) => row(group, said, columns, server)));
+	const rest = again.length && again.length === said.groups.filter((group) => group.wakes > 1).length && said.groups.length > again.length;
+	place.replaceChildren(h("div.stack.tight", h("div.table-wrap", { tabindex: "0", role: "region", "aria-label": t("history.wakers_title") }, h("table.table.cards", head, body)), rest ? h("p.hint", t("history.rarely")) : null));
 }
 
-const keyWords = (group) => group.key || t("history.no_agent");
+const keyWords = (group) => (group.kind === "agent" ? agentWords(group.key) : group.key);
 
 /** What a group's wakes were by: the other two of page, address and program. */
 function others(group) {
 	const rest = { path: ["agents", "addresses"], address: ["paths", "agents"], agent: ["paths", "addresses"] }[group.kind];
-	return rest.map((name) => examples(group[name])).filter(Boolean);
+	return rest.map((name) => examples(group[name], name)).filter(Boolean);
 }
 
-function examples(counts) {
+function examples(counts, name) {
 	const [first] = counts;
 	if (!first) return "";
-	const words = first.key || t("history.no_agent");
+	const words = name === "agents" ? agentWords(first.key) : first.key;
 	return counts.length > 1 ? `${words} ${t("history.more_of", { count: counts.length - 1 })}` : words;
 }
 
@@ -58,11 +61,11 @@ function row(group, said, [key, who, wakes, awake, extra, rule], server) {
 	const bar = h("span");
 	bar.style.width = `${100 * part}%`;
 	const cells = [
-		cell(key, ".wrap", h("div", h("span.noisy-key", { class: group.kind === "agent" ? "noisy-key" : "noisy-key path" }, keyWords(group)), group.every_s ? h("span.under", t("history.every", { time: duration(group.every_s) })) : null)),
+		cell(key, ".wrap", h("div", h("span", { class: group.kind === "agent" ? "noisy-key" : "noisy-key path", title: group.key }, keyWords(group)), group.every_s ? h("span.under", t("history.every", { time: duration(group.every_s) })) : null)),
 		cell(who, ".wrap", h("div", others(group).map((words) => h("span.under", words)))),
 		cell(wakes, ".end", h("div", String(group.wakes), h("span.share-bar", { "aria-hidden": "true" }, bar), h("span.under", t("history.of_wakes", { share: share(part, 0) })), group.persons ? h("span.under", t("history.persons", { count: group.persons })) : null)),
 		cell(awake, ".end", duration(group.awake_s)),
-		cell(extra, ".end", h("div", group.extra_j === null ? h("span.soft", t("history.not_measured")) : energy(group.extra_j), group.cost === null ? null : h("span.under", money(group.cost)))),
+		cell(extra, ".end", h("div", group.extra_j === null ? h("span.soft", t("history.not_measured")) : energy(group.extra_j), group.cost >= 0.005 ? h("span.under", money(group.cost)) : null)),
 	];
 	if (mayChange) cells.push(cell(rule, "", action(group, server)));
 	return h("tr", cells);
@@ -73,14 +76,14 @@ function action(group, server) {
 	return stopButton(group, server);
 }
 
-const stopButton = (group, server) => h("button.button.small", { type: "button", "aria-label": `${t("history.stop_it")}: ${keyWords(group)}`, onclick: () => ruleDialog({ server, kind: group.kind, suggestions: { [group.kind]: group.rule } }) }, t("history.stop_it"));
+const stopButton = (group, server) => h("button.button.small.nowrap", { type: "button", "aria-label": `${t("history.stop_it")}: ${keyWords(group)}`, onclick: () => ruleDialog({ server, kind: group.kind, suggestions: { [group.kind]: group.rule } }) }, t("history.stop_it"));
 
 /** One that wakes again and again and is no person; who comes by a clock before others. */
 function noisy(said, server) {
 	const loud = said.groups.filter((each) => each.rule && each.wakes >= LEAST_NOISY && each.wakes >= NOISY_SHARE * said.wakes && (each.every_s || each.persons < each.wakes / 2));
 	const found = loud.find((each) => each.every_s) ?? loud[0];
 	if (!found) return [];
-	const agent = found.agents[0]?.key || t("history.no_agent");
+	const agent = agentWords(found.agents[0]?.key);
 	const what = found.kind === "agent" ? found.key : t("history.noisy_by", { path: found.key, agent });
 	const words = [];
 	if (found.every_s) words.push(t("history.noisy_every", { time: duration(found.every_s) }));

@@ -19,11 +19,22 @@ export const request = (wake) => (wake.class ? `${wake.method} ${wake.host}${wak
 /** Why it was woken, in words. */
 export const cause = (wake) => (wake.class ? named("history.cause_", wake.reason) : named("history.cause_", wake.who));
 
+const BROWSERS = [[/Edg(?:e|A|iOS)?\/(\d+)/, "Edge"], [/OPR\/(\d+)/, "Opera"], [/SamsungBrowser\/(\d+)/, "Samsung Internet"], [/(?:Firefox|FxiOS)\/(\d+)/, "Firefox"], [/(?:Chrome|CriOS)\/(\d+)/, "Chrome"], [/Version\/(\d+).*Safari/, "Safari"]];
+const SYSTEMS = [[/iPhone/, "iPhone"], [/iPad/, "iPad"], [/Android/, "Android"], [/Windows/, "Windows"], [/Mac OS X|Macintosh/, "Mac"], [/CrOS/, "ChromeOS"], [/Linux|X11/, "Linux"]];
+
+/** What a program calls itself, in short if it is one of the usual browsers and nothing else. */
+export function agentWords(agent) {
+	if (!agent) return t("history.no_agent");
+	const browser = BROWSERS.find(([mark]) => mark.test(agent)), system = SYSTEMS.find(([mark]) => mark.test(agent));
+	if (!agent.startsWith("Mozilla/5.0 (") || !browser || !system || /bot|crawl|spider|compatible|http/i.test(agent)) return agent;
+	return t("history.browser_on", { browser: `${browser[1]} ${browser[0].exec(agent)[1]}`, system: system[1] });
+}
+
 /** Who asked: address and what they call themselves. */
-export const asker = (wake) => (wake.class ? t("history.by_whom", { who: wake.who, agent: wake.agent || t("history.no_agent") }) : cause(wake));
+export const asker = (wake) => (wake.class ? t("history.by_whom", { who: wake.who, agent: agentWords(wake.agent) }) : cause(wake));
 
 /** One line on a wake: the request and who sent it, or why without one. */
-export const wakeLine = (wake) => (wake.class ? `${request(wake)} · ${asker(wake)}` : wake.reason || cause(wake));
+export const wakeLine = (wake) => (wake.class ? `${request(wake)} · ${asker(wake)}` : wake.words || cause(wake));
 
 /** A cell that names its column on a phone. */
 export const cell = (label, classes, ...children) => h(`td${classes}`, { "data-label": label }, ...children);
