@@ -145,7 +145,7 @@ def _values(found: dict[str, str]) -> dict[str, Any]:
         elif name == "words":
             values[name] = plain(text).rstrip(".")
         elif name == "klass":
-            values[name] = t(f"kit.class.{text}")
+            values[name] = t(f"kit.one.{text}")
         else:
             values[name] = text
     return values

@@ -335,7 +335,7 @@ function lost() {
 /** Seconds that are not there yet; a little more, as they are gathered some time after. */
 const since = () => ({ since_s: Math.min(...[...cards.values()].map((card) => card.since_s()), last_s ?? Date.now() / 1000) });
 
-show(JSON.parse(given.textContent));
-const asking = { again: () => ask?.again() };
 let ask = null;
+const asking = { again: () => ask?.again() };
+show(JSON.parse(given.textContent));
 setTimeout(() => (ask = poll("/api/now", { every_s: EVERY_S, query: since, data: show, error: lost })), last_s === null ? 0 : EVERY_S * 500);

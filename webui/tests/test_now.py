@@ -1,0 +1,243 @@
+"""The API of the page Now, with a real controller."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from box import Box, wait_for
+from flask import Flask
+from flask.testing import FlaskClient
+from naproxy.policy.base import State
+from naproxy_webui import now
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+def card(client: FlaskClient, **query: Any) -> dict[str, Any]:
+    said = client.get("/api/now", query_string=query).json
+    assert said
+    assert said["controller"]
+    found: dict[str, Any] = said["servers"][0]
+    return found
+
+
+def embedded(client: FlaskClient) -> dict[str, Any]:
+    page = client.get("/").text
+    begins = page.index(">", page.index('id="now"')) + 1
+    found: dict[str, Any] = json.loads(page[begins : page.index("</script>", begins)])
+    return found
+
+
+def with_meter(box: Box, watts: str = "43.5") -> None:
+    """Give the server a meter that reads a file."""
+    file = box.directory / "watts"
+    file.write_text(watts)
+    text = box.file.read_text() + (
+        '[[meter]]\nid = "plug"\nof = "web"\ndriver = "simulated"\ninterval_s = 0.2\n'
+        f'file = "{file}"\n'
+    )
+    assert box.call("PUT", "/v1/config", text.encode())[0] == 200
+
+
+def test_it_says_what_the_server_does_and_why(client: FlaskClient, box: Box) -> None:
+    box.wait(State.AWAKE)
+    found = card(client)
+    assert (found["id"], found["state"], found["why"]) == ("web", "awake", ["It answers."])
+
+
+def test_a_server_that_sleeps_can_be_woken(client: FlaskClient, box: Box) -> None:
+    box.wait(State.AWAKE)
+    box.post("sleep")
+    box.wait(State.ASLEEP)
+    assert client.post("/api/servers/web/wake", json={}).status_code == 202
+    box.wait(State.AWAKE)
+
+
+def test_kept_awake_until_a_time(client: FlaskClient, box: Box) -> None:
+    until_s = float(round(time.time()) + 3600)
+    answer = client.post("/api/servers/web/mode", json={"mode": "awake", "until_s": until_s})
+    assert answer.json == {"mode": "awake", "mode_until_s": until_s}
+    assert card(client)["mode_until_s"] == until_s
+
+
+def test_naproxy_decides_again(client: FlaskClient, box: Box) -> None:
+    client.post("/api/servers/web/mode", json={"mode": "awake"})
+    assert client.post("/api/servers/web/mode", json={"mode": "auto"}).status_code == 200
+    assert card(client)["mode"] == "auto"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"mode": "asleep"},
+        {"mode": "awake", "until_s": 1.0},
+        {"mode": "awake", "until_s": "tonight"},
+        {"mode": "awake", "until_s": float("1e300")},
+        {"mode": "awake", "more": 1},
+        [],
+    ],
+)
+def test_a_mode_that_cannot_be_is_refused(client: FlaskClient, box: Box, body: Any) -> None:
+    answer = client.post("/api/servers/web/mode", json=body)
+    assert answer.status_code == 400
+    assert card(client)["mode"] == "auto"
+
+
+@pytest.mark.parametrize("name", ["nobody", "..", "%2e%2e%2fconfig", "w b"])
+def test_a_server_that_is_not_there_is_not_woken(client: FlaskClient, box: Box, name: str) -> None:
+    assert client.post(f"/api/servers/{name}/wake", json={}).status_code in (404, 405)
+
+
+def test_who_may_only_look_wakes_nobody(viewer: FlaskClient, box: Box) -> None:
+    assert viewer.post("/api/servers/web/wake", json={}).status_code == 403
+
+
+def test_who_may_only_look_sees_all(viewer: FlaskClient, box: Box) -> None:
+    assert card(viewer)["id"] == "web"
+
+
+def test_without_a_controller_that_is_said(client: FlaskClient) -> None:
+    said = client.get("/api/now").json
+    assert said
+    assert (said["controller"], said["servers"]) == (False, [])
+    assert "no controller runs" in said["error"]
+
+
+def test_a_controller_that_comes_back_is_noticed(client: FlaskClient, box: Box) -> None:
+    box.end()
+    assert client.get("/api/now").json["controller"] is False
+    box.start()
+    assert client.get("/api/now").json["controller"] is True
+
+
+def test_the_page_comes_without_a_controller_too(client: FlaskClient) -> None:
+    assert embedded(client)["controller"] is False
+
+
+def test_the_page_brings_what_is_now(client: FlaskClient, box: Box) -> None:
+    box.wait(State.AWAKE)
+    found = embedded(client)["servers"][0]
+    assert found["state"] == "awake"
+    assert found["bands"][-1]["state"] == "awake"
+
+
+def test_each_second_is_sent_once(client: FlaskClient, box: Box) -> None:
+    with_meter(box)
+    start_s = time.time() - 60
+    wait_for("two seconds", lambda: len(card(client, since_s=start_s)["seconds"]) >= 2)
+    first = card(client, since_s=start_s)["seconds"]
+    again = card(client, since_s=first[-1][0])["seconds"]
+    assert first[0][1] == 43.5
+    assert all(t_s > first[-1][0] for t_s, _ in again)
+
+
+def test_seconds_are_on_the_clock_that_now_is(client: FlaskClient, box: Box) -> None:
+    with_meter(box)
+    wait_for("a second", lambda: bool(card(client, since_s=0)["seconds"]))
+    said = client.get("/api/now?since_s=0").json
+    assert 0 <= said["now_s"] - said["servers"][0]["seconds"][-1][0] < 10
+
+
+def test_measured_power_is_not_called_an_estimate(client: FlaskClient, box: Box) -> None:
+    with_meter(box)
+    wait_for("a reading", lambda: (card(client)["power"] or {}).get("power_w") is not None)
+    assert card(client)["power"]["estimated"] is False
+
+
+def test_without_a_meter_there_is_no_power(client: FlaskClient, box: Box) -> None:
+    found = card(client, since_s=0)
+    assert (found["power"], found["seconds"]) == (None, [])
+
+
+def test_always_on_is_assumed_where_nothing_was_measured(client: FlaskClient, box: Box) -> None:
+    assert card(client)["always_on"] == {"w": 43.3, "measured": False}
+
+
+def test_always_on_as_its_commissioning_measured_it() -> None:
+    report = {"fit": {"on_w": {"value": 40.5}}}
+    assert now.always_on(report, 43.3) == {"w": 40.5, "measured": True}
+
+
+def test_who_woke_it_last(client: FlaskClient, box: Box) -> None:
+    box.wait(State.AWAKE)
+    box.post("sleep")
+    box.wait(State.ASLEEP)
+    box.ask_for_wake()
+    box.wait(State.AWAKE)
+    wait_for("the ledger", lambda: (card(client)["woken"] or {}).get("outcome") == "up")
+    found = card(client)["woken"]
+    assert (found["who"], found["path"], found["class"]) == ("192.0.2.17", "/news?id=3", "person")
+
+
+def test_what_a_visitor_sends_stays_data(client: FlaskClient, box: Box) -> None:
+    box.wait(State.AWAKE)
+    box.post("sleep")
+    box.wait(State.ASLEEP)
+    box.datagram(
+        "naproxy-wake 1\nserver=web\nreason=page\nmethod=GET\nclass=person\n"
+        f"client=192.0.2.17\nagent={HOSTILE}</script>\nhost=x\npath=/{HOSTILE}\n".encode()
+    )
+    wait_for("the ledger", lambda: card(client)["woken"] is not None)
+    page = client.get("/").text
+    assert HOSTILE not in page
+    assert embedded(client)["servers"][0]["woken"]["agent"] == f"{HOSTILE}</script>"
+
+
+def test_the_line_at_the_top_of_every_page(client: FlaskClient, box: Box) -> None:
+    box.wait(State.AWAKE)
+    assert client.get("/api/box").json == {
+        "controller": True,
+        "history_error": None,
+        "servers": [{"id": "web", "state": "awake", "alert": None}],
+    }
+
+
+def test_the_line_without_a_controller(client: FlaskClient) -> None:
+    assert client.get("/api/box").json["controller"] is False
+
+
+@pytest.mark.parametrize("query", ["since_s=-1", "since_s=x", "since_s=nan", "other=1"])
+def test_a_question_that_cannot_be_is_refused(client: FlaskClient, query: str) -> None:
+    assert client.get(f"/api/now?{query}").status_code == 400
+
+
+def test_states_of_the_last_minutes() -> None:
+    changes = [
+        {"t_s": 150.0, "from": "waking", "to": "awake"},
+        {"t_s": 140.0, "from": "asleep", "to": "waking"},
+    ]
+    assert now.bands(changes, "awake", 100.0, 200.0) == [
+        {"from_s": 100.0, "to_s": 140.0, "state": "asleep"},
+        {"from_s": 140.0, "to_s": 150.0, "state": "waking"},
+        {"from_s": 150.0, "to_s": 200.0, "state": "awake"},
+    ]
+
+
+def test_states_without_a_change() -> None:
+    assert now.bands([], "asleep", 1.0, 2.0) == [{"from_s": 1.0, "to_s": 2.0, "state": "asleep"}]
+
+
+def test_a_meter_that_is_silent_gives_way_to_one_that_is_not() -> None:
+    common = {"estimated": False, "age_s": 1.0, "problem": None}
+    meters = [
+        {"id": "a", "of": "web", "power_w": None, **common},
+        {"id": "b", "of": "web", "power_w": 5.0, **common},
+    ]
+    found = now.power("web", meters)
+    assert found
+    assert found["meter"] == "b"
+
+
+def test_an_embedded_page_is_small(client: FlaskClient, app: Flask, box: Box) -> None:
+    import gzip  # noqa: PLC0415 - here only
+
+    static = Path(app.root_path) / "static"
+    files = [static / "css/kit.css", static / "vendor/chart.umd.min.js", static / "js/pages/now.js"]
+    files += [static / f"js/kit/{name}.js" for name in ("shell", "api", "dom", "format", "plot")]
+    sent = [client.get("/").data, *(file.read_bytes() for file in files)]
+    assert len(sent) < 10
+    assert sum(len(gzip.compress(each, 6)) for each in sent) < 150_000
