@@ -16,6 +16,7 @@ fetches it at the next request, which finds the server awake: nobody waits for t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -54,6 +55,10 @@ CACHES: Final = {
         CacheModel("frozen-pages", grace_s=86400.0, frozen=True, pages=True),
     )
 }
+
+# What a real cache has done: what it answered it goes on answering, the rest needs the server.
+RECORDED: Final = CacheModel("recorded", grace_s=math.inf, frozen=True, pages=True)
+MODELS: Final = {**CACHES, RECORDED.name: RECORDED}
 
 _STATIC: Final = frozenset(
     """

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from naproxy import policy
 from naproxy.bounds import Bound, Bounds, Candidates
-from naproxy.cachemodel import CACHES, CacheModel
+from naproxy.cachemodel import MODELS, CacheModel
 from naproxy.energy import Power
 from naproxy.policy import Setup, schedule, teacher, thesis, timeout
 from naproxy.policy.base import Policy
@@ -152,7 +152,7 @@ class _Run:
         self._name, self._server, self._cases = name, server, cases
         self._simulation = Simulation(
             entrant.make(server, case),
-            CacheModel("") if entrant.peer else CACHES[case.cache],
+            CacheModel("") if entrant.peer else MODELS[case.cache],
             wake_s=server.wake_s,
             sleep_s=server.sleep_s,
             delta_s=case.promise.delta_s,
@@ -177,7 +177,7 @@ class _BoundsRun:
     def __init__(self, names: Sequence[str], server: Server, cases: Sequence[Case]) -> None:
         self._names, self._server, self._cases = names, server, cases
         self._candidates = Candidates(
-            CACHES[cases[0].cache],
+            MODELS[cases[0].cache],
             wake_s=server.wake_s,
             delta_s=cases[0].promise.delta_s,
             least_s=server.power.break_even_s,

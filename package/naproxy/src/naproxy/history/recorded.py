@@ -104,3 +104,18 @@ def watched_until_s(db: sqlite3.Connection, before_s: float) -> int:
         return 0
     begin_s = (int(row[0]) >> SERVER_BITS) * BLOCK_S
     return begin_s + int(row[1])
+
+
+def newest(db: sqlite3.Connection, server: str, from_s: float, to_s: float, most: int) -> float:
+    """Return the begin of the part of a range that has about `most` requests, its newest."""
+    total = 0
+    for begin_s, requests in db.execute(
+        f"SELECT (key >> {SERVER_BITS}) * {BLOCK_S}, requests FROM request_blocks"  # noqa: S608
+        f" WHERE key >= ? AND key < ? AND key & {_MASK} = (SELECT id FROM servers WHERE name = ?)"
+        " ORDER BY key DESC",
+        (key(from_s, 0), key(to_s + BLOCK_S - 1, 0), server),
+    ):
+        total += requests
+        if total > most:
+            return float(begin_s + BLOCK_S)
+    return from_s
