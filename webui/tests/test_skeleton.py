@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import string
+from pathlib import Path
 
 import pytest
 from flask.testing import FlaskClient
-from naproxy_webui import texts
+from naproxy_webui import pages, texts
 from naproxy_webui.page import discover
 
 FILES = sorted(file.name for file in (texts.FOLDER / "en").glob("*.json"))
@@ -44,10 +46,31 @@ def test_a_file_has_the_texts_of_its_page_only(name: str) -> None:
         assert key.startswith(f"{page}.") or key == f"nav.{page}", key
 
 
+def test_every_page_can_be_loaded() -> None:
+    files = {file.stem for file in Path(pages.__path__[0]).glob("[a-z]*.py")}
+    assert {blueprint.import_name.rpartition(".")[2] for _, blueprint in discover()} == files
+
+
 def test_every_page_in_the_navigation_has_a_name() -> None:
     for page, _ in discover():
         if page.place is not None:
-            assert texts.text("de", f"nav.{page.name}")
+            assert texts.has(f"nav.{page.name}"), page.name
+
+
+ASKED = re.compile(r"""\bt\(\s*["']([a-z0-9_]+(?:\.[a-z0-9_]+)+)["']\s*[,)]""")
+SOURCES = sorted(
+    path
+    for path in texts.FOLDER.parent.rglob("*")
+    if path.suffix in (".py", ".html", ".js") and "vendor" not in path.parts
+)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
+def test_every_text_that_is_asked_for_is_there(path: Path) -> None:
+    asked = re.findall(
+        r"""\bt\(\s*["']([a-z0-9_]+(?:\.[a-z0-9_]+)+)["']\s*[,)]""", path.read_text()
+    )
+    assert [key for key in asked if not (texts.has(key) or texts.has(f"{key}.other"))] == []
 
 
 def test_what_is_not_there_is_said_as_json_to_programs(client: FlaskClient) -> None:

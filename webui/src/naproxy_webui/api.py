@@ -153,6 +153,6 @@ def _answer(made: Any, status: int) -> Response:
 def json_response(value: Any, status: int = HTTPStatus.OK) -> Response:
     """Return JSON that no cache keeps."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return Response(
-        text, status, mimetype="application/json", headers={"Cache-Control": "no-store"}
-    )
+    # Half a character of somebody's JSON, in an error that names it, is no reason to fail.
+    raw = text.encode("utf-8", "replace")
+    return Response(raw, status, mimetype="application/json", headers={"Cache-Control": "no-store"})

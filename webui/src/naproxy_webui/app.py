@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Final
 
 from flask import Flask, Response, current_app, make_response, request
 from werkzeug.exceptions import HTTPException
 
-from naproxy_webui import client, guard, headers, history, passwords, render, static_files
+from naproxy_webui import guard, headers, history, passwords, render, static_files
 from naproxy_webui.api import json_response
 from naproxy_webui.control import Control
 from naproxy_webui.errors import ApiError
@@ -18,7 +17,7 @@ from naproxy_webui.page import discover
 from naproxy_webui.settings import Settings
 from naproxy_webui.texts import has, t
 
-MOST_BODY_BYTES: Final = 1 << 20
+_MISDIRECTED = HTTPStatus.MISDIRECTED_REQUEST
 
 
 def create_app(
@@ -29,7 +28,7 @@ def create_app(
 ) -> Flask:
     """Return the web interface of one box; `clock` and `cost` are the tests' to change."""
     app = Flask(__name__, static_folder=None)
-    app.config["MAX_CONTENT_LENGTH"] = MOST_BODY_BYTES
+    app.config["MAX_CONTENT_LENGTH"] = guard.MOST_BODY_BYTES
     app.extensions["naproxy_settings"] = settings
     app.extensions["naproxy_control"] = Control(settings.control_socket)
     guard.install(app, settings, clock=clock, cost=cost)
@@ -40,8 +39,6 @@ def create_app(
     render.install(app, [page for page, _ in found])
     history.install(app)
     headers.install(app)
-    if settings.behind_proxy:
-        app.wsgi_app = client.BehindProxy(app.wsgi_app)  # type: ignore[assignment,method-assign]
     app.register_error_handler(ApiError, _refused)
     app.register_error_handler(HTTPException, _http_error)
     app.register_error_handler(Exception, _fault)
@@ -56,7 +53,9 @@ def _refused(error: ApiError) -> Response:
     if _wants_json():
         made = json_response(error.body, error.status)
     else:
-        page = render.render("error.html", status=int(error.status), words=error.words)
+        # Who asks for another host gets nothing that leads further into this one.
+        template = "bare.html" if error.status == _MISDIRECTED else "error.html"
+        page = render.render(template, status=int(error.status), words=error.words)
         made = make_response(page, int(error.status))
     made.headers.update(error.headers)
     return made

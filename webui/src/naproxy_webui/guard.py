@@ -31,6 +31,7 @@ from naproxy_webui.users import User, Users, key
 
 COOKIE: Final = "naproxy"
 MOST_SEEN: Final = 1000
+MOST_BODY_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,11 @@ class Keys:
     """Of logins with a name, from addresses that nobody has logged in from."""
     seen: set[str]
     """Networks and names that logged in from them since the start."""
+
+    def forget_all(self) -> None:
+        """Remove all users, with their tokens and sessions: the box can be claimed again."""
+        self.users.forget_all()
+        self.sessions.forget_all()
 
 
 def keys() -> Keys:
@@ -83,6 +89,8 @@ def install(
 def _before() -> Response | None:
     g.user = g.session = g.token = None
     _check_host()
+    if (request.content_length or 0) > MOST_BODY_BYTES:
+        raise ApiError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, t("base.status.413"))
     declared = access_of(current_app.view_functions.get(request.endpoint or ""))
     _identify()
     if request.method not in READS and g.token is None:
@@ -100,7 +108,6 @@ def _before() -> Response | None:
 def _check_host() -> None:
     host = split(request.headers.get("Host", ""))
     if host is None or not keys().hosts.knows(host):
-        g.no_page = True
         raise ApiError(
             HTTPStatus.MISDIRECTED_REQUEST, t("guard.host", host=(host or "?")[:100]), "Host"
         )

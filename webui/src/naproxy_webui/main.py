@@ -1,47 +1,138 @@
-"""The command `naproxy-webui`: waitress, behind lighttpd on the box."""
+"""The web interface: `naproxy-webui`, waitress, behind lighttpd on the box."""
 
 from __future__ import annotations
 
 import argparse
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from naproxy_webui.settings import Settings
 
-DEFAULTS = Settings()
+if TYPE_CHECKING:
+    from flask import Flask
+
+DEFAULTS: Final = Settings()
+SERVER: Final[dict[str, Any]] = {
+    "threads": 4,
+    "ident": None,
+    "connection_limit": 60,
+    "channel_timeout": 30,
+    "cleanup_interval": 5,
+    "max_request_header_size": 16384,
+    # A little more than the application takes, so that its own words say what is too large.
+    "max_request_body_size": 2 << 20,
+    "inbuf_overflow": 64 << 10,
+    "outbuf_overflow": 256 << 10,
+}
+"""waitress: what a slow or a large client may cost."""
 
 
 def parser() -> argparse.ArgumentParser:
     """Return what the command line may have."""
     made = argparse.ArgumentParser(prog="naproxy-webui", description=__doc__)
-    made.add_argument("--data-dir", type=Path, default=DEFAULTS.data_dir, help="the controller's")
-    made.add_argument("--state-dir", type=Path, default=DEFAULTS.state_dir, help="users, tokens")
-    made.add_argument("--run-dir", type=Path, default=DEFAULTS.run_dir, help="sessions")
-    made.add_argument("--socket", default=DEFAULTS.control_socket, help="the controller's socket")
     made.add_argument(
-        "--name", action="append", default=[], help="a name that the box may be called by"
+        "--listen",
+        default="127.0.0.1:8081",
+        metavar="WHERE",
+        help="HOST:PORT, or unix:PATH for lighttpd, which then says who the client is"
+        " (default: %(default)s)",
     )
-    made.add_argument("--listen", default="127.0.0.1:8081", help="HOST:PORT, or unix:PATH")
+    for option, default, words in (
+        ("--data-dir", DEFAULTS.data_dir, "the controller's: the history is read there"),
+        ("--state-dir", DEFAULTS.state_dir, "ours: users, tokens, the claim code"),
+        ("--run-dir", DEFAULTS.run_dir, "ours: sessions"),
+        ("--fingerprint", DEFAULTS.fingerprint, "file that naproxy-certificate writes"),
+    ):
+        made.add_argument(
+            option, type=Path, default=default, metavar="PATH", help=f"{words} (%(default)s)"
+        )
+    made.add_argument(
+        "--socket", default=DEFAULTS.control_socket, metavar="PATH", help="the controller's socket"
+    )
+    made.add_argument(
+        "--name",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a name or address that the box may be called by, beside its own; may be repeated",
+    )
+    made.add_argument(
+        "--announce",
+        type=Path,
+        metavar="FILE",
+        help="write claim code and fingerprint there too, as /dev/console",
+    )
+    made.add_argument(
+        "--forget-users",
+        action="store_true",
+        help="remove all users and tokens, so that the box can be claimed again; then end",
+    )
     return made
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Serve until a signal."""
     args = parser().parse_args(arguments)
-    from waitress import serve  # type: ignore[import-untyped]  # noqa: PLC0415 - `--help` needs none of it
-
-    from naproxy_webui.app import create_app  # noqa: PLC0415
-
     settings = Settings(
         data_dir=args.data_dir,
         state_dir=args.state_dir,
         run_dir=args.run_dir,
         control_socket=args.socket,
         names=tuple(args.name),
+        fingerprint=args.fingerprint,
     )
-    where = (
-        {"unix_socket": args.listen.removeprefix("unix:"), "unix_socket_perms": "660"}
-        if args.listen.startswith("unix:")
-        else {"listen": args.listen}
-    )
-    serve(create_app(settings), threads=4, ident=None, **where)
+    from naproxy_webui.app import create_app  # noqa: PLC0415 - `--help` needs none of it
+
+    app = create_app(settings)
+    if args.forget_users:
+        app.extensions["naproxy_keys"].forget_all()
+    announce(list(words(app, settings)), args.announce)
+    if not args.forget_users:
+        _serve(app, args.listen)
     return 0
+
+
+def words(app: Flask, settings: Settings) -> Iterator[str]:
+    """Yield what who stands before the box should know."""
+    from naproxy_webui import claim  # noqa: PLC0415
+
+    if not app.extensions["naproxy_keys"].users.exist():
+        yield f"naproxy-webui: the claim code of this box is {claim.code(settings.state_dir)}"
+    if settings.fingerprint.is_file():
+        known = settings.fingerprint.read_text().strip()
+        yield f"naproxy-webui: the fingerprint of its certificate (SHA-256) is {known}"
+
+
+def announce(lines: list[str], file: Path | None) -> None:
+    """Write to standard error, where the log takes it up, and to the console if there is one."""
+    text = "".join(f"{line}\n" for line in lines)
+    print(text, end="", file=sys.stderr, flush=True)
+    if file is None:
+        return
+    try:
+        with file.open("a") as out:
+            out.write(text)
+    except OSError as error:
+        print(f"naproxy-webui: {file}: {error.strerror}", file=sys.stderr)
+
+
+def _serve(app: Flask, where: str) -> None:
+    from waitress import serve  # type: ignore[import-untyped]  # noqa: PLC0415
+
+    kind, _, path = where.partition(":")
+    if kind == "unix":
+        Path(path).unlink(missing_ok=True)
+        # lighttpd appends the address to X-Forwarded-For: the last one is its own word.
+        serve(
+            app,
+            unix_socket=path,
+            unix_socket_perms="660",
+            trusted_proxy="localhost",  # what waitress calls whoever is on a unix socket
+            trusted_proxy_count=1,
+            trusted_proxy_headers={"x-forwarded-for", "x-forwarded-proto"},
+            **SERVER,
+        )
+    else:
+        serve(app, listen=where, **SERVER)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import pkgutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,11 +22,17 @@ class Page:
 
 
 def discover() -> Iterator[tuple[Page, Blueprint]]:
-    """Yield each file of `pages/`, in the order of the navigation."""
+    """Yield each file of `pages/`, in the order of the navigation.
+
+    One that cannot be loaded is logged and left out: the others are still of use.
+    """
     from naproxy_webui import pages  # noqa: PLC0415 - pages import this module
 
     found = []
     for module in pkgutil.iter_modules(pages.__path__):
-        page = importlib.import_module(f"{pages.__name__}.{module.name}")
-        found.append((page.PAGE, page.blueprint))
+        try:
+            page = importlib.import_module(f"{pages.__name__}.{module.name}")
+            found.append((page.PAGE, page.blueprint))
+        except Exception:
+            logging.getLogger(__name__).exception("the page %s cannot be loaded", module.name)
     yield from sorted(found, key=lambda each: (each[0].place or 1000, each[0].name))

@@ -21,7 +21,5 @@ class Settings:
     control_socket: str = DEFAULT_SOCKET
     names: tuple[str, ...] = ()
     """Names that the box may be called by, beside its own addresses and its mDNS name."""
-    behind_proxy: bool = False
-    """Whether only the local lighttpd can reach us; it then says who the client is."""
     fingerprint: Path = Path("/var/lib/naproxy-webui-tls/fingerprint")
     """Where `naproxy-certificate` writes the fingerprint of the box's own certificate."""

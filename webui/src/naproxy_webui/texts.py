@@ -7,6 +7,7 @@ texts, `KEY.one` and `KEY.other`, chosen by `count`: `t("now.waiting", count=2)`
 from __future__ import annotations
 
 import json
+import logging
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
@@ -28,11 +29,15 @@ def catalogue(language: str) -> dict[str, str]:
 
 
 def text(language: str, key: str, **values: Any) -> str:
-    """Return a text in a language; KeyError if there is none."""
+    """Return a text in a language; one that is missing is its key, and that is logged."""
     texts = catalogue(language)
     if key not in texts and "count" in values:
         key = f"{key}.one" if values["count"] == 1 else f"{key}.other"
-    return texts[key].format(**values) if values else texts[key]
+    found = texts.get(key)
+    if found is None:
+        logging.getLogger(__name__).error("there is no text %s", key)
+        return key
+    return found.format(**values) if values else found
 
 
 def t(key: str, **values: Any) -> str:
@@ -68,4 +73,7 @@ def _choose() -> str:
     wanted = (user.language if user else None) or office().language
     if wanted in LANGUAGES:
         return str(wanted)
-    return request.accept_languages.best_match(LANGUAGES, DEFAULT)
+    for tag, _ in request.accept_languages:
+        if (preferred := tag.lower().partition("-")[0]) in LANGUAGES:
+            return preferred
+    return DEFAULT

@@ -1,0 +1,290 @@
+"""Who may do what: names, cookies, origins, tokens, roles. Hostile input at every one of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from naproxy_webui.access import READS, access_of
+from naproxy_webui.guard import Keys
+
+OPEN = {"login.page", "login.log_in", "claim.page", "claim.make_first_user", "static"}
+
+
+def rules(app: Flask) -> list[tuple[str, str, str]]:
+    """Return (endpoint, method, a path) of all there is."""
+    found = []
+    for rule in app.url_map.iter_rules():
+        path = rule.rule
+        for name, converter in rule._converters.items():
+            value = "1" if type(converter).__name__ == "IntegerConverter" else "x"
+            for form in (f"<{name}>", f"<int:{name}>", f"<path:{name}>"):
+                path = path.replace(form, value)
+        found += [(rule.endpoint, method, path) for method in sorted(rule.methods or ())]
+    return found
+
+
+def test_nothing_else_is_open_to_who_is_not_logged_in(app: Flask, visitor: FlaskClient) -> None:
+    for endpoint, method, path in rules(app):
+        if endpoint in OPEN or endpoint == "health.health":
+            continue
+        answer = visitor.open(path, method=method, json={})
+        to_login = answer.status_code == 303 and answer.location.startswith("/login")
+        assert answer.status_code == 401 or to_login, (method, path, answer.status_code)
+
+
+def test_no_change_without_the_csrf_token(app: Flask, client: FlaskClient) -> None:
+    del client.environ_base["HTTP_X_CSRF_TOKEN"]
+    for endpoint, method, path in rules(app):
+        if method not in READS:
+            answer = client.open(path, method=method, json={})
+            assert answer.status_code == 403, (method, path, endpoint)
+
+
+def test_no_change_for_a_viewer_but_of_what_is_his_own(app: Flask, viewer: FlaskClient) -> None:
+    own = {"login.log_out", "login.log_in", "claim.make_first_user"}
+    for endpoint, method, path in rules(app):
+        if method in READS or endpoint in own or path.startswith("/api/account/"):
+            continue
+        assert viewer.open(path, method=method, json={}).status_code == 403, (method, path)
+
+
+def test_own_things_are_declared_for_viewers_only_where_they_are_own(app: Flask) -> None:
+    for endpoint, method, path in rules(app):
+        declared = access_of(app.view_functions[endpoint])
+        if method not in READS and not declared.needs_admin(method) and not declared.open:
+            assert path.startswith("/api/account/") or endpoint == "login.log_out", path
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://localhost.evil.example"},
+        {"Origin": "https://localhost"},
+        {"Origin": "http://localhost:8080"},
+        {"Origin": "http://localhost@evil.example"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Sec-Fetch-Site": "cross-site", "Origin": "http://localhost"},
+        {"Sec-Fetch-Site": "same-origin", "Origin": "http://evil.example"},
+        {},
+    ],
+)
+def test_a_change_asked_by_another_site_is_refused(
+    client: FlaskClient, headers: dict[str, str]
+) -> None:
+    del client.environ_base["HTTP_ORIGIN"]
+    for path in ("/api/account/language", "/login"):
+        answer = client.open(path, method="POST", headers=headers, json={"language": "de"})
+        assert answer.status_code in (403, 405)
+    answer = client.put("/api/account/language", headers=headers, json={"language": "de"})
+    assert answer.status_code == 403
+    assert client.get("/api/account").json["language"] is None
+
+
+@pytest.mark.parametrize("site", ["same-origin", "none"])
+def test_what_a_browser_calls_our_own_is_enough(client: FlaskClient, site: str) -> None:
+    del client.environ_base["HTTP_ORIGIN"]
+    answer = client.put(
+        "/api/account/language", headers={"Sec-Fetch-Site": site}, json={"language": "de"}
+    )
+    assert answer.status_code == 200
+
+
+@pytest.mark.parametrize("token", ["", "x", "A" * 5000, "ä\x80", "' OR 1=1 --"])
+def test_a_forged_csrf_token_is_refused(client: FlaskClient, token: str) -> None:
+    client.environ_base["HTTP_X_CSRF_TOKEN"] = token
+    assert client.put("/api/account/language", json={"language": "de"}).status_code == 403
+
+
+def test_the_csrf_token_of_another_session_is_refused(
+    client: FlaskClient, viewer: FlaskClient
+) -> None:
+    client.environ_base["HTTP_X_CSRF_TOKEN"] = viewer.environ_base["HTTP_X_CSRF_TOKEN"]
+    assert client.put("/api/account/language", json={"language": "de"}).status_code == 403
+
+
+# The name in Host: what DNS rebinding brings along
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example",
+        "localhost.evil.example",
+        "evil.example:80",
+        "203.0.113.9",
+        "[2001:db8::9]",
+        "",
+        "localhost:80:80",
+        "localhost/..",
+        "localhost evil",
+        "user@localhost",
+        "<script>alert(1)</script>",
+        "a" * 300,
+        "[::1",
+        "localhost\tx",
+        "\u217cocalhost",
+    ],
+)
+def test_a_name_that_is_not_the_boxs_is_misdirected(client: FlaskClient, host: str) -> None:
+    for path in ("/login", "/api/account", "/api/health"):
+        answer = client.get(path, environ_overrides={"HTTP_HOST": host.encode().decode("latin-1")})
+        assert answer.status_code == 421, path
+        assert "<script>alert" not in answer.text
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", "LOCALHOST:8443", "localhost.", "127.0.0.1:80", "[::1]:8443", "[0:0::1]"]
+)
+def test_the_boxs_own_names_are_known(client: FlaskClient, host: str) -> None:
+    assert client.get("/api/health", headers={"Host": host}).status_code == 200
+
+
+def test_names_of_the_configuration_are_known(app: Flask, box: Any, client: FlaskClient) -> None:
+    text = box.file.read_bytes().replace(b"[box]\n", b'[box]\nui_names = ["proxy.office.test"]\n')
+    assert box.call("PUT", "/v1/config", text)[0] == 200
+    assert client.get("/api/health", headers={"Host": "proxy.office.test"}).status_code == 200
+    assert client.get("/api/health", headers={"Host": "proxy.evil.test"}).status_code == 421
+
+
+# Tokens
+
+
+def test_a_token_may_what_its_scope_says(program: Any, box: Any) -> None:
+    may = {
+        "metrics": (200, 403, 403),
+        "read": (200, 200, 403),
+        "change": (200, 200, 404),
+    }
+    for scope, (metrics, read, change) in may.items():
+        client = program(scope)
+        assert client.get("/metrics").status_code == metrics
+        assert client.get("/api/openapi.json").status_code == read
+        assert client.delete("/api/nothing").status_code == 404
+        found = client.delete("/api/users/999").status_code
+        assert found == 403, scope  # users are for people only, whatever the scope
+        assert change in (403, 404)
+
+
+def test_no_token_makes_tokens_or_users(program: Any) -> None:
+    client = program("change")
+    token = client.post("/api/account/tokens", json={"name": "x", "scope": "change"})
+    user = {"name": "eve", "password": "a long enough one", "role": "admin"}
+    assert token.status_code == 403
+    assert client.post("/api/users", json=user).status_code == 403
+    assert client.get("/api/account").status_code == 403
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "Bearer ",
+        "Bearer x",
+        "Bearer naproxy_" + "A" * 43,
+        "Bearer " + "A" * 8000,
+        "Basic YW5uYTphbm5h",
+        "bearer naproxy_é",
+        "Bearer naproxy_' OR '1'='1",
+        "naproxy_x",
+    ],
+)
+def test_a_forged_token_is_nobody_even_in_a_browser_that_is_logged_in(
+    client: FlaskClient, header: str
+) -> None:
+    answer = client.get("/api/account", headers={"Authorization": header})
+    assert answer.status_code == 401
+    assert answer.headers["WWW-Authenticate"] == "Bearer"
+
+
+def test_a_token_ends_with_its_user_and_with_the_users_rights(
+    app: Flask, keys: Keys, client: FlaskClient, box: Any
+) -> None:
+    with app.test_request_context():
+        user = keys.users.add("ben", "a long enough one", "admin")
+        _, secret = keys.tokens.make(user, "x", "change")
+    sent = {"Authorization": f"Bearer {secret}"}
+    program = app.test_client()
+    wake = "/api/no-such-thing"
+    assert program.get("/api/openapi.json", headers=sent).status_code == 200
+    assert program.post(wake, headers=sent).status_code == 404
+    assert client.patch(f"/api/users/{user.id}", json={"role": "viewer"}).status_code == 200
+    assert program.get("/api/openapi.json", headers=sent).status_code == 200
+    assert client.delete(f"/api/users/{user.id}").status_code == 200
+    assert program.get("/api/openapi.json", headers=sent).status_code == 401
+
+
+def test_a_viewer_has_no_token_that_changes(viewer: FlaskClient) -> None:
+    answer = viewer.post("/api/account/tokens", json={"name": "x", "scope": "change"})
+    assert (answer.status_code, answer.json["where"]) == (403, "scope")
+
+
+def test_wrong_tokens_are_tried_slowly(visitor: FlaskClient) -> None:
+    tries = [
+        visitor.get("/metrics", headers={"Authorization": f"Bearer naproxy_{n}"}).status_code
+        for n in range(8)
+    ]
+    assert tries[:5] == [401] * 5
+    assert tries[5:] == [429] * 3
+
+
+def test_a_tokens_secret_is_nowhere_in_what_is_kept(
+    client: FlaskClient, settings: Any, visitor: FlaskClient
+) -> None:
+    made = client.post("/api/account/tokens", json={"name": "x", "scope": "read"})
+    secret = made.json["secret"]
+    assert secret not in client.get("/api/account").text
+    for file in settings.state_dir.iterdir():
+        assert secret.encode() not in file.read_bytes()
+        assert file.stat().st_mode & 0o077 == 0
+    sent = {"Authorization": f"Bearer {secret}"}
+    assert visitor.get("/api/openapi.json", headers=sent).status_code == 200
+
+
+# Bodies
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b'{"language": NaN}',
+        b'{"language": 1e999}',
+        b'{"language": "\\ud800"}',
+        b'{"\\ud800": 1}',
+        b'{"language": "de", "x": 1}',
+        b"[" * 100_000,
+        b'{"a":' * 50_000,
+        b"\xff\xfe",
+        b'{"language": ' + b"9" * 5000 + b"}",
+    ],
+)
+def test_a_body_that_is_not_what_was_declared_is_refused(client: FlaskClient, body: bytes) -> None:
+    answer = client.put("/api/account/language", data=body, content_type="application/json")
+    assert answer.status_code == 400
+    assert answer.json["error"]
+
+
+def test_a_body_of_another_type_is_refused(client: FlaskClient) -> None:
+    body = '{"language": "de"}'
+    for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):
+        answer = client.put("/api/account/language", data=body, content_type=kind)
+        assert answer.status_code == 415
+
+
+def test_a_body_of_more_than_a_mebibyte_is_refused(client: FlaskClient) -> None:
+    answer = client.put("/api/account/language", data=b" " * ((1 << 20) + 1))
+    assert answer.status_code == 413
+    assert answer.json["error"]
+
+
+def test_a_query_that_was_not_declared_is_refused(client: FlaskClient) -> None:
+    answer = client.get("/api/account?user=2")
+    assert (answer.status_code, answer.json["where"]) == (400, "user")
