@@ -89,8 +89,8 @@ class Setup:
         servers = [server.id for server in self._config().server]
         server = saved.get("server")
         return {
-            # Who wrote the configuration by hand needs no guide.
-            "done": bool(saved.get("done", bool(servers))),
+            # Who wrote the configuration by hand needs no guide; without a server all do.
+            "done": bool(saved.get("done", True)) and bool(servers),
             "step": saved.get("step") if saved.get("step") in STEPS else STEPS[0],
             "server": server if server in servers else next(iter(servers), None),
         }

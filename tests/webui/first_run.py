@@ -1,0 +1,174 @@
+"""A new box in a virtual office: no configuration, the web interface unclaimed, a plug that meters.
+
+What the first run does to a box is seen here as it is: real machines to be found by ARP, a
+real login by ssh, a server that really falls silent.
+"""
+
+import contextlib
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+from playwright.sync_api import Browser, Playwright
+
+from tests.office import Office, Settings
+from tests.office.box import ADDRESS as BOX
+from tests.office.box import toml
+from tests.office.namespace import ROOT, wait_for
+from tests.office.plug import Plug
+
+PORT = 8080
+URL = f"http://{BOX}:{PORT}"
+CODE = re.compile(r"claim code of this box is ([A-Z0-9-]+)")
+# ssh's files are in /etc/naproxy on a box: here in one that only the controller sees.
+_CONTROLLER = """\
+mkdir -p /etc/naproxy && mount -t tmpfs tmpfs /etc/naproxy
+exec "$@"
+"""
+_SLEEPER = """\
+mount -t tmpfs tmpfs /usr/local/bin
+cp '{command}' /usr/local/bin/naproxy-sleep
+"""
+_SHELLY = """\
+import http.server, json, sys
+
+class Plug(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        watts = float(open(sys.argv[2]).read())
+        known = {"id": "p", "gen": 2, "app": "PlusPlugS", "auth_en": False}
+        pages = {
+            "/": (b"<title>Shelly Plug S</title>", "text/html"),
+            "/shelly": (json.dumps(known).encode(), "application/json"),
+            "/rpc/Switch.GetStatus?id=0": (json.dumps({"apower": watts}).encode(), "text/json"),
+        }
+        body, kind = pages.get(self.path, (b"", ""))
+        self.send_response(200 if kind else 404)
+        self.send_header("Content-Type", kind or "text/plain")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *words):
+        pass
+
+http.server.ThreadingHTTPServer((sys.argv[1], 80), Plug).serve_forever()
+"""
+
+
+class NewBox:
+    """The office with a box that nobody has set up."""
+
+    def __init__(self, office: Office) -> None:
+        self.office = office
+        self.box = office.box
+        self._stack = contextlib.ExitStack()
+
+    def __enter__(self) -> Self:
+        with self._stack:
+            self._start()
+            self._stack = self._stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def _start(self) -> None:
+        box = self.box
+        for directory in (box.directory, box.run_dir, box.data_dir):
+            directory.mkdir(exist_ok=True)
+            directory.chmod(0o755)
+        own = {"run_dir": str(box.run_dir), "data_dir": str(box.data_dir)}
+        box.config_file.write_text(toml({"box": own}))
+        self.start_controller()
+        box.start_varnish()
+        self.start_webui()
+        plug = Plug(self.office.server.board, self.office.directory / "watts")
+        self._stack.enter_context(plug)
+        program = [sys.executable, "-c", _SHELLY, "192.0.2.10", str(plug.file)]
+        self.office.client.popen(program, log="shelly")
+
+    def start_controller(self) -> None:
+        """Start it, and wait until its API answers."""
+        naproxy = Path(sys.executable).with_name("naproxy")
+        command = [naproxy, "controller", "--config", self.box.config_file]
+        self.box.controller = self.box.popen(
+            ["unshare", "--mount", "sh", "-ec", _CONTROLLER, "sh", *command], log="controller"
+        )
+        wait_for(self.box.healthy, "the controller", 20)
+
+    def start_webui(self) -> None:
+        """Start it as on a box, but for TLS."""
+        box = self.box
+        program = Path(sys.executable).with_name("naproxy-webui")
+        state = box.directory / "webui"
+        self.webui = box.popen(
+            [
+                *(program, "--listen", f"{BOX}:{PORT}", "--data-dir", box.data_dir),
+                *("--state-dir", state, "--run-dir", box.directory / "run-webui"),
+                *("--socket", box.run_dir / "control.sock"),
+            ],
+            log="webui",
+        )
+        wait_for(lambda: CODE.search(self.said("webui")), "the claim code", 20)
+
+    def said(self, name: str) -> str:
+        """Return what a program has said."""
+        file = self.office.logs / f"{name}.log"
+        return file.read_text() if file.exists() else ""
+
+    def claim_code(self) -> str:
+        """Return the code that whoever stands before the box can read."""
+        found = CODE.search(self.said("webui"))
+        assert found
+        return found[1]
+
+    def paste_on_server(self, line: str) -> None:
+        """Do on the server what the guide asks for: the line, and the command it allows."""
+        server = self.office.server
+        (server.directory / "authorized_keys").write_text(f"{line}\n")
+        sshd = next(pid for pid in server.pids() if _name(pid) == "sshd")
+        command = _SLEEPER.format(command=server.directory / "naproxy-sleep")
+        server.run(["nsenter", "-t", str(sshd), "--mount", "sh", "-ec", command])
+
+    def fingerprint_on_server(self) -> str:
+        """Return what the server's own console says of its key."""
+        key = self.office.server.directory / "host_key.pub"
+        said = self.office.server.run(["ssh-keygen", "-lf", key]).stdout
+        return said.split()[1]
+
+    def settings(self) -> Any:
+        """Return the configuration in force."""
+        return self.box.api("GET", "/v1/config")
+
+
+def _name(pid: int) -> str:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    return ""
+
+
+@contextlib.contextmanager
+def new_box(board: Settings) -> Iterator[NewBox]:
+    """Make the office; what was said in it is kept in build/webui."""
+    with Office(keep=ROOT / "build/webui/first_run", board=board) as office, NewBox(office) as made:
+        yield made
+
+
+@contextlib.contextmanager
+def browser_of(playwright: Playwright, made: NewBox) -> Iterator[Browser]:
+    """Start a Chromium on the client's machine."""
+    client = made.office.client
+    start = made.office.directory / "chromium"
+    words = " ".join(json.dumps(word) for word in client.argv(["/usr/bin/chromium"]))
+    start.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
+    start.chmod(0o755)
+    launched = playwright.chromium.launch(
+        executable_path=start, args=["--no-sandbox", "--disable-dev-shm-usage"]
+    )
+    try:
+        yield launched
+    finally:
+        launched.close()

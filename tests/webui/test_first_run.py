@@ -1,0 +1,235 @@
+"""The first run of a new box, in a browser: from the claim code to the first sleep by itself."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, expect
+
+from tests.e2e.clients import ask
+from tests.office import Settings
+from tests.office.server import ADDRESS as SERVER
+from tests.office.server import MAC
+from tests.webui.conftest import Watch
+from tests.webui.first_run import URL, NewBox, browser_of, new_box
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="an office needs root")
+
+SHOTS = os.environ.get("SHOTS", "")
+SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
+PASSWORD = "Night watch 7 for the office"
+QUICK = Settings(sleep_s=0.5, wake_s=0.8)
+LONG_MS = 120_000
+
+
+@pytest.fixture(scope="module")
+def made() -> Iterator[NewBox]:
+    with new_box(QUICK) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def chromium(playwright: Playwright, made: NewBox) -> Iterator[Browser]:
+    with browser_of(playwright, made) as launched:
+        yield launched
+
+
+@pytest.fixture(scope="module")
+def context(chromium: Browser) -> Iterator[BrowserContext]:
+    opened = chromium.new_context(base_url=URL, viewport={"width": 1280, "height": 900})
+    watch = Watch(URL)
+    watch.allow("status of 40[49]")
+    watch.context(opened)
+    opened.set_default_timeout(20_000)
+    yield opened
+    opened.close()
+    watch.check()
+
+
+@pytest.fixture(scope="module")
+def page(context: BrowserContext) -> Page:
+    return context.new_page()
+
+
+def look(page: Page, name: str) -> None:
+    """Keep what a page looks like, for people: SHOTS=folder."""
+    if not SHOTS:
+        return
+    for size, (width, height) in SIZES.items():
+        page.set_viewport_size({"width": width, "height": height})
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            page.screenshot(path=Path(SHOTS) / f"{name}-{size}-{scheme}.png", full_page=True)
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.emulate_media(color_scheme="light")
+
+
+# One story: each test goes on where the one before it ended.
+
+
+def test_a_visitor_is_told_that_the_box_is_not_set_up_and_where_that_is_done(made: NewBox) -> None:
+    answer = ask(made.office.client, "/", headers={"Accept": "text/html"})
+    assert answer.status == 503
+    assert b"not set up yet" in answer.body
+    assert b"https://192.0.2.1:8443" in answer.body
+
+
+def test_the_claim_code_leads_to_the_guide(page: Page, made: NewBox) -> None:
+    page.goto("/")
+    page.locator("[name=code]").fill(made.claim_code())
+    page.locator("[name=name]").fill("mona")
+    for field in ("password", "password_again"):
+        page.locator(f"[name={field}]").fill(PASSWORD)
+    page.locator("form button[type=submit], form button:not([type])").first.click()
+    page.wait_for_url("**/setup/welcome")
+    look(page, "1-welcome")
+    page.locator("#forward").click()
+    page.wait_for_url("**/setup/office")
+
+
+def test_the_office_is_written_and_nothing_is_invented(page: Page, made: NewBox) -> None:
+    look(page, "2-office")
+    page.locator("#name").fill("Gärtnerei Muster")
+    page.locator("#time_zone").fill("Europe/Nowhere")
+    page.locator("[form=form]").click()
+    expect(page.locator("#time_zone")).to_have_attribute("aria-invalid", "true")
+    look(page, "2-office-wrong")
+    page.locator("#time_zone").fill("Europe/Zurich")
+    page.locator("#price_per_kwh").fill("0,29")
+    page.locator("[form=form]").click()
+    page.wait_for_url("**/setup/server")
+    office = made.settings()["office"]
+    assert (office["name"], office["time_zone"]) == ("Gärtnerei Muster", "Europe/Zurich")
+    assert (office["price_per_kwh"], office["co2_g_per_kwh"]) == (0.29, 0)
+
+
+def test_the_server_is_found_by_itself(page: Page, made: NewBox) -> None:
+    choice = page.locator("#hosts .choice", has_text=SERVER)
+    choice.wait_for(timeout=LONG_MS)
+    expect(choice).to_contain_text(MAC)
+    expect(choice).to_contain_text("nginx")
+    look(page, "3-server")
+    assert "Shelly" not in page.locator("#hosts").inner_text()
+
+
+def test_a_typed_address_that_cannot_be_it_is_said_in_words(page: Page) -> None:
+    page.locator("#typed > summary").click()
+    for address, words in (("192.0.2.1", "box's own"), ("192.0.2.77", "Nobody answers")):
+        page.locator("#address").fill(address)
+        page.locator("#look button").click()
+        expect(page.locator("#look")).to_contain_text(words, timeout=LONG_MS)
+    look(page, "3-server-typed")
+
+
+def test_the_guide_goes_on_after_a_reload_and_a_restart(page: Page, made: NewBox) -> None:
+    made.box.kill_controller()
+    made.start_controller()
+    page.goto("/")
+    page.wait_for_url("**/setup/server")
+
+
+def test_the_chosen_machine_becomes_the_server(page: Page, made: NewBox) -> None:
+    page.locator("#hosts .choice", has_text=SERVER).click(timeout=LONG_MS)
+    page.locator("#forward").click()
+    page.wait_for_url("**/setup/names")
+    [server] = made.settings()["server"]
+    assert (server["address"], server["mac"]) == (SERVER, MAC)
+    made.box.await_state("awake")
+
+
+def test_names_are_taken_out_of_what_was_pasted(page: Page, made: NewBox) -> None:
+    page.locator("#hosts").fill("https://www.office.example/start\nbad name<b>")
+    page.locator("[form=form]").click()
+    expect(page.locator("#form")).to_contain_text("host", ignore_case=True)
+    look(page, "4-names")
+    page.locator("#hosts").fill("https://www.office.example/start")
+    page.locator("[form=form]").click()
+    page.wait_for_url("**/setup/sleep")
+    assert made.settings()["server"][0]["hosts"] == ["www.office.example"]
+
+
+def test_the_box_is_let_in_by_what_the_guide_says(page: Page, made: NewBox) -> None:
+    expect(page.locator("#key-script")).to_contain_text("useradd", timeout=LONG_MS)
+    look(page, "5-sleep")
+    page.locator("#check").click()
+    expect(page.locator("#findings")).to_contain_text("does not let the box in", timeout=LONG_MS)
+    look(page, "5-sleep-not-yet")
+    page.locator("#more > summary").click()
+    page.locator("#user").fill("root")
+    page.locator("#user").blur()
+    expect(page.locator("#key-script")).to_have_count(0, timeout=LONG_MS)
+    made.paste_on_server(page.locator("#key-line").inner_text())
+    expect(page.locator("#fingerprint")).to_have_text(made.fingerprint_on_server(), timeout=LONG_MS)
+    page.locator("#same").click()
+    expect(page.locator("#pin")).to_contain_text("knows your server")
+    page.locator("#check").click()
+    expect(page.locator("#findings")).to_contain_text("All is well", timeout=LONG_MS)
+    look(page, "5-sleep-well")
+    page.locator("#forward").click()
+    page.wait_for_url("**/setup/meter")
+
+
+def test_a_plug_in_the_network_is_found_and_reads(page: Page, made: NewBox) -> None:
+    plug = page.locator("#meters .choice", has_text="PlusPlugS")
+    plug.wait_for(timeout=LONG_MS)
+    expect(plug).to_contain_text("W now")
+    look(page, "6-meter")
+    page.locator("[form=form]").click()
+    expect(page.locator("#form")).to_contain_text("Choose one")
+    plug.click()
+    page.locator("[form=form]").click()
+    page.wait_for_url("**/setup/proof")
+    [meter] = made.settings()["meter"]
+    assert (meter["driver"], meter["host"], meter["component"]) == (
+        "shelly",
+        "192.0.2.10",
+        "switch",
+    )
+
+
+def test_the_server_is_proved_to_wake_while_one_watches(page: Page, made: NewBox) -> None:
+    look(page, "7-proof")
+    page.locator("details", has=page.locator("#plan")).locator("summary").click()
+    page.locator("#cycles").fill("4")
+    page.locator("#pause_s").fill("2")
+    page.locator("#begin").click()
+    expect(page.locator("#phase")).to_contain_text("Time 2 of 4", timeout=LONG_MS)
+    look(page, "7-proof-live")
+    page.reload()
+    expect(page.locator("#cycles-list")).to_contain_text("Time 1: asleep after", timeout=LONG_MS)
+    expect(page.locator("#result")).to_contain_text("woke up 4 times of 4", timeout=LONG_MS)
+    look(page, "7-proof-done")
+    assert made.box.status()["armed"] is True
+    slept = [t for t in made.office.server.board.report()["transitions"] if t["state"] == "off"]
+    assert len(slept) == 4
+    page.locator("#forward").click()
+    page.wait_for_url("**/setup/done")
+
+
+def test_then_it_is_done_and_the_guide_is_gone(page: Page) -> None:
+    expect(page.locator("#summary")).to_contain_text("seen to wake up")
+    look(page, "8-done")
+    page.locator("#forward").click()
+    page.wait_for_url(f"{URL}/")
+    for path in ("/setup", "/setup/welcome", "/setup/server", "/setup/done"):
+        answer = page.request.get(path)
+        assert answer.status == 404, path
+
+
+def test_single_steps_can_be_done_again(page: Page, made: NewBox) -> None:
+    page.goto("/setup/again")
+    look(page, "9-again")
+    page.locator("a", has_text="names").click()
+    page.locator("#hosts").fill("www.office.example shop.office.example")
+    page.locator("[form=form]").click()
+    page.wait_for_url("**/setup/again")
+    assert made.settings()["server"][0]["hosts"] == ["www.office.example", "shop.office.example"]
+
+
+def test_and_the_server_falls_asleep_by_itself_and_wakes_for_a_visitor(made: NewBox) -> None:
+    made.box.await_state("asleep", 300)
+    assert made.office.server.board.state == "off"
+    answer = ask(made.office.client, "/robots.txt", timeout_s=60)
+    assert answer.status == 200
+    assert made.box.wakes()[0]["outcome"] == "up"

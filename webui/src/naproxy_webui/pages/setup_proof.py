@@ -1,0 +1,232 @@
+"""/api/setup: letting the box in, checking the way, and the proof that the server wakes."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any, Final
+
+from flask import Blueprint
+
+from naproxy_webui import setting_up
+from naproxy_webui.api import route
+from naproxy_webui.control import control
+from naproxy_webui.errors import ApiError
+from naproxy_webui.page import Page
+from naproxy_webui.pages.setup_api import (
+    ADMIN,
+    BEGIN,
+    BEGUN,
+    JOB,
+    SAVED,
+    SERVER,
+    configuration,
+    known,
+    meant,
+    write,
+)
+from naproxy_webui.shapes import ANY_OBJECT, boolean, integer, nullable, number, obj, string
+from naproxy_webui.texts import t
+
+PAGE = Page(name="setup_proof", path="/api/setup/proof")
+blueprint = Blueprint("setup_proof", __name__)
+
+# Letting the box in
+
+OF: Final[dict[str, Any]] = {"query": SERVER}
+
+
+@route(
+    blueprint,
+    "POST",
+    "/api/setup/key",
+    summary="Make the box's key if there is none; what to paste on the server",
+    body=obj(SERVER, optional=("server",)),
+    answer=ANY_OBJECT,
+    **ADMIN,
+)
+def key(body: dict[str, Any]) -> Any:
+    """Make it."""
+    return control().post(f"/v1/servers/{_path(body)}/key")
+
+
+def _path(values: dict[str, Any]) -> str:
+    """Return the server's id as it goes into a path."""
+    return known(configuration(), meant(values.get("server")))
+
+
+@route(
+    blueprint,
+    "POST",
+    "/api/setup/host-key",
+    summary="Ask the server for its host key",
+    body=obj(SERVER, optional=("server",)),
+    answer=JOB,
+    status=BEGUN,
+    **BEGIN,
+)
+def host_key(body: dict[str, Any]) -> Any:
+    """Begin."""
+    return control().post(f"/v1/servers/{_path(body)}/host-key")
+
+
+@route(
+    blueprint,
+    "GET",
+    "/api/setup/host-key",
+    summary="The host key that the server shows",
+    answer=JOB,
+    **OF,
+    **ADMIN,
+)
+def shown_key(query: dict[str, Any]) -> Any:
+    """Return it."""
+    return control().get(f"/v1/servers/{_path(query)}/host-key")
+
+
+@route(
+    blueprint,
+    "PUT",
+    "/api/setup/host-key",
+    summary="Pin the server's host key, its fingerprint compared",
+    body=obj(
+        {**SERVER, "fingerprint": string(minLength=10, maxLength=100), "replace": boolean()},
+        optional=("server", "replace"),
+    ),
+    answer=ANY_OBJECT,
+    **ADMIN,
+)
+def pin(body: dict[str, Any]) -> Any:
+    """Pin it."""
+    said = {"fingerprint": body["fingerprint"], "replace": body.get("replace", False)}
+    return control().put(f"/v1/servers/{_path(body)}/host-key", said)
+
+
+@route(
+    blueprint,
+    "POST",
+    "/api/setup/check",
+    summary="Look at the way from the box to the server",
+    body=obj({**SERVER, "facts": string(maxLength=65536)}, optional=("server", "facts")),
+    answer=JOB,
+    status=BEGUN,
+    **BEGIN,
+)
+def check(body: dict[str, Any]) -> Any:
+    """Begin."""
+    said = {"facts": body["facts"]} if "facts" in body else {}
+    return control().post(f"/v1/servers/{_path(body)}/doctor", said)
+
+
+@route(
+    blueprint,
+    "GET",
+    "/api/setup/check",
+    summary="What is wrong with the way to the server",
+    answer=JOB,
+    **OF,
+    **ADMIN,
+)
+def checked(query: dict[str, Any]) -> Any:
+    """Return the findings."""
+    return control().get(f"/v1/servers/{_path(query)}/doctor")
+
+
+# The proof
+
+
+PROOF: Final = obj(
+    {
+        "known": boolean(description="Whether there ever was a commissioning"),
+        "report": nullable(ANY_OBJECT),
+        "server": ANY_OBJECT,
+        "measured": nullable(ANY_OBJECT),
+    }
+)
+
+
+@route(
+    blueprint,
+    "GET",
+    "/api/setup/proof",
+    summary="How the proof that the server wakes is getting on, or what came of it",
+    answer=PROOF,
+    **OF,
+    **ADMIN,
+)
+def proof(query: dict[str, Any]) -> Any:
+    """Say it."""
+    name = _path(query)
+    servers = control().get("/v1/status")["servers"]
+    server = next(each for each in servers if each["id"] == name)
+    try:
+        report = control().get(f"/v1/servers/{name}/commission")
+    except ApiError as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+        report = None
+    return {
+        "known": report is not None,
+        "report": report,
+        "server": {
+            key: server[key] for key in ("id", "state", "armed", "not_armed", "alert", "vetoes")
+        },
+        "measured": setting_up.measured(report["fit"]) if report else None,
+    }
+
+
+@route(
+    blueprint,
+    "POST",
+    "/api/setup/proof",
+    summary="Begin the proof: the server is put to sleep and woken several times",
+    body=obj(
+        {
+            **SERVER,
+            "cycles": integer(minimum=1, maximum=50),
+            "pause_s": number(minimum=1, maximum=600),
+        },
+        optional=("server", "cycles", "pause_s"),
+    ),
+    answer=ANY_OBJECT,
+    status=BEGUN,
+    **ADMIN,
+)
+def prove(body: dict[str, Any]) -> Any:
+    """Begin."""
+    pause_s = body.get("pause_s", 15.0)
+    plan = {"cycles": body.get("cycles", 5), "awake_s": pause_s, "asleep_s": pause_s}
+    return control().post(f"/v1/servers/{_path(body)}/commission", plan)
+
+
+@route(
+    blueprint,
+    "DELETE",
+    "/api/setup/proof",
+    summary="End the proof; the server ends awake",
+    answer=ANY_OBJECT,
+    **OF,
+    **ADMIN,
+)
+def end_proof(query: dict[str, Any]) -> Any:
+    """End it."""
+    return control().delete(f"/v1/servers/{_path(query)}/commission")
+
+
+@route(
+    blueprint,
+    "POST",
+    "/api/setup/power",
+    summary="Reckon with the powers that the proof measured",
+    body=obj(SERVER, optional=("server",)),
+    answer=SAVED,
+    **ADMIN,
+)
+def power(body: dict[str, Any]) -> Any:
+    """Write them."""
+    config = configuration()
+    name = known(config, meant(body.get("server")))
+    found = setting_up.measured(control().get(f"/v1/servers/{name}/commission").get("fit"))
+    if found is None:
+        raise ApiError(HTTPStatus.CONFLICT, t("setup.proof.no_power"))
+    write(config, setting_up.powers(name, found))
+    return {"server": name}

@@ -1,0 +1,125 @@
+"""What the steps of the first run write: changes of the configuration, pure.
+
+A step's form becomes changes for `PATCH /v1/config`, so that comments and whatever else is in
+the file survive, and the controller checks all of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+STEPS: Final = ("welcome", "office", "server", "names", "sleep", "meter", "proof", "done")
+AGAIN: Final = ("office", "server", "names", "sleep", "meter", "proof")
+"""Steps that can be done again by themselves."""
+
+Changes = list[dict[str, Any]]
+
+
+def put(where: str, value: Any) -> dict[str, Any]:
+    """Set a key."""
+    return {"op": "set", "where": where, "value": value}
+
+
+def server_id(name: str, taken: Iterable[str]) -> str:
+    """Make a server's short name of what the machine is called; `web` if that is nothing."""
+    made = re.sub(r"[^a-z0-9]+", "-", name.partition(".")[0].lower()).strip("-")[:24]
+    made = made if made and made != "box" else "web"
+    used = set(taken)
+    numbered = (f"{made}-{number}" for number in range(2, 100))
+    return made if made not in used else next(each for each in numbered if each not in used)
+
+
+def server(config: Mapping[str, Any], chosen: Mapping[str, Any], name: str | None) -> Changes:
+    """Return what a chosen machine changes: a new server, or where an old one is."""
+    interface = chosen.get("interface") or config["box"]["interface"]
+    changes: Changes = []
+    if not config["server"] and interface != config["box"]["interface"]:
+        changes.append(put("box.interface", interface))
+        own = interface
+    else:
+        own = config["box"]["interface"]
+    place = {key: chosen[key] for key in ("address", "mac", "port")}
+    if name is None:
+        first: dict[str, Any] = {"default": True} if not config["server"] else {}
+        made = {"id": server_id(chosen.get("name") or "", _ids(config)), **place, **first}
+        if interface != own:
+            made["wake"] = {"driver": "etherwake", "interface": interface}
+        return [*changes, {"op": "add", "where": "server", "value": made}]
+    changes += [put(f"server.{name}.{key}", value) for key, value in place.items()]
+    if _wire(config, name) != interface:
+        changes.append(put(f"server.{name}.wake.interface", interface))
+    return changes
+
+
+def _ids(config: Mapping[str, Any]) -> list[str]:
+    return [each["id"] for each in config["server"]]
+
+
+def _wire(config: Mapping[str, Any], name: str) -> str:
+    found = next(each for each in config["server"] if each["id"] == name)
+    wire: str = found["wake"].get("interface") or config["box"]["interface"]
+    return wire
+
+
+def host_names(typed: Sequence[str]) -> list[str]:
+    """Return host names out of what people type or paste: addresses of pages too, each once."""
+    found = []
+    for text in typed:
+        for word in re.split(r"[\s,;]+", text):
+            name = re.sub(r"^[a-z]+://", "", word.strip().lower()).partition("/")[0]
+            name = name.rpartition("@")[2].partition(":")[0].rstrip(".")
+            if name:
+                found.append(name)
+    return list(dict.fromkeys(found))
+
+
+def sleep(config: Mapping[str, Any], name: str, way: Mapping[str, Any]) -> Changes:
+    """Return what a way to sleep changes; keys of the way that is in force stay."""
+    here = f"server.{name}.sleep"
+    before = next(each for each in config["server"] if each["id"] == name)["sleep"]
+    wanted: dict[str, Any] = {"driver": way["driver"]}
+    if way["driver"] != "none":
+        wanted["state"] = way["state"]
+    if way["driver"] == "ssh":
+        wanted |= {"user": way["user"]}
+    if before["driver"] == way["driver"]:
+        return [put(f"{here}.{key}", value) for key, value in wanted.items()]
+    return [put(here, wanted)]
+
+
+def meter(config: Mapping[str, Any], name: str, chosen: Mapping[str, Any]) -> Changes:
+    """Return what a choice of a meter changes: it replaces those of this server.
+
+    `none` leaves none; `estimate` is a model by the server's state, shown as an estimate
+    everywhere, and what the rule for sleeping reckons with; else it is one that was found.
+    """
+    mine = [number for number, each in enumerate(config["meter"], 1) if each["of"] == name]
+    # From the end: each removal moves those behind it.
+    changes: Changes = [{"op": "remove", "where": f"meter.{n}"} for n in reversed(mine)]
+    if chosen["kind"] == "none":
+        return changes
+    taken = [each["id"] for number, each in enumerate(config["meter"], 1) if number not in mine]
+    made: dict[str, Any] = {"id": server_id("meter", taken), "of": name}
+    if chosen["kind"] == "estimate":
+        watts = {"on_w": float(chosen["on_w"]), "off_w": float(chosen["off_w"])}
+        changes += powers(name, watts)
+        made |= {"driver": "simulated", **watts}
+    else:
+        made |= {"driver": chosen["driver"], **chosen["keys"]}
+    return [*changes, {"op": "add", "where": "meter", "value": made}]
+
+
+def powers(name: str, watts: Mapping[str, float]) -> Changes:
+    """Return what measured or estimated powers change."""
+    return [put(f"server.{name}.power.{key}", float(value)) for key, value in watts.items()]
+
+
+def measured(fit: Mapping[str, Any] | None) -> dict[str, float] | None:
+    """Return the powers that a commissioning measured, if they can be: none below zero."""
+    if not fit:
+        return None
+    found = {key: round(float(fit[key]["value"]), 1) for key in ("on_w", "off_w", "switch_j")}
+    found = {key: max(0.0, value) for key, value in found.items()}
+    return found if found["on_w"] > found["off_w"] else None

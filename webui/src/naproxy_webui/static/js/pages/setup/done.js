@@ -1,0 +1,33 @@
+// /setup/done: what is set up, and what is left for a person to do.
+
+import { get, put } from "../../kit/api.js";
+import { h, icon, t } from "../../kit/dom.js";
+import { onPress } from "../../kit/form.js";
+import { fill, refused, server } from "./flow.js";
+
+const $ = (id) => document.getElementById(id);
+const facts = $("summary").dataset;
+const box = location.hostname;
+
+$("box").textContent = box;
+const place = `http://${box}/`;
+Object.assign($("try"), { href: place, textContent: place });
+
+const point = (good, words) => h("li", { "data-kind": good ? "good" : "warn" }, icon(good ? "circle-check" : "info"), h("div", words));
+
+function show(said) {
+	const armed = Boolean(said?.server.armed);
+	fill($("summary"),
+		point(Boolean(server), server ? t("setup.done.server", { name: server, address: facts.address }) : t("setup.no_server_yet")),
+		point(true, facts.hosts ? t("setup.done.names", { names: facts.hosts.split(" ").join(", ") }) : t("setup.done.all_names")),
+		point(armed, t(armed ? "setup.done.armed" : facts.way === "none" ? "setup.done.no_way" : "setup.done.not_armed")));
+	$("forward").disabled = !server;
+}
+
+if (server) get("/api/setup/proof", { server }).then(show).catch(refused);
+else show(null);
+
+onPress($("forward"), async () => {
+	await put("/api/setup", { done: true });
+	location.assign("/");
+});

@@ -1,0 +1,115 @@
+// What the steps share: where to go next, work that takes a while, words for what went wrong.
+
+import { ApiError, get, post, put } from "../../kit/api.js";
+import { toast } from "../../kit/dialog.js";
+import { h, has, icon, KIND_ICONS, t } from "../../kit/dom.js";
+
+const EVERY_MS = 500;
+
+export const page = document.getElementById("setup");
+export const again = "again" in page.dataset;
+/** The server that is meant; null before there is one. */
+export const server = page.dataset.server || null;
+
+/** Go to a step, and let the box remember it. */
+export async function go(step) {
+	await put("/api/setup", { step });
+	location.assign(`/setup/${step}`);
+}
+
+/** On from here: the next step, or back to the list where a step is done by itself. */
+export async function onward() {
+	if (again) location.assign("/setup/again");
+	else await go(page.dataset.after);
+}
+
+for (const link of page.querySelectorAll("[data-go]")) {
+	link.addEventListener("click", (event) => {
+		event.preventDefault();
+		go(link.dataset.go).catch(() => location.assign(link.href));
+	});
+}
+
+const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** A refusal that the words of this page say better, as ApiError. */
+export function words(error) {
+	const key = `setup.error.${error.code}`;
+	return has(key) ? t(key, error) : error.words;
+}
+
+/**
+ * Begin a job (if `body` is given) and follow it to its end: `show(status)` meanwhile. Resolves to
+ * its status; ApiError if it cannot be begun or came to nothing.
+ */
+export async function follow(path, { body = null, query = null, show = () => {} } = {}) {
+	if (body) await begun(path, body);
+	let missed = 0;
+	for (;;) {
+		try {
+			const status = await get(path, query);
+			missed = 0;
+			show(status);
+			if (status.state === "failed") {
+				throw Object.assign(new ApiError(409, { error: words(status.error) }), { code: status.error.code });
+			}
+			if (status.state !== "running") return status;
+		} catch (error) {
+			// A box that is busy may miss a question.
+			if (!(error instanceof ApiError) || error.status !== 0 || ++missed > 5) throw error;
+		}
+		await pause(EVERY_MS);
+	}
+}
+
+async function begun(path, body) {
+	try {
+		await post(path, body);
+	} catch (error) {
+		// It is under way, or was just done: what it finds is as good.
+		if (!(error instanceof ApiError) || error.status !== 429) throw error;
+	}
+}
+
+/** A message in the page. */
+export const notice = (kind, ...rest) =>
+	h("div.notice", { "data-kind": kind }, icon(KIND_ICONS[kind]), h("div", rest));
+
+/** Put children in the place of what an element has. */
+export function fill(element, ...children) {
+	element.replaceChildren(...children.flat().filter(Boolean));
+}
+
+/** A button that copies a text. */
+export function copier(text) {
+	const button = h("button.button.small", { type: "button" }, icon("copy"), t("setup.copy"));
+	button.addEventListener("click", async () => {
+		if (await copied(text)) toast(t("setup.copied"));
+		else toast(t("setup.not_copied"), "warn");
+	});
+	return button;
+}
+
+async function copied(text) {
+	try {
+		await navigator.clipboard.writeText(text);
+		return true;
+	} catch {
+		// Without TLS browsers have no clipboard for scripts but this one.
+		const area = h("textarea.visually-hidden", { value: text, "aria-hidden": "true" });
+		document.body.append(area);
+		area.select();
+		const done = document.execCommand("copy");
+		area.remove();
+		return done;
+	}
+}
+
+/** Show a refusal as a message; others are faults of ours. */
+export function refused(error) {
+	if (!(error instanceof ApiError)) throw error;
+	toast(error.message, "bad");
+}
+
+/** The body of a request about this server, or a new one. */
+export const about = (more = {}) => (server ? { server, ...more } : more);

@@ -1,0 +1,7 @@
+// /setup/names: what the websites are called.
+
+import { post } from "../../kit/api.js";
+import { onSubmit } from "../../kit/form.js";
+import { about, onward } from "./flow.js";
+
+onSubmit(document.getElementById("form"), ({ hosts }) => post("/api/setup/names", about({ hosts: hosts ? [hosts] : [] })), onward);

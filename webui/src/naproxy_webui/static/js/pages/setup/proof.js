@@ -1,0 +1,146 @@
+// /setup/proof: the server sleeps and wakes several times, and everybody can watch.
+
+import { ApiError, del, get, post } from "../../kit/api.js";
+import { confirm, toast } from "../../kit/dialog.js";
+import { h, icon, say, STATE_ICONS, t } from "../../kit/dom.js";
+import { onPress, values } from "../../kit/form.js";
+import { duration, watts } from "../../kit/format.js";
+import { about, again, fill, notice, onward, refused } from "./flow.js";
+
+const $ = (id) => document.getElementById(id);
+const EVERY_MS = 500;
+/** What the phases are called by the box -> by us. */
+const PHASES = { preparing: "preparing", "falling asleep": "falling", asleep: "asleep", waking: "waking", awake: "awake" };
+/** As naproxy.commissioning has it: how often the shortest pause, awake and asleep, in turn. */
+const WHILES = [[1, 1], [5, 1], [1, 5], [5, 5], [3, 3]];
+const SWITCH_S = 15;
+
+let timer = null;
+let shownCycles = -1;
+
+function plan() {
+	const { cycles, pause_s } = values($("plan"));
+	return { cycles: cycles ?? 5, pause_s: pause_s ?? 15 };
+}
+
+const takes = ({ cycles, pause_s }) =>
+	Array.from({ length: cycles }, (_, i) => WHILES[i % WHILES.length]).reduce((sum, [a, b]) => sum + (a + b) * pause_s + SWITCH_S, 0);
+
+function estimate() {
+	const wanted = plan();
+	const known = Number.isInteger(wanted.cycles) && wanted.cycles <= 50 && Number(wanted.pause_s) > 0;
+	say($("takes"), known ? t("setup.proof.takes", { time: duration(takes(wanted)) }) : "");
+}
+
+function badge(state) {
+	const place = $("state");
+	if (place.dataset.state === state && place.firstChild) return;
+	place.dataset.state = state;
+	fill(place, icon(STATE_ICONS[state] ?? "circle-help"), document.createTextNode(t(`kit.state.${state}`)));
+}
+
+const cycle = (each) => h("li", icon("circle-check"), h("span", t("setup.proof.cycle", {
+	number: each.number, fell: duration(each.fell_s), rose: duration(each.rose_s),
+}), each.asleep_w !== null && each.awake_w !== null ? ` ${t("setup.proof.cycle_watts", { asleep: watts(each.asleep_w), awake: watts(each.awake_w) })}` : ""));
+
+function running(report, server) {
+	$("live").hidden = false;
+	$("before").hidden = true;
+	fill($("result"));
+	badge(server.state);
+	const phase = t(`setup.proof.phase_${PHASES[report.phase]}`, { seconds: Math.round(report.phase_s) });
+	say($("phase"), t("setup.proof.in_cycle", { cycle: Math.min(report.cycle, report.cycles), cycles: report.cycles, phase }));
+	const part = ["preparing", "falling asleep", "asleep", "waking", "awake"].indexOf(report.phase) / 5;
+	Object.assign($("bar"), { max: report.cycles, value: report.done.length + Math.max(0, part) });
+	if (report.done.length !== shownCycles) {
+		shownCycles = report.done.length;
+		fill($("cycles-list"), report.done.map(cycle));
+	}
+}
+
+const mean = (list) => list.reduce((sum, each) => sum + each, 0) / list.length;
+
+function powers({ measured, report }) {
+	if (!measured) return report.fit_words && report.done.some((each) => each.energy_j !== null) ? h("p.small.soft", t("setup.proof.no_power")) : null;
+	const use = h("button.button", { type: "button" }, icon("zap"), t("setup.proof.use"));
+	onPress(use, async () => {
+		await post("/api/setup/power", about());
+		use.disabled = true;
+		toast(t("setup.proof.used"));
+	});
+	return h("div.stack.tight", h("p", t("setup.proof.power", { on: watts(measured.on_w), off: watts(measured.off_w) })), h("div.row", use));
+}
+
+function proved(said) {
+	const { report } = said;
+	const rose = report.done.map((each) => each.rose_s);
+	const words = { times: report.done.length, cycles: report.cycles, mean: duration(mean(rose)), worst: duration(Math.max(...rose)) };
+	fill($("result"), notice("good", h("p", h("b", t("setup.proof.woke", words))), h("p", t("setup.proof.visitors_wait", words))),
+		powers(said),
+		h("details.details.plain", h("summary", t("setup.proof.each")), h("ol.setup-cycles", report.done.map(cycle))));
+}
+
+function failed({ report, server }) {
+	const words = report.phase === "cancelled" ? t("setup.proof.cancelled") : t("setup.proof.failed");
+	fill($("result"), notice(report.phase === "cancelled" ? "info" : "bad", h("p", h("b", words)),
+		report.phase !== "cancelled" && h("p", report.reason),
+		report.phase !== "cancelled" && h("p", t("setup.proof.failed_do")),
+		server.alert && h("p", server.alert)),
+	h("div.row", h("a.button", { href: again ? "/setup/again/sleep" : "/setup/sleep" }, t("setup.proof.to_check"))));
+}
+
+function ended(said) {
+	$("live").hidden = true;
+	$("before").hidden = said.server.armed;
+	if (said.report?.armed && said.server.armed) proved(said);
+	else if (said.server.armed) fill($("result"), notice("good", h("p", t("setup.proof.armed_before"))));
+	else if (said.report) failed(said);
+	else fill($("result"));
+	if (said.server.armed) {
+		const once = h("button.button.small", { type: "button" }, icon("rotate-ccw"), t("setup.proof.once_more"));
+		once.addEventListener("click", () => {
+			$("before").hidden = false;
+			once.remove();
+		});
+		$("result").append(h("div.row", once));
+	}
+	const forward = $("forward");
+	forward.classList.toggle("primary", said.server.armed);
+	if (!again) say(forward, t(said.server.armed ? "setup.next" : "setup.proof.later"));
+}
+
+async function turn() {
+	clearTimeout(timer);
+	let wait_ms = EVERY_MS;
+	try {
+		const said = await get("/api/setup/proof", about());
+		if (said.report && said.report.ended === false) running(said.report, said.server);
+		else {
+			ended(said);
+			wait_ms = null;
+		}
+	} catch (error) {
+		if (!(error instanceof ApiError)) throw error;
+		wait_ms = 3000;
+	}
+	if (wait_ms !== null) timer = setTimeout(turn, wait_ms);
+}
+
+onPress($("forward"), onward);
+if ($("plan")) {
+	$("plan").addEventListener("input", estimate);
+	$("plan").addEventListener("submit", (event) => event.preventDefault());
+	onPress($("begin"), async () => {
+		await post("/api/setup/proof", about(plan()));
+		shownCycles = -1;
+		await turn();
+	});
+	onPress($("end"), async () => {
+		if (await confirm({ title: t("setup.proof.end_title"), text: t("setup.proof.end_words"), yes: t("setup.proof.end") })) {
+			await del(`/api/setup/proof?${new URLSearchParams(about())}`);
+			await turn();
+		}
+	});
+	estimate();
+	turn().catch(refused);
+}

@@ -1,0 +1,119 @@
+// /setup/server: the machine that is to sleep, out of a scan or by its address.
+
+import { ApiError, get, post } from "../../kit/api.js";
+import { h, icon, t } from "../../kit/dom.js";
+import { busy, onPress, onSubmit } from "../../kit/form.js";
+import { about, again, fill, follow, notice, onward, refused, server } from "./flow.js";
+
+const $ = (id) => document.getElementById(id);
+let chosen = null;
+let offered = 0;
+
+function choose(host, port) {
+	chosen = host && { ...host, port };
+	$("forward").disabled = !chosen?.mac;
+}
+
+// What a machine says of itself. All of it comes from strangers: text, never HTML.
+
+function hints({ http, https }) {
+	if (http.meter) return [t("setup.server.is_meter")];
+	if (http.status !== null) {
+		const what = [http.server, http.title && `“${http.title}”`].filter(Boolean).join(", ");
+		return [what ? t("setup.server.web", { what }) : t("setup.server.web_plain")];
+	}
+	if (https === "open") return [t("setup.server.only_https")];
+	if (http.state === "open") return [t("setup.server.open")];
+	return [t("setup.server.no_web")];
+}
+
+const likely = (host) => host.http.status !== null && !host.http.meter;
+
+function option(host, port = 80) {
+	const input = h("input", { type: "radio", name: "host", value: host.address, id: `host-${offered++}` });
+	input.addEventListener("change", () => choose(host, port));
+	const card = t("setup.server.card", { mac: host.mac }) + (host.vendor ? ` (${host.vendor})` : "");
+	return h("label.choice", input, h("span.setup-host",
+		h("b", host.name || host.address),
+		h("span.hint", [host.name && host.address, ...hints(host)].filter(Boolean).join(" · ")),
+		h("span.hint", card)));
+}
+
+// The scan
+
+function progress({ state, progress: { done, of, part } }) {
+	$("scanning").hidden = state !== "running";
+	const bar = $("scan-bar");
+	if (of) Object.assign(bar, { max: of, value: done });
+	else bar.removeAttribute("value");
+	$("scan-words").textContent = part === "machines" ? t("setup.server.asking", { count: of }) : t("setup.server.scanning");
+}
+
+function show({ result }) {
+	const hosts = result.hosts;
+	const web = hosts.filter(likely), rest = hosts.filter((host) => !likely(host));
+	const first = $("hosts").querySelector("legend");
+	fill($("hosts"), first, web.map((host) => option(host)), !web.length && h("p.soft", t("setup.server.none")));
+	fill($("other-hosts"), rest.map((host) => option(host)));
+	$("others").hidden = !rest.length;
+	if (!web.length) $("typed").open = true;
+	fill($("scan-where"), result.networks.map((net) =>
+		t(net.whole ? "setup.server.where" : "setup.server.where_part", { network: net.network })).join(" "));
+	choose(null);
+}
+
+async function scan(body) {
+	$("scanning").hidden = false;
+	try {
+		show(await follow("/api/setup/scan", { body, show: progress }));
+	} catch (error) {
+		if (!(error instanceof ApiError)) throw error;
+		fill($("hosts"), $("hosts").querySelector("legend"), notice("warn", h("p", error.message)));
+		$("typed").open = true;
+	} finally {
+		$("scanning").hidden = true;
+	}
+}
+
+$("scan").addEventListener("click", () => busy($("scan"), () => scan({})));
+
+// A typed address
+
+function advice({ mac_missing: why, http, https, address, gateway }) {
+	const said = [];
+	if (why) said.push(notice("bad", h("p", t(`setup.server.missing_${why}`, { address, gateway }))));
+	if (http.state !== "open" && https === "open") said.push(notice("warn", h("p", t("setup.server.https_words"))));
+	else if (http.state !== "open" && !why) said.push(notice("warn", h("p", t(`setup.server.port_${http.state}`, { port: http.port }))));
+	return said;
+}
+
+onSubmit($("look"), async ({ address, port }) => {
+	fill($("looked"), h("p.loading", t("setup.server.looking")));
+	try {
+		const { result } = await follow("/api/setup/look", { body: { address: address ?? "", port: port ?? 80 } });
+		return { result, port: port ?? 80 };
+	} catch (error) {
+		fill($("looked"));
+		// The words are about what was typed.
+		if (error instanceof ApiError && error.code) error.problems = [{ where: "address", error: error.message }];
+		throw error;
+	}
+}, ({ result, port }) => {
+	const choice = result.mac ? option(result, port) : null;
+	fill($("looked"), choice, advice(result));
+	if (choice) choice.querySelector("input").click();
+});
+
+onPress($("forward"), async () => {
+	const { address, mac, port, interface: wire, name } = chosen;
+	await post("/api/setup/server", about({ address, mac, port, interface: wire, name: name.slice(0, 100) }));
+	await onward();
+});
+
+// What was found stays for as long as the box is on; only a first look begins by itself.
+get("/api/setup/scan").then((status) => {
+	if (status.state === "done") show(status);
+	else if (status.state === "running") scan(null);
+	else if (!again && !server) scan({});
+	else fill($("hosts"), $("hosts").querySelector("legend"), h("p.soft", icon("info"), " ", t("setup.server.not_scanned")));
+}).catch(refused);
