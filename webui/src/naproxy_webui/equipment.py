@@ -26,6 +26,8 @@ class Server:
     retry_s: int
     on_w: float
     off_w: float
+    worth_s: float | None
+    """A pause longer than this costs less asleep than awake; None where it never does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,4 +92,9 @@ def _server(said: dict[str, Any]) -> Server:
         retry_s=said["crawler_retry_s"],
         on_w=said["power"]["on_w"],
         off_w=said["power"]["off_w"],
+        worth_s=_worth_s(**said["power"]),
     )
+
+
+def _worth_s(on_w: float, off_w: float, switch_j: float) -> float | None:
+    return switch_j / (on_w - off_w) if on_w > off_w else None

@@ -1,0 +1,348 @@
+"""A log is estimated in a child process: bounded, one at a time, and its result kept."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from naproxy_webui import estimates as module
+from naproxy_webui.estimates import Estimates, Question
+from naproxy_webui.settings import Settings
+
+START_S = 1_700_438_400
+PATIENCE_S = 30.0
+QUESTION = {
+    "on_w": 43.3,
+    "off_w": 1.6,
+    "proxy_w": 5,
+    "wake_s": 5,
+    "fraction": 0.5,
+    "delta_s": 1,
+    "price": 0.3,
+}
+ASKED = Question(43.3, 1.6, 5, 5, 0.01, 1)
+
+
+def line(t_s: int, path: str = "/") -> str:
+    when = datetime.fromtimestamp(START_S + t_s, UTC).strftime("%d/%b/%Y:%H:%M:%S +0000")
+    return f'192.0.2.1 - - [{when}] "GET {path} HTTP/1.1" 200 100 "-" "Mozilla/5.0"\n'
+
+
+LOG = "".join(line(t, f"/{t}") for t in range(0, 4 * 86400, 1800)).encode()
+
+
+def sent(client: FlaskClient, data: bytes = LOG, name: str = "access.log") -> str:
+    body = {"name": name, "size": len(data), "kind": "log"}
+    upload = client.post("/api/uploads", json=body).json
+    assert client.put(f"/api/uploads/{upload['id']}?offset=0", data=data).status_code == 200
+    return str(upload["id"])
+
+
+def ask(client: FlaskClient, *uploads: str, **changes: Any) -> Any:
+    body = {"uploads": list(uploads), **QUESTION, **changes}
+    return client.post("/api/traffic/estimate", json=body)
+
+
+def ended(how: Callable[[], Any]) -> Any:
+    """Wait until the state is not `running`."""
+    end_s = time.monotonic() + PATIENCE_S
+    while time.monotonic() < end_s:
+        said = how()
+        if said["state"] != "running":
+            return said
+        time.sleep(0.02)
+    raise AssertionError("it runs and runs")
+
+
+def result(client: FlaskClient) -> dict[str, Any]:
+    made = ended(lambda: client.get("/api/traffic/estimate").json)
+    assert made["state"] == "done", made
+    return {**made, "logs": client.get("/api/traffic/estimate/result").json["logs"]}
+
+
+@pytest.mark.parametrize("name", ["access.log", "access.log.gz"])
+def test_a_log_is_estimated(client: FlaskClient, name: str) -> None:
+    data = gzip.compress(LOG) if name.endswith("gz") else LOG
+    answer = ask(client, sent(client, data, name))
+    assert answer.status_code == 202, answer.text
+    assert answer.json["state"] == "running"
+    made = result(client)
+    assert made["entries"] <= 192
+    assert made["names"] == [name]
+    [log] = made["logs"]
+    assert log["requests"]["person"] == 192
+    assert log["verdict"]["buy"] is True
+    assert log["verdict"]["money_a_year"] > 0
+    assert log["server"]["power"]["on_w"] == 43.3
+
+
+def test_report_and_figures_are_files_to_keep(client: FlaskClient) -> None:
+    ask(client, sent(client))
+    result(client)
+    report = client.get("/api/traffic/estimate/report")
+    assert "attachment" in report.headers["Content-Disposition"]
+    assert report.data.startswith(b"<!DOCTYPE html>")
+    rows = client.get("/api/traffic/estimate/rows")
+    assert "attachment" in rows.headers["Content-Disposition"]
+    assert {row["policy"] for row in json.loads(rows.data)} > {"teacher", "thesis"}
+
+
+def test_files_of_one_rotated_log_are_one(client: FlaskClient) -> None:
+    half = LOG.index(b"\n", len(LOG) // 2) + 1
+    ask(client, sent(client, LOG[half:]), sent(client, LOG[:half], "access.log.1"))
+    [log] = result(client)["logs"]
+    assert log["requests"]["person"] == 192
+    assert not [p for p in log["problems"] if p["kind"] == "back"]
+
+
+def test_two_files_of_the_same_name_are_two_logs(client: FlaskClient) -> None:
+    ask(client, sent(client), sent(client))
+    assert len(result(client)["logs"]) == 2
+
+
+@pytest.mark.parametrize(
+    "name", ["../../../etc/passwd", "--html=/tmp/x", "..", "a\0b", "<b>.log", " ", "\\\\x\\y", "-"]
+)
+def test_a_hostile_name_is_no_path_and_no_option(
+    client: FlaskClient, settings: Settings, name: str
+) -> None:
+    ask(client, sent(client, name=name))
+    made = result(client)
+    assert made["names"] == [name]
+    assert made["logs"][0]["requests"]["person"] == 192
+    kept = {str(p.relative_to(settings.state_dir)) for p in settings.state_dir.rglob("*")}
+    assert {p for p in kept if p.startswith("estimate")} == {
+        "estimate",
+        "estimate/state.json",
+        "estimate/result",
+        *(f"estimate/result/{n}" for n in ("report.html", "summary.json", "rows.json")),
+    }
+
+
+def test_what_is_no_log_is_said_in_a_result(client: FlaskClient) -> None:
+    ask(client, sent(client, b"\x89PNG\r\n\x1a\n" * 100, "photo.png"))
+    [log] = result(client)["logs"]
+    assert "empty" in [p["kind"] for p in log["problems"]]
+    assert log["from_s"] is None
+
+
+def test_a_gzip_file_that_is_cut_off_is_said(client: FlaskClient) -> None:
+    ask(client, sent(client, gzip.compress(LOG)[:-20], "access.log.gz"))
+    assert "cut" in [p["kind"] for p in result(client)["logs"][0]["problems"]]
+
+
+def test_the_log_is_kept_for_another_question(client: FlaskClient) -> None:
+    upload = sent(client)
+    ask(client, upload)
+    result(client)
+    assert ask(client, upload, on_w=100).status_code == 202
+    assert result(client)["logs"][0]["server"]["power"]["on_w"] == 100
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "where"),
+    [
+        ({"on_w": 1}, 422, "on_w"),
+        ({"on_w": -1}, 400, "on_w"),
+        ({"on_w": "43"}, 400, "on_w"),
+        ({"wake_s": 601}, 400, "wake_s"),
+        ({"fraction": 0}, 400, "fraction"),
+        ({"fraction": 1.5}, 400, "fraction"),
+        ({"price": -1}, 400, "price"),
+        ({"uploads": []}, 400, "uploads"),
+        ({"uploads": ["../secret"]}, 404, None),
+        ({"uploads": ["x" * 22]}, 404, None),
+        ({"uploads": ["x"] * 21}, 400, "uploads"),
+        ({"options": "--jobs=99"}, 400, "options"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    client: FlaskClient, changes: dict[str, Any], status: int, where: str | None
+) -> None:
+    answer = ask(client, sent(client), **changes)
+    assert (answer.status_code, answer.json["where"]) == (status, where)
+    assert client.get("/api/traffic/estimate").json["state"] == "none"
+
+
+def test_a_file_that_has_not_arrived_whole_is_refused(client: FlaskClient) -> None:
+    upload = client.post("/api/uploads", json={"name": "a", "size": 9, "kind": "log"}).json
+    assert ask(client, upload["id"]).status_code == 422
+
+
+def test_an_image_is_not_taken_for_a_log(client: FlaskClient) -> None:
+    upload = client.post("/api/uploads", json={"name": "a", "size": 1, "kind": "image"}).json
+    client.put(f"/api/uploads/{upload['id']}?offset=0", data=b"x")
+    assert ask(client, upload["id"]).status_code == 422
+
+
+def test_a_full_disk_is_said_before_it_begins(
+    client: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    upload = sent(client)
+    usage = type("Usage", (), {"free": 1000})
+    monkeypatch.setattr("shutil.disk_usage", lambda _: usage)
+    assert ask(client, upload).status_code == 507
+
+
+def test_only_who_is_logged_in_sees_it_and_only_administrators_ask(
+    client: FlaskClient, viewer: FlaskClient, visitor: FlaskClient
+) -> None:
+    upload = sent(client)
+    assert ask(viewer, upload).status_code == 403
+    assert ask(visitor, upload).status_code == 401
+    ask(client, upload)
+    result(client)
+    assert viewer.get("/api/traffic/estimate/result").status_code == 200
+    assert viewer.delete("/api/traffic/estimate").status_code == 403
+    for part in ("", "/result", "/report", "/rows"):
+        assert visitor.get(f"/api/traffic/estimate{part}").status_code == 401
+
+
+def test_a_result_outlives_the_interface_and_can_be_forgotten(
+    app: Flask, client: FlaskClient, settings: Settings
+) -> None:
+    ask(client, sent(client))
+    before = result(client)
+    app.extensions.pop("naproxy_estimates")
+    assert result(client) == before
+    client.delete("/api/traffic/estimate")
+    assert client.get("/api/traffic/estimate").json["state"] == "none"
+    assert client.get("/api/traffic/estimate/report").status_code == 404
+    assert not (settings.state_dir / "estimate").exists()
+
+
+# --------------------------------------------------------- the child, another program in its place
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Iterator[Callable[..., Estimates]]:
+    """Return a function that makes one with a program of Python code."""
+    all_of_them: list[Estimates] = []
+
+    def make(code: str, longest_s: float = PATIENCE_S) -> Estimates:
+        program = [sys.executable, "-c", code]
+        found = Estimates(tmp_path / "estimate", program, longest_s)
+        all_of_them.append(found)
+        return found
+
+    yield make
+    for each in all_of_them:
+        each.stop()
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> list[tuple[str, Path]]:
+    (tmp_path / "upload").write_bytes(LOG)
+    return [("access.log", tmp_path / "upload")]
+
+
+def run(estimates: Estimates, log: list[tuple[str, Path]]) -> Any:
+    estimates.start(log, ASKED)
+    return ended(lambda: {"state": estimates.progress.state}) and estimates.progress
+
+
+SLEEP = "import time; time.sleep(60)"
+
+
+def test_one_runs_at_a_time(
+    app: Flask, made: Callable[..., Estimates], log: list[tuple[str, Path]]
+) -> None:
+    estimates = made(SLEEP)
+    estimates.start(log, ASKED)
+    with (
+        app.test_request_context(),
+        pytest.raises(module.ApiError, match="running already") as refused,
+    ):
+        estimates.start(log, ASKED)
+    assert refused.value.status == 409
+
+
+def test_it_can_be_cancelled_and_leaves_nothing(
+    made: Callable[..., Estimates], log: list[tuple[str, Path]], tmp_path: Path
+) -> None:
+    estimates = made(SLEEP)
+    estimates.start(log, ASKED)
+    estimates.cancel()
+    assert ended(lambda: {"state": estimates.progress.state}) == {"state": "cancelled"}
+    assert list((tmp_path / "estimate").iterdir()) == []
+    assert log[0][1].exists()
+
+
+def test_one_that_takes_too_long_is_ended(
+    made: Callable[..., Estimates], log: list[tuple[str, Path]]
+) -> None:
+    assert run(made(SLEEP, 0.2), log).why == "time"
+
+
+def test_one_that_takes_too_much_memory_is_ended(
+    made: Callable[..., Estimates], log: list[tuple[str, Path]]
+) -> None:
+    # It waits until the limit is set, which is a moment after its start.
+    code = (
+        "import resource, time\n"
+        "while resource.getrlimit(resource.RLIMIT_AS)[0] < 0: time.sleep(0.01)\n"
+        f"x = bytearray({module.MEMORY_BYTES})"
+    )
+    assert run(made(code), log).why == "memory"
+
+
+def test_the_child_is_as_nice_as_can_be(
+    made: Callable[..., Estimates], log: list[tuple[str, Path]]
+) -> None:
+    code = "import os, time, sys\nwhile os.nice(0) < 19: time.sleep(0.01)\nsys.exit('nice')"
+    assert run(made(code), log).words.strip() == "nice"
+
+
+def test_what_the_program_said_is_told(
+    made: Callable[..., Estimates], log: list[tuple[str, Path]]
+) -> None:
+    failed = run(made("import sys; sys.exit('the moon is full')"), log)
+    assert (failed.state, failed.why, failed.words) == ("failed", "words", "the moon is full\n")
+
+
+def test_progress_is_followed_and_nonsense_is_not(
+    made: Callable[..., Estimates], log: list[tuple[str, Path]], tmp_path: Path
+) -> None:
+    code = f"""
+import os, sys, time
+for said in ('{{"log": "a", "stage": "reading", "share": 0.25, "entries": 7}}', '[]', '{{}}', 'x',
+             '{{"log": "a", "stage": "boiling", "share": 2}}', '{{"log": "a", "problem": "odd"}}'):
+    print(said, file=sys.stderr, flush=True)
+while not os.path.exists({str(tmp_path / "go")!r}): time.sleep(0.01)
+"""
+    estimates = made(code)
+    estimates.start(log, ASKED)
+    end_s = time.monotonic() + PATIENCE_S
+    while estimates.progress.entries != 7 and time.monotonic() < end_s:
+        time.sleep(0.01)
+    found = estimates.progress
+    assert (found.stage, found.share, found.entries) == ("reading", 0.25, 7)
+    (tmp_path / "go").touch()
+    # Nothing was written: that is no result.
+    assert ended(lambda: {"state": estimates.progress.state}) == {"state": "failed"}
+
+
+def test_words_without_end_are_cut(
+    made: Callable[..., Estimates], log: list[tuple[str, Path]]
+) -> None:
+    code = "import sys\nfor _ in range(2000): sys.stderr.write('x' * 1000)\nsys.exit(1)"
+    assert len(run(made(code), log).words) <= 2000
+
+
+def test_a_result_that_is_too_large_is_none(
+    made: Callable[..., Estimates],
+    log: list[tuple[str, Path]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "MOST_SUMMARY_BYTES", 3)
+    code = "for name in ('report.html', 'summary.json'): open(name, 'w').write('12345')"
+    assert run(made(code), log).state == "failed"
