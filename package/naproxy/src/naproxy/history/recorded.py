@@ -41,16 +41,19 @@ class Watched:
 
 
 def blocks(
-    db: sqlite3.Connection, server: str, from_s: float, to_s: float
+    db: sqlite3.Connection, server: str, from_s: float, to_s: float, *, delayed: bool = False
 ) -> Iterator[tuple[int, float, int, bytes]]:
-    """Yield begin, seconds watched, requests left out and blob of each block in a range."""
+    """Yield begin, seconds watched, requests left out and blob of each block in a range.
+
+    `delayed`: only of blocks in which somebody waited.
+    """
     found = db.execute("SELECT id FROM servers WHERE name = ?", (server,)).fetchone()
     if found is None:
         return
     for row, watched_s, left_out, blob in db.execute(
         "SELECT key, watched_s, left_out, block FROM request_blocks"  # noqa: S608
-        f" WHERE key >= ? AND key < ? AND key & {_MASK} = ? ORDER BY key",
-        (key(from_s, 0), key(to_s + BLOCK_S - 1, 0), found[0]),
+        f" WHERE key >= ? AND key < ? AND key & {_MASK} = ? AND delayed >= ? ORDER BY key",
+        (key(from_s, 0), key(to_s + BLOCK_S - 1, 0), found[0], int(delayed)),
     ):
         yield (row >> SERVER_BITS) * BLOCK_S, watched_s, left_out, blob
 
