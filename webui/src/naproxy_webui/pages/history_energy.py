@@ -33,6 +33,9 @@ MOST_DAYS: Final = 100
 MOST_SPLIT_S: Final = 63 * 86400
 """Longer ranges are not split by states: that reads every minute."""
 
+LATE_S: Final = 120
+"""What was measured in so long is perhaps not written yet."""
+
 _J_PER_KWH: Final = 3.6e6
 _SUM: Final = {
     "server_j": number(),
@@ -136,12 +139,12 @@ def _figures(
     server_j = sum(energy_mj for energy_mj, _ in server) / 1000
     box_j = sum(energy_mj for energy_mj, _ in box) / 1000 if box else None
     covered_s = min((covered_ms for _, covered_ms in server or box), default=0) / 1000
-    length_s = min(step[1], now_s) - step[0]
+    length_s = max(60.0, min(step[1], now_s - LATE_S) - step[0])
     return {
         "server_j": server_j,
         "box_j": box_j,
         "cost": price and (server_j + (box_j or 0.0)) / _J_PER_KWH * price,
-        "covered": min(1.0, covered_s / length_s) if length_s > 0 else 0.0,
+        "covered": min(1.0, covered_s / length_s),
     }
 
 

@@ -43,7 +43,9 @@ MOST_RANGE_S: Final = 93 * 86400
 
 _J_PER_KWH: Final = 3.6e6
 KIND: Final = choice(*ledger.KINDS)
-COUNTS: Final = array(obj({"key": string(), "wakes": integer()}))
+COUNTS: Final = obj(
+    {"distinct": integer(), "most": array(obj({"key": string(), "wakes": integer()}))}
+)
 RULE: Final = {
     "kind": KIND,
     "text": string(minLength=1, maxLength=wakerules.MOST_BYTES),
@@ -182,9 +184,12 @@ def _cost(awake_s: float, extra_j: float | None) -> dict[str, Any]:
     return {"awake_s": awake_s, "extra_j": extra_j, "cost": money}
 
 
-def _counts(counter: Counter[str]) -> list[dict[str, Any]]:
+def _counts(counter: Counter[str]) -> dict[str, Any]:
     most = counter.most_common(wakerules.MOST_EXAMPLES)
-    return [{"key": key, "wakes": wakes} for key, wakes in most]
+    return {
+        "distinct": len(counter),
+        "most": [{"key": key, "wakes": wakes} for key, wakes in most],
+    }
 
 
 # Rules

@@ -31,7 +31,10 @@ export class Band {
 		this.svg.addEventListener("click", (event) => { this.#point(event); this.#open(); });
 		this.svg.addEventListener("keydown", (event) => this.#key(event));
 		this.svg.addEventListener("focus", () => this.#choose(this.at < 0 ? this.pieces.length - 1 : this.at));
-		new ResizeObserver(() => { clearTimeout(this.timer); this.timer = setTimeout(() => this.#draw(), 120); }).observe(place);
+		new ResizeObserver(() => {
+			clearTimeout(this.timer);
+			this.timer = setTimeout(() => this.#draw(), 120);
+		}).observe(place);
 	}
 
 	show({ server, from_s, to_s, states, zoom }) {

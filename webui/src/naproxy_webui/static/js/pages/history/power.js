@@ -45,8 +45,9 @@ export async function showPower(figure, { server, from_s, to_s, zoom, current })
 	if (plot) plot.update(options);
 	else {
 		plot = await timeChart(figure, options);
-		// Under the picture's own axis, before its legend.
-		figure.querySelector(":scope > .chart-area").after(place);
+		// Under the picture's own axis; what explains it under the picture's legend.
+		figure.querySelector(":scope > .chart-area").after(band.svg);
+		figure.querySelector(":scope > .legend").after(place);
 	}
 	figure.querySelector(":scope > [data-failed]")?.remove();
 	band.show({ server, from_s, to_s, states, zoom });

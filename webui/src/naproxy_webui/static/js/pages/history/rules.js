@@ -5,7 +5,7 @@ import { confirm, open, toast } from "../../kit/dialog.js";
 import { h, icon, t } from "../../kit/dom.js";
 import { busy, clearErrors, onPress, showErrors } from "../../kit/form.js";
 import { date, duration, energy, money } from "../../kit/format.js";
-import { nothing } from "./words.js";
+import { agentWords } from "./words.js";
 
 const place = document.getElementById("rules");
 /** Somebody who may only look is not offered what is refused. */
@@ -134,7 +134,10 @@ function previewWords(said) {
 	if (said.wakes) words.push(h("p", cost(said)));
 	if (said.persons) words.push(h("div.notice", { "data-kind": "warn" }, icon("triangle-alert"), h("div", t("history.preview_persons", { count: said.persons }))));
 	for (const [name, key] of [["paths", "path"], ["addresses", "address"], ["agents", "agent"]]) {
-		if (said.wakes && key !== said.kind || said[name].length > 1) words.push(h("p.under", t(`history.preview_${name}`, { list: said[name].map((each) => each.key || t("history.no_agent")).join(", ") })));
+		const { distinct, most } = said[name];
+		if (!distinct || (key === said.kind && distinct === 1)) continue;
+		const list = most.map((each) => (key === "agent" ? agentWords(each.key) : each.key)).join(", ");
+		words.push(h("p.under", t(`history.preview_${name}`, { list: distinct > most.length ? `${list} ${t("history.more_of", { count: distinct - most.length })}` : list })));
 	}
 	if (said.shadowed) words.push(h("p.under", t("history.preview_shadowed", { count: said.shadowed })));
 	if (said.all && Date.now() / 1000 - said.since_s < 29 * 86400) words.push(h("p.under", t("history.preview_since", { date: date(said.since_s) })));

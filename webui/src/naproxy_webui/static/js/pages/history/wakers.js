@@ -50,10 +50,10 @@ function others(group) {
 }
 
 function examples(counts, name) {
-	const [first] = counts;
+	const [first] = counts.most;
 	if (!first) return "";
 	const words = name === "agents" ? agentWords(first.key) : first.key;
-	return counts.length > 1 ? `${words} ${t("history.more_of", { count: counts.length - 1 })}` : words;
+	return counts.distinct > 1 ? `${words} ${t("history.more_of", { count: counts.distinct - 1 })}` : words;
 }
 
 function row(group, said, [key, who, wakes, awake, extra, rule], server) {
@@ -83,7 +83,7 @@ function noisy(said, server) {
 	const loud = said.groups.filter((each) => each.rule && each.wakes >= LEAST_NOISY && each.wakes >= NOISY_SHARE * said.wakes && (each.every_s || each.persons < each.wakes / 2));
 	const found = loud.find((each) => each.every_s) ?? loud[0];
 	if (!found) return [];
-	const agent = agentWords(found.agents[0]?.key);
+	const agent = agentWords(found.agents.most[0]?.key);
 	const what = found.kind === "agent" ? found.key : t("history.noisy_by", { path: found.key, agent });
 	const words = [];
 	if (found.every_s) words.push(t("history.noisy_every", { time: duration(found.every_s) }));

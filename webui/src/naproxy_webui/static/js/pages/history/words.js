@@ -5,7 +5,8 @@ import { h, has, icon, STATE_ICONS, t } from "../../kit/dom.js";
 /** A state as a badge. */
 export const badge = (state) => h("span.badge", { "data-state": state }, icon(STATE_ICONS[state] ?? "circle-help"), stateWords(state));
 
-export const stateWords = (state) => (has(`kit.state.${state}`) ? t(`kit.state.${state}`) : state);
+/** In the past nothing is still to be found out. */
+export const stateWords = (state) => (state === "unknown" ? t("history.state_unknown") : has(`kit.state.${state}`) ? t(`kit.state.${state}`) : state);
 
 /** A text of the catalogue if there is one, else what is there. */
 export function named(prefix, value) {
@@ -19,7 +20,7 @@ export const request = (wake) => (wake.class ? `${wake.method} ${wake.host}${wak
 /** Why it was woken, in words. */
 export const cause = (wake) => (wake.class ? named("history.cause_", wake.reason) : named("history.cause_", wake.who));
 
-const BROWSERS = [[/Edg(?:e|A|iOS)?\/(\d+)/, "Edge"], [/OPR\/(\d+)/, "Opera"], [/SamsungBrowser\/(\d+)/, "Samsung Internet"], [/(?:Firefox|FxiOS)\/(\d+)/, "Firefox"], [/(?:Chrome|CriOS)\/(\d+)/, "Chrome"], [/Version\/(\d+).*Safari/, "Safari"]];
+const BROWSERS = [[/Edg(?:e|A|iOS)?\/(\d+)/, "Edge"], [/OPR\/(\d+)/, "Opera"], [/SamsungBrowser\/(\d+)/, "Samsung Internet"], [/(?:Firefox|FxiOS)\/(\d+)/, "Firefox"], [/(?:Chrome|CriOS)\/(\d+)/, "Chrome"], [/(?:Mac|iP(?:hone|ad)).*Version\/(\d+)/, "Safari"]];
 const SYSTEMS = [[/iPhone/, "iPhone"], [/iPad/, "iPad"], [/Android/, "Android"], [/Windows/, "Windows"], [/Mac OS X|Macintosh/, "Mac"], [/CrOS/, "ChromeOS"], [/Linux|X11/, "Linux"]];
 
 /** What a program calls itself, in short if it is one of the usual browsers and nothing else. */
