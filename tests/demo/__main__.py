@@ -16,6 +16,7 @@ from naproxy.replay import allow_many_connections
 from naproxy.replay_visit import Target
 
 from tests.demo.cast import FIRST_NUMBER, Cast
+from tests.demo.interface import OFFICE, interface, meter
 from tests.demo.interrupt import Interrupt, Interrupted
 from tests.demo.power import PROXY_W, TABLE_4_2, energy
 from tests.demo.screen import Screen
@@ -27,12 +28,16 @@ from tests.office import Office
 from tests.office.box import ADDRESS, HOST
 from tests.office.namespace import ROOT, OfficeError
 from tests.office.office import VISITORS
+from tests.office.plug import Plug
+from tests.past.cached import Making
+from tests.webui.people import PASSWORD, USER
 
 OUT = ROOT / "build/demo"
 DEMO = Settings(min_awake_s=10.0, fraction=1.0)
 """The thesis' rule, made impatient."""
 _THESIS = Settings()
 _DAY_S = 86400.0
+PAST_DAYS = 30
 _TICK_S = 0.1
 _LAST_S = 70.0
 """The visitors' own patience ends at 60 s."""
@@ -48,29 +53,47 @@ def main() -> int:
         parser.error("DURATION is a number of seconds, a day at the most")
     interrupt = Interrupt()
     screen = Screen()
+    past: Making | None = None
     try:
+        past = Making(PAST_DAYS)
         stretch = choose(options.log, DEMO, options.duration or _DAY_S)
         interrupt.check()
-        return _run(stretch, options.duration, screen, interrupt)
-    except (Interrupted, OSError, ValueError, OfficeError, SubprocessError) as error:
+        return _run(stretch, options.duration, past, screen, interrupt)
+    except (Interrupted, OSError, ValueError, RuntimeError, OfficeError, SubprocessError) as error:
         if interrupt:
             # At a terminal Ctrl-C ends the helpers that set the office up, too.
             screen.say("Interrupted before it began.")
             return 130
         print(f"demo: {error}", file=sys.stderr)
         return 1
+    finally:
+        if past:
+            past.stop()
 
 
-def _run(stretch: Stretch, duration_s: float | None, screen: Screen, interrupt: Interrupt) -> int:
+def _run(
+    stretch: Stretch,
+    duration_s: float | None,
+    past: Making,
+    screen: Screen,
+    interrupt: Interrupt,
+) -> int:
     _introduce(stretch, screen, duration_s)
     allow_many_connections()
-    policy = {"min_awake_s": DEMO.min_awake_s, "fraction": DEMO.fraction}
-    with Office(site=stretch.site()) as office:
+    with Office(site=stretch.site()) as office, _plug(office) as plug:
         try:
-            office.box.start(server={"cache": {"mode": "aggressive"}, "policy": policy})
+            if not past.ready:
+                screen.say(f"Making the box's last {PAST_DAYS} days, for the web interface.")
+            while not past.ready:
+                interrupt.check()
+                time.sleep(_TICK_S)
+            past.into(office.box.data_dir)
+            office.box.start(**_configuration(plug))
             office.box.await_state("awake")
             interrupt.check()
-            summary = _perform(office, stretch, duration_s, screen, interrupt)
+            with interface(office.box) as url:
+                screen.say(f"The box's web interface: {url}   user {USER}, password {PASSWORD}\n")
+                summary = _perform(office, stretch, duration_s, screen, interrupt)
         finally:
             shutil.rmtree(OUT, ignore_errors=True)
             shutil.copytree(office.logs, OUT / "logs")
@@ -78,6 +101,20 @@ def _run(stretch: Stretch, duration_s: float | None, screen: Screen, interrupt: 
     (OUT / "summary.json").write_text(json.dumps(summary, indent=2) + "\n")
     screen.say(f"The figures are in {OUT.relative_to(ROOT)}/summary.json.")
     return 1 if summary["lost"] else 0
+
+
+def _plug(office: Office) -> Plug:
+    return Plug(office.server.board, office.directory / "watts", noise_w=0.2)
+
+
+def _configuration(plug: Plug) -> dict[str, Any]:
+    """Return what is laid over the box's usual configuration."""
+    policy = {"min_awake_s": DEMO.min_awake_s, "fraction": DEMO.fraction}
+    return {
+        "server": {"cache": {"mode": "aggressive"}, "policy": policy},
+        "office": OFFICE,
+        "meter": [meter(plug)],
+    }
 
 
 def _introduce(stretch: Stretch, screen: Screen, duration_s: float | None) -> None:

@@ -3,11 +3,14 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.parse
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +19,7 @@ import pytest
 from tests.office.freezer import Freezer
 from tests.office.namespace import NETNS, ROOT
 from tests.office.office import PREFIX
+from tests.webui.people import PASSWORD, USER
 
 SUMMARY = ROOT / "build/demo/summary.json"
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="an office needs root")
@@ -70,7 +74,7 @@ def test_demo_shows_everything_and_loses_nothing() -> None:
     assert "\x1b" not in told
 
 
-@pytest.mark.parametrize("after_s", [0.0, 0.3, 0.8, 1.5, 3.0, 5.0, 16.0])
+@pytest.mark.parametrize("after_s", [0.0, 0.3, 0.8, 1.5, 3.0, 5.0, 16.0, 30.0])
 def test_ctrl_c_at_any_moment_leaves_nothing_behind(after_s: float) -> None:
     with running() as demo:
         assert demo.stdout
@@ -82,6 +86,49 @@ def test_ctrl_c_at_any_moment_leaves_nothing_behind(after_s: float) -> None:
         told, _ = demo.communicate(timeout=100)
         assert demo.returncode in (0, 130), told
         assert "Traceback" not in told
+        assert left_behind(demo) == []
+
+
+class Visitor:
+    """Somebody with a browser, at the machine on which the demo runs."""
+
+    def __init__(self, url: str) -> None:
+        self._opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+        self._url = url
+
+    def get(self, path: str) -> bytes:
+        with self._opener.open(f"{self._url}{path}", timeout=10) as answer:
+            said: bytes = answer.read()
+            return said
+
+    def log_in(self, user: str, password: str) -> None:
+        form = urllib.parse.urlencode({"name": user, "password": password}).encode()
+        request = urllib.request.Request(f"{self._url}/login", form, {"Origin": self._url})
+        self._opener.open(request, timeout=30).close()
+
+
+def test_the_box_shows_its_past_and_what_it_does_now_to_this_machines_browser() -> None:
+    with running() as demo:
+        assert demo.stdout
+        url = next(
+            found[1]
+            for line in demo.stdout
+            if (found := re.search(r"web interface: (http://127\.0\.0\.1:\d+)", line))
+        )
+        visitor = Visitor(url)
+        visitor.log_in(USER, PASSWORD)
+        first = json.loads(visitor.get("/api/now"))
+        assert [server["id"] for server in first["servers"]] == ["web"]
+        end_s = time.monotonic() + 30
+        while json.loads(visitor.get("/api/now")) == first:
+            assert time.monotonic() < end_s, first
+            time.sleep(0.2)
+        now_s = int(time.time())
+        part = f"from_s={now_s - 20 * 86400}&to_s={now_s - 10 * 86400}&server=web"
+        assert json.loads(visitor.get(f"/api/history/states?{part}"))["changes"] > 100
+        os.killpg(demo.pid, signal.SIGINT)
+        told, _ = demo.communicate(timeout=100)
+        assert demo.returncode == 0, told
         assert left_behind(demo) == []
 
 

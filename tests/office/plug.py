@@ -51,11 +51,11 @@ class Plug:
         self._over.set()
         self._thread.join(timeout=5)
 
-    def configuration(self, server: str = "web") -> dict[str, Any]:
+    def configuration(self, name: str = "plug") -> dict[str, Any]:
         """Return the box's meter that reads the file."""
         return {
-            "id": "plug",
-            "of": server,
+            "id": name,
+            "of": "web",
             "driver": "simulated",
             "file": str(self.file),
             "interval_s": MEAN_S,

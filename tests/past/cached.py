@@ -42,6 +42,11 @@ class Making:
             start_new_session=True,
         )
 
+    @property
+    def ready(self) -> bool:
+        """Whether `into` need not wait."""
+        return self._process is None or self._process.poll() is not None
+
     def into(self, data_dir: Path) -> None:
         """Wait for it and copy it to `data_dir`; RuntimeError if it could not be made."""
         data_dir.mkdir(parents=True, exist_ok=True)

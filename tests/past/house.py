@@ -186,7 +186,7 @@ class Past:
         asyncio.get_running_loop().call_later(self._history.next_s, self._tick)
 
     def _tick(self) -> None:
-        self._gather(int(self._now.wall()) - 1)
+        self._gather(int(self._now.wall()) // 60 * 60)
         self._history.tick()
         self._tick_later()
 

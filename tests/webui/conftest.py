@@ -16,7 +16,8 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
 
-from tests.webui.stage import PASSWORD, USER, VIEWER, Stage
+from tests.webui.people import PASSWORD, USER, VIEWER
+from tests.webui.stage import Stage
 
 CHROMIUM = "/usr/bin/chromium"
 SIZES: dict[str, Any] = {

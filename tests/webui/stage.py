@@ -22,19 +22,17 @@ from typing import Any, Self
 
 from naproxy import config
 from naproxy.client import NoAnswerError, ask
-from naproxy_webui import passwords, users
-from naproxy_webui.database import Database
 
 from tests.office.box import toml
 from tests.past import cached
 from tests.past.front import HOST
 from tests.past.house import MAC, METER
+from tests.webui import people
 from tests.webui.backend import Backend
+from tests.webui.people import PASSWORD, USER, VIEWER
 from tests.webui.traffic import Traffic
 
 PATIENCE_S = 30.0
-USER, VIEWER, PASSWORD = "admin", "viewer", "Night watch 7"
-"""Of a folder that is gone afterwards."""
 
 
 class StageError(RuntimeError):
@@ -149,7 +147,7 @@ class Stage:
 
     def start_webui(self) -> None:
         """Start it, with a user, and wait until it answers."""
-        _make_users(self.state_dir)
+        people.make(self.state_dir)
         self.webui = self._popen(
             "naproxy-webui",
             *("--data-dir", self.data_dir, "--state-dir", self.state_dir),
@@ -218,15 +216,6 @@ class Stage:
             if process.poll() is not None or time.monotonic() > end_s:
                 raise StageError(f"no {what}:\n{self.log()}")
             time.sleep(0.02)
-
-
-def _make_users(state_dir: Path) -> None:
-    """Write an administrator and a viewer, as the web interface itself would."""
-    db = Database(state_dir / "webui.db", users.SCHEMA)
-    kept = users.Users(db, lambda: passwords.Cost(p=1))
-    for name, role in ((USER, "admin"), (VIEWER, "viewer")):
-        kept.add(name, PASSWORD, role)
-    db.close()
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
