@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from axe_playwright_python.sync_playwright import Axe
+from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 
 SETTLED_MS = 400
 
@@ -31,15 +31,15 @@ def violations(page: Any) -> list[str]:
 
 
 def too_wide(page: Any) -> list[str]:
-    """Return the innermost elements that reach over the right edge, if the page scrolls sideways."""
+    """Return what reaches over the right edge, if the page scrolls sideways."""
     found: list[str] = page.evaluate(
         """() => {
             const edge = document.documentElement.clientWidth;
             if (document.documentElement.scrollWidth <= edge) return [];
             const over = [...document.querySelectorAll('body *')].filter(
                 (each) => each.getBoundingClientRect().right > edge + 1);
-            return over.filter((each) => !over.some((other) => other !== each && each.contains(other)))
-                .slice(0, 5).map((each) => each.outerHTML.slice(0, 200));
+            const inner = (each) => !over.some((other) => other !== each && each.contains(other));
+            return over.filter(inner).slice(0, 5).map((each) => each.outerHTML.slice(0, 200));
         }"""
     )
     return found

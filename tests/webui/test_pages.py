@@ -12,11 +12,8 @@ from naproxy_webui.page import discover
 from tests.webui.conftest import OpenPage, Scheme, Size
 from tests.webui.looks import settle, too_wide, violations
 
-PAGES = sorted(
-    page.path
-    for page, _ in discover()
-    if not page.path.startswith(("/api/", "/metrics", "/login", "/claim"))
-)
+_NOT_HERE = ("/api/", "/metrics", "/login", "/claim")
+PAGES = sorted({page.path for page, _ in discover() if not page.path.startswith(_NOT_HERE)})
 MOST_BELOW = 20
 
 

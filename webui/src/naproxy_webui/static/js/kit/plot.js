@@ -233,7 +233,7 @@ export class Plot {
 			this.legend.replaceChildren(...legend);
 			this.legend.hidden = !legend.length;
 		}
-		this.table = () => ({ label: title || t("kit.as_table"), ...table() });
+		this.table = () => ({ label: title ? t("kit.table_of", { title }) : t("kit.as_table"), ...table() });
 		this.details.hidden = options.table === false;
 		// Not while it streams: a table that changes under the reader cannot be read.
 		if (!options.live) this.#fillTable();
