@@ -22,7 +22,8 @@ def settle(page: Any) -> None:
 
 def violations(page: Any) -> list[str]:
     """Return what axe-core finds, a line a finding, with the elements."""
-    found = Axe().run(page.page if hasattr(page, "page") else page).response["violations"]
+    options = {"resultTypes": ["violations"], "preload": False}
+    found = Axe().run(getattr(page, "page", page), options=options).response["violations"]
     return [
         f"{each['id']} ({each['impact']}): {each['help']}: "
         + "; ".join(node["html"][:200] for node in each["nodes"][:3])

@@ -202,7 +202,7 @@ export function table({ columns, rows, end = false, label }) {
 	const shown = rows.length <= MOST_ROWS ? rows : end ? rows.slice(-MOST_ROWS) : rows.slice(0, MOST_ROWS);
 	const head = h("thead", h("tr", columns.map((each, index) => h(index ? "th.end" : "th", { scope: "col" }, each))));
 	const body = h("tbody", shown.map((row) => h("tr", row.map((cell, index) => h(index ? "td.end" : "td", cell)))));
-	const made = h("div.table-wrap", { tabindex: "0", role: "region", "aria-label": label }, h("table.table", head, body));
+	const made = h("div.table-wrap", { tabindex: "0", role: "group", "aria-label": label }, h("table.table", head, body));
 	return shown.length < rows.length ? [h("p.hint", t("kit.more_rows", { count: shown.length, all: rows.length })), made] : [made];
 }
 

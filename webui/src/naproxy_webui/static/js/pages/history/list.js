@@ -38,5 +38,5 @@ export async function list(place, { path, query, columns, row, none, label, curr
 		announce(count.textContent);
 	});
 	const table = h("table.table.cards", head, body);
-	place.replaceChildren(h("div.stack.tight", h("div.table-wrap", { tabindex: "0", role: "region", "aria-label": label }, table), h("div.row", count, more)));
+	place.replaceChildren(h("div.stack.tight", h("div.table-wrap", { tabindex: "0", role: "group", "aria-label": label }, table), h("div.row", count, more)));
 }

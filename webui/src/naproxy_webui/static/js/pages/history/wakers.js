@@ -38,7 +38,7 @@ export async function showWakers(place, options) {
 	const shown = again.length ? again : said.groups.slice(0, 3);
 	const body = h("tbody", shown.map((group) => row(group, said, columns, server)));
 	const rest = again.length && again.length === said.groups.filter((group) => group.wakes > 1).length && said.groups.length > again.length;
-	place.replaceChildren(h("div.stack.tight", h("div.table-wrap", { tabindex: "0", role: "region", "aria-label": t("history.wakers_title") }, h("table.table.cards", head, body)), rest ? h("p.hint", t("history.rarely")) : null));
+	place.replaceChildren(h("div.stack.tight", h("div.table-wrap", { tabindex: "0", role: "group", "aria-label": t("history.wakers_title") }, h("table.table.cards", head, body)), rest ? h("p.hint", t("history.rarely")) : null));
 }
 
 const keyWords = (group) => (group.kind === "agent" ? agentWords(group.key) : group.key);

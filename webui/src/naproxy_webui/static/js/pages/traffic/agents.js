@@ -25,7 +25,7 @@ export function showAgents(place, { agents, more }, choice) {
 
 function table(rows) {
 	const head = ["name", "kind", "requests", "memory", "away", "server"].map((each, n) => h(n > 1 ? "th.end" : "th", { scope: "col" }, t(`traffic.agents.${each}`)));
-	return h("div.table-wrap", { tabindex: "0", role: "region", "aria-label": t("traffic.agents.title") },
+	return h("div.table-wrap", { tabindex: "0", role: "group", "aria-label": t("traffic.agents.title") },
 		h("table.table.cards", h("thead", h("tr", head)), h("tbody", rows.map(row))));
 }
 

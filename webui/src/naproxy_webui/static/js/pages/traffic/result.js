@@ -94,7 +94,7 @@ function rules({ rows }) {
 		return h("tr", { "data-ours": row.policy === OURS, "data-bound": bound }, h("th", { scope: "row" }, nameOf(row.policy), badge),
 			cells.map((each, n) => h("td.end", { "data-label": t(`traffic.result.${columns[n + 1]}`) }, each)));
 	});
-	return h("div.table-wrap", { tabindex: "0", role: "region", "aria-label": t("traffic.result.compare") },
+	return h("div.table-wrap", { tabindex: "0", role: "group", "aria-label": t("traffic.result.compare") },
 		h("table.table.cards.rules", h("thead", h("tr", columns.map((each, n) => h(n ? "th.end" : "th", { scope: "col" }, t(`traffic.result.${each}`))))), h("tbody", body)));
 }
 
