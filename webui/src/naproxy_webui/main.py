@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,6 +14,7 @@ from naproxy_webui.settings import Settings
 if TYPE_CHECKING:
     from flask import Flask
 
+_M_ARENA_MAX: Final = -8
 DEFAULTS: Final = Settings()
 SERVER: Final[dict[str, Any]] = {
     "threads": 4,
@@ -75,6 +77,7 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: list[str] | None = None) -> int:
     """Serve until a signal."""
     args = parser().parse_args(arguments)
+    _spare_memory()
     settings = Settings(
         data_dir=args.data_dir,
         state_dir=args.state_dir,
@@ -116,6 +119,14 @@ def announce(lines: list[str], file: Path | None) -> None:
             out.write(text)
     except OSError as error:
         print(f"naproxy-webui: {file}: {error.strerror}", file=sys.stderr)
+
+
+def _spare_memory() -> None:
+    """Let glibc's malloc keep one pool for all threads: 4 MB less, and few threads wait for it."""
+    import ctypes  # noqa: PLC0415
+
+    with suppress(AttributeError):  # another C library has no pools
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
 
 
 def _serve(app: Flask, where: str) -> None:

@@ -1,0 +1,132 @@
+"""The process itself, without lighttpd: what a client that means harm can do to it."""
+
+from __future__ import annotations
+
+import http.client
+import re
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+from conftest import PASSWORD
+from server import WebUi, read_all
+
+MOST_PSS_KB = 45_000
+"""The web interface's share of a box with 512 MB."""
+
+
+@pytest.fixture
+def webui(tmp_path: Path) -> Iterator[WebUi]:
+    made = WebUi(tmp_path)
+    yield made
+    made.close()
+
+
+def raw(webui: WebUi, sent: bytes) -> bytes:
+    with socket.create_connection(("127.0.0.1", webui.port), timeout=10) as sock:
+        sock.sendall(sent)
+        sock.shutdown(socket.SHUT_WR)
+        return read_all(sock)
+
+
+def claim(webui: WebUi) -> str:
+    """Claim the box as a browser does; return the cookie."""
+    form = {"code": webui.claim_code(), "name": "anna"}
+    form |= {"password": PASSWORD, "password_again": PASSWORD}
+    answer = call(webui, "POST", "/claim", urlencode(form))
+    assert answer.status == 303
+    return answer.headers["Set-Cookie"].partition(";")[0]
+
+
+def call(
+    webui: WebUi, method: str, path: str, body: str | None = None, **headers: str
+) -> http.client.HTTPResponse:
+    connection = http.client.HTTPConnection("127.0.0.1", webui.port, timeout=20)
+    sent = {"Origin": f"http://127.0.0.1:{webui.port}", **headers}
+    if body is not None:
+        sent["Content-Type"] = "application/x-www-form-urlencoded"
+    connection.request(method, path, body, sent)
+    answer = connection.getresponse()
+    answer.read()
+    return answer
+
+
+def test_it_takes_less_memory_than_it_may(webui: WebUi) -> None:
+    cookie = claim(webui)
+    for path in ("/", "/account", "/api/account", "/api/openapi.json"):
+        call(webui, "GET", path, Cookie=cookie)
+    assert webui.pss_kb() < MOST_PSS_KB
+
+
+def test_what_a_client_says_of_its_address_is_not_believed_without_a_proxy(webui: WebUi) -> None:
+    said = [
+        call(
+            webui,
+            "POST",
+            "/claim",
+            "code=x",
+            **{"X-Forwarded-For": f"198.51.100.{number}", "X-Forwarded-Proto": "http"},
+        ).status
+        for number in range(6)
+    ]
+    assert said == [403] * 5 + [429]
+
+
+def test_a_client_cannot_say_that_it_came_by_https(webui: WebUi) -> None:
+    answer = call(webui, "POST", "/claim", "code=x", **{"X-Forwarded-Proto": "https"})
+    assert answer.status == 403  # and not for its Origin: that is of http, as the connection
+    assert "Set-Cookie" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"GARBAGE\r\n\r\n",
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 20_000 + b"\r\n\r\n",
+        b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\n",
+        b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: x\r\n\r\n",
+        b"POST /login HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"GET /static/../../../etc/passwd HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET /static/x/..%2f..%2f..%2fguard.py HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET /static/x//etc/passwd HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET /static/x/%00 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET /login?next=%0d%0aSet-Cookie:%20a=b HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET /\xff\xfe%ff HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET /login HTTP/1.1\r\nHost: localhost\r\nCookie: naproxy=\xff\x00\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+    ],
+)
+def test_hostile_bytes_get_an_error_and_nothing_else(webui: WebUi, sent: bytes) -> None:
+    answer = raw(webui, sent)
+    status = re.match(rb"HTTP/1\.[01] (\d+)", answer)
+    assert status is None or status[1] in (b"303", b"308", b"400", b"404", b"413", b"421", b"431")
+    for secret in (b"root:", b"import ", b"Traceback", b"Set-Cookie"):
+        assert secret not in answer
+    assert call(webui, "GET", "/api/health").status == 200
+
+
+def test_those_who_dawdle_do_not_keep_others_out(webui: WebUi) -> None:
+    dawdlers = [socket.create_connection(("127.0.0.1", webui.port)) for _ in range(20)]
+    for sock in dawdlers:
+        sock.sendall(b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 500\r\n\r\nn")
+    assert call(webui, "GET", "/api/health").status == 200
+    for sock in dawdlers:
+        sock.close()
+
+
+def test_users_forgotten_by_the_command_can_be_claimed_again(tmp_path: Path) -> None:
+    webui = WebUi(tmp_path)
+    claim(webui)
+    webui.close()
+    from naproxy_webui.main import main  # noqa: PLC0415
+
+    folders = ("--state-dir", str(tmp_path / "state"), "--run-dir", str(tmp_path / "run-webui"))
+    console = tmp_path / "console"
+    assert main([*folders, "--forget-users", "--announce", str(console)]) == 0
+    assert "claim code" in console.read_text()
+    again = WebUi(tmp_path)
+    assert again.claim_code() in console.read_text()
+    again.close()
