@@ -1,0 +1,107 @@
+"""A past for the tests of the history, written by the controller's own code."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from flask import Flask
+from naproxy.datagram import Asker
+from naproxy.policy.base import State
+from naproxy.reading import Second
+from naproxy_webui.equipment import Equipment, Meter, Server
+from naproxy_webui.settings import Settings
+from test_history import Box, event
+from test_history_block import second
+
+ON_MW, OFF_MW = 40_000, 2_000
+AGO_S = 20 * 86400
+
+
+class Past(Box):
+    """A history that began 20 days ago; time passes as its methods are called."""
+
+    def __init__(self, settings: Settings) -> None:
+        settings.data_dir.mkdir()
+        super().__init__(settings.data_dir)
+        self.stop()
+        (settings.data_dir / "history.db").unlink()
+        self.begun_s = int(time.time() - AGO_S) // 3600 * 3600
+        self.wall_s = float(self.begun_s)
+        self.monotonic_s = 1000.0
+        self.start()
+
+    def second(self, mean_mw: int) -> Second:
+        return second(int(self.house_s), mean_mw)
+
+    def change(self, before: State, state: State, reason: str, after_s: float) -> None:
+        self.journal.transition("web", before, state, reason)
+        self.pass_s(after_s)
+
+    def wake(self, *, waited_s: float | None = 5.0, server: str = "web", **asker: Any) -> None:
+        values = {
+            "who": "192.0.2.77",
+            "reason": "miss",
+            "method": "GET",
+            "klass": "api",
+            "agent": "Feedly/1.0",
+            "host": "www.example.org",
+            "path": "/feed.xml",
+        }
+        row = self.journal.wake_opened(server, Asker(**{**values, **asker}))
+        assert row is not None
+        if waited_s is not None:
+            self.journal.wake_closed(row, "up", waited_s, 1)
+
+    def cycle(self, *, asleep_s: float = 600, awake_s: float = 300, **asker: Any) -> None:
+        """Asleep, woken by somebody in 5 s, awake."""
+        self.change(State.FALLING_ASLEEP, State.ASLEEP, "idle 63 s", asleep_s)
+        self.wake(**asker)
+        self.change(State.ASLEEP, State.WAKING, "GET /feed.xml by 192.0.2.77 (api)", 5)
+        self.change(State.WAKING, State.AWAKE, "up after 5.0 s", awake_s)
+
+    def measured_cycle(self, **asker: Any) -> None:
+        """20 minutes asleep, then woken, 10 awake, all of it measured."""
+        self.change(State.FALLING_ASLEEP, State.ASLEEP, "idle 63 s", 0)
+        self.meter(1200, OFF_MW)
+        self.wake(**asker)
+        self.change(State.ASLEEP, State.WAKING, "GET /feed.xml by 192.0.2.77 (api)", 0)
+        self.change(State.WAKING, State.AWAKE, "up after 0.1 s", 0)
+        self.meter(600, ON_MW)
+
+    def all_of_it(self) -> None:
+        """Something in every table."""
+        self.measured_cycle()
+        self.history.request("web", event(self))
+        self.journal.decision("web", self.house_s, False, "idle 5 s of 60 s")
+        self.pass_s(120)
+        self.history.flush()
+
+
+SERVER = Server(
+    id="web",
+    wake_classes=("person", "api"),
+    redirect_robots=True,
+    retry_s=3600,
+    on_w=43.3,
+    off_w=1.6,
+    worth_s=4.1,
+)
+
+
+def known(app: Flask, *, server: Server = SERVER, **office: Any) -> None:
+    """Say what the controller would: for ever, instead of for some seconds."""
+    app.extensions["naproxy_equipment"] = {
+        "until_s": float("inf"),
+        "equipment": Equipment(
+            answered=True,
+            version="1",
+            servers=(server,),
+            meters=(Meter("web", "web"), Meter("plug", "box")),
+        ),
+    }
+    values = {"time_zone": "Europe/Zurich", "price_per_kwh": 0.5, "currency": "CHF"} | office
+    app.extensions["naproxy_office"] = {
+        "until_s": float("inf"),
+        "configuration": {"office": values},
+    }

@@ -1,0 +1,328 @@
+"""The history's API: power, states, energy, downloads, the calendar of the office's zone."""
+
+from __future__ import annotations
+
+import csv
+import io
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from history_past import ON_MW, Past, known
+from naproxy.datagram import Asker
+from naproxy.policy.base import State
+from naproxy_webui.equipment import Equipment
+from naproxy_webui.settings import Settings
+
+
+@pytest.fixture
+def past(settings: Settings, app: Flask) -> Iterator[Past]:
+    """A history of an office whose controller answers, with a meter of the server's."""
+    made = Past(settings)
+    known(app)
+    yield made
+    made.stop()
+
+
+def get(client: FlaskClient, path: str, **query: Any) -> Any:
+    answer = client.get(f"/api/history/{path}", query_string={k: str(v) for k, v in query.items()})
+    assert answer.status_code == 200, answer.text
+    return answer.json
+
+
+# The calendar
+
+
+@pytest.mark.parametrize(
+    ("query", "hours", "beside"),
+    [
+        ({"view": "day", "day": "2025-03-30"}, 23, ("2025-03-29", "2025-03-31")),
+        ({"view": "day", "day": "2025-10-26"}, 25, ("2025-10-25", "2025-10-27")),
+        ({"view": "week", "day": "2025-10-22"}, 169, ("2025-10-13", "2025-10-27")),
+        ({"view": "month", "day": "2025-02-10"}, 28 * 24, ("2025-01-01", "2025-03-01")),
+        ({"view": "year", "day": "2024-07-01"}, 366 * 24, ("2023-01-01", "2025-01-01")),
+    ],
+)
+def test_the_calendar_is_that_of_the_offices_zone(
+    client: FlaskClient, past: Past, query: dict[str, str], hours: int, beside: tuple[str, str]
+) -> None:
+    found = get(client, "range", **query)
+    assert (found["to_s"] - found["from_s"]) / 3600 == hours
+    assert (found["previous"], found["next"]) == beside
+
+
+def test_there_is_nothing_after_today(client: FlaskClient, past: Past) -> None:
+    found = get(client, "range")
+    assert (found["view"], found["next"]) == ("day", None)
+    assert found["from_s"] <= time.time() < found["to_s"]
+
+
+def test_a_range_of_ones_own_is_by_the_offices_clock(client: FlaskClient, past: Past) -> None:
+    found = get(client, "range", **{"from": "2026-07-01T12:00", "to": "2026-07-01T13:30"})
+    assert (found["from_s"], found["view"]) == (1782900000, None)
+    assert found["to_s"] - found["from_s"] == 5400
+
+
+@pytest.mark.parametrize(
+    ("query", "where"),
+    [
+        ({"view": "day", "day": "2026-02-30"}, "day"),
+        ({"view": "day", "day": "9999-12-31"}, "day"),
+        ({"view": "day", "day": "0001-01-01"}, "day"),
+        ({"view": "decade"}, "view"),
+        ({"from": "2026-07-01T12:00"}, "to"),
+        ({"from": "2026-07-01T12:00", "to": "yesterday"}, "to"),
+        ({"from": "2026-07-02T12:00", "to": "2026-07-01T12:00"}, "to_s"),
+        ({"from": "2001-01-01T00:00", "to": "2026-07-01T12:00"}, "to_s"),
+    ],
+)
+def test_a_range_that_cannot_be_is_refused(
+    client: FlaskClient, past: Past, query: dict[str, str], where: str
+) -> None:
+    answer = client.get("/api/history/range", query_string=query)
+    assert (answer.status_code, answer.json["where"]) == (400, where)
+
+
+# Power and states
+
+
+def test_power_has_least_mean_and_most_of_each_meter(client: FlaskClient, past: Past) -> None:
+    past.meter(120, ON_MW)
+    past.history.flush()
+    found = get(client, "power", from_s=past.begun_s, to_s=past.begun_s + 120)
+    server = next(m for m in found["meters"] if m["id"] == "web")
+    assert (server["of"], server["tier"], server["step_s"]) == ("web", "seconds", 1)
+    assert server["points"][0] == [past.begun_s, 40.0, 39.6, 40.4]
+    assert len(server["points"]) == 120
+    assert server["gaps"] == []
+
+
+def test_a_gap_is_a_gap(client: FlaskClient, past: Past) -> None:
+    past.meter(60, ON_MW)
+    past.pass_s(600)
+    past.meter(60, ON_MW)
+    past.history.flush()
+    found = get(client, "power", from_s=past.begun_s, to_s=past.begun_s + 720)
+    server = found["meters"][0]
+    assert [past.begun_s + 60, past.begun_s + 660] in server["gaps"]
+    assert all(watts > 0 for _, watts, _, _ in server["points"])
+
+
+def test_all_meters_together_have_at_most_a_thousand_points(
+    client: FlaskClient, past: Past
+) -> None:
+    for name in ("web", "plug", "third"):
+        past.history.add_second(name, past.second(ON_MW))
+    for _ in range(100):
+        past.meter(1, ON_MW)
+        past.pass_s(899)
+    past.history.flush()
+    found = get(client, "power", from_s=past.begun_s, to_s=past.wall_s)
+    assert sum(len(meter["points"]) for meter in found["meters"]) <= 1000
+
+
+def test_states_have_their_reasons_in_plain_words_and_who_caused_them(
+    client: FlaskClient, past: Past
+) -> None:
+    past.cycle()
+    found = get(client, "states", from_s=past.begun_s, to_s=past.wall_s, server="web")
+    assert found["exact"]
+    assert [s["state"] for s in found["stretches"]] == ["asleep", "waking", "awake"]
+    asleep, waking, _ = found["stretches"]
+    assert asleep["words"] == "Nobody had needed it for 63\N{NO-BREAK SPACE}s."
+    assert asleep["wake"] is None
+    assert (waking["wake"]["path"], waking["wake"]["waited_s"]) == ("/feed.xml", 5.0)
+
+
+def test_too_many_changes_become_shares(client: FlaskClient, past: Past) -> None:
+    for _ in range(220):
+        past.cycle(asleep_s=60, awake_s=60)
+    query = {"from_s": past.begun_s, "to_s": past.wall_s, "server": "web"}
+    found = get(client, "states", **query)
+    assert (found["exact"], found["stretches"]) == (False, [])
+    assert found["changes"] == 659
+    length_s = sum(sum(part["seconds"].values()) for part in found["parts"])
+    assert length_s == pytest.approx(past.wall_s - past.begun_s)
+    pages, cursor = [], None
+    while True:
+        page = get(
+            client, "transitions", **query, limit=200, **({"cursor": cursor} if cursor else {})
+        )
+        pages += page["rows"]
+        cursor = page["next"]
+        if cursor is None:
+            break
+    assert len({row["id"] for row in pages}) == 660
+    assert sum(1 for row in pages if row["wake"]) == 220
+
+
+def test_states_end_where_the_controller_was_last_seen(
+    client: FlaskClient, past: Past, app: Flask
+) -> None:
+    past.cycle()
+    app.extensions["naproxy_equipment"]["equipment"] = Equipment()
+    query = {"from_s": past.begun_s, "to_s": time.time() + 3600, "server": "web"}
+    found = get(client, "states", **query)
+    assert found["until_s"] < past.wall_s + 61
+
+
+# Energy
+
+
+def test_energy_of_a_day_is_split_and_priced(client: FlaskClient, past: Past) -> None:
+    past.measured_cycle()
+    past.history.flush()
+    day = get(client, "energy", from_s=past.begun_s - 3 * 86400, to_s=past.wall_s, server="web")
+    measured = [each for each in day["days"] if each["covered"]]
+    assert day["unit"] == "day"
+    assert sum(each["server_j"] for each in measured) == 1200 * 2 + 600 * 40
+    parts = [each["parts"] for each in measured]
+    assert sum(sum(each.values()) for each in parts) == 1200 * 2 + 600 * 40
+    assert sum(each["asleep"] for each in parts) > 0
+    assert day["total"]["cost"] == pytest.approx((1200 * 2 + 600 * 40) / 3.6e6 * 0.5)
+
+
+def test_half_a_measured_day_says_so(client: FlaskClient, past: Past) -> None:
+    past.meter(3600, ON_MW)
+    past.history.flush()
+    found = get(client, "energy", from_s=past.begun_s - 3 * 86400, to_s=past.wall_s, server="web")
+    shares = [each["covered"] for each in found["days"]]
+    assert 0 < max(shares) < 0.1
+    assert min(shares) == 0
+    assert found["total"]["covered"] < 0.05
+
+
+@pytest.mark.parametrize(("begin_s", "hours"), [(1743289200, 23), (1761429600, 25)])
+def test_the_days_that_clocks_change_have_23_and_25_hours(
+    client: FlaskClient, past: Past, begin_s: int, hours: int
+) -> None:
+    end_s = begin_s + hours * 3600
+    found = get(client, "energy", from_s=begin_s, to_s=end_s, server="web")
+    assert (found["unit"], len(found["days"])) == ("hour", hours)
+    found = get(client, "energy", from_s=begin_s, to_s=begin_s + 4 * 86400, server="web")
+    [first, *_] = found["days"]
+    assert (first["start_s"], first["end_s"]) == (begin_s, end_s)
+
+
+def test_without_a_price_no_money_is_said(client: FlaskClient, past: Past, app: Flask) -> None:
+    known(app, price_per_kwh=0.0)
+    past.meter(60, ON_MW)
+    past.history.flush()
+    found = get(client, "energy", from_s=past.begun_s, to_s=past.wall_s, server="web")
+    assert found["price_per_kwh"] is None
+    assert found["total"]["cost"] is None
+
+
+def test_a_long_range_is_shown_by_months(client: FlaskClient, past: Past) -> None:
+    past.meter(60, ON_MW)
+    past.history.flush()
+    found = get(client, "energy", from_s=past.begun_s - 300 * 86400, to_s=past.wall_s, server="web")
+    assert found["unit"] == "month"
+    assert all(each["parts"] is None for each in found["days"])
+    assert len(found["days"]) in (10, 11, 12)
+
+
+# Downloads
+
+
+def table(client: FlaskClient, past: Past, what: str, **query: Any) -> list[dict[str, str]]:
+    query = {"from_s": past.begun_s - 86400, "to_s": past.wall_s + 1, "what": what} | query
+    answer = client.get("/api/history/export", query_string=query)
+    assert answer.status_code == 200, answer.text
+    assert answer.mimetype == "text/csv"
+    assert answer.headers["Content-Disposition"].startswith(
+        f'attachment; filename="naproxy-{what}-'
+    )
+    return list(csv.DictReader(io.StringIO(answer.text)))
+
+
+@pytest.mark.parametrize(
+    "what", ["power", "energy", "traffic", "transitions", "wakes", "decisions"]
+)
+def test_everything_can_be_downloaded(client: FlaskClient, past: Past, what: str) -> None:
+    past.all_of_it()
+    assert table(client, past, what)
+
+
+def test_times_in_a_download_are_the_offices(client: FlaskClient, past: Past) -> None:
+    past.cycle()
+    rows = table(client, past, "transitions")
+    assert {row["time"][-6:] for row in rows} <= {"+01:00", "+02:00"}
+    assert float(rows[0]["t_s"]) == past.begun_s
+
+
+def test_a_formula_in_a_download_is_none(client: FlaskClient, past: Past) -> None:
+    past.wake(agent='=HYPERLINK("http://evil.example")', path="/+1", who="@SUM(A1)")
+    [row] = table(client, past, "wakes")
+    assert row["agent"].startswith("'=HYPERLINK")
+    assert row["who"] == "'@SUM(A1)"
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "where"),
+    [
+        ({"what": "saved"}, 400, "what"),
+        ({"what": "power", "name": "nope"}, 404, "name"),
+        ({"what": "traffic", "tier": "seconds"}, 400, "tier"),
+        ({"what": "power", "tier": "years"}, 400, "tier"),
+        ({"what": "power", "from_s": "1e99"}, 400, "from_s"),
+        ({"what": "power", "x": "1"}, 400, "x"),
+    ],
+)
+def test_a_download_that_cannot_be_is_refused(
+    client: FlaskClient, past: Past, query: dict[str, str], status: int, where: str
+) -> None:
+    answer = client.get("/api/history/export", query_string={"from_s": 0, "to_s": 9, **query})
+    assert (answer.status_code, answer.json["where"]) == (status, where)
+
+
+# Decisions, and nothing at all
+
+
+def test_decisions_come_newest_first_with_plain_words(client: FlaskClient, past: Past) -> None:
+    for reason in ("idle 5 s of 60 s", "somebody is here"):
+        past.journal.decision("web", past.house_s, False, reason)
+        past.history.flush()
+        past.pass_s(120)
+    found = get(client, "decisions", from_s=past.begun_s, to_s=past.wall_s, server="web")
+    assert [row["reason"] for row in found["rows"]] == ["somebody is here", "idle 5 s of 60 s"]
+    assert found["rows"][0]["words"] == "Somebody is there."
+    assert found["next"] is None
+
+
+def test_without_a_history_that_is_said(client: FlaskClient, app: Flask) -> None:
+    known(app)
+    answer = client.get("/api/history/power?from_s=0&to_s=9")
+    assert answer.status_code == 503
+    assert "history" in answer.json["error"]
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_the_page_is_there_without_a_history_and_a_controller(
+    client: FlaskClient, language: str
+) -> None:
+    answer = client.get("/history", headers={"Accept-Language": language})
+    assert answer.status_code == 200
+    assert ("Wer den Server geweckt hat" in answer.text) == (language == "de")
+
+
+@pytest.mark.parametrize(
+    "path", ["power", "states", "energy", "wakes", "wakers", "rules", "export"]
+)
+def test_nothing_is_told_to_who_is_not_logged_in(visitor: FlaskClient, path: str) -> None:
+    assert visitor.get(f"/api/history/{path}").status_code == 401
+
+
+def test_a_wake_by_the_policy_is_told_in_plain_words(client: FlaskClient, past: Past) -> None:
+    past.journal.wake_opened("web", Asker("policy", "somebody is here"))
+    found = get(client, "wakes", from_s=past.begun_s, to_s=past.wall_s + 1)
+    assert found["rows"][0]["words"] == "Somebody is there."
+
+
+def test_another_servers_states_are_not_shown(client: FlaskClient, past: Past) -> None:
+    past.journal.transition("shop", State.UNKNOWN, State.AWAKE, "x")
+    query = {"from_s": past.begun_s, "to_s": past.wall_s + 9, "server": "web"}
+    assert get(client, "states", **query)["stretches"] == []
