@@ -141,6 +141,9 @@ function timeScale(options) {
 	};
 }
 
+/** As many digits as tell one tick from the next. */
+const digitsBetween = (ticks) => (ticks.length < 2 ? 2 : Math.min(6, Math.max(0, Math.ceil(-Math.log10(Math.abs(ticks[1].value - ticks[0].value)) - 1e-9))));
+
 export function valueScale(options) {
 	return {
 		beginAtZero: options.fromZero !== false,
@@ -151,7 +154,7 @@ export function valueScale(options) {
 		grid: { color: () => colour("line") },
 		border: { display: false },
 		title: { display: Boolean(options.unit), text: options.unit, color: () => colour("soft") },
-		ticks: { color: () => colour("soft"), maxTicksLimit: options.size === "small" ? 4 : 7, callback: (value) => (options.tick ?? ((v) => number(v, 2)))(value) },
+		ticks: { color: () => colour("soft"), maxTicksLimit: options.size === "small" ? 4 : 7, callback: (value, index, ticks) => (options.tick ? options.tick(value) : number(value, digitsBetween(ticks))) },
 	};
 }
 

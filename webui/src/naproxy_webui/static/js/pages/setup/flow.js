@@ -5,6 +5,8 @@ import { toast } from "../../kit/dialog.js";
 import { h, has, icon, KIND_ICONS, t } from "../../kit/dom.js";
 
 const EVERY_MS = 500;
+/** So often a job that must be fresh is begun again, if another is under way. */
+const PATIENCE = 60;
 
 export const page = document.getElementById("setup");
 export const again = "again" in page.dataset;
@@ -39,11 +41,12 @@ export function words(error) {
 }
 
 /**
- * Begin a job (if `body` is given) and follow it to its end: `show(status)` meanwhile. Resolves to
- * its status; ApiError if it cannot be begun or came to nothing.
+ * Begin a job (if `body` is given) and follow it to its end: `show(status)` meanwhile. `fresh`:
+ * what another found, or found a moment ago, will not do. Resolves to its status; ApiError if it
+ * cannot be begun or came to nothing.
  */
-export async function follow(path, { body = null, query = null, show = () => {} } = {}) {
-	if (body) await begun(path, body);
+export async function follow(path, { body = null, query = null, fresh = false, show = () => {} } = {}) {
+	if (body) await begun(path, body, fresh ? PATIENCE : 0);
 	let missed = 0;
 	for (;;) {
 		try {
@@ -62,12 +65,16 @@ export async function follow(path, { body = null, query = null, show = () => {} 
 	}
 }
 
-async function begun(path, body) {
+async function begun(path, body, tries) {
 	try {
 		await post(path, body);
 	} catch (error) {
-		// It is under way, or was just done: what it finds is as good.
+		// It is under way, or was just done.
 		if (!(error instanceof ApiError) || error.status !== 429) throw error;
+		if (tries > 0) {
+			await pause(EVERY_MS);
+			await begun(path, body, tries - 1);
+		}
 	}
 }
 

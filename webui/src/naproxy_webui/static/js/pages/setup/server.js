@@ -90,7 +90,7 @@ function advice({ mac_missing: why, http, https, address, gateway }) {
 onSubmit($("look"), async ({ address, port }) => {
 	fill($("looked"), h("p.loading", t("setup.server.looking")));
 	try {
-		const { result } = await follow("/api/setup/look", { body: { address: address ?? "", port: port ?? 80 } });
+		const { result } = await follow("/api/setup/look", { body: { address: address ?? "", port: port ?? 80 }, fresh: true });
 		return { result, port: port ?? 80 };
 	} catch (error) {
 		fill($("looked"));

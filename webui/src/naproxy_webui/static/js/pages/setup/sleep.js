@@ -69,7 +69,7 @@ async function key() {
 async function hostKey(body = about()) {
 	fill($("pin"), h("p.loading", t("setup.sleep.asking_key")));
 	try {
-		const { result } = await follow("/api/setup/host-key", { body, query: about() });
+		const { result } = await follow("/api/setup/host-key", { body, query: about(), fresh: true });
 		showKey(result);
 	} catch (error) {
 		if (!(error instanceof ApiError)) throw error;
@@ -116,7 +116,7 @@ function findings({ checks, problems }) {
 async function check(body) {
 	fill($("findings"), h("p.loading", t("setup.sleep.checking")));
 	try {
-		findings((await follow("/api/setup/check", { body, query: about() })).result);
+		findings((await follow("/api/setup/check", { body, query: about(), fresh: true })).result);
 	} catch (error) {
 		if (!(error instanceof ApiError)) throw error;
 		fill($("findings"), notice("bad", h("p", error.message)));

@@ -3,7 +3,7 @@
 import { h, t } from "../../kit/dom.js";
 import { number, share } from "../../kit/format.js";
 
-const FIRST = 15;
+const FIRST = matchMedia("(max-width: 52rem)").matches ? 6 : 15;
 
 /** Show what `/api/traffic/agents` said; `choice` is the select of their kind. */
 export function showAgents(place, { agents, more }, choice) {
@@ -26,7 +26,7 @@ export function showAgents(place, { agents, more }, choice) {
 function table(rows) {
 	const head = ["name", "kind", "requests", "memory", "away", "server"].map((each, n) => h(n > 1 ? "th.end" : "th", { scope: "col" }, t(`traffic.agents.${each}`)));
 	return h("div.table-wrap", { tabindex: "0", role: "group", "aria-label": t("traffic.agents.title") },
-		h("table.table.cards", h("thead", h("tr", head)), h("tbody", rows.map(row))));
+		h("table.table.cards.agents", h("thead", h("tr", head)), h("tbody", rows.map(row))));
 }
 
 function row({ name, class: kind, requests, ends }) {

@@ -7,10 +7,12 @@ import { duration, number, share } from "../../kit/format.js";
 const LONG_S = 300;
 let plots = null;
 
+const length = (s) => (s === 60 ? `1\u00a0${t("kit.unit.min")}` : duration(s));
+
 /** Words for each bucket, from its edges in seconds. */
 export function bucketWords(edges_s) {
-	const between = edges_s.slice(1).map((to_s, n) => t("traffic.gaps.between", { from: duration(edges_s[n]), to: duration(to_s) }));
-	return [t("traffic.gaps.under", { length: duration(edges_s[0]) }), ...between, t("traffic.gaps.over", { length: duration(edges_s.at(-1)) })];
+	const between = edges_s.slice(1).map((to_s, n) => t("traffic.gaps.between", { from: length(edges_s[n]), to: length(to_s) }));
+	return [t("traffic.gaps.under", { length: length(edges_s[0]) }), ...between, t("traffic.gaps.over", { length: length(edges_s.at(-1)) })];
 }
 
 const sum = (values) => values.reduce((all, each) => all + each, 0);

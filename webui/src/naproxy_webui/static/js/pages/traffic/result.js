@@ -8,7 +8,9 @@ import { showWeek } from "./week.js";
 
 const HOUR_S = 3600, DAY_S = 86_400;
 const OURS = "teacher";
+const FIRST = ["bound-reactive", OURS, "thesis", "timeout-5m", "timeout-30m", "schedule"];
 const BOUNDS = ["bound-reactive", "bound-pre-wake", "idealised"];
+const narrow = matchMedia("(max-width: 52rem)");
 const WEEK_H = 168, MONDAY_H = 72;
 
 /** Show the logs of a result; `forget` is what the button to delete it does, if there is one. */
@@ -31,13 +33,18 @@ function sectionOf(card, number_, forget) {
 		log.from_s !== null && [
 			stats(log),
 			h("h3", t("traffic.result.compare")), h("p.hint", t("traffic.result.compare_words")), rules(log),
-			figure("rules", t("traffic.result.chart_rules")),
+			rulesFigure(figure),
 			h("h3", t("traffic.week.title")), h("p.hint", t("traffic.week.words")), card.week,
 			figure("days", t("traffic.result.chart_days")),
 			h("div.grid.two",
-				h("div.stack.tight", figure("gaps", t("traffic.result.chart_gaps")), h("p.hint", t("traffic.result.chart_gaps_words"))),
-				h("div.stack.tight", figure("ideal", t("traffic.result.chart_ideal")), h("p.hint", t("traffic.result.chart_ideal_words")))),
+				["gaps", "ideal"].map((name) => h("div.stack.tight", h("h3", t(`traffic.result.chart_${name}`)), h("p.hint", t(`traffic.result.chart_${name}_words`)), figure(name)))),
 		]);
+}
+
+function rulesFigure(figure) {
+	const made = figure("rules", t("traffic.result.chart_rules"));
+	made.classList.add("rules-chart");
+	return made;
 }
 
 // Words
@@ -85,16 +92,29 @@ function stats({ requests, days, verdict: found, rows }) {
 const nameOf = (policy) => (has(`traffic.policy.${policy}`) ? t(`traffic.policy.${policy}`) : policy);
 const breaks = (row) => row.delay_mean_s !== null && row.delayed_fraction > row.promise.f;
 
+/** The rules that matter most to who decides; the others on demand. */
 function rules({ rows }) {
+	const first = rows.filter((row) => FIRST.includes(row.policy));
+	const place = h("div.stack.tight");
+	const more = first.length < rows.length && h("button.button.small", { type: "button", onclick: () => {
+		place.replaceChildren(ruleTable(rows));
+		place.querySelector(".table-wrap").focus();
+	} }, t("traffic.result.all", { count: rows.length }));
+	place.append(ruleTable(first), more || "");
+	return place;
+}
+
+function ruleTable(rows) {
 	const columns = ["rule", "energy", "gross", "net", "delayed", "p99", "cycles"];
 	const body = rows.map((row) => {
 		const bound = BOUNDS.includes(row.policy);
-		const cells = [energy(row.energy_wh * 3600), share(row.saving_gross), share(row.saving_net), share(row.delayed_fraction, 2), row.delay_p99_s === null ? "–" : duration(row.delay_p99_s), number(row.cycles_per_day, 1)];
-		const badge = bound ? h("span.small.soft", ` (${t("traffic.result.bound")})`) : breaks(row) && h("span.badge", { "data-kind": "warn" }, icon("triangle-alert"), t("traffic.result.breaks"));
-		return h("tr", { "data-ours": row.policy === OURS, "data-bound": bound }, h("th", { scope: "row" }, nameOf(row.policy), badge),
+		const wait = [share(row.delayed_fraction, 2), breaks(row) && h("span.breaks", icon("triangle-alert"), t("traffic.result.breaks"))];
+		const cells = [energy(row.energy_wh * 3600), share(row.saving_gross), share(row.saving_net), h("span", wait), row.delay_p99_s === null ? "–" : duration(row.delay_p99_s), number(row.cycles_per_day, 1)];
+		const limit = bound && h("span.small.soft", ` (${t("traffic.result.bound")})`);
+		return h("tr", { "data-ours": row.policy === OURS, "data-bound": bound }, h("th", { scope: "row" }, h("span", nameOf(row.policy), limit)),
 			cells.map((each, n) => h("td.end", { "data-label": t(`traffic.result.${columns[n + 1]}`) }, each)));
 	});
-	return h("div.table-wrap", { tabindex: "0", role: "group", "aria-label": t("traffic.result.compare") },
+	return h("div.table-wrap", { tabindex: "0", role: "region", "aria-label": t("traffic.result.compare") },
 		h("table.table.cards.rules", h("thead", h("tr", columns.map((each, n) => h(n ? "th.end" : "th", { scope: "col" }, t(`traffic.result.${each}`))))), h("tbody", body)));
 }
 
@@ -103,9 +123,9 @@ function rules({ rows }) {
 async function draw({ log, figures, week }) {
 	if (log.from_s === null) return;
 	showWeek(week, weekOf(log));
-	const shown = log.rows.filter((row) => row.saving_gross > 0 || row.policy === OURS);
+	const shown = log.rows.filter((row) => row.saving_gross > 0.001 || row.policy === OURS);
 	await barChart(figures.rules, {
-		labels: shown.map((row) => nameOf(row.policy)), along: t("traffic.result.rule"), horizontal: true, size: "tall", format: (value) => share(value, 1), tick: (value) => share(value, 0),
+		labels: shown.map((row) => (narrow.matches ? twoLines(nameOf(row.policy)) : nameOf(row.policy))), along: t("traffic.result.rule"), horizontal: true, size: "tall", format: (value) => share(value, 1), tick: (value) => share(value, 0),
 		title: t("traffic.result.chart_rules"),
 		series: [
 			{ name: t("traffic.result.gross"), colour: "c1", values: shown.map((row) => row.saving_gross) },
@@ -120,6 +140,12 @@ async function draw({ log, figures, week }) {
 	await curves(figures.ideal, t("traffic.result.chart_ideal"), t("traffic.result.threshold"), log.idealised.map((each) => each.threshold_s), [
 		{ name: t("traffic.result.saving"), colour: "c1", values: log.idealised.map((each) => Math.max(0, each.saving)) },
 	]);
+}
+
+/** A long name as Chart.js shows it below one another, and a table one behind the other. */
+function twoLines(name) {
+	const at = name.indexOf(" ", Math.floor(name.length / 2) - 3);
+	return name.length < 18 || at < 0 ? name : [name.slice(0, at + 1), name.slice(at + 1)];
 }
 
 /** Means of the hours of the week, by the office's clocks as they were then. */

@@ -1,0 +1,270 @@
+"""The first run: what its steps write, and who may see them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from box import Box
+from conftest import browser
+from flask import Flask
+from flask.testing import FlaskClient
+from naproxy_webui import setting_up
+
+CONFIG: dict[str, Any] = {
+    "box": {"interface": "eth0"},
+    "server": [
+        {"id": "web", "wake": {"interface": ""}, "sleep": {"driver": "none"}},
+        {"id": "shop", "wake": {"interface": "eth1"}, "sleep": {"driver": "ssh", "state": "ram"}},
+    ],
+    "meter": [{"id": "a", "of": "web"}, {"id": "b", "of": "shop"}, {"id": "meter", "of": "web"}],
+}
+NEW: dict[str, Any] = {**CONFIG, "server": [], "meter": []}
+FOUND = {"address": "192.0.2.9", "mac": "02:00:00:00:00:09", "port": 80, "interface": "eth0"}
+
+
+@pytest.mark.parametrize(
+    ("name", "taken", "made"),
+    [
+        ("www.example.org", [], "www"),
+        ("Büro-Server_2.local", [], "b-ro-server-2"),
+        ("", [], "web"),
+        ("<script>alert(1)</script>", [], "script-alert-1-script"),
+        ("box", [], "web"),
+        ("web", ["web"], "web-2"),
+        ("web", ["web", "web-2"], "web-3"),
+        ("-" * 99, [], "web"),
+    ],
+)
+def test_a_server_is_called_after_its_machine(name: str, taken: list[str], made: str) -> None:
+    assert setting_up.server_id(name, taken) == made
+
+
+def test_the_first_server_serves_every_name_and_sets_the_boxs_wire() -> None:
+    changes = setting_up.server(NEW, {**FOUND, "interface": "end0", "name": "nas.lan"}, None)
+    assert changes[0] == setting_up.put("box.interface", "end0")
+    made = changes[1]["value"]
+    assert (made["id"], made["default"], made["address"]) == ("nas", True, "192.0.2.9")
+    assert "wake" not in made
+
+
+def test_another_server_on_another_wire_is_woken_there() -> None:
+    [change] = setting_up.server(CONFIG, {**FOUND, "interface": "eth1"}, None)
+    assert change["value"]["wake"]["interface"] == "eth1"
+    assert "default" not in change["value"]
+
+
+def test_a_server_that_moved_keeps_everything_else() -> None:
+    changes = setting_up.server(CONFIG, FOUND, "web")
+    assert [c["where"] for c in changes] == [f"server.web.{k}" for k in ("address", "mac", "port")]
+    assert all(change["op"] == "set" for change in changes)
+
+
+@pytest.mark.parametrize(
+    ("typed", "names"),
+    [
+        (["https://www.example.org/start?x=1"], ["www.example.org"]),
+        (["WWW.Example.org:8080", "www.example.org."], ["www.example.org"]),
+        (["a.example b.example,c.example;\nd.example"], [f"{n}.example" for n in "abcd"]),
+        (["http://user:secret@a.example/"], ["a.example"]),
+        ([" ", "", "/"], []),
+    ],
+)
+def test_names_are_taken_out_of_what_people_paste(typed: list[str], names: list[str]) -> None:
+    assert setting_up.host_names(typed) == names
+
+
+def test_another_way_to_sleep_replaces_the_old_ones_keys() -> None:
+    way = {"driver": "ssh", "state": "off", "user": "naproxy"}
+    [change] = setting_up.sleep(CONFIG, "web", way)
+    assert change == setting_up.put("server.web.sleep", way)
+
+
+def test_the_same_way_to_sleep_keeps_its_other_keys() -> None:
+    way = {"driver": "ssh", "state": "off", "user": "root"}
+    changes = setting_up.sleep(CONFIG, "shop", way)
+    assert setting_up.put("server.shop.sleep.user", "root") in changes
+    assert all(change["where"].startswith("server.shop.sleep.") for change in changes)
+
+
+def test_a_meter_replaces_those_of_its_server_and_no_others() -> None:
+    chosen = {"kind": "found", "driver": "shelly", "keys": {"host": "192.0.2.30"}}
+    *removed, added = setting_up.meter(CONFIG, "web", chosen)
+    assert [change["where"] for change in removed] == ["meter.3", "meter.1"]
+    assert added["value"] == {
+        "id": "meter",
+        "of": "web",
+        "driver": "shelly",
+        "host": "192.0.2.30",
+    }
+
+
+def test_an_estimate_is_a_meter_that_says_so_and_what_is_reckoned_with() -> None:
+    changes = setting_up.meter(NEW, "web", {"kind": "estimate", "on_w": 40, "off_w": 2})
+    assert setting_up.put("server.web.power.on_w", 40.0) in changes
+    assert changes[-1]["value"]["driver"] == "simulated"
+
+
+def test_without_a_meter_nothing_is_left_of_the_old_ones() -> None:
+    changes = setting_up.meter(CONFIG, "shop", {"kind": "none"})
+    assert changes == [{"op": "remove", "where": "meter.2"}]
+
+
+def fit(on_w: float, off_w: float, switch_j: float) -> dict[str, Any]:
+    values = {"on_w": on_w, "off_w": off_w, "switch_j": switch_j}
+    return {name: {"value": value} for name, value in values.items()}
+
+
+def test_measured_powers_are_used_only_where_they_can_be() -> None:
+    assert setting_up.measured(fit(43.26, 1.58, 170.7)) == {
+        "on_w": 43.3,
+        "off_w": 1.6,
+        "switch_j": 170.7,
+    }
+    assert setting_up.measured(fit(43.3, -0.4, -5.0)) == {
+        "on_w": 43.3,
+        "off_w": 0.0,
+        "switch_j": 0.0,
+    }
+    assert setting_up.measured(fit(1.0, 2.0, 0.0)) is None
+    assert setting_up.measured(None) is None
+
+
+# With a real controller: one without a server, so that nothing is looked for in any network
+
+
+@pytest.fixture
+def new(tmp_path: Path) -> Iterator[Box]:
+    box = Box(tmp_path)
+    box.file.write_text(box.file.read_text().partition("[[server]]")[0])
+    yield box.start()
+    box.close()
+
+
+@pytest.fixture
+def admin(app: Flask, new: Box) -> FlaskClient:
+    return browser(app, "mona", "admin")
+
+
+def test_a_new_box_leads_to_the_guide(admin: FlaskClient) -> None:
+    assert admin.get("/").location == "/setup"
+    assert admin.get("/setup").location == "/setup/welcome"
+
+
+def test_who_may_only_look_is_not_led_there(app: Flask, new: Box) -> None:
+    viewer = browser(app, "vera", "viewer")
+    assert viewer.get("/").status_code == 200
+    assert viewer.get("/setup/welcome").status_code == 403
+    assert viewer.get("/api/setup/scan").status_code == 403
+
+
+@pytest.mark.parametrize("step", setting_up.STEPS)
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_every_step_has_a_page_in_both_languages(
+    app: Flask, admin: FlaskClient, step: str, language: str
+) -> None:
+    users = app.extensions["naproxy_keys"].users
+    users.set_language(users.all()[0], language)
+    page = admin.get(f"/setup/{step}")
+    assert page.status_code == 200
+    assert f'<html lang="{language}"' in page.text
+
+
+def test_the_guide_goes_on_where_it_was_left(admin: FlaskClient) -> None:
+    assert admin.put("/api/setup", json={"step": "server"}).status_code == 200
+    assert admin.get("/setup").location == "/setup/server"
+
+
+def test_what_the_office_leaves_empty_is_not_known(admin: FlaskClient, new: Box) -> None:
+    empty = {"name": "Muster", "time_zone": None, "currency": None}
+    body = {**empty, "language": "de", "price_per_kwh": None, "co2_g_per_kwh": 363}
+    assert admin.post("/api/setup/office", json=body).status_code == 200
+    office = new.call("GET", "/v1/config")[1]["office"]
+    assert office["price_per_kwh"] == 0
+    assert (office["language"], office["currency"], office["co2_g_per_kwh"]) == ("de", "EUR", 363)
+
+
+def choose(admin: FlaskClient) -> Any:
+    body = {"address": "127.0.0.1", "mac": "02:AB:00:00:00:09", "interface": "lo", "name": "nas"}
+    return admin.post("/api/setup/server", json=body)
+
+
+def test_a_chosen_machine_becomes_the_server_and_the_guide_goes_on(
+    admin: FlaskClient, new: Box
+) -> None:
+    assert choose(admin).json == {"server": "nas"}
+    [server] = new.call("GET", "/v1/config")[1]["server"]
+    assert (server["id"], server["mac"], server["default"]) == ("nas", "02:ab:00:00:00:09", True)
+    assert admin.get("/setup/names").status_code == 200
+    assert admin.get("/").location == "/setup"
+
+
+def test_when_it_is_done_the_guide_is_gone_and_single_steps_stay(admin: FlaskClient) -> None:
+    assert admin.put("/api/setup", json={"done": True}).status_code == 409
+    choose(admin)
+    assert admin.put("/api/setup", json={"done": True}).status_code == 200
+    for path in ("/setup", *(f"/setup/{step}" for step in setting_up.STEPS)):
+        assert admin.get(path).status_code == 404, path
+    assert admin.get("/").status_code == 200
+    assert "/setup/again/sleep?server=nas" in admin.get("/setup/again").text
+    for step in setting_up.AGAIN:
+        assert admin.get(f"/setup/again/{step}").status_code == 200
+    assert admin.get("/setup/again/welcome").status_code == 404
+    assert admin.get("/setup/again/sleep?server=nope").status_code == 404
+
+
+def test_single_steps_are_for_administrators(app: Flask, admin: FlaskClient) -> None:
+    viewer = browser(app, "vera", "viewer")
+    assert viewer.get("/setup/again").status_code == 403
+    assert viewer.get("/setup/again/sleep").status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("server", {"address": "127.0.0.1", "mac": "02:00"}),
+        ("server", {"address": "127.0.0.1", "mac": "02:00:00:00:00:09\n"}),
+        ("server", {"address": "http://x/", "mac": "02:00:00:00:00:09"}),
+        ("server", {"address": "127.0.0.1", "mac": "02:00:00:00:00:09", "interface": "a/b"}),
+        ("names", {"hosts": ["<b>"]}),
+        ("sleep", {"driver": "command"}),
+        ("sleep", {"driver": "ssh", "user": "-oProxyCommand=reboot"}),
+        ("meter", {"kind": "found", "where": "/etc/passwd"}),
+        ("meter", {"kind": "estimate"}),
+        ("meter", {"kind": "estimate", "on_w": 1, "off_w": 2}),
+        ("look", {"address": ""}),
+        ("look", {"address": "127.0.0.1", "path": "/admin"}),
+        ("proof", {"cycles": 0}),
+        ("office", {"language": "fr"}),
+    ],
+)
+def test_what_cannot_be_is_refused_in_words_and_changes_nothing(
+    admin: FlaskClient, new: Box, path: str, body: dict[str, Any]
+) -> None:
+    choose(admin)
+    before = new.call("GET", "/v1/config")[1]
+    answer = admin.post(f"/api/setup/{path}", json=body)
+    assert 400 <= answer.status_code < 500, answer.text
+    assert answer.json["error"]
+    assert new.call("GET", "/v1/config")[1] == before
+
+
+def test_a_server_that_there_is_not_is_not_asked_after(admin: FlaskClient) -> None:
+    for server in ("nope", "../config"):
+        answer = admin.get("/api/setup/check", query_string={"server": server})
+        assert answer.status_code == 404
+        assert admin.post("/api/setup/key", json={"server": server}).status_code == 404
+
+
+def test_before_there_is_a_server_the_steps_say_so(admin: FlaskClient) -> None:
+    answer = admin.post("/api/setup/names", json={"hosts": []})
+    assert answer.status_code == 409
+    assert "No server has been chosen" in answer.json["error"]
+
+
+def test_what_servers_draw_comes_with_its_source(admin: FlaskClient) -> None:
+    rows = json.loads(admin.get("/api/setup/typical").text)["typical"]
+    assert all(row["source"] and row["on_w"] > row["off_w"] for row in rows)
