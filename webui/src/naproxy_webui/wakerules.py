@@ -67,7 +67,12 @@ def _for_path(path: str) -> Suggestion:
         return Suggestion("path", why_not="no_path")
     if path == "/":
         return Suggestion("path", why_not="front_page")
-    return Suggestion("path", path.encode()[:MOST_BYTES].decode(errors="ignore"))
+    return Suggestion("path", _cut(path))
+
+
+def _cut(text: str) -> str:
+    """Return as much of a text as fits a rule; the beginning matches what the whole does."""
+    return text.encode()[:MOST_BYTES].decode(errors="ignore")
 
 
 def _for_agent(agent: str) -> Suggestion:
@@ -81,11 +86,11 @@ def _for_agent(agent: str) -> Suggestion:
         name = max(agent.split("?"), key=len).strip()
         product = re.match(r"[^/(;]+/?", name)
         text = product.group() if product and len(product.group()) > 3 else name
-        return Suggestion("agent", text.strip()[:MOST_BYTES])
+        return Suggestion("agent", _cut(text.strip()))
     for token in _TOKEN.findall(agent.partition(" ")[2]):
         own = _CRAWLER.search(token) or f"{token}/" in agent
         if own and not _COMMON.fullmatch(token):
-            return Suggestion("agent", token[:MOST_BYTES])
+            return Suggestion("agent", _cut(token))
     return Suggestion("agent", why_not="browser")
 
 
@@ -95,12 +100,11 @@ def treat_as(server: Server, kind: str, text: str, matched: Sequence[dict[str, A
     if not free:
         return None
     wanted = "monitor"
-    words = [text, *(w["agent"] for w in matched), *(bare(w["path"]) for w in matched)]
-    if _FEED.search(text) or _most(words[1:], _FEED):
+    agents, paths = [w["agent"] for w in matched], [bare(w["path"]) for w in matched]
+    if _FEED.search(text) or _most(agents, _FEED) or _most(paths, _FEED):
         wanted = "feed"
     elif not regular([w["t_s"] for w in matched]) and (
-        (kind == "agent" and _CRAWLER.search(text))
-        or _most([w["agent"] for w in matched], _CRAWLER)
+        (kind == "agent" and _CRAWLER.search(text)) or _most(agents, _CRAWLER)
     ):
         wanted = "crawler"
     return wanted if wanted in free else free[0]

@@ -1,0 +1,291 @@
+"""Who wakes a server most, and rules that stop it: what they would do, made, undone, refused."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from box import Box as Controller
+from flask import Flask
+from flask.testing import FlaskClient
+from history_past import SERVER, Past, known
+from naproxy_webui import wakerules
+from naproxy_webui.settings import Settings
+
+FEED = {"server": "web", "kind": "path", "text": "/feed.xml"}
+
+
+@pytest.fixture
+def past(settings: Settings, app: Flask) -> Iterator[Past]:
+    made = Past(settings)
+    known(app)
+    yield made
+    made.stop()
+
+
+def wake(**more: Any) -> dict[str, Any]:
+    made = {"t_s": 0.0, "path": "/", "who": "192.0.2.1", "agent": "x", "class": "api"}
+    return {**made, **more}
+
+
+# What to suggest
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "text"),
+    [
+        ("path", "/feed.xml?since=3", "/feed.xml"),
+        ("path", "/" + "x" * 100, "/" + "x" * 54),
+        ("address", "192.0.2.7", "192.0.2.7"),
+        ("address", "2001:db8::1", "2001:db8::1"),
+        ("agent", "Feedly/1.0 (+http://www.feedly.com)", "Feedly/"),
+        ("agent", "python-requests/2.31.0", "python-requests/"),
+        ("agent", "Mozilla/5.0 (compatible; SemrushBot/7~bl; +http://x)", "SemrushBot"),
+        ("agent", "Mozilla/5.0 (X11; Linux x86_64) Nextcloud-News/1.0", "Nextcloud-News"),
+        ("agent", "checker", "checker"),
+    ],
+)
+def test_a_rule_is_suggested_for_what_is_distinctive(kind: str, key: str, text: str) -> None:
+    assert wakerules.suggest(kind, key).text == text
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "why_not"),
+    [
+        ("path", "/", "front_page"),
+        ("path", "/?utm=1", "front_page"),
+        ("path", "*", "no_path"),
+        ("path", "", "no_path"),
+        ("address", "command", "no_address"),
+        ("address", "<script>", "no_address"),
+        ("agent", "", "no_agent"),
+        ("agent", "???", "no_agent"),
+        (
+            "agent",
+            "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko)"
+            " Chrome/126.0.0.0 Safari/537.36",
+            "browser",
+        ),
+        (
+            "agent",
+            "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0",
+            "browser",
+        ),
+        (
+            "agent",
+            "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML,"
+            " like Gecko) Version/17.5 Mobile/15E1",
+            "browser",
+        ),
+    ],
+)
+def test_no_rule_is_suggested_that_would_stop_everybody(kind: str, key: str, why_not: str) -> None:
+    assert wakerules.suggest(kind, key) == wakerules.Suggestion(kind, why_not=why_not)
+
+
+@pytest.mark.parametrize("key", ["a", "😀" * 40, "\x7f/x", "A" * 400, "Mozilla/", "Mozilla/5.0 ("])
+@pytest.mark.parametrize("kind", ["path", "address", "agent"])
+def test_whatever_the_ledger_has_a_suggestion_fits_a_rule(kind: str, key: str) -> None:
+    assert len(wakerules.suggest(kind, key).text.encode()) <= wakerules.MOST_BYTES
+
+
+# As whom
+
+
+def every(seconds: float, **more: Any) -> list[dict[str, Any]]:
+    return [wake(t_s=n * seconds + n % 3, **more) for n in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "matched", "klass"),
+    [
+        ("path", "/feed.xml", [wake()], "feed"),
+        ("path", "/blog/rss", [wake()], "feed"),
+        ("address", "192.0.2.1", every(600, path="/atom.xml"), "feed"),
+        ("path", "/health", every(300), "monitor"),
+        ("agent", "SomeBot", [wake(agent="SomeBot/1.0")], "crawler"),
+        ("agent", "SomeBot", every(3600, agent="SomeBot/1.0"), "monitor"),
+        ("path", "/backup", [wake()], "monitor"),
+    ],
+)
+def test_the_class_is_that_of_who_does_such_things(
+    kind: str, text: str, matched: list[dict[str, Any]], klass: str
+) -> None:
+    assert wakerules.treat_as(SERVER, kind, text, matched) == klass
+
+
+def test_the_class_is_never_one_that_may_wake_the_server() -> None:
+    server = replace(SERVER, wake_classes=("person", "api", "feed", "monitor"))
+    assert wakerules.treat_as(server, "path", "/feed.xml", []) == "crawler"
+    server = replace(SERVER, wake_classes=("person", "api", *wakerules.ROBOTS))
+    assert wakerules.treat_as(server, "path", "/feed.xml", []) is None
+
+
+def test_what_comes_by_a_clock_is_regular() -> None:
+    assert wakerules.regular([n * 900.0 for n in range(10)]) == 900
+    assert wakerules.regular([n**2 * 60.0 for n in range(10)]) is None
+    assert wakerules.regular([0.0] * 10) is None
+    assert wakerules.regular([0.0, 900.0]) is None
+
+
+# What it would have done
+
+
+def test_an_earlier_rule_decides_first() -> None:
+    wakes = [wake(path="/feed.xml"), wake(path="/feed.xml", who="192.0.2.9"), wake(path="/")]
+    earlier = [{"kind": "address", "text": "192.0.2.9"}]
+    made, matched = wakerules.effect("path", "/feed", wakes, earlier)
+    assert (made.wakes, made.shadowed) == (1, 1)
+    assert matched == wakes[:1]
+
+
+def ask(client: FlaskClient, path: str, **query: str) -> Any:
+    return client.get(f"/api/history/{path}", query_string=query)
+
+
+def test_who_wakes_most_is_told_with_what_it_cost(client: FlaskClient, past: Past) -> None:
+    for number in range(8):
+        past.measured_cycle(path=f"/feed.xml?n={number}")
+    past.measured_cycle(path="/", klass="person", agent="Mozilla/5.0 (X11) Firefox/128.0")
+    past.history.flush()
+    query = {"from_s": str(past.begun_s), "to_s": str(past.wall_s), "server": "web"}
+    found = ask(client, "wakers", by="path", **query).json
+    assert (found["wakes"], found["measured"]) == (9, True)
+    [feed, front] = found["groups"]
+    assert (feed["key"], feed["wakes"], feed["persons"]) == ("/feed.xml", 8, 0)
+    assert feed["every_s"] == pytest.approx(1800)
+    assert feed["awake_s"] == pytest.approx(8 * 600)
+    assert feed["extra_j"] == pytest.approx(8 * 600 * 38, rel=0.01)
+    assert feed["cost"] == pytest.approx(feed["extra_j"] / 3.6e6 * 0.5)
+    assert feed["rule"] == "/feed.xml"
+    assert front["rule"] is None
+    assert front["why_not"]
+
+
+def test_without_a_meter_time_is_told_and_no_energy(client: FlaskClient, past: Past) -> None:
+    past.cycle()
+    query = {"from_s": str(past.begun_s), "to_s": str(past.wall_s), "server": "web"}
+    [group] = ask(client, "wakers", by="address", **query).json["groups"]
+    assert group["awake_s"] == 305
+    assert (group["extra_j"], group["cost"]) == (None, None)
+
+
+# With a real controller
+
+
+@pytest.fixture
+def box(settings: Settings) -> Iterator[Controller]:
+    made = Controller(settings.data_dir.parent).start()
+    yield made
+    made.close()
+
+
+def rules_in(box: Controller) -> list[dict[str, Any]]:
+    return list(tomllib.loads(box.file.read_text()).get("rule", []))
+
+
+def test_a_rule_is_made_and_undone_and_the_rest_of_the_file_stays(
+    client: FlaskClient, box: Controller
+) -> None:
+    box.file.write_text("# by hand\n" + box.file.read_text())
+    assert box.call("POST", "/v1/config/reload", b"{}")[0] == 200
+    before = box.file.read_text()
+    answer = client.post("/api/history/rules", json=FEED)
+    assert answer.status_code == 201, answer.text
+    rule = {"kind": "path", "text": "/feed.xml", "treat_as": "feed", "server": "web"}
+    assert answer.json == {"rule": rule}
+    assert rules_in(box) == [rule]
+    assert box.file.read_text().startswith("# by hand\n")
+    assert client.get("/api/history/rules").json["rules"] == [rule]
+    answer = client.delete("/api/history/rules", json=rule)
+    assert (answer.status_code, answer.json) == (200, {"rules": []})
+    assert tomllib.loads(box.file.read_text()).get("rule", []) == []
+    assert box.file.read_text().rstrip() == before.rstrip()
+
+
+def test_the_same_rule_is_not_made_twice(client: FlaskClient, box: Controller) -> None:
+    assert client.post("/api/history/rules", json=FEED).status_code == 201
+    answer = client.post("/api/history/rules", json=FEED)
+    assert (answer.status_code, answer.json["where"]) == (409, "text")
+    assert len(rules_in(box)) == 1
+
+
+def test_the_rule_that_is_meant_is_removed_though_others_were_meanwhile(
+    client: FlaskClient, box: Controller
+) -> None:
+    made = [
+        client.post("/api/history/rules", json={**FEED, "text": text}).json["rule"]
+        for text in ("/a", "/b", "/c")
+    ]
+    assert client.delete("/api/history/rules", json=made[0]).status_code == 200
+    assert client.delete("/api/history/rules", json=made[2]).status_code == 200
+    assert [rule["text"] for rule in rules_in(box)] == ["/b"]
+    answer = client.delete("/api/history/rules", json=made[0])
+    assert answer.status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "where"),
+    [
+        ({**FEED, "text": "/"}, 422, "text"),
+        ({**FEED, "text": "feed"}, 422, "text"),
+        ({**FEED, "text": ""}, 400, "text"),
+        ({**FEED, "text": "/" + "x" * 55}, 400, "text"),
+        ({**FEED, "text": "/é"}, 422, "text"),
+        ({**FEED, "text": "/a\n[box]"}, 422, "text"),
+        ({**FEED, "kind": "address", "text": "the office"}, 422, "text"),
+        ({**FEED, "kind": "host"}, 400, "kind"),
+        ({**FEED, "server": "shop"}, 404, "server"),
+        ({**FEED, "treat_as": "person"}, 400, "treat_as"),
+        ([FEED], 400, None),
+    ],
+)
+def test_a_rule_that_cannot_be_changes_nothing(
+    client: FlaskClient, box: Controller, body: Any, status: int, where: str | None
+) -> None:
+    before = box.file.read_bytes()
+    answer = client.post("/api/history/rules", json=body)
+    assert (answer.status_code, answer.json["where"]) == (status, where), answer.text
+    assert box.file.read_bytes() == before
+
+
+def test_a_viewer_may_look_and_not_change(viewer: FlaskClient, box: Controller) -> None:
+    assert viewer.get("/api/history/rules").status_code == 200
+    assert viewer.post("/api/history/rules", json=FEED).status_code == 403
+    assert rules_in(box) == []
+
+
+def test_without_a_controller_no_rule_is_made(client: FlaskClient) -> None:
+    answer = client.post("/api/history/rules", json=FEED)
+    assert answer.status_code == 503
+
+
+def test_a_server_that_wakes_for_robots_too_has_no_rules(
+    client: FlaskClient, past: Past, app: Flask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known(app, server=replace(SERVER, redirect_robots=False))
+    kept = app.extensions["naproxy_equipment"]["equipment"]
+    monkeypatch.setattr("naproxy_webui.pages.history_wakes.equipment", lambda *, fresh=False: kept)
+    answer = client.get("/api/history/rule", query_string=FEED)
+    assert answer.status_code == 422
+    assert "redirect_robots" in answer.json["error"]
+
+
+def test_the_effect_of_a_rule_is_that_of_the_last_30_days(
+    client: FlaskClient, past: Past, app: Flask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = app.extensions["naproxy_equipment"]["equipment"]
+    monkeypatch.setattr("naproxy_webui.pages.history_wakes.equipment", lambda *, fresh=False: kept)
+    for _ in range(3):
+        past.measured_cycle()
+    past.measured_cycle(path="/feedback", klass="person")
+    past.measured_cycle(path="/")
+    past.history.flush()
+    said = client.get("/api/history/rule", query_string={**FEED, "text": "/feed"}).json
+    assert (said["wakes"], said["all"], said["persons"]) == (4, 5, 1)
+    assert (said["treat_as"], said["retry_s"]) == ("feed", 3600)
+    assert said["extra_j"] == pytest.approx(4 * 600 * 38, rel=0.01)
+    assert [each["key"] for each in said["paths"]["most"]] == ["/feed.xml", "/feedback"]
