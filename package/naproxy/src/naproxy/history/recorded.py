@@ -122,3 +122,13 @@ def newest(db: sqlite3.Connection, server: str, from_s: float, to_s: float, most
         if total > most:
             return float(begin_s + BLOCK_S)
     return from_s
+
+
+def last_block_s(db: sqlite3.Connection, server: str, before_s: float) -> float:
+    """Return the begin of a server's newest block before a time; 0 if there is none."""
+    row = db.execute(
+        f"SELECT max(key) FROM request_blocks WHERE key < ? AND key & {_MASK} ="  # noqa: S608
+        " (SELECT id FROM servers WHERE name = ?)",
+        (key(before_s, 0), server),
+    ).fetchone()
+    return 0.0 if row[0] is None else float((int(row[0]) >> SERVER_BITS) * BLOCK_S)

@@ -1,0 +1,101 @@
+// Savings: which time is shown, and the parts of the page that show it.
+
+import { ApiError, get } from "../kit/api.js";
+import { h, icon, t } from "../kit/dom.js";
+import { date, day as dayWords, midnight } from "../kit/format.js";
+import { showExact, showSaved } from "./savings/saved.js";
+import { showPaid } from "./savings/paid.js";
+import { showMore } from "./savings/more.js";
+import { showIf } from "./savings/if.js";
+
+const at = (id) => document.getElementById(id);
+const views = [...document.querySelectorAll("[data-view]")];
+const server = at("server");
+let range = null, turn = 0;
+
+// The address says what is shown, so that it can be kept, sent, and gone back to
+
+function wanted() {
+	const query = new URLSearchParams(location.search);
+	const name = query.get("server");
+	if (name && [...server.options].some((each) => each.value === name)) server.value = name;
+	return { view: query.get("view") ?? "month", day: query.get("day") };
+}
+
+function go(query, { replace = false } = {}) {
+	const kept = { ...query, ...(server.options.length > 1 ? { server: server.value } : {}) };
+	const known = Object.entries(kept).filter(([, value]) => value);
+	history[replace ? "replaceState" : "pushState"](null, "", `?${new URLSearchParams(known)}`);
+	show(query);
+}
+
+async function show(query) {
+	const mine = ++turn;
+	const asked = { server: server.value, ...query };
+	if (!asked.server) return failed(t("savings.nothing"));
+	let found;
+	try {
+		found = await get("/api/savings", asked);
+	} catch (error) {
+		if (!(error instanceof ApiError)) throw error;
+		if (mine !== turn) return undefined;
+		if (error.status === 400 && query.day) return go({}, { replace: true });
+		return failed(error.message);
+	}
+	if (mine !== turn) return undefined;
+	range = found;
+	tell();
+	const scope = { server: asked.server, view: found.view, ...(found.day ? { day: found.day } : {}) };
+	const told = { scope, saved: found, current: () => mine === turn };
+	showSaved(told);
+	showExact(told);
+	for (const part of [showPaid, showMore, showIf]) {
+		Promise.resolve(part(told)).catch((error) => {
+			if (!(error instanceof ApiError)) throw error;
+			failed(error.message);
+		});
+	}
+	return undefined;
+}
+
+function failed(words) {
+	at("problem").replaceChildren(h("div.notice", { "data-kind": "bad", role: "alert" }, icon("triangle-alert"), h("div", h("p", words))));
+}
+
+function title({ view, from_s, end_s, day, first_s }) {
+	const local = (options) => new Intl.DateTimeFormat(document.documentElement.lang, { ...options, timeZone: "UTC" }).format(new Date(`${day}T12:00:00Z`));
+	switch (view) {
+		case "day": return date(from_s);
+		case "week": return `${dayWords(from_s)} – ${date(end_s - 1)}`;
+		case "month": return local({ month: "long", year: "numeric" });
+		case "year": return local({ year: "numeric" });
+		default: return t("savings.all_title", { date: first_s === null ? "–" : date(first_s) });
+	}
+}
+
+function tell() {
+	const empty = range.total.measured_s + range.total.modelled_s === 0;
+	at("problem").replaceChildren(...(empty ? [h("div.notice", { "data-kind": "info" }, icon("info"), h("div", h("p", t("savings.nothing"))))] : []));
+	for (const button of views) button.setAttribute("aria-pressed", String(button.dataset.view === range.view));
+	at("range-title").textContent = title(range);
+	at("back").disabled = range.previous === null || (range.first_s !== null && range.from_s <= range.first_s);
+	at("forward").disabled = range.next === null;
+	at("today").hidden = range.view === "all" || range.next === null;
+	const query = { server: server.value, view: range.view, ...(range.day ? { day: range.day } : {}) };
+	at("download").href = `/api/savings/export?${new URLSearchParams(query)}`;
+}
+
+/** The day that a view opens with: the one that is shown, but not one still to come. */
+function dayShown() {
+	if (!range?.day) return null;
+	const last_s = Math.min(range.end_s, range.to_s) - 1;
+	return new Intl.DateTimeFormat("en-CA", { timeZone: document.documentElement.dataset.timeZone || undefined }).format(new Date(Math.max(last_s, midnight(range.from_s)) * 1000));
+}
+
+for (const button of views) button.addEventListener("click", () => go({ view: button.dataset.view, day: button.dataset.view === "all" ? null : dayShown() }));
+at("back").addEventListener("click", () => go({ view: range.view, day: range.previous }));
+at("forward").addEventListener("click", () => go({ view: range.view, day: range.next }));
+at("today").addEventListener("click", () => go({ view: range.view }));
+server.addEventListener("change", () => go({ view: range?.view, day: range?.day }));
+addEventListener("popstate", () => show(wanted()));
+show(wanted());

@@ -1,0 +1,64 @@
+// Working out what could have been saved: asking, how far it is, and ending it.
+
+import { ApiError, del, get, post } from "../../kit/api.js";
+import { h, t } from "../../kit/dom.js";
+import { share } from "../../kit/format.js";
+import { toast } from "../../kit/dialog.js";
+
+const EVERY_MS = 700;
+const pause = () => new Promise((resolve) => setTimeout(resolve, EVERY_MS));
+
+/** What is known of a question now. */
+export const state = (question) => get("/api/savings/hindsight", question);
+
+/**
+ * Have it worked out, showing in `place` how far it is; resolves to the last state, or null if
+ * `current()` has become false.
+ */
+export async function workOut(question, place, current) {
+	let said;
+	try {
+		said = await post("/api/savings/hindsight", question);
+		while (said.state === "running" && current()) {
+			showRunning(place, said.share);
+			await pause();
+			if (current()) said = await state(question);
+		}
+	} catch (error) {
+		if (!(error instanceof ApiError)) throw error;
+		if (current()) place.replaceChildren(h("p.error", { role: "alert" }, error.message));
+		throw error;
+	}
+	if (!current()) return null;
+	place.replaceChildren(...trouble(said));
+	return said;
+}
+
+/** Why there is no answer, as paragraphs; none if there is one. */
+export function trouble(said) {
+	if (said.state === "failed") return [h("p.error", { role: "alert" }, t(`savings.failed_${said.why}`))];
+	if (said.state === "cancelled") return [h("p.hint", t("savings.cancelled"))];
+	if (said.found?.not_enough) return [h("p", t("savings.not_enough"))];
+	return [];
+}
+
+function showRunning(place, part) {
+	let bar = place.querySelector("progress");
+	if (!bar) {
+		bar = h("progress", { max: "1", "aria-label": t("savings.working") });
+		const cancel = h("button.button.small", { type: "button", onclick: () => stop(cancel) }, t("savings.cancel"));
+		place.replaceChildren(h("p", t("savings.working")), h("div.row", bar, h("span.number", { "data-share": true }), cancel));
+	}
+	bar.value = part;
+	place.querySelector("[data-share]").textContent = t("savings.working_share", { share: share(part, 0) });
+}
+
+async function stop(button) {
+	button.disabled = true;
+	try {
+		await del("/api/savings/hindsight");
+	} catch (error) {
+		if (!(error instanceof ApiError)) throw error;
+		toast(error.message, "bad");
+	}
+}
