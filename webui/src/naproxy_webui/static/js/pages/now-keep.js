@@ -30,7 +30,7 @@ export async function askUntil(name) {
 	const time = h("input.input.middle", { type: "datetime-local", name: "when", id: "keep-when", value: toInput(Math.ceil(now_s / 3600) * 3600 + 3600), min: toInput(now_s) });
 	const error = h("p.error", { id: "keep-error" });
 	const own = h("div.field", { hidden: true }, h("label", { for: "keep-when" }, t("now.keep_when")), time, error);
-	const form = h("form.dialog", { method: "dialog" },
+	const form = h("form.dialog", { method: "dialog", novalidate: true },
 		h("h2", { id: "keep-title" }, t("now.keep_title", { name })),
 		h("p.soft", t("now.keep_words")),
 		h("div.choices", { role: "radiogroup", "aria-labelledby": "keep-title" },

@@ -1,0 +1,253 @@
+"""The page Now in a browser: live, its buttons work, and what a visitor sends is never markup."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from naproxy import config
+from playwright.sync_api import Browser, Route, expect
+
+from tests.office.box import toml
+from tests.webui.conftest import PATIENCE_MS, SIZES, Watch, WatchedPage, log_in
+from tests.webui.looks import violations
+from tests.webui.stage import Stage
+
+HOSTILE = "<img src=x onerror='window.hurt=1'>\"&amp;{name}</script>"
+LONG_MS = 30_000
+
+OpenNow = Callable[..., WatchedPage]
+
+
+@pytest.fixture(scope="module")
+def stage() -> Iterator[Stage]:
+    """Nobody comes here, so nothing happens but what a test does."""
+    with Stage(days=1, visitors=False) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def cookies(browser: Browser, stage: Stage) -> Any:
+    context = browser.new_context(base_url=stage.url)
+    log_in(context.new_page())
+    state = context.storage_state()
+    context.close()
+    return state
+
+
+@pytest.fixture
+def now(browser: Browser, stage: Stage, cookies: Any) -> Iterator[OpenNow]:
+    """`now(routes)`: the page, with answers of the API changed; clean at its end."""
+    opened = []
+
+    def make(change: Callable[[Any], Any] | None = None, **options: Any) -> WatchedPage:
+        options = {**SIZES["desktop"], **options}
+        context = browser.new_context(base_url=stage.url, storage_state=cookies, **options)
+        context.set_default_timeout(PATIENCE_MS)
+        watch = Watch(stage.url)
+        watch.context(context)
+        page = WatchedPage(context.new_page(), watch)
+        opened.append((context, watch))
+        if change:
+            page.route("**/api/now?*", changed(change))
+        page.goto("/")
+        return page
+
+    yield make
+    stage.api("POST", "/v1/servers/web/mode", {"mode": "auto"})
+    for context, watch in opened:
+        context.close()
+        watch.check()
+
+
+def changed(change: Callable[[Any], Any]) -> Callable[[Route], None]:
+    def answer(route: Route) -> None:
+        real = route.fetch()
+        route.fulfill(response=real, body=json.dumps(change(real.json())))
+
+    return answer
+
+
+def card(page: WatchedPage, name: str = "web") -> Any:
+    return page.locator(f"[data-server='{name}']")
+
+
+def asleep(stage: Stage) -> None:
+    """Put it to sleep by hand; what it was just asked for may call that off."""
+    stage.api("POST", "/v1/servers/web/mode", {"mode": "auto"})
+    stage.wait("awake")
+    stage.api("POST", "/v1/servers/web/sleep", {})
+    stage.wait("asleep")
+
+
+def picture(page: WatchedPage) -> str:
+    return str(page.evaluate("document.querySelector('canvas').toDataURL()"))
+
+
+def test_it_says_what_the_server_does(now: OpenNow, stage: Stage) -> None:
+    stage.api("POST", "/v1/servers/web/mode", {"mode": "awake"})
+    stage.wait("awake")
+    page = now()
+    expect(card(page).locator(".badge").first).to_have_text("Awake")
+    expect(card(page)).to_contain_text("measured by “simulated”")
+
+
+def test_there_is_something_before_the_first_answer(now: OpenNow, stage: Stage) -> None:
+    page = now()
+    page.route("**/api/now?*", lambda route: route.abort())
+    page.watch.allow("ERR_FAILED")
+    page.reload()
+    expect(card(page).locator("h2")).to_have_text("web")
+
+
+def test_the_chart_moves(now: OpenNow) -> None:
+    page = now()
+    page.wait_for_selector("canvas")
+    before = picture(page)
+    page.wait_for_function("b => document.querySelector('canvas').toDataURL() !== b", arg=before)
+
+
+def test_the_chart_has_its_seconds_as_a_table(now: OpenNow) -> None:
+    page = now()
+    page.wait_for_selector("canvas")
+    page.get_by_text("Show as a table").click()
+    row = page.locator(".chart tbody tr").first
+    expect(row.locator("td").nth(1)).to_have_text(re.compile(r"^\d+\.\d\sW$"))
+
+
+def test_wake_now_wakes_it(now: OpenNow, stage: Stage) -> None:
+    asleep(stage)
+    page = now()
+    expect(card(page).locator(".badge").first).to_have_text("Asleep")
+    page.get_by_role("button", name="Wake now").click()
+    expect(card(page).get_by_role("progressbar")).to_be_visible()
+    expect(card(page).locator(".badge").first).to_have_text("Awake", timeout=LONG_MS)
+    expect(card(page).locator(".server-woken")).to_contain_text("by hand")
+
+
+def test_kept_awake_for_an_hour_and_let_go_again(now: OpenNow, stage: Stage) -> None:
+    page = now()
+    page.get_by_role("button", name="Keep awake until").click()
+    assert violations(page) == []
+    page.get_by_text("For an hour").click()
+    page.get_by_role("button", name="Keep awake", exact=True).click()
+    expect(card(page)).to_contain_text("Kept awake until")
+    said = stage.api("GET", "/v1/status")["servers"][0]
+    assert abs(said["mode_until_s"] - time.time() - 3600) < 120
+    page.get_by_role("button", name="Let Naproxy decide again").click()
+    expect(card(page).get_by_text("Kept awake until")).to_be_hidden()
+    assert stage.api("GET", "/v1/status")["servers"][0]["mode"] == "auto"
+
+
+def test_kept_awake_until_a_time_of_the_offices_clocks(now: OpenNow, stage: Stage) -> None:
+    page = now(timezone_id="Asia/Tokyo")
+    page.get_by_role("button", name="Keep awake until").click()
+    page.get_by_text("Until a time I choose").click()
+    page.get_by_label("Day and time").fill("2030-07-01T12:00")
+    page.get_by_role("button", name="Keep awake", exact=True).click()
+    expect(card(page)).to_contain_text("Kept awake until")
+    # Noon in Zurich in summer is 10:00 UTC, wherever the browser is.
+    assert stage.api("GET", "/v1/status")["servers"][0]["mode_until_s"] == 1909130400
+
+
+def test_a_time_that_is_over_is_refused_in_place(now: OpenNow, stage: Stage) -> None:
+    page = now()
+    page.get_by_role("button", name="Keep awake until").click()
+    page.get_by_text("Until a time I choose").click()
+    page.get_by_label("Day and time").fill("2020-01-01T12:00")
+    page.get_by_role("button", name="Keep awake", exact=True).click()
+    expect(page.get_by_text("Please choose a time that is still to come.")).to_be_visible()
+    assert stage.api("GET", "/v1/status")["servers"][0]["mode"] == "auto"
+
+
+def test_without_the_controller_that_is_said_until_it_is_back(now: OpenNow, stage: Stage) -> None:
+    page = now()
+    expect(card(page)).to_be_visible()
+    assert stage.controller
+    stage.controller.terminate()
+    stage.controller.wait(10)
+    banner = page.locator("#banners")
+    try:
+        expect(banner).to_contain_text("does not answer")
+        expect(page.locator("#stale")).to_contain_text("not live")
+        expect(page.get_by_role("button", name="Wake now")).to_be_disabled()
+        assert violations(page) == []
+    finally:
+        stage.start_controller()
+    expect(banner).to_be_empty(timeout=LONG_MS)
+    expect(page.locator("#stale")).to_be_hidden()
+
+
+def test_without_a_server_it_leads_to_the_setup(now: OpenNow) -> None:
+    page = now(lambda said: {**said, "servers": []})
+    expect(page.get_by_role("link", name="Set up the first server")).to_have_attribute(
+        "href", "/setup"
+    )
+    assert violations(page) == []
+
+
+def test_two_servers_have_a_card_each(now: OpenNow, stage: Stage) -> None:
+    before = stage.config_file.read_bytes()
+    second = stage.configuration()
+    second["server"].append(
+        {"id": "mail", "address": "127.0.0.2", "mac": "02:00:00:00:00:99", "port": 9, "hosts": []}
+    )
+    text = toml(second)
+    config.parse(text)
+    try:
+        stage.api("PUT", "/v1/config", text.encode())
+        page = now()
+        expect(card(page)).to_be_visible()
+        expect(card(page, "mail")).to_contain_text("no meter")
+    finally:
+        stage.api("PUT", "/v1/config", before)
+
+
+def hostile(said: Any) -> Any:
+    """Every text that may come from elsewhere is markup."""
+    server = said["servers"][0]
+    server["id"] = HOSTILE
+    server["why"] = server["decision"] = server["vetoes"] = [HOSTILE]
+    server["state"] = "awake"
+    server["alert"] = HOSTILE
+    server["power"] = {**server["power"], "meter": HOSTILE, "problem": HOSTILE}
+    server["woken"] = {
+        **dict.fromkeys(("who", "path", "agent", "reason", "method"), HOSTILE),
+        **{"class": "person", "t_s": said["now_s"], "waited_s": 1.0, "outcome": "up"},
+    }
+    return {**said, "history_error": HOSTILE}
+
+
+def test_whatever_comes_from_elsewhere_is_text(now: OpenNow) -> None:
+    page = now(hostile)
+    expect(page.locator("h2").get_by_text(HOSTILE)).to_be_visible()
+    expect(page.locator("dd").get_by_text(HOSTILE).last).to_be_visible()
+    expect(page.locator("#banners")).to_contain_text(HOSTILE)
+    assert page.evaluate("window.hurt") is None
+    assert page.locator("main img").count() == 0
+
+
+def test_the_home_page_is_few_requests_and_small(now: OpenNow) -> None:
+    page = now()
+    sent: dict[str, int] = {}
+    page.on("response", lambda got: sent.update({got.url: len(gzip.compress(got.body(), 6))}))
+    page.reload(wait_until="load")
+    page.wait_for_selector("canvas")
+    loaded = {url: size for url, size in sent.items() if "/api/now" not in url}
+    assert len(loaded) < 10, loaded
+    assert sum(loaded.values()) < 150_000, loaded
+
+
+def test_a_phone_that_lost_its_network_is_told_so(now: OpenNow) -> None:
+    page = now(**SIZES["phone"])
+    expect(card(page)).to_be_visible()
+    page.watch.allow("ERR_INTERNET_DISCONNECTED")
+    page.context.set_offline(True)
+    expect(page.locator("#banners")).to_contain_text("has lost the box")
+    page.context.set_offline(False)
+    expect(page.locator("#banners")).to_be_empty()
