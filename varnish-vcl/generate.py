@@ -190,12 +190,11 @@ def by_language(bodies: Mapping[str, str]) -> list[str]:
     return [*lines, "{", f"synthetic({vcl(bodies[FALLBACK])});", "}"]
 
 
-def html_lines(name: str, pages: Path, languages: Mapping[str, Mapping[str, Texts]]) -> list[str]:
-    """Write the lines that send a page as HTML."""
-    page = PAGES[name]
-    layout, body, style = (read(pages / file) for file in ("layout.html", page.body, "style.css"))
-    style = minify_css(style)
-    script = minify_js(read(pages / page.script)) if page.script else ""
+def html_bodies(
+    name: str, pages: Path, languages: Mapping[str, Mapping[str, Texts]], style: str, script: str
+) -> dict[str, str]:
+    """Return a page as HTML in every language, what changes as marks."""
+    layout, body = (read(pages / file) for file in ("layout.html", PAGES[name].body))
     bodies = {}
     for language, texts in languages.items():
         values = {key: to_html(text) for key, text in texts[name].items()}
@@ -209,12 +208,32 @@ def html_lines(name: str, pages: Path, languages: Mapping[str, Mapping[str, Text
             "notice": NOTICE,
         }
         bodies[language] = fill(minify_html(layout), values)
+    return bodies
+
+
+def html_lines(name: str, pages: Path, languages: Mapping[str, Mapping[str, Texts]]) -> list[str]:
+    """Write the lines that send a page as HTML."""
+    page = PAGES[name]
+    style = minify_css(read(pages / "style.css"))
+    script = minify_js(read(pages / page.script)) if page.script else ""
     return [
         'set resp.http.Content-Type = "text/html; charset=utf-8";',
         f'set resp.http.Content-Security-Policy = "{csp(style, script)}";',
-        *by_language(bodies),
+        *by_language(html_bodies(name, pages, languages, style, script)),
         "return;",
     ]
+
+
+def previews(pages: Path) -> dict[str, str]:
+    """Return the waiting page by language, to look at: without script, and with names in
+    double braces where Varnish fills something in.
+    """
+    style = minify_css(read(pages / "style.css"))
+    made = html_bodies("waiting", pages, all_texts(pages), style, "")
+    for mark in DYNAMIC:
+        shown = "{{" + mark.strip("\0") + "}}"
+        made = {language: page.replace(mark, shown) for language, page in made.items()}
+    return made
 
 
 def subroutine(name: str, pages: Path, languages: Mapping[str, Mapping[str, Texts]]) -> list[str]:
@@ -246,11 +265,8 @@ def wanted_keys(pages: Path) -> dict[str, set[str]]:
     return wanted
 
 
-def render(pages: Path) -> str:
-    """Return the text of pages.vcl.
-
-    Raises PagesError when a text is missing, surplus or malformed.
-    """
+def all_texts(pages: Path) -> dict[str, Mapping[str, Texts]]:
+    """Read the texts of all languages; PagesError if one is missing, surplus or malformed."""
     wanted = wanted_keys(pages)
     files = sorted((pages / "texts").glob("*.json"), key=lambda path: path.stem)
     for path in files:
@@ -259,6 +275,15 @@ def render(pages: Path) -> str:
     languages = {path.stem: read_texts(path, wanted) for path in files}
     if FALLBACK not in languages:
         raise PagesError(f"{pages / 'texts'}: {FALLBACK}.json is missing")
+    return dict(languages)
+
+
+def render(pages: Path) -> str:
+    """Return the text of pages.vcl.
+
+    Raises PagesError when a text is missing, surplus or malformed.
+    """
+    languages = all_texts(pages)
     lines = ["# Made by generate.py from pages/. Do not edit.", ""]
     for name in PAGES:
         lines += subroutine(name, pages, languages)
@@ -266,9 +291,14 @@ def render(pages: Path) -> str:
 
 
 def main() -> int:
-    """Print pages.vcl, or say what is wrong."""
+    """Print pages.vcl, or write the previews into a folder that is named; or say what is wrong."""
+    pages = Path(__file__).parent / "pages"
     try:
-        sys.stdout.write(render(Path(__file__).parent / "pages"))
+        if len(sys.argv) > 1:
+            for language, page in previews(pages).items():
+                (Path(sys.argv[1]) / f"{language}.html").write_text(page, "utf-8")
+            return 0
+        sys.stdout.write(render(pages))
     except PagesError as error:
         print(f"generate.py: {error}", file=sys.stderr)
         return 1

@@ -157,6 +157,11 @@ def test_a_secret_is_replaced_when_a_new_one_is_given() -> None:
     assert edited(("set", "mqtt.password", "new"))[1]["mqtt"]["password"] == "new"
 
 
+def test_another_drivers_secret_goes_with_it() -> None:
+    text = b'[mqtt]\ndriver = "udp"\npassword = "hush"\n'
+    assert edited(("set", "mqtt", {"driver": "wire"}), text=text)[1] == {"mqtt": {"driver": "wire"}}
+
+
 def test_a_section_that_is_replaced_keeps_the_comments_of_what_stays() -> None:
     written, data = edited(("set", "server.web.promise", {"fraction": 0.01, "delta_s": 2.0}))
     assert "# as voted in May\nfraction = 0.01" in written

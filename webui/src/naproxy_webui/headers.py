@@ -28,12 +28,15 @@ SECURITY: Final = {
 
 
 def install(app: Flask) -> None:
-    """Put them on every answer, errors too; what is not static is kept by no cache."""
+    """Put them on every answer, errors too; what is not static is kept by no cache.
+
+    A view that sets one itself keeps its own: the preview of the waiting page.
+    """
 
     @app.after_request
     def add(response: Response) -> Response:
         for name, value in SECURITY.items():
-            response.headers[name] = value
+            response.headers.setdefault(name, value)
         if "Cache-Control" not in response.headers:
             response.headers["Cache-Control"] = "no-store"
         return response

@@ -128,6 +128,26 @@ class Users:
             if not left:
                 raise ApiError(HTTPStatus.CONFLICT, t("account.last_admin"))
 
+    def export(self) -> list[dict[str, Any]]:
+        """Return everybody with what is kept of the password: for a backup."""
+        rows = self._db.rows("SELECT name, role, password, language FROM users ORDER BY key")
+        return [
+            dict(zip(("name", "role", "password", "language"), row, strict=True)) for row in rows
+        ]
+
+    def replace_all(self, rows: list[dict[str, Any]], now_s: float) -> None:
+        """Put those of a backup, which were checked, in the place of everybody."""
+        with self._db.transaction() as db:
+            db.execute("DELETE FROM users")
+            db.executemany(
+                "INSERT INTO users (key, name, role, password, language, created_s)"
+                " VALUES (?, ?, ?, ?, ?, ?)",
+                [
+                    (key(r["name"]), r["name"], r["role"], r["password"], r["language"], now_s)
+                    for r in rows
+                ],
+            )
+
     def forget_all(self) -> None:
         """Remove everybody: the box can be claimed again, by a new code."""
         self._db.write("DELETE FROM users")

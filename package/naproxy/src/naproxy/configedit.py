@@ -20,6 +20,7 @@ MOST_BYTES: Final = 1 << 16
 """A larger file is not edited key by key: that would take too long on a small box."""
 MOST_CHANGES: Final = 200
 _DEEPEST: Final = 6
+_SELECTORS: Final = ("driver", "kind", "name")
 _OPS: Final = ("set", "add", "remove")
 
 
@@ -223,8 +224,13 @@ def _set(here: Any, key: str, value: Any, hand: _Hand) -> None:
 
 
 def _merge(table: Any, value: dict[str, Any], hand: _Hand) -> None:
-    """Make a section have these keys and no others, and the secrets it had."""
-    for key in [k for k in table if k not in value and k not in hand.secrets]:
+    """Make a section have these keys and no others, and the secrets it had.
+
+    Another driver has other keys: then the secrets go with the rest.
+    """
+    same = all(table.get(key) == value.get(key) for key in _SELECTORS)
+    kept = hand.secrets if same else frozenset()
+    for key in [k for k in table if k not in value and k not in kept]:
         del table[key]
     for key, inner in value.items():
         if key not in table or not _alike(_unwrapped(table[key]), inner):

@@ -1,0 +1,187 @@
+// Forms over the settings: what changed is counted, saved together, refused beside its field.
+
+import { ApiError, patch } from "../../kit/api.js";
+import { confirm, toast } from "../../kit/dialog.js";
+import { t } from "../../kit/dom.js";
+import { busy, clearErrors, showErrors } from "../../kit/form.js";
+import { changesOf, chosen, fieldNamed, fieldsOf, valueOf, wholeSection } from "./values.js";
+
+const SAVED = "naproxy-settings-saved";
+const forms = [];
+
+/** Say what was saved before the page was loaded anew. */
+export function sayWhatWasSaved() {
+	const words = sessionStorage.getItem(SAVED);
+	sessionStorage.removeItem(SAVED);
+	if (words) toast(words);
+}
+
+/** Load a page anew and say something there. */
+export function again(words, place = location.href) {
+	for (const form of forms) form.leaving = true;
+	sessionStorage.setItem(SAVED, words);
+	if (new URL(place, location.href).href === location.href) location.reload();
+	else location.assign(place);
+}
+
+/** Show a refusal beside its fields; what was changed meanwhile by others can be looked at. */
+export function refuse(form, error) {
+	if (!(error instanceof ApiError)) throw error;
+	if (error.status === 409 && error.where === "version") {
+		toast(error.message, "bad", { words: t("settings.look_again"), press: () => again(t("settings.looked_again")) });
+		return;
+	}
+	error.problems = error.problems.map((each) => ({ ...each, where: fieldNamed(form, each.where) }));
+	showErrors(form, error);
+	for (let each = form.querySelector('[aria-invalid="true"]')?.closest("details"); each; each = each.parentElement.closest("details")) each.open = true;
+	form.querySelector('[aria-invalid="true"]')?.focus();
+}
+
+export const send = (form, changes) => patch("/api/settings", { changes, version: form.dataset.version });
+
+function choices(form) {
+	for (const part of form.querySelectorAll("[data-alternative]")) {
+		const show = () => {
+			for (const each of part.querySelectorAll(":scope > [data-choice]")) {
+				each.hidden = each.disabled = each.dataset.choice !== chosen(part);
+			}
+		};
+		part.addEventListener("change", (event) => event.target.matches("[data-choose]") && show());
+		show();
+	}
+}
+
+/** A form whose fields are settings that there are. */
+export function settingsForm(form) {
+	const state = { leaving: false, form };
+	const bar = form.querySelector("[data-save-bar]");
+	const count = form.querySelector("[data-save-count]");
+	forms.push(state);
+	form.noValidate = true;
+	choices(form);
+	const look = () => {
+		const { length } = changesOf(form);
+		state.dirty = length > 0;
+		bar.hidden = !length;
+		count.textContent = length ? t("settings.unsaved", { count: length }) : "";
+	};
+	for (const kind of ["input", "change"]) form.addEventListener(kind, look);
+	bar.querySelector("[data-discard]").addEventListener("click", () => again(t("settings.discarded")));
+	form.addEventListener("submit", (event) => {
+		event.preventDefault();
+		const changes = changesOf(form);
+		if (!changes.length) return;
+		busy(bar.querySelector('[type="submit"]'), async () => {
+			try {
+				const answer = await send(form, changes);
+				clearErrors(form);
+				saved(form, changes, answer);
+				look();
+			} catch (error) {
+				refuse(form, error);
+			}
+		});
+	});
+	look();
+	if (document.body.dataset.mayChange === "no") lock(form);
+}
+
+function saved(form, changes, answer) {
+	const whole = changes.some(({ value, op, where }) => op !== "set" || where.endsWith(".id") || (value !== null && typeof value === "object" && !Array.isArray(value)));
+	if (whole || "reload" in form.dataset) {
+		again(t("settings.saved"));
+		return;
+	}
+	for (const field of fieldsOf(form)) {
+		if (field.dataset.kindOf === "secret") {
+			if (field.value !== "") again(t("settings.saved"));
+		} else field.dataset.initial = JSON.stringify(valueOf(field));
+	}
+	document.querySelectorAll("[data-version]").forEach((each) => (each.dataset.version = answer.version));
+	toast(t("settings.saved"));
+}
+
+function lock(form) {
+	form.querySelectorAll("input, select, textarea, button").forEach((each) => (each.disabled = true));
+}
+
+/** A form that adds a member to a list of sections: a rule, a meter, a server. */
+export function addForm(form) {
+	const name = form.dataset.add;
+	form.noValidate = true;
+	choices(form);
+	form.addEventListener("submit", (event) => {
+		event.preventDefault();
+		const value = wholeSection(form, `${name}.+`);
+		if (value.server === "") delete value.server;
+		busy(event.submitter, async () => {
+			try {
+				await send(form, [{ op: "add", where: name, value }]);
+				again(t("settings.added"), name === "server" ? `?server=${encodeURIComponent(value.id)}` : location.href);
+			} catch (error) {
+				refuse(form, error);
+			}
+		});
+	});
+}
+
+/** Buttons that take a member away, after a question. */
+export function removeButtons() {
+	for (const button of document.querySelectorAll("[data-remove], [data-remove-rule]")) {
+		button.addEventListener("click", async () => {
+			const where = button.dataset.remove ?? `rule.${button.dataset.removeRule}`;
+			const owner = button.closest("[data-version]") ?? document.querySelector("[data-version]");
+			const sure = await confirm({ title: t("settings.remove_sure"), text: button.dataset.name ?? button.getAttribute("aria-label") ?? "", yes: t("settings.remove"), danger: true });
+			if (!sure) return;
+			busy(button, async () => {
+				try {
+					await patch("/api/settings", { changes: [{ op: "remove", where }], version: owner.dataset.version });
+					again(t("settings.removed"), button.dataset.then ?? location.href);
+				} catch (error) {
+					if (!(error instanceof ApiError)) throw error;
+					toast(error.message, "bad");
+				}
+			});
+		});
+	}
+	for (const button of document.querySelectorAll("[data-add-rung]")) {
+		button.addEventListener("click", () => busy(button, async () => {
+			try {
+				await send(button.closest("form"), [{ op: "add", where: button.dataset.addRung, value: { driver: "udp" } }]);
+				again(t("settings.added"));
+			} catch (error) {
+				if (!(error instanceof ApiError)) throw error;
+				toast(error.message, "bad");
+			}
+		}));
+	}
+}
+
+/** Who leaves with something unsaved is asked by the browser. */
+export function warnOfUnsaved() {
+	window.addEventListener("beforeunload", (event) => {
+		if (forms.some((each) => each.dirty && !each.leaving)) event.preventDefault();
+	});
+}
+
+/** A field that is not of the settings: the search over all of them. */
+export function findField(input) {
+	input.addEventListener("input", () => {
+		const wanted = input.value.trim().toLowerCase();
+		for (const block of document.querySelectorAll("[data-block]")) {
+			const fields = [...block.querySelectorAll(".field")].filter((each) => !each.querySelector(".field"));
+			let any = false;
+			for (const each of fields) {
+				const fits = !wanted || each.textContent.toLowerCase().includes(wanted);
+				each.classList.toggle("not-found", !fits);
+				any ||= fits;
+			}
+			block.hidden = !any;
+			if (wanted && any) {
+				block.open = true;
+				block.querySelectorAll("details").forEach((each) => (each.open = true));
+			}
+		}
+	});
+}
+

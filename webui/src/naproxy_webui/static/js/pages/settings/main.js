@@ -1,0 +1,58 @@
+// The settings: each part does something where the page has what it is for.
+
+import { t } from "../../kit/dom.js";
+import { emptyCache, logs, machine, makers, restore } from "./box.js";
+import { addForm, findField, removeButtons, sayWhatWasSaved, settingsForm, warnOfUnsaved } from "./forms.js";
+import { consequences } from "./words.js";
+import { week } from "./week.js";
+
+const all = (selector) => [...document.querySelectorAll(selector)];
+
+for (const card of all("[data-week]")) week(card);
+for (const form of all("form[data-settings]")) settingsForm(form);
+for (const form of all("form[data-add]")) addForm(form);
+for (const input of all("[data-find]")) findField(input);
+removeButtons();
+consequences();
+emptyCache();
+logs();
+makers();
+restore();
+machine();
+preview();
+bytesLeft();
+warnOfUnsaved();
+sayWhatWasSaved();
+
+function preview() {
+	const frame = document.querySelector("[data-preview]");
+	if (!frame) return;
+	const text = document.querySelector('[data-where="box.notice"]');
+	let timer = null;
+	const show = () => {
+		const query = new URLSearchParams({ language: frame.dataset.language, notice: text.value.replace(/\s*\n\s*/g, " ").trim().slice(0, 511) });
+		frame.src = `${frame.dataset.preview}?${query}`;
+	};
+	text.addEventListener("input", () => {
+		clearTimeout(timer);
+		timer = setTimeout(show, 300);
+	});
+	for (const button of all("[data-preview-language]")) {
+		button.addEventListener("click", () => {
+			frame.dataset.language = button.dataset.previewLanguage;
+			all("[data-preview-language]").forEach((each) => each.setAttribute("aria-pressed", String(each === button)));
+			show();
+		});
+	}
+}
+
+function bytesLeft() {
+	for (const place of all("[data-bytes-left]")) {
+		const text = document.getElementById(place.dataset.bytesLeft);
+		const look = () => {
+			place.textContent = t("settings.bytes_left", { count: Number(place.dataset.most) - new TextEncoder().encode(text.value).length });
+		};
+		text.addEventListener("input", look);
+		look();
+	}
+}

@@ -1,0 +1,122 @@
+// The week as a grid of hours: with the mouse, the keyboard, or as text; all three are one thing.
+
+import { announce } from "../../kit/dialog.js";
+import { h, icon, t } from "../../kit/dom.js";
+import { asLines, clock, dayName, DAYS, painted, perDay, readLines } from "./hours.js";
+import { linesOf, put } from "./values.js";
+
+const HOURS = [...Array(24).keys()];
+
+export function week(card) {
+	const text = card.querySelector(`[data-where="${card.dataset.week}"]`);
+	const cells = new Map();
+	const state = () => {
+		const { spans, wrong } = readLines(linesOf(text.value));
+		const dates = linesOf(text.value).filter((line) => /^\d{4}-/.test(line));
+		return { days: perDay(spans), dates, wrong };
+	};
+	const grid = h("table.week", { role: "grid", "aria-label": card.querySelector("h2").textContent }, head(), h("tbody", DAYS.map((_, day) =>
+		h("tr", { role: "row" }, h("th", { scope: "row", role: "rowheader" }, dayName(day)), HOURS.map((hour) => {
+			const cell = h("td", { role: "gridcell", tabindex: day || hour ? "-1" : "0", "data-day": day, "data-hour": hour });
+			cells.set(`${day} ${hour}`, cell);
+			return cell;
+		})))));
+	card.querySelector("[data-week-grid]").append(h("div.week-wrap", grid), h("p.hint", t("settings.week.keys")));
+	adder(card, text);
+
+	const show = () => {
+		const { days } = state();
+		for (const [key, cell] of cells) {
+			const [day, hour] = key.split(" ").map(Number);
+			const from = hour * 60;
+			const minutes = days[day].reduce((sum, [a, b]) => sum + Math.max(0, Math.min(b, from + 60) - Math.max(a, from)), 0);
+			const part = minutes === 60 ? "on" : minutes ? "part" : "off";
+			if (cell.dataset.part === part) continue;
+			cell.dataset.part = part;
+			cell.setAttribute("aria-selected", part === "on" ? "true" : "false");
+			cell.setAttribute("aria-label", t(`settings.week.cell_${part}`, { day: dayName(day, "long"), from: clock(from), to: clock(from + 60) }));
+		}
+	};
+	const paint = (day, hour, on) => {
+		const { days, dates } = state();
+		days[day] = painted(days[day], hour * 60, hour * 60 + 60, on);
+		put(text, asLines(days, dates));
+	};
+	pointer(grid, paint);
+	keyboard(grid, cells, paint);
+	text.addEventListener("input", show);
+	show();
+}
+
+const head = () => h("thead", h("tr", { role: "row" }, h("td", { role: "presentation" }), HOURS.map((hour) => h("th", { scope: "col", role: "columnheader" }, hour % 3 ? h("span.visually-hidden", String(hour)) : String(hour)))));
+const place = (cell) => [Number(cell.dataset.day), Number(cell.dataset.hour)];
+
+function pointer(grid, paint) {
+	let on = null;
+	const over = (target) => {
+		const cell = target?.closest?.("td[data-hour]");
+		if (cell && on !== null && grid.contains(cell) && (cell.dataset.part === "on") !== on) paint(...place(cell), on);
+	};
+	grid.addEventListener("pointerdown", (event) => {
+		const cell = event.target.closest("td[data-hour]");
+		if (!cell || event.button || grid.hasAttribute("aria-disabled")) return;
+		on = cell.dataset.part !== "on";
+		if (event.pointerType === "mouse") event.preventDefault();
+		cell.focus();
+		over(cell);
+		if (event.pointerType !== "mouse") on = null;
+	});
+	grid.addEventListener("pointermove", (event) => over(document.elementFromPoint(event.clientX, event.clientY)));
+	for (const kind of ["pointerup", "pointercancel"]) window.addEventListener(kind, () => (on = null));
+}
+
+function keyboard(grid, cells, paint) {
+	const move = (cell, day, hour) => {
+		const next = cells.get(`${day} ${hour}`);
+		if (!next) return null;
+		cell.tabIndex = -1;
+		next.tabIndex = 0;
+		next.focus();
+		return next;
+	};
+	grid.addEventListener("keydown", (event) => {
+		const cell = event.target.closest("td[data-hour]");
+		if (!cell) return;
+		const [day, hour] = place(cell);
+		const to = { ArrowLeft: [day, hour - 1], ArrowRight: [day, hour + 1], ArrowUp: [day - 1, hour], ArrowDown: [day + 1, hour], Home: [day, 0], End: [day, 23] }[event.key];
+		if (to) {
+			const on = cell.dataset.part === "on";
+			const next = move(cell, ...to);
+			if (next && event.shiftKey) paint(...to, on);
+		} else if (event.key === " " || event.key === "Enter") {
+			paint(day, hour, cell.dataset.part !== "on");
+			announce(cell.getAttribute("aria-label"));
+		} else return;
+		event.preventDefault();
+	});
+}
+
+/** Exact times: days, from, to. */
+function adder(card, text) {
+	const id = text.id;
+	const days = DAYS.map((name, day) => h("label.day", h("input", { type: "checkbox", value: String(day), checked: day < 5 }), h("span", dayName(day))));
+	const [from, to] = [["from", "08:00"], ["to", "18:00"]].map(([name, value]) => h("input.input", { type: "time", id: `${id}-${name}`, value, "data-week-time": name }));
+	const button = h("button.button.small", { type: "button" }, icon("plus"), t("settings.week.add"));
+	const clear = h("button.button.small.quiet", { type: "button" }, icon("trash-2"), t("settings.week.clear"));
+	const place = card.querySelector("[data-week-add]");
+	place.append(h("fieldset.days", h("legend.visually-hidden", t("settings.week.days")), days),
+		h("span.row", h("label", { for: from.id }, t("settings.week.from")), from, h("label", { for: to.id }, t("settings.week.to")), to), button, clear);
+	place.hidden = false;
+	// Not settings themselves: they count as no change.
+	place.addEventListener("input", (event) => event.stopPropagation());
+	button.addEventListener("click", () => {
+		const { spans } = readLines(linesOf(text.value));
+		const on = days.map((each) => each.firstChild).filter((each) => each.checked).map((each) => Number(each.value));
+		if (!on.length || !from.value || !to.value || from.value === to.value) return;
+		const [begin, end] = [from.value, to.value].map((each) => Number(each.slice(0, 2)) * 60 + Number(each.slice(3)));
+		const added = { days: on, date: null, begin, end: end > begin ? end : end + 1440 };
+		const dates = linesOf(text.value).filter((line) => /^\d{4}-/.test(line));
+		put(text, asLines(perDay([...spans.filter((each) => !each.date), added]), dates));
+	});
+	clear.addEventListener("click", () => put(text, []));
+}

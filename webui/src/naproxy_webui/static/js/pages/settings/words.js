@@ -1,0 +1,102 @@
+// What a setting means, in words, as soon as it is changed.
+
+import { co2, duration, money, number, watts } from "../../kit/format.js";
+import { h, icon, t } from "../../kit/dom.js";
+import { hoursInWords, readLines } from "./hours.js";
+import { chosen, valueOf } from "./values.js";
+
+const YEAR_H = 8766;
+const field = (where) => document.querySelector(`[data-where="${where}"]`);
+const number_at = (where) => {
+	const found = field(where);
+	const value = found ? valueOf(found) : null;
+	return typeof value === "number" ? value : null;
+};
+
+/** A share as people say it: 1 in 100, 1 in 20, 3 in 200. */
+export function inWords(fraction) {
+	if (fraction >= 0.995) return t("settings.says.all");
+	for (const of of [10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000]) {
+		const many = fraction * of;
+		if (many >= 0.95 && Math.abs(many - Math.round(many)) < 0.02) return t("settings.says.in", { many: Math.round(many), of: number(of) });
+	}
+	return t("settings.says.percent", { percent: number(fraction * 100, 3) });
+}
+
+function promise({ server, wake }) {
+	const policy = chosen(document.querySelector(`[data-alternative="${server}.policy"]`));
+	const fraction = number_at(`${server}.promise.fraction`);
+	const delta = number_at(`${server}.promise.delta_s`);
+	if (fraction === null || delta === null) return "";
+	if (policy !== "teacher") return t(`settings.says.promise_${policy}`, { share: inWords(fraction) });
+	if (fraction === 0) return t("settings.says.promise_none");
+	const share = inWords(fraction);
+	const usually = wake ? t("settings.says.usually", { time: duration(Number(wake)) }) : t("settings.says.not_measured");
+	return `${t("settings.says.promise", { share, delta: duration(delta) })} ${usually}`;
+}
+
+function who({ server }) {
+	const classes = valueOf(field(`${server}.wake_classes`));
+	if (!classes.length) return t("settings.says.nobody");
+	if (!classes.includes("person")) return t("settings.says.no_people");
+	const more = classes.filter((each) => each !== "person" && each !== "api");
+	return more.length ? t("settings.says.robots_wake", { who: more.map((each) => t(`kit.class.${each}`)).join(", ") }) : t("settings.says.people_wake");
+}
+
+function power({ server, price }) {
+	const [on, off, extra] = ["on_w", "off_w", "switch_j"].map((key) => number_at(`${server}.power.${key}`));
+	if (on === null || off === null || extra === null || on <= off) return "";
+	const pays = extra / (on - off);
+	const words = t("settings.says.power", { watts: watts(on - off), time: duration(pays) });
+	const cost = Number(price) ? ` ${t("settings.says.power_price", { money: money(((on - off) / 1000) * YEAR_H * Number(price)) })}` : "";
+	return words + cost;
+}
+
+function hours(name) {
+	return ({ server }) => {
+		const { spans, wrong } = readLines(valueOf(field(`${server}.${name}`)));
+		if (wrong.length) return t("settings.says.not_readable", { line: wrong[0] });
+		return spans.length ? t(`settings.says.${name}`, { when: hoursInWords(spans) }) : t(`settings.says.no_${name}`);
+	};
+}
+
+function perYear(where, key, show) {
+	return ({ watts: drawn }) => {
+		const each = number_at(where);
+		if (!each) return t(`settings.says.no_${key}`);
+		return t(`settings.says.${key}`, { watts: watts(Number(drawn)), year: show((Number(drawn) / 1000) * YEAR_H * each) });
+	};
+}
+
+function cache({ server }) {
+	const mode = valueOf(field(`${server}.cache.mode`) ?? field(`${server}.mode`));
+	const grace = number_at(`${server}.grace_s`);
+	return mode === "aggressive" && grace !== null ? t("settings.says.cache_aggressive", { time: duration(grace) }) : t("settings.says.cache_default");
+}
+
+const keep = () => {
+	const days = number_at("box.keep_days");
+	return days === null ? "" : t("settings.says.keep", { count: days });
+};
+
+const SAYS = {
+	promise, who, power, cache, keep,
+	hours: hours("hours"), quiet: hours("quiet"),
+	price: perYear("office.price_per_kwh", "price", (amount) => money(amount)),
+	co2: perYear("office.co2_g_per_kwh", "co2", co2),
+};
+
+/** Keep all consequences on the page true while fields change. */
+export function consequences() {
+	const places = [...document.querySelectorAll("[data-consequence]")];
+	const look = () => {
+		for (const place of places) {
+			const words = SAYS[place.dataset.consequence](place.dataset);
+			if (place.dataset.said === words) continue;
+			place.dataset.said = words;
+			place.replaceChildren(...(words ? [icon("arrow-right"), h("span", words)] : []));
+		}
+	};
+	for (const kind of ["input", "change"]) document.addEventListener(kind, look);
+	look();
+}
