@@ -30,6 +30,7 @@ COMMANDS: Final = {
     "commission": "naproxy.commission",
     "arm": "naproxy.commission",
     "measure": "naproxy.measure",
+    "update": "naproxy.update.command",
     "export": "naproxy.export",
     "metrics": "naproxy.export",
     "mqtt": "naproxy.mqtt",

@@ -46,7 +46,7 @@ BOX: Final = "box"
 """Whose meter it is that measures the box itself."""
 RESTART: Final = (
     *("run_dir", "data_dir", "group", "control_group", "realtime"),
-    *("platform", "system_dir", "helper", "varnish_name"),
+    *("platform", "system_dir", "helper", "varnish_name", "rauc_conf"),
 )
 """Keys of `[box]` that need a restart of the controller to change: with those of the second
 line one could run programs as root, so they come from the file and never from a request."""
@@ -96,6 +96,11 @@ class Box:
     )
     helper: str = option(
         "Program that makes them true", "/usr/sbin/naproxy-system", check=is_absolute
+    )
+    rauc_conf: str = option(
+        "RAUC's configuration: where it is, this machine is updated by images",
+        "/etc/rauc/system.conf",
+        check=is_absolute,
     )
     varnish_name: str = option(
         "Varnish's name (its -n), to empty the cache; empty: the usual one", "", high=255

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -24,6 +24,8 @@ from naproxy.datagram import Asker
 from naproxy.page import give_to_group
 from naproxy.runner import Runner
 from naproxy.setup import api as setup
+from naproxy.update import api as update
+from naproxy.update.updates import Updates
 
 MOST_HEAD_BYTES: Final = 16384
 MOST_CLIENTS: Final = 32
@@ -39,6 +41,7 @@ class Box(configapi.Store, Protocol):
     runners: dict[str, Runner]
     setup: setup.Setup
     operations: Operations
+    updates: Updates
 
     def status(self) -> dict[str, Any]:
         """Return what `box` is in the status."""
@@ -55,10 +58,8 @@ async def answer(box: Box, call: Call) -> Answer:
     match call.method, call.path:
         case "GET", ("v1", what) if what in _READS:
             return HTTPStatus.OK, _READS[what](box, call)
-        case _, ("v1", "config", *_):
-            return await configapi.answer(box, call)
-        case _, ("v1", "box", *_):
-            return await box.operations.answer(call)
+        case _, ("v1", part, *_) if part in _PARTS:
+            return await _PARTS[part](box, call)
         case "GET", ("v1", ("transitions" | "wakes" | "decisions") as table):
             return _history(box, call, table)
         case _ if setup.ours(call):
@@ -83,6 +84,14 @@ _READS: Final[dict[str, Callable[[Box, Call], dict[str, Any]]]] = {
     "metrics": lambda box, call: {"text": measures.prometheus(_status(box, call))},
     "meters": lambda box, call: box.meters(call.number("since_s", time.time())),
 }
+
+
+_PARTS: Final[dict[str, Callable[[Box, Call], Awaitable[Answer]]]] = {
+    "config": configapi.answer,
+    "box": lambda box, call: box.operations.answer(call),
+    "update": lambda box, call: update.answer(box.updates, call),
+}
+"""What has a module of its own."""
 
 
 def _history(box: Box, call: Call, table: str) -> Answer:

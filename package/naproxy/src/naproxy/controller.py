@@ -33,6 +33,8 @@ from naproxy.policy.base import State
 from naproxy.runner import House, Runner
 from naproxy.schema import ConfigError, Problem, plain, secrets
 from naproxy.setup.api import Setup
+from naproxy.update import effects as update
+from naproxy.update.updates import Updates
 
 SAVE_S: Final = 1800.0
 PRUNE_S: Final = 86400.0
@@ -87,6 +89,7 @@ class Controller:
         self._learner = Learner(self._page)
         self.setup = Setup(lambda: self._config, file, self._journal, say)
         self.operations = Operations(self, LOG, say)
+        self.updates = Updates(box.rauc_conf, data_dir / "update", update.Machine(), say)
         self._slots: dict[str, int] = {}
 
     async def run(self) -> None:

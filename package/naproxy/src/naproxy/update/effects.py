@@ -1,0 +1,97 @@
+"""What updates do to the machine: programs are run, a file is copied. Tests give others."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import stat
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final, Protocol
+
+from naproxy.drivers.program import Printed, as_others, printed
+
+_ENVIRONMENT: Final = {"LC_ALL": "C.UTF-8"}
+_MOST_BYTES: Final = 1 << 18
+_PIECE_BYTES: Final = 1 << 20
+_LEAVE_FREE_BYTES: Final = 32 << 20
+_MOST_LINE_BYTES: Final = 1 << 16
+
+Progress = Callable[[int], None]
+
+
+class Effects(Protocol):
+    """Programs and files."""
+
+    async def run(self, argv: Sequence[str], timeout_s: float) -> Printed:
+        """Run a program; OSError if it cannot be started."""
+
+    async def follow(self, argv: Sequence[str], line: Callable[[str], None]) -> int:
+        """Run a program and hear each line that it says; returns its exit status."""
+
+    def copy(self, source: Path, goal: Path, progress: Progress) -> None:
+        """Copy a plain file, in a thread; `progress` is told percents. OSError in words."""
+
+
+class Machine:
+    """The real ones."""
+
+    async def run(self, argv: Sequence[str], timeout_s: float) -> Printed:
+        """Run a program; OSError if it cannot be started."""
+        return await printed(argv, timeout_s, _ENVIRONMENT, _MOST_BYTES)
+
+    async def follow(self, argv: Sequence[str], line: Callable[[str], None]) -> int:
+        """Run a program and hear each line that it says; returns its exit status."""
+        process = await asyncio.create_subprocess_exec(
+            *argv,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            env={**os.environ, **_ENVIRONMENT},
+            limit=_MOST_LINE_BYTES,
+            # It ends when it is done, also if we are stopped: half an image is of no use.
+            start_new_session=True,
+        )
+        as_others(process.pid)
+        assert process.stdout
+        with contextlib.suppress(ValueError):  # a line without an end
+            while said := await process.stdout.readline():
+                line(said.decode(errors="replace").rstrip("\n"))
+        return await process.wait()
+
+    def copy(self, source: Path, goal: Path, progress: Progress) -> None:
+        """Copy a plain file; `progress` is told percents. OSError in words.
+
+        A copy, so that nobody can change it after it was looked at: who sent it is not root.
+        """
+        file = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(file, "rb") as opened:
+            about = os.fstat(opened.fileno())
+            if not stat.S_ISREG(about.st_mode):
+                raise OSError(f"{source} is not a plain file")
+            goal.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            goal.unlink(missing_ok=True)
+            missing = about.st_size + _LEAVE_FREE_BYTES - shutil.disk_usage(goal.parent).free
+            if missing > 0:
+                raise OSError(f"too little space: {(missing >> 20) + 1} MiB more are needed")
+            _copy(opened.fileno(), goal, about.st_size, progress)
+
+
+def _copy(source: int, goal: Path, size: int, progress: Progress) -> None:
+    out = os.open(goal, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        done = 0
+        while data := os.read(source, _PIECE_BYTES):
+            written = 0
+            while written < len(data):
+                written += os.write(out, data[written:])
+            done += len(data)
+            progress(min(100, 100 * done // max(size, 1)))
+        os.fsync(out)
+    except OSError:
+        goal.unlink(missing_ok=True)
+        raise
+    finally:
+        os.close(out)

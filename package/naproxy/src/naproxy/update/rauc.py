@@ -1,0 +1,214 @@
+"""RAUC through its own command line: what a bundle is, what the slots are, writing one."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from naproxy.drivers.program import Printed, words
+from naproxy.update.effects import Effects
+
+_ASK_S: Final = 100.0
+_SIGNER: Final = re.compile(rb"Verified (?:inline|detached) signature by '([^'\n]*)'")
+_PERCENT: Final = re.compile(r" *(\d{1,3})% (.*)")
+_LOG: Final = re.compile(r"\(rauc:\d+\): |^rauc-[A-Za-z]+: [\d:.]+: ")
+_FAILURE: Final = "LastError: "
+
+Why = Literal["signature", "format", "rauc"]
+_SIGNATURE_WORDS: Final = ("signature", "certificate", "cms", "keyring")
+_FORMAT_WORDS: Final = (
+    "bundle format",
+    "invalid bundle",
+    "too small",
+    "exceeds bundle size",
+    "magic",
+)
+
+
+class RaucError(Exception):
+    """RAUC refused, in its words; `why` is what they are about."""
+
+    def __init__(self, said: str, why: Why = "rauc") -> None:
+        """`said` is one line that is safe to show."""
+        super().__init__(said)
+        self.why: Why = why
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """What a verified bundle says of itself."""
+
+    board: str
+    """RAUC's `compatible`: for which machines it is."""
+    version: str
+    description: str
+    build: str
+    signed_by: str
+    image_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One of the two places for an image, each with its boot loader's name."""
+
+    name: str
+    booted: bool
+    boots_next: bool
+    good: bool
+    """The boot loader may start it."""
+    version: str
+    """Empty: it was not written by RAUC."""
+    installed: str
+    """When, as RAUC says it (ISO 8601); empty as above."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """The machine."""
+
+    board: str
+    slots: tuple[Slot, ...]
+
+    def booted(self) -> Slot | None:
+        """Return the slot that runs, if RAUC knows it."""
+        return next((slot for slot in self.slots if slot.booted), None)
+
+    def other(self) -> Slot | None:
+        """Return the one that does not."""
+        return next((slot for slot in self.slots if not slot.booted), None)
+
+
+class Rauc:
+    """The program."""
+
+    def __init__(self, conf: str, does: Effects) -> None:
+        """`conf` is RAUC's configuration, with the keyring and the slots."""
+        self._does = does
+        self._rauc = ("rauc", f"--conf={conf}")
+
+    async def info(self, bundle: Path) -> Bundle:
+        """Verify a bundle's signature and return what it is; RaucError if it is not good."""
+        done = await self._ask("info", "--output-format=json", str(bundle))
+        if done.code != 0:
+            raise _refused(done)
+        said, signer = _json(done), _SIGNER.search(done.complaint)
+        return Bundle(
+            board=_text(said, "compatible"),
+            version=_text(said, "version"),
+            description=_text(said, "description"),
+            build=_text(said, "build"),
+            signed_by=words(signer[1]) if signer else "",
+            image_bytes=sum(_sizes(said.get("images"))),
+        )
+
+    async def slots(self) -> Slots:
+        """Return the slots; RaucError if RAUC's service does not answer."""
+        done = await self._ask("status", "--detailed", "--output-format=json")
+        if done.code != 0:
+            raise _refused(done)
+        said = _json(done)
+        primary = said.get("boot_primary")
+        found = [
+            (name, about)
+            for each in said.get("slots", ())
+            for name, about in each.items()
+            # A slot with a parent belongs to one that can be booted.
+            if about.get("bootname")
+        ]
+        slots = tuple(_slot(name, about, primary) for name, about in found)
+        return Slots(_text(said, "compatible"), slots)
+
+    async def install(self, bundle: Path, progress: Callable[[int, str], None]) -> None:
+        """Write a bundle into the other slot, which boots next; RaucError if that failed."""
+        failure, last = "", ""
+
+        def line(said: str) -> None:
+            nonlocal failure, last
+            if found := _PERCENT.fullmatch(said):
+                progress(min(100, int(found[1])), words(found[2].encode()))
+            elif said.startswith(_FAILURE):
+                failure = said.removeprefix(_FAILURE)
+            elif said.strip():
+                last = said
+
+        try:
+            code = await self._does.follow((*self._rauc, "install", str(bundle)), line)
+        except OSError as error:
+            raise RaucError(f"rauc cannot be run: {error.strerror}") from None
+        if code != 0:
+            raise _judged(words((failure or last).encode()) or f"rauc: exit status {code}")
+
+    async def activate(self, which: Literal["other", "booted"]) -> None:
+        """Have a slot booted from now on."""
+        await self._do("status", "mark-active", which)
+
+    async def mark_good(self) -> None:
+        """Tell the boot loader that the slot that runs is in order."""
+        await self._do("status", "mark-good", "booted")
+
+    async def _do(self, *arguments: str) -> None:
+        done = await self._ask(*arguments)
+        if done.code != 0:
+            raise _refused(done)
+
+    async def _ask(self, *arguments: str) -> Printed:
+        try:
+            return await self._does.run((*self._rauc, *arguments), _ASK_S)
+        except OSError as error:
+            raise RaucError(f"rauc cannot be run: {error.strerror}") from None
+
+
+def _refused(done: Printed) -> RaucError:
+    if done.code is None:
+        return RaucError("rauc did not answer in time")
+    lines = [_LOG.sub("", line) for line in done.complaint.decode(errors="replace").splitlines()]
+    told = [line for line in lines if line.strip() and not line.startswith(("Reading", "Using"))]
+    said = words((told[-1] if told else "").encode()) or f"rauc: exit status {done.code}"
+    return _judged(said)
+
+
+def _judged(said: str) -> RaucError:
+    lowered = said.lower()
+    if any(word in lowered for word in _FORMAT_WORDS):
+        return RaucError(said, "format")
+    if any(word in lowered for word in _SIGNATURE_WORDS):
+        return RaucError(said, "signature")
+    return RaucError(said)
+
+
+def _json(done: Printed) -> Mapping[str, Any]:
+    try:
+        said = json.loads(done.output)
+    except ValueError:
+        raise RaucError("rauc did not say what it was asked for") from None
+    if not isinstance(said, dict):
+        raise RaucError("rauc did not say what it was asked for")
+    return said
+
+
+def _text(said: Mapping[str, Any], key: str) -> str:
+    value = said.get(key)
+    return words(value.encode()) if isinstance(value, str) else ""
+
+
+def _sizes(images: object) -> Sequence[int]:
+    if not isinstance(images, list):
+        return []
+    parts = [part for image in images if isinstance(image, dict) for part in image.values()]
+    return [p["size"] for p in parts if isinstance(p, dict) and isinstance(p.get("size"), int)]
+
+
+def _slot(name: str, about: Mapping[str, Any], primary: object) -> Slot:
+    status = about.get("slot_status") or {}
+    return Slot(
+        name=_text(about, "bootname"),
+        booted=about.get("state") == "booted",
+        boots_next=name == primary,
+        good=about.get("boot_status") == "good",
+        version=_text(status.get("bundle") or {}, "version"),
+        installed=_text(status.get("installed") or {}, "timestamp"),
+    )

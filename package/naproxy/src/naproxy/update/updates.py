@@ -1,0 +1,226 @@
+"""One update at a time: looked at, then written when somebody wants it, then begun by a restart."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from naproxy import __version__
+from naproxy.box.effects import write
+from naproxy.calls import ApiError
+from naproxy.update import versions
+from naproxy.update.effects import Effects
+from naproxy.update.rauc import Bundle, Rauc, RaucError, Slots
+from naproxy.update.versions import Order
+
+NOT_BY_IMAGES: Final = "this installation is not updated by images: there is no RAUC, or no {conf}"
+_BUNDLE, _CONFIRMED = "bundle.raucb", "confirmed.json"
+
+Phase = Literal["none", "checking", "ready", "refused", "writing", "written", "failed"]
+BUSY: Final = ("checking", "writing")
+
+
+@dataclass(slots=True)
+class Job:
+    """How far it is."""
+
+    phase: Phase = "none"
+    percent: int = 0
+    step: str = ""
+    """What RAUC is at, in its own words."""
+    bundle: Bundle | None = None
+    order: Order = "unknown"
+    """What the bundle is beside the version that runs."""
+    error: str = ""
+    why: str = ""
+    """What the error is about: signature, format, board, file, space or rauc."""
+
+
+class Updates:
+    """What the API, the command and the web interface ask."""
+
+    def __init__(
+        self,
+        conf: str,
+        folder: Path,
+        does: Effects,
+        say: Callable[[str], None],
+    ) -> None:
+        """`folder` is ours: the bundle is kept there from the check until it is written."""
+        self.job = Job()
+        self._conf = conf
+        self._folder = folder
+        self._does = does
+        self._say = say
+        self._rauc = Rauc(conf, does)
+        self._task: asyncio.Task[None] | None = None
+
+    # Telling
+
+    async def status(self) -> dict[str, Any]:
+        """Return everything; where RAUC does not answer, why."""
+        told: dict[str, Any] = {
+            "supported": Path(self._conf).is_file(),
+            "problem": None,
+            "board": "",
+            "version": __version__,
+            "slots": [],
+            "confirmed": None,
+            "job": asdict(self.job),
+        }
+        if not told["supported"]:
+            return {**told, "problem": NOT_BY_IMAGES.format(conf=self._conf)}
+        try:
+            slots = await self._rauc.slots()
+        except RaucError as error:
+            return {**told, "problem": str(error)}
+        booted = slots.booted()
+        return {
+            **told,
+            "board": slots.board,
+            "version": self._running(slots),
+            "slots": [asdict(slot) for slot in slots.slots],
+            "confirmed": booted is not None and self._is_confirmed(booted.name, booted.installed),
+        }
+
+    @staticmethod
+    def _running(slots: Slots) -> str:
+        booted = slots.booted()
+        return (booted.version if booted else "") or __version__
+
+    # Looking at a bundle
+
+    async def check(self, file: Path) -> None:
+        """Begin to look at a bundle; it is copied first. ApiError if something is under way."""
+        self._need_idle()
+        slots = await self._slots()
+        self.job = Job("checking")
+        self._begin(self._look(file, slots))
+
+    async def _look(self, file: Path, slots: Slots) -> None:
+        job, kept = self.job, self._folder / _BUNDLE
+
+        def progress(percent: int) -> None:
+            job.percent = percent
+
+        try:
+            await asyncio.to_thread(self._does.copy, file, kept, progress)
+        except OSError as error:
+            self._refuse(error.strerror or str(error), "file")
+            return
+        try:
+            bundle = await self._rauc.info(kept)
+        except RaucError as error:
+            self._refuse(str(error), error.why)
+            return
+        job.bundle = bundle
+        job.order = versions.order(bundle.version, self._running(slots))
+        if bundle.board != slots.board:
+            self._refuse(f"it is for {bundle.board}, and this is {slots.board}", "board")
+            return
+        job.phase = "ready"
+
+    def _refuse(self, error: str, why: str) -> None:
+        self.job.phase, self.job.error, self.job.why = "refused", error, why
+        (self._folder / _BUNDLE).unlink(missing_ok=True)
+        self._say(f"update: refused: {error}")
+
+    # Writing
+
+    async def install(self, *, older: bool) -> None:
+        """Begin to write what was looked at; `older`: also if it is not a newer version."""
+        self._need_idle()
+        if self.job.phase != "ready" or not self.job.bundle:
+            raise ApiError(HTTPStatus.CONFLICT, "no update was looked at and found good")
+        if self.job.order in ("older", "unknown") and not older:
+            words = f"{self.job.bundle.version} is not newer than what runs: confirm that"
+            raise ApiError(HTTPStatus.CONFLICT, words, "older")
+        self.job.phase, self.job.percent = "writing", 0
+        self._say(f"update: writing {self.job.bundle.version}")
+        self._begin(self._write())
+
+    async def _write(self) -> None:
+        job, kept = self.job, self._folder / _BUNDLE
+
+        def progress(percent: int, step: str) -> None:
+            job.percent, job.step = percent, step
+
+        try:
+            await self._rauc.install(kept, progress)
+        except RaucError as error:
+            job.phase, job.error, job.why = "failed", str(error), error.why
+            self._say(f"update: not written: {error}")
+        else:
+            job.phase, job.percent = "written", 100
+            self._say("update: written; it runs after a restart of the box")
+        finally:
+            kept.unlink(missing_ok=True)
+
+    def forget(self) -> None:
+        """Forget what was looked at."""
+        self._need_idle()
+        self.job = Job()
+        (self._folder / _BUNDLE).unlink(missing_ok=True)
+
+    # Slots
+
+    async def activate(self, which: Literal["other", "booted"]) -> None:
+        """Have the other slot run after a restart, or the one that runs now after all."""
+        self._need_idle()
+        slots = await self._slots()
+        other = slots.other()
+        if which == "other" and (other is None or not other.good):
+            words = "the other image did not start, or was never written: there is no way back"
+            raise ApiError(HTTPStatus.CONFLICT, words)
+        try:
+            await self._rauc.activate(which)
+        except RaucError as error:
+            raise ApiError(HTTPStatus.BAD_GATEWAY, str(error)) from None
+        self._say(f"update: after a restart the {which} slot runs")
+
+    async def confirm(self) -> None:
+        """Take that what runs now is in order: it stays."""
+        slots = await self._slots()
+        booted = slots.booted()
+        if booted is None:
+            raise ApiError(HTTPStatus.BAD_GATEWAY, "RAUC does not know which slot runs")
+        try:
+            await self._rauc.mark_good()
+        except RaucError as error:
+            raise ApiError(HTTPStatus.BAD_GATEWAY, str(error)) from None
+        said = {"slot": booted.name, "installed": booted.installed}
+        write(self._folder / _CONFIRMED, json.dumps(said))
+
+    def _is_confirmed(self, slot: str, installed: str) -> bool:
+        try:
+            said = json.loads((self._folder / _CONFIRMED).read_text())
+        except (OSError, ValueError):
+            return False
+        return bool(said == {"slot": slot, "installed": installed})
+
+    async def _slots(self) -> Slots:
+        if not Path(self._conf).is_file():
+            raise ApiError(HTTPStatus.CONFLICT, NOT_BY_IMAGES.format(conf=self._conf))
+        try:
+            return await self._rauc.slots()
+        except RaucError as error:
+            raise ApiError(HTTPStatus.BAD_GATEWAY, str(error)) from None
+
+    def _need_idle(self) -> None:
+        if self.job.phase in BUSY:
+            raise ApiError(HTTPStatus.CONFLICT, "an update is being looked at or written")
+
+    def _begin(self, work: Any) -> None:
+        async def quietly() -> None:
+            try:
+                await work
+            except Exception as error:
+                self.job.phase, self.job.error, self.job.why = "failed", repr(error), "rauc"
+                self._say(f"update: {error!r}")
+
+        self._task = asyncio.ensure_future(quietly())

@@ -1,0 +1,304 @@
+"""Updates with the real RAUC: what is refused and why, writing, going back, confirming."""
+
+import asyncio
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from naproxy.calls import ApiError
+from naproxy.update import versions
+from naproxy.update.effects import Machine
+from naproxy.update.updates import BUSY, Updates
+from rauc_machine import BOARD, RaucMachine, Signer, bundle, usable
+
+needs_rauc = pytest.mark.skipif(bool(usable()), reason=usable() or "")
+pytestmark = pytest.mark.xdist_group("rauc")
+
+Made = Callable[..., Path]
+
+
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory: pytest.TempPathFactory) -> Signer:
+    return Signer(tmp_path_factory.mktemp("keys"), "Naproxy releases")
+
+
+@pytest.fixture
+def machine(tmp_path: Path, ours: Signer, monkeypatch: pytest.MonkeyPatch) -> Iterator[RaucMachine]:
+    made = RaucMachine(tmp_path, ours)
+    for name, value in made.environment().items():
+        monkeypatch.setenv(name, value)
+    made.boot("A")
+    yield made
+    made.shut_down()
+
+
+@pytest.fixture
+def updates(machine: RaucMachine) -> Updates:
+    return anew(machine)
+
+
+def anew(machine: RaucMachine) -> Updates:
+    """What a controller that was started again has."""
+    folder = machine.directory / "update"
+    folder.mkdir(exist_ok=True)
+    return Updates(str(machine.conf), folder, Machine(), lambda _: None)
+
+
+async def settled(updates: Updates) -> dict[str, Any]:
+    while updates.job.phase in BUSY:
+        await asyncio.sleep(0.01)
+    return await updates.status()
+
+
+def checked(updates: Updates, file: Path) -> dict[str, Any]:
+    async def check() -> dict[str, Any]:
+        await updates.check(file)
+        return await settled(updates)
+
+    return asyncio.run(check())
+
+
+def written(updates: Updates, file: Path, *, older: bool = False) -> dict[str, Any]:
+    async def write() -> dict[str, Any]:
+        await updates.check(file)
+        await settled(updates)
+        await updates.install(older=older)
+        return await settled(updates)
+
+    return asyncio.run(write())
+
+
+# --------------------------------------------------------------- what is refused
+
+
+@needs_rauc
+def test_a_good_bundle_is_shown_before_anything_is_written(
+    machine: RaucMachine, updates: Updates, ours: Signer, tmp_path: Path
+) -> None:
+    job = checked(updates, bundle(tmp_path / "good.raucb", ours))["job"]
+    assert (job["phase"], job["order"]) == ("ready", "newer")
+    assert job["bundle"] == {
+        "board": BOARD,
+        "version": "9.0.0",
+        "description": "A test",
+        "build": "7",
+        "signed_by": "CN = Naproxy releases",
+        "image_bytes": 256 << 10,
+    }
+    assert machine.primary() == "A"
+
+
+@needs_rauc
+def test_a_bundle_signed_by_somebody_else_is_refused(updates: Updates, tmp_path: Path) -> None:
+    other = Signer(tmp_path, "Somebody else")
+    job = checked(updates, bundle(tmp_path / "foreign.raucb", other))["job"]
+    assert (job["phase"], job["why"], job["bundle"]) == ("refused", "signature", None)
+
+
+@needs_rauc
+def test_an_unsigned_bundle_is_refused(updates: Updates, ours: Signer, tmp_path: Path) -> None:
+    signed = bundle(tmp_path / "signed.raucb", ours).read_bytes()
+    size = int.from_bytes(signed[-8:], "big")
+    (tmp_path / "unsigned.raucb").write_bytes(signed[: -8 - size])
+    job = checked(updates, tmp_path / "unsigned.raucb")["job"]
+    assert (job["phase"], job["bundle"]) == ("refused", None)
+    assert job["why"] in ("signature", "format")
+
+
+@needs_rauc
+def test_a_bundle_that_was_changed_is_refused(
+    updates: Updates, ours: Signer, tmp_path: Path
+) -> None:
+    file = bundle(tmp_path / "changed.raucb", ours)
+    data = bytearray(file.read_bytes())
+    data[len(data) // 3] ^= 1
+    file.write_bytes(data)
+    job = checked(updates, file)["job"]
+    assert (job["phase"], job["why"]) == ("refused", "signature")
+
+
+@needs_rauc
+def test_a_bundle_that_is_cut_off_is_refused(
+    updates: Updates, ours: Signer, tmp_path: Path
+) -> None:
+    file = bundle(tmp_path / "cut.raucb", ours)
+    file.write_bytes(file.read_bytes()[:100_000])
+    job = checked(updates, file)["job"]
+    assert (job["phase"], job["why"]) == ("refused", "format")
+
+
+@needs_rauc
+def test_a_bundle_for_another_board_is_refused_and_both_are_named(
+    updates: Updates, ours: Signer, tmp_path: Path
+) -> None:
+    file = bundle(tmp_path / "board.raucb", ours, board="naproxy-soekris")
+    job = checked(updates, file)["job"]
+    assert (job["phase"], job["why"]) == ("refused", "board")
+    assert job["error"] == f"it is for naproxy-soekris, and this is {BOARD}"
+
+
+@needs_rauc
+@pytest.mark.parametrize("content", [b"", b"hello", b"hsqs" + bytes(200), os.urandom(70_000)])
+def test_any_other_file_is_refused(updates: Updates, tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "file").write_bytes(content)
+    job = checked(updates, tmp_path / "file")["job"]
+    assert job["phase"] == "refused"
+    assert job["error"]
+
+
+@needs_rauc
+def test_only_a_plain_file_is_opened(updates: Updates, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "link").symlink_to("/etc/shadow")
+    for name in ("fifo", "link", "missing", "."):
+        job = checked(updates, tmp_path / name)["job"]
+        assert (job["phase"], job["why"]) == ("refused", "file"), name
+
+
+@needs_rauc
+def test_what_was_refused_is_not_kept(
+    machine: RaucMachine, updates: Updates, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_bytes(b"no bundle")
+    checked(updates, tmp_path / "file")
+    assert list((machine.directory / "update").iterdir()) == []
+
+
+# ---------------------------------------------------------------------- writing
+
+
+@needs_rauc
+def test_it_is_written_into_the_other_slot_which_is_next_and_runs_after_a_restart(
+    machine: RaucMachine, updates: Updates, ours: Signer, tmp_path: Path
+) -> None:
+    told = written(updates, bundle(tmp_path / "good.raucb", ours))
+    assert (told["job"]["phase"], told["job"]["percent"]) == ("written", 100)
+    assert machine.primary() == "B"
+    assert any(machine.slots["B"].read_bytes())
+    assert not any(machine.slots["A"].read_bytes())
+    assert [(s["name"], s["booted"]) for s in told["slots"] if s["boots_next"]] == [("B", False)]
+    machine.boot("B")
+    after = asyncio.run(anew(machine).status())
+    assert after["version"] == "9.0.0"
+    assert [s["name"] for s in after["slots"] if s["booted"]] == ["B"]
+    assert after["confirmed"] is False
+
+
+@needs_rauc
+def test_progress_is_told_while_it_is_written(
+    machine: RaucMachine, ours: Signer, tmp_path: Path
+) -> None:
+    updates = anew(machine)
+    seen = set()
+
+    async def write() -> None:
+        await updates.check(bundle(tmp_path / "good.raucb", ours))
+        await settled(updates)
+        await updates.install(older=False)
+        while updates.job.phase in BUSY:
+            seen.add((updates.job.percent, updates.job.step))
+            await asyncio.sleep(0)
+
+    asyncio.run(write())
+    assert len(seen) >= 3
+    assert any("Checking" in step for _, step in seen)
+
+
+@needs_rauc
+def test_an_older_version_is_written_only_if_that_is_confirmed(
+    machine: RaucMachine, updates: Updates, ours: Signer, tmp_path: Path
+) -> None:
+    file = bundle(tmp_path / "old.raucb", ours, version="0.0.1")
+    with pytest.raises(ApiError) as refused:
+        written(updates, file)
+    assert refused.value.body["where"] == "older"
+    assert machine.primary() == "A"
+    assert written(updates, file, older=True)["job"]["phase"] == "written"
+
+
+@needs_rauc
+def test_where_it_cannot_be_written_that_is_said_and_the_old_image_stays_next(
+    machine: RaucMachine, updates: Updates, ours: Signer, tmp_path: Path
+) -> None:
+    machine.slots["B"].unlink()
+    told = written(updates, bundle(tmp_path / "good.raucb", ours))
+    assert told["job"]["phase"] == "failed"
+    assert told["job"]["error"]
+    assert machine.primary() == "A"
+
+
+@needs_rauc
+def test_nothing_is_written_that_was_not_looked_at(updates: Updates) -> None:
+    with pytest.raises(ApiError, match="no update was looked at"):
+        asyncio.run(updates.install(older=True))
+
+
+# -------------------------------------------------------------- back and confirm
+
+
+@needs_rauc
+def test_the_other_image_runs_after_a_restart_and_one_may_change_ones_mind(
+    machine: RaucMachine, updates: Updates
+) -> None:
+    asyncio.run(updates.activate("other"))
+    assert machine.primary() == "B"
+    asyncio.run(updates.activate("booted"))
+    assert machine.primary() == "A"
+
+
+@needs_rauc
+def test_there_is_no_way_back_to_an_image_that_did_not_start(
+    machine: RaucMachine, updates: Updates
+) -> None:
+    (machine.directory / "state-B").write_text("bad\n")
+    with pytest.raises(ApiError, match="no way back"):
+        asyncio.run(updates.activate("other"))
+    assert machine.primary() == "A"
+
+
+@needs_rauc
+def test_what_was_confirmed_stays_confirmed_until_another_image_runs(
+    machine: RaucMachine, updates: Updates
+) -> None:
+    assert asyncio.run(updates.status())["confirmed"] is False
+    asyncio.run(updates.confirm())
+    assert asyncio.run(anew(machine).status())["confirmed"] is True
+    machine.boot("B")
+    assert asyncio.run(anew(machine).status())["confirmed"] is False
+
+
+# ---------------------------------------------------------------- without RAUC
+
+
+def test_a_machine_that_is_not_updated_by_images_says_so(tmp_path: Path) -> None:
+    updates = Updates(str(tmp_path / "no.conf"), tmp_path, Machine(), lambda _: None)
+    told = asyncio.run(updates.status())
+    assert told["supported"] is False
+    assert "not updated by images" in told["problem"]
+    with pytest.raises(ApiError, match="not updated by images"):
+        asyncio.run(updates.check(tmp_path / "file"))
+
+
+@pytest.mark.parametrize(
+    ("offered", "running", "order"),
+    [
+        ("1.2.3", "1.2.3", "same"),
+        ("1.2.0", "1.2", "same"),
+        ("1.10", "1.9.9", "newer"),
+        ("v2.0", "1.9", "newer"),
+        ("0.1.0", "0.2.0", "older"),
+        ("1.0-rc1", "1.0", "older"),
+        ("1.0-rc2", "1.0-rc1", "newer"),
+        ("1.0-beta3", "1.0-rc1", "older"),
+        ("1.0+git5", "1.0", "same"),
+        ("2026.11", "1.0", "newer"),
+        ("nightly", "1.0", "unknown"),
+        ("", "1.0", "unknown"),
+        ("1" * 5000, "1.0", "unknown"),
+        ("\N{ARABIC-INDIC DIGIT THREE}.1", "1.0", "unknown"),
+    ],
+)
+def test_versions_are_compared_by_their_numbers(offered: str, running: str, order: str) -> None:
+    assert versions.order(offered, running) == order
