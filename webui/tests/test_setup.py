@@ -70,6 +70,7 @@ def test_a_server_that_moved_keeps_everything_else() -> None:
         (["WWW.Example.org:8080", "www.example.org."], ["www.example.org"]),
         (["a.example b.example,c.example;\nd.example"], [f"{n}.example" for n in "abcd"]),
         (["http://user:secret@a.example/"], ["a.example"]),
+        (["müller.example"], ["xn--mller-kva.example"]),
         ([" ", "", "/"], []),
     ],
 )
@@ -113,9 +114,9 @@ def test_without_a_meter_nothing_is_left_of_the_old_ones() -> None:
     assert changes == [{"op": "remove", "where": "meter.2"}]
 
 
-def fit(on_w: float, off_w: float, switch_j: float) -> dict[str, Any]:
+def fit(on_w: float, off_w: float, switch_j: float, sure: float = 0.1) -> dict[str, Any]:
     values = {"on_w": on_w, "off_w": off_w, "switch_j": switch_j}
-    return {name: {"value": value} for name, value in values.items()}
+    return {name: {"value": v, "high": (1 + sure) * v} for name, v in values.items()}
 
 
 def test_measured_powers_are_used_only_where_they_can_be() -> None:
@@ -130,6 +131,7 @@ def test_measured_powers_are_used_only_where_they_can_be() -> None:
         "switch_j": 0.0,
     }
     assert setting_up.measured(fit(1.0, 2.0, 0.0)) is None
+    assert setting_up.measured(fit(43.3, 1.6, 170.7, sure=0.3)) is None
     assert setting_up.measured(None) is None
 
 

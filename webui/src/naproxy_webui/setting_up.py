@@ -71,8 +71,16 @@ def host_names(typed: Sequence[str]) -> list[str]:
             name = re.sub(r"^[a-z]+://", "", word.strip().lower()).partition("/")[0]
             name = name.rpartition("@")[2].partition(":")[0].rstrip(".")
             if name:
-                found.append(name)
+                found.append(_ascii(name))
     return list(dict.fromkeys(found))
+
+
+def _ascii(name: str) -> str:
+    """Return a name as DNS has it: umlauts are for people (RFC 3490)."""
+    try:
+        return name.encode("idna").decode()
+    except UnicodeError:
+        return name
 
 
 def sleep(config: Mapping[str, Any], name: str, way: Mapping[str, Any]) -> Changes:
@@ -116,9 +124,13 @@ def powers(name: str, watts: Mapping[str, float]) -> Changes:
     return [put(f"server.{name}.power.{key}", float(value)) for key, value in watts.items()]
 
 
+UNSURE: Final = 0.2
+"""A power whose interval is wider to one side than this share of it is not reckoned with."""
+
+
 def measured(fit: Mapping[str, Any] | None) -> dict[str, float] | None:
-    """Return the powers that a commissioning measured, if they can be: none below zero."""
-    if not fit:
+    """Return the powers that a commissioning measured, if they are good enough; none below 0."""
+    if not fit or fit["on_w"]["high"] > (1 + UNSURE) * fit["on_w"]["value"]:
         return None
     found = {key: round(float(fit[key]["value"]), 1) for key in ("on_w", "off_w", "switch_j")}
     found = {key: max(0.0, value) for key, value in found.items()}

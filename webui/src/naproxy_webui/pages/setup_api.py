@@ -6,6 +6,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from flask import Blueprint, g
+from naproxy.schema import is_host
 
 from naproxy_webui import guard, setting_up
 from naproxy_webui.api import route
@@ -15,6 +16,7 @@ from naproxy_webui.office import forget_office
 from naproxy_webui.page import Page
 from naproxy_webui.pages.setup import state
 from naproxy_webui.setting_up import Changes, put
+from naproxy_webui.setting_words import translated
 from naproxy_webui.shapes import (
     ANY_OBJECT,
     array,
@@ -202,7 +204,10 @@ def write(config: dict[str, Any], changes: Changes) -> dict[str, Any]:
     if not changes:
         return config
     body = {"changes": changes, "version": config["version"]}
-    written: dict[str, Any] = control().patch("/v1/config", body)
+    try:
+        written: dict[str, Any] = control().patch("/v1/config", body)
+    except ApiError as error:
+        raise translated(error) from None
     forget_office()
     return written
 
@@ -283,6 +288,9 @@ def names(body: dict[str, Any]) -> Any:
     config = configuration()
     name = known(config, meant(body.get("server")))
     hosts = setting_up.host_names(body["hosts"])
+    if bad := next((host for host in hosts if is_host(host)), None):
+        words = t("setup.names.bad", name=bad[:100])
+        raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, words, "hosts")
     write(config, [put(f"server.{name}.hosts", hosts)])
     return {"server": name}
 

@@ -61,14 +61,17 @@ function running(report, server) {
 const mean = (list) => list.reduce((sum, each) => sum + each, 0) / list.length;
 
 function powers({ measured, report }) {
-	if (!measured) return report.fit_words && report.done.some((each) => each.energy_j !== null) ? h("p.small.soft", t("setup.proof.no_power")) : null;
+	const metered = report.done.some((each) => each.energy_j !== null);
+	if (!measured) return metered ? h("p.small.soft", t("setup.proof.no_power")) : null;
 	const use = h("button.button", { type: "button" }, icon("zap"), t("setup.proof.use"));
 	onPress(use, async () => {
 		await post("/api/setup/power", about());
 		use.disabled = true;
 		toast(t("setup.proof.used"));
 	});
-	return h("div.stack.tight", h("p", t("setup.proof.power", { on: watts(measured.on_w), off: watts(measured.off_w) })), h("div.row", use));
+	return h("div.stack.tight", h("p", t("setup.proof.power", {
+		on: watts(measured.on_w), off: watts(measured.off_w), on_low: watts(report.fit.on_w.low), on_high: watts(report.fit.on_w.high),
+	})), h("div.row", use));
 }
 
 function proved(said) {

@@ -79,7 +79,11 @@ async function hostKey(body = about()) {
 	}
 }
 
+/** Kind of a host key -> the name of its file. */
+const FILES = { "ssh-ed25519": "ed25519", "ecdsa-sha2-nistp256": "ecdsa" };
+
 function showKey({ shown, pinned, same }) {
+	$("pin-command").textContent = `ssh-keygen -lf /etc/ssh/ssh_host_${FILES[shown.kind] ?? "rsa"}_key.pub`;
 	const mark = h("code.setup-fingerprint", { id: "fingerprint" }, shown.fingerprint);
 	if (same) return fill($("pin"), notice("good", h("p", t("setup.sleep.pinned")), mark));
 	const other = pinned.length > 0;
