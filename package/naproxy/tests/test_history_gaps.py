@@ -109,6 +109,17 @@ def test_a_gap_in_which_the_box_was_off_is_not_known(box: Box) -> None:
     assert buckets(found(box)) == {20: 1}
 
 
+def test_a_gap_after_a_start_in_the_middle_of_a_block_is_known(box: Box) -> None:
+    box.stop()
+    box.pass_s(7400)
+    box.start()
+    box.history.watch(["web"])
+    asks(box)
+    passes(box, 4000)
+    asks(box)
+    assert buckets(found(box)) == {3600: 1}
+
+
 def test_a_gap_over_a_short_outage_is_not_known(box: Box) -> None:
     passes(box, 100)
     asks(box)

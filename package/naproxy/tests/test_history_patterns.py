@@ -63,15 +63,16 @@ def test_hours_of_the_week_are_those_of_the_office(box: Box) -> None:
     assert {hour: n for hour, n in enumerate(found[Klass.API]) if n} == {10: 2}
 
 
+@pytest.mark.parametrize("unit", ["day", "week", "month"])
 @pytest.mark.parametrize("name", ZONES)
-def test_no_request_is_lost_between_pieces(box: Box, name: str) -> None:
+def test_no_request_is_lost_between_pieces(box: Box, name: str, unit: str) -> None:
     for _ in range(300):
         asks(box)
         box.pass_s(3700)
     with opened(box) as db:
         zone = ZoneInfo(name)
         found = patterns.by_hour_of_week(db, "web", 0, box.wall_s, zone)
-        days = list(patterns.by_day(db, "web", 0, box.wall_s, zone))
+        days = list(patterns.by_part(db, "web", (0, box.wall_s), unit, zone))
     assert sum(found[Klass.CRAWLER]) == 300
     assert sum(share.requests for _, shares in days for share in shares) == 300
     assert [day for day, _ in days] == sorted({day for day, _ in days})
@@ -93,11 +94,21 @@ def test_days_have_what_became_of_requests(box: Box) -> None:
     box.pass_s(DAY_S)
     asks(box, CURL, Klass.API, Outcome.FETCH)
     with opened(box) as db:
-        found = list(patterns.by_day(db, "web", 0, box.wall_s + 1, ZURICH))
+        found = list(patterns.by_part(db, "web", (0, box.wall_s + 1), "day", ZURICH))
     assert found == [
         (date(2026, 3, 23), [(Klass.CRAWLER, Outcome.HIT, 2, 0)]),
         (date(2026, 3, 24), [(Klass.API, Outcome.FETCH, 1, 0)]),
     ]
+
+
+def test_a_part_that_the_range_cuts_has_what_is_in_the_range(box: Box) -> None:
+    for _ in range(3):
+        asks(box)
+        box.pass_s(DAY_S)
+    with opened(box) as db:
+        cut = (box.wall_s - 2 * DAY_S, box.wall_s)
+        [(week, [share])] = patterns.by_part(db, "web", cut, "week", ZURICH)
+    assert (week, share.requests) == (date(2026, 3, 23), 2)
 
 
 def test_agents_of_a_range(box: Box) -> None:
@@ -117,5 +128,5 @@ def test_a_server_that_never_was_has_nothing(box: Box) -> None:
     asks(box)
     with opened(box) as db:
         assert patterns.by_hour_of_week(db, "shop", 0, box.wall_s, ZURICH) == {}
-        assert list(patterns.by_day(db, "shop", 0, box.wall_s, ZURICH)) == []
+        assert list(patterns.by_part(db, "shop", (0, box.wall_s), "day", ZURICH)) == []
         assert list(patterns.by_agent(db, "shop", 0, box.wall_s)) == []

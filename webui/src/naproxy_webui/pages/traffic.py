@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from datetime import date
 from typing import Any, Final
 
 from flask import Blueprint
 from naproxy.history import gaps, patterns, timeline
-from naproxy.history.days import begin
 from naproxy.page import Outcome
 from naproxy.policy.base import Klass
 
@@ -135,18 +133,19 @@ def week(query: dict[str, Any]) -> Any:
 def days(query: dict[str, Any]) -> Any:
     """Return sums by parts of the calendar, at most MOST_BARS of them, and over all."""
     from_s, to_s = _range(query)
-    found = list(patterns.by_day(history(), query["server"], from_s, to_s, zone()))
-    unit = _unit([day for day, _ in found])
-    parts: dict[date, _Sums] = defaultdict(_Sums)
-    whole = _Sums()
-    for day, shares in found:
+    unit = _unit(to_s - from_s)
+    found = patterns.by_part(history(), query["server"], (from_s, to_s), unit, zone())
+    parts, whole = [], _Sums()
+    for first, shares in found:
+        sums = _Sums()
         for share in shares:
-            parts[begin(day, unit)].add(share)
+            sums.add(share)
             whole.add(share)
+        parts.append({"day": first.isoformat(), **sums.told()})
     ends = whole.ends
     return {
         "unit": unit,
-        "days": [{"day": first.isoformat(), **sums.told()} for first, sums in parts.items()],
+        "days": parts,
         **whole.told(),
         "needed_nobody": sum(ends[end] for end in NEEDED_NOBODY),
         "from_cache": sum(ends[end] for end in FROM_CACHE),
@@ -185,12 +184,10 @@ def _known(share: patterns.Share) -> bool:
     return 0 <= share.outcome < len(Outcome)
 
 
-def _unit(found: list[date]) -> str:
-    """Return the shortest unit of which the days fill few enough."""
-    for unit in ("day", "week"):
-        if len({begin(day, unit) for day in found}) <= MOST_BARS:
-            return unit
-    return "month"
+def _unit(length_s: float) -> str:
+    """Return the shortest unit of which there are few enough."""
+    days = length_s / 86400
+    return "day" if days <= MOST_BARS else "week" if days <= 7 * MOST_BARS else "month"
 
 
 @route(

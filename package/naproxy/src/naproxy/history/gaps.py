@@ -99,7 +99,8 @@ def _count(found: Gaps, db: sqlite3.Connection, server: str, from_s: float, to_s
     for begin_s, watched_s, _, blob in blocks(db, server, from_s, to_s):
         found.watched_s += watched_s
         whole = watched_s >= BLOCK_S - _SLACK_S or begin_s + BLOCK_S > to_s
-        if watched_until_s is None or begin_s > watched_until_s or not whole:
+        after_pause = watched_until_s is None or begin_s > watched_until_s
+        if after_pause or not whole:
             last_s = None
         with suppress(ValueError):
             for t_s in _times(begin_s, blob):
@@ -110,7 +111,8 @@ def _count(found: Gaps, db: sqlite3.Connection, server: str, from_s: float, to_s
                 if last_s is not None and (whole or t_s - last_s < BLOCK_S - watched_s):
                     found.add(t_s - last_s)
                 last_s = t_s
-        if not whole:
+        # A box that starts goes on watching; one that ends has watched until then.
+        if not whole and not after_pause:
             last_s = None
         watched_until_s = begin_s + BLOCK_S
 

@@ -8,10 +8,11 @@ half an hour off, an hour's requests belong to the hour of the zone in which it 
 from __future__ import annotations
 
 import sqlite3
-from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, tzinfo
 from typing import Final, NamedTuple
+
+from naproxy.history.days import days
 
 WEEK_H: Final = 168
 _MONDAY_H: Final = 72
@@ -100,24 +101,30 @@ def hours_of_week(
     return times
 
 
-def by_day(
-    db: sqlite3.Connection, server: str, from_s: float, to_s: float, zone: tzinfo | None
+def by_part(
+    db: sqlite3.Connection,
+    server: str,
+    range_s: tuple[float, float],
+    unit: str,
+    zone: tzinfo | None,
 ) -> Iterator[tuple[date, list[Share]]]:
-    """Yield each day that has requests, and how many of which class came to which end."""
-    found: dict[int, Counter[tuple[int, int]]] = {}
-    late: dict[int, Counter[tuple[int, int]]] = {}
-    for piece in pieces(zone, *_range(db, from_s, to_s)):
-        for day, klass, outcome, requests, delayed in db.execute(
-            "SELECT (t_s + ?4) / 86400, class, outcome, sum(requests), sum(delayed)"
-            " FROM traffic_hours WHERE t_s >= ?1 AND t_s < ?2"
-            " AND server = (SELECT id FROM servers WHERE name = ?3) GROUP BY 1, 2, 3",
-            (piece.from_s, piece.to_s, server, piece.ahead_s),
-        ):
-            found.setdefault(day, Counter())[klass, outcome] += requests
-            late.setdefault(day, Counter())[klass, outcome] += delayed
-    for day in sorted(found):
-        shares = [Share(*end, n, late[day][end]) for end, n in sorted(found[day].items())]
-        yield datetime.fromtimestamp(day * _DAY_S, UTC).date(), shares
+    """Yield each day, week or month that has requests, and what became of whose.
+
+    Of a part that the range cuts only what is in the range.
+    """
+    from_s, to_s = _range(db, *range_s)
+    number = db.execute("SELECT id FROM servers WHERE name = ?", (server,)).fetchone()
+    if number is None or from_s >= to_s:
+        return
+    for first, begin_s, end_s in days(from_s, to_s, zone, unit):
+        # Part by part: sorting few rows often is faster than all of them once.
+        found = db.execute(
+            "SELECT class, outcome, sum(requests), sum(delayed) FROM traffic_hours"
+            " WHERE t_s >= ? AND t_s < ? AND server = ? GROUP BY 1, 2",
+            (max(from_s, begin_s), min(to_s, end_s), number[0]),
+        )
+        if shares := [Share(*row) for row in found]:
+            yield first, shares
 
 
 def by_agent(

@@ -1,0 +1,217 @@
+"""The figures of the page Traffic, from a history as the controller writes it."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+from naproxy import page
+from naproxy.events import Event
+from naproxy.history import agents
+from naproxy.history.gaps import BUCKETS, EDGES_S
+from naproxy.page import Outcome
+from naproxy.policy.base import Klass
+from naproxy_webui.pages import traffic
+from naproxy_webui.settings import Settings
+from test_history import DAY_S, Box
+
+NOBODY = 0xFFFFFFFF
+GOOGLEBOT = agents.names().index("Googlebot")
+
+
+@pytest.fixture
+def past(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A box that has watched a server; `START_S` is a Tuesday, 22:14 UTC."""
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    settings.data_dir.mkdir()
+    made = Box(settings.data_dir)
+    made.history.watch(["web"])
+    yield made
+    made.stop()
+    monkeypatch.undo()
+    time.tzset()
+
+
+def asks(
+    past: Box,
+    klass: int = Klass.PERSON,
+    outcome: int = Outcome.FETCH,
+    agent: int = NOBODY,
+    flags: int = page.E_NEEDED,
+) -> None:
+    t_us = int(past.monotonic_s * 1e6)
+    past.history.request("web", Event(1, t_us, 0, 0, 0, agent, 0, klass, outcome, flags, 200, 0))
+
+
+def ask(
+    client: FlaskClient, past: Box, part: str, days: float = 30, server: str = "web"
+) -> dict[str, Any]:
+    past.history.flush()
+    query = {"server": server, "from_s": past.wall_s - days * DAY_S, "to_s": past.wall_s + 60}
+    answer = client.get(f"/api/traffic/{part}", query_string=query)
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json
+    return found
+
+
+def test_requests_are_counted_by_hour_of_the_week(client: FlaskClient, past: Box) -> None:
+    asks(past)
+    asks(past, Klass.CRAWLER)
+    past.pass_s(2 * 3600)
+    asks(past)
+    found = ask(client, past, "week")
+    tuesday_22, wednesday_0 = 24 + 22, 48
+    person = {hour: n for hour, n in enumerate(found["classes"]["person"]) if n}
+    assert person == {tuesday_22: 1, wednesday_0: 1}
+    assert sum(found["classes"]["crawler"]) == 1
+    assert {hour for hour, n in enumerate(found["times"]) if n} == {46, 47, 48}
+
+
+def test_what_became_of_requests_is_told_in_kinds(client: FlaskClient, past: Box) -> None:
+    for outcome in Outcome:
+        asks(past, outcome=outcome)
+    found = ask(client, past, "days")
+    assert found["ends"] == {end: len(outcomes) for end, outcomes in traffic.ENDS.items()}
+    assert found["requests"] == len(Outcome)
+    assert found["needed_nobody"] == 5
+    assert found["from_cache"] == 2
+    assert [day["day"] for day in found["days"]] == ["2023-11-14"]
+    assert found["days"][0]["ends"] == found["ends"]
+
+
+def test_every_outcome_belongs_to_one_kind() -> None:
+    told = [outcome for outcomes in traffic.ENDS.values() for outcome in outcomes]
+    assert sorted(told) == sorted(Outcome)
+
+
+def test_outcomes_and_classes_of_a_later_version_are_counted(
+    client: FlaskClient, past: Box
+) -> None:
+    asks(past, klass=77, outcome=99)
+    found = ask(client, past, "days")
+    assert found["requests"] == found["ends"]["box"] == 1
+
+
+def test_requests_that_waited_are_told(client: FlaskClient, past: Box) -> None:
+    asks(past, outcome=Outcome.HELD, flags=page.E_NEEDED | page.E_DELAYED)
+    asks(past)
+    assert ask(client, past, "days")["delayed"] == 1
+
+
+@pytest.mark.parametrize(
+    ("days", "unit"), [(30, "day"), (90, "day"), (400, "week"), (999, "month")]
+)
+def test_a_long_range_is_told_in_longer_parts(
+    client: FlaskClient, past: Box, days: int, unit: str
+) -> None:
+    for _ in range(5):
+        asks(past)
+        past.pass_s(days * DAY_S / 5)
+    found = ask(client, past, "days", days + 1)
+    assert found["unit"] == unit
+    assert sum(day["ends"]["server"] for day in found["days"]) == 5
+    assert len(found["days"]) <= traffic.MOST_BARS
+
+
+def test_gaps_are_told_by_length(client: FlaskClient, past: Box) -> None:
+    for gap_s in (3, 3, 700):
+        asks(past)
+        past.pass_s(gap_s)
+    asks(past)
+    found = ask(client, past, "gaps")
+    assert found["edges_s"] == list(EDGES_S)
+    assert len(found["counts"]) == len(found["sums_s"]) == BUCKETS
+    assert found["counts"][EDGES_S.index(2) + 1] == 2
+    assert found["counts"][EDGES_S.index(600) + 1] == 1
+    assert found["requests"] == 4
+    assert found["worth_s"] is None  # no controller says what the server draws
+
+
+def test_agents_are_told_by_name(client: FlaskClient, past: Box) -> None:
+    asks(past, Klass.CRAWLER, Outcome.REFUSED, GOOGLEBOT)
+    asks(past, Klass.CRAWLER, Outcome.HIT, GOOGLEBOT)
+    asks(past, Klass.SCANNER, Outcome.REFUSED)
+    found = ask(client, past, "agents")
+    assert [(a["name"], a["class"], a["requests"]) for a in found["agents"]] == [
+        ("Googlebot", "crawler", 2),
+        ("", "scanner", 1),
+    ]
+    assert found["agents"][0]["ends"]["away"] == 1
+    assert found["more"] == 0
+
+
+def test_of_many_agents_those_with_most_requests_are_told(
+    client: FlaskClient, past: Box, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(traffic, "MOST_AGENTS", 2)
+    for number in range(5):
+        for _ in range(number + 1):
+            asks(past, Klass.CRAWLER, Outcome.REFUSED, number)
+    found = ask(client, past, "agents")
+    assert [agent["requests"] for agent in found["agents"]] == [5, 4]
+    assert found["more"] == 3
+
+
+@pytest.mark.parametrize("part", ["week", "days", "gaps", "agents"])
+def test_a_server_that_never_was_has_no_traffic(client: FlaskClient, past: Box, part: str) -> None:
+    asks(past)
+    found = ask(client, past, part, server="'; DROP TABLE servers; --")
+    told = (*found.get("counts", ()), found.get("requests"), found.get("agents"))
+    assert not any((*told, found.get("days")))
+
+
+@pytest.mark.parametrize("part", ["week", "days", "gaps", "agents"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "server=web",
+        "server=web&from_s=5&to_s=4",
+        "server=web&from_s=x&to_s=9",
+        "server=web&from_s=nan&to_s=9",
+        "server=web&from_s=0&to_s=1e99",
+        "server=web&from_s=0&to_s=19999999999",
+        "server=&from_s=0&to_s=9",
+        f"server={'x' * 65}&from_s=0&to_s=9",
+        "server=web&from_s=0&to_s=9&tier=all",
+    ],
+)
+def test_ranges_that_make_no_sense_are_refused(client: FlaskClient, part: str, query: str) -> None:
+    assert client.get(f"/api/traffic/{part}?{query}").status_code == 400
+
+
+@pytest.mark.parametrize("part", ["week", "days", "gaps", "agents"])
+def test_without_a_history_that_is_said(client: FlaskClient, part: str) -> None:
+    answer = client.get(f"/api/traffic/{part}?server=web&from_s=0&to_s=9")
+    assert answer.status_code == 503
+    assert answer.json["error"]
+
+
+def test_the_page_shows_figures_where_there_are_any(client: FlaskClient, past: Box) -> None:
+    from naproxy.policy.base import State  # noqa: PLC0415
+
+    past.journal.transition("web", State.UNKNOWN, State.AWAKE, "x")
+    asks(past)
+    past.history.flush()
+    shown = client.get("/traffic").text
+    assert 'id="week"' in shown
+    assert 'id="drop"' in shown
+
+
+def test_without_a_history_the_page_has_a_place_for_a_log(client: FlaskClient) -> None:
+    shown = client.get("/traffic").text
+    assert 'id="week"' not in shown
+    assert 'id="drop"' in shown
+
+
+def test_who_may_only_look_is_told_that_a_log_needs_an_administrator(viewer: FlaskClient) -> None:
+    shown = viewer.get("/traffic").text
+    assert 'id="drop"' not in shown
+    assert 'id="estimate"' in shown
+
+
+def test_the_page_is_in_german_too(client: FlaskClient) -> None:
+    shown = client.get("/traffic", headers={"Accept-Language": "de"}).text
+    assert "Protokolldateien hier ablegen" in shown
