@@ -363,3 +363,36 @@ def test_a_port_that_says_nothing_ends_in_time() -> None:
     finally:
         os.close(leader)
         os.close(follower)
+
+
+# The check
+
+
+def checking(tmp_path: Path, journal: Journal) -> api.Setup:
+    file = tmp_path / "naproxy.toml"
+    file.write_text(SERVER.replace("192.168.1.10", "127.0.0.1"))
+    loaded = config.read(file)
+    return api.Setup(lambda: loaded, file, journal, print, Office(MACHINES))
+
+
+def test_the_check_is_what_the_doctor_finds(tmp_path: Path, journal: Journal) -> None:
+    status = asyncio.run(job(checking(tmp_path, journal), "servers/web/doctor"))
+    found = {each["name"]: each["verdict"] for each in status["result"]["checks"]}
+    assert found["way_to_sleep"] == "problem"
+    assert "wake_on_lan" not in found
+
+
+def test_what_the_servers_script_did_not_print_is_said_to_be_that(
+    tmp_path: Path, journal: Journal
+) -> None:
+    setup = checking(tmp_path, journal)
+    for facts in ("rm -rf /", "naproxy-facts 1\n$(reboot)"):
+        setup._jobs._started.clear()
+        status = asyncio.run(job(setup, "servers/web/doctor", facts=facts))
+        assert status["error"]["code"] == "facts"
+
+
+def test_the_script_for_the_servers_own_shell_is_given(tmp_path: Path, journal: Journal) -> None:
+    made = asyncio.run(ask(checking(tmp_path, journal), "GET", "servers/web/facts-script"))
+    assert made["script"].startswith("#!/bin/sh")
+    assert "02:00:00:00:00:0a" in made["script"]

@@ -92,7 +92,8 @@ def again(step: str) -> str:
     wanted = request.args.get("server")
     if wanted is not None and wanted not in servers:
         abort(HTTPStatus.NOT_FOUND)
-    return _page(step, wanted or next(iter(servers), None), again=True)
+    new = step == "server" and "new" in request.args
+    return _page(step, None if new else wanted or next(iter(servers), None), again=True)
 
 
 def _servers() -> list[str]:

@@ -253,8 +253,9 @@ def office(body: dict[str, Any]) -> Any:
             "port": integer(minimum=1, maximum=65535),
             "interface": string(maxLength=15),
             "name": string(maxLength=100),
+            "new": boolean(description="One more, beside those that there are"),
         },
-        optional=("server", "interface", "name", "port"),
+        optional=("server", "interface", "name", "port", "new"),
     ),
     answer=SAVED,
     **ADMIN,
@@ -262,7 +263,7 @@ def office(body: dict[str, Any]) -> Any:
 def server(body: dict[str, Any]) -> Any:
     """Write it."""
     now, config = state(), configuration()
-    name = body.get("server") or now["server"]
+    name = None if body.get("new") else body.get("server") or now["server"]
     if name is not None:
         known(config, name)
     chosen = {"port": 80, **body, "mac": body["mac"].lower()}

@@ -30,6 +30,8 @@ from naproxy_webui.texts import t
 PAGE = Page(name="setup_proof", path="/api/setup/proof")
 blueprint = Blueprint("setup_proof", __name__)
 
+_SCRIPT_S: Final = 30.0
+
 # Letting the box in
 
 OF: Final[dict[str, Any]] = {"query": SERVER}
@@ -99,6 +101,21 @@ def pin(body: dict[str, Any]) -> Any:
     """Pin it."""
     said = {"fingerprint": body["fingerprint"], "replace": body.get("replace", False)}
     return control().put(f"/v1/servers/{_path(body)}/host-key", said)
+
+
+@route(
+    blueprint,
+    "GET",
+    "/api/setup/facts-script",
+    summary="A script that looks at the server itself; what it prints belongs into the check",
+    answer=obj({"script": string()}),
+    **OF,
+    **ADMIN,
+)
+def facts_script(query: dict[str, Any]) -> Any:
+    """Return it."""
+    path = f"/v1/servers/{_path(query)}/facts-script"
+    return control().get(path, timeout_s=_SCRIPT_S)
 
 
 @route(

@@ -1,5 +1,5 @@
 """The control API's part for the first run: /v1/setup, /v1/scan, /v1/look, /v1/meter-search,
-/v1/typical-servers, and /v1/servers/ID/key, host-key, doctor.
+/v1/typical-servers, and /v1/servers/ID/key, host-key, doctor, facts-script.
 
 What takes a while is a job: POST begins it (202), GET tells how far it is and what came of
 it, DELETE calls it off. A job that runs, or began a moment ago, is not begun again (429).
@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from naproxy.calls import Answer, ApiError, Call, only
 from naproxy.config import Config, Server
-from naproxy.drivers.program import printed, words
+from naproxy.drivers.program import Printed, printed, words
 from naproxy.journal import Journal
 from naproxy.setup import access, meters, scan, typical
 from naproxy.setup.jobs import BusyError, JobError, Jobs, Progress, Work
@@ -31,7 +31,7 @@ _DOCTOR_BYTES: Final = 1 << 18
 _FACTS_BYTES: Final = 65536
 _KEY: Final = "setup"
 _TOP: Final = ("setup", "scan", "look", "meter-search", "typical-servers")
-_OF_SERVER: Final = ("key", "host-key", "doctor")
+_OF_SERVER: Final = ("key", "host-key", "doctor", "facts-script")
 
 
 def ours(call: Call) -> bool:
@@ -168,6 +168,9 @@ class Setup:
                     return await self._pin(server, call.json())
                 case "POST", "doctor":
                     return self._start(job, self._doctor(server, call.json()), LOOK_PAUSE_S)
+                case "GET", "facts-script":
+                    done = await self._run_doctor(name, "--script")
+                    return HTTPStatus.OK, {"script": done.output.decode()}
                 case ("GET" | "DELETE") as method, ("host-key" | "doctor"):
                     return self._job(method, job)
         except JobError as error:
@@ -194,21 +197,25 @@ class Setup:
         return partial(self._examine, server.id, facts)
 
     async def _examine(self, name: str, facts: str, progress: Progress) -> dict[str, Any]:
-        """Run `naproxy doctor`: a process of its own, for ssh and ip may take their time."""
         progress.part = "doctor"
-        argv = [sys.executable, "-m", "naproxy.cli", "doctor", name]
-        argv += ["--config", str(self._file)]
         with tempfile.NamedTemporaryFile("w", prefix="naproxy-facts-") as file:
             file.write(facts)
             file.flush()
-            if facts:
-                argv += ["--facts", file.name]
-            done = await printed([*argv, "--json"], _DOCTOR_S, {}, _DOCTOR_BYTES)
-        if done.code not in (0, 1):
-            said = words(done.complaint) or "it did not end in time"
-            raise JobError("doctor", f"the check could not be made: {said}")
+            more = ("--facts", file.name) if facts else ()
+            done = await self._run_doctor(name, "--json", *more)
         found: dict[str, Any] = json.loads(done.output)
         return found
+
+    async def _run_doctor(self, name: str, *more: str) -> Printed:
+        """Run `naproxy doctor`: a process of its own, for ssh and ip may take their time."""
+        argv = [sys.executable, "-m", "naproxy.cli", "doctor", name]
+        argv += ["--config", str(self._file), *more]
+        done = await printed(argv, _DOCTOR_S, {}, _DOCTOR_BYTES)
+        if done.code not in (0, 1):
+            said = words(done.complaint) or "it did not end in time"
+            code = "facts" if "--facts" in more else "doctor"
+            raise JobError(code, f"the check could not be made: {said}")
+        return done
 
 
 def _not_used(call: Call) -> ApiError:

@@ -106,7 +106,8 @@ onSubmit($("look"), async ({ address, port }) => {
 
 onPress($("forward"), async () => {
 	const { address, mac, port, interface: wire, name } = chosen;
-	await post("/api/setup/server", about({ address, mac, port, interface: wire, name: name.slice(0, 100) }));
+	const machine = { address, mac, port, interface: wire, name: name.slice(0, 100) };
+	await post("/api/setup/server", again && !server ? { ...machine, new: true } : about(machine));
 	await onward();
 });
 

@@ -90,7 +90,7 @@ function showKey({ shown, pinned, same }) {
 	const yes = h(`button.button.${other ? "danger" : "primary"}`, { type: "button", id: "same" }, icon("check"), t(other ? "setup.sleep.replaced" : "setup.sleep.same"));
 	onPress(yes, async () => {
 		await put("/api/setup/host-key", about({ fingerprint: shown.fingerprint, replace: other }));
-		toast(t("setup.sleep.pinned"));
+		toast(t("kit.saved"));
 		showKey({ shown, pinned, same: true });
 	});
 	const before = other && notice("bad", h("p", t("setup.sleep.other_key")), h("code.setup-fingerprint", pinned[0].fingerprint));
@@ -135,6 +135,27 @@ $("check").addEventListener("click", () => busy($("check"), async () => {
 		refused(error);
 	}
 }));
+
+// The server itself: what a script printed there
+
+$("inside").addEventListener("toggle", async () => {
+	if (!$("inside").open || $("facts-script").querySelector("code")) return;
+	try {
+		await save();
+		const { script } = await get("/api/setup/facts-script", about(), { timeout_ms: 60_000 });
+		const pasted = `sh <<'NAPROXY'\n${script}NAPROXY\n`;
+		fill($("facts-script"), h("pre.setup-code", { tabindex: "0", role: "region", "aria-label": t("setup.sleep.inside") }, h("code", pasted)), h("div.row", copier(pasted)));
+	} catch (error) {
+		if (!(error instanceof ApiError)) throw error;
+		fill($("facts-script"), notice("bad", h("p", error.message)));
+	}
+});
+
+$("facts-form").addEventListener("submit", (event) => {
+	event.preventDefault();
+	const facts = $("facts").value.trim();
+	if (facts) busy(event.submitter, () => check(about({ facts: `${facts}\n` })));
+});
 
 onPress($("forward"), async () => {
 	await save();
