@@ -1,0 +1,325 @@
+"""The history in a real browser: gaps, states by keyboard, hostile texts, rules, downloads."""
+
+from __future__ import annotations
+
+import csv
+import os
+import socket
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from naproxy.history.power import key
+from playwright.sync_api import Browser, expect
+
+from tests.e2e.clients import ask, fresh
+from tests.office import Office, Settings
+from tests.office.box import VMOD
+from tests.office.namespace import ROOT, wait_for
+from tests.webui import people
+from tests.webui.conftest import PATIENCE_MS, SIZES, OpenPage, Watch, WatchedPage, log_in
+from tests.webui.looks import settle, too_wide, violations
+from tests.webui.stage import Stage, StageError
+
+EVIL = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
+GAP_MINUTES = 40
+ZURICH = ZoneInfo("Europe/Zurich")
+
+
+@contextmanager
+def logged_in(browser: Browser, url: str) -> Iterator[WatchedPage]:
+    """Yield a page of a stage of one's own; what it does that it should not fails the test."""
+    context = browser.new_context(base_url=url, reduced_motion="reduce", **SIZES["desktop"])
+    context.set_default_timeout(PATIENCE_MS)
+    watch = Watch(url)
+    watch.context(context)
+    page = context.new_page()
+    log_in(page)
+    yield WatchedPage(page, watch)
+    context.close()
+    watch.check()
+
+
+def chart(page: Any) -> list[list[dict[str, Any]]]:
+    """Return what Chart.js draws of power: the points of each line."""
+    points: list[list[dict[str, Any]]] = page.evaluate(
+        "Chart.getChart(document.querySelector('#power canvas')).data.datasets.map((d) => d.data)"
+    )
+    return points
+
+
+def yesterday() -> str:
+    """Return the office's day before this one."""
+    return (datetime.now(ZURICH) - timedelta(days=1)).date().isoformat()
+
+
+def show(page: Any, address: str = "/history") -> None:
+    page.goto(address)
+    settle(page)
+    page.wait_for_selector("#power canvas")
+
+
+# What is shown
+
+
+def test_back_and_forward_lead_through_the_days(page: WatchedPage) -> None:
+    show(page, "/history?view=week")
+    title = page.locator("#range-title")
+    now = title.text_content()
+    assert page.locator("#forward").is_disabled()
+    page.get_by_role("button", name="Back").click()
+    expect(title).not_to_have_text(now)
+    before = title.text_content()
+    page.go_back()
+    expect(title).to_have_text(now)
+    page.go_forward()
+    expect(title).to_have_text(before)
+
+
+def test_power_and_states_share_one_axis(page: WatchedPage) -> None:
+    show(page, "/history?view=day&day=" + yesterday())
+    area = page.evaluate(
+        """() => {
+            const drawn = document.querySelector('#power canvas');
+            const canvas = drawn.getBoundingClientRect();
+            const { left, right } = Chart.getChart(drawn).chartArea;
+            const strip = document.querySelector('.strip').getBoundingClientRect();
+            return [canvas.left + left - strip.left, canvas.left + right - strip.right];
+        }"""
+    )
+    assert max(map(abs, area)) <= 1.5
+
+
+def test_states_are_told_by_keyboard_with_reason_and_cause(page: WatchedPage) -> None:
+    show(page, "/history?view=day&day=" + yesterday())
+    strip = page.locator(".strip")
+    strip.focus()
+    page.keyboard.press("Home")
+    seen = set()
+    for _ in range(60):
+        seen.add(page.locator(".band-words").inner_text())
+        page.keyboard.press("ArrowRight")
+    assert any("Caused by" in words for words in seen)
+    assert sum("Why: " in words for words in seen) > 3
+    chosen = strip.get_attribute("aria-activedescendant")
+    assert page.locator(f"#{chosen}").get_attribute("aria-selected") == "true"
+
+
+def test_every_change_is_in_the_table(page: WatchedPage) -> None:
+    show(page, "/history?view=day&day=" + yesterday())
+    page.get_by_text("Every change, with its reason").click()
+    rows = page.locator("#changes tbody tr")
+    rows.first.wait_for()
+    told = page.evaluate(
+        "fetch('/api/history/range?view=day&day=' + document.getElementById('day').value)"
+        ".then((r) => r.json())"
+    )
+    changes = page.evaluate(
+        "([from_s, to_s]) => fetch(`/api/history/states?server=web&from_s=${from_s}&to_s=${to_s}`)"
+        ".then((r) => r.json()).then((s) => s.changes)",
+        [told["from_s"], told["to_s"]],
+    )
+    older = page.locator("#changes").get_by_role("button", name="Show older ones")
+    while older.is_visible():
+        before = rows.count()
+        older.click()
+        expect(rows.nth(before)).to_be_attached()
+    assert abs(rows.count() - changes) <= 1
+
+
+def test_the_history_is_clean_with_everything_open(open_page: OpenPage) -> None:
+    page = open_page("/history?view=week", size="phone", scheme="dark")
+    settle(page)
+    page.evaluate("document.querySelectorAll('main details').forEach((each) => (each.open = true))")
+    page.wait_for_timeout(800)
+    assert violations(page) == []
+    assert too_wide(page) == []
+
+
+def test_a_viewer_is_not_offered_rules(viewer: WatchedPage) -> None:
+    show(viewer, "/history?view=month")
+    viewer.locator("#ledger tbody tr").first.wait_for()
+    assert viewer.get_by_role("button", name="Do not wake").count() == 0
+
+
+def test_what_is_downloaded_is_what_is_shown(page: WatchedPage) -> None:
+    show(page, "/history?view=day&day=" + yesterday())
+    with page.expect_download() as started:
+        page.locator("#exports [data-what=transitions]").click()
+    rows = list(csv.DictReader(started.value.path().read_text().splitlines()))
+    assert list(rows[0]) == ["time", "t_s", "server", "from", "to", "reason"]
+    assert {row["time"][:10] for row in rows} == {yesterday()}
+    assert started.value.suggested_filename == f"naproxy-transitions-{yesterday()}.csv"
+
+
+# With a history of its own
+
+
+@pytest.fixture(scope="module")
+def quiet_stage() -> Iterator[Stage]:
+    """Nobody comes but those whom a test sends."""
+    with Stage(days=2, visitors=False) as started:
+        yield started
+
+
+def come(stage: Stage, **asker: str) -> None:
+    """Have somebody wake the sleeping server."""
+    with suppress(StageError):  # it sleeps already, or is about to
+        stage.api("POST", "/v1/servers/web/sleep", {})
+    stage.wait("asleep")
+    fields = {
+        "server": "web",
+        "reason": "page",
+        "method": "GET",
+        "class": "api",
+        "client": "192.0.2.9",
+    }
+    lines = "".join(f"{name}={value}\n" for name, value in {**fields, **asker}.items())
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
+        sock.sendto(f"naproxy-wake 1\n{lines}".encode(), str(stage.run_dir / "wake.sock"))
+    stage.wait("awake")
+
+
+def test_what_is_not_measured_is_not_drawn(browser: Browser, quiet_stage: Stage) -> None:
+    noon = datetime.fromisoformat(f"{yesterday()}T12:00").replace(tzinfo=ZURICH)
+    first = int(noon.timestamp() // 60)
+    gap_s = (60 * first, 60 * (first + GAP_MINUTES))
+    with closing(sqlite3.connect(quiet_stage.data_dir / "history.db", timeout=30)) as db, db:
+        for table in ("seconds", "minutes"):
+            db.execute(
+                f"DELETE FROM {table} WHERE key >= ? AND key < ?",
+                (key(first, 0), key(first + GAP_MINUTES, 0)),
+            )
+    with logged_in(browser, quiet_stage.url) as page:
+        show(page, "/history?view=day&day=" + yesterday())
+        [line, *_] = chart(page)
+        inside = [p for p in line if gap_s[0] <= p["x"] < gap_s[1]]
+        assert any(p["y"] is None for p in inside)
+        assert all(p["y"] is None for p in inside)
+        assert sum(p["y"] is not None for p in line) > 20
+        assert not page.evaluate(
+            "Chart.getChart(document.querySelector('#power canvas')).data.datasets[0].spanGaps"
+        )
+
+
+def test_what_came_from_the_network_is_text(browser: Browser, quiet_stage: Stage) -> None:
+    for _ in range(2):
+        come(quiet_stage, agent=EVIL[:110], path=f"/{EVIL}", host=EVIL[:60], client=EVIL[:60])
+    come(quiet_stage, agent="=HYPERLINK(0)", path="/x' onclick='", client="192.0.2.8")
+    with logged_in(browser, quiet_stage.url) as page:
+        show(page)
+        ledger = page.locator("#ledger tbody")
+        ledger.locator("tr").first.wait_for()
+        assert EVIL[:40] in ledger.inner_text()
+        for kind in ("Address", "Program", "Page"):
+            page.locator("#wakers-title ~ .segmented").get_by_text(kind).click()
+            page.wait_for_timeout(400)
+            assert "<img src=x" in page.locator("#wakers").inner_text()
+        page.get_by_text("Every change, with its reason").click()
+        page.locator("#changes tbody tr").first.wait_for()
+        page.locator(".strip").focus()
+        for _ in range(8):
+            page.keyboard.press("ArrowLeft")
+        row = page.locator("#ledger tbody tr", has_text="<img").first
+        row.get_by_role("button").click()
+        page.locator("dialog .preview p").nth(1).wait_for()
+        assert page.locator("main img, dialog img, main script").count() == 0
+        assert "owned" not in page.title()
+
+
+def test_the_ledger_is_searched(browser: Browser, quiet_stage: Stage) -> None:
+    come(quiet_stage, path="/needle.txt", agent="Probe/1")
+    with logged_in(browser, quiet_stage.url) as page:
+        show(page)
+        page.get_by_label("Page, program or address").fill("NEEDLE")
+        page.get_by_role("button", name="Search").click()
+        expect(page.locator("#ledger tbody tr")).to_have_count(1)
+        assert "/needle.txt" in page.locator("#ledger tbody").inner_text()
+        page.get_by_label("Page, program or address").fill("nothing like it")
+        page.get_by_role("button", name="Search").click()
+        page.get_by_text("No wake fits this search.").wait_for()
+
+
+def test_a_rule_is_undone_with_one_click(browser: Browser, quiet_stage: Stage) -> None:
+    come(quiet_stage, path="/often.xml", agent="Feeder/2")
+    with logged_in(browser, quiet_stage.url) as page:
+        show(page)
+        page.locator("#ledger tr", has_text="/often.xml").get_by_role("button").click()
+        page.get_by_text("would have prevented").wait_for()
+        assert violations(page) == []
+        page.locator("dialog").get_by_role("button", name="Do not wake").click()
+        page.locator("#rules li", has_text="/often.xml").wait_for()
+        assert quiet_stage.api("GET", "/v1/config")["rule"][0]["text"] == "/often.xml"
+        page.get_by_role("button", name="Undo").click()
+        page.get_by_text("There are no rules.").wait_for()
+        assert quiet_stage.api("GET", "/v1/config")["rule"] == []
+
+
+# With real Varnish and a server that really sleeps
+
+
+@pytest.fixture
+def office() -> Iterator[Office]:
+    if os.geteuid() != 0:
+        pytest.skip("an office needs root")
+    assert (VMOD / "libvmod_naproxy.so").exists(), "the VMOD is not built: make build"
+    with Office(board=Settings(sleep_s=0.2, wake_s=0.2), keep=ROOT / "build/webui/office") as made:
+        made.box.start()
+        yield made
+
+
+@contextmanager
+def interface(office: Office, directory: Path) -> Iterator[str]:
+    """Run the web interface beside the office's box, on loopback of this machine."""
+    people.make(directory)
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port = sock.getsockname()[1]
+    process = subprocess.Popen(
+        [
+            Path(sys.executable).with_name("naproxy-webui"),
+            *("--data-dir", office.box.data_dir, "--state-dir", directory),
+            *("--run-dir", directory / "run", "--listen", f"127.0.0.1:{port}"),
+            *("--socket", office.box.run_dir / "control.sock"),
+        ]
+    )
+    try:
+        wait_for(lambda: _listens(port), "the web interface")
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as sock:
+        return sock.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_one_click_stops_a_noisy_waker(browser: Browser, office: Office, tmp_path: Path) -> None:
+    noisy = {"User-Agent": "OfficeFeeder/1.0"}
+    board = office.server.board
+    for _ in range(2):
+        office.box.sleep()
+        assert ask(office.client, fresh("/feed.xml"), headers=noisy).status != 503
+    office.box.sleep()
+    with interface(office, tmp_path) as url, logged_in(browser, url) as page:
+        show(page)
+        page.locator("#wakers tr", has_text="/feed.xml").get_by_role("button").click()
+        page.get_by_text("would have prevented 2 of 2 wakes").wait_for()
+        page.locator("dialog").get_by_role("button", name="Do not wake").click()
+        page.locator("#rules li", has_text="/feed.xml").wait_for()
+    packets = board.report()["counts"]["magic"]
+    answer = ask(office.client, fresh("/feed.xml"), headers=noisy)
+    assert (answer.status, answer.headers["x-naproxy"]) == (503, "refused")
+    assert answer.headers["retry-after"] == "3600"
+    assert (board.state, board.report()["counts"]["magic"]) == ("off", packets)
+    assert ask(office.client, fresh("/else"), headers=noisy).status != 503
+    assert board.state == "on"
