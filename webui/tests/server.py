@@ -51,7 +51,14 @@ class WebUi:
             self.process = subprocess.Popen(
                 [
                     *(sys.executable, "-c", "from naproxy_webui.main import main; main()"),
-                    *("--listen", where, "--state-dir", folder / "state", "--data-dir", folder),
+                    *(
+                        "--listen",
+                        where,
+                        "--state-dir",
+                        folder / "state",
+                        "--data-dir",
+                        folder / "data",
+                    ),
                     *("--run-dir", run_dir, "--fingerprint", fingerprint),
                     *("--socket", control or folder / "no.sock"),
                 ],

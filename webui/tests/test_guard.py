@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -17,11 +18,8 @@ def rules(app: Flask) -> list[tuple[str, str, str]]:
     """Return (endpoint, method, a path) of all there is."""
     found = []
     for rule in app.url_map.iter_rules():
-        path = rule.rule
-        for name, converter in rule._converters.items():
-            value = "1" if type(converter).__name__ == "IntegerConverter" else "x"
-            for form in (f"<{name}>", f"<int:{name}>", f"<path:{name}>"):
-                path = path.replace(form, value)
+        path = re.sub(r"<int[^>]*>", "1", rule.rule)
+        path = re.sub(r"<[^>]*>", "x", path)
         found += [(rule.endpoint, method, path) for method in sorted(rule.methods or ())]
     return found
 
@@ -221,15 +219,6 @@ def test_a_token_ends_with_its_user_and_with_the_users_rights(
 def test_a_viewer_has_no_token_that_changes(viewer: FlaskClient) -> None:
     answer = viewer.post("/api/account/tokens", json={"name": "x", "scope": "change"})
     assert (answer.status_code, answer.json["where"]) == (403, "scope")
-
-
-def test_wrong_tokens_are_tried_slowly(visitor: FlaskClient) -> None:
-    tries = [
-        visitor.get("/metrics", headers={"Authorization": f"Bearer naproxy_{n}"}).status_code
-        for n in range(8)
-    ]
-    assert tries[:5] == [401] * 5
-    assert tries[5:] == [429] * 3
 
 
 def test_a_tokens_secret_is_nowhere_in_what_is_kept(

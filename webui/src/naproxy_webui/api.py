@@ -41,7 +41,7 @@ class Route:
     body: Shape | None
     body_media: str
     answer: Shape
-    media: str
+    media: str | tuple[str, ...]
     status: int
     refusals: tuple[int, ...]
     access: Access
@@ -58,7 +58,7 @@ def route(
     body: Shape | None = None,
     body_media: str = "application/json",
     answer: Shape = ANY_OBJECT,
-    media: str = "application/json",
+    media: str | tuple[str, ...] = "application/json",
     status: int = HTTPStatus.OK,
     refusals: tuple[int, ...] = (),
     open: bool = False,
@@ -67,12 +67,12 @@ def route(
 ) -> Callable[[Handler], Handler]:
     """Declare a route of the API.
 
-    `needed`: which of `query` must be there. `body_media` and `media`: types of body and answer;
-    a body that is not JSON is given to the function as bytes, an answer that is not JSON is a
-    Response. `status`: of its answer when all is well; `refusals`: statuses it may refuse with,
-    beside those that every route has. `open`: also without login; `role`: who may use it, by
-    default viewers may read and administrators change; `scope`: which tokens may, by default
-    `read` or `change`, and `session` for none.
+    `needed`: which of `query` must be there. `body_media` and `media`: types of body and answer
+    (of which there may be several); a body that is not JSON is given to the function as bytes,
+    an answer that is not JSON is a Response. `status`: of its answer when all is well;
+    `refusals`: statuses it may refuse with, beside those that every route has. `open`: also
+    without login; `role`: who may use it, by default viewers may read and administrators
+    change; `scope`: which tokens may, by default `read` or `change`, and `session` for none.
     """
     declared = Route(
         method=method,

@@ -43,7 +43,7 @@ class Keys:
     sessions: Sessions
     hosts: Hosts
     by_address: Attempts
-    """Of logins, claims and tokens."""
+    """Of logins and claims."""
     by_name: Attempts
     """Of logins with a name, from addresses that nobody has logged in from."""
     seen: set[str]
@@ -93,11 +93,13 @@ def _before() -> Response | None:
         raise ApiError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, t("base.status.413"))
     declared = access_of(current_app.view_functions.get(request.endpoint or ""))
     _identify()
+    if request.endpoint is None:
+        return None  # there is no such page: what it is not is said by Flask
     if request.method not in READS and g.token is None:
         _check_origin()
         if g.session is not None:
             _check_csrf(g.session)
-    if request.endpoint is None or declared.open:
+    if declared.open:
         return None
     if g.user is None:
         return _unknown()
@@ -133,7 +135,7 @@ def _token(secret: str) -> tuple[Token, User]:
     user = keys().users.get(found.user) if found else None
     if found and user:
         return found, user
-    wait_for(keys().by_address, "token " + client_network())
+    # Not slowed down as logins are: nobody guesses 256 bits.
     raise _bad_token()
 
 

@@ -48,6 +48,8 @@ _REFUSALS: Final = {
     507: "The disk is full",
 }
 _ALWAYS: Final = (400, 401, 403, 413, 421, 429, 500, 503)
+MOST_NUMBER: Final = 2**31 - 1
+"""Of what is in a path: `<int(max=2147483647):number>`."""
 _VARIABLE: Final = re.compile(r"<(?:(\w+)(?:\([^)]*\))?:)?(\w+)>")
 
 
@@ -116,7 +118,7 @@ def _variables(declared: Route) -> Iterator[dict[str, Any]]:
     for kind, name in _VARIABLE.findall(declared.path):
         schema: dict[str, Any] = {"type": "string", "minLength": 1}
         if kind == "int":
-            schema = {"type": "integer", "minimum": 0}
+            schema = {"type": "integer", "minimum": 0, "maximum": MOST_NUMBER}
         yield {"name": name, "in": "path", "required": True, "schema": schema}
 
 
@@ -131,9 +133,14 @@ def _query(declared: Route) -> Iterator[dict[str, Any]]:
 
 
 def _responses(declared: Route) -> dict[str, Any]:
-    good = {"description": "Done", "content": {declared.media: {"schema": declared.answer}}}
+    kinds = (declared.media,) if isinstance(declared.media, str) else declared.media
+    content = {
+        kind: {"schema": declared.answer if kind == "application/json" else {"type": "string"}}
+        for kind in kinds
+    }
+    good = {"description": "Done", "content": content}
     refusals = {*_ALWAYS, *declared.refusals}
-    if "<" in declared.path:
+    if "<" in declared.path or declared.query:
         refusals.add(404)
     if declared.method not in READS:
         refusals |= {409, 422}

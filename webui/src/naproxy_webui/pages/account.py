@@ -24,6 +24,12 @@ PAGE = Page(name="account", path="/account")
 blueprint = Blueprint("account", __name__)
 
 PASSWORD: Final = string(minLength=1, maxLength=MOST)
+TOKEN_NAME: Final = string(
+    minLength=1,
+    maxLength=60,
+    pattern="^[^\\x00-\\x1f\\x7f-\\x9f]+$",
+    description="Letters, digits and signs that can be printed",
+)
 OK: Final = obj({"ok": boolean()})
 SESSION: Final = obj(
     {
@@ -134,7 +140,7 @@ def change_language(body: dict[str, Any]) -> Any:
 @route(
     blueprint,
     "DELETE",
-    "/api/account/sessions/<int:number>",
+    "/api/account/sessions/<int(max=2147483647):number>",
     summary="End one of one's own sessions",
     answer=OK,
     role="viewer",
@@ -167,7 +173,7 @@ def end_sessions() -> Any:
     "POST",
     "/api/account/tokens",
     summary="Make a token; its secret is shown this once",
-    body=obj({"name": string(minLength=1, maxLength=60), "scope": choice(*SCOPES)}),
+    body=obj({"name": TOKEN_NAME, "scope": choice(*SCOPES)}),
     answer=obj({"token": TOKEN, "secret": string()}),
     status=HTTPStatus.CREATED,
     role="viewer",
@@ -182,7 +188,7 @@ def make_token(body: dict[str, Any]) -> Any:
 @route(
     blueprint,
     "DELETE",
-    "/api/account/tokens/<int:number>",
+    "/api/account/tokens/<int(max=2147483647):number>",
     summary="Delete one of one's own tokens",
     answer=OK,
     role="viewer",

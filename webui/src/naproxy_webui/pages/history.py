@@ -347,6 +347,7 @@ SEARCHES: Final = {
         "tier": choice(*queries.TIERS),
     },
     needed=("from_s", "to_s", "what"),
+    media="text/csv",
     refusals=(HTTPStatus.NOT_FOUND,),
 )
 def export(query: dict[str, Any]) -> Response:

@@ -66,7 +66,7 @@ def add(body: dict[str, Any]) -> Any:
 @route(
     blueprint,
     "PATCH",
-    "/api/users/<int:number>",
+    "/api/users/<int(max=2147483647):number>",
     summary="Change a user's role, or set a new password: the user's sessions end",
     body=obj({"role": choice(*ROLES), "password": PASSWORD}, optional=("role", "password")),
     answer=USER,
@@ -86,7 +86,7 @@ def change(number: int, body: dict[str, Any]) -> Any:
 @route(
     blueprint,
     "DELETE",
-    "/api/users/<int:number>",
+    "/api/users/<int(max=2147483647):number>",
     summary="Remove a user, with sessions and tokens",
     answer=OK,
     scope="session",

@@ -19,7 +19,7 @@ from naproxy_webui.page import Page
 from naproxy_webui.setting_words import translated
 from naproxy_webui.shapes import array, boolean, choice, integer, obj, string
 
-PAGE = Page(name="settings_box", path="/api/box")
+PAGE = Page(name="settings_box", path="/api/box/about")
 blueprint = Blueprint("settings_box", __name__)
 
 PART_BYTES: Final = 1 << 19
@@ -35,7 +35,12 @@ def _ask(method: str, path: str, body: object = None) -> Any:
         raise translated(error) from None
 
 
-@route(blueprint, "GET", "/api/box", summary="The box: whose machine it is, network, clock, name")
+@route(
+    blueprint,
+    "GET",
+    "/api/box/about",
+    summary="The box: whose machine it is, network, clock, name",
+)
 def box() -> Any:
     """Return it."""
     return _ask("GET", "")

@@ -3,7 +3,7 @@
 import { ApiError, get, post, put as send } from "../../kit/api.js";
 import { confirm, toast } from "../../kit/dialog.js";
 import { h, t } from "../../kit/dom.js";
-import { dateTime, number } from "../../kit/format.js";
+import { dateTime, locale, number } from "../../kit/format.js";
 import { busy, clearErrors, onPress, showErrors } from "../../kit/form.js";
 import { again } from "./forms.js";
 
@@ -138,7 +138,7 @@ async function backAgain() {
 	await new Promise((done) => setTimeout(done, 1500));
 	while (Date.now() < end) {
 		try {
-			await get("/api/box", null, { timeout_ms: 3000 });
+			await get("/api/box/about", null, { timeout_ms: 3000 });
 			return;
 		} catch (error) {
 			if (!(error instanceof ApiError)) throw error;
@@ -167,7 +167,7 @@ export function machine() {
 		toast(t("settings.rebooting"), "info");
 	});
 	for (const place of all("[data-clock]")) {
-		const format = new Intl.DateTimeFormat(document.documentElement.lang, { dateStyle: "full", timeStyle: "short", timeZone: place.dataset.zone });
+		const format = new Intl.DateTimeFormat(locale, { dateStyle: "full", timeStyle: "short", timeZone: place.dataset.zone });
 		place.textContent = format.format(Number(place.dataset.clock) * 1000);
 	}
 }
