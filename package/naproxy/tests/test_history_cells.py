@@ -139,3 +139,13 @@ def test_mean_power_of_a_state_is_measured_in_its_middle(box: Box) -> None:
         assert mean_w(db, WEB, "asleep", box.wall_s) == pytest.approx(2.0)
         assert mean_w(db, WEB, "trouble", box.wall_s) is None
         assert mean_w(db, NO_METER, "awake", box.wall_s) is None
+
+
+def test_a_year_of_which_little_is_known_is_few_cells(box: Box) -> None:
+    box.journal.transition("web", State.UNKNOWN, State.AWAKE, "x")
+    live(box, State.AWAKE, 90)
+    box.history.flush()
+    with closing(sqlite3.connect(box.directory / FILE)) as db:
+        found = list(cells(db, WEB, HOUR_S - 365 * DAY_S, now_s(box)))
+    assert len(found) < 365 * 24 + 4 * 60
+    assert found[0].t_s == HOUR_S - 365 * DAY_S

@@ -142,14 +142,14 @@ class Hindsights:
         late = threading.Timer(self._longest_s, self._end, (child, "time"))
         late.daemon = True
         late.start()
-        words = ""
+        ended = Progress(FAILED, why="words")
         try:
             assert child.stderr
             words = self._listen(child.stderr)
             child.wait()
+            ended = self._ended(child.returncode, words, key, about)
         finally:
             late.cancel()
-            ended = self._ended(child.returncode, words, key, about)
             with self._lock:
                 self._child = None
                 self._progress = ended
@@ -187,7 +187,7 @@ class Hindsights:
             fresh.write_text(json.dumps({**about, "answer": made}), "utf-8")
             fresh.replace(self._folder / f"{key}.json")
             answer.unlink()
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return False
         by_age = sorted(self._folder.glob("*.json"), key=lambda f: f.stat().st_mtime)
         for old in by_age[:-KEPT]:

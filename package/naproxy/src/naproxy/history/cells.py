@@ -7,6 +7,7 @@ meter fell silent while the server was in more than one state.
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -52,11 +53,12 @@ def cells(db: sqlite3.Connection, source: Source, from_s: int, to_s: int) -> Ite
     first, end = from_s // HOUR_S, -(-to_s // HOUR_S)
     rolled = states.read(db, source.server, first * HOUR_S, end * HOUR_S)
     meters = [_sums(db, "hours", name, first, end) for name in (source.meter, source.box_meter)]
-    newest_s = _newest_s(db, source.server)
+    begun_s, newest_s = _begun_s(db, source.server), _newest_s(db, source.server)
     for t_s in range(first * HOUR_S, end * HOUR_S, HOUR_S):
         server, box = (sums.get(t_s, NOTHING) for sums in meters)
         known = rolled.get(t_s, {})
-        whole = from_s <= t_s and t_s + HOUR_S <= to_s and t_s < newest_s
+        made = t_s < newest_s or t_s + HOUR_S <= begun_s
+        whole = made and from_s <= t_s and t_s + HOUR_S <= to_s
         if whole and not _mixed(server, known):
             yield cell(t_s, HOUR_S, known, server, box)
         else:
@@ -66,6 +68,14 @@ def cells(db: sqlite3.Connection, source: Source, from_s: int, to_s: int) -> Ite
 def _mixed(server: Measured, known: States) -> bool:
     """Is the hour covered in part, while the server was in more than one state?"""
     return 0 < server.covered_s < ALL * HOUR_S and len(known) > 1
+
+
+def _begun_s(db: sqlite3.Connection, server: str) -> float:
+    """Return when a server was looked after first, of the transitions that are kept."""
+    (first_s,) = db.execute(
+        "SELECT min(t_s) FROM transitions WHERE server = ?", (server,)
+    ).fetchone()
+    return math.inf if first_s is None else first_s
 
 
 def _newest_s(db: sqlite3.Connection, server: str) -> int:

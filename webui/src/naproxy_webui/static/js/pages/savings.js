@@ -78,6 +78,7 @@ function tell() {
 	at("problem").replaceChildren(...(empty ? [h("div.notice", { "data-kind": "info" }, icon("info"), h("div", h("p", t("savings.nothing"))))] : []));
 	for (const button of views) button.setAttribute("aria-pressed", String(button.dataset.view === range.view));
 	at("range-title").textContent = title(range);
+	for (const id of ["back", "forward"]) at(id).hidden = range.view === "all";
 	at("back").disabled = range.previous === null || (range.first_s !== null && range.from_s <= range.first_s);
 	at("forward").disabled = range.next === null;
 	at("today").hidden = range.view === "all" || range.next === null;

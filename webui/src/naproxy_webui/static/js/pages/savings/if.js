@@ -2,7 +2,7 @@
 
 import { ApiError } from "../../kit/api.js";
 import { h, icon, t } from "../../kit/dom.js";
-import { duration, energy, money, number, share } from "../../kit/format.js";
+import { energy, money, number, share } from "../../kit/format.js";
 import { clearErrors, onSubmit } from "../../kit/form.js";
 import { table } from "../../kit/plot.js";
 import { state, workOut } from "./work.js";
@@ -72,7 +72,6 @@ function show({ now, then, policy, assumed }) {
 		line("saved", (_, row) => share(row.saving_net, 1)),
 		line("year", (found, row) => worth(year(found, row))),
 		line("waited", (_, row) => share(row.delayed_fraction, 2)),
-		line("longest", (_, row) => duration(row.delay_p99_s)),
 		line("naps", (_, row) => number(row.cycles_per_day, 1)),
 		[t("savings.if_bound"), ...bounds.map((row) => share(row.saving_net, 1))],
 	];

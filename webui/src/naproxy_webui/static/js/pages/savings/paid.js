@@ -36,7 +36,7 @@ function words(said) {
 	if (said.waits_since_s > said.from_s + 3600) more.push(t("savings.paid_since", { date: date(said.waits_since_s) }));
 	if (more.length) made.push(h("p", more.join(" ")));
 	const promise = t("savings.paid_promise", { share: share(said.promise.fraction), time: duration(said.promise.delta_s) });
-	made.push(h("p.hint", promise, " ", h("a", { href: "/settings" }, t("savings.paid_change"))));
+	made.push(h("p.hint", promise, " ", h("a", { href: "/settings/sleep" }, t("savings.paid_change"))));
 	return made;
 }
 

@@ -1,0 +1,41 @@
+"""What the controller says, for tests of savings: at the process boundary."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from naproxy_webui.errors import ApiError
+
+
+class Control:
+    """The control API's answers that savings need."""
+
+    def __init__(self) -> None:
+        self.fit: dict[str, float] | None = None
+        self.wake_s: float | None = None
+        self.servers = 1
+        self.fault: ApiError | None = None
+
+    def get(self, path: str, timeout_s: float = 5.0, **query: object) -> Any:
+        if self.fault:
+            raise self.fault
+        if path == "/v1/config":
+            return {"server": [self._server(n) for n in range(self.servers)], "box": {"proxy_w": 5}}
+        if path == "/v1/status":
+            return {"servers": [{"id": "web", "wake_s": self.wake_s, "sleep_s": None}]}
+        if path == "/v1/servers/web/commission":
+            fitted = self.fit and {
+                n: {"value": v, "low": v, "high": v} for n, v in self.fit.items()
+            }
+            return {"fit": fitted}
+        raise ApiError(404, f"nothing is at {path}")
+
+    def _server(self, number: int) -> dict[str, Any]:
+        return {
+            "id": "web" if number == 0 else f"other{number}",
+            "power": {"on_w": 43.3, "off_w": 1.6, "switch_j": 170.7},
+            "promise": {"fraction": 0.01, "delta_s": 1.0},
+            "policy": {"name": "teacher"},
+            "wake": {"expect_s": 5.0},
+            "sleep": {"expect_s": 4.0},
+        }

@@ -1,0 +1,245 @@
+"""Savings: sums that agree with their parts, what they are made of, what people paid."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from history_past import OFF_MW, ON_MW, Past, known
+from naproxy import hindsight, page
+from naproxy.page import Outcome
+from naproxy.policy.base import State
+from naproxy_webui.equipment import Equipment, Server
+from naproxy_webui.errors import ApiError
+from naproxy_webui.pages.savings import POLICIES
+from naproxy_webui.settings import Settings
+from savings_control import Control
+from test_history_stream import ask
+
+
+@pytest.fixture
+def control(app: Flask) -> Control:
+    made = Control()
+    app.extensions["naproxy_control"] = made
+    return made
+
+
+@pytest.fixture
+def past(settings: Settings, app: Flask, control: Control) -> Iterator[Past]:
+    """Six hours of sleeping and waking, all of it measured, 20 days ago."""
+    made = Past(settings)
+    made.history.watch(["web"])
+    known(app)
+    made.change(State.UNKNOWN, State.AWAKE, "it answers", 0)
+    made.meter(600, ON_MW)
+    for _ in range(12):
+        made.measured_cycle()
+        made.history.flush()
+    yield made
+    made.stop()
+
+
+def get(client: FlaskClient, path: str = "", status: int = 200, **query: Any) -> Any:
+    answer = client.get(f"/api/savings{path}", query_string={"server": "web", **query})
+    assert answer.status_code == status, answer.text
+    return answer.json
+
+
+def measured(client: FlaskClient, **query: Any) -> Any:
+    return get(client, view="all", **query)["total"]
+
+
+def stop(past: Past) -> None:
+    """The box ends: what comes then is not known."""
+    past.change(State.AWAKE, State.UNKNOWN, "the controller was stopped", 0)
+    past.history.flush()
+
+
+@pytest.mark.parametrize("view", ["week", "month", "year", "all"])
+def test_savings_of_a_range_are_those_of_its_parts(
+    client: FlaskClient, past: Past, view: str
+) -> None:
+    stop(past)
+    found = get(client, view=view, **_day(past, view))
+    assert len(found["parts"]) >= 1
+    for name in ("gross_j", "net_j", "measured_s", "modelled_s", "always_j", "length_s"):
+        parts = sum(part["sums"][name] for part in found["parts"])
+        assert found["total"][name] == pytest.approx(parts)
+    assert found["total"]["length_s"] == found["to_s"] - found["from_s"]
+
+
+def _day(past: Past, view: str) -> dict[str, str]:
+    day = time.strftime("%Y-%m-%d", time.gmtime(past.begun_s + 86400))
+    return {} if view == "all" else {"day": day}
+
+
+def test_a_months_days_save_what_the_days_do_alone(client: FlaskClient, past: Past) -> None:
+    stop(past)
+    month = get(client, view="month", **_day(past, "month"))
+    total = 0.0
+    for part in month["parts"]:
+        day = time.strftime("%Y-%m-%d", time.gmtime(part["from_s"] + 12 * 3600))
+        total += get(client, view="day", day=day)["total"]["net_j"]
+    assert total == pytest.approx(month["total"]["net_j"])
+
+
+def test_what_was_measured_is_said_to_be(client: FlaskClient, past: Past) -> None:
+    stop(past)
+    found = get(client, view="all")
+    assert found["total"]["measured_s"] == pytest.approx(12 * 1800 + 600)
+    assert found["total"]["modelled_s"] == 0
+    asleep_j, awake_j = 12 * 1200 * OFF_MW / 1000, (12 * 600 + 600) * ON_MW / 1000
+    assert found["total"]["measured_j"] == pytest.approx(asleep_j + awake_j)
+    assert found["assumed"]["meter"] == "web"
+    assert found["assumed"]["values"]["on_w"] == {"value": pytest.approx(40), "source": "measured"}
+    assert found["assumed"]["values"]["off_w"]["source"] == "measured"
+    assert found["total"]["gross_j"] == pytest.approx(12 * 1200 * 38)
+    assert found["total"]["net_j"] == pytest.approx(
+        found["total"]["gross_j"] - found["total"]["box_j"]
+    )
+
+
+def test_without_a_meter_it_is_modelled_with_what_commissioning_found(
+    client: FlaskClient, past: Past, app: Flask, control: Control
+) -> None:
+    stop(past)
+    _no_meter(app)
+    control.fit = {"on_w": 50.0, "off_w": 5.0, "switch_j": 90.0}
+    found = get(client, view="all")
+    assert found["total"]["measured_s"] == 0
+    assert found["total"]["modelled_s"] == pytest.approx(12 * 1800 + 600)
+    assert found["assumed"]["values"]["on_w"] == {"value": 50.0, "source": "fitted"}
+    assert found["total"]["gross_j"] == pytest.approx(12 * 1200 * 45 - 12 * 90)
+
+
+def test_without_any_measurement_the_settings_count(
+    client: FlaskClient, past: Past, app: Flask
+) -> None:
+    _no_meter(app)
+    values = get(client, view="all")["assumed"]["values"]
+    assert {v["source"] for v in values.values()} == {"configured", "expected"}
+    assert values["on_w"]["value"] == 43.3
+
+
+def _no_meter(app: Flask) -> None:
+    app.extensions["naproxy_equipment"]["equipment"] = Equipment(
+        answered=True,
+        version="2",
+        servers=(Server("web", ("person",), False, 3600, 43.3, 1.6, 4.1),),
+    )
+
+
+def test_powers_that_make_no_sense_are_not_believed(
+    client: FlaskClient, past: Past, app: Flask, control: Control
+) -> None:
+    _no_meter(app)
+    control.fit = {"on_w": 5.0, "off_w": 50.0, "switch_j": 90.0}
+    assert get(client, view="all")["assumed"]["values"]["on_w"]["source"] == "configured"
+
+
+def test_times_that_were_measured_are_told_from_expected_ones(
+    client: FlaskClient, past: Past, control: Control
+) -> None:
+    control.wake_s = 7.5
+    values = get(client, view="all")["assumed"]["values"]
+    assert values["wake_s"] == {"value": 7.5, "source": "measured"}
+    assert values["sleep_s"]["source"] == "expected"
+
+
+def test_the_box_is_shared_by_the_servers(
+    client: FlaskClient, past: Past, control: Control, app: Flask
+) -> None:
+    alone = get(client, view="all")["total"]["box_j"]
+    control.servers = 2
+    app.extensions["naproxy_believed"].clear()
+    shared = get(client, view="all")
+    assert shared["assumed"]["box_share"] == 0.5
+    assert shared["total"]["box_j"] == pytest.approx(alone / 2, rel=1e-3)
+
+
+def test_money_only_with_a_price(client: FlaskClient, past: Past, app: Flask) -> None:
+    priced = get(client, view="all")
+    assert priced["net_worth"]["money"] == pytest.approx(priced["total"]["net_j"] / 3.6e6 * 0.5)
+    known(app, price_per_kwh=0.0, co2_g_per_kwh=0.0)
+    assert get(client, view="all")["net_worth"] == {"money": None, "co2_g": None}
+
+
+def test_what_people_paid_is_counted_and_allowed_for(client: FlaskClient, past: Past) -> None:
+    for n in range(200):
+        late = n < 3
+        flags = page.E_NEEDED | (page.E_DELAYED if late else 0)
+        ask(past, n, Outcome.HELD, flags=flags, delay_ms=2000 + 1000 * n if late else 0)
+        past.pass_s(1)
+    past.history.flush()
+    found = get(client, "/paid", view="all")
+    assert (found["requests"], found["delayed"], found["allowed"]) == (200, 3, 2)
+    assert found["longest_s"] == pytest.approx(4.0)
+    assert found["median_s"] == pytest.approx(3.0)
+    assert sum(bucket["count"] for bucket in found["buckets"]) == 3
+    assert found["promise"] == {"fraction": 0.01, "delta_s": 1.0}
+
+
+def test_nobody_paid_anything(client: FlaskClient, past: Past) -> None:
+    found = get(client, "/paid", view="all")
+    assert (found["requests"], found["longest_s"], found["median_s"]) == (0, None, None)
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "where"),
+    [
+        ({"server": "'; DROP TABLE hours; --"}, 404, "server"),
+        ({"server": "web", "view": "century"}, 400, "view"),
+        ({"server": "web", "day": "2026-13-01"}, 400, "day"),
+        ({"server": "web", "day": "0001-01-01"}, 400, "day"),
+        ({"server": "web", "color": "red"}, 400, "color"),
+        ({}, 400, "server"),
+    ],
+)
+def test_a_question_that_is_wrong_is_refused(
+    client: FlaskClient, past: Past, query: dict[str, str], status: int, where: str
+) -> None:
+    for path in ("", "/paid", "/export", "/hindsight"):
+        answer = client.get(f"/api/savings{path}", query_string=query)
+        assert (answer.status_code, answer.json["where"]) == (status, where), path
+
+
+def test_a_silent_controller_is_said(client: FlaskClient, past: Past, control: Control) -> None:
+    control.fault = ApiError(503, "the controller does not answer")
+    assert "does not answer" in get(client, view="all", status=503)["error"]
+
+
+def test_the_export_has_everything_with_its_assumptions(client: FlaskClient, past: Past) -> None:
+    answer = client.get("/api/savings/export?server=web&view=all")
+    assert "attachment" in answer.headers["Content-Disposition"]
+    found = answer.json
+    assert found["total"] == measured(client)
+    assert found["assumed"]["values"]["on_w"]["source"] == "measured"
+    assert found["paid"]["requests"] == 0
+    assert found["hindsight"] is None
+
+
+def test_the_page_is_there_for_those_who_may_look(viewer: FlaskClient, past: Past) -> None:
+    assert viewer.get("/savings").status_code == 200
+    assert viewer.get("/api/savings?server=web").status_code == 200
+
+
+def test_rules_are_those_of_hindsight() -> None:
+    assert set(POLICIES) == set(hindsight.POLICIES)
+
+
+def test_the_interface_does_not_load_what_computes() -> None:
+    program = (
+        "import sys, naproxy_webui.pages.savings, naproxy_webui.pages.savings_hindsight\n"
+        "heavy = {'naproxy.hindsight', 'naproxy.lineup', 'naproxy.bounds', 'naproxy.simulate',"
+        " 'naproxy.traffic', 'multiprocessing', 'naproxy.policy.teacher'}\n"
+        "print(*heavy & set(sys.modules))"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stdout.strip()) == (0, ""), done.stderr
