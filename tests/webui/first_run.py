@@ -25,7 +25,7 @@ URL = f"http://{BOX}:{PORT}"
 CODE = re.compile(r"claim code of this box is ([A-Z0-9-]+)")
 # ssh's files are in /etc/naproxy on a box: here in one that only the controller sees.
 _CONTROLLER = """\
-mkdir -p /etc/naproxy && mount -t tmpfs tmpfs /etc/naproxy
+mount -t tmpfs tmpfs /etc/naproxy
 exec "$@"
 """
 _SLEEPER = """\
@@ -77,6 +77,7 @@ class NewBox:
 
     def _start(self) -> None:
         box = self.box
+        self._stack.enter_context(_folder(Path("/etc/naproxy")))
         for directory in (box.directory, box.run_dir, box.data_dir):
             directory.mkdir(exist_ok=True)
             directory.chmod(0o755)
@@ -87,13 +88,13 @@ class NewBox:
         self.start_webui()
         plug = Plug(self.office.server.board, self.office.directory / "watts")
         self._stack.enter_context(plug)
-        program = [sys.executable, "-c", _SHELLY, "192.0.2.10", str(plug.file)]
+        program: list[str | Path] = [sys.executable, "-c", _SHELLY, "192.0.2.10", plug.file]
         self.office.client.popen(program, log="shelly")
 
     def start_controller(self) -> None:
         """Start it, and wait until its API answers."""
         naproxy = Path(sys.executable).with_name("naproxy")
-        command = [naproxy, "controller", "--config", self.box.config_file]
+        command: list[str | Path] = [naproxy, "controller", "--config", self.box.config_file]
         self.box.controller = self.box.popen(
             ["unshare", "--mount", "sh", "-ec", _CONTROLLER, "sh", *command], log="controller"
         )
@@ -142,6 +143,18 @@ class NewBox:
     def settings(self) -> Any:
         """Return the configuration in force."""
         return self.box.api("GET", "/v1/config")
+
+
+@contextlib.contextmanager
+def _folder(path: Path) -> Iterator[None]:
+    """Have a folder to mount upon, and leave none behind."""
+    new = not path.exists()
+    path.mkdir(exist_ok=True)
+    try:
+        yield
+    finally:
+        if new:
+            path.rmdir()
 
 
 def _name(pid: int) -> str:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Playwright, expect
@@ -13,11 +14,13 @@ from tests.office.server import ADDRESS as SERVER
 from tests.office.server import MAC
 from tests.webui.conftest import Watch
 from tests.webui.first_run import URL, NewBox, browser_of, new_box
+from tests.webui.looks import too_wide, violations
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="an office needs root")
 
 SHOTS = os.environ.get("SHOTS", "")
 SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 PASSWORD = "Night watch 7 for the office"
 QUICK = Settings(sleep_s=0.5, wake_s=0.8)
 LONG_MS = 120_000
@@ -55,14 +58,17 @@ def page(context: BrowserContext) -> Page:
 
 
 def look(page: Page, name: str) -> None:
-    """Keep what a page looks like, for people: SHOTS=folder."""
-    if not SHOTS:
-        return
+    """The page is accessible and fits, wide and narrow, light and dark; SHOTS=folder keeps it."""
     for size, (width, height) in SIZES.items():
         page.set_viewport_size({"width": width, "height": height})
-        for scheme in ("light", "dark"):
-            page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-            page.screenshot(path=Path(SHOTS) / f"{name}-{size}-{scheme}.png", full_page=True)
+        for scheme in SCHEMES:
+            page.emulate_media(color_scheme=scheme)
+            page.wait_for_timeout(250)
+            if SHOTS:
+                shot = Path(SHOTS) / f"{name}-{size}-{scheme}.png"
+                page.screenshot(path=shot, full_page=True)
+            assert violations(page) == [], f"{name} {size} {scheme}"
+        assert too_wide(page) == [], f"{name} {size}"
     page.set_viewport_size({"width": 1280, "height": 900})
     page.emulate_media(color_scheme="light")
 
@@ -165,6 +171,13 @@ def test_the_box_is_let_in_by_what_the_guide_says(page: Page, made: NewBox) -> N
     expect(page.locator("#fingerprint")).to_have_text(made.fingerprint_on_server(), timeout=LONG_MS)
     page.locator("#same").click()
     expect(page.locator("#pin")).to_contain_text("knows your server")
+    page.locator("#check").click()
+    expect(page.locator("#findings")).to_contain_text("All is well", timeout=LONG_MS)
+    page.locator("#inside > summary").click()
+    expect(page.locator("#facts-script code")).to_contain_text("NAPROXY", timeout=LONG_MS)
+    page.locator("#facts").fill("something else")
+    page.locator("#facts-form button").click()
+    expect(page.locator("#findings")).to_contain_text("not what the script", timeout=LONG_MS)
     page.locator("#check").click()
     expect(page.locator("#findings")).to_contain_text("All is well", timeout=LONG_MS)
     look(page, "5-sleep-well")

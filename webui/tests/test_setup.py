@@ -13,6 +13,7 @@ from conftest import browser
 from flask import Flask
 from flask.testing import FlaskClient
 from naproxy_webui import setting_up
+from naproxy_webui.pages import setup_proof
 
 CONFIG: dict[str, Any] = {
     "box": {"interface": "eth0"},
@@ -270,3 +271,24 @@ def test_before_there_is_a_server_the_steps_say_so(admin: FlaskClient) -> None:
 def test_what_servers_draw_comes_with_its_source(admin: FlaskClient) -> None:
     rows = json.loads(admin.get("/api/setup/typical").text)["typical"]
     assert all(row["source"] and row["on_w"] > row["off_w"] for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        ("it woke 5 times", "It woke 5 times"),
+        (
+            "in cycle 2 of 5: cannot be put to sleep: "
+            "no way to sleep is configured: set sleep.driver",
+            "In round 2: It could not be put to sleep. Naproxy has not been told how",
+        ),
+        (
+            "in cycle 1 of 5: did not fall and stay asleep, 3 times: <b>it</b>",
+            "In round 1: It did not fall asleep, or did not stay so, 3 times. <b>it</b>",
+        ),
+        ("", ""),
+    ],
+)
+def test_why_a_proof_failed_is_said_in_plain_words(app: Flask, reason: str, words: str) -> None:
+    with app.test_request_context():
+        assert words in setup_proof.why(reason)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ from naproxy_webui.pages.setup_api import (
     meant,
     write,
 )
+from naproxy_webui.reasons import plain
 from naproxy_webui.shapes import ANY_OBJECT, boolean, integer, nullable, number, obj, string
 from naproxy_webui.texts import t
 
@@ -151,10 +153,31 @@ def checked(query: dict[str, Any]) -> Any:
 # The proof
 
 
+_REASON: Final = re.compile(
+    r"(?:in cycle (?P<cycle>\d+) of \d+: )?"
+    r"(?:(?P<refused>cannot be put to sleep: )"
+    r"|did not fall and stay asleep, (?P<times>\d+) times: )?(?P<why>.*)",
+    re.DOTALL,
+)
+
+
+def why(reason: str) -> str:
+    """Return why a commissioning waits or ended, in the user's words."""
+    found = _REASON.fullmatch(reason)
+    assert found
+    said = [t("setup.proof.in_round", cycle=found["cycle"])] if found["cycle"] else []
+    if found["refused"]:
+        said.append(t("setup.proof.refused"))
+    if found["times"]:
+        said.append(t("setup.proof.restless", times=found["times"]))
+    return " ".join([*said, plain(found["why"])])
+
+
 PROOF: Final = obj(
     {
         "known": boolean(description="Whether there ever was a commissioning"),
         "report": nullable(ANY_OBJECT),
+        "why": string(description="Why it waits or ended, in words"),
         "server": ANY_OBJECT,
         "measured": nullable(ANY_OBJECT),
     }
@@ -184,8 +207,10 @@ def proof(query: dict[str, Any]) -> Any:
     return {
         "known": report is not None,
         "report": report,
+        "why": why(report["reason"]) if report else "",
         "server": {
-            key: server[key] for key in ("id", "state", "armed", "not_armed", "alert", "vetoes")
+            **{key: server[key] for key in ("id", "state", "armed")},
+            "alert": plain(server["alert"] or ""),
         },
         "measured": setting_up.measured(report["fit"]) if report else None,
     }

@@ -8,6 +8,7 @@ home=$(getent passwd @USER@ | cut -d: -f6)
 install -d -m 700 -o @USER@ -g "$(id -g @USER@)" "$home/.ssh"
 printf '%s\n' '@LINE@' >"$home/.ssh/authorized_keys"
 chown @USER@ "$home/.ssh/authorized_keys"
+chmod 600 "$home/.ssh/authorized_keys"
 cat >/usr/local/bin/naproxy-sleep <<'END'
 #!/bin/sh
 # What this prints is the reason that people see.

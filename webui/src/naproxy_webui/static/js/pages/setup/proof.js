@@ -43,13 +43,14 @@ const cycle = (each) => h("li", icon("circle-check"), h("span", t("setup.proof.c
 	number: each.number, fell: duration(each.fell_s), rose: duration(each.rose_s),
 }), each.asleep_w !== null && each.awake_w !== null ? ` ${t("setup.proof.cycle_watts", { asleep: watts(each.asleep_w), awake: watts(each.awake_w) })}` : ""));
 
-function running(report, server) {
+function running({ report, server, why }) {
 	$("live").hidden = false;
 	$("before").hidden = true;
 	fill($("result"));
 	badge(server.state);
 	const phase = t(`setup.proof.phase_${PHASES[report.phase]}`, { seconds: Math.round(report.phase_s) });
 	say($("phase"), t("setup.proof.in_cycle", { cycle: Math.min(report.cycle, report.cycles), cycles: report.cycles, phase }));
+	say($("why"), report.phase === "preparing" ? why : "");
 	const part = ["preparing", "falling asleep", "asleep", "waking", "awake"].indexOf(report.phase) / 5;
 	Object.assign($("bar"), { max: report.cycles, value: report.done.length + Math.max(0, part) });
 	if (report.done.length !== shownCycles) {
@@ -83,10 +84,10 @@ function proved(said) {
 		h("details.details.plain", h("summary", t("setup.proof.each")), h("ol.setup-cycles", report.done.map(cycle))));
 }
 
-function failed({ report, server }) {
+function failed({ report, server, why }) {
 	const words = report.phase === "cancelled" ? t("setup.proof.cancelled") : t("setup.proof.failed");
 	fill($("result"), notice(report.phase === "cancelled" ? "info" : "bad", h("p", h("b", words)),
-		report.phase !== "cancelled" && h("p", report.reason),
+		report.phase !== "cancelled" && h("p", why),
 		report.phase !== "cancelled" && h("p", t("setup.proof.failed_do")),
 		server.alert && h("p", server.alert)),
 	h("div.row", h("a.button", { href: again ? "/setup/again/sleep" : "/setup/sleep" }, t("setup.proof.to_check"))));
@@ -117,7 +118,7 @@ async function turn() {
 	let wait_ms = EVERY_MS;
 	try {
 		const said = await get("/api/setup/proof", about());
-		if (said.report && said.report.ended === false) running(said.report, said.server);
+		if (said.report && said.report.ended === false) running(said);
 		else {
 			ended(said);
 			wait_ms = null;
