@@ -63,8 +63,13 @@ sub vcl_backend_response {
 	if (bereq.uncacheable) {
 		return (deliver);
 	}
-	if (beresp.ttl <= 0s || beresp.http.Set-Cookie ||
-	    beresp.http.Vary ~ "\*" ||
+	if (beresp.status == 200 && naproxy.keep() > 0s) {
+		# The office knows better than the server's headers how long,
+		# but not whose it is: what is personal stays so.
+		set beresp.ttl = naproxy.keep();
+	}
+	if (beresp.ttl <= 0s || naproxy.keep() == 0s ||
+	    beresp.http.Set-Cookie || beresp.http.Vary ~ "\*" ||
 	    beresp.http.Cache-Control ~ "(?i)\b(private|no-store|no-cache)\b") {
 		# Also where Surrogate-Control would let Varnish cache it.
 		set beresp.ttl = 120s;

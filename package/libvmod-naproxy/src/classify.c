@@ -191,6 +191,21 @@ rule_address(const char *text, const char *client)
 }
 
 static bool
+rule_of(const struct naproxy_rule *r, const struct np_record *rec)
+{
+
+	return (r->server == 255 ||
+	    r->server == rec->site - rec->ref.snap->site);
+}
+
+static bool
+rule_path(const struct naproxy_rule *r, const char *url)
+{
+
+	return (!strncmp(url, r->text, strlen(r->text)));
+}
+
+static bool
 rule_matches(const struct naproxy_rule *r, const char *ua, const char *url,
     const char *client)
 {
@@ -198,7 +213,7 @@ rule_matches(const struct naproxy_rule *r, const char *ua, const char *url,
 	switch (r->kind) {
 	case NAPROXY_RULE_PATH:
 	case NAPROXY_RULE_WORK:
-		return (!strncmp(url, r->text, strlen(r->text)));
+		return (rule_path(r, url));
 	case NAPROXY_RULE_ADDRESS:
 		return (rule_address(r->text, client));
 	case NAPROXY_RULE_AGENT:
@@ -214,13 +229,11 @@ classify_rules(struct np_record *rec, const char *ua, const char *url,
 {
 	const struct np_snap *snap = rec->ref.snap;
 	const struct naproxy_rule *r;
-	unsigned u, slot;
+	unsigned u;
 
-	slot = (unsigned)(rec->site - snap->site);
 	for (u = 0; u < snap->nrules; u++) {
 		r = &snap->rule[u];
-		if ((r->server != 255 && r->server != slot) ||
-		    !rule_matches(r, ua, url, client))
+		if (!rule_of(r, rec) || !rule_matches(r, ua, url, client))
 			continue;
 		if (r->kind == NAPROXY_RULE_WORK) {
 			/* What is done is not who asks: look on. */
@@ -238,6 +251,25 @@ classify_rules(struct np_record *rec, const char *ua, const char *url,
 		rec->flags |= NAPROXY_E_LEARNED;
 		return;
 	}
+}
+
+/* How long the office wants this kept; -1: it has no rule for it. */
+double
+np_rule_keep_s(const struct np_record *rec, const char *url)
+{
+	const struct np_snap *snap = rec->ref.snap;
+	const struct naproxy_rule *r;
+	unsigned u;
+
+	if (snap == NULL || rec->site == NULL || url == NULL)
+		return (-1);
+	for (u = 0; u < snap->nrules; u++) {
+		r = &snap->rule[u];
+		if (r->kind == NAPROXY_RULE_KEEP && rule_of(r, rec) &&
+		    rule_path(r, url))
+			return (r->keep_s);
+	}
+	return (-1);
 }
 
 static bool

@@ -179,6 +179,7 @@ const char *np_header(const struct http *, hdr_t);
 bool np_robot(unsigned klass);
 const char *np_client_address(VRT_CTX);
 void np_classify(VRT_CTX, struct np_record *);
+double np_rule_keep_s(const struct np_record *, const char *url);
 uint64_t np_hash(uint64_t, const char *, size_t);
 
 /* wake.c */

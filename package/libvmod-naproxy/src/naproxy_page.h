@@ -105,6 +105,7 @@ enum naproxy_rule_kind {
 	NAPROXY_RULE_ADDRESS = 2,	/* text is ADDRESS or ADDRESS/BITS */
 	NAPROXY_RULE_AGENT = 3,		/* text is in User-Agent, any case */
 	NAPROXY_RULE_WORK = 4,		/* prefix of the path: E_WORK, no class */
+	NAPROXY_RULE_KEEP = 5,		/* prefix of the path: keep_s, no class */
 };
 
 /* Flags of a server, [C]. */
@@ -122,12 +123,13 @@ enum naproxy_rule_kind {
 #define NAPROXY_E_LEARNED	(1U << 4)	/* `learned` chose the class */
 #define NAPROXY_E_WORK		(1U << 5)	/* a rule says that it is work */
 
-/* An office's rule: requests that match are treated as `klass`. [C] */
+/* An office's rule about requests that match. [C] */
 struct naproxy_rule {
 	uint8_t		kind;			/* enum naproxy_rule_kind */
 	uint8_t		klass;			/* enum naproxy_class */
 	uint8_t		server;			/* index, 255: every server */
-	uint8_t		_pad[5];
+	uint8_t		_pad;
+	uint32_t	keep_s;			/* in the cache; 0: never */
 	char		text[NAPROXY_RULE_LEN];
 };
 

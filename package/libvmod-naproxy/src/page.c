@@ -304,7 +304,7 @@ snap_read_box(struct np_snap *snap, const struct np_snap *old,
 	for (r = copy->rules; r < copy->rules + NAPROXY_RULES; r++) {
 		if (r->kind == NAPROXY_RULE_NONE)
 			continue;
-		if (r->kind > NAPROXY_RULE_WORK || r->klass >= NAPROXY_CLASSES
+		if (r->kind > NAPROXY_RULE_KEEP || r->klass >= NAPROXY_CLASSES
 		    || !page_string(r->text, sizeof r->text))
 			page_complain("page: rule %d is malformed",
 			    (int)(r - copy->rules));

@@ -403,6 +403,18 @@ timeout_s(uint32_t conf_ms, uint32_t most_ms)
 	return ((conf_ms != 0 && conf_ms < most_ms ? conf_ms : most_ms) / 1e3);
 }
 
+VCL_DURATION v_matchproto_(td_naproxy_keep)
+vmod_keep(VRT_CTX)
+{
+	const struct np_record *rec;
+
+	CHECK_OBJ_NOTNULL(ctx, VRT_CTX_MAGIC);
+	rec = np_record(ctx);
+	if (rec == NULL || ctx->http_bereq == NULL)
+		return (-1);
+	return (np_rule_keep_s(rec, ctx->http_bereq->hd[HTTP_HDR_URL].b));
+}
+
 VCL_DURATION v_matchproto_(td_naproxy_connect_timeout)
 vmod_connect_timeout(VRT_CTX)
 {

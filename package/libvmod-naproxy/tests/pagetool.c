@@ -32,6 +32,7 @@ static const char usage[] =
     "usage: pagetool DIR create\n"
     "       pagetool DIR set SERVER KEY=VALUE...\n"
     "       pagetool DIR rule path|address|agent|work CLASS TEXT [SERVER]\n"
+    "       pagetool DIR rule keep SECONDS TEXT [SERVER]\n"
     "       pagetool DIR learned CLIENT_HASH CLASS\n"
     "       pagetool DIR notice TEXT\n"
     "       pagetool DIR heartbeat [MAX_MS]\n"
@@ -58,7 +59,7 @@ static const char * const flags[] = {
 	"aggressive", "waiting_page", "wol", "redirect", "default"
 };
 static const char * const rule_kinds[] = { "none", "path", "address", "agent",
-    "work" };
+    "work", "keep" };
 static const char * const methods[] = {
 	"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT",
 	"TRACE", "other"
@@ -421,9 +422,12 @@ add_rule(struct naproxy_page *page, int argc, char **argv)
 		errx(1, "no room for a rule");
 	memset(&r, 0, sizeof r);
 	text(r.text, sizeof r.text, argv[2]);
-	r.klass = (uint8_t)INDEX(argv[1], classes);
 	r.server = argc > 3 ? (uint8_t)number(argv[3], 255) : 255;
 	r.kind = (uint8_t)INDEX(argv[0], rule_kinds);
+	if (r.kind == NAPROXY_RULE_KEEP)
+		r.keep_s = (uint32_t)number(argv[1], UINT32_MAX);
+	else
+		r.klass = (uint8_t)INDEX(argv[1], classes);
 	seq_begin(&page->seq);
 	page->rules[i] = r;
 	seq_end(&page->seq);

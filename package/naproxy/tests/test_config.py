@@ -69,6 +69,8 @@ GIVEN = {
     "password_file": "/etc/naproxy/bmc",
     "fingerprint": "ab" * 32,
     "domain": "web",
+    "path": "/x",
+    "keep_s": 60,
     "program": "press",
     "chip": "gpiochip0",
     "line": 17,

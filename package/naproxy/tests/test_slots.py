@@ -197,3 +197,35 @@ def test_a_page_without_a_server_is_one_that_varnish_knows_as_not_set_up(
     write(shared, loaded("web"))
     assert write(shared, config.parse("")) == {}
     assert shared.layout.nservers == 0
+
+
+def test_how_long_paths_are_kept_stands_behind_the_other_rules(shared: page.Page) -> None:
+    kept = (
+        '[[cache_rule]]\npath = "/images/"\nkeep_s = 86400\n'
+        '[[cache_rule]]\npath = "/live"\nkeep_s = 0\nserver = "web"\n'
+    )
+    found = write(
+        shared,
+        loaded("web", extra='[[rule]]\nkind = "path"\ntext = "/feed"\ntreat_as = "feed"\n' + kept),
+    )
+    images, live = shared.layout.rules[1], shared.layout.rules[2]
+    assert (images.kind, images.server) == (page.RuleKind.KEEP, page.EVERY_SERVER)
+    assert (images.text, images.keep_s) == (b"/images/", 86400)
+    assert (live.text, live.keep_s, live.server) == (b"/live", 0, found["web"])
+    write(shared, loaded("web"))
+    assert [rule.kind for rule in shared.layout.rules[:3]] == [page.RuleKind.NONE] * 3
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ('path = "images"\nkeep_s = 1', "cache_rule.1.path"),
+        ('path = "/a"\nkeep_s = -1', "cache_rule.1.keep_s"),
+        ('path = "/a"', "cache_rule.1.keep_s"),
+        ('path = "/a"\nkeep_s = 1\nserver = "nobody"', "cache_rule.1.server"),
+    ],
+)
+def test_a_bad_rule_of_the_cache_is_named(text: str, where: str) -> None:
+    with pytest.raises(config.ConfigError) as refused:
+        loaded("web", extra=f"[[cache_rule]]\n{text}\n")
+    assert [problem.where for problem in refused.value.problems] == [where]

@@ -238,6 +238,21 @@ class Rule:
     server: str = option("For this server only; empty: for all", "")
 
 
+def _is_path(text: str) -> str | None:
+    return None if text.startswith("/") else "must start with /"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CacheRule:
+    """How long answers to some paths are kept, whatever the server says of them."""
+
+    path: str = option("Start of the path", low=1, high=RULE_LEN - 1, check=_is_path)
+    keep_s: int = option(
+        "How long they are kept, if they are nobody's own; 0: never", low=0, high=31536000
+    )
+    server: str = option("For this server only; empty: for all", "")
+
+
 def _is_topic(text: str) -> str | None:
     bad = set(text) & set("+#") or text.startswith(("/", "$")) or text.endswith("/")
     return "must be an MQTT topic: no + or #, no / at its ends" if bad else None
@@ -268,6 +283,7 @@ class Config:
     mqtt: Mqtt = section(Mqtt)
     server: tuple[Server, ...] = tables(Server, 0, SERVERS)
     rule: tuple[Rule, ...] = tables(Rule, 0, RULES)
+    cache_rule: tuple[CacheRule, ...] = tables(CacheRule, 0, RULES)
     meter: tuple[Any, ...] = tables(drivers.choice("meter", "ina219"), 0, METERS)
 
 
@@ -311,15 +327,22 @@ def _conflicts(config: Config) -> Iterator[Problem]:
         if server.default and len(defaults) > 1:
             yield Problem(f"{here}.default", f"is true for {' and '.join(defaults)}")
         yield from _power_conflicts(server, here)
-    rules = len(config.rule) + sum(len(set(s.awake.work_paths)) for s in config.server)
+    rules = len(config.rule) + len(config.cache_rule)
+    rules += sum(len(set(s.awake.work_paths)) for s in config.server)
     if rules > RULES:
-        yield Problem("rule", f"with the work_paths of all servers more than {RULES}: {rules}")
+        yield Problem(
+            "rule",
+            f"with [[cache_rule]] and the work_paths of all servers more than {RULES}: {rules}",
+        )
     for number, rule in enumerate(config.rule, 1):
         what = _wrong_rule(rule)
         if what:
             yield Problem(f"rule.{number}.text", what)
-        if rule.server and not ids[rule.server]:
-            yield Problem(f"rule.{number}.server", f"there is no server {rule.server}")
+    about = [(f"rule.{n}", rule.server) for n, rule in enumerate(config.rule, 1)]
+    about += [(f"cache_rule.{n}", rule.server) for n, rule in enumerate(config.cache_rule, 1)]
+    for where, name in about:
+        if name and not ids[name]:
+            yield Problem(f"{where}.server", f"there is no server {name}")
     yield from _meter_conflicts(config, set(ids))
 
 

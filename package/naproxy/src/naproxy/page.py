@@ -100,6 +100,7 @@ class RuleKind(IntEnum):
     ADDRESS = 2
     AGENT = 3
     WORK = 4
+    KEEP = 5
 
 
 class Rule(ctypes.Structure):
@@ -109,7 +110,8 @@ class Rule(ctypes.Structure):
         ("kind", c_uint8),
         ("klass", c_uint8),
         ("server", c_uint8),
-        ("_pad", c_uint8 * 5),
+        ("_pad", c_uint8),
+        ("keep_s", c_uint32),
         ("text", c_char * RULE_LEN),
     )
 

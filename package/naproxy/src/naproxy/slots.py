@@ -71,11 +71,19 @@ def write_box(shared: Page, config: Config, slots: dict[str, int]) -> None:
         for number in range(page.RULES):
             rule = config.rule[number] if number < len(config.rule) else None
             _write_rule(layout.rules[number], rule, slots)
-        work = [(s.id, path) for s in config.server for path in set(s.awake.work_paths)]
-        for number, (name, path) in enumerate(work, len(config.rule)):
-            layout.rules[number].kind = RuleKind.WORK
-            layout.rules[number].server = slots[name]
-            layout.rules[number].text = path.encode()
+        free = iter(range(len(config.rule), page.RULES))
+        for server in config.server:
+            for path in set(server.awake.work_paths):
+                record = layout.rules[next(free)]
+                record.kind = RuleKind.WORK
+                record.server = slots[server.id]
+                record.text = path.encode()
+        for kept in config.cache_rule:
+            record = layout.rules[next(free)]
+            record.kind = RuleKind.KEEP
+            record.server = slots[kept.server] if kept.server else page.EVERY_SERVER
+            record.text = kept.path.encode()
+            record.keep_s = kept.keep_s
 
 
 def _write_rule(record: Any, rule: Rule | None, slots: dict[str, int]) -> None:
@@ -83,6 +91,7 @@ def _write_rule(record: Any, rule: Rule | None, slots: dict[str, int]) -> None:
     record.klass = Klass[rule.treat_as.upper()] if rule else 0
     record.server = slots[rule.server] if rule and rule.server else page.EVERY_SERVER
     record.text = rule.text.encode() if rule else b""
+    record.keep_s = 0
 
 
 def _flags(server: Server, *, default: bool) -> int:
