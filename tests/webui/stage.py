@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -40,11 +40,19 @@ class StageError(RuntimeError):
 
 
 class Stage:
-    """`url` is where the interface answers; `changes` are laid over the server's configuration."""
+    """`url` is where the interface answers."""
 
     def __init__(
-        self, days: float = 30, port: int = 0, *, visitors: bool = True, language: str = "en"
+        self,
+        days: float = 30,
+        port: int = 0,
+        *,
+        visitors: bool = True,
+        language: str = "en",
+        box: Mapping[str, Any] | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
+        """`box` is laid over `[box]`, `environment` over that of the processes."""
         self.directory = Path(tempfile.mkdtemp(prefix="naproxy-stage-"))
         self.run_dir = self.directory / "run"
         self.data_dir = self.directory / "data"
@@ -57,6 +65,8 @@ class Stage:
         self._days = days
         self._visitors = visitors
         self._language = language
+        self._box = dict(box or {})
+        self._environment = dict(environment or {})
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
@@ -79,7 +89,21 @@ class Stage:
         if self._visitors:
             server = config.read(self.config_file).server[0]
             self._stack.enter_context(Traffic(self.run_dir, server, self.backend.busy_s))
+        people.make(self.state_dir)
         self.start_webui()
+
+    def stop_webui(self) -> None:
+        """End it at once, as when the box is switched off."""
+        assert self.webui
+        self.webui.kill()
+        self.webui.wait()
+
+    def switch_off(self) -> None:
+        """End web interface and controller; a restart forgets who was logged in."""
+        self.stop_webui()
+        assert self.controller
+        _end(self.controller)
+        shutil.rmtree(self.directory / "run-webui", ignore_errors=True)
 
     def configuration(self) -> dict[str, Any]:
         """Return the configuration: an impatient rule, so that there is something to see."""
@@ -92,6 +116,7 @@ class Stage:
                 "group": "",
                 "control_group": "",
                 "realtime": False,
+                **self._box,
             },
             "office": {
                 "name": "Example office",
@@ -146,8 +171,7 @@ class Stage:
         self._wait_for(self.controller, "controller", self._healthy)
 
     def start_webui(self) -> None:
-        """Start it, with a user, and wait until it answers."""
-        people.make(self.state_dir)
+        """Start it, and wait until it answers."""
         self.webui = self._popen(
             "naproxy-webui",
             *("--data-dir", self.data_dir, "--state-dir", self.state_dir),
@@ -163,7 +187,7 @@ class Stage:
         log = self._stack.enter_context((self.directory / f"{name}.log").open("ab"))
         process = subprocess.Popen(
             [program, *map(str, arguments)],
-            env={**os.environ, "PATH": path, "PYTHONUNBUFFERED": "1"},
+            env={**os.environ, "PATH": path, "PYTHONUNBUFFERED": "1", **self._environment},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

@@ -88,7 +88,8 @@ class RaucMachine:
         (directory / "primary").write_text("A\n")
         for name, file in self.slots.items():
             (directory / f"state-{name}").write_text("good\n")
-            file.write_bytes(bytes(8 << 20))
+            with file.open("wb") as empty:
+                empty.truncate(64 << 20)
         (directory / "mnt").mkdir()
         self.conf.write_text(
             f"[system]\ncompatible={BOARD}\nbootloader=custom\n"

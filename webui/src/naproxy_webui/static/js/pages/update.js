@@ -1,0 +1,164 @@
+// The Update page: what runs, and an image on its way from the browser to a restart.
+
+import { ApiError, del, poll, post } from "../kit/api.js";
+import { confirm, toast } from "../kit/dialog.js";
+import { h, icon, t } from "../kit/dom.js";
+import { busy } from "../kit/form.js";
+import { upload } from "../kit/upload.js";
+import { images } from "./update/images.js";
+import { chooser, found, progress, refused, sending, written } from "./update/parts.js";
+import { note, outcome, restarting } from "./update/restart.js";
+
+const WORKING = ["checking", "writing"];
+const STEP = { none: "choose", refused: "choose", checking: "look", ready: "look", writing: "write", failed: "write", written: "restart" };
+const QUICK_S = 0.5, SLOW_S = 5;
+
+const card = document.getElementById("new");
+const work = document.getElementById("work");
+const looks_only = "lookOnly" in card.dataset;
+
+let told = null, shown = "", sent = null, polling = null, every_s = 0;
+
+function follow(seconds) {
+	if (polling && every_s === seconds) return;
+	polling?.();
+	every_s = seconds;
+	polling = poll("/api/update", { every_s, data: show, error: lost });
+}
+
+function lost(problem) {
+	if (!told) {
+		const place = document.getElementById("images");
+		place.querySelector(".loading")?.replaceWith(h("div.notice", { "data-kind": "bad" }, icon("triangle-alert"), h("div", h("p", problem.message))));
+	}
+}
+
+function show(update) {
+	if (!told) outcome(document.getElementById("outcome"), update);
+	told = update;
+	images(document.getElementById("images"), update, { looks_only, back, stay, restart });
+	card.hidden = !update.supported || Boolean(update.problem) || looks_only;
+	if (card.hidden) {
+		follow(SLOW_S);
+		return;
+	}
+	const { job } = update;
+	if (sent && job.phase !== "checking") {
+		del(`/api/uploads/${sent}`).catch(() => {});
+		sent = null;
+	}
+	follow(WORKING.includes(job.phase) ? QUICK_S : SLOW_S);
+	if (ending === null) paint(job);
+}
+
+function paint(job) {
+	steps(STEP[job.phase]);
+	const same = JSON.stringify([job.phase, job.bundle, job.order, job.error]);
+	if (shown === same && WORKING.includes(job.phase)) {
+		work.firstElementChild?.progress?.(job);
+		return;
+	}
+	if (shown === same) return;
+	shown = same;
+	work.replaceChildren(...{
+		none: () => [chooser(send)],
+		checking: () => [progress(t("update.checking"), job)],
+		refused: () => [refused(job), chooser(send)],
+		ready: () => [found(told, { write, forget })],
+		writing: () => [progress(t("update.writing", { version: job.bundle.version }), job, t("update.writing_note"))],
+		failed: () => [refused(job, true), chooser(send)],
+		written: () => [written(job, restart)],
+	}[job.phase]());
+}
+
+function steps(now) {
+	let before = true;
+	for (const each of document.querySelectorAll("#steps > li")) {
+		const here = each.dataset.step === now;
+		before = before && !here;
+		each.className = before ? "done" : "";
+		here ? each.setAttribute("aria-current", "step") : each.removeAttribute("aria-current");
+	}
+}
+
+// What people do
+
+let ending = null;
+
+async function send(file) {
+	ending = new AbortController();
+	shown = "";
+	const bar = sending(file, () => ending.abort(new DOMException("", "AbortError")));
+	work.replaceChildren(bar);
+	steps("choose");
+	try {
+		const there = await upload(file, { kind: "image", signal: ending.signal, progress: bar.sent });
+		sent = there.id;
+		const update = await post("/api/update/check", { upload: there.id }, { timeout_ms: 70_000 });
+		ending = null;
+		show(update);
+	} catch (problem) {
+		ending = null;
+		if (problem.name !== "AbortError") toast(problem.message, "bad");
+		if (told) paint(told.job);
+	}
+}
+
+async function write(button) {
+	const { job, version } = told;
+	const older = job.order === "older" || job.order === "unknown";
+	const sure = await confirm({
+		title: t(older ? "update.write_older_title" : "update.write_title", { version: job.bundle.version }),
+		text: t(older ? "update.write_older_text" : "update.write_text", { version: job.bundle.version, now: version }),
+		yes: t(older ? "update.write_older" : "update.write"),
+		danger: older,
+	});
+	if (sure) await change(button, () => post("/api/update/install", { older }, { timeout_ms: 70_000 }));
+}
+
+const forget = (button) => change(button, () => del("/api/update", undefined, { timeout_ms: 70_000 }));
+
+async function back(button) {
+	const other = told.slots.find((slot) => !slot.booted);
+	const sure = await confirm({
+		title: t("update.back_title"),
+		text: t("update.back_text", { name: other.name, version: other.version || t("update.version_unknown") }),
+		yes: t("update.back"),
+	});
+	if (sure) await change(button, () => post("/api/update/activate", { slot: "other" }, { timeout_ms: 70_000 }));
+}
+
+const stay = (button) => change(button, () => post("/api/update/activate", { slot: "booted" }, { timeout_ms: 70_000 }));
+
+async function change(button, ask) {
+	await busy(button, async () => {
+		try {
+			show(await ask());
+		} catch (problem) {
+			if (!(problem instanceof ApiError)) throw problem;
+			toast(problem.message, "bad");
+		}
+	});
+}
+
+async function restart(button) {
+	const sure = await confirm({ title: t("update.restart_title"), text: t("update.restart_text"), yes: t("update.restart") });
+	if (!sure) return;
+	await busy(button, async () => {
+		try {
+			note(told);
+			await post("/api/update/restart", {}, { timeout_ms: 70_000 });
+		} catch (problem) {
+			if (!(problem instanceof ApiError)) throw problem;
+			if (problem.status !== 0) {
+				note(null);
+				toast(problem.message, "bad");
+				return;
+			}
+		}
+		polling?.();
+		restarting();
+	});
+}
+
+follow(SLOW_S);
