@@ -6,6 +6,7 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from box import Box
 from conftest import ORIGIN, PASSWORD, Clock, browser
 from flask import Flask
 from flask.testing import FlaskClient
@@ -435,3 +436,11 @@ def test_who_is_not_logged_in_reads_the_browsers_language(visitor: FlaskClient) 
     assert "Anmelden" in visitor.get("/login", headers={"Accept-Language": "de-CH,en;q=0.5"}).text
     for odd in ("xx", "", "*", "de;q=oops", "\x01" * 100, "de" * 5000):
         assert visitor.get("/login", headers={"Accept-Language": odd}).status_code == 200
+
+
+def test_the_office_language_is_for_those_who_chose_none(client: FlaskClient, box: Box) -> None:
+    text = box.file.read_bytes() + b'\n[office]\nlanguage = "de"\n'
+    assert box.call("PUT", "/v1/config", text)[0] == 200
+    assert "Ihr Konto" in client.get("/account", headers={"Accept-Language": "en"}).text
+    client.put("/api/account/language", json={"language": "en"})
+    assert "Ihr Konto" not in client.get("/account", headers={"Accept-Language": "de"}).text

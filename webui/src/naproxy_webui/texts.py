@@ -66,14 +66,19 @@ def language() -> str:
 
 
 def _choose() -> str:
-    """Return what the user chose, else the office's language, else what the browser prefers."""
+    """Return what the user chose, else the office's language.
+
+    Of somebody who is not logged in nothing is known but what the browser prefers.
+    """
     from naproxy_webui.office import office  # noqa: PLC0415 - which uses texts for its errors
 
     user = g.get("user")
-    wanted = (user.language if user else None) or office().language
-    if wanted in LANGUAGES:
-        return str(wanted)
+    if user and user.language in LANGUAGES:
+        return str(user.language)
+    offices = office().language
+    if user and offices in LANGUAGES:
+        return offices
     for tag, _ in request.accept_languages:
         if (preferred := tag.lower().partition("-")[0]) in LANGUAGES:
             return preferred
-    return DEFAULT
+    return offices if offices in LANGUAGES else DEFAULT

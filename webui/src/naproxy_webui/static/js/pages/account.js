@@ -101,7 +101,7 @@ onPress(place("sessions-end"), async () => {
 
 function showSecret(secret) {
 	const field = h("input.input.mono", { id: "token-secret", readonly: true, value: secret, "aria-label": t("account.token_made") });
-	const copy = h("button.button", { type: "button" }, t("account.token_copy"));
+	const copy = h("button.button", { type: "button", autofocus: true }, t("account.token_copy"));
 	copy.addEventListener("click", async () => {
 		field.select();
 		try {
