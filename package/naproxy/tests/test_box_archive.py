@@ -352,6 +352,12 @@ def test_who_visited_is_not_in_the_diagnostics(home: Home, tmp_path: Path) -> No
             "INSERT INTO wakes (t_s, server, who, host, path, method, agent, class, reason)"
             " VALUES (1, 'web', '203.0.113.77', 'h', '/private', 'GET', 'a', 'person', 'page')"
         )
-    texts = run(diagnostics.gather, Doubles(""), {}, [], home.data)
-    assert "203.0.113.77" not in "".join(texts.values())
-    assert "wakes: 1 rows" in texts["history.txt"]
+    reason = "waking: GET /private?a=1 by 203.0.113.77 (person); GET /x by 2001:db8::7 (api)"
+    told = {"status": {"servers": [{"reason": reason}]}}
+    texts = run(diagnostics.gather, Doubles(""), told, [f"web: asleep -> {reason}"], home.data)
+    (tmp_path / "d").write_bytes(diagnostics.packed(texts, []))
+    text = text_of(tmp_path / "d")
+    hidden = ("203.0.113.77", "2001:db8::7", "/private", "/x ")
+    assert [each for each in hidden if each in text] == []
+    assert "waking: a request (person); a request (api)" in text
+    assert "wakes: 1 rows" in text

@@ -21,7 +21,7 @@ from naproxy_webui.texts import has, t
 
 _KEYS_TIMEOUT_S: Final = 60.0
 _KEYS_FRESH_S: Final = 3600.0
-_LISTS: Final = ("server", "rule", "meter")
+_LISTS: Final = ("server", "rule", "cache_rule", "meter")
 _ORDER: Final = {name: n for n, name in enumerate(("teacher", "thesis", "timeout", "schedule"))}
 """Of choices that are not in the order of their names: the recommended one comes first."""
 

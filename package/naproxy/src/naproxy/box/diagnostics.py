@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import platform
+import re
 import shutil
 import sqlite3
 import sys
@@ -17,13 +18,14 @@ from typing import Any, Final
 from naproxy import __version__
 from naproxy.box.effects import Effects
 
+_REQUEST: Final = re.compile(r"[A-Z]{3,10} \S.*? by \S+ \(([a-z_]+)\)")
+"""As a reason says who woke a server, and by what (datagram.py)."""
 HIDDEN: Final = "[secret]"
 _PATIENCE_S: Final = 10.0
 _MOST_CHARS: Final = 1 << 19
 _PROGRAMS: Final = {
     "addresses.txt": ("ip", "addr"),
     "routes.txt": ("ip", "route"),
-    "neighbours.txt": ("ip", "neigh"),
     "memory.txt": ("cat", "/proc/meminfo"),
     "load.txt": ("cat", "/proc/loadavg"),
     "disk.txt": ("df", "-k"),
@@ -34,8 +36,8 @@ _PROGRAMS: Final = {
 
 _README: Final = """This is what the box says of itself, for somebody who helps to find a fault.
 
-In it: the state, the settings, the last lines of the log, addresses of the box and of the
-machines it knows, programs that run, sizes.
+In it: the state, the settings, the last lines of the log, addresses of the box, programs
+that run, sizes.
 Not in it: passwords and keys; who visited, and what they asked for.
 Have a look at it before you give it away.
 """
@@ -87,11 +89,14 @@ def _history(data_dir: Path) -> str:
 
 
 def packed(texts: Mapping[str, str], secrets: list[str]) -> bytes:
-    """Return them as tar.gz, each secret replaced wherever it stands, plain or as in JSON."""
+    """Return them as tar.gz, each secret replaced wherever it stands, plain or as in JSON.
+
+    Of a request in a reason its class stays: neither who it was nor for what.
+    """
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w:gz") as tar:
         for name, text in texts.items():
-            clean = text[-_MOST_CHARS:]
+            clean = _REQUEST.sub(r"a request (\1)", text[-_MOST_CHARS:])
             for secret in secrets:
                 clean = clean.replace(secret, HIDDEN)
                 clean = clean.replace(json.dumps(secret)[1:-1], HIDDEN)

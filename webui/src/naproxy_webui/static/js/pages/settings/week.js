@@ -46,6 +46,8 @@ export function week(card) {
 	keyboard(grid, cells, paint);
 	text.addEventListener("input", show);
 	show();
+	// On a telephone the night is scrolled away.
+	grid.parentElement.scrollLeft = cells.get("0 6").offsetLeft - cells.get("0 0").offsetLeft;
 }
 
 const head = () => h("thead", h("tr", { role: "row" }, h("td", { role: "presentation" }), HOURS.map((hour) => h("th", { scope: "col", role: "columnheader" }, hour % 3 ? h("span.visually-hidden", String(hour)) : String(hour)))));

@@ -99,4 +99,5 @@ export function consequences() {
 	};
 	for (const kind of ["input", "change"]) document.addEventListener(kind, look);
 	look();
+	for (const place of document.querySelectorAll("[data-duration]")) place.textContent = duration(Number(place.dataset.duration));
 }

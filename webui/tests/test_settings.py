@@ -1,0 +1,368 @@
+"""/settings and /api/settings, before a real controller."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from collections.abc import Callable, Iterator
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+from box import Box
+from flask import Flask
+from flask.testing import FlaskClient
+from naproxy import configkeys
+from naproxy_webui import setting_fields, setting_words
+from naproxy_webui.pages.settings import SUBPAGES
+from naproxy_webui.texts import LANGUAGES, catalogue
+
+ROOT = Path(__file__).parents[2]
+SECRET = "hush-hush-secret"
+MORE = f"""
+[mqtt]
+host = "192.0.2.5"
+password = "{SECRET}"
+[[rule]]
+kind = "agent"
+text = "<script>alert(1)</script>"
+treat_as = "monitor"
+[[meter]]
+id = "plug"
+of = "web"
+driver = "simulated"
+"""
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Iterator[Box]:
+    """A controller with a bit of everything."""
+    made = Box(tmp_path)
+    made.file.write_text(made.file.read_text() + MORE)
+    made.start()
+    yield made
+    made.close()
+
+
+def page(client: FlaskClient, name: str) -> str:
+    answer = client.get(f"/settings/{name}" if name else "/settings")
+    assert answer.status_code == 200, answer.text
+    return answer.text
+
+
+def told(answer: Any) -> Any:
+    return answer.json
+
+
+def version(client: FlaskClient) -> str:
+    return str(told(client.get("/api/settings"))["version"])
+
+
+def change(client: FlaskClient, *changes: dict[str, Any], of: str | None = None) -> Any:
+    body = {"changes": list(changes), "version": version(client) if of is None else of}
+    return client.patch("/api/settings", json=body)
+
+
+def put(where: str, value: Any) -> dict[str, Any]:
+    return {"op": "set", "where": where, "value": value}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_page_is_there_in_every_language(
+    box: Box, client: FlaskClient, language: str
+) -> None:
+    assert change(client, put("office.language", language)).status_code == 200
+    for name, _ in [("", ""), *SUBPAGES]:
+        text = page(client, name)
+        assert f'<html lang="{language}"' in text
+        assert "settings." not in re.sub(
+            r"<script.*?</script>|/js/pages/settings/|css/settings\.css", "", text, flags=re.DOTALL
+        )
+
+
+def test_every_key_can_be_reached(box: Box, client: FlaskClient) -> None:
+    found: set[str] = set()
+    for name, _ in SUBPAGES:
+        text = page(client, name)
+        found |= {
+            setting_fields.path_of(where) for where in re.findall(r'data-where="([^"]+)"', text)
+        }
+        chosen = re.findall(r'data-alternative="([^"]+)" data-selector="([^"]+)"', text)
+        found |= {setting_fields.path_of(f"{where}.{key}") for where, key in chosen}
+    described = configkeys.described()
+    keys = {key["path"] for key in described["keys"] if not key["restart"]}
+    # Further ways to wake have the keys of the first; there is none here.
+    missing = {key for key in keys - found if not key.startswith("server[].rung[]")}
+    assert missing == set()
+
+
+def test_every_help_is_there_in_both_languages() -> None:
+    helps = {key["help"] for key in configkeys.described()["keys"]}
+    missing = {help for help in helps if setting_fields.help_key(help) not in catalogue("de")}
+    assert missing == set(), "add them to texts/*/settings_help.json"
+
+
+def test_every_refusal_has_words() -> None:
+    for language in LANGUAGES:
+        assert {f"settings.wrong.{key}" for key in setting_words.KEYS} <= set(catalogue(language))
+
+
+def test_a_secret_is_never_shown(box: Box, client: FlaskClient) -> None:
+    shown = [page(client, name) for name, _ in [("", ""), *SUBPAGES]]
+    shown += [client.get(path).text for path in ("/api/settings", "/api/box/logs")]
+    assert [text for text in shown if SECRET in text] == []
+    assert "A password is kept here" in page(client, "connections")
+
+
+def test_what_came_from_elsewhere_is_text(box: Box, client: FlaskClient) -> None:
+    text = page(client, "rules")
+    assert "<script>alert(1)</script>" not in text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+
+
+def test_a_change_is_in_force_and_shown(box: Box, client: FlaskClient) -> None:
+    answer = change(client, put("server.web.promise.fraction", 0.05), put("office.name", "A & B"))
+    assert answer.status_code == 200
+    assert told(answer)["server"][0]["promise"]["fraction"] == 0.05
+    assert "fraction = 0.05" in box.file.read_text()
+    assert SECRET in box.file.read_text()
+    assert "A &amp; B" in page(client, "office")
+
+
+@pytest.mark.parametrize(
+    ("where", "value", "words"),
+    [
+        ("server.web.promise.fraction", 2, ("must be 0 to 1", "muss zwischen 0 und 1 liegen")),
+        ("server.web.address", "x", ("must be an address such as", "muss eine Adresse sein wie")),
+        ("server.web.hosts", ["A B"], ("must be a host name", "muss ein Rechnername")),
+        ("server.web.awake.hours", ["never"], ("must be as “mon-fri", "muss sein wie „mon-fri")),
+        ("office.currency", "euro", ("three capital letters", "drei Großbuchstaben")),
+        ("box.helper", "/bin/sh", ("in the file on the box", "in der Datei auf der Box")),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_field_in_both_languages(
+    box: Box, client: FlaskClient, where: str, value: Any, words: tuple[str, str]
+) -> None:
+    for language, expected in zip(("en", "de"), words, strict=True):
+        assert change(client, put("office.language", language)).status_code == 200
+        answer = change(client, put(where, value))
+        assert answer.status_code == 422
+        [problem] = told(answer)["problems"]
+        assert problem["where"].startswith(where)
+        assert expected in problem["error"]
+
+
+def test_a_change_of_what_was_changed_meanwhile_is_refused(box: Box, client: FlaskClient) -> None:
+    old = version(client)
+    assert change(client, put("office.name", "one"), of=old).status_code == 200
+    answer = change(client, put("office.name", "two"), of=old)
+    assert (answer.status_code, told(answer)["where"]) == (409, "version")
+    assert "changed meanwhile" in told(answer)["error"]
+
+
+def test_who_may_look_may_not_change(box: Box, client: FlaskClient, viewer: FlaskClient) -> None:
+    assert viewer.get("/settings/sleep").status_code == 200
+    assert change(viewer, put("office.name", "x")).status_code == 403
+    for path in ("/api/box/logs", "/api/box/backup/file", "/api/box/diagnostics/file"):
+        assert viewer.get(path).status_code == 403
+    for path in ("backup", "restart", "reboot", "reset", "restore", "cache/empty", "diagnostics"):
+        assert viewer.post(f"/api/box/{path}", json={}).status_code == 403
+
+
+def test_a_page_that_there_is_not_is_404(box: Box, client: FlaskClient) -> None:
+    for path in ("nothing", "sleep?server=nope", "../account", "base"):
+        assert client.get(f"/settings/{path}").status_code == 404
+
+
+def test_a_controller_that_is_silent_is_said(client: FlaskClient) -> None:
+    assert client.get("/settings").status_code == 503
+
+
+# The waiting page
+
+
+def test_the_preview_is_the_page_that_varnish_sends() -> None:
+    spec = importlib.util.spec_from_file_location("generate", ROOT / "varnish-vcl/generate.py")
+    assert spec
+    assert spec.loader
+    generate = importlib.util.module_from_spec(spec)
+    import sys  # noqa: PLC0415 - dataclasses look their module up
+
+    sys.modules["generate"] = generate
+    spec.loader.exec_module(generate)
+    kept = ROOT / "webui/src/naproxy_webui/waiting_page"
+    for language, text in generate.previews(ROOT / "varnish-vcl/pages").items():
+        assert (kept / f"{language}.html").read_text("utf-8") == text, (
+            "run: python3 varnish-vcl/generate.py webui/src/naproxy_webui/waiting_page"
+        )
+
+
+def test_the_preview_shows_the_notice_as_text_and_may_run_nothing(client: FlaskClient) -> None:
+    notice = '<script>alert(1)</script> & "x"'
+    answer = client.get("/settings/waiting-page/preview", query_string={"notice": notice})
+    assert "<script" not in answer.text
+    assert notice in unescape(answer.text)
+    policy = answer.headers["Content-Security-Policy"]
+    assert "sandbox" in policy
+    assert "script-src" not in policy
+    assert "frame-ancestors 'self'" in policy
+    assert answer.headers["X-Frame-Options"] == "SAMEORIGIN"
+
+
+def test_only_the_preview_may_be_framed(box: Box, client: FlaskClient) -> None:
+    answer = client.get("/settings/waiting-page")
+    assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
+    assert "frame-src 'self'" in answer.headers["Content-Security-Policy"]
+    assert answer.headers["X-Frame-Options"] == "DENY"
+
+
+# The box's own affairs
+
+
+def test_a_backup_goes_to_the_browser_and_comes_back(
+    box: Box, app: Flask, client: FlaskClient, keys: Any, waits: Callable[[], None]
+) -> None:
+    made = client.post("/api/box/backup", json={"history": True, "secrets": True})
+    assert made.status_code == 200
+    answer = client.get("/api/box/backup/file")
+    assert len(answer.data) == told(made)["bytes"]
+    assert told(made)["name"] in answer.headers["Content-Disposition"]
+    assert client.get("/api/box/backup/file").status_code == 404
+    assert change(client, put("office.name", "since")).status_code == 200
+    with app.test_request_context():
+        keys.users.add("since", "correct horse battery", "admin")
+    for offset in range(0, len(answer.data), 1 << 19):
+        part = answer.data[offset : offset + (1 << 19)]
+        sent = client.put(
+            f"/api/box/restore/part?offset={offset}",
+            data=part,
+            content_type="application/octet-stream",
+        )
+        assert sent.status_code == 200
+    found = told(client.post("/api/box/restore/check", json={}))
+    assert (found["users"], found["secrets"], found["servers"]) == (1, True, ["web"])
+    done = client.post("/api/box/restore", json={"history": True, "secrets": True})
+    assert (done.status_code, done.json) == (202, {"users": 1})
+    waits()
+    assert box.call("GET", "/v1/config")[1]["office"]["name"] == ""
+    assert SECRET.encode() in box.file.read_bytes()
+    assert b"since" not in box.file.read_bytes()
+    assert [user.name for user in keys.users.all()] == ["anna"]
+    # Whoever was logged in logs in again.
+    assert client.get("/api/settings").status_code == 401
+
+
+@pytest.fixture
+def waits(box: Box) -> Callable[[], None]:
+    """Return a function that waits until the controller has begun anew."""
+    from box import wait_for  # noqa: PLC0415 - beside its use
+
+    began_s = box.call("GET", "/v1/status")[1]["box"]["started_s"]
+
+    def again() -> bool:
+        status, said = box.call("GET", "/v1/status")
+        return status == 200 and said["box"]["started_s"] > began_s
+
+    return lambda: wait_for("another start", again, box.log)
+
+
+def test_a_bad_backup_is_refused_in_words(box: Box, client: FlaskClient) -> None:
+    client.put("/api/box/restore/part?offset=0", data=b"x", content_type="application/octet-stream")
+    answer = client.post("/api/box/restore/check", json={})
+    assert (answer.status_code, told(answer)["where"]) == (422, "file")
+    assert told(answer)["error"] == "is not a whole backup of Naproxy"
+
+
+GOOD_DIGEST = "scrypt$16384$8$5$" + "A" * 22 + "==$" + "B" * 86 + "=="
+ANNA = {"name": "anna", "role": "admin", "password": GOOD_DIGEST, "language": None}
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [],
+        ["anna"],
+        [{**ANNA, "role": "viewer"}],
+        [{**ANNA, "role": "root"}],
+        [{**ANNA, "name": "<b>"}],
+        [{**ANNA, "name": ["a"]}],
+        [{**ANNA, "password": "plain"}],
+        [{**ANNA, "password": GOOD_DIGEST.replace("16384", "999983")}],
+        [{**ANNA, "password": GOOD_DIGEST.replace("$8$", "$99$").replace("16384", "131072")}],
+        [{**ANNA, "language": "xx"}],
+        [{**ANNA, "id": 1}],
+        [ANNA, {**ANNA, "name": "Anna"}],
+        [ANNA] * 101,
+    ],
+)
+def test_users_of_a_backup_that_are_not_right_leave_those_there_are(
+    client: FlaskClient, keys: Any, rows: list[Any]
+) -> None:
+    from naproxy_webui import user_backup  # noqa: PLC0415 - beside its use
+
+    assert user_backup.restore(keys, rows, keys.users.all()[0]) == 0
+    assert [user.name for user in keys.users.all()] == ["anna"]
+    assert client.get("/api/users").status_code == 200
+
+
+def test_diagnostics_are_sent_without_secrets(box: Box, client: FlaskClient) -> None:
+    assert client.post("/api/box/diagnostics", json={}).status_code == 200
+    answer = client.get("/api/box/diagnostics/file")
+    import io  # noqa: PLC0415 - beside its use
+    import tarfile  # noqa: PLC0415 - the same
+
+    with tarfile.open(fileobj=io.BytesIO(answer.data)) as tar:
+        parts = [tar.extractfile(each) for each in tar.getmembers()]
+        text = "".join(part.read().decode() for part in parts if part)
+    assert "looks after web" in text
+    assert SECRET not in text
+
+
+def test_the_log_is_filtered(box: Box, client: FlaskClient) -> None:
+    said = told(client.get("/api/box/logs?contains=looks"))
+    assert len(said["lines"]) == 1
+    assert client.get("/api/box/logs?source=elsewhere").status_code == 400
+    assert client.get("/api/box/logs?limit=100000").status_code == 400
+
+
+def test_a_machine_of_its_own_is_said_to_be_one(box: Box, client: FlaskClient) -> None:
+    text = page(client, "network")
+    assert "timedatectl" in text
+    assert 'data-box="PUT network"' not in text
+    answer = client.post("/api/box/reboot", json={})
+    assert (answer.status_code, told(answer)["error"]) == (
+        409,
+        "This belongs to the machine and is set there.",
+    )
+
+
+def test_the_boxs_own_machine_has_its_forms(tmp_path: Path, client: FlaskClient) -> None:
+    made = Box(tmp_path)
+    own = 'platform = "naproxy"\nhelper = "/bin/true"\n' + f'system_dir = "{tmp_path}/system"\n'
+    made.file.write_text(made.file.read_text().replace("[box]\n", f"[box]\n{own}"))
+    made.start()
+    try:
+        assert 'data-box="PUT network"' in page(client, "network")
+        assert 'data-box="POST reset"' in page(client, "system")
+        body = {"method": "static", "address": "192.0.2.5"}
+        answer = client.put("/api/box/network", json=body)
+        assert (answer.status_code, told(answer)["where"]) == (422, "address")
+        assert client.put("/api/box/network", json={"method": "dhcp"}).status_code == 202
+        assert "data-trial" in page(client, "network")
+        assert client.post("/api/box/network/keep", json={}).status_code == 200
+        assert "data-trial" not in page(client, "network")
+        reset = client.post("/api/box/reset", json={"confirm": "x"})
+        assert (reset.status_code, told(reset)["where"]) == (422, "confirm")
+    finally:
+        made.close()
+
+
+def test_json_in_a_page_is_no_markup(box: Box, client: FlaskClient) -> None:
+    name = "</script><b>\"'&"
+    assert change(client, put("office.name", name)).status_code == 200
+    text = page(client, "office")
+    assert name not in text
+    [initial] = re.findall(r'data-where="office\.name"[^>]*data-initial="([^"]*)"', text)
+    assert json.loads(unescape(initial)) == name
