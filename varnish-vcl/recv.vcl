@@ -38,6 +38,24 @@ sub naproxy_tidy {
 	unset req.http.X-Naproxy;
 	call naproxy_forwarded;
 	call naproxy_host;
+	if (req.http.Cookie) {
+		call naproxy_own_cookies;
+	}
+}
+
+# A browser sends its cookies to every port of a host: those of the web interface
+# are the box's own, and no server is to see them.
+sub naproxy_own_cookies {
+	# As one header, or the second would go unseen.
+	std.collect(req.http.Cookie, "; ");
+	if (req.http.Cookie ~ "naproxy") {
+		set req.http.Cookie = regsub(regsuball(req.http.Cookie,
+		    "(^|;)\s*(__Host-naproxy|naproxy|naproxy_theme)\s*=[^;]*", ""),
+		    "^[;\s]+", "");
+		if (req.http.Cookie == "") {
+			unset req.http.Cookie;
+		}
+	}
 }
 
 sub naproxy_select {
@@ -154,8 +172,6 @@ sub naproxy_range {
 # Clarity) do not make a page personal. Only where all are of these are they
 # taken away; a request that is passed keeps every cookie it has.
 sub naproxy_cookies {
-	# As one header, or the second would go unseen.
-	std.collect(req.http.Cookie, "; ");
 	if (naproxy.aggressive() && req.http.Cookie ~ "^\s*(?:(?:_ga(?:_\w+)?|_gid|_gat\w*|_gcl_\w+|_dc_gtm_[\w-]+|__utm[a-z]+|_pk_(?:id|ses|ref|cvar|hsr)\.[\w.]+|_fb[cp]|_hj\w+|_cl(?:ck|sk))=[^;]*(?:;\s*|$))+$") {
 		unset req.http.Cookie;
 	} else {
