@@ -1,0 +1,185 @@
+"""Savings in a browser: what was saved, what if, and an office that has told no price."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.webui.conftest import OpenPage, Scheme, Size, WatchedPage
+from tests.webui.looks import settle, too_wide, violations
+from tests.webui.stage import Stage
+
+LONG_MS = 60_000
+OFFICE_FRESH_MS = 6000
+
+
+def open_savings(page: WatchedPage, query: str = "?view=all") -> None:
+    """Go there, and wait for what could have been saved."""
+    page.goto(f"/savings{query}")
+    expect(page.locator("#more-found")).to_be_visible(timeout=LONG_MS)
+
+
+def cell(page: WatchedPage, name: str, column: int) -> str:
+    """Return a figure of the comparison of what is (1) and what if (2)."""
+    row = page.locator("#if-found tr", has_text=name)
+    return str(row.locator("td").nth(column).inner_text())
+
+
+def work_out(page: WatchedPage) -> None:
+    page.locator("#if-found table").evaluate_all("all => all.forEach((each) => each.remove())")
+    page.locator("#if-form button.primary").click()
+    expect(page.locator("#if-found table")).to_be_visible(timeout=LONG_MS)
+
+
+def test_it_says_what_was_saved_and_how_sure_that_is(page: WatchedPage) -> None:
+    open_savings(page)
+    expect(page.locator("#stats .stat")).to_have_count(4)
+    expect(page.locator("#stats")).to_contain_text("kWh")
+    expect(page.locator("#stats")).to_contain_text("€")
+    expect(page.locator("#how")).to_contain_text("Measured by the meter “simulated” for 9")
+    expect(page.locator("#how")).to_contain_text("the mean that was measured")
+    expect(page.locator("#paid")).to_contain_text(
+        re.compile(r"[\d,]+ of people.s [\d,]+ requests waited, the longest \d")
+    )
+    expect(page.locator("#reached")).to_contain_text(re.compile(r"The box saved \d+% of what"))
+
+
+def test_the_table_of_a_month_adds_up_to_what_is_said(page: WatchedPage) -> None:
+    page.goto("/savings?view=all")
+    settle(page)
+    said = page.request.get("/api/savings?server=web&view=all").json()
+    parts = sum(part["sums"]["net_j"] for part in said["parts"])
+    assert parts == pytest.approx(said["total"]["net_j"])
+    page.locator("#energy details summary").click()
+    rows = page.locator("#energy tbody tr")
+    expect(rows).to_have_count(len(said["parts"]))
+
+
+def test_another_promise_changes_the_numbers(page: WatchedPage) -> None:
+    open_savings(page)
+    page.get_by_label("Requests that may wait").fill("0.5")
+    work_out(page)
+    best = "The best possible"
+    assert cell(page, best, 1) != cell(page, best, 2)
+    strict = cell(page, best, 2)
+    page.get_by_label("Requests that may wait").fill("20")
+    work_out(page)
+    assert float(cell(page, best, 2).rstrip("%")) > float(strict.rstrip("%"))
+
+
+def test_another_rule_and_another_server_change_the_numbers(page: WatchedPage) -> None:
+    open_savings(page)
+    page.get_by_label("Rule", exact=True).select_option("timeout-30s")
+    page.get_by_label("It wakes up within").fill("30")
+    work_out(page)
+    waiting = "Requests that wait"
+    assert cell(page, waiting, 1) != cell(page, waiting, 2)
+    expect(page.locator("#if-found")).to_contain_text("Asleep after 30 s")
+    expect(page.locator("#if-found .notice")).to_contain_text("would break the promise")
+    page.get_by_role("button", name="As it is now").click()
+    expect(page.get_by_label("It wakes up within")).not_to_have_value("30")
+
+
+def test_what_is_no_number_is_said_beside_its_field(page: WatchedPage) -> None:
+    open_savings(page)
+    page.get_by_label("Awake it draws").fill("plenty")
+    page.locator("#if-form button.primary").click()
+    expect(page.locator(".field", has_text="Awake it draws").locator(".error")).to_contain_text(
+        "enter a number"
+    )
+    page.get_by_label("Awake it draws").fill("1")
+    page.watch.allow("400")
+    page.locator("#if-form button.primary").click()
+    expect(page.locator(".field", has_text="Asleep it draws").locator(".error")).to_contain_text(
+        "less than awake"
+    )
+
+
+@pytest.fixture
+def no_price(stage: Stage, page: WatchedPage) -> Iterator[None]:
+    """The office has told neither price nor CO2."""
+    _price(stage, 0, 0)
+    page.wait_for_timeout(OFFICE_FRESH_MS)
+    yield
+    _price(stage, 0.31, 380)
+    page.wait_for_timeout(OFFICE_FRESH_MS)
+
+
+def _price(stage: Stage, price: float, co2: float) -> None:
+    changes = [
+        {"op": "set", "where": "office.price_per_kwh", "value": price},
+        {"op": "set", "where": "office.co2_g_per_kwh", "value": co2},
+    ]
+    version = stage.api("GET", "/v1/config")["version"]
+    stage.api("PATCH", "/v1/config", {"changes": changes, "version": version})
+
+
+@pytest.mark.usefixtures("no_price")
+def test_without_a_price_there_is_energy_only_and_where_to_enter_it(page: WatchedPage) -> None:
+    open_savings(page)
+    expect(page.locator("#stats .stat")).to_have_count(2)
+    expect(page.locator("#stats")).to_contain_text("kWh")
+    expect(page.locator("#stats")).not_to_contain_text("€")
+    link = page.get_by_role("link", name="Enter the price")
+    assert link.get_attribute("href") == "/settings/office"
+    work_out(page)
+    expect(page.locator("#if-found")).not_to_contain_text("€")
+    assert violations(page) == []
+
+
+def test_who_may_only_look_can_change_nothing(viewer: WatchedPage, page: WatchedPage) -> None:
+    open_savings(page)  # which works it out
+    open_savings(viewer)
+    expect(viewer.locator("#if-form")).to_be_hidden()
+    expect(viewer.locator("#more-act button")).to_have_count(0)
+
+
+def test_the_figures_are_a_file_to_keep(page: WatchedPage, tmp_path: Path) -> None:
+    open_savings(page)
+    page.locator("#exact > summary").click()
+    with page.expect_download() as got:
+        page.locator("#download").click()
+    file = tmp_path / "savings.json"
+    got.value.save_as(file)
+    said: dict[str, Any] = json.loads(file.read_text())
+    assert got.value.suggested_filename.startswith("naproxy-savings-all-")
+    assert said["assumed"]["values"]["on_w"]["source"] == "measured"
+    assert {row["policy"] for row in said["hindsight"]["rows"]} > {"teacher", "bound-reactive"}
+
+
+def test_going_back_in_time_and_by_the_browser(page: WatchedPage) -> None:
+    page.goto("/savings?view=week")
+    settle(page)
+    title = page.locator("#range-title")
+    now = title.inner_text()
+    page.get_by_role("button", name="Earlier").click()
+    expect(title).not_to_have_text(now)
+    page.go_back()
+    expect(title).to_have_text(now)
+    page.get_by_role("button", name="Day", exact=True).click()
+    expect(page.get_by_role("button", name="Day", exact=True)).to_have_attribute(
+        "aria-pressed", "true"
+    )
+    expect(page.locator("#energy .legend")).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    ("size", "scheme"), [("desktop", "light"), ("desktop", "dark"), ("phone", "dark")]
+)
+def test_all_of_it_open_is_accessible_and_not_too_wide(
+    open_page: OpenPage, size: Size, scheme: Scheme
+) -> None:
+    page = open_page(size=size, scheme=scheme)
+    open_savings(page)
+    work_out(page)
+    for summary in page.locator("main details > summary").all():
+        summary.click()
+    settle(page)
+    assert violations(page) == []
+    assert too_wide(page) == []
