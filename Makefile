@@ -37,7 +37,7 @@ build: prepare ## compile the VMOD and render the VCL
 
 # ----------------------------------------------------------------------- test
 
-TESTS := lint test-unit test-webui test-vmod test-vcl test-meter test-history test-office test-e2e test-faults test-demo
+TESTS := lint test-unit test-webui test-browser test-vmod test-vcl test-meter test-history test-office test-e2e test-faults test-demo
 
 .PHONY: test $(TESTS) test-agree test-powercut test-compat test-guest
 test: $(TESTS) ## everything, in under 20 minutes
@@ -57,6 +57,9 @@ test-unit: prepare ## the controller's and the agent's own tests
 
 test-webui: prepare ## the web interface's own tests
 	$(PYTEST) -n 2 --dist loadfile webui/tests
+
+test-browser: prepare ## the web interface in Chromium, before a real controller with a made past
+	$(AS_ROOT) $(PYTEST) tests/past tests/webui
 
 test-vmod: build ## varnishtest of the VMOD
 	@$(MAKE) --no-print-directory -C package/libvmod-naproxy check
@@ -100,6 +103,13 @@ test-guest: build ## a real Linux in QEMU sleeps and wakes (slow; not part of te
 demo: build ## the whole appliance in a virtual office [DURATION=s] [LOG=file]
 	@$(AS_ROOT) $(PYTHON) -m tests.demo $(if $(DURATION),--duration $(DURATION)) $(if $(LOG),--log $(LOG))
 
+.PHONY: stage screenshots
+stage: prepare ## the web interface to be looked at, with 30 days of history [DAYS=n] [PORT=n]
+	@$(PYTHON) -m tests.webui.stage $(if $(DAYS),--days $(DAYS)) $(if $(PORT),--port $(PORT))
+
+screenshots: prepare ## pictures of every page of the web interface into docs/img
+	@$(PYTHON) -m tests.webui.screenshots
+
 faults: build ## 500 cycles with faults, build/faults.json [CYCLES=n] [SEED=n] [MINUTES=n] [ANEW=1]
 	@$(AS_ROOT) $(PYTHON) -m tests.faults $(if $(CYCLES),--cycles $(CYCLES)) $(if $(SEED),--seed $(SEED)) \
 	    $(if $(MINUTES),--minutes $(MINUTES)) $(if $(ANEW),--anew)
@@ -107,7 +117,7 @@ faults: build ## 500 cycles with faults, build/faults.json [CYCLES=n] [SEED=n] [
 five: build ## the thesis' five configurations on one slice [DURATION=s] [LOG=file]
 	@$(AS_ROOT) $(PYTHON) -m tests.five $(if $(DURATION),--duration $(DURATION)) $(if $(LOG),--log $(LOG))
 
-BENCHES := proxy wake policy estimate meter history
+BENCHES := proxy wake policy estimate meter history webui
 bench: $(BENCHES:%=bench-%) ## all benchmarks, results in build/bench/
 bench-%: build
 	@mkdir -p $(BUILD)/bench

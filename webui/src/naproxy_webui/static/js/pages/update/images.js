@@ -64,7 +64,7 @@ const badge = (kind, name, words) => h("span.badge", { "data-kind": kind }, icon
 
 function pending(next, does) {
 	return h("div.images-actions",
-		h("p.push", t("update.pending", { name: next.name })),
+		h("p.strong", t("update.pending", { name: next.name })),
 		button("update.stay", "button.button", does.stay),
 		button("update.restart", "button.button.primary", does.restart));
 }
