@@ -24,7 +24,8 @@ export function emptyCache() {
 
 export function logs() {
 	const card = document.querySelector("[data-logs]");
-	if (!card) return;
+	// Who may look only may not see who visited, and the log says that.
+	if (!card || document.body.dataset.mayChange === "no") return;
 	const [form, count, lines] = ["form", "count", "lines"].map((name) => card.querySelector(`[data-log-${name}]`));
 	const look = () => busy(form.querySelector("button"), async () => {
 		try {

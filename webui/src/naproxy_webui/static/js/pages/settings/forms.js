@@ -83,7 +83,6 @@ export function settingsForm(form) {
 		});
 	});
 	look();
-	if (document.body.dataset.mayChange === "no") lock(form);
 }
 
 function saved(form, changes, answer) {
@@ -101,8 +100,14 @@ function saved(form, changes, answer) {
 	toast(t("settings.saved"));
 }
 
-function lock(form) {
-	form.querySelectorAll("input, select, textarea, button").forEach((each) => (each.disabled = true));
+/** Who may look only sees what holds, and cannot press what would be refused. */
+export function lockForViewers() {
+	if (document.body.dataset.mayChange !== "no") return;
+	const page = document.querySelector(".settings-page");
+	page.querySelectorAll("input, select, textarea, button").forEach((each) => {
+		each.disabled = !each.matches("[data-find], [data-preview-language]");
+	});
+	page.querySelectorAll("table.week").forEach((each) => each.setAttribute("aria-disabled", "true"));
 }
 
 /** A form that adds a member to a list of sections: a rule, a meter, a server. */

@@ -2,7 +2,7 @@
 
 import { t } from "../../kit/dom.js";
 import { emptyCache, logs, machine, makers, restore } from "./box.js";
-import { addForm, findField, removeButtons, sayWhatWasSaved, settingsForm, warnOfUnsaved } from "./forms.js";
+import { addForm, findField, lockForViewers, removeButtons, sayWhatWasSaved, settingsForm, warnOfUnsaved } from "./forms.js";
 import { consequences } from "./words.js";
 import { week } from "./week.js";
 
@@ -22,6 +22,7 @@ machine();
 preview();
 bytesLeft();
 warnOfUnsaved();
+lockForViewers();
 sayWhatWasSaved();
 
 function preview() {

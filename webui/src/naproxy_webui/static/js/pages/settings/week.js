@@ -83,7 +83,7 @@ function keyboard(grid, cells, paint) {
 	};
 	grid.addEventListener("keydown", (event) => {
 		const cell = event.target.closest("td[data-hour]");
-		if (!cell) return;
+		if (!cell || grid.hasAttribute("aria-disabled")) return;
 		const [day, hour] = place(cell);
 		const to = { ArrowLeft: [day, hour - 1], ArrowRight: [day, hour + 1], ArrowUp: [day - 1, hour], ArrowDown: [day + 1, hour], Home: [day, 0], End: [day, 23] }[event.key];
 		if (to) {
