@@ -155,18 +155,36 @@ async function ended(said, first) {
 		trouble(t(`traffic.estimate.why.${said.why}`, { words: said.words.trim().split("\n").at(-1) }), t("traffic.estimate.failed"));
 	} else if (said.state === "cancelled" && !first) announce(t("traffic.estimate.cancelled"));
 	if (said.state !== "done") return;
-	const { logs } = await get("/api/traffic/estimate/result");
-	await showResult($("result"), logs, { names: said.names, forget: form && forget });
+	const logs = await resultLogs();
+	if (!logs) return;
+	await showResult($("result"), logs, { forget: form && forget });
 	if (first) return;
 	announce(t("traffic.estimate.done"));
 	$("result").querySelector("h2").focus();
 	$("result").scrollIntoView({ block: "start" });
 }
 
+/** What was found, or null: somebody else may have deleted it just now. */
+async function resultLogs() {
+	try {
+		return (await get("/api/traffic/estimate/result")).logs;
+	} catch (problem) {
+		if (!(problem instanceof ApiError)) throw problem;
+		if (problem.status !== 404) trouble(problem.message);
+		return null;
+	}
+}
+
 async function forget() {
 	const yes = await confirm({ title: t("traffic.result.forget_ask"), text: t("traffic.result.forget_words"), yes: t("traffic.result.delete"), danger: true });
 	if (!yes) return;
-	await del("/api/traffic/estimate");
+	try {
+		await del("/api/traffic/estimate");
+	} catch (problem) {
+		if (!(problem instanceof ApiError)) throw problem;
+		trouble(problem.message);
+		return;
+	}
 	$("result").replaceChildren();
 	$("estimate-files").focus();
 }

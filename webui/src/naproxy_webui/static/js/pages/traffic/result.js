@@ -184,7 +184,7 @@ function curves(figure, title, along, lengths_s, series) {
 	});
 	const x = {
 		type: "logarithmic", min: 1, max: lengths_s.at(-1), grid: { color: () => colour("line") }, border: { color: () => colour("edge") },
-		afterBuildTicks: (axis) => (axis.ticks = NICE_S.map((value) => ({ value }))),
+		afterBuildTicks: (axis) => (axis.ticks = NICE_S.filter((each) => !(narrow.matches && each === 36_000)).map((value) => ({ value }))),
 		ticks: { callback: (value) => duration(value), color: () => colour("soft"), maxRotation: 0 },
 		title: { display: true, text: along, color: () => colour("soft") },
 	};

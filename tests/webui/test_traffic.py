@@ -1,0 +1,411 @@
+"""The page Traffic in a browser: the past's figures, and a log that is sent and estimated."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Route, expect
+
+from tests.webui.conftest import OpenPage, Scheme, Size, WatchedPage
+from tests.webui.looks import settle, too_wide, violations
+from tests.webui.people import VIEWER
+from tests.webui.stage import Stage
+
+DONE_MS = 60_000
+START_S = 1_790_000_000
+PIECE = 1 << 20
+STATE = "fetch('/api/traffic/estimate').then((a) => a.json())"
+WEEK = "#week .heat:not([role]) tbody"
+AGENT = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/126.0.0.0 Safari/537.36"
+
+
+def log_file(path: Path, lines: int, days: int = 5) -> Path:
+    """Write a log of so many requests of people."""
+    chosen = random.Random(7)
+    times = sorted(chosen.randrange(days * 86400) for _ in range(lines))
+    with path.open("w") as file:
+        for t_s in times:
+            when = datetime.fromtimestamp(START_S + t_s, UTC).strftime("%d/%b/%Y:%H:%M:%S +0000")
+            client, where = f"192.0.2.{t_s % 200}", f"/page/{t_s % 997}"
+            file.write(f'{client} - - [{when}] "GET {where} HTTP/1.1" 200 100 "-" "{AGENT}"\n')
+    return path
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return log_file(tmp_path / "access.log", 400)
+
+
+@pytest.fixture
+def long_log(tmp_path: Path) -> Path:
+    made = log_file(tmp_path / "long.log", 16_000)
+    assert 2 * PIECE < made.stat().st_size < 3 * PIECE
+    return made
+
+
+@pytest.fixture
+def traffic(page: WatchedPage) -> Iterator[WatchedPage]:
+    """The page of an administrator; the box forgets its estimate afterwards."""
+    page.goto("/traffic")
+    settle(page)
+    yield page
+    page.unroute_all(behavior="ignoreErrors")
+    csrf = page.locator('meta[name="csrf-token"]').get_attribute("content")
+    page.watch.allow("favicon.ico")
+    page.goto("/api/health")  # where no script of ours asks anything
+    page.evaluate(
+        """(csrf) => fetch(
+            "/api/traffic/estimate", { method: "DELETE", headers: { "X-CSRF-Token": csrf } })""",
+        csrf,
+    )
+
+
+def choose(page: WatchedPage, *files: Path) -> None:
+    page.set_input_files("#estimate-files", [str(file) for file in files])
+
+
+def finished(page: WatchedPage) -> Any:
+    """Wait for the result, and return what the box has."""
+    expect(page.locator("#result .verdict").first).to_be_visible(timeout=DONE_MS)
+    return page.evaluate("fetch('/api/traffic/estimate/result').then((a) => a.json())")["logs"]
+
+
+def uploads(stage: Stage) -> list[Path]:
+    return list((stage.state_dir / "uploads").glob("*.part"))
+
+
+# ------------------------------------------------------------------------------- the past
+
+
+def test_the_past_is_shown_with_a_table_behind_every_chart(traffic: WatchedPage) -> None:
+    expect(traffic.locator("#stats .stat")).to_have_count(5)
+    expect(traffic.locator("#week td[data-level='6']").first).to_be_visible()
+    for name in ("days", "rate", "gaps-count", "gaps-time"):
+        figure = traffic.locator(f"#{name}")
+        figure.get_by_text("Show as a table").click()
+        expect(figure.locator("tbody tr").nth(3), name).to_be_visible()
+    assert traffic.locator("#agents tbody tr").count() > 3
+
+
+def test_the_heat_map_can_be_read_without_colours(traffic: WatchedPage) -> None:
+    cells = traffic.locator(f"{WEEK} td").all_text_contents()
+    assert len(cells) == 7 * 24
+    assert all(re.fullmatch(r"\u2013|[\d.,]+k?", words) for words in cells)
+    traffic.locator("#week-who").select_option("person")
+    expect(traffic.locator(f"{WEEK} td").first).to_be_visible()
+    assert traffic.locator(f"{WEEK} td").all_text_contents() != cells
+
+
+def test_days_are_columns_on_a_phone(phone: WatchedPage) -> None:
+    phone.goto("/traffic")
+    settle(phone)
+    assert phone.locator(f"{WEEK} tr").count() == 24
+    assert phone.locator("#week .heat:not([role]) thead th").count() == 8
+
+
+def test_another_range_is_asked_for_and_shown(traffic: WatchedPage) -> None:
+    before = traffic.locator("#stats").inner_text()
+    traffic.get_by_role("button", name="7 days").click()
+    expect(traffic.locator("#stats")).not_to_have_text(before)
+    assert traffic.get_by_role("button", name="7 days").get_attribute("aria-pressed") == "true"
+
+
+def test_robots_can_be_looked_at_by_kind(traffic: WatchedPage) -> None:
+    traffic.locator("#agents-kind").select_option("monitor")
+    kinds = traffic.locator("#agents tbody td:nth-child(2)").all_text_contents()
+    assert kinds
+    assert set(kinds) == {"Monitoring"}
+
+
+# ---------------------------------------------------------------------------- a log is sent
+
+
+def test_a_chosen_log_is_sent_estimated_and_shown(traffic: WatchedPage, log: Path) -> None:
+    choose(traffic, log)
+    [found] = finished(traffic)
+    assert found["requests"]["person"] == 400
+    expect(traffic.locator("#result h2")).to_have_text("Result for access")
+    expect(traffic.locator("#result h2")).to_be_focused()
+    words = "Yes, the box pays here." if found["verdict"]["buy"] else "No, the box does not"
+    expect(traffic.locator("#result .verdict")).to_contain_text(words)
+    traffic.get_by_role("button", name="Show all 18 rules").click()
+    assert traffic.locator("#result .rules tbody tr").count() == 18
+    assert traffic.locator("#result canvas").count() == 4
+
+
+def test_a_dropped_log_is_taken(traffic: WatchedPage, log: Path) -> None:
+    traffic.evaluate(
+        """(text) => {
+            const carried = new DataTransfer();
+            carried.items.add(new File([text], "dropped.log"));
+            const drop = document.getElementById("drop");
+            const init = { dataTransfer: carried, bubbles: true, cancelable: true };
+            for (const kind of ["dragenter", "dragover", "drop"])
+                drop.dispatchEvent(new DragEvent(kind, init));
+        }""",
+        log.read_text(),
+    )
+    [found] = finished(traffic)
+    assert found["log"] == "dropped"
+    assert found["requests"]["person"] == 400
+
+
+def test_rotated_files_chosen_together_are_one_log(traffic: WatchedPage, tmp_path: Path) -> None:
+    lines = log_file(tmp_path / "whole", 400).read_text().splitlines(keepends=True)
+    (tmp_path / "site.log").write_text("".join(lines[200:]))
+    (tmp_path / "site.log.1").write_text("".join(lines[:200]))
+    choose(traffic, tmp_path / "site.log", tmp_path / "site.log.1")
+    [found] = finished(traffic)
+    assert found["requests"]["person"] == 400
+
+
+def test_report_and_figures_can_be_downloaded(
+    traffic: WatchedPage, log: Path, tmp_path: Path
+) -> None:
+    choose(traffic, log)
+    finished(traffic)
+    for words, name in (("Report", "naproxy-estimate.html"), ("Figures", "naproxy-estimate.json")):
+        with traffic.expect_download() as download:
+            traffic.locator("#result a", has_text=words).click()
+        assert download.value.suggested_filename == name
+        download.value.save_as(tmp_path / name)
+    assert "<svg" in (tmp_path / "naproxy-estimate.html").read_text()
+    assert json.loads((tmp_path / "naproxy-estimate.json").read_text())
+
+
+def test_the_same_log_is_calculated_again_with_other_figures(
+    traffic: WatchedPage, log: Path
+) -> None:
+    choose(traffic, log)
+    finished(traffic)
+    traffic.get_by_text("Figures of your server").click()
+    traffic.locator("#estimate-on_w").fill("80,5")
+    begun_s = traffic.evaluate(STATE)["begun_s"]
+    traffic.get_by_role("button", name="Calculate again").click()
+    traffic.evaluate(
+        f"""async (begun_s) => {{
+            for (let said = {{ begun_s }}; said.state !== "done" || said.begun_s === begun_s;)
+                said = await {STATE};
+        }}""",
+        begun_s,
+    )
+    [found] = finished(traffic)
+    assert found["server"]["power"]["on_w"] == 80.5
+
+
+def test_a_figure_that_makes_no_sense_is_said_beside_its_field(
+    traffic: WatchedPage, log: Path
+) -> None:
+    traffic.watch.allow("status of 4")
+    traffic.get_by_text("Figures of your server").click()
+    traffic.locator("#estimate-on_w").fill("1")
+    choose(traffic, log)
+    field = traffic.locator(".field", has=traffic.locator("#estimate-on_w"))
+    expect(field).to_contain_text("must draw more", timeout=DONE_MS)
+    traffic.locator("#estimate-on_w").fill("40")
+    traffic.get_by_role("button", name="Calculate again").click()
+    finished(traffic)
+
+
+def test_a_result_is_there_after_a_reload_and_can_be_deleted(
+    traffic: WatchedPage, log: Path
+) -> None:
+    choose(traffic, log)
+    finished(traffic)
+    traffic.reload()
+    finished(traffic)
+    traffic.get_by_role("button", name="Delete this result").click()
+    traffic.locator("dialog").get_by_role("button", name="Delete", exact=True).click()
+    expect(traffic.locator("#result .verdict")).to_have_count(0)
+    traffic.reload()
+    settle(traffic)
+    assert traffic.locator("#result .verdict").count() == 0
+
+
+def test_what_is_no_log_is_said(traffic: WatchedPage, tmp_path: Path) -> None:
+    (tmp_path / "photo.png").write_bytes(os.urandom(5000))
+    choose(traffic, tmp_path / "photo.png")
+    finished(traffic)
+    expect(traffic.locator("#result")).to_contain_text("Is it an access log?")
+    assert traffic.locator("#result canvas").count() == 0
+
+
+def test_what_a_log_holds_and_is_called_is_only_text(traffic: WatchedPage, tmp_path: Path) -> None:
+    markup = "<img src=x onerror=document.title='owned'>"
+    odd = log_file(tmp_path / f"{markup}.log", 100)
+    with odd.open("a") as file:
+        file.write(f"{markup}\n" * 5)
+    choose(traffic, odd)
+    finished(traffic)
+    traffic.get_by_text("Lines that were not understood").click()
+    expect(traffic.locator(".odd-lines td").nth(1)).to_have_text(markup)
+    assert traffic.locator("#result img").count() == 0
+    assert "owned" not in traffic.title()
+
+
+# ------------------------------------------------------------------- what goes wrong on the way
+
+
+def offsets(page: WatchedPage, meet: Callable[[Route, int], bool]) -> list[int]:
+    """Meet the pieces on their way: `meet(route, number)` says whether it took care of one."""
+    seen: list[int] = []
+
+    def piece(route: Route) -> None:
+        if route.request.method != "PUT":
+            route.continue_()
+            return
+        seen.append(int(route.request.url.rpartition("=")[2]))
+        if not meet(route, len(seen)):
+            route.continue_()
+
+    page.route("**/api/uploads/*", piece)
+    return seen
+
+
+def test_a_connection_that_breaks_in_the_middle_goes_on_where_it_was(
+    traffic: WatchedPage, long_log: Path
+) -> None:
+    traffic.watch.allow("net::ERR")
+
+    def breaks(route: Route, number: int) -> bool:
+        if number not in (2, 3):
+            return False
+        route.abort("connectionreset")
+        return True
+
+    seen = offsets(traffic, breaks)
+    choose(traffic, long_log)
+    expect(traffic.locator("#estimate-progress")).to_contain_text("Trying again by itself")
+    [found] = finished(traffic)
+    assert found["requests"]["person"] == 16_000
+    assert seen == [0, PIECE, PIECE, PIECE, 2 * PIECE]
+
+
+def test_a_piece_that_arrived_though_its_answer_was_lost_is_not_sent_twice(
+    traffic: WatchedPage, long_log: Path
+) -> None:
+    traffic.watch.allow("net::ERR")
+
+    def loses_the_answer(route: Route, number: int) -> bool:
+        if number != 2:
+            return False
+        route.fetch()
+        route.abort("connectionreset")
+        return True
+
+    seen = offsets(traffic, loses_the_answer)
+    choose(traffic, long_log)
+    [found] = finished(traffic)
+    assert found["requests"]["person"] == 16_000
+    assert seen == [0, PIECE, 2 * PIECE]
+
+
+def test_a_file_chosen_again_after_a_reload_goes_on_where_it_was(
+    traffic: WatchedPage, long_log: Path
+) -> None:
+    traffic.watch.allow("net::ERR")
+    held: list[Route] = []
+
+    def holds(route: Route, number: int) -> bool:
+        if number == 2:
+            held.append(route)
+        return number == 2
+
+    seen = offsets(traffic, holds)
+    choose(traffic, long_log)
+    expect(traffic.locator("#estimate-progress")).to_contain_text("1 of")
+    traffic.reload()
+    settle(traffic)
+    choose(traffic, long_log)
+    finished(traffic)
+    assert seen == [0, PIECE, PIECE, 2 * PIECE]
+
+
+def test_a_file_that_is_too_large_is_refused(traffic: WatchedPage, tmp_path: Path) -> None:
+    traffic.watch.allow("status of 413")
+    large = tmp_path / "large.log"
+    with large.open("wb") as file:
+        file.truncate((1 << 30) + 1)
+    choose(traffic, large)
+    expect(traffic.locator("#estimate-trouble")).to_contain_text("at most 1024 MB")
+    expect(traffic.locator("#estimate-progress")).to_be_hidden()
+
+
+def test_an_upload_that_is_too_slow_is_refused(
+    traffic: WatchedPage, long_log: Path, stage: Stage
+) -> None:
+    traffic.watch.allow("status of 404")
+
+    def takes_hours(_: Route, number: int) -> bool:
+        if number == 2:
+            then = time.time() - 7200
+            for file in uploads(stage):
+                os.utime(file, (then, then))
+        return False
+
+    offsets(traffic, takes_hours)
+    choose(traffic, long_log)
+    expect(traffic.locator("#estimate-trouble")).to_contain_text("nothing came for an hour")
+    traffic.unroute_all()
+    choose(traffic, long_log)
+    finished(traffic)
+
+
+def test_an_upload_can_be_cancelled(traffic: WatchedPage, long_log: Path, stage: Stage) -> None:
+    traffic.watch.allow("net::ERR")
+    before = set(uploads(stage))
+    offsets(traffic, lambda _, number: number == 2)  # the second piece never arrives
+    choose(traffic, long_log)
+    expect(traffic.locator("#estimate-progress")).to_contain_text("1 of")
+    traffic.get_by_role("button", name="Cancel").click()
+    expect(traffic.locator("#estimate-progress")).to_be_hidden()
+    traffic.wait_for_timeout(300)
+    assert set(uploads(stage)) <= before
+    assert traffic.locator("#estimate-trouble").inner_text() == ""
+
+
+def test_an_estimate_that_runs_can_be_cancelled(traffic: WatchedPage, tmp_path: Path) -> None:
+    choose(traffic, log_file(tmp_path / "much.log", 300_000, days=300))
+    progress = traffic.locator("#estimate-progress")
+    expect(progress).to_contain_text("requests so far", timeout=DONE_MS)
+    traffic.get_by_role("button", name="Cancel").click()
+    expect(progress).to_be_hidden()
+    assert traffic.evaluate(STATE)["state"] == "cancelled"
+    assert traffic.locator("#estimate-files").is_enabled()
+
+
+# ------------------------------------------------------------------------------- who and how
+
+
+def test_who_may_only_look_sees_the_result_and_sends_nothing(
+    traffic: WatchedPage, open_page: OpenPage, log: Path
+) -> None:
+    choose(traffic, log)
+    finished(traffic)
+    looking = open_page("/traffic", user=VIEWER)
+    finished(looking)
+    assert looking.locator("#estimate-files").count() == 0
+    assert looking.get_by_role("button", name="Delete this result").count() == 0
+
+
+@pytest.mark.parametrize(("scheme", "size"), [("light", "desktop"), ("dark", "phone")])
+def test_a_result_is_accessible_and_fits(
+    traffic: WatchedPage, open_page: OpenPage, log: Path, scheme: Scheme, size: Size
+) -> None:
+    choose(traffic, log)
+    finished(traffic)
+    for language in ("en", "de"):
+        shown = open_page("/traffic", scheme=scheme, size=size, language=language)
+        finished(shown)
+        settle(shown)
+        assert violations(shown) == []
+        assert too_wide(shown) == []
