@@ -17,16 +17,18 @@ from tests.office.namespace import ROOT
 
 CACHE = ROOT / "build/past"
 YOUNG_S = 1800.0
+LONGEST_S = 7200.0
+"""What takes longer to make was left behind."""
 _CODE = (Path(naproxy.__file__).parent / "history", Path(__file__).parent)
 
 
 class Making:
     """A past under way in a process of its own, unless there is one that will do."""
 
-    def __init__(self, days: float, log: Path | None = None) -> None:
-        """Begin."""
-        _forget_the_old()
-        self._place = CACHE / f"{days:g}-{_version(log)}"
+    def __init__(self, days: float, log: Path | None = None, *, young_s: float = YOUNG_S) -> None:
+        """Begin; one that ended less than `young_s` ago will do."""
+        self._place = CACHE / f"{days:g}d-{_version(log)}"
+        _forget_the_old(self._place, young_s)
         self._fresh = CACHE / f"{self._place.name}.{os.getpid()}"
         self._process: subprocess.Popen[str] | None = None
         if (self._place / "history.db").exists():
@@ -69,9 +71,9 @@ class Making:
         shutil.rmtree(self._fresh, ignore_errors=True)
 
 
-def fill(data_dir: Path, days: float, log: Path | None = None) -> None:
+def fill(data_dir: Path, days: float, *, young_s: float = YOUNG_S) -> None:
     """Put a past into `data_dir`."""
-    making = Making(days, log)
+    making = Making(days, young_s=young_s)
     try:
         making.into(data_dir)
     finally:
@@ -86,8 +88,11 @@ def _version(log: Path | None) -> str:
     return known.hexdigest()[:12]
 
 
-def _forget_the_old() -> None:
+def _forget_the_old(place: Path, young_s: float) -> None:
     for old in CACHE.glob("*"):
+        # What is under way belongs to somebody else.
+        at_work = "." in old.name.rpartition("-")[2]
+        most_s = young_s if old == place else LONGEST_S if at_work else YOUNG_S
         with contextlib.suppress(OSError):
-            if time.time() - old.stat().st_mtime > YOUNG_S:
+            if time.time() - old.stat().st_mtime > most_s:
                 shutil.rmtree(old, ignore_errors=True)

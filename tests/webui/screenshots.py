@@ -5,6 +5,7 @@ days, so that pictures differ in their dates only.
 """
 
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.office.namespace import ROOT
+from tests.past import cached
 from tests.webui.conftest import CHROMIUM, SIZES, log_in
 from tests.webui.stage import Stage
 
@@ -20,7 +22,8 @@ OUT = ROOT / "docs/img"
 _TALLEST = 1500
 """Pixels of the viewport that a picture shows at the most."""
 
-_SETTLE_MS = 1500
+_SETTLE_MS = 2500
+_LIVE_S = 200.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +43,7 @@ class Picture:
 
 PAGES = {
     "now": "/",
-    "history": "/history",
+    "history": "/history?view=week",
     "savings": "/savings",
     "traffic": "/traffic",
     "settings": "/settings",
@@ -54,6 +57,13 @@ def pictures() -> Iterator[Picture]:
     for name in ("now", "history", "savings"):
         yield Picture(name, PAGES[name], scheme="dark")
         yield Picture(name, PAGES[name], size="phone")
+
+
+class Fresh(Stage):
+    """A stage whose past ends when it begins."""
+
+    def fill(self) -> None:
+        cached.fill(self.data_dir, 30, young_s=60.0)
 
 
 def take(browser: Browser, stage: Stage, out: Path) -> list[Path]:
@@ -95,7 +105,9 @@ def _shoot(page: Page, picture: Picture, out: Path) -> Path:
 def main() -> int:
     out = Path(sys.argv[1]) if len(sys.argv) > 1 else OUT
     out.mkdir(parents=True, exist_ok=True)
-    with Stage(days=30) as stage, sync_playwright() as playwright:
+    with Fresh() as stage, sync_playwright() as playwright:
+        # Somebody comes, so that the last minutes show more than a beginning.
+        time.sleep(_LIVE_S)
         stage.wait("asleep")
         browser = playwright.chromium.launch(
             executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"]

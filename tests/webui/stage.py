@@ -80,7 +80,7 @@ class Stage:
         self._stack.close()
 
     def _start(self) -> None:
-        cached.fill(self.data_dir, self._days)
+        self.fill()
         self.backend = self._stack.enter_context(Backend(self.directory))
         self._write_ssh()
         self.config_file.write_text(toml(self.configuration()))
@@ -91,6 +91,10 @@ class Stage:
             self._stack.enter_context(Traffic(self.run_dir, server, self.backend.busy_s))
         people.make(self.state_dir)
         self.start_webui()
+
+    def fill(self) -> None:
+        """Put the past in its place."""
+        cached.fill(self.data_dir, self._days)
 
     def stop_webui(self) -> None:
         """End it at once, as when the box is switched off."""
