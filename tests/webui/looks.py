@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
+from playwright.sync_api import expect
 
 SETTLED_MS = 400
+PATIENCE_MS = 15_000
 
 
 def settle(page: Any) -> None:
     """Wait until a page has shown what it asks for; some go on asking each second."""
     page.wait_for_load_state("load")
-    page.wait_for_function("document.querySelectorAll('main .loading').length === 0")
-    page.wait_for_function(
-        "!document.getElementById('box-state')"
-        " || document.getElementById('box-state').dataset.kind !== 'wait'"
-    )
+    # Not wait_for_function: it needs eval, which the pages forbid.
+    expect(page.locator("main .loading:visible")).to_have_count(0, timeout=PATIENCE_MS)
+    expect(page.locator("#box-state[data-kind=wait]")).to_have_count(0, timeout=PATIENCE_MS)
     page.wait_for_timeout(SETTLED_MS)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import re
@@ -11,12 +12,12 @@ from typing import Any
 
 import pytest
 from naproxy import config
-from playwright.sync_api import Browser, Route, expect
+from playwright.sync_api import Browser, Error, Route, expect
 
 from tests.office.box import toml
 from tests.webui.conftest import PATIENCE_MS, SIZES, Watch, WatchedPage, log_in
 from tests.webui.looks import violations
-from tests.webui.stage import Stage
+from tests.webui.stage import Stage, StageError
 
 HOSTILE = "<img src=x onerror='window.hurt=1'>\"&amp;{name}</script>"
 LONG_MS = 30_000
@@ -61,14 +62,18 @@ def now(browser: Browser, stage: Stage, cookies: Any) -> Iterator[OpenNow]:
     yield make
     stage.api("POST", "/v1/servers/web/mode", {"mode": "auto"})
     for context, watch in opened:
+        for page in context.pages:
+            page.unroute_all(behavior="ignoreErrors")
         context.close()
         watch.check()
 
 
 def changed(change: Callable[[Any], Any]) -> Callable[[Route], None]:
     def answer(route: Route) -> None:
-        real = route.fetch()
-        route.fulfill(response=real, body=json.dumps(change(real.json())))
+        # The page asks each second: one question is under way when it is closed.
+        with contextlib.suppress(Error):
+            real = route.fetch()
+            route.fulfill(response=real, body=json.dumps(change(real.json())))
 
     return answer
 
@@ -78,10 +83,12 @@ def card(page: WatchedPage, name: str = "web") -> Any:
 
 
 def asleep(stage: Stage) -> None:
-    """Put it to sleep by hand; what it was just asked for may call that off."""
-    stage.api("POST", "/v1/servers/web/mode", {"mode": "auto"})
+    """Put it to sleep by hand; it may be about to by itself."""
+    stage.api("POST", "/v1/servers/web/mode", {"mode": "awake"})
     stage.wait("awake")
-    stage.api("POST", "/v1/servers/web/sleep", {})
+    stage.api("POST", "/v1/servers/web/mode", {"mode": "auto"})
+    with contextlib.suppress(StageError):
+        stage.api("POST", "/v1/servers/web/sleep", {})
     stage.wait("asleep")
 
 
@@ -109,7 +116,10 @@ def test_the_chart_moves(now: OpenNow) -> None:
     page = now()
     page.wait_for_selector("canvas")
     before = picture(page)
-    page.wait_for_function("b => document.querySelector('canvas').toDataURL() !== b", arg=before)
+    end_s = time.monotonic() + PATIENCE_MS / 1000
+    while picture(page) == before:
+        assert time.monotonic() < end_s, "the chart stands still"
+        page.wait_for_timeout(100)
 
 
 def test_the_chart_has_its_seconds_as_a_table(now: OpenNow) -> None:
@@ -186,7 +196,7 @@ def test_without_the_controller_that_is_said_until_it_is_back(now: OpenNow, stag
 def test_without_a_server_it_leads_to_the_setup(now: OpenNow) -> None:
     page = now(lambda said: {**said, "servers": []})
     expect(page.get_by_role("link", name="Set up the first server")).to_have_attribute(
-        "href", "/setup"
+        "href", "/setup/again/server?new=1"
     )
     assert violations(page) == []
 
@@ -206,6 +216,21 @@ def test_two_servers_have_a_card_each(now: OpenNow, stage: Stage) -> None:
         expect(card(page, "mail")).to_contain_text("no meter")
     finally:
         stage.api("PUT", "/v1/config", before)
+
+
+def test_one_that_did_not_wake_may_sleep_again_when_somebody_looked(now: OpenNow) -> None:
+    def tripped(said: Any) -> Any:
+        said["servers"][0] |= {"armed": False, "tripped": True, "alert": "not up after 5 calls"}
+        return said
+
+    page = now(tripped)
+    asked: list[str] = []
+    page.on("request", lambda sent: asked.append(f"{sent.method} {sent.url}"))
+    page.get_by_role("button", name="Let it sleep again").click()
+    assert violations(page) == []
+    page.get_by_role("dialog").get_by_role("button", name="Let it sleep again").click()
+    expect(page.get_by_role("status").get_by_text("may sleep by itself again")).to_be_visible()
+    assert any(each.endswith("/api/servers/web/arm") and "POST" in each for each in asked)
 
 
 def hostile(said: Any) -> Any:

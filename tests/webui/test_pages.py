@@ -14,6 +14,8 @@ from tests.webui.looks import settle, too_wide, violations
 
 _NOT_HERE = ("/api/", "/metrics", "/login", "/claim")
 PAGES = sorted({page.path for page, _ in discover() if not page.path.startswith(_NOT_HERE)})
+# The stage is set up: its first run is over, and its steps are found from here.
+PAGES[PAGES.index("/setup")] = "/setup/again"
 MOST_BELOW = 20
 
 

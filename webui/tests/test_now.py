@@ -11,6 +11,7 @@ import pytest
 from box import Box, wait_for
 from flask import Flask
 from flask.testing import FlaskClient
+from naproxy.arming import Arming
 from naproxy.policy.base import State
 from naproxy_webui import now
 
@@ -18,10 +19,16 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 
 
 def card(client: FlaskClient, **query: Any) -> dict[str, Any]:
-    said = client.get("/api/now", query_string=query).json
-    assert said
-    assert said["controller"]
-    found: dict[str, Any] = said["servers"][0]
+    answer = client.get("/api/now", query_string=query).json
+    assert answer
+    assert answer["controller"]
+    found: dict[str, Any] = answer["servers"][0]
+    return found
+
+
+def said(client: FlaskClient, query: str = "") -> dict[str, Any]:
+    found: dict[str, Any] | None = client.get(f"/api/now{query}").json
+    assert found
     return found
 
 
@@ -101,17 +108,16 @@ def test_who_may_only_look_sees_all(viewer: FlaskClient, box: Box) -> None:
 
 
 def test_without_a_controller_that_is_said(client: FlaskClient) -> None:
-    said = client.get("/api/now").json
-    assert said
-    assert (said["controller"], said["servers"]) == (False, [])
-    assert "no controller runs" in said["error"]
+    answer = said(client)
+    assert (answer["controller"], answer["servers"]) == (False, [])
+    assert "no controller runs" in answer["error"]
 
 
 def test_a_controller_that_comes_back_is_noticed(client: FlaskClient, box: Box) -> None:
     box.end()
-    assert client.get("/api/now").json["controller"] is False
+    assert said(client)["controller"] is False
     box.start()
-    assert client.get("/api/now").json["controller"] is True
+    assert said(client)["controller"] is True
 
 
 def test_the_page_comes_without_a_controller_too(client: FlaskClient) -> None:
@@ -138,8 +144,8 @@ def test_each_second_is_sent_once(client: FlaskClient, box: Box) -> None:
 def test_seconds_are_on_the_clock_that_now_is(client: FlaskClient, box: Box) -> None:
     with_meter(box)
     wait_for("a second", lambda: bool(card(client, since_s=0)["seconds"]))
-    said = client.get("/api/now?since_s=0").json
-    assert 0 <= said["now_s"] - said["servers"][0]["seconds"][-1][0] < 10
+    answer = said(client, "?since_s=0")
+    assert 0 <= answer["now_s"] - answer["servers"][0]["seconds"][-1][0] < 10
 
 
 def test_measured_power_is_not_called_an_estimate(client: FlaskClient, box: Box) -> None:
@@ -187,6 +193,18 @@ def test_what_a_visitor_sends_stays_data(client: FlaskClient, box: Box) -> None:
     assert embedded(client)["servers"][0]["woken"]["agent"] == f"{HOSTILE}</script>"
 
 
+def test_a_breaker_that_tripped_is_reset(client: FlaskClient, box: Box) -> None:
+    box.wait(State.AWAKE)
+    assert card(client)["tripped"] is False
+    assert client.post("/api/servers/web/arm", json={}).json == {"armed": True}
+
+
+def test_how_the_controller_says_that_it_tripped() -> None:
+    arming = Arming("web")
+    arming.trip("not up")
+    assert arming.why_not.startswith(now.TRIPPED)
+
+
 def test_the_line_at_the_top_of_every_page(client: FlaskClient, box: Box) -> None:
     box.wait(State.AWAKE)
     assert client.get("/api/box").json == {
@@ -197,7 +215,9 @@ def test_the_line_at_the_top_of_every_page(client: FlaskClient, box: Box) -> Non
 
 
 def test_the_line_without_a_controller(client: FlaskClient) -> None:
-    assert client.get("/api/box").json["controller"] is False
+    answer = client.get("/api/box").json
+    assert answer
+    assert answer["controller"] is False
 
 
 @pytest.mark.parametrize("query", ["since_s=-1", "since_s=x", "since_s=nan", "other=1"])

@@ -12,6 +12,9 @@ LIVE_S: Final = 600
 """Length of the live chart."""
 
 MOST_BANDS: Final = 100
+TRIPPED: Final = "stays awake since it did not wake"
+"""How `naproxy.arming` begins to say that the breaker tripped."""
+
 Status = Mapping[str, Any]
 
 
@@ -36,6 +39,7 @@ def server(status: Status, said: Status, now_s: float, rates: Rates) -> dict[str
         "eta_s": status["eta_s"],
         "wake_s": status["wake_s"],
         "armed": status["armed"],
+        "tripped": status["not_armed"].startswith(TRIPPED),
         "commissioning": _progress(commissioning) if commissioning else None,
         "decision": sentences(status["decision"]["reason"]),
         "would_sleep": status["decision"]["sleep"],

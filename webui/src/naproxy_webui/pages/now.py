@@ -52,6 +52,7 @@ SERVER: Final = obj(
         "eta_s": nullable(number(description="until it is up, while it wakes")),
         "wake_s": nullable(number(description="how long waking took, measured")),
         "armed": boolean(),
+        "tripped": boolean(description="it did not wake once: `arm` lets it sleep again"),
         "commissioning": nullable(
             obj({"phase": string(), "cycle": integer(), "cycles": integer()})
         ),
@@ -261,3 +262,18 @@ def mode(name: str, body: dict[str, Any]) -> Any:
     """Take the mode; a sleeping server is woken for `awake`."""
     said = control().post(f"/v1/servers/{quote(name, safe='')}/mode", body)
     return {"mode": said["mode"], "mode_until_s": said["mode_until_s"]}
+
+
+@route(
+    blueprint,
+    "POST",
+    "/api/servers/<name>/arm",
+    summary="Let a server that did not wake once sleep by itself again",
+    refusals=(404, 409, 503),
+    body=obj({}),
+    answer=obj({"armed": boolean()}),
+)
+def arm(name: str, body: dict[str, Any]) -> Any:
+    """Reset the breaker: somebody has looked at the server."""
+    said = control().post(f"/v1/servers/{quote(name, safe='')}/arm", body)
+    return {"armed": said["armed"]}

@@ -7,6 +7,7 @@ import { timeChart } from "../kit/plot.js";
 import { showBox } from "../kit/shell.js";
 
 const CLASSES = ["person", "api", "crawler", "monitor", "feed", "scanner"];
+const mayChange = document.body.dataset.role !== "viewer";
 const WAKERS = new Set(["command", "policy", "schedule", "naproxy"]);
 
 /** A figure with a label and a note; `show(value, note)`. */
@@ -65,7 +66,7 @@ class Card {
 		this.element = h("section.card.server", { "aria-labelledby": id, "data-server": name },
 			h("header", h("div.server-head", this.tile,
 				h("div", h("h2", { id }, name), h("div.row", h("span", { role: "status" }, this.badge), this.since, this.mode))),
-			h("div.row.server-buttons", this.wake, this.keep, this.release)),
+			h("div.row.server-buttons", { hidden: !mayChange }, this.wake, this.keep, this.release)),
 			this.words, this.progress,
 			h("div.stats", [this.draws, this.always, this.less, this.requests, this.waiting].map((each) => each.element)),
 			this.byClass, this.figure, this.meterWords, this.woken);
@@ -121,17 +122,21 @@ class Card {
 
 	#showWords(server) {
 		const parts = [{ title: t("now.why"), words: server.why }];
+		if (server.alert) parts.push({ title: t("now.alert"), words: [server.alert] });
 		if (server.state === "awake") {
 			if (server.mode === "auto") parts.push({ title: t("now.next"), words: server.decision });
 			parts.push({ title: t("now.keeps"), words: server.vetoes });
 		}
-		const wanted = JSON.stringify(parts);
+		const wanted = JSON.stringify([parts, server.armed, server.tripped, Boolean(server.commissioning)]);
 		if (this.words.dataset.shown === wanted) return;
 		this.words.dataset.shown = wanted;
 		const shown = parts.filter((each) => each.words.length);
 		this.words.replaceChildren(h("dl.facts", shown.map(({ title, words }) => [h("dt", title), h("dd", words.map((each) => h("p", each)))])));
-		if (!server.armed && server.state === "awake" && !server.commissioning) {
-			this.words.append(h("p.row", h("a.button.small", { href: "/setup" }, t("now.untested_link"))));
+		if (!mayChange || server.armed || server.commissioning) return;
+		if (server.tripped) {
+			this.words.append(h("p.row", h("button.button.small", { type: "button", onclick: () => this.#arm() }, icon("check"), t("now.arm"))));
+		} else if (server.state === "awake") {
+			this.words.append(h("p.row", h("a.button.small", { href: `/setup/again/proof?server=${encodeURIComponent(server.id)}` }, t("now.untested_link"))));
 		}
 	}
 
@@ -271,6 +276,14 @@ class Card {
 
 	#release() {
 		return this.#change("mode", { mode: "auto" }, t("now.released", { name: this.#server.id }));
+	}
+
+	/** Somebody has looked at the server that did not wake. */
+	async #arm() {
+		const { confirm } = await import("../kit/dialog.js");
+		const name = this.#server.id;
+		const agreed = await confirm({ title: t("now.arm_title", { name }), text: t("now.arm_words"), yes: t("now.arm") });
+		if (agreed) await this.#change("arm", {}, t("now.armed", { name }));
 	}
 
 	async #keep() {
