@@ -17,8 +17,7 @@ from typing import Any
 
 import pytest
 from naproxy.drivers import ipmi as ipmi_client
-from naproxy.drivers import redfish as redfish_client
-from naproxy.drivers import secret
+from naproxy.drivers import pinned, secret
 from naproxy.drivers.sleep import SleepResult
 from naproxy.drivers.sleep import ipmi as sleep_ipmi
 from naproxy.drivers.sleep import redfish as sleep_redfish
@@ -352,7 +351,7 @@ def test_another_certificate_than_the_pinned_one_is_said_with_what_was_seen(
 @needs_redfish
 def test_a_fingerprint_may_have_colons_as_openssl_prints_them(emulator: Emulator) -> None:
     printed = ":".join(emulator.fingerprint[i : i + 2] for i in range(0, 64, 2)).upper()
-    assert redfish_client.is_fingerprint(printed) is None
+    assert pinned.is_fingerprint(printed) is None
     emulator.until_on()
     assert "On already" in emulator.wake(fingerprint=printed)[0]
 

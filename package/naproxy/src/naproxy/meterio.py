@@ -11,7 +11,6 @@ import base64
 import contextlib
 import errno
 import fcntl
-import hashlib
 import http.client
 import os
 import socket
@@ -26,6 +25,7 @@ from typing import Final
 from naproxy import __version__
 from naproxy.drivers import program, secret
 from naproxy.drivers.meter import Fault
+from naproxy.drivers.pinned import PinnedConnection, WrongCertificateError
 
 MOST_BYTES: Final = 256 * 1024
 _READ_AT_ONCE: Final = 4096
@@ -235,6 +235,8 @@ class Web:
                 return await task
         except TimeoutError:
             raise Fault("silence", f"{self.host} had no answer in {self.timeout_s:g} s") from None
+        except WrongCertificateError as error:
+            raise Fault("refused", str(error)) from None
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise Fault("lost", f"{self.host}: {_words(error)}") from None
         finally:
@@ -246,18 +248,14 @@ class Web:
     def _connection(self) -> http.client.HTTPConnection:
         if not self.tls:
             return http.client.HTTPConnection(self.host, self.port, timeout=self.timeout_s)
-        context = ssl.create_default_context()
         if self.fingerprint:
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
+            return PinnedConnection(self.host, self.port, self.fingerprint, self.timeout_s)
+        context = ssl.create_default_context()
         return http.client.HTTPSConnection(
             self.host, self.port, timeout=self.timeout_s, context=context
         )
 
     def _get(self, connection: http.client.HTTPConnection, path: str) -> bytes:
-        connection.connect()
-        if self.tls and self.fingerprint:
-            _check_certificate(connection.sock, self.fingerprint)
         headers = {"User-Agent": f"naproxy/{__version__}", "Connection": "close", **self.headers}
         connection.request("GET", path, headers=headers)
         response = connection.getresponse()
@@ -271,13 +269,6 @@ class Web:
         if response.length:
             raise Fault("cut", f"{self.host} broke off in the middle of its answer")
         return body
-
-
-def _check_certificate(sock: object, fingerprint: str) -> None:
-    assert isinstance(sock, ssl.SSLSocket)
-    found = hashlib.sha256(sock.getpeercert(binary_form=True) or b"").hexdigest()
-    if found != fingerprint.replace(":", "").lower():
-        raise Fault("refused", f"its certificate is not the pinned one but {found}")
 
 
 def basic(user: str, password_file: str) -> dict[str, str]:

@@ -9,19 +9,17 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-import hashlib
-import hmac
 import http.client
 import json
 import re
 import socket
-import ssl
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
 
 from naproxy.drivers import program, secret
 from naproxy.drivers.openssh import is_place, is_user
+from naproxy.drivers.pinned import PinnedConnection, is_fingerprint
 from naproxy.schema import is_absolute, option
 
 _SYSTEMS: Final = "/redfish/v1/Systems"
@@ -31,12 +29,6 @@ _RESET: Final = "#ComputerSystem.Reset"
 
 class RedfishError(Exception):
     """What failed, in words that a person can act on."""
-
-
-def is_fingerprint(text: str) -> str | None:
-    """Check a certificate's SHA-256 fingerprint, as openssl prints it, or without colons."""
-    ok = re.fullmatch(r"[0-9a-f]{64}|[0-9a-f]{2}(:[0-9a-f]{2}){31}", text.lower())
-    return None if ok else "must be a SHA-256 fingerprint of 64 hex digits, colons allowed"
 
 
 def _is_id(text: str) -> str | None:
@@ -60,28 +52,6 @@ class RedfishSettings:
     system: str = option("Which of its systems; empty: the only one", "", check=_is_id)
 
 
-class _Pinned(http.client.HTTPSConnection):
-    """HTTPS to whoever has the pinned certificate."""
-
-    def __init__(self, settings: RedfishSettings, timeout_s: float) -> None:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE  # the fingerprint is what counts, see connect
-        super().__init__(settings.host, settings.port, timeout=timeout_s, context=context)
-        self._wanted = bytes.fromhex(settings.fingerprint.replace(":", ""))
-
-    def connect(self) -> None:
-        super().connect()
-        assert isinstance(self.sock, ssl.SSLSocket)
-        seen = hashlib.sha256(self.sock.getpeercert(binary_form=True) or b"").digest()
-        if not hmac.compare_digest(seen, self._wanted):
-            self.close()
-            raise RedfishError(
-                "its certificate is not the pinned one: was it replaced? It has the"
-                f" fingerprint {seen.hex()}"
-            )
-
-
 class Redfish:
     """Resets a system, in one connection for each time."""
 
@@ -100,7 +70,7 @@ class Redfish:
             password = secret.read(settings.password_file)
         except secret.SecretError as error:
             raise RedfishError(f"the BMC's password: {error}") from None
-        connection = _Pinned(settings, timeout_s)
+        connection = PinnedConnection(settings.host, settings.port, settings.fingerprint, timeout_s)
         session = _Session(connection, settings, password)
         work = asyncio.ensure_future(asyncio.to_thread(session.reset, kind, unless))
         try:
@@ -124,7 +94,9 @@ class Redfish:
 class _Session:
     """Requests in one connection; blocks, so it belongs in a thread."""
 
-    def __init__(self, connection: _Pinned, settings: RedfishSettings, password: str) -> None:
+    def __init__(
+        self, connection: PinnedConnection, settings: RedfishSettings, password: str
+    ) -> None:
         self._connection = connection
         self._settings = settings
         token = base64.b64encode(f"{settings.user}:{password}".encode()).decode()

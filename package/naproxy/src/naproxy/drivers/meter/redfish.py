@@ -6,7 +6,6 @@ DMTF DSP2046: `Power` of a chassis (PowerControl, PowerConsumedWatts), or its ne
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -25,16 +24,15 @@ from naproxy.drivers.meter import (
     number,
     polled,
 )
+from naproxy.drivers.pinned import is_fingerprint
 from naproxy.meterio import Web, basic
 from naproxy.schema import is_url_path, option
 
 JOULES_A_KWH: Final = 3.6e6
-_SHA256: Final = re.compile(r"([0-9a-fA-F]{2}:?){31}[0-9a-fA-F]{2}")
 
 
 def _is_fingerprint(text: str) -> str | None:
-    ok = not text or _SHA256.fullmatch(text)
-    return None if ok else "must be the SHA-256 of a certificate, 64 hexadecimal digits"
+    return is_fingerprint(text) if text else None
 
 
 @dataclass(frozen=True, kw_only=True)
