@@ -23,9 +23,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from naproxy.events import Event
-from naproxy.history import block, power, queries
+from naproxy.history import block, power, queries, stream
 from naproxy.history.power import MINUTES_DAYS, SECONDS_DAYS
 from naproxy.history.tables import FILE
+from naproxy.history.visits import BLOCK_S, NEEDED, TICKS, Visit, pack
 from naproxy.page import Outcome
 from naproxy.policy.base import Klass
 
@@ -36,6 +37,9 @@ HOURS: Final = 3
 """The first hour of a run also grows the side file; the mean is over all."""
 
 SLEEPS_AN_HOUR: Final = 2
+REQUESTS_A_DAY: Final = 18_000
+"""Of people and programs: those of `bpgov`, which has 37,000 with its robots."""
+
 SAVED_BYTES: Final = 12500
 """What the policy `teacher` saves after 60000 requests by 300 clients, measured."""
 
@@ -105,6 +109,7 @@ def fill(data_dir: Path, days: int, now_s: int) -> None:
                     for outcome in (Outcome.HIT, Outcome.FETCH)
                 ),
             )
+        _fill_stream(db, now_s, chosen)
         db.executemany(
             'INSERT INTO transitions (t_s, server, "from", "to", reason)'
             " VALUES (?, 'web', 'awake', 'asleep', ?)",
@@ -125,6 +130,38 @@ def fill(data_dir: Path, days: int, now_s: int) -> None:
 
     assert run.journal.store.batch(work), run.said
     run.journal.close()
+
+
+def _fill_stream(db: Any, now_s: int, chosen: random.Random) -> None:
+    """Make the request stream of 400 days, as far as its limit of bytes lets it reach back."""
+    blocks = [_asked(chosen) for _ in range(64)]
+    first = now_s // BLOCK_S - stream.DAYS * 86400 // BLOCK_S
+    before, rows = 0, []
+    for number in range(first, now_s // BLOCK_S):
+        requests, blob = chosen.choice(blocks)
+        key = number << stream.SERVER_BITS | 1
+        rows.append((key, requests, 0, 0, float(BLOCK_S), before, blob))
+        before += len(blob)
+    kept = [row for row in rows if row[5] >= before - stream.MOST_BYTES]
+    db.executemany("INSERT INTO request_blocks VALUES (?, ?, ?, ?, ?, ?, ?)", kept)
+    hours = (
+        (1, n * 3600, state, 1_800_000, 2)
+        for n in range(now_s // 3600 - 9600, now_s // 3600)
+        for state in ("asleep", "awake", "falling_asleep", "waking")
+    )
+    db.executemany("INSERT INTO state_hours VALUES (?, ?, ?, ?, ?)", hours)
+
+
+def _asked(chosen: random.Random) -> tuple[int, bytes]:
+    """Return the requests of ten minutes: visits with some requests close together."""
+    visits: list[Visit] = []
+    while len(visits) < REQUESTS_A_DAY * BLOCK_S // 86400:
+        tick, client = chosen.randrange(BLOCK_S * TICKS - 200), chosen.randrange(1000)
+        for _ in range(chosen.randrange(1, 24)):
+            tick += chosen.randrange(8)
+            flags = NEEDED if chosen.random() < 0.1 else 0
+            visits.append(Visit(tick, flags, client, 0))
+    return len(visits), pack(visits)
 
 
 def heaviest(data_dir: Path, now_s: int) -> dict[str, float]:

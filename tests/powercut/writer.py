@@ -80,6 +80,7 @@ class Run:
             synchronised=lambda: True,
             boot="the only one",
         )
+        self.history.watch(["web"])
         self._tick_s = self.now_s + self.history.next_s
 
     def step(self) -> bool:

@@ -50,7 +50,7 @@ POLICIES: Final = tuple(name for name, entrant in ENTRANTS.items() if not entran
 """The peers' tools are woken by robots too, and those are not recorded."""
 
 COUNTING: Final = "closed"
-MOST_REQUESTS: Final = 600_000
+MOST_REQUESTS: Final = 150_000
 """Of more, only the newest are gone through."""
 
 PAUSE_S: Final = 900.0

@@ -32,7 +32,7 @@ from naproxy.page import Outcome
 from naproxy.policy.base import Klass
 
 DAYS: Final = 400
-MOST_BYTES: Final = 12 << 20
+MOST_BYTES: Final = 5 << 20
 """Of all blocks; beyond it the oldest go, before they are 400 days old."""
 
 MOST_IN_BLOCK: Final = 10_000
