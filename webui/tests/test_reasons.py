@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from naproxy import policy
 from naproxy.arming import Arming
 from naproxy.config import parse
+from naproxy.drivers.openssh import Ssh, SshSettings
 from naproxy.policy.base import Klass, Request, State
 from naproxy.vetoes import Guard, Readings, Settings
 from naproxy_webui import reasons
@@ -93,3 +94,16 @@ def test_whatever_it_says_something_is_told(words: str) -> None:
     shown = reasons.sentences(words)
     assert sum(len(each) for each in shown) < 4000
     assert bool(shown) == bool(words[: reasons.MOST_CHARS].strip())
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        "WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!",
+        "Host key verification failed.",
+        "naproxy@192.0.2.2: Permission denied (publickey).",
+    ],
+)
+def test_why_the_box_was_not_let_in_is_known(log: str) -> None:
+    said = Ssh(SshSettings(), "192.0.2.2").failure(log)
+    assert is_german(reasons.plain(said)), said

@@ -91,6 +91,11 @@ _KNOWN: Final[tuple[tuple[str, str], ...]] = (
         r"wanted before the command to sleep was given: (?P<words>.+)",
         "wanted_before",
     ),
+    # Why nobody was let in by ssh
+    (r"no host key of the server is pinned in \S+: naproxy key pin", "ssh_no_pin"),
+    (r"the server's host key is not the one pinned in .+", "ssh_other_key"),
+    (r"the server does not let (?P<name>\S+) in with \S+", "ssh_not_let_in"),
+    (r"not reached by ssh: (?P<words>.+)", "ssh_not_reached"),
     (
         r"(?P<request>[A-Z]+ .*) by (?P<who>\S+)"
         r" \((?P<klass>person|crawler|monitor|feed|api|scanner)\)",

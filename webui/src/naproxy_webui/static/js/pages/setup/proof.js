@@ -89,8 +89,8 @@ function failed({ report, server, why }) {
 	fill($("result"), notice(report.phase === "cancelled" ? "info" : "bad", h("p", h("b", words)),
 		report.phase !== "cancelled" && h("p", why),
 		report.phase !== "cancelled" && h("p", t("setup.proof.failed_do")),
-		server.alert && h("p", server.alert)),
-	h("div.row", h("a.button", { href: again ? "/setup/again/sleep" : "/setup/sleep" }, t("setup.proof.to_check"))));
+		server.alert && !why.includes(server.alert) && h("p", server.alert)),
+	h("div.row", h("a.button", { href: again ? `/setup/again/sleep?${new URLSearchParams(about())}` : "/setup/sleep" }, t("setup.proof.to_check"))));
 }
 
 function ended(said) {
@@ -147,4 +147,9 @@ if ($("plan")) {
 	});
 	estimate();
 	turn().catch(refused);
+	get("/api/setup/check", about()).then(({ result }) => {
+		if (result?.problems === 0) return;
+		const link = h("a", { href: again ? `/setup/again/sleep?${new URLSearchParams(about())}` : "/setup/sleep" }, t("setup.proof.to_check"));
+		fill($("unchecked"), notice("warn", h("p", t("setup.proof.unchecked")), h("p", link)));
+	}).catch(refused);
 }
