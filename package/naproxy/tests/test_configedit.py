@@ -100,6 +100,12 @@ def test_a_rule_is_added_and_another_removed() -> None:
     assert "# the scanner in room 3" in written
 
 
+def test_a_last_line_without_an_end_is_no_hindrance() -> None:
+    new = {"id": "plug", "of": "web"}
+    assert edited(("add", "meter", new), text=TEXT.rstrip())[1]["meter"] == [new]
+    assert edited(("set", "box.notice", "x"), text=b"[box]")[1] == {"box": {"notice": "x"}}
+
+
 def test_the_last_rule_can_go() -> None:
     one_by_one = [("remove", "rule.2"), ("remove", "rule.1")]
     at_once: list[tuple[Any, ...]] = [("set", "rule", [])]

@@ -123,7 +123,8 @@ def edit(text: bytes, changes: list[Change], secrets: frozenset[str] = frozenset
         words = f"the file is larger than {MOST_BYTES} bytes: edit it by hand"
         raise ConfigError([Problem("", words)])
     try:
-        decoded = text.decode()
+        # What is added to a last line without an end would stand on it.
+        decoded = text.decode().removesuffix("\n") + "\n"
         data, document = tomllib.loads(decoded), tomlkit.parse(decoded)
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, TOMLKitError, RecursionError) as error:
         raise ConfigError([Problem("", f"the file is not TOML: {error}")]) from None
