@@ -5,12 +5,15 @@ import socket
 import struct
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from box import PATIENCE_S, Box, wait_for
 from naproxy import page
+from naproxy.history import recorded
+from naproxy.history.queries import open_history
 from naproxy.page import Outcome
 from naproxy.policy.base import Klass, State
 
@@ -355,7 +358,7 @@ def test_sighup_with_a_bad_file_changes_nothing(box: Box) -> None:
 # Requests that ended
 
 
-def test_requests_in_the_ring_reach_the_policy(box: Box) -> None:
+def test_requests_in_the_ring_reach_the_policy_and_the_history(box: Box) -> None:
     ring = box.run_dir / "events"
     now_us = time.monotonic_ns() // 1000
     with ring.open("r+b") as file:
@@ -370,6 +373,14 @@ def test_requests_in_the_ring_reach_the_policy(box: Box) -> None:
         file.seek(16)
         file.write(struct.pack("=Q", 30))
     wait_for("30 requests", lambda: "2 of 3 allowed" in box.status()["decision"]["reason"])
+    assert box.process
+    box.process.send_signal(signal.SIGTERM)
+    box.process.wait(PATIENCE_S)
+    with closing(open_history(box.data_dir)) as db:
+        kept = recorded.requests(db, "web", 0, time.time() + 60)
+        assert sum(each[1] for each in recorded.blocks(db, "web", 0, time.time() + 60)) > 0
+    assert len(kept) == 30
+    assert list(kept.waited_s) == pytest.approx([0.1] * 2 + [0.0] * 28)
 
 
 # Garbage

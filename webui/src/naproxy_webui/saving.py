@@ -33,7 +33,7 @@ from naproxy_webui.errors import ApiError
 from naproxy_webui.office import office
 from naproxy_webui.texts import t
 
-FRESH_S: Final = 300.0
+FRESH_S: Final = 1800.0
 """Means over weeks change slowly, and to take them is work."""
 
 EXPECTED: Final = "expected"

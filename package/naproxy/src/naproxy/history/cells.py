@@ -28,7 +28,8 @@ ALL: Final = 0.995
 LEAST_S: Final = 600.0
 """A mean is one from so much measured time on."""
 
-_MOST_STRETCHES: Final = 500
+_MOST_STRETCHES: Final = 200
+_NEWEST_S: Final = 30 * 86400
 _SETTLE_S: Final = 60
 """Left out at both ends of a stretch of a state: the power still moves."""
 
@@ -129,7 +130,7 @@ def mean_w(db: sqlite3.Connection, source: Source, state: str, now_s: float) -> 
         return None
     found = NOTHING
     looked = 0
-    for stretch in reversed(stretches(db, source.server, now_s - 90 * 86400, now_s)):
+    for stretch in reversed(stretches(db, source.server, now_s - _NEWEST_S, now_s)):
         from_s = -(-int(stretch.t_s + _SETTLE_S) // MINUTE_S) * MINUTE_S
         to_s = int(stretch.end_s - _SETTLE_S) // MINUTE_S * MINUTE_S
         if stretch.state != state or to_s <= from_s:
