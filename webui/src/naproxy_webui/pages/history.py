@@ -222,17 +222,19 @@ def states(query: dict[str, Any]) -> Any:
     from_s, to_s = of_query(query)
     db = history()
     until_s = min(to_s, looked_after_until_s(db))
-    found = timeline.stretches(db, query["server"], from_s, until_s) if until_s > from_s else []
-    exact = len(found) <= MOST_STRETCHES
-    led = timeline.wakes_of(db, query["server"], found) if exact else {}
-    return {
-        "exact": exact,
-        "changes": sum(1 for s in found if s.id and s.t_s > from_s),
-        "until_s": until_s,
-        "stretches": [_told(asdict(s)) | {"wake": told_wake(led.get(s.id))} for s in found]
-        if exact
-        else [],
-        "parts": [] if exact else timeline.shares(found, from_s, to_s, PARTS),
+    server = query["server"]
+    changes = timeline.changes(db, server, from_s, until_s)
+    told: dict[str, Any] = {"exact": changes <= MOST_STRETCHES, "changes": changes}
+    told |= {"until_s": until_s, "stretches": [], "parts": []}
+    if until_s <= from_s:
+        return told
+    if not told["exact"]:
+        found = timeline.walk(db, server, from_s, until_s, reasons=False)
+        return told | {"parts": timeline.shares(found, from_s, to_s, PARTS)}
+    listed = timeline.stretches(db, server, from_s, until_s)
+    led = timeline.wakes_of(db, server, listed)
+    return told | {
+        "stretches": [_told(asdict(s)) | {"wake": told_wake(led.get(s.id))} for s in listed]
     }
 
 
@@ -263,7 +265,8 @@ def transitions(query: dict[str, Any]) -> Any:
     led: dict[int, Any] = {}
     if page.rows:
         first_s, last_s = page.rows[-1]["t_s"], page.rows[0]["t_s"]
-        near = timeline.stretches(db, server, first_s, last_s + 1)
+        # With the one before the first, or that would take the wake of the other.
+        near = timeline.stretches(db, server, first_s - 1, last_s + 1)
         led = timeline.wakes_of(db, server, near)
     found = [_told(row) | {"wake": told_wake(led.get(row["id"]))} for row in page.rows]
     return {"rows": found, "next": page.next}

@@ -30,7 +30,7 @@ MOST_HOURS: Final = 50
 MOST_DAYS: Final = 100
 """What there are more of is shown by the next larger unit."""
 
-MOST_SPLIT_S: Final = 63 * 86400
+MOST_SPLIT_S: Final = 32 * 86400
 """Longer ranges are not split by states: that reads every minute."""
 
 LATE_S: Final = 120

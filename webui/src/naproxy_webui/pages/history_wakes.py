@@ -38,8 +38,8 @@ PAGE = Page(name="history_wakes", path="/api/history/wakes")
 blueprint = Blueprint("history_wakes", __name__)
 
 PREVIEW_S: Final = 30 * 86400
-MOST_RANGE_S: Final = 93 * 86400
-"""What wakes cost is only found out for so long: the ledger is kept for 90 days by default."""
+MOST_RANGE_S: Final = 31 * 86400
+"""What wakes cost is only found out for so long: it reads every minute."""
 
 _J_PER_KWH: Final = 3.6e6
 KIND: Final = choice(*ledger.KINDS)

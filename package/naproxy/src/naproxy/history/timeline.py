@@ -8,7 +8,7 @@ from __future__ import annotations
 import sqlite3
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -56,15 +56,39 @@ def stretches(db: sqlite3.Connection, server: str, from_s: float, to_s: float) -
     A controller that was cut off leaves no transition. What comes then until the next start
     is unknown, from the last reading of any meter or the last time it was watched on.
     """
-    rows = list(_transitions(db, server, from_s, to_s))
-    found: list[Stretch] = []
-    for number, (row, t_s, before, state, reason) in enumerate(rows):
-        if found and before == "unknown" != found[-1].state:
-            found += _unwatched(db, found, t_s)
-        end_s = rows[number + 1][1] if number + 1 < len(rows) else to_s
-        found.append(Stretch(row, t_s, max(t_s, end_s), state, reason))
-    cut = (replace(s, t_s=max(s.t_s, from_s), end_s=min(s.end_s, to_s)) for s in found)
-    return [s for s in cut if s.t_s < s.end_s or (s.t_s == s.end_s and from_s <= s.t_s < to_s)]
+    return list(walk(db, server, from_s, to_s))
+
+
+def walk(
+    db: sqlite3.Connection, server: str, from_s: float, to_s: float, *, reasons: bool = True
+) -> Iterator[Stretch]:
+    """Yield what `stretches` returns: a year of them need not be in memory at once."""
+    last: Stretch | None = None
+    for row, t_s, before, state, reason in _transitions(db, server, from_s, to_s, reasons=reasons):
+        if last:
+            unwatched = before == "unknown" != last.state
+            yield from _cut(_ended(db, last, t_s, unwatched=unwatched), from_s, to_s)
+        last = Stretch(row, t_s, t_s, state, reason)
+    if last:
+        yield from _cut([replace(last, end_s=max(last.t_s, to_s))], from_s, to_s)
+
+
+def changes(db: sqlite3.Connection, server: str, from_s: float, to_s: float) -> int:
+    """Return how many transitions there are in a range."""
+    found: int = db.execute(
+        "SELECT count(*) FROM transitions WHERE server = ? AND t_s >= ? AND t_s < ?",
+        (server, from_s, to_s),
+    ).fetchone()[0]
+    return found
+
+
+def _cut(found: Iterable[Stretch], from_s: float, to_s: float) -> Iterator[Stretch]:
+    for stretch in found:
+        if stretch.t_s < from_s:
+            if stretch.end_s > from_s:
+                yield replace(stretch, t_s=from_s)
+        elif stretch.t_s < to_s:
+            yield stretch if stretch.end_s <= to_s else replace(stretch, end_s=to_s)
 
 
 def last_sign_s(db: sqlite3.Connection) -> float:
@@ -78,9 +102,9 @@ def last_sign_s(db: sqlite3.Connection) -> float:
 
 
 def _transitions(
-    db: sqlite3.Connection, server: str, from_s: float, to_s: float
+    db: sqlite3.Connection, server: str, from_s: float, to_s: float, *, reasons: bool
 ) -> Iterator[tuple[int, float, str, str, str]]:
-    columns = 'id, t_s, "from", "to", reason'
+    columns = f"""id, t_s, "from", "to", {"reason" if reasons else "''"}"""
     running = db.execute(
         f"SELECT {columns} FROM transitions WHERE server = ? AND t_s < ?"  # noqa: S608
         " ORDER BY t_s DESC, id DESC LIMIT 1",
@@ -94,22 +118,28 @@ def _transitions(
     )
 
 
-def _unwatched(db: sqlite3.Connection, found: list[Stretch], until_s: float) -> list[Stretch]:
-    """Cut the last stretch where readings end, and return what follows it."""
-    last = found[-1]
-    row = db.execute(
-        "SELECT max(key) FROM minutes WHERE key < ?", (key(int(until_s // 60), 0),)
-    ).fetchone()[0]
-    seen_s = 60 * ((row >> METER_BITS) + 1) if row is not None else 0
-    seen_s = max(seen_s, watched_until_s(db, until_s))
+def _ended(
+    db: sqlite3.Connection, last: Stretch, until_s: float, *, unwatched: bool
+) -> Iterator[Stretch]:
+    """End a stretch at the next transition, or where readings end if nobody looked after that."""
+    seen_s = _seen_s(db, until_s) if unwatched else 0.0
     if not last.t_s < seen_s < until_s - UNWATCHED_S:
-        return []
-    found[-1] = replace(last, end_s=float(seen_s))
-    return [Stretch(0, float(seen_s), until_s, "unknown", "")]
+        yield replace(last, end_s=max(last.t_s, until_s))
+        return
+    yield replace(last, end_s=seen_s)
+    yield Stretch(0, seen_s, until_s, "unknown", "")
+
+
+def _seen_s(db: sqlite3.Connection, before_s: float) -> float:
+    row = db.execute(
+        "SELECT max(key) FROM minutes WHERE key < ?", (key(int(before_s // 60), 0),)
+    ).fetchone()[0]
+    measured_s = 60.0 * ((row >> METER_BITS) + 1) if row is not None else 0.0
+    return max(measured_s, watched_until_s(db, before_s))
 
 
 def shares(
-    found: Sequence[Stretch], from_s: float, to_s: float, buckets: int
+    found: Iterable[Stretch], from_s: float, to_s: float, buckets: int
 ) -> list[dict[str, Any]]:
     """Return, for equal parts of a range, the seconds in each state and the number of changes.
 
