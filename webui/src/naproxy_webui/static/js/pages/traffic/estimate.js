@@ -138,11 +138,11 @@ function follow(said, first) {
 	});
 }
 
-function show({ stage, share, entries, names }) {
+function show({ stage, share, entries, log, names }) {
 	const words = stage === "comparing" ? (share >= 1 ? t("traffic.estimate.finishing") : t("traffic.estimate.comparing")) : entries ? t("traffic.estimate.reading", { count: number(entries) }) : t("traffic.estimate.starting");
 	// Reading takes about as long as trying the rules.
 	const whole = share === null ? null : stage === "comparing" ? 0.5 + share / 2 : share / 2;
-	step(words, whole, names.join(", "), form ? () => del("/api/traffic/estimate").catch(() => {}) : null);
+	step(words, whole, names.length > 1 && log ? log : names.join(", "), form ? () => del("/api/traffic/estimate").catch(() => {}) : null);
 }
 
 async function ended(said, first) {
