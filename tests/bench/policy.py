@@ -19,7 +19,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from naproxy import estimate
+from naproxy import estimate, verdict
 from naproxy.bounds import Bounds, Candidates
 from naproxy.cachemodel import CACHES
 from naproxy.lineup import ENTRANTS, Case, Promise, Server
@@ -193,7 +193,7 @@ def unseen(
 
 def eligible(log: Traffic) -> bool:
     """Is it quiet enough for the box to be of use?"""
-    return log.daily(Klass.PERSON, Klass.API) < estimate.BUSY_PER_DAY
+    return log.daily(Klass.PERSON, Klass.API) < verdict.BUSY_PER_DAY
 
 
 def mean(results: dict[str, dict[str, Any]], names: Sequence[str], key: str) -> dict[str, float]:
