@@ -14,6 +14,7 @@ from naproxy.arming import Arming
 from naproxy.config import parse
 from naproxy.drivers.openssh import Ssh, SshSettings
 from naproxy.policy.base import Klass, Request, State
+from naproxy.seeing import Metered, Pinged, Sight, Sign
 from naproxy.vetoes import Guard, Readings, Settings
 from naproxy_webui import reasons
 
@@ -107,3 +108,30 @@ def test_whatever_it_says_something_is_told(words: str) -> None:
 def test_why_the_box_was_not_let_in_is_known(log: str) -> None:
     said = Ssh(SshSettings(), "192.0.2.2").failure(log)
     assert is_german(reasons.plain(said)), said
+
+
+def sights() -> Iterator[str]:
+    """Yield what the box says of a server that did not wake, for all that can be seen of it."""
+    for sign in (Sign.SILENT, Sign.REFUSING):
+        for watts in (None, 0.0, 1.6, 43.0):
+            for pings in (None, True, False):
+                sight = Sight(43.3)
+                if pings is not None:
+                    sight.see(0.0, State.AWAKE, 0.0, Pinged(True, 0.0))
+                    sight.see(10.0, State.WAKING, 9.0, Pinged(pings, 9.5))
+                if watts is not None:
+                    sight.see(10.0, State.WAKING, 9.0, Metered(watts))
+                yield sight.why_not_up(10.0, sign, "keine Antwort")
+
+
+def test_why_it_is_not_up_is_known() -> None:
+    said = set(sights())
+    assert len(said) >= 6
+    for words in said:
+        for told in (
+            words,
+            f"still not up: {words}",
+            f"not up after 6 calls to wake in 60 s: {words}",
+        ):
+            shown = reasons.plain(told).replace("pings are answered", "").replace("it draws", "")
+            assert is_german(shown), told

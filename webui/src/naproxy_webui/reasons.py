@@ -86,6 +86,32 @@ _KNOWN: Final[tuple[tuple[str, str], ...]] = (
         r" (?P<words>.+)",
         "not_up",
     ),
+    (r"still not up: (?P<words>.+)", "still_not_up"),
+    (
+        r"(?P<detail>.+?): the machine is on, its web server is not well; look at that on the"
+        r" machine",
+        "why_web_server",
+    ),
+    (
+        rf"(?P<detail>.+?); it draws (?P<w>{_N}) W: it is unplugged, or its supply is off or"
+        r" broken",
+        "why_unplugged",
+    ),
+    (
+        r"(?P<detail>.+?); .+: it woke but hangs \(a hung resume\); look at its screen,"
+        r" and restart it by its button if it stays so",
+        "why_hangs",
+    ),
+    (
+        rf"(?P<detail>.+?); it draws (?P<w>{_N}) W, as when asleep: the wake failed; check"
+        r" wake-on-LAN, its cable and the switch, or press its button",
+        "why_failed",
+    ),
+    (
+        r"(?P<detail>.+?); (?:pings are not answered either; )?it is off, asleep, cut off or hung,"
+        r" and without a meter nobody can tell which; look at the machine, and press its button",
+        "why_unclear",
+    ),
     (r"asked for while it fell asleep: (?P<words>.+)", "asked_falling"),
     (
         r"wanted before the command to sleep was given: (?P<words>.+)",
@@ -129,7 +155,7 @@ def sentences(words: str) -> list[str]:
 
 def _longest(pieces: list[str]) -> tuple[int, str]:
     """Return how many pieces make the longest known reason, and it; else the first as it came."""
-    for taken in range(min(len(pieces), 4), 0, -1):
+    for taken in range(min(len(pieces), 6), 0, -1):
         if (known := _known("; ".join(pieces[:taken]))) is not None:
             return taken, known
     return 1, _as_sentence(pieces[0])

@@ -9,6 +9,7 @@ const STEPS_S = [1, 5, 10, 30, MINUTE, 2 * MINUTE, 5 * MINUTE, 10 * MINUTE, 30 *
 	12 * HOUR, DAY, 2 * DAY, 7 * DAY, 14 * DAY, 30 * DAY, 91 * DAY, 182 * DAY, 365 * DAY];
 const MOST_ROWS = 500;
 const TICK_PX = 84;
+const STRIP_PX = 8;
 
 // Loading, colours
 
@@ -81,25 +82,31 @@ const stateColour = (state) => ({ falling_asleep: "falling" })[state] ?? (state 
 const bandsPlugin = {
 	id: "bands",
 	beforeDatasetsDraw(chart) {
-		const { chartArea: area, scales: { x }, ctx } = chart;
-		ctx.save();
-		for (const { from_s, to_s, state } of chart.naproxyBands ?? []) {
-			const left = Math.max(area.left, x.getPixelForValue(from_s));
-			const right = Math.min(area.right, x.getPixelForValue(to_s));
-			if (right <= left) continue;
-			const width = Math.max(1, right - left);
-			if (state !== "awake") {
-				ctx.fillStyle = tint(stateColour(state), 0.09);
-				ctx.fillRect(left, area.top, width, area.bottom - area.top);
+		eachBand(chart, ({ state }, left, width) => {
+			if (state === "awake") return;
+			chart.ctx.fillStyle = tint(stateColour(state), 0.09);
+			chart.ctx.fillRect(left, chart.chartArea.top, width, chart.chartArea.bottom - chart.chartArea.top);
+		});
+	},
+	afterDatasetsDraw(chart) {
+		eachBand(chart, ({ state }, left, width) => {
+			for (const fill of [colour("card"), stateFill(state)]) {
+				chart.ctx.fillStyle = fill;
+				chart.ctx.fillRect(left, chart.chartArea.bottom - STRIP_PX, width, STRIP_PX);
 			}
-			ctx.fillStyle = colour("card");
-			ctx.fillRect(left, area.bottom - 8, width, 8);
-			ctx.fillStyle = stateFill(state);
-			ctx.fillRect(left, area.bottom - 8, width, 8);
-		}
-		ctx.restore();
+		});
 	},
 };
+
+function eachBand({ chartArea: area, scales: { x }, ctx, naproxyBands }, draw) {
+	ctx.save();
+	for (const band of naproxyBands ?? []) {
+		const left = Math.max(area.left, x.getPixelForValue(band.from_s));
+		const right = Math.min(area.right, x.getPixelForValue(band.to_s));
+		if (right > left) draw(band, left, Math.max(1, right - left));
+	}
+	ctx.restore();
+}
 
 // The time axis: linear, in seconds, with ticks at round times of the office's clocks
 

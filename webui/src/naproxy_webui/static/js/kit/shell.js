@@ -39,7 +39,7 @@ export function showBox(box) {
 	const state = document.getElementById("box-state");
 	if (state && (state.dataset.kind !== kind || state.dataset.words !== words)) {
 		Object.assign(state.dataset, { kind, words });
-		state.replaceChildren(icon(kind === "good" ? "circle-check" : "triangle-alert"), h("span", words));
+		state.replaceChildren(icon(kind !== "good" ? "triangle-alert" : box.servers.length ? "circle-check" : "info"), h("span", words));
 	}
 	showBanners(troubles);
 }

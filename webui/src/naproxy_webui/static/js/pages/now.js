@@ -174,7 +174,7 @@ class Card {
 		this.draws.element.classList.toggle("estimated", Boolean(known && power.estimated));
 		this.always.show(always ? watts(always.w) : "–", always ? t(always.measured ? "now.always_measured" : "now.always_assumed") : "");
 		const less = known && always ? always.w - power.power_w : null;
-		this.less.element.hidden = less === null || server.state === "awake";
+		this.less.element.hidden = less === null || !["asleep", "falling_asleep"].includes(server.state);
 		if (less !== null) this.less.show(watts(Math.max(0, less)), `${share(Math.max(0, less) / always.w)}, ${t("now.less_note")}`);
 		const counts = CLASSES.map((name) => [name, requests.by_class[name] ?? 0]);
 		const sum = counts.reduce((total, [, count]) => total + count, 0);
