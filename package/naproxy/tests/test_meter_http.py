@@ -1,13 +1,16 @@
 """Meters that are asked by HTTP. Answers are from public documentation, named beside each."""
 
 import json
+import re
 import ssl
 import subprocess
 import time
 from collections.abc import Callable
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from urllib.request import parse_http_list, parse_keqv_list
 
 import pytest
 from hypothesis import given
@@ -49,6 +52,13 @@ DEVICES: dict[str, tuple[bytes, Parse, dict[str, Any]]] = {
 device = pytest.mark.parametrize("name", DEVICES)
 
 
+def secret_file(directory: Path, text: str) -> str:
+    file = directory / "secret"
+    file.write_text(f"{text}\n")
+    file.chmod(0o600)
+    return str(file)
+
+
 def ask(name: str, answer: bytes, **options: Any) -> Fault | Reading:
     with web(lambda _: answer) as port:
         [item] = read(name, host="127.0.0.1", port=port, **DEVICES[name][2], **options)
@@ -81,6 +91,53 @@ def test_a_shelly_is_asked_as_its_documentation_says(component: str, path: bytes
     with web(respond) as port:
         options = {"host": "127.0.0.1", "port": port, "component": component, "channel": 1}
         assert power_w("shelly", **options) == 8.9
+
+
+def _locked(nonces: list[str], asked: list[bytes]) -> Callable[[bytes], bytes]:
+    """A plug of a later generation with a password, which takes each nonce three times."""
+    uses = dict.fromkeys(nonces, 0)
+
+    def respond(head: bytes) -> bytes:
+        asked.append(head)
+        nonce = next((n for n in nonces if uses[n] < 3), nonces[-1])
+        [said] = re.findall(rb"Authorization: Digest (.*)\r\n", head) or [b""]
+        given = parse_keqv_list(parse_http_list(said.decode()))
+        if given.get("nonce") == nonce:
+            uses[nonce] += 1
+            # As the plug's documentation counts it.
+            ha1 = sha256(b"admin:plug:correct horse").hexdigest()
+            ha2 = sha256(b"GET:/rpc/Switch.GetStatus?id=0").hexdigest()
+            words = f"{ha1}:{nonce}:{uses[nonce]:08x}:{given['cnonce']}:auth:{ha2}"
+            if given["response"] == sha256(words.encode()).hexdigest():
+                return ok(SWITCH)
+        return (
+            f'HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Digest qop="auth", realm="plug",'
+            f' nonce="{nonce}", algorithm=SHA-256\r\nContent-Length: 0\r\n\r\n'
+        ).encode()
+
+    return respond
+
+
+def test_a_plug_with_a_password_is_asked_again_only_when_its_challenge_is_new(
+    tmp_path: Path,
+) -> None:
+    asked: list[bytes] = []
+    file = secret_file(tmp_path, "correct horse")
+    with web(_locked(["one", "two"], asked)) as port:
+        options = {"host": "127.0.0.1", "port": port, "password_file": file, "interval_s": 0.1}
+        items = read("shelly", 5, **options)
+    assert [item.power_w for item in items if isinstance(item, Reading)] == [8.9] * 5
+    assert len(asked) == 7
+
+
+def test_a_wrong_password_is_said_and_not_tried_for_ever(tmp_path: Path) -> None:
+    asked: list[bytes] = []
+    file = secret_file(tmp_path, "wrong")
+    with web(_locked(["one"], asked)) as port:
+        [item] = read("shelly", host="127.0.0.1", port=port, password_file=file)
+    assert isinstance(item, Fault)
+    assert "a user and a password that it knows" in str(item)
+    assert len(asked) == 2
 
 
 def test_a_measurement_that_is_not_valid_is_none() -> None:
@@ -134,9 +191,7 @@ def test_zero_watts_is_a_reading() -> None:
 
 
 def test_a_password_is_sent_to_redfish(tmp_path: Path) -> None:
-    secret = tmp_path / "bmc"
-    secret.write_text("correct horse\n")
-    secret.chmod(0o600)
+    secret = secret_file(tmp_path, "correct horse")
 
     def respond(head: bytes) -> bytes:
         if b"Authorization: Basic bmFwcm94eTpjb3JyZWN0IGhvcnNl\r\n" in head:
@@ -145,7 +200,7 @@ def test_a_password_is_sent_to_redfish(tmp_path: Path) -> None:
 
     with web(respond) as port:
         options = {"host": "127.0.0.1", "port": port, "tls": False}
-        login = {"user": "naproxy", "password_file": str(secret)}
+        login = {"user": "naproxy", "password_file": secret}
         assert power_w("redfish", **options, **login) == 150
         assert fault("redfish", **options).kind == "refused"
 

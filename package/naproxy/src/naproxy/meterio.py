@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from naproxy import __version__
+from naproxy.digest import Digest, DigestError
 from naproxy.drivers import program, secret
 from naproxy.drivers.meter import Fault
 from naproxy.drivers.pinned import PinnedConnection, WrongCertificateError
@@ -225,6 +226,7 @@ class Web:
     tls: bool = False
     fingerprint: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
+    login: Digest | None = None
 
     async def get(self, path: str) -> bytes:
         """Return the body of the answer to a GET; Fault in all other cases."""
@@ -256,9 +258,15 @@ class Web:
         )
 
     def _get(self, connection: http.client.HTTPConnection, path: str) -> bytes:
-        headers = {"User-Agent": f"naproxy/{__version__}", "Connection": "close", **self.headers}
-        connection.request("GET", path, headers=headers)
-        response = connection.getresponse()
+        response = self._ask(connection, path)
+        challenge = response.getheader("WWW-Authenticate", "")
+        if response.status == http.client.UNAUTHORIZED and self.login:
+            try:
+                self.login.challenged(challenge)
+            except DigestError as error:
+                raise Fault("refused", f"{self.host}: {error}") from None
+            connection.close()
+            response = self._ask(connection, path)
         if response.status in (401, 403):
             raise Fault("refused", f"{self.host} wants a user and a password that it knows")
         if response.status != http.client.OK:
@@ -269,6 +277,13 @@ class Web:
         if response.length:
             raise Fault("cut", f"{self.host} broke off in the middle of its answer")
         return body
+
+    def _ask(self, connection: http.client.HTTPConnection, path: str) -> http.client.HTTPResponse:
+        headers = {"User-Agent": f"naproxy/{__version__}", "Connection": "close", **self.headers}
+        if self.login:
+            headers |= self.login.header("GET", path)
+        connection.request("GET", path, headers=headers)
+        return connection.getresponse()
 
 
 def basic(user: str, password_file: str) -> dict[str, str]:

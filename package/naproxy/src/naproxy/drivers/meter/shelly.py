@@ -1,15 +1,17 @@
 """Shelly plugs and relays that meter, by HTTP in the local network.
 
 Gen1: `/meter/N`, https://shelly-api-docs.shelly.cloud/gen1/#shelly-plug-plugs. Gen2 and
-later: `/rpc/Switch.GetStatus`, or `/rpc/PM1.GetStatus` of those without a relay.
+later: `/rpc/Switch.GetStatus`, or `/rpc/PM1.GetStatus` of those without a relay; a password
+of theirs by https://shelly-api-docs.shelly.cloud/gen2/General/Authentication/.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from naproxy.digest import Digest
 from naproxy.drivers.meter import (
     MAINS,
     About,
@@ -24,9 +26,11 @@ from naproxy.drivers.meter import (
     number,
     polled,
 )
-from naproxy.meterio import Web, basic
+from naproxy.meterio import Web, basic, password
 from naproxy.schema import option
 
+_FIRST = ("meter", "emeter")
+"""Components of the first generation."""
 JOULES_A_WATT_MINUTE = 60.0
 JOULES_A_WATT_HOUR = 3600.0
 
@@ -44,7 +48,9 @@ class Settings(PolledSettings):
         "switch",
         choices=("meter", "emeter", "switch", "pm1"),
     )
-    user: str = option("User, first generation only; empty: none", "", high=64)
+    user: str = option(
+        "User; empty: none, and admin of the later generations, which know no other", "", high=64
+    )
     password_file: str = option("File with the password", "", check=is_file_or_empty)
 
 
@@ -62,6 +68,7 @@ class Driver:
     def __init__(self, settings: Settings, site: Site) -> None:
         """Ask the device itself, not Shelly's cloud."""
         self._settings = settings
+        self._login: Digest | None = None
         self._path = _PATHS[settings.component].format(settings.channel)
         self.about = About(MAINS, settings.interval_s, "1 to 2 %; less below 5 W")
 
@@ -71,12 +78,15 @@ class Driver:
 
     async def _ask(self) -> Reading:
         settings = self._settings
-        web = Web(
-            settings.host,
-            settings.port,
-            settings.timeout_s,
-            headers=basic(settings.user, settings.password_file),
-        )
+        web = Web(settings.host, settings.port, settings.timeout_s)
+        if settings.component in _FIRST:
+            web = replace(web, headers=basic(settings.user, settings.password_file))
+        elif settings.password_file:
+            # Kept: with a challenge that it still takes, one request is enough.
+            self._login = self._login or Digest(
+                settings.user or "admin", password(settings.password_file)
+            )
+            web = replace(web, login=self._login)
         return parse(json_object(await web.get(self._path)))
 
 
