@@ -2,7 +2,7 @@
 
 import { ApiError } from "../../kit/api.js";
 import { h, icon, t } from "../../kit/dom.js";
-import { dateTime, duration, number, share, when } from "../../kit/format.js";
+import { date, dateTime, duration, number, share, when } from "../../kit/format.js";
 import { anyChart, barChart } from "../../kit/bars.js";
 import { colour, table } from "../../kit/plot.js";
 import { state, trouble, workOut } from "./work.js";
@@ -71,7 +71,7 @@ function spanWords(found) {
 
 function reached(found) {
 	const most = row(found, "bound-reactive").saving_gross, got = really(found);
-	return most > 0 && got > 0 ? t("savings.reached", { share: share(got / most) }) : "";
+	return most > 0 && got > 0 ? t("savings.reached", { share: share(got / most), from: date(found.span.from_s), to: date(found.span.to_s) }) : "";
 }
 
 function ladder(found) {
