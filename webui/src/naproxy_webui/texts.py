@@ -1,7 +1,7 @@
 """The catalogue of texts: English and German, one file a page, the same keys in both.
 
-A text is a format string: `t("now.asleep_since", time="14:03")`. For numbers there are two
-texts, `KEY.one` and `KEY.other`, chosen by `count`: `t("now.waiting", count=2)`.
+A text is a format string: `t("kit.ago", time="12 min")`. For numbers there are two
+texts, `KEY.one` and `KEY.other`, chosen by `count`: `t("now.waits", count=2)`.
 """
 
 from __future__ import annotations
