@@ -78,6 +78,9 @@ def nullable(shape: Shape, **more: Any) -> dict[str, Any]:
 ANY_OBJECT: Final[Shape] = {"type": "object"}
 """An object whose keys are said elsewhere, such as the controller's answers."""
 
+MOST_WHOLE: Final = 2**53
+"""Larger whole numbers are not what they say in JavaScript, and do not fit into SQLite."""
+
 _KINDS: Final[dict[str, tuple[type, ...]]] = {
     "object": (dict,),
     "array": (list,),
@@ -137,6 +140,8 @@ def _check_text(value: str, shape: Shape, where: str) -> None:
 
 
 def _check_number(value: float, shape: Shape, where: str) -> None:
+    if isinstance(value, int) and abs(value) > MOST_WHOLE:
+        raise ShapeError(where, "is too large")
     if not math.isfinite(value):
         raise ShapeError(where, "must be a finite number")
     low, high = shape.get("minimum", -math.inf), shape.get("maximum", math.inf)

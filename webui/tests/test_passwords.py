@@ -1,0 +1,75 @@
+"""Passwords: what is taken, what is kept, what a check costs."""
+
+from __future__ import annotations
+
+import pytest
+from naproxy_webui.passwords import GOAL_S, MOST, Cost, make, matches, refusal, rounds
+
+CHEAP = Cost(n=2, r=1, p=1)
+
+
+def test_a_password_matches_itself_only() -> None:
+    kept = make("correct horse", CHEAP)
+    assert matches("correct horse", kept, CHEAP)
+    for wrong in ("correct hors", "Correct horse", "", "correct horse ", "x" * (MOST + 1)):
+        assert not matches(wrong, kept, CHEAP)
+
+
+def test_the_same_password_is_kept_differently_each_time() -> None:
+    assert make("correct horse", CHEAP) != make("correct horse", CHEAP)
+
+
+def test_what_is_kept_says_how_it_was_made() -> None:
+    kept = make("correct horse", Cost(n=4, r=2, p=3))
+    assert kept.startswith("scrypt$4$2$3$")
+    assert matches("correct horse", kept, CHEAP)
+
+
+def test_nobody_has_no_password() -> None:
+    assert not matches("", None, CHEAP)
+
+
+def test_half_characters_are_just_another_password() -> None:
+    kept = make("\ud800 half a character", CHEAP)
+    assert matches("\ud800 half a character", kept, CHEAP)
+    assert not matches("? half a character", kept, CHEAP)
+
+
+@pytest.mark.parametrize(
+    "password",
+    [
+        "naproxy 2026!",
+        "Password123",
+        "1234567890",
+        "qwertyuiop1",
+        "aaaaaaaaaaaaaa",
+        "abababababab",
+        "2026-11-22-10",
+        "anna.muster",
+    ],
+)
+def test_what_is_guessed_first_is_refused(password: str) -> None:
+    assert refusal(password, "anna.muster") == "account.password_simple"
+
+
+@pytest.mark.parametrize(
+    "password", ["the cat is on the roof", "Zürich-Örlikon", "密码密码是一个很长的句子吗"]
+)
+def test_a_sentence_is_taken_in_any_language(password: str) -> None:
+    assert refusal(password, "anna") is None
+
+
+def test_what_only_looks_long_is_short() -> None:
+    assert refusal("e\u0301" * 6 + "xyz") == "account.password_short"
+
+
+@pytest.mark.parametrize(
+    ("one_s", "p"), [(0.03, 5), (0.1, 5), (0.12, 4), (0.4, 1), (9.0, 1), (0.0, 5)]
+)
+def test_the_rounds_follow_the_machine(one_s: float, p: int) -> None:
+    assert rounds(one_s).p == p
+    assert p == 1 or p * one_s <= GOAL_S
+
+
+def test_the_memory_is_what_the_box_has() -> None:
+    assert 128 * Cost().n * Cost().r == 16 << 20
