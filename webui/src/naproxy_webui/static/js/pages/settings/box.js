@@ -2,7 +2,7 @@
 
 import { ApiError, get, post, put as send } from "../../kit/api.js";
 import { confirm, toast } from "../../kit/dialog.js";
-import { h, t } from "../../kit/dom.js";
+import { h, has, t } from "../../kit/dom.js";
 import { dateTime, locale, number } from "../../kit/format.js";
 import { busy, clearErrors, onPress, showErrors } from "../../kit/form.js";
 import { again } from "./forms.js";
@@ -155,7 +155,8 @@ export function machine() {
 		again(t("settings.saved"));
 	});
 	for (const button of all("[data-restart]")) onPress(button, async () => {
-		const sure = await confirm({ title: t("settings.restart_sure"), text: t("settings.restart_words"), yes: t("settings.restart") });
+		const own = `settings.restart_words.${button.dataset.restart}`;
+		const sure = await confirm({ title: t("settings.restart_sure"), text: t(has(own) ? own : "settings.restart_words"), yes: t("settings.restart") });
 		if (!sure) return;
 		await post("/api/box/restart", { service: button.dataset.restart });
 		await backAgain();
@@ -185,10 +186,12 @@ function boxForm(form) {
 			if (form.dataset.ask && !(await confirm({ title: form.dataset.ask, yes: t("settings.go_on"), danger: true }))) return;
 			try {
 				await (method === "PUT" ? send : post)(`/api/box/${what}`, said(form), { timeout_ms: LONG_MS });
-				again(t("settings.saved"));
+				again(t(what === "network" ? "settings.trial" : "settings.saved"));
 			} catch (error) {
 				if (!(error instanceof ApiError)) throw error;
-				showErrors(form, error);
+				// With a new address the answer may not find its way back.
+				if (what === "network" && error.status === 0) toast(t("settings.trial_gone"), "bad");
+				else showErrors(form, error);
 			}
 		});
 	});
