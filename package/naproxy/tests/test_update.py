@@ -166,6 +166,27 @@ def test_what_was_refused_is_not_kept(
     assert list((machine.directory / "update").iterdir()) == []
 
 
+@needs_rauc
+def test_what_another_controller_was_about_to_write_is_forgotten(
+    machine: RaucMachine, updates: Updates, ours: Signer, tmp_path: Path
+) -> None:
+    checked(updates, bundle(tmp_path / "good.raucb", ours))
+    assert list((machine.directory / "update").iterdir()) != []
+    after = asyncio.run(anew(machine).status())
+    assert after["job"]["phase"] == "none"
+    assert list((machine.directory / "update").iterdir()) == []
+
+
+@needs_rauc
+def test_what_was_looked_at_can_be_forgotten(
+    machine: RaucMachine, updates: Updates, ours: Signer, tmp_path: Path
+) -> None:
+    checked(updates, bundle(tmp_path / "good.raucb", ours))
+    updates.forget()
+    assert updates.job.phase == "none"
+    assert list((machine.directory / "update").iterdir()) == []
+
+
 # ---------------------------------------------------------------------- writing
 
 

@@ -59,6 +59,9 @@ class Updates:
         self._say = say
         self._rauc = Rauc(conf, does)
         self._task: asyncio.Task[None] | None = None
+        self._seen: Slots | None = None
+        # Of a controller that ended in between: what it was about is not known any more.
+        (folder / _BUNDLE).unlink(missing_ok=True)
 
     # Telling
 
@@ -76,7 +79,7 @@ class Updates:
         if not told["supported"]:
             return {**told, "problem": NOT_BY_IMAGES.format(conf=self._conf)}
         try:
-            slots = await self._rauc.slots()
+            slots = await self._look_at_slots()
         except RaucError as error:
             return {**told, "problem": str(error)}
         booted = slots.booted()
@@ -87,6 +90,12 @@ class Updates:
             "slots": [asdict(slot) for slot in slots.slots],
             "confirmed": booted is not None and self._is_confirmed(booted.name, booted.installed),
         }
+
+    async def _look_at_slots(self) -> Slots:
+        """Return the slots; while RAUC is at work, as they were before."""
+        if self._seen is None or self.job.phase not in BUSY:
+            self._seen = await self._rauc.slots()
+        return self._seen
 
     @staticmethod
     def _running(slots: Slots) -> str:

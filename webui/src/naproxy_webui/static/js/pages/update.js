@@ -11,7 +11,7 @@ import { note, outcome, restarting } from "./update/restart.js";
 
 const WORKING = ["checking", "writing"];
 const STEP = { none: "choose", refused: "choose", checking: "look", ready: "look", writing: "write", failed: "write", written: "restart" };
-const QUICK_S = 0.5, SLOW_S = 5;
+const QUICK_S = 0.5, SLOW_S = 10;
 
 const card = document.getElementById("new");
 const work = document.getElementById("work");
