@@ -366,3 +366,18 @@ def test_json_in_a_page_is_no_markup(box: Box, client: FlaskClient) -> None:
     assert name not in text
     [initial] = re.findall(r'data-where="office\.name"[^>]*data-initial="([^"]*)"', text)
     assert json.loads(unescape(initial)) == name
+
+
+def test_a_box_without_a_server_has_its_settings_all_the_same(
+    tmp_path: Path, client: FlaskClient
+) -> None:
+    made = Box(tmp_path)
+    text = made.file.read_text()
+    made.file.write_text(text[: text.index("[[server]]")])
+    made.start()
+    try:
+        for name, _ in [("", ""), *SUBPAGES]:
+            page(client, name)
+        assert "No server is set up yet" in page(client, "sleep")
+    finally:
+        made.close()

@@ -3,3 +3,8 @@
 What belongs to the machine and not to Naproxy is done only where `box.platform` says that the
 whole machine is ours; elsewhere the API says whose it is.
 """
+
+from typing import Final
+
+MOST_BYTES: Final = 1 << 29
+"""Of a backup, and of the history in it."""

@@ -12,8 +12,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from naproxy.box import clock, diagnostics, effects, forms, logs, secrets, seen
-from naproxy.box.archive import MOST_BYTES
+from naproxy.box import MOST_BYTES, clock, effects, forms, logs, secrets, seen
 from naproxy.box.effects import Effects
 from naproxy.box.machine import SERVICES, Own
 from naproxy.calls import Answer, ApiError, Call, only
@@ -191,6 +190,8 @@ class Operations:
         return HTTPStatus.OK, {**done, "name": self._called("backup")}
 
     async def _diagnostics(self, body: dict[str, Any]) -> Answer:
+        from naproxy.box import diagnostics  # noqa: PLC0415 - and tarfile, which few ever need
+
         only(body)
         current = self._host.current()
         hidden = secrets.values(self._host.file.read_bytes(), current)

@@ -23,13 +23,12 @@ from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Final
 
 from naproxy import __version__, config
+from naproxy.box import MOST_BYTES
 from naproxy.box.secrets import named_files, without_secrets
 from naproxy.history.tables import FILE, GENERATION
 from naproxy.schema import ConfigError
 
 FORMAT: Final = 1
-MOST_BYTES: Final = 1 << 29
-"""Of the whole file, and of the history in it."""
 MOST_TEXT: Final = 1 << 20
 MOST_KEY: Final = 1 << 16
 _MOST_MEMBERS: Final = 200

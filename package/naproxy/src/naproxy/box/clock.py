@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import time
 from pathlib import Path
@@ -18,6 +17,8 @@ _BUFFER_BYTES: Final = 512
 
 def synchronised() -> bool | None:
     """Say whether the kernel's clock is kept right by somebody; None: it cannot be asked."""
+    import ctypes  # noqa: PLC0415 - a megabyte that only whoever asks must pay
+
     try:
         said = ctypes.CDLL(None).adjtimex(ctypes.create_string_buffer(_BUFFER_BYTES))
     except (OSError, AttributeError):

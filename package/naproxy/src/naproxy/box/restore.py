@@ -13,15 +13,17 @@ import shutil
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from naproxy import config, configedit
-from naproxy.box import archive
 from naproxy.box.effects import write
 from naproxy.box.secrets import files, inside
 from naproxy.configedit import Change
 from naproxy.history.tables import FILE
 from naproxy.schema import ConfigError, secrets
+
+if TYPE_CHECKING:
+    from naproxy.box import archive
 
 READY: Final = "restore"
 _NEW: Final = "restore.new"
@@ -31,6 +33,8 @@ def lay_ready(
     source: Path, file: Path, data_dir: Path, *, history: bool, with_secrets: bool
 ) -> list[Any]:
     """Check a backup and lay it ready; return its users. ArchiveError, and nothing changes."""
+    from naproxy.box import archive  # noqa: PLC0415 - the controller's start does without
+
     new = data_dir / _NEW
     shutil.rmtree(new, ignore_errors=True)
     new.mkdir(mode=0o700)
@@ -52,6 +56,8 @@ def lay_ready(
 
 
 def _need(found: archive.Found, *, history: bool, with_secrets: bool) -> None:
+    from naproxy.box import archive  # noqa: PLC0415 - loaded by now
+
     if history and not found.history_bytes:
         raise archive.ArchiveError("has no history in it")
     if with_secrets and not found.about["secrets"]:
