@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Playwright
 from tests.office import Office, Settings
 from tests.office.box import ADDRESS as BOX
 from tests.office.box import toml
-from tests.office.namespace import ROOT, wait_for
+from tests.office.namespace import ROOT, ip, wait_for
 from tests.office.plug import Plug
 
 PORT = 8080
@@ -58,6 +58,26 @@ http.server.ThreadingHTTPServer((sys.argv[1], 80), Plug).serve_forever()
 """
 
 
+_STRANGER = """\
+import http.server, sys
+
+class Stranger(http.server.BaseHTTPRequestHandler):
+    server_version, sys_version = sys.argv[2], ""
+
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(f"<title>{sys.argv[2]}".encode() + b"\\x00\\xff" * 9999)
+
+    def log_message(self, *words):
+        pass
+
+http.server.ThreadingHTTPServer((sys.argv[1], 80), Stranger).serve_forever()
+"""
+STRANGER = "192.0.2.11"
+HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script></title>"
+
+
 class NewBox:
     """The office with a box that nobody has set up."""
 
@@ -88,8 +108,15 @@ class NewBox:
         self.start_webui()
         plug = Plug(self.office.server.board, self.office.directory / "watts")
         self._stack.enter_context(plug)
+        self._add_stranger()
         program: list[str | Path] = [sys.executable, "-c", _SHELLY, "192.0.2.10", plug.file]
         self.office.client.popen(program, log="shelly")
+
+    def _add_stranger(self) -> None:
+        """Have a machine whose web server says of itself what it likes."""
+        ip("-n", self.office.client.name, "addr", "add", f"{STRANGER}/24", "dev", "eth0")
+        program: list[str | Path] = [sys.executable, "-c", _STRANGER, STRANGER, HOSTILE]
+        self.office.client.popen(program, log="stranger")
 
     def start_controller(self) -> None:
         """Start it, and wait until its API answers."""

@@ -13,7 +13,7 @@ from tests.office import Settings
 from tests.office.server import ADDRESS as SERVER
 from tests.office.server import MAC
 from tests.webui.conftest import Watch
-from tests.webui.first_run import URL, NewBox, browser_of, new_box
+from tests.webui.first_run import STRANGER, URL, NewBox, browser_of, new_box
 from tests.webui.looks import too_wide, violations
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="an office needs root")
@@ -119,6 +119,12 @@ def test_the_server_is_found_by_itself(page: Page, made: NewBox) -> None:
     expect(choice).to_contain_text("nginx")
     look(page, "3-server")
     assert "Shelly" not in page.locator("#hosts").inner_text()
+
+
+def test_what_a_stranger_says_of_itself_is_text(page: Page) -> None:
+    stranger = page.locator(".choice", has_text=STRANGER)
+    expect(stranger).to_contain_text("“<img src=x onerror=alert(1)>")
+    assert page.locator("#setup img, #setup .choice script").count() == 0
 
 
 def test_a_typed_address_that_cannot_be_it_is_said_in_words(page: Page) -> None:
