@@ -19,7 +19,7 @@ function choose(host, port) {
 function hints({ http, https }) {
 	if (http.meter) return [t("setup.server.is_meter")];
 	if (http.status !== null) {
-		const what = [http.server, http.title && `“${http.title}”`].filter(Boolean).join(", ");
+		const what = [http.server, http.title && t("setup.server.quoted", { title: http.title })].filter(Boolean).join(", ");
 		return [what ? t("setup.server.web", { what }) : t("setup.server.web_plain")];
 	}
 	if (https === "open") return [t("setup.server.only_https")];
