@@ -4,7 +4,7 @@ import { h, s, t } from "../../kit/dom.js";
 import { clockS, date, day, duration, share } from "../../kit/format.js";
 import { badge, stateWords, wakeLine } from "./words.js";
 
-const HIGH = 40, NEAR_PX = 3;
+const HIGH = 40, NEAR_PX = 3, LEAST_SHARE = 0.005;
 const LINES = { asleep: "M0 8L8 0", waking: "M0 0L8 8", falling_asleep: "M0 0L8 8", trouble: "M0 0L8 8M0 8L8 0", unknown: "M0 0L8 8M0 8L8 0" };
 const ORDER = ["asleep", "falling_asleep", "waking", "awake", "trouble", "unknown"];
 
@@ -145,7 +145,7 @@ export class Band {
 			return words.join(". ");
 		}
 		const all = Object.values(piece.seconds).reduce((a, b) => a + b, 0);
-		const parts = ORDER.filter((state) => piece.seconds[state]).map((state) => t("history.part_share", { state: stateWords(state), share: share(piece.seconds[state] / all, 0) }));
+		const parts = ORDER.filter((state) => piece.seconds[state] >= LEAST_SHARE * all).map((state) => t("history.part_share", { state: stateWords(state), share: share(piece.seconds[state] / all, 0) }));
 		return t("history.part", { from: this.#when(piece.t_s), to: this.#when(piece.end_s), shares: parts.join(", "), changes: piece.changes });
 	}
 

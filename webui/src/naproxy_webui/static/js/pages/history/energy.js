@@ -3,8 +3,9 @@
 import { get } from "../../kit/api.js";
 import { anyChart } from "../../kit/bars.js";
 import { h, t } from "../../kit/dom.js";
-import { clock, date, day, energy, money, month, number, share } from "../../kit/format.js";
-import { colour, hatch, tooltip, valueScale } from "../../kit/plot.js";
+import { clock, date, day, energy, month, number, share } from "../../kit/format.js";
+import { colour, hatch, tint, tooltip, valueScale } from "../../kit/plot.js";
+import { price } from "./words.js";
 
 const WHOLE = 0.985, J_PER_KWH = 3.6e6;
 const PARTS = [
@@ -61,9 +62,13 @@ function config({ days, unit }, series, zoom) {
 			datasets: series.map((each) => ({
 				label: each.name,
 				data: each.values.map((j) => (j === null ? null : j / J_PER_KWH)),
-				backgroundColor: () => (each.hatched ? hatch(each.colour, each.hatched) : colour(each.colour)),
+				// What was not measured from beginning to end is paler, with an edge.
+				backgroundColor: ({ dataIndex }) => {
+					const pale = dataIndex !== undefined && incomplete(days[dataIndex]) ? 0.35 : 1;
+					return each.hatched ? hatch(each.colour, each.hatched, pale) : pale < 1 ? tint(each.colour, pale) : colour(each.colour);
+				},
 				borderColor: () => colour(each.colour),
-				borderWidth: each.hatched ? 1 : 0,
+				borderWidth: ({ dataIndex }) => (each.hatched || (dataIndex !== undefined && incomplete(days[dataIndex])) ? 1 : 0),
 				maxBarThickness: 48,
 				stack: "all",
 			})),
@@ -82,7 +87,7 @@ function config({ days, unit }, series, zoom) {
 
 function footer(each) {
 	const lines = [t("history.tip_total", { energy: energy(each.server_j + (each.box_j ?? 0)) })];
-	if (each.cost !== null) lines.push(money(each.cost));
+	if (price(each.cost)) lines.push(price(each.cost));
 	lines.push(t("history.tip_covered", { share: share(each.covered, 0) }));
 	return lines;
 }
@@ -94,7 +99,7 @@ function rows({ days, unit }, series) {
 		rows: days.map((each, index) => [
 			FULL[unit](each),
 			...series.map((one) => (one.values[index] === null ? "–" : number(one.values[index] / J_PER_KWH, 3, 3))),
-			...(priced ? [money(each.cost)] : []),
+			...(priced ? [price(each.cost) ?? "–"] : []),
 			share(each.covered, 0),
 		]).reverse(),
 	};
@@ -106,7 +111,7 @@ function totals({ total, measured }, any) {
 	const found = [];
 	if (any && measured) found.push(stat(t("history.energy_server"), energy(total.server_j)));
 	if (any && total.box_j !== null) found.push(stat(t("history.energy_box"), energy(total.box_j)));
-	if (any && total.cost !== null) found.push(stat(t("history.energy_cost"), money(total.cost)));
+	if (any && price(total.cost)) found.push(stat(t("history.energy_cost"), price(total.cost)));
 	if (any) found.push(stat(t("history.energy_covered"), share(total.covered, 0), t("history.energy_covered_note")));
 	document.getElementById("energy-total").replaceChildren(...found);
 }

@@ -47,7 +47,7 @@ function row(wake, [time, what, who, waited, outcome, rule]) {
 	const [kind, picture] = OUTCOMES[wake.outcome] ?? ["info", "info"];
 	const cells = [
 		cell(time, ".nowrap", stamp(wake.t_s)),
-		cell(what, ".wrap", h("div", h(wake.class ? "span.path" : "span", request(wake) ?? wake.words), h("span.under", { title: wake.agent }, wake.class ? asker(wake) : null))),
+		cell(what, ".wrap", h("div", h(wake.class ? "span.path" : "span", wake.class ? `${wake.method} ${wake.path}` : wake.words), wake.class ? h("span.under", { title: wake.agent }, asker(wake)) : null, wake.class ? h("span.under", wake.host) : null)),
 		cell(who, "", h("div", wake.class ? named("kit.class.", wake.class) : null, h("span.under", cause(wake)))),
 		cell(waited, ".end", wake.waited_s === null ? "–" : wake.waited_s < 60 ? `${number(wake.waited_s, 1, 1)} ${t("kit.unit.s")}` : duration(wake.waited_s)),
 		cell(outcome, "", h("span.badge", { "data-kind": kind }, icon(picture), named("history.outcome_", wake.outcome))),

@@ -4,8 +4,8 @@ import { ApiError, del, get, post } from "../../kit/api.js";
 import { confirm, open, toast } from "../../kit/dialog.js";
 import { h, icon, t } from "../../kit/dom.js";
 import { busy, clearErrors, onPress, showErrors } from "../../kit/form.js";
-import { date, duration, energy, money } from "../../kit/format.js";
-import { agentWords } from "./words.js";
+import { date, duration, energy } from "../../kit/format.js";
+import { agentWords, price } from "./words.js";
 
 const place = document.getElementById("rules");
 /** Somebody who may only look is not offered what is refused. */
@@ -145,10 +145,11 @@ function previewWords(said) {
 	return words;
 }
 
-function cost({ awake_s, extra_j, cost: price }) {
+function cost({ awake_s, extra_j, cost: amount }) {
 	const time = duration(awake_s);
 	if (extra_j === null) return t("history.preview_time", { time });
-	return price === null ? t("history.preview_cost", { time, energy: energy(extra_j) }) : t("history.preview_cost_money", { time, energy: energy(extra_j), money: money(price) });
+	const values = { time, energy: energy(extra_j), money: price(amount) };
+	return t(values.money ? "history.preview_cost_money" : "history.preview_cost", values);
 }
 
 async function make(form, server, dialog) {

@@ -2,8 +2,8 @@
 
 import { ApiError, get } from "../../kit/api.js";
 import { h, icon, t } from "../../kit/dom.js";
-import { duration, energy, money, share } from "../../kit/format.js";
-import { agentWords, cell, nothing } from "./words.js";
+import { duration, energy, share } from "../../kit/format.js";
+import { agentWords, cell, nothing, price } from "./words.js";
 import { mayChange, ruleDialog } from "./rules.js";
 
 const LEAST_NOISY = 5, NOISY_SHARE = 0.1, SHOWN = 8;
@@ -65,7 +65,7 @@ function row(group, said, [key, who, wakes, awake, extra, rule], server) {
 		cell(who, ".wrap", h("div", others(group).map((words) => h("span.under", words)))),
 		cell(wakes, ".end", h("div", String(group.wakes), h("span.share-bar", { "aria-hidden": "true" }, bar), h("span.under", t("history.of_wakes", { share: share(part, 0) })), group.persons ? h("span.under", t("history.persons", { count: group.persons })) : null)),
 		cell(awake, ".end", duration(group.awake_s)),
-		cell(extra, ".end", h("div", group.extra_j === null ? h("span.soft", t("history.not_measured")) : energy(group.extra_j), group.cost >= 0.005 ? h("span.under", money(group.cost)) : null)),
+		cell(extra, ".end", h("div", group.extra_j === null ? h("span.soft", t("history.not_measured")) : energy(group.extra_j), price(group.cost) ? h("span.under", price(group.cost)) : null)),
 	];
 	if (mayChange) cells.push(cell(rule, "", action(group, server)));
 	return h("tr", cells);
@@ -87,6 +87,6 @@ function noisy(said, server) {
 	const what = found.kind === "agent" ? found.key : t("history.noisy_by", { path: found.key, agent });
 	const words = [];
 	if (found.every_s) words.push(t("history.noisy_every", { time: duration(found.every_s) }));
-	if (found.extra_j !== null) words.push(found.cost === null ? t("history.noisy_cost", { energy: energy(found.extra_j) }) : t("history.noisy_cost_money", { energy: energy(found.extra_j), money: money(found.cost) }));
+	if (found.extra_j !== null) words.push(price(found.cost) ? t("history.noisy_cost_money", { energy: energy(found.extra_j), money: price(found.cost) }) : t("history.noisy_cost", { energy: energy(found.extra_j) }));
 	return [h("div.notice", { "data-kind": "warn" }, icon("bell"), h("div", h("p.strong.noisy-key", t("history.noisy", { count: found.wakes, what })), words.length ? h("p", words.join(" ")) : null), mayChange ? stopButton(found, server) : null)];
 }

@@ -1,6 +1,7 @@
 // What several parts of the page say alike.
 
 import { h, has, icon, STATE_ICONS, t } from "../../kit/dom.js";
+import { money } from "../../kit/format.js";
 
 /** A state as a badge. */
 export const badge = (state) => h("span.badge", { "data-state": state }, icon(STATE_ICONS[state] ?? "circle-help"), stateWords(state));
@@ -13,6 +14,9 @@ export function named(prefix, value) {
 	const key = `${prefix}${value.replaceAll(" ", "_")}`;
 	return has(key) ? t(key) : value;
 }
+
+/** Money, with a third digit where it is little; null where there is none to speak of. */
+export const price = (amount) => (amount >= 0.0005 ? money(amount, amount < 0.095 ? 3 : 2) : null);
 
 /** What was asked for; null where no request was. */
 export const request = (wake) => (wake.class ? `${wake.method} ${wake.host}${wake.path}`.trim() : null);
