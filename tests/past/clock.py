@@ -1,6 +1,7 @@
 """Virtual time: an event loop that never waits, and the clocks of this process that follow it."""
 
 import asyncio
+import math
 import selectors
 import time
 from collections.abc import Iterator
@@ -49,7 +50,10 @@ class _Selector(selectors.SelectSelector):
     def select(self, timeout: float | None = None) -> Ready:
         if timeout is None:
             raise RuntimeError("in virtual time nothing would ever happen again")
-        self._clock.monotonic_s += max(0.0, timeout)
+        now_s = self._clock.monotonic_s
+        if timeout > 0:
+            # After half a year a nanosecond is less than what the number can tell apart.
+            self._clock.monotonic_s = max(now_s + timeout, math.nextafter(now_s, math.inf))
         return []
 
 
