@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from naproxy.events import Event
-from naproxy.history import block, power, queries, stream
+from naproxy.history import block, gaps, power, queries, stream
 from naproxy.history.power import MINUTES_DAYS, SECONDS_DAYS
 from naproxy.history.tables import FILE
 from naproxy.history.visits import BLOCK_S, NEEDED, TICKS, Visit, pack
@@ -42,6 +42,10 @@ REQUESTS_A_DAY: Final = 18_000
 
 SAVED_BYTES: Final = 12500
 """What the policy `teacher` saves after 60000 requests by 300 clients, measured."""
+
+ROBOTS_A_DAY: Final = 30
+NOBODY: Final = 0xFFFFFFFF
+"""The agent of an event whose client has no name in the list."""
 
 _SECTOR_BYTES: Final = 512
 _SYNC_FILE_RANGE_ALL: Final = 7
@@ -110,6 +114,7 @@ def fill(data_dir: Path, days: int, now_s: int) -> None:
                 ),
             )
         _fill_stream(db, now_s, chosen)
+        _fill_agents(db, now_s, chosen)
         db.executemany(
             'INSERT INTO transitions (t_s, server, "from", "to", reason)'
             " VALUES (?, 'web', 'awake', 'asleep', ?)",
@@ -150,6 +155,20 @@ def _fill_stream(db: Any, now_s: int, chosen: random.Random) -> None:
         for state in ("asleep", "awake", "falling_asleep", "waking")
     )
     db.executemany("INSERT INTO state_hours VALUES (?, ?, ?, ?, ?)", hours)
+
+
+def _fill_agents(db: Any, now_s: int, chosen: random.Random) -> None:
+    """Make what is kept of robots by name, and of the pauses, for 400 days."""
+    names = [(n, f"Example-Robot-{n}", Klass.CRAWLER) for n in range(1, 301)]
+    db.executemany("INSERT INTO agents VALUES (?, ?, ?)", names)
+    for day_s in range(now_s // 86400 * 86400 - 400 * 86400, now_s // 86400 * 86400, 86400):
+        for name in chosen.sample(range(1, 301), ROBOTS_A_DAY):
+            for outcome in (Outcome.HIT, Outcome.REFUSED):
+                counted = (day_s, 1, name, outcome, chosen.randrange(1, 500), 0)
+                db.execute("INSERT INTO agent_days VALUES (?, ?, ?, ?, ?, ?)", counted)
+        for bucket in range(-1, gaps.BUCKETS):
+            gap = (1, day_s, bucket, chosen.randrange(1, 5000), chosen.randrange(9000))
+            db.execute("INSERT INTO gap_days VALUES (?, ?, ?, ?, ?)", gap)
 
 
 def _asked(chosen: random.Random) -> tuple[int, bytes]:
@@ -222,7 +241,8 @@ def hours(data_dir: Path, now_s: int, *, kernel: bool) -> None:
         if n % 3 == 0:
             klass, outcome = answers[n // 3 % 3]
             t_us = run.now_s * 1_000_000
-            run.history.request("web", Event(n, t_us, 1, 1, 0, 0, 0, klass, outcome, 0, 200, 0))
+            agent = n // 9 % ROBOTS_A_DAY if klass is Klass.CRAWLER else NOBODY
+            run.history.request("web", Event(n, t_us, 1, 1, 0, agent, 0, klass, outcome, 0, 200, 0))
         if n % 170 == 0:
             reason = ("idle 5 s", "a backup is running", "the cache is being filled")[n // 170 % 3]
             run.history.decision("web", float(run.now_s), False, reason)

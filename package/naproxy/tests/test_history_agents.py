@@ -6,7 +6,7 @@ import pytest
 from naproxy import page
 from naproxy.events import Event
 from naproxy.history import agents
-from naproxy.history.writer import PRUNE_EVERY, SYNC_EVERY
+from naproxy.history.writer import AGENTS_EVERY, PRUNE_EVERY
 from naproxy.page import Outcome
 from naproxy.policy.base import Klass
 from test_history import DAY_S, START_S, Box
@@ -101,16 +101,29 @@ def test_a_row_is_a_day_of_the_boxs_time_zone(box: Box, monkeypatch: pytest.Monk
     assert found[1][1] == 24
 
 
-def test_a_crash_costs_no_agent(box: Box) -> None:
+def test_counts_are_written_now_and_then_and_at_the_end(box: Box) -> None:
     asks(box)
     box.pass_s(60)
+    for _ in range(AGENTS_EVERY - 1):
+        box.history.tick()
+    assert counted(box) == []
+    box.history.tick()
+    assert [row[3] for row in counted(box)] == [1]
     asks(box)
-    for _ in range(SYNC_EVERY):
+    box.restart()
+    assert [row[3] for row in counted(box)] == [2]
+
+
+def test_what_was_written_is_not_counted_again_after_a_crash(box: Box) -> None:
+    asks(box)
+    box.pass_s(60)
+    late = box.monotonic_s
+    asks(box)
+    for _ in range(AGENTS_EVERY):
         box.history.tick()
     box.journal.close()
-    late_s = box.monotonic_s
     box.start()
-    assert box.monotonic_s == late_s
+    assert box.monotonic_s == late
     asks(box)  # Varnish's ring still has it
     box.history.flush()
     assert [row[3] for row in counted(box)] == [2]

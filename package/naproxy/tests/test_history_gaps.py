@@ -8,7 +8,7 @@ from naproxy import page
 from naproxy.events import Event
 from naproxy.history import gaps, queries
 from naproxy.history.gaps import EDGES_S, Gaps
-from naproxy.history.writer import PRUNE_EVERY, SYNC_EVERY
+from naproxy.history.writer import SYNC_EVERY
 from naproxy.page import Outcome
 from naproxy.policy.base import Klass
 from test_history import DAY_S, START_S, Box
@@ -197,12 +197,3 @@ def test_a_damaged_block_has_no_requests(box: Box) -> None:
 def test_a_server_that_never_was_has_no_gaps(box: Box) -> None:
     with closing(queries.open_history(box.directory)) as db:
         assert gaps.histogram(db, "shop", 0, box.wall_s) == Gaps()
-
-
-def test_days_of_long_ago_are_deleted(box: Box) -> None:
-    passes(box, 1.1 * DAY_S)
-    assert len(done(box)) == 1
-    box.pass_s(401 * DAY_S)
-    for _ in range(PRUNE_EVERY):
-        box.history.tick()
-    assert MIDNIGHT_S not in done(box)

@@ -74,7 +74,7 @@ def page() -> str:
         classes=CLASSES,
         ranges=RANGES_DAYS,
         known=begins_s is not None and bool(names),
-        kept_days=gaps.DAYS,
+        kept_days=RANGES_DAYS[-1],
         first=first,
         log_limits=KINDS["log"],
     )

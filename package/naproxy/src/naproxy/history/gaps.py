@@ -26,7 +26,6 @@ EDGES_S: Final = (1, 2, 5, 10, 20, 60, 120, 300, 600, 1200, 3600, 7200, 18000, 3
 """Bucket *n* has the gaps shorter than edge *n*, the last one those of a day and more."""
 
 BUCKETS: Final = len(EDGES_S) + 1
-DAYS: Final = 400
 MOST_FRESH_DAYS: Final = 14
 """Of days that were not counted yet, so many of the newest are counted when asked for."""
 
@@ -168,14 +167,5 @@ def roll_up(db: sqlite3.Connection, now_s: float) -> None:
         db.executemany(
             "INSERT OR REPLACE INTO gap_days (server, t_s, bucket, gaps, sum_s)"
             " VALUES (?, ?, ?, ?, ?)",
-            [(number, first_s, bucket, count, round(sum_s, 1)) for bucket, count, sum_s in rows],
+            [(number, first_s, bucket, count, round(sum_s)) for bucket, count, sum_s in rows],
         )
-
-
-def prune(db: sqlite3.Connection, now_s: float, most: int) -> int:
-    """Delete at most about `most` rows of days that are too old; returns how many."""
-    return db.execute(
-        "DELETE FROM gap_days WHERE (server, t_s, bucket) IN"
-        " (SELECT server, t_s, bucket FROM gap_days WHERE t_s < ? LIMIT ?)",
-        (int(now_s) - 86400 * DAYS, most),
-    ).rowcount

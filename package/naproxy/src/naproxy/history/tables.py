@@ -170,7 +170,7 @@ CREATE TABLE gap_days (
     t_s INTEGER NOT NULL,
     bucket INTEGER NOT NULL,
     gaps INTEGER NOT NULL,
-    sum_s REAL NOT NULL,
+    sum_s INTEGER NOT NULL,
     PRIMARY KEY (server, t_s, bucket)
 ) STRICT, WITHOUT ROWID;
 """

@@ -33,13 +33,16 @@ SYNC_EVERY: Final = 10
 CHECKPOINT_EVERY: Final = 120
 """Batches between two times that the side file is worked off."""
 
+AGENTS_EVERY: Final = 120
+"""Batches between two times that requests by name are written: few pages, but each time."""
+
 PRUNE_EVERY: Final = 60
 """Batches between two rounds of deletion: rows of an hour lie on the same few pages."""
 
 SLICE_ROWS: Final = 250
 """Rows of a table that one batch deletes at the most: nothing waits for long."""
 
-_PRUNED: Final = (power, requests, agents, stream, gaps)
+_PRUNED: Final = (power, requests, agents, stream)
 _WITH_TIME: Final = ("transitions", "wakes", "decisions")
 
 
@@ -145,6 +148,7 @@ class History:
 
     def _flush(self, *, rare: bool, before_s: float) -> bool:
         confirmed, now_s = self.clock.confirmed, self.clock.now_s()
+        by_name = rare and (self._batches % AGENTS_EVERY == 0 or before_s == math.inf)
 
         def write(db: sqlite3.Connection) -> None:
             self._power.write(db)
@@ -152,8 +156,9 @@ class History:
             if rare:
                 self._power.roll_up(db)
                 self._traffic.write(db, before_s)
-                self._agents.write(db, before_s, confirmed=confirmed)
                 self._stream.write(db, before_s, now_s)
+                if by_name:
+                    self._agents.write(db, before_s, confirmed=confirmed)
                 if confirmed:
                     gaps.roll_up(db, now_s)
 
@@ -165,8 +170,9 @@ class History:
         if rare:
             self._power.rolled_up()
             self._traffic.written(before_s)
-            self._agents.written(before_s, confirmed=confirmed)
             self._stream.written(before_s, now_s)
+            if by_name:
+                self._agents.written(before_s, confirmed=confirmed)
         return True
 
     def _prune(self) -> None:
