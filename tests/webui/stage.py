@@ -138,7 +138,12 @@ class Stage:
                     "hosts": [HOST],
                     "default": True,
                     "armed": True,
-                    "sleep": {"driver": "ssh"},
+                    "sleep": {
+                        "driver": "ssh",
+                        # The guide's page makes the key: not in this machine's /etc.
+                        "key_file": str(self.directory / "ssh/id_ed25519"),
+                        "known_hosts_file": str(self.directory / "ssh/known_hosts"),
+                    },
                     "wake": {
                         "driver": "udp",
                         "address": "127.0.0.1",
