@@ -1,6 +1,7 @@
 """Ctrl-C as a flag, looked at where it is safe to stop: so that nothing is left behind."""
 
 import signal
+import sys
 import threading
 from types import FrameType
 
@@ -16,6 +17,8 @@ class Interrupt:
         self._pressed = threading.Event()
         for number in (signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._press)
+        # The office does the same while it is there; before it there is something to end too.
+        signal.signal(signal.SIGTERM, self._leave)
 
     def __bool__(self) -> bool:
         return self._pressed.is_set()
@@ -24,6 +27,10 @@ class Interrupt:
         """Raise Interrupted if it was pressed."""
         if self:
             raise Interrupted
+
+    @staticmethod
+    def _leave(_number: int, _frame: FrameType | None) -> None:
+        sys.exit(128 + signal.SIGTERM)
 
     def _press(self, _number: int, _frame: FrameType | None) -> None:
         self._pressed.set()

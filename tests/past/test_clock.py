@@ -29,9 +29,8 @@ def test_what_would_wait_for_ever_is_an_error() -> None:
     async def wait() -> None:
         await asyncio.get_running_loop().create_future()
 
-    with now.installed(), pytest.raises(RuntimeError, match="ever"):
-        made = clock.loop(now)
-        try:
+    made = clock.loop(now)
+    with now.installed():
+        with pytest.raises(RuntimeError, match="ever"):
             made.run_until_complete(wait())
-        finally:
-            made.close()
+        made.close()
