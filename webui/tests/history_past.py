@@ -11,6 +11,7 @@ from naproxy.policy.base import State
 from naproxy.reading import Second
 from naproxy_webui.equipment import Equipment, Meter, Server
 from naproxy_webui.settings import Settings
+from naproxy_webui.shapes import check
 from test_history import Box, event
 from test_history_block import second
 
@@ -105,3 +106,12 @@ def known(app: Flask, *, server: Server = SERVER, **office: Any) -> None:
         "until_s": float("inf"),
         "configuration": {"office": values},
     }
+
+
+def as_declared(app: Flask, path: str, answer: Any) -> Any:
+    """Return an answer that is as its route declares it; ShapeError."""
+    views = app.view_functions.values()
+    routes = [view.naproxy_route for view in views if hasattr(view, "naproxy_route")]
+    [declared] = [each for each in routes if each.path == path and each.method == "GET"]
+    check(answer, declared.answer)
+    return answer

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
-from history_past import ON_MW, Past, known
+from history_past import ON_MW, Past, as_declared, known
 from naproxy.datagram import Asker
 from naproxy.policy.base import State
 from naproxy_webui.equipment import Equipment
@@ -30,7 +30,7 @@ def past(settings: Settings, app: Flask) -> Iterator[Past]:
 def get(client: FlaskClient, path: str, **query: Any) -> Any:
     answer = client.get(f"/api/history/{path}", query_string={k: str(v) for k, v in query.items()})
     assert answer.status_code == 200, answer.text
-    return answer.json
+    return as_declared(client.application, f"/api/history/{path}", answer.json)
 
 
 # The calendar

@@ -11,7 +11,7 @@ import pytest
 from box import Box as Controller
 from flask import Flask
 from flask.testing import FlaskClient
-from history_past import SERVER, Past, known
+from history_past import SERVER, Past, as_declared, known
 from naproxy_webui import wakerules
 from naproxy_webui.settings import Settings
 
@@ -153,6 +153,7 @@ def test_who_wakes_most_is_told_with_what_it_cost(client: FlaskClient, past: Pas
     past.history.flush()
     query = {"from_s": str(past.begun_s), "to_s": str(past.wall_s), "server": "web"}
     found = ask(client, "wakers", by="path", **query).json
+    as_declared(client.application, "/api/history/wakers", found)
     assert (found["wakes"], found["measured"]) == (9, True)
     [feed, front] = found["groups"]
     assert (feed["key"], feed["wakes"], feed["persons"]) == ("/feed.xml", 8, 0)
@@ -285,6 +286,7 @@ def test_the_effect_of_a_rule_is_that_of_the_last_30_days(
     past.measured_cycle(path="/")
     past.history.flush()
     said = client.get("/api/history/rule", query_string={**FEED, "text": "/feed"}).json
+    as_declared(client.application, "/api/history/rule", said)
     assert (said["wakes"], said["all"], said["persons"]) == (4, 5, 1)
     assert (said["treat_as"], said["retry_s"]) == ("feed", 3600)
     assert said["extra_j"] == pytest.approx(4 * 600 * 38, rel=0.01)
