@@ -156,14 +156,22 @@ async def _sweep(
         batch = hosts[start : start + BATCH]
         wire.poke(batch)
         await wire.settle(SETTLE_S)
+        # Each time: in a large network the kernel forgets the first before the last are asked.
+        seen |= await _neighbours(wire, network, hosts)
         progress.done += len(batch)
     await wire.settle(LATE_S)
+    return seen | await _neighbours(wire, network, hosts)
+
+
+async def _neighbours(
+    wire: Effects, network: Network, hosts: list[str]
+) -> dict[str, tuple[str, str]]:
     said = lan.neighbours(await wire.ip("neigh", "show", "dev", network.interface))
-    wanted = set(hosts)
-    for address, (card, device) in said.items():
-        if address in wanted:
-            seen[address] = (card, device or network.interface)
-    return seen
+    return {
+        address: (said[address][0], said[address][1] or network.interface)
+        for address in hosts
+        if address in said
+    }
 
 
 async def _hosts(
