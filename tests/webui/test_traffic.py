@@ -126,6 +126,15 @@ def test_robots_can_be_looked_at_by_kind(traffic: WatchedPage) -> None:
     assert set(kinds) == {"Monitoring"}
 
 
+def test_robots_can_be_downloaded_by_name_and_day(traffic: WatchedPage, tmp_path: Path) -> None:
+    with traffic.expect_download() as download:
+        traffic.locator("#agents-export").click()
+    download.value.save_as(tmp_path / "agents.csv")
+    lines = (tmp_path / "agents.csv").read_text().splitlines()
+    assert lines[0] == "day,t_s,server,agent,class,outcome,requests,delayed"
+    assert len(lines) > 10
+
+
 # ---------------------------------------------------------------------------- a log is sent
 
 

@@ -11,6 +11,7 @@ from naproxy.datagram import Asker
 from naproxy.history.tables import FILE
 from naproxy.policy.base import State
 from test_history import START_S, Box, event
+from test_history_agents import asks
 
 
 @pytest.fixture
@@ -20,6 +21,7 @@ def box(tmp_path: Path) -> Iterator[Box]:
     made.journal.transition("web", State.AWAKE, State.ASLEEP, 'idle, "really"\nidle')
     made.journal.wake_opened("web", Asker("192.0.2.1", "page", agent="=HYPERLINK(0)", path="/é"))
     made.history.request("web", event(made))
+    asks(made)
     made.history.flush()
     yield made
     made.stop()
@@ -48,7 +50,7 @@ def test_seconds_are_exported_too(box: Box, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_json_has_the_same_names(box: Box, capsys: pytest.CaptureFixture[str]) -> None:
-    for what in ("power", "energy", "transitions", "wakes", "traffic"):
+    for what in ("power", "energy", "transitions", "wakes", "traffic", "agents"):
         rows = table(export(box, capsys, what, "--csv"))
         lines = export(box, capsys, what, "--json").splitlines()
         assert [list(json.loads(line)) for line in lines] == [list(row) for row in rows]
@@ -122,3 +124,9 @@ def test_a_label_cannot_break_out_of_its_quotes() -> None:
     assert [line for line in text.splitlines() if "evil" in line] == [
         r'naproxy_energy_joules_total{meter="a\"} 1\nnaproxy_evil{x=\"\\"} 1.0'
     ]
+
+
+def test_robots_are_exported_by_name_and_day(box: Box, capsys: pytest.CaptureFixture[str]) -> None:
+    [row, _] = table(export(box, capsys, "agents"))
+    assert (row["day"], row["agent"], row["class"]) == ("2023-11-14", "Googlebot", "crawler")
+    assert (row["outcome"], row["requests"]) == ("refused", "1")

@@ -329,7 +329,7 @@ def paged(
 
 # Downloads
 
-EXPORTS: Final = ("power", "energy", "traffic", "transitions", "wakes", "decisions")
+EXPORTS: Final = ("power", "energy", "traffic", "agents", "transitions", "wakes", "decisions")
 SEARCHES: Final = {
     "class": ("person", "api", "crawler", "monitor", "feed", "scanner"),
     "cause": ("page", "miss", "pass", "pipe", *ledger.OWN),

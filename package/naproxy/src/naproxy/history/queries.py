@@ -250,10 +250,18 @@ def traffic(
         yield {
             "t_s": t_s,
             "server": name,
-            "class": Klass(klass).name.lower() if klass < len(Klass) else f"class {klass}",
-            "outcome": (
-                Outcome(outcome).name.lower() if outcome < len(Outcome) else f"outcome {outcome}"
-            ),
+            "class": class_word(klass),
+            "outcome": outcome_word(outcome),
             "requests": requests,
             "delayed": delayed,
         }
+
+
+def class_word(number: int) -> str:
+    """Return the name of a class; one of a later version has its number."""
+    return Klass(number).name.lower() if 0 <= number < len(Klass) else f"class {number}"
+
+
+def outcome_word(number: int) -> str:
+    """Return the name of an outcome; one of a later version has its number."""
+    return Outcome(number).name.lower() if 0 <= number < len(Outcome) else f"outcome {number}"

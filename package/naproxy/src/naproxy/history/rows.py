@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import Any, Final
 
-from naproxy.history import queries
+from naproxy.history import patterns, queries
 
 Rows = Iterator[dict[str, Any]]
 
@@ -115,6 +115,11 @@ def _traffic(db: sqlite3.Connection, what: str, part: Part) -> Rows:
         yield {"time": _time(row["t_s"], part.zone), **row}
 
 
+def _agents(db: sqlite3.Connection, what: str, part: Part) -> Rows:
+    for row in patterns.agent_days(db, part.name, part.from_s, part.to_s):
+        yield {"day": _time(row["t_s"], part.zone)[:10], **row}
+
+
 _ROWS: Final[dict[str, Callable[[sqlite3.Connection, str, Part], Rows]]] = {
     "power": _power,
     "energy": _energy,
@@ -123,6 +128,7 @@ _ROWS: Final[dict[str, Callable[[sqlite3.Connection, str, Part], Rows]]] = {
     "decisions": _events,
     "clock": _events,
     "traffic": _traffic,
+    "agents": _agents,
 }
 
 COLUMNS: Final[dict[str, tuple[str, ...]]] = {
@@ -139,5 +145,6 @@ COLUMNS: Final[dict[str, tuple[str, ...]]] = {
     "decisions": ("time", "t_s", "server", "sleep", "reason"),
     "clock": ("time", "t_s", "what", "shift_s", "since_s"),
     "traffic": ("time", "t_s", "server", "class", "outcome", "requests", "delayed"),
+    "agents": ("day", "t_s", "server", "agent", "class", "outcome", "requests", "delayed"),
 }
 """What there is to export, and the names of its columns."""

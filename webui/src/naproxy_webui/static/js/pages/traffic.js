@@ -34,6 +34,7 @@ function trouble(words) {
 function showAll() {
 	const query = range(), mine = ++turn;
 	$("trouble").replaceChildren();
+	$("agents-export").href = `/api/history/export?${new URLSearchParams({ what: "agents", name: query.server, from_s: query.from_s, to_s: query.to_s })}`;
 	return Promise.all([
 		part("days", query, mine, (said) => {
 			showStats(said);
