@@ -302,7 +302,7 @@ def test_users_of_a_backup_that_are_not_right_leave_those_there_are(
 ) -> None:
     from naproxy_webui import user_backup  # noqa: PLC0415 - beside its use
 
-    assert user_backup.restore(keys, rows, keys.users.all()[0]) == 0
+    assert user_backup.restore(keys, rows) == 0
     assert [user.name for user in keys.users.all()] == ["anna"]
     assert client.get("/api/users").status_code == 200
 

@@ -2,12 +2,13 @@
 
 import asyncio
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from naproxy import config
-from naproxy.box import forms, machine
-from naproxy.calls import ApiError
+from naproxy.box import api, forms, logs, machine
+from naproxy.calls import ApiError, Call
 from naproxy.drivers.program import Printed
 
 
@@ -171,3 +172,43 @@ def test_a_machine_that_is_not_ours_is_left_alone(tmp_path: Path) -> None:
     own.begin()
     assert bench.helper.calls == []
     assert not (tmp_path / "none").exists()
+
+
+class Host:
+    """A controller with a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "naproxy.toml"
+        self._config = config.parse(f'[box]\ndata_dir = "{folder}"\n')
+        (folder / "history.db").write_bytes(bytes(1 << 20))
+
+    def current(self) -> config.Config:
+        return self._config
+
+    def told(self) -> dict[str, Any]:
+        return {}
+
+    def save(self) -> None:
+        pass
+
+    def restart(self) -> None:
+        raise AssertionError("nothing was restored")
+
+
+@pytest.mark.parametrize(
+    ("call", "missing"),
+    [
+        (Call("POST", ("v1", "box", "backup"), {}, b'{"history": true}'), 3),
+        (Call("PUT", ("v1", "box", "restore", "part"), {"offset": "0"}, bytes(1 << 20)), 2),
+    ],
+)
+def test_a_disk_that_is_nearly_full_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call, missing: int
+) -> None:
+    free = api.LEAVE_FREE_BYTES - (1 << 20)
+    monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=free))
+    operations = api.Operations(Host(tmp_path), logs.Ring(), print, Helper())
+    with pytest.raises(ApiError, match=f"{missing} MiB are missing") as caught:
+        asyncio.run(operations.answer(call))
+    assert caught.value.status == 507
+    assert list((tmp_path / "box").iterdir()) == []

@@ -104,14 +104,25 @@ def test_a_backup_is_given_once(box: Box) -> None:
 def test_a_bad_backup_is_refused_and_nothing_changes(box: Box) -> None:
     before = box.file.read_bytes()
     assert box.call("POST", "/v1/box/restore/check", b"{}")[1]["error"] == "no backup was sent yet"
-    send(box, b"not a backup at all")
     for what in ("restore/check", "restore"):
+        send(box, b"not a backup at all")
         status, answer = box.call("POST", f"/v1/box/{what}", b"{}")
         assert (status, answer["where"]) == (422, "file")
         assert "not a whole backup" in answer["error"]
     assert box.file.read_bytes() == before
     assert box.process
     assert box.process.poll() is None
+
+
+def test_what_nobody_fetched_is_gone_after_a_restart(box: Box) -> None:
+    ask(box, "POST", "/backup", secrets=True)
+    send(box, b"half a backup")
+    folder = box.data_dir / "box"
+    assert len(list(folder.iterdir())) == 2
+    began_s = started_s(box)
+    ask(box, "POST", "/restart", service="naproxy")
+    wait_for_another_start(box, began_s)
+    assert list(folder.iterdir()) == []
 
 
 def test_parts_that_do_not_follow_each_other_are_refused(box: Box) -> None:

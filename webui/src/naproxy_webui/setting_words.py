@@ -66,6 +66,7 @@ _KNOWN: Final[tuple[tuple[str, str], ...]] = (
     (r"type the box's name to confirm", "confirm"),
     (r"is not a whole backup: .+|is not a backup of Naproxy", "no_backup"),
     (r"no backup was sent yet", "no_backup_yet"),
+    (r"there is too little room on the box: (?P<mb>[0-9]+) MiB are missing", "no_room"),
     (r"another backup is being made or read", "backup_busy"),
     (r"this machine has no system log that Naproxy can read", "no_system_log"),
     (r"Varnish does not empty its cache: (?P<words>.+)", "varnish"),

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from naproxy_webui.guard import Keys
 from naproxy_webui.texts import LANGUAGES
-from naproxy_webui.users import MOST_USERS, NAME, ROLES, User, Users, key
+from naproxy_webui.users import MOST_USERS, NAME, ROLES, Users, key
 
 _DIGEST: Final = re.compile(
     r"scrypt\$(?P<n>[0-9]{1,6})\$(?P<r>[0-9]{1,2})\$(?P<p>[0-9]{1,2})"
@@ -23,7 +23,7 @@ def export(users: Users) -> list[dict[str, Any]]:
     return users.export()
 
 
-def restore(keys: Keys, rows: list[Any], by: User) -> int:
+def restore(keys: Keys, rows: list[Any]) -> int:
     """Put users back in the place of those there are; return how many.
 
     Only if each of them is as we would have written it and an administrator is among them;

@@ -109,7 +109,7 @@ class Controller:
         self._save()
         self._prune()
         self._tick_later()
-        self.operations.own.begin()
+        self.operations.begin()
         # What is here now stays: collections need not look at it again.
         gc.collect()
         gc.freeze()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from http import HTTPStatus
 from typing import Any, Final
 
-from flask import Blueprint, Response, g
+from flask import Blueprint, Response
 
 from naproxy_webui import guard, user_backup
 from naproxy_webui.api import route
@@ -199,7 +199,7 @@ _MADE: Final = obj({"bytes": integer(), "name": string()})
     summary="Make a backup; `secrets` are passwords, keys and users",
     body=obj({"history": boolean(), "secrets": boolean()}, optional=("history", "secrets")),
     answer=_MADE,
-    refusals=(409, 422),
+    refusals=(409, 422, 507),
     scope="session",
 )
 def backup(body: dict[str, Any]) -> Any:
@@ -294,7 +294,7 @@ def _send(what: str) -> Response:
     body=string(maxLength=PART_BYTES),
     body_media="application/octet-stream",
     answer=obj({"bytes": integer()}),
-    refusals=(409, 413),
+    refusals=(409, 413, 507),
     scope="session",
 )
 def part(query: dict[str, Any], body: bytes) -> Any:
@@ -333,7 +333,7 @@ def check(body: dict[str, Any]) -> Any:
 def restore(body: dict[str, Any]) -> Any:
     """Restore it; the users too if it has some and they are wanted."""
     said = _ask("POST", "/restore", body)
-    count = user_backup.restore(guard.keys(), said["users"], g.user) if body["secrets"] else 0
+    count = user_backup.restore(guard.keys(), said["users"]) if body["secrets"] else 0
     forget_office()
     equipment(fresh=True)
     return {"users": count}

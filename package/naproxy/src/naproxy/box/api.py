@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -25,6 +26,9 @@ _WORK_S: Final = 110.0
 _VARNISH_S: Final = 10.0
 _OUT: Final = {"backup": "backup.tar.gz", "diagnostics": "diagnostics.tar.gz"}
 _UPLOAD: Final = "upload.tar.gz"
+_REQUEST: Final = "request.json"
+LEAVE_FREE_BYTES: Final = 128 << 20
+"""So much of the disk is left for the history and the system."""
 
 
 class Host(Protocol):
@@ -73,6 +77,12 @@ class Operations:
                 body = call.json()
                 return await _DO[method, path](self, body)
         raise ApiError(HTTPStatus.NOT_FOUND, "there is nothing here")
+
+    def begin(self) -> None:
+        """On start: end what a restart cut off, and forget what nobody fetched."""
+        self.own.begin()
+        for name in (*_OUT.values(), _UPLOAD, _REQUEST):
+            self._path(name).unlink(missing_ok=True)
 
     # The machine
 
@@ -185,6 +195,9 @@ class Operations:
             "made_s": time.time(),
         }
         self._host.save()
+        history = Path(self._host.current().box.data_dir) / "history.db"
+        # A copy that is whole, and the backup made of it.
+        self._need_room(2 * history.stat().st_size if wanted["history"] else 0)
         out = str(self._path(_OUT["backup"]))
         done = await self._work({"do": "backup", "out": out, "wanted": wanted})
         return HTTPStatus.OK, {**done, "name": self._called("backup")}
@@ -204,7 +217,13 @@ class Operations:
 
     async def _check(self, body: dict[str, Any]) -> Answer:
         only(body)
-        return HTTPStatus.OK, await self._work({"do": "check", "source": str(self._upload())})
+        upload = self._upload()
+        try:
+            return HTTPStatus.OK, await self._work({"do": "check", "source": str(upload)})
+        except ApiError as error:
+            if error.status == HTTPStatus.UNPROCESSABLE_ENTITY:
+                upload.unlink()
+            raise
 
     async def _restore(self, body: dict[str, Any]) -> Answer:
         only(body, "history", "secrets")
@@ -240,7 +259,7 @@ class Operations:
         async with self._busy:
             data_dir = self._host.current().box.data_dir
             asked = {"file": str(self._host.file), "data_dir": data_dir, **asked}
-            request = self._path("request.json")
+            request = self._path(_REQUEST)
             # Not an argument: who may see the processes must not see the digests in it.
             effects.write(request, json.dumps(asked), 0o600)
             argv = (sys.executable, "-m", "naproxy.box.work", str(request))
@@ -253,6 +272,13 @@ class Operations:
         if done.code != 0:
             raise forms.wrong("file", answer["error"])
         return answer
+
+    def _need_room(self, size: int) -> None:
+        free = shutil.disk_usage(self._path("")).free
+        if free < size + LEAVE_FREE_BYTES:
+            missing = -(-(size + LEAVE_FREE_BYTES - free) >> 20)
+            words = f"there is too little room on the box: {missing} MiB are missing"
+            raise ApiError(HTTPStatus.INSUFFICIENT_STORAGE, words)
 
     def _part(self, name: str, call: Call) -> dict[str, Any]:
         offset = int(call.number("offset", 0))
@@ -276,6 +302,7 @@ class Operations:
             path.unlink(missing_ok=True)
             words = f"is larger than {MOST_BYTES >> 20} MiB"
             raise ApiError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, words, "file")
+        self._need_room(len(call.body))
         with path.open("ab" if offset else "wb") as file:
             path.chmod(0o600)
             file.write(call.body)
