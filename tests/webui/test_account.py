@@ -1,0 +1,193 @@
+"""Signing in, claiming and one's own account, in a browser."""
+
+from __future__ import annotations
+
+import re
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.webui.conftest import OpenPage, Size, WatchedPage, log_in
+from tests.webui.looks import settle, too_wide, violations
+from tests.webui.people import PASSWORD, USER
+from tests.webui.stage import Stage
+
+ANOTHER = "a sentence for the test"
+
+
+@pytest.fixture
+def unclaimed(tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """A web interface that nobody has claimed: its address and its log."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port = sock.getsockname()[1]
+    log = tmp_path / "log"
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-c", "from naproxy_webui.main import main; main()"),
+                *("--listen", f"127.0.0.1:{port}", "--socket", tmp_path / "none.sock"),
+                *("--state-dir", tmp_path / "state", "--run-dir", tmp_path / "run"),
+                *("--data-dir", tmp_path / "data"),
+            ],
+            stderr=out,
+        )
+    url = f"http://127.0.0.1:{port}"
+    try:
+        for _ in range(200):
+            try:
+                urllib.request.urlopen(f"{url}/api/health", timeout=5).close()
+                break
+            except OSError:
+                time.sleep(0.1)
+        yield url, log
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_claim_is_clean_and_accessible_also_when_it_refuses(
+    browser: Browser, unclaimed: tuple[str, Path], width: int, scheme: str
+) -> None:
+    viewport = {"width": width, "height": 800}
+    page = browser.new_page(base_url=unclaimed[0], color_scheme=scheme, viewport=viewport)  # type: ignore[arg-type]
+    page.goto("/")
+    assert page.url.endswith("/claim")
+    assert violations(page) + too_wide(page) == []
+    page.locator("#code").fill("wrong")
+    page.locator("#name").fill("anna")
+    for field in ("#password", "#password_again"):
+        page.locator(field).fill(ANOTHER)
+    page.get_by_role("button").last.click()
+    expect(page.locator("#code")).to_have_attribute("aria-invalid", "true")
+    expect(page.locator("#code")).to_be_focused()
+    assert violations(page) + too_wide(page) == []
+    page.context.close()
+
+
+def test_a_box_is_claimed_and_signed_in_to_without_scripts(
+    browser: Browser, unclaimed: tuple[str, Path]
+) -> None:
+    url, log = unclaimed
+    context = browser.new_context(base_url=url, java_script_enabled=False)
+    page = context.new_page()
+    page.goto("/claim")
+    found = re.search(r"claim code of this box is (\S+)", log.read_text())
+    assert found
+    page.locator("#code").fill(found[1].lower())
+    page.locator("#name").fill("anna")
+    for field in ("#password", "#password_again"):
+        page.locator(field).fill(ANOTHER)
+    page.locator("form button[type=submit]").click()
+    assert page.goto("/account")
+    expect(page.locator("h1")).to_have_text("Your account")
+    context.clear_cookies()
+    log_in(page, "anna", ANOTHER)
+    page.goto("/account")
+    expect(page.locator("h1")).to_have_text("Your account")
+    context.close()
+
+
+def test_a_wrong_password_is_said_and_the_name_stays(open_page: OpenPage) -> None:
+    page = open_page("/login", user=None)
+    page.watch.allow("403")
+    page.locator("#name").fill("nobody")
+    page.locator("#password").fill("wrong")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("Name or password is wrong")
+    expect(page.locator("#name")).to_have_value("nobody")
+    expect(page.locator("#password")).to_be_focused()
+    assert violations(page) == []
+
+
+@pytest.fixture
+def account(page: WatchedPage) -> WatchedPage:
+    page.goto("/account")
+    settle(page)
+    return page
+
+
+def test_a_token_is_shown_once_and_works_until_it_is_deleted(
+    account: WatchedPage, stage: Stage
+) -> None:
+    account.get_by_role("button", name="Make a token").click()
+    account.get_by_label("What it is for").fill("a test")
+    assert violations(account) == []
+    account.locator("#token-dialog [type=submit]").click()
+    secret = account.locator("#token-secret").input_value()
+    account.get_by_role("button", name="I have it").click()
+    assert secret not in account.content()
+    asked = urllib.request.Request(
+        f"{stage.url}/metrics", headers={"Authorization": f"Bearer {secret}"}
+    )
+    with urllib.request.urlopen(asked, timeout=20) as answer:
+        assert b"naproxy_server_state" in answer.read()
+    account.get_by_role("button", name="Delete the token a test").click()
+    account.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(account.locator("#tokens")).to_contain_text("You have no token")
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        urllib.request.urlopen(asked, timeout=20)
+
+
+def test_somebody_is_added_and_removed(account: WatchedPage, open_page: OpenPage) -> None:
+    account.watch.allow("422")
+    account.get_by_role("button", name="Add somebody").first.click()
+    account.locator("#user-name").fill("Berta")
+    account.locator("#user-password").fill("short")
+    account.locator("#user-dialog [type=submit]").click()
+    expect(account.locator("#user-password")).to_have_attribute("aria-invalid", "true")
+    account.locator("#user-password").fill(ANOTHER)
+    account.locator("#user-dialog [type=submit]").click()
+    expect(account.locator("#users")).to_contain_text("Berta")
+    other = open_page(user=None)
+    log_in(other.page, "berta", ANOTHER)
+    other.goto("/account")
+    expect(other.locator(".lead").first).to_contain_text("may look, not change")
+    expect(other.locator("#users")).to_have_count(0)
+    account.get_by_role("button", name="Remove Berta").click()
+    account.get_by_role("dialog").get_by_role("button", name="Remove").click()
+    expect(account.locator("#users")).not_to_contain_text("Berta")
+    other.goto("/account")
+    assert "/login" in other.url
+
+
+def test_a_password_that_is_not_the_present_one_is_said_beside_its_field(
+    account: WatchedPage,
+) -> None:
+    account.watch.allow("422")
+    account.locator("#current").fill("not this")
+    for field in ("#password", "#again"):
+        account.locator(field).fill(ANOTHER)
+    account.get_by_role("button", name="Change password").click()
+    expect(account.locator("#current")).to_have_attribute("aria-invalid", "true")
+    account.locator("#again").fill("something else")
+    account.get_by_role("button", name="Change password").click()
+    expect(account.locator("#again")).to_have_attribute("aria-invalid", "true")
+    assert violations(account) == []
+
+
+@pytest.mark.parametrize("size", ["desktop", "phone"])
+def test_a_session_ends_from_another_browser(open_page: OpenPage, size: Size) -> None:
+    pages = [open_page(user=None, size=size) for _ in range(2)]
+    for each in pages:
+        log_in(each.page, USER, PASSWORD)
+    pages[0].goto("/account")
+    settle(pages[0])
+    rows = pages[0].locator("#sessions tbody tr")
+    before = rows.count()
+    # The one that was used last, but for this browser's own.
+    rows.get_by_role("button", name=re.compile("End the session")).first.click()
+    expect(rows).to_have_count(before - 1)
+    pages[1].watch.allow("401")
+    pages[1].goto("/account")
+    assert "/login" in pages[1].url
