@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from statistics import median
 from typing import Any, Final
 
 from naproxy.history.ledger import bare, matcher
@@ -119,9 +118,14 @@ def regular(times_s: Sequence[float]) -> float | None:
     gaps = [later - sooner for sooner, later in pairwise(times_s)]
     if len(gaps) < _LEAST_REGULAR:
         return None
-    usual = median(gaps)
-    spread = median(abs(gap - usual) for gap in gaps)
+    usual = _middle(gaps)
+    spread = _middle([abs(gap - usual) for gap in gaps])
     return usual if usual >= 1 and spread <= _REGULAR * usual else None
+
+
+def _middle(values: Sequence[float]) -> float:
+    """Return the median, the upper one of two: `statistics` would cost two megabytes."""
+    return sorted(values)[len(values) // 2]
 
 
 @dataclass(slots=True)
