@@ -119,14 +119,18 @@ def replay(office: Office, due: list[Due]) -> list[tuple[str, Answer]]:
 
 
 def simulate(
-    answers: list[tuple[str, Answer]], end_s: float, times: Times, idle_s: float
+    answers: list[tuple[str, Answer]], span: tuple[float, float], times: Times, idle_s: float
 ) -> Course:
-    """Return what the simulator does with the same requests at the times they were sent."""
+    """Return what the simulator does with the same requests at the times they were sent.
+
+    `span` is from when the box's policy began, with the server awake, to when it was left.
+    """
     chunk = Chunk()
     klass = {"crawler": Klass.CRAWLER, "program": Klass.API}
     rows = [(answer.began_s, klass.get(kind, Klass.PERSON)) for kind, answer in answers]
-    # The last one is there for time to pass to the end of what the box did.
-    for n, (t_s, who) in enumerate([*rows, (end_s, Klass.CRAWLER)]):
+    # Two robots let time pass, from the begin and to the end.
+    begin, end = ((t_s, Klass.CRAWLER) for t_s in span)
+    for n, (t_s, who) in enumerate([begin, *rows, end]):
         chunk.t_s.append(t_s)
         chunk.client.append(n)
         chunk.path.append(n)
@@ -139,7 +143,8 @@ def simulate(
     simulation.finish()
     assert simulation.transitions is not None
     moves = [(t_s, state.name.lower()) for t_s, state in simulation.transitions]
-    return Course([move for move in moves if move[1] in SEEN], policy.waited)
+    waited = {client - 1 for client in policy.waited}
+    return Course([move for move in moves if move[1] in SEEN], waited)
 
 
 def has(moves: list[Move], move: Move, within_s: float) -> bool:
@@ -178,6 +183,7 @@ def test_box_and_simulator_agree(office: Office) -> None:
     config = office.box.default_config()
     config["server"][0]["policy"] = {"name": "timeout", "idle_s": IDLE_S}
     office.box.api("PUT", "/v1/config", toml(config).encode())
+    begin_s = time.monotonic()
     answers, moves = observe(office, due)
     end_s = time.monotonic()
     assert all(not answer.error for _, answer in answers)
@@ -192,7 +198,7 @@ def test_box_and_simulator_agree(office: Office) -> None:
     # The box sees what the simulator is told: how long this server takes.
     times = Times(durations(moves, "falling_asleep"), durations(moves, "waking"))
     told, sooner, later = courses = [
-        simulate(answers, end_s, times, idle_s)
+        simulate(answers, (begin_s, end_s), times, idle_s)
         for idle_s in (IDLE_S, IDLE_S - UNSURE_S, IDLE_S + UNSURE_S)
     ]
     sure = [

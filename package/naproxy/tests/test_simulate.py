@@ -71,7 +71,7 @@ def test_a_request_while_falling_asleep_waits_for_the_fall_and_the_wake() -> Non
     outcome, transitions = run(after(10), [ask(0), ask(11), ask(60)])
     assert transitions[:3] == [
         (10, State.FALLING_ASLEEP),
-        (11, State.WAKING),
+        (14, State.WAKING),
         (19, State.AWAKE),
     ]
     assert outcome.waits_ms[8000] == 1

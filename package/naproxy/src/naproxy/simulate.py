@@ -243,13 +243,14 @@ class Simulation:
         self.outcome.waking_s += self._wake_s
         self._until_s = up_s + self._wake_s
         self._check_s = math.inf
-        self._enter(now_s, _WAKING)
+        # It is called as soon as it sleeps.
+        self._enter(now_s, _WAKING, seen_s=up_s)
 
-    def _enter(self, t_s: float, state: State) -> None:
+    def _enter(self, t_s: float, state: State, seen_s: float | None = None) -> None:
         self._state = state
         self._policy.observed(t_s, state)
         if self.transitions is not None:
-            self.transitions.append((t_s, state))
+            self.transitions.append((t_s if seen_s is None else seen_s, state))
 
     def _close_days(self, t_s: float) -> None:
         delayed = self.outcome.delayed(self._delta_s, closed=self._closed)
