@@ -114,12 +114,13 @@ function eachBand({ chartArea: area, scales: { x }, ctx, naproxyBands }, draw) {
 export function timeTicks(from_s, to_s, most) {
 	const step_s = STEPS_S.find((each) => (to_s - from_s) / each <= Math.max(2, most)) ?? STEPS_S.at(-1);
 	const times = [];
-	// Each tick is rounded by its own offset: on the day that clocks change hours stay round.
-	let at_s = Math.floor((from_s + offset_s(from_s)) / step_s) * step_s;
-	for (; at_s - offset_s(from_s) <= to_s + DAY; at_s += step_s) {
-		const t_s = at_s - offset_s(at_s - offset_s(at_s));
-		if (t_s > to_s) break;
-		if (t_s >= from_s) times.push(t_s);
+	const first_s = Math.floor((from_s + offset_s(from_s)) / step_s) * step_s;
+	// Hours that clocks show twice or not at all are real ones: up to an hour, steps are of real time.
+	const real = step_s <= HOUR;
+	// Above, each tick is rounded by its own offset: when clocks change the hours stay round.
+	const tick = (at_s) => at_s - offset_s(real ? from_s : at_s - offset_s(at_s));
+	for (let at_s = first_s; tick(at_s) <= to_s; at_s += step_s) {
+		if (tick(at_s) >= from_s) times.push(tick(at_s));
 	}
 	return { times, step_s };
 }

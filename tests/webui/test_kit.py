@@ -1,0 +1,133 @@
+"""The kit's functions in a browser, in the stage's time zone, Europe/Zurich."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.webui.conftest import WatchedPage
+from tests.webui.looks import violations
+from tests.webui.people import USER
+from tests.webui.stage import Stage
+
+SUMMER_ENDS_S = 1792886400.0
+"""2026-10-25 00:00 UTC, 02:00 in Zurich: at 03:00 there it is 02:00 again."""
+HOUR_S = 3600
+
+
+@pytest.fixture(scope="module")
+def kit(browser: Browser, stage: Stage, logins: Any) -> Iterator[Any]:
+    """`kit("format", "clock(0)")`: what a function of a module of the kit returns."""
+    context = browser.new_context(
+        base_url=stage.url, storage_state=logins(USER), timezone_id="Asia/Tokyo"
+    )
+    page = context.new_page()
+    page.goto("/account")
+    shell = page.locator("script[src$='kit/shell.js']").get_attribute("src")
+    assert shell
+
+    def call(module: str, expression: str) -> Any:
+        address, name = shell.replace("shell.js", f"{module}.js"), expression.partition("(")[0]
+        return page.evaluate(f"import('{address}').then(({{ {name} }}) => {expression})")
+
+    yield call
+    context.close()
+
+
+def test_times_are_those_of_the_offices_clocks(kit: Any) -> None:
+    assert kit("format", f"clock({SUMMER_ENDS_S - HOUR_S})") == "01:00"
+    assert kit("format", f"clock({SUMMER_ENDS_S + 2 * HOUR_S})") == "03:00"
+
+
+def test_the_day_that_clocks_change_has_25_hours(kit: Any) -> None:
+    noon_s = SUMMER_ENDS_S + 12 * HOUR_S
+    begins_s = kit("format", f"midnight({noon_s})")
+    assert kit("format", f"midnight({noon_s}, 1)") - begins_s == 25 * HOUR_S
+
+
+def test_ticks_stay_round_over_the_change_of_clocks(kit: Any) -> None:
+    found = kit(
+        "plot", f"timeTicks({SUMMER_ENDS_S - 12 * HOUR_S}, {SUMMER_ENDS_S + 24 * HOUR_S}, 8)"
+    )
+    clocks = [kit("format", f"clock({t_s})") for t_s in found["times"]]
+    assert found["step_s"] == 6 * HOUR_S
+    assert set(clocks) <= {"00:00", "06:00", "12:00", "18:00"}
+    assert len(clocks) >= 6
+
+
+@pytest.mark.parametrize("days", [0.0001, 0.01, 1, 8, 40, 400, 4000])
+def test_there_are_never_more_ticks_than_there_is_room(kit: Any, days: float) -> None:
+    found = kit("plot", f"timeTicks({SUMMER_ENDS_S}, {SUMMER_ENDS_S + days * 86400}, 10)")
+    assert 1 <= len(found["times"]) <= 12
+    assert found["times"] == sorted(set(found["times"]))
+
+
+def test_a_typed_time_is_the_offices_and_comes_back(kit: Any) -> None:
+    t_s = kit("format", "fromInput('2026-07-01T12:00')")
+    assert t_s == 1782900000
+    assert kit("format", f"toInput({t_s})") == "2026-07-01T12:00"
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        ("watts(43.26)", "43.3\u00a0W"),
+        ("watts(0)", "0.0\u00a0W"),
+        ("watts(null)", "\u2013"),
+        ("energy(3600)", "1.00\u00a0Wh"),
+        ("energy(3.6e6)", "1.00\u00a0kWh"),
+        ("duration(63)", "63\u00a0s"),
+        ("duration(4500)", "1\u00a0h 15\u00a0min"),
+        ("duration(273600)", "3\u00a0d 4\u00a0h"),
+        ("share(0.046)", "4.6%"),
+        ("money(1.5)", "€1.50"),
+    ],
+)
+def test_figures_in_words(kit: Any, call: str, words: str) -> None:
+    assert kit("format", call) == words
+
+
+@pytest.mark.parametrize(
+    ("typed", "number"),
+    [("0,29", 0.29), ("0.29", 0.29), ("1 000", 1000), ("-3,5", -3.5), ("abc", "abc"), ("", "")],
+)
+def test_a_number_as_people_type_it(kit: Any, typed: str, number: object) -> None:
+    assert kit("form", f"decimal('{typed}')") == number
+
+
+def test_a_gap_is_not_joined(kit: Any) -> None:
+    assert kit("plot", "withGaps([[0, 1], [1, 2], [5, 3]], 1)") == [
+        [0, 1],
+        [1, 2],
+        [2, None],
+        [5, 3],
+    ]
+
+
+def test_a_refusal_is_beside_its_field_and_the_rest_above(page: WatchedPage) -> None:
+    page.goto("/account")
+    shell = page.locator("script[src$='kit/shell.js']").get_attribute("src")
+    page.evaluate(
+        """async (kit) => {
+            const { showErrors } = await import(`${kit}form.js`);
+            const { ApiError } = await import(`${kit}api.js`);
+            const { h } = await import(`${kit}dom.js`);
+            const form = h("form.form", { id: "tried" }, h("div.field",
+                h("label", { for: "price" }, "Price"),
+                h("input.input", { id: "price", name: "price_per_kwh" })));
+            document.getElementById("main").append(form);
+            showErrors(form, new ApiError(422, { error: "first", problems: [
+                { where: "office.price_per_kwh", error: "must be <b>0</b> or more" },
+                { where: "box.data_dir", error: "is not there" }] }));
+        }""",
+        shell.replace("shell.js", ""),
+    )
+    field = page.locator("#tried #price")
+    expect(field).to_have_attribute("aria-invalid", "true")
+    expect(field).to_be_focused()
+    expect(page.locator("#tried .field .error")).to_have_text("must be <b>0</b> or more")
+    expect(page.locator("#tried [role=alert]")).to_have_text("box.data_dir: is not there")
+    assert violations(page) == []
