@@ -27,6 +27,7 @@ async function work({ scope, current }) {
 		return await workOut(scope, at("more-state"), current);
 	} catch (error) {
 		if (!(error instanceof ApiError)) throw error;
+		if (current()) at("more-state").replaceChildren(h("p.error", { role: "alert" }, error.message));
 		return null;
 	}
 }

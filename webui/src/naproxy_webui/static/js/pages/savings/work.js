@@ -13,10 +13,10 @@ export const state = (question) => get("/api/savings/hindsight", question);
 
 /**
  * Have it worked out, showing in `place` how far it is; resolves to the last state, or null if
- * `current()` has become false.
+ * `current()` has become false. ApiError if it is refused.
  */
 export async function workOut(question, place, current) {
-	let said;
+	let said = null;
 	try {
 		said = await post("/api/savings/hindsight", question);
 		while (said.state === "running" && current()) {
@@ -24,14 +24,10 @@ export async function workOut(question, place, current) {
 			await pause();
 			if (current()) said = await state(question);
 		}
-	} catch (error) {
-		if (!(error instanceof ApiError)) throw error;
-		if (current()) place.replaceChildren(h("p.error", { role: "alert" }, error.message));
-		throw error;
+	} finally {
+		if (current()) place.replaceChildren(...(said ? trouble(said) : []));
 	}
-	if (!current()) return null;
-	place.replaceChildren(...trouble(said));
-	return said;
+	return current() ? said : null;
 }
 
 /** Why there is no answer, as paragraphs; none if there is one. */
