@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.e2e.clients import ask
 from tests.e2e.clock import Clock
 from tests.faults.watch import shown
 from tests.office import Office
@@ -135,6 +136,11 @@ class KilledChild(Fault):
     def strike(self, scene: Scene, dice: random.Random) -> None:
         with contextlib.suppress(OfficeError):  # the last one's successor is not there yet
             scene.office.box.kill_child()
+
+    def mend(self, scene: Scene) -> None:
+        """Wait for the new one: whom its sockets refuse until then is not the next cycle's."""
+        client = scene.office.client
+        wait_for(lambda: ask(client, "/.naproxy/status", timeout_s=2).status, "varnishd's child")
 
 
 class ClockStep(Fault):
