@@ -29,6 +29,21 @@ def test_nobody_has_no_password() -> None:
     assert not matches("", None, CHEAP)
 
 
+@pytest.mark.parametrize(
+    "kept",
+    [
+        "",
+        "x",
+        "scrypt$2$1$1$a$b",
+        "scrypt$3$1$1$YQ==$YQ==",
+        "scrypt$1048576$99$1$YQ==$YQ==",
+        "$" * 9,
+    ],
+)
+def test_what_is_none_of_ours_matches_nothing(kept: str) -> None:
+    assert not matches("correct horse", kept, CHEAP)
+
+
 def test_half_characters_are_just_another_password() -> None:
     kept = make("\ud800 half a character", CHEAP)
     assert matches("\ud800 half a character", kept, CHEAP)

@@ -82,9 +82,12 @@ def matches(password: str, kept: str | None, cost: Cost) -> bool:
     if kept is None or len(password) > MOST:
         _scrypt(password[:MOST], bytes(16), cost)
         return False
-    _, n, r, p, salt, digest = kept.split("$")
-    found = _scrypt(password, base64.b64decode(salt), Cost(int(n), int(r), int(p)))
-    return hmac.compare_digest(found, base64.b64decode(digest))
+    try:
+        _, n, r, p, salt, digest = kept.split("$")
+        found = _scrypt(password, base64.b64decode(salt), Cost(int(n), int(r), int(p)))
+        return hmac.compare_digest(found, base64.b64decode(digest))
+    except ValueError:
+        return False  # what is kept is none of ours: it matches nothing
 
 
 def _scrypt(password: str, salt: bytes, cost: Cost) -> bytes:
