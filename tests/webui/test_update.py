@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, expect
 
 from tests.office.namespace import ROOT
 from tests.webui.conftest import PATIENCE_MS, SIZES, OpenPage, Watch, WatchedPage, log_in
+from tests.webui.looks import violations
 from tests.webui.stage import Stage
 
 sys.path.append(str(ROOT / "package/naproxy/tests"))
@@ -90,12 +91,14 @@ def test_an_update_from_the_file_to_the_restart_and_back_again(
         expect(work.get_by_text(words).first).to_be_visible()
     assert machine.primary() == "A"
     assert not any(machine.slots["B"].read_bytes()[:4096])
+    assert violations(page) == []
 
     work.get_by_role("button", name="Write it").click()
     confirm(page, "Write it")
     page.get_by_text("Version 9.0.0 is written.").wait_for()
     assert machine.primary() == "B"
     assert any(machine.slots["B"].read_bytes()[:4096])
+    assert violations(page) == []
 
     page.watch.allow(BROKEN)
     work.get_by_role("button", name="Restart the box").click()
@@ -165,7 +168,7 @@ def test_an_upload_goes_on_where_the_connection_broke(
     box.stop_webui()
     page.get_by_text("The connection broke. Trying again by itself").wait_for()
     box.start_webui()
-    page.get_by_text("This file is good.").wait_for(timeout=60_000)
+    page.get_by_text("This file is good.").wait_for(timeout=150_000)
     offsets = [int(url.partition("offset=")[2]) for url in sent]
     # Only what was under way when it broke is sent twice.
     assert len(offsets) - len(set(offsets)) <= 1
