@@ -12,6 +12,7 @@ from box import Box, wait_for
 from flask import Flask
 from flask.testing import FlaskClient
 from naproxy.arming import Arming
+from naproxy.box.clock import zone_name
 from naproxy.policy.base import State
 from naproxy_webui import now
 
@@ -261,3 +262,7 @@ def test_an_embedded_page_is_small(client: FlaskClient, app: Flask, box: Box) ->
     sent = [client.get("/").data, *(file.read_bytes() for file in files)]
     assert len(sent) < 10
     assert sum(len(gzip.compress(each, 6)) for each in sent) < 150_000
+
+
+def test_times_are_the_boxs_where_the_office_has_no_zone(client: FlaskClient) -> None:
+    assert f'data-time-zone="{zone_name()}"' in client.get("/").text

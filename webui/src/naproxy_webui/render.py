@@ -6,6 +6,7 @@ from typing import Any
 
 from flask import Flask, current_app, g, render_template, request
 from naproxy import __version__
+from naproxy.box.clock import zone_name
 
 from naproxy_webui.office import office
 from naproxy_webui.page import Page
@@ -30,6 +31,7 @@ def install(app: Flask, pages: list[Page]) -> None:
             "language": language(),
             "languages": LANGUAGES,
             "office": office(),
+            "time_zone": office().time_zone or zone_name(),
             "page": by_name.get(request.blueprint or ""),
             "navigation": [page for page in pages if page.place is not None],
             "user": g.get("user"),
