@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
-
 from naproxy_webui.app import create_app
 from naproxy_webui.guard import Keys
 from naproxy_webui.passwords import Cost
