@@ -6,6 +6,7 @@ import random
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -205,7 +206,11 @@ def test_a_child_that_fails_says_why_and_leaves_no_answer(
 
 
 def test_a_child_that_takes_too_long_is_ended(settings: Settings) -> None:
-    ended = finish(worker(settings, "import time; time.sleep(60)", longest_s=0.1))
+    ended = finish(
+        worker(
+            settings, "import time; time.sleep(60)", limits=replace(module.LIMITS, longest_s=0.1)
+        )
+    )
     assert (ended.state, ended.why) == ("failed", "time")
 
 
@@ -218,7 +223,7 @@ def test_the_child_is_nice_and_bounded(settings: Settings) -> None:
     finish(jobs)
     kept = jobs.kept("k")
     assert kept is not None
-    assert kept["answer"] == {"nice": 19, "as": module.MEMORY_BYTES}
+    assert kept["answer"] == {"nice": 19, "as": module.LIMITS.memory_bytes}
 
 
 def test_only_some_answers_are_kept(settings: Settings) -> None:

@@ -7,6 +7,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -230,7 +231,9 @@ def made(tmp_path: Path) -> Iterator[Callable[..., Estimates]]:
 
     def make(code: str, longest_s: float = PATIENCE_S) -> Estimates:
         program = [sys.executable, "-c", code]
-        found = Estimates(tmp_path / "estimate", program, longest_s)
+        found = Estimates(
+            tmp_path / "estimate", program, replace(module.LIMITS, longest_s=longest_s)
+        )
         all_of_them.append(found)
         return found
 
@@ -290,7 +293,7 @@ def test_one_that_takes_too_much_memory_is_ended(
     code = (
         "import resource, time\n"
         "while resource.getrlimit(resource.RLIMIT_AS)[0] < 0: time.sleep(0.01)\n"
-        f"x = bytearray({module.MEMORY_BYTES})"
+        f"x = bytearray({module.LIMITS.memory_bytes})"
     )
     assert run(made(code), log).why == "memory"
 

@@ -1,51 +1,37 @@
 """One estimate at a time: `naproxy estimate` over uploaded logs, in a bounded child process.
 
-The web interface itself computes nothing. The child has the lowest priority and limits on
-memory, processor time and file size, and is ended after a while; what it says on standard error
-is how far it is. Its result stays until the next one, the logs only as long as their uploads.
+Its result stays until the next one, the logs only as long as their uploads.
 """
 
 from __future__ import annotations
 
 import atexit
 import json
-import os
 import re
-import resource
 import shutil
-import signal
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from http import HTTPStatus
 from pathlib import Path
-from typing import IO, Final
+from typing import Any, Final
 
 from flask import current_app
 
+from naproxy_webui.child import DONE, FAILED, NONE, RUNNING, Child, Ending, Limits
 from naproxy_webui.errors import ApiError
 from naproxy_webui.settings import Settings
 from naproxy_webui.texts import t
 
-LONGEST_S: Final = 3600.0
-PROCESSOR_S: Final = 3600
-MEMORY_BYTES: Final = 384 << 20
-"""Of addresses; a million lines take 48 MB of memory (docs/deciding.md)."""
+LIMITS: Final = Limits(
+    memory_bytes=384 << 20, processor_s=3600, file_bytes=2 << 30, longest_s=3600.0
+)
+"""A million lines take 48 MB of memory (docs/deciding.md), a request 22 bytes of a file."""
 
-FILE_BYTES: Final = 2 << 30
-"""Of the temporary file: 22 bytes a request."""
-
-NICENESS: Final = 19
 MOST_SUMMARY_BYTES: Final = 4 << 20
-_MOST_LINE: Final = 4096
-_MOST_WORDS: Final = 2000
 _NOT_PLAIN: Final = re.compile(r"[^A-Za-z0-9._-]+")
-
-RUNNING, DONE, FAILED, CANCELLED, NONE = "running", "done", "failed", "cancelled", "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +48,7 @@ class Progress:
     begun_s: float | None = None
     ended_s: float | None = None
     why: str | None = None
-    """Of one that failed: memory, time, disk, or words."""
+    """Of one that failed: one of child.WHY."""
     words: str = ""
     """What the program said at the end."""
 
@@ -98,14 +84,13 @@ class Question:
 class Estimates:
     """The estimate that runs, and the result of the last."""
 
-    def __init__(self, folder: Path, program: Sequence[str] = (), longest_s: float = LONGEST_S):
+    def __init__(self, folder: Path, program: Sequence[str] = (), limits: Limits = LIMITS):
         """`folder` is ours alone; the program is `naproxy`, if not given."""
-        self._folder = folder
+        self._folder = folder.absolute()
         self._program = list(program) or [sys.executable, "-m", "naproxy.cli"]
-        self._longest_s = longest_s
+        self._limits = limits
         self._lock = threading.Lock()
-        self._child: subprocess.Popen[str] | None = None
-        self._ending: str | None = None
+        self._child: Child | None = None
         self._progress = self._kept()
         atexit.register(self.stop)
 
@@ -135,83 +120,47 @@ class Estimates:
             shutil.rmtree(work, ignore_errors=True)
             (work / "logs").mkdir(mode=0o700, parents=True)
             files = _linked(logs, work / "logs")
-            self._ending = None
             self._progress = Progress(
                 RUNNING, "reading", 0.0, names=tuple(n for n, _ in logs), begun_s=time.time()
             )
-            self._child = self._run(work, files, question)
-        threading.Thread(target=self._watch, args=(self._child, work), daemon=True).start()
+            self._child = child = self._run(work, files, question)
+        threading.Thread(target=self._watch, args=(child, work), daemon=True).start()
         return self._progress
 
-    def _run(self, work: Path, files: Sequence[Path], question: Question) -> subprocess.Popen[str]:
+    def _run(self, work: Path, files: Sequence[Path], question: Question) -> Child:
         command = [
             *(*self._program, "estimate", *question.options(), "--json", "--cache=frozen"),
             *("--counting=closed", "--jobs=1", "--progress-json"),
             *(f"--html={work / 'report.html'}", f"--summary={work / 'summary.json'}"),
             *("--", *map(str, files)),
         ]
-        with (work / "rows.json").open("wb") as rows:
-            child = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=rows,
-                stderr=subprocess.PIPE,
-                env={**os.environ, "TMPDIR": str(work), "OMP_NUM_THREADS": "1"},
-                cwd=work,
-                text=True,
-                errors="replace",
-                start_new_session=True,
-            )
-        with suppress(ProcessLookupError, PermissionError):
-            for what, most in (
-                (resource.RLIMIT_AS, MEMORY_BYTES),
-                (resource.RLIMIT_CPU, PROCESSOR_S),
-                (resource.RLIMIT_FSIZE, FILE_BYTES),
-                (resource.RLIMIT_CORE, 0),
-            ):
-                resource.prlimit(child.pid, what, (most, most))
-            os.setpriority(os.PRIO_PROCESS, child.pid, NICENESS)
-        return child
+        one_thread = {"OMP_NUM_THREADS": "1"}
+        return Child(command, self._limits, work / "rows.json", environment=one_thread)
 
-    def _watch(self, child: subprocess.Popen[str], work: Path) -> None:
-        late = threading.Timer(self._longest_s, self._end, (child, "time"))
-        late.daemon = True
-        late.start()
-        assert child.stderr
-        words = self._listen(child.stderr)
-        status = child.wait()
-        late.cancel()
-        ended = self._ended(status, words, work)
+    def _watch(self, child: Child, work: Path) -> None:
+        ended = self._ended(child.follow(self._told), work)
         shutil.rmtree(work, ignore_errors=True)
         with self._lock:
             self._child = None
             self._progress = ended
 
-    def _listen(self, said: IO[str]) -> str:
-        """Follow the progress; return the last words that are none."""
-        words = ""
-        while line := said.readline(_MOST_LINE):
-            try:
-                told = json.loads(line)
-                stage, share = told.get("stage"), told.get("share")
-                log, entries = str(told["log"]), int(told.get("entries", self._progress.entries))
-            except (ValueError, TypeError, AttributeError, KeyError):
-                words = (words + line)[-_MOST_WORDS:]
-                continue
-            if stage in ("reading", "comparing"):
-                known = float(share) if isinstance(share, (int, float)) else None
-                self._progress = replace(
-                    self._progress, stage=stage, share=known, entries=entries, log=log
-                )
-        return words
+    def _told(self, told: dict[str, Any]) -> None:
+        """Follow the progress, however odd."""
+        stage, share = told.get("stage"), told.get("share")
+        log, entries = str(told["log"]), int(told.get("entries", self._progress.entries))
+        if stage in ("reading", "comparing"):
+            known = float(share) if isinstance(share, (int, float)) else None
+            self._progress = replace(
+                self._progress, stage=stage, share=known, entries=entries, log=log
+            )
 
-    def _ended(self, status: int, words: str, work: Path) -> Progress:
-        ended = replace(self._progress, ended_s=time.time(), share=None, stage=None)
-        if self._ending == CANCELLED:
-            return replace(ended, state=CANCELLED)
-        if status == 0 and self._keep(work, ended):
-            return replace(ended, state=DONE)
-        return replace(ended, state=FAILED, why=_why(self._ending, status, words), words=words)
+    def _ended(self, ending: Ending, work: Path) -> Progress:
+        ended = replace(
+            self._progress, state=ending.state, ended_s=time.time(), share=None, stage=None
+        )
+        if ending.state == DONE and not self._keep(work, ended):
+            return replace(ended, state=FAILED, why="words", words=ending.words)
+        return replace(ended, why=ending.why, words=ending.words)
 
     def _keep(self, work: Path, ended: Progress) -> bool:
         """Make this the result; whether it is whole."""
@@ -224,7 +173,7 @@ class Estimates:
             result.mkdir(mode=0o700)
             for part in parts:
                 (work / part).rename(result / part)
-            state = json.dumps(asdict(replace(ended, state=DONE)))
+            state = json.dumps(asdict(ended))
             (self._folder / "state.json").write_text(state, "utf-8")
         except OSError:
             return False
@@ -238,19 +187,13 @@ class Estimates:
                 shutil.rmtree(self._folder, ignore_errors=True)
                 self._progress = Progress()
                 return
-        self._end(child, CANCELLED)
-
-    def _end(self, child: subprocess.Popen[str], why: str) -> None:
-        if child.poll() is None:
-            self._ending = why
-            with suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGKILL)
+        child.cancel()
 
     def stop(self) -> None:
         """The web interface ends."""
         child = self._child
         if child is not None:
-            self._end(child, CANCELLED)
+            child.cancel()
 
 
 def _linked(logs: Sequence[tuple[str, Path]], folder: Path) -> list[Path]:
@@ -267,16 +210,6 @@ def _linked(logs: Sequence[tuple[str, Path]], folder: Path) -> list[Path]:
             raise ApiError(HTTPStatus.NOT_FOUND, t("upload.gone"), "uploads") from None
         made.append(target)
     return made
-
-
-def _why(ending: str | None, status: int, words: str) -> str:
-    if ending:
-        return ending
-    if "MemoryError" in words or "Cannot allocate memory" in words:
-        return "memory"
-    if "No space left" in words or "File too large" in words or status == -signal.SIGXFSZ:
-        return "disk"
-    return "time" if status == -signal.SIGXCPU else "words"
 
 
 def estimates() -> Estimates:

@@ -1,7 +1,6 @@
 """`python -m naproxy.hindsight` in a bounded child process: one at a time, its answers kept.
 
-An answer is kept by what was asked, and with the time of the newest request it knows of. The
-child has the lowest priority, limits on memory and processor time, and is ended after a while.
+An answer is kept by what was asked, and with the time of the newest request it knows of.
 """
 
 from __future__ import annotations
@@ -9,41 +8,29 @@ from __future__ import annotations
 import atexit
 import hashlib
 import json
-import os
-import resource
-import signal
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
 from flask import current_app
 
+from naproxy_webui.child import DONE, FAILED, NONE, RUNNING, Child, Ending, Limits
 from naproxy_webui.errors import ApiError
 from naproxy_webui.settings import Settings
 from naproxy_webui.texts import t
 
-LONGEST_S: Final = 1800.0
-PROCESSOR_S: Final = 1800
-MEMORY_BYTES: Final = 256 << 20
-"""Of addresses; 230,000 requests took 36 MB of memory."""
+LIMITS: Final = Limits(
+    memory_bytes=256 << 20, processor_s=1800, file_bytes=64 << 20, longest_s=1800.0
+)
+"""230,000 requests took 36 MB of memory, a request takes 22 bytes of a file."""
 
-FILE_BYTES: Final = 64 << 20
-"""Of its temporary file: 22 bytes a request."""
-
-NICENESS: Final = 19
 KEPT: Final = 12
 MOST_ANSWER_BYTES: Final = 1 << 20
-_MOST_LINE: Final = 4096
-_MOST_WORDS: Final = 2000
-
-RUNNING, DONE, FAILED, CANCELLED, NONE = "running", "done", "failed", "cancelled", "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +40,7 @@ class Progress:
     state: str = NONE
     share: float = 0.0
     why: str | None = None
-    """Of one that failed: memory, time, or words."""
+    """Of one that failed: one of child.WHY."""
 
 
 def key_of(scope: Mapping[str, Any]) -> str:
@@ -69,16 +56,15 @@ class Hindsights:
         folder: Path,
         data_dir: Path,
         program: Sequence[str] = (),
-        longest_s: float = LONGEST_S,
+        limits: Limits = LIMITS,
     ) -> None:
         """Keep answers in `folder`, which is ours alone."""
-        self._folder = folder
+        self._folder = folder.absolute()
         self._program = list(program) or [sys.executable, "-m", "naproxy.hindsight"]
-        self._program.append(str(data_dir))
-        self._longest_s = longest_s
+        self._program.append(str(data_dir.absolute()))
+        self._limits = limits
         self._lock = threading.Lock()
-        self._child: subprocess.Popen[bytes] | None = None
-        self._ending: str | None = None
+        self._child: Child | None = None
         self._key = ""
         self._progress = Progress()
         atexit.register(self.cancel)
@@ -108,74 +94,38 @@ class Hindsights:
                     return
                 raise ApiError(HTTPStatus.CONFLICT, t("savings.error_busy"))
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._key, self._ending, self._progress = key, None, Progress(RUNNING)
-            self._child = child = self._run(question)
+            self._key, self._progress = key, Progress(RUNNING)
+            self._child = child = Child(
+                self._program,
+                self._limits,
+                self._folder / "answer",
+                question=json.dumps(question).encode(),
+            )
         about = {"question": question, "newest_s": newest_s, "made_s": time.time()}
         threading.Thread(target=self._watch, args=(child, key, about), daemon=True).start()
 
-    def _run(self, question: Mapping[str, Any]) -> subprocess.Popen[bytes]:
-        with (self._folder / "answer").open("wb") as out:
-            child = subprocess.Popen(
-                self._program,
-                stdin=subprocess.PIPE,
-                stdout=out,
-                stderr=subprocess.PIPE,
-                env={**os.environ, "TMPDIR": str(self._folder)},
-                start_new_session=True,
-            )
-        with suppress(ProcessLookupError, PermissionError):
-            for what, most in (
-                (resource.RLIMIT_AS, MEMORY_BYTES),
-                (resource.RLIMIT_CPU, PROCESSOR_S),
-                (resource.RLIMIT_FSIZE, FILE_BYTES),
-                (resource.RLIMIT_CORE, 0),
-            ):
-                resource.prlimit(child.pid, what, (most, most))
-            os.setpriority(os.PRIO_PROCESS, child.pid, NICENESS)
-        assert child.stdin
-        with suppress(BrokenPipeError):
-            child.stdin.write(json.dumps(question).encode())
-            child.stdin.close()
-        return child
-
-    def _watch(self, child: subprocess.Popen[bytes], key: str, about: dict[str, Any]) -> None:
-        late = threading.Timer(self._longest_s, self._end, (child, "time"))
-        late.daemon = True
-        late.start()
+    def _watch(self, child: Child, key: str, about: dict[str, Any]) -> None:
         ended = Progress(FAILED, why="words")
         try:
-            assert child.stderr
-            words = self._listen(child.stderr)
-            child.wait()
-            ended = self._ended(child.returncode, words, key, about)
+            ended = self._ended(child.follow(self._told), key, about)
         finally:
-            late.cancel()
             with self._lock:
                 self._child = None
                 self._progress = ended
 
-    def _listen(self, said: IO[bytes]) -> str:
-        words = ""
-        while line := said.readline(_MOST_LINE):
-            try:
-                share = float(json.loads(line)["share"])
-            except (ValueError, TypeError, KeyError):
-                words = (words + line.decode(errors="replace"))[-_MOST_WORDS:]
-                continue
-            self._progress = replace(self._progress, share=min(1.0, max(0.0, share)))
-        return words
+    def _told(self, told: dict[str, Any]) -> None:
+        self._progress = Progress(RUNNING, min(1.0, max(0.0, float(told["share"]))))
 
-    def _ended(self, status: int | None, words: str, key: str, about: dict[str, Any]) -> Progress:
-        if self._ending == CANCELLED:
-            return Progress(CANCELLED)
-        if status == 0 and self._keep(key, about):
+    def _ended(self, ending: Ending, key: str, about: dict[str, Any]) -> Progress:
+        if ending.state == DONE and self._keep(key, about):
             return Progress(DONE, 1.0)
-        memory = "MemoryError" in words or "Cannot allocate memory" in words
-        slow = self._ending == "time" or status == -signal.SIGXCPU
-        if not memory and not slow:
-            current = f"hindsight ended with status {status}: {words}"
-            print(current, file=sys.stderr, flush=True)
-        return Progress(FAILED, why="memory" if memory else "time" if slow else "words")
+        if ending.state in (DONE, FAILED):
+            why = ending.why or "words"
+            if why == "words":
+                said = f"hindsight ended with status {ending.status}: {ending.words}"
+                print(said, file=sys.stderr, flush=True)
+            return Progress(FAILED, why=why)
+        return Progress(ending.state)
 
     def _keep(self, key: str, about: dict[str, Any]) -> bool:
         answer = self._folder / "answer"
@@ -199,13 +149,7 @@ class Hindsights:
         with self._lock:
             child = self._child
         if child is not None:
-            self._end(child, CANCELLED)
-
-    def _end(self, child: subprocess.Popen[bytes], why: str) -> None:
-        if child.poll() is None:
-            self._ending = why
-            with suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGKILL)
+            child.cancel()
 
 
 def hindsights() -> Hindsights:

@@ -19,8 +19,9 @@ from naproxy.history.recorded import last_block_s
 from naproxy.history.waits import paid
 
 from naproxy_webui.api import route
+from naproxy_webui.child import CANCELLED, DONE, FAILED, NONE, RUNNING, WHY
 from naproxy_webui.errors import ApiError
-from naproxy_webui.hindsights import NONE, RUNNING, hindsights, key_of
+from naproxy_webui.hindsights import hindsights, key_of
 from naproxy_webui.history import history
 from naproxy_webui.page import Page
 from naproxy_webui.pages.savings import SCOPE, Scope, scope_of
@@ -48,9 +49,9 @@ OTHERS: Final = {
 
 STATE: Final = obj(
     {
-        "state": choice("none", "running", "done", "failed", "cancelled"),
+        "state": choice(NONE, RUNNING, DONE, FAILED, CANCELLED),
         "share": number(),
-        "why": nullable(choice("memory", "time", "words")),
+        "why": nullable(choice(*WHY)),
         "busy": {"type": "boolean"},
         "fresh": {"type": "boolean"},
         "question": ANY_OBJECT,
@@ -136,7 +137,7 @@ def _state(
     progress, kept = jobs.progress(key), jobs.kept(key)
     newest_s = last_block_s(db, scope.server, scope.to_s)
     fresh = kept is not None and kept["newest_s"] >= newest_s
-    ended = "done" if kept and progress.state in (NONE, "done") else progress.state
+    ended = DONE if kept and progress.state in (NONE, DONE) else progress.state
     return {
         "state": ended,
         "share": progress.share,

@@ -14,8 +14,9 @@ from typing import Any, Final
 from flask import Blueprint, Response, current_app
 
 from naproxy_webui.api import json_response, route
+from naproxy_webui.child import CANCELLED, DONE, FAILED, NONE, RUNNING, WHY
 from naproxy_webui.errors import ApiError
-from naproxy_webui.estimates import DONE, Progress, Question, estimates
+from naproxy_webui.estimates import Progress, Question, estimates
 from naproxy_webui.page import Page
 from naproxy_webui.ranges import zone
 from naproxy_webui.settings import Settings
@@ -40,7 +41,7 @@ _SPACE: Final = 2
 
 _PROGRESS = obj(
     {
-        "state": choice("none", "running", "done", "failed", "cancelled"),
+        "state": choice(NONE, RUNNING, DONE, FAILED, CANCELLED),
         "stage": nullable(choice("reading", "comparing")),
         "share": nullable(number(minimum=0, maximum=1, description="of the stage")),
         "entries": integer(description="requests that were read"),
@@ -48,7 +49,7 @@ _PROGRESS = obj(
         "names": array(string()),
         "begun_s": nullable(number()),
         "ended_s": nullable(number()),
-        "why": nullable(choice("memory", "time", "disk", "words")),
+        "why": nullable(choice(*WHY)),
         "words": string(description="what the program said, if it failed"),
     }
 )
