@@ -277,7 +277,7 @@ def _write(
     heaviest = max(pages.values(), key=lambda page: page["server_ms"])["server_ms"]
     goals = [
         result.goal("home_page_kb", max(t["bytes"] for t in full) / 1000, 150, "<="),
-        result.goal("home_page_requests", max(t["requests"] for t in full), 10, "<="),
+        result.goal("home_page_requests", max(t["requests"] for t in full), 9, "<="),
         result.goal("memory_pss_mib", max(memory_mib.values()), 45, "<="),
         result.goal(
             "first_live_point_s",
