@@ -128,6 +128,7 @@ timeout_s = 0.3
 interval_s = 0.2
 asleep_interval_s = 0.2
 [server.policy]
+name = "thesis"
 min_awake_s = {values["awake_s"]}
 min_idle_s = 0
 """

@@ -39,11 +39,11 @@ def test_three_keys_are_enough() -> None:
     assert server.port == 80
     assert server.sleep.driver == "none"
     assert server.wake.driver == "etherwake"
-    assert server.policy.name == "thesis"
+    assert server.policy.name == "teacher"
 
 
 def test_the_defaults_are_those_of_the_thesis() -> None:
-    loaded = config.parse(LEAST)
+    loaded = config.parse(f'{LEAST}[server.policy]\nname = "thesis"')
     power, policy = loaded.server[0].power, loaded.server[0].policy
     assert (power.on_w, power.off_w, power.switch_j, loaded.box.proxy_w) == (43.3, 1.6, 170.7, 5.0)
     assert (policy.threshold_s, policy.min_awake_s, policy.min_idle_s) == (5, 60, 5)

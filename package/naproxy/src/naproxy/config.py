@@ -220,7 +220,7 @@ class Server:
     cache: Cache = section(Cache)
     hold: Hold = section(Hold)
     promise: Promise = section(Promise)
-    policy: Any = alternative(_policy("thesis"))
+    policy: Any = alternative(_policy("teacher"))
     power: Power = section(Power)
 
 
