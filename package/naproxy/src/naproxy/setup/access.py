@@ -7,16 +7,20 @@ take seconds, and the loop must not wait.
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 from typing import Any, Final
 
 from naproxy import keys
-from naproxy.config import Server
+from naproxy.box.secrets import inside
+from naproxy.config import DEFAULT_FILE, Server
 from naproxy.drivers.openssh import SshSettings
 from naproxy.setup.jobs import JobError, Progress
 
 _VERBS: Final = {"ram": "suspend", "disk": "hibernate", "off": "poweroff"}
 _SCRIPT: Final = Path(__file__).with_name("prepare-server.sh")
+_PLAIN_USER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+"""A name that means no more than itself in a shell, and in sudo's file."""
 
 
 def login(server: Server) -> tuple[str, SshSettings]:
@@ -26,9 +30,25 @@ def login(server: Server) -> tuple[str, SshSettings]:
     raise JobError("no_ssh", f"the box does not log in anywhere for {server.id}")
 
 
-async def key(server: Server) -> dict[str, Any]:
-    """Make the box's key if there is none; return what to paste on the server."""
+def _own(file: str, folder: Path) -> Path:
+    """Return a file that a request may have written; JobError for any but the box's own keys.
+
+    What writes is root: in another file a line could let somebody in.
+    """
+    path = Path(file)
+    if not any(inside(path, each) for each in (folder, Path(DEFAULT_FILE).parent)):
+        words = f"{file} is not below {folder}: it is written on the box itself, by naproxy key"
+        raise JobError("file_elsewhere", words)
+    return path
+
+
+async def key(server: Server, folder: Path) -> dict[str, Any]:
+    """Make the box's key if there is none; return what to paste on the server.
+
+    `folder` is the configuration's; JobError if the key is not in it.
+    """
     _, settings = login(server)
+    _own(settings.key_file, folder)
     try:
         public = await asyncio.to_thread(keys.make, settings)
     except (keys.KeyCommandError, OSError) as error:
@@ -45,7 +65,8 @@ async def key(server: Server) -> dict[str, Any]:
 
 def _script(server: Server, settings: SshSettings, line: str) -> str:
     """Return what prepares a Linux server with systemd; empty where it would not fit."""
-    if server.sleep.driver != "ssh" or settings.user == "root":
+    fits = settings.user != "root" and _PLAIN_USER.fullmatch(settings.user)
+    if server.sleep.driver != "ssh" or not fits:
         return ""
     verb = _VERBS[server.sleep.state]
     values = {"@USER@": settings.user, "@LINE@": line, "@VERB@": verb}
@@ -80,20 +101,21 @@ def pinned(server: Server) -> dict[str, Any]:
     return {"pinned": [{"kind": key.kind, "fingerprint": key.fingerprint} for key in found]}
 
 
-async def pin(server: Server, fingerprint: str, *, replace: bool) -> dict[str, Any]:
+async def pin(server: Server, fingerprint: str, folder: Path, *, replace: bool) -> dict[str, Any]:
     """Pin the key that the server shows if it has this fingerprint, which a person compared.
 
-    JobError if it shows another, or if one is pinned already and `replace` is not said.
+    JobError if it shows another, or if one is pinned already and `replace` is not said, or if
+    the file is not in `folder`, the configuration's.
     """
     host, settings = login(server)
+    file = _own(settings.known_hosts_file, folder)
     shown = await asyncio.to_thread(_shown, host, settings)
     if not keys.same(fingerprint, shown.fingerprint):
         raise JobError("other_key", "the server shows another key now: nothing was pinned")
     before = keys.pinned(settings, host)
     if before and shown not in before and not replace:
         raise JobError("pinned_already", "another key of this server is pinned already")
-    file, name = Path(settings.known_hosts_file), keys.place(host, settings.port)
-    await asyncio.to_thread(keys.pin, file, name, shown)
+    await asyncio.to_thread(keys.pin, file, keys.place(host, settings.port), shown)
     return pinned(server)
 
 

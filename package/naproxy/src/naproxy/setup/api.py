@@ -160,7 +160,7 @@ class Setup:
             match call.method, what:
                 case "POST", "key":
                     only(call.json())
-                    return HTTPStatus.OK, await access.key(server)
+                    return HTTPStatus.OK, await access.key(server, self._file.parent)
                 case "POST", "host-key":
                     only(call.json())
                     return self._start(job, partial(access.host_key, server), LOOK_PAUSE_S)
@@ -186,7 +186,8 @@ class Setup:
             raise ApiError(HTTPStatus.BAD_REQUEST, "must be a text as SHA256:...", "fingerprint")
         if not isinstance(replace, bool):
             raise ApiError(HTTPStatus.BAD_REQUEST, "must be true or false", "replace")
-        return HTTPStatus.OK, await access.pin(server, fingerprint, replace=replace)
+        folder = self._file.parent
+        return HTTPStatus.OK, await access.pin(server, fingerprint, folder, replace=replace)
 
     def _doctor(self, server: Server, body: dict[str, Any]) -> Work:
         only(body, "facts")

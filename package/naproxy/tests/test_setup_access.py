@@ -1,0 +1,63 @@
+"""What a request may have the box write, and give somebody to run as root on the server."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from naproxy import config
+from naproxy.config import Server
+from naproxy.setup import access
+from naproxy.setup.jobs import JobError
+
+LINE = 'restrict,command="/usr/local/bin/naproxy-sleep" ssh-ed25519 AAAAC3Nza naproxy'
+
+
+def server(**sleep: object) -> Server:
+    text = '[[server]]\nid = "web"\naddress = "127.0.0.1"\nmac = "02:00:00:00:00:02"\n'
+    more = "".join(f"{key} = {value!r}\n" for key, value in sleep.items())
+    return config.parse(f'{text}[server.sleep]\ndriver = "ssh"\n{more}').server[0]
+
+
+def test_a_key_is_made_in_the_folder_of_the_configuration(tmp_path: Path) -> None:
+    made = asyncio.run(access.key(server(key_file=str(tmp_path / "ssh/key")), tmp_path))
+    assert made["public_key"].startswith("ssh-ed25519 ")
+    assert (tmp_path / "ssh/key").exists()
+
+
+@pytest.mark.parametrize(
+    "name", ["elsewhere/key", "etc/commands/key", "etc/../key", "etc/link/key"]
+)
+def test_no_request_makes_a_key_anywhere_else(tmp_path: Path, name: str) -> None:
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/link").symlink_to(tmp_path)
+    with pytest.raises(JobError, match="on the box itself") as refused:
+        asyncio.run(access.key(server(key_file=str(tmp_path / name)), tmp_path / "etc"))
+    assert refused.value.code == "file_elsewhere"
+    assert [path.name for path in tmp_path.rglob("key*")] == []
+
+
+def test_no_request_pins_a_host_key_into_a_file_elsewhere(tmp_path: Path) -> None:
+    # "pty ssh-ed25519 AAAA" is a line that lets somebody in: a server may be called so.
+    keys = tmp_path / "authorized_keys"
+    asked = server(host="pty", known_hosts_file=str(keys))
+    with pytest.raises(JobError, match="on the box itself"):
+        asyncio.run(access.pin(asked, f"SHA256:{'A' * 43}", tmp_path / "etc", replace=True))
+    assert not keys.exists()
+
+
+@pytest.mark.parametrize(
+    "user", ["x;reboot", "$(reboot)", "`reboot`", "x'y", "x\\y", "ü", "x|y", "r&"]
+)
+def test_a_user_whose_name_a_shell_would_read_gets_no_script(user: str) -> None:
+    odd = config.parse(
+        '[[server]]\nid = "web"\naddress = "127.0.0.1"\nmac = "02:00:00:00:00:02"\n'
+        f'[server.sleep]\ndriver = "ssh"\nuser = """{user.replace(chr(92), chr(92) * 2)}"""\n'
+    ).server[0]
+    assert access._script(odd, odd.sleep, LINE) == ""
+
+
+def test_a_plain_user_gets_the_script() -> None:
+    plain = server(user="na-proxy_1.x")
+    assert "useradd" in access._script(plain, plain.sleep, LINE)
