@@ -287,6 +287,27 @@ def test_a_damaged_history_is_refused(home: Home, tmp_path: Path) -> None:
         archive.read(tmp_path / "b", tmp_path / "out.db")
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE TRIGGER t AFTER INSERT ON saved BEGIN DELETE FROM wakes; END",
+        "CREATE VIEW late AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i FROM n)"
+        " SELECT * FROM n",
+        "DROP TABLE saved; CREATE VIEW saved AS SELECT 'setup' AS key, '{}' AS value",
+        "DROP VIEW power_hours; CREATE VIEW power_hours AS SELECT * FROM power_minutes",
+        "CREATE VIRTUAL TABLE words USING fts5(text)",
+    ],
+)
+def test_a_history_that_does_something_of_its_own_is_refused(
+    home: Home, tmp_path: Path, sql: str
+) -> None:
+    with closing(sqlite3.connect(home.data / "history.db")) as db:
+        db.executescript(sql)
+    home.backup(tmp_path / "b", history=True)
+    with pytest.raises(archive.ArchiveError, match="not written by Naproxy"):
+        archive.read(tmp_path / "b", tmp_path / "out.db")
+
+
 def test_a_file_that_swells_is_refused_within_its_process(home: Home, tmp_path: Path) -> None:
     # A header of 4 GiB of zeros that is a few MB when packed would be read into memory.
     swollen = tarfile.TarInfo("x")

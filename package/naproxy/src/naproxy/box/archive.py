@@ -25,7 +25,7 @@ from typing import Any, BinaryIO, Final
 from naproxy import __version__, config
 from naproxy.box import MOST_BYTES
 from naproxy.box.secrets import named_files, without_secrets
-from naproxy.history.tables import FILE, GENERATION
+from naproxy.history.tables import FILE, GENERATION, prepare
 from naproxy.schema import ConfigError
 
 FORMAT: Final = 1
@@ -193,12 +193,30 @@ def _check_history(path: Path) -> None:
         with closing(sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)) as db:
             (said,) = db.execute("PRAGMA quick_check(1)").fetchone()
             (version,) = db.execute("PRAGMA user_version").fetchone()
+            strange = _doing(db) - _own_views()
     except sqlite3.Error as error:
         raise ArchiveError(f"its history is damaged: {error}") from None
     if said != "ok":
         raise ArchiveError(f"its history is damaged: {said}")
     if version > GENERATION:
         raise ArchiveError("its history is of a newer Naproxy than this one: update first")
+    if strange:
+        raise ArchiveError("its history was not written by Naproxy alone: it does things by itself")
+
+
+def _doing(db: sqlite3.Connection) -> set[str]:
+    """Return the SQL in a file that runs when a table is read or written."""
+    found = db.execute(
+        "SELECT sql FROM sqlite_schema"
+        " WHERE type NOT IN ('table', 'index') OR sql LIKE 'CREATE VIRTUAL%'"
+    )
+    return {sql for (sql,) in found}
+
+
+def _own_views() -> set[str]:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        prepare(db)
+        return _doing(db)
 
 
 def _checked(parts: dict[str, bytes], history_bytes: int) -> Found:
