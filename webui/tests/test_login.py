@@ -81,6 +81,18 @@ def test_codes_are_tried_slowly(newcomer: FlaskClient, settings: Settings, clock
     assert newcomer.post("/claim", data=form(settings)).status_code == 303
 
 
+def test_who_guesses_codes_from_many_addresses_keeps_nobody_from_claiming(
+    newcomer: FlaskClient, settings: Settings
+) -> None:
+    for number in range(1, 40):
+        newcomer.post(
+            "/claim",
+            data=form(settings, code="wrong"),
+            environ_overrides={"REMOTE_ADDR": f"192.0.2.{number}"},
+        )
+    assert newcomer.post("/claim", data=form(settings)).status_code == 303
+
+
 def test_a_claimed_box_is_not_claimed_again(visitor: FlaskClient, settings: Settings) -> None:
     assert visitor.get("/claim").location == "/login"
     assert visitor.post("/claim", data=form(settings)).status_code == 409
@@ -281,6 +293,23 @@ def test_who_has_logged_in_from_an_address_is_not_locked_out_of_it(
             environ_overrides={"REMOTE_ADDR": f"192.0.2.{number}"},
         )
     assert log_in(visitor).status_code == 303
+
+
+def test_a_guesser_in_the_same_ipv6_network_locks_nobody_out_of_a_known_address(
+    visitor: FlaskClient,
+) -> None:
+    def attempt(address: str, password: str) -> int:
+        visitor.delete_cookie("naproxy")
+        return visitor.post(
+            "/login",
+            data={"name": "anna", "password": password},
+            environ_overrides={"REMOTE_ADDR": f"2001:db8::{address}"},
+        ).status_code
+
+    assert attempt("a", PASSWORD) == 303
+    assert [attempt(f"bad:{n}", "no") for n in range(7)] == [403] * 5 + [429] * 2
+    assert attempt("a", PASSWORD) == 303
+    assert attempt("b", PASSWORD) == 429
 
 
 def test_guesses_at_once_count_as_many(app: Flask, client: FlaskClient) -> None:
