@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from flask import Flask, current_app, g
 
+from naproxy_webui.equipment import equipment
 from naproxy_webui.errors import ApiError
 
 if TYPE_CHECKING:
@@ -32,6 +34,26 @@ def history() -> sqlite3.Connection:
             ) from None
     db: sqlite3.Connection = g.history
     return db
+
+
+def server_names() -> list[str]:
+    """Return the servers that there are, else, while the controller is silent, that there were."""
+    names = [server.id for server in equipment().servers]
+    if names:
+        return names
+    from naproxy.history import timeline  # noqa: PLC0415 - only who reads pays
+
+    try:
+        return timeline.servers(history())
+    except ApiError:
+        return []
+
+
+def looked_after_until_s(db: sqlite3.Connection) -> float:
+    """Return until when states are known: now, or the last sign of a controller that is gone."""
+    from naproxy.history import timeline  # noqa: PLC0415 - only who reads pays
+
+    return time.time() if equipment().answered else timeline.last_sign_s(db)
 
 
 def install(app: Flask) -> None:

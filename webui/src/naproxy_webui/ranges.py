@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date, datetime, tzinfo
+from datetime import UTC, date, datetime, tzinfo
 from http import HTTPStatus
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -57,6 +57,12 @@ def zone() -> tzinfo | None:
         return ZoneInfo(name)
     except (OSError, ValueError):
         return None
+
+
+def utc_offset(t_s: float) -> str:
+    """Return how far the office's clocks are ahead of UTC at a time, as +01:00."""
+    text = datetime.fromtimestamp(t_s, UTC).astimezone(zone()).strftime("%z")
+    return f"{text[:3]}:{text[3:5]}"
 
 
 def of_query(query: dict[str, float]) -> tuple[float, float]:

@@ -19,6 +19,7 @@ from naproxy.history.ledger import bare, matcher
 from naproxy.page import RULE_LEN, RULES
 
 from naproxy_webui.equipment import Server
+from naproxy_webui.figures import middle
 
 MOST_BYTES: Final = RULE_LEN - 1
 MOST_RULES: Final = RULES
@@ -118,14 +119,9 @@ def regular(times_s: Sequence[float]) -> float | None:
     gaps = [later - sooner for sooner, later in pairwise(times_s)]
     if len(gaps) < _LEAST_REGULAR:
         return None
-    usual = _middle(gaps)
-    spread = _middle([abs(gap - usual) for gap in gaps])
+    usual = middle(gaps)
+    spread = middle([abs(gap - usual) for gap in gaps])
     return usual if usual >= 1 and spread <= _REGULAR * usual else None
-
-
-def _middle(values: Sequence[float]) -> float:
-    """Return the median, the upper one of two: `statistics` would cost two megabytes."""
-    return sorted(values)[len(values) // 2]
 
 
 @dataclass(slots=True)

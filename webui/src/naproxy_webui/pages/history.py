@@ -21,7 +21,7 @@ from naproxy.history.days import VIEWS
 from naproxy_webui.api import route
 from naproxy_webui.equipment import BOX, equipment
 from naproxy_webui.errors import ApiError
-from naproxy_webui.history import history
+from naproxy_webui.history import history, looked_after_until_s, server_names
 from naproxy_webui.page import Page
 from naproxy_webui.ranges import CALENDAR, RANGE, of_calendar, of_query, zone
 from naproxy_webui.reasons import plain
@@ -87,14 +87,9 @@ TRANSITION: Final = {
 @blueprint.get("/history")
 def page() -> str:
     """Return the page; its figures come by the API."""
-    known = equipment()
-    names = [server.id for server in known.servers]
-    if not names:
-        try:
-            names = timeline.servers(history())
-        except ApiError:
-            names = []
-    return render("history.html", servers=names, views=VIEWS, exports=EXPORTS, searches=SEARCHES)
+    return render(
+        "history.html", servers=server_names(), views=VIEWS, exports=EXPORTS, searches=SEARCHES
+    )
 
 
 @route(
@@ -236,11 +231,6 @@ def states(query: dict[str, Any]) -> Any:
     return told | {
         "stretches": [_told(asdict(s)) | {"wake": told_wake(led.get(s.id))} for s in listed]
     }
-
-
-def looked_after_until_s(db: sqlite3.Connection) -> float:
-    """Return until when states are known: now, or the last sign of a controller that is gone."""
-    return time.time() if equipment().answered else timeline.last_sign_s(db)
 
 
 @route(

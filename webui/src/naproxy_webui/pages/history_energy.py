@@ -16,10 +16,10 @@ from naproxy.history.days import days
 
 from naproxy_webui.api import route
 from naproxy_webui.equipment import BOX, Equipment, equipment
-from naproxy_webui.history import history
+from naproxy_webui.history import history, looked_after_until_s
 from naproxy_webui.office import office
 from naproxy_webui.page import Page
-from naproxy_webui.pages.history import SERVER, looked_after_until_s
+from naproxy_webui.pages.history import SERVER
 from naproxy_webui.ranges import RANGE, of_query, zone
 from naproxy_webui.shapes import array, boolean, choice, nullable, number, obj, string
 

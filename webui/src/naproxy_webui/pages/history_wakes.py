@@ -17,7 +17,7 @@ from naproxy_webui.api import route
 from naproxy_webui.control import control
 from naproxy_webui.equipment import Equipment, Server, equipment
 from naproxy_webui.errors import ApiError
-from naproxy_webui.history import history
+from naproxy_webui.history import history, looked_after_until_s
 from naproxy_webui.office import office
 from naproxy_webui.page import Page
 from naproxy_webui.pages.history import (
@@ -26,7 +26,6 @@ from naproxy_webui.pages.history import (
     SEARCHES,
     SERVER,
     WAKE,
-    looked_after_until_s,
     paged,
     told_wake,
 )

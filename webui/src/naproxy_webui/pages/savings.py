@@ -12,19 +12,16 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import date, datetime
-from statistics import median
 from typing import Any, Final
 
 from flask import Blueprint, Response
-from naproxy.history import timeline
 from naproxy.history.days import VIEWS, days
 from naproxy.history.waits import Wait, paid, waits
 from naproxy.savings import Saved, total
 
 from naproxy_webui.api import route
-from naproxy_webui.equipment import equipment
-from naproxy_webui.errors import ApiError
-from naproxy_webui.history import history
+from naproxy_webui.figures import middle
+from naproxy_webui.history import history, looked_after_until_s, server_names
 from naproxy_webui.office import office
 from naproxy_webui.page import Page
 from naproxy_webui.ranges import of_calendar, zone
@@ -111,11 +108,6 @@ def scope_of(db: sqlite3.Connection, query: dict[str, Any]) -> Scope:
     return Scope(name, view, found.day, from_s, to_s, end_s, unit, found.previous, found.next)
 
 
-def looked_after_until_s(db: sqlite3.Connection) -> float:
-    """Return until when states are known: now, or the last sign of a controller that is gone."""
-    return time.time() if equipment().answered else timeline.last_sign_s(db)
-
-
 def first_known_s(db: sqlite3.Connection, server: str) -> int | None:
     """Return when anything about a server was known first."""
     found = [
@@ -132,13 +124,8 @@ def first_known_s(db: sqlite3.Connection, server: str) -> int | None:
 @blueprint.get("/savings")
 def page() -> str:
     """Return the page; its figures come by the API."""
-    names = [server.id for server in equipment().servers]
-    if not names:
-        try:
-            names = timeline.servers(history())
-        except ApiError:
-            names = []
-    return render("savings.html", servers=names, views=(*VIEWS, ALL), policies=POLICIES)
+    views = (*VIEWS, ALL)
+    return render("savings.html", servers=server_names(), views=views, policies=POLICIES)
 
 
 @route(
@@ -278,7 +265,7 @@ def _paid(db: sqlite3.Connection, scope: Scope, what: Believed) -> dict[str, Any
         "unknown": len(found) - len(known),
         "longest_s": longest.wait_s,
         "longest_t_s": longest.t_s if known else None,
-        "median_s": median(lengths_s) if lengths_s else None,
+        "median_s": middle(lengths_s) if lengths_s else None,
         "buckets": _buckets(lengths_s),
     }
 

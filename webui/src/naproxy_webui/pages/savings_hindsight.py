@@ -10,7 +10,6 @@ import math
 import sqlite3
 import time
 from dataclasses import asdict
-from datetime import datetime
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -25,7 +24,7 @@ from naproxy_webui.hindsights import hindsights, key_of
 from naproxy_webui.history import history
 from naproxy_webui.page import Page
 from naproxy_webui.pages.savings import SCOPE, Scope, scope_of
-from naproxy_webui.ranges import zone
+from naproxy_webui.ranges import utc_offset
 from naproxy_webui.saving import Believed, believed, shown, sums
 from naproxy_webui.shapes import ANY_OBJECT, choice, nullable, number, obj
 from naproxy_webui.texts import t
@@ -80,14 +79,8 @@ def _question(scope: Scope, what: Believed, other: dict[str, Any]) -> dict[str, 
             "f": other.get("fraction", what.fraction),
             "delta_s": other.get("delta_s", what.delta_s),
         },
-        "utc_offset": _utc_offset(scope.to_s),
+        "utc_offset": utc_offset(scope.to_s),
     }
-
-
-def _utc_offset(t_s: float) -> str:
-    """Return how far the office's clocks are ahead of UTC, as +01:00."""
-    text = datetime.fromtimestamp(t_s, zone()).astimezone(zone()).strftime("%z")
-    return f"{text[:3]}:{text[3:5]}"
 
 
 def _other_power(power: dict[str, float], what: Believed, sleep_s: float) -> dict[str, float]:

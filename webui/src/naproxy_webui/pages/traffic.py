@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
+from contextlib import suppress
 from typing import Any, Final
 
 from flask import Blueprint
-from naproxy.history import gaps, patterns, timeline
+from naproxy.history import gaps, patterns
 from naproxy.page import Outcome
 from naproxy.policy.base import Klass
 
 from naproxy_webui.api import route
 from naproxy_webui.equipment import equipment
 from naproxy_webui.errors import ApiError
-from naproxy_webui.history import history
+from naproxy_webui.history import history, server_names
 from naproxy_webui.page import Page
 from naproxy_webui.ranges import RANGE, of_query, zone
 from naproxy_webui.render import render
@@ -59,15 +60,10 @@ _BY_CLASS: Final = obj({name: integer() for name in CLASSES})
 @blueprint.get("/traffic")
 def page() -> str:
     """The page; its figures come by the API."""
-    known = equipment()
-    names = [server.id for server in known.servers]
-    begins_s = None
-    try:
-        names = names or timeline.servers(history())
+    names, begins_s = server_names(), None
+    with suppress(ApiError):
         begins_s = patterns.begins_s(history())
-    except ApiError:
-        pass
-    first = known.servers[0] if known.servers else None
+    first = next(iter(equipment().servers), None)
     return render(
         "traffic.html",
         servers=names,

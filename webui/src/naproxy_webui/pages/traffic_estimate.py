@@ -6,7 +6,6 @@ import json
 import shutil
 import time
 from dataclasses import asdict
-from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +17,7 @@ from naproxy_webui.child import CANCELLED, DONE, FAILED, NONE, RUNNING, WHY
 from naproxy_webui.errors import ApiError
 from naproxy_webui.estimates import Progress, Question, estimates
 from naproxy_webui.page import Page
-from naproxy_webui.ranges import zone
+from naproxy_webui.ranges import utc_offset
 from naproxy_webui.settings import Settings
 from naproxy_webui.shapes import (
     ANY_OBJECT,
@@ -83,7 +82,7 @@ def start(body: dict[str, Any]) -> Any:
     if body["on_w"] <= body["off_w"]:
         raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, t("traffic.error.watts"), "on_w")
     logs = _logs(body.pop("uploads"))
-    made = estimates().start(logs, Question(**body, utc_offset=_offset()))
+    made = estimates().start(logs, Question(**body, utc_offset=utc_offset(time.time())))
     return _told(made)
 
 
@@ -103,12 +102,6 @@ def _logs(ids: list[str]) -> list[tuple[str, Path]]:
         words = t("upload.no_space", missing=-(-missing // (1 << 20)))
         raise ApiError(HTTPStatus.INSUFFICIENT_STORAGE, words, "uploads")
     return found
-
-
-def _offset() -> str:
-    """Return how far the office's clocks are ahead of UTC now, as the command wants it."""
-    ahead = datetime.fromtimestamp(time.time(), UTC).astimezone(zone()).strftime("%z")
-    return f"{ahead[:3]}:{ahead[3:5]}"
 
 
 @route(

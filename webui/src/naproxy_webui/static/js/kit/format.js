@@ -111,6 +111,10 @@ export const date = (t_s) => dates(t_s, { weekday: "short", day: "numeric", mont
 export const day = (t_s) => dates(t_s, { weekday: "short", day: "numeric", month: "short" });
 /** Month and year. */
 export const month = (t_s) => dates(t_s, { month: "short", year: "numeric" });
+/** Month and year: January 2026. */
+export const monthLong = (t_s) => dates(t_s, { month: "long", year: "numeric" });
+/** Year. */
+export const year = (t_s) => dates(t_s, { year: "numeric" });
 /** Day and time. */
 export const dateTime = (t_s) => `${date(t_s)}, ${clock(t_s)}`;
 
@@ -152,5 +156,7 @@ export const midnight = (t_s, later = 0) => fromLocal((dayNumber(t_s) + later) *
 
 /** For `<input type="datetime-local">`. */
 export const toInput = (t_s) => new Date((t_s + offset_s(t_s)) * 1000).toISOString().slice(0, 16);
+/** For `<input type="date">`, and as the API names a day. */
+export const dayInput = (t_s) => toInput(t_s).slice(0, 10);
 /** From `<input type="datetime-local">`; NaN if there is nothing in it. */
 export const fromInput = (text) => fromLocal(Date.parse(`${text}Z`) / 1000);

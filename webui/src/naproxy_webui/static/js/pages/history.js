@@ -2,7 +2,8 @@
 
 import { ApiError, get } from "../kit/api.js";
 import { h, t } from "../kit/dom.js";
-import { clock, date, day as dayWords, dateTime, toInput } from "../kit/format.js";
+import { clock, date, dateTime, dayInput, toInput } from "../kit/format.js";
+import { calendarTitle, fromAddress, toAddress } from "../kit/range.js";
 import { showChanges, showDecisions } from "./history/changes.js";
 import { showEnergy } from "./history/energy.js";
 import { showLedger } from "./history/ledger.js";
@@ -15,20 +16,13 @@ const views = [...document.querySelectorAll("[data-view]")];
 const server = at("server");
 let range = null, turn = 0;
 
-// The address says what is shown, so that it can be kept, sent, and gone back to
-
 function wanted() {
-	const query = new URLSearchParams(location.search);
-	const name = query.get("server");
-	if (name && [...server.options].some((each) => each.value === name)) server.value = name;
-	if (query.get("from") && query.get("to")) return { from: query.get("from"), to: query.get("to") };
-	return { view: query.get("view") ?? "day", day: query.get("day") };
+	const { from, to, view = "day", day } = fromAddress(server);
+	return from && to ? { from, to } : { view, day };
 }
 
-function go(query, { replace = false } = {}) {
-	const kept = { ...query, ...(server.options.length > 1 ? { server: server.value } : {}) };
-	const known = Object.entries(kept).filter(([, value]) => value);
-	history[replace ? "replaceState" : "pushState"](null, "", `?${new URLSearchParams(known)}`);
+function go(query, options) {
+	toAddress(query, server, options);
 	show(query);
 }
 
@@ -65,17 +59,9 @@ function failed(place, error) {
 // What is shown, in words
 
 function title({ view, from_s, to_s }) {
-	const last_s = to_s - 1;
-	switch (view) {
-		case "day": return date(from_s);
-		case "week": return t("history.week_title", { from: dayWords(from_s), to: date(last_s) });
-		case "month": return monthWords(from_s);
-		case "year": return date(from_s).split(" ").at(-1);
-		default: return t("history.free_title", { from: dateTime(from_s), to: date(from_s) === date(to_s) ? clock(to_s) : dateTime(to_s) });
-	}
+	if (view !== null) return calendarTitle(view, from_s, to_s);
+	return t("history.free_title", { from: dateTime(from_s), to: date(from_s) === date(to_s) ? clock(to_s) : dateTime(to_s) });
 }
-
-const monthWords = (t_s) => new Intl.DateTimeFormat(document.documentElement.lang, { month: "long", year: "numeric", timeZone: "UTC" }).format(new Date(`${range.day}T12:00:00Z`)) || dateTime(t_s);
 
 function tell() {
 	const free = range.view === null;
@@ -85,7 +71,7 @@ function tell() {
 	document.querySelector('[data-view="free"]').setAttribute("aria-expanded", String(free));
 	at("free-from").value = toInput(range.from_s);
 	at("free-to").value = toInput(Math.min(range.to_s, free ? Infinity : Math.max(range.now_s, range.from_s + 60)));
-	at("day").value = range.day ?? toInput(range.from_s).slice(0, 10);
+	at("day").value = range.day ?? dayInput(range.from_s);
 	at("forward").disabled = range.next === null && (!free || range.to_s >= range.now_s);
 	at("today").hidden = range.view !== null && range.from_s <= range.now_s && range.now_s < range.to_s;
 	const hours = (range.to_s - range.from_s) / 3600;
@@ -111,7 +97,7 @@ function step(by) {
 
 for (const button of views) {
 	button.addEventListener("click", () => {
-		if (button.dataset.view !== "free") return go({ view: button.dataset.view, day: toInput(Math.min(range.now_s, range.to_s - 1)).slice(0, 10) });
+		if (button.dataset.view !== "free") return go({ view: button.dataset.view, day: dayInput(Math.min(range.now_s, range.to_s - 1)) });
 		at("free").hidden = false;
 		button.setAttribute("aria-expanded", "true");
 		at("free-from").focus();

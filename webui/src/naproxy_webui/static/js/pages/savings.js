@@ -2,7 +2,8 @@
 
 import { ApiError, get } from "../kit/api.js";
 import { h, icon, t } from "../kit/dom.js";
-import { date, day as dayWords, midnight } from "../kit/format.js";
+import { date, dayInput, unknown } from "../kit/format.js";
+import { calendarTitle, fromAddress, toAddress } from "../kit/range.js";
 import { showExact, showSaved } from "./savings/saved.js";
 import { showPaid } from "./savings/paid.js";
 import { showMore } from "./savings/more.js";
@@ -13,19 +14,13 @@ const views = [...document.querySelectorAll("[data-view]")];
 const server = at("server");
 let range = null, turn = 0;
 
-// The address says what is shown, so that it can be kept, sent, and gone back to
-
 function wanted() {
-	const query = new URLSearchParams(location.search);
-	const name = query.get("server");
-	if (name && [...server.options].some((each) => each.value === name)) server.value = name;
-	return { view: query.get("view") ?? "month", day: query.get("day") };
+	const { view = "month", day } = fromAddress(server);
+	return { view, day };
 }
 
-function go(query, { replace = false } = {}) {
-	const kept = { ...query, ...(server.options.length > 1 ? { server: server.value } : {}) };
-	const known = Object.entries(kept).filter(([, value]) => value);
-	history[replace ? "replaceState" : "pushState"](null, "", `?${new URLSearchParams(known)}`);
+function go(query, options) {
+	toAddress(query, server, options);
 	show(query);
 }
 
@@ -62,15 +57,9 @@ function failed(words) {
 	at("problem").replaceChildren(h("div.notice", { "data-kind": "bad", role: "alert" }, icon("triangle-alert"), h("div", h("p", words))));
 }
 
-function title({ view, from_s, end_s, day, first_s }) {
-	const local = (options) => new Intl.DateTimeFormat(document.documentElement.lang, { ...options, timeZone: "UTC" }).format(new Date(`${day}T12:00:00Z`));
-	switch (view) {
-		case "day": return date(from_s);
-		case "week": return `${dayWords(from_s)} – ${date(end_s - 1)}`;
-		case "month": return local({ month: "long", year: "numeric" });
-		case "year": return local({ year: "numeric" });
-		default: return t("savings.all_title", { date: first_s === null ? "–" : date(first_s) });
-	}
+function title({ view, from_s, end_s, first_s }) {
+	if (view !== "all") return calendarTitle(view, from_s, end_s);
+	return t("savings.all_title", { date: first_s === null ? unknown : date(first_s) });
 }
 
 function tell() {
@@ -89,8 +78,7 @@ function tell() {
 /** The day that a view opens with: the one that is shown, but not one still to come. */
 function dayShown() {
 	if (!range?.day) return null;
-	const last_s = Math.min(range.end_s, range.to_s) - 1;
-	return new Intl.DateTimeFormat("en-CA", { timeZone: document.documentElement.dataset.timeZone || undefined }).format(new Date(Math.max(last_s, midnight(range.from_s)) * 1000));
+	return dayInput(Math.max(Math.min(range.end_s, range.to_s) - 1, range.from_s));
 }
 
 for (const button of views) button.addEventListener("click", () => go({ view: button.dataset.view, day: button.dataset.view === "all" ? null : dayShown() }));

@@ -1,0 +1,28 @@
+// Which time a page shows: kept in its address, so that it can be kept, sent, and gone back to.
+
+import { date, day as dayWords, monthLong, year } from "./format.js";
+
+/** What the address asks for: `view`, `day`, `from`, `to`, as far as they are in it. The choice
+ * of a server (a select) follows it. */
+export function fromAddress(server) {
+	const { server: name, ...asked } = Object.fromEntries(new URLSearchParams(location.search));
+	if ([...server.options].some((each) => each.value === name)) server.value = name;
+	return asked;
+}
+
+/** Put into the address what is shown; the server too, where there are several. */
+export function toAddress(query, server, { replace = false } = {}) {
+	const kept = { ...query, ...(server.options.length > 1 ? { server: server.value } : {}) };
+	const known = Object.entries(kept).filter(([, value]) => value);
+	history[replace ? "replaceState" : "pushState"](null, "", `?${new URLSearchParams(known)}`);
+}
+
+/** A day, week, month or year of the calendar in words. */
+export function calendarTitle(view, from_s, to_s) {
+	switch (view) {
+		case "day": return date(from_s);
+		case "week": return `${dayWords(from_s)} – ${date(to_s - 1)}`;
+		case "month": return monthLong(from_s);
+		default: return year(from_s);
+	}
+}
