@@ -1,0 +1,10 @@
+# Recipes are beside the source they build, not below this folder.
+BR2_EXTERNAL_NAPROXY_TOP = $(abspath $(BR2_EXTERNAL_NAPROXY_PATH)/..)
+
+# The licence of our own packages is at the top of the project, outside of what
+# a local package copies.
+define BR2_EXTERNAL_NAPROXY_COPY_LICENSE
+	$(INSTALL) -m 0644 $(BR2_EXTERNAL_NAPROXY_TOP)/LICENSE $(@D)/LICENSE
+endef
+
+include $(sort $(wildcard $(BR2_EXTERNAL_NAPROXY_TOP)/package/*/*.mk))

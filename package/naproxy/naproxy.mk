@@ -1,0 +1,20 @@
+################################################################################
+#
+# naproxy
+#
+################################################################################
+
+NAPROXY_VERSION = 0.1.0
+NAPROXY_SITE = $(BR2_EXTERNAL_NAPROXY_TOP)/package/naproxy
+NAPROXY_SITE_METHOD = local
+NAPROXY_SETUP_TYPE = setuptools
+NAPROXY_LICENSE = BSD-2-Clause
+NAPROXY_LICENSE_FILES = LICENSE
+NAPROXY_POST_RSYNC_HOOKS += BR2_EXTERNAL_NAPROXY_COPY_LICENSE
+
+# The controller runs as this user, what it makes is read by these groups.
+define NAPROXY_USERS
+	naproxy -1 naproxy -1 * /data/naproxy - varnish Naproxy, controller
+endef
+
+$(eval $(python-package))
