@@ -68,10 +68,41 @@ SOURCES = sorted(
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
 def test_every_text_that_is_asked_for_is_there(path: Path) -> None:
-    asked = re.findall(
-        r"""\bt\(\s*["']([a-z0-9_]+(?:\.[a-z0-9_]+)+)["']\s*[,)]""", path.read_text()
-    )
+    asked = ASKED.findall(path.read_text())
     assert [key for key in asked if not (texts.has(key) or texts.has(f"{key}.other"))] == []
+
+
+MADE = re.compile(r"""["'`]([a-z]+\.(?:[a-z0-9_.-]|\$?\{[^{}]*\})+)(["'`])""")
+"""A key, perhaps with a hole in it, or a part of one that something is put behind."""
+
+HOLE = "[a-z0-9_.-]+"
+
+
+def patterns(source: str) -> set[str]:
+    """Return what keys a source may ask for; what has a hole at once says nothing."""
+    source = re.sub(r"""["'] ~ [\w.]+ ~ ["']""", "{}", source)
+    found = set()
+    for key, _ in MADE.findall(source):
+        parts = re.split(r"\$?\{[^{}]*\}", key)
+        made = HOLE.join(map(re.escape, parts)) + (HOLE if key[-1] in "._" else "")
+        if made == re.escape(key) or len("".join(parts).partition(".")[2].strip("._")) > 1:
+            found.add(made)
+    return found
+
+
+def test_every_text_is_used() -> None:
+    """Names of pages are, and the reasons are by their last part."""
+    sources = [path.read_text() for path in SOURCES]
+    used = re.compile("|".join(set().union(*map(patterns, sources))))
+    named = set(re.findall(r'"([a-z_]+)"', (texts.FOLDER.parent / "reasons.py").read_text()))
+    left = [
+        key
+        for key in texts.catalogue("en")
+        if not (used.fullmatch(key) or used.fullmatch(re.sub(r"\.(one|other)$", "", key)))
+        and not (key.startswith("reasons.") and key.removeprefix("reasons.") in named)
+        and not key.startswith("nav.")
+    ]
+    assert left == []
 
 
 def test_what_is_not_there_is_said_as_json_to_programs(client: FlaskClient) -> None:
