@@ -1,3 +1,5 @@
+import zlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -83,3 +85,9 @@ def test_energy_is_that_of_the_meter_not_mean_times_time() -> None:
     assert merge([second(0, 1000, energy_mj=7), second(1, 1000, energy_mj=8)]) == Span(
         count=100, mean_mw=1000, min_mw=600, max_mw=1400, energy_mj=15, covered_ms=2000
     )
+
+
+@pytest.mark.parametrize("form", [b"\x01", b"\x02"])
+def test_a_block_that_swells_is_refused(form: bytes) -> None:
+    with pytest.raises(ValueError, match="too long"):
+        unpack(MINUTE_S, form + zlib.compress(bytes(1 << 24)))

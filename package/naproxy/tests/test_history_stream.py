@@ -1,6 +1,7 @@
 """The request stream: what is kept of each request, and what of the time it was watched."""
 
 import sqlite3
+import zlib
 from collections.abc import Iterator
 from contextlib import closing
 from itertools import pairwise
@@ -22,6 +23,7 @@ from naproxy.history.visits import (
     SENT_AWAY,
     Visit,
     pack,
+    ticks_of,
     unpack,
 )
 from naproxy.history.writer import SYNC_EVERY
@@ -261,3 +263,9 @@ def test_a_storm_is_counted_not_kept(box: Box, monkeypatch: pytest.MonkeyPatch) 
         ask(box, client=n)
     box.history.flush()
     assert box.read("SELECT sum(requests), sum(left_out) FROM request_blocks") == [(5, 4)]
+
+
+def test_a_block_that_swells_is_refused() -> None:
+    for read in (unpack, lambda blob: ticks_of(blob, NEEDED)):
+        with pytest.raises(ValueError, match="too long"):
+            read(b"\x01" + zlib.compress(bytes(1 << 24)))

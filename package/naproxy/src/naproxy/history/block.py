@@ -16,6 +16,7 @@ from itertools import accumulate
 from operator import add, mul, sub
 from typing import Final
 
+from naproxy.history.inflate import inflate
 from naproxy.reading import Second
 
 _FORM: Final = b"\x01"
@@ -26,6 +27,9 @@ mean times time does not say, covered; each as one array, little-endian."""
 _WIDE_FORM: Final = b"\x02"
 _WIDE_COLUMNS: Final = "BIqqqqI"
 """The same for values that do not fit."""
+
+_MOST_BYTES: Final = 1 << 14
+"""Of a block: sixty seconds are 2460 at the most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,10 +139,7 @@ def columns(blob: bytes) -> Columns:
     codes = {_FORM: _COLUMNS, _WIDE_FORM: _WIDE_COLUMNS}.get(blob[:1])
     if codes is None:
         raise ValueError(f"a block of a form that is not known: {blob[:1]!r}")
-    try:
-        data = zlib.decompress(blob[1:])
-    except zlib.error as error:
-        raise ValueError(f"a damaged block: {error}") from None
+    data = inflate(blob[1:], _MOST_BYTES)
     sizes = [array(code).itemsize for code in codes]
     count, rest = divmod(len(data), sum(sizes))
     if rest or not count:

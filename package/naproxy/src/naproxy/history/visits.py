@@ -13,6 +13,8 @@ from array import array
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
+from naproxy.history.inflate import inflate
+
 BLOCK_S: Final = 600
 TICKS: Final = 10
 """Times are kept in tenths of a second."""
@@ -31,6 +33,8 @@ _COLUMNS: Final = "HBHH"
 """Step of the time, flags, place among the clients by how lately they asked, what it waited."""
 
 _MOST: Final = (1 << 16) - 1
+_MOST_BYTES: Final = 1 << 20
+"""Of a block: ten thousand requests are 70,000."""
 
 
 class Visit(NamedTuple):
@@ -78,10 +82,7 @@ def unpack(blob: bytes) -> list[Visit]:
         return []
     if blob[:1] != _FORM:
         raise ValueError(f"a block of a form that is not known: {blob[:1]!r}")
-    try:
-        data = zlib.decompress(blob[1:])
-    except zlib.error as error:
-        raise ValueError(f"a damaged block: {error}") from None
+    data = inflate(blob[1:], _MOST_BYTES)
     sizes = [array(code).itemsize for code in _COLUMNS]
     count, rest = divmod(len(data), sum(sizes))
     if rest:
@@ -102,10 +103,7 @@ def ticks_of(blob: bytes, flag: int) -> list[int]:
         return []
     if blob[:1] != _FORM:
         raise ValueError(f"a block of a form that is not known: {blob[:1]!r}")
-    try:
-        data = zlib.decompress(blob[1:])
-    except zlib.error as error:
-        raise ValueError(f"a damaged block: {error}") from None
+    data = inflate(blob[1:], _MOST_BYTES)
     count = len(data) // sum(array(code).itemsize for code in _COLUMNS)
     low, high, flags = (data[n * count : (n + 1) * count] for n in range(3))
     found, tick = [], 0
