@@ -323,3 +323,16 @@ def test_a_machine_that_is_not_updated_by_images_says_so(tmp_path: Path) -> None
 )
 def test_versions_are_compared_by_their_numbers(offered: str, running: str, order: str) -> None:
     assert versions.order(offered, running) == order
+
+
+def test_a_file_that_grows_while_it_is_copied_is_refused(tmp_path: Path) -> None:
+    source, goal = tmp_path / "source", tmp_path / "to/goal"
+    source.write_bytes(b"x")
+
+    def grow(percent: int) -> None:
+        with source.open("ab") as file:
+            file.write(b"x")
+
+    with pytest.raises(OSError, match="grew"):
+        Machine().copy(source, goal, grow)
+    assert not goal.exists()

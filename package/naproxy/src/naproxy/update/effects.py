@@ -82,16 +82,22 @@ class Machine:
 def _copy(source: int, goal: Path, size: int, progress: Progress) -> None:
     out = os.open(goal, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
-        done = 0
-        while data := os.read(source, _PIECE_BYTES):
-            written = 0
-            while written < len(data):
-                written += os.write(out, data[written:])
-            done += len(data)
-            progress(min(100, 100 * done // max(size, 1)))
+        _pour(source, out, size, progress)
         os.fsync(out)
     except OSError:
         goal.unlink(missing_ok=True)
         raise
     finally:
         os.close(out)
+
+
+def _pour(source: int, out: int, size: int, progress: Progress) -> None:
+    done = 0
+    while data := os.read(source, _PIECE_BYTES):
+        done += len(data)
+        if done > size:  # what has no end would fill the disk
+            raise OSError("the file grew while it was copied")
+        written = 0
+        while written < len(data):
+            written += os.write(out, data[written:])
+        progress(min(100, 100 * done // max(size, 1)))
