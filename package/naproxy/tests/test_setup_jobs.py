@@ -145,10 +145,15 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
     opened.close()
 
 
-def make(journal: Journal, text: str = SERVER, office: Office | None = None) -> api.Setup:
+def make(
+    journal: Journal,
+    text: str = SERVER,
+    office: Office | None = None,
+    folder: Path = Path("/nonexistent"),
+) -> api.Setup:
     loaded = config.parse(text)
     wire = office or Office(MACHINES)
-    return api.Setup(lambda: loaded, Path("/nonexistent/naproxy.toml"), journal, print, wire)
+    return api.Setup(lambda: loaded, folder / "naproxy.toml", journal, print, wire)
 
 
 async def ask(setup: api.Setup, method: str, path: str, /, **body: Any) -> Any:
@@ -243,7 +248,7 @@ def with_ssh(tmp_path: Path, more: str = "") -> str:
 def test_the_boxs_key_is_made_once_and_comes_with_what_to_paste(
     journal: Journal, tmp_path: Path
 ) -> None:
-    setup = make(journal, with_ssh(tmp_path))
+    setup = make(journal, with_ssh(tmp_path), folder=tmp_path)
     made = asyncio.run(ask(setup, "POST", "servers/web/key"))
     again = asyncio.run(ask(setup, "POST", "servers/web/key"))
     assert made == again
@@ -257,7 +262,7 @@ def test_the_boxs_key_is_made_once_and_comes_with_what_to_paste(
 def test_the_script_for_the_server_puts_it_into_the_state_that_is_configured(
     journal: Journal, tmp_path: Path
 ) -> None:
-    setup = make(journal, with_ssh(tmp_path, 'state = "off"\n'))
+    setup = make(journal, with_ssh(tmp_path, 'state = "off"\n'), folder=tmp_path)
     script = asyncio.run(ask(setup, "POST", "servers/web/key"))["script"]
     assert "systemctl poweroff --check-inhibitors=yes" in script
     assert "suspend" not in script

@@ -18,7 +18,6 @@ _M_ARENA_MAX: Final = -8
 _M_MMAP_THRESHOLD: Final = -3
 _M_TRIM_THRESHOLD: Final = -1
 _LARGE_BYTES: Final = 256 << 10
-_M_TRIM_THRESHOLD: Final = -1
 DEFAULTS: Final = Settings()
 SERVER: Final[dict[str, Any]] = {
     "threads": 4,
