@@ -336,3 +336,21 @@ def test_a_file_that_grows_while_it_is_copied_is_refused(tmp_path: Path) -> None
     with pytest.raises(OSError, match="grew"):
         Machine().copy(source, goal, grow)
     assert not goal.exists()
+
+
+@needs_rauc
+def test_of_two_bundles_that_are_to_be_looked_at_at_once_one_is(
+    updates: Updates, ours: Signer, tmp_path: Path
+) -> None:
+    # Else the second file takes the place of the first, which was shown and agreed to.
+    file = bundle(tmp_path / "good.raucb", ours)
+
+    async def both() -> list[object]:
+        said = await asyncio.gather(
+            updates.check(file), updates.check(file), return_exceptions=True
+        )
+        await settled(updates)
+        return list(said)
+
+    said = asyncio.run(both())
+    assert sum(isinstance(each, ApiError) for each in said) == 1

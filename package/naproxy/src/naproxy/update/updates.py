@@ -108,6 +108,7 @@ class Updates:
         """Begin to look at a bundle; it is copied first. ApiError if something is under way."""
         self._need_idle()
         slots = await self._slots()
+        self._need_idle()  # somebody else may have begun meanwhile
         self.job = Job("checking")
         self._begin(self._look(file, slots))
 
@@ -182,6 +183,7 @@ class Updates:
         """Have the other slot run after a restart, or the one that runs now after all."""
         self._need_idle()
         slots = await self._slots()
+        self._need_idle()
         other = slots.other()
         if which == "other" and (other is None or not other.good):
             words = "the other image did not start, or was never written: there is no way back"
