@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
-from naproxy.history.ledger import bare, matcher
+from naproxy.history.ledger import Tally, bare, matcher
 from naproxy.page import RULE_LEN, RULES
 
 from naproxy_webui.equipment import Server
@@ -125,20 +124,13 @@ def regular(times_s: Sequence[float]) -> float | None:
 
 
 @dataclass(slots=True)
-class Effect:
+class Effect(Tally):
     """What a rule would have done: wakes that would not have been, and of whom.
 
     `shadowed`: wakes that match too, but an earlier rule decides about them.
     """
 
-    wakes: int = 0
     shadowed: int = 0
-    awake_s: float = 0.0
-    extra_j: float | None = None
-    classes: Counter[str] = field(default_factory=Counter)
-    paths: Counter[str] = field(default_factory=Counter)
-    addresses: Counter[str] = field(default_factory=Counter)
-    agents: Counter[str] = field(default_factory=Counter)
 
 
 def effect(
@@ -156,15 +148,7 @@ def effect(
             made.shadowed += 1
             continue
         matched.append(wake)
-        made.wakes += 1
-        made.awake_s += wake.get("awake_s", 0.0)
-        extra_j = wake.get("extra_j")
-        if extra_j is not None:
-            made.extra_j = (made.extra_j or 0.0) + extra_j
-        made.classes[wake["class"]] += 1
-        made.paths[bare(wake["path"])] += 1
-        made.addresses[wake["who"]] += 1
-        made.agents[wake["agent"]] += 1
+        made.add(wake)
     return made, matched
 
 

@@ -157,23 +157,41 @@ def matcher(kind: str, text: str) -> Callable[[dict[str, Any]], bool]:
 
 
 @dataclass(slots=True)
-class Group:
-    """Wakes by requests that have something in common: `key` is a path without its query, an
-    address, or a User-Agent. `awake_s` and what it cost are those of the time until it slept
-    again."""
+class Tally:
+    """Wakes by requests, added up: how long the server was awake for them, what that cost at
+    most (None: not known), and who asked for what."""
 
-    kind: str
-    key: str
-    server: str
     wakes: int = 0
-    first_s: float = 0.0
-    last_s: float = 0.0
     awake_s: float = 0.0
     extra_j: float | None = None
     classes: Counter[str] = field(default_factory=Counter)
     paths: Counter[str] = field(default_factory=Counter)
     addresses: Counter[str] = field(default_factory=Counter)
     agents: Counter[str] = field(default_factory=Counter)
+
+    def add(self, wake: dict[str, Any]) -> None:
+        """Count one more; it may have `awake_s` and `extra_j` (see costs.py)."""
+        self.wakes += 1
+        self.awake_s += wake.get("awake_s", 0.0)
+        extra_j = wake.get("extra_j")
+        if extra_j is not None:
+            self.extra_j = (self.extra_j or 0.0) + extra_j
+        self.classes[wake["class"]] += 1
+        self.paths[bare(wake["path"])] += 1
+        self.addresses[wake["who"]] += 1
+        self.agents[wake["agent"]] += 1
+
+
+@dataclass(slots=True, kw_only=True)
+class Group(Tally):
+    """Wakes that have something in common: `key` is a path without its query, an address, or a
+    User-Agent."""
+
+    kind: str
+    key: str
+    server: str
+    first_s: float
+    last_s: float
 
 
 def requests(
@@ -203,26 +221,17 @@ KEYS: Final[dict[str, Callable[[dict[str, Any]], str]]] = {
 
 
 def groups(found: Iterable[dict[str, Any]], kind: str) -> list[Group]:
-    """Return the groups that woke a server most, most wakes first, at most MOST_GROUPS.
-
-    A wake may have `awake_s` and `extra_j` (see costs.py), which are added up.
-    """
+    """Return the groups that woke a server most, most wakes first, at most MOST_GROUPS."""
     made: dict[str, Group] = {}
     key_of = KEYS[kind]
     for wake in found:
-        key = key_of(wake)
+        key, t_s = key_of(wake), wake["t_s"]
         group = made.get(key)
         if group is None:
-            group = made[key] = Group(kind, key, wake["server"], first_s=wake["t_s"])
-        group.wakes += 1
-        group.last_s = wake["t_s"]
-        group.awake_s += wake.get("awake_s", 0.0)
-        extra_j = wake.get("extra_j")
-        if extra_j is not None:
-            group.extra_j = (group.extra_j or 0.0) + extra_j
-        group.classes[wake["class"]] += 1
-        group.paths[bare(wake["path"])] += 1
-        group.addresses[wake["who"]] += 1
-        group.agents[wake["agent"]] += 1
+            server = wake["server"]
+            group = Group(kind=kind, key=key, server=server, first_s=t_s, last_s=t_s)
+            made[key] = group
+        group.last_s = t_s
+        group.add(wake)
     most = sorted(made.values(), key=lambda g: (-g.wakes, -g.last_s))
     return most[:MOST_GROUPS]
