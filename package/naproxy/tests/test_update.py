@@ -340,12 +340,20 @@ def test_a_file_that_grows_while_it_is_copied_is_refused(tmp_path: Path) -> None
 
 @needs_rauc
 def test_of_two_bundles_that_are_to_be_looked_at_at_once_one_is(
-    updates: Updates, ours: Signer, tmp_path: Path
+    updates: Updates, ours: Signer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Else the second file takes the place of the first, which was shown and agreed to.
     file = bundle(tmp_path / "good.raucb", ours)
 
     async def both() -> list[object]:
+        there = await updates._slots()
+        asked = asyncio.Barrier(2)
+
+        async def slots() -> object:
+            await asked.wait()
+            return there
+
+        monkeypatch.setattr(updates, "_slots", slots)
         said = await asyncio.gather(
             updates.check(file), updates.check(file), return_exceptions=True
         )
