@@ -435,6 +435,17 @@ def test_a_user_who_is_removed_is_out_at_once(client: FlaskClient, viewer: Flask
     assert viewer.get("/api/account").status_code == 401
 
 
+def test_a_new_user_is_never_taken_for_one_who_was_removed(app: Flask, client: FlaskClient) -> None:
+    # A login that was under way when its user was removed begins a session of nobody.
+    keys: Keys = app.extensions["naproxy_keys"]
+    with app.test_request_context():
+        gone = keys.users.add("gone", PASSWORD, "viewer")
+        keys.users.remove(gone)
+        late, _ = keys.sessions.begin(gone.id, "192.0.2.1", "Firefox")
+        keys.users.add("next", PASSWORD, "admin")
+        assert keys.users.get(late.user) is None
+
+
 def test_names_that_look_the_same_are_the_same(client: FlaskClient) -> None:
     for name in ("Anna", "\uff21\uff2e\uff2e\uff21", "anna "):
         answer = client.post("/api/users", json={"name": name, "password": NEW, "role": "viewer"})
