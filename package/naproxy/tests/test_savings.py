@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from naproxy.energy import Power
 from naproxy.history.states import InState
@@ -38,6 +38,7 @@ def cells(draw: st.DrawFn) -> Cell:
 
 
 @given(st.lists(cells(), max_size=30), st.integers(0, 30))
+@example([Cell(0.0, 60.0, 0.0, 1e-309, 1, Measured(0.0, 60.0))], 0)
 def test_savings_of_a_range_are_those_of_its_parts(parts: list[Cell], at: int) -> None:
     each = [saved(part, ASSUMED) for part in parts]
     whole, halves = total(each), total([total(each[:at]), total(each[at:])])

@@ -142,7 +142,7 @@ def saved(part: Cell, assumed: Assumptions) -> Saved:
     seen_s = part.on_s + part.off_s
     measured_s = min(part.server.covered_s, part.length_s)
     modelled_s = max(0.0, min(seen_s, part.length_s) - measured_s)
-    model_w = power.energy_j(part.on_s, part.off_s, part.switches) / seen_s if seen_s else 0.0
+    modelled = modelled_s / seen_s if seen_s else 0.0
     known_s = measured_s + modelled_s
     box_s = min(part.box.covered_s, known_s)
     share = box_s / part.box.covered_s if part.box.covered_s else 0.0
@@ -154,7 +154,7 @@ def saved(part: Cell, assumed: Assumptions) -> Saved:
         switches=part.switches,
         always_j=power.on_w * known_s,
         measured_j=part.server.energy_j,
-        modelled_j=model_w * modelled_s,
+        modelled_j=power.energy_j(part.on_s, part.off_s, part.switches) * modelled,
         box_measured_j=part.box.energy_j * share * assumed.box_share,
         box_modelled_j=power.proxy_w * (known_s - box_s) * assumed.box_share,
     )
