@@ -1,5 +1,28 @@
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
 from hypothesis import HealthCheck, settings
+from naproxy.history import queries
+from test_history import Box
 
 # A machine that does something else beside makes inputs slowly; that is no fault of theirs.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Iterator[Box]:
+    """A box whose history is real and whose time is made."""
+    made = Box(tmp_path)
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def db(box: Box) -> Iterator[sqlite3.Connection]:
+    """Its history, read-only as the web interface reads it."""
+    with closing(queries.open_history(box.directory)) as opened:
+        yield opened

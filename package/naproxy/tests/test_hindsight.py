@@ -4,10 +4,8 @@ import io
 import json
 import random
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,11 +35,9 @@ SAID: dict[str, Any] = {
 
 
 @pytest.fixture
-def box(tmp_path: Path) -> Iterator[Box]:
-    made = Box(tmp_path)
-    made.history.watch(["web"])
-    yield made
-    made.stop()
+def box(box: Box) -> Box:
+    box.history.watch(["web"])
+    return box
 
 
 def live(box: Box, hours: float, chosen: random.Random) -> None:

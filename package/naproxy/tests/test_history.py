@@ -1,5 +1,4 @@
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -86,13 +85,6 @@ class Box:
 
     def energy(self, tier: str) -> int:
         return int(self.read(f"SELECT total(energy_mj) FROM {tier}")[0][0])
-
-
-@pytest.fixture
-def box(tmp_path: Path) -> Iterator[Box]:
-    made = Box(tmp_path)
-    yield made
-    made.stop()
 
 
 def event(box: Box, outcome: Outcome = Outcome.HIT, flags: int = 0) -> Event:

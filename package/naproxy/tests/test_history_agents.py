@@ -1,6 +1,4 @@
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from naproxy import page
@@ -15,13 +13,6 @@ GOOGLEBOT = agents.names().index("Googlebot")
 CURL = agents.names().index("curl")
 NOBODY = 0xFFFFFFFF
 FACTORY_S = 1_600_000_000.0
-
-
-@pytest.fixture
-def box(tmp_path: Path) -> Iterator[Box]:
-    made = Box(tmp_path)
-    yield made
-    made.stop()
 
 
 def asks(

@@ -2,10 +2,8 @@
 
 import random
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from naproxy.energy import Power
@@ -23,11 +21,9 @@ HOURS = 9
 
 
 @pytest.fixture
-def box(tmp_path: Path) -> Iterator[Box]:
-    made = Box(tmp_path)
-    made.history.watch(["web"])
-    yield made
-    made.stop()
+def box(box: Box) -> Box:
+    box.history.watch(["web"])
+    return box
 
 
 def live(box: Box, state: State, minutes: int, *, metered: bool = True) -> None:

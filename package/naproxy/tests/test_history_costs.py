@@ -1,28 +1,12 @@
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
-from naproxy.history import costs, queries, timeline
+from naproxy.history import costs, timeline
 from naproxy.policy.base import State
 from test_history import HOUR_S, START_S, Box
 
 ON_MW, OFF_MW = 40_000, 2_000
-
-
-@pytest.fixture
-def box(tmp_path: Path) -> Iterator[Box]:
-    made = Box(tmp_path)
-    yield made
-    made.stop()
-
-
-@pytest.fixture
-def db(box: Box) -> Iterator[sqlite3.Connection]:
-    with closing(queries.open_history(box.directory)) as opened:
-        yield opened
 
 
 def cycle(box: Box) -> None:

@@ -1,29 +1,13 @@
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
 from naproxy.datagram import Asker
-from naproxy.history import ledger, queries
+from naproxy.history import ledger
 from naproxy.policy.base import State
 from test_history import START_S, Box
 
 EVER = (0.0, 1e11)
-
-
-@pytest.fixture
-def box(tmp_path: Path) -> Iterator[Box]:
-    made = Box(tmp_path)
-    yield made
-    made.stop()
-
-
-@pytest.fixture
-def db(box: Box) -> Iterator[sqlite3.Connection]:
-    with closing(queries.open_history(box.directory)) as opened:
-        yield opened
 
 
 def wake(box: Box, server: str = "web", **asker: Any) -> None:

@@ -1,19 +1,11 @@
 import sqlite3
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from naproxy.history import queries
 from naproxy.policy.base import State
 from test_history import DAY_S, HOUR_S, START_S, Box, event
-
-
-@pytest.fixture
-def box(tmp_path: Path) -> Iterator[Box]:
-    made = Box(tmp_path)
-    yield made
-    made.stop()
 
 
 def chart(box: Box, from_s: float, to_s: float, points: int = 1000) -> queries.Chart:

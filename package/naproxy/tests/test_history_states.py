@@ -1,9 +1,7 @@
 """Hours of states: kept for ever, the same as the transitions they are made of."""
 
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 from naproxy.history import states
@@ -16,11 +14,9 @@ from test_history import HOUR_S, Box
 
 
 @pytest.fixture
-def box(tmp_path: Path) -> Iterator[Box]:
-    made = Box(tmp_path)
-    made.history.watch(["web"])
-    yield made
-    made.stop()
+def box(box: Box) -> Box:
+    box.history.watch(["web"])
+    return box
 
 
 def enter(box: Box, before: State, state: State) -> None:

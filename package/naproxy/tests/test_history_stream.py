@@ -2,10 +2,8 @@
 
 import sqlite3
 import zlib
-from collections.abc import Iterator
 from contextlib import closing
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -44,11 +42,9 @@ visits = st.lists(
 
 
 @pytest.fixture
-def box(tmp_path: Path) -> Iterator[Box]:
-    made = Box(tmp_path)
-    made.history.watch(["web"])
-    yield made
-    made.stop()
+def box(box: Box) -> Box:
+    box.history.watch(["web"])
+    return box
 
 
 def ask(

@@ -1,26 +1,10 @@
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
 
 import pytest
 from naproxy.datagram import Asker
-from naproxy.history import queries, timeline
+from naproxy.history import timeline
 from naproxy.policy.base import State
 from test_history import START_S, Box
-
-
-@pytest.fixture
-def box(tmp_path: Path) -> Iterator[Box]:
-    made = Box(tmp_path)
-    yield made
-    made.stop()
-
-
-@pytest.fixture
-def db(box: Box) -> Iterator[sqlite3.Connection]:
-    with closing(queries.open_history(box.directory)) as opened:
-        yield opened
 
 
 def change(box: Box, before: State, state: State, after_s: float, reason: str = "x") -> None:

@@ -1,9 +1,7 @@
 """What people paid: counts for ever, and how long each waited."""
 
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 from naproxy import page
@@ -19,11 +17,9 @@ LATE = page.E_NEEDED | page.E_DELAYED
 
 
 @pytest.fixture
-def box(tmp_path: Path) -> Iterator[Box]:
-    made = Box(tmp_path)
-    made.history.watch(["web"])
-    yield made
-    made.stop()
+def box(box: Box) -> Box:
+    box.history.watch(["web"])
+    return box
 
 
 def read(box: Box) -> tuple[list[Wait], float]:
