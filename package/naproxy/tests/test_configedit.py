@@ -249,6 +249,20 @@ def test_changes_of_the_wrong_form_are_refused_and_named(body: Any, where: str) 
     assert str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        [{"op": "set", "where": "server.web.hosts", "value": [1] * 2001}],
+        [{"op": "set", "where": "rule", "value": [{"kind": "path", "text": "/"}] * 700}],
+        [{"op": "add", "where": "rule", "value": {"hosts": ["a"] * 150}}] * 14,
+    ],
+)
+def test_changes_with_more_values_than_a_configuration_has_are_refused(body: Any) -> None:
+    # The library that writes them needs minutes for what fits into a request.
+    with pytest.raises(ChangeError, match="too much"):
+        configedit.read(body)
+
+
 KEYS = st.sampled_from(["port", "armed", "notice", "a b", "ключ", '"', "awake", "sleep"])
 SCALARS = st.one_of(
     st.booleans(),

@@ -19,6 +19,8 @@ from naproxy.schema import ConfigError, Problem, label
 MOST_BYTES: Final = 1 << 16
 """A larger file is not edited key by key: that would take too long on a small box."""
 MOST_CHANGES: Final = 200
+MOST_VALUES: Final = 2000
+"""In all changes together: no configuration has so many, and they are written one by one."""
 _DEEPEST: Final = 6
 _SELECTORS: Final = ("driver", "kind", "name")
 _OPS: Final = ("set", "add", "remove")
@@ -61,7 +63,15 @@ def read(body: object) -> list[Change]:
         raise ChangeError("must be a list of changes", "changes")
     if len(body) > MOST_CHANGES:
         raise ChangeError(f"must be at most {MOST_CHANGES} changes", "changes")
-    return [_change(item, f"changes[{number}]") for number, item in enumerate(body)]
+    changes = [_change(item, f"changes[{number}]") for number, item in enumerate(body)]
+    if sum(_count(change.value) for change in changes) > MOST_VALUES:
+        raise ChangeError(f"are too much: more than {MOST_VALUES} values", "changes")
+    return changes
+
+
+def _count(value: object) -> int:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return 1 + sum(map(_count, inner))
 
 
 def _change(item: object, here: str) -> Change:
