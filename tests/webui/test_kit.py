@@ -113,8 +113,8 @@ def test_a_refusal_is_beside_its_field_and_the_rest_above(page: WatchedPage) -> 
     page.evaluate(
         """async (kit) => {
             const { showErrors } = await import(`${kit}form.js`);
-            const { ApiError } = await import(`${kit}api.js`);
-            const { h } = await import(`${kit}dom.js`);
+            const { ApiError } = await import(`${kit}core.js`);
+            const { h } = await import(`${kit}core.js`);
             const form = h("form.form", { id: "tried" }, h("div.field",
                 h("label", { for: "price" }, "Price"),
                 h("input.input", { id: "price", name: "price_per_kwh" })));

@@ -76,7 +76,7 @@ def test_static_files_are_kept_for_a_year_and_packed(front: Front) -> None:
 
 
 def test_modules_are_served_as_scripts(front: Front) -> None:
-    path = static_path(front).replace("css/kit.css", "js/kit/api.js")
+    path = static_path(front).replace("css/kit.css", "js/kit/core.js")
     _, head, _ = ask(front, f"GET {path} HTTP/1.1")
     assert header(head, "Content-Type") == "text/javascript; charset=utf-8"
 

@@ -1,6 +1,6 @@
 // Bars, and any other picture that Chart.js knows.
 
-import { t } from "./dom.js";
+import { t } from "./core.js";
 import { number } from "./format.js";
 import { colour, COMMON, hatch, Plot, ready, tint, tooltip, valueScale } from "./plot.js";
 

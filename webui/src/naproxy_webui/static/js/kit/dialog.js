@@ -1,6 +1,6 @@
 // What comes over the page: questions, short messages, words for screen readers.
 
-import { h, icon, KIND_ICONS, t } from "./dom.js";
+import { h, icon, KIND_ICONS, t } from "./core.js";
 
 const TOAST_MS = { good: 6000, info: 8000, warn: 15_000, bad: 0 };
 let region = null;

@@ -1,8 +1,7 @@
 // Forms: values out of them, refusals beside the fields they are about.
 
-import { ApiError } from "./api.js";
+import { ApiError, h, t } from "./core.js";
 import { toast } from "./dialog.js";
-import { h, t } from "./dom.js";
 
 let next = 0;
 

@@ -1,6 +1,6 @@
 // Numbers, watts, times: in the language of the page and the time zone of the office.
 
-import { t } from "./dom.js";
+import { t } from "./core.js";
 
 const root = document.documentElement;
 

@@ -1,7 +1,7 @@
 // Charts: Chart.js with the palette, the office's time zone, gaps as gaps, and a table of the same
 // figures behind every one. Chart.js is loaded when the first chart is made.
 
-import { h, s, t } from "./dom.js";
+import { h, s, t } from "./core.js";
 import { clock, clockS, date, dateTime, day, month, number, offset_s } from "./format.js";
 
 const MINUTE = 60, HOUR = 3600, DAY = 86400;

@@ -1,8 +1,7 @@
 // What every page has around its content: light or dark, the menu of a phone, signing out, and
 // how the box is, at the top.
 
-import { ApiError, poll, post } from "./api.js";
-import { h, icon, t } from "./dom.js";
+import { ApiError, h, icon, poll, post, t } from "./core.js";
 
 const EVERY_S = 10;
 const root = document.documentElement;

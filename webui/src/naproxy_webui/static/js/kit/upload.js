@@ -1,8 +1,7 @@
 // A large file to the box, in pieces. What breaks off goes on by itself where it was; a file that
 // is chosen again after the page was closed does too.
 
-import { ApiError, del, get, post } from "./api.js";
-import { t } from "./dom.js";
+import { ApiError, del, get, post, t } from "./core.js";
 
 const PIECE_TIMEOUT_MS = 60_000;
 const WAITS_S = [1, 2, 4, 8, 15, 30, 30, 30, 30, 30];

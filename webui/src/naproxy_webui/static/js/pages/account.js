@@ -1,8 +1,7 @@
 // One's own account, and the users of the box.
 
-import { del, get, patch, post, put, ApiError } from "../kit/api.js";
+import { ApiError, del, get, h, patch, post, put, t } from "../kit/core.js";
 import { confirm, open, toast } from "../kit/dialog.js";
-import { h, t } from "../kit/dom.js";
 import { onPress, onSubmit } from "../kit/form.js";
 import { dateTime } from "../kit/format.js";
 

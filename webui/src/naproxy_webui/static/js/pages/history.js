@@ -1,7 +1,6 @@
 // The history: which time is shown, and the parts of the page that show it.
 
-import { ApiError, get } from "../kit/api.js";
-import { h, t } from "../kit/dom.js";
+import { ApiError, get, h, t } from "../kit/core.js";
 import { clock, date, dateTime, dayInput, toInput } from "../kit/format.js";
 import { calendarTitle, fromAddress, toAddress } from "../kit/range.js";
 import { showChanges, showDecisions } from "./history/changes.js";

@@ -1,7 +1,7 @@
 // "Keep awake until ...": the question, as a dialog.
 
 import { open } from "../kit/dialog.js";
-import { h, t } from "../kit/dom.js";
+import { h, t } from "../kit/core.js";
 import { fromInput, fromLocal, midnight, offset_s, toInput, when } from "../kit/format.js";
 
 const EVENING_H = 20;

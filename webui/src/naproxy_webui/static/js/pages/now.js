@@ -1,7 +1,6 @@
 // The page Now: a card a server, asked for each second. One file: the home page is few requests.
 
-import { ApiError, poll, post } from "../kit/api.js";
-import { h, icon, say, STATE_ICONS, t } from "../kit/dom.js";
+import { ApiError, h, icon, poll, post, say, STATE_ICONS, t } from "../kit/core.js";
 import { clockS, duration, number, share, watts, when } from "../kit/format.js";
 import { timeChart } from "../kit/plot.js";
 import { showBox } from "../kit/shell.js";

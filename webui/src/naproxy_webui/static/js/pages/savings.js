@@ -1,7 +1,6 @@
 // Savings: which time is shown, and the parts of the page that show it.
 
-import { ApiError, get } from "../kit/api.js";
-import { h, icon, t } from "../kit/dom.js";
+import { ApiError, get, h, icon, t } from "../kit/core.js";
 import { date, dayInput, unknown } from "../kit/format.js";
 import { calendarTitle, fromAddress, toAddress } from "../kit/range.js";
 import { showExact, showSaved } from "./savings/saved.js";

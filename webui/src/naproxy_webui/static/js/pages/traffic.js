@@ -1,7 +1,6 @@
 // The page Traffic. Each part asks for its own figures; a part that fails does not take others away.
 
-import { ApiError, get } from "../kit/api.js";
-import { h, icon, t } from "../kit/dom.js";
+import { ApiError, get, h, icon, t } from "../kit/core.js";
 import { date, midnight, number, share } from "../kit/format.js";
 import { showAgents } from "./traffic/agents.js";
 import { showDays } from "./traffic/days.js";

@@ -1,8 +1,7 @@
 // The Update page: what runs, and an image on its way from the browser to a restart.
 
-import { ApiError, del, poll, post } from "../kit/api.js";
+import { ApiError, del, h, icon, poll, post, t } from "../kit/core.js";
 import { confirm, toast } from "../kit/dialog.js";
-import { h, icon, t } from "../kit/dom.js";
 import { busy } from "../kit/form.js";
 import { upload } from "../kit/upload.js";
 import { images } from "./update/images.js";

@@ -1,6 +1,6 @@
 // The strip of states under the chart. One stop of the tab key; arrow keys go along it.
 
-import { h, s, t } from "../../kit/dom.js";
+import { h, s, t } from "../../kit/core.js";
 import { clockS, date, day, duration, share } from "../../kit/format.js";
 import { badge, stateWords, wakeLine } from "./words.js";
 

@@ -1,6 +1,6 @@
 // Every change of state, and every decision: tables that are read when they are opened.
 
-import { h, icon, t } from "../../kit/dom.js";
+import { h, icon, t } from "../../kit/core.js";
 import { dateTime, clockS, day } from "../../kit/format.js";
 import { list } from "./list.js";
 import { badge, cell, wakeLine } from "./words.js";

@@ -1,8 +1,7 @@
 // Energy by day: bars of what it was used for, money, and how much of each day was measured.
 
-import { get } from "../../kit/api.js";
+import { get, h, t } from "../../kit/core.js";
 import { anyChart } from "../../kit/bars.js";
-import { h, t } from "../../kit/dom.js";
 import { clock, date, day, energy, month, number, share } from "../../kit/format.js";
 import { colour, hatch, tint, tooltip, valueScale } from "../../kit/plot.js";
 import { price } from "./words.js";

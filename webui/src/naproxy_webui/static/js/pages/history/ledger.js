@@ -1,7 +1,6 @@
 // The wake ledger: every wake, searched and page by page.
 
-import { ApiError } from "../../kit/api.js";
-import { h, icon, t } from "../../kit/dom.js";
+import { ApiError, h, icon, t } from "../../kit/core.js";
 import { duration, number } from "../../kit/format.js";
 import { values } from "../../kit/form.js";
 import { stamp } from "./changes.js";

@@ -1,8 +1,7 @@
 // A table that is read page by page, newest first.
 
-import { get } from "../../kit/api.js";
+import { get, h, t } from "../../kit/core.js";
 import { announce } from "../../kit/dialog.js";
-import { h, t } from "../../kit/dom.js";
 import { onPress } from "../../kit/form.js";
 import { nothing } from "./words.js";
 

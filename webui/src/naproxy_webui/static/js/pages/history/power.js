@@ -1,7 +1,6 @@
 // Power as lines with least and most, and below, on the same axis, the states.
 
-import { get } from "../../kit/api.js";
-import { t } from "../../kit/dom.js";
+import { get, t } from "../../kit/core.js";
 import { watts } from "../../kit/format.js";
 import { timeChart } from "../../kit/plot.js";
 import { Band } from "./band.js";

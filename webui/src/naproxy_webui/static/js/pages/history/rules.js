@@ -1,8 +1,7 @@
 // Rules: making one with a look at what it would have done, undoing it, the list of all.
 
-import { ApiError, del, get, post } from "../../kit/api.js";
+import { ApiError, del, get, h, icon, post, t } from "../../kit/core.js";
 import { confirm, open, toast } from "../../kit/dialog.js";
-import { h, icon, t } from "../../kit/dom.js";
 import { busy, clearErrors, onPress, showErrors } from "../../kit/form.js";
 import { date, duration, energy } from "../../kit/format.js";
 import { agentWords, price } from "./words.js";

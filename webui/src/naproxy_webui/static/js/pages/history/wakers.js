@@ -1,7 +1,6 @@
 // Who wakes the server most, and one that stands out.
 
-import { ApiError, get } from "../../kit/api.js";
-import { h, icon, t } from "../../kit/dom.js";
+import { ApiError, get, h, icon, t } from "../../kit/core.js";
 import { duration, energy, share } from "../../kit/format.js";
 import { agentWords, cell, nothing, price } from "./words.js";
 import { mayChange, ruleDialog } from "./rules.js";

@@ -1,6 +1,6 @@
 // What several parts of the page say alike.
 
-import { h, has, icon, STATE_ICONS, t } from "../../kit/dom.js";
+import { h, has, icon, STATE_ICONS, t } from "../../kit/core.js";
 import { money } from "../../kit/format.js";
 
 /** A state as a badge. */

@@ -1,7 +1,6 @@
 // What if: another promise, server or rule over the same requests, beside what is.
 
-import { ApiError } from "../../kit/api.js";
-import { h, icon, t } from "../../kit/dom.js";
+import { ApiError, h, icon, t } from "../../kit/core.js";
 import { energy, money, number, share } from "../../kit/format.js";
 import { clearErrors, onSubmit } from "../../kit/form.js";
 import { table } from "../../kit/plot.js";

@@ -1,7 +1,6 @@
 // What could have been saved: bounds, rules, and the curves of the thesis.
 
-import { ApiError } from "../../kit/api.js";
-import { h, icon, t } from "../../kit/dom.js";
+import { ApiError, h, icon, t } from "../../kit/core.js";
 import { date, dateTime, duration, number, share, when } from "../../kit/format.js";
 import { anyChart, barChart } from "../../kit/bars.js";
 import { colour, table } from "../../kit/plot.js";

@@ -1,7 +1,6 @@
 // What people paid: how many waited, how long, and how many were allowed to.
 
-import { get } from "../../kit/api.js";
-import { h, icon, t } from "../../kit/dom.js";
+import { get, h, icon, t } from "../../kit/core.js";
 import { date, duration, number, share } from "../../kit/format.js";
 import { barChart } from "../../kit/bars.js";
 

@@ -1,6 +1,6 @@
 // What was saved: the figures at the top, the bars, and how sure all that is.
 
-import { h, t } from "../../kit/dom.js";
+import { h, t } from "../../kit/core.js";
 import { clock, co2, day, duration, energy, money, month, number, share, watts } from "../../kit/format.js";
 import { barChart } from "../../kit/bars.js";
 import { table } from "../../kit/plot.js";

@@ -1,7 +1,6 @@
 // Working out what could have been saved: asking, how far it is, and ending it.
 
-import { ApiError, del, get, post } from "../../kit/api.js";
-import { h, t } from "../../kit/dom.js";
+import { ApiError, del, get, h, post, t } from "../../kit/core.js";
 import { share } from "../../kit/format.js";
 import { toast } from "../../kit/dialog.js";
 

@@ -1,8 +1,7 @@
 // The box's own affairs: cache, log, backup, network, restart.
 
-import { ApiError, get, post, put as send } from "../../kit/api.js";
+import { ApiError, get, h, has, post, put as send, t } from "../../kit/core.js";
 import { confirm, toast } from "../../kit/dialog.js";
-import { h, has, t } from "../../kit/dom.js";
 import { dateTime, locale, number } from "../../kit/format.js";
 import { busy, clearErrors, onPress, showErrors } from "../../kit/form.js";
 import { again } from "./forms.js";

@@ -1,8 +1,7 @@
 // Forms over the settings: what changed is counted, saved together, refused beside its field.
 
-import { ApiError, patch } from "../../kit/api.js";
+import { ApiError, patch, t } from "../../kit/core.js";
 import { confirm, toast } from "../../kit/dialog.js";
-import { t } from "../../kit/dom.js";
 import { busy, clearErrors, showErrors } from "../../kit/form.js";
 import { changesOf, chosen, fieldNamed, fieldsOf, valueOf, wholeSection } from "./values.js";
 

@@ -1,7 +1,7 @@
 // Times of the week as the box writes them, `mon-fri 07:30-18:00`, as minutes, and as words.
 
 import { locale } from "../../kit/format.js";
-import { t } from "../../kit/dom.js";
+import { t } from "../../kit/core.js";
 
 export const DAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 const SPAN = /^(\S+) +([01]\d|2[0-3]):([0-5]\d)-(?:([01]\d|2[0-3]):([0-5]\d)|24:00)$/;

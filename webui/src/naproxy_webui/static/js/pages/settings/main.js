@@ -1,6 +1,6 @@
 // The settings: each part does something where the page has what it is for.
 
-import { t } from "../../kit/dom.js";
+import { t } from "../../kit/core.js";
 import { emptyCache, logs, machine, makers, restore } from "./box.js";
 import { addForm, findField, lockForViewers, removeButtons, sayWhatWasSaved, settingsForm, warnOfUnsaved } from "./forms.js";
 import { consequences } from "./words.js";

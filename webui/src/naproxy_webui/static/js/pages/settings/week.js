@@ -1,7 +1,7 @@
 // The week as a grid of hours: with the mouse, the keyboard, or as text; all three are one thing.
 
 import { announce } from "../../kit/dialog.js";
-import { h, icon, t } from "../../kit/dom.js";
+import { h, icon, t } from "../../kit/core.js";
 import { asLines, clock, dayName, DAYS, painted, perDay, readLines } from "./hours.js";
 import { linesOf, put } from "./values.js";
 

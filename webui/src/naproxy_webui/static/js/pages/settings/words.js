@@ -1,7 +1,7 @@
 // What a setting means, in words, as soon as it is changed.
 
 import { co2, duration, money, number, watts } from "../../kit/format.js";
-import { h, icon, t } from "../../kit/dom.js";
+import { h, icon, t } from "../../kit/core.js";
 import { hoursInWords, readLines } from "./hours.js";
 import { chosen, valueOf } from "./values.js";
 

@@ -1,7 +1,6 @@
 // /setup/done: what is set up, and what is left for a person to do.
 
-import { get, put } from "../../kit/api.js";
-import { h, icon, t } from "../../kit/dom.js";
+import { get, h, icon, put, t } from "../../kit/core.js";
 import { onPress } from "../../kit/form.js";
 import { fill, refused, server } from "./flow.js";
 

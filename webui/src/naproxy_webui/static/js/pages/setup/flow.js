@@ -1,8 +1,7 @@
 // What the steps share: where to go next, work that takes a while, words for what went wrong.
 
-import { ApiError, get, post, put } from "../../kit/api.js";
+import { ApiError, get, h, has, icon, KIND_ICONS, post, put, t } from "../../kit/core.js";
 import { toast } from "../../kit/dialog.js";
-import { h, has, icon, KIND_ICONS, t } from "../../kit/dom.js";
 
 const EVERY_MS = 500;
 /** So often a job that must be fresh is begun again, if another is under way. */

@@ -1,7 +1,6 @@
 // /setup/meter: a meter that was found, or watts to reckon with until there is one.
 
-import { ApiError, get, post } from "../../kit/api.js";
-import { h, t } from "../../kit/dom.js";
+import { ApiError, get, h, post, t } from "../../kit/core.js";
 import { busy, onSubmit } from "../../kit/form.js";
 import { number, watts } from "../../kit/format.js";
 import { about, fill, follow, notice, onward, refused } from "./flow.js";

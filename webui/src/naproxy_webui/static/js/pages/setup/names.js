@@ -1,6 +1,6 @@
 // /setup/names: what the websites are called.
 
-import { post } from "../../kit/api.js";
+import { post } from "../../kit/core.js";
 import { onSubmit } from "../../kit/form.js";
 import { about, onward } from "./flow.js";
 

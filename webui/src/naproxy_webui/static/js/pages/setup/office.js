@@ -1,7 +1,6 @@
 // /setup/office: language, name, time zone, prices. What the browser knows is offered, not decided.
 
-import { post } from "../../kit/api.js";
-import { h } from "../../kit/dom.js";
+import { h, post } from "../../kit/core.js";
 import { onSubmit } from "../../kit/form.js";
 import { onward } from "./flow.js";
 

@@ -1,8 +1,7 @@
 // /setup/proof: the server sleeps and wakes several times, and everybody can watch.
 
-import { ApiError, del, get, post } from "../../kit/api.js";
+import { ApiError, del, get, h, icon, post, say, STATE_ICONS, t } from "../../kit/core.js";
 import { confirm, toast } from "../../kit/dialog.js";
-import { h, icon, say, STATE_ICONS, t } from "../../kit/dom.js";
 import { onPress, values } from "../../kit/form.js";
 import { duration, watts } from "../../kit/format.js";
 import { about, again, fill, notice, onward, refused } from "./flow.js";

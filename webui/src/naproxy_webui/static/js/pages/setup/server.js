@@ -1,7 +1,6 @@
 // /setup/server: the machine that is to sleep, out of a scan or by its address.
 
-import { ApiError, get, post } from "../../kit/api.js";
-import { h, icon, t } from "../../kit/dom.js";
+import { ApiError, get, h, icon, post, t } from "../../kit/core.js";
 import { busy, onPress, onSubmit } from "../../kit/form.js";
 import { about, again, fill, follow, notice, onward, refused, server } from "./flow.js";
 

@@ -1,8 +1,7 @@
 // /setup/sleep: how the server is put to sleep; letting the box in; the check.
 
-import { ApiError, get, post, put } from "../../kit/api.js";
+import { ApiError, get, h, has, icon, post, put, t } from "../../kit/core.js";
 import { toast } from "../../kit/dialog.js";
-import { h, has, icon, t } from "../../kit/dom.js";
 import { busy, onPress, showErrors, values } from "../../kit/form.js";
 import { about, copier, fill, follow, notice, onward, refused } from "./flow.js";
 

@@ -1,6 +1,6 @@
 // Robots and programs by name. Names come from the network: they are text and nothing else.
 
-import { h, t } from "../../kit/dom.js";
+import { h, t } from "../../kit/core.js";
 import { number, share } from "../../kit/format.js";
 
 const FIRST = matchMedia("(max-width: 52rem)").matches ? 6 : 15;

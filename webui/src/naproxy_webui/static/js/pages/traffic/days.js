@@ -1,7 +1,7 @@
 // What became of requests, day by day, and how many the box answered from its memory.
 
 import { barChart } from "../../kit/bars.js";
-import { t } from "../../kit/dom.js";
+import { t } from "../../kit/core.js";
 import { locale, number, share } from "../../kit/format.js";
 
 const ENDS = [

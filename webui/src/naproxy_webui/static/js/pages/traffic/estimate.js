@@ -1,8 +1,7 @@
 // A log is dropped or chosen, sent in pieces, estimated on the box, and the result shown.
 
-import { ApiError, del, get, poll, post } from "../../kit/api.js";
+import { ApiError, del, get, h, icon, poll, post, t } from "../../kit/core.js";
 import { announce, confirm } from "../../kit/dialog.js";
-import { h, icon, t } from "../../kit/dom.js";
 import { number } from "../../kit/format.js";
 import { clearErrors, decimal, showErrors } from "../../kit/form.js";
 import { upload } from "../../kit/upload.js";

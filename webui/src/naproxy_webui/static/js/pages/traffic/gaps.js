@@ -1,7 +1,7 @@
 // Pauses between requests that need the server: how many of each length, and how much of the time.
 
 import { barChart } from "../../kit/bars.js";
-import { t } from "../../kit/dom.js";
+import { t } from "../../kit/core.js";
 import { duration, number, share } from "../../kit/format.js";
 
 const LONG_S = 300;

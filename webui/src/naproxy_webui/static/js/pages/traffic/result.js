@@ -1,7 +1,7 @@
 // What an estimate found: the advice, why it may mislead, every rule, and the figures.
 
 import { anyChart, barChart } from "../../kit/bars.js";
-import { has, h, icon, t } from "../../kit/dom.js";
+import { h, has, icon, t } from "../../kit/core.js";
 import { duration, energy, money, number, offset_s, share, watts } from "../../kit/format.js";
 import { colour, table, timeChart, tint, tooltip, valueScale } from "../../kit/plot.js";
 import { showWeek } from "./week.js";

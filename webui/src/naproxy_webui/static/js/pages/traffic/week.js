@@ -1,6 +1,6 @@
 // Requests by hour of the week, as a table of figures with a colour each: it needs no other table.
 
-import { h, t } from "../../kit/dom.js";
+import { h, t } from "../../kit/core.js";
 import { locale, number } from "../../kit/format.js";
 
 const LEVELS = 6;

@@ -1,6 +1,6 @@
 // The two images of the box, and which of them runs.
 
-import { h, icon, t } from "../../kit/dom.js";
+import { h, icon, t } from "../../kit/core.js";
 import { dateTime } from "../../kit/format.js";
 
 let before = "";

@@ -1,6 +1,6 @@
 // What the card "A new image" shows, one function a step.
 
-import { h, icon, t } from "../../kit/dom.js";
+import { h, icon, t } from "../../kit/core.js";
 
 const MB = 1_000_000;
 const megabytes = (bytes) => (bytes / MB).toLocaleString(document.documentElement.lang, { maximumFractionDigits: bytes < 10 * MB ? 1 : 0 });

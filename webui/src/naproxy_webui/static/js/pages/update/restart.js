@@ -1,6 +1,6 @@
 // Over a restart of the box: the page waits, comes back, and says what became of it.
 
-import { h, icon, t } from "../../kit/dom.js";
+import { h, icon, t } from "../../kit/core.js";
 
 const NOTE = "naproxy-update";
 const EVERY_MS = 1500, PATIENCE_MS = 2500, LONG_MS = 180_000, NEVER_DOWN_MS = 60_000;
