@@ -6,7 +6,7 @@ PYTHON := .venv/bin/python
 AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo -E)
 PYTEST := $(PYTHON) -m pytest -q -p no:cacheprovider
 
-PY_ROOMS := package varnish-vcl webui tests
+PY_ROOMS := board package varnish-vcl webui tests
 SHELL_SCRIPTS = $(shell git ls-files | xargs awk '/^\#!\/bin\/(ba)?sh/ { print FILENAME } { nextfile }')
 
 .PHONY: help
@@ -37,7 +37,7 @@ build: prepare ## compile the VMOD and render the VCL
 
 # ----------------------------------------------------------------------- test
 
-TESTS := lint test-unit test-webui test-browser test-vmod test-vcl test-meter test-history test-office test-e2e test-faults test-demo
+TESTS := lint test-unit test-image-parts test-webui test-browser test-vmod test-vcl test-meter test-history test-office test-e2e test-faults test-demo
 
 .PHONY: test $(TESTS) test-agree test-powercut test-compat test-guest
 test: $(TESTS) ## everything, in under 20 minutes
@@ -48,6 +48,7 @@ lint: prepare ## style and types
 	.venv/bin/mypy package/naproxy/src
 	.venv/bin/mypy tests
 	.venv/bin/mypy -p naproxy_meter
+	.venv/bin/mypy board
 	.venv/bin/mypy webui/src
 	shellcheck $(SHELL_SCRIPTS)
 
@@ -60,6 +61,9 @@ test-webui: prepare ## the web interface's own tests
 
 test-browser: prepare ## the web interface in Chromium, before a real controller with a made past
 	$(AS_ROOT) $(PYTEST) tests/past tests/webui
+
+test-image-parts: prepare ## the image's fragments, recipes and boot scripts, without Buildroot
+	$(PYTEST) tests/image
 
 test-vmod: build ## varnishtest of the VMOD
 	@$(MAKE) --no-print-directory -C package/libvmod-naproxy check
@@ -99,6 +103,24 @@ test-agree: build ## the estimator's simulator against the box, two minutes; not
 
 test-guest: build ## a real Linux in QEMU sleeps and wakes (slow; not part of test)
 	$(AS_ROOT) $(PYTEST) tests/guest
+
+# ---------------------------------------------------------------------- image
+
+IMAGE := $(BUILD)/image
+BUILDROOT = $$(board/common/buildroot $(IMAGE))
+
+.PHONY: image check-defconfigs check-recipes check-kernel
+image: ## a board's image with Buildroot BOARD=name [BUILDROOT_DIR=dir] [BR2_DL_DIR=dir]
+	board/common/image $(IMAGE) "$(BOARD)"
+
+check-defconfigs: ## no symbol that a board asks for is lost in Buildroot's kconfig [BUILDROOT_DIR=dir]
+	@dir=$(BUILDROOT) && board/common/check-defconfigs "$$dir" $(IMAGE)/check $(BOARD)
+
+check-recipes: ## Buildroot's check-package over our recipes [BUILDROOT_DIR=dir]
+	@dir=$(BUILDROOT) && board/common/check-recipes "$$dir" $(IMAGE)/check-venv
+
+check-kernel: ## no symbol that a board asks for is lost in the kernel's kconfig LINUX_DIR=dir
+	@board/common/check-kernel "$(LINUX_DIR)" $(IMAGE)/check $(BOARD)
 
 # --------------------------------------------------------- show and measure
 

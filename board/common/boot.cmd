@@ -1,0 +1,42 @@
+# U-Boot: which of the two systems starts. RAUC writes BOOT_ORDER and BOOT_x_LEFT; a
+# system has three tries, counted before the start, and gets them back when the box has
+# proved healthy.
+
+test -n "${BOOT_ORDER}" || setenv BOOT_ORDER "A B"
+test -n "${BOOT_A_LEFT}" || setenv BOOT_A_LEFT 3
+test -n "${BOOT_B_LEFT}" || setenv BOOT_B_LEFT 3
+
+setenv slot
+for candidate in "${BOOT_ORDER}"; do
+	if test -n "${slot}"; then
+		true
+	elif test "${candidate}" = A && test ${BOOT_A_LEFT} -gt 0; then
+		setexpr BOOT_A_LEFT ${BOOT_A_LEFT} - 1
+		setenv slot A
+		setenv number 2
+	elif test "${candidate}" = B && test ${BOOT_B_LEFT} -gt 0; then
+		setexpr BOOT_B_LEFT ${BOOT_B_LEFT} - 1
+		setenv slot B
+		setenv number 3
+	fi
+done
+
+# Both have failed: give both their tries back and start anew, rather than stop.
+if test -z "${slot}"; then
+	setenv BOOT_A_LEFT 3
+	setenv BOOT_B_LEFT 3
+	saveenv
+	reset
+fi
+saveenv
+
+setenv bootargs "root=@DISK@${number} rootfstype=squashfs ro rootwait rauc.slot=${slot} panic=10 console=@CONSOLE@"
+if load ${devtype} ${devnum}:${number} ${kernel_addr_r} boot/Image; then
+	if test -n "@DTB@"; then
+		load ${devtype} ${devnum}:${number} ${fdt_addr_r} boot/${fdtfile} && booti ${kernel_addr_r} - ${fdt_addr_r}
+	else
+		booti ${kernel_addr_r} - ${fdtcontroladdr}
+	fi
+fi
+# The kernel is not there or did not start: the next try is another system's.
+reset

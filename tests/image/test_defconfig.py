@@ -1,0 +1,163 @@
+"""What is asked of Buildroot, without Buildroot."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+CONFIGS = TOP / "configs"
+TOOL = TOP / "board/common/defconfig.py"
+BOARDS = [
+    "qemu-aarch64",
+    "qemu-i386",
+    "qemu-x86_64",
+    "raspberrypi3-64",
+    "raspberrypi4-64",
+    "raspberrypizero2w-64",
+    "soekris-net5501",
+]
+
+
+def tool(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, TOOL, *arguments], check=False, capture_output=True, text=True
+    )
+
+
+def merged(board: str) -> str:
+    done = tool("merge", CONFIGS, board)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def configs(tmp_path: Path) -> Path:
+    """A board made of two fragments."""
+    (tmp_path / "fragments").mkdir()
+    (tmp_path / "fragments/one.fragment").write_text('BR2_ONE="@BOARD@"\n')
+    (tmp_path / "fragments/two.fragment").write_text("# BR2_TWO is not set\n")
+    (tmp_path / "box_defconfig").write_text("# from: one two\nBR2_OWN=y\n")
+    return tmp_path
+
+
+def test_every_board_is_there() -> None:
+    assert tool("boards", CONFIGS).stdout.split() == BOARDS
+
+
+def test_a_board_is_its_fragments_and_its_own_lines(configs: Path) -> None:
+    text = tool("merge", configs, "box").stdout
+    settings = [line for line in text.splitlines() if "BR2" in line]
+    assert settings == ['BR2_ONE="box"', "# BR2_TWO is not set", "BR2_OWN=y"]
+
+
+def test_an_unknown_board_is_refused_with_those_there_are(configs: Path) -> None:
+    done = tool("merge", configs, "toaster")
+    assert done.returncode == 1
+    assert "no board 'toaster': there are box" in done.stderr
+
+
+def test_a_symbol_set_in_two_places_is_refused_with_both(configs: Path) -> None:
+    (configs / "box_defconfig").write_text("# from: one two\nBR2_TWO=y\n")
+    done = tool("merge", configs, "box")
+    assert done.returncode == 1
+    assert "box_defconfig: BR2_TWO is set in two.fragment already" in done.stderr
+
+
+def test_a_symbol_set_twice_in_a_file_is_refused_with_its_line(configs: Path) -> None:
+    (configs / "fragments/one.fragment").write_text("BR2_ONE=y\nBR2_ONE=y\n")
+    assert "one.fragment:2: BR2_ONE is set twice" in tool("merge", configs, "box").stderr
+
+
+@pytest.mark.parametrize(
+    "line", ["BR2_OWN = y", "BR2_OWN", "OWN=y", "BR2_OWN is not set", "include this"]
+)
+def test_a_line_that_is_no_setting_is_refused(configs: Path, line: str) -> None:
+    (configs / "box_defconfig").write_text(f"# from: one two\n{line}\n")
+    done = tool("merge", configs, "box")
+    assert done.returncode == 1
+    assert f"box_defconfig:2: not a setting: {line}" in done.stderr
+
+
+@pytest.mark.parametrize("head", ["", "# from: one\n# from: two\n"])
+def test_a_board_says_once_what_it_is_made_of(configs: Path, head: str) -> None:
+    (configs / "box_defconfig").write_text(f"{head}BR2_OWN=y\n")
+    assert "wants one line '# from: NAME...'" in tool("merge", configs, "box").stderr
+
+
+def test_a_missing_fragment_is_named(configs: Path) -> None:
+    (configs / "box_defconfig").write_text("# from: one three\n")
+    assert "no fragment three.fragment" in tool("merge", configs, "box").stderr
+
+
+@pytest.mark.parametrize(
+    ("asked", "got", "complaint"),
+    [
+        ("BR2_A=y\n", "BR2_A=y\n", None),
+        ("# BR2_A is not set\n", "BR2_B=y\n", None),
+        ("BR2_A=y\n", "# BR2_A is not set\n", "BR2_A: asked for y, got n"),
+        ("BR2_A=y\n", "BR2_AB=y\n", "BR2_A: asked for y, got n"),
+        ("# BR2_A is not set\n", "BR2_A=y\n", "BR2_A: asked for n, got y"),
+        ('BR2_A="x"\n', 'BR2_A="y"\n', 'BR2_A: asked for "x", got "y"'),
+        ("CONFIG_A=y\n", "CONFIG_A=m\n", "CONFIG_A: asked for y, got m"),
+    ],
+)
+def test_a_lost_symbol_is_found(
+    tmp_path: Path, asked: str, got: str, complaint: str | None
+) -> None:
+    (tmp_path / "asked").write_text(asked)
+    (tmp_path / "got").write_text(got)
+    done = tool("lost", tmp_path / "asked", "--", tmp_path / "got")
+    assert done.returncode == (0 if complaint is None else 1)
+    assert (complaint or "") in done.stderr
+
+
+def test_nothing_asked_for_is_no_success(tmp_path: Path) -> None:
+    (tmp_path / "empty").write_text("# nothing\n")
+    done = tool("lost", tmp_path / "empty", "--", tmp_path / "empty")
+    assert done.returncode == 1
+
+
+@pytest.mark.parametrize("board", BOARDS)
+def test_files_a_board_names_are_there(board: str) -> None:
+    names = re.findall(r"\$\(BR2_EXTERNAL_NAPROXY_PATH\)/\.\./([^ \"]+)", merged(board))
+    assert names
+    missing = [name for name in names if not (TOP / name).exists()]
+    assert missing == []
+
+
+@pytest.mark.parametrize("board", BOARDS)
+def test_hashes_of_downloads_are_always_checked(board: str) -> None:
+    assert "BR2_DOWNLOAD_FORCE_CHECK_HASHES=y" in merged(board).splitlines()
+
+
+def test_boards_do_not_repeat_each_other() -> None:
+    kept = [
+        line
+        for board in BOARDS
+        for line in (CONFIGS / f"{board}_defconfig").read_text().splitlines()
+        if line.startswith("BR2_")
+    ]
+    repeated = {line for line in kept if kept.count(line) > 2 and not line.endswith("=y")}
+    assert repeated == set()
+    assert len(kept) < 6 * len(BOARDS)
+
+
+def test_the_test_machine_has_the_soekris_userland() -> None:
+    soekris, qemu = (
+        {
+            line
+            for line in merged(board).splitlines()
+            if re.match(r"(# )?BR2_", line) and "KERNEL_CONFIG" not in line and board not in line
+        }
+        for board in ("soekris-net5501", "qemu-i386")
+    )
+    assert soekris ^ qemu == {"BR2_TARGET_GENERIC_GETTY_BAUDRATE_19200=y"}
+
+
+@pytest.mark.parametrize("fragment", sorted(TOP.glob("board/*/*.fragment")), ids=lambda f: f.name)
+def test_a_fragment_sets_each_symbol_once(fragment: Path) -> None:
+    done = tool("lost", fragment, "--", fragment)
+    assert done.returncode == 0, done.stderr
