@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from typing import Any
 
 import pytest
 from naproxy import config
-from naproxy.box import archive, diagnostics, restore, secrets
+from naproxy.box import LEAVE_FREE_BYTES, archive, diagnostics, restore, secrets
 from naproxy.drivers.program import Printed
 from naproxy.journal import Journal
 
@@ -306,6 +307,17 @@ def test_a_history_that_does_something_of_its_own_is_refused(
     home.backup(tmp_path / "b", history=True)
     with pytest.raises(archive.ArchiveError, match="not written by Naproxy"):
         archive.read(tmp_path / "b", tmp_path / "out.db")
+
+
+def test_a_history_that_would_fill_the_disk_is_refused(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.backup(tmp_path / "b", history=True)
+    full = shutil.disk_usage(tmp_path)._replace(free=LEAVE_FREE_BYTES + 4096)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: full)
+    with pytest.raises(archive.ArchiveError, match="too little room"):
+        restored(home, tmp_path / "b", history=True)
+    assert not list(home.data.glob("restore*"))
 
 
 def test_a_file_that_swells_is_refused_within_its_process(home: Home, tmp_path: Path) -> None:

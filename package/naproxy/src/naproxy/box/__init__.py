@@ -8,3 +8,6 @@ from typing import Final
 
 MOST_BYTES: Final = 1 << 29
 """Of a backup, and of the history in it."""
+
+LEAVE_FREE_BYTES: Final = 128 << 20
+"""So much of the disk is left for the history and the system."""

@@ -13,7 +13,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from naproxy.box import MOST_BYTES, clock, effects, forms, logs, secrets, seen
+from naproxy.box import LEAVE_FREE_BYTES, MOST_BYTES, clock, effects, forms, logs, secrets, seen
 from naproxy.box.effects import Effects
 from naproxy.box.machine import SERVICES, Own
 from naproxy.calls import Answer, ApiError, Call, only
@@ -27,8 +27,6 @@ _VARNISH_S: Final = 10.0
 _OUT: Final = {"backup": "backup.tar.gz", "diagnostics": "diagnostics.tar.gz"}
 _UPLOAD: Final = "upload.tar.gz"
 _REQUEST: Final = "request.json"
-LEAVE_FREE_BYTES: Final = 128 << 20
-"""So much of the disk is left for the history and the system."""
 
 
 class Host(Protocol):

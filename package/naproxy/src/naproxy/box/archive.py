@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import sqlite3
 import tarfile
 import tempfile
@@ -23,7 +24,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Final
 
 from naproxy import __version__, config
-from naproxy.box import MOST_BYTES
+from naproxy.box import LEAVE_FREE_BYTES, MOST_BYTES
 from naproxy.box.secrets import named_files, without_secrets
 from naproxy.history.tables import FILE, GENERATION, prepare
 from naproxy.schema import ConfigError
@@ -179,6 +180,8 @@ def _history(source: Any, size: int, target: Path | None) -> int:
     head = source.read(len(_MAGIC))
     if head != _MAGIC:
         raise ArchiveError("its history is not a database")
+    if target and shutil.disk_usage(target.parent).free < size + LEAVE_FREE_BYTES:
+        raise ArchiveError("its history does not fit: there is too little room on the box")
     with (target or Path("/dev/null")).open("wb") as out:
         out.write(head)
         while block := source.read(1 << 18):
