@@ -128,8 +128,8 @@ def simulate(
     chunk = Chunk()
     klass = {"crawler": Klass.CRAWLER, "program": Klass.API}
     rows = [(answer.began_s, klass.get(kind, Klass.PERSON)) for kind, answer in answers]
-    # Two robots let time pass, from the begin and to the end.
-    begin, end = ((t_s, Klass.CRAWLER) for t_s in span)
+    # The policy is idle from its begin on, as after a request; a robot lets time pass to the end.
+    begin, end = (span[0], Klass.PERSON), (span[1], Klass.CRAWLER)
     for n, (t_s, who) in enumerate([begin, *rows, end]):
         chunk.t_s.append(t_s)
         chunk.client.append(n)
