@@ -33,7 +33,7 @@ SYNC_EVERY: Final = 10
 CHECKPOINT_EVERY: Final = 120
 """Batches between two times that the side file is worked off."""
 
-AGENTS_EVERY: Final = 120
+AGENTS_EVERY: Final = 240
 """Batches between two times that requests by name are written: few pages, but each time."""
 
 PRUNE_EVERY: Final = 60
