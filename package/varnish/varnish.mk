@@ -16,7 +16,7 @@ VARNISH_DEPENDENCIES = host-pkgconf host-python3 host-varnish libedit ncurses pc
 HOST_VARNISH_DEPENDENCIES = host-ncurses host-pcre2 host-pkgconf host-python3 \
 	host-readline
 
-# Neither manuals nor pages are built.
+# Neither manuals nor pages nor the test program are built.
 VARNISH_ALL_CONF_OPTS = \
 	--disable-static \
 	--with-rst2man=/bin/true \
@@ -50,6 +50,8 @@ endif
 define VARNISH_ONLY_PROGRAMS
 	$(SED) 's/^SUBDIRS = include lib bin .*/SUBDIRS = include lib bin vmod/' \
 		$(@D)/Makefile
+	$(SED) '/^\tvinyltest$$/d; s/^\tvinyltop \\$$/\tvinyltop/' \
+		$(@D)/bin/Makefile
 endef
 VARNISH_POST_CONFIGURE_HOOKS += VARNISH_ONLY_PROGRAMS
 HOST_VARNISH_POST_CONFIGURE_HOOKS += VARNISH_ONLY_PROGRAMS
@@ -75,8 +77,7 @@ define VARNISH_OLD_NAMES
 	ln -sf vinyld $(TARGET_DIR)/usr/sbin/varnishd
 	$(foreach tool,adm hist log ncsa stat top,\
 		ln -sf vinyl$(tool) $(TARGET_DIR)/usr/bin/varnish$(tool)$(sep))
-	rm -f $(TARGET_DIR)/usr/bin/vinyltest \
-		$(TARGET_DIR)/usr/bin/vinylstat_help_gen
+	rm -f $(TARGET_DIR)/usr/bin/vinylstat_help_gen
 endef
 VARNISH_POST_INSTALL_TARGET_HOOKS += VARNISH_OLD_NAMES
 
