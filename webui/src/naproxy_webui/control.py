@@ -52,9 +52,12 @@ class Control:
             answer = ask(self.socket, method, target, body, timeout_s=timeout_s)
         except NoAnswerError as error:
             raise ApiError(HTTPStatus.SERVICE_UNAVAILABLE, str(error)) from None
-        if answer.good:
-            return answer.body
         said = answer.body
+        if not isinstance(said, dict):
+            words = "the controller answers something else than it should"
+            raise ApiError(HTTPStatus.SERVICE_UNAVAILABLE, words)
+        if answer.good:
+            return said
         raise ApiError(answer.status, said["error"], said.get("where"), said.get("problems", ()))
 
 

@@ -30,19 +30,25 @@ class Office:
 
 def office() -> Office:
     """Return the office's settings, at most `FRESH_S` old."""
-    said = _configuration().get("office", {})
+    said = _section("office")
     return Office(**{f.name: said.get(f.name) for f in fields(Office)})
 
 
 def ui_names() -> list[str]:
     """Return the names that the web interface may be called by, from the configuration."""
-    names: list[str] = _configuration().get("box", {}).get("ui_names", [])
+    names: list[str] = _section("box").get("ui_names", [])
     return names
 
 
 def forget_office() -> None:
     """Ask again next time: it was just changed."""
     _kept().pop("until_s", None)
+
+
+def _section(name: str) -> dict[str, Any]:
+    """Return a section; empty if it is none: also a page that says an error asks for it."""
+    found = _configuration().get(name)
+    return found if isinstance(found, dict) else {}
 
 
 def _kept() -> dict[str, Any]:
@@ -54,6 +60,9 @@ def _configuration() -> dict[str, Any]:
     """Return what the controller said last; a silent one is not asked again at once."""
     kept = _kept()
     if time.monotonic() >= kept.get("until_s", 0.0):
+        if "configuration" in kept:
+            # While it is asked, others go by what is known.
+            kept["until_s"] = time.monotonic() + FRESH_S
         with suppress(ApiError):
             kept["configuration"] = control().get("/v1/config", timeout_s=2.0)
         kept["until_s"] = time.monotonic() + FRESH_S

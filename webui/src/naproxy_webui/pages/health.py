@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from threading import Lock
+from typing import Any, Final
 
-from flask import Blueprint
+from flask import Blueprint, current_app
 
 from naproxy_webui.api import route
 from naproxy_webui.control import control
@@ -14,6 +15,8 @@ from naproxy_webui.shapes import boolean, obj
 
 PAGE = Page(name="health", path="/api/health")
 blueprint = Blueprint("health", __name__)
+
+_KEPT: Final = "naproxy_health"
 
 
 @route(
@@ -25,9 +28,18 @@ blueprint = Blueprint("health", __name__)
     open=True,
 )
 def health() -> Any:
-    """Say that we are here, and whether the controller is."""
-    try:
-        control().get("/v1/health", timeout_s=2.0)
-    except ApiError:
-        return {"ok": True, "controller": False}
-    return {"ok": True, "controller": True}
+    """Say that we are here, and whether the controller is.
+
+    Anybody may ask: one waits for a controller that hangs, the others get what was so before.
+    """
+    kept: dict[str, Any] = current_app.extensions.setdefault(_KEPT, {"lock": Lock(), "was": False})
+    if kept["lock"].acquire(blocking="was_asked" not in kept):
+        try:
+            control().get("/v1/health", timeout_s=2.0)
+            kept["was"] = True
+        except ApiError:
+            kept["was"] = False
+        finally:
+            kept["was_asked"] = True
+            kept["lock"].release()
+    return {"ok": True, "controller": kept["was"]}

@@ -1,0 +1,83 @@
+"""A controller that hangs, and one that does not say what it should."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from naproxy_webui.control import Control
+from naproxy_webui.settings import Settings
+
+Answering = Callable[[bytes], None]
+
+
+@pytest.fixture
+def answering(settings: Settings) -> Iterator[Answering]:
+    """Return a function that has something answer in the controller's place, always the same."""
+    Path(settings.control_socket).parent.mkdir(parents=True)
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(settings.control_socket)
+
+    def serve(body: bytes) -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            with connection:
+                connection.recv(65536)
+                head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body)
+                connection.sendall(head + body)
+
+    def begin(body: bytes) -> None:
+        listener.listen()
+        threading.Thread(target=serve, args=(body,), daemon=True).start()
+
+    yield begin
+    listener.shutdown(socket.SHUT_RDWR)
+    listener.close()
+
+
+@pytest.mark.parametrize(
+    "body", [b"[]", b"null", b"7", b'{"office": 7, "box": []}', b'{"office": null}', b"{}"]
+)
+def test_what_is_no_answer_is_said_in_a_page_with_its_headers(
+    answering: Answering, client: FlaskClient, body: bytes
+) -> None:
+    answering(body)
+    for path in ("/settings", "/update", "/api/now", "/api/settings", "/no-such-page"):
+        answer = client.get(path)
+        assert "Content-Security-Policy" in answer.headers, path
+    assert client.get("/account").status_code == 200
+
+
+def test_only_one_waits_for_a_controller_that_hangs(
+    app: Flask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    health, hangs, asked, go = [0], [False], threading.Event(), threading.Event()
+
+    def get(_: Control, path: str, **__: object) -> dict[str, object]:
+        if path == "/v1/health":
+            health[0] += 1
+            if hangs[0]:
+                asked.set()
+                go.wait(10)
+        return {}
+
+    monkeypatch.setattr(Control, "get", get)
+    said = {"ok": True, "controller": True}
+    assert app.test_client().get("/api/health").json == said
+    hangs[0] = True
+    with ThreadPoolExecutor(1) as pool:
+        waits = pool.submit(app.test_client().get, "/api/health")
+        assert asked.wait(10)
+        assert [app.test_client().get("/api/health").json for _ in range(5)] == 5 * [said]
+        go.set()
+        assert waits.result().json == said
+    assert health[0] == 2
