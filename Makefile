@@ -60,7 +60,8 @@ test-webui: prepare ## the web interface's own tests
 	$(PYTEST) -n 2 --dist loadfile webui/tests
 
 test-browser: prepare ## the web interface in Chromium, before a real controller with a made past
-	$(AS_ROOT) $(PYTEST) tests/past tests/webui
+	$(AS_ROOT) $(PYTEST) tests/past
+	$(AS_ROOT) $(PYTEST) -n 2 --dist loadfile tests/webui
 
 test-image-parts: prepare ## the image's fragments, recipes and boot scripts, without Buildroot
 	$(PYTEST) tests/image
