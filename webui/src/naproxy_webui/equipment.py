@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any, Final
+from urllib.parse import quote
 
 from flask import current_app
+from naproxy.client import TIMEOUT_S
 
 from naproxy_webui.control import control
 from naproxy_webui.errors import ApiError
@@ -66,6 +69,18 @@ def equipment(*, fresh: bool = False) -> Equipment:
         kept["until_s"] = time.monotonic() + FRESH_S
     known: Equipment = kept["equipment"]
     return known
+
+
+def commissioned(name: str, timeout_s: float = TIMEOUT_S) -> dict[str, Any] | None:
+    """Return the report of a server's last commissioning, None if there was none; ApiError."""
+    path = f"/v1/servers/{quote(name, safe='')}/commission"
+    try:
+        report: dict[str, Any] = control().get(path, timeout_s=timeout_s)
+    except ApiError as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+        return None
+    return report
 
 
 def _ask() -> Equipment:

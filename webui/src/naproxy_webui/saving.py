@@ -28,7 +28,7 @@ from naproxy.savings import (
 )
 
 from naproxy_webui.control import control
-from naproxy_webui.equipment import BOX, Equipment, equipment
+from naproxy_webui.equipment import BOX, Equipment, commissioned, equipment
 from naproxy_webui.errors import ApiError
 from naproxy_webui.office import office
 from naproxy_webui.texts import t
@@ -137,7 +137,7 @@ def _power(
 
 def _fit(name: str) -> dict[str, float]:
     try:
-        fitted = control().get(f"/v1/servers/{name}/commission").get("fit") or {}
+        fitted = (commissioned(name) or {}).get("fit") or {}
         return {key: float(fitted[key]["value"]) for key in ("on_w", "off_w", "switch_j")}
     except (ApiError, KeyError, TypeError, ValueError):
         return {}

@@ -12,7 +12,7 @@ from flask import Blueprint, current_app
 from naproxy_webui import now
 from naproxy_webui.api import route
 from naproxy_webui.control import control
-from naproxy_webui.equipment import equipment
+from naproxy_webui.equipment import commissioned, equipment
 from naproxy_webui.errors import ApiError
 from naproxy_webui.page import Page
 from naproxy_webui.rates import Rates
@@ -181,7 +181,7 @@ def _server(
     card = now.server(status, said, monotonic_s, _rates())
     configured = equipment().server(name)
     report = _slow("report", REPORT_S).get(
-        name, status["armed"], monotonic_s, lambda: _report(name)
+        name, status["armed"], monotonic_s, lambda: commissioned(name, TIMEOUT_S)
     )
     woken = _slow("woken", WOKEN_S).get(
         name, (status["state"], status["since_s"] // 1), monotonic_s, lambda: _woken(name)
@@ -201,18 +201,6 @@ def _bands(name: str, status: dict[str, Any], wall_s: float) -> list[dict[str, A
         "/v1/transitions", timeout_s=TIMEOUT_S, server=name, since_s=from_s, limit=now.MOST_BANDS
     )["transitions"]
     return now.bands(changes, status["state"], from_s, wall_s)
-
-
-def _report(name: str) -> dict[str, Any] | None:
-    try:
-        found: dict[str, Any] = control().get(
-            f"/v1/servers/{quote(name, safe='')}/commission", timeout_s=TIMEOUT_S
-        )
-    except ApiError as error:
-        if error.status != HTTPStatus.NOT_FOUND:
-            raise
-        return None
-    return found
 
 
 def _woken(name: str) -> dict[str, Any] | None:

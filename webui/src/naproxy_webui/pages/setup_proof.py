@@ -11,6 +11,7 @@ from flask import Blueprint
 from naproxy_webui import setting_up
 from naproxy_webui.api import route
 from naproxy_webui.control import control
+from naproxy_webui.equipment import commissioned
 from naproxy_webui.errors import ApiError
 from naproxy_webui.page import Page
 from naproxy_webui.pages.setup_api import (
@@ -198,12 +199,7 @@ def proof(query: dict[str, Any]) -> Any:
     name = _path(query)
     servers = control().get("/v1/status")["servers"]
     server = next(each for each in servers if each["id"] == name)
-    try:
-        report = control().get(f"/v1/servers/{name}/commission")
-    except ApiError as error:
-        if error.status != HTTPStatus.NOT_FOUND:
-            raise
-        report = None
+    report = commissioned(name)
     return {
         "known": report is not None,
         "report": report,
@@ -267,7 +263,7 @@ def power(body: dict[str, Any]) -> Any:
     """Write them."""
     config = configuration()
     name = known(config, meant(body.get("server")))
-    found = setting_up.measured(control().get(f"/v1/servers/{name}/commission").get("fit"))
+    found = setting_up.measured((commissioned(name) or {}).get("fit"))
     if found is None:
         raise ApiError(HTTPStatus.CONFLICT, t("setup.proof.no_power"))
     write(config, setting_up.powers(name, found))
