@@ -28,6 +28,9 @@ class Move:
                 office.box.reconfigure(server={"address": address})
                 wait_for(lambda: self._last_at(office, address) > before + 20, "the move")  # noqa: B023
         self.answers = load.answers
+        asked = {answer.request_id for answer in self.answers}
+        # The server's log is written after the answer.
+        wait_for(lambda: asked <= {seen["id"] for seen in office.server.requests()}, "the log")
         self.seen = [request for request in office.server.requests() if request["id"]]
 
     def _ask(self, office: Office, n: int) -> Answer:
