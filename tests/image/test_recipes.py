@@ -44,6 +44,7 @@ def test_all_recipes_are_there() -> None:
         "libvmod-naproxy",
         "naproxy",
         "naproxy-meter",
+        "naproxy-vcl",
         "naproxy-webui",
         "varnish",
     ]
