@@ -94,7 +94,7 @@ test-faults: build ## each fault of the campaign once, in a cycle of sleep and w
 	$(AS_ROOT) $(PYTEST) tests/faults
 
 test-demo: build ## the demonstration and the five configurations
-	$(AS_ROOT) $(PYTEST) -n 2 --dist loadfile tests/demo tests/five
+	$(AS_ROOT) $(PYTEST) -n 3 --dist worksteal tests/demo tests/five
 
 test-compat: build ## the VMOD on Varnish 7.7 and Vinyl Cache 9.0 (downloads Debian packages)
 	@$(MAKE) --no-print-directory -C package/libvmod-naproxy compat
