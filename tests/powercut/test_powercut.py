@@ -163,7 +163,10 @@ def test_the_file_system_a_power_cut_leaves_has_all_but_the_last_minutes(
                 time.sleep(chosen.uniform(0, 0.03))
                 if chosen.random() < 0.5:
                     write_back(tmp_path / "disk" / LOG)
+                # What it has written goes on to the disk, or not; it only writes no more.
+                writer.send_signal(signal.SIGSTOP)
                 begun_s, synced_s = take(image, snapshot, device, progress)
+                writer.send_signal(signal.SIGCONT)
                 with mounted(snapshot, tmp_path / "found"):
                     end = end_s(tmp_path / "found", synced_s - 300)
                 assert end >= synced_s, f"{snapshot} is kept"
