@@ -6,7 +6,7 @@
 
 ETHERWAKE_VERSION = 1.09
 # The author's site is gone; Debian keeps the source as it was.
-ETHERWAKE_SITE = http://deb.debian.org/debian/pool/main/e/etherwake
+ETHERWAKE_SITE = http://snapshot.debian.org/archive/debian/20240101T000000Z/pool/main/e/etherwake
 ETHERWAKE_SOURCE = etherwake_$(ETHERWAKE_VERSION).orig.tar.gz
 ETHERWAKE_LICENSE = GPL
 ETHERWAKE_LICENSE_FILES = ether-wake.c

@@ -11,7 +11,14 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 top=$(cd "$here/../.." && pwd)
 out=$top/build/compat
-mirror=${MIRROR:-http://deb.debian.org/debian}
+# The mirror that this system has its own packages from.
+# shellcheck disable=SC2016 # apt's own variable
+mirror=${MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' 'Label: Debian' \
+    'Created-By: Packages' | sed -n '1s,/*$,,p')}
+[ -n "$mirror" ] || {
+	echo "compat: apt knows no mirror of Debian here; MIRROR=URL names one" >&2
+	exit 1
+}
 tools="gcc libc6-dev make python3-minimal pkgconf coreutils dash bash sed grep diffutils
 procps findutils libc-bin"
 
@@ -93,7 +100,7 @@ for suite in "$@"; do
 	# shellcheck disable=SC2046,SC2086 # lists of words
 	set -- $(api_of "$suite")
 	api=$1
-	# shellcheck disable=SC2086
+	# shellcheck disable=SC2086 # a list of words
 	unpack "$suite" "$2" "$3" $tools
 	run "$suite" "
 		export PATH=/usr/sbin:/usr/bin LC_ALL=C.UTF-8
