@@ -268,7 +268,6 @@ class Machine:
         self._spacing_s = ladder.spacing_s
         self._timer_s = math.inf
         self._answered_s = now_s
-        self._ready_s = now_s
         self._silent = 0
         self._unready = 0
         self._gap_s: float | None = None
@@ -372,7 +371,6 @@ class Machine:
             self._answered_s = max(self._answered_s, seen.begun_s)
             self._silent = 0
         if seen.sign is Sign.READY:
-            self._ready_s = now_s
             self._ready(now_s, seen)
         elif self.state is State.AWAKE:
             self._doubt(now_s, seen)
@@ -405,7 +403,6 @@ class Machine:
         return f", woken by {woke}" if woke and len(self.ladder.rungs) > 1 else ""
 
     def _trust(self, now_s: float) -> None:
-        self._ready_s = now_s
         if self._unready:
             self._unready = 0
             self._probe_awake(now_s)
@@ -672,7 +669,6 @@ class Machine:
 
     def _awake(self, now_s: float, reason: str) -> None:
         self._unready = 0
-        self._ready_s = now_s
         # The order that an earlier controller gave may yet be obeyed.
         ordered = self.state is State.UNKNOWN and self._slept
         self._slept = False
