@@ -19,15 +19,21 @@ pytestmark = [
 ]
 
 
+def children() -> set[str]:
+    """Process ids of those that were started here and have not been waited for."""
+    return set(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
+
+
 def sent(driver: etherwake.Driver) -> list[str]:
     """Send once and wait until etherwake has ended; return what failed."""
 
     async def play() -> list[str]:
         failed: list[str] = []
+        # Other tests' servers may be children of this process, too.
+        before = children()
         driver.send(failed.append)
-        children = Path(f"/proc/self/task/{os.getpid()}/children")
         async with asyncio.timeout(5):
-            while children.read_text().strip():
+            while children() - before:
                 await asyncio.sleep(0.001)
         return failed
 
