@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from http.client import HTTPConnection, HTTPException
+from socket import MSG_PEEK
 
 from tests.office import Namespace
 from tests.office.box import ADDRESS, HOST
@@ -43,6 +44,8 @@ class Answer:
     began_s: float
     ended_s: float
     error: str = ""
+    unanswered: bool = False
+    """The connection was made, and was closed before any byte of an answer came."""
 
     @property
     def took_s(self) -> float:
@@ -82,15 +85,21 @@ def ask(
     """Ask the box once, on a connection of its own, with an X-Request-Id of its own."""
     request_id = uuid.uuid4().hex
     sent = {"Host": host, **PROGRAM, **(headers or {}), "X-Request-Id": request_id}
-    began_s = time.monotonic()
+    began_s, unanswered = time.monotonic(), False
     with contextlib.closing(_Connection(client, timeout_s, source)) as connection:
         try:
-            connection.request(method, path, body, sent)
+            connection.connect()
+            try:
+                connection.request(method, path, body, sent)
+                unanswered = not connection.sock.recv(1, MSG_PEEK)
+            except ConnectionError:
+                unanswered = True
+                raise
             answer = connection.getresponse()
             content = answer.read()
         except (OSError, HTTPException) as error:
-            words = f"{type(error).__name__}: {error}"
-            return Answer(request_id, 0, {}, b"", began_s, time.monotonic(), words)
+            words, ended_s = f"{type(error).__name__}: {error}", time.monotonic()
+            return Answer(request_id, 0, {}, b"", began_s, ended_s, words, unanswered)
         received = {name.lower(): value for name, value in answer.getheaders()}
     return Answer(request_id, answer.status, received, content, began_s, time.monotonic())
 

@@ -39,13 +39,14 @@ class Row:
     visits: int
     lost: int
     asked_again: int
+    sent_again: int
     sent_twice: int
     longest_wait_s: float
     wrong_state_s: float
     unknown_s: float
     took_s: float
     words: list[str]
-    """What was lost or wrong, and what went wrong with the cycle itself."""
+    """What was lost, sent again or wrong, and what went wrong with the cycle itself."""
     failed: bool = False
 
 
@@ -86,6 +87,8 @@ class Campaign:
         verdict = watch.verdict()
         lost = [visit for visit in visitors.visits if visit.wrong]
         words += [f"{v.kind} after {v.waited_s:.1f} s: {v.wrong}" for v in lost]
+        sent_again = [visit.kind for visit in visitors.visits if visit.sent_again]
+        words += [f"{kind} sent again" for kind in sent_again]
         if verdict.wrong_s > 2:
             words.append(f"{verdict.what} for {verdict.wrong_s:.1f} s")
         ids = {i for v in visitors.visits if v.kind in ("post", "websocket") for i in v.ids}
@@ -97,6 +100,7 @@ class Campaign:
             visits=len(visitors.visits),
             lost=len(lost),
             asked_again=sum(visit.asked - 1 for visit in visitors.visits),
+            sent_again=len(sent_again),
             sent_twice=sum(received[each] > 1 for each in ids),
             longest_wait_s=round(max((v.waited_s for v in visitors.visits), default=0.0), 3),
             wrong_state_s=verdict.wrong_s,

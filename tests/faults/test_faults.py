@@ -1,14 +1,22 @@
 """Each fault once, and how the campaign judges. The campaign itself: `make faults`."""
 
 import os
+import random
+import select
+import socket
+import time
 from collections import Counter
 from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from tests.faults.campaign import Campaign, Row, campaign, drawn
-from tests.faults.kinds import FAULTS
+from tests.faults.kinds import DAY_S, FAULTS
+from tests.faults.visitors import Visitors
 from tests.faults.watch import judge
+from tests.office import Office
 from tests.office.namespace import ROOT
 
 SEED = 1
@@ -30,6 +38,31 @@ def row(office: Campaign, request: pytest.FixtureRequest) -> Row:
 def test_nothing_is_lost_whatever_happens(row: Row) -> None:
     assert (row.lost, row.sent_twice, row.failed) == (0, 0, False), row.words
     assert row.visits > 20
+
+
+def test_only_a_step_of_the_clock_lets_requests_be_sent_again(row: Row) -> None:
+    assert row.sent_again == 0 or row.fault == "clock_step", row.words
+
+
+def test_a_step_of_the_clock_closes_a_connection_unread_and_it_is_sent_again(
+    office: Campaign,
+) -> None:
+    scene = office.scene
+    lines: list[socket.socket] = []
+
+    def connect(*args: Any, **options: Any) -> socket.socket:
+        lines.append(scene.office.client.connect(*args, **options))
+        if len(lines) == 1:
+            time.sleep(0.02)  # Varnish has taken it, and waits timeout_linger, 0.05 s
+            scene.clock.step(10 * DAY_S)
+            closed, _, _ = select.select(lines, [], [], 10)
+            assert closed
+        return lines[-1]
+
+    late = cast(Office, SimpleNamespace(client=SimpleNamespace(connect=connect)))
+    visit = Visitors(late, random.Random(SEED), cut=False).visit("hit")
+    scene.clock.step(0)
+    assert (visit.wrong, visit.sent_again, len(lines)) == ("", True, 2)
 
 
 def test_no_state_shown_is_wrong_for_long(row: Row) -> None:

@@ -21,7 +21,7 @@ AGAIN_S = 0.25
 HIT = "/css/base.css"
 STORM = ("image",) * 3 + ("same",) * 2 + ("post",) * 3 + ("head", "page", "page", "websocket")
 SAFE = ("image", "same", "head", "page", "hit")
-"""What a browser asks for again by itself when its connection is cut."""
+"""What a browser asks for again by itself when its connection is cut: RFC 9110, 9.2.2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,8 @@ class Visit:
     waited_s: float
     asked: int
     """1, and once more for each connection that was cut; reloads of the waiting page not."""
+    sent_again: bool
+    """The connection was closed before any byte of an answer, so it was sent once more."""
     wrong: str
     """What came instead of an answer; empty: it was answered."""
     ids: tuple[str, ...]
@@ -41,8 +43,10 @@ class Visit:
 class Visitors:
     """A cached file is asked for all the time; storms come when told.
 
-    `cut`: varnishd's child is killed in this cycle, so connections end. Then only what a
-    browser would ask for again is sent, and it is asked for again.
+    A safe request whose connection was closed without a byte of an answer is sent once more,
+    as RFC 9112, 9.3.1 allows; what fails then is lost.
+    `cut`: varnishd's child is killed in this cycle, so connections end. Then only safe requests
+    are sent, and they are asked again until they are answered.
     """
 
     office: Office
@@ -92,7 +96,7 @@ class Visitors:
     def visit(self, kind: str, size: int = 0) -> Visit:
         """Ask until there is an answer, as such a client does."""
         call = self._call(kind, size)
-        begun_s, asked, ids = time.monotonic(), 1, []
+        begun_s, asked, sent_again, ids = time.monotonic(), 1, False, []
         while True:
             answer = call()
             ids.append(answer.request_id)
@@ -100,10 +104,13 @@ class Visitors:
             wrong = _wrong(kind, answer)
             reload = answer.headers.get("x-naproxy") == "waiting_page" and kind == "page"
             cut = answer.status == 0 and self.cut and kind in SAFE
-            if not wrong or waited_s > PATIENCE_S or not (reload or cut):
-                return Visit(kind, waited_s, asked, wrong, tuple(ids))
+            once_more = answer.unanswered and not (self.cut or sent_again) and kind in SAFE
+            if not wrong or waited_s > PATIENCE_S or not (reload or cut or once_more):
+                return Visit(kind, waited_s, asked, sent_again, wrong, tuple(ids))
             asked += cut
-            time.sleep(AGAIN_S)
+            sent_again |= once_more
+            if not once_more:
+                time.sleep(AGAIN_S)
 
     def _call(self, kind: str, size: int) -> Callable[[], Answer]:
         get = partial(ask, self.office.client)
