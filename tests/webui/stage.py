@@ -224,6 +224,27 @@ class Stage:
         """Return the server's state."""
         return str(self.api("GET", "/v1/status")["servers"][0]["state"])
 
+    def put_to_sleep(self) -> None:
+        """Put the server to sleep by hand, however often visitors wake it meanwhile."""
+        assert self.controller
+        self.api("POST", "/v1/servers/web/mode", {"mode": "auto"})
+        refusal = "none"
+
+        def asleep() -> bool:
+            nonlocal refusal
+            if self.state() == "asleep":
+                return True
+            try:
+                self.api("POST", "/v1/servers/web/sleep", {})
+            except StageError as error:
+                refusal = str(error)
+            return False
+
+        try:
+            self._wait_for(self.controller, "state asleep", asleep)
+        except StageError as error:
+            raise StageError(f"{error}; last refusal: {refusal}") from None
+
     def wait(self, state: str) -> None:
         """Wait until the controller says so."""
         assert self.controller

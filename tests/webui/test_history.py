@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from tests.office.namespace import ROOT, wait_for
 from tests.webui import people
 from tests.webui.conftest import PATIENCE_MS, SIZES, OpenPage, Watch, WatchedPage, log_in
 from tests.webui.looks import settle, too_wide, violations
-from tests.webui.stage import Stage, StageError
+from tests.webui.stage import Stage
 
 EVIL = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
 GAP_MINUTES = 40
@@ -171,9 +171,7 @@ def quiet_stage() -> Iterator[Stage]:
 
 def come(stage: Stage, **asker: str) -> None:
     """Have somebody wake the sleeping server."""
-    with suppress(StageError):  # it sleeps already, or is about to
-        stage.api("POST", "/v1/servers/web/sleep", {})
-    stage.wait("asleep")
+    stage.put_to_sleep()
     fields = {
         "server": "web",
         "reason": "page",

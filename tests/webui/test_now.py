@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Error, Route, expect
 from tests.office.box import toml
 from tests.webui.conftest import PATIENCE_MS, SIZES, Watch, WatchedPage, log_in
 from tests.webui.looks import violations
-from tests.webui.stage import Stage, StageError
+from tests.webui.stage import Stage
 
 HOSTILE = "<img src=x onerror='window.hurt=1'>\"&amp;{name}</script>"
 LONG_MS = 30_000
@@ -82,16 +82,6 @@ def card(page: WatchedPage, name: str = "web") -> Any:
     return page.locator(f"[data-server='{name}']")
 
 
-def asleep(stage: Stage) -> None:
-    """Put it to sleep by hand; it may be about to by itself."""
-    stage.api("POST", "/v1/servers/web/mode", {"mode": "awake"})
-    stage.wait("awake")
-    stage.api("POST", "/v1/servers/web/mode", {"mode": "auto"})
-    with contextlib.suppress(StageError):
-        stage.api("POST", "/v1/servers/web/sleep", {})
-    stage.wait("asleep")
-
-
 def picture(page: WatchedPage) -> str:
     return str(page.evaluate("document.querySelector('canvas').toDataURL()"))
 
@@ -131,7 +121,7 @@ def test_the_chart_has_its_seconds_as_a_table(now: OpenNow) -> None:
 
 
 def test_wake_now_wakes_it(now: OpenNow, stage: Stage) -> None:
-    asleep(stage)
+    stage.put_to_sleep()
     page = now()
     expect(card(page).locator(".badge").first).to_have_text("Asleep")
     page.get_by_role("button", name="Wake now").click()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import socket
 from collections.abc import Iterator
@@ -307,22 +306,11 @@ def test_diagnostics_are_made(page: WatchedPage, tmp_path: Path) -> None:
     assert (tmp_path / "d.tar.gz").read_bytes()[:2] == b"\x1f\x8b"
 
 
-def put_to_sleep(page: WatchedPage, stage: Stage) -> None:
-    """Visitors come meanwhile: ask until it sleeps."""
-    for _ in range(120):
-        if stage.state() == "asleep":
-            return
-        with contextlib.suppress(RuntimeError):
-            stage.api("POST", "/v1/servers/web/sleep", {})
-        page.wait_for_timeout(500)
-    raise AssertionError("it does not sleep")
-
-
 def test_hostile_lines_of_the_log_are_text_and_are_filtered(
     page: WatchedPage, stage: Stage
 ) -> None:
     line = "<img src=x onerror=alert(1)>"
-    put_to_sleep(page, stage)
+    stage.put_to_sleep()
     data = (
         "naproxy-wake 1\nserver=web\nreason=page\nmethod=GET\nclass=person\n"
         f"client=192.0.2.9\nagent=x\nhost=h\npath=/{line}\n"
