@@ -1,0 +1,73 @@
+# shellcheck shell=sh
+# The interface to the office. To be sourced, after common.sh and checks.sh.
+
+# Words on what is wrong with a file of network wishes, or nothing.
+network_problem() { # FILE
+	method=$(wish "$1" method)
+	address=$(wish "$1" address)
+	gateway=$(wish "$1" gateway)
+	dns=$(wish "$1" dns)
+	all 3 is_ipv4 "$dns" || echo "dns: must be at most three IPv4 addresses"
+	case $method in
+	dhcp) ;;
+	static)
+		is_ipv4 "${address%/*}" && is_bits "${address#*/}" ||
+			echo "address: must be as 192.168.1.5/24"
+		[ -z "$gateway" ] || is_ipv4 "$gateway" || echo "gateway: must be an IPv4 address"
+		;;
+	*) echo "method: must be dhcp or static" ;;
+	esac
+}
+
+# Sets method, address, gateway and dns to what is wished: what is being tried, else what was
+# kept; what is wrong or missing counts as DHCP.
+wished_network() {
+	for file in "$state/network" "$wishes/network.conf"; do
+		[ -f "$file" ] || continue
+		problem=$(network_problem "$file")
+		if [ -z "$problem" ]; then
+			method=$(wish "$file" method)
+			address=$(wish "$file" address)
+			gateway=$(wish "$file" gateway)
+			dns=$(wish "$file" dns)
+			return
+		fi
+		echo "$file is not used: $problem"
+	done
+	method=dhcp address='' gateway='' dns=''
+}
+
+has_address() { # ADDRESS/BITS
+	ip -4 -o addr show dev "$interface" 2>/dev/null | grep -qF " $1 "
+}
+
+clear_address() {
+	ip -4 addr flush dev "$interface"
+}
+
+# Give the interface this address and no other.
+set_address() { # ADDRESS/BITS GATEWAY DNS
+	if ! has_address "$1"; then
+		clear_address
+		ip addr add "$1" broadcast + dev "$interface" || return 1
+	fi
+	if [ -n "$2" ]; then
+		ip route replace default via "$2" dev "$interface" || return 1
+	fi
+	for server in $3; do
+		echo "nameserver $server"
+	done | put /run/resolv.conf
+	# It would find out by itself, but later.
+	sv hup mdnsd >/dev/null 2>&1 || :
+}
+
+# The box's name: what is wished, else made of the last half of the card's address.
+name_box() {
+	name=$(wish "$wishes/name.conf" name)
+	if ! is_name "$name"; then
+		mac=$(tr -d : 2>/dev/null <"/sys/class/net/$interface/address") || mac=
+		mac=${mac#??????}
+		name=naproxy${mac:+-$mac}
+	fi
+	[ "$(hostname)" = "$name" ] || hostname "$name"
+}
