@@ -112,9 +112,16 @@ test-guest: build ## a real Linux in QEMU sleeps and wakes (slow; not part of te
 IMAGE := $(BUILD)/image
 BUILDROOT = $$(board/common/buildroot $(IMAGE))
 
-.PHONY: image check-defconfigs check-recipes check-kernel
+.PHONY: image test-image check-defconfigs check-recipes check-kernel check-instructions
 image: ## a board's image with Buildroot BOARD=name [BUILDROOT_DIR=dir] [BR2_DL_DIR=dir]
 	board/common/image $(IMAGE) "$(BOARD)"
+
+test-image: build ## start an image in QEMU, update and break it (an hour) IMAGE=file [BUNDLE=file] [BOARD=name] [MINIMAL=dir] [CASES=words]
+	$(AS_ROOT) $(PYTHON) -m tests.image_vm "$(IMAGE)" $(if $(BUNDLE),--bundle "$(BUNDLE)") \
+	    $(if $(BOARD),--board $(BOARD)) $(if $(MINIMAL),--minimal "$(MINIMAL)") $(CASES)
+
+check-instructions: ## no program of a board's image has what a Geode cannot run BOARD=name
+	board/common/instructions.py $(IMAGE)/$(BOARD)/images/rootfs.squashfs
 
 check-defconfigs: ## no symbol that a board asks for is lost in Buildroot's kconfig [BUILDROOT_DIR=dir]
 	@dir=$(BUILDROOT) && board/common/check-defconfigs "$$dir" $(IMAGE)/check $(BOARD)

@@ -17,12 +17,11 @@ from tests.office import Office
 from tests.office.box import Box
 from tests.office.freezer import Freezer
 from tests.office.mainboard import Settings
-from tests.office.namespace import Namespace, OfficeError, ip, wait_for
+from tests.office.namespace import Namespace, OfficeError, wait_for
 from tests.office.server import ADDRESS, ADDRESS_V6, MAC, Server, Site
+from tests.office.tap import TAP, WIRE, plug_in
 
-_WIRE, _TAP = "eth0", "tap0"
 _BOOT_S = 600.0
-_HOST_PREFIX = "02:00:5e:10:01"
 _ANSWER = re.compile(r"^\[([0-9.]+)\] [0-9]+ bytes from", re.MULTILINE)
 
 
@@ -41,14 +40,14 @@ class Guest(Server):
         """Boot; returns when web and ssh answer. What the virtual mainboard needs is not used."""
         del freezer, settings, contents
         self.directory.mkdir()
-        self._plug_in()
+        plug_in(self.name)
         self._keys()
         began_s = time.monotonic()
         qemu = self.popen(self._qemu(), log="qemu")
         wait_for(lambda: self._socket("power").exists() or qemu.poll() is not None, "QEMU")
         if qemu.poll() is not None:
             raise OfficeError(f"QEMU ended: {(self._logs / 'qemu.log').read_text()}")
-        self.power = Power(self, MAC, self._socket("power"), _WIRE, _TAP)
+        self.power = Power(self, MAC, self._socket("power"), WIRE, TAP)
         self.power.start()
         wait_for(self.answers, "the guest's web server", _BOOT_S)
         self.boot_s = time.monotonic() - began_s
@@ -118,19 +117,6 @@ class Guest(Server):
         lines = self.ssh("cat /var/log/nginx/office.log").stdout.splitlines()
         return [json.loads(line) for line in lines]
 
-    def _plug_in(self) -> None:
-        """Bridge the guest's tap to the cable; the addresses are the guest's own."""
-        commands = [
-            f"addr flush dev {_WIRE}",
-            f"link set {_WIRE} address {_HOST_PREFIX}:01",
-            f"link add br0 address {_HOST_PREFIX}:02 type bridge forward_delay 0 mcast_snooping 0",
-            f"tuntap add {_TAP} mode tap",
-            f"link set {_WIRE} master br0",
-            f"link set {_TAP} master br0 up",
-            "link set br0 addrgenmode none up",
-        ]
-        ip("-n", self.name, "-batch", "-", stdin="\n".join(commands) + "\n")
-
     def _keys(self) -> None:
         self.private_key = self.image["sleep"]
         kind, public, *_ = self.image["host.pub"].read_text().split()
@@ -149,7 +135,7 @@ class Guest(Server):
             *("-machine", "pc", "-global", "PIIX4_PM.disable_s3=0", "-smp", "2", "-m", "512"),
             *("-kernel", self.image["vmlinuz"], "-initrd", self.image["initrd"]),
             *("-append", kernel, "-drive", disk),
-            *("-netdev", f"tap,id=wire,ifname={_TAP},script=no,downscript=no"),
+            *("-netdev", f"tap,id=wire,ifname={TAP},script=no,downscript=no"),
             *("-device", f"virtio-net-pci,netdev=wire,mac={MAC},romfile="),
             *("-serial", f"file:{self._logs / 'guest-console.log'}"),
             *("-qmp", f"unix:{self._socket('tests')},server=on,wait=off"),

@@ -46,9 +46,10 @@ class Qmp:
         self._message()  # the greeting
         self("qmp_capabilities")
 
-    def __call__(self, command: str) -> Any:
+    def __call__(self, command: str, **arguments: Any) -> Any:
         """Give a command and return what it returns."""
-        self.socket.sendall(json.dumps({"execute": command}).encode() + b"\n")
+        order = {"execute": command, "arguments": arguments}
+        self.socket.sendall(json.dumps(order).encode() + b"\n")
         while True:
             message = self._message()
             if "event" in message:

@@ -1,0 +1,113 @@
+"""The box's disk as files: what a power cut leaves of it, and the boot partition from outside."""
+
+import shutil
+import struct
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.image_vm.disks import (
+    DiskError,
+    boot_partition,
+    first_partition,
+    flatten,
+    layer,
+    read_grubenv,
+    run,
+    write_grubenv,
+)
+
+TABLE_AT, START_AT = 446, 8
+
+
+def needs(*programs: str) -> pytest.MarkDecorator:
+    missing = [name for name in programs if not shutil.which(name)]
+    return pytest.mark.skipif(bool(missing), reason=f"not installed: {', '.join(missing)}")
+
+
+def mbr(start: int) -> bytes:
+    """A partition table whose first partition begins at this sector."""
+    sector = bytearray(512)
+    struct.pack_into("<I", sector, TABLE_AT + START_AT, start)
+    sector[510:] = b"\x55\xaa"
+    return bytes(sector)
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
+    """A disk with a FAT of 2 MB at 1 MB, and GRUB's environment in it."""
+    file = tmp_path / "disk.img"
+    file.write_bytes(mbr(2048))
+    with file.open("r+b") as disk:
+        disk.truncate(3 << 20)
+    partition = boot_partition(file)
+    run("mformat", "-i", partition, "-T", "4096", "-h", "4", "-s", "16", "::")
+    run("mmd", "-i", partition, "::/grub")
+    source = tmp_path / "env"
+    source.write_bytes(b"# GRUB Environment Block\n".ljust(1024, b"#"))
+    run("mcopy", "-i", partition, source, "::/grub/grubenv")
+    return file
+
+
+def test_the_first_partition_is_where_the_table_says() -> None:
+    assert first_partition(mbr(8192)) == 4 << 20
+
+
+@pytest.mark.parametrize("sector", [b"", bytes(512), mbr(0), mbr(1)[:511]])
+def test_what_is_no_partition_table_is_refused(sector: bytes) -> None:
+    with pytest.raises(DiskError):
+        first_partition(sector)
+
+
+@needs("mcopy")
+def test_grubenv_is_replaced(image: Path) -> None:
+    write_grubenv(image, bytes(1024))
+    assert read_grubenv(image) == bytes(1024)
+
+
+@needs("mcopy")
+def test_grubenv_is_removed(image: Path) -> None:
+    write_grubenv(image, None)
+    with pytest.raises(DiskError, match="grubenv"):
+        read_grubenv(image)
+
+
+def test_a_program_that_fails_is_named_with_its_words() -> None:
+    with pytest.raises(DiskError, match=r"^ls: .*nothing-here"):
+        run("ls", "/nothing-here")
+    with pytest.raises(DiskError, match="no-such-program is not installed"):
+        run("no-such-program")
+
+
+def die_after(disk: Path, *commands: str) -> None:
+    """Write to a disk as QEMU does, and be killed."""
+    words = [word for command in commands for word in ("-c", command)]
+    subprocess.run(
+        ["qemu-io", "-t", "writeback", *words, "-c", "abort", disk],
+        capture_output=True,
+        check=False,
+    )
+
+
+@needs("qemu-io")
+@pytest.mark.parametrize(("flush", "kept"), [((), 0), (("flush",), 0xAB)])
+def test_what_was_not_flushed_is_lost_when_qemu_is_killed(
+    tmp_path: Path, flush: tuple[str, ...], kept: int
+) -> None:
+    base = tmp_path / "base.img"
+    with base.open("wb") as disk:
+        disk.truncate(1 << 20)
+    disk_file = layer(base, tmp_path / "top.qcow2", form="raw")
+    die_after(disk_file, "write -P 0xab 0 64k", *flush)
+    assert flatten(disk_file, tmp_path / "flat.img").read_bytes()[:65536] == bytes([kept]) * 65536
+
+
+@needs("qemu-img")
+def test_a_layer_leaves_what_is_below_as_it_was(tmp_path: Path) -> None:
+    base = tmp_path / "base.img"
+    base.write_bytes(b"\x11" * 65536)
+    top = layer(base, tmp_path / "top.qcow2", form="raw")
+    run("qemu-io", "-c", "write -P 0x22 0 64k", top)
+    assert base.read_bytes() == b"\x11" * 65536
+    assert flatten(top, tmp_path / "flat.img").read_bytes() == b"\x22" * 65536

@@ -1,0 +1,94 @@
+"""What the image test's report says, and of what it does not say that all is well."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.image_vm.cases import Options, chosen, steps
+from tests.image_vm.report import Report, goals_of, memory
+
+MEMINFO = """MemTotal:         490000 kB
+MemFree:          250000 kB
+MemAvailable:     340000 kB
+Buffers:            4000 kB
+Shmem:             12000 kB
+"""
+
+
+def quiet() -> Report:
+    times = iter(range(0, 1000, 7))
+    return Report(say=lambda _: None, clock=lambda: next(times))
+
+
+def written(report: Report, tmp_path: Path) -> tuple[bool, Any]:
+    good = report.write(tmp_path / "report.json", board="b")
+    return good, json.loads((tmp_path / "report.json").read_text())
+
+
+def test_a_case_has_name_result_and_seconds(tmp_path: Path) -> None:
+    report = quiet()
+    with report.case("update") as case:
+        case.words = "slot B"
+    good, told = written(report, tmp_path)
+    assert good
+    assert told["cases"] == [
+        {"name": "update", "result": "passed", "seconds": 7, "words": "slot B"}
+    ]
+
+
+def test_a_case_that_fails_says_why_and_where_and_the_next_one_runs(tmp_path: Path) -> None:
+    report = quiet()
+    with report.case("first"):
+        raise OSError("no route")
+    with report.case("second"):
+        pass
+    good, told = written(report, tmp_path)
+    assert not good
+    assert [case["result"] for case in told["cases"]] == ["failed", "passed"]
+    assert told["cases"][0]["words"].startswith("OSError: no route (test_vm_report.py:")
+
+
+def test_a_run_without_cases_is_not_good(tmp_path: Path) -> None:
+    assert not written(quiet(), tmp_path)[0]
+
+
+def test_a_goal_that_is_not_met_makes_the_run_fail(tmp_path: Path) -> None:
+    report = quiet()
+    with report.case("size"):
+        report.figures["bundle_bytes"] = 48_000_001
+    good, told = written(report, tmp_path)
+    assert not good
+    assert told["goals"][0] == {
+        "name": "bundle_mb",
+        "value": 48.000001,
+        "goal": 48,
+        "sense": "<=",
+        "met": False,
+    }
+
+
+def test_goals_are_those_that_were_measured() -> None:
+    figures = {"bundle_bytes": 30e6, "memory": {"in_use_mb": 120.0}, "first_page_s": 30.0}
+    assert [goal["name"] for goal in goals_of(figures)] == ["bundle_mb", "memory_in_use_mb"]
+    [*_, ratio] = goals_of({**figures, "minimal_login_s": 10.0})
+    assert (ratio["value"], ratio["met"]) == (3.0, False)
+
+
+def test_memory_in_use_is_what_programs_could_not_have() -> None:
+    told = memory(MEMINFO)
+    assert told["in_use_mb"] == round(150_000 * 1024 / 1e6, 1)
+    assert told["tmpfs_mb"] == round(12_000 * 1024 / 1e6, 1)
+
+
+def test_memory_that_is_not_told_is_not_nought() -> None:
+    with pytest.raises(ValueError, match="no MemAvailable"):
+        memory("MemTotal: 490000 kB\ncat: error")
+
+
+def test_all_cases_run_unless_some_are_named_and_the_first_always() -> None:
+    names = list(steps(Options(cuts=10)))
+    assert chosen(names, []) == names
+    assert chosen(names, ["^grubenv-zeros$"]) == [names[0], "grubenv-zeros"]
+    assert len(chosen(names, ["power-cut"])) == 11

@@ -1,0 +1,1 @@
+"""The image in QEMU: `make test-image`, docs/image-test.md."""

@@ -1,0 +1,138 @@
+"""The box's hardware: QEMU, its console, its power cord."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import time
+from pathlib import Path
+
+from tests.guest.power import Qmp
+from tests.image_vm.board import MEMORY_MB, Board
+from tests.image_vm.console import Console
+from tests.office.namespace import Namespace, OfficeError, wait_for
+from tests.office.tap import TAP
+
+_START_S = 30.0
+
+
+class Machine:
+    """One machine in a network namespace whose cable leads to a tap; off until `switch_on`."""
+
+    def __init__(
+        self, board: Board, namespace: Namespace, directory: Path, logs: Path, mac: str
+    ) -> None:
+        self.board = board
+        self.on_since_s = 0.0
+        """CLOCK_MONOTONIC when QEMU was started."""
+        self._namespace = namespace
+        self._directory = directory
+        self._logs = logs
+        self._mac = mac
+        self._starts = 0
+        self._qemu: subprocess.Popen[str] | None = None
+        self._qmp: Qmp | None = None
+        self._console: Console | None = None
+
+    @property
+    def console(self) -> Console:
+        """The console since it was switched on."""
+        assert self._console, "off"
+        return self._console
+
+    @property
+    def running(self) -> bool:
+        """Whether QEMU runs."""
+        return self._qemu is not None and self._qemu.poll() is None
+
+    def switch_on(self, disk: Path, *extra: str | Path) -> Console:
+        """Start it from this disk (qcow2); `extra` goes to QEMU. Its console is copied to a file.
+
+        QEMU waits for the console's reader, so that nothing of it is lost.
+        """
+        assert not self.running, "on already"
+        self._starts += 1
+        for name in ("console", "qmp"):
+            self._socket(name).unlink(missing_ok=True)
+        self.on_since_s = time.monotonic()
+        self._qemu = self._namespace.popen(self._argv(disk, extra), log="qemu")
+        self._console = self._connected()
+        self._console.start()
+        self._qmp = Qmp(self._socket("qmp"))
+        return self._console
+
+    def cut_power(self) -> None:
+        """Kill QEMU; what it has not written is lost."""
+        if self._qemu:
+            self._qemu.kill()
+        self._wait(30.0)
+
+    def wait_off(self, timeout_s: float) -> None:
+        """Wait until it has switched itself off, or restarted after `stay_off`."""
+        self._wait(timeout_s)
+
+    def stay_off(self) -> None:
+        """Let the next restart be an end instead."""
+        self._command("set-action", reboot="shutdown")
+
+    def new_layer(self, file: Path) -> None:
+        """Let all writes from now on go to a new file on top of the disk's."""
+        self._command(
+            "blockdev-snapshot-sync",
+            **{"device": "disk", "snapshot-file": str(file)},
+            format="qcow2",
+        )
+
+    def console_log(self) -> Path:
+        """Where the console of this start is copied to."""
+        return self._logs / f"console-{self._starts:02}.log"
+
+    def _command(self, name: str, **arguments: str) -> None:
+        assert self._qmp, "off"
+        self._qmp(name, **arguments)
+
+    def _connected(self) -> Console:
+        def connect() -> Console | None:
+            if self._qemu and self._qemu.poll() is not None:
+                raise OfficeError(f"QEMU ended: {(self._logs / 'qemu.log').read_text()}")
+            with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
+                return Console(self._socket("console"), self.console_log())
+            return None
+
+        console = wait_for(connect, "QEMU's console", _START_S)
+        assert console
+        return console
+
+    def _wait(self, timeout_s: float) -> None:
+        if self._qemu:
+            try:
+                self._qemu.wait(timeout_s)
+            except subprocess.TimeoutExpired:
+                raise OfficeError(f"the machine is still on after {timeout_s:g} s") from None
+        if self._console:
+            self._console.join(10.0)
+            self._console.close()
+        if self._qmp:
+            self._qmp.close()
+        self._qemu = self._qmp = None
+
+    def _socket(self, name: str) -> Path:
+        return self._directory / f"{name}.sock"
+
+    def _argv(self, disk: Path, extra: tuple[str | Path, ...]) -> list[str | Path]:
+        board = self.board
+        return [
+            *(board.program, "-nodefaults", "-display", "none", "-vga", "std"),
+            *("-machine", "pc", "-accel", "tcg,thread=multi", "-cpu", board.processor),
+            *("-smp", str(board.processors), "-m", str(MEMORY_MB)),
+            *("-drive", f"file={disk},if=none,id=disk,format=qcow2"),
+            *("-device", "virtio-blk-pci,drive=disk"),
+            *("-netdev", f"tap,id=wire,ifname={TAP},script=no,downscript=no"),
+            *("-device", f"virtio-net-pci,netdev=wire,mac={self._mac},romfile="),
+            *("-device", "virtio-rng-pci"),
+            *("-device", "i6300esb", "-action", "watchdog=reset"),
+            *("-chardev", f"socket,id=console,path={self._socket('console')},server=on,wait=on"),
+            *("-serial", "chardev:console"),
+            *("-qmp", f"unix:{self._socket('qmp')},server=on,wait=off"),
+            *extra,
+        ]
