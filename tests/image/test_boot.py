@@ -1,8 +1,8 @@
-"""Which of the two systems a boot script chooses.
+"""Which of the two systems U-Boot's script chooses; for GRUB test_grub.py asks GRUB itself.
 
-The scripts are written for GRUB's and U-Boot's shells. Both are so near to the POSIX shell
-that it runs them here with the boot loader's commands as functions. What only the real ones
-show (word splitting, their built-in `test`) is not shown.
+U-Boot's shell is so near to the POSIX shell that it runs the script here with the boot
+loader's commands as functions. What only the real one shows (word splitting, its built-in
+`test`) is not shown.
 """
 
 import re
@@ -12,17 +12,6 @@ from pathlib import Path
 import pytest
 
 COMMON = Path(__file__).resolve().parents[2] / "board/common"
-
-GRUB = """
-load_env() { :; }
-save_env() { for v; do eval "echo env \\"$v=\\$$v\\""; done; }
-serial() { :; }
-terminal_input() { :; }
-terminal_output() { :; }
-linux() { [ -z "$BROKEN" ] && started=$1; }
-boot() { echo "start $started"; exit; }
-reboot() { echo reboot; exit; }
-"""
 
 UBOOT = """
 setenv() { n=$1; shift; eval "$n=\\$*"; }
@@ -65,20 +54,6 @@ class Box:
         return last.removeprefix("start ")
 
 
-def grub(**env: str) -> Box:
-    text = render("qemu-x86_64", "grub.cfg")
-    text = re.sub(r"\bset (\w+)=", r"\1=", text)
-    text = text.replace("linux (hd0,", "linux '(hd0,'").replace("number)/", "number')/'")
-    text = text.replace("msdos$number", "msdos'$number'")
-    text = re.sub(
-        r"^if linux .*root=(\S+) .*rauc.slot=(\S+) .*; then",
-        r'if linux "\1 \2"; then',
-        text,
-        flags=re.M,
-    )
-    return Box(GRUB + text, env)
-
-
 def uboot(**env: str) -> Box:
     text = render("raspberrypi4-64", "boot.cmd")
     text = text.replace('in "${BOOT_ORDER}"', "in ${BOOT_ORDER}")
@@ -88,49 +63,7 @@ def uboot(**env: str) -> Box:
     return Box(UBOOT + text, env)
 
 
-A_PC, B_PC = "/dev/vda2 A", "/dev/vda3 B"
 A_PI, B_PI = "/dev/mmcblk0p2 A", "/dev/mmcblk0p3 B"
-UPDATED = {"ORDER": "B A", "A_OK": "1", "B_OK": "1", "A_TRY": "0", "B_TRY": "0"}
-
-
-def test_grub_starts_a_with_a_lost_environment() -> None:
-    assert grub().boot() == A_PC
-
-
-def test_grub_starts_what_was_installed_last() -> None:
-    assert grub(**UPDATED).boot() == B_PC
-
-
-def test_grub_falls_back_after_one_start_that_was_not_confirmed() -> None:
-    box = grub(**UPDATED)
-    assert [box.boot(), box.boot()] == [B_PC, A_PC]
-
-
-def test_grub_stays_with_a_system_that_was_confirmed() -> None:
-    box = grub(**UPDATED)
-    for _ in range(5):
-        assert box.boot() == B_PC
-        box.env["B_TRY"] = "0"  # what RAUC's mark-good writes
-
-
-def test_grub_does_not_start_a_system_that_is_half_written() -> None:
-    box = grub(ORDER="A B", A_OK="1", B_OK="0", A_TRY="0", B_TRY="0")
-    assert [box.boot() for _ in range(4)] == [A_PC] * 4
-
-
-def test_grub_takes_turns_when_both_fail() -> None:
-    box = grub(**UPDATED)
-    assert [box.boot() for _ in range(6)] == [B_PC, A_PC, B_PC, A_PC, B_PC, A_PC]
-
-
-def test_grub_counts_a_system_without_a_kernel_as_tried() -> None:
-    box = grub(**UPDATED)
-    assert [box.boot(broken="yes"), box.boot()] == ["reboot", A_PC]
-
-
-def test_grub_starts_something_when_neither_is_good() -> None:
-    box = grub(ORDER="A B", A_OK="0", B_OK="0", A_TRY="0", B_TRY="0")
-    assert [box.boot() for _ in range(3)] == [A_PC] * 3
 
 
 def test_uboot_starts_a_with_a_lost_environment() -> None:
