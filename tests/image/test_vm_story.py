@@ -1,0 +1,164 @@
+"""The image test's own steps, with a box of this machine's programs in place of an image.
+
+What it asks of the web interface, and what it sees of visitors and magic packets, is here before a
+real controller, Varnish, web interface and lighttpd. Start, updates and power are not: those
+are the image's.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.image_vm import cases, setup
+from tests.image_vm.place import dnsmasq
+from tests.image_vm.report import memory
+from tests.image_vm.ui import PORT, RefusedError, Ui
+from tests.office import Office, Settings
+from tests.office.box import ADDRESS
+from tests.office.namespace import ROOT, OfficeError, wait_for
+from tests.webui.first_run import CODE, NewBox
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="an office needs root")
+
+OVERLAY = ROOT / "overlay"
+
+
+class Box(NewBox):
+    """A new box with lighttpd and TLS, as in the image."""
+
+    def start_webui(self) -> None:
+        box, directory = self.box, self.box.directory
+        tls = directory / "tls"
+        subprocess.run([OVERLAY / "usr/sbin/naproxy-certificate", tls], check=True)
+        box.popen(
+            [
+                *(Path(sys.executable).with_name("naproxy-webui"), "--data-dir", box.data_dir),
+                *(
+                    "--listen",
+                    f"unix:{directory / 'ui.sock'}",
+                    "--fingerprint",
+                    tls / "fingerprint",
+                ),
+                *("--state-dir", directory / "webui", "--run-dir", directory / "run-webui"),
+                *("--socket", box.run_dir / "control.sock"),
+            ],
+            log="webui",
+        )
+        wait_for(lambda: CODE.search(self.said("webui")), "the claim code", 20)
+        for name in ("cache", "uploads"):
+            (directory / name).mkdir()
+        modules = re.search(
+            r"server\.modules = \([^)]*\)", (OVERLAY / "etc/lighttpd/lighttpd.conf").read_text()
+        )
+        assert modules
+        file = directory / "lighttpd.conf"
+        file.write_text(f"""
+{modules[0]}
+server.errorlog = "{self.office.logs}/lighttpd-error.log"
+server.upload-dirs = ("{directory}/uploads")
+var.ui_conf = "{OVERLAY}/etc/lighttpd"
+var.ui_port = {PORT}
+var.ui_redirect_port = 8080
+var.ui_static = "{ROOT}/webui/src/naproxy_webui/static"
+var.ui_socket = "{directory}/ui.sock"
+var.ui_certificate = "{tls}/naproxy.pem"
+var.ui_cache = "{directory}/cache"
+include "{OVERLAY}/etc/lighttpd/naproxy-ui.conf"
+""")
+        box.popen(["/usr/sbin/lighttpd", "-D", "-f", file], log="lighttpd")
+        wait_for(lambda: box.listens(PORT), "lighttpd", 20)
+
+
+@pytest.fixture(scope="module")
+def box() -> Iterator[Box]:
+    quick = Settings(sleep_s=0.5, wake_s=0.5)
+    with Office(keep=ROOT / "build/image/story", board=quick) as office, Box(office) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def ui(box: Box) -> Ui:
+    """The web interface, the box claimed and set up by the test's own steps."""
+    found = Ui(box.office.client, ADDRESS)
+    setup.wait(found.answers, "the web interface", 20)
+    setup.claim(found, box.claim_code())
+    setup.set_up(found, box.office.server)
+    return found
+
+
+def test_set_up_by_its_steps_the_box_may_put_the_server_to_sleep(box: Box, ui: Ui) -> None:
+    [server] = ui.call("GET", "/api/settings")["server"]
+    assert server["hosts"] == ["www.office.example"]
+    assert box.box.status()["armed"]
+    assert ui.call("GET", "/api/setup")["done"]
+
+
+def test_the_history_begins_with_the_same_line_later_on(ui: Ui) -> None:
+    first = setup.oldest(ui)
+    setup.kept(ui, first)
+    with pytest.raises(OfficeError, match="history"):
+        setup.kept(ui, (first[0] + 1, first[1], first[2]))
+
+
+def test_settings_that_are_not_what_they_were_are_seen(ui: Ui) -> None:
+    first = setup.oldest(ui)
+    setup.settings(ui, **{"office.name": "Another office"})
+    with pytest.raises(OfficeError, match="Another office"):
+        setup.kept(ui, first)
+    setup.settings(ui, **{"office.name": setup.MARKER})
+    setup.kept(ui, first)
+
+
+def test_the_server_sleeps_and_is_kept_awake_as_asked(box: Box, ui: Ui) -> None:
+    setup.hurry_to_sleep(ui)
+    setup.await_state(ui, "asleep", 60)
+    assert box.office.server.board.state == "off"
+    setup.stay_awake(ui)
+    assert box.office.server.board.state == "on"
+
+
+def test_the_certificate_is_the_one_that_is_announced(box: Box, ui: Ui) -> None:
+    said = re.search(cases.FINGERPRINT, box.said("webui"))
+    assert said
+    assert said[1].replace(":", "").lower() == ui.fingerprint()
+
+
+def test_an_upload_is_whole(box: Box, ui: Ui, tmp_path: Path) -> None:
+    file = tmp_path / "some.raucb"
+    file.write_bytes(os.urandom((2 << 20) + 17))
+    upload = ui.upload(file)
+    kept = [each for each in (box.box.directory / "webui/uploads").rglob("*") if each.is_file()]
+    assert file.read_bytes() in [each.read_bytes() for each in kept]
+    assert ui.call("GET", f"/api/uploads/{upload}")["complete"]
+
+
+def test_what_is_refused_is_said_with_its_words(ui: Ui) -> None:
+    with pytest.raises(RefusedError, match="409") as refused:
+        ui.call("POST", "/api/update/install", {"older": True})
+    assert refused.value.status == 409
+
+
+def test_the_box_tells_its_memory(ui: Ui) -> None:
+    texts = ui.diagnostics()
+    assert memory(texts["memory.txt"])["in_use_mb"] > 0
+    assert "naproxy" in texts["processes.txt"]
+
+
+def test_waiting_ends_when_the_power_is_cut() -> None:
+    began_s = time.monotonic()
+    with pytest.raises(OfficeError, match="the power is cut"):
+        setup.wait(lambda: None, "something", 3600, lambda: True)
+    assert time.monotonic() - began_s < 3600
+
+
+def test_the_router_gives_the_box_its_address_and_speaks_to_nobody_else(tmp_path: Path) -> None:
+    words = " ".join(map(str, dnsmasq(tmp_path / "leases")))
+    assert f"--dhcp-host=02:00:5e:10:00:01,{ADDRESS}" in words
+    assert "--port=0" in words
+    assert "--interface=eth0 --bind-interfaces" in words
