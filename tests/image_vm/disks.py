@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Final
 
 SECTOR: Final = 512
-GRUBENV: Final = "::/grub/grubenv"
+GRUBENV: Final = ("grubenv", "grubenv2")
+"""What GRUB remembers is kept twice."""
 
 
 class DiskError(Exception):
@@ -48,20 +49,23 @@ def first_partition(sector: bytes) -> int:
     return int(start) * SECTOR
 
 
-def write_grubenv(image: Path, content: bytes | None) -> None:
-    """Put other bytes in place of GRUB's environment; None removes the file."""
+def write_grubenv(image: Path, copy: str, content: bytes | None) -> None:
+    """Put other bytes in place of a copy of GRUB's environment; None removes the file."""
     partition = boot_partition(image)
-    run("mdel", "-i", partition, GRUBENV)
+    run("mdel", "-i", partition, f"::/grub/{copy}")
     if content is not None:
         source = image.with_suffix(".grubenv")
         source.write_bytes(content)
-        run("mcopy", "-i", partition, source, GRUBENV)
+        run("mcopy", "-i", partition, source, f"::/grub/{copy}")
         source.unlink()
 
 
-def read_grubenv(image: Path) -> bytes:
-    """Return GRUB's environment as it is."""
-    return run("mtype", "-i", boot_partition(image), GRUBENV)
+def read_grubenv(image: Path, copy: str) -> bytes:
+    """Return a copy of GRUB's environment as it is; nothing if there is none."""
+    partition = boot_partition(image)
+    if f"::/grub/{copy}" not in run("mdir", "-b", "-i", partition, "::/grub").decode().split():
+        return b""
+    return run("mtype", "-i", partition, f"::/grub/{copy}")
 
 
 def run(*argv: str | Path) -> bytes:

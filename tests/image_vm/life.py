@@ -25,7 +25,7 @@ HEALTH_S: Final = 420.0
 WORK_S: Final = 600.0
 OFF_S: Final = 120.0
 STARTED: Final = r"Kernel command line: .*\brauc\.slot=([AB])\b"
-CLAIM: Final = r"claim code of this box is ([0-9A-Z]{4}-[0-9A-Z]{4}-[0-9A-Z]{4})"
+CLAIM: Final = r"Claim code: ([0-9A-Z]{4}-[0-9A-Z]{4}-[0-9A-Z]{4})\b"
 
 
 @dataclass(frozen=True, slots=True)
