@@ -123,6 +123,12 @@ test-image: build ## start an image in QEMU, update and break it (an hour) IMAGE
 check-instructions: ## no program of a board's image has what a Geode cannot run BOARD=name
 	board/common/instructions.py $(IMAGE)/$(BOARD)/images/rootfs.squashfs
 
+sbom: ## what is in a board's image, as CycloneDX BOARD=name [BUILDROOT_DIR=dir] [BR2_DL_DIR=dir]
+	board/common/image $(IMAGE) "$(BOARD)" sbom
+
+legal-info: ## licences and sources of a board's image BOARD=name [BUILDROOT_DIR=dir] [BR2_DL_DIR=dir]
+	board/common/image $(IMAGE) "$(BOARD)" legal-info
+
 check-defconfigs: ## no symbol that a board asks for is lost in Buildroot's kconfig [BUILDROOT_DIR=dir]
 	@dir=$(BUILDROOT) && board/common/check-defconfigs "$$dir" $(IMAGE)/check $(BOARD)
 
