@@ -13,7 +13,8 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 CC = "/usr/libexec/naproxy-vcl-cc"
 VCL = "/usr/share/naproxy/vcl/naproxy.vcl"
-VARNISHD = f"/usr/sbin/varnishd -C -n /tmp/n -p 'cc_command={CC} %s %o' -p vmod_path=VMODS"
+VARNISHD = f"""/usr/sbin/varnishd -C -n /tmp/n -p 'cc_command={CC} %s %o' -p vmod_path=VMODS \\
+    $(grep -v '^#' /usr/share/naproxy/varnishd.args)"""
 
 IN_BOX = """
 set -e
@@ -50,6 +51,7 @@ def root(tmp_path_factory: pytest.TempPathFactory, vmods: str) -> Path:
     shutil.copytree(system, root / system.relative_to("/"))
     out = root / Path(VCL).parent.relative_to("/")
     subprocess.run(["make", "-s", "-C", TOP / "varnish-vcl", f"OUT={out}"], check=True)
+    shutil.copy(TOP / "varnish-vcl/varnishd.args", root / "usr/share/naproxy")
     precompile(root, vmods)
     return root
 

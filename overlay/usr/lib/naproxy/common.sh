@@ -13,7 +13,7 @@ state=/run/naproxy-system
 
 # To the consoles and, by klogd, to the log.
 say() {
-	printf '<4>naproxy: %s\n' "$*" >/dev/kmsg
+	printf '<4>naproxy: %s\n' "$*" >>/dev/kmsg
 }
 
 # Standard input becomes FILE: after a power cut it is the old one or the new one.
