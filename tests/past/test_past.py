@@ -45,6 +45,12 @@ def test_the_server_sleeps_is_woken_by_people_and_nothing_is_later_than_the_end(
     assert list(queries.events(db, "transitions", "web", END_S + 1, 2e9)) == []
 
 
+def test_a_past_that_begins_at_the_hour_of_the_backup_has_sleep_too(tmp_path: Path) -> None:
+    start_s = END_S + 3.1 * 3600
+    house.make(tmp_path, 0.1, start_s + 0.1 * DAY_S, list(generated.weeks()))
+    assert "asleep" in {row[4] for row in rows(tmp_path, "transitions")}
+
+
 def test_requests_in_the_history_are_those_of_the_log(made: Path) -> None:
     counted = sum(
         row["requests"] for row in queries.traffic(queries.open_history(made), "web", 0, END_S + 1)
