@@ -3,14 +3,14 @@
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.office import Office
-from tests.office.server import MAC
+from tests.office.server import ADDRESS, MAC
 
 NAPROXY = Path(sys.executable).with_name("naproxy")
 OTHER_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBLPFzVvVjPbZbOAlXVGIDBJhNzSNTXJ6BPBBqYkrSvE"
@@ -87,6 +87,45 @@ def test_another_cards_address_is_told(office: Office, tmp_path: Path) -> None:
 def test_the_wrong_interface_is_told(office: Office, tmp_path: Path) -> None:
     _, found = doctor(office, changed(office, tmp_path, 'interface = "eth0"', 'interface = "lo"'))
     assert "leave through lo" in found["route"]["what"]
+
+
+def test_a_server_that_no_route_leads_to_is_told(office: Office, tmp_path: Path) -> None:
+    away = changed(office, tmp_path, f'address = "{ADDRESS}"', 'address = "203.0.113.9"')
+    _, found = doctor(office, away)
+    assert found["route"]["what"] == "there is no route to 203.0.113.9"
+
+
+@pytest.fixture(params=["drop", "reject with icmpx admin-prohibited"])
+def firewall(office: Office, request: pytest.FixtureRequest) -> Iterator[Callable[[int], None]]:
+    """Let a test close a port on the server, as ufw (drop) or firewalld (reject) does."""
+
+    def close(port: int) -> None:
+        rules = f"""table inet wall {{
+            chain input {{
+                type filter hook input priority 0; policy accept;
+                tcp dport {port} {request.param}
+            }}
+        }}"""
+        office.server.run(["nft", "-f", "-"], stdin=rules)
+
+    yield close
+    office.server.run(["nft", "delete", "table", "inet", "wall"])
+
+
+def test_a_firewall_before_the_web_server_is_told_from_a_sleep(
+    office: Office, firewall: Callable[[int], None]
+) -> None:
+    firewall(80)
+    _, found = doctor(office)
+    assert list(found) == ["web_port"]
+    assert "though it lets the box in by ssh: a firewall" in found["web_port"]["what"]
+
+
+def test_a_firewall_before_ssh_is_told(office: Office, firewall: Callable[[int], None]) -> None:
+    firewall(22)
+    _, found = doctor(office)
+    assert list(found) == ["ssh_login", "ssh_restricted"]
+    assert "let the box in" in found["ssh_login"]["mend"]
 
 
 def test_a_sleeping_server_is_told_from_a_broken_one(asleep: Office) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from naproxy import cli, config
 from naproxy.agent_protocol import Outcome
-from naproxy.doctor import box, findings
+from naproxy.doctor import box, findings, readings
 from naproxy.doctor import server as on_server
 from naproxy.drivers.openssh import Session
 from naproxy.drivers.program import Ended
@@ -31,7 +31,7 @@ def configured(sleep: str = 'driver = "none"', wake: str = "") -> config.Server:
     return config.parse(f"{TEXT}[server.sleep]\n{sleep}\n[server.wake]\n{wake}\n").server[0]
 
 
-GOOD = box.Seen(
+GOOD = readings.Seen(
     server=configured('driver = "ssh"'),
     interface="eth7",
     up=True,
@@ -49,12 +49,12 @@ AGENT = dataclasses.replace(
 )
 
 
-def verdicts(seen: box.Seen) -> dict[str, str]:
+def verdicts(seen: readings.Seen) -> dict[str, str]:
     return {f.name: f.verdict for f in box.LOOK.at(seen) if f.verdict not in ("ok", "not used")}
 
 
 @pytest.mark.parametrize("seen", [GOOD, AGENT], ids=["ssh", "agent"])
-def test_where_all_is_well_nothing_is_said(seen: box.Seen) -> None:
+def test_where_all_is_well_nothing_is_said(seen: readings.Seen) -> None:
     assert verdicts(seen) == {}
 
 
@@ -68,7 +68,13 @@ def test_where_all_is_well_nothing_is_said(seen: box.Seen) -> None:
         ({"route": {"dev": "eth7", "gateway": "10.0.0.1"}}, "route", "behind the router 10.0.0.1"),
         ({"route": {"dev": "eth8"}}, "route", "leave through eth7"),
         ({"web": "refused"}, "web_port", "its web server is not there"),
-        ({"web": "silent"}, "web_port", "silent"),
+        ({"web": "silent", "ssh": None}, "web_port", "silent"),
+        (
+            {"web": "silent", "ssh": None, "pinged": True},
+            "web_port",
+            "it answers pings: a firewall",
+        ),
+        ({"web": "silent"}, "web_port", "lets the box in by ssh: a firewall"),
         ({"macs": ("02:00:00:00:00:99",)}, "ethernet_address", "would not wake it"),
         ({"programs": frozenset({"ssh"})}, "magic_packet", "etherwake is not installed"),
         ({"raw": False}, "magic_packet", "may not send frames"),
@@ -89,6 +95,31 @@ def test_what_is_wrong_is_said_with_how_to_mend_it(
     assert found[check].verdict == "problem"
     assert words in found[check].what
     assert found[check].mend
+
+
+@pytest.mark.parametrize(
+    ("words", "mend"),
+    [
+        (
+            "not reached by ssh: connect to host x port 22: Connection timed out",
+            "port 22 proto tcp",
+        ),
+        ("not reached by ssh: connect to host x port 22: No route to host", "port 22 proto tcp"),
+        ("not reached by ssh: connect to host x port 22: Connection refused", "enable --now ssh"),
+        ("the server does not let naproxy in with /k", "authorized_keys"),
+    ],
+)
+def test_why_ssh_got_nowhere_decides_what_to_do(words: str, mend: str) -> None:
+    seen = dataclasses.replace(GOOD, ssh=None, ssh_words=words)
+    problem = box.ssh_login(seen)
+    assert problem
+    assert mend in problem.mend
+
+
+def test_an_agent_that_is_silent_may_be_behind_a_firewall() -> None:
+    problem = box.agent(dataclasses.replace(AGENT, agent=None, agent_words="it is silent"))
+    assert problem
+    assert "port 47809 proto udp" in problem.mend
 
 
 def test_keys_are_mended_by_the_boxs_own_command() -> None:
@@ -144,6 +175,12 @@ FACTS = {
 }
 
 
+MORE_FACTS = (
+    *("users", "ethtool", "agent_unit", "virtual", "masked", "can", "pme"),
+    *("firewalld", "ufw", "nft_drops"),
+)
+
+
 def on(facts: dict[str, str], sleep: str = 'driver = "ssh"') -> dict[str, findings.Finding]:
     seen = on_server.Seen(facts, configured(sleep))
     return {f.name: f for f in on_server.LOOK.at(seen) if f.verdict not in ("ok", "not used")}
@@ -171,6 +208,13 @@ def lock(what: str, mode: str = "block") -> str:
         ({"states": "freeze"}, "sleep_state", "problem", "not mem"),
         ({"mem_sleep": "[s2idle]"}, "sleep_depth", "note", "s2idle"),
         ({"target": "suspend.target masked"}, "sleep_target", "problem", "masked"),
+        ({"masked": "sleep.target"}, "sleep_target", "problem", "masked: sleep.target"),
+        ({"can": "na"}, "sleep_target", "problem", "it says na"),
+        ({"wol_can": "", "wol": ""}, "wake_on_lan", "problem", "knows no wake-on-LAN"),
+        ({"pme": "D0+,D1-,D2-,D3hot+,D3cold-"}, "firmware", "note", "D3cold"),
+        ({"firewalld": "public: cockpit dhcpv6-client ssh"}, "firewall", "note", "not name 80/tcp"),
+        ({"ufw": "Status: active 22/tcp"}, "firewall", "note", "port 80 proto tcp"),
+        ({"nft_drops": "1"}, "firewall", "note", "nftables"),
         ({"inhibitors": lock("sleep:idle")}, "inhibitors", "note", "backup: it is running"),
         ({"users": "anna tty1;"}, "users", "note", "anna"),
         ({"login": ""}, "forced_command", "problem", "no user naproxy"),
@@ -199,9 +243,38 @@ def test_a_lock_on_shutdown_holds_up_a_power_off() -> None:
     assert found["inhibitors"].verdict == "note"
 
 
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"firewalld": "public: cockpit dhcpv6-client ssh http"},
+        {"firewalld": "public: 80/tcp 22/tcp"},
+        {"ufw": "Status: active 22/tcp 80,443/tcp"},
+        {"ufw": "Status: inactive"},
+        {"nft_drops": "0"},
+    ],
+)
+def test_a_firewall_that_lets_the_box_in_is_not_told(facts: dict[str, str]) -> None:
+    assert "firewall" not in on({**FACTS, **facts})
+
+
+@pytest.mark.parametrize("rules", ["180/tcp 22/tcp", "8080/tcp 22/tcp", "192.168.80.2 22/tcp"])
+def test_a_longer_number_is_another_port(rules: str) -> None:
+    assert on({**FACTS, "ufw": f"Status: active {rules}"})["firewall"].verdict == "note"
+
+
+def test_the_agents_port_is_looked_for_in_a_firewall_too() -> None:
+    found = on({**FACTS, "firewalld": "public: ssh http"}, 'driver = "agent"')
+    assert "--add-port=47809/udp" in found["firewall"].mend
+
+
+def test_that_a_card_can_call_from_d3cold_does_not_prove_the_firmware() -> None:
+    pme = {"pme": "D0+,D1-,D2-,D3hot+,D3cold+"}
+    assert on({**FACTS, **pme})["firmware"].verdict == "not seen"
+
+
 def test_without_ethtool_or_root_it_is_not_guessed() -> None:
     assert on({**FACTS, "ethtool": "missing"})["wake_on_lan"].verdict == "not seen"
-    assert on({**FACTS, "wol_can": ""})["wake_on_lan"].verdict == "not seen"
+    assert on({**FACTS, "root": "no", "wol_can": ""})["wake_on_lan"].verdict == "not seen"
     assert on({**FACTS, "root": "no"})["forced_command"].verdict == "not seen"
 
 
@@ -218,11 +291,7 @@ def test_other_output_than_the_scripts_is_refused(data: bytes) -> None:
         on_server.parse(data)
 
 
-@given(
-    st.dictionaries(
-        st.sampled_from([*FACTS, "users", "ethtool", "agent_unit", "virtual"]), st.text()
-    )
-)
+@given(st.dictionaries(st.sampled_from([*FACTS, *MORE_FACTS]), st.text()))
 def test_whatever_a_server_says_what_is_shown_is_printable(facts: dict[str, str]) -> None:
     seen = on_server.Seen(facts, configured('driver = "ssh"'))
     for finding in on_server.LOOK.at(seen):

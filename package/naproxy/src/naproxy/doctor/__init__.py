@@ -12,7 +12,7 @@ from typing import Any
 
 from naproxy import config
 from naproxy.config import Server
-from naproxy.doctor import box
+from naproxy.doctor import box, readings
 from naproxy.doctor import server as on_server
 from naproxy.doctor.findings import Finding
 from naproxy.schema import ConfigError
@@ -86,7 +86,7 @@ def _read(name: str) -> bytes:
 
 
 def _look(server: Server, interface: str) -> list[Finding]:
-    return box.LOOK.at(asyncio.run(box.see(server, interface)))
+    return box.LOOK.at(asyncio.run(readings.see(server, interface)))
 
 
 def _tell(server: Server, found: list[Finding], problems: int, all_seen: bool) -> None:

@@ -2,57 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
-import dataclasses
-import errno
-import json
-import secrets
-import shutil
-import socket
-import subprocess
-import time
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from naproxy import agent_protocol
-from naproxy.agent_protocol import NoAnswerError, Outcome, ProtocolError, Question
+from naproxy.agent_protocol import Outcome
 from naproxy.config import Server
 from naproxy.doctor.findings import Look, NotSeen, NotUsed, Problem
-from naproxy.drivers import secret
-from naproxy.drivers.openssh import Session, Ssh
+from naproxy.doctor.readings import CONNECT_S, STATES, Seen
 
-CONNECT_S: Final = 3.0
-_STATES: Final = {"ram": "mem", "disk": "disk", "off": "off"}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Seen:
-    """What was read on the box; None: it could not be."""
-
-    server: Server
-    interface: str
-    up: bool | None = None
-    """Is the interface up? None: there is no such interface."""
-    route: dict[str, Any] | None = None
-    """How the kernel would reach the server: `dev`, and `gateway` if there is one."""
-    web: str = "silent"
-    """The server's web port: open, refused, silent or an error in words."""
-    macs: tuple[str, ...] = ()
-    """Ethernet addresses that the server's IP address was seen with."""
-    raw: bool = True
-    """May this user send frames?"""
-    programs: frozenset[str] = frozenset()
-    key_problem: str = ""
-    ssh: Session | None = None
-    ssh_words: str = ""
-    """Why nobody was let in."""
-    agent: Outcome | None = None
-    agent_words: str = ""
+_UNREACHED: Final = ("timed out", "No route to host", "no answer in time")
 
 
 def _drivers(server: Server) -> set[str]:
     return {rung.driver for rung in (server.wake, *server.rung)}
+
+
+def _let_in(port: int, protocol: str) -> str:
+    return (
+        f"let the box in, on the server: ufw allow from BOX to any port {port} proto {protocol};"
+        f" or firewall-cmd --permanent --add-port={port}/{protocol}, then firewall-cmd --reload"
+        " (docs/server.md)"
+    )
 
 
 def way_to_sleep(seen: Seen) -> Problem | None:
@@ -110,6 +79,12 @@ def web_port(seen: Seen) -> Problem | None:
         return Problem(
             f"{here} refuses connections: the machine is on, its web server is not there",
             "start the web server, or set the server's port",
+        )
+    if seen.web == "silent" and seen.there:
+        return Problem(
+            f"{here} takes no connection from the box, though {seen.there}: a firewall, most likely"
+            " the server's own",
+            _let_in(seen.server.port, "tcp"),
         )
     if seen.web == "silent":
         return Problem(
@@ -182,9 +157,13 @@ def ssh_login(seen: Seen) -> Problem | None:
     if seen.server.sleep.driver != "ssh":
         raise NotUsed("ssh is not used")
     if seen.ssh is None or not seen.ssh.let_in:
-        sleep = seen.server.sleep
+        sleep, words = seen.server.sleep, seen.ssh_words or "ssh was not run"
+        if "Connection refused" in words:
+            return Problem(words, "start the server's ssh server: systemctl enable --now ssh")
+        if any(each in words for each in _UNREACHED):
+            return Problem(words, f"is it on? Else {_let_in(sleep.port, 'tcp')}")
         return Problem(
-            seen.ssh_words or "ssh was not run",
+            words,
             f"put the line that naproxy key make {seen.server.id} prints into"
             f" ~{sleep.user}/.ssh/authorized_keys on the server; pin the server's host key:"
             f" naproxy key pin {seen.server.id} (docs/server.md)",
@@ -212,7 +191,11 @@ def agent(seen: Seen) -> Problem | None:
     if seen.server.sleep.driver != "agent":
         raise NotUsed("the agent is not used")
     if seen.agent is None:
-        return Problem(seen.agent_words, "on the server: systemctl status naproxy-agent")
+        return Problem(
+            seen.agent_words,
+            "on the server: systemctl status naproxy-agent; if it runs,"
+            f" {_let_in(seen.server.sleep.port, 'udp')}",
+        )
     return None
 
 
@@ -227,7 +210,7 @@ def _agents_answer(seen: Seen) -> Outcome:
 def agent_state(seen: Seen) -> Problem | None:
     """The agent offers the state that is configured."""
     answer = _agents_answer(seen)
-    state = _STATES[seen.server.sleep.state]
+    state = STATES[seen.server.sleep.state]
     if state not in answer.states:
         return Problem(
             f"the agent offers {' '.join(answer.states) or 'nothing'}, not {state}",
@@ -268,141 +251,3 @@ LOOK: Final = Look(
         *(ssh_key, ssh_login, ssh_restricted, agent, agent_state, agent_clock, agent_consent),
     ),
 )
-
-
-# Taking the readings
-
-
-async def see(server: Server, interface: str) -> Seen:
-    """Look at the server. Nothing is put to sleep, woken or changed."""
-    web = await _web(server)
-    seen = Seen(
-        server=server,
-        interface=interface,
-        up=_up(interface),
-        route=_first(_ip("route", "get", server.address)),
-        web=web,
-        macs=_macs(server, interface),
-        raw=_raw(),
-        programs=frozenset(filter(_which, ("etherwake", "ipmitool", "gpioset", "ssh"))),
-    )
-    if server.sleep.driver == "ssh":
-        return dataclasses.replace(seen, key_problem=_key_problem(server), **await _ssh(server))
-    if server.sleep.driver == "agent":
-        return dataclasses.replace(seen, **await asyncio.to_thread(_agent, server))
-    return seen
-
-
-def _which(program: str) -> str | None:
-    return shutil.which(program, path="/usr/sbin:/sbin:/usr/bin:/bin:/usr/local/bin")
-
-
-def _up(name: str) -> bool | None:
-    try:
-        return Path(f"/sys/class/net/{name}/operstate").read_text().strip() != "down"
-    except OSError:
-        return None
-
-
-def _ip(*words: str) -> list[dict[str, Any]]:
-    """Ask ip(8), which answers in JSON; nothing where it has no answer."""
-    try:
-        said = subprocess.run(
-            ["ip", "-j", *words], capture_output=True, text=True, timeout=5, check=True
-        ).stdout
-        found = json.loads(said or "[]")
-    except (OSError, ValueError, subprocess.SubprocessError):
-        return []
-    return [each for each in found if isinstance(each, dict)]
-
-
-def _first(found: list[dict[str, Any]]) -> dict[str, Any] | None:
-    return found[0] if found else None
-
-
-async def _web(server: Server) -> str:
-    try:
-        async with asyncio.timeout(CONNECT_S):
-            _, writer = await asyncio.open_connection(server.address, server.port)
-    except TimeoutError:
-        return "silent"
-    except ConnectionRefusedError:
-        return "refused"
-    except OSError as error:
-        silent = error.errno in (errno.ETIMEDOUT, errno.EHOSTUNREACH)
-        return "silent" if silent else error.strerror or str(error)
-    writer.close()
-    return "open"
-
-
-def _macs(server: Server, interface: str) -> tuple[str, ...]:
-    found = _ip("neigh", "show", "to", server.address, "dev", interface)
-    return tuple(str(each["lladdr"]).lower() for each in found if "lladdr" in each)
-
-
-def _raw() -> bool:
-    try:
-        socket.socket(socket.AF_PACKET, socket.SOCK_RAW).close()
-    except PermissionError:
-        return False
-    return True
-
-
-def _key_problem(server: Server) -> str:
-    path = Path(server.sleep.key_file)
-    try:
-        mode = path.stat().st_mode
-    except OSError as error:
-        return f"{path}: {error.strerror}"
-    return f"{path} may be read by others" if mode & 0o077 else ""
-
-
-async def _ssh(server: Server) -> dict[str, Any]:
-    ssh = Ssh(server.sleep, server.address)
-    try:
-        session = await ssh.look(2.0 * server.sleep.connect_timeout_s)
-    except OSError as error:
-        return {"ssh_words": f"ssh cannot be run: {error.strerror}"}
-    return {"ssh": session, "ssh_words": "" if session.let_in else ssh.failure(session.log)}
-
-
-def _agent(server: Server) -> dict[str, Any]:
-    settings = server.sleep
-    try:
-        key = agent_protocol.parse_key(secret.read(settings.key_file))
-        question = Question(
-            key,
-            server.id,
-            _STATES[settings.state],
-            order=False,
-            nonce=lambda: secrets.token_hex(16),
-        )
-        return {"agent": _ask(question, settings.host or server.address, settings.port)}
-    except (secret.SecretError, ProtocolError) as error:
-        return {"agent_words": f"the agent's key: {error}"}
-    except NoAnswerError as error:
-        return {"agent_words": str(error)}
-    except OSError as error:
-        return {"agent_words": f"not reached: {error.strerror or error}"}
-
-
-def _ask(question: Question, host: str, port: int) -> Outcome:
-    family, kind, _, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
-    with socket.socket(family, kind) as sock:
-        sock.connect(place)
-
-        def receive(wait_s: float) -> bytes | None:
-            sock.settimeout(wait_s)
-            try:
-                return sock.recv(agent_protocol.MAX_BYTES + 1)
-            except TimeoutError:
-                return None
-
-        return agent_protocol.converse(
-            question,
-            send=sock.send,
-            receive=receive,
-            now_s=time.time,
-            monotonic_s=time.monotonic,
-            timeout_s=CONNECT_S,
-        )

@@ -1,9 +1,9 @@
 #!/bin/sh
 # What a server says about itself, for `naproxy doctor`. Reads, and changes nothing.
 # Set in front of it: MAC, the address of the card that is to wake it; USER_IN, who logs in
-# from the box, or nothing; STATE, what sleep is: ram, disk or off.
+# from the box, or nothing; STATE, what sleep is: ram, disk or off. SYS is for tests.
 
-: "${MAC:=}" "${USER_IN:=}" "${STATE:=ram}"
+: "${MAC:=}" "${USER_IN:=}" "${STATE:=ram}" "${SYS:=/sys}"
 export LC_ALL=C
 PATH=$PATH:/usr/sbin:/sbin
 
@@ -15,12 +15,17 @@ has() {
 	command -v "$1" >/dev/null 2>&1
 }
 
+logind() {
+	busctl --json=short call org.freedesktop.login1 /org/freedesktop/login1 \
+	    org.freedesktop.login1.Manager "$1" 2>/dev/null
+}
+
 echo "naproxy-facts 1"
 fact root "$([ "$(id -u)" -eq 0 ] && echo yes || echo no)"
 fact system "$(sed -n 's/^PRETTY_NAME="\(.*\)"/\1/p' /etc/os-release 2>/dev/null), $(uname -sr)"
 
 card=
-for path in /sys/class/net/*; do
+for path in "$SYS"/class/net/*; do
 	# A bridge or a bond has the address of a card: the card is what has a device.
 	if [ -e "$path/device" ] && [ "$(cat "$path/address" 2>/dev/null)" = "$MAC" ]; then
 		card=${path##*/}
@@ -36,8 +41,10 @@ if [ -n "$card" ]; then
 	else
 		fact ethtool missing
 	fi
-	device=$(readlink -f "/sys/class/net/$card/device")
+	device=$(readlink -f "$SYS/class/net/$card/device")
 	fact wakeup "$(cat "$device/power/wakeup" 2>/dev/null)"
+	has lspci && fact pme "$(lspci -vv -s "${device##*/}" 2>/dev/null |
+		sed -n 's/.*PME(\([^)]*\)).*/\1/p')"
 	fact kept "$(
 		grep -ls "ethernet-wol\|ethtool.*wol" /etc/network/interfaces /etc/network/interfaces.d/* \
 		    /etc/systemd/system/*.service 2>/dev/null
@@ -49,19 +56,31 @@ if [ -n "$card" ]; then
 	)"
 fi
 
-fact states "$(cat /sys/power/state 2>/dev/null)"
-fact mem_sleep "$(cat /sys/power/mem_sleep 2>/dev/null)"
+fact states "$(cat "$SYS/power/state" 2>/dev/null)"
+fact mem_sleep "$(cat "$SYS/power/mem_sleep" 2>/dev/null)"
 case $STATE in
-ram) target=suspend ;;
-disk) target=hibernate ;;
-*) target=poweroff ;;
+ram) target=suspend can=CanSuspend targets='suspend sleep' ;;
+disk) target=hibernate can=CanHibernate targets='hibernate sleep' ;;
+*) target=poweroff can=CanPowerOff targets=poweroff ;;
 esac
 if has systemctl; then
 	fact target "$target.target $(systemctl show -p LoadState --value "$target.target" 2>/dev/null)"
-	fact inhibitors "$(busctl --json=short call org.freedesktop.login1 \
-	    /org/freedesktop/login1 org.freedesktop.login1.Manager ListInhibitors 2>/dev/null)"
+	fact masked "$(for each in $targets; do
+		[ "$(systemctl show -p LoadState --value "$each.target" 2>/dev/null)" = masked ] &&
+			echo "$each.target"
+	done)"
+	fact can "$(logind "$can" | sed -n 's/.*\["\([a-z]*\)"\].*/\1/p')"
+	fact inhibitors "$(logind ListInhibitors)"
 	fact agent_unit "$(systemctl is-active naproxy-agent.service 2>/dev/null)"
 fi
+if has firewall-cmd && [ "$(firewall-cmd --state 2>/dev/null)" = running ]; then
+	zone=$(firewall-cmd --get-zone-of-interface="$card" 2>/dev/null) ||
+		zone=$(firewall-cmd --get-default-zone 2>/dev/null)
+	fact firewalld "$zone: $(firewall-cmd --zone="$zone" --list-services 2>/dev/null) $(
+		firewall-cmd --zone="$zone" --list-ports 2>/dev/null)"
+fi
+has ufw && fact ufw "$(ufw status 2>/dev/null | sed -n '1p; s/ *ALLOW.*//p')"
+has nft && fact nft_drops "$(nft list ruleset 2>/dev/null | grep -c 'hook input.*policy drop')"
 fact users "$(who 2>/dev/null | awk '{ print $1 " " $2 ";" }')"
 if [ -n "$USER_IN" ]; then
 	home=$(getent passwd "$USER_IN" | cut -d: -f6)

@@ -89,6 +89,12 @@ def wake_on_lan(seen: Seen) -> Problem | None:
     name = seen.card
     if seen.facts.get("ethtool") == "missing":
         raise NotSeen("ethtool is not installed on the server: apt install ethtool")
+    if seen.facts.get("root") == "yes" and not seen.facts.get("wol_can"):
+        return Problem(
+            f"{name} cannot: its driver knows no wake-on-LAN",
+            "use another card, or another way to wake it; a virtual machine: the driver libvirt"
+            " (docs/drivers.md)",
+        )
     can = seen.fact("wol_can", "ethtool says nothing of it: run the script as root")
     if "g" not in can:
         return Problem(
@@ -184,8 +190,65 @@ def sleep_target(seen: Seen) -> Problem | None:
     name, _, state = seen.fact("target", "no systemd on the server").partition(" ")
     if not state:
         raise NotSeen("systemd does not answer on the server")
-    if state == "masked":
-        return Problem(f"{name} is masked", f"systemctl unmask {shlex.quote(name)}")
+    masked = seen.facts.get("masked") or (name if state == "masked" else "")
+    if masked:
+        words = " ".join(map(shlex.quote, masked.split()))
+        return Problem(f"masked: {masked}", f"systemctl unmask {words}")
+    if (can := seen.facts.get("can", "yes")) in ("na", "no"):
+        return Problem(
+            f"logind does not offer it (it says {can}), though {name} is there",
+            "look for AllowSuspend=no or AllowHibernation=no in /etc/systemd/sleep.conf and"
+            " sleep.conf.d; suspend to disk also needs swap as large as the memory in use",
+        )
+    return None
+
+
+_SERVICES: Final = {80: "http", 443: "https", 22: "ssh"}
+"""What firewalld calls the ports."""
+
+
+def firewall(seen: Seen) -> Problem | None:
+    """No firewall of the server keeps the box out."""
+    wanted = [(seen.server.port, "tcp")]
+    sleep = seen.server.sleep
+    if sleep.driver in ("ssh", "agent"):
+        wanted.append((sleep.port, "udp" if sleep.driver == "agent" else "tcp"))
+    if said := seen.facts.get("firewalld", ""):
+        zone, _, allowed = said.partition(":")
+        names = set(allowed.split())
+        closed = [
+            f"{port}/{protocol}"
+            for port, protocol in wanted
+            if not {f"{port}/{protocol}", _SERVICES.get(port, "")} & names
+        ]
+        if closed:
+            add = " ".join(f"--add-port={each}" for each in closed)
+            return Problem(
+                f"firewalld's zone {zone} does not name {' '.join(closed)}",
+                f"unless a rule of it lets the box in: firewall-cmd --permanent"
+                f" --zone={shlex.quote(zone)} {add}, then firewall-cmd --reload",
+                note=True,
+            )
+        return None
+    rules = seen.facts.get("ufw", "")
+    if rules.startswith("Status: active"):
+        closed = [
+            f"port {port} proto {protocol}"
+            for port, protocol in wanted
+            if not re.search(rf"(?<![\d.:]){port}(?![\d.:])", rules)
+        ]
+        if closed:
+            add = "; ".join(f"ufw allow from BOX to any {each}" for each in closed)
+            return Problem(f"ufw is on and does not name {', '.join(closed)}", add, note=True)
+        return None
+    if seen.facts.get("nft_drops", "0") not in ("", "0"):
+        return Problem(
+            "a table of nftables drops what no rule allows",
+            "see that it lets the box in: nft list ruleset",
+            note=True,
+        )
+    if seen.facts.get("root") != "yes":
+        raise NotSeen("rules of firewalls can only be read as root")
     return None
 
 
@@ -268,6 +331,14 @@ def agent_unit(seen: Seen) -> Problem | None:
 
 def firmware(seen: Seen) -> Problem | None:
     """The firmware keeps the card powered in sleep."""
+    if "D3cold-" in seen.facts.get("pme", ""):
+        return Problem(
+            f"lspci says PME({seen.facts['pme']}): in D3cold, where a card is while the machine"
+            " sleeps, this one cannot wake it",
+            "if it does not wake: ErP, EuP and Deep Sleep (S5) off in the firmware, then power it"
+            " off and on, and look again; else another card",
+            note=True,
+        )
     raise NotSeen(
         "no program can see that: in the firmware, switch Wake on LAN on, and ErP, EuP or Deep"
         " Sleep (S5) off; after a power failure let it power on; naproxy commission proves it"
@@ -279,6 +350,6 @@ LOOK: Final = Look(
     (
         *(card, wake_on_lan, wake_on_lan_kept, device_wakeup, energy_efficient_ethernet),
         *(sleep_state, sleep_depth, sleep_target, inhibitors, users),
-        *(forced_command, agent_unit, firmware),
+        *(firewall, forced_command, agent_unit, firmware),
     ),
 )
