@@ -208,11 +208,7 @@ class Updates:
         write(self._folder / _CONFIRMED, json.dumps(said))
 
     def _is_confirmed(self, slot: str, installed: str) -> bool:
-        try:
-            said = json.loads((self._folder / _CONFIRMED).read_text())
-        except (OSError, ValueError):
-            return False
-        return bool(said == {"slot": slot, "installed": installed})
+        return confirmed_last(self._folder) == (slot, installed)
 
     async def _slots(self) -> Slots:
         if not Path(self._conf).is_file():
@@ -235,3 +231,12 @@ class Updates:
                 self._say(f"update: {error!r}")
 
         self._task = asyncio.ensure_future(quietly())
+
+
+def confirmed_last(folder: Path) -> tuple[str, str] | None:
+    """Return which slot was confirmed last, and when it was installed; None if none was."""
+    try:
+        said = json.loads((folder / _CONFIRMED).read_text())
+        return str(said["slot"]), str(said["installed"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

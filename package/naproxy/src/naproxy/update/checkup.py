@@ -1,0 +1,237 @@
+"""The image's check after each start: what is looked at, and what is done to the box.
+
+Run as `python3 -m naproxy.update.checkup`, once, by the image's supervisor (docs/update.md).
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import http.client
+import json
+import os
+import re
+import sqlite3
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import Final
+
+from naproxy.client import DEFAULT_SOCKET, NoAnswerError, ask
+from naproxy.history.queries import open_history
+from naproxy.update.effects import Machine
+from naproxy.update.health import Check, Seen, UnhealthyError, watch
+from naproxy.update.rauc import Rauc, RaucError
+from naproxy.update.updates import confirmed_last
+
+_ANSWER_S: Final = 5.0
+_REBOOT_S: Final = 90.0
+"""Longer than a restart in order takes; this program ends with it."""
+_IN_MEMORY: Final = ("tmpfs", "ramfs", "rootfs", "overlay", "squashfs")
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where things are on the box."""
+
+    data_dir: Path
+    data: str = "/data"
+    mounts: Path = Path("/proc/mounts")
+    command_line: Path = Path("/proc/cmdline")
+    socket: str = DEFAULT_SOCKET
+    web_port: int = 80
+    ui_port: int = 8443
+    rauc_conf: str = "/etc/rauc/system.conf"
+
+
+# ------------------------------------------------------------------- what is looked at
+
+
+def data_is_kept(places: Places) -> None:
+    """Is /data a disk, and can it be written?"""
+    kinds = [
+        words[2:4]
+        for line in places.mounts.read_text().splitlines()
+        if (words := line.split())[1:2] == [places.data]
+    ]
+    if not kinds or kinds[-1][0] in _IN_MEMORY:
+        raise UnhealthyError(f"{places.data} is not the disk: what is kept there is lost")
+    if "rw" not in kinds[-1][1].split(","):
+        raise UnhealthyError(f"{places.data} cannot be written")
+    probe = places.data_dir / ".checkup"
+    try:
+        with probe.open("wb") as file:
+            file.write(b"?")
+            os.fsync(file.fileno())
+        probe.unlink()
+    except OSError as error:
+        raise UnhealthyError(f"{places.data_dir} cannot be written: {error.strerror}") from None
+
+
+def controller_beats(places: Places) -> None:
+    """Does the controller's loop turn?"""
+    try:
+        answer = ask(places.socket, "GET", "/v1/health", timeout_s=_ANSWER_S)
+    except NoAnswerError as error:
+        raise UnhealthyError(str(error)) from None
+    if not answer.good:
+        raise UnhealthyError(f"the controller: {answer.body.get('error', answer.status)}")
+
+
+def varnish_serves(places: Places) -> None:
+    """Does Varnish answer, with our VCL and the controller's state?"""
+    connection = http.client.HTTPConnection("127.0.0.1", places.web_port, timeout=_ANSWER_S)
+    status, body = _get(connection, "/.naproxy/status", "Varnish")
+    try:
+        json.loads(body)
+    except ValueError:
+        status = HTTPStatus.BAD_GATEWAY
+    if status != HTTPStatus.OK:
+        raise UnhealthyError(f"on port {places.web_port} is something else than Naproxy's Varnish")
+
+
+def interface_answers(places: Places) -> None:
+    """Does the web interface answer, through lighttpd and TLS?"""
+    # Its certificate is the box's own; that there is one that works is what is asked.
+    anyone = ssl._create_unverified_context()  # noqa: S323
+    connection = http.client.HTTPSConnection(
+        "127.0.0.1", places.ui_port, timeout=_ANSWER_S, context=anyone
+    )
+    status, _ = _get(connection, "/login", "the web interface")
+    # Below: it may not know this name, or lead elsewhere. From lighttpd: nobody is behind it.
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        raise UnhealthyError(f"the web interface answers {status}")
+
+
+def _get(connection: http.client.HTTPConnection, path: str, who: str) -> tuple[int, bytes]:
+    with closing(connection):
+        try:
+            connection.request("GET", path, headers={"User-Agent": "naproxy-checkup"})
+            response = connection.getresponse()
+            return response.status, response.read(1 << 20)
+        except (OSError, http.client.HTTPException) as error:
+            raise UnhealthyError(f"{who} does not answer: {error}") from None
+
+
+class HistoryOpens:
+    """Does the database open, and is it whole? Looked at until it once was."""
+
+    def __init__(self, places: Places) -> None:
+        """Nothing is opened yet."""
+        self._places = places
+        self._was_whole = False
+
+    def __call__(self) -> None:
+        """UnhealthyError with SQLite's words."""
+        if self._was_whole:
+            return
+        try:
+            with closing(open_history(self._places.data_dir)) as db:
+                said = db.execute("PRAGMA quick_check(1)").fetchone()[0]
+        except sqlite3.Error as error:
+            raise UnhealthyError(f"the history cannot be opened: {error}") from None
+        if said != "ok":
+            raise UnhealthyError(f"the history is damaged: {said}")
+        self._was_whole = True
+
+
+def checks(places: Places) -> list[Check]:
+    """Return all of them, each with a place to look at."""
+    simple: list[Callable[[Places], None]] = [
+        data_is_kept,
+        controller_beats,
+        varnish_serves,
+        interface_answers,
+    ]
+    return [*(_at(check, places) for check in simple), HistoryOpens(places)]
+
+
+def _at(check: Callable[[Places], None], places: Places) -> Check:
+    return lambda: check(places)
+
+
+# --------------------------------------------------------------------- what is done
+
+
+class Box:
+    """The real box."""
+
+    def __init__(
+        self,
+        places: Places,
+        run: Callable[[list[str]], object],
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """`run` runs a program and waits for it."""
+        self._places = places
+        self._run = run
+        self._sleep = sleep
+
+    def now_s(self) -> float:
+        """Return a time that never steps."""
+        return time.monotonic()
+
+    def sleep(self, time_s: float) -> None:
+        """Let time pass."""
+        self._sleep(time_s)
+
+    def say(self, words: str) -> None:
+        """Tell people: the supervisor keeps it in the log."""
+        print(f"health: {words}", flush=True)
+
+    def seen(self) -> Seen:
+        """Return what is known of the two systems."""
+        found = re.search(r"\brauc\.slot=(\S+)", self._places.command_line.read_text())
+        try:
+            slots = asyncio.run(Rauc(self._places.rauc_conf, Machine()).slots())
+        except RaucError:
+            slots = None
+        return Seen(found[1] if found else "", slots, confirmed_last(self._updates()))
+
+    def _updates(self) -> Path:
+        return self._places.data_dir / "update"
+
+    def confirm(self) -> None:
+        """Have this system stay; UnhealthyError if that could not be done."""
+        try:
+            answer = ask(self._places.socket, "POST", "/v1/update/confirm", {}, timeout_s=120)
+        except NoAnswerError as error:
+            raise UnhealthyError(str(error)) from None
+        if not answer.good:
+            raise UnhealthyError(f"it cannot be confirmed: {answer.body['error']}")
+
+    def give_way(self) -> None:
+        """Tell the boot loader that this system is bad, and restart the box.
+
+        Where RAUC cannot tell it, the boot loader's count of tries does.
+        """
+        self._run(["rauc", f"--conf={self._places.rauc_conf}", "status", "mark-bad", "booted"])
+        self._run(["reboot"])
+        self.sleep(_REBOOT_S)
+        self._run(["reboot", "-f"])
+
+
+def _run(argv: list[str]) -> None:
+    try:
+        subprocess.run(argv, check=False, timeout=60, stdin=subprocess.DEVNULL)
+    except (OSError, subprocess.SubprocessError) as error:
+        print(f"health: {argv[0]}: {error}", flush=True)
+
+
+def main(arguments: list[str]) -> int:
+    """Look until it is decided; exit status 0 when it is."""
+    parser = argparse.ArgumentParser(prog="naproxy-health", description=__doc__)
+    parser.add_argument("--data-dir", type=Path, default=Path("/data/naproxy"))
+    places = Places(parser.parse_args(arguments).data_dir)
+    watch(checks(places), Box(places, _run))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

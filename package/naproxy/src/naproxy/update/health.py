@@ -1,0 +1,144 @@
+"""Does the system that was started work? What is done if it does, and if it does not: pure.
+
+It works when everything was in order for 10 s in a row. If that is not so after 300 s, a system
+that was never confirmed gives way to the other one, if that one may be better; the boot loader
+is told that this one is bad. One that was confirmed stays, whatever happens: what is wrong then
+is not the update, and a box that restarts again and again serves nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, Protocol
+
+from naproxy.update.rauc import Slots
+
+SURE_S: Final = 10.0
+LIMIT_S: Final = 300.0
+_LOOK_S: Final = 1.0
+_LATE_LOOK_S: Final = 10.0
+
+
+class UnhealthyError(Exception):
+    """What is not in order, in words."""
+
+
+Check = Callable[[], None]
+"""Looks at one thing; UnhealthyError if it is not in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What is known of the two systems."""
+
+    running: str
+    """The one that runs, A or B; empty if that is not known."""
+    slots: Slots | None
+    """What RAUC says; None if it does not answer."""
+    confirmed: tuple[str, str] | None
+    """The slot that was confirmed last, and when it was installed; None if none was."""
+
+
+def way_back(seen: Seen) -> str | None:
+    """Return why this system must stay; None if the other is to be tried."""
+    if seen.slots is None:
+        # RAUC itself may be what does not work. Only what was confirmed once is a way back.
+        if seen.confirmed is None:
+            return "RAUC does not answer, and no other system was ever confirmed"
+        if seen.confirmed[0] == seen.running:
+            return "it was confirmed before"
+        return None
+    booted, other = seen.slots.booted(), seen.slots.other()
+    if booted and seen.confirmed == (booted.name, booted.installed):
+        return "it was confirmed before"
+    if other is None or not other.good:
+        return "the other system cannot be started, or failed before"
+    return None
+
+
+class Watch:
+    """How long it has been in order: time and findings are arguments."""
+
+    def __init__(self, began_s: float) -> None:
+        """`began_s` is when it was first looked at."""
+        self._began_s = began_s
+        self._well_since_s: float | None = None
+
+    def judge(self, t_s: float, problem: str | None) -> Literal["wait", "works", "late"]:
+        """Return what to do now that this was found."""
+        if problem is None:
+            if self._well_since_s is None:
+                self._well_since_s = t_s
+            return "works" if t_s - self._well_since_s >= SURE_S else "wait"
+        self._well_since_s = None
+        return "late" if t_s - self._began_s >= LIMIT_S else "wait"
+
+
+class Effects(Protocol):
+    """What is done to the box. Tests give others."""
+
+    def now_s(self) -> float:
+        """Return a time that never steps."""
+
+    def sleep(self, time_s: float) -> None:
+        """Let time pass."""
+
+    def say(self, words: str) -> None:
+        """Tell people."""
+
+    def seen(self) -> Seen:
+        """Return what is known of the two systems."""
+
+    def confirm(self) -> None:
+        """Have this system stay; UnhealthyError if that could not be done."""
+
+    def give_way(self) -> None:
+        """Tell the boot loader that this system is bad, and restart the box."""
+
+
+def problem_of(checks: Sequence[Check]) -> str | None:
+    """Return what is wrong first, in words."""
+    for check in checks:
+        try:
+            check()
+        except UnhealthyError as error:
+            return str(error)
+        except Exception as error:  # whatever it is, it is not in order
+            return repr(error)
+    return None
+
+
+def watch(checks: Sequence[Check], does: Effects) -> bool:
+    """Look until this system was confirmed (True), or gave way to the other (False)."""
+    watching, look_s, last = Watch(does.now_s()), _LOOK_S, None
+    does.say("is everything in order?")
+    while True:
+        problem = problem_of(checks)
+        verdict = watching.judge(does.now_s(), problem)
+        if verdict == "works":
+            problem = _confirmed(does)
+            if problem is None:
+                return True
+            verdict = watching.judge(does.now_s(), problem)
+        if problem not in (last, None):
+            does.say(f"not in order: {problem}")
+        last = problem
+        if verdict == "late" and look_s == _LOOK_S:
+            stay = way_back(does.seen())
+            if stay is None:
+                does.say(f"the other system is started instead: {problem}")
+                does.give_way()
+                return False
+            does.say(f"not in order for {LIMIT_S:.0f} s, but this system stays: {stay}")
+            look_s = _LATE_LOOK_S
+        does.sleep(look_s)
+
+
+def _confirmed(does: Effects) -> str | None:
+    try:
+        does.confirm()
+    except UnhealthyError as error:
+        return str(error)
+    does.say("everything is in order: this system stays")
+    return None

@@ -1,0 +1,215 @@
+"""What the image's check finds on a box with real sockets, TLS and SQLite."""
+
+import json
+import socket
+import sqlite3
+import ssl
+import subprocess
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from socketserver import ThreadingMixIn, UnixStreamServer
+from typing import Any
+
+import pytest
+from naproxy.update import checkup
+from naproxy.update.checkup import Box, HistoryOpens, Places
+from naproxy.update.health import UnhealthyError
+from naproxy.update.updates import confirmed_last
+
+MOUNTS = "/dev/root / squashfs ro 0 0\n/dev/vda4 /data ext4 rw,noatime 0 0\n"
+
+
+class Server(ThreadingMixIn, HTTPServer):
+    """Answers `status` and `body` to everything."""
+
+    status, body = 200, b"{}"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def do_GET(self) -> None:
+        self.send_response(self.server.status)
+        self.end_headers()
+        self.wfile.write(self.server.body)
+
+    def do_POST(self) -> None:
+        self.do_GET()
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+class UnixServer(ThreadingMixIn, UnixStreamServer):
+    """The same on a unix socket."""
+
+    status, body = 200, b"{}"
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        return super().get_request()[0], ("unix", 0)
+
+
+def serve(server: Any) -> Any:
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    return server
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Iterator[dict[str, Any]]:
+    """Servers that are in order, a history, and where all that is."""
+    key = tmp_path / "both.pem"
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "9"),
+            *("-subj", "/CN=box", "-keyout", key, "-out", tmp_path / "crt"),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(tmp_path / "crt", key)
+    found = {
+        "varnish": serve(Server(("127.0.0.1", 0), Handler)),
+        "ui": Server(("127.0.0.1", 0), Handler),
+        "controller": serve(UnixServer(str(tmp_path / "sock"), Handler)),
+    }
+    found["ui"].socket = tls.wrap_socket(found["ui"].socket, server_side=True)
+    serve(found["ui"])
+    (tmp_path / "mounts").write_text(MOUNTS)
+    (tmp_path / "cmdline").write_text("root=/dev/vda3 rauc.slot=B panic=10\n")
+    with sqlite3.connect(tmp_path / "history.db") as db:
+        db.execute("CREATE TABLE a (b)")
+        db.executemany("INSERT INTO a VALUES (?)", [("x" * 1000,)] * 100)
+    db.close()
+    found["places"] = Places(
+        tmp_path,
+        mounts=tmp_path / "mounts",
+        command_line=tmp_path / "cmdline",
+        socket=str(tmp_path / "sock"),
+        web_port=found["varnish"].server_port,
+        ui_port=found["ui"].server_port,
+        rauc_conf=str(tmp_path / "none.conf"),
+    )
+    yield found
+    for name in ("varnish", "ui", "controller"):
+        found[name].shutdown()
+        found[name].server_close()
+
+
+def test_a_box_in_order_passes_all_checks(box: dict[str, Any]) -> None:
+    checks = checkup.checks(box["places"])
+    assert len(checks) == 5
+    for check in checks:
+        check()
+
+
+@pytest.mark.parametrize(
+    ("mounts", "words"),
+    [
+        ("/dev/root / squashfs ro 0 0\n", "not the disk"),
+        (MOUNTS.replace("/dev/vda4 /data ext4", "tmpfs /data tmpfs"), "not the disk"),
+        (MOUNTS + "tmpfs /data tmpfs rw 0 0\n", "not the disk"),
+        (MOUNTS.replace("rw,noatime", "ro,noatime"), "cannot be written"),
+    ],
+)
+def test_data_that_is_not_kept_is_found(box: dict[str, Any], mounts: str, words: str) -> None:
+    box["places"].mounts.write_text(mounts)
+    with pytest.raises(UnhealthyError, match=words):
+        checkup.data_is_kept(box["places"])
+
+
+def test_a_data_folder_that_is_not_there_is_found(box: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(UnhealthyError, match="cannot be written"):
+        checkup.data_is_kept(Places(tmp_path / "gone", mounts=box["places"].mounts))
+
+
+def test_a_controller_that_does_not_beat_is_found(box: dict[str, Any]) -> None:
+    box["controller"].status, box["controller"].body = 503, b'{"error": "the loop stands"}'
+    with pytest.raises(UnhealthyError, match="the loop stands"):
+        checkup.controller_beats(box["places"])
+
+
+def test_a_controller_that_is_not_there_is_found(tmp_path: Path) -> None:
+    with pytest.raises(UnhealthyError, match="no controller runs"):
+        checkup.controller_beats(Places(tmp_path, socket=str(tmp_path / "none")))
+
+
+@pytest.mark.parametrize(("status", "body"), [(503, b"{}"), (200, b"<html>"), (404, b"{}")])
+def test_what_is_not_our_varnish_is_found(box: dict[str, Any], status: int, body: bytes) -> None:
+    box["varnish"].status, box["varnish"].body = status, body
+    with pytest.raises(UnhealthyError, match="something else"):
+        checkup.varnish_serves(box["places"])
+
+
+@pytest.mark.parametrize(("status", "good"), [(200, True), (302, True), (421, True), (503, False)])
+def test_an_interface_with_nobody_behind_it_is_found(
+    box: dict[str, Any], status: int, good: bool
+) -> None:
+    box["ui"].status = status
+    if good:
+        checkup.interface_answers(box["places"])
+        return
+    with pytest.raises(UnhealthyError, match="answers 503"):
+        checkup.interface_answers(box["places"])
+
+
+def test_what_does_not_listen_is_found(box: dict[str, Any], tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+        closed = Places(tmp_path, web_port=port, ui_port=port)
+        for check in (checkup.varnish_serves, checkup.interface_answers):
+            with pytest.raises(UnhealthyError, match="does not answer"):
+                check(closed)
+
+
+def test_a_history_that_is_not_there_is_found(tmp_path: Path) -> None:
+    with pytest.raises(UnhealthyError, match="cannot be opened"):
+        HistoryOpens(Places(tmp_path))()
+
+
+def test_a_history_that_is_damaged_is_found(box: dict[str, Any], tmp_path: Path) -> None:
+    file = tmp_path / "history.db"
+    data = bytearray(file.read_bytes())
+    data[4096:] = b"\xff" * len(data[4096:])
+    file.write_bytes(data)
+    with pytest.raises(UnhealthyError, match=r"damaged|malformed"):
+        HistoryOpens(box["places"])()
+
+
+def test_a_history_that_was_whole_is_not_read_again(box: dict[str, Any], tmp_path: Path) -> None:
+    opens = HistoryOpens(box["places"])
+    opens()
+    (tmp_path / "history.db").unlink()
+    opens()
+
+
+def test_what_runs_is_known_without_rauc(box: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "update").mkdir()
+    said = {"slot": "A", "installed": ""}
+    (tmp_path / "update/confirmed.json").write_text(json.dumps(said))
+    seen = Box(box["places"], lambda _: None).seen()
+    assert (seen.running, seen.slots, seen.confirmed) == ("B", None, ("A", ""))
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"slot": "A"}', "null"])
+def test_a_record_that_cannot_be_read_is_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / "confirmed.json").write_text(text)
+    assert confirmed_last(tmp_path) is None
+
+
+def test_it_is_confirmed_through_the_controller(box: dict[str, Any]) -> None:
+    does = Box(box["places"], lambda _: None)
+    does.confirm()
+    box["controller"].status, box["controller"].body = 502, b'{"error": "RAUC says no"}'
+    with pytest.raises(UnhealthyError, match="RAUC says no"):
+        does.confirm()
+
+
+def test_giving_way_tells_the_boot_loader_and_restarts_also_by_force(box: dict[str, Any]) -> None:
+    ran: list[Any] = []
+    Box(box["places"], ran.append, ran.append).give_way()
+    assert ran[0][-3:] == ["status", "mark-bad", "booted"]
+    assert ran[1:] == [["reboot"], 90.0, ["reboot", "-f"]]
