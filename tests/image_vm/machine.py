@@ -5,13 +5,17 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from tests.guest.power import Qmp
 from tests.image_vm.board import MEMORY_MB, Board
 from tests.image_vm.console import Console
 from tests.office.namespace import Namespace, OfficeError, wait_for
 from tests.office.tap import TAP
+
+T = TypeVar("T")
 
 _START_S = 30.0
 
@@ -56,9 +60,9 @@ class Machine:
             self._socket(name).unlink(missing_ok=True)
         self.on_since_s = time.monotonic()
         self._qemu = self._namespace.popen(self._argv(disk, extra), log="qemu")
-        self._console = self._connected()
+        self._console = self._connect(lambda: Console(self._socket("console"), self.console_log()))
         self._console.start()
-        self._qmp = Qmp(self._socket("qmp"))
+        self._qmp = self._connect(lambda: Qmp(self._socket("qmp")))
         return self._console
 
     def cut_power(self) -> None:
@@ -91,17 +95,19 @@ class Machine:
         assert self._qmp, "off"
         self._qmp(name, **arguments)
 
-    def _connected(self) -> Console:
-        def connect() -> Console | None:
+    def _connect(self, to: Callable[[], T]) -> T:
+        """Connect to one of QEMU's sockets as soon as it is there."""
+
+        def connected() -> T | None:
             if self._qemu and self._qemu.poll() is not None:
                 raise OfficeError(f"QEMU ended: {(self._logs / 'qemu.log').read_text()}")
             with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
-                return Console(self._socket("console"), self.console_log())
+                return to()
             return None
 
-        console = wait_for(connect, "QEMU's console", _START_S)
-        assert console
-        return console
+        found = wait_for(connected, "QEMU", _START_S)
+        assert found
+        return found
 
     def _wait(self, timeout_s: float) -> None:
         if self._qemu:
