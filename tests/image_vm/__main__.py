@@ -28,7 +28,7 @@ TOOLS = {
     "unsquashfs": "squashfs-tools",
     "mksquashfs": "squashfs-tools",
 }
-KEYS = ROOT / "build/image/keys"
+KEYS = Path(os.environ.get("NAPROXY_KEYS", ROOT / "build/image/keys"))
 
 
 def main() -> int:
