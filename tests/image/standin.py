@@ -20,12 +20,12 @@ SECTOR = 512
 START = 2048
 """Where the last partition begins, in sectors."""
 
-APPLETS = """
-awk basename cat chmod chown cp cut date dd dirname echo env expr fdisk find getty grep head
-hostname id ip kill killall ln logger ls mkdir mktemp mount mountpoint mv od printf ps readlink rm
-sed sh sha256sum sleep sort stat sync sysctl tail test timeout touch tr udhcpc umount uname
-uniq wc xargs
-""".split()
+APPLETS = (
+    "awk basename cat chmod chown cp cut date dd dirname echo env expr fdisk find getty grep "
+    "head hostname id ip kill killall ln logger ls mkdir mktemp mount mountpoint mv od printf "
+    "ps readlink rm sed sh sha256sum sleep sort stat sync sysctl tail test timeout touch tr "
+    "udhcpc umount uname uniq wc xargs "
+)
 """What the image takes from BusyBox and Debian's has, too."""
 
 USERS = "chrony:x:901\nmdns:x:902\nnaproxy:x:903\nnaproxy-webui:x:904\n"
@@ -85,7 +85,7 @@ class Disk:
         return b"\xfa" * 440 + b"NAPR\0\0" + b"".join(entries) + b"\x55\xaa"
 
     def table(self) -> tuple[bytes, int, int]:
-        """Return what is before the last entry, and where the last partition begins and its size."""
+        """Return what is before the last entry; where the last partition begins, and its size."""
         sector = self.path.read_bytes()[:SECTOR]
         _, _, _, _, first, count = struct.unpack("<B3sB3sII", sector[494:510])
         return sector[:494], first, count
@@ -94,8 +94,10 @@ class Disk:
         """Make the file system that the image brings."""
         _, first, count = self.table()
         subprocess.run(
-            ["mke2fs", "-q", "-t", "ext4", "-E", f"offset={first * SECTOR}"]
-            + [self.path, f"{count // 2}k"],
+            [
+                *("mke2fs", "-q", "-t", "ext4"),
+                *("-E", f"offset={first * SECTOR}", self.path, f"{count // 2}k"),
+            ],
             check=True,
         )
 
@@ -141,14 +143,15 @@ class StandIn:
     def _programs(self) -> None:
         binaries = self.files / "usr/bin"
         binaries.mkdir(exist_ok=True)
-        for name in APPLETS:
+        for name in APPLETS.split():
             for folder in (binaries, self.files / "usr/sbin"):
                 if not (folder / name).exists():
                     (folder / name).symlink_to("/usr/bin/busybox")
         self.program("usr/sbin/resizepart", "exit 1")  # loop devices have no partitions here
         self.program("usr/sbin/seedrng", ":")
-        # Debian's BusyBox knows no -s and -b.
-        self.program("usr/sbin/syslogd", "exec busybox syslogd -n -S -O /var/log/messages")
+        # Debian's BusyBox has no bound for its log.
+        log = self.files / "etc/service/syslogd/run"
+        log.write_text(log.read_text().replace(" -s 512 -b 1", ""))
         for name in ("localtime", "resolv.conf"):
             (self.files / "etc" / name).symlink_to(f"../run/{name}")
         (self.files / "etc/machine-id").write_text("")  # else this machine's
@@ -218,12 +221,16 @@ class StandIn:
 
         wait_for(started, "the namespaces of the box")
 
+    def enter(self) -> list[str]:
+        """Return what is put before a command that is to run in the box."""
+        return ["nsenter", "-t", str(self._pid), "-m", "-u", "-n", "-p", "-r", "-w", "--"]
+
     def run(
         self, *argv: str, env: dict[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
         """Run a program in the box to its end."""
         return subprocess.run(
-            ["nsenter", "-t", str(self._pid), "-m", "-u", "-n", "-p", "-r", "-w", "--", *argv],
+            [*self.enter(), *argv],
             capture_output=True,
             text=True,
             check=False,

@@ -1,0 +1,120 @@
+"""What the box's scripts take for an address or a name, under BusyBox's shell."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+LIB = Path(__file__).resolve().parents[2] / "overlay/usr/lib/naproxy"
+HOSTILE = (
+    "",
+    "$(touch {spy})",
+    "`touch {spy}`",
+    "1.2.3.4; touch {spy}",
+    "1.2.3.4 5.6.7.8",
+    "-h",
+    "--help",
+    "*",
+    "../../etc/passwd",
+    "a\nb",
+    "ä",
+    "'",
+    '"',
+    "\\",
+    "1.2.3.4\r",
+)
+
+
+def passes(check: str, value: str, *before: str) -> bool:
+    script = f'. {LIB}/checks.sh; {check} "$@"'
+    done = subprocess.run(
+        ["busybox", "sh", "-c", script, "sh", *before, value], capture_output=True, check=False
+    )
+    assert done.stdout == done.stderr == b"", (check, value)
+    return done.returncode == 0
+
+
+@pytest.mark.parametrize("check", ["is_ipv4", "is_bits", "is_name", "is_time_server", "is_zone"])
+def test_nothing_hostile_passes_and_nothing_of_it_runs(check: str, tmp_path: Path) -> None:
+    spy = tmp_path / "spy"
+    passed = [v for v in HOSTILE if passes(check, v.replace("{spy}", str(spy)))]
+    assert not passed
+    assert not spy.exists()
+
+
+@pytest.mark.parametrize("value", ["0.0.0.0", "192.0.2.1", "255.255.255.255"])
+def test_an_address_passes(value: str) -> None:
+    assert passes("is_ipv4", value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["1.2.3", "1.2.3.4.5", "256.1.1.1", "1.2.3.4.", ".1.2.3.4", "1..2.3", "01.2.3.4", "1.2.3.4/24"],
+)
+def test_what_is_no_address_does_not(value: str) -> None:
+    assert not passes("is_ipv4", value)
+
+
+def test_prefixes_that_leave_room_for_machines_pass() -> None:
+    assert [n for n in range(34) if passes("is_bits", str(n))] == list(range(1, 31))
+
+
+@pytest.mark.parametrize("value", ["a", "box", "naproxy-00ff00", "a" * 63, "1a"])
+def test_a_name_passes(value: str) -> None:
+    assert passes("is_name", value)
+
+
+@pytest.mark.parametrize("value", ["A", "a.b", "-a", "a-", "12", "localhost", "a" * 64, "a_b"])
+def test_what_is_no_name_does_not(value: str) -> None:
+    assert not passes("is_name", value)
+
+
+@pytest.mark.parametrize("value", ["pool.ntp.org", "192.0.2.1", "2001:db8::1", "a" * 253])
+def test_a_time_server_passes(value: str) -> None:
+    assert passes("is_time_server", value)
+
+
+@pytest.mark.parametrize("value", ["a b", "a" * 254, "a iburst", "a\nserver b", "a/b", "a;b"])
+def test_what_is_no_time_server_does_not(value: str) -> None:
+    assert not passes("is_time_server", value)
+
+
+def test_a_time_zone_is_one_that_the_box_knows() -> None:
+    assert passes("is_zone", "Europe/Zurich")
+    assert not passes("is_zone", "Europe/Nowhere")
+    assert not passes("is_zone", "Europe")
+
+
+@pytest.mark.parametrize("value", ["/etc/passwd", "Europe/../../../../etc/passwd", "Europe/"])
+def test_a_time_zone_is_no_way_to_other_files(value: str) -> None:
+    assert not passes("is_zone", value)
+
+
+def test_words_are_counted_and_each_is_checked() -> None:
+    assert passes("all", "1.1.1.1 2.2.2.2", "3", "is_ipv4")
+    assert passes("all", "", "3", "is_ipv4")
+    assert not passes("all", "1.1.1.1 2.2.2.2 3.3.3.3 4.4.4.4", "3", "is_ipv4")
+    assert not passes("all", "1.1.1.1 * 2.2.2.2", "3", "is_ipv4")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("name=box\n", "box"),
+        ("other=x\nname=box\nname=second\n", "box"),
+        ("name=a=b\n", "a=b"),
+        ("xname=box\n", ""),
+        ("name=$(id)\n", "$(id)"),
+        ("name=`id` $HOME\n", "`id` $HOME"),
+        ("name=a\\nb\n", "a\\nb"),
+        ("", ""),
+    ],
+)
+def test_a_wish_is_read_and_never_run(text: str, value: str, tmp_path: Path) -> None:
+    file = tmp_path / "wishes"
+    file.write_text(text)
+    script = f'. {LIB}/common.sh; printf %s "$(wish "$1" name)"'
+    done = subprocess.run(
+        ["busybox", "sh", "-c", script, "sh", file], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == value

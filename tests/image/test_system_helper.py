@@ -1,0 +1,230 @@
+"""`naproxy-system`, as the controller calls it: wishes, and wishes that mean harm."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.image.standin import StandIn
+from tests.office.namespace import ip
+
+STATIC = "method=static\naddress=192.0.2.9/24\ngateway=192.0.2.1\ndns=192.0.2.2 192.0.2.3\n"
+STUB = 'echo "${0##*/} $*" >>/tmp/calls'
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandIn]:
+    """A box whose supervisor is a script: it starts the network, and writes its calls down."""
+    box = StandIn(tmp_path_factory.mktemp("helper"))
+    start = "timeout 2 /etc/service/network/run >/dev/null 2>&1"
+    box.program("usr/bin/sv", f'{STUB}\n[ "$*" != "restart network" ] || {start}\nexit 0')
+    for name in ("usr/bin/chronyc", "usr/sbin/reboot"):
+        box.program(name, STUB)
+    box.program("usr/sbin/udhcpc", f"{STUB}; sleep 1")
+    box.boot()
+    ip("-n", box.net.name, "link", "add", "eth0", "type", "veth", "peer", "name", "other")
+    ip("-n", box.net.name, "link", "set", "other", "up")
+    yield box
+    box.off()
+
+
+@pytest.fixture
+def box(machine: StandIn) -> StandIn:
+    machine.sh("rm -rf /tmp/* /run/naproxy-system/* /data/naproxy/system/*; ip addr flush eth0")
+    return machine
+
+
+def helper(box: StandIn, *arguments: str) -> tuple[int, str]:
+    done = box.run("/usr/sbin/naproxy-system", *arguments)
+    return done.returncode, done.stderr.strip()
+
+
+def wish(box: StandIn, text: str, name: str = "network.try") -> str:
+    file = f"/data/naproxy/system/{name}"
+    box.run("sh", "-c", 'printf %s "$1" >"$2"', "sh", text, file)
+    return file
+
+
+def test_a_static_address_is_set(box: StandIn) -> None:
+    assert helper(box, "apply", "network", wish(box, STATIC)) == (0, "")
+    assert " 192.0.2.9/24 " in box.sh("ip -4 -o addr show dev eth0")
+    assert "default via 192.0.2.1 dev eth0" in box.sh("ip route")
+    assert box.sh("cat /etc/resolv.conf") == "nameserver 192.0.2.2\nnameserver 192.0.2.3\n"
+
+
+def test_dhcp_is_asked_and_not_waited_for(box: StandIn) -> None:
+    assert helper(box, "apply", "network", wish(box, "method=dhcp\n")) == (0, "")
+    assert "udhcpc -f -i eth0" in box.sh("cat /tmp/calls")
+
+
+def test_an_address_that_cannot_be_set_leaves_the_one_before(box: StandIn) -> None:
+    assert helper(box, "apply", "network", wish(box, STATIC))[0] == 0
+    unreachable = STATIC.replace("192.0.2.9/24", "192.0.2.10/24").replace(
+        "192.0.2.1\n", "198.51.100.1\n"
+    )
+    status, words = helper(box, "apply", "network", wish(box, unreachable))
+    assert (status, words) == (1, "the address could not be set; the settings before are used")
+    assert " 192.0.2.9/24 " in box.sh("ip -4 -o addr show dev eth0")
+
+
+def test_at_a_start_only_what_was_kept_counts(box: StandIn) -> None:
+    wish(box, STATIC)
+    wish(box, STATIC.replace(".9/", ".77/"), "network.conf")
+    box.sh("timeout 2 /etc/service/network/run")
+    assert " 192.0.2.77/24 " in box.sh("ip -4 -o addr show dev eth0")
+
+
+def test_without_wishes_or_with_wrong_ones_the_box_asks_dhcp(box: StandIn) -> None:
+    wish(box, STATIC.replace("192.0.2.9", "192.0.2.999"), "network.conf")
+    said = box.sh("timeout 2 /etc/service/network/run")
+    assert "is not used: address: must be as 192.168.1.5/24" in said
+    assert "udhcpc -f -i eth0" in box.sh("cat /tmp/calls")
+
+
+HARM = (
+    "$(touch /tmp/spy)",
+    "`touch /tmp/spy`",
+    "x; touch /tmp/spy",
+    "a'b",
+    "--help",
+    "*",
+    "\x1b[2J",
+)
+
+
+@pytest.mark.parametrize("harm", HARM)
+@pytest.mark.parametrize(
+    ("what", "text"),
+    [
+        ("network", "method=HARM\n"),
+        ("network", "method=static\naddress=HARM/24\n"),
+        ("network", "method=static\naddress=192.0.2.9/HARM\n"),
+        ("network", "method=static\naddress=192.0.2.9/24\ngateway=HARM\n"),
+        ("network", "method=dhcp\ndns=HARM\n"),
+        ("time", "time_zone=HARM\n"),
+        ("time", "time_zone=Europe/Zurich\nntp=HARM x\n"),
+        ("name", "name=HARM\n"),
+    ],
+)
+def test_wishes_that_mean_harm_are_refused_and_change_nothing(
+    what: str, text: str, harm: str, box: StandIn
+) -> None:
+    look = (
+        "hostname; readlink /run/localtime; cat /run/chrony.d/*; ip addr; cat /run/naproxy-system/*"
+    )
+    before = box.sh(look)
+    status, words = helper(box, "apply", what, wish(box, text.replace("HARM", harm)))
+    assert status == 1
+    assert words
+    assert harm not in words
+    assert box.sh(look) == before
+    assert box.sh("ls /tmp") == ""
+
+
+def test_time_zone_and_servers(box: StandIn) -> None:
+    wished = wish(box, "time_zone=Europe/Zurich\nntp=192.0.2.1 ntp.office.example\n", "time.conf")
+    assert helper(box, "apply", "time", wished) == (0, "")
+    assert box.sh("readlink -f /etc/localtime") == "/usr/share/zoneinfo/Europe/Zurich\n"
+    servers = "server 192.0.2.1 iburst\nserver ntp.office.example iburst\n"
+    assert box.sh("cat /run/chrony.d/wished.sources") == servers
+    assert "chronyc reload sources" in box.sh("cat /tmp/calls")
+
+
+def test_without_wished_servers_the_image_has_its_own(box: StandIn) -> None:
+    helper(box, "apply", "time", wish(box, "time_zone=Europe/Zurich\nntp=\n", "time.conf"))
+    assert box.sh("cat /run/chrony.d/wished.sources") == "pool pool.ntp.org iburst\n"
+
+
+def test_a_name(box: StandIn) -> None:
+    assert helper(box, "apply", "name", wish(box, "name=front-door\n", "name.conf")) == (0, "")
+    assert box.sh("hostname") == "front-door\n"
+    assert "sv restart mdnsd" in box.sh("cat /tmp/calls")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("apply",),
+        ("apply", "network"),
+        ("apply", "other", "/tmp/x"),
+        ("apply", "network", "/tmp/none"),
+        ("apply", "network", "/tmp"),
+        ("restart",),
+        ("restart", "controller"),
+        ("restart", "varnish webui"),
+        ("restart", "../../etc"),
+        ("reboot", "now"),
+        ("reset", "x"),
+        ("apply network", "x"),
+    ],
+)
+def test_what_is_not_in_the_contract_is_refused(arguments: tuple[str, ...], box: StandIn) -> None:
+    status, words = helper(box, *arguments)
+    assert status == 1
+    assert words
+    assert box.sh("ls /tmp") == ""
+
+
+def test_a_restart_of_what_carries_the_answer_comes_after_it(box: StandIn) -> None:
+    assert helper(box, "restart", "lighttpd") == (0, "")
+    assert box.sh("cat /tmp/calls 2>/dev/null") == ""
+    assert "sv restart lighttpd" in box.sh("sleep 3; cat /tmp/calls")
+
+
+def test_a_reset_is_written_down_before_the_restart(box: StandIn) -> None:
+    assert helper(box, "reset") == (0, "")
+    assert box.sh("ls /data/.reset; rm /data/.reset") == "/data/.reset\n"
+    assert "reboot" in box.sh("sleep 3; cat /tmp/calls")
+
+
+OFFER = {"interface": "eth0", "ip": "192.0.2.9", "mask": "24", "router": "192.0.2.1 192.0.2.8"}
+
+
+def dhcp(box: StandIn, event: str, **offer: str) -> str:
+    done = box.run("/usr/libexec/naproxy-dhcp", event, env=offer)
+    return done.stdout + done.stderr
+
+
+def test_what_a_dhcp_server_offers_is_used(box: StandIn) -> None:
+    said = dhcp(box, "bound", **OFFER, dns="192.0.2.2", ntpsrv="192.0.2.3")
+    assert said == "address 192.0.2.9/24 by DHCP\n"
+    assert "default via 192.0.2.1" in box.sh("ip route")
+    assert box.sh("cat /etc/resolv.conf") == "nameserver 192.0.2.2\n"
+    assert box.sh("cat /run/chrony.d/dhcp.sources") == "server 192.0.2.3 iburst\n"
+
+
+def test_wished_name_servers_go_before_those_of_dhcp(box: StandIn) -> None:
+    wish(box, "method=dhcp\ndns=198.51.100.1\n", "network.conf")
+    dhcp(box, "bound", **OFFER, dns="192.0.2.2")
+    assert box.sh("cat /etc/resolv.conf") == "nameserver 198.51.100.1\n"
+
+
+@pytest.mark.parametrize("harm", HARM)
+def test_a_dhcp_server_that_means_harm_gets_nowhere(harm: str, box: StandIn) -> None:
+    offer = OFFER | {"router": harm}
+    dhcp(box, "bound", **offer, dns=f"{harm} 192.0.2.2", ntpsrv=f"{harm} 192.0.2.3", domain=harm)
+    assert "default" not in box.sh("ip route")
+    assert box.sh("cat /etc/resolv.conf") == "nameserver 192.0.2.2\n"
+    assert box.sh("cat /run/chrony.d/dhcp.sources") == "server 192.0.2.3 iburst\n"
+    assert "spy" not in box.sh("ls /tmp")
+
+
+@pytest.mark.parametrize("harm", HARM)
+def test_an_address_that_is_none_is_not_taken(harm: str, box: StandIn) -> None:
+    said = dhcp(box, "bound", **(OFFER | {"ip": harm}))
+    assert said == "the DHCP server offered no usable address\n"
+    assert "inet " not in box.sh("ip -4 addr show dev eth0")
+
+
+def test_a_lease_that_ends_takes_the_address_away(box: StandIn) -> None:
+    dhcp(box, "bound", **OFFER)
+    dhcp(box, "deconfig", interface="eth0")
+    assert "inet " not in box.sh("ip -4 addr show dev eth0")
+
+
+def test_the_helper_is_where_the_controller_looks_for_it() -> None:
+    top = Path(__file__).resolve().parents[2]
+    from naproxy.config import Box  # noqa: PLC0415
+
+    assert (top / "overlay" / Box().helper.lstrip("/")).stat().st_mode & 0o111

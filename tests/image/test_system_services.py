@@ -1,0 +1,234 @@
+"""The whole box but for its kernel: firewall, DHCP, Varnish, controller, web interface, supervised.
+
+Daemons are Debian's, the project's own run from its tree. chronyd and mdnsd are not in Debian's
+packages of the tests, klogd would read this machine's kernel: they are for `make test-image`.
+"""
+
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.image.standin import START, TOP, Disk, StandIn
+from tests.office.namespace import Namespace, ip, wait_for
+
+ADDRESS = "192.0.2.50"
+LAN = "192.0.2.1"
+PASSWORD = "a long and good sentence"
+LEFT_OUT = ("klogd", "mdev", "chrony", "mdnsd")
+SERVER = f"""
+[[server]]
+id = "web"
+address = "{LAN}"
+mac = "02:00:5e:00:00:01"
+default = true
+[server.ready]
+kind = "tcp"
+"""
+UDHCPD = """
+start {address}
+end {address}
+interface lan0
+lease_file {folder}/leases
+pidfile {folder}/pid
+option subnet 255.255.255.0
+option router {lan}
+option dns {lan}
+"""
+
+
+def lay_out(box: StandIn) -> None:
+    """Put the daemons where the image has them, and VCL compiled as for the image."""
+    said = subprocess.run(
+        ["pkg-config", "--variable=vmoddir", "varnishapi"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    ours, theirs = box.files / "usr/lib/naproxy/vmods", box.files / said.lstrip("/")
+    share = box.files / "usr/share"
+    ours.mkdir(parents=True)
+    shutil.copy(TOP / "build/libvmod-naproxy/libvmod_naproxy.so", ours)
+    shutil.copytree(said, theirs)
+    subprocess.run(["make", "-sC", TOP / "varnish-vcl", f"OUT={share}/naproxy/vcl"], check=True)
+    shutil.copy(TOP / "varnish-vcl/varnishd.args", share / "naproxy")
+    vmods = f"/usr/lib/naproxy/vmods:{said}"
+    vcl = "/usr/share/naproxy/vcl/naproxy.vcl"
+    subprocess.run(
+        [TOP / "board/common/vcl-precompile", box.files, "varnishd", vmods, vcl, "gcc", "-O0"],
+        check=True,
+    )
+    shutil.rmtree(theirs)  # Debian's own is beneath
+    compiler = "-p 'cc_command=/usr/libexec/naproxy-vcl-cc %s %o'"
+    box.program("usr/sbin/vinyld", f'exec varnishd {compiler} -p vmod_path={vmods} "$@"')
+    for name in ("naproxy", "naproxy-webui"):
+        box.program(f"usr/bin/{name}", f'exec {TOP}/.venv/bin/{name} "$@"')
+    (share / "naproxy-webui").mkdir()
+    (share / "naproxy-webui/static").symlink_to(TOP / "webui/src/naproxy_webui/static")
+    for name in LEFT_OUT:
+        shutil.rmtree(box.files / "etc/service" / name)
+
+
+class Office:
+    """The box, and a machine beside it that has a DHCP server and a web server."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.chmod(0o755)
+        disk = Disk(folder / "disk", START + 64 * 2048, 64 * 2048)
+        disk.format()
+        self.box = StandIn(folder / "box", disk)
+        lay_out(self.box)
+        first = self.box.files / "usr/share/naproxy/first.toml"
+        first.write_text(first.read_text() + SERVER)
+        self.lan = Namespace(f"{self.box.net.name[:28]}lan", folder)
+        self.folder = folder
+
+    def start(self) -> None:
+        ip("netns", "add", self.lan.name)
+        self.box.boot()
+        card = ("link", "add", "eth0", "netns", self.box.net.name, "type", "veth")
+        ip(*card, "peer", "name", "lan0", "netns", self.lan.name)
+        self.lan.run(["ip", "addr", "add", f"{LAN}/24", "dev", "lan0"])
+        self.lan.run(["ip", "link", "set", "lan0", "up"])
+        (self.folder / "leases").touch()
+        conf = self.folder / "udhcpd.conf"
+        conf.write_text(UDHCPD.format(address=ADDRESS, lan=LAN, folder=self.folder))
+        self.lan.popen(["busybox", "udhcpd", "-f", conf], log="udhcpd")
+        site = self.folder / "site"
+        site.mkdir()
+        (site / "page").write_text("from outside")
+        self.lan.popen(["busybox", "httpd", "-f", "-p", f"{LAN}:80", "-h", site], log="httpd")
+        self.box.net.popen(
+            [*self.box.enter(), "env", "SVDIR=/run/service", "runsvdir", "-P", "/run/service"],
+            log="runsvdir",
+        )
+
+    def end(self) -> None:
+        self.box.off()
+        self.lan.end()
+        ip("netns", "delete", self.lan.name)
+
+    def ask(self, url: str) -> str:
+        """Ask from the other machine; status and body, or nothing."""
+        argv = ["curl", "-sk", "-m", "3", "-w", " %{http_code}", url]
+        return self.lan.run(argv, check=False).stdout
+
+    def pid(self, service: str) -> int:
+        """Process id of a service that runs, or 0."""
+        said = self.box.sh(f"cat /run/service/{service}/supervise/pid 2>/dev/null").strip()
+        return int(said or 0)
+
+
+@pytest.fixture(scope="module")
+def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
+    made = Office(tmp_path_factory.mktemp("office"))
+    try:
+        made.start()
+        page = f"http://{ADDRESS}/page"
+        wait_for(lambda: made.ask(page) == "from outside 200", "a page through the box", 30)
+        wait_for(
+            lambda: "200" in made.ask(f"https://{ADDRESS}:8443/claim"), "the web interface", 30
+        )
+        yield made
+    finally:
+        made.end()
+
+
+def test_a_page_comes_from_outside_through_the_box(office: Office) -> None:
+    assert office.ask(f"http://{ADDRESS}/page") == "from outside 200"
+
+
+def test_the_port_beside_leads_to_the_web_interface(office: Office) -> None:
+    assert office.ask(f"http://{ADDRESS}:8080/").endswith(" 308")
+
+
+def test_every_service_runs(office: Office) -> None:
+    lines = office.box.sh("SVDIR=/run/service sv status /run/service/*").splitlines()
+    down = [line for line in lines if not line.startswith("run: ")]
+    assert not down
+    assert len(lines) >= 8
+
+
+@pytest.mark.parametrize(
+    ("service", "user"),
+    [("webui", "naproxy-webui"), ("lighttpd", "www-data")],
+)
+def test_what_needs_no_rights_has_none(service: str, user: str, office: Office) -> None:
+    pid = office.pid(service)
+    assert office.box.sh(f"stat -c %U /proc/{pid}") == f"{user}\n"
+    assert office.box.sh(f"grep CapEff /proc/{pid}/status").split()[1] == "0" * 16
+
+
+@pytest.mark.parametrize("service", ["controller", "varnish", "lighttpd", "syslogd"])
+def test_a_daemon_that_dies_is_back_within_two_seconds(service: str, office: Office) -> None:
+    before = wait_for(lambda: office.pid(service), service)
+    time.sleep(1)  # one that ended within its first second would be waited for
+    office.box.sh(f"kill -9 {before}")
+    began_s = time.monotonic()
+    wait_for(lambda: office.pid(service) not in (0, before), f"{service} again", 5)
+    assert time.monotonic() - began_s < 2
+    wait_for(lambda: "ended: status -1" in office.box.sh("cat /var/log/messages"), "the log")
+
+
+def test_the_claim_code_is_on_the_boot_partition_and_on_the_console(office: Office) -> None:
+    code = office.box.sh("cat /data/naproxy-webui/claim-code").strip()
+    assert len(code) == 14
+    note = wait_for(lambda: office.box.sh("cat /bootpart/naproxy-claim.txt 2>/dev/null"), "it")
+    assert f"Claim code of naproxy-c0ffee: {code}\n" in note
+    console = office.box.sh("timeout 2 /usr/libexec/naproxy-console")
+    assert f"Claim code: {code}\n" in console
+    assert f"https://{ADDRESS}:8443" in console
+    fingerprint = office.box.sh("cat /data/naproxy-webui-tls/fingerprint").strip()
+    assert fingerprint in console
+
+
+def test_the_claim_code_goes_when_it_was_used(office: Office) -> None:
+    code = office.box.sh("cat /data/naproxy-webui/claim-code").strip()
+    url = f"https://{ADDRESS}:8443"
+    form = {"code": code, "name": "anna", "password": PASSWORD, "password_again": PASSWORD}
+    argv = ["curl", "-sk", "-o", "/dev/null", "-w", "%{http_code}", "-H", f"Origin: {url}"]
+    for key, value in form.items():
+        argv += ["--data-urlencode", f"{key}={value}"]
+    assert office.lan.run([*argv, f"{url}/claim"]).stdout == "303"
+    gone = "ls /bootpart/naproxy-claim.txt 2>/dev/null"
+    wait_for(lambda: office.box.sh(gone) == "", "the note to go", 15)
+    assert "Claim code" not in office.box.sh("timeout 2 /usr/libexec/naproxy-console")
+
+
+def test_the_log_has_a_copy_that_stays(office: Office) -> None:
+    office.box.sh("logger -t test 'a word for later'")
+    wait_for(lambda: "a word for later" in office.box.sh("cat /data/log/current"), "the copy")
+
+
+def test_dhcp_has_told_the_name_servers(office: Office) -> None:
+    assert office.box.sh("cat /etc/resolv.conf") == f"nameserver {LAN}\n"
+
+
+def listen(office: Office, port: int) -> None:
+    office.box.net.popen([sys.executable, "-m", "http.server", str(port)])
+    wait_for(lambda: f":{port:04X} " in office.box.sh("cat /proc/net/tcp"), "it")
+
+
+def test_a_port_that_is_not_served_is_closed(office: Office) -> None:
+    listen(office, 2323)
+    argv = ["curl", "-s", "-m", "2", f"http://{ADDRESS}:2323/"]
+    assert office.lan.run(argv, check=False).returncode == 28  # no answer, not even a refusal
+
+
+def test_a_port_is_open_when_it_is_in_the_set(office: Office) -> None:
+    listen(office, 2424)
+    office.box.sh("nft add element inet naproxy open '{ 2424 }'")
+    assert office.ask(f"http://{ADDRESS}:2424/").endswith(" 200")
+
+
+def test_the_box_answers_pings(office: Office) -> None:
+    assert office.lan.run(["ping", "-c", "1", "-W", "2", ADDRESS], check=False).returncode == 0
+
+
+def test_what_the_box_serves_is_not_tracked(office: Office) -> None:
+    rules = office.box.sh("nft list chain inet naproxy untracked")
+    assert "tcp dport { 80, 8080, 8443 } notrack" in rules

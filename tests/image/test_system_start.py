@@ -1,0 +1,206 @@
+"""The box's start: disks, first boot, power cuts, what was asked for on the boot partition."""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.image.standin import SECTOR, START, Disk, StandIn, switched_on
+from tests.office.namespace import wait_for
+
+DATA = 32 * 2048
+CARD = START + 96 * 2048
+"""Sectors of the data partition that the image brings, and of the card it was written to."""
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Disk:
+    made = Disk(tmp_path / "disk", CARD, DATA)
+    made.format()
+    return made
+
+
+@pytest.fixture
+def box(tmp_path: Path, disk: Disk) -> Iterator[StandIn]:
+    with switched_on(tmp_path / "box", disk) as made:
+        yield made
+
+
+def boot_again(tmp_path: Path, disk: Disk, script: str, name: str = "again") -> str:
+    with switched_on(tmp_path / name, disk) as again:
+        return again.sh(script)
+
+
+def test_the_data_partition_takes_the_rest_of_the_card(box: StandIn, disk: Disk) -> None:
+    before = b"\xfa" * 440 + b"NAPR\0\0"
+    kept, first, count = disk.table()
+    assert (first, first + count) == (START, CARD)
+    assert kept[:446] == before
+
+
+def test_its_file_system_is_made_to_follow_while_it_is_in_use(tmp_path: Path, disk: Disk) -> None:
+    """The kernel's part needs a capability that a container may lack: `make test-image` has it."""
+    box = StandIn(tmp_path / "box", disk)
+    box.program("usr/sbin/resize2fs", 'grep "^$1 /data ext4 rw" /proc/mounts >/tmp/resized')
+    try:
+        box.boot()
+        wait_for(lambda: "/dev/vda4" in box.sh("cat /tmp/resized"), "the call")
+    finally:
+        box.off()
+
+
+def test_a_card_that_is_full_is_left_alone(tmp_path: Path) -> None:
+    disk = Disk(tmp_path / "disk", START + DATA, DATA)
+    disk.format()
+    before = disk.path.read_bytes()[:SECTOR]
+    with switched_on(tmp_path / "box", disk):
+        pass
+    assert disk.path.read_bytes()[:SECTOR] == before
+
+
+def test_a_table_that_came_out_wrong_is_put_back(tmp_path: Path, disk: Disk) -> None:
+    before = disk.path.read_bytes()[:SECTOR]
+    box = StandIn(tmp_path / "box", disk)
+    shell = box.files / "usr/lib/naproxy/disk.sh"
+    wrong = 'fdisk() { dd if=/dev/zero of="$2" bs=512 count=1 conv=notrunc; }\n'
+    shell.write_text(wrong + shell.read_text())
+    try:
+        box.boot()
+        assert "could not be made larger" in box.kmsg()
+    finally:
+        box.off()
+    assert disk.path.read_bytes()[:SECTOR] == before
+
+
+def test_what_the_box_makes_of_itself_stays(tmp_path: Path, disk: Disk) -> None:
+    look = "cat /etc/machine-id; stat -c %a /data/etc/naproxy.toml; touch /data/naproxy/kept"
+    first = boot_again(tmp_path, disk, look, "one")
+    second = boot_again(tmp_path, disk, look + "; ls /data/naproxy", "two")
+    assert len(first.split()[0]) == 32
+    assert second.startswith(first)
+    assert second.split()[1] == "600"
+
+
+def test_every_box_is_another(tmp_path: Path, disk: Disk) -> None:
+    other = Disk(tmp_path / "other", CARD, DATA)
+    other.format()
+    ids = {
+        boot_again(tmp_path, each, "cat /etc/machine-id", each.path.name + "-box")
+        for each in (disk, other)
+    }
+    assert len(ids) == 2
+
+
+def test_its_name_is_made_of_its_address(box: StandIn) -> None:
+    assert box.sh("hostname") == "naproxy-c0ffee\n"
+
+
+@pytest.mark.parametrize("half", ["machine-id", "naproxy.toml"])
+def test_a_power_cut_while_a_file_was_made_leaves_a_box_that_starts(
+    half: str, tmp_path: Path, disk: Disk
+) -> None:
+    place = {"machine-id": "/data/overlay/etc", "naproxy.toml": "/data/etc"}[half]
+    first = boot_again(tmp_path, disk, f": >{place}/{half}; echo x >{place}/{half}.new", "one")
+    assert first == ""
+    said = boot_again(tmp_path, disk, "cat /etc/machine-id /data/etc/naproxy.toml", "two")
+    assert len(said.splitlines()[0]) == 32
+    assert 'platform = "naproxy"' in said
+
+
+def test_a_journal_that_was_cut_off_is_replayed(tmp_path: Path, disk: Disk) -> None:
+    box = StandIn(tmp_path / "one", disk)
+    box.boot()
+    box.sh("echo word >/data/naproxy/kept; sync")
+    picture = (tmp_path / "disk").read_bytes()  # while it is mounted, as a cut leaves it
+    box.off()
+    (tmp_path / "disk").write_bytes(picture)
+    assert boot_again(tmp_path, disk, "cat /data/naproxy/kept") == "word\n"
+
+
+def test_a_damaged_file_system_is_repaired(tmp_path: Path, disk: Disk) -> None:
+    boot_again(tmp_path, disk, "echo word >/data/naproxy/kept", "one")
+    with disk.path.open("r+b") as file:
+        file.seek((START * SECTOR) + 1024)
+        superblock = bytearray(file.read(1024))
+        superblock[58] |= 2  # s_state: has errors
+        superblock[96] ^= 0xFF  # s_feature_incompat, so that the checksum is wrong, too
+        file.seek((START * SECTOR) + 1024)
+        file.write(superblock)
+    assert boot_again(tmp_path, disk, "cat /data/naproxy/kept") == "word\n"
+
+
+def test_without_its_data_the_box_serves_and_says_so(tmp_path: Path) -> None:
+    disk = Disk(tmp_path / "disk", CARD, DATA)  # never formatted
+    with switched_on(tmp_path / "box", disk) as box:
+        assert "/data is in memory and will be forgotten" in box.kmsg()
+        assert box.sh("cat /run/naproxy-system/data-problem").startswith("/dev/vda4: ")
+        assert box.sh("test -s /data/etc/naproxy.toml && ls -d /run/service/varnish") != ""
+        assert box.sh("ls -d /run/service/logcopy 2>/dev/null") == ""
+    found = disk.path.read_bytes()[(START * SECTOR) :]
+    assert not any(found), "nothing is formatted"
+
+
+def test_without_a_disk_the_box_serves_and_says_so(tmp_path: Path) -> None:
+    with switched_on(tmp_path / "box") as box:
+        assert "the disk of this system was not found" in box.kmsg()
+        assert box.sh("ls -d /run/service/controller") == "/run/service/controller\n"
+
+
+def test_a_file_that_would_hide_a_newer_system_is_set_aside(tmp_path: Path, disk: Disk) -> None:
+    own = "mkdir -p /etc/naproxy/commands; touch /etc/naproxy/commands/mine"
+    hide = f"echo old >/etc/nftables.conf; {own}"
+    boot_again(tmp_path, disk, hide, "one")
+    with switched_on(tmp_path / "two", disk) as box:
+        assert "flush ruleset" in box.sh("cat /etc/nftables.conf")
+        assert box.sh("cat /data/overlay/set-aside/nftables.conf") == "old\n"
+        assert box.sh("ls /etc/naproxy/commands") == "mine\n"
+        assert "was set aside" in box.kmsg()
+
+
+def test_a_reset_forgets_everything_but_the_box(tmp_path: Path, disk: Disk) -> None:
+    boot_again(tmp_path, disk, "touch /data/naproxy/old; : >/data/.reset", "one")
+    said = boot_again(tmp_path, disk, "ls -A /data /data/naproxy; test -s /data/etc/naproxy.toml")
+    assert ".reset" not in said
+    assert "old" not in said.split("/data/naproxy:")[1]
+
+
+def test_a_reset_that_was_cut_off_goes_on(tmp_path: Path, disk: Disk) -> None:
+    boot_again(tmp_path, disk, "touch /data/naproxy/old; rm -rf /data/etc; : >/data/.reset", "one")
+    assert boot_again(tmp_path, disk, "ls /data/naproxy") == "system\n"
+
+
+@pytest.fixture
+def asked(tmp_path: Path, disk: Disk) -> Iterator[StandIn]:
+    """A box on whose boot partition somebody has put files, with an editor of Windows."""
+    files = tmp_path / "bootpart"
+    files.mkdir()
+    subprocess.run(
+        ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / "key"], check=True
+    )
+    key = (tmp_path / "key.pub").read_text().strip()
+    (files / "ssh-authorized_keys").write_text(f"{key}\r\n")
+    box = StandIn(tmp_path / "box", disk, files)
+    box.boot()
+    yield box
+    box.off()
+
+
+def test_ssh_is_off_until_asked_for(box: StandIn) -> None:
+    assert box.sh("ls -d /run/service/sshd 2>/dev/null") == ""
+    assert "22" not in box.sh("nft list set inet naproxy open").split("elements")[1]
+
+
+def test_ssh_is_on_for_keys_on_the_boot_partition(asked: StandIn) -> None:
+    assert asked.sh("ls -d /run/service/sshd") == "/run/service/sshd\n"
+    assert "22" in asked.sh("nft list set inet naproxy open").split("elements")[1]
+    assert "\r" not in asked.sh("cat /run/ssh/authorized_keys")
+    assert asked.sh("stat -c '%a %U' /run/ssh/authorized_keys") == "600 root\n"
+
+
+def test_the_kernel_knows_every_setting() -> None:
+    lines = (Path(__file__).resolve().parents[2] / "overlay/etc/sysctl.conf").read_text()
+    keys = [line.split(" = ")[0] for line in lines.splitlines() if " = " in line]
+    assert keys
+    for key in keys:
+        assert Path("/proc/sys", key.replace(".", "/")).exists(), key
