@@ -175,6 +175,7 @@ def test_the_report_can_be_asked_for_again(commissioned: Commissioned) -> None:
     assert said.returncode == 0
     assert "P_on" in said.stdout
     assert "armed: it woke 5 times" in said.stdout
+    assert "reckoned with: 43.3 W awake, 1.6 W asleep" in said.stdout
 
 
 def test_it_is_still_armed_after_a_restart_of_the_controller(commissioned: Commissioned) -> None:
@@ -183,3 +184,11 @@ def test_it_is_still_armed_after_a_restart_of_the_controller(commissioned: Commi
     box.start_controller()
     assert box.status()["armed"] is True
     assert naproxy(commissioned.office, "commission", "web", "--report").returncode == 0
+
+
+def test_what_was_measured_is_reckoned_with_when_told_so(commissioned: Commissioned) -> None:
+    box, fit = commissioned.office.box, commissioned.report["fit"]
+    done = naproxy(commissioned.office, "commission", "web", "--report", "--use")
+    assert done.returncode == 0, done.stderr
+    power = box.api("GET", "/v1/config")["server"][0]["power"]
+    assert power == {name: max(0.0, round(fit[name]["value"], 1)) for name in TABLE_4_2}

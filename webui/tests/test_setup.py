@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from box import Box
 from conftest import browser
+from fitted import commissioned, fit
 from flask import Flask
 from flask.testing import FlaskClient
 from naproxy_webui import setting_up
@@ -113,27 +114,6 @@ def test_an_estimate_is_a_meter_that_says_so_and_what_is_reckoned_with() -> None
 def test_without_a_meter_nothing_is_left_of_the_old_ones() -> None:
     changes = setting_up.meter(CONFIG, "shop", {"kind": "none"})
     assert changes == [{"op": "remove", "where": "meter.2"}]
-
-
-def fit(on_w: float, off_w: float, switch_j: float, sure: float = 0.1) -> dict[str, Any]:
-    values = {"on_w": on_w, "off_w": off_w, "switch_j": switch_j}
-    return {name: {"value": v, "high": (1 + sure) * v} for name, v in values.items()}
-
-
-def test_measured_powers_are_used_only_where_they_can_be() -> None:
-    assert setting_up.measured(fit(43.26, 1.58, 170.7)) == {
-        "on_w": 43.3,
-        "off_w": 1.6,
-        "switch_j": 170.7,
-    }
-    assert setting_up.measured(fit(43.3, -0.4, -5.0)) == {
-        "on_w": 43.3,
-        "off_w": 0.0,
-        "switch_j": 0.0,
-    }
-    assert setting_up.measured(fit(1.0, 2.0, 0.0)) is None
-    assert setting_up.measured(fit(43.3, 1.6, 170.7, sure=0.3)) is None
-    assert setting_up.measured(None) is None
 
 
 # With a real controller: one without a server, so that nothing is looked for in any network
@@ -253,6 +233,42 @@ def test_what_cannot_be_is_refused_in_words_and_changes_nothing(
     assert 400 <= answer.status_code < 500, answer.text
     assert answer.json["error"]
     assert new.call("GET", "/v1/config")[1] == before
+
+
+def powers(box: Box) -> dict[str, float]:
+    found: dict[str, float] = box.call("GET", "/v1/config")[1]["server"][0]["power"]
+    return found
+
+
+def test_what_the_proof_measured_is_reckoned_with_when_somebody_says_so(
+    admin: FlaskClient, new: Box
+) -> None:
+    server = choose(admin).json["server"]
+    commissioned(new, fit(51.23, 2.38, 201.04), server)
+    said = admin.get("/api/setup/proof").json["power"]
+    assert (said["measured"]["on_w"], said["in_force"]["on_w"], said["given"]) == (51.2, 43.3, {})
+    assert admin.post("/api/setup/power", json={}).status_code == 200
+    assert powers(new) == {"on_w": 51.2, "off_w": 2.4, "switch_j": 201.0}
+
+
+def test_powers_that_somebody_set_are_replaced_only_if_that_is_said(
+    admin: FlaskClient, new: Box
+) -> None:
+    server = choose(admin).json["server"]
+    estimate = {"kind": "estimate", "on_w": 18, "off_w": 1.6}
+    assert admin.post("/api/setup/meter", json=estimate).status_code == 200
+    commissioned(new, fit(51.23, 2.38, 201.04), server)
+    refused = admin.post("/api/setup/power", json={})
+    assert (refused.status_code, refused.json["where"]) == (409, "replace")
+    assert powers(new)["on_w"] == 18
+    assert admin.post("/api/setup/power", json={"replace": True}).status_code == 200
+    assert powers(new)["on_w"] == 51.2
+
+
+def test_without_a_proof_there_is_nothing_to_reckon_with(admin: FlaskClient, new: Box) -> None:
+    choose(admin)
+    assert admin.post("/api/setup/power", json={"replace": True}).status_code == 409
+    assert powers(new)["on_w"] == 43.3
 
 
 def test_a_server_that_there_is_not_is_not_asked_after(admin: FlaskClient) -> None:

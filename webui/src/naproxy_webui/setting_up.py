@@ -122,16 +122,3 @@ def meter(config: Mapping[str, Any], name: str, chosen: Mapping[str, Any]) -> Ch
 def powers(name: str, watts: Mapping[str, float]) -> Changes:
     """Return what measured or estimated powers change."""
     return [put(f"server.{name}.power.{key}", float(value)) for key, value in watts.items()]
-
-
-UNSURE: Final = 0.2
-"""A power whose interval is wider to one side than this share of it is not reckoned with."""
-
-
-def measured(fit: Mapping[str, Any] | None) -> dict[str, float] | None:
-    """Return the powers that a commissioning measured, if they are good enough; none below 0."""
-    if not fit or fit["on_w"]["high"] > (1 + UNSURE) * fit["on_w"]["value"]:
-        return None
-    found = {key: round(float(fit[key]["value"]), 1) for key in ("on_w", "off_w", "switch_j")}
-    found = {key: max(0.0, value) for key, value in found.items()}
-    return found if found["on_w"] > found["off_w"] else None

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
+from naproxy import powers
 from naproxy.commands import CommandError, call, describe, duration, socket_option
 from naproxy.commissioning import Plan
 
@@ -49,6 +50,14 @@ def add_parser(subparsers: Any) -> None:
     commission.add_argument(
         "--report", action="store_true", help="only tell the one under way, or the last result"
     )
+    commission.add_argument(
+        "--use",
+        action="store_true",
+        help="reckon with the powers that it measured: write them to [server.power]",
+    )
+    commission.add_argument(
+        "--replace", action="store_true", help="with --use: also those that stand there already"
+    )
     commission.add_argument("--json", action="store_true", help="as JSON, with everything")
     arm: argparse.ArgumentParser = subparsers.add_parser(
         "arm",
@@ -81,6 +90,10 @@ def _arm(args: argparse.Namespace) -> int:
 
 def _commission(args: argparse.Namespace) -> int:
     path = _path(args, "commission")
+    if args.replace and not args.use:
+        raise CommandError("--replace is for --use")
+    if args.use and (args.cancel or args.no_wait):
+        raise CommandError("--use is for a commissioning that has ended: with --report")
     if args.cancel:
         report = call(args.socket, "DELETE", path)
     elif args.report:
@@ -94,7 +107,40 @@ def _commission(args: argparse.Namespace) -> int:
         print(json.dumps(report, indent=2))
     else:
         print("\n".join(table(report)))
+    if report["ended"] and report["fit"]:
+        power = _use(args, report) if args.use else call(args.socket, "GET", _path(args, "power"))
+        if not args.json:
+            print("\n".join(reckoned(args.id, power)))
+    elif args.use:
+        raise CommandError(f"there is no power to use: {report['fit_words'] or 'it goes on'}")
     return 0 if report["armed"] or args.no_wait or args.cancel or args.report else 1
+
+
+def _use(args: argparse.Namespace, report: Mapping[str, Any]) -> dict[str, Any]:
+    """Have what was measured written; CommandError with why it is not."""
+    if not report["armed"]:
+        raise CommandError("its powers are not used: it is not armed")
+    try:
+        power: dict[str, Any]
+        power = call(args.socket, "POST", _path(args, "power"), {"replace": args.replace})
+    except CommandError as error:
+        words = str(error).removeprefix("replace: ")
+        say_so = " (--report --use --replace)" if words != str(error) else ""
+        raise CommandError(f"{words}{say_so}") from None
+    return power
+
+
+def reckoned(server: str, power: Mapping[str, Any]) -> list[str]:
+    """Return what the rule for sleeping reckons with, and how to have it use what was measured."""
+    lines = [f"reckoned with: {powers.words(power['in_force'])}"]
+    if power["measured"] is None:
+        lines.append("what was measured is not sure enough to be reckoned with")
+    elif power["measured"] != power["in_force"]:
+        replace = " --replace" if power["given"] else ""
+        lines.append(
+            f"to reckon with what was measured: naproxy commission {server} --report --use{replace}"
+        )
+    return lines
 
 
 def _watch(args: argparse.Namespace, path: str, report: dict[str, Any]) -> dict[str, Any]:

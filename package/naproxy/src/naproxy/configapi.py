@@ -69,6 +69,11 @@ async def _patch(store: Store, body: dict[str, Any]) -> None:
         changes = configedit.read(body.get("changes"))
     except configedit.ChangeError as error:
         raise ApiError(HTTPStatus.BAD_REQUEST, str(error), error.where) from None
+    await change(store, changes, version)
+
+
+async def change(store: Store, changes: list[configedit.Change], version: str) -> None:
+    """Change single keys of the file that `version` is of; ApiError, and nothing changes."""
     text = _unchanged(store, version)
     secrets = store.secret_names()
     try:

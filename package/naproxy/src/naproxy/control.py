@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 from urllib.parse import parse_qs, urlsplit
 
-from naproxy import configapi, measures
+from naproxy import configapi, measures, powers
 from naproxy.box.api import Operations
 from naproxy.calls import Answer, ApiError, Call, only
 from naproxy.commissioning import Plan
@@ -64,13 +64,20 @@ async def answer(box: Box, call: Call) -> Answer:
             return _history(box, call, table)
         case _ if setup.ours(call):
             return await box.setup.answer(call)
+        case _, ("v1", "servers", name, "power"):
+            runner = _runner(box, name)
+            return await powers.answer(box, runner.server, runner.supervisor.report(), call)
         case method, ("v1", "servers", name, verb) if (method, verb) in _VERBS:
-            if name not in box.runners:
-                raise ApiError(HTTPStatus.NOT_FOUND, f"there is no server {name}", "server")
-            return _VERBS[method, verb](box.runners[name], call.json())
+            return _VERBS[method, verb](_runner(box, name), call.json())
     if call.method not in ("GET", "PUT", "POST"):
         raise ApiError(HTTPStatus.METHOD_NOT_ALLOWED, f"{call.method} is not used here")
     raise ApiError(HTTPStatus.NOT_FOUND, "there is nothing here")
+
+
+def _runner(box: Box, name: str) -> Runner:
+    if name not in box.runners:
+        raise ApiError(HTTPStatus.NOT_FOUND, f"there is no server {name}", "server")
+    return box.runners[name]
 
 
 def _status(box: Box, call: Call) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from flask import Blueprint
 
-from naproxy_webui import setting_up
 from naproxy_webui.api import route
 from naproxy_webui.control import control
 from naproxy_webui.equipment import commissioned
@@ -24,7 +23,6 @@ from naproxy_webui.pages.setup_api import (
     configuration,
     known,
     meant,
-    write,
 )
 from naproxy_webui.reasons import plain
 from naproxy_webui.shapes import ANY_OBJECT, boolean, integer, nullable, number, obj, string
@@ -208,7 +206,7 @@ def proof(query: dict[str, Any]) -> Any:
             **{key: server[key] for key in ("id", "state", "armed")},
             "alert": plain(server["alert"] or ""),
         },
-        "measured": setting_up.measured(report["fit"]) if report else None,
+        "power": control().get(f"/v1/servers/{name}/power"),
     }
 
 
@@ -255,16 +253,25 @@ def end_proof(query: dict[str, Any]) -> Any:
     "POST",
     "/api/setup/power",
     summary="Reckon with the powers that the proof measured",
-    body=obj(SERVER, optional=("server",)),
+    body=obj({**SERVER, "replace": boolean()}, optional=("server", "replace")),
     answer=SAVED,
     **ADMIN,
 )
 def power(body: dict[str, Any]) -> Any:
-    """Write them."""
+    """Have them written; what somebody has configured only if `replace` says so."""
     config = configuration()
     name = known(config, meant(body.get("server")))
-    found = setting_up.measured((commissioned(name) or {}).get("fit"))
-    if found is None:
+    path = f"/v1/servers/{name}/power"
+    said = control().get(path)
+    if said["measured"] is None:
         raise ApiError(HTTPStatus.CONFLICT, t("setup.proof.no_power"))
-    write(config, setting_up.powers(name, found))
+    if instead(said) and not body.get("replace", False):
+        raise ApiError(HTTPStatus.CONFLICT, t("setup.proof.power_given"), "replace")
+    control().post(path, {"replace": True})
     return {"server": name}
+
+
+def instead(said: dict[str, Any]) -> dict[str, float]:
+    """Return what somebody has configured otherwise than it was measured."""
+    measured: dict[str, float] = said["measured"]
+    return {key: value for key, value in said["given"].items() if value != measured[key]}

@@ -60,18 +60,23 @@ function running({ report, server, why }) {
 
 const mean = (list) => list.reduce((sum, each) => sum + each, 0) / list.length;
 
-function powers({ measured, report }) {
+function powers({ power: { measured, in_force, given }, report }) {
 	const metered = report.done.some((each) => each.energy_j !== null);
 	if (!measured) return metered ? h("p.small.soft", t("setup.proof.no_power")) : null;
-	const use = h("button.button", { type: "button" }, icon("zap"), t("setup.proof.use"));
+	const found = h("p", t("setup.proof.power", {
+		on: watts(measured.on_w), off: watts(measured.off_w), on_low: watts(report.fit.on_w.low), on_high: watts(report.fit.on_w.high),
+	}));
+	const same = Object.keys(measured).every((key) => measured[key] === in_force[key]);
+	if (same) return h("div.stack.tight", found, h("p.small.soft", t("setup.proof.used")));
+	const replace = Object.keys(given).some((key) => given[key] !== measured[key]);
+	const words = replace ? t("setup.proof.use_instead", { on: watts(in_force.on_w), off: watts(in_force.off_w) }) : t("setup.proof.use");
+	const use = h("button.button", { type: "button" }, icon("zap"), words);
 	onPress(use, async () => {
-		await post("/api/setup/power", about());
+		await post("/api/setup/power", { ...about(), replace });
 		use.disabled = true;
 		toast(t("setup.proof.used"));
 	});
-	return h("div.stack.tight", h("p", t("setup.proof.power", {
-		on: watts(measured.on_w), off: watts(measured.off_w), on_low: watts(report.fit.on_w.low), on_high: watts(report.fit.on_w.high),
-	})), h("div.row", use));
+	return h("div.stack.tight", found, h("div.row", use));
 }
 
 function proved(said) {

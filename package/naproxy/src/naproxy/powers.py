@@ -1,0 +1,91 @@
+"""A server's powers: those that its commissioning measured, and those that are configured.
+
+`[server.power]` is what the rule for sleeping reckons with. Nothing is written there unless
+somebody says so, and what somebody has written there is not replaced unless they say that.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final
+
+from naproxy import configapi
+from naproxy.calls import Answer, ApiError, Call, only
+from naproxy.config import Server
+from naproxy.configedit import Change
+
+KEYS: Final = ("on_w", "off_w", "switch_j")
+UNSURE: Final = 0.2
+"""A power whose interval is wider to one side than this share of it is not reckoned with."""
+
+
+def measured(fit: Mapping[str, Any] | None) -> dict[str, float] | None:
+    """Return what a commissioning's fit measured (W, W, J), if it is good enough; none below 0."""
+    if not fit or fit["on_w"]["high"] > (1 + UNSURE) * fit["on_w"]["value"]:
+        return None
+    found = {key: max(0.0, round(float(fit[key]["value"]), 1)) for key in KEYS}
+    return found if found["on_w"] > found["off_w"] else None
+
+
+def given(text: bytes, name: str) -> dict[str, float]:
+    """Return the powers that the configuration file names for this server itself."""
+    servers = tomllib.loads(text.decode()).get("server", [])
+    power: dict[str, Any]
+    power = next((each.get("power", {}) for each in servers if each.get("id") == name), {})
+    return {key: float(power[key]) for key in KEYS if key in power}
+
+
+def words(power: Mapping[str, float]) -> str:
+    """Return powers for people; those that are not there are left out."""
+    units = {"on_w": "W awake", "off_w": "W asleep", "switch_j": "J for a sleep and a wake"}
+    return ", ".join(f"{power[key]:g} {unit}" for key, unit in units.items() if key in power)
+
+
+async def answer(
+    store: configapi.Store, server: Server, report: Mapping[str, Any], call: Call
+) -> Answer:
+    """Answer /v1/servers/ID/power: GET tells the powers, POST has the measured ones used."""
+    body = call.json()
+    found = measured(report.get("fit"))
+    try:
+        typed = given(store.config_text(), server.id)
+    except (OSError, ValueError) as error:
+        status = HTTPStatus.INTERNAL_SERVER_ERROR
+        raise ApiError(status, f"the file cannot be read: {error}") from None
+    if call.method == "GET":
+        only(body)
+        in_force = dataclasses.asdict(server.power)
+        return HTTPStatus.OK, {"measured": found, "in_force": in_force, "given": typed}
+    if call.method != "POST":
+        raise ApiError(HTTPStatus.METHOD_NOT_ALLOWED, f"{call.method} is not used here")
+    only(body, "replace")
+    replace = body.get("replace", False)
+    if not isinstance(replace, bool):
+        raise ApiError(HTTPStatus.BAD_REQUEST, "must be true or false", "replace")
+    if found is None:
+        raise ApiError(HTTPStatus.CONFLICT, _why_not(report))
+    other = {key: value for key, value in typed.items() if value != found[key]}
+    if other and not replace:
+        raise ApiError(
+            HTTPStatus.CONFLICT,
+            f"the configuration names {words(other)} itself, measured were {words(found)}:"
+            " it is replaced only if you say so",
+            "replace",
+        )
+    changes = [Change("set", f"server.{server.id}.power.{key}", found[key]) for key in KEYS]
+    await configapi.change(store, changes, store.version)
+    return HTTPStatus.OK, {"measured": found, "in_force": found, "given": found}
+
+
+def _why_not(report: Mapping[str, Any]) -> str:
+    if not report:
+        return "it was never commissioned, so nothing was measured"
+    if not report.get("fit"):
+        return f"its commissioning measured no power: {report.get('fit_words') or 'no fit'}"
+    return (
+        "what its commissioning measured is not sure enough to reckon with: more cycles, longer"
+        " times or a steadier load would help"
+    )

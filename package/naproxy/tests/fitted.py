@@ -1,0 +1,33 @@
+"""A server that was commissioned before, with a meter: what the controller keeps of that."""
+
+import json
+import sqlite3
+from typing import Any
+
+from box import Box
+
+
+def fit(on_w: float, off_w: float, switch_j: float, sure: float = 0.1) -> dict[str, Any]:
+    """Make a fit as `naproxy.fit` has it; each interval is this share of the value to each side."""
+    values = {"on_w": on_w, "off_w": off_w, "switch_j": switch_j}
+    return {
+        name: {"value": v, "low": (1 - sure) * v, "high": (1 + sure) * v}
+        for name, v in values.items()
+    } | {"confidence": 0.95}
+
+
+def commissioned(
+    box: Box, found: dict[str, Any] | None, server: str = "web", words: str = ""
+) -> None:
+    """Have the box believe that its server was commissioned with this result."""
+    report = {
+        **{"phase": "armed", "ended": True, "armed": True, "reason": "it woke 5 times"},
+        **{"cycle": 5, "cycles": 5, "phase_s": 0.0, "notes": [], "done": [], "times": {}},
+        **{"fit": found, "fit_words": words, "t_s": 1.8e9},
+    }
+    with sqlite3.connect(box.data_dir / "history.db", timeout=20) as db:
+        db.execute(
+            "INSERT OR REPLACE INTO saved (key, value) VALUES (?, ?)",
+            (f"commissioning.{server}", json.dumps(report)),
+        )
+    db.close()

@@ -1,0 +1,190 @@
+"""Powers that a commissioning measured, and [server.power]: what is used, and what is kept."""
+
+import os
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from box import Box
+from fitted import commissioned, fit
+from naproxy import powers
+from naproxy.policy.base import State
+
+MEASURED = {"on_w": 51.2, "off_w": 2.4, "switch_j": 201.0}
+DEFAULT = {"on_w": 43.3, "off_w": 1.6, "switch_j": 170.7}
+GOOD = fit(51.23, 2.38, 201.04)
+
+
+def test_measured_powers_are_used_only_where_they_can_be() -> None:
+    assert powers.measured(GOOD) == MEASURED
+    negative = powers.measured(fit(43.3, -0.4, -5.0))
+    assert negative == {"on_w": 43.3, "off_w": 0.0, "switch_j": 0.0}
+    assert powers.measured(fit(1.0, 2.0, 0.0)) is None
+    assert powers.measured(fit(43.3, 1.6, 170.7, sure=0.3)) is None
+    assert powers.measured(None) is None
+
+
+def test_what_the_file_names_is_told_from_what_is_the_default() -> None:
+    text = b'[[server]]\nid = "a"\n[[server]]\nid = "b"\n[server.power]\non_w = 60\n'
+    assert powers.given(text, "a") == {}
+    assert powers.given(text, "b") == {"on_w": 60.0}
+    assert powers.given(b"", "a") == {}
+
+
+# With a real controller
+
+
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
+    if os.geteuid() != 0 or not Path("/usr/sbin/etherwake").exists():
+        pytest.skip("needs root and etherwake")
+    box = Box(tmp_path_factory.mktemp("box")).start()
+    box.wait(State.AWAKE)
+    yield box
+    box.close()
+
+
+@pytest.fixture
+def box(started: Box) -> Iterator[Box]:
+    """One box; each test begins with the file that it began with."""
+    before = started.file.read_bytes()
+    yield started
+    assert started.call("PUT", "/v1/config", before)[0] == 200
+
+
+def typed(box: Box, lines: str) -> None:
+    text = f"{box.file.read_text()}[server.power]\n{lines}\n"
+    assert box.call("PUT", "/v1/config", text.encode())[0] == 200
+
+
+def in_file(box: Box) -> dict[str, Any]:
+    server: dict[str, Any] = tomllib.loads(box.file.read_text())["server"][0]
+    power: dict[str, Any] = server.get("power", {})
+    return power
+
+
+def test_what_was_measured_is_told_beside_what_is_in_force_and_changes_nothing(box: Box) -> None:
+    commissioned(box, GOOD)
+    said = box.call("GET", "/v1/servers/web/power")
+    assert said == (200, {"measured": MEASURED, "in_force": DEFAULT, "given": {}})
+    assert in_file(box) == {}
+
+
+def test_it_is_used_when_somebody_says_so(box: Box) -> None:
+    commissioned(box, GOOD)
+    assert box.post("power")[0] == 200
+    assert in_file(box) == MEASURED
+    said = box.call("GET", "/v1/servers/web/power")[1]
+    assert (said["in_force"], said["given"]) == (MEASURED, MEASURED)
+    assert box.post("power")[0] == 200  # once more is no quarrel
+
+
+def test_what_somebody_typed_is_not_replaced_until_they_say_so(box: Box) -> None:
+    commissioned(box, GOOD)
+    typed(box, "on_w = 60.0  # by our plug")
+    status, refused = box.post("power")
+    assert (status, refused["where"]) == (409, "replace")
+    assert "names 60 W awake itself, measured were 51.2 W awake, 2.4 W asleep" in refused["error"]
+    assert in_file(box) == {"on_w": 60.0}
+    assert box.post("power", replace=True)[0] == 200
+    assert in_file(box) == MEASURED
+    assert "# by our plug" in box.file.read_text()
+
+
+def test_what_somebody_typed_is_kept_where_it_is_what_was_measured(box: Box) -> None:
+    commissioned(box, GOOD)
+    typed(box, "on_w = 51.2")
+    assert box.post("power")[0] == 200
+    assert in_file(box) == MEASURED
+
+
+@pytest.mark.parametrize(
+    ("found", "words", "said"),
+    [
+        (None, "no meter", "measured no power: no meter"),
+        (fit(43.3, 1.6, 170.7, sure=0.3), "", "not sure enough"),
+    ],
+)
+def test_what_was_not_measured_well_is_not_used(
+    box: Box, found: dict[str, Any] | None, words: str, said: str
+) -> None:
+    commissioned(box, found, words=words)
+    status, refused = box.post("power", replace=True)
+    assert status == 409
+    assert said in refused["error"]
+    assert in_file(box) == {}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status"),
+    [
+        ("POST", "web", b'{"replace": "yes"}', 400),
+        ("POST", "web", b'{"on_w": 1}', 400),
+        ("GET", "web", b'{"replace": true}', 400),
+        ("POST", "nobody", b"{}", 404),
+        ("DELETE", "web", b"{}", 405),
+    ],
+)
+def test_a_request_of_the_wrong_form_is_refused(
+    box: Box, method: str, path: str, body: bytes, status: int
+) -> None:
+    commissioned(box, GOOD)
+    assert box.call(method, f"/v1/servers/{path}/power", body)[0] == status
+    assert in_file(box) == {}
+
+
+def test_a_file_changed_by_hand_is_not_overwritten(box: Box) -> None:
+    commissioned(box, GOOD)
+    text = box.file.read_text()
+    box.file.write_text(f"{text}# by hand\n")
+    assert box.post("power")[0] == 409
+    assert box.file.read_text().endswith("# by hand\n")
+    box.file.write_text("rubbish [")
+    assert box.post("power")[0] == 500
+    box.file.write_text(text)
+
+
+# The command
+
+
+def test_the_command_offers_what_was_measured(box: Box) -> None:
+    commissioned(box, GOOD)
+    said = box.naproxy("commission", "web", "--report").stdout
+    assert "reckoned with: 43.3 W awake, 1.6 W asleep, 170.7 J for a sleep and a wake" in said
+    assert said.rstrip().endswith("naproxy commission web --report --use")
+    assert in_file(box) == {}
+
+
+def test_the_command_has_it_used(box: Box) -> None:
+    commissioned(box, GOOD)
+    done = box.naproxy("commission", "web", "--report", "--use")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.rstrip().endswith(
+        "reckoned with: 51.2 W awake, 2.4 W asleep, 201 J for a sleep and a wake"
+    )
+    assert in_file(box) == MEASURED
+
+
+def test_the_command_says_what_it_does_not_replace_and_how_to(box: Box) -> None:
+    commissioned(box, GOOD)
+    typed(box, "off_w = 3.0")
+    refused = box.naproxy("commission", "web", "--report", "--use")
+    assert refused.returncode == 1
+    assert "names 3 W asleep itself" in refused.stderr
+    assert "--report --use --replace" in refused.stderr
+    assert in_file(box) == {"off_w": 3.0}
+    assert box.naproxy("commission", "web", "--report", "--use", "--replace").returncode == 0
+    assert in_file(box) == MEASURED
+
+
+@pytest.mark.parametrize(
+    "words", [("--replace",), ("--use", "--no-wait"), ("--use", "--cancel"), ("--report", "--use")]
+)
+def test_the_command_refuses_what_makes_no_sense(box: Box, words: tuple[str, ...]) -> None:
+    commissioned(box, None, words="no meter")
+    refused = box.naproxy("commission", "web", *words)
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("naproxy commission: ")
+    assert in_file(box) == {}
