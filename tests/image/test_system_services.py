@@ -199,6 +199,14 @@ def test_the_claim_code_goes_when_it_was_used(office: Office) -> None:
     assert "Claim code" not in office.box.sh("timeout 2 /usr/libexec/naproxy-console")
 
 
+def test_the_settings_have_a_spare_copy_on_the_boot_partition(office: Office) -> None:
+    spare = "cmp /data/etc/naproxy.toml /bootpart/naproxy-settings.toml && echo same"
+    wait_for(lambda: office.box.sh(spare) == "same\n", "the copy")
+    office.box.sh("echo broken >>/data/etc/naproxy.toml; sleep 7")
+    assert "broken" not in office.box.sh("cat /bootpart/naproxy-settings.toml")
+    office.box.sh("sed -i '$d' /data/etc/naproxy.toml")
+
+
 def test_the_log_has_a_copy_that_stays(office: Office) -> None:
     office.box.sh("logger -t test 'a word for later'")
     wait_for(lambda: "a word for later" in office.box.sh("cat /data/log/current"), "the copy")

@@ -141,6 +141,31 @@ def test_without_its_data_the_box_serves_and_says_so(tmp_path: Path) -> None:
     assert not any(found), "nothing is formatted"
 
 
+def test_without_its_data_the_box_serves_by_the_spare_settings(tmp_path: Path) -> None:
+    disk = Disk(tmp_path / "disk", CARD, DATA)
+    files = tmp_path / "bootpart"
+    files.mkdir()
+    (files / "naproxy-settings.toml").write_text("# spare\n")
+    box = StandIn(tmp_path / "box", disk, files)
+    try:
+        box.boot()
+        assert box.sh("cat /data/etc/naproxy.toml") == "# spare\n"
+    finally:
+        box.off()
+
+
+def test_spare_settings_do_not_go_before_those_on_the_disk(tmp_path: Path, disk: Disk) -> None:
+    files = tmp_path / "bootpart"
+    files.mkdir()
+    (files / "naproxy-settings.toml").write_text("# spare\n")
+    box = StandIn(tmp_path / "box", disk, files)
+    try:
+        box.boot()
+        assert "spare" not in box.sh("cat /data/etc/naproxy.toml")
+    finally:
+        box.off()
+
+
 def test_without_a_disk_the_box_serves_and_says_so(tmp_path: Path) -> None:
     with switched_on(tmp_path / "box") as box:
         assert "the disk of this system was not found" in box.kmsg()

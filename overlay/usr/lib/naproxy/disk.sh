@@ -74,7 +74,7 @@ reset_if_asked() {
 	say "factory reset: everything is forgotten"
 	find /data -mindepth 1 -maxdepth 1 ! -name .reset ! -name lost+found -exec rm -rf {} +
 	rm -f /bootpart/ssh-authorized_keys /bootpart/naproxy-root-console \
-	    /bootpart/naproxy-claim.txt
+	    /bootpart/naproxy-claim.txt /bootpart/naproxy-settings.toml
 	sync
 	rm -f /data/.reset
 	sync
