@@ -11,15 +11,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.image_vm import cases, setup
-from tests.image_vm.place import dnsmasq
+from tests.image_vm.place import Visited, dnsmasq
 from tests.image_vm.report import memory
 from tests.image_vm.ui import PORT, RefusedError, Ui
-from tests.office import Office, Settings
+from tests.office import Settings
 from tests.office.box import ADDRESS
 from tests.office.namespace import ROOT, OfficeError, wait_for
 from tests.webui.first_run import CODE, NewBox
@@ -78,8 +79,14 @@ include "{OVERLAY}/etc/lighttpd/naproxy-ui.conf"
 @pytest.fixture(scope="module")
 def box() -> Iterator[Box]:
     quick = Settings(sleep_s=0.5, wake_s=0.5)
-    with Office(keep=ROOT / "build/image/story", board=quick) as office, Box(office) as made:
+    with Visited(keep=ROOT / "build/image/story", board=quick) as office, Box(office) as made:
         yield made
+
+
+@pytest.fixture(scope="module")
+def place(box: Box) -> Visited:
+    assert isinstance(box.office, Visited)
+    return box.office
 
 
 @pytest.fixture(scope="module")
@@ -115,12 +122,28 @@ def test_settings_that_are_not_what_they_were_are_seen(ui: Ui) -> None:
     setup.kept(ui, first)
 
 
-def test_the_server_sleeps_and_is_kept_awake_as_asked(box: Box, ui: Ui) -> None:
-    setup.hurry_to_sleep(ui)
-    setup.await_state(ui, "asleep", 60)
-    assert box.office.server.board.state == "off"
-    setup.stay_awake(ui)
-    assert box.office.server.board.state == "on"
+def test_a_page_that_comes_from_the_server_is_told_from_others(
+    place: Visited, ui: Ui, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert place.served()
+    page = place.get("/?before", {"X-Request-Id": "before"})
+    assert place.server.received()["before"] == 1
+    for answer in (
+        page,  # all is right but that the server was not asked for it
+        replace(page, status=503),
+        replace(page, headers={}),
+        replace(page, body=b"not set up yet"),
+    ):
+        monkeypatch.setattr(place, "get", lambda *_args, answer=answer, **_kw: answer)
+        assert not place.served()
+
+
+def test_the_server_sleeps_is_woken_for_a_page_and_kept_awake(place: Visited, ui: Ui) -> None:
+    words = cases.wake(place, ui)
+    found = re.match(r"(\d+) magic packets", words)
+    assert found
+    assert int(found[1]) >= 1
+    assert place.server.board.state == "on"
 
 
 def test_the_certificate_is_the_one_that_is_announced(box: Box, ui: Ui) -> None:

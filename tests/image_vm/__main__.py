@@ -46,13 +46,14 @@ def main() -> int:
     logs = args.report.with_suffix("")
     began_s = time.time()
     found = Report()
-    raw = {"board": machine.name, "image": args.image.name, "began_s": began_s, "seed": args.seed}
+    raw = {"board": machine.name, "image": args.image.name, "began_s": began_s}
+    raw |= {"seed": args.seed, "card_mb": args.card_mb}
     with tempfile.TemporaryDirectory(prefix="naproxy-image-", dir=args.work) as work:
         directory = Path(work)
         directory.chmod(0o755)
         found.figures |= sizes(args.image, bundle)
         with Place(machine, keep=logs) as place:
-            life = Life(place, args.image, directory)
+            life = Life(place, args.image, directory, args.card_mb * 10**6)
             run = Run(life, found, options, Workshop(bundle, directory, keys), directory)
             go(run, args.only, args.report, raw)
     good = found.write(args.report, **raw, **run.raw, finished=True)
@@ -115,6 +116,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--minimal", type=Path, help="Buildroot's minimal system, to compare")
     made.add_argument("--report", type=Path, default=ROOT / "build/image/report.json")
     made.add_argument("--work", type=Path, help="where disks go: some GB; default: $TMPDIR")
+    made.add_argument("--card-mb", type=int, default=1000, help="the card's size")
     made.add_argument("--cuts", type=int, default=10)
     made.add_argument("--boots", type=int, default=3)
     made.add_argument("--seed", type=int, default=1)

@@ -17,7 +17,9 @@ from tests.image_vm.bundles import Workshop
 from tests.image_vm.console import ConsoleError
 from tests.image_vm.disks import GRUBENV, flatten, layer, read_grubenv, write_grubenv
 from tests.image_vm.life import BOOT_S, CLAIM, HEALTH_S, STARTED, Life, Update
+from tests.image_vm.place import Visited
 from tests.image_vm.report import Case, Report
+from tests.image_vm.ui import Ui
 from tests.office import magic
 from tests.office.namespace import OfficeError
 from tests.office.server import MAC
@@ -85,9 +87,13 @@ def first_start(run: Run, case: Case) -> None:
 
 def wakes_the_server(run: Run, case: Case) -> None:
     """The server sleeps by the box's order; who asks has it woken by a packet on its wire."""
-    life, place = run.life, run.life.place
-    setup.hurry_to_sleep(life.ui)
-    setup.await_state(life.ui, "asleep", 120.0)
+    case.words = wake(run.life.place, run.life.ui)
+
+
+def wake(place: Visited, ui: Ui) -> str:
+    """Have the server fall asleep by itself, ask for a page; return what was seen."""
+    setup.hurry_to_sleep(ui)
+    setup.await_state(ui, "asleep", 120.0)
     if place.server.board.state != "off":
         raise OfficeError(f"asleep by the box's word, and the server is {place.server.board.state}")
     with Capture(place.server, "ether proto 0x0842 or udp") as wire:
@@ -98,8 +104,8 @@ def wakes_the_server(run: Run, case: Case) -> None:
         seen = [frame for frame in wire.frames() if magic.wakes(frame.data, magic.address(MAC))]
     if not seen:
         raise OfficeError("a page came, and no magic packet for the server was on its wire")
-    setup.stay_awake(life.ui)
-    case.words = f"{len(seen)} magic packets; the page after {waited_s:.1f} s"
+    setup.stay_awake(ui)
+    return f"{len(seen)} magic packets; the page after {waited_s:.1f} s"
 
 
 def interface_answers(run: Run, case: Case) -> None:

@@ -16,14 +16,17 @@ class DiskError(Exception):
     """A program refused, in its words; or the disk is not what was expected."""
 
 
-def layer(on: Path, file: Path, *, form: str = "qcow2") -> Path:
+def layer(on: Path, file: Path, *, form: str = "qcow2", size_bytes: int | None = None) -> Path:
     """Make a disk that begins as `on` and takes all writes itself; return it.
+
+    It is as large as `on`, or larger: then the rest is empty, as on a card that is larger.
 
     QEMU keeps the tables of a layer in memory until the guest asks for what it wrote to be safe
     (flush). Where QEMU is killed, what was written to new places since then is lost, as with a
     power cut.
     """
-    run("qemu-img", "create", "-q", "-f", "qcow2", "-F", form, "-b", on.absolute(), file)
+    size = [] if size_bytes is None else [str(size_bytes)]
+    run("qemu-img", "create", "-q", "-f", "qcow2", "-F", form, "-b", on.absolute(), file, *size)
     return file
 
 

@@ -41,7 +41,7 @@ class Update:
 class Life:
     """The machine with its disk, and who talks with it."""
 
-    def __init__(self, place: Place, image: Path, directory: Path, *, form: str = "raw") -> None:
+    def __init__(self, place: Place, image: Path, directory: Path, card_bytes: int) -> None:
         self.place = place
         self.ui = Ui(place.client, ADDRESS)
         self.directory = directory
@@ -50,8 +50,7 @@ class Life:
         self._first: tuple[int, str, str] | None = None
         self._layers = 0
         self._over = threading.Event()
-        self.disk = image
-        self.add_layer(image, form)
+        self.disk = layer(image, self._next(), form="raw", size_bytes=card_bytes)
 
     # The plug
 

@@ -33,13 +33,44 @@ class Answer:
     body: bytes
 
 
-class Place(Office):
-    """The virtual office with a machine in QEMU for a box."""
+class Visited(Office):
+    """The virtual office, with visitors who look closely at what they get."""
+
+    _numbers = itertools.count(1)
+
+    def get(
+        self, path: str, headers: Mapping[str, str] | None = None, *, timeout_s: float = 60.0
+    ) -> Answer:
+        """Ask the box as a visitor does; OSError or HTTPException if it does not answer."""
+        connection = HTTPConnection(ADDRESS, timeout=timeout_s)
+        connection.sock = self.client.connect(ADDRESS, 80, timeout_s=timeout_s)
+        connection.sock.settimeout(timeout_s)
+        with contextlib.closing(connection):
+            connection.request("GET", path, headers={"Host": HOST, **(headers or {})})
+            answer = connection.getresponse()
+            said = {name.lower(): value for name, value in answer.getheaders()}
+            return Answer(answer.status, said, answer.read())
+
+    def served(self, *, timeout_s: float = 60.0) -> bool:
+        """Whether a page that nobody has asked for yet comes from the server, through Varnish."""
+        number = next(self._numbers)
+        mark = f"{self.name}-{number}"
+        answer = self.get(f"/?{mark}", {"X-Request-Id": mark}, timeout_s=timeout_s)
+        front = (self.server.directory / "site/index.html").read_bytes()
+        return (
+            answer.status == 200
+            and answer.body == front
+            and "x-varnish" in answer.headers
+            and self.server.received()[mark] == 1
+        )
+
+
+class Place(Visited):
+    """The office with a machine in QEMU for a box."""
 
     def __init__(self, board: Board, keep: Path | None = None) -> None:
         super().__init__(keep=keep)
         self.machine = Machine(board, self.box, self.directory, self.logs, BOX_MAC)
-        self._numbers = itertools.count(1)
 
     def _start(self) -> None:
         super()._start()
@@ -50,30 +81,6 @@ class Place(Office):
         """Pull the plug of the box, then end the office."""
         self.machine.cut_power()
         super().stop()
-
-    def get(self, path: str, *, timeout_s: float = 60.0, **headers: str) -> Answer:
-        """Ask the box as a visitor does; OSError or HTTPException if it does not answer."""
-        connection = HTTPConnection(ADDRESS, timeout=timeout_s)
-        connection.sock = self.client.connect(ADDRESS, 80, timeout_s=timeout_s)
-        connection.sock.settimeout(timeout_s)
-        with contextlib.closing(connection):
-            connection.request("GET", path, headers={"Host": HOST, **headers})
-            answer = connection.getresponse()
-            said = {name.lower(): value for name, value in answer.getheaders()}
-            return Answer(answer.status, said, answer.read())
-
-    def served(self, *, timeout_s: float = 60.0) -> bool:
-        """Whether a page that nobody has asked for yet comes from the server, through Varnish."""
-        number = next(self._numbers)
-        mark = f"{self.name}-{number}"
-        answer = self.get(f"/?{mark}", timeout_s=timeout_s, **{"X-Request-Id": mark})
-        front = (self.server.directory / "site/index.html").read_bytes()
-        return (
-            answer.status == 200
-            and answer.body == front
-            and "x-varnish" in answer.headers
-            and self.server.received()[mark] == 1
-        )
 
     def first_page(self, timeout_s: float) -> float:
         """Wait until the box serves; return CLOCK_MONOTONIC then."""
