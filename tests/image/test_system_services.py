@@ -204,7 +204,17 @@ def test_the_settings_have_a_spare_copy_on_the_boot_partition(office: Office) ->
     wait_for(lambda: office.box.sh(spare) == "same\n", "the copy")
     office.box.sh("echo broken >>/data/etc/naproxy.toml; sleep 7")
     assert "broken" not in office.box.sh("cat /bootpart/naproxy-settings.toml")
-    office.box.sh("sed -i '$d' /data/etc/naproxy.toml")
+
+
+def test_settings_that_are_refused_give_way_to_those_before(office: Office) -> None:
+    wait_for(lambda: office.box.sh("cat /data/etc/taken-A.toml 2>/dev/null"), "the copy")
+    office.box.sh("echo broken >>/data/etc/naproxy.toml")
+    before = office.pid("controller")
+    office.box.sh(f"kill {before}")
+    healthy = "naproxy status web >/dev/null 2>&1 && echo healthy"
+    wait_for(lambda: office.box.sh(healthy) == "healthy\n", "the controller", 20)
+    assert "broken" in office.box.sh("cat /data/etc/naproxy.toml.refused")
+    assert "the settings were refused" in office.box.kmsg()
 
 
 def test_the_log_has_a_copy_that_stays(office: Office) -> None:
