@@ -78,6 +78,7 @@ def first_start(run: Run, case: Case) -> None:
     code = console.expect(CLAIM, BOOT_S)[1]
     claimable_s = time.monotonic() - began_s
     setup.wait(life.ui.answers, "the web interface", BOOT_S)
+    life.place.machine.screenshot(life.place.logs / "screen.png")
     setup.claim(life.ui, code)
     setup.set_up(life.ui, life.place.server)
     life.settled()

@@ -87,6 +87,10 @@ class Machine:
             format="qcow2",
         )
 
+    def screenshot(self, file: Path) -> None:
+        """Keep what its screen shows, as PNG."""
+        self._command("screendump", filename=str(file), format="png")
+
     def console_log(self) -> Path:
         """Where the console of this start is copied to."""
         return self._logs / f"console-{self._starts:02}.log"
