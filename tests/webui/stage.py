@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -64,6 +64,7 @@ class Stage:
         self.webui: subprocess.Popen[bytes] | None = None
         self._days = days
         self._visitors = visitors
+        self._traffic: Traffic | None = None
         self._language = language
         self._box = dict(box or {})
         self._environment = dict(environment or {})
@@ -88,7 +89,9 @@ class Stage:
         self.wait("awake")
         if self._visitors:
             server = config.read(self.config_file).server[0]
-            self._stack.enter_context(Traffic(self.run_dir, server, self.backend.busy_s))
+            self._traffic = self._stack.enter_context(
+                Traffic(self.run_dir, server, self.backend.busy_s)
+            )
         people.make(self.state_dir)
         self.start_webui()
 
@@ -224,13 +227,19 @@ class Stage:
         """Return the server's state."""
         return str(self.api("GET", "/v1/status")["servers"][0]["state"])
 
-    def put_to_sleep(self) -> None:
-        """Put the server to sleep by hand, however often visitors wake it meanwhile."""
+    @contextlib.contextmanager
+    def asleep(self) -> Iterator[None]:
+        """The server has been put to sleep, and no visitor wakes it meanwhile."""
+        with self._traffic.away() if self._traffic else contextlib.nullcontext():
+            self._put_to_sleep()
+            yield
+
+    def _put_to_sleep(self) -> None:
         assert self.controller
         self.api("POST", "/v1/servers/web/mode", {"mode": "auto"})
         refusal = "none"
 
-        def asleep() -> bool:
+        def sleeps() -> bool:
             nonlocal refusal
             if self.state() == "asleep":
                 return True
@@ -241,7 +250,7 @@ class Stage:
             return False
 
         try:
-            self._wait_for(self.controller, "state asleep", asleep)
+            self._wait_for(self.controller, "state asleep", sleeps)
         except StageError as error:
             raise StageError(f"{error}; last refusal: {refusal}") from None
 

@@ -171,7 +171,6 @@ def quiet_stage() -> Iterator[Stage]:
 
 def come(stage: Stage, **asker: str) -> None:
     """Have somebody wake the sleeping server."""
-    stage.put_to_sleep()
     fields = {
         "server": "web",
         "reason": "page",
@@ -180,9 +179,9 @@ def come(stage: Stage, **asker: str) -> None:
         "client": "192.0.2.9",
     }
     lines = "".join(f"{name}={value}\n" for name, value in {**fields, **asker}.items())
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
+    with stage.asleep(), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
         sock.sendto(f"naproxy-wake 1\n{lines}".encode(), str(stage.run_dir / "wake.sock"))
-    stage.wait("awake")
+        stage.wait("awake")
 
 
 def test_what_is_not_measured_is_not_drawn(browser: Browser, quiet_stage: Stage) -> None:

@@ -121,13 +121,13 @@ def test_the_chart_has_its_seconds_as_a_table(now: OpenNow) -> None:
 
 
 def test_wake_now_wakes_it(now: OpenNow, stage: Stage) -> None:
-    stage.put_to_sleep()
-    page = now()
-    expect(card(page).locator(".badge").first).to_have_text("Asleep")
-    page.get_by_role("button", name="Wake now").click()
-    expect(card(page).get_by_role("progressbar")).to_be_visible()
-    expect(card(page).locator(".badge").first).to_have_text("Awake", timeout=LONG_MS)
-    expect(card(page).locator(".server-woken")).to_contain_text("by hand")
+    with stage.asleep():
+        page = now()
+        expect(card(page).locator(".badge").first).to_have_text("Asleep")
+        page.get_by_role("button", name="Wake now").click()
+        expect(card(page).get_by_role("progressbar")).to_be_visible()
+        expect(card(page).locator(".badge").first).to_have_text("Awake", timeout=LONG_MS)
+        expect(card(page).locator(".server-woken")).to_contain_text("by hand")
 
 
 def test_kept_awake_for_an_hour_and_let_go_again(now: OpenNow, stage: Stage) -> None:

@@ -310,14 +310,14 @@ def test_hostile_lines_of_the_log_are_text_and_are_filtered(
     page: WatchedPage, stage: Stage
 ) -> None:
     line = "<img src=x onerror=alert(1)>"
-    stage.put_to_sleep()
-    data = (
-        "naproxy-wake 1\nserver=web\nreason=page\nmethod=GET\nclass=person\n"
-        f"client=192.0.2.9\nagent=x\nhost=h\npath=/{line}\n"
-    )
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
-        sock.sendto(data.encode(), str(stage.run_dir / "wake.sock"))
-    stage.wait("awake")
+    with stage.asleep():
+        data = (
+            "naproxy-wake 1\nserver=web\nreason=page\nmethod=GET\nclass=person\n"
+            f"client=192.0.2.9\nagent=x\nhost=h\npath=/{line}\n"
+        )
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
+            sock.sendto(data.encode(), str(stage.run_dir / "wake.sock"))
+        stage.wait("awake")
     page.goto("/settings/system")
     page.locator("#log-contains").fill("onerror")
     page.locator("[data-log-form] button").click()

@@ -13,6 +13,7 @@ import struct
 import threading
 import time
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
@@ -24,9 +25,19 @@ from naproxy.policy.base import Klass, State
 
 from tests.demo import generated
 from tests.past.front import Front
-from tests.past.log import timed
+from tests.past.log import Timed, timed
 
 _EVERY_S = 0.05
+
+
+class _Front(Front):
+    """Nobody comes while `away` is set."""
+
+    away = False
+
+    def ask(self, timed: Timed) -> None:
+        if not self.away:
+            super().ask(timed)
 
 
 class Traffic:
@@ -61,9 +72,18 @@ class Traffic:
         self._loop.call_soon_threadsafe(self._playing.cancel)
         self._thread.join(timeout=5)
 
+    @contextlib.contextmanager
+    def away(self) -> Iterator[None]:
+        """Nobody comes meanwhile."""
+        self._front.away = True
+        try:
+            yield
+        finally:
+            self._front.away = False
+
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
-        self._front = Front(
+        self._front = _Front(
             self._page,
             self._server,
             time.time,
