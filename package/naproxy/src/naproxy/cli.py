@@ -31,6 +31,7 @@ COMMANDS: Final = {
     "arm": "naproxy.commission",
     "measure": "naproxy.measure",
     "update": "naproxy.update.command",
+    "fleet": "naproxy.update.fleet",
     "export": "naproxy.export",
     "metrics": "naproxy.export",
     "mqtt": "naproxy.mqtt",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -274,6 +275,41 @@ class Mqtt:
     every_s: float = option("Time between two messages", 30.0, low=1, high=3600)
 
 
+_WORD: Final = re.compile(r"[!-\[\]-~]*", re.ASCII)
+_HOST_AND_PORT: Final = re.compile(r"https://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?/?")
+
+
+def _is_word(text: str) -> str | None:
+    return (
+        None if _WORD.fullmatch(text) else "must be printable ASCII, without spaces and backslashes"
+    )
+
+
+def _is_https(text: str) -> str | None:
+    ok = not text or _HOST_AND_PORT.fullmatch(text.lower())
+    return None if ok else "must be https://HOST or https://HOST:PORT"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fleet:
+    """A hawkBit server that has many boxes updated (docs/update.md)."""
+
+    url: str = option(
+        "The hawkBit server, as https://HOST:PORT; empty: none", "", high=253, check=_is_https
+    )
+    tenant: str = option("Its tenant", "DEFAULT", low=1, high=64, check=_is_word)
+    name: str = option("Name of this box there; empty: its host name", "", high=64, check=_is_word)
+    token: str = option(
+        "What the box shows to be let in", "", high=256, check=_is_word, secret=True
+    )
+    token_of: str = option(
+        "Whose token that is: this box's own (target), or one for all (gateway)",
+        "target",
+        choices=("target", "gateway"),
+    )
+    restart: bool = option("Restart the box as soon as an update was written", False)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Config:
     """The whole file."""
@@ -281,6 +317,7 @@ class Config:
     box: Box = section(Box)
     office: Office = section(Office)
     mqtt: Mqtt = section(Mqtt)
+    fleet: Fleet = section(Fleet)
     server: tuple[Server, ...] = tables(Server, 0, SERVERS)
     rule: tuple[Rule, ...] = tables(Rule, 0, RULES)
     cache_rule: tuple[CacheRule, ...] = tables(CacheRule, 0, RULES)
@@ -344,6 +381,8 @@ def _conflicts(config: Config) -> Iterator[Problem]:
         if name and not ids[name]:
             yield Problem(f"{where}.server", f"there is no server {name}")
     yield from _meter_conflicts(config, set(ids))
+    if config.fleet.url and not config.fleet.token:
+        yield Problem("fleet.token", "must be given where there is a fleet.url")
 
 
 def _power_conflicts(server: Server, here: str) -> Iterator[Problem]:

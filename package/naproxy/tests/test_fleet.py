@@ -1,0 +1,74 @@
+"""The configuration of rauc-hawkbit-updater, from ours."""
+
+from configparser import ConfigParser
+from pathlib import Path
+
+import pytest
+from naproxy import config
+from naproxy.cli import main
+from naproxy.schema import ConfigError
+from naproxy.update.fleet import rendered
+
+FLEET = '[fleet]\nurl = "https://fleet.example.org:8443"\ntoken = "%s{s3cret}=#;"\n'
+
+
+def client(text: str) -> dict[str, str]:
+    parsed = ConfigParser(interpolation=None, comment_prefixes=None, inline_comment_prefixes=None)
+    parsed.read_string(rendered(config.parse(text), "naproxy-1", "naproxy-board"))
+    assert dict(parsed["device"])["board"] == "naproxy-board"
+    return dict(parsed["client"])
+
+
+def test_a_box_shows_its_own_token_and_checks_the_server() -> None:
+    said = client(FLEET)
+    assert said["hawkbit_server"] == "fleet.example.org:8443"
+    assert (said["ssl"], said["ssl_verify"]) == ("true", "true")
+    assert said["auth_token"] == "%s{s3cret}=#;"
+    assert "gateway_token" not in said
+    assert (said["tenant_id"], said["target_name"]) == ("DEFAULT", "naproxy-1")
+    assert said["post_update_reboot"] == "false"
+
+
+def test_a_token_for_all_a_name_and_a_restart_are_passed_on() -> None:
+    said = client(FLEET + 'token_of = "gateway"\nname = "box-7"\ntenant = "ACME"\nrestart = true\n')
+    assert said["gateway_token"] == "%s{s3cret}=#;"
+    assert "auth_token" not in said
+    assert (said["tenant_id"], said["target_name"]) == ("ACME", "box-7")
+    assert said["post_update_reboot"] == "true"
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://a.example", "https://", "https://a b", "https://a/path", "https://a\\nssl=false", "a"],
+)
+def test_what_is_no_address_is_refused(url: str) -> None:
+    with pytest.raises(ConfigError, match=r"fleet\.url"):
+        config.parse(f'[fleet]\nurl = "{url}"\ntoken = "x"\n')
+
+
+@pytest.mark.parametrize("key", ["tenant", "name", "token"])
+@pytest.mark.parametrize("value", ["a b", "a\\nssl=false", "\\u00e4", "a\\\\sb", "\\u0000"])
+def test_a_value_that_would_mean_more_in_the_file_is_refused(key: str, value: str) -> None:
+    with pytest.raises(ConfigError, match=f"fleet.{key}"):
+        config.parse(f'[fleet]\nurl = "https://a"\n{key} = "{value}"\n')
+
+
+def test_a_fleet_without_a_token_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"fleet\.token: must be given"):
+        config.parse('[fleet]\nurl = "https://a"\n')
+
+
+def test_only_root_can_read_the_file(tmp_path: Path) -> None:
+    (tmp_path / "naproxy.toml").write_text(FLEET)
+    (tmp_path / "out").write_text("old")
+    (tmp_path / "out").chmod(0o644)
+    assert main(["fleet", str(tmp_path / "out"), "--config", str(tmp_path / "naproxy.toml")]) == 0
+    assert (tmp_path / "out").stat().st_mode & 0o777 == 0o600
+    assert "[client]" in (tmp_path / "out").read_text()
+
+
+def test_off_is_the_default(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "naproxy.toml").write_text("")
+    assert main(["fleet", str(tmp_path / "out"), "--config", str(tmp_path / "naproxy.toml")]) == 1
+    assert "in no fleet" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
