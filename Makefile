@@ -116,7 +116,7 @@ BUILDROOT = $$(board/common/buildroot $(IMAGE))
 image: ## a board's image with Buildroot BOARD=name [BUILDROOT_DIR=dir] [BR2_DL_DIR=dir]
 	board/common/image $(IMAGE) "$(BOARD)"
 
-test-image: build ## start an image in QEMU, update and break it (an hour) IMAGE=file [BUNDLE=file] [BOARD=name] [MINIMAL=dir] [CASES=words]
+test-image: build ## start an image in QEMU, update it, break it (an hour) IMAGE=file [BUNDLE=file] [BOARD=name]
 	$(AS_ROOT) $(PYTHON) -m tests.image_vm "$(IMAGE)" $(if $(BUNDLE),--bundle "$(BUNDLE)") \
 	    $(if $(BOARD),--board $(BOARD)) $(if $(MINIMAL),--minimal "$(MINIMAL)") $(CASES)
 

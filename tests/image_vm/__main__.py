@@ -36,6 +36,8 @@ def main() -> int:
     args = parser().parse_args()
     try:
         machine = board(args.board)
+        if not args.image.is_file():
+            raise DiskError(f"IMAGE={args.image}: there is no such file")
         bundle = args.bundle or beside(args.image)
         needs(machine.program)
     except (BoardError, DiskError) as error:
