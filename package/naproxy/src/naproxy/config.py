@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ipaddress
 import os
-import re
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -39,6 +38,7 @@ from naproxy.schema import (
     section,
     tables,
 )
+from naproxy.update.settings import Fleet
 
 MAX_BYTES: Final = 1 << 20
 CLASS_NAMES: Final = tuple(k.name.lower() for k in Klass)
@@ -273,41 +273,6 @@ class Mqtt:
         "Home Assistant's discovery prefix", "homeassistant", low=1, high=64, check=_is_topic
     )
     every_s: float = option("Time between two messages", 30.0, low=1, high=3600)
-
-
-_WORD: Final = re.compile(r"[!-\[\]-~]*", re.ASCII)
-_HOST_AND_PORT: Final = re.compile(r"https://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?/?")
-
-
-def _is_word(text: str) -> str | None:
-    return (
-        None if _WORD.fullmatch(text) else "must be printable ASCII, without spaces and backslashes"
-    )
-
-
-def _is_https(text: str) -> str | None:
-    ok = not text or _HOST_AND_PORT.fullmatch(text.lower())
-    return None if ok else "must be https://HOST or https://HOST:PORT"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Fleet:
-    """A hawkBit server that has many boxes updated (docs/update.md)."""
-
-    url: str = option(
-        "The hawkBit server, as https://HOST:PORT; empty: none", "", high=253, check=_is_https
-    )
-    tenant: str = option("Its tenant", "DEFAULT", low=1, high=64, check=_is_word)
-    name: str = option("Name of this box there; empty: its host name", "", high=64, check=_is_word)
-    token: str = option(
-        "What the box shows to be let in", "", high=256, check=_is_word, secret=True
-    )
-    token_of: str = option(
-        "Whose token that is: this box's own (target), or one for all (gateway)",
-        "target",
-        choices=("target", "gateway"),
-    )
-    restart: bool = option("Restart the box as soon as an update was written", False)
 
 
 @dataclass(frozen=True, kw_only=True)
