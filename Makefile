@@ -109,34 +109,34 @@ test-guest: build ## a real Linux in QEMU sleeps and wakes (slow; not part of te
 
 # ---------------------------------------------------------------------- image
 
-IMAGE := $(BUILD)/image
-BUILDROOT = $$(board/common/buildroot $(IMAGE))
+IMAGES := $(BUILD)/image
+BUILDROOT = $$(board/common/buildroot $(IMAGES))
 
 .PHONY: image test-image check-defconfigs check-recipes check-kernel check-instructions
 image: ## a board's image with Buildroot BOARD=name [BUILDROOT_DIR=dir] [BR2_DL_DIR=dir]
-	board/common/image $(IMAGE) "$(BOARD)"
+	board/common/image $(IMAGES) "$(BOARD)"
 
 test-image: build ## start an image in QEMU, update it, break it (an hour) IMAGE=file [BUNDLE=file] [BOARD=name]
 	$(AS_ROOT) $(PYTHON) -m tests.image_vm "$(IMAGE)" $(if $(BUNDLE),--bundle "$(BUNDLE)") \
 	    $(if $(BOARD),--board $(BOARD)) $(if $(MINIMAL),--minimal "$(MINIMAL)") $(CASES)
 
 check-instructions: ## no program of a board's image has what a Geode cannot run BOARD=name
-	board/common/instructions.py $(IMAGE)/$(BOARD)/images/rootfs.squashfs
+	board/common/instructions.py $(IMAGES)/$(BOARD)/images/rootfs.squashfs
 
 sbom: ## what is in a board's image, as CycloneDX BOARD=name [BUILDROOT_DIR=dir] [BR2_DL_DIR=dir]
-	board/common/image $(IMAGE) "$(BOARD)" sbom
+	board/common/image $(IMAGES) "$(BOARD)" sbom
 
 legal-info: ## licences and sources of a board's image BOARD=name [BUILDROOT_DIR=dir] [BR2_DL_DIR=dir]
-	board/common/image $(IMAGE) "$(BOARD)" legal-info
+	board/common/image $(IMAGES) "$(BOARD)" legal-info
 
 check-defconfigs: ## no symbol that a board asks for is lost in Buildroot's kconfig [BUILDROOT_DIR=dir]
-	@dir=$(BUILDROOT) && board/common/check-defconfigs "$$dir" $(IMAGE)/check $(BOARD)
+	@dir=$(BUILDROOT) && board/common/check-defconfigs "$$dir" $(IMAGES)/check $(BOARD)
 
 check-recipes: ## Buildroot's check-package over our recipes [BUILDROOT_DIR=dir]
-	@dir=$(BUILDROOT) && board/common/check-recipes "$$dir" $(IMAGE)/check-venv
+	@dir=$(BUILDROOT) && board/common/check-recipes "$$dir" $(IMAGES)/check-venv
 
 check-kernel: ## no symbol that a board asks for is lost in the kernel's kconfig LINUX_DIR=dir
-	@board/common/check-kernel "$(LINUX_DIR)" $(IMAGE)/check $(BOARD)
+	@board/common/check-kernel "$(LINUX_DIR)" $(IMAGES)/check $(BOARD)
 
 # --------------------------------------------------------- show and measure
 
