@@ -229,3 +229,13 @@ def test_the_kernel_knows_every_setting() -> None:
     assert keys
     for key in keys:
         assert Path("/proc/sys", key.replace(".", "/")).exists(), key
+
+
+@pytest.mark.parametrize("pattern", ["etc/init.d/*", "etc/service/*/*", "etc/service/*/log/run"])
+def test_what_is_run_may_be_run(pattern: str) -> None:
+    overlay = Path(__file__).resolve().parents[2] / "overlay"
+    programs = [path for path in overlay.glob(pattern) if path.is_file() and path.name != "silent"]
+    assert programs
+    for path in programs:
+        assert path.stat().st_mode & 0o111, path
+        assert path.read_text().startswith("#!/bin/sh\n"), path
