@@ -21,8 +21,11 @@ for candidate in "${BOOT_ORDER}"; do
 	fi
 done
 
-# Both have failed: give both their tries back and start anew, rather than stop.
+# Both have failed: give both their tries back and start anew, rather than stop. RAUC takes
+# what it marks as bad out of the order.
 if test -z "${slot}"; then
+	test "${BOOT_ORDER}" = A && setenv BOOT_ORDER "A B"
+	test "${BOOT_ORDER}" = B && setenv BOOT_ORDER "B A"
 	setenv BOOT_A_LEFT 3
 	setenv BOOT_B_LEFT 3
 	saveenv
