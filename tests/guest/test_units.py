@@ -130,10 +130,20 @@ def test_a_controller_that_was_killed_is_started_again(installed: Guest) -> None
     wait_for(lambda: status(installed), "the controller", 60)
 
 
-def test_a_reload_takes_the_file_as_it_is_and_settings_can_be_written(installed: Guest) -> None:
+def test_a_reload_takes_the_file_as_it_is(installed: Guest) -> None:
     installed.ssh('sed -i \'s/id = "web"/id = "shop"/\' /etc/naproxy/naproxy.toml')
     installed.ssh("systemctl reload naproxy-controller")
     wait_for(lambda: "shop" in status(installed), "the new name", 30)
+
+
+def test_settings_can_be_written_though_the_rest_of_etc_cannot(installed: Guest) -> None:
+    said = installed.ssh("python3 -B /opt/naproxy/write.py").stdout
+    assert said.startswith("HTTP/1.1 200"), said
+    assert 'notice = "Hello"' in installed.ssh("cat /etc/naproxy/naproxy.toml").stdout
+    mounts = installed.ssh(
+        "cat /proc/$(systemctl show -P MainPID naproxy-controller)/mounts"
+    ).stdout
+    assert any(line.split()[1:2] == ["/etc"] and " ro," in line for line in mounts.splitlines())
 
 
 def test_the_web_interface_answers_lighttpds_group_and_nobody_else(installed: Guest) -> None:
