@@ -3,11 +3,17 @@
 . /usr/lib/naproxy/common.sh
 exec </dev/null 2>&1
 
-# If memory is short: who goes last, and who first. Requests must be answered; pages of the web
-# interface are asked for again.
-last_to_die() {
+# Requests must be answered. The web interface and updates leave the processor to that, and are
+# the first to go if memory is short.
+comes_first() {
 	echo -500 >/proc/self/oom_score_adj || :
 }
-first_to_die() {
+can_wait() {
 	echo 500 >/proc/self/oom_score_adj || :
+	renice -n 10 -p $$ >/dev/null
+}
+
+# Until Varnish takes connections: at a start pages come first.
+after_pages() {
+	wait_for 60 grep -q ':0050 .* 0A ' /proc/net/tcp /proc/net/tcp6
 }
