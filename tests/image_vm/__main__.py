@@ -33,7 +33,7 @@ KEYS = Path(os.environ.get("NAPROXY_KEYS", ROOT / "build/image/keys"))
 
 def main() -> int:
     """Return 0 if all cases passed and all goals that were measured are met."""
-    args = parser().parse_args()
+    args = parser().parse_intermixed_args()
     try:
         machine = board(args.board)
         if not args.image.is_file():

@@ -20,6 +20,8 @@ from tests.office.office import CLIENT_ADDRESS
 from tests.office.tap import plug_in
 
 BOX_MAC: Final = "02:00:5e:10:00:01"
+BY_VARNISH: Final = frozenset({"x-varnish", "x-vinyl"})
+"""Headers of which Varnish, or Vinyl Cache, adds one."""
 ASK_S: Final = 0.2
 """Between two looks whether the box serves."""
 
@@ -60,7 +62,7 @@ class Visited(Office):
         return (
             answer.status == 200
             and answer.body == front
-            and "x-varnish" in answer.headers
+            and not BY_VARNISH.isdisjoint(answer.headers)
             and self.server.received()[mark] == 1
         )
 
