@@ -36,9 +36,7 @@ def main() -> int:
     args = parser().parse_intermixed_args()
     try:
         machine = board(args.board)
-        if not args.image.is_file():
-            raise DiskError(f"IMAGE={args.image}: there is no such file")
-        bundle = args.bundle or beside(args.image)
+        bundle = update_of(args.image, args.bundle)
         needs(machine.program)
     except (BoardError, DiskError) as error:
         print(f"test-image: {error}", file=sys.stderr)
@@ -79,8 +77,13 @@ def go(run: Run, only: list[str], file: Path, raw: dict[str, object]) -> None:
                 return
 
 
-def beside(image: Path) -> Path:
-    """Return the bundle in the image's folder; DiskError unless there is just one."""
+def update_of(image: Path, bundle: Path | None) -> Path:
+    """Return the bundle to use, else the one in the image's folder; DiskError if that fails."""
+    for name, file in (("IMAGE", image), ("BUNDLE", bundle)):
+        if file and not file.is_file():
+            raise DiskError(f"{name}={file}: there is no such file")
+    if bundle:
+        return bundle
     found = sorted(image.parent.glob("*.raucb"))
     if len(found) != 1:
         raise DiskError(f"{len(found)} bundles beside {image}: name one with BUNDLE=")
