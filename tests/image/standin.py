@@ -23,8 +23,8 @@ START = 2048
 APPLETS = (
     "awk basename cat chmod chown cp cut date dd dirname echo env expr fdisk find getty grep "
     "head hostname id ip kill killall ln logger ls mkdir mktemp mount mountpoint mv od printf "
-    "ps readlink rm sed sh sha256sum sleep sort stat sync sysctl tail test timeout touch tr "
-    "udhcpc umount uname uniq wc xargs "
+    "ps readlink rm sed sh sha256sum sleep sort stat sync sysctl syslogd tail test timeout touch "
+    "tr udhcpc umount uname uniq wc xargs "
 )
 """What the image takes from BusyBox and Debian's has, too."""
 

@@ -147,10 +147,11 @@ def test_the_port_beside_leads_to_the_web_interface(office: Office) -> None:
 
 
 def test_every_service_runs(office: Office) -> None:
-    lines = office.box.sh("SVDIR=/run/service sv status /run/service/*").splitlines()
-    down = [line for line in lines if not line.startswith("run: ")]
-    assert not down
-    assert len(lines) >= 8
+    def running() -> bool:
+        lines = office.box.sh("SVDIR=/run/service sv status /run/service/*").splitlines()
+        return len(lines) >= 8 and all(line.startswith("run: ") for line in lines)
+
+    wait_for(running, "every service")
 
 
 @pytest.mark.parametrize(
@@ -204,6 +205,23 @@ def test_the_settings_have_a_spare_copy_on_the_boot_partition(office: Office) ->
     wait_for(lambda: office.box.sh(spare) == "same\n", "the copy")
     office.box.sh("echo broken >>/data/etc/naproxy.toml; sleep 7")
     assert "broken" not in office.box.sh("cat /bootpart/naproxy-settings.toml")
+
+
+def test_pages_need_no_controller_after_a_start(office: Office) -> None:
+    """Its page is remembered: Varnish knows the servers, and takes them for awake."""
+    box = office.box
+    box.sh("export SVDIR=/run/service; sv down controller varnish; rm /run/naproxy/*")
+    box.sh("install -m 660 -g varnish /data/naproxy/page /run/naproxy/page")
+    box.sh("export SVDIR=/run/service; sv up varnish")
+    try:
+        page = f"http://{ADDRESS}/page"
+        wait_for(lambda: office.ask(page) == "from outside 200", "a page", 20)
+        assert office.pid("controller") == 0
+    finally:
+        box.sh("export SVDIR=/run/service; sv up controller")
+    healthy = "naproxy status web >/dev/null 2>&1 && echo healthy"
+    wait_for(lambda: box.sh(healthy) == "healthy\n", "the controller", 20)
+    assert "set aside" not in box.sh("tail -n 5 /var/log/messages")
 
 
 def test_settings_that_are_refused_give_way_to_those_before(office: Office) -> None:

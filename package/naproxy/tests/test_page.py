@@ -386,3 +386,32 @@ def test_a_malformed_ring_is_set_aside(tmp_path: Path) -> None:
     said: list[str] = []
     assert list(events.Events(tmp_path, say=said.append).read()) == []
     assert (tmp_path / "events.bad").exists()
+
+
+def test_a_remembered_page_has_the_configuration_and_nothing_else(tmp_path: Path) -> None:
+    made = page.Page(tmp_path)
+    with made.configure(2) as server:
+        server.id, server.port = b"web", 8080
+    made.set_state(2, State.ASLEEP, 77)
+    made.heartbeat(99)
+    made.server(2).requests[0][0] = 5
+    made.server(2).held_now = 1
+    made.server(2).window_us[0] = 12
+    made.layout.child_start_us = 3
+    kept = page.Layout.from_buffer_copy(made.configuration())
+    assert (kept.server[2].id, kept.server[2].port) == (b"web", 8080)
+    assert (kept.heartbeat_us, kept.controller_pid, kept.child_start_us) == (0, 0, 0)
+    assert (kept.server[2].state, kept.server[2].since_us) == (State.UNKNOWN, 0)
+    behind = bytes(kept.server[2])[page.Server.held_now.offset :]
+    assert not any(behind)
+
+
+def test_a_remembered_page_is_taken_over(tmp_path: Path) -> None:
+    made = page.Page(tmp_path)
+    with made.configure(0) as server:
+        server.id = b"web"
+    (tmp_path / "page").write_bytes(made.configuration())
+    said: list[str] = []
+    again = page.Page(tmp_path, say=said.append)
+    assert again.server(0).id == b"web"
+    assert said == []

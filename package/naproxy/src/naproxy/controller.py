@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from naproxy import __version__, config, configedit, control, datagram, page, slots
-from naproxy.box import logs, restore
+from naproxy.box import effects, logs, restore
 from naproxy.box.api import Operations
 from naproxy.config import Config
 from naproxy.events import Event, Events
@@ -244,8 +244,18 @@ class Controller:
         self._meters.use(new.meter, new.server)
         self._history.watch(server.id for server in new.server)
         self._config = new
+        self._remember()
         for name in fresh:
             self.runners[name].start()
+
+    def _remember(self) -> None:
+        """Keep the page's configuration: on our image Varnish starts with it, and before us."""
+        file, known = Path(self._config.box.data_dir) / "page", self._page.configuration()
+        try:
+            if not file.exists() or file.read_bytes() != known:
+                effects.write(file, known, 0o600)
+        except OSError as error:
+            say(f"{file}: not kept for the next start: {error.strerror}")
 
     def _state_of(self, server: str) -> State | None:
         return self.runners[server].machine.state if server in self.runners else None

@@ -426,6 +426,21 @@ class Page:
         server.state = 0
         ctypes.memset(ctypes.addressof(server) + counters, 0, end - counters)
 
+    def configuration(self) -> bytes:
+        """Return a page with this one's configuration and nothing else.
+
+        No heartbeat, states, gauges or counters: with it Varnish knows the servers, all of
+        them available, until a controller runs.
+        """
+        layout = Layout.from_buffer_copy(self._map)
+        layout.heartbeat_us = layout.controller_pid = 0
+        layout.child_start_us = layout.wake_errors = 0
+        for server in layout.server:
+            server.state = server.since_us = 0
+            begin = Server.held_now.offset
+            ctypes.memset(ctypes.addressof(server) + begin, 0, ctypes.sizeof(Server) - begin)
+        return bytes(layout)
+
     def close(self) -> None:
         """Let go of the mapping; the page object is of no use afterwards."""
         del self.layout
