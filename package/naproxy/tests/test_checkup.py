@@ -25,6 +25,7 @@ class Server(ThreadingMixIn, HTTPServer):
     """Answers `status` and `body` to everything."""
 
     status, body = 200, b"{}"
+    headers: tuple[tuple[str, str], ...] = (("X-Naproxy", "status"),)
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -32,6 +33,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.send_response(self.server.status)
+        for name, value in self.server.headers:
+            self.send_header(name, value)
         self.end_headers()
         self.wfile.write(self.server.body)
 
@@ -45,7 +48,7 @@ class Handler(BaseHTTPRequestHandler):
 class UnixServer(ThreadingMixIn, UnixStreamServer):
     """The same on a unix socket."""
 
-    status, body = 200, b"{}"
+    status, body, headers = 200, b"{}", ()
 
     def get_request(self) -> tuple[socket.socket, Any]:
         return super().get_request()[0], ("unix", 0)
@@ -136,11 +139,15 @@ def test_a_controller_that_is_not_there_is_found(tmp_path: Path) -> None:
         checkup.controller_beats(Places(tmp_path, socket=str(tmp_path / "none")))
 
 
-@pytest.mark.parametrize(("status", "body"), [(503, b"{}"), (200, b"<html>"), (404, b"{}")])
-def test_what_is_not_our_varnish_is_found(box: dict[str, Any], status: int, body: bytes) -> None:
-    box["varnish"].status, box["varnish"].body = status, body
+def test_what_is_not_our_varnish_is_found(box: dict[str, Any]) -> None:
+    box["varnish"].headers = (("X-Varnish", "3"),)
     with pytest.raises(UnhealthyError, match="something else"):
         checkup.varnish_serves(box["places"])
+
+
+def test_a_box_that_is_not_set_up_is_in_order(box: dict[str, Any]) -> None:
+    box["varnish"].status, box["varnish"].headers = 503, (("X-Naproxy", "error"),)
+    checkup.varnish_serves(box["places"])
 
 
 @pytest.mark.parametrize(("status", "good"), [(200, True), (302, True), (421, True), (503, False)])

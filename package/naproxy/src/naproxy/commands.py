@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
-from naproxy.client import DEFAULT_SOCKET, NoAnswerError, ask
+from naproxy.client import DEFAULT_SOCKET, TIMEOUT_S, NoAnswerError, ask
 
 _POLL_S: Final = 0.1
 _UNITS_S: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -22,10 +22,16 @@ class CommandError(Exception):
     """What went wrong, in words for the terminal."""
 
 
-def call(path: str, method: str, target: str, body: Mapping[str, Any] | None = None) -> Any:
+def call(
+    path: str,
+    method: str,
+    target: str,
+    body: Mapping[str, Any] | None = None,
+    timeout_s: float = TIMEOUT_S,
+) -> Any:
     """Ask the controller; CommandError in its words if it says no or does not answer."""
     try:
-        answer = ask(path, method, target, body)
+        answer = ask(path, method, target, body, timeout_s=timeout_s)
     except NoAnswerError as error:
         raise CommandError(str(error)) from None
     if not answer.good:

@@ -13,6 +13,8 @@ from naproxy.commands import CommandError, call, socket_option
 from naproxy.update.updates import BUSY
 
 _POLL_S: Final = 0.2
+_ANSWER_S: Final = 120.0
+"""The controller asks RAUC first, which takes its time on a small box."""
 
 
 def add_parser(subparsers: Any) -> None:
@@ -47,26 +49,30 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _call(args: argparse.Namespace, method: str, target: str, body: Any = None) -> Any:
+    return call(args.socket, method, target, body, _ANSWER_S)
+
+
 def _do(args: argparse.Namespace) -> Any:
     if args.file:
         return _update(args)
     if args.back or args.stay:
         slot = "other" if args.back else "booted"
-        return call(args.socket, "POST", "/v1/update/activate", {"slot": slot})
+        return _call(args, "POST", "/v1/update/activate", {"slot": slot})
     if args.confirm:
-        return call(args.socket, "POST", "/v1/update/confirm", {})
-    return call(args.socket, "GET", "/v1/update")
+        return _call(args, "POST", "/v1/update/confirm", {})
+    return _call(args, "GET", "/v1/update")
 
 
 def _update(args: argparse.Namespace) -> Any:
     file = str(args.file.absolute())
-    told = _wait(args, call(args.socket, "POST", "/v1/update/check", {"file": file}))
+    told = _wait(args, _call(args, "POST", "/v1/update/check", {"file": file}))
     if told["job"]["phase"] != "ready":
         raise CommandError(f"{args.file}: {told['job']['error']}")
     if args.check:
-        call(args.socket, "DELETE", "/v1/update")
+        _call(args, "DELETE", "/v1/update")
         return told
-    call(args.socket, "POST", "/v1/update/install", {"older": args.older})
+    _call(args, "POST", "/v1/update/install", {"older": args.older})
     told = _wait(args, told)
     if told["job"]["phase"] != "written":
         raise CommandError(told["job"]["error"])
@@ -75,7 +81,7 @@ def _update(args: argparse.Namespace) -> Any:
 
 def _wait(args: argparse.Namespace, told: Any) -> Any:
     while True:
-        told = call(args.socket, "GET", "/v1/update")
+        told = _call(args, "GET", "/v1/update")
         job = told["job"]
         if job["phase"] not in BUSY:
             return told
