@@ -112,7 +112,7 @@ test-guest: build ## a real Linux in QEMU sleeps and wakes (slow; not part of te
 IMAGES := $(BUILD)/image
 BUILDROOT = $$(board/common/buildroot $(IMAGES))
 
-.PHONY: image test-image check-defconfigs check-recipes check-kernel check-instructions
+.PHONY: image sbom legal-info test-image check-defconfigs check-recipes check-kernel check-instructions
 image: ## a board's image with Buildroot BOARD=name [BUILDROOT_DIR=dir] [BR2_DL_DIR=dir]
 	board/common/image $(IMAGES) "$(BOARD)"
 
