@@ -13,7 +13,7 @@ can_wait() {
 	renice -n 10 -p $$ >/dev/null
 }
 
-# Until Varnish takes connections: at a start pages come first.
-after_pages() {
-	wait_for 60 grep -q ':0050 .* 0A ' /proc/net/tcp /proc/net/tcp6
+# Until Varnish takes connections, or for so long: at a start pages come first.
+after_pages() { # SECONDS
+	wait_for "$1" grep -q ':0050 .* 0A ' /proc/net/tcp /proc/net/tcp6
 }
