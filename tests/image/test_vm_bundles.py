@@ -48,7 +48,7 @@ def shop(tmp_path: Path, signer: Signer) -> Workshop:
 def looked_at(bundle: Path, signer: Signer) -> tuple[bool, str]:
     """Whether RAUC takes it, and what it says."""
     done = subprocess.run(
-        ["rauc", "info", f"--keyring={signer.keyring}", "--output-format=shell", bundle],
+        ["rauc", "info", f"--keyring={signer.certificate}", "--output-format=shell", bundle],
         capture_output=True,
         text=True,
         check=False,

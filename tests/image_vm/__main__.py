@@ -42,7 +42,7 @@ def main() -> int:
         print(f"test-image: {error}", file=sys.stderr)
         return 2
     options = Options(args.cuts, args.boots, args.seed, args.minimal)
-    keys = Signer(args.keys / "key.pem", args.keys / "cert.pem", args.keys / "ca.pem")
+    keys = Signer(args.keys / "key.pem", args.keys / "cert.pem")
     logs = args.report.with_suffix("")
     began_s = time.time()
     found = Report()

@@ -25,11 +25,10 @@ Change = Callable[[Path], None]
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """A key, its certificate, and what the certificate is checked against."""
+    """A key and its certificate."""
 
     key: Path
     certificate: Path
-    keyring: Path
 
 
 def stranger(directory: Path) -> Signer:
@@ -39,7 +38,7 @@ def stranger(directory: Path) -> Signer:
         *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30"),
         *("-subj", "/CN=A stranger", "-keyout", key, "-out", certificate),
     )
-    return Signer(key, certificate, certificate)
+    return Signer(key, certificate)
 
 
 class Workshop:
@@ -114,10 +113,7 @@ class Workshop:
         file = self._path(name)
         # rauc does not overwrite.
         file.unlink(missing_ok=True)
-        run(
-            *("rauc", "bundle", f"--cert={by.certificate}", f"--key={by.key}"),
-            *(f"--keyring={by.keyring}", content, file),
-        )
+        run("rauc", "bundle", f"--cert={by.certificate}", f"--key={by.key}", content, file)
         shutil.rmtree(content)
         return file
 

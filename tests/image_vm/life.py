@@ -109,9 +109,7 @@ class Life:
 
     def offer(self, bundle: Path) -> dict[str, Any]:
         """Upload a bundle and have it looked at; return the job."""
-        upload = self.ui.upload(bundle)
-        self.ui.call("POST", "/api/update/check", {"upload": upload})
-        return self._job("checking")
+        return self._look_at(self.ui.upload(bundle))
 
     def write(self) -> None:
         """Have what was looked at written; OfficeError with RAUC's words if that failed."""
@@ -144,8 +142,7 @@ class Life:
         upload = self.ui.upload(bundle)
         was, mark = self.slot(), self.place.machine.console.mark()
         began_s = time.monotonic()
-        self.ui.call("POST", "/api/update/check", {"upload": upload})
-        if (job := self._job("checking"))["phase"] != "ready":
+        if (job := self._look_at(upload))["phase"] != "ready":
             raise OfficeError(f"refused: {job['error']}")
         checked_s = time.monotonic() - began_s
         self.write()
@@ -182,8 +179,7 @@ class Life:
         return steps[-1]
 
     def _all_steps(self, upload: str, steps: list[str]) -> None:
-        self.ui.call("POST", "/api/update/check", {"upload": upload})
-        self._job("checking")
+        self._look_at(upload)
         steps.append("write")
         self.write()
         steps.append("restart")
@@ -191,6 +187,13 @@ class Life:
         steps.append("first start")
         self.settled()
         steps.append("confirmed")
+
+    def _look_at(self, upload: str) -> dict[str, Any]:
+        self.ui.call("POST", "/api/update/check", {"upload": upload})
+        job = self._job("checking")
+        # The box has a copy of its own, and takes few uploads at a time.
+        self.ui.call("DELETE", f"/api/uploads/{upload}")
+        return job
 
     def _job(self, phase: str) -> dict[str, Any]:
         def ended() -> dict[str, Any] | None:
