@@ -57,8 +57,8 @@ set_address() { # ADDRESS/BITS GATEWAY DNS
 	for server in $3; do
 		echo "nameserver $server"
 	done | put /run/resolv.conf
-	# It would find out by itself, but later.
-	sv hup mdnsd >/dev/null 2>&1 || :
+	# It begins anew, with this address.
+	sv term mdnsd >/dev/null 2>&1 || :
 }
 
 # The box's name: what is wished, else made of the last half of the card's address.
