@@ -62,7 +62,7 @@ mount_data() {
 }
 
 # A reset is asked for by /data/.reset, which goes last, so that a power cut only delays it; or
-# by a file that somebody put on the boot partition.
+# by a file that somebody put on the boot partition. What RAUC knows of the two systems stays.
 reset_if_asked() {
 	if [ -e /bootpart/naproxy-reset ]; then
 		: >/data/.reset
@@ -72,7 +72,8 @@ reset_if_asked() {
 	fi
 	[ -e /data/.reset ] || return 0
 	say "factory reset: everything is forgotten"
-	find /data -mindepth 1 -maxdepth 1 ! -name .reset ! -name lost+found -exec rm -rf {} +
+	find /data -mindepth 1 -maxdepth 1 ! -name .reset ! -name lost+found ! -name rauc \
+	    -exec rm -rf {} +
 	rm -f /bootpart/ssh-authorized_keys /bootpart/naproxy-root-console \
 	    /bootpart/naproxy-claim.txt /bootpart/naproxy-settings.toml
 	sync
