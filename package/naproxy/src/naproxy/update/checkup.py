@@ -179,7 +179,7 @@ class Box:
 
     def say(self, words: str) -> None:
         """Tell people: the supervisor keeps it in the log."""
-        print(f"health: {words}", flush=True)
+        print(words, flush=True)
 
     def seen(self) -> Seen:
         """Return what is known of the two systems."""
@@ -217,7 +217,7 @@ def _run(argv: list[str]) -> None:
     try:
         subprocess.run(argv, check=False, timeout=60, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.SubprocessError) as error:
-        print(f"health: {argv[0]}: {error}", flush=True)
+        print(f"{argv[0]}: {error}", flush=True)
 
 
 def main(arguments: list[str]) -> int:
