@@ -37,12 +37,22 @@ _FORBIDDEN: Final = {
     "endbr": re.compile(r"^endbr(?:32|64)\b"),
 }
 
-_MXCSR: Final = """
-feclearexcept@@GLIBC_2.2 fedisableexcept@@GLIBC_2.2 feenableexcept@@GLIBC_2.2
-fegetenv@@GLIBC_2.2 fegetexceptflag@@GLIBC_2.2 fegetmode@@GLIBC_2.25 feholdexcept@@GLIBC_2.1
-fesetenv@@GLIBC_2.2 fesetexcept@@GLIBC_2.25 fesetexceptflag@GLIBC_2.1 fesetmode@@GLIBC_2.25
-fesetround@@GLIBC_2.1 fetestexcept@@GLIBC_2.1 feupdateenv@@GLIBC_2.2
-""".split()
+_MXCSR: Final = (
+    "feclearexcept@@GLIBC_2.2",
+    "fedisableexcept@@GLIBC_2.2",
+    "feenableexcept@@GLIBC_2.2",
+    "fegetenv@@GLIBC_2.2",
+    "fegetexceptflag@@GLIBC_2.2",
+    "fegetmode@@GLIBC_2.25",
+    "feholdexcept@@GLIBC_2.1",
+    "fesetenv@@GLIBC_2.2",
+    "fesetexcept@@GLIBC_2.25",
+    "fesetexceptflag@GLIBC_2.1",
+    "fesetmode@@GLIBC_2.25",
+    "fesetround@@GLIBC_2.1",
+    "fetestexcept@@GLIBC_2.1",
+    "feupdateenv@@GLIBC_2.2",
+)
 
 ALLOWED: Final[dict[tuple[str, str, str], str]] = {
     ("libm.so.6", name, "SSE"): "glibc 2.41: if (CPU_FEATURE_USABLE (SSE))" for name in _MXCSR
