@@ -88,6 +88,12 @@ class Life:
             raise OfficeError(f"/api/update: {told['problem']}")
         return told
 
+    def in_order(self) -> bool:
+        """Whether what runs is confirmed, and the boot loader knows it: it starts next, too."""
+        told = self.update()
+        booted = [slot for slot in told["slots"] if slot["booted"]]
+        return bool(told["confirmed"] and booted and booted[0]["good"] and booted[0]["boots_next"])
+
     def slot(self) -> str:
         """Return which of A and B runs, as the kernel was told."""
         found = re.findall(STARTED, self.place.machine.console.text)
@@ -99,7 +105,7 @@ class Life:
         """Wait until it serves and what runs is confirmed; settings and history are whole."""
         self.place.first_page(timeout_s)
         self._wait(self.ui.answers, "the web interface", timeout_s)
-        self._wait(lambda: self.update()["confirmed"], "what runs to be confirmed", timeout_s)
+        self._wait(self.in_order, "what runs to be confirmed", timeout_s)
         if self._first is None:
             self._first = setup.oldest(self.ui)
         setup.kept(self.ui, self._first)
