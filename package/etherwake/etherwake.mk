@@ -20,7 +20,7 @@ define ETHERWAKE_INSTALL_TARGET_CMDS
 	$(INSTALL) -D -m 0755 $(@D)/etherwake $(TARGET_DIR)/usr/sbin/etherwake
 endef
 
-# The controller is not root; the file carries the one right it takes.
+# Whoever of the group calls it need not be root: the file carries the one right it takes.
 define ETHERWAKE_PERMISSIONS
 	/usr/sbin/etherwake f 750 root naproxy - - - - -
 	|xattr cap_net_raw+ep

@@ -12,7 +12,7 @@ NAPROXY_LICENSE = BSD-2-Clause
 NAPROXY_LICENSE_FILES = LICENSE
 NAPROXY_POST_RSYNC_HOOKS += BR2_EXTERNAL_NAPROXY_COPY_LICENSE
 
-# The controller runs as this user, what it makes is read by these groups.
+# Nobody runs as this user: the controller is root, its group may control and read.
 define NAPROXY_USERS
 	naproxy -1 naproxy -1 * /data/naproxy - varnish Naproxy, controller
 endef
