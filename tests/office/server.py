@@ -6,6 +6,8 @@ import functools
 import gzip
 import json
 import re
+import socket
+import struct
 import subprocess
 import sys
 from collections import Counter
@@ -23,6 +25,8 @@ OTHER_ADDRESS = "192.0.2.3"
 ADDRESS_V6 = "2001:db8:2::2"
 MAC = "02:00:5e:10:00:02"
 APP_PORT = 8080
+ETHERTYPE_IP = 0x0800
+ETHERTYPE_ARP = 0x0806
 
 _NGINX = """\
 user root;
@@ -119,11 +123,15 @@ class Server(Namespace):
             wait_for(functools.partial(self.listens, port), f"port {port} of the server")
 
     def add_address(self, address: str) -> None:
-        """Let the server have this address too."""
+        """Let the server have this address too, and say so as hosts do (RFC 5227, 2.3).
+
+        Else a machine that has just asked for it in vain takes nobody to be there for a second.
+        """
         with self.entered():
             # Else the second goes with the first.
             Path("/proc/sys/net/ipv4/conf/eth0/promote_secondaries").write_text("1")
-        ip("-n", self.name, "addr", "replace", f"{address}/24", "dev", "eth0")
+            ip("addr", "replace", f"{address}/24", "dev", "eth0")
+            _announce(address)
 
     def drop_address(self, address: str) -> None:
         """Take an address away; other machines still think that it is there."""
@@ -233,3 +241,14 @@ def paths_of(log: Path) -> dict[str, tuple[int, int]]:
                 if status == "200" or path not in known:
                     known[path] = (int(status), 0 if size == "-" else int(size))
     return known
+
+
+def _announce(address: str) -> None:
+    """Tell all on eth0 of the calling thread whose address this is."""
+    mac, ours = bytes.fromhex(MAC.replace(":", "")), socket.inet_aton(address)
+    everybody = b"\xff" * 6
+    head = struct.pack("!HHBBH", 1, ETHERTYPE_IP, 6, 4, 1)
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as wire:
+        wire.bind(("eth0", ETHERTYPE_ARP))
+        arp = head + mac + ours + bytes(6) + ours
+        wire.send(everybody + mac + struct.pack("!H", ETHERTYPE_ARP) + arp)
