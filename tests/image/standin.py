@@ -37,9 +37,7 @@ mount --make-rprivate /
 mount -t tmpfs tmpfs "$1"
 mkdir "$1/files" "$1/box"
 cp -a "$2/." "$1/files"
-mkdir "$1/files/repository"
 mount -t overlay -o "lowerdir=$1/files:/" overlay "$1/box"
-mount --bind "$3" "$1/box/repository"
 dev=$1/box/dev
 mount -t tmpfs -o mode=755 tmpfs "$dev"
 for node in null:1:3 zero:1:5 full:1:7 random:1:8 urandom:1:9 tty:5:0; do
@@ -66,8 +64,6 @@ mount -o remount,ro,bind /proc/sys
 mount -t tmpfs tmpfs /bootpart
 cp -a /kernel/bootpart/. /bootpart
 mkdir -p /run/sshd /var/lib/varnish
-# A repository below /tmp is hidden by the box's own.
-[ -e REPOSITORY ] || { mkdir -p REPOSITORY; mount --bind /repository REPOSITORY; }
 """
 
 
@@ -161,9 +157,7 @@ class StandIn:
         (self.files / "etc/machine-id").write_text("")  # else this machine's
         for name in ("data", "bootpart", "kernel"):
             (self.files / name).mkdir()
-        self.program(
-            "etc/init.d/S01pretend", PRETEND.split("\n", 1)[1].replace("REPOSITORY", str(TOP))
-        )
+        self.program("etc/init.d/S01pretend", PRETEND.split("\n", 1)[1])
 
     def program(self, path: str, script: str) -> None:
         """Lay a program into the image."""
@@ -215,7 +209,7 @@ class StandIn:
         """Switch it on: nothing runs yet."""
         ip("netns", "add", self.net.name)
         argv = ["unshare", "-mpuf", "--kill-child", "sh", "-c", IN_BOX, "sh"]
-        outer = self.net.popen([*argv, self.space, self.files, TOP], log="box")
+        outer = self.net.popen([*argv, self.space, self.files], log="box")
         children = Path(f"/proc/{outer.pid}/task/{outer.pid}/children")
 
         def started() -> bool:
