@@ -5,8 +5,8 @@
 ################################################################################
 
 ETHERWAKE_VERSION = 1.09
-# The author's site is gone; Debian keeps the source as it was.
-ETHERWAKE_SITE = http://snapshot.debian.org/archive/debian/20240101T000000Z/pool/main/e/etherwake
+# The author's site is gone; distributions keep the source as it was.
+ETHERWAKE_SITE = https://launchpad.net/ubuntu/+archive/primary/+files
 ETHERWAKE_SOURCE = etherwake_$(ETHERWAKE_VERSION).orig.tar.gz
 ETHERWAKE_LICENSE = GPL
 ETHERWAKE_LICENSE_FILES = ether-wake.c
