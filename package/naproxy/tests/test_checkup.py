@@ -39,6 +39,8 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(self.server.body)
 
     def do_POST(self) -> None:
+        # Answering and closing before the body is read breaks the pipe of who writes it.
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
         self.do_GET()
 
     def log_message(self, *_: Any) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
+from naproxy import config, schema
 from naproxy.client import DEFAULT_SOCKET, TIMEOUT_S, NoAnswerError, ask
 
 _POLL_S: Final = 0.1
@@ -50,6 +51,17 @@ def socket_option() -> argparse.ArgumentParser:
         help="the controller's socket (default: %(default)s)",
     )
     return common
+
+
+def add_config_option(parser: argparse.ArgumentParser) -> None:
+    """Declare the option that all commands have which read the configuration themselves."""
+    parser.add_argument(
+        "--config",
+        type=Path,
+        default=Path(config.DEFAULT_FILE),
+        metavar="FILE",
+        help="configuration file (default: %(default)s)",
+    )
 
 
 def add_parser(subparsers: Any) -> None:
@@ -334,8 +346,6 @@ def _stamp(t_s: float) -> str:
 
 
 def _config(args: argparse.Namespace) -> int:
-    from naproxy import config, schema  # noqa: PLC0415 - the other subcommands do without
-
     if args.action == "keys":
         print("\n".join(schema.markdown(config.Config) if args.markdown else _keys()))
         return 0
@@ -352,8 +362,6 @@ def _config(args: argparse.Namespace) -> int:
 
 
 def _keys() -> list[str]:
-    from naproxy import config, schema  # noqa: PLC0415 - the other subcommands do without
-
     lines = []
     for key in schema.keys(config.Config):
         value = "must be given" if key.required else f"default {schema.toml_value(key.default)}"

@@ -22,6 +22,7 @@ from typing import Any, Final
 from naproxy import __version__, config, configedit, control, datagram, page, slots
 from naproxy.box import effects, logs, restore
 from naproxy.box.api import Operations
+from naproxy.commands import add_config_option
 from naproxy.config import Config
 from naproxy.events import Event, Events
 from naproxy.history.writer import History
@@ -377,13 +378,7 @@ def add_parser(subparsers: Any) -> None:
         description="Look after the servers of the configuration, in the foreground. Stops on"
         " SIGTERM, reads the configuration again on SIGHUP.",
     )
-    parser.add_argument(
-        "--config",
-        type=Path,
-        default=Path(config.DEFAULT_FILE),
-        metavar="FILE",
-        help="configuration file (default: %(default)s)",
-    )
+    add_config_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from naproxy import config, measures
-from naproxy.commands import CommandError, call, duration, socket_option
+from naproxy.commands import CommandError, add_config_option, call, duration, socket_option
 from naproxy.history import queries, rows
 from naproxy.history.tables import FILE
 from naproxy.schema import ConfigError
@@ -51,13 +51,7 @@ def add_parser(subparsers: Any) -> None:
     export.add_argument(
         "--data-dir", type=Path, metavar="DIR", help="where the history is, if not as configured"
     )
-    export.add_argument(
-        "--config",
-        type=Path,
-        default=Path(config.DEFAULT_FILE),
-        metavar="FILE",
-        help="configuration file (default: %(default)s)",
-    )
+    add_config_option(export)
     subparsers.add_parser(
         "metrics",
         help="write the figures of now in Prometheus' text format",

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from naproxy import config
+from naproxy.commands import add_config_option
 from naproxy.config import Server
 from naproxy.drivers.openssh import SshSettings
 from naproxy.drivers.program import words
@@ -124,13 +125,7 @@ def add_parser(subparsers: Any) -> None:
     )
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("id", metavar="ID", help="the server")
-    common.add_argument(
-        "--config",
-        type=Path,
-        default=Path(config.DEFAULT_FILE),
-        metavar="FILE",
-        help="configuration file (default: %(default)s)",
-    )
+    add_config_option(common)
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     actions.add_parser(
         "make",

@@ -18,11 +18,10 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, Final
 
 from naproxy import config, experimenting, powermodel
-from naproxy.commands import CommandError, call, duration, socket_option
+from naproxy.commands import CommandError, add_config_option, call, duration, socket_option
 from naproxy.config import Config
 from naproxy.drivers.meter import Fault, Site, model
 from naproxy.meters import Meters
@@ -65,13 +64,7 @@ def add_parser(subparsers: Any) -> None:
         default="cpu",
         help="what the model goes by: the processors only, or memory, disk and network too",
     )
-    parser.add_argument(
-        "--config",
-        type=Path,
-        default=Path(config.DEFAULT_FILE),
-        metavar="FILE",
-        help="configuration file (default: %(default)s)",
-    )
+    add_config_option(parser)
     experimenting.add_options(parser)
 
 

@@ -13,11 +13,10 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from naproxy import __version__, config
-from naproxy.commands import CommandError, call, socket_option
+from naproxy.commands import CommandError, add_config_option, call, socket_option
 from naproxy.config import Mqtt
 from naproxy.policy.base import State
 from naproxy.schema import ConfigError
@@ -94,13 +93,7 @@ def add_parser(subparsers: Any) -> None:
         " foreground. The broker is [mqtt] in the configuration.",
         parents=[socket_option()],
     )
-    parser.add_argument(
-        "--config",
-        type=Path,
-        default=Path(config.DEFAULT_FILE),
-        metavar="FILE",
-        help="configuration file (default: %(default)s)",
-    )
+    add_config_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:

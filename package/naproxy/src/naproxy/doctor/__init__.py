@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from naproxy import config
+from naproxy.commands import add_config_option
 from naproxy.config import Server
 from naproxy.doctor import box, readings
 from naproxy.doctor import server as on_server
@@ -29,13 +30,7 @@ def add_parser(subparsers: Any) -> None:
         " | ssh root@SERVER sh | naproxy doctor web --facts -",
     )
     parser.add_argument("id", metavar="ID", help="the server")
-    parser.add_argument(
-        "--config",
-        type=Path,
-        default=Path(config.DEFAULT_FILE),
-        metavar="FILE",
-        help="configuration file (default: %(default)s)",
-    )
+    add_config_option(parser)
     parser.add_argument(
         "--script", action="store_true", help="print the script that looks at the server itself"
     )

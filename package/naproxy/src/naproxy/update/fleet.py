@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from naproxy import __version__, config
+from naproxy.commands import add_config_option
 from naproxy.config import Config
 from naproxy.schema import ConfigError
 
@@ -29,13 +30,7 @@ def add_parser(subparsers: Any) -> None:
         " configuration says. Exit status 1 where no fleet is configured.",
     )
     parser.add_argument("file", type=Path, metavar="FILE", help="only root can read it")
-    parser.add_argument(
-        "--config",
-        type=Path,
-        default=Path(config.DEFAULT_FILE),
-        metavar="FILE",
-        help="configuration file (default: %(default)s)",
-    )
+    add_config_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:
