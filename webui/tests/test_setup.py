@@ -15,6 +15,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 from naproxy_webui import setting_up
 from naproxy_webui.pages import setup_proof
+from naproxy_webui.shapes import check
 
 CONFIG: dict[str, Any] = {
     "box": {"interface": "eth0"},
@@ -235,6 +236,26 @@ def test_what_cannot_be_is_refused_in_words_and_changes_nothing(
     assert new.call("GET", "/v1/config")[1] == before
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("cycles", 51, ("must be at most 50", "darf höchstens 50 sein")),
+        ("cycles", 4.5, ("must be a whole number", "muss eine ganze Zahl sein")),
+        ("pause_s", 0, ("must be at least 1", "muss mindestens 1 sein")),
+        ("pause_s", "long", ("must be a number", "muss eine Zahl sein")),
+    ],
+)
+def test_a_plan_that_cannot_be_is_refused_with_its_field_in_both_languages(
+    app: Flask, admin: FlaskClient, field: str, value: Any, words: tuple[str, str]
+) -> None:
+    users = app.extensions["naproxy_keys"].users
+    for language, expected in zip(("en", "de"), words, strict=True):
+        users.set_language(users.all()[0], language)
+        answer = admin.post("/api/setup/proof", json={field: value})
+        assert answer.status_code == 400
+        assert answer.json == {"error": expected, "where": field}
+
+
 def powers(box: Box) -> dict[str, float]:
     found: dict[str, float] = box.call("GET", "/v1/config")[1]["server"][0]["power"]
     return found
@@ -245,7 +266,9 @@ def test_what_the_proof_measured_is_reckoned_with_when_somebody_says_so(
 ) -> None:
     server = choose(admin).json["server"]
     commissioned(new, fit(51.23, 2.38, 201.04), server)
-    said = admin.get("/api/setup/proof").json["power"]
+    answer = admin.get("/api/setup/proof").json
+    check(answer, setup_proof.PROOF)
+    said = answer["power"]
     assert (said["measured"]["on_w"], said["in_force"]["on_w"], said["given"]) == (51.2, 43.3, {})
     assert admin.post("/api/setup/power", json={}).status_code == 200
     assert powers(new) == {"on_w": 51.2, "off_w": 2.4, "switch_j": 201.0}

@@ -23,6 +23,7 @@ from flask import Blueprint, Response, request
 
 from naproxy_webui.access import Access
 from naproxy_webui.errors import ApiError
+from naproxy_webui.setting_words import translated
 from naproxy_webui.shapes import ANY_OBJECT, Shape, ShapeError, check, from_text
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
@@ -92,11 +93,14 @@ def route(
     def decorate(handler: Handler) -> Handler:
         @wraps(handler)
         def view(**variables: Any) -> Response:
-            read = _query(declared)
-            if query is not None:
-                variables["query"] = read
-            if body is not None:
-                variables["body"] = _body(declared)
+            try:
+                read = _query(declared)
+                if query is not None:
+                    variables["query"] = read
+                if body is not None:
+                    variables["body"] = _body(declared)
+            except ShapeError as error:
+                raise translated(error) from None
             return _answer(handler(**variables), status)
 
         view.naproxy_route = declared  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""What the controller says is wrong with a setting, in the user's language."""
+"""What the controller, or a route of ours, says is wrong with a field, in the user's language."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from naproxy_webui.texts import t
 _N: Final = r"[0-9.e+-]+"
 _KNOWN: Final[tuple[tuple[str, str], ...]] = (
     (r"must be true or false", "boolean"),
-    (r"must be a whole number", "integer"),
-    (r"must be a number", "number"),
-    (r"must be a text in quotes|must be a text", "text"),
+    (r"must be a whole number(?: or null)?", "integer"),
+    (r"must be a number(?: or null)?", "number"),
+    (r"must be a text(?: in quotes| or null)?", "text"),
     (r"must be a list in square brackets|must be a list of texts", "list"),
     (rf"must be (?P<low>{_N}) to (?P<high>{_N}) bytes long", "bytes_between"),
     (rf"must be at most (?P<high>{_N}) bytes long", "bytes_most"),
@@ -21,10 +21,14 @@ _KNOWN: Final[tuple[tuple[str, str], ...]] = (
     (rf"must be (?P<low>{_N}) to (?P<high>{_N})", "between"),
     (rf"must be at most (?P<high>{_N})", "most"),
     (rf"must be at least (?P<low>{_N})", "least"),
+    (rf"must have at most (?P<high>{_N}) characters", "bytes_most"),
+    (rf"must have at least (?P<low>{_N}) characters", "bytes_least"),
+    (rf"must be (?P<high>{_N}) or less", "most"),
+    (rf"must be (?P<low>{_N}) or more", "least"),
     (rf"must have (?P<low>{_N}) to (?P<high>{_N}) items", "items"),
     (rf"must be given (?P<low>{_N}) to (?P<high>{_N}) times", "items"),
     (r"must be one of (?P<names>.+)", "one_of"),
-    (r"is missing.*", "missing"),
+    (r"is missing.*|is empty", "missing"),
     (r"must be a finite number|is too large a number", "finite"),
     (r"must not have control characters", "control"),
     (r"must be a host name in lower case, without a port", "host"),

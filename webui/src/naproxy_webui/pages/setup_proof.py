@@ -178,7 +178,13 @@ PROOF: Final = obj(
         "report": nullable(ANY_OBJECT),
         "why": string(description="Why it waits or ended, in words"),
         "server": ANY_OBJECT,
-        "measured": nullable(ANY_OBJECT),
+        "power": obj(
+            {
+                "measured": nullable(ANY_OBJECT),
+                "in_force": ANY_OBJECT,
+                "given": {**ANY_OBJECT, "description": "what the configuration names itself"},
+            }
+        ),
     }
 )
 
