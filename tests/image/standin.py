@@ -9,7 +9,7 @@ import shutil
 import struct
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from tests.office.namespace import Namespace, ip, wait_for
@@ -262,14 +262,17 @@ class StandIn:
 
 
 @contextmanager
-def switched_on(work: Path, disk: Disk | None = None, boot: bool = True) -> Iterator[StandIn]:
-    """A box that has run its start scripts; afterwards its power is cut."""
-    box = StandIn(work, disk)
+def started(box: StandIn) -> Iterator[StandIn]:
+    """Run a box' start scripts; afterwards its power is cut."""
     try:
-        if boot:
-            box.boot()
-        else:
-            box.on()
+        box.boot()
         yield box
     finally:
         box.off()
+
+
+def switched_on(
+    work: Path, disk: Disk | None = None, boot_files: Path | None = None
+) -> AbstractContextManager[StandIn]:
+    """Return a box that runs its start scripts; afterwards its power is cut."""
+    return started(StandIn(work, disk, boot_files))

@@ -118,3 +118,19 @@ def test_a_wish_is_read_and_never_run(text: str, value: str, tmp_path: Path) -> 
         ["busybox", "sh", "-c", script, "sh", file], capture_output=True, text=True, check=True
     )
     assert done.stdout == value
+
+
+def test_what_is_being_written_only_root_can_read(tmp_path: Path) -> None:
+    """Also where a power cut left a file that others could."""
+    (tmp_path / "file.new").write_text("old")
+    (tmp_path / "file.new").chmod(0o644)
+    script = f"""
+    . {LIB}/common.sh; cd {tmp_path}
+    {{ echo secret; until grep -qs secret file.new; do :; done; stat -c %a file.new >&2; }} |
+        put file
+    stat -c %a file >&2
+    """
+    done = subprocess.run(
+        ["busybox", "sh", "-c", script], capture_output=True, check=True, text=True, timeout=20
+    )
+    assert done.stderr.split() == ["600", "644"]

@@ -178,6 +178,15 @@ def test_a_reset_is_written_down_before_the_restart(box: StandIn) -> None:
     assert "reboot" in box.sh("sleep 3; cat /tmp/calls")
 
 
+def test_a_reset_that_cannot_be_written_down_is_refused(box: StandIn) -> None:
+    box.sh("mount -o remount,ro /data")
+    try:
+        assert helper(box, "reset") == (1, "nothing can be written on /data")
+    finally:
+        box.sh("mount -o remount,rw /data")
+    assert "reboot" not in box.sh("sleep 3; cat /tmp/calls 2>/dev/null")
+
+
 OFFER = {"interface": "eth0", "ip": "192.0.2.9", "mask": "24", "router": "192.0.2.1 192.0.2.8"}
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.image.standin import SECTOR, START, Disk, StandIn, switched_on
+from tests.image.standin import SECTOR, START, Disk, StandIn, started, switched_on
 from tests.office.namespace import wait_for
 
 DATA = 32 * 2048
@@ -43,11 +43,8 @@ def test_its_file_system_is_made_to_follow_while_it_is_in_use(tmp_path: Path, di
     """The kernel's part needs a capability that a container may lack: `make test-image` has it."""
     box = StandIn(tmp_path / "box", disk)
     box.program("usr/sbin/resize2fs", 'grep "^$1 /data ext4 rw" /proc/mounts >/tmp/resized')
-    try:
-        box.boot()
+    with started(box):
         wait_for(lambda: "/dev/vda4" in box.sh("cat /tmp/resized"), "the call")
-    finally:
-        box.off()
 
 
 def test_a_card_that_is_full_is_left_alone(tmp_path: Path) -> None:
@@ -65,11 +62,8 @@ def test_a_table_that_came_out_wrong_is_put_back(tmp_path: Path, disk: Disk) -> 
     shell = box.files / "usr/lib/naproxy/disk.sh"
     wrong = 'fdisk() { dd if=/dev/zero of="$2" bs=512 count=1 conv=notrunc; }\n'
     shell.write_text(wrong + shell.read_text())
-    try:
-        box.boot()
+    with started(box):
         assert "could not be made larger" in box.kmsg()
-    finally:
-        box.off()
     assert disk.path.read_bytes()[:SECTOR] == before
 
 
@@ -141,29 +135,55 @@ def test_without_its_data_the_box_serves_and_says_so(tmp_path: Path) -> None:
     assert not any(found), "nothing is formatted"
 
 
-def test_without_its_data_the_box_serves_by_the_spare_settings(tmp_path: Path) -> None:
-    disk = Disk(tmp_path / "disk", CARD, DATA)
-    files = tmp_path / "bootpart"
-    files.mkdir()
+@pytest.mark.parametrize("damaged", [True, False])
+def test_spare_settings_count_only_without_the_data(
+    damaged: bool, tmp_path: Path, disk: Disk
+) -> None:
+    if damaged:
+        disk = Disk(tmp_path / "disk", CARD, DATA)  # never formatted
+    (files := tmp_path / "bootpart").mkdir()
     (files / "naproxy-settings.toml").write_text("# spare\n")
-    box = StandIn(tmp_path / "box", disk, files)
-    try:
-        box.boot()
-        assert box.sh("cat /data/etc/naproxy.toml") == "# spare\n"
-    finally:
-        box.off()
+    with switched_on(tmp_path / "box", disk, boot_files=files) as box:
+        assert (box.sh("cat /data/etc/naproxy.toml") == "# spare\n") == damaged
 
 
-def test_spare_settings_do_not_go_before_those_on_the_disk(tmp_path: Path, disk: Disk) -> None:
-    files = tmp_path / "bootpart"
-    files.mkdir()
-    (files / "naproxy-settings.toml").write_text("# spare\n")
+def test_a_reset_waits_for_the_data_it_is_to_forget(tmp_path: Path) -> None:
+    disk = Disk(tmp_path / "disk", CARD, DATA)  # never formatted
+    (files := tmp_path / "bootpart").mkdir()
+    for name in ("naproxy-reset", "naproxy-settings.toml"):
+        (files / name).write_text("# spare\n")
+    with switched_on(tmp_path / "box", disk, boot_files=files) as box:
+        assert box.sh("ls /bootpart").split() == ["naproxy-reset", "naproxy-settings.toml"]
+        assert "factory reset: it waits" in box.kmsg()
+
+
+def test_a_reset_is_asked_for_on_the_boot_partition(tmp_path: Path, disk: Disk) -> None:
+    boot_again(tmp_path, disk, "touch /data/naproxy/old", "one")
+    (files := tmp_path / "bootpart").mkdir()
+    for name in ("naproxy-reset", "naproxy-settings.toml"):
+        (files / name).touch()
+    with switched_on(tmp_path / "box", disk, boot_files=files) as box:
+        assert box.sh("ls /bootpart /data/naproxy") == "/bootpart:\n\n/data/naproxy:\nsystem\n"
+
+
+def test_a_reset_that_cannot_be_written_down_waits_and_the_start_goes_on(
+    tmp_path: Path, disk: Disk
+) -> None:
+    (files := tmp_path / "bootpart").mkdir()
+    (files / "naproxy-reset").touch()
+    boot_again(tmp_path, disk, "touch /data/naproxy/kept", "one")
     box = StandIn(tmp_path / "box", disk, files)
-    try:
-        box.boot()
-        assert "spare" not in box.sh("cat /data/etc/naproxy.toml")
-    finally:
-        box.off()
+    shell = box.files / "usr/lib/naproxy/disk.sh"
+    shell.write_text(shell.read_text().replace("mount -t ext4 -o ", "mount -t ext4 -o ro,"))
+    box.program("usr/sbin/resize2fs", "touch /tmp/resized")
+    with started(box):
+        assert "factory reset: nothing can be written on /data" in box.kmsg()
+        assert box.sh("ls /bootpart /data/naproxy/kept").split() == [
+            "/data/naproxy/kept",
+            "/bootpart:",
+            "naproxy-reset",
+        ]
+        wait_for(lambda: "/tmp/resized" in box.sh("ls /tmp/resized"), "the rest of the start")
 
 
 def test_without_a_disk_the_box_serves_and_says_so(tmp_path: Path) -> None:

@@ -26,15 +26,32 @@ say() {
 	printf '<4>naproxy: %s\n' "$*" >>/dev/kmsg
 }
 
-# Standard input becomes FILE: after a power cut it is the old one or the new one.
+# Standard input becomes FILE: after a power cut it is the old one or the new one. What is not
+# whole yet only root can read: it may be a secret, and a cut or a full disk may leave it there.
 put() { # FILE [MODE]
-	cat >"$1.new" && chmod "${2:-644}" "$1.new" && sync && mv "$1.new" "$1"
+	rm -f "$1.new" && (umask 077 && cat >"$1.new") &&
+		chmod "${2:-644}" "$1.new" && on_disk "$1" && mv "$1.new" "$1"
+}
+
+# What lies in memory need not wait for the disk.
+on_disk() { # FILE
+	case $1 in
+	/run/*) ;;
+	*) sync ;;
+	esac
 }
 
 # The value of KEY in a file of wishes, or nothing. Nothing in it is run or expanded.
 wish() { # FILE KEY
 	[ -f "$1" ] || return 0
-	sed -n "s/^$2=//p" "$1" | head -n 1
+	while IFS= read -r line || [ -n "$line" ]; do
+		case $line in
+		"$2"=*)
+			printf '%s\n' "${line#*=}"
+			return
+			;;
+		esac
+	done <"$1"
 }
 
 # Wait until the command is true, or for so long.
@@ -46,4 +63,19 @@ wait_for() { # SECONDS COMMAND...
 		fifths=$((fifths - 1))
 		sleep 0.2
 	done
+}
+
+# Whether Varnish takes connections to port 80.
+serves() { # tcp|tcp6
+	while read -r _ local _ status _; do
+		case $local/$status in
+		*:0050/0A) return 0 ;;
+		esac
+	done <"/proc/net/$1"
+	return 1
+}
+
+# Until pages can be served, or for so long: at a start they come first.
+after_pages() { # SECONDS
+	wait_for "$1" eval 'serves tcp || serves tcp6'
 }

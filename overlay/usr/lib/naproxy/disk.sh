@@ -64,8 +64,17 @@ mount_data() {
 # A reset is asked for by /data/.reset, which goes last, so that a power cut only delays it; or
 # by a file that somebody put on the boot partition. What RAUC knows of the two systems stays.
 reset_if_asked() {
+	if [ -e "$state/data-problem" ]; then
+		[ ! -e /bootpart/naproxy-reset ] ||
+			say "factory reset: it waits for a start with the disk's /data"
+		return
+	fi
 	if [ -e /bootpart/naproxy-reset ]; then
-		: >/data/.reset
+		# Not `:`, with which a full disk would end the whole script.
+		if ! true 2>/dev/null >/data/.reset; then
+			say "factory reset: nothing can be written on /data; it waits for the next start"
+			return
+		fi
 		sync
 		# Else it would be asked for again with every start.
 		rm /bootpart/naproxy-reset || rm -f /data/.reset
