@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -28,8 +29,12 @@ class Site(socketserver.StreamRequestHandler):
     """Answers whatever is asked with an empty page."""
 
     def handle(self) -> None:
-        while self.rfile.readline().strip():
-            pass
+        length = 0
+        while line := self.rfile.readline().strip():
+            name, _, value = line.partition(b":")
+            if name.lower() == b"content-length":
+                length = int(value)
+        self.rfile.read(length)  # who answers and closes before that breaks the pipe
         self.wfile.write(
             b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nCache-Control: no-store\r\n"
             b"Connection: close\r\n\r\n"
@@ -87,10 +92,12 @@ class Box:
     def raw(self, request: bytes) -> bytes:
         """Send bytes, return all that comes back until the connection ends."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=10) as sock:
-            sock.sendall(request)
             answer = b""
-            while data := sock.recv(65536):
-                answer += data
+            with suppress(ConnectionError):  # who sends too much may be cut off
+                sock.sendall(request)
+            with suppress(ConnectionError):
+                while data := sock.recv(65536):
+                    answer += data
             return answer
 
     def get(self, url: str, **headers: str) -> tuple[int, dict[str, str], bytes]:

@@ -180,7 +180,7 @@ min_idle_s = 0
         return record
 
     def call(self, method: str, target: str, body: bytes = b"") -> tuple[int, Any]:
-        connection = http.client.HTTPConnection("localhost", timeout=5)
+        connection = http.client.HTTPConnection("localhost", timeout=PATIENCE_S)
         connection.sock = socket.socket(socket.AF_UNIX)
         try:
             connection.sock.connect(str(self.run_dir / "control.sock"))

@@ -7,11 +7,13 @@ import os
 import pty
 import socketserver
 import ssl
+import termios
 import threading
 import tty
 from collections.abc import Callable, Iterator
 from contextlib import aclosing, contextmanager
 from typing import Any
+from unittest import mock
 
 from naproxy import drivers
 from naproxy.drivers.meter import Fault, Reading, Site
@@ -87,14 +89,21 @@ def line() -> Iterator[Line]:
 
 def heard(name: str, data: bytes, count: int = 1, **options: Any) -> list[Item]:
     """What a serial driver makes of `data`, said once the port is open."""
+    flush = termios.tcflush
     with line() as device:
-        # Opening throws away what came before, so it is said a moment later.
-        timer = threading.Timer(0.1, device.say, (data,))
-        timer.start()
-        try:
-            return read(name, count, device=device.path, **options)
-        finally:
-            timer.join()
+        talk = threading.Thread(target=device.say, args=(data,))
+
+        def flushed(descriptor: int, queue: int) -> None:
+            # Opening throws away what came before.
+            flush(descriptor, queue)
+            talk.start()
+
+        with mock.patch.object(termios, "tcflush", flushed):
+            try:
+                return read(name, count, device=device.path, **options)
+            finally:
+                if talk.ident:
+                    talk.join()
 
 
 Respond = Callable[[bytes], bytes]

@@ -21,6 +21,9 @@ from ssh_server import TARGET, free_port
 
 AGENT = Path(__file__).parents[2] / "naproxy-agent" / "src" / "naproxy_agent.py"
 KEY = bytes(range(32)).hex()
+BACKUP = f"backup-{os.getpid()}"
+"""The agent looks at all processes of the machine, also at those of other runs."""
+
 PATIENCE_S = 10.0
 SLOW_S = 1.5
 """Longer than a datagram waits for its answer before it is sent again."""
@@ -43,7 +46,7 @@ class Server:
         (directory / "agent.conf").write_text(
             f"[agent]\nserver = web\nlisten = 127.0.0.1\nport = {self.port}\n"
             "[stay-awake]\ninhibitors = no\nlogged-in-users = no\nload-above = any\n"
-            "connections-except-ports = all\nprocesses = naproxy-backup\n"
+            f"connections-except-ports = all\nprocesses = {BACKUP}\n"
             f"[sleep]\nmem = touch {self.asleep}\n"
         )
         self.process = subprocess.Popen(
@@ -61,12 +64,16 @@ class Server:
         settings = agent.Settings(**{**usual, **changes})
         return asyncio.run(agent.Driver(settings, TARGET).sleep())
 
-    def sleeps(self) -> bool:
-        """Whether it has gone to sleep, or does in a moment."""
-        end_s = time.monotonic() + 1.0
+    def sleeps(self, within_s: float = PATIENCE_S) -> bool:
+        """Whether it has gone to sleep, or does in time."""
+        end_s = time.monotonic() + within_s
         while not self.asleep.exists() and time.monotonic() < end_s:
             time.sleep(0.01)
         return self.asleep.exists()
+
+    def stays_awake(self) -> bool:
+        """Whether it does not go to sleep, not a moment later either."""
+        return not self.sleeps(1.0)
 
     def wake(self) -> None:
         self.asleep.unlink(missing_ok=True)
@@ -143,7 +150,7 @@ def test_an_idle_server_goes_to_sleep(server: Server) -> None:
 
 
 def test_a_busy_server_refuses_with_its_reason(server: Server, tmp_path: Path) -> None:
-    program = tmp_path / "naproxy-backup"
+    program = tmp_path / BACKUP
     program.symlink_to("/bin/sleep")
     busy = subprocess.Popen([program, "60"])
     try:
@@ -152,8 +159,8 @@ def test_a_busy_server_refuses_with_its_reason(server: Server, tmp_path: Path) -
         busy.kill()
         busy.wait()
     assert result.answer is Answer.REFUSED
-    assert "naproxy-backup is running" in result.reason
-    assert not server.sleeps()
+    assert f"{BACKUP} is running" in result.reason
+    assert server.stays_awake()
 
 
 def test_a_state_that_is_not_offered_is_refused_with_its_name(server: Server) -> None:
@@ -167,7 +174,7 @@ def test_another_key_is_a_failure_that_says_what_to_look_at(server: Server) -> N
     result = server.sleep(key_file=other, answer_s=SLOW_S)
     assert result.answer is Answer.FAILED
     assert "is the key the same on both sides" in result.reason
-    assert not server.sleeps()
+    assert server.stays_awake()
 
 
 def test_a_forged_answer_is_not_believed(server: Server) -> None:
@@ -183,7 +190,7 @@ def test_a_forged_order_is_not_obeyed(server: Server) -> None:
     result = server.sleep(port=wire.port, answer_s=SLOW_S)
     wire.close()
     assert result.answer is Answer.FAILED
-    assert not server.sleeps()
+    assert server.stays_awake()
 
 
 def test_a_recorded_order_does_not_put_it_to_sleep_again(server: Server) -> None:
@@ -194,7 +201,7 @@ def test_a_recorded_order_does_not_put_it_to_sleep_again(server: Server) -> None
     for datagram in wire.passed:
         wire.replay(datagram)
     assert any(b"challenge=" in datagram for datagram in wire.passed)
-    assert not server.sleeps()
+    assert server.stays_awake()
     wire.close()
 
 
@@ -285,21 +292,25 @@ def test_a_key_that_others_may_read_is_refused(server: Server, tmp_path: Path) -
 
 
 def test_nothing_is_ordered_after_it_was_called_off(server: Server) -> None:
-    def slow(data: bytes) -> bytes:
-        time.sleep(0.3)
+    begun, go = threading.Event(), threading.Event()
+
+    def held(data: bytes) -> bytes:
+        begun.set()
+        go.wait(PATIENCE_S)
         return data
 
-    wire = Wire(server.port, there=slow)
+    wire = Wire(server.port, there=held)
     settings = agent.Settings(port=wire.port, key_file=key_file(server.directory))
 
     async def play() -> None:
         task = asyncio.ensure_future(agent.Driver(settings, TARGET).sleep())
-        await asyncio.sleep(0.1)
+        assert await asyncio.to_thread(begun.wait, PATIENCE_S)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
 
     asyncio.run(play())
-    assert not server.sleeps()
+    go.set()
+    assert server.stays_awake()
     wire.close()
     assert not any(b"challenge=" in datagram for datagram in wire.passed)

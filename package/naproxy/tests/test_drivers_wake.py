@@ -1,4 +1,5 @@
 import asyncio
+import gc
 import os
 import shutil
 import socket
@@ -9,7 +10,8 @@ import pytest
 from naproxy import drivers
 from naproxy.drivers.wake import etherwake
 
-MAC = "02:00:00:00:00:01"
+# Other runs send packets on the same loopback wire.
+MAC = "02:" + os.urandom(5).hex(":")
 ETHERTYPE_WOL = 0x0842
 MAGIC = b"\xff" * 6 + bytes.fromhex(MAC.replace(":", "")) * 16
 
@@ -32,7 +34,7 @@ def sent(driver: etherwake.Driver) -> list[str]:
         # Other tests' servers may be children of this process, too.
         before = children()
         driver.send(failed.append)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             while children() - before:
                 await asyncio.sleep(0.001)
         return failed
@@ -48,10 +50,10 @@ def target(interface: str = "lo") -> drivers.Target:
 def test_the_magic_packet_is_on_the_wire(to_all: bool) -> None:
     with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETHERTYPE_WOL)) as wire:
         wire.bind(("lo", 0))
-        wire.settimeout(5)
+        wire.settimeout(20)
         assert sent(etherwake.Driver(replace(etherwake.Settings(), to_all=to_all), target())) == []
-        frame = wire.recv(2000)
-    assert MAGIC in frame
+        while MAGIC not in (frame := wire.recv(2000)):
+            pass
     assert frame[:6] == (b"\xff" * 6 if to_all else bytes.fromhex(MAC.replace(":", "")))
 
 
@@ -73,7 +75,8 @@ def test_a_missing_etherwake_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_nothing_is_left_open() -> None:
     driver = etherwake.Driver(etherwake.Settings(), target())
+    gc.collect()  # what other tests left is none of ours
     before = len(list(Path("/proc/self/fd").iterdir()))
     for _ in range(5):
         sent(driver)
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before

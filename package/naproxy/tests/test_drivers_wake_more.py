@@ -248,7 +248,8 @@ def test_a_program_is_a_name_and_not_a_path(name: str) -> None:
 def test_a_program_says_whether_the_server_may_sleep(
     commands: Path, text: str, answer: Answer, words: str
 ) -> None:
-    settings = sleep_command.Settings(program=script(commands, text), timeout_s=1.0)
+    timeout_s = 1.0 if "sleep 60" in text else 20.0
+    settings = sleep_command.Settings(program=script(commands, text), timeout_s=timeout_s)
     result = asyncio.run(sleep_command.Driver(settings, TARGET).sleep())
     assert result.answer is answer
     assert words in result.reason
@@ -271,8 +272,10 @@ def test_a_slow_call_is_not_made_again_while_it_is_under_way() -> None:
 
         async def call(self) -> None:
             self.calls += 1
-            await asyncio.sleep(0.05)
+            await go.wait()
             raise WakeError("no")
+
+    go = asyncio.Event()
 
     async def play() -> tuple[int, list[str]]:
         slow = Slow()
@@ -280,9 +283,11 @@ def test_a_slow_call_is_not_made_again_while_it_is_under_way() -> None:
         for _ in range(5):
             slow.send(failed.append)
             await asyncio.sleep(0)
-        await asyncio.sleep(0.1)
+        go.set()
+        assert slow._task
+        await slow._task
         slow.send(failed.append)
-        await asyncio.sleep(0.1)
+        await slow._task
         return slow.calls, failed
 
     assert asyncio.run(play()) == (2, ["no", "no"])

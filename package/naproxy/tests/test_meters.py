@@ -17,8 +17,10 @@ from box import Box, wait_for
 from meters import Line, line
 from naproxy import config, measure, meters
 from naproxy.commands import CommandError
+from naproxy.drivers.meter import Reading
 from naproxy.experiment import Phase
 from naproxy.experimenting import listening
+from naproxy.metering import Watch
 from naproxy.meters import Meters
 from naproxy.policy.base import State
 from naproxy.powermodel import Utilisation
@@ -255,12 +257,20 @@ def test_a_meter_that_does_not_move_with_the_server_decides_nothing(
     tmp_path: Path, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr("naproxy.metering.SETTLE_S", 0.2)
+    taken: list[float] = []
+    take = Watch.reading
+
+    def reading(self: Watch, t_s: float, read: Reading) -> None:
+        taken.append(t_s)
+        take(self, t_s, read)
+
+    monkeypatch.setattr(Watch, "reading", reading)
 
     async def story(office: Office) -> None:
         office.states["web"] = State.AWAKE
         office.use(office.simulated("a", "40"))
         await office.until(lambda: office.meters.power_w("web") == 40)
-        await asyncio.sleep(0.8)
+        await office.until(lambda: len(taken) >= 10 and taken[-1] - taken[0] > 0.8)
         office.states["web"] = State.ASLEEP
         await office.until(lambda: "stuck" in (office.status("a")["problem"] or ""))
         assert office.meters.power_w("web") is None

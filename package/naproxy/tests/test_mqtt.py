@@ -85,8 +85,8 @@ class Broker:
         self._process.wait()
 
     def retained(self, topic: str) -> str:
-        """What a listener that comes now is told first; empty if nothing in a second."""
-        command = ["mosquitto_sub", "-p", str(self.port), "-t", topic, "-C", "1", "-W", "1"]
+        """What a listener that comes now is told first; empty if nothing in ten seconds."""
+        command = ["mosquitto_sub", "-p", str(self.port), "-t", topic, "-C", "1", "-W", "10"]
         return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
 

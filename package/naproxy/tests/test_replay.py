@@ -390,7 +390,7 @@ def test_requests_are_sent_when_due_not_after_the_answer_before() -> None:
             await asyncio.sleep(0.001)
         writer.write(OK)
 
-    visits = replaying(slow, planned(0, 1, 2), speed=20)
+    visits = replaying(slow, planned(0, 1, 2), speed=4)
     assert [v.status for v in visits] == [200] * 3
     # The first is answered only once the third has come.
     assert arrived[1] - arrived[0] > 0.03

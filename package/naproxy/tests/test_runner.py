@@ -1,4 +1,5 @@
 import asyncio
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -217,7 +218,7 @@ def after_work(runner: Runner, _: House) -> Any:
 
 def test_a_request_that_means_work_is_a_veto_after_it_ended(tmp_path: Path, spy: Spy) -> None:
     for vetoes in play(tmp_path, after_work, awake='work_paths = ["/backup"]'):
-        assert any("work behind /backup 0 s ago" in words for words in vetoes)
+        assert any(re.search(r"work behind /backup \d s ago", words) for words in vetoes)
 
 
 def test_work_that_never_reached_the_server_is_no_veto(tmp_path: Path, spy: Spy) -> None:

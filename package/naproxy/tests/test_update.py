@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +39,11 @@ def updates(machine: RaucMachine) -> Updates:
     return anew(machine)
 
 
-def anew(machine: RaucMachine) -> Updates:
+def anew(machine: RaucMachine, does: Machine | None = None) -> Updates:
     """What a controller that was started again has."""
     folder = machine.directory / "update"
     folder.mkdir(exist_ok=True)
-    return Updates(str(machine.conf), folder, Machine(), lambda _: None)
+    return Updates(str(machine.conf), folder, does or Machine(), lambda _: None)
 
 
 async def settled(updates: Updates) -> dict[str, Any]:
@@ -211,18 +211,18 @@ def test_it_is_written_into_the_other_slot_which_is_next_and_runs_after_a_restar
 def test_progress_is_told_while_it_is_written(
     machine: RaucMachine, ours: Signer, tmp_path: Path
 ) -> None:
-    updates = anew(machine)
     seen = set()
 
-    async def write() -> None:
-        await updates.check(bundle(tmp_path / "good.raucb", ours))
-        await settled(updates)
-        await updates.install(older=False)
-        while updates.job.phase in BUSY:
-            seen.add((updates.job.percent, updates.job.step))
-            await asyncio.sleep(0)
+    class Watched(Machine):
+        async def follow(self, argv: Sequence[str], line: Callable[[str], None]) -> int:
+            def watched(said: str) -> None:
+                line(said)
+                seen.add((updates.job.percent, updates.job.step))
 
-    asyncio.run(write())
+            return await super().follow(argv, watched)
+
+    updates = anew(machine, Watched())
+    written(updates, bundle(tmp_path / "good.raucb", ours))
     assert len(seen) >= 3
     assert any("Checking" in step for _, step in seen)
 
