@@ -21,6 +21,12 @@ for candidate in "${BOOT_ORDER}"; do
 	fi
 done
 
+# What U-Boot has found out about this board is not saved: it would believe that when the card is in
+# another one, with another device tree and address. These two are the shell's, not saved either.
+tree="${fdtfile}"
+address="${ethaddr}"
+env delete -f fdtfile fdt_addr ethaddr usbethaddr serial#
+
 # Both have failed: give both their tries back and start anew, rather than stop. RAUC takes
 # what it marks as bad out of the order.
 if test -z "${slot}"; then
@@ -32,6 +38,8 @@ if test -z "${slot}"; then
 	reset
 fi
 saveenv
+setenv fdtfile "${tree}"
+setenv -f ethaddr "${address}"
 
 setenv bootargs "root=@DISK@${number} rootfstype=squashfs ro rootwait rauc.slot=${slot} panic=10 softdog.soft_active_on_boot=1 softdog.soft_margin=180 console=@CONSOLE@"
 if load ${devtype} ${devnum}:${number} ${kernel_addr_r} boot/Image; then

@@ -6,14 +6,14 @@ panics. So what GRUB chose is seen, and what it remembers is read from the disk.
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import struct
 import subprocess
-import threading
 from collections.abc import Callable
 from pathlib import Path
+
+from tests.image.emulator import said_until
 
 HERE = Path(__file__).resolve().parent
 TOP = HERE.parents[1]
@@ -171,39 +171,21 @@ class Disk:
     ) -> list[str]:
         """Switch the box on until enough was started."""
         drive = f"file={self.file},format=raw,if=virtio,readonly={'off' if writable else 'on'}"
-        machine = subprocess.Popen(
-            [
-                *("qemu-system-x86_64", "-accel", "tcg", "-m", "32", "-display", "none"),
-                *("-net", "none", "-monitor", "none", "-serial", "stdio", "-drive", drive),
-            ],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
-        timer = threading.Timer(BOOT_S, machine.kill)
-        timer.start()
-        said, slots = "", list[str]()
-        assert machine.stdout
-        while not enough(slots):
-            piece = os.read(machine.stdout.fileno(), 4096)
-            if not piece:
-                break
-            said += piece.decode(errors="replace")
-            slots = [_slot(*found) for found in _STARTED.findall(said)]
-        timer.cancel()
-        machine.kill()
-        machine.communicate()
-        assert enough(slots), said
-        self.said = said
-        return slots
+        machine = [
+            *("qemu-system-x86_64", "-accel", "tcg", "-m", "32", "-display", "none"),
+            *("-net", "none", "-monitor", "none", "-serial", "stdio", "-drive", drive),
+        ]
+        self.said = said_until(lambda said: enough(_slots(said)), machine, BOOT_S)
+        return _slots(self.said)
 
 
 _STARTED = re.compile(r"root=(\S+) .*? rauc\.slot=(\S+) .*?,115200")
 
 
-def _slot(device: str, slot: str) -> str:
-    assert device == {"A": "/dev/vda2", "B": "/dev/vda3"}[slot]
-    return slot
+def _slots(said: str) -> list[str]:
+    found = _STARTED.findall(said)
+    assert all(device == {"A": "/dev/vda2", "B": "/dev/vda3"}[slot] for device, slot in found)
+    return [slot for _, slot in found]
 
 
 def environment(folder: Path, **memory: str) -> bytes:

@@ -161,3 +161,17 @@ def test_the_test_machine_has_the_soekris_userland() -> None:
 def test_a_fragment_sets_each_symbol_once(fragment: Path) -> None:
     done = tool("lost", fragment, "--", fragment)
     assert done.returncode == 0, done.stderr
+
+
+CARDS = [board for board in BOARDS if "=/dev/mmcblk" in (TOP / f"board/{board}/meta").read_text()]
+
+
+@pytest.mark.parametrize("board", CARDS)
+def test_where_the_disk_is_a_card_the_kernel_is_told_which_is_the_first(board: str) -> None:
+    (name,) = re.findall(r'^BR2_LINUX_KERNEL_PATCH="\$\(\w+\)/../(.*)"$', merged(board), re.M)
+    assert re.search(r"^\+\t\tmmc0 = &", (TOP / name).read_text(), re.M)
+
+
+@pytest.mark.parametrize("fragment", [*TOP.glob("board/*/uboot*.fragment")], ids=str)
+def test_no_key_stops_uboot(fragment: Path) -> None:
+    assert "CONFIG_BOOTDELAY=-2" in fragment.read_text().splitlines()

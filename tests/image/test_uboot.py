@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.image.uboot_disk import Disk, missing
+from tests.image.uboot_disk import BOARD, NAMES, Disk, missing
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing() or "")
 
@@ -43,7 +43,18 @@ def test_a_system_without_a_kernel_is_passed_over(tmp_path: Path) -> None:
     disk = Disk(tmp_path, **UPDATED)
     disk.write_system("B", whole=False)
     assert disk.boot() == "A"
-    assert disk.memory() == {"BOOT_ORDER": "B A", "BOOT_A_LEFT": "2", "BOOT_B_LEFT": "0"}
+    memory = disk.memory()
+    assert [memory[name] for name in NAMES] == ["B A", "2", "0"]
+
+
+def test_a_card_that_goes_into_another_board_takes_nothing_of_the_first_with_it(
+    tmp_path: Path,
+) -> None:
+    """Else the other one would start with the first one's device tree and network address."""
+    disk = Disk(tmp_path, **UPDATED)
+    assert disk.boot(7) == "BBBAAAB"
+    assert disk.boards == [tuple(BOARD.values())] * 7
+    assert disk.memory().keys() & BOARD.keys() == set()
 
 
 @pytest.mark.parametrize(

@@ -7,32 +7,29 @@ script keeps it in a file instead. Systems are FAT, so that any U-Boot reads the
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import struct
-import subprocess
-import threading
 from pathlib import Path
 
+from tests.image.emulator import said_until
 from tests.image.grub_disk import render, run
 
 UBOOT = Path("/usr/lib/u-boot/qemu_arm64/u-boot.bin")
 SECTOR, SIZE = 512, 4096
 STARTS = {"boot": 2048, "A": 2048 + SIZE, "B": 2048 + 2 * SIZE}
 """Where partitions begin, and how large each is, in sectors."""
-NAMES = "BOOT_ORDER BOOT_A_LEFT BOOT_B_LEFT"
+NAMES = ("BOOT_ORDER", "BOOT_A_LEFT", "BOOT_B_LEFT")
+BOARD = {"fdtfile": "board.dtb", "ethaddr": "02:00:5e:00:00:09"}
+"""What U-Boot finds out about its board, unless it remembers another."""
 BOOT_S = 60
 
-_LOAD = f"""setenv devtype virtio; setenv devnum 0; setenv fdtfile board.dtb
-setenv fdt_addr_r 0x44000000
-if load virtio 0:1 ${{loadaddr}} env.txt; then
-	env import -t ${{loadaddr}} ${{filesize}} {NAMES}
+_LOAD = """setenv devtype virtio; setenv devnum 0; setenv fdt_addr_r 0x44000000
+if load virtio 0:1 ${loadaddr} env.txt; then
+	env import -t ${loadaddr} ${filesize}
 fi
-"""
-_SAVE = (
-    f"env export -t ${{loadaddr}} {NAMES}; fatwrite virtio 0:1 ${{loadaddr}} env.txt ${{filesize}}"
-)
+""" + "".join(f'test -n "${{{name}}}" || setenv {name} {value}\n' for name, value in BOARD.items())
+_SAVE = "env export -t ${loadaddr}; fatwrite virtio 0:1 ${loadaddr} env.txt ${filesize}"
 _TYPED = {
     "Hit any key": "\n",
     "=> ": "virtio scan; load virtio 0:1 ${scriptaddr} boot.scr; source ${scriptaddr}\n",
@@ -91,7 +88,8 @@ class Disk:
         text = render(board, "boot.cmd")
         assert text.count("saveenv") == 2
         text = text.replace("saveenv", _SAVE)
-        said, count = re.subn(r"^if load", 'echo "@${bootargs}@"\nif load', text, flags=re.M)
+        tell = 'echo "@${bootargs}@"\necho "=${fdtfile} ${ethaddr}="\nif load'
+        said, count = re.subn(r"^if load", tell, text, flags=re.M)
         assert count == 1
         (self._folder / "boot.cmd").write_text(_LOAD + said)
         script = self._folder / "boot.scr"
@@ -130,39 +128,21 @@ class Disk:
     def memory(self) -> dict[str, str]:
         """Return what U-Boot remembers."""
         said = run("mtype", "-i", self._at("boot"), "::env.txt").rstrip("\0")
-        return dict(line.split("=", 1) for line in said.splitlines())
+        return dict(re.findall(r"^(\S+?)=(.*)$", said, re.M))
 
     def boot(self, boots: int = 1) -> str:
         """Switch the box on, and return the slots of its first starts; each fails but the last."""
-        machine = subprocess.Popen(
-            [
-                *("qemu-system-aarch64", "-M", "virt", "-cpu", "cortex-a53", "-m", "128"),
-                *("-display", "none", "-net", "none", "-monitor", "none", "-serial", "stdio"),
-                *("-bios", UBOOT, "-drive", f"if=none,id=d,format=raw,file={self._file}"),
-                *("-device", "virtio-blk-device,drive=d"),
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
-        timer = threading.Timer(BOOT_S, machine.kill)
-        timer.start()
-        said, answered, slots = "", 0, list[str]()
-        assert machine.stdin
-        assert machine.stdout
-        while len(slots) < boots:
-            piece = os.read(machine.stdout.fileno(), 4096)
-            if not piece:
-                break
-            said += piece.decode(errors="replace").replace("\r", "")
-            slots = re.findall(r"^<(.)>$", said, re.M)
-            for found in re.finditer("|".join(_TYPED), said[answered:]):
-                machine.stdin.write(_TYPED[found[0]].encode())
-                machine.stdin.flush()
-            answered = max([answered, *(m.end() for m in re.finditer("|".join(_TYPED), said))])
-        timer.cancel()
-        machine.kill()
-        machine.communicate()
-        assert len(slots) >= boots, said
+        machine = [
+            *("qemu-system-aarch64", "-M", "virt", "-cpu", "cortex-a53", "-m", "128"),
+            *("-display", "none", "-net", "none", "-monitor", "none", "-serial", "stdio"),
+            *("-bios", UBOOT, "-drive", f"if=none,id=d,format=raw,file={self._file}"),
+            *("-device", "virtio-blk-device,drive=d"),
+        ]
+        said = said_until(lambda said: len(_slots(said)) >= boots, machine, BOOT_S, _TYPED)
         self.arguments = re.findall(r"^@(.*)@$", said, re.M)
-        return "".join(slots[:boots])
+        self.boards = re.findall(r"^=(.*) (.*)=$", said, re.M)
+        return "".join(_slots(said)[:boots])
+
+
+def _slots(said: str) -> list[str]:
+    return re.findall(r"^<(.)>$", said, re.M)
