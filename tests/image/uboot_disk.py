@@ -132,7 +132,7 @@ class Disk:
 
     def boot(self, boots: int = 1) -> str:
         """Switch the box on, and return the slots of its first starts; each fails but the last."""
-        machine = [
+        machine: list[str | Path] = [
             *("qemu-system-aarch64", "-M", "virt", "-cpu", "cortex-a53", "-m", "128"),
             *("-display", "none", "-net", "none", "-monitor", "none", "-serial", "stdio"),
             *("-bios", UBOOT, "-drive", f"if=none,id=d,format=raw,file={self._file}"),
