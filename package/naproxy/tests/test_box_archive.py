@@ -21,13 +21,16 @@ from naproxy.box import LEAVE_FREE_BYTES, archive, diagnostics, restore, secrets
 from naproxy.drivers.program import Printed
 from naproxy.journal import Journal
 
-HIDDEN = {"hu sh\"'\\", "02:aa:bb:cc:dd:ee", "b6" * 32, "correct horse", "PRIVATE KEY"}
+HIDDEN = {"fl33t", "hu sh\"'\\", "02:aa:bb:cc:dd:ee", "b6" * 32, "correct horse", "PRIVATE KEY"}
 
 TOML = r"""
 # the broker's password was hunter2 before
 [mqtt]
 host = "192.0.2.5"
 password = "hu sh\"'\\"
+[fleet]
+url = "https://fleet.example.org"
+token = "fl33t"
 [[server]]
 id = "web"
 address = "192.0.2.10"
@@ -178,6 +181,28 @@ def test_without_secrets_those_of_the_box_stay(home: Home, tmp_path: Path) -> No
     assert restored(home, tmp_path / "b") == []
     assert config.read(home.file).mqtt.password == "hu sh\"'\\"
     assert config.read(home.file).server[0].wake.password == "02:aa:bb:cc:dd:ee"
+
+
+@pytest.mark.parametrize("secrets", [True, False])
+def test_without_secrets_the_fleets_server_stays_that_of_the_box(
+    home: Home, tmp_path: Path, secrets: bool
+) -> None:
+    """Its token is for nobody else."""
+    theirs = TOML.replace("fleet.example.org", "theirs.example.org").replace("fl33t", "th31rs")
+    home.write(theirs)
+    home.backup(tmp_path / "b", secrets=secrets)
+    home.write(TOML)
+    restored(home, tmp_path / "b")
+    fleet = config.read(home.file).fleet
+    assert (fleet.url, fleet.token) == ("https://fleet.example.org", "fl33t")
+
+
+def test_without_secrets_a_box_in_no_fleet_stays_in_none(home: Home, tmp_path: Path) -> None:
+    home.backup(tmp_path / "b", secrets=True)
+    home.write("")
+    restored(home, tmp_path / "b")
+    fleet = config.read(home.file).fleet
+    assert (fleet.url, fleet.token) == ("", "")
 
 
 def test_where_things_are_and_what_runs_as_root_stays_the_boxs_own(

@@ -58,6 +58,17 @@ def test_a_fleet_without_a_token_is_refused() -> None:
         config.parse('[fleet]\nurl = "https://a"\n')
 
 
+@pytest.mark.parametrize("text", [b"\xff\xfe", b"compatible=x\n", b"[system\n"])
+def test_a_rauc_that_is_not_configured_well_is_said(
+    tmp_path: Path, text: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "system.conf").write_bytes(text)
+    box = f'[box]\nrauc_conf = "{tmp_path}/system.conf"\n'
+    (tmp_path / "naproxy.toml").write_text(box + FLEET)
+    assert main(["fleet", str(tmp_path / "out"), "--config", str(tmp_path / "naproxy.toml")]) == 1
+    assert f"{tmp_path}/system.conf: " in capsys.readouterr().err
+
+
 def test_only_root_can_read_the_file(tmp_path: Path) -> None:
     (tmp_path / "naproxy.toml").write_text(FLEET)
     (tmp_path / "out").write_text("old")

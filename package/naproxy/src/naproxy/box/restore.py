@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from naproxy import config, configedit
 from naproxy.box.effects import write
-from naproxy.box.secrets import files, inside
+from naproxy.box.secrets import files, inside, private
 from naproxy.configedit import Change
 from naproxy.history.tables import FILE
-from naproxy.schema import ConfigError, secrets
+from naproxy.schema import ConfigError
 
 if TYPE_CHECKING:
     from naproxy.box import archive
@@ -78,9 +78,9 @@ def merged(found: archive.Found, file: Path, *, with_secrets: bool) -> bytes:
     )
     if not with_secrets:
         data = tomllib.loads(own_text.decode())
-        for path in secrets(found.loaded):
+        for path in private(found.loaded):
             text = configedit.edit(text, [Change("remove", path)])
-        for path in secrets(own):
+        for path in private(own):
             # Where the backup has no such server there is nothing to keep.
             with contextlib.suppress(ConfigError):
                 known = configedit.edit(text, [Change("set", path, configedit.at(data, path))])

@@ -23,8 +23,16 @@ def without_secrets(text: bytes, loaded: Config) -> bytes:
     data = tomllib.loads(text.decode())
     import tomlkit  # noqa: PLC0415 - in a child process only
 
-    gone = [Change("remove", path) for path in secrets(loaded)]
+    gone = [Change("remove", path) for path in private(loaded)]
     return configedit.edit(tomlkit.dumps(data).encode(), gone)
+
+
+def private(loaded: Config) -> list[str]:
+    """Return the paths of the secrets, then of what goes and stays with one.
+
+    That is the fleet's server: without its token it is none, and no other is shown the token.
+    """
+    return [*secrets(loaded), *(["fleet.url"] if loaded.fleet.url else [])]
 
 
 def files(value: Any) -> Iterator[Path]:

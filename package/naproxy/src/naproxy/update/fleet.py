@@ -6,6 +6,7 @@ That program asks a hawkBit server for updates and has RAUC write them (docs/upd
 from __future__ import annotations
 
 import argparse
+import configparser
 import os
 import socket
 import sys
@@ -70,9 +71,12 @@ def rendered(ours: Config, host: str, kind: str) -> str:
 
 
 def board(rauc_conf: Path) -> str:
-    """Return for which board this image is; empty where RAUC is not configured."""
+    """Return for which board this image is; empty where RAUC is not configured. OSError."""
     parsed = ConfigParser(interpolation=None)
-    parsed.read(rauc_conf)
+    try:
+        parsed.read(rauc_conf)
+    except (configparser.Error, UnicodeDecodeError) as error:
+        raise OSError(f"{rauc_conf}: {error}") from None
     return parsed.get("system", "compatible", fallback="")
 
 
