@@ -197,7 +197,7 @@ def _job(job: tuple[int, Question, list[str]]) -> dict[str, dict[str, float]]:
 
 def main() -> None:
     """Measure, and write the file."""
-    if len(sys.argv) < 2:
+    if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
         raise SystemExit("usage: python -m tests.bench.ablation OUTPUT.json [NAME...]")
     names = sys.argv[2:] or list(VARIANTS)
     results: dict[str, dict[str, dict[str, Any]]] = {name: {} for name in names}
