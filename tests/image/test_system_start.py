@@ -1,13 +1,15 @@
 """The box's start: disks, first boot, power cuts, what was asked for on the boot partition."""
 
+import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.image.standin import SECTOR, START, Disk, StandIn, started, switched_on
-from tests.office.namespace import wait_for
+from tests.image.standin import OVERLAY, SECTOR, START, Disk, StandIn, started, switched_on
+from tests.office.namespace import Namespace, ip, wait_for
 
 DATA = 32 * 2048
 CARD = START + 96 * 2048
@@ -193,14 +195,69 @@ def test_without_a_disk_the_box_serves_and_says_so(tmp_path: Path) -> None:
 
 
 def test_a_file_that_would_hide_a_newer_system_is_set_aside(tmp_path: Path, disk: Disk) -> None:
-    own = "mkdir -p /etc/naproxy/commands; touch /etc/naproxy/commands/mine"
-    hide = f"echo old >/etc/nftables.conf; {own}"
-    boot_again(tmp_path, disk, hide, "one")
+    boot_again(tmp_path, disk, "echo old >/etc/nftables.conf", "one")
     with switched_on(tmp_path / "two", disk) as box:
         assert "flush ruleset" in box.sh("cat /etc/nftables.conf")
         assert box.sh("cat /data/overlay/set-aside/nftables.conf") == "old\n"
-        assert box.sh("ls /etc/naproxy/commands") == "mine\n"
         assert "was set aside" in box.kmsg()
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        "naproxy/ssh/id_ed25519",
+        "naproxy/ssh/known_hosts",
+        "naproxy/agent.key",
+        "naproxy/commands/mine",
+        "ssh/ssh_host_ed25519_key",
+    ],
+)
+def test_what_the_box_made_below_etc_is_there_after_a_restart(
+    own: str, tmp_path: Path, disk: Disk
+) -> None:
+    make = f"mkdir -p $(dirname /etc/{own}); echo mine >/etc/{own}"
+    boot_again(tmp_path, disk, make, "one")
+    with switched_on(tmp_path / "two", disk) as box:
+        assert box.sh(f"cat /etc/{own}") == "mine\n"
+        assert "was set aside" not in box.kmsg()
+
+
+def test_the_image_has_nothing_where_the_box_keeps_its_keys() -> None:
+    """What lies there on /data would hide it."""
+    assert not (Path(__file__).resolve().parents[2] / "overlay/etc/naproxy").exists()
+
+
+FIRST = {"controller", "network", "syslogd", "varnish"}
+
+
+def test_what_pages_need_is_started_first_and_the_rest_when_varnish_answers(
+    tmp_path: Path, disk: Disk
+) -> None:
+    box = StandIn(tmp_path / "box", disk, pages_s=30)
+    try:
+        box.boot()
+        assert set(box.sh("ls /run/service").split()) == FIRST
+        box.net.popen([sys.executable, "-m", "http.server", "80"])
+        wait_for(lambda: "webui" in box.sh("ls /run/service"), "the rest", 20)
+    finally:
+        box.off()
+
+
+def test_what_varnish_keeps_from_answering_starts_the_rest_all_the_same(box: StandIn) -> None:
+    assert set(box.sh("ls /run/service").split()) > FIRST
+
+
+@pytest.mark.parametrize(
+    "service", sorted(path.parent.name for path in OVERLAY.glob("etc/service/*/run"))
+)
+def test_a_service_is_laid_out_for_a_root_that_is_read_only(service: str) -> None:
+    folder = OVERLAY / "etc/service" / service
+    assert folder.joinpath("supervise").readlink() == Path("/run/supervise", service)
+    assert (folder / "finish").is_symlink() or (folder / "finish").is_file()
+    # What makes the log cannot write to it.
+    if service not in ("syslogd", "klogd"):
+        assert folder.joinpath("log/supervise").readlink() == Path(f"/run/supervise/{service}.log")
+        assert (folder / "log/run").is_symlink() or (folder / "log/run").is_file()
 
 
 def test_a_reset_forgets_everything_but_the_box(tmp_path: Path, disk: Disk) -> None:
@@ -244,17 +301,34 @@ def test_ssh_is_on_for_keys_on_the_boot_partition(asked: StandIn) -> None:
 
 
 def test_the_kernel_knows_every_setting() -> None:
-    lines = (Path(__file__).resolve().parents[2] / "overlay/etc/sysctl.conf").read_text()
+    lines = (OVERLAY / "etc/sysctl.conf").read_text()
     keys = [line.split(" = ")[0] for line in lines.splitlines() if " = " in line]
     assert keys
     for key in keys:
-        assert Path("/proc/sys", key.replace(".", "/")).exists(), key
+        # This machine's card may have another name.
+        assert Path("/proc/sys", key.replace(".", "/").replace("eth0", "lo")).exists(), key
+
+
+def test_nobody_tells_a_card_that_was_there_before_other_ways(tmp_path: Path) -> None:
+    """IPv6 takes `default` for cards that come later only."""
+    lines = (OVERLAY / "etc/sysctl.conf").read_text().splitlines()
+    own = tmp_path / "sysctl.conf"  # the others are of this machine, not of a namespace
+    own.write_text("".join(f"{line}\n" for line in lines if line.startswith("net.")))
+    net = Namespace(f"np-sysctl-{os.getpid()}", tmp_path)
+    ip("netns", "add", net.name)
+    try:
+        ip("-n", net.name, "link", "add", "eth0", "type", "veth", "peer", "other")
+        net.run(["busybox", "sysctl", "-q", "-p", own])
+        for version in ("ipv4", "ipv6"):
+            file = f"/proc/sys/net/{version}/conf/eth0/accept_redirects"
+            assert net.run(["cat", file]).stdout == "0\n", version
+    finally:
+        ip("netns", "delete", net.name)
 
 
 @pytest.mark.parametrize("pattern", ["etc/init.d/*", "etc/service/*/*", "etc/service/*/log/run"])
 def test_what_is_run_may_be_run(pattern: str) -> None:
-    overlay = Path(__file__).resolve().parents[2] / "overlay"
-    programs = [path for path in overlay.glob(pattern) if path.is_file() and path.name != "silent"]
+    programs = [path for path in OVERLAY.glob(pattern) if path.is_file()]
     assert programs
     for path in programs:
         assert path.stat().st_mode & 0o111, path
