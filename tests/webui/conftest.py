@@ -14,9 +14,17 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    Page,
+    Playwright,
+    expect,
+    sync_playwright,
+)
 
-from tests.webui.people import PASSWORD, USER, VIEWER
+from tests.webui import people
+from tests.webui.people import GERMAN, PASSWORD, USER, VIEWER
 from tests.webui.stage import Stage
 
 CHROMIUM = "/usr/bin/chromium"
@@ -28,10 +36,12 @@ SIZES: dict[str, Any] = {
         "is_mobile": True,
         "device_scale_factor": 2,
     },
+    "narrow": {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True},
 }
 PATIENCE_MS = 15_000
+expect.set_options(timeout=PATIENCE_MS)
 
-Size = Literal["desktop", "phone"]
+Size = Literal["desktop", "phone", "narrow"]
 Scheme = Literal["light", "dark"]
 
 
@@ -111,6 +121,8 @@ def logins(browser: Browser, stage: Stage, tmp_path_factory: pytest.TempPathFact
 
     def of(name: str) -> Path:
         if name not in files:
+            if name == GERMAN:
+                people.add(stage.state_dir, name, "admin", "de")
             context = browser.new_context(base_url=stage.url)
             log_in(context.new_page(), name)
             files[name] = tmp_path_factory.mktemp("login") / f"{name}.json"
@@ -148,6 +160,8 @@ def open_page(browser: Browser, stage: Stage, logins: Any) -> Iterator[OpenPage]
         language: str = "en",
         **options: Any,
     ) -> WatchedPage:
+        # The office's language counts more than the browser's: who reads another has chosen it.
+        user = GERMAN if (user, language) == (USER, "de") else user
         context = browser.new_context(
             base_url=stage.url,
             storage_state=logins(user) if user else None,

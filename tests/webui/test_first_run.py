@@ -19,7 +19,7 @@ from tests.webui.looks import too_wide, violations
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="an office needs root")
 
 SHOTS = os.environ.get("SHOTS", "")
-SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
+SIZES = {"desktop": (1280, 900), "narrow": (360, 740)}
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 PASSWORD = "Night watch 7 for the office"
 QUICK = Settings(sleep_s=0.5, wake_s=0.8)
@@ -42,7 +42,7 @@ def chromium(playwright: Playwright, made: NewBox) -> Iterator[Browser]:
 def context(chromium: Browser) -> Iterator[BrowserContext]:
     opened = chromium.new_context(base_url=URL, viewport={"width": 1280, "height": 900})
     watch = Watch(URL)
-    watch.allow("status of 4(04|09|22|29)")
+    watch.allow("status of 4(04|09|22|29)|ERR_INTERNET_DISCONNECTED")
     # This box has no TLS, which the header is for.
     watch.allow("Cross-Origin-Opener-Policy header has been ignored")
     watch.context(opened)
@@ -216,8 +216,12 @@ def test_the_server_is_proved_to_wake_while_one_watches(page: Page, made: NewBox
     page.locator("#begin").click()
     expect(page.locator("#phase")).to_contain_text("Time 2 of 4", timeout=LONG_MS)
     look(page, "7-proof-live")
+    page.context.set_offline(True)
+    expect(page.locator("#lost")).to_contain_text("not live")
+    page.context.set_offline(False)
+    expect(page.locator("#lost")).to_be_empty()
     page.reload()
-    expect(page.locator("#cycles-list")).to_contain_text("Time 1: asleep after", timeout=LONG_MS)
+    expect(page.locator("#setup")).to_contain_text("Time 1: asleep after", timeout=LONG_MS)
     expect(page.locator("#result")).to_contain_text("woke up 4 times of 4", timeout=LONG_MS)
     look(page, "7-proof-done")
     assert made.box.status()["armed"] is True

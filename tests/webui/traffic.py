@@ -52,6 +52,7 @@ class Traffic:
         self._busy_s = busy_s
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, daemon=True)
+        self._begun = threading.Event()
 
     def __enter__(self) -> Self:
         self._page = Page(self._run_dir, say=lambda _: None)
@@ -66,6 +67,7 @@ class Traffic:
         )
         self._head = EventsHead.from_buffer(self._ring)
         self._thread.start()
+        self._begun.wait(timeout=20)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -93,6 +95,7 @@ class Traffic:
         )
         self._front.busy_s = self._busy_s
         self._playing = self._loop.create_task(self._play())
+        self._begun.set()
         with contextlib.suppress(asyncio.CancelledError):
             self._loop.run_until_complete(self._playing)
 

@@ -25,7 +25,7 @@ function value(field) {
 	if (field.type === "password") return field.value;
 	const text = field.value.trim();
 	if (text === "") return null;
-	return field.type === "number" || field.type === "range" || field.inputMode === "decimal" ? decimal(text) : text;
+	return field.type === "range" || ["numeric", "decimal"].includes(field.inputMode) ? decimal(text) : text;
 }
 
 /** Read a number as people write it, 0,29 too; what is none stays a text, for the box to refuse. */
