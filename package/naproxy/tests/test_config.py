@@ -503,3 +503,14 @@ def test_the_first_configuration_makes_its_folder(tmp_path: Path) -> None:
     file = tmp_path / "etc" / "naproxy.toml"
     config.replace(file, LEAST.encode())
     assert config.read(file).server[0].id == "web"
+
+
+def test_a_new_file_is_for_its_owner_only_and_another_keeps_its_mode(tmp_path: Path) -> None:
+    """Passwords may be in it."""
+    file = tmp_path / "etc" / "naproxy.toml"
+    config.replace(file, b"")
+    assert file.stat().st_mode & 0o777 == 0o600
+    file.chmod(0o640)
+    config.replace(file, b'[mqtt]\npassword = "x"\n')
+    assert file.stat().st_mode & 0o777 == 0o640
+    assert [each.name for each in file.parent.iterdir()] == ["naproxy.toml"]

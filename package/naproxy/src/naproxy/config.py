@@ -8,7 +8,6 @@ What a driver or a policy wants to know is declared in its own module.
 from __future__ import annotations
 
 import ipaddress
-import os
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from naproxy import drivers, policy, vetoes
+from naproxy.box.effects import write
 from naproxy.drivers.wake import first_rung
 from naproxy.hours import zone
 from naproxy.page import HOST_LEN, HOSTS, NOTICE_LEN, RULE_LEN, RULES, SERVERS
@@ -414,21 +414,6 @@ def replace(path: Path, text: bytes) -> Config:
     Power may fail at any time: the file is the old one or the new one.
     """
     config = parse(text)
-    path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with temporary.open("wb") as file:
-            file.write(text)
-            if path.exists():
-                os.fchmod(file.fileno(), path.stat().st_mode & 0o777)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+    # Passwords may be in it: a new one is for its owner only.
+    write(path, text, path.stat().st_mode & 0o777 if path.exists() else 0o600)
     return config

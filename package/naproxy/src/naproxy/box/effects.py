@@ -36,7 +36,10 @@ class Machine:
 
 
 def write(path: Path, data: str | bytes, mode: int = 0o644) -> None:
-    """Put a small file in place: after a power failure it is the old one or the new one."""
+    """Put a small file in place: after a power failure it is the old one or the new one.
+
+    Once this has returned it is the new one.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -48,3 +51,8 @@ def write(path: Path, data: str | bytes, mode: int = 0o644) -> None:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
