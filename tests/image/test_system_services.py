@@ -235,6 +235,33 @@ def test_settings_that_are_refused_give_way_to_those_before(office: Office) -> N
     assert "the settings were refused" in office.box.kmsg()
 
 
+POSTS = """
+import socket, ssl, sys, time
+context = ssl._create_unverified_context()
+open = []
+for _ in range(48):
+    raw = socket.create_connection((sys.argv[1], 8443), timeout=5)
+    open.append(context.wrap_socket(raw))
+    head = b"POST /claim HTTP/1.1\\r\\nHost: box\\r\\nContent-Length: 2000000\\r\\n\\r\\n"
+    try:
+        open[-1].sendall(head + bytes(1_900_000))
+    except OSError:
+        pass
+print("sent", flush=True)
+time.sleep(60)
+"""
+
+
+def test_bodies_that_strangers_send_do_not_fill_what_others_write_to(office: Office) -> None:
+    posts = office.lan.popen([sys.executable, "-c", POSTS, ADDRESS], log="posts")
+    try:
+        wait_for(lambda: "sent" in (office.folder / "posts.log").read_text(), "the bodies", 60)
+        written = "dd if=/dev/zero of=/run/other bs=1M count=32 2>&1 && echo written; rm /run/other"
+        assert "written" in office.box.sh(written)
+    finally:
+        posts.kill()
+
+
 def test_the_log_has_a_copy_that_stays(office: Office) -> None:
     office.box.sh("logger -t test 'a word for later'")
     wait_for(lambda: "a word for later" in office.box.sh("cat /data/log/current"), "the copy")
