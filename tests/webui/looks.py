@@ -20,6 +20,13 @@ def settle(page: Any) -> None:
     page.wait_for_timeout(SETTLED_MS)
 
 
+def open_all(page: Any) -> None:
+    """Unfold everything; what then asks for something is waited for."""
+    page.evaluate("document.querySelectorAll('main details').forEach(each => each.open = true)")
+    page.wait_for_timeout(SETTLED_MS)
+    settle(page)
+
+
 def violations(page: Any) -> list[str]:
     """Return what axe-core finds, a line a finding, with the elements."""
     options = {"resultTypes": ["violations"], "preload": False}

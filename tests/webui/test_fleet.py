@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.webui.conftest import OpenPage, WatchedPage
-from tests.webui.looks import settle, too_wide, violations
+from tests.webui.looks import open_all, too_wide, violations
 from tests.webui.stage import Stage
 
 PATH = "/settings/connections"
@@ -139,7 +139,6 @@ def test_somebody_who_may_look_only_sees_the_server_and_no_token(
 def test_it_fits_a_narrow_screen(open_page: OpenPage, language: str) -> None:
     for scheme in ("light", "dark"):
         page = open_page(PATH, language=language, size="narrow", scheme=scheme)
-        settle(page)
-        page.evaluate("document.querySelectorAll('main details').forEach(each => each.open = true)")
+        open_all(page)
         assert violations(page) == []
         assert too_wide(page) == []

@@ -25,7 +25,7 @@ from tests.office.box import VMOD
 from tests.office.namespace import ROOT, wait_for
 from tests.webui import people
 from tests.webui.conftest import PATIENCE_MS, SIZES, OpenPage, Watch, WatchedPage, log_in
-from tests.webui.looks import settle, too_wide, violations
+from tests.webui.looks import open_all, settle, too_wide, violations
 from tests.webui.stage import Stage
 
 EVIL = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
@@ -137,8 +137,7 @@ def test_every_change_is_in_the_table(page: WatchedPage) -> None:
 def test_the_history_is_clean_with_everything_open(open_page: OpenPage) -> None:
     page = open_page("/history?view=week", size="phone", scheme="dark")
     settle(page)
-    page.evaluate("document.querySelectorAll('main details').forEach((each) => (each.open = true))")
-    page.wait_for_timeout(800)
+    open_all(page)
     assert violations(page) == []
     assert too_wide(page) == []
 
@@ -217,8 +216,8 @@ def test_what_came_from_the_network_is_text(browser: Browser, quiet_stage: Stage
         assert EVIL[:40] in ledger.inner_text()
         for kind in ("Address", "Program", "Page"):
             page.locator("#wakers-title ~ .segmented").get_by_text(kind).click()
-            page.wait_for_timeout(400)
-            assert "<img src=x" in page.locator("#wakers").inner_text()
+            expect(page.locator("#wakers thead th").first).to_have_text(kind)
+            expect(page.locator("#wakers tbody")).to_contain_text("<img src=x")
         page.get_by_text("Every change, with its reason").click()
         page.locator("#changes tbody tr").first.wait_for()
         page.locator(".strip").focus()

@@ -13,10 +13,8 @@ from playwright.sync_api import expect
 
 from tests.webui.conftest import OpenPage, Scheme, Size, WatchedPage
 from tests.webui.looks import settle, too_wide, violations
-from tests.webui.stage import Stage
 
 LONG_MS = 60_000
-OFFICE_FRESH_MS = 6000
 
 
 def open_savings(page: WatchedPage, query: str = "?view=all") -> None:
@@ -102,22 +100,20 @@ def test_what_is_no_number_is_said_beside_its_field(page: WatchedPage) -> None:
 
 
 @pytest.fixture
-def no_price(stage: Stage, page: WatchedPage) -> Iterator[None]:
+def no_price(page: WatchedPage) -> Iterator[None]:
     """The office has told neither price nor CO2."""
-    _price(stage, 0, 0)
-    page.wait_for_timeout(OFFICE_FRESH_MS)
+    _price(page, "0", "0")
     yield
-    _price(stage, 0.31, 380)
-    page.wait_for_timeout(OFFICE_FRESH_MS)
+    _price(page, "0.31", "380")
 
 
-def _price(stage: Stage, price: float, co2: float) -> None:
-    changes = [
-        {"op": "set", "where": "office.price_per_kwh", "value": price},
-        {"op": "set", "where": "office.co2_g_per_kwh", "value": co2},
-    ]
-    version = stage.api("GET", "/v1/config")["version"]
-    stage.api("PATCH", "/v1/config", {"changes": changes, "version": version})
+def _price(page: WatchedPage, price: str, co2: str) -> None:
+    """Tell them as the office does: what is changed past the interface it learns seconds later."""
+    page.goto("/settings/office")
+    for key, value in (("price_per_kwh", price), ("co2_g_per_kwh", co2)):
+        page.locator(f'[data-where="office.{key}"]').fill(value)
+    page.locator("[data-save-bar] button[type=submit]").click()
+    expect(page.locator(".toast", has_text="Saved")).to_be_visible()
 
 
 @pytest.mark.usefixtures("no_price")

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.webui.conftest import OpenPage, WatchedPage
-from tests.webui.looks import settle, too_wide, violations
+from tests.webui.looks import open_all, too_wide, violations
 from tests.webui.stage import Stage
 
 
@@ -347,7 +347,6 @@ def test_any_setting_is_found_by_its_name(page: WatchedPage) -> None:
 def test_what_is_folded_away_is_accessible_too(open_page: OpenPage, name: str) -> None:
     for size in ("desktop", "phone"):
         page = open_page(f"/settings/{name}", size=size, language="de")
-        settle(page)
-        page.evaluate("document.querySelectorAll('main details').forEach(each => each.open = true)")
+        open_all(page)
         assert violations(page) == []
         assert too_wide(page) == []

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Route, expect
 
+from tests.office.namespace import wait_for
 from tests.webui.conftest import OpenPage, Scheme, Size, WatchedPage
 from tests.webui.looks import settle, too_wide, violations
 from tests.webui.people import VIEWER
@@ -113,7 +114,7 @@ def test_days_are_columns_on_a_phone(phone: WatchedPage) -> None:
 
 
 def test_another_range_is_asked_for_and_shown(traffic: WatchedPage) -> None:
-    before = traffic.locator("#stats").inner_text()
+    before = traffic.locator("#stats").text_content()
     traffic.get_by_role("button", name="7 days").click()
     expect(traffic.locator("#stats")).not_to_have_text(before)
     assert traffic.get_by_role("button", name="7 days").get_attribute("aria-pressed") == "true"
@@ -377,9 +378,8 @@ def test_an_upload_can_be_cancelled(traffic: WatchedPage, long_log: Path, stage:
     expect(traffic.locator("#estimate-progress")).to_contain_text("1 of")
     traffic.get_by_role("button", name="Cancel").click()
     expect(traffic.locator("#estimate-progress")).to_be_hidden()
-    traffic.wait_for_timeout(300)
-    assert set(uploads(stage)) <= before
-    assert traffic.locator("#estimate-trouble").inner_text() == ""
+    wait_for(lambda: set(uploads(stage)) <= before, "the upload's end", 20)
+    expect(traffic.locator("#estimate-trouble")).to_be_empty()
 
 
 def test_an_estimate_that_runs_can_be_cancelled(traffic: WatchedPage, tmp_path: Path) -> None:
