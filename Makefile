@@ -7,7 +7,7 @@ AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo -E)
 PYTEST := $(PYTHON) -m pytest -q -p no:cacheprovider
 
 PY_ROOMS := board package varnish-vcl webui tests
-SHELL_SCRIPTS = $(shell git ls-files | xargs awk '/^\#!\/bin\/(ba)?sh/ { print FILENAME } { nextfile }')
+SHELL_SCRIPTS = $(shell git ls-files -s | sed -n 's,^100[0-9]* [^\t]*\t,,p' | xargs awk '/^\#!\/bin\/(ba)?sh/ { print FILENAME } { nextfile }')
 
 .PHONY: help
 help: ## this list

@@ -8,3 +8,6 @@ define BR2_EXTERNAL_NAPROXY_COPY_LICENSE
 endef
 
 include $(sort $(wildcard $(BR2_EXTERNAL_NAPROXY_TOP)/package/*/*.mk))
+
+# The boot loader unpacks slowly, and a kernel for PCs is packed already.
+ROOTFS_SQUASHFS_ARGS += -action 'uncompressed@pathname(boot/bzImage)'

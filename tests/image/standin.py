@@ -21,7 +21,8 @@ START = 2048
 """Where the last partition begins, in sectors."""
 
 APPLETS = (
-    "awk basename cat chmod chown cp cut date dd dirname echo env expr fdisk find getty grep "
+    "arping awk basename cat chmod chown cp cut date dd dirname echo env expr fdisk find getty "
+    "grep "
     "head hostname id ip kill killall ln logger ls mkdir mktemp mount mountpoint mv od printf "
     "ps readlink rm sed sh sha256sum sleep sort stat sync sysctl syslogd tail test timeout touch "
     "tr udhcpc umount uname uniq wc xargs "
@@ -126,8 +127,13 @@ class StandIn:
     """A box that is switched on once; `boot` runs its start scripts."""
 
     def __init__(
-        self, work: Path, disk: Disk | None = None, boot_files: Path | None = None
+        self,
+        work: Path,
+        disk: Disk | None = None,
+        boot_files: Path | None = None,
+        pages_s: int = 0,
     ) -> None:
+        """`pages_s`: how long all but what pages need waits for them at most."""
         self.work = work
         self.disk = disk
         self.files = work / "files"
@@ -136,6 +142,11 @@ class StandIn:
         self.net = Namespace(f"np-image-{os.getpid()}-{id(self):x}"[-32:], work)
         self._pid = 0
         shutil.copytree(OVERLAY, self.files, symlinks=True)
+        services = self.files / "etc/init.d/S09services"
+        services.write_text(
+            services.read_text().replace("after_pages 30", f"after_pages {pages_s}")
+        )
+        self._pages_s = pages_s
         self._programs()
         self._users()
         self._kernel(boot_files)
@@ -247,7 +258,10 @@ class StandIn:
     def boot(self) -> str:
         """Run what init runs once; returns what it said."""
         self.on()
-        return self.sh("/etc/init.d/rcS")
+        said = self.sh("/etc/init.d/rcS")
+        if not self._pages_s:
+            wait_for(lambda: self.sh("ls -d /run/service/webui 2>/dev/null"), "all services")
+        return said
 
     def kmsg(self) -> str:
         """What was said on the console."""

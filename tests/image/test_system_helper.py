@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.image.standin import StandIn
-from tests.office.namespace import ip
+from tests.office.namespace import ip, wait_for
 
 STATIC = "method=static\naddress=192.0.2.9/24\ngateway=192.0.2.1\ndns=192.0.2.2 192.0.2.3\n"
 STUB = 'echo "${0##*/} $*" >>/tmp/calls'
@@ -18,7 +18,7 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandIn]:
     box = StandIn(tmp_path_factory.mktemp("helper"))
     start = "timeout 2 /etc/service/network/run >/dev/null 2>&1"
     box.program("usr/bin/sv", f'{STUB}\n[ "$*" != "restart network" ] || {start}\nexit 0')
-    for name in ("usr/bin/chronyc", "usr/sbin/reboot"):
+    for name in ("usr/bin/chronyc", "usr/sbin/reboot", "usr/bin/arping", "usr/sbin/arping"):
         box.program(name, STUB)
     box.program("usr/sbin/udhcpc", f"{STUB}; sleep 1")
     box.boot()
@@ -201,6 +201,13 @@ def test_what_a_dhcp_server_offers_is_used(box: StandIn) -> None:
     assert "default via 192.0.2.1" in box.sh("ip route")
     assert box.sh("cat /etc/resolv.conf") == "nameserver 192.0.2.2\n"
     assert box.sh("cat /run/chrony.d/dhcp.sources") == "server 192.0.2.3 iburst\n"
+
+
+def test_an_address_is_announced_once(box: StandIn) -> None:
+    for event in ("bound", "renew", "renew"):
+        dhcp(box, event, **OFFER)
+    said = wait_for(lambda: box.sh("grep arping /tmp/calls"), "the announcement")
+    assert said == "arping -q -U -c 1 -I eth0 192.0.2.9\n"
 
 
 def test_wished_name_servers_go_before_those_of_dhcp(box: StandIn) -> None:

@@ -80,7 +80,7 @@ class Office:
         folder.chmod(0o755)
         disk = Disk(folder / "disk", START + 64 * 2048, 64 * 2048)
         disk.format()
-        self.box = StandIn(folder / "box", disk)
+        self.box = StandIn(folder / "box", disk, pages_s=30)
         lay_out(self.box)
         first = self.box.files / "usr/share/naproxy/first.toml"
         first.write_text(first.read_text() + SERVER)

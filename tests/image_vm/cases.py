@@ -314,6 +314,7 @@ def steps(options: Options) -> dict[str, Step]:
         "wake": wakes_the_server,
         "interface": interface_answers,
         "cold-boot": cold_boot,
+        "wake-again": wakes_the_server,
         "memory": memory,
         "refused-signature": refused(_strangers, {"signature"}),
         "refused-unsigned": refused(lambda run: run.workshop.unsigned(), {"signature", "format"}),

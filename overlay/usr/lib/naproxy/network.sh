@@ -46,19 +46,24 @@ clear_address() {
 }
 
 # Give the interface this address and no other.
-set_address() { # ADDRESS/BITS GATEWAY DNS
+set_address() { # ADDRESS/BITS GATEWAY
 	if ! has_address "$1"; then
 		clear_address
 		ip addr add "$1" broadcast + dev "$interface" || return 1
+		# Who asked for it in vain need not ask again; who knew another card by it knows better.
+		arping -q -U -c 1 -I "$interface" "${1%/*}" >/dev/null 2>&1 &
+		# It begins anew, with this address.
+		sv term mdnsd >/dev/null 2>&1 || :
 	fi
 	if [ -n "$2" ]; then
 		ip route replace default via "$2" dev "$interface" || return 1
 	fi
-	for server in $3; do
+}
+
+set_name_servers() { # DNS
+	for server in $1; do
 		echo "nameserver $server"
 	done | put /run/resolv.conf
-	# It begins anew, with this address.
-	sv term mdnsd >/dev/null 2>&1 || :
 }
 
 # The box's name: what is wished, else made of the last half of the card's address.

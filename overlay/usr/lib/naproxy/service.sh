@@ -12,8 +12,3 @@ can_wait() {
 	echo 500 >/proc/self/oom_score_adj || :
 	renice -n 10 -p $$ >/dev/null
 }
-
-# Until Varnish takes connections, or for so long: at a start pages come first.
-after_pages() { # SECONDS
-	wait_for "$1" grep -q ':0050 .* 0A ' /proc/net/tcp /proc/net/tcp6
-}
