@@ -1,6 +1,7 @@
 """Updates with the real RAUC: what is refused and why, writing, going back, confirming."""
 
 import asyncio
+import errno
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -362,3 +363,29 @@ def test_of_two_bundles_that_are_to_be_looked_at_at_once_one_is(
 
     said = asyncio.run(both())
     assert sum(isinstance(each, ApiError) for each in said) == 1
+
+
+def test_a_disk_that_takes_no_writes_keeps_no_controller_from_starting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bundle.raucb").touch()
+    said: list[str] = []
+
+    def refuses(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(Path, "unlink", refuses)
+    Updates(str(tmp_path / "no.conf"), tmp_path, Machine(), said.append)
+    assert "Read-only file system" in said[0]
+
+
+def test_a_line_without_an_end_does_not_stop_what_is_followed() -> None:
+    said: list[str] = []
+    script = "head -c 300000 /dev/zero | tr '\\0' x; echo; echo done"
+
+    async def follow() -> int:
+        async with asyncio.timeout(20):
+            return await Machine().follow(("sh", "-c", script), said.append)
+
+    assert asyncio.run(follow()) == 0
+    assert said[-1] == "done"

@@ -56,9 +56,8 @@ class Machine:
         )
         as_others(process.pid)
         assert process.stdout
-        with contextlib.suppress(ValueError):  # a line without an end
-            while said := await process.stdout.readline():
-                line(said.decode(errors="replace").rstrip("\n"))
+        while said := await _line(process.stdout):
+            line(said.decode(errors="replace").rstrip("\n"))
         return await process.wait()
 
     def copy(self, source: Path, goal: Path, progress: Progress) -> None:
@@ -77,6 +76,13 @@ class Machine:
             if missing > 0:
                 raise OSError(f"too little space: {(missing >> 20) + 1} MiB more are needed")
             _copy(opened.fileno(), goal, about.st_size, progress)
+
+
+async def _line(stream: asyncio.StreamReader) -> bytes:
+    """Return the next line, empty at the end; what has no end in time is dropped."""
+    while True:
+        with contextlib.suppress(ValueError):
+            return await stream.readline()
 
 
 def _copy(source: int, goal: Path, size: int, progress: Progress) -> None:

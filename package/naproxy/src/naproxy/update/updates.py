@@ -61,7 +61,7 @@ class Updates:
         self._task: asyncio.Task[None] | None = None
         self._seen: Slots | None = None
         # Of a controller that ended in between: what it was about is not known any more.
-        (folder / _BUNDLE).unlink(missing_ok=True)
+        self._delete()
 
     # Telling
 
@@ -137,8 +137,15 @@ class Updates:
 
     def _refuse(self, error: str, why: str) -> None:
         self.job.phase, self.job.error, self.job.why = "refused", error, why
-        (self._folder / _BUNDLE).unlink(missing_ok=True)
+        self._delete()
         self._say(f"update: refused: {error}")
+
+    def _delete(self) -> None:
+        file = self._folder / _BUNDLE
+        try:
+            file.unlink(missing_ok=True)
+        except OSError as error:  # as on a disk that takes no writes any more
+            self._say(f"{file}: not deleted: {error.strerror}")
 
     # Writing
 
@@ -155,13 +162,13 @@ class Updates:
         self._begin(self._write())
 
     async def _write(self) -> None:
-        job, kept = self.job, self._folder / _BUNDLE
+        job = self.job
 
         def progress(percent: int, step: str) -> None:
             job.percent, job.step = percent, step
 
         try:
-            await self._rauc.install(kept, progress)
+            await self._rauc.install(self._folder / _BUNDLE, progress)
         except RaucError as error:
             job.phase, job.error, job.why = "failed", str(error), error.why
             self._say(f"update: not written: {error}")
@@ -169,13 +176,13 @@ class Updates:
             job.phase, job.percent = "written", 100
             self._say("update: written; it runs after a restart of the box")
         finally:
-            kept.unlink(missing_ok=True)
+            self._delete()
 
     def forget(self) -> None:
         """Forget what was looked at."""
         self._need_idle()
         self.job = Job()
-        (self._folder / _BUNDLE).unlink(missing_ok=True)
+        self._delete()
 
     # Slots
 
@@ -205,7 +212,11 @@ class Updates:
         except RaucError as error:
             raise ApiError(HTTPStatus.BAD_GATEWAY, str(error)) from None
         said = {"slot": booted.name, "installed": booted.installed}
-        write(self._folder / _CONFIRMED, json.dumps(said))
+        try:
+            write(self._folder / _CONFIRMED, json.dumps(said))
+        except OSError as error:
+            words = f"that it is in order cannot be written down: {error.strerror}"
+            raise ApiError(HTTPStatus.INSUFFICIENT_STORAGE, words) from None
 
     def _is_confirmed(self, slot: str, installed: str) -> bool:
         return confirmed_last(self._folder) == (slot, installed)
