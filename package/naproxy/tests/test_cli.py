@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from naproxy import cli, commands
+from naproxy import cli, client, commands
 
 NOW_S = time.mktime((2026, 3, 1, 14, 15, 0, 0, 0, -1))
 
@@ -170,6 +170,25 @@ def test_a_controller_that_answers_nonsense_is_said(
     answers[0] = words
     assert cli.main(["status", "--socket", str(path)]) == 1
     assert "does not answer" in capsys.readouterr().err
+
+
+def test_an_answer_that_comes_before_the_body_was_read_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "control.sock"
+    refusal = b'HTTP/1.1 413 X\r\nContent-Length: 18\r\n\r\n{"error": "large"}'
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(path))
+        listening.listen()
+
+        def serve() -> None:
+            with listening.accept()[0] as peer:
+                peer.recv(100)
+                peer.sendall(refusal)
+
+        server = threading.Thread(target=serve)
+        server.start()
+        answer = client.ask(str(path), "PUT", "/v1/config", b"x" * (4 << 20))
+        server.join()
+    assert (answer.status, answer.body) == (413, {"error": "large"})
 
 
 def test_config_check_tells_all_errors_and_exits_with_1(

@@ -1,10 +1,12 @@
 """What the controller does again and again goes on, whatever fails in it."""
 
 import asyncio
+import errno
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import cast
 
-from naproxy import config
+from naproxy import client, config, control
 from naproxy.controller import Controller
 from naproxy.events import Event
 
@@ -66,3 +68,23 @@ def test_the_history_goes_on_after_a_fault(tmp_path: Path) -> None:
 
     play(tmp_path, tick, 0.4)
     assert len(ticks) > 1
+
+
+def test_a_disk_that_fails_while_it_answers_is_an_answer(tmp_path: Path) -> None:
+    said: list[str] = []
+
+    class Broken:
+        def history(self, *_: object) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    async def ask() -> client.Answer:
+        path = tmp_path / "control.sock"
+        server = await control.serve(cast("control.Box", Broken()), path, "", said.append)
+        answer = await asyncio.to_thread(client.ask, str(path), "GET", "/v1/wakes")
+        server.close()
+        return answer
+
+    answer = asyncio.run(ask())
+    assert answer.status == 500
+    assert answer.body["error"] == "a fault in Naproxy; see its log"
+    assert "No space left" in said[0]

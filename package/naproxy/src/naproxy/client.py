@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
@@ -55,7 +56,9 @@ def ask(
     connection = _UnixConnection(path, timeout_s)
     raw = body if body is None or isinstance(body, bytes) else json.dumps(body)
     try:
-        connection.request(method, target, raw)
+        with suppress(BrokenPipeError, ConnectionResetError):
+            # Who refuses a body need not read it: then the answer is there.
+            connection.request(method, target, raw)
         response = connection.getresponse()
         return Answer(response.status, json.loads(response.read()))
     except FileNotFoundError:

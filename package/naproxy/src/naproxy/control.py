@@ -240,15 +240,10 @@ async def _client(
     try:
         async with asyncio.timeout(REQUEST_S):
             call = await _read(reader)
-        status, body = await answer(box, call)
     except ApiError as error:
         status, body = error.status, error.body
-    except (OSError, TimeoutError, asyncio.IncompleteReadError):
-        raise
-    except Exception as error:
-        say(f"control API: {error!r}")
-        status = HTTPStatus.INTERNAL_SERVER_ERROR
-        body = {"error": "a fault in Naproxy; see its log", "where": None}
+    else:
+        status, body = await _answered(box, call, say)
     text = json.dumps(body).encode() + b"\n"
     head = (
         f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: application/json\r\n"
@@ -256,6 +251,17 @@ async def _client(
     )
     writer.write(head.encode() + text)
     await writer.drain()
+
+
+async def _answered(box: Box, call: Call, say: Callable[[str], None]) -> Answer:
+    try:
+        return await answer(box, call)
+    except ApiError as error:
+        return error.status, error.body
+    except Exception as error:
+        say(f"control API: {error!r}")
+        body = {"error": "a fault in Naproxy; see its log", "where": None}
+        return HTTPStatus.INTERNAL_SERVER_ERROR, body
 
 
 async def _read(reader: asyncio.StreamReader) -> Call:
