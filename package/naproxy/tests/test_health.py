@@ -140,6 +140,7 @@ def test_a_check_that_fails_otherwise_is_a_problem_too() -> None:
         (Seen("B", None, ("A", "")), None),
         (Seen("B", None, ("B", "")), "confirmed before"),
         (Seen("B", None, None), "no other system was ever confirmed"),
+        (Seen("", None, ("A", "")), "not known which system runs"),
     ],
 )
 def test_it_gives_way_only_where_the_other_may_be_better(seen: Seen, why: str | None) -> None:

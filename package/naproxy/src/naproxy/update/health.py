@@ -43,17 +43,23 @@ class Seen:
 def way_back(seen: Seen) -> str | None:
     """Return why this system must stay; None if the other is to be tried."""
     if seen.slots is None:
-        # RAUC itself may be what does not work. Only what was confirmed once is a way back.
-        if seen.confirmed is None:
-            return "RAUC does not answer, and no other system was ever confirmed"
-        if seen.confirmed[0] == seen.running:
-            return "it was confirmed before"
-        return None
+        return _way_back_without_rauc(seen)
     booted, other = seen.slots.booted(), seen.slots.other()
     if booted and seen.confirmed == (booted.name, booted.installed):
         return "it was confirmed before"
     if other is None or not other.good:
         return "the other system cannot be started, or failed before"
+    return None
+
+
+def _way_back_without_rauc(seen: Seen) -> str | None:
+    """RAUC itself may be what does not work. Only what was confirmed once is a way back."""
+    if seen.confirmed is None:
+        return "RAUC does not answer, and no other system was ever confirmed"
+    if not seen.running:
+        return "RAUC does not answer, and it is not known which system runs"
+    if seen.confirmed[0] == seen.running:
+        return "it was confirmed before"
     return None
 
 
