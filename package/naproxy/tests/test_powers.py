@@ -141,8 +141,11 @@ def test_a_file_changed_by_hand_is_not_overwritten(box: Box) -> None:
     box.file.write_text(f"{text}# by hand\n")
     assert box.post("power")[0] == 409
     assert box.file.read_text().endswith("# by hand\n")
-    box.file.write_text("rubbish [")
-    assert box.post("power")[0] == 500
+    for rubbish in ("rubbish [", "server = 3", "[[server]]\nid = 'web'\npower = 3"):
+        box.file.write_text(rubbish)
+        status, said = box.post("power")
+        assert status == 500
+        assert "cannot be read" in said["error"]
     box.file.write_text(text)
 
 

@@ -31,11 +31,14 @@ def measured(fit: Mapping[str, Any] | None) -> dict[str, float] | None:
 
 
 def given(text: bytes, name: str) -> dict[str, float]:
-    """Return the powers that the configuration file names for this server itself."""
+    """Return the powers that the configuration file names for this server itself; ValueError."""
     servers = tomllib.loads(text.decode()).get("server", [])
-    power: dict[str, Any]
-    power = next((each.get("power", {}) for each in servers if each.get("id") == name), {})
-    return {key: float(power[key]) for key in KEYS if key in power}
+    try:
+        power: dict[str, Any]
+        power = next((each.get("power", {}) for each in servers if each.get("id") == name), {})
+        return {key: float(power[key]) for key in KEYS if key in power}
+    except (AttributeError, TypeError):  # somebody is editing it
+        raise ValueError("a server is no section, or its power is none") from None
 
 
 def words(power: Mapping[str, float]) -> str:
