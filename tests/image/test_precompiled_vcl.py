@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.office.box import vmods_of_varnish
+
 TOP = Path(__file__).resolve().parents[2]
 CC = "/usr/libexec/naproxy-vcl-cc"
 VCL = "/usr/share/naproxy/vcl/naproxy.vcl"
@@ -30,13 +32,7 @@ exec chroot "$1/box" /bin/sh -c "$3"
 
 @pytest.fixture(scope="module")
 def vmods() -> str:
-    system = subprocess.run(
-        ["pkg-config", "--variable=vmoddir", "varnishapi"],
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout.strip()
-    return f"/usr/lib/naproxy/vmods:{system}"
+    return f"/usr/lib/naproxy/vmods:{vmods_of_varnish()}"
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.image.standin import START, TOP, Disk, StandIn
+from tests.office.box import vmods_of_varnish
 from tests.office.namespace import Namespace, ip, wait_for
 
 ADDRESS = "192.0.2.50"
@@ -43,20 +44,15 @@ option dns {lan}
 
 def lay_out(box: StandIn) -> None:
     """Put the daemons where the image has them, and VCL compiled as for the image."""
-    said = subprocess.run(
-        ["pkg-config", "--variable=vmoddir", "varnishapi"],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.strip()
-    ours, theirs = box.files / "usr/lib/naproxy/vmods", box.files / said.lstrip("/")
+    system = vmods_of_varnish()
+    ours, theirs = box.files / "usr/lib/naproxy/vmods", box.files / system.lstrip("/")
     share = box.files / "usr/share"
     ours.mkdir(parents=True)
     shutil.copy(TOP / "build/libvmod-naproxy/libvmod_naproxy.so", ours)
-    shutil.copytree(said, theirs)
+    shutil.copytree(system, theirs)
     subprocess.run(["make", "-sC", TOP / "varnish-vcl", f"OUT={share}/naproxy/vcl"], check=True)
     shutil.copy(TOP / "varnish-vcl/varnishd.args", share / "naproxy")
-    vmods = f"/usr/lib/naproxy/vmods:{said}"
+    vmods = f"/usr/lib/naproxy/vmods:{system}"
     vcl = "/usr/share/naproxy/vcl/naproxy.vcl"
     subprocess.run(
         [TOP / "board/common/vcl-precompile", box.files, "varnishd", vmods, vcl, "gcc", "-O0"],

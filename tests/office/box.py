@@ -273,10 +273,11 @@ def vmod_path(directory: Path) -> str:
     Where it was built its own users may not be let in: a home often is closed to others.
     """
     shutil.copy(VMOD / "libvmod_naproxy.so", directory)
-    return f"{directory}:{_vmods_of_varnish()}"
+    return f"{directory}:{vmods_of_varnish()}"
 
 
-def _vmods_of_varnish() -> str:
+def vmods_of_varnish() -> str:
+    """Return the folder of the VMODs that come with Varnish."""
     return subprocess.run(
         ["pkg-config", "--variable=vmoddir", "varnishapi"],
         capture_output=True,
