@@ -56,7 +56,7 @@ mount_data() {
 			say "e2fsck: $line"
 		done </run/fsck
 	fi
-	mount -t ext4 -o noatime,nosuid,nodev,noexec "$data_part" /data 2>/run/mount && return
+	mount -t ext4 -o noatime,lazytime,nosuid,nodev,noexec "$data_part" /data 2>/run/mount && return
 	echo "$data_part: $(head -n 1 /run/mount)"
 	return 1
 }
