@@ -291,3 +291,9 @@ def test_the_box_answers_pings(office: Office) -> None:
 def test_what_the_box_serves_is_not_tracked(office: Office) -> None:
     rules = office.box.sh("nft list chain inet naproxy untracked")
     assert "tcp dport { 80, 8080, 8443 } notrack" in rules
+
+
+def test_a_shutdown_lets_go_of_the_data(office: Office) -> None:
+    """The last test here: nothing runs afterwards."""
+    office.box.sh("/etc/init.d/rcK")
+    assert office.box.sh("umount /data && echo clean") == "clean\n"
