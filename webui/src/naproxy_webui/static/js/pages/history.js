@@ -35,24 +35,48 @@ async function show(query) {
 		found = await get("/api/history/range", query);
 	} catch (error) {
 		if (!(error instanceof ApiError)) throw error;
-		if (Object.keys(query).length) return go({}, { replace: true });
+		if (mine !== turn) return undefined;
+		// No such time: an address that somebody typed.
+		if (error.status === 400 && Object.keys(query).length) return go({}, { replace: true });
 		return failed(at("power"), error);
 	}
 	if (mine !== turn) return undefined;
 	range = found;
 	tell();
 	const told = { server: server.value, from_s: range.from_s, to_s: range.to_s, now_s: range.now_s, zoom, current: () => mine === turn };
+	told.follow = (place, work) => follow(place, work, told.current);
 	if (!told.server) return undefined;
 	for (const [place, part] of [[at("power"), showPower], [at("energy"), showEnergy], [at("wakers"), showWakers], [at("ledger"), showLedger], [at("changes"), showChanges], [at("decisions"), showDecisions]]) {
-		part(place, told).catch((error) => failed(place, error));
+		told.follow(place, part(place, told));
 	}
 	return undefined;
 }
 
+/** Show what came of a part: if it was not read, what stands there is of another time. */
+async function follow(place, work, current) {
+	try {
+		await work;
+		if (current()) well(place);
+	} catch (error) {
+		if (!current() && error instanceof ApiError) return;
+		failed(place, error);
+		partOf(place).classList.add("not-read");
+	}
+}
+
+const partOf = (place) => place.closest("details, section");
+
+function well(place) {
+	const part = partOf(place);
+	part.classList.remove("not-read");
+	part.querySelector(":scope > [data-failed]")?.remove();
+}
+
 function failed(place, error) {
 	if (!(error instanceof ApiError)) throw error;
-	place.querySelector(":scope > [data-failed]")?.remove();
-	place.prepend(h("p.hint", { "data-failed": true, role: "alert" }, t("history.failed", { error: error.message })));
+	well(place);
+	const words = h("p.hint", { "data-failed": true, role: "alert" }, t("history.failed", { error: error.message }));
+	partOf(place).querySelector(":scope > header, :scope > summary").after(words);
 }
 
 // What is shown, in words

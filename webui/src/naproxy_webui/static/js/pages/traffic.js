@@ -15,14 +15,26 @@ function range() {
 	return { server: $("server").value, from_s: midnight(now_s, 1 - days), to_s: Math.ceil(now_s) };
 }
 
+/** Where each part is shown. */
+const PLACES = { days: ["stats", "since", "days", "rate"], week: ["week"], gaps: ["gaps-words", "gaps-count", "gaps-time", "gaps-note"], agents: ["agents"] };
+
+/** What stands in a part's places is not of the time that is chosen. */
+function old(name, yes) {
+	for (const each of PLACES[name]) $(each).classList.toggle("invisible", yes);
+}
+
 /** Ask for one part and show it, unless another range was chosen meanwhile. */
 async function part(name, query, mine, show) {
 	try {
 		const said = await get(`/api/traffic/${name}`, query);
-		if (mine === turn) await show(said);
+		if (mine !== turn) return;
+		await show(said);
+		old(name, false);
 	} catch (problem) {
 		if (!(problem instanceof ApiError)) throw problem;
-		if (mine === turn) trouble(problem.message);
+		if (mine !== turn) return;
+		old(name, true);
+		trouble(problem.message);
 	}
 }
 

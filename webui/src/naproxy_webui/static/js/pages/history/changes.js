@@ -7,28 +7,30 @@ import { badge, cell, wakeLine } from "./words.js";
 
 const asked = new WeakMap();
 
-/** Read a list now if its `<details>` is open, else when it is opened. */
-function whenOpen(details, read) {
-	details.addEventListener("toggle", asked.get(details)?.listener ?? (() => {}));
-	const before = asked.get(details);
-	if (before) details.removeEventListener("toggle", before.listener);
+/** Read a list now if its `<details>` is open, else when it is opened; what failed then again. */
+async function whenOpen(details, follow, read) {
+	details.removeEventListener("toggle", asked.get(details));
 	let done = false;
-	const listener = () => {
-		if (!details.open || done) return undefined;
+	const once = async () => {
+		if (!details.open || done) return;
 		done = true;
-		return read();
+		await read().catch((error) => {
+			done = false;
+			throw error;
+		});
 	};
-	asked.set(details, { listener });
+	const listener = () => follow(details, once());
+	asked.set(details, listener);
 	details.addEventListener("toggle", listener);
-	return listener() ?? Promise.resolve();
+	await once();
 }
 
 export const stamp = (t_s) => h("time", { datetime: new Date(t_s * 1000).toISOString(), title: dateTime(t_s) }, `${day(t_s)}, ${clockS(t_s)}`);
 
-export async function showChanges(details, { server, from_s, to_s, current }) {
+export async function showChanges(details, { server, from_s, to_s, current, follow }) {
 	const columns = [t("history.col_time"), t("history.col_change"), t("history.col_reason"), t("history.col_cause")];
 	const [time, change, reason, by] = columns;
-	await whenOpen(details, () => list(details.lastElementChild, {
+	await whenOpen(details, follow, () => list(details.lastElementChild, {
 		path: "/api/history/transitions",
 		query: { server, from_s, to_s },
 		columns,
@@ -43,10 +45,10 @@ export async function showChanges(details, { server, from_s, to_s, current }) {
 	}));
 }
 
-export async function showDecisions(details, { server, from_s, to_s, current }) {
+export async function showDecisions(details, { server, from_s, to_s, current, follow }) {
 	const columns = [t("history.col_time"), t("history.col_decision"), t("history.col_reason")];
 	const [time, decision, reason] = columns;
-	await whenOpen(details, () => list(details.querySelector("[data-rows]"), {
+	await whenOpen(details, follow, () => list(details.querySelector("[data-rows]"), {
 		path: "/api/history/decisions",
 		query: { server, from_s, to_s },
 		columns,

@@ -33,7 +33,6 @@ function seriesOf({ days, estimated }) {
 export async function showEnergy(figure, { server, from_s, to_s, zoom, current }) {
 	const said = await get("/api/history/energy", { server, from_s, to_s });
 	if (!current()) return;
-	figure.querySelector(":scope > [data-failed]")?.remove();
 	const title = t({ hour: "history.energy_title_hour", day: "history.energy_title", month: "history.energy_title_month" }[said.unit]);
 	document.getElementById("energy-title").textContent = title;
 	const known = said.days.filter((each) => each.covered > 0);

@@ -48,6 +48,5 @@ export async function showPower(figure, { server, from_s, to_s, zoom, current })
 		figure.querySelector(":scope > .chart-area").after(band.svg);
 		figure.querySelector(":scope > .legend").after(place);
 	}
-	figure.querySelector(":scope > [data-failed]")?.remove();
 	band.show({ server, from_s, to_s, states, zoom });
 }

@@ -1,0 +1,82 @@
+"""What could not be read is said where it belongs; nothing old stands there as if it were that."""
+
+from __future__ import annotations
+
+from playwright.sync_api import expect
+
+from tests.webui.conftest import OpenPage, WatchedPage
+from tests.webui.looks import settle
+
+
+def lose(page: WatchedPage, path: str) -> None:
+    """The network loses what is asked for there, until `page.unroute_all()`."""
+    page.watch.allow("ERR_FAILED")
+    page.route(path, lambda route: route.abort())
+
+
+def history(open_page: OpenPage) -> WatchedPage:
+    page = open_page("/history?view=week")
+    settle(page)
+    expect(page.locator("#power canvas")).to_be_visible()
+    return page
+
+
+def test_power_that_was_not_read_is_not_that_of_the_week_before(open_page: OpenPage) -> None:
+    page = history(open_page)
+    lose(page, "**/api/history/power*")
+    page.get_by_role("button", name="Back").click()
+    card = page.locator("section", has=page.locator("#power"))
+    expect(card.get_by_role("alert")).to_contain_text("The box does not answer")
+    expect(page.locator("#power canvas")).to_be_hidden()
+    expect(page.locator("#energy canvas")).to_be_visible()
+    page.unroute_all()
+    page.get_by_role("button", name="Forward").click()
+    expect(page.locator("#power canvas")).to_be_visible()
+    expect(card.get_by_role("alert")).to_have_count(0)
+
+
+def test_a_lost_answer_does_not_lead_to_another_week(open_page: OpenPage) -> None:
+    page = history(open_page)
+    title = page.locator("#range-title")
+    page.get_by_role("button", name="Back").click()
+    expect(page.locator("#forward")).to_be_enabled()
+    before = title.text_content()
+    page.route("**/api/history/range*", lambda route: route.abort())
+    page.watch.allow("ERR_FAILED")
+    page.get_by_role("button", name="Back").click()
+    expect(page.get_by_role("alert")).to_contain_text("The box does not answer")
+    expect(title).to_have_text(before)
+    assert "view=week" in page.url
+    page.unroute_all()
+    page.get_by_role("button", name="Forward").click()
+    expect(title).not_to_have_text(before)
+    expect(page.get_by_role("alert")).to_have_count(0)
+
+
+def test_changes_that_were_not_read_are_asked_for_again(open_page: OpenPage) -> None:
+    page = history(open_page)
+    lose(page, "**/api/history/transitions*")
+    details = page.locator("#changes")
+    details.locator("summary").click()
+    expect(details.get_by_role("alert")).to_contain_text("The box does not answer")
+    page.unroute_all()
+    details.locator("summary").click()
+    details.locator("summary").click()
+    expect(details.locator("tbody tr").first).to_be_visible()
+    expect(details.get_by_role("alert")).to_have_count(0)
+
+
+def test_a_week_of_traffic_that_was_not_read_is_not_the_month_before(page: WatchedPage) -> None:
+    page.goto("/traffic")
+    settle(page)
+    cells = page.locator("#week td")
+    expect(cells.first).to_be_visible()
+    lose(page, "**/api/traffic/week*")
+    page.get_by_role("button", name="7 days").click()
+    expect(page.locator("#trouble")).to_contain_text("The box does not answer")
+    expect(cells.first).to_be_hidden()
+    expect(page.locator("#days canvas")).to_be_visible()
+    page.unroute_all()
+    page.get_by_role("button", name="30 days").click()
+    expect(cells.first).to_be_visible()
+    expect(page.locator("#trouble")).to_be_empty()
