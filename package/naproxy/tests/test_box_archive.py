@@ -393,7 +393,7 @@ def test_no_secret_of_a_configuration_full_of_them_is_in_the_diagnostics(
     told = {"settings": sorted(HIDDEN), "status": {"alert": "bad password correct horse"}}
     log = [f"said {secret} and b64b64b64" for secret in HIDDEN]
     texts = run(diagnostics.gather, Doubles("\n".join(HIDDEN)), told, log, home.data)
-    values = secrets.values(home.file.read_bytes(), loaded)
+    values = secrets.values(loaded)
     (tmp_path / "d").write_bytes(diagnostics.packed(texts, values))
     text = text_of(tmp_path / "d")
     # A line of a key file is a secret as a whole: "PRIVATE KEY" alone is none.

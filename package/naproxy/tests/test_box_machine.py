@@ -1,6 +1,9 @@
 """Operations on a machine that is the box's own, with a helper program that records its calls."""
 
 import asyncio
+import errno
+import os
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -88,6 +91,47 @@ def test_network_settings_that_nobody_confirms_go_back(
     assert bench.helper.calls[1] == ("apply", "network", "network.conf")
     assert bench.helper.files[1].startswith("method=dhcp\n")
     assert "nobody confirmed" in bench.said[0]
+
+
+def test_network_settings_that_cannot_be_applied_go_back_also_to_before_an_earlier_trial(
+    tmp_path: Path,
+) -> None:
+    class Refusing(Helper):
+        async def run(self, argv: Any, timeout_s: float) -> Printed:
+            done = await super().run(argv, timeout_s)
+            return Printed(1, b"", b"no") if "192.0.2.6" in self.files[-1] else done
+
+    async def scene() -> Bench:
+        bench = Bench(tmp_path)
+        bench.own._does = bench.helper = Refusing()
+        await bench.own.network(WANTED)
+        with pytest.raises(ApiError, match="no"):
+            await bench.own.network(replace(WANTED, address="192.0.2.6/24"))
+        return bench
+
+    bench = asyncio.run(scene())
+    assert bench.helper.calls[-1] == ("apply", "network", "network.conf")
+    assert bench.helper.files[-1].startswith("method=dhcp\n")
+    assert bench.own.wishes()["trial_until_s"] is None
+    assert [path.name for path in tmp_path.iterdir()] == ["network.conf"]
+
+
+def test_a_trial_that_cannot_be_written_down_is_not_kept_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    async def scene() -> Bench:
+        bench = Bench(tmp_path)
+        await bench.own.network(WANTED)
+        monkeypatch.setattr(os, "fsync", refuses)
+        with pytest.raises(OSError, match="No space"):
+            bench.own.keep()
+        return bench
+
+    assert asyncio.run(scene()).own.wishes()["trial_until_s"] is not None
+    assert [path.name for path in tmp_path.iterdir()] == ["network.try"]
 
 
 def test_a_trial_that_a_restart_cut_off_goes_back(tmp_path: Path) -> None:
@@ -212,3 +256,17 @@ def test_a_disk_that_is_nearly_full_is_left_alone(
         asyncio.run(operations.answer(call))
     assert caught.value.status == 507
     assert list((tmp_path / "box").iterdir()) == []
+
+
+def test_a_disk_that_takes_no_writes_keeps_no_controller_from_starting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    operations = api.Operations(Host(tmp_path), logs.Ring(), said.append, Helper())
+
+    def refuses(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(Path, "mkdir", refuses)
+    operations.begin()
+    assert "Read-only file system" in said[0]

@@ -56,6 +56,7 @@ class Operations:
         """`ring` has the controller's own last words."""
         self._host = host
         self._ring = ring
+        self._say = say
         self._does = does or effects.Machine()
         self.own = Own(lambda: host.current().box, self._does, say)
         self._busy = asyncio.Lock()
@@ -79,8 +80,11 @@ class Operations:
     def begin(self) -> None:
         """On start: end what a restart cut off, and forget what nobody fetched."""
         self.own.begin()
-        for name in (*_OUT.values(), _UPLOAD, _REQUEST):
-            self._path(name).unlink(missing_ok=True)
+        try:
+            for name in (*_OUT.values(), _UPLOAD, _REQUEST):
+                self._path(name).unlink(missing_ok=True)
+        except OSError as error:  # as on a disk that takes no writes any more
+            self._say(f"what nobody fetched is not deleted: {error}")
 
     # The machine
 
@@ -205,7 +209,7 @@ class Operations:
 
         only(body)
         current = self._host.current()
-        hidden = secrets.values(self._host.file.read_bytes(), current)
+        hidden = secrets.values(current)
         texts = await diagnostics.gather(
             self._does, self._host.told(), self._ring.lines(), Path(current.box.data_dir)
         )

@@ -68,11 +68,19 @@ class Own:
         }
 
     async def network(self, wanted: forms.Network) -> None:
-        """Try new settings: they go back in two minutes unless `keep` is called."""
+        """Try new settings: they go back in two minutes unless `keep` is called.
+
+        What cannot be applied goes back at once, to what was kept last.
+        """
         self._need()
-        self._end_trial()
         _write(self._file(_TRIAL), wanted.lines())
-        await self._apply("network", self._file(_TRIAL))
+        self._end_trial()
+        try:
+            await self._apply("network", self._file(_TRIAL))
+        except ApiError:
+            await self._back_quietly()
+            raise
+        self._end_trial()  # of somebody who tried at the same time
         loop = asyncio.get_running_loop()
         self._trial = loop.call_later(TRIAL_S, self._begin_back)
         self._until_s = self._now() + TRIAL_S
@@ -82,8 +90,9 @@ class Own:
         self._need()
         if self._trial is None:
             raise ApiError(HTTPStatus.CONFLICT, "no network settings are being tried")
+        effects.write(self._file(_NETWORK), self._file(_TRIAL).read_bytes())
         self._end_trial()
-        self._file(_TRIAL).replace(self._file(_NETWORK))
+        self._file(_TRIAL).unlink()
 
     async def back(self) -> None:
         """Go back to the network settings before the trial."""

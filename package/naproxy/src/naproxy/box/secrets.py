@@ -49,6 +49,19 @@ def files(value: Any) -> Iterator[Path]:
                 yield from files(inner)
 
 
+def _given(value: Any) -> Iterator[str]:
+    if isinstance(value, tuple):
+        for member in value:
+            yield from _given(member)
+    elif dataclasses.is_dataclass(value):
+        for field in dataclasses.fields(value):
+            inner = getattr(value, field.name)
+            if field.metadata.get("secret"):
+                yield str(inner)
+            else:
+                yield from _given(inner)
+
+
 def named_files(loaded: Config, folder: Path) -> list[Path]:
     """Return those of them that are there and lie in the configuration's own folder."""
     return sorted({path for path in files(loaded) if path.is_file() and inside(path, folder)})
@@ -63,10 +76,9 @@ def inside(path: Path, folder: Path) -> bool:
     return len(parts) > 0 and parts[0] != COMMANDS and path.suffix != ".toml"
 
 
-def values(text: bytes, loaded: Config) -> list[str]:
+def values(loaded: Config) -> list[str]:
     """Return the secrets themselves: what must not be in anything that is given away."""
-    data = tomllib.loads(text.decode())
-    found = [str(configedit.at(data, path)) for path in secrets(loaded)]
+    found = list(_given(loaded))
     for file in files(loaded):
         if file.name in _NO_SECRET or file.name == "known_hosts":
             continue
