@@ -1,5 +1,6 @@
 """What the box's scripts take for an address or a name, under BusyBox's shell."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -134,3 +135,28 @@ def test_what_is_being_written_only_root_can_read(tmp_path: Path) -> None:
         ["busybox", "sh", "-c", script], capture_output=True, check=True, text=True, timeout=20
     )
     assert done.stderr.split() == ["600", "644"]
+
+
+def test_a_claim_code_is_letters_whoever_wrote_it(tmp_path: Path) -> None:
+    """The web interface's user may write there what it likes; root reads it to the console."""
+
+    def read() -> str:
+        script = f". {LIB}/common.sh; code={tmp_path}/code; claim_code"
+        argv = ["busybox", "sh", "-c", script]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=5)
+        assert done.stderr == ""
+        return done.stdout
+
+    code = tmp_path / "code"
+    assert read() == ""
+    code.write_text("PRWR-EQXW-F7YF\n")
+    assert read() == "PRWR-EQXW-F7YF"
+    code.write_text("\x1b[2J$(id);\n" + "A" * 5000)
+    assert set(read()) <= set("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-")
+    assert len(read()) < 64
+    code.unlink()
+    code.symlink_to("/etc/hostname")
+    assert read() == ""
+    code.unlink()
+    os.mkfifo(code)
+    assert read() == ""

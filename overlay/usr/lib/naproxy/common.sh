@@ -54,6 +54,14 @@ wish() { # FILE KEY
 	done <"$1"
 }
 
+# The claim code, as long as the box is nobody's. It is not root who writes it: nothing but
+# letters is shown, and nobody is led to another file.
+code=/data/naproxy-webui/claim-code
+claim_code() {
+	[ -f "$code" ] && [ ! -L "$code" ] || return 0
+	head -c 64 "$code" 2>/dev/null | tr -cd 'A-Z0-9-'
+}
+
 # Wait until the command is true, or for so long.
 wait_for() { # SECONDS COMMAND...
 	fifths=$(($1 * 5))
