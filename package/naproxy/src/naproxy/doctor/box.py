@@ -7,7 +7,8 @@ from typing import Final
 from naproxy.agent_protocol import Outcome
 from naproxy.config import Server
 from naproxy.doctor.findings import Look, NotSeen, NotUsed, Problem
-from naproxy.doctor.readings import CONNECT_S, STATES, Seen
+from naproxy.doctor.readings import CONNECT_S, Seen
+from naproxy.drivers.sleep.agent import STATES
 
 _UNREACHED: Final = ("timed out", "No route to host", "no answer in time")
 

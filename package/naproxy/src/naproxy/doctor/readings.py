@@ -20,13 +20,12 @@ from naproxy.agent_protocol import NoAnswerError, Outcome, ProtocolError, Questi
 from naproxy.config import Server
 from naproxy.drivers import secret
 from naproxy.drivers.openssh import Session, Ssh
+from naproxy.drivers.sleep.agent import STATES
 from naproxy.ping import Pinger
 
 CONNECT_S: Final = 3.0
 PING_S: Final = 1.5
 PING_EVERY_S: Final = 0.3
-STATES: Final = {"ram": "mem", "disk": "disk", "off": "off"}
-"""What the agent calls the states of `sleep.state`."""
 
 
 @dataclass(frozen=True, kw_only=True)

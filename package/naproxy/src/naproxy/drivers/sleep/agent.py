@@ -21,7 +21,8 @@ from naproxy.machine import Answer
 from naproxy.schema import is_absolute, option
 
 _RESEND_S: Final = 1.0
-_STATES: Final = {"ram": "mem", "disk": "disk", "off": "off"}
+STATES: Final = {"ram": "mem", "disk": "disk", "off": "off"}
+"""What the agent calls the states of `sleep.state`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +59,7 @@ class Driver:
         question = Question(
             key,
             self._server,
-            _STATES[settings.state],
+            STATES[settings.state],
             order=True,
             nonce=lambda: secrets.token_hex(16),
         )
