@@ -1,5 +1,6 @@
 """Updating the box in the browser: a real RAUC with slots that are files, over a restart."""
 
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from playwright.sync_api import Browser, expect
 
 from tests.office.namespace import ROOT
 from tests.webui.conftest import PATIENCE_MS, SIZES, OpenPage, Watch, WatchedPage, log_in
-from tests.webui.looks import violations
+from tests.webui.looks import SETTLED_MS, too_wide, violations
 from tests.webui.stage import Stage
 
 sys.path.append(str(ROOT / "package/naproxy/tests"))
@@ -22,6 +23,7 @@ HELPER = """#!/bin/sh
 [ "$1" = reboot ] && touch {}/rebooted
 exit 0
 """
+SHOTS = os.environ.get("SHOTS", "")
 BROKEN = r"ERR_|Failed to load resource|502|503"
 """What Chromium says of connections that break."""
 
@@ -72,6 +74,18 @@ def admin(browser: Browser, box: Stage) -> Iterator[WatchedPage]:
     watch.check()
 
 
+def look(page: WatchedPage, name: str) -> None:
+    """The page is accessible and fits, wide and narrow, light and dark; SHOTS=folder keeps it."""
+    for size, scheme in (("narrow", "dark"), ("desktop", "light")):
+        page.set_viewport_size(SIZES[size]["viewport"])
+        page.emulate_media(color_scheme=scheme)
+        page.wait_for_timeout(SETTLED_MS)
+        if SHOTS:
+            page.screenshot(path=Path(SHOTS) / f"{name}-{size}-{scheme}.png", full_page=True)
+        assert violations(page) == [], f"{name} {size} {scheme}"
+        assert too_wide(page) == [], f"{name} {size}"
+
+
 def choose(page: Any, file: Path) -> None:
     page.locator("#image-file").set_input_files(file)
 
@@ -91,14 +105,14 @@ def test_an_update_from_the_file_to_the_restart_and_back_again(
         expect(work.get_by_text(words).first).to_be_visible()
     assert machine.primary() == "A"
     assert not any(machine.slots["B"].read_bytes()[:4096])
-    assert violations(page) == []
+    look(page, "update-good")
 
     work.get_by_role("button", name="Write it").click()
     confirm(page, "Write it")
     page.get_by_text("Version 9.0.0 is written.").wait_for()
     assert machine.primary() == "B"
     assert any(machine.slots["B"].read_bytes()[:4096])
-    assert violations(page) == []
+    look(page, "update-written")
 
     page.watch.allow(BROKEN)
     work.get_by_role("button", name="Restart the box").click()
