@@ -12,6 +12,7 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 from naproxy_webui.control import Control
+from naproxy_webui.office import forget_office, office
 from naproxy_webui.settings import Settings
 
 Answering = Callable[[bytes], None]
@@ -81,3 +82,21 @@ def test_only_one_waits_for_a_controller_that_hangs(
         go.set()
         assert waits.result().json == said
     assert health[0] == 2
+
+
+def test_what_was_asked_before_a_change_is_not_taken_for_what_is_so_after_it(
+    app: Flask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ["before", "after"]
+
+    def get(_: Control, path: str, **__: object) -> dict[str, object]:
+        said = {"office": {"name": names[0]}}
+        if len(names) > 1:  # somebody changes it while the answer is on its way
+            names.pop(0)
+            forget_office()
+        return said
+
+    monkeypatch.setattr(Control, "get", get)
+    with app.test_request_context():
+        office()
+        assert office().name == "after"

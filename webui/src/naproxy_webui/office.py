@@ -42,7 +42,9 @@ def ui_names() -> list[str]:
 
 def forget_office() -> None:
     """Ask again next time: it was just changed."""
-    _kept().pop("until_s", None)
+    kept = _kept()
+    kept["changes"] = kept.get("changes", 0) + 1
+    kept.pop("until_s", None)
 
 
 def _section(name: str) -> dict[str, Any]:
@@ -63,8 +65,10 @@ def _configuration() -> dict[str, Any]:
         if "configuration" in kept:
             # While it is asked, others go by what is known.
             kept["until_s"] = time.monotonic() + FRESH_S
+        changes = kept.get("changes")
         with suppress(ApiError):
             kept["configuration"] = control().get("/v1/config", timeout_s=2.0)
-        kept["until_s"] = time.monotonic() + FRESH_S
+        if kept.get("changes") == changes:  # else that may be what was so before
+            kept["until_s"] = time.monotonic() + FRESH_S
     known: dict[str, Any] = kept.get("configuration", {})
     return known
