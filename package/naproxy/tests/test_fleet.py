@@ -39,7 +39,10 @@ def test_a_token_for_all_a_name_and_a_restart_are_passed_on() -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["http://a.example", "https://", "https://a b", "https://a/path", "https://a\\nssl=false", "a"],
+    [
+        *("http://a.example", "https://", "https://a b", "https://a/path", "https://a\\nssl=false"),
+        *("a", "https://a:0", "https://a:65536"),
+    ],
 )
 def test_what_is_no_address_is_refused(url: str) -> None:
     with pytest.raises(ConfigError, match=r"fleet\.url"):

@@ -9,7 +9,9 @@ from typing import Final
 from naproxy.schema import option
 
 _WORD: Final = re.compile(r"[!-\[\]-~]*", re.ASCII)
-_HOST_AND_PORT: Final = re.compile(r"https://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?/?")
+_HOST_AND_PORT: Final = re.compile(
+    r"https://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:(?P<port>[0-9]{1,5}))?/?"
+)
 
 
 def _is_word(text: str) -> str | None:
@@ -19,7 +21,8 @@ def _is_word(text: str) -> str | None:
 
 
 def _is_https(text: str) -> str | None:
-    ok = not text or _HOST_AND_PORT.fullmatch(text.lower())
+    found = _HOST_AND_PORT.fullmatch(text.lower())
+    ok = not text or (found and 1 <= int(found["port"] or 443) <= 65535)
     return None if ok else "must be https://HOST or https://HOST:PORT"
 
 
