@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from playwright.sync_api import expect
 
 from tests.webui.conftest import OpenPage, WatchedPage
 from tests.webui.looks import settle
+
+LONG_MS = 60_000
+MINUTES_S = 180
 
 
 def lose(page: WatchedPage, path: str) -> None:
@@ -80,3 +85,40 @@ def test_a_week_of_traffic_that_was_not_read_is_not_the_month_before(page: Watch
     page.get_by_role("button", name="30 days").click()
     expect(cells.first).to_be_visible()
     expect(page.locator("#trouble")).to_be_empty()
+
+
+def test_a_search_for_meters_that_breaks_off_does_not_go_on_for_ever(page: WatchedPage) -> None:
+    page.goto("/setup/again/meter")
+    searching = page.locator("#searching")
+    expect(searching).to_be_hidden(timeout=LONG_MS)
+    lose(page, "**/api/setup/scan")
+    page.locator("#search").click()
+    expect(page.locator(".toast")).to_contain_text("The box does not answer")
+    expect(searching).to_be_hidden()
+
+
+def test_a_box_that_does_not_come_back_is_not_said_to_be_there(page: WatchedPage) -> None:
+    page.goto("/settings/system")
+    settle(page)
+    page.clock.install()
+    lose(page, "**/api/box/about")
+    page.route("**/api/box/restart", lambda route: route.fulfill(status=202, json={}))
+    page.locator("[data-restart]").first.click()
+    page.locator("dialog button[value=yes]").click()
+    for _ in range(MINUTES_S):
+        page.clock.run_for(1000)
+        if page.locator(".toast").count():
+            break
+    expect(page.locator(".toast")).to_contain_text("has not answered for a minute")
+
+
+def test_a_server_in_between_that_answers_for_the_box_is_said_beside_the_file(
+    page: WatchedPage, tmp_path: Path
+) -> None:
+    page.watch.allow("502")
+    page.goto("/settings/backup")
+    (tmp_path / "backup.tar.gz").write_bytes(b"whatever")
+    page.route("**/api/box/restore/part*", lambda route: route.fulfill(status=502, body="<html>"))
+    page.locator("#restore-file").set_input_files(tmp_path / "backup.tar.gz")
+    page.locator("form[data-restore] button[type=submit]").click()
+    expect(page.locator("form[data-restore] [role=alert]")).to_contain_text("status 502")

@@ -106,7 +106,10 @@ async function upload(file, progress) {
 			headers: { "Content-Type": "application/octet-stream", "X-CSRF-Token": token },
 		}).catch(() => null);
 		if (!answer) throw new ApiError(0, { error: t("kit.no_answer") });
-		if (!answer.ok) throw new ApiError(answer.status, await answer.json());
+		if (!answer.ok) {
+			const unread = { error: t("kit.bad_answer", { status: answer.status }) };
+			throw new ApiError(answer.status, await answer.json().catch(() => unread));
+		}
 	}
 }
 
@@ -132,7 +135,7 @@ function show(place, said) {
 	});
 }
 
-/** Wait until the controller answers again: it begins anew half a second after its answer. */
+/** Wait until the controller answers again: it begins anew half a second after its answer. ApiError. */
 async function backAgain() {
 	const end = Date.now() + 60_000;
 	await new Promise((done) => setTimeout(done, 1500));
@@ -145,6 +148,7 @@ async function backAgain() {
 			await new Promise((done) => setTimeout(done, 500));
 		}
 	}
+	throw new ApiError(0, { error: t("settings.not_back") });
 }
 
 export function machine() {

@@ -41,7 +41,12 @@ async function search(body) {
 /** Meters on the network are among the machines of the scan: without one there are none. */
 async function everywhere() {
 	$("searching").hidden = false;
-	if ((await get("/api/setup/scan")).state === "never") await follow("/api/setup/scan", { body: {} });
+	try {
+		if ((await get("/api/setup/scan")).state === "never") await follow("/api/setup/scan", { body: {} });
+	} catch (error) {
+		$("searching").hidden = true;
+		throw error;
+	}
 	await search({});
 }
 
