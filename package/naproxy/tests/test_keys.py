@@ -1,5 +1,6 @@
 """`naproxy key` with a real OpenSSH server."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from naproxy import keys
+from naproxy.drivers.sleep import ssh
 from naproxy.machine import Answer
 from ssh_server import Server, free_port, key, needs_sshd, serving
 
@@ -84,6 +86,24 @@ def test_a_key_with_a_passphrase_is_said(box: Box) -> None:
     status, _, said = box.key("make")
     assert status == 1
     assert "passphrase" in said
+
+
+def test_a_power_cut_costs_neither_a_key_nor_what_is_pinned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[str] = []
+    sync = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        kept.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    keys.make(ssh.Settings(key_file=str(tmp_path / "etc" / "id")))
+    assert kept == ["id", "etc"]
+    kept.clear()
+    keys.pin(tmp_path / "etc" / "known_hosts", "192.0.2.1", keys.HostKey("ssh-ed25519", "AAAA"))
+    assert kept == [f".known_hosts.{os.getpid()}", "etc"]
 
 
 @needs_sshd

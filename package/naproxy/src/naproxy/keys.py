@@ -10,7 +10,6 @@ import argparse
 import base64
 import binascii
 import hashlib
-import os
 import re
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from naproxy import config
+from naproxy.box.effects import sync, write
 from naproxy.commands import add_config_option
 from naproxy.config import Server
 from naproxy.drivers.openssh import SshSettings
@@ -108,12 +108,7 @@ def pin(file: Path, host: str, key: HostKey) -> None:
     """Put the key in the place of those of `host`; other hosts' stay."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     text = without(file.read_text(), host) if file.exists() else ""
-    temporary = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        temporary.write_text(f"{text}{host} {key.kind} {key.data}\n")
-        temporary.replace(file)
-    finally:
-        temporary.unlink(missing_ok=True)
+    write(file, f"{text}{host} {key.kind} {key.data}\n")
 
 
 def add_parser(subparsers: Any) -> None:
@@ -186,6 +181,8 @@ def make(settings: SshSettings) -> str:
         done = subprocess.run(command, capture_output=True, check=False)
         if done.returncode:
             raise KeyCommandError(f"ssh-keygen: {words(done.stdout + done.stderr)}")
+        sync(file)
+        sync(file.parent)
     # From the key itself: the file beside it may be another's.
     shown = subprocess.run(
         ["ssh-keygen", "-y", "-P", "", "-f", str(file)], capture_output=True, check=False
