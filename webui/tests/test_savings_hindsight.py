@@ -25,6 +25,11 @@ from test_history_stream import ask
 
 PATIENCE_S = 60.0
 SLOW = [sys.executable, "-c", "import time; time.sleep(60)"]
+BOUNDED = (
+    "import os, resource, time\n"
+    "while resource.getrlimit(resource.RLIMIT_AS)[0] < 0 or os.nice(0) < 19: time.sleep(0.01)\n"
+)
+"""A child's limits are set a moment after its start."""
 
 
 @pytest.fixture
@@ -189,7 +194,7 @@ def finish(jobs: Hindsights, key: str = "k") -> Any:
 @pytest.mark.parametrize(
     ("program", "why"),
     [
-        ("x = 'x' * (1 << 30)", "memory"),
+        (BOUNDED + "x = 'x' * (1 << 30)", "memory"),
         ("import sys; sys.exit(3)", "words"),
         ("print('no json')", "words"),
         ("print('[' * 100000)", "words"),
@@ -216,7 +221,7 @@ def test_a_child_that_takes_too_long_is_ended(settings: Settings) -> None:
 
 def test_the_child_is_nice_and_bounded(settings: Settings) -> None:
     program = (
-        "import json, os, resource, time; time.sleep(0.3)\n"
+        f"{BOUNDED}import json\n"
         "print(json.dumps({'nice': os.nice(0), 'as': resource.getrlimit(resource.RLIMIT_AS)[0]}))"
     )
     jobs = worker(settings, program)
