@@ -41,8 +41,9 @@ saveenv
 setenv fdtfile "${tree}"
 setenv -f ethaddr "${address}"
 
-setenv bootargs "root=@DISK@${number} rootfstype=squashfs ro rootwait rauc.slot=${slot} panic=10 softdog.soft_active_on_boot=1 softdog.soft_margin=180 console=@CONSOLE@"
+setenv bootargs "root=@DISK@${number} rootfstype=squashfs ro rootwait rauc.slot=${slot} panic=10 softdog.soft_active_on_boot=1 softdog.soft_margin=180 loglevel=5 console=@CONSOLE@"
 if load ${devtype} ${devnum}:${number} ${kernel_addr_r} boot/Image; then
+	echo "Naproxy: system ${slot}"
 	if test -n "@DTB@"; then
 		load ${devtype} ${devnum}:${number} ${fdt_addr_r} boot/${fdtfile} && booti ${kernel_addr_r} - ${fdt_addr_r}
 	else

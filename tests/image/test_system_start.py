@@ -233,6 +233,7 @@ FIRST = {"controller", "network", "syslogd", "varnish"}
 def test_what_pages_need_is_started_first_and_the_rest_when_varnish_answers(
     tmp_path: Path, disk: Disk
 ) -> None:
+    boot_again(tmp_path, disk, "echo servers >/data/naproxy/page", "one")
     box = StandIn(tmp_path / "box", disk, pages_s=30)
     try:
         box.boot()
@@ -243,8 +244,21 @@ def test_what_pages_need_is_started_first_and_the_rest_when_varnish_answers(
         box.off()
 
 
-def test_what_varnish_keeps_from_answering_starts_the_rest_all_the_same(box: StandIn) -> None:
-    assert set(box.sh("ls /run/service").split()) > FIRST
+def test_without_an_answer_of_varnish_the_rest_is_started_all_the_same(
+    tmp_path: Path, disk: Disk
+) -> None:
+    boot_again(tmp_path, disk, "echo servers >/data/naproxy/page", "one")
+    with switched_on(tmp_path / "two", disk) as box:
+        assert set(box.sh("ls /run/service").split()) > FIRST
+
+
+def test_a_box_that_knows_no_server_waits_for_no_page(tmp_path: Path, disk: Disk) -> None:
+    box = StandIn(tmp_path / "box", disk, pages_s=3600)
+    try:
+        box.boot()
+        wait_for(lambda: "webui" in box.sh("ls /run/service"), "the rest", 5)
+    finally:
+        box.off()
 
 
 @pytest.mark.parametrize(

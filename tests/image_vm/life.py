@@ -24,7 +24,7 @@ HEALTH_S: Final = 420.0
 """The health check itself gives up after 300 s."""
 WORK_S: Final = 600.0
 OFF_S: Final = 120.0
-STARTED: Final = r"Kernel command line: .*\brauc\.slot=([AB])\b"
+STARTED: Final = r"Naproxy: system ([AB])\r?\n"
 CLAIM: Final = r"Claim code: ([0-9A-Z]{4}-[0-9A-Z]{4}-[0-9A-Z]{4})\b"
 
 
