@@ -61,8 +61,14 @@ class Host:
             time.sleep(0.05)
         # What the test driver remembers, it forgets with the last connection.
         self.keeper = subprocess.Popen(
-            ["virsh", "-q", "-c", self.uri], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
+            ["virsh", "-q", "-c", self.uri], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
+        assert self.keeper.stdin
+        assert self.keeper.stdout
+        self.keeper.stdin.write(b"uri\n")
+        self.keeper.stdin.flush()
+        while b"test" not in (said := self.keeper.stdout.readline()):
+            assert said, "virsh does not connect"
         sshd.says('exec sh -c "$SSH_ORIGINAL_COMMAND"')
 
     @contextmanager
