@@ -139,6 +139,9 @@ def test_a_change_is_in_force_and_shown(box: Box, client: FlaskClient) -> None:
         ("server.web.hosts", ["A B"], ("must be a host name", "muss ein Rechnername")),
         ("server.web.awake.hours", ["never"], ("must be as “mon-fri", "muss sein wie „mon-fri")),
         ("office.currency", "euro", ("three capital letters", "drei Großbuchstaben")),
+        ("office.time_zone", "Europe/Nowhere", ("as Europe/Berlin", "zum Beispiel Europe/Berlin")),
+        ("server.web.sleep.user", "-x", ("s name", "muss ein Benutzername sein")),
+        ("fleet.url", "http://x", ("must be https://", "muss https://")),
         ("box.helper", "/bin/sh", ("in the file on the box", "in der Datei auf der Box")),
     ],
 )
