@@ -161,6 +161,21 @@ def test_somebody_is_added_and_removed(account: WatchedPage, open_page: OpenPage
     assert "/login" in other.url
 
 
+def test_a_dialog_that_is_opened_again_has_no_old_errors(account: WatchedPage) -> None:
+    account.watch.allow("422")
+    account.get_by_role("button", name="Add somebody").first.click()
+    dialog = account.locator("#user-dialog")
+    dialog.locator("#user-name").fill("Berta")
+    dialog.locator("#user-password").fill("short")
+    dialog.locator("[type=submit]").click()
+    expect(dialog.locator("[aria-invalid=true]")).to_have_count(1)
+    account.keyboard.press("Escape")
+    account.get_by_role("button", name="Add somebody").first.click()
+    expect(dialog.locator("#user-name")).to_have_value("")
+    expect(dialog.locator("[aria-invalid=true]")).to_have_count(0)
+    expect(dialog.locator(".error", has_text=re.compile("."))).to_have_count(0)
+
+
 def test_a_password_that_is_not_the_present_one_is_said_beside_its_field(
     account: WatchedPage,
 ) -> None:

@@ -2,7 +2,7 @@
 
 import { ApiError, del, get, h, patch, post, put, t } from "../kit/core.js";
 import { confirm, open, toast } from "../kit/dialog.js";
-import { onPress, onSubmit } from "../kit/form.js";
+import { clearErrors, onPress, onSubmit } from "../kit/form.js";
 import { dateTime } from "../kit/format.js";
 
 const place = (id) => document.getElementById(id);
@@ -127,7 +127,10 @@ function formDialog(id, send, done) {
 		await done(answer);
 	});
 	dialog.querySelector("[data-close]").addEventListener("click", () => dialog.close());
-	dialog.addEventListener("close", () => form.reset());
+	dialog.addEventListener("close", () => {
+		form.reset();
+		clearErrors(form);
+	});
 	return dialog;
 }
 

@@ -86,14 +86,13 @@ export function settingsForm(form) {
 
 function saved(form, changes, answer) {
 	const whole = changes.some(({ value, op, where }) => op !== "set" || where.endsWith(".id") || (value !== null && typeof value === "object" && !Array.isArray(value)));
-	if (whole || "reload" in form.dataset) {
+	const secret = fieldsOf(form).some((field) => field.dataset.kindOf === "secret" && field.value !== "");
+	if (whole || secret || "reload" in form.dataset) {
 		again(t("settings.saved"));
 		return;
 	}
 	for (const field of fieldsOf(form)) {
-		if (field.dataset.kindOf === "secret") {
-			if (field.value !== "") again(t("settings.saved"));
-		} else field.dataset.initial = JSON.stringify(valueOf(field));
+		if (field.dataset.kindOf !== "secret") field.dataset.initial = JSON.stringify(valueOf(field));
 	}
 	document.querySelectorAll("[data-version]").forEach((each) => (each.dataset.version = answer.version));
 	toast(t("settings.saved"));
