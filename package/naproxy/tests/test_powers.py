@@ -26,6 +26,12 @@ def test_measured_powers_are_used_only_where_they_can_be() -> None:
     assert powers.measured(None) is None
 
 
+def test_a_switch_that_may_cost_far_more_than_was_measured_is_not_reckoned_with() -> None:
+    for high_j, used in ((400.0, True), (500.0, False)):
+        found = fit(50.0, 1.0, 200.0) | {"switch_j": {"value": 200.0, "low": 0.0, "high": high_j}}
+        assert (powers.measured(found) is not None) is used
+
+
 def test_what_the_file_names_is_told_from_what_is_the_default() -> None:
     text = b'[[server]]\nid = "a"\n[[server]]\nid = "b"\n[server.power]\non_w = 60\n'
     assert powers.given(text, "a") == {}

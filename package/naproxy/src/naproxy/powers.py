@@ -20,6 +20,8 @@ from naproxy.configedit import Change
 KEYS: Final = ("on_w", "off_w", "switch_j")
 UNSURE: Final = 0.2
 """A power whose interval is wider to one side than this share of it is not reckoned with."""
+UNSURE_S: Final = 5.0
+"""Nor an E_switch that may be so much larger: the pause that breaks even would be as much longer."""
 
 
 def measured(fit: Mapping[str, Any] | None) -> dict[str, float] | None:
@@ -27,7 +29,10 @@ def measured(fit: Mapping[str, Any] | None) -> dict[str, float] | None:
     if not fit or fit["on_w"]["high"] > (1 + UNSURE) * fit["on_w"]["value"]:
         return None
     found = {key: max(0.0, round(float(fit[key]["value"]), 1)) for key in KEYS}
-    return found if found["on_w"] > found["off_w"] else None
+    saved_w = found["on_w"] - found["off_w"]
+    if saved_w <= 0 or fit["switch_j"]["high"] - found["switch_j"] > UNSURE_S * saved_w:
+        return None
+    return found
 
 
 def given(text: bytes, name: str) -> dict[str, float]:
