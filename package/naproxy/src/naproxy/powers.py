@@ -21,7 +21,7 @@ KEYS: Final = ("on_w", "off_w", "switch_j")
 UNSURE: Final = 0.2
 """A power whose interval is wider to one side than this share of it is not reckoned with."""
 UNSURE_S: Final = 5.0
-"""Nor an E_switch that may be so much larger: the pause that breaks even would be as much longer."""
+"""Nor an E_switch that may be larger by what takes this long to save."""
 
 
 def measured(fit: Mapping[str, Any] | None) -> dict[str, float] | None:
