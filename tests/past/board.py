@@ -12,7 +12,7 @@ from enum import Enum
 
 from naproxy.drivers.ready import Observation
 from naproxy.drivers.sleep import SleepResult
-from naproxy.machine import Answer
+from naproxy.machine_io import Answer
 from naproxy.seeing import Pinged, Sign
 
 

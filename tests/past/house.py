@@ -21,7 +21,7 @@ from naproxy.events import Event
 from naproxy.history.writer import History
 from naproxy.journal import Journal
 from naproxy.learning import Learner
-from naproxy.machine import Transition
+from naproxy.machine_io import Transition
 from naproxy.page import Page
 from naproxy.policy.base import State
 from naproxy.probing import Prober

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from naproxy.drivers.sleep import SleepResult, agent
-from naproxy.machine import Answer
+from naproxy.machine_io import Answer
 from ssh_server import TARGET, free_port
 
 AGENT = Path(__file__).parents[2] / "naproxy-agent" / "src" / "naproxy_agent.py"

@@ -23,7 +23,7 @@ from naproxy.drivers.sleep import ipmi as sleep_ipmi
 from naproxy.drivers.sleep import redfish as sleep_redfish
 from naproxy.drivers.wake import ipmi as wake_ipmi
 from naproxy.drivers.wake import redfish as wake_redfish
-from naproxy.machine import Answer
+from naproxy.machine_io import Answer
 from ssh_server import TARGET, free_port
 
 PASSWORD = "s3cret-of-the-bmc"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from naproxy import drivers
 from naproxy.drivers.ready import http, tcp
-from naproxy.machine import Observed, Probe
+from naproxy.machine_io import Observed, Probe
 from naproxy.probing import Prober
 from naproxy.seeing import Sign
 

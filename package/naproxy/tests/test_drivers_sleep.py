@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from naproxy.drivers.sleep import SleepResult, none, ssh
-from naproxy.machine import Answer
+from naproxy.machine_io import Answer
 from ssh_server import TARGET, Server, free_port, key, needs_sshd, serving
 
 

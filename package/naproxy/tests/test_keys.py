@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from naproxy import keys
 from naproxy.drivers.sleep import ssh
-from naproxy.machine import Answer
+from naproxy.machine_io import Answer
 from ssh_server import Server, free_port, key, needs_sshd, serving
 
 

@@ -8,14 +8,15 @@ from hypothesis import strategies as st
 from naproxy import machine
 from naproxy.datagram import Asker
 from naproxy.ladder import Ladder, Rung
-from naproxy.machine import (
+from naproxy.machine import Machine, Times
+from naproxy.machine_io import (
     Alert,
     Answer,
     Effect,
     Event,
-    Machine,
     ModeSet,
     Observed,
+    PassedOver,
     Probe,
     RungFailed,
     RunSleep,
@@ -23,7 +24,6 @@ from naproxy.machine import (
     SleepAnswered,
     SleepAsked,
     Tick,
-    Times,
     Traffic,
     Transition,
     WakeAsked,
@@ -706,8 +706,8 @@ def test_three_lost_packets_and_the_next_rungs_turn_has_come() -> None:
 def test_a_rung_that_lies_is_passed_over_and_that_is_said() -> None:
     office = Office(rungs=(PACKETS, BMC)).waking()
     office.play(1.6, Sign.SILENT)
-    [said] = office.of(machine.PassedOver)
-    assert said == machine.PassedOver("etherwake passed over, ipmi is next: it is not up yet")
+    [said] = office.of(PassedOver)
+    assert said == PassedOver("etherwake passed over, ipmi is next: it is not up yet")
 
 
 def test_a_rung_that_fails_is_passed_over_at_once_with_its_reason() -> None:

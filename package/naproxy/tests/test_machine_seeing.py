@@ -2,7 +2,7 @@
 
 import pytest
 from naproxy import machine
-from naproxy.machine import (
+from naproxy.machine_io import (
     Alert,
     Answer,
     Event,

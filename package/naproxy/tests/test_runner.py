@@ -11,7 +11,7 @@ from naproxy.commissioning import Plan
 from naproxy.datagram import Asker
 from naproxy.events import Event
 from naproxy.journal import Journal
-from naproxy.machine import RungFailed, Transition
+from naproxy.machine_io import RungFailed, Transition
 from naproxy.page import Outcome, Page
 from naproxy.policy.base import Decision, Klass, Request, State
 from naproxy.runner import House, Runner

@@ -17,6 +17,27 @@ from typing import Final
 
 from naproxy.datagram import Asker
 from naproxy.ladder import Call, Ladder
+from naproxy.machine_io import (
+    Alert,
+    Answer,
+    Effect,
+    Event,
+    ModeSet,
+    Observed,
+    PassedOver,
+    Probe,
+    RungFailed,
+    RunSleep,
+    SendWake,
+    SleepAnswered,
+    SleepAsked,
+    Tick,
+    Traffic,
+    Transition,
+    WakeAsked,
+    WakeClosed,
+    WakeOpened,
+)
 from naproxy.policy.base import State
 from naproxy.seeing import Metered, Pinged, Sight, Sign
 
@@ -67,157 +88,6 @@ class Mean:
         self.count += 1
         self.last_s = measured_s
         self.value_s += max(self.LEAST_WEIGHT, 1 / self.count) * (measured_s - self.value_s)
-
-
-class Answer(Enum):
-    """How a server answered the command to sleep."""
-
-    ACCEPTED = "accepted"
-    REFUSED = "refused"
-    FAILED = "failed"
-
-
-@dataclass(frozen=True, slots=True)
-class Observed:
-    """A probe begun at `begun_s` ended."""
-
-    sign: Sign
-    detail: str
-    begun_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class Traffic:
-    """The server was seen to answer a request."""
-
-
-@dataclass(frozen=True, slots=True)
-class WakeAsked:
-    """Somebody needs the server."""
-
-    asker: Asker
-
-
-@dataclass(frozen=True, slots=True)
-class SleepAsked:
-    """The server may sleep now, for this reason; vetoes were asked before.
-
-    A person may ask again at once after a refusal; the policy waits for a while.
-    """
-
-    reason: str
-    by_hand: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class SleepAnswered:
-    """The command to sleep came to an end."""
-
-    answer: Answer
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class RungFailed:
-    """A call to wake could not be made, or was refused, in words."""
-
-    rung: int
-    words: str
-
-
-@dataclass(frozen=True, slots=True)
-class ModeSet:
-    """Keep the server awake, until a time if one is given; or leave it to the policy."""
-
-    awake: bool
-    until_s: float = math.inf
-    words: str = "kept awake by hand"
-
-
-@dataclass(frozen=True, slots=True)
-class Tick:
-    """The time `next_s` has come; `busy` requests are at the server now."""
-
-    busy: int = 0
-
-
-Event = (
-    Observed
-    | Pinged
-    | Metered
-    | Traffic
-    | WakeAsked
-    | SleepAsked
-    | SleepAnswered
-    | RungFailed
-    | ModeSet
-    | Tick
-)
-
-
-@dataclass(frozen=True, slots=True)
-class SendWake:
-    """Send one call to wake up, by this rung of the ladder."""
-
-    rung: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class RunSleep:
-    """Give the command to sleep; answer with `SleepAnswered`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Probe:
-    """From now on probe this often; 0: not at all.
-
-    An impatient probe fails when it takes much longer than probes took so far.
-    """
-
-    every_s: float
-    patient: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Transition:
-    """The state changed."""
-
-    before: State
-    state: State
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class WakeOpened:
-    """A wake began, for the ledger."""
-
-    asker: Asker
-
-
-@dataclass(frozen=True, slots=True)
-class WakeClosed:
-    """A wake came to an end, or to `trouble`, after which it may still come to another."""
-
-    outcome: str
-    waited_s: float
-    packets: int
-
-
-@dataclass(frozen=True, slots=True)
-class Alert:
-    """Somebody should look; None: no longer."""
-
-    words: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class PassedOver:
-    """A rung of the ladder did not help, in words; the next one's turn has come."""
-
-    words: str
-
-
-Effect = SendWake | RunSleep | Probe | Transition | WakeOpened | WakeClosed | Alert | PassedOver
 
 
 @dataclass(frozen=True, slots=True)

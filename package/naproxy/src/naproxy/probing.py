@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from naproxy.drivers.ready import Observation, ReadyDriver
-from naproxy.machine import Observed, Probe
+from naproxy.machine_io import Observed, Probe
 from naproxy.seeing import Sign
 
 MOST_AT_ONCE: Final = 64

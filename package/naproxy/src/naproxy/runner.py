@@ -20,10 +20,10 @@ from naproxy.drivers.wake import WakeDriver
 from naproxy.events import Event
 from naproxy.journal import STATES, Journal
 from naproxy.ladder import Ladder
-from naproxy.machine import (
+from naproxy.machine import Machine, Times
+from naproxy.machine_io import (
     Alert,
     Effect,
-    Machine,
     ModeSet,
     PassedOver,
     Probe,
@@ -33,15 +33,14 @@ from naproxy.machine import (
     SleepAnswered,
     SleepAsked,
     Tick,
-    Times,
     Traffic,
     Transition,
     WakeAsked,
     WakeClosed,
     WakeOpened,
 )
-from naproxy.machine import Answer as SleepAnswer
-from naproxy.machine import Event as MachineEvent
+from naproxy.machine_io import Answer as SleepAnswer
+from naproxy.machine_io import Event as MachineEvent
 from naproxy.neighbour import Neighbour
 from naproxy.page import Outcome, Page, Reason, read_u64
 from naproxy.ping import Pinger

@@ -25,7 +25,7 @@ from naproxy.commissioning import (
 )
 from naproxy.datagram import Asker
 from naproxy.journal import Journal
-from naproxy.machine import Transition
+from naproxy.machine_io import Transition
 from naproxy.policy.base import State
 
 ASKER: Final = Asker("command", "commissioning")

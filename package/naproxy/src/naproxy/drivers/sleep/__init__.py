@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from naproxy.drivers.program import Ended
-from naproxy.machine import Answer
+from naproxy.machine_io import Answer
 from naproxy.schema import option
 
 STATES: Final = ("ram", "disk", "off")

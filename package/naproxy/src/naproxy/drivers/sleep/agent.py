@@ -17,7 +17,7 @@ from naproxy.agent_protocol import NoAnswerError, Outcome, ProtocolError, Questi
 from naproxy.drivers import Target, secret
 from naproxy.drivers.openssh import is_place
 from naproxy.drivers.sleep import SleepResult, SleepSettings
-from naproxy.machine import Answer
+from naproxy.machine_io import Answer
 from naproxy.schema import is_absolute, option
 
 _RESEND_S: Final = 1.0

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from naproxy.drivers import Target
 from naproxy.drivers.ipmi import Ipmi, IpmiError, IpmiSettings
 from naproxy.drivers.sleep import OffSettings, SleepResult
-from naproxy.machine import Answer
+from naproxy.machine_io import Answer
 from naproxy.schema import option
 
 

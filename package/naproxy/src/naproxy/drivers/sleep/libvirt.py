@@ -12,7 +12,7 @@ from typing import Final
 from naproxy.drivers import Target
 from naproxy.drivers.sleep import SleepResult, SleepSettings
 from naproxy.drivers.virsh import LibvirtSettings, Virsh, VirshError
-from naproxy.machine import Answer
+from naproxy.machine_io import Answer
 from naproxy.schema import option
 
 _VERBS: Final = {

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from naproxy.drivers import Target
 from naproxy.drivers.sleep import SleepResult, SleepSettings
-from naproxy.machine import Answer
+from naproxy.machine_io import Answer
 from naproxy.schema import option
 
 

@@ -12,7 +12,7 @@ from typing import Final
 from naproxy.drivers import Target
 from naproxy.drivers.openssh import Session, Ssh, SshSettings
 from naproxy.drivers.sleep import SleepResult, SleepSettings, by_exit_status
-from naproxy.machine import Answer
+from naproxy.machine_io import Answer
 from naproxy.schema import option
 
 _CONNECTION_ENDED: Final = 255
