@@ -96,6 +96,7 @@ def await_state(ui: Ui, wanted: str, timeout_s: float) -> None:
 
 def hurry_to_sleep(ui: Ui) -> None:
     """Let the box put an idle server to sleep after seconds, whatever that saves."""
+    ui.call("POST", "/api/servers/web/mode", {"mode": "auto", "until_s": None})
     settings(ui, **{"server.web.policy": {"name": "timeout", "idle_s": 5.0}})
 
 
