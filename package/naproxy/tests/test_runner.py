@@ -210,6 +210,21 @@ def test_a_mode_whose_time_is_over_is_not_taken_up(tmp_path: Path, spy: Spy) -> 
     assert play(tmp_path, lambda r, _: r.status()["mode"]) == "auto"
 
 
+def test_a_mode_ends_by_the_wall_clock_also_if_that_is_set_back(
+    tmp_path: Path, spy: Spy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wall = time.time
+
+    def two_hours_back(runner: Runner, house: House) -> float:
+        awake_with_requests(runner, house)
+        runner.set_mode(awake=True, until_s=wall() + 3600)
+        monkeypatch.setattr(time, "time", lambda: wall() - 7200)
+        runner.heard([event(Outcome.HIT)], fresh=True)
+        return runner.machine.mode.until_s - time.monotonic()
+
+    assert play(tmp_path, two_hours_back) == pytest.approx(3600 + 7200, abs=60)
+
+
 def after_work(runner: Runner, _: House) -> Any:
     runner.machine.state = State.AWAKE
     runner.heard([event(flags=page.E_NEEDED | page.E_WORK)], fresh=True)

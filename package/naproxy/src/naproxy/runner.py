@@ -56,6 +56,7 @@ _SENT_AWAY: Final = (Outcome.WAITING_PAGE, Outcome.CAPPED)
 _VETOED_AGAIN_S: Final = 1.0
 _LEAST_CHECK_S: Final = 0.01
 _MOST_CHECK_S: Final = 3600.0
+_CLOCK_SET_S: Final = 1.0
 _NO_WAY: Final = "no way to sleep is configured: set sleep.driver"
 _METER_S: Final = 1.0
 _LEAST_PING_S: Final = 1.0
@@ -432,11 +433,21 @@ class Runner:
     def set_mode(self, *, awake: bool, until_s: float | None = None) -> None:
         """Keep the server awake, until an epoch time if given; or leave it to the policy."""
         self._mode_until_s = until_s if awake else None
-        words, until = "kept awake by hand", math.inf
+        words = "kept awake by hand"
         if awake and until_s is not None:
-            until = time.monotonic() + until_s - time.time()
             words += time.strftime(" until %Y-%m-%d %H:%M", time.localtime(until_s))
-        self._step(ModeSet(awake, until, words))
+        self._step(ModeSet(awake, self._mode_ends_s(), words))
+
+    def _mode_ends_s(self) -> float:
+        if self._mode_until_s is None:
+            return math.inf
+        return time.monotonic() + self._mode_until_s - time.time()
+
+    def _follow_wall_clock(self) -> None:
+        """Somebody chose a time of the wall clock, which may have been set since."""
+        ends_s = self._mode_ends_s()
+        if abs(ends_s - self.machine.mode.until_s) > _CLOCK_SET_S:
+            self._step(replace(self.machine.mode, until_s=ends_s))
 
     def heard(self, events: list[Event], *, fresh: bool) -> None:
         """Learn of requests that ended; `fresh`: they ended just now."""
@@ -480,6 +491,7 @@ class Runner:
         state = self.machine.state
         if state not in (State.AWAKE, State.ASLEEP):
             return
+        self._follow_wall_clock()
         t_s = self._never_back(self._t_s(time.monotonic()))
         self.decision = decision = self._policy.decide(t_s)
         again_s = math.inf if decision.check_at_s is None else decision.check_at_s - t_s
