@@ -52,9 +52,9 @@ def root(tmp_path_factory: pytest.TempPathFactory, vmods: str) -> Path:
     return root
 
 
-def precompile(root: Path, vmods: str) -> None:
+def precompile(root: Path, vmods: str, *options: str) -> None:
     subprocess.run(
-        [TOP / "board/common/vcl-precompile", root, "varnishd", vmods, VCL, "gcc", "-O2"],
+        [TOP / "board/common/vcl-precompile", root, "varnishd", vmods, VCL, "gcc", "-O2", *options],
         check=True,
     )
 
@@ -88,6 +88,15 @@ def test_the_same_vcl_has_the_same_name_when_compiled_again(root: Path, vmods: s
     precompile(root, vmods)
     assert [file.name for file in compiled.iterdir()] == before
     assert len(before) == 1
+
+
+def test_it_is_compiled_for_a_processor_that_the_build_machine_is_not(
+    root: Path, vmods: str, tmp_path: Path
+) -> None:
+    other = shutil.copytree(root, tmp_path / "root", symlinks=True)
+    precompile(other, vmods, "-m32", "-nostdlib")
+    [made] = (other / "usr/lib/naproxy/vcl").glob("*.so")
+    assert made.read_bytes()[:5] == b"\x7fELF\x01"
 
 
 def test_vcl_that_is_wrong_stops_the_build_of_the_image(root: Path, vmods: str) -> None:
