@@ -306,6 +306,18 @@ def uboot(
     return fragment.read_text(), (tmp_path / "root/etc/fw_env.config").read_text()
 
 
+def test_of_two_fw_setenvs_the_one_stays_that_refuses_when_both_copies_are_damaged(
+    tmp_path: Path, development: dict[str, str]
+) -> None:
+    theirs = [tmp_path / "root/usr/sbin" / name for name in ("fw_printenv", "fw_setenv")]
+    ours = tmp_path / "root/usr/bin/fw_setenv"
+    for program in (*theirs, ours):
+        program.parent.mkdir(parents=True, exist_ok=True)
+        program.touch()
+    box(tmp_path, development, "qemu-aarch64")
+    assert [program for program in (*theirs, ours) if program.exists()] == [ours]
+
+
 def test_linux_finds_uboots_environment_where_uboot_keeps_it(uboot: tuple[str, str]) -> None:
     fragment, places = uboot
     asked = dict(re.findall(r'^CONFIG_(ENV_\w+)="?([^"\n]+)"?$', fragment, re.M))
