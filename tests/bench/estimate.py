@@ -76,16 +76,18 @@ def repeated(lines: Sequence[str], count: int) -> Iterator[str]:
 
 def measure(command: Sequence[str]) -> dict[str, Any]:
     """Run a program to its end; seconds of wall and CPU, and its peak memory."""
-    before, begun = os.times(), time.monotonic()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    peak = 0
-    while process.poll() is None:
-        peak = max(peak, sum(_pss(pid) for pid in _tree(process.pid)))
-        time.sleep(SAMPLE_S)
-    wall_s, after = time.monotonic() - begun, os.times()
-    assert process.stderr is not None
-    if process.returncode:
-        raise SystemExit(f"{command[0]} failed: {process.stderr.read().decode()}")
+    # Both say how far they are, more than a pipe takes that nobody reads.
+    with tempfile.TemporaryFile() as said:
+        before, begun = os.times(), time.monotonic()
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said)
+        peak = 0
+        while process.poll() is None:
+            peak = max(peak, sum(_pss(pid) for pid in _tree(process.pid)))
+            time.sleep(SAMPLE_S)
+        wall_s, after = time.monotonic() - begun, os.times()
+        if process.returncode:
+            said.seek(0)
+            raise SystemExit(f"{command[0]} failed: {said.read().decode()}")
     return {
         "wall_s": wall_s,
         "cpu_s": after.children_user
