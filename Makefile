@@ -64,7 +64,7 @@ test-browser: prepare ## the web interface in Chromium, before a real controller
 	$(AS_ROOT) $(PYTEST) -n 2 --dist loadfile tests/webui
 
 test-image-parts: build ## the image's fragments, recipes, boot and start scripts, without Buildroot
-	$(AS_ROOT) $(PYTEST) -n 4 --dist loadfile tests/image
+	$(AS_ROOT) $(PYTEST) -n 3 --dist loadfile tests/image
 
 test-vmod: build ## varnishtest of the VMOD
 	@$(MAKE) --no-print-directory -C package/libvmod-naproxy check

@@ -125,9 +125,9 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
     try:
         made.start()
         page = f"http://{ADDRESS}/page"
-        wait_for(lambda: made.ask(page) == "from outside 200", "a page through the box", 30)
+        wait_for(lambda: made.ask(page) == "from outside 200", "a page through the box", 60)
         wait_for(
-            lambda: "200" in made.ask(f"https://{ADDRESS}:8443/claim"), "the web interface", 30
+            lambda: "200" in made.ask(f"https://{ADDRESS}:8443/claim"), "the web interface", 60
         )
         yield made
     finally:
@@ -211,12 +211,12 @@ def test_pages_need_no_controller_after_a_start(office: Office) -> None:
     box.sh("export SVDIR=/run/service; sv up varnish")
     try:
         page = f"http://{ADDRESS}/page"
-        wait_for(lambda: office.ask(page) == "from outside 200", "a page", 20)
+        wait_for(lambda: office.ask(page) == "from outside 200", "a page", 60)
         assert office.pid("controller") == 0
     finally:
         box.sh("export SVDIR=/run/service; sv up controller")
     healthy = "naproxy status web >/dev/null 2>&1 && echo healthy"
-    wait_for(lambda: box.sh(healthy) == "healthy\n", "the controller", 20)
+    wait_for(lambda: box.sh(healthy) == "healthy\n", "the controller", 60)
     assert "set aside" not in box.sh("tail -n 5 /var/log/messages")
 
 
@@ -226,7 +226,7 @@ def test_settings_that_are_refused_give_way_to_those_before(office: Office) -> N
     before = office.pid("controller")
     office.box.sh(f"kill {before}")
     healthy = "naproxy status web >/dev/null 2>&1 && echo healthy"
-    wait_for(lambda: office.box.sh(healthy) == "healthy\n", "the controller", 20)
+    wait_for(lambda: office.box.sh(healthy) == "healthy\n", "the controller", 60)
     assert "broken" in office.box.sh("cat /data/etc/naproxy.toml.refused")
     assert "the settings were refused" in office.box.kmsg()
 
