@@ -124,3 +124,9 @@ def test_a_folder_without_programs_is_an_error_and_not_clean(tmp_path: Path) -> 
 )
 def test_an_instruction_as_objdump_writes_it(tool: ModuleType, line: str, kind: str | None) -> None:
     assert tool.kind_of(line) == kind
+
+
+def test_more_than_the_tables_that_were_looked_at_is_told(tool: ModuleType) -> None:
+    place = tool.Finding("usr/lib/libcrypto.so.3", "SHA224_Final@@OPENSSL_3.0.0", "SSE")
+    assert not tool.harmful(tool.Counter({place: 1}))
+    assert tool.harmful(tool.Counter({place: 2}))

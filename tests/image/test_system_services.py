@@ -134,6 +134,16 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
         made.end()
 
 
+@pytest.fixture(autouse=True)
+def _told(office: Office) -> Iterator[None]:
+    """A test that fails shows what the box said."""
+    yield
+    print(
+        office.box.sh("SVDIR=/run/service sv status /run/service/*; tail -n 60 /var/log/messages")
+    )
+    print(office.box.kmsg()[-3000:])
+
+
 def test_a_page_comes_from_outside_through_the_box(office: Office) -> None:
     assert office.ask(f"http://{ADDRESS}/page") == "from outside 200"
 

@@ -35,31 +35,23 @@ def private(loaded: Config) -> list[str]:
     return [*secrets(loaded), *(["fleet.url"] if loaded.fleet.url else [])]
 
 
-def files(value: Any) -> Iterator[Path]:
+def _values(value: Any) -> Iterator[tuple[dataclasses.Field[Any], Any]]:
+    """Yield what a loaded configuration has, and how each value was declared."""
+    if isinstance(value, tuple):
+        for member in value:
+            yield from _values(member)
+    elif dataclasses.is_dataclass(value):
+        for field in dataclasses.fields(value):
+            inner = getattr(value, field.name)
+            yield field, inner
+            yield from _values(inner)
+
+
+def files(loaded: Config) -> Iterator[Path]:
     """Yield the files that a loaded configuration names for keys and passwords."""
-    if isinstance(value, tuple):
-        for member in value:
-            yield from files(member)
-    elif dataclasses.is_dataclass(value):
-        for field in dataclasses.fields(value):
-            inner = getattr(value, field.name)
-            if field.name.endswith("_file") and isinstance(inner, str) and inner:
-                yield Path(inner)
-            else:
-                yield from files(inner)
-
-
-def _given(value: Any) -> Iterator[str]:
-    if isinstance(value, tuple):
-        for member in value:
-            yield from _given(member)
-    elif dataclasses.is_dataclass(value):
-        for field in dataclasses.fields(value):
-            inner = getattr(value, field.name)
-            if field.metadata.get("secret"):
-                yield str(inner)
-            else:
-                yield from _given(inner)
+    for field, value in _values(loaded):
+        if field.name.endswith("_file") and isinstance(value, str) and value:
+            yield Path(value)
 
 
 def named_files(loaded: Config, folder: Path) -> list[Path]:
@@ -78,7 +70,7 @@ def inside(path: Path, folder: Path) -> bool:
 
 def values(loaded: Config) -> list[str]:
     """Return the secrets themselves: what must not be in anything that is given away."""
-    found = list(_given(loaded))
+    found = [str(value) for field, value in _values(loaded) if field.metadata.get("secret")]
     for file in files(loaded):
         if file.name in _NO_SECRET or file.name == "known_hosts":
             continue
