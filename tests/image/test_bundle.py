@@ -318,6 +318,34 @@ def test_of_two_fw_setenvs_the_one_stays_that_refuses_when_both_copies_are_damag
     assert [program for program in (*theirs, ours) if program.exists()] == [ours]
 
 
+@pytest.mark.parametrize(("theirs", "status"), [("sbin/fw_setenv", 1), ("sbin/else", 0)])
+def test_two_programs_of_one_name_stop_the_build(tmp_path: Path, theirs: str, status: int) -> None:
+    for folder in ("bin", "sbin", "usr/bin", "usr/sbin"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "usr/bin/fw_setenv").touch()
+    (tmp_path / theirs).touch()
+    done = subprocess.run(
+        [COMMON / "check-programs", tmp_path], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, "fw_setenv" in done.stderr) == (status, bool(status))
+
+
+def test_both_copies_of_uboots_environment_are_there_before_the_first_start(tmp_path: Path) -> None:
+    genimage = tmp_path / "support/scripts/genimage.sh"
+    genimage.parent.mkdir(parents=True)
+    genimage.write_text("#!/bin/sh\nexit 33\n")  # no kernel, no root: only what is asked for
+    genimage.chmod(0o755)
+    images = tmp_path / "images"
+    images.mkdir()
+    command = [COMMON / "post-image", images, "qemu-aarch64"]
+    assert subprocess.run(command, cwd=tmp_path, check=False).returncode == 33
+    asked = dict(
+        re.findall(r'file "(.+)" { image = "(.+)" }', (images / "genimage.cfg").read_text())
+    )
+    copies = [images / asked[name] for name in ("uboot.env", "uboot-redund.env")]
+    assert [copy.stat().st_size for copy in copies] == [0x4000] * 2
+
+
 def test_linux_finds_uboots_environment_where_uboot_keeps_it(uboot: tuple[str, str]) -> None:
     fragment, places = uboot
     asked = dict(re.findall(r'^CONFIG_(ENV_\w+)="?([^"\n]+)"?$', fragment, re.M))
