@@ -337,7 +337,7 @@ def test_both_copies_of_uboots_environment_are_there_before_the_first_start(tmp_
     genimage.chmod(0o755)
     images = tmp_path / "images"
     images.mkdir()
-    command = [COMMON / "post-image", images, "qemu-aarch64"]
+    command = [str(COMMON / "post-image"), str(images), "qemu-aarch64"]
     assert subprocess.run(command, cwd=tmp_path, check=False).returncode == 33
     asked = dict(
         re.findall(r'file "(.+)" { image = "(.+)" }', (images / "genimage.cfg").read_text())
