@@ -41,15 +41,22 @@ def test_the_budget_goes_to_the_gap_that_is_worth_most() -> None:
 
 
 def test_a_gap_costs_all_who_come_while_the_server_wakes() -> None:
-    # Three delays: 3000 s for one, 100 s for one, 1000 s for two.
+    # Three delays: 2995 s from the end of a wake on for one, 100 s for one, 1000 s for two.
     assert bounds(EVENING).reactive(0.6, closed=False).saving_j == pytest.approx(
-        saved_j(2999 + 1000, 2), rel=1e-3
+        saved_j(2995 + 1000, 2), rel=1e-4
     )
+
+
+def test_a_server_that_wakes_is_not_asleep() -> None:
+    # Both gaps, and the second of 20 s begins with the wake after the first.
+    asked = [ask(0), ask(1000), ask(1020), ask(1021)]
+    made = bounds(asked).reactive(1.0, closed=False)
+    assert made.saving_j == pytest.approx(saved_j(1000 + 20 - WAKE_S, 2), rel=1e-3)
 
 
 def test_in_a_closed_loop_a_client_costs_once() -> None:
     assert bounds(EVENING).reactive(0.4, closed=True).saving_j == pytest.approx(
-        saved_j(2999 + 1000, 2), rel=1e-3
+        saved_j(2995 + 1000, 2), rel=1e-4
     )
 
 
@@ -87,15 +94,23 @@ def test_the_reactive_bound_is_that_of_trying_every_set_of_gaps(
     asked = sorted(asked, key=lambda a: a[0])[:9]
     times = [a[0] for a in asked]
     gaps = [
-        (b - a, sum(b <= t < b + WAKE_S - DELTA_S for t in times))
+        (a, b, sum(b <= t < b + WAKE_S - DELTA_S for t in times))
         for a, b in pairwise(times)
         if b - a > POWER.break_even_s
     ]
+
+    def saving_j(chosen: tuple[tuple[float, float, int], ...]) -> float:
+        asleep_s, up_s = 0.0, times[0]
+        for begin_s, end_s, _ in chosen:
+            asleep_s += end_s - max(begin_s, up_s)
+            up_s = end_s + WAKE_S
+        return POWER.saving_j(asleep_s, len(chosen))
+
     best_j = max(
-        POWER.saving_j(sum(g for g, _ in chosen), len(chosen))
+        saving_j(chosen)
         for n in range(len(gaps) + 1)
         for chosen in combinations(gaps, n)
-        if sum(d for _, d in chosen) <= fraction * len(times)
+        if sum(d for *_, d in chosen) <= fraction * len(times)
     )
     made_j = bounds(asked).reactive(fraction, closed=False).saving_j
     assert made_j >= best_j - 1e-6

@@ -5,7 +5,8 @@ Known in advance are all requests; then
 
 - *reactive*: the server wakes only when a request needs it. Sleeping from s until the next
   request that needs it, at n(s), saves P (n(s) - s) - E_switch and delays that request and all
-  others that need the server before it is up (closed loop: each client once). Sleep is
+  others that need the server before it is up (closed loop: each client once). While it
+  wakes it cannot sleep: the next sleep begins no sooner than n(s) and the wake time. Sleep is
   chosen to save most with at most f T delayed.
 - *pre-wake*: it may also be woken in time, a wake time before the request. That delays nobody
   and saves P times the wake time less. The delays allowed are spent where they are worth most.
@@ -14,7 +15,8 @@ Known in advance are all requests; then
 Why it is a bound. A policy's sleeps are disjoint intervals, each from some s to the next need
 n(s) (or earlier, for pre-wake). With a frozen cache n(s) depends on s, but only on which entries
 had expired at s; so between two breakpoints, requests or expiries, it is the same and the
-earliest s saves most. Each pair (breakpoint, n) is a candidate here, so the policy's schedule is
+earliest s saves most: the breakpoint, or the end of the wake before it, which is the same sleep
+begun later. Each pair (breakpoint, n) is a candidate here, so the policy's schedule is
 among those searched, at no more saving and no fewer delays (falling asleep in no time is assumed).
 The search over schedules with a price on each delay is exact (dynamic programming), and for any
 price its value plus price times f T is at least the best with that many delays (Lagrangian
@@ -201,6 +203,7 @@ class Bounds:
         self._delayed = {False: found.delayed, True: found.delayed_closed}
         self._requests = candidates.requests
         self._next: array[int] | None = None
+        self._up: array[int] | None = None
 
     def reactive(self, fraction: float, *, closed: bool) -> Bound:
         """Wakes only on arrival, with at most `fraction` of the requests delayed."""
@@ -249,9 +252,18 @@ class Bounds:
     def _following(self) -> Sequence[int]:
         """Return for each candidate the first one that starts when it has ended, or later."""
         if self._next is None:
-            starts_s = self._starts_s
-            self._next = array("I", (bisect_left(starts_s, end_s) for end_s in self._ends_s))
+            self._next = self._first_from(0.0)
         return self._next
+
+    def _following_wake(self) -> Sequence[int]:
+        """Return the same for when the wake after it has ended, too."""
+        if self._up is None:
+            self._up = self._first_from(self._wake_s)
+        return self._up
+
+    def _first_from(self, later_s: float) -> array[int]:
+        starts_s = self._starts_s
+        return array("I", (bisect_left(starts_s, end_s + later_s) for end_s in self._ends_s))
 
     def _schedule(self, price_j: float, delayed: Sequence[int], ahead_s: float | None) -> _Schedule:
         """Return the best schedule where each delay costs `price_j`; its saving is without that.
@@ -260,7 +272,9 @@ class Bounds:
         or as much before another one begins: with a frozen cache a later sleep may last longer.
         """
         saved_w, switch_j = self._power.saved_w, self._power.switch_j
-        starts_s, ends_s, following = self._starts_s, self._ends_s, self._following()
+        starts_s, ends_s, wake_s = self._starts_s, self._ends_s, self._wake_s
+        following_wake = self._following_wake()
+        following = following_wake if ahead_s is None else self._following()
         count = len(starts_s)
         value = array("d", [0.0]) * (count + 1)  # of the best from this candidate on
         delays = array("I", [0]) * (count + 1)
@@ -268,13 +282,20 @@ class Bounds:
         # A sleep that ends where another begins is worth the more the later that is.
         ladder = _Ladder(lambda i: value[i] + saved_w * starts_s[i])
         for i in range(count - 1, -1, -1):
-            start_s, after = starts_s[i], following[i]
-            gain_j = saved_w * (ends_s[i] - start_s) - switch_j
+            start_s, end_s = starts_s[i], ends_s[i]
+            gain_j = saved_w * (end_s - start_s) - switch_j
             best, then, cost, slept = value[i + 1], i + 1, 0, 0
-            reactive_j = gain_j - price_j * delayed[i] + value[after]
+            up = following_wake[i]
+            value_up_j = value[up]
+            # Or sleep as soon as it is up, which may be after the start of the one before.
+            late_j = value[up - 1] - saved_w * (end_s + wake_s - starts_s[up - 1])
+            if late_j > value_up_j:
+                value_up_j, up = late_j, up - 1
+            reactive_j = gain_j - price_j * delayed[i] + value_up_j
             if reactive_j > best:
-                best, then, cost, slept = reactive_j, after, delayed[i], 1
+                best, then, cost, slept = reactive_j, up, delayed[i], 1
             if ahead_s is not None:
+                after = following[i]
                 in_time_j = gain_j - saved_w * ahead_s + value[after]
                 if in_time_j > best:
                     best, then, cost, slept = in_time_j, after, 0, 1
