@@ -127,8 +127,12 @@ def test_what_is_being_written_only_root_can_read(tmp_path: Path) -> None:
     (tmp_path / "file.new").chmod(0o644)
     script = f"""
     . {LIB}/common.sh; cd {tmp_path}
-    {{ echo secret; until grep -qs secret file.new; do :; done; stat -c %a file.new >&2; }} |
-        put file
+    {{
+        echo secret
+        until grep -qs secret file.new; do :; done
+        stat -c %a file.new >&2
+        echo more  # or the shell becomes stat, which does not hold the pipe open
+    }} | put file
     stat -c %a file >&2
     """
     done = subprocess.run(
