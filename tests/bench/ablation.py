@@ -25,7 +25,7 @@ from naproxy.bounds import Bounds, Candidates
 from naproxy.cachemodel import CACHES
 from naproxy.lineup import Server
 from naproxy.policy import Setup, teacher
-from naproxy.policy.teacher import Record, Students, Teacher, Way
+from naproxy.policy.teacher import Students, Teacher, Way
 from naproxy.simulate import Simulation
 from naproxy.traffic import Traffic
 
@@ -68,11 +68,10 @@ class _Crowd(Students):
             scale = min(len(around), 16) ** self.power
             self.idle_s = [idle_s * scale for idle_s in self._usual_s]
 
-    def fitting(self, most_delayed: float, most_cycles: float) -> list[Record]:
-        found = super().fitting(most_delayed, most_cycles)
+    def best(self, most_delayed: float, most_cycles: float) -> tuple[float, float] | None:
+        found = super().best(most_delayed, most_cycles)
         # The rule is kept in idle times of a lone client.
-        usual_s = dict(zip(self.idle_s, self._usual_s, strict=True))
-        return [record._replace(idle_s=usual_s[record.idle_s]) for record in found]
+        return found and (found[0], self._usual_s[self.idle_s.index(found[1])])
 
 
 class _CrowdTeacher(Teacher):
@@ -135,7 +134,6 @@ VARIANTS: dict[str, Variant] = {
     "idle times up to 6 h": (lambda: _with(TIMEOUTS=28, LONGEST_S=6 * 3600.0), Teacher),
     "records of 4 days": (lambda: _with(_RECORD_S=4 * 86400.0), Teacher),
     "records of 14 days": (lambda: _with(_RECORD_S=14 * 86400.0), Teacher),
-    "delays that are allowed cost nothing": (lambda: _with(_DELAY_PRICE=0.0), Teacher),
     "nothing in store": (_with, _NoStore),
     "a budget that fades": (_with, _Forgetful),
     "no catching up": (_with, _Steady),

@@ -191,24 +191,6 @@ def test_a_restart_forgets_nothing() -> None:
         assert (first.sleep, first.reason) == (second.sleep, second.reason)
 
 
-@pytest.mark.parametrize(
-    ("saved_s", "chosen"),
-    [(4960.0, 0), (4900.0, 1)],
-    ids=["about the same: fewer delays", "clearly more: what was allowed is spent"],
-)
-def test_a_delay_that_is_allowed_has_a_price(saved_s: float, chosen: int) -> None:
-    made = teacher()
-    made.request(request(0.0))
-    records = made.dump()
-    records["requests"] = 100.0  # on the first day three in ten may be delayed
-    records["students"][0]["saved_s"][:2] = saved_s, 5000.0
-    records["students"][0]["delayed"][:2] = 10.0, 15.0
-    made.load(records)
-    made.decide(START_S + 3600)
-    idle_s = Students(Way(0.0, presence=False), SETUP, closed=False).idle_s
-    assert made.dump()["rule"] == [0, idle_s[chosen]]
-
-
 def mangled(value: Any, draw: st.DrawFn) -> Any:
     """One leaf of a dump replaced."""
     junk = draw(st.sampled_from([None, "x", -1e400, [], {}, float("nan"), -5, True]))

@@ -42,7 +42,6 @@ _RECORD_S: Final = 7 * _DAY_S  # a student's record decays over this time,
 _RHYTHM_S: Final = 14 * _DAY_S  # and the rhythm of the week over this
 _VISIT_S: Final = 30.0  # a request that needs the server after so long begins a visit
 _QUIETEST: Final = 0.1  # of a mean hour
-_DELAY_PRICE: Final = 0.1  # of what the best student saved for each delay it was allowed
 _MOST_SPENT: Final = 3.0  # times the promised fraction, when much of the budget is left
 _FEW: Final = 50.0  # requests: with fewer nothing is divided by them
 _SAVED_UP_WEEKS: Final = 4.0  # more than these weeks' allowance is not kept
@@ -77,14 +76,6 @@ class Settings:
         low=0,
         high=100_000,
     )
-
-
-class Record(NamedTuple):
-    """What one student has done in the last week."""
-
-    saved_s: float
-    idle_s: float
-    delayed: float
 
 
 class Rhythm:
@@ -214,14 +205,17 @@ class Students:
         self.delayed = [n * keep for n in self.delayed]
         self.cycles = [n * keep for n in self.cycles]
 
-    def fitting(self, most_delayed: float, most_cycles: float) -> list[Record]:
-        """Return the records of those that are within these limits and saved anything."""
+    def best(self, most_delayed: float, most_cycles: float) -> tuple[float, float] | None:
+        """Return seconds saved and idle time of the best one within these limits."""
         records = zip(self.saved_s, self.idle_s, self.delayed, self.cycles, strict=True)
-        return [
-            Record(saved_s, idle_s, delayed)
-            for saved_s, idle_s, delayed, cycles in records
-            if delayed <= most_delayed and cycles <= most_cycles and saved_s > 0
-        ]
+        return max(
+            (
+                (saved_s, idle_s)
+                for saved_s, idle_s, delayed, cycles in records
+                if delayed <= most_delayed and cycles <= most_cycles and saved_s > 0
+            ),
+            default=None,
+        )
 
     def dump(self) -> dict[str, Any]:
         """Return what to keep over a restart."""
@@ -343,18 +337,12 @@ class Teacher:
         most_delayed = min(share, most) * self._requests
         most_cycles = self._most_cycles * self._hours / 24
         found = [
-            (record, number)
+            (*best, number)
             for number, students in enumerate(self._classes)
-            for record in students.fitting(most_delayed, most_cycles)
+            if (best := students.best(most_delayed, most_cycles)) is not None
         ]
         if found:
-            # What is not spent can be later: of two that save about the same, the one with fewer.
-            best, _ = max(found)
-            price_s = _DELAY_PRICE * best.saved_s / most_delayed if most_delayed else 0.0
-            _, idle_s, number = max(
-                (record.saved_s - price_s * record.delayed, record.idle_s, number)
-                for record, number in found
-            )
+            _, idle_s, number = max(found)
             self._rule = number, idle_s
         else:
             trusted = not self._lapsed and self._fraction > 0
