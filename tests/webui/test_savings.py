@@ -14,7 +14,7 @@ from playwright.sync_api import expect
 from tests.webui.conftest import OpenPage, Scheme, Size, WatchedPage
 from tests.webui.looks import settle, too_wide, violations
 
-LONG_MS = 60_000
+LONG_MS = 120_000
 
 
 def open_savings(page: WatchedPage, query: str = "?view=all") -> None:

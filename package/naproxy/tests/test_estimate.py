@@ -118,6 +118,23 @@ def test_the_table_gives_advice(log: str, capsys: pytest.CaptureFixture[str]) ->
     assert "at 0.3 a kWh" in out
 
 
+@pytest.mark.parametrize(
+    ("days_s", "broken"),
+    [((3600, 60), False), ((60, 3600), True)],
+    ids=["slept on the first day only", "slept on the second day"],
+)
+def test_the_promise_is_asked_for_from_the_second_day_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], days_s: tuple[int, int], broken: bool
+) -> None:
+    times = [day * 86400 + t for day, every_s in enumerate(days_s) for t in range(0, 86400, every_s)]
+    lines = [line(t, host=f"192.0.{n // 250}.{n % 250}") for n, t in enumerate(times)]
+    asked = write(tmp_path / "two.log", lines)
+    assert cli.main(["estimate", asked, "--policy", "timeout-2m"]) == 0
+    (row,) = (ln for ln in capsys.readouterr().out.splitlines() if "timeout-2m" in ln)
+    assert float(row.split()[6].rstrip("%")) > 1  # of both days
+    assert ("breaks the promise" in row) is broken
+
+
 def test_a_busy_site_is_told_not_to_buy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     busy = write(tmp_path / "busy.log", [line(t, f"/{t}") for t in range(0, 3 * 86400, 3)])
     assert cli.main(["estimate", busy]) == 0

@@ -212,6 +212,18 @@ def test_days_are_counted_as_they_end() -> None:
     assert outcome.days[0][1] == 23
 
 
+def test_what_waited_since_the_second_day_is_told_apart() -> None:
+    # Every hour somebody who waits, on the first day; every half minute somebody who does not.
+    asked = [ask(float(t)) for t in range(0, 86400, 3600)]
+    asked += [ask(86400.0 + t) for t in range(0, 86400, 30)]
+    outcome, _ = run(after(60), asked)
+    assert outcome.delayed(0.05, closed=False) == 24
+    assert outcome.delayed_share(0.05, closed=False) == 24 / (24 + 2880)
+    assert outcome.delayed_share_since_day_2(0.05, closed=False) == 1 / 2880
+    only, _ = run(after(60), asked[:24])
+    assert only.delayed_share_since_day_2(0.05, closed=False) is None
+
+
 def test_a_policy_may_wake_ahead_of_need() -> None:
     class Alarm:
         name = "alarm"

@@ -27,6 +27,14 @@ from naproxy.verdict import advice
 DEFAULT_PROMISE: Final = Promise(0.01, 1.0)
 THESIS_PROMISE: Final = Promise(0.10, 0.05)
 
+KEYS: Final = tuple(
+    """
+    log cache counting promise policy energy_wh saving_gross saving_net share_of_reactive
+    share_of_oracle delayed_fraction delay_mean_s delay_p95_s delay_p99_s cycles_per_day
+    """.split()
+)
+"""Of the rows that `--json` prints."""
+
 _CLASSES: Final = ("learned", "declared", "table-4.1")
 
 
@@ -165,7 +173,7 @@ def run(args: argparse.Namespace) -> int:
         if not args.json:
             write_table(traffic, choice, made, server, args.price)
     if args.json:
-        json.dump(rows, sys.stdout, indent=1)
+        json.dump([{key: row[key] for key in KEYS} for row in rows], sys.stdout, indent=1)
         sys.stdout.write("\n")
     if args.html:
         args.html.write_text(figures.page(sections), "utf-8")
@@ -313,4 +321,8 @@ def _line(row: Row) -> str:
 
 
 def _breaks(row: Row, kept: Promise) -> bool:
-    return bool(row["delay_mean_s"] is not None and row["delayed_fraction"] > kept.f)
+    """Is the promise broken, which holds from the second day on where there is one?"""
+    late = row["delayed_since_day_2"]
+    if late is None:
+        late = row["delayed_fraction"]
+    return bool(row["delay_mean_s"] is not None and late > kept.f)

@@ -208,12 +208,12 @@ class _BoundsRun:
 
 def outcome_row(outcome: Outcome, power: Power, case: Case) -> Row:
     """Return the figures of a simulation; the shares of the bounds are added by `with_shares`."""
-    closed = case.closed
-    delayed = outcome.delayed(case.promise.delta_s, closed=closed)
+    closed, delta_s = case.closed, case.promise.delta_s
     return {
         "energy_wh": outcome.energy_j(power) / 3600,
         **_savings(outcome.saving_j(power), power, outcome.span_s),
-        "delayed_fraction": delayed / max(1, outcome.requests),
+        "delayed_fraction": outcome.delayed_share(delta_s, closed=closed),
+        "delayed_since_day_2": outcome.delayed_share_since_day_2(delta_s, closed=closed),
         "delay_mean_s": outcome.mean_wait_s(closed=closed),
         "delay_p95_s": outcome.wait_quantile_s(0.95, closed=closed),
         "delay_p99_s": outcome.wait_quantile_s(0.99, closed=closed),
@@ -227,6 +227,7 @@ def bound_row(bound: Bound, power: Power, span_s: float, delayed_fraction: float
         "energy_wh": (power.on_w * span_s - bound.saving_j) / 3600,
         **_savings(bound.saving_j, power, span_s),
         "delayed_fraction": delayed_fraction,
+        "delayed_since_day_2": None,
         "delay_mean_s": None,
         "delay_p95_s": None,
         "delay_p99_s": None,

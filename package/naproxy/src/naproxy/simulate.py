@@ -51,6 +51,7 @@ class Outcome:
     waits_ms: Counter[int] = field(default_factory=Counter)  # open loop; those of 0 are left out
     waits_closed_ms: Counter[int] = field(default_factory=Counter)
     days: list[tuple[int, int]] = field(default_factory=list)  # requests, delayed: after each day
+    first_day: Outcome | None = None  # requests and waits of it, once it is over
 
     @property
     def on_s(self) -> float:
@@ -73,6 +74,18 @@ class Outcome:
         """Requests that waited longer than `delta_s`."""
         limit_ms = round(delta_s * 1000)
         return sum(n for ms, n in self.waits(closed=closed).items() if ms > limit_ms)
+
+    def delayed_share(self, delta_s: float, *, closed: bool) -> float:
+        """Share of all requests that waited longer than `delta_s`."""
+        return self.delayed(delta_s, closed=closed) / max(1, self.requests)
+
+    def delayed_share_since_day_2(self, delta_s: float, *, closed: bool) -> float | None:
+        """Return the same without the first day, which a policy may need to learn; None if it ended there."""
+        first = self.first_day
+        if first is None or first.requests == self.requests:
+            return None
+        late = self.delayed(delta_s, closed=closed) - first.delayed(delta_s, closed=closed)
+        return late / (self.requests - first.requests)
 
     def mean_wait_s(self, *, closed: bool) -> float:
         """Mean wait of all requests, those that did not wait included."""
@@ -253,7 +266,14 @@ class Simulation:
             self.transitions.append((t_s if seen_s is None else seen_s, state))
 
     def _close_days(self, t_s: float) -> None:
-        delayed = self.outcome.delayed(self._delta_s, closed=self._closed)
+        outcome = self.outcome
+        delayed = outcome.delayed(self._delta_s, closed=self._closed)
+        if outcome.first_day is None:
+            outcome.first_day = Outcome(
+                requests=outcome.requests,
+                waits_ms=outcome.waits_ms.copy(),
+                waits_closed_ms=outcome.waits_closed_ms.copy(),
+            )
         while t_s >= self._next_day_s:
-            self.outcome.days.append((self.outcome.requests, delayed))
+            outcome.days.append((outcome.requests, delayed))
             self._next_day_s += DAY_S

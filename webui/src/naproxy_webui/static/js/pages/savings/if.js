@@ -74,7 +74,8 @@ function show({ now, then, policy, assumed }) {
 		line("naps", (_, row) => number(row.cycles_per_day, 1)),
 		[t("savings.if_bound"), ...bounds.map((row) => share(row.saving_net, 1))],
 	];
-	const broken = after.delayed_fraction > then.question.promise.f;
+	// The promise holds from the second day on, where there is one.
+	const broken = (after.delayed_since_day_2 ?? after.delayed_fraction) > then.question.promise.f;
 	at("if-found").replaceChildren(...[
 		broken && h("div.notice", { "data-kind": "warn" }, icon("triangle-alert"), h("div", h("p", t("savings.if_breaks")))),
 		...table({ label: t("savings.if_title"), columns: [t("savings.if_figure"), t("savings.if_now"), t("savings.if_then")], rows }),

@@ -90,7 +90,8 @@ function stats({ requests, days, verdict: found, rows }) {
 }
 
 const nameOf = (policy) => (has(`traffic.policy.${policy}`) ? t(`traffic.policy.${policy}`) : policy);
-const breaks = (row) => row.delay_mean_s !== null && row.delayed_fraction > row.promise.f;
+/** The promise holds from the second day on, where there is one. */
+const breaks = (row) => row.delay_mean_s !== null && (row.delayed_since_day_2 ?? row.delayed_fraction) > row.promise.f;
 
 /** The rules that matter most to who decides; the others on demand. */
 function rules({ rows }) {
