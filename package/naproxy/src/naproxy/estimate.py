@@ -27,11 +27,22 @@ from naproxy.verdict import advice
 DEFAULT_PROMISE: Final = Promise(0.01, 1.0)
 THESIS_PROMISE: Final = Promise(0.10, 0.05)
 
-KEYS: Final = tuple(
-    """
-    log cache counting promise policy energy_wh saving_gross saving_net share_of_reactive
-    share_of_oracle delayed_fraction delay_mean_s delay_p95_s delay_p99_s cycles_per_day
-    """.split()
+KEYS: Final = (
+    "log",
+    "cache",
+    "counting",
+    "promise",
+    "policy",
+    "energy_wh",
+    "saving_gross",
+    "saving_net",
+    "share_of_reactive",
+    "share_of_oracle",
+    "delayed_fraction",
+    "delay_mean_s",
+    "delay_p95_s",
+    "delay_p99_s",
+    "cycles_per_day",
 )
 """Of the rows that `--json` prints."""
 

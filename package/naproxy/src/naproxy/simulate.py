@@ -80,7 +80,7 @@ class Outcome:
         return self.delayed(delta_s, closed=closed) / max(1, self.requests)
 
     def delayed_share_since_day_2(self, delta_s: float, *, closed: bool) -> float | None:
-        """Return the same without the first day, which may be for learning; None if it ends there."""
+        """Return the same without the first day, for learning; None if it ends there."""
         first = self.first_day
         if first is None or first.requests == self.requests:
             return None
