@@ -61,7 +61,7 @@ test-webui: prepare ## the web interface's own tests
 
 test-browser: prepare ## the web interface in Chromium, before a real controller with a made past
 	$(AS_ROOT) $(PYTEST) tests/past
-	$(AS_ROOT) $(PYTEST) -n 3 --dist loadfile tests/webui
+	$(AS_ROOT) $(PYTEST) -n 2 --dist loadfile tests/webui
 
 test-image-parts: build ## the image's fragments, recipes, boot and start scripts, without Buildroot
 	$(AS_ROOT) $(PYTEST) -n 3 --dist loadfile tests/image
