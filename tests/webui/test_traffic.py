@@ -58,6 +58,8 @@ def traffic(page: WatchedPage) -> Iterator[WatchedPage]:
     """The page of an administrator; the box forgets its estimate afterwards."""
     page.goto("/traffic")
     settle(page)
+    # The script that takes logs comes last, and asks whether an estimate runs.
+    expect(page.locator("#drop")).to_have_attribute("aria-disabled", "false", timeout=DONE_MS)
     yield page
     page.unroute_all(behavior="ignoreErrors")
     csrf = page.locator('meta[name="csrf-token"]').get_attribute("content")
