@@ -161,11 +161,10 @@ def shares(
         for chunk in traffic:
             simulation.feed(chunk)
         outcome = simulation.finish()
-    requests, delayed = outcome.days[0]
-    later = outcome.delayed(case.promise.delta_s, closed=case.closed) - delayed
+    late = outcome.delayed_share_since_day_2(case.promise.delta_s, closed=case.closed)
     return {
         "share": outcome.saving_j(server.power) / whole_j if whole_j > 0 else 0.0,
-        "spent": later / max(1, outcome.requests - requests) / case.promise.f,
+        "spent": (late or 0.0) / case.promise.f,
     }
 
 

@@ -118,6 +118,13 @@ def test_the_table_gives_advice(log: str, capsys: pytest.CaptureFixture[str]) ->
     assert "at 0.3 a kWh" in out
 
 
+def two_days(path: Path, first_s: int, second_s: int) -> str:
+    """Somebody else every `first_s` seconds on the first day, every `second_s` on the second."""
+    times = [*range(0, 86400, first_s), *range(86400, 2 * 86400, second_s)]
+    lines = [line(t, host=f"192.0.{n // 250}.{n % 250}") for n, t in enumerate(times)]
+    return write(path, lines)
+
+
 @pytest.mark.parametrize(
     ("days_s", "broken"),
     [((3600, 60), False), ((60, 3600), True)],
@@ -126,10 +133,7 @@ def test_the_table_gives_advice(log: str, capsys: pytest.CaptureFixture[str]) ->
 def test_the_promise_is_asked_for_from_the_second_day_on(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], days_s: tuple[int, int], broken: bool
 ) -> None:
-    first_s, second_s = days_s
-    times = [*range(0, 86400, first_s), *range(86400, 2 * 86400, second_s)]
-    lines = [line(t, host=f"192.0.{n // 250}.{n % 250}") for n, t in enumerate(times)]
-    asked = write(tmp_path / "two.log", lines)
+    asked = two_days(tmp_path / "two.log", *days_s)
     assert cli.main(["estimate", asked, "--policy", "timeout-2m"]) == 0
     (row,) = (ln for ln in capsys.readouterr().out.splitlines() if "timeout-2m" in ln)
     assert float(row.split()[6].rstrip("%")) > 1  # of both days
@@ -292,6 +296,12 @@ def test_the_summary_has_the_verdict_and_what_the_figures_show(log: str, tmp_pat
         "count_share": 1.0,
         "time_share": pytest.approx(1.0, abs=0.01),
     }
+
+
+def test_the_summary_has_what_the_page_asks_the_promise_of(tmp_path: Path) -> None:
+    found = summary(tmp_path, two_days(tmp_path / "two.log", 3600, 60))
+    (row,) = (row for row in found["rows"] if row["policy"] == "timeout-2m")
+    assert row["delayed_since_day_2"] < row["promise"]["f"] < row["delayed_fraction"]
 
 
 def test_the_summary_says_what_is_wrong_with_a_log(tmp_path: Path) -> None:
