@@ -39,7 +39,7 @@ build: prepare ## compile the VMOD and render the VCL
 
 TESTS := lint test-unit test-image-parts test-webui test-browser test-vmod test-vcl test-meter test-history test-office test-e2e test-faults test-demo
 
-.PHONY: test $(TESTS) test-measure test-agree test-powercut test-compat test-guest
+.PHONY: test $(TESTS) test-properties test-measure test-agree test-powercut test-compat test-guest
 test: $(TESTS) ## everything, in under 20 minutes
 
 lint: prepare ## style and types
@@ -55,6 +55,9 @@ lint: prepare ## style and types
 test-unit: prepare ## the controller's and the agent's own tests
 	$(PYTEST) -n 2 --dist loadfile package/naproxy/tests
 	$(PYTEST) package/naproxy-agent/tests
+
+test-properties: prepare ## the controller's property tests with 10,000 new examples each; not part of test
+	$(PYTEST) -n 2 -m hypothesis --hypothesis-profile=large package/naproxy/tests
 
 test-webui: prepare ## the web interface's own tests
 	$(PYTEST) -n 2 --dist loadfile webui/tests

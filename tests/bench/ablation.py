@@ -179,7 +179,7 @@ def whole(traffic: Traffic, question: Question) -> float:
     )
     for chunk in traffic:
         found.feed(chunk)
-    bounds = Bounds(found, server.power, wake_s=server.wake_s)
+    bounds = Bounds(found, server.power)
     if question.of == "idealised":
         return bounds.idealised().saving_j
     return bounds.reactive(question.case.promise.f, closed=question.case.closed).saving_j

@@ -110,7 +110,7 @@ def answers(traffic: Traffic, questions: Sequence[Question]) -> dict[str, dict[s
         candidates.feed(chunk)
         for made in (*contest.values(), *timeouts.values()):
             made.feed(chunk)
-    bounds = Bounds(candidates, power, wake_s=server.wake_s)
+    bounds = Bounds(candidates, power)
     ideal_j = bounds.idealised().saving_j
     fixed = {idle_s: made.finish() for idle_s, made in timeouts.items()}
     played = {key: made.finish() for key, made in contest.items()}

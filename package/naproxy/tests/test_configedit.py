@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from naproxy import configedit
 from naproxy.configedit import Change, ChangeError
@@ -285,7 +285,6 @@ CHANGES = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(CHANGES, max_size=4), st.sampled_from([TEXT, EXAMPLE.read_bytes()]))
 def test_whatever_is_changed_the_file_is_as_asked_or_refused(
     changes: list[Change], text: bytes

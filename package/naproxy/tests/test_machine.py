@@ -3,7 +3,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from naproxy import machine
 from naproxy.datagram import Asker
@@ -607,7 +607,6 @@ def feed(office: Office, name: str, value: object) -> None:
         office.step(named[name])
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(EVENTS, max_size=40), st.booleans())
 def test_whatever_happens(events: list[tuple[str, object]], slept: bool) -> None:
     office = Office(slept=slept)
@@ -635,7 +634,6 @@ def test_whatever_happens(events: list[tuple[str, object]], slept: bool) -> None
             assert unit.vetoes(office.now_s)
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(EVENTS, max_size=40), st.booleans())
 def test_asleep_only_after_silence_that_lasted(
     events: list[tuple[str, object]], slept: bool
@@ -662,7 +660,6 @@ def test_asleep_only_after_silence_that_lasted(
         feed(office, name, value)
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(EVENTS, max_size=30), st.booleans())
 def test_a_server_that_answers_is_awake_in_the_end(
     events: list[tuple[str, object]], slept: bool

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from naproxy import policy
 from naproxy.cachemodel import CACHES
@@ -247,7 +247,6 @@ def test_a_server_found_asleep_at_a_start_is_not_woken_for_who_came_before() -> 
 DUMP = learned().dump()
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_what_does_not_fit_is_ignored(data: st.DataObject) -> None:
     made = teacher()
@@ -257,7 +256,6 @@ def test_what_does_not_fit_is_ignored(data: st.DataObject) -> None:
     json.dumps(made.dump(), allow_nan=False)
 
 
-@settings(deadline=None, max_examples=30)
 @given(days())
 def test_a_clock_that_stands_still_or_jumps_harms_nothing(asked: list[Asked]) -> None:
     made = teacher()

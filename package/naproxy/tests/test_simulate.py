@@ -1,7 +1,7 @@
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from naproxy.cachemodel import CACHES
 from naproxy.energy import Power
@@ -157,7 +157,6 @@ def stays(transitions: list[tuple[float, State]], end_s: float) -> dict[State, f
     return times
 
 
-@settings(deadline=None, max_examples=60)
 @given(days(), st.sampled_from(sorted(CACHES)))
 def test_energy_is_conserved(asked: list[Asked], cache: str) -> None:
     asked = [ask(0), *asked]
@@ -177,14 +176,12 @@ def test_energy_is_conserved(asked: list[Asked], cache: str) -> None:
         assert 0 <= outcome.off_s <= span_s + 1e-6
 
 
-@settings(deadline=None, max_examples=60)
 @given(days(robots=True), st.sampled_from(sorted(CACHES)), st.integers(1, 7))
 def test_chunking_does_not_matter(asked: list[Asked], cache: str, size: int) -> None:
     for once, again in zip(policies(), policies(), strict=True):
         assert run(once, asked, cache) == run(again, asked, cache, size)
 
 
-@settings(deadline=None, max_examples=60)
 @given(days(), st.sampled_from(sorted(CACHES)))
 def test_closed_loop_never_counts_more_than_open(asked: list[Asked], cache: str) -> None:
     for policy in policies():
@@ -193,7 +190,6 @@ def test_closed_loop_never_counts_more_than_open(asked: list[Asked], cache: str)
         assert outcome.delayed(0.05, closed=False) <= outcome.requests
 
 
-@settings(deadline=None, max_examples=60)
 @given(days())
 def test_a_duplicated_second_changes_only_the_counts(asked: list[Asked]) -> None:
     """A line logged twice in the same second by the same client is nobody new."""

@@ -3,7 +3,7 @@ from io import BytesIO
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from naproxy.accesslog import Entry
 from naproxy.cachemodel import CACHES
@@ -86,7 +86,6 @@ def test_after_a_clock_was_set_back_time_goes_on(tmp_path: Path) -> None:
     assert any("steps back 1 time" in words for words in traffic.trust.problems())
 
 
-@settings(deadline=None, max_examples=50)
 @given(st.lists(st.integers(-10_000, 10_000), max_size=50))
 def test_time_never_steps_back(steps: list[int]) -> None:
     entries, t_s = [], 0

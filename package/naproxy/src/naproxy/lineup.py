@@ -191,7 +191,7 @@ class _BoundsRun:
         """Yield the figures for each case and bound."""
         power = self._server.power
         span_s = self._candidates.last_s - self._candidates.first_s
-        bounds = Bounds(self._candidates, power, wake_s=self._server.wake_s)
+        bounds = Bounds(self._candidates, power)
         ideal = bounds.idealised() if "idealised" in self._names else None
         for case in self._cases:
             if ideal:
