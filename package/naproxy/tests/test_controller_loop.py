@@ -51,6 +51,14 @@ def test_the_heart_goes_on_beating_after_an_event_that_nobody_can_bear(tmp_path:
     assert box._page.layout.heartbeat_us > 0
 
 
+def test_the_heart_stops_though_the_loop_turns_on(tmp_path: Path) -> None:
+    def beat(box: Controller) -> None:
+        box._beat()
+        box._stop()
+
+    assert play(tmp_path, beat, 0.3)._page.layout.heartbeat_us == 0
+
+
 def test_the_history_goes_on_after_a_fault(tmp_path: Path) -> None:
     ticks: list[int] = []
 

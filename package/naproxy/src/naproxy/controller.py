@@ -16,6 +16,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -70,6 +71,7 @@ class Controller:
         self._stopping = asyncio.Event()
         self.begin_anew = False
         self._first_drain = True
+        self._timers: dict[Callable[[], None], asyncio.TimerHandle] = {}
         box = loaded.box
         self._run_dir = Path(box.run_dir)
         self._run_dir.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -125,6 +127,9 @@ class Controller:
 
     def _stop(self) -> None:
         """Leave: every server counts as available from this moment, not when it shows."""
+        # The loop turns on until the last thread has ended, and a beat would take that back.
+        for timer in self._timers.values():
+            timer.cancel()
         self._page.heartbeat(0)
         self.setup.stop()
         self.operations.own.stop()
@@ -142,10 +147,13 @@ class Controller:
 
     # The loop's own work
 
+    def _again(self, after_s: float, work: Callable[[], None]) -> None:
+        self._timers[work] = asyncio.get_running_loop().call_later(after_s, work)
+
     # The next time is set first: what fails in between must not be the last time.
 
     def _beat(self) -> None:
-        asyncio.get_running_loop().call_later(self._config.box.heartbeat_s, self._beat)
+        self._again(self._config.box.heartbeat_s, self._beat)
         self._page.heartbeat(page.monotonic_us())
         self._drain()
 
@@ -164,7 +172,7 @@ class Controller:
         self._first_drain = False
 
     def _save(self) -> None:
-        asyncio.get_running_loop().call_later(SAVE_S, self._save)
+        self._again(SAVE_S, self._save)
         self.save()
 
     def save(self) -> None:
@@ -182,10 +190,10 @@ class Controller:
             self._tick_later()  # how long until then, the tick decides
 
     def _tick_later(self) -> None:
-        asyncio.get_running_loop().call_later(self._history.next_s, self._tick)
+        self._again(self._history.next_s, self._tick)
 
     def _prune(self) -> None:
-        asyncio.get_running_loop().call_later(PRUNE_S, self._prune)
+        self._again(PRUNE_S, self._prune)
         if self._history.clock.trusted:
             self._journal.prune(self._config.box.keep_days)
 
