@@ -244,15 +244,26 @@ def test_a_server_found_asleep_at_a_start_is_not_woken_for_who_came_before() -> 
     assert made.decide(t_s + 103).wake
 
 
-DUMP = learned().dump()
+def test_a_clock_that_was_half_a_century_behind_costs_no_time() -> None:
+    made = teacher()
+    made.request(Request(0.0, 1, Klass.PERSON, needs_server=True, page_load=True))
+    begun: list[int] = []
+    made._rhythm.begin = begun.append  # type: ignore[method-assign]
+    made.decide(START_S)
+    assert len(begun) < 1000
+
+
+LEARNED = learned()
+DUMP = LEARNED.dump()
+LATER_S = last_of(LEARNED) + 7200
 
 
 @given(st.data())
 def test_what_does_not_fit_is_ignored(data: st.DataObject) -> None:
     made = teacher()
     made.load(mangled(DUMP, data.draw))
-    made.request(request(40 * DAY))
-    made.decide(START_S + 40 * DAY + 600)
+    made.request(Request(LATER_S, 1, Klass.PERSON, needs_server=True, page_load=False))
+    made.decide(LATER_S + 600)
     json.dumps(made.dump(), allow_nan=False)
 
 

@@ -292,6 +292,8 @@ class Teacher:
             for students in self._classes:
                 students.last_s = t_s
             self._begin_hour()
+        # After a longer time without a word, or with a clock that was wrong, hours are skipped.
+        self._hour = max(self._hour, int(t_s // _HOUR_S - _SAVED_UP_WEEKS * _WEEK_H))
         while t_s >= (self._hour + 1) * _HOUR_S:
             self._hour += 1
             self._end_hour()
