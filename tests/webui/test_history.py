@@ -108,8 +108,11 @@ def test_states_are_told_by_keyboard_with_reason_and_cause(page: WatchedPage) ->
         page.keyboard.press("ArrowRight")
     assert any("Caused by" in words for words in seen)
     assert sum("Why: " in words for words in seen) > 3
+    before = strip.get_attribute("viewBox")
+    page.set_viewport_size({"width": 1100, "height": 900})
+    expect(strip).not_to_have_attribute("viewBox", before or "")  # it was drawn anew
     chosen = strip.get_attribute("aria-activedescendant")
-    assert page.locator(f"#{chosen}").get_attribute("aria-selected") == "true"
+    expect(page.locator(f"#{chosen}")).to_have_attribute("aria-selected", "true")
 
 
 def test_every_change_is_in_the_table(page: WatchedPage) -> None:

@@ -72,7 +72,7 @@ export class Band {
 
 	#piece(piece, index) {
 		const x = this.#x(piece.t_s), width = Math.max(1, this.#x(piece.end_s) - x);
-		const made = s("g", { class: "piece", role: "option", id: `piece-${index}`, "aria-selected": "false", "aria-label": this.#line(piece) });
+		const made = s("g", { class: "piece", role: "option", id: `piece-${index}`, "aria-selected": `${index === this.at}`, "aria-label": this.#line(piece) });
 		if (this.exact) made.append(fill(known(piece.state), x, 0, width, HIGH));
 		else made.append(...columns(piece, x, width));
 		return made;
