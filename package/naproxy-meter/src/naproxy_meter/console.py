@@ -17,7 +17,7 @@ from pathlib import Path
 
 from .host import MeterFault, Reading, Reply, Tracker, command
 
-ANSWER_S = 3.0
+ANSWER_S = 10.0
 TAG = "console"
 
 
