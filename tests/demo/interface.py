@@ -41,7 +41,7 @@ def interface(box: Box, port: int = PORT) -> Iterator[str]:
         log="webui",
     )
     with Relay(box, _INSIDE, port) as relay:
-        wait_for(lambda: _answers(relay.port), "the web interface", 30)
+        wait_for(lambda: _answers(relay.port), "the web interface")
         yield f"http://127.0.0.1:{relay.port}"
 
 

@@ -17,10 +17,8 @@ from naproxy.replay_visit import asks_for_page
 
 from tests.demo import generated
 from tests.demo.power import TABLE_4_2
-from tests.office.namespace import ROOT
 from tests.office.server import Site
 
-SHARED_LOGS = ROOT.parent / "shared/logs"
 LOOK_S = 120
 """A stretch is judged by what would happen in its first so many seconds."""
 _SEARCHED = 50_000
@@ -55,14 +53,12 @@ class Stretch:
 def choose(log: Path | None, settings: Settings, duration_s: float) -> Stretch:
     """Return the stretch to replay; OSError or ValueError if there is none in `log`.
 
-    Without a log it is a shared one, and a generated one where none is shared.
+    Without a log it is a generated one.
     """
-    for path in [log] if log else sorted(SHARED_LOGS.glob("*.log.gz")):
-        start_s, fits = find(_beginning(path), settings)
-        if fits or log:
-            read = Log([path])
-            entries = _part(read, start_s, duration_s)
-            return Stretch(path.name, read, entries, start_s, fits)
+    if log:
+        read = Log([log])
+        start_s, fits = find(_beginning(log), settings)
+        return Stretch(log.name, read, _part(read, start_s, duration_s), start_s, fits)
     entries = list(generated.day())
     start_s, fits = find(entries, settings)
     return Stretch("generated", None, _part(entries, start_s, duration_s), start_s, fits)

@@ -11,13 +11,12 @@ from naproxy.policy.base import State
 from naproxy.policy.thesis import Settings
 from naproxy.replay_visit import Visit
 
-from tests.demo import cast, generated, stretch
+from tests.demo import cast, generated
 from tests.demo.power import TABLE_4_2, energy
 from tests.demo.screen import Screen, clock, plain
 from tests.demo.stretch import choose, find
 
 IMPATIENT = Settings(min_awake_s=10.0, fraction=1.0)
-SHARED = sorted(stretch.SHARED_LOGS.glob("*.log.gz"))
 
 
 def line(t_s: int, path: str, agent: str = "Mozilla/5.0") -> str:
@@ -39,20 +38,10 @@ def test_generated_day_has_a_stretch_that_fits() -> None:
     assert find(list(generated.day()), IMPATIENT)[1]
 
 
-def test_without_a_log_a_generated_one_is_used(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(stretch, "SHARED_LOGS", tmp_path)
+def test_without_a_log_a_generated_one_is_used() -> None:
     chosen = choose(None, IMPATIENT, 120)
     assert (chosen.name, chosen.log, chosen.fits) == ("generated", None, True)
     assert all(0 <= e.t_s - chosen.start_s < 120 for e in chosen.entries)
-
-
-@pytest.mark.skipif(not SHARED, reason="no shared access logs here")
-def test_a_shared_log_has_a_stretch_that_fits() -> None:
-    chosen = choose(None, IMPATIENT, 120)
-    assert chosen.log is not None
-    assert chosen.fits
 
 
 def test_a_log_that_is_too_busy_is_used_all_the_same_and_does_not_fit(tmp_path: Path) -> None:

@@ -12,12 +12,9 @@ from typing import NamedTuple
 from naproxy.accesslog import Entry, Log
 
 from tests.demo import generated
-from tests.demo.stretch import SHARED_LOGS
 
 DAY_S = 86400
 WEEK_S = 7 * DAY_S
-FAVOURITE = "globalreport.log.gz"
-"""Of the shared logs the one of an office's size."""
 
 
 class Timed(NamedTuple):
@@ -30,14 +27,12 @@ class Timed(NamedTuple):
 def read(log: Path | None) -> tuple[str, list[Entry]]:
     """Return the name of a log and what is in it, in order; ValueError if that is nothing.
 
-    Without one it is a shared one, and a generated one where none is shared.
+    Without one it is a generated one.
     """
-    shared = SHARED_LOGS / FAVOURITE
-    path = log or (shared if shared.exists() else None)
-    entries = list(Log([path])) if path else list(generated.weeks())
+    entries = list(Log([log])) if log else list(generated.weeks())
     if not entries:
-        raise ValueError(f"{path}: there is no request in this log")
-    return path.name if path else "generated", sorted(entries, key=attrgetter("t_s"))
+        raise ValueError(f"{log}: there is no request in this log")
+    return log.name if log else "generated", sorted(entries, key=attrgetter("t_s"))
 
 
 def timed(entries: Sequence[Entry], start_s: float, end_s: float) -> Iterator[Timed]:
