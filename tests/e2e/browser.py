@@ -19,7 +19,7 @@ _FLAGS = (
     # As a person's: HeadlessChrome is a crawler's name.
     "--user-agent=Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) "
     "Chrome/130.0.0.0 Safari/537.36",
-    *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"),
+    *("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"),
     *("--no-first-run", "--disable-extensions", "--disable-background-networking"),
     *("--disable-component-update", "--disable-sync", "--remote-debugging-pipe"),
 )
@@ -108,7 +108,7 @@ class Browser:
         pipes = f'exec "$@" 3<&{their_in} 4>&{their_out}'
         chromium = self._namespace.popen(
             [
-                *("bash", "-c", pipes, "bash", "chromium", *_FLAGS),
+                *("bash", "-c", pipes, "bash", "chromium-headless-shell", *_FLAGS),
                 *(f"--user-data-dir={profile}", f"--host-resolver-rules={rules}", "about:blank"),
             ],
             log="chromium",

@@ -1,6 +1,5 @@
 """A person's page load, in a real browser."""
 
-import shutil
 from collections.abc import Iterator
 
 import pytest
@@ -10,8 +9,6 @@ from tests.e2e.clients import PERSON, ask
 from tests.office import Office
 from tests.office.box import ADDRESS, HOST
 from tests.office.namespace import wait_for
-
-pytestmark = pytest.mark.skipif(not shutil.which("chromium"), reason="chromium is not installed")
 
 PATH = "/pages/007.html?name=a%20b&x=%22%3E%3Cscript%3E"
 CONFIG = {"box": {"notice": "Tell us what you think: <survey@office.example>"}}

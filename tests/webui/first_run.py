@@ -125,7 +125,7 @@ class NewBox:
         self.box.controller = self.box.popen(
             ["unshare", "--mount", "sh", "-ec", _CONTROLLER, "sh", *command], log="controller"
         )
-        wait_for(self.box.healthy, "the controller", 20)
+        wait_for(self.box.healthy, "the controller")
 
     def start_webui(self) -> None:
         """Start it as on a box, but for TLS."""
@@ -140,7 +140,7 @@ class NewBox:
             ],
             log="webui",
         )
-        wait_for(lambda: CODE.search(self.said("webui")), "the claim code", 20)
+        wait_for(lambda: CODE.search(self.said("webui")), "the claim code")
 
     def said(self, name: str) -> str:
         """Return what a program has said."""
@@ -204,7 +204,7 @@ def browser_of(playwright: Playwright, made: NewBox) -> Iterator[Browser]:
     """Start a Chromium on the client's machine."""
     client = made.office.client
     start = made.office.directory / "chromium"
-    words = " ".join(json.dumps(word) for word in client.argv(["/usr/bin/chromium"]))
+    words = " ".join(json.dumps(word) for word in client.argv(["/usr/bin/chromium-headless-shell"]))
     start.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
     start.chmod(0o755)
     launched = playwright.chromium.launch(
