@@ -31,7 +31,7 @@ APPLETS = (
 
 USERS = "chrony:x:901\nmdns:x:902\nnaproxy:x:903\nnaproxy-webui:x:904\n"
 
-# Runs in namespaces of its own: WORK FILES. Stays until it is killed.
+# Runs in namespaces of its own: WORK FILES TREE. Stays until it is killed.
 IN_BOX = r"""
 set -e
 mount --make-rprivate /
@@ -39,6 +39,7 @@ mount -t tmpfs tmpfs "$1"
 mkdir "$1/files" "$1/box"
 cp -a "$2/." "$1/files"
 mount -t overlay -o "lowerdir=$1/files:/" overlay "$1/box"
+mount --bind "$3" "$1/box/tree"
 dev=$1/box/dev
 mount -t tmpfs -o mode=755 tmpfs "$dev"
 for node in null:1:3 zero:1:5 full:1:7 random:1:8 urandom:1:9 tty:5:0; do
@@ -65,6 +66,11 @@ mount -o remount,ro,bind /proc/sys
 mount -t tmpfs tmpfs /bootpart
 cp -a /kernel/bootpart/. /bootpart
 mkdir -p /run/sshd /var/lib/varnish
+# The box' own /tmp and /run hide a tree that lies in this machine's.
+[ -e "$(cat /kernel/tree)" ] || {
+	mkdir -p "$(cat /kernel/tree)"
+	mount --bind /tree "$(cat /kernel/tree)"
+}
 """
 
 
@@ -166,8 +172,11 @@ class StandIn:
         for name in ("localtime", "resolv.conf"):
             (self.files / "etc" / name).symlink_to(f"../run/{name}")
         (self.files / "etc/machine-id").write_text("")  # else this machine's
-        for name in ("data", "bootpart", "kernel"):
+        for name in ("data", "bootpart", "kernel", "tree"):
             (self.files / name).mkdir()
+        # A directory is as open as the upper of its layers says: services get at the tree in a
+        # home that only its owner may enter.
+        (self.files / TOP.relative_to("/")).mkdir(parents=True)
         self.program("etc/init.d/S01pretend", PRETEND.split("\n", 1)[1])
 
     def program(self, path: str, script: str) -> None:
@@ -187,6 +196,7 @@ class StandIn:
 
     def _kernel(self, boot_files: Path | None) -> None:
         kernel = self.files / "kernel"
+        (kernel / "tree").write_text(f"{TOP}\n")
         (kernel / "cmdline").write_text("console=ttyS0 root=/dev/vda2 rauc.slot=A\n")
         block = kernel / "class/block"
         block.mkdir(parents=True)
@@ -220,7 +230,7 @@ class StandIn:
         """Switch it on: nothing runs yet."""
         ip("netns", "add", self.net.name)
         argv = ["unshare", "-mpuf", "--kill-child", "sh", "-c", IN_BOX, "sh"]
-        outer = self.net.popen([*argv, self.space, self.files], log="box")
+        outer = self.net.popen([*argv, self.space, self.files, TOP], log="box")
         children = Path(f"/proc/{outer.pid}/task/{outer.pid}/children")
 
         def started() -> bool:

@@ -1,12 +1,13 @@
 """What the box's scripts take for an address or a name, under BusyBox's shell."""
 
 import os
+import shlex
 import subprocess
 from pathlib import Path
 
 import pytest
 
-LIB = Path(__file__).resolve().parents[2] / "overlay/usr/lib/naproxy"
+LIB = shlex.quote(f"{Path(__file__).resolve().parents[2]}/overlay/usr/lib/naproxy")
 HOSTILE = (
     "",
     "$(touch {spy})",

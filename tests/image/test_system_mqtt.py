@@ -59,9 +59,9 @@ def nobody_to_tell(folder: Path) -> Iterator[Told]:
 
 
 def test_a_broker_that_is_named_is_told(told: Told) -> None:
-    wait_for(lambda: told.heard() == "online", "the box's word", 60)
+    wait_for(lambda: told.heard() == "online", "the box's word")
 
 
 def test_without_a_broker_it_is_not_tried_again_and_again(nobody_to_tell: Told) -> None:
-    wait_for(lambda: nobody_to_tell.service().startswith("down: mqtt"), "the end", 60)
+    wait_for(lambda: nobody_to_tell.service().startswith("down: mqtt"), "the end")
     assert "mqtt.host is empty" in nobody_to_tell.box.sh("cat /var/log/messages")

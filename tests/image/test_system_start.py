@@ -239,7 +239,7 @@ def test_what_pages_need_is_started_first_and_the_rest_when_varnish_answers(
         box.boot()
         assert set(box.sh("ls /run/service").split()) == FIRST
         box.net.popen([sys.executable, "-m", "http.server", "80"])
-        wait_for(lambda: "webui" in box.sh("ls /run/service"), "the rest", 20)
+        wait_for(lambda: "webui" in box.sh("ls /run/service"), "the rest")
     finally:
         box.off()
 
@@ -256,7 +256,7 @@ def test_a_box_that_knows_no_server_waits_for_no_page(tmp_path: Path, disk: Disk
     box = StandIn(tmp_path / "box", disk, pages_s=3600)
     try:
         box.boot()
-        wait_for(lambda: "webui" in box.sh("ls /run/service"), "the rest", 5)
+        wait_for(lambda: "webui" in box.sh("ls /run/service"), "the rest")
     finally:
         box.off()
 

@@ -212,7 +212,7 @@ def test_config_check_of_a_file_that_is_not_there_says_so(
 def test_a_reader_that_has_gone_is_no_error() -> None:
     # `true` has ended long before Python has started.
     done = subprocess.run(
-        ["sh", "-c", f"{sys.executable} -m naproxy.cli config keys | true"],
+        ["sh", "-c", '"$0" -m naproxy.cli config keys | true', sys.executable],
         capture_output=True,
         text=True,
         check=True,
