@@ -31,7 +31,7 @@ class Crowd:
         get = partial(ask, office.client, headers=ASSET)
         calls = [partial(get, f"/images/{n:03}.png?cap") for n in range(CAP + EXCESS)]
         with at_once(calls) as futures:
-            wait_for(lambda: sum(f.done() for f in futures) == EXCESS, "the excess to be told", 20)
+            wait_for(lambda: sum(f.done() for f in futures) == EXCESS, "the excess to be told")
             self.held_now = int(office.box.page().server[0].held_now)
             self.hits = [get(CACHED) for _ in range(50)]
             self.told_s = time.monotonic()

@@ -59,7 +59,7 @@ def serving(office: Office) -> Iterator[Office]:
     with Load(lambda _: ask(office.client, fresh("/app/reply")), threads=2) as load:
         yield office
         so_far = len(load.answers)
-        wait_for(lambda: len(load.answers) > so_far + 4, "more answers", 40)
+        wait_for(lambda: len(load.answers) > so_far + 4, "more answers")
     assert {(answer.status, answer.error) for answer in load.answers} == {(200, "")}
 
 

@@ -182,7 +182,7 @@ def test_a_server_that_does_not_wake_is_not_armed_and_told_why(awake: Metered) -
     commission(awake)
     wait_for(lambda: progress(awake)["phase"] == "asleep", "the sleep")
     awake.office.server.board.configure(hang=True)
-    wait_for(lambda: progress(awake)["ended"], "the end", 20)
+    wait_for(lambda: progress(awake)["ended"], "the end")
     report = progress(awake)
     assert report["phase"] == "failed"
     assert report["reason"].startswith("in cycle 1 of 2: not up after 20 calls")
@@ -194,9 +194,9 @@ def test_visitors_of_a_server_that_is_being_commissioned_lose_nothing(awake: Met
     awake.configure(armed=False)
     commission(awake, cycles=2, asleep_s=5)
     for _ in range(2):
-        wait_for(lambda: progress(awake)["phase"] == "asleep", "a sleep", 20)
+        wait_for(lambda: progress(awake)["phase"] == "asleep", "a sleep")
         assert ask(awake.office.client, fresh("/app/reply")).status == 200
-    wait_for(lambda: progress(awake)["ended"], "the end", 20)
+    wait_for(lambda: progress(awake)["ended"], "the end")
     assert progress(awake)["armed"], progress(awake)["reason"]
 
 
@@ -225,7 +225,7 @@ def test_of_two_servers_the_one_that_fails_does_not_disarm_the_other(asleep: Met
         servers = box.api("GET", "/v1/status")["servers"]
         return next(s for s in servers if s["id"] == name)
 
-    wait_for(lambda: of("other")["state"] == "trouble", "the other to fail", 20)
+    wait_for(lambda: of("other")["state"] == "trouble", "the other to fail")
     assert of("other")["alert"]
     assert of("web")["alert"] is None
     assert of("web")["armed"] is True

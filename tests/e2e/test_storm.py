@@ -68,7 +68,7 @@ def storm(shared: Office) -> Storm:
         storm.bodies[kind] = [os.urandom(size) for _ in range(KINDS[kind])]
     by_kind = calls(shared, storm.bodies)
     with at_once(call for kind in by_kind.values() for call in kind) as futures:
-        wait_for(lambda: box.page().server[0].held_now == ALL, f"{ALL} held requests", 25)
+        wait_for(lambda: box.page().server[0].held_now == ALL, f"{ALL} held requests")
         board.configure(never_wake=False)
         wait_for(lambda: board.state == "on", "the server to wake")
         storm.up_s = board.report()["transitions"][-1]["t_s"]

@@ -48,7 +48,7 @@ def test_work_keeps_the_server_awake_after_its_request_has_ended(configured: Off
     assert ask(configured.client, fresh(), headers=PROGRAM).status == 200
     assert "work behind" not in vetoes(configured)
     assert ask(configured.client, fresh(WORK)).status == 200
-    wait_for(lambda: f"work behind {WORK}" in vetoes(configured), "the veto", 2)
+    wait_for(lambda: f"work behind {WORK}" in vetoes(configured), "the veto")
     with pytest.raises(RefusedError, match="work behind"):
         configured.box.api("POST", "/v1/servers/web/sleep", {})
     configured.box.sleep()

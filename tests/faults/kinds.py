@@ -97,7 +97,7 @@ class RefusedSleep(Fault):
                 box.api("POST", "/v1/servers/web/sleep", {})
             return self.WORDS in str(box.status()["vetoes"])
 
-        wait_for(refused, "the refusal's words", 20)
+        wait_for(refused, "the refusal's words")
         scene.await_awake()
         self.mend(scene)
 

@@ -44,7 +44,7 @@ def key(booted: GuestOffice, installed: str) -> bytes:
 @pytest.fixture
 def nobody_there(office: GuestOffice, key: bytes) -> None:
     """Wait until the sessions that the fixtures had are over for logind, too."""
-    wait_for(lambda: ask(office, key, order=False).accepted, "the server to be at rest", 60)
+    wait_for(lambda: ask(office, key, order=False).accepted, "the server to be at rest")
 
 
 def ask(
@@ -161,7 +161,7 @@ def test_a_program_s_lock_is_a_refusal_with_its_words(office: GuestOffice, key: 
         "--why='copying to the other disk' sleep 600"
     )
     try:
-        wait_for(lambda: "backup" in guest.ssh("systemd-inhibit --list").stdout, "the lock", 30)
+        wait_for(lambda: "backup" in guest.ssh("systemd-inhibit --list").stdout, "the lock")
         outcome = ask(office, key, order=True)
         assert not outcome.accepted
         assert "inhibited by backup: copying to the other disk" in outcome.why
@@ -205,7 +205,7 @@ def test_its_wrong_clock_is_named_and_does_no_harm(office: GuestOffice, key: byt
     assert guest.power
     guest.ssh("date -s '1 hour ago'")
     try:
-        wait_for(lambda: ask(office, key, order=False).accepted, "the server to be at rest", 60)
+        wait_for(lambda: ask(office, key, order=False).accepted, "the server to be at rest")
         before = guest.power.count(SUSPEND)
         outcome = ask(office, key, order=True)
         assert outcome.accepted

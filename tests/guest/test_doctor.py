@@ -80,6 +80,6 @@ def test_a_program_s_lock_is_told_in_its_words(guest: Guest) -> None:
         "--why='copying to the other disk' sleep 600"
     )
     with changed(guest, lock, "systemctl stop held"):
-        wait_for(lambda: "backup" in guest.ssh("systemd-inhibit --list").stdout, "the lock", 30)
+        wait_for(lambda: "backup" in guest.ssh("systemd-inhibit --list").stdout, "the lock")
         found = look(guest)["inhibitors"]
     assert (found.verdict, found.what) == ("note", "backup: copying to the other disk")

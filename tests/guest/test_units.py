@@ -83,7 +83,7 @@ def installed(booted: GuestOffice, tmp_path_factory: pytest.TempPathFactory) -> 
         "\ncp /opt/naproxy/*.service /etc/systemd/system/"
         "\nsystemctl daemon-reload; systemctl --quiet enable --now naproxy-controller naproxy-webui"
     )
-    wait_for(lambda: status(guest), "the controller", 60)
+    wait_for(lambda: status(guest), "the controller")
     yield guest
     guest.ssh("systemctl --quiet disable --now naproxy-controller naproxy-webui")
     guest.ssh(
@@ -111,29 +111,29 @@ def test_systemd_finds_nothing_wrong_with_them(installed: Guest) -> None:
 
 
 def test_the_controller_looks_after_the_server(installed: Guest) -> None:
-    wait_for(lambda: "web  awake" in status(installed), "the server to be seen", 30)
+    wait_for(lambda: "web  awake" in status(installed), "the server to be seen")
 
 
 def test_the_page_that_varnish_has_mapped_survives_a_restart_and_a_stop(installed: Guest) -> None:
     before = page(installed)
     installed.ssh("systemctl restart naproxy-controller")
-    wait_for(lambda: status(installed), "the controller", 60)
+    wait_for(lambda: status(installed), "the controller")
     assert page(installed) == before
     installed.ssh("systemctl stop naproxy-controller")
     assert page(installed) == before
     installed.ssh("systemctl start naproxy-controller naproxy-webui")
-    wait_for(lambda: status(installed), "the controller", 60)
+    wait_for(lambda: status(installed), "the controller")
 
 
 def test_a_controller_that_was_killed_is_started_again(installed: Guest) -> None:
     installed.ssh("systemctl kill --signal=KILL naproxy-controller")
-    wait_for(lambda: status(installed), "the controller", 60)
+    wait_for(lambda: status(installed), "the controller")
 
 
 def test_a_reload_takes_the_file_as_it_is(installed: Guest) -> None:
     installed.ssh('sed -i \'s/id = "web"/id = "shop"/\' /etc/naproxy/naproxy.toml')
     installed.ssh("systemctl reload naproxy-controller")
-    wait_for(lambda: "shop" in status(installed), "the new name", 30)
+    wait_for(lambda: "shop" in status(installed), "the new name")
 
 
 def test_settings_can_be_written_though_the_rest_of_etc_cannot(installed: Guest) -> None:

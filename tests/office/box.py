@@ -223,7 +223,7 @@ class Box(Namespace):
         wait_for(lambda: self.status()["state"] == state, f"the state {state}", timeout_s)
 
     def _wait_for(self, process: subprocess.Popen[str], up: Any, log: str) -> None:
-        wait_for(lambda: up() or process.poll() is not None, f"{log} to start", 20)
+        wait_for(lambda: up() or process.poll() is not None, f"{log} to start")
         if process.poll() is not None:
             words = (self._logs / f"{log}.log").read_text()[-2000:]
             raise OfficeError(f"{log} ended with {process.returncode}:\n{words}")

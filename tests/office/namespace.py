@@ -25,7 +25,7 @@ class OfficeError(Exception):
     """The office could not do what it was asked, in words."""
 
 
-def wait_for(seen: Callable[[], T], what: str, timeout_s: float = 10.0) -> T:
+def wait_for(seen: Callable[[], T], what: str, timeout_s: float = 60.0) -> T:
     """Look until `seen` gives something true, and return it."""
     deadline = time.monotonic() + timeout_s
     while not (found := seen()):

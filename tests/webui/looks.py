@@ -8,7 +8,7 @@ from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-unt
 from playwright.sync_api import expect
 
 SETTLED_MS = 400
-PATIENCE_MS = 15_000
+PATIENCE_MS = 60_000
 
 
 def settle(page: Any) -> None:

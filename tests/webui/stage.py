@@ -32,7 +32,7 @@ from tests.webui.backend import Backend
 from tests.webui.people import PASSWORD, USER, VIEWER
 from tests.webui.traffic import Traffic
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 class StageError(RuntimeError):

@@ -380,7 +380,7 @@ def test_an_upload_can_be_cancelled(traffic: WatchedPage, long_log: Path, stage:
     expect(traffic.locator("#estimate-progress")).to_contain_text("1 of")
     traffic.get_by_role("button", name="Cancel").click()
     expect(traffic.locator("#estimate-progress")).to_be_hidden()
-    wait_for(lambda: set(uploads(stage)) <= before, "the upload's end", 20)
+    wait_for(lambda: set(uploads(stage)) <= before, "the upload's end")
     expect(traffic.locator("#estimate-trouble")).to_be_empty()
 
 

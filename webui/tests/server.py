@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 OVERLAY = ROOT / "overlay"
 STATIC = ROOT / "webui/src/naproxy_webui/static"
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 def free_port() -> int:

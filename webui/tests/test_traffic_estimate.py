@@ -20,7 +20,7 @@ from naproxy_webui.estimates import Estimates, Question
 from naproxy_webui.settings import Settings
 
 START_S = 1_700_438_400
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 QUESTION = {
     "on_w": 43.3,
     "off_w": 1.6,

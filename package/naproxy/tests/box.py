@@ -26,7 +26,7 @@ from naproxy.policy.base import State
 # Another run's packets on the same loopback wire must not wake ours.
 MAC = "02:" + os.urandom(5).hex(":")
 ETHERTYPE_WOL = 0x0842
-PATIENCE_S = 15.0
+PATIENCE_S = 60.0
 
 
 def wait_for(what: str, true: Callable[[], bool], log: Callable[[], str] = str) -> None:

@@ -24,7 +24,7 @@ KEY = bytes(range(32)).hex()
 BACKUP = f"backup-{os.getpid()}"
 """The agent looks at all processes of the machine, also at those of other runs."""
 
-PATIENCE_S = 10.0
+PATIENCE_S = 60.0
 SLOW_S = 1.5
 """Longer than a datagram waits for its answer before it is sent again."""
 

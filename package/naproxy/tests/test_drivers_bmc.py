@@ -27,7 +27,7 @@ from naproxy.machine_io import Answer
 from ssh_server import TARGET, free_port
 
 PASSWORD = "s3cret-of-the-bmc"
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 EMULATOR = Path(sys.executable).with_name("sushy-emulator")
 
 needs_ipmi = pytest.mark.skipif(

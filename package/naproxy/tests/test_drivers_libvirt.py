@@ -25,7 +25,7 @@ from naproxy.drivers.wake import libvirt as wake_libvirt
 from naproxy.machine_io import Answer
 from ssh_server import SSHD, TARGET, Server, key, serving
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 NOBODY = 65534
 
 pytestmark = pytest.mark.skipif(
