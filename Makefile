@@ -6,6 +6,9 @@ PYTHON := .venv/bin/python
 AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo -E)
 PYTEST := $(PYTHON) -m pytest -q -p no:cacheprovider
 
+# Varnish and others are in /usr/sbin, which is not on an ordinary user's PATH.
+export PATH := $(PATH):/usr/sbin:/sbin
+
 PY_ROOMS := board package varnish-vcl webui tests
 SHELL_SCRIPTS = $(shell git ls-files -s | sed -n 's,^100[0-9]* [^\t]*\t,,p' | xargs awk '/^\#!\/bin\/(ba)?sh/ { print FILENAME } { nextfile }')
 
@@ -17,14 +20,16 @@ help: ## this list
 
 $(BUILD)/.packages: tests/packages.txt tests/install-packages
 	@mkdir -p $(BUILD)
-	tests/install-packages
+	@tests/install-packages
 	@touch $@
 
 .venv/.ready: $(BUILD)/.packages tests/requirements.txt package/naproxy/pyproject.toml \
     package/naproxy-meter/pyproject.toml webui/pyproject.toml
-	/usr/bin/python3 -m venv .venv
-	$(PYTHON) -m pip install -q --disable-pip-version-check -r tests/requirements.txt
-	$(PYTHON) -m pip install -q --disable-pip-version-check --no-build-isolation --no-deps \
+	@echo "Installing a Python environment in .venv"
+	@/usr/bin/python3 -m venv .venv
+	@$(PYTHON) -m pip install -q --disable-pip-version-check -r tests/requirements.txt
+	@echo "Adding the project's own programs to it"
+	@$(PYTHON) -m pip install -q --disable-pip-version-check --no-build-isolation --no-deps \
 	    -e package/naproxy -e package/naproxy-meter -e webui
 	@touch $@
 
@@ -33,16 +38,25 @@ prepare: .venv/.ready ## install what building and testing need
 
 build: prepare ## compile the VMOD and render the VCL
 	@$(MAKE) --no-print-directory -C package/libvmod-naproxy
-	@$(MAKE) --no-print-directory -C varnish-vcl
+	@$(MAKE) --no-print-directory -C varnish-vcl all
 
 # ----------------------------------------------------------------------- test
 
-TESTS := lint test-unit test-image-parts test-webui test-browser test-vmod test-vcl test-meter test-history test-office test-e2e test-faults test-demo
+# Two at a time: the long ones first, what waits beside what works. BUILT: empty once it is built.
+BUILT := build
+TESTS := test-browser test-e2e test-unit test-demo test-webui test-vmod test-vcl test-image-parts test-faults test-office test-meter test-history lint
 
-.PHONY: test $(TESTS) test-properties test-measure test-agree test-powercut test-compat test-guest
-test: $(TESTS) ## everything, in under 20 minutes
+.PHONY: test $(TESTS) test-clean test-properties test-measure test-agree test-powercut test-compat test-guest
+test: build ## everything, in under 15 minutes
+	@echo "Testing, two targets at a time; each speaks when it has ended:"
+	@echo "  $(TESTS)"
+	@$(MAKE) --no-print-directory -j2 --output-sync=target BUILT= $(TESTS)
 
-lint: prepare ## style and types
+test-clean: ## the README's commands in a new Debian 12, as a new user [TIMES=n] [BUSY=n] [PLACE=dir]
+	$(AS_ROOT) tests/clean_room/run $(if $(TIMES),--times $(TIMES)) $(if $(BUSY),--busy $(BUSY)) \
+	    $(if $(PLACE),--place "$(PLACE)")
+
+lint: $(BUILT) ## style and types
 	.venv/bin/ruff check -q $(PY_ROOMS)
 	.venv/bin/ruff format -q --check $(PY_ROOMS)
 	.venv/bin/mypy package/naproxy/src
@@ -52,53 +66,53 @@ lint: prepare ## style and types
 	.venv/bin/mypy webui/src
 	shellcheck $(SHELL_SCRIPTS)
 
-test-unit: prepare ## the controller's and the agent's own tests
-	$(PYTEST) -n 2 --dist loadfile package/naproxy/tests
-	$(PYTEST) package/naproxy-agent/tests
+test-unit: $(BUILT) ## the controller's and the agent's own tests
+	$(AS_ROOT) $(PYTEST) -n 2 --dist loadfile package/naproxy/tests
+	$(AS_ROOT) $(PYTEST) package/naproxy-agent/tests
 
 test-properties: prepare ## the controller's property tests with 10,000 new examples each; not part of test
 	$(PYTEST) -n 2 -m hypothesis --hypothesis-profile=large package/naproxy/tests
 
-test-webui: prepare ## the web interface's own tests
-	$(PYTEST) -n 2 --dist loadfile webui/tests
+test-webui: $(BUILT) ## the web interface's own tests
+	$(AS_ROOT) $(PYTEST) -n 2 --dist loadfile webui/tests
 
-test-browser: prepare ## the web interface in Chromium, before a real controller with a made past
+test-browser: $(BUILT) ## the web interface in Chromium, before a real controller with a made past
 	$(AS_ROOT) $(PYTEST) tests/past
-	$(AS_ROOT) $(PYTEST) -n 2 --dist loadfile tests/webui
+	$(AS_ROOT) $(PYTEST) -n 3 --dist loadfile tests/webui
 
-test-image-parts: build ## the image's fragments, recipes, boot and start scripts, without Buildroot
+test-image-parts: $(BUILT) ## the image's fragments, recipes, boot and start scripts, without Buildroot
 	$(AS_ROOT) $(PYTEST) -n 3 --dist loadfile tests/image
 
-test-vmod: build ## varnishtest of the VMOD
+test-vmod: $(BUILT) ## varnishtest of the VMOD
 	@$(MAKE) --no-print-directory -C package/libvmod-naproxy check
 
-test-vcl: build ## varnishtest of the VCL, hostile requests
+test-vcl: $(BUILT) ## varnishtest of the VCL, hostile requests
 	@$(MAKE) --no-print-directory -C varnish-vcl check
 
-test-meter: prepare ## the meter's firmware, in CPython and in MicroPython
+test-meter: $(BUILT) ## the meter's firmware, in CPython and in MicroPython
 	@$(MAKE) --no-print-directory -C package/naproxy-meter check
 
-test-history: prepare ## what a kill and a power cut cost the history, 20 of each
+test-history: $(BUILT) ## what a kill and a power cut cost the history, 20 of each
 	CUTS=20 $(AS_ROOT) $(PYTEST) tests/powercut
 
 test-powercut: prepare ## the same, 200 of each: two minutes
 	$(AS_ROOT) $(PYTEST) -s tests/powercut
 
-test-office: build ## the virtual office keeps its promises
+test-office: $(BUILT) ## the virtual office keeps its promises
 	$(AS_ROOT) $(PYTEST) tests/office
 
 # Offices do not disturb each other, but what measures times or power needs both cores.
 MEASURE := $(addprefix tests/e2e/test_,commissioning.py measure.py)
-test-e2e: build ## the whole box in the virtual office
+test-e2e: $(BUILT) ## the whole box in the virtual office
 	$(AS_ROOT) $(PYTEST) -n 2 --dist loadfile tests/e2e $(MEASURE:%=--ignore=%)
 
 test-measure: build ## what measures times and power there: two minutes, alone; not part of test
 	$(AS_ROOT) $(PYTEST) $(MEASURE)
 
-test-faults: build ## each fault of the campaign once, in a cycle of sleep and wake
+test-faults: $(BUILT) ## each fault of the campaign once, in a cycle of sleep and wake
 	$(AS_ROOT) $(PYTEST) tests/faults
 
-test-demo: build ## the demonstration and the five configurations
+test-demo: $(BUILT) ## the demonstration and the five configurations
 	$(AS_ROOT) $(PYTEST) -n 3 --dist worksteal tests/demo tests/five
 
 test-compat: build ## the VMOD on Varnish 7.7 and Vinyl Cache 9.0 (downloads Debian packages)
