@@ -162,11 +162,11 @@ np_hold(VRT_CTX, struct np_record *rec)
 	AN(site);
 	if (np_server_available(site->server))
 		return (NP_HOLD_UP);
-	if (!np_server_hold(site->server, site->conf.hold_cap))
+	if (!np_gauge_hold(site->server, site->conf.hold_cap))
 		return (NP_HOLD_CAP);
 	begin = np_now_us();
 	result = hold_loop(ctx, rec);
-	np_server_unhold(site->server);
+	np_gauge_unhold(site->server);
 	end = np_now_us();
 	if (rec->slept)
 		rec->delay_us = end - rec->start_us;

@@ -4,15 +4,20 @@
  *
  * What the VMOD's files share. Include after cache/cache.h.
  *
- *   page.c      maps the page, reads its configuration, knows whether to
- *               trust it
- *   server.c    what this process knows of a server: gauges, counters
- *   headers.c   reads a request's headers, once
- *   classify.c  who is asking
- *   wake.c      datagram and magic packet
- *   hold.c      waits for the server, lets waiters go in stages
- *   record.c    what became of a request: counted once, when it ends
- *   director.c  a back end whose address comes from the page
+ *   page_map.c       maps the page, checks it, knows whether to trust it
+ *   server.c         a server by its id: its state, whose turn it is
+ *   statistics.c     a server's gauges; the page's counters for varnishstat
+ *   page_snapshot.c  reads the page's configuration, for all requests
+ *   headers.c        reads a request's headers, once
+ *   classify.c       who is asking
+ *   wake.c           datagram and magic packet
+ *   hold.c           waits for the server, lets waiters go in stages
+ *   director.c       a back end whose address comes from the page
+ *   record.c         what became of a request: counted once, when it ends
+ *   vmod_naproxy.c   what VCL sees
+ *
+ * The lower one comes first: each calls only those above it in this list.
+ * Only director.c and record.c call each other.
  */
 
 #ifndef NAPROXY_H_INCLUDED
@@ -142,35 +147,60 @@ struct np_record {
 	bool			piping;
 };
 
-/* page.c */
+/* page_map.c */
 #define NP_DIR_MAX		96	/* with a name it fits a sockaddr_un */
 void np_page_open(const char *run_dir);
 const char *np_page_dir(void);
 void np_page_close(void);
-void np_page_snap(struct np_ref *);		/* of NULL: no page yet */
-void np_snap_release(struct np_ref *);
-const struct np_site *np_snap_site(const struct np_snap *, const char *id);
 struct np_map *np_page_map(void);
 bool np_page_trusted(void);
 unsigned np_page_servers(void);
 
-/* headers.c */
-void np_headers_read(struct np_headers *, const struct http *);
-bool np_headers_usual(const struct np_headers *, const struct http *);
+/*
+ * Held while another page or reading is put in use, while the list of servers
+ * is walked, and to complain.
+ */
+extern pthread_mutex_t np_page_mtx;
+struct np_map *np_page_look(void);		/* NULL: nothing new */
+void np_page_use(struct np_map *);
+void np_page_complain(const char *, ...) v_printflike_(1, 2);
+bool np_page_string(const char *, size_t);
+const char *np_page_server_problem(const struct naproxy_server *);
+/* Only the configuration; an odd number: it could not be had. */
+uint32_t np_page_copy_box(struct naproxy_page *, const struct naproxy_page *);
+uint32_t np_page_copy_server(struct naproxy_server *,
+    const struct naproxy_server *);
 
 /* server.c */
-struct np_server *np_server_get(const char *id);
-void np_server_attach(struct np_snap *);
-void np_servers_vsc(void);
+struct np_server *np_server_get(const char *id);	/* under np_page_mtx */
+struct np_server *np_servers(void);			/* the same */
 void np_servers_free(void);
 uint32_t np_server_state(const struct np_server *);
 bool np_server_available(const struct np_server *);
-bool np_server_hold(struct np_server *, uint32_t cap);
-void np_server_unhold(struct np_server *);
-void np_server_fetching(struct np_server *, int);
-void np_server_piping(struct np_server *, int);
 uint64_t np_server_turn(struct np_server *, const struct naproxy_server *,
     uint64_t now_us);
+
+/* statistics.c */
+void np_statistics_begin(void);
+void np_statistics_show(struct np_server *);
+void np_statistics_attach(struct np_server *, struct naproxy_server *live,
+    unsigned index);
+void np_statistics_end(void);			/* before np_servers_free() */
+bool np_gauge_hold(struct np_server *, uint32_t cap);
+void np_gauge_unhold(struct np_server *);
+void np_gauge_fetching(struct np_server *, int);
+void np_gauge_piping(struct np_server *, int);
+
+/* page_snapshot.c */
+void np_snap_begin(void);
+void np_snap_end(void);
+void np_page_snap(struct np_ref *);		/* of NULL: no page yet */
+void np_snap_release(struct np_ref *);
+const struct np_site *np_snap_site(const struct np_snap *, const char *id);
+
+/* headers.c */
+void np_headers_read(struct np_headers *, const struct http *);
+bool np_headers_usual(const struct np_headers *, const struct http *);
 
 /* classify.c */
 extern const char * const np_class_name[];
@@ -191,18 +221,18 @@ void np_wake(VRT_CTX, const struct np_record *);
 enum np_hold { NP_HOLD_UP, NP_HOLD_LIMIT, NP_HOLD_CAP, NP_HOLD_GONE };
 enum np_hold np_hold(VRT_CTX, struct np_record *);
 
-/* record.c */
-struct np_record *np_record(VRT_CTX);		/* NULL: none */
-struct np_record *np_record_new(VRT_CTX);
-void np_record_arrived(struct np_record *);
-void np_record_count(struct np_record *);
-
 /* director.c */
 struct np_vcl;
 struct np_vcl *np_vcl_new(VRT_CTX);
 void np_vcl_free(struct np_vcl **);
 VCL_BACKEND np_director(VRT_CTX, struct np_vcl *, struct np_server *);
 const struct np_server *np_director_server(VCL_BACKEND);
+
+/* record.c */
+struct np_record *np_record(VRT_CTX);		/* NULL: none */
+struct np_record *np_record_new(VRT_CTX);
+void np_record_arrived(struct np_record *);
+void np_record_count(struct np_record *);
 
 /* Time of the page: CLOCK_MONOTONIC in microseconds. */
 uint64_t np_now_us(void);

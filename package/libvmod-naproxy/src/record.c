@@ -203,10 +203,10 @@ record_fini(VRT_CTX, void *p)
 			np_record_count(rec);
 	}
 	if (rec->fetching)
-		np_server_fetching(rec->site->server, -1);
+		np_gauge_fetching(rec->site->server, -1);
 	if (rec->piping) {
 		record_touch(rec);
-		np_server_piping(rec->site->server, -1);
+		np_gauge_piping(rec->site->server, -1);
 	}
 	VRT_Assign_Backend(&rec->backend, NULL);
 	np_snap_release(&rec->ref);

@@ -65,6 +65,8 @@ VPFX(vmod_event)(VRT_CTX, struct vmod_priv *priv, enum vcl_event_e ev)
 			break;
 		/* Nothing of ours runs any more, and we may be unloaded. */
 		np_wake_close();
+		np_statistics_end();
+		np_snap_end();
 		np_page_close();
 		np_servers_free();
 		break;
@@ -102,6 +104,8 @@ vmod_open(VRT_CTX, VCL_STRING run_dir)
 		return;
 	}
 	np_page_open(run_dir);
+	np_snap_begin();
+	np_statistics_begin();
 }
 
 /*--------------------------------------------------------------------
@@ -548,7 +552,7 @@ vmod_fetching(VRT_CTX)
 	    ctx->req != NULL || rec->fetching)
 		return;
 	rec->fetching = true;
-	np_server_fetching(rec->site->server, 1);
+	np_gauge_fetching(rec->site->server, 1);
 }
 
 VCL_VOID v_matchproto_(td_naproxy_piping)
@@ -561,7 +565,7 @@ vmod_piping(VRT_CTX)
 	    ctx->bo == NULL || rec->piping)
 		return;
 	rec->piping = true;
-	np_server_piping(rec->site->server, 1);
+	np_gauge_piping(rec->site->server, 1);
 	/* It may last for hours, and it is news now. */
 	rec->outcome = NAPROXY_PIPE;
 	np_record_arrived(rec);

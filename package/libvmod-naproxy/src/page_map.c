@@ -1,0 +1,384 @@
+/*-
+ * Copyright (c) 2026 The Naproxy authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The page's mapping: open the page, check it, know whether to trust it.
+ *
+ * The controller makes a page by rename, never in place, so a file that is
+ * mapped here is never truncated. A new inode is noticed within a second. The
+ * old mapping stays, because other threads may be reading it; 16 KiB each
+ * time a controller starts anew.
+ */
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cache/cache.h"
+
+#include "naproxy.h"
+
+#define FUTURE_US	1000000		/* a heartbeat ahead of us: rubbish */
+#define SEQ_SPINS	50
+#define SEQ_TRIES	100
+#define SEQ_PAUSE_NS	20000
+
+pthread_mutex_t np_page_mtx = PTHREAD_MUTEX_INITIALIZER;
+
+static char page_dir[NP_DIR_MAX];
+static struct np_map *page_map;		/* newest; atomic */
+static struct stat page_stat, page_events_stat;
+static uint64_t page_start_us;
+static char page_complaint[256];	/* the last, not to repeat it */
+
+/*--------------------------------------------------------------------*/
+
+static uint64_t
+page_clock(clockid_t clock)
+{
+	struct timespec ts;
+
+	AZ(clock_gettime(clock, &ts));
+	return ((uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000);
+}
+
+uint64_t
+np_now_us(void)
+{
+
+	return (page_clock(CLOCK_MONOTONIC));
+}
+
+uint64_t
+np_coarse_us(void)
+{
+
+	return (page_clock(CLOCK_MONOTONIC_COARSE));
+}
+
+/* Say it once: a malformed page is looked at every second. */
+void
+np_page_complain(const char *fmt, ...)
+{
+	char buf[sizeof page_complaint];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(buf, sizeof buf, fmt, ap);
+	va_end(ap);
+	if (!strcmp(buf, page_complaint))
+		return;
+	memcpy(page_complaint, buf, sizeof buf);
+	VSL(SLT_Error, NO_VXID, "naproxy: %s", buf);
+}
+
+/*--------------------------------------------------------------------
+ * What may stand in a page
+ */
+
+bool
+np_page_string(const char *s, size_t len)
+{
+
+	return (memchr(s, '\0', len) != NULL);
+}
+
+const char *
+np_page_server_problem(const struct naproxy_server *s)
+{
+	unsigned u;
+
+	if (!np_page_string(s->id, sizeof s->id))
+		return ("an id without end");
+	if (s->id[strspn(s->id, "abcdefghijklmnopqrstuvwxyz0123456789-")])
+		return ("an id that is not of a-z, 0-9 and -");
+	for (u = 0; u < NAPROXY_HOSTS; u++)
+		if (!np_page_string(s->hosts[u], sizeof s->hosts[u]))
+			return ("a host name without end");
+	if (s->family != 0 && s->family != 4 && s->family != 6)
+		return ("an unknown address family");
+	return (NULL);
+}
+
+static const char *
+page_header_problem(const struct naproxy_page *p)
+{
+
+	if (NP_LOAD(p->magic) != NAPROXY_PAGE_MAGIC)
+		return ("wrong magic");
+	if (NP_LOAD(p->version) != NAPROXY_PAGE_VERSION)
+		return ("wrong version");
+	if (NP_LOAD(p->size) != NAPROXY_PAGE_SIZE)
+		return ("wrong size in the header");
+	if (NP_LOAD(p->nservers) > NAPROXY_SERVERS)
+		return ("too many servers");
+	return (NULL);
+}
+
+/*--------------------------------------------------------------------
+ * Read under a seqlock. Returns the seq of what is in dst, or an odd number
+ * if it could not be had.
+ */
+
+static uint32_t
+page_copy(const uint32_t *seq, void *dst, const void *base, size_t from,
+    size_t to)
+{
+	const struct timespec pause = { 0, SEQ_PAUSE_NS };
+	uint32_t s = 1;
+	int i;
+
+	for (i = 0; i < SEQ_TRIES; i++) {
+		s = NP_LOAD(*seq);
+		if ((s & 1) == 0) {
+			memcpy((char *)dst + from, (const char *)base + from,
+			    to - from);
+			__atomic_thread_fence(__ATOMIC_ACQUIRE);
+			if (__atomic_load_n(seq, __ATOMIC_RELAXED) == s)
+				return (s);
+		}
+		if (i >= SEQ_SPINS)
+			(void)nanosleep(&pause, NULL);
+	}
+	return (s | 1);
+}
+
+uint32_t
+np_page_copy_box(struct naproxy_page *dst, const struct naproxy_page *src)
+{
+
+	return (page_copy(&src->seq, dst, src,
+	    offsetof(struct naproxy_page, notice),
+	    offsetof(struct naproxy_page, child_start_us)));
+}
+
+uint32_t
+np_page_copy_server(struct naproxy_server *dst,
+    const struct naproxy_server *src)
+{
+
+	return (page_copy(&src->seq, dst, src,
+	    offsetof(struct naproxy_server, id),
+	    offsetof(struct naproxy_server, held_now)));
+}
+
+/*--------------------------------------------------------------------
+ * Mapping
+ */
+
+static void *
+page_mmap(const char *name, size_t size, struct stat *st, const char **problem)
+{
+	char path[NP_DIR_MAX + 16];
+	void *p;
+	int fd;
+
+	*problem = NULL;
+	bprintf(path, "%s/%s", page_dir, name);
+	fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0) {
+		*problem = VAS_errtxt(errno);
+		return (NULL);
+	}
+	if (fstat(fd, st) != 0 || !S_ISREG(st->st_mode))
+		*problem = "not a file";
+	else if (st->st_size != (off_t)size)
+		*problem = "wrong size";
+	if (*problem != NULL) {
+		closefd(&fd);
+		return (NULL);
+	}
+	p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED) {
+		*problem = VAS_errtxt(errno);
+		p = NULL;
+	}
+	closefd(&fd);
+	return (p);
+}
+
+static const char *
+page_problem(const struct naproxy_page *p)
+{
+	struct naproxy_server conf;
+	const char *problem;
+	unsigned u, n;
+
+	problem = page_header_problem(p);
+	if (problem != NULL)
+		return (problem);
+	n = NP_LOAD(p->nservers);
+	for (u = 0; u < n; u++) {
+		memset(&conf, 0, sizeof conf);
+		if (np_page_copy_server(&conf, &p->server[u]) & 1)
+			return ("locked");
+		problem = np_page_server_problem(&conf);
+		if (problem != NULL)
+			return (problem);
+	}
+	return (NULL);
+}
+
+static struct naproxy_page *
+page_open_page(struct stat *st)
+{
+	struct naproxy_page *p;
+	const char *problem;
+
+	p = page_mmap("page", sizeof *p, st, &problem);
+	if (p != NULL) {
+		problem = page_problem(p);
+		if (problem == NULL)
+			return (p);
+		AZ(munmap(p, sizeof *p));
+	}
+	np_page_complain("%s/page: %s", page_dir, problem);
+	return (NULL);
+}
+
+static struct naproxy_events *
+page_open_events(struct stat *st)
+{
+	struct naproxy_events *e;
+	const char *problem;
+
+	e = page_mmap("events", sizeof *e, st, &problem);
+	if (e != NULL) {
+		if (e->magic == NAPROXY_EVENTS_MAGIC &&
+		    e->version == NAPROXY_PAGE_VERSION &&
+		    e->size == sizeof *e && e->count == NAPROXY_EVENTS)
+			return (e);
+		problem = "wrong header";
+		AZ(munmap(e, sizeof *e));
+	}
+	np_page_complain("%s/events: %s", page_dir, problem);
+	return (NULL);
+}
+
+static bool
+page_moved(const char *name, const struct stat *was)
+{
+	char path[NP_DIR_MAX + 16];
+	struct stat st;
+
+	bprintf(path, "%s/%s", page_dir, name);
+	if (stat(path, &st) != 0)
+		return (was->st_ino == 0);
+	return (st.st_ino != was->st_ino || st.st_dev != was->st_dev);
+}
+
+/*
+ * Is there a page now, or another one? Then its mapping, for the caller to
+ * put in use.
+ */
+struct np_map *
+np_page_look(void)
+{
+	struct stat st, est;
+	struct naproxy_page *p;
+	struct np_map *map, *old;
+
+	old = page_map;
+	if (!page_moved("page", &page_stat) &&
+	    !page_moved("events", &page_events_stat))
+		return (NULL);
+	p = page_open_page(&st);
+	if (p == NULL)
+		return (NULL);
+	ALLOC_OBJ(map, NP_MAP_MAGIC);
+	AN(map);
+	map->page = p;
+	memset(&est, 0, sizeof est);
+	map->events = page_open_events(&est);
+	map->older = old;
+	page_stat = st;
+	page_events_stat = est;
+	NP_STORE(p->child_start_us, page_start_us);
+	return (map);
+}
+
+void
+np_page_use(struct np_map *map)
+{
+
+	CHECK_OBJ_NOTNULL(map, NP_MAP_MAGIC);
+	NP_STORE(page_map, map);
+	page_complaint[0] = '\0';
+}
+
+struct np_map *
+np_page_map(void)
+{
+
+	return (NP_LOAD(page_map));
+}
+
+bool
+np_page_trusted(void)
+{
+	const struct np_map *map;
+	uint64_t now, beat, max;
+
+	map = np_page_map();
+	if (map == NULL || page_header_problem(map->page) != NULL)
+		return (false);
+	now = np_coarse_us();
+	beat = NP_LOAD(map->page->heartbeat_us);
+	max = NP_LOAD(map->page->heartbeat_max_ms) * UINT64_C(1000);
+	return (beat != 0 && beat <= now + FUTURE_US && now <= beat + max);
+}
+
+unsigned
+np_page_servers(void)
+{
+	const struct np_map *map;
+
+	map = np_page_map();
+	return (map == NULL ? 0 : NP_LOAD(map->page->nservers));
+}
+
+/*--------------------------------------------------------------------*/
+
+const char *
+np_page_dir(void)
+{
+
+	return (page_dir);
+}
+
+void
+np_page_open(const char *run_dir)
+{
+
+	assert(strlen(run_dir) < sizeof page_dir);
+	bprintf(page_dir, "%s", run_dir);
+	if (page_start_us == 0)
+		page_start_us = np_now_us();
+}
+
+void
+np_page_close(void)
+{
+	struct np_map *map;
+
+	AZ(pthread_mutex_lock(&np_page_mtx));
+	while ((map = page_map) != NULL) {
+		CHECK_OBJ(map, NP_MAP_MAGIC);
+		page_map = map->older;
+		AZ(munmap(map->page, sizeof *map->page));
+		if (map->events != NULL)
+			AZ(munmap(map->events, sizeof *map->events));
+		FREE_OBJ(map);
+	}
+	memset(&page_stat, 0, sizeof page_stat);
+	memset(&page_events_stat, 0, sizeof page_events_stat);
+	page_dir[0] = '\0';
+	AZ(pthread_mutex_unlock(&np_page_mtx));
+}

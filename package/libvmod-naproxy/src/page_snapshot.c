@@ -1,0 +1,319 @@
+/*-
+ * Copyright (c) 2026 The Naproxy authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The page's configuration, read as a whole into a snapshot, checked once, and
+ * shared by all requests until a seq moves. What cannot be read (a controller
+ * that died while writing) or is malformed leaves the previous reading in
+ * force.
+ */
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cache/cache.h"
+
+#include "naproxy.h"
+
+#define TICK_US		1000000
+
+static struct np_snap *snap_newest;	/* atomic, written under np_page_mtx */
+static uint64_t snap_tick_us;		/* atomic */
+
+/*--------------------------------------------------------------------
+ * Snapshots. Every request takes one, so nobody waits for a lock to get at
+ * the newest, and each processor counts for itself. A snapshot's memory stays
+ * that of a snapshot until we close. Whoever is about to take one that was
+ * just replaced sees that and tries again; one that is taken has a count
+ * above zero from before it was replaced until it is released.
+ */
+
+static struct np_snap *snap_old;	/* replaced; under np_page_mtx */
+
+static bool
+snap_unused(const struct np_snap *snap)
+{
+	unsigned u;
+
+	for (u = 0; u < NP_STRIPES; u++)
+		if (__atomic_load_n(&snap->refs[u].n, __ATOMIC_SEQ_CST) > 0)
+			return (false);
+	return (true);
+}
+
+static struct np_snap *
+snap_new(void)
+{
+	struct np_snap **pp, *snap;
+
+	for (pp = &snap_old; (snap = *pp) != NULL; pp = &snap->next) {
+		CHECK_OBJ(snap, NP_SNAP_MAGIC);
+		if (!snap_unused(snap))
+			continue;
+		*pp = snap->next;
+		memset(&snap->next, 0, offsetof(struct np_snap, refs) -
+		    offsetof(struct np_snap, next));
+		return (snap);
+	}
+	snap = aligned_alloc(__alignof__(*snap), sizeof *snap);
+	AN(snap);
+	INIT_OBJ(snap, NP_SNAP_MAGIC);
+	return (snap);
+}
+
+static void
+snap_replace(struct np_snap *snap)
+{
+	struct np_snap *old = snap_newest;
+
+	__atomic_store_n(&snap_newest, snap, __ATOMIC_SEQ_CST);
+	if (old == NULL)
+		return;
+	old->next = snap_old;
+	snap_old = old;
+}
+
+static void
+snap_free_all(void)
+{
+	struct np_snap *snap;
+
+	snap_replace(NULL);
+	while ((snap = snap_old) != NULL) {
+		snap_old = snap->next;
+		FREE_OBJ(snap);
+	}
+}
+
+/* The newest with a reference to it; of NULL if there is none yet. */
+static void
+snap_take(struct np_ref *ref)
+{
+	unsigned stripe;
+
+	stripe = (unsigned)sched_getcpu() % NP_STRIPES;
+	while ((ref->snap = NP_LOAD(snap_newest)) != NULL) {
+		ref->count = &ref->snap->refs[stripe].n;
+		(void)__atomic_add_fetch(ref->count, 1, __ATOMIC_SEQ_CST);
+		if (__atomic_load_n(&snap_newest, __ATOMIC_SEQ_CST) ==
+		    ref->snap)
+			break;
+		np_snap_release(ref);
+	}
+}
+
+void
+np_snap_release(struct np_ref *ref)
+{
+
+	if (ref->snap == NULL)
+		return;
+	CHECK_OBJ(ref->snap, NP_SNAP_MAGIC);
+	ref->snap = NULL;
+	(void)__atomic_sub_fetch(ref->count, 1, __ATOMIC_SEQ_CST);
+}
+
+static bool
+snap_current(const struct np_snap *snap)
+{
+	const struct naproxy_page *p = snap->map->page;
+	unsigned u;
+
+	if (NP_LOAD(p->nservers) != snap->nservers ||
+	    NP_LOAD(p->seq) != snap->seq)
+		return (false);
+	for (u = 0; u < snap->nservers && u < NAPROXY_SERVERS; u++)
+		if (NP_LOAD(p->server[u].seq) != snap->site_seq[u])
+			return (false);
+	return (true);
+}
+
+static void
+snap_read_box(struct np_snap *snap, const struct np_snap *old,
+    struct naproxy_page *copy)
+{
+	const struct naproxy_rule *r;
+	const struct naproxy_learned *l;
+
+	snap->seq = np_page_copy_box(copy, snap->map->page);
+	if (snap->seq & 1) {
+		np_page_complain("page: the box's configuration stays locked");
+		if (old == NULL)
+			return;
+		snap->nrules = old->nrules;
+		snap->nlearned = old->nlearned;
+		memcpy(snap->rule, old->rule, sizeof snap->rule);
+		memcpy(snap->learned, old->learned, sizeof snap->learned);
+		memcpy(snap->notice, old->notice, sizeof snap->notice);
+		return;
+	}
+	for (r = copy->rules; r < copy->rules + NAPROXY_RULES; r++) {
+		if (r->kind == NAPROXY_RULE_NONE)
+			continue;
+		if (r->kind > NAPROXY_RULE_KEEP || r->klass >= NAPROXY_CLASSES
+		    || !np_page_string(r->text, sizeof r->text))
+			np_page_complain("page: rule %d is malformed",
+			    (int)(r - copy->rules));
+		else
+			snap->rule[snap->nrules++] = *r;
+	}
+	for (l = copy->learned; l < copy->learned + NAPROXY_LEARNED; l++)
+		if (l->client != 0 && l->klass < NAPROXY_CLASSES)
+			snap->learned[snap->nlearned++] = *l;
+	if (np_page_string(copy->notice, sizeof copy->notice))
+		memcpy(snap->notice, copy->notice, sizeof snap->notice);
+	else
+		np_page_complain("page: a notice without end");
+}
+
+static void
+snap_read_site(struct np_snap *snap, const struct np_snap *old, unsigned u)
+{
+	struct np_site *site = &snap->site[u];
+	const char *problem;
+	unsigned v;
+
+	snap->site_seq[u] = np_page_copy_server(&site->conf,
+	    &snap->map->page->server[u]);
+	if (snap->site_seq[u] & 1) {
+		problem = "its configuration stays locked";
+	} else {
+		problem = np_page_server_problem(&site->conf);
+		for (v = 0; problem == NULL && v < u; v++)
+			if (snap->site[v].server != NULL &&
+			    !strcmp(snap->site[v].conf.id, site->conf.id))
+				problem = "the same id twice";
+	}
+	if (problem != NULL) {
+		np_page_complain("page: server %u: %s", u, problem);
+		if (old == NULL || old->map != snap->map)
+			memset(site, 0, sizeof *site);
+		else
+			*site = old->site[u];
+	}
+	if (site->conf.id[0] == '\0')
+		return;
+	site->server = np_server_get(site->conf.id);
+	if (site->server == NULL)
+		np_page_complain("page: server %s: too many ids",
+		    site->conf.id);
+	else
+		np_statistics_show(site->server);
+}
+
+const struct np_site *
+np_snap_site(const struct np_snap *snap, const char *id)
+{
+	unsigned u;
+
+	CHECK_OBJ_NOTNULL(snap, NP_SNAP_MAGIC);
+	for (u = 0; u < NAPROXY_SERVERS; u++)
+		if (snap->site[u].server != NULL &&
+		    !strcmp(snap->site[u].server->id, id))
+			return (&snap->site[u]);
+	return (NULL);
+}
+
+/* The servers' records are those of this reading's page from now on. */
+static void
+snap_attach(const struct np_snap *snap)
+{
+	struct np_server *srv;
+	const struct np_site *site;
+
+	for (srv = np_servers(); srv != NULL; srv = srv->next) {
+		site = np_snap_site(snap, srv->id);
+		if (site == NULL)
+			np_statistics_attach(srv, NULL, 0);
+		else
+			np_statistics_attach(srv,
+			    &snap->map->page->server[site - snap->site],
+			    (unsigned)(site - snap->site));
+	}
+}
+
+static void
+snap_renew(struct np_map *map)
+{
+	struct naproxy_page *copy;
+	struct np_snap *snap, *old;
+	unsigned u;
+
+	snap = snap_new();
+	copy = calloc(1, sizeof *copy);
+	AN(copy);
+	snap->map = map;
+	snap->nservers = NP_LOAD(map->page->nservers);
+	old = snap_newest;
+	snap_read_box(snap, old, copy);
+	for (u = 0; u < snap->nservers && u < NAPROXY_SERVERS; u++)
+		snap_read_site(snap, old, u);
+	free(copy);
+	snap_attach(snap);
+	snap_replace(snap);
+}
+
+/*--------------------------------------------------------------------*/
+
+/* Once a second: is there another page? */
+static void
+snap_look(void)
+{
+	struct np_map *map;
+
+	map = np_page_look();
+	if (map == NULL)
+		return;
+	snap_renew(map);
+	np_page_use(map);
+}
+
+static void
+snap_tick(void)
+{
+	uint64_t now, next;
+
+	now = np_coarse_us();
+	next = NP_LOAD(snap_tick_us);
+	if (now < next || !__atomic_compare_exchange_n(&snap_tick_us, &next,
+	    now + TICK_US, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return;
+	AZ(pthread_mutex_lock(&np_page_mtx));
+	snap_look();
+	AZ(pthread_mutex_unlock(&np_page_mtx));
+}
+
+void
+np_page_snap(struct np_ref *ref)
+{
+
+	snap_tick();
+	snap_take(ref);
+	if (ref->snap == NULL || snap_current(ref->snap))
+		return;
+	np_snap_release(ref);
+	AZ(pthread_mutex_lock(&np_page_mtx));
+	if (snap_newest != NULL && !snap_current(snap_newest))
+		snap_renew(snap_newest->map);
+	AZ(pthread_mutex_unlock(&np_page_mtx));
+	snap_take(ref);
+}
+
+/* The servers of the page are known before the first request comes. */
+void
+np_snap_begin(void)
+{
+
+	NP_STORE(snap_tick_us, 0);
+	snap_tick();
+}
+
+void
+np_snap_end(void)
+{
+
+	AZ(pthread_mutex_lock(&np_page_mtx));
+	snap_free_all();
+	AZ(pthread_mutex_unlock(&np_page_mtx));
+}
