@@ -131,8 +131,10 @@ def test_a_file_that_is_no_port_is_told(tmp_path: Path) -> None:
 
 def test_an_unplugged_port_is_told() -> None:
     with line() as device:
-        threading.Timer(0.2, device.unplug).start()
+        unplugging = threading.Timer(0.2, device.unplug)
+        unplugging.start()
         assert fault("energino", device=device.path).kind == "lost"
+        unplugging.join()
 
 
 def test_a_port_that_says_nothing_is_told() -> None:
