@@ -33,8 +33,12 @@ $(BUILD)/.packages: tests/packages.txt tests/install-packages
 	    -e package/naproxy -e package/naproxy-meter -e webui
 	@touch $@
 
+TEXTS := $(shell git ls-files '*.po')
+%.mo: %.po .venv/.ready
+	@.venv/bin/pybabel -q compile -i $< -o $@
+
 .PHONY: prepare build
-prepare: .venv/.ready ## install what building and testing need
+prepare: .venv/.ready $(TEXTS:.po=.mo) ## install what building and testing need
 
 build: prepare ## compile the VMOD and render the VCL
 	@$(MAKE) --no-print-directory -C package/libvmod-naproxy

@@ -101,7 +101,7 @@ def test_every_key_can_be_reached(box: Box, client: FlaskClient) -> None:
 def test_every_help_is_there_in_both_languages() -> None:
     helps = {key["help"] for key in configkeys.described()["keys"]}
     missing = {help for help in helps if setting_fields.help_key(help) not in catalogue("de")}
-    assert missing == set(), "add them to texts/*/settings_help.json"
+    assert missing == set(), "add them to texts/*/settings_help.po"
 
 
 def test_every_refusal_has_words() -> None:

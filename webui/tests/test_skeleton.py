@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
 import string
 from pathlib import Path
 
 import pytest
+from babel.messages.pofile import read_po
 from flask.testing import FlaskClient
 from naproxy_webui import pages, texts
 from naproxy_webui.page import discover
 
-FILES = sorted(file.name for file in (texts.FOLDER / "en").glob("*.json"))
+FILES = sorted(file.name for file in (texts.FOLDER / "en").glob("*.po"))
 
 
 def test_health_says_whether_the_controller_answers(client: FlaskClient, box: object) -> None:
@@ -23,16 +23,26 @@ def test_health_without_a_controller(client: FlaskClient) -> None:
     assert client.get("/api/health").json == {"ok": True, "controller": False}
 
 
+def source(language: str, name: str) -> dict[str, str]:
+    with (texts.FOLDER / language / name).open("rb") as file:
+        return {each.id: each.string for each in read_po(file, abort_invalid=True) if each.id}
+
+
+def test_every_text_is_compiled() -> None:
+    for language in texts.LANGUAGES:
+        known = texts.catalogue(language)
+        assert all(
+            known[key] == text for name in FILES for key, text in source(language, name).items()
+        )
+
+
 def test_every_language_has_the_same_files() -> None:
-    assert sorted(file.name for file in (texts.FOLDER / "de").glob("*.json")) == FILES
+    assert sorted(file.name for file in (texts.FOLDER / "de").glob("*.po")) == FILES
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_every_language_has_the_same_texts_and_fields(name: str) -> None:
-    read = [
-        json.loads((texts.FOLDER / language / name).read_text(encoding="utf-8"))
-        for language in texts.LANGUAGES
-    ]
+    read = [source(language, name) for language in texts.LANGUAGES]
     assert read[0].keys() == read[1].keys()
     for key in read[0]:
         fields = [{f for _, f, _, _ in string.Formatter().parse(each[key]) if f} for each in read]
@@ -41,9 +51,9 @@ def test_every_language_has_the_same_texts_and_fields(name: str) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_has_the_texts_of_its_page_only(name: str) -> None:
-    """`settings_help.json` is a part of the page settings."""
-    page = name.removesuffix(".json").partition("_")[0]
-    for key in json.loads((texts.FOLDER / "en" / name).read_text(encoding="utf-8")):
+    """`settings_help.po` is a part of the page settings."""
+    page = name.removesuffix(".po").partition("_")[0]
+    for key in source("en", name):
         assert key.startswith(f"{page}.") or key == f"nav.{page}", key
 
 

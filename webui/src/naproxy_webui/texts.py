@@ -1,12 +1,14 @@
-"""The catalogue of texts: English and German, one file a page, the same keys in both.
+"""The texts: gettext catalogues in English and German, one a page, the same keys in both.
 
-A text is a format string: `t("kit.ago", time="12 min")`. For numbers there are two
-texts, `KEY.one` and `KEY.other`, chosen by `count`: `t("now.waits", count=2)`.
+A text's `msgid` is its key, so whoever betters an English sentence orphans no translation. A text
+is a format string: `t("kit.ago", time="12 min")`. For numbers there are two texts, `KEY.one` and
+`KEY.other`, chosen by `count`: `t("now.waits", count=2)`. The sources are `texts/LANGUAGE/PAGE.po`;
+building the package compiles them.
 """
 
 from __future__ import annotations
 
-import json
+import gettext
 import logging
 from functools import lru_cache
 from pathlib import Path
@@ -19,12 +21,22 @@ DEFAULT: Final = LANGUAGES[0]
 FOLDER: Final = Path(__file__).parent / "texts"
 
 
+class _Page(gettext.GNUTranslations):
+    """The texts of a page. All can be listed, for the browser."""
+
+    _catalog: dict[str, str]
+
+    def texts(self) -> dict[str, str]:
+        return {key: text for key, text in self._catalog.items() if key}
+
+
 @lru_cache(maxsize=len(LANGUAGES))
 def catalogue(language: str) -> dict[str, str]:
     """Return all texts of a language."""
     texts: dict[str, str] = {}
-    for file in sorted((FOLDER / language).glob("*.json")):
-        texts |= json.loads(file.read_text(encoding="utf-8"))
+    for file in sorted((FOLDER / language).glob("*.mo")):
+        with file.open("rb") as compiled:
+            texts |= _Page(compiled).texts()
     return texts
 
 
