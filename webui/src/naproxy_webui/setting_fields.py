@@ -7,7 +7,6 @@ there are fields for each choice, and those of the one in force have its values.
 
 from __future__ import annotations
 
-import hashlib
 import re
 import time
 from collections.abc import Iterable, Mapping
@@ -17,7 +16,7 @@ from typing import Any, Final
 from flask import current_app
 
 from naproxy_webui.control import control
-from naproxy_webui.texts import has, t
+from naproxy_webui.texts import catalogue, has, language, t
 
 _KEYS_TIMEOUT_S: Final = 60.0
 _KEYS_FRESH_S: Final = 3600.0
@@ -122,7 +121,7 @@ class Form:
         self.used.update(f.where for each in fields.values() for f in each)
         self.used.add(f"{where}.{choice['key']}")
         words = [
-            (each["name"], choice_words(choice["key"], each["name"], each["help"]))
+            (each["name"], _way_words(f"{path}.{choice['key']}", choice["key"], each))
             for each in listed
         ]
         return Section(where, choice["key"], chosen, words, fields, choice["default"])
@@ -243,25 +242,36 @@ def _label(key: Mapping[str, Any]) -> str:
 
 def _hint(key: Mapping[str, Any]) -> str:
     name = f"settings.hint.{str(key['path']).replace('[]', '')}"
-    return t(name) if has(name) else help_words(key["help"])
+    return t(name) if has(name) else help_words(key["path"], key["help"], _choice(key))
 
 
-def choice_words(key: str, value: str, otherwise: str = "") -> str:
+def _choice(key: Mapping[str, Any]) -> str:
+    return str((key["when"] or {}).get("is", ""))
+
+
+def choice_words(key: str, value: str) -> str:
     """Return what a choice means, or its name as the file has it."""
     name = f"settings.choice.{key}.{value}"
-    if has(name):
-        return t(name)
-    if otherwise:
-        return f"{value}: {help_words(otherwise, value)}"
-    return value
+    return t(name) if has(name) else value
 
 
-def help_words(help: str, choice: str = "") -> str:
-    """Return the help of a key in the user's language, in English if it is not translated."""
-    name = help_key(f"{choice}: {help}" if choice else help)
-    return (t(name).removeprefix(f"{choice}: ") if choice else t(name)) if has(name) else help
+def _way_words(path: str, key: str, way: Mapping[str, Any]) -> str:
+    """Return what a choice of a section with its own keys means."""
+    name = way["name"]
+    own = f"settings.choice.{key}.{name}"
+    return t(own) if has(own) else f"{name}: {help_words(path, way['help'], name)}"
 
 
-def help_key(help: str) -> str:
-    """Return the name of the text for a help: of its words, so that it cannot be another's."""
-    return f"settings.help.{hashlib.sha256(help.encode()).hexdigest()[:8]}"
+def help_words(path: str, help: str, choice: str = "") -> str:
+    """Return the help of a key in the user's language: the controller says it in English."""
+    known = catalogue(language())
+    return next((known[name] for name in help_names(path, choice) if name in known), help)
+
+
+def help_names(path: str, choice: str) -> tuple[str, str]:
+    """Return the names a help's translation may have: of the key with a choice, of the key.
+
+    Further ways to wake have the keys of the first.
+    """
+    name = f"settings.help.{path.replace('server[].rung[].', 'server[].wake.').replace('[]', '')}"
+    return f"{name}@{choice}", name
