@@ -362,7 +362,7 @@ def test_a_file_that_swells_is_refused_within_its_process(home: Home, tmp_path: 
         timeout=60,
     )
     assert done.returncode == 1
-    assert json.loads(done.stdout)["error"]
+    assert json.loads(done.stdout)["code"] == "backup.memory"
     assert not request.exists()
 
 

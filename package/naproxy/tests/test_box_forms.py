@@ -28,8 +28,8 @@ def test_an_address_of_ones_own_is_read() -> None:
 @pytest.mark.parametrize(
     ("change", "where", "words"),
     [
-        ({"method": "magic"}, "method", "dhcp or static"),
-        ({"method": ["static"]}, "method", "dhcp or static"),
+        ({"method": "magic"}, "method", "dhcp, static"),
+        ({"method": ["static"]}, "method", "dhcp, static"),
         ({"address": "192.168.1.5"}, "address", "prefix"),
         ({"address": "192.168.1.0/24"}, "address", "not a machine's"),
         ({"address": "192.168.1.255/24"}, "address", "not a machine's"),

@@ -24,7 +24,7 @@ mac = "02:00:00:00:00:01"
 def problems(text: str | bytes) -> dict[str, str]:
     with pytest.raises(ConfigError) as caught:
         config.parse(text)
-    return {p.where: p.what for p in caught.value.problems}
+    return {p.where: str(p.reason) for p in caught.value.problems}
 
 
 def test_the_example_is_good() -> None:

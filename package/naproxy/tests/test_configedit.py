@@ -58,7 +58,7 @@ def edited(*changes: tuple[Any, ...], text: bytes = TEXT) -> tuple[str, dict[str
 def refused(*change: Any, text: bytes = TEXT) -> tuple[str, str]:
     with pytest.raises(ConfigError) as caught:
         configedit.edit(text, [Change(*change)])
-    return caught.value.problems[0].where, caught.value.problems[0].what
+    return caught.value.problems[0].where, str(caught.value.problems[0].reason)
 
 
 def test_no_change_changes_nothing() -> None:

@@ -23,7 +23,6 @@ from flask import Blueprint, Response, request
 
 from naproxy_webui.access import Access
 from naproxy_webui.errors import ApiError
-from naproxy_webui.setting_words import translated
 from naproxy_webui.shapes import ANY_OBJECT, Shape, ShapeError, check, from_text
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
@@ -93,14 +92,11 @@ def route(
     def decorate(handler: Handler) -> Handler:
         @wraps(handler)
         def view(**variables: Any) -> Response:
-            try:
-                read = _query(declared)
-                if query is not None:
-                    variables["query"] = read
-                if body is not None:
-                    variables["body"] = _body(declared)
-            except ShapeError as error:
-                raise translated(error) from None
+            read = _query(declared)
+            if query is not None:
+                variables["query"] = read
+            if body is not None:
+                variables["body"] = _body(declared)
             return _answer(handler(**variables), status)
 
         view.naproxy_route = declared  # type: ignore[attr-defined]
@@ -115,13 +111,13 @@ def _query(declared: Route) -> dict[str, Any]:
     read: dict[str, Any] = {}
     for name, texts in request.args.to_dict(flat=False).items():
         if name not in declared.query:
-            raise ShapeError(name[:100], "is not known")
+            raise ShapeError(name[:100], "config.unknown")
         if len(texts) > 1:
-            raise ShapeError(name, "is there twice")
+            raise ShapeError(name, "config.there_twice")
         read[name] = from_text(texts[0], declared.query[name], name)
     for name in declared.needed:
         if name not in read:
-            raise ShapeError(name, "is missing")
+            raise ShapeError(name, "config.empty")
     return read
 
 

@@ -13,8 +13,11 @@ from urllib.parse import urlencode
 
 from flask import current_app
 from naproxy.client import TIMEOUT_S, NoAnswerError, ask
+from naproxy.reason import reason_of
+from naproxy.words import words
 
 from naproxy_webui.errors import ApiError
+from naproxy_webui.texts import language
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +57,19 @@ class Control:
             raise ApiError(HTTPStatus.SERVICE_UNAVAILABLE, str(error)) from None
         said = answer.body
         if not isinstance(said, dict):
-            words = "the controller answers something else than it should"
-            raise ApiError(HTTPStatus.SERVICE_UNAVAILABLE, words)
+            strange = "the controller answers something else than it should"
+            raise ApiError(HTTPStatus.SERVICE_UNAVAILABLE, strange)
         if answer.good:
             return said
-        raise ApiError(answer.status, said["error"], said.get("where"), said.get("problems", ()))
+        problems = [
+            {"where": each["where"], "error": _words(each)} for each in said.get("problems", ())
+        ]
+        raise ApiError(answer.status, _words(said), said.get("where"), problems)
+
+
+def _words(said: dict[str, Any]) -> str:
+    """Return a refusal in the user's language; what has no code was said in words."""
+    return words(reason_of(said), language()) if "code" in said else str(said["error"])
 
 
 def control() -> Control:

@@ -13,7 +13,11 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
+from naproxy.reason import Reason
+from naproxy.words import words
+
 from naproxy_webui.errors import ApiError
+from naproxy_webui.texts import language
 
 Shape = Mapping[str, Any]
 
@@ -21,9 +25,10 @@ Shape = Mapping[str, Any]
 class ShapeError(ApiError):
     """What is wrong with a value, and where."""
 
-    def __init__(self, where: str, words: str) -> None:
+    def __init__(self, where: str, code: str, **params: Any) -> None:
         """`where` is a path such as `users.0.name`, empty for the whole."""
-        super().__init__(HTTPStatus.BAD_REQUEST, words, where or None)
+        said = words(Reason(code, **params), language())
+        super().__init__(HTTPStatus.BAD_REQUEST, said, where or None)
 
 
 def obj(properties: Mapping[str, Shape], *, optional: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -90,14 +95,14 @@ _KINDS: Final[dict[str, tuple[type, ...]]] = {
     "boolean": (bool,),
     "null": (type(None),),
 }
-_WORDS: Final = {
-    "object": "an object",
-    "array": "a list",
-    "string": "a text",
-    "integer": "a whole number",
-    "number": "a number",
-    "boolean": "true or false",
-    "null": "null",
+_CODES: Final = {
+    "object": "config.object",
+    "array": "config.entries",
+    "string": "config.a_text",
+    "integer": "config.integer",
+    "number": "config.number",
+    "boolean": "config.boolean",
+    "null": "config.nothing",
 }
 
 
@@ -107,7 +112,7 @@ def check(value: Any, shape: Shape, where: str = "") -> None:
     if kinds is not None:
         _check_kind(value, [kinds] if isinstance(kinds, str) else kinds, where)
     if "enum" in shape and value not in shape["enum"]:
-        raise ShapeError(where, f"must be one of {', '.join(map(str, shape['enum']))}")
+        raise ShapeError(where, "config.one_of", names=tuple(map(str, shape["enum"])))
     if isinstance(value, str):
         _check_text(value, shape, where)
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -124,38 +129,42 @@ def _check_kind(value: Any, kinds: list[str], where: str) -> None:
             continue
         if isinstance(value, _KINDS[kind]):
             return
-    raise ShapeError(where, f"must be {' or '.join(_WORDS[kind] for kind in kinds)}")
+    raise ShapeError(where, _CODES[kinds[0]])
 
 
 def _check_text(value: str, shape: Shape, where: str) -> None:
     low, high = shape.get("minLength", 0), shape.get("maxLength", math.inf)
     if any("\ud800" <= c <= "\udfff" for c in value):
-        raise ShapeError(where, "has half a character")
+        raise ShapeError(where, "config.control")
     if len(value) < low:
-        raise ShapeError(where, f"must have at least {low} characters" if value else "is empty")
+        if not value:
+            raise ShapeError(where, "config.empty")
+        raise ShapeError(where, "config.characters_least", low=low)
     if len(value) > high:
-        raise ShapeError(where, f"must have at most {high} characters")
+        raise ShapeError(where, "config.characters_most", high=high)
     if "pattern" in shape and not re.search(shape["pattern"], value):
-        raise ShapeError(where, shape.get("description", f"must match {shape['pattern']}"))
+        raise ShapeError(
+            where, "config.pattern", pattern=shape.get("description", shape["pattern"])
+        )
 
 
 def _check_number(value: float, shape: Shape, where: str) -> None:
     if isinstance(value, int) and abs(value) > MOST_WHOLE:
-        raise ShapeError(where, "is too large")
+        raise ShapeError(where, "config.large_number")
     if not math.isfinite(value):
-        raise ShapeError(where, "must be a finite number")
+        raise ShapeError(where, "config.finite")
     low, high = shape.get("minimum", -math.inf), shape.get("maximum", math.inf)
     if value < low:
-        raise ShapeError(where, f"must be {low} or more")
+        raise ShapeError(where, "config.value_least", low=low)
     if value > high:
-        raise ShapeError(where, f"must be {high} or less")
+        raise ShapeError(where, "config.value_most", high=high)
 
 
 def _check_list(value: list[Any], shape: Shape, where: str) -> None:
     if len(value) > shape.get("maxItems", math.inf):
-        raise ShapeError(where, f"must have at most {shape['maxItems']} entries")
+        raise ShapeError(where, "config.entries_most", high=shape["maxItems"])
     if len(value) < shape.get("minItems", 0):
-        raise ShapeError(where, f"must have at least {shape['minItems']} entries")
+        raise ShapeError(where, "config.entries_least", low=shape["minItems"])
     for index, item in enumerate(value):
         check(item, shape.get("items", {}), _below(where, str(index)))
 
@@ -166,10 +175,10 @@ def _check_object(value: dict[str, Any], shape: Shape, where: str) -> None:
         if name in known:
             check(item, known[name], _below(where, name))
         elif shape.get("additionalProperties", True) is False:
-            raise ShapeError(_below(where, name[:100]), "is not known")
+            raise ShapeError(_below(where, name[:100]), "config.unknown")
     for name in shape.get("required", ()):
         if name not in value:
-            raise ShapeError(_below(where, name), "is missing")
+            raise ShapeError(_below(where, name), "config.empty")
 
 
 def _below(where: str, name: str) -> str:
@@ -183,7 +192,7 @@ def from_text(text: str, shape: Shape, where: str) -> Any:
     try:
         value: Any = _READ[kind](text)
     except (ValueError, KeyError):
-        raise ShapeError(where, f"must be {_WORDS[kind]}") from None
+        raise ShapeError(where, _CODES[kind]) from None
     check(value, shape, where)
     return value
 

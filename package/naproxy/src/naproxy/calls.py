@@ -7,17 +7,25 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
+from naproxy.reason import Reason
+
 Answer = tuple[HTTPStatus, dict[str, Any]]
 
 
 class ApiError(Exception):
-    """An answer that is an error: words for people, and the field they are about."""
+    """An answer that is an error: why, and the field it is about."""
 
-    def __init__(self, status: HTTPStatus, words: str, where: str | None = None) -> None:
-        """`where` is the path of a key or the name of a parameter."""
-        super().__init__(words)
+    def __init__(self, status: HTTPStatus, why: Reason | str, where: str | None = None) -> None:
+        """`where` is the path of a key or the name of a parameter; `why` a reason, or words."""
+        super().__init__(str(why))
         self.status = status
-        self.body: dict[str, Any] = {"error": words, "where": where}
+        said = told(why) if isinstance(why, Reason) else {"error": why}
+        self.body: dict[str, Any] = {**said, "where": where}
+
+
+def told(reason: Reason) -> dict[str, Any]:
+    """Return a reason as an answer has it: with English words for who has no catalogue."""
+    return {"error": str(reason), **reason.plain()}
 
 
 @dataclass(frozen=True, slots=True)

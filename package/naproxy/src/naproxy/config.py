@@ -22,6 +22,7 @@ from naproxy.drivers.wake import first_rung
 from naproxy.hours import zone
 from naproxy.page import HOST_LEN, HOSTS, NOTICE_LEN, RULE_LEN, RULES, SERVERS
 from naproxy.policy.base import Klass
+from naproxy.reason import Reason
 from naproxy.schema import (
     Alternative,
     ConfigError,
@@ -54,9 +55,9 @@ line one could run programs as root, so they come from the file and never from a
 DEFAULT_FILE: Final = "/etc/naproxy/naproxy.toml"
 
 
-def _is_id(text: str) -> str | None:
+def _is_id(text: str) -> Reason | None:
     ok = text.isascii() and set(text) <= set("abcdefghijklmnopqrstuvwxyz0123456789-")
-    return None if ok else "must be made of a to z, 0 to 9 and -"
+    return None if ok else Reason("config.id")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,9 +109,9 @@ class Box:
     )
 
 
-def _is_currency(text: str) -> str | None:
+def _is_currency(text: str) -> Reason | None:
     ok = len(text) == 3 and text.isascii() and text.isalpha() and text.isupper()
-    return None if ok else "must be three capital letters, as EUR, CHF or GBP"
+    return None if ok else Reason("config.currency")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -239,8 +240,8 @@ class Rule:
     server: str = option("For this server only; empty: for all", "")
 
 
-def _is_path(text: str) -> str | None:
-    return None if text.startswith("/") else "must start with /"
+def _is_path(text: str) -> Reason | None:
+    return None if text.startswith("/") else Reason("config.slash")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -254,9 +255,9 @@ class CacheRule:
     server: str = option("For this server only; empty: for all", "")
 
 
-def _is_topic(text: str) -> str | None:
+def _is_topic(text: str) -> Reason | None:
     bad = set(text) & set("+#") or text.startswith(("/", "$")) or text.endswith("/")
-    return "must be an MQTT topic: no + or #, no / at its ends" if bad else None
+    return Reason("config.topic") if bad else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -303,13 +304,13 @@ def parse(text: str | bytes) -> Config:
 
 def _toml(text: str | bytes) -> dict[str, Any]:
     if len(text) > MAX_BYTES:
-        raise ConfigError([Problem("", f"the file is larger than {MAX_BYTES} bytes")])
+        raise ConfigError([Problem("", Reason("config.too_large", bytes=MAX_BYTES))])
     try:
         return tomllib.loads(text if isinstance(text, str) else text.decode())
     except UnicodeDecodeError as error:
-        raise ConfigError([Problem("", f"is not UTF-8: byte {error.start}")]) from None
+        raise ConfigError([Problem("", Reason("config.not_utf8", at=error.start))]) from None
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ConfigError([Problem("", f"is not TOML: {error}")]) from None
+        raise ConfigError([Problem("", Reason("config.not_toml", detail=str(error)))]) from None
 
 
 def _conflicts(config: Config) -> Iterator[Problem]:
@@ -320,21 +321,23 @@ def _conflicts(config: Config) -> Iterator[Problem]:
     for server in config.server:
         here = f"server.{server.id}"
         if ids[server.id] > 1:
-            yield Problem(f"{here}.id", "is used by more than one server")
+            yield Problem(f"{here}.id", Reason("config.server_twice"))
         for host in server.hosts:
             if hosts[host] > 1:
-                yield Problem(f"{here}.hosts", f"{host} is served by more than one server")
+                yield Problem(f"{here}.hosts", Reason("config.host_twice", name=host))
             if len(host) >= HOST_LEN:
-                yield Problem(f"{here}.hosts", f"{host} is longer than {HOST_LEN - 1} bytes")
+                yield Problem(
+                    f"{here}.hosts", Reason("config.host_long", name=host, high=HOST_LEN - 1)
+                )
         if server.default and len(defaults) > 1:
-            yield Problem(f"{here}.default", f"is true for {' and '.join(defaults)}")
+            yield Problem(f"{here}.default", Reason("config.default_twice", names=tuple(defaults)))
         yield from _power_conflicts(server, here)
     rules = len(config.rule) + len(config.cache_rule)
     rules += sum(len(set(s.awake.work_paths)) for s in config.server)
     if rules > RULES:
         yield Problem(
             "rule",
-            f"with [[cache_rule]] and the work_paths of all servers more than {RULES}: {rules}",
+            Reason("config.many_rules", high=RULES, number=rules),
         )
     for number, rule in enumerate(config.rule, 1):
         what = _wrong_rule(rule)
@@ -344,20 +347,20 @@ def _conflicts(config: Config) -> Iterator[Problem]:
     about += [(f"cache_rule.{n}", rule.server) for n, rule in enumerate(config.cache_rule, 1)]
     for where, name in about:
         if name and not ids[name]:
-            yield Problem(f"{where}.server", f"there is no server {name}")
+            yield Problem(f"{where}.server", Reason("config.no_server", name=name))
     yield from _meter_conflicts(config, set(ids))
     if config.fleet.url and not config.fleet.token:
-        yield Problem("fleet.token", "must be given where there is a fleet.url")
+        yield Problem("fleet.token", Reason("config.fleet_token"))
 
 
 def _power_conflicts(server: Server, here: str) -> Iterator[Problem]:
     ways = {server.wake.driver, *(rung.driver for rung in server.rung)}
     if server.sleep.driver == "libvirt" and not ways & {"libvirt", "command"}:
-        yield Problem(f"{here}.wake.driver", "no magic packet wakes a virtual machine: libvirt")
+        yield Problem(f"{here}.wake.driver", Reason("config.not_by_packet"))
     if server.power.on_w <= server.power.off_w:
-        yield Problem(f"{here}.power.on_w", "must be more than off_w")
+        yield Problem(f"{here}.power.on_w", Reason("config.more_than_asleep"))
     if server.wake.broadcast and not _is_ipv4(server.wake.broadcast):
-        yield Problem(f"{here}.wake.broadcast", "must be an IPv4 address")
+        yield Problem(f"{here}.wake.broadcast", Reason("config.ipv4"))
 
 
 def _meter_conflicts(config: Config, servers: set[str]) -> Iterator[Problem]:
@@ -365,15 +368,15 @@ def _meter_conflicts(config: Config, servers: set[str]) -> Iterator[Problem]:
     for meter in config.meter:
         here = f"meter.{meter.id}"
         if meters[meter.id] > 1:
-            yield Problem(f"{here}.id", "is used by more than one meter")
+            yield Problem(f"{here}.id", Reason("config.meter_twice"))
         if meter.of == BOX and BOX in servers:
-            yield Problem(f"{here}.of", f"is the box, but there is a server {BOX} too")
+            yield Problem(f"{here}.of", Reason("config.box_or_server", name=BOX))
         if meter.of not in servers | {BOX}:
-            yield Problem(f"{here}.of", f"there is no server {meter.of}")
+            yield Problem(f"{here}.of", Reason("config.no_server", name=meter.of))
         if len(meter.adapter_w) != len(meter.adapter_efficiency):
-            yield Problem(f"{here}.adapter_efficiency", "must have one value for each adapter_w")
+            yield Problem(f"{here}.adapter_efficiency", Reason("config.one_each"))
         if any(low >= high for low, high in pairwise(meter.adapter_w)):
-            yield Problem(f"{here}.adapter_w", "must grow from point to point")
+            yield Problem(f"{here}.adapter_w", Reason("config.growing"))
 
 
 def _is_ipv4(text: str) -> bool:
@@ -383,14 +386,14 @@ def _is_ipv4(text: str) -> bool:
         return False
 
 
-def _wrong_rule(rule: Rule) -> str | None:
+def _wrong_rule(rule: Rule) -> Reason | None:
     if rule.kind == "path" and not rule.text.startswith("/"):
-        return "must start with /"
+        return Reason("config.slash")
     if rule.kind == "address":
         try:
             ipaddress.ip_network(rule.text)
         except ValueError as error:
-            return f"is not an address or a network: {error}"
+            return Reason("config.network", detail=str(error))
     return None
 
 

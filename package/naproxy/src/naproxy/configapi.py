@@ -9,8 +9,9 @@ from http import HTTPStatus
 from typing import Any, Final, Protocol
 
 from naproxy import configedit
-from naproxy.calls import Answer, ApiError, Call, only
+from naproxy.calls import Answer, ApiError, Call, only, told
 from naproxy.drivers.program import printed
+from naproxy.reason import Reason
 from naproxy.schema import ConfigError
 
 _KEYS_S: Final = 60.0
@@ -68,7 +69,7 @@ async def _patch(store: Store, body: dict[str, Any]) -> None:
     try:
         changes = configedit.read(body.get("changes"))
     except configedit.ChangeError as error:
-        raise ApiError(HTTPStatus.BAD_REQUEST, str(error), error.where) from None
+        raise ApiError(HTTPStatus.BAD_REQUEST, error.reason, error.where) from None
     await change(store, changes, version)
 
 
@@ -88,16 +89,14 @@ async def change(store: Store, changes: list[configedit.Change], version: str) -
 def _unchanged(store: Store, version: str) -> bytes:
     """Return the file's text if it is what `version` is of, and in force."""
     if version != store.version:
-        words = "the settings were changed meanwhile; look at them again"
-        raise ApiError(HTTPStatus.CONFLICT, words, "version")
+        raise ApiError(HTTPStatus.CONFLICT, Reason("config.meanwhile"), "version")
     try:
         text = store.config_text()
     except OSError as error:
         words = f"the file cannot be read: {error}"
         raise ApiError(HTTPStatus.INTERNAL_SERVER_ERROR, words) from None
     if configedit.version(text) != version:
-        words = "the file was changed by hand and is not in force: reload it first"
-        raise ApiError(HTTPStatus.CONFLICT, words, "version")
+        raise ApiError(HTTPStatus.CONFLICT, Reason("config.by_hand"), "version")
     return text
 
 
@@ -117,8 +116,8 @@ def _checked(use: Any) -> None:
 
 def _wrong(error: ConfigError) -> ApiError:
     first = error.problems[0]
-    wrong = ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, first.what, first.where or None)
-    wrong.body["problems"] = [{"where": p.where, "error": p.what} for p in error.problems]
+    wrong = ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, first.reason, first.where or None)
+    wrong.body["problems"] = [{"where": p.where, **told(p.reason)} for p in error.problems]
     return wrong
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from naproxy.reason import Reason, WrongError
 from naproxy.schema import ConfigError, Problem, label
 
 MOST_BYTES: Final = 1 << 16
@@ -34,12 +35,12 @@ class _Hand:
     secrets: frozenset[str]
 
 
-class ChangeError(ValueError):
-    """Changes that are not of the right form: words, and where in them."""
+class ChangeError(WrongError):
+    """Changes that are not of the right form: why, and where in them."""
 
-    def __init__(self, words: str, where: str) -> None:
+    def __init__(self, where: str, code: str, /, **params: Any) -> None:
         """`where` is as `changes[0].op`."""
-        super().__init__(words)
+        super().__init__(code, **params)
         self.where = where
 
 
@@ -60,12 +61,12 @@ def version(text: bytes) -> str:
 def read(body: object) -> list[Change]:
     """Read the changes of a request; ChangeError."""
     if not isinstance(body, list):
-        raise ChangeError("must be a list of changes", "changes")
+        raise ChangeError("changes", "config.changes")
     if len(body) > MOST_CHANGES:
-        raise ChangeError(f"must be at most {MOST_CHANGES} changes", "changes")
+        raise ChangeError("changes", "config.many_changes", high=MOST_CHANGES)
     changes = [_change(item, f"changes[{number}]") for number, item in enumerate(body)]
     if sum(_count(change.value) for change in changes) > MOST_VALUES:
-        raise ChangeError(f"are too much: more than {MOST_VALUES} values", "changes")
+        raise ChangeError("changes", "config.many_values", high=MOST_VALUES)
     return changes
 
 
@@ -76,18 +77,18 @@ def _count(value: object) -> int:
 
 def _change(item: object, here: str) -> Change:
     if not isinstance(item, dict):
-        raise ChangeError("must be an object with op, where and value", here)
+        raise ChangeError(here, "config.change")
     for key in item:
         if key not in ("op", "where", "value"):
-            raise ChangeError("is not known", f"{here}.{key[:100]}")
+            raise ChangeError(f"{here}.{key[:100]}", "config.unknown")
     op, where = item.get("op"), item.get("where")
     if op not in _OPS:
-        raise ChangeError(f"must be one of {', '.join(_OPS)}", f"{here}.op")
+        raise ChangeError(f"{here}.op", "config.one_of", names=tuple(_OPS))
     if not isinstance(where, str) or not all(where.split(".")):
-        raise ChangeError("must be the path of a key, as server.web.port", f"{here}.where")
+        raise ChangeError(f"{here}.where", "config.key_path")
     if ("value" in item) == (op == "remove"):
-        said = "is not for remove" if op == "remove" else "is missing"
-        raise ChangeError(said, f"{here}.value")
+        code = "config.not_for_remove" if op == "remove" else "config.no_value"
+        raise ChangeError(f"{here}.value", code)
     if op != "remove":
         _check(item["value"], f"{here}.value", 0)
     return Change(op, where, item.get("value"))
@@ -96,24 +97,24 @@ def _change(item: object, here: str) -> Change:
 def _check(value: object, here: str, depth: int) -> None:
     """Refuse what TOML has no words for."""
     if depth > _DEEPEST:
-        raise ChangeError("is nested too deeply", here)
+        raise ChangeError(here, "config.deep")
     if isinstance(value, dict):
         for key, inner in value.items():
             if not _plain(key) or not key:
-                raise ChangeError("has a key that is not plain text", here)
+                raise ChangeError(here, "config.strange_key")
             _check(inner, here, depth + 1)
     elif isinstance(value, list):
         for inner in value:
             _check(inner, here, depth + 1)
     elif isinstance(value, str):
         if not _plain(value):
-            raise ChangeError("must not have control characters", here)
+            raise ChangeError(here, "config.control")
     elif value is None:
-        raise ChangeError("must not be null; to go back to the default, remove the key", here)
+        raise ChangeError(here, "config.null")
     elif isinstance(value, float) and not math.isfinite(value):
-        raise ChangeError("must be a finite number", here)
+        raise ChangeError(here, "config.finite")
     elif isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
-        raise ChangeError("is too large a number", here)
+        raise ChangeError(here, "config.large_number")
 
 
 def _plain(text: str) -> bool:
@@ -130,14 +131,13 @@ def edit(text: bytes, changes: list[Change], secrets: frozenset[str] = frozenset
     from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415 - the same
 
     if len(text) > MOST_BYTES:
-        words = f"the file is larger than {MOST_BYTES} bytes: edit it by hand"
-        raise ConfigError([Problem("", words)])
+        raise _wrong("", "config.too_large_to_edit", bytes=MOST_BYTES)
     try:
         # What is added to a last line without an end would stand on it.
         decoded = text.decode().removesuffix("\n") + "\n"
         data, document = tomllib.loads(decoded), tomlkit.parse(decoded)
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, TOMLKitError, RecursionError) as error:
-        raise ConfigError([Problem("", f"the file is not TOML: {error}")]) from None
+        raise _wrong("", "config.not_toml", detail=str(error)) from None
     plainly = _Hand(lambda value, _: value, secrets)
     as_toml = _Hand(_as_toml, secrets)
     for change in changes:
@@ -150,7 +150,7 @@ def edit(text: bytes, changes: list[Change], secrets: frozenset[str] = frozenset
     except Exception:  # whatever the library cannot do must not end worse than not done
         done = False
     if not done:
-        raise _nowhere(changes[-1].where, "cannot be changed from here: edit the file by hand")
+        raise _wrong(changes[-1].where, "config.only_by_hand")
     return written.encode()
 
 
@@ -176,13 +176,13 @@ def _apply(root: Any, change: Change, hand: _Hand) -> None:
         if not here:  # of an array of tables nothing is left that could be written
             del above[path[-1]]
     elif not isinstance(here, dict):
-        raise _nowhere(seen, "is not a section")
+        raise _wrong(seen, "config.no_section")
     elif change.op == "set":
         _set(here, last, change.value, hand)
     elif change.op == "add":
         _add(here, last, change, hand)
     elif last not in here:
-        raise _nowhere(change.where, "is not in the file: its default holds")
+        raise _wrong(change.where, "config.not_in_file")
     else:
         del here[last]
 
@@ -193,10 +193,10 @@ def _step(here: Any, part: str, seen: str, hand: _Hand, *, grow: bool) -> tuple[
     if isinstance(here, list):
         return here[index_of(here, part, seen)], where
     if not isinstance(here, dict):
-        raise _nowhere(seen, "is not a section")
+        raise _wrong(seen, "config.no_section")
     if part not in here:
         if not grow:
-            raise _nowhere(where, "is not in the file: its defaults hold")
+            raise _wrong(where, "config.section_not_in_file")
         here[part] = hand.make({}, here)
     return here[part], where
 
@@ -208,18 +208,18 @@ def index_of(members: list[Any], part: str, seen: str = "") -> int:
         return names.index(part)
     if part.isascii() and part.isdigit() and 1 <= int(part[:9]) <= len(members):
         return int(part[:9]) - 1
-    raise _nowhere(f"{seen}.{part}", f"there is no {seen} {part}")
+    raise _wrong(f"{seen}.{part}", "config.no_member", of=seen, name=part)
 
 
 def _change_member(members: Any, part: str, seen: str, change: Change, hand: _Hand) -> None:
     index = index_of(members, part, seen)
     if change.op == "add":
-        raise _nowhere(change.where, f"is one {seen}; to add one, say {seen}")
+        raise _wrong(change.where, "config.is_member", of=seen)
     if change.op == "remove":
         del members[index]
     elif isinstance(members[index], dict):
         if not isinstance(change.value, dict):
-            raise _nowhere(change.where, "must be a section, that is a table")
+            raise _wrong(change.where, "config.section")
         _merge(members[index], change.value, hand)
     else:
         members[index] = hand.make(change.value, members)
@@ -257,14 +257,14 @@ def _add(here: Any, key: str, change: Change, hand: _Hand) -> None:
         here[key] = hand.make([change.value], here)
     elif isinstance(here[key], list):
         if here[key] and isinstance(here[key][0], dict) != isinstance(change.value, dict):
-            raise _nowhere(change.where, "does not fit what is in this list")
+            raise _wrong(change.where, "config.does_not_fit")
         here[key].append(hand.make(change.value, here[key]))
     else:
-        raise _nowhere(change.where, "is not a list")
+        raise _wrong(change.where, "config.not_a_list")
 
 
-def _nowhere(where: str, words: str) -> ConfigError:
-    return ConfigError([Problem(where, words)])
+def _wrong(where: str, code: str, **params: Any) -> ConfigError:
+    return ConfigError([Problem(where, Reason(code, **params))])
 
 
 def _as_toml(value: Any, container: Any) -> Any:

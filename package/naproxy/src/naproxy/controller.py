@@ -32,6 +32,7 @@ from naproxy.learning import Learner
 from naproxy.meters import Meters
 from naproxy.page import Page
 from naproxy.policy.base import State
+from naproxy.reason import Reason
 from naproxy.runner import House, Runner
 from naproxy.schema import ConfigError, Problem, plain, secrets
 from naproxy.setup.api import Setup
@@ -309,7 +310,7 @@ class Controller:
 
     def _refuse_what_needs_a_restart(self, new: Config) -> None:
         problems = [
-            Problem(f"box.{key}", "needs a restart of the controller to change")
+            Problem(f"box.{key}", Reason("config.restart"))
             for key in config.RESTART
             if getattr(new.box, key) != getattr(self._config.box, key)
         ]

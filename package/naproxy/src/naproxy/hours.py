@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Final
 from zoneinfo import ZoneInfo
 
+from naproxy.reason import WrongError
+
 DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 AHEAD_DAYS: Final = 8
 """So far `next_s` looks ahead: a week, and the day it began in."""
@@ -48,14 +50,14 @@ class Stretch:
 
 
 def span(text: str) -> Span:
-    """Read one entry; ValueError in words. An end before the begin is on the next day."""
+    """Read one entry; WrongError. An end before the begin is on the next day."""
     found = _SPAN.fullmatch(text)
     if not found:
-        raise ValueError('must be as "mon-fri 07:30-18:00" or "2026-12-12 09:00-12:00"')
+        raise WrongError("config.hours")
     begin_min = 60 * int(found[2]) + int(found[3])
     end_min = 1440 if found[6] else 60 * int(found[4]) + int(found[5])
     if begin_min == end_min:
-        raise ValueError("begins when it ends; a whole day is 00:00-24:00")
+        raise WrongError("config.no_length")
     if end_min < begin_min:
         end_min += 1440
     if re.fullmatch(_DATE, found[1]):
@@ -70,20 +72,20 @@ def _weekdays(text: str) -> frozenset[int]:
         first, dash, last = part.partition("-")
         ends = (first, last if dash else first)
         if not set(ends) <= set(DAYS):
-            raise ValueError(f"{part!r} is not a day or days such as mon, sat-sun or 2026-12-12")
+            raise WrongError("config.day", name=part)
         begin, end = map(DAYS.index, ends)
         days |= {day % 7 for day in range(begin, end + 1 if end >= begin else end + 8)}
     return frozenset(days)
 
 
 def dates(text: str) -> tuple[date, date]:
-    """Read 2026-12-25 or 2026-12-24..2027-01-01: first and last day; ValueError in words."""
+    """Read 2026-12-25 or 2026-12-24..2027-01-01: first and last day; WrongError."""
     found = _DATES.fullmatch(text)
     if not found:
-        raise ValueError('must be as "2026-12-25" or "2026-12-24..2027-01-01"')
+        raise WrongError("config.dates")
     first, last = _day(found[1]), _day(found[2] or found[1])
     if last < first:
-        raise ValueError("ends before it begins")
+        raise WrongError("config.backwards")
     return first, last
 
 
@@ -91,13 +93,13 @@ def _day(text: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError:
-        raise ValueError(f"there is no day {text}") from None
+        raise WrongError("config.no_day", name=text) from None
 
 
 def zone(name: str, localtime: Path = Path("/etc/localtime")) -> tzinfo:
     """Return a time zone by its name, `Europe/Zurich`; empty: the machine's, UTC if it has none.
 
-    ValueError if there is no such zone here.
+    WrongError if there is no such zone here.
     """
     try:
         if name:
@@ -106,10 +108,10 @@ def zone(name: str, localtime: Path = Path("/etc/localtime")) -> tzinfo:
             return ZoneInfo.from_file(file)
     except (OSError, ValueError) as error:  # ZoneInfoNotFoundError is a KeyError
         if name:
-            raise ValueError(f"there is no time zone {name}") from error
+            raise WrongError("config.time_zone", name=name) from error
         return UTC
     except KeyError:
-        raise ValueError(f"there is no time zone {name} on this machine") from None
+        raise WrongError("config.time_zone", name=name) from None
 
 
 class Calendar:

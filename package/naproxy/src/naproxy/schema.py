@@ -17,8 +17,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass
 from typing import Any, Final
 
-Check = Callable[[Any], str | None]
-"""Says in words what is wrong with a value of the right type, or None."""
+from naproxy.reason import Reason, WrongError
+
+Check = Callable[[Any], Reason | None]
+"""Says what is wrong with a value of the right type, or None."""
 
 _UNITS: Final = {
     "ms": "milliseconds",
@@ -36,17 +38,23 @@ _TYPES: Final = {
     float: "a number",
     str: "a text in quotes",
 }
+_MUST_BE: Final = {
+    bool: "config.boolean",
+    int: "config.integer",
+    float: "config.number",
+    str: "config.text",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong with one key."""
+    """What is wrong with one key; `where` is its path, empty for the whole."""
 
     where: str
-    what: str
+    reason: Reason
 
     def __str__(self) -> str:
-        return f"{self.where}: {self.what}" if self.where else self.what
+        return f"{self.where}: {self.reason}" if self.where else str(self.reason)
 
 
 class ConfigError(ValueError):
@@ -115,7 +123,7 @@ def alternative(choice: Alternative) -> Any:
 def load(cls: type, table: object, where: str, problems: list[Problem]) -> Any:
     """Return `cls` made of `table`, None where something is wrong; `problems` grows."""
     if not isinstance(table, Mapping):
-        problems.append(Problem(where, "must be a section, that is a table"))
+        problems.append(Problem(where, Reason("config.section")))
         return None
     before = len(problems)
     fields = {f.name: f for f in dataclasses.fields(cls)}
@@ -131,9 +139,9 @@ def load(cls: type, table: object, where: str, problems: list[Problem]) -> Any:
         if name in table:
             values[name] = _value(field, types[name], table[name], path, problems)
         elif field.default is MISSING and field.default_factory is MISSING:
-            problems.append(Problem(path, f"is missing: {field.metadata['help']}"))
+            problems.append(Problem(path, Reason("config.missing", help=field.metadata["help"])))
         elif field.metadata.get("tables") and field.metadata["low"]:
-            problems.append(Problem(path, f"is missing: at least one [[{path}]] is needed"))
+            problems.append(Problem(path, Reason("config.none_given", path=path)))
     return cls(**values) if len(problems) == before else None
 
 
@@ -141,11 +149,11 @@ def _join(where: str, key: str) -> str:
     return f"{where}.{key}" if where else key
 
 
-def _unknown(key: str, known: list[str]) -> str:
+def _unknown(key: str, known: list[str]) -> Reason:
     import difflib  # noqa: PLC0415 - only when something is wrong
 
     near = difflib.get_close_matches(key, known, 1)
-    return f"is not known; did you mean {near[0]}?" if near else "is not known"
+    return Reason("config.unknown_near", near=near[0]) if near else Reason("config.unknown")
 
 
 def _value(
@@ -165,22 +173,23 @@ def _value(
 
 def _chosen(choice: Alternative, value: object, path: str, problems: list[Problem]) -> Any:
     if not isinstance(value, Mapping):
-        problems.append(Problem(path, "must be a section, that is a table"))
+        problems.append(Problem(path, Reason("config.section")))
         return None
     name = value.get(choice.selector, choice.default)
     if name not in choice.names():
-        known = ", ".join(choice.names())
-        problems.append(Problem(_join(path, choice.selector), f"must be one of {known}"))
+        wrong = Reason("config.one_of", names=tuple(choice.names()))
+        problems.append(Problem(_join(path, choice.selector), wrong))
         return None
     return load(choice.settings(name), value, path, problems)
 
 
 def _tables(about: Mapping[str, Any], value: object, path: str, problems: list[Problem]) -> Any:
     if not isinstance(value, list):
-        problems.append(Problem(path, f"must be an array of tables, [[{path}]]"))
+        problems.append(Problem(path, Reason("config.tables", path=path)))
         return None
     if not about["low"] <= len(value) <= about["high"]:
-        problems.append(Problem(path, f"must be given {about['low']} to {about['high']} times"))
+        wrong = Reason("config.times", low=about["low"], high=about["high"])
+        problems.append(Problem(path, wrong))
         return None
     kind = about["tables"]
     read = _chosen if isinstance(kind, Alternative) else load
@@ -197,11 +206,11 @@ def _list(
     about: Mapping[str, Any], kind: Any, value: object, path: str, problems: list[Problem]
 ) -> Any:
     if not isinstance(value, list):
-        problems.append(Problem(path, "must be a list in square brackets"))
+        problems.append(Problem(path, Reason("config.list")))
         return None
     low, high = about["low"], about["high"]
     if (low is not None and len(value) < low) or (high is not None and len(value) > high):
-        problems.append(Problem(path, f"must have {low or 0} to {high} items"))
+        problems.append(Problem(path, Reason("config.items", low=low or 0, high=high)))
         return None
     item = {**about, "low": None, "high": None}
     return tuple(_single(item, kind, v, f"{path}[{n}]", problems) for n, v in enumerate(value))
@@ -212,45 +221,54 @@ def _single(
 ) -> Any:
     if kind is float and type(value) is int:
         value = float(value)
-    what = f"must be {_TYPES[kind]}" if type(value) is not kind else _wrong(about, value)
-    if what:
-        problems.append(Problem(path, what))
+    wrong = Reason(_MUST_BE[kind]) if type(value) is not kind else _wrong(about, value)
+    if wrong:
+        problems.append(Problem(path, wrong))
         return None
     return value
 
 
-def _wrong(about: Mapping[str, Any], value: Any) -> str | None:
+def _wrong(about: Mapping[str, Any], value: Any) -> Reason | None:
     """Say what is wrong with a value of the right type."""
     if isinstance(value, str) and not _printable(value):
-        return "must not have control characters"
+        return Reason("config.control")
     if about["choices"]:
         return (
-            None if value in about["choices"] else f"must be one of {', '.join(about['choices'])}"
+            None if value in about["choices"] else Reason("config.one_of", names=about["choices"])
         )
     if isinstance(value, (int, float)) and not math.isfinite(value):
-        return "must be a finite number"
+        return Reason("config.finite")
     size = len(value.encode()) if isinstance(value, str) else value
     if (about["low"] is not None and size < about["low"]) or (
         about["high"] is not None and size > about["high"]
     ):
-        return _range(about["low"], about["high"], isinstance(value, str))
+        return _out_of(about["low"], about["high"], isinstance(value, str))
     if about["check"] is None:
         return None
-    said: str | None = about["check"](value)
-    return said
+    wrong: Reason | None = about["check"](value)
+    return wrong
 
 
 def _printable(text: str) -> bool:
     return all(c >= " " and c != "\x7f" and not "\ud800" <= c <= "\udfff" for c in text)
 
 
+def _out_of(low: float | None, high: float | None, text: bool) -> Reason:
+    what = "bytes" if text else "value"
+    if low is None:
+        return Reason(f"config.{what}_most", high=high)
+    if high is None:
+        return Reason(f"config.{what}_least", low=low)
+    return Reason(f"config.{what}_between", low=low, high=high)
+
+
 def _range(low: float | None, high: float | None, text: bool) -> str:
     unit = " bytes long" if text else ""
     if low is None:
-        return f"must be at most {high:g}{unit}"
+        return f"at most {high:g}{unit}"
     if high is None:
-        return f"must be at least {low:g}{unit}"
-    return f"must be {low:g} to {high:g}{unit}"
+        return f"at least {low:g}{unit}"
+    return f"{low:g} to {high:g}{unit}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,13 +392,13 @@ def secrets(value: Any, where: str = "") -> Iterator[str]:
 
 
 def checked(read: Callable[[str], object]) -> Check:
-    """Make a check of a function that raises ValueError in words."""
+    """Make a check of a function that raises WrongError."""
 
-    def check(text: str) -> str | None:
+    def check(text: str) -> Reason | None:
         try:
             read(text)
-        except ValueError as error:
-            return str(error)
+        except WrongError as error:
+            return error.reason
         return None
 
     return check
@@ -390,44 +408,44 @@ _HOST: Final = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)(\.(?!-)[a-z0-9_-]{1,63}(
 _MAC: Final = re.compile(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}")
 
 
-def is_host(text: str) -> str | None:
+def is_host(text: str) -> Reason | None:
     """Check a host name, in lower case, without a port."""
-    return None if _HOST.fullmatch(text) else "must be a host name in lower case, without a port"
+    return None if _HOST.fullmatch(text) else Reason("config.host")
 
 
-def is_address(text: str) -> str | None:
+def is_address(text: str) -> Reason | None:
     """Check an IPv4 or IPv6 address."""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
-        return "must be an IPv4 or IPv6 address"
-    return "must be the address of one machine" if address.is_multicast else None
+        return Reason("config.address")
+    return Reason("config.one_machine") if address.is_multicast else None
 
 
-def is_mac(text: str) -> str | None:
+def is_mac(text: str) -> Reason | None:
     """Check an Ethernet address of one card."""
     if not _MAC.fullmatch(text):
-        return "must be an Ethernet address such as 00:11:22:33:44:55"
+        return Reason("config.mac")
     if int(text[:2], 16) & 1 or set(text) <= set("0:"):
-        return "must be the address of one card, not a group's and not all zeros"
+        return Reason("config.one_card")
     return None
 
 
-def is_interface(text: str) -> str | None:
+def is_interface(text: str) -> Reason | None:
     """Check a network interface's name as Linux allows it; empty means the default."""
     ok = len(text) < 16 and not re.search(r"[\s/:]", text) and text not in (".", "..")
-    return None if ok and not text.startswith("-") else "must be the name of a network interface"
+    return None if ok and not text.startswith("-") else Reason("config.interface")
 
 
-def is_absolute(text: str) -> str | None:
+def is_absolute(text: str) -> Reason | None:
     """Check an absolute path."""
-    return None if text.startswith("/") else "must be an absolute path, starting with /"
+    return None if text.startswith("/") else Reason("config.absolute")
 
 
-def is_url_path(text: str) -> str | None:
+def is_url_path(text: str) -> Reason | None:
     """Check the path of a URL as it goes into a request line."""
     ok = text.startswith("/") and text.isascii() and " " not in text
-    return None if ok else "must be the path of a URL: starts with /, no spaces, ASCII"
+    return None if ok else Reason("config.url_path")
 
 
 def toml_value(value: Any) -> str:
@@ -460,6 +478,5 @@ def _default_words(key: Key) -> str:
 
 def _meaning(key: Key) -> str:
     choices = f"one of {', '.join(key.choices)}" if key.choices else key.kind
-    limits = key.range.removeprefix("must be ")
-    details = ", ".join(filter(None, (choices, limits, f"in {key.unit}" if key.unit else "")))
+    details = ", ".join(filter(None, (choices, key.range, f"in {key.unit}" if key.unit else "")))
     return f"{key.help} ({details})".replace("|", "\\|")

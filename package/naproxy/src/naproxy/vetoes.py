@@ -13,15 +13,16 @@ from typing import Final
 
 from naproxy.hours import Calendar, dates, span, zone
 from naproxy.page import RULE_LEN, RULES
+from naproxy.reason import Reason
 from naproxy.schema import checked, is_url_path, option
 
 CLOCK_SET_S: Final = 1767225600.0
 """2026-01-01: a clock before this has not been set since the box was switched on."""
 
 
-def _is_work_path(text: str) -> str | None:
+def _is_work_path(text: str) -> Reason | None:
     if len(text.encode()) >= RULE_LEN:
-        return f"must be at most {RULE_LEN - 1} bytes long"
+        return Reason("config.bytes_most", high=RULE_LEN - 1)
     return is_url_path(text)
 
 

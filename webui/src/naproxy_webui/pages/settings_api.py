@@ -9,10 +9,8 @@ from flask import Blueprint
 from naproxy_webui.api import route
 from naproxy_webui.control import control
 from naproxy_webui.equipment import equipment
-from naproxy_webui.errors import ApiError
 from naproxy_webui.office import forget_office
 from naproxy_webui.page import Page
-from naproxy_webui.setting_words import translated
 from naproxy_webui.shapes import ANY_OBJECT, array, choice, obj, string
 
 PAGE = Page(name="settings_api", path="/api/settings")
@@ -49,11 +47,8 @@ def settings() -> Any:
     refusals=(409, 422),
 )
 def change(body: dict[str, Any]) -> Any:
-    """Pass it on to the controller; what it says is told in the user's language."""
-    try:
-        done = control().patch("/v1/config", body)
-    except ApiError as error:
-        raise translated(error) from None
+    """Pass it on to the controller."""
+    done = control().patch("/v1/config", body)
     forget_office()
     equipment(fresh=True)
     return done
@@ -80,7 +75,4 @@ def keys() -> Any:
 )
 def reload(body: dict[str, Any]) -> Any:
     """Pass it on."""
-    try:
-        return control().post("/v1/config/reload", body)
-    except ApiError as error:
-        raise translated(error) from None
+    return control().post("/v1/config/reload", body)

@@ -16,7 +16,6 @@ from naproxy_webui.equipment import equipment
 from naproxy_webui.errors import ApiError
 from naproxy_webui.office import forget_office
 from naproxy_webui.page import Page
-from naproxy_webui.setting_words import translated
 from naproxy_webui.shapes import array, boolean, choice, integer, obj, string
 
 PAGE = Page(name="settings_box", path="/api/box/about")
@@ -29,10 +28,7 @@ _FILE: Final = string(description="tar.gz")
 
 
 def _ask(method: str, path: str, body: object = None) -> Any:
-    try:
-        return control().ask(method, f"/v1/box{path}", {} if body is None else body, _LONG_S)
-    except ApiError as error:
-        raise translated(error) from None
+    return control().ask(method, f"/v1/box{path}", {} if body is None else body, _LONG_S)
 
 
 @route(
@@ -181,10 +177,7 @@ def empty(body: dict[str, Any]) -> Any:
 )
 def logs(query: dict[str, Any]) -> Any:
     """Return them, oldest first."""
-    try:
-        return control().get("/v1/box/logs", timeout_s=30.0, **query)
-    except ApiError as error:
-        raise translated(error) from None
+    return control().get("/v1/box/logs", timeout_s=30.0, **query)
 
 
 # Backup, restore, diagnostics

@@ -16,7 +16,6 @@ from naproxy_webui.office import forget_office
 from naproxy_webui.page import Page
 from naproxy_webui.pages.setup import state
 from naproxy_webui.setting_up import Changes, put
-from naproxy_webui.setting_words import translated
 from naproxy_webui.shapes import (
     ANY_OBJECT,
     array,
@@ -204,10 +203,7 @@ def write(config: dict[str, Any], changes: Changes) -> dict[str, Any]:
     if not changes:
         return config
     body = {"changes": changes, "version": config["version"]}
-    try:
-        written: dict[str, Any] = control().patch("/v1/config", body)
-    except ApiError as error:
-        raise translated(error) from None
+    written: dict[str, Any] = control().patch("/v1/config", body)
     forget_office()
     return written
 

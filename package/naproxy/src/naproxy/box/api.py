@@ -19,6 +19,7 @@ from naproxy.box.machine import SERVICES, Own
 from naproxy.calls import Answer, ApiError, Call, only
 from naproxy.config import Config
 from naproxy.drivers.program import words
+from naproxy.reason import Reason, reason_of
 
 PART_BYTES: Final = 1 << 19
 SYSTEM_LOG: Final = Path("/var/log/messages")
@@ -152,7 +153,7 @@ class Operations:
             raise ApiError(HTTPStatus.BAD_GATEWAY, f"varnishadm: {error.strerror}") from None
         if done.code != 0:
             said = words(done.complaint or done.output) or "it did not end in time"
-            raise ApiError(HTTPStatus.BAD_GATEWAY, f"Varnish does not empty its cache: {said}")
+            raise ApiError(HTTPStatus.BAD_GATEWAY, Reason("box.varnish", said=said))
         return HTTPStatus.OK, {}
 
     # Logs
@@ -181,8 +182,7 @@ class Operations:
         except OSError:
             done = None
         if done is None or done.code != 0:
-            words = "this machine has no system log that Naproxy can read"
-            raise ApiError(HTTPStatus.BAD_GATEWAY, words, "source")
+            raise ApiError(HTTPStatus.BAD_GATEWAY, Reason("box.no_system_log"), "source")
         return done.output.decode(errors="replace").splitlines()
 
     # Backup, restore, diagnostics
@@ -248,7 +248,7 @@ class Operations:
     def _upload(self) -> Path:
         path = self._path(_UPLOAD)
         if not path.exists():
-            raise ApiError(HTTPStatus.CONFLICT, "no backup was sent yet", "file")
+            raise ApiError(HTTPStatus.CONFLICT, Reason("backup.not_sent"), "file")
         return path
 
     def _called(self, what: str) -> str:
@@ -257,7 +257,7 @@ class Operations:
     async def _work(self, asked: dict[str, Any]) -> dict[str, Any]:
         """Have it done in a process of its own, one at a time."""
         if self._busy.locked():
-            raise ApiError(HTTPStatus.CONFLICT, "another backup is being made or read")
+            raise ApiError(HTTPStatus.CONFLICT, Reason("backup.busy"))
         async with self._busy:
             data_dir = self._host.current().box.data_dir
             asked = {"file": str(self._host.file), "data_dir": data_dir, **asked}
@@ -272,15 +272,14 @@ class Operations:
             said = words(done.complaint) or "it took too long"
             raise ApiError(HTTPStatus.INTERNAL_SERVER_ERROR, said) from None
         if done.code != 0:
-            raise forms.wrong("file", answer["error"])
+            raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, reason_of(answer), "file")
         return answer
 
     def _need_room(self, size: int) -> None:
         free = shutil.disk_usage(self._path("")).free
         if free < size + LEAVE_FREE_BYTES:
             missing = -(-(size + LEAVE_FREE_BYTES - free) >> 20)
-            words = f"there is too little room on the box: {missing} MiB are missing"
-            raise ApiError(HTTPStatus.INSUFFICIENT_STORAGE, words)
+            raise ApiError(HTTPStatus.INSUFFICIENT_STORAGE, Reason("backup.no_room", mb=missing))
 
     def _part(self, name: str, call: Call) -> dict[str, Any]:
         offset = int(call.number("offset", 0))

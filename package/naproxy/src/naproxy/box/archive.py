@@ -27,6 +27,7 @@ from naproxy import __version__, config
 from naproxy.box import LEAVE_FREE_BYTES, MOST_BYTES
 from naproxy.box.secrets import named_files, without_secrets
 from naproxy.history.tables import FILE, GENERATION, prepare
+from naproxy.reason import WrongError
 from naproxy.schema import ConfigError
 
 FORMAT: Final = 1
@@ -37,8 +38,8 @@ _ABOUT: Final = "naproxy-backup.json"
 _MAGIC: Final = b"SQLite format 3\x00"
 
 
-class ArchiveError(ValueError):
-    """Why a file is not a backup that can be restored, in words."""
+class ArchiveError(WrongError):
+    """Why a file is not a backup that can be restored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +145,7 @@ class Found:
 def read(path: Path, history_to: Path | None = None) -> Found:
     """Read and check a backup; ArchiveError. Its history is written to a file if one is given."""
     if path.stat().st_size > MOST_BYTES:
-        raise ArchiveError(f"is larger than {MOST_BYTES >> 20} MiB")
+        raise ArchiveError("backup.large", mb=MOST_BYTES >> 20)
     parts: dict[str, bytes] = {}
     history_bytes = 0
     try:
@@ -161,7 +162,7 @@ def read(path: Path, history_to: Path | None = None) -> Found:
     except (tarfile.TarError, EOFError, OSError, ValueError) as error:
         if isinstance(error, ArchiveError):
             raise
-        raise ArchiveError(f"is not a whole backup: {error}") from None
+        raise ArchiveError("backup.not_whole", detail=str(error)) from None
     return _checked(parts, history_bytes)
 
 
@@ -170,18 +171,18 @@ def _fits(member: tarfile.TarInfo, number: int, parts: dict[str, bytes]) -> None
     path = PurePosixPath(member.name)
     a_file = path.parts[:1] == ("files",) and len(path.parts) > 1 and ".." not in path.parts
     if not member.isreg() or not (member.name in known or a_file):
-        raise ArchiveError(f"has something in it that no backup has: {member.name[:80]!r}")
+        raise ArchiveError("backup.strange_member", name=member.name[:80])
     most = MOST_BYTES if member.name == FILE else MOST_KEY if a_file else MOST_TEXT
     if member.size > most or number >= _MOST_MEMBERS or member.name in parts:
-        raise ArchiveError(f"has too much in it: {member.name[:80]!r}")
+        raise ArchiveError("backup.too_much", name=member.name[:80])
 
 
 def _history(source: Any, size: int, target: Path | None) -> int:
     head = source.read(len(_MAGIC))
     if head != _MAGIC:
-        raise ArchiveError("its history is not a database")
+        raise ArchiveError("backup.no_database")
     if target and shutil.disk_usage(target.parent).free < size + LEAVE_FREE_BYTES:
-        raise ArchiveError("its history does not fit: there is too little room on the box")
+        raise ArchiveError("backup.history_does_not_fit")
     with (target or Path("/dev/null")).open("wb") as out:
         out.write(head)
         while block := source.read(1 << 18):
@@ -198,13 +199,13 @@ def _check_history(path: Path) -> None:
             (version,) = db.execute("PRAGMA user_version").fetchone()
             strange = _doing(db) - _own_views()
     except sqlite3.Error as error:
-        raise ArchiveError(f"its history is damaged: {error}") from None
+        raise ArchiveError("backup.history_damaged", detail=str(error)) from None
     if said != "ok":
-        raise ArchiveError(f"its history is damaged: {said}")
+        raise ArchiveError("backup.history_damaged", detail=said)
     if version > GENERATION:
-        raise ArchiveError("its history is of a newer Naproxy than this one: update first")
+        raise ArchiveError("backup.newer_history")
     if strange:
-        raise ArchiveError("its history was not written by Naproxy alone: it does things by itself")
+        raise ArchiveError("backup.active_history")
 
 
 def _doing(db: sqlite3.Connection) -> set[str]:
@@ -225,18 +226,18 @@ def _own_views() -> set[str]:
 def _checked(parts: dict[str, bytes], history_bytes: int) -> Found:
     about = _json(parts, _ABOUT, dict)
     if about.get("naproxy") != "backup":
-        raise ArchiveError("is not a backup of Naproxy")
+        raise ArchiveError("backup.not_ours")
     if about.get("format") != FORMAT:
-        raise ArchiveError("is of another kind than this Naproxy can read: update first")
+        raise ArchiveError("backup.newer")
     for key, kind in (("name", str), ("version", str), ("made_s", (int, float)), ("secrets", bool)):
         if not isinstance(about.get(key), kind):
-            raise ArchiveError(f"does not say its {key}")
+            raise ArchiveError("backup.says_not", name=key)
     if "naproxy.toml" not in parts:
-        raise ArchiveError("has no configuration in it")
+        raise ArchiveError("backup.no_configuration")
     try:
         loaded = config.parse(parts["naproxy.toml"])
     except ConfigError as error:
-        raise ArchiveError(f"its configuration is not good: {error}") from None
+        raise ArchiveError("backup.bad_configuration", detail=str(error)) from None
     files = {name[6:]: data for name, data in parts.items() if name.startswith("files/")}
     users = _json(parts, "users.json", list) if "users.json" in parts else []
     saved = _json(parts, "saved.json", dict)
@@ -247,9 +248,9 @@ def _json(parts: dict[str, bytes], name: str, kind: type) -> Any:
     try:
         value = json.loads(parts[name])
     except KeyError:
-        raise ArchiveError(f"has no {name} in it") from None
+        raise ArchiveError("backup.lacks", name=name) from None
     except (ValueError, RecursionError):
-        raise ArchiveError(f"its {name} cannot be read") from None
+        raise ArchiveError("backup.unreadable", name=name) from None
     if not isinstance(value, kind):
-        raise ArchiveError(f"its {name} is not what it should be")
+        raise ArchiveError("backup.wrong_kind", name=name)
     return value

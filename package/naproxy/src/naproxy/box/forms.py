@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from naproxy.calls import ApiError, only
 from naproxy.hours import zone
+from naproxy.reason import Reason, WrongError
 from naproxy.schema import is_host
 
 MOST_DNS: Final = 3
@@ -32,9 +33,9 @@ class Network:
         return [*pairs, ("dns", " ".join(self.dns))]
 
 
-def wrong(where: str, words: str) -> ApiError:
+def wrong(where: str, code: str, **params: Any) -> ApiError:
     """Return the refusal of one field."""
-    return ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, words, where)
+    return ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, Reason(code, **params), where)
 
 
 def network(body: dict[str, Any]) -> Network:
@@ -42,36 +43,34 @@ def network(body: dict[str, Any]) -> Network:
     only(body, "method", "address", "gateway", "dns")
     method, dns = body.get("method"), _texts(body, "dns", MOST_DNS)
     if method not in ("dhcp", "static"):
-        raise wrong("method", "must be dhcp or static")
+        raise wrong("method", "config.one_of", names=("dhcp", "static"))
     for server in dns:
         _ip(server, "dns")
     if method == "dhcp":
         for name in ("address", "gateway"):
             if body.get(name):
-                raise wrong(name, "comes from the network with dhcp: leave it empty")
+                raise wrong(name, "config.by_dhcp")
         return Network("dhcp", dns=dns)
     address, gateway = _text(body, "address"), _text(body, "gateway")
     try:
         own = ipaddress.IPv4Interface(address)
     except ValueError:
-        raise wrong(
-            "address", "must be an IPv4 address with its prefix, as 192.168.1.5/24"
-        ) from None
+        raise wrong("address", "config.prefix") from None
     if "/" not in address:
-        raise wrong("address", "needs its prefix, as /24")
+        raise wrong("address", "config.prefix")
     if own.network.prefixlen > 30 or own.ip in (
         own.network.network_address,
         own.network.broadcast_address,
     ):
-        raise wrong("address", f"is not a machine's address in {own.network}")
+        raise wrong("address", "config.not_machine", name=str(own.network))
     if own.ip.is_loopback or own.ip.is_multicast or own.ip.is_unspecified:
-        raise wrong("address", "is not an address that a machine can have")
+        raise wrong("address", "config.not_possible")
     if gateway:
         there = _ip(gateway, "gateway")
         if there == own.ip:
-            raise wrong("gateway", "is the box itself")
+            raise wrong("gateway", "config.itself")
         if there not in own.network:
-            raise wrong("gateway", f"is not in the box's own network, {own.network}")
+            raise wrong("gateway", "config.not_in_network", name=str(own.network))
     return Network("static", str(own), gateway, dns)
 
 
@@ -80,11 +79,9 @@ def host_name(body: dict[str, Any]) -> str:
     only(body, "name")
     name = _text(body, "name")
     if not _NAME.fullmatch(name):
-        raise wrong(
-            "name", "must be a to z, 0 to 9 and -, at most 63, not beginning or ending with -"
-        )
+        raise wrong("name", "config.host_name")
     if name.isdigit() or name == "localhost":
-        raise wrong("name", "must be a name of its own")
+        raise wrong("name", "config.own_name")
     return name
 
 
@@ -93,17 +90,17 @@ def clock(body: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
     only(body, "time_zone", "ntp")
     name, servers = _text(body, "time_zone"), _texts(body, "ntp", MOST_NTP)
     if not name:
-        raise wrong("time_zone", "is missing")
+        raise wrong("time_zone", "config.empty")
     try:
         zone(name)
-    except ValueError as error:
-        raise wrong("time_zone", str(error)) from None
+    except WrongError as error:
+        raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, error.reason, "time_zone") from None
     for server in servers:
         try:
             ipaddress.ip_address(server)
         except ValueError:
             if is_host(server):
-                raise wrong("ntp", f"{server!r} is not a host name or an address") from None
+                raise wrong("ntp", "config.no_host_or_address", name=server) from None
     return name, servers
 
 
@@ -111,20 +108,20 @@ def _ip(text: str, where: str) -> ipaddress.IPv4Address:
     try:
         return ipaddress.IPv4Address(text)
     except ValueError:
-        raise wrong(where, f"{text[:60]!r} is not an IPv4 address") from None
+        raise wrong(where, "config.no_ipv4", name=text[:60]) from None
 
 
 def _text(body: dict[str, Any], name: str) -> str:
     value = body.get(name, "")
     if not isinstance(value, str) or len(value) > 253:
-        raise wrong(name, "must be a text")
+        raise wrong(name, "config.a_text")
     return value
 
 
 def _texts(body: dict[str, Any], name: str, most: int) -> tuple[str, ...]:
     values = body.get(name, [])
     if not isinstance(values, list) or not all(isinstance(v, str) for v in values):
-        raise wrong(name, "must be a list of texts")
+        raise wrong(name, "config.texts")
     if len(values) > most:
-        raise wrong(name, f"must be at most {most}")
+        raise wrong(name, "config.value_most", high=most)
     return tuple(values)

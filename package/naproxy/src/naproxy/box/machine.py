@@ -18,6 +18,7 @@ from naproxy.box.effects import Effects
 from naproxy.calls import ApiError
 from naproxy.config import Box
 from naproxy.drivers.program import words
+from naproxy.reason import Reason
 
 TRIAL_S: Final = 120.0
 """New network settings go back by themselves unless somebody confirms that they work."""
@@ -28,7 +29,7 @@ _TRIAL: Final = "network.try"
 _TIME: Final = "time.conf"
 _NAME: Final = "name.conf"
 
-NOT_OURS: Final = "this is the machine's own setting; Naproxy does not change it"
+NOT_OURS: Final = Reason("box.not_ours")
 
 
 class Own:
@@ -128,7 +129,7 @@ class Own:
         """Restart one of the box's programs, other than the controller."""
         self._need()
         if service not in SERVICES:
-            raise forms.wrong("service", f"must be one of naproxy, {', '.join(SERVICES)}")
+            raise forms.wrong("service", "config.one_of", names=("naproxy", *SERVICES))
         await self._helper("restart", service)
 
     async def reboot(self) -> None:
@@ -140,7 +141,7 @@ class Own:
         """Forget everything; the box's name must have been typed."""
         self._need()
         if confirm != self._does.host_name():
-            raise forms.wrong("confirm", "type the box's name to confirm")
+            raise forms.wrong("confirm", "box.confirm")
         await self._helper("reset")
 
     def _need(self) -> None:

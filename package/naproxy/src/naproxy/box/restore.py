@@ -59,9 +59,9 @@ def _need(found: archive.Found, *, history: bool, with_secrets: bool) -> None:
     from naproxy.box import archive  # noqa: PLC0415 - loaded by now
 
     if history and not found.history_bytes:
-        raise archive.ArchiveError("has no history in it")
+        raise archive.ArchiveError("backup.no_history")
     if with_secrets and not found.about["secrets"]:
-        raise archive.ArchiveError("has no passwords and keys in it")
+        raise archive.ArchiveError("backup.no_secrets")
 
 
 def merged(found: archive.Found, file: Path, *, with_secrets: bool) -> bytes:

@@ -1,7 +1,7 @@
 """Backups are made and read in a process of their own: `python -m naproxy.box.work FILE`.
 
-FILE has the request as JSON; the answer is JSON on standard output, `{"error": words}` with
-exit status 1. It runs with little memory at most, so no backup, however made, can take more.
+FILE has the request as JSON; the answer is JSON on standard output: with exit status 1 the reason
+why not. It runs with little memory at most, so no backup, however made, can take more.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from naproxy.box import archive, restore
+from naproxy.reason import Reason
 from naproxy.schema import ConfigError
 
 _MOST_MEMORY: Final = 1 << 28
@@ -26,10 +27,18 @@ def main(request: Path) -> int:
     try:
         answer = _DO[asked["do"]](asked)
     except (archive.ArchiveError, ConfigError, OSError, MemoryError) as error:
-        json.dump({"error": str(error) or "is too large"}, sys.stdout)
+        json.dump(_why(error).plain(), sys.stdout)
         return 1
     json.dump(answer, sys.stdout)
     return 0
+
+
+def _why(error: Exception) -> Reason:
+    if isinstance(error, archive.ArchiveError):
+        return error.reason
+    if isinstance(error, MemoryError):
+        return Reason("backup.memory")
+    return Reason("backup.failed", detail=str(error))
 
 
 def _backup(asked: dict[str, Any]) -> dict[str, Any]:

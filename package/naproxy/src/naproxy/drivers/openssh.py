@@ -10,19 +10,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from naproxy.drivers import program
+from naproxy.reason import Reason
 from naproxy.schema import is_absolute, option
 
 
-def is_user(text: str) -> str | None:
+def is_user(text: str) -> Reason | None:
     """Check a user's name as it goes onto a command line."""
     ok = not text.startswith("-") and not set(text) & set(" @/:")
-    return None if ok else "must be a user's name"
+    return None if ok else Reason("config.user")
 
 
-def is_place(text: str) -> str | None:
+def is_place(text: str) -> Reason | None:
     """Check a host name or address as it goes onto a command line; empty is the server's."""
     ok = not text.startswith("-") and not set(text) & set(" @/")
-    return None if ok else "must be a host name or an address"
+    return None if ok else Reason("config.host_or_address")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from naproxy.drivers import Target, program
+from naproxy.reason import Reason
 from naproxy.schema import option
 
 DIRECTORY: Final = Path("/etc/naproxy/commands")
@@ -21,10 +22,10 @@ class CommandError(Exception):
     """The program cannot be run, in words that a person can act on."""
 
 
-def is_program(text: str) -> str | None:
+def is_program(text: str) -> Reason | None:
     """Check the name of a program in the folder."""
     ok = re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", text)
-    return None if ok else f"must be the name of a file in {DIRECTORY}, without a path"
+    return None if ok else Reason("config.file_in", name=str(DIRECTORY))
 
 
 @dataclass(frozen=True, kw_only=True)

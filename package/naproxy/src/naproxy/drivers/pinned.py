@@ -8,15 +8,17 @@ import http.client
 import re
 import ssl
 
+from naproxy.reason import Reason
+
 
 class WrongCertificateError(OSError):
     """It is another certificate than the pinned one, or one that was replaced."""
 
 
-def is_fingerprint(text: str) -> str | None:
+def is_fingerprint(text: str) -> Reason | None:
     """Check a certificate's SHA-256 fingerprint, as openssl prints it, or without colons."""
     ok = re.fullmatch(r"[0-9a-f]{64}|[0-9a-f]{2}(:[0-9a-f]{2}){31}", text.lower())
-    return None if ok else "must be a SHA-256 fingerprint of 64 hex digits, colons allowed"
+    return None if ok else Reason("config.fingerprint")
 
 
 class PinnedConnection(http.client.HTTPSConnection):

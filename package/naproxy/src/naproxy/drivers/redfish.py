@@ -20,6 +20,7 @@ from typing import Any, Final
 from naproxy.drivers import program, secret
 from naproxy.drivers.openssh import is_place, is_user
 from naproxy.drivers.pinned import PinnedConnection, is_fingerprint
+from naproxy.reason import Reason
 from naproxy.schema import is_absolute, option
 
 _SYSTEMS: Final = "/redfish/v1/Systems"
@@ -31,9 +32,9 @@ class RedfishError(Exception):
     """What failed, in words that a person can act on."""
 
 
-def _is_id(text: str) -> str | None:
+def _is_id(text: str) -> Reason | None:
     ok = re.fullmatch(r"[A-Za-z0-9_.:-]*", text)
-    return None if ok else "must be the Id of a member of /redfish/v1/Systems"
+    return None if ok else Reason("config.redfish", name="/redfish/v1/Systems")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from naproxy.drivers.openssh import Ssh, SshSettings, is_place
+from naproxy.reason import Reason
 from naproxy.schema import option
 
 
@@ -13,14 +14,14 @@ class VirshError(Exception):
     """What failed, in words that a person can act on."""
 
 
-def _is_domain(text: str) -> str | None:
+def _is_domain(text: str) -> Reason | None:
     ok = re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*", text)
-    return None if ok else "must be a domain's name of letters, digits and _ . + -"
+    return None if ok else Reason("config.domain")
 
 
-def _is_uri(text: str) -> str | None:
+def _is_uri(text: str) -> Reason | None:
     ok = re.fullmatch(r"[a-z0-9+]+://[A-Za-z0-9_./-]*(\?[A-Za-z0-9_./=&-]*)?", text)
-    return None if ok else "must be a libvirt connection such as qemu:///system"
+    return None if ok else Reason("config.libvirt")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from naproxy.policy import Setup
 from naproxy.policy.base import Decision, Request, State
+from naproxy.reason import Reason
 from naproxy.schema import option
 
 _DAY_S: Final = 86400.0
@@ -26,16 +27,16 @@ def clock_s(text: str) -> float:
     return -seconds if match[1] == "-" else seconds
 
 
-def _is_time(text: str) -> str | None:
+def _is_time(text: str) -> Reason | None:
     ok = not text.startswith(("+", "-")) and _is_offset(text) is None and clock_s(text) <= _DAY_S
-    return None if ok else 'must be a time of the day such as "07:30"'
+    return None if ok else Reason("config.time_of_day", name="07:30")
 
 
-def _is_offset(text: str) -> str | None:
+def _is_offset(text: str) -> Reason | None:
     try:
         clock_s(text)
     except ValueError:
-        return 'must be hours and minutes such as "+01:00"'
+        return Reason("config.hours_minutes", name="+01:00")
     return None
 
 

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from naproxy.reason import Reason
 from naproxy.schema import option
 
 _WORD: Final = re.compile(r"[!-\[\]-~]*", re.ASCII)
@@ -14,16 +15,14 @@ _HOST_AND_PORT: Final = re.compile(
 )
 
 
-def _is_word(text: str) -> str | None:
-    return (
-        None if _WORD.fullmatch(text) else "must be printable ASCII, without spaces and backslashes"
-    )
+def _is_word(text: str) -> Reason | None:
+    return None if _WORD.fullmatch(text) else Reason("config.printable")
 
 
-def _is_https(text: str) -> str | None:
+def _is_https(text: str) -> Reason | None:
     found = _HOST_AND_PORT.fullmatch(text.lower())
     ok = not text or (found and 1 <= int(found["port"] or 443) <= 65535)
-    return None if ok else "must be https://HOST or https://HOST:PORT"
+    return None if ok else Reason("config.https")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from naproxy.policy.base import State
+from naproxy.reason import Reason
 from naproxy.schema import option
 
 DC_FEED: Final = "the DC feed of the board, without its adapter's loss"
@@ -78,17 +79,17 @@ class Site:
     state: Callable[[], State | None]
 
 
-def _is_id(text: str) -> str | None:
+def _is_id(text: str) -> Reason | None:
     ok = text.isascii() and set(text) <= set("abcdefghijklmnopqrstuvwxyz0123456789-")
-    return None if ok else "must be made of a to z, 0 to 9 and -"
+    return None if ok else Reason("config.id")
 
 
-def _is_power(watts: float) -> str | None:
-    return None if 0 <= watts <= 100000 else "must be 0 to 100000 watts"
+def _is_power(watts: float) -> Reason | None:
+    return None if 0 <= watts <= 100000 else Reason("config.watts", low=0, high=100000)
 
 
-def _is_efficiency(share: float) -> str | None:
-    return None if 0.01 <= share <= 1 else "must be 0.01 to 1"
+def _is_efficiency(share: float) -> Reason | None:
+    return None if 0.01 <= share <= 1 else Reason("config.value_between", low=0.01, high=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,12 +181,12 @@ def shown(text: bytes | str) -> str:
     return repr(words if len(words) <= 60 else words[:60] + "...")
 
 
-def is_host_or_address(text: str) -> str | None:
+def is_host_or_address(text: str) -> Reason | None:
     """Check a host name or an address of a device."""
     ok = text and not text.startswith("-") and not set(text) & set(" @/?#[]")
-    return None if ok else "must be a host name or an address"
+    return None if ok else Reason("config.host_or_address")
 
 
-def is_file_or_empty(text: str) -> str | None:
+def is_file_or_empty(text: str) -> Reason | None:
     """Check an absolute path that may be left out."""
-    return None if not text or text.startswith("/") else "must be an absolute path or empty"
+    return None if not text or text.startswith("/") else Reason("config.path_or_empty")

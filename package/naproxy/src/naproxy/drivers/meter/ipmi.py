@@ -24,17 +24,18 @@ from naproxy.drivers.meter import (
     shown,
 )
 from naproxy.meterio import tool
+from naproxy.reason import Reason
 from naproxy.schema import option
 
 _POWER: Final = re.compile(r"^\s*Instantaneous power reading\s*:\s*(\S+)\s+Watts\s*$", re.M)
 _STATE: Final = re.compile(r"^\s*Power reading state is\s*:\s*(.*?)\s*$", re.M)
 
 
-def _is_user(text: str) -> str | None:
-    return "must be a user's name" if text.startswith("-") else None
+def _is_user(text: str) -> Reason | None:
+    return Reason("config.user") if text.startswith("-") else None
 
 
-def _is_host_or_empty(text: str) -> str | None:
+def _is_host_or_empty(text: str) -> Reason | None:
     return is_host_or_address(text) if text else None
 
 

@@ -23,18 +23,19 @@ from naproxy.drivers.meter import (
     shown,
 )
 from naproxy.meterio import tool
+from naproxy.reason import Reason
 from naproxy.schema import option
 
 _UPS: Final = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.-]*(@[A-Za-z0-9_.:\[\]-]+)?")
 _NAME: Final = re.compile(r"[a-z0-9.]*")
 
 
-def _is_ups(text: str) -> str | None:
-    return None if _UPS.fullmatch(text) else "must be the name of a UPS, as ups@localhost"
+def _is_ups(text: str) -> Reason | None:
+    return None if _UPS.fullmatch(text) else Reason("config.ups", name="ups@localhost")
 
 
-def _is_name(text: str) -> str | None:
-    return None if _NAME.fullmatch(text) else "must be a variable of NUT, as ups.realpower"
+def _is_name(text: str) -> Reason | None:
+    return None if _NAME.fullmatch(text) else Reason("config.nut", name="ups.realpower")
 
 
 @dataclass(frozen=True, kw_only=True)

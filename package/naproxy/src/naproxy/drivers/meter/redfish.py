@@ -26,12 +26,13 @@ from naproxy.drivers.meter import (
 )
 from naproxy.drivers.pinned import is_fingerprint
 from naproxy.meterio import Web, basic
+from naproxy.reason import Reason
 from naproxy.schema import is_url_path, option
 
 JOULES_A_KWH: Final = 3.6e6
 
 
-def _is_fingerprint(text: str) -> str | None:
+def _is_fingerprint(text: str) -> Reason | None:
     return is_fingerprint(text) if text else None
 
 

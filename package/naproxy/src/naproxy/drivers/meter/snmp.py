@@ -29,6 +29,7 @@ from naproxy.drivers.meter import (
     shown,
 )
 from naproxy.meterio import password, tool
+from naproxy.reason import Reason
 from naproxy.schema import option
 
 
@@ -52,15 +53,15 @@ DEVICES: Final = {
 _OID: Final = re.compile(r"\.?[0-9]+(\.[0-9]+){3,100}")
 
 
-def _is_oid_or_empty(text: str) -> str | None:
+def _is_oid_or_empty(text: str) -> Reason | None:
     ok = not text or _OID.fullmatch(text)
-    return None if ok else "must be an object's number, as 1.3.6.1.4.1.318.1.1.12.1.16.0"
+    return None if ok else Reason("config.oid", name="1.3.6.1.4.1.318.1.1.12.1.16.0")
 
 
-def _is_address(text: str) -> str | None:
+def _is_address(text: str) -> Reason | None:
     # net-snmp reads transports such as `unix:` and `dtlsudp:` here.
     return is_host_or_address(text) or (
-        "must not name a transport" if ":" in text and not text.startswith("udp6") else None
+        Reason("config.transport") if ":" in text and not text.startswith("udp6") else None
     )
 
 

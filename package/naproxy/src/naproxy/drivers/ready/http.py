@@ -10,6 +10,7 @@ from typing import Final
 from naproxy import __version__
 from naproxy.drivers import Target
 from naproxy.drivers.ready import Observation, ReadySettings, connection
+from naproxy.reason import Reason
 from naproxy.schema import is_host, is_url_path, option
 from naproxy.seeing import Sign
 
@@ -17,11 +18,11 @@ _STATUS_LINE: Final = re.compile(rb"HTTP/1\.[01] ([1-5][0-9][0-9])[ \r\n]")
 _MOST_BYTES: Final = 4096
 
 
-def _is_status(code: int) -> str | None:
-    return None if 100 <= code <= 599 else "must be an HTTP status, 100 to 599"
+def _is_status(code: int) -> Reason | None:
+    return None if 100 <= code <= 599 else Reason("config.http_status")
 
 
-def _is_host_or_empty(text: str) -> str | None:
+def _is_host_or_empty(text: str) -> Reason | None:
     return is_host(text) if text else None
 
 

@@ -11,12 +11,13 @@ from typing import ClassVar
 
 from naproxy.drivers import Target, program
 from naproxy.drivers.wake import SlowDriver, SlowRungSettings, WakeError
+from naproxy.reason import Reason
 from naproxy.schema import option
 
 
-def _is_chip(text: str) -> str | None:
+def _is_chip(text: str) -> Reason | None:
     ok = re.fullmatch(r"(/dev/)?[A-Za-z0-9_][A-Za-z0-9_.-]*", text)
-    return None if ok else "must be the name of a GPIO chip, such as gpiochip0"
+    return None if ok else Reason("config.gpio", name="gpiochip0")
 
 
 @dataclass(frozen=True, kw_only=True)

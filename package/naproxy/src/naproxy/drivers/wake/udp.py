@@ -15,25 +15,26 @@ from dataclasses import dataclass
 from naproxy.drivers import Target
 from naproxy.drivers.wake import RungSettings
 from naproxy.interfaces import broadcast_of
+from naproxy.reason import Reason
 from naproxy.schema import is_interface, option
 
 
-def _is_ipv4_or_empty(text: str) -> str | None:
+def _is_ipv4_or_empty(text: str) -> Reason | None:
     if text:
         try:
             ipaddress.IPv4Address(text)
         except ValueError:
-            return "must be an IPv4 address"
+            return Reason("config.ipv4")
     return None
 
 
-def _is_port(port: int) -> str | None:
-    return None if 1 <= port <= 65535 else "must be 1 to 65535"
+def _is_port(port: int) -> Reason | None:
+    return None if 1 <= port <= 65535 else Reason("config.value_between", low=1, high=65535)
 
 
-def _is_password(text: str) -> str | None:
+def _is_password(text: str) -> Reason | None:
     ok = re.fullmatch(r"(([0-9a-fA-F]{2}:){3}|([0-9a-fA-F]{2}:){5})[0-9a-fA-F]{2}|", text)
-    return None if ok else "must be 4 or 6 bytes such as 00:11:22:33:44:55"
+    return None if ok else Reason("config.secure_on", name="00:11:22:33:44:55")
 
 
 @dataclass(frozen=True, kw_only=True)

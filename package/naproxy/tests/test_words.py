@@ -1,0 +1,82 @@
+"""Every reason has its text in every language, with every parameter."""
+
+import ast
+import string
+from collections.abc import Iterator
+from pathlib import Path
+
+import naproxy
+import pytest
+from babel.messages.pofile import read_po
+from naproxy import words
+from naproxy.reason import Reason, WrongError, reason_of
+
+SOURCES = Path(naproxy.__file__).parent
+WEB = SOURCES.parents[3] / "webui/src"
+RAISED = ("Reason", "WrongError", "ChangeError", "ArchiveError", "ShapeError", "wrong", "_wrong")
+MADE = {"config.bytes", "config.value"}
+"""Codes with an ending that says which bounds there are (`schema.py`)."""
+
+
+def asked() -> Iterator[tuple[str, set[str], str]]:
+    """Yield each code in the sources, the names of its parameters, and where it stands."""
+    for path in (*SOURCES.rglob("*.py"), *WEB.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.Call):
+                continue
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else None
+            name = node.func.id if isinstance(node.func, ast.Name) else name
+            codes = [a.value for a in node.args if isinstance(a, ast.Constant)]
+            for code in codes if name in RAISED else ():
+                if isinstance(code, str) and code.partition(".")[0] in ("config", "box", "backup"):
+                    given = {str(keyword.arg) for keyword in node.keywords}
+                    yield code, given, f"{path.name}:{node.lineno}"
+
+
+def texts(language: str) -> dict[str, str]:
+    with (words.FOLDER / language / "naproxy.po").open("rb") as file:
+        return {each.id: each.string for each in read_po(file, abort_invalid=True) if each.id}
+
+
+def places(text: str) -> set[str]:
+    return {name for _, name, _, _ in string.Formatter().parse(text) if name}
+
+
+@pytest.mark.parametrize("language", words.LANGUAGES)
+def test_every_code_has_a_text_with_its_parameters_and_no_others(language: str) -> None:
+    known = texts(language)
+    for code, given, where in asked():
+        assert code in known, where
+        assert places(known[code]) <= given, where
+
+
+def test_every_text_is_used_and_has_the_same_places_in_each_language() -> None:
+    english, german = (texts(language) for language in words.LANGUAGES)
+    assert english.keys() == german.keys()
+    named = {
+        node.value
+        for path in (*SOURCES.rglob("*.py"), *WEB.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    assert {code for code in english if code.rpartition("_")[0] not in MADE} <= named
+    for code, text in german.items():
+        assert places(text) <= places(english[code]), code
+
+
+def test_a_reason_goes_over_the_wire_and_back() -> None:
+    reason = Reason("config.value_between", low=1.0, high=65535)
+    assert reason_of(reason.plain()) == reason
+    assert words.words(reason, "en") == "must be 1 to 65535"
+    assert (
+        str(WrongError("config.time_zone", name="Mars/Base")) == "there is no time zone Mars/Base"
+    )
+
+
+def test_a_code_of_another_version_is_told_with_its_parameters() -> None:
+    assert words.words(Reason("config.of_tomorrow", high=5), "de") == "config.of_tomorrow high=5"
+
+
+def test_braces_in_a_parameter_are_text() -> None:
+    reason = Reason("config.no_server", name="{name.__class__}")
+    assert words.words(reason) == "there is no server {name.__class__}"
