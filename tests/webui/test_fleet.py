@@ -67,9 +67,9 @@ def test_a_fleets_server_is_set_with_the_keyboard_and_its_token_never_shown(
         ("url", "http://fleet.example.org", "must be https://HOST or https://HOST:PORT"),
         ("url", "https://user@fleet.example.org/x", "must be https://HOST or https://HOST:PORT"),
         ("token", "two words", "must be letters, digits and signs without spaces and \\"),
-        ("token", "x" * 257, "must be at most 256 characters long"),
+        ("token", "x" * 257, "must be at most 256 bytes long"),
         ("name", "büro", "must be letters, digits and signs without spaces and \\"),
-        ("tenant", "x" * 65, "must be 1 to 64 characters long"),
+        ("tenant", "x" * 65, "must be 1 to 64 bytes long"),
     ],
 )
 def test_what_cannot_be_is_refused_beside_its_field(
@@ -95,7 +95,7 @@ def test_a_server_without_a_token_is_refused_beside_the_token(
     page.goto(PATH)
     field(page, "url").fill("https://fleet.example.org")
     field(page, "url").press("Enter")
-    expect(beside(page, "token")).to_have_text("must be given where there is a server")
+    expect(beside(page, "token")).to_have_text("must be given where there is a fleet server")
     expect(field(page, "token")).to_be_focused()
     assert fleet(stage)["url"] == ""
     assert violations(page) == []
@@ -112,7 +112,7 @@ def test_a_token_cannot_be_forgotten_while_there_is_a_server(
     forget = page.get_by_label("Forget the token")
     forget.check()
     page.locator("[data-save-bar] button[type=submit]").click()
-    expect(beside(page, "token")).to_have_text("must be given where there is a server")
+    expect(beside(page, "token")).to_have_text("must be given where there is a fleet server")
     field(page, "url").fill("")
     page.locator("[data-save-bar] button[type=submit]").click()
     expect(forget).to_have_count(0)

@@ -392,8 +392,8 @@ def _wrong_rule(rule: Rule) -> Reason | None:
     if rule.kind == "address":
         try:
             ipaddress.ip_network(rule.text)
-        except ValueError as error:
-            return Reason("config.network", detail=str(error))
+        except ValueError:
+            return Reason("config.network")
     return None
 
 
