@@ -8,6 +8,8 @@ PYTEST := $(PYTHON) -m pytest -q -p no:cacheprovider
 
 # Varnish and others are in /usr/sbin, which is not on an ordinary user's PATH.
 export PATH := $(PATH):/usr/sbin:/sbin
+# What root compiles lies there too, and not all over a tree that is somebody's own.
+export PYTHONPYCACHEPREFIX := $(CURDIR)/$(BUILD)/pycache
 
 PY_ROOMS := board package varnish-vcl webui tests
 SHELL_SCRIPTS = $(shell git ls-files -s | sed -n 's,^100[0-9]* [^\t]*\t,,p' | xargs awk '/^\#!\/bin\/(ba)?sh/ { print FILENAME } { nextfile }')
@@ -193,4 +195,4 @@ format: prepare ## rewrite Python in the house style
 	.venv/bin/ruff format -q $(PY_ROOMS)
 
 clean: ## forget everything built
-	rm -rf $(BUILD)
+	$(AS_ROOT) rm -rf $(BUILD)
