@@ -26,11 +26,11 @@ def configured(office: Office) -> Iterator[Office]:
 
 
 def test_a_request_at_the_server_is_a_veto_while_it_lasts(office: Office) -> None:
-    slow = partial(ask, office.client, f"{fresh(WORK)}&delay_s=0.6")
+    slow = partial(ask, office.client, f"{fresh(WORK)}&delay_s=2")
     with at_once([slow]) as calls:
         wait_for(lambda: "requests at the server: 1" in vetoes(office), "the veto")
     assert calls[0].result().status == 200
-    assert "requests at the server" not in vetoes(office)
+    wait_for(lambda: "requests at the server" not in vetoes(office), "the end of the veto")
 
 
 def test_an_open_websocket_keeps_the_server_awake_even_by_hand(office: Office) -> None:
@@ -44,7 +44,7 @@ def test_an_open_websocket_keeps_the_server_awake_even_by_hand(office: Office) -
 
 
 def test_work_keeps_the_server_awake_after_its_request_has_ended(configured: Office) -> None:
-    configured.box.reconfigure(server={"awake": {"work_paths": [WORK], "work_s": 3.0}})
+    configured.box.reconfigure(server={"awake": {"work_paths": [WORK], "work_s": 6.0}})
     assert ask(configured.client, fresh(), headers=PROGRAM).status == 200
     assert "work behind" not in vetoes(configured)
     assert ask(configured.client, fresh(WORK)).status == 200
