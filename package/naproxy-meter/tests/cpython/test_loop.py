@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import termios
 import time
 import tty
 from pathlib import Path
@@ -146,6 +147,8 @@ def test_console_gives_a_command_and_says_what_became_of_it(name):
     path = os.ttyname(ours)
     done = console(path, "set", "shunt_uohm", "2000")
     assert (done.returncode, done.stdout) == (0, "set shunt_uohm 2000\n")
+    # The console has a port to itself until nobody has it open: here we still do.
+    fcntl.ioctl(ours, termios.TIOCNXCL)
     done = console(path, "set", "shunt_uohm", "7")
     assert done.returncode == 1
     assert done.stdout == "refused: shunt_uohm must be from 100 to 10000000\n"
