@@ -7,6 +7,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from naproxy_meter.accumulator import CHIP_RESET, NO_ANSWER, WATCHDOG
 from naproxy_meter.frame import seal
 from naproxy_meter.host import Frame, Hello, MeterFault, Reply, parse
 
+NODE = str(Path(sys.executable).with_name("node"))
 NEEDED = ["RP2040JS", "FIRMWARE", "BOOTROM", "PICO_FILES"]
 
 SCENARIO = [
@@ -39,7 +41,7 @@ def serial():
     if not all(arguments):
         pytest.skip(f"needs {' '.join(NEEDED)} in the environment")
     return subprocess.run(
-        ["node", str(Path(__file__).with_name("emulate.mjs")), *arguments],
+        [NODE, str(Path(__file__).with_name("emulate.mjs")), *arguments],
         input=json.dumps(SCENARIO).encode(),
         stdout=subprocess.PIPE,
         timeout=900,
