@@ -5,14 +5,18 @@ import { join, resolve } from "node:path";
 
 const [engine, sources, tests] = process.argv.slice(2).map((path) => resolve(path));
 const { loadMicroPython } = await import(engine);
-const micropython = await loadMicroPython({ stdout: (line) => console.log(line), linebuffer: true });
+const micropython = await loadMicroPython({
+	stdout: (line) => console.log(line),
+	linebuffer: true,
+});
 
 function copy(from, to) {
 	micropython.FS.mkdir(to);
 	for (const name of readdirSync(from)) {
 		const path = join(from, name);
 		if (statSync(path).isDirectory()) copy(path, `${to}/${name}`);
-		else if (name.endsWith(".py")) micropython.FS.writeFile(`${to}/${name}`, readFileSync(path));
+		else if (name.endsWith(".py"))
+			micropython.FS.writeFile(`${to}/${name}`, readFileSync(path));
 	}
 }
 

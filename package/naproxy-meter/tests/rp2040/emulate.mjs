@@ -24,7 +24,12 @@ function loadWords(path) {
 	const data = readFileSync(path);
 	if (path.endsWith(".bin"))
 		return new Uint32Array(data.buffer.slice(data.byteOffset, data.byteOffset + data.length));
-	return new Uint32Array(data.toString().match(/0x[0-9a-f]{8}/g).map(Number));
+	return new Uint32Array(
+		data
+			.toString()
+			.match(/0x[0-9a-f]{8}/g)
+			.map(Number),
+	);
 }
 
 function loadFlash(path, flash) {
@@ -175,7 +180,8 @@ class Board {
 	}
 	// Time goes by and the program does not: what a watchdog is for.
 	hang(seconds) {
-		for (let ms = 0; ms < 1000 * seconds && !this.restarted; ms++) this.simulator.clock.tick(1e6);
+		for (let ms = 0; ms < 1000 * seconds && !this.restarted; ms++)
+			this.simulator.clock.tick(1e6);
 	}
 	runUntil(text, limit_s = 10) {
 		const end = this.now_s + limit_s;

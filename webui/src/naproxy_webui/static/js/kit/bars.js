@@ -8,14 +8,21 @@ import { colour, COMMON, hatch, Plot, ready, tint, tooltip, valueScale } from ".
 
 function barConfig(options) {
 	const format = options.format ?? ((value) => `${number(value, 1)} ${options.unit ?? ""}`);
-	const across = options.horizontal ? "x" : "y", along = options.horizontal ? "y" : "x";
-	const label = (context) => `${context.dataset.label ? `${context.dataset.label}: ` : ""}${format(context.parsed[across])}`;
+	const across = options.horizontal ? "x" : "y",
+		along = options.horizontal ? "y" : "x";
+	const label = (context) =>
+		`${context.dataset.label ? `${context.dataset.label}: ` : ""}${format(context.parsed[across])}`;
 	const sets = options.series.map((each) => ({
 		label: each.name,
 		type: each.kind === "line" ? "line" : "bar",
 		data: each.values,
 		borderColor: () => colour(each.colour),
-		backgroundColor: () => (each.hatched || each.dashed ? hatch(each.colour, each.hatched || "/") : each.kind === "line" ? tint(each.colour, 0.2) : colour(each.colour)),
+		backgroundColor: () =>
+			each.hatched || each.dashed
+				? hatch(each.colour, each.hatched || "/")
+				: each.kind === "line"
+					? tint(each.colour, 0.2)
+					: colour(each.colour),
 		borderWidth: each.kind === "line" ? 2 : each.hatched || each.dashed ? 1 : 0,
 		borderDash: each.kind === "line" && each.dashed ? [6, 5] : [],
 		borderRadius: options.stacked ? 0 : 3,
@@ -23,7 +30,17 @@ function barConfig(options) {
 		pointRadius: 2,
 		stack: options.stacked ? (each.stack ?? "all") : undefined,
 	}));
-	const names = { grid: { display: false }, border: { color: () => colour("edge") }, stacked: Boolean(options.stacked), ticks: { color: () => colour("soft"), maxRotation: 0, autoSkip: !options.horizontal, autoSkipPadding: 12 } };
+	const names = {
+		grid: { display: false },
+		border: { color: () => colour("edge") },
+		stacked: Boolean(options.stacked),
+		ticks: {
+			color: () => colour("soft"),
+			maxRotation: 0,
+			autoSkip: !options.horizontal,
+			autoSkipPadding: 12,
+		},
+	};
 	const tip = tooltip((items) => items[0]?.label ?? "", label);
 	tip.filter = (item) => item.parsed[across] !== null;
 	return {
@@ -42,8 +59,16 @@ function barConfig(options) {
 function barTable(options) {
 	const format = options.format ?? ((value) => number(value, 1));
 	return {
-		columns: [options.along ?? t("kit.time"), ...options.series.map((each) => each.name ?? options.title ?? "")],
-		rows: options.labels.map((words, index) => [words, ...options.series.map((each) => (each.values[index] == null ? "–" : format(each.values[index])))]),
+		columns: [
+			options.along ?? t("kit.time"),
+			...options.series.map((each) => each.name ?? options.title ?? ""),
+		],
+		rows: options.labels.map((words, index) => [
+			words,
+			...options.series.map((each) =>
+				each.values[index] == null ? "–" : format(each.values[index]),
+			),
+		]),
 	};
 }
 
@@ -56,8 +81,15 @@ export async function barChart(figure, options) {
 	const plot = new Plot(figure, options);
 	plot.update = (changes) => {
 		options = { ...options, ...changes };
-		const bars = { ...options, series: options.series.map((each) => ({ kind: "bar", ...each })) };
-		plot.show(bars, () => barTable(options), !options.series.some((each) => each.values.some((value) => value !== null)));
+		const bars = {
+			...options,
+			series: options.series.map((each) => ({ kind: "bar", ...each })),
+		};
+		plot.show(
+			bars,
+			() => barTable(options),
+			!options.series.some((each) => each.values.some((value) => value !== null)),
+		);
 		if (!window.Chart) return;
 		plot.draw(window.Chart, barConfig(options));
 		plot.chart.update("none");
@@ -78,7 +110,14 @@ export async function anyChart(figure, { config, table: rows, series = [], ...op
 		options = { ...options, ...changes };
 		plot.show({ ...options, series }, () => rows, Boolean(options.isEmpty));
 		if (!window.Chart) return;
-		plot.draw(window.Chart, { ...config, options: { ...COMMON, ...config.options, plugins: { legend: { display: false }, ...config.options?.plugins } } });
+		plot.draw(window.Chart, {
+			...config,
+			options: {
+				...COMMON,
+				...config.options,
+				plugins: { legend: { display: false }, ...config.options?.plugins },
+			},
+		});
 		plot.chart.update("none");
 	};
 	await ready();

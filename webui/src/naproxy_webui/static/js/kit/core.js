@@ -21,7 +21,9 @@ export function t(key, values = {}) {
 		console.error(`there is no text ${key}`);
 		return key;
 	}
-	return text.replace(/\{(\w+)\}/g, (whole, name) => (name in values ? String(values[name]) : whole));
+	return text.replace(/\{(\w+)\}/g, (whole, name) =>
+		name in values ? String(values[name]) : whole,
+	);
 }
 
 // Elements
@@ -35,7 +37,13 @@ export function h(what, ...rest) {
 	const made = document.createElement(tag || "div");
 	if (classes.length) made.className = classes.join(" ");
 	for (const each of rest) {
-		if (each !== null && typeof each === "object" && !(each instanceof Node) && !Array.isArray(each)) set(made, each);
+		if (
+			each !== null &&
+			typeof each === "object" &&
+			!(each instanceof Node) &&
+			!Array.isArray(each)
+		)
+			set(made, each);
 		else append(made, each);
 	}
 	return made;
@@ -80,10 +88,20 @@ export function say(element, text) {
 
 /** State of a server -> its icon; words are `kit.state.NAME`. */
 export const STATE_ICONS = {
-	awake: "sun", asleep: "moon", waking: "sunrise", falling_asleep: "sunset", trouble: "triangle-alert", unknown: "circle-help",
+	awake: "sun",
+	asleep: "moon",
+	waking: "sunrise",
+	falling_asleep: "sunset",
+	trouble: "triangle-alert",
+	unknown: "circle-help",
 };
 /** Kind of a notice -> its icon. */
-export const KIND_ICONS = { good: "circle-check", info: "info", warn: "triangle-alert", bad: "triangle-alert" };
+export const KIND_ICONS = {
+	good: "circle-check",
+	info: "info",
+	warn: "triangle-alert",
+	bad: "triangle-alert",
+};
 
 // The JSON API from the browser: errors are words, what changes something carries the CSRF token.
 
@@ -104,7 +122,9 @@ export class ApiError extends Error {
 const token = () => document.querySelector('meta[name="csrf-token"]')?.content ?? "";
 
 function target(path, query) {
-	const known = Object.entries(query ?? {}).filter(([, value]) => value !== null && value !== undefined);
+	const known = Object.entries(query ?? {}).filter(
+		([, value]) => value !== null && value !== undefined,
+	);
 	return known.length ? `${path}?${new URLSearchParams(known)}` : path;
 }
 
@@ -137,10 +157,15 @@ function unpacked(answer, read) {
 	try {
 		value = read ? JSON.parse(read) : null;
 	} catch {
-		throw new ApiError(answer.status, { error: t("kit.bad_answer", { status: answer.status }) });
+		throw new ApiError(answer.status, {
+			error: t("kit.bad_answer", { status: answer.status }),
+		});
 	}
 	if (answer.ok) return value;
-	throw new ApiError(answer.status, value?.error ? value : { error: t("kit.bad_answer", { status: answer.status }) });
+	throw new ApiError(
+		answer.status,
+		value?.error ? value : { error: t("kit.bad_answer", { status: answer.status }) },
+	);
 }
 
 /** GET; entries of `query` that are null are left out. ApiError if it is refused. */
@@ -155,7 +180,10 @@ export const del = (path, body, options = {}) => call("DELETE", path, { ...optio
  * `query` may be a function. Returns a function that stops it; `.again()` asks at once.
  */
 export function poll(path, { every_s, query, data, error = () => {} }) {
-	let timer = null, busy = false, stopped = false, asked = false;
+	let timer = null,
+		busy = false,
+		stopped = false,
+		asked = false;
 	async function turn() {
 		clearTimeout(timer);
 		if (stopped || document.hidden) return;
@@ -166,7 +194,9 @@ export function poll(path, { every_s, query, data, error = () => {} }) {
 		busy = true;
 		const began = performance.now();
 		try {
-			const answer = await get(path, typeof query === "function" ? query() : query, { timeout_ms: 10_000 });
+			const answer = await get(path, typeof query === "function" ? query() : query, {
+				timeout_ms: 10_000,
+			});
 			if (!stopped) data(answer);
 		} catch (problem) {
 			if (!(problem instanceof ApiError)) throw problem;

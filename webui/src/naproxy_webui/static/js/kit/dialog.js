@@ -33,16 +33,28 @@ function toasts() {
  * `action` `{words, press}` is a button in it, as for undoing.
  */
 export function toast(words, kind = "good", action = null) {
-	const shown = h("div.toast", { "data-kind": kind }, icon(KIND_ICONS[kind] ?? "info"), h("p", words));
+	const shown = h(
+		"div.toast",
+		{ "data-kind": kind },
+		icon(KIND_ICONS[kind] ?? "info"),
+		h("p", words),
+	);
 	const close = () => shown.remove();
 	if (action) {
 		const press = () => {
 			close();
 			action.press();
 		};
-		shown.querySelector("p").append(" ", h("button.button.quiet.small", { type: "button", onclick: press }, action.words));
+		shown
+			.querySelector("p")
+			.append(
+				" ",
+				h("button.button.quiet.small", { type: "button", onclick: press }, action.words),
+			);
 	}
-	shown.append(h("button", { type: "button", "aria-label": t("kit.close"), onclick: close }, icon("x")));
+	shown.append(
+		h("button", { type: "button", "aria-label": t("kit.close"), onclick: close }, icon("x")),
+	);
 	toasts().append(shown);
 	if (TOAST_MS[kind]) setTimeout(close, TOAST_MS[kind] * (action ? 3 : 1));
 	return close;
@@ -54,11 +66,15 @@ export function open(dialog, { once = false } = {}) {
 	dialog.returnValue = "";
 	dialog.showModal();
 	return new Promise((resolve) => {
-		dialog.addEventListener("close", () => {
-			if (region && dialog.contains(region)) document.body.append(region);
-			if (once) dialog.remove();
-			resolve(dialog.returnValue);
-		}, { once: true });
+		dialog.addEventListener(
+			"close",
+			() => {
+				if (region && dialog.contains(region)) document.body.append(region);
+				if (once) dialog.remove();
+				resolve(dialog.returnValue);
+			},
+			{ once: true },
+		);
 	});
 }
 
@@ -66,8 +82,20 @@ export function open(dialog, { once = false } = {}) {
 export async function confirm({ title, text = "", yes, no = t("kit.cancel"), danger = false }) {
 	const id = `dialog-${Math.random().toString(36).slice(2)}`;
 	const body = text instanceof Node ? text : h("p", text);
-	const form = h("form.dialog", { method: "dialog" }, h("h2", { id }, title), body, h("footer",
-		h("button.button", { value: "", autofocus: danger }, no),
-		h(`button.button.${danger ? "danger" : "primary"}`, { value: "yes", autofocus: !danger }, yes)));
+	const form = h(
+		"form.dialog",
+		{ method: "dialog" },
+		h("h2", { id }, title),
+		body,
+		h(
+			"footer",
+			h("button.button", { value: "", autofocus: danger }, no),
+			h(
+				`button.button.${danger ? "danger" : "primary"}`,
+				{ value: "yes", autofocus: !danger },
+				yes,
+			),
+		),
+	);
 	return (await open(h("dialog", { "aria-labelledby": id }, form), { once: true })) === "yes";
 }

@@ -9,11 +9,15 @@ let next = 0;
 export function values(form) {
 	const found = {};
 	for (const field of form.elements) {
-		if (!field.name || field.disabled || field.type === "submit" || field.type === "button") continue;
+		if (!field.name || field.disabled || field.type === "submit" || field.type === "button")
+			continue;
 		if (field.type === "radio") {
 			if (field.checked) found[field.name] = field.value;
 		} else if (field.type === "checkbox" && field.hasAttribute("value")) {
-			found[field.name] = [...(found[field.name] ?? []), ...(field.checked ? [field.value] : [])];
+			found[field.name] = [
+				...(found[field.name] ?? []),
+				...(field.checked ? [field.value] : []),
+			];
 		} else found[field.name] = value(field);
 	}
 	return found;
@@ -21,11 +25,14 @@ export function values(form) {
 
 function value(field) {
 	if (field.type === "checkbox") return field.checked;
-	if (field.multiple && field.options) return [...field.selectedOptions].map((each) => each.value);
+	if (field.multiple && field.options)
+		return [...field.selectedOptions].map((each) => each.value);
 	if (field.type === "password") return field.value;
 	const text = field.value.trim();
 	if (text === "") return null;
-	return field.type === "range" || ["numeric", "decimal"].includes(field.inputMode) ? decimal(text) : text;
+	return field.type === "range" || ["numeric", "decimal"].includes(field.inputMode)
+		? decimal(text)
+		: text;
 }
 
 /** Read a number as people write it, 0,29 too; what is none stays a text, for the box to refuse. */
@@ -37,18 +44,32 @@ export function decimal(text) {
 /** Show what is wrong beside its field (found by name, `where` or its last part), the rest on top. */
 export function showErrors(form, error) {
 	clearErrors(form);
-	const problems = error instanceof ApiError ? error.problems : [{ where: null, error: error.message }];
+	const problems =
+		error instanceof ApiError ? error.problems : [{ where: null, error: error.message }];
 	const rest = problems.filter(({ where, error: words }) => !beside(form, where, words));
 	if (rest.length) {
-		form.prepend(h("div.notice", { "data-kind": "bad", role: "alert", "data-form-error": true, tabindex: "-1" },
-			h("div", rest.map(({ where, error: words }) => h("p", where ? `${where}: ${words}` : words)))));
+		form.prepend(
+			h(
+				"div.notice",
+				{ "data-kind": "bad", role: "alert", "data-form-error": true, tabindex: "-1" },
+				h(
+					"div",
+					rest.map(({ where, error: words }) =>
+						h("p", where ? `${where}: ${words}` : words),
+					),
+				),
+			),
+		);
 	}
-	(form.querySelector('[aria-invalid="true"]') ?? form.querySelector("[data-form-error]"))?.focus();
+	(
+		form.querySelector('[aria-invalid="true"]') ?? form.querySelector("[data-form-error]")
+	)?.focus();
 }
 
 function beside(form, where, words) {
 	if (!where) return false;
-	const named = (name) => [...form.elements].find((each) => each.name === name || each.dataset.where === name);
+	const named = (name) =>
+		[...form.elements].find((each) => each.name === name || each.dataset.where === name);
 	const field = named(where) ?? named(where.split(".").at(-1));
 	if (!field) return false;
 	const holder = field.closest(".field") ?? field.parentElement;
@@ -58,7 +79,8 @@ function beside(form, where, words) {
 	place.textContent = words;
 	field.setAttribute("aria-invalid", "true");
 	const described = (field.getAttribute("aria-describedby") ?? "").split(" ").filter(Boolean);
-	if (!described.includes(place.id)) field.setAttribute("aria-describedby", [...described, place.id].join(" "));
+	if (!described.includes(place.id))
+		field.setAttribute("aria-describedby", [...described, place.id].join(" "));
 	return true;
 }
 
@@ -104,13 +126,15 @@ export function onSubmit(form, send, done = () => toast(t("kit.saved"))) {
 
 /** Press a button: `work()`, its refusal as a message. Resolves to its answer, or undefined. */
 export function onPress(button, work) {
-	button.addEventListener("click", () => busy(button, async () => {
-		try {
-			return await work();
-		} catch (error) {
-			if (!(error instanceof ApiError)) throw error;
-			toast(error.message, "bad");
-			return undefined;
-		}
-	}));
+	button.addEventListener("click", () =>
+		busy(button, async () => {
+			try {
+				return await work();
+			} catch (error) {
+				if (!(error instanceof ApiError)) throw error;
+				toast(error.message, "bad");
+				return undefined;
+			}
+		}),
+	);
 }

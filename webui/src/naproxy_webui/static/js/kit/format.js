@@ -16,7 +16,8 @@ const made = new Map();
 
 function known(name) {
 	try {
-		return new Intl.DateTimeFormat("en", { timeZone: name || undefined }).resolvedOptions().timeZone;
+		return new Intl.DateTimeFormat("en", { timeZone: name || undefined }).resolvedOptions()
+			.timeZone;
 	} catch {
 		return "UTC";
 	}
@@ -37,12 +38,16 @@ export const unknown = "–";
 /** A number with at most so many digits after the point. */
 export function number(value, digits = 0, least = 0) {
 	if (!isNumber(value)) return unknown;
-	const options = { maximumFractionDigits: digits, minimumFractionDigits: Math.min(least, digits) };
+	const options = {
+		maximumFractionDigits: digits,
+		minimumFractionDigits: Math.min(least, digits),
+	};
 	return intl(Intl.NumberFormat, options).format(value);
 }
 
 /** Digits after the point that show about three digits in all. */
-export const digitsOf = (value) => (Math.abs(value) >= 99.95 ? 0 : Math.abs(value) >= 9.995 ? 1 : 2);
+export const digitsOf = (value) =>
+	Math.abs(value) >= 99.95 ? 0 : Math.abs(value) >= 9.995 ? 1 : 2;
 
 /** Three digits, as many as a meter deserves, with a unit. */
 export function quantity(value, unit, digits = digitsOf(value)) {
@@ -62,7 +67,12 @@ export function energy(j) {
 /** Money in the office's currency. */
 export function money(amount, digits = 2) {
 	if (!isNumber(amount)) return unknown;
-	const options = { style: "currency", currency, maximumFractionDigits: digits, minimumFractionDigits: digits };
+	const options = {
+		style: "currency",
+		currency,
+		maximumFractionDigits: digits,
+		minimumFractionDigits: digits,
+	};
 	try {
 		return intl(Intl.NumberFormat, options).format(amount);
 	} catch {
@@ -80,7 +90,9 @@ export function co2(g) {
 /** A share (0 to 1) as percent. */
 export function share(value, digits = Math.abs(value) < 0.0995 ? 1 : 0) {
 	if (!isNumber(value)) return unknown;
-	return intl(Intl.NumberFormat, { style: "percent", maximumFractionDigits: digits }).format(value);
+	return intl(Intl.NumberFormat, { style: "percent", maximumFractionDigits: digits }).format(
+		value,
+	);
 }
 
 /** A length of time in at most two units: 45 s, 12 min, 1 h 20 min, 3 d 4 h. */
@@ -98,7 +110,8 @@ export function duration(s) {
 	return two(Math.floor(hours / 24), "d", hours % 24, "h");
 }
 
-const dates = (t_s, options) => intl(Intl.DateTimeFormat, { timeZone: zone, ...options }).format(t_s * 1000);
+const dates = (t_s, options) =>
+	intl(Intl.DateTimeFormat, { timeZone: zone, ...options }).format(t_s * 1000);
 
 /** Time of day: 14:03. */
 export const clock = (t_s) => dates(t_s, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
@@ -106,7 +119,8 @@ export const clock = (t_s) => dates(t_s, { hour: "2-digit", minute: "2-digit", h
 export const clockS = (t_s) =>
 	dates(t_s, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 /** Day: Mon 5 Jan 2026. */
-export const date = (t_s) => dates(t_s, { weekday: "short", day: "numeric", month: "short", year: "numeric" });
+export const date = (t_s) =>
+	dates(t_s, { weekday: "short", day: "numeric", month: "short", year: "numeric" });
 /** Day without its year. */
 export const day = (t_s) => dates(t_s, { weekday: "short", day: "numeric", month: "short" });
 /** Month and year. */
@@ -136,11 +150,28 @@ export function ago(t_s, now_s = Date.now() / 1000) {
 
 /** Seconds that the office's clocks are ahead of UTC at a time. */
 export function offset_s(t_s) {
-	const options = { timeZone: zone, hourCycle: "h23", year: "numeric", month: "numeric", day: "numeric", hour: "numeric", minute: "numeric", second: "numeric" };
+	const options = {
+		timeZone: zone,
+		hourCycle: "h23",
+		year: "numeric",
+		month: "numeric",
+		day: "numeric",
+		hour: "numeric",
+		minute: "numeric",
+		second: "numeric",
+	};
 	const key = "offset";
 	if (!made.has(key)) made.set(key, new Intl.DateTimeFormat("en-US", options));
-	const part = Object.fromEntries(made.get(key).formatToParts(t_s * 1000).map((p) => [p.type, Number(p.value)]));
-	return Date.UTC(part.year, part.month - 1, part.day, part.hour, part.minute, part.second) / 1000 - Math.floor(t_s);
+	const part = Object.fromEntries(
+		made
+			.get(key)
+			.formatToParts(t_s * 1000)
+			.map((p) => [p.type, Number(p.value)]),
+	);
+	return (
+		Date.UTC(part.year, part.month - 1, part.day, part.hour, part.minute, part.second) / 1000 -
+		Math.floor(t_s)
+	);
 }
 
 /** The epoch time at which the office's clocks show `local_s` (seconds since 1970 as if it were UTC). */

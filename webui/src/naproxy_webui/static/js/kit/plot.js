@@ -4,9 +4,33 @@
 import { h, s, t } from "./core.js";
 import { clock, clockS, date, dateTime, day, month, number, offset_s } from "./format.js";
 
-const MINUTE = 60, HOUR = 3600, DAY = 86400;
-const STEPS_S = [1, 5, 10, 30, MINUTE, 2 * MINUTE, 5 * MINUTE, 10 * MINUTE, 30 * MINUTE, HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR,
-	12 * HOUR, DAY, 2 * DAY, 7 * DAY, 14 * DAY, 30 * DAY, 91 * DAY, 182 * DAY, 365 * DAY];
+const MINUTE = 60,
+	HOUR = 3600,
+	DAY = 86400;
+const STEPS_S = [
+	1,
+	5,
+	10,
+	30,
+	MINUTE,
+	2 * MINUTE,
+	5 * MINUTE,
+	10 * MINUTE,
+	30 * MINUTE,
+	HOUR,
+	2 * HOUR,
+	3 * HOUR,
+	6 * HOUR,
+	12 * HOUR,
+	DAY,
+	2 * DAY,
+	7 * DAY,
+	14 * DAY,
+	30 * DAY,
+	91 * DAY,
+	182 * DAY,
+	365 * DAY,
+];
 const MOST_ROWS = 500;
 const TICK_PX = 84;
 const STRIP_PX = 8;
@@ -33,7 +57,11 @@ const charts = new Set();
 
 /** The value of a colour of the design now: `c1` to `c8`, `awake`, `ink`, `line`, ... */
 export function colour(name) {
-	if (!colours.has(name)) colours.set(name, getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim());
+	if (!colours.has(name))
+		colours.set(
+			name,
+			getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim(),
+		);
 	return colours.get(name);
 }
 
@@ -75,9 +103,18 @@ export function hatch(name, kind = "/", alpha = 1) {
 
 // States under a time axis: a strip along the bottom, each state with its own pattern
 
-const STATES = { awake: null, asleep: "/", waking: "\\", falling_asleep: "\\", trouble: "x", unknown: "x" };
-const stateFill = (state) => (STATES[state] ? hatch(stateColour(state), STATES[state]) : colour(stateColour(state)));
-const stateColour = (state) => ({ falling_asleep: "falling" })[state] ?? (state in STATES ? state : "unknown");
+const STATES = {
+	awake: null,
+	asleep: "/",
+	waking: "\\",
+	falling_asleep: "\\",
+	trouble: "x",
+	unknown: "x",
+};
+const stateFill = (state) =>
+	STATES[state] ? hatch(stateColour(state), STATES[state]) : colour(stateColour(state));
+const stateColour = (state) =>
+	({ falling_asleep: "falling" })[state] ?? (state in STATES ? state : "unknown");
 
 const bandsPlugin = {
 	id: "bands",
@@ -85,7 +122,12 @@ const bandsPlugin = {
 		eachBand(chart, ({ state }, left, width) => {
 			if (state === "awake") return;
 			chart.ctx.fillStyle = tint(stateColour(state), 0.09);
-			chart.ctx.fillRect(left, chart.chartArea.top, width, chart.chartArea.bottom - chart.chartArea.top);
+			chart.ctx.fillRect(
+				left,
+				chart.chartArea.top,
+				width,
+				chart.chartArea.bottom - chart.chartArea.top,
+			);
 		});
 	},
 	afterDatasetsDraw(chart) {
@@ -112,7 +154,8 @@ function eachBand({ chartArea: area, scales: { x }, ctx, naproxyBands }, draw) {
 
 /** Times of the ticks between two times, at most `most`, and the step between them in seconds. */
 export function timeTicks(from_s, to_s, most) {
-	const step_s = STEPS_S.find((each) => (to_s - from_s) / each <= Math.max(2, most)) ?? STEPS_S.at(-1);
+	const step_s =
+		STEPS_S.find((each) => (to_s - from_s) / each <= Math.max(2, most)) ?? STEPS_S.at(-1);
 	const times = [];
 	const first_s = Math.floor((from_s + offset_s(from_s)) / step_s) * step_s;
 	// Hours that clocks show twice or not at all are real ones: up to an hour, steps are of real time.
@@ -141,16 +184,35 @@ function timeScale(options) {
 		grid: { color: () => colour("line"), drawTicks: true, tickLength: 5 },
 		border: { color: () => colour("edge") },
 		afterBuildTicks: (axis) => {
-			const found = timeTicks(axis.min, axis.max, Math.floor((axis.width || axis.chart.width) / TICK_PX));
+			const found = timeTicks(
+				axis.min,
+				axis.max,
+				Math.floor((axis.width || axis.chart.width) / TICK_PX),
+			);
 			step_s = found.step_s;
 			axis.ticks = found.times.map((value) => ({ value }));
 		},
-		ticks: { callback: (value) => tickWords(value, step_s), color: () => colour("soft"), maxRotation: 0, autoSkip: false, padding: 4 },
+		ticks: {
+			callback: (value) => tickWords(value, step_s),
+			color: () => colour("soft"),
+			maxRotation: 0,
+			autoSkip: false,
+			padding: 4,
+		},
 	};
 }
 
 /** As many digits as tell one tick from the next. */
-const digitsBetween = (ticks) => (ticks.length < 2 ? 2 : Math.min(6, Math.max(0, Math.ceil(-Math.log10(Math.abs(ticks[1].value - ticks[0].value)) - 1e-9))));
+const digitsBetween = (ticks) =>
+	ticks.length < 2
+		? 2
+		: Math.min(
+				6,
+				Math.max(
+					0,
+					Math.ceil(-Math.log10(Math.abs(ticks[1].value - ticks[0].value)) - 1e-9),
+				),
+			);
 
 export function valueScale(options) {
 	return {
@@ -162,11 +224,19 @@ export function valueScale(options) {
 		grid: { color: () => colour("line") },
 		border: { display: false },
 		title: { display: Boolean(options.unit), text: options.unit, color: () => colour("soft") },
-		ticks: { color: () => colour("soft"), maxTicksLimit: options.size === "small" ? 4 : 7, callback: (value, index, ticks) => (options.tick ? options.tick(value) : number(value, digitsBetween(ticks))) },
+		ticks: {
+			color: () => colour("soft"),
+			maxTicksLimit: options.size === "small" ? 4 : 7,
+			callback: (value, index, ticks) =>
+				options.tick ? options.tick(value) : number(value, digitsBetween(ticks)),
+		},
 	};
 }
 
-const FONT = { size: 12, family: "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'DejaVu Sans', sans-serif" };
+const FONT = {
+	size: 12,
+	family: "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'DejaVu Sans', sans-serif",
+};
 
 export const tooltip = (title, label) => ({
 	backgroundColor: () => colour("ink"),
@@ -185,7 +255,9 @@ function swatch(series) {
 	const made = s("svg", { viewBox: "0 0 28 12", "aria-hidden": "true" });
 	const name = `var(--${series.state ? stateColour(series.state) : series.colour})`;
 	const box = series.kind === "bar" || series.state || series.area;
-	const shape = box ? s("rect", { x: 1, y: 1, width: 26, height: 10, rx: 2 }) : s("path", { d: "M1 6h26", "stroke-width": 3, "stroke-linecap": "round" });
+	const shape = box
+		? s("rect", { x: 1, y: 1, width: 26, height: 10, rx: 2 })
+		: s("path", { d: "M1 6h26", "stroke-width": 3, "stroke-linecap": "round" });
 	if (box) {
 		shape.style.fill = name;
 		shape.style.fillOpacity = series.dashed || series.hatched || STATES[series.state] ? 0.3 : 1;
@@ -195,7 +267,16 @@ function swatch(series) {
 	made.append(shape);
 	const kind = series.state ? STATES[series.state] : series.hatched;
 	if (kind) {
-		const lines = s("path", { d: kind === "/" ? "M4 11l8-10M12 11l8-10M20 11l6-8" : kind === "x" ? "M4 11l8-10M4 1l8 10M16 11l8-10M16 1l8 10" : "M4 1l8 10M12 1l8 10M20 1l6 8", "stroke-width": 1.5, fill: "none" });
+		const lines = s("path", {
+			d:
+				kind === "/"
+					? "M4 11l8-10M12 11l8-10M20 11l6-8"
+					: kind === "x"
+						? "M4 11l8-10M4 1l8 10M16 11l8-10M16 1l8 10"
+						: "M4 1l8 10M12 1l8 10M20 1l6 8",
+			"stroke-width": 1.5,
+			fill: "none",
+		});
 		lines.style.stroke = name;
 		made.append(lines);
 	}
@@ -204,17 +285,43 @@ function swatch(series) {
 
 function legendOf(options) {
 	const states = [...new Set((options.bands ?? []).map((each) => each.state))];
-	const entries = [...options.series.filter((each) => each.name), ...states.map((state) => ({ state, name: t(`kit.state.${state}`) }))];
-	return entries.length > 1 || options.legend ? entries.map((each) => h("li", swatch(each), each.name)) : [];
+	const entries = [
+		...options.series.filter((each) => each.name),
+		...states.map((state) => ({ state, name: t(`kit.state.${state}`) })),
+	];
+	return entries.length > 1 || options.legend
+		? entries.map((each) => h("li", swatch(each), each.name))
+		: [];
 }
 
 /** A table from `{columns: [words], rows: [[words]], end: false}`; a cell may be an element. */
 export function table({ columns, rows, end = false, label }) {
-	const shown = rows.length <= MOST_ROWS ? rows : end ? rows.slice(-MOST_ROWS) : rows.slice(0, MOST_ROWS);
-	const head = h("thead", h("tr", columns.map((each, index) => h(index ? "th.end" : "th", { scope: "col" }, each))));
-	const body = h("tbody", shown.map((row) => h("tr", row.map((cell, index) => h(index ? "td.end" : "td", cell)))));
-	const made = h("div.table-wrap", { tabindex: "0", role: "group", "aria-label": label }, h("table.table", head, body));
-	return shown.length < rows.length ? [h("p.hint", t("kit.more_rows", { count: shown.length, all: rows.length })), made] : [made];
+	const shown =
+		rows.length <= MOST_ROWS ? rows : end ? rows.slice(-MOST_ROWS) : rows.slice(0, MOST_ROWS);
+	const head = h(
+		"thead",
+		h(
+			"tr",
+			columns.map((each, index) => h(index ? "th.end" : "th", { scope: "col" }, each)),
+		),
+	);
+	const body = h(
+		"tbody",
+		shown.map((row) =>
+			h(
+				"tr",
+				row.map((cell, index) => h(index ? "td.end" : "td", cell)),
+			),
+		),
+	);
+	const made = h(
+		"div.table-wrap",
+		{ tabindex: "0", role: "group", "aria-label": label },
+		h("table.table", head, body),
+	);
+	return shown.length < rows.length
+		? [h("p.hint", t("kit.more_rows", { count: shown.length, all: rows.length })), made]
+		: [made];
 }
 
 /** A figure with its picture, legend and table; what charts of every kind have in common. */
@@ -223,11 +330,18 @@ export class Plot {
 		this.figure = figure;
 		this.canvas = h("canvas", { role: "img" });
 		this.none = h("p.chart-none", { hidden: true });
-		this.area = h("div", { class: `chart-area ${options.size ?? ""}`.trim() }, this.canvas, this.none);
+		this.area = h(
+			"div",
+			{ class: `chart-area ${options.size ?? ""}`.trim() },
+			this.canvas,
+			this.none,
+		);
 		this.legend = h("ul.legend");
 		this.details = h("details.details.plain", h("summary", t("kit.as_table")));
 		this.details.addEventListener("toggle", () => this.#fillTable());
-		figure.querySelectorAll(":scope > .chart-area, :scope > .legend, :scope > details").forEach((each) => each.remove());
+		figure
+			.querySelectorAll(":scope > .chart-area, :scope > .legend, :scope > details")
+			.forEach((each) => each.remove());
 		figure.append(this.area, this.legend, this.details);
 	}
 
@@ -238,13 +352,19 @@ export class Plot {
 		this.none.hidden = !isEmpty;
 		this.none.textContent = isEmpty ? (options.none ?? t("kit.no_data")) : "";
 		const legend = legendOf(options);
-		const words = JSON.stringify([options.series.map((each) => [each.name, each.colour, each.dashed]), legend.map((each) => each.textContent)]);
+		const words = JSON.stringify([
+			options.series.map((each) => [each.name, each.colour, each.dashed]),
+			legend.map((each) => each.textContent),
+		]);
 		if (this.legend.dataset.words !== words) {
 			this.legend.dataset.words = words;
 			this.legend.replaceChildren(...legend);
 			this.legend.hidden = !legend.length;
 		}
-		this.table = () => ({ label: title ? t("kit.table_of", { title }) : t("kit.as_table"), ...table() });
+		this.table = () => ({
+			label: title ? t("kit.table_of", { title }) : t("kit.as_table"),
+			...table(),
+		});
 		this.details.hidden = options.table === false;
 		// Not while it streams: a table that changes under the reader cannot be read.
 		if (!options.live) this.#fillTable();
@@ -254,8 +374,10 @@ export class Plot {
 		if (this.chart) {
 			this.chart.options.scales = config.options.scales;
 			this.chart.options.plugins = config.options.plugins;
-			const old = this.chart.data.datasets, now = config.data.datasets;
-			if (old.length === now.length) now.forEach((each, index) => Object.assign(old[index], each));
+			const old = this.chart.data.datasets,
+				now = config.data.datasets;
+			if (old.length === now.length)
+				now.forEach((each, index) => Object.assign(old[index], each));
 			else this.chart.data.datasets = now;
 			this.chart.data.labels = config.data.labels;
 		} else {
@@ -299,7 +421,8 @@ function lineSets(series, options) {
 		label: series.name,
 		data: points.map(([x, y]) => ({ x, y })),
 		borderColor: () => colour(name),
-		backgroundColor: () => (series.hatched ? hatch(name, series.hatched, 0.6) : tint(name, 0.16)),
+		backgroundColor: () =>
+			series.hatched ? hatch(name, series.hatched, 0.6) : tint(name, 0.16),
 		borderWidth: series.width ?? 2,
 		borderDash: series.dashed ? [6, 5] : [],
 		fill: series.area ? "origin" : false,
@@ -311,18 +434,31 @@ function lineSets(series, options) {
 		tension: 0,
 	};
 	if (!points.some((each) => each.length > 3)) return [line];
-	const edge = (at) => ({ data: points.map((p) => ({ x: p[0], y: p[1] === null ? null : p[at] })), borderWidth: 0, pointRadius: 0, pointHoverRadius: 0, fill: false, naproxyHidden: true, spanGaps: false });
+	const edge = (at) => ({
+		data: points.map((p) => ({ x: p[0], y: p[1] === null ? null : p[at] })),
+		borderWidth: 0,
+		pointRadius: 0,
+		pointHoverRadius: 0,
+		fill: false,
+		naproxyHidden: true,
+		spanGaps: false,
+	});
 	return [line, edge(2), { ...edge(3), fill: "-1", backgroundColor: () => tint(name, 0.22) }];
 }
 
 /** A point between two gaps has no line: it needs a dot. */
-const alone = (points, at) => points[at]?.[1] != null && points[at - 1]?.[1] == null && points[at + 1]?.[1] == null;
+const alone = (points, at) =>
+	points[at]?.[1] != null && points[at - 1]?.[1] == null && points[at + 1]?.[1] == null;
 
 function timeConfig(options) {
 	const format = options.format ?? ((value) => `${number(value, 1)} ${options.unit ?? ""}`);
 	const y = (context) => format(context.parsed.y);
-	const label = (context) => (context.dataset.label ? `${context.dataset.label}: ${y(context)}` : y(context));
-	const title = (items) => (items.length ? `${date(items[0].parsed.x)}, ${options.to_s - options.from_s > DAY ? clock(items[0].parsed.x) : clockS(items[0].parsed.x)}` : "");
+	const label = (context) =>
+		context.dataset.label ? `${context.dataset.label}: ${y(context)}` : y(context);
+	const title = (items) =>
+		items.length
+			? `${date(items[0].parsed.x)}, ${options.to_s - options.from_s > DAY ? clock(items[0].parsed.x) : clockS(items[0].parsed.x)}`
+			: "";
 	return {
 		type: "line",
 		data: { datasets: options.series.flatMap((each) => lineSets(each, options)) },
@@ -338,14 +474,24 @@ function timeConfig(options) {
 	};
 }
 
-export const COMMON = { animation: false, responsive: true, maintainAspectRatio: false, resizeDelay: 50 };
+export const COMMON = {
+	animation: false,
+	responsive: true,
+	maintainAspectRatio: false,
+	resizeDelay: 50,
+};
 
 function timeTable({ series: all, ...options }) {
 	const series = all.filter((each) => !each.aside);
 	const format = options.format ?? ((value) => number(value, 1));
-	const times = [...new Set(series.flatMap((each) => each.points.filter((p) => p[1] !== null).map((p) => p[0])))].sort((a, b) => b - a);
+	const times = [
+		...new Set(
+			series.flatMap((each) => each.points.filter((p) => p[1] !== null).map((p) => p[0])),
+		),
+	].sort((a, b) => b - a);
 	const by = series.map((each) => new Map(each.points.map((p) => [p[0], p[1]])));
-	const stamp = options.to_s - options.from_s > 2 * DAY ? dateTime : (t_s) => `${day(t_s)}, ${clockS(t_s)}`;
+	const stamp =
+		options.to_s - options.from_s > 2 * DAY ? dateTime : (t_s) => `${day(t_s)}, ${clockS(t_s)}`;
 	const cell = (map, t_s) => (map.get(t_s) == null ? "–" : format(map.get(t_s)));
 	return {
 		columns: [t("kit.time"), ...series.map((each) => each.name ?? options.title ?? "")],
@@ -366,7 +512,9 @@ export async function timeChart(figure, options) {
 	const plot = new Plot(figure, options);
 	plot.update = (changes) => {
 		options = { ...options, ...changes };
-		const isEmpty = !options.series.some((each) => !each.aside && each.points.some((p) => p[1] !== null));
+		const isEmpty = !options.series.some(
+			(each) => !each.aside && each.points.some((p) => p[1] !== null),
+		);
 		plot.show(options, () => timeTable(options), isEmpty);
 		if (!window.Chart) return;
 		plot.draw(window.Chart, timeConfig(options));

@@ -20,9 +20,13 @@ export function toAddress(query, server, { replace = false } = {}) {
 /** A day, week, month or year of the calendar in words. */
 export function calendarTitle(view, from_s, to_s) {
 	switch (view) {
-		case "day": return date(from_s);
-		case "week": return `${dayWords(from_s)} – ${date(to_s - 1)}`;
-		case "month": return monthLong(from_s);
-		default: return year(from_s);
+		case "day":
+			return date(from_s);
+		case "week":
+			return `${dayWords(from_s)} – ${date(to_s - 1)}`;
+		case "month":
+			return monthLong(from_s);
+		default:
+			return year(from_s);
 	}
 }

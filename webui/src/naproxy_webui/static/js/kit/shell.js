@@ -9,7 +9,10 @@ const root = document.documentElement;
 // Light or dark: kept in a cookie, so that the box sends the page as it will look, without a flash
 
 function theme() {
-	return root.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+	return (
+		root.dataset.theme ??
+		(matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")
+	);
 }
 
 function choose(wanted) {
@@ -33,12 +36,25 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", told);
 /** Show what `/api/box` said, or that there was no answer; the page Now has it more often. */
 export function showBox(box) {
 	const troubles = troublesOf(box);
-	const kind = box === null || !box.controller || troubles.some((each) => each.kind === "bad") ? "bad" : troubles.length ? "warn" : "good";
-	const words = box === null ? t("kit.box.silent") : !box.controller ? t("kit.box.no_controller") : serversIn(box);
+	const kind =
+		box === null || !box.controller || troubles.some((each) => each.kind === "bad")
+			? "bad"
+			: troubles.length
+				? "warn"
+				: "good";
+	const words =
+		box === null
+			? t("kit.box.silent")
+			: !box.controller
+				? t("kit.box.no_controller")
+				: serversIn(box);
 	const state = document.getElementById("box-state");
 	if (state && (state.dataset.kind !== kind || state.dataset.words !== words)) {
 		Object.assign(state.dataset, { kind, words });
-		state.replaceChildren(icon(kind !== "good" ? "triangle-alert" : box.servers.length ? "circle-check" : "info"), h("span", words));
+		state.replaceChildren(
+			icon(kind !== "good" ? "triangle-alert" : box.servers.length ? "circle-check" : "info"),
+			h("span", words),
+		);
 	}
 	showBanners(troubles);
 }
@@ -49,19 +65,46 @@ function serversIn(box) {
 	if (!box.servers.length) return t("kit.box.none");
 	const asleep = box.servers.filter((each) => each.state === "asleep").length;
 	if (box.servers.length === 1) return t(`kit.state.${box.servers[0].state}`);
-	return asleep ? t("kit.box.asleep", { count: asleep, all: box.servers.length }) : t("kit.box.awake", { count: box.servers.length });
+	return asleep
+		? t("kit.box.asleep", { count: asleep, all: box.servers.length })
+		: t("kit.box.awake", { count: box.servers.length });
 }
 
 function troublesOf(box) {
-	if (box === null) return [{ kind: "bad", key: "silent", title: t("kit.banner.silent"), words: t("kit.banner.silent_words") }];
+	if (box === null)
+		return [
+			{
+				kind: "bad",
+				key: "silent",
+				title: t("kit.banner.silent"),
+				words: t("kit.banner.silent_words"),
+			},
+		];
 	if (!box.controller) {
-		return [{ kind: "bad", key: "controller", title: t("kit.banner.controller"), words: t("kit.banner.controller_words") }];
+		return [
+			{
+				kind: "bad",
+				key: "controller",
+				title: t("kit.banner.controller"),
+				words: t("kit.banner.controller_words"),
+			},
+		];
 	}
-	const found = box.servers.filter((each) => each.state === "trouble" || each.alert).map((each) => ({
-		kind: "bad", key: `server ${each.id}`, title: t("kit.banner.server", { name: each.id }), words: each.alert || t("kit.banner.server_words"),
-	}));
+	const found = box.servers
+		.filter((each) => each.state === "trouble" || each.alert)
+		.map((each) => ({
+			kind: "bad",
+			key: `server ${each.id}`,
+			title: t("kit.banner.server", { name: each.id }),
+			words: each.alert || t("kit.banner.server_words"),
+		}));
 	if (box.history_error) {
-		found.push({ kind: "warn", key: "history", title: t("kit.banner.history"), words: t("kit.banner.history_words", { error: box.history_error }) });
+		found.push({
+			kind: "warn",
+			key: "history",
+			title: t("kit.banner.history"),
+			words: t("kit.banner.history_words", { error: box.history_error }),
+		});
 	}
 	return found;
 }
@@ -72,13 +115,25 @@ function showBanners(troubles) {
 	const wanted = JSON.stringify(troubles);
 	if (place.dataset.shown === wanted) return;
 	place.dataset.shown = wanted;
-	place.replaceChildren(...troubles.map(({ kind, title, words }) =>
-		h("div.notice", { "data-kind": kind }, icon("triangle-alert"), h("div", h("p.strong", title), h("p", words)))));
+	place.replaceChildren(
+		...troubles.map(({ kind, title, words }) =>
+			h(
+				"div.notice",
+				{ "data-kind": kind },
+				icon("triangle-alert"),
+				h("div", h("p.strong", title), h("p", words)),
+			),
+		),
+	);
 }
 
 function watch() {
 	if (!document.getElementById("box-state") || document.body.dataset.box === "page") return;
-	poll("/api/box", { every_s: EVERY_S, data: showBox, error: (problem) => problem.status !== 401 && showBox(null) });
+	poll("/api/box", {
+		every_s: EVERY_S,
+		data: showBox,
+		error: (problem) => problem.status !== 401 && showBox(null),
+	});
 }
 
 // Menu and signing out
@@ -108,5 +163,6 @@ document.addEventListener("keydown", (event) => {
 	menu.querySelector("summary").focus();
 });
 
-for (const button of document.querySelectorAll("[data-theme-switch]")) button.setAttribute("aria-pressed", String(theme() === "dark"));
+for (const button of document.querySelectorAll("[data-theme-switch]"))
+	button.setAttribute("aria-pressed", String(theme() === "dark"));
 watch();

@@ -15,7 +15,9 @@ const STORE = "naproxy-upload:";
  * when the box refuses, it rejects: with an ApiError, or an AbortError.
  */
 export async function upload(file, { kind, sha256, progress = () => {}, signal } = {}) {
-	let at = null, broken = false, turn = 0;
+	let at = null,
+		broken = false,
+		turn = 0;
 	while (!at?.complete) {
 		try {
 			signal?.throwIfAborted();
@@ -54,7 +56,12 @@ async function given_up(problem, file, kind, at, signal) {
 const key = (file, kind) => `${STORE}${kind}:${file.name}:${file.size}:${file.lastModified}`;
 
 async function begin(file, kind, sha256) {
-	const made = await post("/api/uploads", { name: file.name.slice(-255), size: file.size, kind, ...(sha256 ? { sha256 } : {}) });
+	const made = await post("/api/uploads", {
+		name: file.name.slice(-255),
+		size: file.size,
+		kind,
+		...(sha256 ? { sha256 } : {}),
+	});
 	sessionStorage.setItem(key(file, kind), made.id);
 	return made;
 }
@@ -75,7 +82,9 @@ async function begun(file, kind) {
 const forget = (file, kind) => sessionStorage.removeItem(key(file, kind));
 
 /** Was it the connection, or the box for a moment, and not a refusal? */
-const lost = (problem) => problem instanceof ApiError && (problem.status === 0 || [502, 503, 504].includes(problem.status));
+const lost = (problem) =>
+	problem instanceof ApiError &&
+	(problem.status === 0 || [502, 503, 504].includes(problem.status));
 
 function pause(ms, signal) {
 	return new Promise((resolve) => {
@@ -93,9 +102,12 @@ function pause(ms, signal) {
 }
 
 async function send(file, at, signal) {
-	const body = await file.slice(at.offset, at.offset + at.piece_bytes).arrayBuffer().catch(() => {
-		throw new ApiError(400, { error: t("upload.unreadable") });
-	});
+	const body = await file
+		.slice(at.offset, at.offset + at.piece_bytes)
+		.arrayBuffer()
+		.catch(() => {
+			throw new ApiError(400, { error: t("upload.unreadable") });
+		});
 	const timeout = AbortSignal.timeout(PIECE_TIMEOUT_MS);
 	let answer, said;
 	try {

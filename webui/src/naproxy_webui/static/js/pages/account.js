@@ -24,7 +24,11 @@ onSubmit(
 		return showAccount();
 	},
 );
-onSubmit(place("language-form"), ({ language }) => put("/api/account/language", { language }), () => location.reload());
+onSubmit(
+	place("language-form"),
+	({ language }) => put("/api/account/language", { language }),
+	() => location.reload(),
+);
 
 // Sessions and tokens
 
@@ -35,10 +39,22 @@ function button(words, label, work, kind = "") {
 }
 
 function table(caption, heads, rows) {
-	return h("div.table-wrap", h("table.table.cards",
-		h("caption.visually-hidden", caption),
-		h("thead", h("tr", heads.map((each) => h("th", { scope: "col" }, each)), h("td"))),
-		h("tbody", rows)));
+	return h(
+		"div.table-wrap",
+		h(
+			"table.table.cards",
+			h("caption.visually-hidden", caption),
+			h(
+				"thead",
+				h(
+					"tr",
+					heads.map((each) => h("th", { scope: "col" }, each)),
+					h("td"),
+				),
+			),
+			h("tbody", rows),
+		),
+	);
 }
 
 const cell = (label, ...what) => h("td", { "data-label": label }, h("span", ...what));
@@ -48,7 +64,9 @@ function browserName(agent) {
 	const browser = /(Edg|OPR|Firefox|Chrome|Safari)\//.exec(agent)?.[1];
 	const system = /(Android|iPhone|iPad|Windows|Mac OS X|Linux|CrOS)/.exec(agent)?.[1];
 	const known = { Edg: "Edge", OPR: "Opera" };
-	return [known[browser] ?? browser, system].filter(Boolean).join(", ") || agent.slice(0, 60) || "–";
+	return (
+		[known[browser] ?? browser, system].filter(Boolean).join(", ") || agent.slice(0, 60) || "–"
+	);
 }
 
 function sessionRow(session) {
@@ -57,49 +75,100 @@ function sessionRow(session) {
 		toast(t("account.session_ended"));
 		await showAccount();
 	};
-	return h("tr",
+	return h(
+		"tr",
 		cell(t("account.session_browser"), browserName(session.agent)),
 		cell(t("account.session_address"), session.address),
 		cell(t("account.session_seen"), dateTime(session.seen_s)),
 		session.this
 			? h("td.end", h("span.badge", t("account.session_this")))
-			: h("td.end", button(t("account.session_end"), t("account.session_end_of", { address: session.address }), end)));
+			: h(
+					"td.end",
+					button(
+						t("account.session_end"),
+						t("account.session_end_of", { address: session.address }),
+						end,
+					),
+				),
+	);
 }
 
 function tokenRow(token) {
 	const remove = async () => {
-		const sure = await confirm({ title: t("account.token_delete_of", { name: token.name }),
-			text: t("account.token_delete_words", { name: token.name }), yes: t("account.token_delete"), danger: true });
+		const sure = await confirm({
+			title: t("account.token_delete_of", { name: token.name }),
+			text: t("account.token_delete_words", { name: token.name }),
+			yes: t("account.token_delete"),
+			danger: true,
+		});
 		if (!sure) return;
 		await del(`/api/account/tokens/${token.id}`);
 		toast(t("account.token_deleted"));
 		await showAccount();
 	};
-	return h("tr",
+	return h(
+		"tr",
 		cell(t("account.token_name"), token.name),
 		cell(t("account.token_scope_title"), t(`account.token_scope.${token.scope}`)),
-		cell(t("account.token_used"), token.used_s === null ? t("account.token_never") : dateTime(token.used_s)),
-		h("td.end", button(t("account.token_delete"), t("account.token_delete_of", { name: token.name }), remove, ".danger")));
+		cell(
+			t("account.token_used"),
+			token.used_s === null ? t("account.token_never") : dateTime(token.used_s),
+		),
+		h(
+			"td.end",
+			button(
+				t("account.token_delete"),
+				t("account.token_delete_of", { name: token.name }),
+				remove,
+				".danger",
+			),
+		),
+	);
 }
 
 async function showAccount() {
 	const account = await get("/api/account");
-	place("sessions").replaceChildren(table(t("account.sessions_title"),
-		[t("account.session_browser"), t("account.session_address"), t("account.session_seen")], account.sessions.map(sessionRow)));
-	place("tokens").replaceChildren(account.tokens.length
-		? table(t("account.tokens_title"), [t("account.token_name"), t("account.token_scope_title"), t("account.token_used")], account.tokens.map(tokenRow))
-		: h("p", t("account.tokens_none")));
+	place("sessions").replaceChildren(
+		table(
+			t("account.sessions_title"),
+			[t("account.session_browser"), t("account.session_address"), t("account.session_seen")],
+			account.sessions.map(sessionRow),
+		),
+	);
+	place("tokens").replaceChildren(
+		account.tokens.length
+			? table(
+					t("account.tokens_title"),
+					[
+						t("account.token_name"),
+						t("account.token_scope_title"),
+						t("account.token_used"),
+					],
+					account.tokens.map(tokenRow),
+				)
+			: h("p", t("account.tokens_none")),
+	);
 }
 
 onPress(place("sessions-end"), async () => {
-	const sure = await confirm({ title: t("account.sessions_end"), text: t("account.sessions_end_words"), yes: t("account.sessions_end"), danger: true });
+	const sure = await confirm({
+		title: t("account.sessions_end"),
+		text: t("account.sessions_end_words"),
+		yes: t("account.sessions_end"),
+		danger: true,
+	});
 	if (!sure) return;
 	await del("/api/account/sessions");
 	location.assign("/login");
 });
 
 function showSecret(secret) {
-	const field = h("input.input.mono", { id: "token-secret", readonly: true, value: secret, "aria-label": t("account.token_made") });
+	const field = h("input.input.mono", {
+		id: "token-secret",
+		readonly: true,
+		value: secret,
+		"aria-label": t("account.token_made"),
+	});
 	const copy = h("button.button", { type: "button", autofocus: true }, t("account.token_copy"));
 	copy.addEventListener("click", async () => {
 		field.select();
@@ -110,11 +179,14 @@ function showSecret(secret) {
 		}
 		toast(t("account.token_copied"));
 	});
-	const form = h("form.dialog", { method: "dialog" },
+	const form = h(
+		"form.dialog",
+		{ method: "dialog" },
 		h("h2", { id: "token-made-title" }, t("account.token_made")),
 		h("p", t("account.token_made_words")),
 		field,
-		h("footer", copy, h("button.button.primary", t("account.token_close"))));
+		h("footer", copy, h("button.button.primary", t("account.token_close"))),
+	);
 	return open(h("dialog", { "aria-labelledby": "token-made-title" }, form), { once: true });
 }
 
@@ -134,10 +206,14 @@ function formDialog(id, send, done) {
 	return dialog;
 }
 
-const tokenDialog = formDialog("token-dialog", (given) => post("/api/account/tokens", given), async ({ secret }) => {
-	await showAccount();
-	await showSecret(secret);
-});
+const tokenDialog = formDialog(
+	"token-dialog",
+	(given) => post("/api/account/tokens", given),
+	async ({ secret }) => {
+		await showAccount();
+		await showSecret(secret);
+	},
+);
 place("token-make").addEventListener("click", () => open(tokenDialog));
 
 // Users
@@ -146,8 +222,17 @@ const users = place("users");
 let changed = null;
 
 function roleChoice(user) {
-	const select = h("select.input", { "aria-label": t("account.user_role_of", { name: user.name }) },
-		["viewer", "admin"].map((role) => h("option", { value: role, selected: role === user.role }, t(`account.role_choice.${role}`))));
+	const select = h(
+		"select.input",
+		{ "aria-label": t("account.user_role_of", { name: user.name }) },
+		["viewer", "admin"].map((role) =>
+			h(
+				"option",
+				{ value: role, selected: role === user.role },
+				t(`account.role_choice.${role}`),
+			),
+		),
+	);
 	select.addEventListener("change", async () => {
 		try {
 			await patch(`/api/users/${user.id}`, { role: select.value });
@@ -164,8 +249,12 @@ function roleChoice(user) {
 
 function userRow(user) {
 	const remove = async () => {
-		const sure = await confirm({ title: t("account.user_remove_of", { name: user.name }),
-			text: t("account.user_remove_words", { name: user.name }), yes: t("account.user_remove"), danger: true });
+		const sure = await confirm({
+			title: t("account.user_remove_of", { name: user.name }),
+			text: t("account.user_remove_words", { name: user.name }),
+			yes: t("account.user_remove"),
+			danger: true,
+		});
 		if (!sure) return;
 		await del(`/api/users/${user.id}`);
 		toast(t("account.user_removed", { name: user.name }));
@@ -173,31 +262,65 @@ function userRow(user) {
 	};
 	const setPassword = () => {
 		changed = user;
-		place("user-password-dialog-title").textContent = t("account.user_set_password_of", { name: user.name });
+		place("user-password-dialog-title").textContent = t("account.user_set_password_of", {
+			name: user.name,
+		});
 		open(passwordDialog);
 	};
 	const buttons = user.this
 		? h("td.end", h("span.badge", t("account.user_you")))
-		: h("td.end", h("div.row",
-			button(t("account.user_set_password"), t("account.user_set_password_of", { name: user.name }), setPassword),
-			button(t("account.user_remove"), t("account.user_remove_of", { name: user.name }), remove, ".danger")));
-	return h("tr", cell(t("account.user_name"), user.name), h("td", { "data-label": t("account.user_role") }, roleChoice(user)), buttons);
+		: h(
+				"td.end",
+				h(
+					"div.row",
+					button(
+						t("account.user_set_password"),
+						t("account.user_set_password_of", { name: user.name }),
+						setPassword,
+					),
+					button(
+						t("account.user_remove"),
+						t("account.user_remove_of", { name: user.name }),
+						remove,
+						".danger",
+					),
+				),
+			);
+	return h(
+		"tr",
+		cell(t("account.user_name"), user.name),
+		h("td", { "data-label": t("account.user_role") }, roleChoice(user)),
+		buttons,
+	);
 }
 
 async function showUsers() {
 	const found = await get("/api/users");
-	users.replaceChildren(table(t("account.users_title"), [t("account.user_name"), t("account.user_role")], found.users.map(userRow)));
+	users.replaceChildren(
+		table(
+			t("account.users_title"),
+			[t("account.user_name"), t("account.user_role")],
+			found.users.map(userRow),
+		),
+	);
 }
 
 let passwordDialog = null;
 if (users) {
-	const userDialog = formDialog("user-dialog", (given) => post("/api/users", given), async (user) => {
-		toast(t("account.user_added", { name: user.name }));
-		await showUsers();
-	});
+	const userDialog = formDialog(
+		"user-dialog",
+		(given) => post("/api/users", given),
+		async (user) => {
+			toast(t("account.user_added", { name: user.name }));
+			await showUsers();
+		},
+	);
 	place("user-add").addEventListener("click", () => open(userDialog));
-	passwordDialog = formDialog("user-password-dialog", (given) => patch(`/api/users/${changed.id}`, given),
-		() => toast(t("account.user_password_saved", { name: changed.name })));
+	passwordDialog = formDialog(
+		"user-password-dialog",
+		(given) => patch(`/api/users/${changed.id}`, given),
+		() => toast(t("account.user_password_saved", { name: changed.name })),
+	);
 }
 
 const shown = await Promise.allSettled([showAccount(), users ? showUsers() : null]);

@@ -21,24 +21,64 @@ export function choices(now_s) {
 }
 
 function choice(name, checked, hint) {
-	return h("label.choice", h("input", { type: "radio", name: "until", value: name, checked }), h("span", h("b", t(`now.keep_${name}`)), hint && h("span.hint", hint)));
+	return h(
+		"label.choice",
+		h("input", { type: "radio", name: "until", value: name, checked }),
+		h("span", h("b", t(`now.keep_${name}`)), hint && h("span.hint", hint)),
+	);
 }
 
 /** Ask until when; resolves to epoch seconds, null for ever, undefined if it was called off. */
 export async function askUntil(name) {
-	const now_s = Date.now() / 1000, until = choices(now_s);
-	const time = h("input.input.middle", { type: "datetime-local", name: "when", id: "keep-when", value: toInput(Math.ceil(now_s / 3600) * 3600 + 3600), min: toInput(now_s) });
+	const now_s = Date.now() / 1000,
+		until = choices(now_s);
+	const time = h("input.input.middle", {
+		type: "datetime-local",
+		name: "when",
+		id: "keep-when",
+		value: toInput(Math.ceil(now_s / 3600) * 3600 + 3600),
+		min: toInput(now_s),
+	});
 	const error = h("p.error", { id: "keep-error" });
-	const own = h("div.field", { hidden: true }, h("label", { for: "keep-when" }, t("now.keep_when")), time, error);
-	const form = h("form.dialog", { method: "dialog", novalidate: true },
+	const own = h(
+		"div.field",
+		{ hidden: true },
+		h("label", { for: "keep-when" }, t("now.keep_when")),
+		time,
+		error,
+	);
+	const form = h(
+		"form.dialog",
+		{ method: "dialog", novalidate: true },
 		h("h2", { id: "keep-title" }, t("now.keep_title", { name })),
 		h("p.soft", t("now.keep_words")),
-		h("div.choices", { role: "radiogroup", "aria-labelledby": "keep-title" },
-			Object.entries(until).map(([each, t_s], index) => choice(each, index === 0, when(t_s, now_s))),
-			choice("choose", false), own, choice("ever", false, t("now.keep_ever_hint"))),
-		h("footer", h("button.button", { type: "button", onclick: () => dialog.close("") }, t("kit.cancel")), h("button.button.primary", { value: "yes" }, t("now.keep_yes"))));
+		h(
+			"div.choices",
+			{ role: "radiogroup", "aria-labelledby": "keep-title" },
+			Object.entries(until).map(([each, t_s], index) =>
+				choice(each, index === 0, when(t_s, now_s)),
+			),
+			choice("choose", false),
+			own,
+			choice("ever", false, t("now.keep_ever_hint")),
+		),
+		h(
+			"footer",
+			h(
+				"button.button",
+				{ type: "button", onclick: () => dialog.close("") },
+				t("kit.cancel"),
+			),
+			h("button.button.primary", { value: "yes" }, t("now.keep_yes")),
+		),
+	);
 	const chosen = () => form.elements.until.value;
-	const value = () => (chosen() === "ever" ? null : chosen() === "choose" ? fromInput(time.value) : until[chosen()]);
+	const value = () =>
+		chosen() === "ever"
+			? null
+			: chosen() === "choose"
+				? fromInput(time.value)
+				: until[chosen()];
 	form.addEventListener("change", () => (own.hidden = chosen() !== "choose"));
 	form.addEventListener("submit", (event) => {
 		const t_s = value();

@@ -43,14 +43,33 @@ class Card {
 		this.badge = h("span.badge");
 		this.since = h("span.soft.number");
 		this.mode = h("span.badge", { "data-kind": "info", hidden: true });
-		this.wake = h("button.button", { type: "button", onclick: () => this.#wake() }, icon("sunrise"), t("now.wake"));
+		this.wake = h(
+			"button.button",
+			{ type: "button", onclick: () => this.#wake() },
+			icon("sunrise"),
+			t("now.wake"),
+		);
 		this.keepWords = h("span");
-		this.keep = h("button.button", { type: "button", "aria-haspopup": "dialog", onclick: () => this.#keep() }, icon("coffee"), this.keepWords);
-		this.release = h("button.button", { type: "button", hidden: true, onclick: () => this.#release() }, icon("rotate-ccw"), t("now.release"));
+		this.keep = h(
+			"button.button",
+			{ type: "button", "aria-haspopup": "dialog", onclick: () => this.#keep() },
+			icon("coffee"),
+			this.keepWords,
+		);
+		this.release = h(
+			"button.button",
+			{ type: "button", hidden: true, onclick: () => this.#release() },
+			icon("rotate-ccw"),
+			t("now.release"),
+		);
 		this.words = h("div.server-why");
 		this.progress = h("div.server-progress", { hidden: true });
 		this.bar = h("progress", { max: "1", "aria-label": t("kit.state.waking") });
-		this.progressWords = h("p.row.spread", h("span", { "data-what": true }), h("span.soft.number", { "data-left": true }));
+		this.progressWords = h(
+			"p.row.spread",
+			h("span", { "data-what": true }),
+			h("span.soft.number", { "data-left": true }),
+		);
 		this.progress.append(this.progressWords, this.bar);
 		this.draws = new Stat(t("now.draws"));
 		this.always = new Stat(t("now.always"));
@@ -62,13 +81,46 @@ class Card {
 		this.meterWords = h("p.hint", { hidden: true });
 		this.woken = h("div.server-woken");
 		const id = `server-${name}`;
-		this.element = h("section.card.server", { "aria-labelledby": id, "data-server": name },
-			h("header", h("div.server-head", this.tile,
-				h("div", h("h2", { id }, name), h("div.row", h("span", { role: "status" }, this.badge), this.since, this.mode))),
-			h("div.row.server-buttons", { hidden: !mayChange }, this.wake, this.keep, this.release)),
-			this.words, this.progress,
-			h("div.stats", [this.draws, this.always, this.less, this.requests, this.waiting].map((each) => each.element)),
-			this.byClass, this.figure, this.meterWords, this.woken);
+		this.element = h(
+			"section.card.server",
+			{ "aria-labelledby": id, "data-server": name },
+			h(
+				"header",
+				h(
+					"div.server-head",
+					this.tile,
+					h(
+						"div",
+						h("h2", { id }, name),
+						h(
+							"div.row",
+							h("span", { role: "status" }, this.badge),
+							this.since,
+							this.mode,
+						),
+					),
+				),
+				h(
+					"div.row.server-buttons",
+					{ hidden: !mayChange },
+					this.wake,
+					this.keep,
+					this.release,
+				),
+			),
+			this.words,
+			this.progress,
+			h(
+				"div.stats",
+				[this.draws, this.always, this.less, this.requests, this.waiting].map(
+					(each) => each.element,
+				),
+			),
+			this.byClass,
+			this.figure,
+			this.meterWords,
+			this.woken,
+		);
 		this.parent.append(this.element);
 	}
 
@@ -104,14 +156,30 @@ class Card {
 
 	#showState(server, before, now_s) {
 		if (before?.state !== server.state) {
-			for (const each of [this.element, this.tile, this.badge]) each.dataset.state = server.state;
+			for (const each of [this.element, this.tile, this.badge])
+				each.dataset.state = server.state;
 			this.tile.replaceChildren(icon(STATE_ICONS[server.state] ?? "circle-help"));
-			this.badge.replaceChildren(icon(STATE_ICONS[server.state] ?? "circle-help"), t(`kit.state.${server.state}`));
+			this.badge.replaceChildren(
+				icon(STATE_ICONS[server.state] ?? "circle-help"),
+				t(`kit.state.${server.state}`),
+			);
 		}
-		say(this.since, t("now.since", { time: when(server.since_s, now_s), length: duration(Math.floor(Math.max(0, now_s - server.since_s))) }));
+		say(
+			this.since,
+			t("now.since", {
+				time: when(server.since_s, now_s),
+				length: duration(Math.floor(Math.max(0, now_s - server.since_s))),
+			}),
+		);
 		const kept = server.mode === "awake";
 		this.mode.hidden = this.release.hidden = !kept;
-		if (kept) say(this.mode, server.mode_until_s ? t("now.kept_until", { time: when(server.mode_until_s, now_s) }) : t("now.kept"));
+		if (kept)
+			say(
+				this.mode,
+				server.mode_until_s
+					? t("now.kept_until", { time: when(server.mode_until_s, now_s) })
+					: t("now.kept"),
+			);
 		say(this.keepWords, t(kept ? "now.keep_change" : "now.keep"));
 		const asleep = ["asleep", "falling_asleep", "trouble"].includes(server.state);
 		this.wake.disabled = !asleep;
@@ -123,30 +191,73 @@ class Card {
 		const parts = [{ title: t("now.why"), words: server.why }];
 		if (server.alert) parts.push({ title: t("now.alert"), words: [server.alert] });
 		if (server.state === "awake") {
-			if (server.mode === "auto") parts.push({ title: t("now.next"), words: server.decision });
+			if (server.mode === "auto")
+				parts.push({ title: t("now.next"), words: server.decision });
 			parts.push({ title: t("now.keeps"), words: server.vetoes });
 		}
-		const wanted = JSON.stringify([parts, server.armed, server.tripped, Boolean(server.commissioning)]);
+		const wanted = JSON.stringify([
+			parts,
+			server.armed,
+			server.tripped,
+			Boolean(server.commissioning),
+		]);
 		if (this.words.dataset.shown === wanted) return;
 		this.words.dataset.shown = wanted;
 		const shown = parts.filter((each) => each.words.length);
-		this.words.replaceChildren(h("dl.facts", shown.map(({ title, words }) => [h("dt", title), h("dd", words.map((each) => h("p", each)))])));
+		this.words.replaceChildren(
+			h(
+				"dl.facts",
+				shown.map(({ title, words }) => [
+					h("dt", title),
+					h(
+						"dd",
+						words.map((each) => h("p", each)),
+					),
+				]),
+			),
+		);
 		if (!mayChange || server.armed || server.commissioning) return;
 		if (server.tripped) {
-			this.words.append(h("p.row", h("button.button.small", { type: "button", onclick: () => this.#arm() }, icon("check"), t("now.arm"))));
+			this.words.append(
+				h(
+					"p.row",
+					h(
+						"button.button.small",
+						{ type: "button", onclick: () => this.#arm() },
+						icon("check"),
+						t("now.arm"),
+					),
+				),
+			);
 		} else if (server.state === "awake") {
-			this.words.append(h("p.row", h("a.button.small", { href: `/setup/again/proof?server=${encodeURIComponent(server.id)}` }, t("now.untested_link"))));
+			this.words.append(
+				h(
+					"p.row",
+					h(
+						"a.button.small",
+						{ href: `/setup/again/proof?server=${encodeURIComponent(server.id)}` },
+						t("now.untested_link"),
+					),
+				),
+			);
 		}
 	}
 
 	#showProgress(server) {
-		const what = this.progressWords.querySelector("[data-what]"), left = this.progressWords.querySelector("[data-left]");
+		const what = this.progressWords.querySelector("[data-what]"),
+			left = this.progressWords.querySelector("[data-left]");
 		const { commissioning } = server;
-		const shown = server.state === "waking" || server.state === "falling_asleep" || Boolean(commissioning);
+		const shown =
+			server.state === "waking" ||
+			server.state === "falling_asleep" ||
+			Boolean(commissioning);
 		this.progress.hidden = !shown;
 		if (!shown) return;
 		if (commissioning) {
-			this.bar.value = Math.min(1, Math.max(0, (commissioning.cycle - 1) / commissioning.cycles));
+			this.bar.value = Math.min(
+				1,
+				Math.max(0, (commissioning.cycle - 1) / commissioning.cycles),
+			);
 			say(what, t("now.testing", commissioning));
 			say(left, "");
 		} else if (server.state === "falling_asleep") {
@@ -160,27 +271,61 @@ class Card {
 		const { eta_s, wake_s, held } = server;
 		if (eta_s === null || eta_s <= 0) this.bar.removeAttribute("value");
 		else this.bar.value = Math.max(0.02, 1 - eta_s / Math.max(wake_s ?? eta_s, eta_s));
-		const waits = held ? t("now.waits", { count: held }) : wake_s ? t("now.wake_usual", { time: duration(wake_s) }) : t("now.waking_unknown");
+		const waits = held
+			? t("now.waits", { count: held })
+			: wake_s
+				? t("now.wake_usual", { time: duration(wake_s) })
+				: t("now.waking_unknown");
 		say(what, waits);
-		say(left, eta_s > 0 ? t("now.waking", { time: duration(Math.ceil(eta_s)) }) : t("now.waking_late"));
+		say(
+			left,
+			eta_s > 0
+				? t("now.waking", { time: duration(Math.ceil(eta_s)) })
+				: t("now.waking_late"),
+		);
 	}
 
 	#showFigures(server) {
 		const { power, always_on: always, requests, held } = server;
 		const known = typeof power?.power_w === "number";
 		const kind = t(power?.estimated ? "now.estimated" : "now.measured");
-		this.draws.show(known ? watts(power.power_w) : "–", known ? `${kind} ${t("now.by_meter", { meter: power.meter })}` : power ? t("now.silent_meter", { meter: power.meter }) : t("now.no_meter"));
+		this.draws.show(
+			known ? watts(power.power_w) : "–",
+			known
+				? `${kind} ${t("now.by_meter", { meter: power.meter })}`
+				: power
+					? t("now.silent_meter", { meter: power.meter })
+					: t("now.no_meter"),
+		);
 		this.draws.element.classList.toggle("estimated", Boolean(known && power.estimated));
-		this.always.show(always ? watts(always.w) : "–", always ? t(always.measured ? "now.always_measured" : "now.always_assumed") : "");
+		this.always.show(
+			always ? watts(always.w) : "–",
+			always ? t(always.measured ? "now.always_measured" : "now.always_assumed") : "",
+		);
 		const less = known && always ? always.w - power.power_w : null;
-		this.less.element.hidden = less === null || !["asleep", "falling_asleep"].includes(server.state);
-		if (less !== null) this.less.show(watts(Math.max(0, less)), `${share(Math.max(0, less) / always.w)}, ${t("now.less_note")}`);
+		this.less.element.hidden =
+			less === null || !["asleep", "falling_asleep"].includes(server.state);
+		if (less !== null)
+			this.less.show(
+				watts(Math.max(0, less)),
+				`${share(Math.max(0, less) / always.w)}, ${t("now.less_note")}`,
+			);
 		const counts = CLASSES.map((name) => [name, requests.by_class[name] ?? 0]);
 		const sum = counts.reduce((total, [, count]) => total + count, 0);
-		const window = requests.window_s >= 58 ? t("now.requests_minute") : requests.window_s < 1 ? t("now.requests_wait") : t("now.requests_in", { time: duration(Math.round(requests.window_s)) });
+		const window =
+			requests.window_s >= 58
+				? t("now.requests_minute")
+				: requests.window_s < 1
+					? t("now.requests_wait")
+					: t("now.requests_in", { time: duration(Math.round(requests.window_s)) });
 		this.requests.show(number(sum), window);
-		this.waiting.show(held ? number(held) : t("now.waiting_none"), held ? t("now.waiting_note", { count: held }) : "");
-		const words = counts.filter(([, count]) => count).map(([name, count]) => `${t(`kit.class.${name}`)}: ${number(count)}`);
+		this.waiting.show(
+			held ? number(held) : t("now.waiting_none"),
+			held ? t("now.waiting_note", { count: held }) : "",
+		);
+		const words = counts
+			.filter(([, count]) => count)
+			.map(([name, count]) => `${t(`kit.class.${name}`)}: ${number(count)}`);
 		const wanted = words.join("\n");
 		if (this.byClass.dataset.shown === wanted) return;
 		this.byClass.dataset.shown = wanted;
@@ -196,7 +341,11 @@ class Card {
 		this.#showBands(server, from_s, now_s);
 		this.meterWords.hidden = Boolean(server.power) && !server.power.problem;
 		if (!server.power) say(this.meterWords, t("now.no_meter_words"));
-		else if (server.power.problem) say(this.meterWords, t("now.meter_problem", { meter: server.power.meter, words: server.power.problem }));
+		else if (server.power.problem)
+			say(
+				this.meterWords,
+				t("now.meter_problem", { meter: server.power.meter, words: server.power.problem }),
+			);
 		this.figure.hidden = !server.power;
 		if (server.power) this.#draw(server, from_s, now_s);
 	}
@@ -214,12 +363,42 @@ class Card {
 	}
 
 	#draw(server, from_s, to_s) {
-		const { estimated } = server.power, always = server.always_on;
-		const series = [{ name: `${t("now.server_draws")} (${t(estimated ? "now.estimated" : "now.measured")})`, colour: estimated ? "c2" : "c1", area: true, dashed: estimated, hatched: estimated && "/", step_s: 1, points: this.#points }];
-		if (always) series.push({ name: t("now.always"), colour: "c8", dashed: true, aside: true, width: 1.5, points: [[from_s, always.w], [to_s, always.w]] });
+		const { estimated } = server.power,
+			always = server.always_on;
+		const series = [
+			{
+				name: `${t("now.server_draws")} (${t(estimated ? "now.estimated" : "now.measured")})`,
+				colour: estimated ? "c2" : "c1",
+				area: true,
+				dashed: estimated,
+				hatched: estimated && "/",
+				step_s: 1,
+				points: this.#points,
+			},
+		];
+		if (always)
+			series.push({
+				name: t("now.always"),
+				colour: "c8",
+				dashed: true,
+				aside: true,
+				width: 1.5,
+				points: [
+					[from_s, always.w],
+					[to_s, always.w],
+				],
+			});
 		const options = {
-			title: t("now.chart"), unit: "W", format: watts, live: true, from_s, to_s, series, bands: this.#bands,
-			none: t("now.chart_none"), suggestedMax: always ? always.w * 1.15 : undefined,
+			title: t("now.chart"),
+			unit: "W",
+			format: watts,
+			live: true,
+			from_s,
+			to_s,
+			series,
+			bands: this.#bands,
+			none: t("now.chart_none"),
+			suggestedMax: always ? always.w * 1.15 : undefined,
 		};
 		if (this.#plot) this.#plot.update(options);
 		else if (this.#plot === null) {
@@ -235,20 +414,43 @@ class Card {
 		this.woken.dataset.shown = wanted;
 		const title = h("h3", icon("bell"), t("now.woken"));
 		if (!woken) return this.woken.replaceChildren(title, h("p.soft", t("now.woken_never")));
-		const by = WAKERS.has(woken.who) ? woken.who : CLASSES.includes(woken.class) ? woken.class : "unknown";
-		const took = woken.outcome === "waiting" ? t("now.woken_open") : typeof woken.waited_s === "number" ? t("now.woken_waited", { time: duration(woken.waited_s) }) : "";
+		const by = WAKERS.has(woken.who)
+			? woken.who
+			: CLASSES.includes(woken.class)
+				? woken.class
+				: "unknown";
+		const took =
+			woken.outcome === "waiting"
+				? t("now.woken_open")
+				: typeof woken.waited_s === "number"
+					? t("now.woken_waited", { time: duration(woken.waited_s) })
+					: "";
 		const request = [woken.method, woken.path].filter(Boolean).join(" ");
-		this.woken.replaceChildren(title,
-			h("p", h("span.strong.number", when(woken.t_s, now_s)), " ", t(`now.by.${by}`), took && `, ${took}`),
+		this.woken.replaceChildren(
+			title,
+			h(
+				"p",
+				h("span.strong.number", when(woken.t_s, now_s)),
+				" ",
+				t(`now.by.${by}`),
+				took && `, ${took}`,
+			),
 			h("dl.facts.small", this.#wokenFacts(woken, request)),
-			h("p.small", h("a", { href: "/history" }, t("now.woken_all"))));
+			h("p.small", h("a", { href: "/history" }, t("now.woken_all"))),
+		);
 	}
 
 	#wokenFacts(woken, request) {
 		const facts = WAKERS.has(woken.who)
 			? [[t("now.why"), woken.reason]]
-			: [[t("now.woken_request"), request], [t("now.woken_from"), woken.who], [t("now.woken_agent"), woken.agent]];
-		return facts.filter(([, value]) => value).map(([name, value]) => [h("dt", name), h("dd", h("span.mono", value))]);
+			: [
+					[t("now.woken_request"), request],
+					[t("now.woken_from"), woken.who],
+					[t("now.woken_agent"), woken.agent],
+				];
+		return facts
+			.filter(([, value]) => value)
+			.map(([name, value]) => [h("dt", name), h("dd", h("span.mono", value))]);
 	}
 
 	// What the buttons do
@@ -281,7 +483,11 @@ class Card {
 	async #arm() {
 		const { confirm } = await import("../kit/dialog.js");
 		const name = this.#server.id;
-		const agreed = await confirm({ title: t("now.arm_title", { name }), text: t("now.arm_words"), yes: t("now.arm") });
+		const agreed = await confirm({
+			title: t("now.arm_title", { name }),
+			text: t("now.arm_words"),
+			yes: t("now.arm"),
+		});
 		if (agreed) await this.#change("arm", {}, t("now.armed", { name }));
 	}
 
@@ -290,7 +496,9 @@ class Card {
 		const until_s = await askUntil(this.#server.id);
 		if (until_s === undefined) return;
 		const name = this.#server.id;
-		const words = until_s ? t("now.kept_done", { name, time: when(until_s) }) : t("now.kept_done_ever", { name });
+		const words = until_s
+			? t("now.kept_done", { name, time: when(until_s) })
+			: t("now.kept_done_ever", { name });
 		await this.#change("mode", { mode: "awake", until_s }, words);
 	}
 }
@@ -304,7 +512,8 @@ const stale = document.getElementById("stale");
 const given = document.getElementById("now");
 const live_s = Number(given.dataset.liveS);
 const cards = new Map();
-let last_s = null, failed = 0;
+let last_s = null,
+	failed = 0;
 
 function show(said) {
 	failed = 0;
@@ -325,7 +534,8 @@ function show(said) {
 function nobody() {
 	cards.forEach((card) => card.remove());
 	cards.clear();
-	if (!servers.querySelector(".empty")) servers.replaceChildren(document.getElementById("no-server").content.cloneNode(true));
+	if (!servers.querySelector(".empty"))
+		servers.replaceChildren(document.getElementById("no-server").content.cloneNode(true));
 }
 
 /** What is shown is not live any more; it stays, with the time it is from. */
@@ -345,9 +555,17 @@ function lost() {
 }
 
 /** Seconds that are not there yet; a little more, as they are gathered some time after. */
-const since = () => ({ since_s: Math.min(...[...cards.values()].map((card) => card.since_s()), last_s ?? Date.now() / 1000) });
+const since = () => ({
+	since_s: Math.min(
+		...[...cards.values()].map((card) => card.since_s()),
+		last_s ?? Date.now() / 1000,
+	),
+});
 
 let ask = null;
 const asking = { again: () => ask?.again() };
 show(JSON.parse(given.textContent));
-setTimeout(() => (ask = poll("/api/now", { every_s: EVERY_S, query: since, data: show, error: lost })), last_s === null ? 0 : EVERY_S * 500);
+setTimeout(
+	() => (ask = poll("/api/now", { every_s: EVERY_S, query: since, data: show, error: lost })),
+	last_s === null ? 0 : EVERY_S * 500,
+);

@@ -11,7 +11,8 @@ import { showIf } from "./savings/if.js";
 const at = (id) => document.getElementById(id);
 const views = [...document.querySelectorAll("[data-view]")];
 const server = at("server");
-let range = null, turn = 0;
+let range = null,
+	turn = 0;
 
 function wanted() {
 	const { view = "month", day } = fromAddress(server);
@@ -39,7 +40,11 @@ async function show(query) {
 	if (mine !== turn) return undefined;
 	range = found;
 	tell();
-	const scope = { server: asked.server, view: found.view, ...(found.day ? { day: found.day } : {}) };
+	const scope = {
+		server: asked.server,
+		view: found.view,
+		...(found.day ? { day: found.day } : {}),
+	};
 	const told = { scope, saved: found, current: () => mine === turn };
 	showSaved(told);
 	showExact(told);
@@ -53,7 +58,14 @@ async function show(query) {
 }
 
 function failed(words) {
-	at("problem").replaceChildren(h("div.notice", { "data-kind": "bad", role: "alert" }, icon("triangle-alert"), h("div", h("p", words))));
+	at("problem").replaceChildren(
+		h(
+			"div.notice",
+			{ "data-kind": "bad", role: "alert" },
+			icon("triangle-alert"),
+			h("div", h("p", words)),
+		),
+	);
 }
 
 function title({ view, from_s, end_s, first_s }) {
@@ -63,14 +75,31 @@ function title({ view, from_s, end_s, first_s }) {
 
 function tell() {
 	const empty = range.total.measured_s + range.total.modelled_s === 0;
-	at("problem").replaceChildren(...(empty ? [h("div.notice", { "data-kind": "info" }, icon("info"), h("div", h("p", t("savings.nothing"))))] : []));
-	for (const button of views) button.setAttribute("aria-pressed", String(button.dataset.view === range.view));
+	at("problem").replaceChildren(
+		...(empty
+			? [
+					h(
+						"div.notice",
+						{ "data-kind": "info" },
+						icon("info"),
+						h("div", h("p", t("savings.nothing"))),
+					),
+				]
+			: []),
+	);
+	for (const button of views)
+		button.setAttribute("aria-pressed", String(button.dataset.view === range.view));
 	at("range-title").textContent = title(range);
 	for (const id of ["back", "forward"]) at(id).hidden = range.view === "all";
-	at("back").disabled = range.previous === null || (range.first_s !== null && range.from_s <= range.first_s);
+	at("back").disabled =
+		range.previous === null || (range.first_s !== null && range.from_s <= range.first_s);
 	at("forward").disabled = range.next === null;
 	at("today").hidden = range.view === "all" || range.next === null;
-	const query = { server: server.value, view: range.view, ...(range.day ? { day: range.day } : {}) };
+	const query = {
+		server: server.value,
+		view: range.view,
+		...(range.day ? { day: range.day } : {}),
+	};
 	at("download").href = `/api/savings/export?${new URLSearchParams(query)}`;
 }
 
@@ -80,7 +109,10 @@ function dayShown() {
 	return dayInput(Math.max(Math.min(range.end_s, range.to_s) - 1, range.from_s));
 }
 
-for (const button of views) button.addEventListener("click", () => go({ view: button.dataset.view, day: button.dataset.view === "all" ? null : dayShown() }));
+for (const button of views)
+	button.addEventListener("click", () =>
+		go({ view: button.dataset.view, day: button.dataset.view === "all" ? null : dayShown() }),
+	);
 at("back").addEventListener("click", () => go({ view: range.view, day: range.previous }));
 at("forward").addEventListener("click", () => go({ view: range.view, day: range.next }));
 at("today").addEventListener("click", () => go({ view: range.view }));

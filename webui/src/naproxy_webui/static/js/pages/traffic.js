@@ -8,7 +8,8 @@ import { showGaps } from "./traffic/gaps.js";
 import { hours, showWeek } from "./traffic/week.js";
 
 const $ = (id) => document.getElementById(id);
-let days = 30, turn = 0;
+let days = 30,
+	turn = 0;
 
 function range() {
 	const now_s = Date.now() / 1000;
@@ -16,7 +17,12 @@ function range() {
 }
 
 /** Where each part is shown. */
-const PLACES = { days: ["stats", "since", "days", "rate"], week: ["week"], gaps: ["gaps-words", "gaps-count", "gaps-time", "gaps-note"], agents: ["agents"] };
+const PLACES = {
+	days: ["stats", "since", "days", "rate"],
+	week: ["week"],
+	gaps: ["gaps-words", "gaps-count", "gaps-time", "gaps-note"],
+	agents: ["agents"],
+};
 
 /** What stands in a part's places is not of the time that is chosen. */
 function old(name, yes) {
@@ -39,13 +45,17 @@ async function part(name, query, mine, show) {
 }
 
 function trouble(words) {
-	$("trouble").replaceChildren(h("div.notice", { "data-kind": "bad" }, icon("triangle-alert"), h("div", h("p", words))));
+	$("trouble").replaceChildren(
+		h("div.notice", { "data-kind": "bad" }, icon("triangle-alert"), h("div", h("p", words))),
+	);
 }
 
 function showAll() {
-	const query = range(), mine = ++turn;
+	const query = range(),
+		mine = ++turn;
 	$("trouble").replaceChildren();
-	$("agents-export").href = `/api/history/export?${new URLSearchParams({ what: "agents", name: query.server, from_s: query.from_s, to_s: query.to_s })}`;
+	$("agents-export").href =
+		`/api/history/export?${new URLSearchParams({ what: "agents", name: query.server, from_s: query.from_s, to_s: query.to_s })}`;
 	return Promise.all([
 		part("days", query, mine, (said) => {
 			showStats(said);
@@ -58,19 +68,34 @@ function showAll() {
 }
 
 function showStats(said) {
-	const span_days = Math.max(1, (range().to_s - Math.max(range().from_s, said.begins_s ?? 0)) / 86_400);
+	const span_days = Math.max(
+		1,
+		(range().to_s - Math.max(range().from_s, said.begins_s ?? 0)) / 86_400,
+	);
 	const answered = said.requests - said.ends.away - said.ends.box;
 	const waiting = said.classes.person + said.classes.api;
 	const of = (part, whole) => (whole ? share(part / whole) : "–");
 	const stats = [
-		["requests", number(said.requests / span_days), t("traffic.stat.requests_note", { count: number(said.requests) })],
+		[
+			"requests",
+			number(said.requests / span_days),
+			t("traffic.stat.requests_note", { count: number(said.requests) }),
+		],
 		["nobody", of(said.needed_nobody, said.requests), t("traffic.stat.nobody_note")],
 		["cache", of(said.from_cache, answered), t("traffic.stat.cache_note")],
 		["people", of(said.classes.person, said.requests), t("traffic.stat.people_note")],
 		["delayed", of(said.delayed, waiting), t("traffic.stat.delayed_note")],
 	];
-	$("stats").replaceChildren(...stats.map(([name, value, note]) =>
-		h("div.stat", h("span.stat-label", t(`traffic.stat.${name}`)), h("span.stat-value", value), h("span.stat-note", note))));
+	$("stats").replaceChildren(
+		...stats.map(([name, value, note]) =>
+			h(
+				"div.stat",
+				h("span.stat-label", t(`traffic.stat.${name}`)),
+				h("span.stat-value", value),
+				h("span.stat-note", note),
+			),
+		),
+	);
 	$("since").hidden = !(said.begins_s > range().from_s);
 	if (said.begins_s) $("since").textContent = t("traffic.since", { date: date(said.begins_s) });
 }
@@ -86,7 +111,8 @@ if ($("range")) {
 		const chosen = event.target.closest("[data-days]");
 		if (!chosen) return;
 		days = Number(chosen.dataset.days);
-		for (const each of $("range").children) each.setAttribute("aria-pressed", String(each === chosen));
+		for (const each of $("range").children)
+			each.setAttribute("aria-pressed", String(each === chosen));
 		showAll();
 	});
 	$("server").addEventListener("change", showAll);

@@ -9,14 +9,27 @@ import { chooser, found, progress, refused, sending, written } from "./update/pa
 import { note, outcome, restarting } from "./update/restart.js";
 
 const WORKING = ["checking", "writing"];
-const STEP = { none: "choose", refused: "choose", checking: "look", ready: "look", writing: "write", failed: "write", written: "restart" };
-const QUICK_S = 0.5, SLOW_S = 10;
+const STEP = {
+	none: "choose",
+	refused: "choose",
+	checking: "look",
+	ready: "look",
+	writing: "write",
+	failed: "write",
+	written: "restart",
+};
+const QUICK_S = 0.5,
+	SLOW_S = 10;
 
 const card = document.getElementById("new");
 const work = document.getElementById("work");
 const looks_only = "lookOnly" in card.dataset;
 
-let told = null, shown = "", sent = null, polling = null, every_s = 0;
+let told = null,
+	shown = "",
+	sent = null,
+	polling = null,
+	every_s = 0;
 
 function follow(seconds) {
 	if (polling && every_s === seconds) return;
@@ -28,7 +41,16 @@ function follow(seconds) {
 function lost(problem) {
 	if (!told) {
 		const place = document.getElementById("images");
-		place.querySelector(".loading")?.replaceWith(h("div.notice", { "data-kind": "bad" }, icon("triangle-alert"), h("div", h("p", problem.message))));
+		place
+			.querySelector(".loading")
+			?.replaceWith(
+				h(
+					"div.notice",
+					{ "data-kind": "bad" },
+					icon("triangle-alert"),
+					h("div", h("p", problem.message)),
+				),
+			);
 	}
 }
 
@@ -59,15 +81,23 @@ function paint(job) {
 	}
 	if (shown === same) return;
 	shown = same;
-	work.replaceChildren(...{
-		none: () => [chooser(send)],
-		checking: () => [progress(t("update.checking"), job)],
-		refused: () => [refused(job), chooser(send)],
-		ready: () => [found(told, { write, forget })],
-		writing: () => [progress(t("update.writing", { version: job.bundle.version }), job, t("update.writing_note"))],
-		failed: () => [refused(job, true), chooser(send)],
-		written: () => [written(job, restart)],
-	}[job.phase]());
+	work.replaceChildren(
+		...{
+			none: () => [chooser(send)],
+			checking: () => [progress(t("update.checking"), job)],
+			refused: () => [refused(job), chooser(send)],
+			ready: () => [found(told, { write, forget })],
+			writing: () => [
+				progress(
+					t("update.writing", { version: job.bundle.version }),
+					job,
+					t("update.writing_note"),
+				),
+			],
+			failed: () => [refused(job, true), chooser(send)],
+			written: () => [written(job, restart)],
+		}[job.phase](),
+	);
 }
 
 function steps(now) {
@@ -91,9 +121,17 @@ async function send(file) {
 	work.replaceChildren(bar);
 	steps("choose");
 	try {
-		const there = await upload(file, { kind: "image", signal: ending.signal, progress: bar.sent });
+		const there = await upload(file, {
+			kind: "image",
+			signal: ending.signal,
+			progress: bar.sent,
+		});
 		sent = there.id;
-		const update = await post("/api/update/check", { upload: there.id }, { timeout_ms: 70_000 });
+		const update = await post(
+			"/api/update/check",
+			{ upload: there.id },
+			{ timeout_ms: 70_000 },
+		);
 		ending = null;
 		show(update);
 	} catch (problem) {
@@ -107,27 +145,41 @@ async function write(button) {
 	const { job, version } = told;
 	const older = job.order === "older" || job.order === "unknown";
 	const sure = await confirm({
-		title: t(older ? "update.write_older_title" : "update.write_title", { version: job.bundle.version }),
-		text: t(older ? "update.write_older_text" : "update.write_text", { version: job.bundle.version, now: version }),
+		title: t(older ? "update.write_older_title" : "update.write_title", {
+			version: job.bundle.version,
+		}),
+		text: t(older ? "update.write_older_text" : "update.write_text", {
+			version: job.bundle.version,
+			now: version,
+		}),
 		yes: t(older ? "update.write_older" : "update.write"),
 		danger: older,
 	});
-	if (sure) await change(button, () => post("/api/update/install", { older }, { timeout_ms: 70_000 }));
+	if (sure)
+		await change(button, () => post("/api/update/install", { older }, { timeout_ms: 70_000 }));
 }
 
-const forget = (button) => change(button, () => del("/api/update", undefined, { timeout_ms: 70_000 }));
+const forget = (button) =>
+	change(button, () => del("/api/update", undefined, { timeout_ms: 70_000 }));
 
 async function back(button) {
 	const other = told.slots.find((slot) => !slot.booted);
 	const sure = await confirm({
 		title: t("update.back_title"),
-		text: t("update.back_text", { name: other.name, version: other.version || t("update.version_unknown") }),
+		text: t("update.back_text", {
+			name: other.name,
+			version: other.version || t("update.version_unknown"),
+		}),
 		yes: t("update.back"),
 	});
-	if (sure) await change(button, () => post("/api/update/activate", { slot: "other" }, { timeout_ms: 70_000 }));
+	if (sure)
+		await change(button, () =>
+			post("/api/update/activate", { slot: "other" }, { timeout_ms: 70_000 }),
+		);
 }
 
-const stay = (button) => change(button, () => post("/api/update/activate", { slot: "booted" }, { timeout_ms: 70_000 }));
+const stay = (button) =>
+	change(button, () => post("/api/update/activate", { slot: "booted" }, { timeout_ms: 70_000 }));
 
 async function change(button, ask) {
 	await busy(button, async () => {
@@ -141,7 +193,11 @@ async function change(button, ask) {
 }
 
 async function restart(button) {
-	const sure = await confirm({ title: t("update.restart_title"), text: t("update.restart_text"), yes: t("update.restart") });
+	const sure = await confirm({
+		title: t("update.restart_title"),
+		text: t("update.restart_text"),
+		yes: t("update.restart"),
+	});
 	if (!sure) return;
 	await busy(button, async () => {
 		try {

@@ -25,39 +25,72 @@ async function whenOpen(details, follow, read) {
 	await once();
 }
 
-export const stamp = (t_s) => h("time", { datetime: new Date(t_s * 1000).toISOString(), title: dateTime(t_s) }, `${day(t_s)}, ${clockS(t_s)}`);
+export const stamp = (t_s) =>
+	h(
+		"time",
+		{ datetime: new Date(t_s * 1000).toISOString(), title: dateTime(t_s) },
+		`${day(t_s)}, ${clockS(t_s)}`,
+	);
 
 export async function showChanges(details, { server, from_s, to_s, current, follow }) {
-	const columns = [t("history.col_time"), t("history.col_change"), t("history.col_reason"), t("history.col_cause")];
+	const columns = [
+		t("history.col_time"),
+		t("history.col_change"),
+		t("history.col_reason"),
+		t("history.col_cause"),
+	];
 	const [time, change, reason, by] = columns;
-	await whenOpen(details, follow, () => list(details.lastElementChild, {
-		path: "/api/history/transitions",
-		query: { server, from_s, to_s },
-		columns,
-		label: t("history.changes_title"),
-		none: t("history.none_changes"),
-		current,
-		row: (each) => h("tr",
-			cell(time, ".nowrap", stamp(each.t_s)),
-			cell(change, "", h("span.row", badge(each.from), icon("arrow-right"), badge(each.to))),
-			cell(reason, ".wrap", each.words),
-			cell(by, ".wrap", each.wake ? h("span.path", wakeLine(each.wake)) : null)),
-	}));
+	await whenOpen(details, follow, () =>
+		list(details.lastElementChild, {
+			path: "/api/history/transitions",
+			query: { server, from_s, to_s },
+			columns,
+			label: t("history.changes_title"),
+			none: t("history.none_changes"),
+			current,
+			row: (each) =>
+				h(
+					"tr",
+					cell(time, ".nowrap", stamp(each.t_s)),
+					cell(
+						change,
+						"",
+						h("span.row", badge(each.from), icon("arrow-right"), badge(each.to)),
+					),
+					cell(reason, ".wrap", each.words),
+					cell(by, ".wrap", each.wake ? h("span.path", wakeLine(each.wake)) : null),
+				),
+		}),
+	);
 }
 
 export async function showDecisions(details, { server, from_s, to_s, current, follow }) {
 	const columns = [t("history.col_time"), t("history.col_decision"), t("history.col_reason")];
 	const [time, decision, reason] = columns;
-	await whenOpen(details, follow, () => list(details.querySelector("[data-rows]"), {
-		path: "/api/history/decisions",
-		query: { server, from_s, to_s },
-		columns,
-		label: t("history.decisions_title"),
-		none: t("history.decisions_none"),
-		current,
-		row: (each) => h("tr",
-			cell(time, ".nowrap", stamp(each.t_s)),
-			cell(decision, "", h("span.badge", { "data-state": each.sleep ? "asleep" : "awake" }, icon(each.sleep ? "moon" : "sun"), t(each.sleep ? "history.decision_sleep" : "history.decision_awake"))),
-			cell(reason, ".wrap", each.words)),
-	}));
+	await whenOpen(details, follow, () =>
+		list(details.querySelector("[data-rows]"), {
+			path: "/api/history/decisions",
+			query: { server, from_s, to_s },
+			columns,
+			label: t("history.decisions_title"),
+			none: t("history.decisions_none"),
+			current,
+			row: (each) =>
+				h(
+					"tr",
+					cell(time, ".nowrap", stamp(each.t_s)),
+					cell(
+						decision,
+						"",
+						h(
+							"span.badge",
+							{ "data-state": each.sleep ? "asleep" : "awake" },
+							icon(each.sleep ? "moon" : "sun"),
+							t(each.sleep ? "history.decision_sleep" : "history.decision_awake"),
+						),
+					),
+					cell(reason, ".wrap", each.words),
+				),
+		}),
+	);
 }

@@ -6,7 +6,8 @@ import { clock, date, day, energy, month, number, share } from "../../kit/format
 import { colour, hatch, tint, tooltip, valueScale } from "../../kit/plot.js";
 import { price } from "./words.js";
 
-const WHOLE = 0.985, J_PER_KWH = 3.6e6;
+const WHOLE = 0.985,
+	J_PER_KWH = 3.6e6;
 const PARTS = [
 	{ part: "asleep", colour: "asleep", hatched: "/" },
 	{ part: "changing", colour: "falling", hatched: "\\" },
@@ -18,34 +19,69 @@ let plot = null;
 const incomplete = (each) => each.covered < WHOLE;
 const noon_s = (each) => (each.start_s + each.end_s) / 2;
 /** What a bar is of: shortly under it, and in full. */
-const SHORT = { hour: (each) => clock(each.start_s), day: (each) => day(noon_s(each)).replace(",", ""), month: (each) => month(noon_s(each)) };
-const FULL = { hour: (each) => `${date(each.start_s)}, ${clock(each.start_s)} – ${clock(each.end_s)}`, day: (each) => date(noon_s(each)), month: (each) => month(noon_s(each)) };
+const SHORT = {
+	hour: (each) => clock(each.start_s),
+	day: (each) => day(noon_s(each)).replace(",", ""),
+	month: (each) => month(noon_s(each)),
+};
+const FULL = {
+	hour: (each) => `${date(each.start_s)}, ${clock(each.start_s)} – ${clock(each.end_s)}`,
+	day: (each) => date(noon_s(each)),
+	month: (each) => month(noon_s(each)),
+};
 
 function seriesOf({ days, estimated }) {
 	const split = days.some((each) => each.parts);
 	const all = split
-		? PARTS.map((each) => ({ ...each, name: t(`history.part_${each.part}`), values: days.map((d) => d.parts && d.parts[each.part]) }))
-		: [{ name: t("history.part_all"), colour: "c1", hatched: estimated ? "/" : undefined, values: days.map((d) => d.server_j) }];
-	if (days.some((each) => each.box_j !== null)) all.push({ name: t("history.energy_box"), colour: "c8", values: days.map((d) => d.box_j) });
+		? PARTS.map((each) => ({
+				...each,
+				name: t(`history.part_${each.part}`),
+				values: days.map((d) => d.parts && d.parts[each.part]),
+			}))
+		: [
+				{
+					name: t("history.part_all"),
+					colour: "c1",
+					hatched: estimated ? "/" : undefined,
+					values: days.map((d) => d.server_j),
+				},
+			];
+	if (days.some((each) => each.box_j !== null))
+		all.push({ name: t("history.energy_box"), colour: "c8", values: days.map((d) => d.box_j) });
 	return all.filter((each) => each.values.some((value) => value > 0));
 }
 
 export async function showEnergy(figure, { server, from_s, to_s, zoom, current }) {
 	const said = await get("/api/history/energy", { server, from_s, to_s });
 	if (!current()) return;
-	const title = t({ hour: "history.energy_title_hour", day: "history.energy_title", month: "history.energy_title_month" }[said.unit]);
+	const title = t(
+		{
+			hour: "history.energy_title_hour",
+			day: "history.energy_title",
+			month: "history.energy_title_month",
+		}[said.unit],
+	);
 	document.getElementById("energy-title").textContent = title;
 	const known = said.days.filter((each) => each.covered > 0);
 	totals(said, known.length > 0);
 	notes(said, known);
 	const series = seriesOf(said).map((each) => ({ ...each, kind: "bar" }));
-	const options = { config: config(said, series, zoom), table: rows(said, series), series, title, isEmpty: !known.length, none: t(said.measured ? "history.energy_none" : "history.no_meter"), size: "small" };
+	const options = {
+		config: config(said, series, zoom),
+		table: rows(said, series),
+		series,
+		title,
+		isEmpty: !known.length,
+		none: t(said.measured ? "history.energy_none" : "history.no_meter"),
+		size: "small",
+	};
 	if (plot) plot.update(options);
 	else plot = await anyChart(figure, options);
 }
 
 function config({ days, unit }, series, zoom) {
-	const label = (each) => `${SHORT[unit](each)}${each.covered > 0 && incomplete(each) ? " ◐" : ""}`;
+	const label = (each) =>
+		`${SHORT[unit](each)}${each.covered > 0 && incomplete(each) ? " ◐" : ""}`;
 	const tip = tooltip(
 		(items) => (items.length ? FULL[unit](days[items[0].dataIndex]) : ""),
 		(context) => `${context.dataset.label}: ${energy(context.parsed.y * J_PER_KWH)}`,
@@ -63,19 +99,39 @@ function config({ days, unit }, series, zoom) {
 				// What was not measured from beginning to end is paler, with an edge.
 				backgroundColor: ({ dataIndex }) => {
 					const pale = dataIndex !== undefined && incomplete(days[dataIndex]) ? 0.35 : 1;
-					return each.hatched ? hatch(each.colour, each.hatched, pale) : pale < 1 ? tint(each.colour, pale) : colour(each.colour);
+					return each.hatched
+						? hatch(each.colour, each.hatched, pale)
+						: pale < 1
+							? tint(each.colour, pale)
+							: colour(each.colour);
 				},
 				borderColor: () => colour(each.colour),
-				borderWidth: ({ dataIndex }) => (each.hatched || (dataIndex !== undefined && incomplete(days[dataIndex])) ? 1 : 0),
+				borderWidth: ({ dataIndex }) =>
+					each.hatched || (dataIndex !== undefined && incomplete(days[dataIndex]))
+						? 1
+						: 0,
 				maxBarThickness: 48,
 				stack: "all",
 			})),
 		},
 		options: {
 			interaction: { mode: "index", axis: "x", intersect: false },
-			onClick: (event, items) => items.length && days.length > 1 && zoom(days[items[0].index].start_s, days[items[0].index].end_s),
+			onClick: (event, items) =>
+				items.length &&
+				days.length > 1 &&
+				zoom(days[items[0].index].start_s, days[items[0].index].end_s),
 			scales: {
-				x: { stacked: true, grid: { display: false }, border: { color: () => colour("edge") }, ticks: { color: () => colour("soft"), maxRotation: 0, autoSkip: true, autoSkipPadding: 12 } },
+				x: {
+					stacked: true,
+					grid: { display: false },
+					border: { color: () => colour("edge") },
+					ticks: {
+						color: () => colour("soft"),
+						maxRotation: 0,
+						autoSkip: true,
+						autoSkipPadding: 12,
+					},
+				},
 				y: valueScale({ stacked: true, unit: "kWh", size: "small" }),
 			},
 			plugins: { tooltip: tip },
@@ -93,24 +149,46 @@ function footer(each) {
 function rows({ days, unit }, series) {
 	const priced = days.some((each) => each.cost !== null);
 	return {
-		columns: [t(`history.col_${unit}`), ...series.map((each) => `${each.name} (kWh)`), ...(priced ? [t("history.energy_cost")] : []), t("history.energy_covered")],
-		rows: days.map((each, index) => [
-			FULL[unit](each),
-			...series.map((one) => (one.values[index] === null ? "–" : number(one.values[index] / J_PER_KWH, 3, 3))),
-			...(priced ? [price(each.cost) ?? "–"] : []),
-			share(each.covered, 0),
-		]).reverse(),
+		columns: [
+			t(`history.col_${unit}`),
+			...series.map((each) => `${each.name} (kWh)`),
+			...(priced ? [t("history.energy_cost")] : []),
+			t("history.energy_covered"),
+		],
+		rows: days
+			.map((each, index) => [
+				FULL[unit](each),
+				...series.map((one) =>
+					one.values[index] === null ? "–" : number(one.values[index] / J_PER_KWH, 3, 3),
+				),
+				...(priced ? [price(each.cost) ?? "–"] : []),
+				share(each.covered, 0),
+			])
+			.reverse(),
 	};
 }
 
-const stat = (label, value, note = "") => h("div.stat", h("span.stat-label", label), h("span.stat-value", value), h("span.stat-note", note));
+const stat = (label, value, note = "") =>
+	h(
+		"div.stat",
+		h("span.stat-label", label),
+		h("span.stat-value", value),
+		h("span.stat-note", note),
+	);
 
 function totals({ total, measured }, any) {
 	const found = [];
 	if (any && measured) found.push(stat(t("history.energy_server"), energy(total.server_j)));
 	if (any && total.box_j !== null) found.push(stat(t("history.energy_box"), energy(total.box_j)));
 	if (any && price(total.cost)) found.push(stat(t("history.energy_cost"), price(total.cost)));
-	if (any) found.push(stat(t("history.energy_covered"), share(total.covered, 0), t("history.energy_covered_note")));
+	if (any)
+		found.push(
+			stat(
+				t("history.energy_covered"),
+				share(total.covered, 0),
+				t("history.energy_covered_note"),
+			),
+		);
 	document.getElementById("energy-total").replaceChildren(...found);
 }
 
@@ -122,5 +200,7 @@ function notes(said, known) {
 	if (known.some((each) => each.parts)) found.push(t("history.energy_parts_words"));
 	if (known.length && said.unit !== "hour") found.push(t("history.energy_whole"));
 	if (known.length && said.price_per_kwh === null) found.push(t("history.energy_no_price"));
-	document.getElementById("energy-notes").replaceChildren(...found.map((words) => h("p.hint", words)));
+	document
+		.getElementById("energy-notes")
+		.replaceChildren(...found.map((words) => h("p.hint", words)));
 }

@@ -9,8 +9,15 @@ import { mayChange, ruleDialog } from "./rules.js";
 import { asker, cause, cell, named, request } from "./words.js";
 
 const form = document.getElementById("search");
-const OUTCOMES = { up: ["good", "circle-check"], "stayed awake": ["info", "sun"], trouble: ["bad", "triangle-alert"], waiting: ["info", "clock"], "controller ended": ["warn", "refresh-cw"] };
-let told = null, asked = 0;
+const OUTCOMES = {
+	up: ["good", "circle-check"],
+	"stayed awake": ["info", "sun"],
+	trouble: ["bad", "triangle-alert"],
+	waiting: ["info", "clock"],
+	"controller ended": ["warn", "refresh-cw"],
+};
+let told = null,
+	asked = 0;
 
 form.addEventListener("submit", (event) => {
 	event.preventDefault();
@@ -20,17 +27,28 @@ form.addEventListener("reset", () => setTimeout(again));
 
 function again() {
 	const place = document.getElementById("ledger");
-	if (told) showLedger(place, told).catch((error) => {
-		if (!(error instanceof ApiError)) throw error;
-		place.replaceChildren(h("p.hint", { role: "alert" }, t("history.failed", { error: error.message })));
-	});
+	if (told)
+		showLedger(place, told).catch((error) => {
+			if (!(error instanceof ApiError)) throw error;
+			place.replaceChildren(
+				h("p.hint", { role: "alert" }, t("history.failed", { error: error.message })),
+			);
+		});
 }
 
 export async function showLedger(place, options) {
 	told = options;
-	const { server, from_s, to_s, current } = options, mine = ++asked;
+	const { server, from_s, to_s, current } = options,
+		mine = ++asked;
 	const search = Object.fromEntries(Object.entries(values(form)).filter(([, value]) => value));
-	const columns = [t("history.col_time"), t("history.col_request"), t("history.search_class"), t("history.col_waited"), t("history.col_outcome"), ...(mayChange ? [t("history.col_action")] : [])];
+	const columns = [
+		t("history.col_time"),
+		t("history.col_request"),
+		t("history.search_class"),
+		t("history.col_waited"),
+		t("history.col_outcome"),
+		...(mayChange ? [t("history.col_action")] : []),
+	];
 	await list(place, {
 		path: "/api/history/wakes",
 		query: { server, from_s, to_s, ...search },
@@ -46,14 +64,60 @@ function row(wake, [time, what, who, waited, outcome, rule]) {
 	const [kind, picture] = OUTCOMES[wake.outcome] ?? ["info", "info"];
 	const cells = [
 		cell(time, ".nowrap", stamp(wake.t_s)),
-		cell(what, ".wrap", h("div", h(wake.class ? "span.path" : "span", wake.class ? `${wake.method} ${wake.path}` : wake.words), wake.class ? h("span.under", { title: wake.agent }, asker(wake)) : null, wake.class ? h("span.under", wake.host) : null)),
-		cell(who, "", h("div", wake.class ? named("kit.class.", wake.class) : null, h("span.under", cause(wake)))),
-		cell(waited, ".end", wake.waited_s === null ? "–" : wake.waited_s < 60 ? `${number(wake.waited_s, 1, 1)} ${t("kit.unit.s")}` : duration(wake.waited_s)),
-		cell(outcome, "", h("span.badge", { "data-kind": kind }, icon(picture), named("history.outcome_", wake.outcome))),
+		cell(
+			what,
+			".wrap",
+			h(
+				"div",
+				h(
+					wake.class ? "span.path" : "span",
+					wake.class ? `${wake.method} ${wake.path}` : wake.words,
+				),
+				wake.class ? h("span.under", { title: wake.agent }, asker(wake)) : null,
+				wake.class ? h("span.under", wake.host) : null,
+			),
+		),
+		cell(
+			who,
+			"",
+			h(
+				"div",
+				wake.class ? named("kit.class.", wake.class) : null,
+				h("span.under", cause(wake)),
+			),
+		),
+		cell(
+			waited,
+			".end",
+			wake.waited_s === null
+				? "–"
+				: wake.waited_s < 60
+					? `${number(wake.waited_s, 1, 1)} ${t("kit.unit.s")}`
+					: duration(wake.waited_s),
+		),
+		cell(
+			outcome,
+			"",
+			h(
+				"span.badge",
+				{ "data-kind": kind },
+				icon(picture),
+				named("history.outcome_", wake.outcome),
+			),
+		),
 	];
 	if (mayChange) cells.push(cell(rule, "", wake.class ? stop(wake) : null));
 	return h("tr", cells);
 }
 
 /** A rule from one wake: which of its page, address or program is chosen in the dialog. */
-const stop = (wake) => h("button.button.small.quiet.nowrap", { type: "button", "aria-label": `${t("history.stop_it")}: ${request(wake)}`, onclick: () => ruleDialog({ server: wake.server, kind: "path", from: wake }) }, t("history.stop_it"));
+const stop = (wake) =>
+	h(
+		"button.button.small.quiet.nowrap",
+		{
+			type: "button",
+			"aria-label": `${t("history.stop_it")}: ${request(wake)}`,
+			onclick: () => ruleDialog({ server: wake.server, kind: "path", from: wake }),
+		},
+		t("history.stop_it"),
+	);

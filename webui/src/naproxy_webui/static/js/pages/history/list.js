@@ -11,10 +11,17 @@ import { nothing } from "./words.js";
  */
 export async function list(place, { path, query, columns, row, none, label, current }) {
 	const body = h("tbody");
-	const head = h("thead", h("tr", columns.map((each) => h("th", { scope: "col" }, each))));
+	const head = h(
+		"thead",
+		h(
+			"tr",
+			columns.map((each) => h("th", { scope: "col" }, each)),
+		),
+	);
 	const count = h("p.hint");
 	const more = h("button.button.small", { type: "button" }, t("history.older"));
-	let cursor = null, shown = 0;
+	let cursor = null,
+		shown = 0;
 
 	async function page() {
 		const answer = await get(path, { ...query, cursor, limit: 50 });
@@ -23,7 +30,9 @@ export async function list(place, { path, query, columns, row, none, label, curr
 		shown += answer.rows.length;
 		cursor = answer.next;
 		more.hidden = cursor === null;
-		count.textContent = t(cursor === null ? "history.shown" : "history.shown_more", { count: shown });
+		count.textContent = t(cursor === null ? "history.shown" : "history.shown_more", {
+			count: shown,
+		});
 	}
 
 	await page();
@@ -37,5 +46,11 @@ export async function list(place, { path, query, columns, row, none, label, curr
 		announce(count.textContent);
 	});
 	const table = h("table.table.cards", head, body);
-	place.replaceChildren(h("div.stack.tight", h("div.table-wrap", { tabindex: "0", role: "group", "aria-label": label }, table), h("div.row", count, more)));
+	place.replaceChildren(
+		h(
+			"div.stack.tight",
+			h("div.table-wrap", { tabindex: "0", role: "group", "aria-label": label }, table),
+			h("div.row", count, more),
+		),
+	);
 }

@@ -6,28 +6,40 @@ import { timeChart } from "../../kit/plot.js";
 import { Band } from "./band.js";
 
 const COLOURS = ["c1", "c2", "c3", "c4", "c7", "c8"];
-let plot = null, band = null;
+let plot = null,
+	band = null;
 
 function nameOf(meter, meters) {
-	const name = meter.of === "box" ? t("history.meter_box") : meter.of ? t("history.meter_server", { name: meter.of }) : t("history.meter_gone", { name: meter.id });
+	const name =
+		meter.of === "box"
+			? t("history.meter_box")
+			: meter.of
+				? t("history.meter_server", { name: meter.of })
+				: t("history.meter_gone", { name: meter.id });
 	const several = meters.filter((each) => each.of && each.of === meter.of).length > 1;
 	const told = several ? t("history.meter_more", { name, meter: meter.id }) : name;
 	return meter.estimated ? t("history.meter_estimated", { name: told }) : told;
 }
 
-const seriesOf = (meters) => meters.map((meter, index) => ({
-	name: nameOf(meter, meters),
-	colour: COLOURS[index % COLOURS.length],
-	dashed: meter.estimated,
-	points: meter.points,
-}));
+const seriesOf = (meters) =>
+	meters.map((meter, index) => ({
+		name: nameOf(meter, meters),
+		colour: COLOURS[index % COLOURS.length],
+		dashed: meter.estimated,
+		points: meter.points,
+	}));
 
 export async function showPower(figure, { server, from_s, to_s, zoom, current }) {
 	const query = { from_s, to_s };
-	const [power, states] = await Promise.all([get("/api/history/power", query), get("/api/history/states", { ...query, server })]);
+	const [power, states] = await Promise.all([
+		get("/api/history/power", query),
+		get("/api/history/states", { ...query, server }),
+	]);
 	if (!current()) return;
 	// Other servers' meters belong to their own pages.
-	const meters = power.meters.filter((each) => each.of === server || each.of === "box" || each.of === null);
+	const meters = power.meters.filter(
+		(each) => each.of === server || each.of === "box" || each.of === null,
+	);
 	const options = {
 		title: t("history.power_title"),
 		unit: "W",

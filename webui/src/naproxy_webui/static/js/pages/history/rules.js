@@ -9,11 +9,13 @@ import { agentWords, price } from "./words.js";
 const place = document.getElementById("rules");
 /** Somebody who may only look is not offered what is refused. */
 export const mayChange = place.dataset.change === "true";
-const KINDS = ["path", "address", "agent"], PAUSE_MS = 300;
+const KINDS = ["path", "address", "agent"],
+	PAUSE_MS = 300;
 
 // The list
 
-const says = (rule) => `${t(`history.rule_${rule.kind}`, { text: rule.text })} ${t(`history.rule_as_${rule.treat_as}`)}`;
+const says = (rule) =>
+	`${t(`history.rule_${rule.kind}`, { text: rule.text })} ${t(`history.rule_as_${rule.treat_as}`)}`;
 
 export async function showRules(where) {
 	draw(where, (await get("/api/history/rules")).rules);
@@ -24,20 +26,49 @@ function draw(where, rules) {
 		where.replaceChildren(h("p.soft", t("history.rules_none")));
 		return;
 	}
-	where.replaceChildren(h("ol.list", rules.map((rule) => {
-		const words = h("div", h("span.noisy-key", says(rule)), h("span.under", rule.server ? t("history.rule_server", { server: rule.server }) : t("history.rule_every_server")));
-		const row = h("li.row.spread", words);
-		if (mayChange) {
-			const button = h("button.button.small", { type: "button", "aria-label": t("history.remove_rule", { rule: says(rule) }) }, icon("x"), t("history.remove"));
-			onPress(button, () => remove(rule));
-			row.append(button);
-		}
-		return row;
-	})));
+	where.replaceChildren(
+		h(
+			"ol.list",
+			rules.map((rule) => {
+				const words = h(
+					"div",
+					h("span.noisy-key", says(rule)),
+					h(
+						"span.under",
+						rule.server
+							? t("history.rule_server", { server: rule.server })
+							: t("history.rule_every_server"),
+					),
+				);
+				const row = h("li.row.spread", words);
+				if (mayChange) {
+					const button = h(
+						"button.button.small",
+						{
+							type: "button",
+							"aria-label": t("history.remove_rule", { rule: says(rule) }),
+						},
+						icon("x"),
+						t("history.remove"),
+					);
+					onPress(button, () => remove(rule));
+					row.append(button);
+				}
+				return row;
+			}),
+		),
+	);
 }
 
 async function remove(rule) {
-	if (!(await confirm({ title: t("history.remove_title"), text: h("p.noisy-key", says(rule)), yes: t("history.remove") }))) return;
+	if (
+		!(await confirm({
+			title: t("history.remove_title"),
+			text: h("p.noisy-key", says(rule)),
+			yes: t("history.remove"),
+		}))
+	)
+		return;
 	draw(place, (await del("/api/history/rules", rule)).rules);
 	toast(t("history.removed"));
 }
@@ -58,7 +89,8 @@ async function undo(rule) {
 export async function ruleDialog({ server, kind, suggestions = {}, from = null }) {
 	const found = from ? await suggested(from) : suggestions;
 	const kinds = KINDS.filter((each) => found[each]);
-	if (!kinds.length) return toast(t("history.no_suggestion", { why: t("history.why_not_front_page") }), "info");
+	if (!kinds.length)
+		return toast(t("history.no_suggestion", { why: t("history.why_not_front_page") }), "info");
 	const chosen = kinds.includes(kind) ? kind : kinds[0];
 	const form = makeForm(kinds, chosen, found);
 	const dialog = h("dialog", { "aria-labelledby": "rule-title" }, form.element);
@@ -77,32 +109,60 @@ export async function ruleDialog({ server, kind, suggestions = {}, from = null }
 async function suggested(wake) {
 	const query = { path: wake.path, address: wake.who, agent: wake.agent };
 	const said = await get("/api/history/suggestions", query);
-	return Object.fromEntries(said.suggestions.filter((each) => each.text).map((each) => [each.kind, each.text]));
+	return Object.fromEntries(
+		said.suggestions.filter((each) => each.text).map((each) => [each.kind, each.text]),
+	);
 }
 
 function makeForm(kinds, chosen, found) {
-	const radios = kinds.map((each) => h("label.choice", h("input", { type: "radio", name: "kind", value: each, checked: each === chosen }), h("span", h("b", t(`history.kind_${each}`)), h("span.hint.path", found[each]))));
-	const input = h("input.input.mono", { name: "text", id: "rule-text", maxlength: "55", required: true, autocomplete: "off", spellcheck: "false", value: found[chosen] });
+	const radios = kinds.map((each) =>
+		h(
+			"label.choice",
+			h("input", { type: "radio", name: "kind", value: each, checked: each === chosen }),
+			h("span", h("b", t(`history.kind_${each}`)), h("span.hint.path", found[each])),
+		),
+	);
+	const input = h("input.input.mono", {
+		name: "text",
+		id: "rule-text",
+		maxlength: "55",
+		required: true,
+		autocomplete: "off",
+		spellcheck: "false",
+		value: found[chosen],
+	});
 	const label = h("label", { for: "rule-text" }, t(`history.text_${chosen}`));
 	const preview = h("div.preview", { "aria-live": "polite" });
 	const make = h("button.button.primary", { value: "make" }, t("history.dialog_make"));
-	const element = h("form.dialog", h("h2", { id: "rule-title" }, t("history.dialog_title")),
+	const element = h(
+		"form.dialog",
+		h("h2", { id: "rule-title" }, t("history.dialog_title")),
 		h("fieldset.field", h("legend", t("history.dialog_kind")), h("div.choices", radios)),
 		h("div.field", label, input),
 		preview,
-		h("footer", h("button.button", { value: "cancel", formnovalidate: true }, t("kit.cancel")), make));
+		h(
+			"footer",
+			h("button.button", { value: "cancel", formnovalidate: true }, t("kit.cancel")),
+			make,
+		),
+	);
 	const kind = () => element.querySelector("[name=kind]:checked").value;
 	return { element, input, label, preview, make, kind, found };
 }
 
 /** Look again at what the rule would do, a moment after each change. */
 function watch(form, server) {
-	let turn = 0, timer = null;
+	let turn = 0,
+		timer = null;
 	async function look() {
 		const mine = ++turn;
 		form.preview.replaceChildren(h("p.loading", t("history.dialog_checking")));
 		try {
-			const said = await get("/api/history/rule", { server, kind: form.kind(), text: form.input.value.trim() });
+			const said = await get("/api/history/rule", {
+				server,
+				kind: form.kind(),
+				text: form.input.value.trim(),
+			});
 			if (mine !== turn) return;
 			clearErrors(form.element);
 			form.preview.replaceChildren(...previewWords(said));
@@ -129,18 +189,56 @@ function watch(form, server) {
 }
 
 function previewWords(said) {
-	const words = [h("p.strong", said.wakes ? t("history.preview", { count: said.wakes, all: said.all }) : t("history.preview_none"))];
+	const words = [
+		h(
+			"p.strong",
+			said.wakes
+				? t("history.preview", { count: said.wakes, all: said.all })
+				: t("history.preview_none"),
+		),
+	];
 	if (said.wakes) words.push(h("p", cost(said)));
-	if (said.persons) words.push(h("div.notice", { "data-kind": "warn" }, icon("triangle-alert"), h("div", t("history.preview_persons", { count: said.persons }))));
-	for (const [name, key] of [["paths", "path"], ["addresses", "address"], ["agents", "agent"]]) {
+	if (said.persons)
+		words.push(
+			h(
+				"div.notice",
+				{ "data-kind": "warn" },
+				icon("triangle-alert"),
+				h("div", t("history.preview_persons", { count: said.persons })),
+			),
+		);
+	for (const [name, key] of [
+		["paths", "path"],
+		["addresses", "address"],
+		["agents", "agent"],
+	]) {
 		const { distinct, most } = said[name];
 		if (!distinct || (key === said.kind && distinct === 1)) continue;
-		const list = most.map((each) => (key === "agent" ? agentWords(each.key) : each.key)).join(", ");
-		words.push(h("p.under", t(`history.preview_${name}`, { list: distinct > most.length ? `${list} ${t("history.more_of", { count: distinct - most.length })}` : list })));
+		const list = most
+			.map((each) => (key === "agent" ? agentWords(each.key) : each.key))
+			.join(", ");
+		words.push(
+			h(
+				"p.under",
+				t(`history.preview_${name}`, {
+					list:
+						distinct > most.length
+							? `${list} ${t("history.more_of", { count: distinct - most.length })}`
+							: list,
+				}),
+			),
+		);
 	}
-	if (said.shadowed) words.push(h("p.under", t("history.preview_shadowed", { count: said.shadowed })));
-	if (said.all && Date.now() / 1000 - said.since_s < 29 * 86400) words.push(h("p.under", t("history.preview_since", { date: date(said.since_s) })));
-	words.push(h("p", `${t(`history.means_${said.treat_as}`, { time: duration(said.retry_s) })} ${t("history.means_awake")}`));
+	if (said.shadowed)
+		words.push(h("p.under", t("history.preview_shadowed", { count: said.shadowed })));
+	if (said.all && Date.now() / 1000 - said.since_s < 29 * 86400)
+		words.push(h("p.under", t("history.preview_since", { date: date(said.since_s) })));
+	words.push(
+		h(
+			"p",
+			`${t(`history.means_${said.treat_as}`, { time: duration(said.retry_s) })} ${t("history.means_awake")}`,
+		),
+	);
 	return words;
 }
 
@@ -153,7 +251,11 @@ function cost({ awake_s, extra_j, cost: amount }) {
 
 async function make(form, server, dialog) {
 	try {
-		const { rule } = await post("/api/history/rules", { server, kind: form.kind(), text: form.input.value.trim() });
+		const { rule } = await post("/api/history/rules", {
+			server,
+			kind: form.kind(),
+			text: form.input.value.trim(),
+		});
 		dialog.close();
 		toast(t("history.made"), "good", { words: t("history.undo"), press: () => undo(rule) });
 		await showRules(place);

@@ -5,25 +5,32 @@ import { duration, energy, share } from "../../kit/format.js";
 import { agentWords, cell, nothing, price } from "./words.js";
 import { mayChange, ruleDialog } from "./rules.js";
 
-const LEAST_NOISY = 5, NOISY_SHARE = 0.1, SHOWN = 8;
+const LEAST_NOISY = 5,
+	NOISY_SHARE = 0.1,
+	SHOWN = 8;
 const buttons = [...document.querySelectorAll("[data-by]")];
-let by = "path", told = null;
+let by = "path",
+	told = null;
 
 for (const button of buttons) {
 	button.addEventListener("click", () => {
 		by = button.dataset.by;
 		for (const each of buttons) each.setAttribute("aria-pressed", String(each === button));
 		const place = document.getElementById("wakers");
-		if (told) showWakers(place, told).catch((error) => {
-			if (!(error instanceof ApiError)) throw error;
-			place.replaceChildren(h("p.hint", { role: "alert" }, t("history.failed", { error: error.message })));
-		});
+		if (told)
+			showWakers(place, told).catch((error) => {
+				if (!(error instanceof ApiError)) throw error;
+				place.replaceChildren(
+					h("p.hint", { role: "alert" }, t("history.failed", { error: error.message })),
+				);
+			});
 	});
 }
 
 export async function showWakers(place, options) {
 	told = options;
-	const { server, from_s, to_s, current } = options, kind = by;
+	const { server, from_s, to_s, current } = options,
+		kind = by;
 	const said = await get("/api/history/wakers", { server, from_s, to_s, by: kind });
 	if (!current() || kind !== by) return;
 	document.getElementById("noisy").replaceChildren(...noisy(said, server));
@@ -31,20 +38,55 @@ export async function showWakers(place, options) {
 		place.replaceChildren(nothing(t("history.wakers_none"), "moon"));
 		return;
 	}
-	const columns = [t(`history.by_${kind}`), t("history.col_who"), t("history.col_wakes"), t("history.col_awake"), t("history.col_extra"), ...(mayChange ? [t("history.col_action")] : [])];
-	const head = h("thead", h("tr", columns.map((each, index) => h(index > 1 && index < 5 ? "th.end" : "th", { scope: "col" }, each))));
+	const columns = [
+		t(`history.by_${kind}`),
+		t("history.col_who"),
+		t("history.col_wakes"),
+		t("history.col_awake"),
+		t("history.col_extra"),
+		...(mayChange ? [t("history.col_action")] : []),
+	];
+	const head = h(
+		"thead",
+		h(
+			"tr",
+			columns.map((each, index) =>
+				h(index > 1 && index < 5 ? "th.end" : "th", { scope: "col" }, each),
+			),
+		),
+	);
 	const again = said.groups.filter((group) => group.wakes > 1).slice(0, SHOWN);
 	const shown = again.length ? again : said.groups.slice(0, 3);
-	const body = h("tbody", shown.map((group) => row(group, said, columns, server)));
-	const rest = again.length && again.length === said.groups.filter((group) => group.wakes > 1).length && said.groups.length > again.length;
-	place.replaceChildren(h("div.stack.tight", h("div.table-wrap", { tabindex: "0", role: "group", "aria-label": t("history.wakers_title") }, h("table.table.cards", head, body)), rest ? h("p.hint", t("history.rarely")) : null));
+	const body = h(
+		"tbody",
+		shown.map((group) => row(group, said, columns, server)),
+	);
+	const rest =
+		again.length &&
+		again.length === said.groups.filter((group) => group.wakes > 1).length &&
+		said.groups.length > again.length;
+	place.replaceChildren(
+		h(
+			"div.stack.tight",
+			h(
+				"div.table-wrap",
+				{ tabindex: "0", role: "group", "aria-label": t("history.wakers_title") },
+				h("table.table.cards", head, body),
+			),
+			rest ? h("p.hint", t("history.rarely")) : null,
+		),
+	);
 }
 
 const keyWords = (group) => (group.kind === "agent" ? agentWords(group.key) : group.key);
 
 /** What a group's wakes were by: the other two of page, address and program. */
 function others(group) {
-	const rest = { path: ["agents", "addresses"], address: ["paths", "agents"], agent: ["paths", "addresses"] }[group.kind];
+	const rest = {
+		path: ["agents", "addresses"],
+		address: ["paths", "agents"],
+		agent: ["paths", "addresses"],
+	}[group.kind];
 	return rest.map((name) => examples(group[name], name)).filter(Boolean);
 }
 
@@ -52,7 +94,9 @@ function examples(counts, name) {
 	const [first] = counts.most;
 	if (!first) return "";
 	const words = name === "agents" ? agentWords(first.key) : first.key;
-	return counts.distinct > 1 ? `${words} ${t("history.more_of", { count: counts.distinct - 1 })}` : words;
+	return counts.distinct > 1
+		? `${words} ${t("history.more_of", { count: counts.distinct - 1 })}`
+		: words;
 }
 
 function row(group, said, [key, who, wakes, awake, extra, rule], server) {
@@ -60,11 +104,57 @@ function row(group, said, [key, who, wakes, awake, extra, rule], server) {
 	const bar = h("span");
 	bar.style.width = `${100 * part}%`;
 	const cells = [
-		cell(key, ".wrap", h("div", h("span", { class: group.kind === "agent" ? "noisy-key" : "noisy-key path", title: group.key }, keyWords(group)), group.every_s ? h("span.under", t("history.every", { time: duration(group.every_s) })) : null)),
-		cell(who, ".wrap", h("div", others(group).map((words) => h("span.under", words)))),
-		cell(wakes, ".end", h("div", String(group.wakes), h("span.share-bar", { "aria-hidden": "true" }, bar), h("span.under", t("history.of_wakes", { share: share(part, 0) })), group.persons ? h("span.under", t("history.persons", { count: group.persons })) : null)),
+		cell(
+			key,
+			".wrap",
+			h(
+				"div",
+				h(
+					"span",
+					{
+						class: group.kind === "agent" ? "noisy-key" : "noisy-key path",
+						title: group.key,
+					},
+					keyWords(group),
+				),
+				group.every_s
+					? h("span.under", t("history.every", { time: duration(group.every_s) }))
+					: null,
+			),
+		),
+		cell(
+			who,
+			".wrap",
+			h(
+				"div",
+				others(group).map((words) => h("span.under", words)),
+			),
+		),
+		cell(
+			wakes,
+			".end",
+			h(
+				"div",
+				String(group.wakes),
+				h("span.share-bar", { "aria-hidden": "true" }, bar),
+				h("span.under", t("history.of_wakes", { share: share(part, 0) })),
+				group.persons
+					? h("span.under", t("history.persons", { count: group.persons }))
+					: null,
+			),
+		),
 		cell(awake, ".end", duration(group.awake_s)),
-		cell(extra, ".end", h("div", group.extra_j === null ? h("span.soft", t("history.not_measured")) : energy(group.extra_j), price(group.cost) ? h("span.under", price(group.cost)) : null)),
+		cell(
+			extra,
+			".end",
+			h(
+				"div",
+				group.extra_j === null
+					? h("span.soft", t("history.not_measured"))
+					: energy(group.extra_j),
+				price(group.cost) ? h("span.under", price(group.cost)) : null,
+			),
+		),
 	];
 	if (mayChange) cells.push(cell(rule, "", action(group, server)));
 	return h("tr", cells);
@@ -75,17 +165,54 @@ function action(group, server) {
 	return stopButton(group, server);
 }
 
-const stopButton = (group, server) => h("button.button.small.nowrap", { type: "button", "aria-label": `${t("history.stop_it")}: ${keyWords(group)}`, onclick: () => ruleDialog({ server, kind: group.kind, suggestions: { [group.kind]: group.rule } }) }, t("history.stop_it"));
+const stopButton = (group, server) =>
+	h(
+		"button.button.small.nowrap",
+		{
+			type: "button",
+			"aria-label": `${t("history.stop_it")}: ${keyWords(group)}`,
+			onclick: () =>
+				ruleDialog({ server, kind: group.kind, suggestions: { [group.kind]: group.rule } }),
+		},
+		t("history.stop_it"),
+	);
 
 /** One that wakes again and again and is no person; who comes by a clock before others. */
 function noisy(said, server) {
-	const loud = said.groups.filter((each) => each.rule && each.wakes >= LEAST_NOISY && each.wakes >= NOISY_SHARE * said.wakes && (each.every_s || each.persons < each.wakes / 2));
+	const loud = said.groups.filter(
+		(each) =>
+			each.rule &&
+			each.wakes >= LEAST_NOISY &&
+			each.wakes >= NOISY_SHARE * said.wakes &&
+			(each.every_s || each.persons < each.wakes / 2),
+	);
 	const found = loud.find((each) => each.every_s) ?? loud[0];
 	if (!found) return [];
 	const agent = agentWords(found.agents.most[0]?.key);
-	const what = found.kind === "agent" ? found.key : t("history.noisy_by", { path: found.key, agent });
+	const what =
+		found.kind === "agent" ? found.key : t("history.noisy_by", { path: found.key, agent });
 	const words = [];
 	if (found.every_s) words.push(t("history.noisy_every", { time: duration(found.every_s) }));
-	if (found.extra_j !== null) words.push(price(found.cost) ? t("history.noisy_cost_money", { energy: energy(found.extra_j), money: price(found.cost) }) : t("history.noisy_cost", { energy: energy(found.extra_j) }));
-	return [h("div.notice", { "data-kind": "warn" }, icon("bell"), h("div", h("p.strong.noisy-key", t("history.noisy", { count: found.wakes, what })), words.length ? h("p", words.join(" ")) : null), mayChange ? stopButton(found, server) : null)];
+	if (found.extra_j !== null)
+		words.push(
+			price(found.cost)
+				? t("history.noisy_cost_money", {
+						energy: energy(found.extra_j),
+						money: price(found.cost),
+					})
+				: t("history.noisy_cost", { energy: energy(found.extra_j) }),
+		);
+	return [
+		h(
+			"div.notice",
+			{ "data-kind": "warn" },
+			icon("bell"),
+			h(
+				"div",
+				h("p.strong.noisy-key", t("history.noisy", { count: found.wakes, what })),
+				words.length ? h("p", words.join(" ")) : null,
+			),
+			mayChange ? stopButton(found, server) : null,
+		),
+	];
 }

@@ -4,10 +4,21 @@ import { h, has, icon, STATE_ICONS, t } from "../../kit/core.js";
 import { money } from "../../kit/format.js";
 
 /** A state as a badge. */
-export const badge = (state) => h("span.badge", { "data-state": state }, icon(STATE_ICONS[state] ?? "circle-help"), stateWords(state));
+export const badge = (state) =>
+	h(
+		"span.badge",
+		{ "data-state": state },
+		icon(STATE_ICONS[state] ?? "circle-help"),
+		stateWords(state),
+	);
 
 /** In the past nothing is still to be found out. */
-export const stateWords = (state) => (state === "unknown" ? t("history.state_unknown") : has(`kit.state.${state}`) ? t(`kit.state.${state}`) : state);
+export const stateWords = (state) =>
+	state === "unknown"
+		? t("history.state_unknown")
+		: has(`kit.state.${state}`)
+			? t(`kit.state.${state}`)
+			: state;
 
 /** A text of the catalogue if there is one, else what is there. */
 export function named(prefix, value) {
@@ -19,30 +30,62 @@ export function named(prefix, value) {
 export const price = (amount) => (amount >= 0.0005 ? money(amount, amount < 0.095 ? 3 : 2) : null);
 
 /** What was asked for; null where no request was. */
-export const request = (wake) => (wake.class ? `${wake.method} ${wake.host}${wake.path}`.trim() : null);
+export const request = (wake) =>
+	wake.class ? `${wake.method} ${wake.host}${wake.path}`.trim() : null;
 
 /** Why it was woken, in words. */
-export const cause = (wake) => (wake.class ? named("history.cause_", wake.reason) : named("history.cause_", wake.who));
+export const cause = (wake) =>
+	wake.class ? named("history.cause_", wake.reason) : named("history.cause_", wake.who);
 
-const BROWSERS = [[/Edg(?:e|A|iOS)?\/(\d+)/, "Edge"], [/OPR\/(\d+)/, "Opera"], [/SamsungBrowser\/(\d+)/, "Samsung Internet"], [/(?:Firefox|FxiOS)\/(\d+)/, "Firefox"], [/(?:Chrome|CriOS)\/(\d+)/, "Chrome"], [/(?:Mac|iP(?:hone|ad)).*Version\/(\d+)/, "Safari"]];
-const SYSTEMS = [[/iPhone/, "iPhone"], [/iPad/, "iPad"], [/Android/, "Android"], [/Windows/, "Windows"], [/Mac OS X|Macintosh/, "Mac"], [/CrOS/, "ChromeOS"], [/Linux|X11/, "Linux"]];
+const BROWSERS = [
+	[/Edg(?:e|A|iOS)?\/(\d+)/, "Edge"],
+	[/OPR\/(\d+)/, "Opera"],
+	[/SamsungBrowser\/(\d+)/, "Samsung Internet"],
+	[/(?:Firefox|FxiOS)\/(\d+)/, "Firefox"],
+	[/(?:Chrome|CriOS)\/(\d+)/, "Chrome"],
+	[/(?:Mac|iP(?:hone|ad)).*Version\/(\d+)/, "Safari"],
+];
+const SYSTEMS = [
+	[/iPhone/, "iPhone"],
+	[/iPad/, "iPad"],
+	[/Android/, "Android"],
+	[/Windows/, "Windows"],
+	[/Mac OS X|Macintosh/, "Mac"],
+	[/CrOS/, "ChromeOS"],
+	[/Linux|X11/, "Linux"],
+];
 
 /** What a program calls itself, in short if it is one of the usual browsers and nothing else. */
 export function agentWords(agent) {
 	if (!agent) return t("history.no_agent");
-	const browser = BROWSERS.find(([mark]) => mark.test(agent)), system = SYSTEMS.find(([mark]) => mark.test(agent));
-	if (!agent.startsWith("Mozilla/5.0 (") || !browser || !system || /bot|crawl|spider|compatible|http/i.test(agent)) return agent;
-	return t("history.browser_on", { browser: `${browser[1]} ${browser[0].exec(agent)[1]}`, system: system[1] });
+	const browser = BROWSERS.find(([mark]) => mark.test(agent)),
+		system = SYSTEMS.find(([mark]) => mark.test(agent));
+	if (
+		!agent.startsWith("Mozilla/5.0 (") ||
+		!browser ||
+		!system ||
+		/bot|crawl|spider|compatible|http/i.test(agent)
+	)
+		return agent;
+	return t("history.browser_on", {
+		browser: `${browser[1]} ${browser[0].exec(agent)[1]}`,
+		system: system[1],
+	});
 }
 
 /** Who asked: address and what they call themselves. */
-export const asker = (wake) => (wake.class ? t("history.by_whom", { who: wake.who, agent: agentWords(wake.agent) }) : cause(wake));
+export const asker = (wake) =>
+	wake.class
+		? t("history.by_whom", { who: wake.who, agent: agentWords(wake.agent) })
+		: cause(wake);
 
 /** One line on a wake: the request and who sent it, or why without one. */
-export const wakeLine = (wake) => (wake.class ? `${request(wake)} · ${asker(wake)}` : wake.words || cause(wake));
+export const wakeLine = (wake) =>
+	wake.class ? `${request(wake)} · ${asker(wake)}` : wake.words || cause(wake);
 
 /** A cell that names its column on a phone. */
-export const cell = (label, classes, ...children) => h(`td${classes}`, { "data-label": label }, ...children);
+export const cell = (label, classes, ...children) =>
+	h(`td${classes}`, { "data-label": label }, ...children);
 
 /** The empty state of a part. */
 export const nothing = (words, name = "history") => h("div.empty", icon(name), h("p", words));

@@ -25,7 +25,8 @@ function asItIs() {
 	clearErrors(form);
 	form.elements.fraction.value = plain(100 * promise.fraction);
 	form.elements.delta_s.value = plain(promise.delta_s);
-	for (const name of ["on_w", "off_w", "proxy_w", "wake_s", "sleep_s"]) form.elements[name].value = plain(values[name].value);
+	for (const name of ["on_w", "off_w", "proxy_w", "wake_s", "sleep_s"])
+		form.elements[name].value = plain(values[name].value);
 	form.elements.policy.value = RULES.includes(policy) ? policy : "teacher";
 }
 
@@ -36,22 +37,44 @@ function changed(values) {
 	const asked = {};
 	for (const [name, value] of Object.entries(values)) {
 		if (name === "policy") continue;
-		if (typeof value !== "number") throw new ApiError(400, { error: t("savings.number"), where: name });
-		const now = name === "fraction" ? 100 * told.saved.assumed.promise.fraction : name === "delta_s" ? told.saved.assumed.promise.delta_s : told.saved.assumed.values[name].value;
-		if (Math.abs(value - now) > 0.005 + 1e-9) asked[name] = name === "fraction" ? value / 100 : value;
+		if (typeof value !== "number")
+			throw new ApiError(400, { error: t("savings.number"), where: name });
+		const now =
+			name === "fraction"
+				? 100 * told.saved.assumed.promise.fraction
+				: name === "delta_s"
+					? told.saved.assumed.promise.delta_s
+					: told.saved.assumed.values[name].value;
+		if (Math.abs(value - now) > 0.005 + 1e-9)
+			asked[name] = name === "fraction" ? value / 100 : value;
 	}
 	return asked;
 }
 
-onSubmit(form, async (values) => {
-	const mine = told;
-	const then = await workOut({ ...mine.scope, ...changed(values) }, at("if-state"), mine.current);
-	if (!then?.found?.rows) return null;
-	// What is, from the same requests; most often it was worked out before.
-	let now = await state(mine.scope);
-	if (!now.found?.rows) now = await workOut(mine.scope, at("if-state"), mine.current);
-	return mine.current() && now?.found?.rows ? { now: now.found, then: then.found, policy: values.policy, assumed: mine.saved.assumed } : null;
-}, (answer) => answer && show(answer));
+onSubmit(
+	form,
+	async (values) => {
+		const mine = told;
+		const then = await workOut(
+			{ ...mine.scope, ...changed(values) },
+			at("if-state"),
+			mine.current,
+		);
+		if (!then?.found?.rows) return null;
+		// What is, from the same requests; most often it was worked out before.
+		let now = await state(mine.scope);
+		if (!now.found?.rows) now = await workOut(mine.scope, at("if-state"), mine.current);
+		return mine.current() && now?.found?.rows
+			? {
+					now: now.found,
+					then: then.found,
+					policy: values.policy,
+					assumed: mine.saved.assumed,
+				}
+			: null;
+	},
+	(answer) => answer && show(answer),
+);
 
 at("if-reset").addEventListener("click", () => {
 	asItIs();
@@ -60,14 +83,23 @@ at("if-reset").addEventListener("click", () => {
 
 function show({ now, then, policy, assumed }) {
 	const rule = (found, name) => found.rows.find((each) => each.policy === name);
-	const before = rule(now, RULES.includes(assumed.policy) ? assumed.policy : "teacher"), after = rule(then, policy);
+	const before = rule(now, RULES.includes(assumed.policy) ? assumed.policy : "teacher"),
+		after = rule(then, policy);
 	const bounds = [rule(now, "bound-reactive"), rule(then, "bound-reactive")];
 	const year = (found, row) => row.saving_net * found.question.power.on_w * YEAR_S;
 	const price = assumed.office.price_per_kwh;
 	const worth = (j) => (price ? `${energy(j)}, ${money((j / 3.6e6) * price)}` : energy(j));
-	const line = (key, make) => [t(`savings.if_${key}`), make(now, before, 0), make(then, after, 1)];
+	const line = (key, make) => [
+		t(`savings.if_${key}`),
+		make(now, before, 0),
+		make(then, after, 1),
+	];
 	const rows = [
-		[t("savings.if_policy"), t(`savings.rule.${before.policy}`), t(`savings.rule.${after.policy}`)],
+		[
+			t("savings.if_policy"),
+			t(`savings.rule.${before.policy}`),
+			t(`savings.rule.${after.policy}`),
+		],
 		line("saved", (_, row) => share(row.saving_net, 1)),
 		line("year", (found, row) => worth(year(found, row))),
 		line("waited", (_, row) => share(row.delayed_fraction, 2)),
@@ -76,9 +108,21 @@ function show({ now, then, policy, assumed }) {
 	];
 	// The promise holds from the second day on, where there is one.
 	const broken = (after.delayed_since_day_2 ?? after.delayed_fraction) > then.question.promise.f;
-	at("if-found").replaceChildren(...[
-		broken && h("div.notice", { "data-kind": "warn" }, icon("triangle-alert"), h("div", h("p", t("savings.if_breaks")))),
-		...table({ label: t("savings.if_title"), columns: [t("savings.if_figure"), t("savings.if_now"), t("savings.if_then")], rows }),
-		h("p.hint", t("savings.if_simulated")),
-	].filter(Boolean));
+	at("if-found").replaceChildren(
+		...[
+			broken &&
+				h(
+					"div.notice",
+					{ "data-kind": "warn" },
+					icon("triangle-alert"),
+					h("div", h("p", t("savings.if_breaks"))),
+				),
+			...table({
+				label: t("savings.if_title"),
+				columns: [t("savings.if_figure"), t("savings.if_now"), t("savings.if_then")],
+				rows,
+			}),
+			h("p.hint", t("savings.if_simulated")),
+		].filter(Boolean),
+	);
 }

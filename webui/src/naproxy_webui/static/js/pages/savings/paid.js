@@ -22,29 +22,67 @@ export async function showPaid({ scope, current }) {
 function badge(said) {
 	if (!said.requests) return [];
 	const kept = said.delayed <= said.allowed;
-	return [h("span.badge", { "data-kind": kept ? "good" : "warn" }, icon(kept ? "circle-check" : "triangle-alert"), t(kept ? "savings.paid_kept" : "savings.paid_broken"))];
+	return [
+		h(
+			"span.badge",
+			{ "data-kind": kept ? "good" : "warn" },
+			icon(kept ? "circle-check" : "triangle-alert"),
+			t(kept ? "savings.paid_kept" : "savings.paid_broken"),
+		),
+	];
 }
 
 function words(said) {
 	if (!said.requests) return [h("p", t("savings.paid_none"))];
-	const values = { all: number(said.requests), delayed: number(said.delayed), allowed: number(said.allowed), longest: said.longest_s === null ? "–" : duration(said.longest_s) };
-	const made = [h("p.paid-words", said.delayed ? t("savings.paid", { ...values, count: said.delayed }) : t("savings.paid_nobody", values))];
+	const values = {
+		all: number(said.requests),
+		delayed: number(said.delayed),
+		allowed: number(said.allowed),
+		longest: said.longest_s === null ? "–" : duration(said.longest_s),
+	};
+	const made = [
+		h(
+			"p.paid-words",
+			said.delayed
+				? t("savings.paid", { ...values, count: said.delayed })
+				: t("savings.paid_nobody", values),
+		),
+	];
 	const more = [];
-	if (said.median_s !== null && said.waits > 2) more.push(t("savings.paid_median", { time: duration(said.median_s) }));
+	if (said.median_s !== null && said.waits > 2)
+		more.push(t("savings.paid_median", { time: duration(said.median_s) }));
 	if (said.unknown) more.push(t("savings.paid_unknown", { count: said.unknown }));
-	if (said.waits_since_s > said.from_s + 3600) more.push(t("savings.paid_since", { date: date(said.waits_since_s) }));
+	if (said.waits_since_s > said.from_s + 3600)
+		more.push(t("savings.paid_since", { date: date(said.waits_since_s) }));
 	if (more.length) made.push(h("p", more.join(" ")));
-	const promise = t("savings.paid_promise", { share: share(said.promise.fraction), time: duration(said.promise.delta_s) });
-	made.push(h("p.hint", promise, " ", h("a", { href: "/settings/sleep" }, t("savings.paid_change"))));
+	const promise = t("savings.paid_promise", {
+		share: share(said.promise.fraction),
+		time: duration(said.promise.delta_s),
+	});
+	made.push(
+		h("p.hint", promise, " ", h("a", { href: "/settings/sleep" }, t("savings.paid_change"))),
+	);
 	return made;
 }
 
 function bars(said) {
-	const label = ({ from_s, to_s }) => (to_s === null ? t("savings.waits_more", { from: number(from_s, 1) }) : t("savings.waits_between", { from: number(from_s, 1), to: number(to_s, 1) }));
+	const label = ({ from_s, to_s }) =>
+		to_s === null
+			? t("savings.waits_more", { from: number(from_s, 1) })
+			: t("savings.waits_between", { from: number(from_s, 1), to: number(to_s, 1) });
 	return {
-		title: t("savings.waits_title"), along: t("savings.waits_along"), size: "small",
+		title: t("savings.waits_title"),
+		along: t("savings.waits_along"),
+		size: "small",
 		labels: said.buckets.map(label),
-		series: [{ name: t("savings.waits_series"), values: said.buckets.map((each) => each.count), colour: "c2" }],
-		format: (value) => number(value), tick: (value) => (Number.isInteger(value) ? number(value) : ""),
+		series: [
+			{
+				name: t("savings.waits_series"),
+				values: said.buckets.map((each) => each.count),
+				colour: "c2",
+			},
+		],
+		format: (value) => number(value),
+		tick: (value) => (Number.isInteger(value) ? number(value) : ""),
 	};
 }

@@ -1,7 +1,18 @@
 // What was saved: the figures at the top, the bars, and how sure all that is.
 
 import { h, t } from "../../kit/core.js";
-import { clock, co2, day, duration, energy, money, month, number, share, watts } from "../../kit/format.js";
+import {
+	clock,
+	co2,
+	day,
+	duration,
+	energy,
+	money,
+	month,
+	number,
+	share,
+	watts,
+} from "../../kit/format.js";
 import { barChart } from "../../kit/bars.js";
 import { table } from "../../kit/plot.js";
 
@@ -24,15 +35,43 @@ export async function showSaved({ saved, current }) {
 }
 
 function stat(label, value, note) {
-	return h("div.stat", h("span.stat-label", label), h("span.stat-value", value), h("span.stat-note", note));
+	return h(
+		"div.stat",
+		h("span.stat-label", label),
+		h("span.stat-value", value),
+		h("span.stat-note", note),
+	);
 }
 
 function stats(total, worth, office, known_s) {
-	const note = total.net_j < 0 ? t("savings.lost_note") : t("savings.saved_note", { share: share(total.net_j / total.always_j) });
+	const note =
+		total.net_j < 0
+			? t("savings.lost_note")
+			: t("savings.saved_note", { share: share(total.net_j / total.always_j) });
 	const made = [stat(t("savings.saved"), energy(total.net_j), note)];
-	if (worth.money !== null) made.push(stat(t("savings.money"), money(worth.money), t("savings.money_note", { price: money(office.price_per_kwh) })));
-	if (worth.co2_g !== null) made.push(stat(t("savings.co2"), co2(worth.co2_g), t("savings.co2_note", { grams: number(office.co2_g_per_kwh) })));
-	made.push(stat(t("savings.asleep"), share(total.asleep_s / known_s), t("savings.asleep_note", { count: total.switches })));
+	if (worth.money !== null)
+		made.push(
+			stat(
+				t("savings.money"),
+				money(worth.money),
+				t("savings.money_note", { price: money(office.price_per_kwh) }),
+			),
+		);
+	if (worth.co2_g !== null)
+		made.push(
+			stat(
+				t("savings.co2"),
+				co2(worth.co2_g),
+				t("savings.co2_note", { grams: number(office.co2_g_per_kwh) }),
+			),
+		);
+	made.push(
+		stat(
+			t("savings.asleep"),
+			share(total.asleep_s / known_s),
+			t("savings.asleep_note", { count: total.switches }),
+		),
+	);
 	return made;
 }
 
@@ -43,8 +82,13 @@ function how(total, assumed, known_s) {
 	if (unknown_s > 120) said.push(t("savings.how_unknown", { time: duration(unknown_s) }));
 	const { on_w, proxy_w } = assumed.values;
 	said.push(t(`savings.how_always_${on_w.source}`, { watts: watts(on_w.value) }));
-	said.push(assumed.box_meter ? t("savings.how_box_measured", { meter: assumed.box_meter }) : t("savings.how_box_configured", { watts: watts(proxy_w.value) }));
-	if (assumed.box_share < 1) said.push(t("savings.how_box_share", { share: share(assumed.box_share) }));
+	said.push(
+		assumed.box_meter
+			? t("savings.how_box_measured", { meter: assumed.box_meter })
+			: t("savings.how_box_configured", { watts: watts(proxy_w.value) }),
+	);
+	if (assumed.box_share < 1)
+		said.push(t("savings.how_box_share", { share: share(assumed.box_share) }));
 	return said;
 }
 
@@ -59,18 +103,35 @@ function measured(total, assumed, known_s) {
 const LABELS = { hour: clock, day, month };
 
 function bars({ parts, unit, assumed }) {
-	const kwh = (pick) => parts.map(({ sums }) => (sums.measured_s + sums.modelled_s ? Math.max(0, pick(sums)) / 3.6e6 : null));
+	const kwh = (pick) =>
+		parts.map(({ sums }) =>
+			sums.measured_s + sums.modelled_s ? Math.max(0, pick(sums)) / 3.6e6 : null,
+		);
 	const some = (pick) => parts.some(({ sums }) => pick(sums) > 0);
 	const estimated = assumed.meter_estimated;
 	const series = [
-		some((s) => s.measured_j) && { name: t(estimated ? "savings.series_estimated" : "savings.series_measured"), values: kwh((s) => s.measured_j), colour: "c1", hatched: estimated ? "/" : undefined },
-		some((s) => s.modelled_j) && { name: t("savings.series_modelled"), values: kwh((s) => s.modelled_j), colour: "c1", hatched: "x" },
+		some((s) => s.measured_j) && {
+			name: t(estimated ? "savings.series_estimated" : "savings.series_measured"),
+			values: kwh((s) => s.measured_j),
+			colour: "c1",
+			hatched: estimated ? "/" : undefined,
+		},
+		some((s) => s.modelled_j) && {
+			name: t("savings.series_modelled"),
+			values: kwh((s) => s.modelled_j),
+			colour: "c1",
+			hatched: "x",
+		},
 		{ name: t("savings.series_box"), values: kwh((s) => s.box_j), colour: "c5" },
 		{ name: t("savings.series_saved"), values: kwh((s) => s.net_j), colour: "c3" },
 	].filter(Boolean);
 	return {
-		title: t("savings.energy_title"), unit: "kWh", stacked: true, along: t(`savings.along_${unit}`),
-		labels: parts.map(({ from_s }) => LABELS[unit](from_s)), series,
+		title: t("savings.energy_title"),
+		unit: "kWh",
+		stacked: true,
+		along: t(`savings.along_${unit}`),
+		labels: parts.map(({ from_s }) => LABELS[unit](from_s)),
+		series,
 		format: (value) => energy(value * 3.6e6),
 	};
 }
@@ -79,16 +140,53 @@ function bars({ parts, unit, assumed }) {
 export function showExact({ saved }) {
 	const { total, assumed } = saved;
 	const units = { on_w: "W", off_w: "W", proxy_w: "W", switch_j: "J", wake_s: "s", sleep_s: "s" };
-	const values = Object.entries(assumed.values).map(([name, { value, source }]) => [t(`savings.value.${name}`), `${number(value, 3)} ${units[name]}`, t(`savings.source.${source}`)]);
+	const values = Object.entries(assumed.values).map(([name, { value, source }]) => [
+		t(`savings.value.${name}`),
+		`${number(value, 3)} ${units[name]}`,
+		t(`savings.source.${source}`),
+	]);
 	const { office, promise } = assumed;
 	const configured = t("savings.source.configured");
-	values.push([t("savings.value.price"), office.price_per_kwh ? `${number(office.price_per_kwh, 4)} ${office.currency}` : "–", configured]);
-	values.push([t("savings.value.co2"), office.co2_g_per_kwh ? `${number(office.co2_g_per_kwh)} g` : "–", configured]);
-	values.push([t("savings.value.promise"), `${number(100 * promise.fraction, 3)} %, ${number(promise.delta_s, 3)} s`, configured]);
-	at("exact-values").replaceChildren(...table({ label: t("savings.exact_title"), columns: [t("savings.exact_what"), t("savings.exact_value"), t("savings.exact_from")], rows: values }));
+	values.push([
+		t("savings.value.price"),
+		office.price_per_kwh ? `${number(office.price_per_kwh, 4)} ${office.currency}` : "–",
+		configured,
+	]);
+	values.push([
+		t("savings.value.co2"),
+		office.co2_g_per_kwh ? `${number(office.co2_g_per_kwh)} g` : "–",
+		configured,
+	]);
+	values.push([
+		t("savings.value.promise"),
+		`${number(100 * promise.fraction, 3)} %, ${number(promise.delta_s, 3)} s`,
+		configured,
+	]);
+	at("exact-values").replaceChildren(
+		...table({
+			label: t("savings.exact_title"),
+			columns: [t("savings.exact_what"), t("savings.exact_value"), t("savings.exact_from")],
+			rows: values,
+		}),
+	);
 	const rows = [
-		["savings.sum_always", total.always_j], ["savings.sum_used", total.used_j], ["savings.series_measured", total.measured_j], ["savings.series_modelled", total.modelled_j],
-		["savings.sum_gross", total.gross_j], ["savings.sum_box", total.box_j], ["savings.sum_net", total.net_j],
-	].map(([key, j]) => [t(key), `${number(j / 3600, 3)} Wh`, total.always_j ? share(j / total.always_j, 2) : "–"]);
-	at("exact-sums").replaceChildren(...table({ label: t("savings.sums_title"), columns: [t("savings.sums_title"), "Wh", "%"], rows }));
+		["savings.sum_always", total.always_j],
+		["savings.sum_used", total.used_j],
+		["savings.series_measured", total.measured_j],
+		["savings.series_modelled", total.modelled_j],
+		["savings.sum_gross", total.gross_j],
+		["savings.sum_box", total.box_j],
+		["savings.sum_net", total.net_j],
+	].map(([key, j]) => [
+		t(key),
+		`${number(j / 3600, 3)} Wh`,
+		total.always_j ? share(j / total.always_j, 2) : "–",
+	]);
+	at("exact-sums").replaceChildren(
+		...table({
+			label: t("savings.sums_title"),
+			columns: [t("savings.sums_title"), "Wh", "%"],
+			rows,
+		}),
+	);
 }

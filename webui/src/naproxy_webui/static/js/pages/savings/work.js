@@ -31,7 +31,8 @@ export async function workOut(question, place, current) {
 
 /** Why there is no answer, as paragraphs; none if there is one. */
 export function trouble(said) {
-	if (said.state === "failed") return [h("p.error", { role: "alert" }, t(`savings.failed_${said.why}`))];
+	if (said.state === "failed")
+		return [h("p.error", { role: "alert" }, t(`savings.failed_${said.why}`))];
 	if (said.state === "cancelled") return [h("p.hint", t("savings.cancelled"))];
 	if (said.found?.not_enough) return [h("p", t("savings.not_enough"))];
 	return [];
@@ -41,11 +42,20 @@ function showRunning(place, part) {
 	let bar = place.querySelector("progress");
 	if (!bar) {
 		bar = h("progress", { max: "1", "aria-label": t("savings.working") });
-		const cancel = h("button.button.small", { type: "button", onclick: () => stop(cancel) }, t("savings.cancel"));
-		place.replaceChildren(h("p", t("savings.working")), h("div.row", bar, h("span.number", { "data-share": true }), cancel));
+		const cancel = h(
+			"button.button.small",
+			{ type: "button", onclick: () => stop(cancel) },
+			t("savings.cancel"),
+		);
+		place.replaceChildren(
+			h("p", t("savings.working")),
+			h("div.row", bar, h("span.number", { "data-share": true }), cancel),
+		);
 	}
 	bar.value = part;
-	place.querySelector("[data-share]").textContent = t("savings.working_share", { share: share(part, 0) });
+	place.querySelector("[data-share]").textContent = t("savings.working_share", {
+		share: share(part, 0),
+	});
 }
 
 async function stop(button) {

@@ -13,7 +13,11 @@ const all = (selector) => [...document.querySelectorAll(selector)];
 export function emptyCache() {
 	for (const button of all("[data-empty-cache]")) {
 		onPress(button, async () => {
-			const sure = await confirm({ title: t("settings.empty_sure"), text: t("settings.empty_words"), yes: t("settings.empty") });
+			const sure = await confirm({
+				title: t("settings.empty_sure"),
+				text: t("settings.empty_words"),
+				yes: t("settings.empty"),
+			});
 			if (!sure) return;
 			await post("/api/box/cache/empty");
 			toast(t("settings.emptied"));
@@ -25,20 +29,30 @@ export function logs() {
 	const card = document.querySelector("[data-logs]");
 	// Who may look only may not see who visited, and the log says that.
 	if (!card || document.body.dataset.mayChange === "no") return;
-	const [form, count, lines] = ["form", "count", "lines"].map((name) => card.querySelector(`[data-log-${name}]`));
-	const look = () => busy(form.querySelector("button"), async () => {
-		try {
-			const { source, contains } = Object.fromEntries(new FormData(form));
-			const said = await get("/api/box/logs", { source, contains: contains || null, limit: 500 }, { timeout_ms: LONG_MS });
-			lines.textContent = said.lines.join("\n");
-			lines.scrollTop = lines.scrollHeight;
-			count.textContent = t("settings.log_count", { count: said.lines.length, of: number(said.of) });
-		} catch (error) {
-			if (!(error instanceof ApiError)) throw error;
-			lines.textContent = "";
-			count.textContent = error.message;
-		}
-	});
+	const [form, count, lines] = ["form", "count", "lines"].map((name) =>
+		card.querySelector(`[data-log-${name}]`),
+	);
+	const look = () =>
+		busy(form.querySelector("button"), async () => {
+			try {
+				const { source, contains } = Object.fromEntries(new FormData(form));
+				const said = await get(
+					"/api/box/logs",
+					{ source, contains: contains || null, limit: 500 },
+					{ timeout_ms: LONG_MS },
+				);
+				lines.textContent = said.lines.join("\n");
+				lines.scrollTop = lines.scrollHeight;
+				count.textContent = t("settings.log_count", {
+					count: said.lines.length,
+					of: number(said.of),
+				});
+			} catch (error) {
+				if (!(error instanceof ApiError)) throw error;
+				lines.textContent = "";
+				count.textContent = error.message;
+			}
+		});
 	form.addEventListener("submit", (event) => {
 		event.preventDefault();
 		look();
@@ -55,7 +69,12 @@ export function makers() {
 			busy(event.submitter, async () => {
 				try {
 					const what = form.dataset.make;
-					const asked = Object.fromEntries([...form.querySelectorAll("input[type=checkbox]")].map((each) => [each.name, each.checked]));
+					const asked = Object.fromEntries(
+						[...form.querySelectorAll("input[type=checkbox]")].map((each) => [
+							each.name,
+							each.checked,
+						]),
+					);
 					await post(`/api/box/${what}`, asked, { timeout_ms: LONG_MS });
 					const link = h("a", { href: `/api/box/${what}/file`, download: "" });
 					document.body.append(link);
@@ -79,7 +98,11 @@ export function restore() {
 	form.addEventListener("submit", (event) => {
 		event.preventDefault();
 		const [file] = form.elements.file.files;
-		if (!file) return void showErrors(form, new ApiError(422, { error: t("settings.restore_which"), where: "file" }));
+		if (!file)
+			return void showErrors(
+				form,
+				new ApiError(422, { error: t("settings.restore_which"), where: "file" }),
+			);
 		busy(event.submitter, async () => {
 			clearErrors(form);
 			found.hidden = true;
@@ -102,7 +125,9 @@ async function upload(file, progress) {
 	for (let offset = 0; offset === 0 || offset < file.size; offset += PART_BYTES) {
 		progress.value = file.size ? offset / file.size : 1;
 		const answer = await fetch(`/api/box/restore/part?offset=${offset}`, {
-			method: "PUT", body: file.slice(offset, offset + PART_BYTES), credentials: "same-origin",
+			method: "PUT",
+			body: file.slice(offset, offset + PART_BYTES),
+			credentials: "same-origin",
 			headers: { "Content-Type": "application/octet-stream", "X-CSRF-Token": token },
 		}).catch(() => null);
 		if (!answer) throw new ApiError(0, { error: t("kit.no_answer") });
@@ -115,19 +140,66 @@ async function upload(file, progress) {
 
 function show(place, said) {
 	const fact = (key, value) => [h("dt", t(`settings.found_${key}`)), h("dd", value)];
-	const option = (name, allowed) => h("label.check", h("input", { type: "checkbox", name: `restore-${name}`, disabled: !allowed, checked: false }),
-		h("span", t(`settings.restore_${name}`), h("span.hint", t(allowed ? `settings.restore_${name}_words` : `settings.restore_no_${name}`))));
+	const option = (name, allowed) =>
+		h(
+			"label.check",
+			h("input", {
+				type: "checkbox",
+				name: `restore-${name}`,
+				disabled: !allowed,
+				checked: false,
+			}),
+			h(
+				"span",
+				t(`settings.restore_${name}`),
+				h(
+					"span.hint",
+					t(allowed ? `settings.restore_${name}_words` : `settings.restore_no_${name}`),
+				),
+			),
+		);
 	const button = h("button.button.danger", { type: "button" }, t("settings.restore_now"));
-	place.replaceChildren(h("div.card.flat", { tabindex: "-1" }, h("h3", t("settings.found")), h("dl.facts",
-		fact("made", `${dateTime(said.made_s)}, ${said.name}`), fact("servers", said.servers.join(", ") || "–"),
-		fact("version", said.version), fact("history", said.history_bytes ? t("settings.found_mb", { mb: number(said.history_bytes / 1e6, 1) }) : t("settings.found_not")),
-		fact("secrets", said.secrets ? t("settings.found_users", { count: said.users }) : t("settings.found_not"))),
-	option("history", said.history_bytes > 0), option("secrets", said.secrets), h("p.hint", t("settings.restore_then")), h("div.actions", button)));
+	place.replaceChildren(
+		h(
+			"div.card.flat",
+			{ tabindex: "-1" },
+			h("h3", t("settings.found")),
+			h(
+				"dl.facts",
+				fact("made", `${dateTime(said.made_s)}, ${said.name}`),
+				fact("servers", said.servers.join(", ") || "–"),
+				fact("version", said.version),
+				fact(
+					"history",
+					said.history_bytes
+						? t("settings.found_mb", { mb: number(said.history_bytes / 1e6, 1) })
+						: t("settings.found_not"),
+				),
+				fact(
+					"secrets",
+					said.secrets
+						? t("settings.found_users", { count: said.users })
+						: t("settings.found_not"),
+				),
+			),
+			option("history", said.history_bytes > 0),
+			option("secrets", said.secrets),
+			h("p.hint", t("settings.restore_then")),
+			h("div.actions", button),
+		),
+	);
 	place.hidden = false;
 	place.firstChild.focus();
 	onPress(button, async () => {
-		const [history, secrets] = ["history", "secrets"].map((name) => place.querySelector(`[name="restore-${name}"]`).checked);
-		const sure = await confirm({ title: t("settings.restore_sure"), text: t("settings.restore_sure_words"), yes: t("settings.restore_now"), danger: true });
+		const [history, secrets] = ["history", "secrets"].map(
+			(name) => place.querySelector(`[name="restore-${name}"]`).checked,
+		);
+		const sure = await confirm({
+			title: t("settings.restore_sure"),
+			text: t("settings.restore_sure_words"),
+			yes: t("settings.restore_now"),
+			danger: true,
+		});
 		if (!sure) return;
 		await post("/api/box/restore", { history, secrets }, { timeout_ms: LONG_MS });
 		await backAgain();
@@ -153,26 +225,42 @@ async function backAgain() {
 
 export function machine() {
 	for (const form of all("form[data-box]")) boxForm(form);
-	for (const button of all("[data-box-post]")) onPress(button, async () => {
-		await post(`/api/box/${button.dataset.boxPost}`);
-		again(t("settings.saved"));
-	});
-	for (const button of all("[data-restart]")) onPress(button, async () => {
-		const own = `settings.restart_words.${button.dataset.restart}`;
-		const sure = await confirm({ title: t("settings.restart_sure"), text: t(has(own) ? own : "settings.restart_words"), yes: t("settings.restart") });
-		if (!sure) return;
-		await post("/api/box/restart", { service: button.dataset.restart });
-		await backAgain();
-		toast(t("settings.restarted"));
-	});
-	for (const button of all("[data-reboot]")) onPress(button, async () => {
-		const sure = await confirm({ title: t("settings.reboot_sure"), text: t("settings.reboot_words"), yes: t("settings.reboot"), danger: true });
-		if (!sure) return;
-		await post("/api/box/reboot");
-		toast(t("settings.rebooting"), "info");
-	});
+	for (const button of all("[data-box-post]"))
+		onPress(button, async () => {
+			await post(`/api/box/${button.dataset.boxPost}`);
+			again(t("settings.saved"));
+		});
+	for (const button of all("[data-restart]"))
+		onPress(button, async () => {
+			const own = `settings.restart_words.${button.dataset.restart}`;
+			const sure = await confirm({
+				title: t("settings.restart_sure"),
+				text: t(has(own) ? own : "settings.restart_words"),
+				yes: t("settings.restart"),
+			});
+			if (!sure) return;
+			await post("/api/box/restart", { service: button.dataset.restart });
+			await backAgain();
+			toast(t("settings.restarted"));
+		});
+	for (const button of all("[data-reboot]"))
+		onPress(button, async () => {
+			const sure = await confirm({
+				title: t("settings.reboot_sure"),
+				text: t("settings.reboot_words"),
+				yes: t("settings.reboot"),
+				danger: true,
+			});
+			if (!sure) return;
+			await post("/api/box/reboot");
+			toast(t("settings.rebooting"), "info");
+		});
 	for (const place of all("[data-clock]")) {
-		const format = new Intl.DateTimeFormat(locale, { dateStyle: "full", timeStyle: "short", timeZone: place.dataset.zone });
+		const format = new Intl.DateTimeFormat(locale, {
+			dateStyle: "full",
+			timeStyle: "short",
+			timeZone: place.dataset.zone,
+		});
 		place.textContent = format.format(Number(place.dataset.clock) * 1000);
 	}
 }
@@ -186,14 +274,25 @@ function boxForm(form) {
 	form.addEventListener("submit", (event) => {
 		event.preventDefault();
 		busy(event.submitter, async () => {
-			if (form.dataset.ask && !(await confirm({ title: form.dataset.ask, yes: t("settings.go_on"), danger: true }))) return;
+			if (
+				form.dataset.ask &&
+				!(await confirm({
+					title: form.dataset.ask,
+					yes: t("settings.go_on"),
+					danger: true,
+				}))
+			)
+				return;
 			try {
-				await (method === "PUT" ? send : post)(`/api/box/${what}`, said(form), { timeout_ms: LONG_MS });
+				await (method === "PUT" ? send : post)(`/api/box/${what}`, said(form), {
+					timeout_ms: LONG_MS,
+				});
 				again(t(what === "network" ? "settings.trial" : "settings.saved"));
 			} catch (error) {
 				if (!(error instanceof ApiError)) throw error;
 				// With a new address the answer may not find its way back.
-				if (what === "network" && error.status === 0) toast(t("settings.trial_gone"), "bad");
+				if (what === "network" && error.status === 0)
+					toast(t("settings.trial_gone"), "bad");
 				else showErrors(form, error);
 			}
 		});
@@ -205,7 +304,10 @@ function said(form) {
 	for (const field of form.elements) {
 		if (!field.name || (field.type === "radio" && !field.checked)) continue;
 		if (field.closest("[hidden]")) continue;
-		found[field.name] = "list" in field.dataset ? field.value.split(/[\s,]+/).filter(Boolean) : field.value.trim();
+		found[field.name] =
+			"list" in field.dataset
+				? field.value.split(/[\s,]+/).filter(Boolean)
+				: field.value.trim();
 	}
 	return found;
 }

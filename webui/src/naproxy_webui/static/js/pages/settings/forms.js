@@ -27,16 +27,28 @@ export function again(words, place = location.href) {
 export function refuse(form, error) {
 	if (!(error instanceof ApiError)) throw error;
 	if (error.status === 409 && error.where === "version") {
-		toast(error.message, "bad", { words: t("settings.look_again"), press: () => again(t("settings.looked_again")) });
+		toast(error.message, "bad", {
+			words: t("settings.look_again"),
+			press: () => again(t("settings.looked_again")),
+		});
 		return;
 	}
-	error.problems = error.problems.map((each) => ({ ...each, where: fieldNamed(form, each.where) }));
+	error.problems = error.problems.map((each) => ({
+		...each,
+		where: fieldNamed(form, each.where),
+	}));
 	showErrors(form, error);
-	for (let each = form.querySelector('[aria-invalid="true"]')?.closest("details"); each; each = each.parentElement.closest("details")) each.open = true;
+	for (
+		let each = form.querySelector('[aria-invalid="true"]')?.closest("details");
+		each;
+		each = each.parentElement.closest("details")
+	)
+		each.open = true;
 	form.querySelector('[aria-invalid="true"]')?.focus();
 }
 
-export const send = (form, changes) => patch("/api/settings", { changes, version: form.dataset.version });
+export const send = (form, changes) =>
+	patch("/api/settings", { changes, version: form.dataset.version });
 
 function choices(form) {
 	for (const part of form.querySelectorAll("[data-alternative]")) {
@@ -65,7 +77,9 @@ export function settingsForm(form) {
 		count.textContent = length ? t("settings.unsaved", { count: length }) : "";
 	};
 	for (const kind of ["input", "change"]) form.addEventListener(kind, look);
-	bar.querySelector("[data-discard]").addEventListener("click", () => again(t("settings.discarded")));
+	bar.querySelector("[data-discard]").addEventListener("click", () =>
+		again(t("settings.discarded")),
+	);
 	form.addEventListener("submit", (event) => {
 		event.preventDefault();
 		const changes = changesOf(form);
@@ -85,16 +99,26 @@ export function settingsForm(form) {
 }
 
 function saved(form, changes, answer) {
-	const whole = changes.some(({ value, op, where }) => op !== "set" || where.endsWith(".id") || (value !== null && typeof value === "object" && !Array.isArray(value)));
-	const secret = fieldsOf(form).some((field) => field.dataset.kindOf === "secret" && field.value !== "");
+	const whole = changes.some(
+		({ value, op, where }) =>
+			op !== "set" ||
+			where.endsWith(".id") ||
+			(value !== null && typeof value === "object" && !Array.isArray(value)),
+	);
+	const secret = fieldsOf(form).some(
+		(field) => field.dataset.kindOf === "secret" && field.value !== "",
+	);
 	if (whole || secret || "reload" in form.dataset) {
 		again(t("settings.saved"));
 		return;
 	}
 	for (const field of fieldsOf(form)) {
-		if (field.dataset.kindOf !== "secret") field.dataset.initial = JSON.stringify(valueOf(field));
+		if (field.dataset.kindOf !== "secret")
+			field.dataset.initial = JSON.stringify(valueOf(field));
 	}
-	document.querySelectorAll("[data-version]").forEach((each) => (each.dataset.version = answer.version));
+	document
+		.querySelectorAll("[data-version]")
+		.forEach((each) => (each.dataset.version = answer.version));
 	toast(t("settings.saved"));
 }
 
@@ -105,7 +129,9 @@ export function lockForViewers() {
 	page.querySelectorAll("input, select, textarea, button").forEach((each) => {
 		each.disabled = !each.matches("[data-find], [data-preview-language]");
 	});
-	page.querySelectorAll("table.week").forEach((each) => each.setAttribute("aria-disabled", "true"));
+	page.querySelectorAll("table.week").forEach((each) =>
+		each.setAttribute("aria-disabled", "true"),
+	);
 }
 
 /** A form that adds a member to a list of sections: a rule, a meter, a server. */
@@ -120,7 +146,10 @@ export function addForm(form) {
 		busy(event.submitter, async () => {
 			try {
 				await send(form, [{ op: "add", where: name, value }]);
-				again(t("settings.added"), name === "server" ? `?server=${encodeURIComponent(value.id)}` : location.href);
+				again(
+					t("settings.added"),
+					name === "server" ? `?server=${encodeURIComponent(value.id)}` : location.href,
+				);
 			} catch (error) {
 				refuse(form, error);
 			}
@@ -133,12 +162,21 @@ export function removeButtons() {
 	for (const button of document.querySelectorAll("[data-remove], [data-remove-rule]")) {
 		button.addEventListener("click", async () => {
 			const where = button.dataset.remove ?? `rule.${button.dataset.removeRule}`;
-			const owner = button.closest("[data-version]") ?? document.querySelector("[data-version]");
-			const sure = await confirm({ title: t("settings.remove_sure"), text: button.dataset.name ?? button.getAttribute("aria-label") ?? "", yes: t("settings.remove"), danger: true });
+			const owner =
+				button.closest("[data-version]") ?? document.querySelector("[data-version]");
+			const sure = await confirm({
+				title: t("settings.remove_sure"),
+				text: button.dataset.name ?? button.getAttribute("aria-label") ?? "",
+				yes: t("settings.remove"),
+				danger: true,
+			});
 			if (!sure) return;
 			busy(button, async () => {
 				try {
-					await patch("/api/settings", { changes: [{ op: "remove", where }], version: owner.dataset.version });
+					await patch("/api/settings", {
+						changes: [{ op: "remove", where }],
+						version: owner.dataset.version,
+					});
 					again(t("settings.removed"), button.dataset.then ?? location.href);
 				} catch (error) {
 					if (!(error instanceof ApiError)) throw error;
@@ -148,15 +186,19 @@ export function removeButtons() {
 		});
 	}
 	for (const button of document.querySelectorAll("[data-add-rung]")) {
-		button.addEventListener("click", () => busy(button, async () => {
-			try {
-				await send(button.closest("form"), [{ op: "add", where: button.dataset.addRung, value: { driver: "udp" } }]);
-				again(t("settings.added"));
-			} catch (error) {
-				if (!(error instanceof ApiError)) throw error;
-				toast(error.message, "bad");
-			}
-		}));
+		button.addEventListener("click", () =>
+			busy(button, async () => {
+				try {
+					await send(button.closest("form"), [
+						{ op: "add", where: button.dataset.addRung, value: { driver: "udp" } },
+					]);
+					again(t("settings.added"));
+				} catch (error) {
+					if (!(error instanceof ApiError)) throw error;
+					toast(error.message, "bad");
+				}
+			}),
+		);
 	}
 }
 
@@ -172,7 +214,9 @@ export function findField(input) {
 	input.addEventListener("input", () => {
 		const wanted = input.value.trim().toLowerCase();
 		for (const block of document.querySelectorAll("[data-block]")) {
-			const fields = [...block.querySelectorAll(".field")].filter((each) => !each.querySelector(".field"));
+			const fields = [...block.querySelectorAll(".field")].filter(
+				(each) => !each.querySelector(".field"),
+			);
 			let any = false;
 			for (const each of fields) {
 				const fits = !wanted || each.textContent.toLowerCase().includes(wanted);
@@ -187,4 +231,3 @@ export function findField(input) {
 		}
 	});
 }
-

@@ -9,7 +9,9 @@ const DATE = /^\d{4}-\d\d-\d\d$/;
 
 /** Names of days in the user's language: 5 January 2026 was a Monday. */
 export const dayName = (day, weekday = "short") =>
-	new Intl.DateTimeFormat(locale, { weekday, timeZone: "UTC" }).format(Date.UTC(2026, 0, 5 + day));
+	new Intl.DateTimeFormat(locale, { weekday, timeZone: "UTC" }).format(
+		Date.UTC(2026, 0, 5 + day),
+	);
 
 /** One line -> {days, date, begin, end} in minutes, end past 1440 on the next day; null: not readable. */
 export function read(line) {
@@ -33,7 +35,8 @@ export function read(line) {
 }
 
 export function readLines(lines) {
-	const spans = [], wrong = [];
+	const spans = [],
+		wrong = [];
 	for (const line of lines) {
 		const span = read(line);
 		if (span) spans.push(span);
@@ -43,7 +46,8 @@ export function readLines(lines) {
 }
 
 const two = (value) => String(value).padStart(2, "0");
-export const clock = (minutes) => (minutes === 1440 ? "24:00" : `${two(Math.floor((minutes % 1440) / 60))}:${two(minutes % 60)}`);
+export const clock = (minutes) =>
+	minutes === 1440 ? "24:00" : `${two(Math.floor((minutes % 1440) / 60))}:${two(minutes % 60)}`;
 
 /** Runs of days: [0,1,2,3,4] -> [[0,4]]. */
 function runs(days) {
@@ -55,13 +59,28 @@ function runs(days) {
 	return found;
 }
 
-export const daysAsText = (days) => runs(days).map(([a, b]) => (a === b ? DAYS[a] : `${DAYS[a]}-${DAYS[b]}`)).join(",");
+export const daysAsText = (days) =>
+	runs(days)
+		.map(([a, b]) => (a === b ? DAYS[a] : `${DAYS[a]}-${DAYS[b]}`))
+		.join(",");
 
 /** Spans -> words: Mon to Fri 07:30 to 18:00, Sat 09:00 to 12:00. */
 export function hoursInWords(spans) {
 	const said = spans.map(({ days, date, begin, end }) => {
-		const on = date ?? (days.length === 7 ? t("settings.says.every_day") : runs(days).map(([a, b]) =>
-			(a === b ? dayName(a) : t(b === a + 1 ? "settings.says.and" : "settings.says.to", { from: dayName(a), to: dayName(b) }))).join(", "));
+		const on =
+			date ??
+			(days.length === 7
+				? t("settings.says.every_day")
+				: runs(days)
+						.map(([a, b]) =>
+							a === b
+								? dayName(a)
+								: t(b === a + 1 ? "settings.says.and" : "settings.says.to", {
+										from: dayName(a),
+										to: dayName(b),
+									}),
+						)
+						.join(", "));
 		return `${on} ${begin === 0 && end === 1440 ? t("settings.says.all_day") : t("settings.says.to", { from: clock(begin), to: clock(end) })}`;
 	});
 	return said.join("; ");
@@ -82,7 +101,8 @@ export function perDay(spans) {
 function merged(parts) {
 	const found = [];
 	for (const [begin, end] of parts.sort((a, b) => a[0] - b[0])) {
-		if (found.length && begin <= found.at(-1)[1]) found.at(-1)[1] = Math.max(found.at(-1)[1], end);
+		if (found.length && begin <= found.at(-1)[1])
+			found.at(-1)[1] = Math.max(found.at(-1)[1], end);
 		else found.push([begin, end]);
 	}
 	return found;
@@ -91,15 +111,22 @@ function merged(parts) {
 /** Minutes a day -> lines, days with the same hours together; dates stay as they were. */
 export function asLines(days, dates) {
 	const by = new Map();
-	days.forEach((parts, day) => parts.forEach(([begin, end]) => {
-		const key = `${clock(begin)}-${clock(end)}`;
-		by.set(key, [...(by.get(key) ?? []), day]);
-	}));
+	days.forEach((parts, day) =>
+		parts.forEach(([begin, end]) => {
+			const key = `${clock(begin)}-${clock(end)}`;
+			by.set(key, [...(by.get(key) ?? []), day]);
+		}),
+	);
 	return [...[...by].map(([hours, on]) => `${daysAsText(on)} ${hours}`), ...dates];
 }
 
 /** Put a part of a day in, or take it out. */
 export function painted(parts, begin, end, on) {
 	if (on) return merged([...parts.map((each) => [...each]), [begin, end]]);
-	return parts.flatMap(([from, to]) => [[from, Math.min(to, begin)], [Math.max(from, end), to]].filter(([a, b]) => a < b));
+	return parts.flatMap(([from, to]) =>
+		[
+			[from, Math.min(to, begin)],
+			[Math.max(from, end), to],
+		].filter(([a, b]) => a < b),
+	);
 }

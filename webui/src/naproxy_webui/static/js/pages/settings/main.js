@@ -2,7 +2,15 @@
 
 import { t } from "../../kit/core.js";
 import { emptyCache, logs, machine, makers, restore } from "./box.js";
-import { addForm, findField, lockForViewers, removeButtons, sayWhatWasSaved, settingsForm, warnOfUnsaved } from "./forms.js";
+import {
+	addForm,
+	findField,
+	lockForViewers,
+	removeButtons,
+	sayWhatWasSaved,
+	settingsForm,
+	warnOfUnsaved,
+} from "./forms.js";
 import { consequences } from "./words.js";
 import { week } from "./week.js";
 
@@ -31,7 +39,13 @@ function preview() {
 	const text = document.querySelector('[data-where="box.notice"]');
 	let timer = null;
 	const show = () => {
-		const query = new URLSearchParams({ language: frame.dataset.language, notice: text.value.replace(/\s*\n\s*/g, " ").trim().slice(0, 511) });
+		const query = new URLSearchParams({
+			language: frame.dataset.language,
+			notice: text.value
+				.replace(/\s*\n\s*/g, " ")
+				.trim()
+				.slice(0, 511),
+		});
 		frame.src = `${frame.dataset.preview}?${query}`;
 	};
 	text.addEventListener("input", () => {
@@ -41,7 +55,9 @@ function preview() {
 	for (const button of all("[data-preview-language]")) {
 		button.addEventListener("click", () => {
 			frame.dataset.language = button.dataset.previewLanguage;
-			all("[data-preview-language]").forEach((each) => each.setAttribute("aria-pressed", String(each === button)));
+			all("[data-preview-language]").forEach((each) =>
+				each.setAttribute("aria-pressed", String(each === button)),
+			);
 			show();
 		});
 	}
@@ -51,7 +67,9 @@ function bytesLeft() {
 	for (const place of all("[data-bytes-left]")) {
 		const text = document.getElementById(place.dataset.bytesLeft);
 		const look = () => {
-			place.textContent = t("settings.bytes_left", { count: Number(place.dataset.most) - new TextEncoder().encode(text.value).length });
+			place.textContent = t("settings.bytes_left", {
+				count: Number(place.dataset.most) - new TextEncoder().encode(text.value).length,
+			});
 		};
 		text.addEventListener("input", look);
 		look();

@@ -16,12 +16,18 @@ const READ = {
 	choices: (field) => [...field.querySelectorAll("input:checked")].map((each) => each.value),
 	radio: (field) => field.querySelector("input:checked")?.value ?? null,
 	number: (field) => numberOf(field),
-	list: (field) => linesOf(field.value).map((line) => ("numbers" in field.dataset ? decimal(line) : line)),
+	list: (field) =>
+		linesOf(field.value).map((line) => ("numbers" in field.dataset ? decimal(line) : line)),
 	secret: (field) => (field.value === "" ? null : field.value),
-	text: (field) => ("oneLine" in field.dataset ? field.value.replace(/\s*\n\s*/g, " ") : field.value).trim(),
+	text: (field) =>
+		("oneLine" in field.dataset ? field.value.replace(/\s*\n\s*/g, " ") : field.value).trim(),
 };
 
-export const linesOf = (text) => text.split("\n").map((line) => line.trim()).filter(Boolean);
+export const linesOf = (text) =>
+	text
+		.split("\n")
+		.map((line) => line.trim())
+		.filter(Boolean);
 
 /** A number in the unit of the file: a field in percent is a hundred times as large. */
 function numberOf(field) {
@@ -47,27 +53,39 @@ export function isChanged(field) {
 }
 
 export const chosen = (part) =>
-	part.querySelector("input[data-choose]:checked")?.value ?? part.querySelector("select[data-choose]")?.value;
+	part.querySelector("input[data-choose]:checked")?.value ??
+	part.querySelector("select[data-choose]")?.value;
 
-const ownFields = (form, where) => fieldsOf(form)
-	.filter((field) => isUsed(field) && field.dataset.where.startsWith(`${where}.`) && !field.dataset.where.slice(where.length + 1).includes("."));
+const ownFields = (form, where) =>
+	fieldsOf(form).filter(
+		(field) =>
+			isUsed(field) &&
+			field.dataset.where.startsWith(`${where}.`) &&
+			!field.dataset.where.slice(where.length + 1).includes("."),
+	);
 
 /** A whole section: what must be given, and what is not as it is by itself. */
 export function wholeSection(form, where) {
 	const section = {};
 	for (const field of ownFields(form, where)) {
 		const value = valueOf(field);
-		if (field.dataset.kindOf === "secret" ? value !== null : "required" in field.dataset || !same(value, standard(field))) {
+		if (
+			field.dataset.kindOf === "secret"
+				? value !== null
+				: "required" in field.dataset || !same(value, standard(field))
+		) {
 			section[field.dataset.key] = value;
 		}
 	}
-	for (const part of form.querySelectorAll(`[data-alternative="${where}"]`)) section[part.dataset.selector] = chosen(part);
+	for (const part of form.querySelectorAll(`[data-alternative="${where}"]`))
+		section[part.dataset.selector] = chosen(part);
 	return section;
 }
 
 /** All changes of a form, as PATCH /api/settings takes them. */
 export function changesOf(form) {
-	const changes = [], whole = new Set();
+	const changes = [],
+		whole = new Set();
 	for (const part of form.querySelectorAll("[data-alternative]")) {
 		const where = part.dataset.alternative;
 		if (chosen(part) === part.dataset.chosen) continue;
@@ -79,7 +97,8 @@ export function changesOf(form) {
 		if (!isUsed(field) || whole.has(where.slice(0, where.lastIndexOf(".")))) continue;
 		if (isChanged(field)) changes.push({ op: "set", where, value: valueOf(field) });
 	}
-	for (const box of form.querySelectorAll("input[data-forget]:checked")) changes.push({ op: "remove", where: box.dataset.forget });
+	for (const box of form.querySelectorAll("input[data-forget]:checked"))
+		changes.push({ op: "remove", where: box.dataset.forget });
 	return changes;
 }
 
@@ -89,6 +108,7 @@ export function fieldNamed(form, where) {
 	const used = fieldsOf(form).filter(isUsed);
 	const exact = used.find((field) => field.dataset.where === plain);
 	const key = plain.split(".").at(-1);
-	const found = exact ?? (form.dataset.add ? used.find((field) => field.dataset.key === key) : null);
-	return found ? (found.name || found.querySelector("input")?.name) : where;
+	const found =
+		exact ?? (form.dataset.add ? used.find((field) => field.dataset.key === key) : null);
+	return found ? found.name || found.querySelector("input")?.name : where;
 }

@@ -15,13 +15,35 @@ export function week(card) {
 		const dates = linesOf(text.value).filter((line) => /^\d{4}-/.test(line));
 		return { days: perDay(spans), dates, wrong };
 	};
-	const grid = h("table.week", { role: "grid", "aria-label": card.querySelector("h2").textContent }, head(), h("tbody", DAYS.map((_, day) =>
-		h("tr", { role: "row" }, h("th", { scope: "row", role: "rowheader" }, dayName(day)), HOURS.map((hour) => {
-			const cell = h("td", { role: "gridcell", tabindex: day || hour ? "-1" : "0", "data-day": day, "data-hour": hour });
-			cells.set(`${day} ${hour}`, cell);
-			return cell;
-		})))));
-	card.querySelector("[data-week-grid]").append(h("div.week-wrap", grid), h("p.hint", t("settings.week.keys")));
+	const grid = h(
+		"table.week",
+		{ role: "grid", "aria-label": card.querySelector("h2").textContent },
+		head(),
+		h(
+			"tbody",
+			DAYS.map((_, day) =>
+				h(
+					"tr",
+					{ role: "row" },
+					h("th", { scope: "row", role: "rowheader" }, dayName(day)),
+					HOURS.map((hour) => {
+						const cell = h("td", {
+							role: "gridcell",
+							tabindex: day || hour ? "-1" : "0",
+							"data-day": day,
+							"data-hour": hour,
+						});
+						cells.set(`${day} ${hour}`, cell);
+						return cell;
+					}),
+				),
+			),
+		),
+	);
+	card.querySelector("[data-week-grid]").append(
+		h("div.week-wrap", grid),
+		h("p.hint", t("settings.week.keys")),
+	);
 	adder(card, text);
 
 	const show = () => {
@@ -29,12 +51,22 @@ export function week(card) {
 		for (const [key, cell] of cells) {
 			const [day, hour] = key.split(" ").map(Number);
 			const from = hour * 60;
-			const minutes = days[day].reduce((sum, [a, b]) => sum + Math.max(0, Math.min(b, from + 60) - Math.max(a, from)), 0);
+			const minutes = days[day].reduce(
+				(sum, [a, b]) => sum + Math.max(0, Math.min(b, from + 60) - Math.max(a, from)),
+				0,
+			);
 			const part = minutes === 60 ? "on" : minutes ? "part" : "off";
 			if (cell.dataset.part === part) continue;
 			cell.dataset.part = part;
 			cell.setAttribute("aria-selected", part === "on" ? "true" : "false");
-			cell.setAttribute("aria-label", t(`settings.week.cell_${part}`, { day: dayName(day, "long"), from: clock(from), to: clock(from + 60) }));
+			cell.setAttribute(
+				"aria-label",
+				t(`settings.week.cell_${part}`, {
+					day: dayName(day, "long"),
+					from: clock(from),
+					to: clock(from + 60),
+				}),
+			);
 		}
 	};
 	const paint = (day, hour, on) => {
@@ -50,14 +82,30 @@ export function week(card) {
 	grid.parentElement.scrollLeft = cells.get("0 6").offsetLeft - cells.get("0 0").offsetLeft;
 }
 
-const head = () => h("thead", h("tr", { role: "row" }, h("td", { role: "presentation" }), HOURS.map((hour) => h("th", { scope: "col", role: "columnheader" }, hour % 3 ? h("span.visually-hidden", String(hour)) : String(hour)))));
+const head = () =>
+	h(
+		"thead",
+		h(
+			"tr",
+			{ role: "row" },
+			h("td", { role: "presentation" }),
+			HOURS.map((hour) =>
+				h(
+					"th",
+					{ scope: "col", role: "columnheader" },
+					hour % 3 ? h("span.visually-hidden", String(hour)) : String(hour),
+				),
+			),
+		),
+	);
 const place = (cell) => [Number(cell.dataset.day), Number(cell.dataset.hour)];
 
 function pointer(grid, paint) {
 	let on = null;
 	const over = (target) => {
 		const cell = target?.closest?.("td[data-hour]");
-		if (cell && on !== null && grid.contains(cell) && (cell.dataset.part === "on") !== on) paint(...place(cell), on);
+		if (cell && on !== null && grid.contains(cell) && (cell.dataset.part === "on") !== on)
+			paint(...place(cell), on);
 	};
 	grid.addEventListener("pointerdown", (event) => {
 		const cell = event.target.closest("td[data-hour]");
@@ -68,8 +116,11 @@ function pointer(grid, paint) {
 		over(cell);
 		if (event.pointerType !== "mouse") on = null;
 	});
-	grid.addEventListener("pointermove", (event) => over(document.elementFromPoint(event.clientX, event.clientY)));
-	for (const kind of ["pointerup", "pointercancel"]) window.addEventListener(kind, () => (on = null));
+	grid.addEventListener("pointermove", (event) =>
+		over(document.elementFromPoint(event.clientX, event.clientY)),
+	);
+	for (const kind of ["pointerup", "pointercancel"])
+		window.addEventListener(kind, () => (on = null));
 }
 
 function keyboard(grid, cells, paint) {
@@ -85,7 +136,14 @@ function keyboard(grid, cells, paint) {
 		const cell = event.target.closest("td[data-hour]");
 		if (!cell || grid.hasAttribute("aria-disabled")) return;
 		const [day, hour] = place(cell);
-		const to = { ArrowLeft: [day, hour - 1], ArrowRight: [day, hour + 1], ArrowUp: [day - 1, hour], ArrowDown: [day + 1, hour], Home: [day, 0], End: [day, 23] }[event.key];
+		const to = {
+			ArrowLeft: [day, hour - 1],
+			ArrowRight: [day, hour + 1],
+			ArrowUp: [day - 1, hour],
+			ArrowDown: [day + 1, hour],
+			Home: [day, 0],
+			End: [day, 23],
+		}[event.key];
 		if (to) {
 			const on = cell.dataset.part === "on";
 			const next = move(cell, ...to);
@@ -101,21 +159,57 @@ function keyboard(grid, cells, paint) {
 /** Exact times: days, from, to. */
 function adder(card, text) {
 	const id = text.id;
-	const days = DAYS.map((name, day) => h("label.day", h("input", { type: "checkbox", value: String(day), checked: day < 5 }), h("span", dayName(day))));
-	const [from, to] = [["from", "08:00"], ["to", "18:00"]].map(([name, value]) => h("input.input", { type: "time", id: `${id}-${name}`, value, "data-week-time": name }));
-	const button = h("button.button.small", { type: "button" }, icon("plus"), t("settings.week.add"));
-	const clear = h("button.button.small.quiet", { type: "button" }, icon("trash-2"), t("settings.week.clear"));
+	const days = DAYS.map((name, day) =>
+		h(
+			"label.day",
+			h("input", { type: "checkbox", value: String(day), checked: day < 5 }),
+			h("span", dayName(day)),
+		),
+	);
+	const [from, to] = [
+		["from", "08:00"],
+		["to", "18:00"],
+	].map(([name, value]) =>
+		h("input.input", { type: "time", id: `${id}-${name}`, value, "data-week-time": name }),
+	);
+	const button = h(
+		"button.button.small",
+		{ type: "button" },
+		icon("plus"),
+		t("settings.week.add"),
+	);
+	const clear = h(
+		"button.button.small.quiet",
+		{ type: "button" },
+		icon("trash-2"),
+		t("settings.week.clear"),
+	);
 	const place = card.querySelector("[data-week-add]");
-	place.append(h("fieldset.days", h("legend.visually-hidden", t("settings.week.days")), days),
-		h("span.row", h("label", { for: from.id }, t("settings.week.from")), from, h("label", { for: to.id }, t("settings.week.to")), to), button, clear);
+	place.append(
+		h("fieldset.days", h("legend.visually-hidden", t("settings.week.days")), days),
+		h(
+			"span.row",
+			h("label", { for: from.id }, t("settings.week.from")),
+			from,
+			h("label", { for: to.id }, t("settings.week.to")),
+			to,
+		),
+		button,
+		clear,
+	);
 	place.hidden = false;
 	// Not settings themselves: they count as no change.
 	place.addEventListener("input", (event) => event.stopPropagation());
 	button.addEventListener("click", () => {
 		const { spans } = readLines(linesOf(text.value));
-		const on = days.map((each) => each.firstChild).filter((each) => each.checked).map((each) => Number(each.value));
+		const on = days
+			.map((each) => each.firstChild)
+			.filter((each) => each.checked)
+			.map((each) => Number(each.value));
 		if (!on.length || !from.value || !to.value || from.value === to.value) return;
-		const [begin, end] = [from.value, to.value].map((each) => Number(each.slice(0, 2)) * 60 + Number(each.slice(3)));
+		const [begin, end] = [from.value, to.value].map(
+			(each) => Number(each.slice(0, 2)) * 60 + Number(each.slice(3)),
+		);
 		const added = { days: on, date: null, begin, end: end > begin ? end : end + 1440 };
 		const dates = linesOf(text.value).filter((line) => /^\d{4}-/.test(line));
 		put(text, asLines(perDay([...spans.filter((each) => !each.date), added]), dates));

@@ -18,7 +18,8 @@ export function inWords(fraction) {
 	if (fraction >= 0.995) return t("settings.says.all");
 	for (const of of [10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000]) {
 		const many = fraction * of;
-		if (many >= 0.95 && Math.abs(many - Math.round(many)) < 0.02) return t("settings.says.in", { many: Math.round(many), of: number(of) });
+		if (many >= 0.95 && Math.abs(many - Math.round(many)) < 0.02)
+			return t("settings.says.in", { many: Math.round(many), of: number(of) });
 	}
 	return t("settings.says.percent", { percent: number(fraction * 100, 3) });
 }
@@ -28,10 +29,13 @@ function promise({ server, wake }) {
 	const fraction = number_at(`${server}.promise.fraction`);
 	const delta = number_at(`${server}.promise.delta_s`);
 	if (fraction === null || delta === null) return "";
-	if (policy !== "teacher") return t(`settings.says.promise_${policy}`, { share: inWords(fraction) });
+	if (policy !== "teacher")
+		return t(`settings.says.promise_${policy}`, { share: inWords(fraction) });
 	if (fraction === 0) return t("settings.says.promise_none");
 	const share = inWords(fraction);
-	const usually = wake ? t("settings.says.usually", { time: duration(Number(wake)) }) : t("settings.says.not_measured");
+	const usually = wake
+		? t("settings.says.usually", { time: duration(Number(wake)) })
+		: t("settings.says.not_measured");
 	return `${t("settings.says.promise", { share, delta: duration(delta) })} ${usually}`;
 }
 
@@ -40,15 +44,23 @@ function who({ server }) {
 	if (!classes.length) return t("settings.says.nobody");
 	if (!classes.includes("person")) return t("settings.says.no_people");
 	const more = classes.filter((each) => each !== "person" && each !== "api");
-	return more.length ? t("settings.says.robots_wake", { who: more.map((each) => t(`kit.class.${each}`)).join(", ") }) : t("settings.says.people_wake");
+	return more.length
+		? t("settings.says.robots_wake", {
+				who: more.map((each) => t(`kit.class.${each}`)).join(", "),
+			})
+		: t("settings.says.people_wake");
 }
 
 function power({ server, price }) {
-	const [on, off, extra] = ["on_w", "off_w", "switch_j"].map((key) => number_at(`${server}.power.${key}`));
+	const [on, off, extra] = ["on_w", "off_w", "switch_j"].map((key) =>
+		number_at(`${server}.power.${key}`),
+	);
 	if (on === null || off === null || extra === null || on <= off) return "";
 	const pays = extra / (on - off);
 	const words = t("settings.says.power", { watts: watts(on - off), time: duration(pays) });
-	const cost = Number(price) ? ` ${t("settings.says.power_price", { money: money(((on - off) / 1000) * YEAR_H * Number(price)) })}` : "";
+	const cost = Number(price)
+		? ` ${t("settings.says.power_price", { money: money(((on - off) / 1000) * YEAR_H * Number(price)) })}`
+		: "";
 	return words + cost;
 }
 
@@ -56,7 +68,9 @@ function hours(name) {
 	return ({ server }) => {
 		const { spans, wrong } = readLines(valueOf(field(`${server}.${name}`)));
 		if (wrong.length) return t("settings.says.not_readable", { line: wrong[0] });
-		return spans.length ? t(`settings.says.${name}`, { when: hoursInWords(spans) }) : t(`settings.says.no_${name}`);
+		return spans.length
+			? t(`settings.says.${name}`, { when: hoursInWords(spans) })
+			: t(`settings.says.no_${name}`);
 	};
 }
 
@@ -64,14 +78,19 @@ function perYear(where, key, show) {
 	return ({ watts: drawn }) => {
 		const each = number_at(where);
 		if (!each) return t(`settings.says.no_${key}`);
-		return t(`settings.says.${key}`, { watts: watts(Number(drawn)), year: show((Number(drawn) / 1000) * YEAR_H * each) });
+		return t(`settings.says.${key}`, {
+			watts: watts(Number(drawn)),
+			year: show((Number(drawn) / 1000) * YEAR_H * each),
+		});
 	};
 }
 
 function cache({ server }) {
 	const mode = valueOf(field(`${server}.cache.mode`) ?? field(`${server}.mode`));
 	const grace = number_at(`${server}.grace_s`);
-	return mode === "aggressive" && grace !== null ? t("settings.says.cache_aggressive", { time: duration(grace) }) : t("settings.says.cache_default");
+	return mode === "aggressive" && grace !== null
+		? t("settings.says.cache_aggressive", { time: duration(grace) })
+		: t("settings.says.cache_default");
 }
 
 const keep = () => {
@@ -80,8 +99,13 @@ const keep = () => {
 };
 
 const SAYS = {
-	promise, who, power, cache, keep,
-	hours: hours("hours"), quiet: hours("quiet"),
+	promise,
+	who,
+	power,
+	cache,
+	keep,
+	hours: hours("hours"),
+	quiet: hours("quiet"),
 	price: perYear("office.price_per_kwh", "price", (amount) => money(amount)),
 	co2: perYear("office.co2_g_per_kwh", "co2", co2),
 };
@@ -99,5 +123,6 @@ export function consequences() {
 	};
 	for (const kind of ["input", "change"]) document.addEventListener(kind, look);
 	look();
-	for (const place of document.querySelectorAll("[data-duration]")) place.textContent = duration(Number(place.dataset.duration));
+	for (const place of document.querySelectorAll("[data-duration]"))
+		place.textContent = duration(Number(place.dataset.duration));
 }

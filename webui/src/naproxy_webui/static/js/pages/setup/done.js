@@ -12,14 +12,41 @@ $("box").textContent = box;
 const place = `http://${box}/`;
 Object.assign($("try"), { href: place, textContent: place });
 
-const point = (good, words) => h("li", { "data-kind": good ? "good" : "warn" }, icon(good ? "circle-check" : "info"), h("div", words));
+const point = (good, words) =>
+	h(
+		"li",
+		{ "data-kind": good ? "good" : "warn" },
+		icon(good ? "circle-check" : "info"),
+		h("div", words),
+	);
 
 function show(said) {
 	const armed = Boolean(said?.server.armed);
-	fill($("summary"),
-		point(Boolean(server), server ? t("setup.done.server", { name: server, address: facts.address }) : t("setup.no_server_yet")),
-		point(true, facts.hosts ? t("setup.done.names", { names: facts.hosts.split(" ").join(", ") }) : t("setup.done.all_names")),
-		point(armed, t(armed ? "setup.done.armed" : facts.way === "none" ? "setup.done.no_way" : "setup.done.not_armed")));
+	fill(
+		$("summary"),
+		point(
+			Boolean(server),
+			server
+				? t("setup.done.server", { name: server, address: facts.address })
+				: t("setup.no_server_yet"),
+		),
+		point(
+			true,
+			facts.hosts
+				? t("setup.done.names", { names: facts.hosts.split(" ").join(", ") })
+				: t("setup.done.all_names"),
+		),
+		point(
+			armed,
+			t(
+				armed
+					? "setup.done.armed"
+					: facts.way === "none"
+						? "setup.done.no_way"
+						: "setup.done.not_armed",
+			),
+		),
+	);
 	$("forward").disabled = !server;
 }
 

@@ -44,7 +44,10 @@ export function words(error) {
  * what another found, or found a moment ago, will not do. Resolves to its status; ApiError if it
  * cannot be begun or came to nothing.
  */
-export async function follow(path, { body = null, query = null, fresh = false, show = () => {} } = {}) {
+export async function follow(
+	path,
+	{ body = null, query = null, fresh = false, show = () => {} } = {},
+) {
 	if (body) await begun(path, body, fresh ? PATIENCE : 0);
 	let missed = 0;
 	for (;;) {
@@ -53,7 +56,9 @@ export async function follow(path, { body = null, query = null, fresh = false, s
 			missed = 0;
 			show(status);
 			if (status.state === "failed") {
-				throw Object.assign(new ApiError(409, { error: words(status.error) }), { code: status.error.code });
+				throw Object.assign(new ApiError(409, { error: words(status.error) }), {
+					code: status.error.code,
+				});
 			}
 			if (status.state !== "running") return status;
 		} catch (error) {

@@ -8,19 +8,39 @@ import { about, fill, follow, notice, onward, refused } from "./flow.js";
 const $ = (id) => document.getElementById(id);
 const form = $("form");
 
-const option = (value, title, ...hints) => h("label.choice", h("input", { type: "radio", name: "choice", value }),
-	h("span.setup-host", h("b", title), hints.filter(Boolean).map((hint) => h("span.hint", hint))));
+const option = (value, title, ...hints) =>
+	h(
+		"label.choice",
+		h("input", { type: "radio", name: "choice", value }),
+		h(
+			"span.setup-host",
+			h("b", title),
+			hints.filter(Boolean).map((hint) => h("span.hint", hint)),
+		),
+	);
 
 function meter({ driver, name, where, power_w: power, problem }) {
-	if (power === null) return notice("warn", h("p", t("setup.meter.mute", { name, where })), h("p.small", problem));
-	return option(`found:${where}`, name, t("setup.meter.reads", { power: watts(power), driver, where }), t("setup.meter.plugged"));
+	if (power === null)
+		return notice(
+			"warn",
+			h("p", t("setup.meter.mute", { name, where })),
+			h("p.small", problem),
+		);
+	return option(
+		`found:${where}`,
+		name,
+		t("setup.meter.reads", { power: watts(power), driver, where }),
+		t("setup.meter.plugged"),
+	);
 }
 
 function found({ result }) {
 	fill($("meters"), result.meters.map(meter));
 	$("none-found").hidden = result.meters.length > 0;
 	if (result.unknown_ports.length) {
-		$("meters").append(h("p.hint", t("setup.meter.unknown_ports", { ports: result.unknown_ports.join(", ") })));
+		$("meters").append(
+			h("p.hint", t("setup.meter.unknown_ports", { ports: result.unknown_ports.join(", ") })),
+		);
 	}
 	arrange();
 }
@@ -42,7 +62,8 @@ async function search(body) {
 async function everywhere() {
 	$("searching").hidden = false;
 	try {
-		if ((await get("/api/setup/scan")).state === "never") await follow("/api/setup/scan", { body: {} });
+		if ((await get("/api/setup/scan")).state === "never")
+			await follow("/api/setup/scan", { body: {} });
 	} catch (error) {
 		$("searching").hidden = true;
 		throw error;
@@ -55,9 +76,26 @@ $("search").addEventListener("click", () => busy($("search"), () => everywhere()
 // Without a meter
 
 function typical({ typical: rows, asleep_source: asleep }) {
-	fill($("typical"), rows.map((row) => option(`typical:${row.on_w}:${row.off_w}`, t(`setup.meter.typical_${row.name}`),
-		t("setup.meter.typical_watts", { on: number(row.on_w, 1), off: number(row.off_w, 1) }),
-		[row.source, row.year, !row.off_measured && t("setup.meter.asleep_of", { source: asleep })].filter(Boolean).join("; "))));
+	fill(
+		$("typical"),
+		rows.map((row) =>
+			option(
+				`typical:${row.on_w}:${row.off_w}`,
+				t(`setup.meter.typical_${row.name}`),
+				t("setup.meter.typical_watts", {
+					on: number(row.on_w, 1),
+					off: number(row.off_w, 1),
+				}),
+				[
+					row.source,
+					row.year,
+					!row.off_measured && t("setup.meter.asleep_of", { source: asleep }),
+				]
+					.filter(Boolean)
+					.join("; "),
+			),
+		),
+	);
 }
 
 function arrange() {
@@ -69,22 +107,29 @@ form.addEventListener("change", arrange);
 function wanted({ choice = null, on_w: on, off_w: off }) {
 	const [kind, ...rest] = (choice ?? "").split(":");
 	if (kind === "found") return { kind, where: rest.join(":") };
-	if (kind === "typical") return { kind: "estimate", on_w: Number(rest[0]), off_w: Number(rest[1]) };
+	if (kind === "typical")
+		return { kind: "estimate", on_w: Number(rest[0]), off_w: Number(rest[1]) };
 	if (kind === "own") return { kind: "estimate", on_w: on ?? "", off_w: off ?? "" };
 	if (kind === "none") return { kind };
 	return null;
 }
 
-onSubmit(form, (values) => {
-	if (values.choice === "keep") return null;
-	const body = wanted(values);
-	if (!body) throw new ApiError(400, { error: t("setup.meter.choose") });
-	return post("/api/setup/meter", about(body));
-}, onward);
+onSubmit(
+	form,
+	(values) => {
+		if (values.choice === "keep") return null;
+		const body = wanted(values);
+		if (!body) throw new ApiError(400, { error: t("setup.meter.choose") });
+		return post("/api/setup/meter", about(body));
+	},
+	onward,
+);
 
 get("/api/setup/typical").then(typical).catch(refused);
-get("/api/setup/meters").then((status) => {
-	if (status.state === "done") found(status);
-	else if (status.state === "running") search(null);
-	else everywhere().catch(refused);
-}).catch(refused);
+get("/api/setup/meters")
+	.then((status) => {
+		if (status.state === "done") found(status);
+		else if (status.state === "running") search(null);
+		else everywhere().catch(refused);
+	})
+	.catch(refused);

@@ -4,4 +4,8 @@ import { post } from "../../kit/core.js";
 import { onSubmit } from "../../kit/form.js";
 import { about, onward } from "./flow.js";
 
-onSubmit(document.getElementById("form"), ({ hosts }) => post("/api/setup/names", about({ hosts: hosts ? [hosts] : [] })), onward);
+onSubmit(
+	document.getElementById("form"),
+	({ hosts }) => post("/api/setup/names", about({ hosts: hosts ? [hosts] : [] })),
+	onward,
+);

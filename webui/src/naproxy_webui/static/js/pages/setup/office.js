@@ -17,4 +17,9 @@ for (const button of document.querySelectorAll("[data-co2]")) {
 	});
 }
 
-onSubmit(form, (values) => post("/api/setup/office", { ...values, currency: values.currency?.toUpperCase() ?? null }), onward);
+onSubmit(
+	form,
+	(values) =>
+		post("/api/setup/office", { ...values, currency: values.currency?.toUpperCase() ?? null }),
+	onward,
+);

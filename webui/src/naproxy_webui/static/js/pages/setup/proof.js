@@ -11,9 +11,21 @@ const EVERY_S = 0.5;
 /** One lost answer is no news. */
 const PATIENCE = 2;
 /** What the phases are called by the box -> by us. */
-const PHASES = { preparing: "preparing", "falling asleep": "falling", asleep: "asleep", waking: "waking", awake: "awake" };
+const PHASES = {
+	preparing: "preparing",
+	"falling asleep": "falling",
+	asleep: "asleep",
+	waking: "waking",
+	awake: "awake",
+};
 /** As naproxy.commissioning has it: how often the shortest pause, awake and asleep, in turn. */
-const WHILES = [[1, 1], [5, 1], [1, 5], [5, 5], [3, 3]];
+const WHILES = [
+	[1, 1],
+	[5, 1],
+	[1, 5],
+	[5, 5],
+	[3, 3],
+];
 const SWITCH_S = 15;
 
 let stop = null;
@@ -26,11 +38,15 @@ function plan() {
 }
 
 const takes = ({ cycles, pause_s }) =>
-	Array.from({ length: cycles }, (_, i) => WHILES[i % WHILES.length]).reduce((sum, [a, b]) => sum + (a + b) * pause_s + SWITCH_S, 0);
+	Array.from({ length: cycles }, (_, i) => WHILES[i % WHILES.length]).reduce(
+		(sum, [a, b]) => sum + (a + b) * pause_s + SWITCH_S,
+		0,
+	);
 
 function estimate() {
 	const wanted = plan();
-	const known = Number.isInteger(wanted.cycles) && wanted.cycles <= 50 && Number(wanted.pause_s) > 0;
+	const known =
+		Number.isInteger(wanted.cycles) && wanted.cycles <= 50 && Number(wanted.pause_s) > 0;
 	say($("takes"), known ? t("setup.proof.takes", { time: duration(takes(wanted)) }) : "");
 }
 
@@ -38,12 +54,29 @@ function badge(state) {
 	const place = $("state");
 	if (place.dataset.state === state && place.firstChild) return;
 	place.dataset.state = state;
-	fill(place, icon(STATE_ICONS[state] ?? "circle-help"), document.createTextNode(t(`kit.state.${state}`)));
+	fill(
+		place,
+		icon(STATE_ICONS[state] ?? "circle-help"),
+		document.createTextNode(t(`kit.state.${state}`)),
+	);
 }
 
-const cycle = (each) => h("li", icon("circle-check"), h("span", t("setup.proof.cycle", {
-	number: each.number, fell: duration(each.fell_s), rose: duration(each.rose_s),
-}), each.asleep_w !== null && each.awake_w !== null ? ` ${t("setup.proof.cycle_watts", { asleep: watts(each.asleep_w), awake: watts(each.awake_w) })}` : ""));
+const cycle = (each) =>
+	h(
+		"li",
+		icon("circle-check"),
+		h(
+			"span",
+			t("setup.proof.cycle", {
+				number: each.number,
+				fell: duration(each.fell_s),
+				rose: duration(each.rose_s),
+			}),
+			each.asleep_w !== null && each.awake_w !== null
+				? ` ${t("setup.proof.cycle_watts", { asleep: watts(each.asleep_w), awake: watts(each.awake_w) })}`
+				: "",
+		),
+	);
 
 function running({ report, server, why }) {
 	$("live").hidden = false;
@@ -51,10 +84,18 @@ function running({ report, server, why }) {
 	fill($("result"));
 	badge(server.state);
 	const phase = t(`setup.proof.phase_${PHASES[report.phase]}`);
-	say($("phase"), t("setup.proof.in_cycle", { cycle: Math.min(report.cycle, report.cycles), cycles: report.cycles, phase }));
+	say(
+		$("phase"),
+		t("setup.proof.in_cycle", {
+			cycle: Math.min(report.cycle, report.cycles),
+			cycles: report.cycles,
+			phase,
+		}),
+	);
 	say($("phase-s"), t("setup.proof.seconds", { seconds: Math.round(report.phase_s) }));
 	say($("why"), report.phase === "preparing" ? why : "");
-	const part = ["preparing", "falling asleep", "asleep", "waking", "awake"].indexOf(report.phase) / 5;
+	const part =
+		["preparing", "falling asleep", "asleep", "waking", "awake"].indexOf(report.phase) / 5;
 	Object.assign($("bar"), { max: report.cycles, value: report.done.length + Math.max(0, part) });
 	if (report.done.length !== shownCycles) {
 		shownCycles = report.done.length;
@@ -67,14 +108,34 @@ const mean = (list) => list.reduce((sum, each) => sum + each, 0) / list.length;
 function powers({ power: { measured, in_force, given }, report }) {
 	const metered = report.done.some((each) => each.energy_j !== null);
 	if (!measured) return metered ? h("p.small.soft", t("setup.proof.no_power")) : null;
-	const found = h("p", t("setup.proof.power", {
-		on: watts(measured.on_w), off: watts(measured.off_w), on_low: watts(report.fit.on_w.low), on_high: watts(report.fit.on_w.high),
-	}));
+	const found = h(
+		"p",
+		t("setup.proof.power", {
+			on: watts(measured.on_w),
+			off: watts(measured.off_w),
+			on_low: watts(report.fit.on_w.low),
+			on_high: watts(report.fit.on_w.high),
+		}),
+	);
 	const same = Object.keys(measured).every((key) => measured[key] === in_force[key]);
-	if (same) return h("div.stack.tight", { id: "power" }, found, h("p.small.soft", { id: "used", tabindex: "-1" }, t("setup.proof.used")));
+	if (same)
+		return h(
+			"div.stack.tight",
+			{ id: "power" },
+			found,
+			h("p.small.soft", { id: "used", tabindex: "-1" }, t("setup.proof.used")),
+		);
 	const replace = Object.keys(given).some((key) => given[key] !== measured[key]);
-	const so_far = t(replace ? "setup.proof.power_set" : "setup.proof.power_standard", { on: watts(in_force.on_w), off: watts(in_force.off_w) });
-	const use = h("button.button", { type: "button", "aria-describedby": "so-far" }, icon("zap"), t(replace ? "setup.proof.use_instead" : "setup.proof.use"));
+	const so_far = t(replace ? "setup.proof.power_set" : "setup.proof.power_standard", {
+		on: watts(in_force.on_w),
+		off: watts(in_force.off_w),
+	});
+	const use = h(
+		"button.button",
+		{ type: "button", "aria-describedby": "so-far" },
+		icon("zap"),
+		t(replace ? "setup.proof.use_instead" : "setup.proof.use"),
+	);
 	onPress(use, async () => {
 		try {
 			await post("/api/setup/power", about({ replace }));
@@ -82,7 +143,13 @@ function powers({ power: { measured, in_force, given }, report }) {
 			await showPowers();
 		}
 	});
-	return h("div.stack.tight", { id: "power" }, found, h("p.small.soft", { id: "so-far" }, so_far), h("div.row", use));
+	return h(
+		"div.stack.tight",
+		{ id: "power" },
+		found,
+		h("p.small.soft", { id: "so-far" }, so_far),
+		h("div.row", use),
+	);
 }
 
 /** Show what is reckoned with now: refused or not, it may be another than was shown. */
@@ -94,30 +161,70 @@ async function showPowers() {
 function proved(said) {
 	const { report } = said;
 	const rose = report.done.map((each) => each.rose_s);
-	const words = { times: report.done.length, cycles: report.cycles, mean: duration(mean(rose)), worst: duration(Math.max(...rose)) };
-	fill($("result"), notice("good", h("p", h("b", t("setup.proof.woke", words))), h("p", t("setup.proof.visitors_wait", words))),
+	const words = {
+		times: report.done.length,
+		cycles: report.cycles,
+		mean: duration(mean(rose)),
+		worst: duration(Math.max(...rose)),
+	};
+	fill(
+		$("result"),
+		notice(
+			"good",
+			h("p", h("b", t("setup.proof.woke", words))),
+			h("p", t("setup.proof.visitors_wait", words)),
+		),
 		powers(said),
-		h("details.details.plain", h("summary", t("setup.proof.each")), h("ol.setup-cycles", report.done.map(cycle))));
+		h(
+			"details.details.plain",
+			h("summary", t("setup.proof.each")),
+			h("ol.setup-cycles", report.done.map(cycle)),
+		),
+	);
 }
 
 function notProved({ report, server, why }) {
-	const words = report.phase === "cancelled" ? t("setup.proof.cancelled") : t("setup.proof.failed");
-	fill($("result"), notice(report.phase === "cancelled" ? "info" : "bad", h("p", h("b", words)),
-		report.phase !== "cancelled" && h("p", why),
-		report.phase !== "cancelled" && h("p", t("setup.proof.failed_do")),
-		server.alert && !why.includes(server.alert) && h("p", server.alert)),
-	h("div.row", h("a.button", { href: again ? `/setup/again/sleep?${new URLSearchParams(about())}` : "/setup/sleep" }, t("setup.proof.to_check"))));
+	const words =
+		report.phase === "cancelled" ? t("setup.proof.cancelled") : t("setup.proof.failed");
+	fill(
+		$("result"),
+		notice(
+			report.phase === "cancelled" ? "info" : "bad",
+			h("p", h("b", words)),
+			report.phase !== "cancelled" && h("p", why),
+			report.phase !== "cancelled" && h("p", t("setup.proof.failed_do")),
+			server.alert && !why.includes(server.alert) && h("p", server.alert),
+		),
+		h(
+			"div.row",
+			h(
+				"a.button",
+				{
+					href: again
+						? `/setup/again/sleep?${new URLSearchParams(about())}`
+						: "/setup/sleep",
+				},
+				t("setup.proof.to_check"),
+			),
+		),
+	);
 }
 
 function ended(said) {
 	$("live").hidden = true;
 	$("before").hidden = said.server.armed;
 	if (said.report?.armed && said.server.armed) proved(said);
-	else if (said.server.armed) fill($("result"), notice("good", h("p", t("setup.proof.armed_before"))));
+	else if (said.server.armed)
+		fill($("result"), notice("good", h("p", t("setup.proof.armed_before"))));
 	else if (said.report) notProved(said);
 	else fill($("result"));
 	if (said.server.armed) {
-		const once = h("button.button.small", { type: "button" }, icon("rotate-ccw"), t("setup.proof.once_more"));
+		const once = h(
+			"button.button.small",
+			{ type: "button" },
+			icon("rotate-ccw"),
+			t("setup.proof.once_more"),
+		);
 		once.addEventListener("click", () => {
 			$("before").hidden = false;
 			once.remove();
@@ -141,18 +248,24 @@ function show(said) {
 
 function lost(problem) {
 	failed += 1;
-	if (failed === PATIENCE) fill($("lost"), notice("warn", h("p.strong", problem.message), h("p", t("setup.proof.lost"))));
+	if (failed === PATIENCE)
+		fill(
+			$("lost"),
+			notice("warn", h("p.strong", problem.message), h("p", t("setup.proof.lost"))),
+		);
 }
 
 /** Watch it to its end. Resolves when there was an answer, or none. */
-const watch = () => new Promise((resolve) => {
-	stop?.();
-	stop = poll("/api/setup/proof", {
-		every_s: EVERY_S, query: () => about(),
-		data: (said) => (show(said), resolve()),
-		error: (problem) => (lost(problem), resolve()),
+const watch = () =>
+	new Promise((resolve) => {
+		stop?.();
+		stop = poll("/api/setup/proof", {
+			every_s: EVERY_S,
+			query: () => about(),
+			data: (said) => (show(said), resolve()),
+			error: (problem) => (lost(problem), resolve()),
+		});
 	});
-});
 
 async function begin() {
 	try {
@@ -175,16 +288,32 @@ if ($("plan")) {
 	$("plan").addEventListener("submit", (event) => event.preventDefault());
 	onPress($("begin"), begin);
 	onPress($("end"), async () => {
-		if (await confirm({ title: t("setup.proof.end_title"), text: t("setup.proof.end_words"), yes: t("setup.proof.end") })) {
+		if (
+			await confirm({
+				title: t("setup.proof.end_title"),
+				text: t("setup.proof.end_words"),
+				yes: t("setup.proof.end"),
+			})
+		) {
 			await del(`/api/setup/proof?${new URLSearchParams(about())}`);
 			await watch();
 		}
 	});
 	estimate();
 	watch();
-	get("/api/setup/check", about()).then(({ result }) => {
-		if (result?.problems === 0) return;
-		const link = h("a", { href: again ? `/setup/again/sleep?${new URLSearchParams(about())}` : "/setup/sleep" }, t("setup.proof.to_check"));
-		fill($("unchecked"), notice("warn", h("p", t("setup.proof.unchecked")), h("p", link)));
-	}).catch(refused);
+	get("/api/setup/check", about())
+		.then(({ result }) => {
+			if (result?.problems === 0) return;
+			const link = h(
+				"a",
+				{
+					href: again
+						? `/setup/again/sleep?${new URLSearchParams(about())}`
+						: "/setup/sleep",
+				},
+				t("setup.proof.to_check"),
+			);
+			fill($("unchecked"), notice("warn", h("p", t("setup.proof.unchecked")), h("p", link)));
+		})
+		.catch(refused);
 }

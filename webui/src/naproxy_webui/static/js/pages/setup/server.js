@@ -18,7 +18,9 @@ function choose(host, port) {
 function hints({ http, https }) {
 	if (http.meter) return [t("setup.server.is_meter")];
 	if (http.status !== null) {
-		const what = [http.server, http.title && t("setup.server.quoted", { title: http.title })].filter(Boolean).join(", ");
+		const what = [http.server, http.title && t("setup.server.quoted", { title: http.title })]
+			.filter(Boolean)
+			.join(", ");
 		return [what ? t("setup.server.web", { what }) : t("setup.server.web_plain")];
 	}
 	if (https === "open") return [t("setup.server.only_https")];
@@ -29,13 +31,25 @@ function hints({ http, https }) {
 const likely = (host) => host.http.status !== null && !host.http.meter;
 
 function option(host, port = 80) {
-	const input = h("input", { type: "radio", name: "host", value: host.address, id: `host-${offered++}` });
+	const input = h("input", {
+		type: "radio",
+		name: "host",
+		value: host.address,
+		id: `host-${offered++}`,
+	});
 	input.addEventListener("change", () => choose(host, port));
-	const card = t("setup.server.card", { mac: host.mac }) + (host.vendor ? ` (${host.vendor})` : "");
-	return h("label.choice", input, h("span.setup-host",
-		h("b", host.name || host.address),
-		h("span.hint", [host.name && host.address, ...hints(host)].filter(Boolean).join(" · ")),
-		h("span.hint", card)));
+	const card =
+		t("setup.server.card", { mac: host.mac }) + (host.vendor ? ` (${host.vendor})` : "");
+	return h(
+		"label.choice",
+		input,
+		h(
+			"span.setup-host",
+			h("b", host.name || host.address),
+			h("span.hint", [host.name && host.address, ...hints(host)].filter(Boolean).join(" · ")),
+			h("span.hint", card),
+		),
+	);
 }
 
 // The scan
@@ -45,19 +59,37 @@ function progress({ state, progress: { done, of, part } }) {
 	const bar = $("scan-bar");
 	if (of) Object.assign(bar, { max: of, value: done });
 	else bar.removeAttribute("value");
-	$("scan-words").textContent = part === "machines" ? t("setup.server.asking", { count: of }) : t("setup.server.scanning");
+	$("scan-words").textContent =
+		part === "machines" ? t("setup.server.asking", { count: of }) : t("setup.server.scanning");
 }
 
 function show({ result }) {
 	const hosts = result.hosts;
-	const web = hosts.filter(likely), rest = hosts.filter((host) => !likely(host));
+	const web = hosts.filter(likely),
+		rest = hosts.filter((host) => !likely(host));
 	const first = $("hosts").querySelector("legend");
-	fill($("hosts"), first, web.map((host) => option(host)), !web.length && h("p.soft", t("setup.server.none")));
-	fill($("other-hosts"), rest.map((host) => option(host)));
+	fill(
+		$("hosts"),
+		first,
+		web.map((host) => option(host)),
+		!web.length && h("p.soft", t("setup.server.none")),
+	);
+	fill(
+		$("other-hosts"),
+		rest.map((host) => option(host)),
+	);
 	$("others").hidden = !rest.length;
 	if (!web.length) $("typed").open = true;
-	fill($("scan-where"), result.networks.map((net) =>
-		t(net.whole ? "setup.server.where" : "setup.server.where_part", { network: net.network })).join(" "));
+	fill(
+		$("scan-where"),
+		result.networks
+			.map((net) =>
+				t(net.whole ? "setup.server.where" : "setup.server.where_part", {
+					network: net.network,
+				}),
+			)
+			.join(" "),
+	);
 	choose(null);
 }
 
@@ -80,28 +112,41 @@ $("scan").addEventListener("click", () => busy($("scan"), () => scan({})));
 
 function advice({ mac_missing: why, http, https, address, gateway }) {
 	const said = [];
-	if (why) said.push(notice("bad", h("p", t(`setup.server.missing_${why}`, { address, gateway }))));
-	if (http.state !== "open" && https === "open") said.push(notice("warn", h("p", t("setup.server.https_words"))));
-	else if (http.state !== "open" && !why) said.push(notice("warn", h("p", t(`setup.server.port_${http.state}`, { port: http.port }))));
+	if (why)
+		said.push(notice("bad", h("p", t(`setup.server.missing_${why}`, { address, gateway }))));
+	if (http.state !== "open" && https === "open")
+		said.push(notice("warn", h("p", t("setup.server.https_words"))));
+	else if (http.state !== "open" && !why)
+		said.push(
+			notice("warn", h("p", t(`setup.server.port_${http.state}`, { port: http.port }))),
+		);
 	return said;
 }
 
-onSubmit($("look"), async ({ address, port }) => {
-	fill($("looked"), h("p.loading", t("setup.server.looking")));
-	try {
-		const { result } = await follow("/api/setup/look", { body: { address: address ?? "", port: port ?? 80 }, fresh: true });
-		return { result, port: port ?? 80 };
-	} catch (error) {
-		fill($("looked"));
-		// The words are about what was typed.
-		if (error instanceof ApiError && error.code) error.problems = [{ where: "address", error: error.message }];
-		throw error;
-	}
-}, ({ result, port }) => {
-	const choice = result.mac ? option(result, port) : null;
-	fill($("looked"), choice, advice(result));
-	if (choice) choice.querySelector("input").click();
-});
+onSubmit(
+	$("look"),
+	async ({ address, port }) => {
+		fill($("looked"), h("p.loading", t("setup.server.looking")));
+		try {
+			const { result } = await follow("/api/setup/look", {
+				body: { address: address ?? "", port: port ?? 80 },
+				fresh: true,
+			});
+			return { result, port: port ?? 80 };
+		} catch (error) {
+			fill($("looked"));
+			// The words are about what was typed.
+			if (error instanceof ApiError && error.code)
+				error.problems = [{ where: "address", error: error.message }];
+			throw error;
+		}
+	},
+	({ result, port }) => {
+		const choice = result.mac ? option(result, port) : null;
+		fill($("looked"), choice, advice(result));
+		if (choice) choice.querySelector("input").click();
+	},
+);
 
 onPress($("forward"), async () => {
 	const { address, mac, port, interface: wire, name } = chosen;
@@ -111,9 +156,16 @@ onPress($("forward"), async () => {
 });
 
 // What was found stays for as long as the box is on; only a first look begins by itself.
-get("/api/setup/scan").then((status) => {
-	if (status.state === "done") show(status);
-	else if (status.state === "running") scan(null);
-	else if (!again && !server) scan({});
-	else fill($("hosts"), $("hosts").querySelector("legend"), h("p.soft", icon("info"), " ", t("setup.server.not_scanned")));
-}).catch(refused);
+get("/api/setup/scan")
+	.then((status) => {
+		if (status.state === "done") show(status);
+		else if (status.state === "running") scan(null);
+		else if (!again && !server) scan({});
+		else
+			fill(
+				$("hosts"),
+				$("hosts").querySelector("legend"),
+				h("p.soft", icon("info"), " ", t("setup.server.not_scanned")),
+			);
+	})
+	.catch(refused);

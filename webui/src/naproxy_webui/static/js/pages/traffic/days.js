@@ -16,7 +16,8 @@ const ENDS = [
 let plots = null;
 
 function dayWords(unit) {
-	const options = unit === "month" ? { month: "short", year: "numeric" } : { day: "numeric", month: "short" };
+	const options =
+		unit === "month" ? { month: "short", year: "numeric" } : { day: "numeric", month: "short" };
 	const made = new Intl.DateTimeFormat(locale, { ...options, timeZone: "UTC" });
 	return (day) => made.format(Date.parse(`${day}T00:00Z`));
 }
@@ -24,7 +25,8 @@ function dayWords(unit) {
 /** Days between the first and the last without any request are there too, and empty. */
 function filled({ unit, days }) {
 	if (unit !== "day" || !days.length) return days;
-	const by = new Map(days.map((each) => [each.day, each])), made = [];
+	const by = new Map(days.map((each) => [each.day, each])),
+		made = [];
 	for (let at = Date.parse(days[0].day); at <= Date.parse(days.at(-1).day); at += 86_400_000) {
 		const day = new Date(at).toISOString().slice(0, 10);
 		made.push(by.get(day) ?? { day, ends: null });
@@ -34,22 +36,49 @@ function filled({ unit, days }) {
 
 function rate(ends) {
 	if (!ends) return null;
-	const answered = Object.values(ends).reduce((sum, each) => sum + each, 0) - ends.away - ends.box;
+	const answered =
+		Object.values(ends).reduce((sum, each) => sum + each, 0) - ends.away - ends.box;
 	return answered ? (ends.fresh + ends.older) / answered : null;
 }
 
 /** Show what `/api/traffic/days` said. */
 export async function showDays(said) {
-	const days = filled(said), words = dayWords(said.unit);
-	const labels = days.map((each) => words(each.day)), along = t(`traffic.days.${said.unit}`);
+	const days = filled(said),
+		words = dayWords(said.unit);
+	const labels = days.map((each) => words(each.day)),
+		along = t(`traffic.days.${said.unit}`);
 	const counts = {
-		labels, along, stacked: true, title: t("traffic.days.title"), format: (value) => number(value),
-		series: ENDS.filter(({ end }) => said.ends[end]).map(({ end, ...look }) => ({ ...look, name: t(`traffic.end.${end}`), values: days.map((each) => each.ends?.[end] ?? null) })),
+		labels,
+		along,
+		stacked: true,
+		title: t("traffic.days.title"),
+		format: (value) => number(value),
+		series: ENDS.filter(({ end }) => said.ends[end]).map(({ end, ...look }) => ({
+			...look,
+			name: t(`traffic.end.${end}`),
+			values: days.map((each) => each.ends?.[end] ?? null),
+		})),
 	};
 	const rates = {
-		labels, along, title: t("traffic.days.rate_title"), size: "small", max: 1, format: share, tick: (value) => share(value, 0),
-		series: [{ name: t("traffic.days.share"), values: days.map((each) => rate(each.ends)), colour: "c1", kind: "line" }],
+		labels,
+		along,
+		title: t("traffic.days.rate_title"),
+		size: "small",
+		max: 1,
+		format: share,
+		tick: (value) => share(value, 0),
+		series: [
+			{
+				name: t("traffic.days.share"),
+				values: days.map((each) => rate(each.ends)),
+				colour: "c1",
+				kind: "line",
+			},
+		],
 	};
 	if (plots) plots.forEach((each) => each.destroy());
-	plots = await Promise.all([barChart(document.getElementById("days"), counts), barChart(document.getElementById("rate"), rates)]);
+	plots = await Promise.all([
+		barChart(document.getElementById("days"), counts),
+		barChart(document.getElementById("rate"), rates),
+	]);
 }

@@ -10,8 +10,11 @@ import { showResult } from "./result.js";
 const EVERY_S = 1;
 const MIB = 1 << 20;
 const $ = (id) => document.getElementById(id);
-const form = $("estimate-form"), drop = $("drop");
-let sent = [], sending = null, polling = null;
+const form = $("estimate-form"),
+	drop = $("drop");
+let sent = [],
+	sending = null,
+	polling = null;
 
 /** Go on where the page was left: an estimate may run, or its result be there. */
 export async function begin() {
@@ -33,7 +36,10 @@ function listen() {
 			drop.toggleAttribute("data-over", true);
 		});
 	}
-	document.addEventListener("dragleave", (event) => !event.relatedTarget && drop.removeAttribute("data-over"));
+	document.addEventListener(
+		"dragleave",
+		(event) => !event.relatedTarget && drop.removeAttribute("data-over"),
+	);
 	document.addEventListener("drop", (event) => {
 		drop.removeAttribute("data-over");
 		if (![...event.dataTransfer.types].includes("Files")) return;
@@ -52,7 +58,18 @@ const busy = (is) => {
 };
 
 function trouble(words, title = null) {
-	$("estimate-trouble").replaceChildren(...(words ? [h("div.notice", { "data-kind": "bad", role: "alert" }, icon("triangle-alert"), h("div", title && h("p.strong", title), h("p", words)))] : []));
+	$("estimate-trouble").replaceChildren(
+		...(words
+			? [
+					h(
+						"div.notice",
+						{ "data-kind": "bad", role: "alert" },
+						icon("triangle-alert"),
+						h("div", title && h("p.strong", title), h("p", words)),
+					),
+				]
+			: []),
+	);
 }
 
 /** Show one step: words, how far it is (null: not known), and a way to end it. */
@@ -60,10 +77,22 @@ function step(words, share, detail, cancel) {
 	const place = $("estimate-progress");
 	place.hidden = false;
 	if (!place.firstChild) {
-		place.append(h("div.estimate-step", h("div.row", h("p.strong", { role: "status" }), h("button.button.small", { type: "button" }, t("traffic.estimate.cancel"))),
-			h("progress", { max: "1", "aria-label": t("traffic.estimate.title") }), h("p.hint")));
+		place.append(
+			h(
+				"div.estimate-step",
+				h(
+					"div.row",
+					h("p.strong", { role: "status" }),
+					h("button.button.small", { type: "button" }, t("traffic.estimate.cancel")),
+				),
+				h("progress", { max: "1", "aria-label": t("traffic.estimate.title") }),
+				h("p.hint"),
+			),
+		);
 	}
-	const [title, button, bar, hint] = ["p.strong", "button", "progress", "p.hint"].map((each) => place.querySelector(each));
+	const [title, button, bar, hint] = ["p.strong", "button", "progress", "p.hint"].map((each) =>
+		place.querySelector(each),
+	);
 	if (title.textContent !== words) title.textContent = words;
 	if (share === null) bar.removeAttribute("value");
 	else bar.value = share;
@@ -100,15 +129,31 @@ async function take(files) {
 }
 
 function send(file, ending) {
-	const progress = (at, size, words) => step(t("traffic.estimate.sending", { name: file.name }), size ? at / size : 0,
-		words ?? t("traffic.estimate.sent", { sent: number(at / MIB, 1), size: number(size / MIB, 1) }), () => ending.abort());
+	const progress = (at, size, words) =>
+		step(
+			t("traffic.estimate.sending", { name: file.name }),
+			size ? at / size : 0,
+			words ??
+				t("traffic.estimate.sent", {
+					sent: number(at / MIB, 1),
+					size: number(size / MIB, 1),
+				}),
+			() => ending.abort(),
+		);
 	progress(0, file.size, null);
 	return upload(file, { kind: "log", signal: ending.signal, progress });
 }
 
 function question() {
-	const read = Object.fromEntries([...new FormData(form)].filter(([, value]) => typeof value === "string").map(([name, value]) => [name, value.trim() === "" ? null : decimal(value)]));
-	return { ...read, fraction: typeof read.fraction === "number" ? read.fraction / 100 : read.fraction };
+	const read = Object.fromEntries(
+		[...new FormData(form)]
+			.filter(([, value]) => typeof value === "string")
+			.map(([name, value]) => [name, value.trim() === "" ? null : decimal(value)]),
+	);
+	return {
+		...read,
+		fraction: typeof read.fraction === "number" ? read.fraction / 100 : read.fraction,
+	};
 }
 
 async function start() {
@@ -119,7 +164,8 @@ async function start() {
 	} catch (problem) {
 		if (!(problem instanceof ApiError)) throw problem;
 		noStep();
-		if (problem.where && problem.where in Object.fromEntries(new FormData(form))) form.querySelector("details").open = true;
+		if (problem.where && problem.where in Object.fromEntries(new FormData(form)))
+			form.querySelector("details").open = true;
 		showErrors(form, problem);
 		$("estimate-again").hidden = !sent.length;
 		if (problem.status === 404) sent = [];
@@ -138,10 +184,22 @@ function follow(said, first) {
 }
 
 function show({ stage, share, entries, log, names }) {
-	const words = stage === "comparing" ? (share >= 1 ? t("traffic.estimate.finishing") : t("traffic.estimate.comparing")) : entries ? t("traffic.estimate.reading", { count: number(entries) }) : t("traffic.estimate.starting");
+	const words =
+		stage === "comparing"
+			? share >= 1
+				? t("traffic.estimate.finishing")
+				: t("traffic.estimate.comparing")
+			: entries
+				? t("traffic.estimate.reading", { count: number(entries) })
+				: t("traffic.estimate.starting");
 	// Reading takes about as long as trying the rules.
 	const whole = share === null ? null : stage === "comparing" ? 0.5 + share / 2 : share / 2;
-	step(words, whole, names.length > 1 && log ? log : names.join(", "), form ? () => del("/api/traffic/estimate").catch(() => {}) : null);
+	step(
+		words,
+		whole,
+		names.length > 1 && log ? log : names.join(", "),
+		form ? () => del("/api/traffic/estimate").catch(() => {}) : null,
+	);
 }
 
 async function ended(said, first) {
@@ -151,7 +209,10 @@ async function ended(said, first) {
 	noStep();
 	if (form) $("estimate-again").hidden = !sent.length;
 	if (said.state === "failed") {
-		trouble(t(`traffic.estimate.why.${said.why}`, { words: said.words.trim().split("\n").at(-1) }), t("traffic.estimate.failed"));
+		trouble(
+			t(`traffic.estimate.why.${said.why}`, { words: said.words.trim().split("\n").at(-1) }),
+			t("traffic.estimate.failed"),
+		);
 	} else if (said.state === "cancelled" && !first) announce(t("traffic.estimate.cancelled"));
 	if (said.state !== "done") return;
 	const logs = await resultLogs();
@@ -175,7 +236,12 @@ async function resultLogs() {
 }
 
 async function forget() {
-	const yes = await confirm({ title: t("traffic.result.forget_ask"), text: t("traffic.result.forget_words"), yes: t("traffic.result.delete"), danger: true });
+	const yes = await confirm({
+		title: t("traffic.result.forget_ask"),
+		text: t("traffic.result.forget_words"),
+		yes: t("traffic.result.delete"),
+		danger: true,
+	});
 	if (!yes) return;
 	try {
 		await del("/api/traffic/estimate");

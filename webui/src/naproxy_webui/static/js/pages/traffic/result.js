@@ -6,39 +6,85 @@ import { duration, energy, money, number, offset_s, share, watts } from "../../k
 import { colour, table, timeChart, tint, tooltip, valueScale } from "../../kit/plot.js";
 import { showWeek } from "./week.js";
 
-const HOUR_S = 3600, DAY_S = 86_400;
+const HOUR_S = 3600,
+	DAY_S = 86_400;
 const OURS = "teacher";
 const FIRST = ["bound-reactive", OURS, "thesis", "timeout-5m", "timeout-30m", "schedule"];
 const BOUNDS = ["bound-reactive", "bound-pre-wake", "idealised"];
 const narrow = matchMedia("(max-width: 52rem)");
-const WEEK_H = 168, MONDAY_H = 72;
+const WEEK_H = 168,
+	MONDAY_H = 72;
 
 /** Show the logs of a result; `forget` is what the button to delete it does, if there is one. */
 export async function showResult(place, logs, { forget }) {
 	const cards = logs.map((log) => ({ log, figures: {}, at: null }));
-	place.replaceChildren(...cards.map((card, n) => sectionOf(card, n, n === logs.length - 1 ? forget : null)));
+	place.replaceChildren(
+		...cards.map((card, n) => sectionOf(card, n, n === logs.length - 1 ? forget : null)),
+	);
 	await Promise.all(cards.map(draw));
 }
 
 function sectionOf(card, number_, forget) {
-	const { log } = card, id = `result-${number_}`;
-	const figure = (name, title) => (card.figures[name] = h("figure.chart", title && h("figcaption", title)));
+	const { log } = card,
+		id = `result-${number_}`;
+	const figure = (name, title) =>
+		(card.figures[name] = h("figure.chart", title && h("figcaption", title)));
 	card.week = h("div");
-	const links = [["report", "traffic.result.report"], ["rows", "traffic.result.rows"]];
-	return h("section.card", { "aria-labelledby": id },
-		h("header", h("h2", { id, tabindex: "-1" }, t("traffic.result.of", { name: log.log })),
-			h("div.row", links.map(([name, words]) => h("a.button.small", { href: `/api/traffic/estimate/${name}`, download: "" }, icon("download"), t(words))),
-				forget && h("button.button.small.quiet", { type: "button", onclick: forget }, icon("trash-2"), t("traffic.result.forget")))),
-		verdict(log), problems(log), lines(log),
+	const links = [
+		["report", "traffic.result.report"],
+		["rows", "traffic.result.rows"],
+	];
+	return h(
+		"section.card",
+		{ "aria-labelledby": id },
+		h(
+			"header",
+			h("h2", { id, tabindex: "-1" }, t("traffic.result.of", { name: log.log })),
+			h(
+				"div.row",
+				links.map(([name, words]) =>
+					h(
+						"a.button.small",
+						{ href: `/api/traffic/estimate/${name}`, download: "" },
+						icon("download"),
+						t(words),
+					),
+				),
+				forget &&
+					h(
+						"button.button.small.quiet",
+						{ type: "button", onclick: forget },
+						icon("trash-2"),
+						t("traffic.result.forget"),
+					),
+			),
+		),
+		verdict(log),
+		problems(log),
+		lines(log),
 		log.from_s !== null && [
 			stats(log),
-			h("h3", t("traffic.result.compare")), h("p.hint", t("traffic.result.compare_words")), rules(log),
+			h("h3", t("traffic.result.compare")),
+			h("p.hint", t("traffic.result.compare_words")),
+			rules(log),
 			rulesFigure(figure),
-			h("h3", t("traffic.week.title")), h("p.hint", t("traffic.week.words")), card.week,
+			h("h3", t("traffic.week.title")),
+			h("p.hint", t("traffic.week.words")),
+			card.week,
 			figure("days", t("traffic.result.chart_days")),
-			h("div.grid.two",
-				["gaps", "ideal"].map((name) => h("div.stack.tight", h("h3", t(`traffic.result.chart_${name}`)), h("p.hint", t(`traffic.result.chart_${name}_words`)), figure(name)))),
-		]);
+			h(
+				"div.grid.two",
+				["gaps", "ideal"].map((name) =>
+					h(
+						"div.stack.tight",
+						h("h3", t(`traffic.result.chart_${name}`)),
+						h("p.hint", t(`traffic.result.chart_${name}_words`)),
+						figure(name),
+					),
+				),
+			),
+		],
+	);
 }
 
 function rulesFigure(figure) {
@@ -50,57 +96,138 @@ function rulesFigure(figure) {
 // Words
 
 function verdict({ verdict: found, from_s }) {
-	if (!found || from_s === null) return h("div.verdict", { "data-kind": "warn" }, icon("circle-help"), h("div", h("h3", t("traffic.result.none"))));
+	if (!found || from_s === null)
+		return h(
+			"div.verdict",
+			{ "data-kind": "warn" },
+			icon("circle-help"),
+			h("div", h("h3", t("traffic.result.none"))),
+		);
 	const values = {
-		net: share(found.saving_net), gross: share(found.saving_gross), proxy: watts(found.proxy_w), share: share(found.proxy_share),
-		fraction: share(found.fraction, 1), delta: duration(found.delta_s), kwh: energy(found.kwh_a_year * 3.6e6), count: number(found.people_a_day),
-		money: found.money_a_year ? t("traffic.result.money", { money: money(found.money_a_year, 0) }) : "",
+		net: share(found.saving_net),
+		gross: share(found.saving_gross),
+		proxy: watts(found.proxy_w),
+		share: share(found.proxy_share),
+		fraction: share(found.fraction, 1),
+		delta: duration(found.delta_s),
+		kwh: energy(found.kwh_a_year * 3.6e6),
+		count: number(found.people_a_day),
+		money: found.money_a_year
+			? t("traffic.result.money", { money: money(found.money_a_year, 0) })
+			: "",
 	};
-	const words = found.buy ? [t("traffic.result.buy_words", values)]
-		: [t(found.saving_net > 0 ? "traffic.result.no_some" : "traffic.result.no_none", values), t(found.busy ? "traffic.result.no_busy" : "traffic.result.no_pauses", values)];
-	return h("div.verdict", { "data-kind": found.buy ? "good" : "bad" }, icon(found.buy ? "circle-check" : "circle-x"),
-		h("div", h("h3", t(found.buy ? "traffic.result.buy" : "traffic.result.no")), words.map((each) => h("p", each))));
+	const words = found.buy
+		? [t("traffic.result.buy_words", values)]
+		: [
+				t(
+					found.saving_net > 0 ? "traffic.result.no_some" : "traffic.result.no_none",
+					values,
+				),
+				t(found.busy ? "traffic.result.no_busy" : "traffic.result.no_pauses", values),
+			];
+	return h(
+		"div.verdict",
+		{ "data-kind": found.buy ? "good" : "bad" },
+		icon(found.buy ? "circle-check" : "circle-x"),
+		h(
+			"div",
+			h("h3", t(found.buy ? "traffic.result.buy" : "traffic.result.no")),
+			words.map((each) => h("p", each)),
+		),
+	);
 }
 
 function problems({ problems: found }) {
 	if (!found.length) return null;
-	const words = ({ kind, words: plain, figures: f }) => (has(`traffic.problem.${kind}`) ? t(`traffic.problem.${kind}`, {
-		count: number(f.count ?? 0), days: number(f.days ?? 0, 1), most: duration(f.most_s ?? 0), hours: number(f.hours ?? 0, 1), lines: number(f.lines ?? 0),
-	}) : plain);
-	return h("div.notice", { "data-kind": "warn" }, icon("triangle-alert"), h("div", h("p.strong", t("traffic.result.problems")), h("ul", found.map((each) => h("li", words(each))))));
+	const words = ({ kind, words: plain, figures: f }) =>
+		has(`traffic.problem.${kind}`)
+			? t(`traffic.problem.${kind}`, {
+					count: number(f.count ?? 0),
+					days: number(f.days ?? 0, 1),
+					most: duration(f.most_s ?? 0),
+					hours: number(f.hours ?? 0, 1),
+					lines: number(f.lines ?? 0),
+				})
+			: plain;
+	return h(
+		"div.notice",
+		{ "data-kind": "warn" },
+		icon("triangle-alert"),
+		h(
+			"div",
+			h("p.strong", t("traffic.result.problems")),
+			h(
+				"ul",
+				found.map((each) => h("li", words(each))),
+			),
+		),
+	);
 }
 
 function lines({ not_understood: found }) {
 	if (!found.length) return null;
 	const rows = found.map((each) => [number(each.line), each.text || "–"]);
-	const made = h("details.details", h("summary", t("traffic.result.not_understood")), table({ columns: [t("traffic.result.line"), t("traffic.result.text")], rows, label: t("traffic.result.not_understood") }));
+	const made = h(
+		"details.details",
+		h("summary", t("traffic.result.not_understood")),
+		table({
+			columns: [t("traffic.result.line"), t("traffic.result.text")],
+			rows,
+			label: t("traffic.result.not_understood"),
+		}),
+	);
 	made.classList.add("odd-lines");
 	return made;
 }
 
 function stats({ requests, days, verdict: found, rows }) {
-	const people = requests.person + requests.api, all = Object.values(requests).reduce((sum, each) => sum + each, 0);
+	const people = requests.person + requests.api,
+		all = Object.values(requests).reduce((sum, each) => sum + each, 0);
 	const best = rows.find((each) => each.policy === "bound-reactive");
-	const stat = (name, value, note) => h("div.stat", h("span.stat-label", t(`traffic.result.${name}`)), h("span.stat-value", value), h("span.stat-note", note));
-	return h("div.stats",
+	const stat = (name, value, note) =>
+		h(
+			"div.stat",
+			h("span.stat-label", t(`traffic.result.${name}`)),
+			h("span.stat-value", value),
+			h("span.stat-note", note),
+		);
+	return h(
+		"div.stats",
 		stat("requests", number(all), t("traffic.result.days", { days: number(days, 1) })),
 		stat("people", number(people / Math.max(days, 1 / 24)), t("traffic.result.a_day")),
 		stat("robots", all ? share((all - people) / all) : "–", t("traffic.result.robots_note")),
-		found && stat("saved", share(found.saving_net), t("traffic.result.saved_note", { best: best ? share(best.saving_net) : "–" })));
+		found &&
+			stat(
+				"saved",
+				share(found.saving_net),
+				t("traffic.result.saved_note", { best: best ? share(best.saving_net) : "–" }),
+			),
+	);
 }
 
-const nameOf = (policy) => (has(`traffic.policy.${policy}`) ? t(`traffic.policy.${policy}`) : policy);
+const nameOf = (policy) =>
+	has(`traffic.policy.${policy}`) ? t(`traffic.policy.${policy}`) : policy;
 /** The promise holds from the second day on, where there is one. */
-const breaks = (row) => row.delay_mean_s !== null && (row.delayed_since_day_2 ?? row.delayed_fraction) > row.promise.f;
+const breaks = (row) =>
+	row.delay_mean_s !== null && (row.delayed_since_day_2 ?? row.delayed_fraction) > row.promise.f;
 
 /** The rules that matter most to who decides; the others on demand. */
 function rules({ rows }) {
 	const first = rows.filter((row) => FIRST.includes(row.policy));
 	const place = h("div.stack.tight");
-	const more = first.length < rows.length && h("button.button.small", { type: "button", onclick: () => {
-		place.replaceChildren(ruleTable(rows));
-		place.querySelector(".table-wrap").focus();
-	} }, t("traffic.result.all", { count: rows.length }));
+	const more =
+		first.length < rows.length &&
+		h(
+			"button.button.small",
+			{
+				type: "button",
+				onclick: () => {
+					place.replaceChildren(ruleTable(rows));
+					place.querySelector(".table-wrap").focus();
+				},
+			},
+			t("traffic.result.all", { count: rows.length }),
+		);
 	place.append(ruleTable(first), more || "");
 	return place;
 }
@@ -109,14 +236,45 @@ function ruleTable(rows) {
 	const columns = ["rule", "energy", "gross", "net", "delayed", "p99", "cycles"];
 	const body = rows.map((row) => {
 		const bound = BOUNDS.includes(row.policy);
-		const wait = [share(row.delayed_fraction, 2), breaks(row) && h("span.breaks", icon("triangle-alert"), t("traffic.result.breaks"))];
-		const cells = [energy(row.energy_wh * 3600), share(row.saving_gross), share(row.saving_net), h("span", wait), row.delay_p99_s === null ? "–" : duration(row.delay_p99_s), number(row.cycles_per_day, 1)];
+		const wait = [
+			share(row.delayed_fraction, 2),
+			breaks(row) && h("span.breaks", icon("triangle-alert"), t("traffic.result.breaks")),
+		];
+		const cells = [
+			energy(row.energy_wh * 3600),
+			share(row.saving_gross),
+			share(row.saving_net),
+			h("span", wait),
+			row.delay_p99_s === null ? "–" : duration(row.delay_p99_s),
+			number(row.cycles_per_day, 1),
+		];
 		const limit = bound && h("span.small.soft", ` (${t("traffic.result.bound")})`);
-		return h("tr", { "data-ours": row.policy === OURS, "data-bound": bound }, h("th", { scope: "row" }, h("span", nameOf(row.policy), limit)),
-			cells.map((each, n) => h("td.end", { "data-label": t(`traffic.result.${columns[n + 1]}`) }, each)));
+		return h(
+			"tr",
+			{ "data-ours": row.policy === OURS, "data-bound": bound },
+			h("th", { scope: "row" }, h("span", nameOf(row.policy), limit)),
+			cells.map((each, n) =>
+				h("td.end", { "data-label": t(`traffic.result.${columns[n + 1]}`) }, each),
+			),
+		);
 	});
-	return h("div.table-wrap", { tabindex: "0", role: "region", "aria-label": t("traffic.result.compare") },
-		h("table.table.cards.rules", h("thead", h("tr", columns.map((each, n) => h(n ? "th.end" : "th", { scope: "col" }, t(`traffic.result.${each}`))))), h("tbody", body)));
+	return h(
+		"div.table-wrap",
+		{ tabindex: "0", role: "region", "aria-label": t("traffic.result.compare") },
+		h(
+			"table.table.cards.rules",
+			h(
+				"thead",
+				h(
+					"tr",
+					columns.map((each, n) =>
+						h(n ? "th.end" : "th", { scope: "col" }, t(`traffic.result.${each}`)),
+					),
+				),
+			),
+			h("tbody", body),
+		),
+	);
 }
 
 // Figures
@@ -126,21 +284,64 @@ async function draw({ log, figures, week }) {
 	showWeek(week, weekOf(log));
 	const shown = log.rows.filter((row) => row.saving_gross > 0.001 || row.policy === OURS);
 	await barChart(figures.rules, {
-		labels: shown.map((row) => (narrow.matches ? twoLines(nameOf(row.policy)) : nameOf(row.policy))), along: t("traffic.result.rule"), horizontal: true, size: "tall", format: (value) => share(value, 1), tick: (value) => share(value, 0),
+		labels: shown.map((row) =>
+			narrow.matches ? twoLines(nameOf(row.policy)) : nameOf(row.policy),
+		),
+		along: t("traffic.result.rule"),
+		horizontal: true,
+		size: "tall",
+		format: (value) => share(value, 1),
+		tick: (value) => share(value, 0),
 		title: t("traffic.result.chart_rules"),
 		series: [
-			{ name: t("traffic.result.gross"), colour: "c1", values: shown.map((row) => row.saving_gross) },
-			{ name: t("traffic.result.delayed"), colour: "c5", hatched: "/", values: shown.map((row) => (row.delay_mean_s === null ? null : row.delayed_fraction)) },
+			{
+				name: t("traffic.result.gross"),
+				colour: "c1",
+				values: shown.map((row) => row.saving_gross),
+			},
+			{
+				name: t("traffic.result.delayed"),
+				colour: "c5",
+				hatched: "/",
+				values: shown.map((row) =>
+					row.delay_mean_s === null ? null : row.delayed_fraction,
+				),
+			},
 		],
 	});
 	await byDay(figures.days, log);
-	await curves(figures.gaps, t("traffic.result.chart_gaps"), t("traffic.result.at_least"), log.gaps.map((each) => each.length_s), [
-		{ name: t("traffic.result.gap_count"), colour: "c2", dashed: true, values: log.gaps.map((each) => each.count_share) },
-		{ name: t("traffic.result.gap_time"), colour: "c1", values: log.gaps.map((each) => each.time_share) },
-	]);
-	await curves(figures.ideal, t("traffic.result.chart_ideal"), t("traffic.result.threshold"), log.idealised.map((each) => each.threshold_s), [
-		{ name: t("traffic.result.saving"), colour: "c1", values: log.idealised.map((each) => Math.max(0, each.saving)) },
-	]);
+	await curves(
+		figures.gaps,
+		t("traffic.result.chart_gaps"),
+		t("traffic.result.at_least"),
+		log.gaps.map((each) => each.length_s),
+		[
+			{
+				name: t("traffic.result.gap_count"),
+				colour: "c2",
+				dashed: true,
+				values: log.gaps.map((each) => each.count_share),
+			},
+			{
+				name: t("traffic.result.gap_time"),
+				colour: "c1",
+				values: log.gaps.map((each) => each.time_share),
+			},
+		],
+	);
+	await curves(
+		figures.ideal,
+		t("traffic.result.chart_ideal"),
+		t("traffic.result.threshold"),
+		log.idealised.map((each) => each.threshold_s),
+		[
+			{
+				name: t("traffic.result.saving"),
+				colour: "c1",
+				values: log.idealised.map((each) => Math.max(0, each.saving)),
+			},
+		],
+	);
 }
 
 /** A long name as Chart.js shows it below one another, and a table one behind the other. */
@@ -151,11 +352,16 @@ function twoLines(name) {
 
 /** Means of the hours of the week, by the office's clocks as they were then. */
 function weekOf({ hours, from_s, days }) {
-	const sums = new Array(WEEK_H).fill(0), times = new Array(WEEK_H).fill(0);
-	const local = (hour) => (((hour + Math.floor(offset_s(hour * HOUR_S) / HOUR_S) + MONDAY_H) % WEEK_H) + WEEK_H) % WEEK_H;
-	const first = Math.floor(from_s / HOUR_S), count = Math.max(1, Math.ceil(days * 24));
+	const sums = new Array(WEEK_H).fill(0),
+		times = new Array(WEEK_H).fill(0);
+	const local = (hour) =>
+		(((hour + Math.floor(offset_s(hour * HOUR_S) / HOUR_S) + MONDAY_H) % WEEK_H) + WEEK_H) %
+		WEEK_H;
+	const first = Math.floor(from_s / HOUR_S),
+		count = Math.max(1, Math.ceil(days * 24));
 	const whole = Math.floor(count / WEEK_H);
-	for (let n = 0; n < WEEK_H; n += 1) times[local(first + n)] += whole + (n < count % WEEK_H ? 1 : 0);
+	for (let n = 0; n < WEEK_H; n += 1)
+		times[local(first + n)] += whole + (n < count % WEEK_H ? 1 : 0);
 	for (const [hour, people, robots] of hours) sums[local(hour)] += people + robots;
 	return sums.map((sum, n) => (times[n] || sum ? sum / Math.max(1, times[n]) : null));
 }
@@ -170,8 +376,21 @@ function byDay(figure, { hours, from_s, days }) {
 	const all = [...by.keys()].sort((a, b) => a - b);
 	const points = (at) => all.map((day) => [day * DAY_S - offset_s(day * DAY_S), by.get(day)[at]]);
 	return timeChart(figure, {
-		title: t("traffic.result.chart_days"), from_s: from_s - DAY_S, to_s: from_s + (days + 0.5) * DAY_S, step_s: DAY_S, format: (value) => number(value), size: "small",
-		series: [{ name: t("traffic.result.people_short"), colour: "c1", points: points(0) }, { name: t("traffic.result.robots_short"), colour: "c2", dashed: true, points: points(1) }],
+		title: t("traffic.result.chart_days"),
+		from_s: from_s - DAY_S,
+		to_s: from_s + (days + 0.5) * DAY_S,
+		step_s: DAY_S,
+		format: (value) => number(value),
+		size: "small",
+		series: [
+			{ name: t("traffic.result.people_short"), colour: "c1", points: points(0) },
+			{
+				name: t("traffic.result.robots_short"),
+				colour: "c2",
+				dashed: true,
+				points: points(1),
+			},
+		],
 	});
 }
 
@@ -180,24 +399,58 @@ const NICE_S = [1, 10, 60, 600, 3600, 36_000, 86_400];
 /** Shares over a length of time; the axis is logarithmic, from a second to a day. */
 function curves(figure, title, along, lengths_s, series) {
 	const line = ({ name, colour: of, dashed, values }) => ({
-		label: name, data: values.map((y, n) => ({ x: lengths_s[n], y })), borderColor: () => colour(of), backgroundColor: () => tint(of, 0.2),
-		borderDash: dashed ? [6, 5] : [], borderWidth: 2, pointRadius: 0, pointHoverRadius: 4, tension: 0,
+		label: name,
+		data: values.map((y, n) => ({ x: lengths_s[n], y })),
+		borderColor: () => colour(of),
+		backgroundColor: () => tint(of, 0.2),
+		borderDash: dashed ? [6, 5] : [],
+		borderWidth: 2,
+		pointRadius: 0,
+		pointHoverRadius: 4,
+		tension: 0,
 	});
 	const x = {
-		type: "logarithmic", min: 1, max: lengths_s.at(-1), grid: { color: () => colour("line") }, border: { color: () => colour("edge") },
-		afterBuildTicks: (axis) => (axis.ticks = NICE_S.filter((each) => !(narrow.matches && each === 36_000)).map((value) => ({ value }))),
-		ticks: { callback: (value) => duration(value), color: () => colour("soft"), maxRotation: 0 },
+		type: "logarithmic",
+		min: 1,
+		max: lengths_s.at(-1),
+		grid: { color: () => colour("line") },
+		border: { color: () => colour("edge") },
+		afterBuildTicks: (axis) =>
+			(axis.ticks = NICE_S.filter((each) => !(narrow.matches && each === 36_000)).map(
+				(value) => ({ value }),
+			)),
+		ticks: {
+			callback: (value) => duration(value),
+			color: () => colour("soft"),
+			maxRotation: 0,
+		},
 		title: { display: true, text: along, color: () => colour("soft") },
 	};
 	return anyChart(figure, {
-		title, series, size: "small",
+		title,
+		series,
+		size: "small",
 		config: {
-			type: "line", data: { datasets: series.map(line) },
+			type: "line",
+			data: { datasets: series.map(line) },
 			options: {
-				parsing: false, interaction: { mode: "nearest", axis: "x", intersect: false }, scales: { x, y: valueScale({ max: 1, tick: (value) => share(value, 0) }) },
-				plugins: { tooltip: tooltip((items) => (items.length ? duration(items[0].parsed.x) : ""), (context) => `${context.dataset.label}: ${share(context.parsed.y, 1)}`) },
+				parsing: false,
+				interaction: { mode: "nearest", axis: "x", intersect: false },
+				scales: { x, y: valueScale({ max: 1, tick: (value) => share(value, 0) }) },
+				plugins: {
+					tooltip: tooltip(
+						(items) => (items.length ? duration(items[0].parsed.x) : ""),
+						(context) => `${context.dataset.label}: ${share(context.parsed.y, 1)}`,
+					),
+				},
 			},
 		},
-		table: { columns: [along, ...series.map((each) => each.name)], rows: lengths_s.map((s, n) => [duration(s), ...series.map((each) => share(each.values[n], 1))]) },
+		table: {
+			columns: [along, ...series.map((each) => each.name)],
+			rows: lengths_s.map((s, n) => [
+				duration(s),
+				...series.map((each) => share(each.values[n], 1)),
+			]),
+		},
 	});
 }

@@ -8,41 +8,107 @@ const MONDAY_S = 4 * 86_400; // 5 January 1970 was one
 const narrow = matchMedia("(max-width: 52rem)");
 const shown = new Map();
 
-const weekday = (day, length) => new Intl.DateTimeFormat(locale, { weekday: length, timeZone: "UTC" }).format((MONDAY_S + day * 86_400) * 1000);
+const weekday = (day, length) =>
+	new Intl.DateTimeFormat(locale, { weekday: length, timeZone: "UTC" }).format(
+		(MONDAY_S + day * 86_400) * 1000,
+	);
 const clock = (hour) => `${String(hour).padStart(2, "0")}:00`;
 
 /** Means of the 168 hours from what the API said; null where an hour was not in the range. */
 export function hours({ times, classes }, who) {
 	const of = who === "all" ? Object.values(classes) : [classes[who]];
-	return times.map((count, hour) => (count ? of.reduce((sum, each) => sum + each[hour], 0) / count : null));
+	return times.map((count, hour) =>
+		count ? of.reduce((sum, each) => sum + each[hour], 0) / count : null,
+	);
 }
 
-const words = (value) => (value === null ? "–" : value >= 9950 ? `${number(value / 1000)}k` : value >= 995 ? `${number(value / 1000, 1)}k` : number(value, value < 9.95 ? 1 : 0));
+const words = (value) =>
+	value === null
+		? "–"
+		: value >= 9950
+			? `${number(value / 1000)}k`
+			: value >= 995
+				? `${number(value / 1000, 1)}k`
+				: number(value, value < 9.95 ? 1 : 0);
 
 /** Show the means of 168 hours, from Monday 0:00 on; days are columns on a phone, rows elsewhere. */
 export function showWeek(place, means) {
 	shown.set(place, means);
 	const most = Math.max(0, ...means.filter((each) => each !== null));
 	// The root spreads the few: most hours of most offices are quiet.
-	const level = (value) => (value && most ? Math.max(1, Math.ceil(LEVELS * Math.sqrt(value / most))) : 0);
+	const level = (value) =>
+		value && most ? Math.max(1, Math.ceil(LEVELS * Math.sqrt(value / most))) : 0;
 	const cell = (day, hour) => {
 		const value = means[day * 24 + hour];
-		const title = t("traffic.week.cell", { day: weekday(day, "long"), hour: clock(hour), value: value === null ? "–" : number(value, 2) });
+		const title = t("traffic.week.cell", {
+			day: weekday(day, "long"),
+			hour: clock(hour),
+			value: value === null ? "–" : number(value, 2),
+		});
 		return h("td", { "data-level": String(level(value)), title }, words(value));
 	};
-	const days = Array.from({ length: 7 }, (_, day) => day), all = Array.from({ length: 24 }, (_, hour) => hour);
-	const dayHead = (day, scope) => h("th", { scope }, h("span", { "aria-hidden": "true" }, weekday(day, "short")), h("span.visually-hidden", weekday(day, "long")));
+	const days = Array.from({ length: 7 }, (_, day) => day),
+		all = Array.from({ length: 24 }, (_, hour) => hour);
+	const dayHead = (day, scope) =>
+		h(
+			"th",
+			{ scope },
+			h("span", { "aria-hidden": "true" }, weekday(day, "short")),
+			h("span.visually-hidden", weekday(day, "long")),
+		);
 	const [head, rows] = narrow.matches
-		? [[h("th", { scope: "col" }, t("traffic.week.hour")), ...days.map((day) => dayHead(day, "col"))], all.map((hour) => h("tr", h("th", { scope: "row" }, clock(hour)), days.map((day) => cell(day, hour))))]
-		: [[h("th", { scope: "col" }, t("traffic.week.day")), ...all.map((hour) => h("th", { scope: "col" }, String(hour)))], days.map((day) => h("tr", dayHead(day, "row"), all.map((hour) => cell(day, hour))))];
-	place.replaceChildren(h("div.stack.tight",
-		h("table.heat", h("caption.visually-hidden", t("traffic.week.caption")), h("thead", h("tr", head)), h("tbody", rows)),
-		scale(), h("p.hint", peak(means, most))));
+		? [
+				[
+					h("th", { scope: "col" }, t("traffic.week.hour")),
+					...days.map((day) => dayHead(day, "col")),
+				],
+				all.map((hour) =>
+					h(
+						"tr",
+						h("th", { scope: "row" }, clock(hour)),
+						days.map((day) => cell(day, hour)),
+					),
+				),
+			]
+		: [
+				[
+					h("th", { scope: "col" }, t("traffic.week.day")),
+					...all.map((hour) => h("th", { scope: "col" }, String(hour))),
+				],
+				days.map((day) =>
+					h(
+						"tr",
+						dayHead(day, "row"),
+						all.map((hour) => cell(day, hour)),
+					),
+				),
+			];
+	place.replaceChildren(
+		h(
+			"div.stack.tight",
+			h(
+				"table.heat",
+				h("caption.visually-hidden", t("traffic.week.caption")),
+				h("thead", h("tr", head)),
+				h("tbody", rows),
+			),
+			scale(),
+			h("p.hint", peak(means, most)),
+		),
+	);
 }
 
 function scale() {
-	const steps = Array.from({ length: LEVELS + 1 }, (_, level) => h("td", { "data-level": String(level) }));
-	return h("div.heat-scale", { "aria-hidden": "true" }, t("traffic.week.less"), h("table.heat", { role: "presentation" }, h("tbody", h("tr", steps))), t("traffic.week.more"));
+	const steps = Array.from({ length: LEVELS + 1 }, (_, level) =>
+		h("td", { "data-level": String(level) }),
+	);
+	return h(
+		"div.heat-scale",
+		{ "aria-hidden": "true" },
+		t("traffic.week.less"),
+		h("table.heat", { role: "presentation" }, h("tbody", h("tr", steps))),
+		t("traffic.week.more"),
+	);
 }
 
 function peak(means, most) {
@@ -50,9 +116,22 @@ function peak(means, most) {
 	const known = means.map((value, hour) => [value, hour]).filter(([value]) => value !== null);
 	const top = known.reduce((best, each) => (each[0] > best[0] ? each : best));
 	const low = known.reduce((best, each) => (each[0] < best[0] ? each : best));
-	const name = (hour) => ({ day: weekday(Math.floor(hour / 24), "long"), hour: clock(hour % 24) });
+	const name = (hour) => ({
+		day: weekday(Math.floor(hour / 24), "long"),
+		hour: clock(hour % 24),
+	});
 	const quiet = name(low[1]);
-	return t("traffic.week.peak", { ...name(top[1]), value: number(top[0], 1), quiet_day: quiet.day, quiet_hour: quiet.hour, quiet_value: number(low[0], 1) });
+	return t("traffic.week.peak", {
+		...name(top[1]),
+		value: number(top[0], 1),
+		quiet_day: quiet.day,
+		quiet_hour: quiet.hour,
+		quiet_value: number(low[0], 1),
+	});
 }
 
-narrow.addEventListener("change", () => shown.forEach((means, place) => (place.isConnected ? showWeek(place, means) : shown.delete(place))));
+narrow.addEventListener("change", () =>
+	shown.forEach((means, place) =>
+		place.isConnected ? showWeek(place, means) : shown.delete(place),
+	),
+);

@@ -7,7 +7,14 @@ let before = "";
 
 /** Show them; `does` has what the buttons do. */
 export function images(card, update, does) {
-	const now = JSON.stringify([update.supported, update.problem, update.slots, update.confirmed, update.version, update.board]);
+	const now = JSON.stringify([
+		update.supported,
+		update.problem,
+		update.slots,
+		update.confirmed,
+		update.version,
+		update.board,
+	]);
 	if (now === before) return;
 	before = now;
 	card.removeAttribute("aria-busy");
@@ -17,20 +24,38 @@ export function images(card, update, does) {
 
 function contents(update, does) {
 	if (!update.supported) {
-		return [notice("info", h("p.strong", t("update.not_by_images")), h("p", t("update.not_by_images_words", { version: update.version })))];
+		return [
+			notice(
+				"info",
+				h("p.strong", t("update.not_by_images")),
+				h("p", t("update.not_by_images_words", { version: update.version })),
+			),
+		];
 	}
 	if (update.problem) {
-		return [notice("bad", h("p.strong", t("update.no_rauc")), h("p.small.soft", update.problem))];
+		return [
+			notice("bad", h("p.strong", t("update.no_rauc")), h("p.small.soft", update.problem)),
+		];
 	}
 	const sorted = [...update.slots].sort((a, b) => a.name.localeCompare(b.name));
-	const runs = sorted.find((slot) => slot.booted), next = sorted.find((slot) => slot.boots_next);
+	const runs = sorted.find((slot) => slot.booted),
+		next = sorted.find((slot) => slot.boots_next);
 	const made = [
 		h("p.soft", t("update.board", { board: update.board })),
-		h("div.images", sorted.map((slot) => image(slot, update))),
+		h(
+			"div.images",
+			sorted.map((slot) => image(slot, update)),
+		),
 	];
 	if (does.looks_only) return made;
 	if (runs && next && next !== runs) made.push(pending(next, does));
-	else if (sorted.some((slot) => !slot.booted)) made.push(way_back(sorted.find((slot) => !slot.booted), does));
+	else if (sorted.some((slot) => !slot.booted))
+		made.push(
+			way_back(
+				sorted.find((slot) => !slot.booted),
+				does,
+			),
+		);
 	return made;
 }
 
@@ -41,21 +66,31 @@ function notice(kind, ...words) {
 
 function image(slot, update) {
 	const version = slot.booted ? update.version : slot.version;
-	return h(`div.image${slot.booted ? ".runs" : ""}`,
+	return h(
+		`div.image${slot.booted ? ".runs" : ""}`,
 		h("h3", icon("hard-drive"), t("update.image", { name: slot.name })),
 		h("p.version", version || t("update.version_unknown")),
 		h("div.badges", badges(slot, update)),
-		slot.installed ? h("p.small.soft", t("update.installed", { when: dateTime(Date.parse(slot.installed) / 1000) })) : null);
+		slot.installed
+			? h(
+					"p.small.soft",
+					t("update.installed", { when: dateTime(Date.parse(slot.installed) / 1000) }),
+				)
+			: null,
+	);
 }
 
 function badges(slot, update) {
 	const made = [];
 	if (slot.booted) made.push(badge("info", "play", t("update.runs")));
-	if (slot.boots_next && !slot.booted) made.push(badge("warn", "rotate-ccw", t("update.runs_next")));
+	if (slot.boots_next && !slot.booted)
+		made.push(badge("warn", "rotate-ccw", t("update.runs_next")));
 	if (slot.booted) {
-		made.push(update.confirmed
-			? badge("good", "circle-check", t("update.confirmed"))
-			: badge("warn", "clock", t("update.not_confirmed")));
+		made.push(
+			update.confirmed
+				? badge("good", "circle-check", t("update.confirmed"))
+				: badge("warn", "clock", t("update.not_confirmed")),
+		);
 	} else if (!slot.good) made.push(badge("bad", "circle-x", t("update.bad")));
 	return made;
 }
@@ -63,17 +98,28 @@ function badges(slot, update) {
 const badge = (kind, name, words) => h("span.badge", { "data-kind": kind }, icon(name), words);
 
 function pending(next, does) {
-	return h("div.images-actions",
+	return h(
+		"div.images-actions",
 		h("p.strong", t("update.pending", { name: next.name })),
 		button("update.stay", "button.button", does.stay),
-		button("update.restart", "button.button.primary", does.restart));
+		button("update.restart", "button.button.primary", does.restart),
+	);
 }
 
 function way_back(other, does) {
 	if (!other.good) return h("p.soft", t("update.no_way_back"));
-	return h("div.images-actions", button("update.back", "button.button", does.back, "history"), h("p.small.soft", t("update.back_hint")));
+	return h(
+		"div.images-actions",
+		button("update.back", "button.button", does.back, "history"),
+		h("p.small.soft", t("update.back_hint")),
+	);
 }
 
 function button(words, what, does, name = null) {
-	return h(what, { type: "button", onclick: (event) => does(event.currentTarget) }, name ? icon(name) : null, t(words));
+	return h(
+		what,
+		{ type: "button", onclick: (event) => does(event.currentTarget) },
+		name ? icon(name) : null,
+		t(words),
+	);
 }

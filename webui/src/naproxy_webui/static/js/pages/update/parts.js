@@ -3,15 +3,26 @@
 import { h, icon, t } from "../../kit/core.js";
 
 const MB = 1_000_000;
-const megabytes = (bytes) => (bytes / MB).toLocaleString(document.documentElement.lang, { maximumFractionDigits: bytes < 10 * MB ? 1 : 0 });
+const megabytes = (bytes) =>
+	(bytes / MB).toLocaleString(document.documentElement.lang, {
+		maximumFractionDigits: bytes < 10 * MB ? 1 : 0,
+	});
 
 /** Choose a file, or drop it. */
 export function chooser(send) {
-	const input = h("input", { type: "file", id: "image-file", accept: ".raucb", "aria-describedby": "image-hint", onchange: () => input.files[0] && send(input.files[0]) });
-	const place = h("div.drop",
+	const input = h("input", {
+		type: "file",
+		id: "image-file",
+		accept: ".raucb",
+		"aria-describedby": "image-hint",
+		onchange: () => input.files[0] && send(input.files[0]),
+	});
+	const place = h(
+		"div.drop",
 		h("label.strong", { for: "image-file" }, t("update.choose")),
 		input,
-		h("p.hint", { id: "image-hint" }, t("update.choose_hint")));
+		h("p.hint", { id: "image-hint" }, t("update.choose_hint")),
+	);
 	place.addEventListener("dragover", (event) => {
 		event.preventDefault();
 		place.classList.add("over");
@@ -27,14 +38,24 @@ export function chooser(send) {
 
 /** A file on its way; `.sent(bytes, size, words)` says how far. */
 export function sending(file, cancel) {
-	const bar = h("progress", { max: file.size, value: 0, "aria-label": t("update.sending", { name: file.name }) });
-	const words = h("span"), broken = h("p.small", { role: "status" });
-	const made = h("div.stack.tight",
+	const bar = h("progress", {
+		max: file.size,
+		value: 0,
+		"aria-label": t("update.sending", { name: file.name }),
+	});
+	const words = h("span"),
+		broken = h("p.small", { role: "status" });
+	const made = h(
+		"div.stack.tight",
 		h("p.strong", t("update.sending", { name: file.name })),
 		bar,
 		h("div.progress-words.small.soft", words),
 		broken,
-		h("div.actions", h("button.button.small", { type: "button", onclick: cancel }, t("update.cancel"))));
+		h(
+			"div.actions",
+			h("button.button.small", { type: "button", onclick: cancel }, t("update.cancel")),
+		),
+	);
 	made.sent = (bytes, size, said) => {
 		bar.value = bytes;
 		words.textContent = t("update.sent", { sent: megabytes(bytes), size: megabytes(size) });
@@ -47,8 +68,15 @@ export function sending(file, cancel) {
 /** Work of the box; `.progress(job)` says how far. */
 export function progress(title, job, note = null) {
 	const bar = h("progress", { max: 100, value: job.percent, "aria-label": title });
-	const step = h("span.small.soft"), share = h("span.small");
-	const made = h("div.stack.tight", h("p.strong", title), bar, h("div.progress-words", step, share), note ? h("p.soft", note) : null);
+	const step = h("span.small.soft"),
+		share = h("span.small");
+	const made = h(
+		"div.stack.tight",
+		h("p.strong", title),
+		bar,
+		h("div.progress-words", step, share),
+		note ? h("p.soft", note) : null,
+	);
 	made.progress = (now) => {
 		bar.value = now.percent;
 		step.textContent = now.step;
@@ -61,10 +89,17 @@ export function progress(title, job, note = null) {
 /** Why it was not taken. */
 export function refused(job, writing = false) {
 	const key = writing ? "update.failed" : `update.why.${job.why}`;
-	return h("div.notice", { "data-kind": "bad", role: "alert" }, icon("triangle-alert"), h("div",
-		h("p.strong", t(writing ? "update.failed_title" : "update.refused")),
-		h("p", t(key)),
-		h("p.small.soft", job.error)));
+	return h(
+		"div.notice",
+		{ "data-kind": "bad", role: "alert" },
+		icon("triangle-alert"),
+		h(
+			"div",
+			h("p.strong", t(writing ? "update.failed_title" : "update.refused")),
+			h("p", t(key)),
+			h("p.small.soft", job.error),
+		),
+	);
 }
 
 /** What is in a good one, and the question whether it is to be written. */
@@ -77,17 +112,58 @@ export function found(update, { write, forget }) {
 		["update.build", bundle.build],
 		["update.size", t("update.megabytes", { size: megabytes(bundle.image_bytes) })],
 	];
-	return h("div.stack",
-		h("div.notice", { "data-kind": "good" }, icon("shield-check"), h("div", h("p.strong", t("update.good")), h("p", t("update.good_words")))),
-		h("p.from-to", h("span.soft", update.version), icon("arrow-right"), h("span", bundle.version), order_badge(order)),
-		h("dl.facts", facts.filter(([, value]) => value).flatMap(([key, value]) => [h("dt", t(key)), h("dd", value)])),
-		order === "newer" ? null : h("div.notice", { "data-kind": "warn" }, icon("triangle-alert"), h("div", h("p", t(`update.order_words.${order}`)))),
-		h("div.actions",
-			h("button.button.primary", { type: "button", onclick: (event) => write(event.currentTarget) }, icon("download"), t("update.write")),
-			h("button.button", { type: "button", onclick: (event) => forget(event.currentTarget) }, t("update.forget"))));
+	return h(
+		"div.stack",
+		h(
+			"div.notice",
+			{ "data-kind": "good" },
+			icon("shield-check"),
+			h("div", h("p.strong", t("update.good")), h("p", t("update.good_words"))),
+		),
+		h(
+			"p.from-to",
+			h("span.soft", update.version),
+			icon("arrow-right"),
+			h("span", bundle.version),
+			order_badge(order),
+		),
+		h(
+			"dl.facts",
+			facts
+				.filter(([, value]) => value)
+				.flatMap(([key, value]) => [h("dt", t(key)), h("dd", value)]),
+		),
+		order === "newer"
+			? null
+			: h(
+					"div.notice",
+					{ "data-kind": "warn" },
+					icon("triangle-alert"),
+					h("div", h("p", t(`update.order_words.${order}`))),
+				),
+		h(
+			"div.actions",
+			h(
+				"button.button.primary",
+				{ type: "button", onclick: (event) => write(event.currentTarget) },
+				icon("download"),
+				t("update.write"),
+			),
+			h(
+				"button.button",
+				{ type: "button", onclick: (event) => forget(event.currentTarget) },
+				t("update.forget"),
+			),
+		),
+	);
 }
 
-const ORDER = { newer: ["good", "circle-check"], same: ["info", "info"], older: ["warn", "triangle-alert"], unknown: ["warn", "circle-help"] };
+const ORDER = {
+	newer: ["good", "circle-check"],
+	same: ["info", "info"],
+	older: ["warn", "triangle-alert"],
+	unknown: ["warn", "circle-help"],
+};
 
 function order_badge(order) {
 	const [kind, name] = ORDER[order];
@@ -96,9 +172,26 @@ function order_badge(order) {
 
 /** It is there, and runs after a restart. */
 export function written(job, restart) {
-	return h("div.stack",
-		h("div.notice", { "data-kind": "good" }, icon("circle-check"), h("div",
-			h("p.strong", t("update.written", { version: job.bundle.version })),
-			h("p", t("update.written_words")))),
-		h("div.actions", h("button.button.primary", { type: "button", onclick: (event) => restart(event.currentTarget) }, icon("rotate-ccw"), t("update.restart"))));
+	return h(
+		"div.stack",
+		h(
+			"div.notice",
+			{ "data-kind": "good" },
+			icon("circle-check"),
+			h(
+				"div",
+				h("p.strong", t("update.written", { version: job.bundle.version })),
+				h("p", t("update.written_words")),
+			),
+		),
+		h(
+			"div.actions",
+			h(
+				"button.button.primary",
+				{ type: "button", onclick: (event) => restart(event.currentTarget) },
+				icon("rotate-ccw"),
+				t("update.restart"),
+			),
+		),
+	);
 }

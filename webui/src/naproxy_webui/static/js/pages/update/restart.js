@@ -3,19 +3,31 @@
 import { h, icon, t } from "../../kit/core.js";
 
 const NOTE = "naproxy-update";
-const EVERY_MS = 1500, PATIENCE_MS = 2500, LONG_MS = 180_000, NEVER_DOWN_MS = 60_000;
+const EVERY_MS = 1500,
+	PATIENCE_MS = 2500,
+	LONG_MS = 180_000,
+	NEVER_DOWN_MS = 60_000;
 
 /** Remember what is to run after the restart; null: nothing is awaited. */
 export function note(update) {
 	if (!update) return sessionStorage.removeItem(NOTE);
 	const next = update.slots.find((slot) => slot.boots_next);
-	sessionStorage.setItem(NOTE, JSON.stringify({ slot: next?.name, version: next?.version ?? "" }));
+	sessionStorage.setItem(
+		NOTE,
+		JSON.stringify({ slot: next?.name, version: next?.version ?? "" }),
+	);
 }
 
 /** Wait until the box was away and is back, then show the page anew. */
 export async function restarting() {
 	const words = h("p", t("update.restarting_words"));
-	const shown = h("section.card", { role: "status", id: "restarting" }, h("h2", t("update.restarting")), h("progress", { "aria-label": t("update.restarting") }), words);
+	const shown = h(
+		"section.card",
+		{ role: "status", id: "restarting" },
+		h("h2", t("update.restarting")),
+		h("progress", { "aria-label": t("update.restarting") }),
+		words,
+	);
 	document.getElementById("outcome").replaceChildren(shown);
 	for (const id of ["images", "new"]) document.getElementById(id).hidden = true;
 	const began = Date.now();
@@ -33,7 +45,10 @@ export async function restarting() {
 
 async function answers() {
 	try {
-		const answer = await fetch("/api/health", { cache: "no-store", signal: AbortSignal.timeout(PATIENCE_MS) });
+		const answer = await fetch("/api/health", {
+			cache: "no-store",
+			signal: AbortSignal.timeout(PATIENCE_MS),
+		});
 		return answer.ok && (await answer.json()).controller === true;
 	} catch {
 		return false;
@@ -49,7 +64,26 @@ export function outcome(place, update) {
 	const wanted = JSON.parse(kept);
 	const good = runs.name === wanted.slot;
 	const values = { name: runs.name, version: update.version };
-	place.replaceChildren(h("div.notice", { "data-kind": good ? "good" : "bad" }, icon(good ? "circle-check" : "triangle-alert"), h("div",
-		h("p.strong", t(good ? "update.now_runs" : "update.went_back", values)),
-		h("p", t(good ? (update.confirmed ? "update.now_confirmed" : "update.now_not_confirmed") : "update.went_back_words", values)))));
+	place.replaceChildren(
+		h(
+			"div.notice",
+			{ "data-kind": good ? "good" : "bad" },
+			icon(good ? "circle-check" : "triangle-alert"),
+			h(
+				"div",
+				h("p.strong", t(good ? "update.now_runs" : "update.went_back", values)),
+				h(
+					"p",
+					t(
+						good
+							? update.confirmed
+								? "update.now_confirmed"
+								: "update.now_not_confirmed"
+							: "update.went_back_words",
+						values,
+					),
+				),
+			),
+		),
+	);
 }
