@@ -42,6 +42,23 @@ def test_times_are_those_of_the_offices_clocks(kit: Any) -> None:
     assert kit("format", f"clock({SUMMER_ENDS_S + 2 * HOUR_S})") == "03:00"
 
 
+def test_a_name_in_several_lines_of_a_picture_is_one_in_its_table(kit: Any) -> None:
+    words = kit(
+        "bars",
+        """barChart(document.body.appendChild(document.createElement("figure")), {
+            labels: [["Two", "lines"]], series: [{ name: "a", values: [1], colour: "c1" }],
+        }).then((plot) => new Promise((done) => {
+            plot.details.addEventListener("toggle", () => {
+                done(plot.details.querySelector("td").textContent);
+                plot.figure.remove();
+                plot.destroy();
+            });
+            plot.details.open = true;
+        }))""",
+    )
+    assert words == "Two lines"
+
+
 def test_the_day_that_clocks_change_has_25_hours(kit: Any) -> None:
     noon_s = SUMMER_ENDS_S + 12 * HOUR_S
     begins_s = kit("format", f"midnight({noon_s})")

@@ -58,6 +58,17 @@ def test_a_lost_answer_does_not_lead_to_another_week(open_page: OpenPage) -> Non
     expect(page.get_by_role("alert")).to_have_count(0)
 
 
+def test_a_range_that_was_never_read_can_be_asked_for_again(page: WatchedPage) -> None:
+    lose(page, "**/api/history/range*")
+    page.goto("/history")
+    expect(page.get_by_role("alert")).to_contain_text("The box does not answer")
+    page.locator("#back").click()
+    page.unroute_all()
+    page.locator("[data-view=week]").click()
+    expect(page.locator("#power canvas")).to_be_visible()
+    expect(page.get_by_role("alert")).to_have_count(0)
+
+
 def test_changes_that_were_not_read_are_asked_for_again(open_page: OpenPage) -> None:
     page = history(open_page)
     lose(page, "**/api/history/transitions*")

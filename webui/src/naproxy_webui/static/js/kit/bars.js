@@ -6,12 +6,20 @@ import { colour, COMMON, hatch, Plot, ready, tint, tooltip, valueScale } from ".
 
 // Bars by day, hour or name
 
+/**
+ * @param {BarOptions} options
+ * @returns {ChartConfig}
+ */
 function barConfig(options) {
-	const format = options.format ?? ((value) => `${number(value, 1)} ${options.unit ?? ""}`);
+	const format =
+		options.format ??
+		((/** @type {number} */ value) => `${number(value, 1)} ${options.unit ?? ""}`);
 	const across = options.horizontal ? "x" : "y",
 		along = options.horizontal ? "y" : "x";
-	const label = (context) =>
-		`${context.dataset.label ? `${context.dataset.label}: ` : ""}${format(context.parsed[across])}`;
+	/** @param {ChartItem} item */
+	const label = ({ dataset, parsed }) =>
+		`${dataset.label ? `${dataset.label}: ` : ""}${format(parsed[across])}`;
+	/** @type {ChartSet[]} */
 	const sets = options.series.map((each) => ({
 		label: each.name,
 		type: each.kind === "line" ? "line" : "bar",
@@ -30,6 +38,7 @@ function barConfig(options) {
 		pointRadius: 2,
 		stack: options.stacked ? (each.stack ?? "all") : undefined,
 	}));
+	/** @type {AxisOptions} */
 	const names = {
 		grid: { display: false },
 		border: { color: () => colour("edge") },
@@ -56,18 +65,23 @@ function barConfig(options) {
 	};
 }
 
+/**
+ * @param {BarOptions} options
+ * @returns {Rows}
+ */
 function barTable(options) {
-	const format = options.format ?? ((value) => number(value, 1));
+	const format = options.format ?? ((/** @type {number} */ value) => number(value, 1));
+	/** @param {Maybe} value */
+	const cell = (value) => (value === null || value === undefined ? "–" : format(value));
 	return {
 		columns: [
 			options.along ?? t("kit.time"),
 			...options.series.map((each) => each.name ?? options.title ?? ""),
 		],
 		rows: options.labels.map((words, index) => [
-			words,
-			...options.series.map((each) =>
-				each.values[index] == null ? "–" : format(each.values[index]),
-			),
+			// In the picture it may have several lines.
+			Array.isArray(words) ? words.join(" ") : words,
+			...options.series.map((each) => cell(each.values[index])),
 		]),
 	};
 }
@@ -76,11 +90,15 @@ function barTable(options) {
  * Draw bars. Options: `labels` (words), `series`: [{name, values: [number|null], colour, hatched,
  * dashed, kind: "line"}], `along` (what the labels are, for the table), `stacked`, `horizontal`,
  * and as `timeChart`.
+ * @param {HTMLElement} figure
+ * @param {BarOptions} options
  */
 export async function barChart(figure, options) {
+	/** @type {Plot<BarOptions>} */
 	const plot = new Plot(figure, options);
 	plot.update = (changes) => {
 		options = { ...options, ...changes };
+		/** @type {Shown} */
 		const bars = {
 			...options,
 			series: options.series.map((each) => ({ kind: "bar", ...each })),
@@ -91,8 +109,7 @@ export async function barChart(figure, options) {
 			!options.series.some((each) => each.values.some((value) => value !== null)),
 		);
 		if (!window.Chart) return;
-		plot.draw(window.Chart, barConfig(options));
-		plot.chart.update("none");
+		plot.draw(window.Chart, barConfig(options)).update("none");
 	};
 	await ready();
 	plot.update({});
@@ -102,15 +119,18 @@ export async function barChart(figure, options) {
 /**
  * Any other picture: `config` is Chart.js's own (use `colour()` and `hatch()` as functions in it),
  * `table` `{columns, rows}` the same figures, `series` what the legend names.
+ * @param {HTMLElement} figure
+ * @param {AnyOptions} options
  */
-export async function anyChart(figure, { config, table: rows, series = [], ...options }) {
+export async function anyChart(figure, options) {
+	/** @type {Plot<AnyOptions>} */
 	const plot = new Plot(figure, options);
 	plot.update = (changes) => {
-		({ config = config, table: rows = rows, series = series } = changes);
 		options = { ...options, ...changes };
-		plot.show({ ...options, series }, () => rows, Boolean(options.isEmpty));
+		const { config, table, series = [] } = options;
+		plot.show({ ...options, series }, () => table, Boolean(options.isEmpty));
 		if (!window.Chart) return;
-		plot.draw(window.Chart, {
+		const drawn = plot.draw(window.Chart, {
 			...config,
 			options: {
 				...COMMON,
@@ -118,7 +138,7 @@ export async function anyChart(figure, { config, table: rows, series = [], ...op
 				plugins: { legend: { display: false }, ...config.options?.plugins },
 			},
 		});
-		plot.chart.update("none");
+		drawn.update("none");
 	};
 	await ready();
 	plot.update({});

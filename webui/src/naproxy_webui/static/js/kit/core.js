@@ -6,12 +6,21 @@ const SVG = "http://www.w3.org/2000/svg";
 // The texts of this page, in the user's language, from the JSON that base.html puts into it.
 
 const place = document.getElementById("texts");
+/** @type {Record<string, string | undefined>} */
 const texts = place ? JSON.parse(place.textContent) : {};
 
-/** Whether there is a text; a key with `.one` and `.other` counts too. */
+/**
+ * Whether there is a text; a key with `.one` and `.other` counts too.
+ * @param {string} key
+ */
 export const has = (key) => key in texts || `${key}.other` in texts;
 
-/** Return a text with `{name}` filled in; `count` chooses between `KEY.one` and `KEY.other`. */
+/**
+ * Return a text with `{name}` filled in; `count` chooses between `KEY.one` and `KEY.other`.
+ * @param {string} key
+ * @param {Words} values
+ * @returns {string}
+ */
 export function t(key, values = {}) {
 	let text = texts[key];
 	if (text === undefined && "count" in values) {
@@ -29,8 +38,37 @@ export function t(key, values = {}) {
 // Elements
 
 /**
+ * The element of a template that has an id. Where it is not on every page: test it first.
+ * @template {keyof Ids} K
+ * @param {K} id
+ */
+export const at = (id) => /** @type {Ids[K]} */ (document.getElementById(id));
+
+/**
+ * The first that a selector finds. Where there may be none: test it first.
+ * @template {string} S
+ * @param {S} selector
+ * @param {ParentNode} within
+ */
+export const one = (selector, within = document) =>
+	/** @type {Found<S>} */ (within.querySelector(selector));
+
+/**
+ * All that a selector finds.
+ * @template {string} S
+ * @param {S} selector
+ * @param {ParentNode} within
+ */
+export const all = (selector, within = document) =>
+	/** @type {Found<S>[]} */ ([...within.querySelectorAll(selector)]);
+
+/**
  * h("p.hint", "words"), h("button.button", {type: "button", onclick: f}, icon("x"), "Close").
  * Attributes that are null or false are left out; functions are listeners; children may be null.
+ * @template {string} K
+ * @param {K} what
+ * @param {(Child | Attributes)[]} rest
+ * @returns {Made<K>}
  */
 export function h(what, ...rest) {
 	const [tag, ...classes] = what.split(".");
@@ -46,24 +84,37 @@ export function h(what, ...rest) {
 			set(made, each);
 		else append(made, each);
 	}
-	return made;
+	return /** @type {Made<K>} */ (made);
 }
 
+/**
+ * @param {HTMLElement} element
+ * @param {Attributes} attributes
+ */
 function set(element, attributes) {
 	for (const [name, value] of Object.entries(attributes)) {
 		if (value === null || value === undefined || value === false) continue;
 		if (typeof value === "function") element.addEventListener(name.replace(/^on/, ""), value);
-		else if (name === "value" || name === "checked") element[name] = value;
-		else element.setAttribute(name, value === true ? "" : value);
+		else if (name === "value" || name === "checked") Object.assign(element, { [name]: value });
+		else element.setAttribute(name, value === true ? "" : String(value));
 	}
 }
 
+/**
+ * @param {HTMLElement} element
+ * @param {Child} child
+ */
 function append(element, child) {
-	if (Array.isArray(child)) child.forEach((each) => append(element, each));
-	else if (child !== null && child !== undefined && child !== false) element.append(child);
+	if (Array.isArray(child)) for (const each of child) append(element, each);
+	else if (child instanceof Node) element.append(child);
+	else if (child !== null && child !== undefined && child !== false)
+		element.append(String(child));
 }
 
-/** An icon of parts/icons.html; it says nothing, the words beside it do. */
+/**
+ * An icon of parts/icons.html; it says nothing, the words beside it do.
+ * @param {string} name
+ */
 export function icon(name) {
 	const made = document.createElementNS(SVG, "svg");
 	made.setAttribute("class", "icon");
@@ -74,19 +125,31 @@ export function icon(name) {
 	return made;
 }
 
-/** An SVG element. */
+/**
+ * An SVG element.
+ * @template {keyof SVGElementTagNameMap} K
+ * @param {K} tag
+ * @param {Record<string, string | number>} attributes
+ */
 export function s(tag, attributes = {}) {
 	const made = document.createElementNS(SVG, tag);
-	for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+	for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, String(value));
 	return made;
 }
 
-/** Set an element's text only if it is another: live regions and selections stay quiet. */
+/**
+ * Set an element's text only if it is another: live regions and selections stay quiet.
+ * @param {Element | null} element
+ * @param {string} text
+ */
 export function say(element, text) {
 	if (element && element.textContent !== text) element.textContent = text;
 }
 
-/** State of a server -> its icon; words are `kit.state.NAME`. */
+/**
+ * State of a server -> its icon; words are `kit.state.NAME`.
+ * @type {Record<string, string | undefined>}
+ */
 export const STATE_ICONS = {
 	awake: "sun",
 	asleep: "moon",
@@ -95,7 +158,10 @@ export const STATE_ICONS = {
 	trouble: "triangle-alert",
 	unknown: "circle-help",
 };
-/** Kind of a notice -> its icon. */
+/**
+ * Kind of a notice -> its icon.
+ * @type {Record<string, string>}
+ */
 export const KIND_ICONS = {
 	good: "circle-check",
 	info: "info",
@@ -109,6 +175,10 @@ const TIMEOUT_MS = 20_000;
 
 /** A refusal: `message` is for people, `where` the field it is about, `problems` all of them. */
 export class ApiError extends Error {
+	/**
+	 * @param {number} status
+	 * @param {{ error: string, where?: string | null, problems?: Problem[] }} said
+	 */
 	constructor(status, { error, where = null, problems = [] }) {
 		super(error);
 		this.name = "ApiError";
@@ -119,16 +189,29 @@ export class ApiError extends Error {
 	}
 }
 
-const token = () => document.querySelector('meta[name="csrf-token"]')?.content ?? "";
+/** What a request that changes something carries: it was made by a page of the box. */
+export const token = () => one('meta[name="csrf-token"]')?.content ?? "";
 
+/**
+ * @param {string} path
+ * @param {Query | null} [query]
+ */
 function target(path, query) {
 	const known = Object.entries(query ?? {}).filter(
 		([, value]) => value !== null && value !== undefined,
 	);
-	return known.length ? `${path}?${new URLSearchParams(known)}` : path;
+	const words = known.map(([name, value]) => [name, String(value)]);
+	return known.length ? `${path}?${new URLSearchParams(words)}` : path;
 }
 
+/**
+ * @param {string} method
+ * @param {string} path
+ * @param {Options} options
+ * @returns {Promise<any>}
+ */
 async function call(method, path, { query, body, timeout_ms = TIMEOUT_MS } = {}) {
+	/** @type {Record<string, string>} */
 	const headers = { Accept: "application/json" };
 	if (method !== "GET") headers["X-CSRF-Token"] = token();
 	if (body !== undefined) headers["Content-Type"] = "application/json";
@@ -152,6 +235,10 @@ async function call(method, path, { query, body, timeout_ms = TIMEOUT_MS } = {})
 	return unpacked(answer, read);
 }
 
+/**
+ * @param {Response} answer
+ * @param {string} read
+ */
 function unpacked(answer, read) {
 	let value = null;
 	try {
@@ -168,20 +255,59 @@ function unpacked(answer, read) {
 	);
 }
 
-/** GET; entries of `query` that are null are left out. ApiError if it is refused. */
+/**
+ * GET; entries of `query` that are null are left out. ApiError if it is refused.
+ * @template {string} P
+ * @param {P} path
+ * @param {Query | null} [query]
+ * @param {Options} options
+ * @returns {Promise<Answer<"GET", P>>}
+ */
 export const get = (path, query, options = {}) => call("GET", path, { ...options, query });
+/**
+ * @template {string} P
+ * @param {P} path
+ * @param {unknown} body
+ * @param {Options} options
+ * @returns {Promise<Answer<"POST", P>>}
+ */
 export const post = (path, body = {}, options = {}) => call("POST", path, { ...options, body });
+/**
+ * @template {string} P
+ * @param {P} path
+ * @param {unknown} [body]
+ * @param {Options} options
+ * @returns {Promise<Answer<"PUT", P>>}
+ */
 export const put = (path, body, options = {}) => call("PUT", path, { ...options, body });
+/**
+ * @template {string} P
+ * @param {P} path
+ * @param {unknown} [body]
+ * @param {Options} options
+ * @returns {Promise<Answer<"PATCH", P>>}
+ */
 export const patch = (path, body, options = {}) => call("PATCH", path, { ...options, body });
+/**
+ * @template {string} P
+ * @param {P} path
+ * @param {unknown} [body]
+ * @param {Options} options
+ * @returns {Promise<Answer<"DELETE", P>>}
+ */
 export const del = (path, body, options = {}) => call("DELETE", path, { ...options, body });
 
 /**
  * GET again and again, never two at once, not while the page is hidden.
  * `query` may be a function. Returns a function that stops it; `.again()` asks at once.
+ * @template {string} P
+ * @param {P} path
+ * @param {Polling<Answer<"GET", P>>} options
  */
 export function poll(path, { every_s, query, data, error = () => {} }) {
-	let timer = null,
-		busy = false,
+	/** @type {number | undefined} */
+	let timer;
+	let busy = false,
 		stopped = false,
 		asked = false;
 	async function turn() {

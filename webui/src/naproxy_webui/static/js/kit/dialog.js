@@ -1,17 +1,20 @@
 // What comes over the page: questions, short messages, words for screen readers.
 
-import { h, icon, KIND_ICONS, t } from "./core.js";
+import { h, icon, KIND_ICONS, one, t } from "./core.js";
 
+/** @type {Record<string, number>} */
 const TOAST_MS = { good: 6000, info: 8000, warn: 15_000, bad: 0 };
+/** @type {HTMLElement | null} */
 let region = null;
 
-/** Say something to screen readers only, politely. */
+/**
+ * Say something to screen readers only, politely.
+ * @param {string} words
+ */
 export function announce(words) {
-	let live = document.getElementById("announcer");
-	if (!live) {
-		live = h("div.visually-hidden", { id: "announcer", "aria-live": "polite" });
-		document.body.append(live);
-	}
+	const there = document.getElementById("announcer");
+	const live = there ?? h("div.visually-hidden", { id: "announcer", "aria-live": "polite" });
+	if (!there) document.body.append(live);
 	live.textContent = "";
 	setTimeout(() => (live.textContent = words), 50);
 }
@@ -22,7 +25,7 @@ function toasts() {
 		document.body.append(region);
 	}
 	// A modal dialog makes the rest of the page inert: messages belong into it meanwhile.
-	const open = document.querySelector("dialog:modal");
+	const open = one("dialog:modal");
 	const home = open ?? document.body;
 	if (region.parentNode !== home) home.append(region);
 	return region;
@@ -31,6 +34,9 @@ function toasts() {
 /**
  * A short message in the corner; `kind` is good, info, warn or bad. A bad one stays until closed.
  * `action` `{words, press}` is a button in it, as for undoing.
+ * @param {string} words
+ * @param {string} kind
+ * @param {{ words: string, press: () => unknown } | null} action
  */
 export function toast(words, kind = "good", action = null) {
 	const shown = h(
@@ -45,12 +51,10 @@ export function toast(words, kind = "good", action = null) {
 			close();
 			action.press();
 		};
-		shown
-			.querySelector("p")
-			.append(
-				" ",
-				h("button.button.quiet.small", { type: "button", onclick: press }, action.words),
-			);
+		one("p", shown).append(
+			" ",
+			h("button.button.quiet.small", { type: "button", onclick: press }, action.words),
+		);
 	}
 	shown.append(
 		h("button", { type: "button", "aria-label": t("kit.close"), onclick: close }, icon("x")),
@@ -60,7 +64,12 @@ export function toast(words, kind = "good", action = null) {
 	return close;
 }
 
-/** Open a `<dialog>`; resolves to its returnValue when it is closed, and removes it if `once`. */
+/**
+ * Open a `<dialog>`; resolves to its returnValue when it is closed, and removes it if `once`.
+ * @param {HTMLDialogElement} dialog
+ * @param {{ once?: boolean }} options
+ * @returns {Promise<string>}
+ */
 export function open(dialog, { once = false } = {}) {
 	if (!dialog.isConnected) document.body.append(dialog);
 	dialog.returnValue = "";
@@ -78,7 +87,10 @@ export function open(dialog, { once = false } = {}) {
 	});
 }
 
-/** Ask; resolves to whether it was agreed to. `text` may be an element; Escape means no. */
+/**
+ * Ask; resolves to whether it was agreed to. `text` may be an element; Escape means no.
+ * @param {Question} question
+ */
 export async function confirm({ title, text = "", yes, no = t("kit.cancel"), danger = false }) {
 	const id = `dialog-${Math.random().toString(36).slice(2)}`;
 	const body = text instanceof Node ? text : h("p", text);

@@ -1,14 +1,26 @@
 // Forms: values out of them, refusals beside the fields they are about.
 
-import { ApiError, h, t } from "./core.js";
+import { all, ApiError, h, one, t } from "./core.js";
 import { toast } from "./dialog.js";
 
 let next = 0;
 
-/** The values of a form by name: numbers, true or false, lists for several of a name; empty is null. */
+/**
+ * A field of a form, or its radio buttons, by name.
+ * @param {HTMLFormElement} form
+ * @param {string} name
+ */
+export const field = (form, name) => /** @type {Field} */ (form.elements.namedItem(name));
+
+/**
+ * The values of a form by name: numbers, true or false, lists for several of a name; empty: null.
+ * @param {HTMLFormElement} form
+ * @returns {Record<string, any>}
+ */
 export function values(form) {
+	/** @type {Record<string, any>} */
 	const found = {};
-	for (const field of form.elements) {
+	for (const field of /** @type {Iterable<Field>} */ (form.elements)) {
 		if (!field.name || field.disabled || field.type === "submit" || field.type === "button")
 			continue;
 		if (field.type === "radio") {
@@ -23,9 +35,10 @@ export function values(form) {
 	return found;
 }
 
+/** @param {Field} field */
 function value(field) {
 	if (field.type === "checkbox") return field.checked;
-	if (field.multiple && field.options)
+	if (field.multiple && field.selectedOptions)
 		return [...field.selectedOptions].map((each) => each.value);
 	if (field.type === "password") return field.value;
 	const text = field.value.trim();
@@ -35,17 +48,26 @@ function value(field) {
 		: text;
 }
 
-/** Read a number as people write it, 0,29 too; what is none stays a text, for the box to refuse. */
+/**
+ * Read a number as people write it, 0,29 too; what is none stays a text, for the box to refuse.
+ * @param {string} text
+ */
 export function decimal(text) {
 	const plain = text.replace(/\s/g, "").replace(/^(-?\d*),(\d+)$/, "$1.$2");
 	return plain !== "" && Number.isFinite(Number(plain)) ? Number(plain) : text;
 }
 
-/** Show what is wrong beside its field (found by name, `where` or its last part), the rest on top. */
+/**
+ * Show what is wrong beside its field (found by name, `where` or its last part), the rest on top.
+ * @param {HTMLFormElement} form
+ * @param {unknown} error
+ */
 export function showErrors(form, error) {
 	clearErrors(form);
 	const problems =
-		error instanceof ApiError ? error.problems : [{ where: null, error: error.message }];
+		error instanceof ApiError
+			? error.problems
+			: [{ where: null, error: /** @type {Error} */ (error).message }];
 	const rest = problems.filter(({ where, error: words }) => !beside(form, where, words));
 	if (rest.length) {
 		form.prepend(
@@ -61,20 +83,27 @@ export function showErrors(form, error) {
 			),
 		);
 	}
-	(
-		form.querySelector('[aria-invalid="true"]') ?? form.querySelector("[data-form-error]")
-	)?.focus();
+	(one('[aria-invalid="true"]', form) ?? one("[data-form-error]", form))?.focus();
 }
 
+/**
+ * @param {HTMLFormElement} form
+ * @param {string | null} where
+ * @param {string} words
+ */
 function beside(form, where, words) {
 	if (!where) return false;
+	/** @param {string | undefined} name */
 	const named = (name) =>
-		[...form.elements].find((each) => each.name === name || each.dataset.where === name);
+		/** @type {Field[]} */ ([...form.elements]).find(
+			(each) => each.name === name || each.dataset.where === name,
+		);
 	const field = named(where) ?? named(where.split(".").at(-1));
 	if (!field) return false;
-	const holder = field.closest(".field") ?? field.parentElement;
-	let place = holder.querySelector(":scope > .error");
-	if (!place) holder.append((place = h("p.error")));
+	const holder = /** @type {HTMLElement} */ (field.closest(".field") ?? field.parentElement);
+	const there = one(":scope > .error", holder);
+	const place = there ?? h("p.error");
+	if (!there) holder.append(place);
 	place.id ||= `error-${next++}`;
 	place.textContent = words;
 	field.setAttribute("aria-invalid", "true");
@@ -84,14 +113,22 @@ function beside(form, where, words) {
 	return true;
 }
 
-/** Take all errors away. */
+/**
+ * Take all errors away.
+ * @param {HTMLFormElement} form
+ */
 export function clearErrors(form) {
-	form.querySelectorAll("[data-form-error]").forEach((each) => each.remove());
-	form.querySelectorAll(".error").forEach((each) => (each.textContent = ""));
-	form.querySelectorAll("[aria-invalid]").forEach((each) => each.removeAttribute("aria-invalid"));
+	for (const each of all("[data-form-error]", form)) each.remove();
+	for (const each of all(".error", form)) each.textContent = "";
+	for (const each of all("[aria-invalid]", form)) each.removeAttribute("aria-invalid");
 }
 
-/** Mark a button as busy while something runs; a second press does nothing. */
+/**
+ * Mark a button as busy while something runs; a second press does nothing.
+ * @template T
+ * @param {Element | null} button
+ * @param {() => T | Promise<T>} work
+ */
 export async function busy(button, work) {
 	if (button?.getAttribute("aria-busy") === "true") return undefined;
 	button?.setAttribute("aria-busy", "true");
@@ -105,6 +142,10 @@ export async function busy(button, work) {
 /**
  * On submit: `send(values)`; a refusal is shown beside the fields, else `done(answer)`, which by
  * default says that it was saved.
+ * @template T
+ * @param {HTMLFormElement} form
+ * @param {(given: Record<string, any>) => T | Promise<T>} send
+ * @param {(answer: T) => unknown} done
  */
 export function onSubmit(form, send, done = () => toast(t("kit.saved"))) {
 	form.noValidate = true;
@@ -124,7 +165,11 @@ export function onSubmit(form, send, done = () => toast(t("kit.saved"))) {
 	});
 }
 
-/** Press a button: `work()`, its refusal as a message. Resolves to its answer, or undefined. */
+/**
+ * Press a button: `work()`, its refusal as a message. Resolves to its answer, or undefined.
+ * @param {HTMLElement} button
+ * @param {() => unknown} work
+ */
 export function onPress(button, work) {
 	button.addEventListener("click", () =>
 		busy(button, async () => {

@@ -1,7 +1,7 @@
 // Charts: Chart.js with the palette, the office's time zone, gaps as gaps, and a table of the same
 // figures behind every one. Chart.js is loaded when the first chart is made.
 
-import { h, s, t } from "./core.js";
+import { all, h, one, s, t } from "./core.js";
 import { clock, clockS, date, dateTime, day, month, number, offset_s } from "./format.js";
 
 const MINUTE = 60,
@@ -37,14 +37,18 @@ const STRIP_PX = 8;
 
 // Loading, colours
 
+/** @type {Promise<unknown> | null} */
 let loading = null;
 
-/** Load Chart.js, once. */
+/**
+ * Load Chart.js, once.
+ * @returns {Promise<unknown>}
+ */
 export function ready() {
 	loading ??= new Promise((resolve, reject) => {
 		if (window.Chart) return resolve(window.Chart);
 		const script = document.createElement("script");
-		script.src = document.querySelector('meta[name="chart-js"]').content;
+		script.src = one('meta[name="chart-js"]').content;
 		script.onload = () => resolve(window.Chart);
 		script.onerror = () => reject(new Error("Chart.js could not be loaded"));
 		document.head.append(script);
@@ -52,20 +56,30 @@ export function ready() {
 	return loading;
 }
 
+/** @type {Map<string, string>} */
 const colours = new Map();
+/** @type {Set<Chart>} */
 const charts = new Set();
 
-/** The value of a colour of the design now: `c1` to `c8`, `awake`, `ink`, `line`, ... */
+/**
+ * The value of a colour of the design now: `c1` to `c8`, `awake`, `ink`, `line`, ...
+ * @param {string} name
+ * @returns {string}
+ */
 export function colour(name) {
-	if (!colours.has(name))
-		colours.set(
-			name,
-			getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim(),
-		);
-	return colours.get(name);
+	let found = colours.get(name);
+	if (found === undefined) {
+		found = getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+		colours.set(name, found);
+	}
+	return found;
 }
 
-/** The same, see-through. */
+/**
+ * The same, see-through.
+ * @param {string} name
+ * @param {number} alpha
+ */
 export function tint(name, alpha) {
 	const hex = colour(name).replace(/^#(.)(.)(.)$/, "#$1$1$2$2$3$3");
 	const [r, g, b] = [1, 3, 5].map((at) => Number.parseInt(hex.slice(at, at + 2), 16));
@@ -75,34 +89,50 @@ export function tint(name, alpha) {
 document.addEventListener("naproxy:theme", () => {
 	colours.clear();
 	patterns.clear();
-	charts.forEach((chart) => chart.update("none"));
+	for (const chart of charts) chart.update("none");
 });
 
+/** @type {Map<string, CanvasPattern | null>} */
 const patterns = new Map();
 
-/** A hatched fill, so that a series or a state is told apart without its colour too. */
+/**
+ * A hatched fill, so that a series or a state is told apart without its colour too.
+ * @param {string} name
+ * @param {Hatch} kind
+ * @param {number} alpha
+ * @returns {CanvasPattern | null}
+ */
 export function hatch(name, kind = "/", alpha = 1) {
 	const key = `${name} ${kind} ${alpha}`;
-	if (patterns.has(key)) return patterns.get(key);
+	const known = patterns.get(key);
+	if (known) return known;
 	const canvas = document.createElement("canvas");
 	canvas.width = canvas.height = 8;
-	const pen = canvas.getContext("2d");
+	const pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
 	pen.fillStyle = tint(name, 0.25 * alpha);
 	pen.fillRect(0, 0, 8, 8);
 	pen.strokeStyle = tint(name, alpha);
 	pen.lineWidth = 2;
 	pen.beginPath();
 	for (const at of [-8, 0, 8]) {
-		if (kind !== "\\") pen.moveTo(at, 8), pen.lineTo(at + 8, 0);
-		if (kind !== "/") pen.moveTo(at, 0), pen.lineTo(at + 8, 8);
+		if (kind !== "\\") {
+			pen.moveTo(at, 8);
+			pen.lineTo(at + 8, 0);
+		}
+		if (kind !== "/") {
+			pen.moveTo(at, 0);
+			pen.lineTo(at + 8, 8);
+		}
 	}
 	pen.stroke();
-	patterns.set(key, pen.createPattern(canvas, "repeat"));
-	return patterns.get(key);
+	const made = pen.createPattern(canvas, "repeat");
+	patterns.set(key, made);
+	return made;
 }
 
 // States under a time axis: a strip along the bottom, each state with its own pattern
 
+/** @type {Record<string, Hatch | null>} */
 const STATES = {
 	awake: null,
 	asleep: "/",
@@ -111,11 +141,16 @@ const STATES = {
 	trouble: "x",
 	unknown: "x",
 };
+/** @param {string | undefined} state */
+const hatchOf = (state) => (state ? STATES[state] : null);
+/** @param {string} state */
 const stateFill = (state) =>
 	STATES[state] ? hatch(stateColour(state), STATES[state]) : colour(stateColour(state));
+/** @param {string} state */
 const stateColour = (state) =>
-	({ falling_asleep: "falling" })[state] ?? (state in STATES ? state : "unknown");
+	state === "falling_asleep" ? "falling" : state in STATES ? state : "unknown";
 
+/** @type {ChartPlugin} */
 const bandsPlugin = {
 	id: "bands",
 	beforeDatasetsDraw(chart) {
@@ -133,13 +168,17 @@ const bandsPlugin = {
 	afterDatasetsDraw(chart) {
 		eachBand(chart, ({ state }, left, width) => {
 			for (const fill of [colour("card"), stateFill(state)]) {
-				chart.ctx.fillStyle = fill;
+				chart.ctx.fillStyle = fill ?? "";
 				chart.ctx.fillRect(left, chart.chartArea.bottom - STRIP_PX, width, STRIP_PX);
 			}
 		});
 	},
 };
 
+/**
+ * @param {Chart} chart
+ * @param {(band: Band, left: number, width: number) => void} draw
+ */
 function eachBand({ chartArea: area, scales: { x }, ctx, naproxyBands }, draw) {
 	ctx.save();
 	for (const band of naproxyBands ?? []) {
@@ -152,15 +191,22 @@ function eachBand({ chartArea: area, scales: { x }, ctx, naproxyBands }, draw) {
 
 // The time axis: linear, in seconds, with ticks at round times of the office's clocks
 
-/** Times of the ticks between two times, at most `most`, and the step between them in seconds. */
+/**
+ * Times of the ticks between two times, at most `most`, and the step between them in seconds.
+ * @param {number} from_s
+ * @param {number} to_s
+ * @param {number} most
+ */
 export function timeTicks(from_s, to_s, most) {
 	const step_s =
-		STEPS_S.find((each) => (to_s - from_s) / each <= Math.max(2, most)) ?? STEPS_S.at(-1);
+		STEPS_S.find((each) => (to_s - from_s) / each <= Math.max(2, most)) ??
+		/** @type {number} */ (STEPS_S.at(-1));
 	const times = [];
 	const first_s = Math.floor((from_s + offset_s(from_s)) / step_s) * step_s;
-	// Hours that clocks show twice or not at all are real ones: up to an hour, steps are of real time.
+	// Hours that clocks show twice or not at all are real: up to an hour, steps are of real time.
 	const real = step_s <= HOUR;
 	// Above, each tick is rounded by its own offset: when clocks change the hours stay round.
+	/** @param {number} at_s */
 	const tick = (at_s) => at_s - offset_s(real ? from_s : at_s - offset_s(at_s));
 	for (let at_s = first_s; tick(at_s) <= to_s; at_s += step_s) {
 		if (tick(at_s) >= from_s) times.push(tick(at_s));
@@ -168,6 +214,10 @@ export function timeTicks(from_s, to_s, most) {
 	return { times, step_s };
 }
 
+/**
+ * @param {number} t_s
+ * @param {number} step_s
+ */
 function tickWords(t_s, step_s) {
 	if (step_s >= 30 * DAY) return month(t_s);
 	if (step_s >= DAY) return day(t_s).replace(",", "");
@@ -175,6 +225,10 @@ function tickWords(t_s, step_s) {
 	return clockS(t_s);
 }
 
+/**
+ * @param {TimeOptions} options
+ * @returns {AxisOptions}
+ */
 function timeScale(options) {
 	let step_s = 1;
 	return {
@@ -202,7 +256,10 @@ function timeScale(options) {
 	};
 }
 
-/** As many digits as tell one tick from the next. */
+/**
+ * As many digits as tell one tick from the next.
+ * @param {ChartTick[]} ticks
+ */
 const digitsBetween = (ticks) =>
 	ticks.length < 2
 		? 2
@@ -214,6 +271,10 @@ const digitsBetween = (ticks) =>
 				),
 			);
 
+/**
+ * @param {PlotOptions} options
+ * @returns {AxisOptions}
+ */
 export function valueScale(options) {
 	return {
 		beginAtZero: options.fromZero !== false,
@@ -227,7 +288,7 @@ export function valueScale(options) {
 		ticks: {
 			color: () => colour("soft"),
 			maxTicksLimit: options.size === "small" ? 4 : 7,
-			callback: (value, index, ticks) =>
+			callback: (value, _, ticks) =>
 				options.tick ? options.tick(value) : number(value, digitsBetween(ticks)),
 		},
 	};
@@ -238,6 +299,11 @@ const FONT = {
 	family: "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'DejaVu Sans', sans-serif",
 };
 
+/**
+ * @param {(items: ChartItem[]) => string} title
+ * @param {(item: ChartItem) => string} label
+ * @returns {TooltipOptions}
+ */
 export const tooltip = (title, label) => ({
 	backgroundColor: () => colour("ink"),
 	titleColor: () => colour("card"),
@@ -251,6 +317,7 @@ export const tooltip = (title, label) => ({
 
 // What goes into a figure: picture, legend, table
 
+/** @param {Entry} series */
 function swatch(series) {
 	const made = s("svg", { viewBox: "0 0 28 12", "aria-hidden": "true" });
 	const name = `var(--${series.state ? stateColour(series.state) : series.colour})`;
@@ -260,12 +327,13 @@ function swatch(series) {
 		: s("path", { d: "M1 6h26", "stroke-width": 3, "stroke-linecap": "round" });
 	if (box) {
 		shape.style.fill = name;
-		shape.style.fillOpacity = series.dashed || series.hatched || STATES[series.state] ? 0.3 : 1;
+		shape.style.fillOpacity =
+			series.dashed || series.hatched || hatchOf(series.state) ? "0.3" : "1";
 		shape.style.stroke = name;
 	} else shape.style.stroke = name;
 	if (series.dashed) shape.setAttribute("stroke-dasharray", box ? "3 2" : "5 6");
 	made.append(shape);
-	const kind = series.state ? STATES[series.state] : series.hatched;
+	const kind = hatchOf(series.state) ?? series.hatched;
 	if (kind) {
 		const lines = s("path", {
 			d:
@@ -283,6 +351,7 @@ function swatch(series) {
 	return made;
 }
 
+/** @param {Shown} options */
 function legendOf(options) {
 	const states = [...new Set((options.bands ?? []).map((each) => each.state))];
 	const entries = [
@@ -294,7 +363,10 @@ function legendOf(options) {
 		: [];
 }
 
-/** A table from `{columns: [words], rows: [[words]], end: false}`; a cell may be an element. */
+/**
+ * A table from `{columns: [words], rows: [[words]], end: false}`; a cell may be an element.
+ * @param {Rows} figures
+ */
 export function table({ columns, rows, end = false, label }) {
 	const shown =
 		rows.length <= MOST_ROWS ? rows : end ? rows.slice(-MOST_ROWS) : rows.slice(0, MOST_ROWS);
@@ -324,8 +396,25 @@ export function table({ columns, rows, end = false, label }) {
 		: [made];
 }
 
-/** A figure with its picture, legend and table; what charts of every kind have in common. */
+/**
+ * A figure with its picture, legend and table; what charts of every kind have in common.
+ * @template {PlotOptions} O
+ */
 export class Plot {
+	/** @type {Chart | undefined} */
+	chart;
+	/** @type {(() => Rows) | undefined} */
+	table;
+	/**
+	 * Show it with other options.
+	 * @type {(changes: Partial<O>) => void}
+	 */
+	update = () => {};
+
+	/**
+	 * @param {HTMLElement} figure
+	 * @param {PlotOptions} options
+	 */
 	constructor(figure, options) {
 		this.figure = figure;
 		this.canvas = h("canvas", { role: "img" });
@@ -339,15 +428,19 @@ export class Plot {
 		this.legend = h("ul.legend");
 		this.details = h("details.details.plain", h("summary", t("kit.as_table")));
 		this.details.addEventListener("toggle", () => this.#fillTable());
-		figure
-			.querySelectorAll(":scope > .chart-area, :scope > .legend, :scope > details")
-			.forEach((each) => each.remove());
+		for (const each of all(":scope > .chart-area, :scope > .legend, :scope > details", figure))
+			each.remove();
 		figure.append(this.area, this.legend, this.details);
 	}
 
-	/** What every update does beside the picture. */
+	/**
+	 * What every update does beside the picture.
+	 * @param {Shown} options
+	 * @param {() => Rows} table
+	 * @param {boolean} isEmpty
+	 */
 	show(options, table, isEmpty) {
-		const title = options.title ?? this.figure.querySelector("figcaption")?.textContent ?? "";
+		const title = options.title ?? one("figcaption", this.figure)?.textContent ?? "";
 		this.canvas.setAttribute("aria-label", options.summary ?? t("kit.chart_words", { title }));
 		this.none.hidden = !isEmpty;
 		this.none.textContent = isEmpty ? (options.none ?? t("kit.no_data")) : "";
@@ -370,53 +463,73 @@ export class Plot {
 		if (!options.live) this.#fillTable();
 	}
 
-	draw(Chart, config) {
-		if (this.chart) {
-			this.chart.options.scales = config.options.scales;
-			this.chart.options.plugins = config.options.plugins;
-			const old = this.chart.data.datasets,
-				now = config.data.datasets;
-			if (old.length === now.length)
-				now.forEach((each, index) => Object.assign(old[index], each));
-			else this.chart.data.datasets = now;
-			this.chart.data.labels = config.data.labels;
-		} else {
-			Chart.defaults.font = { ...Chart.defaults.font, ...FONT };
-			this.chart = new Chart(this.canvas, config);
+	/**
+	 * @param {typeof Chart} Kind
+	 * @param {ChartConfig} config
+	 */
+	draw(Kind, config) {
+		if (!this.chart) {
+			Kind.defaults.font = { ...Kind.defaults.font, ...FONT };
+			this.chart = new Kind(this.canvas, config);
 			charts.add(this.chart);
+			return this.chart;
 		}
+		this.chart.options.scales = config.options?.scales;
+		this.chart.options.plugins = config.options?.plugins;
+		const old = this.chart.data.datasets,
+			now = config.data.datasets;
+		if (old.length === now.length)
+			for (const [index, each] of now.entries()) Object.assign(old[index], each);
+		else this.chart.data.datasets = now;
+		this.chart.data.labels = config.data.labels;
+		return this.chart;
 	}
 
 	#fillTable() {
 		if (!this.details.open || !this.table) return;
-		this.details.replaceChildren(this.details.firstElementChild, ...table(this.table()));
+		this.details.replaceChildren(one("summary", this.details), ...table(this.table()));
 	}
 
 	/** Take it away. */
 	destroy() {
-		charts.delete(this.chart);
+		if (this.chart) charts.delete(this.chart);
 		this.chart?.destroy();
-		[this.area, this.legend, this.details].forEach((each) => each.remove());
+		for (const each of [this.area, this.legend, this.details]) each.remove();
 	}
 }
 
 // Power and the like over time
 
-/** Put a null where two points are further apart than `step_s`: a gap is not drawn. */
+/** @param {Point} point */
+const timeOf = (point) => /** @type {number} */ (point[0]);
+
+/**
+ * Put a null where two points are further apart than `step_s`: a gap is not drawn.
+ * @param {readonly Point[]} points
+ * @param {number | undefined} step_s
+ */
 export function withGaps(points, step_s) {
 	if (!step_s) return points;
+	/** @type {Point[]} */
 	const made = [];
 	for (const [index, point] of points.entries()) {
 		const before = points[index - 1];
-		if (before && point[0] - before[0] > 1.5 * step_s) made.push([before[0] + step_s, null]);
+		if (before && timeOf(point) - timeOf(before) > 1.5 * step_s)
+			made.push([timeOf(before) + step_s, null]);
 		made.push(point);
 	}
 	return made;
 }
 
+/**
+ * @param {TimeSeries} series
+ * @param {TimeOptions} options
+ * @returns {ChartSet[]}
+ */
 function lineSets(series, options) {
 	const points = withGaps(series.points, series.step_s ?? options.step_s);
 	const name = series.colour;
+	/** @type {ChartSet} */
 	const line = {
 		label: series.name,
 		data: points.map(([x, y]) => ({ x, y })),
@@ -434,6 +547,10 @@ function lineSets(series, options) {
 		tension: 0,
 	};
 	if (!points.some((each) => each.length > 3)) return [line];
+	/**
+	 * @param {number} at
+	 * @returns {ChartSet}
+	 */
 	const edge = (at) => ({
 		data: points.map((p) => ({ x: p[0], y: p[1] === null ? null : p[at] })),
 		borderWidth: 0,
@@ -446,19 +563,31 @@ function lineSets(series, options) {
 	return [line, edge(2), { ...edge(3), fill: "-1", backgroundColor: () => tint(name, 0.22) }];
 }
 
-/** A point between two gaps has no line: it needs a dot. */
+/**
+ * A point between two gaps has no line: it needs a dot.
+ * @param {readonly Point[]} points
+ * @param {number} at
+ */
 const alone = (points, at) =>
 	points[at]?.[1] != null && points[at - 1]?.[1] == null && points[at + 1]?.[1] == null;
 
+/**
+ * @param {TimeOptions} options
+ * @returns {ChartConfig}
+ */
 function timeConfig(options) {
-	const format = options.format ?? ((value) => `${number(value, 1)} ${options.unit ?? ""}`);
+	const format =
+		options.format ??
+		((/** @type {number} */ value) => `${number(value, 1)} ${options.unit ?? ""}`);
+	/** @param {ChartItem} context */
 	const y = (context) => format(context.parsed.y);
+	/** @param {ChartItem} context */
 	const label = (context) =>
 		context.dataset.label ? `${context.dataset.label}: ${y(context)}` : y(context);
+	const time = options.to_s - options.from_s > DAY ? clock : clockS;
+	/** @param {ChartItem[]} items */
 	const title = (items) =>
-		items.length
-			? `${date(items[0].parsed.x)}, ${options.to_s - options.from_s > DAY ? clock(items[0].parsed.x) : clockS(items[0].parsed.x)}`
-			: "";
+		items.length ? `${date(items[0].parsed.x)}, ${time(items[0].parsed.x)}` : "";
 	return {
 		type: "line",
 		data: { datasets: options.series.flatMap((each) => lineSets(each, options)) },
@@ -474,6 +603,7 @@ function timeConfig(options) {
 	};
 }
 
+/** @type {ChartOptions} */
 export const COMMON = {
 	animation: false,
 	responsive: true,
@@ -481,18 +611,28 @@ export const COMMON = {
 	resizeDelay: 50,
 };
 
+/**
+ * @param {TimeOptions} options
+ * @returns {Rows}
+ */
 function timeTable({ series: all, ...options }) {
 	const series = all.filter((each) => !each.aside);
-	const format = options.format ?? ((value) => number(value, 1));
+	const format = options.format ?? ((/** @type {number} */ value) => number(value, 1));
 	const times = [
-		...new Set(
-			series.flatMap((each) => each.points.filter((p) => p[1] !== null).map((p) => p[0])),
-		),
+		...new Set(series.flatMap((each) => each.points.filter((p) => p[1] !== null).map(timeOf))),
 	].sort((a, b) => b - a);
-	const by = series.map((each) => new Map(each.points.map((p) => [p[0], p[1]])));
-	const stamp =
-		options.to_s - options.from_s > 2 * DAY ? dateTime : (t_s) => `${day(t_s)}, ${clockS(t_s)}`;
-	const cell = (map, t_s) => (map.get(t_s) == null ? "–" : format(map.get(t_s)));
+	const by = series.map((each) => new Map(each.points.map((p) => [timeOf(p), p[1]])));
+	/** @param {number} t_s */
+	const stamp = (t_s) =>
+		options.to_s - options.from_s > 2 * DAY ? dateTime(t_s) : `${day(t_s)}, ${clockS(t_s)}`;
+	/**
+	 * @param {Map<number, number | null>} map
+	 * @param {number} t_s
+	 */
+	const cell = (map, t_s) => {
+		const value = map.get(t_s);
+		return value === null || value === undefined ? "–" : format(value);
+	};
 	return {
 		columns: [t("kit.time"), ...series.map((each) => each.name ?? options.title ?? "")],
 		rows: times.map((t_s) => [stamp(t_s), ...by.map((map) => cell(map, t_s))]),
@@ -503,12 +643,16 @@ function timeTable({ series: all, ...options }) {
  * Draw figures over time into a `<figure class="chart">`.
  *
  * Options: `series`: [{name, points: [[t_s, value|null, least?, most?]], colour: "c1", dashed
- * (an estimate), area, step, hatched, step_s, aside (a line to compare with: not in the table)}], `from_s`, `to_s`, `step_s` (further apart is a gap), `unit`,
- * `format` (value -> words), `bands`: [{from_s, to_s, state}], `size`: small or tall, `title`,
- * `summary`, `none` (words without data), `fromZero`, `suggestedMax`, `live`, `table: false`.
+ * (an estimate), area, step, hatched, step_s, aside (a line to compare with: not in the table)}],
+ * `from_s`, `to_s`, `step_s` (further apart is a gap), `unit`, `format` (value -> words), `bands`:
+ * [{from_s, to_s, state}], `size`: small or tall, `title`, `summary`, `none` (words without data),
+ * `fromZero`, `suggestedMax`, `live`, `table: false`.
  * Resolves to a plot: `update(options)`, `destroy()`, `chart` (Chart.js's own).
+ * @param {HTMLElement} figure
+ * @param {TimeOptions} options
  */
 export async function timeChart(figure, options) {
+	/** @type {Plot<TimeOptions>} */
 	const plot = new Plot(figure, options);
 	plot.update = (changes) => {
 		options = { ...options, ...changes };
@@ -517,9 +661,9 @@ export async function timeChart(figure, options) {
 		);
 		plot.show(options, () => timeTable(options), isEmpty);
 		if (!window.Chart) return;
-		plot.draw(window.Chart, timeConfig(options));
-		plot.chart.naproxyBands = options.bands ?? [];
-		plot.chart.update("none");
+		const chart = plot.draw(window.Chart, timeConfig(options));
+		chart.naproxyBands = options.bands ?? [];
+		chart.update("none");
 	};
 	await ready();
 	plot.update({});

@@ -2,22 +2,36 @@
 
 import { date, day as dayWords, monthLong, year } from "./format.js";
 
-/** What the address asks for: `view`, `day`, `from`, `to`, as far as they are in it. The choice
- * of a server (a select) follows it. */
+/**
+ * What the address asks for: `view`, `day`, `from`, `to`, as far as they are in it. The choice
+ * of a server (a select) follows it.
+ * @param {HTMLSelectElement} server
+ * @returns {Record<string, string | undefined>}
+ */
 export function fromAddress(server) {
 	const { server: name, ...asked } = Object.fromEntries(new URLSearchParams(location.search));
 	if ([...server.options].some((each) => each.value === name)) server.value = name;
 	return asked;
 }
 
-/** Put into the address what is shown; the server too, where there are several. */
+/**
+ * Put into the address what is shown; the server too, where there are several.
+ * @param {Record<string, string | null | undefined>} query
+ * @param {HTMLSelectElement} server
+ * @param {{ replace?: boolean }} options
+ */
 export function toAddress(query, server, { replace = false } = {}) {
 	const kept = { ...query, ...(server.options.length > 1 ? { server: server.value } : {}) };
 	const known = Object.entries(kept).filter(([, value]) => value);
 	history[replace ? "replaceState" : "pushState"](null, "", `?${new URLSearchParams(known)}`);
 }
 
-/** A day, week, month or year of the calendar in words. */
+/**
+ * A day, week, month or year of the calendar in words.
+ * @param {string} view
+ * @param {number} from_s
+ * @param {number} to_s
+ */
 export function calendarTitle(view, from_s, to_s) {
 	switch (view) {
 		case "day":

@@ -1,7 +1,7 @@
 // What every page has around its content: light or dark, the menu of a phone, signing out, and
 // how the box is, at the top.
 
-import { ApiError, h, icon, poll, post, t } from "./core.js";
+import { all, ApiError, h, icon, one, poll, post, t } from "./core.js";
 
 const EVERY_S = 10;
 const root = document.documentElement;
@@ -15,15 +15,17 @@ function theme() {
 	);
 }
 
+/** @param {string} wanted */
 function choose(wanted) {
 	root.dataset.theme = wanted;
+	// biome-ignore lint/suspicious/noDocumentCookie: the other way is not in every browser
 	document.cookie = `naproxy_theme=${wanted}; path=/; max-age=31536000; SameSite=Strict`;
 	told();
 }
 
 /** Charts are drawn with colours that they have to read again. */
 function told() {
-	for (const button of document.querySelectorAll("[data-theme-switch]")) {
+	for (const button of all("[data-theme-switch]")) {
 		button.setAttribute("aria-pressed", String(theme() === "dark"));
 	}
 	document.dispatchEvent(new CustomEvent("naproxy:theme"));
@@ -33,7 +35,10 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", told);
 
 // How the box is
 
-/** Show what `/api/box` said, or that there was no answer; the page Now has it more often. */
+/**
+ * Show what `/api/box` said, or that there was no answer; the page Now has it more often.
+ * @param {Box | null} box
+ */
 export function showBox(box) {
 	const troubles = troublesOf(box);
 	const kind =
@@ -52,13 +57,16 @@ export function showBox(box) {
 	if (state && (state.dataset.kind !== kind || state.dataset.words !== words)) {
 		Object.assign(state.dataset, { kind, words });
 		state.replaceChildren(
-			icon(kind !== "good" ? "triangle-alert" : box.servers.length ? "circle-check" : "info"),
+			icon(
+				kind !== "good" ? "triangle-alert" : box?.servers.length ? "circle-check" : "info",
+			),
 			h("span", words),
 		);
 	}
 	showBanners(troubles);
 }
 
+/** @param {Box} box */
 function serversIn(box) {
 	const bad = box.servers.filter((each) => each.state === "trouble" || each.alert);
 	if (bad.length) return t("kit.box.trouble", { count: bad.length });
@@ -70,6 +78,7 @@ function serversIn(box) {
 		: t("kit.box.awake", { count: box.servers.length });
 }
 
+/** @param {Box | null} box */
 function troublesOf(box) {
 	if (box === null)
 		return [
@@ -109,6 +118,7 @@ function troublesOf(box) {
 	return found;
 }
 
+/** @param {{ kind: string, title: string, words: string }[]} troubles */
 function showBanners(troubles) {
 	const place = document.getElementById("banners");
 	if (!place) return;
@@ -151,18 +161,19 @@ async function signOut() {
 }
 
 document.addEventListener("click", (event) => {
-	const menu = document.querySelector(".more[open]");
-	if (menu && !menu.contains(event.target)) menu.open = false;
-	if (event.target.closest("[data-theme-switch]")) choose(theme() === "dark" ? "light" : "dark");
-	if (event.target.closest("[data-sign-out]")) signOut();
+	const menu = one("details.more[open]");
+	const pressed = /** @type {Element} */ (event.target);
+	if (menu && !menu.contains(pressed)) menu.open = false;
+	if (pressed.closest("[data-theme-switch]")) choose(theme() === "dark" ? "light" : "dark");
+	if (pressed.closest("[data-sign-out]")) signOut();
 });
 document.addEventListener("keydown", (event) => {
-	const menu = document.querySelector(".more[open]");
+	const menu = one("details.more[open]");
 	if (event.key !== "Escape" || !menu) return;
 	menu.open = false;
-	menu.querySelector("summary").focus();
+	one("summary", menu).focus();
 });
 
-for (const button of document.querySelectorAll("[data-theme-switch]"))
+for (const button of all("[data-theme-switch]"))
 	button.setAttribute("aria-pressed", String(theme() === "dark"));
 watch();

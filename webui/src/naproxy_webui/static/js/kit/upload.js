@@ -1,7 +1,7 @@
 // A large file to the box, in pieces. What breaks off goes on by itself where it was; a file that
 // is chosen again after the page was closed does too.
 
-import { ApiError, del, get, post, t } from "./core.js";
+import { ApiError, del, get, post, t, token } from "./core.js";
 
 const PIECE_TIMEOUT_MS = 60_000;
 const WAITS_S = [1, 2, 4, 8, 15, 30, 30, 30, 30, 30];
@@ -11,12 +11,16 @@ const STORE = "naproxy-upload:";
  * Send a file; resolves to the upload as the box has it, whose `id` other routes take.
  *
  * `kind` is what it is for (uploads.KINDS). `progress(sent, size, words)` is told after each piece,
- * and with words while the connection is broken. `signal` ends it, and the box forgets it; then, and
- * when the box refuses, it rejects: with an ApiError, or an AbortError.
+ * and with words while the connection is broken. `signal` ends it, and the box forgets it; then,
+ * and when the box refuses, it rejects: with an ApiError, or an AbortError.
+ * @param {File} file
+ * @param {Sending} options
+ * @returns {Promise<Upload>}
  */
-export async function upload(file, { kind, sha256, progress = () => {}, signal } = {}) {
-	let at = null,
-		broken = false,
+export async function upload(file, { kind, sha256, progress = () => {}, signal }) {
+	/** @type {Upload | null} */
+	let at = null;
+	let broken = false,
 		turn = 0;
 	while (!at?.complete) {
 		try {
@@ -30,7 +34,7 @@ export async function upload(file, { kind, sha256, progress = () => {}, signal }
 			broken = false;
 			progress(at.offset, file.size, null);
 		} catch (problem) {
-			const elsewhere = problem.status === 409;
+			const elsewhere = problem instanceof ApiError && problem.status === 409;
 			if (signal?.aborted || turn >= WAITS_S.length || !(elsewhere || lost(problem))) {
 				return await given_up(problem, file, kind, at, signal);
 			}
@@ -46,6 +50,14 @@ export async function upload(file, { kind, sha256, progress = () => {}, signal }
 	return at;
 }
 
+/**
+ * @param {unknown} problem
+ * @param {File} file
+ * @param {string} kind
+ * @param {Upload | null} at
+ * @param {AbortSignal | undefined} signal
+ * @returns {Promise<never>}
+ */
 async function given_up(problem, file, kind, at, signal) {
 	if (signal?.aborted && at) await del(`/api/uploads/${at.id}`).catch(() => {});
 	// What only broke off may go on when the file is chosen again.
@@ -53,8 +65,17 @@ async function given_up(problem, file, kind, at, signal) {
 	throw signal?.aborted ? signal.reason : problem;
 }
 
+/**
+ * @param {File} file
+ * @param {string} kind
+ */
 const key = (file, kind) => `${STORE}${kind}:${file.name}:${file.size}:${file.lastModified}`;
 
+/**
+ * @param {File} file
+ * @param {string} kind
+ * @param {string | undefined} sha256
+ */
 async function begin(file, kind, sha256) {
 	const made = await post("/api/uploads", {
 		name: file.name.slice(-255),
@@ -66,7 +87,11 @@ async function begin(file, kind, sha256) {
 	return made;
 }
 
-/** The upload of this file that was begun before and is still there, or null. */
+/**
+ * The upload of this file that was begun before and is still there, or null.
+ * @param {File} file
+ * @param {string} kind
+ */
 async function begun(file, kind) {
 	const id = sessionStorage.getItem(key(file, kind));
 	if (!id) return null;
@@ -79,13 +104,25 @@ async function begun(file, kind) {
 	}
 }
 
+/**
+ * @param {File} file
+ * @param {string} kind
+ */
 const forget = (file, kind) => sessionStorage.removeItem(key(file, kind));
 
-/** Was it the connection, or the box for a moment, and not a refusal? */
+/**
+ * Was it the connection, or the box for a moment, and not a refusal?
+ * @param {unknown} problem
+ */
 const lost = (problem) =>
 	problem instanceof ApiError &&
 	(problem.status === 0 || [502, 503, 504].includes(problem.status));
 
+/**
+ * @param {number} ms
+ * @param {AbortSignal | undefined} signal
+ * @returns {Promise<void>}
+ */
 function pause(ms, signal) {
 	return new Promise((resolve) => {
 		const timer = setTimeout(done, ms);
@@ -101,6 +138,12 @@ function pause(ms, signal) {
 	});
 }
 
+/**
+ * @param {File} file
+ * @param {Upload} at
+ * @param {AbortSignal | undefined} signal
+ * @returns {Promise<Upload>}
+ */
 async function send(file, at, signal) {
 	const body = await file
 		.slice(at.offset, at.offset + at.piece_bytes)
@@ -115,7 +158,7 @@ async function send(file, at, signal) {
 			method: "PUT",
 			headers: {
 				"Content-Type": "application/octet-stream",
-				"X-CSRF-Token": document.querySelector('meta[name="csrf-token"]')?.content ?? "",
+				"X-CSRF-Token": token(),
 			},
 			body,
 			credentials: "same-origin",

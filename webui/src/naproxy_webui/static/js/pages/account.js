@@ -1,15 +1,13 @@
 // One's own account, and the users of the box.
 
-import { ApiError, del, get, h, patch, post, put, t } from "../kit/core.js";
+import { ApiError, at, del, get, h, one, patch, post, put, t } from "../kit/core.js";
 import { confirm, open, toast } from "../kit/dialog.js";
 import { clearErrors, onPress, onSubmit } from "../kit/form.js";
 import { dateTime } from "../kit/format.js";
 
-const place = (id) => document.getElementById(id);
-
 // Password and language
 
-const password = place("password-form");
+const password = at("password-form");
 onSubmit(
 	password,
 	(given) => {
@@ -25,19 +23,30 @@ onSubmit(
 	},
 );
 onSubmit(
-	place("language-form"),
+	at("language-form"),
 	({ language }) => put("/api/account/language", { language }),
 	() => location.reload(),
 );
 
 // Sessions and tokens
 
+/**
+ * @param {string} words
+ * @param {string} label
+ * @param {() => unknown} work
+ * @param {string} kind
+ */
 function button(words, label, work, kind = "") {
 	const made = h(`button.button.small${kind}`, { type: "button", "aria-label": label }, words);
 	onPress(made, work);
 	return made;
 }
 
+/**
+ * @param {string} caption
+ * @param {string[]} heads
+ * @param {Child} rows
+ */
 function table(caption, heads, rows) {
 	return h(
 		"div.table-wrap",
@@ -57,18 +66,26 @@ function table(caption, heads, rows) {
 	);
 }
 
+/**
+ * @param {string} label
+ * @param {Child[]} what
+ */
 const cell = (label, ...what) => h("td", { "data-label": label }, h("span", ...what));
 
-/** The browser and the system out of a User-Agent, which has both among much else. */
+/**
+ * The browser and the system out of a User-Agent, which has both among much else.
+ * @param {string} agent
+ */
 function browserName(agent) {
 	const browser = /(Edg|OPR|Firefox|Chrome|Safari)\//.exec(agent)?.[1];
 	const system = /(Android|iPhone|iPad|Windows|Mac OS X|Linux|CrOS)/.exec(agent)?.[1];
+	/** @type {Record<string, string>} */
 	const known = { Edg: "Edge", OPR: "Opera" };
-	return (
-		[known[browser] ?? browser, system].filter(Boolean).join(", ") || agent.slice(0, 60) || "–"
-	);
+	const words = [browser && (known[browser] ?? browser), system].filter(Boolean).join(", ");
+	return words || agent.slice(0, 60) || "–";
 }
 
+/** @param {Session} session */
 function sessionRow(session) {
 	const end = async () => {
 		await del(`/api/account/sessions/${session.id}`);
@@ -93,6 +110,7 @@ function sessionRow(session) {
 	);
 }
 
+/** @param {Token} token */
 function tokenRow(token) {
 	const remove = async () => {
 		const sure = await confirm({
@@ -128,14 +146,14 @@ function tokenRow(token) {
 
 async function showAccount() {
 	const account = await get("/api/account");
-	place("sessions").replaceChildren(
+	at("sessions").replaceChildren(
 		table(
 			t("account.sessions_title"),
 			[t("account.session_browser"), t("account.session_address"), t("account.session_seen")],
 			account.sessions.map(sessionRow),
 		),
 	);
-	place("tokens").replaceChildren(
+	at("tokens").replaceChildren(
 		account.tokens.length
 			? table(
 					t("account.tokens_title"),
@@ -150,7 +168,7 @@ async function showAccount() {
 	);
 }
 
-onPress(place("sessions-end"), async () => {
+onPress(at("sessions-end"), async () => {
 	const sure = await confirm({
 		title: t("account.sessions_end"),
 		text: t("account.sessions_end_words"),
@@ -162,6 +180,7 @@ onPress(place("sessions-end"), async () => {
 	location.assign("/login");
 });
 
+/** @param {string} secret */
 function showSecret(secret) {
 	const field = h("input.input.mono", {
 		id: "token-secret",
@@ -190,15 +209,21 @@ function showSecret(secret) {
 	return open(h("dialog", { "aria-labelledby": "token-made-title" }, form), { once: true });
 }
 
-/** A dialog with a form: `send(values)`, then `done(answer)`; the form is empty when it opens. */
+/**
+ * A dialog with a form: `send(values)`, then `done(answer)`; the form is empty when it opens.
+ * @template T
+ * @param {"token-dialog" | "user-dialog" | "user-password-dialog"} id
+ * @param {(given: Record<string, any>) => Promise<T>} send
+ * @param {(answer: T) => unknown} done
+ */
 function formDialog(id, send, done) {
-	const dialog = place(id);
-	const form = dialog.querySelector("form");
+	const dialog = at(id);
+	const form = one("form", dialog);
 	onSubmit(form, send, async (answer) => {
 		dialog.close();
 		await done(answer);
 	});
-	dialog.querySelector("[data-close]").addEventListener("click", () => dialog.close());
+	one("[data-close]", dialog).addEventListener("click", () => dialog.close());
 	dialog.addEventListener("close", () => {
 		form.reset();
 		clearErrors(form);
@@ -214,13 +239,15 @@ const tokenDialog = formDialog(
 		await showSecret(secret);
 	},
 );
-place("token-make").addEventListener("click", () => open(tokenDialog));
+at("token-make").addEventListener("click", () => open(tokenDialog));
 
 // Users
 
-const users = place("users");
-let changed = null;
+const users = at("users");
+/** @type {User} */
+let changed;
 
+/** @param {User} user */
 function roleChoice(user) {
 	const select = h(
 		"select.input",
@@ -247,6 +274,7 @@ function roleChoice(user) {
 	return select;
 }
 
+/** @param {User} user */
 function userRow(user) {
 	const remove = async () => {
 		const sure = await confirm({
@@ -262,7 +290,7 @@ function userRow(user) {
 	};
 	const setPassword = () => {
 		changed = user;
-		place("user-password-dialog-title").textContent = t("account.user_set_password_of", {
+		at("user-password-dialog-title").textContent = t("account.user_set_password_of", {
 			name: user.name,
 		});
 		open(passwordDialog);
@@ -305,7 +333,8 @@ async function showUsers() {
 	);
 }
 
-let passwordDialog = null;
+/** @type {HTMLDialogElement} */
+let passwordDialog;
 if (users) {
 	const userDialog = formDialog(
 		"user-dialog",
@@ -315,7 +344,7 @@ if (users) {
 			await showUsers();
 		},
 	);
-	place("user-add").addEventListener("click", () => open(userDialog));
+	at("user-add").addEventListener("click", () => open(userDialog));
 	passwordDialog = formDialog(
 		"user-password-dialog",
 		(given) => patch(`/api/users/${changed.id}`, given),
@@ -324,4 +353,4 @@ if (users) {
 }
 
 const shown = await Promise.allSettled([showAccount(), users ? showUsers() : null]);
-for (const { reason } of shown) if (reason) toast(reason.message, "bad");
+for (const each of shown) if (each.status === "rejected") toast(each.reason.message, "bad");

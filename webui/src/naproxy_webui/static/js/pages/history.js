@@ -1,6 +1,6 @@
 // The history: which time is shown, and the parts of the page that show it.
 
-import { ApiError, get, h, t } from "../kit/core.js";
+import { all, ApiError, at, get, h, one, t } from "../kit/core.js";
 import { clock, date, dateTime, dayInput, toInput } from "../kit/format.js";
 import { calendarTitle, fromAddress, toAddress } from "../kit/range.js";
 import { showChanges, showDecisions } from "./history/changes.js";
@@ -10,26 +10,38 @@ import { showPower } from "./history/power.js";
 import { showRules } from "./history/rules.js";
 import { showWakers } from "./history/wakers.js";
 
-const at = (id) => document.getElementById(id);
-const views = [...document.querySelectorAll("[data-view]")];
+const views = all("[data-view]");
 const server = at("server");
-let range = null,
-	turn = 0;
+/** @type {Period | null} */
+let range = null;
+let turn = 0;
 
 function wanted() {
 	const { from, to, view = "day", day } = fromAddress(server);
 	return from && to ? { from, to } : { view, day };
 }
 
+/**
+ * @param {Asked} query
+ * @param {{ replace?: boolean }} [options]
+ */
 function go(query, options) {
 	toAddress(query, server, options);
 	show(query);
 }
 
-/** Show a range of one's own, in epoch seconds. */
+/**
+ * Show a range of one's own, in epoch seconds.
+ * @param {number} from_s
+ * @param {number} to_s
+ */
 export const zoom = (from_s, to_s) =>
 	go({ from: toInput(from_s), to: toInput(Math.max(to_s, from_s + 60)) });
 
+/**
+ * @param {Asked} query
+ * @returns {Promise<void>}
+ */
 async function show(query) {
 	const mine = ++turn;
 	let found;
@@ -37,38 +49,40 @@ async function show(query) {
 		found = await get("/api/history/range", query);
 	} catch (error) {
 		if (!(error instanceof ApiError)) throw error;
-		if (mine !== turn) return undefined;
+		if (mine !== turn) return;
 		// No such time: an address that somebody typed.
 		if (error.status === 400 && Object.keys(query).length) return go({}, { replace: true });
 		return failed(at("power"), error);
 	}
-	if (mine !== turn) return undefined;
+	if (mine !== turn) return;
 	range = found;
-	tell();
+	tell(range);
+	const { from_s, to_s, now_s } = range;
+	const current = () => mine === turn;
+	/** @type {Told} */
 	const told = {
-		server: server.value,
-		from_s: range.from_s,
-		to_s: range.to_s,
-		now_s: range.now_s,
-		zoom,
-		current: () => mine === turn,
+		...{ server: server.value, from_s, to_s, now_s, zoom, current },
+		follow: (place, work) => follow(place, work, current),
 	};
-	told.follow = (place, work) => follow(place, work, told.current);
-	if (!told.server) return undefined;
-	for (const [place, part] of [
-		[at("power"), showPower],
-		[at("energy"), showEnergy],
-		[at("wakers"), showWakers],
-		[at("ledger"), showLedger],
-		[at("changes"), showChanges],
-		[at("decisions"), showDecisions],
-	]) {
-		told.follow(place, part(place, told));
-	}
-	return undefined;
+	if (!told.server) return;
+	/** @type {[HTMLElement, Promise<void>][]} */
+	const parts = [
+		[at("power"), showPower(at("power"), told)],
+		[at("energy"), showEnergy(at("energy"), told)],
+		[at("wakers"), showWakers(at("wakers"), told)],
+		[at("ledger"), showLedger(at("ledger"), told)],
+		[at("changes"), showChanges(at("changes"), told)],
+		[at("decisions"), showDecisions(at("decisions"), told)],
+	];
+	for (const [place, work] of parts) told.follow(place, work);
 }
 
-/** Show what came of a part: if it was not read, what stands there is of another time. */
+/**
+ * Show what came of a part: if it was not read, what stands there is of another time.
+ * @param {HTMLElement} place
+ * @param {Promise<unknown>} work
+ * @param {() => boolean} current
+ */
 async function follow(place, work, current) {
 	try {
 		await work;
@@ -80,14 +94,20 @@ async function follow(place, work, current) {
 	}
 }
 
-const partOf = (place) => place.closest("details, section");
+/** @param {HTMLElement} place */
+const partOf = (place) => /** @type {HTMLElement} */ (place.closest("details, section"));
 
+/** @param {HTMLElement} place */
 function well(place) {
 	const part = partOf(place);
 	part.classList.remove("not-read");
-	part.querySelector(":scope > [data-failed]")?.remove();
+	one(":scope > [data-failed]", part)?.remove();
 }
 
+/**
+ * @param {HTMLElement} place
+ * @param {unknown} error
+ */
 function failed(place, error) {
 	if (!(error instanceof ApiError)) throw error;
 	well(place);
@@ -96,11 +116,12 @@ function failed(place, error) {
 		{ "data-failed": true, role: "alert" },
 		t("history.failed", { error: error.message }),
 	);
-	partOf(place).querySelector(":scope > header, :scope > summary").after(words);
+	one(":scope > header, :scope > summary", partOf(place)).after(words);
 }
 
 // What is shown, in words
 
+/** @param {Period} range */
 function title({ view, from_s, to_s }) {
 	if (view !== null) return calendarTitle(view, from_s, to_s);
 	return t("history.free_title", {
@@ -109,13 +130,14 @@ function title({ view, from_s, to_s }) {
 	});
 }
 
-function tell() {
+/** @param {Period} range */
+function tell(range) {
 	const free = range.view === null;
 	for (const button of views)
 		button.setAttribute("aria-pressed", String(button.dataset.view === (range.view ?? "free")));
 	at("range-title").textContent = title(range);
 	at("free").hidden = !free;
-	document.querySelector('[data-view="free"]').setAttribute("aria-expanded", String(free));
+	one('[data-view="free"]').setAttribute("aria-expanded", String(free));
 	at("free-from").value = toInput(range.from_s);
 	at("free-to").value = toInput(
 		Math.min(range.to_s, free ? Infinity : Math.max(range.now_s, range.from_s + 60)),
@@ -127,20 +149,26 @@ function tell() {
 	const hours = (range.to_s - range.from_s) / 3600;
 	at("range-note").hidden = range.view !== "day" || hours === 24;
 	at("range-note").textContent = t("history.long_day", { hours: String(hours) });
-	for (const link of document.querySelectorAll("#exports [data-what]"))
-		link.href = exportOf(link.dataset.what);
+	for (const link of all("#exports a[data-what]"))
+		link.href = exportOf(link.dataset.what ?? "", range);
 }
 
-function exportOf(what) {
-	const query = { what, from_s: range.from_s, to_s: range.to_s };
+/**
+ * @param {string} what
+ * @param {Period} range
+ */
+function exportOf(what, { from_s, to_s }) {
 	// Meters have names of their own: theirs are all of them.
-	if (!["power", "energy"].includes(what) && server.value) query.name = server.value;
+	const name = !["power", "energy"].includes(what) && server.value;
+	const query = { what, from_s: String(from_s), to_s: String(to_s), ...(name ? { name } : {}) };
 	return `/api/history/export?${new URLSearchParams(query)}`;
 }
 
 // Moving about
 
+/** @param {number} by */
 function step(by) {
+	if (!range) return;
 	if (range.view !== null)
 		return go({ view: range.view, day: by < 0 ? range.previous : range.next });
 	const length_s = (range.to_s - range.from_s) * by;
@@ -152,7 +180,7 @@ for (const button of views) {
 		if (button.dataset.view !== "free")
 			return go({
 				view: button.dataset.view,
-				day: dayInput(Math.min(range.now_s, range.to_s - 1)),
+				day: range && dayInput(Math.min(range.now_s, range.to_s - 1)),
 			});
 		at("free").hidden = false;
 		button.setAttribute("aria-expanded", "true");
@@ -162,22 +190,20 @@ for (const button of views) {
 }
 at("back").addEventListener("click", () => step(-1));
 at("forward").addEventListener("click", () => step(1));
-at("today").addEventListener("click", () => go({ view: range.view ?? "day" }));
-at("day").addEventListener(
-	"change",
-	(event) => event.target.value && go({ view: range.view ?? "day", day: event.target.value }),
-);
+at("today").addEventListener("click", () => go({ view: range?.view ?? "day" }));
+at("day").addEventListener("change", () => {
+	const { value } = at("day");
+	if (value) go({ view: range?.view ?? "day", day: value });
+});
 at("free").addEventListener("submit", (event) => {
 	event.preventDefault();
 	go({ from: at("free-from").value, to: at("free-to").value });
 });
-server.addEventListener("change", () =>
-	go(
-		range.view === null
-			? { from: toInput(range.from_s), to: toInput(range.to_s) }
-			: { view: range.view, day: range.day },
-	),
-);
+server.addEventListener("change", () => {
+	if (!range) go({});
+	else if (range.view !== null) go({ view: range.view, day: range.day });
+	else go({ from: toInput(range.from_s), to: toInput(range.to_s) });
+});
 addEventListener("popstate", () => show(wanted()));
 
 show(wanted());

@@ -1,16 +1,25 @@
 // "Keep awake until ...": the question, as a dialog.
 
 import { open } from "../kit/dialog.js";
+import { field } from "../kit/form.js";
 import { h, t } from "../kit/core.js";
 import { fromInput, fromLocal, midnight, offset_s, toInput, when } from "../kit/format.js";
 
 const EVENING_H = 20;
 const MORNING_H = 8;
 
-/** So many hours of the office's clocks after a midnight; that is not always as many hours later. */
+/**
+ * So many hours of the office's clocks after a midnight; that is not always as many hours later.
+ * @param {number} midnight_s
+ * @param {number} hours
+ */
 const oClock = (midnight_s, hours) => fromLocal(midnight_s + offset_s(midnight_s) + hours * 3600);
 
-/** Name -> until when. This evening is offered only while it is more than an hour away. */
+/**
+ * Name -> until when. This evening is offered only while it is more than an hour away.
+ * @param {number} now_s
+ * @returns {Record<string, number>}
+ */
 export function choices(now_s) {
 	const evening_s = oClock(midnight(now_s), EVENING_H);
 	return {
@@ -20,6 +29,11 @@ export function choices(now_s) {
 	};
 }
 
+/**
+ * @param {string} name
+ * @param {boolean} checked
+ * @param {string} [hint]
+ */
 function choice(name, checked, hint) {
 	return h(
 		"label.choice",
@@ -28,7 +42,10 @@ function choice(name, checked, hint) {
 	);
 }
 
-/** Ask until when; resolves to epoch seconds, null for ever, undefined if it was called off. */
+/**
+ * Ask until when; resolves to epoch seconds, null for ever, undefined if it was called off.
+ * @param {string} name
+ */
 export async function askUntil(name) {
 	const now_s = Date.now() / 1000,
 		until = choices(now_s);
@@ -47,6 +64,7 @@ export async function askUntil(name) {
 		time,
 		error,
 	);
+	const cancel = h("button.button", { type: "button" }, t("kit.cancel"));
 	const form = h(
 		"form.dialog",
 		{ method: "dialog", novalidate: true },
@@ -62,24 +80,18 @@ export async function askUntil(name) {
 			own,
 			choice("ever", false, t("now.keep_ever_hint")),
 		),
-		h(
-			"footer",
-			h(
-				"button.button",
-				{ type: "button", onclick: () => dialog.close("") },
-				t("kit.cancel"),
-			),
-			h("button.button.primary", { value: "yes" }, t("now.keep_yes")),
-		),
+		h("footer", cancel, h("button.button.primary", { value: "yes" }, t("now.keep_yes"))),
 	);
-	const chosen = () => form.elements.until.value;
+	const chosen = () => field(form, "until").value;
 	const value = () =>
 		chosen() === "ever"
 			? null
 			: chosen() === "choose"
 				? fromInput(time.value)
 				: until[chosen()];
-	form.addEventListener("change", () => (own.hidden = chosen() !== "choose"));
+	form.addEventListener("change", () => {
+		own.hidden = chosen() !== "choose";
+	});
 	form.addEventListener("submit", (event) => {
 		const t_s = value();
 		if (t_s === null || t_s > Date.now() / 1000) return;
@@ -90,5 +102,6 @@ export async function askUntil(name) {
 		time.focus();
 	});
 	const dialog = h("dialog", { "aria-labelledby": "keep-title" }, form);
+	cancel.addEventListener("click", () => dialog.close(""));
 	return (await open(dialog, { once: true })) === "yes" ? value() : undefined;
 }

@@ -1,6 +1,6 @@
 // The page Now: a card a server, asked for each second. One file: the home page is few requests.
 
-import { ApiError, h, icon, poll, post, say, STATE_ICONS, t } from "../kit/core.js";
+import { all, ApiError, at, h, icon, one, poll, post, say, STATE_ICONS, t } from "../kit/core.js";
 import { clockS, duration, number, share, watts, when } from "../kit/format.js";
 import { timeChart } from "../kit/plot.js";
 import { showBox } from "../kit/shell.js";
@@ -11,6 +11,7 @@ const WAKERS = new Set(["command", "policy", "schedule", "naproxy"]);
 
 /** A figure with a label and a note; `show(value, note)`. */
 class Stat {
+	/** @param {string} label */
 	constructor(label) {
 		this.label = h("span.stat-label", label);
 		this.value = h("span.stat-value", "–");
@@ -18,6 +19,10 @@ class Stat {
 		this.element = h("div.stat", this.label, this.value, this.note);
 	}
 
+	/**
+	 * @param {string} value
+	 * @param {string} note
+	 */
 	show(value, note = "") {
 		say(this.value, value);
 		say(this.note, note);
@@ -26,19 +31,25 @@ class Stat {
 }
 
 class Card {
+	/** @type {number[][]} */
 	#points = [];
+	/** @type {Band[]} */
 	#bands = [];
+	/** @type {Server | null} */
 	#server = null;
+	/** @type {Plot<TimeOptions> | null | undefined} */
 	#plot = null;
 
-	constructor(parent, live_s, asking) {
+	/**
+	 * @param {HTMLElement} parent
+	 * @param {string} name
+	 * @param {number} live_s
+	 * @param {{ again: () => void }} asking
+	 */
+	constructor(parent, name, live_s, asking) {
+		this.name = name;
 		this.live_s = live_s;
 		this.asking = asking;
-		this.parent = parent;
-	}
-
-	#build(server) {
-		const name = server.id;
 		this.tile = h("span.server-tile");
 		this.badge = h("span.badge");
 		this.since = h("span.soft.number");
@@ -121,12 +132,15 @@ class Card {
 			this.meterWords,
 			this.woken,
 		);
-		this.parent.append(this.element);
+		parent.append(this.element);
 	}
 
-	/** Show what the box said of the server at `now_s`. */
+	/**
+	 * Show what the box said of the server at `now_s`.
+	 * @param {Server} server
+	 * @param {number} now_s
+	 */
 	show(server, now_s) {
-		if (!this.element) this.#build(server);
 		const before = this.#server;
 		this.#server = server;
 		this.element.classList.remove("old");
@@ -140,8 +154,8 @@ class Card {
 
 	/** It is not live any more. */
 	old() {
-		this.element?.classList.add("old");
-		for (const each of [this.wake, this.keep, this.release]) if (each) each.disabled = true;
+		this.element.classList.add("old");
+		for (const each of [this.wake, this.keep, this.release]) each.disabled = true;
 	}
 
 	/** The newest second there is. */
@@ -151,9 +165,14 @@ class Card {
 
 	remove() {
 		this.#plot?.destroy();
-		this.element?.remove();
+		this.element.remove();
 	}
 
+	/**
+	 * @param {Server} server
+	 * @param {Server | null} before
+	 * @param {number} now_s
+	 */
 	#showState(server, before, now_s) {
 		if (before?.state !== server.state) {
 			for (const each of [this.element, this.tile, this.badge])
@@ -187,6 +206,7 @@ class Card {
 		this.keep.disabled = this.release.disabled = false;
 	}
 
+	/** @param {Server} server */
 	#showWords(server) {
 		const parts = [{ title: t("now.why"), words: server.why }];
 		if (server.alert) parts.push({ title: t("now.alert"), words: [server.alert] });
@@ -243,9 +263,10 @@ class Card {
 		}
 	}
 
+	/** @param {Server} server */
 	#showProgress(server) {
-		const what = this.progressWords.querySelector("[data-what]"),
-			left = this.progressWords.querySelector("[data-left]");
+		const what = one("[data-what]", this.progressWords),
+			left = one("[data-left]", this.progressWords);
 		const { commissioning } = server;
 		const shown =
 			server.state === "waking" ||
@@ -267,6 +288,11 @@ class Card {
 		} else this.#showWaking(server, what, left);
 	}
 
+	/**
+	 * @param {Server} server
+	 * @param {HTMLElement} what
+	 * @param {HTMLElement} left
+	 */
 	#showWaking(server, what, left) {
 		const { eta_s, wake_s, held } = server;
 		if (eta_s === null || eta_s <= 0) this.bar.removeAttribute("value");
@@ -279,39 +305,43 @@ class Card {
 		say(what, waits);
 		say(
 			left,
-			eta_s > 0
+			eta_s && eta_s > 0
 				? t("now.waking", { time: duration(Math.ceil(eta_s)) })
 				: t("now.waking_late"),
 		);
 	}
 
+	/** @param {Server} server */
 	#showFigures(server) {
 		const { power, always_on: always, requests, held } = server;
-		const known = typeof power?.power_w === "number";
+		const drawn_w = power?.power_w ?? null,
+			meter = power?.meter;
 		const kind = t(power?.estimated ? "now.estimated" : "now.measured");
 		this.draws.show(
-			known ? watts(power.power_w) : "–",
-			known
-				? `${kind} ${t("now.by_meter", { meter: power.meter })}`
+			watts(drawn_w),
+			drawn_w !== null
+				? `${kind} ${t("now.by_meter", { meter })}`
 				: power
-					? t("now.silent_meter", { meter: power.meter })
+					? t("now.silent_meter", { meter })
 					: t("now.no_meter"),
 		);
-		this.draws.element.classList.toggle("estimated", Boolean(known && power.estimated));
+		this.draws.element.classList.toggle(
+			"estimated",
+			drawn_w !== null && Boolean(power?.estimated),
+		);
 		this.always.show(
 			always ? watts(always.w) : "–",
 			always ? t(always.measured ? "now.always_measured" : "now.always_assumed") : "",
 		);
-		const less = known && always ? always.w - power.power_w : null;
 		this.less.element.hidden =
-			less === null || !["asleep", "falling_asleep"].includes(server.state);
-		if (less !== null)
-			this.less.show(
-				watts(Math.max(0, less)),
-				`${share(Math.max(0, less) / always.w)}, ${t("now.less_note")}`,
-			);
-		const counts = CLASSES.map((name) => [name, requests.by_class[name] ?? 0]);
-		const sum = counts.reduce((total, [, count]) => total + count, 0);
+			drawn_w === null || !always || !["asleep", "falling_asleep"].includes(server.state);
+		if (drawn_w !== null && always) {
+			const less = Math.max(0, always.w - drawn_w);
+			this.less.show(watts(less), `${share(less / always.w)}, ${t("now.less_note")}`);
+		}
+		/** @param {string} name @returns {number} */
+		const countOf = (name) => requests.by_class[name] ?? 0;
+		const sum = CLASSES.reduce((total, name) => total + countOf(name), 0);
 		const window =
 			requests.window_s >= 58
 				? t("now.requests_minute")
@@ -323,9 +353,9 @@ class Card {
 			held ? number(held) : t("now.waiting_none"),
 			held ? t("now.waiting_note", { count: held }) : "",
 		);
-		const words = counts
-			.filter(([, count]) => count)
-			.map(([name, count]) => `${t(`kit.class.${name}`)}: ${number(count)}`);
+		const words = CLASSES.filter(countOf).map(
+			(name) => `${t(`kit.class.${name}`)}: ${number(countOf(name))}`,
+		);
 		const wanted = words.join("\n");
 		if (this.byClass.dataset.shown === wanted) return;
 		this.byClass.dataset.shown = wanted;
@@ -333,23 +363,33 @@ class Card {
 		this.byClass.replaceChildren(...words.map((each) => h("li", each)));
 	}
 
+	/**
+	 * @param {Server} server
+	 * @param {number} now_s
+	 */
 	#showPower(server, now_s) {
 		const newest = this.since_s();
 		this.#points.push(...server.seconds.filter(([t_s]) => t_s > newest + 0.5));
 		const from_s = now_s - this.live_s;
 		while (this.#points.length && this.#points[0][0] < from_s) this.#points.shift();
 		this.#showBands(server, from_s, now_s);
-		this.meterWords.hidden = Boolean(server.power) && !server.power.problem;
-		if (!server.power) say(this.meterWords, t("now.no_meter_words"));
-		else if (server.power.problem)
+		const { power } = server;
+		this.meterWords.hidden = power !== null && !power.problem;
+		if (!power) say(this.meterWords, t("now.no_meter_words"));
+		else if (power.problem)
 			say(
 				this.meterWords,
-				t("now.meter_problem", { meter: server.power.meter, words: server.power.problem }),
+				t("now.meter_problem", { meter: power.meter, words: power.problem }),
 			);
-		this.figure.hidden = !server.power;
-		if (server.power) this.#draw(server, from_s, now_s);
+		this.figure.hidden = !power;
+		if (power) this.#draw(server, power, from_s, now_s);
 	}
 
+	/**
+	 * @param {Server} server
+	 * @param {number} from_s
+	 * @param {number} now_s
+	 */
 	#showBands(server, from_s, now_s) {
 		if (server.bands) this.#bands = server.bands;
 		const last = this.#bands.at(-1);
@@ -362,12 +402,18 @@ class Card {
 		this.#bands = this.#bands.filter((each) => each.to_s > from_s);
 	}
 
-	#draw(server, from_s, to_s) {
-		const { estimated } = server.power,
-			always = server.always_on;
+	/**
+	 * @param {Server} server
+	 * @param {Power} power
+	 * @param {number} from_s
+	 * @param {number} to_s
+	 */
+	#draw({ always_on: always }, { estimated }, from_s, to_s) {
+		const kind = t(estimated ? "now.estimated" : "now.measured");
+		/** @type {TimeSeries[]} */
 		const series = [
 			{
-				name: `${t("now.server_draws")} (${t(estimated ? "now.estimated" : "now.measured")})`,
+				name: `${t("now.server_draws")} (${kind})`,
 				colour: estimated ? "c2" : "c1",
 				area: true,
 				dashed: estimated,
@@ -403,17 +449,26 @@ class Card {
 		if (this.#plot) this.#plot.update(options);
 		else if (this.#plot === null) {
 			this.#plot = undefined;
-			timeChart(this.figure, options).then((plot) => (this.#plot = plot));
+			timeChart(this.figure, options).then((plot) => {
+				this.#plot = plot;
+			});
 		}
 	}
 
+	/**
+	 * @param {Server} server
+	 * @param {number} now_s
+	 */
 	#showWoken(server, now_s) {
 		const { woken } = server;
 		const wanted = JSON.stringify(woken);
 		if (this.woken.dataset.shown === wanted) return;
 		this.woken.dataset.shown = wanted;
 		const title = h("h3", icon("bell"), t("now.woken"));
-		if (!woken) return this.woken.replaceChildren(title, h("p.soft", t("now.woken_never")));
+		if (!woken) {
+			this.woken.replaceChildren(title, h("p.soft", t("now.woken_never")));
+			return;
+		}
 		const by = WAKERS.has(woken.who)
 			? woken.who
 			: CLASSES.includes(woken.class)
@@ -440,6 +495,10 @@ class Card {
 		);
 	}
 
+	/**
+	 * @param {Woken} woken
+	 * @param {string} request
+	 */
 	#wokenFacts(woken, request) {
 		const facts = WAKERS.has(woken.who)
 			? [[t("now.why"), woken.reason]]
@@ -455,13 +514,22 @@ class Card {
 
 	// What the buttons do
 
+	/**
+	 * @param {string} words
+	 * @param {string} kind
+	 */
 	#say(words, kind) {
 		import("../kit/dialog.js").then(({ toast }) => toast(words, kind));
 	}
 
+	/**
+	 * @param {string} path
+	 * @param {unknown} body
+	 * @param {string} words
+	 */
 	async #change(path, body, words) {
 		try {
-			await post(`/api/servers/${encodeURIComponent(this.#server.id)}/${path}`, body);
+			await post(`/api/servers/${encodeURIComponent(this.name)}/${path}`, body);
 			this.#say(words, "good");
 			this.asking.again();
 		} catch (error) {
@@ -472,17 +540,17 @@ class Card {
 
 	#wake() {
 		this.wake.disabled = true;
-		return this.#change("wake", {}, t("now.waking_done", { name: this.#server.id }));
+		return this.#change("wake", {}, t("now.waking_done", { name: this.name }));
 	}
 
 	#release() {
-		return this.#change("mode", { mode: "auto" }, t("now.released", { name: this.#server.id }));
+		return this.#change("mode", { mode: "auto" }, t("now.released", { name: this.name }));
 	}
 
 	/** Somebody has looked at the server that did not wake. */
 	async #arm() {
 		const { confirm } = await import("../kit/dialog.js");
-		const name = this.#server.id;
+		const { name } = this;
 		const agreed = await confirm({
 			title: t("now.arm_title", { name }),
 			text: t("now.arm_words"),
@@ -493,9 +561,9 @@ class Card {
 
 	async #keep() {
 		const { askUntil } = await import("./now-keep.js");
-		const until_s = await askUntil(this.#server.id);
+		const until_s = await askUntil(this.name);
 		if (until_s === undefined) return;
-		const name = this.#server.id;
+		const { name } = this;
 		const words = until_s
 			? t("now.kept_done", { name, time: when(until_s) })
 			: t("now.kept_done_ever", { name });
@@ -507,14 +575,17 @@ class Card {
 
 const EVERY_S = 1;
 const PATIENCE = 2;
-const servers = document.getElementById("servers");
-const stale = document.getElementById("stale");
-const given = document.getElementById("now");
+const servers = at("servers");
+const stale = at("stale");
+const given = at("now");
 const live_s = Number(given.dataset.liveS);
+/** @type {Map<string, Card>} */
 const cards = new Map();
-let last_s = null,
-	failed = 0;
+/** @type {number | null} */
+let last_s = null;
+let failed = 0;
 
+/** @param {Now} said */
 function show(said) {
 	failed = 0;
 	showBox(said);
@@ -522,20 +593,24 @@ function show(said) {
 	last_s = said.now_s;
 	stale.hidden = true;
 	if (!said.servers.length) return nobody();
-	servers.querySelectorAll(":scope > :not(.server)").forEach((each) => each.remove());
+	for (const each of all(":scope > :not(.server)", servers)) each.remove();
 	const ids = new Set(said.servers.map((each) => each.id));
-	for (const [id, card] of cards) if (!ids.has(id)) card.remove(), cards.delete(id);
+	for (const [id, card] of cards) {
+		if (ids.has(id)) continue;
+		card.remove();
+		cards.delete(id);
+	}
 	for (const server of said.servers) {
-		if (!cards.has(server.id)) cards.set(server.id, new Card(servers, live_s, asking));
-		cards.get(server.id).show(server, said.now_s);
+		const card = cards.get(server.id) ?? new Card(servers, server.id, live_s, asking);
+		cards.set(server.id, card);
+		card.show(server, said.now_s);
 	}
 }
 
 function nobody() {
-	cards.forEach((card) => card.remove());
+	for (const card of cards.values()) card.remove();
 	cards.clear();
-	if (!servers.querySelector(".empty"))
-		servers.replaceChildren(document.getElementById("no-server").content.cloneNode(true));
+	if (!one(".empty", servers)) servers.replaceChildren(at("no-server").content.cloneNode(true));
 }
 
 /** What is shown is not live any more; it stays, with the time it is from. */
@@ -543,7 +618,7 @@ function old() {
 	stale.hidden = last_s === null;
 	if (last_s !== null) say(stale, t("now.gone", { time: clockS(last_s) }));
 	else servers.replaceChildren();
-	cards.forEach((card) => card.old());
+	for (const card of cards.values()) card.old();
 }
 
 /** One lost answer is no news: a phone changes its network. */
@@ -562,10 +637,11 @@ const since = () => ({
 	),
 });
 
-let ask = null;
+/** @type {ReturnType<typeof poll> | undefined} */
+let ask;
 const asking = { again: () => ask?.again() };
 show(JSON.parse(given.textContent));
-setTimeout(
-	() => (ask = poll("/api/now", { every_s: EVERY_S, query: since, data: show, error: lost })),
-	last_s === null ? 0 : EVERY_S * 500,
-);
+const begin = () => {
+	ask = poll("/api/now", { every_s: EVERY_S, query: since, data: show, error: lost });
+};
+setTimeout(begin, last_s === null ? 0 : EVERY_S * 500);

@@ -1,6 +1,6 @@
 // Savings: which time is shown, and the parts of the page that show it.
 
-import { ApiError, get, h, icon, t } from "../kit/core.js";
+import { all, ApiError, at, get, h, icon, t } from "../kit/core.js";
 import { date, dayInput, unknown } from "../kit/format.js";
 import { calendarTitle, fromAddress, toAddress } from "../kit/range.js";
 import { showExact, showSaved } from "./savings/saved.js";
@@ -8,22 +8,30 @@ import { showPaid } from "./savings/paid.js";
 import { showMore } from "./savings/more.js";
 import { showIf } from "./savings/if.js";
 
-const at = (id) => document.getElementById(id);
-const views = [...document.querySelectorAll("[data-view]")];
+const views = all("[data-view]");
 const server = at("server");
-let range = null,
-	turn = 0;
+/** @type {Saved | null} */
+let range = null;
+let turn = 0;
 
 function wanted() {
 	const { view = "month", day } = fromAddress(server);
 	return { view, day };
 }
 
+/**
+ * @param {Asked} query
+ * @param {{ replace?: boolean }} [options]
+ */
 function go(query, options) {
 	toAddress(query, server, options);
 	show(query);
 }
 
+/**
+ * @param {Asked} query
+ * @returns {Promise<void>}
+ */
 async function show(query) {
 	const mine = ++turn;
 	const asked = { server: server.value, ...query };
@@ -33,13 +41,13 @@ async function show(query) {
 		found = await get("/api/savings", asked);
 	} catch (error) {
 		if (!(error instanceof ApiError)) throw error;
-		if (mine !== turn) return undefined;
+		if (mine !== turn) return;
 		if (error.status === 400 && query.day) return go({}, { replace: true });
 		return failed(error.message);
 	}
-	if (mine !== turn) return undefined;
+	if (mine !== turn) return;
 	range = found;
-	tell();
+	tell(found);
 	const scope = {
 		server: asked.server,
 		view: found.view,
@@ -48,15 +56,16 @@ async function show(query) {
 	const told = { scope, saved: found, current: () => mine === turn };
 	showSaved(told);
 	showExact(told);
-	for (const part of [showPaid, showMore, showIf]) {
-		Promise.resolve(part(told)).catch((error) => {
+	showIf(told);
+	for (const work of [showPaid(told), showMore(told)]) {
+		work.catch((error) => {
 			if (!(error instanceof ApiError)) throw error;
 			failed(error.message);
 		});
 	}
-	return undefined;
 }
 
+/** @param {string} words */
 function failed(words) {
 	at("problem").replaceChildren(
 		h(
@@ -68,12 +77,14 @@ function failed(words) {
 	);
 }
 
+/** @param {Saved} range */
 function title({ view, from_s, end_s, first_s }) {
 	if (view !== "all") return calendarTitle(view, from_s, end_s);
 	return t("savings.all_title", { date: first_s === null ? unknown : date(first_s) });
 }
 
-function tell() {
+/** @param {Saved} range */
+function tell(range) {
 	const empty = range.total.measured_s + range.total.modelled_s === 0;
 	at("problem").replaceChildren(
 		...(empty
@@ -90,7 +101,7 @@ function tell() {
 	for (const button of views)
 		button.setAttribute("aria-pressed", String(button.dataset.view === range.view));
 	at("range-title").textContent = title(range);
-	for (const id of ["back", "forward"]) at(id).hidden = range.view === "all";
+	for (const button of [at("back"), at("forward")]) button.hidden = range.view === "all";
 	at("back").disabled =
 		range.previous === null || (range.first_s !== null && range.from_s <= range.first_s);
 	at("forward").disabled = range.next === null;
@@ -113,9 +124,9 @@ for (const button of views)
 	button.addEventListener("click", () =>
 		go({ view: button.dataset.view, day: button.dataset.view === "all" ? null : dayShown() }),
 	);
-at("back").addEventListener("click", () => go({ view: range.view, day: range.previous }));
-at("forward").addEventListener("click", () => go({ view: range.view, day: range.next }));
-at("today").addEventListener("click", () => go({ view: range.view }));
+at("back").addEventListener("click", () => go({ view: range?.view, day: range?.previous }));
+at("forward").addEventListener("click", () => go({ view: range?.view, day: range?.next }));
+at("today").addEventListener("click", () => go({ view: range?.view }));
 server.addEventListener("change", () => go({ view: range?.view, day: range?.day }));
 addEventListener("popstate", () => show(wanted()));
 show(wanted());

@@ -1,22 +1,28 @@
-// The page Traffic. Each part asks for its own figures; a part that fails does not take others away.
+// The page Traffic. Each part asks for its own figures; one that fails does not take others away.
 
-import { ApiError, get, h, icon, t } from "../kit/core.js";
+import { ApiError, at, get, h, icon, t } from "../kit/core.js";
 import { date, midnight, number, share } from "../kit/format.js";
 import { showAgents } from "./traffic/agents.js";
 import { showDays } from "./traffic/days.js";
 import { showGaps } from "./traffic/gaps.js";
 import { hours, showWeek } from "./traffic/week.js";
 
-const $ = (id) => document.getElementById(id);
 let days = 30,
 	turn = 0;
 
 function range() {
 	const now_s = Date.now() / 1000;
-	return { server: $("server").value, from_s: midnight(now_s, 1 - days), to_s: Math.ceil(now_s) };
+	return {
+		server: at("server").value,
+		from_s: midnight(now_s, 1 - days),
+		to_s: Math.ceil(now_s),
+	};
 }
 
-/** Where each part is shown. */
+/**
+ * Where each part is shown.
+ * @type {Record<string, (keyof Ids)[]>}
+ */
 const PLACES = {
 	days: ["stats", "since", "days", "rate"],
 	week: ["week"],
@@ -24,12 +30,23 @@ const PLACES = {
 	agents: ["agents"],
 };
 
-/** What stands in a part's places is not of the time that is chosen. */
+/**
+ * What stands in a part's places is not of the time that is chosen.
+ * @param {string} name
+ * @param {boolean} yes
+ */
 function old(name, yes) {
-	for (const each of PLACES[name]) $(each).classList.toggle("invisible", yes);
+	for (const each of PLACES[name]) at(each).classList.toggle("invisible", yes);
 }
 
-/** Ask for one part and show it, unless another range was chosen meanwhile. */
+/**
+ * Ask for one part and show it, unless another range was chosen meanwhile.
+ * @template {"days" | "week" | "gaps" | "agents"} N
+ * @param {N} name
+ * @param {Query} query
+ * @param {number} mine
+ * @param {(said: Answer<"GET", `/api/traffic/${N}`>) => unknown} show
+ */
 async function part(name, query, mine, show) {
 	try {
 		const said = await get(`/api/traffic/${name}`, query);
@@ -44,8 +61,9 @@ async function part(name, query, mine, show) {
 	}
 }
 
+/** @param {string} words */
 function trouble(words) {
-	$("trouble").replaceChildren(
+	at("trouble").replaceChildren(
 		h("div.notice", { "data-kind": "bad" }, icon("triangle-alert"), h("div", h("p", words))),
 	);
 }
@@ -53,9 +71,10 @@ function trouble(words) {
 function showAll() {
 	const query = range(),
 		mine = ++turn;
-	$("trouble").replaceChildren();
-	$("agents-export").href =
-		`/api/history/export?${new URLSearchParams({ what: "agents", name: query.server, from_s: query.from_s, to_s: query.to_s })}`;
+	at("trouble").replaceChildren();
+	const { server, from_s, to_s } = query;
+	const wanted = { what: "agents", name: server, from_s: String(from_s), to_s: String(to_s) };
+	at("agents-export").href = `/api/history/export?${new URLSearchParams(wanted)}`;
 	return Promise.all([
 		part("days", query, mine, (said) => {
 			showStats(said);
@@ -63,10 +82,11 @@ function showAll() {
 		}),
 		part("week", query, mine, week),
 		part("gaps", query, mine, (said) => showGaps(said, query)),
-		part("agents", query, mine, (said) => showAgents($("agents"), said, $("agents-kind"))),
+		part("agents", query, mine, (said) => showAgents(at("agents"), said, at("agents-kind"))),
 	]);
 }
 
+/** @param {TrafficDays} said */
 function showStats(said) {
 	const span_days = Math.max(
 		1,
@@ -74,6 +94,10 @@ function showStats(said) {
 	);
 	const answered = said.requests - said.ends.away - said.ends.box;
 	const waiting = said.classes.person + said.classes.api;
+	/**
+	 * @param {number} part
+	 * @param {number} whole
+	 */
 	const of = (part, whole) => (whole ? share(part / whole) : "–");
 	const stats = [
 		[
@@ -86,7 +110,7 @@ function showStats(said) {
 		["people", of(said.classes.person, said.requests), t("traffic.stat.people_note")],
 		["delayed", of(said.delayed, waiting), t("traffic.stat.delayed_note")],
 	];
-	$("stats").replaceChildren(
+	at("stats").replaceChildren(
 		...stats.map(([name, value, note]) =>
 			h(
 				"div.stat",
@@ -96,26 +120,28 @@ function showStats(said) {
 			),
 		),
 	);
-	$("since").hidden = !(said.begins_s > range().from_s);
-	if (said.begins_s) $("since").textContent = t("traffic.since", { date: date(said.begins_s) });
+	at("since").hidden = (said.begins_s ?? 0) <= range().from_s;
+	if (said.begins_s) at("since").textContent = t("traffic.since", { date: date(said.begins_s) });
 }
 
+/** @param {Week} said */
 function week(said) {
-	const show = () => showWeek($("week"), hours(said, $("week-who").value));
-	$("week-who").onchange = show;
+	const show = () => showWeek(at("week"), hours(said, at("week-who").value));
+	at("week-who").onchange = show;
 	show();
 }
 
-if ($("range")) {
-	$("range").addEventListener("click", (event) => {
-		const chosen = event.target.closest("[data-days]");
+if (at("range")) {
+	at("range").addEventListener("click", (event) => {
+		const pressed = /** @type {Element} */ (event.target);
+		const chosen = /** @type {HTMLElement | null} */ (pressed.closest("[data-days]"));
 		if (!chosen) return;
 		days = Number(chosen.dataset.days);
-		for (const each of $("range").children)
+		for (const each of at("range").children)
 			each.setAttribute("aria-pressed", String(each === chosen));
 		showAll();
 	});
-	$("server").addEventListener("change", showAll);
+	at("server").addEventListener("change", showAll);
 	showAll();
 }
 import("./traffic/estimate.js").then(({ begin }) => begin());

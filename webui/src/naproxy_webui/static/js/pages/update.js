@@ -1,6 +1,6 @@
 // The Update page: what runs, and an image on its way from the browser to a restart.
 
-import { ApiError, del, h, icon, poll, post, t } from "../kit/core.js";
+import { all, ApiError, at, del, h, icon, one, poll, post, t } from "../kit/core.js";
 import { confirm, toast } from "../kit/dialog.js";
 import { busy } from "../kit/form.js";
 import { upload } from "../kit/upload.js";
@@ -21,16 +21,20 @@ const STEP = {
 const QUICK_S = 0.5,
 	SLOW_S = 10;
 
-const card = document.getElementById("new");
-const work = document.getElementById("work");
+const card = at("new");
+const work = at("work");
 const looks_only = "lookOnly" in card.dataset;
 
-let told = null,
-	shown = "",
-	sent = null,
-	polling = null,
+/** @type {Update | null} */
+let told = null;
+/** @type {string | null} */
+let sent = null;
+/** @type {ReturnType<typeof poll> | undefined} */
+let polling;
+let shown = "",
 	every_s = 0;
 
+/** @param {number} seconds */
 function follow(seconds) {
 	if (polling && every_s === seconds) return;
 	polling?.();
@@ -38,26 +42,26 @@ function follow(seconds) {
 	polling = poll("/api/update", { every_s, data: show, error: lost });
 }
 
+/** @param {ApiError} problem */
 function lost(problem) {
 	if (!told) {
-		const place = document.getElementById("images");
-		place
-			.querySelector(".loading")
-			?.replaceWith(
-				h(
-					"div.notice",
-					{ "data-kind": "bad" },
-					icon("triangle-alert"),
-					h("div", h("p", problem.message)),
-				),
-			);
+		const place = at("images");
+		one(".loading", place)?.replaceWith(
+			h(
+				"div.notice",
+				{ "data-kind": "bad" },
+				icon("triangle-alert"),
+				h("div", h("p", problem.message)),
+			),
+		);
 	}
 }
 
+/** @param {Update} update */
 function show(update) {
-	if (!told) outcome(document.getElementById("outcome"), update);
+	if (!told) outcome(at("outcome"), update);
 	told = update;
-	images(document.getElementById("images"), update, { looks_only, back, stay, restart });
+	images(at("images"), update, { looks_only, back, stay, restart });
 	card.hidden = !update.supported || Boolean(update.problem) || looks_only;
 	if (card.hidden) {
 		follow(SLOW_S);
@@ -69,14 +73,16 @@ function show(update) {
 		sent = null;
 	}
 	follow(WORKING.includes(job.phase) ? QUICK_S : SLOW_S);
-	if (ending === null) paint(job);
+	if (ending === null) paint(update);
 }
 
-function paint(job) {
+/** @param {Update} update */
+function paint(update) {
+	const { job } = update;
 	steps(STEP[job.phase]);
 	const same = JSON.stringify([job.phase, job.bundle, job.order, job.error]);
 	if (shown === same && WORKING.includes(job.phase)) {
-		work.firstElementChild?.progress?.(job);
+		/** @type {ReturnType<typeof progress> | null} */ (work.firstElementChild)?.progress?.(job);
 		return;
 	}
 	if (shown === same) return;
@@ -86,10 +92,10 @@ function paint(job) {
 			none: () => [chooser(send)],
 			checking: () => [progress(t("update.checking"), job)],
 			refused: () => [refused(job), chooser(send)],
-			ready: () => [found(told, { write, forget })],
+			ready: () => [found(update, { write, forget })],
 			writing: () => [
 				progress(
-					t("update.writing", { version: job.bundle.version }),
+					t("update.writing", { version: job.bundle?.version }),
 					job,
 					t("update.writing_note"),
 				),
@@ -100,30 +106,35 @@ function paint(job) {
 	);
 }
 
+/** @param {string | undefined} now */
 function steps(now) {
 	let before = true;
-	for (const each of document.querySelectorAll("#steps > li")) {
+	for (const each of all("#steps > li")) {
 		const here = each.dataset.step === now;
 		before = before && !here;
 		each.className = before ? "done" : "";
-		here ? each.setAttribute("aria-current", "step") : each.removeAttribute("aria-current");
+		if (here) each.setAttribute("aria-current", "step");
+		else each.removeAttribute("aria-current");
 	}
 }
 
 // What people do
 
+/** @type {AbortController | null} */
 let ending = null;
 
+/** @param {File} file */
 async function send(file) {
-	ending = new AbortController();
+	const mine = new AbortController();
+	ending = mine;
 	shown = "";
-	const bar = sending(file, () => ending.abort(new DOMException("", "AbortError")));
+	const bar = sending(file, () => mine.abort(new DOMException("", "AbortError")));
 	work.replaceChildren(bar);
 	steps("choose");
 	try {
 		const there = await upload(file, {
 			kind: "image",
-			signal: ending.signal,
+			signal: mine.signal,
 			progress: bar.sent,
 		});
 		sent = there.id;
@@ -136,20 +147,24 @@ async function send(file) {
 		show(update);
 	} catch (problem) {
 		ending = null;
-		if (problem.name !== "AbortError") toast(problem.message, "bad");
-		if (told) paint(told.job);
+		const { name, message } = /** @type {Error} */ (problem);
+		if (name !== "AbortError") toast(message, "bad");
+		if (told) paint(told);
 	}
 }
 
+/** @param {HTMLElement} button */
 async function write(button) {
-	const { job, version } = told;
+	if (!told?.job.bundle) return;
+	const { job, version } = told,
+		{ bundle } = told.job;
 	const older = job.order === "older" || job.order === "unknown";
 	const sure = await confirm({
 		title: t(older ? "update.write_older_title" : "update.write_title", {
-			version: job.bundle.version,
+			version: bundle.version,
 		}),
 		text: t(older ? "update.write_older_text" : "update.write_text", {
-			version: job.bundle.version,
+			version: bundle.version,
 			now: version,
 		}),
 		yes: t(older ? "update.write_older" : "update.write"),
@@ -159,11 +174,14 @@ async function write(button) {
 		await change(button, () => post("/api/update/install", { older }, { timeout_ms: 70_000 }));
 }
 
+/** @param {HTMLElement} button */
 const forget = (button) =>
 	change(button, () => del("/api/update", undefined, { timeout_ms: 70_000 }));
 
+/** @param {HTMLElement} button */
 async function back(button) {
-	const other = told.slots.find((slot) => !slot.booted);
+	const other = told?.slots.find((slot) => !slot.booted);
+	if (!other) return;
 	const sure = await confirm({
 		title: t("update.back_title"),
 		text: t("update.back_text", {
@@ -178,9 +196,14 @@ async function back(button) {
 		);
 }
 
+/** @param {HTMLElement} button */
 const stay = (button) =>
 	change(button, () => post("/api/update/activate", { slot: "booted" }, { timeout_ms: 70_000 }));
 
+/**
+ * @param {HTMLElement} button
+ * @param {() => Promise<Update>} ask
+ */
 async function change(button, ask) {
 	await busy(button, async () => {
 		try {
@@ -192,6 +215,7 @@ async function change(button, ask) {
 	});
 }
 
+/** @param {HTMLElement} button */
 async function restart(button) {
 	const sure = await confirm({
 		title: t("update.restart_title"),

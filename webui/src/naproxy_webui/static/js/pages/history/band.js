@@ -7,6 +7,7 @@ import { badge, stateWords, wakeLine } from "./words.js";
 const HIGH = 40,
 	NEAR_PX = 3,
 	LEAST_SHARE = 0.005;
+/** @type {Record<string, string>} */
 const LINES = {
 	asleep: "M0 8L8 0",
 	waking: "M0 0L8 8",
@@ -16,6 +17,7 @@ const LINES = {
 };
 const ORDER = ["asleep", "falling_asleep", "waking", "awake", "trouble", "unknown"];
 
+/** @param {string} state */
 function pattern(state) {
 	const made = s("pattern", {
 		id: `pattern-${state}`,
@@ -30,14 +32,30 @@ function pattern(state) {
 	return made;
 }
 
+/** @param {string} state */
 const known = (state) => (ORDER.includes(state) ? state : "unknown");
 
 export class Band {
-	/** `area()` is the chart's area, whose left and right the strip has too. */
+	/** @type {Piece[]} */
+	pieces = [];
+	/** @type {SVGElement[]} */
+	nodes = [];
+	/** @type {Told["zoom"]} */
+	zoom = () => {};
+	at = -1;
+	from_s = 0;
+	to_s = 0;
+	until_s = 0;
+	scale = 1;
+	mark = s("rect");
+
+	/**
+	 * `area()` is the chart's area, whose left and right the strip has too.
+	 * @param {HTMLElement} place
+	 * @param {() => { left: number, right: number } | undefined} area
+	 */
 	constructor(place, area) {
 		this.area = area;
-		this.pieces = [];
-		this.at = -1;
 		this.svg = s("svg", { class: "strip", tabindex: "0", role: "listbox", height: HIGH });
 		this.words = h("div.band-words");
 		this.hint = h("p.hint");
@@ -52,14 +70,16 @@ export class Band {
 		this.svg.addEventListener("focus", () =>
 			this.#choose(this.at < 0 ? this.pieces.length - 1 : this.at),
 		);
+		let timer = 0;
 		new ResizeObserver(() => {
-			clearTimeout(this.timer);
-			this.timer = setTimeout(() => this.#draw(), 120);
+			clearTimeout(timer);
+			timer = setTimeout(() => this.#draw(), 120);
 		}).observe(place);
 	}
 
+	/** @param {Strip} shown */
 	show({ server, from_s, to_s, states, zoom }) {
-		Object.assign(this, { from_s, to_s, zoom, exact: states.exact, at: -1 });
+		Object.assign(this, { from_s, to_s, zoom, at: -1 });
 		this.pieces = states.exact
 			? states.stretches
 			: states.parts.filter((each) => Object.keys(each.seconds).length);
@@ -68,7 +88,7 @@ export class Band {
 		this.hint.textContent = states.exact
 			? t("history.band_hint")
 			: t("history.band_shares", { count: states.changes });
-		this.legend.replaceChildren(...legend(this.pieces, states.exact));
+		this.legend.replaceChildren(...legend(this.pieces));
 		this.words.replaceChildren(h("p.soft", this.pieces.length ? "" : t("history.band_none")));
 		this.svg.removeAttribute("aria-activedescendant");
 		this.#draw();
@@ -80,7 +100,7 @@ export class Band {
 	#draw() {
 		if (!this.to_s) return;
 		const area = this.area(),
-			all = this.svg.parentNode.clientWidth;
+			all = this.svg.parentElement?.clientWidth ?? 0;
 		const left = area ? area.left : 0,
 			width = Math.max(1, (area ? area.right : all) - left);
 		this.scale = width / (this.to_s - this.from_s);
@@ -108,8 +128,13 @@ export class Band {
 		if (this.at >= 0) this.#place();
 	}
 
+	/** @param {number} t_s */
 	#x = (t_s) => (t_s - this.from_s) * this.scale;
 
+	/**
+	 * @param {Piece} piece
+	 * @param {number} index
+	 */
 	#piece(piece, index) {
 		const x = this.#x(piece.t_s),
 			width = Math.max(1, this.#x(piece.end_s) - x);
@@ -120,22 +145,22 @@ export class Band {
 			"aria-selected": `${index === this.at}`,
 			"aria-label": this.#line(piece),
 		});
-		if (this.exact) made.append(fill(known(piece.state), x, 0, width, HIGH));
-		else made.append(...columns(piece, x, width));
+		if ("seconds" in piece) made.append(...columns(piece, x, width));
+		else made.append(fill(known(piece.state), x, 0, width, HIGH));
 		return made;
 	}
 
 	/** A light line at each change, so that two stretches of the same state are two. */
 	#cuts() {
-		if (!this.exact) return [];
 		return this.pieces
 			.slice(1)
-			.filter((each) => (each.end_s - each.t_s) * this.scale > 4)
+			.filter((each) => "state" in each && (each.end_s - each.t_s) * this.scale > 4)
 			.map((each) => s("path", { class: "cut", d: `M${this.#x(each.t_s)} 0V${HIGH}` }));
 	}
 
 	// Choosing
 
+	/** @param {number} index */
 	#choose(index) {
 		if (index < 0 || index >= this.pieces.length) return;
 		this.nodes[this.at]?.setAttribute("aria-selected", "false");
@@ -143,21 +168,23 @@ export class Band {
 		this.nodes[index].setAttribute("aria-selected", "true");
 		this.svg.setAttribute("aria-activedescendant", `piece-${index}`);
 		this.#place();
+		const piece = this.pieces[index];
 		this.words.replaceChildren(
-			...(this.exact
-				? this.#stretchWords(this.pieces[index])
-				: [h("p", this.#line(this.pieces[index]))]),
+			...("seconds" in piece ? [h("p", this.#line(piece))] : this.#stretchWords(piece)),
 		);
 	}
 
 	#place() {
 		const piece = this.pieces[this.at],
 			x = this.#x(piece.t_s);
-		this.mark.setAttribute("x", x - 1);
-		this.mark.setAttribute("width", Math.max(3, this.#x(piece.end_s) - x + 2));
+		this.mark.setAttribute("x", String(x - 1));
+		this.mark.setAttribute("width", String(Math.max(3, this.#x(piece.end_s) - x + 2)));
 	}
 
-	/** The piece under the pointer; a short one beside it is meant, or it could not be hit. */
+	/**
+	 * The piece under the pointer; a short one beside it is meant, or it could not be hit.
+	 * @param {MouseEvent} event
+	 */
 	#point(event) {
 		const px = event.clientX - this.svg.getBoundingClientRect().left;
 		let best = -1,
@@ -174,13 +201,16 @@ export class Band {
 		this.mark.classList.toggle("on", best >= 0);
 	}
 
+	/** @param {KeyboardEvent} event */
 	#key(event) {
-		const to = {
+		/** @type {Record<string, number>} */
+		const keys = {
 			ArrowRight: this.at + 1,
 			ArrowLeft: this.at - 1,
 			Home: 0,
 			End: this.pieces.length - 1,
-		}[event.key];
+		};
+		const to = keys[event.key];
 		if (event.key === "Enter") this.#open();
 		else if (to === undefined) return;
 		else this.#choose(Math.min(Math.max(to, 0), this.pieces.length - 1));
@@ -189,14 +219,16 @@ export class Band {
 
 	#open() {
 		const piece = this.pieces[this.at];
-		if (!this.exact && piece) this.zoom(piece.t_s, piece.end_s);
+		if (piece && "seconds" in piece) this.zoom(piece.t_s, piece.end_s);
 	}
 
 	// Words
 
+	/** @param {number} t_s */
 	#when = (t_s) =>
 		this.to_s - this.from_s > 86400 * 1.1 ? `${day(t_s)}, ${clockS(t_s)}` : clockS(t_s);
 
+	/** @param {Piece} piece */
 	#span(piece) {
 		const open = piece.end_s >= this.until_s - 1 && this.until_s < this.to_s;
 		return {
@@ -206,8 +238,9 @@ export class Band {
 		};
 	}
 
+	/** @param {Piece} piece */
 	#line(piece) {
-		if (this.exact) {
+		if (!("seconds" in piece)) {
 			const words = [
 				t("history.stretch", { state: stateWords(piece.state), ...this.#span(piece) }),
 			];
@@ -219,7 +252,7 @@ export class Band {
 			if (piece.wake) words.push(t("history.stretch_wake", { cause: wakeLine(piece.wake) }));
 			return words.join(". ");
 		}
-		const all = Object.values(piece.seconds).reduce((a, b) => a + b, 0);
+		const all = Object.values(piece.seconds).reduce((sum, each) => sum + each, 0);
 		const parts = ORDER.filter((state) => piece.seconds[state] >= LEAST_SHARE * all).map(
 			(state) =>
 				t("history.part_share", {
@@ -235,6 +268,7 @@ export class Band {
 		});
 	}
 
+	/** @param {Stretch} piece */
 	#stretchWords(piece) {
 		const span = this.#span(piece);
 		const found = [
@@ -265,11 +299,12 @@ export class Band {
 	}
 }
 
-function legend(pieces, exact) {
+/** @param {Piece[]} pieces */
+function legend(pieces) {
 	const there = new Set(
-		exact
-			? pieces.map((each) => known(each.state))
-			: pieces.flatMap((each) => Object.keys(each.seconds).map(known)),
+		pieces.flatMap((each) =>
+			"seconds" in each ? Object.keys(each.seconds).map(known) : known(each.state),
+		),
 	);
 	return ORDER.filter((state) => there.has(state)).map((state) => {
 		const swatch = s("svg", { viewBox: "0 0 28 12", "aria-hidden": "true" });
@@ -278,6 +313,13 @@ function legend(pieces, exact) {
 	});
 }
 
+/**
+ * @param {string} state
+ * @param {number} x
+ * @param {number} y
+ * @param {number} width
+ * @param {number} height
+ */
 function fill(state, x, y, width, height) {
 	const made = s("rect", { x, y, width, height });
 	if (state === "awake") made.setAttribute("class", "fill-awake");
@@ -285,9 +327,14 @@ function fill(state, x, y, width, height) {
 	return made;
 }
 
-/** How long in which state, as a column from the bottom up. */
+/**
+ * How long in which state, as a column from the bottom up.
+ * @param {Part} part
+ * @param {number} x
+ * @param {number} width
+ */
 function columns(part, x, width) {
-	const all = Object.values(part.seconds).reduce((a, b) => a + b, 0);
+	const all = Object.values(part.seconds).reduce((sum, each) => sum + each, 0);
 	let bottom = HIGH;
 	return ORDER.filter((state) => part.seconds[state]).map((state) => {
 		const height = HIGH * (part.seconds[state] / all);

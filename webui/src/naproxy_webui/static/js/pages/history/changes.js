@@ -1,13 +1,18 @@
 // Every change of state, and every decision: tables that are read when they are opened.
 
-import { h, icon, t } from "../../kit/core.js";
+import { h, icon, one, t } from "../../kit/core.js";
 import { dateTime, clockS, day } from "../../kit/format.js";
 import { list } from "./list.js";
 import { badge, cell, wakeLine } from "./words.js";
 
 const asked = new WeakMap();
 
-/** Read a list now if its `<details>` is open, else when it is opened; what failed then again. */
+/**
+ * Read a list now if its `<details>` is open, else when it is opened; what failed then again.
+ * @param {HTMLDetailsElement} details
+ * @param {Told["follow"]} follow
+ * @param {() => Promise<unknown>} read
+ */
 async function whenOpen(details, follow, read) {
 	details.removeEventListener("toggle", asked.get(details));
 	let done = false;
@@ -25,6 +30,7 @@ async function whenOpen(details, follow, read) {
 	await once();
 }
 
+/** @param {number} t_s */
 export const stamp = (t_s) =>
 	h(
 		"time",
@@ -32,6 +38,10 @@ export const stamp = (t_s) =>
 		`${day(t_s)}, ${clockS(t_s)}`,
 	);
 
+/**
+ * @param {HTMLDetailsElement} details
+ * @param {Told} told
+ */
 export async function showChanges(details, { server, from_s, to_s, current, follow }) {
 	const columns = [
 		t("history.col_time"),
@@ -41,7 +51,7 @@ export async function showChanges(details, { server, from_s, to_s, current, foll
 	];
 	const [time, change, reason, by] = columns;
 	await whenOpen(details, follow, () =>
-		list(details.lastElementChild, {
+		list(/** @type {Element} */ (details.lastElementChild), {
 			path: "/api/history/transitions",
 			query: { server, from_s, to_s },
 			columns,
@@ -64,11 +74,15 @@ export async function showChanges(details, { server, from_s, to_s, current, foll
 	);
 }
 
+/**
+ * @param {HTMLDetailsElement} details
+ * @param {Told} told
+ */
 export async function showDecisions(details, { server, from_s, to_s, current, follow }) {
 	const columns = [t("history.col_time"), t("history.col_decision"), t("history.col_reason")];
 	const [time, decision, reason] = columns;
 	await whenOpen(details, follow, () =>
-		list(details.querySelector("[data-rows]"), {
+		list(one("[data-rows]", details), {
 			path: "/api/history/decisions",
 			query: { server, from_s, to_s },
 			columns,

@@ -1,6 +1,6 @@
 // Energy by day: bars of what it was used for, money, and how much of each day was measured.
 
-import { get, h, t } from "../../kit/core.js";
+import { at, get, h, t } from "../../kit/core.js";
 import { anyChart } from "../../kit/bars.js";
 import { clock, date, day, energy, month, number, share } from "../../kit/format.js";
 import { colour, hatch, tint, tooltip, valueScale } from "../../kit/plot.js";
@@ -8,35 +8,45 @@ import { price } from "./words.js";
 
 const WHOLE = 0.985,
 	J_PER_KWH = 3.6e6;
+/** @type {{ part: keyof NonNullable<EnergyDay["parts"]>, colour: string, hatched?: Hatch }[]} */
 const PARTS = [
 	{ part: "asleep", colour: "asleep", hatched: "/" },
 	{ part: "changing", colour: "falling", hatched: "\\" },
 	{ part: "awake", colour: "awake" },
 	{ part: "unknown", colour: "unknown", hatched: "x" },
 ];
+/** @type {Plot<AnyOptions> | null} */
 let plot = null;
 
+/** @param {EnergyDay} each */
 const incomplete = (each) => each.covered < WHOLE;
+/** @param {EnergyDay} each */
 const noon_s = (each) => (each.start_s + each.end_s) / 2;
-/** What a bar is of: shortly under it, and in full. */
+/**
+ * What a bar is of: shortly under it, and in full.
+ * @type {Record<Energy["unit"], (each: EnergyDay) => string>}
+ */
 const SHORT = {
 	hour: (each) => clock(each.start_s),
 	day: (each) => day(noon_s(each)).replace(",", ""),
 	month: (each) => month(noon_s(each)),
 };
+/** @type {Record<Energy["unit"], (each: EnergyDay) => string>} */
 const FULL = {
 	hour: (each) => `${date(each.start_s)}, ${clock(each.start_s)} – ${clock(each.end_s)}`,
 	day: (each) => date(noon_s(each)),
 	month: (each) => month(noon_s(each)),
 };
 
+/** @param {Energy} said */
 function seriesOf({ days, estimated }) {
 	const split = days.some((each) => each.parts);
+	/** @type {EnergySeries[]} */
 	const all = split
 		? PARTS.map((each) => ({
 				...each,
 				name: t(`history.part_${each.part}`),
-				values: days.map((d) => d.parts && d.parts[each.part]),
+				values: days.map((d) => d.parts?.[each.part] ?? null),
 			}))
 		: [
 				{
@@ -48,9 +58,13 @@ function seriesOf({ days, estimated }) {
 			];
 	if (days.some((each) => each.box_j !== null))
 		all.push({ name: t("history.energy_box"), colour: "c8", values: days.map((d) => d.box_j) });
-	return all.filter((each) => each.values.some((value) => value > 0));
+	return all.filter((each) => each.values.some((value) => value !== null && value > 0));
 }
 
+/**
+ * @param {HTMLElement} figure
+ * @param {Told} told
+ */
 export async function showEnergy(figure, { server, from_s, to_s, zoom, current }) {
 	const said = await get("/api/history/energy", { server, from_s, to_s });
 	if (!current()) return;
@@ -61,11 +75,13 @@ export async function showEnergy(figure, { server, from_s, to_s, zoom, current }
 			month: "history.energy_title_month",
 		}[said.unit],
 	);
-	document.getElementById("energy-title").textContent = title;
+	at("energy-title").textContent = title;
 	const known = said.days.filter((each) => each.covered > 0);
 	totals(said, known.length > 0);
 	notes(said, known);
+	/** @type {EnergySeries[]} */
 	const series = seriesOf(said).map((each) => ({ ...each, kind: "bar" }));
+	/** @type {AnyOptions} */
 	const options = {
 		config: config(said, series, zoom),
 		table: rows(said, series),
@@ -79,7 +95,14 @@ export async function showEnergy(figure, { server, from_s, to_s, zoom, current }
 	else plot = await anyChart(figure, options);
 }
 
+/**
+ * @param {Energy} said
+ * @param {EnergySeries[]} series
+ * @param {Told["zoom"]} zoom
+ * @returns {ChartConfig}
+ */
 function config({ days, unit }, series, zoom) {
+	/** @param {EnergyDay} each */
 	const label = (each) =>
 		`${SHORT[unit](each)}${each.covered > 0 && incomplete(each) ? " ◐" : ""}`;
 	const tip = tooltip(
@@ -116,7 +139,7 @@ function config({ days, unit }, series, zoom) {
 		},
 		options: {
 			interaction: { mode: "index", axis: "x", intersect: false },
-			onClick: (event, items) =>
+			onClick: (_, items) =>
 				items.length &&
 				days.length > 1 &&
 				zoom(days[items[0].index].start_s, days[items[0].index].end_s),
@@ -139,15 +162,23 @@ function config({ days, unit }, series, zoom) {
 	};
 }
 
+/** @param {EnergyDay} each */
 function footer(each) {
 	const lines = [t("history.tip_total", { energy: energy(each.server_j + (each.box_j ?? 0)) })];
-	if (price(each.cost)) lines.push(price(each.cost));
+	const cost = price(each.cost);
+	if (cost) lines.push(cost);
 	lines.push(t("history.tip_covered", { share: share(each.covered, 0) }));
 	return lines;
 }
 
+/**
+ * @param {Energy} said
+ * @param {EnergySeries[]} series
+ */
 function rows({ days, unit }, series) {
 	const priced = days.some((each) => each.cost !== null);
+	/** @param {number | null} j */
+	const cell = (j) => (j === null ? "–" : number(j / J_PER_KWH, 3, 3));
 	return {
 		columns: [
 			t(`history.col_${unit}`),
@@ -158,9 +189,7 @@ function rows({ days, unit }, series) {
 		rows: days
 			.map((each, index) => [
 				FULL[unit](each),
-				...series.map((one) =>
-					one.values[index] === null ? "–" : number(one.values[index] / J_PER_KWH, 3, 3),
-				),
+				...series.map((one) => cell(one.values[index])),
 				...(priced ? [price(each.cost) ?? "–"] : []),
 				share(each.covered, 0),
 			])
@@ -168,6 +197,11 @@ function rows({ days, unit }, series) {
 	};
 }
 
+/**
+ * @param {string} label
+ * @param {string} value
+ * @param {string} note
+ */
 const stat = (label, value, note = "") =>
 	h(
 		"div.stat",
@@ -176,11 +210,16 @@ const stat = (label, value, note = "") =>
 		h("span.stat-note", note),
 	);
 
+/**
+ * @param {Energy} said
+ * @param {boolean} any
+ */
 function totals({ total, measured }, any) {
 	const found = [];
 	if (any && measured) found.push(stat(t("history.energy_server"), energy(total.server_j)));
 	if (any && total.box_j !== null) found.push(stat(t("history.energy_box"), energy(total.box_j)));
-	if (any && price(total.cost)) found.push(stat(t("history.energy_cost"), price(total.cost)));
+	const cost = price(total.cost);
+	if (any && cost) found.push(stat(t("history.energy_cost"), cost));
 	if (any)
 		found.push(
 			stat(
@@ -189,9 +228,13 @@ function totals({ total, measured }, any) {
 				t("history.energy_covered_note"),
 			),
 		);
-	document.getElementById("energy-total").replaceChildren(...found);
+	at("energy-total").replaceChildren(...found);
 }
 
+/**
+ * @param {Energy} said
+ * @param {EnergyDay[]} known
+ */
 function notes(said, known) {
 	const found = [];
 	const missing = known.filter(incomplete).length;
@@ -200,7 +243,5 @@ function notes(said, known) {
 	if (known.some((each) => each.parts)) found.push(t("history.energy_parts_words"));
 	if (known.length && said.unit !== "hour") found.push(t("history.energy_whole"));
 	if (known.length && said.price_per_kwh === null) found.push(t("history.energy_no_price"));
-	document
-		.getElementById("energy-notes")
-		.replaceChildren(...found.map((words) => h("p.hint", words)));
+	at("energy-notes").replaceChildren(...found.map((words) => h("p.hint", words)));
 }

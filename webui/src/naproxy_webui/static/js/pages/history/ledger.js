@@ -1,6 +1,6 @@
 // The wake ledger: every wake, searched and page by page.
 
-import { ApiError, h, icon, t } from "../../kit/core.js";
+import { ApiError, at, h, icon, t } from "../../kit/core.js";
 import { duration, number } from "../../kit/format.js";
 import { values } from "../../kit/form.js";
 import { stamp } from "./changes.js";
@@ -8,7 +8,8 @@ import { list } from "./list.js";
 import { mayChange, ruleDialog } from "./rules.js";
 import { asker, cause, cell, named, request } from "./words.js";
 
-const form = document.getElementById("search");
+const form = /** @type {HTMLFormElement} */ (at("search"));
+/** @type {Record<string, string[]>} */
 const OUTCOMES = {
 	up: ["good", "circle-check"],
 	"stayed awake": ["info", "sun"],
@@ -16,8 +17,9 @@ const OUTCOMES = {
 	waiting: ["info", "clock"],
 	"controller ended": ["warn", "refresh-cw"],
 };
-let told = null,
-	asked = 0;
+/** @type {Told | null} */
+let told = null;
+let asked = 0;
 
 form.addEventListener("submit", (event) => {
 	event.preventDefault();
@@ -26,7 +28,7 @@ form.addEventListener("submit", (event) => {
 form.addEventListener("reset", () => setTimeout(again));
 
 function again() {
-	const place = document.getElementById("ledger");
+	const place = at("ledger");
 	if (told)
 		showLedger(place, told).catch((error) => {
 			if (!(error instanceof ApiError)) throw error;
@@ -36,6 +38,10 @@ function again() {
 		});
 }
 
+/**
+ * @param {HTMLElement} place
+ * @param {Told} options
+ */
 export async function showLedger(place, options) {
 	told = options;
 	const { server, from_s, to_s, current } = options,
@@ -60,6 +66,10 @@ export async function showLedger(place, options) {
 	});
 }
 
+/**
+ * @param {Wake} wake
+ * @param {string[]} columns
+ */
 function row(wake, [time, what, who, waited, outcome, rule]) {
 	const [kind, picture] = OUTCOMES[wake.outcome] ?? ["info", "info"];
 	const cells = [
@@ -110,7 +120,10 @@ function row(wake, [time, what, who, waited, outcome, rule]) {
 	return h("tr", cells);
 }
 
-/** A rule from one wake: which of its page, address or program is chosen in the dialog. */
+/**
+ * A rule from one wake: which of its page, address or program is chosen in the dialog.
+ * @param {Wake} wake
+ */
 const stop = (wake) =>
 	h(
 		"button.button.small.quiet.nowrap",

@@ -8,6 +8,9 @@ import { nothing } from "./words.js";
 /**
  * Fill `place` from `path`: `columns` are words, `row(each)` makes a `<tr>`, `none` says that
  * there is nothing. `current()` tells whether what was asked for is still wanted.
+ * @template Row
+ * @param {Element} place
+ * @param {Listed<Row>} options
  */
 export async function list(place, { path, query, columns, row, none, label, current }) {
 	const body = h("tbody");
@@ -20,8 +23,9 @@ export async function list(place, { path, query, columns, row, none, label, curr
 	);
 	const count = h("p.hint");
 	const more = h("button.button.small", { type: "button" }, t("history.older"));
-	let cursor = null,
-		shown = 0;
+	/** @type {string | null} */
+	let cursor = null;
+	let shown = 0;
 
 	async function page() {
 		const answer = await get(path, { ...query, cursor, limit: 50 });

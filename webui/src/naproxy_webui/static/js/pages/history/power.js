@@ -1,14 +1,20 @@
 // Power as lines with least and most, and below, on the same axis, the states.
 
-import { get, t } from "../../kit/core.js";
+import { at, get, one, t } from "../../kit/core.js";
 import { watts } from "../../kit/format.js";
 import { timeChart } from "../../kit/plot.js";
 import { Band } from "./band.js";
 
 const COLOURS = ["c1", "c2", "c3", "c4", "c7", "c8"];
-let plot = null,
-	band = null;
+/** @type {Plot<TimeOptions> | null} */
+let plot = null;
+/** @type {Band | null} */
+let band = null;
 
+/**
+ * @param {Meter} meter
+ * @param {Meter[]} meters
+ */
 function nameOf(meter, meters) {
 	const name =
 		meter.of === "box"
@@ -21,6 +27,10 @@ function nameOf(meter, meters) {
 	return meter.estimated ? t("history.meter_estimated", { name: told }) : told;
 }
 
+/**
+ * @param {Meter[]} meters
+ * @returns {TimeSeries[]}
+ */
 const seriesOf = (meters) =>
 	meters.map((meter, index) => ({
 		name: nameOf(meter, meters),
@@ -29,6 +39,10 @@ const seriesOf = (meters) =>
 		points: meter.points,
 	}));
 
+/**
+ * @param {HTMLElement} figure
+ * @param {Told} told
+ */
 export async function showPower(figure, { server, from_s, to_s, zoom, current }) {
 	const query = { from_s, to_s };
 	const [power, states] = await Promise.all([
@@ -51,14 +65,14 @@ export async function showPower(figure, { server, from_s, to_s, zoom, current })
 		legend: true,
 		none: meters.length ? t("history.power_none") : t("history.no_meter"),
 	};
-	const place = document.getElementById("band");
+	const place = at("band");
 	band ??= new Band(place, () => plot?.chart?.chartArea);
 	if (plot) plot.update(options);
 	else {
 		plot = await timeChart(figure, options);
 		// Under the picture's own axis; what explains it under the picture's legend.
-		figure.querySelector(":scope > .chart-area").after(band.svg);
-		figure.querySelector(":scope > .legend").after(place);
+		one(":scope > .chart-area", figure).after(band.svg);
+		one(":scope > .legend", figure).after(place);
 	}
 	band.show({ server, from_s, to_s, states, zoom });
 }

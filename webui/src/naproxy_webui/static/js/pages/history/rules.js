@@ -1,26 +1,36 @@
 // Rules: making one with a look at what it would have done, undoing it, the list of all.
 
-import { ApiError, del, get, h, icon, post, t } from "../../kit/core.js";
+import { ApiError, at, del, get, h, icon, one, post, t } from "../../kit/core.js";
 import { confirm, open, toast } from "../../kit/dialog.js";
 import { busy, clearErrors, onPress, showErrors } from "../../kit/form.js";
 import { date, duration, energy } from "../../kit/format.js";
 import { agentWords, price } from "./words.js";
 
-const place = document.getElementById("rules");
+const place = at("rules");
 /** Somebody who may only look is not offered what is refused. */
 export const mayChange = place.dataset.change === "true";
-const KINDS = ["path", "address", "agent"],
-	PAUSE_MS = 300;
+/** @type {By[]} */
+const KINDS = ["path", "address", "agent"];
+const PAUSE_MS = 300;
 
 // The list
 
+/** @param {Rule} rule */
 const says = (rule) =>
-	`${t(`history.rule_${rule.kind}`, { text: rule.text })} ${t(`history.rule_as_${rule.treat_as}`)}`;
+	[
+		t(`history.rule_${rule.kind}`, { text: rule.text }),
+		t(`history.rule_as_${rule.treat_as}`),
+	].join(" ");
 
+/** @param {HTMLElement} where */
 export async function showRules(where) {
 	draw(where, (await get("/api/history/rules")).rules);
 }
 
+/**
+ * @param {HTMLElement} where
+ * @param {Rule[]} rules
+ */
 function draw(where, rules) {
 	if (!rules.length) {
 		where.replaceChildren(h("p.soft", t("history.rules_none")));
@@ -60,6 +70,7 @@ function draw(where, rules) {
 	);
 }
 
+/** @param {Rule} rule */
 async function remove(rule) {
 	if (
 		!(await confirm({
@@ -73,6 +84,7 @@ async function remove(rule) {
 	toast(t("history.removed"));
 }
 
+/** @param {Rule} rule */
 async function undo(rule) {
 	try {
 		draw(place, (await del("/api/history/rules", rule)).rules);
@@ -85,7 +97,10 @@ async function undo(rule) {
 
 // The dialog
 
-/** Ask what shall not wake a server; `suggestions` are texts by kind, or come of one wake. */
+/**
+ * Ask what shall not wake a server; `suggestions` are texts by kind, or come of one wake.
+ * @param {{ server: string, kind: By, suggestions?: Suggestions, from?: Wake | null }} about
+ */
 export async function ruleDialog({ server, kind, suggestions = {}, from = null }) {
 	const found = from ? await suggested(from) : suggestions;
 	const kinds = KINDS.filter((each) => found[each]);
@@ -97,15 +112,20 @@ export async function ruleDialog({ server, kind, suggestions = {}, from = null }
 	const checking = watch(form, server);
 	form.element.addEventListener("submit", (event) => {
 		event.preventDefault();
-		if (event.submitter?.value === "cancel") return dialog.close();
-		return busy(event.submitter, () => make(form, server, dialog));
+		const button = /** @type {HTMLButtonElement | null} */ (event.submitter);
+		if (button?.value === "cancel") return dialog.close();
+		return busy(button, () => make(form, server, dialog));
 	});
 	checking();
 	await open(dialog, { once: true });
 	return undefined;
 }
 
-/** What a rule from one wake could be about: the box knows what is distinctive. */
+/**
+ * What a rule from one wake could be about: the box knows what is distinctive.
+ * @param {Wake} wake
+ * @returns {Promise<Suggestions>}
+ */
 async function suggested(wake) {
 	const query = { path: wake.path, address: wake.who, agent: wake.agent };
 	const said = await get("/api/history/suggestions", query);
@@ -114,6 +134,11 @@ async function suggested(wake) {
 	);
 }
 
+/**
+ * @param {By[]} kinds
+ * @param {By} chosen
+ * @param {Suggestions} found
+ */
 function makeForm(kinds, chosen, found) {
 	const radios = kinds.map((each) =>
 		h(
@@ -146,14 +171,18 @@ function makeForm(kinds, chosen, found) {
 			make,
 		),
 	);
-	const kind = () => element.querySelector("[name=kind]:checked").value;
+	const kind = () => /** @type {By} */ (one("input[name=kind]:checked", element).value);
 	return { element, input, label, preview, make, kind, found };
 }
 
-/** Look again at what the rule would do, a moment after each change. */
+/**
+ * Look again at what the rule would do, a moment after each change.
+ * @param {RuleForm} form
+ * @param {string} server
+ */
 function watch(form, server) {
 	let turn = 0,
-		timer = null;
+		timer = 0;
 	async function look() {
 		const mine = ++turn;
 		form.preview.replaceChildren(h("p.loading", t("history.dialog_checking")));
@@ -180,14 +209,18 @@ function watch(form, server) {
 	};
 	form.input.addEventListener("input", later);
 	form.element.addEventListener("change", (event) => {
-		if (event.target.name !== "kind") return;
-		form.input.value = form.found[form.kind()];
+		if (event.target === form.input) return;
+		form.input.value = form.found[form.kind()] ?? "";
 		form.label.textContent = t(`history.text_${form.kind()}`);
 		look();
 	});
 	return look;
 }
 
+/** @type {Record<By, "paths" | "addresses" | "agents">} */
+const NAMES = { path: "paths", address: "addresses", agent: "agents" };
+
+/** @param {Trial} said */
 function previewWords(said) {
 	const words = [
 		h(
@@ -207,11 +240,8 @@ function previewWords(said) {
 				h("div", t("history.preview_persons", { count: said.persons })),
 			),
 		);
-	for (const [name, key] of [
-		["paths", "path"],
-		["addresses", "address"],
-		["agents", "agent"],
-	]) {
+	for (const key of KINDS) {
+		const name = NAMES[key];
 		const { distinct, most } = said[name];
 		if (!distinct || (key === said.kind && distinct === 1)) continue;
 		const list = most
@@ -236,12 +266,14 @@ function previewWords(said) {
 	words.push(
 		h(
 			"p",
-			`${t(`history.means_${said.treat_as}`, { time: duration(said.retry_s) })} ${t("history.means_awake")}`,
+			`${t(`history.means_${said.treat_as}`, { time: duration(said.retry_s) })} `,
+			t("history.means_awake"),
 		),
 	);
 	return words;
 }
 
+/** @param {Trial} said */
 function cost({ awake_s, extra_j, cost: amount }) {
 	const time = duration(awake_s);
 	if (extra_j === null) return t("history.preview_time", { time });
@@ -249,6 +281,11 @@ function cost({ awake_s, extra_j, cost: amount }) {
 	return t(values.money ? "history.preview_cost_money" : "history.preview_cost", values);
 }
 
+/**
+ * @param {RuleForm} form
+ * @param {string} server
+ * @param {HTMLDialogElement} dialog
+ */
 async function make(form, server, dialog) {
 	try {
 		const { rule } = await post("/api/history/rules", {

@@ -1,6 +1,6 @@
 // Who wakes the server most, and one that stands out.
 
-import { ApiError, get, h, icon, t } from "../../kit/core.js";
+import { all, ApiError, at, get, h, icon, t } from "../../kit/core.js";
 import { duration, energy, share } from "../../kit/format.js";
 import { agentWords, cell, nothing, price } from "./words.js";
 import { mayChange, ruleDialog } from "./rules.js";
@@ -8,15 +8,17 @@ import { mayChange, ruleDialog } from "./rules.js";
 const LEAST_NOISY = 5,
 	NOISY_SHARE = 0.1,
 	SHOWN = 8;
-const buttons = [...document.querySelectorAll("[data-by]")];
-let by = "path",
-	told = null;
+const buttons = all("[data-by]");
+/** @type {By} */
+let by = "path";
+/** @type {Told | null} */
+let told = null;
 
 for (const button of buttons) {
 	button.addEventListener("click", () => {
-		by = button.dataset.by;
+		by = /** @type {By} */ (button.dataset.by);
 		for (const each of buttons) each.setAttribute("aria-pressed", String(each === button));
-		const place = document.getElementById("wakers");
+		const place = at("wakers");
 		if (told)
 			showWakers(place, told).catch((error) => {
 				if (!(error instanceof ApiError)) throw error;
@@ -27,13 +29,17 @@ for (const button of buttons) {
 	});
 }
 
+/**
+ * @param {HTMLElement} place
+ * @param {Told} options
+ */
 export async function showWakers(place, options) {
 	told = options;
 	const { server, from_s, to_s, current } = options,
 		kind = by;
 	const said = await get("/api/history/wakers", { server, from_s, to_s, by: kind });
 	if (!current() || kind !== by) return;
-	document.getElementById("noisy").replaceChildren(...noisy(said, server));
+	at("noisy").replaceChildren(...noisy(said, server));
 	if (!said.groups.length) {
 		place.replaceChildren(nothing(t("history.wakers_none"), "moon"));
 		return;
@@ -78,18 +84,28 @@ export async function showWakers(place, options) {
 	);
 }
 
+/** @param {Group} group */
 const keyWords = (group) => (group.kind === "agent" ? agentWords(group.key) : group.key);
 
-/** What a group's wakes were by: the other two of page, address and program. */
+/** @type {Record<By, ("paths" | "addresses" | "agents")[]>} */
+const OTHERS = {
+	path: ["agents", "addresses"],
+	address: ["paths", "agents"],
+	agent: ["paths", "addresses"],
+};
+
+/**
+ * What a group's wakes were by: the other two of page, address and program.
+ * @param {Group} group
+ */
 function others(group) {
-	const rest = {
-		path: ["agents", "addresses"],
-		address: ["paths", "agents"],
-		agent: ["paths", "addresses"],
-	}[group.kind];
-	return rest.map((name) => examples(group[name], name)).filter(Boolean);
+	return OTHERS[group.kind].map((name) => examples(group[name], name)).filter(Boolean);
 }
 
+/**
+ * @param {Group["paths"]} counts
+ * @param {string} name
+ */
 function examples(counts, name) {
 	const [first] = counts.most;
 	if (!first) return "";
@@ -99,6 +115,12 @@ function examples(counts, name) {
 		: words;
 }
 
+/**
+ * @param {Group} group
+ * @param {Wakers} said
+ * @param {string[]} columns
+ * @param {string} server
+ */
 function row(group, said, [key, who, wakes, awake, extra, rule], server) {
 	const part = group.wakes / said.wakes;
 	const bar = h("span");
@@ -160,11 +182,19 @@ function row(group, said, [key, who, wakes, awake, extra, rule], server) {
 	return h("tr", cells);
 }
 
+/**
+ * @param {Group} group
+ * @param {string} server
+ */
 function action(group, server) {
 	if (group.why_not) return h("span.under", t("history.no_suggestion", { why: group.why_not }));
 	return stopButton(group, server);
 }
 
+/**
+ * @param {Group} group
+ * @param {string} server
+ */
 const stopButton = (group, server) =>
 	h(
 		"button.button.small.nowrap",
@@ -177,7 +207,11 @@ const stopButton = (group, server) =>
 		t("history.stop_it"),
 	);
 
-/** One that wakes again and again and is no person; who comes by a clock before others. */
+/**
+ * One that wakes again and again and is no person; who comes by a clock before others.
+ * @param {Wakers} said
+ * @param {string} server
+ */
 function noisy(said, server) {
 	const loud = said.groups.filter(
 		(each) =>

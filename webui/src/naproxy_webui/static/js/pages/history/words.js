@@ -3,7 +3,10 @@
 import { h, has, icon, STATE_ICONS, t } from "../../kit/core.js";
 import { money } from "../../kit/format.js";
 
-/** A state as a badge. */
+/**
+ * A state as a badge.
+ * @param {string} state
+ */
 export const badge = (state) =>
 	h(
 		"span.badge",
@@ -12,7 +15,10 @@ export const badge = (state) =>
 		stateWords(state),
 	);
 
-/** In the past nothing is still to be found out. */
+/**
+ * In the past nothing is still to be found out.
+ * @param {string} state
+ */
 export const stateWords = (state) =>
 	state === "unknown"
 		? t("history.state_unknown")
@@ -20,23 +26,38 @@ export const stateWords = (state) =>
 			? t(`kit.state.${state}`)
 			: state;
 
-/** A text of the catalogue if there is one, else what is there. */
+/**
+ * A text of the catalogue if there is one, else what is there.
+ * @param {string} prefix
+ * @param {string} value
+ */
 export function named(prefix, value) {
 	const key = `${prefix}${value.replaceAll(" ", "_")}`;
 	return has(key) ? t(key) : value;
 }
 
-/** Money, with a third digit where it is little; null where there is none to speak of. */
-export const price = (amount) => (amount >= 0.0005 ? money(amount, amount < 0.095 ? 3 : 2) : null);
+/**
+ * Money, with a third digit where it is little; null where there is none to speak of.
+ * @param {Maybe} amount
+ */
+export const price = (amount) =>
+	amount && amount >= 0.0005 ? money(amount, amount < 0.095 ? 3 : 2) : null;
 
-/** What was asked for; null where no request was. */
+/**
+ * What was asked for; null where no request was.
+ * @param {Wake} wake
+ */
 export const request = (wake) =>
 	wake.class ? `${wake.method} ${wake.host}${wake.path}`.trim() : null;
 
-/** Why it was woken, in words. */
+/**
+ * Why it was woken, in words.
+ * @param {Wake} wake
+ */
 export const cause = (wake) =>
 	wake.class ? named("history.cause_", wake.reason) : named("history.cause_", wake.who);
 
+/** @type {[RegExp, string][]} */
 const BROWSERS = [
 	[/Edg(?:e|A|iOS)?\/(\d+)/, "Edge"],
 	[/OPR\/(\d+)/, "Opera"],
@@ -45,6 +66,7 @@ const BROWSERS = [
 	[/(?:Chrome|CriOS)\/(\d+)/, "Chrome"],
 	[/(?:Mac|iP(?:hone|ad)).*Version\/(\d+)/, "Safari"],
 ];
+/** @type {[RegExp, string][]} */
 const SYSTEMS = [
 	[/iPhone/, "iPhone"],
 	[/iPad/, "iPad"],
@@ -55,7 +77,10 @@ const SYSTEMS = [
 	[/Linux|X11/, "Linux"],
 ];
 
-/** What a program calls itself, in short if it is one of the usual browsers and nothing else. */
+/**
+ * What a program calls itself, in short if it is one of the usual browsers and nothing else.
+ * @param {string | undefined} agent
+ */
 export function agentWords(agent) {
 	if (!agent) return t("history.no_agent");
 	const browser = BROWSERS.find(([mark]) => mark.test(agent)),
@@ -68,24 +93,39 @@ export function agentWords(agent) {
 	)
 		return agent;
 	return t("history.browser_on", {
-		browser: `${browser[1]} ${browser[0].exec(agent)[1]}`,
+		browser: `${browser[1]} ${browser[0].exec(agent)?.[1]}`,
 		system: system[1],
 	});
 }
 
-/** Who asked: address and what they call themselves. */
+/**
+ * Who asked: address and what they call themselves.
+ * @param {Wake} wake
+ */
 export const asker = (wake) =>
 	wake.class
 		? t("history.by_whom", { who: wake.who, agent: agentWords(wake.agent) })
 		: cause(wake);
 
-/** One line on a wake: the request and who sent it, or why without one. */
+/**
+ * One line on a wake: the request and who sent it, or why without one.
+ * @param {Wake} wake
+ */
 export const wakeLine = (wake) =>
 	wake.class ? `${request(wake)} · ${asker(wake)}` : wake.words || cause(wake);
 
-/** A cell that names its column on a phone. */
+/**
+ * A cell that names its column on a phone.
+ * @param {string} label
+ * @param {string} classes
+ * @param {Child[]} children
+ */
 export const cell = (label, classes, ...children) =>
 	h(`td${classes}`, { "data-label": label }, ...children);
 
-/** The empty state of a part. */
+/**
+ * The empty state of a part.
+ * @param {string} words
+ * @param {string} name
+ */
 export const nothing = (words, name = "history") => h("div.empty", icon(name), h("p", words));

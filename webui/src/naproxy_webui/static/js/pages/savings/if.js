@@ -1,39 +1,49 @@
 // What if: another promise, server or rule over the same requests, beside what is.
 
-import { ApiError, h, icon, t } from "../../kit/core.js";
+import { ApiError, at, h, icon, t } from "../../kit/core.js";
 import { energy, money, number, share } from "../../kit/format.js";
-import { clearErrors, onSubmit } from "../../kit/form.js";
+import { clearErrors, field, onSubmit } from "../../kit/form.js";
 import { table } from "../../kit/plot.js";
 import { state, workOut } from "./work.js";
 
 const YEAR_S = 365.25 * 86400;
-const at = (id) => document.getElementById(id);
 const form = at("if-form");
-const RULES = [...form.elements.policy.options].map((each) => each.value);
+const RULES = [...at("if-policy").options].map((each) => each.value);
+/** @type {Savings | null} */
 let told = null;
 
-/** Fill the form in with what is, once for each range. */
+/**
+ * Fill the form in with what is, once for each range.
+ * @param {Savings} shown
+ */
 export function showIf(shown) {
 	told = shown;
 	at("if-found").replaceChildren();
 	at("if-state").replaceChildren();
-	asItIs();
+	asItIs(shown);
 }
 
-function asItIs() {
+/** @param {Savings} told */
+function asItIs(told) {
 	const { values, promise, policy } = told.saved.assumed;
 	clearErrors(form);
-	form.elements.fraction.value = plain(100 * promise.fraction);
-	form.elements.delta_s.value = plain(promise.delta_s);
+	field(form, "fraction").value = plain(100 * promise.fraction);
+	field(form, "delta_s").value = plain(promise.delta_s);
 	for (const name of ["on_w", "off_w", "proxy_w", "wake_s", "sleep_s"])
-		form.elements[name].value = plain(values[name].value);
-	form.elements.policy.value = RULES.includes(policy) ? policy : "teacher";
+		field(form, name).value = plain(values[name].value);
+	field(form, "policy").value = RULES.includes(policy) ? policy : "teacher";
 }
 
+/** @param {number} value */
 const plain = (value) => number(value, 2).replace(/[\u00a0\u202f.,](?=\d{3}(\D|$))/g, "");
 
-/** Only what was changed is asked, so that the rest stays as it was measured. */
-function changed(values) {
+/**
+ * Only what was changed is asked, so that the rest stays as it was measured.
+ * @param {Record<string, any>} values
+ * @param {Savings} told
+ */
+function changed(values, told) {
+	/** @type {Record<string, number>} */
 	const asked = {};
 	for (const [name, value] of Object.entries(values)) {
 		if (name === "policy") continue;
@@ -55,50 +65,65 @@ onSubmit(
 	form,
 	async (values) => {
 		const mine = told;
-		const then = await workOut(
-			{ ...mine.scope, ...changed(values) },
+		if (!mine) return null;
+		const after = await workOut(
+			{ ...mine.scope, ...changed(values, mine) },
 			at("if-state"),
 			mine.current,
 		);
-		if (!then?.found?.rows) return null;
+		if (!after?.found?.rows) return null;
 		// What is, from the same requests; most often it was worked out before.
+		/** @type {Hindsight | null} */
 		let now = await state(mine.scope);
 		if (!now.found?.rows) now = await workOut(mine.scope, at("if-state"), mine.current);
-		return mine.current() && now?.found?.rows
-			? {
-					now: now.found,
-					then: then.found,
-					policy: values.policy,
-					assumed: mine.saved.assumed,
-				}
-			: null;
+		if (!mine.current() || !now?.found?.rows) return null;
+		const found = { now: now.found, after: after.found };
+		const asked = { policy: values.policy, assumed: mine.saved.assumed };
+		return /** @type {Compared} */ ({ ...found, ...asked });
 	},
 	(answer) => answer && show(answer),
 );
 
 at("if-reset").addEventListener("click", () => {
-	asItIs();
+	if (told) asItIs(told);
 	at("if-found").replaceChildren();
 });
 
-function show({ now, then, policy, assumed }) {
-	const rule = (found, name) => found.rows.find((each) => each.policy === name);
-	const before = rule(now, RULES.includes(assumed.policy) ? assumed.policy : "teacher"),
-		after = rule(then, policy);
-	const bounds = [rule(now, "bound-reactive"), rule(then, "bound-reactive")];
+/** @param {Compared} compared */
+function show({ now, after, policy, assumed }) {
+	/**
+	 * @param {Findings} found
+	 * @param {string} name
+	 */
+	const rule = (found, name) =>
+		/** @type {Loose} */ (found.rows.find((each) => each.policy === name));
+	const row = {
+		now: rule(now, RULES.includes(assumed.policy) ? assumed.policy : "teacher"),
+		after: rule(after, policy),
+	};
+	const bounds = [rule(now, "bound-reactive"), rule(after, "bound-reactive")];
+	/**
+	 * @param {Findings} found
+	 * @param {Loose} row
+	 */
 	const year = (found, row) => row.saving_net * found.question.power.on_w * YEAR_S;
 	const price = assumed.office.price_per_kwh;
+	/** @param {number} j */
 	const worth = (j) => (price ? `${energy(j)}, ${money((j / 3.6e6) * price)}` : energy(j));
+	/**
+	 * @param {string} key
+	 * @param {(found: Findings, row: Loose) => string} make
+	 */
 	const line = (key, make) => [
 		t(`savings.if_${key}`),
-		make(now, before, 0),
-		make(then, after, 1),
+		make(now, row.now),
+		make(after, row.after),
 	];
 	const rows = [
 		[
 			t("savings.if_policy"),
-			t(`savings.rule.${before.policy}`),
-			t(`savings.rule.${after.policy}`),
+			t(`savings.rule.${row.now.policy}`),
+			t(`savings.rule.${row.after.policy}`),
 		],
 		line("saved", (_, row) => share(row.saving_net, 1)),
 		line("year", (found, row) => worth(year(found, row))),
@@ -107,22 +132,20 @@ function show({ now, then, policy, assumed }) {
 		[t("savings.if_bound"), ...bounds.map((row) => share(row.saving_net, 1))],
 	];
 	// The promise holds from the second day on, where there is one.
-	const broken = (after.delayed_since_day_2 ?? after.delayed_fraction) > then.question.promise.f;
+	const waited = row.after.delayed_since_day_2 ?? row.after.delayed_fraction;
+	const breaks = h(
+		"div.notice",
+		{ "data-kind": "warn" },
+		icon("triangle-alert"),
+		h("div", h("p", t("savings.if_breaks"))),
+	);
 	at("if-found").replaceChildren(
-		...[
-			broken &&
-				h(
-					"div.notice",
-					{ "data-kind": "warn" },
-					icon("triangle-alert"),
-					h("div", h("p", t("savings.if_breaks"))),
-				),
-			...table({
-				label: t("savings.if_title"),
-				columns: [t("savings.if_figure"), t("savings.if_now"), t("savings.if_then")],
-				rows,
-			}),
-			h("p.hint", t("savings.if_simulated")),
-		].filter(Boolean),
+		...(waited > after.question.promise.f ? [breaks] : []),
+		...table({
+			label: t("savings.if_title"),
+			columns: [t("savings.if_figure"), t("savings.if_now"), t("savings.if_then")],
+			rows,
+		}),
+		h("p.hint", t("savings.if_simulated")),
 	);
 }

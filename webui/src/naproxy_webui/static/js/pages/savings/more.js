@@ -1,25 +1,28 @@
 // What could have been saved: bounds, rules, and the curves of the thesis.
 
-import { ApiError, h, icon, t } from "../../kit/core.js";
+import { ApiError, at, h, icon, t } from "../../kit/core.js";
 import { date, dateTime, duration, number, share, when } from "../../kit/format.js";
 import { anyChart, barChart } from "../../kit/bars.js";
 import { colour, table } from "../../kit/plot.js";
 import { state, trouble, workOut } from "./work.js";
 
-const at = (id) => document.getElementById(id);
 const mayChange = at("more").dataset.change === "true";
+/** @type {{ [id: string]: Plot<BarOptions> | Plot<AnyOptions> }} */
 const charts = {};
 
+/** @param {Savings} told */
 export async function showMore(told) {
 	const { scope, current } = told;
 	at("more-act").replaceChildren();
 	at("more-state").replaceChildren(h("p.loading", t("savings.working")));
+	/** @type {Hindsight | null} */
 	let said = await state(scope);
 	if (!current()) return;
 	if (said.state === "none" && mayChange && !said.busy) said = await work(told);
 	if (said && current()) await show(said, told);
 }
 
+/** @param {Savings} told */
 async function work({ scope, current }) {
 	at("more-act").replaceChildren();
 	try {
@@ -32,8 +35,12 @@ async function work({ scope, current }) {
 	}
 }
 
+/**
+ * @param {Hindsight} said
+ * @param {Savings} told
+ */
 async function show(said, told) {
-	const found = said.found?.rows ? said.found : null;
+	const found = said.found?.rows ? /** @type {Findings} */ (said.found) : null;
 	const words = trouble(said);
 	if (!found && !words.length)
 		words.push(h("p", t(said.busy ? "savings.other_running" : "savings.not_worked")));
@@ -55,7 +62,10 @@ async function show(said, told) {
 		at("more-act").replaceChildren(again);
 	}
 	at("more-found").hidden = !found;
-	if (!found) return at("exact-rules").replaceChildren();
+	if (!found) {
+		at("exact-rules").replaceChildren();
+		return;
+	}
 	at("span").textContent = spanWords(found);
 	at("reached").textContent = reached(found);
 	showRules(found);
@@ -64,18 +74,33 @@ async function show(said, told) {
 		put("curve", anyChart, curve(found)),
 		put("budget", anyChart, budget(found)),
 	]);
-	return undefined;
 }
 
+/**
+ * @template {PlotOptions} O
+ * @param {"ladder" | "curve" | "budget"} id
+ * @param {(figure: HTMLElement, options: O) => Promise<Plot<O>>} make
+ * @param {O} options
+ */
 async function put(id, make, options) {
-	if (charts[id]) charts[id].update(options);
-	else charts[id] = await make(at(id), options);
+	const there = /** @type {Plot<O> | undefined} */ (charts[id]);
+	if (there) there.update(options);
+	else charts[id] = /** @type {Plot<any>} */ (await make(at(id), options));
 }
 
+/**
+ * @param {Findings} found
+ * @returns {number | null}
+ */
 const really = ({ actual }) =>
 	actual.sums.always_j ? actual.sums.gross_j / actual.sums.always_j : null;
+/**
+ * @param {Findings} found
+ * @param {string} name
+ */
 const row = ({ rows }, name) => rows.find((each) => each.policy === name);
 
+/** @param {Findings} found */
 function spanWords(found) {
 	const { from_s, to_s, requests, needs, cut } = found.span;
 	const words = [
@@ -91,10 +116,11 @@ function spanWords(found) {
 	return words.join(" ");
 }
 
+/** @param {Findings} found */
 function reached(found) {
-	const most = row(found, "bound-reactive").saving_gross,
+	const most = row(found, "bound-reactive")?.saving_gross,
 		got = really(found);
-	return most > 0 && got > 0
+	return most > 0 && got !== null && got > 0
 		? t("savings.reached", {
 				share: share(got / most),
 				from: date(found.span.from_s),
@@ -103,6 +129,10 @@ function reached(found) {
 		: "";
 }
 
+/**
+ * @param {Findings} found
+ * @returns {BarOptions}
+ */
 function ladder(found) {
 	const shown = [
 		[t("savings.really"), really(found)],
@@ -111,7 +141,9 @@ function ladder(found) {
 			row(found, name)?.saving_gross ?? null,
 		]),
 	];
+	/** @param {number | null} value */
 	const percent = (value) => (value === null ? null : 100 * Math.max(0, value));
+	/** @param {(index: number) => boolean} keep */
 	const only = (keep) => shown.map(([, value], index) => (keep(index) ? percent(value) : null));
 	// On a phone there is little room for words beside bars.
 	const narrow = matchMedia("(max-width: 40rem)").matches;
@@ -141,6 +173,10 @@ function ladder(found) {
 	};
 }
 
+/**
+ * @param {string} words
+ * @param {number} most
+ */
 function wrapped(words, most) {
 	const lines = [""];
 	for (const word of words.split(" ")) {
@@ -152,6 +188,13 @@ function wrapped(words, most) {
 
 // Curves: a logarithmic axis, with words for its ticks
 
+/**
+ * @param {string} name
+ * @param {number[][]} points
+ * @param {string} colourName
+ * @param {number[]} dash
+ * @returns {ChartSet}
+ */
 function line(name, points, colourName, dash = []) {
 	return {
 		label: name,
@@ -166,8 +209,14 @@ function line(name, points, colourName, dash = []) {
 	};
 }
 
+/**
+ * @param {Curve[]} sets
+ * @param {CurveWords} words
+ * @returns {AnyOptions}
+ */
 function lines(sets, { title, x, xWords, ticks, none }) {
 	const axis = { grid: { color: () => colour("line") }, border: { display: false } };
+	/** @param {ChartItem} item */
 	const label = (item) => `${item.dataset.label}: ${share(item.parsed.y / 100, 1)}`;
 	return {
 		title,
@@ -189,8 +238,9 @@ function lines(sets, { title, x, xWords, ticks, none }) {
 						min: ticks[0],
 						max: ticks.at(-1),
 						title: { display: true, text: x, color: () => colour("soft") },
-						afterBuildTicks: (scale) =>
-							(scale.ticks = ticks.map((value) => ({ value }))),
+						afterBuildTicks: (scale) => {
+							scale.ticks = ticks.map((value) => ({ value }));
+						},
 						ticks: {
 							color: () => colour("soft"),
 							callback: xWords,
@@ -232,7 +282,9 @@ function lines(sets, { title, x, xWords, ticks, none }) {
 	};
 }
 
+/** @param {Findings} found */
 function curve({ thresholds }) {
+	/** @param {(each: Loose) => number} pick */
 	const of = (pick) =>
 		thresholds.map((each) => [each.threshold_s, 100 * Math.max(0, pick(each))]);
 	return lines(
@@ -263,7 +315,9 @@ function curve({ thresholds }) {
 	);
 }
 
+/** @param {Findings} found */
 function budget({ budgets }) {
+	/** @param {string} policy */
 	const of = (policy) =>
 		budgets
 			.filter((each) => each.policy === policy && each.promise.f > 0)
@@ -287,7 +341,12 @@ function budget({ budgets }) {
 	);
 }
 
+/** @param {Findings} found */
 function showRules({ rows }) {
+	/**
+	 * @param {number | null} value
+	 * @param {number} digits
+	 */
 	const cell = (value, digits) => (value === null ? "–" : number(value, digits));
 	at("exact-rules").replaceChildren(
 		h("h3", t("savings.rules_title")),

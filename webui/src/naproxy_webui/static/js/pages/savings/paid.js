@@ -1,12 +1,13 @@
 // What people paid: how many waited, how long, and how many were allowed to.
 
-import { get, h, icon, t } from "../../kit/core.js";
+import { at, get, h, icon, t } from "../../kit/core.js";
 import { date, duration, number, share } from "../../kit/format.js";
 import { barChart } from "../../kit/bars.js";
 
-const at = (id) => document.getElementById(id);
+/** @type {Plot<BarOptions> | null} */
 let chart = null;
 
+/** @param {Savings} told */
 export async function showPaid({ scope, current }) {
 	const said = await get("/api/savings/paid", scope);
 	if (!current()) return;
@@ -19,6 +20,7 @@ export async function showPaid({ scope, current }) {
 	else chart = await barChart(at("waits"), options);
 }
 
+/** @param {Paid} said */
 function badge(said) {
 	if (!said.requests) return [];
 	const kept = said.delayed <= said.allowed;
@@ -32,6 +34,7 @@ function badge(said) {
 	];
 }
 
+/** @param {Paid} said */
 function words(said) {
 	if (!said.requests) return [h("p", t("savings.paid_none"))];
 	const values = {
@@ -65,7 +68,12 @@ function words(said) {
 	return made;
 }
 
+/**
+ * @param {Paid} said
+ * @returns {BarOptions}
+ */
 function bars(said) {
+	/** @param {Paid["buckets"][number]} bucket */
 	const label = ({ from_s, to_s }) =>
 		to_s === null
 			? t("savings.waits_more", { from: number(from_s, 1) })

@@ -1,6 +1,6 @@
 // What was saved: the figures at the top, the bars, and how sure all that is.
 
-import { h, t } from "../../kit/core.js";
+import { at, h, t } from "../../kit/core.js";
 import {
 	clock,
 	co2,
@@ -16,10 +16,13 @@ import {
 import { barChart } from "../../kit/bars.js";
 import { table } from "../../kit/plot.js";
 
-const at = (id) => document.getElementById(id);
+/** @type {Plot<BarOptions> | null} */
 let chart = null;
 
-/** The figures at the top. */
+/**
+ * The figures at the top.
+ * @param {Savings} told
+ */
 export async function showSaved({ saved, current }) {
 	const { total, net_worth: worth, assumed } = saved;
 	const known_s = total.measured_s + total.modelled_s;
@@ -34,6 +37,11 @@ export async function showSaved({ saved, current }) {
 	}
 }
 
+/**
+ * @param {string} label
+ * @param {string} value
+ * @param {string} note
+ */
 function stat(label, value, note) {
 	return h(
 		"div.stat",
@@ -43,6 +51,12 @@ function stat(label, value, note) {
 	);
 }
 
+/**
+ * @param {Saved["total"]} total
+ * @param {Saved["net_worth"]} worth
+ * @param {Loose} office
+ * @param {number} known_s
+ */
 function stats(total, worth, office, known_s) {
 	const note =
 		total.net_j < 0
@@ -75,6 +89,11 @@ function stats(total, worth, office, known_s) {
 	return made;
 }
 
+/**
+ * @param {Saved["total"]} total
+ * @param {Loose} assumed
+ * @param {number} known_s
+ */
 function how(total, assumed, known_s) {
 	if (!known_s) return [];
 	const said = [measured(total, assumed, known_s)];
@@ -92,6 +111,11 @@ function how(total, assumed, known_s) {
 	return said;
 }
 
+/**
+ * @param {Saved["total"]} total
+ * @param {Loose} assumed
+ * @param {number} known_s
+ */
 function measured(total, assumed, known_s) {
 	const part = total.measured_s / known_s;
 	const values = { meter: assumed.meter, measured: share(part, 1) };
@@ -100,31 +124,42 @@ function measured(total, assumed, known_s) {
 	return part > 0.9995 ? t("savings.how_all", values) : t("savings.how_mixed", values);
 }
 
+/** @type {Record<Saved["unit"], (t_s: number) => string>} */
 const LABELS = { hour: clock, day, month };
 
+/**
+ * @param {Saved} saved
+ * @returns {BarOptions}
+ */
 function bars({ parts, unit, assumed }) {
+	/** @param {(sums: Saved["total"]) => number} pick */
 	const kwh = (pick) =>
 		parts.map(({ sums }) =>
 			sums.measured_s + sums.modelled_s ? Math.max(0, pick(sums)) / 3.6e6 : null,
 		);
+	/** @param {(sums: Saved["total"]) => number} pick */
 	const some = (pick) => parts.some(({ sums }) => pick(sums) > 0);
 	const estimated = assumed.meter_estimated;
-	const series = [
-		some((s) => s.measured_j) && {
+	/** @type {BarSeries[]} */
+	const series = [];
+	if (some((s) => s.measured_j))
+		series.push({
 			name: t(estimated ? "savings.series_estimated" : "savings.series_measured"),
 			values: kwh((s) => s.measured_j),
 			colour: "c1",
 			hatched: estimated ? "/" : undefined,
-		},
-		some((s) => s.modelled_j) && {
+		});
+	if (some((s) => s.modelled_j))
+		series.push({
 			name: t("savings.series_modelled"),
 			values: kwh((s) => s.modelled_j),
 			colour: "c1",
 			hatched: "x",
-		},
+		});
+	series.push(
 		{ name: t("savings.series_box"), values: kwh((s) => s.box_j), colour: "c5" },
 		{ name: t("savings.series_saved"), values: kwh((s) => s.net_j), colour: "c3" },
-	].filter(Boolean);
+	);
 	return {
 		title: t("savings.energy_title"),
 		unit: "kWh",
@@ -136,9 +171,13 @@ function bars({ parts, unit, assumed }) {
 	};
 }
 
-/** Exact figures and assumptions, for the researcher. */
+/**
+ * Exact figures and assumptions, for the researcher.
+ * @param {Savings} told
+ */
 export function showExact({ saved }) {
 	const { total, assumed } = saved;
+	/** @type {Record<string, string>} */
 	const units = { on_w: "W", off_w: "W", proxy_w: "W", switch_j: "J", wake_s: "s", sleep_s: "s" };
 	const values = Object.entries(assumed.values).map(([name, { value, source }]) => [
 		t(`savings.value.${name}`),
@@ -169,7 +208,8 @@ export function showExact({ saved }) {
 			rows: values,
 		}),
 	);
-	const rows = [
+	/** @type {[string, number][]} */
+	const sums = [
 		["savings.sum_always", total.always_j],
 		["savings.sum_used", total.used_j],
 		["savings.series_measured", total.measured_j],
@@ -177,7 +217,8 @@ export function showExact({ saved }) {
 		["savings.sum_gross", total.gross_j],
 		["savings.sum_box", total.box_j],
 		["savings.sum_net", total.net_j],
-	].map(([key, j]) => [
+	];
+	const rows = sums.map(([key, j]) => [
 		t(key),
 		`${number(j / 3600, 3)} Wh`,
 		total.always_j ? share(j / total.always_j, 2) : "–",

@@ -1,18 +1,26 @@
 // Working out what could have been saved: asking, how far it is, and ending it.
 
-import { ApiError, del, get, h, post, t } from "../../kit/core.js";
+import { ApiError, del, get, h, one, post, t } from "../../kit/core.js";
 import { share } from "../../kit/format.js";
 import { toast } from "../../kit/dialog.js";
 
 const EVERY_MS = 700;
 const pause = () => new Promise((resolve) => setTimeout(resolve, EVERY_MS));
 
-/** What is known of a question now. */
+/**
+ * What is known of a question now.
+ * @param {Query} question
+ * @returns {Promise<Hindsight>}
+ */
 export const state = (question) => get("/api/savings/hindsight", question);
 
 /**
  * Have it worked out, showing in `place` how far it is; resolves to the last state, or null if
  * `current()` has become false. ApiError if it is refused.
+ * @param {Query} question
+ * @param {HTMLElement} place
+ * @param {() => boolean} current
+ * @returns {Promise<Hindsight | null>}
  */
 export async function workOut(question, place, current) {
 	let said = null;
@@ -29,7 +37,10 @@ export async function workOut(question, place, current) {
 	return current() ? said : null;
 }
 
-/** Why there is no answer, as paragraphs; none if there is one. */
+/**
+ * Why there is no answer, as paragraphs; none if there is one.
+ * @param {Hindsight} said
+ */
 export function trouble(said) {
 	if (said.state === "failed")
 		return [h("p.error", { role: "alert" }, t(`savings.failed_${said.why}`))];
@@ -38,13 +49,17 @@ export function trouble(said) {
 	return [];
 }
 
+/**
+ * @param {HTMLElement} place
+ * @param {number} part
+ */
 function showRunning(place, part) {
-	let bar = place.querySelector("progress");
+	let bar = one("progress", place);
 	if (!bar) {
 		bar = h("progress", { max: "1", "aria-label": t("savings.working") });
 		const cancel = h(
 			"button.button.small",
-			{ type: "button", onclick: () => stop(cancel) },
+			{ type: "button", onclick: (event) => stop(event.currentTarget) },
 			t("savings.cancel"),
 		);
 		place.replaceChildren(
@@ -53,11 +68,12 @@ function showRunning(place, part) {
 		);
 	}
 	bar.value = part;
-	place.querySelector("[data-share]").textContent = t("savings.working_share", {
+	one("[data-share]", place).textContent = t("savings.working_share", {
 		share: share(part, 0),
 	});
 }
 
+/** @param {HTMLButtonElement} button */
 async function stop(button) {
 	button.disabled = true;
 	try {

@@ -1,14 +1,13 @@
 // The box's own affairs: cache, log, backup, network, restart.
 
-import { ApiError, get, h, has, post, put as send, t } from "../../kit/core.js";
+import { all, ApiError, get, h, has, one, post, put as send, t, token } from "../../kit/core.js";
 import { confirm, toast } from "../../kit/dialog.js";
 import { dateTime, locale, number } from "../../kit/format.js";
-import { busy, clearErrors, onPress, showErrors } from "../../kit/form.js";
+import { busy, clearErrors, field, onPress, showErrors } from "../../kit/form.js";
 import { again } from "./forms.js";
 
 const PART_BYTES = 1 << 19;
 const LONG_MS = 120_000;
-const all = (selector) => [...document.querySelectorAll(selector)];
 
 export function emptyCache() {
 	for (const button of all("[data-empty-cache]")) {
@@ -26,14 +25,14 @@ export function emptyCache() {
 }
 
 export function logs() {
-	const card = document.querySelector("[data-logs]");
+	const card = one("[data-logs]");
 	// Who may look only may not see who visited, and the log says that.
 	if (!card || document.body.dataset.mayChange === "no") return;
-	const [form, count, lines] = ["form", "count", "lines"].map((name) =>
-		card.querySelector(`[data-log-${name}]`),
-	);
+	const form = one("form[data-log-form]", card),
+		count = one("[data-log-count]", card),
+		lines = one("[data-log-lines]", card);
 	const look = () =>
-		busy(form.querySelector("button"), async () => {
+		busy(one("button", form), async () => {
 			try {
 				const { source, contains } = Object.fromEntries(new FormData(form));
 				const said = await get(
@@ -70,10 +69,7 @@ export function makers() {
 				try {
 					const what = form.dataset.make;
 					const asked = Object.fromEntries(
-						[...form.querySelectorAll("input[type=checkbox]")].map((each) => [
-							each.name,
-							each.checked,
-						]),
+						all("input[type=checkbox]", form).map((each) => [each.name, each.checked]),
 					);
 					await post(`/api/box/${what}`, asked, { timeout_ms: LONG_MS });
 					const link = h("a", { href: `/api/box/${what}/file`, download: "" });
@@ -91,18 +87,18 @@ export function makers() {
 }
 
 export function restore() {
-	const form = document.querySelector("[data-restore]");
+	const form = one("form[data-restore]");
 	if (!form) return;
-	const progress = form.querySelector("[data-restore-progress]");
-	const found = form.querySelector("[data-restore-found]");
+	const progress = one("progress[data-restore-progress]", form);
+	const found = one("[data-restore-found]", form);
 	form.addEventListener("submit", (event) => {
 		event.preventDefault();
-		const [file] = form.elements.file.files;
-		if (!file)
-			return void showErrors(
-				form,
-				new ApiError(422, { error: t("settings.restore_which"), where: "file" }),
-			);
+		const file = /** @type {HTMLInputElement} */ (field(form, "file")).files?.[0];
+		if (!file) {
+			const error = t("settings.restore_which");
+			showErrors(form, new ApiError(422, { error, where: "file" }));
+			return;
+		}
 		busy(event.submitter, async () => {
 			clearErrors(form);
 			found.hidden = true;
@@ -120,15 +116,18 @@ export function restore() {
 	});
 }
 
+/**
+ * @param {File} file
+ * @param {HTMLProgressElement} progress
+ */
 async function upload(file, progress) {
-	const token = document.querySelector('meta[name="csrf-token"]')?.content ?? "";
 	for (let offset = 0; offset === 0 || offset < file.size; offset += PART_BYTES) {
 		progress.value = file.size ? offset / file.size : 1;
 		const answer = await fetch(`/api/box/restore/part?offset=${offset}`, {
 			method: "PUT",
 			body: file.slice(offset, offset + PART_BYTES),
 			credentials: "same-origin",
-			headers: { "Content-Type": "application/octet-stream", "X-CSRF-Token": token },
+			headers: { "Content-Type": "application/octet-stream", "X-CSRF-Token": token() },
 		}).catch(() => null);
 		if (!answer) throw new ApiError(0, { error: t("kit.no_answer") });
 		if (!answer.ok) {
@@ -138,8 +137,20 @@ async function upload(file, progress) {
 	}
 }
 
+/**
+ * @param {HTMLElement} place
+ * @param {Loose} said
+ */
 function show(place, said) {
+	/**
+	 * @param {string} key
+	 * @param {string} value
+	 */
 	const fact = (key, value) => [h("dt", t(`settings.found_${key}`)), h("dd", value)];
+	/**
+	 * @param {string} name
+	 * @param {boolean} allowed
+	 */
 	const option = (name, allowed) =>
 		h(
 			"label.check",
@@ -189,10 +200,10 @@ function show(place, said) {
 		),
 	);
 	place.hidden = false;
-	place.firstChild.focus();
+	one(".card", place).focus();
 	onPress(button, async () => {
 		const [history, secrets] = ["history", "secrets"].map(
-			(name) => place.querySelector(`[name="restore-${name}"]`).checked,
+			(name) => one(`input[name="restore-${name}"]`, place).checked,
 		);
 		const sure = await confirm({
 			title: t("settings.restore_sure"),
@@ -207,7 +218,7 @@ function show(place, said) {
 	});
 }
 
-/** Wait until the controller answers again: it begins anew half a second after its answer. ApiError. */
+/** Wait until the controller answers again: it begins anew half a second after this; ApiError. */
 async function backAgain() {
 	const end = Date.now() + 60_000;
 	await new Promise((done) => setTimeout(done, 1500));
@@ -265,10 +276,13 @@ export function machine() {
 	}
 }
 
+/** @param {HTMLFormElement} form */
 function boxForm(form) {
-	const [method, what] = form.dataset.box.split(" ");
-	const shown = form.querySelector("[data-static]");
-	const look = () => shown && (shown.hidden = form.elements.method.value !== "static");
+	const [method, what] = (form.dataset.box ?? "").split(" ");
+	const shown = one("[data-static]", form);
+	const look = () => {
+		if (shown) shown.hidden = field(form, "method").value !== "static";
+	};
 	form.addEventListener("change", look);
 	look();
 	form.addEventListener("submit", (event) => {
@@ -299,9 +313,11 @@ function boxForm(form) {
 	});
 }
 
+/** @param {HTMLFormElement} form */
 function said(form) {
+	/** @type {Record<string, string | string[]>} */
 	const found = {};
-	for (const field of form.elements) {
+	for (const field of /** @type {Iterable<Field>} */ (form.elements)) {
 		if (!field.name || (field.type === "radio" && !field.checked)) continue;
 		if (field.closest("[hidden]")) continue;
 		found[field.name] =

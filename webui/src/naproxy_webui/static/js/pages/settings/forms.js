@@ -1,11 +1,12 @@
 // Forms over the settings: what changed is counted, saved together, refused beside its field.
 
-import { ApiError, patch, t } from "../../kit/core.js";
+import { all, ApiError, one, patch, t } from "../../kit/core.js";
 import { confirm, toast } from "../../kit/dialog.js";
 import { busy, clearErrors, showErrors } from "../../kit/form.js";
-import { changesOf, chosen, fieldNamed, fieldsOf, valueOf, wholeSection } from "./values.js";
+import { changesOf, chosen, fieldNamed, fieldsOf, valueIn, wholeSection } from "./values.js";
 
 const SAVED = "naproxy-settings-saved";
+/** @type {{ leaving: boolean, dirty: boolean }[]} */
 const forms = [];
 
 /** Say what was saved before the page was loaded anew. */
@@ -15,7 +16,11 @@ export function sayWhatWasSaved() {
 	if (words) toast(words);
 }
 
-/** Load a page anew and say something there. */
+/**
+ * Load a page anew and say something there.
+ * @param {string} words
+ * @param {string} place
+ */
 export function again(words, place = location.href) {
 	for (const form of forms) form.leaving = true;
 	sessionStorage.setItem(SAVED, words);
@@ -23,7 +28,11 @@ export function again(words, place = location.href) {
 	else location.assign(place);
 }
 
-/** Show a refusal beside its fields; what was changed meanwhile by others can be looked at. */
+/**
+ * Show a refusal beside its fields; what was changed meanwhile by others can be looked at.
+ * @param {HTMLFormElement} form
+ * @param {unknown} error
+ */
 export function refuse(form, error) {
 	if (!(error instanceof ApiError)) throw error;
 	if (error.status === 409 && error.where === "version") {
@@ -38,35 +47,46 @@ export function refuse(form, error) {
 		where: fieldNamed(form, each.where),
 	}));
 	showErrors(form, error);
-	for (
-		let each = form.querySelector('[aria-invalid="true"]')?.closest("details");
-		each;
-		each = each.parentElement.closest("details")
-	)
+	const wrong = one('[aria-invalid="true"]', form);
+	for (let each = wrong?.closest("details"); each; ) {
 		each.open = true;
-	form.querySelector('[aria-invalid="true"]')?.focus();
+		each = each.parentElement?.closest("details") ?? null;
+	}
+	wrong?.focus();
 }
 
+/**
+ * @param {HTMLFormElement} form
+ * @param {Change[]} changes
+ */
 export const send = (form, changes) =>
 	patch("/api/settings", { changes, version: form.dataset.version });
 
+/** @param {HTMLFormElement} form */
 function choices(form) {
-	for (const part of form.querySelectorAll("[data-alternative]")) {
+	for (const part of all("[data-alternative]", form)) {
 		const show = () => {
-			for (const each of part.querySelectorAll(":scope > [data-choice]")) {
+			for (const each of /** @type {HTMLFieldSetElement[]} */ (
+				all(":scope > [data-choice]", part)
+			)) {
 				each.hidden = each.disabled = each.dataset.choice !== chosen(part);
 			}
 		};
-		part.addEventListener("change", (event) => event.target.matches("[data-choose]") && show());
+		part.addEventListener("change", (event) => {
+			if (/** @type {Element} */ (event.target).matches("[data-choose]")) show();
+		});
 		show();
 	}
 }
 
-/** A form whose fields are settings that there are. */
+/**
+ * A form whose fields are settings that there are.
+ * @param {HTMLFormElement} form
+ */
 export function settingsForm(form) {
-	const state = { leaving: false, form };
-	const bar = form.querySelector("[data-save-bar]");
-	const count = form.querySelector("[data-save-count]");
+	const state = { leaving: false, dirty: false };
+	const bar = one("[data-save-bar]", form);
+	const count = one("[data-save-count]", form);
 	forms.push(state);
 	form.noValidate = true;
 	choices(form);
@@ -77,14 +97,12 @@ export function settingsForm(form) {
 		count.textContent = length ? t("settings.unsaved", { count: length }) : "";
 	};
 	for (const kind of ["input", "change"]) form.addEventListener(kind, look);
-	bar.querySelector("[data-discard]").addEventListener("click", () =>
-		again(t("settings.discarded")),
-	);
+	one("[data-discard]", bar).addEventListener("click", () => again(t("settings.discarded")));
 	form.addEventListener("submit", (event) => {
 		event.preventDefault();
 		const changes = changesOf(form);
 		if (!changes.length) return;
-		busy(bar.querySelector('[type="submit"]'), async () => {
+		busy(one('[type="submit"]', bar), async () => {
 			try {
 				const answer = await send(form, changes);
 				clearErrors(form);
@@ -98,6 +116,11 @@ export function settingsForm(form) {
 	look();
 }
 
+/**
+ * @param {HTMLFormElement} form
+ * @param {Change[]} changes
+ * @param {Loose} answer
+ */
 function saved(form, changes, answer) {
 	const whole = changes.some(
 		({ value, op, where }) =>
@@ -114,29 +137,27 @@ function saved(form, changes, answer) {
 	}
 	for (const field of fieldsOf(form)) {
 		if (field.dataset.kindOf !== "secret")
-			field.dataset.initial = JSON.stringify(valueOf(field));
+			field.dataset.initial = JSON.stringify(valueIn(field));
 	}
-	document
-		.querySelectorAll("[data-version]")
-		.forEach((each) => (each.dataset.version = answer.version));
+	for (const each of all("[data-version]")) each.dataset.version = answer.version;
 	toast(t("settings.saved"));
 }
 
 /** Who may look only sees what holds, and cannot press what would be refused. */
 export function lockForViewers() {
 	if (document.body.dataset.mayChange !== "no") return;
-	const page = document.querySelector(".settings-page");
-	page.querySelectorAll("input, select, textarea, button").forEach((each) => {
+	const page = one(".settings-page");
+	for (const each of /** @type {Field[]} */ (all("input, select, textarea, button", page)))
 		each.disabled = !each.matches("[data-find], [data-preview-language]");
-	});
-	page.querySelectorAll("table.week").forEach((each) =>
-		each.setAttribute("aria-disabled", "true"),
-	);
+	for (const each of all("table.week", page)) each.setAttribute("aria-disabled", "true");
 }
 
-/** A form that adds a member to a list of sections: a rule, a meter, a server. */
+/**
+ * A form that adds a member to a list of sections: a rule, a meter, a server.
+ * @param {HTMLFormElement} form
+ */
 export function addForm(form) {
-	const name = form.dataset.add;
+	const name = form.dataset.add ?? "";
 	form.noValidate = true;
 	choices(form);
 	form.addEventListener("submit", (event) => {
@@ -159,11 +180,12 @@ export function addForm(form) {
 
 /** Buttons that take a member away, after a question. */
 export function removeButtons() {
-	for (const button of document.querySelectorAll("[data-remove], [data-remove-rule]")) {
+	for (const button of all("[data-remove], [data-remove-rule]")) {
 		button.addEventListener("click", async () => {
 			const where = button.dataset.remove ?? `rule.${button.dataset.removeRule}`;
-			const owner =
-				button.closest("[data-version]") ?? document.querySelector("[data-version]");
+			const owner = /** @type {HTMLElement} */ (
+				button.closest("[data-version]") ?? one("[data-version]")
+			);
 			const sure = await confirm({
 				title: t("settings.remove_sure"),
 				text: button.dataset.name ?? button.getAttribute("aria-label") ?? "",
@@ -185,13 +207,13 @@ export function removeButtons() {
 			});
 		});
 	}
-	for (const button of document.querySelectorAll("[data-add-rung]")) {
+	for (const button of all("[data-add-rung]")) {
 		button.addEventListener("click", () =>
 			busy(button, async () => {
+				const form = /** @type {HTMLFormElement} */ (button.closest("form"));
+				const where = button.dataset.addRung ?? "";
 				try {
-					await send(button.closest("form"), [
-						{ op: "add", where: button.dataset.addRung, value: { driver: "udp" } },
-					]);
+					await send(form, [{ op: "add", where, value: { driver: "udp" } }]);
 					again(t("settings.added"));
 				} catch (error) {
 					if (!(error instanceof ApiError)) throw error;
@@ -209,14 +231,15 @@ export function warnOfUnsaved() {
 	});
 }
 
-/** A field that is not of the settings: the search over all of them. */
+/**
+ * A field that is not of the settings: the search over all of them.
+ * @param {HTMLInputElement} input
+ */
 export function findField(input) {
 	input.addEventListener("input", () => {
 		const wanted = input.value.trim().toLowerCase();
-		for (const block of document.querySelectorAll("[data-block]")) {
-			const fields = [...block.querySelectorAll(".field")].filter(
-				(each) => !each.querySelector(".field"),
-			);
+		for (const block of all("details[data-block]")) {
+			const fields = all(".field", block).filter((each) => !one(".field", each));
 			let any = false;
 			for (const each of fields) {
 				const fits = !wanted || each.textContent.toLowerCase().includes(wanted);
@@ -226,7 +249,7 @@ export function findField(input) {
 			block.hidden = !any;
 			if (wanted && any) {
 				block.open = true;
-				block.querySelectorAll("details").forEach((each) => (each.open = true));
+				for (const each of all("details", block)) each.open = true;
 			}
 		}
 	});

@@ -7,13 +7,22 @@ export const DAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 const SPAN = /^(\S+) +([01]\d|2[0-3]):([0-5]\d)-(?:([01]\d|2[0-3]):([0-5]\d)|24:00)$/;
 const DATE = /^\d{4}-\d\d-\d\d$/;
 
-/** Names of days in the user's language: 5 January 2026 was a Monday. */
+/**
+ * Names of days in the user's language: 5 January 2026 was a Monday.
+ * @param {number} day
+ * @param {"short" | "long"} weekday
+ */
 export const dayName = (day, weekday = "short") =>
 	new Intl.DateTimeFormat(locale, { weekday, timeZone: "UTC" }).format(
 		Date.UTC(2026, 0, 5 + day),
 	);
 
-/** One line -> {days, date, begin, end} in minutes, end past 1440 on the next day; null: not readable. */
+/**
+ * One line -> {days, date, begin, end} in minutes, end past 1440 on the next day; null: cannot be
+ * read.
+ * @param {string} line
+ * @returns {Hours | null}
+ */
 export function read(line) {
 	const found = SPAN.exec(line.trim());
 	if (!found) return null;
@@ -34,6 +43,7 @@ export function read(line) {
 	return { days: [...days].sort(), date: null, begin, end };
 }
 
+/** @param {string[]} lines */
 export function readLines(lines) {
 	const spans = [],
 		wrong = [];
@@ -45,26 +55,37 @@ export function readLines(lines) {
 	return { spans, wrong };
 }
 
+/** @param {number} value */
 const two = (value) => String(value).padStart(2, "0");
+/** @param {number} minutes */
 export const clock = (minutes) =>
 	minutes === 1440 ? "24:00" : `${two(Math.floor((minutes % 1440) / 60))}:${two(minutes % 60)}`;
 
-/** Runs of days: [0,1,2,3,4] -> [[0,4]]. */
+/**
+ * Runs of days: [0,1,2,3,4] -> [[0,4]].
+ * @param {number[]} days
+ */
 function runs(days) {
+	/** @type {[number, number][]} */
 	const found = [];
 	for (const day of days) {
-		if (found.length && found.at(-1)[1] === day - 1) found.at(-1)[1] = day;
+		const last = found.at(-1);
+		if (last && last[1] === day - 1) last[1] = day;
 		else found.push([day, day]);
 	}
 	return found;
 }
 
+/** @param {number[]} days */
 export const daysAsText = (days) =>
 	runs(days)
 		.map(([a, b]) => (a === b ? DAYS[a] : `${DAYS[a]}-${DAYS[b]}`))
 		.join(",");
 
-/** Spans -> words: Mon to Fri 07:30 to 18:00, Sat 09:00 to 12:00. */
+/**
+ * Spans -> words: Mon to Fri 07:30 to 18:00, Sat 09:00 to 12:00.
+ * @param {Hours[]} spans
+ */
 export function hoursInWords(spans) {
 	const said = spans.map(({ days, date, begin, end }) => {
 		const on =
@@ -81,13 +102,21 @@ export function hoursInWords(spans) {
 									}),
 						)
 						.join(", "));
-		return `${on} ${begin === 0 && end === 1440 ? t("settings.says.all_day") : t("settings.says.to", { from: clock(begin), to: clock(end) })}`;
+		const at =
+			begin === 0 && end === 1440
+				? t("settings.says.all_day")
+				: t("settings.says.to", { from: clock(begin), to: clock(end) });
+		return `${on} ${at}`;
 	});
 	return said.join("; ");
 }
 
-/** Minutes of each day of the week that are in one of the spans, as [begin, end] a day. */
+/**
+ * Minutes of each day of the week that are in one of the spans, as [begin, end] a day.
+ * @param {Hours[]} spans
+ */
 export function perDay(spans) {
+	/** @type {Minutes[][]} */
 	const days = DAYS.map(() => []);
 	for (const { days: on, begin, end } of spans) {
 		for (const day of on) {
@@ -98,35 +127,50 @@ export function perDay(spans) {
 	return days.map(merged);
 }
 
+/** @param {Minutes[]} parts */
 function merged(parts) {
+	/** @type {Minutes[]} */
 	const found = [];
 	for (const [begin, end] of parts.sort((a, b) => a[0] - b[0])) {
-		if (found.length && begin <= found.at(-1)[1])
-			found.at(-1)[1] = Math.max(found.at(-1)[1], end);
+		const last = found.at(-1);
+		if (last && begin <= last[1]) last[1] = Math.max(last[1], end);
 		else found.push([begin, end]);
 	}
 	return found;
 }
 
-/** Minutes a day -> lines, days with the same hours together; dates stay as they were. */
+/**
+ * Minutes a day -> lines, days with the same hours together; dates stay as they were.
+ * @param {Minutes[][]} days
+ * @param {string[]} dates
+ */
 export function asLines(days, dates) {
+	/** @type {Map<string, number[]>} */
 	const by = new Map();
-	days.forEach((parts, day) =>
-		parts.forEach(([begin, end]) => {
+	for (const [day, parts] of days.entries()) {
+		for (const [begin, end] of parts) {
 			const key = `${clock(begin)}-${clock(end)}`;
 			by.set(key, [...(by.get(key) ?? []), day]);
-		}),
-	);
+		}
+	}
 	return [...[...by].map(([hours, on]) => `${daysAsText(on)} ${hours}`), ...dates];
 }
 
-/** Put a part of a day in, or take it out. */
+/**
+ * Put a part of a day in, or take it out.
+ * @param {Minutes[]} parts
+ * @param {number} begin
+ * @param {number} end
+ * @param {boolean} on
+ */
 export function painted(parts, begin, end, on) {
-	if (on) return merged([...parts.map((each) => [...each]), [begin, end]]);
-	return parts.flatMap(([from, to]) =>
-		[
+	if (on) return merged([...parts, [begin, end]]);
+	return parts.flatMap(([from, to]) => {
+		/** @type {Minutes[]} */
+		const left = [
 			[from, Math.min(to, begin)],
 			[Math.max(from, end), to],
-		].filter(([a, b]) => a < b),
-	);
+		];
+		return left.filter(([a, b]) => a < b);
+	});
 }

@@ -1,6 +1,6 @@
 // The settings: each part does something where the page has what it is for.
 
-import { t } from "../../kit/core.js";
+import { all, one, t } from "../../kit/core.js";
 import { emptyCache, logs, machine, makers, restore } from "./box.js";
 import {
 	addForm,
@@ -14,12 +14,10 @@ import {
 import { consequences } from "./words.js";
 import { week } from "./week.js";
 
-const all = (selector) => [...document.querySelectorAll(selector)];
-
 for (const card of all("[data-week]")) week(card);
 for (const form of all("form[data-settings]")) settingsForm(form);
 for (const form of all("form[data-add]")) addForm(form);
-for (const input of all("[data-find]")) findField(input);
+for (const input of all("input[data-find]")) findField(input);
 removeButtons();
 consequences();
 emptyCache();
@@ -34,13 +32,13 @@ lockForViewers();
 sayWhatWasSaved();
 
 function preview() {
-	const frame = document.querySelector("[data-preview]");
+	const frame = one("iframe[data-preview]");
 	if (!frame) return;
-	const text = document.querySelector('[data-where="box.notice"]');
-	let timer = null;
+	const text = one('textarea[data-where="box.notice"]');
+	let timer = 0;
 	const show = () => {
 		const query = new URLSearchParams({
-			language: frame.dataset.language,
+			language: frame.dataset.language ?? "",
 			notice: text.value
 				.replace(/\s*\n\s*/g, " ")
 				.trim()
@@ -55,9 +53,8 @@ function preview() {
 	for (const button of all("[data-preview-language]")) {
 		button.addEventListener("click", () => {
 			frame.dataset.language = button.dataset.previewLanguage;
-			all("[data-preview-language]").forEach((each) =>
-				each.setAttribute("aria-pressed", String(each === button)),
-			);
+			for (const each of all("[data-preview-language]"))
+				each.setAttribute("aria-pressed", String(each === button));
 			show();
 		});
 	}
@@ -65,7 +62,9 @@ function preview() {
 
 function bytesLeft() {
 	for (const place of all("[data-bytes-left]")) {
-		const text = document.getElementById(place.dataset.bytesLeft);
+		const text = /** @type {HTMLTextAreaElement} */ (
+			document.getElementById(place.dataset.bytesLeft ?? "")
+		);
 		const look = () => {
 			place.textContent = t("settings.bytes_left", {
 				count: Number(place.dataset.most) - new TextEncoder().encode(text.value).length,

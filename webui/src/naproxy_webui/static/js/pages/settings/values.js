@@ -1,20 +1,36 @@
 // What the fields say, as values of the configuration, and what is different from what holds.
 
+import { all, one } from "../../kit/core.js";
 import { decimal } from "../../kit/form.js";
 
+/**
+ * @param {unknown} one
+ * @param {unknown} other
+ */
 const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
+/**
+ * @param {string | undefined} text
+ * @returns {any}
+ */
 const parsed = (text) => (text === undefined ? null : JSON.parse(text));
 
-export const fieldsOf = (root) => [...root.querySelectorAll("[data-where]")];
+/** @param {ParentNode} root */
+export const fieldsOf = (root) => /** @type {Field[]} */ (all("[data-where]", root));
+/** @param {HTMLElement} field */
+const whereOf = (field) => field.dataset.where ?? "";
+/** @param {Element} field */
 export const isUsed = (field) => !field.closest("fieldset[disabled]");
+/** @param {HTMLElement} field */
 export const initial = (field) => parsed(field.dataset.initial);
+/** @param {HTMLElement} field */
 export const standard = (field) => parsed(field.dataset.default);
 
+/** @type {Record<string, (field: Field) => any>} */
 const READ = {
 	boolean: (field) => field.checked,
 	choice: (field) => field.value,
-	choices: (field) => [...field.querySelectorAll("input:checked")].map((each) => each.value),
-	radio: (field) => field.querySelector("input:checked")?.value ?? null,
+	choices: (field) => all("input:checked", field).map((each) => each.value),
+	radio: (field) => one("input:checked", field)?.value ?? null,
 	number: (field) => numberOf(field),
 	list: (field) =>
 		linesOf(field.value).map((line) => ("numbers" in field.dataset ? decimal(line) : line)),
@@ -23,13 +39,17 @@ const READ = {
 		("oneLine" in field.dataset ? field.value.replace(/\s*\n\s*/g, " ") : field.value).trim(),
 };
 
+/** @param {string} text */
 export const linesOf = (text) =>
 	text
 		.split("\n")
 		.map((line) => line.trim())
 		.filter(Boolean);
 
-/** A number in the unit of the file: a field in percent is a hundred times as large. */
+/**
+ * A number in the unit of the file: a field in percent is a hundred times as large.
+ * @param {Field} field
+ */
 function numberOf(field) {
 	const text = field.value.trim();
 	if (text === "") return standard(field) ?? "";
@@ -38,71 +58,99 @@ function numberOf(field) {
 	return Number((read / Number(field.dataset.scale)).toPrecision(12));
 }
 
-export const valueOf = (field) => READ[field.dataset.kindOf](field);
+/**
+ * @param {Field} field
+ * @returns {any}
+ */
+export const valueIn = (field) => READ[field.dataset.kindOf ?? "text"](field);
 
-/** Put a value into a field, as by hand. */
+/**
+ * Put a value into a field, as by hand.
+ * @param {Field} field
+ * @param {any} value
+ */
 export function put(field, value) {
 	if (field.dataset.kindOf === "list") field.value = value.join("\n");
 	else field.value = value;
 	field.dispatchEvent(new Event("input", { bubbles: true }));
 }
 
+/** @param {Field} field */
 export function isChanged(field) {
 	if (field.dataset.kindOf === "secret") return field.value !== "";
-	return !same(valueOf(field), initial(field));
+	return !same(valueIn(field), initial(field));
 }
 
+/** @param {ParentNode} part */
 export const chosen = (part) =>
-	part.querySelector("input[data-choose]:checked")?.value ??
-	part.querySelector("select[data-choose]")?.value;
+	one("input[data-choose]:checked", part)?.value ?? one("select[data-choose]", part)?.value;
 
+/**
+ * @param {HTMLFormElement} form
+ * @param {string} where
+ */
 const ownFields = (form, where) =>
 	fieldsOf(form).filter(
 		(field) =>
 			isUsed(field) &&
-			field.dataset.where.startsWith(`${where}.`) &&
-			!field.dataset.where.slice(where.length + 1).includes("."),
+			whereOf(field).startsWith(`${where}.`) &&
+			!whereOf(field)
+				.slice(where.length + 1)
+				.includes("."),
 	);
 
-/** A whole section: what must be given, and what is not as it is by itself. */
+/**
+ * A whole section: what must be given, and what is not as it is by itself.
+ * @param {HTMLFormElement} form
+ * @param {string} where
+ */
 export function wholeSection(form, where) {
+	/** @type {Record<string, any>} */
 	const section = {};
 	for (const field of ownFields(form, where)) {
-		const value = valueOf(field);
+		const value = valueIn(field);
 		if (
 			field.dataset.kindOf === "secret"
 				? value !== null
 				: "required" in field.dataset || !same(value, standard(field))
 		) {
-			section[field.dataset.key] = value;
+			section[field.dataset.key ?? ""] = value;
 		}
 	}
-	for (const part of form.querySelectorAll(`[data-alternative="${where}"]`))
-		section[part.dataset.selector] = chosen(part);
+	for (const part of all(`[data-alternative="${where}"]`, form))
+		section[part.dataset.selector ?? ""] = chosen(part);
 	return section;
 }
 
-/** All changes of a form, as PATCH /api/settings takes them. */
+/**
+ * All changes of a form, as PATCH /api/settings takes them.
+ * @param {HTMLFormElement} form
+ */
 export function changesOf(form) {
-	const changes = [],
-		whole = new Set();
-	for (const part of form.querySelectorAll("[data-alternative]")) {
-		const where = part.dataset.alternative;
+	/** @type {Change[]} */
+	const changes = [];
+	const whole = new Set();
+	for (const part of all("[data-alternative]", form)) {
+		const where = part.dataset.alternative ?? "";
 		if (chosen(part) === part.dataset.chosen) continue;
 		whole.add(where);
 		changes.push({ op: "set", where, value: wholeSection(form, where) });
 	}
 	for (const field of fieldsOf(form)) {
-		const where = field.dataset.where;
+		const where = whereOf(field);
 		if (!isUsed(field) || whole.has(where.slice(0, where.lastIndexOf(".")))) continue;
-		if (isChanged(field)) changes.push({ op: "set", where, value: valueOf(field) });
+		if (isChanged(field)) changes.push({ op: "set", where, value: valueIn(field) });
 	}
-	for (const box of form.querySelectorAll("input[data-forget]:checked"))
-		changes.push({ op: "remove", where: box.dataset.forget });
+	for (const box of all("input[data-forget]:checked", form))
+		changes.push({ op: "remove", where: box.dataset.forget ?? "" });
 	return changes;
 }
 
-/** Where the controller says something is wrong -> the name of the field on this page. */
+/**
+ * Where the controller says something is wrong -> the name of the field on this page.
+ * @param {HTMLFormElement} form
+ * @param {string | null} where
+ */
 export function fieldNamed(form, where) {
 	const plain = (where ?? "").replace(/\[\d+\]$/, "");
 	const used = fieldsOf(form).filter(isUsed);
@@ -110,5 +158,5 @@ export function fieldNamed(form, where) {
 	const key = plain.split(".").at(-1);
 	const found =
 		exact ?? (form.dataset.add ? used.find((field) => field.dataset.key === key) : null);
-	return found ? found.name || found.querySelector("input")?.name : where;
+	return found ? found.name || one("input", found)?.name : where;
 }

@@ -1,14 +1,16 @@
 // The week as a grid of hours: with the mouse, the keyboard, or as text; all three are one thing.
 
 import { announce } from "../../kit/dialog.js";
-import { h, icon, t } from "../../kit/core.js";
+import { h, icon, one, t } from "../../kit/core.js";
 import { asLines, clock, dayName, DAYS, painted, perDay, readLines } from "./hours.js";
 import { linesOf, put } from "./values.js";
 
 const HOURS = [...Array(24).keys()];
 
+/** @param {HTMLElement} card */
 export function week(card) {
-	const text = card.querySelector(`[data-where="${card.dataset.week}"]`);
+	const text = one(`textarea[data-where="${card.dataset.week}"]`, card);
+	/** @type {Map<string, HTMLElement>} */
 	const cells = new Map();
 	const state = () => {
 		const { spans, wrong } = readLines(linesOf(text.value));
@@ -17,7 +19,7 @@ export function week(card) {
 	};
 	const grid = h(
 		"table.week",
-		{ role: "grid", "aria-label": card.querySelector("h2").textContent },
+		{ role: "grid", "aria-label": one("h2", card).textContent },
 		head(),
 		h(
 			"tbody",
@@ -40,10 +42,8 @@ export function week(card) {
 			),
 		),
 	);
-	card.querySelector("[data-week-grid]").append(
-		h("div.week-wrap", grid),
-		h("p.hint", t("settings.week.keys")),
-	);
+	const wrap = h("div.week-wrap", grid);
+	one("[data-week-grid]", card).append(wrap, h("p.hint", t("settings.week.keys")));
 	adder(card, text);
 
 	const show = () => {
@@ -69,6 +69,11 @@ export function week(card) {
 			);
 		}
 	};
+	/**
+	 * @param {number} day
+	 * @param {number} hour
+	 * @param {boolean} on
+	 */
 	const paint = (day, hour, on) => {
 		const { days, dates } = state();
 		days[day] = painted(days[day], hour * 60, hour * 60 + 60, on);
@@ -79,7 +84,8 @@ export function week(card) {
 	text.addEventListener("input", show);
 	show();
 	// On a telephone the night is scrolled away.
-	grid.parentElement.scrollLeft = cells.get("0 6").offsetLeft - cells.get("0 0").offsetLeft;
+	const [midnight, morning] = [cells.get("0 0"), cells.get("0 6")];
+	if (wrap && midnight && morning) wrap.scrollLeft = morning.offsetLeft - midnight.offsetLeft;
 }
 
 const head = () =>
@@ -98,17 +104,32 @@ const head = () =>
 			),
 		),
 	);
+/**
+ * @param {HTMLElement} cell
+ * @returns {[number, number]}
+ */
 const place = (cell) => [Number(cell.dataset.day), Number(cell.dataset.hour)];
+/** @param {EventTarget | null} target */
+const cellOf = (target) =>
+	/** @type {HTMLElement | null} */ (
+		target instanceof Element ? target.closest("td[data-hour]") : null
+	);
 
+/**
+ * @param {HTMLElement} grid
+ * @param {(day: number, hour: number, on: boolean) => void} paint
+ */
 function pointer(grid, paint) {
+	/** @type {boolean | null} */
 	let on = null;
+	/** @param {Element | null} target */
 	const over = (target) => {
-		const cell = target?.closest?.("td[data-hour]");
+		const cell = cellOf(target);
 		if (cell && on !== null && grid.contains(cell) && (cell.dataset.part === "on") !== on)
 			paint(...place(cell), on);
 	};
 	grid.addEventListener("pointerdown", (event) => {
-		const cell = event.target.closest("td[data-hour]");
+		const cell = cellOf(event.target);
 		if (!cell || event.button || grid.hasAttribute("aria-disabled")) return;
 		on = cell.dataset.part !== "on";
 		if (event.pointerType === "mouse") event.preventDefault();
@@ -120,10 +141,22 @@ function pointer(grid, paint) {
 		over(document.elementFromPoint(event.clientX, event.clientY)),
 	);
 	for (const kind of ["pointerup", "pointercancel"])
-		window.addEventListener(kind, () => (on = null));
+		window.addEventListener(kind, () => {
+			on = null;
+		});
 }
 
+/**
+ * @param {HTMLElement} grid
+ * @param {Map<string, HTMLElement>} cells
+ * @param {(day: number, hour: number, on: boolean) => void} paint
+ */
 function keyboard(grid, cells, paint) {
+	/**
+	 * @param {HTMLElement} cell
+	 * @param {number} day
+	 * @param {number} hour
+	 */
 	const move = (cell, day, hour) => {
 		const next = cells.get(`${day} ${hour}`);
 		if (!next) return null;
@@ -133,39 +166,42 @@ function keyboard(grid, cells, paint) {
 		return next;
 	};
 	grid.addEventListener("keydown", (event) => {
-		const cell = event.target.closest("td[data-hour]");
+		const cell = cellOf(event.target);
 		if (!cell || grid.hasAttribute("aria-disabled")) return;
 		const [day, hour] = place(cell);
-		const to = {
+		/** @type {Record<string, [number, number]>} */
+		const keys = {
 			ArrowLeft: [day, hour - 1],
 			ArrowRight: [day, hour + 1],
 			ArrowUp: [day - 1, hour],
 			ArrowDown: [day + 1, hour],
 			Home: [day, 0],
 			End: [day, 23],
-		}[event.key];
+		};
+		const to = keys[event.key];
 		if (to) {
 			const on = cell.dataset.part === "on";
 			const next = move(cell, ...to);
 			if (next && event.shiftKey) paint(...to, on);
 		} else if (event.key === " " || event.key === "Enter") {
 			paint(day, hour, cell.dataset.part !== "on");
-			announce(cell.getAttribute("aria-label"));
+			announce(cell.getAttribute("aria-label") ?? "");
 		} else return;
 		event.preventDefault();
 	});
 }
 
-/** Exact times: days, from, to. */
+/**
+ * Exact times: days, from, to.
+ * @param {HTMLElement} card
+ * @param {Field} text
+ */
 function adder(card, text) {
 	const id = text.id;
-	const days = DAYS.map((name, day) =>
-		h(
-			"label.day",
-			h("input", { type: "checkbox", value: String(day), checked: day < 5 }),
-			h("span", dayName(day)),
-		),
+	const boxes = DAYS.map((_, day) =>
+		h("input", { type: "checkbox", value: String(day), checked: day < 5 }),
 	);
+	const days = boxes.map((box, day) => h("label.day", box, h("span", dayName(day))));
 	const [from, to] = [
 		["from", "08:00"],
 		["to", "18:00"],
@@ -184,7 +220,7 @@ function adder(card, text) {
 		icon("trash-2"),
 		t("settings.week.clear"),
 	);
-	const place = card.querySelector("[data-week-add]");
+	const place = one("[data-week-add]", card);
 	place.append(
 		h("fieldset.days", h("legend.visually-hidden", t("settings.week.days")), days),
 		h(
@@ -202,10 +238,7 @@ function adder(card, text) {
 	place.addEventListener("input", (event) => event.stopPropagation());
 	button.addEventListener("click", () => {
 		const { spans } = readLines(linesOf(text.value));
-		const on = days
-			.map((each) => each.firstChild)
-			.filter((each) => each.checked)
-			.map((each) => Number(each.value));
+		const on = boxes.filter((each) => each.checked).map((each) => Number(each.value));
 		if (!on.length || !from.value || !to.value || from.value === to.value) return;
 		const [begin, end] = [from.value, to.value].map(
 			(each) => Number(each.slice(0, 2)) * 60 + Number(each.slice(3)),

@@ -1,19 +1,30 @@
 // What a setting means, in words, as soon as it is changed.
 
 import { co2, duration, money, number, watts } from "../../kit/format.js";
-import { h, icon, t } from "../../kit/core.js";
+import { all, h, icon, one, t } from "../../kit/core.js";
 import { hoursInWords, readLines } from "./hours.js";
-import { chosen, valueOf } from "./values.js";
+import { chosen, valueIn } from "./values.js";
 
 const YEAR_H = 8766;
-const field = (where) => document.querySelector(`[data-where="${where}"]`);
+/**
+ * @param {string} where
+ * @returns {Field}
+ */
+const field = (where) => /** @type {any} */ (one(`[data-where="${where}"]`));
+/**
+ * @param {string} where
+ * @returns {number | null}
+ */
 const number_at = (where) => {
 	const found = field(where);
-	const value = found ? valueOf(found) : null;
+	const value = found ? valueIn(found) : null;
 	return typeof value === "number" ? value : null;
 };
 
-/** A share as people say it: 1 in 100, 1 in 20, 3 in 200. */
+/**
+ * A share as people say it: 1 in 100, 1 in 20, 3 in 200.
+ * @param {number} fraction
+ */
 export function inWords(fraction) {
 	if (fraction >= 0.995) return t("settings.says.all");
 	for (const of of [10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000]) {
@@ -24,8 +35,9 @@ export function inWords(fraction) {
 	return t("settings.says.percent", { percent: number(fraction * 100, 3) });
 }
 
+/** @param {DOMStringMap} told */
 function promise({ server, wake }) {
-	const policy = chosen(document.querySelector(`[data-alternative="${server}.policy"]`));
+	const policy = chosen(one(`[data-alternative="${server}.policy"]`));
 	const fraction = number_at(`${server}.promise.fraction`);
 	const delta = number_at(`${server}.promise.delta_s`);
 	if (fraction === null || delta === null) return "";
@@ -39,8 +51,10 @@ function promise({ server, wake }) {
 	return `${t("settings.says.promise", { share, delta: duration(delta) })} ${usually}`;
 }
 
+/** @param {DOMStringMap} told */
 function who({ server }) {
-	const classes = valueOf(field(`${server}.wake_classes`));
+	/** @type {string[]} */
+	const classes = valueIn(field(`${server}.wake_classes`));
 	if (!classes.length) return t("settings.says.nobody");
 	if (!classes.includes("person")) return t("settings.says.no_people");
 	const more = classes.filter((each) => each !== "person" && each !== "api");
@@ -51,6 +65,7 @@ function who({ server }) {
 		: t("settings.says.people_wake");
 }
 
+/** @param {DOMStringMap} told */
 function power({ server, price }) {
 	const [on, off, extra] = ["on_w", "off_w", "switch_j"].map((key) =>
 		number_at(`${server}.power.${key}`),
@@ -58,15 +73,18 @@ function power({ server, price }) {
 	if (on === null || off === null || extra === null || on <= off) return "";
 	const pays = extra / (on - off);
 	const words = t("settings.says.power", { watts: watts(on - off), time: duration(pays) });
-	const cost = Number(price)
-		? ` ${t("settings.says.power_price", { money: money(((on - off) / 1000) * YEAR_H * Number(price)) })}`
-		: "";
-	return words + cost;
+	if (!Number(price)) return words;
+	const cost = ((on - off) / 1000) * YEAR_H * Number(price);
+	return `${words} ${t("settings.says.power_price", { money: money(cost) })}`;
 }
 
+/**
+ * @param {string} name
+ * @returns {(told: DOMStringMap) => string}
+ */
 function hours(name) {
 	return ({ server }) => {
-		const { spans, wrong } = readLines(valueOf(field(`${server}.${name}`)));
+		const { spans, wrong } = readLines(valueIn(field(`${server}.${name}`)));
 		if (wrong.length) return t("settings.says.not_readable", { line: wrong[0] });
 		return spans.length
 			? t(`settings.says.${name}`, { when: hoursInWords(spans) })
@@ -74,6 +92,12 @@ function hours(name) {
 	};
 }
 
+/**
+ * @param {string} where
+ * @param {string} key
+ * @param {(amount: number) => string} show
+ * @returns {(told: DOMStringMap) => string}
+ */
 function perYear(where, key, show) {
 	return ({ watts: drawn }) => {
 		const each = number_at(where);
@@ -85,8 +109,9 @@ function perYear(where, key, show) {
 	};
 }
 
+/** @param {DOMStringMap} told */
 function cache({ server }) {
-	const mode = valueOf(field(`${server}.cache.mode`) ?? field(`${server}.mode`));
+	const mode = valueIn(field(`${server}.cache.mode`) ?? field(`${server}.mode`));
 	const grace = number_at(`${server}.grace_s`);
 	return mode === "aggressive" && grace !== null
 		? t("settings.says.cache_aggressive", { time: duration(grace) })
@@ -98,6 +123,7 @@ const keep = () => {
 	return days === null ? "" : t("settings.says.keep", { count: days });
 };
 
+/** @type {Record<string, (told: DOMStringMap) => string>} */
 const SAYS = {
 	promise,
 	who,
@@ -112,10 +138,10 @@ const SAYS = {
 
 /** Keep all consequences on the page true while fields change. */
 export function consequences() {
-	const places = [...document.querySelectorAll("[data-consequence]")];
+	const places = all("[data-consequence]");
 	const look = () => {
 		for (const place of places) {
-			const words = SAYS[place.dataset.consequence](place.dataset);
+			const words = SAYS[place.dataset.consequence ?? ""](place.dataset);
 			if (place.dataset.said === words) continue;
 			place.dataset.said = words;
 			place.replaceChildren(...(words ? [icon("arrow-right"), h("span", words)] : []));
@@ -123,6 +149,6 @@ export function consequences() {
 	};
 	for (const kind of ["input", "change"]) document.addEventListener(kind, look);
 	look();
-	for (const place of document.querySelectorAll("[data-duration]"))
+	for (const place of all("[data-duration]"))
 		place.textContent = duration(Number(place.dataset.duration));
 }

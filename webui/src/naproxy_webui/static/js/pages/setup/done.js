@@ -1,17 +1,20 @@
 // /setup/done: what is set up, and what is left for a person to do.
 
-import { get, h, icon, put, t } from "../../kit/core.js";
+import { at, get, h, icon, put, t } from "../../kit/core.js";
 import { onPress } from "../../kit/form.js";
 import { fill, refused, server } from "./flow.js";
 
-const $ = (id) => document.getElementById(id);
-const facts = $("summary").dataset;
+const facts = at("summary").dataset;
 const box = location.hostname;
 
-$("box").textContent = box;
+at("box").textContent = box;
 const place = `http://${box}/`;
-Object.assign($("try"), { href: place, textContent: place });
+Object.assign(at("try"), { href: place, textContent: place });
 
+/**
+ * @param {boolean} good
+ * @param {string} words
+ */
 const point = (good, words) =>
 	h(
 		"li",
@@ -20,10 +23,11 @@ const point = (good, words) =>
 		h("div", words),
 	);
 
+/** @param {Api["GET /api/setup/proof"] | null} said */
 function show(said) {
 	const armed = Boolean(said?.server.armed);
 	fill(
-		$("summary"),
+		at("summary"),
 		point(
 			Boolean(server),
 			server
@@ -47,13 +51,13 @@ function show(said) {
 			),
 		),
 	);
-	$("forward").disabled = !server;
+	at("forward").disabled = !server;
 }
 
 if (server) get("/api/setup/proof", { server }).then(show).catch(refused);
 else show(null);
 
-onPress($("forward"), async () => {
+onPress(at("forward"), async () => {
 	await put("/api/setup", { done: true });
 	location.assign("/");
 });

@@ -1,18 +1,21 @@
 // What the steps share: where to go next, work that takes a while, words for what went wrong.
 
-import { ApiError, get, h, has, icon, KIND_ICONS, post, put, t } from "../../kit/core.js";
+import { all, ApiError, at, get, h, has, icon, KIND_ICONS, post, put, t } from "../../kit/core.js";
 import { toast } from "../../kit/dialog.js";
 
 const EVERY_MS = 500;
 /** So often a job that must be fresh is begun again, if another is under way. */
 const PATIENCE = 60;
 
-export const page = document.getElementById("setup");
+export const page = at("setup");
 export const again = "again" in page.dataset;
 /** The server that is meant; null before there is one. */
 export const server = page.dataset.server || null;
 
-/** Go to a step, and let the box remember it. */
+/**
+ * Go to a step, and let the box remember it.
+ * @param {string} step
+ */
 export async function go(step) {
 	await put("/api/setup", { step });
 	location.assign(`/setup/${step}`);
@@ -21,19 +24,26 @@ export async function go(step) {
 /** On from here: the next step, or back to the list where a step is done by itself. */
 export async function onward() {
 	if (again) location.assign("/setup/again");
-	else await go(page.dataset.after);
+	else await go(page.dataset.after ?? "");
 }
 
-for (const link of page.querySelectorAll("[data-go]")) {
+for (const link of all("a[data-go]", page)) {
 	link.addEventListener("click", (event) => {
 		event.preventDefault();
-		go(link.dataset.go).catch(() => location.assign(link.href));
+		go(link.dataset.go ?? "").catch(() => location.assign(link.href));
 	});
 }
 
+/**
+ * @param {number} ms
+ * @returns {Promise<void>}
+ */
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** A refusal that the words of this page say better, as ApiError. */
+/**
+ * A refusal that the words of this page say better, as ApiError.
+ * @param {Loose} error
+ */
 export function words(error) {
 	const key = `setup.error.${error.code}`;
 	return has(key) ? t(key, error) : error.words;
@@ -43,6 +53,9 @@ export function words(error) {
  * Begin a job (if `body` is given) and follow it to its end: `show(status)` meanwhile. `fresh`:
  * what another found, or found a moment ago, will not do. Resolves to its status; ApiError if it
  * cannot be begun or came to nothing.
+ * @param {string} path
+ * @param {Following} options
+ * @returns {Promise<SetupJob>}
  */
 export async function follow(
 	path,
@@ -69,6 +82,11 @@ export async function follow(
 	}
 }
 
+/**
+ * @param {string} path
+ * @param {object} body
+ * @param {number} tries
+ */
 async function begun(path, body, tries) {
 	try {
 		await post(path, body);
@@ -82,16 +100,27 @@ async function begun(path, body, tries) {
 	}
 }
 
-/** A message in the page. */
+/**
+ * A message in the page.
+ * @param {string} kind
+ * @param {Child[]} rest
+ */
 export const notice = (kind, ...rest) =>
 	h("div.notice", { "data-kind": kind }, icon(KIND_ICONS[kind]), h("div", rest));
 
-/** Put children in the place of what an element has. */
+/**
+ * Put children in the place of what an element has.
+ * @param {Element} element
+ * @param {Child[]} children
+ */
 export function fill(element, ...children) {
-	element.replaceChildren(...children.flat().filter(Boolean));
+	element.replaceChildren(.../** @type {Node[]} */ (children.flat().filter(Boolean)));
 }
 
-/** A button that copies a text. */
+/**
+ * A button that copies a text.
+ * @param {string} text
+ */
 export function copier(text) {
 	const button = h("button.button.small", { type: "button" }, icon("copy"), t("setup.copy"));
 	button.addEventListener("click", async () => {
@@ -101,6 +130,7 @@ export function copier(text) {
 	return button;
 }
 
+/** @param {string} text */
 async function copied(text) {
 	try {
 		await navigator.clipboard.writeText(text);
@@ -116,11 +146,18 @@ async function copied(text) {
 	}
 }
 
-/** Show a refusal as a message; others are faults of ours. */
+/**
+ * Show a refusal as a message; others are faults of ours.
+ * @param {unknown} error
+ */
 export function refused(error) {
 	if (!(error instanceof ApiError)) throw error;
 	toast(error.message, "bad");
 }
 
-/** The body of a request about this server, or a new one. */
+/**
+ * The body of a request about this server, or a new one.
+ * @param {Loose} more
+ * @returns {Loose}
+ */
 export const about = (more = {}) => (server ? { server, ...more } : more);

@@ -1,13 +1,17 @@
 // /setup/meter: a meter that was found, or watts to reckon with until there is one.
 
-import { ApiError, get, h, post, t } from "../../kit/core.js";
-import { busy, onSubmit } from "../../kit/form.js";
+import { ApiError, at, get, h, post, t } from "../../kit/core.js";
+import { busy, field, onSubmit } from "../../kit/form.js";
 import { number, watts } from "../../kit/format.js";
 import { about, fill, follow, notice, onward, refused } from "./flow.js";
 
-const $ = (id) => document.getElementById(id);
-const form = $("form");
+const form = at("form");
 
+/**
+ * @param {string} value
+ * @param {string} title
+ * @param {(string | false | null)[]} hints
+ */
 const option = (value, title, ...hints) =>
 	h(
 		"label.choice",
@@ -19,6 +23,7 @@ const option = (value, title, ...hints) =>
 		),
 	);
 
+/** @param {Loose} found */
 function meter({ driver, name, where, power_w: power, problem }) {
 	if (power === null)
 		return notice(
@@ -34,51 +39,54 @@ function meter({ driver, name, where, power_w: power, problem }) {
 	);
 }
 
+/** @param {SetupJob} status */
 function found({ result }) {
-	fill($("meters"), result.meters.map(meter));
-	$("none-found").hidden = result.meters.length > 0;
+	fill(at("meters"), result.meters.map(meter));
+	at("none-found").hidden = result.meters.length > 0;
 	if (result.unknown_ports.length) {
-		$("meters").append(
+		at("meters").append(
 			h("p.hint", t("setup.meter.unknown_ports", { ports: result.unknown_ports.join(", ") })),
 		);
 	}
 	arrange();
 }
 
+/** @param {object | null} body */
 async function search(body) {
-	$("searching").hidden = false;
-	$("none-found").hidden = true;
+	at("searching").hidden = false;
+	at("none-found").hidden = true;
 	try {
 		found(await follow("/api/setup/meters", { body }));
 	} catch (error) {
 		if (!(error instanceof ApiError)) throw error;
-		fill($("meters"), notice("warn", h("p", error.message)));
+		fill(at("meters"), notice("warn", h("p", error.message)));
 	} finally {
-		$("searching").hidden = true;
+		at("searching").hidden = true;
 	}
 }
 
 /** Meters on the network are among the machines of the scan: without one there are none. */
 async function everywhere() {
-	$("searching").hidden = false;
+	at("searching").hidden = false;
 	try {
 		if ((await get("/api/setup/scan")).state === "never")
 			await follow("/api/setup/scan", { body: {} });
 	} catch (error) {
-		$("searching").hidden = true;
+		at("searching").hidden = true;
 		throw error;
 	}
 	await search({});
 }
 
-$("search").addEventListener("click", () => busy($("search"), () => everywhere().catch(refused)));
+at("search").addEventListener("click", () => busy(at("search"), () => everywhere().catch(refused)));
 
 // Without a meter
 
+/** @param {Loose} said */
 function typical({ typical: rows, asleep_source: asleep }) {
 	fill(
-		$("typical"),
-		rows.map((row) =>
+		at("typical"),
+		rows.map((/** @type {Loose} */ row) =>
 			option(
 				`typical:${row.on_w}:${row.off_w}`,
 				t(`setup.meter.typical_${row.name}`),
@@ -99,11 +107,12 @@ function typical({ typical: rows, asleep_source: asleep }) {
 }
 
 function arrange() {
-	$("own").hidden = form.elements.choice?.value !== "own";
+	at("own").hidden = field(form, "choice")?.value !== "own";
 }
 
 form.addEventListener("change", arrange);
 
+/** @param {Record<string, any>} values */
 function wanted({ choice = null, on_w: on, off_w: off }) {
 	const [kind, ...rest] = (choice ?? "").split(":");
 	if (kind === "found") return { kind, where: rest.join(":") };

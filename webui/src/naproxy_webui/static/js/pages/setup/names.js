@@ -1,11 +1,11 @@
 // /setup/names: what the websites are called.
 
-import { post } from "../../kit/core.js";
+import { at, post } from "../../kit/core.js";
 import { onSubmit } from "../../kit/form.js";
 import { about, onward } from "./flow.js";
 
 onSubmit(
-	document.getElementById("form"),
+	at("form"),
 	({ hosts }) => post("/api/setup/names", about({ hosts: hosts ? [hosts] : [] })),
 	onward,
 );

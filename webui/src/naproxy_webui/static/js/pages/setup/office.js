@@ -1,19 +1,20 @@
 // /setup/office: language, name, time zone, prices. What the browser knows is offered, not decided.
 
-import { h, post } from "../../kit/core.js";
-import { onSubmit } from "../../kit/form.js";
+import { all, at, h, post } from "../../kit/core.js";
+import { field, onSubmit } from "../../kit/form.js";
 import { onward } from "./flow.js";
 
-const form = document.getElementById("form");
-const zone = form.elements.time_zone;
+const form = at("form");
+const zone = field(form, "time_zone");
 const zones = Intl.supportedValuesOf?.("timeZone") ?? [];
-document.getElementById("zones").append(...zones.map((value) => h("option", { value })));
+at("zones").append(...zones.map((value) => h("option", { value })));
 if (!zone.value) zone.value = Intl.DateTimeFormat().resolvedOptions().timeZone ?? "";
 
-for (const button of document.querySelectorAll("[data-co2]")) {
+for (const button of all("[data-co2]")) {
 	button.addEventListener("click", () => {
-		form.elements.co2_g_per_kwh.value = button.dataset.co2;
-		form.elements.co2_g_per_kwh.focus();
+		const price = field(form, "co2_g_per_kwh");
+		price.value = button.dataset.co2 ?? "";
+		price.focus();
 	});
 }
 

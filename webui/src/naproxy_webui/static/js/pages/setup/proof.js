@@ -1,16 +1,29 @@
 // /setup/proof: the server sleeps and wakes several times, and everybody can watch.
 
-import { ApiError, del, get, h, icon, poll, post, say, STATE_ICONS, t } from "../../kit/core.js";
+import {
+	ApiError,
+	at,
+	del,
+	get,
+	h,
+	icon,
+	one,
+	poll,
+	post,
+	say,
+	STATE_ICONS,
+	t,
+} from "../../kit/core.js";
 import { confirm } from "../../kit/dialog.js";
 import { clearErrors, onPress, showErrors, values } from "../../kit/form.js";
 import { duration, watts } from "../../kit/format.js";
 import { about, again, fill, notice, onward, refused } from "./flow.js";
 
-const $ = (id) => document.getElementById(id);
 const EVERY_S = 0.5;
 /** One lost answer is no news. */
 const PATIENCE = 2;
 /** What the phases are called by the box -> by us. */
+/** @type {Record<string, string>} */
 const PHASES = {
 	preparing: "preparing",
 	"falling asleep": "falling",
@@ -28,15 +41,17 @@ const WHILES = [
 ];
 const SWITCH_S = 15;
 
-let stop = null;
+/** @type {ReturnType<typeof poll> | undefined} */
+let stop;
 let failed = 0;
 let shownCycles = -1;
 
 function plan() {
-	const { cycles, pause_s } = values($("plan"));
+	const { cycles, pause_s } = values(at("plan"));
 	return { cycles: cycles ?? 5, pause_s: pause_s ?? 15 };
 }
 
+/** @param {{ cycles: number, pause_s: number }} plan */
 const takes = ({ cycles, pause_s }) =>
 	Array.from({ length: cycles }, (_, i) => WHILES[i % WHILES.length]).reduce(
 		(sum, [a, b]) => sum + (a + b) * pause_s + SWITCH_S,
@@ -47,11 +62,12 @@ function estimate() {
 	const wanted = plan();
 	const known =
 		Number.isInteger(wanted.cycles) && wanted.cycles <= 50 && Number(wanted.pause_s) > 0;
-	say($("takes"), known ? t("setup.proof.takes", { time: duration(takes(wanted)) }) : "");
+	say(at("takes"), known ? t("setup.proof.takes", { time: duration(takes(wanted)) }) : "");
 }
 
+/** @param {string} state */
 function badge(state) {
-	const place = $("state");
+	const place = at("state");
 	if (place.dataset.state === state && place.firstChild) return;
 	place.dataset.state = state;
 	fill(
@@ -61,6 +77,7 @@ function badge(state) {
 	);
 }
 
+/** @param {Loose} each */
 const cycle = (each) =>
 	h(
 		"li",
@@ -73,40 +90,46 @@ const cycle = (each) =>
 				rose: duration(each.rose_s),
 			}),
 			each.asleep_w !== null && each.awake_w !== null
-				? ` ${t("setup.proof.cycle_watts", { asleep: watts(each.asleep_w), awake: watts(each.awake_w) })}`
+				? ` ${t("setup.proof.cycle_watts", {
+						asleep: watts(each.asleep_w),
+						awake: watts(each.awake_w),
+					})}`
 				: "",
 		),
 	);
 
+/** @param {Proof} said */
 function running({ report, server, why }) {
-	$("live").hidden = false;
-	$("before").hidden = true;
-	fill($("result"));
+	at("live").hidden = false;
+	at("before").hidden = true;
+	fill(at("result"));
 	badge(server.state);
 	const phase = t(`setup.proof.phase_${PHASES[report.phase]}`);
 	say(
-		$("phase"),
+		at("phase"),
 		t("setup.proof.in_cycle", {
 			cycle: Math.min(report.cycle, report.cycles),
 			cycles: report.cycles,
 			phase,
 		}),
 	);
-	say($("phase-s"), t("setup.proof.seconds", { seconds: Math.round(report.phase_s) }));
-	say($("why"), report.phase === "preparing" ? why : "");
+	say(at("phase-s"), t("setup.proof.seconds", { seconds: Math.round(report.phase_s) }));
+	say(at("why"), report.phase === "preparing" ? why : "");
 	const part =
 		["preparing", "falling asleep", "asleep", "waking", "awake"].indexOf(report.phase) / 5;
-	Object.assign($("bar"), { max: report.cycles, value: report.done.length + Math.max(0, part) });
+	Object.assign(at("bar"), { max: report.cycles, value: report.done.length + Math.max(0, part) });
 	if (report.done.length !== shownCycles) {
 		shownCycles = report.done.length;
-		fill($("cycles-list"), report.done.map(cycle));
+		fill(at("cycles-list"), report.done.map(cycle));
 	}
 }
 
+/** @param {number[]} list */
 const mean = (list) => list.reduce((sum, each) => sum + each, 0) / list.length;
 
+/** @param {Proof} said */
 function powers({ power: { measured, in_force, given }, report }) {
-	const metered = report.done.some((each) => each.energy_j !== null);
+	const metered = report.done.some((/** @type {Loose} */ each) => each.energy_j !== null);
 	if (!measured) return metered ? h("p.small.soft", t("setup.proof.no_power")) : null;
 	const found = h(
 		"p",
@@ -154,13 +177,14 @@ function powers({ power: { measured, in_force, given }, report }) {
 
 /** Show what is reckoned with now: refused or not, it may be another than was shown. */
 async function showPowers() {
-	$("power").replaceWith(powers(await get("/api/setup/proof", about())) ?? "");
-	$("power")?.querySelector("button, #used")?.focus();
+	at("power").replaceWith(powers(await get("/api/setup/proof", about())) ?? "");
+	one("#power :is(button, #used)")?.focus();
 }
 
+/** @param {Proof} said */
 function proved(said) {
 	const { report } = said;
-	const rose = report.done.map((each) => each.rose_s);
+	const rose = report.done.map((/** @type {Loose} */ each) => each.rose_s);
 	const words = {
 		times: report.done.length,
 		cycles: report.cycles,
@@ -168,7 +192,7 @@ function proved(said) {
 		worst: duration(Math.max(...rose)),
 	};
 	fill(
-		$("result"),
+		at("result"),
 		notice(
 			"good",
 			h("p", h("b", t("setup.proof.woke", words))),
@@ -183,11 +207,12 @@ function proved(said) {
 	);
 }
 
+/** @param {Proof} said */
 function notProved({ report, server, why }) {
 	const words =
 		report.phase === "cancelled" ? t("setup.proof.cancelled") : t("setup.proof.failed");
 	fill(
-		$("result"),
+		at("result"),
 		notice(
 			report.phase === "cancelled" ? "info" : "bad",
 			h("p", h("b", words)),
@@ -210,14 +235,15 @@ function notProved({ report, server, why }) {
 	);
 }
 
+/** @param {Proof} said */
 function ended(said) {
-	$("live").hidden = true;
-	$("before").hidden = said.server.armed;
+	at("live").hidden = true;
+	at("before").hidden = said.server.armed;
 	if (said.report?.armed && said.server.armed) proved(said);
 	else if (said.server.armed)
-		fill($("result"), notice("good", h("p", t("setup.proof.armed_before"))));
+		fill(at("result"), notice("good", h("p", t("setup.proof.armed_before"))));
 	else if (said.report) notProved(said);
-	else fill($("result"));
+	else fill(at("result"));
 	if (said.server.armed) {
 		const once = h(
 			"button.button.small",
@@ -226,44 +252,55 @@ function ended(said) {
 			t("setup.proof.once_more"),
 		);
 		once.addEventListener("click", () => {
-			$("before").hidden = false;
+			at("before").hidden = false;
 			once.remove();
 		});
-		$("result").append(h("div.row", once));
+		at("result").append(h("div.row", once));
 	}
-	const forward = $("forward");
+	const forward = at("forward");
 	forward.classList.toggle("primary", said.server.armed);
 	if (!again) say(forward, t(said.server.armed ? "setup.next" : "setup.proof.later"));
 }
 
+/** @param {Proof} said */
 function show(said) {
 	failed = 0;
-	fill($("lost"));
+	fill(at("lost"));
 	if (said.report && said.report.ended === false) running(said);
 	else {
-		stop();
+		stop?.();
 		ended(said);
 	}
 }
 
+/** @param {ApiError} problem */
 function lost(problem) {
 	failed += 1;
 	if (failed === PATIENCE)
 		fill(
-			$("lost"),
+			at("lost"),
 			notice("warn", h("p.strong", problem.message), h("p", t("setup.proof.lost"))),
 		);
 }
 
-/** Watch it to its end. Resolves when there was an answer, or none. */
+/**
+ * Watch it to its end. Resolves when there was an answer, or none.
+ * @returns {Promise<void>}
+ */
 const watch = () =>
 	new Promise((resolve) => {
 		stop?.();
 		stop = poll("/api/setup/proof", {
 			every_s: EVERY_S,
 			query: () => about(),
-			data: (said) => (show(said), resolve()),
-			error: (problem) => (lost(problem), resolve()),
+			data: (said) => {
+				show(said);
+				resolve();
+			},
+			error: (problem) => {
+				lost(problem);
+				resolve();
+			},
 		});
 	});
 
@@ -272,22 +309,23 @@ async function begin() {
 		await post("/api/setup/proof", about(plan()));
 	} catch (error) {
 		if (!(error instanceof ApiError)) throw error;
-		if (!(error.where in plan())) throw error;
-		$("plan").closest("details").open = true;
-		showErrors($("plan"), error);
+		if (!error.where || !(error.where in plan())) throw error;
+		const details = at("plan").closest("details");
+		if (details) details.open = true;
+		showErrors(at("plan"), error);
 		return;
 	}
-	clearErrors($("plan"));
+	clearErrors(at("plan"));
 	shownCycles = -1;
 	await watch();
 }
 
-onPress($("forward"), onward);
-if ($("plan")) {
-	$("plan").addEventListener("input", estimate);
-	$("plan").addEventListener("submit", (event) => event.preventDefault());
-	onPress($("begin"), begin);
-	onPress($("end"), async () => {
+onPress(at("forward"), onward);
+if (at("plan")) {
+	at("plan").addEventListener("input", estimate);
+	at("plan").addEventListener("submit", (event) => event.preventDefault());
+	onPress(at("begin"), begin);
+	onPress(at("end"), async () => {
 		if (
 			await confirm({
 				title: t("setup.proof.end_title"),
@@ -313,7 +351,7 @@ if ($("plan")) {
 				},
 				t("setup.proof.to_check"),
 			);
-			fill($("unchecked"), notice("warn", h("p", t("setup.proof.unchecked")), h("p", link)));
+			fill(at("unchecked"), notice("warn", h("p", t("setup.proof.unchecked")), h("p", link)));
 		})
 		.catch(refused);
 }

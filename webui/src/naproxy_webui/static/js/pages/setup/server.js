@@ -1,20 +1,25 @@
 // /setup/server: the machine that is to sleep, out of a scan or by its address.
 
-import { ApiError, get, h, icon, post, t } from "../../kit/core.js";
+import { ApiError, at, get, h, icon, one, post, t } from "../../kit/core.js";
 import { busy, onPress, onSubmit } from "../../kit/form.js";
 import { about, again, fill, follow, notice, onward, refused, server } from "./flow.js";
 
-const $ = (id) => document.getElementById(id);
+/** @type {Loose | null} */
 let chosen = null;
 let offered = 0;
 
+/**
+ * @param {Loose | null} host
+ * @param {number} [port]
+ */
 function choose(host, port) {
 	chosen = host && { ...host, port };
-	$("forward").disabled = !chosen?.mac;
+	at("forward").disabled = !chosen?.mac;
 }
 
 // What a machine says of itself. All of it comes from strangers: text, never HTML.
 
+/** @param {Loose} host */
 function hints({ http, https }) {
 	if (http.meter) return [t("setup.server.is_meter")];
 	if (http.status !== null) {
@@ -28,8 +33,10 @@ function hints({ http, https }) {
 	return [t("setup.server.no_web")];
 }
 
+/** @param {Loose} host */
 const likely = (host) => host.http.status !== null && !host.http.meter;
 
+/** @param {Loose} host */
 function option(host, port = 80) {
 	const input = h("input", {
 		type: "radio",
@@ -38,6 +45,7 @@ function option(host, port = 80) {
 		id: `host-${offered++}`,
 	});
 	input.addEventListener("change", () => choose(host, port));
+	const said = [host.name && host.address, ...hints(host)];
 	const card =
 		t("setup.server.card", { mac: host.mac }) + (host.vendor ? ` (${host.vendor})` : "");
 	return h(
@@ -46,7 +54,7 @@ function option(host, port = 80) {
 		h(
 			"span.setup-host",
 			h("b", host.name || host.address),
-			h("span.hint", [host.name && host.address, ...hints(host)].filter(Boolean).join(" · ")),
+			h("span.hint", said.filter(Boolean).join(" · ")),
 			h("span.hint", card),
 		),
 	);
@@ -54,35 +62,38 @@ function option(host, port = 80) {
 
 // The scan
 
+/** @param {SetupJob} status */
 function progress({ state, progress: { done, of, part } }) {
-	$("scanning").hidden = state !== "running";
-	const bar = $("scan-bar");
+	at("scanning").hidden = state !== "running";
+	const bar = at("scan-bar");
 	if (of) Object.assign(bar, { max: of, value: done });
 	else bar.removeAttribute("value");
-	$("scan-words").textContent =
+	at("scan-words").textContent =
 		part === "machines" ? t("setup.server.asking", { count: of }) : t("setup.server.scanning");
 }
 
+/** @param {SetupJob} status */
 function show({ result }) {
-	const hosts = result.hosts;
+	/** @type {{ hosts: Loose[], networks: Loose[] }} */
+	const { hosts, networks } = result;
 	const web = hosts.filter(likely),
 		rest = hosts.filter((host) => !likely(host));
-	const first = $("hosts").querySelector("legend");
+	const first = one("legend", at("hosts"));
 	fill(
-		$("hosts"),
+		at("hosts"),
 		first,
 		web.map((host) => option(host)),
 		!web.length && h("p.soft", t("setup.server.none")),
 	);
 	fill(
-		$("other-hosts"),
+		at("other-hosts"),
 		rest.map((host) => option(host)),
 	);
-	$("others").hidden = !rest.length;
-	if (!web.length) $("typed").open = true;
+	at("others").hidden = !rest.length;
+	if (!web.length) at("typed").open = true;
 	fill(
-		$("scan-where"),
-		result.networks
+		at("scan-where"),
+		networks
 			.map((net) =>
 				t(net.whole ? "setup.server.where" : "setup.server.where_part", {
 					network: net.network,
@@ -93,23 +104,25 @@ function show({ result }) {
 	choose(null);
 }
 
+/** @param {object | null} body */
 async function scan(body) {
-	$("scanning").hidden = false;
+	at("scanning").hidden = false;
 	try {
 		show(await follow("/api/setup/scan", { body, show: progress }));
 	} catch (error) {
 		if (!(error instanceof ApiError)) throw error;
-		fill($("hosts"), $("hosts").querySelector("legend"), notice("warn", h("p", error.message)));
-		$("typed").open = true;
+		fill(at("hosts"), one("legend", at("hosts")), notice("warn", h("p", error.message)));
+		at("typed").open = true;
 	} finally {
-		$("scanning").hidden = true;
+		at("scanning").hidden = true;
 	}
 }
 
-$("scan").addEventListener("click", () => busy($("scan"), () => scan({})));
+at("scan").addEventListener("click", () => busy(at("scan"), () => scan({})));
 
 // A typed address
 
+/** @param {Loose} found */
 function advice({ mac_missing: why, http, https, address, gateway }) {
 	const said = [];
 	if (why)
@@ -124,9 +137,9 @@ function advice({ mac_missing: why, http, https, address, gateway }) {
 }
 
 onSubmit(
-	$("look"),
+	at("look"),
 	async ({ address, port }) => {
-		fill($("looked"), h("p.loading", t("setup.server.looking")));
+		fill(at("looked"), h("p.loading", t("setup.server.looking")));
 		try {
 			const { result } = await follow("/api/setup/look", {
 				body: { address: address ?? "", port: port ?? 80 },
@@ -134,21 +147,22 @@ onSubmit(
 			});
 			return { result, port: port ?? 80 };
 		} catch (error) {
-			fill($("looked"));
+			fill(at("looked"));
 			// The words are about what was typed.
-			if (error instanceof ApiError && error.code)
+			if (error instanceof ApiError && "code" in error && error.code)
 				error.problems = [{ where: "address", error: error.message }];
 			throw error;
 		}
 	},
 	({ result, port }) => {
 		const choice = result.mac ? option(result, port) : null;
-		fill($("looked"), choice, advice(result));
-		if (choice) choice.querySelector("input").click();
+		fill(at("looked"), choice, advice(result));
+		if (choice) one("input", choice).click();
 	},
 );
 
-onPress($("forward"), async () => {
+onPress(at("forward"), async () => {
+	if (!chosen) return;
 	const { address, mac, port, interface: wire, name } = chosen;
 	const machine = { address, mac, port, interface: wire, name: name.slice(0, 100) };
 	await post("/api/setup/server", again && !server ? { ...machine, new: true } : about(machine));
@@ -163,8 +177,8 @@ get("/api/setup/scan")
 		else if (!again && !server) scan({});
 		else
 			fill(
-				$("hosts"),
-				$("hosts").querySelector("legend"),
+				at("hosts"),
+				one("legend", at("hosts")),
 				h("p.soft", icon("info"), " ", t("setup.server.not_scanned")),
 			);
 	})

@@ -1,12 +1,12 @@
 // /setup/sleep: how the server is put to sleep; letting the box in; the check.
 
-import { ApiError, get, h, has, icon, post, put, t } from "../../kit/core.js";
+import { all, ApiError, at, get, h, has, icon, one, post, put, t } from "../../kit/core.js";
 import { toast } from "../../kit/dialog.js";
 import { busy, onPress, showErrors, values } from "../../kit/form.js";
 import { about, copier, fill, follow, notice, onward, refused } from "./flow.js";
 
-const $ = (id) => document.getElementById(id);
-const form = $("form");
+const form = at("form");
+/** @type {string | null} */
 let saved = null;
 let turn = Promise.resolve();
 
@@ -34,11 +34,9 @@ function save() {
 
 function arrange() {
 	const { driver } = wanted();
-	for (const each of document.querySelectorAll("[data-only]"))
-		each.hidden = each.dataset.only !== driver;
-	for (const each of document.querySelectorAll("[data-not]"))
-		each.hidden = each.dataset.not === driver;
-	$("more").hidden = driver === "none";
+	for (const each of all("[data-only]")) each.hidden = each.dataset.only !== driver;
+	for (const each of all("[data-not]")) each.hidden = each.dataset.not === driver;
+	at("more").hidden = driver === "none";
 }
 
 async function changed() {
@@ -48,7 +46,7 @@ async function changed() {
 		if (wanted().driver === "ssh") await Promise.all([key(), hostKey()]);
 	} catch (error) {
 		if (!(error instanceof ApiError)) throw error;
-		$("more").open = true;
+		one("details#more").open = true;
 		showErrors(form, error);
 	}
 }
@@ -63,9 +61,9 @@ async function key() {
 			h("pre.setup-code.wrap", h("code", { id: "key-line" }, made.line)),
 			h("div.row", copier(made.line)),
 		];
-		if (!made.script) return fill($("paste"), byHand);
+		if (!made.script) return fill(at("paste"), byHand);
 		return fill(
-			$("paste"),
+			at("paste"),
 			h(
 				"pre.setup-code",
 				{ tabindex: "0", role: "region", "aria-label": t("setup.sleep.paste") },
@@ -80,14 +78,15 @@ async function key() {
 		);
 	} catch (error) {
 		if (!(error instanceof ApiError)) throw error;
-		return fill($("paste"), notice("bad", h("p", error.message)));
+		return fill(at("paste"), notice("bad", h("p", error.message)));
 	}
 }
 
 // 2. Whose key it is
 
+/** @param {object} body */
 async function hostKey(body = about()) {
-	fill($("pin"), h("p.loading", t("setup.sleep.asking_key")));
+	fill(at("pin"), h("p.loading", t("setup.sleep.asking_key")));
 	try {
 		const { result } = await follow("/api/setup/host-key", {
 			body,
@@ -105,21 +104,25 @@ async function hostKey(body = about()) {
 		);
 		onPress(retry, () => hostKey());
 		fill(
-			$("pin"),
+			at("pin"),
 			notice("warn", h("p", error.message), h("p", t("setup.sleep.no_key_do"))),
 			h("div.row", retry),
 		);
 	}
 }
 
-/** Kind of a host key -> the name of its file. */
+/**
+ * Kind of a host key -> the name of its file.
+ * @type {Record<string, string>}
+ */
 const FILES = { "ssh-ed25519": "ed25519", "ecdsa-sha2-nistp256": "ecdsa" };
 
+/** @param {Loose} found */
 function showKey({ shown, pinned, same }) {
-	$("pin-command").textContent =
+	at("pin-command").textContent =
 		`ssh-keygen -lf /etc/ssh/ssh_host_${FILES[shown.kind] ?? "rsa"}_key.pub`;
 	const mark = h("code.setup-fingerprint", { id: "fingerprint" }, shown.fingerprint);
-	if (same) return fill($("pin"), notice("good", h("p", t("setup.sleep.pinned")), mark));
+	if (same) return fill(at("pin"), notice("good", h("p", t("setup.sleep.pinned")), mark));
 	const other = pinned.length > 0;
 	const yes = h(
 		`button.button.${other ? "danger" : "primary"}`,
@@ -139,11 +142,12 @@ function showKey({ shown, pinned, same }) {
 			h("p", t("setup.sleep.other_key")),
 			h("code.setup-fingerprint", pinned[0].fingerprint),
 		);
-	return fill($("pin"), before, h("p", t("setup.sleep.shows")), mark, h("div.row", yes));
+	return fill(at("pin"), before, h("p", t("setup.sleep.shows")), mark, h("div.row", yes));
 }
 
 // 3. The check
 
+/** @type {Record<string, string[]>} */
 const KINDS = {
 	ok: ["good", "circle-check"],
 	problem: ["bad", "circle-x"],
@@ -151,9 +155,14 @@ const KINDS = {
 	"not seen": ["warn", "circle-help"],
 };
 
+/** @param {Loose} check */
 function finding({ name, verdict, title, what, mend }) {
 	const [kind, mark] = KINDS[verdict];
 	const key = `setup.check.${name}`;
+	/**
+	 * @param {string} part
+	 * @param {string} otherwise
+	 */
 	const plain = (part, otherwise) => (has(`${key}.${part}`) ? t(`${key}.${part}`) : otherwise);
 	if (verdict === "ok")
 		return h("li", { "data-kind": kind }, icon(mark), h("div", plain("ok", title)));
@@ -181,26 +190,28 @@ function finding({ name, verdict, title, what, mend }) {
 	);
 }
 
+/** @param {Loose} result */
 function findings({ checks, problems }) {
-	const shown = checks.filter(({ verdict }) => verdict !== "not used").map(finding);
+	const used = checks.filter((/** @type {Loose} */ { verdict }) => verdict !== "not used");
 	const all = problems
 		? notice("bad", h("p", t("setup.sleep.problems", { count: problems })))
 		: notice("good", h("p", t("setup.sleep.no_problem")));
-	fill($("findings"), all, h("ul.setup-findings", shown));
+	fill(at("findings"), all, h("ul.setup-findings", used.map(finding)));
 }
 
+/** @param {object | null} body */
 async function check(body) {
-	fill($("findings"), h("p.loading", t("setup.sleep.checking")));
+	fill(at("findings"), h("p.loading", t("setup.sleep.checking")));
 	try {
 		findings((await follow("/api/setup/check", { body, query: about(), fresh: true })).result);
 	} catch (error) {
 		if (!(error instanceof ApiError)) throw error;
-		fill($("findings"), notice("bad", h("p", error.message)));
+		fill(at("findings"), notice("bad", h("p", error.message)));
 	}
 }
 
-$("check").addEventListener("click", () =>
-	busy($("check"), async () => {
+at("check").addEventListener("click", () =>
+	busy(at("check"), async () => {
 		try {
 			await save();
 			await check(about());
@@ -212,14 +223,14 @@ $("check").addEventListener("click", () =>
 
 // The server itself: what a script printed there
 
-$("inside").addEventListener("toggle", async () => {
-	if (!$("inside").open || $("facts-script").querySelector("code")) return;
+at("inside").addEventListener("toggle", async () => {
+	if (!at("inside").open || one("code", at("facts-script"))) return;
 	try {
 		await save();
 		const { script } = await get("/api/setup/facts-script", about(), { timeout_ms: 60_000 });
 		const pasted = `sh <<'NAPROXY'\n${script}NAPROXY\n`;
 		fill(
-			$("facts-script"),
+			at("facts-script"),
 			h(
 				"pre.setup-code",
 				{ tabindex: "0", role: "region", "aria-label": t("setup.sleep.inside") },
@@ -229,17 +240,17 @@ $("inside").addEventListener("toggle", async () => {
 		);
 	} catch (error) {
 		if (!(error instanceof ApiError)) throw error;
-		fill($("facts-script"), notice("bad", h("p", error.message)));
+		fill(at("facts-script"), notice("bad", h("p", error.message)));
 	}
 });
 
-$("facts-form").addEventListener("submit", (event) => {
+at("facts-form").addEventListener("submit", (event) => {
 	event.preventDefault();
-	const facts = $("facts").value.trim();
+	const facts = at("facts").value.trim();
 	if (facts) busy(event.submitter, () => check(about({ facts: `${facts}\n` })));
 });
 
-onPress($("forward"), async () => {
+onPress(at("forward"), async () => {
 	await save();
 	await onward();
 });
@@ -250,7 +261,7 @@ if (form.dataset.way === wanted().driver) saved = JSON.stringify(wanted());
 changed();
 get("/api/setup/check", about())
 	.then((status) => {
-		if (status.state === "done") findings(status.result);
+		if (status.state === "done" && status.result) findings(status.result);
 		else if (status.state === "running") check(null);
 	})
 	.catch(refused);

@@ -1,6 +1,7 @@
 // /setup/welcome: what is going to happen.
 
+import { at } from "../../kit/core.js";
 import { onPress } from "../../kit/form.js";
 import { onward } from "./flow.js";
 
-onPress(document.getElementById("forward"), onward);
+onPress(at("forward"), onward);

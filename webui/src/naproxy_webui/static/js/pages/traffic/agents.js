@@ -5,7 +5,12 @@ import { number, share } from "../../kit/format.js";
 
 const FIRST = matchMedia("(max-width: 52rem)").matches ? 6 : 15;
 
-/** Show what `/api/traffic/agents` said; `choice` is the select of their kind. */
+/**
+ * Show what `/api/traffic/agents` said; `choice` is the select of their kind.
+ * @param {HTMLElement} place
+ * @param {Agents} said
+ * @param {HTMLSelectElement} choice
+ */
 export function showAgents(place, { agents, more }, choice) {
 	let all = false;
 	const show = () => {
@@ -43,6 +48,7 @@ export function showAgents(place, { agents, more }, choice) {
 	show();
 }
 
+/** @param {Agents["agents"]} rows */
 function table(rows) {
 	const head = ["name", "kind", "requests", "memory", "away", "server"].map((each, n) =>
 		h(n > 1 ? "th.end" : "th", { scope: "col" }, t(`traffic.agents.${each}`)),
@@ -54,8 +60,14 @@ function table(rows) {
 	);
 }
 
+/** @param {Agents["agents"][number]} agent */
 function row({ name, class: kind, requests, ends }) {
+	/**
+	 * @param {string} key
+	 * @param {string} value
+	 */
 	const cell = (key, value) => h("td.end", { "data-label": t(`traffic.agents.${key}`) }, value);
+	/** @param {number} value */
 	const part = (value) => (requests ? share(value / requests, 0) : "–");
 	return h(
 		"tr",

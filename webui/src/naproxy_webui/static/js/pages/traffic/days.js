@@ -1,9 +1,10 @@
 // What became of requests, day by day, and how many the box answered from its memory.
 
 import { barChart } from "../../kit/bars.js";
-import { t } from "../../kit/core.js";
+import { at, t } from "../../kit/core.js";
 import { locale, number, share } from "../../kit/format.js";
 
+/** @type {{ end: keyof TrafficDays["ends"], colour: string, hatched?: Hatch }[]} */
 const ENDS = [
 	{ end: "fresh", colour: "c1" },
 	{ end: "older", colour: "c6", hatched: "/" },
@@ -13,27 +14,36 @@ const ENDS = [
 	{ end: "waited", colour: "c5", hatched: "x" },
 	{ end: "failed", colour: "c4", hatched: "/" },
 ];
-let plots = null;
+/** @type {Plot<BarOptions>[]} */
+let plots = [];
 
+/** @param {TrafficDays["unit"]} unit */
 function dayWords(unit) {
+	/** @type {Intl.DateTimeFormatOptions} */
 	const options =
 		unit === "month" ? { month: "short", year: "numeric" } : { day: "numeric", month: "short" };
 	const made = new Intl.DateTimeFormat(locale, { ...options, timeZone: "UTC" });
-	return (day) => made.format(Date.parse(`${day}T00:00Z`));
+	return (/** @type {string} */ day) => made.format(Date.parse(`${day}T00:00Z`));
 }
 
-/** Days between the first and the last without any request are there too, and empty. */
+/**
+ * Days between the first and the last without any request are there too, and empty.
+ * @param {TrafficDays} said
+ * @returns {{ day: string, ends: TrafficDays["ends"] | null }[]}
+ */
 function filled({ unit, days }) {
 	if (unit !== "day" || !days.length) return days;
 	const by = new Map(days.map((each) => [each.day, each])),
 		made = [];
-	for (let at = Date.parse(days[0].day); at <= Date.parse(days.at(-1).day); at += 86_400_000) {
+	const last = Date.parse(days[days.length - 1].day);
+	for (let at = Date.parse(days[0].day); at <= last; at += 86_400_000) {
 		const day = new Date(at).toISOString().slice(0, 10);
 		made.push(by.get(day) ?? { day, ends: null });
 	}
 	return made;
 }
 
+/** @param {TrafficDays["ends"] | null} ends */
 function rate(ends) {
 	if (!ends) return null;
 	const answered =
@@ -41,12 +51,16 @@ function rate(ends) {
 	return answered ? (ends.fresh + ends.older) / answered : null;
 }
 
-/** Show what `/api/traffic/days` said. */
+/**
+ * Show what `/api/traffic/days` said.
+ * @param {TrafficDays} said
+ */
 export async function showDays(said) {
 	const days = filled(said),
 		words = dayWords(said.unit);
 	const labels = days.map((each) => words(each.day)),
 		along = t(`traffic.days.${said.unit}`);
+	/** @type {BarOptions} */
 	const counts = {
 		labels,
 		along,
@@ -59,6 +73,7 @@ export async function showDays(said) {
 			values: days.map((each) => each.ends?.[end] ?? null),
 		})),
 	};
+	/** @type {BarOptions} */
 	const rates = {
 		labels,
 		along,
@@ -76,9 +91,6 @@ export async function showDays(said) {
 			},
 		],
 	};
-	if (plots) plots.forEach((each) => each.destroy());
-	plots = await Promise.all([
-		barChart(document.getElementById("days"), counts),
-		barChart(document.getElementById("rate"), rates),
-	]);
+	for (const each of plots) each.destroy();
+	plots = await Promise.all([barChart(at("days"), counts), barChart(at("rate"), rates)]);
 }

@@ -1,6 +1,6 @@
 // A log is dropped or chosen, sent in pieces, estimated on the box, and the result shown.
 
-import { ApiError, del, get, h, icon, poll, post, t } from "../../kit/core.js";
+import { ApiError, at, del, get, h, icon, one, poll, post, say, t } from "../../kit/core.js";
 import { announce, confirm } from "../../kit/dialog.js";
 import { number } from "../../kit/format.js";
 import { clearErrors, decimal, showErrors } from "../../kit/form.js";
@@ -9,12 +9,14 @@ import { showResult } from "./result.js";
 
 const EVERY_S = 1;
 const MIB = 1 << 20;
-const $ = (id) => document.getElementById(id);
-const form = $("estimate-form"),
-	drop = $("drop");
-let sent = [],
-	sending = null,
-	polling = null;
+const form = at("estimate-form"),
+	drop = at("drop");
+/** @type {string[]} */
+let sent = [];
+/** @type {AbortController | null} */
+let sending = null;
+/** @type {ReturnType<typeof poll> | null} */
+let polling = null;
 
 /** Go on where the page was left: an estimate may run, or its result be there. */
 export async function begin() {
@@ -27,24 +29,29 @@ export async function begin() {
 	}
 }
 
+/** @param {DragEvent} event */
+const hasFiles = (event) => Boolean(event.dataTransfer?.types.includes("Files"));
+
 function listen() {
-	$("estimate-files").addEventListener("change", (event) => take([...event.target.files]));
-	for (const name of ["dragover", "dragenter"]) {
-		document.addEventListener(name, (event) => {
-			if (![...event.dataTransfer.types].includes("Files")) return;
-			event.preventDefault();
-			drop.toggleAttribute("data-over", true);
-		});
-	}
+	const files = at("estimate-files");
+	files.addEventListener("change", () => take([...(files.files ?? [])]));
+	/** @param {DragEvent} event */
+	const over = (event) => {
+		if (!hasFiles(event)) return;
+		event.preventDefault();
+		drop.toggleAttribute("data-over", true);
+	};
+	document.addEventListener("dragover", over);
+	document.addEventListener("dragenter", over);
 	document.addEventListener(
 		"dragleave",
 		(event) => !event.relatedTarget && drop.removeAttribute("data-over"),
 	);
 	document.addEventListener("drop", (event) => {
 		drop.removeAttribute("data-over");
-		if (![...event.dataTransfer.types].includes("Files")) return;
+		if (!hasFiles(event)) return;
 		event.preventDefault();
-		take([...event.dataTransfer.files]);
+		take([...(event.dataTransfer?.files ?? [])]);
 	});
 	form.addEventListener("submit", (event) => {
 		event.preventDefault();
@@ -52,13 +59,18 @@ function listen() {
 	});
 }
 
+/** @param {boolean} is */
 const busy = (is) => {
 	drop?.setAttribute("aria-disabled", String(is));
-	if (form) $("estimate-files").disabled = is;
+	if (form) at("estimate-files").disabled = is;
 };
 
+/**
+ * @param {string | null} words
+ * @param {string | null} title
+ */
 function trouble(words, title = null) {
-	$("estimate-trouble").replaceChildren(
+	at("estimate-trouble").replaceChildren(
 		...(words
 			? [
 					h(
@@ -72,9 +84,15 @@ function trouble(words, title = null) {
 	);
 }
 
-/** Show one step: words, how far it is (null: not known), and a way to end it. */
+/**
+ * Show one step: words, how far it is (null: not known), and a way to end it.
+ * @param {string} words
+ * @param {number | null} share
+ * @param {string} detail
+ * @param {(() => unknown) | null} cancel
+ */
 function step(words, share, detail, cancel) {
-	const place = $("estimate-progress");
+	const place = at("estimate-progress");
 	place.hidden = false;
 	if (!place.firstChild) {
 		place.append(
@@ -90,26 +108,27 @@ function step(words, share, detail, cancel) {
 			),
 		);
 	}
-	const [title, button, bar, hint] = ["p.strong", "button", "progress", "p.hint"].map((each) =>
-		place.querySelector(each),
-	);
-	if (title.textContent !== words) title.textContent = words;
+	const button = one("button", place),
+		bar = one("progress", place);
+	say(one("p.strong", place), words);
 	if (share === null) bar.removeAttribute("value");
 	else bar.value = share;
-	hint.textContent = detail;
+	one("p.hint", place).textContent = detail;
 	button.hidden = !cancel;
 	button.onclick = cancel;
 }
 
 function noStep() {
-	$("estimate-progress").replaceChildren();
-	$("estimate-progress").hidden = true;
+	at("estimate-progress").replaceChildren();
+	at("estimate-progress").hidden = true;
 }
 
+/** @param {File[]} files */
 async function take(files) {
 	if (sending || polling || !files.length) return;
 	trouble(null);
-	const ending = (sending = new AbortController());
+	const ending = new AbortController();
+	sending = ending;
 	busy(true);
 	try {
 		sent = [];
@@ -123,12 +142,21 @@ async function take(files) {
 		else throw problem;
 	} finally {
 		sending = null;
-		$("estimate-files").value = "";
+		at("estimate-files").value = "";
 		busy(Boolean(polling));
 	}
 }
 
+/**
+ * @param {File} file
+ * @param {AbortController} ending
+ */
 function send(file, ending) {
+	/**
+	 * @param {number} at
+	 * @param {number} size
+	 * @param {string | null} words
+	 */
 	const progress = (at, size, words) =>
 		step(
 			t("traffic.estimate.sending", { name: file.name }),
@@ -145,11 +173,11 @@ function send(file, ending) {
 }
 
 function question() {
-	const read = Object.fromEntries(
-		[...new FormData(form)]
-			.filter(([, value]) => typeof value === "string")
-			.map(([name, value]) => [name, value.trim() === "" ? null : decimal(value)]),
-	);
+	/** @type {Record<string, number | string | null>} */
+	const read = {};
+	for (const [name, value] of new FormData(form)) {
+		if (typeof value === "string") read[name] = value.trim() === "" ? null : decimal(value);
+	}
 	return {
 		...read,
 		fraction: typeof read.fraction === "number" ? read.fraction / 100 : read.fraction,
@@ -165,13 +193,17 @@ async function start() {
 		if (!(problem instanceof ApiError)) throw problem;
 		noStep();
 		if (problem.where && problem.where in Object.fromEntries(new FormData(form)))
-			form.querySelector("details").open = true;
+			one("details", form).open = true;
 		showErrors(form, problem);
-		$("estimate-again").hidden = !sent.length;
+		at("estimate-again").hidden = !sent.length;
 		if (problem.status === 404) sent = [];
 	}
 }
 
+/**
+ * @param {Estimate} said
+ * @param {boolean} first
+ */
 function follow(said, first) {
 	if (said.state !== "running") return ended(said, first);
 	busy(true);
@@ -183,10 +215,11 @@ function follow(said, first) {
 	});
 }
 
+/** @param {Estimate} said */
 function show({ stage, share, entries, log, names }) {
 	const words =
 		stage === "comparing"
-			? share >= 1
+			? (share ?? 0) >= 1
 				? t("traffic.estimate.finishing")
 				: t("traffic.estimate.comparing")
 			: entries
@@ -202,12 +235,16 @@ function show({ stage, share, entries, log, names }) {
 	);
 }
 
+/**
+ * @param {Estimate} said
+ * @param {boolean} first
+ */
 async function ended(said, first) {
 	polling?.();
 	polling = null;
 	busy(false);
 	noStep();
-	if (form) $("estimate-again").hidden = !sent.length;
+	if (form) at("estimate-again").hidden = !sent.length;
 	if (said.state === "failed") {
 		trouble(
 			t(`traffic.estimate.why.${said.why}`, { words: said.words.trim().split("\n").at(-1) }),
@@ -217,17 +254,18 @@ async function ended(said, first) {
 	if (said.state !== "done") return;
 	const logs = await resultLogs();
 	if (!logs) return;
-	await showResult($("result"), logs, { forget: form && forget });
+	await showResult(at("result"), logs, { forget: form && forget });
 	if (first) return;
 	announce(t("traffic.estimate.done"));
-	$("result").querySelector("h2").focus();
-	$("result").scrollIntoView({ block: "start" });
+	one("h2", at("result")).focus();
+	at("result").scrollIntoView({ block: "start" });
 }
 
 /** What was found, or null: somebody else may have deleted it just now. */
 async function resultLogs() {
 	try {
-		return (await get("/api/traffic/estimate/result")).logs;
+		const { logs } = await get("/api/traffic/estimate/result");
+		return /** @type {Log[]} */ (logs);
 	} catch (problem) {
 		if (!(problem instanceof ApiError)) throw problem;
 		if (problem.status !== 404) trouble(problem.message);
@@ -250,6 +288,6 @@ async function forget() {
 		trouble(problem.message);
 		return;
 	}
-	$("result").replaceChildren();
-	$("estimate-files").focus();
+	at("result").replaceChildren();
+	at("estimate-files").focus();
 }

@@ -1,15 +1,20 @@
-// Pauses between requests that need the server: how many of each length, and how much of the time.
+// Pauses between requests that need the server: how many of each length, how much of the time.
 
 import { barChart } from "../../kit/bars.js";
-import { t } from "../../kit/core.js";
+import { at, t } from "../../kit/core.js";
 import { duration, number, share } from "../../kit/format.js";
 
 const LONG_S = 300;
-let plots = null;
+/** @type {Plot<BarOptions>[]} */
+let plots = [];
 
+/** @param {number} s */
 const length = (s) => (s === 60 ? `1\u00a0${t("kit.unit.min")}` : duration(s));
 
-/** Words for each bucket, from its edges in seconds. */
+/**
+ * Words for each bucket, from its edges in seconds.
+ * @param {number[]} edges_s
+ */
 export function bucketWords(edges_s) {
 	const between = edges_s
 		.slice(1)
@@ -19,24 +24,33 @@ export function bucketWords(edges_s) {
 	return [
 		t("traffic.gaps.under", { length: length(edges_s[0]) }),
 		...between,
-		t("traffic.gaps.over", { length: length(edges_s.at(-1)) }),
+		t("traffic.gaps.over", { length: length(edges_s[edges_s.length - 1]) }),
 	];
 }
 
+/** @param {number[]} values */
 const sum = (values) => values.reduce((all, each) => all + each, 0);
 
-/** Show what `/api/traffic/gaps` said of a range. */
+/**
+ * Show what `/api/traffic/gaps` said of a range.
+ * @param {Gaps} said
+ * @param {{ from_s: number, to_s: number }} range
+ */
 export async function showGaps(said, { from_s, to_s }) {
 	const { edges_s, counts, sums_s, worth_s, watched_s } = said;
 	const lower_s = [0, ...edges_s],
 		all = sum(counts);
-	const words = document.getElementById("gaps-words"),
-		note = document.getElementById("gaps-note");
+	const words = at("gaps-words"),
+		note = at("gaps-note");
 	words.textContent = all ? sentence(said, lower_s, all) : t("traffic.gaps.none");
 	const seen = Math.min(1, watched_s / (to_s - from_s));
 	note.hidden = seen > 0.98;
 	note.textContent = t("traffic.gaps.unwatched", { share: share(seen, 0) });
 	const long = lower_s.map((from) => worth_s !== null && from >= worth_s);
+	/**
+	 * @param {number[]} values
+	 * @returns {BarSeries[]}
+	 */
 	const parts = (values) => [
 		{
 			name: t("traffic.gaps.short"),
@@ -50,7 +64,13 @@ export async function showGaps(said, { from_s, to_s }) {
 			values: values.map((each, n) => (long[n] ? each : null)),
 		},
 	];
+	/**
+	 * @param {string} name
+	 * @param {number[]} values
+	 * @returns {BarSeries[]}
+	 */
 	const plain = (name, values) => [{ name, colour: "c1", values }];
+	/** @type {Omit<BarOptions, "series">} */
 	const common = {
 		labels: bucketWords(edges_s),
 		along: t("traffic.gaps.length"),
@@ -59,16 +79,20 @@ export async function showGaps(said, { from_s, to_s }) {
 		size: "tall",
 	};
 	const times = sums_s.map((each) => (watched_s ? each / watched_s : 0));
+	/**
+	 * @param {string} name
+	 * @param {number[]} values
+	 */
 	const series = (name, values) => (worth_s === null ? plain(name, values) : parts(values));
-	if (plots) plots.forEach((each) => each.destroy());
+	for (const each of plots) each.destroy();
 	plots = await Promise.all([
-		barChart(document.getElementById("gaps-count"), {
+		barChart(at("gaps-count"), {
 			...common,
 			title: t("traffic.gaps.count_title"),
 			format: (value) => number(value),
 			series: series(t("traffic.gaps.count"), counts),
 		}),
-		barChart(document.getElementById("gaps-time"), {
+		barChart(at("gaps-time"), {
 			...common,
 			title: t("traffic.gaps.time_title"),
 			format: share,
@@ -78,6 +102,11 @@ export async function showGaps(said, { from_s, to_s }) {
 	]);
 }
 
+/**
+ * @param {Gaps} said
+ * @param {number[]} lower_s
+ * @param {number} all
+ */
 function sentence({ counts, sums_s, worth_s, watched_s }, lower_s, all) {
 	const from = lower_s.indexOf(LONG_S);
 	const values = {

@@ -1,7 +1,7 @@
 // What an estimate found: the advice, why it may mislead, every rule, and the figures.
 
 import { anyChart, barChart } from "../../kit/bars.js";
-import { h, has, icon, t } from "../../kit/core.js";
+import { h, has, icon, one, t } from "../../kit/core.js";
 import { duration, energy, money, number, offset_s, share, watts } from "../../kit/format.js";
 import { colour, table, timeChart, tint, tooltip, valueScale } from "../../kit/plot.js";
 import { showWeek } from "./week.js";
@@ -15,21 +15,38 @@ const narrow = matchMedia("(max-width: 52rem)");
 const WEEK_H = 168,
 	MONDAY_H = 72;
 
-/** Show the logs of a result; `forget` is what the button to delete it does, if there is one. */
+/**
+ * Show the logs of a result; `forget` is what the button to delete it does, if there is one.
+ * @param {HTMLElement} place
+ * @param {Log[]} logs
+ * @param {{ forget: (() => unknown) | null }} does
+ */
 export async function showResult(place, logs, { forget }) {
-	const cards = logs.map((log) => ({ log, figures: {}, at: null }));
+	/** @type {LogCard[]} */
+	const cards = logs.map((log) => ({ log, figures: {}, week: h("div") }));
 	place.replaceChildren(
 		...cards.map((card, n) => sectionOf(card, n, n === logs.length - 1 ? forget : null)),
 	);
 	await Promise.all(cards.map(draw));
 }
 
+/**
+ * @param {LogCard} card
+ * @param {number} number_
+ * @param {(() => unknown) | null} forget
+ */
 function sectionOf(card, number_, forget) {
 	const { log } = card,
 		id = `result-${number_}`;
-	const figure = (name, title) =>
-		(card.figures[name] = h("figure.chart", title && h("figcaption", title)));
-	card.week = h("div");
+	/**
+	 * @param {string} name
+	 * @param {string} [title]
+	 */
+	const figure = (name, title) => {
+		const made = h("figure.chart", title && h("figcaption", title));
+		card.figures[name] = made;
+		return made;
+	};
 	const links = [
 		["report", "traffic.result.report"],
 		["rows", "traffic.result.rows"],
@@ -87,6 +104,7 @@ function sectionOf(card, number_, forget) {
 	);
 }
 
+/** @param {(name: string, title: string) => HTMLElement} figure */
 function rulesFigure(figure) {
 	const made = figure("rules", t("traffic.result.chart_rules"));
 	made.classList.add("rules-chart");
@@ -95,6 +113,7 @@ function rulesFigure(figure) {
 
 // Words
 
+/** @param {Log} log */
 function verdict({ verdict: found, from_s }) {
 	if (!found || from_s === null)
 		return h(
@@ -137,8 +156,10 @@ function verdict({ verdict: found, from_s }) {
 	);
 }
 
+/** @param {Log} log */
 function problems({ problems: found }) {
 	if (!found.length) return null;
+	/** @param {Log["problems"][number]} problem */
 	const words = ({ kind, words: plain, figures: f }) =>
 		has(`traffic.problem.${kind}`)
 			? t(`traffic.problem.${kind}`, {
@@ -164,6 +185,7 @@ function problems({ problems: found }) {
 	);
 }
 
+/** @param {Log} log */
 function lines({ not_understood: found }) {
 	if (!found.length) return null;
 	const rows = found.map((each) => [number(each.line), each.text || "–"]);
@@ -180,10 +202,16 @@ function lines({ not_understood: found }) {
 	return made;
 }
 
+/** @param {Log} log */
 function stats({ requests, days, verdict: found, rows }) {
 	const people = requests.person + requests.api,
 		all = Object.values(requests).reduce((sum, each) => sum + each, 0);
 	const best = rows.find((each) => each.policy === "bound-reactive");
+	/**
+	 * @param {string} name
+	 * @param {string} value
+	 * @param {string} note
+	 */
 	const stat = (name, value, note) =>
 		h(
 			"div.stat",
@@ -205,13 +233,20 @@ function stats({ requests, days, verdict: found, rows }) {
 	);
 }
 
+/** @param {string} policy */
 const nameOf = (policy) =>
 	has(`traffic.policy.${policy}`) ? t(`traffic.policy.${policy}`) : policy;
-/** The promise holds from the second day on, where there is one. */
+/**
+ * The promise holds from the second day on, where there is one.
+ * @param {Loose} row
+ */
 const breaks = (row) =>
 	row.delay_mean_s !== null && (row.delayed_since_day_2 ?? row.delayed_fraction) > row.promise.f;
 
-/** The rules that matter most to who decides; the others on demand. */
+/**
+ * The rules that matter most to who decides; the others on demand.
+ * @param {Log} log
+ */
 function rules({ rows }) {
 	const first = rows.filter((row) => FIRST.includes(row.policy));
 	const place = h("div.stack.tight");
@@ -223,7 +258,7 @@ function rules({ rows }) {
 				type: "button",
 				onclick: () => {
 					place.replaceChildren(ruleTable(rows));
-					place.querySelector(".table-wrap").focus();
+					one(".table-wrap", place).focus();
 				},
 			},
 			t("traffic.result.all", { count: rows.length }),
@@ -232,6 +267,7 @@ function rules({ rows }) {
 	return place;
 }
 
+/** @param {Loose[]} rows */
 function ruleTable(rows) {
 	const columns = ["rule", "energy", "gross", "net", "delayed", "p99", "cycles"];
 	const body = rows.map((row) => {
@@ -279,9 +315,11 @@ function ruleTable(rows) {
 
 // Figures
 
+/** @param {LogCard} card */
 async function draw({ log, figures, week }) {
-	if (log.from_s === null) return;
-	showWeek(week, weekOf(log));
+	const { from_s } = log;
+	if (from_s === null) return;
+	showWeek(week, weekOf(log, from_s));
 	const shown = log.rows.filter((row) => row.saving_gross > 0.001 || row.policy === OURS);
 	await barChart(figures.rules, {
 		labels: shown.map((row) =>
@@ -309,7 +347,7 @@ async function draw({ log, figures, week }) {
 			},
 		],
 	});
-	await byDay(figures.days, log);
+	await byDay(figures.days, log, from_s);
 	await curves(
 		figures.gaps,
 		t("traffic.result.chart_gaps"),
@@ -344,16 +382,24 @@ async function draw({ log, figures, week }) {
 	);
 }
 
-/** A long name as Chart.js shows it below one another, and a table one behind the other. */
+/**
+ * A long name in two lines of a picture.
+ * @param {string} name
+ */
 function twoLines(name) {
 	const at = name.indexOf(" ", Math.floor(name.length / 2) - 3);
-	return name.length < 18 || at < 0 ? name : [name.slice(0, at + 1), name.slice(at + 1)];
+	return name.length < 18 || at < 0 ? name : [name.slice(0, at), name.slice(at + 1)];
 }
 
-/** Means of the hours of the week, by the office's clocks as they were then. */
-function weekOf({ hours, from_s, days }) {
+/**
+ * Means of the hours of the week, by the office's clocks as they were then.
+ * @param {Log} log
+ * @param {number} from_s
+ */
+function weekOf({ hours, days }, from_s) {
 	const sums = new Array(WEEK_H).fill(0),
 		times = new Array(WEEK_H).fill(0);
+	/** @param {number} hour */
 	const local = (hour) =>
 		(((hour + Math.floor(offset_s(hour * HOUR_S) / HOUR_S) + MONDAY_H) % WEEK_H) + WEEK_H) %
 		WEEK_H;
@@ -366,7 +412,12 @@ function weekOf({ hours, from_s, days }) {
 	return sums.map((sum, n) => (times[n] || sum ? sum / Math.max(1, times[n]) : null));
 }
 
-function byDay(figure, { hours, from_s, days }) {
+/**
+ * @param {HTMLElement} figure
+ * @param {Log} log
+ * @param {number} from_s
+ */
+function byDay(figure, { hours, days }, from_s) {
 	const by = new Map();
 	for (const [hour, people, robots] of hours) {
 		const day = Math.floor((hour * HOUR_S + offset_s(hour * HOUR_S)) / DAY_S);
@@ -374,6 +425,7 @@ function byDay(figure, { hours, from_s, days }) {
 		by.set(day, [kept[0] + people, kept[1] + robots]);
 	}
 	const all = [...by.keys()].sort((a, b) => a - b);
+	/** @param {number} at */
 	const points = (at) => all.map((day) => [day * DAY_S - offset_s(day * DAY_S), by.get(day)[at]]);
 	return timeChart(figure, {
 		title: t("traffic.result.chart_days"),
@@ -396,8 +448,19 @@ function byDay(figure, { hours, from_s, days }) {
 
 const NICE_S = [1, 10, 60, 600, 3600, 36_000, 86_400];
 
-/** Shares over a length of time; the axis is logarithmic, from a second to a day. */
+/**
+ * Shares over a length of time; the axis is logarithmic, from a second to a day.
+ * @param {HTMLElement} figure
+ * @param {string} title
+ * @param {string} along
+ * @param {number[]} lengths_s
+ * @param {(BarSeries & { name: string })[]} series
+ */
 function curves(figure, title, along, lengths_s, series) {
+	/**
+	 * @param {BarSeries} series
+	 * @returns {ChartSet}
+	 */
 	const line = ({ name, colour: of, dashed, values }) => ({
 		label: name,
 		data: values.map((y, n) => ({ x: lengths_s[n], y })),
@@ -409,16 +472,17 @@ function curves(figure, title, along, lengths_s, series) {
 		pointHoverRadius: 4,
 		tension: 0,
 	});
+	/** @type {AxisOptions} */
 	const x = {
 		type: "logarithmic",
 		min: 1,
 		max: lengths_s.at(-1),
 		grid: { color: () => colour("line") },
 		border: { color: () => colour("edge") },
-		afterBuildTicks: (axis) =>
-			(axis.ticks = NICE_S.filter((each) => !(narrow.matches && each === 36_000)).map(
-				(value) => ({ value }),
-			)),
+		afterBuildTicks: (axis) => {
+			const shown = NICE_S.filter((each) => !(narrow.matches && each === 36_000));
+			axis.ticks = shown.map((value) => ({ value }));
+		},
 		ticks: {
 			callback: (value) => duration(value),
 			color: () => colour("soft"),

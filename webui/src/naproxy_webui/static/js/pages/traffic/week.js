@@ -6,22 +6,36 @@ import { locale, number } from "../../kit/format.js";
 const LEVELS = 6;
 const MONDAY_S = 4 * 86_400; // 5 January 1970 was one
 const narrow = matchMedia("(max-width: 52rem)");
+/** @type {Map<HTMLElement, (number | null)[]>} */
 const shown = new Map();
 
+/**
+ * @param {number} day
+ * @param {"short" | "long"} length
+ */
 const weekday = (day, length) =>
 	new Intl.DateTimeFormat(locale, { weekday: length, timeZone: "UTC" }).format(
 		(MONDAY_S + day * 86_400) * 1000,
 	);
+/** @param {number} hour */
 const clock = (hour) => `${String(hour).padStart(2, "0")}:00`;
 
-/** Means of the 168 hours from what the API said; null where an hour was not in the range. */
+/**
+ * Means of the 168 hours from what the API said; null where an hour was not in the range.
+ * @param {Week} said
+ * @param {string} who
+ */
 export function hours({ times, classes }, who) {
-	const of = who === "all" ? Object.values(classes) : [classes[who]];
+	const of =
+		who === "all"
+			? Object.values(classes)
+			: [classes[/** @type {keyof typeof classes} */ (who)]];
 	return times.map((count, hour) =>
 		count ? of.reduce((sum, each) => sum + each[hour], 0) / count : null,
 	);
 }
 
+/** @param {number | null} value */
 const words = (value) =>
 	value === null
 		? "–"
@@ -31,13 +45,22 @@ const words = (value) =>
 				? `${number(value / 1000, 1)}k`
 				: number(value, value < 9.95 ? 1 : 0);
 
-/** Show the means of 168 hours, from Monday 0:00 on; days are columns on a phone, rows elsewhere. */
+/**
+ * Show the means of 168 hours, from Monday 0:00 on; days are columns on a phone, rows elsewhere.
+ * @param {HTMLElement} place
+ * @param {(number | null)[]} means
+ */
 export function showWeek(place, means) {
 	shown.set(place, means);
 	const most = Math.max(0, ...means.filter((each) => each !== null));
 	// The root spreads the few: most hours of most offices are quiet.
+	/** @param {number | null} value */
 	const level = (value) =>
 		value && most ? Math.max(1, Math.ceil(LEVELS * Math.sqrt(value / most))) : 0;
+	/**
+	 * @param {number} day
+	 * @param {number} hour
+	 */
 	const cell = (day, hour) => {
 		const value = means[day * 24 + hour];
 		const title = t("traffic.week.cell", {
@@ -49,6 +72,10 @@ export function showWeek(place, means) {
 	};
 	const days = Array.from({ length: 7 }, (_, day) => day),
 		all = Array.from({ length: 24 }, (_, hour) => hour);
+	/**
+	 * @param {number} day
+	 * @param {string} scope
+	 */
 	const dayHead = (day, scope) =>
 		h(
 			"th",
@@ -111,27 +138,33 @@ function scale() {
 	);
 }
 
+/**
+ * @param {(number | null)[]} means
+ * @param {number} most
+ */
 function peak(means, most) {
 	if (!most) return t("kit.no_data");
-	const known = means.map((value, hour) => [value, hour]).filter(([value]) => value !== null);
-	const top = known.reduce((best, each) => (each[0] > best[0] ? each : best));
-	const low = known.reduce((best, each) => (each[0] < best[0] ? each : best));
+	const known = means.flatMap((value, hour) => (value === null ? [] : [{ value, hour }]));
+	const top = known.reduce((best, each) => (each.value > best.value ? each : best));
+	const low = known.reduce((best, each) => (each.value < best.value ? each : best));
+	/** @param {number} hour */
 	const name = (hour) => ({
 		day: weekday(Math.floor(hour / 24), "long"),
 		hour: clock(hour % 24),
 	});
-	const quiet = name(low[1]);
+	const quiet = name(low.hour);
 	return t("traffic.week.peak", {
-		...name(top[1]),
-		value: number(top[0], 1),
+		...name(top.hour),
+		value: number(top.value, 1),
 		quiet_day: quiet.day,
 		quiet_hour: quiet.hour,
-		quiet_value: number(low[0], 1),
+		quiet_value: number(low.value, 1),
 	});
 }
 
-narrow.addEventListener("change", () =>
-	shown.forEach((means, place) =>
-		place.isConnected ? showWeek(place, means) : shown.delete(place),
-	),
-);
+narrow.addEventListener("change", () => {
+	for (const [place, means] of shown) {
+		if (place.isConnected) showWeek(place, means);
+		else shown.delete(place);
+	}
+});

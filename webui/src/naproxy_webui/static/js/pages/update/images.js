@@ -1,11 +1,16 @@
 // The two images of the box, and which of them runs.
 
-import { h, icon, t } from "../../kit/core.js";
+import { h, icon, one, t } from "../../kit/core.js";
 import { dateTime } from "../../kit/format.js";
 
 let before = "";
 
-/** Show them; `does` has what the buttons do. */
+/**
+ * Show them; `does` has what the buttons do.
+ * @param {HTMLElement} card
+ * @param {Update} update
+ * @param {ImagesDo} does
+ */
 export function images(card, update, does) {
 	const now = JSON.stringify([
 		update.supported,
@@ -18,10 +23,14 @@ export function images(card, update, does) {
 	if (now === before) return;
 	before = now;
 	card.removeAttribute("aria-busy");
-	const head = card.querySelector("header");
+	const head = one("header", card);
 	card.replaceChildren(head, ...contents(update, does));
 }
 
+/**
+ * @param {Update} update
+ * @param {ImagesDo} does
+ */
 function contents(update, does) {
 	if (!update.supported) {
 		return [
@@ -48,22 +57,25 @@ function contents(update, does) {
 		),
 	];
 	if (does.looks_only) return made;
+	const other = sorted.find((slot) => !slot.booted);
 	if (runs && next && next !== runs) made.push(pending(next, does));
-	else if (sorted.some((slot) => !slot.booted))
-		made.push(
-			way_back(
-				sorted.find((slot) => !slot.booted),
-				does,
-			),
-		);
+	else if (other) made.push(way_back(other, does));
 	return made;
 }
 
+/**
+ * @param {"info" | "bad" | "warn"} kind
+ * @param {Child[]} words
+ */
 function notice(kind, ...words) {
 	const icons = { info: "info", bad: "triangle-alert", warn: "triangle-alert" };
 	return h("div.notice", { "data-kind": kind }, icon(icons[kind]), h("div", ...words));
 }
 
+/**
+ * @param {Slot} slot
+ * @param {Update} update
+ */
 function image(slot, update) {
 	const version = slot.booted ? update.version : slot.version;
 	return h(
@@ -80,6 +92,10 @@ function image(slot, update) {
 	);
 }
 
+/**
+ * @param {Slot} slot
+ * @param {Update} update
+ */
 function badges(slot, update) {
 	const made = [];
 	if (slot.booted) made.push(badge("info", "play", t("update.runs")));
@@ -95,8 +111,17 @@ function badges(slot, update) {
 	return made;
 }
 
+/**
+ * @param {string} kind
+ * @param {string} name
+ * @param {string} words
+ */
 const badge = (kind, name, words) => h("span.badge", { "data-kind": kind }, icon(name), words);
 
+/**
+ * @param {Slot} next
+ * @param {ImagesDo} does
+ */
 function pending(next, does) {
 	return h(
 		"div.images-actions",
@@ -106,6 +131,10 @@ function pending(next, does) {
 	);
 }
 
+/**
+ * @param {Slot} other
+ * @param {ImagesDo} does
+ */
 function way_back(other, does) {
 	if (!other.good) return h("p.soft", t("update.no_way_back"));
 	return h(
@@ -115,6 +144,13 @@ function way_back(other, does) {
 	);
 }
 
+/**
+ * @template {string} K
+ * @param {string} words
+ * @param {K} what
+ * @param {(button: HTMLElement) => unknown} does
+ * @param {string | null} name
+ */
 function button(words, what, does, name = null) {
 	return h(
 		what,

@@ -3,20 +3,24 @@
 import { h, icon, t } from "../../kit/core.js";
 
 const MB = 1_000_000;
+/** @param {number} bytes */
 const megabytes = (bytes) =>
 	(bytes / MB).toLocaleString(document.documentElement.lang, {
 		maximumFractionDigits: bytes < 10 * MB ? 1 : 0,
 	});
 
-/** Choose a file, or drop it. */
+/**
+ * Choose a file, or drop it.
+ * @param {(file: File) => unknown} send
+ */
 export function chooser(send) {
 	const input = h("input", {
 		type: "file",
 		id: "image-file",
 		accept: ".raucb",
 		"aria-describedby": "image-hint",
-		onchange: () => input.files[0] && send(input.files[0]),
 	});
+	input.addEventListener("change", () => input.files?.[0] && send(input.files[0]));
 	const place = h(
 		"div.drop",
 		h("label.strong", { for: "image-file" }, t("update.choose")),
@@ -31,12 +35,17 @@ export function chooser(send) {
 	place.addEventListener("drop", (event) => {
 		event.preventDefault();
 		place.classList.remove("over");
-		if (event.dataTransfer.files[0]) send(event.dataTransfer.files[0]);
+		const file = event.dataTransfer?.files[0];
+		if (file) send(file);
 	});
 	return place;
 }
 
-/** A file on its way; `.sent(bytes, size, words)` says how far. */
+/**
+ * A file on its way; `.sent(bytes, size, words)` says how far.
+ * @param {File} file
+ * @param {() => unknown} cancel
+ */
 export function sending(file, cancel) {
 	const bar = h("progress", {
 		max: file.size,
@@ -56,16 +65,26 @@ export function sending(file, cancel) {
 			h("button.button.small", { type: "button", onclick: cancel }, t("update.cancel")),
 		),
 	);
-	made.sent = (bytes, size, said) => {
+	/**
+	 * @param {number} bytes
+	 * @param {number} size
+	 * @param {string | null} said
+	 */
+	const sent = (bytes, size, said) => {
 		bar.value = bytes;
 		words.textContent = t("update.sent", { sent: megabytes(bytes), size: megabytes(size) });
 		broken.textContent = said ?? "";
 	};
-	made.sent(0, file.size, null);
-	return made;
+	sent(0, file.size, null);
+	return Object.assign(made, { sent });
 }
 
-/** Work of the box; `.progress(job)` says how far. */
+/**
+ * Work of the box; `.progress(job)` says how far.
+ * @param {string} title
+ * @param {Job} job
+ * @param {string | null} note
+ */
 export function progress(title, job, note = null) {
 	const bar = h("progress", { max: 100, value: job.percent, "aria-label": title });
 	const step = h("span.small.soft"),
@@ -77,16 +96,21 @@ export function progress(title, job, note = null) {
 		h("div.progress-words", step, share),
 		note ? h("p.soft", note) : null,
 	);
-	made.progress = (now) => {
+	/** @param {Job} now */
+	const progress = (now) => {
 		bar.value = now.percent;
 		step.textContent = now.step;
 		share.textContent = t("update.percent", { percent: now.percent });
 	};
-	made.progress(job);
-	return made;
+	progress(job);
+	return Object.assign(made, { progress });
 }
 
-/** Why it was not taken. */
+/**
+ * Why it was not taken.
+ * @param {Job} job
+ * @param {boolean} writing
+ */
 export function refused(job, writing = false) {
 	const key = writing ? "update.failed" : `update.why.${job.why}`;
 	return h(
@@ -102,9 +126,14 @@ export function refused(job, writing = false) {
 	);
 }
 
-/** What is in a good one, and the question whether it is to be written. */
+/**
+ * What is in a good one, and the question whether it is to be written.
+ * @param {Update} update
+ * @param {{ write: Press, forget: Press }} does
+ */
 export function found(update, { write, forget }) {
-	const { bundle, order } = update.job;
+	const { order } = update.job,
+		bundle = /** @type {NonNullable<Job["bundle"]>} */ (update.job.bundle);
 	const facts = [
 		["update.signed_by", bundle.signed_by],
 		["update.for_board", bundle.board],
@@ -165,12 +194,17 @@ const ORDER = {
 	unknown: ["warn", "circle-help"],
 };
 
+/** @param {Job["order"]} order */
 function order_badge(order) {
 	const [kind, name] = ORDER[order];
 	return h("span.badge", { "data-kind": kind }, icon(name), t(`update.order.${order}`));
 }
 
-/** It is there, and runs after a restart. */
+/**
+ * It is there, and runs after a restart.
+ * @param {Job} job
+ * @param {Press} restart
+ */
 export function written(job, restart) {
 	return h(
 		"div.stack",
@@ -180,7 +214,7 @@ export function written(job, restart) {
 			icon("circle-check"),
 			h(
 				"div",
-				h("p.strong", t("update.written", { version: job.bundle.version })),
+				h("p.strong", t("update.written", { version: job.bundle?.version })),
 				h("p", t("update.written_words")),
 			),
 		),

@@ -1,6 +1,6 @@
 // Over a restart of the box: the page waits, comes back, and says what became of it.
 
-import { h, icon, t } from "../../kit/core.js";
+import { at, h, icon, t } from "../../kit/core.js";
 
 const NOTE = "naproxy-update";
 const EVERY_MS = 1500,
@@ -8,7 +8,10 @@ const EVERY_MS = 1500,
 	LONG_MS = 180_000,
 	NEVER_DOWN_MS = 60_000;
 
-/** Remember what is to run after the restart; null: nothing is awaited. */
+/**
+ * Remember what is to run after the restart; null: nothing is awaited.
+ * @param {Update | null} update
+ */
 export function note(update) {
 	if (!update) return sessionStorage.removeItem(NOTE);
 	const next = update.slots.find((slot) => slot.boots_next);
@@ -28,8 +31,8 @@ export async function restarting() {
 		h("progress", { "aria-label": t("update.restarting") }),
 		words,
 	);
-	document.getElementById("outcome").replaceChildren(shown);
-	for (const id of ["images", "new"]) document.getElementById(id).hidden = true;
+	at("outcome").replaceChildren(shown);
+	for (const card of [at("images"), at("new")]) card.hidden = true;
 	const began = Date.now();
 	let away = false;
 	for (;;) {
@@ -55,7 +58,11 @@ async function answers() {
 	}
 }
 
-/** After a restart that was awaited: say which image runs. */
+/**
+ * After a restart that was awaited: say which image runs.
+ * @param {HTMLElement} place
+ * @param {Update} update
+ */
 export function outcome(place, update) {
 	const kept = sessionStorage.getItem(NOTE);
 	const runs = update.slots.find((slot) => slot.booted);
