@@ -148,7 +148,7 @@ def minify_css(source: str) -> str:
 def minify_js(source: str) -> str:
     """Drop indentation and comments that have a line of their own."""
     lines = (line.strip() for line in source.splitlines())
-    return "\n".join(line for line in lines if line and not line.startswith("//"))
+    return "\n".join(line for line in lines if not re.fullmatch(r"(//.*|/\*.*\*/)?", line))
 
 
 def csp(style: str, script: str) -> str:

@@ -9,19 +9,20 @@
 		start = Date.now(),
 		eta = number ? Number(number.textContent) : 0,
 		polls = 0,
-		done;
+		done = false;
 
 	function seconds() {
 		return (Date.now() - start) / 1000;
 	}
+	/** @param {string | undefined} text */
 	function tell(text) {
-		if (say && say.textContent != text) {
+		if (say && text && say.textContent !== text) {
 			say.textContent = text;
 		}
 	}
 	function back() {
 		done = true;
-		if (say) {
+		if (say && left && bar) {
 			tell(say.dataset.ready);
 			left.hidden = true;
 			bar.style.transform = "none";
@@ -31,13 +32,13 @@
 	function count() {
 		var s = seconds(),
 			n = Math.ceil(eta - s);
-		if (done || !number) {
+		if (done || !number || !say || !left || !bar) {
 			return;
 		}
 		bar.className = "on";
 		bar.style.transform = "scaleX(" + Math.min(1, (s + 1) / (eta + 1)) * 0.96 + ")";
 		if (n > 0) {
-			number.textContent = n;
+			number.textContent = String(n);
 		} else {
 			left.hidden = true;
 			tell(say.dataset.late);
@@ -57,13 +58,13 @@
 				// worth a new page once, not while this page says trouble.
 				if (
 					s.available &&
-					(s.state != "trouble" || !d.body.classList.contains("trouble"))
+					(s.state !== "trouble" || !d.body.classList.contains("trouble"))
 				) {
 					back();
-				} else if (s.state == "asleep" && seconds() > 5 && !d.hidden) {
+				} else if (s.state === "asleep" && seconds() > 5 && !d.hidden) {
 					// Asleep again, while nobody looked: asking wakes it.
 					location.reload();
-				} else if (number && s.eta_s > Math.max(0, eta - seconds()) + 2) {
+				} else if (left && number && s.eta_s > Math.max(0, eta - seconds()) + 2) {
 					eta = seconds() + s.eta_s;
 					left.hidden = false;
 				}
