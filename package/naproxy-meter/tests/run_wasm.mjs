@@ -6,10 +6,14 @@ import { join, resolve } from "node:path";
 const [engine, sources, tests] = process.argv.slice(2).map((path) => resolve(path));
 const { loadMicroPython } = await import(engine);
 const micropython = await loadMicroPython({
-	stdout: (line) => console.log(line),
+	stdout: (/** @type {string} */ line) => console.log(line),
 	linebuffer: true,
 });
 
+/**
+ * @param {string} from
+ * @param {string} to
+ */
 function copy(from, to) {
 	micropython.FS.mkdir(to);
 	for (const name of readdirSync(from)) {
@@ -32,6 +36,7 @@ passed, failed = run.run(["/tests/both", "/tests/micropython"])
 `);
 	counts = [micropython.globals.get("passed"), micropython.globals.get("failed")];
 } catch (error) {
-	console.log(error.message); // not the engine's source, which is one long line
+	// Not the engine's source, which is one long line.
+	console.log(/** @type {Error} */ (error).message);
 }
 process.exitCode = counts[0] > 0 && counts[1] === 0 ? 0 : 1;

@@ -12,7 +12,7 @@ import { join, relative } from "node:path";
 import { pathToFileURL } from "node:url";
 
 const [engine, firmware, bootrom, files] = process.argv.slice(2);
-const { Simulator, USBCDC } = await import(pathToFileURL(join(engine, "dist/esm/index.js")));
+const { Simulator, USBCDC } = await import(pathToFileURL(join(engine, "dist/esm/index.js")).href);
 
 const CYCLE_NS = 8; // 125 MHz
 const SLICE_S = 0.002; // how often the host looks
@@ -20,18 +20,18 @@ const BYTE_NS = 9 * 2500; // nine bits at 400 kHz
 const ERASE_NS = 45e6; // a sector of 4 KiB, W25Q16JV data sheet, typical
 const PROGRAM_NS = 0.4e6; // a page of 256 bytes
 
+/** @param {string} path */
 function loadWords(path) {
 	const data = readFileSync(path);
 	if (path.endsWith(".bin"))
 		return new Uint32Array(data.buffer.slice(data.byteOffset, data.byteOffset + data.length));
-	return new Uint32Array(
-		data
-			.toString()
-			.match(/0x[0-9a-f]{8}/g)
-			.map(Number),
-	);
+	return new Uint32Array((data.toString().match(/0x[0-9a-f]{8}/g) ?? []).map(Number));
 }
 
+/**
+ * @param {string} path
+ * @param {Uint8Array} flash
+ */
 function loadFlash(path, flash) {
 	const data = readFileSync(path);
 	if (!path.endsWith(".uf2")) return flash.set(data, 0);
@@ -43,9 +43,11 @@ function loadFlash(path, flash) {
 
 // rp2040js does not emulate writing to flash: the boot ROM's two functions are done here.
 class FlashWriter {
+	/** @param {any} simulator */
 	constructor(simulator) {
 		this.mcu = simulator.rp2040;
 		this.clock = simulator.clock;
+		/** @param {string} name */
 		const find = (name) => {
 			const code = name.charCodeAt(0) | (name.charCodeAt(1) << 8);
 			let at = this.mcu.readUint16(0x14);
@@ -74,39 +76,54 @@ class FlashWriter {
 
 // An INA219 as its data sheet (SBOS448) has it: three registers, conversions of 17.6 ms.
 class Chip {
+	/** @param {any} clock */
 	constructor(clock) {
 		this.clock = clock;
 		this.shunt = 10000;
 		this.bus = 3000;
 		this.plugged = true;
+		this.configuration = 0;
+		this.since = 0;
 		this.powerOn();
 	}
 	powerOn() {
 		this.configuration = 0x399f;
 		this.since = this.clock.nanos;
 	}
+	/** @param {number} register */
 	word(register) {
 		const ready = this.clock.nanos - this.since >= 17.6e6;
 		if (register === 0) return this.configuration;
 		if (register === 1) return ready ? this.shunt & 0xffff : 0;
 		return ready ? (this.bus << 3) | 2 : 0;
 	}
+	/** @param {any} i2c */
 	attach(i2c) {
 		const clock = this.clock;
-		let later;
+		let later = () => {};
 		const alarm = clock.createAlarm(() => later());
+		/**
+		 * @param {number} ns
+		 * @param {() => void} action
+		 */
 		const after = (ns, action) => {
 			later = action;
 			alarm.schedule(ns);
 		};
-		let address, written, register, index;
+		/** @type {number[]} */
+		let written = [];
+		let address = 0,
+			register = 0,
+			index = 0;
 		i2c.onStart = () => i2c.completeStart();
+		/** @param {number} to */
 		i2c.onConnect = (to) => {
 			address = to;
 			written = [];
 			index = 0;
 			after(BYTE_NS, () => i2c.completeConnect(this.plugged && address === 0x40));
 		};
+		/** @param {number} byte */
 		i2c.onWriteByte = (byte) => {
 			if (written.length === 0) register = byte;
 			written.push(byte);
@@ -126,6 +143,10 @@ class Chip {
 }
 
 class Board {
+	/**
+	 * @param {Uint8Array | null} flash
+	 * @param {number} reason
+	 */
 	constructor(flash, reason) {
 		this.simulator = new Simulator();
 		const mcu = this.simulator.rp2040;
@@ -147,11 +168,17 @@ class Board {
 		this.cdc = new USBCDC(mcu.usbCtrl);
 		this.received = "";
 		this.listening = true;
-		this.cdc.onSerialData = (data) => (this.received += Buffer.from(data).toString("latin1"));
+		this.cdc.onSerialData = (/** @type {Uint8Array} */ data) => {
+			this.received += Buffer.from(data).toString("latin1");
+		};
 		// A host that does not read answers NAK: the endpoint's buffer stays full.
 		const ready = mcu.usbCtrl.indicateBufferReady.bind(mcu.usbCtrl);
+		/** @type {(() => void)[]} */
 		this.held = [];
-		mcu.usbCtrl.indicateBufferReady = (endpoint, out) => {
+		mcu.usbCtrl.indicateBufferReady = (
+			/** @type {number} */ endpoint,
+			/** @type {any} */ out,
+		) => {
 			if (!this.listening && !out && endpoint === this.cdc.inEndpoint)
 				this.held.push(() => ready(endpoint, out));
 			else ready(endpoint, out);
@@ -160,13 +187,16 @@ class Board {
 	get now_s() {
 		return this.simulator.clock.nanos / 1e9;
 	}
+	/** @param {boolean} on */
 	listen(on) {
 		this.listening = on;
 		if (on) for (const release of this.held.splice(0)) release();
 	}
+	/** @param {string} text */
 	send(text) {
 		for (const byte of Buffer.from(text, "latin1")) this.cdc.sendSerialByte(byte);
 	}
+	/** @param {number} seconds */
 	run(seconds) {
 		const { rp2040: mcu, clock } = this.simulator;
 		const end = clock.nanos + seconds * 1e9;
@@ -179,10 +209,12 @@ class Board {
 		}
 	}
 	// Time goes by and the program does not: what a watchdog is for.
+	/** @param {number} seconds */
 	hang(seconds) {
 		for (let ms = 0; ms < 1000 * seconds && !this.restarted; ms++)
 			this.simulator.clock.tick(1e6);
 	}
+	/** @param {string} text */
 	runUntil(text, limit_s = 10) {
 		const end = this.now_s + limit_s;
 		while (!this.received.includes(text)) {
@@ -196,6 +228,10 @@ class Board {
 	}
 }
 
+/**
+ * @param {string} folder
+ * @returns {Generator<string>}
+ */
 function* walk(folder) {
 	for (const name of readdirSync(folder)) {
 		const path = join(folder, name);
@@ -204,10 +240,12 @@ function* walk(folder) {
 	}
 }
 
+/** @param {Board} board */
 function install(board) {
 	board.run(0.5); // until USB is there
 	board.send("\x03\x01");
 	board.runUntil("raw REPL; CTRL-B to exit\r\n>");
+	/** @param {string} code */
 	const execute = (code) => {
 		for (let at = 0; at < code.length; at += 200) {
 			board.send(code.slice(at, at + 200));
