@@ -12,6 +12,10 @@ export PATH := $(PATH):/usr/sbin:/sbin
 export PYTHONPYCACHEPREFIX := $(CURDIR)/$(BUILD)/pycache
 
 PY_ROOMS := board package varnish-vcl webui tests
+JS_ROOMS := webui/src/naproxy_webui/static/js varnish-vcl/pages package/naproxy-meter/tests
+NPM := $(BUILD)/npm
+BIOME := .venv/bin/node $(NPM)/node_modules/@biomejs/biome/bin/biome
+TSC := .venv/bin/node $(NPM)/node_modules/typescript/bin/tsc
 SHELL_SCRIPTS = $(shell git ls-files -s | sed -n 's,^100[0-9]* [^\t]*\t,,p' | xargs awk '/^\#!\/bin\/(ba)?sh/ { print FILENAME } { nextfile }')
 
 .PHONY: help
@@ -39,6 +43,14 @@ TEXTS := $(shell git ls-files '*.po')
 %.mo: %.po .venv/.ready
 	@.venv/bin/pybabel -q compile -i $< -o $@
 
+# Packages and cache lie in build: no home need be writable.
+$(NPM)/.ready: tests/package.json tests/package-lock.json | .venv/.ready
+	@echo "Installing what reads JavaScript in $(NPM)"
+	@mkdir -p $(NPM)
+	@cp tests/package.json tests/package-lock.json $(NPM)
+	@.venv/bin/npm --prefix $(NPM) --cache $(NPM)/cache ci --silent --ignore-scripts --no-audit --no-fund
+	@touch $@
+
 .PHONY: prepare build
 prepare: .venv/.ready $(TEXTS:.po=.mo) ## install what building and testing need
 
@@ -62,14 +74,19 @@ test-clean: ## the README's commands in a new Debian 12, as a new user [TIMES=n]
 	$(AS_ROOT) tests/clean_room/run $(if $(TIMES),--times $(TIMES)) $(if $(BUSY),--busy $(BUSY)) \
 	    $(if $(PLACE),--place "$(PLACE)")
 
-lint: $(BUILT) ## style and types
+lint: $(BUILT) $(NPM)/.ready ## style and types
 	.venv/bin/ruff check -q $(PY_ROOMS)
 	.venv/bin/ruff format -q --check $(PY_ROOMS)
 	.venv/bin/mypy package/naproxy/src
 	.venv/bin/mypy tests
 	.venv/bin/mypy -p naproxy_meter
 	.venv/bin/mypy board
-	.venv/bin/mypy webui/src
+	.venv/bin/mypy webui/src webui/types
+	$(BIOME) check --error-on-warnings $(JS_ROOMS)
+	! LC_ALL=C.UTF-8 grep -rnP --include='*.js' --include='*.mjs' '^(\t|[^\t]{4}){25}.' $(JS_ROOMS)
+	$(PYTHON) webui/types/declare.py $(BUILD)/types/api.d.ts
+	$(TSC) -p webui
+	$(TSC) -p package/naproxy-meter/tests
 	shellcheck $(SHELL_SCRIPTS)
 
 test-unit: $(BUILT) ## the controller's and the agent's own tests
@@ -190,9 +207,10 @@ bench-%: build
 # -------------------------------------------------------------------- tidy up
 
 .PHONY: format clean
-format: prepare ## rewrite Python in the house style
+format: prepare $(NPM)/.ready ## rewrite Python and JavaScript in the house style
 	.venv/bin/ruff check -q --fix $(PY_ROOMS)
 	.venv/bin/ruff format -q $(PY_ROOMS)
+	$(BIOME) format --write $(JS_ROOMS)
 
 clean: ## forget everything built
 	$(AS_ROOT) rm -rf $(BUILD)
