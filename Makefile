@@ -39,7 +39,7 @@ $(BUILD)/.packages: tests/packages.txt tests/install-packages
 	    -e package/naproxy -e package/naproxy-meter -e webui
 	@touch $@
 
-TEXTS := $(shell git ls-files '*.po')
+TEXTS := $(wildcard package/naproxy/src/naproxy/locale/*/*.po webui/src/naproxy_webui/texts/*/*.po)
 %.mo: %.po .venv/.ready
 	@.venv/bin/pybabel -q compile -i $< -o $@
 
