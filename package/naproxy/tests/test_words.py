@@ -77,6 +77,11 @@ def test_a_code_of_another_version_is_told_with_its_parameters() -> None:
     assert words.words(Reason("config.of_tomorrow", high=5), "de") == "config.of_tomorrow high=5"
 
 
+def test_what_would_move_a_terminals_cursor_is_written_out() -> None:
+    reason = Reason("backup.strange_member", name="\x1b[2J\nall is well\udc80")
+    assert words.words(reason).endswith(r"\x1b[2J\nall is well\udc80")
+
+
 def test_braces_in_a_parameter_are_text() -> None:
     reason = Reason("config.no_server", name="{name.__class__}")
     assert words.words(reason) == "there is no server {name.__class__}"

@@ -38,4 +38,7 @@ def words(reason: Reason, language: str = DEFAULT) -> str:
 def _value(value: Any) -> str:
     if isinstance(value, tuple | list):
         return ", ".join(map(_value, value))
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:g}"
+    # It may come from a stranger's file: on a terminal it must not move the cursor.
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(value))

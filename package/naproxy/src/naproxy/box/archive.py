@@ -237,7 +237,9 @@ def _checked(parts: dict[str, bytes], history_bytes: int) -> Found:
     try:
         loaded = config.parse(parts["naproxy.toml"])
     except ConfigError as error:
-        raise ArchiveError("backup.bad_configuration", detail=str(error)) from None
+        raise ArchiveError(
+            "backup.bad_configuration", detail="; ".join(map(str, error.problems))
+        ) from None
     files = {name[6:]: data for name, data in parts.items() if name.startswith("files/")}
     users = _json(parts, "users.json", list) if "users.json" in parts else []
     saved = _json(parts, "saved.json", dict)
