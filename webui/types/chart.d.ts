@@ -99,6 +99,7 @@ interface ChartConfig {
 }
 interface ChartPlugin {
 	id: string;
+	afterLayout?(): void;
 	beforeDatasetsDraw?(chart: Chart): void;
 	afterDatasetsDraw?(chart: Chart): void;
 }

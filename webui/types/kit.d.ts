@@ -113,6 +113,8 @@ interface TimeOptions extends PlotOptions {
 	to_s: number;
 	step_s?: number;
 	table?: false;
+	/** Called when the chart's area has its place and size: at first, and at each change. */
+	laidOut?: () => void;
 }
 interface BarOptions extends PlotOptions {
 	series: readonly BarSeries[];

@@ -599,7 +599,7 @@ function timeConfig(options) {
 			scales: { x: timeScale(options), y: valueScale(options) },
 			plugins: { legend: { display: false }, tooltip: tooltip(title, label) },
 		},
-		plugins: [bandsPlugin],
+		plugins: [bandsPlugin, { id: "laidOut", afterLayout: () => options.laidOut?.() }],
 	};
 }
 

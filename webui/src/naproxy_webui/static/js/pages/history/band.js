@@ -70,11 +70,6 @@ export class Band {
 		this.svg.addEventListener("focus", () =>
 			this.#choose(this.at < 0 ? this.pieces.length - 1 : this.at),
 		);
-		let timer = 0;
-		new ResizeObserver(() => {
-			clearTimeout(timer);
-			timer = setTimeout(() => this.#draw(), 120);
-		}).observe(place);
 	}
 
 	/** @param {Strip} shown */
@@ -91,13 +86,14 @@ export class Band {
 		this.legend.replaceChildren(...legend(this.pieces));
 		this.words.replaceChildren(h("p.soft", this.pieces.length ? "" : t("history.band_none")));
 		this.svg.removeAttribute("aria-activedescendant");
-		this.#draw();
+		this.draw();
 		if (this.pieces.length) this.#choose(this.pieces.length - 1);
 	}
 
 	// Drawing
 
-	#draw() {
+	/** Draw it where the chart's area is: again whenever that area changes. */
+	draw() {
 		if (!this.to_s) return;
 		const area = this.area(),
 			all = this.svg.parentElement?.clientWidth ?? 0;

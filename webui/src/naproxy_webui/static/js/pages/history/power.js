@@ -64,6 +64,7 @@ export async function showPower(figure, { server, from_s, to_s, zoom, current })
 		series: seriesOf(meters),
 		legend: true,
 		none: meters.length ? t("history.power_none") : t("history.no_meter"),
+		laidOut: () => band?.draw(),
 	};
 	const place = at("band");
 	band ??= new Band(place, () => plot?.chart?.chartArea);
