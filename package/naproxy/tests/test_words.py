@@ -1,6 +1,7 @@
 """Every reason has its text in every language, with every parameter."""
 
 import ast
+import json
 import string
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,10 +10,11 @@ import naproxy
 import pytest
 from babel.messages.pofile import read_po
 from naproxy import words
-from naproxy.reason import Reason, WrongError, reason_of
+from naproxy.reason import Reason, WrongError, own_words, reason_of, together
 
 SOURCES = Path(naproxy.__file__).parent
 WEB = SOURCES.parents[3] / "webui/src"
+CATALOGUES = sorted(each.stem for each in (words.FOLDER / "en").glob("*.po"))
 RAISED = ("Reason", "WrongError", "ChangeError", "ArchiveError", "ShapeError", "wrong", "_wrong")
 MADE = {"config.bytes", "config.value"}
 """Codes with an ending that says which bounds there are (`schema.py`)."""
@@ -28,14 +30,20 @@ def asked() -> Iterator[tuple[str, set[str], str]]:
             name = node.func.id if isinstance(node.func, ast.Name) else name
             codes = [a.value for a in node.args if isinstance(a, ast.Constant)]
             for code in codes if name in RAISED else ():
-                if isinstance(code, str) and code.partition(".")[0] in ("config", "box", "backup"):
+                if isinstance(code, str) and code.partition(".")[0] in CATALOGUES:
                     given = {str(keyword.arg) for keyword in node.keywords}
                     yield code, given, f"{path.name}:{node.lineno}"
 
 
 def texts(language: str) -> dict[str, str]:
-    with (words.FOLDER / language / "naproxy.po").open("rb") as file:
-        return {each.id: each.string for each in read_po(file, abort_invalid=True) if each.id}
+    found = {}
+    for name in CATALOGUES:
+        with (words.FOLDER / language / f"{name}.po").open("rb") as file:
+            for each in read_po(file, abort_invalid=True):
+                if each.id:
+                    assert each.id.startswith(f"{name}."), f"{each.id} stands in {name}.po"
+                    found[each.id] = each.string
+    return found
 
 
 def places(text: str) -> set[str]:
@@ -73,8 +81,64 @@ def test_a_reason_goes_over_the_wire_and_back() -> None:
     )
 
 
+def test_a_reason_within_a_reason_goes_over_the_wire_and_back() -> None:
+    reason = together(own_words("disk is busy"), Reason("core.own_words", text=own_words("no")))
+    assert reason_of(json.loads(json.dumps(reason.plain()))) == reason
+    assert words.sentences(reason) == ["Disk is busy.", "No."]
+
+
+def test_reasons_together_are_one_after_the_other() -> None:
+    one, two = own_words("first"), own_words("second!")
+    assert str(together(one, together(two, one))) == "First. Second! First."
+    assert together(one) is one
+
+
+@pytest.mark.parametrize(
+    ("s", "shown"),
+    [
+        (0.44, "0.4 s"),
+        (7, "7 s"),
+        (89.6, "90 s"),
+        (90, "2 min"),
+        (3599, "1 h"),
+        (3960, "1 h 6 min"),
+    ],
+)
+def test_a_length_of_time_is_told_in_the_units_that_people_use(s: float, shown: str) -> None:
+    assert words.duration(s).replace("\N{NO-BREAK SPACE}", " ") == shown
+
+
 def test_a_code_of_another_version_is_told_with_its_parameters() -> None:
     assert words.words(Reason("config.of_tomorrow", high=5), "de") == "config.of_tomorrow high=5"
+
+
+def test_a_parameter_that_is_missing_spoils_nothing() -> None:
+    assert str(Reason("config.value_between", low=5)) == "config.value_between low=5"
+
+
+@pytest.mark.parametrize("code", ["../../../etc/passwd.x", "core/../config.user", "\x1b[2J", ""])
+def test_a_code_cannot_lead_out_of_the_catalogues(code: str) -> None:
+    assert str(Reason(code)) == repr(code)[1:-1]
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        None,
+        [],
+        "core.all",
+        {"code": 5, "params": {}},
+        {"code": "core.own_words"},
+        {"code": "core.own_words", "params": [1]},
+        {"code": "core.all", "params": {"reasons": ["x"]}},
+        {"code": "core.all", "params": {"reasons": 5}},
+        {"code": "core.all", "params": {}},
+        {"code": "core.own_words", "params": {"text": {"code": None}}},
+    ],
+)
+def test_what_is_no_reason_is_refused(hostile: object) -> None:
+    with pytest.raises(ValueError, match="no reason"):
+        reason_of(hostile)
 
 
 def test_what_would_move_a_terminals_cursor_is_written_out() -> None:

@@ -6,15 +6,15 @@ them into words, once, where people read them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 
 class Reason:
     """`code` names the text in the catalogues; `params` are what the text has places for.
 
-    A parameter is a number, a text, or a list of these. Two reasons are equal if code and
-    parameters are.
+    A parameter is a number, a text, another reason, or a list of these. The ending of its name
+    is its unit: `idle_s`, `draws_w`. Two reasons are equal if code and parameters are.
     """
 
     __slots__ = ("code", "params")
@@ -41,7 +41,15 @@ class Reason:
 
     def plain(self) -> dict[str, Any]:
         """Return JSON types; `reason_of` takes them back."""
-        return {"code": self.code, "params": self.params}
+        return {"code": self.code, "params": {n: _plain(v) for n, v in self.params.items()}}
+
+    def parts(self) -> tuple[Reason, ...]:
+        """Return what `together` joined; a reason that is one alone has itself as its part."""
+        return tuple(self.params["reasons"]) if self.code == "core.all" else (self,)
+
+    def codes(self) -> tuple[str, ...]:
+        """Return the codes of its parts: two that differ in figures only have the same."""
+        return tuple(each.code for each in self.parts())
 
 
 class WrongError(ValueError):
@@ -56,6 +64,39 @@ class WrongError(ValueError):
         return str(self.reason)
 
 
-def reason_of(plain: Mapping[str, Any]) -> Reason:
-    """Return the reason that `Reason.plain` gave."""
-    return Reason(plain["code"], **plain["params"])
+def together(*reasons: Reason) -> Reason:
+    """Return one reason of several that hold together, the most important first."""
+    parts = [part for each in reasons for part in each.parts()]
+    return parts[0] if len(parts) == 1 else Reason("core.all", reasons=parts)
+
+
+def own_words(text: str) -> Reason:
+    """Return what a server or a program said itself: it stays as it came."""
+    return Reason("core.own_words", text=text)
+
+
+def reason_of(plain: Any) -> Reason:
+    """Return the reason that `Reason.plain` gave; ValueError if it did not give this."""
+    match plain:
+        case {"code": "core.all", "params": {"reasons": [_, *_] as reasons}}:
+            return Reason("core.all", reasons=[reason_of(each) for each in reasons])
+        case {"code": str(code), "params": Mapping() as params} if code != "core.all":
+            return Reason(code, **{str(name): _param(value) for name, value in params.items()})
+    raise ValueError(f"this is no reason: {str(plain)[:80]!r}")
+
+
+def plain(reasons: Iterable[Reason]) -> list[dict[str, Any]]:
+    """Return several as JSON types."""
+    return [each.plain() for each in reasons]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Reason):
+        return value.plain()
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _param(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_param(each) for each in value]
+    return reason_of(value) if isinstance(value, Mapping) else value
