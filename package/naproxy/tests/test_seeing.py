@@ -104,3 +104,10 @@ def test_what_it_draws_awake_is_learned_whatever_the_configuration_says() -> Non
     assert made.low(NOW_S) is False
     made.see(NOW_S, State.FALLING_ASLEEP, 0.0, Metered(1.0))
     assert made.low(NOW_S) is True
+
+
+def test_the_surge_of_a_wake_that_a_meter_tells_late_is_not_what_it_draws_awake() -> None:
+    made = Sight(on_w=43.3)
+    made.see(NOW_S - 50, State.AWAKE, NOW_S - 51, Metered(900.0))
+    made.see(NOW_S, State.WAKING, NOW_S - 1, Metered(43.3))
+    assert made.low(NOW_S) is False

@@ -69,9 +69,15 @@ class Sight:
         self._answers_asleep = False
 
     def see(self, now_s: float, state: State, since_s: float, event: Pinged | Metered) -> None:
-        """Take what was seen while the server is in `state`, since `since_s`."""
+        """Take what was seen while the server is in `state`, since `since_s`.
+
+        What it draws awake is learned, slowly.
+        """
         if isinstance(event, Metered):
-            self._metered(now_s, state, event.power_w)
+            self._metered_s, self._power_w = now_s, event.power_w
+            # What a slow meter says just after a wake is the surge of the wake.
+            if state is State.AWAKE and now_s - since_s > FRESH_S:
+                self._on_w += _WEIGHT * (event.power_w - self._on_w)
             return
         self._pinged_s = now_s
         if not event.answered:
@@ -82,12 +88,6 @@ class Sight:
         elif state is State.ASLEEP and event.begun_s > since_s:
             self._answers_asleep = True
 
-    def _metered(self, now_s: float, state: State, power_w: float) -> None:
-        """Take a reading; what it draws awake is learned, slowly."""
-        self._metered_s = now_s
-        self._power_w = power_w
-        if state is State.AWAKE:
-            self._on_w += _WEIGHT * (power_w - self._on_w)
 
     def low(self, now_s: float) -> bool | None:
         """Does it draw much less than awake? None: there is no meter, or it says nothing now."""
