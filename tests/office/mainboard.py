@@ -244,9 +244,10 @@ class Board:
         self._enter(RESUMING, self.settings.wake_s)
 
     def _run(self) -> None:
+        # First, or what runs again might answer before the time that it says.
+        self._enter(ON)
         self._silence.processes()
         self.card.listen_to_tcp(False)
-        self._enter(ON)
         for caller in self.held:
             _answer(caller, {"ok": True})
             caller.close()
