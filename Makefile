@@ -60,7 +60,8 @@ build: prepare ## compile the VMOD and render the VCL
 
 # ----------------------------------------------------------------------- test
 
-# Two at a time: the long ones first, what waits beside what works. BUILT: empty once it is built.
+# Two at a time: the long ones first, what waits beside what works; one that fails stops no other.
+# BUILT: empty once it is built.
 BUILT := build
 TESTS := test-browser test-e2e test-unit test-demo test-webui test-vmod test-vcl test-image-parts test-faults test-office test-meter test-history lint
 
@@ -68,7 +69,7 @@ TESTS := test-browser test-e2e test-unit test-demo test-webui test-vmod test-vcl
 test: build ## everything, in under 15 minutes
 	@echo "Testing, two targets at a time; each speaks when it has ended:"
 	@echo "  $(TESTS)"
-	@$(MAKE) --no-print-directory -j2 --output-sync=target BUILT= $(TESTS)
+	@$(MAKE) --no-print-directory -k -j2 --output-sync=target BUILT= $(TESTS)
 
 test-clean: ## the README's commands in a new Debian 12, as a new user [TIMES=n] [BUSY=n] [PLACE=dir]
 	$(AS_ROOT) tests/clean_room/run $(if $(TIMES),--times $(TIMES)) $(if $(BUSY),--busy $(BUSY)) \

@@ -3,7 +3,6 @@
 import hashlib
 import os
 from collections import Counter
-from typing import Any
 
 import pytest
 
@@ -74,6 +73,11 @@ def test_bodies_were_not_mixed_up(move: Move) -> None:
             assert answer.headers["body-sha256"] == hashlib.sha256(body).hexdigest()
 
 
+def served(office: Office, request_id: str) -> list[str]:
+    """Where the server was asked for this."""
+    return [each["server"] for each in office.server.requests() if each["id"] == request_id]
+
+
 def test_a_sleeping_server_is_woken_at_its_new_address(office: Office) -> None:
     office.server.add_address(OTHER_ADDRESS)
     office.box.sleep()
@@ -82,8 +86,8 @@ def test_a_sleeping_server_is_woken_at_its_new_address(office: Office) -> None:
     try:
         answer = ask(office.client, fresh())
         assert answer.status == 200
-        served: list[dict[str, Any]] = office.server.requests()
-        assert served[-1]["server"] == OTHER_ADDRESS
+        wait_for(lambda: served(office, answer.request_id), "the access log")
+        assert served(office, answer.request_id) == [OTHER_ADDRESS]
     finally:
         office.server.add_address(ADDRESS)
         office.box.reconfigure()
