@@ -64,4 +64,5 @@ def test_a_broker_that_is_named_is_told(told: Told) -> None:
 
 def test_without_a_broker_it_is_not_tried_again_and_again(nobody_to_tell: Told) -> None:
     wait_for(lambda: nobody_to_tell.service().startswith("down: mqtt"), "the end")
-    assert "mqtt.host is empty" in nobody_to_tell.box.sh("cat /var/log/messages")
+    log = "cat /var/log/messages"
+    wait_for(lambda: "mqtt.host is empty" in nobody_to_tell.box.sh(log), "the log")

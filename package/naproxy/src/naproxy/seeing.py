@@ -88,7 +88,6 @@ class Sight:
         elif state is State.ASLEEP and event.begun_s > since_s:
             self._answers_asleep = True
 
-
     def low(self, now_s: float) -> bool | None:
         """Does it draw much less than awake? None: there is no meter, or it says nothing now."""
         if now_s - self._metered_s > FRESH_S:
