@@ -16,7 +16,7 @@ import pytest
 from playwright.sync_api import Route, expect
 
 from tests.office.namespace import wait_for
-from tests.webui.conftest import OpenPage, Scheme, Size, WatchedPage
+from tests.webui.conftest import PATIENCE_MS, OpenPage, Scheme, Size, WatchedPage
 from tests.webui.looks import settle, too_wide, violations
 from tests.webui.people import VIEWER
 from tests.webui.stage import Stage
@@ -335,6 +335,10 @@ def test_a_file_chosen_again_after_a_reload_goes_on_where_it_was(
     seen = offsets(traffic, holds)
     choose(traffic, long_log)
     expect(traffic.locator("#estimate-progress")).to_contain_text("1 of")
+    for _ in range(PATIENCE_MS // 50):
+        if not held:
+            traffic.wait_for_timeout(50)
+    assert held
     traffic.reload()
     settle(traffic)
     choose(traffic, long_log)
