@@ -29,6 +29,7 @@ from naproxy.history.tables import FILE
 from naproxy.history.visits import BLOCK_S, NEEDED, TICKS, Visit, pack
 from naproxy.page import Outcome
 from naproxy.policy.base import Klass
+from naproxy.reason import Reason, own_words, together
 
 from tests.bench import result
 from tests.powercut.writer import METERS, START_S, Run, second
@@ -37,6 +38,11 @@ HOURS: Final = 3
 """The first hour of a run also grows the side file; the mean is over all."""
 
 SLEEPS_AN_HOUR: Final = 2
+REASONS: Final = (
+    Reason("policy.idle", idle_s=5),
+    Reason("server.asked_again", why=own_words("a backup is running"), again_s=60),
+    Reason("server.fetching", number=1),
+)
 REQUESTS_A_DAY: Final = 18_000
 """Of people and programs: those of `bpgov`, which has 37,000 with its robots."""
 
@@ -115,22 +121,23 @@ def fill(data_dir: Path, days: int, now_s: int) -> None:
             )
         _fill_stream(db, now_s, chosen)
         _fill_agents(db, now_s, chosen)
+        slept = together(
+            Reason("policy.idle", idle_s=63), Reason("policy.budget_today", used=2, allowed=20)
+        ).text()
         db.executemany(
             'INSERT INTO transitions (t_s, server, "from", "to", reason)'
             " VALUES (?, 'web', 'awake', 'asleep', ?)",
-            ((now_s - n * 450.0, "idle 63 s; 2 of 20 allowed delays used") for n in range(17280)),
+            ((now_s - n * 450.0, slept) for n in range(17280)),
         )
         db.executemany(
             "INSERT INTO wakes (t_s, server, who, host, path, method, agent, class, reason)"
             " VALUES (?, 'web', '192.0.2.17', 'www.example.org', ?, 'GET', ?, 'person', 'page')",
             ((now_s - n * 1800.0, "/news?id=3" * 4, "Mozilla/5.0 " * 8) for n in range(4320)),
         )
+        waits = Reason("policy.idle_of", idle_s=5, least_s=60).text()
         db.executemany(
             "INSERT INTO decisions (t_s, server, sleep, reason) VALUES (?, 'web', 0, ?)",
-            (
-                (now_s - n * 120.0, "idle 5 s of the 60 s it takes to be worth")
-                for n in range(21600)
-            ),
+            ((now_s - n * 120.0, waits) for n in range(21600)),
         )
 
     assert run.journal.store.batch(work), run.said
@@ -244,8 +251,7 @@ def hours(data_dir: Path, now_s: int, *, kernel: bool) -> None:
             agent = n // 9 % ROBOTS_A_DAY if klass is Klass.CRAWLER else NOBODY
             run.history.request("web", Event(n, t_us, 1, 1, 0, agent, 0, klass, outcome, 0, 200, 0))
         if n % 170 == 0:
-            reason = ("idle 5 s", "a backup is running", "the cache is being filled")[n // 170 % 3]
-            run.history.decision("web", float(run.now_s), False, reason)
+            run.history.decision("web", float(run.now_s), False, REASONS[n // 170 % 3])
         changes = n % (3600 // SLEEPS_AN_HOUR // 4) == 77
         if changes:
             run.transition()

@@ -8,6 +8,7 @@ from typing import Any
 
 from naproxy.classify import Agents
 from naproxy.policy.base import Klass
+from naproxy.reason import stored_reason
 from naproxy.replay_report import BY_CACHE
 from naproxy.replay_visit import Visit
 
@@ -132,7 +133,7 @@ class Story:
     def _orders(self) -> Iterator[Line]:
         """Tell what the controller decided, in its own words."""
         for t_s, row in self._rows("transitions"):
-            reason = plain(row["reason"], 100)
+            reason = plain(str(stored_reason(row["reason"])).removesuffix("."), 100)
             if row["to"] == "falling_asleep":
                 self._ordered_s = t_s
                 yield t_s, f"The box tells the server to sleep: {reason}.", "asleep"
@@ -142,7 +143,8 @@ class Story:
     def _wakes(self) -> Iterator[Line]:
         for t_s, row in self._rows("wakes"):
             who = self._who(row["who"], Klass.__members__.get(row["class"].upper()))
-            what = _NEEDED.get(row["reason"], "asks for {what}").format(
+            cause = row["reason"] if row["class"] else ""
+            what = _NEEDED.get(cause, "asks for {what}").format(
                 what=plain(row["path"]), method=row["method"]
             )
             # It is written down a moment after the VMOD's own magic packet went out.

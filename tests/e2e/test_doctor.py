@@ -59,13 +59,13 @@ def test_another_host_key_than_the_pinned_one_is_told(office: Office, pins: Path
     pins.write_text(f"{addresses} {OTHER_KEY}\n")
     status, found = doctor(office)
     assert status == 1
-    assert "not the one pinned" in found["ssh_login"]["what"]
+    assert found["ssh_login"]["what_reason"]["code"] == "ssh.other_key"
 
 
 def test_a_host_key_that_is_not_pinned_is_told(office: Office, pins: Path) -> None:
     pins.write_text("")
     _, found = doctor(office)
-    assert "no host key" in found["ssh_login"]["what"]
+    assert found["ssh_login"]["what_reason"]["code"] == "ssh.no_pin"
 
 
 def test_a_key_that_may_open_tunnels_is_told(office: Office) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from naproxy.reason import Reason, reason_of
 
 from tests.e2e.clients import PERSON, ask, fresh
 from tests.e2e.conftest import QUICK
@@ -37,11 +38,18 @@ class Metered:
         config["server"][0]["policy"] = policy or NEVER
         self.box.api("PUT", "/v1/config", toml(config).encode())
 
-    def call_in_vain(self) -> str:
-        """Ask for the server until the box gives up; returns the alert."""
+    def call_in_vain(self) -> Reason:
+        """Ask for the server until the box gives up; returns why it is not up."""
         self.box.api("POST", "/v1/servers/web/wake", {})
         self.box.await_state("trouble")
-        return str(self.box.status()["alert"])
+        return self.why_not_up()
+
+    def why_not_up(self) -> Reason:
+        """Return why it is not up, as the alert says."""
+        alert = reason_of(self.box.status()["alert"])
+        assert alert.code in ("server.not_up", "server.still_not_up")
+        why: Reason = alert.params["why"]
+        return why
 
 
 @pytest.fixture(scope="module")
@@ -84,18 +92,18 @@ def asleep(awake: Metered) -> Metered:
 
 def test_a_hung_resume_is_told_from_a_failed_wake(asleep: Metered) -> None:
     asleep.office.server.board.configure(hang=True)
-    alert = asleep.call_in_vain()
-    assert "it draws 43.3 W and pings are answered: it woke but hangs" in alert
-    assert "restart it by its button" in alert
+    why = asleep.call_in_vain()
+    assert (why.code, why.params["draws_w"]) == ("server.why_hangs_draws", 43.3)
+    assert "restart it by its button" in str(why)
 
 
 def test_a_failed_wake_and_an_unplugged_server_are_told_from_a_hung_resume(asleep: Metered) -> None:
     asleep.office.server.board.configure(never_wake=True)
-    alert = asleep.call_in_vain()
-    assert "it draws 1.6 W, as when asleep: the wake failed" in alert
-    assert "check wake-on-LAN" in alert
+    why = asleep.call_in_vain()
+    assert (why.code, why.params["draws_w"]) == ("server.why_failed", 1.6)
+    assert "wake-on-LAN" in str(why)
     asleep.plug.unplugged = True
-    wait_for(lambda: "it is unplugged" in asleep.box.status()["alert"], "the other trouble")
+    wait_for(lambda: asleep.why_not_up().code == "server.why_unplugged", "the other trouble")
 
 
 def test_a_foreign_machine_on_its_address_does_not_pass_for_the_server(asleep: Metered) -> None:
@@ -108,7 +116,7 @@ def test_a_foreign_machine_on_its_address_does_not_pass_for_the_server(asleep: M
         threading.Thread(target=server.serve_forever, daemon=True).start()
         asleep.box.api("POST", "/v1/servers/web/wake", {})
         wait_for(
-            lambda: "another machine, 02:00:5e:10:00:10" in str(asleep.box.status()["alert"]),
+            lambda: "02:00:5e:10:00:10" in str(asleep.box.status()["alert"]),
             "the other machine to be seen",
         )
         assert asleep.box.status()["state"] == "trouble"
@@ -133,8 +141,9 @@ def test_a_failed_wake_keeps_it_awake_until_somebody_says_otherwise(asleep: Mete
     asleep.box.await_state("awake", 30)
     status = asleep.box.status()
     assert status["armed"] is False
-    [veto] = [v for v in status["vetoes"] if "naproxy arm web" in v]
-    assert "the wake failed" in veto
+    [veto] = [v for v in map(reason_of, status["vetoes"]) if v.code == "server.tripped"]
+    assert "server.why_failed" in veto.codes()
+    assert "naproxy arm web" in str(veto)
     asleep.configure(policy=IDLE)
     wait_for(lambda: asleep.box.status()["decision"]["sleep"], "the policy to want it")
     assert asleep.box.status()["state"] == "awake"
@@ -148,7 +157,7 @@ def test_a_failed_wake_keeps_it_awake_until_somebody_says_otherwise(asleep: Mete
 def test_a_server_that_wakes_by_itself_is_seen_awake(asleep: Metered) -> None:
     asleep.office.server.board.power_on()
     asleep.box.await_state("awake")
-    assert asleep.box.status()["reason"] == "it woke by itself"
+    assert asleep.box.status()["reason"]["code"] == "server.woke_itself"
     assert asleep.box.status()["armed"] is True
 
 
@@ -185,9 +194,12 @@ def test_a_server_that_does_not_wake_is_not_armed_and_told_why(awake: Metered) -
     wait_for(lambda: progress(awake)["ended"], "the end")
     report = progress(awake)
     assert report["phase"] == "failed"
-    assert report["reason"].startswith("in cycle 1 of 2: not up after 20 calls")
-    assert "hung resume" in report["reason"]
-    assert "hung resume" in str(awake.box.status()["vetoes"])
+    reason = reason_of(report["reason"])
+    assert (reason.code, reason.params["cycle"]) == ("server.in_cycle", 1)
+    why = reason.params["why"]
+    assert (why.code, why.params["calls"]) == ("server.not_up", 20)
+    assert why.params["why"].code == "server.why_hangs_draws"
+    assert "server.why_hangs_draws" in str(awake.box.status()["vetoes"])
 
 
 def test_visitors_of_a_server_that_is_being_commissioned_lose_nothing(awake: Metered) -> None:
@@ -207,7 +219,7 @@ def test_after_a_crash_amid_a_commissioning_the_server_is_woken(awake: Metered) 
     awake.box.kill_controller()
     awake.box.start_controller()
     awake.box.await_state("awake")
-    assert "commissioning was cut off" in str(awake.box.transitions()[1])
+    assert awake.box.transitions()[1]["reason"]["code"] == "server.cut_off_commissioning"
 
 
 # Two servers

@@ -1,6 +1,7 @@
 """The server never wakes: people are told, somebody is alerted, and it is called on and on."""
 
 import pytest
+from naproxy.reason import reason_of
 from naproxy.replay_visit import became
 
 from tests.e2e.clients import ASSET, PERSON, ask, fresh
@@ -67,18 +68,20 @@ def test_what_is_cached_is_served_all_the_same(office: Office) -> None:
 
 
 def test_the_status_says_why(trouble: Office) -> None:
-    assert "not up after 5 calls" in trouble.box.status()["reason"]
+    reason = reason_of(trouble.box.status()["reason"])
+    assert (reason.code, reason.params["calls"]) == ("server.not_up", 5)
 
 
 def test_the_journal_says_why(trouble: Office) -> None:
     newest = trouble.box.transitions()[0]
     assert newest["to"] == "trouble"
-    assert "not up after 5 calls" in newest["reason"]
+    reason = reason_of(newest["reason"])
+    assert (reason.code, reason.params["calls"]) == ("server.not_up", 5)
 
 
 def test_the_controllers_log_alerts(trouble: Office) -> None:
     wait_for(
-        lambda: "not up after 5 calls" in (trouble.logs / "controller.log").read_text(),
+        lambda: "It was called 5 times in" in (trouble.logs / "controller.log").read_text(),
         "an alert in the log",
     )
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from functools import partial
 
 import pytest
+from naproxy.reason import Reason, reason_of
 
 from tests.e2e.clients import PROGRAM, ask, at_once, fresh
 from tests.office import Office
@@ -15,8 +16,12 @@ WORK = "/app/reply"
 ALWAYS = ["mon-sun 00:00-24:00"]
 
 
-def vetoes(office: Office) -> str:
-    return "; ".join(office.box.status()["vetoes"])
+def vetoes(office: Office) -> list[Reason]:
+    return [reason_of(veto) for veto in office.box.status()["vetoes"]]
+
+
+def codes(office: Office) -> list[str]:
+    return [veto.code for veto in vetoes(office)]
 
 
 @pytest.fixture
@@ -28,36 +33,41 @@ def configured(office: Office) -> Iterator[Office]:
 def test_a_request_at_the_server_is_a_veto_while_it_lasts(office: Office) -> None:
     slow = partial(ask, office.client, f"{fresh(WORK)}&delay_s=2")
     with at_once([slow]) as calls:
-        wait_for(lambda: "requests at the server: 1" in vetoes(office), "the veto")
+        one = Reason("server.fetching", number=1)
+        wait_for(lambda: one in vetoes(office), "the veto")
     assert calls[0].result().status == 200
-    wait_for(lambda: "requests at the server" not in vetoes(office), "the end of the veto")
+    wait_for(lambda: "server.fetching" not in codes(office), "the end of the veto")
 
 
 def test_an_open_websocket_keeps_the_server_awake_even_by_hand(office: Office) -> None:
     with office.client.connect(ADDRESS, 80) as line:
         client = Client(line, HOST, "/app/ws", {})
         assert client.echo(b"here") == b"here"
-        with pytest.raises(RefusedError, match="WebSocket"):
+        with pytest.raises(RefusedError) as refused:
             office.box.api("POST", "/v1/servers/web/sleep", {})
+        assert refused.value.answer["code"] == "server.connections"
         client.close()
-    wait_for(lambda: "WebSocket" not in vetoes(office), "the end of the veto")
+    wait_for(lambda: "server.connections" not in codes(office), "the end of the veto")
 
 
 def test_work_keeps_the_server_awake_after_its_request_has_ended(configured: Office) -> None:
     configured.box.reconfigure(server={"awake": {"work_paths": [WORK], "work_s": 6.0}})
     assert ask(configured.client, fresh(), headers=PROGRAM).status == 200
-    assert "work behind" not in vetoes(configured)
+    assert "server.work" not in codes(configured)
     assert ask(configured.client, fresh(WORK)).status == 200
-    wait_for(lambda: f"work behind {WORK}" in vetoes(configured), "the veto")
-    with pytest.raises(RefusedError, match="work behind"):
+    wait_for(lambda: "server.work" in codes(configured), "the veto")
+    [work] = [veto for veto in vetoes(configured) if veto.code == "server.work"]
+    assert work.params["paths"] == [WORK]
+    with pytest.raises(RefusedError) as refused:
         configured.box.api("POST", "/v1/servers/web/sleep", {})
+    assert refused.value.answer["code"] == "server.work"
     configured.box.sleep()
     assert configured.server.board.state == "off"
 
 
 def test_office_hours_are_a_veto_but_not_by_hand(configured: Office) -> None:
     configured.box.reconfigure(server={"awake": {"hours": ALWAYS, "time_zone": "UTC"}})
-    assert "office hours until" in vetoes(configured)
+    assert "server.office_hours" in codes(configured)
     configured.box.sleep()
     assert configured.server.board.state == "off"
 

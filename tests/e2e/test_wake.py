@@ -106,7 +106,7 @@ def test_a_server_that_wakes_slowly_is_waited_for(asleep: Office) -> None:
 def test_a_server_that_wakes_by_itself_is_noticed(asleep: Office) -> None:
     asleep.server.board.power_on()
     asleep.box.await_state("awake")
-    assert "by itself" in asleep.box.status()["reason"]
+    assert asleep.box.status()["reason"]["code"] == "server.woke_itself"
 
 
 def test_a_sleep_command_that_hangs_until_the_wake_is_a_sleep_all_the_same(office: Office) -> None:

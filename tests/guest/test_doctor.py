@@ -49,13 +49,13 @@ def test_what_is_well_on_a_debian_is_seen_to_be(usual: dict[str, Finding], check
 
 
 def test_what_it_cannot_see_it_says(usual: dict[str, Finding]) -> None:
-    assert "ethtool is not installed" in usual["wake_on_lan"].what
+    assert "ethtool is not installed" in str(usual["wake_on_lan"].what)
     assert usual["firmware"].verdict == "not seen"
 
 
 def test_a_key_without_a_forced_command_is_told(usual: dict[str, Finding]) -> None:
     # The tests' own: root may log in with it.
-    assert "no forced command" in usual["forced_command"].what
+    assert "no forced command" in str(usual["forced_command"].what)
 
 
 @pytest.mark.parametrize("target", ["suspend.target", "sleep.target"])
@@ -63,7 +63,7 @@ def test_a_masked_target_is_told_with_its_cure(guest: Guest, target: str) -> Non
     mask = f"mask --runtime {target}"
     with changed(guest, f"systemctl {mask}", f"systemctl un{mask}"):
         found = look(guest)["sleep_target"]
-    assert (found.verdict, found.mend) == ("problem", f"systemctl unmask {target}")
+    assert (found.verdict, str(found.mend)) == ("problem", f"systemctl unmask {target}")
 
 
 def test_a_suspend_that_systemd_may_not_do_is_told(guest: Guest) -> None:
@@ -71,7 +71,7 @@ def test_a_suspend_that_systemd_may_not_do_is_told(guest: Guest) -> None:
     begin = f"mkdir -p /run/systemd/sleep.conf.d; printf '{NO_SUSPEND}' >{file}"
     with changed(guest, begin, f"rm {file}"):
         found = look(guest)["sleep_target"]
-    assert "AllowSuspend=no" in found.mend
+    assert "AllowSuspend=no" in str(found.mend)
 
 
 def test_a_program_s_lock_is_told_in_its_words(guest: Guest) -> None:
@@ -82,4 +82,4 @@ def test_a_program_s_lock_is_told_in_its_words(guest: Guest) -> None:
     with changed(guest, lock, "systemctl stop held"):
         wait_for(lambda: "backup" in guest.ssh("systemd-inhibit --list").stdout, "the lock")
         found = look(guest)["inhibitors"]
-    assert (found.verdict, found.what) == ("note", "backup: copying to the other disk")
+    assert (found.verdict, str(found.what)) == ("note", "backup: copying to the other disk")

@@ -13,6 +13,7 @@ from enum import Enum
 from naproxy.drivers.ready import Observation
 from naproxy.drivers.sleep import SleepResult
 from naproxy.machine_io import Answer
+from naproxy.reason import Reason, own_words
 from naproxy.seeing import Pinged, Sign
 
 
@@ -103,9 +104,9 @@ class Sleeper:
         await asyncio.sleep(0.15)
         refusal = self._board.mishaps.busy(self._wall())
         if refusal:
-            return SleepResult(Answer.REFUSED, refusal)
+            return SleepResult(Answer.REFUSED, own_words(refusal))
         self._board.fall()
-        return SleepResult(Answer.ACCEPTED, "accepted")
+        return SleepResult(Answer.ACCEPTED, Reason("sleep.accepted"))
 
 
 class Waker:
@@ -114,7 +115,7 @@ class Waker:
     def __init__(self, board: Board) -> None:
         self._board = board
 
-    def send(self, failed: Callable[[str], None]) -> None:
+    def send(self, failed: Callable[[Reason], None]) -> None:
         self._board.call()
 
 
@@ -127,7 +128,7 @@ class Ready:
     async def probe(self) -> Observation:
         if self._board.answers:
             await asyncio.sleep(0.02)
-            return Observation(Sign.READY, "HTTP status 200")
+            return Observation(Sign.READY, Reason("ready.status", status=200))
         await asyncio.sleep(60.0)  # whoever asks gives up before
         raise TimeoutError
 

@@ -25,6 +25,7 @@ from naproxy.machine_io import Transition
 from naproxy.page import Page
 from naproxy.policy.base import State
 from naproxy.probing import Prober
+from naproxy.reason import Reason
 from naproxy.runner import House, Runner
 
 from tests.past import clock, log
@@ -177,7 +178,7 @@ class Past:
         playing = asyncio.ensure_future(self._front.play(requests))
         await asyncio.sleep(end_s - self._now.wall())
         playing.cancel()
-        self.runner.stop(why="the controller was stopped")
+        self.runner.stop(why=Reason("server.stopped"))
         self._gather(int(end_s))
         self._history.flush()
         self._journal.close()

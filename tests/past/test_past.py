@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from naproxy.accesslog import Entry
 from naproxy.history import queries
+from naproxy.reason import stored_reason
 
 from tests.demo import generated
 from tests.past import house, log
@@ -68,12 +69,12 @@ def test_requests_in_the_history_are_those_of_the_log(made: Path) -> None:
 def test_it_was_commissioned_before_it_slept_by_itself(made: Path) -> None:
     db = queries.open_history(made)
     slept = [
-        row["reason"]
+        stored_reason(row["reason"]).code
         for row in queries.events(db, "transitions", "web", 0, END_S + 1)
         if row["to"] == "falling_asleep"
     ]
-    assert slept[:5] == ["commissioning"] * 5
-    assert slept[5] != "commissioning"
+    assert slept[:5] == ["server.commissioned_now"] * 5
+    assert slept[5] != "server.commissioned_now"
 
 
 def test_it_is_the_same_every_time(made: Path, tmp_path: Path) -> None:

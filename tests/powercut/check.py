@@ -8,6 +8,7 @@ from pathlib import Path
 
 from naproxy.history import queries
 from naproxy.history.writer import BATCH_S, LATE_S, SYNC_EVERY
+from naproxy.reason import stored_reason
 
 from tests.powercut.writer import METERS, Run, second
 
@@ -46,4 +47,5 @@ def _check_meter(db: sqlite3.Connection, meter: str, since_s: int) -> int:
 def transitions(data_dir: Path, since_s: int) -> list[int]:
     """The times of the transitions that are there."""
     with closing(queries.open_history(data_dir)) as db:
-        return [int(e["reason"]) for e in queries.events(db, "transitions", "web", since_s, 1e12)]
+        rows = queries.events(db, "transitions", "web", since_s, 1e12)
+        return [int(str(stored_reason(row["reason"]))) for row in rows]

@@ -16,6 +16,7 @@ from naproxy.history.writer import LATE_S, History
 from naproxy.journal import Journal
 from naproxy.policy.base import State
 from naproxy.reading import Second
+from naproxy.reason import own_words
 
 START_S = 1_700_000_000 // 3600 * 3600
 METERS = ("web", "box")
@@ -96,7 +97,7 @@ class Run:
 
     def transition(self) -> None:
         """Write a change of state, now."""
-        self.journal.transition("web", State.AWAKE, State.ASLEEP, str(self.now_s))
+        self.journal.transition("web", State.AWAKE, State.ASLEEP, own_words(str(self.now_s)))
 
 
 def write_on(data_dir: Path, progress: Progress, *, pause_s: float = 0.0) -> None:

@@ -9,6 +9,7 @@ from flask import Flask
 from naproxy.datagram import Asker
 from naproxy.policy.base import State
 from naproxy.reading import Second
+from naproxy.reason import Reason
 from naproxy_webui.equipment import Equipment, Meter, Server
 from naproxy_webui.settings import Settings
 from naproxy_webui.shapes import check
@@ -17,6 +18,8 @@ from test_history_block import second
 
 ON_MW, OFF_MW = 40_000, 2_000
 AGO_S = 20 * 86400
+IDLE = Reason("policy.idle", idle_s=63)
+ASKED = Asker("192.0.2.77", "miss", "GET", "api", path="/feed.xml").why
 
 
 class Past(Box):
@@ -35,7 +38,7 @@ class Past(Box):
     def second(self, mean_mw: int) -> Second:
         return second(int(self.house_s), mean_mw)
 
-    def change(self, before: State, state: State, reason: str, after_s: float) -> None:
+    def change(self, before: State, state: State, reason: Reason, after_s: float) -> None:
         self.journal.transition("web", before, state, reason)
         self.pass_s(after_s)
 
@@ -56,25 +59,27 @@ class Past(Box):
 
     def cycle(self, *, asleep_s: float = 600, awake_s: float = 300, **asker: Any) -> None:
         """Asleep, woken by somebody in 5 s, awake."""
-        self.change(State.FALLING_ASLEEP, State.ASLEEP, "idle 63 s", asleep_s)
+        self.change(State.FALLING_ASLEEP, State.ASLEEP, IDLE, asleep_s)
         self.wake(**asker)
-        self.change(State.ASLEEP, State.WAKING, "GET /feed.xml by 192.0.2.77 (api)", 5)
-        self.change(State.WAKING, State.AWAKE, "up after 5.0 s", awake_s)
+        self.change(State.ASLEEP, State.WAKING, ASKED, 5)
+        self.change(State.WAKING, State.AWAKE, Reason("server.up_after", took_s=5.0), awake_s)
 
     def measured_cycle(self, **asker: Any) -> None:
         """20 minutes asleep, then woken, 10 awake, all of it measured."""
-        self.change(State.FALLING_ASLEEP, State.ASLEEP, "idle 63 s", 0)
+        self.change(State.FALLING_ASLEEP, State.ASLEEP, IDLE, 0)
         self.meter(1200, OFF_MW)
         self.wake(**asker)
-        self.change(State.ASLEEP, State.WAKING, "GET /feed.xml by 192.0.2.77 (api)", 0)
-        self.change(State.WAKING, State.AWAKE, "up after 0.1 s", 0)
+        self.change(State.ASLEEP, State.WAKING, ASKED, 0)
+        self.change(State.WAKING, State.AWAKE, Reason("server.up_after", took_s=0.1), 0)
         self.meter(600, ON_MW)
 
     def all_of_it(self) -> None:
         """Something in every table."""
         self.measured_cycle()
         self.history.request("web", event(self))
-        self.journal.decision("web", self.house_s, False, "idle 5 s of 60 s")
+        self.journal.decision(
+            "web", self.house_s, False, Reason("policy.idle_of", idle_s=5, least_s=60)
+        )
         self.pass_s(120)
         self.history.flush()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import sqlite3
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -13,9 +14,13 @@ from flask import Flask
 from flask.testing import FlaskClient
 from history_past import ON_MW, Past, as_declared, known
 from naproxy.datagram import Asker
+from naproxy.history.tables import FILE
 from naproxy.policy.base import State
+from naproxy.reason import Reason
 from naproxy_webui.equipment import Equipment
 from naproxy_webui.settings import Settings
+
+HERE = Reason("policy.somebody_here")
 
 
 @pytest.fixture
@@ -285,13 +290,15 @@ def test_a_download_that_cannot_be_is_refused(
 
 
 def test_decisions_come_newest_first_with_plain_words(client: FlaskClient, past: Past) -> None:
-    for reason in ("idle 5 s of 60 s", "somebody is here"):
+    for reason in (Reason("policy.idle_of", idle_s=5, least_s=60), HERE):
         past.journal.decision("web", past.house_s, False, reason)
         past.history.flush()
         past.pass_s(120)
     found = get(client, "decisions", from_s=past.begun_s, to_s=past.wall_s, server="web")
-    assert [row["reason"] for row in found["rows"]] == ["somebody is here", "idle 5 s of 60 s"]
-    assert found["rows"][0]["words"] == "Somebody is there."
+    assert [row["words"] for row in found["rows"]] == [
+        "Somebody is there.",
+        "Nobody has needed it for 5\N{NO-BREAK SPACE}s; it may sleep after 60\N{NO-BREAK SPACE}s.",
+    ]
     assert found["next"] is None
 
 
@@ -319,12 +326,29 @@ def test_nothing_is_told_to_who_is_not_logged_in(visitor: FlaskClient, path: str
 
 
 def test_a_wake_by_the_policy_is_told_in_plain_words(client: FlaskClient, past: Past) -> None:
-    past.journal.wake_opened("web", Asker("policy", "somebody is here"))
+    past.journal.wake_opened("web", Asker("policy", HERE))
     found = get(client, "wakes", from_s=past.begun_s, to_s=past.wall_s + 1)
     assert found["rows"][0]["words"] == "Somebody is there."
 
 
+def test_sentences_that_an_older_naproxy_kept_are_told_as_they_are(
+    client: FlaskClient, past: Past
+) -> None:
+    past.all_of_it()
+    past.journal.wake_opened("web", Asker("policy", "somebody is here"))
+    with sqlite3.connect(past.directory / FILE) as older:
+        older.execute("UPDATE transitions SET reason = 'idle 63 s'")
+        older.execute("UPDATE decisions SET reason = 'idle 5 s of 60 s'")
+    older.close()
+    query = {"from_s": past.begun_s, "to_s": past.wall_s + 1, "server": "web"}
+    for path in ("states", "transitions", "decisions"):
+        found = get(client, path, **query)
+        told = {row["words"] for row in found.get("rows") or found["stretches"]}
+        assert told == {"Idle 5 s of 60 s." if path == "decisions" else "Idle 63 s."}, path
+    assert get(client, "wakes", **query)["rows"][0]["words"] == "Somebody is here."
+
+
 def test_another_servers_states_are_not_shown(client: FlaskClient, past: Past) -> None:
-    past.journal.transition("shop", State.UNKNOWN, State.AWAKE, "x")
+    past.journal.transition("shop", State.UNKNOWN, State.AWAKE, HERE)
     query = {"from_s": past.begun_s, "to_s": past.wall_s + 9, "server": "web"}
     assert get(client, "states", **query)["stretches"] == []

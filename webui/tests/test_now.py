@@ -13,10 +13,12 @@ import pytest
 from box import Box, wait_for
 from flask import Flask
 from flask.testing import FlaskClient
-from naproxy.arming import Arming
 from naproxy.box.clock import zone_name
 from naproxy.policy.base import State
+from naproxy.reason import Reason, own_words, plain
+from naproxy.words import words
 from naproxy_webui import now
+from naproxy_webui.rates import Rates
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 
@@ -202,10 +204,33 @@ def test_a_breaker_that_tripped_is_reset(client: FlaskClient, box: Box) -> None:
     assert client.post("/api/servers/web/arm", json={}).json == {"armed": True}
 
 
-def test_how_the_controller_says_that_it_tripped() -> None:
-    arming = Arming("web")
-    arming.trip("not up")
-    assert arming.why_not.startswith(now.TRIPPED)
+UNPROVEN = Reason("server.not_commissioned", server="web")
+TRIPPED = Reason("server.tripped", why=own_words("no answer"), server="web")
+
+
+def card_of(app: Flask, box: Box, **changes: Any) -> dict[str, Any]:
+    """Return the card, in German, of a server of which the controller says so."""
+    said = box.call("GET", "/v1/status")[1]
+    with app.test_request_context(headers={"Accept-Language": "de"}):
+        return now.server(said["servers"][0] | changes, said, 0.0, Rates())
+
+
+@pytest.mark.parametrize(("why", "tripped"), [(None, False), (UNPROVEN, False), (TRIPPED, True)])
+def test_a_breaker_that_tripped_is_told_from_a_test_that_is_missing(
+    app: Flask, box: Box, why: Reason | None, tripped: bool
+) -> None:
+    assert card_of(app, box, not_armed=why and why.plain())["tripped"] is tripped
+
+
+def test_what_the_controller_says_is_told_in_the_users_language(app: Flask, box: Box) -> None:
+    fetching, kept = Reason("server.fetching", number=2), Reason("server.kept_awake")
+    alert = Reason("server.still_not_up", why=own_words("no answer"))
+    found = card_of(
+        *(app, box), vetoes=plain([fetching, kept]), alert=alert.plain(), reason=fetching.plain()
+    )
+    assert found["vetoes"] == [words(fetching, "de"), words(kept, "de")]
+    assert found["why"] == [words(fetching, "de")]
+    assert found["alert"] == "Er ist noch immer nicht da: no answer."
 
 
 def test_the_line_at_the_top_of_every_page(client: FlaskClient, box: Box) -> None:

@@ -15,6 +15,7 @@ from history_past import OFF_MW, ON_MW, Past, known
 from naproxy import hindsight, page
 from naproxy.page import Outcome
 from naproxy.policy.base import State
+from naproxy.reason import Reason
 from naproxy_webui.equipment import Equipment, Server
 from naproxy_webui.errors import ApiError
 from naproxy_webui.pages.savings import POLICIES
@@ -36,7 +37,7 @@ def past(settings: Settings, app: Flask, control: Control) -> Iterator[Past]:
     made = Past(settings)
     made.history.watch(["web"])
     known(app)
-    made.change(State.UNKNOWN, State.AWAKE, "it answers", 0)
+    made.change(State.UNKNOWN, State.AWAKE, Reason("server.answers"), 0)
     made.meter(600, ON_MW)
     for _ in range(12):
         made.measured_cycle()
@@ -57,7 +58,7 @@ def measured(client: FlaskClient, **query: Any) -> Any:
 
 def stop(past: Past) -> None:
     """The box ends: what comes then is not known."""
-    past.change(State.AWAKE, State.UNKNOWN, "the controller was stopped", 0)
+    past.change(State.AWAKE, State.UNKNOWN, Reason("server.stopped"), 0)
     past.history.flush()
 
 

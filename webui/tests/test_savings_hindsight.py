@@ -16,6 +16,7 @@ from history_past import Past, known
 from naproxy import page
 from naproxy.page import Outcome
 from naproxy.policy.base import State
+from naproxy.reason import Reason
 from naproxy_webui import hindsights as module
 from naproxy_webui.errors import ApiError
 from naproxy_webui.hindsights import KEPT, Hindsights
@@ -40,7 +41,7 @@ def past(settings: Settings, app: Flask) -> Iterator[Past]:
     known(app)
     app.extensions["naproxy_control"] = Control()
     chosen = random.Random(4)
-    made.change(State.UNKNOWN, State.AWAKE, "it answers", 0)
+    made.change(State.UNKNOWN, State.AWAKE, Reason("server.answers"), 0)
     end_s = made.wall_s + 4 * 86400
     while made.wall_s < end_s:
         for n in range(chosen.randrange(1, 4)):
@@ -148,7 +149,7 @@ def test_a_history_without_requests_is_said(
     made = Past(settings)
     known(app)
     app.extensions["naproxy_control"] = Control()
-    made.change(State.UNKNOWN, State.AWAKE, "it answers", 600)
+    made.change(State.UNKNOWN, State.AWAKE, Reason("server.answers"), 600)
     made.history.flush()
     assert "no requests" in worked_out(client)["not_enough"]
     made.stop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from conftest import browser
 from fitted import commissioned, fit
 from flask import Flask
 from flask.testing import FlaskClient
+from naproxy.reason import Reason, own_words
+from naproxy.words import sentences
 from naproxy_webui import setting_up
 from naproxy_webui.pages import setup_proof
 from naproxy_webui.shapes import check
@@ -256,6 +259,19 @@ def test_a_plan_that_cannot_be_is_refused_with_its_field_in_both_languages(
         assert answer.json == {"error": expected, "where": field}
 
 
+def test_why_a_look_came_to_nothing_is_said_in_the_users_language(
+    app: Flask, admin: FlaskClient
+) -> None:
+    assert admin.post("/api/setup/look", json={"address": "127.0.0.1"}).status_code == 202
+    users = app.extensions["naproxy_keys"].users
+    for language, words in (("en", "the box's own address"), ("de", "die Adresse der Box selbst")):
+        users.set_language(users.all()[0], language)
+        while (job := json.loads(admin.get("/api/setup/look").text))["state"] == "running":
+            time.sleep(0.05)
+        assert job["error"]["code"] == "setup.own_address"
+        assert words in job["error"]["error"]
+
+
 def powers(box: Box) -> dict[str, float]:
     found: dict[str, float] = box.call("GET", "/v1/config")[1]["server"][0]["power"]
     return found
@@ -312,22 +328,24 @@ def test_what_servers_draw_comes_with_its_source(admin: FlaskClient) -> None:
     assert all(row["source"] and row["on_w"] > row["off_w"] for row in rows)
 
 
-@pytest.mark.parametrize(
-    ("reason", "words"),
-    [
-        ("it woke 5 times", "It woke 5 times"),
-        (
-            "in cycle 2 of 5: cannot be put to sleep: "
-            "no way to sleep is configured: set sleep.driver",
-            "In round 2: It could not be put to sleep. Naproxy has not been told how",
-        ),
-        (
-            "in cycle 1 of 5: did not fall and stay asleep, 3 times: <b>it</b>",
-            "In round 1: It did not fall asleep, or did not stay so, 3 times. <b>it</b>",
-        ),
-        ("", ""),
-    ],
-)
-def test_why_a_proof_failed_is_said_in_plain_words(app: Flask, reason: str, words: str) -> None:
-    with app.test_request_context():
-        assert words in setup_proof.why(reason)
+NO_WAY = Reason("server.cannot_sleep", why=Reason("server.no_way_to_sleep"))
+RESTLESS = Reason("server.did_not_stay_asleep", times=3, why=own_words("<b>it</b>"))
+
+
+def test_why_a_proof_ended_is_said_in_the_users_language(
+    app: Flask, admin: FlaskClient, new: Box
+) -> None:
+    users = app.extensions["naproxy_keys"].users
+    users.set_language(users.all()[0], "de")
+    server = choose(admin).json["server"]
+    for reason, said in (
+        (Reason("server.woke_every_time", times=5), "Er ist 5 Mal aufgewacht."),
+        (Reason("server.in_cycle", cycle=2, cycles=5, why=NO_WAY), "In Runde 2 von 5: "),
+        (Reason("server.in_cycle", cycle=1, cycles=5, why=RESTLESS), ": <b>it</b>."),
+        (None, ""),
+    ):
+        commissioned(new, None, server, Reason("server.no_meter"), reason)
+        answer = admin.get("/api/setup/proof").json
+        check(answer, setup_proof.PROOF)
+        assert answer["why"] == (" ".join(sentences(reason, "de")) if reason else "")
+        assert said in answer["why"]

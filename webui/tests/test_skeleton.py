@@ -103,15 +103,13 @@ def patterns(source: str) -> set[str]:
 
 
 def test_every_text_is_used() -> None:
-    """Names of pages are, and the reasons are by their last part."""
+    """Names of pages are."""
     sources = [path.read_text() for path in SOURCES]
     used = re.compile("|".join(set().union(*map(patterns, sources))))
-    named = set(re.findall(r'"([a-z_]+)"', (texts.FOLDER.parent / "reasons.py").read_text()))
     left = [
         key
         for key in texts.catalogue("en")
         if not (used.fullmatch(key) or used.fullmatch(re.sub(r"\.(one|other)$", "", key)))
-        and not (key.startswith("reasons.") and key.removeprefix("reasons.") in named)
         and not key.startswith("nav.")
     ]
     assert left == []

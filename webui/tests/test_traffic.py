@@ -13,6 +13,7 @@ from naproxy.history import agents
 from naproxy.history.gaps import BUCKETS, EDGES_S
 from naproxy.page import Outcome
 from naproxy.policy.base import Klass
+from naproxy.reason import Reason
 from naproxy_webui.pages import traffic
 from naproxy_webui.settings import Settings
 from test_history import DAY_S, Box
@@ -192,7 +193,7 @@ def test_without_a_history_that_is_said(client: FlaskClient, part: str) -> None:
 def test_the_page_shows_figures_where_there_are_any(client: FlaskClient, past: Box) -> None:
     from naproxy.policy.base import State  # noqa: PLC0415
 
-    past.journal.transition("web", State.UNKNOWN, State.AWAKE, "x")
+    past.journal.transition("web", State.UNKNOWN, State.AWAKE, Reason("server.answers"))
     asks(past)
     past.history.flush()
     shown = client.get("/traffic").text

@@ -102,7 +102,7 @@ def test_files_of_one_rotated_log_are_one(client: FlaskClient) -> None:
     ask(client, sent(client, LOG[half:]), sent(client, LOG[:half], "access.log.1"))
     [log] = result(client)["logs"]
     assert log["requests"]["person"] == 192
-    assert not [p for p in log["problems"] if p["kind"] == "back"]
+    assert not [p for p in log["problems"] if p["code"] == "log.back"]
 
 
 def test_two_files_of_the_same_name_are_two_logs(client: FlaskClient) -> None:
@@ -132,13 +132,14 @@ def test_a_hostile_name_is_no_path_and_no_option(
 def test_what_is_no_log_is_said_in_a_result(client: FlaskClient) -> None:
     ask(client, sent(client, b"\x89PNG\r\n\x1a\n" * 100, "photo.png"))
     [log] = result(client)["logs"]
-    assert "empty" in [p["kind"] for p in log["problems"]]
+    said = {p["code"]: p["words"] for p in log["problems"]}
+    assert said["log.empty"] == "The file holds no request. Is it an access log?"
     assert log["from_s"] is None
 
 
 def test_a_gzip_file_that_is_cut_off_is_said(client: FlaskClient) -> None:
     ask(client, sent(client, gzip.compress(LOG)[:-20], "access.log.gz"))
-    assert "cut" in [p["kind"] for p in result(client)["logs"][0]["problems"]]
+    assert "log.cut" in [p["code"] for p in result(client)["logs"][0]["problems"]]
 
 
 def test_the_log_is_kept_for_another_question(client: FlaskClient) -> None:

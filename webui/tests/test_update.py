@@ -6,6 +6,7 @@ from http import HTTPStatus
 from typing import Any
 
 import pytest
+from flask import Flask
 from flask.testing import FlaskClient
 
 pytestmark = pytest.mark.usefixtures("box")
@@ -55,3 +56,15 @@ def test_what_needs_an_image_is_refused_in_words(
     assert answer.status_code == HTTPStatus.CONFLICT
     assert answer.json
     assert answer.json["error"]
+
+
+def test_why_it_is_not_updated_is_said_in_the_users_language(
+    app: Flask, client: FlaskClient
+) -> None:
+    users = app.extensions["naproxy_keys"].users
+    for language, words in (("en", "is not updated by images"), ("de", "wird nicht durch Images")):
+        users.set_language(users.all()[0], language)
+        told = client.get("/api/update").json
+        assert told is not None
+        assert words in told["problem"]
+        assert told["problem_reason"]["code"] == "update.not_by_images"

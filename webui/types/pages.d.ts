@@ -123,7 +123,7 @@ interface Log {
 	days: number;
 	requests: Record<string, number>;
 	verdict: Loose | null;
-	problems: { kind: string; words: string; figures: Record<string, number> }[];
+	problems: { words: string }[];
 	not_understood: { line: number; text: string }[];
 	rows: Loose[];
 	/** Hour since 1970, people, robots. */

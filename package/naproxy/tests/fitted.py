@@ -5,6 +5,9 @@ import sqlite3
 from typing import Any
 
 from box import Box
+from naproxy.reason import Reason
+
+WOKE = Reason("server.woke_every_time", times=5)
 
 
 def fit(on_w: float, off_w: float, switch_j: float, sure: float = 0.1) -> dict[str, Any]:
@@ -17,13 +20,17 @@ def fit(on_w: float, off_w: float, switch_j: float, sure: float = 0.1) -> dict[s
 
 
 def commissioned(
-    box: Box, found: dict[str, Any] | None, server: str = "web", words: str = ""
+    box: Box,
+    found: dict[str, Any] | None,
+    server: str = "web",
+    no_fit: Reason | None = None,
+    reason: Reason | None = WOKE,
 ) -> None:
     """Have the box believe that its server was commissioned with this result."""
     report = {
-        **{"phase": "armed", "ended": True, "armed": True, "reason": "it woke 5 times"},
+        **{"phase": "armed", "ended": True, "armed": True, "reason": reason and reason.plain()},
         **{"cycle": 5, "cycles": 5, "phase_s": 0.0, "notes": [], "done": [], "times": {}},
-        **{"fit": found, "fit_words": words, "t_s": 1.8e9},
+        **{"fit": found, "no_fit": no_fit and no_fit.plain(), "t_s": 1.8e9},
     }
     with sqlite3.connect(box.data_dir / "history.db", timeout=20) as db:
         db.execute(

@@ -1,7 +1,10 @@
 import pytest
 from naproxy.arming import Arming
+from naproxy.reason import Reason, own_words
 
 SUBJECT = "02:00:00:00:00:01 ssh etherwake"
+UNPROVEN = Reason("server.not_commissioned", server="web")
+SILENT = own_words("silent")
 
 
 def arming(**known: object) -> Arming:
@@ -9,66 +12,68 @@ def arming(**known: object) -> Arming:
 
 
 def test_a_server_that_was_never_commissioned_is_not_armed_and_says_what_to_do() -> None:
-    assert arming().why_not == "not commissioned: run naproxy commission web"
+    assert arming().why_not == UNPROVEN
+    assert "naproxy commission web" in str(UNPROVEN)
 
 
 def test_a_proof_arms() -> None:
     made = arming()
     made.prove()
-    assert made.why_not == ""
+    assert made.why_not is None
 
 
 def test_the_configuration_can_vouch_for_a_server() -> None:
-    assert arming(trusted=True).why_not == ""
+    assert arming(trusted=True).why_not is None
 
 
 def test_a_proof_of_another_card_is_none() -> None:
     made = arming()
     made.prove()
     made.subject = "02:00:00:00:00:02 ssh etherwake"
-    assert "another network card" in made.why_not
-    assert "naproxy commission web" in made.why_not
+    assert made.why_not == Reason("server.commissioned_otherwise", server="web")
+    assert "naproxy commission web" in str(made.why_not)
 
 
 @pytest.mark.parametrize("known", [{"proven": SUBJECT}, {"trusted": True}])
 def test_a_failed_wake_keeps_it_awake_and_says_why(known: dict[str, object]) -> None:
     made = arming(**known)
-    made.trip("it draws 1.6 W, as when asleep")
-    assert "it draws 1.6 W, as when asleep" in made.why_not
-    assert "naproxy arm web" in made.why_not
+    why = Reason("server.why_failed", detail=SILENT, draws_w=1.6)
+    made.trip(why)
+    assert made.why_not == Reason("server.tripped", why=why, server="web")
+    assert "naproxy arm web" in str(made.why_not)
 
 
 def test_the_first_reason_is_kept() -> None:
     made = arming(proven=SUBJECT)
-    made.trip("silent")
-    made.trip("still silent")
-    assert made.tripped == "silent"
+    made.trip(SILENT)
+    made.trip(own_words("still silent"))
+    assert made.tripped == SILENT
 
 
 def test_a_person_resets_the_breaker() -> None:
     made = arming(proven=SUBJECT)
-    made.trip("silent")
-    assert made.reset() == ""
-    assert made.why_not == ""
+    made.trip(SILENT)
+    assert made.reset() is None
+    assert made.why_not is None
 
 
 def test_a_reset_does_not_replace_a_commissioning() -> None:
     made = arming()
-    made.trip("silent")
-    assert made.reset() == "not commissioned: run naproxy commission web"
+    made.trip(SILENT)
+    assert made.reset() == UNPROVEN
 
 
 def test_a_commissioning_resets_the_breaker() -> None:
     made = arming()
-    made.trip("silent")
+    made.trip(SILENT)
     made.prove()
-    assert made.why_not == ""
+    assert made.why_not is None
 
 
 def test_proof_and_breaker_survive_a_restart() -> None:
     old, new = arming(), arming()
     old.prove()
-    old.trip("silent")
+    old.trip(SILENT)
     new.load(old.dump())
     assert new == old
 
@@ -77,4 +82,11 @@ def test_proof_and_breaker_survive_a_restart() -> None:
 def test_what_was_saved_and_is_nonsense_arms_nothing(value: object) -> None:
     made = arming()
     made.load({"proven": value, "tripped": value})
-    assert made.why_not == "not commissioned: run naproxy commission web"
+    assert made.why_not == UNPROVEN
+
+
+def test_a_sentence_that_an_older_naproxy_kept_still_keeps_it_awake() -> None:
+    made = arming()
+    made.load({"proven": SUBJECT, "tripped": "not up after 5 calls to wake in 30 s"})
+    why = own_words("not up after 5 calls to wake in 30 s")
+    assert made.why_not == Reason("server.tripped", why=why, server="web")

@@ -18,8 +18,10 @@ from typing import Any
 import pytest
 from naproxy import config
 from naproxy.box import LEAVE_FREE_BYTES, archive, diagnostics, restore, secrets
+from naproxy.datagram import Asker
 from naproxy.drivers.program import Printed
 from naproxy.journal import Journal
+from naproxy.reason import Reason, together
 
 HIDDEN = {"fl33t", "hu sh\"'\\", "02:aa:bb:cc:dd:ee", "b6" * 32, "correct horse", "PRIVATE KEY"}
 
@@ -410,12 +412,18 @@ def test_who_visited_is_not_in_the_diagnostics(home: Home, tmp_path: Path) -> No
             "INSERT INTO wakes (t_s, server, who, host, path, method, agent, class, reason)"
             " VALUES (1, 'web', '203.0.113.77', 'h', '/private', 'GET', 'a', 'person', 'page')"
         )
-    reason = "waking: GET /private?a=1 by 203.0.113.77 (person); GET /x by 2001:db8::7 (api)"
-    told = {"status": {"servers": [{"reason": reason}]}}
-    texts = run(diagnostics.gather, Doubles(""), told, [f"web: asleep -> {reason}"], home.data)
+    person = Asker("203.0.113.77", "page", "GET", "person", path="/private?a=(1)").why
+    program = Asker("2001:db8::7", "page", "GET", "api", path="/x").why
+    wanted = Reason("server.wanted_falling", asker=program)
+    reason = together(person, wanted)
+    told = {"status": {"servers": [{"reason": reason.plain(), "vetoes": [wanted.plain()]}]}}
+    log = [f"web: asleep -> waking: {reason}", f"shop: asleep -> waking: {person}"]
+    texts = run(diagnostics.gather, Doubles(""), told, log, home.data)
     (tmp_path / "d").write_bytes(diagnostics.packed(texts, []))
     text = text_of(tmp_path / "d")
     hidden = ("203.0.113.77", "2001:db8::7", "/private", "/x ")
     assert [each for each in hidden if each in text] == []
-    assert "waking: a request (person); a request (api)" in text
+    assert "waking: A person asked for something. It was needed while it fell asleep" in text
+    assert "A program asked for something" in text
+    assert '"code": "server.person"' in text
     assert "wakes: 1 rows" in text

@@ -10,8 +10,11 @@ from typing import Any
 
 import pytest
 from naproxy import cli, client, commands
+from naproxy.reason import Reason, own_words, plain, together
 
 NOW_S = time.mktime((2026, 3, 1, 14, 15, 0, 0, 0, -1))
+IDLE = Reason("policy.idle", idle_s=63)
+WAITS = Reason("policy.idle_of", idle_s=3, least_s=5)
 
 
 def server(**changes: Any) -> dict[str, Any]:
@@ -19,36 +22,40 @@ def server(**changes: Any) -> dict[str, Any]:
         "id": "web",
         "state": "awake",
         "since_s": NOW_S - 720,
-        "reason": "up after 4.2 s",
+        "reason": Reason("server.up_after", took_s=4.2).plain(),
         "mode": "auto",
         "mode_until_s": None,
         "held": 0,
         "eta_s": None,
         "vetoes": [],
         "alert": None,
-        "not_armed": "",
+        "not_armed": None,
         "rungs": [],
         "commissioning": None,
-        "decision": {"sleep": False, "reason": "idle 3 s of 5 s", "next_check_s": None},
+        "decision": {"sleep": False, "reason": WAITS.plain(), "next_check_s": None},
         **changes,
     }
 
 
 def test_a_sleeping_servers_status_is_one_line_with_the_reason() -> None:
-    asleep = server(state="asleep", reason="idle 63 s; 2 of 20 allowed delays used")
-    assert commands.describe(asleep, NOW_S) == [
-        "web  asleep since 14:03 (12 min), because idle 63 s; 2 of 20 allowed delays used"
-    ]
+    reason = together(IDLE, Reason("policy.budget", used=2, allowed=20))
+    [line] = commands.describe(server(state="asleep", reason=reason.plain()), NOW_S)
+    idle = "Nobody had needed it for 63 s."
+    budget = "2 of 20 allowed waits are used up."
+    assert line == f"web  asleep since 14:03 (12 min): {idle} {budget}"
 
 
 def test_an_awake_servers_status_says_why_it_does_not_sleep() -> None:
-    assert commands.describe(server(), NOW_S)[1].strip() == "does not sleep: idle 3 s of 5 s"
+    assert commands.describe(server(), NOW_S)[1].strip() == f"does not sleep: {WAITS}"
 
 
 def test_a_veto_is_told_beside_what_the_policy_wants() -> None:
-    wants = {"sleep": True, "reason": "idle 63 s", "next_check_s": None}
-    lines = commands.describe(server(decision=wants, vetoes=["kept awake by hand"]), NOW_S)
-    assert lines[1].strip() == "would sleep (idle 63 s), but: kept awake by hand"
+    wants = {"sleep": True, "reason": IDLE.plain(), "next_check_s": None}
+    vetoes = plain([Reason("server.kept_awake"), Reason("server.fetching", number=2)])
+    lines = commands.describe(server(decision=wants, vetoes=vetoes), NOW_S)
+    idle = "Nobody had needed it for 63 s"
+    kept, fetching = "It is kept awake by hand.", "It is answering requests now (2)."
+    assert lines[1].strip() == f"It would sleep ({idle}), but: {kept} {fetching}"
 
 
 def test_a_waking_servers_status_has_the_countdown_and_who_waits() -> None:
@@ -60,7 +67,14 @@ def test_a_waking_servers_status_has_the_countdown_and_who_waits() -> None:
 
 
 def test_an_alert_is_told() -> None:
-    assert "ALERT: no" in commands.describe(server(state="trouble", alert="no"), NOW_S)[-1]
+    alerted = server(state="trouble", alert=own_words("no").plain())
+    assert "ALERT: no" in commands.describe(alerted, NOW_S)[-1]
+
+
+def test_why_it_does_not_sleep_by_itself_is_told() -> None:
+    why = Reason("server.not_commissioned", server="web")
+    lines = commands.describe(server(not_armed=why.plain()), NOW_S)
+    assert lines[-1].strip() == f"does not sleep by itself: {why}"
 
 
 def test_a_mode_with_an_end_says_when() -> None:

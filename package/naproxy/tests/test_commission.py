@@ -15,6 +15,7 @@ import pytest
 from box import Box, wait_for
 from naproxy import commission
 from naproxy.policy.base import State
+from naproxy.reason import Reason
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="raw packets need root"),
@@ -58,7 +59,7 @@ def test_a_line_for_each_cycle_and_a_table_are_told_and_the_server_is_armed(
         pattern = rf"cycle {number} of 2: asleep after \d+\.\d s, up after \d+\.\d\d s"
         assert re.fullmatch(pattern, lines[number - 1]), done.stdout
     assert any(line.startswith("to wake, by the probe") for line in lines)
-    assert lines[-2:] == ["power not fitted: no meter", "armed: it woke 2 times"]
+    assert lines[-2:] == ["power not fitted: There is no meter.", "armed: It woke 2 times."]
     assert box.status()["armed"] is True
     assert "commission" not in box.naproxy("status").stdout
 
@@ -70,13 +71,13 @@ def test_a_server_that_does_not_wake_is_not_armed_and_arm_says_what_to_do(
     box.server.deaf = True
     done = box.naproxy("commission", "web", "--cycles", "2", *QUICK)
     assert done.returncode == 1
-    assert "not armed: failed: in cycle 1 of 2: not up after 3 calls" in done.stdout
+    assert "not armed: failed: In round 1 of 2: It was called 3 times in" in done.stdout
     assert "naproxy arm web" in box.naproxy("status").stdout
     box.server.power.unlink(missing_ok=True)
     box.wait(State.AWAKE)
     refused = box.naproxy("arm", "web")
     assert refused.returncode == 1
-    assert "not commissioned: run naproxy commission web" in refused.stderr
+    assert str(Reason("server.not_commissioned", server="web")) in refused.stderr
 
 
 def test_an_interrupt_cancels_it_and_it_ends_awake(make: Callable[..., Box]) -> None:
@@ -93,7 +94,7 @@ def test_an_interrupt_cancels_it_and_it_ends_awake(make: Callable[..., Box]) -> 
     time.sleep(0.3)
     started.send_signal(signal.SIGINT)
     said, _ = started.communicate(timeout=20)
-    assert said.splitlines()[-1] == "not armed: cancelled: cancelled"
+    assert said.splitlines()[-1] == "not armed: cancelled: The test was cancelled."
     assert started.returncode == 1
     box.wait(State.AWAKE)
 
@@ -109,7 +110,7 @@ def test_progress_is_in_the_status_and_nobody_else_may_put_it_to_sleep(
     assert "is being commissioned: cycle 1 of 5, asleep" in box.naproxy("status").stdout
     assert box.post("sleep")[0] == 409
     status, answer = box.post("commission")
-    assert (status, answer["error"]) == (409, "it is being commissioned already")
+    assert (status, answer["code"]) == (409, "server.commissioned_already")
     assert box.naproxy("commission", "web", "--cancel").returncode == 0
     box.wait(State.AWAKE)
 
@@ -185,7 +186,8 @@ def test_what_never_began_cannot_be_told_or_cancelled(shared: Box) -> None:
 
 def test_the_status_says_why_it_does_not_sleep_by_itself(shared: Box) -> None:
     said = shared.naproxy("status").stdout
-    assert "does not sleep by itself: not commissioned: run naproxy commission web" in said
+    why = Reason("server.not_commissioned", server="web")
+    assert f"does not sleep by itself: {why}" in said
 
 
 def test_the_table_has_watts_and_joules_with_their_intervals() -> None:
@@ -200,7 +202,7 @@ def test_the_table_has_watts_and_joules_with_their_intervals() -> None:
         "fit": fit,
         "done": [{}],
         "armed": True,
-        "reason": "it woke 5 times",
+        "reason": Reason("server.woke_every_time", times=5).plain(),
     }
     assert commission.table(report) == [
         "seconds                            p50     p95   worst",
@@ -209,5 +211,5 @@ def test_the_table_has_watts_and_joules_with_their_intervals() -> None:
         "P_on                              43.3  42.0 to 44.6 W",
         "P_off                              1.6  0.5 to 2.7 W",
         "E_switch                         171.0  150.2 to 191.8 J",
-        "armed: it woke 5 times",
+        "armed: It woke 5 times.",
     ]

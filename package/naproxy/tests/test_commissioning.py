@@ -18,8 +18,14 @@ from naproxy.commissioning import (
     Vetoed,
 )
 from naproxy.policy.base import State
+from naproxy.reason import Reason, own_words, together
 from naproxy.seeing import Pinged
 
+TESTED = Reason("server.commissioned_now")
+WOKE_ITSELF = Reason("server.woke_itself")
+STOPPED = Reason("server.stopped_answering", detail=own_words("no answer in 1 s"))
+NOT_UP = Reason("server.not_up", calls=60, took_s=30, why=own_words("it draws 1.6 W"))
+CONNECTIONS = Reason("server.connections", number=1)
 PLAN = Plan(cycles=5, awake_s=10.0, asleep_s=10.0)
 FALL_S, RISE_S = 3.9, 0.15
 ON_W, OFF_W, SWITCH_J = 43.3, 1.6, 170.7
@@ -37,7 +43,7 @@ class Office:
         self.commissioning = Commissioning(plan, self.now_s, state)
         self.orders: list[Order] = []
         self.fall_s = FALL_S
-        self.vetoes: tuple[str, ...] = ()
+        self.vetoes: tuple[Reason, ...] = ()
         self.wakes = True
         self.meter: Callable[[float], float | None] | None = lambda power_w: power_w
         self.pings = True
@@ -58,17 +64,17 @@ class Office:
             if order is Order.SLEEP and self.vetoes:
                 self.send(Vetoed(self.vetoes))
             elif order is Order.SLEEP:
-                self.enter(State.FALLING_ASLEEP, "commissioning")
+                self.enter(State.FALLING_ASLEEP, TESTED)
                 self.send(Commanded())
                 self._due_s = self.now_s + self.fall_s
             elif self.state is State.ASLEEP:
                 self.wake()
 
-    def wake(self, reason: str = "commissioning") -> None:
+    def wake(self, reason: Reason = TESTED) -> None:
         self.enter(State.WAKING, reason)
         self._due_s = self.now_s + RISE_S
 
-    def enter(self, state: State, reason: str = "", took_s: float | None = None) -> None:
+    def enter(self, state: State, reason: Reason = TESTED, took_s: float | None = None) -> None:
         self.state = state
         self.send(Entered(state, reason, took_s))
 
@@ -89,9 +95,9 @@ class Office:
         if self.state is State.FALLING_ASLEEP:
             self.enter(State.ASLEEP, took_s=self.fall_s)
         elif self.state is State.WAKING and self.wakes:
-            self.enter(State.AWAKE, "up", RISE_S)
+            self.enter(State.AWAKE, Reason("server.up_after", took_s=RISE_S), RISE_S)
         elif self.state is State.WAKING:
-            self.enter(State.TROUBLE, "not up after 60 calls: it draws 1.6 W, as when asleep")
+            self.enter(State.TROUBLE, NOT_UP)
 
     def _look(self) -> None:
         up = self.state in (State.AWAKE, State.FALLING_ASLEEP)
@@ -117,7 +123,7 @@ class Office:
 def test_a_server_that_wakes_every_time_is_armed() -> None:
     office = Office().play(1000)
     assert office.commissioning.phase is Phase.ARMED
-    assert office.commissioning.reason == "it woke 5 times"
+    assert office.commissioning.reason == Reason("server.woke_every_time", times=5)
     assert office.orders.count(Order.SLEEP) == 5
     assert office.state is State.AWAKE
 
@@ -163,7 +169,7 @@ def test_without_a_meter_times_are_measured_all_the_same() -> None:
     office.play(1000)
     assert office.commissioning.phase is Phase.ARMED
     status = office.status()
-    assert (status["fit"], status["fit_words"]) == (None, "no meter")
+    assert (status["fit"], status["no_fit"]) == (None, Reason("server.no_meter").plain())
     assert status["times"]["rose_s"]["p50"] == RISE_S  # type: ignore[index]
 
 
@@ -187,8 +193,7 @@ def test_a_firmware_that_answers_pings_is_not_taken_for_the_server() -> None:
     office.play(1000)
     assert office.commissioning.phase is Phase.ARMED
     assert all(cycle.rose_ping_s is None for cycle in office.commissioning.cycles)
-    assert "firmware" in office.commissioning.notes[0]
-    assert len(office.commissioning.notes) == 1
+    assert office.commissioning.notes == [Reason("server.firmware_pings")]
     assert "rose_ping_s" not in office.status()["times"]  # type: ignore[operator]
 
 
@@ -198,7 +203,8 @@ def test_one_failed_wake_is_enough_not_to_arm() -> None:
     office.play(1000)
     assert office.commissioning.phase is Phase.FAILED
     assert office.commissioning.disproved
-    assert office.commissioning.reason.startswith("in cycle 2 of 5: not up after 60 calls")
+    reason = Reason("server.in_cycle", cycle=2, cycles=5, why=NOT_UP)
+    assert office.commissioning.reason == reason
     assert len(office.commissioning.cycles) == 1
 
 
@@ -211,15 +217,15 @@ def test_after_a_failed_wake_the_server_is_still_to_be_woken() -> None:
 
 def test_a_server_that_goes_down_again_after_the_wake_is_not_armed() -> None:
     office = Office().to(Phase.AWAKE)
-    office.enter(State.WAKING, "it stopped answering")
+    office.enter(State.WAKING, STOPPED)
     assert office.commissioning.phase is Phase.FAILED
     assert office.commissioning.disproved
 
 
 def test_a_moment_without_an_answer_while_awake_is_no_failure() -> None:
     office = Office().to(Phase.AWAKE)
-    office.enter(State.UNKNOWN, "it stopped answering")
-    office.enter(State.AWAKE, "it answers")
+    office.enter(State.UNKNOWN, STOPPED)
+    office.enter(State.AWAKE, Reason("server.answers"))
     assert office.play(1000).commissioning.phase is Phase.ARMED
 
 
@@ -245,7 +251,7 @@ def test_cancelled_it_ends_awake_and_not_armed(phase: Phase) -> None:
 
 def test_somebody_who_needs_the_server_shortens_its_sleep_and_no_more() -> None:
     office = Office().to(Phase.ASLEEP).play(2)
-    office.wake("page asked for by 192.0.2.17")
+    office.wake(own_words("page asked for by 192.0.2.17"))
     office.play(1000)
     assert office.commissioning.phase is Phase.ARMED
     assert office.commissioning.cycles[0].off_s == pytest.approx(FALL_S + 2, abs=0.2)
@@ -253,13 +259,12 @@ def test_somebody_who_needs_the_server_shortens_its_sleep_and_no_more() -> None:
 
 def test_a_wake_while_it_falls_asleep_begins_the_cycle_again() -> None:
     office = Office().to(Phase.FALLING).play(1)
-    office.enter(State.AWAKE, "it woke again before it was seen asleep")
+    again = Reason("server.woke_again")
+    office.enter(State.AWAKE, again)
     office._due_s = -1
     office.play(1000)
     assert office.commissioning.phase is Phase.ARMED
-    assert office.commissioning.notes == [
-        "cycle 1 begun again: it woke again before it was seen asleep"
-    ]
+    assert office.commissioning.notes == [Reason("server.cycle_again", cycle=1, why=again)]
     assert office.orders.count(Order.SLEEP) == 6
 
 
@@ -267,37 +272,40 @@ def test_a_server_that_wakes_by_itself_each_time_is_not_armed() -> None:
     office = Office()
     for _ in range(3):
         office.to(Phase.ASLEEP)
-        office.enter(State.AWAKE, "it woke by itself")
+        office.enter(State.AWAKE, WOKE_ITSELF)
     assert office.commissioning.phase is Phase.FAILED
-    assert "did not fall and stay asleep, 3 times: it woke by itself" in (
-        office.commissioning.reason
-    )
+    why = Reason("server.did_not_stay_asleep", times=3, why=WOKE_ITSELF)
+    reason = Reason("server.in_cycle", cycle=1, cycles=5, why=why)
+    assert office.commissioning.reason == reason
     assert not office.commissioning.disproved
 
 
 def test_what_speaks_against_a_sleep_is_waited_for_and_told() -> None:
     office = Office()
-    office.vetoes = ("open connections (WebSocket) to the server: 1",)
+    office.vetoes = (CONNECTIONS,)
     office.play(5)
     assert office.commissioning.phase is Phase.PREPARING
-    assert office.status()["reason"] == "open connections (WebSocket) to the server: 1"
+    assert office.status()["reason"] == CONNECTIONS.plain()
     office.vetoes = ()
     assert office.play(1000).commissioning.phase is Phase.ARMED
 
 
 def test_what_speaks_against_a_sleep_for_long_ends_it_with_the_reason() -> None:
     office = Office()
-    office.vetoes = ("kept awake by hand",)
+    kept = Reason("server.kept_awake")
+    office.vetoes = (kept, CONNECTIONS)
     office.play(PREPARE_S + 1)
     assert office.commissioning.phase is Phase.FAILED
-    assert "cannot be put to sleep: kept awake by hand" in office.commissioning.reason
+    why = Reason("server.cannot_sleep", why=together(kept, CONNECTIONS))
+    reason = Reason("server.in_cycle", cycle=1, cycles=5, why=why)
+    assert office.commissioning.reason == reason
     assert not office.commissioning.disproved
 
 
 def test_after_the_end_nothing_is_asked_for_any_more() -> None:
     office = Office().play(1000)
     office.orders.clear()
-    office.enter(State.TROUBLE, "much later")
+    office.enter(State.TROUBLE, NOT_UP)
     office.send(Passed())
     assert office.orders == []
     assert office.commissioning.phase is Phase.ARMED

@@ -16,6 +16,7 @@ from naproxy.history import recorded
 from naproxy.history.queries import open_history
 from naproxy.page import Outcome
 from naproxy.policy.base import Klass, State
+from naproxy.reason import Reason, reason_of
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="raw packets need root"),
@@ -119,7 +120,7 @@ def test_the_command_tells_what_happened(box: Box) -> None:
     ]
     [wake] = box.naproxy("wakes").stdout.splitlines()
     assert "web  up after" in wake
-    assert "by hand by command" in wake
+    assert f"{Reason('server.by_hand')} by command" in wake
     assert "there is no server nope" in box.naproxy("status", "nope").stderr
 
 
@@ -132,7 +133,7 @@ def test_metrics_say_the_state_by_command_and_by_the_api(shared: Box) -> None:
 def test_the_policy_puts_an_idle_server_to_sleep_by_itself(make: Callable[..., Box]) -> None:
     box = make(awake_s=0).start()
     box.wait(State.ASLEEP)
-    assert "nobody needed it" in box.status()["reason"]
+    assert "policy.nobody_yet" in reason_of(box.status()["reason"]).codes()
 
 
 def test_a_refusal_is_told_in_the_servers_words_and_its_exit_status(box: Box) -> None:
@@ -141,7 +142,7 @@ def test_a_refusal_is_told_in_the_servers_words_and_its_exit_status(box: Box) ->
     assert done.returncode == 1
     assert "the server refuses to sleep: backup is running" in done.stderr
     assert box.record().state == State.AWAKE
-    assert "asked again in" in box.status()["vetoes"][0]
+    assert box.status()["vetoes"][0]["code"] == "server.asked_again"
     box.ssh(f"touch {box.server.power}")
     assert box.naproxy("sleep", "web").returncode == 0
 
@@ -160,10 +161,9 @@ def test_a_request_while_it_falls_asleep_is_served_after_the_wake(box: Box) -> N
 def test_an_open_connection_is_a_veto(box: Box) -> None:
     box.record().piping_now = 3
     status, answer = box.post("sleep")
-    assert (status, answer["error"]) == (
-        409,
-        "open connections (WebSocket) to the server: 3",
-    )
+    assert (status, answer["code"]) == (409, "server.connections")
+    assert answer["params"] == {"number": 3}
+    assert answer["error"] == "Somebody has a connection to it open (3)."
     assert box.record().state == State.AWAKE
 
 
@@ -171,7 +171,7 @@ def test_requests_at_the_server_keep_it_awake(box: Box) -> None:
     box.record().fetching_now = 3
     done = box.naproxy("sleep", "web")
     assert done.returncode == 1
-    assert "requests at the server while it was about to sleep: 3" in done.stderr
+    assert str(Reason("server.requests_came", number=3)) in done.stderr
 
 
 def test_a_server_that_never_wakes_is_trouble_and_goes_on_being_called(
@@ -183,7 +183,8 @@ def test_a_server_that_never_wakes_is_trouble_and_goes_on_being_called(
     box.server.deaf = True
     box.ask_for_wake()
     box.wait(State.TROUBLE)
-    assert "not up after 2 calls" in box.status()["alert"]
+    alert = reason_of(box.status()["alert"])
+    assert (alert.code, alert.params["calls"]) == ("server.not_up", 2)
     before = box.server.packets
     wait_for("another packet", lambda: box.server.packets > before)
     box.server.deaf = False
@@ -195,7 +196,7 @@ def test_a_server_that_wakes_by_itself_is_awake(box: Box) -> None:
     put_to_sleep(box)
     box.server.power.unlink()
     box.wait(State.AWAKE)
-    assert box.status()["reason"] == "it woke by itself"
+    assert box.status()["reason"] == Reason("server.woke_itself").plain()
     assert box.server.packets == 0
 
 
@@ -372,7 +373,8 @@ def test_requests_in_the_ring_reach_the_policy_and_the_history(box: Box) -> None
             file.write(record)
         file.seek(16)
         file.write(struct.pack("=Q", 30))
-    wait_for("30 requests", lambda: "2 of 3 allowed" in box.status()["decision"]["reason"])
+    spent = Reason("policy.budget", used=2, allowed=3)
+    wait_for("30 requests", lambda: spent in reason_of(box.status()["decision"]["reason"]).parts())
     assert box.process
     box.process.send_signal(signal.SIGTERM)
     box.process.wait(PATIENCE_S)

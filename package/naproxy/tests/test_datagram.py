@@ -2,6 +2,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from naproxy import datagram
+from naproxy.reason import Reason, own_words
 
 GOOD = (
     b"naproxy-wake 1\nserver=web\nreason=page\nmethod=GET\nclass=person\nclient=192.0.2.17\n"
@@ -29,8 +30,16 @@ def test_an_equals_sign_in_a_value_is_part_of_it() -> None:
     )
 
 
-def test_the_words_name_the_request() -> None:
-    assert str(datagram.parse(GOOD)[1]) == "GET /news?id=3 by 192.0.2.17 (person)"
+def test_the_reason_names_the_request() -> None:
+    why = datagram.parse(GOOD)[1].why
+    person = Reason("server.person")
+    assert why == Reason("server.request", klass=person, request="GET /news?id=3", who="192.0.2.17")
+    assert str(why) == "A person asked for GET /news?id=3 (from 192.0.2.17)."
+
+
+def test_a_class_that_is_not_known_is_told_as_it_came() -> None:
+    asker = datagram.parse(b"naproxy-wake 1\nserver=a\nreason=miss\nclass=elf\npath=/\n")[1]
+    assert asker.why.params["klass"] == own_words("elf")
 
 
 @pytest.mark.parametrize(

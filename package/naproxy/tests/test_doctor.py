@@ -15,6 +15,7 @@ from naproxy.doctor import box, findings, readings
 from naproxy.doctor import server as on_server
 from naproxy.drivers.openssh import Session
 from naproxy.drivers.program import Ended
+from naproxy.reason import Reason, own_words, reason_of
 
 MAC = "02:00:00:00:00:01"
 TEXT = f"""
@@ -41,6 +42,7 @@ GOOD = readings.Seen(
     programs=frozenset({"etherwake", "ssh"}),
     ssh=Session(Ended(255, ""), "Authenticated to x\nadministratively prohibited"),
 )
+NOT_PRIVATE = Reason("doctor.key_not_private", file="/k")
 AGENT = dataclasses.replace(
     GOOD,
     server=configured('driver = "agent"'),
@@ -79,8 +81,8 @@ def test_where_all_is_well_nothing_is_said(seen: readings.Seen) -> None:
         ({"programs": frozenset({"ssh"})}, "magic_packet", "etherwake is not installed"),
         ({"raw": False}, "magic_packet", "may not send frames"),
         ({"programs": frozenset({"etherwake"})}, "programs", "not installed: ssh"),
-        ({"key_problem": "/k may be read by others"}, "ssh_key", "read by others"),
-        ({"ssh": None, "ssh_words": "no host key is pinned"}, "ssh_login", "no host key"),
+        ({"key_problem": NOT_PRIVATE}, "ssh_key", "read by others"),
+        ({"ssh": None, "ssh_problem": own_words("no host key")}, "ssh_login", "no host key"),
         (
             {"ssh": Session(Ended(255, "connect failed"), "Authenticated to x")},
             "ssh_restricted",
@@ -93,40 +95,39 @@ def test_what_is_wrong_is_said_with_how_to_mend_it(
 ) -> None:
     found = {f.name: f for f in box.LOOK.at(dataclasses.replace(GOOD, **change))}
     assert found[check].verdict == "problem"
-    assert words in found[check].what
+    assert words in str(found[check].what)
     assert found[check].mend
 
 
 @pytest.mark.parametrize(
-    ("words", "mend"),
+    ("log", "mend"),
     [
-        (
-            "not reached by ssh: connect to host x port 22: Connection timed out",
-            "port 22 proto tcp",
-        ),
-        ("not reached by ssh: connect to host x port 22: No route to host", "port 22 proto tcp"),
-        ("not reached by ssh: connect to host x port 22: Connection refused", "enable --now ssh"),
-        ("the server does not let naproxy in with /k", "authorized_keys"),
+        ("connect to host x port 22: Connection timed out", "port 22 proto tcp"),
+        ("connect to host x port 22: No route to host", "port 22 proto tcp"),
+        ("", "port 22 proto tcp"),
+        ("connect to host x port 22: Connection refused", "enable --now ssh"),
+        ("naproxy@x: Permission denied (publickey).", "authorized_keys"),
     ],
 )
-def test_why_ssh_got_nowhere_decides_what_to_do(words: str, mend: str) -> None:
-    seen = dataclasses.replace(GOOD, ssh=None, ssh_words=words)
-    problem = box.ssh_login(seen)
+def test_why_ssh_got_nowhere_decides_what_to_do(log: str, mend: str) -> None:
+    session = Session(Ended(255, ""), log)
+    problem = box.ssh_login(dataclasses.replace(GOOD, ssh=session, ssh_problem=own_words("no")))
     assert problem
-    assert mend in problem.mend
+    assert problem.what == own_words("no")
+    assert mend in str(problem.mend)
 
 
 def test_an_agent_that_is_silent_may_be_behind_a_firewall() -> None:
-    problem = box.agent(dataclasses.replace(AGENT, agent=None, agent_words="it is silent"))
+    problem = box.agent(dataclasses.replace(AGENT, agent=None, agent_problem=own_words("no")))
     assert problem
-    assert "port 47809 proto udp" in problem.mend
+    assert "port 47809 proto udp" in str(problem.mend)
 
 
 def test_keys_are_mended_by_the_boxs_own_command() -> None:
-    bad = dataclasses.replace(GOOD, key_problem="/k: not there", ssh=None, ssh_words="no host key")
+    bad = dataclasses.replace(GOOD, key_problem=NOT_PRIVATE, ssh=None)
     found = {f.name: f for f in box.LOOK.at(bad)}
-    assert "naproxy key make web" in found["ssh_key"].mend
-    assert "naproxy key pin web" in found["ssh_login"].mend
+    assert "naproxy key make web" in str(found["ssh_key"].mend)
+    assert "naproxy key pin web" in str(found["ssh_login"].mend)
 
 
 def test_a_router_is_no_problem_for_a_packet_that_crosses_it() -> None:
@@ -141,7 +142,9 @@ def test_a_router_is_no_problem_for_a_packet_that_crosses_it() -> None:
 def test_the_agents_own_no_is_a_note() -> None:
     busy = Outcome(accepted=False, why=("rsync is running",), states=("mem",), clock_ahead_s=0)
     problem = box.agent_consent(dataclasses.replace(AGENT, agent=busy))
-    assert problem == findings.Problem("rsync is running", problem.mend if problem else "", True)
+    assert problem == findings.Problem(
+        own_words("rsync is running"), Reason("doctor.do_change_agent"), True
+    )
 
 
 def test_a_clock_that_differs_is_a_note() -> None:
@@ -229,7 +232,7 @@ def test_what_the_server_says_is_judged(
 ) -> None:
     found = on({**FACTS, **change})
     assert found[check].verdict == verdict
-    assert any(word in found[check].what for word in words.split("|"))
+    assert any(word in str(found[check].what) for word in words.split("|"))
     assert found[check].mend
 
 
@@ -264,7 +267,7 @@ def test_a_longer_number_is_another_port(rules: str) -> None:
 
 def test_the_agents_port_is_looked_for_in_a_firewall_too() -> None:
     found = on({**FACTS, "firewalld": "public: ssh http"}, 'driver = "agent"')
-    assert "--add-port=47809/udp" in found["firewall"].mend
+    assert "--add-port=47809/udp" in str(found["firewall"].mend)
 
 
 def test_that_a_card_can_call_from_d3cold_does_not_prove_the_firmware() -> None:
@@ -332,6 +335,10 @@ def test_json_has_each_check(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert said["server"] == "web"
     assert {c["where"] for c in said["checks"]} == {"box", "server"}
     assert len([c for c in said["checks"] if c["verdict"] == "problem"]) == said["problems"]
+    for check in said["checks"]:
+        for key in ("title", "what", "mend"):
+            reason = check[f"{key}_reason"]
+            assert check[key] == (str(reason_of(reason)) if reason else "")
 
 
 @pytest.mark.parametrize(

@@ -111,8 +111,8 @@ def ethtool(settings: str = BCM5720, eee: str = BCM5720_EEE) -> str:
 def test_wake_on_lan_that_is_off_is_found(machine: Path) -> None:
     install(machine, "ethtool", ethtool())
     found = look(machine)["wake_on_lan"]
-    assert (found.verdict, found.what) == ("problem", "it is off: Wake-on: d")
-    assert "ethtool -s eno8403 wol g" in found.mend
+    assert (found.verdict, str(found.what)) == ("problem", "it is off: Wake-on: d")
+    assert "ethtool -s eno8403 wol g" in str(found.mend)
 
 
 def test_wake_on_lan_that_is_on_is_no_problem(machine: Path) -> None:
@@ -123,7 +123,7 @@ def test_wake_on_lan_that_is_on_is_no_problem(machine: Path) -> None:
 def test_a_card_whose_driver_knows_no_wake_on_lan_is_told(machine: Path) -> None:
     settings = "".join(x for x in BCM5720.splitlines(True) if "Wake-on" not in x)
     install(machine, "ethtool", ethtool(settings))
-    assert "knows no wake-on-LAN" in look(machine)["wake_on_lan"].what
+    assert "knows no wake-on-LAN" in str(look(machine)["wake_on_lan"].what)
 
 
 def test_eee_that_is_on_is_a_note(machine: Path) -> None:
@@ -132,38 +132,39 @@ def test_eee_that_is_on_is_a_note(machine: Path) -> None:
 
 
 def test_a_kernel_that_does_not_let_the_card_wake_is_told(machine: Path) -> None:
-    assert "power/wakeup of the card is disabled" in look(machine)["device_wakeup"].what
+    assert "power/wakeup of the card is disabled" in str(look(machine)["device_wakeup"].what)
 
 
 def test_a_card_without_power_in_deep_sleep_is_told(machine: Path) -> None:
     install(machine, "lspci", f'[ "$3" = 0000:03:00.1 ] || exit 1\n{prints(E1000_PM)}')
     found = look(machine)["firmware"]
-    assert (found.verdict, "D3cold-" in found.what) == ("note", True)
-    assert "ErP" in found.mend
+    assert (found.verdict, "D3cold-" in str(found.what)) == ("note", True)
+    assert "ErP" in str(found.mend)
 
 
 def test_ufw_that_names_ssh_only_is_told_with_each_port_that_is_missing(machine: Path) -> None:
     install(machine, "ufw", prints(UFW))
     found = look(machine)["firewall"]
-    assert "port 80 proto tcp, port 47809 proto udp" in found.what
+    assert "port 80 proto tcp, port 47809 proto udp" in str(found.what)
 
 
 def test_firewalld_as_it_is_installed_keeps_the_box_out(machine: Path) -> None:
     install(machine, "firewall-cmd", FIREWALLD)
     found = look(machine)["firewall"]
-    assert "firewalld's zone public does not name 80/tcp 47809/udp" in found.what
-    assert "--zone=public --add-port=80/tcp --add-port=47809/udp" in found.mend
+    assert "firewalld's zone public does not name 80/tcp 47809/udp" in str(found.what)
+    assert "--zone=public --add-port=80/tcp --add-port=47809/udp" in str(found.mend)
 
 
 def test_a_masked_sleep_target_is_told_though_suspend_is_not_masked(machine: Path) -> None:
     # systemctl show -p LoadState --value, systemd 252, after `systemctl mask sleep.target`.
     install(machine, "systemctl", "case $* in *sleep.target) echo masked;; *) echo loaded;; esac")
     found = look(machine)["sleep_target"]
-    assert (found.what, found.mend) == ("masked: sleep.target", "systemctl unmask sleep.target")
+    assert str(found.what) == "masked: sleep.target"
+    assert str(found.mend) == "systemctl unmask sleep.target"
 
 
 def test_a_sleep_that_systemd_was_told_not_to_offer_is_told(machine: Path) -> None:
     install(machine, "systemctl", "echo loaded")
     # org.freedesktop.login1(5): CanSuspend returns na, yes, no or challenge.
     install(machine, "busctl", """[ "$6" = CanSuspend ] && echo '{"type":"s","data":["na"]}'""")
-    assert "AllowSuspend=no" in look(machine)["sleep_target"].mend
+    assert "AllowSuspend=no" in str(look(machine)["sleep_target"].mend)

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from naproxy.drivers.sleep import SleepResult, agent
 from naproxy.machine_io import Answer
+from naproxy.reason import Reason
 from ssh_server import TARGET, free_port
 
 AGENT = Path(__file__).parents[2] / "naproxy-agent" / "src" / "naproxy_agent.py"
@@ -145,7 +146,7 @@ def altered(data: bytes) -> bytes:
 
 
 def test_an_idle_server_goes_to_sleep(server: Server) -> None:
-    assert server.sleep() == SleepResult(Answer.ACCEPTED, "accepted")
+    assert server.sleep() == SleepResult(Answer.ACCEPTED, Reason("sleep.accepted"))
     assert server.sleeps()
 
 
@@ -159,21 +160,21 @@ def test_a_busy_server_refuses_with_its_reason(server: Server, tmp_path: Path) -
         busy.kill()
         busy.wait()
     assert result.answer is Answer.REFUSED
-    assert f"{BACKUP} is running" in result.reason
+    assert f"{BACKUP} is running" in str(result.reason)
     assert server.stays_awake()
 
 
 def test_a_state_that_is_not_offered_is_refused_with_its_name(server: Server) -> None:
     result = server.sleep(state="disk")
     assert result.answer is Answer.REFUSED
-    assert "disk is not offered" in result.reason
+    assert "disk is not offered" in str(result.reason)
 
 
 def test_another_key_is_a_failure_that_says_what_to_look_at(server: Server) -> None:
     other = key_file(server.directory, "ab" * 32)
     result = server.sleep(key_file=other, answer_s=SLOW_S)
     assert result.answer is Answer.FAILED
-    assert "is the key the same on both sides" in result.reason
+    assert "is the key the same on both sides" in str(result.reason)
     assert server.stays_awake()
 
 
@@ -182,7 +183,7 @@ def test_a_forged_answer_is_not_believed(server: Server) -> None:
     result = server.sleep(port=wire.port, answer_s=SLOW_S)
     wire.close()
     assert result.answer is Answer.FAILED
-    assert "not signed with this key" in result.reason
+    assert "not signed with this key" in str(result.reason)
 
 
 def test_a_forged_order_is_not_obeyed(server: Server) -> None:
@@ -233,7 +234,7 @@ def test_every_answer_lost_after_the_order_is_left_to_observation(server: Server
     result = server.sleep(port=wire.port, answer_s=SLOW_S)
     wire.close()
     assert result.answer is Answer.ACCEPTED
-    assert "answered the order no more" in result.reason
+    assert "answered the order no more" in str(result.reason)
     assert server.sleeps()
 
 
@@ -245,7 +246,7 @@ def test_a_wrong_clock_does_no_harm_and_is_said(
     monkeypatch.setattr(time, "time", lambda: true() - ahead_s)
     result = server.sleep()
     assert result.answer is Answer.ACCEPTED
-    assert "is one of them set wrong?" in result.reason
+    assert "is one of them set wrong?" in str(result.reason)
     assert server.sleeps()
 
 
@@ -254,14 +255,14 @@ def test_the_agent_of_another_server_refuses(server: Server) -> None:
     other = replace(TARGET, id="mail")
     result = asyncio.run(agent.Driver(settings, other).sleep())
     assert result.answer is Answer.REFUSED
-    assert "this is the agent of web" in result.reason
+    assert "this is the agent of web" in str(result.reason)
 
 
 def test_where_no_agent_runs_it_is_said_at_once(server: Server) -> None:
     begun_s = time.monotonic()
     result = server.sleep(port=free_port(socket.SOCK_DGRAM))
     assert result.answer is Answer.FAILED
-    assert "refused" in result.reason
+    assert "refused" in str(result.reason)
     assert time.monotonic() - begun_s < PATIENCE_S
 
 
@@ -272,7 +273,7 @@ def test_an_agent_that_hangs_is_a_failure(server: Server) -> None:
     finally:
         os.kill(server.process.pid, signal.SIGCONT)
     assert result.answer is Answer.FAILED
-    assert "does not answer" in result.reason
+    assert "does not answer" in str(result.reason)
 
 
 @pytest.mark.parametrize("text", ["", "short", "zz" * 32, "00" * 33])
@@ -282,13 +283,13 @@ def test_a_key_that_is_none_is_said(server: Server, tmp_path: Path, text: str) -
     file.chmod(0o600)
     result = server.sleep(key_file=str(file))
     assert result.answer is Answer.FAILED
-    assert "key" in result.reason
+    assert "key" in str(result.reason)
 
 
 def test_a_key_that_others_may_read_is_refused(server: Server, tmp_path: Path) -> None:
     file = Path(key_file(tmp_path))
     file.chmod(0o644)
-    assert "chmod 600" in server.sleep(key_file=str(file)).reason
+    assert "chmod 600" in str(server.sleep(key_file=str(file)).reason)
 
 
 def test_nothing_is_ordered_after_it_was_called_off(server: Server) -> None:

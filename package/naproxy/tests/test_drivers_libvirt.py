@@ -102,7 +102,7 @@ class Host:
 
         async def play() -> list[str]:
             failed: list[str] = []
-            driver.send(failed.append)
+            driver.send(lambda reason: failed.append(str(reason)))
             assert driver._task
             await driver._task
             return failed
@@ -165,8 +165,8 @@ def test_a_machine_that_runs_is_left_alone(running: Host) -> None:
 def test_what_the_hypervisor_cannot_do_is_told_in_its_words(running: Host) -> None:
     result = running.sleep(state="ram")
     assert result.answer is Answer.FAILED
-    assert "virsh dompmsuspend on 127.0.0.1" in result.reason
-    assert "not supported" in result.reason
+    assert "virsh dompmsuspend on 127.0.0.1" in str(result.reason)
+    assert "not supported" in str(result.reason)
     assert running.virsh("domstate", "test") == "running"
 
 
@@ -198,5 +198,5 @@ def test_a_wrong_host_key_of_the_host_is_said(running: Host) -> None:
     changed.write_text(f"[127.0.0.1]:{running.sshd.port} {other}")
     result = running.sleep(state="off", known_hosts_file=str(changed))
     assert result.answer is Answer.FAILED
-    assert "is not the one pinned" in result.reason
+    assert result.reason.code == "ssh.other_key"
     assert running.virsh("domstate", "test") == "running"

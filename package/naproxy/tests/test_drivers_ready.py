@@ -9,6 +9,7 @@ from naproxy import drivers
 from naproxy.drivers.ready import http, tcp
 from naproxy.machine_io import Observed, Probe
 from naproxy.probing import Prober
+from naproxy.reason import Reason
 from naproxy.seeing import Sign
 
 Peer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -64,13 +65,13 @@ def seen_with(peer: Peer | None, timeout_s: float = 10.0, **options: Any) -> lis
 @pytest.mark.parametrize("status", [200, 204, 301, 302, 401, 403, 404])
 def test_any_answer_below_500_is_ready(status: int) -> None:
     [seen] = seen_with(answering(b"HTTP/1.1 %d Whatever\r\n\r\n" % status))
-    assert (seen.sign, seen.detail) == (Sign.READY, f"HTTP status {status}")
+    assert (seen.sign, seen.detail) == (Sign.READY, Reason("ready.status", status=status))
 
 
 @pytest.mark.parametrize("status", [500, 502, 503])
 def test_an_error_of_the_server_is_not_ready(status: int) -> None:
     [seen] = seen_with(answering(b"HTTP/1.0 %d Oh\r\n\r\n" % status))
-    assert (seen.sign, seen.detail) == (Sign.UNFIT, f"HTTP status {status}")
+    assert (seen.sign, seen.detail) == (Sign.UNFIT, Reason("ready.status", status=status))
 
 
 def test_only_the_statuses_wanted_are_ready() -> None:
@@ -116,7 +117,7 @@ def test_a_status_line_that_comes_in_pieces_is_put_together() -> None:
 
 def test_nobody_listening_is_a_refusal() -> None:
     [seen] = seen_with(None)
-    assert (seen.sign, seen.detail) == (Sign.REFUSING, "connection refused")
+    assert (seen.sign, seen.detail) == (Sign.REFUSING, Reason("ready.refused"))
 
 
 def test_the_request_names_the_host_and_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,11 +208,13 @@ def test_a_probe_by_ipv6_is_a_probe() -> None:
     [(b"HTTP/1.1 200 OK\r\n\r\n", Sign.FOREIGN), (b"HTTP/1.1 500 No\r\n\r\n", Sign.FOREIGN)],
 )
 def test_an_answer_of_another_machine_is_foreign_whatever_it_says(words: bytes, sign: Sign) -> None:
+    stranger = Reason("ready.stranger", other="b", address="1.2.3.4", mac="a")
+
     async def once() -> Observed:
         server = await asyncio.start_server(answering(words), "127.0.0.1", 0)
         found: asyncio.Future[Observed] = asyncio.get_running_loop().create_future()
         driver = http.Driver(http.Settings(), target(server.sockets[0].getsockname()[1]))
-        prober = Prober(driver, 10.0, found.set_result, print, lambda: "another machine")
+        prober = Prober(driver, 10.0, found.set_result, print, lambda: stranger)
         prober.set(Probe(60))
         async with asyncio.timeout(20):
             seen = await found
@@ -220,4 +223,4 @@ def test_an_answer_of_another_machine_is_foreign_whatever_it_says(words: bytes, 
         return seen
 
     seen = asyncio.run(once())
-    assert (seen.sign, seen.detail) == (sign, "another machine")
+    assert (seen.sign, seen.detail) == (sign, stranger)

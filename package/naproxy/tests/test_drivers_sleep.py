@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from naproxy.drivers.sleep import SleepResult, none, ssh
 from naproxy.machine_io import Answer
+from naproxy.reason import Reason
 from ssh_server import TARGET, Server, free_port, key, needs_sshd, serving
 
 
@@ -27,7 +28,7 @@ def quick(sshd: Server) -> Callable[[str], SleepResult]:
 
 @needs_sshd
 def test_exit_status_0_is_accepted(quick: Callable[[str], SleepResult]) -> None:
-    assert quick("exit 0") == SleepResult(Answer.ACCEPTED, "accepted")
+    assert quick("exit 0") == SleepResult(Answer.ACCEPTED, Reason("sleep.accepted"))
 
 
 @needs_sshd
@@ -35,20 +36,22 @@ def test_another_exit_status_is_a_refusal_in_the_servers_words(
     quick: Callable[[str], SleepResult],
 ) -> None:
     result = quick("echo 'backup is running' >&2; exit 3")
-    assert result == SleepResult(Answer.REFUSED, "the server refuses to sleep: backup is running")
+    assert (result.answer, result.reason.code) == (Answer.REFUSED, "sleep.refused")
+    assert str(result.reason) == "the server refuses to sleep: backup is running"
 
 
 @needs_sshd
 def test_a_refusal_without_words_says_the_status(quick: Callable[[str], SleepResult]) -> None:
-    assert "exit status 7" in quick("exit 7").reason
+    assert "exit status 7" in str(quick("exit 7").reason)
 
 
 @needs_sshd
 def test_the_servers_words_are_made_safe_and_cut(quick: Callable[[str], SleepResult]) -> None:
     result = quick(r"printf '\033[2J\nline two\r\n'; head -c 5000 /dev/zero | tr '\0' x; exit 1")
-    assert result.reason.isprintable()
-    assert "line two" in result.reason
-    assert len(result.reason) < 400
+    said = str(result.reason)
+    assert said.isprintable()
+    assert "line two" in said
+    assert len(said) < 400
 
 
 @needs_sshd
@@ -69,7 +72,7 @@ def test_a_command_that_does_not_end_is_left_to_observation(sshd: Server) -> Non
 def test_a_command_that_is_not_there_failed(quick: Callable[[str], SleepResult]) -> None:
     result = quick("no-such-command")
     assert result.answer is Answer.FAILED
-    assert "no-such-command" in result.reason
+    assert "no-such-command" in str(result.reason)
 
 
 @needs_sshd
@@ -79,7 +82,7 @@ def test_a_changed_host_key_is_a_failure_that_says_so(sshd: Server) -> None:
     changed.write_text(f"[127.0.0.1]:{sshd.port} {other}")
     result = sshd.sleep(known_hosts_file=str(changed))
     assert result.answer is Answer.FAILED
-    assert "is not the one pinned" in result.reason
+    assert result.reason == Reason("ssh.other_key", file=str(changed))
 
 
 @needs_sshd
@@ -88,7 +91,7 @@ def test_a_host_key_that_is_not_pinned_is_not_learned(sshd: Server) -> None:
     empty.write_text("")
     result = sshd.sleep(known_hosts_file=str(empty))
     assert result.answer is Answer.FAILED
-    assert "no host key" in result.reason
+    assert result.reason == Reason("ssh.no_pin", file=str(empty))
     assert empty.read_text() == ""
 
 
@@ -98,7 +101,8 @@ def test_a_key_that_is_not_let_in_is_named(sshd: Server) -> None:
     key(stranger)
     result = sshd.sleep(key_file=str(stranger))
     assert result.answer is Answer.FAILED
-    assert str(stranger) in result.reason
+    name = sshd.settings().user
+    assert result.reason == Reason("ssh.not_let_in", name=name, key_file=str(stranger))
 
 
 @needs_sshd
@@ -106,7 +110,8 @@ def test_a_server_that_is_not_reached_is_a_failure(sshd: Server) -> None:
     closed = replace(sshd.settings(), port=free_port())
     result = asyncio.run(ssh.Driver(closed, TARGET).sleep())
     assert result.answer is Answer.FAILED
-    assert "refused" in result.reason
+    assert result.reason.code == "ssh.not_reached"
+    assert "refused" in str(result.reason)
 
 
 @needs_sshd
@@ -130,4 +135,4 @@ def test_no_ssh_is_left_when_the_sleep_is_called_off(sshd: Server) -> None:
 def test_without_a_way_to_sleep_the_answer_is_no() -> None:
     result = asyncio.run(none.Driver(none.Settings(), TARGET).sleep())
     assert result.answer is Answer.REFUSED
-    assert "sleep.driver" in result.reason
+    assert result.reason == Reason("sleep.no_way")

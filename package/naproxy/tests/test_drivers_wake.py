@@ -33,7 +33,7 @@ def sent(driver: etherwake.Driver) -> list[str]:
         failed: list[str] = []
         # Other tests' servers may be children of this process, too.
         before = children()
-        driver.send(failed.append)
+        driver.send(lambda reason: failed.append(str(reason)))
         async with asyncio.timeout(20):
             while children() - before:
                 await asyncio.sleep(0.001)

@@ -22,7 +22,7 @@ MAGIC = b"\xff" * 6 + bytes.fromhex(TARGET.mac.replace(":", "")) * 16
 def failures(driver: Any) -> list[str]:
     async def play() -> list[str]:
         failed: list[str] = []
-        driver.send(failed.append)
+        driver.send(lambda reason: failed.append(str(reason)))
         await driver._task
         return failed
 
@@ -56,7 +56,7 @@ def ear() -> Iterator[Ear]:
 
 def send(**settings: Any) -> list[str]:
     failed: list[str] = []
-    udp.Driver(udp.Settings(**settings), TARGET).send(failed.append)
+    udp.Driver(udp.Settings(**settings), TARGET).send(lambda reason: failed.append(str(reason)))
     return failed
 
 
@@ -252,7 +252,7 @@ def test_a_program_says_whether_the_server_may_sleep(
     settings = sleep_command.Settings(program=script(commands, text), timeout_s=timeout_s)
     result = asyncio.run(sleep_command.Driver(settings, TARGET).sleep())
     assert result.answer is answer
-    assert words in result.reason
+    assert words in str(result.reason)
 
 
 # One call at a time
@@ -281,12 +281,12 @@ def test_a_slow_call_is_not_made_again_while_it_is_under_way() -> None:
         slow = Slow()
         failed: list[str] = []
         for _ in range(5):
-            slow.send(failed.append)
+            slow.send(lambda reason: failed.append(str(reason)))
             await asyncio.sleep(0)
         go.set()
         assert slow._task
         await slow._task
-        slow.send(failed.append)
+        slow.send(lambda reason: failed.append(str(reason)))
         await slow._task
         return slow.calls, failed
 

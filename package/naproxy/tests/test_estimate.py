@@ -154,7 +154,7 @@ def test_a_log_that_cannot_be_trusted_is_reported(
     odd = write(tmp_path / "odd.log", [line(90_000), line(10), line(20)])
     assert cli.main(["estimate", odd]) == 0
     told = capsys.readouterr()
-    assert "odd: the time steps back 1 times" in told.err
+    assert "odd: The clock was set back 1 times" in told.err
     assert "read above why this log may mislead" in told.out
 
 
@@ -163,7 +163,7 @@ def test_an_empty_log_is_no_reason_to_buy(
 ) -> None:
     assert cli.main(["estimate", write(tmp_path / "empty.log", [])]) == 0
     told = capsys.readouterr()
-    assert "the log holds no request" in told.err
+    assert "The file holds no request" in told.err
     assert "Do not buy it" in told.out
 
 
@@ -307,14 +307,14 @@ def test_the_summary_has_what_the_page_asks_the_promise_of(tmp_path: Path) -> No
 def test_the_summary_says_what_is_wrong_with_a_log(tmp_path: Path) -> None:
     odd = write(tmp_path / "odd.log", [line(90_000), line(10), "<b>what</b>\n"])
     found = summary(tmp_path, odd)
-    assert [p["kind"] for p in found["problems"]] == ["short", "back", "malformed"]
-    assert found["problems"][1]["figures"] == {"count": 1, "most_s": 89_990}
+    assert [p["code"] for p in found["problems"]] == ["log.short", "log.back", "log.malformed"]
+    assert found["problems"][1]["params"] == {"count": 1, "most_s": 89_990}
     assert found["not_understood"] == [{"line": 3, "text": "<b>what</b>"}]
 
 
 def test_a_file_that_is_no_log_has_a_summary_without_figures(tmp_path: Path) -> None:
     found = summary(tmp_path, write(tmp_path / "photo.jpg", ["\xff\xd8\xff\x00\n"] * 3))
-    assert [p["kind"] for p in found["problems"]] == ["empty", "malformed"]
+    assert [p["code"] for p in found["problems"]] == ["log.empty", "log.malformed"]
     assert found["from_s"] is None
     assert found["hours"] == []
 

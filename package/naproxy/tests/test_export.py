@@ -1,6 +1,7 @@
 import csv
 import io
 import json
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,16 +11,22 @@ from naproxy import cli, measures
 from naproxy.datagram import Asker
 from naproxy.history.tables import FILE
 from naproxy.policy.base import State
+from naproxy.reason import Reason, own_words
 from test_history import START_S, Box, event
 from test_history_agents import asks
+
+HOST = 'a, "b"\nc'
+IDLE = Reason("policy.idle", idle_s=63)
 
 
 @pytest.fixture
 def box(tmp_path: Path) -> Iterator[Box]:
     made = Box(tmp_path)
     made.meter(90)
-    made.journal.transition("web", State.AWAKE, State.ASLEEP, 'idle, "really"\nidle')
-    made.journal.wake_opened("web", Asker("192.0.2.1", "page", agent="=HYPERLINK(0)", path="/é"))
+    made.journal.transition("web", State.AWAKE, State.ASLEEP, IDLE)
+    asker = Asker("192.0.2.1", "page", agent="=HYPERLINK(0)", host=HOST, path="/é", klass="person")
+    made.journal.wake_opened("web", asker)
+    made.history.decision("web", made.house_s, False, own_words("=1+1"))
     made.history.request("web", event(made))
     asks(made)
     made.history.flush()
@@ -60,13 +67,31 @@ def test_json_has_the_same_names(box: Box, capsys: pytest.CaptureFixture[str]) -
 def test_words_with_commas_quotes_and_lines_survive(
     box: Box, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    [wake] = table(export(box, capsys, "wakes"))
+    assert wake["host"] == HOST
+
+
+def test_reasons_are_told_in_english(box: Box, capsys: pytest.CaptureFixture[str]) -> None:
     [row] = table(export(box, capsys, "transitions"))
-    assert row["reason"] == 'idle, "really"\nidle'
+    assert row["reason"] == "Nobody had needed it for 63 s."
+    assert json.loads(export(box, capsys, "transitions", "--json"))["reason"] == row["reason"]
+    assert table(export(box, capsys, "wakes"))[0]["reason"] == "page"
+
+
+def test_a_sentence_that_an_older_naproxy_kept_stays_as_it_is(
+    box: Box, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with sqlite3.connect(box.directory / FILE) as older:
+        older.execute("UPDATE transitions SET reason = 'idle, \"really\"'")
+    older.close()
+    [row] = table(export(box, capsys, "transitions"))
+    assert row["reason"] == 'idle, "really"'
 
 
 def test_what_a_visitor_chose_is_no_formula(box: Box, capsys: pytest.CaptureFixture[str]) -> None:
     assert table(export(box, capsys, "wakes"))[0]["agent"] == "'=HYPERLINK(0)"
     assert json.loads(export(box, capsys, "wakes", "--json"))["agent"] == "=HYPERLINK(0)"
+    assert table(export(box, capsys, "decisions"))[0]["reason"] == "'=1+1"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@ import random
 
 import pytest
 from naproxy.fit import Fit, Run, fit
+from naproxy.reason import Reason, WrongError
 
 ON_W, OFF_W, SWITCH_J = 43.3, 1.6, 170.7
 TIMES = ((20, 20), (60, 20), (20, 60), (60, 60), (40, 40), (25, 50))
@@ -51,15 +52,16 @@ def test_more_runs_narrow_the_intervals() -> None:
 
 
 def test_three_runs_are_too_few() -> None:
-    with pytest.raises(ValueError, match="at least 4 runs are needed, there are 3"):
+    with pytest.raises(WrongError) as refused:
         fit(runs()[:3])
+    assert refused.value.reason == Reason("power.few_runs", number=3)
 
 
 def test_runs_that_are_alike_say_nothing() -> None:
-    with pytest.raises(ValueError, match="too much alike"):
+    with pytest.raises(WrongError, match="too much alike"):
         fit([runs()[0]] * 6)
 
 
 def test_runs_without_a_switch_say_nothing_of_its_cost() -> None:
-    with pytest.raises(ValueError, match="without a switch"):
+    with pytest.raises(WrongError, match="without a switch"):
         fit([Run(r.on_s, r.off_s, 0, r.energy_j) for r in runs()])

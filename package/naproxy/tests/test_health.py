@@ -33,7 +33,7 @@ class Box:
 
     def check(self) -> None:
         if words := self.problem(self.now_s() - self.began_s):
-            raise UnhealthyError(words)
+            raise UnhealthyError("core.own_words", text=words)
 
     def now_s(self) -> float:
         return self.t_s

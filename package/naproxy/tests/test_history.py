@@ -11,6 +11,7 @@ from naproxy.history.writer import CHECKPOINT_EVERY, PRUNE_EVERY, SYNC_EVERY, Hi
 from naproxy.journal import Journal
 from naproxy.page import Outcome
 from naproxy.policy.base import Klass, State
+from naproxy.reason import Reason, own_words, stored_reason
 from test_history_block import second
 
 START_S = 1_700_000_040
@@ -270,29 +271,32 @@ def test_requests_are_written_in_whole_minutes_so_that_a_crash_costs_none(box: B
     assert box.read("SELECT sum(requests) FROM traffic_minutes") == [(2,)]
 
 
-def decisions(box: Box) -> list[str]:
-    return [row["reason"] for row in reversed(box.journal.rows("decisions", "web", 0, 99))]
+def decisions(box: Box) -> list[Reason]:
+    rows = box.journal.rows("decisions", "web", 0, 99)
+    return [stored_reason(row["reason"]) for row in reversed(rows)]
 
 
-def test_a_decision_is_written_when_its_words_change_not_its_numbers(box: Box) -> None:
-    for reason in ("idle 5 s", "idle 6.5 s", "a backup is running", "idle 7 s"):
+def test_a_decision_is_written_when_its_reason_changes_not_its_figures(box: Box) -> None:
+    five, more, later = (Reason("policy.idle", idle_s=s) for s in (5, 6.5, 7))
+    fetching = Reason("server.fetching", number=2)
+    for reason in (five, more, fetching, later):
         box.history.decision("web", box.house_s, False, reason)
         box.history.tick()
-    assert decisions(box) == ["idle 5 s", "a backup is running", "idle 7 s"]
+    assert decisions(box) == [five, fetching, later]
 
 
-def test_a_decision_that_flips_is_written_though_the_words_are_the_same(box: Box) -> None:
+def test_a_decision_that_flips_is_written_though_the_reason_is_the_same(box: Box) -> None:
     for sleep in (False, True):
-        box.history.decision("web", box.house_s, sleep, "idle 5 s")
+        box.history.decision("web", box.house_s, sleep, Reason("policy.idle", idle_s=5))
         box.history.tick()
     assert len(decisions(box)) == 2
 
 
 def test_of_many_decisions_in_a_minute_the_last_is_written(box: Box) -> None:
     for number in range(1000):
-        box.history.decision("web", box.house_s, False, "ab"[number % 2])
+        box.history.decision("web", box.house_s, False, own_words("ab"[number % 2]))
     box.history.tick()
-    assert decisions(box) == ["b"]
+    assert decisions(box) == [own_words("b")]
 
 
 def test_old_seconds_go_before_old_minutes_and_hours_stay(box: Box) -> None:
@@ -386,5 +390,5 @@ def test_a_damaged_block_is_a_gap_and_its_minute_stays(box: Box) -> None:
 
 
 def test_transitions_are_on_the_disk_at_once(box: Box) -> None:
-    box.journal.transition("web", State.AWAKE, State.ASLEEP, "x")
+    box.journal.transition("web", State.AWAKE, State.ASLEEP, own_words("x"))
     assert box.read("SELECT t_s FROM transitions") == [(box.wall_s,)]

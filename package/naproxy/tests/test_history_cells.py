@@ -10,6 +10,7 @@ from naproxy.energy import Power
 from naproxy.history.cells import Source, cells, mean_w
 from naproxy.history.tables import FILE
 from naproxy.policy.base import State
+from naproxy.reason import Reason, own_words
 from naproxy.savings import Assumptions, Saved, saved, total
 from test_history import DAY_S, HOUR_S, Box
 from test_history_block import second
@@ -44,7 +45,7 @@ def sleep_and_wake(box: Box, *, metered: bool = True) -> None:
     left = HOURS * 60
     while left > 0:
         for state in (State.AWAKE, State.ASLEEP):
-            box.journal.transition("web", before, state, "x")
+            box.journal.transition("web", before, state, own_words("x"))
             minutes = min(left, chosen.randrange(10, 50))
             live(box, state, minutes, metered=metered)
             before, left = state, left - minutes
@@ -93,9 +94,9 @@ def test_without_a_meter_states_say_nearly_the_same(box: Box) -> None:
 
 
 def test_a_silent_meter_is_modelled_by_the_states_of_that_time(box: Box) -> None:
-    box.journal.transition("web", State.UNKNOWN, State.AWAKE, "x")
+    box.journal.transition("web", State.UNKNOWN, State.AWAKE, own_words("x"))
     live(box, State.AWAKE, 90)
-    box.journal.transition("web", State.AWAKE, State.ASLEEP, "x")
+    box.journal.transition("web", State.AWAKE, State.ASLEEP, own_words("x"))
     live(box, State.ASLEEP, 45, metered=False)  # silent only while it sleeps
     live(box, State.ASLEEP, 180)
     found = sums(box, WEB, HOUR_S, now_s(box))
@@ -106,7 +107,7 @@ def test_a_silent_meter_is_modelled_by_the_states_of_that_time(box: Box) -> None
 def test_a_time_of_which_nothing_is_known_is_in_no_sum(box: Box) -> None:
     sleep_and_wake(box)
     before = sums(box, WEB, HOUR_S, now_s(box))
-    box.journal.transition("web", State.ASLEEP, State.UNKNOWN, "the controller was stopped")
+    box.journal.transition("web", State.ASLEEP, State.UNKNOWN, Reason("server.stopped"))
     box.stop()
     box.pass_s(DAY_S)
     box.start()
@@ -138,7 +139,7 @@ def test_mean_power_of_a_state_is_measured_in_its_middle(box: Box) -> None:
 
 
 def test_a_year_of_which_little_is_known_is_few_cells(box: Box) -> None:
-    box.journal.transition("web", State.UNKNOWN, State.AWAKE, "x")
+    box.journal.transition("web", State.UNKNOWN, State.AWAKE, own_words("x"))
     live(box, State.AWAKE, 90)
     box.history.flush()
     with closing(sqlite3.connect(box.directory / FILE)) as db:

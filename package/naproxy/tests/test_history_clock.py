@@ -6,6 +6,7 @@ from naproxy.datagram import Asker
 from naproxy.history import power
 from naproxy.history.clock import TAKEN_S, kernel_says_synchronised
 from naproxy.policy.base import State
+from naproxy.reason import own_words
 from test_history import DAY_S, START_S, Box, event
 
 FACTORY_S = 1_600_000_000.0
@@ -30,9 +31,9 @@ def ntp_comes(box: Box, true_s: float) -> None:
 
 def test_what_was_written_before_ntp_came_is_moved_to_when_it_was(box: Box) -> None:
     box.meter(100)
-    box.journal.transition("web", State.AWAKE, State.ASLEEP, "x")
+    box.journal.transition("web", State.AWAKE, State.ASLEEP, own_words("x"))
     box.journal.wake_opened("web", Asker("192.0.2.1", "page"))
-    box.history.decision("web", box.house_s, True, "idle")
+    box.history.decision("web", box.house_s, True, own_words("idle"))
     ntp_comes(box, START_S + 100)
     assert box.seconds() == list(range(START_S, START_S + 100))
     assert box.read("SELECT t_s, covered_ms FROM power_minutes") == [

@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 from naproxy.history import costs, timeline
 from naproxy.policy.base import State
+from naproxy.reason import own_words
 from test_history import HOUR_S, START_S, Box
 
 ON_MW, OFF_MW = 40_000, 2_000
@@ -11,9 +12,9 @@ ON_MW, OFF_MW = 40_000, 2_000
 
 def cycle(box: Box) -> None:
     """20 minutes asleep, then 10 awake, measured."""
-    box.journal.transition("web", State.FALLING_ASLEEP, State.ASLEEP, "idle")
+    box.journal.transition("web", State.FALLING_ASLEEP, State.ASLEEP, own_words("idle"))
     box.meter(1200, OFF_MW)
-    box.journal.transition("web", State.WAKING, State.AWAKE, "up")
+    box.journal.transition("web", State.WAKING, State.AWAKE, own_words("up"))
     box.meter(600, ON_MW)
 
 
@@ -46,7 +47,7 @@ def test_the_power_asleep_is_measured(box: Box, db: sqlite3.Connection) -> None:
 
 
 def test_the_power_asleep_is_not_known_from_a_minute(box: Box, db: sqlite3.Connection) -> None:
-    box.journal.transition("web", State.FALLING_ASLEEP, State.ASLEEP, "idle")
+    box.journal.transition("web", State.FALLING_ASLEEP, State.ASLEEP, own_words("idle"))
     box.meter(120, OFF_MW)
     assert costs.asleep_w(*read(box, db)) is None
 
@@ -72,7 +73,7 @@ def test_wakes_of_one_time_awake_are_not_counted_twice(box: Box, db: sqlite3.Con
 
 
 def test_without_readings_no_energy_is_said(box: Box, db: sqlite3.Connection) -> None:
-    box.journal.transition("web", State.WAKING, State.AWAKE, "up")
+    box.journal.transition("web", State.WAKING, State.AWAKE, own_words("up"))
     box.pass_s(600)
     [wake] = charged(box, db, [{"t_s": float(START_S)}])
     assert (wake["awake_s"], wake["extra_j"]) == (600, None)
@@ -80,7 +81,7 @@ def test_without_readings_no_energy_is_said(box: Box, db: sqlite3.Connection) ->
 
 def test_the_parts_of_a_day_are_all_of_its_energy(box: Box, db: sqlite3.Connection) -> None:
     cycle(box)
-    box.journal.transition("web", State.AWAKE, State.FALLING_ASLEEP, "idle")
+    box.journal.transition("web", State.AWAKE, State.FALLING_ASLEEP, own_words("idle"))
     box.meter(30, ON_MW)
     cycle(box)
     power, states = read(box, db)

@@ -5,6 +5,7 @@ import pytest
 from naproxy.datagram import Asker
 from naproxy.history import ledger
 from naproxy.policy.base import State
+from naproxy.reason import own_words, stored_reason
 from test_history import START_S, Box
 
 EVER = (0.0, 1e11)
@@ -94,11 +95,13 @@ def test_a_class_is_not_taken_for_the_boxs_own_doing(box: Box, db: sqlite3.Conne
 
 def test_decisions_and_transitions_come_in_pages_too(box: Box, db: sqlite3.Connection) -> None:
     for number in range(5):
-        box.journal.transition("web", State.AWAKE, State.ASLEEP, str(number))
+        box.journal.transition("web", State.AWAKE, State.ASLEEP, own_words(str(number)))
         box.pass_s(10)
     first = ledger.events(db, "transitions", ledger.Search(*EVER, "web"), "", 3)
     rest = ledger.events(db, "transitions", ledger.Search(*EVER), first.next or "", 3)
-    assert [row["reason"] for row in first.rows + rest.rows] == list("43210")
+    assert [stored_reason(row["reason"]) for row in first.rows + rest.rows] == [
+        own_words(text) for text in "43210"
+    ]
     assert rest.next is None
     with pytest.raises(ValueError, match="saved"):
         ledger.events(db, "saved", ledger.Search(*EVER))

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from naproxy.history import queries
 from naproxy.policy.base import State
+from naproxy.reason import own_words, stored_reason
 from test_history import DAY_S, HOUR_S, START_S, Box, event
 
 
@@ -120,11 +121,11 @@ def test_todays_energy_has_what_the_hours_do_not_have_yet(box: Box) -> None:
 
 def test_events_of_a_range_come_oldest_first(box: Box) -> None:
     for number in range(5):
-        box.journal.transition("web", State.AWAKE, State.ASLEEP, str(number))
+        box.journal.transition("web", State.AWAKE, State.ASLEEP, own_words(str(number)))
         box.pass_s(10)
     db = queries.open_history(box.directory)
     found = queries.events(db, "transitions", "web", START_S + 10, START_S + 30)
-    assert [row["reason"] for row in found] == ["1", "2"]
+    assert [stored_reason(row["reason"]) for row in found] == [own_words("1"), own_words("2")]
     assert list(queries.events(db, "transitions", "shop", 0, 1e12)) == []
     with pytest.raises(ValueError, match="saved"):
         next(queries.events(db, "saved", None, 0, 1))

@@ -10,6 +10,7 @@ from naproxy.history.tables import FILE
 from naproxy.history.timeline import Stretch
 from naproxy.history.writer import PRUNE_EVERY
 from naproxy.policy.base import State
+from naproxy.reason import own_words
 from test_history import HOUR_S, Box
 
 
@@ -20,7 +21,7 @@ def box(box: Box) -> Box:
 
 
 def enter(box: Box, before: State, state: State) -> None:
-    box.journal.transition("web", before, state, "x")
+    box.journal.transition("web", before, state, own_words("x"))
 
 
 def live(box: Box, hours: int) -> None:

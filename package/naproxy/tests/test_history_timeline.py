@@ -4,21 +4,26 @@ import pytest
 from naproxy.datagram import Asker
 from naproxy.history import timeline
 from naproxy.policy.base import State
+from naproxy.reason import Reason, own_words
 from test_history import START_S, Box
 
+X = own_words("x")
+IDLE = Reason("policy.idle", idle_s=63)
+UP = Reason("server.up_after", took_s=5)
 
-def change(box: Box, before: State, state: State, after_s: float, reason: str = "x") -> None:
+
+def change(box: Box, before: State, state: State, after_s: float, reason: Reason = X) -> None:
     box.journal.transition("web", before, state, reason)
     box.pass_s(after_s)
 
 
 def cycle(box: Box, who: str = "192.0.2.1") -> None:
     """Ten minutes asleep, woken in 5 s, five minutes awake, asleep within 5 s."""
-    change(box, State.FALLING_ASLEEP, State.ASLEEP, 600, "idle")
+    change(box, State.FALLING_ASLEEP, State.ASLEEP, 600, IDLE)
     box.journal.wake_opened("web", Asker(who, "page", "GET", "person", "Mozilla/5.0", "w", "/"))
-    change(box, State.ASLEEP, State.WAKING, 5, f"GET / by {who}")
-    change(box, State.WAKING, State.AWAKE, 300, "up")
-    change(box, State.AWAKE, State.FALLING_ASLEEP, 5, "idle")
+    change(box, State.ASLEEP, State.WAKING, 5, own_words(f"GET / by {who}"))
+    change(box, State.WAKING, State.AWAKE, 300, UP)
+    change(box, State.AWAKE, State.FALLING_ASLEEP, 5, IDLE)
 
 
 def kinds(found: list[timeline.Stretch]) -> list[tuple[str, float]]:
@@ -29,7 +34,9 @@ def test_the_states_of_a_range_are_cut_to_it(box: Box, db: sqlite3.Connection) -
     cycle(box)
     found = timeline.stretches(db, "web", START_S + 100, START_S + 650)
     assert kinds(found) == [("asleep", 500), ("waking", 5), ("awake", 45)]
-    assert [s.reason for s in found] == ["idle", "GET / by 192.0.2.1", "up"]
+    assert [s.reason for s in found] == [
+        each.text() for each in (IDLE, own_words("GET / by 192.0.2.1"), UP)
+    ]
 
 
 def test_a_state_that_began_long_before_the_range_is_known(
@@ -54,7 +61,7 @@ def test_after_a_controller_was_cut_off_nothing_is_known_until_the_next_start(
     box.meter(120)
     box.history.flush()
     box.pass_s(3600)
-    change(box, State.UNKNOWN, State.AWAKE, 60, "it answers")
+    change(box, State.UNKNOWN, State.AWAKE, 60, Reason("server.answers"))
     found = timeline.stretches(db, "web", START_S, START_S + 3780)
     assert kinds(found) == [("awake", 120), ("unknown", 3600), ("awake", 60)]
     assert (found[1].id, found[1].reason) == (0, "")
@@ -64,7 +71,7 @@ def test_a_restart_within_a_moment_is_no_gap(box: Box, db: sqlite3.Connection) -
     change(box, State.UNKNOWN, State.AWAKE, 0)
     box.meter(120)
     box.history.flush()
-    change(box, State.UNKNOWN, State.AWAKE, 60, "it answers")
+    change(box, State.UNKNOWN, State.AWAKE, 60, Reason("server.answers"))
     found = timeline.stretches(db, "web", START_S, START_S + 180)
     assert kinds(found) == [("awake", 120), ("awake", 60)]
 
@@ -110,5 +117,5 @@ def test_shares_of_what_is_not_known_are_empty() -> None:
 def test_servers_are_those_of_the_journal(box: Box, db: sqlite3.Connection) -> None:
     assert timeline.servers(db) == []
     for name in ("web", "shop", "web", "mail"):
-        box.journal.transition(name, State.UNKNOWN, State.AWAKE, "x")
+        box.journal.transition(name, State.UNKNOWN, State.AWAKE, X)
     assert timeline.servers(db) == ["mail", "shop", "web"]

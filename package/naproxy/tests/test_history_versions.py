@@ -5,6 +5,7 @@ from pathlib import Path
 
 from naproxy.history.tables import FILE
 from naproxy.policy.base import State
+from naproxy.reason import own_words
 from test_history import Box
 
 # What the first version had, word for word: its tables, its check on opening, its statements.
@@ -54,19 +55,20 @@ def first_writes(db: sqlite3.Connection, t_s: float) -> None:
 
 def test_the_first_version_reads_and_writes_this_ones_file(tmp_path: Path) -> None:
     box = Box(tmp_path)
-    box.journal.transition("web", State.UNKNOWN, State.AWAKE, "by this one")
+    box.journal.transition("web", State.UNKNOWN, State.AWAKE, own_words("by this one"))
     box.journal.save("key", {"by": "this one"})
     box.meter(60)
     box.stop()
     old = first_opens(tmp_path / FILE)
-    assert old.execute("SELECT reason FROM transitions").fetchall() == [("by this one",)]
+    [(kept,)] = old.execute("SELECT reason FROM transitions")
+    assert kept == own_words("by this one").text()
     assert old.execute("SELECT value FROM saved WHERE key = 'key'").fetchall()
     first_writes(old, box.wall_s)
     old.close()
     box.start()
     assert [r["reason"] for r in box.journal.rows("transitions", "web", 0, 9)] == [
-        "by the first",
-        "by this one",
+        own_words("by the first").plain(),
+        own_words("by this one").plain(),
     ]
     assert box.journal.saved("key") == {"by": "the first"}
     assert box.energy("minutes") == 60 * 43_000
@@ -97,7 +99,7 @@ def test_a_table_and_a_column_of_a_later_version_disturb_nothing(tmp_path: Path)
     later.close()
     box.start()
     box.meter(60)
-    box.journal.transition("web", State.AWAKE, State.ASLEEP, "x")
+    box.journal.transition("web", State.AWAKE, State.ASLEEP, own_words("x"))
     assert box.history.flush()
     assert box.energy("hours") == 60 * 43_000
     assert box.said == []

@@ -10,6 +10,7 @@ from naproxy.history.tables import FILE
 from naproxy.history.waits import Paid, Wait
 from naproxy.page import Outcome
 from naproxy.policy.base import Klass, State
+from naproxy.reason import own_words
 from test_history import Box
 from test_history_stream import ask
 
@@ -33,7 +34,7 @@ def lengths(box: Box) -> list[float | None]:
 
 
 def enter(box: Box, state: State) -> None:
-    box.journal.transition("web", State.ASLEEP, state, "x")
+    box.journal.transition("web", State.ASLEEP, state, own_words("x"))
 
 
 def test_a_request_that_was_held_says_itself_how_long(box: Box) -> None:

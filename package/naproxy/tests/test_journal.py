@@ -7,8 +7,10 @@ from naproxy.datagram import Asker
 from naproxy.history.tables import FILE
 from naproxy.journal import Journal
 from naproxy.policy.base import State
+from naproxy.reason import Reason, own_words
 
 ASKER = Asker("192.0.2.17", "page", "GET", "person", "Firefox", "www.example.org", "/news")
+IDLE = Reason("policy.idle", idle_s=63)
 DAY_S = 86400.0
 
 
@@ -38,12 +40,12 @@ def journal(tmp_path: Path, clock: Clock, said: list[str]) -> Iterator[Journal]:
 
 
 def test_transitions_are_read_newest_first(journal: Journal, clock: Clock) -> None:
-    journal.transition("web", State.AWAKE, State.FALLING_ASLEEP, "idle 63 s")
+    journal.transition("web", State.AWAKE, State.FALLING_ASLEEP, IDLE)
     clock.now_s += 5
-    journal.transition("web", State.FALLING_ASLEEP, State.ASLEEP, "silent")
+    journal.transition("web", State.FALLING_ASLEEP, State.ASLEEP, own_words("silent"))
     assert [(r["t_s"], r["from"], r["to"], r["reason"]) for r in _rows(journal)] == [
-        (1_000_005.0, "falling_asleep", "asleep", "silent"),
-        (1_000_000.0, "awake", "falling_asleep", "idle 63 s"),
+        (1_000_005.0, "falling_asleep", "asleep", own_words("silent").plain()),
+        (1_000_000.0, "awake", "falling_asleep", IDLE.plain()),
     ]
 
 
@@ -56,9 +58,9 @@ def test_rows_are_those_of_one_server_since_a_time_and_no_more_than_asked(
 ) -> None:
     for number in range(10):
         clock.now_s += 1
-        journal.transition("ab"[number % 2], State.AWAKE, State.ASLEEP, str(number))
+        journal.transition("ab"[number % 2], State.AWAKE, State.ASLEEP, own_words(str(number)))
     found = journal.rows("transitions", "a", 1_000_004.0, 2)
-    assert [r["reason"] for r in found] == ["8", "6"]
+    assert [r["reason"] for r in found] == [own_words(text).plain() for text in "86"]
 
 
 def test_the_ledger_says_who_woke_and_how_long_it_took(journal: Journal) -> None:
@@ -83,6 +85,34 @@ def test_the_ledger_says_who_woke_and_how_long_it_took(journal: Journal) -> None
     }
 
 
+def test_a_wake_that_no_request_asked_for_has_a_reason(journal: Journal) -> None:
+    why = Reason("server.office_hours", until="18:00")
+    journal.wake_opened("web", Asker("schedule", why))
+    [wake] = journal.rows("wakes", None, 0, 10)
+    assert (wake["class"], wake["reason"]) == ("", why.plain())
+
+
+def test_sentences_that_an_older_naproxy_kept_stay_as_they_are(
+    journal: Journal, tmp_path: Path
+) -> None:
+    with sqlite3.connect(tmp_path / FILE) as older:
+        older.execute(
+            'INSERT INTO transitions (t_s, server, "from", "to", reason)'
+            " VALUES (1, 'web', 'awake', 'asleep', 'idle 63 s')"
+        )
+        older.execute(
+            "INSERT INTO wakes (t_s, server, who, host, path, method, agent, class, reason)"
+            " VALUES (1, 'web', 'command', '', '', '', '', '', 'by hand')"
+        )
+        older.execute(
+            "INSERT INTO decisions (t_s, server, sleep, reason) VALUES (1, 'web', 1, '63')"
+        )
+    older.close()
+    for table, kept in (("transitions", "idle 63 s"), ("wakes", "by hand"), ("decisions", "63")):
+        [row] = journal.rows(table, "web", 0, 10)
+        assert row["reason"] == own_words(kept).plain()
+
+
 def test_a_wake_cut_off_by_the_end_of_the_controller_says_so(journal: Journal) -> None:
     journal.wake_opened("web", ASKER)
     journal.close_forgotten()
@@ -91,8 +121,8 @@ def test_a_wake_cut_off_by_the_end_of_the_controller_says_so(journal: Journal) -
 
 def test_the_last_known_state_is_not_unknown(journal: Journal) -> None:
     assert journal.last_known("web") is State.UNKNOWN
-    journal.transition("web", State.AWAKE, State.ASLEEP, "x")
-    journal.transition("web", State.ASLEEP, State.UNKNOWN, "the controller was stopped")
+    journal.transition("web", State.AWAKE, State.ASLEEP, IDLE)
+    journal.transition("web", State.ASLEEP, State.UNKNOWN, Reason("server.stopped"))
     assert journal.last_known("web") is State.ASLEEP
     assert journal.last_known("shop") is State.UNKNOWN
 
@@ -120,12 +150,12 @@ def test_values_are_never_read_as_sql(journal: Journal) -> None:
 
 
 def test_old_rows_go_and_each_servers_last_state_stays(journal: Journal, clock: Clock) -> None:
-    journal.transition("web", State.AWAKE, State.ASLEEP, "old")
-    journal.transition("web", State.ASLEEP, State.AWAKE, "last")
+    journal.transition("web", State.AWAKE, State.ASLEEP, IDLE)
+    journal.transition("web", State.ASLEEP, State.AWAKE, own_words("last"))
     journal.wake_opened("web", ASKER)
     clock.now_s += 100 * DAY_S
     journal.prune(90)
-    assert [r["reason"] for r in _rows(journal)] == ["last"]
+    assert [r["reason"] for r in _rows(journal)] == [own_words("last").plain()]
     assert journal.rows("wakes", None, 0, 10) == []
 
 
@@ -139,7 +169,7 @@ def test_a_damaged_file_is_set_aside_and_said(
 ) -> None:
     (tmp_path / FILE).write_bytes(content)
     journal = Journal(tmp_path, said.append, clock)
-    journal.transition("web", State.AWAKE, State.ASLEEP, "x")
+    journal.transition("web", State.AWAKE, State.ASLEEP, IDLE)
     assert len(_rows(journal)) == 1
     assert (tmp_path / f"{FILE}.bad-1000000").read_bytes() == content
     assert "set aside" in said[0]
@@ -160,7 +190,7 @@ def test_a_file_that_is_damaged_while_in_use_is_begun_anew(
     journal: Journal, tmp_path: Path, said: list[str]
 ) -> None:
     for number in range(200):
-        journal.transition("web", State.AWAKE, State.ASLEEP, str(number) * 50)
+        journal.transition("web", State.AWAKE, State.ASLEEP, own_words(str(number) * 50))
     with sqlite3.connect(tmp_path / FILE) as other:
         other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     other.close()
@@ -171,8 +201,8 @@ def test_a_file_that_is_damaged_while_in_use_is_begun_anew(
     journal.close()
     again = Journal(tmp_path, said.append, Clock())
     for _ in range(3):
-        again.transition("web", State.AWAKE, State.ASLEEP, "after")
-    assert _rows(again)[0]["reason"] == "after"
+        again.transition("web", State.AWAKE, State.ASLEEP, own_words("after"))
+    assert _rows(again)[0]["reason"] == own_words("after").plain()
     assert again.error is None
     assert any("set aside" in words for words in said)
 
@@ -180,13 +210,13 @@ def test_a_file_that_is_damaged_while_in_use_is_begun_anew(
 def test_where_nothing_can_be_written_it_goes_on_in_memory(tmp_path: Path, said: list[str]) -> None:
     (tmp_path / FILE).mkdir()
     journal = Journal(tmp_path, said.append, Clock())
-    journal.transition("web", State.AWAKE, State.ASLEEP, "x")
+    journal.transition("web", State.AWAKE, State.ASLEEP, IDLE)
     assert len(_rows(journal)) == 1
     assert "memory" in said[0]
 
 
 def test_another_reader_sees_what_is_written(journal: Journal, tmp_path: Path) -> None:
-    journal.transition("web", State.AWAKE, State.ASLEEP, "x")
+    journal.transition("web", State.AWAKE, State.ASLEEP, IDLE)
     reader = sqlite3.connect(f"file:{tmp_path / FILE}?mode=ro", uri=True)
     assert reader.execute("SELECT count(*) FROM transitions").fetchone() == (1,)
     reader.close()

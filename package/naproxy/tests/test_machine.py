@@ -31,6 +31,7 @@ from naproxy.machine_io import (
     WakeOpened,
 )
 from naproxy.policy.base import State
+from naproxy.reason import Reason, own_words
 from naproxy.seeing import Sign
 
 TIMES = Times(
@@ -41,6 +42,8 @@ TIMES = Times(
 )
 RUNG = Rung(spacing_s=0.5, attempts=4)
 ASKER = Asker("192.0.2.17", "page", "GET", "person", "Firefox", "www.example.org", "/news?id=3")
+IDLE = Reason("policy.idle", idle_s=63)
+BUSY = own_words("backup is running")
 PROBE_S = 0.1
 PROBE_TIMEOUT_S = 0.3
 
@@ -63,7 +66,7 @@ class Office:
 
     def see(self, sign: Sign, *, begun_s: float | None = None) -> list[Effect]:
         begun_s = self.now_s if begun_s is None else begun_s
-        return self.step(Observed(sign, sign.value, begun_s))
+        return self.step(Observed(sign, own_words(sign.value), begun_s))
 
     def play(self, seconds: float, sign: Sign | None = None) -> None:
         """Let time pass: ticks when due, a probe each 100 ms (None: no probe ends)."""
@@ -104,14 +107,14 @@ class Office:
 
     def commanded(self) -> "Office":
         self.awake()
-        self.step(SleepAsked("idle 63 s"))
+        self.step(SleepAsked(IDLE))
         self.play(machine.DRAIN_S + 0.01)
         assert RunSleep() in self.effects
         return self
 
     def accepted(self) -> "Office":
         self.commanded()
-        self.step(SleepAnswered(Answer.ACCEPTED, "accepted"))
+        self.step(SleepAnswered(Answer.ACCEPTED, own_words("accepted")))
         return self
 
     def asleep(self) -> "Office":
@@ -170,7 +173,8 @@ def test_a_silent_server_that_nobody_put_to_sleep_is_woken() -> None:
     office.play(4, Sign.SILENT)
     assert office.states() == [State.WAKING]
     assert SendWake() in office.effects
-    assert "Naproxy did not put it to sleep" in office.machine.reason
+    silent = own_words("silent")
+    assert office.machine.reason == Reason("server.silent_at_start", detail=silent)
 
 
 def test_a_machine_that_refuses_at_the_start_is_not_asleep() -> None:
@@ -184,7 +188,7 @@ def test_requests_sent_to_a_sleeping_server_before_it_was_known_wake_it() -> Non
     office.busy = 2
     office.play(2, Sign.SILENT)
     assert office.states() == [State.WAKING]
-    assert "2 requests" in office.machine.reason
+    assert office.machine.reason == Reason("server.requests_asleep", number=2)
 
 
 def test_a_wake_asked_before_anything_is_known_is_sent() -> None:
@@ -214,7 +218,7 @@ def test_a_restarting_web_server_holds_requests_and_is_not_called_asleep() -> No
     office = Office().awake()
     office.play(1, Sign.REFUSING)
     assert office.states() == [State.WAKING]
-    assert "web server" in office.machine.reason
+    assert office.machine.reason.code == "server.web_server_down"
     office.see(Sign.READY)
     assert office.states() == [State.WAKING, State.AWAKE]
 
@@ -259,15 +263,15 @@ def test_a_wake_asked_while_awake_is_nothing() -> None:
 
 def test_varnish_is_told_before_the_server_is() -> None:
     office = Office().awake()
-    office.step(SleepAsked("idle 63 s"))
-    assert office.effects == [Transition(State.AWAKE, State.FALLING_ASLEEP, "idle 63 s")]
+    office.step(SleepAsked(IDLE))
+    assert office.effects == [Transition(State.AWAKE, State.FALLING_ASLEEP, IDLE)]
     office.play(machine.DRAIN_S)
     assert RunSleep() in office.effects
 
 
 def test_requests_still_at_the_server_are_waited_for() -> None:
     office = Office().awake()
-    office.step(SleepAsked("idle 63 s"))
+    office.step(SleepAsked(IDLE))
     office.busy = 1
     office.play(1)
     assert not office.of(RunSleep)
@@ -279,7 +283,7 @@ def test_requests_still_at_the_server_are_waited_for() -> None:
 def test_requests_that_stay_at_the_server_call_the_sleep_off() -> None:
     office = Office().awake()
     office.busy = 1
-    office.step(SleepAsked("idle 63 s"))
+    office.step(SleepAsked(IDLE))
     office.play(machine.DRAIN_LIMIT_S + 0.2)
     assert office.state() is State.AWAKE
     assert not office.of(RunSleep)
@@ -287,7 +291,7 @@ def test_requests_that_stay_at_the_server_call_the_sleep_off() -> None:
 
 def test_a_request_before_the_command_calls_the_sleep_off() -> None:
     office = Office().awake()
-    office.step(SleepAsked("idle 63 s"))
+    office.step(SleepAsked(IDLE))
     office.step(WakeAsked(ASKER))
     assert office.state() is State.AWAKE
     assert not office.of(RunSleep)
@@ -305,7 +309,7 @@ def test_silence_after_the_command_is_asleep() -> None:
     office.play(4, Sign.READY)
     office.play(2, Sign.SILENT)
     assert office.state() is State.ASLEEP
-    assert office.machine.reason == "idle 63 s"
+    assert office.machine.reason == IDLE
     assert office.machine.fall.value_s == pytest.approx(4, abs=0.3)
 
 
@@ -323,18 +327,19 @@ def test_a_machine_that_still_refuses_connections_is_not_asleep() -> None:
 
 def test_a_refusal_keeps_it_awake_with_the_servers_words() -> None:
     office = Office().commanded()
-    office.step(SleepAnswered(Answer.REFUSED, "the server refused: backup is running"))
+    office.step(SleepAnswered(Answer.REFUSED, BUSY))
     assert office.state() is State.AWAKE
-    assert office.machine.reason == "the server refused: backup is running"
-    assert "backup is running; asked again in 60 s" in office.machine.vetoes(office.now_s)[0]
+    assert office.machine.reason == BUSY
+    [veto] = office.machine.vetoes(office.now_s)
+    assert veto == Reason("server.asked_again", why=BUSY, again_s=60)
     assert office.machine.alert is None
 
 
 def test_a_person_may_ask_again_at_once_after_a_refusal() -> None:
     office = Office().commanded()
-    office.step(SleepAnswered(Answer.REFUSED, "the server refused: backup is running"))
+    office.step(SleepAnswered(Answer.REFUSED, BUSY))
     assert office.machine.vetoes(office.now_s, by_hand=True) == []
-    office.step(SleepAsked("by hand", by_hand=True))
+    office.step(SleepAsked(Reason("server.by_hand"), by_hand=True))
     assert office.state() is State.FALLING_ASLEEP
 
 
@@ -342,9 +347,9 @@ def test_each_refusal_in_a_row_is_waited_out_longer_up_to_a_bound() -> None:
     office = Office().awake()
     waits = []
     for _ in range(6):
-        office.step(SleepAsked("idle"))
+        office.step(SleepAsked(IDLE))
         office.play(0.2)
-        office.step(SleepAnswered(Answer.REFUSED, "no"))
+        office.step(SleepAnswered(Answer.REFUSED, BUSY))
         assert office.machine.refused is not None
         waits.append(office.machine.refused[0] - office.now_s)
         office.now_s = office.machine.refused[0]
@@ -353,9 +358,10 @@ def test_each_refusal_in_a_row_is_waited_out_longer_up_to_a_bound() -> None:
 
 def test_a_failed_command_keeps_it_awake_and_alerts() -> None:
     office = Office().commanded()
-    office.step(SleepAnswered(Answer.FAILED, "the host key changed"))
+    changed = own_words("the host key changed")
+    office.step(SleepAnswered(Answer.FAILED, changed))
     assert office.state() is State.AWAKE
-    assert office.machine.alert == "the host key changed"
+    assert office.machine.alert == changed
 
 
 def test_a_request_while_it_falls_asleep_waits_for_silence_and_then_wakes_it() -> None:
@@ -376,7 +382,7 @@ def test_a_request_while_it_falls_asleep_waits_for_silence_and_then_wakes_it() -
 def test_a_request_while_the_command_is_refused_ends_awake() -> None:
     office = Office().commanded()
     office.step(WakeAsked(ASKER))
-    office.step(SleepAnswered(Answer.REFUSED, "no"))
+    office.step(SleepAnswered(Answer.REFUSED, BUSY))
     assert office.state() is State.AWAKE
     assert office.machine.pending is None
 
@@ -398,7 +404,7 @@ def test_a_server_that_never_falls_silent_is_awake_after_the_limit() -> None:
     office = Office().accepted()
     office.play(TIMES.sleep_timeout_s + 1, Sign.READY)
     assert office.state() is State.AWAKE
-    assert "still not asleep" in (office.machine.alert or "")
+    assert office.machine.alert == Reason("server.not_asleep", took_s=30)
 
 
 def test_who_waits_does_not_wait_the_whole_limit_for_a_silence_that_does_not_come() -> None:
@@ -437,7 +443,7 @@ def test_a_server_that_wakes_by_itself_is_awake() -> None:
     office = Office().asleep()
     office.see(Sign.READY)
     assert office.states() == [State.AWAKE]
-    assert office.machine.reason == "it woke by itself"
+    assert office.machine.reason == Reason("server.woke_itself")
 
 
 def test_the_packet_is_the_first_effect_of_a_wake() -> None:
@@ -445,7 +451,7 @@ def test_the_packet_is_the_first_effect_of_a_wake() -> None:
     done = office.step(WakeAsked(ASKER))
     assert done[0] == SendWake()
     assert WakeOpened(ASKER) in done
-    assert office.machine.reason == "GET /news?id=3 by 192.0.2.17 (person)"
+    assert office.machine.reason == ASKER.why
 
 
 # Waking and trouble
@@ -499,7 +505,11 @@ def test_a_machine_that_boots_is_waited_for() -> None:
 
 def test_not_up_after_the_last_call_is_trouble_with_an_alert() -> None:
     office = Office().trouble()
-    assert "not up after 4 calls" in (office.machine.alert or "")
+    alert = office.machine.alert
+    assert alert
+    assert alert.code == "server.not_up"
+    assert alert.params["calls"] == 4
+    assert alert.params["why"].code == "server.why_unclear"
     assert [e.outcome for e in office.effects if isinstance(e, WakeClosed)] == ["trouble"]
 
 
@@ -535,11 +545,12 @@ def test_trouble_ends_when_it_answers() -> None:
 # Mode
 
 
-def test_the_mode_awake_is_a_veto_in_its_own_words() -> None:
+def test_the_mode_awake_is_a_veto_for_its_own_reason() -> None:
     office = Office().awake()
-    office.step(ModeSet(awake=True, words="kept awake until 18:00"))
-    assert office.machine.vetoes(office.now_s) == ["kept awake until 18:00"]
-    assert office.step(SleepAsked("idle")) == []
+    until = Reason("server.kept_awake_until", until="18:00")
+    office.step(ModeSet(awake=True, reason=until))
+    assert office.machine.vetoes(office.now_s) == [until]
+    assert office.step(SleepAsked(IDLE)) == []
 
 
 def test_the_mode_awake_ends_with_its_time() -> None:
@@ -569,7 +580,7 @@ def test_a_server_that_is_not_awake_is_not_put_to_sleep(
     office = reach(Office())
     assert office.machine.vetoes(office.now_s)
     office.clear()
-    office.step(SleepAsked("idle"))
+    office.step(SleepAsked(IDLE))
     assert not office.of(RunSleep)
     assert office.states() == []
 
@@ -593,13 +604,13 @@ def feed(office: Office, name: str, value: object) -> None:
     elif isinstance(value, Sign):
         office.see(value, begun_s=office.now_s - 0.2)
     elif isinstance(value, Answer):
-        office.step(SleepAnswered(value, "words"))
+        office.step(SleepAnswered(value, own_words("words")))
     elif name in ("busy", "idle"):
         office.busy = int(name == "busy")
     else:
         named: dict[str, Event] = {
             "wake": WakeAsked(ASKER),
-            "sleep": SleepAsked("idle"),
+            "sleep": SleepAsked(IDLE),
             "traffic": Traffic(),
             "keep awake": ModeSet(awake=True, until_s=office.now_s + 60),
             "auto": ModeSet(awake=False),
@@ -668,7 +679,7 @@ def test_a_server_that_answers_is_awake_in_the_end(
     for name, value in events:
         feed(office, name, value)
     office.step(ModeSet(awake=True))
-    office.step(SleepAnswered(Answer.REFUSED, "no"))
+    office.step(SleepAnswered(Answer.REFUSED, BUSY))
     office.busy = 0
     office.play(TIMES.sleep_timeout_s + 5, Sign.READY)
     assert office.state() is State.AWAKE
@@ -704,21 +715,25 @@ def test_a_rung_that_lies_is_passed_over_and_that_is_said() -> None:
     office = Office(rungs=(PACKETS, BMC)).waking()
     office.play(1.6, Sign.SILENT)
     [said] = office.of(PassedOver)
-    assert said == PassedOver("etherwake passed over, ipmi is next: it is not up yet")
+    why = Reason("server.not_up_yet")
+    over = Reason("server.passed_over", rung="etherwake", next="ipmi", why=why)
+    assert said == PassedOver(over)
 
 
 def test_a_rung_that_fails_is_passed_over_at_once_with_its_reason() -> None:
     office = Office(rungs=(BMC, PACKETS)).waking()
-    done = office.step(RungFailed(0, "the BMC is not reached"))
+    why = own_words("the BMC is not reached")
+    done = office.step(RungFailed(0, why))
     assert done[0] == SendWake(1)
-    assert "the BMC is not reached" in str(done)
+    over = Reason("server.passed_over", rung="ipmi", next="etherwake", why=why)
+    assert PassedOver(over) in done
 
 
 def test_the_reason_says_which_rung_woke_it() -> None:
     office = Office(rungs=(PACKETS, BMC)).waking()
     office.play(4.5, Sign.SILENT)
     office.see(Sign.READY)
-    assert office.machine.reason == "up after 4.5 s, woken by ipmi"
+    assert office.machine.reason == Reason("server.up_after_by", took_s=4.5, rung="ipmi")
 
 
 def test_the_next_wake_starts_with_what_worked() -> None:
@@ -773,7 +788,7 @@ def test_a_server_asked_for_before_it_was_looked_at_has_its_button_pressed_after
 
 def test_a_server_that_slept_after_its_sleep_was_called_off_was_put_to_sleep() -> None:
     office = Office(rungs=(BUTTON,)).commanded()
-    office.step(SleepAnswered(Answer.FAILED, "the connection broke"))
+    office.step(SleepAnswered(Answer.FAILED, own_words("the connection broke")))
     office.play(3, Sign.SILENT)
     assert office.state() is State.WAKING
     assert office.machine.slept
@@ -792,20 +807,23 @@ def test_a_server_whose_shutdown_takes_too_long_was_put_to_sleep() -> None:
 
 def test_trouble_says_why_the_calls_failed() -> None:
     office = Office(rungs=(PACKETS,)).waking()
-    office.step(RungFailed(0, "etherwake is not installed"))
+    why = own_words("etherwake is not installed")
+    office.step(RungFailed(0, why))
     office.play(5, Sign.SILENT)
     assert office.state() is State.TROUBLE
-    assert "etherwake is not installed" in (office.machine.alert or "")
+    assert office.machine.alert
+    assert Reason("server.call_failed", why=why) in office.machine.alert.parts()
 
 
 def test_a_call_that_failed_in_an_earlier_wake_is_not_blamed() -> None:
     office = Office(rungs=(PACKETS,)).waking()
-    office.step(RungFailed(0, "no route"))
+    office.step(RungFailed(0, own_words("no route")))
     office.see(Sign.READY)
     office.waking()
     office.play(5, Sign.SILENT)
     assert office.state() is State.TROUBLE
-    assert "no route" not in (office.machine.alert or "")
+    assert office.machine.alert
+    assert office.machine.alert.code == "server.not_up"
 
 
 def test_a_server_needed_since_before_the_start_is_looked_at_and_woken() -> None:
@@ -828,5 +846,5 @@ def test_a_server_needed_since_before_the_start_that_is_up_teaches_nothing() -> 
 def test_a_failure_that_comes_too_late_changes_nothing() -> None:
     office = Office(rungs=(PACKETS, BMC)).waking()
     office.see(Sign.READY)
-    assert office.step(RungFailed(0, "no route")) == []
+    assert office.step(RungFailed(0, own_words("no route"))) == []
     assert office.state() is State.AWAKE

@@ -14,8 +14,9 @@ from naproxy.machine_io import (
     WakeAsked,
 )
 from naproxy.policy.base import State
+from naproxy.reason import Reason, own_words
 from naproxy.seeing import Metered, Pinged, Sign
-from test_machine import ASKER, PROBE_S, TIMES, Office
+from test_machine import ASKER, IDLE, PROBE_S, TIMES, Office
 
 ON_W, OFF_W = 43.3, 1.6
 
@@ -48,11 +49,11 @@ class Seeing(Office):
         return self
 
     def command(self) -> None:
-        self.step(SleepAsked("idle 63 s"))
+        self.step(SleepAsked(IDLE))
         self.play(machine.DRAIN_S + 0.01)
-        self.step(SleepAnswered(Answer.ACCEPTED, "accepted"))
+        self.step(SleepAnswered(Answer.ACCEPTED, own_words("accepted")))
 
-    def in_trouble(self, sign: Sign = Sign.SILENT) -> str:
+    def in_trouble(self, sign: Sign = Sign.SILENT) -> Reason:
         """Call it in vain; return what people are told."""
         self.step(WakeAsked(ASKER))
         self.look(TIMES_S, sign)
@@ -92,7 +93,7 @@ def test_a_server_that_crashes_while_it_falls_asleep_is_woken_and_told_apart() -
     office.command()
     office.look(TIMES.sleep_timeout_s + 0.5, Sign.SILENT)
     assert office.state() is State.WAKING
-    assert "silent, but it draws as much as awake" in office.machine.reason
+    assert office.machine.reason == Reason("server.draws_on", took_s=30)
 
 
 def test_who_needs_the_server_does_not_wait_for_a_slow_meter() -> None:
@@ -132,7 +133,7 @@ def test_a_firmware_that_answers_pings_does_not_pass_for_awake() -> None:
 def test_a_foreign_machine_on_its_address_does_not_pass_for_awake() -> None:
     office = seeing().fallen()
     alert = office.in_trouble(Sign.FOREIGN)
-    assert "foreign" in alert
+    assert alert.params["why"] == own_words("foreign")
     office.look(20, Sign.FOREIGN)
     assert office.state() is State.TROUBLE
 
@@ -141,7 +142,7 @@ def test_a_foreign_machine_at_the_start_holds_nobody_up() -> None:
     office = seeing()
     office.look(machine.GONE_S + 0.5, Sign.FOREIGN)
     assert office.states() == [State.TROUBLE]
-    assert office.of(Alert) == [Alert("foreign")]
+    assert office.of(Alert) == [Alert(own_words("foreign"))]
 
 
 def test_a_foreign_machine_at_the_start_is_not_a_sleeping_server() -> None:
@@ -170,7 +171,7 @@ def test_requests_that_a_foreign_machine_answers_do_not_pass_for_the_server() ->
 
 def test_an_answer_begun_before_the_silence_is_still_an_answer_of_a_server_that_is_up() -> None:
     office = seeing().fallen()
-    office.step(Observed(Sign.READY, "HTTP status 200", office.now_s - 0.5))
+    office.step(Observed(Sign.READY, own_words("HTTP status 200"), office.now_s - 0.5))
     assert office.state() is State.AWAKE
 
 
@@ -181,26 +182,27 @@ def test_a_hung_resume_is_told_by_its_power() -> None:
     office = seeing(power_w=ON_W).fallen()
     office.power_w = 41.0
     alert = office.in_trouble()
-    assert "not up after 4 calls to wake" in alert
-    assert "it draws 41.0 W: it woke but hangs" in alert
+    assert alert.code == "server.not_up"
+    assert alert.params["calls"] == 4
+    silent = own_words("silent")
+    assert alert.params["why"] == Reason("server.why_hangs_draws", detail=silent, draws_w=41.0)
 
 
 def test_a_hung_resume_is_told_by_its_pings() -> None:
     office = seeing(pings=True).fallen()
     office.pings = True
-    assert "pings are answered: it woke but hangs" in office.in_trouble()
+    assert office.in_trouble().params["why"].code == "server.why_hangs"
 
 
 def test_a_failed_wake_is_told_by_its_power() -> None:
-    assert "it draws 1.6 W, as when asleep: the wake failed" in (
-        seeing(power_w=ON_W, pings=True).fallen().in_trouble()
-    )
+    why = seeing(power_w=ON_W, pings=True).fallen().in_trouble().params["why"]
+    assert why == Reason("server.why_failed", detail=own_words("silent"), draws_w=1.6)
 
 
 def test_an_unplugged_server_is_told_by_its_power() -> None:
     office = seeing(power_w=ON_W).fallen()
     office.power_w = 0.0
-    assert "it is unplugged" in office.in_trouble()
+    assert office.in_trouble().params["why"].code == "server.why_unplugged"
 
 
 def test_a_web_server_that_does_not_start_is_told_from_both() -> None:
@@ -209,7 +211,7 @@ def test_a_web_server_that_does_not_start_is_told_from_both() -> None:
     office.step(WakeAsked(ASKER))
     office.look(TIMES_S, Sign.REFUSING)
     assert office.machine.alert
-    assert "the machine is on, its web server is not well" in office.machine.alert
+    assert office.machine.alert.params["why"].code == "server.why_web_server"
 
 
 def test_the_alert_changes_when_the_trouble_does() -> None:
@@ -218,8 +220,8 @@ def test_the_alert_changes_when_the_trouble_does() -> None:
     office.power_w = ON_W
     office.look(10, Sign.SILENT)
     assert office.machine.alert
-    assert office.machine.alert.startswith("still not up")
-    assert "hung resume" in office.machine.alert
+    assert office.machine.alert.code == "server.still_not_up"
+    assert office.machine.alert.params["why"].code == "server.why_hangs_draws"
 
 
 def test_the_alert_does_not_change_for_another_figure() -> None:
@@ -276,7 +278,7 @@ def test_a_server_that_wakes_by_itself_is_awake() -> None:
     office = seeing(power_w=ON_W, pings=True).fallen()
     office.look(0.2, Sign.READY)
     assert office.state() is State.AWAKE
-    assert office.machine.reason == "it woke by itself"
+    assert office.machine.reason == Reason("server.woke_itself")
 
 
 def test_a_wake_while_it_falls_asleep_ends_awake_whatever_the_meter_says() -> None:

@@ -21,6 +21,7 @@ from naproxy.metering import (
 )
 from naproxy.policy.base import State
 from naproxy.reading import Second
+from naproxy.reason import Reason
 
 T = 1_700_000_000.0
 
@@ -266,62 +267,62 @@ class Story:
 def test_a_meter_that_falls_with_the_server_is_believed() -> None:
     story = Story().plays(State.AWAKE, 43.3, 60).plays(State.FALLING_ASLEEP, 43.3, 4)
     story.plays(State.ASLEEP, 1.6, 60)
-    assert story.watch.words is None
+    assert story.watch.odd is None
 
 
 def test_zero_watts_of_a_sleeping_server_is_believed() -> None:
     story = Story().plays(State.AWAKE, 43.3, 60).plays(State.ASLEEP, 0.0, 600)
-    assert story.watch.words is None
+    assert story.watch.odd is None
 
 
 def test_a_meter_that_is_flat_when_the_server_falls_asleep_is_not() -> None:
     story = Story().plays(State.AWAKE, 43.3, 60).plays(State.FALLING_ASLEEP, 43.3, 4)
     story.plays(State.ASLEEP, 43.3, 2 * SETTLE_S + 2)
-    assert "43.3 W while the server was awake and 43.3 W asleep" in (story.watch.words or "")
+    assert story.watch.odd == Reason("meter.flat", awake_w=43.3, asleep_w=43.3)
 
 
 def test_a_meter_that_is_flat_when_the_server_wakes_is_not() -> None:
     story = Story().plays(State.ASLEEP, 1.6, 60).plays(State.WAKING, 1.6, 4)
     story.plays(State.AWAKE, 1.6, 60)
-    assert "stuck" in (story.watch.words or "")
+    assert story.watch.odd == Reason("meter.flat", awake_w=1.6, asleep_w=1.6)
 
 
 def test_a_meter_that_moves_again_is_believed_again() -> None:
     story = Story().plays(State.AWAKE, 43.3, 60).plays(State.ASLEEP, 43.3, 60)
-    assert story.watch.words
+    assert story.watch.odd
     story.plays(State.AWAKE, 45.0, 60).plays(State.ASLEEP, 1.6, 60)
-    assert story.watch.words is None
+    assert story.watch.odd is None
 
 
 def test_a_small_server_on_a_strip_with_others_is_believed() -> None:
     story = Story(expected_w=40).plays(State.AWAKE, 500.0, 60).plays(State.ASLEEP, 460.0, 60)
-    assert story.watch.words is None
+    assert story.watch.odd is None
 
 
 def test_a_server_that_is_smaller_than_configured_is_believed() -> None:
     story = Story(expected_w=41.7).plays(State.AWAKE, 3.0, 60).plays(State.ASLEEP, 0.5, 60)
-    assert story.watch.words is None
+    assert story.watch.odd is None
 
 
 def test_too_short_a_time_says_nothing() -> None:
     story = Story().plays(State.AWAKE, 43.3, 60).plays(State.ASLEEP, 43.3, SETTLE_S)
     story.plays(State.WAKING, 43.3, 3).plays(State.AWAKE, 43.3, SETTLE_S)
-    assert story.watch.words is None
+    assert story.watch.odd is None
 
 
 def test_zero_watts_of_a_server_that_answers_is_told() -> None:
     story = Story().plays(State.AWAKE, 0.0, ZERO_AWAKE_S + 2)
-    assert "plugged into it" in (story.watch.words or "")
+    assert story.watch.odd == Reason("meter.zero")
     story.plays(State.AWAKE, 43.3, 1)
-    assert story.watch.words is None
+    assert story.watch.odd is None
 
 
-def counted(power_w: float, counted_w: float, length_s: float, step_j: float) -> str | None:
+def counted(power_w: float, counted_w: float, length_s: float, step_j: float) -> Reason | None:
     watch = Watch(41.7)
     for n in range(round(length_s)):
         counter_j = counted_w * n // step_j * step_j
         watch.reading(T + n, Reading(power_w, counter_j=counter_j))
-    return watch.words
+    return watch.odd
 
 
 def test_a_counter_that_agrees_is_believed_however_coarse() -> None:
@@ -330,9 +331,9 @@ def test_a_counter_that_agrees_is_believed_however_coarse() -> None:
 
 
 def test_a_counter_that_says_twice_the_power_is_told() -> None:
-    words = counted(20.0, 43.3, 2 * COUNTER_S, 3.6)
-    assert words
-    assert "its counter says" in words
+    odd = counted(20.0, 43.3, 2 * COUNTER_S, 3.6)
+    assert odd
+    assert "its counter says" in str(odd)
 
 
 def test_a_power_stuck_at_zero_shows_by_the_counter() -> None:

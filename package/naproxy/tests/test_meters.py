@@ -25,6 +25,7 @@ from naproxy.meters import Meters
 from naproxy.policy.base import State
 from naproxy.powermodel import Utilisation
 from naproxy.reading import Second
+from naproxy.reason import reason_of
 
 SERVER = '[[server]]\nid = "web"\naddress = "127.0.0.1"\nmac = "02:00:00:00:00:01"\n'
 STEP_S = 0.1
@@ -60,6 +61,10 @@ class Office:
 
     def status(self, name: str) -> dict[str, Any]:
         return next(m for m in self.meters.status() if m["id"] == name)
+
+    def problem(self, name: str) -> str:
+        problem = self.status(name)["problem"]
+        return str(reason_of(problem)) if problem else ""
 
     async def until(self, true: Callable[[], bool]) -> None:
         async with asyncio.timeout(10):
@@ -127,8 +132,8 @@ def test_readings_that_stop_are_told_and_never_zero(
         (tmp_path / "a").unlink()
         await office.until(lambda: office.meters.power_w("web") is None)
         assert office.status("a")["power_w"] is None
-        assert "no such file" in office.status("a")["problem"]
-        assert "tried again every" in office.status("a")["problem"]
+        assert "no such file" in office.problem("a")
+        assert "tried again every" in office.problem("a")
 
     office = play(tmp_path, story)
     assert all(second.mean_mw == 10000 for _, second in office.seconds)
@@ -147,7 +152,7 @@ def test_a_meter_that_was_lost_is_heard_again(tmp_path: Path, monkeypatch: Any) 
 
     office = play(tmp_path, story)
     assert office.said == [
-        f"meter a: {tmp_path}/a: no such file or directory",
+        f"meter a: {tmp_path}/a cannot be read: no such file or directory",
         "meter a: heard again",
     ]
 
@@ -159,7 +164,7 @@ def test_a_lost_meter_is_looked_for_less_and_less_often(tmp_path: Path, monkeypa
     async def story(office: Office) -> None:
         office.use(table("a", "energino", device="/dev/ttyNONE"))
         await office.until(lambda: office.status("a")["faults"].get("lost", 0) >= 7)
-        assert "every 0.16 s" in office.status("a")["problem"]
+        assert "every 0.2 s" in office.problem("a")
 
     begun_s = time.monotonic()
     office = play(tmp_path, story)
@@ -272,7 +277,7 @@ def test_a_meter_that_does_not_move_with_the_server_decides_nothing(
         await office.until(lambda: office.meters.power_w("web") == 40)
         await office.until(lambda: len(taken) >= 10 and taken[-1] - taken[0] > 0.8)
         office.states["web"] = State.ASLEEP
-        await office.until(lambda: "stuck" in (office.status("a")["problem"] or ""))
+        await office.until(lambda: "stuck" in office.problem("a"))
         assert office.meters.power_w("web") is None
         assert office.status("a")["power_w"] == 40
 

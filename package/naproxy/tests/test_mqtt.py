@@ -14,6 +14,7 @@ from box import PATIENCE_S, Box, wait_for
 from naproxy import cli, config, mqtt
 from naproxy.config import Mqtt
 from naproxy.policy.base import State
+from naproxy.reason import Reason, own_words
 from naproxy.schema import ConfigError
 
 MOSQUITTO = Path("/usr/sbin/mosquitto")
@@ -27,14 +28,33 @@ def status(power_w: float | None = 43.3) -> dict[str, Any]:
     return {
         "box": {"energy_j": {"bench": 7_200_000.0}},
         "meters": [{"id": "bench", "power_w": power_w, "estimated": False}],
-        "servers": [{"id": "web", "state": "asleep", "reason": "x", "held": 0, "alert": None}],
+        "servers": [
+            {
+                "id": "web",
+                "state": "asleep",
+                "reason": Reason("policy.idle", idle_s=63).plain(),
+                "held": 0,
+                "alert": None,
+            }
+        ],
     }
 
 
 def test_the_payload_has_the_names_and_units_of_the_export() -> None:
     said = dict(mqtt.states(status(), "naproxy"))
     assert json.loads(said["naproxy/meter/bench"]) == {"power_w": 43.3, "energy_j": 7_200_000.0}
-    assert json.loads(said["naproxy/server/web"])["state"] == "asleep"
+    told = json.loads(said["naproxy/server/web"])
+    assert told["state"] == "asleep"
+    assert told["reason"] == "Nobody had needed it for 63 s."
+    assert told["alert"] is None
+
+
+def test_an_alert_is_told_in_words() -> None:
+    alerted = status()
+    why = Reason("server.still_not_up", why=own_words("it draws 0 W"))
+    alerted["servers"][0]["alert"] = why.plain()
+    told = json.loads(dict(mqtt.states(alerted, "naproxy"))["naproxy/server/web"])
+    assert told["alert"] == "It is still not up: it draws 0 W."
 
 
 def test_a_silent_meter_says_null_not_0(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ CONSTANTS = {
     **{f"NAPROXY_{k.name}": k for k in Klass},
     **{f"NAPROXY_{o.name}": o for o in page.Outcome if o is not page.Outcome.PASS},
     "NAPROXY_PASS": page.Outcome.PASS,
-    **{f"NAPROXY_WAKE_{r.name}": r for r in page.Reason},
+    **{f"NAPROXY_WAKE_{r.name}": r for r in page.Cause},
     **{f"NAPROXY_RULE_{k.name}": k for k in page.RuleKind},
     "sizeof(struct naproxy_events)": page.EVENTS_SIZE,
     "offsetof(struct naproxy_events, event)": ctypes.sizeof(page.EventsHead),

@@ -4,6 +4,7 @@ import pytest
 from naproxy import policy, schema
 from naproxy.policy import schedule, timeout
 from naproxy.policy.base import Klass, Request, State
+from naproxy.reason import Reason
 
 SETUP = policy.Setup(43.3, 1.6, 170.7, 0.01, 1.0, 4.0, 30.0)
 MONDAY_S = 1_700_438_400.0  # 20 November 2023, 0:00 UTC
@@ -21,7 +22,7 @@ def test_a_timeout_counts_from_the_last_need() -> None:
     made.request(request(1040, klass=Klass.CRAWLER))
     decision = made.decide(1050)
     assert (decision.sleep, decision.check_at_s) == (False, 1060)
-    assert decision.reason == "idle 50 s of 60 s"
+    assert decision.reason == Reason("policy.idle_of", idle_s=50, least_s=60)
     assert made.decide(1060).sleep
 
 

@@ -12,6 +12,7 @@ from naproxy.policy.base import Klass, Policy, Request, State
 from naproxy.policy.teacher import TIMEOUTS, Settings, Students, Teacher, Way
 from naproxy.policy.timeout import Settings as TimeoutSettings
 from naproxy.policy.timeout import Timeout
+from naproxy.reason import Reason
 from naproxy.simulate import Outcome, Simulation
 from traffic_maker import Asked, ask, chunks, days
 
@@ -116,7 +117,10 @@ def test_the_first_day_begins_with_a_plain_timeout() -> None:
     assert not made.decide(START_S + 599).sleep
     decision = made.decide(START_S + 601)
     assert decision.sleep
-    assert decision.reason.startswith("idle 601 s of 600 s; learning on the first day")
+    assert decision.reason.parts() == (
+        Reason("policy.idle_of", idle_s=601, least_s=600),
+        Reason("policy.first_day", used=0),
+    )
 
 
 def test_nobody_is_delayed_to_learn_where_nobody_may_be() -> None:
@@ -124,7 +128,7 @@ def test_nobody_is_delayed_to_learn_where_nobody_may_be() -> None:
     made.request(request(0))
     decision = made.decide(START_S + 7200)
     assert not decision.sleep
-    assert decision.reason.startswith("nothing learned yet")
+    assert decision.reason.parts()[0] == Reason("policy.nothing_learned")
 
 
 def test_after_the_first_day_delays_must_be_earned() -> None:
@@ -133,7 +137,7 @@ def test_after_the_first_day_delays_must_be_earned() -> None:
         made.request(request(minutes * 60.0))
     decision = made.decide(START_S + 1600 * 60 + 7200)
     assert not decision.sleep
-    assert decision.reason.startswith(("no allowed delay is left", "nothing learned yet"))
+    assert decision.reason.parts()[0].code in ("policy.no_budget", "policy.nothing_learned")
 
 
 def test_a_server_left_asleep_by_the_first_day_is_woken() -> None:
@@ -145,7 +149,7 @@ def test_a_server_left_asleep_by_the_first_day_is_woken() -> None:
     assert not made.decide(START_S + 20 * 3600).wake
     decision = made.decide(START_S + 24 * 3600)
     assert decision.wake
-    assert decision.reason.startswith("the first day is over")
+    assert decision.reason.parts()[0] == Reason("policy.first_day_over")
 
 
 def learned() -> Teacher:
@@ -164,8 +168,9 @@ def test_the_reason_says_what_is_spent_and_how_long_it_is_idle() -> None:
     made.request(Request(t_s, 5, Klass.PERSON, needs_server=True, page_load=True, delay_s=5.0))
     decision = made.decide(t_s + 1)
     assert not decision.sleep
-    assert decision.reason.startswith("idle 1 s of ")
-    assert "allowed delays used today" in decision.reason
+    idle, budget = decision.reason.parts()
+    assert (idle.code, idle.params["idle_s"]) == ("policy.idle_of", 1)
+    assert budget.code == "policy.budget_today"
     assert decision.check_at_s is not None
     later = made.decide(decision.check_at_s)
     assert later.sleep or later.check_at_s is not None
@@ -178,7 +183,7 @@ def test_without_budget_it_stays_awake_and_says_so() -> None:
         made.request(Request(t_s + n / 1000, n, Klass.PERSON, True, page_load=True, delay_s=5.0))
     decision = made.decide(t_s + 3000)
     assert not decision.sleep
-    assert decision.reason.startswith(("no allowed delay", "nothing learned yet that keeps"))
+    assert decision.reason.parts()[0].code in ("policy.no_budget", "policy.nothing_learned")
 
 
 def test_a_restart_forgets_nothing() -> None:

@@ -7,11 +7,13 @@ from hypothesis import strategies as st
 from naproxy import policy
 from naproxy.policy.base import Klass, Policy, Request, State
 from naproxy.policy.thesis import Settings, Thesis
+from naproxy.reason import Reason, together
 
 TABLE_4_2 = policy.Setup(
     on_w=43.3, off_w=1.6, switch_j=170.7, fraction=0.01, delta_s=1.0, sleep_s=4.0, wake_s=0.2
 )
 START_S = 1_700_000_000.0
+UNSPENT = Reason("policy.budget", used=0, allowed=2)
 
 
 def request(
@@ -47,14 +49,14 @@ def test_sleep_when_idle_and_the_gap_pays() -> None:
     made = fed([60.0 * n for n in range(20)])
     decision = made.decide(START_S + 19 * 60 + 6)
     assert decision.sleep
-    assert decision.reason == "idle 6 s; 0 of 2 allowed delays used"
+    assert decision.reason == together(Reason("policy.idle", idle_s=6), UNSPENT)
 
 
 def test_no_sleep_within_five_seconds_of_a_request() -> None:
     made = fed([60.0 * n for n in range(20)])
     decision = made.decide(START_S + 19 * 60 + 3)
     assert not decision.sleep
-    assert decision.reason == "idle 3 s of 5 s; 0 of 2 allowed delays used"
+    assert decision.reason == together(Reason("policy.idle_of", idle_s=3, least_s=5), UNSPENT)
     assert decision.check_at_s == START_S + 19 * 60 + 5
 
 
@@ -62,7 +64,7 @@ def test_no_sleep_within_a_minute_of_a_wake() -> None:
     made = fed([60.0 * n for n in range(20)])
     made.observed(START_S + 1141, State.AWAKE)
     decision = made.decide(START_S + 1171)
-    assert decision.reason.startswith("awake 30 s of 60 s")
+    assert decision.reason.parts()[0] == Reason("policy.awake_of", awake_s=30, least_s=60)
     assert decision.check_at_s == START_S + 1201
     assert made.decide(START_S + 1201).sleep
 
@@ -71,7 +73,8 @@ def test_a_burst_is_waited_out_until_the_gap_pays() -> None:
     made = fed([60.0 * n for n in range(20)] + [1200 + n * 0.1 for n in range(10)])
     soon = made.decide(START_S + 1210)
     assert not soon.sleep
-    assert "sleeping pays from 4.1 s" in soon.reason
+    busy, _ = soon.reason.parts()
+    assert (busy.code, busy.params["pays_s"]) == ("policy.too_busy", 4.1)
     assert soon.check_at_s == pytest.approx(START_S + 1200 + 10 * 170.7 / 41.7, abs=0.01)
     assert soon.check_at_s is not None
     assert made.decide(soon.check_at_s).sleep
@@ -83,7 +86,7 @@ def test_no_sleep_while_the_delays_are_used_up() -> None:
         made.request(request(1200.0 + n, delay_s=0.06))
     decision = made.decide(START_S + 1300)
     assert not decision.sleep
-    assert "3 of 2 allowed delays used" in decision.reason
+    assert Reason("policy.budget", used=3, allowed=2) in decision.reason.parts()
 
 
 def test_delays_are_forgotten_after_a_day() -> None:

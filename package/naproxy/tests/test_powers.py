@@ -11,9 +11,11 @@ from box import Box
 from fitted import commissioned, fit
 from naproxy import powers
 from naproxy.policy.base import State
+from naproxy.reason import Reason
 
 MEASURED = {"on_w": 51.2, "off_w": 2.4, "switch_j": 201.0}
 DEFAULT = {"on_w": 43.3, "off_w": 1.6, "switch_j": 170.7}
+NO_METER = Reason("server.no_meter")
 GOOD = fit(51.23, 2.38, 201.04)
 
 
@@ -107,19 +109,20 @@ def test_what_somebody_typed_is_kept_where_it_is_what_was_measured(box: Box) -> 
 
 
 @pytest.mark.parametrize(
-    ("found", "words", "said"),
+    ("found", "no_fit", "code"),
     [
-        (None, "no meter", "measured no power: no meter"),
-        (fit(43.3, 1.6, 170.7, sure=0.3), "", "not sure enough"),
+        (None, NO_METER, "power.not_measured"),
+        (fit(43.3, 1.6, 170.7, sure=0.3), None, "power.not_sure"),
     ],
 )
 def test_what_was_not_measured_well_is_not_used(
-    box: Box, found: dict[str, Any] | None, words: str, said: str
+    box: Box, found: dict[str, Any] | None, no_fit: Reason | None, code: str
 ) -> None:
-    commissioned(box, found, words=words)
+    commissioned(box, found, no_fit=no_fit)
     status, refused = box.post("power", replace=True)
-    assert status == 409
-    assert said in refused["error"]
+    assert (status, refused["code"]) == (409, code)
+    if no_fit:
+        assert refused["params"] == {"why": no_fit.plain()}
     assert in_file(box) == {}
 
 
@@ -192,7 +195,7 @@ def test_the_command_says_what_it_does_not_replace_and_how_to(box: Box) -> None:
     "words", [("--replace",), ("--use", "--no-wait"), ("--use", "--cancel"), ("--report", "--use")]
 )
 def test_the_command_refuses_what_makes_no_sense(box: Box, words: tuple[str, ...]) -> None:
-    commissioned(box, None, words="no meter")
+    commissioned(box, None, no_fit=NO_METER)
     refused = box.naproxy("commission", "web", *words)
     assert refused.returncode == 1
     assert refused.stderr.startswith("naproxy commission: ")

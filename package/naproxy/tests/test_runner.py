@@ -1,5 +1,4 @@
 import asyncio
-import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +13,7 @@ from naproxy.journal import Journal
 from naproxy.machine_io import RungFailed, Transition
 from naproxy.page import Outcome, Page
 from naproxy.policy.base import Decision, Klass, Request, State
+from naproxy.reason import Reason, own_words, stored_reason
 from naproxy.runner import House, Runner
 
 TEXT = """
@@ -23,6 +23,11 @@ address = "127.0.0.1"
 port = 1
 mac = "02:00:00:00:00:01"
 """
+IDLE = Reason("policy.idle", idle_s=63)
+OPENS = own_words("the office opens at 8")
+BY_HAND = Reason("server.by_hand")
+NO_WAY = Reason("server.no_way_to_sleep")
+FETCHING = Reason("server.fetching", number=1)
 
 
 class Spy:
@@ -34,7 +39,7 @@ class Spy:
         self.requests: list[Request] = []
         self.states: list[tuple[float, State]] = []
         self.loaded: Any = None
-        self.decision = Decision(False, "as the test says")
+        self.decision = Decision(False, own_words("as the test says"))
 
     def request(self, request: Request) -> None:
         self.requests.append(request)
@@ -79,7 +84,7 @@ def play(
             return what(runner, house)
         finally:
             await asyncio.sleep(0)
-            runner.stop(why="the test is over")
+            runner.stop(why=Reason("server.stopped"))
             journal.close()
 
     return asyncio.run(inside())
@@ -163,10 +168,8 @@ def test_a_clock_a_little_ahead_before_makes_no_time_go_back(tmp_path: Path, spy
     assert spy.requests[1].t_s >= spy.requests[0].t_s
 
 
-def test_no_way_to_sleep_is_a_veto_in_words(tmp_path: Path, spy: Spy) -> None:
-    assert "no way to sleep is configured: set sleep.driver" in play(
-        tmp_path, lambda r, _: r.vetoes()
-    )
+def test_no_way_to_sleep_is_a_veto(tmp_path: Path, spy: Spy) -> None:
+    assert NO_WAY in play(tmp_path, lambda r, _: r.vetoes())
 
 
 def test_the_status_has_every_counter_of_every_class(tmp_path: Path, spy: Spy) -> None:
@@ -185,14 +188,14 @@ def test_a_policy_may_ask_for_a_wake_ahead_of_need(
 ) -> None:
     woken: list[Asker] = []
     monkeypatch.setattr(Runner, "wake", lambda _, asker: woken.append(asker))
-    spy.decision = Decision(False, "the office opens at 8", wake=True)
+    spy.decision = Decision(False, OPENS, wake=True)
 
     def asleep(runner: Runner, _: House) -> None:
         runner.machine.state = State.ASLEEP
         runner.heard([event(Outcome.HIT)], fresh=True)
 
     play(tmp_path, asleep)
-    assert woken == [Asker("policy", "the office opens at 8")]
+    assert woken == [Asker("policy", OPENS)]
 
 
 def test_a_saved_state_that_is_nonsense_is_ignored(tmp_path: Path, spy: Spy) -> None:
@@ -233,7 +236,8 @@ def after_work(runner: Runner, _: House) -> Any:
 
 def test_a_request_that_means_work_is_a_veto_after_it_ended(tmp_path: Path, spy: Spy) -> None:
     for vetoes in play(tmp_path, after_work, awake='work_paths = ["/backup"]'):
-        assert any(re.search(r"work behind /backup \d s ago", words) for words in vetoes)
+        [work] = [veto for veto in vetoes if veto.code == "server.work"]
+        assert work.params["paths"] == ["/backup"]
 
 
 def test_work_that_never_reached_the_server_is_no_veto(tmp_path: Path, spy: Spy) -> None:
@@ -241,7 +245,7 @@ def test_work_that_never_reached_the_server_is_no_veto(tmp_path: Path, spy: Spy)
         runner.heard([event(Outcome.REFUSED, flags=page.E_WORK)], fresh=True)
         return runner.vetoes()
 
-    assert not any("work behind" in words for words in play(tmp_path, turned_away))
+    assert "server.work" not in [veto.code for veto in play(tmp_path, turned_away)]
 
 
 def awake_with_requests(runner: Runner, house: House) -> None:
@@ -253,25 +257,25 @@ def awake_with_requests(runner: Runner, house: House) -> None:
 
 def test_vetoes_are_said_once_until_they_change(tmp_path: Path, spy: Spy) -> None:
     said: list[str] = []
-    spy.decision = Decision(True, "idle")
+    spy.decision = Decision(True, IDLE)
     play(tmp_path, awake_with_requests, say=said.append)
-    vetoes = [words.partition("but: ")[2] for words in said if "would sleep (idle)" in words]
-    assert len(vetoes) == 2
-    assert vetoes[0].startswith("requests at the server: 1; no way to sleep")
-    assert vetoes[1].startswith("no way to sleep is configured")
+    vetoes = [FETCHING, NO_WAY], [NO_WAY]
+    would = (Reason("server.would_sleep", why=IDLE, inhibitors=each) for each in vetoes)
+    assert [words for words in said if "would sleep" in words] == [f"web: {each}" for each in would]
 
 
 def test_vetoes_are_in_the_journal_with_the_decision(
     tmp_path: Path, spy: Spy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    noted: list[tuple[str, float, bool, str]] = []
+    noted: list[tuple[str, float, bool, Reason]] = []
     monkeypatch.setattr(Journal, "decision", lambda _, *what: noted.append(what))
-    spy.decision = Decision(True, "idle")
+    spy.decision = Decision(True, IDLE)
     play(tmp_path, awake_with_requests)
     [(server, t_s, sleep, reason), *_] = noted
     assert (server, sleep) == ("web", False)
     assert t_s == pytest.approx(time.time(), abs=5)
-    assert reason.startswith("would sleep (idle), but: requests at the server: 1")
+    assert (reason.code, reason.params["why"]) == ("server.would_sleep", IDLE)
+    assert reason.params["inhibitors"][0] == FETCHING
 
 
 ALWAYS = 'hours = ["mon-sun 00:00-24:00"]'
@@ -299,7 +303,7 @@ def test_a_sleeping_server_is_woken_for_its_hours(
 ) -> None:
     play(tmp_path, asleep_since(2), awake=ALWAYS)
     assert [asker.who for asker in woken] == ["schedule"]
-    assert "office hours until" in woken[0].reason
+    assert woken[0].why.code == "server.office_hours"
 
 
 def test_a_server_put_to_sleep_within_its_hours_is_left_alone(
@@ -312,10 +316,11 @@ def test_a_server_put_to_sleep_within_its_hours_is_left_alone(
 def test_in_quiet_hours_nobody_wakes_ahead_of_need(
     tmp_path: Path, spy: Spy, woken: list[Asker]
 ) -> None:
-    spy.decision = Decision(False, "somebody will come", wake=True)
+    spy.decision = Decision(False, OPENS, wake=True)
     status = play(tmp_path, asleep_since(2), awake=ALWAYS.replace("hours", "quiet"))
     assert woken == []
-    assert status["decision"]["reason"].startswith("somebody will come; quiet hours until")
+    opens, quiet = stored_reason(status["decision"]["reason"]).parts()
+    assert (opens, quiet.code) == (OPENS, "server.quiet_hours")
 
 
 # The ladder
@@ -331,11 +336,11 @@ def test_a_call_that_fails_after_the_server_was_taken_out_is_not_followed_by_ano
     said: list[str] = []
 
     def late(runner: Runner, _: House) -> None:
-        runner.wake(Asker("command", "the test"))
+        runner.wake(Asker("command", BY_HAND))
         if stopped:
-            runner.stop(why="taken out")
-        runner._step(RungFailed(0, "no route"))
-        assert any("passed over" in words for words in said) is not stopped
+            runner.stop(why=Reason("server.no_longer_configured"))
+        runner._step(RungFailed(0, own_words("no route")))
+        assert any("did not wake it" in words for words in said) is not stopped
 
     play(tmp_path, late, awake=LOOPBACK_RUNG, say=said.append)
 
@@ -353,7 +358,7 @@ def test_what_the_page_knows_is_newer_than_the_journal(
     tmp_path: Path, spy: Spy, on_page: State, in_journal: State, slept: bool
 ) -> None:
     journal = Journal(tmp_path, lambda _: None)
-    journal.transition("web", State.UNKNOWN, in_journal, "before")
+    journal.transition("web", State.UNKNOWN, in_journal, BY_HAND)
     journal.close()
     Page(tmp_path, say=lambda _: None).set_state(0, on_page, 1)
     assert play(tmp_path, lambda r, _: r.machine.slept) is slept
@@ -365,7 +370,7 @@ def test_what_the_page_knows_is_newer_than_the_journal(
 class Broken:
     """A way to wake that has a fault."""
 
-    def send(self, failed: Callable[[str], None]) -> None:
+    def send(self, failed: Callable[[Reason], None]) -> None:
         raise OSError(24, "Too many open files")
 
 
@@ -380,14 +385,14 @@ def test_a_way_to_wake_that_raises_is_passed_over_and_all_else_is_done(
         house = House(shared, journal, said.append, time.time() - time.monotonic())
         runner = Runner(house, 0, config.parse(TEXT + LOOPBACK_RUNG).server[0], "lo")
         runner._wakers[0] = Broken()
-        runner.wake(Asker("command", "the test"))
+        runner.wake(Asker("command", BY_HAND))
         assert shared.server(0).state == State.WAKING
         assert runner._timer
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         assert runner.machine.ladder.now == "udp"
         assert any("Too many open files" in words for words in said)
-        runner.stop(why="the test is over")
+        runner.stop(why=Reason("server.stopped"))
         journal.close()
 
     asyncio.run(inside())
@@ -401,7 +406,7 @@ def test_an_effect_that_fails_takes_no_other_with_it(tmp_path: Path, spy: Spy) -
             raise RuntimeError("a fault")
 
         runner._probe = fault  # type: ignore[method-assign]
-        runner.wake(Asker("command", "the test"))
+        runner.wake(Asker("command", BY_HAND))
         assert runner._timer
         assert house.page.server(0).state == State.WAKING
 
@@ -432,7 +437,7 @@ def test_a_commissioning_that_was_cut_off_wakes_the_server_at_one_start_only(
 
     def found(runner: Runner, _: House) -> bool:
         interrupted = runner.supervisor.interrupted
-        up = Transition(State.WAKING, State.AWAKE, "it answers")
+        up = Transition(State.WAKING, State.AWAKE, Reason("server.answers"))
         runner.supervisor.entered(up, None, slept=False)
         return interrupted
 
@@ -443,8 +448,8 @@ def test_a_commissioning_that_was_cut_off_wakes_the_server_at_one_start_only(
 def test_nothing_is_decided_for_a_server_that_was_taken_out(tmp_path: Path, spy: Spy) -> None:
     def inside(runner: Runner, _: House) -> None:
         runner.machine.state = State.AWAKE
-        spy.decision = Decision(False, "later", check_at_s=time.time() + 60)
-        runner.stop(why="taken out")
+        spy.decision = Decision(False, OPENS, check_at_s=time.time() + 60)
+        runner.stop(why=Reason("server.no_longer_configured"))
         runner._decide()
         assert runner._check is None
 
@@ -458,7 +463,7 @@ def test_a_wake_that_was_cut_off_is_taken_up_again_as_what_it_was(
 ) -> None:
     journal = Journal(tmp_path, lambda _: None)
     journal.save("server.web", {"slept": slept})
-    journal.transition("web", State.ASLEEP, last, "asked for")
+    journal.transition("web", State.ASLEEP, last, BY_HAND)
     journal.close()
     Page(tmp_path, say=lambda _: None).set_state(0, last, 1)
 
@@ -487,6 +492,36 @@ def test_a_proof_does_not_hold_when_a_rung_of_the_ladder_is_gone(tmp_path: Path,
 
     play(tmp_path, prove, awake=LOOPBACK_RUNG)
     arming = play(tmp_path, lambda runner, _: runner.supervisor.arming, awake=LOOPBACK_RUNG)
-    assert arming.why_not == ""
+    assert arming.why_not is None
     arming = play(tmp_path, lambda runner, _: runner.supervisor.arming)
-    assert "other ways to sleep and wake" in arming.why_not
+    assert arming.why_not == Reason("server.commissioned_otherwise", server="web")
+
+
+def test_what_an_older_naproxy_kept_of_a_commissioning_is_told_as_reasons(
+    tmp_path: Path, spy: Spy
+) -> None:
+    kept = {"phase": "armed", "reason": "it woke 5 times", "notes": ["cycle 1 begun again: busy"]}
+    journal = Journal(tmp_path, lambda _: None)
+    journal.save("commissioning.web", kept | {"fit": None, "fit_words": "no meter"})
+    journal.close()
+    report = play(tmp_path, lambda runner, _: runner.supervisor.report())
+    assert report == {
+        "phase": "armed",
+        "reason": own_words("it woke 5 times").plain(),
+        "notes": [own_words("cycle 1 begun again: busy").plain()],
+        "fit": None,
+        "no_fit": own_words("no meter").plain(),
+    }
+
+
+def test_a_commissioning_that_this_naproxy_kept_is_told_as_it_is(tmp_path: Path, spy: Spy) -> None:
+    kept = {
+        "phase": "cancelled",
+        "reason": Reason("server.cancelled").plain(),
+        "notes": [Reason("server.firmware_pings").plain()],
+        "no_fit": Reason("server.no_meter").plain(),
+    }
+    journal = Journal(tmp_path, lambda _: None)
+    journal.save("commissioning.web", kept)
+    journal.close()
+    assert play(tmp_path, lambda runner, _: runner.supervisor.report()) == kept

@@ -1,9 +1,10 @@
 import pytest
 from naproxy.policy.base import State
+from naproxy.reason import Reason, own_words
 from naproxy.seeing import FRESH_S, Metered, Pinged, Sight, Sign
 
 NOW_S = 100.0
-DETAIL = "no answer in 1 s"
+DETAIL = own_words("no answer in 1 s")
 
 
 def sight(
@@ -25,46 +26,43 @@ def sight(
     return made
 
 
-def why(made: Sight, sign: Sign = Sign.SILENT, detail: str = DETAIL) -> str:
+def why(made: Sight, sign: Sign = Sign.SILENT, detail: Reason = DETAIL) -> Reason:
     return made.why_not_up(NOW_S, sign, detail)
 
 
 def test_power_up_and_no_service_is_a_hung_resume() -> None:
     said = why(sight(power_w=41.0))
-    assert "it draws 41.0 W" in said
-    assert "hung resume" in said
-    assert "button" in said
+    assert said == Reason("server.why_hangs_draws", detail=DETAIL, draws_w=41.0)
 
 
 def test_pings_answered_and_no_service_is_a_hung_resume() -> None:
-    said = why(sight(ping=True))
-    assert "pings are answered" in said
-    assert "hung resume" in said
+    assert why(sight(ping=True)) == Reason("server.why_hangs", detail=DETAIL)
 
 
 def test_power_flat_is_a_failed_wake() -> None:
     said = why(sight(power_w=1.6, ping=False))
-    assert "it draws 1.6 W, as when asleep: the wake failed" in said
-    assert "wake-on-LAN" in said
+    assert said == Reason("server.why_failed", detail=DETAIL, draws_w=1.6)
+    assert "wake-on-LAN" in str(said)
 
 
 def test_no_power_at_all_is_an_unplugged_server() -> None:
-    assert "unplugged" in why(sight(power_w=0.0))
+    said = why(sight(power_w=0.0))
+    assert said == Reason("server.why_unplugged", detail=DETAIL, draws_w=0.0)
 
 
 def test_a_firmware_that_answers_pings_asleep_does_not_pass_for_a_machine_that_woke() -> None:
-    assert "the wake failed" in why(sight(power_w=1.6, ping=True, firmware=True))
-    assert "nobody can tell" in why(sight(ping=True, firmware=True))
+    assert why(sight(power_w=1.6, ping=True, firmware=True)).code == "server.why_failed"
+    assert why(sight(ping=True, firmware=True)).code == "server.why_unclear"
 
 
 def test_a_machine_that_never_answers_pings_is_not_called_silent_for_it() -> None:
-    assert "pings" not in why(sight(ping=False, awake=False))
+    assert why(sight(ping=False, awake=False)) == Reason("server.why_unclear", detail=DETAIL)
 
 
 def test_without_meter_and_answer_it_says_that_it_cannot_tell() -> None:
     said = why(sight(ping=False))
-    assert "pings are not answered either" in said
-    assert "nobody can tell" in said
+    assert said == Reason("server.why_unclear_no_ping", detail=DETAIL)
+    assert "nobody can tell" in str(said)
 
 
 def test_a_ping_that_was_answered_before_it_slept_is_no_answer() -> None:
@@ -72,23 +70,25 @@ def test_a_ping_that_was_answered_before_it_slept_is_no_answer() -> None:
     made.see(50.0, State.AWAKE, 0.0, Pinged(True, 49.9))
     made.see(70.1, State.ASLEEP, 70.0, Pinged(True, 69.9))
     made.see(NOW_S, State.WAKING, 90.0, Pinged(True, NOW_S - 0.1))
-    assert "hung resume" in why(made)
+    assert why(made).code == "server.why_hangs"
 
 
 def test_a_machine_that_refuses_is_on() -> None:
-    said = why(sight(power_w=41.0), Sign.REFUSING, "connection refused")
-    assert said.startswith("connection refused: the machine is on, its web server is not well")
+    refused = own_words("connection refused")
+    said = why(sight(power_w=41.0), Sign.REFUSING, refused)
+    assert said == Reason("server.why_web_server", detail=refused)
 
 
 def test_another_machine_at_the_address_is_said_in_the_words_of_who_saw_it() -> None:
-    assert why(sight(), Sign.FOREIGN, "another machine answers") == "another machine answers"
+    other = own_words("another machine answers")
+    assert why(sight(), Sign.FOREIGN, other) == other
 
 
 def test_an_old_reading_says_nothing() -> None:
     made = Sight(on_w=43.3)
     made.see(NOW_S - FRESH_S - 1, State.ASLEEP, 0.0, Metered(1.6))
     assert made.low(NOW_S) is None
-    assert "draws" not in why(made)
+    assert why(made) == Reason("server.why_unclear", detail=DETAIL)
 
 
 @pytest.mark.parametrize(("power_w", "low"), [(1.6, True), (20.0, True), (30.0, False)])

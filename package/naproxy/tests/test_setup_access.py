@@ -34,7 +34,7 @@ def test_no_request_makes_a_key_anywhere_else(tmp_path: Path, name: str) -> None
     (tmp_path / "etc/link").symlink_to(tmp_path)
     with pytest.raises(JobError, match="on the box itself") as refused:
         asyncio.run(access.key(server(key_file=str(tmp_path / name)), tmp_path / "etc"))
-    assert refused.value.code == "file_elsewhere"
+    assert refused.value.reason.code == "setup.file_elsewhere"
     assert [path.name for path in tmp_path.rglob("key*")] == []
 
 

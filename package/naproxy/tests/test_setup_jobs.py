@@ -15,6 +15,7 @@ from naproxy import config
 from naproxy.calls import ApiError, Call
 from naproxy.drivers.meter import Fault, Reading
 from naproxy.journal import Journal
+from naproxy.reason import Reason
 from naproxy.setup import api, meters
 from naproxy.setup.jobs import MOST_JOBS, BusyError, JobError, Jobs, Progress
 from test_setup_scan import MACHINES, Office
@@ -84,7 +85,7 @@ def test_what_goes_wrong_has_a_code_and_a_fault_shows_nothing_of_itself() -> Non
         jobs = Jobs(said.append)
 
         async def refused(progress: Progress) -> None:
-            raise JobError("silent", "nobody answers", address="192.0.2.1")
+            raise JobError("setup.no_route", address="192.0.2.1")
 
         async def broken(progress: Progress) -> None:
             raise RuntimeError("secret")
@@ -92,7 +93,11 @@ def test_what_goes_wrong_has_a_code_and_a_fault_shows_nothing_of_itself() -> Non
         jobs.start("a", refused, 0)
         jobs.start("b", broken, 0)
         error = (await ended(jobs, "a"))["error"]
-        assert error == {"code": "silent", "words": "nobody answers", "address": "192.0.2.1"}
+        assert error == {
+            "code": "setup.no_route",
+            "params": {"address": "192.0.2.1"},
+            "error": str(Reason("setup.no_route", address="192.0.2.1")),
+        }
         assert "secret" not in str((await ended(jobs, "b"))["error"])
         assert "secret" in said[0]
 
@@ -109,7 +114,7 @@ def test_a_job_can_be_called_off() -> None:
         jobs.start("scan", work, 0)
         await asyncio.sleep(0)
         jobs.cancel("scan")
-        assert (await ended(jobs, "scan"))["error"]["code"] == "cancelled"
+        assert (await ended(jobs, "scan"))["error"]["code"] == "setup.cancelled"
 
     asyncio.run(story())
 
@@ -271,7 +276,7 @@ def test_the_script_for_the_server_puts_it_into_the_state_that_is_configured(
 def test_a_server_without_ssh_has_no_key(journal: Journal) -> None:
     with pytest.raises(ApiError) as error:
         asyncio.run(ask(make(journal), "POST", "servers/web/key"))
-    assert error.value.body["code"] == "no_ssh"
+    assert error.value.body["code"] == "setup.no_ssh"
 
 
 # Meters
@@ -394,7 +399,7 @@ def test_what_the_servers_script_did_not_print_is_said_to_be_that(
     for facts in ("rm -rf /", "naproxy-facts 1\n$(reboot)"):
         setup._jobs._started.clear()
         status = asyncio.run(job(setup, "servers/web/doctor", facts=facts))
-        assert status["error"]["code"] == "facts"
+        assert status["error"]["code"] == "setup.facts"
 
 
 def test_the_script_for_the_servers_own_shell_is_given(tmp_path: Path, journal: Journal) -> None:

@@ -156,7 +156,7 @@ def test_nothing_but_local_networks_is_swept(strange: dict[str, Any]) -> None:
     office = Office({}, strange)
     with pytest.raises(JobError) as error:
         swept(office)
-    assert error.value.code == "no_network"
+    assert error.value.reason.code == "setup.no_network"
     assert office.poked == []
 
 
@@ -203,20 +203,20 @@ def test_only_the_typed_port_and_443_are_asked() -> None:
 @pytest.mark.parametrize(
     ("text", "code"),
     [
-        ("127.0.0.1", "own"),
-        ("127.8.8.8", "own"),
-        ("::1", "own"),
-        ("::ffff:127.0.0.1", "own"),
-        ("192.168.1.2", "own"),
-        ("::ffff:192.168.1.2", "own"),
-        ("0.0.0.0", "no_server"),
-        ("255.255.255.255", "no_server"),
-        ("224.0.0.1", "no_server"),
-        ("ff02::1", "no_server"),
-        ("169.254.169.254", "no_server"),
-        ("::ffff:169.254.169.254", "no_server"),
-        ("fe80::1%eth0", "no_server"),
-        ("inside", "own"),
+        ("127.0.0.1", "own_address"),
+        ("127.8.8.8", "own_address"),
+        ("::1", "own_address"),
+        ("::ffff:127.0.0.1", "own_address"),
+        ("192.168.1.2", "own_address"),
+        ("::ffff:192.168.1.2", "own_address"),
+        ("0.0.0.0", "no_machine"),
+        ("255.255.255.255", "no_machine"),
+        ("224.0.0.1", "no_machine"),
+        ("ff02::1", "no_machine"),
+        ("169.254.169.254", "no_machine"),
+        ("::ffff:169.254.169.254", "no_machine"),
+        ("fe80::1%eth0", "no_machine"),
+        ("inside", "own_address"),
         ("http://192.168.1.10/", "unknown_name"),
         ("<script>alert(1)</script>", "unknown_name"),
         ("192.168.1.10; reboot", "unknown_name"),
@@ -229,7 +229,7 @@ def test_what_cannot_be_a_server_is_refused_and_nothing_is_sent(text: str, code:
     office.names["inside"] = ["127.0.0.1"]
     with pytest.raises(JobError) as error:
         looked(office, text)
-    assert error.value.code == code
+    assert error.value.reason.code == f"setup.{code}"
     assert (office.poked, office.asked) == ([], [])
 
 

@@ -7,6 +7,7 @@ from naproxy.cachemodel import CACHES
 from naproxy.energy import Power
 from naproxy.policy import Setup, teacher, thesis, timeout
 from naproxy.policy.base import Decision, Klass, Policy, State
+from naproxy.reason import Reason
 from naproxy.simulate import Outcome, Simulation
 from traffic_maker import START_S, Asked, ask, chunks, days
 
@@ -232,7 +233,9 @@ def test_a_policy_may_wake_ahead_of_need() -> None:
         def load(self, saved: object) -> None: ...
         def decide(self, t_s: float) -> Decision:
             due = t_s - START_S >= 500
-            return Decision(not due, "", None if due else START_S + 500, wake=due)
+            return Decision(
+                not due, Reason("policy.undecided"), None if due else START_S + 500, wake=due
+            )
 
     outcome, transitions = run(Alarm(), [ask(0), ask(600)])  # type: ignore[arg-type]
     assert (500, State.WAKING) in transitions

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from naproxy.calls import ApiError
 from naproxy.update import versions
-from naproxy.update.effects import Machine
+from naproxy.update.effects import CopyError, Machine
 from naproxy.update.updates import BUSY, Updates
 from rauc_machine import BOARD, RaucMachine, Signer, bundle, usable
 
@@ -138,6 +138,8 @@ def test_a_bundle_for_another_board_is_refused_and_both_are_named(
     job = checked(updates, file)["job"]
     assert (job["phase"], job["why"]) == ("refused", "board")
     assert job["error"] == f"it is for naproxy-soekris, and this is {BOARD}"
+    both = {"made_for": "naproxy-soekris", "board": BOARD}
+    assert job["error_reason"] == {"code": "update.other_board", "params": both}
 
 
 @needs_rauc
@@ -299,6 +301,7 @@ def test_a_machine_that_is_not_updated_by_images_says_so(tmp_path: Path) -> None
     told = asyncio.run(updates.status())
     assert told["supported"] is False
     assert "not updated by images" in told["problem"]
+    assert told["problem_reason"]["code"] == "update.not_by_images"
     with pytest.raises(ApiError, match="not updated by images"):
         asyncio.run(updates.check(tmp_path / "file"))
 
@@ -334,7 +337,7 @@ def test_a_file_that_grows_while_it_is_copied_is_refused(tmp_path: Path) -> None
         with source.open("ab") as file:
             file.write(b"x")
 
-    with pytest.raises(OSError, match="grew"):
+    with pytest.raises(CopyError, match="grew"):
         Machine().copy(source, goal, grow)
     assert not goal.exists()
 

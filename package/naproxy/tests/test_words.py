@@ -10,14 +10,22 @@ import naproxy
 import pytest
 from babel.messages.pofile import read_po
 from naproxy import words
-from naproxy.reason import Reason, WrongError, own_words, reason_of, together
+from naproxy.doctor import box, server
+from naproxy.reason import Reason, WrongError, own_words, reason_of, stored_reason, together
 
 SOURCES = Path(naproxy.__file__).parent
 WEB = SOURCES.parents[3] / "webui/src"
 CATALOGUES = sorted(each.stem for each in (words.FOLDER / "en").glob("*.po"))
-RAISED = ("Reason", "WrongError", "ChangeError", "ArchiveError", "ShapeError", "wrong", "_wrong")
+RAISED = (
+    *("Reason", "WrongError", "ChangeError", "ArchiveError", "ShapeError", "wrong", "_wrong"),
+    *("NotSeen", "NotUsed", "fact", "FactsError"),
+    *("CopyError", "RaucError", "UnhealthyError", "JobError", "BusyError"),
+    *("SecretError", "CommandError", "WrongCertificateError", "VirshError", "IpmiError"),
+    *("RedfishError", "WakeError", "Fault", "DigestError", "KeyCommandError"),
+)
 MADE = {"config.bytes", "config.value"}
 """Codes with an ending that says which bounds there are (`schema.py`)."""
+TITLES = {f"doctor.title_{check.__name__}" for look in (box, server) for check in look.LOOK.checks}
 
 
 def asked() -> Iterator[tuple[str, set[str], str]]:
@@ -67,7 +75,8 @@ def test_every_text_is_used_and_has_the_same_places_in_each_language() -> None:
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
-    assert {code for code in english if code.rpartition("_")[0] not in MADE} <= named
+    assert {code for code in english if code.rpartition("_")[0] not in MADE} <= named | TITLES
+    assert english.keys() >= TITLES
     for code, text in german.items():
         assert places(text) <= places(english[code]), code
 
@@ -91,6 +100,32 @@ def test_reasons_together_are_one_after_the_other() -> None:
     one, two = own_words("first"), own_words("second!")
     assert str(together(one, together(two, one))) == "First. Second! First."
     assert together(one) is one
+
+
+def test_reasons_that_differ_in_figures_only_have_the_same_codes() -> None:
+    def vetoed(idle_s: float, *inhibitors: Reason) -> Reason:
+        why = together(Reason("policy.idle", idle_s=idle_s), Reason("policy.first_day", used=1))
+        return Reason("server.would_sleep", why=why, inhibitors=list(inhibitors))
+
+    fetching, kept = Reason("server.fetching", number=2), Reason("server.kept_awake")
+    first = vetoed(63, fetching)
+    assert first.codes() == vetoed(64.5, Reason("server.fetching", number=3)).codes()
+    assert first.codes() != vetoed(63, kept).codes()
+    assert first.codes() != vetoed(63, fetching, kept).codes()
+    assert kept.codes() == ("server.kept_awake",)
+
+
+def test_a_reason_is_kept_as_text_and_read_again() -> None:
+    reason = together(own_words("Größe „5“"), Reason("policy.idle", idle_s=63))
+    assert stored_reason(reason.text()) == reason
+    assert stored_reason(reason.plain()) == reason
+
+
+@pytest.mark.parametrize(
+    "kept", ["idle 63 s", "", "63", "1e3", "null", '{"code": 5}', "[" * 100_000]
+)
+def test_a_sentence_of_an_older_naproxy_stays_as_it_is(kept: str) -> None:
+    assert stored_reason(kept) == own_words(kept)
 
 
 @pytest.mark.parametrize(
@@ -144,6 +179,12 @@ def test_what_is_no_reason_is_refused(hostile: object) -> None:
 def test_what_would_move_a_terminals_cursor_is_written_out() -> None:
     reason = Reason("backup.strange_member", name="\x1b[2J\nall is well\udc80")
     assert words.words(reason).endswith(r"\x1b[2J\nall is well\udc80")
+
+
+def test_the_log_has_plain_spaces() -> None:
+    reason = Reason("policy.idle", idle_s=63)
+    assert str(reason) == "Nobody had needed it for 63 s."
+    assert words.words(reason) == "Nobody had needed it for 63\N{NO-BREAK SPACE}s."
 
 
 def test_braces_in_a_parameter_are_text() -> None:

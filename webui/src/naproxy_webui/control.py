@@ -6,6 +6,7 @@ controller's own status and words, and a controller that does not answer as 503.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -70,6 +71,19 @@ class Control:
 def _words(said: dict[str, Any]) -> str:
     """Return a refusal in the user's language; what has no code was said in words."""
     return words(reason_of(said), language()) if "code" in said else str(said["error"])
+
+
+def job_in_words(job: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a job with what went wrong in the user's language."""
+    error = job["error"]
+    return {**job, "error": error and {**error, "error": _words(error)}}
+
+
+def in_words(said: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """Return an answer with these texts in the user's language, by the reasons beside them."""
+    reasons = {name: said[f"{name}_reason"] for name in names}
+    told = {n: words(reason_of(each), language()) for n, each in reasons.items() if each}
+    return {**said, **told}
 
 
 def control() -> Control:

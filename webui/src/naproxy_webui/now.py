@@ -12,8 +12,6 @@ LIVE_S: Final = 600
 """Length of the live chart."""
 
 MOST_BANDS: Final = 100
-TRIPPED: Final = "stays awake since it did not wake"
-"""How `naproxy.arming` begins to say that the breaker tripped."""
 
 Status = Mapping[str, Any]
 
@@ -32,14 +30,14 @@ def server(status: Status, said: Status, now_s: float, rates: Rates) -> dict[str
         "state": status["state"],
         "since_s": status["since_s"],
         "why": sentences(status["reason"]),
-        "alert": plain(status["alert"] or "") or None,
+        "alert": plain(status["alert"]) or None,
         "mode": status["mode"],
         "mode_until_s": status["mode_until_s"],
         "held": status["held"],
         "eta_s": status["eta_s"],
         "wake_s": status["wake_s"],
         "armed": status["armed"],
-        "tripped": status["not_armed"].startswith(TRIPPED),
+        "tripped": (status["not_armed"] or {}).get("code") == "server.tripped",
         "commissioning": _progress(commissioning) if commissioning else None,
         "decision": sentences(status["decision"]["reason"]),
         "would_sleep": status["decision"]["sleep"],
@@ -59,8 +57,9 @@ def power(whose: str, meters: Sequence[Status]) -> dict[str, Any] | None:
     if not of:
         return None
     found = next((meter for meter in of if meter["power_w"] is not None), of[0])
-    names = ("power_w", "estimated", "age_s", "problem")
-    return {"meter": found["id"], **{name: found[name] for name in names}}
+    names = ("power_w", "estimated", "age_s")
+    problem = plain(found["problem"]) or None
+    return {"meter": found["id"], **{name: found[name] for name in names}, "problem": problem}
 
 
 def seconds(found: Sequence[Status], meter: str, shift_s: float) -> list[list[float]]:
@@ -93,7 +92,7 @@ def woken(row: Status | None) -> dict[str, Any] | None:
     if row is None:
         return None
     names = ("t_s", "who", "method", "path", "agent", "class", "waited_s", "outcome")
-    return {**{name: row.get(name) for name in names}, "reason": plain(row["reason"] or "")}
+    return {**{name: row.get(name) for name in names}, "reason": plain(row["reason"])}
 
 
 def always_on(report: Status | None, configured_w: float | None) -> dict[str, Any] | None:

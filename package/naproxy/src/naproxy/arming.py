@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from naproxy.reason import Reason, stored_reason
+
 
 @dataclass(slots=True)
 class Arming:
@@ -22,46 +24,39 @@ class Arming:
     """What a proof is about: the card, and the ways to sleep and wake."""
     proven: str = ""
     """The subject that was commissioned, empty if none was."""
-    tripped: str = ""
-    """Why the breaker tripped, empty if it did not."""
+    tripped: Reason | None = None
+    """Why the breaker tripped; None if it did not."""
 
     @property
-    def why_not(self) -> str:
-        """Say why the server may not be put to sleep automatically; empty if it may."""
+    def why_not(self) -> Reason | None:
+        """Return why the server may not be put to sleep automatically; None if it may."""
         if self.tripped:
-            return (
-                f"stays awake since it did not wake: {self.tripped};"
-                f" mend that, then run naproxy arm {self.server}"
-            )
+            return Reason("server.tripped", why=self.tripped, server=self.server)
         if self.trusted or (self.proven and self.proven == self.subject):
-            return ""
-        if self.proven:
-            return (
-                "commissioned with another network card or other ways to sleep and wake:"
-                f" run naproxy commission {self.server} again"
-            )
-        return f"not commissioned: run naproxy commission {self.server}"
+            return None
+        code = "server.commissioned_otherwise" if self.proven else "server.not_commissioned"
+        return Reason(code, server=self.server)
 
     def prove(self) -> None:
         """Take that it woke every time."""
         self.proven = self.subject
-        self.tripped = ""
+        self.tripped = None
 
-    def trip(self, why: str) -> None:
+    def trip(self, why: Reason) -> None:
         """Take that it did not wake; the first reason is kept."""
         self.tripped = self.tripped or why
 
-    def reset(self) -> str:
+    def reset(self) -> Reason | None:
         """Close the breaker, by hand; return why the server still is not armed."""
-        self.tripped = ""
+        self.tripped = None
         return self.why_not
 
     def dump(self) -> dict[str, Any]:
         """Return what is kept over a restart, as JSON."""
-        return {"proven": self.proven, "tripped": self.tripped}
+        return {"proven": self.proven, "tripped": self.tripped.text() if self.tripped else ""}
 
     def load(self, saved: Mapping[str, Any]) -> None:
-        """Take up what `dump` returned; what is no text counts as nothing known."""
+        """Take up what `dump` returned; what does not fit counts as nothing known."""
         proven, tripped = saved.get("proven"), saved.get("tripped")
         self.proven = proven if isinstance(proven, str) else ""
-        self.tripped = tripped if isinstance(tripped, str) else ""
+        self.tripped = stored_reason(tripped) if tripped and isinstance(tripped, str) else None

@@ -14,6 +14,7 @@ from urllib.parse import quote, urlencode
 
 from naproxy import config, schema
 from naproxy.client import DEFAULT_SOCKET, TIMEOUT_S, NoAnswerError, ask
+from naproxy.reason import Reason, stored_reason
 
 _POLL_S: Final = 0.1
 _UNITS_S: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -201,7 +202,7 @@ def describe(server: Mapping[str, Any], now_s: float, width: int = 0) -> list[st
     state = server["state"].replace("_", " ")
     since = _clock(server["since_s"], now_s)
     span = _span(now_s - server["since_s"])
-    lines = [f"{state} since {since} ({span}), because {server['reason']}"]
+    lines = [f"{state} since {since} ({span}): {stored_reason(server['reason'])}"]
     if server["eta_s"] is not None:
         lines.append(f"expected up in {server['eta_s']:.0f} s")
     if server["held"]:
@@ -215,18 +216,18 @@ def describe(server: Mapping[str, Any], now_s: float, width: int = 0) -> list[st
     if server["commissioning"]:
         lines.append(_commissioning(server["commissioning"]))
     elif server["not_armed"]:
-        lines.append(f"does not sleep by itself: {server['not_armed']}")
+        lines.append(f"does not sleep by itself: {stored_reason(server['not_armed'])}")
     if any(not rung["works"] for rung in server["rungs"]):
         lines.append(_ladder(server["rungs"]))
     if server["alert"]:
-        lines.append(f"ALERT: {server['alert']}")
+        lines.append(f"ALERT: {stored_reason(server['alert'])}")
     pad = " " * (width + 2)
     return [f"{server['id']:<{width}}  {lines[0]}", *(pad + line for line in lines[1:])]
 
 
 def _commissioning(progress: Mapping[str, Any]) -> str:
     cycle = f"cycle {progress['cycle']} of {progress['cycles']}"
-    why = f" ({progress['reason']})" if progress["reason"] else ""
+    why = f" ({stored_reason(progress['reason'])})" if progress["reason"] else ""
     return f"is being commissioned: {cycle}, {progress['phase']}{why}"
 
 
@@ -243,17 +244,18 @@ def describe_meter(meter: Mapping[str, Any]) -> list[str]:
     if meter["power_w"] is not None:
         lines.append(f"{verb} {meter['power_w']:.1f} W, by {meter['id']}: {meter['measures']}")
     if meter["problem"]:
-        lines.append(f"METER {meter['id']}: {meter['problem']}")
+        lines.append(f"METER {meter['id']}: {stored_reason(meter['problem'])}")
     return lines + [f"meter {meter['id']}: {note}" for note in meter["notes"]]
 
 
 def _why_awake(server: Mapping[str, Any]) -> str:
-    decision = server["decision"]
-    if decision["sleep"] and server["vetoes"]:
-        return f"would sleep ({decision['reason']}), but: {'; '.join(server['vetoes'])}"
-    if decision["sleep"]:
-        return f"about to sleep: {decision['reason']}"
-    return f"does not sleep: {decision['reason']}"
+    reason = stored_reason(server["decision"]["reason"])
+    if not server["decision"]["sleep"]:
+        return f"does not sleep: {reason}"
+    if not server["vetoes"]:
+        return f"about to sleep: {reason}"
+    inhibitors = [stored_reason(veto) for veto in server["vetoes"]]
+    return str(Reason("server.would_sleep", why=reason, inhibitors=inhibitors))
 
 
 def _clock(t_s: float, now_s: float) -> str:
@@ -287,7 +289,7 @@ def _ask_and_wait(args: argparse.Namespace, goal: str, on_the_way: tuple[str, ..
         time.sleep(_POLL_S)
         server = _server(call(args.socket, "GET", "/v1/status"), args.id)
     if not args.no_wait and server["state"] != goal:
-        raise CommandError(f"{args.id} is {server['state']}: {server['reason']}")
+        raise CommandError(f"{args.id} is {server['state']}: {stored_reason(server['reason'])}")
     print("\n".join(describe(server, time.time())))
     return 0
 
@@ -318,10 +320,11 @@ def _journal(args: argparse.Namespace) -> int:
     for row in rows:
         if args.decisions:
             may = "may sleep" if row["sleep"] else "stays as it is"
-            print(f"{_stamp(row['t_s'])}  {row['server']}  {may}: {row['reason']}")
+            print(f"{_stamp(row['t_s'])}  {row['server']}  {may}: {stored_reason(row['reason'])}")
             continue
         before, after = row["from"].replace("_", " "), row["to"].replace("_", " ")
-        print(f"{_stamp(row['t_s'])}  {row['server']}  {before} -> {after}: {row['reason']}")
+        change = f"{before} -> {after}: {stored_reason(row['reason'])}"
+        print(f"{_stamp(row['t_s'])}  {row['server']}  {change}")
     return 0
 
 
@@ -334,9 +337,10 @@ def _wakes(args: argparse.Namespace) -> int:
         request = " ".join(filter(None, (row["method"], row["host"] + row["path"])))
         waited = "" if row["waited_s"] is None else f" after {row['waited_s']:.1f} s"
         who = " ".join(filter(None, (row["who"], f"({row['class']})" if row["class"] else "")))
+        why = stored_reason(row["reason"])
         print(
             f"{_stamp(row['t_s'])}  {row['server']}  {row['outcome']}{waited},"
-            f" packets: {row['packets']}; {row['reason']} by {who} {request}".rstrip()
+            f" packets: {row['packets']}; {why} by {who} {request}".rstrip()
         )
     return 0
 

@@ -13,6 +13,7 @@ from urllib.parse import quote
 from naproxy import powers
 from naproxy.commands import CommandError, call, describe, duration, socket_option
 from naproxy.commissioning import Plan
+from naproxy.reason import stored_reason
 
 _POLL_S: Final = 0.2
 _DEFAULT: Final = Plan()
@@ -112,7 +113,7 @@ def _commission(args: argparse.Namespace) -> int:
         if not args.json:
             print("\n".join(reckoned(args.id, power)))
     elif args.use:
-        raise CommandError(f"there is no power to use: {report['fit_words'] or 'it goes on'}")
+        raise CommandError(f"there is no power to use: {_no_fit(report) or 'it goes on'}")
     return 0 if report["armed"] or args.no_wait or args.cancel or args.report else 1
 
 
@@ -170,7 +171,7 @@ class _Live:
         if self._quiet:
             return
         for note in report["notes"][self._notes :]:
-            self._stay(note)
+            self._stay(str(stored_reason(note)))
         self._notes = len(report["notes"])
         for cycle in report["done"][self._cycles :]:
             self._stay(
@@ -179,7 +180,7 @@ class _Live:
             )
         self._cycles = len(report["done"])
         if self._terminal and not report["ended"]:
-            why = f" ({report['reason']})" if report["reason"] else ""
+            why = f" ({stored_reason(report['reason'])})" if report["reason"] else ""
             now = f"{report['phase']} for {report['phase_s']:.0f} s{why}"
             print(f"\r\x1b[Kcycle {report['cycle']} of {report['cycles']}: {now}", end="")
             sys.stdout.flush()
@@ -226,7 +227,12 @@ def table(report: Mapping[str, Any]) -> list[str]:
                 f"{words:<30}{fit['value']:>8.1f}  {fit['low']:.1f} to {fit['high']:.1f} {unit}"
             )
     elif report["done"]:
-        lines.append(f"power not fitted: {report['fit_words']}")
+        lines.append(f"power not fitted: {_no_fit(report)}")
     what = "armed" if report["armed"] else f"not armed: {report['phase']}"
-    lines.append(f"{what}: {report['reason']}" if report["reason"] else what)
+    reason = report["reason"]
+    lines.append(f"{what}: {stored_reason(reason)}" if reason else what)
     return lines
+
+
+def _no_fit(report: Mapping[str, Any]) -> str:
+    return str(stored_reason(report["no_fit"])) if report["no_fit"] else ""

@@ -19,6 +19,7 @@ from typing import Any, Final
 from naproxy.fit import Run, fit
 from naproxy.inference import percentile
 from naproxy.policy.base import State
+from naproxy.reason import Reason, WrongError, plain, together
 from naproxy.seeing import Pinged
 
 EVERY_S: Final = 0.1
@@ -73,7 +74,7 @@ class Entered:
     """The server was seen to be in another state; `took_s` is what falling or waking took."""
 
     state: State
-    reason: str
+    reason: Reason
     took_s: float | None = None
 
 
@@ -86,7 +87,7 @@ class Commanded:
 class Vetoed:
     """The sleep that was asked for may not be, for these reasons."""
 
-    reasons: tuple[str, ...]
+    reasons: tuple[Reason, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,17 +162,17 @@ class Commissioning:
         """`state` is what the server is seen to be now."""
         self.plan = plan
         self.phase = Phase.PREPARING
-        self.reason = ""
+        self.reason: Reason | None = None
         self.disproved = False
         """It failed to wake, or did not stay up: worse than not to have been shown to."""
         self.cycles: list[Cycle] = []
-        self.notes: list[str] = []
+        self.notes: list[Reason] = []
         self._state = state
         self._since_s = now_s
         self._ask_s = now_s
         self._firmware = False
         self._disturbed = 0
-        self._refusals = ""
+        self._refusals: Reason | None = None
         self._draft = _Draft()
 
     @property
@@ -195,7 +196,7 @@ class Commissioning:
             case Commanded() if self.phase is Phase.FALLING:
                 self._draft = _Draft(command_s=now_s, metered_s=now_s)
             case Vetoed(reasons) if self.phase is Phase.FALLING:
-                self._refusals = "; ".join(reasons)
+                self._refusals = together(*reasons)
                 self._go(Phase.PREPARING, self._since_s)
                 self._ask_s = now_s + AGAIN_S
             case Pinged():
@@ -205,7 +206,7 @@ class Commissioning:
             case Passed():
                 return self._passed(now_s)
             case Cancel():
-                return self._end(now_s, Phase.CANCELLED, "cancelled")
+                return self._end(now_s, Phase.CANCELLED, Reason("server.cancelled"))
         return []
 
     # Readings
@@ -273,15 +274,16 @@ class Commissioning:
             case Phase.AWAKE if passed_s >= awake_s:
                 self._complete(now_s)
                 if len(self.cycles) == self.plan.cycles:
-                    return self._end(now_s, Phase.ARMED, f"it woke {self.plan.cycles} times")
+                    woke = Reason("server.woke_every_time", times=self.plan.cycles)
+                    return self._end(now_s, Phase.ARMED, woke)
                 self._go(Phase.PREPARING, now_s)
                 return self._prepare(now_s, 0.0)
         return []
 
     def _prepare(self, now_s: float, passed_s: float) -> list[Order]:
         if passed_s >= PREPARE_S:
-            why = self._refusals or f"it is {self._state.name.lower().replace('_', ' ')}"
-            return self._end(now_s, Phase.FAILED, self._in_cycle(f"cannot be put to sleep: {why}"))
+            why = self._refusals or Reason("server.not_awake")
+            return self._fail(now_s, Reason("server.cannot_sleep", why=why))
         if now_s < self._ask_s:
             return []
         self._ask_s = now_s + AGAIN_S
@@ -293,29 +295,29 @@ class Commissioning:
         self._go(Phase.FALLING, self._since_s)
         return [Order.SLEEP]
 
-    def _disturb(self, now_s: float, reason: str) -> list[Order]:
+    def _disturb(self, now_s: float, reason: Reason) -> list[Order]:
         """Begin the cycle again: it did not fall asleep, or did not stay so."""
         self._disturbed += 1
         self._refusals = reason
         if self._disturbed >= DISTURBED_MOST:
-            return self._end(
-                now_s,
-                Phase.FAILED,
-                self._in_cycle(f"did not fall and stay asleep, {self._disturbed} times: {reason}"),
-            )
-        self.notes.append(f"cycle {self.number} begun again: {reason}")
+            times = self._disturbed
+            why = Reason("server.did_not_stay_asleep", times=times, why=reason)
+            return self._fail(now_s, why)
+        self.notes.append(Reason("server.cycle_again", cycle=self.number, why=reason))
         self._go(Phase.PREPARING, now_s)
         self._ask_s = now_s + AGAIN_S
         return []
 
-    def _disprove(self, now_s: float, reason: str) -> list[Order]:
+    def _disprove(self, now_s: float, reason: Reason) -> list[Order]:
         self.disproved = True
-        return self._end(now_s, Phase.FAILED, self._in_cycle(reason))
+        return self._fail(now_s, reason)
 
-    def _in_cycle(self, words: str) -> str:
-        return f"in cycle {self.number} of {self.plan.cycles}: {words}"
+    def _fail(self, now_s: float, why: Reason) -> list[Order]:
+        cycle, cycles = self.number, self.plan.cycles
+        reason = Reason("server.in_cycle", cycle=cycle, cycles=cycles, why=why)
+        return self._end(now_s, Phase.FAILED, reason)
 
-    def _end(self, now_s: float, phase: Phase, reason: str) -> list[Order]:
+    def _end(self, now_s: float, phase: Phase, reason: Reason) -> list[Order]:
         self.reason = reason
         self._go(phase, now_s)
         return [] if self._state is State.AWAKE else [Order.WAKE]
@@ -339,23 +341,24 @@ class Commissioning:
         )
         self._disturbed = 0
         if self._firmware:
-            words = "pings are answered while it sleeps, by its firmware: they say nothing"
-            if words not in self.notes:
-                self.notes.append(words)
+            note = Reason("server.firmware_pings")
+            if note not in self.notes:
+                self.notes.append(note)
 
     # Telling
 
     def status(self, now_s: float) -> dict[str, Any]:
         """Return progress and results as JSON."""
+        reason = self.reason or self._refusals
         return {
             "phase": self.phase.value,
             "ended": self.ended,
             "armed": self.phase is Phase.ARMED,
-            "reason": self.reason or self._refusals,
+            "reason": reason.plain() if reason else None,
             "cycle": self.number,
             "cycles": self.plan.cycles,
             "phase_s": round(now_s - self._since_s, 1),
-            "notes": self.notes,
+            "notes": plain(self.notes),
             "done": [asdict(cycle) for cycle in self.cycles],
             **results(self.cycles, by_ping=not self._firmware),
         }
@@ -370,7 +373,7 @@ def _mean(values: list[float] | None) -> float | None:
 
 
 def results(cycles: Sequence[Cycle], *, by_ping: bool = True) -> dict[str, Any]:
-    """Return percentiles of the times (s) and the fit of power; `fit_words`: why there is none."""
+    """Return percentiles of the times (s) and the fit of power; `no_fit`: why there is none."""
     times = {}
     for name in ("fell_s", "rose_s", *(("fell_ping_s", "rose_ping_s") if by_ping else ())):
         values = [v for v in (getattr(cycle, name) for cycle in cycles) if v is not None]
@@ -378,8 +381,8 @@ def results(cycles: Sequence[Cycle], *, by_ping: bool = True) -> dict[str, Any]:
             times[name] = {at: percentile(values, share) for at, share in _SHARES.items()}
     runs = [Run(c.on_s, c.off_s, 1, c.energy_j) for c in cycles if c.energy_j is not None]
     if not runs:
-        return {"times": times, "fit": None, "fit_words": "no meter"}
+        return {"times": times, "fit": None, "no_fit": Reason("server.no_meter").plain()}
     try:
-        return {"times": times, "fit": asdict(fit(runs)), "fit_words": ""}
-    except ValueError as error:
-        return {"times": times, "fit": None, "fit_words": str(error)}
+        return {"times": times, "fit": asdict(fit(runs)), "no_fit": None}
+    except WrongError as error:
+        return {"times": times, "fit": None, "no_fit": error.reason.plain()}

@@ -22,6 +22,7 @@ from naproxy.commissioning import Plan
 from naproxy.config import MAX_BYTES
 from naproxy.datagram import Asker
 from naproxy.page import give_to_group
+from naproxy.reason import Reason, together
 from naproxy.runner import Runner
 from naproxy.setup import api as setup
 from naproxy.update import api as update
@@ -112,17 +113,17 @@ def _history(box: Box, call: Call, table: str) -> Answer:
 
 def _wake(runner: Runner, body: dict[str, Any]) -> Answer:
     only(body)
-    runner.wake(Asker("command", "by hand"))
+    runner.wake(Asker("command", Reason("server.by_hand")))
     return HTTPStatus.ACCEPTED, runner.status()
 
 
 def _sleep(runner: Runner, body: dict[str, Any]) -> Answer:
     only(body)
     if runner.supervisor.running:
-        raise ApiError(HTTPStatus.CONFLICT, "; ".join(runner.supervisor.vetoes()))
-    vetoes = runner.sleep("by hand", by_hand=True)
+        raise ApiError(HTTPStatus.CONFLICT, together(*runner.supervisor.vetoes()))
+    vetoes = runner.sleep(Reason("server.by_hand"), by_hand=True)
     if vetoes:
-        raise ApiError(HTTPStatus.CONFLICT, "; ".join(vetoes))
+        raise ApiError(HTTPStatus.CONFLICT, together(*vetoes))
     return HTTPStatus.ACCEPTED, runner.status()
 
 
@@ -148,7 +149,7 @@ def _commission(runner: Runner, body: dict[str, Any]) -> Answer:
     values = {name: _plan_value(body[name], name) for name in body}
     vetoes = runner.commission(Plan(**values))
     if vetoes:
-        raise ApiError(HTTPStatus.CONFLICT, "; ".join(vetoes))
+        raise ApiError(HTTPStatus.CONFLICT, together(*vetoes))
     return HTTPStatus.ACCEPTED, runner.supervisor.report()
 
 

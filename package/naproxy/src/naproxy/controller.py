@@ -136,7 +136,7 @@ class Controller:
         self.operations.own.stop()
         self._meters.stop()
         for runner in self.runners.values():
-            runner.stop(why="the controller was stopped")
+            runner.stop(why=Reason("server.stopped"))
         self._history.flush()
         self._journal.close()
         say("naproxy: stopped; requests go to the servers")
@@ -226,7 +226,7 @@ class Controller:
 
     def _use(self, new: Config) -> None:
         for name in set(self.runners) - {s.id for s in new.server}:
-            self.runners.pop(name).stop(why="it was taken out of the configuration")
+            self.runners.pop(name).stop(why=Reason("server.no_longer_configured"))
         self._slots = slots.assign(self._page, new.server)
         default = next(
             (s.id for s in new.server if s.default), new.server[0].id if new.server else ""

@@ -5,27 +5,47 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from naproxy.reason import Reason, own_words
+
 MAX_BYTES: Final = 1024
 _FIRST_LINE: Final = "naproxy-wake 1"
 _KEYS: Final = ("server", "reason", "method", "class", "client", "agent", "host", "path")
 _REQUIRED: Final = ("server", "reason")
 
 
+_CLASSES: Final = {
+    "person": Reason("server.person"),
+    "crawler": Reason("server.crawler"),
+    "monitor": Reason("server.monitor"),
+    "feed": Reason("server.feed"),
+    "api": Reason("server.program"),
+    "scanner": Reason("server.scanner"),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Who asks for a wake, and why; what is not known is empty."""
+    """Who asks for a wake, and why; what is not known is empty.
+
+    `reason` is what Varnish calls the cause of a request, as `page`, or a reason of our own.
+    """
 
     who: str
-    reason: str
+    reason: str | Reason
     method: str = ""
     klass: str = ""
     agent: str = ""
     host: str = ""
     path: str = ""
 
-    def __str__(self) -> str:
+    @property
+    def why(self) -> Reason:
+        """Why it asks, for people."""
+        if isinstance(self.reason, Reason):
+            return self.reason
         request = " ".join(filter(None, (self.method, self.path)))
-        return f"{request} by {self.who} ({self.klass or self.reason})" if request else self.reason
+        klass = _CLASSES.get(self.klass, own_words(self.klass or self.reason))
+        return Reason("server.request", klass=klass, request=request, who=self.who)
 
 
 def parse(data: bytes) -> tuple[str, Asker]:

@@ -6,9 +6,11 @@ import hashlib
 import secrets
 from urllib.request import parse_http_list, parse_keqv_list
 
+from naproxy.reason import WrongError
 
-class DigestError(Exception):
-    """A challenge that cannot be met, in words."""
+
+class DigestError(WrongError):
+    """A challenge that cannot be met."""
 
 
 class Digest:
@@ -29,13 +31,13 @@ class Digest:
         except ValueError:
             asked = {}
         if scheme.lower() != "digest" or not asked.get("nonce"):
-            raise DigestError("it wants no digest authentication")
+            raise DigestError("meter.digest_none")
         if asked.get("algorithm", "MD5").upper() != "SHA-256":
-            raise DigestError("it wants another digest than SHA-256")
+            raise DigestError("meter.digest_other")
         if "auth" not in [word.strip() for word in asked.get("qop", "").split(",")]:
-            raise DigestError("it wants a digest of bodies too")
+            raise DigestError("meter.digest_bodies")
         if not all(text.isprintable() and '"' not in text for text in asked.values()):
-            raise DigestError("its challenge is malformed")
+            raise DigestError("meter.digest_malformed")
         self._asked, self._count = asked, 0
 
     def header(self, method: str, path: str, cnonce: str | None = None) -> dict[str, str]:

@@ -180,7 +180,7 @@ def run(args: argparse.Namespace) -> int:
             return 1
         rows += made
         for problem in traffic.trust.problems():
-            shown.problem(name, problem)
+            shown.problem(name, str(problem))
         if not args.json:
             write_table(traffic, choice, made, server, args.price)
     if args.json:

@@ -18,6 +18,7 @@ from typing import Any
 from naproxy.energy import Power
 from naproxy.lineup import Choice, Row, Server
 from naproxy.policy.base import Klass
+from naproxy.reason import plain
 from naproxy.svg import Bars, Line, bar_chart, line_chart
 from naproxy.traffic import Traffic
 from naproxy.verdict import OURS, advice, judge
@@ -224,7 +225,7 @@ def summary(asked: Asked, data: Data) -> dict[str, Any]:
         "from_s": traffic.start_s if traffic.trust.entries else None,
         "days": data.days,
         "server": asdict(asked.server),
-        "problems": [problem._asdict() for problem in traffic.trust.found()],
+        "problems": plain(traffic.trust.problems()),
         "not_understood": [{"line": n, "text": text} for n, text in traffic.trust.examples],
         "rows": asked.first,
         "hours": [
@@ -253,7 +254,7 @@ def section(asked: Asked, data: Data, *, number: int) -> str:
         figure_4_8(data, asked.server.power),
         figure_4_9(asked.first),
     )
-    problems = "".join(f"<li>{escape(words)}</li>" for words in traffic.trust.problems())
+    problems = "".join(f"<li>{escape(str(each))}</li>" for each in traffic.trust.problems())
     people = traffic.daily(*_PEOPLE)
     return "\n".join(
         (

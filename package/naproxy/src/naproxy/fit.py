@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from naproxy.inference import Estimate, student_t
+from naproxy.reason import WrongError
 
 _MOST_ALIKE: Final = 1e-6
 """Determinant of the columns, each of length one, below which they count as dependent."""
@@ -42,17 +43,17 @@ class Fit:
 def fit(runs: Sequence[Run], confidence: float = 0.95) -> Fit:
     """Return the least squares fit with intervals by Student's t with `len(runs)` - 3 degrees.
 
-    ValueError, in words, where there are too few runs or they are too much alike.
+    WrongError where there are too few runs or they are too much alike.
     """
     degrees = len(runs) - 3
     if degrees < 1:
-        raise ValueError(f"at least 4 runs are needed, there are {len(runs)}")
+        raise WrongError("power.few_runs", number=len(runs))
     rows = [(r.on_s, r.off_s, float(r.switches)) for r in runs]
     energies = [r.energy_j for r in runs]
     # Columns of length one: seconds and numbers of switches are of different size.
     lengths = [math.hypot(*column) for column in zip(*rows, strict=True)]
     if not all(lengths):
-        raise ValueError("the runs were all awake, all asleep or without a switch")
+        raise WrongError("power.runs_one_sided")
     scaled = [tuple(x / n for x, n in zip(row, lengths, strict=True)) for row in rows]
     inverse = _inverse([[_dot(a, b) for b in zip(*scaled)] for a in zip(*scaled)])  # noqa: B905
     moments = [_dot(column, energies) for column in zip(*scaled, strict=True)]
@@ -82,5 +83,5 @@ def _inverse(m: Sequence[Sequence[float]]) -> list[list[float]]:
     ]
     determinant = _dot(m[0], cofactors[0])
     if determinant < _MOST_ALIKE:
-        raise ValueError("the runs are too much alike: their times must differ")
+        raise WrongError("power.runs_alike")
     return [[cofactor / determinant for cofactor in line] for line in cofactors]

@@ -1,4 +1,4 @@
-"""The journal: what happened and why, in words. Part of the history, beside the figures.
+"""The journal: what happened and why. Part of the history, beside the figures.
 
 Times are epoch seconds by the history's clock: they are for people to read, no decision is
 taken by them. Transitions and wakes are written at once, for a restart goes by them.
@@ -7,7 +7,6 @@ taken by them. Transitions and wakes are written at once, for a restart goes by 
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
 import time
 from collections.abc import Callable
@@ -17,14 +16,15 @@ from typing import Any, Final
 from naproxy.datagram import Asker
 from naproxy.history.store import Store, rows
 from naproxy.policy.base import State
+from naproxy.reason import Reason, stored_reason
 
 MOST_ROWS: Final = 1000
 DECISIONS_DAYS: Final = 30
 STATES: Final = {state: state.name.lower() for state in State}
 
 _TABLES: Final = ("transitions", "wakes", "decisions")
-_NUMBER: Final = re.compile(r"\d+(?:[.:]\d+)*")
-_Decision = tuple[float, bool, str]
+_Decision = tuple[float, bool, Reason]
+_Gist = tuple[bool | str, ...]
 
 
 class Journal:
@@ -45,27 +45,29 @@ class Journal:
         self.clock = clock
         self.at: Callable[[float], float] = float
         self._deciding: dict[str, _Decision] = {}
-        self._decided: dict[str, tuple[bool, str]] = {}
+        self._decided: dict[str, _Gist] = {}
 
     @property
     def error(self) -> str | None:
         """What is wrong with the disk, in words."""
         return self.store.error
 
-    def transition(self, server: str, before: State, state: State, reason: str) -> None:
+    def transition(self, server: str, before: State, state: State, reason: Reason) -> None:
         """Write one change of state."""
         self.store.execute(
             'INSERT INTO transitions (t_s, server, "from", "to", reason) VALUES (?, ?, ?, ?, ?)',
-            *(self.clock(), server, STATES[before], STATES[state], reason),
+            *(self.clock(), server, STATES[before], STATES[state], reason.text()),
         )
 
     def wake_opened(self, server: str, asker: Asker) -> int | None:
         """Write the start of a wake; returns its row for `wake_closed`."""
+        reason = asker.reason
         done = self.store.execute(
             "INSERT INTO wakes (t_s, server, who, host, path, method, agent, class, reason)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             *(self.clock(), server, asker.who, asker.host, asker.path),
-            *(asker.method, asker.agent, asker.klass, asker.reason),
+            *(asker.method, asker.agent, asker.klass),
+            reason.text() if isinstance(reason, Reason) else reason,
         )
         return done.lastrowid if done else None
 
@@ -82,11 +84,11 @@ class Journal:
             "UPDATE wakes SET outcome = 'controller ended' WHERE outcome = 'waiting'"
         )
 
-    def decision(self, server: str, t_s: float, sleep: bool, reason: str) -> None:
+    def decision(self, server: str, t_s: float, sleep: bool, reason: Reason) -> None:
         """Note what was decided at `t_s` by the house's clock: may it sleep, and why.
 
         May be called as often as wanted: at most one a minute is written, and only when
-        `sleep` or the words of the reason (not the numbers in it) are others than before.
+        `sleep` or the reason (not the figures in it) is another one than before.
         """
         self._deciding[server] = (self.at(t_s), sleep, reason)
 
@@ -96,7 +98,7 @@ class Journal:
             if self._decided.get(server) != _gist(sleep, reason):
                 db.execute(
                     "INSERT INTO decisions (t_s, server, sleep, reason) VALUES (?, ?, ?, ?)",
-                    (t_s, server, sleep, reason),
+                    (t_s, server, sleep, reason.text()),
                 )
 
     def written(self) -> None:
@@ -147,22 +149,29 @@ class Journal:
     def rows(
         self, table: str, server: str | None, since_s: float, limit: int
     ) -> list[dict[str, Any]]:
-        """Return rows of transitions, wakes or decisions, newest first, at most `limit`."""
+        """Return rows of transitions, wakes or decisions, newest first, at most `limit`.
+
+        `reason` is a plain reason; that of a wake for a request is what Varnish calls its cause.
+        """
         if table not in _TABLES:
             raise ValueError(f"there is no table {table}")
-        return rows(
+        found = rows(
             self.store.execute(
                 f"SELECT * FROM {table} WHERE t_s >= ?1 AND (?2 IS NULL OR server = ?2)"  # noqa: S608
                 " ORDER BY id DESC LIMIT ?3",
                 *(since_s, server, min(limit, MOST_ROWS)),
             )
         )
+        for row in found:
+            if not row.get("class"):
+                row["reason"] = stored_reason(row["reason"]).plain()
+        return found
 
     def close(self) -> None:
         """Close the file."""
         self.store.close()
 
 
-def _gist(sleep: bool, reason: str) -> tuple[bool, str]:
-    """What of a decision makes it another one: not the numbers, which change all the time."""
-    return sleep, _NUMBER.sub("#", reason)
+def _gist(sleep: bool, reason: Reason) -> _Gist:
+    """What of a decision makes it another one: not the figures, which change all the time."""
+    return sleep, *reason.codes()

@@ -25,6 +25,7 @@ from naproxy.config import Server
 from naproxy.drivers.openssh import SshSettings
 from naproxy.drivers.program import words
 from naproxy.drivers.virsh import LibvirtSettings
+from naproxy.reason import Reason, WrongError, own_words
 from naproxy.schema import ConfigError
 
 _KINDS: Final = ("ssh-ed25519", "ecdsa-sha2-nistp256", "rsa-sha2-512", "ssh-rsa")
@@ -33,8 +34,8 @@ _FORCED: Final = "/usr/local/bin/naproxy-sleep"
 _FORCED_VIRSH: Final = "/usr/local/bin/naproxy-virsh"
 
 
-class KeyCommandError(Exception):
-    """What went wrong, in words for the terminal."""
+class KeyCommandError(WrongError):
+    """What went wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +97,13 @@ def scan(host: str, port: int) -> HostKey:
             [*command, "--", host], capture_output=True, check=False, timeout=10 * _SCAN_S
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise KeyCommandError(f"ssh-keyscan: {error}") from None
+        why = str(error)
+        raise KeyCommandError("driver.cannot_run", program="ssh-keyscan", why=why) from None
     shown = host_keys(done.stdout.decode(errors="replace"), place(host, port))
     if not shown:
-        said = words(done.stderr) or "no answer"
-        raise KeyCommandError(f"{host} port {port} shows no host key: {said}")
+        said = words(done.stderr)
+        answer = own_words(said) if said else Reason("ssh.silent")
+        raise KeyCommandError("keys.none_shown", host=host, port=port, words=answer)
     return shown[0]
 
 
@@ -161,14 +164,14 @@ def run(args: argparse.Namespace) -> int:
 def _server(file: Path, name: str) -> Server:
     servers = {server.id: server for server in config.read(file).server}
     if name not in servers:
-        raise KeyCommandError(f"there is no server {name}; there is {', '.join(servers)}")
+        raise KeyCommandError("keys.no_server", name=name, names=list(servers))
     return servers[name]
 
 
 def _places(file: Path, name: str) -> list[tuple[str, SshSettings]]:
     places = list(logins(_server(file, name)))
     if not places:
-        raise KeyCommandError(f"the box does not log in anywhere for {name}")
+        raise KeyCommandError("keys.no_login", name=name)
     return places
 
 
@@ -180,7 +183,8 @@ def make(settings: SshSettings) -> str:
         command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "naproxy", "-f", str(file)]
         done = subprocess.run(command, capture_output=True, check=False)
         if done.returncode:
-            raise KeyCommandError(f"ssh-keygen: {words(done.stdout + done.stderr)}")
+            said = words(done.stdout + done.stderr)
+            raise KeyCommandError("driver.program", program="ssh-keygen", words=said)
         sync(file)
         sync(file.parent)
     # From the key itself: the file beside it may be another's.
@@ -188,7 +192,7 @@ def make(settings: SshSettings) -> str:
         ["ssh-keygen", "-y", "-P", "", "-f", str(file)], capture_output=True, check=False
     )
     if shown.returncode:
-        raise KeyCommandError(f"{file}: {words(shown.stderr)}")
+        raise KeyCommandError("keys.unusable", file=str(file), words=words(shown.stderr))
     return " ".join(shown.stdout.decode().split()[:2])
 
 
@@ -222,19 +226,19 @@ def _pin(args: argparse.Namespace, host: str, settings: SshSettings) -> None:
         return
     if before and not args.replace:
         raise KeyCommandError(
-            f"{name} shows another host key than the pinned one!\n"
-            f"  pinned: {before[0].kind} {before[0].fingerprint}\n"
-            f"  shown:  {shown.kind} {shown.fingerprint}\n"
-            "Somebody may be in between. Only if the server was replaced or set up anew: --replace"
+            "keys.other_key",
+            name=name,
+            pinned=f"{before[0].kind} {before[0].fingerprint}",
+            shown=f"{shown.kind} {shown.fingerprint}",
         )
     print(f"{name} shows {shown.kind} {shown.fingerprint}")
     if args.fingerprint:
         if not same(args.fingerprint, shown.fingerprint):
-            raise KeyCommandError("that is not the fingerprint that was given: nothing is pinned")
+            raise KeyCommandError("keys.other_fingerprint")
     elif not sys.stdin.isatty():
-        raise KeyCommandError("nothing is pinned: give --fingerprint, or answer on a terminal")
+        raise KeyCommandError("keys.nobody_asked")
     elif input("Is that what its own console says? Type yes: ").strip() != "yes":
-        raise KeyCommandError("nothing is pinned")
+        raise KeyCommandError("keys.not_pinned")
     pin(file, name, shown)
     print(f"pinned in {file}")
 

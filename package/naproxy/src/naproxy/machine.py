@@ -10,7 +10,6 @@ what was commanded or sent only says what to look for next.
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -39,6 +38,7 @@ from naproxy.machine_io import (
     WakeOpened,
 )
 from naproxy.policy.base import State
+from naproxy.reason import Reason, together
 from naproxy.seeing import Metered, Pinged, Sight, Sign
 
 SILENT_S: Final = 1.0
@@ -68,8 +68,7 @@ TROUBLE_EVERY_S: Final = 0.25
 WATCH_EVERY_S: Final = 0.25
 """After a sleep that was called off it may fall asleep yet: it is watched closely."""
 
-
-_FIGURES: Final = re.compile(r"[0-9.]+")
+_NOT_PROBED: Final = Reason("server.not_probed")
 
 
 class Mean:
@@ -116,14 +115,14 @@ class Machine:
         self.times = times
         self.ladder = ladder
         self.state = State.UNKNOWN
-        self.reason = "not looked at yet"
+        self.reason = Reason("server.not_looked_at")
         self.since_s = now_s
         self.wake = Mean(times.wake_expect_s)
         self.fall = Mean(times.sleep_expect_s)
         self.pending: Asker | None = None
         self.mode = ModeSet(awake=False)
-        self.alert: str | None = None
-        self.refused: tuple[float, str] | None = None
+        self.alert: Reason | None = None
+        self.refused: tuple[float, Reason] | None = None
         self.sight = Sight(times.on_w)
         self._slept = slept
         self._stage = _Stage.DRAINING
@@ -133,8 +132,8 @@ class Machine:
         self._send_s = math.inf
         self._sent_s = -math.inf
         self._watch_s = -math.inf
-        self._trouble = ""
-        self._failure = ""
+        self._trouble: Reason | None = None
+        self._failure: Reason | None = None
         self._spacing_s = ladder.spacing_s
         self._timer_s = math.inf
         self._answered_s = now_s
@@ -176,17 +175,18 @@ class Machine:
         """Is the mode `awake`, and its time not over?"""
         return self.mode.awake and now_s < self.mode.until_s
 
-    def vetoes(self, now_s: float, *, by_hand: bool = False) -> list[str]:
-        """Say in words why the server may not be put to sleep now, whatever the policy says."""
+    def vetoes(self, now_s: float, *, by_hand: bool = False) -> list[Reason]:
+        """Return why the server may not be put to sleep now, whatever the policy says."""
         said = []
         if self.state is not State.AWAKE:
-            said.append(f"it is {self.state.name.lower().replace('_', ' ')}, not awake")
+            said.append(Reason("server.not_awake"))
         if self.kept_awake(now_s):
-            said.append(self.mode.words)
+            said.append(self.mode.reason)
         if self.refused and now_s < self.refused[0] and not by_hand:
-            said.append(f"{self.refused[1]}; asked again in {self.refused[0] - now_s:.0f} s")
+            until_s, why = self.refused
+            said.append(Reason("server.asked_again", why=why, again_s=round(until_s - now_s)))
         if self._unready:
-            said.append("it has just failed to answer")
+            said.append(Reason("server.just_failed"))
         return said
 
     def step(self, now_s: float, event: Event) -> list[Effect]:
@@ -208,12 +208,12 @@ class Machine:
                     self._fall(now_s, reason)
             case SleepAnswered():
                 self._answered(now_s, event)
-            case RungFailed(rung, words):
-                self._rung_failed(now_s, rung, words)
+            case RungFailed(rung, reason):
+                self._rung_failed(now_s, rung, reason)
             case ModeSet():
                 self.mode = event
                 if self.kept_awake(now_s) and self.state in (State.FALLING_ASLEEP, State.ASLEEP):
-                    self._wanted(now_s, Asker("command", event.words))
+                    self._wanted(now_s, Asker("command", event.reason))
             case Tick(busy):
                 self._tick(now_s, busy)
         return self._effects
@@ -257,20 +257,21 @@ class Machine:
             case State.FALLING_ASLEEP:
                 self._came_back(now_s, seen)
             case State.ASLEEP:
-                self._awake(now_s, "it woke by itself")
+                self._awake(now_s, Reason("server.woke_itself"))
             case State.WAKING:
-                took_s = now_s - self.since_s
-                self._awake(now_s, f"up after {took_s:.1f} s{self._thanks(now_s, took_s)}")
+                self._awake(now_s, self._up(now_s, now_s - self.since_s))
             case _:
-                self._awake(now_s, "it answers")
+                self._awake(now_s, Reason("server.answers"))
 
-    def _thanks(self, now_s: float, took_s: float) -> str:
+    def _up(self, now_s: float, took_s: float) -> Reason:
         """Learn how long waking takes and which rung did it; say which if there are several."""
-        if not self._slept:
-            return ""
-        woke = self.ladder.up(now_s)
-        self.wake.add(took_s)
-        return f", woken by {woke}" if woke and len(self.ladder.rungs) > 1 else ""
+        woke = ""
+        if self._slept:
+            woke = self.ladder.up(now_s)
+            self.wake.add(took_s)
+        if woke and len(self.ladder.rungs) > 1:
+            return Reason("server.up_after_by", took_s=round(took_s, 1), rung=woke)
+        return Reason("server.up_after", took_s=round(took_s, 1))
 
     def _trust(self, now_s: float) -> None:
         if self._unready:
@@ -294,12 +295,13 @@ class Machine:
         if self._unready < SILENT_PROBES:
             return
         if seen.sign is Sign.REFUSING:
-            self._wake(now_s, f"the machine is on, its web server is not: {seen.detail}")
+            self._wake(now_s, Reason("server.web_server_down", detail=seen.detail))
         elif self._silence(now_s) and now_s < self._watch_s:
             self._slept = True
-            self._wake(now_s, "it fell asleep after the sleep was called off")
+            self._wake(now_s, Reason("server.fell_asleep_after_all"))
         elif self._silence(now_s):
-            self._enter(now_s, State.UNKNOWN, f"it stopped answering: {seen.detail}")
+            reason = Reason("server.stopped_answering", detail=seen.detail)
+            self._enter(now_s, State.UNKNOWN, reason)
             self._timer_s = now_s + TICK_S
             self._effects.append(Probe(UNKNOWN_EVERY_S))
 
@@ -310,11 +312,11 @@ class Machine:
         its silence lasted. Who waits need not wait for a silence that is over.
         """
         if self.pending and self._gap_s is not None and seen.begun_s > self._gap_s:
-            self._awake(now_s, "it woke again before it was seen asleep")
+            self._awake(now_s, Reason("server.woke_again"))
 
     # Falling asleep
 
-    def _fall(self, now_s: float, reason: str) -> None:
+    def _fall(self, now_s: float, reason: Reason) -> None:
         self._stage = _Stage.DRAINING
         self._gap_s = None
         self._enter(now_s, State.FALLING_ASLEEP, reason)
@@ -328,7 +330,7 @@ class Machine:
             self._silent = 0
             self._effects += [RunSleep(), Probe(FALLING_EVERY_S, patient=False)]
         elif now_s - self.since_s >= DRAIN_LIMIT_S:
-            self._awake(now_s, f"requests at the server while it was about to sleep: {busy}")
+            self._awake(now_s, Reason("server.requests_came", number=busy))
 
     def _answered(self, now_s: float, event: SleepAnswered) -> None:
         if self.state is not State.FALLING_ASLEEP or self._stage is _Stage.DRAINING:
@@ -342,7 +344,7 @@ class Machine:
             self._warn(event.reason)
         self._awake(now_s, event.reason)
 
-    def _back_off(self, now_s: float, reason: str) -> None:
+    def _back_off(self, now_s: float, reason: Reason) -> None:
         self.refused = (now_s + min(REFUSED_S * 2**self._refusals, REFUSED_MOST_S), reason)
         self._refusals = min(self._refusals + 1, 10)
 
@@ -368,10 +370,9 @@ class Machine:
         return self.times.sleep_timeout_s
 
     def _did_not_sleep(self, now_s: float) -> None:
-        took_s = now_s - self._commanded_s
-        reason = f"still not asleep {took_s:.0f} s after the command to sleep"
-        if self._silence(now_s):
-            reason = f"silent, but it draws as much as awake {took_s:.0f} s after that command"
+        took_s = round(now_s - self._commanded_s)
+        code = "server.draws_on" if self._silence(now_s) else "server.not_asleep"
+        reason = Reason(code, took_s=took_s)
         self._back_off(now_s, reason)
         self._warn(reason)
         if self._sign and self._sign.sign is Sign.READY:
@@ -381,14 +382,14 @@ class Machine:
             self._slept = True
             self._wake(now_s, reason)
 
-    def _sleep(self, now_s: float, reason: str) -> None:
+    def _sleep(self, now_s: float, reason: Reason) -> None:
         self._enter(now_s, State.ASLEEP, reason)
         self._effects.append(Probe(self.times.asleep_interval_s))
         self._warn(None)
         if self.pending:
-            self._wake(now_s, f"asked for while it fell asleep: {self.pending}")
+            self._wake(now_s, Reason("server.wanted_falling", asker=self.pending.why))
         elif self.kept_awake(now_s):
-            self._wanted(now_s, Asker("command", self.mode.words))
+            self._wanted(now_s, Asker("command", self.mode.reason))
 
     # Waking
 
@@ -396,11 +397,11 @@ class Machine:
         match self.state:
             case State.UNKNOWN | State.ASLEEP:
                 self._pend(now_s, asker)
-                self._wake(now_s, str(asker))
+                self._wake(now_s, asker.why)
             case State.FALLING_ASLEEP:
                 self._pend(now_s, asker)
                 if self._stage is _Stage.DRAINING:
-                    self._awake(now_s, f"wanted before the command to sleep was given: {asker}")
+                    self._awake(now_s, Reason("server.wanted_before", asker=asker.why))
                 else:
                     self._look_for_silence(now_s)
             case State.TROUBLE:
@@ -414,10 +415,10 @@ class Machine:
             self._packets = 0
             self._effects.append(WakeOpened(asker))
 
-    def _wake(self, now_s: float, reason: str) -> None:
+    def _wake(self, now_s: float, reason: Reason) -> None:
         self._pend(now_s, Asker("naproxy", reason))
         self._packets = 0
-        self._failure = ""
+        self._failure = None
         self.ladder.begin()
         call = self.ladder.climb(now_s, on=self._may_be_on(now_s))
         assert call, "a ladder has at least one rung, and a rung one call"
@@ -451,21 +452,24 @@ class Machine:
             call = self.ladder.climb(now_s, on=self._may_be_on(now_s))
             if call:
                 if self.ladder.now != before:
-                    self._pass_over(before, "it is not up yet")
+                    self._pass_over(before, Reason("server.not_up_yet"))
                 self._send(now_s, call, call.spacing_s)
                 return
-            waited_s = now_s - self._asked_s
-            called = f"not up after {self._packets} calls to wake in {waited_s:.0f} s"
-            if self._failure:
-                called += f" ({self._failure})"
-            self._in_trouble(now_s, f"{called}: {self._why_not_up(now_s)}")
+            self._in_trouble(now_s, self._not_up(now_s))
         self._call_again(now_s)
+
+    def _not_up(self, now_s: float) -> Reason:
+        took_s, why, calls = round(now_s - self._asked_s), self._why_not_up(now_s), self._packets
+        reason = Reason("server.not_up", calls=calls, took_s=took_s, why=why)
+        if self._failure is None:
+            return reason
+        return together(reason, Reason("server.call_failed", why=self._failure))
 
     def _call_again(self, now_s: float) -> None:
         call = self.ladder.again(on=self._may_be_on(now_s))
         self._send(now_s, call, max(self._spacing_s, call.spacing_s))
 
-    def _in_trouble(self, now_s: float, reason: str) -> None:
+    def _in_trouble(self, now_s: float, reason: Reason) -> None:
         self._spacing_s = self.ladder.spacing_s
         self._trouble = self._why_not_up(now_s)
         self._warn(reason)
@@ -476,27 +480,24 @@ class Machine:
     def _tell_again(self, now_s: float) -> None:
         """Alert anew where the trouble is another one by now, not only its figures."""
         why = self._why_not_up(now_s)
-        if _FIGURES.sub("", why) != _FIGURES.sub("", self._trouble):
+        if why.codes() != (self._trouble.codes() if self._trouble else ()):
             self._trouble = why
-            self._warn(f"still not up: {why}")
+            self._warn(Reason("server.still_not_up", why=why))
 
-    def _why_not_up(self, now_s: float) -> str:
-        sign = self._sign
-        return self.sight.why_not_up(
-            now_s, sign.sign if sign else None, sign.detail if sign else "nothing was seen"
-        )
+    def _why_not_up(self, now_s: float) -> Reason:
+        sign, detail = (self._sign.sign, self._sign.detail) if self._sign else (None, _NOT_PROBED)
+        return self.sight.why_not_up(now_s, sign, detail)
 
-    def _rung_failed(self, now_s: float, rung: int, words: str) -> None:
+    def _rung_failed(self, now_s: float, rung: int, reason: Reason) -> None:
         before = self.ladder.now
-        self._failure = words
+        self._failure = reason
         if self.state is State.WAKING and self.ladder.failed(rung):
-            self._pass_over(before, words)
+            self._pass_over(before, reason)
             self._send_again(now_s)
 
-    def _pass_over(self, before: str, words: str) -> None:
-        self._effects.append(
-            PassedOver(f"{before} passed over, {self.ladder.now} is next: {words}")
-        )
+    def _pass_over(self, before: str, why: Reason) -> None:
+        reason = Reason("server.passed_over", rung=before, next=self.ladder.now, why=why)
+        self._effects.append(PassedOver(reason))
 
     # States
 
@@ -522,11 +523,11 @@ class Machine:
         """Decide what a server is that does not answer."""
         if self._slept and self._silence(now_s) and not self._foreign:
             if busy:
-                self._wake(now_s, f"{busy} requests were sent to it while it slept")
+                self._wake(now_s, Reason("server.requests_asleep", number=busy))
             elif self.pending:
-                self._wake(now_s, str(self.pending))
+                self._wake(now_s, self.pending.why)
             else:
-                self._sleep(now_s, "silent, and put to sleep before the controller started")
+                self._sleep(now_s, Reason("server.slept_before"))
         elif now_s - self.since_s >= GONE_S and self._foreign:
             # Perhaps it is the configuration that is wrong: nobody is held up by that.
             self._pend(now_s, Asker("naproxy", self._why_not_up(now_s)))
@@ -534,10 +535,10 @@ class Machine:
             self._in_trouble(now_s, self._why_not_up(now_s))
             self._call_again(now_s)
         elif now_s - self.since_s >= GONE_S:
-            seen = self._sign.detail if self._sign else "no probe ended"
-            self._wake(now_s, f"it does not answer ({seen}), and Naproxy did not put it to sleep")
+            detail = self._sign.detail if self._sign else _NOT_PROBED
+            self._wake(now_s, Reason("server.silent_at_start", detail=detail))
 
-    def _awake(self, now_s: float, reason: str) -> None:
+    def _awake(self, now_s: float, reason: Reason) -> None:
         self._unready = 0
         # The order that an earlier controller gave may yet be obeyed.
         ordered = self.state is State.UNKNOWN and self._slept
@@ -560,12 +561,12 @@ class Machine:
         self._timer_s = self._watch_s if watching else math.inf
         self._effects.append(Probe(WATCH_EVERY_S if watching else self.times.interval_s))
 
-    def _warn(self, words: str | None) -> None:
-        if words != self.alert:
-            self.alert = words
-            self._effects.append(Alert(words))
+    def _warn(self, reason: Reason | None) -> None:
+        if reason != self.alert:
+            self.alert = reason
+            self._effects.append(Alert(reason))
 
-    def _enter(self, now_s: float, state: State, reason: str) -> None:
+    def _enter(self, now_s: float, state: State, reason: Reason) -> None:
         self._effects.append(Transition(self.state, state, reason))
         self.state = state
         self.reason = reason

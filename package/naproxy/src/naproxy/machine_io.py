@@ -6,11 +6,12 @@ Times are seconds of a monotonic clock.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from naproxy.datagram import Asker
 from naproxy.policy.base import State
+from naproxy.reason import Reason
 from naproxy.seeing import Metered, Pinged, Sign
 
 
@@ -27,7 +28,7 @@ class Observed:
     """A probe begun at `begun_s` ended."""
 
     sign: Sign
-    detail: str
+    detail: Reason
     begun_s: float
 
 
@@ -50,7 +51,7 @@ class SleepAsked:
     A person may ask again at once after a refusal; the policy waits for a while.
     """
 
-    reason: str
+    reason: Reason
     by_hand: bool = False
 
 
@@ -59,15 +60,15 @@ class SleepAnswered:
     """The command to sleep came to an end."""
 
     answer: Answer
-    reason: str
+    reason: Reason
 
 
 @dataclass(frozen=True, slots=True)
 class RungFailed:
-    """A call to wake could not be made, or was refused, in words."""
+    """A call to wake could not be made, or was refused."""
 
     rung: int
-    words: str
+    reason: Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ class ModeSet:
 
     awake: bool
     until_s: float = math.inf
-    words: str = "kept awake by hand"
+    reason: Reason = field(default_factory=lambda: Reason("server.kept_awake"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,7 @@ class Transition:
 
     before: State
     state: State
-    reason: str
+    reason: Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,14 +153,14 @@ class WakeClosed:
 class Alert:
     """Somebody should look; None: no longer."""
 
-    words: str | None
+    reason: Reason | None
 
 
 @dataclass(frozen=True, slots=True)
 class PassedOver:
-    """A rung of the ladder did not help, in words; the next one's turn has come."""
+    """A rung of the ladder did not help; the next one's turn has come."""
 
-    words: str
+    reason: Reason
 
 
 Effect = SendWake | RunSleep | Probe | Transition | WakeOpened | WakeClosed | Alert | PassedOver

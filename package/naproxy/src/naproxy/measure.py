@@ -15,7 +15,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from itertools import pairwise
 from typing import Any, Final
@@ -106,7 +106,7 @@ async def _from_controller(args: argparse.Namespace) -> AsyncGenerator[Row, None
     since_s = _AFTER_ALL
     while True:
         said = await asyncio.to_thread(call, args.socket, "GET", f"/v1/meters?since_s={since_s}")
-        _check(args.meter, {m["id"]: m["problem"] for m in said["meters"]})
+        _check(args.meter, [m["id"] for m in said["meters"]])
         since_s = min(since_s, said["house_s"])
         # The house's clock never steps, so the wall's may have gone ahead of it.
         ahead_s = round(time.time() - said["house_s"])
@@ -118,7 +118,7 @@ async def _from_controller(args: argparse.Namespace) -> AsyncGenerator[Row, None
 
 async def _ourselves(args: argparse.Namespace) -> AsyncGenerator[Row, None]:
     loaded = config.read(args.config)
-    _check(args.meter, {m.id: None for m in loaded.meter})
+    _check(args.meter, [m.id for m in loaded.meter])
     queue: asyncio.Queue[Row] = asyncio.Queue()
     meters = Meters(_complain, time.time() - time.monotonic())
     meters.sinks.append(lambda name, second: queue.put_nowait(_row(name, second)))
@@ -139,7 +139,7 @@ def _row(name: str, second: Second) -> Row:
     return {"meter": name, **dataclasses.asdict(second)}
 
 
-def _check(wanted: str | None, known: Mapping[str, str | None]) -> None:
+def _check(wanted: str | None, known: Sequence[str]) -> None:
     if not known:
         raise CommandError("no meter is configured: see [[meter]] in docs/configuration.md")
     if wanted is not None and wanted not in known:

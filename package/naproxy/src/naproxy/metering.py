@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
-from naproxy.drivers.meter import Fault, Reading
+from naproxy.drivers.meter import ITS_POWER, Fault, Reading
 from naproxy.policy.base import State
 from naproxy.reading import Second
+from naproxy.reason import Reason
 
 LEAST_PATIENCE_S: Final = 3.0
 PATIENCE_PERIODS: Final = 3.0
@@ -38,11 +39,11 @@ def checked(reading: Reading, highest_w: float) -> Reading:
     """
     power_w = reading.power_w
     if not math.isfinite(power_w):
-        raise Fault("not_a_number", "its power is not a finite number")
+        raise Fault("not_a_number", "meter.not_finite", what=ITS_POWER)
     if power_w > highest_w:
-        raise Fault("huge", f"{power_w:g} W is more than highest_w, {highest_w:g}")
+        raise Fault("huge", "meter.more_than", power_w=power_w, highest_w=highest_w)
     if power_w < -_NOISE_W:
-        raise Fault("negative", f"{power_w:g} W: is it wired the wrong way round?")
+        raise Fault("negative", "meter.wrong_way", power_w=power_w)
     if power_w >= 0:
         return reading
     energy_j = None if reading.energy_j is None else 0.0
@@ -244,7 +245,7 @@ _STEADY: Final = (State.AWAKE, State.ASLEEP)
 
 
 class Watch:
-    """Looks for a meter that is stuck or lies. It does not judge: `words` says what is odd.
+    """Looks for a meter that is stuck or lies. It does not judge: `odd` says what is.
 
     It may as well be the server that is not in the state in which it is seen: only a person
     can tell. Until then nothing is decided by such a meter.
@@ -257,15 +258,15 @@ class Watch:
         self._since_s = -math.inf
         self._window: deque[tuple[float, float]] = deque()
         self._before: tuple[State, float] | None = None
-        self._flat: str | None = None
+        self._flat: Reason | None = None
         self._nonzero_s: float | None = None
-        self._zero: str | None = None
+        self._zero: Reason | None = None
         self._counter = CounterCheck()
 
     @property
-    def words(self) -> str | None:
+    def odd(self) -> Reason | None:
         """What is odd, or None."""
-        return self._flat or self._zero or self._counter.words
+        return self._flat or self._zero or self._counter.odd
 
     def entered(self, t_s: float, state: State) -> None:
         """Take a change of the server's state, as it was observed."""
@@ -302,10 +303,9 @@ class Watch:
         flat = change_w < FLAT * self._expected_w and change_w <= FLAT * before_w
         self._flat = None
         if flat:
-            self._flat = (
-                f"{before_w:.1f} W while the server was {before.name.lower()} and {now_w:.1f} W"
-                f" {state.name.lower()}: it is stuck, it measures something else, or the server"
-                " is not what it seems"
+            seen = {before: before_w, state: now_w}
+            self._flat = Reason(
+                "meter.flat", awake_w=seen[State.AWAKE], asleep_w=seen[State.ASLEEP]
             )
 
     def _zeros(self, t_s: float, power_w: float) -> None:
@@ -314,7 +314,7 @@ class Watch:
         elif self._nonzero_s is None:
             self._nonzero_s = t_s
         elif t_s - self._nonzero_s >= ZERO_AWAKE_S:
-            self._zero = "0 W while the server answers: is the server plugged into it?"
+            self._zero = Reason("meter.zero")
 
 
 class CounterCheck:
@@ -324,7 +324,7 @@ class CounterCheck:
     """
 
     def __init__(self) -> None:
-        self.words: str | None = None
+        self.odd: Reason | None = None
         self._counter = Counter()
         self._last_s: float | None = None
         self._begin()
@@ -350,10 +350,12 @@ class CounterCheck:
             return
         if self._steps >= COUNTER_STEPS or self._counted_j > 100 * self._integrated_j:
             apart_j = abs(self._counted_j - self._integrated_j)
-            self.words = None
+            self.odd = None
             if apart_j > COUNTER_APART * max(self._counted_j, self._integrated_j):
-                self.words = (
-                    f"its counter says {self._counted_j:.0f} J and its power"
-                    f" {self._integrated_j:.0f} J for the same {self._elapsed_s:.0f} s"
+                self.odd = Reason(
+                    "meter.counter",
+                    counter_j=round(self._counted_j),
+                    power_j=round(self._integrated_j),
+                    elapsed_s=self._elapsed_s,
                 )
             self._begin()

@@ -27,6 +27,7 @@ from naproxy.digest import Digest, DigestError
 from naproxy.drivers import program, secret
 from naproxy.drivers.meter import Fault
 from naproxy.drivers.pinned import PinnedConnection, WrongCertificateError
+from naproxy.reason import Reason
 
 MOST_BYTES: Final = 256 * 1024
 _READ_AT_ONCE: Final = 4096
@@ -62,7 +63,7 @@ class Pieces:
         return found
 
     def _huge(self) -> Fault:
-        return Fault("huge", f"longer than {self._most} bytes without an end")
+        return Fault("huge", "meter.endless", high=self._most)
 
 
 class Port:
@@ -79,11 +80,11 @@ class Port:
             async with asyncio.timeout(silence_s):
                 data = await self._reader.read(_READ_AT_ONCE)
         except TimeoutError:
-            raise Fault("silence", f"it said nothing for {silence_s:g} s") from None
+            raise Fault("silence", "meter.silent", silent_s=silence_s) from None
         except OSError as error:
-            raise Fault("lost", f"it was unplugged: {_words(error)}") from None
+            raise Fault("lost", "meter.unplugged_why", why=_words(error)) from None
         if not data:
-            raise Fault("lost", "it was unplugged, or its other end was closed")
+            raise Fault("lost", "meter.unplugged")
         return data
 
     def write(self, data: bytes) -> None:
@@ -98,7 +99,7 @@ async def serial(path: str, baud: int) -> AsyncIterator[Port]:
     try:
         descriptor = _open_tty(path, baud)
     except (OSError, termios.error) as error:
-        raise Fault("lost", _why_not(path, error)) from None
+        raise _why_not(path, error) from None
     async with _reading(descriptor) as reader:
         yield Port(reader, descriptor)
 
@@ -119,18 +120,18 @@ def _open_tty(path: str, baud: int) -> int:
     return descriptor
 
 
-def _why_not(path: str, error: Exception) -> str:
+def _why_not(path: str, error: Exception) -> Fault:
     code = error.args[0] if error.args else None
     match code:
         case errno.ENOENT | errno.ENXIO | errno.ENODEV:
-            return f"there is no {path}: is it plugged in?"
+            return Fault("lost", "meter.no_port", file=path)
         case errno.EACCES | errno.EPERM:
-            return f"{path} may not be opened: add Naproxy's user to the group dialout"
+            return Fault("lost", "meter.not_allowed", file=path)
         case errno.EBUSY:
-            return f"{path} is used by another program"
+            return Fault("lost", "meter.port_in_use", file=path)
         case errno.ENOTTY:
-            return f"{path} is not a serial port"
-    return f"{path} cannot be opened: {error}"
+            return Fault("lost", "meter.not_a_tty", file=path)
+    return Fault("lost", "meter.port", file=path, why=str(error))
 
 
 @asynccontextmanager
@@ -156,15 +157,19 @@ async def tool(argv: Sequence[str], timeout_s: float, more: Mapping[str, str] | 
     try:
         found = await program.printed(argv, timeout_s, environment, MOST_BYTES + 1)
     except OSError as error:
-        raise Fault("tool", f"{argv[0]} cannot be run: {_words(error)}") from None
+        raise _not_run(argv[0], error) from None
     if len(found.output) > MOST_BYTES:
-        raise Fault("huge", f"it printed more than {MOST_BYTES} bytes")
+        raise Fault("huge", "meter.printed_much", high=MOST_BYTES)
     if found.code is None:
-        raise Fault("silence", f"{argv[0]} had no answer in {timeout_s:g} s")
+        raise Fault("silence", "meter.no_answer", who=argv[0], limit_s=timeout_s)
     if found.code:
-        words = program.words(found.complaint or found.output)
-        raise Fault("refused", f"{argv[0]}: {words or f'ended with status {found.code}'}")
+        ended = program.Ended(found.code, program.words(found.complaint or found.output))
+        raise Fault("refused", "driver.program", program=argv[0], words=ended.why)
     return found.output.decode(errors="replace")
+
+
+def _not_run(name: str, error: OSError) -> Fault:
+    return Fault("tool", "driver.cannot_run", program=name, why=_words(error))
 
 
 async def _all(stream: asyncio.StreamReader) -> str:
@@ -172,7 +177,7 @@ async def _all(stream: asyncio.StreamReader) -> str:
         await stream.readexactly(MOST_BYTES)
     except asyncio.IncompleteReadError as error:
         return error.partial.decode(errors="replace")
-    raise Fault("huge", f"it printed more than {MOST_BYTES} bytes")
+    raise Fault("huge", "meter.printed_much", high=MOST_BYTES)
 
 
 @asynccontextmanager
@@ -186,7 +191,7 @@ async def speaker(argv: Sequence[str]) -> AsyncIterator[Port]:
             stderr=asyncio.subprocess.PIPE,
         )
     except OSError as error:
-        raise Fault("tool", f"{argv[0]} cannot be run: {_words(error)}") from None
+        raise _not_run(argv[0], error) from None
     assert process.stdin
     assert process.stdout
     assert process.stderr
@@ -199,7 +204,7 @@ async def speaker(argv: Sequence[str]) -> AsyncIterator[Port]:
             async with asyncio.timeout(1.0):
                 words = (await complaint).strip().rpartition("\n")[2]
                 if fault.kind == "lost" and words:
-                    raise Fault("lost", words[:300]) from None
+                    raise Fault("lost", "core.own_words", text=words[:300]) from None
         raise
     finally:
         if process.returncode is None:
@@ -236,16 +241,22 @@ class Web:
             async with asyncio.timeout(self.timeout_s):
                 return await task
         except TimeoutError:
-            raise Fault("silence", f"{self.host} had no answer in {self.timeout_s:g} s") from None
+            limit_s = self.timeout_s
+            raise Fault("silence", "meter.no_answer", who=self.host, limit_s=limit_s) from None
+        except Fault:
+            raise
         except WrongCertificateError as error:
-            raise Fault("refused", str(error)) from None
+            raise self._fault("refused", error.reason) from None
         except (OSError, http.client.HTTPException, ValueError) as error:
-            raise Fault("lost", f"{self.host}: {_words(error)}") from None
+            raise self._fault("lost", _words(error)) from None
         finally:
             # A thread that still waits in this socket comes to its end.
             with contextlib.suppress(OSError, AttributeError):
                 connection.sock.shutdown(socket.SHUT_RDWR)
             connection.close()
+
+    def _fault(self, kind: str, words: str | Reason) -> Fault:
+        return Fault(kind, "meter.device", host=self.host, words=words)
 
     def _connection(self) -> http.client.HTTPConnection:
         if not self.tls:
@@ -264,18 +275,20 @@ class Web:
             try:
                 self.login.challenged(challenge)
             except DigestError as error:
-                raise Fault("refused", f"{self.host}: {error}") from None
+                raise self._fault("refused", error.reason) from None
             connection.close()
             response = self._ask(connection, path)
         if response.status in (401, 403):
-            raise Fault("refused", f"{self.host} wants a user and a password that it knows")
+            raise Fault("refused", "meter.login", host=self.host)
         if response.status != http.client.OK:
-            raise Fault("refused", f"{self.host} answers {response.status} to {path}")
+            # What follows the path may be a password.
+            asked, status = path.partition("?")[0], response.status
+            raise Fault("refused", "meter.status", host=self.host, status=status, path=asked)
         body = response.read(MOST_BYTES + 1)
         if len(body) > MOST_BYTES:
-            raise Fault("huge", f"{self.host} sent more than {MOST_BYTES} bytes")
+            raise Fault("huge", "meter.sent_much", host=self.host, high=MOST_BYTES)
         if response.length:
-            raise Fault("cut", f"{self.host} broke off in the middle of its answer")
+            raise Fault("cut", "meter.broke_off", host=self.host)
         return body
 
     def _ask(self, connection: http.client.HTTPConnection, path: str) -> http.client.HTTPResponse:
@@ -299,7 +312,7 @@ def password(file: str) -> str:
     try:
         return secret.read(file) if file else ""
     except secret.SecretError as error:
-        raise Fault("refused", str(error)) from None
+        raise Fault("refused", "meter.password", why=error.reason) from None
 
 
 def _words(error: Exception) -> str:

@@ -23,6 +23,7 @@ from naproxy.metering import (
 )
 from naproxy.policy.base import State
 from naproxy.reading import Second
+from naproxy.reason import Reason
 
 FIRST_WAIT_S: Final = 1.0
 MOST_WAIT_S: Final = 30.0
@@ -53,7 +54,7 @@ class Meter:
         self.driver: MeterDriver = drivers.driver("meter", options, site)
         self.watch = Watch(expected_w)
         self.faults: Counter[str] = Counter()
-        self.problem: str | None = "nothing heard from it yet"
+        self.problem: Reason | None = Reason("meter.nothing_yet")
         self.seconds: deque[Second] = deque(maxlen=KEPT_S)
         self._adapter = Adapter(
             tuple(zip(options.adapter_w, options.adapter_efficiency, strict=True)),
@@ -87,15 +88,15 @@ class Meter:
                 async with aclosing(self.driver.readings()) as readings:
                     async for item in readings:
                         self._take(item)
-                fault = Fault("lost", "it ended")
+                fault = Fault("lost", "meter.ended")
             except Fault as error:
                 fault = error
             except Exception as error:
                 # A driver's own fault must not take the box with it.
-                fault = Fault("lost", f"the driver failed: {error!r}")
+                fault = Fault("lost", "meter.driver_failed", error=repr(error))
             self._wrong(fault)
             wait_s = FIRST_WAIT_S if self._heard_s != begun_s else min(2 * wait_s, MOST_WAIT_S)
-            self.problem = f"{fault}; tried again every {wait_s:g} s"
+            self.problem = Reason("meter.again", why=fault.reason, every_s=wait_s)
             if not self._lost:
                 self._say(f"meter {self.options.id}: {fault}")
                 self._lost = True
@@ -108,7 +109,7 @@ class Meter:
             reading = self._adapter.mains(checked(item, self.options.highest_w))
         except Fault as fault:
             self._wrong(fault)
-            self.problem = str(fault)
+            self.problem = fault.reason
             return
         if self._lost:
             self._say(f"meter {self.options.id}: heard again")
@@ -148,15 +149,16 @@ class Meter:
         """Return how old the last reading is; None if there was none."""
         return None if self._heard_s is None else self._house_s() - self._heard_s
 
-    def wrong(self) -> str | None:
+    def wrong(self) -> Reason | None:
         """Say what is wrong with the meter, or None."""
         if self.problem is None and self.power_w() is None:
-            return f"silent for {self.age_s() or 0:.0f} s"
-        return self.problem or self.watch.words
+            return Reason("meter.silent_for", silent_s=self.age_s() or 0)
+        return self.problem or self.watch.odd
 
     def status(self) -> dict[str, Any]:
         """Return what the control API says of this meter."""
         power_w, age_s, about = self.power_w(), self.age_s(), self.driver.about
+        wrong = self.wrong()
         return {
             "id": self.options.id,
             "of": self.options.of,
@@ -167,7 +169,7 @@ class Meter:
             "estimated": about.estimated,
             "period_s": about.period_s,
             "accuracy": about.accuracy,
-            "problem": self.wrong(),
+            "problem": wrong.plain() if wrong else None,
             "notes": list(self._reading.notes) if self._reading else [],
             "faults": dict(self.faults),
         }
@@ -264,7 +266,7 @@ class Meters:
         """
         for meter in self._of(whose):
             power_w = meter.power_w()
-            if not meter.driver.about.estimated and not meter.watch.words and power_w is not None:
+            if not meter.driver.about.estimated and not meter.watch.odd and power_w is not None:
                 return power_w
         return None
 
@@ -274,7 +276,7 @@ class Meters:
         None if nothing was, or only estimated. A second is there a moment after it is over.
         """
         for meter in self._of(whose):
-            if not meter.driver.about.estimated and not meter.watch.words:
+            if not meter.driver.about.estimated and not meter.watch.odd:
                 found = energy_between(meter.seconds, start_s, end_s)
                 if found:
                     return found

@@ -19,6 +19,7 @@ from naproxy import __version__, config
 from naproxy.commands import CommandError, add_config_option, call, socket_option
 from naproxy.config import Mqtt
 from naproxy.policy.base import State
+from naproxy.reason import stored_reason
 from naproxy.schema import ConfigError
 
 if TYPE_CHECKING:
@@ -55,7 +56,12 @@ def states(status: Mapping[str, Any], topic: str) -> Iterator[Message]:
         said = {"power_w": meter["power_w"], "energy_j": energy_j.get(meter["id"], 0)}
         yield f"{topic}/meter/{meter['id']}", json.dumps(said)
     for server in status["servers"]:
-        said = {name: server[name] for name in ("state", "reason", "held", "alert")}
+        said = {
+            "state": server["state"],
+            "reason": str(stored_reason(server["reason"])),
+            "held": server["held"],
+            "alert": str(stored_reason(server["alert"])) if server["alert"] else None,
+        }
         yield f"{topic}/server/{server['id']}", json.dumps(said)
 
 

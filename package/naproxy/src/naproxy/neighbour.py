@@ -14,6 +14,8 @@ import socket
 import struct
 from typing import Final
 
+from naproxy.reason import Reason
+
 _SIOCDARP: Final = 0x8953
 _SIOCGARP: Final = 0x8954
 _SIOCSARP: Final = 0x8955
@@ -40,16 +42,13 @@ class Neighbour:
         """Is this the entry for that address on that interface?"""
         return (address, interface) == (self._address, self._interface)
 
-    def stranger(self, mac: str) -> str | None:
+    def stranger(self, mac: str) -> Reason | None:
         """Say whose Ethernet address the kernel knows for the server, if it is not `mac`."""
         found = self._ask()
         if not found or found[0] == bytes.fromhex(mac.replace(":", "")):
             return None
-        return (
-            f"another machine, {found[0].hex(':')}, answers at {self._address} instead of"
-            f" {mac.lower()}: give the server its address back, or correct address and mac; if it"
-            " is another card of the server, set ready.check_mac = false"
-        )
+        other = found[0].hex(":")
+        return Reason("ready.stranger", other=other, address=self._address, mac=mac.lower())
 
     def keep(self) -> None:
         """Keep the entry as it is now."""

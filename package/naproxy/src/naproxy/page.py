@@ -83,7 +83,7 @@ class Outcome(IntEnum):
     OTHER = 13
 
 
-class Reason(IntEnum):
+class Cause(IntEnum):
     """Why a request needs the server; the numbers are those of `enum naproxy_reason`."""
 
     PAGE = 0

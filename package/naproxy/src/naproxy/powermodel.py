@@ -200,7 +200,7 @@ def from_exporter(t_s: float, text: bytes) -> Counters:
 def _value(text: bytes, what: str) -> float:
     found = number(text.decode(errors="replace"), what)
     if found < 0:
-        raise Fault("negative", f"{what} is negative")
+        raise Fault("negative", "meter.negative", what=what)
     return found
 
 
@@ -212,7 +212,7 @@ def from_proc(t_s: float, proc: Path) -> Counters:
         disks = dict(_disks((proc / "diskstats").read_text()))
         network = sum(_moved((proc / "net" / "dev").read_text()))
     except (OSError, ValueError, IndexError) as error:
-        raise Fault("lost", f"{proc} cannot be read: {error}") from None
+        raise Fault("lost", "driver.unreadable", file=str(proc), why=str(error)) from None
     ticks_a_s = os.sysconf("SC_CLK_TCK")
     jiffies = [number(t, "/proc/stat") / ticks_a_s for t in times]
     idle_s = sum(jiffies[3:5])
@@ -246,7 +246,7 @@ def _counters(
     """`cpu_s` is busy and idle time."""
     total, available = memory.get("Total", 0.0), memory.get("Available", -1.0)
     if sum(cpu_s) <= 0 or not 0 <= available <= total or total <= 0:
-        raise Fault("format", "the figures of processor or memory are missing")
+        raise Fault("format", "meter.lacks_figures")
     return Counters(
         t_s=t_s,
         cpu_busy_s=cpu_s[0],

@@ -16,6 +16,7 @@ from naproxy import configapi
 from naproxy.calls import Answer, ApiError, Call, only
 from naproxy.config import Server
 from naproxy.configedit import Change
+from naproxy.reason import Reason, stored_reason
 
 KEYS: Final = ("on_w", "off_w", "switch_j")
 UNSURE: Final = 0.2
@@ -88,12 +89,9 @@ async def answer(
     return HTTPStatus.OK, {"measured": found, "in_force": found, "given": found}
 
 
-def _why_not(report: Mapping[str, Any]) -> str:
+def _why_not(report: Mapping[str, Any]) -> Reason:
     if not report:
-        return "it was never commissioned, so nothing was measured"
+        return Reason("power.never_commissioned")
     if not report.get("fit"):
-        return f"its commissioning measured no power: {report.get('fit_words') or 'no fit'}"
-    return (
-        "what its commissioning measured is not sure enough to reckon with: more cycles, longer"
-        " times or a steadier load would help"
-    )
+        return Reason("power.not_measured", why=stored_reason(report["no_fit"]))
+    return Reason("power.not_sure")

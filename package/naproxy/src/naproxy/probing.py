@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import os
 import time
 from collections.abc import Callable
 from typing import Final
 
 from naproxy.drivers.ready import Observation, ReadyDriver
 from naproxy.machine_io import Observed, Probe
+from naproxy.reason import Reason
 from naproxy.seeing import Sign
 
 MOST_AT_ONCE: Final = 64
@@ -22,14 +22,19 @@ _SLOWER: Final = 5
 
 _FORGET: Final = 0.98
 _STALLED_S: Final = 0.25
-_REFUSED: Final = (errno.ECONNREFUSED, errno.ECONNRESET, errno.ECONNABORTED, errno.EPIPE)
-_UNREACHABLE: Final = (
-    errno.EHOSTUNREACH,
-    errno.ENETUNREACH,
-    errno.EHOSTDOWN,
-    errno.ENETDOWN,
-    errno.ETIMEDOUT,
-)
+_RESET: Final = Observation(Sign.REFUSING, Reason("ready.reset"))
+_TELLS: Final = {
+    errno.ECONNREFUSED: Observation(Sign.REFUSING, Reason("ready.refused")),
+    errno.ECONNRESET: _RESET,
+    errno.ECONNABORTED: _RESET,
+    errno.EPIPE: _RESET,
+    errno.EHOSTUNREACH: Observation(Sign.SILENT, Reason("ready.no_route")),
+    errno.ENETUNREACH: Observation(Sign.SILENT, Reason("ready.no_network")),
+    errno.EHOSTDOWN: Observation(Sign.SILENT, Reason("ready.host_down")),
+    errno.ENETDOWN: Observation(Sign.SILENT, Reason("ready.network_down")),
+    errno.ETIMEDOUT: Observation(Sign.SILENT, Reason("ready.timed_out")),
+}
+"""What a failed connection tells of the server; others tell nothing."""
 
 
 class Prober:
@@ -41,7 +46,7 @@ class Prober:
         timeout_s: float,
         seen: Callable[[Observed], None],
         say: Callable[[str], None],
-        stranger: Callable[[], str | None] = lambda: None,
+        stranger: Callable[[], Reason | None] = lambda: None,
     ) -> None:
         """Start with `set`. `stranger` says that another machine is at the server's address."""
         self._driver = driver
@@ -93,13 +98,12 @@ class Prober:
         except TimeoutError:
             if time.monotonic() - begun_s > limit_s + _STALLED_S:
                 return  # this process stood still, so it cannot say that the server did
-            observation = Observation(Sign.SILENT, f"no answer in {limit_s:g} s")
+            observation = Observation(Sign.SILENT, Reason("ready.no_answer", limit_s=limit_s))
         except OSError as error:
-            judged = _judge(error)
-            if judged is None:
+            if error.errno not in _TELLS:
                 self._say(f"cannot probe: {error}")
                 return
-            observation = judged
+            observation = _TELLS[error.errno]
         stranger = None if observation.sign is Sign.SILENT else self._stranger()
         if stranger:
             observation = Observation(Sign.FOREIGN, stranger)
@@ -107,13 +111,3 @@ class Prober:
             took_s = time.monotonic() - begun_s
             self._slowest_s = max(took_s, _FORGET * self._slowest_s)
         self._seen(Observed(observation.sign, observation.detail, begun_s))
-
-
-def _judge(error: OSError) -> Observation | None:
-    """Say what a failed connection tells of the server; None if it tells nothing."""
-    words = os.strerror(error.errno or 0).lower()
-    if error.errno in _REFUSED:
-        return Observation(Sign.REFUSING, words)
-    if error.errno in _UNREACHABLE:
-        return Observation(Sign.SILENT, words)
-    return None

@@ -6,6 +6,7 @@ them into words, once, where people read them.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -34,22 +35,26 @@ class Reason:
         return f"Reason({self.code!r}{params})"
 
     def __str__(self) -> str:
-        """Return the English words: for the log and the terminal."""
+        """Return the English words: for the log and the terminal, with plain spaces only."""
         from naproxy.words import words  # noqa: PLC0415 - catalogues are read by who needs them
 
-        return words(self)
+        return words(self).replace("\N{NO-BREAK SPACE}", " ")
 
     def plain(self) -> dict[str, Any]:
         """Return JSON types; `reason_of` takes them back."""
         return {"code": self.code, "params": {n: _plain(v) for n, v in self.params.items()}}
+
+    def text(self) -> str:
+        """Return it for a column of a table; `stored_reason` takes it back."""
+        return json.dumps(self.plain(), separators=(",", ":"), ensure_ascii=False)
 
     def parts(self) -> tuple[Reason, ...]:
         """Return what `together` joined; a reason that is one alone has itself as its part."""
         return tuple(self.params["reasons"]) if self.code == "core.all" else (self,)
 
     def codes(self) -> tuple[str, ...]:
-        """Return the codes of its parts: two that differ in figures only have the same."""
-        return tuple(each.code for each in self.parts())
+        """Return its code and those within: reasons that differ in figures only have the same."""
+        return self.code, *(code for value in self.params.values() for code in _codes(value))
 
 
 class WrongError(ValueError):
@@ -85,6 +90,17 @@ def reason_of(plain: Any) -> Reason:
     raise ValueError(f"this is no reason: {str(plain)[:80]!r}")
 
 
+def stored_reason(kept: Any) -> Reason:
+    """Return a reason that was kept as plain types or as their JSON.
+
+    Naproxy kept sentences before there were codes: these stay as they are.
+    """
+    try:
+        return reason_of(json.loads(kept) if isinstance(kept, str) else kept)
+    except (ValueError, RecursionError):
+        return own_words(kept if isinstance(kept, str) else json.dumps(kept))
+
+
 def plain(reasons: Iterable[Reason]) -> list[dict[str, Any]]:
     """Return several as JSON types."""
     return [each.plain() for each in reasons]
@@ -94,6 +110,12 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Reason):
         return value.plain()
     return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _codes(value: Any) -> Iterable[str]:
+    if isinstance(value, list | tuple):
+        return (code for each in value for code in _codes(each))
+    return value.codes() if isinstance(value, Reason) else ()
 
 
 def _param(value: Any) -> Any:

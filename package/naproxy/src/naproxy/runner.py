@@ -14,7 +14,7 @@ from naproxy import drivers, page, policy
 from naproxy.commissioning import EVERY_S, Commanded, Plan
 from naproxy.config import Server
 from naproxy.datagram import Asker
-from naproxy.drivers import wake
+from naproxy.drivers import sleep, wake
 from naproxy.drivers.sleep import SleepDriver, SleepResult
 from naproxy.drivers.wake import WakeDriver
 from naproxy.events import Event
@@ -42,13 +42,14 @@ from naproxy.machine_io import (
 from naproxy.machine_io import Answer as SleepAnswer
 from naproxy.machine_io import Event as MachineEvent
 from naproxy.neighbour import Neighbour
-from naproxy.page import Outcome, Page, Reason, read_u64
+from naproxy.page import Cause, Outcome, Page, read_u64
 from naproxy.ping import Pinger
 from naproxy.policy.base import Decision, Klass, Policy, Request, State
 from naproxy.probing import Prober
+from naproxy.reason import Reason, plain, together
 from naproxy.seeing import Metered, Pinged
 from naproxy.supervise import Supervisor
-from naproxy.vetoes import Guard, Readings, alike
+from naproxy.vetoes import Guard, Readings
 
 _ANSWERED: Final = (Outcome.FETCH, Outcome.PASS, Outcome.HELD)
 _WORKED: Final = (*_ANSWERED, Outcome.PIPE, Outcome.ERROR)
@@ -57,7 +58,7 @@ _VETOED_AGAIN_S: Final = 1.0
 _LEAST_CHECK_S: Final = 0.01
 _MOST_CHECK_S: Final = 3600.0
 _CLOCK_SET_S: Final = 1.0
-_NO_WAY: Final = "no way to sleep is configured: set sleep.driver"
+_NO_WAY: Final = Reason("server.no_way_to_sleep")
 _METER_S: Final = 1.0
 _LEAST_PING_S: Final = 1.0
 
@@ -93,7 +94,7 @@ class Runner:
         self._last_t_s = 0.0
         self._learned_us = 0
         self._worked_s = -math.inf
-        self._vetoed = ""
+        self._vetoed: tuple[str, ...] = ()
         self._row: int | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._check: asyncio.TimerHandle | None = None
@@ -102,7 +103,7 @@ class Runner:
         self._mode_until_s: float | None = None
         self._cadence = Probe(0)
         self._stopped = False
-        self.decision = Decision(False, "not decided yet")
+        self.decision = Decision(False, Reason("policy.undecided"))
         ladder = Ladder(wake.rungs(_rungs(server)))
         self.machine = Machine(_times(server), ladder, time.monotonic(), slept=slept)
         self._neighbour = Neighbour(server.address, interface)
@@ -228,8 +229,8 @@ class Runner:
     def _cut_off(self) -> Asker | None:
         """Return for whom the server is to be up, as an earlier controller would have seen to."""
         if self.supervisor.interrupted:
-            return Asker("naproxy", "its commissioning was cut off")
-        return Asker("naproxy", "its wake was cut off") if self._called else None
+            return Asker("naproxy", Reason("server.cut_off_commissioning"))
+        return Asker("naproxy", Reason("server.cut_off")) if self._called else None
 
     def _step(self, event: MachineEvent) -> None:
         if self._stopped:
@@ -265,10 +266,10 @@ class Runner:
                 self._loop.call_soon(self._open_wake, asker)
             case WakeClosed():
                 self._loop.call_soon(self._close_wake, effect)
-            case PassedOver(words):
-                self._house.say(f"{self.server.id}: {words}")
-            case Alert(words):
-                self._house.say(f"{self.server.id}: {words or 'no more trouble'}")
+            case PassedOver(reason):
+                self._house.say(f"{self.server.id}: {reason}")
+            case Alert(reason):
+                self._house.say(f"{self.server.id}: {reason or 'no more trouble'}")
 
     def _call(self, rung: int) -> None:
         try:
@@ -296,7 +297,7 @@ class Runner:
         if power_w is not None:
             self._step(Metered(power_w))
 
-    def _stranger(self) -> str | None:
+    def _stranger(self) -> Reason | None:
         ready = self.server.ready
         return self._neighbour.stranger(self.server.mac) if ready.check_mac else None
 
@@ -352,16 +353,16 @@ class Runner:
             self._said_failed = words
             self._house.say(f"{self.server.id}: {words}")
 
-    def _call_failed(self, rung: int, words: str) -> None:
+    def _call_failed(self, rung: int, reason: Reason) -> None:
         """Hear of a call to wake that failed; perhaps at once, amidst the effects of a step."""
-        self._say_once(words)
-        self._loop.call_soon(self._step, RungFailed(rung, words))
+        self._say_once(str(reason))
+        self._loop.call_soon(self._step, RungFailed(rung, reason))
 
     async def _sleep(self) -> None:
         try:
             result = await self._sleeper.sleep()
         except Exception as error:
-            result = SleepResult(SleepAnswer.FAILED, f"the sleep driver failed: {error!r}")
+            result = SleepResult(SleepAnswer.FAILED, sleep.fault(error))
         self._sleeping = None
         self._step(SleepAnswered(result.answer, result.reason))
 
@@ -371,15 +372,15 @@ class Runner:
         """Somebody needs the server."""
         self._step(WakeAsked(asker))
 
-    def sleep(self, reason: str, *, by_hand: bool = False) -> list[str]:
+    def sleep(self, reason: Reason, *, by_hand: bool = False) -> list[Reason]:
         """Put the server to sleep unless something speaks against it; return what does."""
         vetoes = self.vetoes(by_hand=by_hand)
         if not vetoes:
             self._step(SleepAsked(reason, by_hand))
         return vetoes
 
-    def vetoes(self, *, by_hand: bool = False) -> list[str]:
-        """Return what speaks against sleeping now, in words.
+    def vetoes(self, *, by_hand: bool = False) -> list[Reason]:
+        """Return what speaks against sleeping now.
 
         By hand, the requests at the server are given a moment to end.
         """
@@ -413,14 +414,14 @@ class Runner:
         """Return what the server draws now; None without a meter, or if it does not say."""
         return self._house.power_w(self.server.id)
 
-    def commission(self, plan: Plan) -> list[str]:
+    def commission(self, plan: Plan) -> list[Reason]:
         """Begin a commissioning, or return what speaks against it."""
         if self.supervisor.running:
-            return ["it is being commissioned already"]
+            return [Reason("server.commissioned_already")]
         if self.server.sleep.driver == "none":
             return [_NO_WAY]
         if self.machine.kept_awake(time.monotonic()):
-            return [self.machine.mode.words]
+            return [self.machine.mode.reason]
         self.supervisor.start(plan)
         return []
 
@@ -433,10 +434,11 @@ class Runner:
     def set_mode(self, *, awake: bool, until_s: float | None = None) -> None:
         """Keep the server awake, until an epoch time if given; or leave it to the policy."""
         self._mode_until_s = until_s if awake else None
-        words = "kept awake by hand"
+        reason = Reason("server.kept_awake")
         if awake and until_s is not None:
-            words += time.strftime(" until %Y-%m-%d %H:%M", time.localtime(until_s))
-        self._step(ModeSet(awake, self._mode_ends_s(), words))
+            until = time.strftime("%Y-%m-%d %H:%M", time.localtime(until_s))
+            reason = Reason("server.kept_awake_until", until=until)
+        self._step(ModeSet(awake, self._mode_ends_s(), reason))
 
     def _mode_ends_s(self) -> float:
         if self._mode_until_s is None:
@@ -496,7 +498,7 @@ class Runner:
         self.decision = decision = self._policy.decide(t_s)
         again_s = math.inf if decision.check_at_s is None else decision.check_at_s - t_s
         again_s = min(again_s, self._guard.change_s(time.time(), self.machine.wake.value_s))
-        vetoes: list[str] = []
+        vetoes: list[Reason] = []
         if state is State.ASLEEP:
             self._wake_ahead(decision)
         elif decision.sleep and (vetoes := self.sleep(decision.reason)):
@@ -513,23 +515,25 @@ class Runner:
         hours = self._guard.wake_due(wall_s, slept_s, self.machine.wake.value_s)
         quiet = self._guard.quiet(wall_s)
         if quiet and (hours or decision.wake):
-            self.decision = replace(decision, wake=False, reason=f"{decision.reason}; {quiet}")
+            reason = together(decision.reason, quiet)
+            self.decision = replace(decision, wake=False, reason=reason)
         elif hours:
             self.wake(Asker("schedule", hours))
         elif decision.wake:
             self.wake(Asker("policy", decision.reason))
 
-    def _note_decision(self, vetoes: list[str]) -> None:
+    def _note_decision(self, vetoes: list[Reason]) -> None:
         """Write down what was decided; say what keeps the server awake when that has changed."""
         decision = self.decision
-        words = f"would sleep ({decision.reason}), but: {'; '.join(vetoes)}" if vetoes else ""
-        self._house.journal.decision(
-            *(self.server.id, self._t_s(time.monotonic())),
-            *(decision.sleep and not vetoes, words or decision.reason),
-        )
-        if words and alike(words) != self._vetoed:
-            self._house.say(f"{self.server.id}: {words}")
-        self._vetoed = alike(words)
+        reason = decision.reason
+        if vetoes:
+            reason = Reason("server.would_sleep", why=reason, inhibitors=vetoes)
+        sleep = decision.sleep and not vetoes
+        self._house.journal.decision(self.server.id, self._t_s(time.monotonic()), sleep, reason)
+        vetoed = tuple(veto.code for veto in vetoes)
+        if vetoed and vetoed != self._vetoed:
+            self._house.say(f"{self.server.id}: {reason}")
+        self._vetoed = vetoed
 
     # Telling
 
@@ -544,13 +548,13 @@ class Runner:
             "id": self.server.id,
             "state": STATES[machine.state],
             "since_s": wall_s - (now_s - machine.since_s),
-            "reason": machine.reason,
+            "reason": machine.reason.plain(),
             "mode": "awake" if kept_awake else "auto",
             "mode_until_s": self._mode_until_s if kept_awake else None,
             "held": int(self._house.page.server(self._index).held_now),
             "eta_s": None if eta_s is None else round(eta_s, 1),
-            "vetoes": self.vetoes(),
-            "alert": machine.alert,
+            "vetoes": plain(self.vetoes()),
+            "alert": machine.alert.plain() if machine.alert else None,
             "wake_s": machine.wake.value_s if machine.wake.count else None,
             "sleep_s": machine.fall.value_s if machine.fall.count else None,
             "rungs": machine.ladder.status(),
@@ -558,7 +562,7 @@ class Runner:
             "decision": {
                 "policy": self.server.policy.name,
                 "sleep": self.decision.sleep,
-                "reason": self.decision.reason,
+                "reason": self.decision.reason.plain(),
                 "next_check_s": check_s,
             },
             "counters": self._counters(),
@@ -580,7 +584,7 @@ class Runner:
                 klass.name.lower(): {o.name.lower(): n for o, n in outcomes.items()}
                 for klass, outcomes in requests.items()
             },
-            "wakes": {reason.name.lower(): _item(record.wakes, reason) for reason in Reason},
+            "wakes": {cause.name.lower(): _item(record.wakes, cause) for cause in Cause},
             "delays": delays,
             "total": total,
             "delayed": read_u64(lambda: record.delayed),
@@ -589,7 +593,7 @@ class Runner:
             "piping_now": int(record.piping_now),
         }
 
-    def stop(self, *, why: str) -> None:
+    def stop(self, *, why: Reason) -> None:
         """Let go of the server: nobody looks after it from now on, so it is unknown."""
         # A commissioning that is cut off wakes the server: before nothing is done any more.
         self.supervisor.stop()

@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Final
 
 from naproxy.policy.base import State
+from naproxy.reason import Reason
 
 FRESH_S: Final = 5.0
 """An older reading of the meter, or an older ping, says nothing."""
@@ -102,32 +103,19 @@ class Sight:
             return None
         return now_s - self._answered_s <= FRESH_S
 
-    def why_not_up(self, now_s: float, sign: Sign | None, detail: str) -> str:
+    def why_not_up(self, now_s: float, sign: Sign | None, detail: Reason) -> Reason:
         """Say why a server that was called is not up, and what to do; `detail` is the probe's."""
         low, pings = self.low(now_s), self._pings(now_s)
-        draws = "" if low is None else f"it draws {self._power_w:.1f} W"
         if sign is Sign.FOREIGN:
             return detail
         if sign in (Sign.REFUSING, Sign.UNFIT):
-            return (
-                f"{detail}: the machine is on, its web server is not well; look at that on the"
-                " machine"
-            )
-        if low is not None and self._power_w < _NOTHING_W:
-            return f"{detail}; {draws}: it is unplugged, or its supply is off or broken"
-        if low is False or (low is None and pings):
-            seen = " and ".join(filter(None, (draws, "pings are answered" if pings else "")))
-            return (
-                f"{detail}; {seen}: it woke but hangs (a hung resume); look at its screen, and"
-                " restart it by its button if it stays so"
-            )
-        if low:
-            return (
-                f"{detail}; {draws}, as when asleep: the wake failed; check wake-on-LAN, its"
-                " cable and the switch, or press its button"
-            )
-        also = "pings are not answered either; " if pings is False else ""
-        return (
-            f"{detail}; {also}it is off, asleep, cut off or hung, and without a meter nobody can"
-            " tell which; look at the machine, and press its button"
-        )
+            return Reason("server.why_web_server", detail=detail)
+        if low is not None:
+            code = "server.why_failed" if low else "server.why_hangs_draws"
+            if self._power_w < _NOTHING_W:
+                code = "server.why_unplugged"
+            return Reason(code, detail=detail, draws_w=round(self._power_w, 1))
+        if pings:
+            return Reason("server.why_hangs", detail=detail)
+        code = "server.why_unclear_no_ping" if pings is False else "server.why_unclear"
+        return Reason(code, detail=detail)

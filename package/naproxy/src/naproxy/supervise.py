@@ -27,8 +27,9 @@ from naproxy.datagram import Asker
 from naproxy.journal import Journal
 from naproxy.machine_io import Transition
 from naproxy.policy.base import State
+from naproxy.reason import Reason, plain, stored_reason
 
-ASKER: Final = Asker("command", "commissioning")
+ASKER: Final = Asker("command", Reason("server.commissioned_now"))
 
 
 class Supervised(Protocol):
@@ -41,7 +42,7 @@ class Supervised(Protocol):
     def power_w(self) -> float | None:
         """Return what it draws now; None without a meter, or if the meter does not say."""
 
-    def sleep(self, reason: str, *, by_hand: bool = False) -> list[str]:
+    def sleep(self, reason: Reason, *, by_hand: bool = False) -> list[Reason]:
         """Put it to sleep, or say what speaks against it."""
 
     def wake(self, asker: Asker) -> None:
@@ -80,19 +81,19 @@ class Supervisor:
         """Is a commissioning under way?"""
         return self.commissioning is not None and not self.commissioning.ended
 
-    def vetoes(self) -> list[str]:
+    def vetoes(self) -> list[Reason]:
         """Return why the policy may not put the server to sleep."""
         if self.commissioning and self.running:
             cycle, cycles = self.commissioning.number, self.commissioning.plan.cycles
-            return [f"it is being commissioned: cycle {cycle} of {cycles}"]
-        return [self.arming.why_not] if self.arming.why_not else []
+            return [Reason("server.commissioning", cycle=cycle, cycles=cycles)]
+        why_not = self.arming.why_not
+        return [why_not] if why_not else []
 
     # Commissioning
 
     def start(self, plan: Plan) -> None:
-        """Begin; RuntimeError if one is under way."""
-        if self.running:
-            raise RuntimeError("it is being commissioned already")
+        """Begin, unless one is under way."""
+        assert not self.running, "a server has one commissioning at a time"
         self.commissioning = Commissioning(plan, time.monotonic(), self._runner.state)
         self._save()
         self._runner.supervised(running=True)
@@ -118,7 +119,7 @@ class Supervisor:
         for order in orders:
             if order is Order.WAKE:
                 self._runner.wake(ASKER)
-            elif vetoes := self._runner.sleep("commissioning", by_hand=True):
+            elif vetoes := self._runner.sleep(ASKER.why, by_hand=True):
                 self.send(Vetoed(tuple(vetoes)))
 
     def _ended(self, commissioning: Commissioning) -> None:
@@ -127,7 +128,7 @@ class Supervisor:
             self._timer = None
         if commissioning.phase is Phase.ARMED:
             self.arming.prove()
-        elif commissioning.disproved:
+        elif commissioning.disproved and commissioning.reason:
             self.arming.trip(commissioning.reason)
         self._save()
         self._journal.save(self._report_key, self.report() | {"t_s": time.time()})
@@ -147,8 +148,8 @@ class Supervisor:
 
     # By hand
 
-    def arm(self) -> str:
-        """Close the breaker; return why the server still is not armed, empty if it is."""
+    def arm(self) -> Reason | None:
+        """Close the breaker; return why the server still is not armed, None if it is."""
         why_not = self.arming.reset()
         self._save()
         return why_not
@@ -159,7 +160,8 @@ class Supervisor:
         """Return progress, or the last result; empty if there never was a commissioning."""
         if self.commissioning:
             return self.commissioning.status(time.monotonic())
-        return self._journal.saved(self._report_key)
+        report = self._journal.saved(self._report_key)
+        return _of_now(report) if report else {}
 
     def status(self) -> dict[str, Any]:
         """Return what belongs into the server's status."""
@@ -167,7 +169,7 @@ class Supervisor:
         progress = self.commissioning.status(time.monotonic()) if self.commissioning else None
         return {
             "armed": not why_not,
-            "not_armed": why_not,
+            "not_armed": why_not.plain() if why_not else None,
             "commissioning": progress if self.running else None,
         }
 
@@ -180,3 +182,13 @@ class Supervisor:
 
     def _save(self) -> None:
         self._journal.save(self._arming_key, self.arming.dump() | {"running": self.running})
+
+
+def _of_now(report: dict[str, Any]) -> dict[str, Any]:
+    """Return a report that was kept, perhaps by a Naproxy that kept sentences for reasons."""
+    no_fit = report.pop("fit_words", None) or report.get("no_fit")
+    return report | {
+        "reason": stored_reason(report["reason"]).plain() if report.get("reason") else None,
+        "notes": plain(map(stored_reason, report.get("notes", ()))),
+        "no_fit": stored_reason(no_fit).plain() if no_fit else None,
+    }

@@ -5,17 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
-
-class Problem(NamedTuple):
-    """Why the figures of a log may be wrong."""
-
-    kind: str
-    """empty, short, back, holes, cut, malformed, minutes or machine."""
-    words: str
-    figures: dict[str, float]
-    """The numbers in the words: days, count, most_s, hours, lines."""
+from naproxy.reason import Reason
 
 
 @dataclass
@@ -67,61 +58,34 @@ class Trust:
             self._squares += self._in_minute**2
         self._in_minute = 0
 
-    def problems(self) -> list[str]:
-        """Return why the figures may be wrong, in words; empty if nothing was found."""
-        return [problem.words for problem in self.found()]
+    def problems(self) -> list[Reason]:
+        """Return why the figures may be wrong; empty if nothing was found."""
+        return list(self._found())
 
-    def found(self) -> Iterator[Problem]:
-        """Yield why the figures may be wrong."""
+    def _found(self) -> Iterator[Reason]:
         if self.entries:
             yield from self._of_times()
         else:
-            yield Problem("empty", "the log holds no request", {})
+            yield Reason("log.empty")
         if self.cut:
-            yield Problem("cut", "a file is damaged or cut off", {})
+            yield Reason("log.cut")
         if self.malformed > self.lines / 100:
-            yield Problem(
-                "malformed",
-                f"{self.malformed} of {self.lines} lines are not log entries",
-                {"count": self.malformed, "lines": self.lines},
-            )
+            yield Reason("log.malformed", count=self.malformed, lines=self.lines)
         if self.entries >= 600 and max(self._seconds) > 0.99 * self.entries:
-            yield Problem(
-                "minutes",
-                "all times are in the same second of their minute: shorter gaps cannot be seen",
-                {},
-            )
+            yield Reason("log.minutes")
         elif self._alike():
-            yield Problem(
-                "machine", "all minutes look alike: a machine made this traffic, not people", {}
-            )
+            yield Reason("log.machine")
 
-    def _of_times(self) -> Iterator[Problem]:
-        days = self.span_s / 86400
-        if days < 2:
-            yield Problem(
-                "short",
-                f"it spans {days:.1f} days: too little to know nights and weekends, and"
-                " a rule that learns has hardly begun",
-                {"days": days},
-            )
+    def _of_times(self) -> Iterator[Reason]:
+        if self.span_s < 2 * 86400:
+            yield Reason("log.short", span_s=self.span_s)
         if self.steps_back:
-            yield Problem(
-                "back",
-                f"the time steps back {self.steps_back} times, by up to"
-                f" {self.furthest_back_s:.0f} s: it was taken to go on from there",
-                {"count": self.steps_back, "most_s": self.furthest_back_s},
-            )
+            yield Reason("log.back", count=self.steps_back, most_s=self.furthest_back_s)
         per_s = self.entries / max(self.span_s, 1.0)
         holes = [gap for gap in sorted(self._long_s, reverse=True) if gap[0] * per_s >= 500]
         if holes:
-            hours = sum(gap_s for gap_s, _ in holes) / 3600
-            yield Problem(
-                "holes",
-                f"{len(holes)} holes of together {hours:.1f} h, where at this rate hundreds of"
-                " requests are missing: they were taken for quiet, the saving is overstated",
-                {"count": len(holes), "hours": hours},
-            )
+            length_s = sum(gap_s for gap_s, _ in holes)
+            yield Reason("log.holes", count=len(holes), length_s=length_s)
 
     def _alike(self) -> bool:
         minutes = self._minutes + bool(self._in_minute)

@@ -1,12 +1,11 @@
 """Why a server must not be put to sleep, whatever the policy says: its section `awake`.
 
-Pure: times and readings are arguments. A veto is a reason in words; with none, it may sleep.
+Pure: times and readings are arguments. A veto is a reason; with none, it may sleep.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -102,7 +101,7 @@ class Guard:
         self._hours = Calendar([span(text) for text in settings.hours], closed, self._zone)
         self._quiet = Calendar([span(text) for text in settings.quiet], (), self._zone)
 
-    def vetoes(self, seen: Readings, *, by_hand: bool = False) -> list[str]:
+    def vetoes(self, seen: Readings, *, by_hand: bool = False) -> list[Reason]:
         """Return what speaks against sleeping.
 
         By hand neither the hours nor the least time count, and requests are given a moment
@@ -110,28 +109,30 @@ class Guard:
         """
         said = [] if by_hand else self._untimely(seen)
         if seen.fetching and not by_hand:
-            said.append(f"requests at the server: {seen.fetching}")
+            said.append(Reason("server.fetching", number=seen.fetching))
         if seen.piping:
-            said.append(f"open connections (WebSocket) to the server: {seen.piping}")
+            said.append(Reason("server.connections", number=seen.piping))
         left_s = self._settings.work_s - seen.worked_s
         if self._settings.work_paths and left_s > 0:
-            paths = ", ".join(self._settings.work_paths)
-            said.append(f"work behind {paths} {seen.worked_s:.0f} s ago; {left_s:.0f} s left")
+            paths = list(self._settings.work_paths)
+            ago_s, left_s = round(seen.worked_s), round(left_s)
+            said.append(Reason("server.work", paths=paths, ago_s=ago_s, left_s=left_s))
         return said
 
-    def _untimely(self, seen: Readings) -> list[str]:
+    def _untimely(self, seen: Readings) -> list[Reason]:
         said = []
         stretch = self._hours.now(seen.wall_s) or self._hours.now(seen.wall_s + seen.lead_s)
         if self._settings.hours and seen.wall_s < CLOCK_SET_S:
-            said.append("the box's clock is not set: it cannot know the office hours")
+            said.append(Reason("server.clock_not_set"))
         elif stretch:
-            said.append(f"office hours until {self._clock(stretch.end_s, seen.wall_s)}")
+            said.append(self._office_hours(stretch.end_s, seen.wall_s))
         left_s = self._settings.least_s - seen.awake_s
         if left_s > 0:
-            said.append(f"it woke {seen.awake_s:.0f} s ago; {left_s:.0f} s left")
+            ago_s, left_s = round(seen.awake_s), round(left_s)
+            said.append(Reason("server.woke_lately", ago_s=ago_s, left_s=left_s))
         return said
 
-    def wake_due(self, wall_s: float, asleep_since_s: float, lead_s: float) -> str | None:
+    def wake_due(self, wall_s: float, asleep_since_s: float, lead_s: float) -> Reason | None:
         """Say why it should be woken now: its hours begin within `lead_s`, and it sleeps.
 
         Who put it to sleep within the hours knew better.
@@ -139,12 +140,14 @@ class Guard:
         stretch = self._hours.now(wall_s + lead_s)
         if wall_s < CLOCK_SET_S or not stretch or asleep_since_s >= stretch.begin_s:
             return None
-        return f"office hours until {self._clock(stretch.end_s, wall_s)}"
+        return self._office_hours(stretch.end_s, wall_s)
 
-    def quiet(self, wall_s: float) -> str | None:
+    def quiet(self, wall_s: float) -> Reason | None:
         """Say that these are quiet hours."""
         stretch = self._quiet.now(wall_s)
-        return f"quiet hours until {self._clock(stretch.end_s, wall_s)}" if stretch else None
+        if not stretch:
+            return None
+        return Reason("server.quiet_hours", until=self._clock(stretch.end_s, wall_s))
 
     def change_s(self, wall_s: float, lead_s: float) -> float:
         """Return in how many seconds hours, with their lead, or quiet hours begin or end."""
@@ -152,11 +155,9 @@ class Guard:
         changes = ((each.next_s(wall_s + early_s), early_s) for each, early_s in calendars)
         return min((at_s - early_s for at_s, early_s in changes if at_s), default=math.inf) - wall_s
 
+    def _office_hours(self, end_s: float, now_s: float) -> Reason:
+        return Reason("server.office_hours", until=self._clock(end_s, now_s))
+
     def _clock(self, t_s: float, now_s: float) -> str:
         then, now = (datetime.fromtimestamp(x, self._zone) for x in (t_s, now_s))
         return then.strftime("%H:%M" if then.date() == now.date() else "%Y-%m-%d %H:%M")
-
-
-def alike(words: str) -> str:
-    """Return a veto without its figures: what tells whether it is another one."""
-    return re.sub(r"\d+", "#", words)

@@ -21,6 +21,8 @@ FOLDER: Final = Path(__file__).parent / "locale"
 _MINUTE_S: Final = 60
 _HOUR_MIN: Final = 60
 _IN_SECONDS_S: Final = 90
+_MOST: Final = 1e12
+"""A larger number is no length of time and no power, nor is infinity: it is told as it is."""
 
 
 @cache
@@ -30,7 +32,7 @@ def _catalogue(language: str, name: str) -> gettext.NullTranslations:
     try:
         with (FOLDER / language / f"{name}.mo").open("rb") as file:
             return gettext.GNUTranslations(file)
-    except FileNotFoundError:
+    except OSError:  # such as a name that is too long
         return gettext.NullTranslations()
 
 
@@ -79,9 +81,9 @@ def _value(name: str, value: Any, language: str) -> str:  # noqa: PLR0911 - one 
             return " ".join(_sentence(words(each, language)) for each in value)
         case list() | tuple():
             return ", ".join(_value(name, each, language) for each in value)
-        case int() | float() if name.endswith("_s"):
+        case int() | float() if name.endswith("_s") and abs(value) < _MOST:
             return duration(value)
-        case int() | float() if name.endswith("_w"):
+        case int() | float() if name.endswith("_w") and abs(value) < _MOST:
             return f"{value:.1f}\N{NO-BREAK SPACE}W"
         case float():
             return f"{value:g}"

@@ -66,7 +66,7 @@ WAKE: Final = obj(
         "method": string(),
         "agent": string(),
         "class": string(),
-        "reason": string(),
+        "reason": string(description="The cause of a request's wake, else empty"),
         "words": WORDS,
         "waited_s": nullable(number()),
         "packets": integer(),
@@ -80,7 +80,7 @@ TRANSITION: Final = {
     "server": string(),
     "from": string(),
     "to": string(),
-    "reason": string(),
+    "words": WORDS,
 }
 
 
@@ -193,7 +193,6 @@ def power(query: dict[str, Any]) -> Any:
                         "t_s": number(),
                         "end_s": number(),
                         "state": string(),
-                        "reason": string(),
                         "words": WORDS,
                         "wake": nullable(WAKE),
                     }
@@ -242,7 +241,7 @@ def states(query: dict[str, Any]) -> Any:
     needed=("from_s", "to_s", "server"),
     answer=obj(
         {
-            "rows": array(obj({**TRANSITION, "words": WORDS, "wake": nullable(WAKE)})),
+            "rows": array(obj({**TRANSITION, "wake": nullable(WAKE)})),
             "next": nullable(string()),
         }
     ),
@@ -264,12 +263,15 @@ def transitions(query: dict[str, Any]) -> Any:
 
 def _told(row: dict[str, Any]) -> dict[str, Any]:
     """Return a row of the journal with its reason in plain words of the user's language."""
-    return row | {"words": plain(row["reason"])}
+    words = plain(row.pop("reason"))
+    return row | {"words": words}
 
 
 def told_wake(wake: dict[str, Any] | None) -> dict[str, Any] | None:
     """Return a wake with the words of a reason that is no request's."""
-    return wake and wake | {"words": "" if wake["class"] else plain(wake["reason"])}
+    if wake is None or wake["class"]:
+        return wake and wake | {"words": ""}
+    return wake | {"reason": "", "words": plain(wake["reason"])}
 
 
 @route(
@@ -288,7 +290,6 @@ def told_wake(wake: dict[str, Any] | None) -> dict[str, Any] | None:
                         "t_s": number(),
                         "server": string(),
                         "sleep": integer(),
-                        "reason": string(),
                         "words": WORDS,
                     }
                 )

@@ -136,7 +136,7 @@ def box() -> Any:
             {
                 "id": each["id"],
                 "state": each["state"],
-                "alert": plain(each["alert"] or "") or None,
+                "alert": plain(each["alert"]) or None,
             }
             for each in said["servers"]
         ],

@@ -10,7 +10,7 @@ from naproxy.schema import is_host
 
 from naproxy_webui import guard, setting_up
 from naproxy_webui.api import route
-from naproxy_webui.control import control
+from naproxy_webui.control import control, in_words, job_in_words
 from naproxy_webui.errors import ApiError
 from naproxy_webui.office import forget_office
 from naproxy_webui.page import Page
@@ -49,7 +49,7 @@ JOB: Final = obj(
         "began_s": nullable(number()),
         "ended_s": nullable(number()),
         "result": nullable(ANY_OBJECT),
-        "error": nullable(ANY_OBJECT),
+        "error": nullable(obj({"error": string(), "code": string(), "params": ANY_OBJECT})),
     }
 )
 SAVED: Final = obj({"server": nullable(string())})
@@ -87,16 +87,23 @@ def _job(path: str, name: str, summary: str) -> None:
     """Declare a job of the controller's: how far it is, and calling it off."""
 
     def look() -> Any:
-        return control().get(f"/v1/{name}")
+        return _told(control().get(f"/v1/{name}"))
 
     def end() -> Any:
-        return control().delete(f"/v1/{name}")
+        return _told(control().delete(f"/v1/{name}"))
 
     look.__name__, end.__name__ = f"look_{name}", f"end_{name}"
     route(blueprint, "GET", path, summary=f"{summary}: progress and result", answer=JOB, **ADMIN)(
         look
     )
     route(blueprint, "DELETE", path, summary=f"{summary}: call it off", answer=JOB, **ADMIN)(end)
+
+
+def _told(job: dict[str, Any]) -> dict[str, Any]:
+    if job["result"] and "meters" in job["result"]:
+        meters = [in_words(each, "problem") for each in job["result"]["meters"]]
+        job["result"]["meters"] = meters
+    return job_in_words(job)
 
 
 _job("/api/setup/scan", "scan", "The scan of the box's own networks")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from http import HTTPStatus
 from typing import Any, Final
 
 from flask import Blueprint
 
 from naproxy_webui.api import route
-from naproxy_webui.control import control
+from naproxy_webui.control import control, in_words, job_in_words
 from naproxy_webui.equipment import commissioned
 from naproxy_webui.errors import ApiError
 from naproxy_webui.page import Page
@@ -83,7 +82,7 @@ def host_key(body: dict[str, Any]) -> Any:
 )
 def shown_key(query: dict[str, Any]) -> Any:
     """Return it."""
-    return control().get(f"/v1/servers/{_path(query)}/host-key")
+    return job_in_words(control().get(f"/v1/servers/{_path(query)}/host-key"))
 
 
 @route(
@@ -145,31 +144,16 @@ def check(body: dict[str, Any]) -> Any:
     **ADMIN,
 )
 def checked(query: dict[str, Any]) -> Any:
-    """Return the findings."""
-    return control().get(f"/v1/servers/{_path(query)}/doctor")
+    """Return the findings, in the user's language."""
+    job = control().get(f"/v1/servers/{_path(query)}/doctor")
+    if job["result"]:
+        job["result"]["checks"] = [
+            in_words(each, "title", "what", "mend") for each in job["result"]["checks"]
+        ]
+    return job_in_words(job)
 
 
 # The proof
-
-
-_REASON: Final = re.compile(
-    r"(?:in cycle (?P<cycle>\d+) of \d+: )?"
-    r"(?:(?P<refused>cannot be put to sleep: )"
-    r"|did not fall and stay asleep, (?P<times>\d+) times: )?(?P<why>.*)",
-    re.DOTALL,
-)
-
-
-def why(reason: str) -> str:
-    """Return why a commissioning waits or ended, in the user's words."""
-    found = _REASON.fullmatch(reason)
-    assert found
-    said = [t("setup.proof.in_round", cycle=found["cycle"])] if found["cycle"] else []
-    if found["refused"]:
-        said.append(t("setup.proof.refused"))
-    if found["times"]:
-        said.append(t("setup.proof.restless", times=found["times"]))
-    return " ".join([*said, plain(found["why"])])
 
 
 PROOF: Final = obj(
@@ -207,10 +191,10 @@ def proof(query: dict[str, Any]) -> Any:
     return {
         "known": report is not None,
         "report": report,
-        "why": why(report["reason"]) if report else "",
+        "why": plain(report["reason"]) if report else "",
         "server": {
             **{key: server[key] for key in ("id", "state", "armed")},
-            "alert": plain(server["alert"] or ""),
+            "alert": plain(server["alert"]),
         },
         "power": control().get(f"/v1/servers/{name}/power"),
     }

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from flask import Blueprint, Response, current_app
+from naproxy.reason import reason_of
+from naproxy.words import words
 
 from naproxy_webui.api import json_response, route
 from naproxy_webui.child import CANCELLED, DONE, FAILED, NONE, RUNNING, WHY
@@ -29,7 +31,7 @@ from naproxy_webui.shapes import (
     obj,
     string,
 )
-from naproxy_webui.texts import t
+from naproxy_webui.texts import language, t
 from naproxy_webui.uploads import KINDS, LEAVE_FREE_BYTES, uploads
 
 PAGE = Page(name="traffic_estimate", path="/api/traffic/estimate")
@@ -154,8 +156,14 @@ def _result(name: str) -> bytes:
     refusals=(404,),
 )
 def result() -> Any:
-    """Return it as the command wrote it (docs/estimate.md)."""
-    return json_response({"logs": json.loads(_result("summary.json"))})
+    """Return it as the command wrote it (docs/estimate.md), with words for its problems."""
+    logs = json.loads(_result("summary.json"))
+    for log in logs:
+        for problem in log["problems"]:
+            # A result of an earlier version has words already.
+            if "code" in problem:
+                problem["words"] = words(reason_of(problem), language())
+    return json_response({"logs": logs})
 
 
 @route(

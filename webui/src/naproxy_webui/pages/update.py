@@ -8,11 +8,11 @@ from typing import Any, Final
 from flask import Blueprint
 
 from naproxy_webui.api import route
-from naproxy_webui.control import control
+from naproxy_webui.control import control, in_words
 from naproxy_webui.errors import ApiError
 from naproxy_webui.page import Page
 from naproxy_webui.render import render
-from naproxy_webui.shapes import array, boolean, choice, integer, nullable, obj, string
+from naproxy_webui.shapes import ANY_OBJECT, array, boolean, choice, integer, nullable, obj, string
 from naproxy_webui.texts import t
 from naproxy_webui.uploads import uploads
 
@@ -22,6 +22,7 @@ blueprint = Blueprint("update", __name__)
 _ASK_S: Final = 60.0
 """RAUC may take a while on a small box."""
 
+_REASON: Final = obj({"code": string(), "params": ANY_OBJECT})
 _SLOT: Final = obj(
     {
         "name": string(),
@@ -49,14 +50,16 @@ _JOB: Final = obj(
         "step": string(),
         "bundle": nullable(_BUNDLE),
         "order": choice("newer", "same", "older", "unknown"),
-        "error": string(),
+        "error": string(description="why it was refused or failed, in words"),
+        "error_reason": nullable(_REASON),
         "why": choice("", "signature", "format", "board", "file", "rauc"),
     }
 )
 _UPDATE: Final = obj(
     {
         "supported": boolean(),
-        "problem": nullable(string()),
+        "problem": nullable(string(description="why nothing is known of the slots, in words")),
+        "problem_reason": nullable(_REASON),
         "board": string(),
         "version": string(description="what runs"),
         "slots": array(_SLOT),
@@ -81,8 +84,8 @@ def page() -> str:
     answer=_UPDATE,
 )
 def update() -> Any:
-    """Return it as the controller has it."""
-    return control().get("/v1/update", timeout_s=_ASK_S)
+    """Return what the controller has, in the user's language."""
+    return _told(control().get("/v1/update", timeout_s=_ASK_S))
 
 
 @route(
@@ -163,4 +166,8 @@ def restart(body: dict[str, Any]) -> Any:
 
 
 def _ask(method: str, path: str, body: object) -> Any:
-    return control().ask(method, f"/v1/update{path}", body, _ASK_S)
+    return _told(control().ask(method, f"/v1/update{path}", body, _ASK_S))
+
+
+def _told(said: dict[str, Any]) -> Any:
+    return {**in_words(said, "problem"), "job": in_words(said["job"], "error")}

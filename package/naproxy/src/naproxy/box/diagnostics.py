@@ -17,10 +17,10 @@ from typing import Any, Final
 
 from naproxy import __version__
 from naproxy.box.effects import Effects
+from naproxy.reason import Reason
 
-_REQUEST: Final = re.compile(r"[A-Z]{3,10} \S.*? by \S+ \(([a-z_]+)\)")
-"""As a reason says who woke a server, and by what (datagram.py)."""
 HIDDEN: Final = "[secret]"
+_ASKED: Final = " asked for something"
 _PATIENCE_S: Final = 10.0
 _MOST_CHARS: Final = 1 << 19
 _PROGRAMS: Final = {
@@ -46,14 +46,35 @@ Have a look at it before you give it away.
 async def gather(
     does: Effects, told: Mapping[str, Any], log: list[str], data_dir: Path
 ) -> dict[str, str]:
-    """Return the texts by name; `told` is what the controller says, as JSON types."""
-    texts = {"README.txt": _README, "log.txt": "\n".join(log) + "\n"}
-    texts |= {f"{name}.json": json.dumps(value, indent=2) for name, value in told.items()}
+    """Return the texts by name; `told` is what the controller says, as JSON types.
+
+    Of a request in a reason its class stays: neither who it was nor for what.
+    """
+    texts = {"README.txt": _README, "log.txt": _asked().sub(_ASKED, "\n".join(log)) + "\n"}
+    for name, value in told.items():
+        texts[f"{name}.json"] = json.dumps(_without_visitors(value), indent=2)
     texts["versions.txt"] = _versions()
     texts["history.txt"] = _history(data_dir)
     for name, argv in _PROGRAMS.items():
         texts[name] = await _said(does, argv)
     return texts
+
+
+def _without_visitors(told: Any) -> Any:
+    match told:
+        case {"code": "server.request", "params": {"klass": klass}}:
+            return {**told, "params": {"klass": klass}}
+        case Mapping():
+            return {name: _without_visitors(value) for name, value in told.items()}
+        case list():
+            return [_without_visitors(value) for value in told]
+    return told
+
+
+def _asked() -> re.Pattern[str]:
+    """Return how the log tells of a request, from the text that it is made of."""
+    said = str(Reason("server.request", klass="", request="REQUEST", who="WHO")).rstrip(".")
+    return re.compile(re.escape(said).replace("REQUEST", r"\S.*?").replace("WHO", r"\S+?"))
 
 
 async def _said(does: Effects, argv: tuple[str, ...]) -> str:
@@ -89,14 +110,11 @@ def _history(data_dir: Path) -> str:
 
 
 def packed(texts: Mapping[str, str], secrets: list[str]) -> bytes:
-    """Return them as tar.gz, each secret replaced wherever it stands, plain or as in JSON.
-
-    Of a request in a reason its class stays: neither who it was nor for what.
-    """
+    """Return them as tar.gz, each secret replaced wherever it stands, plain or as in JSON."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w:gz") as tar:
         for name, text in texts.items():
-            clean = _REQUEST.sub(r"a request (\1)", text[-_MOST_CHARS:])
+            clean = text[-_MOST_CHARS:]
             for secret in secrets:
                 clean = clean.replace(secret, HIDDEN)
                 clean = clean.replace(json.dumps(secret)[1:-1], HIDDEN)

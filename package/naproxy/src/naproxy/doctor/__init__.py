@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import dataclasses
 import json
 import sys
 from pathlib import Path
@@ -16,6 +15,7 @@ from naproxy.config import Server
 from naproxy.doctor import box, readings
 from naproxy.doctor import server as on_server
 from naproxy.doctor.findings import Finding
+from naproxy.reason import Reason
 from naproxy.schema import ConfigError
 
 
@@ -46,8 +46,8 @@ def run(args: argparse.Namespace) -> int:
         loaded = config.read(args.config)
         server = next((each for each in loaded.server if each.id == args.id), None)
         if server is None:
-            known = ", ".join(each.id for each in loaded.server)
-            return _wrong(f"there is no server {args.id}; there is {known}")
+            known = [each.id for each in loaded.server]
+            return _wrong(str(Reason("doctor.no_server", name=args.id, names=known)))
         if args.script:
             print(on_server.script(server), end="")
             return 0
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
         found += on_server.LOOK.at(on_server.Seen(facts, server))
     problems = sum(finding.verdict == "problem" for finding in found)
     if args.json:
-        checks = [dataclasses.asdict(finding) for finding in found]
+        checks = [finding.json() for finding in found]
         print(json.dumps({"server": server.id, "problems": problems, "checks": checks}, indent=2))
     else:
         _tell(server, found, problems, facts is not None)

@@ -9,125 +9,120 @@ from naproxy.config import Server
 from naproxy.doctor.findings import Look, NotSeen, NotUsed, Problem
 from naproxy.doctor.readings import CONNECT_S, Seen
 from naproxy.drivers.sleep.agent import STATES
+from naproxy.reason import Reason, own_words
 
-_UNREACHED: Final = ("timed out", "No route to host", "no answer in time")
+_UNREACHED: Final = ("timed out", "No route to host")
+"""What ssh says where nobody answers."""
 
 
 def _drivers(server: Server) -> set[str]:
     return {rung.driver for rung in (server.wake, *server.rung)}
 
 
-def _let_in(port: int, protocol: str) -> str:
-    return (
-        f"let the box in, on the server: ufw allow from BOX to any port {port} proto {protocol};"
-        f" or firewall-cmd --permanent --add-port={port}/{protocol}, then firewall-cmd --reload"
-        " (docs/server.md)"
-    )
+def _let_in(port: int, protocol: str) -> Reason:
+    return Reason("doctor.let_in", port=port, protocol=protocol)
 
 
 def way_to_sleep(seen: Seen) -> Problem | None:
-    """A way to put it to sleep is configured."""
+    """Look whether it can be put to sleep."""
     if seen.server.sleep.driver == "none":
-        return Problem(
-            'sleep.driver is "none": the server is never put to sleep',
-            'set driver = "ssh" or "agent" in [server.sleep] (docs/server.md)',
-        )
+        return Problem(Reason("doctor.no_way"), Reason("doctor.do_choose_way"))
     return None
 
 
 def interface(seen: Seen) -> Problem | None:
-    """The interface to the servers is there and up."""
+    """Look at the interface to the servers."""
+    name = seen.interface
     if seen.up is None:
         return Problem(
-            f"there is no interface {seen.interface}", "set box.interface; see: ip -br link"
+            Reason("doctor.no_interface", name=name), Reason("doctor.do_choose_interface")
         )
     if not seen.up:
-        return Problem(f"{seen.interface} is down", f"plug it in; ip link set {seen.interface} up")
+        return Problem(
+            Reason("doctor.interface_down", name=name), Reason("doctor.do_plug_in", name=name)
+        )
     return None
 
 
 def route(seen: Seen) -> Problem | None:
-    """The server is on the wire that magic packets go to."""
+    """Look whether the server is on the wire that magic packets go to."""
+    address = seen.server.address
     if seen.route is None:
-        return Problem(
-            f"there is no route to {seen.server.address}",
-            "give the box an address in the server's network, or a route",
-        )
+        return Problem(Reason("doctor.no_route", address=address), Reason("doctor.do_give_address"))
     if gateway := seen.route.get("gateway"):
         if "etherwake" not in _drivers(seen.server):
             return None
         return Problem(
-            f"{seen.server.address} is behind the router {gateway}, and magic packets of"
-            " etherwake do not cross routers",
-            'use the wake driver "udp" with the directed broadcast address of its network, and'
-            " let the router pass that; better: put both on one switch",
+            Reason("doctor.behind_router", address=address, router=gateway),
+            Reason("doctor.do_cross_router"),
         )
     if (device := seen.route.get("dev")) != seen.interface:
         return Problem(
-            f"{seen.server.address} is reached through {device}, magic packets leave through"
-            f" {seen.interface}",
-            f'set wake.interface = "{device}", or box.interface if all servers are there',
+            Reason(
+                "doctor.other_interface", address=address, name=device, configured=seen.interface
+            ),
+            Reason("doctor.do_set_interface", name=device),
         )
     return None
 
 
 def web_port(seen: Seen) -> Problem | None:
-    """The web server answers."""
-    here = f"{seen.server.address} port {seen.server.port}"
+    """Look whether the web server answers."""
+    address, port = seen.server.address, seen.server.port
     if seen.web == "open":
         return None
     if seen.web == "refused":
         return Problem(
-            f"{here} refuses connections: the machine is on, its web server is not there",
-            "start the web server, or set the server's port",
+            Reason("doctor.web_refused", address=address, port=port), Reason("doctor.do_start_web")
         )
     if seen.web == "silent" and seen.there:
         return Problem(
-            f"{here} takes no connection from the box, though {seen.there}: a firewall, most likely"
-            " the server's own",
-            _let_in(seen.server.port, "tcp"),
+            Reason("doctor.web_firewall", address=address, port=port, there=seen.there),
+            _let_in(port, "tcp"),
         )
     if seen.web == "silent":
         return Problem(
-            f"{here} is silent for {CONNECT_S:g} s",
-            "wake it first (naproxy wake); else it has another address, or its firewall drops"
-            " what the box sends",
+            Reason("doctor.web_silent", address=address, port=port, wait_s=CONNECT_S),
+            Reason("doctor.do_wake_first"),
         )
-    return Problem(f"{here}: {seen.web}", "see the route above")
+    return Problem(
+        Reason("doctor.web_other", address=address, port=port, said=own_words(seen.web)),
+        Reason("doctor.do_see_route"),
+    )
 
 
 def ethernet_address(seen: Seen) -> Problem | None:
-    """The Ethernet address is that of the server's card."""
+    """Look whether the Ethernet address is that of the server's card."""
     if seen.route and seen.route.get("gateway"):
-        raise NotSeen("it is behind a router: compare with `ip link` on the server")
+        raise NotSeen("doctor.mac_behind_router")
     if not seen.macs:
-        raise NotSeen("the server does not answer, so its Ethernet address is not known")
+        raise NotSeen("doctor.mac_unknown")
     if seen.server.mac.lower() not in seen.macs:
         return Problem(
-            f"{seen.server.address} has {' and '.join(seen.macs)}, configured is"
-            f" {seen.server.mac}: magic packets would not wake it",
-            f'set mac = "{seen.macs[0]}" if that is the card that is to wake it',
+            Reason(
+                "doctor.other_mac",
+                address=seen.server.address,
+                found=list(seen.macs),
+                configured=seen.server.mac,
+            ),
+            Reason("doctor.do_set_mac", mac=seen.macs[0]),
         )
     return None
 
 
 def magic_packet(seen: Seen) -> Problem | None:
-    """Magic packets can be sent."""
+    """Look whether magic packets can be sent."""
     if "etherwake" not in _drivers(seen.server):
-        raise NotUsed("etherwake is not among the ways to wake it")
+        raise NotUsed("doctor.etherwake_not_used")
     if "etherwake" not in seen.programs:
-        return Problem("etherwake is not installed", "apt install etherwake")
+        return Problem(Reason("doctor.no_etherwake"), _install("etherwake"))
     if not seen.raw:
-        return Problem(
-            "this user may not send frames",
-            "run naproxy doctor as the user of the controller, or root; a controller that is"
-            " not root needs the capability CAP_NET_RAW",
-        )
+        return Problem(Reason("doctor.no_frames"), Reason("doctor.do_run_as_root"))
     return None
 
 
 def programs(seen: Seen) -> Problem | None:
-    """The programs of its drivers are installed."""
+    """Look whether the programs of its drivers are installed."""
     needed = {"ipmi": "ipmitool", "gpio": "gpioset", "ssh": "ssh", "libvirt": "ssh"}
     missing = sorted(
         program
@@ -136,111 +131,106 @@ def programs(seen: Seen) -> Problem | None:
         and program not in seen.programs
     )
     if missing:
-        return Problem(f"not installed: {', '.join(missing)}", "apt install it")
+        return Problem(Reason("doctor.not_installed", names=missing), _install(*missing))
     return None
 
 
+_PACKAGES: Final = {"gpioset": "gpiod", "ssh": "openssh-client"}
+"""Of Debian, where they are not called as the program."""
+
+
+def _install(*names: str) -> Reason:
+    packages = " ".join(_PACKAGES.get(name, name) for name in names)
+    return Reason("doctor.do_install", packages=packages)
+
+
 def ssh_key(seen: Seen) -> Problem | None:
-    """The box has a key for ssh that nobody else can read."""
+    """Look whether the box has a key for ssh that nobody else can read."""
     if seen.server.sleep.driver != "ssh":
-        raise NotUsed("ssh is not used")
+        raise NotUsed("doctor.ssh_not_used")
     if seen.key_problem:
-        path = seen.server.sleep.key_file
-        return Problem(
-            seen.key_problem,
-            f"naproxy key make {seen.server.id}; one that is there already: chmod 600 {path}",
-        )
+        made = Reason("doctor.do_make_key", server=seen.server.id, file=seen.server.sleep.key_file)
+        return Problem(seen.key_problem, made)
     return None
 
 
 def ssh_login(seen: Seen) -> Problem | None:
-    """The server lets the box in, and is the one whose key is pinned."""
+    """Look whether the server lets the box in, and is the one whose key is pinned."""
     if seen.server.sleep.driver != "ssh":
-        raise NotUsed("ssh is not used")
+        raise NotUsed("doctor.ssh_not_used")
     if seen.ssh is None or not seen.ssh.let_in:
-        sleep, words = seen.server.sleep, seen.ssh_words or "ssh was not run"
-        if "Connection refused" in words:
-            return Problem(words, "start the server's ssh server: systemctl enable --now ssh")
-        if any(each in words for each in _UNREACHED):
-            return Problem(words, f"is it on? Else {_let_in(sleep.port, 'tcp')}")
-        return Problem(
-            words,
-            f"put the line that naproxy key make {seen.server.id} prints into"
-            f" ~{sleep.user}/.ssh/authorized_keys on the server; pin the server's host key:"
-            f" naproxy key pin {seen.server.id} (docs/server.md)",
-        )
+        return Problem(seen.ssh_problem or Reason("doctor.ssh_not_run"), _to_log_in(seen))
     return None
 
 
+def _to_log_in(seen: Seen) -> Reason:
+    sleep, said = seen.server.sleep, seen.ssh.log.strip() if seen.ssh else None
+    if said is not None and "Connection refused" in said:
+        return Reason("doctor.do_start_ssh")
+    if said is not None and (not said or any(each in said for each in _UNREACHED)):
+        return Reason("doctor.do_on_and_let_in", let_in=_let_in(sleep.port, "tcp"))
+    return Reason("doctor.do_let_key_in", server=seen.server.id, user=sleep.user)
+
+
 def ssh_restricted(seen: Seen) -> Problem | None:
-    """The box's key opens nothing but the one command."""
+    """Look whether the box's key opens nothing but the one command."""
     if seen.server.sleep.driver != "ssh":
-        raise NotUsed("ssh is not used")
+        raise NotUsed("doctor.ssh_not_used")
     if seen.ssh is None or not seen.ssh.let_in:
-        raise NotSeen("nobody was let in by ssh")
+        raise NotSeen("doctor.not_let_in")
     if "administratively prohibited" not in seen.ssh.log + seen.ssh.ended.said:
-        return Problem(
-            "the box's key may open tunnels on the server, so most likely anything",
-            'begin its line in authorized_keys with: restrict,command="/usr/local/bin/'
-            'naproxy-sleep"',
-        )
+        return Problem(Reason("doctor.key_opens_tunnels"), Reason("doctor.do_restrict"))
     return None
 
 
 def agent(seen: Seen) -> Problem | None:
-    """The agent answers, with the same key."""
+    """Look whether the agent answers, with the same key."""
     if seen.server.sleep.driver != "agent":
-        raise NotUsed("the agent is not used")
+        raise NotUsed("doctor.agent_not_used")
     if seen.agent is None:
         return Problem(
-            seen.agent_words,
-            "on the server: systemctl status naproxy-agent; if it runs,"
-            f" {_let_in(seen.server.sleep.port, 'udp')}",
+            seen.agent_problem or Reason("doctor.agent_silent"),
+            Reason("doctor.do_see_agent", let_in=_let_in(seen.server.sleep.port, "udp")),
         )
     return None
 
 
 def _agents_answer(seen: Seen) -> Outcome:
     if seen.server.sleep.driver != "agent":
-        raise NotUsed("the agent is not used")
+        raise NotUsed("doctor.agent_not_used")
     if seen.agent is None:
-        raise NotSeen("no agent answered")
+        raise NotSeen("doctor.agent_silent")
     return seen.agent
 
 
 def agent_state(seen: Seen) -> Problem | None:
-    """The agent offers the state that is configured."""
+    """Look whether the agent offers the state that is configured."""
     answer = _agents_answer(seen)
     state = STATES[seen.server.sleep.state]
-    if state not in answer.states:
-        return Problem(
-            f"the agent offers {' '.join(answer.states) or 'nothing'}, not {state}",
-            f"give it a command for {state} in [sleep] of naproxy-agent.conf, or set sleep.state",
-        )
-    return None
+    if state in answer.states:
+        return None
+    what = Reason("doctor.agent_offers", states=list(answer.states), state=state)
+    if not answer.states:
+        what = Reason("doctor.agent_offers_nothing", state=state)
+    return Problem(what, Reason("doctor.do_give_command", state=state))
 
 
 def agent_clock(seen: Seen) -> Problem | None:
-    """The clocks of box and server agree."""
+    """Look whether the clocks of box and server agree."""
     answer = _agents_answer(seen)
-    if answer.clock_warning:
-        return Problem(
-            answer.clock_warning,
-            "no harm to sleep and wake; let both take the time from a server (NTP), or logs"
-            " and office hours will be off",
-            note=True,
-        )
-    return None
+    if not answer.clock_warning:
+        return None
+    ahead_s = answer.clock_ahead_s
+    code = "doctor.clock_ahead" if ahead_s > 0 else "doctor.clock_behind"
+    return Problem(Reason(code, by_s=abs(ahead_s)), Reason("doctor.do_set_clocks"), note=True)
 
 
 def agent_consent(seen: Seen) -> Problem | None:
-    """The server would sleep now."""
+    """Look whether the server would sleep now."""
     answer = _agents_answer(seen)
     if answer.why:
         return Problem(
-            "; ".join(answer.why),
-            "as it should be if that is work; else change naproxy-agent.conf on the server",
-            note=True,
+            own_words("; ".join(answer.why)), Reason("doctor.do_change_agent"), note=True
         )
     return None
 

@@ -1,7 +1,7 @@
-"""What a check says: a problem in words with how to mend it, or nothing.
+"""What a check says: a problem and how to mend it, as reasons, or nothing.
 
-A check is a function named by a noun; the first line of its docstring says what is so when
-all is well. It looks at readings that were taken before, so it does nothing itself.
+A check is a function named by a noun; the catalogues' text `doctor.title_NAME` says what is so
+when all is well. It looks at readings that were taken before, so it does nothing itself.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from naproxy.drivers.program import words
+from naproxy.reason import Reason, WrongError
 
 Readings = TypeVar("Readings")
 
@@ -19,13 +20,13 @@ Readings = TypeVar("Readings")
 class Problem:
     """What is wrong, and what to do. A note may be as it should: it is worth a look."""
 
-    what: str
-    mend: str
+    what: Reason
+    mend: Reason
     note: bool = False
 
 
-class NotSeen(Exception):  # noqa: N818 - nothing failed: it could not be looked at
-    """Why there is nothing to judge, in words."""
+class NotSeen(WrongError):  # noqa: N818 - nothing failed: it could not be looked at
+    """Why there is nothing to judge."""
 
 
 class NotUsed(NotSeen):
@@ -38,10 +39,14 @@ class Finding:
 
     where: str
     name: str
-    title: str
     verdict: str
-    what: str = ""
-    mend: str = ""
+    what: Reason | None = None
+    mend: Reason | None = None
+
+    @property
+    def title(self) -> Reason:
+        """What is so when all is well."""
+        return Reason(f"doctor.title_{self.name}")
 
     def lines(self) -> list[str]:
         """Return it for a terminal; what is not used is left out."""
@@ -52,6 +57,13 @@ class Finding:
         mark = {"problem": "PROBLEM", "note": "note", "not seen": "-"}[self.verdict]
         mend = [f"           -> {self.mend}"] if self.mend else []
         return [f"  {mark:<8} {self.name.replace('_', ' ')}: {self.what}", *mend]
+
+    def json(self) -> dict[str, Any]:
+        """Return it as JSON: its reasons, and each in English beside it."""
+        said: dict[str, Any] = {"where": self.where, "name": self.name, "verdict": self.verdict}
+        for key, reason in (("title", self.title), ("what", self.what), ("mend", self.mend)):
+            said |= {key: str(reason or ""), f"{key}_reason": reason and reason.plain()}
+        return said
 
 
 @dataclass(frozen=True)
@@ -67,18 +79,25 @@ class Look(Generic[Readings]):
 
     def _one(self, check: Callable[[Readings], Problem | None], seen: Readings) -> Finding:
         about: Any = check
-        head = (self.where, about.__name__, str(about.__doc__).splitlines()[0].rstrip("."))
+        head = (self.where, about.__name__)
         try:
             problem = check(seen)
         except NotSeen as why:
             verdict = "not used" if isinstance(why, NotUsed) else "not seen"
-            return Finding(*head, verdict, _shown(str(why)))
+            return Finding(*head, verdict, _shown(why.reason))
         if problem is None:
             return Finding(*head, "ok")
         verdict = "note" if problem.note else "problem"
         return Finding(*head, verdict, _shown(problem.what), _shown(problem.mend))
 
 
-def _shown(text: str) -> str:
-    """Return words that are safe to show: some come from the server."""
-    return words(text.encode(errors="replace"))
+def _shown(value: Any) -> Any:
+    """Return a reason whose texts are short and one line: some come from the server."""
+    match value:
+        case Reason():
+            return Reason(value.code, **{n: _shown(each) for n, each in value.params.items()})
+        case list() | tuple():
+            return [_shown(each) for each in value]
+        case str():
+            return words(value.encode(errors="replace"))
+    return value

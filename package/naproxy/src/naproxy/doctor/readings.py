@@ -22,6 +22,7 @@ from naproxy.drivers import secret
 from naproxy.drivers.openssh import Session, Ssh
 from naproxy.drivers.sleep.agent import STATES
 from naproxy.ping import Pinger
+from naproxy.reason import Reason, own_words
 
 CONNECT_S: Final = 3.0
 PING_S: Final = 1.5
@@ -39,29 +40,29 @@ class Seen:
     route: dict[str, Any] | None = None
     """How the kernel would reach the server: `dev`, and `gateway` if there is one."""
     web: str = "silent"
-    """The server's web port: open, refused, silent or an error in words."""
+    """The server's web port: open, refused, silent or the system's own words."""
     macs: tuple[str, ...] = ()
     """Ethernet addresses that the server's IP address was seen with."""
     raw: bool = True
     """May this user send frames?"""
     programs: frozenset[str] = frozenset()
-    key_problem: str = ""
+    key_problem: Reason | None = None
     ssh: Session | None = None
-    ssh_words: str = ""
+    ssh_problem: Reason | None = None
     """Why nobody was let in."""
     agent: Outcome | None = None
-    agent_words: str = ""
+    agent_problem: Reason | None = None
     pinged: bool = False
     """It answers pings now."""
 
     @property
-    def there(self) -> str:
-        """By what the machine is known to run now, in words; empty: nothing shows it."""
+    def there(self) -> Reason | None:
+        """By what the machine is known to run now; None: nothing shows it."""
         if self.ssh is not None and self.ssh.let_in:
-            return "it lets the box in by ssh"
+            return Reason("doctor.lets_in")
         if self.agent is not None:
-            return "its agent answers"
-        return "it answers pings" if self.pinged else ""
+            return Reason("doctor.agent_answers")
+        return Reason("doctor.answers_pings") if self.pinged else None
 
 
 async def see(server: Server, interface: str) -> Seen:
@@ -154,13 +155,13 @@ def _raw() -> bool:
     return True
 
 
-def _key_problem(server: Server) -> str:
+def _key_problem(server: Server) -> Reason | None:
     path = Path(server.sleep.key_file)
     try:
         mode = path.stat().st_mode
     except OSError as error:
-        return f"{path}: {error.strerror}"
-    return f"{path} may be read by others" if mode & 0o077 else ""
+        return Reason("doctor.key_unreadable", file=str(path), said=own_words(str(error.strerror)))
+    return Reason("doctor.key_not_private", file=str(path)) if mode & 0o077 else None
 
 
 async def _ssh(server: Server) -> dict[str, Any]:
@@ -168,8 +169,10 @@ async def _ssh(server: Server) -> dict[str, Any]:
     try:
         session = await ssh.look(2.0 * server.sleep.connect_timeout_s)
     except OSError as error:
-        return {"ssh_words": f"ssh cannot be run: {error.strerror}"}
-    return {"ssh": session, "ssh_words": "" if session.let_in else ssh.failure(session.log)}
+        said = own_words(str(error.strerror))
+        return {"ssh_problem": Reason("doctor.ssh_cannot_run", said=said)}
+    problem = None if session.let_in else ssh.failure(session.log)
+    return {"ssh": session, "ssh_problem": problem}
 
 
 def _agent(server: Server) -> dict[str, Any]:
@@ -184,12 +187,15 @@ def _agent(server: Server) -> dict[str, Any]:
             nonce=lambda: secrets.token_hex(16),
         )
         return {"agent": _ask(question, settings.host or server.address, settings.port)}
-    except (secret.SecretError, ProtocolError) as error:
-        return {"agent_words": f"the agent's key: {error}"}
+    except secret.SecretError as error:
+        return {"agent_problem": Reason("doctor.agent_key", said=error.reason)}
+    except ProtocolError as error:
+        return {"agent_problem": Reason("doctor.agent_key", said=own_words(str(error)))}
     except NoAnswerError as error:
-        return {"agent_words": str(error)}
+        return {"agent_problem": own_words(str(error))}
     except OSError as error:
-        return {"agent_words": f"not reached: {error.strerror or error}"}
+        said = own_words(error.strerror or str(error))
+        return {"agent_problem": Reason("doctor.agent_not_reached", said=said)}
 
 
 def _ask(question: Question, host: str, port: int) -> Outcome:

@@ -17,6 +17,7 @@ from typing import Final
 from naproxy.config import Server
 from naproxy.doctor.findings import Look, NotSeen, NotUsed, Problem
 from naproxy.drivers.program import words
+from naproxy.reason import Reason, WrongError, own_words
 
 MOST_BYTES: Final = 65536
 _FIRST_LINE: Final = "naproxy-facts 1"
@@ -24,8 +25,8 @@ _KEY: Final = re.compile(r"[a-z_]{1,20}")
 _SHOWN: Final = 5
 
 
-class FactsError(ValueError):
-    """These are not the lines of facts.sh, in words."""
+class FactsError(WrongError):
+    """These are not the lines of facts.sh."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Seen:
     server: Server
 
     def fact(self, name: str, missing: str) -> str:
-        """Return a fact that must be there to judge; NotSeen with `missing` if it is not."""
+        """Return a fact that must be there to judge; NotSeen with the code `missing` if not."""
         value = self.facts.get(name, "")
         if not value:
             raise NotSeen(missing)
@@ -45,7 +46,7 @@ class Seen:
     @property
     def card(self) -> str:
         """The interface's name on the server."""
-        return self.fact("card", "the card was not found")
+        return self.fact("card", "doctor.card_not_found")
 
 
 def script(server: Server) -> str:
@@ -61,144 +62,126 @@ def script(server: Server) -> str:
 def parse(data: bytes) -> dict[str, str]:
     """Read what the script printed; FactsError if it is something else."""
     if len(data) > MOST_BYTES:
-        raise FactsError(f"more than {MOST_BYTES} bytes: not what the script prints")
+        raise FactsError("doctor.facts_large", high=MOST_BYTES)
     lines = data.decode(errors="replace").splitlines()
     if not lines or lines[0] != _FIRST_LINE:
-        raise FactsError(f"does not begin with {_FIRST_LINE!r}: did the script run?")
+        raise FactsError("doctor.facts_begin", line=_FIRST_LINE)
     facts = {}
     for line in lines[1:]:
         name, equals, value = line.partition("=")
         if not equals or not _KEY.fullmatch(name):
-            raise FactsError(f"has a line that the script does not print: {words(line.encode())}")
+            raise FactsError("doctor.facts_line", line=words(line.encode()))
         facts[name] = value.strip()
     return facts
 
 
 def card(seen: Seen) -> Problem | None:
-    """The card with the configured Ethernet address is in the server."""
+    """Look whether the card with the configured Ethernet address is in the server."""
     if not seen.facts.get("card"):
         return Problem(
-            f"no network card of the server has the address {seen.server.mac}",
-            "ip -br link, on the server, lists them: set mac to that of the wired card",
+            Reason("doctor.no_card", mac=seen.server.mac), Reason("doctor.do_list_cards")
         )
     return None
 
 
 def wake_on_lan(seen: Seen) -> Problem | None:
-    """The card wakes by a magic packet."""
+    """Look whether the card wakes by a magic packet."""
     name = seen.card
     if seen.facts.get("ethtool") == "missing":
-        raise NotSeen("ethtool is not installed on the server: apt install ethtool")
+        raise NotSeen("doctor.no_ethtool")
     if seen.facts.get("root") == "yes" and not seen.facts.get("wol_can"):
         return Problem(
-            f"{name} cannot: its driver knows no wake-on-LAN",
-            "use another card, or another way to wake it; a virtual machine: the driver libvirt"
-            " (docs/drivers.md)",
+            Reason("doctor.wol_unknown_to_driver", name=name), Reason("doctor.do_other_card")
         )
-    can = seen.fact("wol_can", "ethtool says nothing of it: run the script as root")
+    can = seen.fact("wol_can", "doctor.ethtool_silent")
     if "g" not in can:
         return Problem(
-            f"{name} cannot: it supports Wake-on: {can}",
-            "switch Wake on LAN (also called PME, power on by PCI-E) on in the firmware; else"
-            " use another card, or another way to wake it",
+            Reason("doctor.wol_cannot", name=name, can=can), Reason("doctor.do_wol_firmware")
         )
-    now = seen.fact("wol", "ethtool says nothing of it: run the script as root")
+    now = seen.fact("wol", "doctor.ethtool_silent")
     if "g" not in now:
         return Problem(
-            f"it is off: Wake-on: {now}",
-            f"ethtool -s {shlex.quote(name)} wol g, and make that last (docs/server.md)",
+            Reason("doctor.wol_off", now=now), Reason("doctor.do_wol", name=shlex.quote(name))
         )
     if now != "g":
         return Problem(
-            f"it also wakes by other packets: Wake-on: {now}",
-            f"ethtool -s {shlex.quote(name)} wol g",
+            Reason("doctor.wol_others", now=now),
+            Reason("doctor.do_wol_only", name=shlex.quote(name)),
         )
     return None
 
 
 def wake_on_lan_kept(seen: Seen) -> Problem | None:
-    """It still does after the next boot."""
+    """Look whether it still does after the next boot."""
     if "g" not in seen.facts.get("wol", ""):
-        raise NotSeen("it does not now")
+        raise NotSeen("doctor.wol_not_now")
     if not seen.facts.get("kept"):
-        return Problem(
-            "nothing in the usual places sets it: a boot or a driver may switch it off",
-            "set it in the network's configuration (docs/server.md)",
-            note=True,
-        )
+        return Problem(Reason("doctor.wol_not_kept"), Reason("doctor.do_set_in_network"), note=True)
     return None
 
 
 def device_wakeup(seen: Seen) -> Problem | None:
-    """The kernel lets the card wake the machine."""
-    value = seen.fact("wakeup", "the card has no such switch")
+    """Look whether the kernel lets the card wake the machine."""
+    value = seen.fact("wakeup", "doctor.no_wakeup_switch")
     if value != "enabled":
         return Problem(
-            f"power/wakeup of the card is {value}",
-            f"echo enabled > /sys/class/net/{shlex.quote(seen.card)}/device/power/wakeup;"
-            " ethtool -s ... wol g does it too",
+            Reason("doctor.wakeup_is", value=value),
+            Reason("doctor.do_enable_wakeup", name=shlex.quote(seen.card)),
         )
     return None
 
 
 def energy_efficient_ethernet(seen: Seen) -> Problem | None:
-    """Energy Efficient Ethernet (EEE) does not get in the way."""
-    if seen.fact("eee", "the card says nothing of it").startswith("enabled"):
+    """Look whether Energy Efficient Ethernet (EEE) may get in the way."""
+    if seen.fact("eee", "doctor.eee_unknown").startswith("enabled"):
         return Problem(
-            "EEE is on: a few cards and switches lose the link in sleep with it",
-            f"if wakes fail: ethtool --set-eee {shlex.quote(seen.card)} eee off",
+            Reason("doctor.eee_on"),
+            Reason("doctor.do_eee_off", name=shlex.quote(seen.card)),
             note=True,
         )
     return None
 
 
 def sleep_state(seen: Seen) -> Problem | None:
-    """The kernel can go to the state that is configured."""
+    """Look whether the kernel can go to the state that is configured."""
     state = seen.server.sleep.state
     if state == "off":
-        raise NotSeen("power off is always there; S5 and deep sleep are firmware settings")
+        raise NotSeen("doctor.always_off")
     wanted = "mem" if state == "ram" else "disk"
-    states = seen.fact("states", "/sys/power/state cannot be read")
-    if wanted not in states.split():
-        virtual = seen.facts.get("virtual", "none")
-        where = "" if virtual in ("", "none") else f" (it is a virtual machine: {virtual})"
-        return Problem(
-            f"/sys/power/state has {states}, not {wanted}{where}",
-            "switch S3 on in the firmware (suspend to RAM, ACPI sleep S3); disk needs swap as"
-            " large as the memory; else set sleep.state",
-        )
-    return None
+    states = seen.fact("states", "doctor.no_states")
+    if wanted in states.split():
+        return None
+    what = Reason("doctor.state_missing", states=states, state=wanted)
+    if (virtual := seen.facts.get("virtual", "none")) not in ("", "none"):
+        what = Reason("doctor.state_missing_virtual", states=states, state=wanted, kind=virtual)
+    return Problem(what, Reason("doctor.do_allow_state"))
 
 
 def sleep_depth(seen: Seen) -> Problem | None:
-    """Suspend to RAM is S3, not only idle."""
+    """Look whether suspend to RAM is S3, not only idle."""
     if seen.server.sleep.state != "ram":
-        raise NotUsed("suspend to RAM is not used")
-    kinds = seen.fact("mem_sleep", "/sys/power/mem_sleep is not there")
+        raise NotUsed("doctor.ram_not_used")
+    kinds = seen.fact("mem_sleep", "doctor.no_mem_sleep")
     if "[deep]" not in kinds:
-        mend = (
-            "echo deep > /sys/power/mem_sleep, and mem_sleep_default=deep on the kernel's line"
-            if "deep" in kinds
-            else "look for S3 in the firmware; s2idle draws more, and a card may not wake it"
-        )
-        return Problem(f"/sys/power/mem_sleep has {kinds}", mend, note=True)
+        mend = Reason("doctor.do_deep" if "deep" in kinds else "doctor.do_find_s3")
+        return Problem(Reason("doctor.mem_sleep", kinds=kinds), mend, note=True)
     return None
 
 
 def sleep_target(seen: Seen) -> Problem | None:
-    """systemd is allowed to do it."""
-    name, _, state = seen.fact("target", "no systemd on the server").partition(" ")
+    """Look whether systemd is allowed to do it."""
+    name, _, state = seen.fact("target", "doctor.no_systemd").partition(" ")
     if not state:
-        raise NotSeen("systemd does not answer on the server")
+        raise NotSeen("doctor.systemd_silent")
     masked = seen.facts.get("masked") or (name if state == "masked" else "")
     if masked:
-        words = " ".join(map(shlex.quote, masked.split()))
-        return Problem(f"masked: {masked}", f"systemctl unmask {words}")
+        quoted = " ".join(map(shlex.quote, masked.split()))
+        return Problem(
+            Reason("doctor.masked", units=masked), Reason("doctor.do_unmask", units=quoted)
+        )
     if (can := seen.facts.get("can", "yes")) in ("na", "no"):
         return Problem(
-            f"logind does not offer it (it says {can}), though {name} is there",
-            "look for AllowSuspend=no or AllowHibernation=no in /etc/systemd/sleep.conf and"
-            " sleep.conf.d; suspend to disk also needs swap as large as the memory in use",
+            Reason("doctor.not_offered", can=can, unit=name), Reason("doctor.do_allow_sleep")
         )
     return None
 
@@ -208,7 +191,7 @@ _SERVICES: Final = {80: "http", 443: "https", 22: "ssh"}
 
 
 def firewall(seen: Seen) -> Problem | None:
-    """No firewall of the server keeps the box out."""
+    """Look whether a firewall of the server keeps the box out."""
     wanted = [(seen.server.port, "tcp")]
     sleep = seen.server.sleep
     if sleep.driver in ("ssh", "agent"):
@@ -224,9 +207,8 @@ def firewall(seen: Seen) -> Problem | None:
         if closed:
             add = " ".join(f"--add-port={each}" for each in closed)
             return Problem(
-                f"firewalld's zone {zone} does not name {' '.join(closed)}",
-                f"unless a rule of it lets the box in: firewall-cmd --permanent"
-                f" --zone={shlex.quote(zone)} {add}, then firewall-cmd --reload",
+                Reason("doctor.firewalld", zone=zone, ports=" ".join(closed)),
+                Reason("doctor.do_firewalld", zone=shlex.quote(zone), ports=add),
                 note=True,
             )
         return None
@@ -239,22 +221,22 @@ def firewall(seen: Seen) -> Problem | None:
         ]
         if closed:
             add = "; ".join(f"ufw allow from BOX to any {each}" for each in closed)
-            return Problem(f"ufw is on and does not name {', '.join(closed)}", add, note=True)
+            return Problem(
+                Reason("doctor.ufw", ports=closed),
+                Reason("doctor.do_ufw", commands=add),
+                note=True,
+            )
         return None
     if seen.facts.get("nft_drops", "0") not in ("", "0"):
-        return Problem(
-            "a table of nftables drops what no rule allows",
-            "see that it lets the box in: nft list ruleset",
-            note=True,
-        )
+        return Problem(Reason("doctor.nftables"), Reason("doctor.do_nftables"), note=True)
     if seen.facts.get("root") != "yes":
-        raise NotSeen("rules of firewalls can only be read as root")
+        raise NotSeen("doctor.rules_need_root")
     return None
 
 
 def inhibitors(seen: Seen) -> Problem | None:
-    """No program holds it awake now."""
-    said = seen.fact("inhibitors", "no logind on the server")
+    """Look whether a program holds it awake now."""
+    said = seen.fact("inhibitors", "doctor.no_logind")
     against = {"idle", "shutdown" if seen.server.sleep.state == "off" else "sleep"}
     try:
         locks = [
@@ -263,86 +245,63 @@ def inhibitors(seen: Seen) -> Problem | None:
             if str(mode).startswith("block") and against & set(str(what).split(":"))
         ]
     except (ValueError, LookupError, TypeError):
-        raise NotSeen("logind's answer was cut or is not understood") from None
+        raise NotSeen("doctor.logind_cut") from None
     if locks:
         return Problem(
-            "; ".join(locks[:_SHOWN]),
-            "as it should be if that is work; else: systemd-inhibit --list",
-            note=True,
+            own_words("; ".join(locks[:_SHOWN])), Reason("doctor.do_see_locks"), note=True
         )
     return None
 
 
 def users(seen: Seen) -> Problem | None:
-    """Nobody is logged in now."""
+    """Look whether somebody is logged in now."""
     if seen.facts.get("users"):
-        return Problem(
-            seen.facts["users"],
-            "systemctl suspend and the agent count that as a reason to stay awake",
-            note=True,
-        )
+        return Problem(own_words(seen.facts["users"]), Reason("doctor.do_log_out"), note=True)
     return None
 
 
 def forced_command(seen: Seen) -> Problem | None:
-    """Each key of the login for the box runs the one command only."""
+    """Look whether each key of the login for the box runs the one command only."""
     if seen.server.sleep.driver != "ssh":
-        raise NotUsed("ssh is not used")
+        raise NotUsed("doctor.ssh_not_used")
     user = seen.server.sleep.user
     if not seen.facts.get("login"):
-        return Problem(f"there is no user {user}", "make it: docs/server.md")
+        return Problem(Reason("doctor.no_user", name=user), Reason("doctor.do_make_user"))
     if seen.facts["login"].endswith(("nologin", "false")):
         return Problem(
-            f"{user} has the shell {seen.facts['login']}, which runs no command",
-            f"usermod -s /bin/sh {user}",
+            Reason("doctor.no_shell", name=user, shell=seen.facts["login"]),
+            Reason("doctor.do_set_shell", name=user),
         )
     if seen.facts.get("root") != "yes":
-        raise NotSeen("authorized_keys can only be read as root")
+        raise NotSeen("doctor.keys_need_root")
     keys, forced = (seen.facts.get(name, "") for name in ("keys", "forced"))
     if keys in ("", "0"):
-        return Problem(
-            f"{user} has no authorized_keys", "put the box's public key there: docs/server.md"
-        )
+        return Problem(Reason("doctor.no_keys", name=user), Reason("doctor.do_put_key"))
     if keys != forced:
-        return Problem(
-            "a key there has no forced command: who has it may do anything that the user may",
-            'begin its line with: restrict,command="/usr/local/bin/naproxy-sleep"',
-        )
+        return Problem(Reason("doctor.key_not_forced"), Reason("doctor.do_restrict"))
     if seen.facts.get("command") != "runs":
-        return Problem(
-            "the forced command is not there or not executable",
-            "put it there: docs/server.md; chmod 755",
-        )
+        return Problem(Reason("doctor.no_command"), Reason("doctor.do_put_command"))
     return None
 
 
 def agent_unit(seen: Seen) -> Problem | None:
-    """The agent runs."""
+    """Look whether the agent runs."""
     if seen.server.sleep.driver != "agent":
-        raise NotUsed("the agent is not used")
+        raise NotUsed("doctor.agent_not_used")
     state = seen.facts.get("agent_unit", "")
-    if state != "active":
-        return Problem(
-            f"naproxy-agent.service is {state or 'not there'}",
-            "install it (docs/agent.md), or: journalctl -u naproxy-agent",
-        )
-    return None
+    if state == "active":
+        return None
+    what = Reason("doctor.unit_is", state=state) if state else Reason("doctor.no_unit")
+    return Problem(what, Reason("doctor.do_install_agent"))
 
 
 def firmware(seen: Seen) -> Problem | None:
-    """The firmware keeps the card powered in sleep."""
+    """Look whether the firmware keeps the card powered in sleep."""
     if "D3cold-" in seen.facts.get("pme", ""):
         return Problem(
-            f"lspci says PME({seen.facts['pme']}): in D3cold, where a card is while the machine"
-            " sleeps, this one cannot wake it",
-            "if it does not wake: ErP, EuP and Deep Sleep (S5) off in the firmware, then power it"
-            " off and on, and look again; else another card",
-            note=True,
+            Reason("doctor.no_pme", pme=seen.facts["pme"]), Reason("doctor.do_power"), note=True
         )
-    raise NotSeen(
-        "no program can see that: in the firmware, switch Wake on LAN on, and ErP, EuP or Deep"
-        " Sleep (S5) off; after a power failure let it power on; naproxy commission proves it"
-    )
+    raise NotSeen("doctor.firmware_unseen")
 
 
 LOOK: Final = Look(

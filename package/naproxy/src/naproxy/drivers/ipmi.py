@@ -7,13 +7,14 @@ from typing import Final
 
 from naproxy.drivers import program, secret
 from naproxy.drivers.openssh import is_place, is_user
+from naproxy.reason import WrongError
 from naproxy.schema import is_absolute, option
 
 _MOST_PASSWORD_BYTES: Final = 20  # IPMI 2.0, 22.30: set user password
 
 
-class IpmiError(Exception):
-    """What failed, in words that a person can act on."""
+class IpmiError(WrongError):
+    """What failed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,11 +46,10 @@ class Ipmi:
         try:
             password = secret.read(settings.password_file)
         except secret.SecretError as error:
-            raise IpmiError(f"the BMC's password: {error}") from None
+            raise IpmiError("bmc.password", why=error.reason) from None
         if len(password.encode()) > _MOST_PASSWORD_BYTES:
-            raise IpmiError(
-                f"{settings.password_file}: IPMI has passwords of {_MOST_PASSWORD_BYTES} bytes"
-            )
+            file, high = settings.password_file, _MOST_PASSWORD_BYTES
+            raise IpmiError("bmc.long_password", file=file, high=high)
         argv = [
             *("ipmitool", "-I", "lanplus", "-H", settings.host, "-p", str(settings.port)),
             *("-U", settings.user, "-f", settings.password_file, "-L", settings.level),
@@ -58,6 +58,6 @@ class Ipmi:
         try:
             ended = await program.run(argv, timeout_s)
         except OSError as error:
-            raise IpmiError(f"ipmitool cannot be run: {error.strerror}") from None
+            raise IpmiError("driver.cannot_run", program="ipmitool", why=error.strerror) from None
         if ended.code != 0:
-            raise IpmiError(f"the BMC at {settings.host}: {ended.words}")
+            raise IpmiError("bmc.said", host=settings.host, words=ended.why)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from naproxy.drivers import program
-from naproxy.reason import Reason
+from naproxy.reason import Reason, own_words
 from naproxy.schema import is_absolute, option
 
 
@@ -109,20 +109,14 @@ class Ssh:
         ended = await program.run(argv, timeout_s)
         return Session(ended, Path(log).read_text(errors="replace"))
 
-    def failure(self, log: str) -> str:
+    def failure(self, log: str) -> Reason:
         """Say why nobody was let in."""
         settings = self._settings
         if "IDENTIFICATION HAS CHANGED" in log:
-            return (
-                f"the server's host key is not the one pinned in {settings.known_hosts_file}: "
-                "was the server replaced? If it was, pin the new one: naproxy key pin"
-            )
+            return Reason("ssh.other_key", file=settings.known_hosts_file)
         if "host key is known" in log or "Host key verification failed" in log:
-            return (
-                f"no host key of the server is pinned in {settings.known_hosts_file}: "
-                "naproxy key pin"
-            )
+            return Reason("ssh.no_pin", file=settings.known_hosts_file)
         if "Permission denied" in log:
-            return f"the server does not let {settings.user} in with {settings.key_file}"
-        last = log.strip().rpartition("\n")[2]
-        return f"not reached by ssh: {program.words(last.encode()) or 'no answer in time'}"
+            return Reason("ssh.not_let_in", name=settings.user, key_file=settings.key_file)
+        last = program.words(log.strip().rpartition("\n")[2])
+        return Reason("ssh.not_reached", words=own_words(last) if last else Reason("ssh.silent"))

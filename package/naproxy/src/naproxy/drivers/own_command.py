@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Final
 
 from naproxy.drivers import Target, program
-from naproxy.reason import Reason
+from naproxy.reason import Reason, WrongError
 from naproxy.schema import option
 
 DIRECTORY: Final = Path("/etc/naproxy/commands")
 
 
-class CommandError(Exception):
-    """The program cannot be run, in words that a person can act on."""
+class CommandError(WrongError):
+    """The program cannot be run."""
 
 
 def is_program(text: str) -> Reason | None:
@@ -56,7 +56,8 @@ class OwnCommand:
             for path in (file.parent, file):
                 about = path.stat()
                 if about.st_uid != 0 or about.st_mode & 0o022:
-                    raise CommandError(f"{path} must belong to root, and no other may write to it")
+                    raise CommandError("driver.not_roots", file=str(path))
             return await program.run(self._argv, timeout_s, self._environment)
         except OSError as error:
-            raise CommandError(f"{file} cannot be run: {error.strerror}") from None
+            why = error.strerror
+            raise CommandError("driver.cannot_run", program=str(file), why=why) from None

@@ -8,10 +8,10 @@ import http.client
 import re
 import ssl
 
-from naproxy.reason import Reason
+from naproxy.reason import Reason, WrongError
 
 
-class WrongCertificateError(OSError):
+class WrongCertificateError(WrongError, OSError):
     """It is another certificate than the pinned one, or one that was replaced."""
 
 
@@ -39,7 +39,4 @@ class PinnedConnection(http.client.HTTPSConnection):
         seen = hashlib.sha256(self.sock.getpeercert(binary_form=True) or b"").digest()
         if not hmac.compare_digest(seen, self._wanted):
             self.close()
-            raise WrongCertificateError(
-                "its certificate is not the pinned one: was it replaced? It has the"
-                f" fingerprint {seen.hex()}"
-            )
+            raise WrongCertificateError("driver.other_certificate", fingerprint=seen.hex())

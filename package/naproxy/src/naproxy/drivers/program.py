@@ -11,6 +11,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
+from naproxy.reason import Reason, own_words
+
 MOST_WORDS: Final = 300
 """Longest text of a program that is shown, in characters."""
 
@@ -27,11 +29,15 @@ class Ended:
     said: str
 
     @property
-    def words(self) -> str:
-        """Return why it failed, as one line, also when it said nothing."""
+    def why(self) -> Reason:
+        """Return why it failed, also when it said nothing."""
         if self.code is None:
-            return "it did not end in time"
-        return self.said or f"exit status {self.code}, without a word"
+            return Reason("driver.too_late")
+        if self.said:
+            return own_words(self.said)
+        if self.code < 0:
+            return Reason("driver.signal", signal=-self.code)
+        return Reason("driver.exit_status", status=self.code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +155,8 @@ def as_others(pid: int) -> None:
         os.sched_setscheduler(pid, os.SCHED_OTHER, os.sched_param(0))
 
 
-def words(said: bytes) -> str:
+def words(said: bytes | str) -> str:
     """Return what a program said as one line that is safe to show."""
-    text = said.decode(errors="replace")
+    text = said if isinstance(said, str) else said.decode(errors="replace")
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return line if len(line) <= MOST_WORDS else line[: MOST_WORDS - 3] + "..."

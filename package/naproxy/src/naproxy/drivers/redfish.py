@@ -20,7 +20,7 @@ from typing import Any, Final
 from naproxy.drivers import program, secret
 from naproxy.drivers.openssh import is_place, is_user
 from naproxy.drivers.pinned import PinnedConnection, is_fingerprint
-from naproxy.reason import Reason
+from naproxy.reason import Reason, WrongError, own_words
 from naproxy.schema import is_absolute, option
 
 _SYSTEMS: Final = "/redfish/v1/Systems"
@@ -28,8 +28,8 @@ _MOST_BYTES: Final = 1 << 20
 _RESET: Final = "#ComputerSystem.Reset"
 
 
-class RedfishError(Exception):
-    """What failed, in words that a person can act on."""
+class RedfishError(WrongError):
+    """What failed."""
 
 
 def _is_id(text: str) -> Reason | None:
@@ -60,17 +60,17 @@ class Redfish:
         """Talk to the settings' BMC."""
         self._settings = settings
 
-    async def reset(self, kind: str, unless: str, timeout_s: float) -> str:
+    async def reset(self, kind: str, unless: str, timeout_s: float) -> Reason:
         """Ask for a reset (On, GracefulShutdown); RedfishError if the BMC does not take it.
 
         To a system whose PowerState is `unless` it is not sent: BMCs differ in what they then
-        do. Returns what was done, in words.
+        do. Returns what was done.
         """
         settings = self._settings
         try:
             password = secret.read(settings.password_file)
         except secret.SecretError as error:
-            raise RedfishError(f"the BMC's password: {error}") from None
+            raise RedfishError("bmc.password", why=error.reason) from None
         connection = PinnedConnection(settings.host, settings.port, settings.fingerprint, timeout_s)
         session = _Session(connection, settings, password)
         work = asyncio.ensure_future(asyncio.to_thread(session.reset, kind, unless))
@@ -78,11 +78,9 @@ class Redfish:
             async with asyncio.timeout(timeout_s):
                 return await asyncio.shield(work)
         except TimeoutError:
-            raise RedfishError(f"the BMC at {settings.host} does not answer in time") from None
-        except (RedfishError, OSError, ValueError, http.client.HTTPException) as error:
-            text = getattr(error, "strerror", None) or str(error) or repr(error)
-            words = program.words(text.encode())
-            raise RedfishError(f"the BMC at {settings.host}: {words}") from None
+            raise RedfishError("bmc.silent", host=settings.host) from None
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            raise RedfishError("bmc.said", host=settings.host, words=_words(error)) from None
         finally:
             if not work.done():
                 # Ends the thread, which may hang in a read of a BMC that drips.
@@ -107,18 +105,19 @@ class _Session:
             "OData-Version": "4.0",
         }
 
-    def reset(self, kind: str, unless: str) -> str:
+    def reset(self, kind: str, unless: str) -> Reason:
         try:
             system = self._ask("GET", self._find())
-            state = system.get("PowerState")
+            state = program.words(str(system.get("PowerState")))
             if state == unless:
-                raise RedfishError(f"it says that the server is {state} already")
+                raise RedfishError("bmc.already", state=state)
             action = _dict(_dict(system.get("Actions")).get(_RESET))
             offered = action.get("ResetType@Redfish.AllowableValues")
             if isinstance(offered, list) and kind not in offered:
-                raise RedfishError(f"it does not offer {kind}, but {', '.join(map(str, offered))}")
+                names = program.words(", ".join(map(str, offered)))
+                raise RedfishError("bmc.not_offered", kind=kind, names=names)
             self._ask("POST", _path(action.get("target")), {"ResetType": kind})
-            return f"{kind} taken; the system was {state}"
+            return Reason("bmc.taken", kind=kind, state=state)
         finally:
             self._connection.close()
 
@@ -131,8 +130,10 @@ class _Session:
         wanted = self._settings.system
         chosen = [p for p in found if not wanted or p.rstrip("/").rpartition("/")[2] == wanted]
         if len(chosen) != 1:
-            names = ", ".join(p.rstrip("/").rpartition("/")[2] for p in found) or "none"
-            raise RedfishError(f"set the key system to one of its systems: {names}")
+            names = ", ".join(p.rstrip("/").rpartition("/")[2] for p in found)
+            if not names:
+                raise RedfishError("bmc.no_system")
+            raise RedfishError("bmc.systems", names=program.words(names))
         return chosen[0]
 
     def _ask(self, method: str, path: str, body: dict[str, str] | None = None) -> dict[str, Any]:
@@ -141,11 +142,14 @@ class _Session:
         response = self._connection.getresponse()
         data = response.read(_MOST_BYTES + 1)
         if len(data) > _MOST_BYTES:
-            raise RedfishError("its answer is too long")
+            raise RedfishError("bmc.too_long")
         if response.status == HTTPStatus.UNAUTHORIZED:
-            raise RedfishError("it does not accept the user and the password")
+            raise RedfishError("bmc.login")
         if not HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
-            raise RedfishError(f"{method} {path}: HTTP status {response.status}{_why(data)}")
+            request, status = f"{method} {path}", response.status
+            if said := _said(data):
+                raise RedfishError("bmc.status_said", request=request, status=status, said=said)
+            raise RedfishError("bmc.status", request=request, status=status)
         return _read(data) if data else {}
 
 
@@ -153,7 +157,7 @@ def _read(data: bytes) -> dict[str, Any]:
     try:
         return _dict(json.loads(data))
     except (ValueError, RecursionError):
-        raise RedfishError("its answer is not JSON") from None
+        raise RedfishError("bmc.not_json") from None
 
 
 def _dict(value: object) -> dict[str, Any]:
@@ -163,17 +167,23 @@ def _dict(value: object) -> dict[str, Any]:
 def _path(value: object) -> str:
     """Return a path on this BMC; what it names elsewhere is not followed."""
     if not isinstance(value, str) or not re.fullmatch(r"/redfish/v1/[!-~]{1,200}", value):
-        raise RedfishError("it names a resource that is no path below /redfish/v1/")
+        raise RedfishError("bmc.elsewhere")
     return value
 
 
-def _why(data: bytes) -> str:
-    """Return the words of a Redfish error (DSP0266, 8.6), after a colon; empty if none."""
+def _said(data: bytes) -> str:
+    """Return the words of a Redfish error (DSP0266, 8.6); empty if none."""
     with contextlib.suppress(RedfishError):
         error = _dict(_read(data).get("error"))
         more = error.get("@Message.ExtendedInfo")
         first = _dict(more[0]) if isinstance(more, list) and more else {}
         text = first.get("Message") or error.get("message")
         if isinstance(text, str):
-            return f": {text}"
+            return program.words(text)
     return ""
+
+
+def _words(error: Exception) -> Reason:
+    if isinstance(error, WrongError):
+        return error.reason
+    return own_words(program.words(getattr(error, "strerror", None) or str(error) or repr(error)))

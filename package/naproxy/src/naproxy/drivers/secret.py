@@ -6,11 +6,13 @@ import os
 import stat
 from typing import Final
 
+from naproxy.reason import WrongError
+
 _MOST_BYTES: Final = 256
 
 
-class SecretError(Exception):
-    """What is wrong with the file, in words that a person can act on."""
+class SecretError(WrongError):
+    """What is wrong with the file."""
 
 
 def read(path: str) -> str:
@@ -19,17 +21,17 @@ def read(path: str) -> str:
         # A pipe that nobody writes to must not hold up the controller.
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
-        raise SecretError(f"{path}: {error.strerror}") from None
+        raise SecretError("driver.unreadable", file=path, why=error.strerror) from None
     try:
         about = os.fstat(file)
         if not stat.S_ISREG(about.st_mode):
-            raise SecretError(f"{path} is not a file")
+            raise SecretError("driver.no_file", file=path)
         if about.st_uid not in (0, os.geteuid()) or about.st_mode & 0o077:
-            raise SecretError(f"{path} may be read or written by others: chown root, chmod 600")
+            raise SecretError("driver.open_to_others", file=path)
         data = os.read(file, _MOST_BYTES + 1)
     finally:
         os.close(file)
     text = data.decode(errors="replace").removesuffix("\n")
     if not text or len(data) > _MOST_BYTES or not text.isprintable():
-        raise SecretError(f"{path} must have one line, of at most {_MOST_BYTES} bytes")
+        raise SecretError("driver.one_line", file=path, high=_MOST_BYTES)
     return text

@@ -6,12 +6,12 @@ import re
 from dataclasses import dataclass
 
 from naproxy.drivers.openssh import Ssh, SshSettings, is_place
-from naproxy.reason import Reason
+from naproxy.reason import Reason, WrongError
 from naproxy.schema import option
 
 
-class VirshError(Exception):
-    """What failed, in words that a person can act on."""
+class VirshError(WrongError):
+    """What failed."""
 
 
 def _is_domain(text: str) -> Reason | None:
@@ -50,9 +50,11 @@ class Virsh:
         try:
             session = await self._ssh.run(" ".join(words), self._timeout_s)
         except OSError as error:
-            raise VirshError(f"ssh cannot be run: {error.strerror}") from None
+            raise VirshError("driver.cannot_run", program="ssh", why=error.strerror) from None
         if not session.let_in:
-            raise VirshError(self._ssh.failure(session.log))
+            failure = self._ssh.failure(session.log)
+            raise VirshError(failure.code, **failure.params)
         if session.ended.code != 0:
-            raise VirshError(f"virsh {verb} on {settings.host}: {session.ended.words}")
+            why = session.ended.why
+            raise VirshError("driver.virsh", verb=verb, host=settings.host, words=why)
         return session.ended.said

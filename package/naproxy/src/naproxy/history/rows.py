@@ -14,7 +14,9 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any, Final
 
 from naproxy.history import patterns, queries
+from naproxy.reason import stored_reason
 
+_WITH_REASONS: Final = ("transitions", "wakes", "decisions")
 Rows = Iterator[dict[str, Any]]
 
 
@@ -106,6 +108,8 @@ def _energy(db: sqlite3.Connection, what: str, part: Part) -> Rows:
 
 def _events(db: sqlite3.Connection, what: str, part: Part) -> Rows:
     for row in queries.events(db, what, part.name, part.from_s, part.to_s):
+        if what in _WITH_REASONS:
+            row["reason"] = str(stored_reason(row["reason"]))
         yield {"time": _time(row["t_s"], part.zone), **row}
 
 

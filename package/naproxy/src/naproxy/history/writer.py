@@ -22,6 +22,7 @@ from naproxy.history.stream import Stream
 from naproxy.history.tables import METER_BITS
 from naproxy.journal import Journal
 from naproxy.reading import Second
+from naproxy.reason import Reason
 
 BATCH_S: Final = 60.0
 LATE_S: Final = 2.0
@@ -114,7 +115,7 @@ class History:
         """From now on the requests of these servers, and of no others, are handed over."""
         self._stream.watch(servers, self.clock.now_s())
 
-    def decision(self, server: str, t_s: float, sleep: bool, reason: str) -> None:
+    def decision(self, server: str, t_s: float, sleep: bool, reason: Reason) -> None:
         """Note a decision at `t_s` by the house's clock; see `Journal.decision`."""
         self._journal.decision(server, t_s, sleep, reason)
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Protocol
 
+from naproxy.reason import Reason
+
 
 class State(IntEnum):
     """Power state of a server; the numbers are those of `enum naproxy_state`."""
@@ -62,7 +64,7 @@ class Decision:
     """May the server sleep now, and why; `check_at_s` is when the answer may change by itself."""
 
     sleep: bool
-    reason: str
+    reason: Reason
     check_at_s: float | None = None
     wake: bool = False
 

@@ -85,11 +85,12 @@ class Schedule:
         opened, changes_s = self._office(t_s + self._wake_s)
         changes_s -= self._wake_s
         if opened:
-            return Decision(False, "office hours", changes_s, wake=True)
+            return Decision(False, Reason("policy.office_hours"), changes_s, wake=True)
         idle_s = t_s - self._last_s
-        reason = f"outside office hours, idle {idle_s:.0f} s of {self.settings.idle_s:.0f} s"
-        if idle_s < self.settings.idle_s:
-            return Decision(False, reason, min(changes_s, self._last_s + self.settings.idle_s))
+        least_s = self.settings.idle_s
+        reason = Reason("policy.outside_hours", idle_s=round(idle_s), least_s=least_s)
+        if idle_s < least_s:
+            return Decision(False, reason, min(changes_s, self._last_s + least_s))
         return Decision(True, reason, changes_s)
 
     def _office(self, t_s: float) -> tuple[bool, float]:

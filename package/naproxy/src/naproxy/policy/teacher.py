@@ -29,6 +29,7 @@ from typing import Any, Final, NamedTuple
 
 from naproxy.policy import Setup
 from naproxy.policy.base import Decision, Klass, Request, State
+from naproxy.reason import Reason, together
 from naproxy.schema import option
 
 TIMEOUTS: Final = 32
@@ -370,36 +371,37 @@ class Teacher:
         self._time(t_s)
         next_hour_s = (self._hour + 1) * _HOUR_S + _JUST_AFTER_S
         if self._state is State.ASLEEP and (why := self._why_wake()):
-            return Decision(False, self._words(why), next_hour_s, wake=True)
+            return Decision(False, self._with_budget(why), next_hour_s, wake=True)
         if self._rule is None:
-            reason = "nothing learned yet that keeps the promise"
-            return Decision(False, self._words(reason), next_hour_s)
+            reason = Reason("policy.nothing_learned")
+            return Decision(False, self._with_budget(reason), next_hour_s)
         number, idle_s = self._rule
         students = self._classes[number]
         least_s = idle_s * students.factor
         since_s = max(students.last_s, self._awake_s)
-        idle = f"idle {t_s - since_s:.0f} s of {least_s:.0f} s"
+        idle_s = t_s - since_s
+        idle = Reason("policy.idle_of", idle_s=round(idle_s), least_s=round(least_s))
         if t_s <= since_s + least_s:
             at_s = since_s + least_s + _JUST_AFTER_S
-            return Decision(False, self._words(idle), min(at_s, next_hour_s))
+            return Decision(False, self._with_budget(idle), min(at_s, next_hour_s))
         if limit := self._limit():
-            return Decision(False, self._words(limit), next_hour_s)
-        return Decision(True, self._words(idle), next_hour_s)
+            return Decision(False, self._with_budget(limit), next_hour_s)
+        return Decision(True, self._with_budget(idle), next_hour_s)
 
-    def _why_wake(self) -> str | None:
+    def _why_wake(self) -> Reason | None:
         """Return why a sleeping server should be woken ahead of need."""
         if self._rule and self._classes[self._rule[0]].way.presence and self._somebody_came():
-            return "somebody is here"
+            return Reason("policy.somebody_here")
         if self._broke() and self._slept_on_the_first_day():
-            return "the first day is over and no delay is allowed yet"
+            return Reason("policy.first_day_over")
         return None
 
-    def _limit(self) -> str | None:
+    def _limit(self) -> Reason | None:
         """Return why the server must not sleep, however idle it is."""
         if self._broke():
-            return "no allowed delay is left to spend"
+            return Reason("policy.no_budget")
         if self._cycles_today >= self._most_cycles:
-            return f"slept {self._cycles_today} times today, which is the limit"
+            return Reason("policy.enough_sleeps", times=self._cycles_today)
         return None
 
     def _broke(self) -> bool:
@@ -412,12 +414,12 @@ class Teacher:
         begun_s = self._begun_s
         return begun_s is not None and begun_s <= self._slept_s < begun_s + _DAY_S
 
-    def _words(self, first: str) -> str:
+    def _with_budget(self, first: Reason) -> Reason:
         used = self._delays_today
         if not self._lapsed:
-            return f"{first}; learning on the first day, {used} delayed today"
+            return together(first, Reason("policy.first_day", used=used))
         allowed = used + max(0, math.floor(self._budget))
-        return f"{first}; {used} of {allowed} allowed delays used today"
+        return together(first, Reason("policy.budget_today", used=used, allowed=allowed))
 
     def dump(self) -> dict[str, Any]:
         """Return what to keep over a restart."""

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from naproxy.policy import Setup
 from naproxy.policy.base import Decision, Request, State
+from naproxy.reason import Reason, together
 from naproxy.schema import option
 
 WINDOW: Final = 10
@@ -98,23 +99,27 @@ class Thesis:
         """Answer for `t_s`."""
         self._forget(t_s)
         settings = self.settings
-        for since_s, least_s, words in (
-            (self._awake_s, settings.min_awake_s, "awake"),
-            (self._window[-1] if self._window else None, settings.min_idle_s, "idle"),
-        ):
-            if since_s is not None and t_s - since_s < least_s:
-                reason = f"{words} {t_s - since_s:.0f} s of {least_s:.0f} s"
-                return Decision(False, self._words(reason), since_s + least_s)
+        if self._awake_s is not None and t_s - self._awake_s < settings.min_awake_s:
+            awake_s, least_s = round(t_s - self._awake_s), settings.min_awake_s
+            reason = Reason("policy.awake_of", awake_s=awake_s, least_s=least_s)
+            return Decision(False, self._with_budget(reason), self._awake_s + least_s)
+        idle_s = t_s - self._window[-1] if self._window else math.inf
+        if idle_s < settings.min_idle_s:
+            least_s = settings.min_idle_s
+            reason = Reason("policy.idle_of", idle_s=round(idle_s), least_s=least_s)
+            return Decision(False, self._with_budget(reason), self._window[-1] + least_s)
         gap_s = self.expected_gap_s(t_s)
-        expects = f"a request every {gap_s:.1f} s expected"
         if gap_s <= self.break_even_s:
-            reason = f"{expects}, sleeping pays from {self.break_even_s:.1f} s"
-            return Decision(False, self._words(reason), self._when_gap_is(self.break_even_s))
+            pays_s = round(self.break_even_s, 1)
+            reason = Reason("policy.too_busy", gap_s=round(gap_s, 1), pays_s=pays_s)
+            return Decision(False, self._with_budget(reason), self._when_gap_is(self.break_even_s))
         if not self._fits(settings.threshold_s / gap_s):
-            reason = f"{expects}, too many for the delays left"
-            return Decision(False, self._words(reason), self._when_it_fits(t_s))
-        idle = f"idle {t_s - self._window[-1]:.0f} s" if self._window else "nobody needed it so far"
-        return Decision(True, self._words(idle))
+            reason = Reason("policy.too_many", gap_s=round(gap_s, 1))
+            return Decision(False, self._with_budget(reason), self._when_it_fits(t_s))
+        reason = Reason("policy.nobody_yet")
+        if self._window:
+            reason = Reason("policy.idle", idle_s=round(idle_s))
+        return Decision(True, self._with_budget(reason))
 
     def _counts(self) -> tuple[int, int]:
         return sum(h.total for h in self._hours), sum(h.delayed for h in self._hours)
@@ -147,10 +152,10 @@ class Thesis:
         while self._hours and self._hours[0].number <= oldest:
             self._hours.popleft()
 
-    def _words(self, first: str) -> str:
+    def _with_budget(self, first: Reason) -> Reason:
         total, delayed = self._counts()
         allowed = math.floor(self.settings.fraction * total)
-        return f"{first}; {delayed} of {allowed} allowed delays used"
+        return together(first, Reason("policy.budget", used=delayed, allowed=allowed))
 
     def dump(self) -> dict[str, Any]:
         """Return what to keep over a restart."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from naproxy.policy import Setup
 from naproxy.policy.base import Decision, Request, State
+from naproxy.reason import Reason
 from naproxy.schema import option
 
 
@@ -50,7 +51,7 @@ class Timeout:
         if self._last_s is None:
             self._last_s = t_s
         idle_s, tick_s = t_s - self._last_s, self.settings.tick_s
-        reason = f"idle {idle_s:.0f} s of {self.settings.idle_s:.0f} s"
+        reason = Reason("policy.idle_of", idle_s=round(idle_s), least_s=self.settings.idle_s)
         at_s = self._last_s + self.settings.idle_s
         if tick_s:
             at_s = math.ceil(at_s / tick_s) * tick_s

@@ -27,7 +27,7 @@ def login(server: Server) -> tuple[str, SshSettings]:
     """Return where the box logs in for a server, and how; JobError if it does not."""
     for host, settings in keys.logins(server):
         return host, settings
-    raise JobError("no_ssh", f"the box does not log in anywhere for {server.id}")
+    raise JobError("setup.no_ssh", name=server.id)
 
 
 def _own(file: str, folder: Path) -> Path:
@@ -37,8 +37,7 @@ def _own(file: str, folder: Path) -> Path:
     """
     path = Path(file)
     if not any(inside(path, each) for each in (folder, Path(DEFAULT_FILE).parent)):
-        words = f"{file} is not below {folder}: it is written on the box itself, by naproxy key"
-        raise JobError("file_elsewhere", words)
+        raise JobError("setup.file_elsewhere", file=file, folder=str(folder))
     return path
 
 
@@ -51,8 +50,10 @@ async def key(server: Server, folder: Path) -> dict[str, Any]:
     _own(settings.key_file, folder)
     try:
         public = await asyncio.to_thread(keys.make, settings)
-    except (keys.KeyCommandError, OSError) as error:
-        raise JobError("no_key", str(error)) from None
+    except keys.KeyCommandError as error:
+        raise JobError("setup.no_key", said=error.reason) from None
+    except OSError as error:
+        raise JobError("setup.no_key", said=str(error)) from None
     line = keys.line(settings, public)
     return {
         "user": settings.user,
@@ -80,10 +81,7 @@ async def host_key(server: Server, progress: Progress) -> dict[str, Any]:
     """Return the host key that the server shows now, and those that are pinned."""
     progress.part = "host_key"
     host, settings = login(server)
-    try:
-        shown = await asyncio.to_thread(keys.scan, host, settings.port)
-    except keys.KeyCommandError as error:
-        raise JobError("no_host_key", str(error), host=host, port=settings.port) from None
+    shown = await asyncio.to_thread(_shown, host, settings)
     before = pinned(server)
     return {
         "host": host,
@@ -111,10 +109,10 @@ async def pin(server: Server, fingerprint: str, folder: Path, *, replace: bool) 
     file = _own(settings.known_hosts_file, folder)
     shown = await asyncio.to_thread(_shown, host, settings)
     if not keys.same(fingerprint, shown.fingerprint):
-        raise JobError("other_key", "the server shows another key now: nothing was pinned")
+        raise JobError("setup.other_key")
     before = keys.pinned(settings, host)
     if before and shown not in before and not replace:
-        raise JobError("pinned_already", "another key of this server is pinned already")
+        raise JobError("setup.pinned_already")
     await asyncio.to_thread(keys.pin, file, keys.place(host, settings.port), shown)
     return pinned(server)
 
@@ -123,4 +121,5 @@ def _shown(host: str, settings: SshSettings) -> keys.HostKey:
     try:
         return keys.scan(host, settings.port)
     except keys.KeyCommandError as error:
-        raise JobError("no_host_key", str(error), host=host, port=settings.port) from None
+        port, said = settings.port, error.reason
+        raise JobError("setup.no_host_key", host=host, port=port, said=said) from None

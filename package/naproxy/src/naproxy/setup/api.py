@@ -18,8 +18,10 @@ from typing import Any, Final
 
 from naproxy.calls import Answer, ApiError, Call, only
 from naproxy.config import Config, Server
+from naproxy.doctor.server import FactsError, parse
 from naproxy.drivers.program import Printed, printed, words
 from naproxy.journal import Journal
+from naproxy.reason import Reason
 from naproxy.setup import access, meters, scan, typical
 from naproxy.setup.jobs import BusyError, JobError, Jobs, Progress, Work
 
@@ -98,13 +100,14 @@ class Setup:
     def _set_state(self, body: dict[str, Any]) -> dict[str, Any]:
         only(body, "done", "step", "server")
         if "done" in body and not isinstance(body["done"], bool):
-            raise ApiError(HTTPStatus.BAD_REQUEST, "must be true or false", "done")
+            raise ApiError(HTTPStatus.BAD_REQUEST, Reason("config.boolean"), "done")
         if "step" in body and body["step"] not in STEPS:
-            raise ApiError(HTTPStatus.BAD_REQUEST, f"must be one of {', '.join(STEPS)}", "step")
+            wrong = Reason("config.one_of", names=STEPS)
+            raise ApiError(HTTPStatus.BAD_REQUEST, wrong, "step")
         if body.get("server") is not None:
             self._server(str(body["server"]))
         if body.get("done") and not self._config().server:
-            raise ApiError(HTTPStatus.CONFLICT, "there is no server yet", "done")
+            raise ApiError(HTTPStatus.CONFLICT, Reason("setup.no_server_yet"), "done")
         self._journal.save(_KEY, {**self.state(), **body})
         return self.state()
 
@@ -114,7 +117,7 @@ class Setup:
         try:
             return HTTPStatus.ACCEPTED, self._jobs.start(name, work, pause_s)
         except BusyError as error:
-            raise ApiError(HTTPStatus.TOO_MANY_REQUESTS, str(error)) from None
+            raise ApiError(HTTPStatus.TOO_MANY_REQUESTS, error.reason) from None
 
     def _job(self, method: str, name: str) -> Answer:
         told = self._jobs.cancel if method == "DELETE" else self._jobs.status
@@ -132,9 +135,10 @@ class Setup:
         only(body, "address", "port")
         text, port = body.get("address"), body.get("port", 80)
         if not isinstance(text, str) or not 0 < len(text.strip()) <= 253:
-            raise ApiError(HTTPStatus.BAD_REQUEST, "must be an address or a name", "address")
+            raise ApiError(HTTPStatus.BAD_REQUEST, Reason("config.host_or_address"), "address")
         if isinstance(port, bool) or not isinstance(port, int) or not 1 <= port <= 65535:
-            raise ApiError(HTTPStatus.BAD_REQUEST, "must be 1 to 65535", "port")
+            wrong = Reason("config.value_between", low=1, high=65535)
+            raise ApiError(HTTPStatus.BAD_REQUEST, wrong, "port")
         work = partial(scan.look, self._wire, text.strip(), port)
         return self._start("look", work, LOOK_PAUSE_S)
 
@@ -151,7 +155,7 @@ class Setup:
         for server in self._config().server:
             if server.id == name:
                 return server
-        raise ApiError(HTTPStatus.NOT_FOUND, f"there is no server {name[:40]}", "server")
+        raise ApiError(HTTPStatus.NOT_FOUND, Reason("config.no_server", name=name[:40]), "server")
 
     async def _of_server(self, call: Call, name: str, what: str) -> Answer:
         server = self._server(name)
@@ -174,18 +178,16 @@ class Setup:
                 case ("GET" | "DELETE") as method, ("host-key" | "doctor"):
                     return self._job(method, job)
         except JobError as error:
-            wrong = ApiError(HTTPStatus.CONFLICT, str(error))
-            wrong.body["code"] = error.code
-            raise wrong from None
+            raise ApiError(HTTPStatus.CONFLICT, error.reason) from None
         raise _not_used(call)
 
     async def _pin(self, server: Server, body: dict[str, Any]) -> Answer:
         only(body, "fingerprint", "replace")
         fingerprint, replace = body.get("fingerprint"), body.get("replace", False)
         if not isinstance(fingerprint, str):
-            raise ApiError(HTTPStatus.BAD_REQUEST, "must be a text as SHA256:...", "fingerprint")
+            raise ApiError(HTTPStatus.BAD_REQUEST, Reason("setup.fingerprint"), "fingerprint")
         if not isinstance(replace, bool):
-            raise ApiError(HTTPStatus.BAD_REQUEST, "must be true or false", "replace")
+            raise ApiError(HTTPStatus.BAD_REQUEST, Reason("config.boolean"), "replace")
         folder = self._file.parent
         return HTTPStatus.OK, await access.pin(server, fingerprint, folder, replace=replace)
 
@@ -193,12 +195,17 @@ class Setup:
         only(body, "facts")
         facts = body.get("facts", "")
         if not isinstance(facts, str) or len(facts) > _FACTS_BYTES:
-            words = f"must be a text of at most {_FACTS_BYTES} characters"
-            raise ApiError(HTTPStatus.BAD_REQUEST, words, "facts")
+            wrong = Reason("config.characters_most", high=_FACTS_BYTES)
+            raise ApiError(HTTPStatus.BAD_REQUEST, wrong, "facts")
         return partial(self._examine, server.id, facts)
 
     async def _examine(self, name: str, facts: str, progress: Progress) -> dict[str, Any]:
         progress.part = "doctor"
+        try:
+            if facts:
+                parse(facts.encode())
+        except FactsError as error:
+            raise JobError("setup.facts", said=error.reason) from None
         with tempfile.NamedTemporaryFile("w", prefix="naproxy-facts-") as file:
             file.write(facts)
             file.flush()
@@ -213,11 +220,11 @@ class Setup:
         argv += ["--config", str(self._file), *more]
         done = await printed(argv, _DOCTOR_S, {}, _DOCTOR_BYTES)
         if done.code not in (0, 1):
-            said = words(done.complaint) or "it did not end in time"
-            code = "facts" if "--facts" in more else "doctor"
-            raise JobError(code, f"the check could not be made: {said}")
+            if said := words(done.complaint):
+                raise JobError("setup.doctor_failed", said=said)
+            raise JobError("setup.doctor_late")
         return done
 
 
 def _not_used(call: Call) -> ApiError:
-    return ApiError(HTTPStatus.METHOD_NOT_ALLOWED, f"{call.method} is not used here")
+    return ApiError(HTTPStatus.METHOD_NOT_ALLOWED, Reason("setup.not_used", method=call.method))

@@ -8,20 +8,17 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from naproxy.calls import told
+from naproxy.reason import Reason, WrongError
+
 MOST_JOBS: Final = 32
 
 
-class JobError(Exception):
-    """Why it came to nothing: a code that a page can say in its own words, and words."""
-
-    def __init__(self, code: str, words: str, **details: Any) -> None:
-        """`details` are what the words are made of, for a page that says it otherwise."""
-        super().__init__(words)
-        self.code = code
-        self.details = details
+class JobError(WrongError):
+    """Why it came to nothing."""
 
 
-class BusyError(Exception):
+class BusyError(WrongError):
     """It is under way already, or was a moment ago."""
 
 
@@ -94,10 +91,10 @@ class Jobs:
         """Begin; BusyError if it runs, or began less than `pause_s` ago."""
         last = self._jobs.get(name)
         if last and last.ended_s is None:
-            raise BusyError("it is under way already")
+            raise BusyError("setup.under_way")
         left_s = self._started.get(name, -pause_s) + pause_s - self._monotonic()
         if left_s > 0:
-            raise BusyError(f"it was just done; again in {left_s:.0f} s")
+            raise BusyError("setup.just_done", left_s=round(left_s))
         if len(self._jobs) >= MOST_JOBS and name not in self._jobs:
             self._forget_oldest()
         job = self._jobs[name] = Job(self._clock())
@@ -109,12 +106,12 @@ class Jobs:
         try:
             job.result = await work(job.progress)
         except JobError as error:
-            job.error = {"code": error.code, "words": str(error), **error.details}
+            job.error = told(error.reason)
         except asyncio.CancelledError:
-            job.error = {"code": "cancelled", "words": "it was called off"}
+            job.error = told(Reason("setup.cancelled"))
         except Exception as error:
             self._say(f"set-up: {error!r}")
-            job.error = {"code": "fault", "words": "a fault in Naproxy; see its log"}
+            job.error = told(Reason("setup.fault"))
         finally:
             job.ended_s = self._clock()
 
@@ -138,7 +135,7 @@ class Jobs:
     def _forget_oldest(self) -> None:
         ended = [name for name, job in self._jobs.items() if job.ended_s is not None]
         if not ended:
-            raise BusyError("too much is under way already")
+            raise BusyError("setup.too_much")
         oldest = min(ended, key=lambda name: self._jobs[name].began_s)
         del self._jobs[oldest]
         self._started.pop(oldest, None)

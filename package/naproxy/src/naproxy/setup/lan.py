@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from naproxy.setup.jobs import JobError
+
 LEAST_PREFIX: Final = 22
 """No larger network is swept: 1022 addresses."""
 
@@ -86,10 +88,10 @@ def address(text: str) -> Address:
     return mapped or found
 
 
-def refusal(address: Address, own: Iterable[str]) -> str:
-    """Return why this address cannot be a server's, empty if it may be: a code."""
+def check(address: Address, own: Iterable[str]) -> None:
+    """JobError if this address cannot be a server's."""
     if str(address) in set(own) or address.is_loopback:
-        return "own"
+        raise JobError("setup.own_address", address=str(address))
     if (
         address.is_multicast
         or address.is_unspecified
@@ -97,5 +99,4 @@ def refusal(address: Address, own: Iterable[str]) -> str:
         or address.is_reserved
         or str(address) == "255.255.255.255"
     ):
-        return "no_server"
-    return ""
+        raise JobError("setup.no_machine", address=str(address))

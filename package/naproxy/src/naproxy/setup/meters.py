@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from naproxy import drivers
 from naproxy.drivers.meter import Fault, Reading, Site
+from naproxy.reason import Reason
 from naproxy.setup import web
 from naproxy.setup.jobs import Progress
 
@@ -105,7 +106,7 @@ def _shelly(address: str, name: str, said: Mapping[str, Any]) -> Iterator[Candid
 
 
 async def reading(candidate: Candidate, limit_s: float = READING_S) -> Reading:
-    """Return the first reading of a candidate; Fault with the words of the last try."""
+    """Return the first reading of a candidate; Fault of the last try."""
     settings = drivers.settings("meter", candidate.driver)(
         id="found", of="box", driver=candidate.driver, **candidate.keys
     )
@@ -115,9 +116,9 @@ async def reading(candidate: Candidate, limit_s: float = READING_S) -> Reading:
         async with asyncio.timeout(limit_s):
             return await _first(readings)
     except TimeoutError:
-        raise Fault("silence", f"no reading in {limit_s:g} s") from None
+        raise Fault("silence", "meter.no_reading", limit_s=limit_s) from None
     except OSError as error:
-        raise Fault("lost", str(error)) from None
+        raise Fault("lost", "core.own_words", text=str(error)) from None
     finally:
         await readings.aclose()
 
@@ -126,7 +127,7 @@ async def _first(readings: AsyncGenerator[Reading | Fault, None]) -> Reading:
     async for item in readings:
         if isinstance(item, Reading):
             return item
-    raise Fault("silence", "it ended without a reading")
+    raise Fault("silence", "meter.only_ended")
 
 
 async def search(
@@ -152,19 +153,20 @@ async def search(
 async def _tried(
     candidate: Candidate, where: str, read: Callable[[Candidate], Any]
 ) -> dict[str, Any]:
-    power_w, problem = None, ""
+    power_w, problem = None, None
     if candidate.needs_password:
-        problem = "it wants a password"
+        problem = Reason("setup.meter_password")
     else:
         try:
             power_w = (await read(candidate)).power_w
         except Fault as fault:
-            problem = web.one_line(str(fault), 200)
+            problem = fault.reason
     return {
         "driver": candidate.driver,
         "name": candidate.name,
         "where": where,
         "keys": dict(candidate.keys),
         "power_w": power_w,
-        "problem": problem,
+        "problem": str(problem or ""),
+        "problem_reason": problem and problem.plain(),
     }

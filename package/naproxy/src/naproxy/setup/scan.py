@@ -122,7 +122,7 @@ async def scan(wire: Effects, interface: str, progress: Progress) -> dict[str, A
     """Look through the box's own networks; JobError if it has none."""
     own = lan.networks(await wire.ip("addr", "show"), interface)
     if not own:
-        raise JobError("no_network", "the box has no address in a local network yet")
+        raise JobError("setup.no_network")
     left = MOST_HOSTS
     seen: dict[str, tuple[str, str]] = {}
     swept = []
@@ -211,18 +211,13 @@ def _likely(host: dict[str, Any]) -> tuple[bool, bool, ipaddress.IPv4Address]:
 async def look(wire: Effects, text: str, port: int, progress: Progress) -> dict[str, Any]:
     """Return what a typed address or name is: its card, its name, its web server.
 
-    JobError with what to do where it cannot be a server behind this box.
+    JobError where it cannot be a server behind this box.
     """
     progress.part = "address"
     address = await _address(wire, text)
     own = await wire.ip("addr", "show")
     mine = [str(a.get("local", "")) for link in own for a in link.get("addr_info", ())]
-    if code := lan.refusal(address, mine):
-        words = {
-            "own": f"{address} is this box itself",
-            "no_server": f"{address} is not the address of a machine",
-        }[code]
-        raise JobError(code, words, address=str(address))
+    lan.check(address, mine)
     interface, gateway = await _route(wire, address)
     if address.version == 4:
         wire.poke([str(address)])
@@ -253,13 +248,13 @@ async def _address(wire: Effects, text: str) -> lan.Address:
     for each in sorted(found, key=lambda a: ":" in a):
         with contextlib.suppress(ValueError):
             return lan.address(each)
-    raise JobError("unknown_name", f"no machine is called {web.one_line(text)} here", name=text)
+    raise JobError("setup.unknown_name", name=web.one_line(text))
 
 
 async def _route(wire: Effects, address: lan.Address) -> tuple[str, str]:
     said = await wire.ip("route", "get", str(address))
     if not said or not said[0].get("dev"):
-        raise JobError("no_route", f"the box has no way to {address}", address=str(address))
+        raise JobError("setup.no_route", address=str(address))
     return str(said[0]["dev"]), str(said[0].get("gateway", ""))
 
 

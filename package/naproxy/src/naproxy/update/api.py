@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from naproxy.calls import Answer, ApiError, Call, only
+from naproxy.reason import Reason
 from naproxy.update.updates import Updates
+
+_SLOTS: Final = ("other", "booted")
 
 
 async def answer(updates: Updates, call: Call) -> Answer:
@@ -32,25 +35,26 @@ async def answer(updates: Updates, call: Call) -> Answer:
             body = call.json()
             only(body, "slot")
             which: Any = body.get("slot")
-            if which not in ("other", "booted"):
-                raise ApiError(HTTPStatus.BAD_REQUEST, "must be other or booted", "slot")
+            if which not in _SLOTS:
+                wrong = Reason("config.one_of", names=_SLOTS)
+                raise ApiError(HTTPStatus.BAD_REQUEST, wrong, "slot")
             await updates.activate(which)
         case "POST", ("confirm",):
             only(call.json())
             await updates.confirm()
         case _:
-            raise ApiError(HTTPStatus.NOT_FOUND, "there is nothing here")
+            raise ApiError(HTTPStatus.NOT_FOUND, Reason("update.nothing_here"))
     return status, await updates.status()
 
 
 def _file(value: object) -> Path:
     if not isinstance(value, str) or not value.startswith("/") or "\0" in value:
-        raise ApiError(HTTPStatus.BAD_REQUEST, "must be an absolute path", "file")
+        raise ApiError(HTTPStatus.BAD_REQUEST, Reason("config.absolute"), "file")
     return Path(value)
 
 
 def _flag(body: dict[str, Any], name: str) -> bool:
     value = body.get(name, False)
     if not isinstance(value, bool):
-        raise ApiError(HTTPStatus.BAD_REQUEST, "must be true or false", name)
+        raise ApiError(HTTPStatus.BAD_REQUEST, Reason("config.boolean"), name)
     return value

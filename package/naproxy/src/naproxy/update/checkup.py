@@ -24,6 +24,7 @@ from typing import Final
 
 from naproxy.client import DEFAULT_SOCKET, NoAnswerError, ask
 from naproxy.history.queries import open_history
+from naproxy.reason import Reason
 from naproxy.update.effects import Machine
 from naproxy.update.health import Check, Seen, UnhealthyError, watch
 from naproxy.update.rauc import Rauc, RaucError
@@ -60,9 +61,9 @@ def data_is_kept(places: Places) -> None:
         if (words := line.split())[1:2] == [places.data]
     ]
     if not kinds or kinds[-1][0] in _IN_MEMORY:
-        raise UnhealthyError(f"{places.data} is not the disk: what is kept there is lost")
+        raise UnhealthyError("update.not_on_disk", name=places.data)
     if "rw" not in kinds[-1][1].split(","):
-        raise UnhealthyError(f"{places.data} cannot be written")
+        raise UnhealthyError("update.read_only", name=places.data)
     probe = places.data_dir / ".checkup"
     try:
         with probe.open("wb") as file:
@@ -70,7 +71,9 @@ def data_is_kept(places: Places) -> None:
             os.fsync(file.fileno())
         probe.unlink()
     except OSError as error:
-        raise UnhealthyError(f"{places.data_dir} cannot be written: {error.strerror}") from None
+        said = str(error.strerror)
+        name = str(places.data_dir)
+        raise UnhealthyError("update.not_written_to", name=name, said=said) from None
 
 
 def controller_beats(places: Places) -> None:
@@ -78,17 +81,18 @@ def controller_beats(places: Places) -> None:
     try:
         answer = ask(places.socket, "GET", "/v1/health", timeout_s=_ANSWER_S)
     except NoAnswerError as error:
-        raise UnhealthyError(str(error)) from None
+        raise UnhealthyError("core.own_words", text=str(error)) from None
     if not answer.good:
-        raise UnhealthyError(f"the controller: {answer.body.get('error', answer.status)}")
+        said = str(answer.body.get("error", answer.status))
+        raise UnhealthyError("update.controller_ill", said=said)
 
 
 def varnish_serves(places: Places) -> None:
     """Does Varnish answer, with our VCL? A box that is not set up says so, which is in order."""
     connection = http.client.HTTPConnection("127.0.0.1", places.web_port, timeout=_ANSWER_S)
-    response = _get(connection, "/.naproxy/status", "Varnish")
+    response = _get(connection, "/.naproxy/status", Reason("update.varnish"))
     if response.headers.get("X-Naproxy") is None:
-        raise UnhealthyError(f"on port {places.web_port} is something else than Naproxy's Varnish")
+        raise UnhealthyError("update.other_on_port", port=places.web_port)
 
 
 def interface_answers(places: Places) -> None:
@@ -98,20 +102,22 @@ def interface_answers(places: Places) -> None:
     connection = http.client.HTTPSConnection(
         "127.0.0.1", places.ui_port, timeout=_ANSWER_S, context=anyone
     )
-    status = _get(connection, "/login", "the web interface").status
+    status = _get(connection, "/login", Reason("update.interface")).status
     # Below: it may not know this name, or lead elsewhere. From lighttpd: nobody is behind it.
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        raise UnhealthyError(f"the web interface answers {status}")
+        raise UnhealthyError("update.interface_ill", status=status)
 
 
-def _get(connection: http.client.HTTPConnection, path: str, who: str) -> http.client.HTTPResponse:
+def _get(
+    connection: http.client.HTTPConnection, path: str, who: Reason
+) -> http.client.HTTPResponse:
     with closing(connection):
         try:
             connection.request("GET", path, headers={"User-Agent": "naproxy-checkup"})
             response = connection.getresponse()
             response.read(1 << 20)
         except (OSError, http.client.HTTPException) as error:
-            raise UnhealthyError(f"{who} does not answer: {error}") from None
+            raise UnhealthyError("update.silent", who=who, said=str(error)) from None
         return response
 
 
@@ -124,16 +130,16 @@ class HistoryOpens:
         self._was_whole = False
 
     def __call__(self) -> None:
-        """UnhealthyError with SQLite's words."""
+        """UnhealthyError with SQLite's own words."""
         if self._was_whole:
             return
         try:
             with closing(open_history(self._places.data_dir)) as db:
                 said = db.execute("PRAGMA quick_check(1)").fetchone()[0]
         except sqlite3.Error as error:
-            raise UnhealthyError(f"the history cannot be opened: {error}") from None
+            raise UnhealthyError("update.history_closed", said=str(error)) from None
         if said != "ok":
-            raise UnhealthyError(f"the history is damaged: {said}")
+            raise UnhealthyError("update.history_damaged", said=str(said))
         self._was_whole = True
 
 
@@ -198,9 +204,9 @@ class Box:
         try:
             answer = ask(self._places.socket, "POST", "/v1/update/confirm", {}, timeout_s=120)
         except NoAnswerError as error:
-            raise UnhealthyError(str(error)) from None
+            raise UnhealthyError("core.own_words", text=str(error)) from None
         if not answer.good:
-            raise UnhealthyError(f"it cannot be confirmed: {answer.body['error']}")
+            raise UnhealthyError("update.not_confirmed", said=str(answer.body["error"]))
 
     def give_way(self) -> None:
         """Tell the boot loader that this system is bad, and restart the box.

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from naproxy.drivers.program import Printed, as_others, printed
+from naproxy.reason import WrongError
 
 _ENVIRONMENT: Final = {"LC_ALL": "C.UTF-8"}
 _MOST_BYTES: Final = 1 << 18
@@ -20,6 +21,10 @@ _LEAVE_FREE_BYTES: Final = 32 << 20
 _MOST_LINE_BYTES: Final = 1 << 16
 
 Progress = Callable[[int], None]
+
+
+class CopyError(WrongError):
+    """Why a file was not copied."""
 
 
 class Effects(Protocol):
@@ -32,7 +37,7 @@ class Effects(Protocol):
         """Run a program and hear each line that it says; returns its exit status."""
 
     def copy(self, source: Path, goal: Path, progress: Progress) -> None:
-        """Copy a plain file, in a thread; `progress` is told percents. OSError in words."""
+        """Copy a plain file, in a thread; `progress` is told percents. CopyError, OSError."""
 
 
 class Machine:
@@ -61,7 +66,7 @@ class Machine:
         return await process.wait()
 
     def copy(self, source: Path, goal: Path, progress: Progress) -> None:
-        """Copy a plain file; `progress` is told percents. OSError in words.
+        """Copy a plain file; `progress` is told percents. CopyError, OSError.
 
         A copy, so that nobody can change it after it was looked at: who sent it is not root.
         """
@@ -69,12 +74,12 @@ class Machine:
         with os.fdopen(file, "rb") as opened:
             about = os.fstat(opened.fileno())
             if not stat.S_ISREG(about.st_mode):
-                raise OSError(f"{source} is not a plain file")
+                raise CopyError("update.not_plain", file=str(source))
             goal.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             goal.unlink(missing_ok=True)
             missing = about.st_size + _LEAVE_FREE_BYTES - shutil.disk_usage(goal.parent).free
             if missing > 0:
-                raise OSError(f"too little space: {(missing >> 20) + 1} MiB more are needed")
+                raise CopyError("update.no_space", mb=(missing >> 20) + 1)
             _copy(opened.fileno(), goal, about.st_size, progress)
 
 
@@ -90,7 +95,7 @@ def _copy(source: int, goal: Path, size: int, progress: Progress) -> None:
     try:
         _pour(source, out, size, progress)
         os.fsync(out)
-    except OSError:
+    except (CopyError, OSError):
         goal.unlink(missing_ok=True)
         raise
     finally:
@@ -102,7 +107,7 @@ def _pour(source: int, out: int, size: int, progress: Progress) -> None:
     while data := os.read(source, _PIECE_BYTES):
         done += len(data)
         if done > size:  # what has no end would fill the disk
-            raise OSError("the file grew while it was copied")
+            raise CopyError("update.grew")
         written = 0
         while written < len(data):
             written += os.write(out, data[written:])

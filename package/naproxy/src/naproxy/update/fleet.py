@@ -17,6 +17,7 @@ from typing import Any, Final
 from naproxy import __version__, config
 from naproxy.commands import add_config_option
 from naproxy.config import Config
+from naproxy.reason import Reason
 from naproxy.schema import ConfigError
 
 DOWNLOAD: Final = "/data/rauc/fleet.raucb"
@@ -39,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         ours = config.read(args.config)
         if not ours.fleet.url:
-            print("naproxy fleet: fleet.url is empty: this box is in no fleet", file=sys.stderr)
+            print(f"naproxy fleet: {Reason('update.no_fleet')}", file=sys.stderr)
             return 1
         _write(args.file, rendered(ours, socket.gethostname(), board(Path(ours.box.rauc_conf))))
     except (ConfigError, OSError) as error:

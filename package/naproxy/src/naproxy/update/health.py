@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
+from naproxy.reason import Reason, WrongError, own_words
 from naproxy.update.rauc import Slots
 
 SURE_S: Final = 10.0
@@ -20,8 +21,8 @@ _LOOK_S: Final = 1.0
 _LATE_LOOK_S: Final = 10.0
 
 
-class UnhealthyError(Exception):
-    """What is not in order, in words."""
+class UnhealthyError(WrongError):
+    """What is not in order."""
 
 
 Check = Callable[[], None]
@@ -40,26 +41,26 @@ class Seen:
     """The slot that was confirmed last, and when it was installed; None if none was."""
 
 
-def way_back(seen: Seen) -> str | None:
+def way_back(seen: Seen) -> Reason | None:
     """Return why this system must stay; None if the other is to be tried."""
     if seen.slots is None:
         return _way_back_without_rauc(seen)
     booted, other = seen.slots.booted(), seen.slots.other()
     if booted and seen.confirmed == (booted.name, booted.installed):
-        return "it was confirmed before"
+        return Reason("update.confirmed_before")
     if other is None or not other.good:
-        return "the other system cannot be started, or failed before"
+        return Reason("update.other_is_bad")
     return None
 
 
-def _way_back_without_rauc(seen: Seen) -> str | None:
+def _way_back_without_rauc(seen: Seen) -> Reason | None:
     """RAUC itself may be what does not work. Only what was confirmed once is a way back."""
     if seen.confirmed is None:
-        return "RAUC does not answer, and no other system was ever confirmed"
+        return Reason("update.no_other_confirmed")
     if not seen.running:
-        return "RAUC does not answer, and it is not known which system runs"
+        return Reason("update.running_unknown")
     if seen.confirmed[0] == seen.running:
-        return "it was confirmed before"
+        return Reason("update.confirmed_before")
     return None
 
 
@@ -71,7 +72,7 @@ class Watch:
         self._began_s = began_s
         self._well_since_s: float | None = None
 
-    def judge(self, t_s: float, problem: str | None) -> Literal["wait", "works", "late"]:
+    def judge(self, t_s: float, problem: Reason | None) -> Literal["wait", "works", "late"]:
         """Return what to do now that this was found."""
         if problem is None:
             if self._well_since_s is None:
@@ -103,15 +104,15 @@ class Effects(Protocol):
         """Tell the boot loader that this system is bad, and restart the box."""
 
 
-def problem_of(checks: Sequence[Check]) -> str | None:
-    """Return what is wrong first, in words."""
+def problem_of(checks: Sequence[Check]) -> Reason | None:
+    """Return what is wrong first."""
     for check in checks:
         try:
             check()
         except UnhealthyError as error:
-            return str(error)
+            return error.reason
         except Exception as error:  # whatever it is, it is not in order
-            return repr(error)
+            return own_words(repr(error))
     return None
 
 
@@ -141,10 +142,10 @@ def watch(checks: Sequence[Check], does: Effects) -> bool:
         does.sleep(look_s)
 
 
-def _confirmed(does: Effects) -> str | None:
+def _confirmed(does: Effects) -> Reason | None:
     try:
         does.confirm()
     except UnhealthyError as error:
-        return str(error)
+        return error.reason
     does.say("everything is in order: this system stays")
     return None

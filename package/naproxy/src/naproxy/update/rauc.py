@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from naproxy.drivers.program import Printed, words
+from naproxy.reason import WrongError
 from naproxy.update.effects import Effects
 
 _ASK_S: Final = 100.0
@@ -29,12 +30,12 @@ _FORMAT_WORDS: Final = (
 )
 
 
-class RaucError(Exception):
-    """RAUC refused, in its words; `why` is what they are about."""
+class RaucError(WrongError):
+    """RAUC refused, or does not answer; `why` is what that is about."""
 
-    def __init__(self, said: str, why: Why = "rauc") -> None:
-        """`said` is one line that is safe to show."""
-        super().__init__(said)
+    def __init__(self, code: str, /, *, why: Why = "rauc", **params: Any) -> None:
+        """Take what `Reason` takes; RAUC's own words are one line that is safe to show."""
+        super().__init__(code, **params)
         self.why: Why = why
 
 
@@ -138,9 +139,9 @@ class Rauc:
         try:
             code = await self._does.follow((*self._rauc, "install", str(bundle)), line)
         except OSError as error:
-            raise RaucError(f"rauc cannot be run: {error.strerror}") from None
+            raise _not_run(error) from None
         if code != 0:
-            raise _judged(words((failure or last).encode()) or f"rauc: exit status {code}")
+            raise _judged(words((failure or last).encode()), code)
 
     async def activate(self, which: Literal["other", "booted"]) -> None:
         """Have a slot booted from now on."""
@@ -159,34 +160,40 @@ class Rauc:
         try:
             return await self._does.run((*self._rauc, *arguments), _ASK_S)
         except OSError as error:
-            raise RaucError(f"rauc cannot be run: {error.strerror}") from None
+            raise _not_run(error) from None
 
 
 def _refused(done: Printed) -> RaucError:
     if done.code is None:
-        return RaucError("rauc did not answer in time")
+        return RaucError("update.rauc_late")
     lines = [_LOG.sub("", line) for line in done.complaint.decode(errors="replace").splitlines()]
     told = [line for line in lines if line.strip() and not line.startswith(("Reading", "Using"))]
-    said = words((told[-1] if told else "").encode()) or f"rauc: exit status {done.code}"
-    return _judged(said)
+    return _judged(words((told[-1] if told else "").encode()), done.code)
 
 
-def _judged(said: str) -> RaucError:
+def _judged(said: str, status: int) -> RaucError:
+    if not said:
+        return RaucError("update.rauc_status", status=status)
     lowered = said.lower()
+    why: Why = "rauc"
     if any(word in lowered for word in _FORMAT_WORDS):
-        return RaucError(said, "format")
-    if any(word in lowered for word in _SIGNATURE_WORDS):
-        return RaucError(said, "signature")
-    return RaucError(said)
+        why = "format"
+    elif any(word in lowered for word in _SIGNATURE_WORDS):
+        why = "signature"
+    return RaucError("core.own_words", text=said, why=why)
+
+
+def _not_run(error: OSError) -> RaucError:
+    return RaucError("update.rauc_not_run", said=error.strerror or str(error))
 
 
 def _json(done: Printed) -> Mapping[str, Any]:
     try:
         said = json.loads(done.output)
     except ValueError:
-        raise RaucError("rauc did not say what it was asked for") from None
+        raise RaucError("update.rauc_strange") from None
     if not isinstance(said, dict):
-        raise RaucError("rauc did not say what it was asked for")
+        raise RaucError("update.rauc_strange")
     return said
 
 

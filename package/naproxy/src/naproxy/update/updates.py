@@ -13,12 +13,12 @@ from typing import Any, Final, Literal
 from naproxy import __version__
 from naproxy.box.effects import write
 from naproxy.calls import ApiError
+from naproxy.reason import Reason, own_words
 from naproxy.update import versions
-from naproxy.update.effects import Effects
+from naproxy.update.effects import CopyError, Effects
 from naproxy.update.rauc import Bundle, Rauc, RaucError, Slots
 from naproxy.update.versions import Order
 
-NOT_BY_IMAGES: Final = "this installation is not updated by images: there is no RAUC, or no {conf}"
 _BUNDLE, _CONFIRMED = "bundle.raucb", "confirmed.json"
 
 Phase = Literal["none", "checking", "ready", "refused", "writing", "written", "failed"]
@@ -36,9 +36,14 @@ class Job:
     bundle: Bundle | None = None
     order: Order = "unknown"
     """What the bundle is beside the version that runs."""
-    error: str = ""
+    error: Reason | None = None
     why: str = ""
     """What the error is about: signature, format, board, file, space or rauc."""
+
+    def json(self) -> dict[str, Any]:
+        """Return it as JSON: the error's reason, and in English."""
+        error = self.error and self.error.plain()
+        return {**asdict(self), "error": str(self.error or ""), "error_reason": error}
 
 
 class Updates:
@@ -69,19 +74,19 @@ class Updates:
         """Return everything; where RAUC does not answer, why."""
         told: dict[str, Any] = {
             "supported": Path(self._conf).is_file(),
-            "problem": None,
+            **_problem(None),
             "board": "",
             "version": __version__,
             "slots": [],
             "confirmed": None,
-            "job": asdict(self.job),
+            "job": self.job.json(),
         }
         if not told["supported"]:
-            return {**told, "problem": NOT_BY_IMAGES.format(conf=self._conf)}
+            return told | _problem(self._not_by_images())
         try:
             slots = await self._look_at_slots()
         except RaucError as error:
-            return {**told, "problem": str(error)}
+            return told | _problem(error.reason)
         booted = slots.booted()
         return {
             **told,
@@ -120,22 +125,26 @@ class Updates:
 
         try:
             await asyncio.to_thread(self._does.copy, file, kept, progress)
+        except CopyError as error:
+            self._refuse(error.reason, "file")
+            return
         except OSError as error:
-            self._refuse(error.strerror or str(error), "file")
+            self._refuse(own_words(error.strerror or str(error)), "file")
             return
         try:
             bundle = await self._rauc.info(kept)
         except RaucError as error:
-            self._refuse(str(error), error.why)
+            self._refuse(error.reason, error.why)
             return
         job.bundle = bundle
         job.order = versions.order(bundle.version, self._running(slots))
         if bundle.board != slots.board:
-            self._refuse(f"it is for {bundle.board}, and this is {slots.board}", "board")
+            wrong = Reason("update.other_board", made_for=bundle.board, board=slots.board)
+            self._refuse(wrong, "board")
             return
         job.phase = "ready"
 
-    def _refuse(self, error: str, why: str) -> None:
+    def _refuse(self, error: Reason, why: str) -> None:
         self.job.phase, self.job.error, self.job.why = "refused", error, why
         self._delete()
         self._say(f"update: refused: {error}")
@@ -153,10 +162,10 @@ class Updates:
         """Begin to write what was looked at; `older`: also if it is not a newer version."""
         self._need_idle()
         if self.job.phase != "ready" or not self.job.bundle:
-            raise ApiError(HTTPStatus.CONFLICT, "no update was looked at and found good")
+            raise ApiError(HTTPStatus.CONFLICT, Reason("update.none_ready"))
         if self.job.order in ("older", "unknown") and not older:
-            words = f"{self.job.bundle.version} is not newer than what runs: confirm that"
-            raise ApiError(HTTPStatus.CONFLICT, words, "older")
+            wrong = Reason("update.not_newer", version=self.job.bundle.version)
+            raise ApiError(HTTPStatus.CONFLICT, wrong, "older")
         self.job.phase, self.job.percent = "writing", 0
         self._say(f"update: writing {self.job.bundle.version}")
         self._begin(self._write())
@@ -170,7 +179,7 @@ class Updates:
         try:
             await self._rauc.install(self._folder / _BUNDLE, progress)
         except RaucError as error:
-            job.phase, job.error, job.why = "failed", str(error), error.why
+            job.phase, job.error, job.why = "failed", error.reason, error.why
             self._say(f"update: not written: {error}")
         else:
             job.phase, job.percent = "written", 100
@@ -193,12 +202,11 @@ class Updates:
         self._need_idle()
         other = slots.other()
         if which == "other" and (other is None or not other.good):
-            words = "the other image did not start, or was never written: there is no way back"
-            raise ApiError(HTTPStatus.CONFLICT, words)
+            raise ApiError(HTTPStatus.CONFLICT, Reason("update.no_way_back"))
         try:
             await self._rauc.activate(which)
         except RaucError as error:
-            raise ApiError(HTTPStatus.BAD_GATEWAY, str(error)) from None
+            raise ApiError(HTTPStatus.BAD_GATEWAY, error.reason) from None
         self._say(f"update: after a restart the {which} slot runs")
 
     async def confirm(self) -> None:
@@ -206,42 +214,52 @@ class Updates:
         slots = await self._slots()
         booted = slots.booted()
         if booted is None:
-            raise ApiError(HTTPStatus.BAD_GATEWAY, "RAUC does not know which slot runs")
+            raise ApiError(HTTPStatus.BAD_GATEWAY, Reason("update.no_slot"))
         try:
             await self._rauc.mark_good()
         except RaucError as error:
-            raise ApiError(HTTPStatus.BAD_GATEWAY, str(error)) from None
+            raise ApiError(HTTPStatus.BAD_GATEWAY, error.reason) from None
         said = {"slot": booted.name, "installed": booted.installed}
         try:
             write(self._folder / _CONFIRMED, json.dumps(said))
         except OSError as error:
-            words = f"that it is in order cannot be written down: {error.strerror}"
-            raise ApiError(HTTPStatus.INSUFFICIENT_STORAGE, words) from None
+            wrong = Reason("update.not_kept", said=str(error.strerror))
+            raise ApiError(HTTPStatus.INSUFFICIENT_STORAGE, wrong) from None
 
     def _is_confirmed(self, slot: str, installed: str) -> bool:
         return confirmed_last(self._folder) == (slot, installed)
 
     async def _slots(self) -> Slots:
         if not Path(self._conf).is_file():
-            raise ApiError(HTTPStatus.CONFLICT, NOT_BY_IMAGES.format(conf=self._conf))
+            raise ApiError(HTTPStatus.CONFLICT, self._not_by_images())
         try:
             return await self._rauc.slots()
         except RaucError as error:
-            raise ApiError(HTTPStatus.BAD_GATEWAY, str(error)) from None
+            raise ApiError(HTTPStatus.BAD_GATEWAY, error.reason) from None
+
+    def _not_by_images(self) -> Reason:
+        return Reason("update.not_by_images", file=self._conf)
 
     def _need_idle(self) -> None:
         if self.job.phase in BUSY:
-            raise ApiError(HTTPStatus.CONFLICT, "an update is being looked at or written")
+            raise ApiError(HTTPStatus.CONFLICT, Reason("update.busy"))
 
     def _begin(self, work: Any) -> None:
         async def quietly() -> None:
             try:
                 await work
             except Exception as error:
-                self.job.phase, self.job.error, self.job.why = "failed", repr(error), "rauc"
+                self.job.phase, self.job.error = "failed", own_words(repr(error))
+                self.job.why = "rauc"
                 self._say(f"update: {error!r}")
 
         self._task = asyncio.ensure_future(quietly())
+
+
+def _problem(reason: Reason | None) -> dict[str, Any]:
+    if reason is None:
+        return {"problem": None, "problem_reason": None}
+    return {"problem": str(reason), "problem_reason": reason.plain()}
 
 
 def confirmed_last(folder: Path) -> tuple[str, str] | None:

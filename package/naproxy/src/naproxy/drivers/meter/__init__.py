@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from naproxy.policy.base import State
-from naproxy.reason import Reason
+from naproxy.reason import Reason, WrongError
 from naproxy.schema import option
 
 DC_FEED: Final = "the DC feed of the board, without its adapter's loss"
@@ -26,16 +26,20 @@ BEHIND: Final = "everything behind the UPS"
 NOTHING: Final = "nothing: it is computed"
 
 
-class Fault(Exception):  # noqa: N818 - the field's word for it
-    """What is wrong with a line, an answer or a device, in words a person can act on.
+ITS_POWER: Final = Reason("meter.its_power")
+ITS_COUNTER: Final = Reason("meter.its_counter")
+
+
+class Fault(WrongError):  # noqa: N818 - the field's word for it
+    """What is wrong with a line, an answer or a device.
 
     `kind` names it: cut, doubled, checksum, noise, format, not_a_number, negative, huge,
     silence, refused, lost, tool.
     """
 
-    def __init__(self, kind: str, words: str) -> None:
-        """`words` do not repeat the kind."""
-        super().__init__(words)
+    def __init__(self, kind: str, code: str, /, **params: Any) -> None:
+        """Take what `Reason` takes, besides the kind."""
+        super().__init__(code, **params)
         self.kind = kind
 
 
@@ -144,7 +148,7 @@ async def polled(interval_s: float, ask: Callable[[], Awaitable[Reading]]) -> Re
         await asyncio.sleep(due_s - loop.time())
 
 
-def number(value: object, what: str) -> float:
+def number(value: object, what: str | Reason) -> float:
     """Return a finite number of what a device said; Fault if it is none."""
     if isinstance(value, str):
         text = value.strip()
@@ -154,13 +158,13 @@ def number(value: object, what: str) -> float:
         except ValueError:
             value = None
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise Fault("not_a_number", f"{what} is not a number")
+        raise Fault("not_a_number", "meter.not_a_number", what=what)
     try:
         found = float(value)
     except OverflowError:
         found = math.inf
     if not math.isfinite(found):
-        raise Fault("not_a_number", f"{what} is not a finite number")
+        raise Fault("not_a_number", "meter.not_finite", what=what)
     return found
 
 
@@ -169,9 +173,9 @@ def json_object(text: bytes) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
-        raise Fault("format", f"its answer is not JSON: {shown(text)}") from None
+        raise Fault("format", "meter.not_json", shown=shown(text)) from None
     if not isinstance(found, dict):
-        raise Fault("format", f"its answer is not a JSON object: {shown(text)}")
+        raise Fault("format", "meter.not_object", shown=shown(text))
     return found
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from naproxy.drivers.meter import (
+    ITS_POWER,
     MAINS,
     About,
     Fault,
@@ -73,28 +74,28 @@ def parse(message: bytes, sensor: int) -> Reading | None:
     """
     text = message.strip()
     if any(byte >= 127 or (byte < 32 and byte not in b"\r\n\t") for byte in text):
-        raise Fault("noise", "bytes that are no printable ASCII; is it at 57600 baud?")
+        raise Fault("noise", "meter.not_ascii", baud=BAUD)
     if text.count(b"<msg>") > 1:
-        raise Fault("doubled", "a message began before the last one ended")
+        raise Fault("doubled", "meter.message_in_message")
     if not text.startswith(b"<msg>"):
-        raise Fault("cut", f"the start of a message is missing: {shown(text[-60:])}")
+        raise Fault("cut", "meter.no_start", shown=shown(text[-60:]))
     if b"<!" in text or b"<?" in text:
-        raise Fault("format", "no message of a Current Cost display")
+        raise Fault("format", "meter.not_current_cost")
     try:
         root = ET.fromstring(text + b"</msg>")  # noqa: S314 - no DTD gets here
     except ET.ParseError:
-        raise Fault("cut", f"a message is damaged: {shown(text)}") from None
+        raise Fault("cut", "meter.damaged", shown=shown(text)) from None
     if root.find("hist") is not None:
         return None
     heard = root.findtext("sensor")
     if heard is None or not heard.strip().isdigit():
-        raise Fault("format", f"a message names no sensor: {shown(text)}")
+        raise Fault("format", "meter.no_sensor", shown=shown(text))
     if int(heard) != sensor:
         return None
     if (root.findtext("type") or "").strip() != "1":
-        raise Fault("format", f"sensor {sensor} counts pulses, it does not measure power")
+        raise Fault("format", "meter.pulses", sensor=sensor)
     found = [root.findtext(f"{channel}/watts") for channel in _CHANNELS]
-    powers = [number(watts, "the power") for watts in found if watts is not None]
+    powers = [number(watts, ITS_POWER) for watts in found if watts is not None]
     if not powers:
-        raise Fault("format", f"sensor {sensor} says no power")
+        raise Fault("format", "meter.sensor_no_power", sensor=sensor)
     return Reading(sum(powers))

@@ -13,6 +13,7 @@ from typing import Final
 
 from naproxy.drivers.meter import (
     DC_FEED,
+    ITS_POWER,
     About,
     Fault,
     MeterSettings,
@@ -23,6 +24,7 @@ from naproxy.drivers.meter import (
     shown,
 )
 from naproxy.meterio import Pieces, serial
+from naproxy.reason import Reason
 from naproxy.schema import is_absolute, option
 
 BAUD: Final = 115200
@@ -72,18 +74,23 @@ def parse(line: bytes) -> Reading:
     """Return the reading of one line without its end; Fault if it is none."""
     text = line.rstrip(b"\r")
     if any(not 32 <= byte < 127 for byte in text):
-        raise Fault("noise", "bytes that are no printable ASCII; is it at 115200 baud?")
+        raise Fault("noise", "meter.not_ascii", baud=BAUD)
     fields = text.decode().split(",")
     if text.count(b"#") > 1:
-        raise Fault("doubled", f"two lines in one: {shown(text)}")
+        raise Fault("doubled", "meter.two_lines", shown=shown(text))
     if fields[0] != "#Energino":
-        raise Fault("format", f"no line of an Energino: {shown(text)}")
+        raise Fault("format", "meter.not_energino", shown=shown(text))
     if len(fields) < LEAST_FIELDS:
-        raise Fault("cut", f"only {len(fields)} fields: {shown(text)}")
-    voltage_v, current_a = number(fields[2], "the voltage"), number(fields[3], "the current")
-    power_w = number(fields[4], "the power")
+        raise Fault("cut", "meter.few_fields", number=len(fields), shown=shown(text))
+    voltage_v = number(fields[2], Reason("meter.voltage"))
+    current_a = number(fields[3], Reason("meter.current"))
+    power_w = number(fields[4], ITS_POWER)
     if abs(power_w - voltage_v * current_a) > _ROUNDING_W + _ROUNDING * abs(power_w):
         raise Fault(
-            "checksum", f"{power_w:g} W is not {voltage_v:g} V times {current_a:g} A: damaged"
+            "checksum",
+            "meter.product",
+            power_w=power_w,
+            voltage_v=voltage_v,
+            current_a=current_a,
         )
     return Reading(power_w)

@@ -116,7 +116,7 @@ async def follow(port: Port) -> Readings:
         for item in tracker.feed(data, loop.time()):
             if isinstance(item, host.MeterFault):
                 if item.kind != "no_hello":
-                    yield Fault(item.kind, str(item).partition(": ")[2])
+                    yield _fault(item)
                 elif loop.time() - asked_s >= _HELLO_EVERY_S:
                     # It has begun anew: it is asked again who it is.
                     tracker.hello = None
@@ -131,7 +131,11 @@ async def follow(port: Port) -> Readings:
         try:
             tracker.check_silence(loop.time())
         except host.MeterFault as fault:
-            raise Fault(fault.kind, str(fault).partition(": ")[2]) from None
+            raise _fault(fault) from None
+
+
+def _fault(fault: host.MeterFault) -> Fault:
+    return Fault(fault.kind, "core.own_words", text=str(fault).removeprefix(f"{fault.kind}: "))
 
 
 class Hwmon:
@@ -156,8 +160,9 @@ class Hwmon:
             counter = folder / "energy1_input"
             counter_j = _whole(counter) / 1e6 if counter.exists() else None
         except OSError as error:
-            words = os.strerror(error.errno or 0).lower()
-            raise Fault("lost", f"{error.filename or folder}: {words}") from None
+            why = os.strerror(error.errno or 0).lower()
+            file = str(error.filename or folder)
+            raise Fault("lost", "driver.unreadable", file=file, why=why) from None
         energy_j = None if counter_j is None else self._counter.difference_j(counter_j)
         return Reading(power_w, energy_j=energy_j, counter_j=counter_j)
 
@@ -167,16 +172,13 @@ class Hwmon:
         try:
             file.write_text(f"{self._shunt_uohm}\n")
         except PermissionError:
-            raise Fault(
-                "refused",
-                f"{file} may not be written: set shunt-resistor = <{self._shunt_uohm}>"
-                " in the device tree",
-            ) from None
+            uohm = self._shunt_uohm
+            raise Fault("refused", "meter.shunt", file=str(file), shunt_uohm=uohm) from None
         # What the chip has measured is by the old one still.
-        raise Fault("format", "the kernel assumed another shunt; it is set now")
+        raise Fault("format", "meter.shunt_set")
 
 
 def _whole(file: Path) -> float:
     with contextlib.suppress(UnicodeDecodeError):
         return number(file.read_text(), file.name)
-    raise Fault("noise", f"{file.name} is not text")
+    raise Fault("noise", "meter.not_text", file=file.name)

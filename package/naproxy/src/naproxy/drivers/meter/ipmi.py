@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from naproxy.drivers.meter import (
+    ITS_POWER,
     SUPPLY,
     About,
     Fault,
@@ -89,13 +90,13 @@ def parse(text: str) -> Reading:
     """Return the reading in what ipmitool prints."""
     state, powers = _STATE.findall(text), _POWER.findall(text)
     if len(powers) > 1:
-        raise Fault("doubled", "two readings in one answer")
+        raise Fault("doubled", "meter.two_readings")
     if not powers:
-        raise Fault("format", f"ipmitool says no power: {shown(text)}")
+        raise Fault("format", "meter.tells_no_power", program="ipmitool", shown=shown(text))
     if len(state) != 1:
-        raise Fault("cut", "ipmitool's answer is not whole")
-    power_w = number(powers[0], "its power")
+        raise Fault("cut", "meter.part_of_answer", program="ipmitool")
+    power_w = number(powers[0], ITS_POWER)
     # OpenBMC says deactivated of readings that are good (its issue 3257): only 0 is doubted.
     if state != ["activated"] and power_w == 0:
-        raise Fault("format", f"power reading is {state[0]}: activate it in the BMC")
+        raise Fault("format", "meter.deactivated", state=state[0])
     return Reading(power_w)

@@ -78,9 +78,9 @@ def variables(text: str) -> dict[str, str]:
     for line in text.splitlines():
         name, colon, value = line.partition(": ")
         if not colon or not _NAME.fullmatch(name) or not value.isprintable():
-            raise Fault("noise", f"no line of upsc: {shown(line)}")
+            raise Fault("noise", "meter.not_upsc", shown=shown(line))
         if name in found:
-            raise Fault("doubled", f"{name} is there twice")
+            raise Fault("doubled", "meter.twice", name=name)
         found[name] = value
     return found
 
@@ -89,12 +89,12 @@ def parse(found: Mapping[str, str], variable: str = "") -> Reading:
     """Return the reading in a UPS' variables."""
     if variable:
         if variable not in found:
-            raise Fault("format", f"the UPS has no {variable}")
+            raise Fault("format", "meter.lacks_variable", name=variable)
         return Reading(number(found[variable], variable))
     for name in ("ups.realpower", "output.realpower"):
         if name in found:
             return Reading(number(found[name], name))
     load, nominal = found.get("ups.load"), found.get("ups.realpower.nominal")
     if load is None or nominal is None:
-        raise Fault("format", "the UPS says neither ups.realpower nor its load and nominal power")
+        raise Fault("format", "meter.ups_no_power")
     return Reading(number(load, "ups.load") / 100 * number(nominal, "ups.realpower.nominal"))

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from naproxy.drivers.meter import (
+    ITS_COUNTER,
+    ITS_POWER,
     SUPPLY,
     About,
     Fault,
@@ -100,12 +102,12 @@ def parse(said: Mapping[str, Any]) -> Reading:
     if isinstance(power, Mapping):
         energy = said.get("EnergykWh")
         total = energy.get("Reading") if isinstance(energy, Mapping) else None
-        counter_j = None if total is None else number(total, "its counter") * JOULES_A_KWH
+        counter_j = None if total is None else number(total, ITS_COUNTER) * JOULES_A_KWH
         return Reading(_power(power.get("Reading")), counter_j=counter_j)
-    raise Fault("format", "its answer has neither PowerControl nor PowerWatts")
+    raise Fault("format", "meter.redfish_no_power")
 
 
 def _power(value: object) -> float:
     if value is None:
-        raise Fault("format", "it says no power (null): it may do so while the server is off")
-    return number(value, "its power")
+        raise Fault("format", "meter.null_power")
+    return number(value, ITS_POWER)

@@ -13,6 +13,8 @@ from typing import Any
 
 from naproxy.digest import Digest
 from naproxy.drivers.meter import (
+    ITS_COUNTER,
+    ITS_POWER,
     MAINS,
     About,
     Fault,
@@ -98,13 +100,13 @@ def parse(said: Mapping[str, Any]) -> Reading:
         return _reading(said["apower"], counter, JOULES_A_WATT_HOUR)
     if "power" in said:
         if said.get("is_valid") is False:
-            raise Fault("format", "it says itself that its measurement is not valid")
+            raise Fault("format", "meter.not_valid")
         # An emeter has a voltage and counts watt-hours, a meter watt-minutes.
         unit_j = JOULES_A_WATT_HOUR if "voltage" in said else JOULES_A_WATT_MINUTE
         return _reading(said["power"], said.get("total"), unit_j)
-    raise Fault("format", "its answer has no power: does this component measure?")
+    raise Fault("format", "meter.no_power")
 
 
 def _reading(power: object, counter: object, unit_j: float) -> Reading:
-    counter_j = None if counter is None else number(counter, "its counter") * unit_j
-    return Reading(number(power, "its power"), counter_j=counter_j)
+    counter_j = None if counter is None else number(counter, ITS_COUNTER) * unit_j
+    return Reading(number(power, ITS_POWER), counter_j=counter_j)

@@ -74,7 +74,8 @@ def read(file: Path) -> float:
         with file.open("rb") as opened:
             text = opened.read(MOST_BYTES + 1)
     except OSError as error:
-        raise Fault("lost", f"{file}: {os.strerror(error.errno or 0).lower()}") from None
+        why = os.strerror(error.errno or 0).lower()
+        raise Fault("lost", "driver.unreadable", file=str(file), why=why) from None
     if len(text) > MOST_BYTES:
-        raise Fault("huge", f"{file} is longer than {MOST_BYTES} bytes")
+        raise Fault("huge", "meter.long_file", file=str(file), high=MOST_BYTES)
     return number(text.decode(errors="replace"), str(file))

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from naproxy.drivers.meter import (
+    ITS_COUNTER,
+    ITS_POWER,
     STRIP,
     About,
     Fault,
@@ -118,7 +120,7 @@ class Driver:
         settings = self._settings
         wanted = [oid for oid in (self._objects.power, self._objects.energy) if oid]
         if not wanted:
-            raise Fault("format", "the key oid is missing: it says which object is the power")
+            raise Fault("format", "meter.no_oid")
         community = password(settings.community_file) or "public"
         with tempfile.TemporaryDirectory(prefix="naproxy-snmp-") as folder:
             # On the command line every user of the machine could read it.
@@ -136,23 +138,23 @@ class Driver:
 
 def _quotable(community: str) -> str:
     if not community.isprintable() or set(community) & set("\"'\\"):
-        raise Fault("refused", "the community in its file has a quotation mark or the like")
+        raise Fault("refused", "meter.community")
     return community
 
 
 def parse(lines: Sequence[str], asked: Objects) -> Reading:
     """Return the reading in the values that snmpget prints, one a line."""
     if not lines:
-        raise Fault("cut", "snmpget says nothing")
+        raise Fault("cut", "meter.tells_nothing", program="snmpget")
     if len(lines) > (2 if asked.energy else 1):
-        raise Fault("doubled", "more values than were asked for")
-    power_w = _whole(lines[0], "its power") * asked.power_unit_w
+        raise Fault("doubled", "meter.many_values")
+    power_w = _whole(lines[0], ITS_POWER) * asked.power_unit_w
     if len(lines) < 2 or lines[1].startswith("No Such"):
         return Reading(power_w)
-    return Reading(power_w, counter_j=_whole(lines[1], "its counter") * asked.energy_unit_j)
+    return Reading(power_w, counter_j=_whole(lines[1], ITS_COUNTER) * asked.energy_unit_j)
 
 
-def _whole(text: str, what: str) -> float:
+def _whole(text: str, what: Reason) -> float:
     if text.startswith("No Such"):
-        raise Fault("format", f"it has no such object: {shown(text)}; is it another device?")
+        raise Fault("format", "meter.no_such_object", shown=shown(text))
     return number(text.strip('"'), what)

@@ -11,6 +11,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 from naproxy.drivers.meter import (
+    ITS_COUNTER,
+    ITS_POWER,
     MAINS,
     About,
     Fault,
@@ -71,21 +73,21 @@ class Driver:
 def parse(said: Mapping[str, Any], channel: int) -> Reading:
     """Return the reading in the answer to `Status 8`."""
     if "WARNING" in said:
-        raise Fault("refused", f"it refuses: {said['WARNING']!r:.100}")
+        raise Fault("refused", "meter.refuses", words=f"{said['WARNING']!r:.100}")
     sensors = said.get("StatusSNS")
     energy = sensors.get("ENERGY") if isinstance(sensors, Mapping) else None
     if not isinstance(energy, Mapping):
-        raise Fault("format", "its answer has no ENERGY: this device does not measure")
+        raise Fault("format", "meter.no_energy")
     # Total is for all channels together; of several it tells nothing of one.
     several = isinstance(energy.get("Power"), list)
     total = None if several else energy.get("Total")
-    counter_j = None if total is None else number(total, "its counter") * JOULES_A_KWH
-    return Reading(number(_one(energy.get("Power"), channel), "its power"), counter_j=counter_j)
+    counter_j = None if total is None else number(total, ITS_COUNTER) * JOULES_A_KWH
+    return Reading(number(_one(energy.get("Power"), channel), ITS_POWER), counter_j=counter_j)
 
 
 def _one(values: object, channel: int) -> object:
     if not isinstance(values, list):
         return values
     if channel >= len(values):
-        raise Fault("format", f"it has {len(values)} channels, none of number {channel}")
+        raise Fault("format", "meter.no_channel", number=len(values), channel=channel)
     return values[channel]

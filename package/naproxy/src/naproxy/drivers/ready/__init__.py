@@ -9,16 +9,17 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
+from naproxy.reason import Reason
 from naproxy.schema import option
 from naproxy.seeing import Sign
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What one probe saw, and its details in words."""
+    """What one probe saw, and its details."""
 
     sign: Sign
-    detail: str
+    detail: Reason
 
 
 @dataclass(frozen=True, kw_only=True)

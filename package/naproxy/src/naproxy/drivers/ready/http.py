@@ -71,11 +71,11 @@ class Driver:
 
     def _judge(self, answer: bytes) -> Observation:
         if not answer:
-            return Observation(Sign.REFUSING, "it closed the connection without an answer")
+            return Observation(Sign.REFUSING, Reason("ready.closed"))
         found = _STATUS_LINE.match(answer)
         if not found:
-            return Observation(Sign.UNFIT, "it answers, but not in HTTP")
+            return Observation(Sign.UNFIT, Reason("ready.not_http"))
         status, wanted = int(found[1]), self._settings.status
         if status in wanted or (not wanted and status < 500):
-            return Observation(Sign.READY, f"HTTP status {status}")
-        return Observation(Sign.UNFIT, f"HTTP status {status}")
+            return Observation(Sign.READY, Reason("ready.status", status=status))
+        return Observation(Sign.UNFIT, Reason("ready.status", status=status))

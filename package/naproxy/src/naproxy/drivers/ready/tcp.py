@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from naproxy.drivers import Target
 from naproxy.drivers.ready import Observation, ReadySettings, connection
+from naproxy.reason import Reason
 from naproxy.schema import option
 from naproxy.seeing import Sign
 
@@ -30,4 +31,4 @@ class Driver:
     async def probe(self) -> Observation:
         """Connect once."""
         async with connection(self._target.address, self._target.port):
-            return Observation(Sign.READY, "connected")
+            return Observation(Sign.READY, Reason("ready.connected"))

@@ -7,20 +7,23 @@ from typing import Final, Protocol
 
 from naproxy.drivers.program import Ended
 from naproxy.machine_io import Answer
+from naproxy.reason import Reason, own_words
 from naproxy.schema import option
 
 STATES: Final = ("ram", "disk", "off")
 """Suspend to RAM, suspend to disk, power off."""
 
+THE_SERVER: Final = Reason("sleep.the_server")
+ACCEPTED: Final = Reason("sleep.accepted")
 _CANNOT_RUN: Final = (126, 127)
 
 
 @dataclass(frozen=True, slots=True)
 class SleepResult:
-    """The answer, and the reason in words that a person can act on."""
+    """The answer, and the reason for it."""
 
     answer: Answer
-    reason: str
+    reason: Reason
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,14 +77,18 @@ class SleepDriver(Protocol):
         """Give the command. Accepted does not mean asleep: that is observed."""
 
 
-def by_exit_status(ended: Ended, who: str) -> SleepResult:
+def fault(error: Exception) -> Reason:
+    """Say that a driver raised what no driver should."""
+    return Reason("sleep.driver_failed", error=repr(error))
+
+
+def by_exit_status(ended: Ended, who: Reason) -> SleepResult:
     """Return the answer of a command that decides by its exit status: 0 is yes.
 
     126 and 127 are the shell's, for a command that cannot be run.
     """
     if ended.code == 0:
-        return SleepResult(Answer.ACCEPTED, ended.said or "accepted")
+        return SleepResult(Answer.ACCEPTED, own_words(ended.said) if ended.said else ACCEPTED)
     if ended.code is None or ended.code in _CANNOT_RUN or ended.code < 0:
-        words = f"ended by signal {-ended.code}" if ended.code and ended.code < 0 else ended.words
-        return SleepResult(Answer.FAILED, f"{who} cannot run the command: {words}")
-    return SleepResult(Answer.REFUSED, f"{who} refuses to sleep: {ended.words}")
+        return SleepResult(Answer.FAILED, Reason("sleep.cannot_run", who=who, words=ended.why))
+    return SleepResult(Answer.REFUSED, Reason("sleep.refused", who=who, words=ended.why))

@@ -16,8 +16,9 @@ from naproxy import agent_protocol
 from naproxy.agent_protocol import NoAnswerError, Outcome, ProtocolError, Question
 from naproxy.drivers import Target, secret
 from naproxy.drivers.openssh import is_place
-from naproxy.drivers.sleep import SleepResult, SleepSettings
+from naproxy.drivers.sleep import ACCEPTED, THE_SERVER, SleepResult, SleepSettings
 from naproxy.machine_io import Answer
+from naproxy.reason import Reason, own_words, together
 from naproxy.schema import is_absolute, option
 
 _RESEND_S: Final = 1.0
@@ -50,12 +51,15 @@ class Driver:
         self._host = settings.host or target.address
 
     async def sleep(self) -> SleepResult:
-        """Ask, give the order if the answer is yes, and return the agent's words."""
+        """Ask, give the order if the answer is yes, and return the agent's answer."""
         settings = self._settings
         try:
             key = agent_protocol.parse_key(secret.read(settings.key_file))
-        except (secret.SecretError, ProtocolError) as error:
-            return SleepResult(Answer.FAILED, f"the agent's key: {error}")
+        except secret.SecretError as error:
+            return SleepResult(Answer.FAILED, Reason("sleep.agent_key", why=error.reason))
+        except ProtocolError:
+            reason = Reason("sleep.no_agent_key", file=settings.key_file)
+            return SleepResult(Answer.FAILED, reason)
         question = Question(
             key,
             self._server,
@@ -66,19 +70,20 @@ class Driver:
         try:
             return self._judge(await self._converse(question))
         except NoAnswerError as error:
-            obeyed = error.ordered and not question.forged
-            return SleepResult(Answer.ACCEPTED if obeyed else Answer.FAILED, str(error))
+            return _without_answer(error.ordered, question.forged)
         except OSError as error:
-            words = error.strerror or str(error)
-            return SleepResult(Answer.FAILED, f"the agent on {self._host} is not reached: {words}")
+            why = error.strerror or str(error)
+            reason = Reason("sleep.agent_not_reached", host=self._host, why=why)
+            return SleepResult(Answer.FAILED, reason)
 
     def _judge(self, said: Outcome) -> SleepResult:
-        words = "; ".join(said.why) or "accepted"
-        if said.clock_warning:
-            words += f" ({said.clock_warning})"
+        words = own_words("; ".join(said.why)) if said.why else None
+        clock = [_clock(said.clock_ahead_s)] if said.clock_warning else []
         if said.accepted:
-            return SleepResult(Answer.ACCEPTED, words)
-        return SleepResult(Answer.REFUSED, f"the server refuses to sleep: {words}")
+            return SleepResult(Answer.ACCEPTED, together(words or ACCEPTED, *clock))
+        words = words or Reason("sleep.no_words")
+        refused = Reason("sleep.refused", who=THE_SERVER, words=words)
+        return SleepResult(Answer.REFUSED, together(refused, *clock))
 
     async def _converse(self, question: Question) -> Outcome:
         """Send and take datagrams until there is an outcome, or raise NoAnswerError."""
@@ -118,3 +123,17 @@ class Driver:
                 raise
             await asyncio.sleep(max(0.0, until_s - loop.time()))
             return None
+
+
+def _without_answer(ordered: bool, forged: int) -> SleepResult:
+    if forged:
+        return SleepResult(Answer.FAILED, Reason("sleep.agent_forged"))
+    if ordered:
+        return SleepResult(Answer.ACCEPTED, Reason("sleep.agent_left"))
+    return SleepResult(Answer.FAILED, Reason("sleep.agent_silent"))
+
+
+def _clock(ahead_s: int) -> Reason:
+    if ahead_s > 0:
+        return Reason("sleep.clock_ahead", ahead_s=ahead_s)
+    return Reason("sleep.clock_behind", behind_s=-ahead_s)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from naproxy.drivers import Target, own_command
 from naproxy.drivers.sleep import SleepResult, SleepSettings, by_exit_status
 from naproxy.machine_io import Answer
+from naproxy.reason import own_words
 from naproxy.schema import option
 
 
@@ -30,5 +31,5 @@ class Driver:
         try:
             ended = await self._command.run(self._settings.timeout_s)
         except own_command.CommandError as error:
-            return SleepResult(Answer.FAILED, str(error))
-        return by_exit_status(ended, self._settings.program)
+            return SleepResult(Answer.FAILED, error.reason)
+        return by_exit_status(ended, own_words(self._settings.program))

@@ -11,6 +11,7 @@ from naproxy.drivers import Target
 from naproxy.drivers.ipmi import Ipmi, IpmiError, IpmiSettings
 from naproxy.drivers.sleep import OffSettings, SleepResult
 from naproxy.machine_io import Answer
+from naproxy.reason import Reason
 from naproxy.schema import option
 
 
@@ -34,5 +35,5 @@ class Driver:
         try:
             await self._ipmi.power("soft", self._settings.timeout_s)
         except IpmiError as error:
-            return SleepResult(Answer.FAILED, str(error))
-        return SleepResult(Answer.ACCEPTED, "taken by the BMC")
+            return SleepResult(Answer.FAILED, error.reason)
+        return SleepResult(Answer.ACCEPTED, Reason("sleep.bmc"))

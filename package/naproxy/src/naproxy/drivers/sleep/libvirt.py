@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from naproxy.drivers import Target
-from naproxy.drivers.sleep import SleepResult, SleepSettings
+from naproxy.drivers.sleep import ACCEPTED, SleepResult, SleepSettings
 from naproxy.drivers.virsh import LibvirtSettings, Virsh, VirshError
 from naproxy.machine_io import Answer
+from naproxy.reason import own_words
 from naproxy.schema import option
 
 _VERBS: Final = {
@@ -48,5 +49,5 @@ class Driver:
         try:
             said = await self._virsh.run(*self._verb)
         except VirshError as error:
-            return SleepResult(Answer.FAILED, str(error))
-        return SleepResult(Answer.ACCEPTED, said or "accepted")
+            return SleepResult(Answer.FAILED, error.reason)
+        return SleepResult(Answer.ACCEPTED, own_words(said) if said else ACCEPTED)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from naproxy.drivers import Target
 from naproxy.drivers.sleep import SleepResult, SleepSettings
 from naproxy.machine_io import Answer
+from naproxy.reason import Reason
 from naproxy.schema import option
 
 
@@ -25,4 +26,4 @@ class Driver:
 
     async def sleep(self) -> SleepResult:
         """Say why not."""
-        return SleepResult(Answer.REFUSED, "no way to sleep is configured: set sleep.driver")
+        return SleepResult(Answer.REFUSED, Reason("sleep.no_way"))

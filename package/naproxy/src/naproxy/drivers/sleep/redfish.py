@@ -36,5 +36,5 @@ class Driver:
                 "GracefulShutdown", unless="Off", timeout_s=self._settings.timeout_s
             )
         except RedfishError as error:
-            return SleepResult(Answer.FAILED, str(error))
+            return SleepResult(Answer.FAILED, error.reason)
         return SleepResult(Answer.ACCEPTED, said)

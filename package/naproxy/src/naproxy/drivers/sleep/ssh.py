@@ -11,8 +11,9 @@ from typing import Final
 
 from naproxy.drivers import Target
 from naproxy.drivers.openssh import Session, Ssh, SshSettings
-from naproxy.drivers.sleep import SleepResult, SleepSettings, by_exit_status
+from naproxy.drivers.sleep import THE_SERVER, SleepResult, SleepSettings, by_exit_status
 from naproxy.machine_io import Answer
+from naproxy.reason import Reason
 from naproxy.schema import option
 
 _CONNECTION_ENDED: Final = 255
@@ -39,14 +40,15 @@ class Driver:
         try:
             session = await self._ssh.run(self._settings.command, self._settings.timeout_s)
         except OSError as error:
-            return SleepResult(Answer.FAILED, f"ssh cannot be run: {error.strerror}")
+            reason = Reason("driver.cannot_run", program="ssh", why=error.strerror)
+            return SleepResult(Answer.FAILED, reason)
         return self._judge(session)
 
     def _judge(self, session: Session) -> SleepResult:
         """Tell the answers apart."""
         code = session.ended.code
         if code is not None and 0 <= code < _CONNECTION_ENDED:
-            return by_exit_status(session.ended, "the server")
+            return by_exit_status(session.ended, THE_SERVER)
         if session.let_in:
-            return SleepResult(Answer.ACCEPTED, "the connection ended after the command")
+            return SleepResult(Answer.ACCEPTED, Reason("sleep.connection_ended"))
         return SleepResult(Answer.FAILED, self._ssh.failure(session.log))

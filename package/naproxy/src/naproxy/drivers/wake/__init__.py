@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from naproxy.ladder import Rung
+from naproxy.reason import Reason, WrongError
 from naproxy.schema import is_interface, option
 
 
@@ -107,24 +108,24 @@ def _own(rung: Any) -> list[tuple[str, Any]]:
 class WakeDriver(Protocol):
     """Sends one call to wake up."""
 
-    def send(self, failed: Callable[[str], None]) -> None:
+    def send(self, failed: Callable[[Reason], None]) -> None:
         """Start sending and return at once; `failed` is told if it did not work.
 
         That it worked tells nothing: whether the server comes up is observed.
         """
 
 
-class WakeError(Exception):
-    """The call could not be made, in words that a person can act on."""
+class WakeError(WrongError):
+    """The call could not be made."""
 
 
-def fault(error: Exception) -> str:
+def fault(error: Exception) -> Reason:
     """Say that a driver raised what no driver should."""
-    return f"the wake driver failed: {error!r}"
+    return Reason("wake.driver_failed", error=repr(error))
 
 
 class SlowDriver(ABC):
-    """A call that takes a while, so one at a time: `call` raises WakeError if it fails."""
+    """A call that takes a while, so one at a time: `call` raises WrongError if it fails."""
 
     _task: asyncio.Task[None] | None = None
 
@@ -132,15 +133,15 @@ class SlowDriver(ABC):
     async def call(self) -> None:
         """Make one call."""
 
-    def send(self, failed: Callable[[str], None]) -> None:
+    def send(self, failed: Callable[[Reason], None]) -> None:
         """Begin a call, unless one is under way."""
         if self._task is None or self._task.done():
             self._task = asyncio.ensure_future(self._run(failed))
 
-    async def _run(self, failed: Callable[[str], None]) -> None:
+    async def _run(self, failed: Callable[[Reason], None]) -> None:
         try:
             await self.call()
-        except WakeError as error:
-            failed(str(error))
+        except WrongError as error:
+            failed(error.reason)
         except Exception as error:
             failed(fault(error))

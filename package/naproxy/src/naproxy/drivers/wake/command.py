@@ -27,9 +27,6 @@ class Driver(SlowDriver):
 
     async def call(self) -> None:
         """Run it once."""
-        try:
-            ended = await self._command.run(self._settings.timeout_s)
-        except own_command.CommandError as error:
-            raise WakeError(str(error)) from None
+        ended = await self._command.run(self._settings.timeout_s)
         if ended.code != 0:
-            raise WakeError(f"{self._settings.program}: {ended.words}")
+            raise WakeError("driver.program", program=self._settings.program, words=ended.why)

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from naproxy.drivers import Target
+from naproxy.drivers import Target, program
 from naproxy.drivers.wake import RungSettings
+from naproxy.reason import Reason
 from naproxy.schema import is_interface, option
 
 _WORDS_BYTES: Final = 1000
@@ -39,10 +40,10 @@ class Driver:
         interface = settings.interface or target.interface
         self._arguments = ["etherwake", *broadcast, "-i", interface, target.mac]
 
-    def send(self, failed: Callable[[str], None]) -> None:
+    def send(self, failed: Callable[[Reason], None]) -> None:
         """Send one packet."""
         if self._program is None:
-            failed("etherwake is not installed")
+            failed(Reason("wake.no_etherwake"))
             return
         read, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         try:
@@ -58,13 +59,15 @@ class Driver:
             )
         except OSError as error:
             os.close(read)
-            failed(f"etherwake: {error.strerror}")
+            failed(Reason("driver.cannot_run", program="etherwake", why=error.strerror))
             return
         finally:
             os.close(write)
         asyncio.get_running_loop().add_reader(read, self._ended, pid, read, [], failed)
 
-    def _ended(self, pid: int, read: int, said: list[bytes], failed: Callable[[str], None]) -> None:
+    def _ended(
+        self, pid: int, read: int, said: list[bytes], failed: Callable[[Reason], None]
+    ) -> None:
         more = os.read(read, _WORDS_BYTES)
         if more:
             said.append(more)
@@ -75,5 +78,5 @@ class Driver:
         _, status = os.waitpid(pid, 0)
         code = os.waitstatus_to_exitcode(status)
         if code:
-            words = " ".join(b"".join(said).decode(errors="replace").split())
-            failed(f"etherwake: {words or f'exit status {code}'}")
+            ended = program.Ended(code, program.words(b"".join(said)))
+            failed(Reason("driver.program", program="etherwake", words=ended.why))

@@ -6,7 +6,7 @@ By libgpiod's `gpioset`, of its version 1 or 2: their options differ.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from naproxy.drivers import Target, program
@@ -87,11 +87,13 @@ class Driver(SlowDriver):
     async def _must(self, *arguments: str) -> None:
         ended = await self._gpioset(*arguments)
         if ended.code != 0:
-            words = ended.words.removeprefix("gpioset: ")
-            raise WakeError(f"gpioset {self._settings.chip}: {words}")
+            why = replace(ended, said=ended.said.removeprefix("gpioset: ")).why
+            name = f"gpioset {self._settings.chip}"
+            raise WakeError("driver.program", program=name, words=why)
 
     async def _gpioset(self, *arguments: str) -> program.Ended:
         try:
             return await program.run(["gpioset", *arguments], self._settings.timeout_s)
         except OSError as error:
-            raise WakeError(f"gpioset cannot be run: {error.strerror}") from None
+            why = error.strerror
+            raise WakeError("driver.cannot_run", program="gpioset", why=why) from None

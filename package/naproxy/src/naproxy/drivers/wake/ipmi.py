@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from naproxy.drivers import Target
-from naproxy.drivers.ipmi import Ipmi, IpmiError, IpmiSettings
-from naproxy.drivers.wake import SlowDriver, SlowRungSettings, WakeError
+from naproxy.drivers.ipmi import Ipmi, IpmiSettings
+from naproxy.drivers.wake import SlowDriver, SlowRungSettings
 from naproxy.schema import option
 
 
@@ -27,7 +27,4 @@ class Driver(SlowDriver):
 
     async def call(self) -> None:
         """Ask once."""
-        try:
-            await self._ipmi.power("on", self._settings.timeout_s)
-        except IpmiError as error:
-            raise WakeError(str(error)) from None
+        await self._ipmi.power("on", self._settings.timeout_s)

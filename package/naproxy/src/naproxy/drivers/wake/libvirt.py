@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from naproxy.drivers import Target
-from naproxy.drivers.virsh import LibvirtSettings, Virsh, VirshError
-from naproxy.drivers.wake import SlowDriver, SlowRungSettings, WakeError
+from naproxy.drivers.virsh import LibvirtSettings, Virsh
+from naproxy.drivers.wake import SlowDriver, SlowRungSettings
 from naproxy.schema import option
 
 _WAY_BACK: Final = {
@@ -42,9 +42,6 @@ class Driver(SlowDriver):
 
     async def call(self) -> None:
         """Wake it once; one that runs already needs nothing."""
-        try:
-            verb = _WAY_BACK.get(await self._virsh.run("domstate"))
-            if verb:
-                await self._virsh.run(verb)
-        except VirshError as error:
-            raise WakeError(str(error)) from None
+        verb = _WAY_BACK.get(await self._virsh.run("domstate"))
+        if verb:
+            await self._virsh.run(verb)

@@ -77,7 +77,7 @@ class Driver:
             + bytes.fromhex(settings.password.replace(":", ""))
         )
 
-    def send(self, failed: Callable[[str], None]) -> None:
+    def send(self, failed: Callable[[Reason], None]) -> None:
         """Send one packet to each port."""
         # Asked for each time: the interface may get its address later.
         address = self._address or broadcast_of(self._broadcast_of)
@@ -90,4 +90,4 @@ class Driver:
                 for port in self._ports:
                     sock.sendto(self._packet, (address, port))
         except OSError as error:
-            failed(f"udp: no magic packet to {address}: {error.strerror}")
+            failed(Reason("wake.no_packet", address=address, why=error.strerror))

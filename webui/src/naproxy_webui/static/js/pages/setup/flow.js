@@ -1,6 +1,6 @@
-// What the steps share: where to go next, work that takes a while, words for what went wrong.
+// What the steps share: where to go next, work that takes a while, messages.
 
-import { all, ApiError, at, get, h, has, icon, KIND_ICONS, post, put, t } from "../../kit/core.js";
+import { all, ApiError, at, get, h, icon, KIND_ICONS, post, put, t } from "../../kit/core.js";
 import { toast } from "../../kit/dialog.js";
 
 const EVERY_MS = 500;
@@ -41,15 +41,6 @@ for (const link of all("a[data-go]", page)) {
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /**
- * A refusal that the words of this page say better, as ApiError.
- * @param {Loose} error
- */
-export function words(error) {
-	const key = `setup.error.${error.code}`;
-	return has(key) ? t(key, error) : error.words;
-}
-
-/**
  * Begin a job (if `body` is given) and follow it to its end: `show(status)` meanwhile. `fresh`:
  * what another found, or found a moment ago, will not do. Resolves to its status; ApiError if it
  * cannot be begun or came to nothing.
@@ -69,9 +60,8 @@ export async function follow(
 			missed = 0;
 			show(status);
 			if (status.state === "failed") {
-				throw Object.assign(new ApiError(409, { error: words(status.error) }), {
-					code: status.error.code,
-				});
+				const { error, code } = status.error;
+				throw Object.assign(new ApiError(409, { error }), { code });
 			}
 			if (status.state !== "running") return status;
 		} catch (error) {

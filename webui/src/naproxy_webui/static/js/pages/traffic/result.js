@@ -159,17 +159,6 @@ function verdict({ verdict: found, from_s }) {
 /** @param {Log} log */
 function problems({ problems: found }) {
 	if (!found.length) return null;
-	/** @param {Log["problems"][number]} problem */
-	const words = ({ kind, words: plain, figures: f }) =>
-		has(`traffic.problem.${kind}`)
-			? t(`traffic.problem.${kind}`, {
-					count: number(f.count ?? 0),
-					days: number(f.days ?? 0, 1),
-					most: duration(f.most_s ?? 0),
-					hours: number(f.hours ?? 0, 1),
-					lines: number(f.lines ?? 0),
-				})
-			: plain;
 	return h(
 		"div.notice",
 		{ "data-kind": "warn" },
@@ -179,7 +168,7 @@ function problems({ problems: found }) {
 			h("p.strong", t("traffic.result.problems")),
 			h(
 				"ul",
-				found.map((each) => h("li", words(each))),
+				found.map(({ words }) => h("li", words)),
 			),
 		),
 	);
