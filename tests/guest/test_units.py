@@ -12,8 +12,8 @@ from tests.office.namespace import ROOT, wait_for
 
 UNITS = [ROOT / "package/naproxy/naproxy-controller.service", ROOT / "webui/naproxy-webui.service"]
 MODULES = (
-    *("naproxy", "naproxy_webui", "tomlkit", "flask", "werkzeug", "jinja2", "markupsafe"),
-    *("click", "itsdangerous", "blinker", "waitress"),
+    *("naproxy", "naproxy_webui", "tomlkit", "serial", "urllib3", "flask", "werkzeug"),
+    *("jinja2", "markupsafe", "click", "itsdangerous", "blinker", "waitress"),
 )
 CONFIG = """
 [box]

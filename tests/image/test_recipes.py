@@ -16,6 +16,8 @@ OURS = {
     "naproxy-meter": "package/naproxy-meter",
     "naproxy-webui": "webui",
 }
+SYMBOLS = {"naproxy": "NAPROXY", "pyserial": "PYTHON_SERIAL"}
+"""Buildroot's names for packages, where they are not PYTHON_ and Python's."""
 
 
 def prefix(recipe: Path) -> str:
@@ -94,8 +96,8 @@ def test_a_recipe_selects_what_its_source_depends_on(name: str) -> None:
     project = tomllib.loads((TOP / OURS[name] / "pyproject.toml").read_text())["project"]
     menu = (TOP / "package" / name / "Config.in").read_text()
     for dependency in project["dependencies"]:
-        package = re.split(r"[=<>]", dependency)[0].upper().replace("-", "_")
-        symbol = package if package == "NAPROXY" else f"PYTHON_{package}"
+        package = re.split(r"[=<>]", dependency)[0]
+        symbol = SYMBOLS.get(package, f"PYTHON_{package.upper().replace('-', '_')}")
         assert re.search(rf"select BR2_PACKAGE_{symbol} # runtime$", menu, re.M), dependency
 
 

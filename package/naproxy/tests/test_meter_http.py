@@ -2,12 +2,13 @@
 
 import json
 import re
+import socket
 import ssl
 import subprocess
 import threading
 import time
 from collections.abc import Callable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -343,6 +344,32 @@ def test_a_silent_device_is_given_up_in_time(name: str) -> None:
         assert fault(name, timeout_s=0.3, **options).kind in ("silence", "lost")
         assert time.monotonic() - begun_s < 20
         gone.set()
+
+
+@pytest.mark.parametrize("head", [b"", b"Connection: close\r\n"], ids=["kept", "last"])
+def test_no_thread_stays_with_a_device_that_drips(head: bytes) -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+    let_go = threading.Event()
+
+    def drip() -> None:
+        connection, _ = listener.accept()
+        with connection, suppress(OSError):
+            connection.recv(4096)
+            connection.sendall(b"HTTP/1.1 200 OK\r\n%bContent-Length: 99999\r\n\r\n" % head)
+            while not gone.wait(0.05):
+                connection.sendall(b" ")
+            return
+        let_go.set()
+
+    gone = threading.Event()
+    thread = threading.Thread(target=drip)
+    thread.start()
+    with listener:
+        options = {"host": "127.0.0.1", "port": listener.getsockname()[1]}
+        assert fault("shelly", timeout_s=0.3, **options).kind == "silence"
+        assert let_go.wait(10)
+    gone.set()
+    thread.join()
 
 
 @device

@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 from meters import Item, fault, heard, line, read
 from naproxy.drivers.meter import Fault, Reading, currentcost, energino, ina219
 from naproxy.meterio import Pieces, serial
+from naproxy.reason import Reason
+from serial import Serial
 
 METER = Path(__file__).parents[2] / "naproxy-meter"
 # The form is that of the comments in R. Riggio's sketches; 12.1 V times 1.234 A.
@@ -127,6 +129,12 @@ def test_a_port_that_is_not_there_is_told() -> None:
 def test_a_file_that_is_no_port_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert "is not a serial port" in str(fault("energino", device=str(tmp_path / "file")))
+
+
+def test_a_port_that_another_program_has_locked_is_told() -> None:
+    with line() as device, Serial(device.path, exclusive=True):
+        said = fault("energino", device=device.path)
+    assert said.reason == Reason("meter.port_in_use", file=device.path)
 
 
 def test_an_unplugged_port_is_told() -> None:

@@ -21,7 +21,7 @@ RAISED = (
     *("NotSeen", "NotUsed", "fact", "FactsError"),
     *("CopyError", "RaucError", "UnhealthyError", "JobError", "BusyError"),
     *("SecretError", "CommandError", "WrongCertificateError", "VirshError", "IpmiError"),
-    *("RedfishError", "WakeError", "Fault", "DigestError", "KeyCommandError"),
+    *("RedfishError", "LostError", "WakeError", "Fault", "DigestError", "KeyCommandError"),
 )
 MADE = {"config.bytes", "config.value"}
 """Codes with an ending that says which bounds there are (`schema.py`)."""

@@ -6,14 +6,10 @@ python3 -m naproxy_meter.console /dev/ttyACM0 set shunt_uohm 100000
 
 from __future__ import annotations
 
-import fcntl
-import os
-import select
 import sys
-import termios
 import time
-import tty
-from pathlib import Path
+
+from serial import Serial
 
 from .host import MeterFault, Reading, Reply, Tracker, command
 
@@ -21,25 +17,13 @@ ANSWER_S = 10.0
 TAG = "console"
 
 
-def open_tty(path: Path) -> int:
-    """File descriptor of a serial port: raw, and ours alone. Raises OSError."""
-    port = os.open(path, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK)
-    fcntl.ioctl(port, termios.TIOCEXCL)
-    tty.setraw(port)
-    return port
-
-
-def watch(port: int) -> None:
+def watch(port: Serial) -> None:
     """Print what comes, for ever."""
     tracker = Tracker(time.monotonic())
-    os.write(port, command(TAG, "hello"))
+    port.write(command(TAG, "hello"))
     while True:
-        select.select([port], [], [], 1.0)
+        data = port.read(port.in_waiting or 1)
         now_s = time.monotonic()
-        try:
-            data = os.read(port, 4096)
-        except BlockingIOError:
-            data = b""
         for item in tracker.feed(data, now_s):
             if isinstance(item, Reading) and item.power_w is not None:
                 print(
@@ -54,16 +38,16 @@ def watch(port: int) -> None:
             print(fault)
 
 
-def ask(port: int, words: str, answer_s: float = ANSWER_S) -> Reply:
+def ask(port: Serial, words: str, answer_s: float = ANSWER_S) -> Reply:
     """Give one command and wait for its answer. Raises TimeoutError, OSError."""
     tracker = Tracker(time.monotonic())
-    os.write(port, command(TAG, words))
+    port.write(command(TAG, words))
     end_s = time.monotonic() + answer_s
     while (left_s := end_s - time.monotonic()) > 0:
-        if select.select([port], [], [], left_s)[0]:
-            for item in tracker.feed(os.read(port, 4096), 0.0):
-                if isinstance(item, Reply) and item.tag == TAG:
-                    return item
+        port.timeout = left_s
+        for item in tracker.feed(port.read(port.in_waiting or 1), 0.0):
+            if isinstance(item, Reply) and item.tag == TAG:
+                return item
     raise TimeoutError(f"no answer within {answer_s} s: is this a naproxy meter?")
 
 
@@ -72,7 +56,7 @@ def main() -> None:
     if len(sys.argv) < 2:
         sys.exit("usage: python3 -m naproxy_meter.console PORT [COMMAND ...]")
     try:
-        port = open_tty(Path(sys.argv[1]))
+        port = Serial(sys.argv[1], timeout=1.0, write_timeout=ANSWER_S, exclusive=True)
         if len(sys.argv) == 2:
             watch(port)
         reply = ask(port, " ".join(sys.argv[2:]))

@@ -8,12 +8,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import termios
 import time
 import tty
 from pathlib import Path
 
 import pytest
+from serial import Serial
 
 from naproxy_meter.console import ask
 from naproxy_meter.host import Frame, Hello, Reading, Tracker, parse
@@ -56,13 +56,14 @@ both = pytest.mark.parametrize(
 @pytest.fixture
 def port(name):
     """Our end of the line to a running meter."""
-    ours, theirs = pty.openpty()
-    tty.setraw(theirs)
-    process = start(name, theirs, theirs)
-    os.close(theirs)
-    yield ours
+    meters, ours = pty.openpty()
+    tty.setraw(ours)
+    process = start(name, meters, meters)
+    os.close(meters)
+    with Serial(os.ttyname(ours)) as opened:
+        os.close(ours)
+        yield opened
     stop(process)
-    os.close(ours)
 
 
 def items_until(port, wanted, limit_s=10.0):
@@ -73,7 +74,7 @@ def items_until(port, wanted, limit_s=10.0):
         left_s = end_s - time.monotonic()
         assert left_s > 0, f"not within {limit_s} s: {items[-3:]}"
         if select.select([port], [], [], left_s)[0]:
-            items.extend(tracker.feed(os.read(port, 4096), 0.0))
+            items.extend(tracker.feed(port.read(port.in_waiting), 0.0))
     return items
 
 
@@ -100,7 +101,7 @@ def test_a_set_up_is_acknowledged_and_a_wrong_one_refused(port):
 @both
 def test_control_c_and_noise_do_not_stop_it(port):
     items_until(port, lambda items: len(readings(items)) >= 2)
-    os.write(port, b"\x03\x03\r\n" + bytes(range(256)) + b"\n")
+    port.write(b"\x03\x03\r\n" + bytes(range(256)) + b"\n")
     assert ask(port, "hello").accepted
 
 
@@ -147,8 +148,8 @@ def test_console_gives_a_command_and_says_what_became_of_it(name):
     path = os.ttyname(ours)
     done = console(path, "set", "shunt_uohm", "2000")
     assert (done.returncode, done.stdout) == (0, "set shunt_uohm 2000\n")
-    # The console has a port to itself until nobody has it open: here we still do.
-    fcntl.ioctl(ours, termios.TIOCNXCL)
+    with Serial(path, exclusive=True):
+        assert "exclusively lock" in console(path, "hello").stderr
     done = console(path, "set", "shunt_uohm", "7")
     assert done.returncode == 1
     assert done.stdout == "refused: shunt_uohm must be from 100 to 10000000\n"
@@ -161,8 +162,10 @@ def test_console_says_in_words_that_a_port_is_missing_or_silent():
     done = console("/dev/no-such-port")
     assert "No such file" in done.stderr
     ours, theirs = pty.openpty()
-    tty.setraw(theirs)
-    with pytest.raises(TimeoutError, match=r"no answer within 0\.1 s"):
-        ask(theirs, "hello", 0.1)
+    with (
+        Serial(os.ttyname(theirs)) as port,
+        pytest.raises(TimeoutError, match=r"no answer within 0\.1 s"),
+    ):
+        ask(port, "hello", 0.1)
     os.close(ours)
     os.close(theirs)

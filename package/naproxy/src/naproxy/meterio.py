@@ -10,28 +10,26 @@ import asyncio
 import base64
 import contextlib
 import errno
-import fcntl
-import http.client
 import os
-import socket
-import ssl
 import termios
-import tty
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Final
 
-from naproxy import __version__
+from serial import Serial
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.response import BaseHTTPResponse
+
 from naproxy.digest import Digest, DigestError
 from naproxy.drivers import program, secret
 from naproxy.drivers.meter import Fault
-from naproxy.drivers.pinned import PinnedConnection, WrongCertificateError
-from naproxy.reason import Reason
+from naproxy.drivers.pinned import Exchange, PinnedConnection, WrongCertificateError
+from naproxy.reason import WrongError
 
 MOST_BYTES: Final = 256 * 1024
 _READ_AT_ONCE: Final = 4096
-_BAUDS: Final = {9600: termios.B9600, 57600: termios.B57600, 115200: termios.B115200}
 
 
 # Serial ports
@@ -82,7 +80,7 @@ class Port:
         except TimeoutError:
             raise Fault("silence", "meter.silent", silent_s=silence_s) from None
         except OSError as error:
-            raise Fault("lost", "meter.unplugged_why", why=_words(error)) from None
+            raise Fault("lost", "meter.unplugged_why", why=program.why(error)) from None
         if not data:
             raise Fault("lost", "meter.unplugged")
         return data
@@ -95,57 +93,33 @@ class Port:
 
 @asynccontextmanager
 async def serial(path: str, baud: int) -> AsyncIterator[Port]:
-    """Open a serial port: raw, 8N1, and ours alone."""
+    """Open a serial port: raw, 8N1, and locked for other programs that ask."""
     try:
-        descriptor = _open_tty(path, baud)
+        opened = Serial(path, baud, exclusive=True)
     except (OSError, termios.error) as error:
         raise _why_not(path, error) from None
-    async with _reading(descriptor) as reader:
-        yield Port(reader, descriptor)
-
-
-def _open_tty(path: str, baud: int) -> int:
-    descriptor = os.open(path, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
+    reader = asyncio.StreamReader(limit=MOST_BYTES)
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), opened
+    )
     try:
-        fcntl.ioctl(descriptor, termios.TIOCEXCL)
-        tty.setraw(descriptor)
-        attributes = termios.tcgetattr(descriptor)
-        attributes[2] = (attributes[2] | termios.CLOCAL | termios.CREAD) & ~termios.HUPCL
-        attributes[4] = attributes[5] = _BAUDS[baud]
-        termios.tcsetattr(descriptor, termios.TCSANOW, attributes)
-        termios.tcflush(descriptor, termios.TCIFLUSH)
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return descriptor
+        yield Port(reader, opened.fileno())
+    finally:
+        transport.close()
 
 
 def _why_not(path: str, error: Exception) -> Fault:
-    code = error.args[0] if error.args else None
-    match code:
-        case errno.ENOENT | errno.ENXIO | errno.ENODEV:
+    # What the system said is the context: the library tells some of it in words only.
+    match (error.__context__ or error).args:
+        case [errno.ENOENT | errno.ENXIO | errno.ENODEV, *_]:
             return Fault("lost", "meter.no_port", file=path)
-        case errno.EACCES | errno.EPERM:
+        case [errno.EACCES | errno.EPERM, *_]:
             return Fault("lost", "meter.not_allowed", file=path)
-        case errno.EBUSY:
+        case [errno.EBUSY | errno.EWOULDBLOCK, *_]:
             return Fault("lost", "meter.port_in_use", file=path)
-        case errno.ENOTTY:
+        case [errno.ENOTTY, *_]:
             return Fault("lost", "meter.not_a_tty", file=path)
     return Fault("lost", "meter.port", file=path, why=str(error))
-
-
-@asynccontextmanager
-async def _reading(descriptor: int) -> AsyncIterator[asyncio.StreamReader]:
-    """Read a descriptor from the loop; it is closed in the end."""
-    loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader(limit=MOST_BYTES)
-    transport, _ = await loop.connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(descriptor, "rb", 0)
-    )
-    try:
-        yield reader
-    finally:
-        transport.close()
 
 
 # Programs
@@ -169,7 +143,7 @@ async def tool(argv: Sequence[str], timeout_s: float, more: Mapping[str, str] | 
 
 
 def _not_run(name: str, error: OSError) -> Fault:
-    return Fault("tool", "driver.cannot_run", program=name, why=_words(error))
+    return Fault("tool", "driver.cannot_run", program=name, why=program.why(error))
 
 
 async def _all(stream: asyncio.StreamReader) -> str:
@@ -235,68 +209,46 @@ class Web:
 
     async def get(self, path: str) -> bytes:
         """Return the body of the answer to a GET; Fault in all other cases."""
-        connection = self._connection()
-        task = asyncio.get_running_loop().run_in_executor(None, self._get, connection, path)
+        exchange = Exchange(self._connection())
         try:
-            async with asyncio.timeout(self.timeout_s):
-                return await task
+            return await exchange.in_time(lambda: self._get(exchange, path), self.timeout_s)
         except TimeoutError:
             limit_s = self.timeout_s
             raise Fault("silence", "meter.no_answer", who=self.host, limit_s=limit_s) from None
         except Fault:
             raise
-        except WrongCertificateError as error:
-            raise self._fault("refused", error.reason) from None
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            raise self._fault("lost", _words(error)) from None
-        finally:
-            # A thread that still waits in this socket comes to its end.
-            with contextlib.suppress(OSError, AttributeError):
-                connection.sock.shutdown(socket.SHUT_RDWR)
-            connection.close()
+        except WrongError as error:
+            kind = "refused" if isinstance(error, WrongCertificateError | DigestError) else "lost"
+            raise Fault(kind, "meter.device", host=self.host, words=error.reason) from None
 
-    def _fault(self, kind: str, words: str | Reason) -> Fault:
-        return Fault(kind, "meter.device", host=self.host, words=words)
-
-    def _connection(self) -> http.client.HTTPConnection:
-        if not self.tls:
-            return http.client.HTTPConnection(self.host, self.port, timeout=self.timeout_s)
-        if self.fingerprint:
+    def _connection(self) -> HTTPConnection:
+        if self.tls and self.fingerprint:
             return PinnedConnection(self.host, self.port, self.fingerprint, self.timeout_s)
-        context = ssl.create_default_context()
-        return http.client.HTTPSConnection(
-            self.host, self.port, timeout=self.timeout_s, context=context
-        )
+        kind = HTTPSConnection if self.tls else HTTPConnection
+        return kind(self.host, self.port, timeout=self.timeout_s)
 
-    def _get(self, connection: http.client.HTTPConnection, path: str) -> bytes:
-        response = self._ask(connection, path)
-        challenge = response.getheader("WWW-Authenticate", "")
-        if response.status == http.client.UNAUTHORIZED and self.login:
-            try:
-                self.login.challenged(challenge)
-            except DigestError as error:
-                raise self._fault("refused", error.reason) from None
-            connection.close()
-            response = self._ask(connection, path)
+    def _get(self, exchange: Exchange, path: str) -> bytes:
+        response = self._ask(exchange, path)
+        if response.status == HTTPStatus.UNAUTHORIZED and self.login:
+            self.login.challenged(response.headers.get("WWW-Authenticate", ""))
+            exchange.connection.close()
+            response = self._ask(exchange, path)
         if response.status in (401, 403):
             raise Fault("refused", "meter.login", host=self.host)
-        if response.status != http.client.OK:
+        if response.status != HTTPStatus.OK:
             # What follows the path may be a password.
             asked, status = path.partition("?")[0], response.status
             raise Fault("refused", "meter.status", host=self.host, status=status, path=asked)
         body = response.read(MOST_BYTES + 1)
         if len(body) > MOST_BYTES:
             raise Fault("huge", "meter.sent_much", host=self.host, high=MOST_BYTES)
-        if response.length:
+        if response.length_remaining:
             raise Fault("cut", "meter.broke_off", host=self.host)
         return body
 
-    def _ask(self, connection: http.client.HTTPConnection, path: str) -> http.client.HTTPResponse:
-        headers = {"User-Agent": f"naproxy/{__version__}", "Connection": "close", **self.headers}
-        if self.login:
-            headers |= self.login.header("GET", path)
-        connection.request("GET", path, headers=headers)
-        return connection.getresponse()
+    def _ask(self, exchange: Exchange, path: str) -> BaseHTTPResponse:
+        login = self.login.header("GET", path) if self.login else {}
+        return exchange.ask("GET", path, {"Connection": "close", **self.headers, **login})
 
 
 def basic(user: str, password_file: str) -> dict[str, str]:
@@ -313,9 +265,3 @@ def password(file: str) -> str:
         return secret.read(file) if file else ""
     except secret.SecretError as error:
         raise Fault("refused", "meter.password", why=error.reason) from None
-
-
-def _words(error: Exception) -> str:
-    if isinstance(error, OSError) and error.errno and error.strerror:
-        return error.strerror.lower()
-    return str(error) or type(error).__name__

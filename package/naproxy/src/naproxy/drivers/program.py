@@ -160,3 +160,9 @@ def words(said: bytes | str) -> str:
     text = said if isinstance(said, str) else said.decode(errors="replace")
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return line if len(line) <= MOST_WORDS else line[: MOST_WORDS - 3] + "..."
+
+
+def why(error: BaseException) -> str:
+    """Return what the system or a library said of an error, safe to show as well."""
+    said = error.strerror.lower() if isinstance(error, OSError) and error.strerror else str(error)
+    return words(said) or type(error).__name__

@@ -6,21 +6,18 @@ checked before a password is sent. Nothing is followed elsewhere.
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import contextlib
-import http.client
 import json
 import re
-import socket
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
 
 from naproxy.drivers import program, secret
 from naproxy.drivers.openssh import is_place, is_user
-from naproxy.drivers.pinned import PinnedConnection, is_fingerprint
-from naproxy.reason import Reason, WrongError, own_words
+from naproxy.drivers.pinned import Exchange, PinnedConnection, is_fingerprint
+from naproxy.reason import Reason, WrongError
 from naproxy.schema import is_absolute, option
 
 _SYSTEMS: Final = "/redfish/v1/Systems"
@@ -72,31 +69,21 @@ class Redfish:
         except secret.SecretError as error:
             raise RedfishError("bmc.password", why=error.reason) from None
         connection = PinnedConnection(settings.host, settings.port, settings.fingerprint, timeout_s)
-        session = _Session(connection, settings, password)
-        work = asyncio.ensure_future(asyncio.to_thread(session.reset, kind, unless))
+        exchange = Exchange(connection)
+        session = _Session(exchange, settings, password)
         try:
-            async with asyncio.timeout(timeout_s):
-                return await asyncio.shield(work)
+            return await exchange.in_time(lambda: session.reset(kind, unless), timeout_s)
         except TimeoutError:
             raise RedfishError("bmc.silent", host=settings.host) from None
-        except (OSError, ValueError, http.client.HTTPException) as error:
-            raise RedfishError("bmc.said", host=settings.host, words=_words(error)) from None
-        finally:
-            if not work.done():
-                # Ends the thread, which may hang in a read of a BMC that drips.
-                work.add_done_callback(lambda done: done.cancelled() or done.exception())
-                with contextlib.suppress(OSError):
-                    if connection.sock:
-                        connection.sock.shutdown(socket.SHUT_RDWR)
+        except WrongError as error:
+            raise RedfishError("bmc.said", host=settings.host, words=error.reason) from None
 
 
 class _Session:
     """Requests in one connection; blocks, so it belongs in a thread."""
 
-    def __init__(
-        self, connection: PinnedConnection, settings: RedfishSettings, password: str
-    ) -> None:
-        self._connection = connection
+    def __init__(self, exchange: Exchange, settings: RedfishSettings, password: str) -> None:
+        self._exchange = exchange
         self._settings = settings
         token = base64.b64encode(f"{settings.user}:{password}".encode()).decode()
         self._headers = {
@@ -106,20 +93,17 @@ class _Session:
         }
 
     def reset(self, kind: str, unless: str) -> Reason:
-        try:
-            system = self._ask("GET", self._find())
-            state = program.words(str(system.get("PowerState")))
-            if state == unless:
-                raise RedfishError("bmc.already", state=state)
-            action = _dict(_dict(system.get("Actions")).get(_RESET))
-            offered = action.get("ResetType@Redfish.AllowableValues")
-            if isinstance(offered, list) and kind not in offered:
-                names = program.words(", ".join(map(str, offered)))
-                raise RedfishError("bmc.not_offered", kind=kind, names=names)
-            self._ask("POST", _path(action.get("target")), {"ResetType": kind})
-            return Reason("bmc.taken", kind=kind, state=state)
-        finally:
-            self._connection.close()
+        system = self._ask("GET", self._find())
+        state = program.words(str(system.get("PowerState")))
+        if state == unless:
+            raise RedfishError("bmc.already", state=state)
+        action = _dict(_dict(system.get("Actions")).get(_RESET))
+        offered = action.get("ResetType@Redfish.AllowableValues")
+        if isinstance(offered, list) and kind not in offered:
+            names = program.words(", ".join(map(str, offered)))
+            raise RedfishError("bmc.not_offered", kind=kind, names=names)
+        self._ask("POST", _path(action.get("target")), {"ResetType": kind})
+        return Reason("bmc.taken", kind=kind, state=state)
 
     def _find(self) -> str:
         members = self._ask("GET", _SYSTEMS).get("Members")
@@ -138,8 +122,7 @@ class _Session:
 
     def _ask(self, method: str, path: str, body: dict[str, str] | None = None) -> dict[str, Any]:
         headers = {**self._headers, **({"Content-Type": "application/json"} if body else {})}
-        self._connection.request(method, path, json.dumps(body) if body else None, headers)
-        response = self._connection.getresponse()
+        response = self._exchange.ask(method, path, headers, json.dumps(body) if body else None)
         data = response.read(_MOST_BYTES + 1)
         if len(data) > _MOST_BYTES:
             raise RedfishError("bmc.too_long")
@@ -181,9 +164,3 @@ def _said(data: bytes) -> str:
         if isinstance(text, str):
             return program.words(text)
     return ""
-
-
-def _words(error: Exception) -> Reason:
-    if isinstance(error, WrongError):
-        return error.reason
-    return own_words(program.words(getattr(error, "strerror", None) or str(error) or repr(error)))
