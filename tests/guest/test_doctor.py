@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import pytest
 from naproxy import config
 from naproxy.doctor import server as on_server
-from naproxy.doctor.findings import Finding
+from naproxy.findings import Finding
 
 from tests.guest.guest import Guest, GuestOffice
 from tests.office.namespace import wait_for
@@ -23,7 +23,7 @@ def look(guest: Guest) -> dict[str, Finding]:
     ).server[0]
     said = guest.ssh("sh", stdin=on_server.script(server)).stdout
     seen = on_server.Seen(on_server.parse(said.encode()), server)
-    return {finding.name: finding for finding in on_server.LOOK.at(seen)}
+    return {finding.name: finding for finding in on_server.look(seen)}
 
 
 @pytest.fixture(scope="module")

@@ -69,6 +69,9 @@ GIVEN = {
     "password_file": "/etc/naproxy/bmc",
     "fingerprint": "ab" * 32,
     "domain": "web",
+    "token_file": "/etc/naproxy/proxmox",
+    "node": "pve",
+    "vmid": 100,
     "path": "/x",
     "keep_s": 60,
     "program": "press",
@@ -282,8 +285,8 @@ def test_a_key_of_another_driver_is_not_known() -> None:
 @pytest.mark.parametrize(
     ("where", "known"),
     [
-        ("sleep.driver", "agent, command, ipmi, libvirt, none, redfish, ssh"),
-        ("wake.driver", "command, etherwake, gpio, ipmi, libvirt, redfish, udp"),
+        ("sleep.driver", "agent, command, ipmi, libvirt, none, proxmox, redfish, ssh"),
+        ("wake.driver", "command, etherwake, gpio, ipmi, libvirt, proxmox, redfish, udp"),
         ("ready.kind", "http, tcp"),
     ],
 )
@@ -462,7 +465,7 @@ def test_every_key_says_what_it_is() -> None:
 
 def test_every_number_with_a_dimension_says_its_unit() -> None:
     bare = {"port", "cap", "fraction", "attempts", "direct_port", "release_batch", "most_cycles"}
-    bare |= {"line", "cipher_suite", "bus", "i2c_address", "shunt_uohm"}
+    bare |= {"line", "vmid", "cipher_suite", "bus", "i2c_address", "shunt_uohm"}
     bare |= {"sensor", "channel", "outlet", "price_per_kwh", "co2_g_per_kwh"}
     names = {k.path.rpartition(".")[2] for k in NUMBERS if not k.unit}
     assert names - bare == set()

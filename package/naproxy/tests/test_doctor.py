@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from naproxy import cli, config
+from naproxy import cli, config, findings
 from naproxy.agent_protocol import Outcome
-from naproxy.doctor import box, findings, readings
+from naproxy.doctor import box, readings
 from naproxy.doctor import server as on_server
 from naproxy.drivers.openssh import Session
 from naproxy.drivers.program import Ended
+from naproxy.drivers.sleep import agent, ssh
 from naproxy.reason import Reason, own_words, reason_of
 
 MAC = "02:00:00:00:00:01"
@@ -40,19 +41,20 @@ GOOD = readings.Seen(
     web="open",
     macs=(MAC,),
     programs=frozenset({"etherwake", "ssh"}),
-    ssh=Session(Ended(255, ""), "Authenticated to x\nadministratively prohibited"),
+    way=ssh.Login(
+        session=Session(Ended(255, ""), "Authenticated to x\nadministratively prohibited")
+    ),
 )
 NOT_PRIVATE = Reason("doctor.key_not_private", file="/k")
 AGENT = dataclasses.replace(
     GOOD,
     server=configured('driver = "agent"'),
-    ssh=None,
-    agent=Outcome(accepted=True, why=(), states=("mem",), clock_ahead_s=0),
+    way=agent.Heard(answer=Outcome(accepted=True, why=(), states=("mem",), clock_ahead_s=0)),
 )
 
 
 def verdicts(seen: readings.Seen) -> dict[str, str]:
-    return {f.name: f.verdict for f in box.LOOK.at(seen) if f.verdict not in ("ok", "not used")}
+    return {f.name: f.verdict for f in box.look(seen) if f.verdict not in ("ok", "not used")}
 
 
 @pytest.mark.parametrize("seen", [GOOD, AGENT], ids=["ssh", "agent"])
@@ -70,9 +72,9 @@ def test_where_all_is_well_nothing_is_said(seen: readings.Seen) -> None:
         ({"route": {"dev": "eth7", "gateway": "10.0.0.1"}}, "route", "behind the router 10.0.0.1"),
         ({"route": {"dev": "eth8"}}, "route", "leave through eth7"),
         ({"web": "refused"}, "web_port", "its web server is not there"),
-        ({"web": "silent", "ssh": None}, "web_port", "silent"),
+        ({"web": "silent", "way": ssh.Login()}, "web_port", "silent"),
         (
-            {"web": "silent", "ssh": None, "pinged": True},
+            {"web": "silent", "way": ssh.Login(), "pinged": True},
             "web_port",
             "it answers pings: a firewall",
         ),
@@ -81,10 +83,10 @@ def test_where_all_is_well_nothing_is_said(seen: readings.Seen) -> None:
         ({"programs": frozenset({"ssh"})}, "magic_packet", "etherwake is not installed"),
         ({"raw": False}, "magic_packet", "may not send frames"),
         ({"programs": frozenset({"etherwake"})}, "programs", "not installed: ssh"),
-        ({"key_problem": NOT_PRIVATE}, "ssh_key", "read by others"),
-        ({"ssh": None, "ssh_problem": own_words("no host key")}, "ssh_login", "no host key"),
+        ({"way": ssh.Login(key_problem=NOT_PRIVATE)}, "ssh_key", "read by others"),
+        ({"way": ssh.Login(problem=own_words("no host key"))}, "ssh_login", "no host key"),
         (
-            {"ssh": Session(Ended(255, "connect failed"), "Authenticated to x")},
+            {"way": ssh.Login(session=Session(Ended(255, "connect failed"), "Authenticated to x"))},
             "ssh_restricted",
             "may open tunnels",
         ),
@@ -93,7 +95,7 @@ def test_where_all_is_well_nothing_is_said(seen: readings.Seen) -> None:
 def test_what_is_wrong_is_said_with_how_to_mend_it(
     change: dict[str, Any], check: str, words: str
 ) -> None:
-    found = {f.name: f for f in box.LOOK.at(dataclasses.replace(GOOD, **change))}
+    found = {f.name: f for f in box.look(dataclasses.replace(GOOD, **change))}
     assert found[check].verdict == "problem"
     assert words in str(found[check].what)
     assert found[check].mend
@@ -111,21 +113,22 @@ def test_what_is_wrong_is_said_with_how_to_mend_it(
 )
 def test_why_ssh_got_nowhere_decides_what_to_do(log: str, mend: str) -> None:
     session = Session(Ended(255, ""), log)
-    problem = box.ssh_login(dataclasses.replace(GOOD, ssh=session, ssh_problem=own_words("no")))
+    login = ssh.Login(session=session, problem=own_words("no"))
+    problem = ssh.ssh_login(dataclasses.replace(GOOD, way=login))
     assert problem
     assert problem.what == own_words("no")
     assert mend in str(problem.mend)
 
 
 def test_an_agent_that_is_silent_may_be_behind_a_firewall() -> None:
-    problem = box.agent(dataclasses.replace(AGENT, agent=None, agent_problem=own_words("no")))
+    problem = agent.agent(dataclasses.replace(AGENT, way=agent.Heard(problem=own_words("no"))))
     assert problem
     assert "port 47809 proto udp" in str(problem.mend)
 
 
 def test_keys_are_mended_by_the_boxs_own_command() -> None:
-    bad = dataclasses.replace(GOOD, key_problem=NOT_PRIVATE, ssh=None)
-    found = {f.name: f for f in box.LOOK.at(bad)}
+    bad = dataclasses.replace(GOOD, way=ssh.Login(key_problem=NOT_PRIVATE))
+    found = {f.name: f for f in box.look(bad)}
     assert "naproxy key make web" in str(found["ssh_key"].mend)
     assert "naproxy key pin web" in str(found["ssh_login"].mend)
 
@@ -141,7 +144,7 @@ def test_a_router_is_no_problem_for_a_packet_that_crosses_it() -> None:
 
 def test_the_agents_own_no_is_a_note() -> None:
     busy = Outcome(accepted=False, why=("rsync is running",), states=("mem",), clock_ahead_s=0)
-    problem = box.agent_consent(dataclasses.replace(AGENT, agent=busy))
+    problem = agent.agent_consent(dataclasses.replace(AGENT, way=agent.Heard(answer=busy)))
     assert problem == findings.Problem(
         own_words("rsync is running"), Reason("doctor.do_change_agent"), True
     )
@@ -149,12 +152,16 @@ def test_the_agents_own_no_is_a_note() -> None:
 
 def test_a_clock_that_differs_is_a_note() -> None:
     late = Outcome(accepted=True, why=(), states=("mem",), clock_ahead_s=-3600)
-    assert verdicts(dataclasses.replace(AGENT, agent=late)) == {"agent_clock": "note"}
+    assert verdicts(dataclasses.replace(AGENT, way=agent.Heard(answer=late))) == {
+        "agent_clock": "note"
+    }
 
 
 def test_a_state_that_the_agent_does_not_offer_is_a_problem() -> None:
     off = Outcome(accepted=True, why=(), states=("off",), clock_ahead_s=0)
-    assert verdicts(dataclasses.replace(AGENT, agent=off)) == {"agent_state": "problem"}
+    assert verdicts(dataclasses.replace(AGENT, way=agent.Heard(answer=off))) == {
+        "agent_state": "problem"
+    }
 
 
 # On the server itself
@@ -186,7 +193,7 @@ MORE_FACTS = (
 
 def on(facts: dict[str, str], sleep: str = 'driver = "ssh"') -> dict[str, findings.Finding]:
     seen = on_server.Seen(facts, configured(sleep))
-    return {f.name: f for f in on_server.LOOK.at(seen) if f.verdict not in ("ok", "not used")}
+    return {f.name: f for f in on_server.look(seen) if f.verdict not in ("ok", "not used")}
 
 
 def test_a_server_that_is_prepared_leaves_only_the_firmware() -> None:
@@ -297,7 +304,7 @@ def test_other_output_than_the_scripts_is_refused(data: bytes) -> None:
 @given(st.dictionaries(st.sampled_from([*FACTS, *MORE_FACTS]), st.text()))
 def test_whatever_a_server_says_what_is_shown_is_printable(facts: dict[str, str]) -> None:
     seen = on_server.Seen(facts, configured('driver = "ssh"'))
-    for finding in on_server.LOOK.at(seen):
+    for finding in on_server.look(seen):
         shown = "".join(finding.lines())
         assert shown.isprintable(), finding
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from naproxy import config
 from naproxy.doctor import server as on_server
-from naproxy.doctor.findings import Finding
+from naproxy.findings import Finding
 
 MAC = "d0:8e:79:bb:95:91"
 
@@ -101,7 +101,7 @@ def look(machine: Path) -> dict[str, Finding]:
         timeout=30,
     )
     seen = on_server.Seen({**on_server.parse(done.stdout), "root": "yes"}, server)
-    return {f.name: f for f in on_server.LOOK.at(seen) if f.verdict not in ("ok", "not used")}
+    return {f.name: f for f in on_server.look(seen) if f.verdict not in ("ok", "not used")}
 
 
 def ethtool(settings: str = BCM5720, eee: str = BCM5720_EEE) -> str:

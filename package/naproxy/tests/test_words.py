@@ -9,8 +9,9 @@ from pathlib import Path
 import naproxy
 import pytest
 from babel.messages.pofile import read_po
-from naproxy import words
+from naproxy import drivers, words
 from naproxy.doctor import box, server
+from naproxy.drivers.sleep import checks
 from naproxy.reason import Reason, WrongError, own_words, reason_of, stored_reason, together
 
 SOURCES = Path(naproxy.__file__).parent
@@ -21,11 +22,16 @@ RAISED = (
     *("NotSeen", "NotUsed", "fact", "FactsError"),
     *("CopyError", "RaucError", "UnhealthyError", "JobError", "BusyError"),
     *("SecretError", "CommandError", "WrongCertificateError", "VirshError", "IpmiError"),
-    *("RedfishError", "LostError", "WakeError", "Fault", "DigestError", "KeyCommandError"),
+    *("RedfishError", "ProxmoxError", "LostError", "WakeError", "Fault", "DigestError"),
+    "KeyCommandError",
 )
 MADE = {"config.bytes", "config.value"}
 """Codes with an ending that says which bounds there are (`schema.py`)."""
-TITLES = {f"doctor.title_{check.__name__}" for look in (box, server) for check in look.LOOK.checks}
+CHECKS = (
+    *(*box.CHECKS, *server.CHECKS),
+    *(each for n in drivers.names("sleep") for w in ("box", "server") for each in checks(n, w)),
+)
+TITLES = {f"doctor.title_{check.__name__}" for check in CHECKS}
 
 
 def asked() -> Iterator[tuple[str, set[str], str]]:

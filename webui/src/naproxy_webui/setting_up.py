@@ -14,6 +14,9 @@ STEPS: Final = ("welcome", "office", "server", "names", "sleep", "meter", "proof
 AGAIN: Final = ("office", "server", "names", "sleep", "meter", "proof")
 """Steps that can be done again by themselves."""
 
+WAYS: Final = {"ssh": ("state", "user"), "agent": ("state",), "none": ()}
+"""The ways to sleep that the guide leads through, the one it recommends first; their keys."""
+
 Changes = list[dict[str, Any]]
 
 
@@ -87,11 +90,7 @@ def sleep(config: Mapping[str, Any], name: str, way: Mapping[str, Any]) -> Chang
     """Return what a way to sleep changes; keys of the way that is in force stay."""
     here = f"server.{name}.sleep"
     before = next(each for each in config["server"] if each["id"] == name)["sleep"]
-    wanted: dict[str, Any] = {"driver": way["driver"]}
-    if way["driver"] != "none":
-        wanted["state"] = way["state"]
-    if way["driver"] == "ssh":
-        wanted |= {"user": way["user"]}
+    wanted = {"driver": way["driver"], **{key: way[key] for key in WAYS[way["driver"]]}}
     if before["driver"] == way["driver"]:
         return [put(f"{here}.{key}", value) for key, value in wanted.items()]
     return [put(here, wanted)]

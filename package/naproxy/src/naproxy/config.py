@@ -355,8 +355,11 @@ def _conflicts(config: Config) -> Iterator[Problem]:
 
 def _power_conflicts(server: Server, here: str) -> Iterator[Problem]:
     ways = {server.wake.driver, *(rung.driver for rung in server.rung)}
-    if server.sleep.driver == "libvirt" and not ways & {"libvirt", "command"}:
-        yield Problem(f"{here}.wake.driver", Reason("config.not_by_packet"))
+    needed = server.sleep.woken_by
+    if needed and not ways & set(needed):
+        yield Problem(f"{here}.wake.driver", Reason("config.not_by_packet", names=needed))
+    for key, what in server.sleep.conflicts():
+        yield Problem(f"{here}.sleep.{key}", what)
     if server.power.on_w <= server.power.off_w:
         yield Problem(f"{here}.power.on_w", Reason("config.more_than_asleep"))
     if server.wake.broadcast and not _is_ipv4(server.wake.broadcast):

@@ -24,14 +24,11 @@ from naproxy.commands import add_config_option
 from naproxy.config import Server
 from naproxy.drivers.openssh import SshSettings
 from naproxy.drivers.program import words
-from naproxy.drivers.virsh import LibvirtSettings
 from naproxy.reason import Reason, WrongError, own_words
 from naproxy.schema import ConfigError
 
 _KINDS: Final = ("ssh-ed25519", "ecdsa-sha2-nistp256", "rsa-sha2-512", "ssh-rsa")
 _SCAN_S: Final = 5
-_FORCED: Final = "/usr/local/bin/naproxy-sleep"
-_FORCED_VIRSH: Final = "/usr/local/bin/naproxy-virsh"
 
 
 class KeyCommandError(WrongError):
@@ -198,8 +195,7 @@ def make(settings: SshSettings) -> str:
 
 def line(settings: SshSettings, public: str) -> str:
     """Return the line for the server's authorized_keys: this key may do one thing."""
-    forced = _FORCED_VIRSH if isinstance(settings, LibvirtSettings) else _FORCED
-    return f'restrict,command="{forced}" {public} naproxy'
+    return f'restrict,command="{settings.forced}" {public} naproxy'
 
 
 def pinned(settings: SshSettings, host: str) -> list[HostKey]:

@@ -386,7 +386,7 @@ class Runner:
         """
         said = self.machine.vetoes(time.monotonic(), by_hand=by_hand)
         said += self._guard.vetoes(self._readings(), by_hand=by_hand)
-        if self.server.sleep.driver == "none":
+        if self.server.sleep.never:
             said.append(_NO_WAY)
         elif not by_hand:
             said += self.supervisor.vetoes()
@@ -418,7 +418,7 @@ class Runner:
         """Begin a commissioning, or return what speaks against it."""
         if self.supervisor.running:
             return [Reason("server.commissioned_already")]
-        if self.server.sleep.driver == "none":
+        if self.server.sleep.never:
             return [_NO_WAY]
         if self.machine.kept_awake(time.monotonic()):
             return [self.machine.mode.reason]

@@ -16,7 +16,7 @@ from naproxy_webui.control import control
 from naproxy_webui.errors import ApiError
 from naproxy_webui.page import Page
 from naproxy_webui.render import render
-from naproxy_webui.setting_up import AGAIN, STEPS
+from naproxy_webui.setting_up import AGAIN, STEPS, WAYS
 
 PAGE = Page(name="setup", path="/setup")
 blueprint = Blueprint("setup", __name__)
@@ -112,6 +112,7 @@ def _page(step: str, server: str | None, *, again: bool) -> str:
         before=None if again or place == 0 else STEPS[place - 1],
         after=None if again or step == STEPS[-1] else STEPS[place + 1],
         again=again,
+        ways=WAYS,
         server=mine,
         config=config,
         meters=[each for each in config["meter"] if mine and each["of"] == mine["id"]],

@@ -307,7 +307,7 @@ def names(body: dict[str, Any]) -> Any:
     body=obj(
         {
             **SERVER,
-            "driver": choice("ssh", "agent", "none"),
+            "driver": choice(*setting_up.WAYS),
             "state": choice("ram", "disk", "off"),
             "user": string(minLength=1, maxLength=32),
         },

@@ -14,7 +14,7 @@ from naproxy.commands import add_config_option
 from naproxy.config import Server
 from naproxy.doctor import box, readings
 from naproxy.doctor import server as on_server
-from naproxy.doctor.findings import Finding
+from naproxy.findings import Finding
 from naproxy.reason import Reason
 from naproxy.schema import ConfigError
 
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
         return _wrong(f"{args.facts}: {error}")
     found = _look(server, server.wake.interface or loaded.box.interface)
     if facts is not None:
-        found += on_server.LOOK.at(on_server.Seen(facts, server))
+        found += on_server.look(on_server.Seen(facts, server))
     problems = sum(finding.verdict == "problem" for finding in found)
     if args.json:
         checks = [finding.json() for finding in found]
@@ -81,7 +81,7 @@ def _read(name: str) -> bytes:
 
 
 def _look(server: Server, interface: str) -> list[Finding]:
-    return box.LOOK.at(asyncio.run(readings.see(server, interface)))
+    return box.look(asyncio.run(readings.see(server, interface)))
 
 
 def _tell(server: Server, found: list[Finding], problems: int, all_seen: bool) -> None:

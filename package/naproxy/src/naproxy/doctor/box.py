@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
-from naproxy.agent_protocol import Outcome
 from naproxy.config import Server
-from naproxy.doctor.findings import Look, NotSeen, NotUsed, Problem
 from naproxy.doctor.readings import CONNECT_S, Seen
-from naproxy.drivers.sleep.agent import STATES
+from naproxy.drivers.sleep import checks
+from naproxy.findings import Finding, Look, NotSeen, NotUsed, Problem, let_in
 from naproxy.reason import Reason, own_words
 
-_UNREACHED: Final = ("timed out", "No route to host")
-"""What ssh says where nobody answers."""
+
+def _rungs(server: Server, *, on_wire: bool) -> list[Any]:
+    return [rung for rung in (server.wake, *server.rung) if rung.on_wire == on_wire]
 
 
-def _drivers(server: Server) -> set[str]:
-    return {rung.driver for rung in (server.wake, *server.rung)}
-
-
-def _let_in(port: int, protocol: str) -> Reason:
-    return Reason("doctor.let_in", port=port, protocol=protocol)
+def _missing(seen: Seen, ways: list[Any]) -> dict[str, str]:
+    """Return the programs that are not installed, and the packages that have them."""
+    needed = {name: package for way in ways for name, package in way.programs.items()}
+    return {name: needed[name] for name in sorted(needed) if name not in seen.programs}
 
 
 def way_to_sleep(seen: Seen) -> Problem | None:
     """Look whether it can be put to sleep."""
-    if seen.server.sleep.driver == "none":
+    if seen.server.sleep.never:
         return Problem(Reason("doctor.no_way"), Reason("doctor.do_choose_way"))
     return None
 
@@ -50,7 +49,7 @@ def route(seen: Seen) -> Problem | None:
     if seen.route is None:
         return Problem(Reason("doctor.no_route", address=address), Reason("doctor.do_give_address"))
     if gateway := seen.route.get("gateway"):
-        if "etherwake" not in _drivers(seen.server):
+        if not _rungs(seen.server, on_wire=True):
             return None
         return Problem(
             Reason("doctor.behind_router", address=address, router=gateway),
@@ -78,7 +77,7 @@ def web_port(seen: Seen) -> Problem | None:
     if seen.web == "silent" and seen.there:
         return Problem(
             Reason("doctor.web_firewall", address=address, port=port, there=seen.there),
-            _let_in(port, "tcp"),
+            let_in((port, "tcp")),
         )
     if seen.web == "silent":
         return Problem(
@@ -112,10 +111,11 @@ def ethernet_address(seen: Seen) -> Problem | None:
 
 def magic_packet(seen: Seen) -> Problem | None:
     """Look whether magic packets can be sent."""
-    if "etherwake" not in _drivers(seen.server):
+    rungs = _rungs(seen.server, on_wire=True)
+    if not rungs:
         raise NotUsed("doctor.etherwake_not_used")
-    if "etherwake" not in seen.programs:
-        return Problem(Reason("doctor.no_etherwake"), _install("etherwake"))
+    if missing := _missing(seen, rungs):
+        return Problem(Reason("doctor.no_etherwake"), _install(missing))
     if not seen.raw:
         return Problem(Reason("doctor.no_frames"), Reason("doctor.do_run_as_root"))
     return None
@@ -123,122 +123,21 @@ def magic_packet(seen: Seen) -> Problem | None:
 
 def programs(seen: Seen) -> Problem | None:
     """Look whether the programs of its drivers are installed."""
-    needed = {"ipmi": "ipmitool", "gpio": "gpioset", "ssh": "ssh", "libvirt": "ssh"}
-    missing = sorted(
-        program
-        for driver, program in needed.items()
-        if driver in {*_drivers(seen.server), seen.server.sleep.driver}
-        and program not in seen.programs
-    )
+    missing = _missing(seen, [seen.server.sleep, *_rungs(seen.server, on_wire=False)])
     if missing:
-        return Problem(Reason("doctor.not_installed", names=missing), _install(*missing))
+        return Problem(Reason("doctor.not_installed", names=list(missing)), _install(missing))
     return None
 
 
-_PACKAGES: Final = {"gpioset": "gpiod", "ssh": "openssh-client"}
-"""Of Debian, where they are not called as the program."""
+def _install(missing: Mapping[str, str]) -> Reason:
+    return Reason("doctor.do_install", packages=" ".join(missing.values()))
 
 
-def _install(*names: str) -> Reason:
-    packages = " ".join(_PACKAGES.get(name, name) for name in names)
-    return Reason("doctor.do_install", packages=packages)
-
-
-def ssh_key(seen: Seen) -> Problem | None:
-    """Look whether the box has a key for ssh that nobody else can read."""
-    if seen.server.sleep.driver != "ssh":
-        raise NotUsed("doctor.ssh_not_used")
-    if seen.key_problem:
-        made = Reason("doctor.do_make_key", server=seen.server.id, file=seen.server.sleep.key_file)
-        return Problem(seen.key_problem, made)
-    return None
-
-
-def ssh_login(seen: Seen) -> Problem | None:
-    """Look whether the server lets the box in, and is the one whose key is pinned."""
-    if seen.server.sleep.driver != "ssh":
-        raise NotUsed("doctor.ssh_not_used")
-    if seen.ssh is None or not seen.ssh.let_in:
-        return Problem(seen.ssh_problem or Reason("doctor.ssh_not_run"), _to_log_in(seen))
-    return None
-
-
-def _to_log_in(seen: Seen) -> Reason:
-    sleep, said = seen.server.sleep, seen.ssh.log.strip() if seen.ssh else None
-    if said is not None and "Connection refused" in said:
-        return Reason("doctor.do_start_ssh")
-    if said is not None and (not said or any(each in said for each in _UNREACHED)):
-        return Reason("doctor.do_on_and_let_in", let_in=_let_in(sleep.port, "tcp"))
-    return Reason("doctor.do_let_key_in", server=seen.server.id, user=sleep.user)
-
-
-def ssh_restricted(seen: Seen) -> Problem | None:
-    """Look whether the box's key opens nothing but the one command."""
-    if seen.server.sleep.driver != "ssh":
-        raise NotUsed("doctor.ssh_not_used")
-    if seen.ssh is None or not seen.ssh.let_in:
-        raise NotSeen("doctor.not_let_in")
-    if "administratively prohibited" not in seen.ssh.log + seen.ssh.ended.said:
-        return Problem(Reason("doctor.key_opens_tunnels"), Reason("doctor.do_restrict"))
-    return None
-
-
-def agent(seen: Seen) -> Problem | None:
-    """Look whether the agent answers, with the same key."""
-    if seen.server.sleep.driver != "agent":
-        raise NotUsed("doctor.agent_not_used")
-    if seen.agent is None:
-        return Problem(
-            seen.agent_problem or Reason("doctor.agent_silent"),
-            Reason("doctor.do_see_agent", let_in=_let_in(seen.server.sleep.port, "udp")),
-        )
-    return None
-
-
-def _agents_answer(seen: Seen) -> Outcome:
-    if seen.server.sleep.driver != "agent":
-        raise NotUsed("doctor.agent_not_used")
-    if seen.agent is None:
-        raise NotSeen("doctor.agent_silent")
-    return seen.agent
-
-
-def agent_state(seen: Seen) -> Problem | None:
-    """Look whether the agent offers the state that is configured."""
-    answer = _agents_answer(seen)
-    state = STATES[seen.server.sleep.state]
-    if state in answer.states:
-        return None
-    what = Reason("doctor.agent_offers", states=list(answer.states), state=state)
-    if not answer.states:
-        what = Reason("doctor.agent_offers_nothing", state=state)
-    return Problem(what, Reason("doctor.do_give_command", state=state))
-
-
-def agent_clock(seen: Seen) -> Problem | None:
-    """Look whether the clocks of box and server agree."""
-    answer = _agents_answer(seen)
-    if not answer.clock_warning:
-        return None
-    ahead_s = answer.clock_ahead_s
-    code = "doctor.clock_ahead" if ahead_s > 0 else "doctor.clock_behind"
-    return Problem(Reason(code, by_s=abs(ahead_s)), Reason("doctor.do_set_clocks"), note=True)
-
-
-def agent_consent(seen: Seen) -> Problem | None:
-    """Look whether the server would sleep now."""
-    answer = _agents_answer(seen)
-    if answer.why:
-        return Problem(
-            own_words("; ".join(answer.why)), Reason("doctor.do_change_agent"), note=True
-        )
-    return None
-
-
-LOOK: Final = Look(
-    "box",
-    (
-        *(way_to_sleep, interface, route, web_port, ethernet_address, magic_packet, programs),
-        *(ssh_key, ssh_login, ssh_restricted, agent, agent_state, agent_clock, agent_consent),
-    ),
+CHECKS: Final = (
+    *(way_to_sleep, interface, route, web_port, ethernet_address, magic_packet, programs),
 )
+
+
+def look(seen: Seen) -> list[Finding]:
+    """Return what each check says, and each of its way to sleep."""
+    return Look("box", (*CHECKS, *checks(seen.server.sleep.driver, "box"))).at(seen)

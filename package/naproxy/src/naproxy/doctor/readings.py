@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import errno
 import json
-import secrets
 import shutil
 import socket
 import subprocess
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from naproxy import agent_protocol
-from naproxy.agent_protocol import NoAnswerError, Outcome, ProtocolError, Question
+from naproxy import drivers
 from naproxy.config import Server
-from naproxy.drivers import secret
-from naproxy.drivers.openssh import Session, Ssh
-from naproxy.drivers.sleep.agent import STATES
+from naproxy.drivers import Target
 from naproxy.ping import Pinger
-from naproxy.reason import Reason, own_words
+from naproxy.reason import Reason
 
 CONNECT_S: Final = 3.0
 PING_S: Final = 1.5
@@ -46,29 +40,25 @@ class Seen:
     raw: bool = True
     """May this user send frames?"""
     programs: frozenset[str] = frozenset()
-    key_problem: Reason | None = None
-    ssh: Session | None = None
-    ssh_problem: Reason | None = None
-    """Why nobody was let in."""
-    agent: Outcome | None = None
-    agent_problem: Reason | None = None
+    way: Any = None
+    """What its way to sleep saw: what `see` of that driver returned, if it has one."""
     pinged: bool = False
     """It answers pings now."""
 
     @property
     def there(self) -> Reason | None:
         """By what the machine is known to run now; None: nothing shows it."""
-        if self.ssh is not None and self.ssh.let_in:
-            return Reason("doctor.lets_in")
-        if self.agent is not None:
-            return Reason("doctor.agent_answers")
-        return Reason("doctor.answers_pings") if self.pinged else None
+        pinged = Reason("doctor.answers_pings") if self.pinged else None
+        return (self.way and self.way.there) or pinged
 
 
 async def see(server: Server, interface: str) -> Seen:
     """Look at the server. Nothing is put to sleep, woken or changed."""
     web = await _web(server)
-    seen = Seen(
+    rungs = (server.wake, *server.rung)
+    look = getattr(drivers.module("sleep", server.sleep.driver), "see", None)
+    target = Target(server.id, server.address, server.port, server.mac, interface)
+    return Seen(
         server=server,
         interface=interface,
         up=_up(interface),
@@ -77,13 +67,11 @@ async def see(server: Server, interface: str) -> Seen:
         macs=_macs(server, interface),
         raw=_raw(),
         pinged=await _pinged(server.address),
-        programs=frozenset(filter(_which, ("etherwake", "ipmitool", "gpioset", "ssh"))),
+        programs=frozenset(
+            filter(_which, {*server.sleep.programs, *(p for r in rungs for p in r.programs)})
+        ),
+        way=await look(server.sleep, target) if look else None,
     )
-    if server.sleep.driver == "ssh":
-        return dataclasses.replace(seen, key_problem=_key_problem(server), **await _ssh(server))
-    if server.sleep.driver == "agent":
-        return dataclasses.replace(seen, **await asyncio.to_thread(_agent, server))
-    return seen
 
 
 def _which(program: str) -> str | None:
@@ -153,68 +141,3 @@ def _raw() -> bool:
     except PermissionError:
         return False
     return True
-
-
-def _key_problem(server: Server) -> Reason | None:
-    path = Path(server.sleep.key_file)
-    try:
-        mode = path.stat().st_mode
-    except OSError as error:
-        return Reason("doctor.key_unreadable", file=str(path), said=own_words(str(error.strerror)))
-    return Reason("doctor.key_not_private", file=str(path)) if mode & 0o077 else None
-
-
-async def _ssh(server: Server) -> dict[str, Any]:
-    ssh = Ssh(server.sleep, server.address)
-    try:
-        session = await ssh.look(2.0 * server.sleep.connect_timeout_s)
-    except OSError as error:
-        said = own_words(str(error.strerror))
-        return {"ssh_problem": Reason("doctor.ssh_cannot_run", said=said)}
-    problem = None if session.let_in else ssh.failure(session.log)
-    return {"ssh": session, "ssh_problem": problem}
-
-
-def _agent(server: Server) -> dict[str, Any]:
-    settings = server.sleep
-    try:
-        key = agent_protocol.parse_key(secret.read(settings.key_file))
-        question = Question(
-            key,
-            server.id,
-            STATES[settings.state],
-            order=False,
-            nonce=lambda: secrets.token_hex(16),
-        )
-        return {"agent": _ask(question, settings.host or server.address, settings.port)}
-    except secret.SecretError as error:
-        return {"agent_problem": Reason("doctor.agent_key", said=error.reason)}
-    except ProtocolError as error:
-        return {"agent_problem": Reason("doctor.agent_key", said=own_words(str(error)))}
-    except NoAnswerError as error:
-        return {"agent_problem": own_words(str(error))}
-    except OSError as error:
-        said = own_words(error.strerror or str(error))
-        return {"agent_problem": Reason("doctor.agent_not_reached", said=said)}
-
-
-def _ask(question: Question, host: str, port: int) -> Outcome:
-    family, kind, _, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
-    with socket.socket(family, kind) as sock:
-        sock.connect(place)
-
-        def receive(wait_s: float) -> bytes | None:
-            sock.settimeout(wait_s)
-            try:
-                return sock.recv(agent_protocol.MAX_BYTES + 1)
-            except TimeoutError:
-                return None
-
-        return agent_protocol.converse(
-            question,
-            send=sock.send,
-            receive=receive,
-            now_s=time.time,
-            monotonic_s=time.monotonic,
-            timeout_s=CONNECT_S,
-        )

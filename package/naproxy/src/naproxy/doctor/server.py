@@ -15,8 +15,9 @@ from importlib.resources import files
 from typing import Final
 
 from naproxy.config import Server
-from naproxy.doctor.findings import Look, NotSeen, NotUsed, Problem
 from naproxy.drivers.program import words
+from naproxy.drivers.sleep import checks
+from naproxy.findings import Finding, Look, NotSeen, NotUsed, Problem
 from naproxy.reason import Reason, WrongError, own_words
 
 MOST_BYTES: Final = 65536
@@ -51,8 +52,8 @@ class Seen:
 
 def script(server: Server) -> str:
     """Return the script for the server's own shell."""
-    user = server.sleep.user if server.sleep.driver == "ssh" else ""
-    head = {"MAC": server.mac.lower(), "USER_IN": user, "STATE": server.sleep.state}
+    login = server.sleep.login
+    head = {"MAC": server.mac.lower(), "USER_IN": login, "STATE": server.sleep.state}
     body = files(__package__).joinpath("facts.sh").read_text()
     first, _, rest = body.partition("\n")
     values = "".join(f"{name}={shlex.quote(value)}\n" for name, value in head.items())
@@ -193,9 +194,8 @@ _SERVICES: Final = {80: "http", 443: "https", 22: "ssh"}
 def firewall(seen: Seen) -> Problem | None:
     """Look whether a firewall of the server keeps the box out."""
     wanted = [(seen.server.port, "tcp")]
-    sleep = seen.server.sleep
-    if sleep.driver in ("ssh", "agent"):
-        wanted.append((sleep.port, "udp" if sleep.driver == "agent" else "tcp"))
+    if door := seen.server.sleep.door:
+        wanted.append(door)
     if said := seen.facts.get("firewalld", ""):
         zone, _, allowed = said.partition(":")
         names = set(allowed.split())
@@ -260,41 +260,6 @@ def users(seen: Seen) -> Problem | None:
     return None
 
 
-def forced_command(seen: Seen) -> Problem | None:
-    """Look whether each key of the login for the box runs the one command only."""
-    if seen.server.sleep.driver != "ssh":
-        raise NotUsed("doctor.ssh_not_used")
-    user = seen.server.sleep.user
-    if not seen.facts.get("login"):
-        return Problem(Reason("doctor.no_user", name=user), Reason("doctor.do_make_user"))
-    if seen.facts["login"].endswith(("nologin", "false")):
-        return Problem(
-            Reason("doctor.no_shell", name=user, shell=seen.facts["login"]),
-            Reason("doctor.do_set_shell", name=user),
-        )
-    if seen.facts.get("root") != "yes":
-        raise NotSeen("doctor.keys_need_root")
-    keys, forced = (seen.facts.get(name, "") for name in ("keys", "forced"))
-    if keys in ("", "0"):
-        return Problem(Reason("doctor.no_keys", name=user), Reason("doctor.do_put_key"))
-    if keys != forced:
-        return Problem(Reason("doctor.key_not_forced"), Reason("doctor.do_restrict"))
-    if seen.facts.get("command") != "runs":
-        return Problem(Reason("doctor.no_command"), Reason("doctor.do_put_command"))
-    return None
-
-
-def agent_unit(seen: Seen) -> Problem | None:
-    """Look whether the agent runs."""
-    if seen.server.sleep.driver != "agent":
-        raise NotUsed("doctor.agent_not_used")
-    state = seen.facts.get("agent_unit", "")
-    if state == "active":
-        return None
-    what = Reason("doctor.unit_is", state=state) if state else Reason("doctor.no_unit")
-    return Problem(what, Reason("doctor.do_install_agent"))
-
-
 def firmware(seen: Seen) -> Problem | None:
     """Look whether the firmware keeps the card powered in sleep."""
     if "D3cold-" in seen.facts.get("pme", ""):
@@ -304,11 +269,12 @@ def firmware(seen: Seen) -> Problem | None:
     raise NotSeen("doctor.firmware_unseen")
 
 
-LOOK: Final = Look(
-    "server",
-    (
-        *(card, wake_on_lan, wake_on_lan_kept, device_wakeup, energy_efficient_ethernet),
-        *(sleep_state, sleep_depth, sleep_target, inhibitors, users),
-        *(firewall, forced_command, agent_unit, firmware),
-    ),
+CHECKS: Final = (
+    *(card, wake_on_lan, wake_on_lan_kept, device_wakeup, energy_efficient_ethernet),
+    *(sleep_state, sleep_depth, sleep_target, inhibitors, users, firewall, firmware),
 )
+
+
+def look(seen: Seen) -> list[Finding]:
+    """Return what each check says, and each of its way to sleep."""
+    return Look("server", (*CHECKS, *checks(seen.server.sleep.driver, "server"))).at(seen)

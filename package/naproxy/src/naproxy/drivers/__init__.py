@@ -1,7 +1,9 @@
 """How a server is put to sleep, woken, asked whether it answers, and metered.
 
 Each folder is a kind of driver, each module in it a driver: the file is the plugin. A
-module has `Settings`, the keys of its section of the configuration, and `Driver`.
+module has `Settings`, the keys of its section of the configuration, and `Driver`. A way to
+sleep may have `CHECKS` for `naproxy doctor`, see `naproxy.doctor.box` and `.server`, and `see`,
+which takes the readings they look at.
 """
 
 from __future__ import annotations
@@ -42,9 +44,14 @@ def names(kind: Kind) -> list[str]:
     return sorted(m.name for m in pkgutil.iter_modules(package.__path__))
 
 
+def module(kind: Kind, name: str) -> Any:
+    """Return the module of a driver."""
+    return importlib.import_module(f"{__name__}.{kind}.{name}")
+
+
 def settings(kind: Kind, name: str) -> type:
     """Return the dataclass of a driver's keys."""
-    cls: type = importlib.import_module(f"{__name__}.{kind}.{name}").Settings
+    cls: type = module(kind, name).Settings
     return cls
 
 
@@ -54,7 +61,7 @@ def driver(kind: Kind, options: Any, target: Any) -> Any:
     `target` is the server: a `Target`, or for meters a `drivers.meter.Site`.
     """
     name = getattr(options, _SELECTORS[kind])
-    return importlib.import_module(f"{__name__}.{kind}.{name}").Driver(options, target)
+    return module(kind, name).Driver(options, target)
 
 
 def choice(kind: Kind, default: str, keys: Callable[[type], type] = lambda own: own) -> Alternative:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 from naproxy.drivers import program, secret
 from naproxy.drivers.openssh import is_place, is_user
@@ -20,6 +21,8 @@ class IpmiError(WrongError):
 @dataclass(frozen=True, kw_only=True)
 class IpmiSettings:
     """Which BMC, and who we are to it."""
+
+    programs: ClassVar[Mapping[str, str]] = {"ipmitool": "ipmitool"}
 
     host: str = option("Address or host name of the BMC", low=1, check=is_place)
     port: int = option("Its UDP port", 623, low=1, high=65535)

@@ -6,8 +6,10 @@ The host key is pinned beforehand (`naproxy key pin`): nothing is asked, nothing
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from naproxy.drivers import program
 from naproxy.reason import Reason, own_words
@@ -29,6 +31,10 @@ def is_place(text: str) -> Reason | None:
 @dataclass(frozen=True, kw_only=True)
 class SshSettings:
     """Where to log in, and how."""
+
+    programs: ClassVar[Mapping[str, str]] = {"ssh": "openssh-client"}
+    forced: ClassVar[str] = "/usr/local/bin/naproxy-sleep"
+    """The one command that the box's key opens there."""
 
     host: str = option("Host name or address; empty: the server's", "", check=is_place)
     port: int = option("Port of the ssh server", 22, low=1, high=65535)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import ClassVar
 
 from naproxy.drivers.openssh import Ssh, SshSettings, is_place
 from naproxy.reason import Reason, WrongError
@@ -27,6 +28,8 @@ def _is_uri(text: str) -> Reason | None:
 @dataclass(frozen=True, kw_only=True)
 class LibvirtSettings(SshSettings):
     """Which virtual machine, on which host."""
+
+    forced: ClassVar[str] = "/usr/local/bin/naproxy-virsh"
 
     host: str = option("The machine that runs the virtual one", low=1, check=is_place)
     domain: str = option("Name of the virtual machine", low=1, high=64, check=_is_domain)

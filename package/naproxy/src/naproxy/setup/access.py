@@ -67,7 +67,7 @@ async def key(server: Server, folder: Path) -> dict[str, Any]:
 def _script(server: Server, settings: SshSettings, line: str) -> str:
     """Return what prepares a Linux server with systemd; empty where it would not fit."""
     fits = settings.user != "root" and _PLAIN_USER.fullmatch(settings.user)
-    if server.sleep.driver != "ssh" or not fits:
+    if not server.sleep.login or not fits:
         return ""
     verb = _VERBS[server.sleep.state]
     values = {"@USER@": settings.user, "@LINE@": line, "@VERB@": verb}

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
+from naproxy import drivers
 from naproxy.drivers.program import Ended
+from naproxy.findings import Problem
 from naproxy.machine_io import Answer
 from naproxy.reason import Reason, own_words
 from naproxy.schema import option
@@ -28,7 +31,14 @@ class SleepResult:
 
 @dataclass(frozen=True, kw_only=True)
 class SleepSettings:
-    """The keys that all ways of putting a server to sleep have."""
+    """The keys that all ways of putting a server to sleep have, and what else is true of a way."""
+
+    never: ClassVar[bool] = False
+    """It never puts the server to sleep."""
+    woken_by: ClassVar[tuple[str, ...]] = ()
+    """The ways to wake of which it needs one; empty: any will do."""
+    programs: ClassVar[Mapping[str, str]] = {}
+    """What it runs on the box: each program, and Debian's package that has it."""
 
     driver: str
     state: str = option(
@@ -49,6 +59,20 @@ class SleepSettings:
         low=0.1,
         high=300,
     )
+
+    @property
+    def login(self) -> str:
+        """Whom it logs in as on the server itself, by ssh; empty: it does not."""
+        return ""
+
+    @property
+    def door(self) -> tuple[int, str] | None:
+        """The port, and its protocol, that the server must let the box in at."""
+        return None
+
+    def conflicts(self) -> Iterable[tuple[str, Reason]]:
+        """Yield what is wrong between keys that are each right: at which key, and what."""
+        return ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +99,12 @@ class SleepDriver(Protocol):
 
     async def sleep(self) -> SleepResult:
         """Give the command. Accepted does not mean asleep: that is observed."""
+
+
+def checks(driver: str, where: str) -> tuple[Callable[[Any], Problem | None], ...]:
+    """Return what the doctor looks at for a driver beside all else: on the `box`, the `server`."""
+    found = getattr(drivers.module("sleep", driver), "CHECKS", {})
+    return tuple(found.get(where, ()))
 
 
 def fault(error: Exception) -> Reason:

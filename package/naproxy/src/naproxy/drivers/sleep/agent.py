@@ -9,19 +9,25 @@ import asyncio
 import secrets
 import socket
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from naproxy import agent_protocol
 from naproxy.agent_protocol import NoAnswerError, Outcome, ProtocolError, Question
 from naproxy.drivers import Target, secret
 from naproxy.drivers.openssh import is_place
 from naproxy.drivers.sleep import ACCEPTED, THE_SERVER, SleepResult, SleepSettings
+from naproxy.findings import NotSeen, Problem, let_in
 from naproxy.machine_io import Answer
 from naproxy.reason import Reason, own_words, together
 from naproxy.schema import is_absolute, option
 
+if TYPE_CHECKING:
+    from naproxy.doctor import readings, server
+
 _RESEND_S: Final = 1.0
+_LOOK_S: Final = 3.0
 STATES: Final = {"ram": "mem", "disk": "disk", "off": "off"}
 """What the agent calls the states of `sleep.state`."""
 
@@ -39,6 +45,11 @@ class Settings(SleepSettings):
         check=is_absolute,
     )
     answer_s: float = option("How long to wait for the agent's answer", 10.0, low=1, high=60)
+
+    @property
+    def door(self) -> tuple[int, str]:
+        """The agent's port."""
+        return self.port, "udp"
 
 
 class Driver:
@@ -137,3 +148,133 @@ def _clock(ahead_s: int) -> Reason:
     if ahead_s > 0:
         return Reason("sleep.clock_ahead", ahead_s=ahead_s)
     return Reason("sleep.clock_behind", behind_s=-ahead_s)
+
+
+# For the doctor
+
+
+@dataclass(frozen=True, kw_only=True)
+class Heard:
+    """What the agent answers, or why there is no answer."""
+
+    answer: Outcome | None = None
+    problem: Reason | None = None
+
+    @property
+    def there(self) -> Reason | None:
+        """By what the server is known to run now."""
+        return Reason("doctor.agent_answers") if self.answer else None
+
+
+async def see(settings: Settings, target: Target) -> Heard:
+    """Ask, and give no order."""
+    return await asyncio.to_thread(_hear, settings, target)
+
+
+def _hear(settings: Settings, target: Target) -> Heard:
+    try:
+        key = agent_protocol.parse_key(secret.read(settings.key_file))
+        question = Question(
+            key,
+            target.id,
+            STATES[settings.state],
+            order=False,
+            nonce=lambda: secrets.token_hex(16),
+        )
+        return Heard(answer=_ask(question, settings.host or target.address, settings.port))
+    except secret.SecretError as error:
+        problem = Reason("doctor.agent_key", said=error.reason)
+    except ProtocolError as error:
+        problem = Reason("doctor.agent_key", said=own_words(str(error)))
+    except NoAnswerError as error:
+        problem = own_words(str(error))
+    except OSError as error:
+        said = own_words(error.strerror or str(error))
+        problem = Reason("doctor.agent_not_reached", said=said)
+    return Heard(problem=problem)
+
+
+def _ask(question: Question, host: str, port: int) -> Outcome:
+    family, kind, _, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
+    with socket.socket(family, kind) as sock:
+        sock.connect(place)
+
+        def receive(wait_s: float) -> bytes | None:
+            sock.settimeout(wait_s)
+            try:
+                return sock.recv(agent_protocol.MAX_BYTES + 1)
+            except TimeoutError:
+                return None
+
+        return agent_protocol.converse(
+            question,
+            send=sock.send,
+            receive=receive,
+            now_s=time.time,
+            monotonic_s=time.monotonic,
+            timeout_s=_LOOK_S,
+        )
+
+
+def agent(seen: readings.Seen) -> Problem | None:
+    """Look whether the agent answers, with the same key."""
+    if seen.way.answer is None:
+        return Problem(
+            seen.way.problem or Reason("doctor.agent_silent"),
+            Reason("doctor.do_see_agent", let_in=let_in(seen.server.sleep.door)),
+        )
+    return None
+
+
+def _agents_answer(seen: readings.Seen) -> Outcome:
+    if seen.way.answer is None:
+        raise NotSeen("doctor.agent_silent")
+    answer: Outcome = seen.way.answer
+    return answer
+
+
+def agent_state(seen: readings.Seen) -> Problem | None:
+    """Look whether the agent offers the state that is configured."""
+    answer = _agents_answer(seen)
+    state = STATES[seen.server.sleep.state]
+    if state in answer.states:
+        return None
+    what = Reason("doctor.agent_offers", states=list(answer.states), state=state)
+    if not answer.states:
+        what = Reason("doctor.agent_offers_nothing", state=state)
+    return Problem(what, Reason("doctor.do_give_command", state=state))
+
+
+def agent_clock(seen: readings.Seen) -> Problem | None:
+    """Look whether the clocks of box and server agree."""
+    answer = _agents_answer(seen)
+    if not answer.clock_warning:
+        return None
+    ahead_s = answer.clock_ahead_s
+    code = "doctor.clock_ahead" if ahead_s > 0 else "doctor.clock_behind"
+    return Problem(Reason(code, by_s=abs(ahead_s)), Reason("doctor.do_set_clocks"), note=True)
+
+
+def agent_consent(seen: readings.Seen) -> Problem | None:
+    """Look whether the server would sleep now."""
+    answer = _agents_answer(seen)
+    if answer.why:
+        return Problem(
+            own_words("; ".join(answer.why)), Reason("doctor.do_change_agent"), note=True
+        )
+    return None
+
+
+def agent_unit(seen: server.Seen) -> Problem | None:
+    """Look whether the agent runs."""
+    state = seen.facts.get("agent_unit", "")
+    if state == "active":
+        return None
+    what = Reason("doctor.unit_is", state=state) if state else Reason("doctor.no_unit")
+    return Problem(what, Reason("doctor.do_install_agent"))
+
+
+CHECKS: Final[Mapping[str, tuple[Callable[[Any], Problem | None], ...]]] = {
+    "box": (agent, agent_state, agent_clock, agent_consent),
+    "server": (agent_unit,),
+}

@@ -7,7 +7,7 @@ the host's processor, and in `disk` and `off` its memory.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 from naproxy.drivers import Target
 from naproxy.drivers.sleep import ACCEPTED, SleepResult, SleepSettings
@@ -26,6 +26,9 @@ _VERBS: Final = {
 @dataclass(frozen=True, kw_only=True)
 class Settings(LibvirtSettings, SleepSettings):
     """Which virtual machine."""
+
+    # No magic packet wakes a virtual machine.
+    woken_by: ClassVar[tuple[str, ...]] = ("libvirt", "command")
 
     driver: str = option("libvirt: a virtual machine, by virsh over ssh", "libvirt")
     pause: bool = option(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from naproxy.drivers import Target
 from naproxy.drivers.sleep import SleepResult, SleepSettings
@@ -14,6 +15,8 @@ from naproxy.schema import option
 @dataclass(frozen=True, kw_only=True)
 class Settings(SleepSettings):
     """Nothing to set."""
+
+    never: ClassVar[bool] = True
 
     driver: str = option("none: the server is never put to sleep", "none")
 

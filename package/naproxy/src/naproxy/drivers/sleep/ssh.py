@@ -6,16 +6,24 @@ its own words.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from naproxy.drivers import Target
 from naproxy.drivers.openssh import Session, Ssh, SshSettings
 from naproxy.drivers.sleep import THE_SERVER, SleepResult, SleepSettings, by_exit_status
+from naproxy.findings import NotSeen, Problem, let_in
 from naproxy.machine_io import Answer
-from naproxy.reason import Reason
+from naproxy.reason import Reason, own_words
 from naproxy.schema import option
 
+if TYPE_CHECKING:
+    from naproxy.doctor import readings, server
+
+_UNREACHED: Final = ("timed out", "No route to host")
+"""What ssh says where nobody answers."""
 _CONNECTION_ENDED: Final = 255
 
 
@@ -25,6 +33,16 @@ class Settings(SshSettings, SleepSettings):
 
     driver: str = option("ssh: a command by OpenSSH", "ssh")
     command: str = option("Command; a forced command on the server overrides it", "naproxy-sleep")
+
+    @property
+    def login(self) -> str:
+        """Whom it logs in as on the server."""
+        return self.user
+
+    @property
+    def door(self) -> tuple[int, str]:
+        """The server's port for ssh."""
+        return self.port, "tcp"
 
 
 class Driver:
@@ -52,3 +70,104 @@ class Driver:
         if session.let_in:
             return SleepResult(Answer.ACCEPTED, Reason("sleep.connection_ended"))
         return SleepResult(Answer.FAILED, self._ssh.failure(session.log))
+
+
+# For the doctor
+
+
+@dataclass(frozen=True, kw_only=True)
+class Login:
+    """What came of a login that ran nothing."""
+
+    key_problem: Reason | None = None
+    session: Session | None = None
+    problem: Reason | None = None
+    """Why nobody was let in."""
+
+    @property
+    def there(self) -> Reason | None:
+        """By what the server is known to run now."""
+        let_in = self.session is not None and self.session.let_in
+        return Reason("doctor.lets_in") if let_in else None
+
+
+async def see(settings: Settings, target: Target) -> Login:
+    """Log in, and run nothing."""
+    key_problem, ssh = _key_problem(settings.key_file), Ssh(settings, target.address)
+    try:
+        session = await ssh.look(2.0 * settings.connect_timeout_s)
+    except OSError as error:
+        said = own_words(str(error.strerror))
+        problem = Reason("doctor.ssh_cannot_run", said=said)
+        return Login(key_problem=key_problem, problem=problem)
+    failure = None if session.let_in else ssh.failure(session.log)
+    return Login(key_problem=key_problem, session=session, problem=failure)
+
+
+def _key_problem(file: str) -> Reason | None:
+    try:
+        mode = Path(file).stat().st_mode
+    except OSError as error:
+        return Reason("doctor.key_unreadable", file=file, said=own_words(str(error.strerror)))
+    return Reason("doctor.key_not_private", file=file) if mode & 0o077 else None
+
+
+def ssh_key(seen: readings.Seen) -> Problem | None:
+    """Look whether the box has a key for ssh that nobody else can read."""
+    if seen.way.key_problem:
+        made = Reason("doctor.do_make_key", server=seen.server.id, file=seen.server.sleep.key_file)
+        return Problem(seen.way.key_problem, made)
+    return None
+
+
+def ssh_login(seen: readings.Seen) -> Problem | None:
+    """Look whether the server lets the box in, and is the one whose key is pinned."""
+    if seen.way.session is None or not seen.way.session.let_in:
+        return Problem(seen.way.problem or Reason("doctor.ssh_not_run"), _to_log_in(seen))
+    return None
+
+
+def _to_log_in(seen: readings.Seen) -> Reason:
+    sleep, said = seen.server.sleep, seen.way.session.log.strip() if seen.way.session else None
+    if said is not None and "Connection refused" in said:
+        return Reason("doctor.do_start_ssh")
+    if said is not None and (not said or any(each in said for each in _UNREACHED)):
+        return Reason("doctor.do_on_and_let_in", let_in=let_in(sleep.door))
+    return Reason("doctor.do_let_key_in", server=seen.server.id, user=sleep.user)
+
+
+def ssh_restricted(seen: readings.Seen) -> Problem | None:
+    """Look whether the box's key opens nothing but the one command."""
+    if seen.way.session is None or not seen.way.session.let_in:
+        raise NotSeen("doctor.not_let_in")
+    if "administratively prohibited" not in seen.way.session.log + seen.way.session.ended.said:
+        return Problem(Reason("doctor.key_opens_tunnels"), Reason("doctor.do_restrict"))
+    return None
+
+
+def forced_command(seen: server.Seen) -> Problem | None:
+    """Look whether each key of the login for the box runs the one command only."""
+    user = seen.server.sleep.user
+    if not seen.facts.get("login"):
+        return Problem(Reason("doctor.no_user", name=user), Reason("doctor.do_make_user"))
+    if seen.facts["login"].endswith(("nologin", "false")):
+        return Problem(
+            Reason("doctor.no_shell", name=user, shell=seen.facts["login"]),
+            Reason("doctor.do_set_shell", name=user),
+        )
+    if seen.facts.get("root") != "yes":
+        raise NotSeen("doctor.keys_need_root")
+    keys, forced = (seen.facts.get(name, "") for name in ("keys", "forced"))
+    if keys in ("", "0"):
+        return Problem(Reason("doctor.no_keys", name=user), Reason("doctor.do_put_key"))
+    if keys != forced:
+        return Problem(Reason("doctor.key_not_forced"), Reason("doctor.do_restrict"))
+    if seen.facts.get("command") != "runs":
+        return Problem(Reason("doctor.no_command"), Reason("doctor.do_put_command"))
+    return None
+
+
+CHECKS: Final[Mapping[str, tuple[Callable[[Any], Problem | None], ...]]] = {
+    "box": (ssh_key, ssh_login, ssh_restricted),
+    "server": (forced_command,),
+}

@@ -6,9 +6,9 @@ import asyncio
 import dataclasses
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from naproxy.ladder import Rung
 from naproxy.reason import Reason, WrongError
@@ -17,7 +17,12 @@ from naproxy.schema import is_interface, option
 
 @dataclass(frozen=True, kw_only=True)
 class RungSettings:
-    """The keys that all ways of waking have."""
+    """The keys that all ways of waking have, and what else is true of a way."""
+
+    on_wire: ClassVar[bool] = False
+    """It sends frames, which reach only what is on the same Ethernet."""
+    programs: ClassVar[Mapping[str, str]] = {}
+    """What it runs on the box: each program, and Debian's package that has it."""
 
     driver: str
     spacing_s: float = option(

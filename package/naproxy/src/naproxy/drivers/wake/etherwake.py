@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 from naproxy.drivers import Target, program
 from naproxy.drivers.wake import RungSettings
@@ -20,6 +20,9 @@ _WORDS_BYTES: Final = 1000
 @dataclass(frozen=True, kw_only=True)
 class Settings(RungSettings):
     """Where to send, and to whom."""
+
+    on_wire: ClassVar[bool] = True
+    programs: ClassVar[Mapping[str, str]] = {"etherwake": "etherwake"}
 
     driver: str = option("etherwake: magic packets on the wire", "etherwake")
     interface: str = option("Network interface; empty: the box's", "", check=is_interface)

@@ -6,6 +6,7 @@ By libgpiod's `gpioset`, of its version 1 or 2: their options differ.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -25,6 +26,7 @@ class Settings(SlowRungSettings):
     """Which line, and how long it is pressed."""
 
     presses: ClassVar[bool] = True
+    programs: ClassVar[Mapping[str, str]] = {"gpioset": "gpiod"}
 
     driver: str = option("gpio: press the power button, by libgpiod's gpioset", "gpio")
     chip: str = option("GPIO chip", "gpiochip0", low=1, high=32, check=_is_chip)

@@ -91,6 +91,11 @@ class Look(Generic[Readings]):
         return Finding(*head, verdict, _shown(problem.what), _shown(problem.mend))
 
 
+def let_in(door: tuple[int, str]) -> Reason:
+    """Say that the server's firewall must let the box in at a port, and its protocol."""
+    return Reason("doctor.let_in", port=door[0], protocol=door[1])
+
+
 def _shown(value: Any) -> Any:
     """Return a reason whose texts are short and one line: some come from the server."""
     match value:

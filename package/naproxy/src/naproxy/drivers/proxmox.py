@@ -1,0 +1,184 @@
+"""Virtual machines and containers of Proxmox VE, by its API (pve.proxmox.com/pve-docs/api-viewer).
+
+Its certificate is of its own making, so it is pinned, and checked before the token is sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+from naproxy.drivers import program, secret
+from naproxy.drivers.openssh import is_place
+from naproxy.drivers.pinned import Exchange, PinnedConnection, is_fingerprint
+from naproxy.reason import Reason, WrongError, own_words
+from naproxy.schema import is_absolute, option
+
+_MOST_BYTES: Final = 1 << 18
+_POLL_S: Final = 0.5
+
+
+class ProxmoxError(WrongError):
+    """What failed."""
+
+
+def _is_node(text: str) -> Reason | None:
+    ok = re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?", text)
+    return None if ok else Reason("config.node")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProxmoxSettings:
+    """Which machine of which Proxmox, and who we are to it."""
+
+    host: str = option("Address or host name of Proxmox VE", low=1, check=is_place)
+    port: int = option("Its port for HTTPS", 8006, low=1, high=65535)
+    fingerprint: str = option(
+        "SHA-256 fingerprint of its certificate: nothing else is trusted", check=is_fingerprint
+    )
+    token_file: str = option(
+        "File with the API token, user@realm!name=secret, in one line; only root may read it",
+        check=is_absolute,
+    )
+    node: str = option(
+        "Node that runs the machine, as Proxmox calls it", low=1, high=63, check=_is_node
+    )
+    kind: str = option(
+        "What it is: a virtual machine (qemu) or a container (lxc)",
+        "qemu",
+        choices=("qemu", "lxc"),
+    )
+    vmid: int = option("Number of the machine", low=100, high=999_999_999)
+
+
+@dataclass(frozen=True, slots=True)
+class Guest:
+    """What a machine is: running, stopped, paused or another word of QEMU; and its lock."""
+
+    state: str
+    lock: str
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a machine is to do."""
+
+    verb: str
+    form: Mapping[str, int]
+
+
+class Proxmox:
+    """Gives orders, in one connection for each request."""
+
+    def __init__(self, settings: ProxmoxSettings, timeout_s: float) -> None:
+        """Manage the settings' machine; an order may take so long."""
+        self._settings = settings
+        self._timeout_s = timeout_s
+        self._node = f"/api2/json/nodes/{settings.node}"
+        self._machine = f"{self._node}/{settings.kind}/{settings.vmid}/status"
+
+    async def order(self, choose: Callable[[Guest], Order | None]) -> Guest:
+        """Give the order chosen for what the machine is now, and wait until it is carried out.
+
+        Returns what the machine was; ProxmoxError if Proxmox does not do it, or not in time.
+        """
+        host, task = self._settings.host, None
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                guest = _guest(await self._ask("GET", f"{self._machine}/current"))
+                order = choose(guest)
+                if order:
+                    task = await self._ask("POST", f"{self._machine}/{order.verb}", order.form)
+                    await self._end(order.verb, task)
+                return guest
+        except TimeoutError:
+            code = "proxmox.unfinished" if task else "proxmox.silent"
+            raise ProxmoxError(code, host=host) from None
+        except WrongError as error:
+            raise ProxmoxError("proxmox.said", host=host, words=error.reason) from None
+
+    async def _end(self, verb: str, task: object) -> None:
+        """Wait for the end of a task; ProxmoxError if it failed."""
+        if not isinstance(task, str):
+            raise ProxmoxError("proxmox.strange")
+        path = f"{self._node}/tasks/{quote(task[:300], safe='')}/status"
+        while (now := _dict(await self._ask("GET", path))).get("status") == "running":
+            await asyncio.sleep(_POLL_S)
+        ended = now.get("exitstatus")
+        if now.get("status") != "stopped" or not isinstance(ended, str):
+            raise ProxmoxError("proxmox.strange")
+        if ended != "OK" and not ended.startswith("WARNINGS: "):
+            raise ProxmoxError("proxmox.task", verb=verb, words=_own(ended))
+
+    async def _ask(self, method: str, path: str, form: Mapping[str, int] | None = None) -> Any:
+        """Return the data of an answer."""
+        settings = self._settings
+        headers = {"Authorization": f"PVEAPIToken={_token(settings.token_file)}"}
+        if form is not None:
+            headers["Content-Type"] = "application/x-www-form-urlencoded"
+        body = urlencode(form) if form is not None else None
+        exchange = Exchange(
+            PinnedConnection(settings.host, settings.port, settings.fingerprint, self._timeout_s)
+        )
+        return await exchange.in_time(
+            lambda: _talk(exchange, method, path, headers, body), self._timeout_s
+        )
+
+
+def _token(file: str) -> str:
+    try:
+        token = secret.read(file)
+    except secret.SecretError as error:
+        raise ProxmoxError("proxmox.token", why=error.reason) from None
+    if not re.fullmatch(r"[!-~]+@[!-~]+![!-~]+=[!-~]+", token):
+        raise ProxmoxError("proxmox.no_token", file=file)
+    return token
+
+
+def _talk(
+    exchange: Exchange, method: str, path: str, headers: dict[str, str], body: str | None
+) -> Any:
+    """Make one request; blocks, so it belongs in a thread."""
+    response = exchange.ask(method, path, headers, body)
+    data = response.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise ProxmoxError("proxmox.too_long")
+    if response.status != HTTPStatus.OK:
+        status, said = response.status, _own(_said(response.reason or "", data))
+        raise ProxmoxError("proxmox.status", status=status, said=said)
+    try:
+        return _dict(json.loads(data)).get("data")
+    except (ValueError, RecursionError):
+        raise ProxmoxError("proxmox.strange") from None
+
+
+def _guest(data: object) -> Guest:
+    said = _dict(data)
+    if said.get("status") not in ("running", "stopped"):
+        raise ProxmoxError("proxmox.strange")
+    # Of a virtual machine QEMU knows better: to Proxmox one that is paused is running.
+    state, lock = said.get("qmpstatus") or said["status"], said.get("lock") or ""
+    return Guest(program.words(str(state).encode()), program.words(str(lock).encode()))
+
+
+def _said(reason: str, data: bytes) -> str:
+    """Return the words of a refusal: the status line has them, the body what is wrong where."""
+    errors: dict[str, Any] = {}
+    with contextlib.suppress(ValueError, RecursionError):
+        errors = _dict(_dict(json.loads(data)).get("errors"))
+    return " ".join([reason, *(f"{name}: {what}" for name, what in errors.items())])
+
+
+def _dict(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _own(text: str) -> Reason:
+    return own_words(program.words(text.encode(errors="replace")))

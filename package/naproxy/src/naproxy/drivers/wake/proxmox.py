@@ -1,0 +1,39 @@
+"""Waking a virtual machine or a container of Proxmox VE, from whatever state it is in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from naproxy.drivers import Target
+from naproxy.drivers.proxmox import Guest, Order, Proxmox, ProxmoxSettings
+from naproxy.drivers.wake import SlowDriver, SlowRungSettings
+from naproxy.schema import option
+
+_WAY_BACK: Final = {"stopped": "start", "paused": "resume", "suspended": "resume"}
+"""Verb by state; one that was suspended to disk is stopped, start restores it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(ProxmoxSettings, SlowRungSettings):
+    """Which machine."""
+
+    driver: str = option("proxmox: a machine of Proxmox VE, by its API", "proxmox")
+    timeout_s: float = option("How long one try may take", 60.0, low=1, high=600)
+
+
+class Driver(SlowDriver):
+    """Asks for the state and gives the order that leads out of it."""
+
+    def __init__(self, settings: Settings, target: Target) -> None:
+        """Manage the settings' machine."""
+        self._proxmox = Proxmox(settings, settings.timeout_s)
+
+    async def call(self) -> None:
+        """Wake it once; one that runs already needs nothing."""
+        await self._proxmox.order(_choose)
+
+
+def _choose(guest: Guest) -> Order | None:
+    verb = _WAY_BACK.get(guest.state)
+    return Order(verb, {}) if verb else None
