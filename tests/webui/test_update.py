@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Route, expect
 
 from tests.office.namespace import ROOT
 from tests.webui.conftest import PATIENCE_MS, SIZES, OpenPage, Watch, WatchedPage, log_in
@@ -169,17 +169,24 @@ def test_an_upload_goes_on_where_the_connection_broke(
     admin: WatchedPage, box: Stage, signer: Signer, tmp_path: Path
 ) -> None:
     page = admin
-    slow = page.context.new_cdp_session(page.page)
-    slow.send(
-        "Network.emulateNetworkConditions",
-        {"offline": False, "latency": 0, "downloadThroughput": -1, "uploadThroughput": 3 << 20},
-    )
     sent: list[str] = []
-    page.on("request", lambda request: sent.append(request.url) if request.method == "PUT" else 0)
+    held: list[Route] = []
+
+    def third_is_held(route: Route) -> None:
+        sent.append(route.request.url)
+        if len(sent) == 3:
+            held.append(route)
+        else:
+            route.continue_()
+
+    page.route(lambda url: "offset=" in url, third_is_held)
     page.watch.allow(BROKEN)
     choose(page, bundle(tmp_path / "large.raucb", signer, kib=12 << 10))
-    page.wait_for_function("() => document.querySelector('#work progress')?.value > 2e6")
+    for _ in range(PATIENCE_MS // 50):
+        if not held:
+            page.wait_for_timeout(50)
     box.stop_webui()
+    held[0].continue_()
     page.get_by_text("The connection broke. Trying again by itself").wait_for()
     box.start_webui()
     page.get_by_text("This file is good.").wait_for(timeout=150_000)
