@@ -39,7 +39,7 @@ $(BUILD)/.packages: tests/packages.txt tests/install-packages
 	    -e package/naproxy -e package/naproxy-meter -e webui
 	@touch $@
 
-TEXTS := $(wildcard package/naproxy/src/naproxy/locale/*/*.po webui/src/naproxy_webui/texts/*/*.po)
+TEXTS := $(wildcard package/naproxy/src/naproxy/locale/*/*.po webui/src/naproxy_webui/i18n/*/*.po)
 %.mo: %.po .venv/.ready
 	@.venv/bin/pybabel -q compile -i $< -o $@
 
@@ -78,6 +78,7 @@ test-clean: ## the README's commands in a new Debian 12, as a new user [TIMES=n]
 lint: $(BUILT) $(NPM)/.ready ## style and types
 	.venv/bin/ruff check -q $(PY_ROOMS)
 	.venv/bin/ruff format -q --check $(PY_ROOMS)
+	.venv/bin/lint-imports --no-cache --config tests/rooms.ini
 	.venv/bin/mypy package/naproxy/src
 	.venv/bin/mypy tests
 	.venv/bin/mypy -p naproxy_meter

@@ -20,14 +20,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from naproxy.accesslog import Log
-from naproxy.cachemodel import CACHES, NEVER
-from naproxy.classify import Agents
-from naproxy.policy.base import Klass, Request
+from naproxy.core.classify import Agents
+from naproxy.core.state import Klass
+from naproxy.lab.estimate.accesslog import Log
+from naproxy.lab.estimate.cachemodel import CACHES, NEVER
+from naproxy.lab.estimate.simulate import Simulation
+from naproxy.lab.estimate.traffic import Chunk
+from naproxy.lab.replay.replay_visit import became
+from naproxy.policy.base import Request
 from naproxy.policy.timeout import Settings, Timeout
-from naproxy.replay_visit import became
-from naproxy.simulate import Simulation
-from naproxy.traffic import Chunk
 
 from tests.e2e.clients import ASSET, CRAWLER, PERSON, PROGRAM, Answer, ask, fresh
 from tests.office import Office

@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from naproxy.bounds import Bounds, Candidates
-from naproxy.cachemodel import CACHES
-from naproxy.lineup import Server
+from naproxy.lab.estimate.bounds import Bounds, Candidates
+from naproxy.lab.estimate.cachemodel import CACHES
+from naproxy.lab.estimate.lineup import Server
+from naproxy.lab.estimate.simulate import Simulation
+from naproxy.lab.estimate.traffic import Traffic
 from naproxy.policy import Setup, teacher
 from naproxy.policy.teacher import Students, Teacher, Way
-from naproxy.simulate import Simulation
-from naproxy.traffic import Traffic
 
 from tests.bench.policy import LOGS, QUESTIONS, Question, eligible, real_logs, unseen
 

@@ -22,14 +22,16 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from naproxy.events import Event
-from naproxy.history import block, gaps, power, queries, stream
-from naproxy.history.power import MINUTES_DAYS, SECONDS_DAYS
+from naproxy.core.reason import Reason, own_words, together
+from naproxy.core.state import Klass
+from naproxy.history import block, tables, visits
+from naproxy.history.read import queries
 from naproxy.history.tables import FILE
 from naproxy.history.visits import BLOCK_S, NEEDED, TICKS, Visit, pack
-from naproxy.page import Outcome
-from naproxy.policy.base import Klass
-from naproxy.reason import Reason, own_words, together
+from naproxy.history.write import gaps, stream
+from naproxy.history.write.power import MINUTES_DAYS, SECONDS_DAYS
+from naproxy.shm.events import Event
+from naproxy.shm.page import Outcome
 
 from tests.bench import result
 from tests.powercut.writer import METERS, START_S, Run, second
@@ -86,7 +88,7 @@ def fill(data_dir: Path, days: int, now_s: int) -> None:
                 s = chosen.choice(minutes)[1]
                 times = length_s // 60
                 yield (
-                    *(power.key(t, meter), s.count * times, s.mean_mw, s.min_mw, s.max_mw),
+                    *(tables.key(t, meter), s.count * times, s.mean_mw, s.min_mw, s.max_mw),
                     *(s.energy_mj * times, s.covered_ms * times),
                 )
 
@@ -101,7 +103,7 @@ def fill(data_dir: Path, days: int, now_s: int) -> None:
         db.executemany(
             "INSERT INTO seconds VALUES (?, ?)",
             (
-                (power.key(t, meter), chosen.choice(minutes)[0])
+                (tables.key(t, meter), chosen.choice(minutes)[0])
                 for t in range(first, now_s // 60)
                 for meter in range(1, len(METERS) + 1)
             ),
@@ -151,7 +153,7 @@ def _fill_stream(db: Any, now_s: int, chosen: random.Random) -> None:
     before, rows = 0, []
     for number in range(first, now_s // BLOCK_S):
         requests, blob = chosen.choice(blocks)
-        key = number << stream.SERVER_BITS | 1
+        key = number << visits.SERVER_BITS | 1
         rows.append((key, requests, 0, 0, float(BLOCK_S), before, blob))
         before += len(blob)
     kept = [row for row in rows if row[5] >= before - stream.MOST_BYTES]

@@ -25,9 +25,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from naproxy import config
-from naproxy.meters import Meters
-from naproxy.reading import Second
+from naproxy.config import document as config
+from naproxy.controller.meters import Meters
+from naproxy.core.reading import Second
 
 from tests.bench import result
 

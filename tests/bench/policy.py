@@ -19,14 +19,15 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from naproxy import estimate, verdict
-from naproxy.bounds import Bounds, Candidates
-from naproxy.cachemodel import CACHES
-from naproxy.lineup import ENTRANTS, Case, Promise, Server
-from naproxy.policy.base import Klass, Policy
+from naproxy.core.state import Klass
+from naproxy.lab.estimate import estimate, verdict
+from naproxy.lab.estimate.bounds import Bounds, Candidates
+from naproxy.lab.estimate.cachemodel import CACHES
+from naproxy.lab.estimate.lineup import ENTRANTS, Case, Promise, Server
+from naproxy.lab.estimate.simulate import Outcome, Simulation
+from naproxy.lab.estimate.traffic import Traffic
+from naproxy.policy.base import Policy
 from naproxy.policy.timeout import Settings, Timeout
-from naproxy.simulate import Outcome, Simulation
-from naproxy.traffic import Traffic
 
 from tests.bench import synthetic
 from tests.bench.result import goal, output_path, write

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from naproxy.cachemodel import Fetched
-from naproxy.policy.base import Klass
-from naproxy.traffic import CHUNK, Chunk, Traffic
+from naproxy.core.state import Klass
+from naproxy.lab.estimate.cachemodel import Fetched
+from naproxy.lab.estimate.traffic import CHUNK, Chunk, Traffic
 
 STATIC, PAGE_LOAD = 1, 2
 DAY_S = 86400.0

@@ -10,10 +10,10 @@ from pathlib import Path
 from subprocess import SubprocessError
 from typing import Any
 
-from naproxy.policy.base import State
+from naproxy.core.state import State
+from naproxy.lab.replay.replay import allow_many_connections
+from naproxy.lab.replay.replay_visit import Target
 from naproxy.policy.thesis import Settings
-from naproxy.replay import allow_many_connections
-from naproxy.replay_visit import Target
 
 from tests.demo.cast import FIRST_NUMBER, Cast
 from tests.demo.interface import OFFICE, interface, meter

@@ -7,9 +7,9 @@ import asyncio
 import itertools
 from collections.abc import Callable
 
-from naproxy.accesslog import Entry
-from naproxy.policy.base import State
-from naproxy.replay_visit import Visit
+from naproxy.core.state import State
+from naproxy.lab.estimate.accesslog import Entry
+from naproxy.lab.replay.replay_visit import Visit
 
 from tests.demo.visitors import Ask
 

@@ -4,7 +4,7 @@ import random
 import zlib
 from collections.abc import Iterator
 
-from naproxy.accesslog import Entry
+from naproxy.lab.estimate.accesslog import Entry
 
 DAY_S = 86400
 _MIDNIGHT_S = 1_706_313_600  # 2024-01-27

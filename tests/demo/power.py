@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from naproxy.config import Box, Power
+from naproxy.config.document import Box, Power
 
 from tests.office.mainboard import OFF
 

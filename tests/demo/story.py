@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from queue import Empty
 from typing import Any
 
-from naproxy.classify import Agents
-from naproxy.policy.base import Klass
-from naproxy.reason import stored_reason
-from naproxy.replay_report import BY_CACHE
-from naproxy.replay_visit import Visit
+from naproxy.core.classify import Agents
+from naproxy.core.reason import stored_reason
+from naproxy.core.state import Klass
+from naproxy.lab.replay.replay_report import BY_CACHE
+from naproxy.lab.replay.replay_visit import Visit
 
 from tests.demo import cast
 from tests.demo.power import TABLE_4_2

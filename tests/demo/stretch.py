@@ -8,12 +8,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from naproxy.accesslog import Entry, Log
-from naproxy.classify import Agents
-from naproxy.policy.base import Klass, Request, State
+from naproxy.core.classify import Agents
+from naproxy.core.state import Klass, State
+from naproxy.lab.estimate.accesslog import Entry, Log
+from naproxy.lab.replay.replay_slice import DISORDER_S, Planned, Point, Slice, plan
+from naproxy.lab.replay.replay_visit import asks_for_page
+from naproxy.policy.base import Request
 from naproxy.policy.thesis import Settings, Thesis
-from naproxy.replay_slice import DISORDER_S, Planned, Point, Slice, plan
-from naproxy.replay_visit import asks_for_page
 
 from tests.demo import generated
 from tests.demo.power import TABLE_4_2

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from naproxy.classify import Agents
-from naproxy.replay_report import summarise
-from naproxy.replay_visit import Visit
+from naproxy.core.classify import Agents
+from naproxy.lab.replay.replay_report import summarise
+from naproxy.lab.replay.replay_visit import Visit
 
 from tests.demo.power import Energy
 from tests.demo.screen import Screen

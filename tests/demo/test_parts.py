@@ -6,10 +6,10 @@ import math
 from pathlib import Path
 
 import pytest
-from naproxy.accesslog import Entry
-from naproxy.policy.base import State
+from naproxy.core.state import State
+from naproxy.lab.estimate.accesslog import Entry
+from naproxy.lab.replay.replay_visit import Visit
 from naproxy.policy.thesis import Settings
-from naproxy.replay_visit import Visit
 
 from tests.demo import cast, generated
 from tests.demo.power import TABLE_4_2, energy

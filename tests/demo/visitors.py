@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from queue import SimpleQueue
 from typing import Any
 
-from naproxy.accesslog import Entry
-from naproxy.replay import replay
-from naproxy.replay_slice import Planned
-from naproxy.replay_visit import Target, Visit, visit
+from naproxy.lab.estimate.accesslog import Entry
+from naproxy.lab.replay.replay import replay
+from naproxy.lab.replay.replay_slice import Planned
+from naproxy.lab.replay.replay_visit import Target, Visit, visit
 
 from tests.office import Namespace
 

@@ -5,7 +5,7 @@ from collections import Counter
 from functools import partial
 
 import pytest
-from naproxy.replay_visit import became
+from naproxy.lab.replay.replay_visit import became
 
 from tests.e2e.clients import ASSET, Answer, ask, at_once
 from tests.office import Office

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from naproxy.config import Power
-from naproxy.inference import Estimate, student_t
-from naproxy.machine import DRAIN_S
-from naproxy.reason import Reason
+from naproxy.config.document import Power
+from naproxy.core.inference import Estimate, student_t
+from naproxy.core.reason import Reason
+from naproxy.server.machine import DRAIN_S
 
 from tests.e2e.clients import PERSON, ask, fresh
 from tests.office import Office, Settings

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from naproxy.page import PAGE_MAGIC, PAGE_SIZE, PAGE_VERSION
+from naproxy.shm.page import PAGE_MAGIC, PAGE_SIZE, PAGE_VERSION
 
 from tests.e2e.clients import Load, ask, fresh
 from tests.office import Office

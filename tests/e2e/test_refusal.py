@@ -1,7 +1,7 @@
 """The server refuses to sleep: it is left alone, and its words reach a person."""
 
 import pytest
-from naproxy.reason import reason_of
+from naproxy.core.reason import reason_of
 
 from tests.e2e.clients import ask, fresh
 from tests.office import Office

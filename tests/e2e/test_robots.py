@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from naproxy.replay_visit import became
+from naproxy.lab.replay.replay_visit import became
 
 from tests.e2e.clients import ASSET, CRAWLER, MONITOR, ask, fresh
 from tests.office import Office

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from naproxy.reason import Reason, reason_of
+from naproxy.core.reason import Reason, reason_of
 
 from tests.e2e.clients import PERSON, ask, fresh
 from tests.e2e.conftest import QUICK

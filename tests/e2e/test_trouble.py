@@ -1,8 +1,8 @@
 """The server never wakes: people are told, somebody is alerted, and it is called on and on."""
 
 import pytest
-from naproxy.reason import reason_of
-from naproxy.replay_visit import became
+from naproxy.core.reason import reason_of
+from naproxy.lab.replay.replay_visit import became
 
 from tests.e2e.clients import ASSET, PERSON, ask, fresh
 from tests.office import Office

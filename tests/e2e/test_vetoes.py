@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import partial
 
 import pytest
-from naproxy.reason import Reason, reason_of
+from naproxy.core.reason import Reason, reason_of
 
 from tests.e2e.clients import PROGRAM, ask, at_once, fresh
 from tests.office import Office

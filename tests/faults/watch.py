@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
-from naproxy.policy.base import State
+from naproxy.core.state import State
 
 from tests.office import Office
 

@@ -11,11 +11,11 @@ from pathlib import Path
 from subprocess import SubprocessError
 from typing import Any
 
-from naproxy.classify import Agents
+from naproxy.core.classify import Agents
+from naproxy.lab.replay.replay import allow_many_connections
+from naproxy.lab.replay.replay_report import log_summary, summarise
+from naproxy.lab.replay.replay_visit import Target
 from naproxy.policy.thesis import Settings
-from naproxy.replay import allow_many_connections
-from naproxy.replay_report import log_summary, summarise
-from naproxy.replay_visit import Target
 
 from tests.demo.interrupt import Interrupt, Interrupted
 from tests.demo.power import energy

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from naproxy.svg import Bars, Line, bar_chart, line_chart
+from naproxy.lab.estimate.svg import Bars, Line, bar_chart, line_chart
 
 _POINTS = 400
 _FASTEST_S = 1e-4

@@ -6,8 +6,8 @@ import socket
 import time
 
 import pytest
-from naproxy import agent_protocol as protocol
-from naproxy.agent_protocol import Outcome, Question, converse
+from naproxy.drivers import agent_protocol as protocol
+from naproxy.drivers.agent_protocol import Outcome, Question, converse
 
 from tests.guest.guest import Guest, GuestOffice, udp
 from tests.guest.power import SUSPEND

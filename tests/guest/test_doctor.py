@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from naproxy import config
+from naproxy.config import document as config
+from naproxy.core.findings import Finding
 from naproxy.doctor import server as on_server
-from naproxy.findings import Finding
 
 from tests.guest.guest import Guest, GuestOffice
 from tests.office.namespace import wait_for

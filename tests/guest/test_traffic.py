@@ -8,10 +8,10 @@ from ipaddress import ip_network
 from typing import Any
 
 import pytest
-from naproxy.classify import Agents
+from naproxy.core.classify import Agents
+from naproxy.lab.replay.replay_report import summarise
+from naproxy.lab.replay.replay_visit import Target
 from naproxy.policy.thesis import Settings
-from naproxy.replay_report import summarise
-from naproxy.replay_visit import Target
 
 from tests.demo.stretch import choose
 from tests.demo.visitors import Visitors

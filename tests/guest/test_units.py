@@ -161,7 +161,7 @@ def test_the_web_interface_reaches_the_controller_and_shows_its_claim_code(
 
 
 def test_the_web_interface_may_read_the_history(installed: Guest) -> None:
-    look = "from naproxy.history.queries import *; print(meters(open_history(Path(DATA))))"
+    look = "from naproxy.history.read.queries import *; print(meters(open_history(Path(DATA))))"
     python = f"from pathlib import Path; DATA = '/var/lib/naproxy'; {look}"
     said = installed.ssh(
         "runuser -u naproxy-webui -g naproxy -- env PYTHONPATH=/opt/naproxy/lib"

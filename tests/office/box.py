@@ -13,7 +13,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, Self
 
-from naproxy.page import Layout
+from naproxy.shm.page import Layout
 
 from tests.office import server
 from tests.office.namespace import ROOT, Namespace, OfficeError, wait_for

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from naproxy.config import Power
+from naproxy.config.document import Power
 
 from tests.office.mainboard import OFF, RESUMING, Mainboard
 

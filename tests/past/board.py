@@ -10,11 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
+from naproxy.core.reason import Reason, own_words
 from naproxy.drivers.ready import Observation
 from naproxy.drivers.sleep import SleepResult
-from naproxy.machine_io import Answer
-from naproxy.reason import Reason, own_words
-from naproxy.seeing import Pinged, Sign
+from naproxy.server.machine_io import Answer
+from naproxy.server.seeing import Pinged, Sign
 
 
 class Power(Enum):
@@ -134,7 +134,7 @@ class Ready:
 
 
 class Pinger:
-    """Pings, of which nothing but a commissioning needs to know: `naproxy.ping.Pinger`."""
+    """Pings, of which nothing but a commissioning needs to know."""
 
     def __init__(self, board: Board, seen: Callable[[Pinged], None]) -> None:
         self._board = board

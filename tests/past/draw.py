@@ -4,9 +4,9 @@ import random
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 
-from naproxy.config import Power as Watts
-from naproxy.powermodel import Coefficients, Utilisation, estimate_w
-from naproxy.reading import Second
+from naproxy.config.document import Power as Watts
+from naproxy.core.reading import Second
+from naproxy.drivers.powermodel import Coefficients, Utilisation, estimate_w
 
 from tests.past.board import FALL_S, RISE_S, Power
 

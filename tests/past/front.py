@@ -16,15 +16,15 @@ from functools import lru_cache
 from importlib import resources
 from typing import Any
 
-from naproxy import page
-from naproxy.accesslog import Entry
-from naproxy.cachemodel import CACHES, TTL_S, is_cacheable, is_static
-from naproxy.classify import Agents
-from naproxy.config import Server
-from naproxy.events import Event
-from naproxy.learning import path_hash
-from naproxy.page import Outcome, Page
-from naproxy.policy.base import Klass, State
+from naproxy.config.document import Server
+from naproxy.controller.learning import path_hash
+from naproxy.core.classify import Agents
+from naproxy.core.state import Klass, State
+from naproxy.lab.estimate.accesslog import Entry
+from naproxy.lab.estimate.cachemodel import CACHES, TTL_S, is_cacheable, is_static
+from naproxy.shm import page
+from naproxy.shm.events import Event
+from naproxy.shm.page import Outcome, Page
 
 from tests.past.log import Timed
 

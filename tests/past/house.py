@@ -12,21 +12,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from naproxy import config, datagram, slots
-from naproxy.accesslog import Entry
-from naproxy.commissioning import Plan
-from naproxy.config import Server
-from naproxy.controller import PRUNE_S, SAVE_S
-from naproxy.events import Event
-from naproxy.history.writer import History
-from naproxy.journal import Journal
-from naproxy.learning import Learner
-from naproxy.machine_io import Transition
-from naproxy.page import Page
-from naproxy.policy.base import State
-from naproxy.probing import Prober
-from naproxy.reason import Reason
-from naproxy.runner import House, Runner
+from naproxy.config import document as config
+from naproxy.config.document import Server
+from naproxy.controller import slots
+from naproxy.controller.learning import Learner
+from naproxy.controller.probing import Prober
+from naproxy.controller.runner import House, Runner
+from naproxy.core.reason import Reason
+from naproxy.core.state import State
+from naproxy.daemon.main import PRUNE_S, SAVE_S
+from naproxy.history.write.journal import Journal
+from naproxy.history.write.writer import History
+from naproxy.lab.estimate.accesslog import Entry
+from naproxy.server.commissioning import Plan
+from naproxy.server.machine_io import Transition
+from naproxy.shm import datagram
+from naproxy.shm.events import Event
+from naproxy.shm.page import Page
 
 from tests.past import clock, log
 from tests.past.board import Board, Mishaps, Pinger, Ready, Sleeper, Waker

@@ -9,7 +9,7 @@ from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from naproxy.accesslog import Entry, Log
+from naproxy.lab.estimate.accesslog import Entry, Log
 
 from tests.demo import generated
 

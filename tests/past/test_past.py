@@ -4,9 +4,9 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from naproxy.accesslog import Entry
-from naproxy.history import queries
-from naproxy.reason import stored_reason
+from naproxy.core.reason import stored_reason
+from naproxy.history.read import queries
+from naproxy.lab.estimate.accesslog import Entry
 
 from tests.demo import generated
 from tests.past import house, log

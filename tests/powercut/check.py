@@ -6,9 +6,9 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from naproxy.history import queries
-from naproxy.history.writer import BATCH_S, LATE_S, SYNC_EVERY
-from naproxy.reason import stored_reason
+from naproxy.core.reason import stored_reason
+from naproxy.history.read import queries
+from naproxy.history.write.writer import BATCH_S, LATE_S, SYNC_EVERY
 
 from tests.powercut.writer import METERS, Run, second
 

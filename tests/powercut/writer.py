@@ -12,11 +12,11 @@ import sys
 import time
 from pathlib import Path
 
-from naproxy.history.writer import LATE_S, History
-from naproxy.journal import Journal
-from naproxy.policy.base import State
-from naproxy.reading import Second
-from naproxy.reason import own_words
+from naproxy.core.reading import Second
+from naproxy.core.reason import own_words
+from naproxy.core.state import State
+from naproxy.history.write.journal import Journal
+from naproxy.history.write.writer import LATE_S, History
 
 START_S = 1_700_000_000 // 3600 * 3600
 METERS = ("web", "box")

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from naproxy_webui import passwords, users
-from naproxy_webui.database import Database
+from naproxy_webui.auth import passwords, users
+from naproxy_webui.auth.database import Database
 
 USER, VIEWER, PASSWORD = "admin", "viewer", "Night watch 7"
 """On loopback, and gone afterwards."""

@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from naproxy import config
-from naproxy.client import NoAnswerError, ask
+from naproxy.api.client import NoAnswerError, ask
+from naproxy.config import document as config
 
 from tests.office.box import toml
 from tests.past import cached

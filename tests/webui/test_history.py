@@ -16,7 +16,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from naproxy.history.power import key
+from naproxy.history.tables import key
 from playwright.sync_api import Browser, expect
 
 from tests.e2e.clients import ask, fresh

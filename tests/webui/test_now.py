@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from naproxy import config
+from naproxy.config import document as config
 from playwright.sync_api import Browser, Error, Route, expect
 
 from tests.office.box import toml

@@ -7,7 +7,7 @@ below one, such as the settings, is found by its links.
 from __future__ import annotations
 
 import pytest
-from naproxy_webui.page import discover
+from naproxy_webui.pages import discover
 
 from tests.webui.conftest import OpenPage, Scheme, Size, WatchedPage
 from tests.webui.looks import settle, too_wide, violations

@@ -17,11 +17,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
-from naproxy import config, page
-from naproxy.events import Event
-from naproxy.page import Event as Record
-from naproxy.page import EventsHead, Page
-from naproxy.policy.base import Klass, State
+from naproxy.config import document as config
+from naproxy.core.state import Klass, State
+from naproxy.shm import page
+from naproxy.shm.events import Event
+from naproxy.shm.page import Event as Record
+from naproxy.shm.page import EventsHead, Page
 
 from tests.demo import generated
 from tests.past.front import Front

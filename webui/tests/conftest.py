@@ -11,9 +11,9 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 from naproxy_webui.app import create_app
-from naproxy_webui.guard import Keys
-from naproxy_webui.passwords import Cost
-from naproxy_webui.settings import Settings
+from naproxy_webui.auth.guard import Keys
+from naproxy_webui.auth.passwords import Cost
+from naproxy_webui.options import Settings
 
 sys.path.append(str(Path(__file__).parents[2] / "package/naproxy/tests"))
 

@@ -6,13 +6,13 @@ import time
 from typing import Any
 
 from flask import Flask
-from naproxy.datagram import Asker
-from naproxy.policy.base import State
-from naproxy.reading import Second
-from naproxy.reason import Reason
-from naproxy_webui.equipment import Equipment, Meter, Server
-from naproxy_webui.settings import Settings
-from naproxy_webui.shapes import check
+from naproxy.core.reading import Second
+from naproxy.core.reason import Reason
+from naproxy.core.request import Asker
+from naproxy.core.state import State
+from naproxy_webui.http.shapes import check
+from naproxy_webui.office.equipment import Equipment, Meter, Server
+from naproxy_webui.options import Settings
 from test_history import Box, event
 from test_history_block import second
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from naproxy_webui.errors import ApiError
+from naproxy_webui.http.errors import ApiError
 
 
 class Control:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from conftest import Clock
-from naproxy_webui.attempts import FORGET_S, MOST_KEYS, Attempts, network
+from naproxy_webui.auth.attempts import FORGET_S, MOST_KEYS, Attempts, network
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
-from naproxy_webui.control import Control
-from naproxy_webui.office import forget_office, office
-from naproxy_webui.settings import Settings
+from naproxy_webui.http.control import Control
+from naproxy_webui.office.office import forget_office, office
+from naproxy_webui.options import Settings
 
 Answering = Callable[[bytes], None]
 

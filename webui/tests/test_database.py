@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from naproxy_webui.database import Database
+from naproxy_webui.auth.database import Database
 
 SCHEMA = "CREATE TABLE IF NOT EXISTS t (x INTEGER) STRICT;"
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
-from naproxy_webui.access import READS, access_of
-from naproxy_webui.guard import Keys
+from naproxy_webui.auth.guard import Keys
+from naproxy_webui.http.access import READS, access_of
 
 OPEN = {"login.page", "login.log_in", "claim.page", "claim.make_first_user", "static"}
 

@@ -13,12 +13,12 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 from history_past import ON_MW, Past, as_declared, known
-from naproxy.datagram import Asker
+from naproxy.core.reason import Reason
+from naproxy.core.request import Asker
+from naproxy.core.state import State
 from naproxy.history.tables import FILE
-from naproxy.policy.base import State
-from naproxy.reason import Reason
-from naproxy_webui.equipment import Equipment
-from naproxy_webui.settings import Settings
+from naproxy_webui.office.equipment import Equipment
+from naproxy_webui.options import Settings
 
 HERE = Reason("policy.somebody_here")
 

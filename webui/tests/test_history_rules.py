@@ -12,8 +12,8 @@ from box import Box as Controller
 from flask import Flask
 from flask.testing import FlaskClient
 from history_past import SERVER, Past, as_declared, known
-from naproxy_webui import wakerules
-from naproxy_webui.settings import Settings
+from naproxy_webui.options import Settings
+from naproxy_webui.pages.history import wakerules
 
 FEED = {"server": "web", "kind": "path", "text": "/feed.xml"}
 
@@ -269,7 +269,7 @@ def test_a_server_that_wakes_for_robots_too_has_no_rules(
 ) -> None:
     known(app, server=replace(SERVER, redirect_robots=False))
     kept = app.extensions["naproxy_equipment"]["equipment"]
-    monkeypatch.setattr("naproxy_webui.pages.history_wakes.equipment", lambda *, fresh=False: kept)
+    monkeypatch.setattr("naproxy_webui.pages.history.wakes.equipment", lambda *, fresh=False: kept)
     answer = client.get("/api/history/rule", query_string=FEED)
     assert answer.status_code == 422
     assert "redirect_robots" in answer.json["error"]
@@ -279,7 +279,7 @@ def test_the_effect_of_a_rule_is_that_of_the_last_30_days(
     client: FlaskClient, past: Past, app: Flask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = app.extensions["naproxy_equipment"]["equipment"]
-    monkeypatch.setattr("naproxy_webui.pages.history_wakes.equipment", lambda *, fresh=False: kept)
+    monkeypatch.setattr("naproxy_webui.pages.history.wakes.equipment", lambda *, fresh=False: kept)
     for _ in range(3):
         past.measured_cycle()
     past.measured_cycle(path="/feedback", klass="person")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Clock
-from naproxy_webui.hosts import FRESH_S, Hosts, _ipv4, own_names, split
+from naproxy_webui.auth.hosts import FRESH_S, Hosts, _ipv4, own_names, split
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from conftest import PASSWORD
-from naproxy_webui.headers import SECURITY
+from naproxy_webui.http.headers import SECURITY
 from server import OVERLAY, Lighttpd, WebUi, read_all
 
 

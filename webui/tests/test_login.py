@@ -10,11 +10,11 @@ from box import Box
 from conftest import ORIGIN, PASSWORD, Clock, browser
 from flask import Flask
 from flask.testing import FlaskClient
-from naproxy_webui import claim
 from naproxy_webui.app import create_app
-from naproxy_webui.guard import Keys
-from naproxy_webui.sessions import ABSOLUTE_S, IDLE_S
-from naproxy_webui.settings import Settings
+from naproxy_webui.auth import claim
+from naproxy_webui.auth.guard import Keys
+from naproxy_webui.auth.sessions import ABSOLUTE_S, IDLE_S
+from naproxy_webui.options import Settings
 
 NEW = "quite another sentence"
 

@@ -14,11 +14,11 @@ from box import Box, wait_for
 from flask import Flask
 from flask.testing import FlaskClient
 from naproxy.box.clock import zone_name
-from naproxy.policy.base import State
-from naproxy.reason import Reason, own_words, plain
-from naproxy.words import words
-from naproxy_webui import now
-from naproxy_webui.rates import Rates
+from naproxy.core.reason import Reason, own_words, plain
+from naproxy.core.state import State
+from naproxy.core.words import words
+from naproxy_webui.pages.now import card as now
+from naproxy_webui.pages.now.rates import Rates
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from naproxy_webui.passwords import GOAL_S, MOST, Cost, make, matches, refusal, rounds
+from naproxy_webui.auth.passwords import GOAL_S, MOST, Cost, make, matches, refusal, rounds
 
 CHEAP = Cost(n=2, r=1, p=1)
 

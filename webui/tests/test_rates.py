@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from naproxy_webui.rates import Rates
+from naproxy_webui.pages.now.rates import Rates
 
 
 def test_nothing_is_known_at_first() -> None:

@@ -8,8 +8,8 @@ import pytest
 from flask import Flask
 from hypothesis import given
 from hypothesis import strategies as st
-from naproxy.reason import Reason, own_words, together
-from naproxy_webui import reasons
+from naproxy.core.reason import Reason, own_words, together
+from naproxy_webui.i18n import reasons
 
 IDLE = Reason("policy.idle", idle_s=3720)
 VETOES = [Reason("server.office_hours", until="18:00"), Reason("server.fetching", number=2)]

@@ -12,14 +12,15 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 from history_past import OFF_MW, ON_MW, Past, known
-from naproxy import hindsight, page
-from naproxy.page import Outcome
-from naproxy.policy.base import State
-from naproxy.reason import Reason
-from naproxy_webui.equipment import Equipment, Server
-from naproxy_webui.errors import ApiError
-from naproxy_webui.pages.savings import POLICIES
-from naproxy_webui.settings import Settings
+from naproxy.core.reason import Reason
+from naproxy.core.state import State
+from naproxy.lab.estimate import hindsight
+from naproxy.shm import page
+from naproxy.shm.page import Outcome
+from naproxy_webui.http.errors import ApiError
+from naproxy_webui.office.equipment import Equipment, Server
+from naproxy_webui.options import Settings
+from naproxy_webui.pages.savings.page import POLICIES
 from savings_control import Control
 from test_history_stream import ask
 
@@ -236,9 +237,10 @@ def test_rules_are_those_of_hindsight() -> None:
 
 def test_the_interface_does_not_load_what_computes() -> None:
     program = (
-        "import sys, naproxy_webui.pages.savings, naproxy_webui.pages.savings_hindsight\n"
-        "heavy = {'naproxy.hindsight', 'naproxy.lineup', 'naproxy.bounds', 'naproxy.simulate',"
-        " 'naproxy.traffic', 'multiprocessing', 'naproxy.policy.teacher'}\n"
+        "import sys, naproxy_webui.pages.savings.page, naproxy_webui.pages.savings.hindsight\n"
+        "heavy = {f'naproxy.lab.estimate.{name}' for name in"
+        " ('hindsight', 'lineup', 'bounds', 'simulate', 'traffic')}\n"
+        "heavy |= {'multiprocessing', 'naproxy.policy.teacher'}\n"
         "print(*heavy & set(sys.modules))"
     )
     command = [sys.executable, "-c", program]

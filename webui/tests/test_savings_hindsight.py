@@ -13,14 +13,14 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 from history_past import Past, known
-from naproxy import page
-from naproxy.page import Outcome
-from naproxy.policy.base import State
-from naproxy.reason import Reason
-from naproxy_webui import hindsights as module
-from naproxy_webui.errors import ApiError
-from naproxy_webui.hindsights import KEPT, Hindsights
-from naproxy_webui.settings import Settings
+from naproxy.core.reason import Reason
+from naproxy.core.state import State
+from naproxy.shm import page
+from naproxy.shm.page import Outcome
+from naproxy_webui.http.errors import ApiError
+from naproxy_webui.options import Settings
+from naproxy_webui.pages.savings import hindsights as module
+from naproxy_webui.pages.savings.hindsights import KEPT, Hindsights
 from savings_control import Control
 from test_history_stream import ask
 

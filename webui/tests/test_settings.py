@@ -15,10 +15,10 @@ from babel.messages.pofile import read_po
 from box import Box
 from flask import Flask
 from flask.testing import FlaskClient
-from naproxy import configkeys
-from naproxy_webui import setting_fields
-from naproxy_webui.pages.settings import SUBPAGES
-from naproxy_webui.texts import FOLDER, LANGUAGES
+from naproxy.config import describe as configkeys
+from naproxy_webui.i18n.texts import FOLDER, LANGUAGES
+from naproxy_webui.pages.settings import fields as setting_fields
+from naproxy_webui.pages.settings.page import SUBPAGES
 
 ROOT = Path(__file__).parents[2]
 SECRET = "hush-hush-secret"
@@ -312,7 +312,7 @@ ANNA = {"name": "anna", "role": "admin", "password": GOOD_DIGEST, "language": No
 def test_users_of_a_backup_that_are_not_right_leave_those_there_are(
     client: FlaskClient, keys: Any, rows: list[Any]
 ) -> None:
-    from naproxy_webui import user_backup  # noqa: PLC0415 - beside its use
+    from naproxy_webui.auth import user_backup  # noqa: PLC0415 - beside its use
 
     assert user_backup.restore(keys, rows) == 0
     assert [user.name for user in keys.users.all()] == ["anna"]

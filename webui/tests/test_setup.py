@@ -14,11 +14,11 @@ from conftest import browser
 from fitted import commissioned, fit
 from flask import Flask
 from flask.testing import FlaskClient
-from naproxy.reason import Reason, own_words
-from naproxy.words import sentences
-from naproxy_webui import setting_up
-from naproxy_webui.pages import setup_proof
-from naproxy_webui.shapes import check
+from naproxy.core.reason import Reason, own_words
+from naproxy.core.words import sentences
+from naproxy_webui.http.shapes import check
+from naproxy_webui.pages.setup import proof as setup_proof
+from naproxy_webui.pages.setup import steps as setting_up
 
 CONFIG: dict[str, Any] = {
     "box": {"interface": "eth0"},

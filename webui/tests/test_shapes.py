@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from naproxy_webui.shapes import (
+from naproxy_webui.http.shapes import (
     ShapeError,
     array,
     boolean,

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from babel.messages.pofile import read_po
 from flask.testing import FlaskClient
-from naproxy_webui import pages, texts
-from naproxy_webui.page import discover
+from naproxy_webui import pages
+from naproxy_webui.i18n import texts
+from naproxy_webui.pages import discover
 
 FILES = sorted(file.name for file in (texts.FOLDER / "en").glob("*.po"))
 HELP = "settings_help.po"

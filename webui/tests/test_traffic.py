@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
-from naproxy import page
-from naproxy.events import Event
-from naproxy.history import agents
-from naproxy.history.gaps import BUCKETS, EDGES_S
-from naproxy.page import Outcome
-from naproxy.policy.base import Klass
-from naproxy.reason import Reason
-from naproxy_webui.pages import traffic
-from naproxy_webui.settings import Settings
+from naproxy.core.reason import Reason
+from naproxy.core.state import Klass, State
+from naproxy.history.write import agents
+from naproxy.history.write.gaps import BUCKETS, EDGES_S
+from naproxy.shm import page
+from naproxy.shm.events import Event
+from naproxy.shm.page import Outcome
+from naproxy_webui.options import Settings
+from naproxy_webui.pages.traffic import page as traffic
 from test_history import DAY_S, Box
 
 NOBODY = 0xFFFFFFFF
@@ -191,8 +191,6 @@ def test_without_a_history_that_is_said(client: FlaskClient, part: str) -> None:
 
 
 def test_the_page_shows_figures_where_there_are_any(client: FlaskClient, past: Box) -> None:
-    from naproxy.policy.base import State  # noqa: PLC0415
-
     past.journal.transition("web", State.UNKNOWN, State.AWAKE, Reason("server.answers"))
     asks(past)
     past.history.flush()

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
-from naproxy_webui import estimates as module
-from naproxy_webui.estimates import Estimates, Question
-from naproxy_webui.settings import Settings
+from naproxy_webui.options import Settings
+from naproxy_webui.pages.traffic import estimates as module
+from naproxy_webui.pages.traffic.estimates import Estimates, Question
 
 START_S = 1_700_438_400
 PATIENCE_S = 60.0

@@ -14,9 +14,9 @@ import pytest
 from conftest import browser
 from flask import Flask
 from flask.testing import FlaskClient
-from naproxy_webui import uploads as module
-from naproxy_webui.settings import Settings
-from naproxy_webui.uploads import KINDS, PIECE_BYTES, UNFINISHED_S, Uploads
+from naproxy_webui.options import Settings
+from naproxy_webui.pages.uploads import uploads as module
+from naproxy_webui.pages.uploads.uploads import KINDS, PIECE_BYTES, UNFINISHED_S, Uploads
 
 DATA = os.urandom(2 * PIECE_BYTES + 100)
 

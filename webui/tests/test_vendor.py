@@ -6,7 +6,7 @@ import hashlib
 import re
 from pathlib import Path
 
-from naproxy_webui.static_files import FOLDER
+from naproxy_webui.http.static_files import FOLDER
 
 VENDOR = FOLDER / "vendor"
 

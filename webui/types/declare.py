@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from naproxy_webui.app import create_app
-from naproxy_webui.openapi import describe
-from naproxy_webui.settings import Settings
+from naproxy_webui.http.openapi import describe
+from naproxy_webui.options import Settings
 
 PACKAGE: Final = Path(__file__).parents[1] / "src/naproxy_webui"
 OPENED: Final = re.compile(r'<([a-z][a-z0-9]*)\b[^<>]*?\sid="([a-z][a-z0-9_-]*)"')

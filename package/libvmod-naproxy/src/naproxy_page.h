@@ -10,7 +10,7 @@
  *   RUN_DIR/events  struct naproxy_events, a ring with one record for each
  *                   request that ended. The VMOD writes, the controller reads.
  *
- * This header is the one definition. The Python side, naproxy/page.py, says
+ * This header is the one definition. The Python side, naproxy/shm/page.py, says
  * the same in ctypes and a test compares every offset.
  *
  * Rules

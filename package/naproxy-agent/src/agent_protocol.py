@@ -1,1 +1,1 @@
-../../naproxy/src/naproxy/agent_protocol.py
+../../naproxy/src/naproxy/drivers/agent_protocol.py

@@ -20,8 +20,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from naproxy import page
-from naproxy.policy.base import State
+from naproxy.core.state import State
+from naproxy.shm import page
 
 # Another run's packets on the same loopback wire must not wake ours.
 MAC = "02:" + os.urandom(5).hex(":")

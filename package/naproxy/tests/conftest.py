@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-from naproxy.history import queries
+from naproxy.history.read import queries
 from test_history import Box
 
 # The same examples every time, so that a run which fails fails again; `large` looks for others.

@@ -5,13 +5,13 @@ import sqlite3
 from typing import Any
 
 from box import Box
-from naproxy.reason import Reason
+from naproxy.core.reason import Reason
 
 WOKE = Reason("server.woke_every_time", times=5)
 
 
 def fit(on_w: float, off_w: float, switch_j: float, sure: float = 0.1) -> dict[str, Any]:
-    """Make a fit as `naproxy.fit` has it; each interval is this share of the value to each side."""
+    """Make a fit; each interval is this share of the value to each side."""
     values = {"on_w": on_w, "off_w": off_w, "switch_j": switch_j}
     return {
         name: {"value": v, "low": (1 - sure) * v, "high": (1 + sure) * v}

@@ -16,8 +16,8 @@ from typing import Any
 from unittest import mock
 
 from naproxy import drivers
+from naproxy.core.state import State
 from naproxy.drivers.meter import Fault, Reading, Site
-from naproxy.policy.base import State
 
 Item = Reading | Fault
 

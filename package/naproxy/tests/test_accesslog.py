@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from naproxy.accesslog import LINE_MAX, Entry, Log, Malformed, parse
+from naproxy.lab.estimate.accesslog import LINE_MAX, Entry, Log, Malformed, parse
 
 COMMON = '192.0.2.1 - - [27/Jan/2024:00:00:02 +0000] "GET /a?b=c HTTP/1.1" 200 29663'
 COMBINED = COMMON + ' "http://www.example.org/" "Mozilla/5.0 (X11)"'

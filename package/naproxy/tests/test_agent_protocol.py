@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from naproxy import agent_protocol as protocol
-from naproxy.agent_protocol import (
+from naproxy.drivers import agent_protocol as protocol
+from naproxy.drivers.agent_protocol import (
     AGAIN,
     NO,
     YES,

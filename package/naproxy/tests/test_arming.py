@@ -1,6 +1,6 @@
 import pytest
-from naproxy.arming import Arming
-from naproxy.reason import Reason, own_words
+from naproxy.core.reason import Reason, own_words
+from naproxy.server.arming import Arming
 
 SUBJECT = "02:00:00:00:00:01 ssh etherwake"
 UNPROVEN = Reason("server.not_commissioned", server="web")

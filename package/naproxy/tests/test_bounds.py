@@ -3,12 +3,12 @@ from itertools import combinations, pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from naproxy.bounds import Bounds, Candidates
-from naproxy.cachemodel import CACHES
-from naproxy.energy import Power, idealised
+from naproxy.core.energy import Power, idealised
+from naproxy.lab.estimate.bounds import Bounds, Candidates
+from naproxy.lab.estimate.cachemodel import CACHES
+from naproxy.lab.estimate.simulate import Simulation
 from naproxy.policy import Setup, schedule, teacher, thesis, timeout
 from naproxy.policy.base import Policy
-from naproxy.simulate import Simulation
 from traffic_maker import START_S, Asked, ask, chunks, days
 
 POWER = Power()

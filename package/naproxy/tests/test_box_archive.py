@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from naproxy import config
 from naproxy.box import LEAVE_FREE_BYTES, archive, diagnostics, restore, secrets
-from naproxy.datagram import Asker
-from naproxy.drivers.program import Printed
-from naproxy.journal import Journal
-from naproxy.reason import Reason, together
+from naproxy.config import document as config
+from naproxy.core.processes import Printed
+from naproxy.core.reason import Reason, together
+from naproxy.core.request import Asker
+from naproxy.history.write.journal import Journal
 
 HIDDEN = {"fl33t", "hu sh\"'\\", "02:aa:bb:cc:dd:ee", "b6" * 32, "correct horse", "PRIVATE KEY"}
 

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from naproxy.api.calls import ApiError
 from naproxy.box import forms, logs
-from naproxy.calls import ApiError
 
 STATIC = {"method": "static", "address": "192.168.1.5/24", "gateway": "192.168.1.1"}
 

@@ -9,10 +9,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from naproxy import config
+from naproxy.api.calls import ApiError, Call
 from naproxy.box import api, forms, logs, machine
-from naproxy.calls import ApiError, Call
-from naproxy.drivers.program import Printed
+from naproxy.config import document as config
+from naproxy.core.processes import Printed
 
 
 class Helper:

@@ -1,5 +1,5 @@
 import pytest
-from naproxy.cachemodel import NEVER, Fetched, is_cacheable, is_static
+from naproxy.lab.estimate.cachemodel import NEVER, Fetched, is_cacheable, is_static
 
 
 @pytest.mark.parametrize("path", ["/a.css", "/b/c.min.JS", "/favicon.ico", "/x.y/z.woff2"])

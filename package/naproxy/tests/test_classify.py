@@ -1,5 +1,5 @@
 import pytest
-from naproxy.classify import (
+from naproxy.core.classify import (
     CRAWL_PAGES,
     POLL_ANYWAY,
     SCAN_PATHS,
@@ -8,7 +8,7 @@ from naproxy.classify import (
     Kind,
     Seen,
 )
-from naproxy.policy.base import Klass
+from naproxy.core.state import Klass
 
 AGENTS = Agents()
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/126.0.0.0 Safari/537.36"

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from naproxy import cli, client, commands
-from naproxy.reason import Reason, own_words, plain, together
+from naproxy.api import client
+from naproxy.cli import __main__ as cli
+from naproxy.cli import commands
+from naproxy.core.reason import Reason, own_words, plain, together
 
 NOW_S = time.mktime((2026, 3, 1, 14, 15, 0, 0, 0, -1))
 IDLE = Reason("policy.idle", idle_s=63)

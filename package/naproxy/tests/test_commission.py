@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 from box import Box, wait_for
-from naproxy import commission
-from naproxy.policy.base import State
-from naproxy.reason import Reason
+from naproxy.cli import commission
+from naproxy.core.reason import Reason
+from naproxy.core.state import State
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="raw packets need root"),

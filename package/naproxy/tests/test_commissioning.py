@@ -2,7 +2,9 @@ import random
 from collections.abc import Callable
 
 import pytest
-from naproxy.commissioning import (
+from naproxy.core.reason import Reason, own_words, together
+from naproxy.core.state import State
+from naproxy.server.commissioning import (
     EVERY_S,
     PREPARE_S,
     Cancel,
@@ -17,9 +19,7 @@ from naproxy.commissioning import (
     Plan,
     Vetoed,
 )
-from naproxy.policy.base import State
-from naproxy.reason import Reason, own_words, together
-from naproxy.seeing import Pinged
+from naproxy.server.seeing import Pinged
 
 TESTED = Reason("server.commissioned_now")
 WOKE_ITSELF = Reason("server.woke_itself")

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from naproxy import config, schema
-from naproxy.schema import ConfigError, Key
+from naproxy.config import document as config
+from naproxy.core import schema
+from naproxy.core.schema import ConfigError, Key
 
 EXAMPLE = Path(__file__).parents[1] / "naproxy.example.toml"
 REFERENCE = Path(__file__).parents[3] / "docs" / "configuration.md"

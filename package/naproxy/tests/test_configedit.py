@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from naproxy import configedit
-from naproxy.configedit import Change, ChangeError
-from naproxy.schema import ConfigError
+from naproxy.config import edit as configedit
+from naproxy.config.edit import Change, ChangeError
+from naproxy.core.schema import ConfigError
 
 EXAMPLE = Path(__file__).parents[1] / "naproxy.example.toml"
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 from box import PATIENCE_S, Box, wait_for
-from naproxy import page
-from naproxy.history import recorded
-from naproxy.history.queries import open_history
-from naproxy.page import Outcome
-from naproxy.policy.base import Klass, State
-from naproxy.reason import Reason, reason_of
+from naproxy.core.reason import Reason, reason_of
+from naproxy.core.state import Klass, State
+from naproxy.history.read import recorded
+from naproxy.history.read.queries import open_history
+from naproxy.shm import page
+from naproxy.shm.page import Outcome
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="raw packets need root"),

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from box import Box, wait_for
-from naproxy.policy.base import State
+from naproxy.core.state import State
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="raw packets need root"),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from box import Box
-from naproxy.policy.base import State
+from naproxy.core.state import State
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="raw packets need root"),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from box import MAC, Box
-from naproxy.policy.base import State
+from naproxy.core.state import State
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="raw packets need root"),

@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import cast
 
-from naproxy import client, config, control
-from naproxy.controller import Controller
-from naproxy.events import Event
+from naproxy.api import client
+from naproxy.config import document as config
+from naproxy.daemon import control
+from naproxy.daemon.main import Controller
+from naproxy.shm.events import Event
 
 TEXT = """
 [box]

@@ -1,8 +1,8 @@
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from naproxy import datagram
-from naproxy.reason import Reason, own_words
+from naproxy.core.reason import Reason, own_words
+from naproxy.shm import datagram
 
 GOOD = (
     b"naproxy-wake 1\nserver=web\nreason=page\nmethod=GET\nclass=person\nclient=192.0.2.17\n"

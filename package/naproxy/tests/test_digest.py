@@ -1,5 +1,5 @@
 import pytest
-from naproxy.digest import Digest, DigestError
+from naproxy.drivers.digest import Digest, DigestError
 
 # RFC 7616, 3.9.1
 RFC = (

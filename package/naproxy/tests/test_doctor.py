@@ -9,14 +9,16 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from naproxy import cli, config, findings
-from naproxy.agent_protocol import Outcome
+from naproxy.cli import __main__ as cli
+from naproxy.config import document as config
+from naproxy.core import findings
+from naproxy.core.processes import Ended
+from naproxy.core.reason import Reason, own_words, reason_of
 from naproxy.doctor import box, readings
 from naproxy.doctor import server as on_server
+from naproxy.drivers.agent_protocol import Outcome
 from naproxy.drivers.openssh import Session
-from naproxy.drivers.program import Ended
 from naproxy.drivers.sleep import agent, ssh
-from naproxy.reason import Reason, own_words, reason_of
 
 MAC = "02:00:00:00:00:01"
 TEXT = f"""

@@ -7,9 +7,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from naproxy import config
+from naproxy.config import document as config
+from naproxy.core.findings import Finding
 from naproxy.doctor import server as on_server
-from naproxy.findings import Finding
 
 MAC = "d0:8e:79:bb:95:91"
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from naproxy.core.reason import Reason
 from naproxy.drivers.sleep import SleepResult, agent
-from naproxy.machine_io import Answer
-from naproxy.reason import Reason
+from naproxy.server.machine_io import Answer
 from ssh_server import TARGET, free_port
 
 AGENT = Path(__file__).parents[2] / "naproxy-agent" / "src" / "naproxy_agent.py"

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from naproxy.core.reason import Reason
 from naproxy.drivers import ipmi as ipmi_client
 from naproxy.drivers import pinned, secret
 from naproxy.drivers.sleep import SleepResult
@@ -23,8 +24,7 @@ from naproxy.drivers.sleep import ipmi as sleep_ipmi
 from naproxy.drivers.sleep import redfish as sleep_redfish
 from naproxy.drivers.wake import ipmi as wake_ipmi
 from naproxy.drivers.wake import redfish as wake_redfish
-from naproxy.machine_io import Answer
-from naproxy.reason import Reason
+from naproxy.server.machine_io import Answer
 from ssh_server import TARGET, free_port
 
 PASSWORD = "s3cret-of-the-bmc"

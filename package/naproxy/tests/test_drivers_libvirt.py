@@ -22,7 +22,7 @@ from naproxy.drivers.sleep import SleepResult
 from naproxy.drivers.sleep import libvirt as sleep_libvirt
 from naproxy.drivers.virsh import Virsh, VirshError
 from naproxy.drivers.wake import libvirt as wake_libvirt
-from naproxy.machine_io import Answer
+from naproxy.server.machine_io import Answer
 from ssh_server import SSHD, TARGET, Server, key, serving
 
 PATIENCE_S = 60.0

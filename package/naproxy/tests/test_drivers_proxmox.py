@@ -10,15 +10,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from naproxy import config, findings
+from naproxy.config import document as config
+from naproxy.core import findings
+from naproxy.core.reason import Reason, own_words
+from naproxy.core.schema import ConfigError
 from naproxy.doctor import readings
 from naproxy.drivers import proxmox as client
 from naproxy.drivers.sleep import ACCEPTED, SleepResult, checks
 from naproxy.drivers.sleep import proxmox as sleep_proxmox
 from naproxy.drivers.wake import proxmox as wake_proxmox
-from naproxy.machine_io import Answer
-from naproxy.reason import Reason, own_words
-from naproxy.schema import ConfigError
+from naproxy.server.machine_io import Answer
 from pve import TOKEN, Pve, proxmox
 from ssh_server import TARGET
 from test_drivers_bmc import certificate, failures, password_file

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 from naproxy import drivers
+from naproxy.controller.probing import Prober
+from naproxy.core.reason import Reason
 from naproxy.drivers.ready import http, tcp
-from naproxy.machine_io import Observed, Probe
-from naproxy.probing import Prober
-from naproxy.reason import Reason
-from naproxy.seeing import Sign
+from naproxy.server.machine_io import Observed, Probe
+from naproxy.server.seeing import Sign
 
 Peer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from naproxy.core.reason import Reason
 from naproxy.drivers.sleep import SleepResult, none, ssh
-from naproxy.machine_io import Answer
-from naproxy.reason import Reason
+from naproxy.server.machine_io import Answer
 from ssh_server import TARGET, Server, free_port, key, needs_sshd, serving
 
 

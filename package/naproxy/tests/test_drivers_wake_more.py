@@ -13,7 +13,7 @@ import pytest
 from naproxy.drivers import own_command
 from naproxy.drivers.sleep import command as sleep_command
 from naproxy.drivers.wake import SlowDriver, WakeError, command, gpio, udp
-from naproxy.machine_io import Answer
+from naproxy.server.machine_io import Answer
 from ssh_server import TARGET
 
 MAGIC = b"\xff" * 6 + bytes.fromhex(TARGET.mac.replace(":", "")) * 16

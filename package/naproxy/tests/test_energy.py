@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from naproxy.energy import Power, idealised, switch_j
+from naproxy.core.energy import Power, idealised, switch_j
 
 TABLE_4_2 = Power()
 

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from naproxy import cli, estimate
-from naproxy.lineup import POLICIES, Choice, Promise, Row, Server, compare
+from naproxy.cli import __main__ as cli
+from naproxy.lab.estimate import estimate
+from naproxy.lab.estimate.lineup import POLICIES, Choice, Promise, Row, Server, compare
 
 START_S = 1_700_438_400  # a Monday
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) Chrome/126.0.0.0"

@@ -5,8 +5,8 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from naproxy.experiment import Judge, Phase, Run, order, phase, run_window, seen
-from naproxy.reading import Second
+from naproxy.core.reading import Second
+from naproxy.lab.measure.experiment import Judge, Phase, Run, order, phase, run_window, seen
 
 IDLE_W, BUSY_W = 20.0, 30.0
 

@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from naproxy import cli, experiment, experimenting
-from naproxy.commands import CommandError
-from naproxy.experiment import Judge, Phase, Run
-from naproxy.experimenting import Feed, Plan, Table, perform, report, split, units_from
-from naproxy.reading import Second
+from naproxy.api.command import CommandError
+from naproxy.cli import __main__ as cli
+from naproxy.core.reading import Second
+from naproxy.lab.measure import experiment, experimenting
+from naproxy.lab.measure.experiment import Judge, Phase, Run
+from naproxy.lab.measure.experimenting import Feed, Plan, Table, perform, report, split, units_from
 
 IDLE_W, BUSY_W, RUN_S = 20.0, 30.0, 10.3
 STATUS = {

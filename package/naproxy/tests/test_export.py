@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from naproxy import cli, measures
-from naproxy.datagram import Asker
+from naproxy.api import measures
+from naproxy.cli import __main__ as cli
+from naproxy.core.reason import Reason, own_words
+from naproxy.core.request import Asker
+from naproxy.core.state import State
 from naproxy.history.tables import FILE
-from naproxy.policy.base import State
-from naproxy.reason import Reason, own_words
 from test_history import START_S, Box, event
 from test_history_agents import asks
 

@@ -1,8 +1,8 @@
 import random
 
 import pytest
-from naproxy.fit import Fit, Run, fit
-from naproxy.reason import Reason, WrongError
+from naproxy.core.reason import Reason, WrongError
+from naproxy.server.fit import Fit, Run, fit
 
 ON_W, OFF_W, SWITCH_J = 43.3, 1.6, 170.7
 TIMES = ((20, 20), (60, 20), (20, 60), (60, 60), (40, 40), (25, 50))

@@ -4,10 +4,10 @@ from configparser import ConfigParser
 from pathlib import Path
 
 import pytest
-from naproxy import config
-from naproxy.cli import main
-from naproxy.schema import ConfigError
-from naproxy.update.fleet import rendered
+from naproxy.cli.__main__ import main
+from naproxy.cli.fleet import rendered
+from naproxy.config import document as config
+from naproxy.core.schema import ConfigError
 
 FLEET = '[fleet]\nurl = "https://fleet.example.org:8443"\ntoken = "%s{s3cret}=#;"\n'
 

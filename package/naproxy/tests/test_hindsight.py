@@ -9,17 +9,18 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from naproxy import hindsight, page
-from naproxy.cachemodel import RECORDED
-from naproxy.energy import Power, idealised
-from naproxy.hindsight import NotEnoughError, Question, answer, without_returns
-from naproxy.history.recorded import Requests
+from naproxy.core.energy import Power, idealised
+from naproxy.history.read.recorded import Requests
 from naproxy.history.tables import FILE
 from naproxy.history.visits import NEEDED, PAGE_LOAD, SENT_AWAY
-from naproxy.lineup import Promise, Server
-from naproxy.page import Outcome
+from naproxy.lab.estimate import hindsight
+from naproxy.lab.estimate.cachemodel import RECORDED
+from naproxy.lab.estimate.hindsight import NotEnoughError, Question, answer, without_returns
+from naproxy.lab.estimate.lineup import Promise, Server
+from naproxy.lab.estimate.simulate import Simulation
 from naproxy.policy import timeout
-from naproxy.simulate import Simulation
+from naproxy.shm import page
+from naproxy.shm.page import Outcome
 from test_history import Box
 from test_history_stream import ask
 

@@ -3,15 +3,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from naproxy import page
-from naproxy.events import Event
-from naproxy.history import power
+from naproxy.core.reason import Reason, own_words, stored_reason
+from naproxy.core.state import Klass, State
 from naproxy.history.tables import FILE, METERS
-from naproxy.history.writer import CHECKPOINT_EVERY, PRUNE_EVERY, SYNC_EVERY, History
-from naproxy.journal import Journal
-from naproxy.page import Outcome
-from naproxy.policy.base import Klass, State
-from naproxy.reason import Reason, own_words, stored_reason
+from naproxy.history.write import power
+from naproxy.history.write.journal import Journal
+from naproxy.history.write.writer import CHECKPOINT_EVERY, PRUNE_EVERY, SYNC_EVERY, History
+from naproxy.shm import page
+from naproxy.shm.events import Event
+from naproxy.shm.page import Outcome
 from test_history_block import second
 
 START_S = 1_700_000_040
@@ -313,7 +313,7 @@ def test_old_seconds_go_before_old_minutes_and_hours_stay(box: Box) -> None:
 
 
 def test_deletion_is_in_slices(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("naproxy.history.writer.SLICE_ROWS", 3)
+    monkeypatch.setattr("naproxy.history.write.writer.SLICE_ROWS", 3)
     for _ in range(10):
         box.meter(1)
         box.pass_s(59)

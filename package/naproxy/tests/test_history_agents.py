@@ -1,12 +1,12 @@
 import time
 
 import pytest
-from naproxy import page
-from naproxy.events import Event
-from naproxy.history import agents
-from naproxy.history.writer import AGENTS_EVERY, PRUNE_EVERY
-from naproxy.page import Outcome
-from naproxy.policy.base import Klass
+from naproxy.core.state import Klass
+from naproxy.history.write import agents
+from naproxy.history.write.writer import AGENTS_EVERY, PRUNE_EVERY
+from naproxy.shm import page
+from naproxy.shm.events import Event
+from naproxy.shm.page import Outcome
 from test_history import DAY_S, START_S, Box
 
 GOOGLEBOT = agents.names().index("Googlebot")

@@ -3,8 +3,8 @@ import zlib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from naproxy.core.reading import Second
 from naproxy.history.block import Span, merge, pack, unpack
-from naproxy.reading import Second
 
 MINUTE_S = 1_000_020
 

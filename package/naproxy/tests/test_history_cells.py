@@ -6,12 +6,12 @@ from contextlib import closing
 from itertools import pairwise
 
 import pytest
-from naproxy.energy import Power
-from naproxy.history.cells import Source, cells, mean_w
+from naproxy.core.energy import Power
+from naproxy.core.reason import Reason, own_words
+from naproxy.core.state import State
+from naproxy.history.read.cells import Source, cells, mean_w
+from naproxy.history.read.savings import Assumptions, Saved, saved, total
 from naproxy.history.tables import FILE
-from naproxy.policy.base import State
-from naproxy.reason import Reason, own_words
-from naproxy.savings import Assumptions, Saved, saved, total
 from test_history import DAY_S, HOUR_S, Box
 from test_history_block import second
 

@@ -2,11 +2,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from naproxy.datagram import Asker
-from naproxy.history import power
-from naproxy.history.clock import TAKEN_S, kernel_says_synchronised
-from naproxy.policy.base import State
-from naproxy.reason import own_words
+from naproxy.core.reason import own_words
+from naproxy.core.request import Asker
+from naproxy.core.state import State
+from naproxy.history.write import power
+from naproxy.history.write.clock import TAKEN_S, kernel_says_synchronised
 from test_history import DAY_S, START_S, Box, event
 
 FACTORY_S = 1_600_000_000.0

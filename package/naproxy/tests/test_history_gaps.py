@@ -4,13 +4,14 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from naproxy import page
-from naproxy.events import Event
-from naproxy.history import gaps, queries
-from naproxy.history.gaps import EDGES_S, Gaps
-from naproxy.history.writer import SYNC_EVERY
-from naproxy.page import Outcome
-from naproxy.policy.base import Klass
+from naproxy.core.state import Klass
+from naproxy.history.read import queries
+from naproxy.history.write import gaps
+from naproxy.history.write.gaps import EDGES_S, Gaps
+from naproxy.history.write.writer import SYNC_EVERY
+from naproxy.shm import page
+from naproxy.shm.events import Event
+from naproxy.shm.page import Outcome
 from test_history import DAY_S, START_S, Box
 
 MIDNIGHT_S = START_S // DAY_S * DAY_S + DAY_S

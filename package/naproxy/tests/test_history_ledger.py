@@ -2,10 +2,10 @@ import sqlite3
 from typing import Any
 
 import pytest
-from naproxy.datagram import Asker
-from naproxy.history import ledger
-from naproxy.policy.base import State
-from naproxy.reason import own_words, stored_reason
+from naproxy.core.reason import own_words, stored_reason
+from naproxy.core.request import Asker
+from naproxy.core.state import State
+from naproxy.history.read import ledger
 from test_history import START_S, Box
 
 EVER = (0.0, 1e11)

@@ -7,9 +7,9 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
-from naproxy.history import patterns, queries
-from naproxy.page import Outcome
-from naproxy.policy.base import Klass
+from naproxy.core.state import Klass
+from naproxy.history.read import patterns, queries
+from naproxy.shm.page import Outcome
 from test_history import DAY_S, Box
 from test_history_agents import CURL, GOOGLEBOT, asks
 

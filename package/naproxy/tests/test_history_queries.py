@@ -3,9 +3,9 @@ import time
 from pathlib import Path
 
 import pytest
-from naproxy.history import queries
-from naproxy.policy.base import State
-from naproxy.reason import own_words, stored_reason
+from naproxy.core.reason import own_words, stored_reason
+from naproxy.core.state import State
+from naproxy.history.read import queries
 from test_history import DAY_S, HOUR_S, START_S, Box, event
 
 

@@ -4,13 +4,13 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from naproxy.history import states
-from naproxy.history.states import InState
+from naproxy.core.reason import own_words
+from naproxy.core.state import State
+from naproxy.history.read import states
+from naproxy.history.read.states import InState
+from naproxy.history.read.timeline import Stretch
 from naproxy.history.tables import FILE
-from naproxy.history.timeline import Stretch
-from naproxy.history.writer import PRUNE_EVERY
-from naproxy.policy.base import State
-from naproxy.reason import own_words
+from naproxy.history.write.writer import PRUNE_EVERY
 from test_history import HOUR_S, Box
 
 

@@ -8,9 +8,8 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from naproxy import page
-from naproxy.events import Event
-from naproxy.history import recorded, stream
+from naproxy.core.state import Klass
+from naproxy.history.read import recorded
 from naproxy.history.tables import FILE
 from naproxy.history.visits import (
     BLOCK_S,
@@ -24,9 +23,11 @@ from naproxy.history.visits import (
     ticks_of,
     unpack,
 )
-from naproxy.history.writer import SYNC_EVERY
-from naproxy.page import Outcome
-from naproxy.policy.base import Klass
+from naproxy.history.write import stream
+from naproxy.history.write.writer import SYNC_EVERY
+from naproxy.shm import page
+from naproxy.shm.events import Event
+from naproxy.shm.page import Outcome
 from test_history import Box
 
 visits = st.lists(

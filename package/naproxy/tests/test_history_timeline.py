@@ -1,10 +1,10 @@
 import sqlite3
 
 import pytest
-from naproxy.datagram import Asker
-from naproxy.history import timeline
-from naproxy.policy.base import State
-from naproxy.reason import Reason, own_words
+from naproxy.core.reason import Reason, own_words
+from naproxy.core.request import Asker
+from naproxy.core.state import State
+from naproxy.history.read import timeline
 from test_history import START_S, Box
 
 X = own_words("x")

@@ -3,9 +3,9 @@
 import sqlite3
 from pathlib import Path
 
+from naproxy.core.reason import own_words
+from naproxy.core.state import State
 from naproxy.history.tables import FILE
-from naproxy.policy.base import State
-from naproxy.reason import own_words
 from test_history import Box
 
 # What the first version had, word for word: its tables, its check on opening, its statements.

@@ -4,13 +4,13 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from naproxy import page
-from naproxy.history import waits
+from naproxy.core.reason import own_words
+from naproxy.core.state import Klass, State
+from naproxy.history.read import waits
+from naproxy.history.read.waits import Paid, Wait
 from naproxy.history.tables import FILE
-from naproxy.history.waits import Paid, Wait
-from naproxy.page import Outcome
-from naproxy.policy.base import Klass, State
-from naproxy.reason import own_words
+from naproxy.shm import page
+from naproxy.shm.page import Outcome
 from test_history import Box
 from test_history_stream import ask
 

@@ -7,8 +7,8 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from naproxy import hours
-from naproxy.hours import Calendar
+from naproxy.core import hours
+from naproxy.core.hours import Calendar
 
 ZURICH = ZoneInfo("Europe/Zurich")
 OFFICE = "mon-fri 07:30-18:00"

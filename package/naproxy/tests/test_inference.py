@@ -6,8 +6,8 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from naproxy import inference
-from naproxy.inference import (
+from naproxy.core import inference
+from naproxy.core.inference import (
     paired,
     percentile,
     runs_needed,

@@ -3,11 +3,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from naproxy.datagram import Asker
+from naproxy.core.reason import Reason, own_words
+from naproxy.core.request import Asker
+from naproxy.core.state import State
 from naproxy.history.tables import FILE
-from naproxy.journal import Journal
-from naproxy.policy.base import State
-from naproxy.reason import Reason, own_words
+from naproxy.history.write.journal import Journal
 
 ASKER = Asker("192.0.2.17", "page", "GET", "person", "Firefox", "www.example.org", "/news")
 IDLE = Reason("policy.idle", idle_s=63)

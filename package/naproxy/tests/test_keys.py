@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from naproxy import keys
 from naproxy.drivers.sleep import ssh
-from naproxy.machine_io import Answer
+from naproxy.server.machine_io import Answer
+from naproxy.setup import keys
 from ssh_server import Server, free_port, key, needs_sshd, serving
 
 

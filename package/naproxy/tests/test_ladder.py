@@ -4,9 +4,9 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from naproxy import config
+from naproxy.config import document as config
 from naproxy.drivers import wake
-from naproxy.ladder import Call, Ladder, Rung
+from naproxy.server.ladder import Call, Ladder, Rung
 
 PACKETS = Rung("etherwake", 0.5, 3, key="e")
 BMC = Rung("ipmi", 5.0, 2, key="i")

@@ -2,12 +2,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from naproxy import page
-from naproxy.classify import CRAWL_PAGES, SCAN_PATHS
-from naproxy.events import Event
-from naproxy.learning import Learner, path_hash
-from naproxy.page import Page
-from naproxy.policy.base import Klass
+from naproxy.controller.learning import Learner, path_hash
+from naproxy.core.classify import CRAWL_PAGES, SCAN_PATHS
+from naproxy.core.state import Klass
+from naproxy.shm import page
+from naproxy.shm.events import Event
+from naproxy.shm.page import Page
 
 HOUR_US = 3_600_000_000
 EVENT = Event(

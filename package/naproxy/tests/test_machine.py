@@ -5,11 +5,13 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from naproxy import machine
-from naproxy.datagram import Asker
-from naproxy.ladder import Ladder, Rung
-from naproxy.machine import Machine, Times
-from naproxy.machine_io import (
+from naproxy.core.reason import Reason, own_words
+from naproxy.core.request import Asker
+from naproxy.core.state import State
+from naproxy.server import machine
+from naproxy.server.ladder import Ladder, Rung
+from naproxy.server.machine import Machine, Times
+from naproxy.server.machine_io import (
     Alert,
     Answer,
     Effect,
@@ -30,9 +32,7 @@ from naproxy.machine_io import (
     WakeClosed,
     WakeOpened,
 )
-from naproxy.policy.base import State
-from naproxy.reason import Reason, own_words
-from naproxy.seeing import Sign
+from naproxy.server.seeing import Sign
 
 TIMES = Times(
     wake_expect_s=5.0,

@@ -1,8 +1,10 @@
 """What the machine believes of probes, pings and a meter together."""
 
 import pytest
-from naproxy import machine
-from naproxy.machine_io import (
+from naproxy.core.reason import Reason, own_words
+from naproxy.core.state import State
+from naproxy.server import machine
+from naproxy.server.machine_io import (
     Alert,
     Answer,
     Event,
@@ -13,9 +15,7 @@ from naproxy.machine_io import (
     Traffic,
     WakeAsked,
 )
-from naproxy.policy.base import State
-from naproxy.reason import Reason, own_words
-from naproxy.seeing import Metered, Pinged, Sign
+from naproxy.server.seeing import Metered, Pinged, Sign
 from test_machine import ASKER, IDLE, PROBE_S, TIMES, Office
 
 ON_W, OFF_W = 43.3, 1.6

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from meters import Item, fault, heard, line, read
+from naproxy.core.reason import Reason
 from naproxy.drivers.meter import Fault, Reading, currentcost, energino, ina219
-from naproxy.meterio import Pieces, serial
-from naproxy.reason import Reason
+from naproxy.drivers.meter_io import Pieces, serial
 from serial import Serial
 
 METER = Path(__file__).parents[2] / "naproxy-meter"

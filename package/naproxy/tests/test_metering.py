@@ -6,8 +6,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from naproxy.core.reading import Second
+from naproxy.core.reason import Reason
+from naproxy.core.state import State
 from naproxy.drivers.meter import Fault, Reading
-from naproxy.metering import (
+from naproxy.drivers.metering import (
     COUNTER_S,
     SETTLE_S,
     ZERO_AWAKE_S,
@@ -19,9 +22,6 @@ from naproxy.metering import (
     checked,
     energy_between,
 )
-from naproxy.policy.base import State
-from naproxy.reading import Second
-from naproxy.reason import Reason
 
 T = 1_700_000_000.0
 

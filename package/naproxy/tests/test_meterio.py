@@ -5,9 +5,9 @@ import os
 import time
 
 import pytest
+from naproxy.core.reason import Reason
 from naproxy.drivers.meter import Fault
-from naproxy.meterio import MOST_BYTES, tool
-from naproxy.reason import Reason
+from naproxy.drivers.meter_io import MOST_BYTES, tool
 
 
 def say(script: str, timeout_s: float = 20.0) -> str:

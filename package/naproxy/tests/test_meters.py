@@ -15,17 +15,19 @@ from typing import Any
 import pytest
 from box import Box, wait_for
 from meters import Line, line
-from naproxy import config, measure, meters
-from naproxy.commands import CommandError
+from naproxy.api.command import CommandError
+from naproxy.config import document as config
+from naproxy.controller import meters
+from naproxy.controller.meters import Meters
+from naproxy.core.reading import Second
+from naproxy.core.reason import reason_of
+from naproxy.core.state import State
 from naproxy.drivers.meter import Reading
-from naproxy.experiment import Phase
-from naproxy.experimenting import listening
-from naproxy.metering import Watch
-from naproxy.meters import Meters
-from naproxy.policy.base import State
-from naproxy.powermodel import Utilisation
-from naproxy.reading import Second
-from naproxy.reason import reason_of
+from naproxy.drivers.metering import Watch
+from naproxy.drivers.powermodel import Utilisation
+from naproxy.lab.measure import measure
+from naproxy.lab.measure.experiment import Phase
+from naproxy.lab.measure.experimenting import listening
 
 SERVER = '[[server]]\nid = "web"\naddress = "127.0.0.1"\nmac = "02:00:00:00:00:01"\n'
 STEP_S = 0.1
@@ -261,7 +263,7 @@ def test_an_estimate_is_called_one_and_decides_nothing(tmp_path: Path) -> None:
 def test_a_meter_that_does_not_move_with_the_server_decides_nothing(
     tmp_path: Path, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("naproxy.metering.SETTLE_S", 0.2)
+    monkeypatch.setattr("naproxy.drivers.metering.SETTLE_S", 0.2)
     taken: list[float] = []
     take = Watch.reading
 

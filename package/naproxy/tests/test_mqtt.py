@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 from box import PATIENCE_S, Box, wait_for
-from naproxy import cli, config, mqtt
-from naproxy.config import Mqtt
-from naproxy.policy.base import State
-from naproxy.reason import Reason, own_words
-from naproxy.schema import ConfigError
+from naproxy.cli import __main__ as cli
+from naproxy.cli import mqtt
+from naproxy.config import document as config
+from naproxy.config.document import Mqtt
+from naproxy.core.reason import Reason, own_words
+from naproxy.core.schema import ConfigError
+from naproxy.core.state import State
 
 MOSQUITTO = Path("/usr/sbin/mosquitto")
 real = [

@@ -4,8 +4,8 @@ import subprocess
 import sys
 
 import pytest
-from naproxy.interfaces import broadcast_of
-from naproxy.neighbour import Neighbour
+from naproxy.controller.neighbour import Neighbour
+from naproxy.core.interfaces import broadcast_of
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
 
@@ -15,11 +15,13 @@ SETUP = (
     "ip addr add 192.0.2.1/24 dev v0; ip link set v0 up; ip link set v1 up;"
 )
 
+IMPORT = "from naproxy.controller.neighbour import Neighbour"
+
 
 def in_a_namespace(before: str, *calls: str) -> str:
     """Run calls of a Neighbour in a namespace of its own; return the kernel's entry after."""
     lines = "\n".join(f"n.{call}()" for call in calls)
-    program = f"from naproxy.neighbour import Neighbour\nn = Neighbour('192.0.2.7', 'v0')\n{lines}"
+    program = f"{IMPORT} as N\nn = N('192.0.2.7', 'v0')\n{lines}"
     done = subprocess.run(
         [
             *("unshare", "-n", "sh", "-ec", f'{SETUP}{before} "$0" -c "$1"; ip neigh show'),
@@ -59,18 +61,20 @@ def test_in_trouble_the_address_is_asked_for_anew() -> None:
 
 
 def test_an_interface_that_is_not_there_changes_nothing() -> None:
-    program = "from naproxy.neighbour import Neighbour as N; n = N('192.0.2.7', 'nope0'); n.keep()"
+    program = f"{IMPORT} as N; n = N('192.0.2.7', 'nope0'); n.keep()"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
 def test_ipv6_is_left_to_the_kernel() -> None:
-    program = "from naproxy.neighbour import Neighbour as N; N('2001:db8::7', 'lo').keep()"
+    program = (
+        "from naproxy.controller.neighbour import Neighbour as N; N('2001:db8::7', 'lo').keep()"
+    )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
 def stranger(before: str, mac: str = MAC) -> str:
     """What is said of who answers at the address, where the server's card is `mac`."""
-    program = "import sys; from naproxy.neighbour import Neighbour\n"
+    program = "import sys; from naproxy.controller.neighbour import Neighbour\n"
     program += f"print(Neighbour('192.0.2.7', 'v0').stranger({mac!r}))"
     done = subprocess.run(
         [

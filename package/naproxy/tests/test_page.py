@@ -7,8 +7,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from naproxy import events, page
-from naproxy.policy.base import Klass, State
+from naproxy.core.state import Klass, State
+from naproxy.shm import events, page
 
 HEADER = Path(__file__).parents[2] / "libvmod-naproxy" / "src" / "naproxy_page.h"
 

@@ -3,8 +3,8 @@ import socket
 from collections.abc import Awaitable, Callable
 
 import pytest
-from naproxy.ping import Pinger, checksum
-from naproxy.seeing import Pinged
+from naproxy.controller.ping import Pinger, checksum
+from naproxy.server.seeing import Pinged
 
 Seen = list[Pinged]
 

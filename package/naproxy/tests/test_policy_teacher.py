@@ -7,13 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from naproxy import policy
-from naproxy.cachemodel import CACHES
-from naproxy.policy.base import Klass, Policy, Request, State
+from naproxy.core.reason import Reason
+from naproxy.core.state import Klass, State
+from naproxy.lab.estimate.cachemodel import CACHES
+from naproxy.lab.estimate.simulate import Outcome, Simulation
+from naproxy.policy.base import Policy, Request
 from naproxy.policy.teacher import TIMEOUTS, Settings, Students, Teacher, Way
 from naproxy.policy.timeout import Settings as TimeoutSettings
 from naproxy.policy.timeout import Timeout
-from naproxy.reason import Reason
-from naproxy.simulate import Outcome, Simulation
 from traffic_maker import Asked, ask, chunks, days
 
 SETUP = policy.Setup(

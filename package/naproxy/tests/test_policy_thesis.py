@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from naproxy import policy
-from naproxy.policy.base import Klass, Policy, Request, State
+from naproxy.core.reason import Reason, together
+from naproxy.core.state import Klass, State
+from naproxy.policy.base import Policy, Request
 from naproxy.policy.thesis import Settings, Thesis
-from naproxy.reason import Reason, together
 
 TABLE_4_2 = policy.Setup(
     on_w=43.3, off_w=1.6, switch_j=170.7, fraction=0.01, delta_s=1.0, sleep_s=4.0, wake_s=0.2

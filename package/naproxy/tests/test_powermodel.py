@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from meters import fault, made, ok, read, web
-from naproxy import powermodel
+from naproxy.core.state import State
+from naproxy.drivers import powermodel
 from naproxy.drivers.meter import Fault, Reading
-from naproxy.policy.base import State
-from naproxy.powermodel import Coefficients, Counters, Utilisation
+from naproxy.drivers.powermodel import Coefficients, Counters, Utilisation
 
 TRUE = Coefficients(30.0, 12.0, 3.0, 5.0, 0.1)
 

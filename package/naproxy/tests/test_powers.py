@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from box import Box
 from fitted import commissioned, fit
-from naproxy import powers
-from naproxy.policy.base import State
-from naproxy.reason import Reason
+from naproxy.api import powers
+from naproxy.core.reason import Reason
+from naproxy.core.state import State
 
 MEASURED = {"on_w": 51.2, "off_w": 2.4, "switch_j": 201.0}
 DEFAULT = {"on_w": 43.3, "off_w": 1.6, "switch_j": 170.7}

@@ -4,7 +4,7 @@ import asyncio
 import time
 
 import pytest
-from naproxy.drivers import program
+from naproxy.core import processes as program
 
 
 def ended(script: str, timeout_s: float) -> tuple[program.Ended, float]:

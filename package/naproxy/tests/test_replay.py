@@ -17,14 +17,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from naproxy import replay_visit
-from naproxy.accesslog import Entry
-from naproxy.policy.base import Klass
-from naproxy.replay import add_parser, replay, run, target_of
-from naproxy.replay_http import BODY_KEPT
-from naproxy.replay_report import delays, distribution, summarise
-from naproxy.replay_slice import Planned
-from naproxy.replay_visit import LOST, Target, Visit, request_bytes, visit
+from naproxy.core.state import Klass
+from naproxy.lab.estimate.accesslog import Entry
+from naproxy.lab.replay import replay_visit
+from naproxy.lab.replay.replay import add_parser, replay, run, target_of
+from naproxy.lab.replay.replay_http import BODY_KEPT
+from naproxy.lab.replay.replay_report import delays, distribution, summarise
+from naproxy.lab.replay.replay_slice import Planned
+from naproxy.lab.replay.replay_visit import LOST, Target, Visit, request_bytes, visit
 
 BROWSER = "Mozilla/5.0 (X11; Linux x86_64)"
 PAGE = Entry(1_706_313_600, "198.18.0.7", "GET", "/page?q=1", 200, 10, "", BROWSER)

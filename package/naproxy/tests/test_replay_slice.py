@@ -4,8 +4,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from naproxy.accesslog import Entry
-from naproxy.replay_slice import DISORDER_S, Slice, parse_slice, plan
+from naproxy.lab.estimate.accesslog import Entry
+from naproxy.lab.replay.replay_slice import DISORDER_S, Slice, parse_slice, plan
 
 FIRST_S = 1_706_313_600  # 2024-01-27T00:00:00Z
 

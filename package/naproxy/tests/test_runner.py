@@ -5,16 +5,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from naproxy import config, page, policy
-from naproxy.commissioning import Plan
-from naproxy.datagram import Asker
-from naproxy.events import Event
-from naproxy.journal import Journal
-from naproxy.machine_io import RungFailed, Transition
-from naproxy.page import Outcome, Page
-from naproxy.policy.base import Decision, Klass, Request, State
-from naproxy.reason import Reason, own_words, stored_reason
-from naproxy.runner import House, Runner
+from naproxy import policy
+from naproxy.config import document as config
+from naproxy.controller.runner import House, Runner
+from naproxy.core.reason import Reason, own_words, stored_reason
+from naproxy.core.request import Asker
+from naproxy.core.state import Klass, State
+from naproxy.history.write.journal import Journal
+from naproxy.policy.base import Decision, Request
+from naproxy.server.commissioning import Plan
+from naproxy.server.machine_io import RungFailed, Transition
+from naproxy.shm import page
+from naproxy.shm.events import Event
+from naproxy.shm.page import Outcome, Page
 
 TEXT = """
 [[server]]

@@ -5,9 +5,8 @@ import math
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from naproxy.energy import Power
-from naproxy.history.states import InState
-from naproxy.savings import (
+from naproxy.core.energy import Power
+from naproxy.history.read.savings import (
     CONFIGURED,
     Assumptions,
     Cell,
@@ -18,6 +17,7 @@ from naproxy.savings import (
     total,
     worth,
 )
+from naproxy.history.read.states import InState
 
 POWER = Power(on_w=40.0, off_w=2.0, switch_j=100.0, proxy_w=5.0)
 ASSUMED = Assumptions(POWER, dict.fromkeys(("on_w", "off_w", "switch_j", "proxy_w"), CONFIGURED))

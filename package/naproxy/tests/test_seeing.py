@@ -1,7 +1,7 @@
 import pytest
-from naproxy.policy.base import State
-from naproxy.reason import Reason, own_words
-from naproxy.seeing import FRESH_S, Metered, Pinged, Sight, Sign
+from naproxy.core.reason import Reason, own_words
+from naproxy.core.state import State
+from naproxy.server.seeing import FRESH_S, Metered, Pinged, Sight, Sign
 
 NOW_S = 100.0
 DETAIL = own_words("no answer in 1 s")

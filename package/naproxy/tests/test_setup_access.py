@@ -6,8 +6,8 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from naproxy import config
-from naproxy.config import Server
+from naproxy.config import document as config
+from naproxy.config.document import Server
 from naproxy.setup import access
 from naproxy.setup.jobs import JobError
 

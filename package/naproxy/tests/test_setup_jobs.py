@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from naproxy import config
-from naproxy.calls import ApiError, Call
+from naproxy.api.calls import ApiError, Call
+from naproxy.config import document as config
+from naproxy.core.reason import Reason
 from naproxy.drivers.meter import Fault, Reading
-from naproxy.journal import Journal
-from naproxy.reason import Reason
+from naproxy.history.write.journal import Journal
 from naproxy.setup import api, meters
 from naproxy.setup.jobs import MOST_JOBS, BusyError, JobError, Jobs, Progress
 from test_setup_scan import MACHINES, Office

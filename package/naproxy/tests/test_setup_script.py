@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from naproxy import config
+from naproxy.config import document as config
 from naproxy.setup import access
 
 LINE = 'restrict,command="/usr/local/bin/naproxy-sleep" ssh-ed25519 AAAAC3Nza naproxy'

@@ -3,12 +3,13 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from naproxy.cachemodel import CACHES
-from naproxy.energy import Power
+from naproxy.core.energy import Power
+from naproxy.core.reason import Reason
+from naproxy.core.state import Klass, State
+from naproxy.lab.estimate.cachemodel import CACHES
+from naproxy.lab.estimate.simulate import Outcome, Simulation
 from naproxy.policy import Setup, teacher, thesis, timeout
-from naproxy.policy.base import Decision, Klass, Policy, State
-from naproxy.reason import Reason
-from naproxy.simulate import Outcome, Simulation
+from naproxy.policy.base import Decision, Policy
 from traffic_maker import START_S, Asked, ask, chunks, days
 
 POWER = Power()

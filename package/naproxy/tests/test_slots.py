@@ -3,8 +3,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from naproxy import config, page, slots
-from naproxy.policy.base import Klass
+from naproxy.config import document as config
+from naproxy.controller import slots
+from naproxy.core.state import Klass
+from naproxy.shm import page
 
 SERVER = """
 [[server]]

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from naproxy.accesslog import Entry
-from naproxy.cachemodel import CACHES
-from naproxy.classify import Agents, Behaviour
-from naproxy.policy.base import Klass
-from naproxy.reason import Reason
-from naproxy.traffic import CHUNK, Chunk, Reader, Traffic
-from naproxy.trust import Trust
+from naproxy.core.classify import Agents, Behaviour
+from naproxy.core.reason import Reason
+from naproxy.core.state import Klass
+from naproxy.lab.estimate.accesslog import Entry
+from naproxy.lab.estimate.cachemodel import CACHES
+from naproxy.lab.estimate.traffic import CHUNK, Chunk, Reader, Traffic
+from naproxy.lab.estimate.trust import Trust
 
 AGENTS = Agents()
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) Chrome/126.0.0.0"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from naproxy.calls import ApiError
+from naproxy.api.calls import ApiError
 from naproxy.update import versions
 from naproxy.update.effects import CopyError, Machine
 from naproxy.update.updates import BUSY, Updates

@@ -4,8 +4,8 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from naproxy.reason import Reason
-from naproxy.vetoes import Guard, Readings, Settings
+from naproxy.core.reason import Reason
+from naproxy.server.inhibitors import Guard, Readings, Settings
 
 ZONE = "Europe/Zurich"
 

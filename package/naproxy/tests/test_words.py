@@ -9,10 +9,11 @@ from pathlib import Path
 import naproxy
 import pytest
 from babel.messages.pofile import read_po
-from naproxy import drivers, words
+from naproxy import drivers
+from naproxy.core import words
+from naproxy.core.reason import Reason, WrongError, own_words, reason_of, stored_reason, together
 from naproxy.doctor import box, server
 from naproxy.drivers.sleep import checks
-from naproxy.reason import Reason, WrongError, own_words, reason_of, stored_reason, together
 
 SOURCES = Path(naproxy.__file__).parent
 WEB = SOURCES.parents[3] / "webui/src"

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from hypothesis import strategies as st
-from naproxy.cachemodel import NEVER, Fetched
-from naproxy.policy.base import Klass
-from naproxy.traffic import Chunk
+from naproxy.core.state import Klass
+from naproxy.lab.estimate.cachemodel import NEVER, Fetched
+from naproxy.lab.estimate.traffic import Chunk
 
 START_S = 1_700_000_000.0
 STATIC, PAGE_LOAD = 1, 2

@@ -9,13 +9,17 @@ from http import HTTPStatus
 from flask import Flask, Response, current_app, make_response, request
 from werkzeug.exceptions import HTTPException
 
-from naproxy_webui import guard, headers, history, passwords, render, static_files
-from naproxy_webui.api import json_response
-from naproxy_webui.control import Control
-from naproxy_webui.errors import ApiError
-from naproxy_webui.page import discover
-from naproxy_webui.settings import Settings
-from naproxy_webui.texts import has, t
+from naproxy_webui import render
+from naproxy_webui.auth import guard, passwords
+from naproxy_webui.http import headers, static_files
+from naproxy_webui.http.api import json_response
+from naproxy_webui.http.control import Control
+from naproxy_webui.http.errors import ApiError
+from naproxy_webui.i18n.texts import has, t
+from naproxy_webui.office import history
+from naproxy_webui.office.office import office
+from naproxy_webui.options import Settings
+from naproxy_webui.pages import discover
 
 _MISDIRECTED = HTTPStatus.MISDIRECTED_REQUEST
 
@@ -30,6 +34,7 @@ def create_app(
     app = Flask(__name__, static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = guard.MOST_BODY_BYTES
     app.extensions["naproxy_settings"] = settings
+    app.extensions["naproxy_office_language"] = lambda: office().language
     app.extensions["naproxy_control"] = Control(settings.control_socket)
     guard.install(app, settings, clock=clock, cost=cost)
     found = list(discover())

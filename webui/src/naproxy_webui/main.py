@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from naproxy_webui.settings import Settings
+from naproxy_webui.options import Settings
 
 if TYPE_CHECKING:
     from flask import Flask
@@ -102,7 +102,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def words(app: Flask, settings: Settings) -> Iterator[str]:
     """Yield what who stands before the box should know."""
-    from naproxy_webui import claim  # noqa: PLC0415
+    from naproxy_webui.auth import claim  # noqa: PLC0415
 
     if not app.extensions["naproxy_keys"].users.exist():
         yield f"naproxy-webui: the claim code of this box is {claim.code(settings.state_dir)}"

@@ -8,9 +8,9 @@ from flask import Flask, current_app, g, render_template, request
 from naproxy import __version__
 from naproxy.box.clock import zone_name
 
-from naproxy_webui.office import office
-from naproxy_webui.page import Page
-from naproxy_webui.texts import LANGUAGES, language, t, texts_of
+from naproxy_webui.http.page import Page
+from naproxy_webui.i18n.texts import LANGUAGES, language, t, texts_of
+from naproxy_webui.office.office import office
 
 
 def render(template: str, **values: Any) -> str:

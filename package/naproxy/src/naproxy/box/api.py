@@ -13,13 +13,14 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from naproxy.api.calls import Answer, ApiError, Call, only
 from naproxy.box import LEAVE_FREE_BYTES, MOST_BYTES, clock, effects, forms, logs, secrets, seen
 from naproxy.box.effects import Effects
 from naproxy.box.machine import SERVICES, Own
-from naproxy.calls import Answer, ApiError, Call, only
-from naproxy.config import Config
-from naproxy.drivers.program import words
-from naproxy.reason import Reason, reason_of
+from naproxy.config.document import Config
+from naproxy.core import files
+from naproxy.core.processes import words
+from naproxy.core.reason import Reason, reason_of
 
 PART_BYTES: Final = 1 << 19
 SYSTEM_LOG: Final = Path("/var/log/messages")
@@ -214,7 +215,7 @@ class Operations:
             self._does, self._host.told(), self._ring.lines(), Path(current.box.data_dir)
         )
         data = await asyncio.to_thread(diagnostics.packed, texts, hidden)
-        effects.write(self._path(_OUT["diagnostics"]), data, 0o600)
+        files.write(self._path(_OUT["diagnostics"]), data, 0o600)
         return HTTPStatus.OK, {"bytes": len(data), "name": self._called("diagnostics")}
 
     async def _check(self, body: dict[str, Any]) -> Answer:
@@ -263,7 +264,7 @@ class Operations:
             asked = {"file": str(self._host.file), "data_dir": data_dir, **asked}
             request = self._path(_REQUEST)
             # Not an argument: who may see the processes must not see the digests in it.
-            effects.write(request, json.dumps(asked), 0o600)
+            files.write(request, json.dumps(asked), 0o600)
             argv = (sys.executable, "-m", "naproxy.box.work", str(request))
             done = await self._does.run(argv, _WORK_S)
         try:

@@ -23,12 +23,13 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Final
 
-from naproxy import __version__, config
+from naproxy import __version__
 from naproxy.box import LEAVE_FREE_BYTES, MOST_BYTES
 from naproxy.box.secrets import named_files, without_secrets
+from naproxy.config import document as config
+from naproxy.core.reason import WrongError
+from naproxy.core.schema import ConfigError
 from naproxy.history.tables import FILE, GENERATION, prepare
-from naproxy.reason import WrongError
-from naproxy.schema import ConfigError
 
 FORMAT: Final = 1
 MOST_TEXT: Final = 1 << 20

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from naproxy.vetoes import CLOCK_SET_S
+from naproxy.server.inhibitors import CLOCK_SET_S
 
 _TIME_ERROR: Final = 5
 """adjtimex(2) returns it as long as nobody disciplines the clock."""

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from naproxy import __version__
 from naproxy.box.effects import Effects
-from naproxy.reason import Reason
+from naproxy.core.reason import Reason
 
 HIDDEN: Final = "[secret]"
 _ASKED: Final = " asked for something"

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
 
-from naproxy.calls import ApiError, only
-from naproxy.hours import zone
-from naproxy.reason import Reason, WrongError
-from naproxy.schema import is_host
+from naproxy.api.calls import ApiError, only
+from naproxy.core.hours import zone
+from naproxy.core.reason import Reason, WrongError
+from naproxy.core.schema import is_host
 
 MOST_DNS: Final = 3
 MOST_NTP: Final = 4

@@ -13,12 +13,13 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
-from naproxy.box import effects, forms
+from naproxy.api.calls import ApiError
+from naproxy.box import forms
 from naproxy.box.effects import Effects
-from naproxy.calls import ApiError
-from naproxy.config import Box
-from naproxy.drivers.program import words
-from naproxy.reason import Reason
+from naproxy.config.document import Box
+from naproxy.core import files
+from naproxy.core.processes import words
+from naproxy.core.reason import Reason
 
 TRIAL_S: Final = 120.0
 """New network settings go back by themselves unless somebody confirms that they work."""
@@ -91,7 +92,7 @@ class Own:
         self._need()
         if self._trial is None:
             raise ApiError(HTTPStatus.CONFLICT, "no network settings are being tried")
-        effects.write(self._file(_NETWORK), self._file(_TRIAL).read_bytes())
+        files.write(self._file(_NETWORK), self._file(_TRIAL).read_bytes())
         self._end_trial()
         self._file(_TRIAL).unlink()
 
@@ -189,7 +190,7 @@ def _failed(said: str) -> ApiError:
 
 def _write(path: Path, pairs: Sequence[tuple[str, str]]) -> None:
     """Write what a shell can read line by line: `key=value`, no quotes; values were checked."""
-    effects.write(path, "".join(f"{key}={value}\n" for key, value in pairs))
+    files.write(path, "".join(f"{key}={value}\n" for key, value in pairs))
 
 
 def _read(path: Path) -> dict[str, str]:

@@ -15,12 +15,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from naproxy import config, configedit
-from naproxy.box.effects import write
 from naproxy.box.secrets import files, inside, private
-from naproxy.configedit import Change
+from naproxy.config import document as config
+from naproxy.config import edit as configedit
+from naproxy.config.edit import Change
+from naproxy.core.files import write
+from naproxy.core.schema import ConfigError
 from naproxy.history.tables import FILE
-from naproxy.schema import ConfigError
 
 if TYPE_CHECKING:
     from naproxy.box import archive

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from naproxy import configedit
-from naproxy.config import Config
-from naproxy.configedit import Change
-from naproxy.schema import secrets
+from naproxy.config import edit as configedit
+from naproxy.config.document import Config
+from naproxy.config.edit import Change
+from naproxy.core.schema import secrets
 
 COMMANDS: Final = "commands"
 """Programs are there, run as root: nothing is restored into it."""

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from naproxy.box import archive, restore
-from naproxy.reason import Reason
-from naproxy.schema import ConfigError
+from naproxy.core.reason import Reason
+from naproxy.core.schema import ConfigError
 
 _MOST_MEMORY: Final = 1 << 28
 

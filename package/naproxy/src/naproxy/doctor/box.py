@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from naproxy.config import Server
+from naproxy.config.document import Server
+from naproxy.core.findings import Finding, Look, NotSeen, NotUsed, Problem, let_in
+from naproxy.core.reason import Reason, own_words
 from naproxy.doctor.readings import CONNECT_S, Seen
 from naproxy.drivers.sleep import checks
-from naproxy.findings import Finding, Look, NotSeen, NotUsed, Problem, let_in
-from naproxy.reason import Reason, own_words
 
 
 def _rungs(server: Server, *, on_wire: bool) -> list[Any]:

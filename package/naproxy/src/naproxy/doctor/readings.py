@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from naproxy import drivers
-from naproxy.config import Server
+from naproxy.config.document import Server
+from naproxy.controller.ping import Pinger
+from naproxy.core.reason import Reason
 from naproxy.drivers import Target
-from naproxy.ping import Pinger
-from naproxy.reason import Reason
 
 CONNECT_S: Final = 3.0
 PING_S: Final = 1.5

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Final
 
-from naproxy.config import Server
-from naproxy.drivers.program import words
+from naproxy.config.document import Server
+from naproxy.core.findings import Finding, Look, NotSeen, NotUsed, Problem
+from naproxy.core.processes import words
+from naproxy.core.reason import Reason, WrongError, own_words
 from naproxy.drivers.sleep import checks
-from naproxy.findings import Finding, Look, NotSeen, NotUsed, Problem
-from naproxy.reason import Reason, WrongError, own_words
 
 MOST_BYTES: Final = 65536
 _FIRST_LINE: Final = "naproxy-facts 1"

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, Literal
 
-from naproxy.schema import Alternative
+from naproxy.core.schema import Alternative
 
 Kind = Literal["sleep", "wake", "ready", "meter"]
 

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from naproxy.drivers import program, secret
+from naproxy.core import processes as program
+from naproxy.core.reason import WrongError
+from naproxy.core.schema import is_absolute, option
+from naproxy.drivers import secret
 from naproxy.drivers.openssh import is_place, is_user
-from naproxy.reason import WrongError
-from naproxy.schema import is_absolute, option
 
 _MOST_PASSWORD_BYTES: Final = 20  # IPMI 2.0, 22.30: set user password
 

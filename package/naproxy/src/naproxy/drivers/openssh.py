@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from naproxy.drivers import program
-from naproxy.reason import Reason, own_words
-from naproxy.schema import is_absolute, option
+from naproxy.core import processes as program
+from naproxy.core.reason import Reason, own_words
+from naproxy.core.schema import is_absolute, option
 
 
 def is_user(text: str) -> Reason | None:

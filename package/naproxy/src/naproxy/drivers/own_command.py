@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from naproxy.drivers import Target, program
-from naproxy.reason import Reason, WrongError
-from naproxy.schema import option
+from naproxy.core import processes as program
+from naproxy.core.reason import Reason, WrongError
+from naproxy.core.schema import option
+from naproxy.drivers import Target
 
 DIRECTORY: Final = Path("/etc/naproxy/commands")
 

@@ -21,8 +21,8 @@ from urllib3.response import BaseHTTPResponse
 from urllib3.util import create_urllib3_context
 
 from naproxy import __version__
-from naproxy.drivers import program
-from naproxy.reason import Reason, WrongError, own_words
+from naproxy.core import processes as program
+from naproxy.core.reason import Reason, WrongError, own_words
 
 _T = TypeVar("_T")
 

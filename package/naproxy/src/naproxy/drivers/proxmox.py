@@ -15,11 +15,12 @@ from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
-from naproxy.drivers import program, secret
+from naproxy.core import processes as program
+from naproxy.core.reason import Reason, WrongError, own_words
+from naproxy.core.schema import is_absolute, option
+from naproxy.drivers import secret
 from naproxy.drivers.openssh import is_place
 from naproxy.drivers.pinned import Exchange, PinnedConnection, is_fingerprint
-from naproxy.reason import Reason, WrongError, own_words
-from naproxy.schema import is_absolute, option
 
 _MOST_BYTES: Final = 1 << 18
 _POLL_S: Final = 0.5

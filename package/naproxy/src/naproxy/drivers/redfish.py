@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
 
-from naproxy.drivers import program, secret
+from naproxy.core import processes as program
+from naproxy.core.reason import Reason, WrongError
+from naproxy.core.schema import is_absolute, option
+from naproxy.drivers import secret
 from naproxy.drivers.openssh import is_place, is_user
 from naproxy.drivers.pinned import Exchange, PinnedConnection, is_fingerprint
-from naproxy.reason import Reason, WrongError
-from naproxy.schema import is_absolute, option
 
 _SYSTEMS: Final = "/redfish/v1/Systems"
 _MOST_BYTES: Final = 1 << 20

@@ -6,7 +6,7 @@ import os
 import stat
 from typing import Final
 
-from naproxy.reason import WrongError
+from naproxy.core.reason import WrongError
 
 _MOST_BYTES: Final = 256
 

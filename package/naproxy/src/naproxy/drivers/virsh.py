@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar
 
+from naproxy.core.reason import Reason, WrongError
+from naproxy.core.schema import option
 from naproxy.drivers.openssh import Ssh, SshSettings, is_place
-from naproxy.reason import Reason, WrongError
-from naproxy.schema import option
 
 
 class VirshError(WrongError):

@@ -16,8 +16,8 @@ from itertools import accumulate
 from operator import add, mul, sub
 from typing import Final
 
+from naproxy.core.reading import Second
 from naproxy.history.inflate import inflate
-from naproxy.reading import Second
 
 _FORM: Final = b"\x01"
 _COLUMNS: Final = "BHiHHhH"

@@ -206,3 +206,14 @@ def prepare(db: sqlite3.Connection) -> None:
         db.executescript(f"BEGIN; {' '.join(due)} PRAGMA user_version = {GENERATION}; COMMIT;")
     for table in ("transitions", "wakes", "saved", "minutes", "decisions"):
         db.execute(f"SELECT * FROM {table} LIMIT 1").fetchall()  # noqa: S608
+
+
+def key(t: int, meter: int) -> int:
+    """Return the key of a row: `t` in the table's own unit, minutes or hours since 1970."""
+    return t << METER_BITS | meter
+
+
+def server_id(db: sqlite3.Connection, name: str) -> int:
+    """Return the number that rows have for a server, a new one where it has none."""
+    db.execute("INSERT OR IGNORE INTO servers (name) VALUES (?)", (name,))
+    return int(db.execute("SELECT id FROM servers WHERE name = ?", (name,)).fetchone()[0])

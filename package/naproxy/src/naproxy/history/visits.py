@@ -136,3 +136,12 @@ def _visits(
         lately.insert(0, client)
         found.append(Visit(tick, flag, client, wait))
     return found
+
+
+SERVER_BITS: Final = 8
+"""Rows have the key `number of the ten minutes << SERVER_BITS | server`."""
+
+
+def key(t_s: float, server: int) -> int:
+    """Return the key of the block that the time is in."""
+    return int(t_s // BLOCK_S) << SERVER_BITS | server

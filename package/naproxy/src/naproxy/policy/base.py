@@ -8,37 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Any, Protocol
 
-from naproxy.reason import Reason
-
-
-class State(IntEnum):
-    """Power state of a server; the numbers are those of `enum naproxy_state`."""
-
-    UNKNOWN = 0
-    AWAKE = 1
-    FALLING_ASLEEP = 2
-    ASLEEP = 3
-    WAKING = 4
-    TROUBLE = 5
-
-
-class Klass(IntEnum):
-    """Who is asking; the numbers are those of `enum naproxy_class`."""
-
-    PERSON = 0
-    CRAWLER = 1
-    MONITOR = 2
-    FEED = 3
-    API = 4
-    SCANNER = 5
-
-    @property
-    def robot(self) -> bool:
-        """Robots are told to come back later: they do not wake a server by default."""
-        return self not in (Klass.PERSON, Klass.API)
+from naproxy.core.reason import Reason
+from naproxy.core.state import Klass, State
 
 
 @dataclass(slots=True)

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from naproxy.core.reason import Reason
+from naproxy.core.schema import option
+from naproxy.core.state import State
 from naproxy.policy import Setup
-from naproxy.policy.base import Decision, Request, State
-from naproxy.reason import Reason
-from naproxy.schema import option
+from naproxy.policy.base import Decision, Request
 
 _DAY_S: Final = 86400.0
 _DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")

@@ -27,10 +27,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from naproxy.core.reason import Reason, together
+from naproxy.core.schema import option
+from naproxy.core.state import Klass, State
 from naproxy.policy import Setup
-from naproxy.policy.base import Decision, Klass, Request, State
-from naproxy.reason import Reason, together
-from naproxy.schema import option
+from naproxy.policy.base import Decision, Request
 
 TIMEOUTS: Final = 32
 SHORTEST_S: Final = 2.0

@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from naproxy.core.reason import Reason, together
+from naproxy.core.schema import option
+from naproxy.core.state import State
 from naproxy.policy import Setup
-from naproxy.policy.base import Decision, Request, State
-from naproxy.reason import Reason, together
-from naproxy.schema import option
+from naproxy.policy.base import Decision, Request
 
 WINDOW: Final = 10
 """Requests that the expected gap is taken over (thesis, equation 4.6)."""

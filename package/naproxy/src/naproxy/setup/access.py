@@ -11,10 +11,10 @@ import re
 from pathlib import Path
 from typing import Any, Final
 
-from naproxy import keys
 from naproxy.box.secrets import inside
-from naproxy.config import DEFAULT_FILE, Server
+from naproxy.config.document import DEFAULT_FILE, Server
 from naproxy.drivers.openssh import SshSettings
+from naproxy.setup import keys
 from naproxy.setup.jobs import JobError, Progress
 
 _VERBS: Final = {"ram": "suspend", "disk": "hibernate", "off": "poweroff"}

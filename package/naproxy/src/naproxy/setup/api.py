@@ -16,12 +16,12 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
-from naproxy.calls import Answer, ApiError, Call, only
-from naproxy.config import Config, Server
+from naproxy.api.calls import Answer, ApiError, Call, only
+from naproxy.config.document import Config, Server
+from naproxy.core.processes import Printed, printed, words
+from naproxy.core.reason import Reason
 from naproxy.doctor.server import FactsError, parse
-from naproxy.drivers.program import Printed, printed, words
-from naproxy.journal import Journal
-from naproxy.reason import Reason
+from naproxy.history.write.journal import Journal
 from naproxy.setup import access, meters, scan, typical
 from naproxy.setup.jobs import BusyError, JobError, Jobs, Progress, Work
 

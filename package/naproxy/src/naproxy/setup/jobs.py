@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from naproxy.calls import told
-from naproxy.reason import Reason, WrongError
+from naproxy.api.calls import told
+from naproxy.core.reason import Reason, WrongError
 
 MOST_JOBS: Final = 32
 

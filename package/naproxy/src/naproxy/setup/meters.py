@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from naproxy import drivers
+from naproxy.core.reason import Reason
 from naproxy.drivers.meter import Fault, Reading, Site
-from naproxy.reason import Reason
 from naproxy.setup import web
 from naproxy.setup.jobs import Progress
 

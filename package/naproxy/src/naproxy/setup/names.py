@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
-from naproxy.drivers import program
+from naproxy.core import processes as program
 from naproxy.setup.web import one_line
 
 LOOKUP_S: Final = 3.0

@@ -14,7 +14,7 @@ import socket
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, Protocol
 
-from naproxy.drivers import program
+from naproxy.core import processes as program
 from naproxy.setup import lan, web
 from naproxy.setup.jobs import JobError, Progress
 from naproxy.setup.lan import Network

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from naproxy.config import Power
+from naproxy.config.document import Power
 
 ASLEEP_W: Final = Power().off_w
 ASLEEP_SOURCE: Final = "Naproxy thesis, table 4.2"

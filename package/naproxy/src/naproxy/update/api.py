@@ -6,8 +6,8 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
-from naproxy.calls import Answer, ApiError, Call, only
-from naproxy.reason import Reason
+from naproxy.api.calls import Answer, ApiError, Call, only
+from naproxy.core.reason import Reason
 from naproxy.update.updates import Updates
 
 _SLOTS: Final = ("other", "booted")

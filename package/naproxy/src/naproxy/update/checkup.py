@@ -22,9 +22,9 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
-from naproxy.client import DEFAULT_SOCKET, NoAnswerError, ask
-from naproxy.history.queries import open_history
-from naproxy.reason import Reason
+from naproxy.api.client import DEFAULT_SOCKET, NoAnswerError, ask
+from naproxy.core.reason import Reason
+from naproxy.history.read.queries import open_history
 from naproxy.update.effects import Machine
 from naproxy.update.health import Check, Seen, UnhealthyError, watch
 from naproxy.update.rauc import Rauc, RaucError

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, Protocol
 
-from naproxy.drivers.program import Printed, as_others, printed
-from naproxy.reason import WrongError
+from naproxy.core.processes import Printed, as_others, printed
+from naproxy.core.reason import WrongError
 
 _ENVIRONMENT: Final = {"LC_ALL": "C.UTF-8"}
 _MOST_BYTES: Final = 1 << 18

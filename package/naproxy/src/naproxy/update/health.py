@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
-from naproxy.reason import Reason, WrongError, own_words
+from naproxy.core.reason import Reason, WrongError, own_words
 from naproxy.update.rauc import Slots
 
 SURE_S: Final = 10.0

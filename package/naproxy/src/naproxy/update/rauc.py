@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from naproxy.drivers.program import Printed, words
-from naproxy.reason import WrongError
+from naproxy.core.processes import Printed, words
+from naproxy.core.reason import WrongError
 from naproxy.update.effects import Effects
 
 _ASK_S: Final = 100.0

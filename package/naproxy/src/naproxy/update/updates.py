@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from naproxy import __version__
-from naproxy.box.effects import write
-from naproxy.calls import ApiError
-from naproxy.reason import Reason, own_words
+from naproxy.api.calls import ApiError
+from naproxy.core.files import write
+from naproxy.core.reason import Reason, own_words
 from naproxy.update import versions
 from naproxy.update.effects import CopyError, Effects
 from naproxy.update.rauc import Bundle, Rauc, RaucError, Slots

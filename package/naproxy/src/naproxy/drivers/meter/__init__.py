@@ -14,9 +14,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from naproxy.policy.base import State
-from naproxy.reason import Reason, WrongError
-from naproxy.schema import option
+from naproxy.core.reason import Reason, WrongError
+from naproxy.core.schema import option
+from naproxy.core.state import State
 
 DC_FEED: Final = "the DC feed of the board, without its adapter's loss"
 MAINS: Final = "the mains plug"

@@ -10,6 +10,7 @@ import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 from typing import Final
 
+from naproxy.core.schema import is_absolute, option
 from naproxy.drivers.meter import (
     ITS_POWER,
     MAINS,
@@ -22,8 +23,7 @@ from naproxy.drivers.meter import (
     number,
     shown,
 )
-from naproxy.meterio import Pieces, serial
-from naproxy.schema import is_absolute, option
+from naproxy.drivers.meter_io import Pieces, serial
 
 BAUD: Final = 57600
 PERIOD_S: Final = 6.0

@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from naproxy.core.reason import Reason
+from naproxy.core.schema import is_absolute, option
 from naproxy.drivers.meter import (
     DC_FEED,
     ITS_POWER,
@@ -23,9 +25,7 @@ from naproxy.drivers.meter import (
     number,
     shown,
 )
-from naproxy.meterio import Pieces, serial
-from naproxy.reason import Reason
-from naproxy.schema import is_absolute, option
+from naproxy.drivers.meter_io import Pieces, serial
 
 BAUD: Final = 115200
 LONGEST_LINE: Final = 250

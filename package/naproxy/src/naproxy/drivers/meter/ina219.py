@@ -17,6 +17,7 @@ from typing import Final
 
 from naproxy_meter import host
 
+from naproxy.core.schema import is_absolute, option
 from naproxy.drivers.meter import (
     DC_FEED,
     About,
@@ -28,9 +29,8 @@ from naproxy.drivers.meter import (
     number,
     polled,
 )
-from naproxy.metering import Counter
-from naproxy.meterio import Port, serial, speaker
-from naproxy.schema import is_absolute, option
+from naproxy.drivers.meter_io import Port, serial, speaker
+from naproxy.drivers.metering import Counter
 
 BAUD: Final = 115200
 PERIOD_S: Final = 0.02

@@ -9,6 +9,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from naproxy.core.reason import Reason
+from naproxy.core.schema import option
 from naproxy.drivers.meter import (
     ITS_POWER,
     SUPPLY,
@@ -24,9 +26,7 @@ from naproxy.drivers.meter import (
     polled,
     shown,
 )
-from naproxy.meterio import tool
-from naproxy.reason import Reason
-from naproxy.schema import option
+from naproxy.drivers.meter_io import tool
 
 _POWER: Final = re.compile(r"^\s*Instantaneous power reading\s*:\s*(\S+)\s+Watts\s*$", re.M)
 _STATE: Final = re.compile(r"^\s*Power reading state is\s*:\s*(.*?)\s*$", re.M)

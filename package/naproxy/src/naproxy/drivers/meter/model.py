@@ -1,4 +1,4 @@
-"""No meter: the server's power estimated from its utilisation (naproxy/powermodel.py).
+"""No meter: the server's power estimated from its utilisation (naproxy/drivers/powermodel.py).
 
 Utilisation comes from Prometheus' node_exporter on the server, or from this machine's own
 /proc. The coefficients are fitted once against a real meter: `naproxy measure --fit`.
@@ -11,12 +11,12 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from naproxy import powermodel
+from naproxy.core.schema import option
+from naproxy.core.state import State
+from naproxy.drivers import powermodel
 from naproxy.drivers.meter import NOTHING, About, PolledSettings, Reading, Readings, Site
-from naproxy.meterio import Web
-from naproxy.policy.base import State
-from naproxy.powermodel import Coefficients, Counters, Utilisation
-from naproxy.schema import option
+from naproxy.drivers.meter_io import Web
+from naproxy.drivers.powermodel import Coefficients, Counters, Utilisation
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from naproxy.core.reason import Reason
+from naproxy.core.schema import option
 from naproxy.drivers.meter import (
     BEHIND,
     About,
@@ -22,9 +24,7 @@ from naproxy.drivers.meter import (
     polled,
     shown,
 )
-from naproxy.meterio import tool
-from naproxy.reason import Reason
-from naproxy.schema import option
+from naproxy.drivers.meter_io import tool
 
 _UPS: Final = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.-]*(@[A-Za-z0-9_.:\[\]-]+)?")
 _NAME: Final = re.compile(r"[a-z0-9.]*")

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from naproxy.core.reason import Reason
+from naproxy.core.schema import is_url_path, option
 from naproxy.drivers.meter import (
     ITS_COUNTER,
     ITS_POWER,
@@ -26,10 +28,8 @@ from naproxy.drivers.meter import (
     number,
     polled,
 )
+from naproxy.drivers.meter_io import Web, basic
 from naproxy.drivers.pinned import is_fingerprint
-from naproxy.meterio import Web, basic
-from naproxy.reason import Reason
-from naproxy.schema import is_url_path, option
 
 JOULES_A_KWH: Final = 3.6e6
 

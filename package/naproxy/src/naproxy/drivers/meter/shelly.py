@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from naproxy.digest import Digest
+from naproxy.core.schema import option
+from naproxy.drivers.digest import Digest
 from naproxy.drivers.meter import (
     ITS_COUNTER,
     ITS_POWER,
@@ -28,8 +29,7 @@ from naproxy.drivers.meter import (
     number,
     polled,
 )
-from naproxy.meterio import Web, basic, password
-from naproxy.schema import option
+from naproxy.drivers.meter_io import Web, basic, password
 
 _FIRST = ("meter", "emeter")
 """Components of the first generation."""

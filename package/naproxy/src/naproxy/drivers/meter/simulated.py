@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from naproxy.core.schema import option
+from naproxy.core.state import State
 from naproxy.drivers.meter import (
     NOTHING,
     About,
@@ -23,8 +25,6 @@ from naproxy.drivers.meter import (
     number,
     polled,
 )
-from naproxy.policy.base import State
-from naproxy.schema import option
 
 MOST_BYTES: Final = 64
 FILE: Final = "what a file says"

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from naproxy.core.reason import Reason
+from naproxy.core.schema import option
 from naproxy.drivers.meter import (
     ITS_COUNTER,
     ITS_POWER,
@@ -30,9 +32,7 @@ from naproxy.drivers.meter import (
     polled,
     shown,
 )
-from naproxy.meterio import password, tool
-from naproxy.reason import Reason
-from naproxy.schema import option
+from naproxy.drivers.meter_io import password, tool
 
 
 @dataclass(frozen=True, slots=True)

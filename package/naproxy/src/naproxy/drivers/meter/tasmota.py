@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from naproxy.core.schema import option
 from naproxy.drivers.meter import (
     ITS_COUNTER,
     ITS_POWER,
@@ -26,8 +27,7 @@ from naproxy.drivers.meter import (
     number,
     polled,
 )
-from naproxy.meterio import Web, password
-from naproxy.schema import option
+from naproxy.drivers.meter_io import Web, password
 
 JOULES_A_KWH = 3.6e6
 

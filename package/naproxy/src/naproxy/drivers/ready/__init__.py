@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from naproxy.reason import Reason
-from naproxy.schema import option
-from naproxy.seeing import Sign
+from naproxy.core.reason import Reason
+from naproxy.core.schema import option
+from naproxy.server.seeing import Sign
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from naproxy import __version__
+from naproxy.core.reason import Reason
+from naproxy.core.schema import is_host, is_url_path, option
 from naproxy.drivers import Target
 from naproxy.drivers.ready import Observation, ReadySettings, connection
-from naproxy.reason import Reason
-from naproxy.schema import is_host, is_url_path, option
-from naproxy.seeing import Sign
+from naproxy.server.seeing import Sign
 
 _STATUS_LINE: Final = re.compile(rb"HTTP/1\.[01] ([1-5][0-9][0-9])[ \r\n]")
 _MOST_BYTES: Final = 4096

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from naproxy.core.reason import Reason
+from naproxy.core.schema import option
 from naproxy.drivers import Target
 from naproxy.drivers.ready import Observation, ReadySettings, connection
-from naproxy.reason import Reason
-from naproxy.schema import option
-from naproxy.seeing import Sign
+from naproxy.server.seeing import Sign
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Protocol
 
 from naproxy import drivers
-from naproxy.drivers.program import Ended
-from naproxy.findings import Problem
-from naproxy.machine_io import Answer
-from naproxy.reason import Reason, own_words
-from naproxy.schema import option
+from naproxy.core.findings import Problem
+from naproxy.core.processes import Ended
+from naproxy.core.reason import Reason, own_words
+from naproxy.core.schema import option
+from naproxy.server.machine_io import Answer
 
 STATES: Final = ("ram", "disk", "off")
 """Suspend to RAM, suspend to disk, power off."""

@@ -13,15 +13,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from naproxy import agent_protocol
-from naproxy.agent_protocol import NoAnswerError, Outcome, ProtocolError, Question
-from naproxy.drivers import Target, secret
+from naproxy.core.findings import NotSeen, Problem, let_in
+from naproxy.core.reason import Reason, own_words, together
+from naproxy.core.schema import is_absolute, option
+from naproxy.drivers import Target, agent_protocol, secret
+from naproxy.drivers.agent_protocol import NoAnswerError, Outcome, ProtocolError, Question
 from naproxy.drivers.openssh import is_place
 from naproxy.drivers.sleep import ACCEPTED, THE_SERVER, SleepResult, SleepSettings
-from naproxy.findings import NotSeen, Problem, let_in
-from naproxy.machine_io import Answer
-from naproxy.reason import Reason, own_words, together
-from naproxy.schema import is_absolute, option
+from naproxy.server.machine_io import Answer
 
 if TYPE_CHECKING:
     from naproxy.doctor import readings, server

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from naproxy.core.reason import own_words
+from naproxy.core.schema import option
 from naproxy.drivers import Target, own_command
 from naproxy.drivers.sleep import SleepResult, SleepSettings, by_exit_status
-from naproxy.machine_io import Answer
-from naproxy.reason import own_words
-from naproxy.schema import option
+from naproxy.server.machine_io import Answer
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from naproxy.core.reason import own_words
+from naproxy.core.schema import option
 from naproxy.drivers import Target
 from naproxy.drivers.sleep import ACCEPTED, SleepResult, SleepSettings
 from naproxy.drivers.virsh import LibvirtSettings, Virsh, VirshError
-from naproxy.machine_io import Answer
-from naproxy.reason import own_words
-from naproxy.schema import option
+from naproxy.server.machine_io import Answer
 
 _VERBS: Final = {
     "ram": ("dompmsuspend", "mem"),

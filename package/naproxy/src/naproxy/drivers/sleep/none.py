@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from naproxy.core.reason import Reason
+from naproxy.core.schema import option
 from naproxy.drivers import Target
 from naproxy.drivers.sleep import SleepResult, SleepSettings
-from naproxy.machine_io import Answer
-from naproxy.reason import Reason
-from naproxy.schema import option
+from naproxy.server.machine_io import Answer
 
 
 @dataclass(frozen=True, kw_only=True)

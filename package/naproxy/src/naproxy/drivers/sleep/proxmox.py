@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from naproxy.core.findings import Problem
+from naproxy.core.reason import Reason
+from naproxy.core.schema import option
 from naproxy.drivers import Target
 from naproxy.drivers.proxmox import Guest, Order, Proxmox, ProxmoxError, ProxmoxSettings
 from naproxy.drivers.sleep import ACCEPTED, SleepResult, SleepSettings
-from naproxy.findings import Problem
-from naproxy.machine_io import Answer
-from naproxy.reason import Reason
-from naproxy.schema import option
+from naproxy.server.machine_io import Answer
 
 if TYPE_CHECKING:
     from naproxy.doctor import readings

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from naproxy.core.schema import option
 from naproxy.drivers import Target
 from naproxy.drivers.redfish import Redfish, RedfishError, RedfishSettings
 from naproxy.drivers.sleep import OffSettings, SleepResult
-from naproxy.machine_io import Answer
-from naproxy.schema import option
+from naproxy.server.machine_io import Answer
 
 
 @dataclass(frozen=True, kw_only=True)

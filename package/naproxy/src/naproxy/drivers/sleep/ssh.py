@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from naproxy.core.findings import NotSeen, Problem, let_in
+from naproxy.core.reason import Reason, own_words
+from naproxy.core.schema import option
 from naproxy.drivers import Target
 from naproxy.drivers.openssh import Session, Ssh, SshSettings
 from naproxy.drivers.sleep import THE_SERVER, SleepResult, SleepSettings, by_exit_status
-from naproxy.findings import NotSeen, Problem, let_in
-from naproxy.machine_io import Answer
-from naproxy.reason import Reason, own_words
-from naproxy.schema import option
+from naproxy.server.machine_io import Answer
 
 if TYPE_CHECKING:
     from naproxy.doctor import readings, server

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
-from naproxy.ladder import Rung
-from naproxy.reason import Reason, WrongError
-from naproxy.schema import is_interface, option
+from naproxy.core.reason import Reason, WrongError
+from naproxy.core.schema import is_interface, option
+from naproxy.server.ladder import Rung
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from naproxy.core.schema import option
 from naproxy.drivers import Target, own_command
 from naproxy.drivers.wake import SlowDriver, SlowRungSettings, WakeError
-from naproxy.schema import option
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,10 +9,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from naproxy.drivers import Target, program
+from naproxy.core import processes as program
+from naproxy.core.reason import Reason
+from naproxy.core.schema import is_interface, option
+from naproxy.drivers import Target
 from naproxy.drivers.wake import RungSettings
-from naproxy.reason import Reason
-from naproxy.schema import is_interface, option
 
 _WORDS_BYTES: Final = 1000
 

@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from naproxy.drivers import Target, program
+from naproxy.core import processes as program
+from naproxy.core.reason import Reason
+from naproxy.core.schema import option
+from naproxy.drivers import Target
 from naproxy.drivers.wake import SlowDriver, SlowRungSettings, WakeError
-from naproxy.reason import Reason
-from naproxy.schema import option
 
 
 def _is_chip(text: str) -> Reason | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from naproxy.core.schema import option
 from naproxy.drivers import Target
 from naproxy.drivers.virsh import LibvirtSettings, Virsh
 from naproxy.drivers.wake import SlowDriver, SlowRungSettings
-from naproxy.schema import option
 
 _WAY_BACK: Final = {
     "pmsuspended": "dompmwakeup",

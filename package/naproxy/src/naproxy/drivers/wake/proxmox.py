@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from naproxy.core.schema import option
 from naproxy.drivers import Target
 from naproxy.drivers.proxmox import Guest, Order, Proxmox, ProxmoxSettings
 from naproxy.drivers.wake import SlowDriver, SlowRungSettings
-from naproxy.schema import option
 
 _WAY_BACK: Final = {"stopped": "start", "paused": "resume", "suspended": "resume"}
 """Verb by state; one that was suspended to disk is stopped, start restores it."""

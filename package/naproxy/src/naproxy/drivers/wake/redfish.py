@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from naproxy.core.schema import option
 from naproxy.drivers import Target
 from naproxy.drivers.redfish import Redfish, RedfishSettings
 from naproxy.drivers.wake import SlowDriver, SlowRungSettings
-from naproxy.schema import option
 
 
 @dataclass(frozen=True, kw_only=True)

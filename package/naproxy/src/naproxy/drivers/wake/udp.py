@@ -12,11 +12,11 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from naproxy.core.interfaces import broadcast_of
+from naproxy.core.reason import Reason
+from naproxy.core.schema import is_interface, option
 from naproxy.drivers import Target
 from naproxy.drivers.wake import RungSettings
-from naproxy.interfaces import broadcast_of
-from naproxy.reason import Reason
-from naproxy.schema import is_interface, option
 
 
 def _is_ipv4_or_empty(text: str) -> Reason | None:

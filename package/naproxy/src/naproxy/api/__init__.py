@@ -1,0 +1,1 @@
+"""What a request to the control API is, and what asks it."""

@@ -1,0 +1,67 @@
+"""What commands share that ask the controller or read its configuration."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from naproxy.api.client import DEFAULT_SOCKET, TIMEOUT_S, NoAnswerError, ask
+from naproxy.config import document as config
+
+_UNITS_S: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+class CommandError(Exception):
+    """What went wrong, in words for the terminal."""
+
+
+def call(
+    path: str,
+    method: str,
+    target: str,
+    body: Mapping[str, Any] | None = None,
+    timeout_s: float = TIMEOUT_S,
+) -> Any:
+    """Ask the controller; CommandError in its words if it says no or does not answer."""
+    try:
+        answer = ask(path, method, target, body, timeout_s=timeout_s)
+    except NoAnswerError as error:
+        raise CommandError(str(error)) from None
+    if not answer.good:
+        where = f"{answer.body['where']}: " if answer.body.get("where") else ""
+        raise CommandError(where + answer.body["error"])
+    return answer.body
+
+
+def socket_option() -> argparse.ArgumentParser:
+    """Return the option that all commands have which talk to the controller."""
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument(
+        "--socket",
+        default=DEFAULT_SOCKET,
+        metavar="PATH",
+        help="the controller's socket (default: %(default)s)",
+    )
+    return common
+
+
+def add_config_option(parser: argparse.ArgumentParser) -> None:
+    """Declare the option that all commands have which read the configuration themselves."""
+    parser.add_argument(
+        "--config",
+        type=Path,
+        default=Path(config.DEFAULT_FILE),
+        metavar="FILE",
+        help="configuration file (default: %(default)s)",
+    )
+
+
+def duration(text: str) -> float:
+    """Read 90, 90s, 5m, 2h or 7d as seconds."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd]?)", text)
+    if not found:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 90s, 5m, 2h or 7d")
+    return float(found[1]) * _UNITS_S[found[2] or "s"]

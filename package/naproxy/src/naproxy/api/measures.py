@@ -1,0 +1,99 @@
+"""What the box measures, under one name and one unit wherever it is shown.
+
+`naproxy export`, Prometheus and Home Assistant take names, units and words from here. The
+names end in the unit: watts, joules, seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from naproxy.core.state import State
+
+PREFIX: Final = "naproxy_"
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A figure: its name, whether it only ever grows, and what it is, in words."""
+
+    name: str
+    kind: str
+    help: str
+
+
+POWER: Final = Measure("power_watts", "gauge", "Power that a meter measures now")
+ENERGY: Final = Measure("energy_joules_total", "counter", "Energy that a meter has measured")
+UP: Final = Measure("server_state", "gauge", "1 for the state that a server was seen in")
+HELD: Final = Measure("held_requests", "gauge", "Requests that wait for the server")
+REQUESTS: Final = Measure("requests_total", "counter", "Requests by class and outcome")
+DELAYED: Final = Measure(
+    "delayed_requests_total", "counter", "Requests that waited longer than promised"
+)
+WAKES: Final = Measure(
+    "wake_requests_total", "counter", "Requests that asked for a wake, by reason"
+)
+PACKETS: Final = Measure("magic_packets_total", "counter", "Magic packets that Varnish sent")
+STARTED: Final = Measure("start_time_seconds", "gauge", "When the controller started")
+LOST: Final = Measure(
+    "events_lost_total", "counter", "Requests that the controller did not hear of"
+)
+WRITTEN: Final = Measure("history_writable", "gauge", "1 while the history can be written")
+
+Sample = tuple[Measure, Mapping[str, str], float]
+"""A measure, its labels, its value."""
+
+
+def samples(status: Mapping[str, Any]) -> Iterator[Sample]:
+    """Yield all that a status of the control API (GET /v1/status) says in figures.
+
+    What is not known has no sample: a silent meter has no power, not 0 W.
+    """
+    box = status["box"]
+    yield STARTED, {}, box["started_s"]
+    yield LOST, {}, box["events_lost"]
+    yield WRITTEN, {}, float(box["history_error"] is None)
+    for meter, energy_j in box["energy_j"].items():
+        yield ENERGY, {"meter": meter}, energy_j
+    for meter in status["meters"]:
+        if meter["power_w"] is not None:
+            estimated = "true" if meter["estimated"] else "false"
+            labels = {"meter": meter["id"], "of": meter["of"], "estimated": estimated}
+            yield POWER, labels, meter["power_w"]
+    for server in status["servers"]:
+        yield from _server(server)
+
+
+def _server(server: Mapping[str, Any]) -> Iterator[Sample]:
+    counters, of = server["counters"], {"server": server["id"]}
+    for state in State:
+        name = state.name.lower()
+        yield UP, {**of, "state": name}, float(server["state"] == name)
+    yield HELD, of, server["held"]
+    for klass, outcomes in counters["requests"].items():
+        for outcome, number in outcomes.items():
+            yield REQUESTS, {**of, "class": klass, "outcome": outcome}, number
+    yield DELAYED, of, counters["delayed"]
+    yield PACKETS, of, counters["magic_packets"]
+    for reason, number in counters["wakes"].items():
+        yield WAKES, {**of, "reason": reason}, number
+
+
+def prometheus(status: Mapping[str, Any]) -> str:
+    """Return a status in Prometheus' text format, version 0.0.4."""
+    families: dict[Measure, list[str]] = {}
+    for measure, labels, value in samples(status):
+        said = ",".join(f'{name}="{_escaped(text)}"' for name, text in labels.items())
+        line = f"{PREFIX}{measure.name}{f'{{{said}}}' if said else ''} {float(value)!r}"
+        families.setdefault(measure, []).append(line)
+    lines = []
+    for measure, said_lines in families.items():
+        name = PREFIX + measure.name
+        lines += [f"# HELP {name} {measure.help}", f"# TYPE {name} {measure.kind}", *said_lines]
+    return "\n".join(lines) + "\n"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

@@ -1,0 +1,331 @@
+"""Subcommands that talk to the controller, and `naproxy config`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+from naproxy.api.command import CommandError, call, duration, socket_option
+from naproxy.config import document as config
+from naproxy.core import schema
+from naproxy.core.reason import Reason, stored_reason
+
+_POLL_S: Final = 0.1
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the subcommands."""
+    common = socket_option()
+
+    def add(name: str, help: str) -> argparse.ArgumentParser:
+        made: argparse.ArgumentParser = subparsers.add_parser(
+            name, help=help, description=help[0].upper() + help[1:] + ".", parents=[common]
+        )
+        return made
+
+    status = add("status", "say what each server does, and why")
+    status.add_argument("id", nargs="?", metavar="ID", help="only this server")
+    status.add_argument("--json", action="store_true", help="as JSON, with everything")
+    for verb, words in (
+        ("wake", "wake a server and wait until it is up"),
+        ("sleep", "put a server to sleep and wait until it is; says what speaks against it"),
+    ):
+        parser = add(verb, words)
+        parser.add_argument("id", metavar="ID", help="the server")
+        parser.add_argument("--no-wait", action="store_true", help="only ask for it")
+        parser.add_argument(
+            "--timeout",
+            type=duration,
+            default=120.0,
+            metavar="TIME",
+            help="how long to wait, as 90s or 5m (default: 2m)",
+        )
+    mode = add("mode", "leave a server to the policy, or keep it awake")
+    mode.add_argument("id", metavar="ID", help="the server")
+    mode.add_argument("mode", choices=("auto", "awake"), help="auto: the policy decides")
+    until = mode.add_mutually_exclusive_group()
+    until.add_argument(
+        "--until", type=_moment, metavar="WHEN", help="as 18:00, or '2026-03-01 18:00'"
+    )
+    until.add_argument("--for", type=duration, dest="length_s", metavar="TIME", help="as 90m")
+    for name, words in (
+        ("journal", "list changes of state, newest first"),
+        ("wakes", "list who woke a server, newest first"),
+    ):
+        parser = add(name, words)
+        parser.add_argument("id", nargs="?", metavar="ID", help="only this server")
+        parser.add_argument("--limit", type=int, default=20, help="rows (default: %(default)s)")
+        parser.add_argument(
+            "--since", type=duration, metavar="TIME", help="only the last so long, as 2h or 7d"
+        )
+        parser.add_argument("--json", action="store_true", help="as JSON")
+        if name == "journal":
+            parser.add_argument(
+                "--decisions",
+                action="store_true",
+                help="instead, what was decided, and the vetoes against it",
+            )
+    checks = subparsers.add_parser(
+        "config", help="check a configuration file", description="Work on configuration files."
+    )
+    actions = checks.add_subparsers(dest="action", metavar="ACTION", required=True)
+    check = actions.add_parser("check", help="say all that is wrong with a file")
+    check.add_argument("file", type=Path, metavar="FILE")
+    keys = actions.add_parser("keys", help="list all keys, their defaults and what they mean")
+    keys.add_argument("--markdown", action="store_true", help="as docs/configuration.md has them")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run one of the subcommands."""
+    try:
+        return _RUN[args.command](args)
+    except CommandError as error:
+        print(f"naproxy {args.command}: {error}", file=sys.stderr)
+        return 1
+
+
+def _moment(text: str) -> float:
+    """Read 18:00 (the next one) or a date and time, as epoch seconds."""
+    now_s = time.time()
+    for form, day in (("%H:%M", True), ("%Y-%m-%d %H:%M", False), ("%Y-%m-%dT%H:%M", False)):
+        try:
+            read = time.strptime(text, form)
+        except ValueError:
+            continue
+        if not day:
+            return time.mktime(read)
+        today = time.localtime(now_s)
+        when_s = _at(today, read.tm_hour, read.tm_min)
+        return when_s if when_s > now_s else _at(today, read.tm_hour, read.tm_min, days=1)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 18:00 or '2026-03-01 18:00'")
+
+
+def _at(day: time.struct_time, hour: int, minute: int, days: int = 0) -> float:
+    """Return the epoch seconds of a time of day; mktime knows about summer time."""
+    return time.mktime((day.tm_year, day.tm_mon, day.tm_mday + days, hour, minute, 0, 0, 0, -1))
+
+
+def _server(answer: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    for server in answer["servers"]:
+        if server["id"] == name:
+            found: Mapping[str, Any] = server
+            return found
+    known = ", ".join(s["id"] for s in answer["servers"])
+    raise CommandError(f"there is no server {name}; there is {known}")
+
+
+def _status(args: argparse.Namespace) -> int:
+    answer = call(args.socket, "GET", "/v1/status")
+    if args.id:
+        answer["servers"] = [_server(answer, args.id)]
+    if args.json:
+        print(json.dumps(answer, indent=2))
+        return 0
+    width = max((len(s["id"]) for s in answer["servers"]), default=0)
+    for server in answer["servers"]:
+        for line in describe(server, time.time(), width):
+            print(line)
+        _print_meters(answer, server["id"], " " * (width + 2))
+    if not args.id:
+        _print_meters(answer, "box", f"{'box':<{width}}  ")
+    return 0
+
+
+def _print_meters(answer: Mapping[str, Any], whose: str, before: str) -> None:
+    for meter in answer["meters"]:
+        if meter["of"] == whose:
+            print("".join(f"{before}{line}\n" for line in describe_meter(meter)), end="")
+
+
+def describe(server: Mapping[str, Any], now_s: float, width: int = 0) -> list[str]:
+    """Return a server's status as lines for a terminal."""
+    state = server["state"].replace("_", " ")
+    since = _clock(server["since_s"], now_s)
+    span = _span(now_s - server["since_s"])
+    lines = [f"{state} since {since} ({span}): {stored_reason(server['reason'])}"]
+    if server["eta_s"] is not None:
+        lines.append(f"expected up in {server['eta_s']:.0f} s")
+    if server["held"]:
+        lines.append(f"requests waiting for it: {server['held']}")
+    if server["mode"] == "awake":
+        until_s = server["mode_until_s"]
+        until = f" until {_clock(until_s, now_s)}" if until_s else ""
+        lines.append(f"kept awake{until}")
+    if server["state"] == "awake":
+        lines.append(_why_awake(server))
+    if server["commissioning"]:
+        lines.append(_commissioning(server["commissioning"]))
+    elif server["not_armed"]:
+        lines.append(f"does not sleep by itself: {stored_reason(server['not_armed'])}")
+    if any(not rung["works"] for rung in server["rungs"]):
+        lines.append(_ladder(server["rungs"]))
+    if server["alert"]:
+        lines.append(f"ALERT: {stored_reason(server['alert'])}")
+    pad = " " * (width + 2)
+    return [f"{server['id']:<{width}}  {lines[0]}", *(pad + line for line in lines[1:])]
+
+
+def _commissioning(progress: Mapping[str, Any]) -> str:
+    cycle = f"cycle {progress['cycle']} of {progress['cycles']}"
+    why = f" ({stored_reason(progress['reason'])})" if progress["reason"] else ""
+    return f"is being commissioned: {cycle}, {progress['phase']}{why}"
+
+
+def _ladder(rungs: Sequence[Mapping[str, Any]]) -> str:
+    works = ", ".join(rung["name"] for rung in rungs if rung["works"])
+    vain = ", ".join(rung["name"] for rung in rungs if not rung["works"])
+    return f"woken by {works or 'whatever helps'}; in vain of late: {vain}"
+
+
+def describe_meter(meter: Mapping[str, Any]) -> list[str]:
+    """Return what a meter says as lines for a terminal; an estimate is called one."""
+    verb = "estimated to draw" if meter["estimated"] else "draws"
+    lines = []
+    if meter["power_w"] is not None:
+        lines.append(f"{verb} {meter['power_w']:.1f} W, by {meter['id']}: {meter['measures']}")
+    if meter["problem"]:
+        lines.append(f"METER {meter['id']}: {stored_reason(meter['problem'])}")
+    return lines + [f"meter {meter['id']}: {note}" for note in meter["notes"]]
+
+
+def _why_awake(server: Mapping[str, Any]) -> str:
+    reason = stored_reason(server["decision"]["reason"])
+    if not server["decision"]["sleep"]:
+        return f"does not sleep: {reason}"
+    if not server["vetoes"]:
+        return f"about to sleep: {reason}"
+    inhibitors = [stored_reason(veto) for veto in server["vetoes"]]
+    return str(Reason("server.would_sleep", why=reason, inhibitors=inhibitors))
+
+
+def _clock(t_s: float, now_s: float) -> str:
+    moment, now = time.localtime(t_s), time.localtime(now_s)
+    same_day = moment[:3] == now[:3]
+    return time.strftime("%H:%M" if same_day else "%Y-%m-%d %H:%M", moment)
+
+
+def _span(seconds: float) -> str:
+    if seconds < 100:
+        return f"{max(seconds, 0):.0f} s"
+    if seconds < 100 * 60:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.0f} h" if seconds < 72 * 3600 else f"{seconds / 86400:.0f} days"
+
+
+def _wake(args: argparse.Namespace) -> int:
+    return _ask_and_wait(args, "awake", ("waking", "asleep", "falling_asleep", "unknown"))
+
+
+def _sleep(args: argparse.Namespace) -> int:
+    return _ask_and_wait(args, "asleep", ("falling_asleep",))
+
+
+def _ask_and_wait(args: argparse.Namespace, goal: str, on_the_way: tuple[str, ...]) -> int:
+    server = call(args.socket, "POST", f"/v1/servers/{quote(args.id, safe='')}/{args.command}", {})
+    begun_s = time.monotonic()
+    while not args.no_wait and server["state"] in on_the_way:
+        if time.monotonic() - begun_s > args.timeout:
+            raise CommandError(f"{args.id} is still {server['state'].replace('_', ' ')}")
+        time.sleep(_POLL_S)
+        server = _server(call(args.socket, "GET", "/v1/status"), args.id)
+    if not args.no_wait and server["state"] != goal:
+        raise CommandError(f"{args.id} is {server['state']}: {stored_reason(server['reason'])}")
+    print("\n".join(describe(server, time.time())))
+    return 0
+
+
+def _mode(args: argparse.Namespace) -> int:
+    until_s = args.until if args.length_s is None else time.time() + args.length_s
+    body = {"mode": args.mode, "until_s": until_s}
+    server = call(args.socket, "POST", f"/v1/servers/{quote(args.id, safe='')}/mode", body)
+    print("\n".join(describe(server, time.time())))
+    return 0
+
+
+def _rows(args: argparse.Namespace, table: str) -> list[dict[str, Any]]:
+    query: dict[str, Any] = {"limit": args.limit}
+    if args.id:
+        query["server"] = args.id
+    if args.since is not None:
+        query["since_s"] = time.time() - args.since
+    rows: list[dict[str, Any]] = call(args.socket, "GET", f"/v1/{table}?{urlencode(query)}")[table]
+    return rows
+
+
+def _journal(args: argparse.Namespace) -> int:
+    rows = _rows(args, "decisions" if args.decisions else "transitions")
+    if args.json:
+        print(json.dumps(rows, indent=2))
+        return 0
+    for row in rows:
+        if args.decisions:
+            may = "may sleep" if row["sleep"] else "stays as it is"
+            print(f"{_stamp(row['t_s'])}  {row['server']}  {may}: {stored_reason(row['reason'])}")
+            continue
+        before, after = row["from"].replace("_", " "), row["to"].replace("_", " ")
+        change = f"{before} -> {after}: {stored_reason(row['reason'])}"
+        print(f"{_stamp(row['t_s'])}  {row['server']}  {change}")
+    return 0
+
+
+def _wakes(args: argparse.Namespace) -> int:
+    rows = _rows(args, "wakes")
+    if args.json:
+        print(json.dumps(rows, indent=2))
+        return 0
+    for row in rows:
+        request = " ".join(filter(None, (row["method"], row["host"] + row["path"])))
+        waited = "" if row["waited_s"] is None else f" after {row['waited_s']:.1f} s"
+        who = " ".join(filter(None, (row["who"], f"({row['class']})" if row["class"] else "")))
+        why = stored_reason(row["reason"])
+        print(
+            f"{_stamp(row['t_s'])}  {row['server']}  {row['outcome']}{waited},"
+            f" packets: {row['packets']}; {why} by {who} {request}".rstrip()
+        )
+    return 0
+
+
+def _stamp(t_s: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(t_s))
+
+
+def _config(args: argparse.Namespace) -> int:
+    if args.action == "keys":
+        print("\n".join(schema.markdown(config.Config) if args.markdown else _keys()))
+        return 0
+    try:
+        loaded = config.read(args.file)
+    except schema.ConfigError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"{args.file}: {error.strerror}", file=sys.stderr)
+        return 1
+    print(f"{args.file}: good, {len(loaded.server)} servers")
+    return 0
+
+
+def _keys() -> list[str]:
+    lines = []
+    for key in schema.keys(config.Config):
+        value = "must be given" if key.required else f"default {schema.toml_value(key.default)}"
+        when = f" (with {key.when})" if key.when else ""
+        lines.append(f"{key.path}{when}: {key.help}; {value}")
+    return lines
+
+
+_RUN: Final[dict[str, Callable[[argparse.Namespace], int]]] = {
+    "status": _status,
+    "wake": _wake,
+    "sleep": _sleep,
+    "mode": _mode,
+    "journal": _journal,
+    "wakes": _wakes,
+    "config": _config,
+}

@@ -1,0 +1,239 @@
+"""The commands `naproxy commission` and `naproxy arm`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import quote
+
+from naproxy.api import powers
+from naproxy.api.command import CommandError, call, duration, socket_option
+from naproxy.cli.commands import describe
+from naproxy.core.reason import stored_reason
+from naproxy.server.commissioning import Plan
+
+_POLL_S: Final = 0.2
+_DEFAULT: Final = Plan()
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the subcommands."""
+    commission: argparse.ArgumentParser = subparsers.add_parser(
+        "commission",
+        help="show that a server wakes, and measure it, before it may sleep by itself",
+        description="Put a server to sleep and wake it, several times, and measure that. Only a"
+        " server that woke every time is put to sleep automatically. Exit status 0: it is armed."
+        " An interrupt (Ctrl-C) cancels it; the server ends awake.",
+        parents=[socket_option()],
+    )
+    commission.add_argument("id", metavar="SERVER", help="the server")
+    commission.add_argument(
+        "--cycles",
+        type=int,
+        default=_DEFAULT.cycles,
+        metavar="N",
+        help="sleeps and wakes (default: %(default)s; at least 4 for the power to be fitted)",
+    )
+    for state, default_s in (("awake", _DEFAULT.awake_s), ("asleep", _DEFAULT.asleep_s)):
+        commission.add_argument(
+            f"--{state}",
+            type=duration,
+            default=default_s,
+            metavar="TIME",
+            help=f"shortest time {state} in a cycle, the longest is five times that"
+            " (default: %(default)g s)",
+        )
+    commission.add_argument("--no-wait", action="store_true", help="only begin")
+    commission.add_argument("--cancel", action="store_true", help="cancel the one under way")
+    commission.add_argument(
+        "--report", action="store_true", help="only tell the one under way, or the last result"
+    )
+    commission.add_argument(
+        "--use",
+        action="store_true",
+        help="reckon with the powers that it measured: write them to [server.power]",
+    )
+    commission.add_argument(
+        "--replace", action="store_true", help="with --use: also those that stand there already"
+    )
+    commission.add_argument("--json", action="store_true", help="as JSON, with everything")
+    arm: argparse.ArgumentParser = subparsers.add_parser(
+        "arm",
+        help="let a server sleep by itself again after it failed to wake",
+        description="Let a server be put to sleep automatically again after a failed wake has"
+        " kept it awake. Mend the cause before; it must have been commissioned.",
+        parents=[socket_option()],
+    )
+    arm.add_argument("id", metavar="SERVER", help="the server")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run one of the subcommands."""
+    try:
+        return _arm(args) if args.command == "arm" else _commission(args)
+    except CommandError as error:
+        print(f"naproxy {args.command}: {error}", file=sys.stderr)
+        return 1
+
+
+def _path(args: argparse.Namespace, verb: str) -> str:
+    return f"/v1/servers/{quote(args.id, safe='')}/{verb}"
+
+
+def _arm(args: argparse.Namespace) -> int:
+    server = call(args.socket, "POST", _path(args, "arm"), {})
+    print("\n".join(describe(server, time.time())))
+    return 0
+
+
+def _commission(args: argparse.Namespace) -> int:
+    path = _path(args, "commission")
+    if args.replace and not args.use:
+        raise CommandError("--replace is for --use")
+    if args.use and (args.cancel or args.no_wait):
+        raise CommandError("--use is for a commissioning that has ended: with --report")
+    if args.cancel:
+        report = call(args.socket, "DELETE", path)
+    elif args.report:
+        report = call(args.socket, "GET", path)
+    else:
+        plan = {"cycles": args.cycles, "awake_s": args.awake, "asleep_s": args.asleep}
+        report = call(args.socket, "POST", path, plan)
+        if not args.no_wait:
+            report = _watch(args, path, report)
+    if args.json:
+        print(json.dumps(report, indent=2))
+    else:
+        print("\n".join(table(report)))
+    if report["ended"] and report["fit"]:
+        power = _use(args, report) if args.use else call(args.socket, "GET", _path(args, "power"))
+        if not args.json:
+            print("\n".join(reckoned(args.id, power)))
+    elif args.use:
+        raise CommandError(f"there is no power to use: {_no_fit(report) or 'it goes on'}")
+    return 0 if report["armed"] or args.no_wait or args.cancel or args.report else 1
+
+
+def _use(args: argparse.Namespace, report: Mapping[str, Any]) -> dict[str, Any]:
+    """Have what was measured written; CommandError with why it is not."""
+    if not report["armed"]:
+        raise CommandError("its powers are not used: it is not armed")
+    try:
+        power: dict[str, Any]
+        power = call(args.socket, "POST", _path(args, "power"), {"replace": args.replace})
+    except CommandError as error:
+        words = str(error).removeprefix("replace: ")
+        say_so = " (--report --use --replace)" if words != str(error) else ""
+        raise CommandError(f"{words}{say_so}") from None
+    return power
+
+
+def reckoned(server: str, power: Mapping[str, Any]) -> list[str]:
+    """Return what the rule for sleeping reckons with, and how to have it use what was measured."""
+    lines = [f"reckoned with: {powers.words(power['in_force'])}"]
+    if power["measured"] is None:
+        lines.append("what was measured is not sure enough to be reckoned with")
+    elif power["measured"] != power["in_force"]:
+        replace = " --replace" if power["given"] else ""
+        lines.append(
+            f"to reckon with what was measured: naproxy commission {server} --report --use{replace}"
+        )
+    return lines
+
+
+def _watch(args: argparse.Namespace, path: str, report: dict[str, Any]) -> dict[str, Any]:
+    """Show progress until it has ended; an interrupt cancels it."""
+    live = _Live(quiet=args.json)
+    while not report["ended"]:
+        live.show(report)
+        try:
+            time.sleep(_POLL_S)
+            report = call(args.socket, "GET", path)
+        except KeyboardInterrupt:
+            report = call(args.socket, "DELETE", path)
+    live.show(report)
+    return report
+
+
+class _Live:
+    """One line that changes on a terminal, and one that stays for each cycle."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._terminal = sys.stdout.isatty()
+        self._cycles = 0
+        self._notes = 0
+
+    def show(self, report: Mapping[str, Any]) -> None:
+        if self._quiet:
+            return
+        for note in report["notes"][self._notes :]:
+            self._stay(str(stored_reason(note)))
+        self._notes = len(report["notes"])
+        for cycle in report["done"][self._cycles :]:
+            self._stay(
+                f"cycle {cycle['number']} of {report['cycles']}: asleep after"
+                f" {cycle['fell_s']:.1f} s, up after {cycle['rose_s']:.2f} s{_power(cycle)}"
+            )
+        self._cycles = len(report["done"])
+        if self._terminal and not report["ended"]:
+            why = f" ({stored_reason(report['reason'])})" if report["reason"] else ""
+            now = f"{report['phase']} for {report['phase_s']:.0f} s{why}"
+            print(f"\r\x1b[Kcycle {report['cycle']} of {report['cycles']}: {now}", end="")
+            sys.stdout.flush()
+
+    def _stay(self, line: str) -> None:
+        print(f"\r\x1b[K{line}" if self._terminal else line, flush=True)
+
+
+def _power(cycle: Mapping[str, Any]) -> str:
+    asleep_w, awake_w = cycle["asleep_w"], cycle["awake_w"]
+    if asleep_w is None or awake_w is None:
+        return ""
+    return f"; {asleep_w:.1f} W asleep, {awake_w:.1f} W awake"
+
+
+_TIMES: Final = (
+    ("fell_ping_s", "to fall asleep, by ping"),
+    ("fell_s", "to fall asleep, by the probe"),
+    ("rose_ping_s", "to wake, by ping"),
+    ("rose_s", "to wake, by the probe"),
+)
+_POWERS: Final = (
+    ("on_w", "P_on", "W"),
+    ("off_w", "P_off", "W"),
+    ("switch_j", "E_switch", "J"),
+)
+
+
+def table(report: Mapping[str, Any]) -> list[str]:
+    """Return the results as lines for a terminal."""
+    lines = []
+    if report["times"]:
+        lines.append(f"{'seconds':<30}{'p50':>8}{'p95':>8}{'worst':>8}")
+    for name, words in _TIMES:
+        at = report["times"].get(name)
+        if at:
+            lines.append(f"{words:<30}{at['p50']:>8.2f}{at['p95']:>8.2f}{at['worst']:>8.2f}")
+    if report["fit"]:
+        share = f"{100 * report['fit']['confidence']:.0f} % interval"
+        lines.append(f"{'power':<30}{'fit':>8}  {share}")
+        for name, words, unit in _POWERS:
+            fit = report["fit"][name]
+            lines.append(
+                f"{words:<30}{fit['value']:>8.1f}  {fit['low']:.1f} to {fit['high']:.1f} {unit}"
+            )
+    elif report["done"]:
+        lines.append(f"power not fitted: {_no_fit(report)}")
+    what = "armed" if report["armed"] else f"not armed: {report['phase']}"
+    reason = report["reason"]
+    lines.append(f"{what}: {stored_reason(reason)}" if reason else what)
+    return lines
+
+
+def _no_fit(report: Mapping[str, Any]) -> str:
+    return str(stored_reason(report["no_fit"])) if report["no_fit"] else ""

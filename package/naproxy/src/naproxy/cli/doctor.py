@@ -1,0 +1,96 @@
+"""`naproxy doctor`: what keeps a server from sleeping and waking, and how to mend it."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from naproxy.api.command import add_config_option
+from naproxy.config import document as config
+from naproxy.config.document import Server
+from naproxy.core.findings import Finding
+from naproxy.core.reason import Reason
+from naproxy.core.schema import ConfigError
+from naproxy.doctor import box, readings
+from naproxy.doctor import server as on_server
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare `naproxy doctor`."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "doctor",
+        help="say what keeps a server from sleeping and waking, and how to mend it",
+        description="Look at the way from the box to a server and, with --facts, at the server"
+        " itself. Nothing is put to sleep, woken or changed. Exit status 1 if there is a problem.",
+        epilog="Both at once, as a user who may log in there as root: naproxy doctor web --script"
+        " | ssh root@SERVER sh | naproxy doctor web --facts -",
+    )
+    parser.add_argument("id", metavar="ID", help="the server")
+    add_config_option(parser)
+    parser.add_argument(
+        "--script", action="store_true", help="print the script that looks at the server itself"
+    )
+    parser.add_argument(
+        "--facts", metavar="FILE", help="what that script printed on the server; -: standard input"
+    )
+    parser.add_argument("--json", action="store_true", help="as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Look, and tell; returns the exit status."""
+    try:
+        loaded = config.read(args.config)
+        server = next((each for each in loaded.server if each.id == args.id), None)
+        if server is None:
+            known = [each.id for each in loaded.server]
+            return _wrong(str(Reason("doctor.no_server", name=args.id, names=known)))
+        if args.script:
+            print(on_server.script(server), end="")
+            return 0
+        facts = on_server.parse(_read(args.facts)) if args.facts else None
+    except (ConfigError, OSError) as error:
+        return _wrong(f"{args.config}: {error}")
+    except on_server.FactsError as error:
+        return _wrong(f"{args.facts}: {error}")
+    found = _look(server, server.wake.interface or loaded.box.interface)
+    if facts is not None:
+        found += on_server.look(on_server.Seen(facts, server))
+    problems = sum(finding.verdict == "problem" for finding in found)
+    if args.json:
+        checks = [finding.json() for finding in found]
+        print(json.dumps({"server": server.id, "problems": problems, "checks": checks}, indent=2))
+    else:
+        _tell(server, found, problems, facts is not None)
+    return 1 if problems else 0
+
+
+def _wrong(words: str) -> int:
+    print(f"naproxy doctor: {words}", file=sys.stderr)
+    return 2
+
+
+def _read(name: str) -> bytes:
+    if name == "-":
+        return sys.stdin.buffer.read(on_server.MOST_BYTES + 1)
+    with Path(name).open("rb") as file:
+        return file.read(on_server.MOST_BYTES + 1)
+
+
+def _look(server: Server, interface: str) -> list[Finding]:
+    return box.look(asyncio.run(readings.see(server, interface)))
+
+
+def _tell(server: Server, found: list[Finding], problems: int, all_seen: bool) -> None:
+    for where, title in (("box", "Seen from the box"), ("server", "On the server itself")):
+        lines = [line for each in found if each.where == where for line in each.lines()]
+        if lines:
+            print("\n".join([title, *lines]))
+    if not all_seen:
+        here = f"naproxy doctor {server.id}"
+        print("\nThe server itself was not looked at. On the box, or where you can log in to both:")
+        print(f"  {here} --script | ssh root@{server.address} sh | {here} --facts -")
+    print(f"\n{problems or 'no'} problem{'' if problems == 1 else 's'}")

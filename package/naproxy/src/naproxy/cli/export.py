@@ -1,0 +1,116 @@
+"""`naproxy export` and `naproxy metrics`: the history and the figures of now, for others."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sqlite3
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final
+
+from naproxy.api import measures
+from naproxy.api.command import CommandError, add_config_option, call, duration, socket_option
+from naproxy.config import document as config
+from naproxy.core.schema import ConfigError
+from naproxy.history.read import queries, rows
+from naproxy.history.tables import FILE
+
+_FORMS: Final = ("%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M:%S")
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the subcommands."""
+    export: argparse.ArgumentParser = subparsers.add_parser(
+        "export",
+        help="write the history as CSV or JSON",
+        description="Write a part of the history to standard output. Times are the box's own;"
+        " power is in watts, energy in joules.",
+    )
+    export.add_argument(
+        "what", choices=sorted(rows.COLUMNS), metavar="WHAT", help="one of %(choices)s"
+    )
+    export.add_argument("id", nargs="?", metavar="ID", help="only this meter or server")
+    when = "as 2026-03-01, '2026-03-01 18:00', or 7d for so long ago"
+    export.add_argument(
+        "--from", dest="from_s", type=_moment, default="1d", metavar="WHEN", help=f"{when} (1d)"
+    )
+    export.add_argument(
+        "--to", dest="to_s", type=_moment, default="0s", metavar="WHEN", help="the same (now)"
+    )
+    export.add_argument(
+        "--tier",
+        choices=tuple(queries.TIERS),
+        help="of power: seconds (kept for 7 days), minutes (400 days) or hours; of traffic:"
+        " minutes (7 days) or hours (default: minutes of power, hours of traffic)",
+    )
+    form = export.add_mutually_exclusive_group()
+    form.add_argument("--csv", action="store_true", help="as CSV (the default)")
+    form.add_argument("--json", action="store_true", help="as JSON, one object a line")
+    export.add_argument(
+        "--data-dir", type=Path, metavar="DIR", help="where the history is, if not as configured"
+    )
+    add_config_option(export)
+    subparsers.add_parser(
+        "metrics",
+        help="write the figures of now in Prometheus' text format",
+        description="Write the figures of now in Prometheus' text format.",
+        parents=[socket_option()],
+    )
+
+
+def _moment(text: str) -> float:
+    """Read a local date and time, or how long ago, as epoch seconds."""
+    for form in _FORMS:
+        try:
+            return time.mktime(time.strptime(text, form))
+        except (ValueError, OverflowError):
+            continue
+    return time.time() - duration(text)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run one of the subcommands."""
+    try:
+        if args.command == "metrics":
+            status = call(args.socket, "GET", "/v1/status")
+            sys.stdout.write(measures.prometheus(status))
+        else:
+            _export(args)
+    except CommandError as error:
+        print(f"naproxy {args.command}: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _export(args: argparse.Namespace) -> None:
+    if args.from_s >= args.to_s:
+        raise CommandError("--from must be before --to")
+    if args.tier == "seconds" and args.what == "traffic":
+        raise CommandError("traffic is kept by minutes and hours, not by seconds")
+    data_dir = args.data_dir or _data_dir(args.config)
+    try:
+        with closing(queries.open_history(data_dir)) as db:
+            part = rows.Part(args.from_s, args.to_s, args.id, args.tier)
+            _write(args.what, rows.rows(db, args.what, part), as_json=args.json)
+    except rows.NoSuchMeterError as error:
+        raise CommandError(str(error)) from None
+    except sqlite3.Error as error:
+        raise CommandError(f"{data_dir / FILE}: {error}") from None
+
+
+def _data_dir(file: Path) -> Path:
+    try:
+        return Path(config.read(file).box.data_dir)
+    except (ConfigError, OSError) as error:
+        raise CommandError(f"{file}: {error}; or give --data-dir") from None
+
+
+def _write(what: str, found: rows.Rows, *, as_json: bool) -> None:
+    if not as_json:
+        sys.stdout.writelines(rows.csv_lines(what, found))
+        return
+    for row in found:
+        print(json.dumps({name: row[name] for name in rows.COLUMNS[what]}))

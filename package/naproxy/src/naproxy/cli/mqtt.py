@@ -1,0 +1,163 @@
+"""`naproxy mqtt`: servers and meters for Home Assistant, by MQTT with discovery.
+
+A process of its own, beside the controller: a broker that hangs holds nothing up. Names and
+units are those of `naproxy export`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from naproxy import __version__
+from naproxy.api.command import CommandError, add_config_option, call, socket_option
+from naproxy.config import document as config
+from naproxy.config.document import Mqtt
+from naproxy.core.reason import stored_reason
+from naproxy.core.schema import ConfigError
+from naproxy.core.state import State
+
+if TYPE_CHECKING:
+    from paho.mqtt.client import Client
+
+Message = tuple[str, str]
+"""Topic and payload; all are retained."""
+
+_LEAVE_S: Final = 2.0
+_POWER: Final = {
+    "device_class": "power",
+    "state_class": "measurement",
+    "unit_of_measurement": "W",
+    "value_template": "{{ value_json.power_w }}",
+}
+# The payload has joules as everywhere else; Home Assistant's energy pages want kWh.
+_ENERGY: Final = {
+    "device_class": "energy",
+    "state_class": "total_increasing",
+    "unit_of_measurement": "kWh",
+    "value_template": "{{ value_json.energy_j / 3600000 }}",
+}
+_STATE: Final = {
+    "device_class": "enum",
+    "options": [state.name.lower() for state in State],
+    "value_template": "{{ value_json.state }}",
+}
+
+
+def states(status: Mapping[str, Any], topic: str) -> Iterator[Message]:
+    """Yield what a status of the control API says, one JSON object a server and a meter."""
+    energy_j = status["box"]["energy_j"]
+    for meter in status["meters"]:
+        said = {"power_w": meter["power_w"], "energy_j": energy_j.get(meter["id"], 0)}
+        yield f"{topic}/meter/{meter['id']}", json.dumps(said)
+    for server in status["servers"]:
+        said = {
+            "state": server["state"],
+            "reason": str(stored_reason(server["reason"])),
+            "held": server["held"],
+            "alert": str(stored_reason(server["alert"])) if server["alert"] else None,
+        }
+        yield f"{topic}/server/{server['id']}", json.dumps(said)
+
+
+def discovery(status: Mapping[str, Any], settings: Mqtt) -> Iterator[Message]:
+    """Yield what tells Home Assistant which sensors there are."""
+    for meter in status["meters"]:
+        where = f"meter/{meter['id']}"
+        about = " (estimated)" if meter["estimated"] else ""
+        yield _sensor(settings, where, "power", f"{meter['id']} power{about}", _POWER)
+        yield _sensor(settings, where, "energy", f"{meter['id']} energy{about}", _ENERGY)
+    for server in status["servers"]:
+        where = f"server/{server['id']}"
+        yield _sensor(settings, where, "state", f"{server['id']} state", _STATE)
+
+
+def _sensor(settings: Mqtt, where: str, what: str, name: str, about: Mapping[str, Any]) -> Message:
+    sensor = f"{settings.topic}_{where}_{what}".replace("/", "_")
+    said = {
+        **about,
+        "name": name,
+        "unique_id": sensor,
+        "state_topic": f"{settings.topic}/{where}",
+        "availability_topic": f"{settings.topic}/status",
+        "device": {"identifiers": [settings.topic], "name": "Naproxy", "sw_version": __version__},
+    }
+    return f"{settings.discovery}/sensor/{sensor}/config", json.dumps(said)
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare `naproxy mqtt`."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "mqtt",
+        help="tell Home Assistant by MQTT (runs in the foreground)",
+        description="Publish servers and meters by MQTT, with Home Assistant's discovery, in the"
+        " foreground. The broker is [mqtt] in the configuration.",
+        parents=[socket_option()],
+    )
+    add_config_option(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Publish until SIGTERM or SIGINT."""
+    try:
+        settings = config.read(args.config).mqtt
+        client = _client(settings)
+    except (CommandError, ConfigError, OSError) as error:
+        print(f"naproxy mqtt: {error}", file=sys.stderr)
+        return 1
+    stopping = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopping.set())
+    client.connect_async(settings.host, settings.port)
+    client.loop_start()
+    said = ""
+    while True:
+        wrong = _publish(client, settings, args.socket)
+        if wrong and wrong != said:
+            print(f"naproxy mqtt: {wrong}", file=sys.stderr, flush=True)
+        said = wrong
+        if stopping.wait(settings.every_s):
+            break
+    client.publish(f"{settings.topic}/status", "offline", 1, True).wait_for_publish(_LEAVE_S)
+    client.disconnect()
+    client.loop_stop()
+    return 0
+
+
+def _client(settings: Mqtt) -> Client:
+    if not settings.host:
+        raise CommandError("mqtt.host is empty: there is no broker to tell")
+    try:
+        from paho.mqtt.client import Client  # noqa: PLC0415 - optional
+        from paho.mqtt.enums import CallbackAPIVersion  # noqa: PLC0415 - optional
+    except ImportError:
+        raise CommandError("paho-mqtt is not installed: pip install naproxy[mqtt]") from None
+    client = Client(CallbackAPIVersion.VERSION2, client_id=f"naproxy-{socket.gethostname()}")
+    if settings.user:
+        client.username_pw_set(settings.user, settings.password)
+    if settings.tls:
+        client.tls_set()
+    client.will_set(f"{settings.topic}/status", "offline", 1, True)
+    return client
+
+
+def _publish(client: Client, settings: Mqtt, control: str) -> str:
+    """Publish all there is to say; returns what is wrong, in words, or nothing."""
+    if not client.is_connected():
+        # What is published now would only pile up; the client tries again by itself.
+        return f"the broker {settings.host} is not reached yet"
+    try:
+        status = call(control, "GET", "/v1/status")
+    except CommandError as error:
+        client.publish(f"{settings.topic}/status", "offline", 1, True)
+        return str(error)
+    for topic, payload in (*discovery(status, settings), *states(status, settings.topic)):
+        client.publish(topic, payload, 1, True)
+    client.publish(f"{settings.topic}/status", "online", 1, True)
+    return ""

@@ -1,0 +1,60 @@
+"""All keys of the configuration as JSON, for the web interface's forms.
+
+A program of its own: it loads every driver, which the controller must not.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from naproxy.config import document as config
+from naproxy.core.schema import Alternative, Key, Place, keys, places
+
+
+def described() -> dict[str, Any]:
+    """Return `keys`, and the places where a choice or a number of sections is.
+
+    A key's `when` is `{"key": "driver", "is": "ssh"}` if it belongs to a choice, else null.
+    """
+    return {
+        "keys": [_key(key) for key in keys(config.Config)],
+        "places": [_place(place) for place in places(config.Config)],
+    }
+
+
+def _key(key: Key) -> dict[str, Any]:
+    selector, _, choice = key.when.partition(" = ")
+    return {
+        **asdict(key),
+        "when": {"key": selector, "is": choice.strip('"')} if key.when else None,
+        "restart": key.path.removeprefix("box.") in config.RESTART and key.path[:4] == "box.",
+    }
+
+
+def _place(place: Place) -> dict[str, Any]:
+    said: dict[str, Any] = {"path": place.path, "least": place.low, "most": place.high}
+    if isinstance(place.kind, Alternative):
+        said["choice"] = {
+            "key": place.kind.selector,
+            "default": place.kind.default,
+            "names": list(_names(place)),
+        }
+    return said
+
+
+def _names(place: Place) -> Iterator[dict[str, Any]]:
+    """Yield each choice with its words, which its own key begins with."""
+    assert isinstance(place.kind, Alternative)
+    for name in place.kind.names():
+        [own] = [
+            key.help for key in keys(place.kind.settings(name)) if key.path == place.kind.selector
+        ]
+        yield {"name": name, "help": own.removeprefix(f"{name}: ")}
+
+
+if __name__ == "__main__":
+    json.dump(described(), sys.stdout)

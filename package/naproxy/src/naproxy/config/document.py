@@ -1,0 +1,426 @@
+"""The configuration file: every section, key, default and range, in one place.
+
+What a driver or a policy wants to know is declared in its own module.
+"""
+
+# ruff: noqa: RUF009 - option, section, alternative and tables are dataclasses.field
+
+from __future__ import annotations
+
+import ipaddress
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+from naproxy import drivers, policy
+from naproxy.config.update import Fleet
+from naproxy.core.files import write
+from naproxy.core.hours import zone
+from naproxy.core.reason import Reason
+from naproxy.core.schema import (
+    Alternative,
+    ConfigError,
+    Problem,
+    alternative,
+    checked,
+    is_absolute,
+    is_address,
+    is_host,
+    is_interface,
+    is_mac,
+    load,
+    option,
+    section,
+    tables,
+)
+from naproxy.core.state import Klass
+from naproxy.drivers.wake import first_rung
+from naproxy.server import inhibitors as vetoes
+from naproxy.shm.page import HOST_LEN, HOSTS, NOTICE_LEN, RULE_LEN, RULES, SERVERS
+
+MAX_BYTES: Final = 1 << 20
+CLASS_NAMES: Final = tuple(k.name.lower() for k in Klass)
+METERS: Final = 16
+BOX: Final = "box"
+"""Whose meter it is that measures the box itself."""
+RESTART: Final = (
+    *("run_dir", "data_dir", "group", "control_group", "realtime"),
+    *("platform", "system_dir", "helper", "varnish_name", "rauc_conf"),
+)
+"""Keys of `[box]` that need a restart of the controller to change: with those of the second
+line one could run programs as root, so they come from the file and never from a request."""
+DEFAULT_FILE: Final = "/etc/naproxy/naproxy.toml"
+
+
+def _is_id(text: str) -> Reason | None:
+    ok = text.isascii() and set(text) <= set("abcdefghijklmnopqrstuvwxyz0123456789-")
+    return None if ok else Reason("config.id")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Box:
+    """The box itself."""
+
+    run_dir: str = option("Where the page and the sockets are", "/run/naproxy", check=is_absolute)
+    data_dir: str = option("Where the history is kept", "/var/lib/naproxy", check=is_absolute)
+    interface: str = option("Network interface to the servers", "eth0", low=1, check=is_interface)
+    group: str = option(
+        "Group that may use the page: the one Varnish runs with", "varnish", high=32
+    )
+    control_group: str = option("Group that may control: the web interface's", "naproxy", high=32)
+    notice: str = option("Text shown to people who wait", "", high=NOTICE_LEN - 1)
+    heartbeat_s: float = option("Time between signs of life to Varnish", 0.25, low=0.05, high=1)
+    keep_days: int = option(
+        "How long is kept who woke a server, and when it slept", 90, low=1, high=3650
+    )
+    realtime: bool = option("Run before other programs, so that waking is never late", True)
+    proxy_w: float = option("What the box itself draws", 5.0, low=0, high=10000)
+    learn_robots: bool = option("Learn from what clients do who is a robot", True)
+    ui_names: tuple[str, ...] = option(
+        "Names that the web interface may be called by, beside the box's own name and addresses",
+        (),
+        high=16,
+        check=is_host,
+    )
+    platform: str = option(
+        "naproxy: the whole machine is the box's, as with our image; none: it is not, and its"
+        " network and clock are left alone",
+        "none",
+        choices=("none", "naproxy"),
+    )
+    system_dir: str = option(
+        "Where wishes about the machine are kept, with platform naproxy",
+        "/data/naproxy/system",
+        check=is_absolute,
+    )
+    helper: str = option(
+        "Program that makes them true", "/usr/sbin/naproxy-system", check=is_absolute
+    )
+    rauc_conf: str = option(
+        "RAUC's configuration: where it is, this machine is updated by images",
+        "/etc/rauc/system.conf",
+        check=is_absolute,
+    )
+    varnish_name: str = option(
+        "Varnish's name (its -n), to empty the cache; empty: the usual one", "", high=255
+    )
+
+
+def _is_currency(text: str) -> Reason | None:
+    ok = len(text) == 3 and text.isascii() and text.isalpha() and text.isupper()
+    return None if ok else Reason("config.currency")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Office:
+    """The office: how the web interface speaks to it, and what power costs it."""
+
+    name: str = option("Its name, shown at the top of every page", "", high=64)
+    language: str = option(
+        "Language of the web interface: English, German", "en", choices=("en", "de")
+    )
+    time_zone: str = option(
+        'Time zone that the web interface shows times in, as "Europe/Zurich"; empty: the box\'s',
+        "",
+        high=64,
+        check=checked(zone),
+    )
+    currency: str = option("Currency, as EUR, CHF or GBP", "EUR", check=_is_currency)
+    price_per_kwh: float = option(
+        "Price of a kilowatt-hour, in that currency; 0: not known, no money is shown",
+        0.0,
+        low=0,
+        high=100000,
+    )
+    co2_g_per_kwh: float = option(
+        "Carbon dioxide for a kilowatt-hour, in grams: on the power bill; 0: not known, none is"
+        " shown",
+        0.0,
+        low=0,
+        high=5000,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cache:
+    """What the cache may answer."""
+
+    mode: str = option(
+        "default: as the server says; aggressive: also what has expired, while it sleeps",
+        "default",
+        choices=("default", "aggressive"),
+    )
+    grace_s: int = option(
+        "How long past its time an answer may be used, in aggressive mode", 3600, low=0, high=604800
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hold:
+    """Requests that wait for the server."""
+
+    cap: int = option("Most requests that may wait at once", 200, low=0, high=100000)
+    limit_s: float = option("Longest wait, from the request's start", 30.0, low=1, high=600)
+    release_batch: int = option("Requests let go at once when it is up", 20, low=1, high=100000)
+    release_ms: int = option("Pause before the next are let go", 10, low=0, high=10000)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Promise:
+    """What the office promises its visitors."""
+
+    fraction: float = option(
+        "At most this share of people's requests may be delayed", 0.01, low=0, high=1
+    )
+    delta_s: float = option("A request that waits longer than this is delayed", 1.0, low=0, high=60)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Power:
+    """What the server draws (defaults: thesis, table 4.2)."""
+
+    on_w: float = option("Awake", 43.3, low=0, high=100000)
+    off_w: float = option("Asleep", 1.6, low=0, high=100000)
+    switch_j: float = option("Extra for falling asleep and waking once", 170.7, low=0, high=1e7)
+
+
+def _policy(default: str) -> Alternative:
+    return Alternative("name", default, lambda: sorted(policy.POLICIES), policy.settings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Server:
+    """One server."""
+
+    id: str = option("Short name of the server", low=1, high=31, check=_is_id)
+    address: str = option("Its IP address", check=is_address)
+    mac: str = option("Ethernet address of its network card", check=is_mac)
+    port: int = option("Its port for HTTP", 80, low=1, high=65535)
+    hosts: tuple[str, ...] = option("Host names it serves", (), high=HOSTS, check=is_host)
+    default: bool = option("It also serves host names that no server has", False)
+    waiting_page: bool = option("People see a waiting page; else they wait too", True)
+    redirect_robots: bool = option("Robots are told to come back later while it sleeps", True)
+    wake_classes: tuple[str, ...] = option(
+        "Who may wake it", ("person", "api"), high=len(CLASS_NAMES), choices=CLASS_NAMES
+    )
+    crawler_retry_s: int = option("When robots are told to come back", 3600, low=1, high=604800)
+    connect_timeout_s: float = option("Longest wait for a connection", 10.0, low=0.1, high=600)
+    first_byte_timeout_s: float = option("Longest wait for an answer", 60.0, low=1, high=3600)
+    armed: bool = option(
+        "May be put to sleep automatically without having been commissioned: somebody else has"
+        " seen that it wakes every time",
+        False,
+    )
+    sleep: Any = alternative(drivers.choice("sleep", "none"))
+    wake: Any = alternative(drivers.choice("wake", "etherwake", first_rung))
+    rung: tuple[Any, ...] = tables(drivers.choice("wake", "etherwake"), 0, 7)
+    ready: Any = alternative(drivers.choice("ready", "http"))
+    awake: vetoes.Settings = section(vetoes.Settings)
+    cache: Cache = section(Cache)
+    hold: Hold = section(Hold)
+    promise: Promise = section(Promise)
+    policy: Any = alternative(_policy("teacher"))
+    power: Power = section(Power)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """Requests that match are treated as somebody else's."""
+
+    kind: str = option("What is compared", choices=("path", "address", "agent"))
+    text: str = option(
+        "Start of the path; ADDRESS or ADDRESS/BITS; or part of the User-Agent",
+        low=1,
+        high=RULE_LEN - 1,
+    )
+    treat_as: str = option("Who they are", choices=CLASS_NAMES)
+    server: str = option("For this server only; empty: for all", "")
+
+
+def _is_path(text: str) -> Reason | None:
+    return None if text.startswith("/") else Reason("config.slash")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CacheRule:
+    """How long answers to some paths are kept, whatever the server says of them."""
+
+    path: str = option("Start of the path", low=1, high=RULE_LEN - 1, check=_is_path)
+    keep_s: int = option(
+        "How long they are kept, if they are nobody's own; 0: never", low=0, high=31536000
+    )
+    server: str = option("For this server only; empty: for all", "")
+
+
+def _is_topic(text: str) -> Reason | None:
+    bad = set(text) & set("+#") or text.startswith(("/", "$")) or text.endswith("/")
+    return Reason("config.topic") if bad else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mqtt:
+    """Home Assistant, or whoever listens to a broker: what `naproxy mqtt` tells it."""
+
+    host: str = option("The broker's name or address; empty: none", "", high=253)
+    port: int = option("The broker's port; 8883 is usual with tls", 1883, low=1, high=65535)
+    user: str = option("User to log in as; empty: none", "", high=64)
+    password: str = option("That user's password", "", high=256, secret=True)
+    tls: bool = option("Encrypt; the broker's certificate is checked", False)
+    topic: str = option("Topics start with it", "naproxy", low=1, high=64, check=_is_topic)
+    discovery: str = option(
+        "Home Assistant's discovery prefix", "homeassistant", low=1, high=64, check=_is_topic
+    )
+    every_s: float = option("Time between two messages", 30.0, low=1, high=3600)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """The whole file."""
+
+    box: Box = section(Box)
+    office: Office = section(Office)
+    mqtt: Mqtt = section(Mqtt)
+    fleet: Fleet = section(Fleet)
+    server: tuple[Server, ...] = tables(Server, 0, SERVERS)
+    rule: tuple[Rule, ...] = tables(Rule, 0, RULES)
+    cache_rule: tuple[CacheRule, ...] = tables(CacheRule, 0, RULES)
+    meter: tuple[Any, ...] = tables(drivers.choice("meter", "ina219"), 0, METERS)
+
+
+def parse(text: str | bytes) -> Config:
+    """Return the configuration in TOML `text`; ConfigError with all that is wrong."""
+    problems: list[Problem] = []
+    config = load(Config, _toml(text), "", problems)
+    if config is not None:
+        problems.extend(_conflicts(config))
+    if problems:
+        raise ConfigError(problems)
+    assert isinstance(config, Config)
+    return config
+
+
+def _toml(text: str | bytes) -> dict[str, Any]:
+    if len(text) > MAX_BYTES:
+        raise ConfigError([Problem("", Reason("config.too_large", bytes=MAX_BYTES))])
+    try:
+        return tomllib.loads(text if isinstance(text, str) else text.decode())
+    except UnicodeDecodeError as error:
+        raise ConfigError([Problem("", Reason("config.not_utf8", at=error.start))]) from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ConfigError([Problem("", Reason("config.not_toml", detail=str(error)))]) from None
+
+
+def _conflicts(config: Config) -> Iterator[Problem]:
+    """Yield what is wrong between keys that are each right."""
+    ids = Counter(s.id for s in config.server)
+    hosts = Counter(h for s in config.server for h in set(s.hosts))
+    defaults = [s.id for s in config.server if s.default]
+    for server in config.server:
+        here = f"server.{server.id}"
+        if ids[server.id] > 1:
+            yield Problem(f"{here}.id", Reason("config.server_twice"))
+        for host in server.hosts:
+            if hosts[host] > 1:
+                yield Problem(f"{here}.hosts", Reason("config.host_twice", name=host))
+            if len(host) >= HOST_LEN:
+                yield Problem(
+                    f"{here}.hosts", Reason("config.host_long", name=host, high=HOST_LEN - 1)
+                )
+        if server.default and len(defaults) > 1:
+            yield Problem(f"{here}.default", Reason("config.default_twice", names=tuple(defaults)))
+        yield from _power_conflicts(server, here)
+    rules = len(config.rule) + len(config.cache_rule)
+    rules += sum(len(set(s.awake.work_paths)) for s in config.server)
+    if rules > RULES:
+        yield Problem(
+            "rule",
+            Reason("config.many_rules", high=RULES, number=rules),
+        )
+    for number, rule in enumerate(config.rule, 1):
+        what = _wrong_rule(rule)
+        if what:
+            yield Problem(f"rule.{number}.text", what)
+    about = [(f"rule.{n}", rule.server) for n, rule in enumerate(config.rule, 1)]
+    about += [(f"cache_rule.{n}", rule.server) for n, rule in enumerate(config.cache_rule, 1)]
+    for where, name in about:
+        if name and not ids[name]:
+            yield Problem(f"{where}.server", Reason("config.no_server", name=name))
+    yield from _meter_conflicts(config, set(ids))
+    if config.fleet.url and not config.fleet.token:
+        yield Problem("fleet.token", Reason("config.fleet_token"))
+
+
+def _power_conflicts(server: Server, here: str) -> Iterator[Problem]:
+    ways = {server.wake.driver, *(rung.driver for rung in server.rung)}
+    needed = server.sleep.woken_by
+    if needed and not ways & set(needed):
+        yield Problem(f"{here}.wake.driver", Reason("config.not_by_packet", names=needed))
+    for key, what in server.sleep.conflicts():
+        yield Problem(f"{here}.sleep.{key}", what)
+    if server.power.on_w <= server.power.off_w:
+        yield Problem(f"{here}.power.on_w", Reason("config.more_than_asleep"))
+    if server.wake.broadcast and not _is_ipv4(server.wake.broadcast):
+        yield Problem(f"{here}.wake.broadcast", Reason("config.ipv4"))
+
+
+def _meter_conflicts(config: Config, servers: set[str]) -> Iterator[Problem]:
+    meters = Counter(m.id for m in config.meter)
+    for meter in config.meter:
+        here = f"meter.{meter.id}"
+        if meters[meter.id] > 1:
+            yield Problem(f"{here}.id", Reason("config.meter_twice"))
+        if meter.of == BOX and BOX in servers:
+            yield Problem(f"{here}.of", Reason("config.box_or_server", name=BOX))
+        if meter.of not in servers | {BOX}:
+            yield Problem(f"{here}.of", Reason("config.no_server", name=meter.of))
+        if len(meter.adapter_w) != len(meter.adapter_efficiency):
+            yield Problem(f"{here}.adapter_efficiency", Reason("config.one_each"))
+        if any(low >= high for low, high in pairwise(meter.adapter_w)):
+            yield Problem(f"{here}.adapter_w", Reason("config.growing"))
+
+
+def _is_ipv4(text: str) -> bool:
+    try:
+        return bool(ipaddress.IPv4Address(text))
+    except ValueError:
+        return False
+
+
+def _wrong_rule(rule: Rule) -> Reason | None:
+    if rule.kind == "path" and not rule.text.startswith("/"):
+        return Reason("config.slash")
+    if rule.kind == "address":
+        try:
+            ipaddress.ip_network(rule.text)
+        except ValueError:
+            return Reason("config.network")
+    return None
+
+
+def read(path: Path) -> Config:
+    """Return the configuration in a file; ConfigError, or OSError if it cannot be read."""
+    return parse(path.read_bytes())
+
+
+def read_or_new(path: Path, say: Callable[[str], None]) -> Config:
+    """Return the same, or where there is no file that of a box that is not set up yet."""
+    try:
+        return read(path)
+    except FileNotFoundError:
+        say(f"there is no {path}: this box is not set up yet")
+        return parse("")
+
+
+def replace(path: Path, text: bytes) -> Config:
+    """Put `text` in the place of the file if it is a good configuration, and return that.
+
+    Power may fail at any time: the file is the old one or the new one.
+    """
+    config = parse(text)
+    # Passwords may be in it: a new one is for its owner only.
+    write(path, text, path.stat().st_mode & 0o777 if path.exists() else 0o600)
+    return config

@@ -1,0 +1,83 @@
+"""Tells the VMOD which clients have shown by what they do that they are robots.
+
+The live side of `naproxy.core.classify.Behaviour`: events come from the VMOD's ring, learned
+clients go into the page's table, where the VMOD finds them at their next request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from naproxy.core.classify import Behaviour, Kind, Seen
+from naproxy.core.state import Klass
+from naproxy.shm import page
+from naproxy.shm.events import Event
+from naproxy.shm.page import Page
+
+_FNV_START: Final = 0xCBF29CE484222325
+_FNV_PRIME: Final = 0x100000001B3
+_GET, _HEAD = 0, 1  # naproxy_event.method
+_LOADED: Final = frozenset((200, 206, 304))
+
+
+def path_hash(host: str, url: str) -> int:
+    """Return `naproxy_event.path` of an address: FNV-1a, 64 bits, as classify.c has it."""
+    found = _FNV_START
+    for byte in host.encode() + b"\0" + url.encode():
+        found = (found ^ byte) * _FNV_PRIME % (1 << 64)
+    return found or 1
+
+
+class Learner:
+    """Watches all servers' requests; what was learned is in the page and survives a restart."""
+
+    def __init__(self, shared: Page) -> None:
+        """Begin with the clients that the page knows."""
+        self._page = shared
+        self._behaviour = Behaviour(slots=page.LEARNED)
+        self._robots_txt: frozenset[int] = frozenset()
+        for slot in shared.layout.learned:
+            if slot.client and slot.klass < len(Klass):
+                self._behaviour.remember(slot.client, Klass(slot.klass))
+
+    def serve(self, hosts: Iterable[str]) -> None:
+        """Take the names of the sites, to know their robots.txt."""
+        self._robots_txt = frozenset(path_hash(host, "/robots.txt") for host in hosts)
+
+    def heard(self, events: Iterable[Event]) -> None:
+        """Learn from requests that ended, and tell the VMOD what is new."""
+        before = dict(self._behaviour.known)
+        for event in events:
+            if event.klass >= len(Klass) or event.flags & page.E_RULE:
+                continue
+            if event.flags & page.E_LEARNED:
+                self._behaviour.remember(event.client, Klass(event.klass))
+            else:
+                self._behaviour.see(self._seen(event))
+        if self._behaviour.known != before:
+            self._write()
+
+    def _seen(self, event: Event) -> Seen:
+        return Seen(
+            t_s=event.t_us / 1e6,
+            client=event.client,
+            path=event.path,
+            klass=Klass(event.klass),
+            kind=self._kind(event),
+            status=event.status,
+            safe=event.method in (_GET, _HEAD),
+        )
+
+    def _kind(self, event: Event) -> Kind:
+        if event.path in self._robots_txt:
+            return Kind.ROBOTS_TXT
+        if event.page_load:
+            return Kind.PAGE if event.status in _LOADED else Kind.OTHER
+        return Kind.ASSET if event.method == _GET else Kind.OTHER
+
+    def _write(self) -> None:
+        known = list(self._behaviour.known.items())
+        with self._page.configure(None) as layout:
+            for number, slot in enumerate(layout.learned):
+                slot.client, slot.klass = known[number] if number < len(known) else (0, 0)

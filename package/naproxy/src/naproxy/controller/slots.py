@@ -1,0 +1,109 @@
+"""Writes the configuration into the page: which server has which slot, and what it says."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+from typing import Any
+
+from naproxy.config.document import Config, Rule, Server
+from naproxy.core.interfaces import broadcast_of
+from naproxy.core.state import Klass
+from naproxy.shm import page
+from naproxy.shm.page import Page, RuleKind
+
+
+def assign(shared: Page, servers: Sequence[Server]) -> dict[str, int]:
+    """Return the slot of each server. One that has a slot keeps it, with its counters."""
+    wanted = [s.id for s in servers]
+    slots = {}
+    for index in range(page.SERVERS):
+        name = shared.server(index).id.decode(errors="replace")
+        if name in wanted and name not in slots:
+            slots[name] = index
+        elif name:
+            shared.clear(index)
+    free = [i for i in range(page.SERVERS) if i not in slots.values()]
+    for name in wanted:
+        if name not in slots:
+            slots[name] = free.pop(0)
+            shared.clear(slots[name])
+    shared.layout.nservers = max(slots.values(), default=-1) + 1
+    return slots
+
+
+def write_server(
+    shared: Page, index: int, server: Server, interface: str, *, default: bool, wake_expect_s: float
+) -> None:
+    """Write a server's configuration under its seqlock."""
+    address = ipaddress.ip_address(server.address)
+    with shared.configure(index) as record:
+        record.id = server.id.encode()
+        for slot in range(page.HOSTS):
+            record.hosts[slot].value = (
+                server.hosts[slot].encode() if slot < len(server.hosts) else b""
+            )
+        record.flags = _flags(server, default=default)
+        record.family = address.version
+        record.port = server.port
+        _set_bytes(record.address, address.packed)
+        _set_bytes(record.mac, bytes.fromhex(server.mac.replace(":", "")))
+        broadcast = server.wake.broadcast or broadcast_of(interface)
+        _set_bytes(record.wol_address, ipaddress.IPv4Address(broadcast).packed)
+        record.wol_port = server.wake.direct_port
+        record.wakes_mask = sum(1 << Klass[k.upper()] for k in set(server.wake_classes))
+        record.wake_expect_ms = round(1000 * wake_expect_s)
+        record.hold_cap = server.hold.cap
+        record.hold_limit_ms = round(1000 * server.hold.limit_s)
+        record.crawler_retry_s = server.crawler_retry_s
+        record.delta_ms = round(1000 * server.promise.delta_s)
+        record.grace_s = server.cache.grace_s
+        record.connect_timeout_ms = round(1000 * server.connect_timeout_s)
+        record.first_byte_timeout_ms = round(1000 * server.first_byte_timeout_s)
+        record.release_batch = server.hold.release_batch
+        record.release_ms = server.hold.release_ms
+
+
+def write_box(shared: Page, config: Config, slots: dict[str, int]) -> None:
+    """Write what holds for the whole box: the notice and the rules."""
+    with shared.configure(None) as layout:
+        layout.notice = config.box.notice.encode()
+        for number in range(page.RULES):
+            rule = config.rule[number] if number < len(config.rule) else None
+            _write_rule(layout.rules[number], rule, slots)
+        free = iter(range(len(config.rule), page.RULES))
+        for server in config.server:
+            for path in set(server.awake.work_paths):
+                record = layout.rules[next(free)]
+                record.kind = RuleKind.WORK
+                record.server = slots[server.id]
+                record.text = path.encode()
+        for kept in config.cache_rule:
+            record = layout.rules[next(free)]
+            record.kind = RuleKind.KEEP
+            record.server = slots[kept.server] if kept.server else page.EVERY_SERVER
+            record.text = kept.path.encode()
+            record.keep_s = kept.keep_s
+
+
+def _write_rule(record: Any, rule: Rule | None, slots: dict[str, int]) -> None:
+    record.kind = RuleKind[rule.kind.upper()] if rule else RuleKind.NONE
+    record.klass = Klass[rule.treat_as.upper()] if rule else 0
+    record.server = slots[rule.server] if rule and rule.server else page.EVERY_SERVER
+    record.text = rule.text.encode() if rule else b""
+    record.keep_s = 0
+
+
+def _flags(server: Server, *, default: bool) -> int:
+    chosen = {
+        page.F_AGGRESSIVE: server.cache.mode == "aggressive",
+        page.F_WAITING_PAGE: server.waiting_page,
+        page.F_WOL: server.wake.direct,
+        page.F_REDIRECT: server.redirect_robots,
+        page.F_DEFAULT: default,
+    }
+    return sum(flag for flag, on in chosen.items() if on)
+
+
+def _set_bytes(field: Any, value: bytes) -> None:
+    field[:] = value.ljust(len(field), b"\0")

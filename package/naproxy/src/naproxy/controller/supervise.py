@@ -1,0 +1,194 @@
+"""One server's commissioning and arming in the controller: time, readings, and the journal.
+
+What is done and when is in `commissioning` and `arming`; here it meets the clock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any, Final, Protocol
+
+from naproxy.core.reason import Reason, plain, stored_reason
+from naproxy.core.request import Asker
+from naproxy.core.state import State
+from naproxy.history.write.journal import Journal
+from naproxy.server.arming import Arming
+from naproxy.server.commissioning import (
+    EVERY_S,
+    Cancel,
+    Commissioning,
+    Drawn,
+    Entered,
+    Event,
+    Order,
+    Passed,
+    Phase,
+    Plan,
+    Vetoed,
+)
+from naproxy.server.machine_io import Transition
+
+ASKER: Final = Asker("command", Reason("server.commissioned_now"))
+
+
+class Supervised(Protocol):
+    """What a supervisor asks of a server's runner."""
+
+    @property
+    def state(self) -> State:
+        """What the server is seen to be."""
+
+    def power_w(self) -> float | None:
+        """Return what it draws now; None without a meter, or if the meter does not say."""
+
+    def sleep(self, reason: Reason, *, by_hand: bool = False) -> list[Reason]:
+        """Put it to sleep, or say what speaks against it."""
+
+    def wake(self, asker: Asker) -> None:
+        """Wake it."""
+
+    def supervised(self, *, running: bool) -> None:
+        """Hear that a commissioning began or ended."""
+
+
+class Supervisor:
+    """Whether a server is armed, and the commissioning that is under way, if one is."""
+
+    def __init__(self, journal: Journal, server: str, runner: Supervised) -> None:
+        """Take up what the journal knows."""
+        self._journal = journal
+        self._server = server
+        self._runner = runner
+        self._timer: asyncio.TimerHandle | None = None
+        self.commissioning: Commissioning | None = None
+        self.arming = Arming(server)
+        saved = journal.saved(self._arming_key)
+        self.arming.load(saved)
+        self.interrupted = saved.get("running") is True
+        """The controller ended amid a commissioning: the server may be asleep, unproven."""
+
+    @property
+    def _arming_key(self) -> str:
+        return f"arming.{self._server}"
+
+    @property
+    def _report_key(self) -> str:
+        return f"commissioning.{self._server}"
+
+    @property
+    def running(self) -> bool:
+        """Is a commissioning under way?"""
+        return self.commissioning is not None and not self.commissioning.ended
+
+    def vetoes(self) -> list[Reason]:
+        """Return why the policy may not put the server to sleep."""
+        if self.commissioning and self.running:
+            cycle, cycles = self.commissioning.number, self.commissioning.plan.cycles
+            return [Reason("server.commissioning", cycle=cycle, cycles=cycles)]
+        why_not = self.arming.why_not
+        return [why_not] if why_not else []
+
+    # Commissioning
+
+    def start(self, plan: Plan) -> None:
+        """Begin, unless one is under way."""
+        assert not self.running, "a server has one commissioning at a time"
+        self.commissioning = Commissioning(plan, time.monotonic(), self._runner.state)
+        self._save()
+        self._runner.supervised(running=True)
+        self._tick()
+
+    def cancel(self) -> None:
+        """End it; the server ends awake."""
+        self.send(Cancel())
+
+    def _tick(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(EVERY_S, self._tick)
+        self.send(Drawn(self._runner.power_w()))
+        self.send(Passed())
+
+    def send(self, event: Event) -> None:
+        """Pass on what was seen, if a commissioning is under way, and do what it says."""
+        commissioning = self.commissioning
+        if commissioning is None or not self.running:
+            return
+        orders = commissioning.step(time.monotonic(), event)
+        if commissioning.ended:
+            self._ended(commissioning)
+        for order in orders:
+            if order is Order.WAKE:
+                self._runner.wake(ASKER)
+            elif vetoes := self._runner.sleep(ASKER.why, by_hand=True):
+                self.send(Vetoed(tuple(vetoes)))
+
+    def _ended(self, commissioning: Commissioning) -> None:
+        if self._timer:
+            self._timer.cancel()
+            self._timer = None
+        if commissioning.phase is Phase.ARMED:
+            self.arming.prove()
+        elif commissioning.disproved and commissioning.reason:
+            self.arming.trip(commissioning.reason)
+        self._save()
+        self._journal.save(self._report_key, self.report() | {"t_s": time.time()})
+        self._runner.supervised(running=False)
+
+    # What is seen
+
+    def entered(self, change: Transition, took_s: float | None, slept: bool) -> None:
+        """Hear of a change of state; `slept`: the server had been put to sleep by us."""
+        if change.state is State.TROUBLE and slept and not self.arming.tripped:
+            self.arming.trip(change.reason)
+            self._save()
+        if change.state is State.AWAKE and self.interrupted:
+            self.interrupted = False
+            self._save()
+        self.send(Entered(change.state, change.reason, took_s))
+
+    # By hand
+
+    def arm(self) -> Reason | None:
+        """Close the breaker; return why the server still is not armed, None if it is."""
+        why_not = self.arming.reset()
+        self._save()
+        return why_not
+
+    # Telling and keeping
+
+    def report(self) -> dict[str, Any]:
+        """Return progress, or the last result; empty if there never was a commissioning."""
+        if self.commissioning:
+            return self.commissioning.status(time.monotonic())
+        report = self._journal.saved(self._report_key)
+        return _of_now(report) if report else {}
+
+    def status(self) -> dict[str, Any]:
+        """Return what belongs into the server's status."""
+        why_not = self.arming.why_not
+        progress = self.commissioning.status(time.monotonic()) if self.commissioning else None
+        return {
+            "armed": not why_not,
+            "not_armed": why_not.plain() if why_not else None,
+            "commissioning": progress if self.running else None,
+        }
+
+    def stop(self) -> None:
+        """Leave: what is under way is cut off, and the server called."""
+        if self._timer:
+            self._timer.cancel()
+        if self.running and self._runner.state is not State.AWAKE:
+            self._runner.wake(ASKER)
+
+    def _save(self) -> None:
+        self._journal.save(self._arming_key, self.arming.dump() | {"running": self.running})
+
+
+def _of_now(report: dict[str, Any]) -> dict[str, Any]:
+    """Return a report that was kept, perhaps by a Naproxy that kept sentences for reasons."""
+    no_fit = report.pop("fit_words", None) or report.get("no_fit")
+    return report | {
+        "reason": stored_reason(report["reason"]).plain() if report.get("reason") else None,
+        "notes": plain(map(stored_reason, report.get("notes", ()))),
+        "no_fit": stored_reason(no_fit).plain() if no_fit else None,
+    }

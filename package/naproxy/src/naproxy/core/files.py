@@ -1,0 +1,34 @@
+"""Files that are whole after a power failure."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def write(path: Path, data: str | bytes, mode: int = 0o644) -> None:
+    """Put a small file in place: after a power failure it is the old one or the new one.
+
+    Once this has returned it is the new one.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with temporary.open("wb") as file:
+            os.fchmod(file.fileno(), mode)
+            file.write(data if isinstance(data, bytes) else data.encode())
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    sync(path.parent)
+
+
+def sync(path: Path) -> None:
+    """Make the disk keep a file, or what a folder names."""
+    opened = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

@@ -1,0 +1,108 @@
+"""What a check says: a problem and how to mend it, as reasons, or nothing.
+
+A check is a function named by a noun; the catalogues' text `doctor.title_NAME` says what is so
+when all is well. It looks at readings that were taken before, so it does nothing itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from naproxy.core.processes import words
+from naproxy.core.reason import Reason, WrongError
+
+Readings = TypeVar("Readings")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong, and what to do. A note may be as it should: it is worth a look."""
+
+    what: Reason
+    mend: Reason
+    note: bool = False
+
+
+class NotSeen(WrongError):  # noqa: N818 - nothing failed: it could not be looked at
+    """Why there is nothing to judge."""
+
+
+class NotUsed(NotSeen):
+    """Why the check has nothing to do with this server."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One check's verdict: `ok`, `problem`, `note`, `not seen` or `not used`."""
+
+    where: str
+    name: str
+    verdict: str
+    what: Reason | None = None
+    mend: Reason | None = None
+
+    @property
+    def title(self) -> Reason:
+        """What is so when all is well."""
+        return Reason(f"doctor.title_{self.name}")
+
+    def lines(self) -> list[str]:
+        """Return it for a terminal; what is not used is left out."""
+        if self.verdict == "not used":
+            return []
+        if self.verdict == "ok":
+            return [f"  ok       {self.title}"]
+        mark = {"problem": "PROBLEM", "note": "note", "not seen": "-"}[self.verdict]
+        mend = [f"           -> {self.mend}"] if self.mend else []
+        return [f"  {mark:<8} {self.name.replace('_', ' ')}: {self.what}", *mend]
+
+    def json(self) -> dict[str, Any]:
+        """Return it as JSON: its reasons, and each in English beside it."""
+        said: dict[str, Any] = {"where": self.where, "name": self.name, "verdict": self.verdict}
+        for key, reason in (("title", self.title), ("what", self.what), ("mend", self.mend)):
+            said |= {key: str(reason or ""), f"{key}_reason": reason and reason.plain()}
+        return said
+
+
+@dataclass(frozen=True)
+class Look(Generic[Readings]):
+    """A list of checks that look at the same readings."""
+
+    where: str
+    checks: Sequence[Callable[[Readings], Problem | None]]
+
+    def at(self, seen: Readings) -> list[Finding]:
+        """Return what each check says."""
+        return [self._one(check, seen) for check in self.checks]
+
+    def _one(self, check: Callable[[Readings], Problem | None], seen: Readings) -> Finding:
+        about: Any = check
+        head = (self.where, about.__name__)
+        try:
+            problem = check(seen)
+        except NotSeen as why:
+            verdict = "not used" if isinstance(why, NotUsed) else "not seen"
+            return Finding(*head, verdict, _shown(why.reason))
+        if problem is None:
+            return Finding(*head, "ok")
+        verdict = "note" if problem.note else "problem"
+        return Finding(*head, verdict, _shown(problem.what), _shown(problem.mend))
+
+
+def let_in(door: tuple[int, str]) -> Reason:
+    """Say that the server's firewall must let the box in at a port, and its protocol."""
+    return Reason("doctor.let_in", port=door[0], protocol=door[1])
+
+
+def _shown(value: Any) -> Any:
+    """Return a reason whose texts are short and one line: some come from the server."""
+    match value:
+        case Reason():
+            return Reason(value.code, **{n: _shown(each) for n, each in value.params.items()})
+        case list() | tuple():
+            return [_shown(each) for each in value]
+        case str():
+            return words(value.encode(errors="replace"))
+    return value

@@ -1,0 +1,42 @@
+"""Who asks for a server to be woken, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from naproxy.core.reason import Reason, own_words
+
+_CLASSES: Final = {
+    "person": Reason("server.person"),
+    "crawler": Reason("server.crawler"),
+    "monitor": Reason("server.monitor"),
+    "feed": Reason("server.feed"),
+    "api": Reason("server.program"),
+    "scanner": Reason("server.scanner"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Who asks for a wake, and why; what is not known is empty.
+
+    `reason` is what Varnish calls the cause of a request, as `page`, or a reason of our own.
+    """
+
+    who: str
+    reason: str | Reason
+    method: str = ""
+    klass: str = ""
+    agent: str = ""
+    host: str = ""
+    path: str = ""
+
+    @property
+    def why(self) -> Reason:
+        """Why it asks, for people."""
+        if isinstance(self.reason, Reason):
+            return self.reason
+        request = " ".join(filter(None, (self.method, self.path)))
+        klass = _CLASSES.get(self.klass, own_words(self.klass or self.reason))
+        return Reason("server.request", klass=klass, request=request, who=self.who)

@@ -1,0 +1,1 @@
+"""The controller's process: puts the parts together and serves the control API."""

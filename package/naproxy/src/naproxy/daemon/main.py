@@ -1,0 +1,419 @@
+"""The controller: one loop that sees requests, decides, wakes, puts to sleep and answers.
+
+The heartbeat comes from the same loop, so a loop that hangs shows in the page, and Varnish
+fails awake.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import fcntl
+import gc
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from naproxy import __version__
+from naproxy.api.command import add_config_option
+from naproxy.box import logs, restore
+from naproxy.box.api import Operations
+from naproxy.config import document as config
+from naproxy.config import edit as configedit
+from naproxy.config.document import Config
+from naproxy.controller import slots
+from naproxy.controller.learning import Learner
+from naproxy.controller.meters import Meters
+from naproxy.controller.runner import House, Runner
+from naproxy.core import files
+from naproxy.core.reason import Reason
+from naproxy.core.schema import ConfigError, Problem, plain, secrets
+from naproxy.core.state import State
+from naproxy.daemon import control
+from naproxy.history.write.journal import Journal
+from naproxy.history.write.writer import History
+from naproxy.setup.api import Setup
+from naproxy.shm import datagram, page
+from naproxy.shm.events import Event, Events
+from naproxy.shm.page import Page
+from naproxy.update import effects as update
+from naproxy.update.updates import Updates
+
+SAVE_S: Final = 1800.0
+PRUNE_S: Final = 86400.0
+_ANSWER_OUT_S: Final = 0.5
+_DATAGRAMS_AT_ONCE: Final = 64
+
+
+LOG: Final = logs.Ring()
+
+
+def say(words: str) -> None:
+    """Write one line to standard error, where the system's log takes it up."""
+    LOG.add(words)
+    print(words, file=sys.stderr, flush=True)
+
+
+class AlreadyRunningError(RuntimeError):
+    """Another controller uses the same directory."""
+
+
+class Controller:
+    """The box."""
+
+    def __init__(self, file: Path, loaded: Config) -> None:
+        """Map the page and open the journal; `run` does the rest."""
+        self.file = file
+        self.runners: dict[str, Runner] = {}
+        self.bad_datagrams = 0
+        self.version = configedit.version(self.config_text())
+        self._config = loaded
+        self._started_s = time.time()
+        self._stopping = asyncio.Event()
+        self.begin_anew = False
+        self._first_drain = True
+        self._timers: dict[Callable[[], None], asyncio.TimerHandle] = {}
+        box = loaded.box
+        self._run_dir = Path(box.run_dir)
+        self._run_dir.mkdir(mode=0o755, parents=True, exist_ok=True)
+        data_dir = Path(box.data_dir)
+        data_dir.mkdir(mode=0o755, parents=True, exist_ok=True)
+        self._lock = _lock(self._run_dir / "controller.lock")
+        self._page = Page(self._run_dir, box.group, say)
+        self._events = Events(self._run_dir, box.group, say)
+        self._journal = Journal(data_dir, say, group=box.control_group)
+        self._journal.close_forgotten()
+        restore.finish(data_dir, self._journal.save)
+        epoch_s = time.time() - time.monotonic()
+        self._meters = Meters(say, epoch_s, self._state_of)
+        power_w = self._meters.power_w
+        self._house = House(self._page, self._journal, say, epoch_s, power_w)
+        self._history = History(self._journal, say, self._house.epoch_s)
+        self._meters.sinks.append(self._history.add_second)
+        self._learner = Learner(self._page)
+        self.setup = Setup(lambda: self._config, file, self._journal, say)
+        self.operations = Operations(self, LOG, say)
+        self.updates = Updates(box.rauc_conf, data_dir / "update", update.Machine(), say)
+        self._slots: dict[str, int] = {}
+
+    async def run(self) -> None:
+        """Serve until SIGTERM or SIGINT."""
+        loop = asyncio.get_running_loop()
+        self._use(self._config)
+        self._page.heartbeat(page.monotonic_us())
+        wakes = self._open_wakes()
+        api = await control.serve(
+            self, self._run_dir / "control.sock", self._config.box.control_group, say
+        )
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stopping.set)
+        loop.add_signal_handler(signal.SIGHUP, self._reload)
+        loop.add_reader(wakes, self._wake_asked, wakes)
+        self._beat()
+        self._save()
+        self._prune()
+        self._tick_later()
+        self.operations.begin()
+        # What is here now stays: collections need not look at it again.
+        gc.collect()
+        gc.freeze()
+        say(f"naproxy {__version__}: looks after {', '.join(self.runners) or 'no server yet'}")
+        try:
+            await self._stopping.wait()
+        finally:
+            loop.remove_reader(wakes)
+            wakes.close()
+            api.close()
+            self._stop()
+
+    def _stop(self) -> None:
+        """Leave: every server counts as available from this moment, not when it shows."""
+        # The loop turns on until the last thread has ended, and a beat would take that back.
+        for timer in self._timers.values():
+            timer.cancel()
+        self._page.heartbeat(0)
+        self.setup.stop()
+        self.operations.own.stop()
+        self._meters.stop()
+        for runner in self.runners.values():
+            runner.stop(why=Reason("server.stopped"))
+        self._history.flush()
+        self._journal.close()
+        say("naproxy: stopped; requests go to the servers")
+
+    def restart(self) -> None:
+        """Begin anew, as soon as what is being answered is out."""
+        self.begin_anew = True
+        asyncio.get_running_loop().call_later(_ANSWER_OUT_S, self._stopping.set)
+
+    # The loop's own work
+
+    def _again(self, after_s: float, work: Callable[[], None]) -> None:
+        self._timers[work] = asyncio.get_running_loop().call_later(after_s, work)
+
+    # The next time is set first: what fails in between must not be the last time.
+
+    def _beat(self) -> None:
+        self._again(self._config.box.heartbeat_s, self._beat)
+        self._page.heartbeat(page.monotonic_us())
+        self._drain()
+
+    def _drain(self) -> None:
+        heard: dict[int, list[Event]] = {}
+        events = list(self._events.read())
+        for event in events:
+            heard.setdefault(event.server, []).append(event)
+        if self._config.box.learn_robots:
+            self._learner.heard(events)
+        for name, index in self._slots.items():
+            for event in heard.get(index, ()):
+                self._history.request(name, event)
+            if index in heard:
+                self.runners[name].heard(heard[index], fresh=not self._first_drain)
+        self._first_drain = False
+
+    def _save(self) -> None:
+        self._again(SAVE_S, self._save)
+        self.save()
+
+    def save(self) -> None:
+        """Write what was learned."""
+        for runner in self.runners.values():
+            runner.save()
+
+    def _tick(self) -> None:
+        try:
+            self._history.tick()
+            if self._history.sync_due:
+                # The disk may take long; the loop must not wait for it.
+                asyncio.get_running_loop().run_in_executor(None, self._history.sync)
+        finally:
+            self._tick_later()  # how long until then, the tick decides
+
+    def _tick_later(self) -> None:
+        self._again(self._history.next_s, self._tick)
+
+    def _prune(self) -> None:
+        self._again(PRUNE_S, self._prune)
+        if self._history.clock.trusted:
+            self._journal.prune(self._config.box.keep_days)
+
+    def _open_wakes(self) -> socket.socket:
+        path = self._run_dir / "wake.sock"
+        path.unlink(missing_ok=True)
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        sock.bind(str(path))
+        path.chmod(0o660)
+        if self._config.box.group:
+            page.give_to_group(path, self._config.box.group, say)
+        return sock
+
+    def _wake_asked(self, sock: socket.socket) -> None:
+        for _ in range(_DATAGRAMS_AT_ONCE):
+            try:
+                data = sock.recv(datagram.MAX_BYTES + 1)
+            except OSError:
+                return
+            try:
+                name, asker = datagram.parse(data)
+                self.runners[name].wake(asker)
+            except (ValueError, KeyError) as error:
+                self.bad_datagrams += 1
+                if self.bad_datagrams == 1:
+                    say(f"wake datagram ignored, later ones only counted: {error}")
+
+    # Configuration
+
+    def _use(self, new: Config) -> None:
+        for name in set(self.runners) - {s.id for s in new.server}:
+            self.runners.pop(name).stop(why=Reason("server.no_longer_configured"))
+        self._slots = slots.assign(self._page, new.server)
+        default = next(
+            (s.id for s in new.server if s.default), new.server[0].id if new.server else ""
+        )
+        fresh = []
+        for server in new.server:
+            interface = server.wake.interface or new.box.interface
+            index = self._slots[server.id]
+            if server.id in self.runners:
+                self.runners[server.id].configure(server, interface)
+            else:
+                self.runners[server.id] = Runner(self._house, index, server, interface)
+                self._page.set_state(index, State.UNKNOWN, page.monotonic_us())
+                fresh.append(server.id)
+            slots.write_server(
+                self._page,
+                index,
+                server,
+                interface,
+                default=server.id == default,
+                wake_expect_s=self.runners[server.id].machine.wake.value_s,
+            )
+        slots.write_box(self._page, new, self._slots)
+        self._learner.serve(host for server in new.server for host in server.hosts)
+        self._meters.use(new.meter, new.server)
+        self._history.watch(server.id for server in new.server)
+        self._config = new
+        self._remember()
+        for name in fresh:
+            self.runners[name].start()
+
+    def _remember(self) -> None:
+        """Keep the page's configuration: on our image Varnish starts with it, and before us."""
+        file, known = Path(self._config.box.data_dir) / "page", self._page.configuration()
+        try:
+            if not file.exists() or file.read_bytes() != known:
+                files.write(file, known, 0o600)
+        except OSError as error:
+            say(f"{file}: not kept for the next start: {error.strerror}")
+
+    def _state_of(self, server: str) -> State | None:
+        return self.runners[server].machine.state if server in self.runners else None
+
+    def config(self) -> dict[str, Any]:
+        """Return the configuration in force, secrets left out but named, with `version`."""
+        found: dict[str, Any] = plain(self._config)
+        return {**found, "version": self.version, "secrets": list(secrets(self._config))}
+
+    def config_text(self) -> bytes:
+        """Return the file as it is now, nothing if there is none yet; OSError."""
+        try:
+            return self.file.read_bytes()
+        except FileNotFoundError:
+            return b""
+
+    def secret_names(self) -> frozenset[str]:
+        """Return the names of the secret keys that are given."""
+        return frozenset(path.rpartition(".")[2] for path in secrets(self._config))
+
+    def put_config(self, text: bytes) -> None:
+        """Check, write and use a new configuration; ConfigError, and nothing changes."""
+        self._refuse_what_needs_a_restart(config.parse(text))
+        self._use(config.replace(self.file, text))
+        self.version = configedit.version(text)
+
+    def reload(self) -> None:
+        """Use the file as it is now; ConfigError or OSError, and nothing changes."""
+        text = self.config_text()
+        new = config.parse(text)
+        self._refuse_what_needs_a_restart(new)
+        self._use(new)
+        self.version = configedit.version(text)
+
+    def _reload(self) -> None:
+        try:
+            self.reload()
+        except (ConfigError, OSError) as error:
+            say(f"{self.file}: not used, the configuration in force stays:\n{error}")
+            return
+        say(f"{self.file}: in force now")
+
+    def _refuse_what_needs_a_restart(self, new: Config) -> None:
+        problems = [
+            Problem(f"box.{key}", Reason("config.restart"))
+            for key in config.RESTART
+            if getattr(new.box, key) != getattr(self._config.box, key)
+        ]
+        if problems:
+            raise ConfigError(problems)
+
+    def current(self) -> Config:
+        """Return the configuration in force."""
+        return self._config
+
+    # Telling
+
+    def told(self) -> dict[str, Any]:
+        """Return state and settings as JSON types, without secrets."""
+        servers = [runner.status() for runner in self.runners.values()]
+        status = {"box": self.status(), "servers": servers, **self.meters(None)}
+        return {"status": status, "settings": self.config()}
+
+    def status(self) -> dict[str, Any]:
+        """Return what holds for the whole box."""
+        return {
+            "version": __version__,
+            "started_s": self._started_s,
+            "heartbeat_s": self._page.layout.heartbeat_us / 1e6,
+            "events_lost": self._events.lost,
+            "bad_datagrams": self.bad_datagrams,
+            "history_error": self._journal.error,
+            "energy_j": self._history.energy_j(),
+        }
+
+    def meters(self, since_s: float | None) -> dict[str, Any]:
+        """Return what the meters say, and their seconds after `since_s` if it is given."""
+        said: dict[str, Any] = {"meters": self._meters.status(), "house_s": self._meters.house_s()}
+        if since_s is not None:
+            said["seconds"] = self._meters.seconds(since_s)
+        return said
+
+    def history(self, table: str, server: str | None, since_s: float, limit: int) -> list[Any]:
+        """Return rows of the journal, newest first."""
+        return self._journal.rows(table, server, since_s, limit)
+
+
+def _lock(path: Path) -> int:
+    """Take the lock that only one controller can have; it goes with the process."""
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        raise AlreadyRunningError(f"another controller uses {path.parent}") from None
+    return lock
+
+
+def _before_others() -> None:
+    """Run before programs of normal priority; etherwake inherits it."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+    except OSError as error:
+        say(f"box.realtime: not permitted: {error.strerror}")
+
+
+async def _main(file: Path, loaded: Config) -> bool:
+    """Return whether it wants to begin anew."""
+    controller = Controller(file, loaded)
+    await controller.run()
+    return controller.begin_anew
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare `naproxy controller`."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "controller",
+        help="look after the servers (runs in the foreground)",
+        description="Look after the servers of the configuration, in the foreground. Stops on"
+        " SIGTERM, reads the configuration again on SIGHUP.",
+    )
+    add_config_option(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the controller until it is told to stop."""
+    restore.take(args.config, say)
+    try:
+        loaded = config.read_or_new(args.config, say)
+    except (ConfigError, OSError) as error:
+        say(f"{args.config}:\n{error}")
+        return 2
+    if loaded.box.realtime:
+        _before_others()
+    begin_anew = False
+    try:
+        with contextlib.suppress(KeyboardInterrupt):
+            begin_anew = asyncio.run(_main(args.config, loaded))
+    except (AlreadyRunningError, OSError) as error:
+        say(f"naproxy controller: {error}")
+        return 1
+    if begin_anew:
+        again = ("-m", "naproxy.cli", "controller", "--config", str(args.config))
+        os.execv(sys.executable, (sys.executable, *again))  # noqa: S606 - ourselves, no shell
+    return 0

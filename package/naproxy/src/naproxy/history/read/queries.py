@@ -1,0 +1,266 @@
+"""What the web interface and `naproxy export` read: plain SQL on a connection of their own.
+
+The file may be read while the controller writes it. Times are epoch seconds, ranges are
+from (included) to (not included). What is up to a minute old may not be there yet.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import tzinfo
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+from naproxy.core.state import Klass
+from naproxy.history.block import Span, columns
+from naproxy.history.days import days
+from naproxy.history.tables import FILE, METER_BITS, METERS, key
+from naproxy.shm.page import Outcome
+
+MOST_POINTS: Final = 1000
+STEPS_S: Final = (
+    *(1, 2, 5, 10, 15, 60, 120, 300, 600, 900, 3600, 7200, 10800, 21600, 43200),
+    *(86400, 2 * 86400, 7 * 86400, 30 * 86400, 365 * 86400),
+)
+"""Lengths that a point of a chart may have: each a whole number of its tier's rows.
+
+At most a quarter of the next tier's: from there on that tier answers sooner.
+"""
+
+TIERS: Final = {"seconds": 1, "minutes": 60, "hours": 3600}
+"""Tier -> length of its rows in seconds."""
+
+_SUMS: Final = (
+    "sum(count), CAST(round(sum(mean_mw * covered_ms) * 1.0 / sum(covered_ms)) AS INTEGER),"
+    " min(min_mw), max(max_mw), sum(energy_mj), sum(covered_ms)"
+)
+_EVENTS: Final = ("transitions", "wakes", "decisions", "clock")
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Power in `length_s` seconds from `t_s` on; `span.covered_ms` says how much is known."""
+
+    t_s: int
+    length_s: int
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """At most as many points as were asked for. Where nothing is known there is no point."""
+
+    tier: str
+    step_s: int
+    points: list[Point]
+    gaps: list[tuple[int, int]]
+    """From and to of what no point covers."""
+
+
+def open_history(data_dir: Path) -> sqlite3.Connection:
+    """Open the history for reading only; sqlite3.OperationalError if there is none."""
+    path = quote(str(data_dir / FILE))
+    db = sqlite3.connect(f"file:{path}?mode=ro", uri=True, isolation_level=None, timeout=5)
+    db.execute("PRAGMA query_only = 1")
+    return db
+
+
+def meters(db: sqlite3.Connection) -> list[str]:
+    """Return the names of all meters there have ever been."""
+    return [name for (name,) in db.execute("SELECT name FROM meters ORDER BY name")]
+
+
+def meter_number(db: sqlite3.Connection, name: str) -> int:
+    """Return a meter's number; one that was never there has 0, which no row has."""
+    row = db.execute("SELECT id FROM meters WHERE name = ?", (name,)).fetchone()
+    return row[0] if row else 0
+
+
+def chart(
+    db: sqlite3.Connection, meter: str, from_s: float, to_s: float, points: int = MOST_POINTS
+) -> Chart:
+    """Return the power in a range, from the finest tier that it needs and that reaches back."""
+    first_s, end_s = int(from_s), max(int(to_s), int(from_s) + 1)
+    points = max(2, min(points, MOST_POINTS))
+    step_s = next((s for s in STEPS_S if (end_s - 1) // s - first_s // s < points), STEPS_S[-1])
+    tier = _tier(db, step_s, first_s)
+    step_s = max(step_s, TIERS[tier])
+    first_s, number = first_s // step_s * step_s, meter_number(db, meter)
+    found = list(_points(db, tier, number, (first_s, end_s), step_s))
+    return Chart(tier, step_s, found, list(_gaps(found, first_s, end_s)))
+
+
+def _tier(db: sqlite3.Connection, step_s: int, first_s: int) -> str:
+    """Return the coarsest tier that is fine enough, or a coarser one that goes further back."""
+    names = list(TIERS)
+    tier = max((n for n in names if TIERS[n] <= step_s), key=TIERS.__getitem__)
+    for coarser in names[names.index(tier) + 1 :]:
+        begins = _begins_s(db, tier)
+        before = _begins_s(db, coarser)
+        if before is None or (begins is not None and begins <= max(first_s, before + 3600)):
+            break
+        tier = coarser
+    return tier
+
+
+def _begins_s(db: sqlite3.Connection, tier: str) -> int | None:
+    row = db.execute(f"SELECT min(key) FROM {tier}").fetchone()  # noqa: S608
+    return None if row[0] is None else (row[0] >> METER_BITS) * max(TIERS[tier], 60)
+
+
+def _points(
+    db: sqlite3.Connection, tier: str, meter: int, range_s: tuple[int, int], step_s: int
+) -> Iterator[Point]:
+    if tier == "seconds":
+        yield from _from_seconds(db, meter, range_s, step_s)
+        return
+    row_s = TIERS[tier]
+    first, end = range_s[0] // row_s, -(-range_s[1] // row_s)
+    for bucket, *values in db.execute(
+        f"SELECT (key >> {METER_BITS}) / ? AS bucket, {_SUMS} FROM {tier}"  # noqa: S608
+        f" WHERE key >= ? AND key < ? AND key & {METERS - 1} = ? GROUP BY bucket",
+        (step_s // row_s, key(first, 0), key(end, 0), meter),
+    ):
+        yield Point(bucket * step_s, step_s, Span(*values))
+
+
+def _from_seconds(
+    db: sqlite3.Connection, meter: int, range_s: tuple[int, int], step_s: int
+) -> Iterator[Point]:
+    """Yield the parts of each block; a damaged one is a gap."""
+    first_s, end_s = range_s
+    for row, blob in db.execute(
+        "SELECT key, block FROM seconds"  # noqa: S608
+        f" WHERE key >= ? AND key < ? AND key & {METERS - 1} = ? ORDER BY key",
+        (key(first_s // 60, 0), key(-(-end_s // 60), 0), meter),
+    ):
+        minute_s = (row >> METER_BITS) * 60
+        with suppress(ValueError):
+            for offset, span in columns(blob).spans(step_s):
+                if first_s <= minute_s + offset < end_s:
+                    yield Point(minute_s + offset, step_s, span)
+
+
+def _gaps(points: list[Point], first_s: int, end_s: int) -> Iterator[tuple[int, int]]:
+    at_s = first_s
+    for point in points:
+        if point.t_s > at_s:
+            yield at_s, point.t_s
+        at_s = point.t_s + point.length_s
+    if at_s < end_s:
+        yield at_s, end_s
+
+
+def energy(db: sqlite3.Connection, meter: str, from_s: int, to_s: int) -> tuple[int, int]:
+    """Return (energy in mJ, time covered in ms) of a range of whole minutes.
+
+    Whole hours are summed as such, what is left at the ends from the minutes; so is the
+    newest hour, which is made anew only now and then.
+    """
+    number = meter_number(db, meter)
+    newest = db.execute("SELECT max(key) FROM hours").fetchone()[0] or 0
+    first, last = -(-from_s // 3600), min(to_s // 3600, newest >> METER_BITS)
+    if first >= last:
+        return _sum(db, "minutes", number, from_s // 60, to_s // 60)
+    parts = (
+        _sum(db, "minutes", number, from_s // 60, first * 60),
+        _sum(db, "hours", number, first, last),
+        _sum(db, "minutes", number, last * 60, to_s // 60),
+    )
+    return sum(p[0] for p in parts), sum(p[1] for p in parts)
+
+
+def _sum(db: sqlite3.Connection, tier: str, meter: int, first: int, end: int) -> tuple[int, int]:
+    if first >= end:
+        return 0, 0
+    found: tuple[int, int] = db.execute(
+        f"SELECT coalesce(sum(energy_mj), 0), coalesce(sum(covered_ms), 0) FROM {tier}"  # noqa: S608
+        f" WHERE key >= ? AND key < ? AND key & {METERS - 1} = ?",
+        (key(first, 0), key(end, 0), meter),
+    ).fetchone()
+    return found
+
+
+def energy_by_day(
+    db: sqlite3.Connection,
+    meter: str,
+    from_s: float,
+    to_s: float,
+    zone: tzinfo | None = None,
+    *,
+    unit: str = "day",
+) -> Iterator[dict[str, Any]]:
+    """Yield each day that the range touches and something is known of.
+
+    `zone` None is the box's own; `unit` is one of `days.VIEWS`, `day` its first day.
+    """
+    for day, start_s, end_s in days(from_s, to_s, zone, unit):
+        energy_mj, covered_ms = energy(db, meter, start_s, end_s)
+        if covered_ms:
+            yield {
+                "day": day.isoformat(),
+                "meter": meter,
+                "energy_mj": energy_mj,
+                "covered_ms": covered_ms,
+                "length_ms": 1000 * (end_s - start_s),
+            }
+
+
+def power(
+    db: sqlite3.Connection, tier: str, meter: str, from_s: float, to_s: float
+) -> Iterator[Point]:
+    """Yield every row of a tier in a range."""
+    yield from _points(db, tier, meter_number(db, meter), (int(from_s), int(to_s)), TIERS[tier])
+
+
+def events(
+    db: sqlite3.Connection, table: str, server: str | None, from_s: float, to_s: float
+) -> Iterator[dict[str, Any]]:
+    """Yield rows of transitions, wakes, decisions or clock in a range, oldest first."""
+    if table not in _EVENTS:
+        raise ValueError(f"there is no table {table}")
+    of_server = "" if table == "clock" else " AND (?3 IS NULL OR server = ?3)"
+    found = db.execute(
+        f"SELECT * FROM {table} WHERE t_s >= ?1 AND t_s < ?2{of_server} ORDER BY t_s, id",  # noqa: S608
+        (from_s, to_s) if table == "clock" else (from_s, to_s, server),
+    )
+    names = [column[0] for column in found.description]
+    for row in found:
+        yield dict(zip(names, row, strict=True))
+
+
+def traffic(
+    db: sqlite3.Connection, server: str | None, from_s: float, to_s: float, tier: str = "hours"
+) -> Iterator[dict[str, Any]]:
+    """Yield requests by hour (or minute, for a week), server, class and outcome."""
+    if tier not in ("minutes", "hours"):
+        raise ValueError(f"traffic is not kept by {tier}")
+    for t_s, name, klass, outcome, requests, delayed in db.execute(
+        "SELECT t_s, name, class, outcome, requests, delayed"  # noqa: S608
+        f" FROM traffic_{tier} JOIN servers ON id = server"
+        " WHERE t_s >= ?1 AND t_s < ?2 AND (?3 IS NULL OR name = ?3)"
+        " ORDER BY t_s, name, class, outcome",
+        (int(from_s), int(to_s), server),
+    ):
+        yield {
+            "t_s": t_s,
+            "server": name,
+            "class": class_word(klass),
+            "outcome": outcome_word(outcome),
+            "requests": requests,
+            "delayed": delayed,
+        }
+
+
+def class_word(number: int) -> str:
+    """Return the name of a class; one of a later version has its number."""
+    return Klass(number).name.lower() if 0 <= number < len(Klass) else f"class {number}"
+
+
+def outcome_word(number: int) -> str:
+    """Return the name of an outcome; one of a later version has its number."""
+    return Outcome(number).name.lower() if 0 <= number < len(Outcome) else f"outcome {number}"

@@ -1,0 +1,154 @@
+"""The history as rows, for `naproxy export` and the web interface's downloads.
+
+Names end in their unit: watts, joules and seconds. A row is made when it is asked for.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import sqlite3
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from typing import Any, Final
+
+from naproxy.core.reason import stored_reason
+from naproxy.history.read import patterns, queries
+
+_WITH_REASONS: Final = ("transitions", "wakes", "decisions")
+Rows = Iterator[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Which part of the history: a range, one meter or server or all, a tier, a time zone.
+
+    `tier` None is minutes of power and hours of traffic; `zone` None is the box's own.
+    """
+
+    from_s: float
+    to_s: float
+    name: str | None = None
+    tier: str | None = None
+    zone: tzinfo | None = None
+
+
+class NoSuchMeterError(LookupError):
+    """There has never been this meter; its text names those there are."""
+
+
+def rows(db: sqlite3.Connection, what: str, part: Part) -> Rows:
+    """Yield the rows of `what`, one of COLUMNS; NoSuchMeterError, also while it is read."""
+    return _ROWS[what](db, what, part)
+
+
+def csv_lines(what: str, found: Rows) -> Iterator[str]:
+    """Yield a head line and a line a row, each with its end of line.
+
+    Visitors choose some texts: one that a spreadsheet would take for a formula has a `'`
+    before it.
+    """
+    names = COLUMNS[what]
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(names)
+    for row in found:
+        yield buffer.getvalue()
+        buffer.seek(0)
+        buffer.truncate()
+        writer.writerow([_plain(row[name]) for name in names])
+    yield buffer.getvalue()
+
+
+def _plain(value: Any) -> Any:
+    risky = isinstance(value, str) and value[:1] in tuple("=+-@\t\r")
+    return f"'{value}" if risky else value
+
+
+def _time(t_s: float, zone: tzinfo | None) -> str:
+    return datetime.fromtimestamp(t_s, UTC).astimezone(zone).isoformat(timespec="seconds")
+
+
+def _meters(db: sqlite3.Connection, name: str | None) -> list[str]:
+    known = queries.meters(db)
+    if name is None or name in known:
+        return known if name is None else [name]
+    raise NoSuchMeterError(f"there is no meter {name}; there is {', '.join(known) or 'none'}")
+
+
+def _power(db: sqlite3.Connection, what: str, part: Part) -> Rows:
+    for meter in _meters(db, part.name):
+        for p in queries.power(db, part.tier or "minutes", meter, part.from_s, part.to_s):
+            yield {
+                "time": _time(p.t_s, part.zone),
+                "t_s": p.t_s,
+                "length_s": p.length_s,
+                "meter": meter,
+                "mean_w": p.span.mean_mw / 1000,
+                "min_w": p.span.min_mw / 1000,
+                "max_w": p.span.max_mw / 1000,
+                "energy_j": p.span.energy_mj / 1000,
+                "covered_s": p.span.covered_ms / 1000,
+                "readings": p.span.count,
+            }
+
+
+def _energy(db: sqlite3.Connection, what: str, part: Part) -> Rows:
+    for meter in _meters(db, part.name):
+        for day in queries.energy_by_day(db, meter, part.from_s, part.to_s, part.zone):
+            yield {
+                "day": day["day"],
+                "meter": meter,
+                "energy_j": day["energy_mj"] / 1000,
+                "covered_s": day["covered_ms"] / 1000,
+                "length_s": day["length_ms"] / 1000,
+            }
+
+
+def _events(db: sqlite3.Connection, what: str, part: Part) -> Rows:
+    for row in queries.events(db, what, part.name, part.from_s, part.to_s):
+        if what in _WITH_REASONS:
+            row["reason"] = str(stored_reason(row["reason"]))
+        yield {"time": _time(row["t_s"], part.zone), **row}
+
+
+def _traffic(db: sqlite3.Connection, what: str, part: Part) -> Rows:
+    tier = part.tier or "hours"
+    for row in queries.traffic(db, part.name, part.from_s, part.to_s, tier):
+        yield {"time": _time(row["t_s"], part.zone), **row}
+
+
+def _agents(db: sqlite3.Connection, what: str, part: Part) -> Rows:
+    for row in patterns.agent_days(db, part.name, part.from_s, part.to_s):
+        yield {"day": _time(row["t_s"], part.zone)[:10], **row}
+
+
+_ROWS: Final[dict[str, Callable[[sqlite3.Connection, str, Part], Rows]]] = {
+    "power": _power,
+    "energy": _energy,
+    "transitions": _events,
+    "wakes": _events,
+    "decisions": _events,
+    "clock": _events,
+    "traffic": _traffic,
+    "agents": _agents,
+}
+
+COLUMNS: Final[dict[str, tuple[str, ...]]] = {
+    "power": (
+        *("time", "t_s", "length_s", "meter", "mean_w", "min_w", "max_w", "energy_j"),
+        *("covered_s", "readings"),
+    ),
+    "energy": ("day", "meter", "energy_j", "covered_s", "length_s"),
+    "transitions": ("time", "t_s", "server", "from", "to", "reason"),
+    "wakes": (
+        *("time", "t_s", "server", "who", "host", "path", "method", "agent", "class", "reason"),
+        *("waited_s", "packets", "outcome"),
+    ),
+    "decisions": ("time", "t_s", "server", "sleep", "reason"),
+    "clock": ("time", "t_s", "what", "shift_s", "since_s"),
+    "traffic": ("time", "t_s", "server", "class", "outcome", "requests", "delayed"),
+    "agents": ("day", "t_s", "server", "agent", "class", "outcome", "requests", "delayed"),
+}
+"""What there is to export, and the names of its columns."""

@@ -1,0 +1,185 @@
+"""What was saved against a server that is always on: pure functions of what was measured and seen.
+
+A *cell* is a stretch of time with what a meter measured in it and how long the server was seen
+in which state. What the meter covers is measured; what it does not cover, but where the state is
+known, is modelled by equation 4.1 of the thesis from these states; the rest is not known, and is
+in none of the sums. Everything is a sum over cells, so that of a range is that of its parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Final
+
+from naproxy.core.energy import Power
+from naproxy.history.read.states import States
+
+ON: Final = ("awake", "waking", "trouble")
+"""States that count as on: one that does not answer is not known to draw less."""
+
+OFF: Final = ("falling_asleep", "asleep")
+"""The cost of falling asleep is in E_switch."""
+
+MEASURED, FITTED, CONFIGURED = "measured", "fitted", "configured"
+"""Where a number comes from: the meter's mean, the commissioning's fit, the configuration."""
+
+_J_PER_KWH: Final = 3.6e6
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a meter says of a time; `covered_s` is how much of it readings account for."""
+
+    energy_j: float = 0.0
+    covered_s: float = 0.0
+
+    def __add__(self, other: Measured) -> Measured:
+        """Return both together."""
+        return Measured(self.energy_j + other.energy_j, self.covered_s + other.covered_s)
+
+
+NOTHING: Final = Measured()
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """`length_s` seconds from `t_s` on."""
+
+    t_s: float
+    length_s: float
+    on_s: float = 0.0
+    off_s: float = 0.0
+    switches: int = 0
+    server: Measured = NOTHING
+    box: Measured = NOTHING
+
+
+def cell(
+    t_s: float,
+    length_s: float,
+    states: States,
+    server: Measured = NOTHING,
+    box: Measured = NOTHING,
+) -> Cell:
+    """Return a cell from the states of its time."""
+    on_s = sum(states[state].seconds for state in ON if state in states)
+    off_s = sum(states[state].seconds for state in OFF if state in states)
+    slept = states["asleep"].entered if "asleep" in states else 0
+    return Cell(t_s, length_s, on_s, off_s, slept, server, box)
+
+
+@dataclass(frozen=True, slots=True)
+class Assumptions:
+    """What savings are reckoned with, and where each comes from.
+
+    `power.on_w` is what the server would draw if it were always on; `power.proxy_w` is this
+    server's share of the box's watts, for what no meter of the box covers.
+    """
+
+    power: Power
+    sources: Mapping[str, str]
+    """`on_w`, `off_w`, `switch_j`, `proxy_w` -> where it comes from."""
+
+    box_share: float = 1.0
+    """Of the box's energy, this server's: one of so many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """Sums over a time, in seconds and joules."""
+
+    length_s: float = 0.0
+    measured_s: float = 0.0
+    modelled_s: float = 0.0
+    asleep_s: float = 0.0
+    """Asleep or falling asleep, as it was seen."""
+    switches: int = 0
+    always_j: float = 0.0
+    """What the server would have drawn had it been always on, for the time that is known."""
+    measured_j: float = 0.0
+    modelled_j: float = 0.0
+    box_measured_j: float = 0.0
+    box_modelled_j: float = 0.0
+
+    @property
+    def known_s(self) -> float:
+        """The time that all sums are about."""
+        return self.measured_s + self.modelled_s
+
+    @property
+    def used_j(self) -> float:
+        """What the server drew."""
+        return self.measured_j + self.modelled_j
+
+    @property
+    def box_j(self) -> float:
+        """What the box drew."""
+        return self.box_measured_j + self.box_modelled_j
+
+    @property
+    def gross_j(self) -> float:
+        """What was saved; negative where the server drew more than one that is always on."""
+        return self.always_j - self.used_j
+
+    @property
+    def net_j(self) -> float:
+        """The same, less what the box drew itself."""
+        return self.gross_j - self.box_j
+
+    def __add__(self, other: Saved) -> Saved:
+        """Return both together."""
+        return Saved(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(Saved)))
+
+
+def saved(part: Cell, assumed: Assumptions) -> Saved:
+    """Return the sums of one cell.
+
+    Where only a part of it is measured, the states of the rest are taken to be as those of
+    the whole cell: make cells small where that matters.
+    """
+    power = assumed.power
+    seen_s = part.on_s + part.off_s
+    measured_s = min(part.server.covered_s, part.length_s)
+    modelled_s = max(0.0, min(seen_s, part.length_s) - measured_s)
+    modelled = modelled_s / seen_s if seen_s else 0.0
+    known_s = measured_s + modelled_s
+    box_s = min(part.box.covered_s, known_s)
+    share = box_s / part.box.covered_s if part.box.covered_s else 0.0
+    return Saved(
+        length_s=part.length_s,
+        measured_s=measured_s,
+        modelled_s=modelled_s,
+        asleep_s=part.off_s,
+        switches=part.switches,
+        always_j=power.on_w * known_s,
+        measured_j=part.server.energy_j,
+        modelled_j=power.energy_j(part.on_s, part.off_s, part.switches) * modelled,
+        box_measured_j=part.box.energy_j * share * assumed.box_share,
+        box_modelled_j=power.proxy_w * (known_s - box_s) * assumed.box_share,
+    )
+
+
+def total(parts: Iterable[Saved]) -> Saved:
+    """Return what all parts are together."""
+    found = Saved()
+    for part in parts:
+        found += part
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Worth:
+    """Money and CO2 of an energy; None where the office has no price or no factor."""
+
+    money: float | None
+    co2_g: float | None
+
+
+def worth(energy_j: float, price_per_kwh: float, co2_g_per_kwh: float) -> Worth:
+    """Return what an energy costs, in the price's currency, and the CO2 it makes; 0 is unknown."""
+    kwh = energy_j / _J_PER_KWH
+    return Worth(
+        kwh * price_per_kwh if price_per_kwh else None,
+        kwh * co2_g_per_kwh if co2_g_per_kwh else None,
+    )

@@ -1,0 +1,176 @@
+"""The journal: what happened and why. Part of the history, beside the figures.
+
+Times are epoch seconds by the history's clock: they are for people to read, no decision is
+taken by them. Transitions and wakes are written at once, for a restart goes by them.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from naproxy.core.reason import Reason, stored_reason
+from naproxy.core.request import Asker
+from naproxy.core.state import STATES, State
+from naproxy.history.write.store import Store, rows
+
+MOST_ROWS: Final = 1000
+DECISIONS_DAYS: Final = 30
+
+_TABLES: Final = ("transitions", "wakes", "decisions")
+_Decision = tuple[float, bool, Reason]
+_Gist = tuple[bool | str, ...]
+
+
+class Journal:
+    """Writes the journal. A disk that fails is said, and stops nothing else."""
+
+    def __init__(
+        self,
+        data_dir: Path,
+        say: Callable[[str], None] = print,
+        clock: Callable[[], float] = time.time,
+        group: str = "",
+    ) -> None:
+        """Open `data_dir`/history.db; a file that is not one is set aside, and that is said.
+
+        Where nothing can be written the history is kept in memory until the end.
+        """
+        self.store = Store(data_dir, say, clock, group)
+        self.clock = clock
+        self.at: Callable[[float], float] = float
+        self._deciding: dict[str, _Decision] = {}
+        self._decided: dict[str, _Gist] = {}
+
+    @property
+    def error(self) -> str | None:
+        """What is wrong with the disk, in words."""
+        return self.store.error
+
+    def transition(self, server: str, before: State, state: State, reason: Reason) -> None:
+        """Write one change of state."""
+        self.store.execute(
+            'INSERT INTO transitions (t_s, server, "from", "to", reason) VALUES (?, ?, ?, ?, ?)',
+            *(self.clock(), server, STATES[before], STATES[state], reason.text()),
+        )
+
+    def wake_opened(self, server: str, asker: Asker) -> int | None:
+        """Write the start of a wake; returns its row for `wake_closed`."""
+        reason = asker.reason
+        done = self.store.execute(
+            "INSERT INTO wakes (t_s, server, who, host, path, method, agent, class, reason)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            *(self.clock(), server, asker.who, asker.host, asker.path),
+            *(asker.method, asker.agent, asker.klass),
+            reason.text() if isinstance(reason, Reason) else reason,
+        )
+        return done.lastrowid if done else None
+
+    def wake_closed(self, row: int, outcome: str, waited_s: float, packets: int) -> None:
+        """Complete a wake: seconds from the asking until the server was up."""
+        self.store.execute(
+            "UPDATE wakes SET outcome = ?, waited_s = ?, packets = ? WHERE id = ?",
+            *(outcome, round(waited_s, 6), packets, row),
+        )
+
+    def close_forgotten(self) -> None:
+        """Mark the wakes that a controller left open when it ended."""
+        self.store.execute(
+            "UPDATE wakes SET outcome = 'controller ended' WHERE outcome = 'waiting'"
+        )
+
+    def decision(self, server: str, t_s: float, sleep: bool, reason: Reason) -> None:
+        """Note what was decided at `t_s` by the house's clock: may it sleep, and why.
+
+        May be called as often as wanted: at most one a minute is written, and only when
+        `sleep` or the reason (not the figures in it) is another one than before.
+        """
+        self._deciding[server] = (self.at(t_s), sleep, reason)
+
+    def write(self, db: sqlite3.Connection) -> None:
+        """Write the decisions that are others than those before; then call `written`."""
+        for server, (t_s, sleep, reason) in self._deciding.items():
+            if self._decided.get(server) != _gist(sleep, reason):
+                db.execute(
+                    "INSERT INTO decisions (t_s, server, sleep, reason) VALUES (?, ?, ?, ?)",
+                    (t_s, server, sleep, reason.text()),
+                )
+
+    def written(self) -> None:
+        """Forget what was written."""
+        for server, (_, sleep, reason) in self._deciding.items():
+            self._decided[server] = _gist(sleep, reason)
+        self._deciding = {}
+
+    def last_known(self, server: str) -> State:
+        """Return the last state of a server that was known; UNKNOWN if there is none."""
+        done = self.store.execute(
+            'SELECT "to" FROM transitions WHERE server = ? AND "to" <> ? ORDER BY id DESC LIMIT 1',
+            *(server, STATES[State.UNKNOWN]),
+        )
+        row = done.fetchone() if done else None
+        return State[row[0].upper()] if row and row[0].upper() in State.__members__ else State(0)
+
+    def save(self, key: str, value: Any) -> None:
+        """Keep a JSON value over restarts."""
+        self.store.execute(
+            "INSERT INTO saved (key, value) VALUES (?, ?)"
+            " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+            *(key, json.dumps(value)),
+        )
+
+    def saved(self, key: str) -> dict[str, Any]:
+        """Return what `save` kept, an empty object if there is none or it is no object."""
+        done = self.store.execute("SELECT value FROM saved WHERE key = ?", key)
+        row = done.fetchone() if done else None
+        try:
+            value = json.loads(row[0]) if row else {}
+        except ValueError:
+            value = {}
+        return value if isinstance(value, dict) else {}
+
+    def prune(self, keep_days: int) -> None:
+        """Delete what is older than `keep_days`; the last transition of each server stays."""
+        now_s = self.clock()
+        oldest_s = now_s - 86400 * keep_days
+        self.store.execute("DELETE FROM wakes WHERE t_s < ?", oldest_s)
+        self.store.execute(
+            "DELETE FROM transitions WHERE t_s < ?"
+            " AND id NOT IN (SELECT max(id) FROM transitions GROUP BY server)",
+            oldest_s,
+        )
+        self.store.execute("DELETE FROM decisions WHERE t_s < ?", now_s - 86400 * DECISIONS_DAYS)
+
+    def rows(
+        self, table: str, server: str | None, since_s: float, limit: int
+    ) -> list[dict[str, Any]]:
+        """Return rows of transitions, wakes or decisions, newest first, at most `limit`.
+
+        `reason` is a plain reason; that of a wake for a request is what Varnish calls its cause.
+        """
+        if table not in _TABLES:
+            raise ValueError(f"there is no table {table}")
+        found = rows(
+            self.store.execute(
+                f"SELECT * FROM {table} WHERE t_s >= ?1 AND (?2 IS NULL OR server = ?2)"  # noqa: S608
+                " ORDER BY id DESC LIMIT ?3",
+                *(since_s, server, min(limit, MOST_ROWS)),
+            )
+        )
+        for row in found:
+            if not row.get("class"):
+                row["reason"] = stored_reason(row["reason"]).plain()
+        return found
+
+    def close(self) -> None:
+        """Close the file."""
+        self.store.close()
+
+
+def _gist(sleep: bool, reason: Reason) -> _Gist:
+    """What of a decision makes it another one: not the figures, which change all the time."""
+    return sleep, *reason.codes()

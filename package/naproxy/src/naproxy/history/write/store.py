@@ -1,0 +1,164 @@
+"""The history's file: opened, set aside when damaged, written in batches, synced now and then.
+
+WAL with synchronous NORMAL: a commit writes to the side file and waits for nothing. `sync`
+is the only thing that makes the disk wait, and it may run in a thread of its own: it takes
+no lock that the writer needs.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from naproxy.history.tables import FILE, AnotherGenerationError, prepare
+from naproxy.shm.page import give_to_group
+
+_MOST_LOG_PAGES: Final = 16384
+"""The side file is worked off earlier than `sync` does it only when it is this long."""
+
+
+class Store:
+    """One writer's connection. A disk that fails is said, and stops nothing else."""
+
+    def __init__(
+        self, data_dir: Path, say: Callable[[str], None], clock: Callable[[], float], group: str
+    ) -> None:
+        """Open `data_dir`/history.db; a file that is not one is set aside, and that is said.
+
+        Where nothing can be written the history is kept in memory until the end.
+        """
+        self.path = data_dir / FILE
+        self.error: str | None = None
+        self._say = say
+        self._clock = clock
+        self._group = group
+        self._on_disk = True
+        self._db = self._open_or_begin()
+
+    def _open_or_begin(self) -> sqlite3.Connection:
+        try:
+            try:
+                return self._open_file()
+            except sqlite3.DatabaseError as error:
+                if not _damaged(error):
+                    raise
+                self._set_aside(str(error))
+                return self._open_file()
+        except (sqlite3.Error, OSError) as error:
+            self.error = str(error)
+            self._say(f"{self.path}: {error}: the history is kept in memory only")
+            self._on_disk = False
+            return _prepared(sqlite3.connect(":memory:", isolation_level=None))
+
+    def _open_file(self) -> sqlite3.Connection:
+        # SQLite gives its side files the mode and group that the file has.
+        self.path.touch(mode=0o640)
+        if self._group:
+            give_to_group(self.path, self._group, self._say)
+        return _prepared(sqlite3.connect(self.path, isolation_level=None, timeout=2))
+
+    def _set_aside(self, why: str) -> None:
+        bad = self.path.with_name(f"{FILE}.bad-{int(self._clock())}")
+        self.path.rename(bad)
+        for suffix in ("-wal", "-shm"):
+            side = self.path.with_name(FILE + suffix)
+            if side.exists():
+                side.rename(bad.with_name(bad.name + suffix))
+        self._say(f"{self.path}: {why}; set aside as {bad.name} and begun anew")
+
+    def execute(self, sql: str, *values: object) -> sqlite3.Cursor | None:
+        """Carry out one statement; None if that failed, which is said once."""
+        try:
+            done = self._db.execute(sql, values)
+        except sqlite3.Error as error:
+            self._failed(error)
+            return None
+        self.error = None
+        return done
+
+    def batch(self, work: Callable[[sqlite3.Connection], None]) -> bool:
+        """Do `work` in one transaction, all of it or nothing; returns whether it was done."""
+        try:
+            with _transaction(self._db):
+                work(self._db)
+        except sqlite3.Error as error:
+            self._failed(error)
+            return False
+        self.error = None
+        return True
+
+    def _failed(self, error: sqlite3.Error) -> None:
+        if self.error is None:
+            self._say(f"{self.path}: {error}: the history is not written")
+        self.error = str(error)
+        if _damaged(error):
+            self._db.close()
+            self._db = self._open_or_begin()
+
+    def sync(self, *, checkpoint: bool) -> None:
+        """Make what was committed survive a power cut: one fdatasync.
+
+        A checkpoint also works the side file off into the file itself: two more, and one by
+        the next commit. From any thread; OSError or sqlite3.Error where it fails.
+        """
+        log = self.path.with_name(FILE + "-wal")
+        if not self._on_disk:
+            return
+        if checkpoint:
+            with closing(sqlite3.connect(self.path, isolation_level=None, timeout=2)) as db:
+                db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        elif log.exists():
+            # SQLite keeps its locks on the other two files: closing this one drops none.
+            file = os.open(log, os.O_RDWR | os.O_CLOEXEC)
+            try:
+                os.fdatasync(file)
+            finally:
+                os.close(file)
+
+    def close(self) -> None:
+        """Close the file; SQLite works the side file off."""
+        self._db.close()
+
+
+@contextmanager
+def _transaction(db: sqlite3.Connection) -> Iterator[None]:
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        # A failed commit may have ended it already.
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+
+
+def _prepared(db: sqlite3.Connection) -> sqlite3.Connection:
+    try:
+        db.execute(f"PRAGMA wal_autocheckpoint = {_MOST_LOG_PAGES}")
+        prepare(db)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def rows(found: sqlite3.Cursor | None) -> list[dict[str, Any]]:
+    """Return what was found as dictionaries."""
+    if found is None:
+        return []
+    names = [column[0] for column in found.description]
+    return [dict(zip(names, row, strict=True)) for row in found]
+
+
+def _damaged(error: sqlite3.Error) -> bool:
+    """Is it the file that is wrong, not the disk that is full or the lock that is taken?"""
+    if isinstance(error, AnotherGenerationError):
+        return True
+    damage = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+    code: int | None = getattr(error, "sqlite_errorcode", None)
+    return (code is not None and code & 0xFF in damage) or "no such" in str(error)

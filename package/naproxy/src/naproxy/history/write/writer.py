@@ -1,0 +1,249 @@
+"""What the controller writes into the history, and when.
+
+One writer, the controller. What comes often is gathered in memory and written once a
+minute; what is rare and matters after a crash (transitions, wakes) is written at once.
+"""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from naproxy.core.reading import Second
+from naproxy.core.reason import Reason
+from naproxy.history.tables import METER_BITS
+from naproxy.history.write import agents, gaps, power, requests, state_hours, stream
+from naproxy.history.write.agents import AgentTraffic
+from naproxy.history.write.clock import HistoryClock
+from naproxy.history.write.journal import Journal
+from naproxy.history.write.power import Power
+from naproxy.history.write.requests import Traffic
+from naproxy.history.write.stream import Stream
+from naproxy.shm.events import Event
+
+BATCH_S: Final = 60.0
+LATE_S: Final = 2.0
+"""A batch is written so long after a minute's end: the last second has come by then."""
+
+SYNC_EVERY: Final = 10
+"""Batches between two times that the disk is made to keep what was written."""
+
+CHECKPOINT_EVERY: Final = 120
+"""Batches between two times that the side file is worked off."""
+
+AGENTS_EVERY: Final = 240
+"""Batches between two times that requests by name are written: few pages, but each time."""
+
+PRUNE_EVERY: Final = 60
+"""Batches between two rounds of deletion: rows of an hour lie on the same few pages."""
+
+SLICE_ROWS: Final = 250
+"""Rows of a table that one batch deletes at the most: nothing waits for long."""
+
+_PRUNED: Final = (power, requests, agents, stream)
+_WITH_TIME: Final = ("transitions", "wakes", "decisions")
+
+
+class History:
+    """What the controller's other parts hand their figures to; `tick` once a batch."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        say: Callable[[str], None],
+        epoch_s: float,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+        synchronised: Callable[[], bool] | None = None,
+        boot: str | None = None,
+    ) -> None:
+        """Write beside the journal, in its file; `epoch_s` is the house's (`runner.House`).
+
+        From now on the journal goes by the history's clock too.
+        """
+        self._journal = journal
+        self._store = journal.store
+        self._say = say
+        self._epoch_s = epoch_s
+        self._monotonic = monotonic
+        self._power = Power(say)
+        self._traffic = Traffic()
+        self._agents = AgentTraffic()
+        self._stream = Stream()
+        self._batches = 0
+        self._pruning = True
+        self.clock = HistoryClock(
+            self, say, monotonic=monotonic, wall=wall, synchronised=synchronised, boot=boot
+        )
+        journal.clock = self.clock.now_s
+        journal.at = self._at
+        self._counted_us = self._counted_before()
+        self._store.batch(self._power.begin)
+
+    def _counted_before(self) -> float:
+        """Return the monotonic time of the requests that another run has counted."""
+        done = self._store.execute("SELECT max(t_s) + 60 FROM traffic_minutes")
+        row = done.fetchone() if done else None
+        counted_s = row[0] if row and row[0] else 0
+        return 1e6 * min(counted_s - self.clock.at(0.0), self._monotonic())
+
+    def _at(self, house_s: float) -> float:
+        return self.clock.at(house_s - self._epoch_s)
+
+    def add_second(self, meter: str, second: Second) -> None:
+        """Take one second of a meter, its time by the house's clock. Never fails."""
+        by_s = round(self._at(0.0))
+        self._power.add(meter, power.moved(second, by_s) if by_s else second)
+
+    def energy_j(self) -> dict[str, float]:
+        """Return what each meter has measured since it was first seen, in joules."""
+        return {meter: mj / 1000 for meter, mj in self._power.totals_mj.items()}
+
+    def request(self, server: str, event: Event) -> None:
+        """Count one request that ended, unless an earlier run did."""
+        if event.t_us >= self._counted_us:
+            t_s = self.clock.at(event.t_us / 1e6)
+            self._traffic.add(server, t_s, event)
+            self._agents.add(server, t_s, event)
+            self._stream.add(server, t_s, event)
+
+    def watch(self, servers: Iterable[str]) -> None:
+        """From now on the requests of these servers, and of no others, are handed over."""
+        self._stream.watch(servers, self.clock.now_s())
+
+    def decision(self, server: str, t_s: float, sleep: bool, reason: Reason) -> None:
+        """Note a decision at `t_s` by the house's clock; see `Journal.decision`."""
+        self._journal.decision(server, t_s, sleep, reason)
+
+    @property
+    def next_s(self) -> float:
+        """Seconds until the next `tick`."""
+        return BATCH_S - self.clock.now_s() % BATCH_S + LATE_S
+
+    def tick(self) -> None:
+        """Write what was gathered, follow the clock, delete a little of what is too old.
+
+        Hours and traffic only when the disk is made to keep it all: until then a crash of
+        the controller costs neither, they are made anew of the minutes and Varnish's ring.
+        """
+        self._batches += 1
+        rare = self.sync_due
+        if not self._flush(rare=rare, before_s=self.clock.now_s()):
+            return
+        base_s = self.clock.at(0.0)
+        self.clock.check()
+        self._stream.stepped(self.clock.at(0.0) - base_s)
+        if self._batches % PRUNE_EVERY == 0:
+            self._pruning = True
+            self._store.batch(lambda db: state_hours.roll_up(db, self.clock.now_s()))
+        if self._pruning and self.clock.trusted:
+            self._prune()
+
+    def flush(self) -> bool:
+        """Write all that was gathered or nothing; what was not written is kept for later."""
+        return self._flush(rare=True, before_s=math.inf)
+
+    def _flush(self, *, rare: bool, before_s: float) -> bool:
+        confirmed, now_s = self.clock.confirmed, self.clock.now_s()
+        by_name = rare and (self._batches % AGENTS_EVERY == 0 or before_s == math.inf)
+
+        def write(db: sqlite3.Connection) -> None:
+            self._power.write(db)
+            self._journal.write(db)
+            if rare:
+                self._power.roll_up(db)
+                self._traffic.write(db, before_s)
+                self._stream.write(db, before_s, now_s)
+                if by_name:
+                    self._agents.write(db, before_s, confirmed=confirmed)
+                if confirmed:
+                    gaps.roll_up(db, now_s)
+
+        if not self._store.batch(write):
+            self._power.not_written()
+            return False
+        self._power.written()
+        self._journal.written()
+        if rare:
+            self._power.rolled_up()
+            self._traffic.written(before_s)
+            self._stream.written(before_s, now_s)
+            if by_name:
+                self._agents.written(before_s, confirmed=confirmed)
+        return True
+
+    def _prune(self) -> None:
+        deleted = 0
+
+        def delete(db: sqlite3.Connection) -> None:
+            nonlocal deleted
+            now_s = self.clock.now_s()
+            deleted = sum(part.prune(db, now_s, SLICE_ROWS) for part in _PRUNED)
+
+        self._pruning = self._store.batch(delete) and deleted >= SLICE_ROWS
+
+    @property
+    def sync_due(self) -> bool:
+        """Should `sync` be called after this tick?"""
+        return self._batches % SYNC_EVERY == 0
+
+    def sync(self) -> None:
+        """Make the disk keep what was written; in a thread, where the disk may take long."""
+        try:
+            self._store.sync(checkpoint=self._batches % CHECKPOINT_EVERY == 0)
+        except (OSError, sqlite3.Error) as error:
+            self._say(f"the history may not survive a power cut: {error}")
+
+    # What the clock needs
+
+    def newest_s(self) -> float:
+        """Return the latest time of any row, 0 if there is none."""
+        newest_s = 0.0
+        for sql in (
+            *(f"SELECT max(t_s) FROM {table}" for table in (*_WITH_TIME, "traffic_minutes")),  # noqa: S608
+            f"SELECT (max(key) >> {METER_BITS}) * 60 FROM minutes",  # noqa: S608
+        ):
+            done = self._store.execute(sql)
+            row = done.fetchone() if done else None
+            newest_s = max(newest_s, row[0] or 0.0) if row else newest_s
+        return newest_s
+
+    def shift(self, since_s: float, by_s: int) -> bool:
+        """Move all rows from `since_s` on, of every table; all or nothing."""
+
+        def move(db: sqlite3.Connection) -> None:
+            for table in _WITH_TIME:
+                db.execute(
+                    f"UPDATE {table} SET t_s = t_s + ? WHERE t_s >= ?",  # noqa: S608
+                    (by_s, since_s),
+                )
+            self._power.shift(db, since_s, by_s)
+            requests.shift(db, since_s, by_s)
+            agents.shift(db, since_s, by_s)
+            stream.shift(db, since_s, by_s)
+            state_hours.shift(db, since_s)
+
+        # What waits in memory has times by the clock as it was.
+        done = self.flush() and self._store.batch(move)
+        if done:
+            self._stream.moved()
+        return done
+
+    def note(self, t_s: float, what: str, shift_s: float, since_s: float) -> None:
+        """Record what was done about the clock."""
+        self._store.execute(
+            "INSERT INTO clock (t_s, what, shift_s, since_s) VALUES (?, ?, ?, ?)",
+            *(t_s, what, shift_s, since_s),
+        )
+
+    def save(self, key: str, value: Any) -> None:
+        """Keep a JSON value over restarts."""
+        self._journal.save(key, value)
+
+    def saved(self, key: str) -> Mapping[str, Any]:
+        """Return what `save` kept, or an empty object."""
+        return self._journal.saved(key)

@@ -1,0 +1,1 @@
+"""What is not needed to run a box: estimates from logs, replays, measurements."""

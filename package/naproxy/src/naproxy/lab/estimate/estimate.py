@@ -1,0 +1,339 @@
+"""`naproxy estimate LOG...`: what the box would save at this office, and whether to buy it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, Final, cast
+
+from naproxy.core.classify import Agents
+from naproxy.core.energy import FALL_S, Power, switch_j
+from naproxy.core.state import Klass
+from naproxy.lab.estimate import progress
+from naproxy.lab.estimate.accesslog import Log
+from naproxy.lab.estimate.cachemodel import CACHES
+from naproxy.lab.estimate.lineup import COUNTINGS, POLICIES, Choice, Promise, Row, Server, compare
+from naproxy.lab.estimate.traffic import Traffic, read_log
+from naproxy.lab.estimate.verdict import advice
+from naproxy.policy.schedule import clock_s
+
+DEFAULT_PROMISE: Final = Promise(0.01, 1.0)
+THESIS_PROMISE: Final = Promise(0.10, 0.05)
+
+KEYS: Final = (
+    "log",
+    "cache",
+    "counting",
+    "promise",
+    "policy",
+    "energy_wh",
+    "saving_gross",
+    "saving_net",
+    "share_of_reactive",
+    "share_of_oracle",
+    "delayed_fraction",
+    "delay_mean_s",
+    "delay_p95_s",
+    "delay_p99_s",
+    "cycles_per_day",
+)
+"""Of the rows that `--json` prints."""
+
+_CLASSES: Final = ("learned", "declared", "table-4.1")
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "estimate",
+        help="what would be saved, from a web server's access log",
+        description="Reads access logs (Common or Combined Log Format, gzip too) and compares how"
+        " much energy each way to decide would save, with what delays, and what no way can beat."
+        " Files of one rotated log (access.log, access.log.1, access.log.2.gz) are taken together.",
+    )
+    add = parser.add_argument
+    add("logs", nargs="+", metavar="LOG", help="access log")
+    add("--json", action="store_true", help="rows as JSON; compares everything by default")
+    add("--html", metavar="FILE", type=Path, help="also write a report with figures")
+    add("--cache", action="append", choices=sorted(CACHES), help="cache model; may be repeated")
+    add("--counting", action="append", choices=COUNTINGS, help="of delays; may be repeated")
+    add(
+        "--promise",
+        action="append",
+        type=promise,
+        metavar="F:DELTA",
+        help="at most this fraction of people's requests waits longer than so many seconds,"
+        " such as 0.01:1; may be repeated",
+    )
+    add("--policy", action="append", choices=POLICIES, help="may be repeated")
+    add(
+        "--classes",
+        choices=_CLASSES,
+        default=_CLASSES[0],
+        help="who counts as a robot: by User-Agent and behaviour (learned), by User-Agent"
+        " (declared), or by the thesis' table 4.1 only; default: %(default)s",
+    )
+    for name, default, words in (
+        ("--wake-s", 5.0, "seconds the server takes to wake"),
+        ("--sleep-s", FALL_S, "seconds it takes to fall asleep"),
+        ("--on-w", Power().on_w, "watts it draws awake"),
+        ("--off-w", Power().off_w, "watts it draws asleep"),
+        ("--proxy-w", Power().proxy_w, "watts the box draws"),
+    ):
+        add(name, type=amount, default=default, metavar="X", help=f"{words} (%(default)s)")
+    add(
+        "--switch-j",
+        type=amount,
+        metavar="X",
+        help="joules one sleep and wake costs (170.7 for the powers and times of table 4.2)",
+    )
+    add("--price", type=amount, metavar="X", help="of a kWh, in any currency")
+    add(
+        "--utc-offset",
+        type=offset,
+        default="+00:00",
+        metavar="+HH:MM",
+        help="of the office's clock",
+    )
+    add(
+        "--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="processes (%(default)s)"
+    )
+    add(
+        "--summary",
+        metavar="FILE",
+        type=Path,
+        help="also write as JSON what was concluded of each log: verdict, problems, figures",
+    )
+    shown = parser.add_mutually_exclusive_group().add_argument
+    shown("--progress", action="store_true", help="show progress even if no terminal is there")
+    shown(
+        "--progress-json",
+        action="store_true",
+        help="show it on standard error as one JSON object a line",
+    )
+
+
+def promise(text: str) -> Promise:
+    """Parse "0.01:1"."""
+    match = re.fullmatch(r"(\d*\.?\d+%?):(\d*\.?\d+)(?:s|(ms))?", text)
+    if not match:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a fraction and seconds, such as 0.01:1")
+    f = float(match[1].rstrip("%")) / (100 if match[1].endswith("%") else 1)
+    if not 0 < f <= 1:
+        raise argparse.ArgumentTypeError(f"the fraction in {text!r} is not between 0 and 1")
+    return Promise(f, float(match[2]) / (1000 if match[3] else 1))
+
+
+def amount(text: str) -> float:
+    """Parse a number that is not negative."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1e9:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number that makes sense here")
+    return value
+
+
+def offset(text: str) -> str:
+    """Check "+01:00"."""
+    try:
+        clock_s(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{error}, such as +01:00") from None
+    return text
+
+
+def run(args: argparse.Namespace) -> int:
+    """Estimate; 0 if all logs could be read."""
+    try:
+        server = _server(args)
+        groups = group(args.logs)
+    except (OSError, ValueError) as error:
+        sys.stderr.write(f"naproxy estimate: {error}\n")
+        return 2
+    choice = _choice(args)
+    shown = progress.of(as_json=args.progress_json, as_words=args.progress or sys.stderr.isatty())
+    rows: list[Row] = []
+    sections: list[str] = []
+    summaries: list[dict[str, Any]] = []
+    for name, files in groups:
+        try:
+            with traffic_of(name, files, args.classes, shown) as traffic:
+                made = compare(traffic, server, choice, args.jobs, shown.comparing(name))
+                if args.html or args.summary:
+                    from naproxy.lab.estimate import figures  # noqa: PLC0415 - only when asked for
+
+                    asked = figures.Asked(traffic, server, choice, made, args.price)
+                    data = figures.gather(traffic)
+                    sections.append(figures.section(asked, data, number=len(sections)))
+                    summaries.append(figures.summary(asked, data))
+        except OSError as error:
+            sys.stderr.write(f"naproxy estimate: {error.filename or name}: {error.strerror}\n")
+            return 1
+        rows += made
+        for problem in traffic.trust.problems():
+            shown.problem(name, str(problem))
+        if not args.json:
+            write_table(traffic, choice, made, server, args.price)
+    if args.json:
+        json.dump([{key: row[key] for key in KEYS} for row in rows], sys.stdout, indent=1)
+        sys.stdout.write("\n")
+    if args.html:
+        args.html.write_text(figures.page(sections), "utf-8")
+    if args.summary:
+        args.summary.write_text(json.dumps(summaries), "utf-8")
+    return 0
+
+
+def _server(args: argparse.Namespace) -> Server:
+    cost_j = args.switch_j
+    if cost_j is None:
+        cost_j = switch_j(args.on_w, max(0.0, min(args.off_w, args.on_w)), args.sleep_s)
+    power = Power(args.on_w, args.off_w, cost_j, args.proxy_w)
+    if cost_j < args.sleep_s * power.saved_w * 0.99:
+        raise ValueError(
+            f"a switch of {cost_j:.1f} J is less than the server draws more while it takes"
+            f" {args.sleep_s:g} s to fall asleep: give --sleep-s or --switch-j as measured"
+        )
+    return Server(power, args.wake_s, args.sleep_s, args.utc_offset)
+
+
+def _choice(args: argparse.Namespace) -> Choice:
+    # People get the case that the box itself counts, programs everything.
+    caches = list(CACHES) if args.json else ["frozen"]
+    countings = list(COUNTINGS) if args.json else ["closed"]
+    promises = [DEFAULT_PROMISE, THESIS_PROMISE] if args.json else [DEFAULT_PROMISE]
+    return Choice(
+        _once(args.cache) or caches,
+        _once(args.counting) or countings,
+        _once(args.promise) or promises,
+        _once(args.policy) or POLICIES,
+    )
+
+
+def _once(given: Sequence[Any] | None) -> list[Any]:
+    return list(dict.fromkeys(given or ()))
+
+
+# ------------------------------------------------------------------------------- logs
+
+_ROTATED: Final = re.compile(r"([-.]\d{1,10}|-\d{4}-\d{2}-\d{2})?(\.gz)?$")
+
+
+def group(logs: Sequence[str]) -> list[tuple[str, list[str]]]:
+    """Return name and files of each log: rotated files together, by their first entries' times.
+
+    OSError if a file cannot be read.
+    """
+    found: dict[str, list[tuple[float, str]]] = {}
+    for file in dict.fromkeys(logs):
+        stem = _ROTATED.sub("", file)
+        first = next(iter(Log([file])), None) if file != "-" else None
+        found.setdefault(stem, []).append((first.t_s if first else 0.0, file))
+    names = [Path(stem).name.removesuffix(".log") for stem in found]
+    alike = len(set(names)) < len(names)
+    return [
+        (stem.removesuffix(".log") if alike else name, [file for _, file in sorted(files)])
+        for name, (stem, files) in zip(names, found.items(), strict=True)
+    ]
+
+
+@contextmanager
+def traffic_of(
+    name: str,
+    files: Sequence[str],
+    classes: str,
+    shown: progress.Progress = progress.SILENT,
+) -> Iterator[Traffic]:
+    """Read a log; OSError if a file cannot be read. The records are gone afterwards."""
+    agents = Agents.thesis() if classes == "table-4.1" else Agents()
+    with tempfile.NamedTemporaryFile(prefix="naproxy-estimate-") as file:
+        traffic = read_log(
+            name,
+            files,
+            cast(BinaryIO, file),
+            Path(file.name),
+            agents,
+            learn=classes == "learned",
+            progress=shown.reading(name, files),
+        )
+        yield traffic
+        shown.done()
+
+
+# ------------------------------------------------------------------------------- words
+
+
+def write_table(
+    traffic: Traffic, choice: Choice, rows: Sequence[Row], server: Server, price: float | None
+) -> None:
+    """Print the comparison for people."""
+    people = traffic.daily(Klass.PERSON, Klass.API)
+    days = traffic.span_s / 86400
+    total = sum(traffic.requests)
+    out = sys.stdout.write
+    out(
+        f"\n{traffic.name}: {total:,} requests in {days:.1f} days,"
+        f" {people:,.0f} a day by people and programs\n"
+    )
+    counts = ", ".join(
+        f"{traffic.requests[klass]:,} {klass.name.lower()}"
+        for klass in Klass
+        if traffic.requests[klass]
+    )
+    out(f"  {counts}\n")
+    for case in choice.cases():
+        chosen = [
+            row
+            for row in rows
+            if row["cache"] == case.cache
+            and row["counting"] == case.counting
+            and row["promise"] == case.promise._asdict()
+        ]
+        out(
+            f"\n  cache {case.cache}, {case.counting} loop, wake {server.wake_s:g} s\n"
+            f"  promise: at most {case.promise.f * 100:.3g} % of people's requests wait longer than"
+            f" {case.promise.delta_s:g} s\n\n"
+        )
+        out(
+            f"  {'policy':<16}{'kWh':>9}{'saved':>8}{'net':>8}{'of react.':>10}{'of ideal':>9}"
+            f"{'delayed':>9}{'mean s':>8}{'p95 s':>7}{'p99 s':>7}{'cycles/d':>9}\n"
+        )
+        for row in chosen:
+            out(f"  {_line(row)}{'  breaks the promise' if _breaks(row, case.promise) else ''}\n")
+    out(f"\n{advice(traffic, rows, server, price)}\n")
+
+
+def _line(row: Row) -> str:
+    def number(key: str, width: int, spec: str) -> str:
+        value = row[key]
+        return f"{'-' if value is None else format(value, spec):>{width}}"
+
+    return (
+        f"{row['policy']:<16}{row['energy_wh'] / 1000:>9.2f}"
+        + number("saving_gross", 8, ".1%")
+        + number("saving_net", 8, ".1%")
+        + number("share_of_reactive", 10, ".0%")
+        + number("share_of_oracle", 9, ".0%")
+        + number("delayed_fraction", 9, ".2%")
+        + number("delay_mean_s", 8, ".3f")
+        + number("delay_p95_s", 7, ".1f")
+        + number("delay_p99_s", 7, ".1f")
+        + number("cycles_per_day", 9, ".1f")
+    )
+
+
+def _breaks(row: Row, kept: Promise) -> bool:
+    """Is the promise broken, which holds from the second day on where there is one?"""
+    late = row["delayed_since_day_2"]
+    if late is None:
+        late = row["delayed_fraction"]
+    return bool(row["delay_mean_s"] is not None and late > kept.f)

@@ -1,0 +1,327 @@
+"""The report of `naproxy estimate --html`: the figures of the thesis' chapter 4 for any log.
+
+The figures here have the numbers of the thesis' figures 4.4 to 4.9, by what they show:
+4.4 requests over the days, 4.5 requests over the hours of a day, 4.6 how many gaps are how long,
+4.7 how much of the time lies in gaps of which length, 4.8 the idealised model's saving over its
+threshold, 4.9 saving against delays for all policies. Each one is data first, then SVG.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from html import escape
+from typing import Any
+
+from naproxy.core.energy import Power
+from naproxy.core.reason import plain
+from naproxy.core.state import Klass
+from naproxy.lab.estimate.lineup import Choice, Row, Server
+from naproxy.lab.estimate.svg import Bars, Line, bar_chart, line_chart
+from naproxy.lab.estimate.traffic import Traffic
+from naproxy.lab.estimate.verdict import OURS, advice, judge
+
+_PEOPLE = (Klass.PERSON, Klass.API)
+_HOUR_S, _DAY_S = 3600, 86400
+_PER_DECADE = 10  # points of a curve over gap lengths
+
+
+@dataclass(slots=True)
+class Data:
+    """What the figures are drawn from; gaps are between requests of people and programs."""
+
+    people: Counter[int] = field(default_factory=Counter)  # hour since the epoch -> requests
+    robots: Counter[int] = field(default_factory=Counter)
+    gaps: Counter[float] = field(default_factory=Counter)  # length in s, rounded -> how many
+    days: float = 0.0
+
+    def both(self) -> tuple[tuple[str, Counter[int]], tuple[str, Counter[int]]]:
+        """Return the counts and what they are of."""
+        return ("people", self.people), ("robots", self.robots)
+
+    def longer(self, least_s: float) -> tuple[int, float]:
+        """Return how many gaps are at least so long, and their sum in seconds."""
+        chosen = [(gap_s, n) for gap_s, n in self.gaps.items() if gap_s >= least_s]
+        return sum(n for _, n in chosen), sum(gap_s * n for gap_s, n in chosen)
+
+
+def gather(traffic: Traffic) -> Data:
+    """Go through the records once."""
+    data = Data(days=traffic.span_s / _DAY_S)
+    last_s: float | None = None
+    for chunk in traffic:
+        for t_s, number in zip(chunk.t_s, chunk.klass, strict=True):
+            hour = int(t_s // _HOUR_S)
+            if number in _PEOPLE:
+                data.people[hour] += 1
+                if last_s is not None and t_s > last_s:
+                    data.gaps[_rounded(t_s - last_s)] += 1
+                last_s = t_s
+            else:
+                data.robots[hour] += 1
+    return data
+
+
+def _rounded(gap_s: float) -> float:
+    """Keep three digits, so that a long log has not too many lengths."""
+    if gap_s < 1000:
+        return round(gap_s, 1)
+    unit = 10 ** (math.floor(math.log10(gap_s)) - 2)
+    return float(round(gap_s / unit) * unit)
+
+
+def _summed(hours: Counter[int], key: Callable[[int], int]) -> Counter[int]:
+    found: Counter[int] = Counter()
+    for hour, requests in hours.items():
+        found[key(hour)] += requests
+    return found
+
+
+def _lengths() -> list[float]:
+    return [10 ** (n / _PER_DECADE) for n in range(5 * _PER_DECADE + 1)]  # 1 s to 28 h
+
+
+def figure_4_4(data: Data) -> str:
+    """Requests a day, people's and robots'."""
+    counts = {name: _summed(of, lambda h: h // 24) for name, of in data.both()}
+    days = sorted({day for count in counts.values() for day in count})
+    first = days[0] if days else 0
+    series = [
+        Line(name, [(day - first, count[day]) for day in days]) for name, count in counts.items()
+    ]
+    return line_chart(
+        "Figure 4.4: requests a day",
+        "Lines of the requests a day of people and of robots over the days of the log.",
+        series,
+        x_label="day of the log",
+        y_label="requests",
+    )
+
+
+def figure_4_5(data: Data) -> str:
+    """Mean requests in each hour of the day."""
+    days = max(data.days, 1.0)
+    counts = {name: _summed(of, lambda h: h % 24) for name, of in data.both()}
+    series = [
+        Bars(name, [count[hour] / days for hour in range(24)]) for name, count in counts.items()
+    ]
+    return bar_chart(
+        "Figure 4.5: requests by hour of the day",
+        "Bars of the mean requests of people and of robots in each hour of the day, UTC.",
+        [str(hour) for hour in range(24)],
+        series,
+        x_label="hour of the day, UTC",
+        y_label="requests an hour",
+        stacked=True,
+    )
+
+
+def figure_4_6(data: Data) -> str:
+    """Share of the gaps that are at least so long."""
+    total = max(1, sum(data.gaps.values()))
+    points = [(length_s, data.longer(length_s)[0] / total) for length_s in _lengths()]
+    return line_chart(
+        "Figure 4.6: gaps between people's requests",
+        "A line of the share of all gaps that are at least as long as the horizontal axis says.",
+        [Line("gaps at least this long", points)],
+        x_label="length of the gap in seconds",
+        y_label="share of the gaps",
+        log_x=True,
+    )
+
+
+def figure_4_7(data: Data) -> str:
+    """Share of the time that lies in gaps at least so long."""
+    total_s = max(1.0, data.days * _DAY_S)
+    points = [(length_s, data.longer(length_s)[1] / total_s) for length_s in _lengths()]
+    return line_chart(
+        "Figure 4.7: time in gaps",
+        "A line of the share of all time within gaps at least as long as the axis says.",
+        [Line("time in gaps at least this long", points)],
+        x_label="length of the gap in seconds",
+        y_label="share of the time",
+        log_x=True,
+    )
+
+
+def idealised_savings(data: Data, power: Power) -> list[tuple[float, float]]:
+    """Return threshold in seconds and gross saving of the idealised model, equation 4.4."""
+    always_j = max(1.0, power.on_w * data.days * _DAY_S)
+    found = []
+    for threshold_s in _lengths():
+        switches, off_s = data.longer(threshold_s)
+        found.append((threshold_s, power.saving_j(off_s, switches) / always_j))
+    return found
+
+
+def figure_4_8(data: Data, power: Power) -> str:
+    """Saving of the idealised model over its threshold."""
+    return line_chart(
+        "Figure 4.8: idealised model",
+        "A line of the energy the idealised model saves without a cache, over its threshold.",
+        [Line("idealised, no cache", idealised_savings(data, power))],
+        x_label="threshold in seconds",
+        y_label="energy saved",
+        log_x=True,
+    )
+
+
+def figure_4_9(rows: Sequence[Row]) -> str:
+    """Saving of each policy, gross, and the share of requests it delays."""
+    shown = [row for row in rows if row["saving_gross"] > 0 or row["policy"] == OURS]
+    return bar_chart(
+        "Figure 4.9: saving and delays",
+        "Bars of the energy each policy saves and of the share of requests that it delays.",
+        [row["policy"] for row in shown],
+        [
+            Bars("energy saved, gross", [max(0.0, row["saving_gross"]) for row in shown]),
+            Bars("requests delayed", [row["delayed_fraction"] for row in shown]),
+        ],
+        y_label="share",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One log, what was asked of it, and what was found."""
+
+    traffic: Traffic
+    server: Server
+    choice: Choice
+    rows: Sequence[Row]
+    price: float | None
+
+    @property
+    def first(self) -> list[Row]:
+        """The rows of the first case."""
+        case = self.choice.cases()[0]
+        return [
+            row
+            for row in self.rows
+            if (row["cache"], row["counting"]) == (case.cache, case.counting)
+            and row["promise"] == case.promise._asdict()
+        ]
+
+
+def summary(asked: Asked, data: Data) -> dict[str, Any]:
+    """Return what was concluded of a log, and what its figures are drawn from, for programs.
+
+    `hours` has, for each hour with requests, its number since the epoch, requests of people and
+    programs, and of robots. `gaps` and `idealised` have a point for each length in seconds:
+    the share of gaps at least so long, the share of the time within them, and the saving with
+    that threshold.
+    """
+    traffic = asked.traffic
+    verdict = judge(traffic, asked.rows, asked.server, asked.price)
+    count, time_s = max(1, sum(data.gaps.values())), max(1.0, data.days * _DAY_S)
+    longer = [(length_s, *data.longer(length_s)) for length_s in _lengths()]
+    return {
+        "log": traffic.name,
+        "advice": advice(traffic, asked.rows, asked.server, asked.price),
+        "verdict": asdict(verdict) if verdict else None,
+        "requests": {k.name.lower(): traffic.requests[k] for k in Klass},
+        "from_s": traffic.start_s if traffic.trust.entries else None,
+        "days": data.days,
+        "server": asdict(asked.server),
+        "problems": plain(traffic.trust.problems()),
+        "not_understood": [{"line": n, "text": text} for n, text in traffic.trust.examples],
+        "rows": asked.first,
+        "hours": [
+            [hour, data.people[hour], data.robots[hour]]
+            for hour in sorted({*data.people, *data.robots})
+        ],
+        "gaps": [
+            {"length_s": s, "count_share": n / count, "time_share": min(1.0, sum_s / time_s)}
+            for s, n, sum_s in longer
+        ],
+        "idealised": [
+            {"threshold_s": threshold_s, "saving": saving}
+            for threshold_s, saving in idealised_savings(data, asked.server.power)
+        ],
+    }
+
+
+def section(asked: Asked, data: Data, *, number: int) -> str:
+    """Return one log's part of the page, the `number`-th."""
+    traffic, rows = asked.traffic, asked.rows
+    drawn = (
+        figure_4_4(data),
+        figure_4_5(data),
+        figure_4_6(data),
+        figure_4_7(data),
+        figure_4_8(data, asked.server.power),
+        figure_4_9(asked.first),
+    )
+    problems = "".join(f"<li>{escape(str(each))}</li>" for each in traffic.trust.problems())
+    people = traffic.daily(*_PEOPLE)
+    return "\n".join(
+        (
+            f"<section><h2>{escape(traffic.name)}</h2>",
+            f"<p><strong>{escape(advice(traffic, rows, asked.server, asked.price))}</strong></p>",
+            f"<p>{sum(traffic.requests):,} requests in {data.days:.1f} days; {people:,.0f} a day"
+            " by people and programs.</p>",
+            f"<p>Why this log may mislead:</p><ul>{problems}</ul>" if problems else "",
+            _table(rows),
+            *(f"<figure>{_own_ids(svg, f'{number}-{n}')}</figure>" for n, svg in enumerate(drawn)),
+            "</section>",
+        )
+    )
+
+
+def _own_ids(svg: str, own: str) -> str:
+    """Several charts in a page must not share ids."""
+    svg = svg.replace('"title description"', f'"title-{own} description-{own}"')
+    svg = svg.replace('id="title"', f'id="title-{own}"')
+    return svg.replace('id="description"', f'id="description-{own}"')
+
+
+_COLUMNS = (
+    ("policy", "policy", ""),
+    ("cache", "cache", ""),
+    ("counting", "loop", ""),
+    ("energy_wh", "Wh", ",.0f"),
+    ("saving_gross", "saved", ".1%"),
+    ("saving_net", "net", ".1%"),
+    ("share_of_reactive", "of reactive bound", ".0%"),
+    ("share_of_oracle", "of idealised", ".0%"),
+    ("delayed_fraction", "delayed", ".2%"),
+    ("delay_mean_s", "mean delay, s", ".3f"),
+    ("delay_p95_s", "95 %, s", ".1f"),
+    ("delay_p99_s", "99 %, s", ".1f"),
+    ("cycles_per_day", "cycles a day", ".1f"),
+)
+
+
+def _table(rows: Sequence[Row]) -> str:
+    head = "".join(f"<th>{title}</th>" for _, title, _ in _COLUMNS)
+    body = []
+    for row in rows:
+        cells = [
+            escape("-" if row[key] is None else format(row[key], spec)) for key, _, spec in _COLUMNS
+        ]
+        promised = f"{row['promise']['f']:g} over {row['promise']['delta_s']:g} s"
+        body.append(f"<tr><td>{promised}</td>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
+    return f"<table><tr><th>promise</th>{head}</tr>{''.join(body)}</table>"
+
+
+_STYLE = """
+:root { color-scheme: light dark }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 1100px; margin: 2em auto; padding: 0 1em }
+table { border-collapse: collapse; display: block; overflow-x: auto }
+td { font-variant-numeric: tabular-nums }
+th, td { padding: .2em .6em; text-align: right; border-bottom: 1px solid #8884 }
+th:nth-child(-n+4), td:nth-child(-n+4) { text-align: left }
+figure { margin: 1.5em 0; max-width: 760px }
+"""
+
+
+def page(sections: Sequence[str]) -> str:
+    """Return the whole page; it needs nothing from elsewhere."""
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>Naproxy: estimate</title><style>{_STYLE}</style></head>\n"
+        f"<body><h1>What Naproxy would save</h1>\n{''.join(sections)}</body></html>\n"
+    )

@@ -1,0 +1,332 @@
+"""What could have been saved at this office: bounds and other rules over the recorded requests.
+
+The same functions as those of `naproxy estimate`, fed by the history instead of a log. It takes
+long on a small box, so `python -m naproxy.lab.estimate.hindsight DATA_DIR` is a process of its
+own: a question as JSON on standard input, the answer as JSON on standard output,
+`{"share": 0..1}` a line on standard error.
+
+What the cache answered is taken as it was, whatever another rule would have left in it. Times are
+those at which requests came, also of people who had waited just before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sqlite3
+import sys
+import tempfile
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, BinaryIO, Final, cast
+
+from naproxy.core.energy import Power, idealised
+from naproxy.core.state import Klass
+from naproxy.history.read import recorded
+from naproxy.history.read.queries import open_history
+from naproxy.history.read.recorded import Requests
+from naproxy.history.visits import NEEDED, PAGE_LOAD, PROGRAM, SENT_AWAY
+from naproxy.lab.estimate.cachemodel import NEVER, RECORDED
+from naproxy.lab.estimate.lineup import (
+    BOUNDS,
+    ENTRANTS,
+    Case,
+    Choice,
+    Promise,
+    Row,
+    Server,
+    compare,
+    outcome_row,
+)
+from naproxy.lab.estimate.simulate import Simulation
+from naproxy.lab.estimate.traffic import CHUNK, Chunk, Traffic
+from naproxy.policy import timeout
+
+POLICIES: Final = tuple(name for name, entrant in ENTRANTS.items() if not entrant.peer)
+"""The peers' tools are woken by robots too, and those are not recorded."""
+
+COUNTING: Final = "closed"
+MOST_REQUESTS: Final = 150_000
+"""Of more, only the newest are gone through."""
+
+PAUSE_S: Final = 900.0
+"""A shorter time that the box did not watch is taken for quiet: it was restarted."""
+
+LEAST_S: Final = 3600.0
+BACK_S: Final = 60.0
+"""The waiting page has brought a person back after so long."""
+
+THRESHOLDS_S: Final = (
+    *(5.0, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0, 180.0, 300.0, 450.0, 600.0),
+    *(900.0, 1200.0, 1800.0, 2700.0, 3600.0, 5400.0, 7200.0, 14400.0, 28800.0),
+)
+FRACTIONS: Final = (0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
+
+_PAGE_LOAD_FLAG: Final = 2  # of a Chunk
+_SHARES: Final = (0.55, 0.8, 1.0)
+"""How far it is after the policies, the thresholds, the bounds."""
+
+Told = Callable[[float], None]
+
+
+class NotEnoughError(ValueError):
+    """Nothing can be said of this range, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Which requests, and the server and promise that they are gone through with."""
+
+    server: str
+    from_s: float
+    to_s: float
+    setup: Server
+    promise: Promise
+    policies: Sequence[str] = POLICIES
+
+    @classmethod
+    def read(cls, said: Mapping[str, Any]) -> Question:
+        """Return the question in JSON; KeyError, TypeError or ValueError if it is none."""
+        policies = tuple(said.get("policies") or POLICIES)
+        unknown = set(policies) - set(POLICIES)
+        if unknown:
+            raise ValueError(f"there is no policy {min(unknown)}")
+        times = {name: float(said[name]) for name in ("wake_s", "sleep_s")}
+        return cls(
+            server=str(said["server"]),
+            from_s=float(said["from_s"]),
+            to_s=float(said["to_s"]),
+            setup=Server(
+                Power(**{name: float(value) for name, value in said["power"].items()}),
+                utc_offset=str(said.get("utc_offset", "+00:00")),
+                **times,
+            ),
+            promise=Promise(float(said["promise"]["f"]), float(said["promise"]["delta_s"])),
+            policies=policies,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What was gone through: the longest time in the range that was watched without a pause."""
+
+    from_s: float
+    to_s: float
+    requests: int
+    needs: int
+    watched_s: float
+    """All of the range that was watched, with pauses."""
+    cut: bool
+    """Are there more requests in the range than can be gone through?"""
+
+
+def span_of(
+    db: sqlite3.Connection, server: str, from_s: float, to_s: float
+) -> tuple[float, float, float, bool]:
+    """Return from, to, all seconds watched, and whether it was cut to the newest requests."""
+    spans = list(_joined(recorded.watched(db, server, from_s, to_s)))
+    watched_s = sum(to - start for start, to in spans)
+    if not spans:
+        raise NotEnoughError("no requests were recorded in this time")
+    begin_s, end_s = max(spans, key=lambda span: span[1] - span[0])
+    newest_s = recorded.newest(db, server, begin_s, end_s, MOST_REQUESTS)
+    if end_s - max(begin_s, newest_s) < LEAST_S:
+        raise NotEnoughError("less than an hour was recorded without a pause in this time")
+    return max(begin_s, newest_s), end_s, watched_s, newest_s > begin_s
+
+
+def _joined(spans: Iterable[recorded.Watched]) -> Iterator[tuple[float, float]]:
+    """Yield the times watched, those with a short pause between them as one."""
+    last: tuple[float, float] | None = None
+    for span in spans:
+        if last and span.from_s - last[1] < PAUSE_S:
+            last = last[0], span.to_s
+        else:
+            if last:
+                yield last
+            last = span.from_s, span.to_s
+    if last:
+        yield last
+
+
+def without_returns(found: Requests) -> list[int]:
+    """Return which requests people made themselves: not those of the waiting page.
+
+    It comes back by itself once the server is up, and asks for the same page again.
+    """
+    kept: list[int] = []
+    sent_s: dict[int, float] = {}  # client -> when it was sent to the waiting page
+    rows = zip(found.t_s, found.client, found.flags, strict=True)
+    for index, (t_s, client, flags) in enumerate(rows):
+        back = bool(flags & PAGE_LOAD) and t_s - sent_s.get(client, -BACK_S) < BACK_S
+        if flags & SENT_AWAY:
+            sent_s[client] = t_s
+        elif back:
+            del sent_s[client]
+        if not back:
+            kept.append(index)
+    return kept
+
+
+def chunks(found: Requests, from_s: float, to_s: float) -> Iterator[Chunk]:
+    """Yield the requests as a log's; its ends, which are nobody's requests, are robots'."""
+    chunk = Chunk()
+    _put(chunk, from_s)
+    for index in without_returns(found):
+        flags = found.flags[index]
+        _put(
+            chunk,
+            found.t_s[index],
+            Klass.API if flags & PROGRAM else Klass.PERSON,
+            found.client[index],
+            _PAGE_LOAD_FLAG if flags & PAGE_LOAD else 0,
+        )
+        chunk.age_s[-1] = NEVER if flags & NEEDED else 0.0
+        if len(chunk) == CHUNK:
+            yield chunk
+            chunk = Chunk()
+    _put(chunk, to_s)
+    yield chunk
+
+
+def _put(
+    chunk: Chunk, t_s: float, klass: Klass = Klass.CRAWLER, client: int = 0, flags: int = 0
+) -> None:
+    chunk.t_s.append(t_s)
+    chunk.client.append(client)
+    chunk.path.append(0)
+    chunk.klass.append(klass)
+    chunk.flags.append(flags)
+    chunk.age_s.append(NEVER)
+
+
+@contextmanager
+def traffic_of(
+    db: sqlite3.Connection, server: str, from_s: float, to_s: float
+) -> Iterator[Traffic]:
+    """Return the recorded requests as the estimator's traffic; they are gone afterwards."""
+    with tempfile.NamedTemporaryFile(prefix="naproxy-hindsight-") as file:
+        traffic = Traffic(server, cast(BinaryIO, file), Path(file.name))
+        for chunk in chunks(recorded.requests(db, server, from_s, to_s), from_s, to_s):
+            traffic.add(chunk)
+        traffic.trust.see(from_s)
+        traffic.trust.see(to_s)
+        yield traffic
+
+
+def answer(db: sqlite3.Connection, asked: Question, told: Told = lambda _: None) -> dict[str, Any]:
+    """Go through the requests; NotEnoughError, in words, if there are too few."""
+    from_s, to_s, watched_s, cut = span_of(db, asked.server, asked.from_s, asked.to_s)
+    with traffic_of(db, asked.server, from_s, to_s) as traffic:
+        rows = compare(
+            traffic,
+            asked.setup,
+            Choice([RECORDED.name], [COUNTING], [asked.promise], (*BOUNDS, *asked.policies)),
+            told=lambda share: told(_SHARES[0] * share),
+        )
+        needs = _needs(traffic)
+        curve = thresholds(traffic, needs, asked, lambda share: told(_between(0, share)))
+        budgets = budget_rows(traffic, asked, lambda share: told(_between(1, share)))
+        requests = traffic.requests[Klass.PERSON] + traffic.requests[Klass.API]
+    return {
+        "span": asdict(Span(from_s, to_s, requests, len(needs) - 2, watched_s, cut)),
+        "rows": rows,
+        "thresholds": curve,
+        "budgets": budgets,
+    }
+
+
+def _between(stage: int, share: float) -> float:
+    return _SHARES[stage] + (_SHARES[stage + 1] - _SHARES[stage]) * share
+
+
+def _needs(traffic: Traffic) -> array[float]:
+    """Return when the server was needed, and the ends of the time."""
+    found = array("d", [traffic.trust.first_s])
+    for chunk in traffic:
+        rows = chunk.awaited(RECORDED)
+        found.extend(t for t, end in zip(rows.t_s, rows.expires_s, strict=True) if end < t)
+    found.append(traffic.trust.last_s)
+    return found
+
+
+def thresholds(
+    traffic: Traffic, needs: Sequence[float], asked: Question, told: Told = lambda _: None
+) -> list[Row]:
+    """Return energy and delays over the threshold: the thesis' figures 4.8 and 4.9.
+
+    The idealised model (equation 4.4), and a server that sleeps after so long without need.
+    """
+    case = Case(RECORDED.name, COUNTING, asked.promise)
+    server = asked.setup
+    always_j = server.power.on_w * (needs[-1] - needs[0])
+    gaps_s = [b - a for a, b in pairwise(needs)]
+    found = []
+    for number, threshold_s in enumerate(THRESHOLDS_S):
+        simulation = Simulation(
+            timeout.Timeout(timeout.Settings(idle_s=threshold_s)),
+            RECORDED,
+            wake_s=server.wake_s,
+            sleep_s=server.sleep_s,
+            delta_s=asked.promise.delta_s,
+            closed=case.closed,
+        )
+        for chunk in traffic:
+            simulation.feed(chunk)
+        times = idealised(gaps_s, threshold_s)
+        row = outcome_row(simulation.finish(), server.power, case)
+        ideal_j = server.power.saving_j(times.off_s, times.switches)
+        found.append({"threshold_s": threshold_s, "idealised_gross": ideal_j / always_j, **row})
+        told((number + 1) / len(THRESHOLDS_S))
+    return found
+
+
+def budget_rows(traffic: Traffic, asked: Question, told: Told = lambda _: None) -> list[Row]:
+    """Return what the bounds save over the share of requests that may wait."""
+    promises = [Promise(f, asked.promise.delta_s) for f in FRACTIONS]
+    return compare(
+        traffic,
+        asked.setup,
+        Choice([RECORDED.name], [COUNTING], promises, BOUNDS[:2]),
+        told=told,
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Answer the question on standard input."""
+    parser = argparse.ArgumentParser(
+        prog="python -m naproxy.lab.estimate.hindsight", description=__doc__
+    )
+    parser.add_argument("data_dir", type=Path, metavar="DATA_DIR", help="where history.db is")
+    args = parser.parse_args(arguments)
+    try:
+        asked = Question.read(json.load(sys.stdin))
+        with closing(open_history(args.data_dir)) as db:
+            found = answer(db, asked, _tell())
+    except NotEnoughError as error:
+        found = {"not_enough": str(error)}
+    except (AttributeError, KeyError, TypeError, ValueError, sqlite3.Error) as error:
+        print(f"hindsight: {error!r}", file=sys.stderr)
+        return 2
+    json.dump(found, sys.stdout)
+    return 0
+
+
+def _tell() -> Told:
+    last = -1
+
+    def told(share: float) -> None:
+        nonlocal last
+        if int(100 * share) > last:
+            last = int(100 * share)
+            print(json.dumps({"share": share}), file=sys.stderr, flush=True)
+
+    return told
+
+
+if __name__ == "__main__":
+    sys.exit(main())

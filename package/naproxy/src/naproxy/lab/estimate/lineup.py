@@ -1,0 +1,378 @@
+"""Everything that is compared on a log: policies, ours and the peers', and the bounds.
+
+A *task* is one pass of one policy or bound over the records of a log; it yields the rows
+that this pass is good for. Tasks of a log run in several processes, each of which reads the
+records once for all its tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import product
+from multiprocessing import get_context
+from typing import Any, Final, NamedTuple, Protocol
+
+from naproxy import policy
+from naproxy.core.energy import Power
+from naproxy.lab.estimate.bounds import Bound, Bounds, Candidates
+from naproxy.lab.estimate.cachemodel import MODELS, CacheModel
+from naproxy.lab.estimate.simulate import Outcome, Simulation
+from naproxy.lab.estimate.traffic import Chunk, Traffic
+from naproxy.policy import Setup, schedule, teacher, thesis, timeout
+from naproxy.policy.base import Policy
+
+COUNTINGS: Final = ("open", "closed")
+
+
+class Promise(NamedTuple):
+    """At most a fraction `f` of people's requests wait longer than `delta_s`."""
+
+    f: float
+    delta_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """The server and the promise-independent choices of an estimate."""
+
+    power: Power = field(default_factory=Power)
+    wake_s: float = 5.0
+    sleep_s: float = 4.0
+    utc_offset: str = "+00:00"
+
+    def setup(self, promise: Promise) -> Setup:
+        """Return what a policy is told."""
+        return Setup(
+            on_w=self.power.on_w,
+            off_w=self.power.off_w,
+            switch_j=self.power.switch_j,
+            fraction=promise.f,
+            delta_s=promise.delta_s,
+            sleep_s=self.sleep_s,
+            wake_s=self.wake_s,
+        )
+
+
+class Case(NamedTuple):
+    """One row's conditions."""
+
+    cache: str
+    counting: str
+    promise: Promise
+
+    @property
+    def closed(self) -> bool:
+        """Are delays counted in a closed loop?"""
+        return self.counting == "closed"
+
+
+Row = dict[str, Any]
+
+
+# ------------------------------------------------------------------------ the line-up
+
+Make = Callable[[Server, Case], Policy]
+
+
+class Entrant(NamedTuple):
+    """A policy as it is compared."""
+
+    make: Make
+    learns: bool = False  # depends on the promise and the counting
+    peer: bool = False  # woken by robots too, and no cache
+
+
+def _idle(idle_s: float, tick_s: float = 0.0, *, robots: bool = False) -> Make:
+    settings = timeout.Settings(idle_s=idle_s, tick_s=tick_s, robots=robots)
+    return lambda _server, _case: timeout.Timeout(settings)
+
+
+def _peer(idle_s: float, tick_s: float = 0.0) -> Entrant:
+    return Entrant(_idle(idle_s, tick_s, robots=True), peer=True)
+
+
+def _teacher(server: Server, case: Case) -> Policy:
+    settings = teacher.Settings(counting=case.counting)
+    return policy.make(settings, server.setup(case.promise))
+
+
+def _thesis(server: Server, case: Case) -> Policy:
+    settings = thesis.Settings(fraction=case.promise.f, delta_s=case.promise.delta_s)
+    return policy.make(settings, server.setup(case.promise))
+
+
+def _schedule(server: Server, case: Case) -> Policy:
+    settings = schedule.Settings(utc_offset=server.utc_offset)
+    return policy.make(settings, server.setup(case.promise))
+
+
+ENTRANTS: Final = {
+    "teacher": Entrant(_teacher, learns=True),
+    "thesis": Entrant(_thesis, learns=True),
+    "timeout-30s": Entrant(_idle(30)),
+    "timeout-1m": Entrant(_idle(60)),
+    "timeout-2m": Entrant(_idle(120)),
+    "timeout-5m": Entrant(_idle(300)),
+    "timeout-10m": Entrant(_idle(600)),
+    "timeout-20m": Entrant(_idle(1200)),
+    "timeout-30m": Entrant(_idle(1800)),
+    "schedule": Entrant(_schedule),
+    # The peers with the numbers they come with or that their documentation shows.
+    "doormouse": _peer(3600, 10),  # inactivity_threshold of its README; ticks of 10 s
+    "wakezilla": _peer(1800),  # since the last connection was accepted
+    "traefik-wol": _peer(300),  # since the last request began
+    "sablier": _peer(300, 20),  # session of 5 min, swept every 20 s
+    "autosuspend": _peer(300, 60),  # idle_time 300 s, looked at every 60 s
+}
+BOUNDS: Final = ("bound-reactive", "bound-pre-wake", "idealised")
+POLICIES: Final = (*BOUNDS, *ENTRANTS)
+
+
+# ------------------------------------------------------------------------------ tasks
+
+
+class Task(Protocol):
+    """One pass over a log."""
+
+    def feed(self, chunk: Chunk) -> None:
+        """Take the next records."""
+
+    def rows(self) -> Iterator[tuple[Case, str, Row]]:
+        """Yield case, policy and figures, once all is fed."""
+
+
+class _Run:
+    """A policy's pass, good for every case in `cases`."""
+
+    def __init__(self, name: str, server: Server, cases: Sequence[Case]) -> None:
+        entrant, case = ENTRANTS[name], cases[0]
+        self._name, self._server, self._cases = name, server, cases
+        self._simulation = Simulation(
+            entrant.make(server, case),
+            CacheModel("") if entrant.peer else MODELS[case.cache],
+            wake_s=server.wake_s,
+            sleep_s=server.sleep_s,
+            delta_s=case.promise.delta_s,
+            closed=case.closed,
+            everybody=entrant.peer,
+        )
+
+    def feed(self, chunk: Chunk) -> None:
+        """Take the next records."""
+        self._simulation.feed(chunk)
+
+    def rows(self) -> Iterator[tuple[Case, str, Row]]:
+        """Yield the figures for each case."""
+        outcome = self._simulation.finish()
+        for case in self._cases:
+            yield case, self._name, outcome_row(outcome, self._server.power, case)
+
+
+class _BoundsRun:
+    """The bounds' pass, for the cases that have the same cache and delta."""
+
+    def __init__(self, names: Sequence[str], server: Server, cases: Sequence[Case]) -> None:
+        self._names, self._server, self._cases = names, server, cases
+        self._candidates = Candidates(
+            MODELS[cases[0].cache],
+            wake_s=server.wake_s,
+            delta_s=cases[0].promise.delta_s,
+            least_s=server.power.break_even_s,
+        )
+
+    def feed(self, chunk: Chunk) -> None:
+        """Take the next records."""
+        self._candidates.feed(chunk)
+
+    def rows(self) -> Iterator[tuple[Case, str, Row]]:
+        """Yield the figures for each case and bound."""
+        power = self._server.power
+        span_s = self._candidates.last_s - self._candidates.first_s
+        bounds = Bounds(self._candidates, power)
+        ideal = bounds.idealised() if "idealised" in self._names else None
+        for case in self._cases:
+            if ideal:
+                yield case, "idealised", bound_row(ideal, power, span_s, 0.0)
+            f = case.promise.f
+            for name, bound in (
+                ("bound-reactive", bounds.reactive),
+                ("bound-pre-wake", bounds.pre_wake),
+            ):
+                if name in self._names:
+                    made = bound(f, closed=case.closed)
+                    yield case, name, bound_row(made, power, span_s, f)
+
+
+def outcome_row(outcome: Outcome, power: Power, case: Case) -> Row:
+    """Return the figures of a simulation; the shares of the bounds are added by `with_shares`."""
+    closed, delta_s = case.closed, case.promise.delta_s
+    return {
+        "energy_wh": outcome.energy_j(power) / 3600,
+        **_savings(outcome.saving_j(power), power, outcome.span_s),
+        "delayed_fraction": outcome.delayed_share(delta_s, closed=closed),
+        "delayed_since_day_2": outcome.delayed_share_since_day_2(delta_s, closed=closed),
+        "delay_mean_s": outcome.mean_wait_s(closed=closed),
+        "delay_p95_s": outcome.wait_quantile_s(0.95, closed=closed),
+        "delay_p99_s": outcome.wait_quantile_s(0.99, closed=closed),
+        "cycles_per_day": outcome.cycles / max(outcome.span_s / 86400, 1e-9),
+    }
+
+
+def bound_row(bound: Bound, power: Power, span_s: float, delayed_fraction: float) -> Row:
+    """Return the figures of a bound; it has no requests, so no delays of its own."""
+    return {
+        "energy_wh": (power.on_w * span_s - bound.saving_j) / 3600,
+        **_savings(bound.saving_j, power, span_s),
+        "delayed_fraction": delayed_fraction,
+        "delayed_since_day_2": None,
+        "delay_mean_s": None,
+        "delay_p95_s": None,
+        "delay_p99_s": None,
+        "cycles_per_day": bound.cycles / max(span_s / 86400, 1e-9),
+    }
+
+
+def _savings(saving_j: float, power: Power, span_s: float) -> Row:
+    gross = saving_j / max(power.on_w * span_s, 1e-9)
+    return {"saving_gross": gross, "saving_net": gross - power.proxy_w / power.on_w}
+
+
+# --------------------------------------------------------------------------- all of it
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What is compared."""
+
+    caches: Sequence[str]
+    countings: Sequence[str]
+    promises: Sequence[Promise]
+    policies: Sequence[str] = POLICIES
+
+    def cases(self) -> list[Case]:
+        """Return every combination."""
+        return [Case(*c) for c in product(self.caches, self.countings, self.promises)]
+
+
+class _Plan(NamedTuple):
+    make: Callable[[], Task]
+    effort: float  # relative
+
+
+def _plans(server: Server, choice: Choice) -> Iterator[_Plan]:
+    cases = choice.cases()
+    for cache, promises in product(choice.caches, _by_delta(choice.promises)):
+        alike = [c for c in cases if c.cache == cache and c.promise in promises]
+        # The bounds are needed for the shares, whichever rows are wanted.
+        yield _Plan(partial(_BoundsRun, BOUNDS, server, alike), 2 + 3 * len(alike))
+    for name in choice.policies:
+        if name in BOUNDS:
+            continue
+        entrant = ENTRANTS[name]
+        if entrant.peer:
+            yield _Plan(partial(_Run, name, server, cases), 3)
+        elif entrant.learns:
+            for case in cases:
+                yield _Plan(partial(_Run, name, server, [case]), 6)
+        else:
+            for cache in choice.caches:
+                alike = [c for c in cases if c.cache == cache]
+                yield _Plan(partial(_Run, name, server, alike), 2)
+
+
+def _by_delta(promises: Iterable[Promise]) -> list[list[Promise]]:
+    found: dict[float, list[Promise]] = {}
+    for promise in promises:
+        found.setdefault(promise.delta_s, []).append(promise)
+    return list(found.values())
+
+
+Told = Callable[[float], None]
+
+
+def compare(
+    traffic: Traffic, server: Server, choice: Choice, jobs: int = 1, told: Told | None = None
+) -> list[Row]:
+    """Return the rows of one log, in the order of the cases and of POLICIES.
+
+    `told` is told now and then which share of the log was gone through.
+    """
+    plans = sorted(_plans(server, choice), key=lambda plan: -plan.effort)
+    hands: list[list[Callable[[], Task]]] = [[] for _ in range(max(1, min(jobs, len(plans))))]
+    efforts = [0.0] * len(hands)
+    for plan in plans:
+        least = efforts.index(min(efforts))
+        hands[least].append(plan.make)
+        efforts[least] += plan.effort
+    found = _work(traffic, hands[0], told) if len(hands) == 1 else _share_out(traffic, hands, told)
+    rows = {(case, name): row for case, name, row in found}
+    return [
+        with_shares(traffic.name, case, name, rows)
+        for case in choice.cases()
+        for name in POLICIES
+        if name in choice.policies
+    ]
+
+
+def _work(
+    traffic: Traffic, makes: Sequence[Callable[[], Task]], told: Told | None
+) -> list[tuple[Case, str, Row]]:
+    tasks = [make() for make in makes]
+    whole, gone = max(1, sum(traffic.requests)), 0
+    for chunk in traffic:
+        for task in tasks:
+            task.feed(chunk)
+        gone += len(chunk)
+        if told:
+            told(gone / whole)
+    # One after the other, each with its memory given back.
+    found: list[tuple[Case, str, Row]] = []
+    while tasks:
+        found += tasks.pop().rows()
+    return found
+
+
+_inherited: list[tuple[Traffic, list[list[Callable[[], Task]]], Told | None]] = []
+
+
+def _share_out(
+    traffic: Traffic, hands: list[list[Callable[[], Task]]], told: Told | None
+) -> list[tuple[Case, str, Row]]:
+    """Work in processes, which inherit what to do: open files and closures do not travel."""
+    _inherited.append((traffic, hands, told))
+    try:
+        with ProcessPoolExecutor(len(hands), mp_context=get_context("fork")) as pool:
+            return [row for rows in pool.map(_hand, range(len(hands))) for row in rows]
+    finally:
+        _inherited.pop()
+
+
+def _hand(number: int) -> list[tuple[Case, str, Row]]:
+    traffic, hands, told = _inherited[-1]
+    # All do about the same: one tells for all.
+    return _work(traffic, hands[number], told if number == 0 else None)
+
+
+def with_shares(log: str, case: Case, name: str, rows: dict[tuple[Case, str], Row]) -> Row:
+    """Return a finished row."""
+    row = rows[case, name]
+    gross = row["saving_gross"]
+    shares = {}
+    for key, bound in (("share_of_reactive", "bound-reactive"), ("share_of_oracle", "idealised")):
+        most = rows[case, bound]["saving_gross"]
+        shares[key] = gross / most if most > 0 else None
+    figures = {key: row[key] for key in ("energy_wh", "saving_gross", "saving_net")}
+    rest = {key: value for key, value in row.items() if key not in figures}
+    return {
+        "log": log,
+        "cache": case.cache,
+        "counting": case.counting,
+        "promise": case.promise._asdict(),
+        "policy": name,
+        **figures,
+        **shares,
+        **rest,
+    }

@@ -1,0 +1,264 @@
+"""An access log as the traffic a box would have seen: classified, aged by the cache, in time order.
+
+Records are kept in a temporary file of about 22 bytes each, so that a log of any size is
+parsed once, takes little memory, and can be gone through by one process after the other.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import BinaryIO, Final, NamedTuple
+from zlib import crc32
+
+from naproxy.core.classify import Agents, Behaviour, Kind, Seen
+from naproxy.core.state import Klass
+from naproxy.lab.estimate.accesslog import Entry, Log
+from naproxy.lab.estimate.cachemodel import NEVER, CacheModel, Fetched, is_cacheable, is_static
+from naproxy.lab.estimate.trust import Trust
+
+CHUNK: Final = 1 << 13  # records
+STEP_BACK_S: Final = 60.0
+"""Servers log a request when it ends, so times step back a little; more is a clock that was set."""
+
+_STATIC_FLAG: Final = 1
+_PAGE_LOAD_FLAG: Final = 2
+_PERSON, _API = Klass.PERSON, Klass.API
+_ALWAYS_S: Final = -math.inf
+
+
+class Rows(NamedTuple):
+    """Columns of a chunk, as lists of the same length."""
+
+    t_s: Sequence[float]
+    client: Sequence[int]
+    path: Sequence[int]
+    klass: Sequence[Klass]
+    page_load: Sequence[bool]
+    expires_s: Sequence[float]  # when the cache's entry stops being usable
+
+
+class Chunk:
+    """Up to CHUNK records in the order of their times."""
+
+    def __init__(self) -> None:
+        self.t_s = array("d")
+        self.client = array("I")
+        self.path = array("I")
+        self.klass = array("B")
+        self.flags = array("B")
+        self.age_s = array("f")
+        self._rows: dict[str, Rows] = {}
+
+    def __len__(self) -> int:
+        return len(self.t_s)
+
+    def _columns(self) -> tuple[array[float] | array[int], ...]:
+        return (self.t_s, self.client, self.path, self.klass, self.flags, self.age_s)
+
+    def write(self, file: BinaryIO) -> None:
+        """Append to `file`."""
+        for column in self._columns():
+            column.tofile(file)
+
+    @classmethod
+    def read(cls, file: BinaryIO, length: int) -> Chunk:
+        """Read back what `write` wrote; OSError or EOFError if it is not there."""
+        chunk = cls()
+        for column in chunk._columns():
+            column.fromfile(file, length)
+        return chunk
+
+    def awaited(self, cache: CacheModel) -> Rows:
+        """Return the requests of people and programs, who wake a server."""
+        rows = self._rows.get(cache.name)
+        if rows is None:
+            keep = [i for i, klass in enumerate(self.klass) if klass in (_PERSON, _API)]
+            rows = self._rows[cache.name] = self._some(keep, cache)
+        return rows
+
+    def everybody(self) -> Rows:
+        """Return all requests, without a cache."""
+        rows = self._rows.get("")
+        if rows is None:
+            rows = self._rows[""] = self._some(range(len(self)), CacheModel(""))
+        return rows
+
+    def _some(self, keep: Sequence[int], cache: CacheModel) -> Rows:
+        t_s, flags, age_s, usable_s = self.t_s, self.flags, self.age_s, cache.usable_s
+        klasses = [Klass(n) for n in range(len(Klass))]
+        if usable_s == 0:
+            expires_s = [_ALWAYS_S] * len(keep)
+        else:
+            expires_s = [
+                t_s[i] - age_s[i] + usable_s
+                if age_s[i] >= 0 and (cache.pages or flags[i] & _STATIC_FLAG)
+                else _ALWAYS_S
+                for i in keep
+            ]
+        return Rows(
+            [t_s[i] for i in keep],
+            [self.client[i] for i in keep],
+            [self.path[i] for i in keep],
+            [klasses[self.klass[i]] for i in keep],
+            [bool(flags[i] & _PAGE_LOAD_FLAG) for i in keep],
+            expires_s,
+        )
+
+
+class Traffic:
+    """The records of one log, in a file that is there as long as this object."""
+
+    def __init__(self, name: str, file: BinaryIO, path: Path) -> None:
+        """Use the open and empty `file`, which others can open as `path`."""
+        self.name = name
+        self.trust = Trust()
+        self.requests = [0] * len(Klass)
+        self._file = file
+        self._path = path
+        self._lengths: list[int] = []
+
+    @property
+    def span_s(self) -> float:
+        """From the first request to the last, in seconds."""
+        return self.trust.span_s
+
+    @property
+    def start_s(self) -> float:
+        """Epoch seconds of the first request."""
+        return self.trust.first_s
+
+    def add(self, chunk: Chunk) -> None:
+        """Append records, none earlier than those before."""
+        chunk.write(self._file)
+        self._file.flush()  # others may read it from now on
+        self._lengths.append(len(chunk))
+        for klass in Klass:
+            self.requests[klass] += chunk.klass.tobytes().count(klass)
+
+    def __iter__(self) -> Iterator[Chunk]:
+        """Go through the chunks; any number of processes may do so at the same time."""
+        with self._path.open("rb") as file:
+            for length in self._lengths:
+                yield Chunk.read(file, length)
+
+    def daily(self, *classes: Klass) -> float:
+        """Requests a day of these classes."""
+        return sum(self.requests[klass] for klass in classes) / max(self.span_s / 86400, 1e-9)
+
+
+class Reader:
+    """Turns log entries into records."""
+
+    def __init__(self, traffic: Traffic, agents: Agents, behaviour: Behaviour | None) -> None:
+        """`behaviour` None: only declared classes count."""
+        self._traffic = traffic
+        self._agents = agents
+        self._behaviour = behaviour
+        self._fetched = Fetched()
+        self._chunk = Chunk()
+        self._later_s = 0.0  # added where the clock was set back
+        self._agent_hash = lru_cache(maxsize=1 << 16)(_agent_hash)
+
+    def read(self, log: Iterable[Entry], progress: Callable[[int], None] | None = None) -> None:
+        """Read all entries; `progress` is told their number now and then."""
+        for entry in log:
+            self._take(entry)
+            if len(self._chunk) == CHUNK:
+                self._flush()
+                if progress:
+                    progress(self._traffic.trust.entries)
+        self._flush()
+
+    def _flush(self) -> None:
+        if len(self._chunk):
+            self._traffic.add(self._chunk)
+            self._chunk = Chunk()
+
+    def _time(self, logged_s: float) -> float:
+        """Time that never steps back."""
+        trust = self._traffic.trust
+        t_s = logged_s + self._later_s
+        back_s = trust.last_s - t_s if trust.entries else 0.0
+        if back_s > 0:
+            if back_s > STEP_BACK_S:
+                trust.steps_back += 1
+                trust.furthest_back_s = max(trust.furthest_back_s, back_s)
+                self._later_s += back_s
+            t_s = trust.last_s
+        trust.see(t_s)
+        return t_s
+
+    def _take(self, entry: Entry) -> None:
+        t_s = self._time(entry.t_s)
+        klass = self._agents.klass(entry.agent)
+        # Not cryptographic, but the same in every run; Python's own hash is not.
+        client = crc32(entry.host.encode("latin-1"), self._agent_hash(entry.agent))
+        address = entry.path
+        path = crc32(address.encode("latin-1", "replace"))
+        bare = address[:cut] if (cut := address.find("?")) >= 0 else address
+        static = is_static(bare)
+        page_load = klass is _PERSON and not static and entry.method == "GET"
+        if self._behaviour and (klass is _PERSON or klass is _API):
+            klass = self._behaviour.see(
+                Seen(
+                    t_s,
+                    client,
+                    path,
+                    klass,
+                    _kind(bare, static, page_load, entry.status),
+                    entry.status,
+                    entry.method in ("GET", "HEAD"),
+                )
+            )
+        age_s = NEVER
+        if (klass is _PERSON or klass is _API) and is_cacheable(entry.method, entry.status):
+            age_s = self._fetched.age_s(t_s, path)
+        chunk = self._chunk
+        chunk.t_s.append(t_s)
+        chunk.client.append(client)
+        chunk.path.append(path)
+        chunk.klass.append(klass)
+        chunk.flags.append(static * _STATIC_FLAG | page_load * _PAGE_LOAD_FLAG)
+        chunk.age_s.append(age_s)
+
+
+def _agent_hash(agent: str) -> int:
+    return crc32(agent.encode("latin-1"))
+
+
+def _kind(bare: str, static: bool, page_load: bool, status: int) -> Kind:
+    if bare == "/robots.txt":
+        return Kind.ROBOTS_TXT
+    if static:
+        return Kind.ASSET
+    return Kind.PAGE if page_load and status in (200, 304) else Kind.OTHER
+
+
+def read_log(
+    name: str,
+    files: Sequence[str | Path],
+    file: BinaryIO,
+    path: Path,
+    agents: Agents,
+    *,
+    learn: bool = True,
+    progress: Callable[[int, int], None] | None = None,
+) -> Traffic:
+    """Read the files of one log, in order, into the open and empty `file` at `path`.
+
+    `progress` is told now and then how many entries and how many bytes of the files were read.
+    """
+    traffic = Traffic(name, file, path)
+    log = Log(files)
+    told = (lambda entries: progress(entries, log.read_bytes)) if progress else None
+    Reader(traffic, agents, Behaviour() if learn else None).read(log, told)
+    trust = traffic.trust
+    trust.lines = log.lines
+    trust.malformed = sum(log.malformed.values())
+    trust.examples = [(example.line, example.text) for example in log.examples]
+    trust.cut = any("damaged or cut" in why for why in log.malformed)
+    return traffic

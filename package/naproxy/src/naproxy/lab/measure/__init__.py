@@ -1,0 +1,1 @@
+"""`naproxy measure`: experiments with a meter, as the thesis did them."""

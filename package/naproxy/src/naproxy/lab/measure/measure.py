@@ -1,0 +1,247 @@
+"""`naproxy measure`: what the meters say, second by second, and fitting the `model` meter.
+
+What commands cost is in `experimenting`.
+
+It asks the controller. Where none runs it opens the meters itself: a serial port has but one
+reader.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import dataclasses
+import json
+import os
+import sys
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
+from itertools import pairwise
+from typing import Any, Final
+
+from naproxy.api.command import CommandError, add_config_option, call, duration, socket_option
+from naproxy.config import document as config
+from naproxy.config.document import Config
+from naproxy.controller.meters import Meters
+from naproxy.core.reading import Second
+from naproxy.core.schema import ConfigError
+from naproxy.drivers import powermodel
+from naproxy.drivers.meter import Fault, Site, model
+from naproxy.drivers.powermodel import Fit, Utilisation
+from naproxy.lab.measure import experimenting
+
+_POLL_S: Final = 0.5
+_AFTER_ALL: Final = 1e11
+FIT_S: Final = 600.0
+
+Row = Mapping[str, Any]
+"""A second of a meter: `meter`, and the fields of `reading.Second`."""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare `naproxy measure`."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "measure",
+        help="show what the meters say, or measure what a command costs",
+        description="Show what the meters say, second by second, until Ctrl-C. Asks the"
+        " controller; where none runs it opens the meters itself. With -- COMMAND, measure what"
+        " commands cost instead: see docs/measure.md.",
+        parents=[socket_option()],
+    )
+    parser.add_argument("meter", nargs="?", metavar="METER", help="only this meter")
+    parser.add_argument(
+        "--seconds", type=duration, metavar="TIME", help="stop after so long, as 60 or 5m"
+    )
+    parser.add_argument("--json", action="store_true", help="as JSON, one object a line")
+    parser.add_argument(
+        "--fit",
+        metavar="MODEL",
+        help="fit this meter of the kind model against METER, and print its coefficients;"
+        " let the server's load vary meanwhile",
+    )
+    parser.add_argument(
+        "--form",
+        choices=tuple(powermodel.FORMS),
+        default="cpu",
+        help="what the model goes by: the processors only, or memory, disk and network too",
+    )
+    add_config_option(parser)
+    experimenting.add_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Show, fit, or measure commands."""
+    try:
+        if args.commands is not None:
+            return _experiment(args)
+        asyncio.run(_fit(args) if args.fit else _show(args))
+    except (CommandError, ConfigError, Fault) as error:
+        print(f"naproxy measure: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        where = error.filename or args.config
+        print(f"naproxy measure: {where}: {error.strerror}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _experiment(args: argparse.Namespace) -> int:
+    if args.fit or args.json or args.seconds:
+        raise CommandError("--fit, --json and --seconds do not go with -- COMMAND")
+    return asyncio.run(experimenting.run(args))
+
+
+# Where seconds come from
+
+
+async def seconds(args: argparse.Namespace) -> AsyncGenerator[Row, None]:
+    """Yield the meters' seconds as they come; CommandError if there is no such meter."""
+    source = _from_controller(args) if os.path.exists(args.socket) else _ourselves(args)  # noqa: PTH110
+    async with aclosing(source):
+        async for row in source:
+            if args.meter in (None, row["meter"]):
+                yield row
+
+
+async def _from_controller(args: argparse.Namespace) -> AsyncGenerator[Row, None]:
+    since_s = _AFTER_ALL
+    while True:
+        said = await asyncio.to_thread(call, args.socket, "GET", f"/v1/meters?since_s={since_s}")
+        _check(args.meter, [m["id"] for m in said["meters"]])
+        since_s = min(since_s, said["house_s"])
+        # The house's clock never steps, so the wall's may have gone ahead of it.
+        ahead_s = round(time.time() - said["house_s"])
+        for row in said["seconds"]:
+            since_s = max(since_s, row["t_s"])
+            yield {**row, "t_s": row["t_s"] + ahead_s}
+        await asyncio.sleep(_POLL_S)
+
+
+async def _ourselves(args: argparse.Namespace) -> AsyncGenerator[Row, None]:
+    loaded = config.read(args.config)
+    _check(args.meter, [m.id for m in loaded.meter])
+    queue: asyncio.Queue[Row] = asyncio.Queue()
+    meters = Meters(_complain, time.time() - time.monotonic())
+    meters.sinks.append(lambda name, second: queue.put_nowait(_row(name, second)))
+    wanted = [m for m in loaded.meter if args.meter in (None, m.id)]
+    meters.use(wanted, loaded.server)
+    try:
+        while True:
+            yield await queue.get()
+    finally:
+        meters.stop()
+
+
+def _complain(words: str) -> None:
+    print(words, file=sys.stderr, flush=True)
+
+
+def _row(name: str, second: Second) -> Row:
+    return {"meter": name, **dataclasses.asdict(second)}
+
+
+def _check(wanted: str | None, known: Sequence[str]) -> None:
+    if not known:
+        raise CommandError("no meter is configured: see [[meter]] in docs/configuration.md")
+    if wanted is not None and wanted not in known:
+        raise CommandError(f"there is no meter {wanted}; there is {', '.join(known)}")
+
+
+# Showing
+
+
+async def _show(args: argparse.Namespace) -> None:
+    try:
+        async with asyncio.timeout(args.seconds), aclosing(seconds(args)) as rows:
+            async for row in rows:
+                print(json.dumps(row) if args.json else line(row), flush=True)
+    except TimeoutError:
+        pass
+
+
+def line(row: Row) -> str:
+    """Return a second as a line for a terminal."""
+    clock = time.strftime("%H:%M:%S", time.localtime(row["t_s"]))
+    gap = "" if row["covered_ms"] >= 1000 else f"  {row['covered_ms'] / 10:.0f} % covered"
+    return (
+        f"{clock}  {row['meter']}  {row['mean_mw'] / 1e3:9.3f} W"
+        f"  ({row['min_mw'] / 1e3:.3f} to {row['max_mw'] / 1e3:.3f})"
+        f"  {row['energy_mj'] / 1e3:9.3f} J  {row['count']} readings{gap}"
+    )
+
+
+# Fitting
+
+
+async def _fit(args: argparse.Namespace) -> None:
+    if args.meter is None:
+        raise CommandError("say which meter to fit against: naproxy measure METER --fit MODEL")
+    driver = _model(config.read(args.config), args.fit)
+    powers: dict[int, float] = {}
+    used: list[tuple[float, Utilisation]] = []
+    limit_s = args.seconds or FIT_S
+    try:
+        async with asyncio.timeout(limit_s):
+            await asyncio.gather(
+                _gather_powers(args, powers), _gather_used(driver.utilisations(), used)
+            )
+    except TimeoutError:
+        pass
+    samples = paired(powers, used)
+    try:
+        found = powermodel.fit(samples, args.form)
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+    print("\n".join(described(found, args.form, args.meter)))
+
+
+def _model(loaded: Config, name: str) -> model.Driver:
+    options = next((m for m in loaded.meter if m.id == name), None)
+    if not isinstance(options, model.Settings):
+        raise CommandError(f'{name} is not a meter with driver = "model" in the configuration')
+    address = next((s.address for s in loaded.server if s.id == options.of), "127.0.0.1")
+    return model.Driver(options, Site(address, lambda: None))
+
+
+async def _gather_powers(args: argparse.Namespace, powers: dict[int, float]) -> None:
+    async with aclosing(seconds(args)) as rows:
+        async for row in rows:
+            powers[row["t_s"]] = row["mean_mw"] / 1e3
+
+
+async def _gather_used(
+    source: AsyncIterator[Utilisation | None], used: list[tuple[float, Utilisation]]
+) -> None:
+    async for utilisation in source:
+        if utilisation:
+            used.append((time.time(), utilisation))
+
+
+def paired(
+    powers: Mapping[int, float], used: list[tuple[float, Utilisation]]
+) -> list[tuple[Utilisation, float]]:
+    """Return each utilisation with the mean power of the seconds in the middle of its interval.
+
+    `used` has the end of each interval, which began at the end of the one before.
+    """
+    found = []
+    for (begun_s, _), (ended_s, utilisation) in pairwise(used):
+        within = [
+            powers[t_s]
+            for t_s in range(int(begun_s), int(ended_s) + 1)
+            if t_s in powers and begun_s < t_s + 0.5 <= ended_s
+        ]
+        if within:
+            found.append((utilisation, sum(within) / len(within)))
+    return found
+
+
+def described(found: Fit, form: str, against: str) -> list[str]:
+    """Return a fit as lines for the configuration, and how good it is as comments."""
+    coefficients = dataclasses.asdict(found.coefficients)
+    return [
+        f"# form {form}, against {against}: {found.samples} samples,"
+        f" {found.rms_w:.2f} W rms left, R squared {found.r_squared:.3f}",
+        *(f"{name} = {value:.3f}" for name, value in coefficients.items()),
+    ]

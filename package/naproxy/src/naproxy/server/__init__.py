@@ -1,0 +1,1 @@
+"""One server, pure: its state machine, wake ladder, inhibitors and commissioning."""

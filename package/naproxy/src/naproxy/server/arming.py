@@ -1,0 +1,62 @@
+"""Whether a server may be put to sleep automatically: only if it was shown to wake.
+
+A commissioning in which it woke every time arms it. A later failed wake trips a breaker,
+which only a person or another commissioning resets. Pure; the runner keeps it in the journal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from naproxy.core.reason import Reason, stored_reason
+
+
+@dataclass(slots=True)
+class Arming:
+    """What is known of one server's waking."""
+
+    server: str
+    trusted: bool = False
+    """The configuration says `armed = true`: somebody else's proof."""
+    subject: str = ""
+    """What a proof is about: the card, and the ways to sleep and wake."""
+    proven: str = ""
+    """The subject that was commissioned, empty if none was."""
+    tripped: Reason | None = None
+    """Why the breaker tripped; None if it did not."""
+
+    @property
+    def why_not(self) -> Reason | None:
+        """Return why the server may not be put to sleep automatically; None if it may."""
+        if self.tripped:
+            return Reason("server.tripped", why=self.tripped, server=self.server)
+        if self.trusted or (self.proven and self.proven == self.subject):
+            return None
+        code = "server.commissioned_otherwise" if self.proven else "server.not_commissioned"
+        return Reason(code, server=self.server)
+
+    def prove(self) -> None:
+        """Take that it woke every time."""
+        self.proven = self.subject
+        self.tripped = None
+
+    def trip(self, why: Reason) -> None:
+        """Take that it did not wake; the first reason is kept."""
+        self.tripped = self.tripped or why
+
+    def reset(self) -> Reason | None:
+        """Close the breaker, by hand; return why the server still is not armed."""
+        self.tripped = None
+        return self.why_not
+
+    def dump(self) -> dict[str, Any]:
+        """Return what is kept over a restart, as JSON."""
+        return {"proven": self.proven, "tripped": self.tripped.text() if self.tripped else ""}
+
+    def load(self, saved: Mapping[str, Any]) -> None:
+        """Take up what `dump` returned; what does not fit counts as nothing known."""
+        proven, tripped = saved.get("proven"), saved.get("tripped")
+        self.proven = proven if isinstance(proven, str) else ""
+        self.tripped = stored_reason(tripped) if tripped and isinstance(tripped, str) else None

@@ -1,0 +1,163 @@
+"""Why a server must not be put to sleep, whatever the policy says: its section `awake`.
+
+Pure: times and readings are arguments. A veto is a reason; with none, it may sleep.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from naproxy.core.hours import Calendar, dates, span, zone
+from naproxy.core.reason import Reason
+from naproxy.core.schema import checked, is_url_path, option
+from naproxy.shm.page import RULE_LEN, RULES
+
+CLOCK_SET_S: Final = 1767225600.0
+"""2026-01-01: a clock before this has not been set since the box was switched on."""
+
+
+def _is_work_path(text: str) -> Reason | None:
+    if len(text.encode()) >= RULE_LEN:
+        return Reason("config.bytes_most", high=RULE_LEN - 1)
+    return is_url_path(text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """When the server must stay awake, and when it must be left alone."""
+
+    hours: tuple[str, ...] = option(
+        'Kept awake at these times, as "mon-fri 07:30-18:00" or "2026-12-12 09:00-12:00", and'
+        " woken when they begin",
+        (),
+        high=64,
+        check=checked(span),
+    )
+    closed: tuple[str, ...] = option(
+        'Days without those hours, as "2026-12-25" or "2026-12-24..2027-01-01"; hours given for'
+        " a date hold all the same",
+        (),
+        high=64,
+        check=checked(dates),
+    )
+    quiet: tuple[str, ...] = option(
+        "Quiet hours, in the form of `hours`: woken by requests and by hand only, not ahead of"
+        " need",
+        (),
+        high=64,
+        check=checked(span),
+    )
+    time_zone: str = option(
+        'Time zone of these hours, as "Europe/Zurich"; empty: the box\'s',
+        "",
+        high=64,
+        check=checked(zone),
+    )
+    least_s: float = option(
+        "Stays awake at least this long after a wake, whatever the policy says",
+        0.0,
+        low=0,
+        high=86400,
+    )
+    work_paths: tuple[str, ...] = option(
+        "Starts of paths whose requests mean work, as /backup: no sleep while one is at the"
+        " server, nor soon after",
+        (),
+        high=RULES,
+        check=_is_work_path,
+    )
+    work_s: float = option(
+        "How long after such a request it may still be at work", 300.0, low=0, high=86400
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """What is seen of a server now."""
+
+    wall_s: float
+    """The wall clock, epoch seconds: hours are those that clocks show."""
+    lead_s: float = 0.0
+    """So long before its hours begin it would be woken for them."""
+    awake_s: float = math.inf
+    """Since it woke."""
+    worked_s: float = math.inf
+    """Since the last request that means work ended."""
+    fetching: int = 0
+    piping: int = 0
+
+
+class Guard:
+    """One server's rules."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Take settings that were checked."""
+        self._settings = settings
+        self._zone = zone(settings.time_zone)
+        closed = [dates(text) for text in settings.closed]
+        self._hours = Calendar([span(text) for text in settings.hours], closed, self._zone)
+        self._quiet = Calendar([span(text) for text in settings.quiet], (), self._zone)
+
+    def vetoes(self, seen: Readings, *, by_hand: bool = False) -> list[Reason]:
+        """Return what speaks against sleeping.
+
+        By hand neither the hours nor the least time count, and requests are given a moment
+        to end.
+        """
+        said = [] if by_hand else self._untimely(seen)
+        if seen.fetching and not by_hand:
+            said.append(Reason("server.fetching", number=seen.fetching))
+        if seen.piping:
+            said.append(Reason("server.connections", number=seen.piping))
+        left_s = self._settings.work_s - seen.worked_s
+        if self._settings.work_paths and left_s > 0:
+            paths = list(self._settings.work_paths)
+            ago_s, left_s = round(seen.worked_s), round(left_s)
+            said.append(Reason("server.work", paths=paths, ago_s=ago_s, left_s=left_s))
+        return said
+
+    def _untimely(self, seen: Readings) -> list[Reason]:
+        said = []
+        stretch = self._hours.now(seen.wall_s) or self._hours.now(seen.wall_s + seen.lead_s)
+        if self._settings.hours and seen.wall_s < CLOCK_SET_S:
+            said.append(Reason("server.clock_not_set"))
+        elif stretch:
+            said.append(self._office_hours(stretch.end_s, seen.wall_s))
+        left_s = self._settings.least_s - seen.awake_s
+        if left_s > 0:
+            ago_s, left_s = round(seen.awake_s), round(left_s)
+            said.append(Reason("server.woke_lately", ago_s=ago_s, left_s=left_s))
+        return said
+
+    def wake_due(self, wall_s: float, asleep_since_s: float, lead_s: float) -> Reason | None:
+        """Say why it should be woken now: its hours begin within `lead_s`, and it sleeps.
+
+        Who put it to sleep within the hours knew better.
+        """
+        stretch = self._hours.now(wall_s + lead_s)
+        if wall_s < CLOCK_SET_S or not stretch or asleep_since_s >= stretch.begin_s:
+            return None
+        return self._office_hours(stretch.end_s, wall_s)
+
+    def quiet(self, wall_s: float) -> Reason | None:
+        """Say that these are quiet hours."""
+        stretch = self._quiet.now(wall_s)
+        if not stretch:
+            return None
+        return Reason("server.quiet_hours", until=self._clock(stretch.end_s, wall_s))
+
+    def change_s(self, wall_s: float, lead_s: float) -> float:
+        """Return in how many seconds hours, with their lead, or quiet hours begin or end."""
+        calendars = ((self._hours, lead_s), (self._hours, 0.0), (self._quiet, 0.0))
+        changes = ((each.next_s(wall_s + early_s), early_s) for each, early_s in calendars)
+        return min((at_s - early_s for at_s, early_s in changes if at_s), default=math.inf) - wall_s
+
+    def _office_hours(self, end_s: float, now_s: float) -> Reason:
+        return Reason("server.office_hours", until=self._clock(end_s, now_s))
+
+    def _clock(self, t_s: float, now_s: float) -> str:
+        then, now = (datetime.fromtimestamp(x, self._zone) for x in (t_s, now_s))
+        return then.strftime("%H:%M" if then.date() == now.date() else "%Y-%m-%d %H:%M")

@@ -1,0 +1,576 @@
+"""Power state of one server, as it was observed: a pure state machine.
+
+`step` takes the time and one event and returns the effects to carry out. Nothing here
+reads a clock, sends a packet or waits. Times are seconds of a monotonic clock.
+
+Awake means that the server was seen to answer, asleep that it was seen to be silent;
+what was commanded or sent only says what to look for next.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from naproxy.core.reason import Reason, together
+from naproxy.core.request import Asker
+from naproxy.core.state import State
+from naproxy.server.ladder import Call, Ladder
+from naproxy.server.machine_io import (
+    Alert,
+    Answer,
+    Effect,
+    Event,
+    ModeSet,
+    Observed,
+    PassedOver,
+    Probe,
+    RungFailed,
+    RunSleep,
+    SendWake,
+    SleepAnswered,
+    SleepAsked,
+    Tick,
+    Traffic,
+    Transition,
+    WakeAsked,
+    WakeClosed,
+    WakeOpened,
+)
+from naproxy.server.seeing import Metered, Pinged, Sight, Sign
+
+SILENT_S: Final = 1.0
+"""No answer to any probe begun in so long, and to at least `SILENT_PROBES`, is silence."""
+
+SILENT_PROBES: Final = 3
+GONE_S: Final = 3.0
+"""A server that stopped answering while awake is woken after so long."""
+
+DRAIN_S: Final = 0.1
+"""Between telling Varnish that the server falls asleep and the command to it."""
+
+DRAIN_LIMIT_S: Final = 2.0
+"""Requests still at the server after this long call the sleep off."""
+
+TICK_S: Final = 0.1
+REFUSED_S: Final = 60.0
+REFUSED_MOST_S: Final = 900.0
+TROUBLE_MOST_S: Final = 60.0
+
+AWAKE_SUSPECT_EVERY_S: Final = 0.25
+UNKNOWN_EVERY_S: Final = 0.1
+FALLING_EVERY_S: Final = 0.1
+WAKING_EVERY_S: Final = 0.05
+TROUBLE_EVERY_S: Final = 0.25
+
+WATCH_EVERY_S: Final = 0.25
+"""After a sleep that was called off it may fall asleep yet: it is watched closely."""
+
+_NOT_PROBED: Final = Reason("server.not_probed")
+
+
+class Mean:
+    """Running mean of a duration in seconds; starts from what the configuration expects."""
+
+    LEAST_WEIGHT: Final = 0.3
+
+    def __init__(self, expect_s: float) -> None:
+        """`expect_s` holds until the first measurement."""
+        self.value_s = expect_s
+        self.count = 0
+        self.last_s: float | None = None
+
+    def add(self, measured_s: float) -> None:
+        """Take one measurement; the newest weighs at least `LEAST_WEIGHT`."""
+        self.count += 1
+        self.last_s = measured_s
+        self.value_s += max(self.LEAST_WEIGHT, 1 / self.count) * (measured_s - self.value_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """What the configuration says about time; see the keys of the same names."""
+
+    wake_expect_s: float = 5.0
+    sleep_timeout_s: float = 30.0
+    sleep_expect_s: float = 5.0
+    interval_s: float = 5.0
+    asleep_interval_s: float = 2.0
+    on_w: float = 43.3
+
+
+class _Stage(Enum):
+    DRAINING = "draining"
+    COMMANDED = "commanded"
+    ACCEPTED = "accepted"
+
+
+class Machine:
+    """One server. `slept`: the last thing known of it is that it was put to sleep."""
+
+    def __init__(self, times: Times, ladder: Ladder, now_s: float, *, slept: bool = False) -> None:
+        """Start in UNKNOWN: what is known from before is a hint, the probes decide."""
+        self.times = times
+        self.ladder = ladder
+        self.state = State.UNKNOWN
+        self.reason = Reason("server.not_looked_at")
+        self.since_s = now_s
+        self.wake = Mean(times.wake_expect_s)
+        self.fall = Mean(times.sleep_expect_s)
+        self.pending: Asker | None = None
+        self.mode = ModeSet(awake=False)
+        self.alert: Reason | None = None
+        self.refused: tuple[float, Reason] | None = None
+        self.sight = Sight(times.on_w)
+        self._slept = slept
+        self._stage = _Stage.DRAINING
+        self._asked_s = now_s
+        self._commanded_s = now_s
+        self._packets = 0
+        self._send_s = math.inf
+        self._sent_s = -math.inf
+        self._watch_s = -math.inf
+        self._trouble: Reason | None = None
+        self._failure: Reason | None = None
+        self._spacing_s = ladder.spacing_s
+        self._timer_s = math.inf
+        self._answered_s = now_s
+        self._silent = 0
+        self._unready = 0
+        self._gap_s: float | None = None
+        self._sign: Observed | None = None
+        self._refusals = 0
+        self._effects: list[Effect] = []
+
+    def start(self, now_s: float, asker: Asker | None = None) -> list[Effect]:
+        """Return the first effects: look before doing anything.
+
+        A server that sleeps is woken then if `asker` needs it since before.
+        """
+        self._timer_s = now_s + TICK_S
+        self._effects = [Probe(UNKNOWN_EVERY_S)]
+        if asker:
+            self._pend(now_s, asker)
+        return self._effects
+
+    def forget_durations(self) -> None:
+        """Expect what `times` says of falling asleep and waking: it sleeps in another way now."""
+        self.wake = Mean(self.times.wake_expect_s)
+        self.fall = Mean(self.times.sleep_expect_s)
+
+    @property
+    def next_s(self) -> float:
+        """When `Tick` is due; infinite when only an event can change anything."""
+        return min(self._timer_s, self._send_s)
+
+    def eta_s(self, now_s: float) -> float | None:
+        """Seconds until the server is expected up; None unless it is waking."""
+        if self.state is not State.WAKING:
+            return None
+        return max(0.0, self.since_s + self.wake.value_s - now_s)
+
+    def kept_awake(self, now_s: float) -> bool:
+        """Is the mode `awake`, and its time not over?"""
+        return self.mode.awake and now_s < self.mode.until_s
+
+    def vetoes(self, now_s: float, *, by_hand: bool = False) -> list[Reason]:
+        """Return why the server may not be put to sleep now, whatever the policy says."""
+        said = []
+        if self.state is not State.AWAKE:
+            said.append(Reason("server.not_awake"))
+        if self.kept_awake(now_s):
+            said.append(self.mode.reason)
+        if self.refused and now_s < self.refused[0] and not by_hand:
+            until_s, why = self.refused
+            said.append(Reason("server.asked_again", why=why, again_s=round(until_s - now_s)))
+        if self._unready:
+            said.append(Reason("server.just_failed"))
+        return said
+
+    def step(self, now_s: float, event: Event) -> list[Effect]:
+        """Take one event; return what is to be done, in this order."""
+        self._effects = []
+        match event:
+            case Observed():
+                self._observe(now_s, event)
+            case Pinged() | Metered():
+                self.sight.see(now_s, self.state, self.since_s, event)
+            case Traffic():
+                # What another machine answers says nothing of the server.
+                if self.state is State.AWAKE and not self._foreign:
+                    self._trust(now_s)
+            case WakeAsked(asker):
+                self._wanted(now_s, asker)
+            case SleepAsked(reason, by_hand):
+                if not self.vetoes(now_s, by_hand=by_hand):
+                    self._fall(now_s, reason)
+            case SleepAnswered():
+                self._answered(now_s, event)
+            case RungFailed(rung, reason):
+                self._rung_failed(now_s, rung, reason)
+            case ModeSet():
+                self.mode = event
+                if self.kept_awake(now_s) and self.state in (State.FALLING_ASLEEP, State.ASLEEP):
+                    self._wanted(now_s, Asker("command", event.reason))
+            case Tick(busy):
+                self._tick(now_s, busy)
+        return self._effects
+
+    @property
+    def slept(self) -> bool:
+        """Is the last thing known of it that it was put to sleep?"""
+        return self._slept
+
+    @property
+    def _foreign(self) -> bool:
+        """Was another machine seen last at its address?"""
+        return self._sign is not None and self._sign.sign is Sign.FOREIGN
+
+    # What was observed
+
+    def _observe(self, now_s: float, seen: Observed) -> None:
+        self._sign = seen
+        if seen.sign in (Sign.SILENT, Sign.FOREIGN):
+            if seen.begun_s > self._answered_s:
+                self._silent += 1
+            if self.state is State.FALLING_ASLEEP and self._stage is not _Stage.DRAINING:
+                self._gap_s = max(seen.begun_s, self._gap_s or seen.begun_s)
+        else:
+            self._answered_s = max(self._answered_s, seen.begun_s)
+            self._silent = 0
+        if seen.sign is Sign.READY:
+            self._ready(now_s, seen)
+        elif self.state is State.AWAKE:
+            self._doubt(now_s, seen)
+        elif self.state is State.FALLING_ASLEEP:
+            self._look_for_silence(now_s)
+
+    def _silence(self, now_s: float) -> bool:
+        return self._silent >= SILENT_PROBES and now_s - self._answered_s >= SILENT_S
+
+    def _ready(self, now_s: float, seen: Observed) -> None:
+        match self.state:
+            case State.AWAKE:
+                self._trust(now_s)
+            case State.FALLING_ASLEEP:
+                self._came_back(now_s, seen)
+            case State.ASLEEP:
+                self._awake(now_s, Reason("server.woke_itself"))
+            case State.WAKING:
+                self._awake(now_s, self._up(now_s, now_s - self.since_s))
+            case _:
+                self._awake(now_s, Reason("server.answers"))
+
+    def _up(self, now_s: float, took_s: float) -> Reason:
+        """Learn how long waking takes and which rung did it; say which if there are several."""
+        woke = ""
+        if self._slept:
+            woke = self.ladder.up(now_s)
+            self.wake.add(took_s)
+        if woke and len(self.ladder.rungs) > 1:
+            return Reason("server.up_after_by", took_s=round(took_s, 1), rung=woke)
+        return Reason("server.up_after", took_s=round(took_s, 1))
+
+    def _trust(self, now_s: float) -> None:
+        if self._unready:
+            self._unready = 0
+            self._probe_awake(now_s)
+
+    def _doubt(self, now_s: float, seen: Observed) -> None:
+        """Awake, and a probe failed: look closer, and act on a few in a row.
+
+        A wrong status is the web server's own affair: it is on, so requests go to it.
+        A server that refuses connections restarts, most likely: requests are held until
+        it is back, as for one that wakes. A silent one may only be overloaded: until it
+        is silent for long, requests still go to it.
+        """
+        if seen.sign is Sign.UNFIT:
+            self._trust(now_s)
+            return
+        self._unready += 1
+        if self._unready == 1:
+            self._effects.append(Probe(AWAKE_SUSPECT_EVERY_S))
+        if self._unready < SILENT_PROBES:
+            return
+        if seen.sign is Sign.REFUSING:
+            self._wake(now_s, Reason("server.web_server_down", detail=seen.detail))
+        elif self._silence(now_s) and now_s < self._watch_s:
+            self._slept = True
+            self._wake(now_s, Reason("server.fell_asleep_after_all"))
+        elif self._silence(now_s):
+            reason = Reason("server.stopped_answering", detail=seen.detail)
+            self._enter(now_s, State.UNKNOWN, reason)
+            self._timer_s = now_s + TICK_S
+            self._effects.append(Probe(UNKNOWN_EVERY_S))
+
+    def _came_back(self, now_s: float, seen: Observed) -> None:
+        """Falling asleep, and it answers: was it silent in between?
+
+        Varnish's own magic packets may wake a machine just as its card is armed, before
+        its silence lasted. Who waits need not wait for a silence that is over.
+        """
+        if self.pending and self._gap_s is not None and seen.begun_s > self._gap_s:
+            self._awake(now_s, Reason("server.woke_again"))
+
+    # Falling asleep
+
+    def _fall(self, now_s: float, reason: Reason) -> None:
+        self._stage = _Stage.DRAINING
+        self._gap_s = None
+        self._enter(now_s, State.FALLING_ASLEEP, reason)
+        self._timer_s = now_s + DRAIN_S
+
+    def _drain(self, now_s: float, busy: int) -> None:
+        if busy == 0:
+            self._stage = _Stage.COMMANDED
+            self._commanded_s = now_s
+            self._answered_s = now_s
+            self._silent = 0
+            self._effects += [RunSleep(), Probe(FALLING_EVERY_S, patient=False)]
+        elif now_s - self.since_s >= DRAIN_LIMIT_S:
+            self._awake(now_s, Reason("server.requests_came", number=busy))
+
+    def _answered(self, now_s: float, event: SleepAnswered) -> None:
+        if self.state is not State.FALLING_ASLEEP or self._stage is _Stage.DRAINING:
+            return
+        if event.answer is Answer.ACCEPTED:
+            self._stage = _Stage.ACCEPTED
+            self._look_for_silence(now_s)
+            return
+        self._back_off(now_s, event.reason)
+        if event.answer is Answer.FAILED:
+            self._warn(event.reason)
+        self._awake(now_s, event.reason)
+
+    def _back_off(self, now_s: float, reason: Reason) -> None:
+        self.refused = (now_s + min(REFUSED_S * 2**self._refusals, REFUSED_MOST_S), reason)
+        self._refusals = min(self._refusals + 1, 10)
+
+    def _look_for_silence(self, now_s: float) -> None:
+        """Asleep is silent, and drawing little where there is a meter.
+
+        A meter may be slow: who needs the server does not wait for it.
+        """
+        if self._stage is _Stage.DRAINING:
+            return
+        if self._silence(now_s) and (self.pending or self.sight.low(now_s) is not False):
+            self.fall.add(self._answered_s - self._commanded_s)
+            self._refusals = 0
+            self._slept = True
+            self._sleep(now_s, self.reason)
+        elif now_s - self._commanded_s >= self._patience_s():
+            self._did_not_sleep(now_s)
+
+    def _patience_s(self) -> float:
+        """How long it may take to fall silent; less while somebody waits for it."""
+        if self.pending and self._stage is _Stage.ACCEPTED:
+            return min(self.times.sleep_timeout_s, 2 * self.fall.value_s + SILENT_S)
+        return self.times.sleep_timeout_s
+
+    def _did_not_sleep(self, now_s: float) -> None:
+        took_s = round(now_s - self._commanded_s)
+        code = "server.draws_on" if self._silence(now_s) else "server.not_asleep"
+        reason = Reason(code, took_s=took_s)
+        self._back_off(now_s, reason)
+        self._warn(reason)
+        if self._sign and self._sign.sign is Sign.READY:
+            self._awake(now_s, reason)
+        else:
+            # A shutdown may take longer, and end all the same.
+            self._slept = True
+            self._wake(now_s, reason)
+
+    def _sleep(self, now_s: float, reason: Reason) -> None:
+        self._enter(now_s, State.ASLEEP, reason)
+        self._effects.append(Probe(self.times.asleep_interval_s))
+        self._warn(None)
+        if self.pending:
+            self._wake(now_s, Reason("server.wanted_falling", asker=self.pending.why))
+        elif self.kept_awake(now_s):
+            self._wanted(now_s, Asker("command", self.mode.reason))
+
+    # Waking
+
+    def _wanted(self, now_s: float, asker: Asker) -> None:
+        match self.state:
+            case State.UNKNOWN | State.ASLEEP:
+                self._pend(now_s, asker)
+                self._wake(now_s, asker.why)
+            case State.FALLING_ASLEEP:
+                self._pend(now_s, asker)
+                if self._stage is _Stage.DRAINING:
+                    self._awake(now_s, Reason("server.wanted_before", asker=asker.why))
+                else:
+                    self._look_for_silence(now_s)
+            case State.TROUBLE:
+                self._pend(now_s, asker)
+                self._send_s = min(self._send_s, self._sent_s + self.ladder.spacing_s)
+
+    def _pend(self, now_s: float, asker: Asker) -> None:
+        if self.pending is None:
+            self.pending = asker
+            self._asked_s = now_s
+            self._packets = 0
+            self._effects.append(WakeOpened(asker))
+
+    def _wake(self, now_s: float, reason: Reason) -> None:
+        self._pend(now_s, Asker("naproxy", reason))
+        self._packets = 0
+        self._failure = None
+        self.ladder.begin()
+        call = self.ladder.climb(now_s, on=self._may_be_on(now_s))
+        assert call, "a ladder has at least one rung, and a rung one call"
+        self._send(now_s, call, call.spacing_s)
+        self._enter(now_s, State.WAKING, reason)
+        self._effects.append(Probe(WAKING_EVERY_S))
+
+    def _may_be_on(self, now_s: float) -> bool:
+        """Whether the press of a button might switch off a machine that is on.
+
+        Silence alone is no proof: a server that nobody put to sleep may be overloaded, and one
+        that draws power hangs.
+        """
+        off = self._slept and self._silence(now_s) and self.sight.low(now_s) is not False
+        return not off
+
+    def _send(self, now_s: float, call: Call, spacing_s: float) -> None:
+        self._sent_s = now_s
+        self._send_s = now_s + spacing_s
+        if call.rung is not None:
+            self._packets += 1
+            # First of all effects: nothing may come between the request and the packet.
+            self._effects.insert(0, SendWake(call.rung))
+
+    def _send_again(self, now_s: float) -> None:
+        if self.state is State.TROUBLE:
+            self._spacing_s = min(2 * self._spacing_s, TROUBLE_MOST_S)
+            self._tell_again(now_s)
+        else:
+            before = self.ladder.now
+            call = self.ladder.climb(now_s, on=self._may_be_on(now_s))
+            if call:
+                if self.ladder.now != before:
+                    self._pass_over(before, Reason("server.not_up_yet"))
+                self._send(now_s, call, call.spacing_s)
+                return
+            self._in_trouble(now_s, self._not_up(now_s))
+        self._call_again(now_s)
+
+    def _not_up(self, now_s: float) -> Reason:
+        took_s, why, calls = round(now_s - self._asked_s), self._why_not_up(now_s), self._packets
+        reason = Reason("server.not_up", calls=calls, took_s=took_s, why=why)
+        if self._failure is None:
+            return reason
+        return together(reason, Reason("server.call_failed", why=self._failure))
+
+    def _call_again(self, now_s: float) -> None:
+        call = self.ladder.again(on=self._may_be_on(now_s))
+        self._send(now_s, call, max(self._spacing_s, call.spacing_s))
+
+    def _in_trouble(self, now_s: float, reason: Reason) -> None:
+        self._spacing_s = self.ladder.spacing_s
+        self._trouble = self._why_not_up(now_s)
+        self._warn(reason)
+        self._effects.append(WakeClosed("trouble", now_s - self._asked_s, self._packets))
+        self._enter(now_s, State.TROUBLE, reason)
+        self._effects.append(Probe(TROUBLE_EVERY_S))
+
+    def _tell_again(self, now_s: float) -> None:
+        """Alert anew where the trouble is another one by now, not only its figures."""
+        why = self._why_not_up(now_s)
+        if why.codes() != (self._trouble.codes() if self._trouble else ()):
+            self._trouble = why
+            self._warn(Reason("server.still_not_up", why=why))
+
+    def _why_not_up(self, now_s: float) -> Reason:
+        sign, detail = (self._sign.sign, self._sign.detail) if self._sign else (None, _NOT_PROBED)
+        return self.sight.why_not_up(now_s, sign, detail)
+
+    def _rung_failed(self, now_s: float, rung: int, reason: Reason) -> None:
+        before = self.ladder.now
+        self._failure = reason
+        if self.state is State.WAKING and self.ladder.failed(rung):
+            self._pass_over(before, reason)
+            self._send_again(now_s)
+
+    def _pass_over(self, before: str, why: Reason) -> None:
+        reason = Reason("server.passed_over", rung=before, next=self.ladder.now, why=why)
+        self._effects.append(PassedOver(reason))
+
+    # States
+
+    def _tick(self, now_s: float, busy: int) -> None:
+        if now_s >= self._send_s:
+            self._send_again(now_s)
+        if now_s < self._timer_s:
+            return
+        self._timer_s = now_s + TICK_S
+        if self.state is State.UNKNOWN:
+            self._reconcile(now_s, busy)
+        elif self.state is State.FALLING_ASLEEP:
+            if self._stage is _Stage.DRAINING:
+                self._drain(now_s, busy)
+            else:
+                self._look_for_silence(now_s)
+        else:
+            self._timer_s = math.inf
+            if self.state is State.AWAKE:
+                self._probe_awake(now_s)
+
+    def _reconcile(self, now_s: float, busy: int) -> None:
+        """Decide what a server is that does not answer."""
+        if self._slept and self._silence(now_s) and not self._foreign:
+            if busy:
+                self._wake(now_s, Reason("server.requests_asleep", number=busy))
+            elif self.pending:
+                self._wake(now_s, self.pending.why)
+            else:
+                self._sleep(now_s, Reason("server.slept_before"))
+        elif now_s - self.since_s >= GONE_S and self._foreign:
+            # Perhaps it is the configuration that is wrong: nobody is held up by that.
+            self._pend(now_s, Asker("naproxy", self._why_not_up(now_s)))
+            self.ladder.begin()
+            self._in_trouble(now_s, self._why_not_up(now_s))
+            self._call_again(now_s)
+        elif now_s - self.since_s >= GONE_S:
+            detail = self._sign.detail if self._sign else _NOT_PROBED
+            self._wake(now_s, Reason("server.silent_at_start", detail=detail))
+
+    def _awake(self, now_s: float, reason: Reason) -> None:
+        self._unready = 0
+        # The order that an earlier controller gave may yet be obeyed.
+        ordered = self.state is State.UNKNOWN and self._slept
+        self._slept = False
+        if self.state in (State.WAKING, State.TROUBLE):
+            self._warn(None)
+        commanded = self.state is State.FALLING_ASLEEP and self._stage is not _Stage.DRAINING
+        if commanded or ordered:
+            self._watch_s = now_s + self.times.sleep_timeout_s
+        self._enter(now_s, State.AWAKE, reason)
+        self._probe_awake(now_s)
+        if self.pending:
+            outcome = "up" if self._packets else "stayed awake"
+            self._effects.append(WakeClosed(outcome, now_s - self._asked_s, self._packets))
+            self.pending = None
+            self._packets = 0
+
+    def _probe_awake(self, now_s: float) -> None:
+        watching = now_s < self._watch_s
+        self._timer_s = self._watch_s if watching else math.inf
+        self._effects.append(Probe(WATCH_EVERY_S if watching else self.times.interval_s))
+
+    def _warn(self, reason: Reason | None) -> None:
+        if reason != self.alert:
+            self.alert = reason
+            self._effects.append(Alert(reason))
+
+    def _enter(self, now_s: float, state: State, reason: Reason) -> None:
+        self._effects.append(Transition(self.state, state, reason))
+        self.state = state
+        self.reason = reason
+        self.since_s = now_s
+        self._timer_s = math.inf
+        if state in (State.AWAKE, State.ASLEEP, State.UNKNOWN, State.FALLING_ASLEEP):
+            self._send_s = math.inf

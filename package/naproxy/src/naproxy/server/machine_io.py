@@ -1,0 +1,166 @@
+"""What the power state machine of a server is told, and what it wants to have done.
+
+Times are seconds of a monotonic clock.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from enum import Enum
+
+from naproxy.core.reason import Reason
+from naproxy.core.request import Asker
+from naproxy.core.state import State
+from naproxy.server.seeing import Metered, Pinged, Sign
+
+
+class Answer(Enum):
+    """How a server answered the command to sleep."""
+
+    ACCEPTED = "accepted"
+    REFUSED = "refused"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A probe begun at `begun_s` ended."""
+
+    sign: Sign
+    detail: Reason
+    begun_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """The server was seen to answer a request."""
+
+
+@dataclass(frozen=True, slots=True)
+class WakeAsked:
+    """Somebody needs the server."""
+
+    asker: Asker
+
+
+@dataclass(frozen=True, slots=True)
+class SleepAsked:
+    """The server may sleep now, for this reason; vetoes were asked before.
+
+    A person may ask again at once after a refusal; the policy waits for a while.
+    """
+
+    reason: Reason
+    by_hand: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SleepAnswered:
+    """The command to sleep came to an end."""
+
+    answer: Answer
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class RungFailed:
+    """A call to wake could not be made, or was refused."""
+
+    rung: int
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class ModeSet:
+    """Keep the server awake, until a time if one is given; or leave it to the policy."""
+
+    awake: bool
+    until_s: float = math.inf
+    reason: Reason = field(default_factory=lambda: Reason("server.kept_awake"))
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """The time `next_s` has come; `busy` requests are at the server now."""
+
+    busy: int = 0
+
+
+Event = (
+    Observed
+    | Pinged
+    | Metered
+    | Traffic
+    | WakeAsked
+    | SleepAsked
+    | SleepAnswered
+    | RungFailed
+    | ModeSet
+    | Tick
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SendWake:
+    """Send one call to wake up, by this rung of the ladder."""
+
+    rung: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RunSleep:
+    """Give the command to sleep; answer with `SleepAnswered`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """From now on probe this often; 0: not at all.
+
+    An impatient probe fails when it takes much longer than probes took so far.
+    """
+
+    every_s: float
+    patient: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """The state changed."""
+
+    before: State
+    state: State
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class WakeOpened:
+    """A wake began, for the ledger."""
+
+    asker: Asker
+
+
+@dataclass(frozen=True, slots=True)
+class WakeClosed:
+    """A wake came to an end, or to `trouble`, after which it may still come to another."""
+
+    outcome: str
+    waited_s: float
+    packets: int
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """Somebody should look; None: no longer."""
+
+    reason: Reason | None
+
+
+@dataclass(frozen=True, slots=True)
+class PassedOver:
+    """A rung of the ladder did not help; the next one's turn has come."""
+
+    reason: Reason
+
+
+Effect = SendWake | RunSleep | Probe | Transition | WakeOpened | WakeClosed | Alert | PassedOver

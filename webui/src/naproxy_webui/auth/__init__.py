@@ -1,0 +1,1 @@
+"""Who may do what: users, sessions, tokens, guesses, and the first claim of a box."""

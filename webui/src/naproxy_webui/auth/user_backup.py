@@ -1,0 +1,54 @@
+"""Users in a backup: taken out with the digests of their passwords, and put back."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Any, Final
+
+from naproxy_webui.auth.guard import Keys
+from naproxy_webui.auth.users import MOST_USERS, NAME, ROLES, Users, key
+from naproxy_webui.i18n.texts import LANGUAGES
+
+_DIGEST: Final = re.compile(
+    r"scrypt\$(?P<n>[0-9]{1,6})\$(?P<r>[0-9]{1,2})\$(?P<p>[0-9]{1,2})"
+    r"\$[A-Za-z0-9+/]{22}==\$[A-Za-z0-9+/=]{40,100}"
+)
+_MOST_BYTES: Final = 64 << 20
+"""A digest that would need more memory to check is none of ours (passwords.py)."""
+
+
+def export(users: Users) -> list[dict[str, Any]]:
+    """Return everybody, for a backup with secrets."""
+    return users.export()
+
+
+def restore(keys: Keys, rows: list[Any]) -> int:
+    """Put users back in the place of those there are; return how many.
+
+    Only if each of them is as we would have written it and an administrator is among them;
+    else those there are stay. Whoever is logged in must log in again, with the password of then.
+    """
+    good = [row for row in rows if _is_user(row)]
+    names = {key(row["name"]) for row in good}
+    whole = len(good) == len(rows) == len(names) and len(rows) <= MOST_USERS
+    if not whole or not any(row["role"] == "admin" for row in good):
+        return 0
+    keys.users.replace_all(good, time.time())
+    keys.sessions.forget_all()
+    return len(good)
+
+
+def _is_user(row: object) -> bool:
+    if not isinstance(row, dict) or set(row) != {"name", "role", "password", "language"}:
+        return False
+    name, password = row["name"], row["password"]
+    if not (isinstance(name, str) and re.fullmatch(NAME, name) and row["role"] in ROLES):
+        return False
+    if row["language"] is not None and row["language"] not in LANGUAGES:
+        return False
+    found = _DIGEST.fullmatch(password) if isinstance(password, str) else None
+    if not found:
+        return False
+    n, r, p = (int(found[each]) for each in "nrp")
+    return n > 1 and n & (n - 1) == 0 and r > 0 and p > 0 and 128 * n * r <= _MOST_BYTES

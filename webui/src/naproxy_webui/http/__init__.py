@@ -1,0 +1,1 @@
+"""What all pages are made of: routes, shapes, errors, the controller's client."""

@@ -1,0 +1,92 @@
+"""Asking the controller, which changes everything that is changed.
+
+`control().get("/v1/status")` returns its JSON; a refusal is raised as ApiError with the
+controller's own status and words, and a controller that does not answer as 503.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import urlencode
+
+from flask import current_app
+from naproxy.api.client import TIMEOUT_S, NoAnswerError, ask
+from naproxy.core.reason import reason_of
+from naproxy.core.words import words
+
+from naproxy_webui.http.errors import ApiError
+from naproxy_webui.i18n.texts import language
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """Client of the controller's socket."""
+
+    socket: str
+
+    def get(self, path: str, timeout_s: float = TIMEOUT_S, **query: object) -> Any:
+        """GET; what is None in the query is left out."""
+        known = {name: value for name, value in query.items() if value is not None}
+        return self.ask("GET", f"{path}?{urlencode(known)}" if known else path, None, timeout_s)
+
+    def post(self, path: str, body: object = None) -> Any:
+        """POST JSON."""
+        return self.ask("POST", path, {} if body is None else body)
+
+    def put(self, path: str, body: object) -> Any:
+        """PUT JSON, or bytes as they are."""
+        return self.ask("PUT", path, body)
+
+    def patch(self, path: str, body: object) -> Any:
+        """PATCH JSON."""
+        return self.ask("PATCH", path, body)
+
+    def delete(self, path: str) -> Any:
+        """DELETE."""
+        return self.ask("DELETE", path, {})
+
+    def ask(
+        self, method: str, target: str, body: object = None, timeout_s: float = TIMEOUT_S
+    ) -> Any:
+        """Return the controller's answer; ApiError if it refuses or there is none."""
+        try:
+            answer = ask(self.socket, method, target, body, timeout_s=timeout_s)
+        except NoAnswerError as error:
+            raise ApiError(HTTPStatus.SERVICE_UNAVAILABLE, str(error)) from None
+        said = answer.body
+        if not isinstance(said, dict):
+            strange = "the controller answers something else than it should"
+            raise ApiError(HTTPStatus.SERVICE_UNAVAILABLE, strange)
+        if answer.good:
+            return said
+        problems = [
+            {"where": each["where"], "error": _words(each)} for each in said.get("problems", ())
+        ]
+        raise ApiError(answer.status, _words(said), said.get("where"), problems)
+
+
+def _words(said: dict[str, Any]) -> str:
+    """Return a refusal in the user's language; what has no code was said in words."""
+    return words(reason_of(said), language()) if "code" in said else str(said["error"])
+
+
+def job_in_words(job: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a job with what went wrong in the user's language."""
+    error = job["error"]
+    return {**job, "error": error and {**error, "error": _words(error)}}
+
+
+def in_words(said: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """Return an answer with these texts in the user's language, by the reasons beside them."""
+    reasons = {name: said[f"{name}_reason"] for name in names}
+    told = {n: words(reason_of(each), language()) for n, each in reasons.items() if each}
+    return {**said, **told}
+
+
+def control() -> Control:
+    """Return the client of this box's controller."""
+    client: Control = current_app.extensions["naproxy_control"]
+    return client

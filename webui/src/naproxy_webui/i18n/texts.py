@@ -1,0 +1,94 @@
+"""The texts: gettext catalogues in English and German, one a page, the same keys in both.
+
+A text's `msgid` is its key, so whoever betters an English sentence orphans no translation. A text
+is a format string: `t("kit.ago", time="12 min")`. For numbers there are two texts, `KEY.one` and
+`KEY.other`, chosen by `count`: `t("now.waits", count=2)`. The sources are `i18n/LANGUAGE/PAGE.po`;
+building the package compiles them.
+"""
+
+from __future__ import annotations
+
+import gettext
+import logging
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+from flask import current_app, g, has_request_context, request
+
+LANGUAGES: Final = ("en", "de")
+DEFAULT: Final = LANGUAGES[0]
+FOLDER: Final = Path(__file__).parent
+
+
+class _Page(gettext.GNUTranslations):
+    """The texts of a page. All can be listed, for the browser."""
+
+    _catalog: dict[str, str]
+
+    def texts(self) -> dict[str, str]:
+        return {key: text for key, text in self._catalog.items() if key}
+
+
+@lru_cache(maxsize=len(LANGUAGES))
+def catalogue(language: str) -> dict[str, str]:
+    """Return all texts of a language."""
+    texts: dict[str, str] = {}
+    for file in sorted((FOLDER / language).glob("*.mo")):
+        with file.open("rb") as compiled:
+            texts |= _Page(compiled).texts()
+    return texts
+
+
+def text(language: str, key: str, **values: Any) -> str:
+    """Return a text in a language; one that is missing is its key, and that is logged."""
+    texts = catalogue(language)
+    if key not in texts and "count" in values:
+        key = f"{key}.one" if values["count"] == 1 else f"{key}.other"
+    found = texts.get(key)
+    if found is None:
+        logging.getLogger(__name__).error("there is no text %s", key)
+        return key
+    return found.format(**values) if values else found
+
+
+def t(key: str, **values: Any) -> str:
+    """Return a text in the language of this request."""
+    return text(language(), key, **values)
+
+
+def has(key: str) -> bool:
+    """Return whether there is such a text."""
+    return key in catalogue(DEFAULT)
+
+
+def texts_of(*prefixes: str) -> dict[str, str]:
+    """Return the texts whose keys begin so, for the browser."""
+    return {key: text for key, text in catalogue(language()).items() if key.startswith(prefixes)}
+
+
+def language() -> str:
+    """Return the language of this request."""
+    if not has_request_context():
+        return DEFAULT
+    if "language" not in g:
+        g.language = _choose()
+    chosen: str = g.language
+    return chosen
+
+
+def _choose() -> str:
+    """Return what the user chose, else the office's language.
+
+    Of somebody who is not logged in nothing is known but what the browser prefers.
+    """
+    user = g.get("user")
+    if user and user.language in LANGUAGES:
+        return str(user.language)
+    offices: str = current_app.extensions["naproxy_office_language"]()
+    if user and offices in LANGUAGES:
+        return offices
+    for tag, _ in request.accept_languages:
+        if (preferred := tag.lower().partition("-")[0]) in LANGUAGES:
+            return preferred
+    return offices if offices in LANGUAGES else DEFAULT

@@ -1,0 +1,74 @@
+"""The office's own settings, as the controller has them: name, language, time zone, prices."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+from flask import current_app
+
+from naproxy_webui.http.control import control
+from naproxy_webui.http.errors import ApiError
+
+FRESH_S: Final = 5.0
+"""A page asks several times; a change shows after so long at the latest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Office:
+    """`[office]` of the configuration; None: not known, also while the controller is silent."""
+
+    name: str | None = None
+    language: str | None = None
+    time_zone: str | None = None
+    currency: str | None = None
+    price_per_kwh: float | None = None
+    co2_g_per_kwh: float | None = None
+
+
+def office() -> Office:
+    """Return the office's settings, at most `FRESH_S` old."""
+    said = _section("office")
+    return Office(**{f.name: said.get(f.name) for f in fields(Office)})
+
+
+def ui_names() -> list[str]:
+    """Return the names that the web interface may be called by, from the configuration."""
+    names: list[str] = _section("box").get("ui_names", [])
+    return names
+
+
+def forget_office() -> None:
+    """Ask again next time: it was just changed."""
+    kept = _kept()
+    kept["changes"] = kept.get("changes", 0) + 1
+    kept.pop("until_s", None)
+
+
+def _section(name: str) -> dict[str, Any]:
+    """Return a section; empty if it is none: also a page that says an error asks for it."""
+    found = _configuration().get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _kept() -> dict[str, Any]:
+    kept: dict[str, Any] = current_app.extensions.setdefault("naproxy_office", {})
+    return kept
+
+
+def _configuration() -> dict[str, Any]:
+    """Return what the controller said last; a silent one is not asked again at once."""
+    kept = _kept()
+    if time.monotonic() >= kept.get("until_s", 0.0):
+        if "configuration" in kept:
+            # While it is asked, others go by what is known.
+            kept["until_s"] = time.monotonic() + FRESH_S
+        changes = kept.get("changes")
+        with suppress(ApiError):
+            kept["configuration"] = control().get("/v1/config", timeout_s=2.0)
+        if kept.get("changes") == changes:  # else that may be what was so before
+            kept["until_s"] = time.monotonic() + FRESH_S
+    known: dict[str, Any] = kept.get("configuration", {})
+    return known

@@ -1,0 +1,227 @@
+"""/account: one's own password, language, sessions and tokens; for administrators, the users."""
+
+from __future__ import annotations
+
+import time
+from http import HTTPStatus
+from typing import Any, Final
+
+from flask import Blueprint, current_app, g
+
+from naproxy_webui.auth import guard
+from naproxy_webui.auth.passwords import LEAST, MOST
+from naproxy_webui.auth.sessions import Session
+from naproxy_webui.auth.tokens import SCOPES, Token
+from naproxy_webui.auth.users import ROLES, User
+from naproxy_webui.http.api import route
+from naproxy_webui.http.errors import ApiError
+from naproxy_webui.http.page import Page
+from naproxy_webui.http.shapes import array, boolean, choice, integer, nullable, number, obj, string
+from naproxy_webui.i18n.texts import LANGUAGES, t
+from naproxy_webui.render import render
+
+PAGE = Page(name="account", path="/account")
+blueprint = Blueprint("account", __name__)
+
+PASSWORD: Final = string(minLength=1, maxLength=MOST)
+TOKEN_NAME: Final = string(
+    minLength=1,
+    maxLength=60,
+    pattern="^[^\\x00-\\x1f\\x7f-\\x9f]+$",
+    description="Letters, digits and signs that can be printed",
+)
+OK: Final = obj({"ok": boolean()})
+SESSION: Final = obj(
+    {
+        "id": integer(),
+        "address": string(),
+        "agent": string(),
+        "since_s": number(description="Epoch seconds"),
+        "seen_s": number(description="Epoch seconds"),
+        "this": boolean(description="Whether it is the one that asks"),
+    }
+)
+TOKEN: Final = obj(
+    {
+        "id": integer(),
+        "name": string(),
+        "scope": choice(*SCOPES),
+        "created_s": number(description="Epoch seconds"),
+        "used_s": nullable(number(description="Epoch seconds, to a day")),
+    }
+)
+ACCOUNT: Final = obj(
+    {
+        "name": string(),
+        "role": choice(*ROLES),
+        "language": nullable(choice(*LANGUAGES)),
+        "sessions": array(SESSION),
+        "tokens": array(TOKEN),
+    }
+)
+
+
+@blueprint.get("/account")
+def page() -> str:
+    """Show the page; its lists come from the API."""
+    return render("account.html", least=LEAST, fingerprint=_fingerprint(), scopes=SCOPES)
+
+
+def _fingerprint() -> str | None:
+    """Return the certificate's SHA-256, as browsers show it, if the box has one."""
+    try:
+        text: str = current_app.extensions["naproxy_settings"].fingerprint.read_text().strip()
+    except OSError:
+        return None
+    return text
+
+
+@route(
+    blueprint,
+    "GET",
+    "/api/account",
+    summary="Who is logged in, with sessions and tokens",
+    answer=ACCOUNT,
+    scope="session",
+)
+def account() -> Any:
+    """Describe the user who asks."""
+    user, keys = _user(), guard.keys()
+    return {
+        "name": user.name,
+        "role": user.role,
+        "language": user.language,
+        "sessions": [_session(each) for each in keys.sessions.of(user.id)],
+        "tokens": [_token(each) for each in keys.tokens.of(user)],
+    }
+
+
+@route(
+    blueprint,
+    "PUT",
+    "/api/account/password",
+    summary="Change one's own password; all other sessions end",
+    body=obj({"current": PASSWORD, "password": PASSWORD}),
+    answer=OK,
+    role="viewer",
+    scope="session",
+)
+def change_password(body: dict[str, Any]) -> Any:
+    """Set a new password if the present one is right."""
+    user, keys = _user(), guard.keys()
+    try:
+        guard.check_password(user.name, body["current"])
+    except ApiError as error:
+        if error.status is HTTPStatus.FORBIDDEN:
+            words = t("account.password_wrong")
+            raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, words, "current") from None
+        raise
+    keys.users.set_password(user, body["password"])
+    keys.sessions.end_all(user.id, but=g.session.id)
+    return {"ok": True}
+
+
+@route(
+    blueprint,
+    "PUT",
+    "/api/account/language",
+    summary="Choose the language of one's own pages; null: the office's",
+    body=obj({"language": nullable(choice(*LANGUAGES))}),
+    answer=OK,
+    role="viewer",
+    scope="session",
+)
+def change_language(body: dict[str, Any]) -> Any:
+    """Set the user's language."""
+    guard.keys().users.set_language(_user(), body["language"])
+    return {"ok": True}
+
+
+@route(
+    blueprint,
+    "DELETE",
+    "/api/account/sessions/<int(max=2147483647):number>",
+    summary="End one of one's own sessions",
+    answer=OK,
+    role="viewer",
+    scope="session",
+)
+def end_session(number: int) -> Any:
+    """End a session of the user who asks."""
+    if not guard.keys().sessions.end(number, _user().id):
+        raise ApiError(HTTPStatus.NOT_FOUND, t("account.no_session"))
+    return {"ok": True}
+
+
+@route(
+    blueprint,
+    "DELETE",
+    "/api/account/sessions",
+    summary="Log out everywhere, here too",
+    answer=OK,
+    role="viewer",
+    scope="session",
+)
+def end_sessions() -> Any:
+    """End all sessions of the user who asks."""
+    guard.keys().sessions.end_all(_user().id)
+    return {"ok": True}
+
+
+@route(
+    blueprint,
+    "POST",
+    "/api/account/tokens",
+    summary="Make a token; its secret is shown this once",
+    body=obj({"name": TOKEN_NAME, "scope": choice(*SCOPES)}),
+    answer=obj({"token": TOKEN, "secret": string()}),
+    status=HTTPStatus.CREATED,
+    role="viewer",
+    scope="session",
+)
+def make_token(body: dict[str, Any]) -> Any:
+    """Make a token for the user who asks."""
+    token, secret = guard.keys().tokens.make(_user(), body["name"], body["scope"])
+    return {"token": _token(token), "secret": secret}
+
+
+@route(
+    blueprint,
+    "DELETE",
+    "/api/account/tokens/<int(max=2147483647):number>",
+    summary="Delete one of one's own tokens",
+    answer=OK,
+    role="viewer",
+    scope="session",
+)
+def delete_token(number: int) -> Any:
+    """Delete a token of the user who asks."""
+    guard.keys().tokens.remove(_user(), number)
+    return {"ok": True}
+
+
+def _user() -> User:
+    user: User = g.user
+    return user
+
+
+def _session(session: Session) -> dict[str, Any]:
+    epoch_s = time.time() - guard.keys().sessions.clock()
+    return {
+        "id": session.id,
+        "address": session.address,
+        "agent": session.agent,
+        "since_s": round(epoch_s + session.created_s),
+        "seen_s": round(epoch_s + session.seen_s),
+        "this": g.session is not None and session.id == g.session.id,
+    }
+
+
+def _token(token: Token) -> dict[str, Any]:
+    return {
+        "id": token.id,
+        "name": token.name,
+        "scope": token.scope,
+        "created_s": token.created_s,
+        "used_s": token.used_s,
+    }

@@ -1,0 +1,116 @@
+"""/api/users: who may use the web interface, for administrators; shown on /account."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any, Final
+
+from flask import Blueprint, g
+
+from naproxy_webui.auth import guard
+from naproxy_webui.auth.passwords import MOST
+from naproxy_webui.auth.users import ROLES, User
+from naproxy_webui.http.api import route
+from naproxy_webui.http.errors import ApiError
+from naproxy_webui.http.page import Page
+from naproxy_webui.http.shapes import array, boolean, choice, integer, number, obj, string
+from naproxy_webui.i18n.texts import t
+
+PAGE = Page(name="people", path="/account")
+blueprint = Blueprint("people", __name__)
+
+USER: Final = obj(
+    {
+        "id": integer(),
+        "name": string(),
+        "role": choice(*ROLES),
+        "created_s": number(description="Epoch seconds"),
+        "this": boolean(description="Whether it is the one who asks"),
+    }
+)
+PASSWORD: Final = string(minLength=1, maxLength=MOST)
+OK: Final = obj({"ok": boolean()})
+
+
+@route(
+    blueprint,
+    "GET",
+    "/api/users",
+    summary="Who may use the web interface",
+    answer=obj({"users": array(USER)}),
+    role="admin",
+    scope="session",
+)
+def users() -> Any:
+    """List everybody."""
+    return {"users": [_said(each) for each in guard.keys().users.all()]}
+
+
+@route(
+    blueprint,
+    "POST",
+    "/api/users",
+    summary="Add a user",
+    body=obj(
+        {"name": string(minLength=1, maxLength=40), "password": PASSWORD, "role": choice(*ROLES)}
+    ),
+    answer=USER,
+    status=HTTPStatus.CREATED,
+    scope="session",
+)
+def add(body: dict[str, Any]) -> Any:
+    """Add somebody."""
+    return _said(guard.keys().users.add(body["name"], body["password"], body["role"]))
+
+
+@route(
+    blueprint,
+    "PATCH",
+    "/api/users/<int(max=2147483647):number>",
+    summary="Change a user's role, or set a new password: the user's sessions end",
+    body=obj({"role": choice(*ROLES), "password": PASSWORD}, optional=("role", "password")),
+    answer=USER,
+    scope="session",
+)
+def change(number: int, body: dict[str, Any]) -> Any:
+    """Change what is given."""
+    keys, user = guard.keys(), _find(number)
+    if "password" in body:
+        keys.users.set_password(user, body["password"])
+        keys.sessions.end_all(user.id, but=g.session.id)
+    if "role" in body:
+        keys.users.set_role(user, body["role"])
+    return _said(_find(number))
+
+
+@route(
+    blueprint,
+    "DELETE",
+    "/api/users/<int(max=2147483647):number>",
+    summary="Remove a user, with sessions and tokens",
+    answer=OK,
+    scope="session",
+)
+def remove(number: int) -> Any:
+    """Remove somebody; the last administrator stays."""
+    keys, user = guard.keys(), _find(number)
+    keys.users.remove(user)
+    keys.sessions.end_all(user.id)
+    return {"ok": True}
+
+
+def _find(number: int) -> User:
+    user = guard.keys().users.get(number)
+    if user is None:
+        raise ApiError(HTTPStatus.NOT_FOUND, t("account.no_user"))
+    return user
+
+
+def _said(user: User) -> dict[str, Any]:
+    return {
+        "id": user.id,
+        "name": user.name,
+        "role": user.role,
+        "created_s": user.created_s,
+        "this": user.id == g.user.id,
+    }

@@ -1,0 +1,21 @@
+"""/api/openapi.json: the API, described from what its routes declare."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Blueprint, current_app
+
+from naproxy_webui.http.api import route
+from naproxy_webui.http.page import Page
+
+PAGE = Page(name="description", path="/api/openapi.json")
+blueprint = Blueprint("description", __name__)
+
+
+@route(blueprint, "GET", "/api/openapi.json", summary="This description: OpenAPI 3.1")
+def openapi() -> Any:
+    """Describe every route."""
+    from naproxy_webui.http.openapi import describe  # noqa: PLC0415 - asked for rarely
+
+    return describe(current_app)

@@ -1,0 +1,45 @@
+"""/api/health: whether the web interface answers, and the controller behind it."""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import Any, Final
+
+from flask import Blueprint, current_app
+
+from naproxy_webui.http.api import route
+from naproxy_webui.http.control import control
+from naproxy_webui.http.errors import ApiError
+from naproxy_webui.http.page import Page
+from naproxy_webui.http.shapes import boolean, obj
+
+PAGE = Page(name="health", path="/api/health")
+blueprint = Blueprint("health", __name__)
+
+_KEPT: Final = "naproxy_health"
+
+
+@route(
+    blueprint,
+    "GET",
+    "/api/health",
+    summary="Whether the web interface and the controller answer",
+    answer=obj({"ok": boolean(), "controller": boolean()}),
+    open=True,
+)
+def health() -> Any:
+    """Say that we are here, and whether the controller is.
+
+    Anybody may ask: one waits for a controller that hangs, the others get what was so before.
+    """
+    kept: dict[str, Any] = current_app.extensions.setdefault(_KEPT, {"lock": Lock(), "was": False})
+    if kept["lock"].acquire(blocking="was_asked" not in kept):
+        try:
+            control().get("/v1/health", timeout_s=2.0)
+            kept["was"] = True
+        except ApiError:
+            kept["was"] = False
+        finally:
+            kept["was_asked"] = True
+            kept["lock"].release()
+    return {"ok": True, "controller": kept["was"]}

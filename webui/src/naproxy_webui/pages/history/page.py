@@ -1,0 +1,381 @@
+"""/history: power and state on one axis, energy by day, decisions, and downloads.
+
+Who woke a server, and rules against that, are in `history_wakes.py`.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import asdict
+from datetime import datetime
+from http import HTTPStatus
+from typing import Any, Final
+
+from flask import Blueprint, Response, current_app
+from naproxy.history.days import VIEWS
+from naproxy.history.read import ledger, queries, rows, timeline
+
+from naproxy_webui.http.api import route
+from naproxy_webui.http.errors import ApiError
+from naproxy_webui.http.page import Page
+from naproxy_webui.http.shapes import array, boolean, choice, integer, nullable, number, obj, string
+from naproxy_webui.i18n.reasons import plain
+from naproxy_webui.i18n.texts import t
+from naproxy_webui.office.equipment import BOX, equipment
+from naproxy_webui.office.history import history, looked_after_until_s, server_names
+from naproxy_webui.office.ranges import CALENDAR, RANGE, of_calendar, of_query, zone
+from naproxy_webui.render import render
+
+PAGE = Page(name="history", path="/history", place=20)
+blueprint = Blueprint("history", __name__)
+
+MOST_POINTS: Final = 1000
+"""Of all meters together."""
+
+MOST_STRETCHES: Final = 600
+"""More changes of state than this are shown as shares of parts of the range."""
+
+PARTS: Final = 240
+DAYS_OF_SECONDS: Final = 0.25
+DAYS_OF_MINUTES: Final = 62
+
+SERVER: Final = string(minLength=1, maxLength=64)
+CURSOR: Final = string(maxLength=60, description="`next` of the page before")
+LIMIT: Final = integer(minimum=1, maximum=ledger.MOST_ROWS)
+WORDS: Final = string(description="The reason in plain words of the user's language")
+WAKE: Final = obj(
+    {
+        "id": integer(),
+        "t_s": number(),
+        "server": string(),
+        "who": string(),
+        "host": string(),
+        "path": string(),
+        "method": string(),
+        "agent": string(),
+        "class": string(),
+        "reason": string(description="The cause of a request's wake, else empty"),
+        "words": WORDS,
+        "waited_s": nullable(number()),
+        "packets": integer(),
+        "outcome": string(),
+    },
+    optional=("packets",),
+)
+TRANSITION: Final = {
+    "id": integer(),
+    "t_s": number(),
+    "server": string(),
+    "from": string(),
+    "to": string(),
+    "words": WORDS,
+}
+
+
+@blueprint.get("/history")
+def page() -> str:
+    """Return the page; its figures come by the API."""
+    return render(
+        "history.html", servers=server_names(), views=VIEWS, exports=EXPORTS, searches=SEARCHES
+    )
+
+
+@route(
+    blueprint,
+    "GET",
+    "/api/history/range",
+    summary="A day, week, month, year or range of one's own, in epoch seconds",
+    query=CALENDAR,
+    answer=obj(
+        {
+            "from_s": number(),
+            "to_s": number(),
+            "view": nullable(choice(*VIEWS)),
+            "day": nullable(string()),
+            "previous": nullable(string()),
+            "next": nullable(string()),
+            "now_s": number(),
+        }
+    ),
+)
+def range_(query: dict[str, Any]) -> Any:
+    """Say when a stretch of the calendar begins and ends by the office's clock."""
+    now_s = time.time()
+    found = asdict(of_calendar(query, now_s))
+    for name in ("day", "previous", "next"):
+        found[name] = found[name] and found[name].isoformat()
+    return {**found, "now_s": now_s}
+
+
+@route(
+    blueprint,
+    "GET",
+    "/api/history/power",
+    summary="Power of each meter in a range: mean, least and most, and where nothing is known",
+    query=RANGE,
+    needed=("from_s", "to_s"),
+    answer=obj(
+        {
+            "meters": array(
+                obj(
+                    {
+                        "id": string(),
+                        "of": nullable(string()),
+                        "estimated": boolean(),
+                        "tier": choice(*queries.TIERS),
+                        "step_s": integer(),
+                        "points": array(array(number(), minItems=4, maxItems=4)),
+                        "gaps": array(array(number(), minItems=2, maxItems=2)),
+                    }
+                )
+            )
+        }
+    ),
+)
+def power(query: dict[str, Any]) -> Any:
+    """Return for each meter points (start, mean, least, most in W) of `step_s` seconds."""
+    from_s, to_s = of_query(query)
+    to_s = max(from_s + 1, min(to_s, time.time()))
+    db, known = history(), {meter.id: meter for meter in equipment().meters}
+    names = queries.meters(db)
+    most = MOST_POINTS // max(1, len(names))
+    found = []
+    for name in sorted(
+        names, key=lambda n: (n not in known, known[n].of == BOX if n in known else 0, n)
+    ):
+        chart = queries.chart(db, name, from_s, to_s, most)
+        if chart.points or name in known:
+            found.append(
+                {
+                    "id": name,
+                    "of": known[name].of if name in known else None,
+                    "estimated": name in known and known[name].estimated,
+                    "tier": chart.tier,
+                    "step_s": chart.step_s,
+                    "points": [
+                        [p.t_s, *(w / 1000 for w in (p.span.mean_mw, p.span.min_mw, p.span.max_mw))]
+                        for p in chart.points
+                    ],
+                    "gaps": chart.gaps,
+                }
+            )
+    return {"meters": found}
+
+
+@route(
+    blueprint,
+    "GET",
+    "/api/history/states",
+    summary="What state a server was in: each stretch, or shares where there are too many",
+    query={**RANGE, "server": SERVER},
+    needed=("from_s", "to_s", "server"),
+    answer=obj(
+        {
+            "exact": boolean(),
+            "changes": integer(),
+            "until_s": number(),
+            "stretches": array(
+                obj(
+                    {
+                        "id": integer(),
+                        "t_s": number(),
+                        "end_s": number(),
+                        "state": string(),
+                        "words": WORDS,
+                        "wake": nullable(WAKE),
+                    }
+                )
+            ),
+            "parts": array(
+                obj(
+                    {
+                        "t_s": number(),
+                        "end_s": number(),
+                        "changes": integer(),
+                        "seconds": {"type": "object", "additionalProperties": number()},
+                    }
+                )
+            ),
+        }
+    ),
+)
+def states(query: dict[str, Any]) -> Any:
+    """Return stretches with the wakes that led to them if there are few, else shares."""
+    from_s, to_s = of_query(query)
+    db = history()
+    until_s = min(to_s, looked_after_until_s(db))
+    server = query["server"]
+    changes = timeline.changes(db, server, from_s, until_s)
+    told: dict[str, Any] = {"exact": changes <= MOST_STRETCHES, "changes": changes}
+    told |= {"until_s": until_s, "stretches": [], "parts": []}
+    if until_s <= from_s:
+        return told
+    if not told["exact"]:
+        found = timeline.walk(db, server, from_s, until_s, reasons=False)
+        return told | {"parts": timeline.shares(found, from_s, to_s, PARTS)}
+    listed = timeline.stretches(db, server, from_s, until_s)
+    led = timeline.wakes_of(db, server, listed)
+    return told | {
+        "stretches": [_told(asdict(s)) | {"wake": told_wake(led.get(s.id))} for s in listed]
+    }
+
+
+@route(
+    blueprint,
+    "GET",
+    "/api/history/transitions",
+    summary="Changes of a server's state with their reasons and who caused them, newest first",
+    query={**RANGE, "server": SERVER, "cursor": CURSOR, "limit": LIMIT},
+    needed=("from_s", "to_s", "server"),
+    answer=obj(
+        {
+            "rows": array(obj({**TRANSITION, "wake": nullable(WAKE)})),
+            "next": nullable(string()),
+        }
+    ),
+)
+def transitions(query: dict[str, Any]) -> Any:
+    """Return a page of transitions."""
+    from_s, to_s = of_query(query)
+    db, server = history(), query["server"]
+    page = paged(db, "transitions", ledger.Search(from_s, to_s, server), query)
+    led: dict[int, Any] = {}
+    if page.rows:
+        first_s, last_s = page.rows[-1]["t_s"], page.rows[0]["t_s"]
+        # With the one before the first, or that would take the wake of the other.
+        near = timeline.stretches(db, server, first_s - 1, last_s + 1)
+        led = timeline.wakes_of(db, server, near)
+    found = [_told(row) | {"wake": told_wake(led.get(row["id"]))} for row in page.rows]
+    return {"rows": found, "next": page.next}
+
+
+def _told(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row of the journal with its reason in plain words of the user's language."""
+    words = plain(row.pop("reason"))
+    return row | {"words": words}
+
+
+def told_wake(wake: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return a wake with the words of a reason that is no request's."""
+    if wake is None or wake["class"]:
+        return wake and wake | {"words": ""}
+    return wake | {"reason": "", "words": plain(wake["reason"])}
+
+
+@route(
+    blueprint,
+    "GET",
+    "/api/history/decisions",
+    summary="What was decided about a server and why, newest first; kept for 30 days",
+    query={**RANGE, "server": SERVER, "cursor": CURSOR, "limit": LIMIT},
+    needed=("from_s", "to_s"),
+    answer=obj(
+        {
+            "rows": array(
+                obj(
+                    {
+                        "id": integer(),
+                        "t_s": number(),
+                        "server": string(),
+                        "sleep": integer(),
+                        "words": WORDS,
+                    }
+                )
+            ),
+            "next": nullable(string()),
+        }
+    ),
+)
+def decisions(query: dict[str, Any]) -> Any:
+    """Return a page of decisions."""
+    search = ledger.Search(*of_query(query), query.get("server"))
+    page = paged(history(), "decisions", search, query)
+    return {"rows": [_told(row) for row in page.rows], "next": page.next}
+
+
+def paged(
+    db: sqlite3.Connection, table: str, search: ledger.Search, query: dict[str, Any]
+) -> ledger.Page:
+    """Return a page of a table; ApiError for a cursor that is none."""
+    cursor, limit = query.get("cursor", ""), query.get("limit", 50)
+    try:
+        if table == "wakes":
+            return ledger.wakes(db, search, cursor, limit)
+        return ledger.events(db, table, search, cursor, limit)
+    except ledger.CursorError as error:
+        raise ApiError(HTTPStatus.BAD_REQUEST, str(error), "cursor") from None
+
+
+# Downloads
+
+EXPORTS: Final = ("power", "energy", "traffic", "agents", "transitions", "wakes", "decisions")
+SEARCHES: Final = {
+    "class": ("person", "api", "crawler", "monitor", "feed", "scanner"),
+    "cause": ("page", "miss", "pass", "pipe", *ledger.OWN),
+    "outcome": ("up", "stayed awake", "trouble", "waiting", "controller ended"),
+}
+"""What the ledger can be searched by, beside texts."""
+
+
+@route(
+    blueprint,
+    "GET",
+    "/api/history/export",
+    summary="A part of the history as CSV: in watts, joules and seconds, times with their offset",
+    query={
+        **RANGE,
+        "what": choice(*EXPORTS),
+        "name": string(minLength=1, maxLength=64, description="Only this server or meter"),
+        "tier": choice(*queries.TIERS),
+    },
+    needed=("from_s", "to_s", "what"),
+    media="text/csv",
+    refusals=(HTTPStatus.NOT_FOUND,),
+)
+def export(query: dict[str, Any]) -> Response:
+    """Send the rows as they are read: a year of minutes never is in memory at once."""
+    from_s, to_s = of_query(query)
+    what, name, where = query["what"], query.get("name"), zone()
+    tier = query.get("tier") or (_tier(to_s - from_s) if what == "power" else None)
+    if what == "traffic" and tier == "seconds":
+        raise ApiError(HTTPStatus.BAD_REQUEST, t("history.error_tier"), "tier")
+    if what in ("power", "energy") and name and name not in queries.meters(history()):
+        raise ApiError(HTTPStatus.NOT_FOUND, t("history.error_meter"), "name")
+    part = rows.Part(from_s, to_s, name, tier, where)
+    data_dir = current_app.extensions["naproxy_settings"].data_dir
+    history()  # refuses now if there is none
+
+    def lines() -> Iterator[str]:
+        # The request's own connection is closed before this is read.
+        with closing(queries.open_history(data_dir)) as db:
+            yield from _in_blocks(rows.csv_lines(what, rows.rows(db, what, part)))
+
+    day = datetime.fromtimestamp(from_s, where).date().isoformat()
+    return Response(
+        lines(),
+        mimetype="text/csv",
+        headers={
+            "Content-Disposition": f'attachment; filename="naproxy-{what}-{day}.csv"',
+            "Cache-Control": "no-store",
+        },
+    )
+
+
+def _tier(length_s: float) -> str:
+    if length_s <= DAYS_OF_SECONDS * 86400:
+        return "seconds"
+    return "minutes" if length_s <= DAYS_OF_MINUTES * 86400 else "hours"
+
+
+def _in_blocks(lines: Iterator[str], most: int = 200) -> Iterator[str]:
+    """Yield lines together: a write to the client for each would be slow."""
+    block: list[str] = []
+    for line in lines:
+        block.append(line)
+        if len(block) == most:
+            yield "".join(block)
+            block.clear()
+    yield "".join(block)

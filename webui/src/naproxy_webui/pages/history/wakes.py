@@ -1,0 +1,372 @@
+"""/api/history/wakes: who woke a server, who does so most, and rules that stop it."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any, Final
+
+from flask import Blueprint
+from naproxy.history.read import costs, ledger, timeline
+
+from naproxy_webui.http.api import route
+from naproxy_webui.http.control import control
+from naproxy_webui.http.errors import ApiError
+from naproxy_webui.http.page import Page
+from naproxy_webui.http.shapes import array, boolean, choice, integer, nullable, number, obj, string
+from naproxy_webui.i18n.texts import t
+from naproxy_webui.office.equipment import Equipment, Server, equipment
+from naproxy_webui.office.history import history, looked_after_until_s
+from naproxy_webui.office.office import office
+from naproxy_webui.office.ranges import RANGE, of_query
+from naproxy_webui.pages.history import wakerules
+from naproxy_webui.pages.history.page import CURSOR, LIMIT, SEARCHES, SERVER, WAKE, paged, told_wake
+
+PAGE = Page(name="history_wakes", path="/api/history/wakes")
+blueprint = Blueprint("history_wakes", __name__)
+
+PREVIEW_S: Final = 30 * 86400
+MOST_RANGE_S: Final = 31 * 86400
+"""What wakes cost is only found out for so long: it reads every minute."""
+
+_J_PER_KWH: Final = 3.6e6
+KIND: Final = choice(*ledger.KINDS)
+COUNTS: Final = obj(
+    {"distinct": integer(), "most": array(obj({"key": string(), "wakes": integer()}))}
+)
+RULE: Final = {
+    "kind": KIND,
+    "text": string(minLength=1, maxLength=wakerules.MOST_BYTES),
+    "treat_as": string(),
+    "server": string(maxLength=64),
+}
+COST: Final = {
+    "awake_s": number(),
+    "extra_j": nullable(number()),
+    "cost": nullable(number()),
+}
+
+
+# The ledger
+
+
+@route(
+    blueprint,
+    "GET",
+    "/api/history/wakes",
+    summary="The wake ledger, newest first: all that is given must hold",
+    query={
+        **RANGE,
+        "server": SERVER,
+        **{name: choice(*values) for name, values in SEARCHES.items()},
+        "text": string(maxLength=200, description="Part of an agent, path, host or address"),
+        "cursor": CURSOR,
+        "limit": LIMIT,
+    },
+    needed=("from_s", "to_s"),
+    answer=obj({"rows": array(WAKE), "next": nullable(string())}),
+)
+def wakes(query: dict[str, Any]) -> Any:
+    """Return a page of wakes."""
+    search = ledger.Search(
+        *of_query(query),
+        server=query.get("server"),
+        klass=query.get("class"),
+        cause=query.get("cause"),
+        outcome=query.get("outcome"),
+        text=query.get("text", ""),
+    )
+    page = paged(history(), "wakes", search, query)
+    return {"rows": [told_wake(row) for row in page.rows], "next": page.next}
+
+
+# Who wakes it most
+
+
+@route(
+    blueprint,
+    "GET",
+    "/api/history/wakers",
+    summary="Who woke a server most: by path, address or agent, with what those wakes cost",
+    query={**RANGE, "server": SERVER, "by": KIND},
+    needed=("from_s", "to_s", "server", "by"),
+    answer=obj(
+        {
+            "wakes": integer(),
+            "measured": boolean(),
+            "groups": array(
+                obj(
+                    {
+                        "kind": KIND,
+                        "key": string(),
+                        "wakes": integer(),
+                        "last_s": number(),
+                        **COST,
+                        "every_s": nullable(number()),
+                        "persons": integer(),
+                        "paths": COUNTS,
+                        "addresses": COUNTS,
+                        "agents": COUNTS,
+                        "rule": nullable(string()),
+                        "why_not": nullable(string()),
+                    }
+                )
+            ),
+        }
+    ),
+)
+def wakers(query: dict[str, Any]) -> Any:
+    """Return the groups with most wakes; `rule` is the text of the rule to suggest."""
+    from_s, to_s = of_query(query)
+    from_s = max(from_s, to_s - MOST_RANGE_S)
+    found, measured = charged(history(), equipment(), query["server"], from_s, to_s)
+    return {
+        "wakes": len(found),
+        "measured": measured,
+        "groups": [_group(group, found) for group in ledger.groups(found, query["by"])],
+    }
+
+
+def _group(group: ledger.Group, found: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    suggestion = wakerules.suggest(group.kind, group.key)
+    times_s = [wake["t_s"] for wake in found if ledger.KEYS[group.kind](wake) == group.key]
+    why_not = suggestion.why_not
+    return {
+        "kind": group.kind,
+        "key": group.key,
+        "wakes": group.wakes,
+        "last_s": group.last_s,
+        **_cost(group.awake_s, group.extra_j),
+        "every_s": wakerules.regular(times_s),
+        "persons": group.classes["person"],
+        "paths": _counts(group.paths),
+        "addresses": _counts(group.addresses),
+        "agents": _counts(group.agents),
+        "rule": suggestion.text or None,
+        "why_not": t(f"history.why_not_{why_not}") if why_not else None,
+    }
+
+
+def charged(
+    db: sqlite3.Connection, known: Equipment, server: str, from_s: float, to_s: float
+) -> tuple[list[dict[str, Any]], bool]:
+    """Return a server's wakes by requests with what they cost, and whether that is measured."""
+    found = ledger.requests(db, server, from_s, to_s)
+    until_s = min(to_s, looked_after_until_s(db))
+    if not found or until_s <= from_s:
+        return found, False
+    states = timeline.stretches(db, server, from_s, until_s)
+    curves = [costs.curve(db, meter, from_s, until_s) for meter in known.meters_of(server)]
+    configured = known.server(server)
+    off_w = 0.0
+    for one in curves:
+        asleep_w = costs.asleep_w(one, states)
+        off_w += asleep_w if asleep_w is not None else configured.off_w if configured else 0.0
+    costs.charge(found, states, curves, off_w, until_s)
+    return found, any(wake["extra_j"] is not None for wake in found)
+
+
+def _cost(awake_s: float, extra_j: float | None) -> dict[str, Any]:
+    price = office().price_per_kwh or None
+    money = None if extra_j is None or price is None else extra_j / _J_PER_KWH * price
+    return {"awake_s": awake_s, "extra_j": extra_j, "cost": money}
+
+
+def _counts(counter: Counter[str]) -> dict[str, Any]:
+    most = counter.most_common(wakerules.MOST_EXAMPLES)
+    return {
+        "distinct": len(counter),
+        "most": [{"key": key, "wakes": wakes} for key, wakes in most],
+    }
+
+
+# Rules
+
+
+@route(
+    blueprint,
+    "GET",
+    "/api/history/suggestions",
+    summary="What rules one wake suggests: for its path, its address and its agent",
+    query={name: string(maxLength=400) for name in ledger.KINDS},
+    needed=ledger.KINDS,
+    answer=obj(
+        {
+            "suggestions": array(
+                obj({"kind": KIND, "text": nullable(string()), "why_not": nullable(string())})
+            )
+        }
+    ),
+)
+def suggestions(query: dict[str, Any]) -> Any:
+    """Return for each kind the text of a rule, or why there is none."""
+    found = [wakerules.suggest(kind, query[kind]) for kind in ledger.KINDS]
+    return {
+        "suggestions": [
+            {
+                "kind": each.kind,
+                "text": each.text or None,
+                "why_not": t(f"history.why_not_{each.why_not}") if each.why_not else None,
+            }
+            for each in found
+        ]
+    }
+
+
+@route(
+    blueprint,
+    "GET",
+    "/api/history/rule",
+    summary="What a rule would have prevented in the last 30 days, and as whom it would treat them",
+    query={"server": SERVER, "kind": KIND, "text": RULE["text"]},
+    needed=("server", "kind", "text"),
+    answer=obj(
+        {
+            "kind": KIND,
+            "text": string(),
+            "treat_as": string(),
+            "retry_s": integer(),
+            "since_s": number(),
+            "all": integer(),
+            "wakes": integer(),
+            "shadowed": integer(),
+            "persons": integer(),
+            **COST,
+            "paths": COUNTS,
+            "addresses": COUNTS,
+            "agents": COUNTS,
+            "room": integer(description="How many more rules there may be"),
+        }
+    ),
+    refusals=(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY),
+)
+def preview(query: dict[str, Any]) -> Any:
+    """Say what the rule would do, before it is made."""
+    known, server = _known(query["server"])
+    kind, text, now_s = query["kind"], query["text"], time.time()
+    db = history()
+    found, _ = charged(db, known, server.id, now_s - PREVIEW_S, now_s)
+    rules = wakerules.for_server(known.rules, server.id)
+    made, matched = _effect(kind, text, found, rules)
+    return {
+        "kind": kind,
+        "text": text,
+        "treat_as": _treat_as(server, kind, text, matched),
+        "retry_s": server.retry_s,
+        "since_s": max(now_s - PREVIEW_S, found[0]["t_s"] if found else now_s),
+        "all": len(found),
+        "wakes": made.wakes,
+        "shadowed": made.shadowed,
+        "persons": made.classes["person"],
+        **_cost(made.awake_s, made.extra_j),
+        "paths": _counts(made.paths),
+        "addresses": _counts(made.addresses),
+        "agents": _counts(made.agents),
+        "room": max(0, wakerules.MOST_RULES - len(known.rules)),
+    }
+
+
+def _known(name: str) -> tuple[Equipment, Server]:
+    known = equipment(fresh=True)
+    if not known.answered:
+        raise ApiError(HTTPStatus.SERVICE_UNAVAILABLE, t("history.error_controller"))
+    server = known.server(name)
+    if server is None:
+        raise ApiError(HTTPStatus.NOT_FOUND, t("history.error_server"), "server")
+    if not server.redirect_robots:
+        raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, t("history.error_robots"), "server")
+    return known, server
+
+
+def _effect(
+    kind: str, text: str, found: list[dict[str, Any]], rules: list[dict[str, Any]]
+) -> tuple[wakerules.Effect, list[dict[str, Any]]]:
+    if kind == "path" and (not text.startswith("/") or text == "/"):
+        raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, t("history.error_path"), "text")
+    if not text.isascii() or not text.isprintable():
+        raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, t("history.error_ascii"), "text")
+    try:
+        return wakerules.effect(kind, text, found, rules)
+    except ValueError:
+        raise ApiError(
+            HTTPStatus.UNPROCESSABLE_ENTITY, t("history.error_address"), "text"
+        ) from None
+
+
+def _treat_as(server: Server, kind: str, text: str, matched: Sequence[dict[str, Any]]) -> str:
+    chosen = wakerules.treat_as(server, kind, text, matched)
+    if chosen is None:
+        raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, t("history.error_all_wake"), "server")
+    return chosen
+
+
+@route(
+    blueprint,
+    "GET",
+    "/api/history/rules",
+    summary="The rules there are, in their order: the first that matches decides",
+    answer=obj({"rules": array(obj(RULE)), "most": integer()}),
+)
+def rules() -> Any:
+    """Return all rules."""
+    known = equipment(fresh=True)
+    if not known.answered:
+        raise ApiError(HTTPStatus.SERVICE_UNAVAILABLE, t("history.error_controller"))
+    return {"rules": list(known.rules), "most": wakerules.MOST_RULES}
+
+
+@route(
+    blueprint,
+    "POST",
+    "/api/history/rules",
+    summary="Whoever matches this does not wake the server any more",
+    body=obj({"server": SERVER, "kind": KIND, "text": RULE["text"]}),
+    answer=obj({"rule": obj(RULE)}),
+    status=HTTPStatus.CREATED,
+    refusals=(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY),
+)
+def make(body: dict[str, Any]) -> Any:
+    """Add a rule for one server."""
+    known, server = _known(body["server"])
+    kind, text, now_s = body["kind"], body["text"], time.time()
+    found = ledger.requests(history(), server.id, now_s - PREVIEW_S, now_s)
+    _, matched = _effect(kind, text, found, [])
+    rule = {
+        "kind": kind,
+        "text": text,
+        "treat_as": _treat_as(server, kind, text, matched),
+        "server": server.id,
+    }
+    if rule in known.rules:
+        raise ApiError(HTTPStatus.CONFLICT, t("history.error_twice"), "text")
+    _change(known, [{"op": "add", "where": "rule", "value": rule}])
+    return {"rule": rule}
+
+
+@route(
+    blueprint,
+    "DELETE",
+    "/api/history/rules",
+    summary="Take a rule away, named by what it says",
+    body=obj(RULE),
+    answer=obj({"rules": array(obj(RULE))}),
+    refusals=(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT),
+)
+def remove(body: dict[str, Any]) -> Any:
+    """Remove a rule: not by its number, which is another when somebody else removed one."""
+    known = equipment(fresh=True)
+    if not known.answered:
+        raise ApiError(HTTPStatus.SERVICE_UNAVAILABLE, t("history.error_controller"))
+    number = wakerules.number(known.rules, body)
+    if number is None:
+        raise ApiError(HTTPStatus.NOT_FOUND, t("history.error_gone"))
+    _change(known, [{"op": "remove", "where": f"rule.{number}"}])
+    return {"rules": list(equipment(fresh=True).rules)}
+
+
+def _change(known: Equipment, changes: list[dict[str, Any]]) -> None:
+    control().patch("/v1/config", {"changes": changes, "version": known.version})
+    equipment(fresh=True)

@@ -1,0 +1,28 @@
+"""/metrics: the figures of now in Prometheus' form, for a token of scope `metrics`."""
+
+from __future__ import annotations
+
+from flask import Blueprint, Response
+
+from naproxy_webui.http.api import route
+from naproxy_webui.http.control import control
+from naproxy_webui.http.page import Page
+from naproxy_webui.http.shapes import string
+
+PAGE = Page(name="metrics", path="/metrics")
+blueprint = Blueprint("metrics", __name__)
+
+
+@route(
+    blueprint,
+    "GET",
+    "/metrics",
+    summary="The figures of now, for Prometheus",
+    answer=string(),
+    media="text/plain",
+    scope="metrics",
+)
+def metrics() -> Response:
+    """Pass the controller's text on."""
+    text = control().get("/v1/metrics")["text"]
+    return Response(text, content_type="text/plain; version=0.0.4; charset=utf-8")

@@ -1,0 +1,267 @@
+"""/: what each server does now and why, what it draws, and two buttons."""
+
+from __future__ import annotations
+
+import time
+from http import HTTPStatus
+from typing import Any, Final
+from urllib.parse import quote
+
+from flask import Blueprint, current_app
+
+from naproxy_webui.http.api import route
+from naproxy_webui.http.control import control
+from naproxy_webui.http.errors import ApiError
+from naproxy_webui.http.page import Page
+from naproxy_webui.http.shapes import (
+    ANY_OBJECT,
+    array,
+    boolean,
+    choice,
+    integer,
+    nullable,
+    number,
+    obj,
+    string,
+)
+from naproxy_webui.i18n.reasons import plain
+from naproxy_webui.office.equipment import commissioned, equipment
+from naproxy_webui.pages.now import card as now
+from naproxy_webui.pages.now.rates import Rates
+from naproxy_webui.render import render
+
+PAGE = Page(name="now", path="/", place=10)
+blueprint = Blueprint("now", __name__)
+
+TIMEOUT_S: Final = 3.0
+"""A page asks again a second later: better told soon that nobody answers."""
+
+WOKEN_S: Final = 2.0
+REPORT_S: Final = 300.0
+
+SERVER: Final = obj(
+    {
+        "id": string(),
+        "state": string(),
+        "since_s": number(),
+        "why": array(string()),
+        "alert": nullable(string()),
+        "mode": choice("auto", "awake"),
+        "mode_until_s": nullable(number()),
+        "held": integer(description="requests that wait for it now"),
+        "eta_s": nullable(number(description="until it is up, while it wakes")),
+        "wake_s": nullable(number(description="how long waking took, measured")),
+        "armed": boolean(),
+        "tripped": boolean(description="it did not wake once: `arm` lets it sleep again"),
+        "commissioning": nullable(
+            obj({"phase": string(), "cycle": integer(), "cycles": integer()})
+        ),
+        "decision": array(string()),
+        "would_sleep": boolean(),
+        "vetoes": array(string(description="what keeps it awake whatever was decided")),
+        "power": nullable(
+            obj(
+                {
+                    "meter": string(),
+                    "power_w": nullable(number()),
+                    "estimated": boolean(),
+                    "age_s": nullable(number()),
+                    "problem": nullable(string()),
+                }
+            )
+        ),
+        "always_on": nullable(
+            obj({"w": number(), "measured": boolean(description="by its commissioning")})
+        ),
+        "requests": obj({"window_s": number(), "by_class": ANY_OBJECT}),
+        "woken": nullable(ANY_OBJECT),
+        "seconds": array(array(number(description="time, watts: each second measured"))),
+        "bands": nullable(array(obj({"from_s": number(), "to_s": number(), "state": string()}))),
+    }
+)
+NOW: Final = obj(
+    {
+        "controller": boolean(),
+        "error": nullable(string()),
+        "now_s": number(),
+        "history_error": nullable(string()),
+        "servers": array(SERVER),
+    }
+)
+BOX: Final = obj(
+    {
+        "controller": boolean(),
+        "history_error": nullable(string()),
+        "servers": array(obj({"id": string(), "state": string(), "alert": nullable(string())})),
+    }
+)
+
+
+@blueprint.get("/")
+def show() -> str:
+    """Answer with the page, and with what is now: it is not empty for a second."""
+    return render("now.html", now=_now(time.time() - now.LIVE_S, first=True), live_s=now.LIVE_S)
+
+
+@route(
+    blueprint,
+    "GET",
+    "/api/now",
+    summary="What each server does now and why, and its power since a time",
+    query={"since_s": number(minimum=0, description="seconds after this; none without it")},
+    answer=NOW,
+)
+def what_is_now(query: dict[str, Any]) -> Any:
+    """Say what is now, also that the controller does not answer."""
+    return _now(query.get("since_s"))
+
+
+@route(
+    blueprint,
+    "GET",
+    "/api/box",
+    summary="Whether all is well: for the line at the top of every page",
+    answer=BOX,
+)
+def box() -> Any:
+    """Say how the box is."""
+    try:
+        said = control().get("/v1/status", timeout_s=TIMEOUT_S)
+    except ApiError:
+        return {"controller": False, "history_error": None, "servers": []}
+    return {
+        "controller": True,
+        "history_error": said["box"]["history_error"],
+        "servers": [
+            {
+                "id": each["id"],
+                "state": each["state"],
+                "alert": plain(each["alert"]) or None,
+            }
+            for each in said["servers"]
+        ],
+    }
+
+
+def _now(since_s: float | None, *, first: bool = False) -> dict[str, Any]:
+    wall_s = time.time()
+    try:
+        said = control().get("/v1/status", timeout_s=TIMEOUT_S)
+        power = _power(since_s, wall_s, said["house_s"]) if since_s is not None else ([], 0.0)
+        servers = [_server(each, said, power, wall_s, first=first) for each in said["servers"]]
+    except ApiError as error:
+        silent = {"controller": False, "error": error.words, "servers": []}
+        return {**silent, "now_s": wall_s, "history_error": None}
+    _rates().keep({each["id"] for each in servers})
+    return {
+        "controller": True,
+        "error": None,
+        "now_s": wall_s,
+        "history_error": said["box"]["history_error"],
+        "servers": servers,
+    }
+
+
+def _power(since_s: float, wall_s: float, house_s: float) -> tuple[list[Any], float]:
+    """Return the meters' seconds after `since_s`, and what leads from their clock to ours."""
+    shift_s = wall_s - house_s
+    asked_s = max(0.0, since_s - shift_s, house_s - now.LIVE_S)
+    return control().get("/v1/meters", timeout_s=TIMEOUT_S, since_s=asked_s)["seconds"], shift_s
+
+
+def _server(
+    status: dict[str, Any],
+    said: dict[str, Any],
+    power: tuple[list[Any], float],
+    wall_s: float,
+    *,
+    first: bool,
+) -> dict[str, Any]:
+    name, monotonic_s = status["id"], time.monotonic()
+    card = now.server(status, said, monotonic_s, _rates())
+    configured = equipment().server(name)
+    report = _slow("report", REPORT_S).get(
+        name, status["armed"], monotonic_s, lambda: commissioned(name, TIMEOUT_S)
+    )
+    woken = _slow("woken", WOKEN_S).get(
+        name, (status["state"], status["since_s"] // 1), monotonic_s, lambda: _woken(name)
+    )
+    card["always_on"] = now.always_on(report, configured.on_w if configured else None)
+    card["woken"] = now.woken(woken)
+    card["seconds"] = (
+        now.seconds(power[0], card["power"]["meter"], power[1]) if card["power"] else []
+    )
+    card["bands"] = _bands(name, status, wall_s) if first else None
+    return card
+
+
+def _bands(name: str, status: dict[str, Any], wall_s: float) -> list[dict[str, Any]]:
+    from_s = wall_s - now.LIVE_S
+    changes = control().get(
+        "/v1/transitions", timeout_s=TIMEOUT_S, server=name, since_s=from_s, limit=now.MOST_BANDS
+    )["transitions"]
+    return now.bands(changes, status["state"], from_s, wall_s)
+
+
+def _woken(name: str) -> dict[str, Any] | None:
+    found = control().get("/v1/wakes", timeout_s=TIMEOUT_S, server=name, limit=1)["wakes"]
+    return found[0] if found else None
+
+
+def _rates() -> Rates:
+    made: Rates = current_app.extensions.setdefault("naproxy_rates", Rates())
+    return made
+
+
+def _slow(what: str, most_s: float) -> now.Slow:
+    made: now.Slow = current_app.extensions.setdefault(f"naproxy_now_{what}", now.Slow(most_s))
+    return made
+
+
+@route(
+    blueprint,
+    "POST",
+    "/api/servers/<name>/wake",
+    summary="Wake a server up",
+    status=HTTPStatus.ACCEPTED,
+    refusals=(404, 503),
+    body=obj({}),
+    answer=obj({"state": string()}),
+)
+def wake(name: str, body: dict[str, Any]) -> Any:
+    """Wake it; it is up some seconds later."""
+    said = control().post(f"/v1/servers/{quote(name, safe='')}/wake", body)
+    return {"state": said["state"]}, HTTPStatus.ACCEPTED
+
+
+@route(
+    blueprint,
+    "POST",
+    "/api/servers/<name>/mode",
+    summary="Keep a server awake, or let Naproxy decide again",
+    refusals=(404, 503),
+    body=obj(
+        {"mode": choice("auto", "awake"), "until_s": nullable(number(minimum=0))},
+        optional=("until_s",),
+    ),
+    answer=obj({"mode": string(), "mode_until_s": nullable(number())}),
+)
+def mode(name: str, body: dict[str, Any]) -> Any:
+    """Take the mode; a sleeping server is woken for `awake`."""
+    said = control().post(f"/v1/servers/{quote(name, safe='')}/mode", body)
+    return {"mode": said["mode"], "mode_until_s": said["mode_until_s"]}
+
+
+@route(
+    blueprint,
+    "POST",
+    "/api/servers/<name>/arm",
+    summary="Let a server that did not wake once sleep by itself again",
+    refusals=(404, 409, 503),
+    body=obj({}),
+    answer=obj({"armed": boolean()}),
+)
+def arm(name: str, body: dict[str, Any]) -> Any:
+    """Reset the breaker: somebody has looked at the server."""
+    said = control().post(f"/v1/servers/{quote(name, safe='')}/arm", body)
+    return {"armed": said["armed"]}

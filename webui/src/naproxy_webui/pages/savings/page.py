@@ -1,0 +1,326 @@
+"""/savings: what was saved against always on, and what people paid for it.
+
+What could have been saved is in `savings_hindsight.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import date, datetime
+from typing import Any, Final
+
+from flask import Blueprint, Response
+from naproxy.history.days import VIEWS, days
+from naproxy.history.read.savings import Saved, total
+from naproxy.history.read.waits import Wait, paid, waits
+
+from naproxy_webui.http.api import route
+from naproxy_webui.http.page import Page
+from naproxy_webui.http.shapes import (
+    ANY_OBJECT,
+    array,
+    choice,
+    integer,
+    nullable,
+    number,
+    obj,
+    string,
+)
+from naproxy_webui.office.figures import middle
+from naproxy_webui.office.history import history, looked_after_until_s, server_names
+from naproxy_webui.office.office import office
+from naproxy_webui.office.ranges import of_calendar, zone
+from naproxy_webui.pages.savings.saving import Believed, believed, shown, sums, worth_of
+from naproxy_webui.render import render
+
+PAGE = Page(name="savings", path="/savings", place=30)
+blueprint = Blueprint("savings", __name__)
+
+ALL: Final = "all"
+HOUR_S: Final = 3600
+FEW_DAYS: Final = 62
+"""All of a history that is no longer than this is shown by days."""
+
+STEPS_S: Final = (0.5, 1.0, 2.0, 5.0, 15.0)
+MOST_BARS: Final = 16
+"""Of the waits: bars of the shortest step that needs no more; the last one is open."""
+
+SCOPE: Final = {
+    "server": string(minLength=1, maxLength=64),
+    "view": choice(*VIEWS, ALL),
+    "day": string(maxLength=10, description="A day of it, as 2026-03-01; else today"),
+}
+SUMS: Final = obj(
+    {
+        **{
+            name: number()
+            for name in (
+                *("length_s", "measured_s", "modelled_s", "asleep_s"),
+                *("always_j", "measured_j", "modelled_j", "used_j"),
+                *("box_j", "box_measured_j", "box_modelled_j", "gross_j", "net_j"),
+            )
+        },
+        "switches": integer(),
+    }
+)
+WORTH: Final = obj({"money": nullable(number()), "co2_g": nullable(number())})
+POLICIES: Final = (
+    *("teacher", "thesis", "timeout-30s", "timeout-1m", "timeout-2m", "timeout-5m"),
+    *("timeout-10m", "timeout-20m", "timeout-30m", "schedule"),
+)
+"""Those of `naproxy.lab.estimate.hindsight`, which is too much to import here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A server and a range, up to now; `unit` is what the range is shown by."""
+
+    server: str
+    view: str
+    day: date | None
+    from_s: int
+    to_s: int
+    end_s: int
+    unit: str
+    previous: date | None = None
+    next: date | None = None
+
+    def parts(self) -> Iterator[tuple[int, int]]:
+        """Yield begin and end of each part, up to now."""
+        if self.unit == "hour":
+            first_s = self.from_s
+            for start_s in range(first_s, self.to_s, HOUR_S):
+                yield start_s, min(start_s + HOUR_S, self.to_s)
+            return
+        for _, start_s, end_s in days(self.from_s, self.to_s, zone(), self.unit):
+            yield max(start_s, self.from_s), min(end_s, self.to_s)
+
+
+def scope_of(db: sqlite3.Connection, query: dict[str, Any]) -> Scope:
+    """Return what a query names; ApiError."""
+    now_s = int(looked_after_until_s(db)) // 60 * 60
+    name, view = query["server"], query.get("view", "month")
+    if view == ALL:
+        first_s = first_known_s(db, name)
+        from_s = now_s if first_s is None else first_s // 60 * 60
+        unit = "day" if now_s - from_s <= FEW_DAYS * 86400 else "month"
+        return Scope(name, view, None, from_s, max(now_s, from_s), now_s, unit)
+    found = of_calendar({"view": view, **({"day": query["day"]} if "day" in query else {})}, now_s)
+    from_s, end_s = int(found.from_s), int(found.to_s)
+    to_s = max(from_s, min(end_s, now_s))
+    unit = {"day": "hour", "year": "month"}.get(view, "day")
+    return Scope(name, view, found.day, from_s, to_s, end_s, unit, found.previous, found.next)
+
+
+def first_known_s(db: sqlite3.Connection, server: str) -> int | None:
+    """Return when anything about a server was known first."""
+    found = [
+        db.execute(sql, (server,)).fetchone()[0]
+        for sql in (
+            "SELECT min(t_s) FROM transitions WHERE server = ?",
+            "SELECT min(t_s) FROM state_hours JOIN servers ON id = server WHERE name = ?",
+        )
+    ]
+    known = [int(t_s) for t_s in found if t_s is not None]
+    return min(known) if known else None
+
+
+@blueprint.get("/savings")
+def page() -> str:
+    """Return the page; its figures come by the API."""
+    views = (*VIEWS, ALL)
+    return render("savings.html", servers=server_names(), views=views, policies=POLICIES)
+
+
+@route(
+    blueprint,
+    "GET",
+    "/api/savings",
+    summary="What was saved against a server that is always on, measured and modelled told apart",
+    query=SCOPE,
+    needed=("server",),
+    answer=obj(
+        {
+            "server": string(),
+            "view": choice(*VIEWS, ALL),
+            "day": nullable(string()),
+            "previous": nullable(string()),
+            "next": nullable(string()),
+            "from_s": integer(),
+            "to_s": integer(),
+            "end_s": integer(),
+            "first_s": nullable(integer()),
+            "unit": choice("hour", "day", "month"),
+            "total": SUMS,
+            "gross_worth": WORTH,
+            "net_worth": WORTH,
+            "parts": array(obj({"from_s": integer(), "to_s": integer(), "sums": SUMS})),
+            "assumed": ANY_OBJECT,
+        }
+    ),
+)
+def savings(query: dict[str, Any]) -> Any:
+    """Return the sums of a range and of its parts, and what they were reckoned with."""
+    db = history()
+    scope = scope_of(db, query)
+    what = believed(db, scope.server, time.time())
+    parts = [(a, b, sums(db, what, a, b)) for a, b in scope.parts()]
+    found = total(s for _, _, s in parts) if parts else Saved()
+    return {
+        "server": scope.server,
+        "view": scope.view,
+        **{n: _iso(getattr(scope, n)) for n in ("day", "previous", "next")},
+        "from_s": scope.from_s,
+        "to_s": scope.to_s,
+        "end_s": scope.end_s,
+        "first_s": first_known_s(db, scope.server),
+        "unit": scope.unit,
+        "total": shown(found),
+        "gross_worth": asdict(worth_of(found.gross_j)),
+        "net_worth": asdict(worth_of(found.net_j)),
+        "parts": [{"from_s": a, "to_s": b, "sums": shown(s)} for a, b, s in parts],
+        "assumed": assumed(what),
+    }
+
+
+def _iso(day: date | None) -> str | None:
+    return None if day is None else day.isoformat()
+
+
+def assumed(what: Believed) -> dict[str, Any]:
+    """Return what sums are reckoned with, each with where it comes from, for a researcher."""
+    power, known = what.assumed.power, office()
+    values = {
+        "on_w": power.on_w,
+        "off_w": power.off_w,
+        "switch_j": power.switch_j,
+        "proxy_w": power.proxy_w,
+        "wake_s": what.wake_s,
+        "sleep_s": what.sleep_s,
+    }
+    return {
+        "values": {
+            name: {"value": value, "source": what.sources[name]} for name, value in values.items()
+        },
+        "meter": what.source.meter,
+        "meter_estimated": what.meter_estimated,
+        "box_meter": what.source.box_meter,
+        "box_share": what.assumed.box_share,
+        "promise": {"fraction": what.fraction, "delta_s": what.delta_s},
+        "policy": what.policy,
+        "office": {
+            "currency": known.currency,
+            "price_per_kwh": known.price_per_kwh,
+            "co2_g_per_kwh": known.co2_g_per_kwh,
+        },
+    }
+
+
+@route(
+    blueprint,
+    "GET",
+    "/api/savings/paid",
+    summary="How many people's requests waited, how long, and how many were allowed to",
+    query=SCOPE,
+    needed=("server",),
+    answer=obj(
+        {
+            "from_s": integer(),
+            "to_s": integer(),
+            "requests": integer(),
+            "delayed": integer(),
+            "allowed": integer(),
+            "promise": obj({"fraction": number(), "delta_s": number()}),
+            "waits_since_s": number(),
+            "waits": integer(),
+            "unknown": integer(),
+            "longest_s": nullable(number()),
+            "longest_t_s": nullable(number()),
+            "median_s": nullable(number()),
+            "buckets": array(
+                obj({"from_s": number(), "to_s": nullable(number()), "count": integer()})
+            ),
+        }
+    ),
+)
+def paid_(query: dict[str, Any]) -> Any:
+    """Return the counts of a range and the distribution of the waits."""
+    db = history()
+    scope = scope_of(db, query)
+    what = believed(db, scope.server, time.time())
+    return _paid(db, scope, what)
+
+
+def _paid(db: sqlite3.Connection, scope: Scope, what: Believed) -> dict[str, Any]:
+    counts = paid(db, scope.server, scope.from_s, scope.to_s)
+    found, since_s = waits(db, scope.server, scope.from_s, scope.to_s)
+    known = [w for w in found if w.wait_s is not None]
+    lengths_s = [w.wait_s for w in known if w.wait_s is not None]
+    longest = max(known, key=lambda w: w.wait_s or 0.0, default=Wait(0.0, None))
+    return {
+        "from_s": scope.from_s,
+        "to_s": scope.to_s,
+        "requests": counts.requests,
+        "delayed": counts.delayed,
+        "allowed": int(what.fraction * counts.requests),
+        "promise": {"fraction": what.fraction, "delta_s": what.delta_s},
+        "waits_since_s": since_s,
+        "waits": len(found),
+        "unknown": len(found) - len(known),
+        "longest_s": longest.wait_s,
+        "longest_t_s": longest.t_s if known else None,
+        "median_s": middle(lengths_s) if lengths_s else None,
+        "buckets": _buckets(lengths_s),
+    }
+
+
+def _buckets(lengths_s: list[float]) -> list[dict[str, Any]]:
+    longest_s = max(lengths_s, default=0.0)
+    step_s = next((s for s in STEPS_S if longest_s < s * MOST_BARS), STEPS_S[-1])
+    counts = Counter(min(int(s / step_s), MOST_BARS - 1) for s in lengths_s)
+    bars = max(counts, default=0) + 1
+    return [
+        {
+            "from_s": n * step_s,
+            "to_s": None if n == MOST_BARS - 1 else (n + 1) * step_s,
+            "count": counts[n],
+        }
+        for n in range(bars)
+    ]
+
+
+@route(
+    blueprint,
+    "GET",
+    "/api/savings/export",
+    summary="All exact figures of a range with what they were reckoned with, as a JSON file",
+    query=SCOPE,
+    needed=("server",),
+)
+def export(query: dict[str, Any]) -> Response:
+    """Send everything the page is made of."""
+    from naproxy_webui.pages.savings.hindsight import newest_answer  # noqa: PLC0415 - a circle
+
+    db = history()
+    scope = scope_of(db, query)
+    what = believed(db, scope.server, time.time())
+    everything = {
+        **savings(query),
+        "paid": _paid(db, scope, what),
+        "hindsight": newest_answer(db, scope, what),
+    }
+    day = datetime.fromtimestamp(scope.from_s, zone()).date().isoformat()
+    name = f"naproxy-savings-{scope.view}-{day}.json"
+    return Response(
+        json.dumps(everything, indent=1),
+        mimetype="application/json",
+        headers={
+            "Content-Disposition": f'attachment; filename="{name}"',
+            "Cache-Control": "no-store",
+        },
+    )

@@ -1,0 +1,174 @@
+"""What savings of a server are reckoned with: its powers and times, and where each comes from.
+
+Measured where a meter of the server has said enough, else fitted by its commissioning, else as
+configured. The sums themselves are `naproxy.history.read.savings`.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final
+
+from flask import current_app
+from naproxy.core.energy import Power
+from naproxy.history.read.cells import Source, cells, mean_w
+from naproxy.history.read.savings import (
+    CONFIGURED,
+    FITTED,
+    MEASURED,
+    Assumptions,
+    Saved,
+    Worth,
+    saved,
+    total,
+    worth,
+)
+
+from naproxy_webui.http.control import control
+from naproxy_webui.http.errors import ApiError
+from naproxy_webui.i18n.texts import t
+from naproxy_webui.office.equipment import BOX, Equipment, commissioned, equipment
+from naproxy_webui.office.office import office
+
+FRESH_S: Final = 1800.0
+"""Means over weeks change slowly, and to take them is work."""
+
+EXPECTED: Final = "expected"
+"""Of a time that was not measured yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Believed:
+    """What is believed of a server; `sources` says of each figure where it comes from."""
+
+    source: Source
+    assumed: Assumptions
+    wake_s: float
+    sleep_s: float
+    fraction: float
+    delta_s: float
+    policy: str
+    meter_estimated: bool
+    sources: dict[str, str]
+
+
+def believed(db: sqlite3.Connection, name: str, now_s: float) -> Believed:
+    """Return it, at most FRESH_S old; ApiError if there is no such server or no answer."""
+    kept: dict[tuple[str, str], tuple[float, Believed]]
+    kept = current_app.extensions.setdefault("naproxy_believed", {})
+    known = equipment()
+    key = (name, known.version)
+    until_s, found = kept.get(key, (0.0, None))
+    if found is None or time.monotonic() >= until_s:
+        found = _ask(db, name, known, now_s)
+        for old in [each for each in kept if each[1] != known.version]:
+            del kept[old]
+        kept[key] = (time.monotonic() + FRESH_S, found)
+    return found
+
+
+def _ask(db: sqlite3.Connection, name: str, known: Equipment, now_s: float) -> Believed:
+    said = control().get("/v1/config")
+    server = next((s for s in said["server"] if s["id"] == name), None)
+    if server is None:
+        raise ApiError(HTTPStatus.NOT_FOUND, t("savings.error_server"), "server")
+    source = Source(name, _meter(known, name), _meter(known, BOX))
+    power, sources = _power(db, source, server["power"], said["box"]["proxy_w"], now_s)
+    status = next(s for s in control().get("/v1/status")["servers"] if s["id"] == name)
+    times, where = _times(server, status)
+    return Believed(
+        source=source,
+        assumed=Assumptions(power, sources, 1 / len(said["server"])),
+        fraction=server["promise"]["fraction"],
+        delta_s=server["promise"]["delta_s"],
+        policy=server["policy"]["name"],
+        meter_estimated=any(m.id == source.meter and m.estimated for m in known.meters),
+        sources={**sources, **where},
+        **times,
+    )
+
+
+def _meter(known: Equipment, of: str) -> str | None:
+    """Return the meter to believe: one that measures before one that estimates."""
+    found = sorted((m for m in known.meters if m.of == of), key=lambda m: m.estimated)
+    return found[0].id if found else None
+
+
+def _times(
+    server: dict[str, Any], status: dict[str, Any]
+) -> tuple[dict[str, float], dict[str, str]]:
+    times, sources = {}, {}
+    for name, measured, expected in (
+        ("wake_s", status["wake_s"], server["wake"].get("expect_s", 5.0)),
+        ("sleep_s", status["sleep_s"], server["sleep"].get("expect_s", 4.0)),
+    ):
+        times[name] = float(expected if measured is None else measured)
+        sources[name] = EXPECTED if measured is None else MEASURED
+    return times, sources
+
+
+def _power(
+    db: sqlite3.Connection,
+    source: Source,
+    configured: dict[str, float],
+    proxy_w: float,
+    now_s: float,
+) -> tuple[Power, dict[str, str]]:
+    """Return the powers and where each comes from; as configured where they make no sense."""
+    fitted = _fit(source.server)
+    ways: dict[str, list[tuple[str, float | None]]] = {
+        "on_w": [(MEASURED, mean_w(db, source, "awake", now_s)), (FITTED, fitted.get("on_w"))],
+        "off_w": [(MEASURED, mean_w(db, source, "asleep", now_s)), (FITTED, fitted.get("off_w"))],
+        "switch_j": [(FITTED, fitted.get("switch_j"))],
+    }
+    values, sources = {}, {}
+    for name, found in ways.items():
+        tried = [*found, (CONFIGURED, configured[name])]
+        sources[name], values[name] = next((w, max(0.0, v)) for w, v in tried if v is not None)
+    sources["proxy_w"] = MEASURED if source.box_meter else CONFIGURED
+    if values["off_w"] < values["on_w"]:
+        return Power(**values, proxy_w=proxy_w), sources
+    plain = dict.fromkeys(values, CONFIGURED)
+    return Power(**configured, proxy_w=proxy_w), {**sources, **plain}
+
+
+def _fit(name: str) -> dict[str, float]:
+    try:
+        fitted = (commissioned(name) or {}).get("fit") or {}
+        return {key: float(fitted[key]["value"]) for key in ("on_w", "off_w", "switch_j")}
+    except (ApiError, KeyError, TypeError, ValueError):
+        return {}
+
+
+def sums(db: sqlite3.Connection, what: Believed, from_s: int, to_s: int) -> Saved:
+    """Return the sums of a range that does not reach beyond now."""
+    return total(saved(part, what.assumed) for part in cells(db, what.source, from_s, to_s))
+
+
+def worth_of(energy_j: float) -> Worth:
+    """Return what an energy is worth at the office's prices."""
+    known = office()
+    return worth(energy_j, known.price_per_kwh or 0.0, known.co2_g_per_kwh or 0.0)
+
+
+def shown(found: Saved) -> dict[str, float | int]:
+    """Return the sums as the API has them."""
+    return {
+        "length_s": found.length_s,
+        "measured_s": found.measured_s,
+        "modelled_s": found.modelled_s,
+        "asleep_s": found.asleep_s,
+        "switches": found.switches,
+        "always_j": found.always_j,
+        "measured_j": found.measured_j,
+        "modelled_j": found.modelled_j,
+        "used_j": found.used_j,
+        "box_j": found.box_j,
+        "box_measured_j": found.box_measured_j,
+        "box_modelled_j": found.box_modelled_j,
+        "gross_j": found.gross_j,
+        "net_j": found.net_j,
+    }

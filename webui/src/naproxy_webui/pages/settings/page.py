@@ -1,0 +1,140 @@
+"""/settings: what can be changed, in groups that an office understands."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final
+
+from flask import Blueprint, Response, abort, request
+
+from naproxy_webui.http.access import access
+from naproxy_webui.http.control import control
+from naproxy_webui.http.headers import SECURITY
+from naproxy_webui.http.page import Page
+from naproxy_webui.i18n.texts import LANGUAGES, language
+from naproxy_webui.pages.settings.fields import Form, form
+from naproxy_webui.render import render
+
+PAGE = Page(name="settings", path="/settings", place=50)
+blueprint = Blueprint("settings", __name__)
+
+SUBPAGES: Final = (
+    ("sleep", "moon"),
+    ("schedule", "calendar"),
+    ("waiting-page", "coffee"),
+    ("rules", "filter"),
+    ("cache", "hard-drive"),
+    ("server", "server"),
+    ("meters", "gauge"),
+    ("office", "coins"),
+    ("connections", "external-link"),
+    ("network", "network"),
+    ("backup", "save"),
+    ("system", "settings"),
+    ("all", "list"),
+)
+"""In the order they are shown, with their icons."""
+
+_PREVIEWS: Final = Path(__file__).parents[2] / "waiting_page"
+_PREVIEW_CSP: Final = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none';"
+    " form-action 'none'; frame-ancestors 'self'; sandbox"
+)
+
+
+@blueprint.get("/settings")
+def overview() -> str:
+    """Show what there is, with what holds now."""
+    known = form()
+    return render("settings.html", subpages=SUBPAGES, current="", config=known.config, form=known)
+
+
+@blueprint.get("/settings/<name>")
+def show(name: str) -> Response | str:
+    """Show one group of settings."""
+    if name not in dict(SUBPAGES):
+        abort(HTTPStatus.NOT_FOUND)
+    known = form()
+    page = render(
+        f"settings_{name.replace('-', '_')}.html",
+        subpages=SUBPAGES,
+        current=name,
+        form=known,
+        config=known.config,
+        server=_server(known),
+        **_MORE.get(name, dict)(),
+    )
+    if name != "waiting-page":
+        return page
+    answer = Response(page)
+    answer.headers["Content-Security-Policy"] = (
+        SECURITY["Content-Security-Policy"] + "; frame-src 'self'"
+    )
+    return answer
+
+
+def _server(known: Form) -> dict[str, Any] | None:
+    """Return the server that was asked for, else the first; None if there is none."""
+    servers = known.config["server"]
+    wanted = request.args.get("server")
+    if wanted is None:
+        return next(iter(servers), None)
+    found = next((each for each in servers if each["id"] == wanted), None)
+    if found is None:
+        abort(HTTPStatus.NOT_FOUND)
+    return dict(found)
+
+
+def _status() -> dict[str, Any]:
+    said = control().get("/v1/status")
+    return {"status": {each["id"]: each for each in said["servers"]}, "meters": said["meters"]}
+
+
+def _box() -> dict[str, Any]:
+    return {"box": control().get("/v1/box")}
+
+
+_MORE: Final[dict[str, Any]] = {
+    "sleep": _status,
+    "meters": _status,
+    "schedule": _box,
+    "network": _box,
+    "system": _box,
+    "backup": _box,
+}
+"""What some need beside the settings."""
+
+
+@blueprint.get("/settings/waiting-page/preview")
+@access(role="viewer", scope="session")
+def preview() -> Response:
+    """Show the waiting page as Varnish would send it, with a notice that is not saved yet."""
+    wanted = request.args.get("language", "")
+    chosen = wanted if wanted in LANGUAGES else language()
+    page = (_PREVIEWS / f"{chosen}.html").read_text("utf-8")
+    notice = request.args.get("notice", "")[:511]
+    for mark, text in (("{{notice}}", notice), ("{{seconds}}", _seconds())):
+        page = page.replace(mark, _escaped(text))
+    answer = Response(page, mimetype="text/html")
+    answer.headers["Content-Security-Policy"] = _PREVIEW_CSP
+    answer.headers["X-Frame-Options"] = "SAMEORIGIN"
+    return answer
+
+
+def _seconds() -> str:
+    text = request.args.get("seconds", "")
+    return text if text.isascii() and text.isdigit() and len(text) < 4 else "4"
+
+
+def _escaped(text: str) -> str:
+    """Escape as the VMOD does: what the office writes is shown as text."""
+    for raw, safe in (
+        ("&", "&amp;"),
+        ("<", "&lt;"),
+        (">", "&gt;"),
+        ('"', "&quot;"),
+        ("'", "&#39;"),
+    ):
+        text = text.replace(raw, safe)
+    return text

@@ -1,0 +1,367 @@
+"""/api/setup: what the guide of the first run asks and writes; also its steps later."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any, Final
+
+from flask import Blueprint, g
+from naproxy.core.schema import is_host
+
+from naproxy_webui.auth import guard
+from naproxy_webui.http.api import route
+from naproxy_webui.http.control import control, in_words, job_in_words
+from naproxy_webui.http.errors import ApiError
+from naproxy_webui.http.page import Page
+from naproxy_webui.http.shapes import (
+    ANY_OBJECT,
+    array,
+    boolean,
+    choice,
+    integer,
+    nullable,
+    number,
+    obj,
+    string,
+)
+from naproxy_webui.i18n.texts import LANGUAGES, t
+from naproxy_webui.office.office import forget_office
+from naproxy_webui.pages.setup import steps as setting_up
+from naproxy_webui.pages.setup.page import state
+from naproxy_webui.pages.setup.steps import Changes, put
+
+PAGE = Page(name="setup_api", path="/api/setup")
+blueprint = Blueprint("setup_api", __name__)
+
+ADMIN: Final[dict[str, Any]] = {
+    "role": "admin",
+    "refusals": (HTTPStatus.CONFLICT, HTTPStatus.SERVICE_UNAVAILABLE),
+}
+SERVER: Final[dict[str, Any]] = {
+    "server": string(maxLength=31, description="Its id; without it the guide's")
+}
+STATE: Final = obj(
+    {"done": boolean(), "step": choice(*setting_up.STEPS), "server": nullable(string())}
+)
+JOB: Final = obj(
+    {
+        "state": choice("never", "running", "done", "failed"),
+        "progress": obj({"done": integer(), "of": integer(), "part": string()}),
+        "began_s": nullable(number()),
+        "ended_s": nullable(number()),
+        "result": nullable(ANY_OBJECT),
+        "error": nullable(obj({"error": string(), "code": string(), "params": ANY_OBJECT})),
+    }
+)
+SAVED: Final = obj({"server": nullable(string())})
+WATTS: Final = number(minimum=0, maximum=1000)
+
+
+# Where the guide is
+
+
+@route(blueprint, "GET", "/api/setup", summary="Where the first run is", answer=STATE, **ADMIN)
+def where() -> Any:
+    """Say it."""
+    return state()
+
+
+@route(
+    blueprint,
+    "PUT",
+    "/api/setup",
+    summary="Go to a step of the first run, or end it",
+    body=obj({"step": choice(*setting_up.STEPS), "done": boolean()}, optional=("done", "step")),
+    answer=STATE,
+    **ADMIN,
+)
+def go(body: dict[str, Any]) -> Any:
+    """Keep where the guide is."""
+    control().put("/v1/setup", body)
+    return state()
+
+
+# Looking
+
+
+def _job(path: str, name: str, summary: str) -> None:
+    """Declare a job of the controller's: how far it is, and calling it off."""
+
+    def look() -> Any:
+        return _told(control().get(f"/v1/{name}"))
+
+    def end() -> Any:
+        return _told(control().delete(f"/v1/{name}"))
+
+    look.__name__, end.__name__ = f"look_{name}", f"end_{name}"
+    route(blueprint, "GET", path, summary=f"{summary}: progress and result", answer=JOB, **ADMIN)(
+        look
+    )
+    route(blueprint, "DELETE", path, summary=f"{summary}: call it off", answer=JOB, **ADMIN)(end)
+
+
+def _told(job: dict[str, Any]) -> dict[str, Any]:
+    if job["result"] and "meters" in job["result"]:
+        meters = [in_words(each, "problem") for each in job["result"]["meters"]]
+        job["result"]["meters"] = meters
+    return job_in_words(job)
+
+
+_job("/api/setup/scan", "scan", "The scan of the box's own networks")
+_job("/api/setup/look", "look", "The look at a typed address")
+_job("/api/setup/meters", "meter-search", "The search for meters")
+
+BEGIN: Final[dict[str, Any]] = {
+    **ADMIN,
+    "refusals": (HTTPStatus.TOO_MANY_REQUESTS, *ADMIN["refusals"]),
+}
+BEGUN: Final = HTTPStatus.ACCEPTED
+
+
+@route(
+    blueprint,
+    "POST",
+    "/api/setup/scan",
+    summary="Look for machines on the box's own networks",
+    body=obj({}),
+    answer=JOB,
+    status=BEGUN,
+    **BEGIN,
+)
+def scan(body: dict[str, Any]) -> Any:
+    """Begin."""
+    return control().post("/v1/scan", body)
+
+
+@route(
+    blueprint,
+    "POST",
+    "/api/setup/look",
+    summary="Look at one address: its network card and its web server",
+    body=obj(
+        {
+            "address": string(minLength=1, maxLength=253),
+            "port": integer(minimum=1, maximum=65535),
+        },
+        optional=("port",),
+    ),
+    answer=JOB,
+    status=BEGUN,
+    **BEGIN,
+)
+def look(body: dict[str, Any]) -> Any:
+    """Begin."""
+    return control().post("/v1/look", body)
+
+
+@route(
+    blueprint,
+    "POST",
+    "/api/setup/meters",
+    summary="Look for meters: USB, this box's chips, plugs of the last scan",
+    body=obj({}),
+    answer=JOB,
+    status=BEGUN,
+    **BEGIN,
+)
+def meters(body: dict[str, Any]) -> Any:
+    """Begin."""
+    return control().post("/v1/meter-search", body)
+
+
+@route(
+    blueprint,
+    "GET",
+    "/api/setup/typical",
+    summary="What servers were measured to draw, with sources",
+    answer=ANY_OBJECT,
+    **ADMIN,
+)
+def typical() -> Any:
+    """Return the table."""
+    return control().get("/v1/typical-servers")
+
+
+# What the steps write
+
+
+def meant(wanted: str | None) -> str:
+    """Return the server that is meant; ApiError if there is none."""
+    found = wanted or state()["server"]
+    if found is None:
+        raise ApiError(HTTPStatus.CONFLICT, t("setup.no_server_yet"))
+    return str(found)
+
+
+def configuration() -> dict[str, Any]:
+    """Return the configuration in force."""
+    found: dict[str, Any] = control().get("/v1/config")
+    return found
+
+
+def known(config: dict[str, Any], name: str) -> str:
+    """Return the name of a server that there is; ApiError for others."""
+    if name not in [each["id"] for each in config["server"]]:
+        raise ApiError(HTTPStatus.NOT_FOUND, t("setup.unknown_server"), "server")
+    return name
+
+
+def write(config: dict[str, Any], changes: Changes) -> dict[str, Any]:
+    """Write changes against the configuration they were made for; what was set already stays."""
+    if not changes:
+        return config
+    body = {"changes": changes, "version": config["version"]}
+    written: dict[str, Any] = control().patch("/v1/config", body)
+    forget_office()
+    return written
+
+
+@route(
+    blueprint,
+    "POST",
+    "/api/setup/office",
+    summary="Language, name, time zone and prices of the office",
+    body=obj(
+        {
+            "language": choice(*LANGUAGES),
+            "name": nullable(string(maxLength=64)),
+            "time_zone": nullable(string(maxLength=64)),
+            "currency": nullable(string(maxLength=3)),
+            "price_per_kwh": nullable(number(minimum=0)),
+            "co2_g_per_kwh": nullable(number(minimum=0)),
+        }
+    ),
+    answer=SAVED,
+    **ADMIN,
+)
+def office(body: dict[str, Any]) -> Any:
+    """Write them; what was left empty is not known."""
+    empty: dict[str, Any] = {"currency": "EUR", "price_per_kwh": 0.0, "co2_g_per_kwh": 0.0}
+    values = {key: empty.get(key, "") if body[key] is None else body[key] for key in body}
+    values |= {key: float(values[key]) for key in ("price_per_kwh", "co2_g_per_kwh")}
+    write(configuration(), [put(f"office.{key}", value) for key, value in values.items()])
+    guard.keys().users.set_language(g.user, body["language"])
+    return {"server": None}
+
+
+@route(
+    blueprint,
+    "POST",
+    "/api/setup/server",
+    summary="The machine that is to sleep: a new server, or where it is now",
+    body=obj(
+        {
+            **SERVER,
+            "address": string(minLength=1, maxLength=45),
+            "mac": string(pattern="^([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}$"),
+            "port": integer(minimum=1, maximum=65535),
+            "interface": string(maxLength=15),
+            "name": string(maxLength=100),
+            "new": boolean(description="One more, beside those that there are"),
+        },
+        optional=("server", "interface", "name", "port", "new"),
+    ),
+    answer=SAVED,
+    **ADMIN,
+)
+def server(body: dict[str, Any]) -> Any:
+    """Write it."""
+    now, config = state(), configuration()
+    name = None if body.get("new") else body.get("server") or now["server"]
+    if name is not None:
+        known(config, name)
+    chosen = {"port": 80, **body, "mac": body["mac"].lower()}
+    # Kept before there is a server: from then on a box without this would count as set up.
+    control().put("/v1/setup", {"done": now["done"], "step": now["step"]})
+    written = write(config, setting_up.server(config, chosen, name))
+    name = name or written["server"][-1]["id"]
+    control().put("/v1/setup", {"server": name})
+    return {"server": name}
+
+
+@route(
+    blueprint,
+    "POST",
+    "/api/setup/names",
+    summary="The names of the websites that the server serves",
+    body=obj({**SERVER, "hosts": array(string(maxLength=1000), maxItems=50)}, optional=("server",)),
+    answer=SAVED,
+    **ADMIN,
+)
+def names(body: dict[str, Any]) -> Any:
+    """Write them."""
+    config = configuration()
+    name = known(config, meant(body.get("server")))
+    hosts = setting_up.host_names(body["hosts"])
+    if bad := next((host for host in hosts if is_host(host)), None):
+        words = t("setup.names.bad", name=bad[:100])
+        raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, words, "hosts")
+    write(config, [put(f"server.{name}.hosts", hosts)])
+    return {"server": name}
+
+
+@route(
+    blueprint,
+    "POST",
+    "/api/setup/sleep",
+    summary="How the server is put to sleep",
+    body=obj(
+        {
+            **SERVER,
+            "driver": choice(*setting_up.WAYS),
+            "state": choice("ram", "disk", "off"),
+            "user": string(minLength=1, maxLength=32),
+        },
+        optional=("server", "state", "user"),
+    ),
+    answer=SAVED,
+    **ADMIN,
+)
+def sleep(body: dict[str, Any]) -> Any:
+    """Write it."""
+    config = configuration()
+    name = known(config, meant(body.get("server")))
+    way = {"state": "ram", "user": "naproxy", **body}
+    write(config, setting_up.sleep(config, name, way))
+    return {"server": name}
+
+
+@route(
+    blueprint,
+    "POST",
+    "/api/setup/meter",
+    summary="How the server's power is known: a meter that was found, an estimate, or not at all",
+    body=obj(
+        {
+            **SERVER,
+            "kind": choice("found", "estimate", "none"),
+            "where": string(maxLength=300, description="Of a meter that the search found"),
+            "on_w": WATTS,
+            "off_w": WATTS,
+        },
+        optional=("server", "where", "on_w", "off_w"),
+    ),
+    answer=SAVED,
+    **ADMIN,
+)
+def meter(body: dict[str, Any]) -> Any:
+    """Write it; what a meter is comes from the search, not from the request."""
+    config = configuration()
+    name = known(config, meant(body.get("server")))
+    chosen = dict(body)
+    if body["kind"] == "found":
+        chosen |= _found(body.get("where"))
+    elif body["kind"] == "estimate" and not {"on_w", "off_w"} <= body.keys():
+        raise ApiError(HTTPStatus.BAD_REQUEST, t("setup.meter.watts_missing"), "on_w")
+    elif body["kind"] == "estimate" and body["on_w"] <= body["off_w"]:
+        raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, t("setup.meter.watts_order"), "on_w")
+    write(config, setting_up.meter(config, name, chosen))
+    return {"server": name}
+
+
+def _found(where: str | None) -> dict[str, Any]:
+    result = control().get("/v1/meter-search")["result"] or {"meters": []}
+    for each in result["meters"]:
+        if each["where"] == where and each["power_w"] is not None:
+            return {"driver": each["driver"], "keys": each["keys"]}
+    raise ApiError(HTTPStatus.CONFLICT, t("setup.meter.gone"), "where")

@@ -1,0 +1,119 @@
+"""/setup: the first run, step by step; /setup/again: one of its steps later.
+
+Where it was left is the controller's to know, so it goes on after a reload, in another
+browser, and after a restart of the box.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any, Final
+
+from flask import Blueprint, Response, abort, current_app, g, redirect, request
+
+from naproxy_webui.http.access import access
+from naproxy_webui.http.control import control
+from naproxy_webui.http.errors import ApiError
+from naproxy_webui.http.page import Page
+from naproxy_webui.pages.setup.steps import AGAIN, STEPS, WAYS
+from naproxy_webui.render import render
+
+PAGE = Page(name="setup", path="/setup")
+blueprint = Blueprint("setup", __name__)
+
+_DONE: Final = "naproxy_setup_done"
+_TIMEOUT_S: Final = 3.0
+
+
+def state() -> dict[str, Any]:
+    """Return `done`, `step` and `server`, as the controller knows them."""
+    found: dict[str, Any] = control().get("/v1/setup", timeout_s=_TIMEOUT_S)
+    current_app.extensions[_DONE] = bool(found["done"])
+    return found
+
+
+@blueprint.before_app_request
+def lead_there() -> Response | None:
+    """Lead who comes to a box that is not set up to the guide; nothing is asked once it is."""
+    user = g.get("user")
+    if request.path != "/" or user is None or user.role != "admin":
+        return None
+    if current_app.extensions.get(_DONE):
+        return None
+    try:
+        if state()["done"]:
+            return None
+    except ApiError:
+        return None
+    return _to("/setup")
+
+
+def _to(place: str) -> Response:
+    answer = redirect(place, HTTPStatus.SEE_OTHER)
+    assert isinstance(answer, Response)
+    answer.headers["Cache-Control"] = "no-store"
+    return answer
+
+
+@blueprint.get("/setup")
+@access(role="admin", scope="session")
+def begin() -> Response:
+    """Lead to where it was left."""
+    now = state()
+    if now["done"]:
+        abort(HTTPStatus.NOT_FOUND)
+    return _to(f"/setup/{now['step']}")
+
+
+@blueprint.get("/setup/<step>")
+@access(role="admin", scope="session")
+def show(step: str) -> str:
+    """Show one step of the first run."""
+    now = state()
+    if now["done"] or step not in STEPS:
+        abort(HTTPStatus.NOT_FOUND)
+    return _page(step, now["server"], again=False)
+
+
+@blueprint.get("/setup/again")
+@access(role="admin", scope="session")
+def choose() -> str:
+    """List the steps that can be done again."""
+    return render("setup_again.html", steps=AGAIN, servers=_servers())
+
+
+@blueprint.get("/setup/again/<step>")
+@access(role="admin", scope="session")
+def again(step: str) -> str:
+    """Show one step later, for a server that is named or the first."""
+    if step not in AGAIN:
+        abort(HTTPStatus.NOT_FOUND)
+    servers = _servers()
+    wanted = request.args.get("server")
+    if wanted is not None and wanted not in servers:
+        abort(HTTPStatus.NOT_FOUND)
+    new = step == "server" and "new" in request.args
+    return _page(step, None if new else wanted or next(iter(servers), None), again=True)
+
+
+def _servers() -> list[str]:
+    return [each["id"] for each in control().get("/v1/config", timeout_s=_TIMEOUT_S)["server"]]
+
+
+def _page(step: str, server: str | None, *, again: bool) -> str:
+    config = control().get("/v1/config", timeout_s=_TIMEOUT_S)
+    mine = next((each for each in config["server"] if each["id"] == server), None)
+    place = STEPS.index(step)
+    return render(
+        f"setup_{step}.html",
+        step=step,
+        steps=STEPS[1:-1],
+        place=place,
+        before=None if again or place == 0 else STEPS[place - 1],
+        after=None if again or step == STEPS[-1] else STEPS[place + 1],
+        again=again,
+        ways=WAYS,
+        server=mine,
+        config=config,
+        meters=[each for each in config["meter"] if mine and each["of"] == mine["id"]],
+    )
