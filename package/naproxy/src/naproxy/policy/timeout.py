@@ -69,4 +69,3 @@ class Timeout:
 def make(settings: Settings, setup: Setup) -> Timeout:
     """Make the policy."""
     return Timeout(settings)
-from naproxy.drivers import wake as _wake  # noqa: F401
