@@ -116,7 +116,7 @@ sub naproxy_unavailable {
 sub naproxy_failed {
 	if (req.method != "GET" && req.method != "HEAD") {
 		call naproxy_page_unsure;
-	} else if (naproxy.core.state() == "trouble") {
+	} else if (naproxy.state() == "trouble") {
 		call naproxy_page_trouble;
 	} else {
 		call naproxy_page_error;

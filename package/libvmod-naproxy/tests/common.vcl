@@ -93,7 +93,7 @@ sub vcl_backend_response {
 
 sub vcl_synth {
 	set resp.http.Server-Id = naproxy.server();
-	set resp.http.State = naproxy.core.state();
+	set resp.http.State = naproxy.state();
 	set resp.http.Awake = naproxy.awake();
 	set resp.http.Trusted = naproxy.trusted();
 	set resp.http.Class = naproxy.class();
