@@ -328,7 +328,7 @@ def test_what_servers_draw_comes_with_its_source(admin: FlaskClient) -> None:
     assert all(row["source"] and row["on_w"] > row["off_w"] for row in rows)
 
 
-NO_WAY = Reason("server.cannot_sleep", why=Reason("server.no_way_to_sleep"))
+NO_WAY = Reason("server.cannot_sleep", why=Reason("sleep.no_way"))
 RESTLESS = Reason("server.did_not_stay_asleep", times=3, why=own_words("<b>it</b>"))
 
 

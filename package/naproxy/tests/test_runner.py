@@ -8,7 +8,7 @@ import pytest
 from naproxy import policy
 from naproxy.config import document as config
 from naproxy.controller.runner import House, Runner
-from naproxy.core.reason import Reason, own_words, stored_reason
+from naproxy.core.reason import Reason, own_words, reason_of, stored_reason
 from naproxy.core.request import Asker
 from naproxy.core.state import Klass, State
 from naproxy.history.write.journal import Journal
@@ -29,7 +29,7 @@ mac = "02:00:00:00:00:01"
 IDLE = Reason("policy.idle", idle_s=63)
 OPENS = own_words("the office opens at 8")
 BY_HAND = Reason("server.by_hand")
-NO_WAY = Reason("server.no_way_to_sleep")
+NO_WAY = Reason("sleep.no_way")
 FETCHING = Reason("server.fetching", number=1)
 
 
@@ -514,6 +514,19 @@ def test_what_an_older_naproxy_kept_of_a_commissioning_is_told_as_reasons(
         "notes": [own_words("cycle 1 begun again: busy").plain()],
         "fit": None,
         "no_fit": own_words("no meter").plain(),
+    }
+
+
+@pytest.mark.parametrize("strange", [5, "x", {"code": 1}, [[1], {"code": "core.all"}]])
+def test_a_kept_report_that_makes_no_sense_is_told_all_the_same(
+    tmp_path: Path, spy: Spy, strange: object
+) -> None:
+    journal = Journal(tmp_path, lambda _: None)
+    journal.save("commissioning.web", {"reason": strange, "notes": strange, "no_fit": strange})
+    journal.close()
+    report = play(tmp_path, lambda runner, _: runner.supervisor.report())
+    assert {reason_of(report["reason"]).code, *(n["code"] for n in report["notes"])} == {
+        "core.own_words"
     }
 
 

@@ -3,8 +3,9 @@
 import ast
 import json
 import string
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import naproxy
 import pytest
@@ -163,6 +164,13 @@ def test_a_code_cannot_lead_out_of_the_catalogues(code: str) -> None:
     assert str(Reason(code)) == repr(code)[1:-1]
 
 
+def nested(around: Callable[[Any], Any], times: int) -> Any:
+    made: Any = "x"
+    for _ in range(times):
+        made = around(made)
+    return made
+
+
 @pytest.mark.parametrize(
     "hostile",
     [
@@ -176,6 +184,8 @@ def test_a_code_cannot_lead_out_of_the_catalogues(code: str) -> None:
         {"code": "core.all", "params": {"reasons": 5}},
         {"code": "core.all", "params": {}},
         {"code": "core.own_words", "params": {"text": {"code": None}}},
+        nested(lambda inner: {"code": "core.own_words", "params": {"text": inner}}, 300),
+        {"code": "core.own_words", "params": {"text": nested(lambda inner: [inner], 300)}},
     ],
 )
 def test_what_is_no_reason_is_refused(hostile: object) -> None:
@@ -192,6 +202,11 @@ def test_the_log_has_plain_spaces() -> None:
     reason = Reason("policy.idle", idle_s=63)
     assert str(reason) == "Nobody had needed it for 63 s."
     assert words.words(reason) == "Nobody had needed it for 63\N{NO-BREAK SPACE}s."
+
+
+def test_the_name_of_a_parameter_is_written_out_too() -> None:
+    told = words.words(Reason("config.of_tomorrow", **{"\x1b[2J": 5}))
+    assert told == r"config.of_tomorrow \x1b[2J=5"
 
 
 def test_braces_in_a_parameter_are_text() -> None:

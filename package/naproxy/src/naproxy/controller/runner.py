@@ -60,7 +60,7 @@ _VETOED_AGAIN_S: Final = 1.0
 _LEAST_CHECK_S: Final = 0.01
 _MOST_CHECK_S: Final = 3600.0
 _CLOCK_SET_S: Final = 1.0
-_NO_WAY: Final = Reason("server.no_way_to_sleep")
+_NO_WAY: Final = Reason("sleep.no_way")
 _METER_S: Final = 1.0
 _LEAST_PING_S: Final = 1.0
 

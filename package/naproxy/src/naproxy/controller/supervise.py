@@ -187,8 +187,9 @@ class Supervisor:
 def _of_now(report: dict[str, Any]) -> dict[str, Any]:
     """Return a report that was kept, perhaps by a Naproxy that kept sentences for reasons."""
     no_fit = report.pop("fit_words", None) or report.get("no_fit")
+    notes = report.get("notes")
     return report | {
         "reason": stored_reason(report["reason"]).plain() if report.get("reason") else None,
-        "notes": plain(map(stored_reason, report.get("notes", ()))),
+        "notes": plain(map(stored_reason, notes if isinstance(notes, list) else ())),
         "no_fit": stored_reason(no_fit).plain() if no_fit else None,
     }

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
+
+_MOST_DEEP: Final = 16
+"""Reasons within reasons, and lists, one in another: ours go to nine."""
 
 
 class Reason:
@@ -80,13 +83,18 @@ def own_words(text: str) -> Reason:
     return Reason("core.own_words", text=text)
 
 
-def reason_of(plain: Any) -> Reason:
+def reason_of(plain: Any, most_deep: int = _MOST_DEEP) -> Reason:
     """Return the reason that `Reason.plain` gave; ValueError if it did not give this."""
+    deep = most_deep - 1
     match plain:
+        case _ if deep < 0:
+            raise ValueError("this is no reason: too much lies within it")
         case {"code": "core.all", "params": {"reasons": [_, *_] as reasons}}:
-            return Reason("core.all", reasons=[reason_of(each) for each in reasons])
+            return Reason("core.all", reasons=[reason_of(each, deep) for each in reasons])
         case {"code": str(code), "params": Mapping() as params} if code != "core.all":
-            return Reason(code, **{str(name): _param(value) for name, value in params.items()})
+            return Reason(
+                code, **{str(name): _param(value, deep) for name, value in params.items()}
+            )
     raise ValueError(f"this is no reason: {str(plain)[:80]!r}")
 
 
@@ -118,7 +126,9 @@ def _codes(value: Any) -> Iterable[str]:
     return value.codes() if isinstance(value, Reason) else ()
 
 
-def _param(value: Any) -> Any:
+def _param(value: Any, deep: int) -> Any:
     if isinstance(value, list):
-        return [_param(each) for each in value]
-    return reason_of(value) if isinstance(value, Mapping) else value
+        if deep < 0:
+            raise ValueError("this is no reason: too much lies within it")
+        return [_param(each, deep - 1) for each in value]
+    return reason_of(value, deep) if isinstance(value, Mapping) else value

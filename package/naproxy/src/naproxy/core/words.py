@@ -48,7 +48,8 @@ def words(reason: Reason, language: str = DEFAULT) -> str:
             return text.format(**values)
     except KeyError:
         pass  # a parameter is missing
-    return " ".join([_value("", reason.code, ""), *(f"{n}={value}" for n, value in values.items())])
+    named = (f"{_value('', name, '')}={value}" for name, value in values.items())
+    return " ".join([_value("", reason.code, ""), *named])
 
 
 def sentences(reason: Reason, language: str = DEFAULT) -> list[str]:
