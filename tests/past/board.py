@@ -10,9 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
-from naproxy.core.reason import Reason, own_words
+from naproxy.core.processes import Ended
+from naproxy.core.reason import Reason
 from naproxy.drivers.ready import Observation
-from naproxy.drivers.sleep import SleepResult
+from naproxy.drivers.sleep import THE_SERVER, SleepResult, by_exit_status
 from naproxy.server.machine_io import Answer
 from naproxy.server.seeing import Pinged, Sign
 
@@ -104,7 +105,7 @@ class Sleeper:
         await asyncio.sleep(0.15)
         refusal = self._board.mishaps.busy(self._wall())
         if refusal:
-            return SleepResult(Answer.REFUSED, own_words(refusal))
+            return by_exit_status(Ended(1, refusal), THE_SERVER)
         self._board.fall()
         return SleepResult(Answer.ACCEPTED, Reason("sleep.accepted"))
 

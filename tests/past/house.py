@@ -259,7 +259,7 @@ def mishaps(start_s: float, end_s: float) -> Mishaps:
 
 def _backup(t_s: float) -> str:
     minute = t_s % DAY_S / 60
-    return "web refuses to sleep: a backup is running" if 180 <= minute < 205 else ""
+    return "a backup is running" if 180 <= minute < 205 else ""
 
 
 def plan_hands(past: Past, end_s: float, days: float) -> None:
