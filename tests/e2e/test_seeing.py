@@ -94,7 +94,7 @@ def test_a_hung_resume_is_told_from_a_failed_wake(asleep: Metered) -> None:
     asleep.office.server.board.configure(hang=True)
     why = asleep.call_in_vain()
     assert (why.code, why.params["draws_w"]) == ("server.why_hangs_draws", 43.3)
-    assert "restart it by its button" in str(why)
+    assert "restart it with its button" in str(why)
 
 
 def test_a_failed_wake_and_an_unplugged_server_are_told_from_a_hung_resume(asleep: Metered) -> None:

@@ -81,7 +81,7 @@ def test_the_journal_says_why(trouble: Office) -> None:
 
 def test_the_controllers_log_alerts(trouble: Office) -> None:
     wait_for(
-        lambda: "It was called 5 times in" in (trouble.logs / "controller.log").read_text(),
+        lambda: "The box called it 5 times in" in (trouble.logs / "controller.log").read_text(),
         "an alert in the log",
     )
 

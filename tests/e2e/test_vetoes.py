@@ -73,6 +73,6 @@ def test_office_hours_are_a_veto_but_not_by_hand(configured: Office) -> None:
 
 
 def test_bad_hours_are_refused_with_their_key(configured: Office) -> None:
-    with pytest.raises(RefusedError, match="must be as") as refused:
+    with pytest.raises(RefusedError, match="must look like") as refused:
         configured.box.reconfigure(server={"awake": {"hours": ["9 to 5"]}})
     assert refused.value.answer["where"] == "server.web.awake.hours[0]"

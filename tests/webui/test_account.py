@@ -104,7 +104,7 @@ def test_a_wrong_password_is_said_and_the_name_stays(open_page: OpenPage) -> Non
     page.locator("#name").fill("nobody")
     page.locator("#password").fill("wrong")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("alert")).to_contain_text("Name or password is wrong")
+    expect(page.get_by_role("alert")).to_contain_text("The name or password is wrong")
     expect(page.locator("#name")).to_have_value("nobody")
     expect(page.locator("#password")).to_be_focused()
     assert violations(page) == []

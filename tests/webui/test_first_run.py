@@ -128,7 +128,7 @@ def test_what_a_stranger_says_of_itself_is_text(page: Page) -> None:
 
 def test_a_typed_address_that_cannot_be_it_is_said_in_words(page: Page) -> None:
     page.locator("#typed > summary").click()
-    for address, words in (("192.0.2.1", "box's own"), ("192.0.2.77", "Nobody answers")):
+    for address, words in (("192.0.2.1", "box's own"), ("192.0.2.77", "Nothing answers")):
         page.locator("#address").fill(address)
         page.locator("#look button").click()
         expect(page.locator("#look")).to_contain_text(words, timeout=LONG_MS)
@@ -232,7 +232,7 @@ def test_the_server_is_proved_to_wake_while_one_watches(page: Page, made: NewBox
 
 
 def test_then_it_is_done_and_the_guide_is_gone(page: Page) -> None:
-    expect(page.locator("#summary")).to_contain_text("seen to wake up")
+    expect(page.locator("#summary")).to_contain_text("shown that it wakes up")
     look(page, "8-done")
     page.locator("#forward").click()
     page.wait_for_url(f"{URL}/")

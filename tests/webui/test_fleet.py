@@ -57,18 +57,22 @@ def test_a_fleets_server_is_set_with_the_keyboard_and_its_token_never_shown(
     assert f'token = "{TOKEN}"' in stage.config_file.read_text()
     assert TOKEN not in page.content()
     card = page.locator("section", has=field(page, "url")).last
-    expect(card).to_contain_text("A token is kept here. It is never shown.")
+    expect(card).to_contain_text("A token is set. It is never shown.")
     expect(field(page, "token")).to_have_value("")
 
 
 @pytest.mark.parametrize(
     ("key", "typed", "words"),
     [
-        ("url", "http://fleet.example.org", "must be https://HOST or https://HOST:PORT"),
-        ("url", "https://user@fleet.example.org/x", "must be https://HOST or https://HOST:PORT"),
-        ("token", "two words", "must be letters, digits and signs without spaces and \\"),
+        ("url", "http://fleet.example.org", "must look like https://HOST or https://HOST:PORT"),
+        (
+            "url",
+            "https://user@fleet.example.org/x",
+            "must look like https://HOST or https://HOST:PORT",
+        ),
+        ("token", "two words", "must be letters, digits and punctuation, without spaces and \\"),
         ("token", "x" * 257, "must be at most 256 bytes long"),
-        ("name", "büro", "must be letters, digits and signs without spaces and \\"),
+        ("name", "büro", "must be letters, digits and punctuation, without spaces and \\"),
         ("tenant", "x" * 65, "must be 1 to 64 bytes long"),
     ],
 )
@@ -95,7 +99,7 @@ def test_a_server_without_a_token_is_refused_beside_the_token(
     page.goto(PATH)
     field(page, "url").fill("https://fleet.example.org")
     field(page, "url").press("Enter")
-    expect(beside(page, "token")).to_have_text("must be given where there is a fleet server")
+    expect(beside(page, "token")).to_have_text("is needed where there is a fleet server")
     expect(field(page, "token")).to_be_focused()
     assert fleet(stage)["url"] == ""
     assert violations(page) == []
@@ -112,7 +116,7 @@ def test_a_token_cannot_be_forgotten_while_there_is_a_server(
     forget = page.get_by_label("Forget the token")
     forget.check()
     page.locator("[data-save-bar] button[type=submit]").click()
-    expect(beside(page, "token")).to_have_text("must be given where there is a fleet server")
+    expect(beside(page, "token")).to_have_text("is needed where there is a fleet server")
     field(page, "url").fill("")
     page.locator("[data-save-bar] button[type=submit]").click()
     expect(forget).to_have_count(0)

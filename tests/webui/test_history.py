@@ -129,7 +129,7 @@ def test_every_change_is_in_the_table(page: WatchedPage) -> None:
         ".then((r) => r.json()).then((s) => s.changes)",
         [told["from_s"], told["to_s"]],
     )
-    older = page.locator("#changes").get_by_role("button", name="Show older ones")
+    older = page.locator("#changes").get_by_role("button", name="Show older")
     while older.is_visible():
         before = rows.count()
         older.click()
@@ -243,7 +243,7 @@ def test_the_ledger_is_searched(browser: Browser, quiet_stage: Stage) -> None:
         assert "/needle.txt" in page.locator("#ledger tbody").inner_text()
         page.get_by_label("Page, program or address").fill("nothing like it")
         page.get_by_role("button", name="Search").click()
-        page.get_by_text("No wake fits this search.").wait_for()
+        page.get_by_text("No wake matches this search.").wait_for()
 
 
 def test_a_rule_is_undone_with_one_click(browser: Browser, quiet_stage: Stage) -> None:

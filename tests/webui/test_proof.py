@@ -16,7 +16,7 @@ from tests.webui.looks import too_wide, violations
 from tests.webui.stage import Stage
 
 PATH = "/setup/again/proof?server=web"
-USE = "Reckon with these figures"
+USE = "Use these figures"
 TABS = 30
 
 
@@ -66,7 +66,7 @@ def test_what_was_measured_is_taken_over_with_the_keyboard(page: WatchedPage, st
     expect(page.locator("#result")).to_contain_text(f"{before['on_w']:.1f}\u00a0W awake")
     tab_to(page, use)
     page.keyboard.press("Enter")
-    used = page.get_by_text("The box reckons with what was measured.")
+    used = page.get_by_text("The box uses the measured figures.")
     expect(used).to_be_focused()
     expect(use).to_have_count(0)
     assert reckoned(stage) == found
@@ -83,10 +83,10 @@ def test_powers_that_somebody_set_are_named_before_they_are_replaced(
     use = page.get_by_role("button", name=USE)
     expect(use).to_have_text(f"{USE} instead")
     expect(use).to_have_accessible_description(
-        "So far it reckons with what was set: 60.0\u00a0W awake, 3.0\u00a0W asleep."
+        "So far it uses the figures from the settings: 60.0\u00a0W awake, 3.0\u00a0W asleep."
     )
     use.click()
-    expect(page.get_by_text("The box reckons with what was measured.")).to_be_visible()
+    expect(page.get_by_text("The box uses the measured figures.")).to_be_visible()
     assert reckoned(stage) == measured(stage)
 
 
@@ -99,7 +99,9 @@ def test_powers_that_somebody_set_meanwhile_are_not_replaced_unseen(
     use.wait_for()
     set_powers(stage, on_w=60, off_w=3)
     use.click()
-    expect(page.locator(".toast")).to_contain_text("Other powers are set for this server")
+    expect(page.locator(".toast")).to_contain_text(
+        "The settings have other figures for this server"
+    )
     instead = page.get_by_role("button", name=f"{USE} instead")
     expect(instead).to_be_focused()
     expect(page.locator("#result")).to_contain_text("60.0\u00a0W awake")

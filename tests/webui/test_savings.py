@@ -40,8 +40,8 @@ def test_it_says_what_was_saved_and_how_sure_that_is(page: WatchedPage) -> None:
     expect(page.locator("#stats .stat")).to_have_count(4)
     expect(page.locator("#stats")).to_contain_text("kWh")
     expect(page.locator("#stats")).to_contain_text("€")
-    expect(page.locator("#how")).to_contain_text("Measured by the meter “simulated” for 9")
-    expect(page.locator("#how")).to_contain_text("the mean that was measured")
+    expect(page.locator("#how")).to_contain_text("The meter “simulated” measured 9")
+    expect(page.locator("#how")).to_contain_text("the measured mean")
     expect(page.locator("#paid")).to_contain_text(
         re.compile(r"[\d,]+ of people.s [\d,]+ requests waited, the longest \d")
     )

@@ -152,7 +152,7 @@ def test_hours_are_added_exactly_and_text_and_grid_are_one(page: WatchedPage, st
     expect(said(page, "hours")).to_contain_text("cannot be read: sometimes")
     save(page)
     beside = page.locator(".field", has=text).locator(".error")
-    expect(beside).to_contain_text('must be as "mon-fri 07:30-18:00"')
+    expect(beside).to_contain_text('must look like "mon-fri 07:30-18:00"')
     text.fill("sat 22:00-02:00\n2026-12-24 08:00-12:00")
     expect(card.locator('td[data-day="6"][data-hour="1"]')).to_have_attribute("data-part", "on")
     save(page)
@@ -295,7 +295,7 @@ def test_what_is_no_backup_is_refused_beside_the_file(page: WatchedPage, tmp_pat
     page.locator("#restore-file").set_input_files(tmp_path / "photo.gz")
     page.locator("form[data-restore] button[type=submit]").click()
     beside = page.locator(".field", has=page.locator("#restore-file")).locator(".error")
-    expect(beside).to_have_text("is not a whole backup: not a gzip file")
+    expect(beside).to_have_text("is not a complete backup: not a gzip file")
 
 
 def test_diagnostics_are_made(page: WatchedPage, tmp_path: Path) -> None:

@@ -147,7 +147,7 @@ def test_a_chosen_log_is_sent_estimated_and_shown(traffic: WatchedPage, log: Pat
     assert found["requests"]["person"] == 400
     expect(traffic.locator("#result h2")).to_have_text("Result for access")
     expect(traffic.locator("#result h2")).to_be_focused()
-    words = "Yes, the box pays here." if found["verdict"]["buy"] else "No, the box does not"
+    words = "Yes, the box pays off here." if found["verdict"]["buy"] else "No, the box does not"
     expect(traffic.locator("#result .verdict")).to_contain_text(words)
     traffic.get_by_role("button", name="Show all 18 rules").click()
     assert traffic.locator("#result .rules tbody tr").count() == 18
@@ -258,7 +258,7 @@ def test_what_a_log_holds_and_is_called_is_only_text(traffic: WatchedPage, tmp_p
         file.write(f"{markup}\n" * 5)
     choose(traffic, odd)
     finished(traffic)
-    traffic.get_by_text("Lines that were not understood").click()
+    traffic.get_by_text("Lines that the box did not understand").click()
     expect(traffic.locator(".odd-lines td").nth(1)).to_have_text(markup)
     assert traffic.locator("#result img").count() == 0
     assert "owned" not in traffic.title()
@@ -296,7 +296,7 @@ def test_a_connection_that_breaks_in_the_middle_goes_on_where_it_was(
 
     seen = offsets(traffic, breaks)
     choose(traffic, long_log)
-    expect(traffic.locator("#estimate-progress")).to_contain_text("Trying again by itself")
+    expect(traffic.locator("#estimate-progress")).to_contain_text("The page keeps trying")
     [found] = finished(traffic)
     assert found["requests"]["person"] == 16_000
     assert seen == [0, PIECE, PIECE, PIECE, 2 * PIECE]

@@ -187,7 +187,7 @@ def test_an_upload_goes_on_where_the_connection_broke(
             page.wait_for_timeout(50)
     box.stop_webui()
     held[0].continue_()
-    page.get_by_text("The connection broke. Trying again by itself").wait_for()
+    page.get_by_text("The connection broke. The page keeps trying").wait_for()
     box.start_webui()
     page.get_by_text("This file is good.").wait_for(timeout=150_000)
     offsets = [int(url.partition("offset=")[2]) for url in sent]
@@ -209,7 +209,11 @@ def test_a_file_that_is_not_good_is_refused_in_words_and_another_may_be_chosen(
     choose(admin, file)
     alert = admin.locator("#work [role=alert]")
     alert.wait_for()
-    words = {"other key": "not signed by", "other board": "another kind of box", "cut": "a part of"}
+    words = {
+        "other key": "not signed by",
+        "other board": "another kind of box",
+        "cut": "only part of",
+    }
     expect(alert).to_contain_text(words[kind])
     assert machine.primary() == "A"
     choose(admin, bundle(tmp_path / "good.raucb", signer))
@@ -220,24 +224,24 @@ def test_an_older_version_is_written_only_after_a_second_word(
     admin: WatchedPage, machine: RaucMachine, signer: Signer, tmp_path: Path
 ) -> None:
     choose(admin, bundle(tmp_path / "old.raucb", signer, version="0.0.1"))
-    admin.get_by_text("This is an older version").wait_for()
+    admin.get_by_text("This version is older").wait_for()
     admin.locator("#work").get_by_role("button", name="Write it").click()
     dialog = admin.locator("dialog[open]")
     expect(dialog).to_contain_text("Really write version 0.0.1?")
     dialog.get_by_role("button", name="Cancel").click()
     assert machine.primary() == "A"
     admin.locator("#work").get_by_role("button", name="Write it").click()
-    confirm(admin, "Write it all the same")
+    confirm(admin, "Write it anyway")
     admin.get_by_text("Version 0.0.1 is written.").wait_for()
 
 
 def test_where_there_is_no_rauc_the_page_says_how_it_is_updated(page: WatchedPage) -> None:
     page.goto("/update")
-    page.get_by_text("This installation is not updated here.").wait_for()
+    page.get_by_text("You cannot update this installation here.").wait_for()
     expect(page.locator("#new")).to_be_hidden()
 
 
 def test_who_may_look_only_sees_no_buttons(open_page: OpenPage) -> None:
     viewer = open_page("/update", user="viewer")
-    viewer.get_by_text("This installation is not updated here.").wait_for()
+    viewer.get_by_text("You cannot update this installation here.").wait_for()
     expect(viewer.locator("#new")).to_be_hidden()

@@ -114,13 +114,13 @@ def test_of_two_who_claim_at_once_one_does(app: Flask, settings: Settings) -> No
     ("changes", "words"),
     [
         ({"password": "short", "password_again": "short"}, "at least 10"),
-        ({"password": "aaaaaaaaaaaa", "password_again": "aaaaaaaaaaaa"}, "guessed"),
-        ({"password": "password2026", "password_again": "password2026"}, "guessed"),
-        ({"password_again": "something else"}, "not the same"),
-        ({"name": ""}, "Take 1 to 40"),
-        ({"name": "<b>x</b>"}, "Take 1 to 40"),
-        ({"name": "a\r\nSet-Cookie: x=y"}, "Take 1 to 40"),
-        ({"name": "x" * 41}, "Take 1 to 40"),
+        ({"password": "aaaaaaaaaaaa", "password_again": "aaaaaaaaaaaa"}, "easy to guess"),
+        ({"password": "password2026", "password_again": "password2026"}, "easy to guess"),
+        ({"password_again": "something else"}, "passwords differ"),
+        ({"name": ""}, "Use 1 to 40"),
+        ({"name": "<b>x</b>"}, "Use 1 to 40"),
+        ({"name": "a\r\nSet-Cookie: x=y"}, "Use 1 to 40"),
+        ({"name": "x" * 41}, "Use 1 to 40"),
     ],
 )
 def test_the_claim_says_what_is_wrong_and_keeps_the_code(

@@ -118,7 +118,7 @@ def test_a_secret_is_never_shown(box: Box, client: FlaskClient) -> None:
     shown = [page(client, name) for name, _ in [("", ""), *SUBPAGES]]
     shown += [client.get(path).text for path in ("/api/settings", "/api/box/logs")]
     assert [text for text in shown if SECRET in text] == []
-    assert "A password is kept here" in page(client, "connections")
+    assert "A password is set" in page(client, "connections")
 
 
 def test_what_came_from_elsewhere_is_text(box: Box, client: FlaskClient) -> None:
@@ -146,11 +146,15 @@ def test_a_change_is_in_force_and_shown(box: Box, client: FlaskClient) -> None:
             ("must be an IPv4 or IPv6", "muss eine Adresse sein wie"),
         ),
         ("server.web.hosts", ["A B"], ("must be a host name", "muss ein Rechnername")),
-        ("server.web.awake.hours", ["never"], ('must be as "mon-fri', "muss sein wie „mon-fri")),
+        (
+            "server.web.awake.hours",
+            ["never"],
+            ('must look like "mon-fri', "muss aussehen wie „mon-fri"),
+        ),
         ("office.currency", "euro", ("three capital letters", "drei Großbuchstaben")),
         ("office.time_zone", "Europe/Nowhere", ("no time zone", "zum Beispiel Europe/Berlin")),
         ("server.web.sleep.user", "-x", ("s name", "muss ein Benutzername sein")),
-        ("fleet.url", "http://x", ("must be https://", "muss https://")),
+        ("fleet.url", "http://x", ("must look like https://", "muss aussehen wie https://")),
         ("box.helper", "/bin/sh", ("a restart of the controller", "in der Datei auf der Box")),
     ],
 )
@@ -284,7 +288,7 @@ def test_a_bad_backup_is_refused_in_words(box: Box, client: FlaskClient) -> None
     client.put("/api/box/restore/part?offset=0", data=b"x", content_type="application/octet-stream")
     answer = client.post("/api/box/restore/check", json={})
     assert (answer.status_code, told(answer)["where"]) == (422, "file")
-    assert told(answer)["error"] == "is not a whole backup: not a gzip file"
+    assert told(answer)["error"] == "is not a complete backup: not a gzip file"
 
 
 GOOD_DIGEST = "scrypt$16384$8$5$" + "A" * 22 + "==$" + "B" * 86 + "=="

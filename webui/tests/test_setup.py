@@ -320,7 +320,7 @@ def test_a_server_that_there_is_not_is_not_asked_after(admin: FlaskClient) -> No
 def test_before_there_is_a_server_the_steps_say_so(admin: FlaskClient) -> None:
     answer = admin.post("/api/setup/names", json={"hosts": []})
     assert answer.status_code == 409
-    assert "No server has been chosen" in answer.json["error"]
+    assert "You have not chosen a server" in answer.json["error"]
 
 
 def test_what_servers_draw_comes_with_its_source(admin: FlaskClient) -> None:

@@ -198,7 +198,7 @@ def test_uploads_that_were_promised_count_as_used_disk(tmp_path: Path, app: Flas
     made = Uploads(tmp_path, free_bytes=lambda _: module.LEAVE_FREE_BYTES + 1000)
     with app.test_request_context():
         made.create("a", 600, "log")
-        with pytest.raises(module.ApiError, match="disk is too full: 1 MB") as refused:
+        with pytest.raises(module.ApiError, match="disk is too full: it needs 1 MB") as refused:
             made.create("b", 600, "log")
         assert refused.value.status == 507
         made.create("c", 400, "log")

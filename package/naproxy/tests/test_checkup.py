@@ -113,9 +113,9 @@ def test_a_box_in_order_passes_all_checks(box: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("mounts", "words"),
     [
-        ("/dev/root / squashfs ro 0 0\n", "not the disk"),
-        (MOUNTS.replace("/dev/vda4 /data ext4", "tmpfs /data tmpfs"), "not the disk"),
-        (MOUNTS + "tmpfs /data tmpfs rw 0 0\n", "not the disk"),
+        ("/dev/root / squashfs ro 0 0\n", "not on the disk"),
+        (MOUNTS.replace("/dev/vda4 /data ext4", "tmpfs /data tmpfs"), "not on the disk"),
+        (MOUNTS + "tmpfs /data tmpfs rw 0 0\n", "not on the disk"),
         (MOUNTS.replace("rw,noatime", "ro,noatime"), "cannot be written"),
     ],
 )
@@ -143,7 +143,7 @@ def test_a_controller_that_is_not_there_is_found(tmp_path: Path) -> None:
 
 def test_what_is_not_our_varnish_is_found(box: dict[str, Any]) -> None:
     box["varnish"].headers = (("X-Varnish", "3"),)
-    with pytest.raises(UnhealthyError, match="something else"):
+    with pytest.raises(UnhealthyError, match="something other"):
         checkup.varnish_serves(box["places"])
 
 
@@ -175,7 +175,7 @@ def test_what_does_not_listen_is_found(box: dict[str, Any], tmp_path: Path) -> N
 
 
 def test_a_history_that_is_not_there_is_found(tmp_path: Path) -> None:
-    with pytest.raises(UnhealthyError, match="cannot be opened"):
+    with pytest.raises(UnhealthyError, match="cannot open"):
         HistoryOpens(Places(tmp_path))()
 
 

@@ -71,7 +71,7 @@ def test_a_server_that_does_not_wake_is_not_armed_and_arm_says_what_to_do(
     box.server.deaf = True
     done = box.naproxy("commission", "web", "--cycles", "2", *QUICK)
     assert done.returncode == 1
-    assert "not armed: failed: In round 1 of 2: It was called 3 times in" in done.stdout
+    assert "not armed: failed: In round 1 of 2: The box called it 3 times in" in done.stdout
     assert "naproxy arm web" in box.naproxy("status").stdout
     box.server.power.unlink(missing_ok=True)
     box.wait(State.AWAKE)

@@ -190,7 +190,7 @@ def test_an_empty_file_can_be_filled() -> None:
         (("set", "box.interface.x", 1), "box.interface", "is not a section"),
         (("set", "box.interface.x.y", 1), "box.interface", "is not a section"),
         (("add", "box.interface", 1), "box.interface", "is not a list"),
-        (("add", "rule.1", {}), "rule.1", "is one rule; to add one, say rule"),
+        (("add", "rule.1", {}), "rule.1", "is one rule; to add one, write rule"),
         (("set", "rule.1", 7), "rule.1", "must be a section"),
         (("add", "rule", "/x"), "rule", "does not fit"),
     ],
@@ -259,7 +259,7 @@ def test_changes_of_the_wrong_form_are_refused_and_named(body: Any, where: str) 
 )
 def test_changes_with_more_values_than_a_configuration_has_are_refused(body: Any) -> None:
     # The library that writes them needs minutes for what fits into a request.
-    with pytest.raises(ChangeError, match="too much"):
+    with pytest.raises(ChangeError, match="too many values"):
         configedit.read(body)
 
 

@@ -103,12 +103,14 @@ def test_a_backup_is_given_once(box: Box) -> None:
 
 def test_a_bad_backup_is_refused_and_nothing_changes(box: Box) -> None:
     before = box.file.read_bytes()
-    assert box.call("POST", "/v1/box/restore/check", b"{}")[1]["error"] == "no backup was sent yet"
+    assert box.call("POST", "/v1/box/restore/check", b"{}")[1]["error"] == (
+        "no backup was sent yet: send one first"
+    )
     for what in ("restore/check", "restore"):
         send(box, b"not a backup at all")
         status, answer = box.call("POST", f"/v1/box/{what}", b"{}")
         assert (status, answer["where"]) == (422, "file")
-        assert "not a whole backup" in answer["error"]
+        assert "not a complete backup" in answer["error"]
     assert box.file.read_bytes() == before
     assert box.process
     assert box.process.poll() is None
@@ -245,7 +247,7 @@ def test_varnishs_cache_is_emptied(tmp_path: Path) -> None:
         server.wait(15)
         status, answer = box.call("POST", "/v1/box/cache/empty", b"{}")
         assert status == 502
-        assert "Varnish does not empty its cache" in answer["error"]
+        assert "Varnish did not empty its cache" in answer["error"]
     finally:
         server.kill()
         server.wait(15)

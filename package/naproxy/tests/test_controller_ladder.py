@@ -82,7 +82,7 @@ def test_three_packets_in_vain_and_the_next_rung_wakes_it(
 ) -> None:
     box = make(udp(ear))
     assert cycle(box) == 3
-    assert "etherwake did not wake it, udp is tried now: It is not up yet" in box.log()
+    assert "etherwake did not wake it; the box now tries udp: It is not up yet" in box.log()
     assert box.status()["rungs"] == [
         {"name": "udp", "works": True},
         {"name": "etherwake", "works": False},
@@ -111,7 +111,7 @@ def test_a_rung_that_cannot_be_called_is_passed_over_at_once_and_said(
     box.file.write_text(text)
     box.start().wait(State.AWAKE)
     cycle(box)
-    assert "gpio did not wake it, udp is tried now: gpioset" in box.log()
+    assert "gpio did not wake it; the box now tries udp: gpioset" in box.log()
 
 
 def test_status_says_which_rung_is_in_vain(make: Callable[[str], Box], ear: Ear) -> None:

@@ -66,7 +66,7 @@ def test_the_command_says_why_it_did_not(
 ) -> None:
     older = box.naproxy("update", str(bundle(tmp_path / "old.raucb", ours, version="0.0.1")))
     assert (older.returncode, machine.primary()) == (1, "A")
-    assert "0.0.1 is not newer than what runs" in older.stderr
+    assert "0.0.1 is not newer than the running version" in older.stderr
     missing = box.naproxy("update", str(tmp_path / "missing"))
     assert missing.returncode == 1
     assert "No such file" in missing.stderr

@@ -36,13 +36,13 @@ def test_nothing_is_said_before_a_challenge() -> None:
 @pytest.mark.parametrize(
     ("challenge", "words"),
     [
-        ("", "no digest"),
-        ('Basic realm="x"', "no digest"),
-        ("Digest", "no digest"),
-        ("Digest nonsense", "no digest"),
+        ("", "does not use digest"),
+        ('Basic realm="x"', "does not use digest"),
+        ("Digest", "does not use digest"),
+        ("Digest nonsense", "does not use digest"),
         ('Digest realm="x", nonce="y"', "SHA-256"),
         (RFC.replace("SHA-256", "MD5"), "SHA-256"),
-        (RFC.replace('"auth, auth-int"', '"auth-int"'), "bodies"),
+        (RFC.replace('"auth, auth-int"', '"auth-int"'), "the content"),
         (RFC.replace("7ypf", "7\x01pf"), "malformed"),
         (RFC.replace("7ypf", '7\\"pf'), "malformed"),
     ],

@@ -73,7 +73,7 @@ def test_where_all_is_well_nothing_is_said(seen: readings.Seen) -> None:
         ({"route": None}, "route", "no route"),
         ({"route": {"dev": "eth7", "gateway": "10.0.0.1"}}, "route", "behind the router 10.0.0.1"),
         ({"route": {"dev": "eth8"}}, "route", "leave through eth7"),
-        ({"web": "refused"}, "web_port", "its web server is not there"),
+        ({"web": "refused"}, "web_port", "no web server runs there"),
         ({"web": "silent", "way": ssh.Login()}, "web_port", "silent"),
         (
             {"web": "silent", "way": ssh.Login(), "pinged": True},
@@ -85,7 +85,7 @@ def test_where_all_is_well_nothing_is_said(seen: readings.Seen) -> None:
         ({"programs": frozenset({"ssh"})}, "magic_packet", "etherwake is not installed"),
         ({"raw": False}, "magic_packet", "may not send frames"),
         ({"programs": frozenset({"etherwake"})}, "programs", "not installed: ssh"),
-        ({"way": ssh.Login(key_problem=NOT_PRIVATE)}, "ssh_key", "read by others"),
+        ({"way": ssh.Login(key_problem=NOT_PRIVATE)}, "ssh_key", "others may read"),
         ({"way": ssh.Login(problem=own_words("no host key"))}, "ssh_login", "no host key"),
         (
             {"way": ssh.Login(session=Session(Ended(255, "connect failed"), "Authenticated to x"))},

@@ -312,10 +312,10 @@ def configured(tmp_path: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--", "true"), "say which meter: naproxy measure METER -- COMMAND; there is plug, other"),
-        (("nope", "--", "true"), "there is no meter nope; there is plug, other"),
+        (("--", "true"), "name the meter (plug, other): naproxy measure METER -- COMMAND"),
+        (("nope", "--", "true"), "there is no meter nope, only plug, other"),
         (("plug", "--"), "a command is missing"),
-        (("plug", "--json", "--", "true"), "do not go with -- COMMAND"),
+        (("plug", "--json", "--", "true"), "do not work with -- COMMAND"),
     ],
 )
 def test_measuring_says_what_is_wrong(

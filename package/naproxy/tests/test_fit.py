@@ -58,7 +58,7 @@ def test_three_runs_are_too_few() -> None:
 
 
 def test_runs_that_are_alike_say_nothing() -> None:
-    with pytest.raises(WrongError, match="too much alike"):
+    with pytest.raises(WrongError, match="too similar"):
         fit([runs()[0]] * 6)
 
 

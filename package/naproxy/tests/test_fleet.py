@@ -57,7 +57,7 @@ def test_a_value_that_would_mean_more_in_the_file_is_refused(key: str, value: st
 
 
 def test_a_fleet_without_a_token_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"fleet\.token: must be given"):
+    with pytest.raises(ConfigError, match=r"fleet\.token: is needed"):
         config.parse('[fleet]\nurl = "https://a"\n')
 
 
@@ -84,5 +84,5 @@ def test_only_root_can_read_the_file(tmp_path: Path) -> None:
 def test_off_is_the_default(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "naproxy.toml").write_text("")
     assert main(["fleet", str(tmp_path / "out"), "--config", str(tmp_path / "naproxy.toml")]) == 1
-    assert "in no fleet" in capsys.readouterr().err
+    assert "belongs to no fleet" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

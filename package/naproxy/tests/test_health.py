@@ -104,7 +104,7 @@ def test_one_that_was_confirmed_before_stays_and_is_confirmed_when_it_is_well_ag
     (done,) = box.run()
     assert done[0] == "confirmed"
     assert done[1] > 3000
-    assert any("stays: it was confirmed before" in words for words in box.said)
+    assert any("stays: it was already confirmed" in words for words in box.said)
 
 
 def test_why_it_is_not_in_order_is_said_once_a_reason() -> None:
@@ -132,15 +132,15 @@ def test_a_check_that_fails_otherwise_is_a_problem_too() -> None:
         (Seen("B", slots(), ("A", "")), None),
         # The same slot, but what was in it then was another update.
         (Seen("B", slots(), ("B", "yesterday")), None),
-        (Seen("B", slots(), ("B", "today")), "confirmed before"),
+        (Seen("B", slots(), ("B", "today")), "already confirmed"),
         # A new box, or the other one failed, too: no restarts without end.
-        (Seen("B", slots(other_good=False), None), "cannot be started"),
-        (Seen("B", Slots("board", slots().slots[1:]), None), "cannot be started"),
+        (Seen("B", slots(other_good=False), None), "cannot start"),
+        (Seen("B", Slots("board", slots().slots[1:]), None), "cannot start"),
         # RAUC is what does not work.
         (Seen("B", None, ("A", "")), None),
-        (Seen("B", None, ("B", "")), "confirmed before"),
-        (Seen("B", None, None), "no other system was ever confirmed"),
-        (Seen("", None, ("A", "")), "not known which system runs"),
+        (Seen("B", None, ("B", "")), "already confirmed"),
+        (Seen("B", None, None), "no other system has ever been confirmed"),
+        (Seen("", None, ("A", "")), "not know which system is running"),
     ],
 )
 def test_it_gives_way_only_where_the_other_may_be_better(seen: Seen, why: str | None) -> None:

@@ -138,7 +138,7 @@ def test_a_wrong_password_is_said_and_not_tried_for_ever(tmp_path: Path) -> None
     with web(_locked(["one"], asked)) as port:
         [item] = read("shelly", host="127.0.0.1", port=port, password_file=file)
     assert isinstance(item, Fault)
-    assert "a user and a password that it knows" in str(item)
+    assert "a valid user and password" in str(item)
     assert len(asked) == 2
 
 

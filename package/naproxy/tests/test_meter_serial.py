@@ -123,7 +123,7 @@ def test_noise_is_a_fault_or_nothing(said: bytes) -> None:
 
 
 def test_a_port_that_is_not_there_is_told() -> None:
-    assert "is it plugged in?" in str(fault("energino", device="/dev/ttyNONE"))
+    assert "is the meter plugged in?" in str(fault("energino", device="/dev/ttyNONE"))
 
 
 def test_a_file_that_is_no_port_is_told(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_a_port_that_says_nothing_is_told() -> None:
         async with serial(path, 57600) as port:
             await port.read(0.05)
 
-    with line() as device, pytest.raises(Fault, match="it said nothing for"):
+    with line() as device, pytest.raises(Fault, match="it sent nothing for"):
         asyncio.run(listen(device.path))
 
 
@@ -299,7 +299,7 @@ def test_the_kernels_driver(hwmon: Path) -> None:
 def test_the_kernels_shunt_is_set_right_before_anything_is_believed(hwmon: Path) -> None:
     (hwmon / "shunt_resistor").write_text("10000\n")
     said = fault("ina219", via="hwmon", hwmon_dir=str(hwmon))
-    assert str(said) == "the kernel assumed another shunt; it is set now"
+    assert str(said) == "the kernel assumed another shunt; Naproxy has set the right one"
     assert (hwmon / "shunt_resistor").read_text() == "100000\n"
     assert read("ina219", via="hwmon", hwmon_dir=str(hwmon)) == [Reading(12.34)]
 

@@ -135,7 +135,7 @@ def test_readings_that_stop_are_told_and_never_zero(
         await office.until(lambda: office.meters.power_w("web") is None)
         assert office.status("a")["power_w"] is None
         assert "no such file" in office.problem("a")
-        assert "tried again every" in office.problem("a")
+        assert "tries again every" in office.problem("a")
 
     office = play(tmp_path, story)
     assert all(second.mean_mw == 10000 for _, second in office.seconds)
@@ -339,7 +339,7 @@ def test_the_controller_shows_and_keeps_what_meters_say(box: Box) -> None:
     live = box.naproxy("measure", "plug", "--seconds", "3", "--json").stdout.splitlines()
     assert {json.loads(row)["meter"] for row in live} == {"plug"}
     wrong = box.naproxy("measure", "nope", "--seconds", "3")
-    assert wrong.stderr == "naproxy measure: there is no meter nope; there is plug, guess\n"
+    assert wrong.stderr == "naproxy measure: there is no meter nope, only plug, guess\n"
     assert box.end() == 0
     with sqlite3.connect(box.data_dir / "history.db") as history:
         kept = history.execute(
@@ -405,7 +405,7 @@ def test_measure_says_that_the_load_must_vary(file: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("nope",), "there is no meter nope; there is plug, guess"),
+        (("nope",), "there is no meter nope, only plug, guess"),
         (("plug", "--fit", "plug"), 'plug is not a meter with driver = "model"'),
         (("--fit", "guess"), "say which meter to fit against"),
     ],

@@ -255,7 +255,7 @@ def test_where_it_cannot_be_written_that_is_said_and_the_old_image_stays_next(
 
 @needs_rauc
 def test_nothing_is_written_that_was_not_looked_at(updates: Updates) -> None:
-    with pytest.raises(ApiError, match="no update was looked at"):
+    with pytest.raises(ApiError, match="no update has been checked"):
         asyncio.run(updates.install(older=True))
 
 

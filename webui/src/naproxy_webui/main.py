@@ -41,13 +41,13 @@ def parser() -> argparse.ArgumentParser:
         "--listen",
         default="127.0.0.1:8081",
         metavar="WHERE",
-        help="HOST:PORT, or unix:PATH for lighttpd, which then says who the client is"
+        help="HOST:PORT, or unix:PATH for lighttpd, which then names the client"
         " (default: %(default)s)",
     )
     for option, default, words in (
-        ("--data-dir", DEFAULTS.data_dir, "the controller's: the history is read there"),
-        ("--state-dir", DEFAULTS.state_dir, "ours: users, tokens, the claim code"),
-        ("--run-dir", DEFAULTS.run_dir, "ours: sessions"),
+        ("--data-dir", DEFAULTS.data_dir, "the controller's folder, for the history"),
+        ("--state-dir", DEFAULTS.state_dir, "our folder for users, tokens, the claim code"),
+        ("--run-dir", DEFAULTS.run_dir, "our folder for sessions"),
         ("--fingerprint", DEFAULTS.fingerprint, "file that naproxy-certificate writes"),
     ):
         made.add_argument(
@@ -61,18 +61,18 @@ def parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="NAME",
-        help="a name or address that the box may be called by, beside its own; may be repeated",
+        help="a further name or address of the box; may be repeated",
     )
     made.add_argument(
         "--announce",
         type=Path,
         metavar="FILE",
-        help="write claim code and fingerprint there too, as /dev/console",
+        help="also write claim code and fingerprint there, such as /dev/console",
     )
     made.add_argument(
         "--forget-users",
         action="store_true",
-        help="remove all users and tokens, so that the box can be claimed again; then end",
+        help="remove all users and tokens, so that somebody can claim the box again; then end",
     )
     return made
 

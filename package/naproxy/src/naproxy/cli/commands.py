@@ -34,26 +34,26 @@ def add_parser(subparsers: Any) -> None:
     status.add_argument("--json", action="store_true", help="as JSON, with everything")
     for verb, words in (
         ("wake", "wake a server and wait until it is up"),
-        ("sleep", "put a server to sleep and wait until it is; says what speaks against it"),
+        ("sleep", "put a server to sleep and wait until it sleeps; say what prevents it"),
     ):
         parser = add(verb, words)
         parser.add_argument("id", metavar="ID", help="the server")
-        parser.add_argument("--no-wait", action="store_true", help="only ask for it")
+        parser.add_argument("--no-wait", action="store_true", help="do not wait for the result")
         parser.add_argument(
             "--timeout",
             type=duration,
             default=120.0,
             metavar="TIME",
-            help="how long to wait, as 90s or 5m (default: 2m)",
+            help="how long to wait, such as 90s or 5m (default: 2m)",
         )
     mode = add("mode", "leave a server to the policy, or keep it awake")
     mode.add_argument("id", metavar="ID", help="the server")
     mode.add_argument("mode", choices=("auto", "awake"), help="auto: the policy decides")
     until = mode.add_mutually_exclusive_group()
     until.add_argument(
-        "--until", type=_moment, metavar="WHEN", help="as 18:00, or '2026-03-01 18:00'"
+        "--until", type=_moment, metavar="WHEN", help="such as 18:00 or '2026-03-01 18:00'"
     )
-    until.add_argument("--for", type=duration, dest="length_s", metavar="TIME", help="as 90m")
+    until.add_argument("--for", type=duration, dest="length_s", metavar="TIME", help="such as 90m")
     for name, words in (
         ("journal", "list changes of state, newest first"),
         ("wakes", "list who woke a server, newest first"),
@@ -62,23 +62,23 @@ def add_parser(subparsers: Any) -> None:
         parser.add_argument("id", nargs="?", metavar="ID", help="only this server")
         parser.add_argument("--limit", type=int, default=20, help="rows (default: %(default)s)")
         parser.add_argument(
-            "--since", type=duration, metavar="TIME", help="only the last so long, as 2h or 7d"
+            "--since", type=duration, metavar="TIME", help="only this last time, such as 2h or 7d"
         )
         parser.add_argument("--json", action="store_true", help="as JSON")
         if name == "journal":
             parser.add_argument(
                 "--decisions",
                 action="store_true",
-                help="instead, what was decided, and the vetoes against it",
+                help="list decisions instead, and the vetoes against them",
             )
     checks = subparsers.add_parser(
         "config", help="check a configuration file", description="Work on configuration files."
     )
     actions = checks.add_subparsers(dest="action", metavar="ACTION", required=True)
-    check = actions.add_parser("check", help="say all that is wrong with a file")
+    check = actions.add_parser("check", help="say everything that is wrong with a file")
     check.add_argument("file", type=Path, metavar="FILE")
     keys = actions.add_parser("keys", help="list all keys, their defaults and what they mean")
-    keys.add_argument("--markdown", action="store_true", help="as docs/configuration.md has them")
+    keys.add_argument("--markdown", action="store_true", help="as in docs/configuration.md")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -117,7 +117,7 @@ def _server(answer: Mapping[str, Any], name: str) -> Mapping[str, Any]:
             found: Mapping[str, Any] = server
             return found
     known = ", ".join(s["id"] for s in answer["servers"])
-    raise CommandError(f"there is no server {name}; there is {known}")
+    raise CommandError(f"there is no server {name}, only {known}")
 
 
 def _status(args: argparse.Namespace) -> int:

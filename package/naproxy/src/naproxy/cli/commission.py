@@ -24,10 +24,10 @@ def add_parser(subparsers: Any) -> None:
     """Declare the subcommands."""
     commission: argparse.ArgumentParser = subparsers.add_parser(
         "commission",
-        help="show that a server wakes, and measure it, before it may sleep by itself",
-        description="Put a server to sleep and wake it, several times, and measure that. Only a"
-        " server that woke every time is put to sleep automatically. Exit status 0: it is armed."
-        " An interrupt (Ctrl-C) cancels it; the server ends awake.",
+        help="prove that a server wakes, and measure it, before it may sleep by itself",
+        description="Put a server to sleep and wake it, several times, and measure that. Naproxy"
+        " puts only a server that woke every time to sleep by itself. Exit status 0: it is armed."
+        " Ctrl-C cancels it; the server is awake in the end.",
         parents=[socket_option()],
     )
     commission.add_argument("id", metavar="SERVER", help="the server")
@@ -36,7 +36,7 @@ def add_parser(subparsers: Any) -> None:
         type=int,
         default=_DEFAULT.cycles,
         metavar="N",
-        help="sleeps and wakes (default: %(default)s; at least 4 for the power to be fitted)",
+        help="how many sleeps and wakes (default: %(default)s; at least 4 to fit the power)",
     )
     for state, default_s in (("awake", _DEFAULT.awake_s), ("asleep", _DEFAULT.asleep_s)):
         commission.add_argument(
@@ -44,28 +44,28 @@ def add_parser(subparsers: Any) -> None:
             type=duration,
             default=default_s,
             metavar="TIME",
-            help=f"shortest time {state} in a cycle, the longest is five times that"
+            help=f"shortest time {state} in a cycle; the longest is five times that"
             " (default: %(default)g s)",
         )
-    commission.add_argument("--no-wait", action="store_true", help="only begin")
-    commission.add_argument("--cancel", action="store_true", help="cancel the one under way")
+    commission.add_argument("--no-wait", action="store_true", help="start it and do not wait")
+    commission.add_argument("--cancel", action="store_true", help="cancel the running one")
     commission.add_argument(
-        "--report", action="store_true", help="only tell the one under way, or the last result"
+        "--report", action="store_true", help="only report on the running one, or the last result"
     )
     commission.add_argument(
         "--use",
         action="store_true",
-        help="reckon with the powers that it measured: write them to [server.power]",
+        help="use the powers that it measured: write them to [server.power]",
     )
     commission.add_argument(
-        "--replace", action="store_true", help="with --use: also those that stand there already"
+        "--replace", action="store_true", help="with --use: replace powers that are there already"
     )
     commission.add_argument("--json", action="store_true", help="as JSON, with everything")
     arm: argparse.ArgumentParser = subparsers.add_parser(
         "arm",
         help="let a server sleep by itself again after it failed to wake",
-        description="Let a server be put to sleep automatically again after a failed wake has"
-        " kept it awake. Mend the cause before; it must have been commissioned.",
+        description="Let a server sleep by itself again after a failed wake has kept it awake."
+        " Fix the cause first; the server must have passed its commissioning.",
         parents=[socket_option()],
     )
     arm.add_argument("id", metavar="SERVER", help="the server")
@@ -93,9 +93,9 @@ def _arm(args: argparse.Namespace) -> int:
 def _commission(args: argparse.Namespace) -> int:
     path = _path(args, "commission")
     if args.replace and not args.use:
-        raise CommandError("--replace is for --use")
+        raise CommandError("--replace works only with --use")
     if args.use and (args.cancel or args.no_wait):
-        raise CommandError("--use is for a commissioning that has ended: with --report")
+        raise CommandError("--use needs a commissioning that has ended: add --report")
     if args.cancel:
         report = call(args.socket, "DELETE", path)
     elif args.report:
@@ -121,7 +121,7 @@ def _commission(args: argparse.Namespace) -> int:
 def _use(args: argparse.Namespace, report: Mapping[str, Any]) -> dict[str, Any]:
     """Have what was measured written; CommandError with why it is not."""
     if not report["armed"]:
-        raise CommandError("its powers are not used: it is not armed")
+        raise CommandError("the server is not armed, so its powers are not used")
     try:
         power: dict[str, Any]
         power = call(args.socket, "POST", _path(args, "power"), {"replace": args.replace})
@@ -136,7 +136,7 @@ def reckoned(server: str, power: Mapping[str, Any]) -> list[str]:
     """Return what the rule for sleeping reckons with, and how to have it use what was measured."""
     lines = [f"reckoned with: {powers.words(power['in_force'])}"]
     if power["measured"] is None:
-        lines.append("what was measured is not sure enough to be reckoned with")
+        lines.append("what was measured is too uncertain to use")
     elif power["measured"] != power["in_force"]:
         replace = " --replace" if power["given"] else ""
         lines.append(

@@ -1,4 +1,4 @@
-"""`naproxy doctor`: what keeps a server from sleeping and waking, and how to mend it."""
+"""`naproxy doctor`: what keeps a server from sleeping and waking, and how to fix it."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ def add_parser(subparsers: Any) -> None:
     """Declare `naproxy doctor`."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "doctor",
-        help="say what keeps a server from sleeping and waking, and how to mend it",
-        description="Look at the way from the box to a server and, with --facts, at the server"
-        " itself. Nothing is put to sleep, woken or changed. Exit status 1 if there is a problem.",
+        help="say what keeps a server from sleeping and waking, and how to fix it",
+        description="Check the way from the box to a server and, with --facts, the server itself."
+        " This puts nothing to sleep, and wakes and changes nothing. Exit status 1 if there is a"
+        " problem.",
         epilog="Both at once, as a user who may log in there as root: naproxy doctor web --script"
         " | ssh root@SERVER sh | naproxy doctor web --facts -",
     )
     parser.add_argument("id", metavar="ID", help="the server")
     add_config_option(parser)
     parser.add_argument(
-        "--script", action="store_true", help="print the script that looks at the server itself"
+        "--script", action="store_true", help="print the script that checks the server itself"
     )
     parser.add_argument(
         "--facts", metavar="FILE", help="what that script printed on the server; -: standard input"
@@ -91,6 +92,6 @@ def _tell(server: Server, found: list[Finding], problems: int, all_seen: bool) -
             print("\n".join([title, *lines]))
     if not all_seen:
         here = f"naproxy doctor {server.id}"
-        print("\nThe server itself was not looked at. On the box, or where you can log in to both:")
+        print("\nTo check the server itself, run this on the box, or where you can log in to both:")
         print(f"  {here} --script | ssh root@{server.address} sh | {here} --facts -")
     print(f"\n{problems or 'no'} problem{'' if problems == 1 else 's'}")

@@ -33,7 +33,7 @@ def add_parser(subparsers: Any) -> None:
         "what", choices=sorted(rows.COLUMNS), metavar="WHAT", help="one of %(choices)s"
     )
     export.add_argument("id", nargs="?", metavar="ID", help="only this meter or server")
-    when = "as 2026-03-01, '2026-03-01 18:00', or 7d for so long ago"
+    when = "such as 2026-03-01, '2026-03-01 18:00', or 7d for seven days ago"
     export.add_argument(
         "--from", dest="from_s", type=_moment, default="1d", metavar="WHEN", help=f"{when} (1d)"
     )
@@ -43,20 +43,23 @@ def add_parser(subparsers: Any) -> None:
     export.add_argument(
         "--tier",
         choices=tuple(queries.TIERS),
-        help="of power: seconds (kept for 7 days), minutes (400 days) or hours; of traffic:"
-        " minutes (7 days) or hours (default: minutes of power, hours of traffic)",
+        help="for power: seconds (kept for 7 days), minutes (400 days) or hours; for traffic:"
+        " minutes (7 days) or hours (default: minutes for power, hours for traffic)",
     )
     form = export.add_mutually_exclusive_group()
     form.add_argument("--csv", action="store_true", help="as CSV (the default)")
     form.add_argument("--json", action="store_true", help="as JSON, one object a line")
     export.add_argument(
-        "--data-dir", type=Path, metavar="DIR", help="where the history is, if not as configured"
+        "--data-dir",
+        type=Path,
+        metavar="DIR",
+        help="folder of the history, if not the configured one",
     )
     add_config_option(export)
     subparsers.add_parser(
         "metrics",
-        help="write the figures of now in Prometheus' text format",
-        description="Write the figures of now in Prometheus' text format.",
+        help="write the current figures in Prometheus' text format",
+        description="Write the current figures in Prometheus' text format.",
         parents=[socket_option()],
     )
 
@@ -89,7 +92,7 @@ def _export(args: argparse.Namespace) -> None:
     if args.from_s >= args.to_s:
         raise CommandError("--from must be before --to")
     if args.tier == "seconds" and args.what == "traffic":
-        raise CommandError("traffic is kept by minutes and hours, not by seconds")
+        raise CommandError("the history has traffic by minutes and hours, not by seconds")
     data_dir = args.data_dir or _data_dir(args.config)
     try:
         with closing(queries.open_history(data_dir)) as db:

@@ -29,8 +29,8 @@ def add_parser(subparsers: Any) -> None:
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "fleet",
         help="write the configuration of rauc-hawkbit-updater",
-        description="Write FILE, the configuration of rauc-hawkbit-updater, as [fleet] in the"
-        " configuration says. Exit status 1 where no fleet is configured.",
+        description="Write FILE, the configuration of rauc-hawkbit-updater, from [fleet] in the"
+        " configuration. Exit status 1 if no fleet is configured.",
     )
     parser.add_argument("file", type=Path, metavar="FILE", help="only root can read it")
     add_config_option(parser)

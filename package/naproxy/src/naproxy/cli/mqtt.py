@@ -95,9 +95,9 @@ def add_parser(subparsers: Any) -> None:
     """Declare `naproxy mqtt`."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "mqtt",
-        help="tell Home Assistant by MQTT (runs in the foreground)",
-        description="Publish servers and meters by MQTT, with Home Assistant's discovery, in the"
-        " foreground. The broker is [mqtt] in the configuration.",
+        help="report to Home Assistant over MQTT (runs in the foreground)",
+        description="Publish servers and meters over MQTT, with Home Assistant's discovery, in the"
+        " foreground. [mqtt] in the configuration names the broker.",
         parents=[socket_option()],
     )
     add_config_option(parser)
@@ -132,7 +132,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _client(settings: Mqtt) -> Client:
     if not settings.host:
-        raise CommandError("mqtt.host is empty: there is no broker to tell")
+        raise CommandError("mqtt.host is empty: set it to the broker's address")
     try:
         from paho.mqtt.client import Client  # noqa: PLC0415 - optional
         from paho.mqtt.enums import CallbackAPIVersion  # noqa: PLC0415 - optional

@@ -21,20 +21,24 @@ def add_parser(subparsers: Any) -> None:
     """Declare the subcommand."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "update",
-        help="write a new image of this box, or go back to the one before",
-        description="Write an update (a bundle of RAUC) into the slot that does not run. It runs"
-        " after a restart of the box. Without a FILE: what runs, and what would be next.",
+        help="write a new image of this box, or go back to the previous one",
+        description="Write an update (a bundle of RAUC) into the slot that is not running. It runs"
+        " after a restart of the box. Without a FILE: say what runs now, and what runs next.",
         parents=[socket_option()],
     )
     what = parser.add_mutually_exclusive_group()
     what.add_argument("file", nargs="?", type=Path, metavar="FILE", help="the bundle")
     what.add_argument("--back", action="store_true", help="run the other image after a restart")
-    what.add_argument("--stay", action="store_true", help="run this one after a restart after all")
     what.add_argument(
-        "--confirm", action="store_true", help="what runs is in order: for the image's own check"
+        "--stay", action="store_true", help="run the current image after a restart after all"
     )
-    parser.add_argument("--check", action="store_true", help="look at FILE only")
-    parser.add_argument("--older", action="store_true", help="also if FILE is not a newer version")
+    what.add_argument(
+        "--confirm",
+        action="store_true",
+        help="confirm that what runs is in order: for the image's own check",
+    )
+    parser.add_argument("--check", action="store_true", help="only check FILE")
+    parser.add_argument("--older", action="store_true", help="write FILE even if it is not newer")
     parser.add_argument("--json", action="store_true", help="as JSON")
 
 

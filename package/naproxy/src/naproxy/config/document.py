@@ -65,43 +65,51 @@ def _is_id(text: str) -> Reason | None:
 class Box:
     """The box itself."""
 
-    run_dir: str = option("Where the page and the sockets are", "/run/naproxy", check=is_absolute)
-    data_dir: str = option("Where the history is kept", "/var/lib/naproxy", check=is_absolute)
+    run_dir: str = option(
+        "Folder of the shared page and the sockets", "/run/naproxy", check=is_absolute
+    )
+    data_dir: str = option("Folder of the history", "/var/lib/naproxy", check=is_absolute)
     interface: str = option("Network interface to the servers", "eth0", low=1, check=is_interface)
     group: str = option(
-        "Group that may use the page: the one Varnish runs with", "varnish", high=32
+        "Group that may use the shared page: the group of Varnish", "varnish", high=32
     )
-    control_group: str = option("Group that may control: the web interface's", "naproxy", high=32)
+    control_group: str = option(
+        "Group that may control Naproxy: the web interface's", "naproxy", high=32
+    )
     notice: str = option("Text shown to people who wait", "", high=NOTICE_LEN - 1)
     heartbeat_s: float = option("Time between signs of life to Varnish", 0.25, low=0.05, high=1)
     keep_days: int = option(
-        "How long is kept who woke a server, and when it slept", 90, low=1, high=3650
+        "How long the box keeps the record of who woke a server, and when it slept",
+        90,
+        low=1,
+        high=3650,
     )
-    realtime: bool = option("Run before other programs, so that waking is never late", True)
+    realtime: bool = option("Run ahead of other programs, so that waking is never late", True)
     proxy_w: float = option("What the box itself draws", 5.0, low=0, high=10000)
-    learn_robots: bool = option("Learn from what clients do who is a robot", True)
+    learn_robots: bool = option("Learn from the clients' behaviour which of them are robots", True)
     ui_names: tuple[str, ...] = option(
-        "Names that the web interface may be called by, beside the box's own name and addresses",
+        "Further names of the web interface, besides the box's own name and addresses",
         (),
         high=16,
         check=is_host,
     )
     platform: str = option(
-        "naproxy: the whole machine is the box's, as with our image; none: it is not, and its"
-        " network and clock are left alone",
+        "naproxy: the box owns the whole machine, as with our image; none: it does not, and leaves"
+        " the network and the clock alone",
         "none",
         choices=("none", "naproxy"),
     )
     system_dir: str = option(
-        "Where wishes about the machine are kept, with platform naproxy",
+        "Folder of the settings for the machine's own network, clock and name, with platform"
+        " naproxy",
         "/data/naproxy/system",
         check=is_absolute,
     )
     helper: str = option(
-        "Program that makes them true", "/usr/sbin/naproxy-system", check=is_absolute
+        "Program that carries them out", "/usr/sbin/naproxy-system", check=is_absolute
     )
     rauc_conf: str = option(
-        "RAUC's configuration: where it is, this machine is updated by images",
+        "RAUC's configuration: if it exists, images update this machine",
         "/etc/rauc/system.conf",
         check=is_absolute,
     )
@@ -124,21 +132,22 @@ class Office:
         "Language of the web interface: English, German", "en", choices=("en", "de")
     )
     time_zone: str = option(
-        'Time zone that the web interface shows times in, as "Europe/Zurich"; empty: the box\'s',
+        'Time zone that the web interface shows times in, such as "Europe/Zurich"; empty: the'
+        " box's",
         "",
         high=64,
         check=checked(zone),
     )
-    currency: str = option("Currency, as EUR, CHF or GBP", "EUR", check=_is_currency)
+    currency: str = option("Currency, such as EUR, CHF or GBP", "EUR", check=_is_currency)
     price_per_kwh: float = option(
-        "Price of a kilowatt-hour, in that currency; 0: not known, no money is shown",
+        "Price of a kilowatt-hour, in that currency; 0: not known, the box shows no money",
         0.0,
         low=0,
         high=100000,
     )
     co2_g_per_kwh: float = option(
-        "Carbon dioxide for a kilowatt-hour, in grams: on the power bill; 0: not known, none is"
-        " shown",
+        "Carbon dioxide for a kilowatt-hour, in grams: see the power bill; 0: not known, the box"
+        " shows none",
         0.0,
         low=0,
         high=5000,
@@ -150,12 +159,15 @@ class Cache:
     """What the cache may answer."""
 
     mode: str = option(
-        "default: as the server says; aggressive: also what has expired, while it sleeps",
+        "default: as the server says; aggressive: expired answers too, while it sleeps",
         "default",
         choices=("default", "aggressive"),
     )
     grace_s: int = option(
-        "How long past its time an answer may be used, in aggressive mode", 3600, low=0, high=604800
+        "How long past its time the box may use an answer, in aggressive mode",
+        3600,
+        low=0,
+        high=604800,
     )
 
 
@@ -164,9 +176,9 @@ class Hold:
     """Requests that wait for the server."""
 
     cap: int = option("Most requests that may wait at once", 200, low=0, high=100000)
-    limit_s: float = option("Longest wait, from the request's start", 30.0, low=1, high=600)
-    release_batch: int = option("Requests let go at once when it is up", 20, low=1, high=100000)
-    release_ms: int = option("Pause before the next are let go", 10, low=0, high=10000)
+    limit_s: float = option("Longest wait, from the start of the request", 30.0, low=1, high=600)
+    release_batch: int = option("Requests released at once when it is up", 20, low=1, high=100000)
+    release_ms: int = option("Pause before the next are released", 10, low=0, high=10000)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,18 +213,22 @@ class Server:
     mac: str = option("Ethernet address of its network card", check=is_mac)
     port: int = option("Its port for HTTP", 80, low=1, high=65535)
     hosts: tuple[str, ...] = option("Host names it serves", (), high=HOSTS, check=is_host)
-    default: bool = option("It also serves host names that no server has", False)
-    waiting_page: bool = option("People see a waiting page; else they wait too", True)
-    redirect_robots: bool = option("Robots are told to come back later while it sleeps", True)
+    default: bool = option("It also serves host names that belong to no server", False)
+    waiting_page: bool = option(
+        "Show people a waiting page; otherwise their browser just waits", True
+    )
+    redirect_robots: bool = option("While it sleeps, ask robots to come back later", True)
     wake_classes: tuple[str, ...] = option(
         "Who may wake it", ("person", "api"), high=len(CLASS_NAMES), choices=CLASS_NAMES
     )
-    crawler_retry_s: int = option("When robots are told to come back", 3600, low=1, high=604800)
+    crawler_retry_s: int = option(
+        "How long robots should wait before they come back", 3600, low=1, high=604800
+    )
     connect_timeout_s: float = option("Longest wait for a connection", 10.0, low=0.1, high=600)
     first_byte_timeout_s: float = option("Longest wait for an answer", 60.0, low=1, high=3600)
     armed: bool = option(
-        "May be put to sleep automatically without having been commissioned: somebody else has"
-        " seen that it wakes every time",
+        "May sleep by itself without commissioning: somebody has otherwise made sure that it wakes"
+        " every time",
         False,
     )
     sleep: Any = alternative(drivers.choice("sleep", "none"))
@@ -231,13 +247,13 @@ class Server:
 class Rule:
     """Requests that match are treated as somebody else's."""
 
-    kind: str = option("What is compared", choices=("path", "address", "agent"))
+    kind: str = option("What the rule compares", choices=("path", "address", "agent"))
     text: str = option(
         "Start of the path; ADDRESS or ADDRESS/BITS; or part of the User-Agent",
         low=1,
         high=RULE_LEN - 1,
     )
-    treat_as: str = option("Who they are", choices=CLASS_NAMES)
+    treat_as: str = option("Kind of visitor that the matching ones count as", choices=CLASS_NAMES)
     server: str = option("For this server only; empty: for all", "")
 
 
@@ -251,7 +267,9 @@ class CacheRule:
 
     path: str = option("Start of the path", low=1, high=RULE_LEN - 1, check=_is_path)
     keep_s: int = option(
-        "How long they are kept, if they are nobody's own; 0: never", low=0, high=31536000
+        "How long the box keeps them, unless they belong to one visitor; 0: never",
+        low=0,
+        high=31536000,
     )
     server: str = option("For this server only; empty: for all", "")
 
@@ -269,8 +287,8 @@ class Mqtt:
     port: int = option("The broker's port; 8883 is usual with tls", 1883, low=1, high=65535)
     user: str = option("User to log in as; empty: none", "", high=64)
     password: str = option("That user's password", "", high=256, secret=True)
-    tls: bool = option("Encrypt; the broker's certificate is checked", False)
-    topic: str = option("Topics start with it", "naproxy", low=1, high=64, check=_is_topic)
+    tls: bool = option("Encrypt; Naproxy checks the broker's certificate", False)
+    topic: str = option("All topics start with it", "naproxy", low=1, high=64, check=_is_topic)
     discovery: str = option(
         "Home Assistant's discovery prefix", "homeassistant", low=1, high=64, check=_is_topic
     )

@@ -35,11 +35,11 @@ class Fleet:
     tenant: str = option("Its tenant", "DEFAULT", low=1, high=64, check=_is_word)
     name: str = option("Name of this box there; empty: its host name", "", high=64, check=_is_word)
     token: str = option(
-        "What the box shows to be let in", "", high=256, check=_is_word, secret=True
+        "What the box identifies itself with", "", high=256, check=_is_word, secret=True
     )
     token_of: str = option(
         "Whose token that is: this box's own (target), or one for all (gateway)",
         "target",
         choices=("target", "gateway"),
     )
-    restart: bool = option("Restart the box as soon as an update was written", False)
+    restart: bool = option("Restart the box as soon as an update is written", False)

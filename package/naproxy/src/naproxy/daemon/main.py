@@ -390,8 +390,8 @@ def add_parser(subparsers: Any) -> None:
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "controller",
         help="look after the servers (runs in the foreground)",
-        description="Look after the servers of the configuration, in the foreground. Stops on"
-        " SIGTERM, reads the configuration again on SIGHUP.",
+        description="Look after the configured servers, in the foreground. SIGTERM ends it, SIGHUP"
+        " makes it read the configuration again.",
     )
     add_config_option(parser)
 

@@ -259,9 +259,9 @@ class NoAnswerError(Exception):
     def __init__(self, ordered: bool, forged: int):
         """`forged` counts what came with a signature that does not fit."""
         if forged:
-            words = "an answer came that is not signed with this key: has the server another one?"
+            words = "the answer is not signed with this key: does the server have another one?"
         elif ordered:
-            words = "the agent said that it would sleep, and then answered the order no more"
+            words = "the agent agreed to sleep, then stopped answering"
         else:
             words = (
                 "the agent does not answer: is it running, is its UDP port open to the box, "

@@ -31,7 +31,7 @@ class IpmiSettings:
     password_file: str = option(
         "File with the password, in one line; only root may read it", check=is_absolute
     )
-    level: str = option("Privilege to ask for", "OPERATOR", choices=("OPERATOR", "ADMINISTRATOR"))
+    level: str = option("Privilege to request", "OPERATOR", choices=("OPERATOR", "ADMINISTRATOR"))
     cipher_suite: int = option(
         "Cipher suite: 17 (SHA-256), or 3 (SHA-1) for older ones", 17, low=0, high=17
     )

@@ -42,7 +42,7 @@ class ProxmoxSettings:
     host: str = option("Address or host name of Proxmox VE", low=1, check=is_place)
     port: int = option("Its port for HTTPS", 8006, low=1, high=65535)
     fingerprint: str = option(
-        "SHA-256 fingerprint of its certificate: nothing else is trusted", check=is_fingerprint
+        "SHA-256 fingerprint of its certificate: Naproxy trusts nothing else", check=is_fingerprint
     )
     token_file: str = option(
         "File with the API token, user@realm!name=secret, in one line; only root may read it",

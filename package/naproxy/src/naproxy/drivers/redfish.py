@@ -42,13 +42,13 @@ class RedfishSettings:
     host: str = option("Address or host name of the BMC", low=1, check=is_place)
     port: int = option("Its port for HTTPS", 443, low=1, high=65535)
     fingerprint: str = option(
-        "SHA-256 fingerprint of its certificate: nothing else is trusted", check=is_fingerprint
+        "SHA-256 fingerprint of its certificate: Naproxy trusts nothing else", check=is_fingerprint
     )
     user: str = option("User of the BMC", low=1, high=64, check=is_user)
     password_file: str = option(
         "File with the password, in one line; only root may read it", check=is_absolute
     )
-    system: str = option("Which of its systems; empty: the only one", "", check=_is_id)
+    system: str = option("Id of the system on it; empty: the only one", "", check=_is_id)
 
 
 class Redfish:

@@ -51,7 +51,7 @@ class Settings:
     closes: str = option("The office closes", "19:00", check=_is_time)
     utc_offset: str = option("How far its clock is ahead of UTC", "+00:00", check=_is_offset)
     idle_s: float = option(
-        "Outside office hours: back to sleep when idle for so long", 300.0, low=1, high=86400
+        "Outside office hours: go back to sleep after this idle time", 300.0, low=1, high=86400
     )
 
 

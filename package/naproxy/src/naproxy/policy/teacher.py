@@ -68,12 +68,12 @@ class Settings:
 
     name: str = option("teacher: learn from the requests themselves", "teacher")
     counting: str = option(
-        "closed: a client waits once for a wake; open: each of its requests counts",
+        "closed: a client waits once for each wake; open: each of its requests counts",
         "closed",
         choices=("closed", "open"),
     )
     most_cycles: int = option(
-        "Sleeps in a day (of UTC) at the most, to spare the hardware; 0: no limit",
+        "Most sleeps in a day (of UTC), to spare the hardware; 0: no limit",
         0,
         low=0,
         high=100_000,

@@ -27,7 +27,7 @@ class Settings:
 
     name: str = option("thesis: the rule of the thesis", "thesis")
     threshold_s: float = option(
-        "Gap length over which the requests still to come are estimated", 5.0, low=0, high=3600
+        "Length of the gap for which the rule estimates the requests to come", 5.0, low=0, high=3600
     )
     min_awake_s: float = option(
         "Stay awake at least this long after waking", 60.0, low=0, high=86400
@@ -39,9 +39,7 @@ class Settings:
     delta_s: float = option(
         "A request that waits longer than this is delayed", 0.05, low=0, high=60
     )
-    budget_hours: int = option(
-        "Delays are counted over the last so many hours", 24, low=1, high=744
-    )
+    budget_hours: int = option("Hours over which delays count", 24, low=1, high=744)
 
 
 @dataclass(slots=True)

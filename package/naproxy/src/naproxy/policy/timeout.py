@@ -19,9 +19,9 @@ class Settings:
     """How long, and how often it is looked at."""
 
     name: str = option("timeout: sleep after a fixed idle time", "timeout")
-    idle_s: float = option("Idle for this long", 300.0, low=1, high=86400)
+    idle_s: float = option("Idle time after which it sleeps", 300.0, low=1, high=86400)
     tick_s: float = option(
-        "Look only so often, as tools that poll do; 0: at once", 0.0, low=0, high=3600
+        "Time between looks, as with tools that poll; 0: react at once", 0.0, low=0, high=3600
     )
     robots: bool = option("Robots' requests count too", False)
 

@@ -30,28 +30,28 @@ class Settings:
     """When the server must stay awake, and when it must be left alone."""
 
     hours: tuple[str, ...] = option(
-        'Kept awake at these times, as "mon-fri 07:30-18:00" or "2026-12-12 09:00-12:00", and'
-        " woken when they begin",
+        'The server stays awake at these times, such as "mon-fri 07:30-18:00" or'
+        ' "2026-12-12 09:00-12:00", and wakes when they begin',
         (),
         high=64,
         check=checked(span),
     )
     closed: tuple[str, ...] = option(
-        'Days without those hours, as "2026-12-25" or "2026-12-24..2027-01-01"; hours given for'
-        " a date hold all the same",
+        'Days without those hours, such as "2026-12-25" or "2026-12-24..2027-01-01"; hours given'
+        " for a date still apply",
         (),
         high=64,
         check=checked(dates),
     )
     quiet: tuple[str, ...] = option(
-        "Quiet hours, in the form of `hours`: woken by requests and by hand only, not ahead of"
-        " need",
+        "Quiet hours, in the form of `hours`: only requests and people wake the server, Naproxy"
+        " does not wake it ahead of need",
         (),
         high=64,
         check=checked(span),
     )
     time_zone: str = option(
-        'Time zone of these hours, as "Europe/Zurich"; empty: the box\'s',
+        'Time zone of these hours, such as "Europe/Zurich"; empty: the box\'s',
         "",
         high=64,
         check=checked(zone),
@@ -63,8 +63,8 @@ class Settings:
         high=86400,
     )
     work_paths: tuple[str, ...] = option(
-        "Starts of paths whose requests mean work, as /backup: no sleep while one is at the"
-        " server, nor soon after",
+        "Starts of paths whose requests start work, such as /backup: the server does not sleep"
+        " while it handles one, nor soon after",
         (),
         high=RULES,
         check=_is_work_path,

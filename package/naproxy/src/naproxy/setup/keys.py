@@ -125,19 +125,19 @@ def add_parser(subparsers: Any) -> None:
     actions.add_parser(
         "make",
         parents=[common],
-        help="make the key if there is none, and say what to do with it on the server",
+        help="make the key if there is none, and say how to use it on the server",
     )
     pinning = actions.add_parser(
-        "pin", parents=[common], help="look at the server's host key and pin it"
+        "pin", parents=[common], help="fetch the server's host key and pin it"
     )
     pinning.add_argument(
         "--fingerprint",
         metavar="SHA256:...",
-        help="what the key must have, instead of asking; from the server's own console:"
+        help="the key's expected fingerprint, instead of asking; on the server's own console:"
         " ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub",
     )
     pinning.add_argument(
-        "--replace", action="store_true", help="the server was replaced: take another key"
+        "--replace", action="store_true", help="the server was replaced: accept another key"
     )
 
 
@@ -209,7 +209,7 @@ def _make(settings: SshSettings) -> None:
     public = make(settings)
     if new:
         print(f"made {settings.key_file}", file=sys.stderr)
-    print(f"On the server, one line in ~{settings.user}/.ssh/authorized_keys:", file=sys.stderr)
+    print(f"Add this line on the server to ~{settings.user}/.ssh/authorized_keys:", file=sys.stderr)
     print(line(settings, public))
 
 

@@ -103,12 +103,10 @@ class MeterSettings:
     id: str = option("Short name of the meter", low=1, high=31, check=_is_id)
     of: str = option('What it measures: the id of a server, or "box" for this box', low=1, high=31)
     driver: str
-    highest_w: float = option(
-        "A reading above this is taken for an error", 5000.0, low=1, high=100000
-    )
+    highest_w: float = option("A reading above this counts as an error", 5000.0, low=1, high=100000)
     adapter_w: tuple[float, ...] = option(
-        "Points of the adapter's efficiency curve, behind which a DC meter sits: power drawn"
-        " from the adapter in watts, growing; empty: what is measured is what counts",
+        "If a DC meter sits behind an adapter, points of the adapter's efficiency curve: power"
+        " drawn from the adapter in watts, increasing; empty: the reading counts as it is",
         (),
         high=20,
         check=_is_power,
@@ -117,7 +115,7 @@ class MeterSettings:
         "Efficiency at each of these points", (), high=20, check=_is_efficiency
     )
     adapter_idle_w: float = option(
-        "What the adapter draws with nothing behind it", 0.0, low=0, high=1000
+        "What the adapter draws with nothing connected to it", 0.0, low=0, high=1000
     )
 
 
@@ -126,7 +124,7 @@ class PolledSettings(MeterSettings):
     """The keys of meters that are asked."""
 
     interval_s: float = option("Time between readings", 1.0, low=0.1, high=60)
-    timeout_s: float = option("An answer later than this is none", 5.0, low=0.1, high=60)
+    timeout_s: float = option("Longest wait for an answer", 5.0, low=0.1, high=60)
 
 
 class MeterDriver(Protocol):

@@ -38,7 +38,7 @@ class Settings(MeterSettings):
 
     driver: str = option("currentcost: EnviR display, by USB", "currentcost")
     device: str = option("Its serial port", "/dev/ttyUSB0", check=is_absolute)
-    sensor: int = option("The sensor as the display counts it; 0: the clamp", 0, low=0, high=9)
+    sensor: int = option("Number of the sensor on the display; 0: the clamp", 0, low=0, high=9)
 
 
 class Driver:

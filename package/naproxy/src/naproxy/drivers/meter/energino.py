@@ -40,7 +40,9 @@ class Settings(MeterSettings):
 
     driver: str = option("energino: Arduino with the Energino shield, by USB", "energino")
     device: str = option("Its serial port", "/dev/ttyACM0", check=is_absolute)
-    period_s: float = option("Time between its lines, set on it", 2.0, low=0.02, high=60)
+    period_s: float = option(
+        "Time between its lines; Naproxy sets it on the device", 2.0, low=0.02, high=60
+    )
 
 
 class Driver:

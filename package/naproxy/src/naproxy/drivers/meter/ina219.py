@@ -53,7 +53,7 @@ class Settings(MeterSettings):
     bus: int = option("N of /dev/i2c-N", 1, low=0, high=255)
     i2c_address: int = option("The chip's address on it, 64 is 0x40", 64, low=64, high=79)
     settings_file: str = option(
-        "Where the calibration is kept, with i2c",
+        "File that keeps the calibration, with i2c",
         "/var/lib/naproxy/meter.settings",
         check=is_absolute,
     )

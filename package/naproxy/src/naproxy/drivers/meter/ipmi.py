@@ -46,13 +46,14 @@ class Settings(PolledSettings):
 
     driver: str = option("ipmi: DCMI power reading of the server's BMC", "ipmi")
     interval_s: float = option("Time between readings", 5.0, low=0.5, high=60)
-    timeout_s: float = option("An answer later than this is none", 10.0, low=0.1, high=60)
+    timeout_s: float = option("Longest wait for an answer", 10.0, low=0.1, high=60)
     interface: str = option(
-        "How to reach it: lanplus is IPMI 2.0 by network, lan 1.5, open this machine's own",
+        "How to reach it: lanplus is IPMI 2.0 over the network, lan is IPMI 1.5, open is this"
+        " machine's own BMC",
         "lanplus",
         choices=("lanplus", "lan", "open"),
     )
-    host: str = option("Address of the BMC; not for open", "", check=_is_host_or_empty)
+    host: str = option("Address of the BMC; leave empty with open", "", check=_is_host_or_empty)
     port: int = option("Its port", 623, low=1, high=65535)
     user: str = option("User who may read", "", high=16, check=_is_user)
     password_file: str = option("File with the password", "", check=is_file_or_empty)

@@ -30,11 +30,13 @@ class Settings(PolledSettings):
         choices=("exporter", "local"),
     )
     port: int = option("Port of node_exporter", 9100, low=1, high=65535)
-    base_w: float = option("Power at no utilisation", 43.3, low=0, high=100000)
-    cpu_w: float = option("More with the processors fully busy", 0.0, low=-10000, high=100000)
-    memory_w: float = option("More with all memory in use", 0.0, low=-10000, high=100000)
-    disk_w: float = option("More with the disks always busy", 0.0, low=-10000, high=100000)
-    network_w: float = option("More for each megabyte a second", 0.0, low=-10000, high=100000)
+    base_w: float = option("Power when idle", 43.3, low=0, high=100000)
+    cpu_w: float = option("Added power with fully busy processors", 0.0, low=-10000, high=100000)
+    memory_w: float = option("Added power with all memory in use", 0.0, low=-10000, high=100000)
+    disk_w: float = option("Added power with always busy disks", 0.0, low=-10000, high=100000)
+    network_w: float = option(
+        "Added power for each megabyte a second", 0.0, low=-10000, high=100000
+    )
     asleep_w: float = option("Power while it is asleep", 1.6, low=0, high=100000)
 
 

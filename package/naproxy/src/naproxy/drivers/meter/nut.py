@@ -44,9 +44,10 @@ class Settings(PolledSettings):
 
     driver: str = option("nut: a UPS, through Network UPS Tools", "nut")
     interval_s: float = option("Time between readings", 2.0, low=0.5, high=60)
-    ups: str = option("Its name, as upsc wants it", "ups@localhost", check=_is_ups)
+    ups: str = option("Its name, as upsc expects it", "ups@localhost", check=_is_ups)
     variable: str = option(
-        "Variable with the power in watts, as outlet.1.realpower; empty: the UPS' whole output",
+        "Variable with the power in watts, such as outlet.1.realpower; empty: the UPS' whole"
+        " output",
         "",
         check=_is_name,
     )

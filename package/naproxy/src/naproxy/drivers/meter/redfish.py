@@ -44,7 +44,7 @@ class Settings(PolledSettings):
 
     driver: str = option("redfish: the server's BMC by Redfish", "redfish")
     interval_s: float = option("Time between readings", 5.0, low=0.5, high=60)
-    timeout_s: float = option("An answer later than this is none", 10.0, low=0.1, high=60)
+    timeout_s: float = option("Longest wait for an answer", 10.0, low=0.1, high=60)
     host: str = option("Address of the BMC", check=is_host_or_address)
     port: int = option("Its port", 443, low=1, high=65535)
     path: str = option(
@@ -53,13 +53,14 @@ class Settings(PolledSettings):
         high=255,
         check=is_url_path,
     )
-    tls: bool = option("By HTTPS; false only inside a machine", True)
+    tls: bool = option("Use HTTPS; false only inside a machine", True)
     fingerprint: str = option(
-        "SHA-256 of its certificate, if it made that itself; empty: one the system trusts",
+        "SHA-256 fingerprint of its certificate, if it made that itself; empty: the system must"
+        " trust the certificate",
         "",
         check=_is_fingerprint,
     )
-    user: str = option("User who may read; empty: none is asked for", "", high=64)
+    user: str = option("User who may read; empty: it needs none", "", high=64)
     password_file: str = option("File with the password", "", check=is_file_or_empty)
 
 

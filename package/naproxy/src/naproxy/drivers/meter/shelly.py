@@ -46,12 +46,14 @@ class Settings(PolledSettings):
     port: int = option("Its port for HTTP", 80, low=1, high=65535)
     channel: int = option("Its channel, from 0", 0, low=0, high=7)
     component: str = option(
-        "What of it measures; meter is the first generation's",
+        "Which part of it measures; the first generation has meter",
         "switch",
         choices=("meter", "emeter", "switch", "pm1"),
     )
     user: str = option(
-        "User; empty: none, and admin of the later generations, which know no other", "", high=64
+        "User; empty: none, or admin with the later generations, which know no other user",
+        "",
+        high=64,
     )
     password_file: str = option("File with the password", "", check=is_file_or_empty)
 

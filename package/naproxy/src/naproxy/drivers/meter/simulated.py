@@ -38,7 +38,8 @@ class Settings(PolledSettings):
     on_w: float = option("What it shows while the server is not asleep", 43.3, low=0, high=1000)
     off_w: float = option("What it shows while it is asleep", 1.6, low=0, high=1000)
     file: str = option(
-        "File with the power in watts as text, read for each reading; empty: by the state",
+        "File with the power in watts as text, read again each time; empty: the power follows the"
+        " server's state",
         "",
         check=is_file_or_empty,
     )

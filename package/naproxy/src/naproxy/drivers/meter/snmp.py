@@ -76,17 +76,17 @@ class Settings(PolledSettings):
     host: str = option("Its IPv4 address or host name", check=_is_address)
     port: int = option("Its port", 161, low=1, high=65535)
     community_file: str = option(
-        "File with the community that may read; empty: public", "", check=is_file_or_empty
+        "File with the community for reading; empty: public", "", check=is_file_or_empty
     )
     kind: str = option(
-        "What it is: APC's second generation, one outlet of it, its first generation,"
-        " a UPS with RFC 1628, or anything with the object in oid",
+        "Kind of device: APC's second generation, one outlet of it, APC's first generation, a UPS"
+        " with RFC 1628, or anything that has the object in oid",
         "apc",
         choices=("apc", "apc-outlet", "apc-first", "ups", "oid"),
     )
     outlet: int = option("The outlet, or the UPS' output, from 1", 1, low=1, high=100)
-    oid: str = option("The object that is the power", "", check=_is_oid_or_empty)
-    unit_w: float = option("What one step of it is", 1.0, low=0.000001, high=1000)
+    oid: str = option("The object that holds the power", "", check=_is_oid_or_empty)
+    unit_w: float = option("Watts of one step of its value", 1.0, low=0.000001, high=1000)
 
 
 def objects(settings: Settings) -> Objects:

@@ -39,8 +39,8 @@ class Settings(PolledSettings):
     driver: str = option("tasmota: a plug with the Tasmota firmware", "tasmota")
     host: str = option("Its address or host name", check=is_host_or_address)
     port: int = option("Its port for HTTP", 80, low=1, high=65535)
-    channel: int = option("Its channel, from 0, where it measures several", 0, low=0, high=7)
-    user: str = option("User of its web page; empty: none is asked for", "", high=64)
+    channel: int = option("Its channel, from 0, if it measures several", 0, low=0, high=7)
+    user: str = option("User of its web page; empty: it needs none", "", high=64)
     password_file: str = option("File with the password", "", check=is_file_or_empty)
 
 

@@ -28,17 +28,17 @@ class ReadySettings:
 
     kind: str
     timeout_s: float = option(
-        "A probe without an answer for this long failed", 1.0, low=0.05, high=30
+        "A probe fails if no answer comes in this time", 1.0, low=0.05, high=30
     )
     interval_s: float = option("Time between probes while awake", 5.0, low=0.2, high=300)
     asleep_interval_s: float = option(
-        "Time between probes while asleep; 0: none, for network cards that wake by any packet",
+        "Time between probes while asleep; 0: no probes, for network cards that any packet wakes",
         2.0,
         low=0,
         high=300,
     )
     check_mac: bool = option(
-        "Only an answer from the card with the server's `mac` counts (IPv4, on the same wire)",
+        "Count only answers from the card with the server's `mac` (IPv4, on the same network)",
         True,
     )
 

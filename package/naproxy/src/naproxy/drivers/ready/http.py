@@ -32,10 +32,10 @@ class Settings(ReadySettings):
 
     kind: str = option("http: ready when a request gets a good status", "http")
     path: str = option(
-        "Path to ask for: something cheap to answer", "/", high=255, check=is_url_path
+        "Path to request: something cheap to answer", "/", high=255, check=is_url_path
     )
     host: str = option(
-        "Host name to ask for; empty: the server's address", "", check=_is_host_or_empty
+        "Host name of the request; empty: the server's address", "", check=_is_host_or_empty
     )
     status: tuple[int, ...] = option(
         "Statuses that mean ready; empty: all below 500", (), high=20, check=_is_status

@@ -42,19 +42,19 @@ class SleepSettings:
 
     driver: str
     state: str = option(
-        "What it does: suspend to RAM, suspend to disk, power off; the usual times to fall"
-        " asleep and to wake are measured for each",
+        "What it does: suspend to RAM, suspend to disk, power off; the box measures the usual times"
+        " to fall asleep and to wake for each",
         "ram",
         choices=STATES,
     )
     timeout_s: float = option(
-        "How long the command may take, and how long the server may take to fall silent after it",
+        "Longest time for the command, and for the server to fall silent after it",
         30.0,
         low=1,
         high=600,
     )
     expect_s: float = option(
-        "How long falling asleep usually takes; measured once it has happened",
+        "How long falling asleep usually takes; the box measures it once it has happened",
         5.0,
         low=0.1,
         high=300,
@@ -81,13 +81,13 @@ class OffSettings(SleepSettings):
 
     state: str = option("What it does: power off", "off", choices=("off",))
     timeout_s: float = option(
-        "How long the command may take, and how long the server may take to fall silent after it",
+        "Longest time for the command, and for the server to fall silent after it",
         120.0,
         low=1,
         high=600,
     )
     expect_s: float = option(
-        "How long falling asleep usually takes; measured once it has happened",
+        "How long falling asleep usually takes; the box measures it once it has happened",
         20.0,
         low=0.1,
         high=300,

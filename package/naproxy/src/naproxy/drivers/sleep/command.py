@@ -15,7 +15,7 @@ from naproxy.server.machine_io import Answer
 class Settings(own_command.CommandSettings, SleepSettings):
     """What to run."""
 
-    driver: str = option("command: a program of your own on the box", "command")
+    driver: str = option("command: your own program on the box", "command")
 
 
 class Driver:

@@ -32,8 +32,8 @@ class Settings(LibvirtSettings, SleepSettings):
 
     driver: str = option("libvirt: a virtual machine, by virsh over ssh", "libvirt")
     pause: bool = option(
-        'With state = "ram": stop its processors from outside. Needs no guest agent, and the'
-        " machine's own system does not know of it",
+        'With state = "ram": stop its processors from outside. This needs no guest agent, and the'
+        " machine's own system does not notice",
         False,
     )
 

@@ -18,7 +18,7 @@ class Settings(SleepSettings):
 
     never: ClassVar[bool] = True
 
-    driver: str = option("none: the server is never put to sleep", "none")
+    driver: str = option("none: the box never puts the server to sleep", "none")
 
 
 class Driver:

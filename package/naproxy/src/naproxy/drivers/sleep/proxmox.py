@@ -32,7 +32,7 @@ class Settings(ProxmoxSettings, SleepSettings):
 
     driver: str = option("proxmox: a machine of Proxmox VE, by its API", "proxmox")
     timeout_s: float = option(
-        "How long the command may take, and how long the server may take to fall silent after it",
+        "Longest time for the command, and for the server to fall silent after it",
         120.0,
         low=1,
         high=600,

@@ -29,8 +29,8 @@ class RungSettings:
         "Time between two tries to wake the server, until it answers", 0.5, low=0.05, high=600
     )
     attempts: int = option(
-        "Tries after which the next rung's turn has come. After the last it counts as trouble;"
-        " it goes on trying, less and less often",
+        "Tries before the box takes the next rung. After the last rung the server counts as in"
+        " trouble; the box keeps trying, less and less often",
         60,
         low=1,
         high=10000,
@@ -42,15 +42,15 @@ class SlowRungSettings(RungSettings):
     """The keys of ways of waking that take a while."""
 
     spacing_s: float = option(
-        "Time between two tries to wake the server, until it answers; a try that is not over"
-        " by then stands for the next one",
+        "Time between two tries to wake the server, until it answers; a try that still runs then"
+        " counts as the next one",
         5.0,
         low=0.05,
         high=600,
     )
     attempts: int = option(
-        "Tries after which the next rung's turn has come. After the last it counts as trouble;"
-        " it goes on trying, less and less often",
+        "Tries before the box takes the next rung. After the last rung the server counts as in"
+        " trouble; the box keeps trying, less and less often",
         6,
         low=1,
         high=10000,
@@ -63,12 +63,12 @@ class WakeSettings(RungSettings):
     """What `[server.wake]` has besides the keys of the first rung."""
 
     expect_s: float = option(
-        "How long waking usually takes, for countdowns; measured once it has happened",
+        "How long waking usually takes, for countdowns; the box measures it once it has happened",
         5.0,
         low=0.1,
         high=600,
     )
-    direct: bool = option("Let Varnish send a magic packet itself too, by UDP", True)
+    direct: bool = option("Let Varnish also send a magic packet by itself, over UDP", True)
     broadcast: str = option(
         "IPv4 broadcast address for that packet; empty: that of the interface", ""
     )

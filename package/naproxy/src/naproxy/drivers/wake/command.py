@@ -13,8 +13,8 @@ from naproxy.drivers.wake import SlowDriver, SlowRungSettings, WakeError
 class Settings(own_command.CommandSettings, SlowRungSettings):
     """What to run."""
 
-    driver: str = option("command: a program of your own on the box", "command")
-    presses: bool = option("It presses a button: not to be run while the machine may be on", False)
+    driver: str = option("command: your own program on the box", "command")
+    presses: bool = option("It presses a button: do not run it while the machine may be on", False)
 
 
 class Driver(SlowDriver):

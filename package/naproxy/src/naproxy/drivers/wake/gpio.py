@@ -32,22 +32,23 @@ class Settings(SlowRungSettings):
     driver: str = option("gpio: press the power button, by libgpiod's gpioset", "gpio")
     chip: str = option("GPIO chip", "gpiochip0", low=1, high=32, check=_is_chip)
     line: int = option("Number of the line on the chip", low=0, high=1023)
-    active_low: bool = option("The line is pulled down to press", False)
+    active_low: bool = option("Pull the line low to press", False)
     pulse_ms: int = option(
-        "How long the button is pressed; most main boards cut the power after 4000",
+        "How long to press the button; most main boards cut the power after 4000",
         200,
         low=20,
         high=3000,
     )
     spacing_s: float = option(
-        "Time between two presses; longer than the server takes to start, for the second press"
-        " would switch it off",
+        "Time between two presses; must be longer than the server takes to start, because the"
+        " second press would switch it off",
         120.0,
         low=5,
         high=600,
     )
     attempts: int = option(
-        "Presses after which the next rung's turn has come. After the last it counts as trouble",
+        "Presses before the box takes the next rung. After the last rung the server counts as in"
+        " trouble",
         1,
         low=1,
         high=100,

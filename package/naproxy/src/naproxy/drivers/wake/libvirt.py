@@ -25,8 +25,8 @@ class Settings(LibvirtSettings, SlowRungSettings):
 
     driver: str = option("libvirt: a virtual machine, by virsh over ssh", "libvirt")
     spacing_s: float = option(
-        "Time between two tries to wake the server, until it answers; a try that is not over"
-        " by then stands for the next one",
+        "Time between two tries to wake the server, until it answers; a try that still runs then"
+        " counts as the next one",
         2.0,
         low=0.05,
         high=600,

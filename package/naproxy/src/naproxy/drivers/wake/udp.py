@@ -46,14 +46,14 @@ class Settings(RungSettings):
         "UDP ports; a packet goes to each", (9, 7), low=1, high=8, check=_is_port
     )
     address: str = option(
-        "IPv4 address to send to, another subnet's broadcast address for example; empty: the"
+        "IPv4 address to send to, for example another subnet's broadcast address; empty: the"
         " interface's broadcast address",
         "",
         check=_is_ipv4_or_empty,
     )
     interface: str = option("Network interface; empty: the box's", "", check=is_interface)
     password: str = option(
-        "SecureOn password of the card, as 00:11:22:33:44:55; empty: none",
+        "SecureOn password of the card, such as 00:11:22:33:44:55; empty: none",
         "",
         check=_is_password,
         secret=True,

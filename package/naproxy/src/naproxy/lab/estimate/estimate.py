@@ -53,26 +53,26 @@ def add_parser(subparsers: Any) -> None:
     """Add the subcommand."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "estimate",
-        help="what would be saved, from a web server's access log",
-        description="Reads access logs (Common or Combined Log Format, gzip too) and compares how"
+        help="say from a web server's access log what the box would save",
+        description="Read access logs (Common or Combined Log Format, also gzipped) and compare how"
         " much energy each way to decide would save, with what delays, and what no way can beat."
-        " Files of one rotated log (access.log, access.log.1, access.log.2.gz) are taken together.",
+        " Files of one rotated log (access.log, access.log.1, access.log.2.gz) count as one log.",
     )
     add = parser.add_argument
     add("logs", nargs="+", metavar="LOG", help="access log")
-    add("--json", action="store_true", help="rows as JSON; compares everything by default")
+    add("--json", action="store_true", help="print rows as JSON; compare everything by default")
     add("--html", metavar="FILE", type=Path, help="also write a report with figures")
     add("--cache", action="append", choices=sorted(CACHES), help="cache model; may be repeated")
-    add("--counting", action="append", choices=COUNTINGS, help="of delays; may be repeated")
+    add("--counting", action="append", choices=COUNTINGS, help="how delays count; may be repeated")
     add(
         "--promise",
         action="append",
         type=promise,
         metavar="F:DELTA",
-        help="at most this fraction of people's requests waits longer than so many seconds,"
+        help="at most this fraction of people's requests waits longer than DELTA seconds,"
         " such as 0.01:1; may be repeated",
     )
-    add("--policy", action="append", choices=POLICIES, help="may be repeated")
+    add("--policy", action="append", choices=POLICIES, help="policy; may be repeated")
     add(
         "--classes",
         choices=_CLASSES,
@@ -92,15 +92,15 @@ def add_parser(subparsers: Any) -> None:
         "--switch-j",
         type=amount,
         metavar="X",
-        help="joules one sleep and wake costs (170.7 for the powers and times of table 4.2)",
+        help="joules that one sleep and wake costs (170.7 for the powers and times of table 4.2)",
     )
-    add("--price", type=amount, metavar="X", help="of a kWh, in any currency")
+    add("--price", type=amount, metavar="X", help="price of a kWh, in any currency")
     add(
         "--utc-offset",
         type=offset,
         default="+00:00",
         metavar="+HH:MM",
-        help="of the office's clock",
+        help="UTC offset of the office's clock",
     )
     add(
         "--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="processes (%(default)s)"
@@ -109,14 +109,14 @@ def add_parser(subparsers: Any) -> None:
         "--summary",
         metavar="FILE",
         type=Path,
-        help="also write as JSON what was concluded of each log: verdict, problems, figures",
+        help="also write the conclusion for each log as JSON: verdict, problems, figures",
     )
     shown = parser.add_mutually_exclusive_group().add_argument
-    shown("--progress", action="store_true", help="show progress even if no terminal is there")
+    shown("--progress", action="store_true", help="show progress even without a terminal")
     shown(
         "--progress-json",
         action="store_true",
-        help="show it on standard error as one JSON object a line",
+        help="show progress on standard error, as one JSON object a line",
     )
 
 

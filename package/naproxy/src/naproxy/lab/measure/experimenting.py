@@ -69,28 +69,28 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "what commands cost", "naproxy measure METER [OPTION ...] -- COMMAND [--and COMMAND ...]"
     )
     add = group.add_argument
-    add("--runs", type=_count, default=10, metavar="N", help="of each (default: %(default)s)")
+    add("--runs", type=_count, default=10, metavar="N", help="runs of each (default: %(default)s)")
     add(
         "--warm-up",
         type=int,
         choices=range(101),
         default=1,
         metavar="N",
-        help="runs of each before that, not measured (default: %(default)s)",
+        help="warm-up runs of each, not measured (default: %(default)s)",
     )
     add(
         "--settle",
         type=duration,
         default=10.0,
         metavar="TIME",
-        help="idling before the baseline is measured (default: 10s)",
+        help="idle time before the baseline (default: 10s)",
     )
     add(
         "--baseline",
         type=duration,
         default=10.0,
         metavar="TIME",
-        help="idling that is measured, before each run (default: 10s, at least 5 readings)",
+        help="measured idle time before each run (default: 10s, at least 5 readings)",
     )
     units = group.add_mutually_exclusive_group()
     units.add_argument("--units", type=_positive, metavar="N", help="units of work of a run")
@@ -98,13 +98,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--units-from",
         type=_pattern,
         metavar="REGEX",
-        help="its first group is found in the command's output: the units of work of that run",
+        help="its first group finds the run's units of work in the command's output",
     )
     add("--within", type=_positive, default=10.0, metavar="PERCENT",
-        help="how well a figure must be known (default: 10)")  # fmt: skip
+        help="how exact a figure must be (default: 10)")  # fmt: skip
     add("--paired", action="store_true", help="compare runs of a round: paired t-test, not Welch's")
-    add("--seed", type=int, metavar="N", help="of the random order (default: by the clock)")
-    add("--csv", type=Path, metavar="FILE", help="write what was measured in each phase")
+    add("--seed", type=int, metavar="N", help="seed of the random order (default: by the clock)")
+    add("--csv", type=Path, metavar="FILE", help="write the measurements of each phase")
 
 
 def _count(text: str) -> int:
@@ -321,9 +321,9 @@ def _chosen(wanted: str | None, known: Sequence[Mapping[str, Any]]) -> Mapping[s
         raise CommandError("no meter is configured: see [[meter]] in docs/configuration.md")
     found = [status for status in known if wanted in (None, status["id"])]
     if not found:
-        raise CommandError(f"there is no meter {wanted}; there is {names}")
+        raise CommandError(f"there is no meter {wanted}, only {names}")
     if len(found) > 1:
-        raise CommandError(f"say which meter: naproxy measure METER -- COMMAND; there is {names}")
+        raise CommandError(f"name the meter ({names}): naproxy measure METER -- COMMAND")
     return found[0]
 
 

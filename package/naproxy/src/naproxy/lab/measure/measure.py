@@ -45,26 +45,26 @@ def add_parser(subparsers: Any) -> None:
         "measure",
         help="show what the meters say, or measure what a command costs",
         description="Show what the meters say, second by second, until Ctrl-C. Asks the"
-        " controller; where none runs it opens the meters itself. With -- COMMAND, measure what"
+        " controller, or opens the meters itself if none runs. With -- COMMAND, measure what"
         " commands cost instead: see docs/measure.md.",
         parents=[socket_option()],
     )
     parser.add_argument("meter", nargs="?", metavar="METER", help="only this meter")
     parser.add_argument(
-        "--seconds", type=duration, metavar="TIME", help="stop after so long, as 60 or 5m"
+        "--seconds", type=duration, metavar="TIME", help="stop after this time, such as 60 or 5m"
     )
     parser.add_argument("--json", action="store_true", help="as JSON, one object a line")
     parser.add_argument(
         "--fit",
         metavar="MODEL",
         help="fit this meter of the kind model against METER, and print its coefficients;"
-        " let the server's load vary meanwhile",
+        " meanwhile, vary the server's load",
     )
     parser.add_argument(
         "--form",
         choices=tuple(powermodel.FORMS),
         default="cpu",
-        help="what the model goes by: the processors only, or memory, disk and network too",
+        help="inputs of the model: the processors only, or memory, disk and network too",
     )
     add_config_option(parser)
     experimenting.add_options(parser)
@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _experiment(args: argparse.Namespace) -> int:
     if args.fit or args.json or args.seconds:
-        raise CommandError("--fit, --json and --seconds do not go with -- COMMAND")
+        raise CommandError("--fit, --json and --seconds do not work with -- COMMAND")
     return asyncio.run(experimenting.run(args))
 
 
@@ -145,7 +145,7 @@ def _check(wanted: str | None, known: Sequence[str]) -> None:
     if not known:
         raise CommandError("no meter is configured: see [[meter]] in docs/configuration.md")
     if wanted is not None and wanted not in known:
-        raise CommandError(f"there is no meter {wanted}; there is {', '.join(known)}")
+        raise CommandError(f"there is no meter {wanted}, only {', '.join(known)}")
 
 
 # Showing

@@ -77,11 +77,13 @@ def target_of(url: str) -> Target:
 
 def add_parser(subparsers: Any) -> None:
     """Declare the subcommand."""
-    words = "replay an access log in real time and report what became of it"
+    words = "replay an access log in real time and report what happened to it"
     parser = subparsers.add_parser("replay", help=words, description=f"{words.capitalize()}.")
-    parser.add_argument("log", nargs="+", metavar="LOG", help="access log, gzip too; - for stdin")
+    parser.add_argument(
+        "log", nargs="+", metavar="LOG", help="access log, also gzipped; - for stdin"
+    )
     parser.add_argument("--to", required=True, metavar="URL", help="http://ADDRESS:PORT")
-    parser.add_argument("--host", help="Host header, if not as in the URL")
+    parser.add_argument("--host", help="Host header, if it differs from the URL's")
     parser.add_argument(
         "--slice",
         type=_argument(parse_slice),
@@ -90,14 +92,14 @@ def add_parser(subparsers: Any) -> None:
         help="START+DURATION or START..END; offsets (2h30m) or times (2024-01-27T08:00)",
     )
     parser.add_argument(
-        "--speed", type=_argument(_positive), default=1.0, help="2: twice as fast as it was"
+        "--speed", type=_argument(_positive), default=1.0, help="2: twice as fast as in the log"
     )
     who = parser.add_mutually_exclusive_group()
     who.add_argument(
         "--bind",
         type=_argument(ip_network),
         metavar="NET",
-        help="clients' source addresses; all must be this machine's",
+        help="clients' source addresses; this machine must have them all",
     )
     who.add_argument(
         "--x-forwarded", action="store_true", help="name each client in X-Forwarded-For"
@@ -107,9 +109,11 @@ def add_parser(subparsers: Any) -> None:
         type=_argument(_positive),
         default=TIMEOUT_S,
         metavar="S",
-        help="a request without a whole answer by then is lost (%(default)g)",
+        help="a request without a complete answer by then counts as lost (%(default)g)",
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the report there too")
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="also write the report to this file"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
