@@ -149,7 +149,7 @@ def test_hours_are_added_exactly_and_text_and_grid_are_one(page: WatchedPage, st
     text = field(page, "server.web.awake.hours")
     expect(text).to_have_value("mon-fri 07:30-18:00")
     text.fill("mon-fri 07:30-18:00\nsometimes")
-    expect(said(page, "hours")).to_contain_text("cannot be read: sometimes")
+    expect(said(page, "hours")).to_contain_text("The box does not understand this line: sometimes")
     save(page)
     beside = page.locator(".field", has=text).locator(".error")
     expect(beside).to_contain_text('must look like "mon-fri 07:30-18:00"')
