@@ -220,6 +220,22 @@ def test_a_file_that_is_not_good_is_refused_in_words_and_another_may_be_chosen(
     admin.get_by_text("This file is good.").wait_for()
 
 
+def test_the_refusal_of_the_file_before_does_not_end_the_check_of_the_next(
+    admin: WatchedPage, signer: Signer, tmp_path: Path
+) -> None:
+    choose(admin, bundle(tmp_path / "bad.raucb", signer, board="naproxy-soekris"))
+    admin.locator("#work [role=alert]").wait_for()
+    held: list[Route] = []
+    admin.route("**/api/update/check", lambda route: held.append(route))  # noqa: PLW0108
+    with admin.expect_request("**/api/update/check"):
+        choose(admin, bundle(tmp_path / "good.raucb", signer))
+    # The page asks how far it is, as it does every few seconds.
+    admin.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    admin.wait_for_timeout(1000)
+    held[0].continue_()
+    admin.get_by_text("This file is good.").wait_for()
+
+
 def test_an_older_version_is_written_only_after_a_second_word(
     admin: WatchedPage, machine: RaucMachine, signer: Signer, tmp_path: Path
 ) -> None:

@@ -137,16 +137,21 @@ async function send(file) {
 			signal: mine.signal,
 			progress: bar.sent,
 		});
-		sent = there.id;
+		// An answer to what was asked before the check tells of the file before this one.
+		polling?.();
+		polling = undefined;
 		const update = await post(
 			"/api/update/check",
 			{ upload: there.id },
 			{ timeout_ms: 70_000 },
-		);
+		).finally(() => {
+			sent = there.id;
+		});
 		ending = null;
 		show(update);
 	} catch (problem) {
 		ending = null;
+		follow(SLOW_S);
 		const { name, message } = /** @type {Error} */ (problem);
 		if (name !== "AbortError") toast(message, "bad");
 		if (told) paint(told);
