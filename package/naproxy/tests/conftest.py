@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 from naproxy.history.read import queries
-from test_history import Box
 
 # The same examples every time, so that a run which fails fails again; `large` looks for others.
 # A machine that does something else beside makes inputs slowly; that is no fault of theirs.
@@ -17,6 +16,9 @@ settings.register_profile(
     "large", settings.get_profile("same"), derandomize=False, max_examples=10_000
 )
 settings.load_profile("same")
+
+# After it: a profile holds for tests that are imported later.
+from test_history import Box  # noqa: E402
 
 
 @pytest.fixture
