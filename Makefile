@@ -108,7 +108,8 @@ test-browser: $(BUILT) ## the web interface in Chromium, before a real controlle
 test-image-parts: $(BUILT) ## the image's fragments, recipes, boot and start scripts, without Buildroot
 	$(AS_ROOT) $(PYTEST) -n 3 --dist loadfile tests/image
 
-test-vmod: $(BUILT) ## varnishtest of the VMOD
+test-vmod: $(BUILT) ## the list of crawlers, varnishtest of the VMOD
+	@$(MAKE) --no-print-directory -C package/crawlers check
 	@$(MAKE) --no-print-directory -C package/libvmod-naproxy check
 
 test-vcl: $(BUILT) ## varnishtest of the VCL, hostile requests

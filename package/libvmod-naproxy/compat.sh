@@ -107,5 +107,6 @@ for suite in "$@"; do
 		pkg-config --modversion $api
 		cd /naproxy/package/libvmod-naproxy
 		make -s API=$api BUILD=/naproxy/build/compat/$suite/build all
-		make -s API=$api BUILD=/naproxy/build/compat/$suite/build check-unit check-vtc"
+		make -s API=$api BUILD=/naproxy/build/compat/$suite/build check-vtc
+		make -s -C ../crawlers BUILD=/naproxy/build/compat/$suite/crawlers check-unit"
 done

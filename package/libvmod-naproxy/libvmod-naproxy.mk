@@ -8,9 +8,15 @@ LIBVMOD_NAPROXY_VERSION = 0.1.0
 LIBVMOD_NAPROXY_SITE = $(BR2_EXTERNAL_NAPROXY_TOP)/package/libvmod-naproxy
 LIBVMOD_NAPROXY_SITE_METHOD = local
 LIBVMOD_NAPROXY_LICENSE = BSD-2-Clause, MIT (list of crawlers)
-LIBVMOD_NAPROXY_LICENSE_FILES = LICENSE agents/crawler-user-agents.LICENSE
+LIBVMOD_NAPROXY_LICENSE_FILES = LICENSE crawlers/crawler-user-agents.LICENSE
 LIBVMOD_NAPROXY_DEPENDENCIES = host-pkgconf host-python3 varnish
 LIBVMOD_NAPROXY_POST_RSYNC_HOOKS += BR2_EXTERNAL_NAPROXY_COPY_LICENSE
+
+# A local package copies its own folder only.
+define LIBVMOD_NAPROXY_COPY_CRAWLERS
+	cp -r $(BR2_EXTERNAL_NAPROXY_TOP)/package/crawlers $(@D)
+endef
+LIBVMOD_NAPROXY_POST_RSYNC_HOOKS += LIBVMOD_NAPROXY_COPY_CRAWLERS
 
 # The hardening is the image's; directories are named, as pkg-config's variables
 # have no sysroot.
@@ -18,6 +24,7 @@ LIBVMOD_NAPROXY_MAKE_OPTS = \
 	$(TARGET_CONFIGURE_OPTS) \
 	API=vinylapi \
 	BUILD=$(@D)/build \
+	CRAWLERS=$(@D)/crawlers \
 	HARDEN="-Wformat -Werror=format-security" \
 	PKG_CONFIG=$(PKG_CONFIG_HOST_BINARY) \
 	PYTHON=$(HOST_DIR)/bin/python3 \

@@ -16,6 +16,8 @@ OURS = {
     "naproxy-meter": "package/naproxy-meter",
     "naproxy-webui": "webui",
 }
+BROUGHT = {"LICENSE": TOP, "crawlers/crawler-user-agents.LICENSE": TOP / "package"}
+"""Licence files that a hook brings, and the folder it takes them from."""
 SYMBOLS = {"naproxy": "NAPROXY", "pyserial": "PYTHON_SERIAL"}
 """Buildroot's names for packages, where they are not PYTHON_ and Python's."""
 
@@ -69,7 +71,7 @@ def test_a_recipe_has_a_licence_whose_hash_is_known(recipe: Path) -> None:
 )
 def test_hashes_of_our_licence_files_are_true(recipe: Path) -> None:
     for name, known in hashes(recipe).items():
-        file = TOP / name if name == "LICENSE" else root(recipe) / name
+        file = BROUGHT.get(name, root(recipe)) / name
         assert hashlib.sha256(file.read_bytes()).hexdigest() == known, name
 
 

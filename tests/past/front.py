@@ -48,7 +48,7 @@ class Recognised:
 
     def __init__(self) -> None:
         self.klass = Agents().klass
-        table = json.loads(resources.files("naproxy").joinpath("agents.json").read_text("utf-8"))
+        table = json.loads(resources.files("naproxy").joinpath("crawlers.json").read_text("utf-8"))
         # Of another class each, so that what it says is not what holds for no entry.
         self._each = [
             (Klass[agent["class"].upper()], Agents([{**agent, "class": "scanner"}]).klass)

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Naproxy authors
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * Who is asking: the agents' table, then what was learned of this client,
+ * Who is asking: the list of crawlers, then what was learned of this client,
  * then the office's rules; the last that speaks decides.
  */
 
@@ -15,7 +15,7 @@
 
 #include "cache/cache.h"
 
-#include "agents.h"
+#include "crawlers.h"
 #include "naproxy.h"
 
 const char * const np_class_name[] = {
@@ -117,7 +117,7 @@ classify_read(struct memo *m, const char *ua, size_t size)
 {
 
 	m->hash = np_hash(0, ua, size);
-	m->agent = agents_match(ua);
+	m->agent = crawlers_match(ua);
 }
 
 static void
@@ -148,8 +148,8 @@ static uint8_t
 classify_agent(const struct np_record *rec, const char *ua)
 {
 
-	if (rec->agent != AGENTS_NONE)
-		return (agents_agent[rec->agent].klass);
+	if (rec->agent != CRAWLERS_NONE)
+		return (crawlers_agent[rec->agent].klass);
 	if (!strncmp(ua, "Mozilla/", 8) || !strncmp(ua, "Opera/", 6))
 		return (NAPROXY_PERSON);
 	return (NAPROXY_API);

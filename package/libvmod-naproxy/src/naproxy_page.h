@@ -244,7 +244,7 @@ struct naproxy_event {
 	uint64_t	client;			/* hash of address and agent */
 	uint64_t	path;			/* hash of host and URL */
 	uint32_t	delay_ms;		/* held */
-	uint32_t	agent;			/* index in agents.json, or ~0 */
+	uint32_t	agent;			/* index in crawlers.json, or ~0 */
 	uint8_t		server;			/* index */
 	uint8_t		klass;
 	uint8_t		outcome;

@@ -12,7 +12,7 @@
 
 #include "cache/cache.h"
 
-#include "agents.h"
+#include "crawlers.h"
 #include "naproxy.h"
 
 static const char record_id[1];	/* its address is our key among tasks */
@@ -233,7 +233,7 @@ np_record_new(VRT_CTX)
 		if (rec == NULL)
 			return (NULL);
 		INIT_OBJ(rec, NP_RECORD_MAGIC);
-		rec->agent = AGENTS_NONE;
+		rec->agent = CRAWLERS_NONE;
 		rec->outcome = NAPROXY_OTHER;
 		priv->priv = rec;
 		priv->methods = record_methods;

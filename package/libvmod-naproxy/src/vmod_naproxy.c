@@ -13,7 +13,7 @@
 #include "vcl.h"
 #include "vsb.h"
 
-#include "agents.h"
+#include "crawlers.h"
 #include "language.h"
 #include "naproxy.h"
 
@@ -340,9 +340,9 @@ vmod_agent(VRT_CTX)
 	const struct np_record *rec;
 
 	rec = np_record(ctx);
-	if (rec == NULL || rec->agent == AGENTS_NONE)
+	if (rec == NULL || rec->agent == CRAWLERS_NONE)
 		return ("");
-	return (agents_agent[rec->agent].name);
+	return (crawlers_agent[rec->agent].name);
 }
 
 VCL_BOOL v_matchproto_(td_naproxy_page_load)

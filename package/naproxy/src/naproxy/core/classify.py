@@ -42,9 +42,9 @@ class Agents:
     """Classes declared by User-Agent headers, the same table as the VMOD's."""
 
     def __init__(self, table: Iterable[Mapping[str, Any]] | None = None) -> None:
-        """Take `[{"name", "class", "literals"}]`; by default agents.json, which is installed."""
+        """Take `[{"name", "class", "literals"}]`; by default crawlers.json, which is installed."""
         if table is None:
-            text = resources.files("naproxy").joinpath("agents.json").read_text("utf-8")
+            text = resources.files("naproxy").joinpath("crawlers.json").read_text("utf-8")
             table = json.loads(text)
         literals: dict[Klass, list[str]] = {klass: [] for klass in _PRECEDENCE}
         for agent in table:

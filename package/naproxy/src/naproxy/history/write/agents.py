@@ -1,6 +1,6 @@
 """Which robots and programs asked, by name and day, and what became of their requests.
 
-The VMOD knows an agent by its number in agents.json, and that changes from one version to the
+The VMOD knows an agent by its number in crawlers.json, and that changes from one version to the
 next: the history has names. What the list does not name has the empty name and its class;
 people without a name are not here, they are in `traffic_hours` like everybody.
 """
@@ -35,7 +35,7 @@ _Row = tuple[int, str, str, int, int]
 @cache
 def names() -> tuple[str, ...]:
     """Return the names of the agents by their numbers in an event."""
-    text = resources.files("naproxy").joinpath("agents.json").read_text("utf-8")
+    text = resources.files("naproxy").joinpath("crawlers.json").read_text("utf-8")
     return tuple(agent["name"] for agent in json.loads(text))
 
 

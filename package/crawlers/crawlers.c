@@ -8,7 +8,7 @@
 #include <ctype.h>
 #include <stddef.h>
 
-#include "agents.h"
+#include "crawlers.h"
 
 struct best {
 	uint32_t	agent;
@@ -17,14 +17,14 @@ struct best {
 };
 
 static void
-agents_weigh(struct best *best, const char *begin, const char *end,
+crawlers_weigh(struct best *best, const char *begin, const char *end,
     unsigned state)
 {
-	const struct agents_literal *lit;
+	const struct crawlers_literal *lit;
 	unsigned n;
 
-	for (n = agents_found[state]; n != 0; n = lit->next) {
-		lit = &agents_literal[n - 1];
+	for (n = crawlers_found[state]; n != 0; n = lit->next) {
+		lit = &crawlers_literal[n - 1];
 		if (lit->word && end - begin > lit->length &&
 		    isalnum((unsigned char)end[-(ptrdiff_t)lit->length - 1]))
 			continue;
@@ -38,28 +38,28 @@ agents_weigh(struct best *best, const char *begin, const char *end,
 }
 
 static inline unsigned
-agents_step(unsigned state, unsigned column)
+crawlers_step(unsigned state, unsigned column)
 {
 
-	return (agents_goto[state * agents_columns + column]);
+	return (crawlers_goto[state * crawlers_columns + column]);
 }
 
 uint32_t
-agents_match(const char *user_agent)
+crawlers_match(const char *user_agent)
 {
-	struct best best = { AGENTS_NONE, 0, 0 };
+	struct best best = { CRAWLERS_NONE, 0, 0 };
 	const char *p;
 	unsigned state;
 
-	state = agents_step(0, agents_start);
+	state = crawlers_step(0, crawlers_start);
 	for (p = user_agent; *p != '\0'; p++) {
-		state = agents_step(state, agents_column[(unsigned char)*p]);
-		if (agents_found[state] != 0)
-			agents_weigh(&best, user_agent, p + 1, state);
+		state = crawlers_step(state, crawlers_column[(unsigned char)*p]);
+		if (crawlers_found[state] != 0)
+			crawlers_weigh(&best, user_agent, p + 1, state);
 	}
-	state = agents_step(state, agents_end);
+	state = crawlers_step(state, crawlers_end);
 	/* The end counts as a byte of the literals that it ties. */
-	if (agents_found[state] != 0)
-		agents_weigh(&best, user_agent, p + 1, state);
+	if (crawlers_found[state] != 0)
+		crawlers_weigh(&best, user_agent, p + 1, state);
 	return (best.agent);
 }

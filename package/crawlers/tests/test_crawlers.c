@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Naproxy authors
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * The matcher against cases that agents_cases.py wrote. Prints what a match
+ * The matcher against cases that crawlers_cases.py wrote. Prints what a match
  * costs here; nothing depends on that.
  */
 
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "agents.h"
+#include "crawlers.h"
 
 #define CASES_MAX	20000
 #define ROUNDS		200
@@ -48,7 +48,7 @@ compare(FILE *f)
 		want = strtol(line, &text, 10);
 		if (*text++ != '\t' || ncases == CASES_MAX)
 			errx(1, "malformed case: %s", line);
-		got = agents_match(text);
+		got = crawlers_match(text);
 		if (got != (uint32_t)want) {
 			warnx("%s: is %" PRId32 ", not %ld", text,
 			    (int32_t)got, want);
@@ -71,7 +71,7 @@ main(int argc, char **argv)
 	FILE *f;
 
 	if (argc != 2)
-		errx(1, "usage: test_agents CASES");
+		errx(1, "usage: test_crawlers CASES");
 	f = fopen(argv[1], "r");
 	if (f == NULL)
 		err(1, "%s", argv[1]);
@@ -82,8 +82,8 @@ main(int argc, char **argv)
 	begin = now_ns();
 	for (r = 0; r < ROUNDS; r++)
 		for (i = 0; i < ncases; i++)
-			(void)agents_match(cases[i]);
-	(void)printf("agents: %zu cases, %u wrong, %.0f ns a match\n", ncases,
+			(void)crawlers_match(cases[i]);
+	(void)printf("crawlers: %zu cases, %u wrong, %.0f ns a match\n", ncases,
 	    bad, (now_ns() - begin) / (double)(ROUNDS * ncases));
 	for (i = 0; i < ncases; i++)
 		free(cases[i]);

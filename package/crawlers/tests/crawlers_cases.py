@@ -1,4 +1,4 @@
-"""Write cases for test_agents: index of the agent, a tab, a User-Agent; one a line.
+"""Write cases for test_crawlers: index of the agent, a tab, a User-Agent; one a line.
 
 Every example of the npm list, every line of the thesis' table 4.1 in several disguises,
 real browsers, and random mixtures of literals, letters and bytes above 127. The expected
@@ -12,8 +12,8 @@ import random
 import sys
 from pathlib import Path
 
-AGENTS = Path(__file__).resolve().parent.parent / "agents"
-sys.path.insert(0, str(AGENTS))
+CRAWLERS = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(CRAWLERS))
 
 import generate  # noqa: E402
 
@@ -96,10 +96,10 @@ def mixtures(agents: list[generate.Agent], count: int) -> list[str]:
 def main() -> None:
     """Write the cases to the file named on the command line."""
     agents = generate.read_lists()
-    npm = json.loads((AGENTS / "crawler-user-agents.json").read_text("utf-8"))
+    npm = json.loads((CRAWLERS / "crawler-user-agents.json").read_text("utf-8"))
     table = [
         line
-        for line in (AGENTS / "table-4.1.txt").read_text("utf-8").splitlines()
+        for line in (CRAWLERS / "table-4.1.txt").read_text("utf-8").splitlines()
         if line and not line.startswith("#")
     ]
     texts = [text for entry in npm for text in entry["instances"]]

@@ -1,6 +1,6 @@
-"""Turn the lists of robots into the VMOD's matcher and the controller's agents.json.
+"""Turn the lists of robots into the VMOD's matcher and the controller's crawlers.json.
 
-    generate.py --table agents_table.c --json agents.json [--check]
+    generate.py --table crawlers_table.c --json crawlers.json [--check]
 
 README.md here says what the lists are and how a match is decided. The matcher is an
 Aho-Corasick automaton (Aho and Corasick, 1975) with its transitions completed, over
@@ -295,37 +295,37 @@ def write_table(agents: list[Agent], automaton: Automaton, path: Path) -> None:
         for s in range(len(automaton.goto))
         for c in range(columns)
     )
-    text = f"""/* Made by agents/generate.py. */
+    text = f"""/* Made by crawlers/generate.py. */
 
 #include <stdint.h>
 
-#include "agents.h"
+#include "crawlers.h"
 
-const unsigned agents_columns = {columns};
-const unsigned agents_start = {column[START]};
-const unsigned agents_end = {column[END]};
-const unsigned agents_count = {len(agents)};
+const unsigned crawlers_columns = {columns};
+const unsigned crawlers_start = {column[START]};
+const unsigned crawlers_end = {column[END]};
+const unsigned crawlers_count = {len(agents)};
 
-const uint8_t agents_column[256] = {{
+const uint8_t crawlers_column[256] = {{
 {c_rows(folded)}
 }};
 
-const uint16_t agents_goto[] = {{
+const uint16_t crawlers_goto[] = {{
 {c_rows(rows)}
 }};
 
 /* The literal to report in a state, plus one. */
-const uint16_t agents_found[] = {{
+const uint16_t crawlers_found[] = {{
 {c_rows(n + 1 for n in automaton.suffix)}
 }};
 
-const struct agents_literal agents_literal[] = {{
+const struct crawlers_literal crawlers_literal[] = {{
 """
     for number, literal in enumerate(automaton.literals):
         rank = RANK[agents[literal.agent].klass]
         fields = (literal.agent, automaton.next[number] + 1, len(literal.symbols), rank)
         text += "{" + ",".join(map(str, (*fields, int(literal.word)))) + "},\n"
-    text += "};\n\nconst struct agents_agent agents_agent[] = {\n"
+    text += "};\n\nconst struct crawlers_agent crawlers_agent[] = {\n"
     for agent in agents:
         text += f"{{{c_string(agent.name)}, {CLASSES[agent.klass]}}},\n"
     path.write_text(text + "};\n", "utf-8")
@@ -360,7 +360,7 @@ def main() -> int:
     try:
         agents = read_lists()
     except ListError as problem:
-        print(f"agents: {problem}", file=sys.stderr)
+        print(f"crawlers: {problem}", file=sys.stderr)
         return 1
     automaton = Automaton(list(literals_of(agents)))
     if args.table:
@@ -369,11 +369,11 @@ def main() -> int:
         args.json.write_text(as_json(agents), "utf-8")
     if args.check:
         if args.json.read_text("utf-8") != as_json(agents):
-            print(f"agents: {args.json} is out of date: run `make agents`", file=sys.stderr)
+            print(f"{args.json} is out of date: run `make -C package/crawlers`", file=sys.stderr)
             return 1
         missed = misread(agents, automaton)
         for line in missed:
-            print(f"agents: not recognised: {line}", file=sys.stderr)
+            print(f"crawlers: not recognised: {line}", file=sys.stderr)
         return 1 if missed else 0
     return 0
 
