@@ -102,7 +102,7 @@ test-webui: $(BUILT) ## the web interface's own tests
 	$(AS_ROOT) $(PYTEST) -n 2 --dist loadfile webui/tests
 
 test-browser: $(BUILT) ## the web interface in Chromium, before a real controller with a made past
-	$(AS_ROOT) $(PYTEST) tests/past
+	$(AS_ROOT) $(PYTEST) tests/simulator/past
 	$(AS_ROOT) $(PYTEST) -n 3 --dist loadfile tests/webui
 
 test-image-parts: $(BUILT) ## the image's fragments, recipes, boot and start scripts, without Buildroot
@@ -125,7 +125,7 @@ test-powercut: prepare ## the same, 200 of each: two minutes
 	$(AS_ROOT) $(PYTEST) -s tests/powercut
 
 test-office: $(BUILT) ## the virtual office keeps its promises
-	$(AS_ROOT) $(PYTEST) tests/office
+	$(AS_ROOT) $(PYTEST) tests/simulator/office
 
 # Offices do not disturb each other, but what measures times or power needs both cores.
 MEASURE := $(addprefix tests/e2e/test_,commissioning.py measure.py)
@@ -139,7 +139,7 @@ test-faults: $(BUILT) ## each fault of the campaign once, in a cycle of sleep an
 	$(AS_ROOT) $(PYTEST) tests/faults
 
 test-demo: $(BUILT) ## the demonstration and the five configurations
-	$(AS_ROOT) $(PYTEST) -n 3 --dist worksteal tests/demo tests/five
+	$(AS_ROOT) $(PYTEST) -n 3 --dist worksteal tests/simulator/demo tests/simulator/five
 
 test-compat: build ## the VMOD on Varnish 7.7 and Vinyl Cache 9.0 (downloads Debian packages)
 	@$(MAKE) --no-print-directory -C package/libvmod-naproxy compat
@@ -185,7 +185,7 @@ check-kernel: ## no symbol that a board asks for is lost in the kernel's kconfig
 
 .PHONY: demo faults five bench
 demo: build ## the whole appliance in a virtual office [DURATION=s] [LOG=file]
-	@$(AS_ROOT) $(PYTHON) -m tests.demo $(if $(DURATION),--duration $(DURATION)) $(if $(LOG),--log $(LOG))
+	@$(AS_ROOT) $(PYTHON) -m tests.simulator.demo $(if $(DURATION),--duration $(DURATION)) $(if $(LOG),--log $(LOG))
 
 .PHONY: stage screenshots
 stage: prepare ## the web interface to be looked at, with 30 days of history [DAYS=n] [PORT=n]
@@ -199,7 +199,7 @@ faults: build ## 500 cycles with faults, build/faults.json [CYCLES=n] [SEED=n] [
 	    $(if $(MINUTES),--minutes $(MINUTES)) $(if $(ANEW),--anew)
 
 five: build ## the thesis' five configurations on one slice [DURATION=s] [LOG=file]
-	@$(AS_ROOT) $(PYTHON) -m tests.five $(if $(DURATION),--duration $(DURATION)) $(if $(LOG),--log $(LOG))
+	@$(AS_ROOT) $(PYTHON) -m tests.simulator.five $(if $(DURATION),--duration $(DURATION)) $(if $(LOG),--log $(LOG))
 
 BENCHES := proxy wake policy estimate meter history webui
 bench: $(BENCHES:%=bench-%) ## all benchmarks, results in build/bench/

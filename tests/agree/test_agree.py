@@ -31,9 +31,9 @@ from naproxy.policy.base import Request
 from naproxy.policy.timeout import Settings, Timeout
 
 from tests.e2e.clients import ASSET, CRAWLER, PERSON, PROGRAM, Answer, ask, fresh
-from tests.office import Office
-from tests.office.box import toml
-from tests.office.namespace import ROOT
+from tests.simulator.office import Office
+from tests.simulator.office.box import toml
+from tests.simulator.office.namespace import ROOT
 
 AGREE_S = int(os.environ.get("AGREE_S", "0"))
 # Logs have whole seconds: with whole numbers here, too, every other request would be a close call.

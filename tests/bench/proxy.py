@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.result import goal, output_path, summary, write
-from tests.office import Office
-from tests.office.box import ADDRESS, VMOD, vmod_path
-from tests.office.box import arguments as varnishd_arguments
-from tests.office.namespace import ROOT, wait_for
-from tests.office.server import ADDRESS as ORIGIN
+from tests.simulator.office import Office
+from tests.simulator.office.box import ADDRESS, VMOD, vmod_path
+from tests.simulator.office.box import arguments as varnishd_arguments
+from tests.simulator.office.namespace import ROOT, wait_for
+from tests.simulator.office.server import ADDRESS as ORIGIN
 
 STARTS = 7
 ROUNDS = 9

@@ -16,11 +16,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tests.bench.result import goal, output_path, summary, write
-from tests.office import Office, Settings
-from tests.office.box import ADDRESS, HOST
-from tests.office.namespace import wait_for
-from tests.office.office import CLIENT_ADDRESS
-from tests.office.wire import Frame, to_realtime
+from tests.simulator.office import Office, Settings
+from tests.simulator.office.box import ADDRESS, HOST
+from tests.simulator.office.namespace import wait_for
+from tests.simulator.office.office import CLIENT_ADDRESS
+from tests.simulator.office.wire import Frame, to_realtime
 
 CYCLES = 120
 QUICK = Settings(sleep_s=0.1, wake_s=0.3)

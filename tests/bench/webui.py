@@ -28,8 +28,8 @@ from urllib.parse import urlsplit
 from playwright.sync_api import Browser, sync_playwright
 
 from tests.bench import result
-from tests.office.namespace import ROOT
-from tests.past import cached
+from tests.simulator.office.namespace import ROOT
+from tests.simulator.past import cached
 from tests.webui.conftest import CHROMIUM, SIZES
 from tests.webui.people import PASSWORD, USER
 from tests.webui.stage import Stage

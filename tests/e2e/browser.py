@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Self
 
-from tests.office import Namespace
-from tests.office.namespace import OfficeError, kill
+from tests.simulator.office import Namespace
+from tests.simulator.office.namespace import OfficeError, kill
 
 _FLAGS = (
     # As a person's: HeadlessChrome is a crawler's name.

@@ -9,8 +9,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from http.client import HTTPConnection, HTTPException
 from socket import MSG_PEEK
 
-from tests.office import Namespace
-from tests.office.box import ADDRESS, HOST
+from tests.simulator.office import Namespace
+from tests.simulator.office.box import ADDRESS, HOST
 
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"
 PERSON = {

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from tests.e2e.clients import ask
-from tests.office import Office, Settings
-from tests.office.box import VMOD
-from tests.office.namespace import ROOT, OfficeError, wait_for
+from tests.simulator.office import Office, Settings
+from tests.simulator.office.box import VMOD
+from tests.simulator.office.namespace import ROOT, OfficeError, wait_for
 
 QUICK = Settings(sleep_s=0.2, wake_s=0.2)
 

@@ -6,9 +6,9 @@ import pytest
 
 from tests.e2e.browser import Browser
 from tests.e2e.clients import PERSON, ask
-from tests.office import Office
-from tests.office.box import ADDRESS, HOST
-from tests.office.namespace import wait_for
+from tests.simulator.office import Office
+from tests.simulator.office.box import ADDRESS, HOST
+from tests.simulator.office.namespace import wait_for
 
 PATH = "/pages/007.html?name=a%20b&x=%22%3E%3Cscript%3E"
 CONFIG = {"box": {"notice": "Tell us what you think: <survey@office.example>"}}

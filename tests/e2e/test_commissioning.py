@@ -14,9 +14,9 @@ from naproxy.core.reason import Reason
 from naproxy.server.machine import DRAIN_S
 
 from tests.e2e.clients import PERSON, ask, fresh
-from tests.office import Office, Settings
-from tests.office.namespace import ROOT
-from tests.office.plug import Plug
+from tests.simulator.office import Office, Settings
+from tests.simulator.office.namespace import ROOT
+from tests.simulator.office.plug import Plug
 
 CYCLES = 5
 UNIT_S = 0.7

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.office import Office
-from tests.office.server import ADDRESS, MAC
+from tests.simulator.office import Office
+from tests.simulator.office.server import ADDRESS, MAC
 
 NAPROXY = Path(sys.executable).with_name("naproxy")
 OTHER_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBLPFzVvVjPbZbOAlXVGIDBJhNzSNTXJ6BPBBqYkrSvE"

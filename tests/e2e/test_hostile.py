@@ -12,8 +12,8 @@ import pytest
 from naproxy.shm.page import PAGE_MAGIC, PAGE_SIZE, PAGE_VERSION
 
 from tests.e2e.clients import Load, ask, fresh
-from tests.office import Office
-from tests.office.namespace import wait_for
+from tests.simulator.office import Office
+from tests.simulator.office.namespace import wait_for
 
 DICE = random.Random(2)
 

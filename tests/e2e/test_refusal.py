@@ -4,8 +4,8 @@ import pytest
 from naproxy.core.reason import reason_of
 
 from tests.e2e.clients import ask, fresh
-from tests.office import Office
-from tests.office.namespace import OfficeError, wait_for
+from tests.simulator.office import Office
+from tests.simulator.office.namespace import OfficeError, wait_for
 
 WORDS = "a backup is running until 4:00"
 

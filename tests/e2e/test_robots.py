@@ -7,7 +7,7 @@ import pytest
 from naproxy.lab.replay.replay_visit import became
 
 from tests.e2e.clients import ASSET, CRAWLER, MONITOR, ask, fresh
-from tests.office import Office
+from tests.simulator.office import Office
 
 
 def packets(office: Office) -> int:

@@ -11,11 +11,11 @@ from naproxy.core.reason import Reason, reason_of
 
 from tests.e2e.clients import PERSON, ask, fresh
 from tests.e2e.conftest import QUICK
-from tests.office import Office
-from tests.office.box import VMOD, RefusedError, toml
-from tests.office.namespace import ROOT, ip, wait_for
-from tests.office.plug import Plug
-from tests.office.server import ADDRESS
+from tests.simulator.office import Office
+from tests.simulator.office.box import VMOD, RefusedError, toml
+from tests.simulator.office.namespace import ROOT, ip, wait_for
+from tests.simulator.office.plug import Plug
+from tests.simulator.office.server import ADDRESS
 
 NEVER = {"name": "timeout", "idle_s": 86400.0}
 IDLE = {"name": "timeout", "idle_s": 1.0}

@@ -5,8 +5,8 @@ from naproxy.core.reason import reason_of
 from naproxy.lab.replay.replay_visit import became
 
 from tests.e2e.clients import ASSET, PERSON, ask, fresh
-from tests.office import Office
-from tests.office.namespace import wait_for
+from tests.simulator.office import Office
+from tests.simulator.office.namespace import wait_for
 
 CONFIG = {
     "server": {

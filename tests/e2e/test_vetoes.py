@@ -7,10 +7,10 @@ import pytest
 from naproxy.core.reason import Reason, reason_of
 
 from tests.e2e.clients import PROGRAM, ask, at_once, fresh
-from tests.office import Office
-from tests.office.box import ADDRESS, HOST, RefusedError
-from tests.office.namespace import wait_for
-from tests.office.websocket import Client
+from tests.simulator.office import Office
+from tests.simulator.office.box import ADDRESS, HOST, RefusedError
+from tests.simulator.office.namespace import wait_for
+from tests.simulator.office.websocket import Client
 
 WORK = "/app/reply"
 ALWAYS = ["mon-sun 00:00-24:00"]

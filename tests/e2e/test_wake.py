@@ -4,10 +4,10 @@ from naproxy.lab.replay.replay_visit import became
 from naproxy.shm.page import Outcome
 
 from tests.e2e.clients import ASSET, Load, ask, fresh
-from tests.office import Office, magic
-from tests.office.box import ADDRESS, HOST
-from tests.office.namespace import wait_for
-from tests.office.server import MAC
+from tests.simulator.office import Office, magic
+from tests.simulator.office.box import ADDRESS, HOST
+from tests.simulator.office.namespace import wait_for
+from tests.simulator.office.server import MAC
 
 CONFIG = {"server": {"wake": {"spacing_s": 0.2}}}
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.faults.campaign import Row, campaign
-from tests.office.namespace import ROOT, OfficeError
+from tests.simulator.office.namespace import ROOT, OfficeError
 
 BUILD = ROOT / "build"
 GOALS = {"lost": 0, "wrong_state_s": 10.0}

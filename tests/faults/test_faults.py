@@ -16,8 +16,8 @@ from tests.faults.campaign import Campaign, Row, campaign, drawn
 from tests.faults.kinds import DAY_S, FAULTS
 from tests.faults.visitors import Visitors
 from tests.faults.watch import judge
-from tests.office import Office
-from tests.office.namespace import ROOT
+from tests.simulator.office import Office
+from tests.simulator.office.namespace import ROOT
 
 SEED = 1
 

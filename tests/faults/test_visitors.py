@@ -16,7 +16,7 @@ import pytest
 from tests.faults.__main__ import keep, read_rows, summary
 from tests.faults.campaign import Row
 from tests.faults.visitors import Visit, Visitors
-from tests.office import Office
+from tests.simulator.office import Office
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 UNREAD = b"(a reset)"

@@ -12,9 +12,9 @@ from types import TracebackType
 from typing import Self
 
 from tests.e2e.clients import ASSET, PERSON, Answer, ask, fresh
-from tests.office import Office
-from tests.office.box import ADDRESS, HOST
-from tests.office.websocket import Client
+from tests.simulator.office import Office
+from tests.simulator.office.box import ADDRESS, HOST
+from tests.simulator.office.websocket import Client
 
 PATIENCE_S = 60.0
 AGAIN_S = 0.25

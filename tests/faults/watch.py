@@ -8,7 +8,7 @@ from typing import Self
 
 from naproxy.core.state import State
 
-from tests.office import Office
+from tests.simulator.office import Office
 
 EVERY_S = 0.02
 

@@ -13,13 +13,13 @@ from typing import Any, Self
 
 from tests.guest.image import Image
 from tests.guest.power import SUSPEND, WAKEUP, Power, Qmp, accelerator
-from tests.office import Office
-from tests.office.box import Box
-from tests.office.freezer import Freezer
-from tests.office.mainboard import Settings
-from tests.office.namespace import Namespace, OfficeError, wait_for
-from tests.office.server import ADDRESS, ADDRESS_V6, MAC, Server, Site
-from tests.office.tap import TAP, WIRE, plug_in
+from tests.simulator.office import Office
+from tests.simulator.office.box import Box
+from tests.simulator.office.freezer import Freezer
+from tests.simulator.office.mainboard import Settings
+from tests.simulator.office.namespace import Namespace, OfficeError, wait_for
+from tests.simulator.office.server import ADDRESS, ADDRESS_V6, MAC, Server, Site
+from tests.simulator.office.tap import TAP, WIRE, plug_in
 
 _BOOT_S = 600.0
 _ANSWER = re.compile(r"^\[([0-9.]+)\] [0-9]+ bytes from", re.MULTILINE)

@@ -5,7 +5,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.office.namespace import ROOT
+from tests.simulator.office.namespace import ROOT
 
 HERE = Path(__file__).resolve().parent
 BUILD = ROOT / "build/guest"

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.office import magic
-from tests.office.namespace import Namespace, OfficeError, ip, wait_for
+from tests.simulator.office import magic
+from tests.simulator.office.namespace import Namespace, OfficeError, ip, wait_for
 
 SUSPEND, WAKEUP = "SUSPEND", "WAKEUP"
 _ALL_PROTOCOLS = 3

@@ -11,8 +11,8 @@ from naproxy.drivers.agent_protocol import Outcome, Question, converse
 
 from tests.guest.guest import Guest, GuestOffice, udp
 from tests.guest.power import SUSPEND
-from tests.office.namespace import ROOT, wait_for
-from tests.office.server import ADDRESS, MAC
+from tests.simulator.office.namespace import ROOT, wait_for
+from tests.simulator.office.server import ADDRESS, MAC
 
 ROOM = ROOT / "package/naproxy-agent"
 CONFIG = "/etc/naproxy-agent/naproxy-agent.conf"

@@ -13,9 +13,9 @@ import pytest
 from tests.guest.guest import Guest, GuestOffice, Pinger, udp, wire
 from tests.guest.image import BUILD
 from tests.guest.power import SUSPEND
-from tests.office import magic
-from tests.office.namespace import wait_for
-from tests.office.server import ADDRESS, MAC
+from tests.simulator.office import magic
+from tests.simulator.office.namespace import wait_for
+from tests.simulator.office.server import ADDRESS, MAC
 
 CYCLES = 10
 CARD = magic.address(MAC)

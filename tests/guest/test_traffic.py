@@ -13,14 +13,14 @@ from naproxy.lab.replay.replay_report import summarise
 from naproxy.lab.replay.replay_visit import Target
 from naproxy.policy.thesis import Settings
 
-from tests.demo.stretch import choose
-from tests.demo.visitors import Visitors
 from tests.guest.guest import GuestOffice
 from tests.guest.image import BUILD
 from tests.guest.power import SUSPEND, WAKEUP
-from tests.office.box import ADDRESS, HOST, VMOD, RefusedError
-from tests.office.namespace import OfficeError, wait_for
-from tests.office.office import VISITORS
+from tests.simulator.demo.stretch import choose
+from tests.simulator.demo.visitors import Visitors
+from tests.simulator.office.box import ADDRESS, HOST, VMOD, RefusedError
+from tests.simulator.office.namespace import OfficeError, wait_for
+from tests.simulator.office.office import VISITORS
 
 CYCLES = 10
 LONGEST_S = 3600.0

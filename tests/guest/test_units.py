@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.guest.guest import Guest, GuestOffice
-from tests.office.namespace import ROOT, wait_for
+from tests.simulator.office.namespace import ROOT, wait_for
 
 UNITS = [ROOT / "package/naproxy/naproxy-controller.service", ROOT / "webui/naproxy-webui.service"]
 MODULES = (

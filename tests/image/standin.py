@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from tests.office.namespace import Namespace, ip, wait_for
+from tests.simulator.office.namespace import Namespace, ip, wait_for
 
 TOP = Path(__file__).resolve().parents[2]
 OVERLAY = TOP / "overlay"

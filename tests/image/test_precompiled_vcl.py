@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.office.box import vmods_of_varnish
+from tests.simulator.office.box import vmods_of_varnish
 
 TOP = Path(__file__).resolve().parents[2]
 CC = "/usr/libexec/naproxy-vcl-cc"

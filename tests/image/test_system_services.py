@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.image.standin import START, TOP, Disk, StandIn
-from tests.office.box import vmods_of_varnish
-from tests.office.namespace import Namespace, ip, wait_for
+from tests.simulator.office.box import vmods_of_varnish
+from tests.simulator.office.namespace import Namespace, ip, wait_for
 
 ADDRESS = "192.0.2.50"
 LAN = "192.0.2.1"

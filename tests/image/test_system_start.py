@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.image.standin import OVERLAY, SECTOR, START, Disk, StandIn, started, switched_on
-from tests.office.namespace import Namespace, ip, wait_for
+from tests.simulator.office.namespace import Namespace, ip, wait_for
 
 DATA = 32 * 2048
 CARD = START + 96 * 2048

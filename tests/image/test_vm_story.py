@@ -20,9 +20,9 @@ from tests.image_vm import cases, setup
 from tests.image_vm.place import Visited, dnsmasq
 from tests.image_vm.report import memory
 from tests.image_vm.ui import PORT, RefusedError, Ui
-from tests.office import Settings
-from tests.office.box import ADDRESS
-from tests.office.namespace import ROOT, OfficeError, wait_for
+from tests.simulator.office import Settings
+from tests.simulator.office.box import ADDRESS
+from tests.simulator.office.namespace import ROOT, OfficeError, wait_for
 from tests.webui.first_run import CODE, NewBox
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="an office needs root")

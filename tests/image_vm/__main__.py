@@ -18,7 +18,7 @@ from tests.image_vm.disks import DiskError
 from tests.image_vm.life import Life
 from tests.image_vm.place import Place
 from tests.image_vm.report import Report
-from tests.office.namespace import ROOT
+from tests.simulator.office.namespace import ROOT
 
 TOOLS = {
     "qemu-img": "qemu-utils",

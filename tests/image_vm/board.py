@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tests.office.namespace import ROOT
+from tests.simulator.office.namespace import ROOT
 
 MEMORY_MB: Final = 512
 """As much as the smallest box has."""

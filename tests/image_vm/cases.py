@@ -20,10 +20,10 @@ from tests.image_vm.life import BOOT_S, CLAIM, HEALTH_S, STARTED, Life, Update
 from tests.image_vm.place import Visited
 from tests.image_vm.report import Case, Report
 from tests.image_vm.ui import Ui
-from tests.office import magic
-from tests.office.namespace import OfficeError
-from tests.office.server import MAC
-from tests.office.wire import Capture
+from tests.simulator.office import magic
+from tests.simulator.office.namespace import OfficeError
+from tests.simulator.office.server import MAC
+from tests.simulator.office.wire import Capture
 
 FINGERPRINT: Final = r"certificate \(SHA-256\)(?: is|:)\s+([0-9A-Fa-f:]{95})"
 LOGIN: Final = r"login: $"

@@ -15,8 +15,8 @@ from tests.image_vm import setup
 from tests.image_vm.disks import layer
 from tests.image_vm.place import Place
 from tests.image_vm.ui import Ui
-from tests.office.box import ADDRESS
-from tests.office.namespace import OfficeError
+from tests.simulator.office.box import ADDRESS
+from tests.simulator.office.namespace import OfficeError
 
 BOOT_S: Final = 300.0
 """Patience with a start; an emulated processor is slow, and others may use the machine, too."""

@@ -12,8 +12,8 @@ from typing import TypeVar
 from tests.guest.power import Qmp
 from tests.image_vm.board import MEMORY_MB, Board
 from tests.image_vm.console import Console
-from tests.office.namespace import Namespace, OfficeError, wait_for
-from tests.office.tap import TAP
+from tests.simulator.office.namespace import Namespace, OfficeError, wait_for
+from tests.simulator.office.tap import TAP
 
 T = TypeVar("T")
 

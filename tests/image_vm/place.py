@@ -13,11 +13,11 @@ from typing import Final
 
 from tests.image_vm.board import Board
 from tests.image_vm.machine import Machine
-from tests.office import Office
-from tests.office.box import ADDRESS, HOST
-from tests.office.namespace import OfficeError
-from tests.office.office import CLIENT_ADDRESS
-from tests.office.tap import plug_in
+from tests.simulator.office import Office
+from tests.simulator.office.box import ADDRESS, HOST
+from tests.simulator.office.namespace import OfficeError
+from tests.simulator.office.office import CLIENT_ADDRESS
+from tests.simulator.office.tap import plug_in
 
 BOX_MAC: Final = "02:00:5e:10:00:01"
 BY_VARNISH: Final = frozenset({"x-varnish", "x-vinyl"})

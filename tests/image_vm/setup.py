@@ -8,9 +8,9 @@ from http.client import HTTPException
 from typing import Any, Final
 
 from tests.image_vm.ui import RefusedError, Ui
-from tests.office.box import HOST
-from tests.office.namespace import OfficeError
-from tests.office.server import ADDRESS, MAC, Server
+from tests.simulator.office.box import HOST
+from tests.simulator.office.namespace import OfficeError
+from tests.simulator.office.server import ADDRESS, MAC, Server
 
 USER: Final = "admin"
 PASSWORD: Final = "Night watch 7"

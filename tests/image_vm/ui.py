@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from tests.office.namespace import Namespace, OfficeError
+from tests.simulator.office.namespace import Namespace, OfficeError
 
 PORT: Final = 8443
 _PIECE_BYTES: Final = 1 << 20

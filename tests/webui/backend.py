@@ -1,7 +1,8 @@
 """The stage's web server: on loopback, it falls asleep by a command and wakes by a magic packet.
 
 No root and no namespace: asleep it takes connections and says nothing. What it draws, and what
-falling and waking take, are those of the past (tests/past), so that one goes on as the other.
+falling and waking take, are those of the past (tests/simulator/past), so that one goes on as the
+other.
 """
 
 import contextlib
@@ -15,9 +16,9 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Self
 
-from tests.past.board import FALL_S, RISE_S, Power
-from tests.past.draw import Meter
-from tests.past.house import MAC
+from tests.simulator.past.board import FALL_S, RISE_S, Power
+from tests.simulator.past.draw import Meter
+from tests.simulator.past.house import MAC
 
 _EVERY_S = 0.02
 _METER_S = 0.5

@@ -14,11 +14,11 @@ from typing import Any, Self
 
 from playwright.sync_api import Browser, Playwright
 
-from tests.office import Office, Settings
-from tests.office.box import ADDRESS as BOX
-from tests.office.box import toml
-from tests.office.namespace import ROOT, ip, wait_for
-from tests.office.plug import Plug
+from tests.simulator.office import Office, Settings
+from tests.simulator.office.box import ADDRESS as BOX
+from tests.simulator.office.box import toml
+from tests.simulator.office.namespace import ROOT, ip, wait_for
+from tests.simulator.office.plug import Plug
 
 PORT = 8080
 URL = f"http://{BOX}:{PORT}"

@@ -13,8 +13,8 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from tests.office.namespace import ROOT
-from tests.past import cached
+from tests.simulator.office.namespace import ROOT
+from tests.simulator.past import cached
 from tests.webui.conftest import CHROMIUM, SIZES, log_in
 from tests.webui.stage import Stage
 

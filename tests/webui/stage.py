@@ -1,8 +1,8 @@
 """`python -m tests.webui.stage [--days 30] [--port 8080]`: the web interface, to be looked at.
 
-A real controller with a history of so many days (tests/past), before a server on loopback that
-falls asleep and wakes, with made-up visitors; and the web interface. No root. All of it is in a
-temporary folder, which goes with it.
+A real controller with a history of so many days (tests/simulator/past), before a server on
+loopback that falls asleep and wakes, with made-up visitors; and the web interface. No root. All of
+it is in a temporary folder, which goes with it.
 """
 
 import argparse
@@ -23,10 +23,10 @@ from typing import Any, Self
 from naproxy.api.client import NoAnswerError, ask
 from naproxy.config import document as config
 
-from tests.office.box import toml
-from tests.past import cached
-from tests.past.front import HOST
-from tests.past.house import MAC, METER
+from tests.simulator.office.box import toml
+from tests.simulator.past import cached
+from tests.simulator.past.front import HOST
+from tests.simulator.past.house import MAC, METER
 from tests.webui import people
 from tests.webui.backend import Backend
 from tests.webui.people import PASSWORD, USER, VIEWER

@@ -9,9 +9,9 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Playwright, expect
 
 from tests.e2e.clients import ask
-from tests.office import Settings
-from tests.office.server import ADDRESS as SERVER
-from tests.office.server import MAC
+from tests.simulator.office import Settings
+from tests.simulator.office.server import ADDRESS as SERVER
+from tests.simulator.office.server import MAC
 from tests.webui.conftest import Watch
 from tests.webui.first_run import STRANGER, URL, NewBox, browser_of, new_box
 from tests.webui.looks import too_wide, violations

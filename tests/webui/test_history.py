@@ -20,9 +20,9 @@ from naproxy.history.tables import key
 from playwright.sync_api import Browser, expect
 
 from tests.e2e.clients import ask, fresh
-from tests.office import Office, Settings
-from tests.office.box import VMOD
-from tests.office.namespace import ROOT, wait_for
+from tests.simulator.office import Office, Settings
+from tests.simulator.office.box import VMOD
+from tests.simulator.office.namespace import ROOT, wait_for
 from tests.webui import people
 from tests.webui.conftest import PATIENCE_MS, SIZES, OpenPage, Watch, WatchedPage, log_in
 from tests.webui.looks import open_all, settle, too_wide, violations

@@ -14,7 +14,7 @@ import pytest
 from naproxy.config import document as config
 from playwright.sync_api import Browser, Error, Route, expect
 
-from tests.office.box import toml
+from tests.simulator.office.box import toml
 from tests.webui.conftest import PATIENCE_MS, SIZES, Watch, WatchedPage, log_in
 from tests.webui.looks import violations
 from tests.webui.stage import Stage

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Route, expect
 
-from tests.office.namespace import wait_for
+from tests.simulator.office.namespace import wait_for
 from tests.webui.conftest import PATIENCE_MS, OpenPage, Scheme, Size, WatchedPage
 from tests.webui.looks import settle, too_wide, violations
 from tests.webui.people import VIEWER

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Route, expect
 
-from tests.office.namespace import ROOT
+from tests.simulator.office.namespace import ROOT
 from tests.webui.conftest import PATIENCE_MS, SIZES, OpenPage, Watch, WatchedPage, log_in
 from tests.webui.looks import SETTLED_MS, too_wide, violations
 from tests.webui.stage import Stage

@@ -1,7 +1,7 @@
 """Visitors of the stage: what Varnish would write into ring and page, written there.
 
 No Varnish runs on the stage; `make demo` has one. The requests are made up, and become
-outcomes as those of the past do (tests/past/front.py).
+outcomes as those of the past do (tests/simulator/past/front.py).
 """
 
 import asyncio
@@ -24,9 +24,9 @@ from naproxy.shm.events import Event
 from naproxy.shm.page import Event as Record
 from naproxy.shm.page import EventsHead, Page
 
-from tests.demo import generated
-from tests.past.front import Front
-from tests.past.log import Timed, timed
+from tests.simulator.demo import generated
+from tests.simulator.past.front import Front
+from tests.simulator.past.log import Timed, timed
 
 _EVERY_S = 0.05
 

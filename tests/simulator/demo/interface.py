@@ -1,0 +1,58 @@
+"""The web interface of the virtual office's box, for the browser of this machine."""
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+from tests.simulator.demo.relay import Relay
+from tests.simulator.office.box import Box
+from tests.simulator.office.namespace import wait_for
+from tests.simulator.past.house import METER
+from tests.webui import people
+
+PORT = 8080
+"""Where it is to be found, if nobody else is there."""
+
+_INSIDE = 8081
+
+OFFICE = {
+    "name": "Virtual office",
+    "time_zone": "Europe/Zurich",
+    "price_per_kwh": 0.31,
+    "co2_g_per_kwh": 380,
+}
+
+
+@contextlib.contextmanager
+def interface(box: Box, port: int = PORT) -> Iterator[str]:
+    """Run it in the box's namespace; yields its address in this one."""
+    state_dir = box.directory / "webui"
+    people.make(state_dir)
+    program = Path(sys.executable).with_name("naproxy-webui")
+    box.popen(
+        [
+            *(program, "--listen", f"127.0.0.1:{_INSIDE}", "--data-dir", box.data_dir),
+            *("--state-dir", state_dir, "--run-dir", box.directory / "webui-run"),
+            *("--socket", box.run_dir / "control.sock"),
+        ],
+        log="webui",
+    )
+    with Relay(box, _INSIDE, port) as relay:
+        wait_for(lambda: _answers(relay.port), "the web interface")
+        yield f"http://127.0.0.1:{relay.port}"
+
+
+def meter(plug: Any) -> dict[str, Any]:
+    """Return the meter's configuration: it goes on where that of the past ended."""
+    return {**plug.configuration(METER), "interval_s": 0.5}
+
+
+def _answers(port: int) -> bool:
+    connection = HTTPConnection("127.0.0.1", port, timeout=5)
+    with contextlib.closing(connection), contextlib.suppress(OSError):
+        connection.request("GET", "/api/health")
+        return connection.getresponse().status == 200
+    return False

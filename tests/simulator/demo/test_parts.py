@@ -1,0 +1,168 @@
+"""The demo's parts, without an office."""
+
+import asyncio
+import io
+import math
+from pathlib import Path
+
+import pytest
+from naproxy.core.state import State
+from naproxy.lab.estimate.accesslog import Entry
+from naproxy.lab.replay.replay_visit import Visit
+from naproxy.policy.thesis import Settings
+
+from tests.simulator.demo import cast, generated
+from tests.simulator.demo.power import TABLE_4_2, energy
+from tests.simulator.demo.screen import Screen, clock, plain
+from tests.simulator.demo.stretch import choose, find
+
+IMPATIENT = Settings(min_awake_s=10.0, fraction=1.0)
+
+
+def line(t_s: int, path: str, agent: str = "Mozilla/5.0") -> str:
+    minute, second = divmod(t_s, 60)
+    stamp = f"27/Jan/2024:00:{minute:02}:{second:02} +0000"
+    return f'198.18.0.1 - - [{stamp}] "GET {path} HTTP/1.1" 200 5 "-" "{agent}"\n'
+
+
+# ----------------------------------------------------------------- the stretch
+
+
+def test_generated_day_is_the_same_every_time_and_in_order() -> None:
+    day = list(generated.day())
+    assert day == list(generated.day())
+    assert [e.t_s for e in day] == sorted(e.t_s for e in day)
+
+
+def test_generated_day_has_a_stretch_that_fits() -> None:
+    assert find(list(generated.day()), IMPATIENT)[1]
+
+
+def test_without_a_log_a_generated_one_is_used() -> None:
+    chosen = choose(None, IMPATIENT, 120)
+    assert (chosen.name, chosen.log, chosen.fits) == ("generated", None, True)
+    assert all(0 <= e.t_s - chosen.start_s < 120 for e in chosen.entries)
+
+
+def test_a_log_that_is_too_busy_is_used_all_the_same_and_does_not_fit(tmp_path: Path) -> None:
+    log = tmp_path / "busy.log"
+    log.write_text("".join(line(t_s, f"/{t_s}") for t_s in range(300)))
+    chosen = choose(log, IMPATIENT, 60)
+    assert not chosen.fits
+    assert len(chosen.entries) == 60
+
+
+def test_a_short_log_is_used_from_its_start(tmp_path: Path) -> None:
+    log = tmp_path / "short.log"
+    log.write_text(line(3, "/a") + line(5, "/b"))
+    assert [e.path for e in choose(log, IMPATIENT, 120).entries] == ["/a", "/b"]
+
+
+def test_an_empty_log_is_an_error(tmp_path: Path) -> None:
+    log = tmp_path / "empty.log"
+    log.write_text("junk\n")
+    with pytest.raises(ValueError, match="no request in this log"):
+        choose(log, IMPATIENT, 120)
+
+
+# ------------------------------------------------------------------- the power
+
+
+def test_energy_is_the_thesis_model_over_the_transitions() -> None:
+    transitions = [
+        {"state": "on", "t_s": 0.0},
+        {"state": "suspending", "t_s": 20.0},
+        {"state": "off", "t_s": 24.0},
+        {"state": "resuming", "t_s": 60.0},
+        {"state": "on", "t_s": 60.2},
+        {"state": "off", "t_s": 90.0},
+    ]
+    used = energy(transitions, 10.0, 110.0)
+    assert (used.off_s, used.on_s, used.switches) == (56.0, 44.0, 2)
+    assert math.isclose(used.server_j, 44 * 43.3 + 56 * 1.6 + 2 * 170.7)
+    assert math.isclose(used.proxy_j, 500)
+
+
+def test_always_on_is_the_energy_of_a_server_that_never_sleeps() -> None:
+    used = energy([{"state": "on", "t_s": 0.0}], 10.0, 110.0)
+    assert used.server_j == used.always_on_j == 100 * TABLE_4_2.on_w
+
+
+# -------------------------------------------------------------------- the cast
+
+
+def test_the_cast_tries_again_until_each_was_seen_as_it_should_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cast, "_BEAT_S", 0.0)
+    monkeypatch.setattr(cast, "_REST_S", 60.0)
+    missed = {cast.CRAWLER, cast.PROGRAM}
+    seen: list[tuple[str, str]] = []
+    outcomes = {
+        cast.PERSON: "hit",
+        cast.CRAWLER: "refused",
+        cast.MONITOR: "status",
+        cast.READER: "waiting_page",
+        cast.PROGRAM: "held",
+    }
+
+    async def play() -> None:
+        stop = asyncio.Event()
+
+        async def ask(number: int, entry: Entry) -> Visit:
+            outcome = outcomes[entry.host]
+            if entry.host in missed:
+                missed.remove(entry.host)
+                outcome = "fetch"
+            seen.append((entry.host, outcome))
+            if entry.host == cast.PROGRAM and outcome == "held":
+                stop.set()
+            return Visit(number, entry, outcome, 200, 1, 0.0)
+
+        await cast.Cast(ask, lambda: State.ASLEEP, stop).play()
+
+    asyncio.run(play())
+    assert [outcome for _, outcome in seen] == [
+        *("hit", "hit", "fetch", "refused", "status", "waiting_page", "fetch", "held")
+    ]
+
+
+def test_the_cast_waits_for_the_server_to_sleep_and_ends_at_once() -> None:
+    asked: list[str] = []
+
+    async def play() -> None:
+        stop = asyncio.Event()
+
+        async def ask(number: int, entry: Entry) -> Visit:
+            asked.append(entry.host)
+            asyncio.get_running_loop().call_later(0.1, stop.set)
+            return Visit(number, entry, "fetch", 200, 1, 0.0)
+
+        await cast.Cast(ask, lambda: State.AWAKE, stop).play()
+
+    asyncio.run(play())
+    assert asked == [cast.PERSON]
+
+
+# ------------------------------------------------------------------ the screen
+
+
+def test_text_from_a_log_cannot_steer_the_terminal() -> None:
+    assert plain("/a\x1b[2Jb\r\n\x9b\u202e") == "/a?[2Jb????"
+
+
+def test_long_text_is_cut() -> None:
+    assert len(plain("x" * 500)) == 60
+
+
+def test_no_colour_and_no_standing_line_without_a_terminal() -> None:
+    out = io.StringIO()
+    screen = Screen(out)
+    screen.event(61, 43.3, "The server is awake.", "awake")
+    screen.standing("so far")
+    assert out.getvalue() == "  1:01   43.3 W  The server is awake.\n"
+
+
+@pytest.mark.parametrize(("seconds", "shown"), [(0, "  0:00"), (754, " 12:34"), (3661, "1:01:01")])
+def test_clock(seconds: float, shown: str) -> None:
+    assert clock(seconds) == shown

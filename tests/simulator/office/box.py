@@ -1,0 +1,286 @@
+"""The box: varnishd with our VMOD and VCL, and the controller, as the image runs them."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any, Self
+
+from naproxy.shm.page import Layout
+
+from tests.simulator.office import server
+from tests.simulator.office.namespace import ROOT, Namespace, OfficeError, wait_for
+from tests.simulator.office.server import Server
+
+ADDRESS = "192.0.2.1"
+ADDRESS_V6 = "2001:db8:2::1"
+HOST = "www.office.example"
+"""The host name that the server serves; the box also serves it for any other."""
+
+VMOD = ROOT / "build/libvmod-naproxy"
+VCL = ROOT / "varnish-vcl"
+
+
+class RefusedError(OfficeError):
+    """The controller answered with an error."""
+
+    def __init__(self, status: int, answer: dict[str, Any]):
+        super().__init__(f"{status}: {answer.get('error')}")
+        self.status = status
+        self.answer = answer
+
+
+class Box(Namespace):
+    """The machine that is always on. Nothing runs on it until `start`."""
+
+    def __init__(self, name: str, directory: Path, logs: Path, office_server: Server):
+        super().__init__(name, logs)
+        self.directory = directory
+        self.run_dir = directory / "run"
+        self.data_dir = directory / "data"
+        self.config_file = directory / "naproxy.toml"
+        self.controller: subprocess.Popen[str] | None = None
+        self.varnish: subprocess.Popen[str] | None = None
+        self._server = office_server
+
+    def start(self, **changes: Any) -> Self:
+        """Start varnishd and the controller; `changes` are laid over `default_config`."""
+        for directory in (self.directory, self.run_dir, self.data_dir):
+            directory.mkdir(exist_ok=True)
+            directory.chmod(0o755)
+        self.config_file.write_text(toml(self.default_config(**changes)))
+        self.start_controller()
+        self.start_varnish()
+        return self
+
+    def default_config(self, **changes: Any) -> dict[str, Any]:
+        """Return the configuration: never sleeps by itself, wakes and sleeps as commanded."""
+        web = {
+            "id": "web",
+            "address": server.ADDRESS,
+            "mac": server.MAC,
+            "hosts": [HOST],
+            "default": True,
+            "armed": True,
+            "sleep": {
+                "driver": "ssh",
+                "user": "root",
+                "key_file": str(self._server.private_key),
+                "known_hosts_file": str(self._server.known_hosts),
+            },
+            "wake": {"driver": "etherwake"},
+            "ready": {"kind": "http", "path": "/robots.txt"},
+            "policy": {"name": "thesis", "min_awake_s": 86400},
+        }
+        box = {"run_dir": str(self.run_dir), "data_dir": str(self.data_dir), "interface": "eth0"}
+        merged = _merge({"box": box, "server": web}, changes)
+        return {**merged, "server": [merged["server"]]}
+
+    def reconfigure(self, **changes: Any) -> None:
+        """Give the running controller another configuration, made as for `start`."""
+        self.api("PUT", "/v1/config", toml(self.default_config(**changes)).encode())
+
+    def start_controller(self, env: Mapping[str, str] | None = None) -> None:
+        """Start it, and wait until its API answers."""
+        naproxy = Path(sys.executable).with_name("naproxy")
+        self.controller = self.popen(
+            [naproxy, "controller", "--config", self.config_file], log="controller", env=env
+        )
+        self._wait_for(self.controller, self.healthy, "controller")
+
+    def start_varnish(self, env: Mapping[str, str] | None = None) -> None:
+        """Start it with our VCL, and wait until it takes connections."""
+        vcl = self.directory / "vcl"
+        made = subprocess.run(
+            ["make", "-C", VCL, f"OUT={vcl}", f"RUN_DIR={self.run_dir}"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if made.returncode != 0:
+            raise OfficeError(f"the VCL cannot be made: {made.stderr.strip()}")
+        self.varnish = self.popen(
+            [
+                *("varnishd", "-F", "-n", self.directory / "varnish", "-a", ":80"),
+                *("-f", vcl / "naproxy.vcl", "-p", f"vmod_path={vmod_path(self.directory)}"),
+                *arguments(),
+            ],
+            log="varnishd",
+            env=env,
+        )
+        self._wait_for(self.varnish, lambda: self.listens(80), "varnishd")
+
+    def listens(self, port: int) -> bool:
+        """Whether something takes connections there."""
+        with contextlib.suppress(OSError):
+            self.connect("127.0.0.1", port, timeout_s=1.0).close()
+            return True
+        return False
+
+    def stop(self) -> None:
+        """End controller and varnishd as an init script would."""
+        for process in (self.varnish, self.controller):
+            if process and process.poll() is None:
+                process.terminate()
+                process.wait(timeout=20)
+
+    def kill_controller(self) -> None:
+        """`kill -9`; nothing starts it again by itself here."""
+        assert self.controller, "not started"
+        self.controller.kill()
+        self.controller.wait(timeout=10)
+
+    def kill_child(self) -> int:
+        """`kill -9` varnishd's child, which its manager starts again; returns its process id."""
+        child = self.child()
+        os.kill(child, signal.SIGKILL)
+        return child
+
+    def child(self) -> int:
+        """Process id of varnishd's child."""
+        assert self.varnish, "not started"
+        pid = self.varnish.pid
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        if not children:
+            raise OfficeError("varnishd has no child")
+        return int(children[0])
+
+    def api(self, method: str, path: str, body: bytes | dict[str, Any] | None = None) -> Any:
+        """Ask the control API; an error is RefusedError."""
+        connection = HTTPConnection("controller", timeout=10)
+        connection.sock = socket.socket(socket.AF_UNIX)
+        connection.sock.settimeout(10)
+        with contextlib.closing(connection):
+            connection.sock.connect(str(self.run_dir / "control.sock"))
+            data = json.dumps(body).encode() if isinstance(body, dict) else body
+            connection.request(method, path, data)
+            answer = connection.getresponse()
+            said = json.loads(answer.read() or b"{}")
+        if answer.status >= 400:
+            raise RefusedError(answer.status, said)
+        return said
+
+    def healthy(self) -> bool:
+        """Whether the controller's loop turns."""
+        with contextlib.suppress(OSError, OfficeError):
+            self.api("GET", "/v1/health")
+            return True
+        return False
+
+    def status(self) -> dict[str, Any]:
+        """Return the server's status, as the control API tells it."""
+        servers: list[dict[str, Any]] = self.api("GET", "/v1/status")["servers"]
+        return servers[0]
+
+    def transitions(self) -> list[dict[str, Any]]:
+        """Return the journal of the server, newest first: t_s, from, to, reason."""
+        rows: list[dict[str, Any]] = self.api("GET", "/v1/transitions?server=web")["transitions"]
+        return rows
+
+    def wakes(self) -> list[dict[str, Any]]:
+        """Return the wake ledger, newest first: who, path, class, reason, waited_s, outcome, ..."""
+        rows: list[dict[str, Any]] = self.api("GET", "/v1/wakes?server=web")["wakes"]
+        return rows
+
+    def page(self) -> Layout:
+        """Return a copy of the page."""
+        return Layout.from_buffer_copy((self.run_dir / "page").read_bytes())
+
+    def varnishstat(self) -> dict[str, int]:
+        """Return Varnish's counters by name."""
+        said = self.run(["varnishstat", "-n", self.directory / "varnish", "-j"]).stdout
+        return {name: counter["value"] for name, counter in json.loads(said)["counters"].items()}
+
+    def sleep(self, timeout_s: float = 20.0) -> None:
+        """Put the server to sleep, and wait until the controller has seen it.
+
+        Asks again where that was called off, as for a request still on its way.
+        """
+
+        def asleep() -> bool:
+            state = self.status()["state"]
+            if state == "awake":
+                with contextlib.suppress(RefusedError):
+                    self.api("POST", "/v1/servers/web/sleep", {})
+            return bool(state == "asleep")
+
+        wait_for(asleep, "the server to sleep", timeout_s)
+
+    def wake(self, timeout_s: float = 20.0) -> None:
+        """Wake the server, and wait until the controller has seen it."""
+        self.api("POST", "/v1/servers/web/wake", {})
+        self.await_state("awake", timeout_s)
+
+    def await_state(self, state: str, timeout_s: float = 20.0) -> None:
+        """Wait until the controller says so."""
+        wait_for(lambda: self.status()["state"] == state, f"the state {state}", timeout_s)
+
+    def _wait_for(self, process: subprocess.Popen[str], up: Any, log: str) -> None:
+        wait_for(lambda: up() or process.poll() is not None, f"{log} to start")
+        if process.poll() is not None:
+            words = (self._logs / f"{log}.log").read_text()[-2000:]
+            raise OfficeError(f"{log} ended with {process.returncode}:\n{words}")
+
+
+def arguments() -> list[str]:
+    """Return the arguments of varnishd that the image uses too."""
+    lines = (VCL / "varnishd.args").read_text().splitlines()
+    return [word for line in lines if not line.startswith("#") for word in line.split()]
+
+
+def toml(table: Mapping[str, Any]) -> str:
+    """Write a configuration: tables of strings, numbers, lists, tables and arrays of tables."""
+    return "\n".join(_lines(table, ""))
+
+
+def _lines(table: Mapping[str, Any], path: str) -> Iterator[str]:
+    for key, value in table.items():
+        if not _is_tables(value):
+            # A JSON string, number, boolean or list of them is TOML too.
+            yield f"{key} = {json.dumps(value)}"
+    for key, value in table.items():
+        if _is_tables(value):
+            many = isinstance(value, list)
+            for each in value if many else [value]:
+                yield f"[[{path}{key}]]" if many else f"[{path}{key}]"
+                yield from _lines(each, f"{path}{key}.")
+
+
+def _is_tables(value: Any) -> bool:
+    return isinstance(value, Mapping) or (
+        isinstance(value, list) and bool(value) and isinstance(value[0], Mapping)
+    )
+
+
+def _merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in changes.items():
+        nested = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
+        merged[key] = _merge(merged[key], value) if nested else value
+    return merged
+
+
+def vmod_path(directory: Path) -> str:
+    """Copy our VMOD into `directory`, and return the parameter of varnishd that finds all.
+
+    Where it was built its own users may not be let in: a home often is closed to others.
+    """
+    shutil.copy(VMOD / "libvmod_naproxy.so", directory)
+    return f"{directory}:{vmods_of_varnish()}"
+
+
+def vmods_of_varnish() -> str:
+    """Return the folder of the VMODs that come with Varnish."""
+    return subprocess.run(
+        ["pkg-config", "--variable=vmoddir", "varnishapi"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
