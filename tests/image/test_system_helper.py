@@ -241,6 +241,6 @@ def test_a_lease_that_ends_takes_the_address_away(box: StandIn) -> None:
 
 def test_the_helper_is_where_the_controller_looks_for_it() -> None:
     top = Path(__file__).resolve().parents[2]
-    from naproxy.config.document import Box  # noqa: PLC0415
+    from naproxy.config.installation import Installation  # noqa: PLC0415
 
-    assert (top / "overlay" / Box().helper.lstrip("/")).stat().st_mode & 0o111
+    assert (top / "overlay" / Installation().helper.lstrip("/")).stat().st_mode & 0o111

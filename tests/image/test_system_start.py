@@ -101,7 +101,7 @@ def test_a_power_cut_while_a_file_was_made_leaves_a_box_that_starts(
     assert first == ""
     said = boot_again(tmp_path, disk, "cat /etc/machine-id /data/etc/naproxy.toml", "two")
     assert len(said.splitlines()[0]) == 32
-    assert 'platform = "naproxy"' in said
+    assert 'interface = "eth0"' in said
 
 
 def test_a_journal_that_was_cut_off_is_replayed(tmp_path: Path, disk: Disk) -> None:

@@ -101,8 +101,7 @@ class NewBox:
         for directory in (box.directory, box.run_dir, box.data_dir):
             directory.mkdir(exist_ok=True)
             directory.chmod(0o755)
-        own = {"run_dir": str(box.run_dir), "data_dir": str(box.data_dir)}
-        box.config_file.write_text(toml({"box": own}))
+        box.config_file.write_text(toml({"box": {"interface": "eth0"}}))
         self.start_controller()
         box.start_varnish()
         self.start_webui()
@@ -120,8 +119,7 @@ class NewBox:
 
     def start_controller(self) -> None:
         """Start it, and wait until its API answers."""
-        naproxy = Path(sys.executable).with_name("naproxy")
-        command: list[str | Path] = [naproxy, "controller", "--config", self.box.config_file]
+        command = self.box.controller_command()
         self.box.controller = self.box.popen(
             ["unshare", "--mount", "sh", "-ec", _CONTROLLER, "sh", *command], log="controller"
         )

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -49,10 +49,10 @@ class Stage:
         *,
         visitors: bool = True,
         language: str = "en",
-        box: Mapping[str, Any] | None = None,
+        arguments: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """`box` is laid over `[box]`, `environment` over that of the processes."""
+        """`arguments` are further ones of the controller; `environment` is that of all."""
         self.directory = Path(tempfile.mkdtemp(prefix="naproxy-stage-"))
         self.run_dir = self.directory / "run"
         self.data_dir = self.directory / "data"
@@ -66,7 +66,7 @@ class Stage:
         self._visitors = visitors
         self._traffic: Traffic | None = None
         self._language = language
-        self._box = dict(box or {})
+        self._arguments = arguments
         self._environment = dict(environment or {})
         self._stack = contextlib.ExitStack()
 
@@ -116,15 +116,7 @@ class Stage:
         """Return the configuration: an impatient rule, so that there is something to see."""
         backend = self.backend
         return {
-            "box": {
-                "run_dir": str(self.run_dir),
-                "data_dir": str(self.data_dir),
-                "interface": "lo",
-                "group": "",
-                "control_group": "",
-                "realtime": False,
-                **self._box,
-            },
+            "box": {"interface": "lo"},
             "office": {
                 "name": "Example office",
                 "language": self._language,
@@ -179,7 +171,11 @@ class Stage:
 
     def start_controller(self) -> None:
         """Start it, and wait until its API answers."""
-        self.controller = self._popen("naproxy", "controller", "--config", self.config_file)
+        self.controller = self._popen(
+            *("naproxy", "controller", "--config", self.config_file),
+            *("--run-dir", self.run_dir, "--data-dir", self.data_dir),
+            *("--group=", "--control-group=", "--no-realtime", *self._arguments),
+        )
         self._wait_for(self.controller, "controller", self._healthy)
 
     def start_webui(self) -> None:

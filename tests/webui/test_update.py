@@ -49,13 +49,13 @@ def box(machine: RaucMachine) -> Iterator[Stage]:
     helper = machine.directory / "helper"
     helper.write_text(HELPER.format(machine.directory))
     helper.chmod(0o755)
-    ours = {
-        "platform": "naproxy",
-        "helper": str(helper),
-        "system_dir": str(machine.directory / "system"),
-        "rauc_conf": str(machine.conf),
-    }
-    with Stage(days=0.1, visitors=False, box=ours, environment=machine.environment()) as stage:
+    ours = [
+        *("--platform=naproxy", f"--helper={helper}"),
+        *(f"--system-dir={machine.directory}/system", f"--rauc-conf={machine.conf}"),
+    ]
+    with Stage(
+        days=0.1, visitors=False, arguments=ours, environment=machine.environment()
+    ) as stage:
         yield stage
 
 

@@ -93,7 +93,7 @@ def test_every_key_can_be_reached(box: Box, client: FlaskClient) -> None:
         chosen = re.findall(r'data-alternative="([^"]+)" data-selector="([^"]+)"', text)
         found |= {setting_fields.path_of(f"{where}.{key}") for where, key in chosen}
     described = configkeys.described()
-    keys = {key["path"] for key in described["keys"] if not key["restart"]}
+    keys = {key["path"] for key in described["keys"]}
     # Further ways to wake have the keys of the first; there is none here.
     missing = {key for key in keys - found if not key.startswith("server[].rung[]")}
     assert missing == set()
@@ -155,7 +155,7 @@ def test_a_change_is_in_force_and_shown(box: Box, client: FlaskClient) -> None:
         ("office.time_zone", "Europe/Nowhere", ("no time zone", "zum Beispiel Europe/Berlin")),
         ("server.web.sleep.user", "-x", ("s name", "muss ein Benutzername sein")),
         ("fleet.url", "http://x", ("must look like https://", "muss aussehen wie https://")),
-        ("box.helper", "/bin/sh", ("a restart of the controller", "in der Datei auf der Box")),
+        ("box.helper", "/bin/sh", ("no request may change it", "von --helper")),
     ],
 )
 def test_what_is_wrong_is_said_with_its_field_in_both_languages(
@@ -356,8 +356,8 @@ def test_a_machine_of_its_own_is_said_to_be_one(box: Box, client: FlaskClient) -
 
 def test_the_boxs_own_machine_has_its_forms(tmp_path: Path, client: FlaskClient) -> None:
     made = Box(tmp_path)
-    own = 'platform = "naproxy"\nhelper = "/bin/true"\n' + f'system_dir = "{tmp_path}/system"\n'
-    made.file.write_text(made.file.read_text().replace("[box]\n", f"[box]\n{own}"))
+    own = ["--platform=naproxy", "--helper=/bin/true", f"--system-dir={tmp_path}/system"]
+    made.arguments += own
     made.start()
     try:
         assert 'data-box="PUT network"' in page(client, "network")

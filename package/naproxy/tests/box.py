@@ -27,6 +27,7 @@ from naproxy.shm import page
 MAC = "02:" + os.urandom(5).hex(":")
 ETHERTYPE_WOL = 0x0842
 PATIENCE_S = 60.0
+NAPROXY = (sys.executable, "-m", "naproxy.cli")
 
 
 def wait_for(what: str, true: Callable[[], bool], log: Callable[[], str] = str) -> None:
@@ -96,6 +97,8 @@ class Box:
         self.server = Server(directory / "asleep")
         self.ssh(f"touch {self.server.power}")
         self.file.write_text(self.toml(**server))
+        self.arguments = [f"--run-dir={self.run_dir}", f"--data-dir={self.data_dir}"]
+        self.arguments += ["--group=", "--control-group="]
         self.process: subprocess.Popen[bytes] | None = None
         self._page: page.Page | None = None
 
@@ -105,11 +108,7 @@ class Box:
         values |= changes
         return f"""
 [box]
-run_dir = "{self.run_dir}"
-data_dir = "{self.data_dir}"
 interface = "lo"
-group = ""
-control_group = ""
 heartbeat_s = 0.05
 [[server]]
 id = "web"
@@ -151,7 +150,7 @@ min_idle_s = 0
 
     def popen(self) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            [sys.executable, "-m", "naproxy.cli", "controller", "--config", self.file],
+            [*NAPROXY, "controller", "--config", self.file, *self.arguments],
             env=self.environment(),
             stderr=(self.directory / "log").open("ab"),
         )
@@ -218,7 +217,7 @@ min_idle_s = 0
         """Run the command `naproxy`."""
         socket_option = ("--socket", str(self.run_dir / "control.sock"))
         return subprocess.run(
-            [sys.executable, "-m", "naproxy.cli", *arguments, *socket_option],
+            [*NAPROXY, *arguments, *socket_option],
             capture_output=True,
             text=True,
             check=False,

@@ -86,9 +86,8 @@ class Home:
         journal.close()
 
     def write(self, text: str, box: str = "") -> None:
-        """Write the configuration: `text`, and `box` in the section that has the folder."""
-        own = f'[box]\ndata_dir = "{self.data}"\n{box}\n'
-        self.file.write_text(own + text.replace("ETC", str(self.etc)))
+        """Write the configuration: `text`, and `box` in the section of that name."""
+        self.file.write_text(f"[box]\n{box}\n" + text.replace("ETC", str(self.etc)))
 
     def backup(self, path: Path, **wanted: Any) -> Path:
         asked = {"users": json.dumps(USERS), "name": "box", "made_s": 1.0, **wanted}
@@ -158,7 +157,7 @@ def test_a_history_is_copied_whole_while_it_is_written(home: Home, tmp_path: Pat
 def restored(home: Home, source: Path, **asked: bool) -> list[Any]:
     wanted = {"history": False, "with_secrets": False, **asked}
     users = restore.lay_ready(source, home.file, home.data, **wanted)
-    restore.take(home.file, lambda words: None)
+    restore.take(home.file, home.data, lambda words: None)
     return users
 
 
@@ -207,23 +206,25 @@ def test_without_secrets_a_box_in_no_fleet_stays_in_none(home: Home, tmp_path: P
     assert (fleet.url, fleet.token) == ("", "")
 
 
+@pytest.mark.parametrize(
+    ("own", "kept"),
+    [("", {}), ('helper = "/usr/sbin/ours"\n', {"helper": "/usr/sbin/ours"})],
+)
 def test_where_things_are_and_what_runs_as_root_stays_the_boxs_own(
-    home: Home, tmp_path: Path
+    home: Home, tmp_path: Path, own: str, kept: dict[str, str]
 ) -> None:
     home.write(TOML, 'helper = "/tmp/evil"\nplatform = "naproxy"\nrun_dir = "/elsewhere"')
     home.backup(tmp_path / "b", secrets=True)
-    home.write(TOML)
+    home.write(TOML, own)
     restored(home, tmp_path / "b", with_secrets=True)
-    box = config.read(home.file).box
-    assert (box.helper, box.platform) == ("/usr/sbin/naproxy-system", "none")
-    assert box.run_dir == "/run/naproxy"
+    assert config.look(home.file.read_bytes()).arguments == kept
 
 
 def test_a_start_that_is_cut_off_restores_again(home: Home, tmp_path: Path) -> None:
     home.backup(tmp_path / "b", secrets=True, history=True)
     restored(home, tmp_path / "b", history=True, with_secrets=True)
     home.write("", 'notice = "half"')
-    restore.take(home.file, lambda words: None)
+    restore.take(home.file, home.data, lambda words: None)
     assert config.read(home.file).server[0].id == "web"
 
 
@@ -232,7 +233,7 @@ def test_what_is_damaged_when_it_is_taken_is_said_and_changes_nothing(home: Home
     (home.data / restore.READY / "naproxy.toml").write_text("[box")
     before = home.file.read_bytes()
     said: list[str] = []
-    restore.take(home.file, said.append)
+    assert not restore.take(home.file, home.data, said.append)
     assert home.file.read_bytes() == before
     assert "not TOML" in said[0]
 

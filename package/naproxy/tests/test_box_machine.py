@@ -12,6 +12,7 @@ import pytest
 from naproxy.api.calls import ApiError, Call
 from naproxy.box import api, forms, logs, machine
 from naproxy.config import document as config
+from naproxy.config.installation import Installation
 from naproxy.core.processes import Printed
 
 
@@ -44,11 +45,10 @@ WANTED = forms.Network("static", "192.0.2.5/24", "192.0.2.1", ("9.9.9.9",))
 
 class Bench:
     def __init__(self, folder: Path, platform: str = "naproxy") -> None:
-        text = f'[box]\nplatform = "{platform}"\nsystem_dir = "{folder}"\n'
-        self.box = config.parse(text).box
+        here = Installation(platform=platform, system_dir=str(folder))
         self.helper = Helper()
         self.said: list[str] = []
-        self.own = machine.Own(lambda: self.box, self.helper, self.said.append, lambda: 1000.0)
+        self.own = machine.Own(here, self.helper, self.said.append, lambda: 1000.0)
         self.folder = folder
 
 
@@ -223,11 +223,11 @@ class Host:
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / "naproxy.toml"
-        self._config = config.parse(f'[box]\ndata_dir = "{folder}"\n')
+        self.here = Installation(data_dir=str(folder))
         (folder / "history.db").write_bytes(bytes(1 << 20))
 
     def current(self) -> config.Config:
-        return self._config
+        return config.Config()
 
     def told(self) -> dict[str, Any]:
         return {}

@@ -218,6 +218,13 @@ def test_config_check_tells_all_errors_and_exits_with_1(
     assert "box.heartbeat_s: must be 0.05 to 1" in said
 
 
+def test_config_check_warns_of_old_keys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "naproxy.toml"
+    file.write_text('[box]\nhelper = "/usr/sbin/naproxy-system"\n')
+    assert cli.main(["config", "check", str(file)]) == 0
+    assert "warning: box.helper: is now --helper" in capsys.readouterr().err
+
+
 def test_config_check_of_a_file_that_is_not_there_says_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -238,7 +238,6 @@ def test_a_key_that_must_be_given_is_named_when_it_is_not(key: Key) -> None:
         ("server[].ready.path", "robots.txt"),
         ("server[].ready.path", "/a b"),
         ("server[].ready.host", "UPPER"),
-        ("box.run_dir", "run"),
         ("box.interface", "a/b"),
         ("box.notice", "x" * 512),
         ("box.notice", "ä" * 256),
@@ -270,7 +269,7 @@ def test_an_unknown_key_is_refused_with_its_path_and_a_guess() -> None:
     ("text", "where"),
     [
         ("[bix]\n", "bix"),
-        ("[box]\nrundir = 1\n", "box.rundir"),
+        ("[box]\nnotise = 1\n", "box.notise"),
         ("[[server]]\n[server.nap]\n", "server.1.nap"),
         ("[[server]]\n[server.sleep]\npath = 1\n", "server.1.sleep.path"),
     ],
@@ -435,6 +434,25 @@ def test_nonsense_is_refused_and_never_a_crash(table: dict[str, Any]) -> None:
     assert found
 
 
+# Older files
+
+
+def test_what_an_older_file_says_of_the_installation_is_read_with_a_warning() -> None:
+    found = config.look(f'[box]\nrun_dir = "/r"\nrealtime = false\nnotice = "Hi"\n{LEAST}')
+    assert found.config == config.parse(f'[box]\nnotice = "Hi"\n{LEAST}')
+    assert found.arguments == {"run_dir": "/r", "realtime": False}
+    warned = {each.where: str(each.reason) for each in found.warnings}
+    assert warned.keys() == {"box.run_dir", "box.realtime"}
+    assert "--run-dir" in warned["box.run_dir"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("run_dir", '"run"'), ("platform", '"ours"'), ("realtime", "1")]
+)
+def test_what_an_older_file_says_wrongly_of_it_is_refused(key: str, value: str) -> None:
+    assert f"box.{key}" in problems(f"[box]\n{key} = {value}\n")
+
+
 # Replacing
 
 
@@ -499,7 +517,7 @@ def test_secrets_are_left_out_of_what_is_shown() -> None:
 
 def test_a_file_that_is_not_there_is_a_box_that_is_not_set_up_yet(tmp_path: Path) -> None:
     said: list[str] = []
-    assert config.read_or_new(tmp_path / "none.toml", said.append).server == ()
+    assert config.read_or_new(tmp_path / "none.toml", said.append).config.server == ()
     assert "not set up yet" in said[0]
 
 

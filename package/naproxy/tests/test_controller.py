@@ -280,9 +280,9 @@ def test_a_second_controller_is_refused(shared: Box) -> None:
 
 def test_a_bad_configuration_is_refused_at_the_start_in_words(make: Callable[..., Box]) -> None:
     box = make()
-    box.file.write_text("[box]\nrundir = 1\n")
+    box.file.write_text("[box]\nnotise = 1\n")
     assert box.popen().wait(PATIENCE_S) == 2
-    assert "box.rundir: is not known; did you mean run_dir?" in box.log()
+    assert "box.notise: is not known; did you mean notice?" in box.log()
 
 
 def test_what_the_page_leaves_out_as_a_sum_is_in_the_status(box: Box) -> None:
@@ -320,11 +320,33 @@ def test_a_new_address_is_used_at_once(box: Box) -> None:
     assert bytes(box.record().address)[:4] == bytes([127, 0, 0, 2])
 
 
-def test_what_needs_a_restart_is_refused(shared: Box) -> None:
-    text = shared.file.read_text().replace(str(shared.data_dir), "/elsewhere").encode()
+def test_what_is_an_argument_is_refused_in_a_request(shared: Box) -> None:
+    before = shared.file.read_text()
+    text = before.replace("[box]", '[box]\ndata_dir = "/elsewhere"').encode()
     status, answer = shared.call("PUT", "/v1/config", text)
     assert (status, answer["where"]) == (422, "box.data_dir")
-    assert str(shared.data_dir) in shared.file.read_text()
+    assert "--data-dir" in answer["error"]
+    assert shared.file.read_text() == before
+
+
+def test_an_older_file_holds_where_no_argument_is_given_and_the_log_warns(
+    make: Callable[..., Box],
+) -> None:
+    box = make()
+    old = f'[box]\ndata_dir = "{box.directory}/old"\nrun_dir = "/nowhere"\n'
+    box.file.write_text(box.file.read_text().replace("[box]\n", old))
+    box.arguments = [each for each in box.arguments if "data-dir" not in each]
+    box.start()
+    assert (box.directory / "old/history.db").exists()
+    assert f"{box.file}: box.data_dir: is now --data-dir" in box.log()
+    text = box.file.read_text().replace('interface = "lo"', 'interface = "lo"\nnotice = "Hi"')
+    assert box.call("PUT", "/v1/config", text.encode())[0] == 200
+    text = text.replace('run_dir = "/nowhere"\n', "")
+    status, answer = box.call("PUT", "/v1/config", text.encode())
+    assert (status, answer["where"]) == (422, "box.run_dir")
+    box.file.write_text(text)
+    assert box.call("POST", "/v1/config/reload", b"{}")[0] == 200
+    assert box.call("PUT", "/v1/config", text.encode())[0] == 200
 
 
 def test_servers_come_and_go_and_the_others_keep_their_counters(box: Box) -> None:

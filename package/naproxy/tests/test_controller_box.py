@@ -205,8 +205,7 @@ def test_the_machine_is_changed_by_the_helper_alone(tmp_path: Path) -> None:
     helper = tmp_path / "helper"
     helper.write_text(f'#!/bin/sh\necho "$*" >>{tmp_path}/calls\n')
     helper.chmod(0o755)
-    own = f'platform = "naproxy"\nhelper = "{helper}"\nsystem_dir = "{tmp_path}/system"\n'
-    box.file.write_text(box.file.read_text().replace("[box]\n", f"[box]\n{own}"))
+    box.arguments += ["--platform=naproxy", f"--helper={helper}", f"--system-dir={tmp_path}/system"]
     box.start()
     try:
         ask(box, "PUT", "/network", method="static", address="192.0.2.5/24")
@@ -236,8 +235,7 @@ def test_varnishs_cache_is_emptied(tmp_path: Path) -> None:
         stderr=subprocess.DEVNULL,
     )
     box = Box(tmp_path)
-    own = f'varnish_name = "{name}"\n'
-    box.file.write_text(box.file.read_text().replace("[box]\n", f"[box]\n{own}"))
+    box.arguments += ["--varnish-name", str(name)]
     box.start()
     try:
         wait_for("varnish", lambda: "obj.status" not in bans(name) and bool(bans(name)))

@@ -8,14 +8,13 @@ from typing import cast
 
 from naproxy.api import client
 from naproxy.config import document as config
+from naproxy.config.installation import Installation
 from naproxy.daemon import control
 from naproxy.daemon.main import Controller
 from naproxy.shm.events import Event
 
 TEXT = """
 [box]
-run_dir = "{0}/run"
-data_dir = "{0}/data"
 heartbeat_s = 0.1
 
 [[server]]
@@ -28,7 +27,8 @@ mac = "02:00:00:00:00:01"
 def play(tmp_path: Path, what: Callable[[Controller], None], seconds: float) -> Controller:
     async def inside() -> Controller:
         asyncio.get_running_loop().set_exception_handler(lambda *_: None)
-        box = Controller(tmp_path / "naproxy.toml", config.parse(TEXT.format(tmp_path)))
+        here = Installation(run_dir=f"{tmp_path}/run", data_dir=f"{tmp_path}/data")
+        box = Controller(tmp_path / "naproxy.toml", config.look(TEXT), here)
         asyncio.get_running_loop().call_soon(what, box)
         await asyncio.sleep(seconds)
         return box

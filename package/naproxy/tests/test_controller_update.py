@@ -34,9 +34,7 @@ def machine(tmp_path: Path, ours: Signer, monkeypatch: pytest.MonkeyPatch) -> It
 @pytest.fixture
 def box(tmp_path: Path, machine: RaucMachine) -> Iterator[Box]:
     made = Box(tmp_path)
-    made.file.write_text(
-        made.file.read_text().replace("[box]\n", f'[box]\nrauc_conf = "{machine.conf}"\n')
-    )
+    made.arguments.append(f"--rauc-conf={machine.conf}")
     made.start()
     yield made
     made.close()

@@ -66,9 +66,13 @@ def test_a_rauc_that_is_not_configured_well_is_said(
     tmp_path: Path, text: bytes, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "system.conf").write_bytes(text)
-    box = f'[box]\nrauc_conf = "{tmp_path}/system.conf"\n'
-    (tmp_path / "naproxy.toml").write_text(box + FLEET)
-    assert main(["fleet", str(tmp_path / "out"), "--config", str(tmp_path / "naproxy.toml")]) == 1
+    command = ["fleet", str(tmp_path / "out"), "--config", str(tmp_path / "naproxy.toml")]
+    (tmp_path / "naproxy.toml").write_text(FLEET)
+    assert main([*command, f"--rauc-conf={tmp_path}/system.conf"]) == 1
+    assert f"{tmp_path}/system.conf: " in capsys.readouterr().err
+    old = f'[box]\nrauc_conf = "{tmp_path}/system.conf"\n'
+    (tmp_path / "naproxy.toml").write_text(old + FLEET)
+    assert main(command) == 1
     assert f"{tmp_path}/system.conf: " in capsys.readouterr().err
 
 

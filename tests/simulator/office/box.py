@@ -79,20 +79,24 @@ class Box(Namespace):
             "ready": {"kind": "http", "path": "/robots.txt"},
             "policy": {"name": "thesis", "min_awake_s": 86400},
         }
-        box = {"run_dir": str(self.run_dir), "data_dir": str(self.data_dir), "interface": "eth0"}
-        merged = _merge({"box": box, "server": web}, changes)
+        merged = _merge({"box": {"interface": "eth0"}, "server": web}, changes)
         return {**merged, "server": [merged["server"]]}
 
     def reconfigure(self, **changes: Any) -> None:
         """Give the running controller another configuration, made as for `start`."""
         self.api("PUT", "/v1/config", toml(self.default_config(**changes)).encode())
 
+    def controller_command(self) -> list[str | Path]:
+        """Return how it is started."""
+        return [
+            *(Path(sys.executable).with_name("naproxy"), "controller"),
+            *("--config", self.config_file),
+            *("--run-dir", self.run_dir, "--data-dir", self.data_dir),
+        ]
+
     def start_controller(self, env: Mapping[str, str] | None = None) -> None:
         """Start it, and wait until its API answers."""
-        naproxy = Path(sys.executable).with_name("naproxy")
-        self.controller = self.popen(
-            [naproxy, "controller", "--config", self.config_file], log="controller", env=env
-        )
+        self.controller = self.popen(self.controller_command(), log="controller", env=env)
         self._wait_for(self.controller, self.healthy, "controller")
 
     def start_varnish(self, env: Mapping[str, str] | None = None) -> None:

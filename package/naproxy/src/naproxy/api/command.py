@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
 from naproxy.api.client import DEFAULT_SOCKET, TIMEOUT_S, NoAnswerError, ask
 from naproxy.config import document as config
+from naproxy.config.installation import Installation, argument
 
 _UNITS_S: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -57,6 +59,30 @@ def add_config_option(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="configuration file (default: %(default)s)",
     )
+
+
+def installation_options(*keys: str) -> argparse.ArgumentParser:
+    """Return the options that say how Naproxy is installed, those named or all."""
+    common = argparse.ArgumentParser(add_help=False)
+    for field in fields(Installation):
+        if keys and field.name not in keys:
+            continue
+        help = f"{field.metadata['help']} (default: {field.default})"
+        if isinstance(field.default, bool):
+            action = argparse.BooleanOptionalAction
+            common.add_argument(argument(field.name), action=action, help=help)
+        else:
+            choices = field.metadata["choices"] or None
+            word = None if choices else field.name.rpartition("_")[2].upper()
+            common.add_argument(argument(field.name), choices=choices, metavar=word, help=help)
+    return common
+
+
+def installed(args: argparse.Namespace, found: config.Found) -> Installation:
+    """Return how Naproxy is installed: what an argument does not say, an older file may."""
+    names = [field.name for field in fields(Installation)]
+    given = {name: getattr(args, name) for name in names if getattr(args, name, None) is not None}
+    return Installation(**{**found.arguments, **given})
 
 
 def duration(text: str) -> float:

@@ -18,6 +18,7 @@ from naproxy.box import LEAVE_FREE_BYTES, MOST_BYTES, clock, effects, forms, log
 from naproxy.box.effects import Effects
 from naproxy.box.machine import SERVICES, Own
 from naproxy.config.document import Config
+from naproxy.config.installation import Installation
 from naproxy.core import files
 from naproxy.core.processes import words
 from naproxy.core.reason import Reason, reason_of
@@ -35,6 +36,7 @@ class Host(Protocol):
     """What the operations need of the controller."""
 
     file: Path
+    here: Installation
 
     def current(self) -> Config:
         """Return the configuration in force."""
@@ -60,7 +62,7 @@ class Operations:
         self._ring = ring
         self._say = say
         self._does = does or effects.Machine()
-        self.own = Own(lambda: host.current().box, self._does, say)
+        self.own = Own(host.here, self._does, say)
         self._busy = asyncio.Lock()
 
     async def answer(self, call: Call) -> Answer:
@@ -91,14 +93,13 @@ class Operations:
     # The machine
 
     async def _state(self) -> dict[str, Any]:
-        box = self._host.current().box
         return {
-            "platform": box.platform,
+            "platform": self._host.here.platform,
             "name": self._does.host_name(),
             "time_zone": clock.zone_name(),
             "clock": {"set": clock.is_set(), "synchronised": clock.synchronised()},
             "t_s": time.time(),
-            "network": await seen.network(self._does, box.interface),
+            "network": await seen.network(self._does, self._host.current().box.interface),
             "wishes": self.own.wishes() if self.own.ours else None,
             "services": ["naproxy", *(SERVICES if self.own.ours else ())],
         }
@@ -146,7 +147,7 @@ class Operations:
     async def _empty(self, body: dict[str, Any]) -> Answer:
         """Ban all that is in Varnish's cache."""
         only(body)
-        name = self._host.current().box.varnish_name
+        name = self._host.here.varnish_name
         argv = ("varnishadm", "-t", "5", *(("-n", name) if name else ()))
         try:
             done = await self._does.run((*argv, "ban", "obj.status", "!=", "0"), _VARNISH_S)
@@ -198,7 +199,7 @@ class Operations:
             "made_s": time.time(),
         }
         self._host.save()
-        history = Path(self._host.current().box.data_dir) / "history.db"
+        history = Path(self._host.here.data_dir) / "history.db"
         # A copy that is whole, and the backup made of it.
         self._need_room(2 * history.stat().st_size if wanted["history"] else 0)
         out = str(self._path(_OUT["backup"]))
@@ -209,10 +210,9 @@ class Operations:
         from naproxy.box import diagnostics  # noqa: PLC0415 - and tarfile, which few ever need
 
         only(body)
-        current = self._host.current()
-        hidden = secrets.values(current)
+        hidden = secrets.values(self._host.current())
         texts = await diagnostics.gather(
-            self._does, self._host.told(), self._ring.lines(), Path(current.box.data_dir)
+            self._does, self._host.told(), self._ring.lines(), Path(self._host.here.data_dir)
         )
         data = await asyncio.to_thread(diagnostics.packed, texts, hidden)
         files.write(self._path(_OUT["diagnostics"]), data, 0o600)
@@ -242,7 +242,7 @@ class Operations:
         return HTTPStatus.ACCEPTED, done
 
     def _path(self, name: str) -> Path:
-        folder = Path(self._host.current().box.data_dir) / "box"
+        folder = Path(self._host.here.data_dir) / "box"
         folder.mkdir(mode=0o700, exist_ok=True)
         return folder / name
 
@@ -260,8 +260,8 @@ class Operations:
         if self._busy.locked():
             raise ApiError(HTTPStatus.CONFLICT, Reason("backup.busy"))
         async with self._busy:
-            data_dir = self._host.current().box.data_dir
-            asked = {"file": str(self._host.file), "data_dir": data_dir, **asked}
+            host = self._host
+            asked = {"file": str(host.file), "data_dir": host.here.data_dir, **asked}
             request = self._path(_REQUEST)
             # Not an argument: who may see the processes must not see the digests in it.
             files.write(request, json.dumps(asked), 0o600)

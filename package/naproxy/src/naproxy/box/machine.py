@@ -1,6 +1,6 @@
 """Network, time, name, restart, reset of a machine that is Naproxy's own.
 
-Wishes are files in `box.system_dir`; a helper program makes them true. docs/box.md says what
+Wishes are files in `--system-dir`; a helper program makes them true. docs/box.md says what
 an image must provide. Elsewhere nothing of this is touched.
 """
 
@@ -16,7 +16,7 @@ from typing import Any, Final
 from naproxy.api.calls import ApiError
 from naproxy.box import forms
 from naproxy.box.effects import Effects
-from naproxy.config.document import Box
+from naproxy.config.installation import Installation
 from naproxy.core import files
 from naproxy.core.processes import words
 from naproxy.core.reason import Reason
@@ -38,13 +38,13 @@ class Own:
 
     def __init__(
         self,
-        box: Callable[[], Box],
+        here: Installation,
         does: Effects,
         say: Callable[[str], None],
         now: Callable[[], float] = time.time,
     ) -> None:
-        """`box` is the section in force."""
-        self._box = box
+        """`here` says whose the machine is, and what changes it."""
+        self._here = here
         self._does = does
         self._say = say
         self._now = now
@@ -55,7 +55,7 @@ class Own:
     @property
     def ours(self) -> bool:
         """Is the whole machine Naproxy's?"""
-        return self._box().platform == "naproxy"
+        return self._here.platform == "naproxy"
 
     def wishes(self) -> dict[str, Any]:
         """Return what it was told: network, time servers; and until when a trial runs."""
@@ -150,13 +150,13 @@ class Own:
             raise ApiError(HTTPStatus.CONFLICT, NOT_OURS)
 
     def _file(self, name: str) -> Path:
-        return Path(self._box().system_dir) / name
+        return Path(self._here.system_dir) / name
 
     async def _apply(self, what: str, file: Path) -> None:
         await self._helper("apply", what, str(file))
 
     async def _helper(self, *arguments: str) -> None:
-        helper = self._box().helper
+        helper = self._here.helper
         try:
             done = await self._does.run((helper, *arguments), _HELPER_S)
         except OSError as error:

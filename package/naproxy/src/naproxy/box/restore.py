@@ -72,16 +72,15 @@ def merged(found: archive.Found, file: Path, *, with_secrets: bool) -> bytes:
     wanted, the secrets.
     """
     own_text = file.read_bytes()
-    own = config.parse(own_text)
-    text = configedit.edit(
-        found.toml,
-        [Change("set", f"box.{key}", getattr(own.box, key)) for key in config.RESTART],
-    )
+    own, theirs = config.look(own_text), config.look(found.toml)
+    places = [Change("set", f"box.{key}", value) for key, value in own.arguments.items()]
+    strange = [Change("remove", f"box.{key}") for key in theirs.arguments.keys() - own.arguments]
+    text = configedit.edit(found.toml, [*places, *strange])
     if not with_secrets:
         data = tomllib.loads(own_text.decode())
         for path in private(found.loaded):
             text = configedit.edit(text, [Change("remove", path)])
-        for path in private(own):
+        for path in private(own.config):
             # Where the backup has no such server there is nothing to keep.
             with contextlib.suppress(ConfigError):
                 known = configedit.edit(text, [Change("set", path, configedit.at(data, path))])
@@ -97,18 +96,21 @@ def _sync(folder: Path) -> None:
             os.fsync(file.fileno())
 
 
-def take(file: Path, say: Callable[[str], None]) -> None:
-    """Before the start: put what is laid ready in its place. A fault is said and ends it."""
-    if not file.exists():
-        return
+def take(file: Path, data_dir: Path, say: Callable[[str], None]) -> bool:
+    """Before the start: put what is laid ready in its place, and return whether that was done.
+
+    A fault is said and ends it.
+    """
+    ready = data_dir / READY
     try:
-        data_dir = Path(config.read(file).box.data_dir)
-        ready = data_dir / READY
-        if (ready / "naproxy.toml").exists():
-            _take(ready, file, data_dir)
-            say("restore: the configuration of the backup is in its place")
+        if not file.exists() or not (ready / "naproxy.toml").exists():
+            return False
+        _take(ready, file, data_dir)
     except (ConfigError, OSError, ValueError) as error:
         say(f"restore: {error}")
+        return False
+    say("restore: the configuration of the backup is in its place")
+    return True
 
 
 def _take(ready: Path, file: Path, data_dir: Path) -> None:

@@ -300,14 +300,16 @@ def _config(args: argparse.Namespace) -> int:
         print("\n".join(schema.markdown(config.Config) if args.markdown else _keys()))
         return 0
     try:
-        loaded = config.read(args.file)
+        found = config.look(args.file.read_bytes())
     except schema.ConfigError as error:
         print(error, file=sys.stderr)
         return 1
     except OSError as error:
         print(f"{args.file}: {error.strerror}", file=sys.stderr)
         return 1
-    print(f"{args.file}: good, {len(loaded.server)} servers")
+    for warning in found.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    print(f"{args.file}: good, {len(found.config.server)} servers")
     return 0
 
 

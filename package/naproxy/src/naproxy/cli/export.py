@@ -12,7 +12,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from naproxy.api import measures
-from naproxy.api.command import CommandError, add_config_option, call, duration, socket_option
+from naproxy.api.command import (
+    CommandError,
+    add_config_option,
+    call,
+    duration,
+    installation_options,
+    installed,
+    socket_option,
+)
 from naproxy.config import document as config
 from naproxy.core.schema import ConfigError
 from naproxy.history.read import queries, rows
@@ -28,6 +36,7 @@ def add_parser(subparsers: Any) -> None:
         help="write the history as CSV or JSON",
         description="Write a part of the history to standard output. Times are the box's own;"
         " power is in watts, energy in joules.",
+        parents=[installation_options("data_dir")],
     )
     export.add_argument(
         "what", choices=sorted(rows.COLUMNS), metavar="WHAT", help="one of %(choices)s"
@@ -49,12 +58,6 @@ def add_parser(subparsers: Any) -> None:
     form = export.add_mutually_exclusive_group()
     form.add_argument("--csv", action="store_true", help="as CSV (the default)")
     form.add_argument("--json", action="store_true", help="as JSON, one object a line")
-    export.add_argument(
-        "--data-dir",
-        type=Path,
-        metavar="DIR",
-        help="folder of the history, if not the configured one",
-    )
     add_config_option(export)
     subparsers.add_parser(
         "metrics",
@@ -93,7 +96,7 @@ def _export(args: argparse.Namespace) -> None:
         raise CommandError("--from must be before --to")
     if args.tier == "seconds" and args.what == "traffic":
         raise CommandError("the history has traffic by minutes and hours, not by seconds")
-    data_dir = args.data_dir or _data_dir(args.config)
+    data_dir = Path(args.data_dir or _data_dir(args))
     try:
         with closing(queries.open_history(data_dir)) as db:
             part = rows.Part(args.from_s, args.to_s, args.id, args.tier)
@@ -104,11 +107,11 @@ def _export(args: argparse.Namespace) -> None:
         raise CommandError(f"{data_dir / FILE}: {error}") from None
 
 
-def _data_dir(file: Path) -> Path:
+def _data_dir(args: argparse.Namespace) -> str:
     try:
-        return Path(config.read(file).box.data_dir)
+        return installed(args, config.read_or_new(args.config, lambda _: None)).data_dir
     except (ConfigError, OSError) as error:
-        raise CommandError(f"{file}: {error}; or give --data-dir") from None
+        raise CommandError(f"{args.config}: {error}; or give --data-dir") from None
 
 
 def _write(what: str, found: rows.Rows, *, as_json: bool) -> None:

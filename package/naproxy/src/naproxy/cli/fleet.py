@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from naproxy import __version__
-from naproxy.api.command import add_config_option
+from naproxy.api.command import add_config_option, installation_options, installed
 from naproxy.config import document as config
 from naproxy.config.document import Config
 from naproxy.core.reason import Reason
@@ -31,6 +31,7 @@ def add_parser(subparsers: Any) -> None:
         help="write the configuration of rauc-hawkbit-updater",
         description="Write FILE, the configuration of rauc-hawkbit-updater, from [fleet] in the"
         " configuration. Exit status 1 if no fleet is configured.",
+        parents=[installation_options("rauc_conf")],
     )
     parser.add_argument("file", type=Path, metavar="FILE", help="only root can read it")
     add_config_option(parser)
@@ -39,11 +40,13 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write it; exit status 1 with the reason if there is nothing to write."""
     try:
-        ours = config.read(args.config)
+        found = config.look(args.config.read_bytes())
+        ours = found.config
         if not ours.fleet.url:
             print(f"naproxy fleet: {Reason('update.no_fleet')}", file=sys.stderr)
             return 1
-        _write(args.file, rendered(ours, socket.gethostname(), board(Path(ours.box.rauc_conf))))
+        kind = board(Path(installed(args, found).rauc_conf))
+        _write(args.file, rendered(ours, socket.gethostname(), kind))
     except (ConfigError, OSError) as error:
         print(f"naproxy fleet: {error}", file=sys.stderr)
         return 1

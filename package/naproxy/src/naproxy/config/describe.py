@@ -31,7 +31,6 @@ def _key(key: Key) -> dict[str, Any]:
     return {
         **asdict(key),
         "when": {"key": selector, "is": choice.strip('"')} if key.when else None,
-        "restart": key.path.removeprefix("box.") in config.RESTART and key.path[:4] == "box.",
     }
 
 

@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from naproxy import drivers, policy
+from naproxy.config import old
+from naproxy.config.installation import Installation
 from naproxy.config.update import Fleet
 from naproxy.core.files import write
 from naproxy.core.hours import zone
@@ -27,7 +29,6 @@ from naproxy.core.schema import (
     Problem,
     alternative,
     checked,
-    is_absolute,
     is_address,
     is_host,
     is_interface,
@@ -47,12 +48,6 @@ CLASS_NAMES: Final = tuple(k.name.lower() for k in Klass)
 METERS: Final = 16
 BOX: Final = "box"
 """Whose meter it is that measures the box itself."""
-RESTART: Final = (
-    *("run_dir", "data_dir", "group", "control_group", "realtime"),
-    *("platform", "system_dir", "helper", "varnish_name", "rauc_conf"),
-)
-"""Keys of `[box]` that need a restart of the controller to change: with those of the second
-line one could run programs as root, so they come from the file and never from a request."""
 DEFAULT_FILE: Final = "/etc/naproxy/naproxy.toml"
 
 
@@ -65,17 +60,7 @@ def _is_id(text: str) -> Reason | None:
 class Box:
     """The box itself."""
 
-    run_dir: str = option(
-        "Folder of the shared page and the sockets", "/run/naproxy", check=is_absolute
-    )
-    data_dir: str = option("Folder of the history", "/var/lib/naproxy", check=is_absolute)
     interface: str = option("Network interface to the servers", "eth0", low=1, check=is_interface)
-    group: str = option(
-        "Group that may use the shared page: the group of Varnish", "varnish", high=32
-    )
-    control_group: str = option(
-        "Group that may control Naproxy: the web interface's", "naproxy", high=32
-    )
     notice: str = option("Text shown to people who wait", "", high=NOTICE_LEN - 1)
     heartbeat_s: float = option("Time between signs of life to Varnish", 0.25, low=0.05, high=1)
     keep_days: int = option(
@@ -84,7 +69,6 @@ class Box:
         low=1,
         high=3650,
     )
-    realtime: bool = option("Run ahead of other programs, so that waking is never late", True)
     proxy_w: float = option("What the box itself draws", 5.0, low=0, high=10000)
     learn_robots: bool = option("Learn from the clients' behaviour which of them are robots", True)
     ui_names: tuple[str, ...] = option(
@@ -92,29 +76,6 @@ class Box:
         (),
         high=16,
         check=is_host,
-    )
-    platform: str = option(
-        "naproxy: the box owns the whole machine, as with our image; none: it does not, and leaves"
-        " the network and the clock alone",
-        "none",
-        choices=("none", "naproxy"),
-    )
-    system_dir: str = option(
-        "Folder of the settings for the machine's own network, clock and name, with platform"
-        " naproxy",
-        "/data/naproxy/system",
-        check=is_absolute,
-    )
-    helper: str = option(
-        "Program that carries them out", "/usr/sbin/naproxy-system", check=is_absolute
-    )
-    rauc_conf: str = option(
-        "RAUC's configuration: if it exists, images update this machine",
-        "/etc/rauc/system.conf",
-        check=is_absolute,
-    )
-    varnish_name: str = option(
-        "Varnish's name (its -n), to empty the cache; empty: the usual one", "", high=255
     )
 
 
@@ -309,16 +270,34 @@ class Config:
     meter: tuple[Any, ...] = tables(drivers.choice("meter", "ina219"), 0, METERS)
 
 
-def parse(text: str | bytes) -> Config:
-    """Return the configuration in TOML `text`; ConfigError with all that is wrong."""
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What is in a file: the configuration, and what an older one has besides."""
+
+    config: Config
+    arguments: dict[str, Any]
+    """What it says of how Naproxy is installed, as far as it does."""
+    warnings: list[Problem]
+
+
+def look(text: str | bytes) -> Found:
+    """Return what is in TOML `text`; ConfigError with all that is wrong."""
+    data = _toml(text)
+    arguments, warnings = old.take(data)
     problems: list[Problem] = []
-    config = load(Config, _toml(text), "", problems)
+    load(Installation, arguments, "box", problems)
+    config = load(Config, data, "", problems)
     if config is not None:
         problems.extend(_conflicts(config))
     if problems:
         raise ConfigError(problems)
     assert isinstance(config, Config)
-    return config
+    return Found(config, arguments, warnings)
+
+
+def parse(text: str | bytes) -> Config:
+    """Return the configuration in TOML `text`; ConfigError with all that is wrong."""
+    return look(text).config
 
 
 def _toml(text: str | bytes) -> dict[str, Any]:
@@ -424,13 +403,13 @@ def read(path: Path) -> Config:
     return parse(path.read_bytes())
 
 
-def read_or_new(path: Path, say: Callable[[str], None]) -> Config:
-    """Return the same, or where there is no file that of a box that is not set up yet."""
+def read_or_new(path: Path, say: Callable[[str], None]) -> Found:
+    """Return all that is in it, or where there is no file that of a box not set up yet."""
     try:
-        return read(path)
+        return look(path.read_bytes())
     except FileNotFoundError:
         say(f"there is no {path}: this box is not set up yet")
-        return parse("")
+        return look("")
 
 
 def replace(path: Path, text: bytes) -> Config:

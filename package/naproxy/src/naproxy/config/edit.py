@@ -150,7 +150,7 @@ def edit(text: bytes, changes: list[Change], secrets: frozenset[str] = frozenset
     except Exception:  # whatever the library cannot do must not end worse than not done
         done = False
     if not done:
-        raise _wrong(changes[-1].where, "config.only_by_hand")
+        raise _wrong(changes[-1].where if changes else "", "config.only_by_hand")
     return written.encode()
 
 

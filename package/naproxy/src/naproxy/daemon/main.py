@@ -21,12 +21,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from naproxy import __version__
-from naproxy.api.command import add_config_option
+from naproxy.api.command import add_config_option, installation_options, installed
 from naproxy.box import logs, restore
 from naproxy.box.api import Operations
 from naproxy.config import document as config
 from naproxy.config import edit as configedit
-from naproxy.config.document import Config
+from naproxy.config.document import Config, Found
+from naproxy.config.installation import Installation, argument
 from naproxy.controller import slots
 from naproxy.controller.learning import Learner
 from naproxy.controller.meters import Meters
@@ -67,27 +68,28 @@ class AlreadyRunningError(RuntimeError):
 class Controller:
     """The box."""
 
-    def __init__(self, file: Path, loaded: Config) -> None:
+    def __init__(self, file: Path, found: Found, here: Installation) -> None:
         """Map the page and open the journal; `run` does the rest."""
         self.file = file
+        self.here = here
         self.runners: dict[str, Runner] = {}
         self.bad_datagrams = 0
         self.version = configedit.version(self.config_text())
-        self._config = loaded
+        self._config = found.config
+        self._arguments = found.arguments
         self._started_s = time.time()
         self._stopping = asyncio.Event()
         self.begin_anew = False
         self._first_drain = True
         self._timers: dict[Callable[[], None], asyncio.TimerHandle] = {}
-        box = loaded.box
-        self._run_dir = Path(box.run_dir)
+        self._run_dir = Path(here.run_dir)
         self._run_dir.mkdir(mode=0o755, parents=True, exist_ok=True)
-        data_dir = Path(box.data_dir)
+        data_dir = Path(here.data_dir)
         data_dir.mkdir(mode=0o755, parents=True, exist_ok=True)
         self._lock = _lock(self._run_dir / "controller.lock")
-        self._page = Page(self._run_dir, box.group, say)
-        self._events = Events(self._run_dir, box.group, say)
-        self._journal = Journal(data_dir, say, group=box.control_group)
+        self._page = Page(self._run_dir, here.group, say)
+        self._events = Events(self._run_dir, here.group, say)
+        self._journal = Journal(data_dir, say, group=here.control_group)
         self._journal.close_forgotten()
         restore.finish(data_dir, self._journal.save)
         epoch_s = time.time() - time.monotonic()
@@ -99,7 +101,7 @@ class Controller:
         self._learner = Learner(self._page)
         self.setup = Setup(lambda: self._config, file, self._journal, say)
         self.operations = Operations(self, LOG, say)
-        self.updates = Updates(box.rauc_conf, data_dir / "update", update.Machine(), say)
+        self.updates = Updates(here.rauc_conf, data_dir / "update", update.Machine(), say)
         self._slots: dict[str, int] = {}
 
     async def run(self) -> None:
@@ -108,9 +110,8 @@ class Controller:
         self._use(self._config)
         self._page.heartbeat(page.monotonic_us())
         wakes = self._open_wakes()
-        api = await control.serve(
-            self, self._run_dir / "control.sock", self._config.box.control_group, say
-        )
+        socket_path = self._run_dir / "control.sock"
+        api = await control.serve(self, socket_path, self.here.control_group, say)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stopping.set)
         loop.add_signal_handler(signal.SIGHUP, self._reload)
@@ -210,8 +211,8 @@ class Controller:
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
         sock.bind(str(path))
         path.chmod(0o660)
-        if self._config.box.group:
-            page.give_to_group(path, self._config.box.group, say)
+        if self.here.group:
+            page.give_to_group(path, self.here.group, say)
         return sock
 
     def _wake_asked(self, sock: socket.socket) -> None:
@@ -266,7 +267,7 @@ class Controller:
 
     def _remember(self) -> None:
         """Keep the page's configuration: on our image Varnish starts with it, and before us."""
-        file, known = Path(self._config.box.data_dir) / "page", self._page.configuration()
+        file, known = Path(self.here.data_dir) / "page", self._page.configuration()
         try:
             if not file.exists() or file.read_bytes() != known:
                 files.write(file, known, 0o600)
@@ -294,16 +295,17 @@ class Controller:
 
     def put_config(self, text: bytes) -> None:
         """Check, write and use a new configuration; ConfigError, and nothing changes."""
-        self._refuse_what_needs_a_restart(config.parse(text))
+        self._refuse_arguments(config.look(text).arguments)
         self._use(config.replace(self.file, text))
         self.version = configedit.version(text)
 
     def reload(self) -> None:
         """Use the file as it is now; ConfigError or OSError, and nothing changes."""
         text = self.config_text()
-        new = config.parse(text)
-        self._refuse_what_needs_a_restart(new)
-        self._use(new)
+        found = config.look(text)
+        self._use(found.config)
+        self._arguments = found.arguments
+        warn(self.file, found)
         self.version = configedit.version(text)
 
     def _reload(self) -> None:
@@ -314,11 +316,12 @@ class Controller:
             return
         say(f"{self.file}: in force now")
 
-    def _refuse_what_needs_a_restart(self, new: Config) -> None:
+    def _refuse_arguments(self, given: dict[str, Any]) -> None:
+        """Refuse a text that says other than the file how we are installed."""
         problems = [
-            Problem(f"box.{key}", Reason("config.restart"))
-            for key in config.RESTART
-            if getattr(new.box, key) != getattr(self._config.box, key)
+            Problem(f"box.{key}", Reason("config.only_argument", name=argument(key)))
+            for key in sorted({*given, *self._arguments})
+            if given.get(key) != self._arguments.get(key)
         ]
         if problems:
             raise ConfigError(problems)
@@ -375,12 +378,18 @@ def _before_others() -> None:
     try:
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
     except OSError as error:
-        say(f"box.realtime: not permitted: {error.strerror}")
+        say(f"--realtime: not permitted: {error.strerror}")
 
 
-async def _main(file: Path, loaded: Config) -> bool:
+def warn(file: Path, found: Found) -> None:
+    """Say which keys of a file are old."""
+    for warning in found.warnings:
+        say(f"{file}: {warning}")
+
+
+async def _main(file: Path, found: Found, here: Installation) -> bool:
     """Return whether it wants to begin anew."""
-    controller = Controller(file, loaded)
+    controller = Controller(file, found, here)
     await controller.run()
     return controller.begin_anew
 
@@ -392,28 +401,32 @@ def add_parser(subparsers: Any) -> None:
         help="look after the servers (runs in the foreground)",
         description="Look after the configured servers, in the foreground. SIGTERM ends it, SIGHUP"
         " makes it read the configuration again.",
+        parents=[installation_options()],
     )
     add_config_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the controller until it is told to stop."""
-    restore.take(args.config, say)
     try:
-        loaded = config.read_or_new(args.config, say)
+        found = config.read_or_new(args.config, say)
+        here = installed(args, found)
+        if restore.take(args.config, Path(here.data_dir), say):
+            found = config.read_or_new(args.config, say)
     except (ConfigError, OSError) as error:
         say(f"{args.config}:\n{error}")
         return 2
-    if loaded.box.realtime:
+    warn(args.config, found)
+    if here.realtime:
         _before_others()
     begin_anew = False
     try:
         with contextlib.suppress(KeyboardInterrupt):
-            begin_anew = asyncio.run(_main(args.config, loaded))
+            begin_anew = asyncio.run(_main(args.config, found, here))
     except (AlreadyRunningError, OSError) as error:
         say(f"naproxy controller: {error}")
         return 1
     if begin_anew:
-        again = ("-m", "naproxy.cli", "controller", "--config", str(args.config))
+        again = ("-m", "naproxy.cli", *sys.argv[1:])
         os.execv(sys.executable, (sys.executable, *again))  # noqa: S606 - ourselves, no shell
     return 0

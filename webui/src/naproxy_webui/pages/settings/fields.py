@@ -45,7 +45,6 @@ class Field:
     choices: list[tuple[str, str]]
     given: bool
     """A secret that there is."""
-    restart: bool
     low: float | None = None
     high: float | None = None
 
@@ -180,7 +179,6 @@ class Form:
             numbers=key["many"] and key["type"] in ("integer", "number"),
             choices=[(each, choice_words(_last(key), each)) for each in key["choices"]],
             given=where in self.config.get("secrets", ()),
-            restart=key["restart"],
             low=key["low"],
             high=key["high"],
         )

@@ -1,0 +1,56 @@
+"""Keys that older files have: each is still read, with a warning that says what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+from naproxy.config.installation import Installation, argument
+from naproxy.core.reason import Reason
+from naproxy.core.schema import Problem, label
+
+OLD: Final = {f"box.{field.name}": argument(field.name) for field in fields(Installation)}
+"""What became of each: an argument of the service, `--` and its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Old:
+    """An old key that a file has, at the path `where`, in the table `section`."""
+
+    section: dict[str, Any]
+    key: str
+    where: str
+    now: str
+
+    def warning(self) -> Problem:
+        """Say what became of it."""
+        return Problem(self.where, Reason("config.now_argument", name=self.now))
+
+
+def found(data: dict[str, Any]) -> Iterator[Old]:
+    """Yield the old keys in the plain data of a file."""
+    for path, now in OLD.items():
+        *above, key = path.split(".")
+        for section, where in _sections(data, above, ""):
+            if key in section:
+                yield Old(section, key, f"{where}.{key}", now)
+
+
+def _sections(here: Any, path: Sequence[str], where: str) -> Iterator[tuple[dict[str, Any], str]]:
+    """Yield the tables at a path, each member of an array, with where they are."""
+    if isinstance(here, list):
+        for number, member in enumerate(here, 1):
+            yield from _sections(member, path, label(where, member, number))
+    elif isinstance(here, dict):
+        if not path:
+            yield here, where
+        elif path[0] in here:
+            below = f"{where}.{path[0]}" if where else path[0]
+            yield from _sections(here[path[0]], path[1:], below)
+
+
+def take(data: dict[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
+    """Take the old keys out of the data; return what they say of arguments, and warnings."""
+    every = list(found(data))
+    return {old.key: old.section.pop(old.key) for old in every}, [old.warning() for old in every]
