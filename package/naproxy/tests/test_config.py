@@ -446,6 +446,14 @@ def test_what_an_older_file_says_of_the_installation_is_read_with_a_warning() ->
     assert "--run-dir" in warned["box.run_dir"]
 
 
+def test_what_is_no_key_any_more_is_ignored_with_a_warning() -> None:
+    hold = "[server.hold]\ncap = 7\n"
+    found = config.look(f"{LEAST}{hold}release_batch = 3\nrelease_ms = -1\n")
+    assert found.config == config.parse(LEAST + hold)
+    warned = {each.where: str(each.reason) for each in found.warnings}
+    assert warned.keys() == {"server.web.hold.release_batch", "server.web.hold.release_ms"}
+
+
 @pytest.mark.parametrize(
     ("key", "value"), [("run_dir", '"run"'), ("platform", '"ours"'), ("realtime", "1")]
 )
@@ -483,7 +491,7 @@ def test_every_key_says_what_it_is() -> None:
 
 
 def test_every_number_with_a_dimension_says_its_unit() -> None:
-    bare = {"port", "cap", "fraction", "attempts", "direct_port", "release_batch", "most_cycles"}
+    bare = {"port", "cap", "fraction", "attempts", "direct_port", "most_cycles"}
     bare |= {"line", "vmid", "cipher_suite", "bus", "i2c_address", "shunt_uohm"}
     bare |= {"sensor", "channel", "outlet", "price_per_kwh", "co2_g_per_kwh"}
     names = {k.path.rpartition(".")[2] for k in NUMBERS if not k.unit}

@@ -100,6 +100,30 @@ def test_a_rule_is_added_and_another_removed() -> None:
     assert "# the scanner in room 3" in written
 
 
+OLDER = TEXT.replace(b"[server.promise]", b"[server.hold]\nrelease_ms = 3\n[server.promise]")
+
+
+def test_a_key_that_has_no_effect_any_more_goes_with_the_next_change() -> None:
+    written, data = edited(("set", "box.notice", "Hi"), text=OLDER)
+    assert data["server"][0]["hold"] == {}
+    assert "# as voted in May" in written
+
+
+def test_a_key_that_is_an_argument_now_stays() -> None:
+    older = TEXT.replace(b"[box]\n", b'[box]\nrun_dir = "/elsewhere" # a larger disk\n')
+    written, data = edited(("set", "box.notice", "Hi"), text=older)
+    assert data["box"]["run_dir"] == "/elsewhere"
+    assert "# a larger disk" in written
+
+
+@pytest.mark.parametrize("text", [TEXT, OLDER])
+def test_a_change_that_brings_an_old_key_is_refused(text: bytes) -> None:
+    where, words = refused("set", "server.web.hold.release_ms", 7, text=text)
+    assert where == "server.web.hold.release_ms"
+    assert "no effect any more" in words
+    assert refused("set", "server.web.hold", {"release_ms": 7}, text=text) == (where, words)
+
+
 def test_a_last_line_without_an_end_is_no_hindrance() -> None:
     new = {"id": "plug", "of": "web"}
     assert edited(("add", "meter", new), text=TEXT.rstrip())[1]["meter"] == [new]

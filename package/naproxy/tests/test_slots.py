@@ -29,8 +29,6 @@ grace_s = 99
 [server.hold]
 cap = 11
 limit_s = 12.5
-release_batch = 13
-release_ms = 14
 [server.promise]
 delta_s = 1.5
 """
@@ -77,7 +75,7 @@ def test_a_servers_record_says_what_its_configuration_says(shared: page.Page) ->
     assert record.wakes_mask == 1 << Klass.PERSON | 1 << Klass.API
     assert record.wake_expect_ms == 4200
     assert (record.hold_cap, record.hold_limit_ms) == (11, 12500)
-    assert (record.release_batch, record.release_ms) == (13, 14)
+    assert (record.release_batch, record.release_ms) == (20, 10)
     assert (record.crawler_retry_s, record.grace_s, record.delta_ms) == (120, 99, 1500)
     assert (record.connect_timeout_ms, record.first_byte_timeout_ms) == (7500, 33000)
     assert record.seq % 2 == 0

@@ -138,8 +138,6 @@ class Hold:
 
     cap: int = option("Most requests that may wait at once", 200, low=0, high=100000)
     limit_s: float = option("Longest wait, from the start of the request", 30.0, low=1, high=600)
-    release_batch: int = option("Requests released at once when it is up", 20, low=1, high=100000)
-    release_ms: int = option("Pause before the next are released", 10, low=0, high=10000)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,5 +1,7 @@
 """Changing single keys of the configuration file; comments, order and secrets in it survive.
 
+Of old keys only those stay that are arguments now: the file has to say them where none is given.
+
 `edit` is pure: the file's text and the changes are arguments. What it returns is read back
 and compared with the same changes made to plain data, so no fault of the library that
 writes TOML can change another key unnoticed.
@@ -14,6 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from naproxy.config import old
 from naproxy.core.reason import Reason, WrongError
 from naproxy.core.schema import ConfigError, Problem, label
 
@@ -140,8 +143,12 @@ def edit(text: bytes, changes: list[Change], secrets: frozenset[str] = frozenset
         raise _wrong("", "config.not_toml", detail=str(error)) from None
     plainly = _Hand(lambda value, _: value, secrets)
     as_toml = _Hand(_as_toml, secrets)
+    changes = [*(Change("remove", each.where) for each in _outdated(data)), *changes]
     for change in changes:
         _apply(data, change, plainly)
+    stale = [each.warning() for each in _outdated(data)]
+    if stale:  # what a change has brought
+        raise ConfigError(stale)
     try:
         for change in changes:
             _apply(document, change, as_toml)
@@ -152,6 +159,10 @@ def edit(text: bytes, changes: list[Change], secrets: frozenset[str] = frozenset
     if not done:
         raise _wrong(changes[-1].where if changes else "", "config.only_by_hand")
     return written.encode()
+
+
+def _outdated(data: dict[str, Any]) -> list[old.Old]:
+    return [each for each in old.found(data) if not each.is_argument]
 
 
 def _alike(one: Any, other: Any) -> bool:

@@ -10,8 +10,12 @@ from naproxy.config.installation import Installation, argument
 from naproxy.core.reason import Reason
 from naproxy.core.schema import Problem, label
 
-OLD: Final = {f"box.{field.name}": argument(field.name) for field in fields(Installation)}
-"""What became of each: an argument of the service, `--` and its name."""
+OLD: Final[dict[str, str | None]] = {
+    **{f"box.{field.name}": argument(field.name) for field in fields(Installation)},
+    "server.hold.release_batch": None,
+    "server.hold.release_ms": None,
+}
+"""What became of each: an argument of the service (`--` and its name), or nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +25,17 @@ class Old:
     section: dict[str, Any]
     key: str
     where: str
-    now: str
+    now: str | None
+
+    @property
+    def is_argument(self) -> bool:
+        """Does the file keep it, for where the argument is not given?"""
+        return self.now is not None and self.now.startswith("--")
 
     def warning(self) -> Problem:
         """Say what became of it."""
+        if self.now is None:
+            return Problem(self.where, Reason("config.now_gone"))
         return Problem(self.where, Reason("config.now_argument", name=self.now))
 
 
@@ -52,5 +63,9 @@ def _sections(here: Any, path: Sequence[str], where: str) -> Iterator[tuple[dict
 
 def take(data: dict[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
     """Take the old keys out of the data; return what they say of arguments, and warnings."""
-    every = list(found(data))
-    return {old.key: old.section.pop(old.key) for old in every}, [old.warning() for old in every]
+    every, arguments = list(found(data)), {}
+    for old in every:
+        value = old.section.pop(old.key)
+        if old.is_argument:
+            arguments[old.key] = value
+    return arguments, [old.warning() for old in every]

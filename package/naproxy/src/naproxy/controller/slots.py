@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from naproxy.config.document import Config, Rule, Server
 from naproxy.core.interfaces import broadcast_of
 from naproxy.core.state import Klass
 from naproxy.shm import page
 from naproxy.shm.page import Page, RuleKind
+
+RELEASE_BATCH: Final = 20
+RELEASE_MS: Final = 10
+"""A server that is up again gets so many of the requests that wait at once, then a pause."""
 
 
 def assign(shared: Page, servers: Sequence[Server]) -> dict[str, int]:
@@ -60,8 +64,8 @@ def write_server(
         record.grace_s = server.cache.grace_s
         record.connect_timeout_ms = round(1000 * server.connect_timeout_s)
         record.first_byte_timeout_ms = round(1000 * server.first_byte_timeout_s)
-        record.release_batch = server.hold.release_batch
-        record.release_ms = server.hold.release_ms
+        record.release_batch = RELEASE_BATCH
+        record.release_ms = RELEASE_MS
 
 
 def write_box(shared: Page, config: Config, slots: dict[str, int]) -> None:
