@@ -64,7 +64,7 @@ sub vcl_pipe {
 
 sub naproxy_robots {
 	if (!naproxy.awake() && !naproxy.may_wake() &&
-	    naproxy.redirect_robots()) {
+	    naproxy.defer_crawlers()) {
 		set req.http.X-Naproxy = "refused";
 		return (synth(503));
 	}

@@ -221,7 +221,7 @@ def main() -> None:
         pagetool(run, "create")
         pagetool(
             run, "set", "web", f"address={ORIGIN}:80", "state=awake", "hold_cap=1100",
-            "flags=default,aggressive,waiting_page,redirect", "hold_limit_ms=600000",
+            "flags=default,aggressive,waiting_page,defer", "hold_limit_ms=600000",
         )  # fmt: skip
         for file in run.iterdir():
             shutil.chown(file, group="varnish")

@@ -87,7 +87,7 @@ class Past(Box):
 SERVER = Server(
     id="web",
     wake_classes=("person", "api"),
-    redirect_robots=True,
+    defer_crawlers=True,
     retry_s=3600,
     on_w=43.3,
     off_w=1.6,

@@ -267,12 +267,12 @@ def test_without_a_controller_no_rule_is_made(client: FlaskClient) -> None:
 def test_a_server_that_wakes_for_robots_too_has_no_rules(
     client: FlaskClient, past: Past, app: Flask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known(app, server=replace(SERVER, redirect_robots=False))
+    known(app, server=replace(SERVER, defer_crawlers=False))
     kept = app.extensions["naproxy_equipment"]["equipment"]
     monkeypatch.setattr("naproxy_webui.pages.history.wakes.equipment", lambda *, fresh=False: kept)
     answer = client.get("/api/history/rule", query_string=FEED)
     assert answer.status_code == 422
-    assert "redirect_robots" in answer.json["error"]
+    assert "defer_crawlers" in answer.json["error"]
 
 
 def test_the_effect_of_a_rule_is_that_of_the_last_30_days(

@@ -112,7 +112,7 @@ enum naproxy_rule_kind {
 #define NAPROXY_F_AGGRESSIVE	(1U << 0)	/* grace, stale while asleep */
 #define NAPROXY_F_WAITING_PAGE	(1U << 1)	/* else people are held too */
 #define NAPROXY_F_WOL		(1U << 2)	/* the VMOD sends magic packets too */
-#define NAPROXY_F_REDIRECT	(1U << 3)	/* robots are refused while asleep */
+#define NAPROXY_F_DEFER		(1U << 3)	/* robots are refused while asleep */
 #define NAPROXY_F_DEFAULT	(1U << 4)	/* serves hosts nobody names */
 
 /* Bits of naproxy_event.flags, [V]. */

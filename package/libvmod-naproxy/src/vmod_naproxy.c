@@ -375,11 +375,11 @@ vmod_waiting_page(VRT_CTX)
 	return (task_flag(ctx, NAPROXY_F_WAITING_PAGE));
 }
 
-VCL_BOOL v_matchproto_(td_naproxy_redirect_robots)
-vmod_redirect_robots(VRT_CTX)
+VCL_BOOL v_matchproto_(td_naproxy_defer_crawlers)
+vmod_defer_crawlers(VRT_CTX)
 {
 
-	return (task_flag(ctx, NAPROXY_F_REDIRECT));
+	return (task_flag(ctx, NAPROXY_F_DEFER));
 }
 
 VCL_BOOL v_matchproto_(td_naproxy_aggressive)

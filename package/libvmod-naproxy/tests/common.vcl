@@ -101,7 +101,7 @@ sub vcl_synth {
 	set resp.http.May-Wake = naproxy.may_wake();
 	set resp.http.Page-Load = naproxy.page_load();
 	set resp.http.Waiting-Page = naproxy.waiting_page();
-	set resp.http.Redirect-Robots = naproxy.redirect_robots();
+	set resp.http.Defer-Crawlers = naproxy.defer_crawlers();
 	set resp.http.Aggressive = naproxy.aggressive();
 	set resp.http.Grace = naproxy.grace();
 	set resp.http.Connect-Timeout = naproxy.connect_timeout();

@@ -56,7 +56,7 @@ static const char * const outcomes[] = {
 };
 static const char * const reasons[] = { "page", "miss", "pass", "pipe" };
 static const char * const flags[] = {
-	"aggressive", "waiting_page", "wol", "redirect", "default"
+	"aggressive", "waiting_page", "wol", "defer", "default"
 };
 static const char * const rule_kinds[] = { "none", "path", "address", "agent",
     "work", "keep" };
@@ -254,7 +254,7 @@ new_server(struct naproxy_page *page, const char *id)
 	memset(&conf, 0, sizeof conf);
 	text(conf.id, sizeof conf.id, id);
 	conf.flags = NAPROXY_F_DEFAULT | NAPROXY_F_WAITING_PAGE |
-	    NAPROXY_F_REDIRECT;
+	    NAPROXY_F_DEFER;
 	conf.wakes_mask = 1U << NAPROXY_PERSON | 1U << NAPROXY_API;
 	conf.hold_cap = 250;
 	conf.hold_limit_ms = 60000;

@@ -446,6 +446,18 @@ def test_what_an_older_file_says_of_the_installation_is_read_with_a_warning() ->
     assert "--run-dir" in warned["box.run_dir"]
 
 
+def test_a_key_that_got_another_name_is_read_with_a_warning() -> None:
+    found = config.look(f"{LEAST}redirect_robots = false\n")
+    assert not found.config.server[0].defer_crawlers
+    [warning] = found.warnings
+    assert (warning.where, str(warning.reason)) == (
+        "server.web.redirect_robots",
+        "is called defer_crawlers now",
+    )
+    both = f"{LEAST}redirect_robots = false\ndefer_crawlers = true\n"
+    assert config.look(both).config.server[0].defer_crawlers
+
+
 def test_what_is_no_key_any_more_is_ignored_with_a_warning() -> None:
     hold = "[server.hold]\ncap = 7\n"
     found = config.look(f"{LEAST}{hold}release_batch = 3\nrelease_ms = -1\n")

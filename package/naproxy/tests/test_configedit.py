@@ -109,6 +109,31 @@ def test_a_key_that_has_no_effect_any_more_goes_with_the_next_change() -> None:
     assert "# as voted in May" in written
 
 
+RENAMED = TEXT.replace(b'"192.0.2.10"', b'"192.0.2.10"\nredirect_robots = false # they complained')
+
+
+def test_a_key_that_got_another_name_gets_it_with_the_next_change() -> None:
+    written, data = edited(("set", "box.notice", "Hi"), text=RENAMED)
+    assert data["server"][0]["defer_crawlers"] is False
+    assert "redirect_robots" not in written
+    assert "# they complained" in written
+
+
+@pytest.mark.parametrize(
+    "text",
+    [RENAMED, RENAMED.replace(b"redirect_robots", b"defer_crawlers = false\nredirect_robots")],
+)
+def test_a_change_of_the_new_key_replaces_the_old_one(text: bytes) -> None:
+    written, data = edited(("set", "server.web.defer_crawlers", True), text=text)
+    assert data["server"][0]["defer_crawlers"] is True
+    assert "redirect_robots" not in written
+    assert "defer_crawlers" not in edited(("remove", "server.web.defer_crawlers"), text=text)[0]
+    assert refused("set", "server.web.redirect_robots", True, text=text) == (
+        "server.web.redirect_robots",
+        "is called defer_crawlers now",
+    )
+
+
 def test_a_key_that_is_an_argument_now_stays() -> None:
     older = TEXT.replace(b"[box]\n", b'[box]\nrun_dir = "/elsewhere" # a larger disk\n')
     written, data = edited(("set", "box.notice", "Hi"), text=older)

@@ -64,7 +64,7 @@ def test_a_servers_record_says_what_its_configuration_says(shared: page.Page) ->
     record: Any = shared.server(0)
     assert record.id == b"web"
     assert [bytes(h.value) for h in record.hosts] == [b"a.example", b"", b"", b""]
-    assert record.flags == page.F_AGGRESSIVE | page.F_WOL | page.F_REDIRECT | page.F_DEFAULT
+    assert record.flags == page.F_AGGRESSIVE | page.F_WOL | page.F_DEFER | page.F_DEFAULT
     assert (record.family, record.port, bytes(record.address)) == (
         4,
         8080,

@@ -56,7 +56,7 @@ class Configuration:
         return {
             "cache": {"mode": "aggressive" if self.aggressive else "default"},
             "waiting_page": self.waiting_page,
-            "redirect_robots": self.sleep,
+            "defer_crawlers": self.sleep,
             "policy": policy,
         }
 

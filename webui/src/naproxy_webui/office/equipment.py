@@ -25,7 +25,7 @@ class Server:
 
     id: str
     wake_classes: tuple[str, ...]
-    redirect_robots: bool
+    defer_crawlers: bool
     retry_s: int
     on_w: float
     off_w: float
@@ -103,7 +103,7 @@ def _server(said: dict[str, Any]) -> Server:
     return Server(
         id=said["id"],
         wake_classes=tuple(said["wake_classes"]),
-        redirect_robots=said["redirect_robots"],
+        defer_crawlers=said["defer_crawlers"],
         retry_s=said["crawler_retry_s"],
         on_w=said["power"]["on_w"],
         off_w=said["power"]["off_w"],

@@ -176,7 +176,7 @@ class Server:
     waiting_page: bool = option(
         "Show people a waiting page; otherwise their browser just waits", True
     )
-    redirect_robots: bool = option("While it sleeps, ask robots to come back later", True)
+    defer_crawlers: bool = option("While it sleeps, ask robots to come back later", True)
     wake_classes: tuple[str, ...] = option(
         "Who may wake it", ("person", "api"), high=len(CLASS_NAMES), choices=CLASS_NAMES
     )

@@ -49,7 +49,10 @@ class ChangeError(WrongError):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change: `op` is set, add (to a list or an array of tables) or remove."""
+    """One change: `op` is set, add (to a list or an array of tables) or remove.
+
+    No request has our own one, rename.
+    """
 
     op: str
     where: str
@@ -143,7 +146,7 @@ def edit(text: bytes, changes: list[Change], secrets: frozenset[str] = frozenset
         raise _wrong("", "config.not_toml", detail=str(error)) from None
     plainly = _Hand(lambda value, _: value, secrets)
     as_toml = _Hand(_as_toml, secrets)
-    changes = [*(Change("remove", each.where) for each in _outdated(data)), *changes]
+    changes = [*map(_update, _outdated(data)), *changes]
     for change in changes:
         _apply(data, change, plainly)
     stale = [each.warning() for each in _outdated(data)]
@@ -165,6 +168,12 @@ def _outdated(data: dict[str, Any]) -> list[old.Old]:
     return [each for each in old.found(data) if not each.is_argument]
 
 
+def _update(each: old.Old) -> Change:
+    if each.now and each.now not in each.section:
+        return Change("rename", each.where, each.now)
+    return Change("remove", each.where)
+
+
 def _alike(one: Any, other: Any) -> bool:
     """Compare with types: 1, 1.0 and true are equal in Python and are not here."""
     if type(one) is not type(other):
@@ -181,7 +190,7 @@ def _apply(root: Any, change: Change, hand: _Hand) -> None:
     here, seen, above = root, "", root
     for part in path:
         above = here
-        here, seen = _step(here, part, seen, hand, grow=change.op != "remove")
+        here, seen = _step(here, part, seen, hand, grow=change.op in ("set", "add"))
     if isinstance(here, list):
         _change_member(here, last, seen, change, hand)
         if not here:  # of an array of tables nothing is left that could be written
@@ -194,6 +203,8 @@ def _apply(root: Any, change: Change, hand: _Hand) -> None:
         _add(here, last, change, hand)
     elif last not in here:
         raise _wrong(change.where, "config.not_in_file")
+    elif change.op == "rename":
+        _rename(here, last, change.value)
     else:
         del here[last]
 
@@ -234,6 +245,13 @@ def _change_member(members: Any, part: str, seen: str, change: Change, hand: _Ha
         _merge(members[index], change.value, hand)
     else:
         members[index] = hand.make(change.value, members)
+
+
+def _rename(here: Any, key: str, name: str) -> None:
+    # The library's own value has the comment behind it; of true and false it hands out Python's.
+    value = here.value.item(key) if hasattr(here, "value") else here[key]
+    del here[key]
+    here[name] = value
 
 
 def _set(here: Any, key: str, value: Any, hand: _Hand) -> None:

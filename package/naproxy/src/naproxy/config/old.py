@@ -12,10 +12,11 @@ from naproxy.core.schema import Problem, label
 
 OLD: Final[dict[str, str | None]] = {
     **{f"box.{field.name}": argument(field.name) for field in fields(Installation)},
+    "server.redirect_robots": "defer_crawlers",
     "server.hold.release_batch": None,
     "server.hold.release_ms": None,
 }
-"""What became of each: an argument of the service (`--` and its name), or nothing."""
+"""What became of each: an argument of the service, another name in its section, or nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,8 @@ class Old:
         """Say what became of it."""
         if self.now is None:
             return Problem(self.where, Reason("config.now_gone"))
-        return Problem(self.where, Reason("config.now_argument", name=self.now))
+        code = "config.now_argument" if self.is_argument else "config.now_called"
+        return Problem(self.where, Reason(code, name=self.now))
 
 
 def found(data: dict[str, Any]) -> Iterator[Old]:
@@ -62,10 +64,12 @@ def _sections(here: Any, path: Sequence[str], where: str) -> Iterator[tuple[dict
 
 
 def take(data: dict[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
-    """Take the old keys out of the data; return what they say of arguments, and warnings."""
+    """Bring the data up to date; return what old keys say of arguments, and warnings."""
     every, arguments = list(found(data)), {}
     for old in every:
         value = old.section.pop(old.key)
         if old.is_argument:
             arguments[old.key] = value
+        elif old.now:
+            old.section.setdefault(old.now, value)
     return arguments, [old.warning() for old in every]

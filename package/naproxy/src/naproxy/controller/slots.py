@@ -103,7 +103,7 @@ def _flags(server: Server, *, default: bool) -> int:
         page.F_AGGRESSIVE: server.cache.mode == "aggressive",
         page.F_WAITING_PAGE: server.waiting_page,
         page.F_WOL: server.wake.direct,
-        page.F_REDIRECT: server.redirect_robots,
+        page.F_DEFER: server.defer_crawlers,
         page.F_DEFAULT: default,
     }
     return sum(flag for flag, on in chosen.items() if on)

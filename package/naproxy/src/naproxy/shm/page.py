@@ -43,7 +43,7 @@ REASONS: Final = 8
 F_AGGRESSIVE: Final = 1 << 0
 F_WAITING_PAGE: Final = 1 << 1
 F_WOL: Final = 1 << 2
-F_REDIRECT: Final = 1 << 3
+F_DEFER: Final = 1 << 3
 F_DEFAULT: Final = 1 << 4
 
 E_PAGE_LOAD: Final = 1 << 0

@@ -276,7 +276,7 @@ def _known(name: str) -> tuple[Equipment, Server]:
     server = known.server(name)
     if server is None:
         raise ApiError(HTTPStatus.NOT_FOUND, t("history.error_server"), "server")
-    if not server.redirect_robots:
+    if not server.defer_crawlers:
         raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, t("history.error_robots"), "server")
     return known, server
 
