@@ -1,3 +1,4 @@
+import json
 import re
 import socket
 import subprocess
@@ -230,6 +231,12 @@ def test_config_check_of_a_file_that_is_not_there_says_so(
 ) -> None:
     assert cli.main(["config", "check", str(tmp_path / "no.toml")]) == 1
     assert "No such file" in capsys.readouterr().err
+
+
+def test_config_keys_are_listed_as_json_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["config", "keys", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert "office.name" in [key["path"] for key in listed["keys"]]
 
 
 def test_a_reader_that_has_gone_is_no_error() -> None:

@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from naproxy.config import describe
 from naproxy.config import document as config
 from naproxy.core import schema
 from naproxy.core.schema import ConfigError, Key
 
 EXAMPLE = Path(__file__).parents[1] / "naproxy.example.toml"
+LIST = Path(config.__file__).parents[1] / "keys.json"
 REFERENCE = Path(__file__).parents[3] / "docs" / "configuration.md"
 
 LEAST = """
@@ -523,6 +525,12 @@ def test_the_reference_has_every_key() -> None:
     written = REFERENCE.read_text()
     assert "\n".join(schema.markdown(config.Config)) in written, (
         "run: naproxy config keys --markdown, and put it into docs/configuration.md"
+    )
+
+
+def test_the_list_for_the_web_interface_has_every_key() -> None:
+    assert LIST.read_text() == f"{describe.as_json()}\n", (
+        "run: naproxy config keys --json >package/naproxy/src/naproxy/keys.json"
     )
 
 

@@ -13,6 +13,7 @@ from urllib.parse import quote, urlencode
 
 from naproxy.api.command import CommandError, call, duration, socket_option
 from naproxy.config import document as config
+from naproxy.config.describe import as_json
 from naproxy.core import schema
 from naproxy.core.reason import Reason, stored_reason
 
@@ -78,7 +79,9 @@ def add_parser(subparsers: Any) -> None:
     check = actions.add_parser("check", help="say everything that is wrong with a file")
     check.add_argument("file", type=Path, metavar="FILE")
     keys = actions.add_parser("keys", help="list all keys, their defaults and what they mean")
-    keys.add_argument("--markdown", action="store_true", help="as in docs/configuration.md")
+    form = keys.add_mutually_exclusive_group()
+    form.add_argument("--markdown", action="store_true", help="as in docs/configuration.md")
+    form.add_argument("--json", action="store_true", help="as in naproxy/keys.json")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -297,7 +300,8 @@ def _stamp(t_s: float) -> str:
 
 def _config(args: argparse.Namespace) -> int:
     if args.action == "keys":
-        print("\n".join(schema.markdown(config.Config) if args.markdown else _keys()))
+        lines = schema.markdown(config.Config) if args.markdown else _keys()
+        print(as_json() if args.json else "\n".join(lines))
         return 0
     try:
         found = config.look(args.file.read_bytes())

@@ -1,12 +1,11 @@
 """All keys of the configuration as JSON, for the web interface's forms.
 
-A program of its own: it loads every driver, which the controller must not.
+It loads every driver, which the controller must not: that sends the file made of it, keys.json.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
@@ -55,5 +54,10 @@ def _names(place: Place) -> Iterator[dict[str, Any]]:
         yield {"name": name, "help": own.removeprefix(f"{name}: ")}
 
 
-if __name__ == "__main__":
-    json.dump(described(), sys.stdout)
+def as_json() -> str:
+    """Return the text of keys.json: a key or a place a line."""
+    parts = []
+    for name, listed in described().items():
+        lines = ",\n".join(json.dumps(each, ensure_ascii=False) for each in listed)
+        parts.append(f'"{name}": [\n{lines}\n]')
+    return "{" + ",\n".join(parts) + "}"

@@ -62,7 +62,7 @@ def change(body: dict[str, Any]) -> Any:
 )
 def keys() -> Any:
     """Return them as the controller lists them."""
-    return control().get("/v1/config/keys", timeout_s=60.0)
+    return control().get("/v1/config/keys")
 
 
 @route(

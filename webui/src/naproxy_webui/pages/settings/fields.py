@@ -18,7 +18,6 @@ from flask import current_app
 from naproxy_webui.http.control import control
 from naproxy_webui.i18n.texts import catalogue, has, language, t
 
-_KEYS_TIMEOUT_S: Final = 60.0
 _KEYS_FRESH_S: Final = 3600.0
 _LISTS: Final = ("server", "rule", "cache_rule", "meter")
 _ORDER: Final = {name: n for n, name in enumerate(("teacher", "thesis", "timeout", "schedule"))}
@@ -192,10 +191,10 @@ def form() -> Form:
 
 
 def _described() -> tuple[dict[tuple[str, str], dict[str, Any]], dict[str, dict[str, Any]]]:
-    """Return the controller's keys by path and choice: listed once, for they cost a program."""
+    """Return the controller's keys by path and choice; asked for once, for they are many."""
     kept: dict[str, Any] = current_app.extensions.setdefault("naproxy_keys_of_config", {})
     if time.monotonic() >= kept.get("until_s", 0.0):
-        said = control().get("/v1/config/keys", timeout_s=_KEYS_TIMEOUT_S)
+        said = control().get("/v1/config/keys")
         kept["keys"] = {(k["path"], (k["when"] or {}).get("is", "")): k for k in said["keys"]}
         kept["places"] = {place["path"]: place for place in said["places"]}
         kept["until_s"] = time.monotonic() + _KEYS_FRESH_S
