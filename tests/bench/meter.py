@@ -116,7 +116,7 @@ def in_controller(interpreter: list[str]) -> dict[str, float]:
     seconds: list[Second] = []
 
     async def hear() -> float:
-        meters = Meters(print, time.time() - time.monotonic())
+        meters = Meters(time.time() - time.monotonic())
         meters.sinks.append(lambda _, second: seconds.append(second))
         meters.use(loaded.meter, loaded.server)
         await asyncio.sleep(1.0)

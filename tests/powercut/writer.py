@@ -18,6 +18,8 @@ from naproxy.core.state import State
 from naproxy.history.write.journal import Journal
 from naproxy.history.write.writer import LATE_S, History
 
+from tests.heard import Heard
+
 START_S = 1_700_000_000 // 3600 * 3600
 METERS = ("web", "box")
 PAUSE_S = 5
@@ -71,10 +73,10 @@ class Run:
     def __init__(self, data_dir: Path, start_s: int) -> None:
         self.now_s = start_s
         self.said: list[str] = []
-        self.journal = Journal(data_dir, self.said.append, lambda: float(self.now_s))
+        Heard(self.said.append)
+        self.journal = Journal(data_dir, lambda: float(self.now_s))
         self.history = History(
             self.journal,
-            self.said.append,
             0.0,
             monotonic=lambda: float(self.now_s),
             wall=lambda: float(self.now_s),

@@ -56,7 +56,7 @@ class Traffic:
         self._begun = threading.Event()
 
     def __enter__(self) -> Self:
-        self._page = Page(self._run_dir, say=lambda _: None)
+        self._page = Page(self._run_dir)
         self._ring = page.map_file(
             self._run_dir / "events",
             page.EVENTS_SIZE,
@@ -64,7 +64,6 @@ class Traffic:
                 "=IIII", page.EVENTS_MAGIC, page.PAGE_VERSION, page.EVENTS_SIZE, page.EVENTS
             ),
             group="",
-            say=lambda _: None,
         )
         self._head = EventsHead.from_buffer(self._ring)
         self._thread.start()

@@ -171,7 +171,7 @@ min_idle_s = 0
     def layout(self) -> page.Layout:
         """The page as Varnish sees it."""
         if self._page is None:
-            self._page = page.Page(self.run_dir, say=lambda _: None)
+            self._page = page.Page(self.run_dir)
         return self._page.layout
 
     def record(self) -> page.Server:

@@ -1,3 +1,4 @@
+import logging
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -5,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from naproxy.core.log import Lines
 from naproxy.history.read import queries
 
 # The same examples every time, so that a run which fails fails again; `large` looks for others.
@@ -19,6 +21,26 @@ settings.load_profile("same")
 
 # After it: a profile holds for tests that are imported later.
 from test_history import Box  # noqa: E402
+
+
+class _Kept(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.said.append(self.format(record))
+
+
+@pytest.fixture
+def said(caplog: pytest.LogCaptureFixture) -> Iterator[list[str]]:
+    """What Naproxy says meanwhile, as its log has it."""
+    caplog.set_level(logging.INFO, "naproxy")
+    kept = _Kept()
+    kept.setFormatter(Lines())
+    logging.getLogger("naproxy").addHandler(kept)
+    yield kept.said
+    logging.getLogger("naproxy").removeHandler(kept)
 
 
 @pytest.fixture

@@ -81,7 +81,7 @@ class Home:
             (self.etc / name).write_text(text)
         self.write(TOML)
         self.data.mkdir()
-        journal = Journal(self.data, lambda _: None)
+        journal = Journal(self.data)
         journal.save("server.web", {"wake_s": 4.2})
         journal.close()
 
@@ -157,7 +157,7 @@ def test_a_history_is_copied_whole_while_it_is_written(home: Home, tmp_path: Pat
 def restored(home: Home, source: Path, **asked: bool) -> list[Any]:
     wanted = {"history": False, "with_secrets": False, **asked}
     users = restore.lay_ready(source, home.file, home.data, **wanted)
-    restore.take(home.file, home.data, lambda words: None)
+    restore.take(home.file, home.data)
     return users
 
 
@@ -224,16 +224,17 @@ def test_a_start_that_is_cut_off_restores_again(home: Home, tmp_path: Path) -> N
     home.backup(tmp_path / "b", secrets=True, history=True)
     restored(home, tmp_path / "b", history=True, with_secrets=True)
     home.write("", 'notice = "half"')
-    restore.take(home.file, home.data, lambda words: None)
+    restore.take(home.file, home.data)
     assert config.read(home.file).server[0].id == "web"
 
 
-def test_what_is_damaged_when_it_is_taken_is_said_and_changes_nothing(home: Home) -> None:
+def test_what_is_damaged_when_it_is_taken_is_said_and_changes_nothing(
+    home: Home, said: list[str]
+) -> None:
     (home.data / restore.READY).mkdir()
     (home.data / restore.READY / "naproxy.toml").write_text("[box")
     before = home.file.read_bytes()
-    said: list[str] = []
-    assert not restore.take(home.file, home.data, said.append)
+    assert not restore.take(home.file, home.data)
     assert home.file.read_bytes() == before
     assert "not TOML" in said[0]
 

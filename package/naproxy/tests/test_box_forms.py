@@ -1,4 +1,5 @@
 import json
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -93,7 +94,7 @@ def test_a_time_is_read() -> None:
 def test_the_controllers_own_log_is_bounded_in_lines_and_length() -> None:
     ring = logs.Ring()
     for number in range(5000):
-        ring.add(f"{number} " + "x" * 5000)
+        ring.handle(logging.makeLogRecord({"msg": f"{number} " + "x" * 5000}))
     assert len(ring.lines()) == 2000
     assert max(map(len, ring.lines())) < 600
     assert "4999" in ring.lines()[-1]

@@ -47,8 +47,7 @@ class Bench:
     def __init__(self, folder: Path, platform: str = "naproxy") -> None:
         here = Installation(platform=platform, system_dir=str(folder))
         self.helper = Helper()
-        self.said: list[str] = []
-        self.own = machine.Own(here, self.helper, self.said.append, lambda: 1000.0)
+        self.own = machine.Own(here, self.helper, lambda: 1000.0)
         self.folder = folder
 
 
@@ -76,7 +75,7 @@ def test_new_network_settings_are_tried_and_kept_when_confirmed(tmp_path: Path) 
 
 
 def test_network_settings_that_nobody_confirms_go_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: list[str]
 ) -> None:
     monkeypatch.setattr(machine, "TRIAL_S", 0.0)
 
@@ -90,7 +89,7 @@ def test_network_settings_that_nobody_confirms_go_back(
     bench = asyncio.run(scene())
     assert bench.helper.calls[1] == ("apply", "network", "network.conf")
     assert bench.helper.files[1].startswith("method=dhcp\n")
-    assert "nobody confirmed" in bench.said[0]
+    assert "nobody confirmed" in said[0]
 
 
 def test_network_settings_that_cannot_be_applied_go_back_also_to_before_an_earlier_trial(
@@ -251,7 +250,7 @@ def test_a_disk_that_is_nearly_full_is_left_alone(
 ) -> None:
     free = api.LEAVE_FREE_BYTES - (1 << 20)
     monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=free))
-    operations = api.Operations(Host(tmp_path), logs.Ring(), print, Helper())
+    operations = api.Operations(Host(tmp_path), logs.Ring(), Helper())
     with pytest.raises(ApiError, match=f"{missing} MiB are missing") as caught:
         asyncio.run(operations.answer(call))
     assert caught.value.status == 507
@@ -259,10 +258,9 @@ def test_a_disk_that_is_nearly_full_is_left_alone(
 
 
 def test_a_disk_that_takes_no_writes_keeps_no_controller_from_starting(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: list[str]
 ) -> None:
-    said: list[str] = []
-    operations = api.Operations(Host(tmp_path), logs.Ring(), said.append, Helper())
+    operations = api.Operations(Host(tmp_path), logs.Ring(), Helper())
 
     def refuses(*_: object, **__: object) -> None:
         raise OSError(errno.EROFS, "Read-only file system")

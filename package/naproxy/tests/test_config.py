@@ -543,9 +543,10 @@ def test_secrets_are_left_out_of_what_is_shown() -> None:
     assert schema.plain(Login()) == {"user": "a"}
 
 
-def test_a_file_that_is_not_there_is_a_box_that_is_not_set_up_yet(tmp_path: Path) -> None:
-    said: list[str] = []
-    assert config.read_or_new(tmp_path / "none.toml", said.append).config.server == ()
+def test_a_file_that_is_not_there_is_a_box_that_is_not_set_up_yet(
+    tmp_path: Path, said: list[str]
+) -> None:
+    assert config.read_or_new(tmp_path / "none.toml").config.server == ()
     assert "not set up yet" in said[0]
 
 

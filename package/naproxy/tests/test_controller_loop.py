@@ -80,16 +80,14 @@ def test_the_history_goes_on_after_a_fault(tmp_path: Path) -> None:
     assert len(ticks) > 1
 
 
-def test_a_disk_that_fails_while_it_answers_is_an_answer(tmp_path: Path) -> None:
-    said: list[str] = []
-
+def test_a_disk_that_fails_while_it_answers_is_an_answer(tmp_path: Path, said: list[str]) -> None:
     class Broken:
         def history(self, *_: object) -> None:
             raise OSError(errno.ENOSPC, "No space left on device")
 
     async def ask() -> client.Answer:
         path = tmp_path / "control.sock"
-        server = await control.serve(cast("control.Box", Broken()), path, "", said.append)
+        server = await control.serve(cast("control.Box", Broken()), path, "")
         answer = await asyncio.to_thread(client.ask, str(path), "GET", "/v1/wakes")
         server.close()
         return answer

@@ -180,17 +180,17 @@ def test_an_error_of_the_box_itself_is_no_sign_of_the_server() -> None:
 
     async def play() -> tuple[list[Observed], list[str]]:
         seen: list[Observed] = []
-        said: list[str] = []
-        prober = Prober(Broken(), 1.0, seen.append, said.append)
+        failed: list[OSError] = []
+        prober = Prober(Broken(), 1.0, seen.append, failed.append)
         prober.set(Probe(60))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         prober.stop()
-        return seen, said
+        return seen, failed
 
-    seen, said = asyncio.run(play())
+    seen, failed = asyncio.run(play())
     assert seen == []
-    assert "Too many open files" in said[0]
+    assert "Too many open files" in str(failed[0])
 
 
 def test_a_probe_by_ipv6_is_a_probe() -> None:

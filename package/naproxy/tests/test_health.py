@@ -26,7 +26,6 @@ class Box:
         self.t_s = 1000.0
         self.began_s = self.t_s
         self.problem = problem
-        self.said: list[str] = []
         self.done: list[tuple[str, float]] = []
         self.refusals = 0
         self._seen = Seen(**({"running": "B", "slots": slots(), "confirmed": None} | seen))
@@ -42,9 +41,6 @@ class Box:
         self.t_s += time_s
         if self.t_s - self.began_s > STAYS_S:
             raise StopError
-
-    def say(self, words: str) -> None:
-        self.said.append(words)
 
     def seen(self) -> Seen:
         return self._seen
@@ -75,10 +71,10 @@ def test_it_counts_anew_after_each_problem() -> None:
     assert box.run() == [("confirmed", 48 + SURE_S)]
 
 
-def test_a_new_system_that_is_not_in_order_gives_way_after_five_minutes() -> None:
+def test_a_new_system_that_is_not_in_order_gives_way_after_five_minutes(said: list[str]) -> None:
     box = Box(lambda _: "Varnish does not answer")
     assert box.run() == [("gave way", LIMIT_S)]
-    assert box.said[-1] == "the other system is started instead: Varnish does not answer"
+    assert said[-1] == "the other system is started instead: Varnish does not answer"
 
 
 def test_one_that_comes_and_goes_gives_way() -> None:
@@ -86,11 +82,11 @@ def test_one_that_comes_and_goes_gives_way() -> None:
     assert box.run()[0][0] == "gave way"
 
 
-def test_one_that_cannot_be_confirmed_gives_way() -> None:
+def test_one_that_cannot_be_confirmed_gives_way(said: list[str]) -> None:
     box = Box(lambda _: None)
     box.refusals = 1000
     assert box.run()[0][0] == "gave way"
-    assert "RAUC is busy" in box.said[-1]
+    assert "RAUC is busy" in said[-1]
 
 
 def test_confirming_is_tried_again() -> None:
@@ -99,30 +95,32 @@ def test_confirming_is_tried_again() -> None:
     assert box.run()[-1][0] == "confirmed"
 
 
-def test_one_that_was_confirmed_before_stays_and_is_confirmed_when_it_is_well_again() -> None:
+def test_one_that_was_confirmed_before_stays_and_is_confirmed_when_it_is_well_again(
+    said: list[str],
+) -> None:
     box = Box(lambda t_s: "no" if t_s < 3000 else None, confirmed=("B", "today"))
     (done,) = box.run()
     assert done[0] == "confirmed"
     assert done[1] > 3000
-    assert any("stays: it was already confirmed" in words for words in box.said)
+    assert any("stays: it was already confirmed" in words for words in said)
 
 
-def test_why_it_is_not_in_order_is_said_once_a_reason() -> None:
+def test_why_it_is_not_in_order_is_said_once_a_reason(said: list[str]) -> None:
     box = Box(lambda t_s: "one" if t_s < 50 else "two", confirmed=("B", "today"))
     box.run()
-    assert [w for w in box.said if w.startswith("not in order: ")] == [
+    assert [w for w in said if w.startswith("not in order: ")] == [
         "not in order: one",
         "not in order: two",
     ]
 
 
-def test_a_check_that_fails_otherwise_is_a_problem_too() -> None:
+def test_a_check_that_fails_otherwise_is_a_problem_too(said: list[str]) -> None:
     def broken(_: float) -> str | None:
         raise RuntimeError("?!")
 
     box = Box(broken)
     assert box.run()[0][0] == "gave way"
-    assert "?!" in box.said[-1]
+    assert "?!" in said[-1]
 
 
 @pytest.mark.parametrize(

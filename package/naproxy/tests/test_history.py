@@ -28,15 +28,13 @@ class Box:
         self.wall_s = float(START_S)
         self.synchronised = True
         self.boot = "first boot"
-        self.said: list[str] = []
         self.start()
 
     def start(self) -> None:
         self.epoch_s = self.wall_s - self.monotonic_s
-        self.journal = Journal(self.directory, self.said.append, lambda: self.wall_s)
+        self.journal = Journal(self.directory, lambda: self.wall_s)
         self.history = History(
             self.journal,
-            self.said.append,
             self.epoch_s,
             monotonic=lambda: self.monotonic_s,
             wall=lambda: self.wall_s,
@@ -172,12 +170,12 @@ def test_meters_are_kept_apart(box: Box) -> None:
     assert found == [("box", 2000), ("web", 1000)]
 
 
-def test_more_meters_than_there_is_room_for_are_said(box: Box) -> None:
+def test_more_meters_than_there_is_room_for_are_said(box: Box, said: list[str]) -> None:
     for number in range(METERS + 1):
         box.history.add_second(f"meter{number}", second(START_S))
     box.history.flush()
     assert box.read("SELECT count(*), max(id) FROM meters") == [(METERS - 1, METERS - 1)]
-    assert "other meters already" in box.said[0]
+    assert "other meters already" in said[0]
 
 
 @pytest.mark.parametrize(
@@ -192,23 +190,25 @@ def test_more_meters_than_there_is_room_for_are_said(box: Box) -> None:
     ],
     ids=["no time", "too much time", "no reading", "min over mean", "huge power", "huge energy"],
 )
-def test_a_second_that_cannot_be_true_is_said_once_and_left(box: Box, wrong: Any) -> None:
+def test_a_second_that_cannot_be_true_is_said_once_and_left(
+    box: Box, wrong: Any, said: list[str]
+) -> None:
     for _ in range(2):
         box.history.add_second("web", wrong)
     box.meter(1)
     box.history.flush()
     assert box.energy("minutes") == 43_000
-    assert len(box.said) == 1
-    assert "meter web" in box.said[0]
+    assert len(said) == 1
+    assert "meter web" in said[0]
 
 
-def test_a_disk_that_fails_for_a_while_costs_nothing(box: Box) -> None:
+def test_a_disk_that_fails_for_a_while_costs_nothing(box: Box, said: list[str]) -> None:
     box.meter(30)
     other = sqlite3.connect(box.directory / FILE, isolation_level=None)
     box.journal.store.execute("PRAGMA busy_timeout = 1")
     other.execute("BEGIN IMMEDIATE")
     assert not box.history.flush()
-    assert "locked" in box.said[0]
+    assert "locked" in said[0]
     assert box.journal.error
     other.execute("ROLLBACK")
     other.close()
@@ -219,7 +219,7 @@ def test_a_disk_that_fails_for_a_while_costs_nothing(box: Box) -> None:
 
 
 def test_a_disk_that_fails_for_long_does_not_fill_the_memory(box: Box) -> None:
-    waiting = power.Power(box.said.append)
+    waiting = power.Power()
     for minute in range(power.MOST_WAITING + 5):
         waiting.add("web", second(60 * minute))
     assert waiting.given_up_s == 5
@@ -359,23 +359,25 @@ def test_after_an_hour_the_side_file_is_worked_off(box: Box) -> None:
     lone.close()
 
 
-def test_a_disk_that_cannot_keep_it_is_said(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_cannot_keep_it_is_said(
+    box: Box, monkeypatch: pytest.MonkeyPatch, said: list[str]
+) -> None:
     def fails(*_: Any) -> None:
         raise OSError("Input/output error")
 
     monkeypatch.setattr("os.fdatasync", fails)
     box.history.tick()
     box.history.sync()
-    assert "may not survive a power cut: Input/output error" in box.said[0]
+    assert "may not survive a power cut: Input/output error" in said[0]
 
 
-def test_a_history_in_memory_has_nothing_to_sync(tmp_path: Path) -> None:
+def test_a_history_in_memory_has_nothing_to_sync(tmp_path: Path, said: list[str]) -> None:
     (tmp_path / FILE).mkdir()
     box = Box(tmp_path)
     for _ in range(CHECKPOINT_EVERY):
         box.history.tick()
     box.history.sync()
-    assert ["memory" in words for words in box.said] == [True]
+    assert ["memory" in words for words in said] == [True]
     box.stop()
 
 

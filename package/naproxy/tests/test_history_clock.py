@@ -52,11 +52,11 @@ def test_energy_is_the_same_after_the_move(box: Box) -> None:
         assert box.energy(tier) == 100 * 43_000
 
 
-def test_the_correction_is_recorded(box: Box) -> None:
+def test_the_correction_is_recorded(box: Box, said: list[str]) -> None:
     ntp_comes(box, START_S)
     [(t_s, what, shift_s, since_s)] = box.read("SELECT t_s, what, shift_s, since_s FROM clock")
     assert (t_s, what, shift_s, since_s) == (START_S, "corrected", START_S - FACTORY_S, FACTORY_S)
-    assert "clock was set" in box.said[-1]
+    assert "clock was set" in said[-1]
 
 
 def test_traffic_is_moved_by_whole_minutes(box: Box) -> None:
@@ -90,7 +90,9 @@ def test_what_another_boot_wrote_is_not_moved(tmp_path: Path) -> None:
     ]
 
 
-def test_a_clock_behind_the_history_goes_on_after_its_end_until_ntp_comes(tmp_path: Path) -> None:
+def test_a_clock_behind_the_history_goes_on_after_its_end_until_ntp_comes(
+    tmp_path: Path, said: list[str]
+) -> None:
     box = Box(tmp_path)
     box.meter(10)
     box.synchronised = False
@@ -98,7 +100,7 @@ def test_a_clock_behind_the_history_goes_on_after_its_end_until_ntp_comes(tmp_pa
     box.meter(10)
     box.history.tick()
     assert box.seconds()[10] > START_S + 10
-    assert "a guess" in box.said[-1]
+    assert "a guess" in said[-1]
     ntp_comes(box, START_S + DAY_S)
     assert box.seconds()[10:] == list(range(START_S + DAY_S - 10, START_S + DAY_S))
     assert [row[0] for row in box.read("SELECT what FROM clock")] == ["guessed", "corrected"]

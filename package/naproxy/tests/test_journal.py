@@ -28,13 +28,8 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def said() -> list[str]:
-    return []
-
-
-@pytest.fixture
 def journal(tmp_path: Path, clock: Clock, said: list[str]) -> Iterator[Journal]:
-    made = Journal(tmp_path, said.append, clock)
+    made = Journal(tmp_path, clock)
     yield made
     made.close()
 
@@ -168,7 +163,7 @@ def test_a_damaged_file_is_set_aside_and_said(
     tmp_path: Path, clock: Clock, said: list[str], content: bytes
 ) -> None:
     (tmp_path / FILE).write_bytes(content)
-    journal = Journal(tmp_path, said.append, clock)
+    journal = Journal(tmp_path, clock)
     journal.transition("web", State.AWAKE, State.ASLEEP, IDLE)
     assert len(_rows(journal)) == 1
     assert (tmp_path / f"{FILE}.bad-1000000").read_bytes() == content
@@ -181,7 +176,7 @@ def test_a_file_of_another_version_is_set_aside(
     with sqlite3.connect(tmp_path / FILE) as db:
         db.execute("PRAGMA user_version = 99")
     db.close()
-    Journal(tmp_path, said.append, clock)
+    Journal(tmp_path, clock)
     assert "version" in said[0]
     assert (tmp_path / f"{FILE}.bad-1000000").exists()
 
@@ -199,7 +194,7 @@ def test_a_file_that_is_damaged_while_in_use_is_begun_anew(
         file.seek(4096)
         file.write(b"\xa5" * (size - 4096))
     journal.close()
-    again = Journal(tmp_path, said.append, Clock())
+    again = Journal(tmp_path, Clock())
     for _ in range(3):
         again.transition("web", State.AWAKE, State.ASLEEP, own_words("after"))
     assert _rows(again)[0]["reason"] == own_words("after").plain()
@@ -209,7 +204,7 @@ def test_a_file_that_is_damaged_while_in_use_is_begun_anew(
 
 def test_where_nothing_can_be_written_it_goes_on_in_memory(tmp_path: Path, said: list[str]) -> None:
     (tmp_path / FILE).mkdir()
-    journal = Journal(tmp_path, said.append, Clock())
+    journal = Journal(tmp_path, Clock())
     journal.transition("web", State.AWAKE, State.ASLEEP, IDLE)
     assert len(_rows(journal)) == 1
     assert "memory" in said[0]

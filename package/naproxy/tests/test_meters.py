@@ -44,9 +44,8 @@ class Office:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.states: dict[str, State] = {}
-        self.said: list[str] = []
         self.seconds: list[tuple[str, Second]] = []
-        self.meters = Meters(self.said.append, 1e9, self.states.get)
+        self.meters = Meters(1e9, self.states.get)
         self.meters.sinks.append(lambda name, second: self.seconds.append((name, second)))
 
     def file(self, name: str, power: str) -> str:
@@ -141,25 +140,29 @@ def test_readings_that_stop_are_told_and_never_zero(
     assert all(second.mean_mw == 10000 for _, second in office.seconds)
 
 
-def test_a_meter_that_was_lost_is_heard_again(tmp_path: Path, monkeypatch: Any) -> None:
+def test_a_meter_that_was_lost_is_heard_again(
+    tmp_path: Path, monkeypatch: Any, said: list[str]
+) -> None:
     monkeypatch.setattr(meters, "FIRST_WAIT_S", 0.05)
 
     async def story(office: Office) -> None:
         office.use(office.simulated("a", "10"))
         await office.until(lambda: office.meters.power_w("web") == 10)
         (tmp_path / "a").unlink()
-        await office.until(lambda: len(office.said) == 1)
+        await office.until(lambda: len(said) == 1)
         office.file("a", "12")
         await office.until(lambda: office.meters.power_w("web") == 12)
 
-    office = play(tmp_path, story)
-    assert office.said == [
+    play(tmp_path, story)
+    assert said == [
         f"meter a: {tmp_path}/a cannot be read: no such file or directory",
         "meter a: heard again",
     ]
 
 
-def test_a_lost_meter_is_looked_for_less_and_less_often(tmp_path: Path, monkeypatch: Any) -> None:
+def test_a_lost_meter_is_looked_for_less_and_less_often(
+    tmp_path: Path, monkeypatch: Any, said: list[str]
+) -> None:
     monkeypatch.setattr(meters, "FIRST_WAIT_S", 0.01)
     monkeypatch.setattr(meters, "MOST_WAIT_S", 0.16)
 
@@ -169,9 +172,9 @@ def test_a_lost_meter_is_looked_for_less_and_less_often(tmp_path: Path, monkeypa
         assert "every 0.2 s" in office.problem("a")
 
     begun_s = time.monotonic()
-    office = play(tmp_path, story)
+    play(tmp_path, story)
     assert time.monotonic() - begun_s >= 0.01 * (2 + 4 + 8 + 16 + 16)
-    assert len(office.said) == 1
+    assert len(said) == 1
 
 
 ENERGINO = b"#Energino,0,12.0,1.000,12.00,0,50,101\n"
@@ -189,7 +192,9 @@ class Cable:
         self.path.symlink_to(device.path)
 
 
-def test_a_serial_meter_may_be_plugged_in_again(tmp_path: Path, monkeypatch: Any) -> None:
+def test_a_serial_meter_may_be_plugged_in_again(
+    tmp_path: Path, monkeypatch: Any, said: list[str]
+) -> None:
     monkeypatch.setattr(meters, "FIRST_WAIT_S", 0.05)
 
     async def story(office: Office) -> None:
@@ -206,11 +211,11 @@ def test_a_serial_meter_may_be_plugged_in_again(tmp_path: Path, monkeypatch: Any
             first.unplug()
             await office.until(lambda: talks(second, 24))
 
-    office = play(tmp_path, story)
-    assert office.said[-1] == "meter a: heard again"
+    play(tmp_path, story)
+    assert said[-1] == "meter a: heard again"
 
 
-def test_bad_lines_are_counted_and_do_not_close_the_port(tmp_path: Path) -> None:
+def test_bad_lines_are_counted_and_do_not_close_the_port(tmp_path: Path, said: list[str]) -> None:
     async def story(office: Office) -> None:
         with line() as device:
             office.use(table("a", "energino", device=device.path, period_s=0.05))
@@ -222,7 +227,7 @@ def test_bad_lines_are_counted_and_do_not_close_the_port(tmp_path: Path) -> None
             await office.until(talks)
             faults = office.status("a")["faults"]
             assert set(faults) == {"noise"}
-            assert office.said == []
+            assert said == []
 
     play(tmp_path, story)
 

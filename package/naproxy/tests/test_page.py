@@ -96,12 +96,8 @@ def test_every_constant_of_the_header_is_known_here() -> None:
     assert defined - set(CONSTANTS) == {"NAPROXY_PAGE_H_INCLUDED"}
 
 
-def quiet(_: str) -> None:
-    pass
-
-
 def test_a_new_page_is_complete_and_for_the_group_only(tmp_path: Path) -> None:
-    page.Page(tmp_path, say=quiet).close()
+    page.Page(tmp_path).close()
     made = tmp_path / "page"
     assert made.stat().st_size == page.PAGE_SIZE
     assert stat.S_IMODE(made.stat().st_mode) == 0o660
@@ -115,11 +111,11 @@ def test_a_new_page_is_complete_and_for_the_group_only(tmp_path: Path) -> None:
 
 
 def test_a_valid_page_is_kept_with_its_counters(tmp_path: Path) -> None:
-    first = page.Page(tmp_path, say=quiet)
+    first = page.Page(tmp_path)
     first.server(2).requests[0][3] = 41
     inode = first.path.stat().st_ino
     first.close()
-    second = page.Page(tmp_path, say=quiet)
+    second = page.Page(tmp_path)
     assert second.server(2).requests[0][3] == 41
     assert second.path.stat().st_ino == inode
 
@@ -135,21 +131,21 @@ def test_a_valid_page_is_kept_with_its_counters(tmp_path: Path) -> None:
     ],
     ids=["empty", "garbage", "short", "version", "size"],
 )
-def test_a_malformed_page_is_set_aside_and_said(tmp_path: Path, content: bytes) -> None:
+def test_a_malformed_page_is_set_aside_and_said(
+    tmp_path: Path, content: bytes, said: list[str]
+) -> None:
     (tmp_path / "page").write_bytes(content)
-    said: list[str] = []
-    fresh = page.Page(tmp_path, say=said.append)
+    fresh = page.Page(tmp_path)
     assert fresh.layout.magic == page.PAGE_MAGIC
     assert (tmp_path / "page.bad").read_bytes() == content
     assert len(said) == 1
     assert "page.bad" in said[0]
 
 
-def test_noise_behind_a_good_head_is_set_aside(tmp_path: Path) -> None:
+def test_noise_behind_a_good_head_is_set_aside(tmp_path: Path, said: list[str]) -> None:
     head = struct.pack("=III", page.PAGE_MAGIC, page.PAGE_VERSION, page.PAGE_SIZE)
     (tmp_path / "page").write_bytes(head + b"\xa5" * (page.PAGE_SIZE - len(head)))
-    said: list[str] = []
-    assert page.Page(tmp_path, say=said.append).server(0).fetching_now == 0
+    assert page.Page(tmp_path).server(0).fetching_now == 0
     assert "nonsense in the record of server 0" in said[0]
 
 
@@ -157,19 +153,18 @@ def test_a_link_in_the_place_of_the_page_is_not_followed(tmp_path: Path) -> None
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_bytes(b"precious")
     (tmp_path / "page").symlink_to(elsewhere)
-    page.Page(tmp_path, say=quiet)
+    page.Page(tmp_path)
     assert elsewhere.read_bytes() == b"precious"
     assert not (tmp_path / "page").is_symlink()
 
 
-def test_a_group_that_is_not_there_is_said_and_survived(tmp_path: Path) -> None:
-    said: list[str] = []
-    page.Page(tmp_path, group="no-such-group", say=said.append)
+def test_a_group_that_is_not_there_is_said_and_survived(tmp_path: Path, said: list[str]) -> None:
+    page.Page(tmp_path, group="no-such-group")
     assert "no-such-group" in said[0]
 
 
 def test_the_lock_is_odd_while_a_server_is_configured_and_even_after(tmp_path: Path) -> None:
-    shared = page.Page(tmp_path, say=quiet)
+    shared = page.Page(tmp_path)
     with shared.configure(0) as server:
         server.id = b"web"
         assert server.seq == 1
@@ -177,7 +172,7 @@ def test_the_lock_is_odd_while_a_server_is_configured_and_even_after(tmp_path: P
 
 
 def test_a_lock_left_odd_by_a_dead_controller_is_taken_over(tmp_path: Path) -> None:
-    shared = page.Page(tmp_path, say=quiet)
+    shared = page.Page(tmp_path)
     shared.server(0).seq = 7
     with shared.configure(0) as server:
         assert server.seq == 7
@@ -221,7 +216,7 @@ TORN = r"""
 
 
 def test_a_reader_never_sees_half_a_configuration(tmp_path: Path) -> None:
-    shared = page.Page(tmp_path, say=quiet)
+    shared = page.Page(tmp_path)
     program = compiled(tmp_path, TORN)
     with subprocess.Popen([program, shared.path], stdout=subprocess.PIPE, text=True) as reader:
         assert reader.stdout is not None
@@ -243,7 +238,7 @@ WAIT = """
 
 def test_a_change_of_state_wakes_a_waiter_in_another_process(tmp_path: Path) -> None:
     program = compiled(tmp_path, WAIT)
-    shared = page.Page(tmp_path, say=quiet)
+    shared = page.Page(tmp_path)
     shared.set_state(1, State.WAKING, 1)
     with subprocess.Popen([program, shared.path], stdout=subprocess.PIPE) as waiter:
         assert waiter.stdout is not None
@@ -280,14 +275,14 @@ def test_a_word_written_while_it_is_read_is_read_again() -> None:
 
 
 def test_a_state_that_does_not_change_keeps_its_time(tmp_path: Path) -> None:
-    shared = page.Page(tmp_path, say=quiet)
+    shared = page.Page(tmp_path)
     shared.set_state(0, State.ASLEEP, 5)
     shared.set_state(0, State.ASLEEP, 9)
     assert shared.server(0).since_us == 5
 
 
 def test_a_cleared_slot_forgets_its_server(tmp_path: Path) -> None:
-    shared = page.Page(tmp_path, say=quiet)
+    shared = page.Page(tmp_path)
     with shared.configure(0) as server:
         server.id = b"old"
     shared.server(0).delayed = 9
@@ -326,7 +321,7 @@ class Ring:
 
 
 def test_records_are_read_once_and_in_order(tmp_path: Path) -> None:
-    reader = events.Events(tmp_path, say=quiet)
+    reader = events.Events(tmp_path)
     ring = Ring(tmp_path)
     for number in (1, 2, 3):
         ring.write(number, delay_ms=number)
@@ -335,7 +330,7 @@ def test_records_are_read_once_and_in_order(tmp_path: Path) -> None:
 
 
 def test_a_record_says_what_the_vmod_wrote(tmp_path: Path) -> None:
-    reader = events.Events(tmp_path, say=quiet)
+    reader = events.Events(tmp_path)
     Ring(tmp_path).write(1, delay_ms=250)
     event = next(reader.read())
     assert event == events.Event(1, 1000, 7, 8, 250, 0xFFFFFFFF, 1, 0, 7, 3, 200, 0)
@@ -344,7 +339,7 @@ def test_a_record_says_what_the_vmod_wrote(tmp_path: Path) -> None:
 
 
 def test_records_run_over_are_counted_as_lost(tmp_path: Path) -> None:
-    reader = events.Events(tmp_path, say=quiet)
+    reader = events.Events(tmp_path)
     ring = Ring(tmp_path)
     for number in range(1, page.EVENTS + 4):
         ring.write(number)
@@ -354,7 +349,7 @@ def test_records_run_over_are_counted_as_lost(tmp_path: Path) -> None:
 
 def test_a_record_begun_is_waited_for_and_then_given_up(tmp_path: Path) -> None:
     now = [0.0]
-    reader = events.Events(tmp_path, say=quiet, clock=lambda: now[0])
+    reader = events.Events(tmp_path, clock=lambda: now[0])
     ring = Ring(tmp_path)
     ring.write(1, complete=False)
     ring.write(2)
@@ -365,7 +360,7 @@ def test_a_record_begun_is_waited_for_and_then_given_up(tmp_path: Path) -> None:
 
 
 def test_a_record_completed_late_is_not_lost(tmp_path: Path) -> None:
-    reader = events.Events(tmp_path, say=quiet, clock=lambda: 0.0)
+    reader = events.Events(tmp_path, clock=lambda: 0.0)
     ring = Ring(tmp_path)
     ring.write(1, complete=False)
     assert list(reader.read()) == []
@@ -375,16 +370,15 @@ def test_a_record_completed_late_is_not_lost(tmp_path: Path) -> None:
 
 
 def test_a_restarted_reader_finds_what_the_ring_still_has(tmp_path: Path) -> None:
-    events.Events(tmp_path, say=quiet).close()
+    events.Events(tmp_path).close()
     ring = Ring(tmp_path)
     ring.write(1)
-    assert [e.seq for e in events.Events(tmp_path, say=quiet).read()] == [1]
+    assert [e.seq for e in events.Events(tmp_path).read()] == [1]
 
 
 def test_a_malformed_ring_is_set_aside(tmp_path: Path) -> None:
     (tmp_path / "events").write_bytes(b"nonsense")
-    said: list[str] = []
-    assert list(events.Events(tmp_path, say=said.append).read()) == []
+    assert list(events.Events(tmp_path).read()) == []
     assert (tmp_path / "events.bad").exists()
 
 
@@ -406,12 +400,11 @@ def test_a_remembered_page_has_the_configuration_and_nothing_else(tmp_path: Path
     assert not any(behind)
 
 
-def test_a_remembered_page_is_taken_over(tmp_path: Path) -> None:
+def test_a_remembered_page_is_taken_over(tmp_path: Path, said: list[str]) -> None:
     made = page.Page(tmp_path)
     with made.configure(0) as server:
         server.id = b"web"
     (tmp_path / "page").write_bytes(made.configuration())
-    said: list[str] = []
-    again = page.Page(tmp_path, say=said.append)
+    again = page.Page(tmp_path)
     assert again.server(0).id == b"web"
     assert said == []

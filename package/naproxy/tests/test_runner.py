@@ -73,14 +73,13 @@ def play(
     *,
     ahead_s: float = 0.0,
     awake: str = "",
-    say: Callable[[str], None] = lambda _: None,
 ) -> Any:
     """Run `what` with a server that nobody looks at: nothing is started."""
 
     async def inside() -> Any:
-        journal = Journal(tmp_path, lambda _: None)
-        shared = Page(tmp_path, say=lambda _: None)
-        house = House(shared, journal, say, time.time() - time.monotonic() + ahead_s)
+        journal = Journal(tmp_path)
+        shared = Page(tmp_path)
+        house = House(shared, journal, time.time() - time.monotonic() + ahead_s)
         text = f"{TEXT}[server.awake]\n{awake}"
         runner = Runner(house, 0, config.parse(text).server[0], "lo")
         try:
@@ -202,7 +201,7 @@ def test_a_policy_may_ask_for_a_wake_ahead_of_need(
 
 
 def test_a_saved_state_that_is_nonsense_is_ignored(tmp_path: Path, spy: Spy) -> None:
-    journal = Journal(tmp_path, lambda _: None)
+    journal = Journal(tmp_path)
     for value in ({"mode": 3, "t_s": "x", "policy": []}, {"mode": {"awake": True, "until_s": "x"}}):
         journal.save("server.web", value)
         assert play(tmp_path, lambda r, _: r.status()["mode"]) == "auto"
@@ -210,7 +209,7 @@ def test_a_saved_state_that_is_nonsense_is_ignored(tmp_path: Path, spy: Spy) -> 
 
 
 def test_a_mode_whose_time_is_over_is_not_taken_up(tmp_path: Path, spy: Spy) -> None:
-    journal = Journal(tmp_path, lambda _: None)
+    journal = Journal(tmp_path)
     journal.save("server.web", {"mode": {"awake": True, "until_s": time.time() - 1}})
     journal.close()
     assert play(tmp_path, lambda r, _: r.status()["mode"]) == "auto"
@@ -258,10 +257,9 @@ def awake_with_requests(runner: Runner, house: House) -> None:
         runner.heard([event(Outcome.HIT)], fresh=True)
 
 
-def test_vetoes_are_said_once_until_they_change(tmp_path: Path, spy: Spy) -> None:
-    said: list[str] = []
+def test_vetoes_are_said_once_until_they_change(tmp_path: Path, spy: Spy, said: list[str]) -> None:
     spy.decision = Decision(True, IDLE)
-    play(tmp_path, awake_with_requests, say=said.append)
+    play(tmp_path, awake_with_requests)
     vetoes = [FETCHING, NO_WAY], [NO_WAY]
     would = (Reason("server.would_sleep", why=IDLE, inhibitors=each) for each in vetoes)
     assert [words for words in said if "would sleep" in words] == [f"web: {each}" for each in would]
@@ -334,9 +332,8 @@ LOOPBACK_RUNG = '[[server.rung]]\ndriver = "udp"\naddress = "127.0.0.1"\n'
 
 @pytest.mark.parametrize("stopped", [True, False])
 def test_a_call_that_fails_after_the_server_was_taken_out_is_not_followed_by_another(
-    tmp_path: Path, stopped: bool
+    tmp_path: Path, stopped: bool, said: list[str]
 ) -> None:
-    said: list[str] = []
 
     def late(runner: Runner, _: House) -> None:
         runner.wake(Asker("command", BY_HAND))
@@ -345,7 +342,7 @@ def test_a_call_that_fails_after_the_server_was_taken_out_is_not_followed_by_ano
         runner._step(RungFailed(0, own_words("no route")))
         assert any("did not wake it" in words for words in said) is not stopped
 
-    play(tmp_path, late, awake=LOOPBACK_RUNG, say=said.append)
+    play(tmp_path, late, awake=LOOPBACK_RUNG)
 
 
 @pytest.mark.parametrize(
@@ -360,10 +357,10 @@ def test_a_call_that_fails_after_the_server_was_taken_out_is_not_followed_by_ano
 def test_what_the_page_knows_is_newer_than_the_journal(
     tmp_path: Path, spy: Spy, on_page: State, in_journal: State, slept: bool
 ) -> None:
-    journal = Journal(tmp_path, lambda _: None)
+    journal = Journal(tmp_path)
     journal.transition("web", State.UNKNOWN, in_journal, BY_HAND)
     journal.close()
-    Page(tmp_path, say=lambda _: None).set_state(0, on_page, 1)
+    Page(tmp_path).set_state(0, on_page, 1)
     assert play(tmp_path, lambda r, _: r.machine.slept) is slept
 
 
@@ -378,14 +375,13 @@ class Broken:
 
 
 def test_a_way_to_wake_that_raises_is_passed_over_and_all_else_is_done(
-    tmp_path: Path, spy: Spy
+    tmp_path: Path, spy: Spy, said: list[str]
 ) -> None:
-    said: list[str] = []
 
     async def inside() -> None:
-        journal = Journal(tmp_path, lambda _: None)
-        shared = Page(tmp_path, say=lambda _: None)
-        house = House(shared, journal, said.append, time.time() - time.monotonic())
+        journal = Journal(tmp_path)
+        shared = Page(tmp_path)
+        house = House(shared, journal, time.time() - time.monotonic())
         runner = Runner(house, 0, config.parse(TEXT + LOOPBACK_RUNG).server[0], "lo")
         runner._wakers[0] = Broken()
         runner.wake(Asker("command", BY_HAND))
@@ -401,8 +397,9 @@ def test_a_way_to_wake_that_raises_is_passed_over_and_all_else_is_done(
     asyncio.run(inside())
 
 
-def test_an_effect_that_fails_takes_no_other_with_it(tmp_path: Path, spy: Spy) -> None:
-    said: list[str] = []
+def test_an_effect_that_fails_takes_no_other_with_it(
+    tmp_path: Path, spy: Spy, said: list[str]
+) -> None:
 
     def inside(runner: Runner, house: House) -> None:
         def fault(*_: Any) -> None:
@@ -413,7 +410,7 @@ def test_an_effect_that_fails_takes_no_other_with_it(tmp_path: Path, spy: Spy) -
         assert runner._timer
         assert house.page.server(0).state == State.WAKING
 
-    play(tmp_path, inside, say=said.append)
+    play(tmp_path, inside)
     assert any("a fault" in words for words in said)
 
 
@@ -464,11 +461,11 @@ def test_nothing_is_decided_for_a_server_that_was_taken_out(tmp_path: Path, spy:
 def test_a_wake_that_was_cut_off_is_taken_up_again_as_what_it_was(
     tmp_path: Path, spy: Spy, last: State, slept: bool
 ) -> None:
-    journal = Journal(tmp_path, lambda _: None)
+    journal = Journal(tmp_path)
     journal.save("server.web", {"slept": slept})
     journal.transition("web", State.ASLEEP, last, BY_HAND)
     journal.close()
-    Page(tmp_path, say=lambda _: None).set_state(0, last, 1)
+    Page(tmp_path).set_state(0, last, 1)
 
     def inside(runner: Runner, _: House) -> tuple[bool, bool]:
         runner.start()
@@ -504,7 +501,7 @@ def test_what_an_older_naproxy_kept_of_a_commissioning_is_told_as_reasons(
     tmp_path: Path, spy: Spy
 ) -> None:
     kept = {"phase": "armed", "reason": "it woke 5 times", "notes": ["cycle 1 begun again: busy"]}
-    journal = Journal(tmp_path, lambda _: None)
+    journal = Journal(tmp_path)
     journal.save("commissioning.web", kept | {"fit": None, "fit_words": "no meter"})
     journal.close()
     report = play(tmp_path, lambda runner, _: runner.supervisor.report())
@@ -521,7 +518,7 @@ def test_what_an_older_naproxy_kept_of_a_commissioning_is_told_as_reasons(
 def test_a_kept_report_that_makes_no_sense_is_told_all_the_same(
     tmp_path: Path, spy: Spy, strange: object
 ) -> None:
-    journal = Journal(tmp_path, lambda _: None)
+    journal = Journal(tmp_path)
     journal.save("commissioning.web", {"reason": strange, "notes": strange, "no_fit": strange})
     journal.close()
     report = play(tmp_path, lambda runner, _: runner.supervisor.report())
@@ -537,7 +534,7 @@ def test_a_commissioning_that_this_naproxy_kept_is_told_as_it_is(tmp_path: Path,
         "notes": [Reason("server.firmware_pings").plain()],
         "no_fit": Reason("server.no_meter").plain(),
     }
-    journal = Journal(tmp_path, lambda _: None)
+    journal = Journal(tmp_path)
     journal.save("commissioning.web", kept)
     journal.close()
     assert play(tmp_path, lambda runner, _: runner.supervisor.report()) == kept

@@ -39,7 +39,7 @@ async def ended(jobs: Jobs, name: str) -> dict[str, Any]:
 
 def test_a_job_tells_how_far_it_is_and_what_came_of_it() -> None:
     async def story() -> None:
-        jobs = Jobs(print)
+        jobs = Jobs()
         go = asyncio.Event()
 
         async def work(progress: Progress) -> str:
@@ -60,7 +60,7 @@ def test_a_job_tells_how_far_it_is_and_what_came_of_it() -> None:
 def test_a_job_is_not_begun_twice_nor_again_at_once() -> None:
     async def story() -> None:
         clock = Clock()
-        jobs = Jobs(print, clock, clock)
+        jobs = Jobs(clock, clock)
 
         async def work(progress: Progress) -> None:
             pass
@@ -79,10 +79,9 @@ def test_a_job_is_not_begun_twice_nor_again_at_once() -> None:
     asyncio.run(story())
 
 
-def test_what_goes_wrong_has_a_code_and_a_fault_shows_nothing_of_itself() -> None:
+def test_what_goes_wrong_has_a_code_and_a_fault_shows_nothing_of_itself(said: list[str]) -> None:
     async def story() -> None:
-        said: list[str] = []
-        jobs = Jobs(said.append)
+        jobs = Jobs()
 
         async def refused(progress: Progress) -> None:
             raise JobError("setup.no_route", address="192.0.2.1")
@@ -106,7 +105,7 @@ def test_what_goes_wrong_has_a_code_and_a_fault_shows_nothing_of_itself() -> Non
 
 def test_a_job_can_be_called_off() -> None:
     async def story() -> None:
-        jobs = Jobs(print)
+        jobs = Jobs()
 
         async def work(progress: Progress) -> None:
             await asyncio.Event().wait()
@@ -122,7 +121,7 @@ def test_a_job_can_be_called_off() -> None:
 def test_old_jobs_are_forgotten() -> None:
     async def story() -> None:
         clock = Clock()
-        jobs = Jobs(print, clock, clock)
+        jobs = Jobs(clock, clock)
 
         async def work(progress: Progress) -> None:
             pass
@@ -145,7 +144,7 @@ Ask = Callable[..., Any]
 
 @pytest.fixture
 def journal(tmp_path: Path) -> Iterator[Journal]:
-    opened = Journal(tmp_path, lambda _: None)
+    opened = Journal(tmp_path)
     yield opened
     opened.close()
 
@@ -158,7 +157,7 @@ def make(
 ) -> api.Setup:
     loaded = config.parse(text)
     wire = office or Office(MACHINES)
-    return api.Setup(lambda: loaded, folder / "naproxy.toml", journal, print, wire)
+    return api.Setup(lambda: loaded, folder / "naproxy.toml", journal, wire)
 
 
 async def ask(setup: api.Setup, method: str, path: str, /, **body: Any) -> Any:
@@ -382,7 +381,7 @@ def checking(tmp_path: Path, journal: Journal) -> api.Setup:
     file = tmp_path / "naproxy.toml"
     file.write_text(SERVER.replace("192.168.1.10", "127.0.0.1"))
     loaded = config.read(file)
-    return api.Setup(lambda: loaded, file, journal, print, Office(MACHINES))
+    return api.Setup(lambda: loaded, file, journal, Office(MACHINES))
 
 
 def test_the_check_is_what_the_doctor_finds(tmp_path: Path, journal: Journal) -> None:

@@ -46,7 +46,7 @@ def loaded(
 
 @pytest.fixture
 def shared(tmp_path: Path) -> page.Page:
-    return page.Page(tmp_path, say=lambda _: None)
+    return page.Page(tmp_path)
 
 
 def write(shared: page.Page, wanted: config.Config) -> dict[str, int]:

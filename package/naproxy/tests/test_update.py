@@ -44,7 +44,7 @@ def anew(machine: RaucMachine, does: Machine | None = None) -> Updates:
     """What a controller that was started again has."""
     folder = machine.directory / "update"
     folder.mkdir(exist_ok=True)
-    return Updates(str(machine.conf), folder, does or Machine(), lambda _: None)
+    return Updates(str(machine.conf), folder, does or Machine())
 
 
 async def settled(updates: Updates) -> dict[str, Any]:
@@ -297,7 +297,7 @@ def test_what_was_confirmed_stays_confirmed_until_another_image_runs(
 
 
 def test_a_machine_that_is_not_updated_by_images_says_so(tmp_path: Path) -> None:
-    updates = Updates(str(tmp_path / "no.conf"), tmp_path, Machine(), lambda _: None)
+    updates = Updates(str(tmp_path / "no.conf"), tmp_path, Machine())
     told = asyncio.run(updates.status())
     assert told["supported"] is False
     assert "not updated by images" in told["problem"]
@@ -369,16 +369,15 @@ def test_of_two_bundles_that_are_to_be_looked_at_at_once_one_is(
 
 
 def test_a_disk_that_takes_no_writes_keeps_no_controller_from_starting(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: list[str]
 ) -> None:
     (tmp_path / "bundle.raucb").touch()
-    said: list[str] = []
 
     def refuses(*_: object, **__: object) -> None:
         raise OSError(errno.EROFS, "Read-only file system")
 
     monkeypatch.setattr(Path, "unlink", refuses)
-    Updates(str(tmp_path / "no.conf"), tmp_path, Machine(), said.append)
+    Updates(str(tmp_path / "no.conf"), tmp_path, Machine())
     assert "Read-only file system" in said[0]
 
 

@@ -30,6 +30,7 @@ from naproxy.shm import datagram
 from naproxy.shm.events import Event
 from naproxy.shm.page import Page
 
+from tests.heard import Heard
 from tests.simulator.past import clock, log
 from tests.simulator.past.board import Board, Mishaps, Pinger, Ready, Sleeper, Waker
 from tests.simulator.past.draw import Meter
@@ -86,7 +87,7 @@ class _Runner(Runner):
         self._wakers = [Waker(self.board)]
         self._sleeper = Sleeper(self.board, time.time)
         self._prober = Prober(
-            Ready(self.board), server.ready.timeout_s, self._step, self._say_once, lambda: None
+            Ready(self.board), server.ready.timeout_s, self._step, lambda _: None, lambda: None
         )
         self._pinger = Pinger(self.board, self._pinged)  # type: ignore[assignment]
 
@@ -117,15 +118,15 @@ class Past:
     def __init__(self, now: clock.Clock, data_dir: Path, run_dir: Path, mishaps: Mishaps) -> None:
         dice = random.Random(20)
         self.told = Told()
+        self._heard = Heard(self._say)
         self._now = now
         self._metered_s = int(now.wall())
         self._board = Board(now.wall, dice, mishaps)
         self._meter = Meter(dice)
-        self._journal = Journal(data_dir, self._say, clock=now.wall)
-        self._page = _Page(run_dir, say=self._say)
+        self._journal = Journal(data_dir, clock=now.wall)
+        self._page = _Page(run_dir)
         self._history = History(
             self._journal,
-            self._say,
             now.epoch_s,
             monotonic=now.monotonic,
             wall=now.wall,
@@ -134,7 +135,7 @@ class Past:
         )
         self._history.watch(["web"])
         self._keep_days = config.Box().keep_days
-        house = House(self._page, self._journal, self._say, now.epoch_s, self._power_w)
+        house = House(self._page, self._journal, now.epoch_s, self._power_w)
         server = config.parse(CONFIG).server[0]
         slots.assign(self._page, [server])
         _Runner.board = self._board
@@ -184,6 +185,7 @@ class Past:
         self._gather(int(end_s))
         self._history.flush()
         self._journal.close()
+        self._heard.close()
 
     def _tick_later(self) -> None:
         asyncio.get_running_loop().call_later(self._history.next_s, self._tick)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import logging
 import shutil
 import sys
 import time
-from collections.abc import Callable
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -23,6 +23,7 @@ from naproxy.core import files
 from naproxy.core.processes import words
 from naproxy.core.reason import Reason, reason_of
 
+_LOG: Final = logging.getLogger(__name__)
 PART_BYTES: Final = 1 << 19
 SYSTEM_LOG: Final = Path("/var/log/messages")
 _WORK_S: Final = 110.0
@@ -54,15 +55,12 @@ class Host(Protocol):
 class Operations:
     """Answers what is below /v1/box."""
 
-    def __init__(
-        self, host: Host, ring: logs.Ring, say: Callable[[str], None], does: Effects | None = None
-    ) -> None:
+    def __init__(self, host: Host, ring: logs.Ring, does: Effects | None = None) -> None:
         """`ring` has the controller's own last words."""
         self._host = host
         self._ring = ring
-        self._say = say
         self._does = does or effects.Machine()
-        self.own = Own(host.here, self._does, say)
+        self.own = Own(host.here, self._does)
         self._busy = asyncio.Lock()
 
     async def answer(self, call: Call) -> Answer:
@@ -88,7 +86,7 @@ class Operations:
             for name in (*_OUT.values(), _UPLOAD, _REQUEST):
                 self._path(name).unlink(missing_ok=True)
         except OSError as error:  # as on a disk that takes no writes any more
-            self._say(f"what nobody fetched is not deleted: {error}")
+            _LOG.warning("what nobody fetched is not deleted: %s", error)
 
     # The machine
 

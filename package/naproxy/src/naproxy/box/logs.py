@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections import deque
@@ -15,17 +16,19 @@ _MOST_BYTES: Final = 1 << 18
 _KEPT: Final = 2000
 
 
-class Ring:
-    """The last lines that the controller said, with their time."""
+class Ring(logging.Handler):
+    """The last lines of the controller's log, with their time."""
 
     def __init__(self) -> None:
         """Begin with none."""
+        super().__init__()
         self._lines: deque[str] = deque(maxlen=_KEPT)
 
-    def add(self, words: str) -> None:
-        """Keep what was said."""
-        stamp = time.strftime("%Y-%m-%d %H:%M:%S")
-        self._lines.extend(f"{stamp} {line[:MOST_CHARS]}" for line in words.splitlines())
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep what is said."""
+        stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(record.created))
+        lines = self.format(record).splitlines()
+        self._lines.extend(f"{stamp} {line[:MOST_CHARS]}" for line in lines)
 
     def lines(self) -> list[str]:
         """Return them, oldest first."""

@@ -7,6 +7,7 @@ an image must provide. Elsewhere nothing of this is touched.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
@@ -21,6 +22,7 @@ from naproxy.core import files
 from naproxy.core.processes import words
 from naproxy.core.reason import Reason
 
+_LOG: Final = logging.getLogger(__name__)
 TRIAL_S: Final = 120.0
 """New network settings go back by themselves unless somebody confirms that they work."""
 SERVICES: Final = ("varnish", "webui", "lighttpd")
@@ -40,13 +42,11 @@ class Own:
         self,
         here: Installation,
         does: Effects,
-        say: Callable[[str], None],
         now: Callable[[], float] = time.time,
     ) -> None:
         """`here` says whose the machine is, and what changes it."""
         self._here = here
         self._does = does
-        self._say = say
         self._now = now
         self._trial: asyncio.TimerHandle | None = None
         self._until_s: float | None = None
@@ -167,7 +167,7 @@ class Own:
             raise _failed(f"{Path(helper).name} {' '.join(arguments[:2])}: {said}")
 
     def _begin_back(self) -> None:
-        self._say("network: nobody confirmed the new settings; the old ones are used again")
+        _LOG.warning("network: nobody confirmed the new settings; the old ones are used again")
         task = asyncio.get_running_loop().create_task(self._back_quietly())
         self._work.add(task)
         task.add_done_callback(self._work.discard)
@@ -176,7 +176,7 @@ class Own:
         try:
             await self.back()
         except (ApiError, OSError) as error:
-            self._say(f"network: {error}")
+            _LOG.error("network: %s", error)
 
     def _end_trial(self) -> None:
         if self._trial is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import shutil
 import tomllib
@@ -26,6 +27,7 @@ from naproxy.history.tables import FILE
 if TYPE_CHECKING:
     from naproxy.box import archive
 
+_LOG: Final = logging.getLogger(__name__)
 READY: Final = "restore"
 _NEW: Final = "restore.new"
 
@@ -96,7 +98,7 @@ def _sync(folder: Path) -> None:
             os.fsync(file.fileno())
 
 
-def take(file: Path, data_dir: Path, say: Callable[[str], None]) -> bool:
+def take(file: Path, data_dir: Path) -> bool:
     """Before the start: put what is laid ready in its place, and return whether that was done.
 
     A fault is said and ends it.
@@ -107,9 +109,9 @@ def take(file: Path, data_dir: Path, say: Callable[[str], None]) -> bool:
             return False
         _take(ready, file, data_dir)
     except (ConfigError, OSError, ValueError) as error:
-        say(f"restore: {error}")
+        _LOG.error("restore: %s", "; ".join(str(error).splitlines()))
         return False
-    say("restore: the configuration of the backup is in its place")
+    _LOG.info("restore: the configuration of the backup is in its place")
     return True
 
 

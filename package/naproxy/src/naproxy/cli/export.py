@@ -109,7 +109,7 @@ def _export(args: argparse.Namespace) -> None:
 
 def _data_dir(args: argparse.Namespace) -> str:
     try:
-        return installed(args, config.read_or_new(args.config, lambda _: None)).data_dir
+        return installed(args, config.read_or_new(args.config)).data_dir
     except (ConfigError, OSError) as error:
         raise CommandError(f"{args.config}: {error}; or give --data-dir") from None
 

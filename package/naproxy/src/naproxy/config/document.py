@@ -8,9 +8,10 @@ What a driver or a policy wants to know is declared in its own module.
 from __future__ import annotations
 
 import ipaddress
+import logging
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -43,6 +44,7 @@ from naproxy.drivers.wake import first_rung
 from naproxy.server import inhibitors as vetoes
 from naproxy.shm.page import HOST_LEN, HOSTS, NOTICE_LEN, RULE_LEN, RULES, SERVERS
 
+_LOG: Final = logging.getLogger(__name__)
 MAX_BYTES: Final = 1 << 20
 CLASS_NAMES: Final = tuple(k.name.lower() for k in Klass)
 METERS: Final = 16
@@ -401,12 +403,12 @@ def read(path: Path) -> Config:
     return parse(path.read_bytes())
 
 
-def read_or_new(path: Path, say: Callable[[str], None]) -> Found:
+def read_or_new(path: Path) -> Found:
     """Return all that is in it, or where there is no file that of a box not set up yet."""
     try:
         return look(path.read_bytes())
     except FileNotFoundError:
-        say(f"there is no {path}: this box is not set up yet")
+        _LOG.info("there is no %s: this box is not set up yet", path)
         return look("")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import logging
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
@@ -25,6 +26,7 @@ from naproxy.drivers.metering import (
     patience_s,
 )
 
+_LOG: Final = logging.getLogger(__name__)
 FIRST_WAIT_S: Final = 1.0
 MOST_WAIT_S: Final = 30.0
 """A meter that was lost is looked for after 1, 2, 4 ... 30 s."""
@@ -45,7 +47,6 @@ class Meter:
         expected_w: float,
         *,
         house_s: Callable[[], float],
-        say: Callable[[str], None],
         deliver: Sink,
     ) -> None:
         """`expected_w` is what sleeping is configured to save; `start` opens the device."""
@@ -62,7 +63,6 @@ class Meter:
         )
         self._gatherer = Gatherer(self.driver.about.period_s)
         self._house_s = house_s
-        self._say = say
         self._deliver = deliver
         self._task: asyncio.Task[None] | None = None
         self._state: State | None = None
@@ -98,7 +98,7 @@ class Meter:
             wait_s = FIRST_WAIT_S if self._heard_s != begun_s else min(2 * wait_s, MOST_WAIT_S)
             self.problem = Reason("meter.again", why=fault.reason, every_s=wait_s)
             if not self._lost:
-                self._say(f"meter {self.options.id}: {fault}")
+                _LOG.warning("meter %s: %s", self.options.id, fault)
                 self._lost = True
             await asyncio.sleep(wait_s)
 
@@ -112,7 +112,7 @@ class Meter:
             self.problem = fault.reason
             return
         if self._lost:
-            self._say(f"meter {self.options.id}: heard again")
+            _LOG.info("meter %s: heard again", self.options.id)
             self._lost = False
         now_s = self._house_s()
         self.problem = None
@@ -185,7 +185,6 @@ class Meters:
 
     def __init__(
         self,
-        say: Callable[[str], None] = print,
         epoch_s: float = 0.0,
         state: Callable[[str], State | None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
@@ -195,7 +194,6 @@ class Meters:
         `state` says in which state a server is seen.
         """
         self.sinks: list[Sink] = []
-        self._say = say
         self._epoch_s = epoch_s
         self._clock = clock
         self._meters: dict[str, Meter] = {}
@@ -233,7 +231,6 @@ class Meters:
             site,
             expected_w,
             house_s=self.house_s,
-            say=self._say,
             deliver=self._deliver,
         )
 

@@ -45,14 +45,18 @@ class Prober:
         driver: ReadyDriver,
         timeout_s: float,
         seen: Callable[[Observed], None],
-        say: Callable[[str], None],
+        failed: Callable[[OSError], None],
         stranger: Callable[[], Reason | None] = lambda: None,
     ) -> None:
-        """Start with `set`. `stranger` says that another machine is at the server's address."""
+        """Start with `set`.
+
+        `failed` hears why a probe could not be sent; `stranger` says that another machine is
+        at the server's address.
+        """
         self._driver = driver
         self._timeout_s = timeout_s
         self._seen = seen
-        self._say = say
+        self._failed = failed
         self._stranger = stranger
         self._cadence = Probe(0)
         self._timer: asyncio.TimerHandle | None = None
@@ -101,7 +105,7 @@ class Prober:
             observation = Observation(Sign.SILENT, Reason("ready.no_answer", limit_s=limit_s))
         except OSError as error:
             if error.errno not in _TELLS:
-                self._say(f"cannot probe: {error}")
+                self._failed(error)
                 return
             observation = _TELLS[error.errno]
         stranger = None if observation.sign is Sign.SILENT else self._stranger()

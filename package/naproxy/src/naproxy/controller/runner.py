@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import time
 from collections.abc import Callable, Mapping
@@ -53,6 +54,7 @@ from naproxy.shm import page
 from naproxy.shm.events import Event
 from naproxy.shm.page import Cause, Outcome, Page, read_u64
 
+_LOG: Final = logging.getLogger(__name__)
 _ANSWERED: Final = (Outcome.FETCH, Outcome.PASS, Outcome.HELD)
 _WORKED: Final = (*_ANSWERED, Outcome.PIPE, Outcome.ERROR)
 _SENT_AWAY: Final = (Outcome.WAITING_PAGE, Outcome.CAPPED)
@@ -71,7 +73,6 @@ class House:
 
     page: Page
     journal: Journal
-    say: Callable[[str], None]
     epoch_s: float
     power_w: Callable[[str], float | None] = lambda _: None
     """What a server draws now, by its id; None without a meter, or if it does not say."""
@@ -126,7 +127,7 @@ class Runner:
             drivers.driver("ready", server.ready, target),
             server.ready.timeout_s,
             self._step,
-            self._say_once,
+            lambda error: self._say_once(f"cannot probe: {error}"),
             self._stranger,
         )
         self._pinger = Pinger(server.address, self._pinged)
@@ -269,9 +270,9 @@ class Runner:
             case WakeClosed():
                 self._loop.call_soon(self._close_wake, effect)
             case PassedOver(reason):
-                self._house.say(f"{self.server.id}: {reason}")
+                _LOG.warning("%s: %s", self.server.id, reason)
             case Alert(reason):
-                self._house.say(f"{self.server.id}: {reason or 'no more trouble'}")
+                _LOG.warning("%s: %s", self.server.id, reason or "no more trouble")
 
     def _call(self, rung: int) -> None:
         try:
@@ -327,9 +328,8 @@ class Runner:
     def _note(self, change: Transition, now_s: float) -> None:
         journal, name = self._house.journal, self.server.id
         journal.transition(name, change.before, change.state, change.reason)
-        self._house.say(
-            f"{name}: {STATES[change.before]} -> {STATES[change.state]}: {change.reason}"
-        )
+        before, state = STATES[change.before], STATES[change.state]
+        _LOG.info("%s: %s -> %s: %s", name, before, state, change.reason)
         self._policy.observed(self._never_back(self._t_s(now_s)), change.state)
         if change.state in (State.AWAKE, State.ASLEEP):
             self._said_failed = ""
@@ -353,7 +353,7 @@ class Runner:
     def _say_once(self, words: str) -> None:
         if words != self._said_failed:
             self._said_failed = words
-            self._house.say(f"{self.server.id}: {words}")
+            _LOG.warning("%s: %s", self.server.id, words)
 
     def _call_failed(self, rung: int, reason: Reason) -> None:
         """Hear of a call to wake that failed; perhaps at once, amidst the effects of a step."""
@@ -534,7 +534,7 @@ class Runner:
         self._house.journal.decision(self.server.id, self._t_s(time.monotonic()), sleep, reason)
         vetoed = tuple(veto.code for veto in vetoes)
         if vetoed and vetoed != self._vetoed:
-            self._house.say(f"{self.server.id}: {reason}")
+            _LOG.info("%s: %s", self.server.id, reason)
         self._vetoed = vetoed
 
     # Telling

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from naproxy.core.log import printable
 from naproxy.core.reason import Reason
 
 LANGUAGES: Final = ("en", "de")
@@ -89,4 +90,4 @@ def _value(name: str, value: Any, language: str) -> str:  # noqa: PLR0911 - one 
         case float():
             return f"{value:g}"
     # It may come from a stranger's file: on a terminal it must not move the cursor.
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(value))
+    return printable(str(value))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import time
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
@@ -29,6 +30,7 @@ from naproxy.shm.page import give_to_group
 from naproxy.update import api as update
 from naproxy.update.updates import Updates
 
+_LOG: Final = logging.getLogger(__name__)
 MOST_HEAD_BYTES: Final = 16384
 MOST_CLIENTS: Final = 32
 REQUEST_S: Final = 10.0
@@ -207,7 +209,7 @@ _VERBS: Final[dict[tuple[str, str], Callable[[Runner, dict[str, Any]], Answer]]]
 # The wire
 
 
-async def serve(box: Box, path: Path, group: str, say: Callable[[str], None]) -> asyncio.Server:
+async def serve(box: Box, path: Path, group: str) -> asyncio.Server:
     """Serve the API on a unix socket that `group` may use."""
     clients: list[asyncio.StreamWriter] = []
 
@@ -218,7 +220,7 @@ async def serve(box: Box, path: Path, group: str, say: Callable[[str], None]) ->
             clients[0].transport.abort()
         try:
             async with asyncio.timeout(ANSWER_S):
-                await _client(box, reader, writer, say)
+                await _client(box, reader, writer)
         except (OSError, TimeoutError, asyncio.IncompleteReadError):
             pass
         finally:
@@ -229,23 +231,18 @@ async def serve(box: Box, path: Path, group: str, say: Callable[[str], None]) ->
     server = await asyncio.start_unix_server(client, path, limit=MOST_HEAD_BYTES)
     path.chmod(0o660)
     if group:
-        give_to_group(path, group, say)
+        give_to_group(path, group)
     return server
 
 
-async def _client(
-    box: Box,
-    reader: asyncio.StreamReader,
-    writer: asyncio.StreamWriter,
-    say: Callable[[str], None],
-) -> None:
+async def _client(box: Box, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     try:
         async with asyncio.timeout(REQUEST_S):
             call = await _read(reader)
     except ApiError as error:
         status, body = error.status, error.body
     else:
-        status, body = await _answered(box, call, say)
+        status, body = await _answered(box, call)
     text = json.dumps(body).encode() + b"\n"
     head = (
         f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: application/json\r\n"
@@ -255,13 +252,13 @@ async def _client(
     await writer.drain()
 
 
-async def _answered(box: Box, call: Call, say: Callable[[str], None]) -> Answer:
+async def _answered(box: Box, call: Call) -> Answer:
     try:
         return await answer(box, call)
     except ApiError as error:
         return error.status, error.body
     except Exception as error:
-        say(f"control API: {error!r}")
+        _LOG.error("control API: %r", error)
         body = {"error": "a fault in Naproxy; see its log", "where": None}
         return HTTPStatus.INTERNAL_SERVER_ERROR, body
 

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import fcntl
 import gc
+import logging
 import os
 import signal
 import socket
@@ -32,7 +33,7 @@ from naproxy.controller import slots
 from naproxy.controller.learning import Learner
 from naproxy.controller.meters import Meters
 from naproxy.controller.runner import House, Runner
-from naproxy.core import files
+from naproxy.core import files, log
 from naproxy.core.reason import Reason
 from naproxy.core.schema import ConfigError, Problem, plain, secrets
 from naproxy.core.state import State
@@ -50,15 +51,8 @@ SAVE_S: Final = 1800.0
 PRUNE_S: Final = 86400.0
 _ANSWER_OUT_S: Final = 0.5
 _DATAGRAMS_AT_ONCE: Final = 64
-
-
-LOG: Final = logs.Ring()
-
-
-def say(words: str) -> None:
-    """Write one line to standard error, where the system's log takes it up."""
-    LOG.add(words)
-    print(words, file=sys.stderr, flush=True)
+_LOG: Final = logging.getLogger(__name__)
+_LAST_WORDS: Final = logs.Ring()
 
 
 class AlreadyRunningError(RuntimeError):
@@ -87,21 +81,21 @@ class Controller:
         data_dir = Path(here.data_dir)
         data_dir.mkdir(mode=0o755, parents=True, exist_ok=True)
         self._lock = _lock(self._run_dir / "controller.lock")
-        self._page = Page(self._run_dir, here.group, say)
-        self._events = Events(self._run_dir, here.group, say)
-        self._journal = Journal(data_dir, say, group=here.control_group)
+        self._page = Page(self._run_dir, here.group)
+        self._events = Events(self._run_dir, here.group)
+        self._journal = Journal(data_dir, group=here.control_group)
         self._journal.close_forgotten()
         restore.finish(data_dir, self._journal.save)
         epoch_s = time.time() - time.monotonic()
-        self._meters = Meters(say, epoch_s, self._state_of)
+        self._meters = Meters(epoch_s, self._state_of)
         power_w = self._meters.power_w
-        self._house = House(self._page, self._journal, say, epoch_s, power_w)
-        self._history = History(self._journal, say, self._house.epoch_s)
+        self._house = House(self._page, self._journal, epoch_s, power_w)
+        self._history = History(self._journal, self._house.epoch_s)
         self._meters.sinks.append(self._history.add_second)
         self._learner = Learner(self._page)
-        self.setup = Setup(lambda: self._config, file, self._journal, say)
-        self.operations = Operations(self, LOG, say)
-        self.updates = Updates(here.rauc_conf, data_dir / "update", update.Machine(), say)
+        self.setup = Setup(lambda: self._config, file, self._journal)
+        self.operations = Operations(self, _LAST_WORDS)
+        self.updates = Updates(here.rauc_conf, data_dir / "update", update.Machine())
         self._slots: dict[str, int] = {}
 
     async def run(self) -> None:
@@ -111,7 +105,7 @@ class Controller:
         self._page.heartbeat(page.monotonic_us())
         wakes = self._open_wakes()
         socket_path = self._run_dir / "control.sock"
-        api = await control.serve(self, socket_path, self.here.control_group, say)
+        api = await control.serve(self, socket_path, self.here.control_group)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stopping.set)
         loop.add_signal_handler(signal.SIGHUP, self._reload)
@@ -124,7 +118,8 @@ class Controller:
         # What is here now stays: collections need not look at it again.
         gc.collect()
         gc.freeze()
-        say(f"naproxy {__version__}: looks after {', '.join(self.runners) or 'no server yet'}")
+        names = ", ".join(self.runners) or "no server yet"
+        _LOG.info("naproxy %s: looks after %s", __version__, names)
         try:
             await self._stopping.wait()
         finally:
@@ -146,7 +141,7 @@ class Controller:
             runner.stop(why=Reason("server.stopped"))
         self._history.flush()
         self._journal.close()
-        say("naproxy: stopped; requests go to the servers")
+        _LOG.info("naproxy: stopped; requests go to the servers")
 
     def restart(self) -> None:
         """Begin anew, as soon as what is being answered is out."""
@@ -212,7 +207,7 @@ class Controller:
         sock.bind(str(path))
         path.chmod(0o660)
         if self.here.group:
-            page.give_to_group(path, self.here.group, say)
+            page.give_to_group(path, self.here.group)
         return sock
 
     def _wake_asked(self, sock: socket.socket) -> None:
@@ -227,7 +222,7 @@ class Controller:
             except (ValueError, KeyError) as error:
                 self.bad_datagrams += 1
                 if self.bad_datagrams == 1:
-                    say(f"wake datagram ignored, later ones only counted: {error}")
+                    _LOG.warning("wake datagram ignored, later ones only counted: %s", error)
 
     # Configuration
 
@@ -272,7 +267,7 @@ class Controller:
             if not file.exists() or file.read_bytes() != known:
                 files.write(file, known, 0o600)
         except OSError as error:
-            say(f"{file}: not kept for the next start: {error.strerror}")
+            _LOG.warning("%s: not kept for the next start: %s", file, error.strerror)
 
     def _state_of(self, server: str) -> State | None:
         return self.runners[server].machine.state if server in self.runners else None
@@ -312,9 +307,9 @@ class Controller:
         try:
             self.reload()
         except (ConfigError, OSError) as error:
-            say(f"{self.file}: not used, the configuration in force stays:\n{error}")
+            _complain(f"{self.file}: not used, the configuration in force stays", error)
             return
-        say(f"{self.file}: in force now")
+        _LOG.info("%s: in force now", self.file)
 
     def _refuse_arguments(self, given: dict[str, Any]) -> None:
         """Refuse a text that says other than the file how we are installed."""
@@ -378,13 +373,20 @@ def _before_others() -> None:
     try:
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
     except OSError as error:
-        say(f"--realtime: not permitted: {error.strerror}")
+        _LOG.warning("--realtime: not permitted: %s", error.strerror)
+
+
+def _complain(of: str, error: ConfigError | OSError) -> None:
+    """Say what is wrong with a configuration, a line for each problem."""
+    _LOG.error("%s:", of)
+    for problem in error.problems if isinstance(error, ConfigError) else (error,):
+        _LOG.error("%s", problem)
 
 
 def warn(file: Path, found: Found) -> None:
     """Say which keys of a file are old."""
     for warning in found.warnings:
-        say(f"{file}: {warning}")
+        _LOG.warning("%s: %s", file, warning)
 
 
 async def _main(file: Path, found: Found, here: Installation) -> bool:
@@ -408,13 +410,14 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the controller until it is told to stop."""
+    log.to_standard_error(_LAST_WORDS)
     try:
-        found = config.read_or_new(args.config, say)
+        found = config.read_or_new(args.config)
         here = installed(args, found)
-        if restore.take(args.config, Path(here.data_dir), say):
-            found = config.read_or_new(args.config, say)
+        if restore.take(args.config, Path(here.data_dir)):
+            found = config.read_or_new(args.config)
     except (ConfigError, OSError) as error:
-        say(f"{args.config}:\n{error}")
+        _complain(str(args.config), error)
         return 2
     warn(args.config, found)
     if here.realtime:
@@ -424,7 +427,7 @@ def run(args: argparse.Namespace) -> int:
         with contextlib.suppress(KeyboardInterrupt):
             begin_anew = asyncio.run(_main(args.config, found, here))
     except (AlreadyRunningError, OSError) as error:
-        say(f"naproxy controller: {error}")
+        _LOG.error("naproxy controller: %s", error)
         return 1
     if begin_anew:
         again = ("-m", "naproxy.cli", *sys.argv[1:])

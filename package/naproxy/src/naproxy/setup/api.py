@@ -54,7 +54,6 @@ class Setup:
         config: Callable[[], Config],
         file: Path,
         journal: Journal,
-        say: Callable[[str], None],
         wire: scan.Effects | None = None,
     ) -> None:
         """`config` is the one in force, `file` where it is."""
@@ -62,7 +61,7 @@ class Setup:
         self._file = file
         self._journal = journal
         self._wire = wire or scan.Wire()
-        self._jobs = Jobs(say)
+        self._jobs = Jobs()
 
     def stop(self) -> None:
         """End what is under way."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from typing import Any, Final
 from naproxy.api.calls import told
 from naproxy.core.reason import Reason, WrongError
 
+_LOG: Final = logging.getLogger(__name__)
 MOST_JOBS: Final = 32
 
 
@@ -76,12 +78,10 @@ class Jobs:
 
     def __init__(
         self,
-        say: Callable[[str], None],
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """`clock` is what people read, `monotonic` what the pause is counted by."""
-        self._say = say
         self._clock = clock
         self._monotonic = monotonic
         self._jobs: dict[str, Job] = {}
@@ -110,7 +110,7 @@ class Jobs:
         except asyncio.CancelledError:
             job.error = told(Reason("setup.cancelled"))
         except Exception as error:
-            self._say(f"set-up: {error!r}")
+            _LOG.error("set-up: %r", error)
             job.error = told(Reason("setup.fault"))
         finally:
             job.ended_s = self._clock()

@@ -61,12 +61,11 @@ class Events:
         self,
         run_dir: Path,
         group: str = "",
-        say: Callable[[str], None] = print,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Map `run_dir`/events, made anew where it is missing or malformed."""
         head = struct.pack("=IIII", EVENTS_MAGIC, page.PAGE_VERSION, EVENTS_SIZE, EVENTS)
-        self._map = map_file(run_dir / "events", EVENTS_SIZE, head, group=group, say=say)
+        self._map = map_file(run_dir / "events", EVENTS_SIZE, head, group=group)
         self._head = EventsHead.from_buffer(self._map)
         self._clock = clock
         self._hole_s: float | None = None

@@ -7,6 +7,7 @@ header's: the controller writes the words marked [C], never those marked [V].
 from __future__ import annotations
 
 import ctypes
+import logging
 import mmap
 import os
 import platform
@@ -21,6 +22,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any, Final
 
+_LOG: Final = logging.getLogger(__name__)
 PAGE_MAGIC: Final = 0x3150414E
 PAGE_VERSION: Final = 2
 PAGE_SIZE: Final = 16384
@@ -299,21 +301,20 @@ def map_file(
     head: bytes,
     *,
     group: str,
-    say: Callable[[str], None],
     nonsense: Callable[[bytes], str | None] = lambda _: None,
 ) -> mmap.mmap:
     """Map the file at `path`, which starts with `head` and has `size` bytes.
 
     A file that fits and in which `nonsense` finds none is kept, with what it counted. One
-    that does not is set aside as `NAME.bad`; `say` is told. A new one appears by rename,
-    so nobody sees half a file. There is no fsync: the directory is on a tmpfs, and after
+    that does not is set aside as `NAME.bad`, and that is said. A new one appears by
+    rename, so nobody sees half a file. There is no fsync: the directory is on a tmpfs, and after
     a crash of the machine a page without counters is right.
     """
     wrong = _what_is_wrong(path, size, head, nonsense)
     if wrong:
         bad = path.with_name(path.name + ".bad")
         path.rename(bad)
-        say(f"{path}: {wrong}; set aside as {bad.name} and made anew")
+        _LOG.warning("%s: %s; set aside as %s and made anew", path, wrong, bad.name)
     if not path.exists():
         temporary = path.with_name(f".{path.name}.{os.getpid()}")
         temporary.unlink(missing_ok=True)
@@ -324,17 +325,17 @@ def map_file(
         temporary.rename(path)
     path.chmod(_SHARED_MODE)
     if group:
-        give_to_group(path, group, say)
+        give_to_group(path, group)
     with path.open("r+b") as file:
         return mmap.mmap(file.fileno(), size)
 
 
-def give_to_group(path: Path, group: str, say: Callable[[str], None]) -> None:
+def give_to_group(path: Path, group: str) -> None:
     """Let `group` use `path`; a group that is not there is said, and is no reason to stop."""
     try:
         shutil.chown(path, group=group)
     except (LookupError, PermissionError) as error:
-        say(f"{path}: not given to group {group}: {error}")
+        _LOG.warning("%s: not given to group %s: %s", path, group, error)
 
 
 def _what_is_wrong(
@@ -374,11 +375,11 @@ class Page:
     ahead, which is not stale.
     """
 
-    def __init__(self, run_dir: Path, group: str = "", say: Callable[[str], None] = print) -> None:
+    def __init__(self, run_dir: Path, group: str = "") -> None:
         """Map `run_dir`/page, made anew where it is missing or malformed."""
         self.path = run_dir / "page"
         head = struct.pack("=III", PAGE_MAGIC, PAGE_VERSION, PAGE_SIZE)
-        self._map = map_file(self.path, PAGE_SIZE, head, group=group, say=say, nonsense=_nonsense)
+        self._map = map_file(self.path, PAGE_SIZE, head, group=group, nonsense=_nonsense)
         self.layout = Layout.from_buffer(self._map)
         self._wake = futex_waker()
         self.layout.heartbeat_max_ms = HEARTBEAT_MAX_MS

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import http.client
+import logging
 import os
 import re
 import sqlite3
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import Final
 
 from naproxy.api.client import DEFAULT_SOCKET, NoAnswerError, ask
+from naproxy.core import log
 from naproxy.core.reason import Reason
 from naproxy.history.read.queries import open_history
 from naproxy.update.effects import Machine
@@ -30,6 +32,7 @@ from naproxy.update.health import Check, Seen, UnhealthyError, watch
 from naproxy.update.rauc import Rauc, RaucError
 from naproxy.update.updates import confirmed_last
 
+_LOG: Final = logging.getLogger(__name__)
 _ANSWER_S: Final = 5.0
 _REBOOT_S: Final = 90.0
 """Longer than a restart in order takes; this program ends with it."""
@@ -183,10 +186,6 @@ class Box:
         """Let time pass."""
         self._sleep(time_s)
 
-    def say(self, words: str) -> None:
-        """Tell people: the supervisor keeps it in the log."""
-        print(words, flush=True)
-
     def seen(self) -> Seen:
         """Return what is known of the two systems."""
         found = re.search(r"\brauc\.slot=(\S+)", self._places.command_line.read_text())
@@ -223,11 +222,12 @@ def _run(argv: list[str]) -> None:
     try:
         subprocess.run(argv, check=False, timeout=60, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.SubprocessError) as error:
-        print(f"{argv[0]}: {error}", flush=True)
+        _LOG.error("%s: %s", argv[0], error)
 
 
 def main(arguments: list[str]) -> int:
     """Look until it is decided; exit status 0 when it is."""
+    log.to_standard_error()
     parser = argparse.ArgumentParser(prog="naproxy-health", description=__doc__)
     parser.add_argument("--data-dir", type=Path, default=Path("/data/naproxy"))
     places = Places(parser.parse_args(arguments).data_dir)

@@ -8,6 +8,7 @@ is not the update, and a box that restarts again and again serves nobody.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol
@@ -15,6 +16,7 @@ from typing import Final, Literal, Protocol
 from naproxy.core.reason import Reason, WrongError, own_words
 from naproxy.update.rauc import Slots
 
+_LOG: Final = logging.getLogger(__name__)
 SURE_S: Final = 10.0
 LIMIT_S: Final = 300.0
 _LOOK_S: Final = 1.0
@@ -91,9 +93,6 @@ class Effects(Protocol):
     def sleep(self, time_s: float) -> None:
         """Let time pass."""
 
-    def say(self, words: str) -> None:
-        """Tell people."""
-
     def seen(self) -> Seen:
         """Return what is known of the two systems."""
 
@@ -119,7 +118,7 @@ def problem_of(checks: Sequence[Check]) -> Reason | None:
 def watch(checks: Sequence[Check], does: Effects) -> bool:
     """Look until this system was confirmed (True), or gave way to the other (False)."""
     watching, look_s, last = Watch(does.now_s()), _LOOK_S, None
-    does.say("is everything in order?")
+    _LOG.info("is everything in order?")
     while True:
         problem = problem_of(checks)
         verdict = watching.judge(does.now_s(), problem)
@@ -129,15 +128,15 @@ def watch(checks: Sequence[Check], does: Effects) -> bool:
                 return True
             verdict = watching.judge(does.now_s(), problem)
         if problem not in (last, None):
-            does.say(f"not in order: {problem}")
+            _LOG.warning("not in order: %s", problem)
         last = problem
         if verdict == "late" and look_s == _LOOK_S:
             stay = way_back(does.seen())
             if stay is None:
-                does.say(f"the other system is started instead: {problem}")
+                _LOG.error("the other system is started instead: %s", problem)
                 does.give_way()
                 return False
-            does.say(f"not in order for {LIMIT_S:.0f} s, but this system stays: {stay}")
+            _LOG.error("not in order for %.0f s, but this system stays: %s", LIMIT_S, stay)
             look_s = _LATE_LOOK_S
         does.sleep(look_s)
 
@@ -147,5 +146,5 @@ def _confirmed(does: Effects) -> Reason | None:
         does.confirm()
     except UnhealthyError as error:
         return error.reason
-    does.say("everything is in order: this system stays")
+    _LOG.info("everything is in order: this system stays")
     return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+import logging
 from dataclasses import asdict, dataclass
 from http import HTTPStatus
 from pathlib import Path
@@ -19,6 +19,7 @@ from naproxy.update.effects import CopyError, Effects
 from naproxy.update.rauc import Bundle, Rauc, RaucError, Slots
 from naproxy.update.versions import Order
 
+_LOG: Final = logging.getLogger(__name__)
 _BUNDLE, _CONFIRMED = "bundle.raucb", "confirmed.json"
 
 Phase = Literal["none", "checking", "ready", "refused", "writing", "written", "failed"]
@@ -49,19 +50,12 @@ class Job:
 class Updates:
     """What the API, the command and the web interface ask."""
 
-    def __init__(
-        self,
-        conf: str,
-        folder: Path,
-        does: Effects,
-        say: Callable[[str], None],
-    ) -> None:
+    def __init__(self, conf: str, folder: Path, does: Effects) -> None:
         """`folder` is ours: the bundle is kept there from the check until it is written."""
         self.job = Job()
         self._conf = conf
         self._folder = folder
         self._does = does
-        self._say = say
         self._rauc = Rauc(conf, does)
         self._task: asyncio.Task[None] | None = None
         self._seen: Slots | None = None
@@ -147,14 +141,14 @@ class Updates:
     def _refuse(self, error: Reason, why: str) -> None:
         self.job.phase, self.job.error, self.job.why = "refused", error, why
         self._delete()
-        self._say(f"update: refused: {error}")
+        _LOG.warning("update: refused: %s", error)
 
     def _delete(self) -> None:
         file = self._folder / _BUNDLE
         try:
             file.unlink(missing_ok=True)
         except OSError as error:  # as on a disk that takes no writes any more
-            self._say(f"{file}: not deleted: {error.strerror}")
+            _LOG.warning("%s: not deleted: %s", file, error.strerror)
 
     # Writing
 
@@ -167,7 +161,7 @@ class Updates:
             wrong = Reason("update.not_newer", version=self.job.bundle.version)
             raise ApiError(HTTPStatus.CONFLICT, wrong, "older")
         self.job.phase, self.job.percent = "writing", 0
-        self._say(f"update: writing {self.job.bundle.version}")
+        _LOG.info("update: writing %s", self.job.bundle.version)
         self._begin(self._write())
 
     async def _write(self) -> None:
@@ -180,10 +174,10 @@ class Updates:
             await self._rauc.install(self._folder / _BUNDLE, progress)
         except RaucError as error:
             job.phase, job.error, job.why = "failed", error.reason, error.why
-            self._say(f"update: not written: {error}")
+            _LOG.error("update: not written: %s", error)
         else:
             job.phase, job.percent = "written", 100
-            self._say("update: written; it runs after a restart of the box")
+            _LOG.info("update: written; it runs after a restart of the box")
         finally:
             self._delete()
 
@@ -207,7 +201,7 @@ class Updates:
             await self._rauc.activate(which)
         except RaucError as error:
             raise ApiError(HTTPStatus.BAD_GATEWAY, error.reason) from None
-        self._say(f"update: after a restart the {which} slot runs")
+        _LOG.info("update: after a restart the %s slot runs", which)
 
     async def confirm(self) -> None:
         """Take that what runs now is in order: it stays."""
@@ -251,7 +245,7 @@ class Updates:
             except Exception as error:
                 self.job.phase, self.job.error = "failed", own_words(repr(error))
                 self.job.why = "rauc"
-                self._say(f"update: {error!r}")
+                _LOG.error("update: %r", error)
 
         self._task = asyncio.ensure_future(quietly())
 

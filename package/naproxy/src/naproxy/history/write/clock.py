@@ -7,11 +7,13 @@ then is moved by as much as the clock was wrong, and that is recorded in the tab
 from __future__ import annotations
 
 import ctypes
+import logging
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+_LOG: Final = logging.getLogger(__name__)
 STEP_S: Final = 2.0
 """A wall clock that moved by less than this against the monotonic one was only corrected."""
 
@@ -50,7 +52,6 @@ class HistoryClock:
     def __init__(
         self,
         tables: Tables,
-        say: Callable[[str], None],
         *,
         monotonic: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
@@ -63,7 +64,6 @@ class HistoryClock:
         there, so that runs never mix.
         """
         self._tables = tables
-        self._say = say
         self._monotonic = monotonic
         self._wall = wall
         self._synchronised = synchronised or kernel_says_synchronised
@@ -93,7 +93,7 @@ class HistoryClock:
         self._base_s += behind_s // 60 * 60 + 120
         self.since_s = self.now_s()
         self._tables.note(self.since_s, "guessed", self.since_s - self._wall(), self.since_s)
-        self._say("the clock is behind the history: times are a guess until it is set")
+        _LOG.warning("the clock is behind the history: times are a guess until it is set")
 
     @property
     def trusted(self) -> bool:
@@ -135,7 +135,7 @@ class HistoryClock:
         what = "stepped" if self.confirmed else "corrected"
         self._tables.note(self.now_s(), what, by_s, since_s)
         moved = "" if self.confirmed else ", and so was what was written since the start"
-        self._say(f"the clock was set by {by_s:+d} s{moved}")
+        _LOG.info("the clock was set by %+d s%s", by_s, moved)
         return True
 
     def _save(self) -> None:

@@ -32,7 +32,6 @@ class Journal:
     def __init__(
         self,
         data_dir: Path,
-        say: Callable[[str], None] = print,
         clock: Callable[[], float] = time.time,
         group: str = "",
     ) -> None:
@@ -40,7 +39,7 @@ class Journal:
 
         Where nothing can be written the history is kept in memory until the end.
         """
-        self.store = Store(data_dir, say, clock, group)
+        self.store = Store(data_dir, clock, group)
         self.clock = clock
         self.at: Callable[[float], float] = float
         self._deciding: dict[str, _Decision] = {}

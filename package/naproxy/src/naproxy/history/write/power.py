@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from naproxy.core.reading import Second
 from naproxy.history.block import Span, merge, pack, unpack
 from naproxy.history.tables import METER_BITS, METERS, key
 
+_LOG: Final = logging.getLogger(__name__)
 SECONDS_DAYS: Final = 7
 MINUTES_DAYS: Final = 400
 MOST_WAITING: Final = 360
@@ -30,9 +32,8 @@ Minutes = dict[tuple[int, str], dict[int, Second]]
 class Power:
     """Gathers seconds in memory and writes them, with their minutes and hours, in a batch."""
 
-    def __init__(self, say: Callable[[str], None]) -> None:
+    def __init__(self) -> None:
         """Nothing is gathered yet."""
-        self._say = say
         self._waiting: Minutes = {}
         self._ids: dict[str, int] = {}
         self._refused: set[str] = set()
@@ -54,7 +55,7 @@ class Power:
     def _refuse(self, meter: str, why: str) -> None:
         if meter not in self._refused:
             self._refused.add(meter)
-            self._say(f"meter {meter}: not written, and later ones not said: {why}")
+            _LOG.warning("meter %s: not written, and later ones not said: %s", meter, why)
 
     def write(self, db: sqlite3.Connection) -> None:
         """Write what is gathered, beside what is there; `written` once that is committed."""

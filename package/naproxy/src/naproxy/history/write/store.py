@@ -7,6 +7,7 @@ no lock that the writer needs.
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from typing import Any, Final
 from naproxy.history.tables import FILE, AnotherGenerationError, prepare
 from naproxy.shm.page import give_to_group
 
+_LOG: Final = logging.getLogger(__name__)
 _MOST_LOG_PAGES: Final = 16384
 """The side file is worked off earlier than `sync` does it only when it is this long."""
 
@@ -24,16 +26,13 @@ _MOST_LOG_PAGES: Final = 16384
 class Store:
     """One writer's connection. A disk that fails is said, and stops nothing else."""
 
-    def __init__(
-        self, data_dir: Path, say: Callable[[str], None], clock: Callable[[], float], group: str
-    ) -> None:
+    def __init__(self, data_dir: Path, clock: Callable[[], float], group: str) -> None:
         """Open `data_dir`/history.db; a file that is not one is set aside, and that is said.
 
         Where nothing can be written the history is kept in memory until the end.
         """
         self.path = data_dir / FILE
         self.error: str | None = None
-        self._say = say
         self._clock = clock
         self._group = group
         self._on_disk = True
@@ -50,7 +49,7 @@ class Store:
                 return self._open_file()
         except (sqlite3.Error, OSError) as error:
             self.error = str(error)
-            self._say(f"{self.path}: {error}: the history is kept in memory only")
+            _LOG.error("%s: %s: the history is kept in memory only", self.path, error)
             self._on_disk = False
             return _prepared(sqlite3.connect(":memory:", isolation_level=None))
 
@@ -58,7 +57,7 @@ class Store:
         # SQLite gives its side files the mode and group that the file has.
         self.path.touch(mode=0o640)
         if self._group:
-            give_to_group(self.path, self._group, self._say)
+            give_to_group(self.path, self._group)
         return _prepared(sqlite3.connect(self.path, isolation_level=None, timeout=2))
 
     def _set_aside(self, why: str) -> None:
@@ -68,7 +67,7 @@ class Store:
             side = self.path.with_name(FILE + suffix)
             if side.exists():
                 side.rename(bad.with_name(bad.name + suffix))
-        self._say(f"{self.path}: {why}; set aside as {bad.name} and begun anew")
+        _LOG.error("%s: %s; set aside as %s and begun anew", self.path, why, bad.name)
 
     def execute(self, sql: str, *values: object) -> sqlite3.Cursor | None:
         """Carry out one statement; None if that failed, which is said once."""
@@ -93,7 +92,7 @@ class Store:
 
     def _failed(self, error: sqlite3.Error) -> None:
         if self.error is None:
-            self._say(f"{self.path}: {error}: the history is not written")
+            _LOG.error("%s: %s: the history is not written", self.path, error)
         self.error = str(error)
         if _damaged(error):
             self._db.close()

@@ -6,6 +6,7 @@ minute; what is rare and matters after a crash (transitions, wakes) is written a
 
 from __future__ import annotations
 
+import logging
 import math
 import sqlite3
 import time
@@ -24,6 +25,7 @@ from naproxy.history.write.requests import Traffic
 from naproxy.history.write.stream import Stream
 from naproxy.shm.events import Event
 
+_LOG: Final = logging.getLogger(__name__)
 BATCH_S: Final = 60.0
 LATE_S: Final = 2.0
 """A batch is written so long after a minute's end: the last second has come by then."""
@@ -53,7 +55,6 @@ class History:
     def __init__(
         self,
         journal: Journal,
-        say: Callable[[str], None],
         epoch_s: float,
         *,
         monotonic: Callable[[], float] = time.monotonic,
@@ -67,17 +68,16 @@ class History:
         """
         self._journal = journal
         self._store = journal.store
-        self._say = say
         self._epoch_s = epoch_s
         self._monotonic = monotonic
-        self._power = Power(say)
+        self._power = Power()
         self._traffic = Traffic()
         self._agents = AgentTraffic()
         self._stream = Stream()
         self._batches = 0
         self._pruning = True
         self.clock = HistoryClock(
-            self, say, monotonic=monotonic, wall=wall, synchronised=synchronised, boot=boot
+            self, monotonic=monotonic, wall=wall, synchronised=synchronised, boot=boot
         )
         journal.clock = self.clock.now_s
         journal.at = self._at
@@ -196,7 +196,7 @@ class History:
         try:
             self._store.sync(checkpoint=self._batches % CHECKPOINT_EVERY == 0)
         except (OSError, sqlite3.Error) as error:
-            self._say(f"the history may not survive a power cut: {error}")
+            _LOG.error("the history may not survive a power cut: %s", error)
 
     # What the clock needs
 

@@ -286,7 +286,7 @@ async def listening(args: argparse.Namespace) -> AsyncIterator[Feed]:
             feed.task.cancel()
         return
     loaded = config.read(args.config)
-    meters = Meters(lambda words: print(words, file=sys.stderr), time.time() - time.monotonic())
+    meters = Meters(time.time() - time.monotonic())
     wanted = _chosen(args.meter, [{"id": m.id} for m in loaded.meter])["id"]
     meters.use([m for m in loaded.meter if m.id == wanted], loaded.server)
     feed = Feed(meters.status()[0], meters.house_s)

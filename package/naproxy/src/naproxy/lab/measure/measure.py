@@ -24,6 +24,7 @@ from naproxy.api.command import CommandError, add_config_option, call, duration,
 from naproxy.config import document as config
 from naproxy.config.document import Config
 from naproxy.controller.meters import Meters
+from naproxy.core import log
 from naproxy.core.reading import Second
 from naproxy.core.schema import ConfigError
 from naproxy.drivers import powermodel
@@ -72,6 +73,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Show, fit, or measure commands."""
+    log.to_standard_error()
     try:
         if args.commands is not None:
             return _experiment(args)
@@ -122,7 +124,7 @@ async def _ourselves(args: argparse.Namespace) -> AsyncGenerator[Row, None]:
     loaded = config.read(args.config)
     _check(args.meter, [m.id for m in loaded.meter])
     queue: asyncio.Queue[Row] = asyncio.Queue()
-    meters = Meters(_complain, time.time() - time.monotonic())
+    meters = Meters(time.time() - time.monotonic())
     meters.sinks.append(lambda name, second: queue.put_nowait(_row(name, second)))
     wanted = [m for m in loaded.meter if args.meter in (None, m.id)]
     meters.use(wanted, loaded.server)
@@ -131,10 +133,6 @@ async def _ourselves(args: argparse.Namespace) -> AsyncGenerator[Row, None]:
             yield await queue.get()
     finally:
         meters.stop()
-
-
-def _complain(words: str) -> None:
-    print(words, file=sys.stderr, flush=True)
 
 
 def _row(name: str, second: Second) -> Row:
