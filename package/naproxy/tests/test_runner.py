@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from naproxy import policy
 from naproxy.config import document as config
-from naproxy.controller.runner import House, Runner
+from naproxy.controller.context import BoxContext
+from naproxy.controller.executing import Executor
+from naproxy.controller.runner import Runner
 from naproxy.core.reason import Reason, own_words, reason_of, stored_reason
 from naproxy.core.request import Asker
 from naproxy.core.state import Klass, State
@@ -69,7 +71,7 @@ def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
 
 def play(
     tmp_path: Path,
-    what: Callable[[Runner, House], Any],
+    what: Callable[[Runner, BoxContext], Any],
     *,
     ahead_s: float = 0.0,
     awake: str = "",
@@ -79,11 +81,11 @@ def play(
     async def inside() -> Any:
         journal = Journal(tmp_path)
         shared = Page(tmp_path)
-        house = House(shared, journal, time.time() - time.monotonic() + ahead_s)
+        box = BoxContext(shared, journal, time.time() - time.monotonic() + ahead_s)
         text = f"{TEXT}[server.awake]\n{awake}"
-        runner = Runner(house, 0, config.parse(text).server[0], "lo")
+        runner = Runner(box, 0, config.parse(text).server[0], "lo")
         try:
-            return what(runner, house)
+            return what(runner, box)
         finally:
             await asyncio.sleep(0)
             runner.stop(why=Reason("server.stopped"))
@@ -111,7 +113,7 @@ def event(outcome: Outcome = Outcome.FETCH, **changes: Any) -> Event:
 
 
 def test_a_request_reaches_the_policy_in_epoch_seconds(tmp_path: Path, spy: Spy) -> None:
-    play(tmp_path, lambda r, _: r.heard([event(delay_ms=250)], fresh=True))
+    play(tmp_path, lambda r, _: r.decider.heard([event(delay_ms=250)], fresh=True))
     [request] = spy.requests
     assert request.t_s == pytest.approx(time.time(), abs=5)
     assert (request.client, request.path, request.delay_s) == (7, 8, 0.25)
@@ -122,18 +124,18 @@ def test_a_request_reaches_the_policy_in_epoch_seconds(tmp_path: Path, spy: Spy)
 def test_times_given_to_the_policy_never_decrease(tmp_path: Path, spy: Spy) -> None:
     now_us = page.monotonic_us()
     later = [event(t_us=now_us), event(t_us=now_us - 5_000_000), event(t_us=now_us + 1)]
-    play(tmp_path, lambda r, _: r.heard(later, fresh=True))
+    play(tmp_path, lambda r, _: r.decider.heard(later, fresh=True))
     times = [r.t_s for r in spy.requests]
     assert times == sorted(times)
 
 
 def test_who_got_the_waiting_page_was_delayed_by_a_wake(tmp_path: Path, spy: Spy) -> None:
-    play(tmp_path, lambda r, _: r.heard([event(Outcome.WAITING_PAGE)], fresh=True))
+    play(tmp_path, lambda r, _: r.decider.heard([event(Outcome.WAITING_PAGE)], fresh=True))
     assert spy.requests[0].delay_s == config.parse(TEXT).server[0].wake.expect_s
 
 
 def test_a_class_that_is_not_known_counts_as_a_person(tmp_path: Path, spy: Spy) -> None:
-    play(tmp_path, lambda r, _: r.heard([event(klass=7)], fresh=True))
+    play(tmp_path, lambda r, _: r.decider.heard([event(klass=7)], fresh=True))
     assert spy.requests[0].klass is Klass.PERSON
 
 
@@ -141,15 +143,15 @@ def test_the_policy_hears_after_a_restart_only_what_it_has_not_heard(
     tmp_path: Path, spy: Spy
 ) -> None:
     old = event()
-    play(tmp_path, lambda r, _: r.heard([old], fresh=True))
+    play(tmp_path, lambda r, _: r.decider.heard([old], fresh=True))
     new = event()
-    play(tmp_path, lambda r, _: r.heard([old, new], fresh=False))
+    play(tmp_path, lambda r, _: r.decider.heard([old, new], fresh=False))
     assert len(spy.requests) == 2
     assert spy.loaded == {"kept": 1}
 
 
 def test_a_policy_changed_while_the_server_sleeps_is_told_so(tmp_path: Path, spy: Spy) -> None:
-    def change(runner: Runner, _: House) -> None:
+    def change(runner: Runner, _: BoxContext) -> None:
         runner.machine.state = State.ASLEEP
         runner.configure(config.parse(TEXT).server[0], "lo")
 
@@ -165,18 +167,18 @@ def test_what_was_learned_by_a_clock_far_ahead_is_dropped(tmp_path: Path, spy: S
 
 
 def test_a_clock_a_little_ahead_before_makes_no_time_go_back(tmp_path: Path, spy: Spy) -> None:
-    play(tmp_path, lambda r, _: r.heard([event()], fresh=True), ahead_s=600)
-    play(tmp_path, lambda r, _: r.heard([event()], fresh=True))
+    play(tmp_path, lambda r, _: r.decider.heard([event()], fresh=True), ahead_s=600)
+    play(tmp_path, lambda r, _: r.decider.heard([event()], fresh=True))
     assert spy.requests[1].t_s >= spy.requests[0].t_s
 
 
 def test_no_way_to_sleep_is_a_veto(tmp_path: Path, spy: Spy) -> None:
-    assert NO_WAY in play(tmp_path, lambda r, _: r.vetoes())
+    assert NO_WAY in play(tmp_path, lambda r, _: r.decider.vetoes())
 
 
 def test_the_status_has_every_counter_of_every_class(tmp_path: Path, spy: Spy) -> None:
-    def look(runner: Runner, house: House) -> Any:
-        house.page.server(0).requests[Klass.CRAWLER][Outcome.REFUSED] = 5
+    def look(runner: Runner, box: BoxContext) -> Any:
+        box.page.server(0).requests[Klass.CRAWLER][Outcome.REFUSED] = 5
         return runner.status()
 
     requests = play(tmp_path, look)["counters"]["requests"]
@@ -189,12 +191,12 @@ def test_a_policy_may_ask_for_a_wake_ahead_of_need(
     tmp_path: Path, spy: Spy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     woken: list[Asker] = []
-    monkeypatch.setattr(Runner, "wake", lambda _, asker: woken.append(asker))
+    monkeypatch.setattr(Executor, "wake", lambda _, asker: woken.append(asker))
     spy.decision = Decision(False, OPENS, wake=True)
 
-    def asleep(runner: Runner, _: House) -> None:
+    def asleep(runner: Runner, _: BoxContext) -> None:
         runner.machine.state = State.ASLEEP
-        runner.heard([event(Outcome.HIT)], fresh=True)
+        runner.decider.heard([event(Outcome.HIT)], fresh=True)
 
     play(tmp_path, asleep)
     assert woken == [Asker("policy", OPENS)]
@@ -220,20 +222,20 @@ def test_a_mode_ends_by_the_wall_clock_also_if_that_is_set_back(
 ) -> None:
     wall = time.time
 
-    def two_hours_back(runner: Runner, house: House) -> float:
-        awake_with_requests(runner, house)
+    def two_hours_back(runner: Runner, box: BoxContext) -> float:
+        awake_with_requests(runner, box)
         runner.set_mode(awake=True, until_s=wall() + 3600)
         monkeypatch.setattr(time, "time", lambda: wall() - 7200)
-        runner.heard([event(Outcome.HIT)], fresh=True)
+        runner.decider.heard([event(Outcome.HIT)], fresh=True)
         return runner.machine.mode.until_s - time.monotonic()
 
     assert play(tmp_path, two_hours_back) == pytest.approx(3600 + 7200, abs=60)
 
 
-def after_work(runner: Runner, _: House) -> Any:
+def after_work(runner: Runner, _: BoxContext) -> Any:
     runner.machine.state = State.AWAKE
-    runner.heard([event(flags=page.E_NEEDED | page.E_WORK)], fresh=True)
-    return runner.vetoes(), runner.vetoes(by_hand=True)
+    runner.decider.heard([event(flags=page.E_NEEDED | page.E_WORK)], fresh=True)
+    return runner.decider.vetoes(), runner.decider.vetoes(by_hand=True)
 
 
 def test_a_request_that_means_work_is_a_veto_after_it_ended(tmp_path: Path, spy: Spy) -> None:
@@ -243,18 +245,18 @@ def test_a_request_that_means_work_is_a_veto_after_it_ended(tmp_path: Path, spy:
 
 
 def test_work_that_never_reached_the_server_is_no_veto(tmp_path: Path, spy: Spy) -> None:
-    def turned_away(runner: Runner, _: House) -> Any:
-        runner.heard([event(Outcome.REFUSED, flags=page.E_WORK)], fresh=True)
-        return runner.vetoes()
+    def turned_away(runner: Runner, _: BoxContext) -> Any:
+        runner.decider.heard([event(Outcome.REFUSED, flags=page.E_WORK)], fresh=True)
+        return runner.decider.vetoes()
 
     assert "server.work" not in [veto.code for veto in play(tmp_path, turned_away)]
 
 
-def awake_with_requests(runner: Runner, house: House) -> None:
+def awake_with_requests(runner: Runner, box: BoxContext) -> None:
     runner.machine.state = State.AWAKE
     for fetching in (1, 2, 0):
-        house.page.server(0).fetching_now = fetching
-        runner.heard([event(Outcome.HIT)], fresh=True)
+        box.page.server(0).fetching_now = fetching
+        runner.decider.heard([event(Outcome.HIT)], fresh=True)
 
 
 def test_vetoes_are_said_once_until_they_change(tmp_path: Path, spy: Spy, said: list[str]) -> None:
@@ -285,15 +287,15 @@ ALWAYS = 'hours = ["mon-sun 00:00-24:00"]'
 @pytest.fixture
 def woken(monkeypatch: pytest.MonkeyPatch) -> list[Asker]:
     askers: list[Asker] = []
-    monkeypatch.setattr(Runner, "wake", lambda _, asker: askers.append(asker))
+    monkeypatch.setattr(Executor, "wake", lambda _, asker: askers.append(asker))
     return askers
 
 
-def asleep_since(days: float) -> Callable[[Runner, House], Any]:
-    def look(runner: Runner, _: House) -> Any:
+def asleep_since(days: float) -> Callable[[Runner, BoxContext], Any]:
+    def look(runner: Runner, _: BoxContext) -> Any:
         runner.machine.state = State.ASLEEP
         runner.machine.since_s = time.monotonic() - 86400 * days
-        runner.heard([event(Outcome.HIT)], fresh=True)
+        runner.decider.heard([event(Outcome.HIT)], fresh=True)
         return runner.status()
 
     return look
@@ -335,11 +337,11 @@ def test_a_call_that_fails_after_the_server_was_taken_out_is_not_followed_by_ano
     tmp_path: Path, stopped: bool, said: list[str]
 ) -> None:
 
-    def late(runner: Runner, _: House) -> None:
+    def late(runner: Runner, _: BoxContext) -> None:
         runner.wake(Asker("command", BY_HAND))
         if stopped:
             runner.stop(why=Reason("server.no_longer_configured"))
-        runner._step(RungFailed(0, own_words("no route")))
+        runner.executor.step(RungFailed(0, own_words("no route")))
         assert any("did not wake it" in words for words in said) is not stopped
 
     play(tmp_path, late, awake=LOOPBACK_RUNG)
@@ -381,12 +383,12 @@ def test_a_way_to_wake_that_raises_is_passed_over_and_all_else_is_done(
     async def inside() -> None:
         journal = Journal(tmp_path)
         shared = Page(tmp_path)
-        house = House(shared, journal, time.time() - time.monotonic())
-        runner = Runner(house, 0, config.parse(TEXT + LOOPBACK_RUNG).server[0], "lo")
-        runner._wakers[0] = Broken()
+        box = BoxContext(shared, journal, time.time() - time.monotonic())
+        runner = Runner(box, 0, config.parse(TEXT + LOOPBACK_RUNG).server[0], "lo")
+        runner.executor._wakers[0] = Broken()
         runner.wake(Asker("command", BY_HAND))
         assert shared.server(0).state == State.WAKING
-        assert runner._timer
+        assert runner.executor._timer
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         assert runner.machine.ladder.now == "udp"
@@ -401,14 +403,14 @@ def test_an_effect_that_fails_takes_no_other_with_it(
     tmp_path: Path, spy: Spy, said: list[str]
 ) -> None:
 
-    def inside(runner: Runner, house: House) -> None:
+    def inside(runner: Runner, box: BoxContext) -> None:
         def fault(*_: Any) -> None:
             raise RuntimeError("a fault")
 
-        runner._probe = fault  # type: ignore[method-assign]
+        runner.executor._probe = fault  # type: ignore[method-assign]
         runner.wake(Asker("command", BY_HAND))
-        assert runner._timer
-        assert house.page.server(0).state == State.WAKING
+        assert runner.executor._timer
+        assert box.page.server(0).state == State.WAKING
 
     play(tmp_path, inside)
     assert any("a fault" in words for words in said)
@@ -417,15 +419,15 @@ def test_an_effect_that_fails_takes_no_other_with_it(
 def test_a_new_configuration_amid_a_commissioning_leaves_no_old_probes_behind(
     tmp_path: Path, spy: Spy
 ) -> None:
-    def inside(runner: Runner, _: House) -> None:
+    def inside(runner: Runner, _: BoxContext) -> None:
         runner.start()
         runner.supervisor.start(Plan())
-        probes, pings = runner._prober, runner._pinger
+        probes, pings = runner.executor._prober, runner.executor._pinger
         runner.configure(config.parse(TEXT.replace("port = 1", "port = 2")).server[0], "lo")
         assert not runner.supervisor.running
         assert probes._timer is None
         assert pings._timer is None
-        assert runner._prober._timer
+        assert runner.executor._prober._timer
 
     play(tmp_path, inside)
 
@@ -435,7 +437,7 @@ def test_a_commissioning_that_was_cut_off_wakes_the_server_at_one_start_only(
 ) -> None:
     play(tmp_path, lambda runner, _: runner.supervisor.start(Plan()))
 
-    def found(runner: Runner, _: House) -> bool:
+    def found(runner: Runner, _: BoxContext) -> bool:
         interrupted = runner.supervisor.interrupted
         up = Transition(State.WAKING, State.AWAKE, Reason("server.answers"))
         runner.supervisor.entered(up, None, slept=False)
@@ -446,12 +448,12 @@ def test_a_commissioning_that_was_cut_off_wakes_the_server_at_one_start_only(
 
 
 def test_nothing_is_decided_for_a_server_that_was_taken_out(tmp_path: Path, spy: Spy) -> None:
-    def inside(runner: Runner, _: House) -> None:
+    def inside(runner: Runner, _: BoxContext) -> None:
         runner.machine.state = State.AWAKE
         spy.decision = Decision(False, OPENS, check_at_s=time.time() + 60)
         runner.stop(why=Reason("server.no_longer_configured"))
-        runner._decide()
-        assert runner._check is None
+        runner.decider.decide()
+        assert runner.decider._check is None
 
     play(tmp_path, inside)
 
@@ -467,7 +469,7 @@ def test_a_wake_that_was_cut_off_is_taken_up_again_as_what_it_was(
     journal.close()
     Page(tmp_path).set_state(0, last, 1)
 
-    def inside(runner: Runner, _: House) -> tuple[bool, bool]:
+    def inside(runner: Runner, _: BoxContext) -> tuple[bool, bool]:
         runner.start()
         return runner.machine.slept, runner.machine.pending is not None
 
@@ -477,16 +479,16 @@ def test_a_wake_that_was_cut_off_is_taken_up_again_as_what_it_was(
 def test_that_it_was_put_to_sleep_is_kept_over_a_wake_that_is_cut_off(
     tmp_path: Path, spy: Spy
 ) -> None:
-    def inside(runner: Runner, house: House) -> Any:
+    def inside(runner: Runner, box: BoxContext) -> Any:
         runner.machine._slept = True
         runner.save()
-        return house.journal.saved("server.web")["slept"]
+        return box.journal.saved("server.web")["slept"]
 
     assert play(tmp_path, inside) is True
 
 
 def test_a_proof_does_not_hold_when_a_rung_of_the_ladder_is_gone(tmp_path: Path, spy: Spy) -> None:
-    def prove(runner: Runner, _: House) -> None:
+    def prove(runner: Runner, _: BoxContext) -> None:
         runner.supervisor.arming.prove()
         runner.supervisor.arm()  # keeps it
 

@@ -15,9 +15,11 @@ from typing import Any
 from naproxy.config import document as config
 from naproxy.config.document import Server
 from naproxy.controller import slots
+from naproxy.controller.context import BoxContext
+from naproxy.controller.executing import Executor
 from naproxy.controller.learning import Learner
 from naproxy.controller.probing import Prober
-from naproxy.controller.runner import House, Runner
+from naproxy.controller.runner import Runner
 from naproxy.core.reason import Reason
 from naproxy.core.state import State
 from naproxy.daemon.main import PRUNE_S, SAVE_S
@@ -76,7 +78,7 @@ class _Page(Page):
         return woken
 
 
-class _Runner(Runner):
+class _Executor(Executor):
     """The controller's, with the machine behind its drivers."""
 
     board: Board
@@ -87,7 +89,7 @@ class _Runner(Runner):
         self._wakers = [Waker(self.board)]
         self._sleeper = Sleeper(self.board, time.time)
         self._prober = Prober(
-            Ready(self.board), server.ready.timeout_s, self._step, lambda _: None, lambda: None
+            Ready(self.board), server.ready.timeout_s, self.step, lambda _: None, lambda: None
         )
         self._pinger = Pinger(self.board, self._pinged)  # type: ignore[assignment]
 
@@ -102,6 +104,12 @@ class _Runner(Runner):
     def _entered(self, change: Transition) -> None:
         super()._entered(change)
         self._loop.call_soon(self._look_at_meter)
+
+
+class _Runner(Runner):
+    """The controller's, with this executor."""
+
+    executors = _Executor
 
 
 @dataclass
@@ -135,11 +143,11 @@ class Past:
         )
         self._history.watch(["web"])
         self._keep_days = config.Box().keep_days
-        house = House(self._page, self._journal, now.epoch_s, self._power_w)
+        box = BoxContext(self._page, self._journal, now.epoch_s, self._power_w)
         server = config.parse(CONFIG).server[0]
         slots.assign(self._page, [server])
-        _Runner.board = self._board
-        self.runner = _Runner(house, 0, server, _NO_INTERFACE)
+        _Executor.board = self._board
+        self.runner = _Runner(box, 0, server, _NO_INTERFACE)
         self._learner = Learner(self._page)
         self._learner.serve([HOST])
         self._front = Front(
@@ -162,7 +170,7 @@ class Past:
         self.told.requests += 1
         self._learner.heard([event])
         self._history.request("web", event)
-        self.runner.heard([event], fresh=True)
+        self.runner.decider.heard([event], fresh=True)
 
     def _wake(self, data: bytes) -> None:
         _, asker = datagram.parse(data)

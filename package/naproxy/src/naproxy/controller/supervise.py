@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from naproxy.core.reason import Reason, plain, stored_reason
 from naproxy.core.request import Asker
@@ -29,33 +29,16 @@ from naproxy.server.commissioning import (
 )
 from naproxy.server.machine_io import Transition
 
+if TYPE_CHECKING:
+    from naproxy.controller.runner import Runner
+
 ASKER: Final = Asker("command", Reason("server.commissioned_now"))
-
-
-class Supervised(Protocol):
-    """What a supervisor asks of a server's runner."""
-
-    @property
-    def state(self) -> State:
-        """What the server is seen to be."""
-
-    def power_w(self) -> float | None:
-        """Return what it draws now; None without a meter, or if the meter does not say."""
-
-    def sleep(self, reason: Reason, *, by_hand: bool = False) -> list[Reason]:
-        """Put it to sleep, or say what speaks against it."""
-
-    def wake(self, asker: Asker) -> None:
-        """Wake it."""
-
-    def supervised(self, *, running: bool) -> None:
-        """Hear that a commissioning began or ended."""
 
 
 class Supervisor:
     """Whether a server is armed, and the commissioning that is under way, if one is."""
 
-    def __init__(self, journal: Journal, server: str, runner: Supervised) -> None:
+    def __init__(self, journal: Journal, server: str, runner: Runner) -> None:
         """Take up what the journal knows."""
         self._journal = journal
         self._server = server
@@ -94,7 +77,7 @@ class Supervisor:
     def start(self, plan: Plan) -> None:
         """Begin, unless one is under way."""
         assert not self.running, "a server has one commissioning at a time"
-        self.commissioning = Commissioning(plan, time.monotonic(), self._runner.state)
+        self.commissioning = Commissioning(plan, time.monotonic(), self._runner.machine.state)
         self._save()
         self._runner.supervised(running=True)
         self._tick()
@@ -177,7 +160,7 @@ class Supervisor:
         """Leave: what is under way is cut off, and the server called."""
         if self._timer:
             self._timer.cancel()
-        if self.running and self._runner.state is not State.AWAKE:
+        if self.running and self._runner.machine.state is not State.AWAKE:
             self._runner.wake(ASKER)
 
     def _save(self) -> None:

@@ -30,9 +30,10 @@ from naproxy.config import edit as configedit
 from naproxy.config.document import Config, Found
 from naproxy.config.installation import Installation, argument
 from naproxy.controller import slots
+from naproxy.controller.context import BoxContext
 from naproxy.controller.learning import Learner
 from naproxy.controller.meters import Meters
-from naproxy.controller.runner import House, Runner
+from naproxy.controller.runner import Runner
 from naproxy.core import files, log
 from naproxy.core.reason import Reason
 from naproxy.core.schema import ConfigError, Problem, plain, secrets
@@ -89,8 +90,8 @@ class Controller:
         epoch_s = time.time() - time.monotonic()
         self._meters = Meters(epoch_s, self._state_of)
         power_w = self._meters.power_w
-        self._house = House(self._page, self._journal, epoch_s, power_w)
-        self._history = History(self._journal, self._house.epoch_s)
+        self._shared = BoxContext(self._page, self._journal, epoch_s, power_w)
+        self._history = History(self._journal, epoch_s)
         self._meters.sinks.append(self._history.add_second)
         self._learner = Learner(self._page)
         self.setup = Setup(lambda: self._config, file, self._journal)
@@ -171,7 +172,7 @@ class Controller:
             for event in heard.get(index, ()):
                 self._history.request(name, event)
             if index in heard:
-                self.runners[name].heard(heard[index], fresh=not self._first_drain)
+                self.runners[name].decider.heard(heard[index], fresh=not self._first_drain)
         self._first_drain = False
 
     def _save(self) -> None:
@@ -240,7 +241,7 @@ class Controller:
             if server.id in self.runners:
                 self.runners[server.id].configure(server, interface)
             else:
-                self.runners[server.id] = Runner(self._house, index, server, interface)
+                self.runners[server.id] = Runner(self._shared, index, server, interface)
                 self._page.set_state(index, State.UNKNOWN, page.monotonic_us())
                 fresh.append(server.id)
             slots.write_server(

@@ -62,7 +62,7 @@ class History:
         synchronised: Callable[[], bool] | None = None,
         boot: str | None = None,
     ) -> None:
-        """Write beside the journal, in its file; `epoch_s` is the house's (`runner.House`).
+        """Write beside the journal, in its file; `epoch_s` is that of the box (`BoxContext`).
 
         From now on the journal goes by the history's clock too.
         """

@@ -1,0 +1,20 @@
+"""What all servers of a box share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from naproxy.history.write.journal import Journal
+from naproxy.shm.page import Page
+
+
+@dataclass(frozen=True)
+class BoxContext:
+    """`epoch_s` added to the monotonic clock never steps."""
+
+    page: Page
+    journal: Journal
+    epoch_s: float
+    power_w: Callable[[str], float | None] = lambda _: None
+    """What a server draws now, by its id; None without a meter, or if it does not say."""

@@ -1,0 +1,264 @@
+"""When a server may sleep, or is woken ahead of need: its policy, and what overrules that."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from naproxy import policy
+from naproxy.config.document import Server
+from naproxy.controller.context import BoxContext
+from naproxy.controller.executing import Executor
+from naproxy.controller.supervise import Supervisor
+from naproxy.core.reason import Reason, together
+from naproxy.core.request import Asker
+from naproxy.core.state import Klass, State
+from naproxy.policy.base import Decision, Policy, Request
+from naproxy.server.inhibitors import Guard, Readings
+from naproxy.server.machine_io import ModeSet, SleepAsked, Traffic
+from naproxy.shm import page
+from naproxy.shm.events import Event
+from naproxy.shm.page import Outcome
+
+NO_WAY: Final = Reason("sleep.no_way")
+_LOG: Final = logging.getLogger(__name__)
+_ANSWERED: Final = (Outcome.FETCH, Outcome.PASS, Outcome.HELD)
+_WORKED: Final = (*_ANSWERED, Outcome.PIPE, Outcome.ERROR)
+_SENT_AWAY: Final = (Outcome.WAITING_PAGE, Outcome.CAPPED)
+_VETOED_AGAIN_S: Final = 1.0
+_LEAST_CHECK_S: Final = 0.01
+_MOST_CHECK_S: Final = 3600.0
+_CLOCK_SET_S: Final = 1.0
+
+
+class Decider:
+    """Feeds the policy of one server, asks it, and has done what it says unless vetoed."""
+
+    def __init__(self, box: BoxContext, executor: Executor, supervisor: Supervisor) -> None:
+        """`take_up` goes on with what an earlier controller learned."""
+        self._box = box
+        self._executor = executor
+        self._supervisor = supervisor
+        self._machine = executor.machine
+        self._last_t_s = 0.0
+        self._learned_us = 0
+        self._worked_s = -math.inf
+        self._vetoed: tuple[str, ...] = ()
+        self._check: asyncio.TimerHandle | None = None
+        self.mode_until_s: float | None = None
+        """Until when somebody keeps the server awake, if not for good."""
+        self.decision = Decision(False, Reason("policy.undecided"))
+        self._equip(executor.server)
+
+    def _equip(self, server: Server) -> None:
+        setup = policy.Setup(
+            on_w=server.power.on_w,
+            off_w=server.power.off_w,
+            switch_j=server.power.switch_j,
+            fraction=server.promise.fraction,
+            delta_s=server.promise.delta_s,
+            sleep_s=self._machine.fall.value_s,
+            wake_s=self._machine.wake.value_s,
+        )
+        self._policy: Policy = policy.make(server.policy, setup)
+        self._guard = Guard(server.awake)
+
+    def configure(self, server: Server) -> None:
+        """Take a new configuration; mode and what the policy learned stay."""
+        old = self._policy
+        self._equip(server)
+        if old.name == self._policy.name:
+            self._policy.load(old.dump())
+        if self._machine.state is State.ASLEEP:
+            self.observed(State.ASLEEP, time.monotonic())
+
+    # What is kept over a restart of the controller
+
+    def kept(self) -> dict[str, Any]:
+        """Return what `take_up` takes."""
+        return {
+            "policy": {"name": self._policy.name, "state": self._policy.dump()},
+            "t_s": self._t_s(time.monotonic()),
+            "monotonic_us": page.monotonic_us(),
+            "mode": {"awake": self._machine.mode.awake, "until_s": self.mode_until_s},
+        }
+
+    def take_up(self, saved: Mapping[str, Any]) -> None:
+        """Go on with what was kept; what makes no sense is left."""
+        mode = saved.get("mode")
+        if isinstance(mode, Mapping) and mode.get("awake") is True:
+            until_s = mode.get("until_s")
+            if until_s is None or (isinstance(until_s, (int, float)) and until_s > time.time()):
+                self.set_mode(awake=True, until_s=until_s)
+        t_s, kept = saved.get("t_s"), saved.get("policy")
+        if not isinstance(t_s, (int, float)) or not isinstance(kept, Mapping):
+            return
+        # Times given to a policy never decrease. If the clock was wrong by much before,
+        # what was learned by it is of no use.
+        ahead_s = t_s - self._t_s(time.monotonic())
+        if kept.get("name") == self._policy.name and ahead_s < _MOST_CHECK_S:
+            self._policy.load(kept.get("state") or {})
+            self._last_t_s = t_s
+            learned_us = saved.get("monotonic_us")
+            if isinstance(learned_us, int) and learned_us <= page.monotonic_us():
+                self._learned_us = learned_us
+
+    # What the policy hears
+
+    def heard(self, events: list[Event], *, fresh: bool) -> None:
+        """Learn of requests that ended; `fresh`: they ended just now."""
+        if fresh and any(e.outcome in _ANSWERED for e in events):
+            self._executor.step(Traffic())
+        # When one ended is not in the ring: what is heard of after a restart counts as just now.
+        if any(e.work and e.outcome in _WORKED for e in events):
+            self._worked_s = time.monotonic()
+        new = [e for e in events if e.t_us > self._learned_us]
+        for event in new:
+            self._policy.request(self._request(event))
+        if new:
+            self.decide()
+
+    def _request(self, event: Event) -> Request:
+        delay_s = event.delay_ms / 1000
+        if event.outcome in _SENT_AWAY:
+            delay_s = max(delay_s, self._machine.wake.value_s)
+        known = event.klass < len(Klass)
+        return Request(
+            t_s=self._never_back(event.t_us / 1e6),
+            client=event.client,
+            klass=Klass(event.klass) if known else Klass.PERSON,
+            needs_server=event.needed,
+            page_load=event.page_load,
+            path=event.path,
+            delay_s=delay_s,
+        )
+
+    def observed(self, state: State, monotonic_s: float) -> None:
+        """Tell the policy of a state that the server is seen in."""
+        self._policy.observed(self._never_back(monotonic_s), state)
+
+    def _t_s(self, monotonic_s: float) -> float:
+        return self._box.epoch_s + monotonic_s
+
+    def _never_back(self, monotonic_s: float) -> float:
+        self._last_t_s = max(self._last_t_s, self._t_s(monotonic_s))
+        return self._last_t_s
+
+    # What overrules it
+
+    def set_mode(self, *, awake: bool, until_s: float | None = None) -> None:
+        """Keep the server awake, until an epoch time if given; or leave it to the policy."""
+        self.mode_until_s = until_s if awake else None
+        reason = Reason("server.kept_awake")
+        if awake and until_s is not None:
+            until = time.strftime("%Y-%m-%d %H:%M", time.localtime(until_s))
+            reason = Reason("server.kept_awake_until", until=until)
+        self._executor.step(ModeSet(awake, self._mode_ends_s(), reason))
+
+    def _mode_ends_s(self) -> float:
+        if self.mode_until_s is None:
+            return math.inf
+        return time.monotonic() + self.mode_until_s - time.time()
+
+    def _follow_wall_clock(self) -> None:
+        """Somebody chose a time of the wall clock, which may have been set since."""
+        ends_s = self._mode_ends_s()
+        if abs(ends_s - self._machine.mode.until_s) > _CLOCK_SET_S:
+            self._executor.step(replace(self._machine.mode, until_s=ends_s))
+
+    def vetoes(self, *, by_hand: bool = False) -> list[Reason]:
+        """Return what speaks against sleeping now.
+
+        By hand, the requests at the server are given a moment to end.
+        """
+        said = self._machine.vetoes(time.monotonic(), by_hand=by_hand)
+        said += self._guard.vetoes(self._readings(), by_hand=by_hand)
+        if self._executor.server.sleep.never:
+            said.append(NO_WAY)
+        elif not by_hand:
+            said += self._supervisor.vetoes()
+        return said
+
+    def _readings(self) -> Readings:
+        now_s, record = time.monotonic(), self._executor.record
+        return Readings(
+            wall_s=time.time(),
+            lead_s=self._machine.wake.value_s,
+            awake_s=now_s - self._machine.since_s,
+            worked_s=now_s - self._worked_s,
+            fetching=record.fetching_now,
+            piping=record.piping_now,
+        )
+
+    # Deciding
+
+    def sleep(self, reason: Reason, *, by_hand: bool = False) -> list[Reason]:
+        """Put the server to sleep unless something speaks against it; return what does."""
+        vetoes = self.vetoes(by_hand=by_hand)
+        if not vetoes:
+            self._executor.step(SleepAsked(reason, by_hand))
+        return vetoes
+
+    def decide(self) -> None:
+        """Ask the policy, do what it says, and ask again when it wants to be asked."""
+        self.stop()
+        state = self._machine.state
+        if self._executor.stopped or state not in (State.AWAKE, State.ASLEEP):
+            return
+        self._follow_wall_clock()
+        t_s = self._never_back(time.monotonic())
+        self.decision = decision = self._policy.decide(t_s)
+        again_s = math.inf if decision.check_at_s is None else decision.check_at_s - t_s
+        again_s = min(again_s, self._guard.change_s(time.time(), self._machine.wake.value_s))
+        vetoes: list[Reason] = []
+        if state is State.ASLEEP:
+            self._wake_ahead(decision)
+        elif decision.sleep and (vetoes := self.sleep(decision.reason)):
+            again_s = min(again_s, _VETOED_AGAIN_S)
+        self._note(vetoes)
+        if again_s < math.inf:
+            wait_s = min(max(again_s, _LEAST_CHECK_S), _MOST_CHECK_S)
+            self._check = asyncio.get_running_loop().call_later(wait_s, self.decide)
+
+    def _wake_ahead(self, decision: Decision) -> None:
+        """Wake a sleeping server that nobody asked for yet, unless these are quiet hours."""
+        wall_s = time.time()
+        slept_s = wall_s - (time.monotonic() - self._machine.since_s)
+        hours = self._guard.wake_due(wall_s, slept_s, self._machine.wake.value_s)
+        quiet = self._guard.quiet(wall_s)
+        if quiet and (hours or decision.wake):
+            reason = together(decision.reason, quiet)
+            self.decision = replace(decision, wake=False, reason=reason)
+        elif hours:
+            self._executor.wake(Asker("schedule", hours))
+        elif decision.wake:
+            self._executor.wake(Asker("policy", decision.reason))
+
+    def _note(self, vetoes: list[Reason]) -> None:
+        """Write down what was decided; say what keeps the server awake when that has changed."""
+        decision, server = self.decision, self._executor.server.id
+        reason = decision.reason
+        if vetoes:
+            reason = Reason("server.would_sleep", why=reason, inhibitors=vetoes)
+        sleep = decision.sleep and not vetoes
+        self._box.journal.decision(server, self._t_s(time.monotonic()), sleep, reason)
+        vetoed = tuple(veto.code for veto in vetoes)
+        if vetoed and vetoed != self._vetoed:
+            _LOG.info("%s: %s", server, reason)
+        self._vetoed = vetoed
+
+    @property
+    def next_check_s(self) -> float | None:
+        """When the policy is asked again by itself, as the monotonic clock has it."""
+        return self._check.when() if self._check else None
+
+    def stop(self) -> None:
+        """Ask no more by itself."""
+        if self._check:
+            self._check.cancel()
+            self._check = None

@@ -1,0 +1,341 @@
+"""Carries out what a server's state machine says: calls, sleep, probes, pings, page, journal."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final
+
+from naproxy import drivers
+from naproxy.config.document import Server
+from naproxy.controller.context import BoxContext
+from naproxy.controller.neighbour import Neighbour
+from naproxy.controller.ping import Pinger
+from naproxy.controller.probing import Prober
+from naproxy.controller.supervise import Supervisor
+from naproxy.core.reason import Reason
+from naproxy.core.request import Asker
+from naproxy.core.state import STATES, State
+from naproxy.drivers import sleep, wake
+from naproxy.drivers.sleep import SleepDriver, SleepResult
+from naproxy.drivers.wake import WakeDriver
+from naproxy.server.commissioning import EVERY_S, Commanded
+from naproxy.server.ladder import Ladder
+from naproxy.server.machine import Machine, Times
+from naproxy.server.machine_io import (
+    Alert,
+    Effect,
+    Event,
+    PassedOver,
+    Probe,
+    RungFailed,
+    RunSleep,
+    SendWake,
+    SleepAnswered,
+    Tick,
+    Transition,
+    WakeAsked,
+    WakeClosed,
+    WakeOpened,
+)
+from naproxy.server.machine_io import Answer as SleepAnswer
+from naproxy.server.seeing import Metered, Pinged
+from naproxy.shm import page
+
+_LOG: Final = logging.getLogger(__name__)
+_METER_S: Final = 1.0
+_LEAST_PING_S: Final = 1.0
+_MOST_MEASURED_S: Final = 3600.0
+
+
+class Executor:
+    """Steps the machine of one server, with its drivers, probes and slot in the page."""
+
+    def __init__(
+        self,
+        box: BoxContext,
+        index: int,
+        server: Server,
+        interface: str,
+        *,
+        saved: Mapping[str, Any],
+        supervisor: Supervisor,
+        noted: Callable[[Transition, float], None],
+    ) -> None:
+        """Take up in which state the page and the journal have the server; `start` looks at it.
+
+        `noted` hears of each change of state, and of when it was, once nothing waits for it.
+        """
+        self._box = box
+        self._index = index
+        self._supervisor = supervisor
+        self._noted = noted
+        self._loop = asyncio.get_running_loop()
+        # The page is the newer one: it is written first, and also when the disk is full.
+        on_page = self.record.state
+        known = on_page in (State.ASLEEP, State.FALLING_ASLEEP, State.AWAKE, State.WAKING)
+        last_known = on_page if known else box.journal.last_known(server.id)
+        self._called = last_known in (State.WAKING, State.TROUBLE) and saved.get("slept") is True
+        slept = self._called or last_known in (State.ASLEEP, State.FALLING_ASLEEP)
+        self._row: int | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._look: asyncio.TimerHandle | None = None
+        self._sleeping: asyncio.Task[None] | None = None
+        self._said_failed = ""
+        self._cadence = Probe(0)
+        self.stopped = False
+        self.machine = Machine(_times(server), _ladder(server, {}), time.monotonic(), slept=slept)
+        self._neighbour = Neighbour(server.address, interface)
+        self._equip(server, interface)
+
+    def _equip(self, server: Server, interface: str) -> None:
+        """Make what the configuration asks for."""
+        self.server = server
+        target = drivers.Target(server.id, server.address, server.port, server.mac, interface)
+        self._wakers: list[WakeDriver] = [
+            drivers.driver("wake", options, target) for options in rungs_of(server)
+        ]
+        self._sleeper: SleepDriver = drivers.driver("sleep", server.sleep, target)
+        self._prober = Prober(
+            drivers.driver("ready", server.ready, target),
+            server.ready.timeout_s,
+            self.step,
+            lambda error: self._say_once(f"cannot probe: {error}"),
+            self._stranger,
+        )
+        self._pinger = Pinger(server.address, self._pinged)
+
+    def configure(self, server: Server, interface: str) -> None:
+        """Take a new configuration; the state, and what was measured, stay."""
+        if not self._neighbour.is_at(server.address, interface):
+            self._neighbour.release()
+            self._neighbour = Neighbour(server.address, interface)
+        self._prober.stop()
+        self._pinger.stop()
+        old_state = self.server.sleep.state
+        self._equip(server, interface)
+        self.machine.times = _times(server)
+        if server.sleep.state != old_state:
+            self.machine.forget_durations()
+        self.machine.ladder = _ladder(server, self.machine.ladder.dump())
+        self.probe_again()
+
+    # What is kept over a restart of the controller
+
+    def kept(self) -> dict[str, Any]:
+        """Return what `take_up` takes, and whether we had put the server to sleep."""
+        machine = self.machine
+        return {
+            "slept": machine.slept,
+            "rungs": machine.ladder.dump(),
+            "sleep_state": self.server.sleep.state,
+            "wake_s": machine.wake.value_s if machine.wake.count else None,
+            "fall_s": machine.fall.value_s if machine.fall.count else None,
+        }
+
+    def take_up(self, saved: Mapping[str, Any]) -> None:
+        """Go on with what was kept; what makes no sense is left."""
+        rungs = saved.get("rungs")
+        if isinstance(rungs, Mapping):
+            self.machine.ladder = _ladder(self.server, rungs)
+        same = saved.get("sleep_state", self.server.sleep.state) == self.server.sleep.state
+        for mean, key in ((self.machine.wake, "wake_s"), (self.machine.fall, "fall_s")):
+            measured_s = saved.get(key)
+            if same and isinstance(measured_s, (int, float)) and 0 < measured_s < _MOST_MEASURED_S:
+                mean.add(measured_s)
+
+    # Carrying out
+
+    def start(self) -> None:
+        """Look at the server."""
+        self._box.page.set_state(self._index, State.UNKNOWN, page.monotonic_us())
+        self._carry_out(self.machine.start(time.monotonic(), self._cut_off()))
+        self._look_at_meter()
+
+    def _cut_off(self) -> Asker | None:
+        """Return for whom the server is to be up, as an earlier controller would have seen to."""
+        if self._supervisor.interrupted:
+            return Asker("naproxy", Reason("server.cut_off_commissioning"))
+        return Asker("naproxy", Reason("server.cut_off")) if self._called else None
+
+    def wake(self, asker: Asker) -> None:
+        """Somebody needs the server."""
+        self.step(WakeAsked(asker))
+
+    def step(self, event: Event) -> None:
+        """Tell the machine of an event, and do what it says."""
+        if self.stopped:
+            return  # a call to wake that ends late
+        self._carry_out(self.machine.step(time.monotonic(), event))
+
+    def _carry_out(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            try:
+                self._do(effect)
+            except Exception as error:
+                # The others count all the more: the next call to wake is among them.
+                self._say_once(f"{type(effect).__name__} failed: {error!r}")
+        if self._timer:
+            self._timer.cancel()
+            self._timer = None
+        if self.machine.next_s < math.inf:
+            self._timer = self._loop.call_at(self.machine.next_s, self._tick)
+
+    def _do(self, effect: Effect) -> None:
+        match effect:
+            case SendWake(rung):
+                self._call(rung)
+            case Transition():
+                self._entered(effect)
+            case Probe():
+                self._probe(effect)
+            case RunSleep():
+                self._neighbour.keep()
+                self._sleeping = asyncio.ensure_future(self._sleep())
+                self._supervisor.send(Commanded())
+            case WakeOpened(asker):
+                self._loop.call_soon(self._open_wake, asker)
+            case WakeClosed():
+                self._loop.call_soon(self._close_wake, effect)
+            case PassedOver(reason):
+                _LOG.warning("%s: %s", self.server.id, reason)
+            case Alert(reason):
+                _LOG.warning("%s: %s", self.server.id, reason or "no more trouble")
+
+    def _call(self, rung: int) -> None:
+        try:
+            self._wakers[rung].send(partial(self._call_failed, rung))
+        except Exception as error:
+            self._call_failed(rung, wake.fault(error))
+
+    def _call_failed(self, rung: int, reason: Reason) -> None:
+        """Hear of a call to wake that failed; perhaps at once, amidst the effects of a step."""
+        self._say_once(str(reason))
+        self._loop.call_soon(self.step, RungFailed(rung, reason))
+
+    async def _sleep(self) -> None:
+        try:
+            result = await self._sleeper.sleep()
+        except Exception as error:
+            result = SleepResult(SleepAnswer.FAILED, sleep.fault(error))
+        self._sleeping = None
+        self.step(SleepAnswered(result.answer, result.reason))
+
+    def _tick(self) -> None:
+        self.step(Tick(int(self.record.fetching_now + self.record.piping_now)))
+
+    # What is seen
+
+    def probe_again(self) -> None:
+        """Probe and ping anew: as often as the machine, and a commissioning, need it."""
+        self._probe(self._cadence)
+
+    def _probe(self, cadence: Probe) -> None:
+        """Probe and ping at this cadence; a card that wakes by any packet gets neither."""
+        self._cadence = cadence
+        self._prober.set(cadence)
+        every_s = EVERY_S if self._supervisor.running else max(cadence.every_s, _LEAST_PING_S)
+        self._pinger.every(every_s if cadence.every_s else 0)
+
+    def _pinged(self, ping: Pinged) -> None:
+        self.step(ping)
+        self._supervisor.send(ping)
+
+    def _look_at_meter(self) -> None:
+        self._look = self._loop.call_later(_METER_S, self._look_at_meter)
+        power_w = self._box.power_w(self.server.id)
+        if power_w is not None:
+            self.step(Metered(power_w))
+
+    def _stranger(self) -> Reason | None:
+        ready = self.server.ready
+        return self._neighbour.stranger(self.server.mac) if ready.check_mac else None
+
+    @property
+    def record(self) -> page.Server:
+        """The server's slot in the page."""
+        return self._box.page.server(self._index)
+
+    # What is told: first Varnish, then the log, the journal and those who learn from it
+
+    def _entered(self, change: Transition) -> None:
+        """Publish first, write and learn when nothing waits for it any more."""
+        self._box.page.set_state(self._index, change.state, page.monotonic_us())
+        if change.state is not State.FALLING_ASLEEP and self._sleeping:
+            self._sleeping.cancel()
+            self._sleeping = None
+        if change.state is State.AWAKE:
+            self._neighbour.release()
+        elif change.state is State.TROUBLE:
+            self._neighbour.forget()
+        self._loop.call_soon(self._note, change, time.monotonic())
+        took = {State.ASLEEP: self.machine.fall, State.AWAKE: self.machine.wake}.get(change.state)
+        took_s = took.last_s if took else None
+        # Later: what it asks for then must not come amidst the effects of this step.
+        self._loop.call_soon(self._supervisor.entered, change, took_s, self.machine.slept)
+
+    def _note(self, change: Transition, now_s: float) -> None:
+        name = self.server.id
+        self._box.journal.transition(name, change.before, change.state, change.reason)
+        before, state = STATES[change.before], STATES[change.state]
+        _LOG.info("%s: %s -> %s: %s", name, before, state, change.reason)
+        if change.state in (State.AWAKE, State.ASLEEP):
+            self._said_failed = ""
+            self._publish_wake_time()
+        self._noted(change, now_s)
+
+    def _publish_wake_time(self) -> None:
+        expect_ms = round(1000 * self.machine.wake.value_s)
+        if self.record.wake_expect_ms != expect_ms:
+            with self._box.page.configure(self._index) as record:
+                record.wake_expect_ms = expect_ms
+
+    def _open_wake(self, asker: Asker) -> None:
+        self._row = self._box.journal.wake_opened(self.server.id, asker)
+
+    def _close_wake(self, wake: WakeClosed) -> None:
+        if self._row is not None:
+            self._box.journal.wake_closed(self._row, wake.outcome, wake.waited_s, wake.packets)
+
+    def _say_once(self, words: str) -> None:
+        if words != self._said_failed:
+            self._said_failed = words
+            _LOG.warning("%s: %s", self.server.id, words)
+
+    def stop(self, why: Reason) -> None:
+        """Let go of the server: nobody looks after it from now on, so it is unknown."""
+        self.stopped = True
+        for handle in (self._timer, self._look):
+            if handle:
+                handle.cancel()
+        self._prober.stop()
+        self._pinger.stop()
+        if self._sleeping:
+            self._sleeping.cancel()
+        self._neighbour.release()
+        self._box.journal.transition(self.server.id, self.machine.state, State.UNKNOWN, why)
+        self._box.page.set_state(self._index, State.UNKNOWN, page.monotonic_us())
+
+
+def rungs_of(server: Server) -> list[Any]:
+    """Return the settings of the ways to wake, the first one first."""
+    return [server.wake, *server.rung]
+
+
+def _ladder(server: Server, known: Mapping[str, Any]) -> Ladder:
+    return Ladder(wake.rungs(rungs_of(server)), known)
+
+
+def _times(server: Server) -> Times:
+    return Times(
+        wake_expect_s=server.wake.expect_s,
+        sleep_timeout_s=server.sleep.timeout_s,
+        sleep_expect_s=server.sleep.expect_s,
+        interval_s=server.ready.interval_s,
+        asleep_interval_s=server.ready.asleep_interval_s,
+        on_w=server.power.on_w,
+    )

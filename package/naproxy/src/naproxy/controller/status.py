@@ -1,0 +1,74 @@
+"""What the control API tells of a server. Reads, and changes nothing."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from naproxy.controller.deciding import Decider
+from naproxy.controller.executing import Executor
+from naproxy.controller.supervise import Supervisor
+from naproxy.core.reason import plain
+from naproxy.core.state import STATES, Klass
+from naproxy.shm import page
+from naproxy.shm.page import Cause, Outcome, read_u64
+
+
+def status(executor: Executor, decider: Decider, supervisor: Supervisor) -> dict[str, Any]:
+    """Return it as JSON types."""
+    now_s, wall_s = time.monotonic(), time.time()
+    server, machine, decision = executor.server, executor.machine, decider.decision
+    eta_s, check_s = machine.eta_s(now_s), decider.next_check_s
+    kept_awake = machine.kept_awake(now_s)
+    return {
+        "id": server.id,
+        "state": STATES[machine.state],
+        "since_s": wall_s - (now_s - machine.since_s),
+        "reason": machine.reason.plain(),
+        "mode": "awake" if kept_awake else "auto",
+        "mode_until_s": decider.mode_until_s if kept_awake else None,
+        "held": int(executor.record.held_now),
+        "eta_s": None if eta_s is None else round(eta_s, 1),
+        "vetoes": plain(decider.vetoes()),
+        "alert": machine.alert.plain() if machine.alert else None,
+        "wake_s": machine.wake.value_s if machine.wake.count else None,
+        "sleep_s": machine.fall.value_s if machine.fall.count else None,
+        "rungs": machine.ladder.status(),
+        **supervisor.status(),
+        "decision": {
+            "policy": server.policy.name,
+            "sleep": decision.sleep,
+            "reason": decision.reason.plain(),
+            "next_check_s": None if check_s is None else check_s - now_s + wall_s,
+        },
+        "counters": _counters(executor.record),
+    }
+
+
+def _counters(record: page.Server) -> dict[str, Any]:
+    requests = {
+        klass: {outcome: _item(record.requests[klass], outcome) for outcome in Outcome}
+        for klass in Klass
+    }
+    delays = [_item(record.delays, bucket) for bucket in range(page.DELAYS)]
+    # What the page leaves out because it is a sum, see naproxy_page.h.
+    asked = [requests[klass] for klass in Klass if not klass.robot]
+    total = sum(n for o in asked for outcome, n in o.items() if outcome is not Outcome.STATUS)
+    delays[0] = total - sum(delays[1:]) - sum(o[Outcome.WAITING_PAGE] for o in asked)
+    return {
+        "requests": {
+            klass.name.lower(): {o.name.lower(): n for o, n in outcomes.items()}
+            for klass, outcomes in requests.items()
+        },
+        "wakes": {cause.name.lower(): _item(record.wakes, cause) for cause in Cause},
+        "delays": delays,
+        "total": total,
+        "delayed": read_u64(lambda: record.delayed),
+        "magic_packets": read_u64(lambda: record.magic_packets),
+        "fetching_now": int(record.fetching_now),
+        "piping_now": int(record.piping_now),
+    }
+
+
+def _item(counters: Any, index: int) -> int:
+    return read_u64(lambda: int(counters[index]))
