@@ -14,10 +14,8 @@ import gc
 import logging
 import os
 import signal
-import socket
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,9 +24,9 @@ from naproxy.api.command import add_config_option, installation_options, install
 from naproxy.box import logs, restore
 from naproxy.box.api import Operations
 from naproxy.config import document as config
-from naproxy.config import edit as configedit
 from naproxy.config.document import Config, Found
-from naproxy.config.installation import Installation, argument
+from naproxy.config.in_force import InForce, complain, warn
+from naproxy.config.installation import Installation
 from naproxy.controller import slots
 from naproxy.controller.context import BoxContext
 from naproxy.controller.learning import Learner
@@ -36,13 +34,16 @@ from naproxy.controller.meters import Meters
 from naproxy.controller.runner import Runner
 from naproxy.core import files, log
 from naproxy.core.reason import Reason
-from naproxy.core.schema import ConfigError, Problem, plain, secrets
+from naproxy.core.request import Asker
+from naproxy.core.schema import ConfigError
 from naproxy.core.state import State
 from naproxy.daemon import control
+from naproxy.daemon.timers import Timers
 from naproxy.history.write.journal import Journal
 from naproxy.history.write.writer import History
 from naproxy.setup.api import Setup
-from naproxy.shm import datagram, page
+from naproxy.shm import page
+from naproxy.shm.datagram import WakeSocket
 from naproxy.shm.events import Event, Events
 from naproxy.shm.page import Page
 from naproxy.update import effects as update
@@ -51,7 +52,6 @@ from naproxy.update.updates import Updates
 SAVE_S: Final = 1800.0
 PRUNE_S: Final = 86400.0
 _ANSWER_OUT_S: Final = 0.5
-_DATAGRAMS_AT_ONCE: Final = 64
 _LOG: Final = logging.getLogger(__name__)
 _LAST_WORDS: Final = logs.Ring()
 
@@ -60,28 +60,25 @@ class AlreadyRunningError(RuntimeError):
     """Another controller uses the same directory."""
 
 
-class Controller:
-    """The box."""
+class Controller(InForce):
+    """The box; it lives by the configuration in force."""
 
     def __init__(self, file: Path, found: Found, here: Installation) -> None:
         """Map the page and open the journal; `run` does the rest."""
-        self.file = file
+        super().__init__(file, found)
         self.here = here
         self.runners: dict[str, Runner] = {}
-        self.bad_datagrams = 0
-        self.version = configedit.version(self.config_text())
-        self._config = found.config
-        self._arguments = found.arguments
         self._started_s = time.time()
         self._stopping = asyncio.Event()
         self.begin_anew = False
         self._first_drain = True
-        self._timers: dict[Callable[[], None], asyncio.TimerHandle] = {}
+        self._timers = Timers()
         self._run_dir = Path(here.run_dir)
         self._run_dir.mkdir(mode=0o755, parents=True, exist_ok=True)
         data_dir = Path(here.data_dir)
         data_dir.mkdir(mode=0o755, parents=True, exist_ok=True)
         self._lock = _lock(self._run_dir / "controller.lock")
+        self._wakes = WakeSocket(self._run_dir / "wake.sock", here.group, self._wake)
         self._page = Page(self._run_dir, here.group)
         self._events = Events(self._run_dir, here.group)
         self._journal = Journal(data_dir, group=here.control_group)
@@ -102,15 +99,14 @@ class Controller:
     async def run(self) -> None:
         """Serve until SIGTERM or SIGINT."""
         loop = asyncio.get_running_loop()
-        self._use(self._config)
+        self.take(self._config)
         self._page.heartbeat(page.monotonic_us())
-        wakes = self._open_wakes()
+        self._wakes.open()
         socket_path = self._run_dir / "control.sock"
         api = await control.serve(self, socket_path, self.here.control_group)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stopping.set)
-        loop.add_signal_handler(signal.SIGHUP, self._reload)
-        loop.add_reader(wakes, self._wake_asked, wakes)
+        loop.add_signal_handler(signal.SIGHUP, self.reload_quietly)
         self._beat()
         self._save()
         self._prune()
@@ -124,16 +120,14 @@ class Controller:
         try:
             await self._stopping.wait()
         finally:
-            loop.remove_reader(wakes)
-            wakes.close()
+            self._wakes.close()
             api.close()
             self._stop()
 
     def _stop(self) -> None:
         """Leave: every server counts as available from this moment, not when it shows."""
         # The loop turns on until the last thread has ended, and a beat would take that back.
-        for timer in self._timers.values():
-            timer.cancel()
+        self._timers.stop()
         self._page.heartbeat(0)
         self.setup.stop()
         self.operations.own.stop()
@@ -149,15 +143,10 @@ class Controller:
         self.begin_anew = True
         asyncio.get_running_loop().call_later(_ANSWER_OUT_S, self._stopping.set)
 
-    # The loop's own work
-
-    def _again(self, after_s: float, work: Callable[[], None]) -> None:
-        self._timers[work] = asyncio.get_running_loop().call_later(after_s, work)
-
-    # The next time is set first: what fails in between must not be the last time.
+    # The loop's own work. The next time is set first: what fails must not be the last time.
 
     def _beat(self) -> None:
-        self._again(self._config.box.heartbeat_s, self._beat)
+        self._timers.again(self._config.box.heartbeat_s, self._beat)
         self._page.heartbeat(page.monotonic_us())
         self._drain()
 
@@ -176,7 +165,7 @@ class Controller:
         self._first_drain = False
 
     def _save(self) -> None:
-        self._again(SAVE_S, self._save)
+        self._timers.again(SAVE_S, self._save)
         self.save()
 
     def save(self) -> None:
@@ -194,40 +183,20 @@ class Controller:
             self._tick_later()  # how long until then, the tick decides
 
     def _tick_later(self) -> None:
-        self._again(self._history.next_s, self._tick)
+        self._timers.again(self._history.next_s, self._tick)
 
     def _prune(self) -> None:
-        self._again(PRUNE_S, self._prune)
+        self._timers.again(PRUNE_S, self._prune)
         if self._history.clock.trusted:
             self._journal.prune(self._config.box.keep_days)
 
-    def _open_wakes(self) -> socket.socket:
-        path = self._run_dir / "wake.sock"
-        path.unlink(missing_ok=True)
-        sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
-        sock.bind(str(path))
-        path.chmod(0o660)
-        if self.here.group:
-            page.give_to_group(path, self.here.group)
-        return sock
-
-    def _wake_asked(self, sock: socket.socket) -> None:
-        for _ in range(_DATAGRAMS_AT_ONCE):
-            try:
-                data = sock.recv(datagram.MAX_BYTES + 1)
-            except OSError:
-                return
-            try:
-                name, asker = datagram.parse(data)
-                self.runners[name].wake(asker)
-            except (ValueError, KeyError) as error:
-                self.bad_datagrams += 1
-                if self.bad_datagrams == 1:
-                    _LOG.warning("wake datagram ignored, later ones only counted: %s", error)
+    def _wake(self, server: str, asker: Asker) -> None:
+        self.runners[server].wake(asker)
 
     # Configuration
 
-    def _use(self, new: Config) -> None:
+    def take(self, new: Config) -> None:
+        """Live by a new configuration: servers come, change and go."""
         for name in set(self.runners) - {s.id for s in new.server}:
             self.runners.pop(name).stop(why=Reason("server.no_longer_configured"))
         self._slots = slots.assign(self._page, new.server)
@@ -256,12 +225,11 @@ class Controller:
         self._learner.serve(host for server in new.server for host in server.hosts)
         self._meters.use(new.meter, new.server)
         self._history.watch(server.id for server in new.server)
-        self._config = new
-        self._remember()
+        self._remember(new)
         for name in fresh:
             self.runners[name].start()
 
-    def _remember(self) -> None:
+    def _remember(self, new: Config) -> None:
         """Keep the page's configuration: on our image Varnish starts with it, and before us."""
         file, known = Path(self.here.data_dir) / "page", self._page.configuration()
         try:
@@ -272,59 +240,6 @@ class Controller:
 
     def _state_of(self, server: str) -> State | None:
         return self.runners[server].machine.state if server in self.runners else None
-
-    def config(self) -> dict[str, Any]:
-        """Return the configuration in force, secrets left out but named, with `version`."""
-        found: dict[str, Any] = plain(self._config)
-        return {**found, "version": self.version, "secrets": list(secrets(self._config))}
-
-    def config_text(self) -> bytes:
-        """Return the file as it is now, nothing if there is none yet; OSError."""
-        try:
-            return self.file.read_bytes()
-        except FileNotFoundError:
-            return b""
-
-    def secret_names(self) -> frozenset[str]:
-        """Return the names of the secret keys that are given."""
-        return frozenset(path.rpartition(".")[2] for path in secrets(self._config))
-
-    def put_config(self, text: bytes) -> None:
-        """Check, write and use a new configuration; ConfigError, and nothing changes."""
-        self._refuse_arguments(config.look(text).arguments)
-        self._use(config.replace(self.file, text))
-        self.version = configedit.version(text)
-
-    def reload(self) -> None:
-        """Use the file as it is now; ConfigError or OSError, and nothing changes."""
-        text = self.config_text()
-        found = config.look(text)
-        self._use(found.config)
-        self._arguments = found.arguments
-        warn(self.file, found)
-        self.version = configedit.version(text)
-
-    def _reload(self) -> None:
-        try:
-            self.reload()
-        except (ConfigError, OSError) as error:
-            _complain(f"{self.file}: not used, the configuration in force stays", error)
-            return
-        _LOG.info("%s: in force now", self.file)
-
-    def _refuse_arguments(self, given: dict[str, Any]) -> None:
-        """Refuse a text that says other than the file how we are installed."""
-        problems = [
-            Problem(f"box.{key}", Reason("config.only_argument", name=argument(key)))
-            for key in sorted({*given, *self._arguments})
-            if given.get(key) != self._arguments.get(key)
-        ]
-        if problems:
-            raise ConfigError(problems)
-
-    def current(self) -> Config:
-        """Return the configuration in force."""
-        return self._config
 
     # Telling
 
@@ -341,7 +256,7 @@ class Controller:
             "started_s": self._started_s,
             "heartbeat_s": self._page.layout.heartbeat_us / 1e6,
             "events_lost": self._events.lost,
-            "bad_datagrams": self.bad_datagrams,
+            "bad_datagrams": self._wakes.bad,
             "history_error": self._journal.error,
             "energy_j": self._history.energy_j(),
         }
@@ -377,19 +292,6 @@ def _before_others() -> None:
         _LOG.warning("--realtime: not permitted: %s", error.strerror)
 
 
-def _complain(of: str, error: ConfigError | OSError) -> None:
-    """Say what is wrong with a configuration, a line for each problem."""
-    _LOG.error("%s:", of)
-    for problem in error.problems if isinstance(error, ConfigError) else (error,):
-        _LOG.error("%s", problem)
-
-
-def warn(file: Path, found: Found) -> None:
-    """Say which keys of a file are old."""
-    for warning in found.warnings:
-        _LOG.warning("%s: %s", file, warning)
-
-
 async def _main(file: Path, found: Found, here: Installation) -> bool:
     """Return whether it wants to begin anew."""
     controller = Controller(file, found, here)
@@ -418,7 +320,7 @@ def run(args: argparse.Namespace) -> int:
         if restore.take(args.config, Path(here.data_dir)):
             found = config.read_or_new(args.config)
     except (ConfigError, OSError) as error:
-        _complain(str(args.config), error)
+        complain(str(args.config), error)
         return 2
     warn(args.config, found)
     if here.realtime:

@@ -1,11 +1,19 @@
-"""The wake datagram: who asks for a server to be woken (docs/architecture.md)."""
+"""The wake datagram: who asks for a server to be woken (docs/architecture.md), and its socket."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import socket
+from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 from naproxy.core.request import Asker
+from naproxy.shm.page import give_to_group
 
+_LOG: Final = logging.getLogger(__name__)
+_AT_ONCE: Final = 64
 MAX_BYTES: Final = 1024
 _FIRST_LINE: Final = "naproxy-wake 1"
 _KEYS: Final = ("server", "reason", "method", "class", "client", "agent", "host", "path")
@@ -38,3 +46,42 @@ def parse(data: bytes) -> tuple[str, Asker]:
         klass=values.pop("class", ""),
         **values,
     )
+
+
+class WakeSocket:
+    """Hears who asks; `bad` counts the datagrams that make no sense."""
+
+    def __init__(self, path: Path, group: str, wake: Callable[[str, Asker], None]) -> None:
+        """`wake` is told of the server's id and who asks; KeyError if there is no such server."""
+        self._path = path
+        self._group = group
+        self._wake = wake
+        self.bad = 0
+
+    def open(self) -> None:
+        """Make the socket, for `group` to write to."""
+        self._path.unlink(missing_ok=True)
+        self._sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        self._sock.bind(str(self._path))
+        self._path.chmod(0o660)
+        if self._group:
+            give_to_group(self._path, self._group)
+        asyncio.get_running_loop().add_reader(self._sock, self._hear)
+
+    def close(self) -> None:
+        """Hear nothing any more."""
+        asyncio.get_running_loop().remove_reader(self._sock)
+        self._sock.close()
+
+    def _hear(self) -> None:
+        for _ in range(_AT_ONCE):
+            try:
+                data = self._sock.recv(MAX_BYTES + 1)
+            except OSError:
+                return
+            try:
+                self._wake(*parse(data))
+            except (ValueError, KeyError) as error:
+                self.bad += 1
+                if self.bad == 1:
+                    _LOG.warning("wake datagram ignored, later ones only counted: %s", error)

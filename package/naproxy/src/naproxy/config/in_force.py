@@ -1,0 +1,100 @@
+"""The configuration in force, and the file it comes from."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any, Final
+
+from naproxy.config import document, edit
+from naproxy.config.document import Config, Found
+from naproxy.config.installation import argument
+from naproxy.core.reason import Reason
+from naproxy.core.schema import ConfigError, Problem, plain, secrets
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+class InForce:
+    """Holds it; whoever is to live by it says how in `take`."""
+
+    def __init__(self, file: Path, found: Found) -> None:
+        """`found` is what the file had when it was read."""
+        self.file = file
+        self._config = found.config
+        self._arguments = found.arguments
+        self.version = edit.version(self.config_text())
+
+    def take(self, new: Config) -> None:
+        """Live by a new configuration."""
+        raise NotImplementedError
+
+    def current(self) -> Config:
+        """Return the configuration in force."""
+        return self._config
+
+    def config(self) -> dict[str, Any]:
+        """Return the configuration in force, secrets left out but named, with `version`."""
+        found: dict[str, Any] = plain(self._config)
+        return {**found, "version": self.version, "secrets": list(secrets(self._config))}
+
+    def config_text(self) -> bytes:
+        """Return the file as it is now, nothing if there is none yet; OSError."""
+        try:
+            return self.file.read_bytes()
+        except FileNotFoundError:
+            return b""
+
+    def secret_names(self) -> frozenset[str]:
+        """Return the names of the secret keys that are given."""
+        return frozenset(path.rpartition(".")[2] for path in secrets(self._config))
+
+    def put_config(self, text: bytes) -> None:
+        """Check, write and use a new configuration; ConfigError, and nothing changes."""
+        self._refuse_arguments(document.look(text).arguments)
+        self._use(document.replace(self.file, text), text)
+
+    def reload(self) -> None:
+        """Use the file as it is now; ConfigError or OSError, and nothing changes."""
+        text = self.config_text()
+        found = document.look(text)
+        self._use(found.config, text)
+        self._arguments = found.arguments
+        warn(self.file, found)
+
+    def reload_quietly(self) -> None:
+        """Do the same; what is wrong is said."""
+        try:
+            self.reload()
+        except (ConfigError, OSError) as error:
+            complain(f"{self.file}: not used, the configuration in force stays", error)
+            return
+        _LOG.info("%s: in force now", self.file)
+
+    def _use(self, new: Config, text: bytes) -> None:
+        self.take(new)
+        self._config = new
+        self.version = edit.version(text)
+
+    def _refuse_arguments(self, given: dict[str, Any]) -> None:
+        """Refuse a text that says other than the file how we are installed."""
+        problems = [
+            Problem(f"box.{key}", Reason("config.only_argument", name=argument(key)))
+            for key in sorted({*given, *self._arguments})
+            if given.get(key) != self._arguments.get(key)
+        ]
+        if problems:
+            raise ConfigError(problems)
+
+
+def complain(of: str, error: ConfigError | OSError) -> None:
+    """Say what is wrong with a configuration, a line for each problem."""
+    _LOG.error("%s:", of)
+    for problem in error.problems if isinstance(error, ConfigError) else (error,):
+        _LOG.error("%s", problem)
+
+
+def warn(file: Path, found: Found) -> None:
+    """Say which keys of a file are old."""
+    for warning in found.warnings:
+        _LOG.warning("%s: %s", file, warning)
