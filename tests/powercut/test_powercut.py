@@ -36,25 +36,28 @@ def test_a_kill_costs_at_most_one_batch_and_no_transition(tmp_path: Path) -> Non
     costs_s: list[int] = []
     for _ in range(CUTS):
         before_s = progress.begun_s
-        kill_after(chosen.uniform(0.005, 0.06), tmp_path, progress)
+        kill_after(chosen.randrange(20, 400), tmp_path, progress, chosen.uniform(0, 0.002))
         # What the run before lost is not this one's.
         costs_s.append(progress.begun_s - max(end_s(tmp_path, before_s), before_s + PAUSE_S))
         if progress.changed_s > START_S:
-            assert transitions(tmp_path, progress.changed_s)[0] == progress.changed_s
+            # The kill may come between a transition and the word of it.
+            assert progress.changed_s in transitions(tmp_path, progress.changed_s)
     print(f"{CUTS} kills in {progress.begun_s - START_S} s cost at most {max(costs_s)} s")
-    assert progress.begun_s > START_S + 3600
     assert max(costs_s) <= KILL_COSTS_S
 
 
-def kill_after(delay_s: float, data_dir: Path, progress: Progress) -> None:
-    """A writer, forked to be quick about it, is killed after a while."""
+def kill_after(lived_s: int, data_dir: Path, progress: Progress, late_s: float) -> None:
+    """A writer, forked to be quick about it, is killed when it has lived so long in its time."""
+    end_s = progress.begun_s + lived_s
     pid = os.fork()
     if pid == 0:
         try:
             write_on(data_dir, progress)
         finally:
             os._exit(1)
-    time.sleep(delay_s)
+    while progress.begun_s < end_s:
+        time.sleep(0.0005)
+    time.sleep(late_s)
     os.kill(pid, signal.SIGKILL)
     assert os.waitpid(pid, 0)[1] == signal.SIGKILL
 
