@@ -41,8 +41,9 @@ import math
 from array import array
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final, NamedTuple
 
 from naproxy.core.energy import Power
@@ -66,8 +67,14 @@ class Columns(NamedTuple):
     delayed_closed: array[int]
 
 
-def _columns() -> Columns:
-    return Columns(array("d"), array("d"), array("H"), array("H"))
+def _columns(rows: Iterable[tuple[float, float, int, int]]) -> Columns:
+    made = Columns(array("d"), array("d"), array("H"), array("H"))
+    for start_s, end_s, delayed, closed in rows:
+        made.starts_s.append(start_s)
+        made.ends_s.append(end_s)
+        made.delayed.append(delayed)
+        made.delayed_closed.append(closed)
+    return made
 
 
 @dataclass(slots=True)
@@ -210,10 +217,7 @@ class Candidates:
 
     def _close_run(self) -> None:
         self._rows.sort()
-        run = _columns()
-        for row in self._rows:
-            _append(run, row)
-        self._runs.append(run)
+        self._runs.append(_columns(self._rows))
         self._rows.clear()
 
     def finish(self) -> Columns:
@@ -233,28 +237,18 @@ class Candidates:
         # generator keeps nothing.
         rows = [_in_turn(run) for run in self._runs]
         self._runs.clear()
-        merged = _columns()
-        for row in heapq.merge(*rows):
-            _append(merged, row)
-        return merged
+        return _columns(heapq.merge(*rows))
 
 
 def _in_turn(run: Columns) -> Iterator[tuple[float, float, int, int]]:
     yield from zip(*run, strict=True)
 
 
-def _append(columns: Columns, row: tuple[float, float, int, int]) -> None:
-    columns.starts_s.append(row[0])
-    columns.ends_s.append(row[1])
-    columns.delayed.append(row[2])
-    columns.delayed_closed.append(row[3])
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """The most that can be saved, in joules, and how often a schedule near it sleeps."""
+class Bound(NamedTuple):
+    """The most that can be saved, in joules; how often a schedule near it delays and sleeps."""
 
     saving_j: float
+    delayed: int
     cycles: int
 
 
@@ -270,8 +264,6 @@ class Bounds:
         self._starts_s, self._ends_s = found.starts_s, found.ends_s
         self._delayed = {False: found.delayed, True: found.delayed_closed}
         self._requests = candidates.requests
-        self._next: array[int] | None = None
-        self._up: array[int] | None = None
 
     def reactive(self, fraction: float, *, closed: bool) -> Bound:
         """Wakes only on arrival, with at most `fraction` of the requests delayed."""
@@ -286,13 +278,13 @@ class Bounds:
     def idealised(self) -> Bound:
         """Equation 4.4: no delays, and no time to wake."""
         nobody = array("H", [0]) * len(self._starts_s)
-        return self._bound(self._schedule(0.0, nobody, _Ahead(0.0, 0.0)))
+        return self._schedule(0.0, nobody, _Ahead(0.0, 0.0))
 
     def _at_most(self, budget: float, delayed: Sequence[int], ahead: _Ahead | None) -> Bound:
         """Minimise the dual over the price of a delay: convex, so tangents close in on it."""
         low = self._schedule(0.0, delayed, ahead)
         if low.delayed <= budget or not len(delayed):
-            return self._bound(low)
+            return low
         # A delay at this price is never worth it.
         high_j = self._power.saved_w * (max(self._ends_s) - self._starts_s[0])
         high = self._schedule(high_j, delayed, ahead)
@@ -313,29 +305,23 @@ class Bounds:
                 low = made
             else:
                 high = made
-        return Bound(best_j, best.cycles)
+        return best._replace(saving_j=best_j)
 
-    @staticmethod
-    def _bound(made: _Schedule) -> Bound:
-        return Bound(made.saving_j, made.cycles)
-
+    @cached_property
     def _following(self) -> Sequence[int]:
-        """Return for each candidate the first one that starts when it has ended, or later."""
-        if self._next is None:
-            self._next = self._first_from(0.0)
-        return self._next
+        """For each candidate the first one that starts when it has ended, or later."""
+        return self._first_from(0.0)
 
+    @cached_property
     def _following_wake(self) -> Sequence[int]:
-        """Return the same for when the wake after it has ended, too."""
-        if self._up is None:
-            self._up = self._first_from(self._wake_s)
-        return self._up
+        """The same for when the wake after it has ended, too."""
+        return self._first_from(self._wake_s)
 
     def _first_from(self, later_s: float) -> array[int]:
         starts_s = self._starts_s
         return array("I", (bisect_left(starts_s, end_s + later_s) for end_s in self._ends_s))
 
-    def _schedule(self, price_j: float, delayed: Sequence[int], ahead: _Ahead | None) -> _Schedule:
+    def _schedule(self, price_j: float, delayed: Sequence[int], ahead: _Ahead | None) -> Bound:
         """Return the best schedule where each delay costs `price_j`; its saving is without that.
 
         `ahead` None: only reactive. Otherwise a sleep may also end before its need, or before
@@ -343,7 +329,7 @@ class Bounds:
         """
         saved_w, switch_j = self._power.saved_w, self._power.switch_j
         starts_s, ends_s, wake_s = self._starts_s, self._ends_s, self._wake_s
-        following = self._following() if ahead else self._following_wake()
+        following = self._following if ahead else self._following_wake
         count = len(starts_s)
         value = array("d", [0.0]) * (count + 1)  # of the best from this candidate on
         delays = array("I", [0]) * (count + 1)
@@ -380,7 +366,7 @@ class Bounds:
                 ladder.add(i)
             delays[i] = delays[then] + cost
             cycles[i] = cycles[then] + slept
-        return _Schedule(value[0] + price_j * delays[0], delays[0], cycles[0])
+        return Bound(value[0] + price_j * delays[0], delays[0], cycles[0])
 
 
 class _Ahead(NamedTuple):
@@ -388,12 +374,6 @@ class _Ahead(NamedTuple):
 
     wake_s: float
     lead_s: float
-
-
-class _Schedule(NamedTuple):
-    saving_j: float
-    delayed: int
-    cycles: int
 
 
 class _Ladder:

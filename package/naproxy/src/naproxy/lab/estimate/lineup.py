@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
 from multiprocessing import get_context
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 from naproxy import policy
 from naproxy.core.energy import Power
@@ -74,74 +74,59 @@ Row = dict[str, Any]
 
 # ------------------------------------------------------------------------ the line-up
 
-Make = Callable[[Server, Case], Policy]
-
 
 class Entrant(NamedTuple):
     """A policy as it is compared."""
 
-    make: Make
+    settings: Callable[[Server, Case], Any]
     learns: bool = False  # depends on the promise and the counting
     peer: bool = False  # woken by robots too, and no cache
 
-
-def _idle(idle_s: float, tick_s: float = 0.0, *, robots: bool = False) -> Make:
-    settings = timeout.Settings(idle_s=idle_s, tick_s=tick_s, robots=robots)
-    return lambda _server, _case: timeout.Timeout(settings)
-
-
-def _peer(idle_s: float, tick_s: float = 0.0) -> Entrant:
-    return Entrant(_idle(idle_s, tick_s, robots=True), peer=True)
+    def make(self, server: Server, case: Case) -> Policy:
+        """Make the policy for a server and what it is compared by."""
+        return policy.make(self.settings(server, case), server.setup(case.promise))
 
 
-def _teacher(server: Server, case: Case) -> Policy:
-    settings = teacher.Settings(counting=case.counting)
-    return policy.make(settings, server.setup(case.promise))
+def _timeout(idle_s: float, tick_s: float = 0.0, *, peer: bool = False) -> Entrant:
+    settings = timeout.Settings(idle_s=idle_s, tick_s=tick_s, robots=peer)
+    return Entrant(lambda _server, _case: settings, peer=peer)
 
 
-def _thesis(server: Server, case: Case) -> Policy:
-    settings = thesis.Settings(fraction=case.promise.f, delta_s=case.promise.delta_s)
-    return policy.make(settings, server.setup(case.promise))
+def _teacher(_server: Server, case: Case) -> teacher.Settings:
+    return teacher.Settings(counting=case.counting)
 
 
-def _schedule(server: Server, case: Case) -> Policy:
-    settings = schedule.Settings(utc_offset=server.utc_offset)
-    return policy.make(settings, server.setup(case.promise))
+def _thesis(_server: Server, case: Case) -> thesis.Settings:
+    return thesis.Settings(fraction=case.promise.f, delta_s=case.promise.delta_s)
+
+
+def _schedule(server: Server, _case: Case) -> schedule.Settings:
+    return schedule.Settings(utc_offset=server.utc_offset)
 
 
 ENTRANTS: Final = {
     "teacher": Entrant(_teacher, learns=True),
     "thesis": Entrant(_thesis, learns=True),
-    "timeout-30s": Entrant(_idle(30)),
-    "timeout-1m": Entrant(_idle(60)),
-    "timeout-2m": Entrant(_idle(120)),
-    "timeout-5m": Entrant(_idle(300)),
-    "timeout-10m": Entrant(_idle(600)),
-    "timeout-20m": Entrant(_idle(1200)),
-    "timeout-30m": Entrant(_idle(1800)),
+    "timeout-30s": _timeout(30),
+    "timeout-1m": _timeout(60),
+    "timeout-2m": _timeout(120),
+    "timeout-5m": _timeout(300),
+    "timeout-10m": _timeout(600),
+    "timeout-20m": _timeout(1200),
+    "timeout-30m": _timeout(1800),
     "schedule": Entrant(_schedule),
     # The peers with the numbers they come with or that their documentation shows.
-    "doormouse": _peer(3600, 10),  # inactivity_threshold of its README; ticks of 10 s
-    "wakezilla": _peer(1800),  # since the last connection was accepted
-    "traefik-wol": _peer(300),  # since the last request began
-    "sablier": _peer(300, 20),  # session of 5 min, swept every 20 s
-    "autosuspend": _peer(300, 60),  # idle_time 300 s, looked at every 60 s
+    "doormouse": _timeout(3600, 10, peer=True),  # inactivity_threshold of its README; ticks of 10 s
+    "wakezilla": _timeout(1800, peer=True),  # since the last connection was accepted
+    "traefik-wol": _timeout(300, peer=True),  # since the last request began
+    "sablier": _timeout(300, 20, peer=True),  # session of 5 min, swept every 20 s
+    "autosuspend": _timeout(300, 60, peer=True),  # idle_time 300 s, looked at every 60 s
 }
 BOUNDS: Final = ("bound-reactive", "bound-pre-wake", "idealised")
 POLICIES: Final = (*BOUNDS, *ENTRANTS)
 
 
 # ------------------------------------------------------------------------------ tasks
-
-
-class Task(Protocol):
-    """One pass over a log."""
-
-    def feed(self, chunk: Chunk) -> None:
-        """Take the next records."""
-
-    def rows(self) -> Iterator[tuple[Case, str, Row]]:
-        """Yield case, policy and figures, once all is fed."""
 
 
 class _Run:
@@ -174,8 +159,8 @@ class _Run:
 class _BoundsRun:
     """The bounds' pass, for the cases that have the same cache and delta."""
 
-    def __init__(self, names: Sequence[str], server: Server, cases: Sequence[Case]) -> None:
-        self._names, self._server, self._cases = names, server, cases
+    def __init__(self, server: Server, cases: Sequence[Case]) -> None:
+        self._server, self._cases = server, cases
         self._candidates = Candidates(
             MODELS[cases[0].cache],
             wake_s=server.wake_s,
@@ -192,18 +177,18 @@ class _BoundsRun:
         power = self._server.power
         span_s = self._candidates.last_s - self._candidates.first_s
         bounds = Bounds(self._candidates, power)
-        ideal = bounds.idealised() if "idealised" in self._names else None
+        ideal = bounds.idealised()
         for case in self._cases:
-            if ideal:
-                yield case, "idealised", bound_row(ideal, power, span_s, 0.0)
+            yield case, "idealised", bound_row(ideal, power, span_s, 0.0)
             f = case.promise.f
             for name, bound in (
                 ("bound-reactive", bounds.reactive),
                 ("bound-pre-wake", bounds.pre_wake),
             ):
-                if name in self._names:
-                    made = bound(f, closed=case.closed)
-                    yield case, name, bound_row(made, power, span_s, f)
+                yield case, name, bound_row(bound(f, closed=case.closed), power, span_s, f)
+
+
+_Task = _Run | _BoundsRun
 
 
 def outcome_row(outcome: Outcome, power: Power, case: Case) -> Row:
@@ -258,7 +243,7 @@ class Choice:
 
 
 class _Plan(NamedTuple):
-    make: Callable[[], Task]
+    make: Callable[[], _Task]
     effort: float  # relative
 
 
@@ -267,7 +252,7 @@ def _plans(server: Server, choice: Choice) -> Iterator[_Plan]:
     for cache, promises in product(choice.caches, _by_delta(choice.promises)):
         alike = [c for c in cases if c.cache == cache and c.promise in promises]
         # The bounds are needed for the shares, whichever rows are wanted.
-        yield _Plan(partial(_BoundsRun, BOUNDS, server, alike), 2 + 3 * len(alike))
+        yield _Plan(partial(_BoundsRun, server, alike), 2 + 3 * len(alike))
     for name in choice.policies:
         if name in BOUNDS:
             continue
@@ -301,7 +286,7 @@ def compare(
     `told` is told now and then which share of the log was gone through.
     """
     plans = sorted(_plans(server, choice), key=lambda plan: -plan.effort)
-    hands: list[list[Callable[[], Task]]] = [[] for _ in range(max(1, min(jobs, len(plans))))]
+    hands: list[list[Callable[[], _Task]]] = [[] for _ in range(max(1, min(jobs, len(plans))))]
     efforts = [0.0] * len(hands)
     for plan in plans:
         least = efforts.index(min(efforts))
@@ -318,7 +303,7 @@ def compare(
 
 
 def _work(
-    traffic: Traffic, makes: Sequence[Callable[[], Task]], told: Told | None
+    traffic: Traffic, makes: Sequence[Callable[[], _Task]], told: Told | None
 ) -> list[tuple[Case, str, Row]]:
     tasks = [make() for make in makes]
     whole, gone = max(1, sum(traffic.requests)), 0
@@ -335,11 +320,11 @@ def _work(
     return found
 
 
-_inherited: list[tuple[Traffic, list[list[Callable[[], Task]]], Told | None]] = []
+_inherited: list[tuple[Traffic, list[list[Callable[[], _Task]]], Told | None]] = []
 
 
 def _share_out(
-    traffic: Traffic, hands: list[list[Callable[[], Task]]], told: Told | None
+    traffic: Traffic, hands: list[list[Callable[[], _Task]]], told: Told | None
 ) -> list[tuple[Case, str, Row]]:
     """Work in processes, which inherit what to do: open files and closures do not travel."""
     _inherited.append((traffic, hands, told))
@@ -364,15 +349,12 @@ def with_shares(log: str, case: Case, name: str, rows: dict[tuple[Case, str], Ro
     for key, bound in (("share_of_reactive", "bound-reactive"), ("share_of_oracle", "idealised")):
         most = rows[case, bound]["saving_gross"]
         shares[key] = gross / most if most > 0 else None
-    figures = {key: row[key] for key in ("energy_wh", "saving_gross", "saving_net")}
-    rest = {key: value for key, value in row.items() if key not in figures}
     return {
         "log": log,
         "cache": case.cache,
         "counting": case.counting,
         "promise": case.promise._asdict(),
         "policy": name,
-        **figures,
+        **row,
         **shares,
-        **rest,
     }

@@ -46,7 +46,6 @@ class Outcome:
 
     span_s: float = 0.0
     off_s: float = 0.0  # falling asleep and asleep
-    waking_s: float = 0.0
     cycles: int = 0
     requests: int = 0
     waits_ms: Counter[int] = field(default_factory=Counter)  # open loop; those of 0 are left out
@@ -165,7 +164,6 @@ class Simulation:
             # Both the fall and the wake may reach beyond the end.
             up_s = self._until_s - self._wake_s
             self.outcome.off_s -= max(0.0, up_s - self._end_s)
-            self.outcome.waking_s -= min(self._wake_s, self._until_s - self._end_s)
         self.outcome.span_s = self._end_s - self._start_s
         return self.outcome
 
@@ -254,7 +252,6 @@ class Simulation:
     def _begin_wake(self, now_s: float) -> None:
         up_s = max(now_s, self._until_s) if self._state is _FALLING else now_s
         self.outcome.off_s += up_s - self._since_s
-        self.outcome.waking_s += self._wake_s
         self._until_s = up_s + self._wake_s
         self._check_s = math.inf
         # It is called as soon as it sleeps.
