@@ -19,32 +19,24 @@ from naproxy.core.state import Klass
 from naproxy.lab.estimate import progress
 from naproxy.lab.estimate.accesslog import Log
 from naproxy.lab.estimate.cachemodel import CACHES
-from naproxy.lab.estimate.lineup import COUNTINGS, POLICIES, Choice, Promise, Row, Server, compare
+from naproxy.lab.estimate.lineup import (
+    COLUMNS,
+    COUNTINGS,
+    KEYS,
+    POLICIES,
+    Choice,
+    Compared,
+    Promise,
+    Row,
+    Server,
+    compare,
+)
 from naproxy.lab.estimate.traffic import Traffic, read_log
 from naproxy.lab.estimate.verdict import advice
 from naproxy.policy.schedule import clock_s
 
 DEFAULT_PROMISE: Final = Promise(0.01, 1.0)
 THESIS_PROMISE: Final = Promise(0.10, 0.05)
-
-KEYS: Final = (
-    "log",
-    "cache",
-    "counting",
-    "promise",
-    "policy",
-    "energy_wh",
-    "saving_gross",
-    "saving_net",
-    "share_of_reactive",
-    "share_of_oracle",
-    "delayed_fraction",
-    "delay_mean_s",
-    "delay_p95_s",
-    "delay_p99_s",
-    "cycles_per_day",
-)
-"""Of the rows that `--json` prints."""
 
 _CLASSES: Final = ("learned", "declared", "table-4.1")
 
@@ -168,13 +160,13 @@ def run(args: argparse.Namespace) -> int:
         try:
             with traffic_of(name, files, args.classes, shown) as traffic:
                 made = compare(traffic, server, choice, args.jobs, shown.comparing(name))
+                found = Compared(traffic, server, choice, made, args.price)
                 if args.html or args.summary:
                     from naproxy.lab.estimate import figures  # noqa: PLC0415 - only when asked for
 
-                    asked = figures.Asked(traffic, server, choice, made, args.price)
                     data = figures.gather(traffic)
-                    sections.append(figures.section(asked, data, number=len(sections)))
-                    summaries.append(figures.summary(asked, data))
+                    sections.append(figures.section(found, data, number=len(sections)))
+                    summaries.append(figures.summary(found, data))
         except OSError as error:
             sys.stderr.write(f"naproxy estimate: {error.filename or name}: {error.strerror}\n")
             return 1
@@ -182,7 +174,7 @@ def run(args: argparse.Namespace) -> int:
         for problem in traffic.trust.problems():
             shown.problem(name, str(problem))
         if not args.json:
-            write_table(traffic, choice, made, server, args.price)
+            write_table(found)
     if args.json:
         json.dump([{key: row[key] for key in KEYS} for row in rows], sys.stdout, indent=1)
         sys.stdout.write("\n")
@@ -272,10 +264,9 @@ def traffic_of(
 # ------------------------------------------------------------------------------- words
 
 
-def write_table(
-    traffic: Traffic, choice: Choice, rows: Sequence[Row], server: Server, price: float | None
-) -> None:
+def write_table(found: Compared) -> None:
     """Print the comparison for people."""
+    traffic = found.traffic
     people = traffic.daily(Klass.PERSON, Klass.API)
     days = traffic.span_s / 86400
     total = sum(traffic.requests)
@@ -290,45 +281,22 @@ def write_table(
         if traffic.requests[klass]
     )
     out(f"  {counts}\n")
-    for case in choice.cases():
-        chosen = [
-            row
-            for row in rows
-            if row["cache"] == case.cache
-            and row["counting"] == case.counting
-            and row["promise"] == case.promise._asdict()
-        ]
+    titles = "".join(f"{column.short:>{column.width}}" for column in COLUMNS[1:])
+    for case in found.choice.cases():
         out(
-            f"\n  cache {case.cache}, {case.counting} loop, wake {server.wake_s:g} s\n"
+            f"\n  cache {case.cache}, {case.counting} loop, wake {found.server.wake_s:g} s\n"
             f"  promise: at most {case.promise.f * 100:.3g} % of people's requests wait longer than"
             f" {case.promise.delta_s:g} s\n\n"
+            f"  {'policy':<16}{'kWh':>9}{titles}\n"
         )
-        out(
-            f"  {'policy':<16}{'kWh':>9}{'saved':>8}{'net':>8}{'of react.':>10}{'of ideal':>9}"
-            f"{'delayed':>9}{'mean s':>8}{'p95 s':>7}{'p99 s':>7}{'cycles/d':>9}\n"
-        )
-        for row in chosen:
+        for row in found.of(case):
             out(f"  {_line(row)}{'  breaks the promise' if _breaks(row, case.promise) else ''}\n")
-    out(f"\n{advice(traffic, rows, server, price)}\n")
+    out(f"\n{advice(found)}\n")
 
 
 def _line(row: Row) -> str:
-    def number(key: str, width: int, spec: str) -> str:
-        value = row[key]
-        return f"{'-' if value is None else format(value, spec):>{width}}"
-
-    return (
-        f"{row['policy']:<16}{row['energy_wh'] / 1000:>9.2f}"
-        + number("saving_gross", 8, ".1%")
-        + number("saving_net", 8, ".1%")
-        + number("share_of_reactive", 10, ".0%")
-        + number("share_of_oracle", 9, ".0%")
-        + number("delayed_fraction", 9, ".2%")
-        + number("delay_mean_s", 8, ".3f")
-        + number("delay_p95_s", 7, ".1f")
-        + number("delay_p99_s", 7, ".1f")
-        + number("cycles_per_day", 9, ".1f")
-    )
+    figures = "".join(f"{column.text(row):>{column.width}}" for column in COLUMNS[1:])
+    return f"{row['policy']:<16}{row['energy_wh'] / 1000:>9.2f}{figures}"
 
 
 def _breaks(row: Row, kept: Promise) -> bool:

@@ -13,12 +13,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 from naproxy.core.energy import Power
 from naproxy.core.reason import plain
 from naproxy.core.state import Klass
-from naproxy.lab.estimate.lineup import Choice, Row, Server
+from naproxy.lab.estimate.lineup import COLUMNS, Compared, Row
 from naproxy.lab.estimate.svg import Bars, Line, bar_chart, line_chart
 from naproxy.lab.estimate.traffic import Traffic
 from naproxy.lab.estimate.verdict import OURS, advice, judge
@@ -79,10 +79,6 @@ def _summed(hours: Counter[int], key: Callable[[int], int]) -> Counter[int]:
     return found
 
 
-def _lengths() -> list[float]:
-    return [10 ** (n / _PER_DECADE) for n in range(5 * _PER_DECADE + 1)]  # 1 s to 28 h
-
-
 def figure_4_4(data: Data) -> str:
     """Requests a day, people's and robots'."""
     counts = {name: _summed(of, lambda h: h // 24) for name, of in data.both()}
@@ -118,50 +114,59 @@ def figure_4_5(data: Data) -> str:
     )
 
 
-def figure_4_6(data: Data) -> str:
+class Length(NamedTuple):
+    """What lies in gaps at least so long: shares of the gaps and of the time, and the saving."""
+
+    length_s: float
+    count_share: float
+    time_share: float
+    saving: float
+    """Gross, of the idealised model with this threshold, equation 4.4."""
+
+
+def lengths(data: Data, power: Power) -> list[Length]:
+    """Return points over the length of gaps, from 1 s to 28 h."""
+    count, time_s = max(1, sum(data.gaps.values())), max(1.0, data.days * _DAY_S)
+    always_j = max(1.0, power.on_w * data.days * _DAY_S)
+    found = []
+    for n in range(5 * _PER_DECADE + 1):
+        length_s = 10 ** (n / _PER_DECADE)
+        gaps, sum_s = data.longer(length_s)
+        saving = power.saving_j(sum_s, gaps) / always_j
+        found.append(Length(length_s, gaps / count, sum_s / time_s, saving))
+    return found
+
+
+def figure_4_6(over: Sequence[Length]) -> str:
     """Share of the gaps that are at least so long."""
-    total = max(1, sum(data.gaps.values()))
-    points = [(length_s, data.longer(length_s)[0] / total) for length_s in _lengths()]
     return line_chart(
         "Figure 4.6: gaps between people's requests",
         "A line of the share of all gaps that are at least as long as the horizontal axis says.",
-        [Line("gaps at least this long", points)],
+        [Line("gaps at least this long", [(each.length_s, each.count_share) for each in over])],
         x_label="length of the gap in seconds",
         y_label="share of the gaps",
         log_x=True,
     )
 
 
-def figure_4_7(data: Data) -> str:
+def figure_4_7(over: Sequence[Length]) -> str:
     """Share of the time that lies in gaps at least so long."""
-    total_s = max(1.0, data.days * _DAY_S)
-    points = [(length_s, data.longer(length_s)[1] / total_s) for length_s in _lengths()]
     return line_chart(
         "Figure 4.7: time in gaps",
         "A line of the share of all time within gaps at least as long as the axis says.",
-        [Line("time in gaps at least this long", points)],
+        [Line("time in gaps at least this long", [(e.length_s, e.time_share) for e in over])],
         x_label="length of the gap in seconds",
         y_label="share of the time",
         log_x=True,
     )
 
 
-def idealised_savings(data: Data, power: Power) -> list[tuple[float, float]]:
-    """Return threshold in seconds and gross saving of the idealised model, equation 4.4."""
-    always_j = max(1.0, power.on_w * data.days * _DAY_S)
-    found = []
-    for threshold_s in _lengths():
-        switches, off_s = data.longer(threshold_s)
-        found.append((threshold_s, power.saving_j(off_s, switches) / always_j))
-    return found
-
-
-def figure_4_8(data: Data, power: Power) -> str:
+def figure_4_8(over: Sequence[Length]) -> str:
     """Saving of the idealised model over its threshold."""
     return line_chart(
         "Figure 4.8: idealised model",
         "A line of the energy the idealised model saves without a cache, over its threshold.",
-        [Line("idealised, no cache", idealised_savings(data, power))],
+        [Line("idealised, no cache", [(each.length_s, each.saving) for each in over])],
         x_label="threshold in seconds",
         y_label="energy saved",
         log_x=True,
@@ -183,29 +188,7 @@ def figure_4_9(rows: Sequence[Row]) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """One log, what was asked of it, and what was found."""
-
-    traffic: Traffic
-    server: Server
-    choice: Choice
-    rows: Sequence[Row]
-    price: float | None
-
-    @property
-    def first(self) -> list[Row]:
-        """The rows of the first case."""
-        case = self.choice.cases()[0]
-        return [
-            row
-            for row in self.rows
-            if (row["cache"], row["counting"]) == (case.cache, case.counting)
-            and row["promise"] == case.promise._asdict()
-        ]
-
-
-def summary(asked: Asked, data: Data) -> dict[str, Any]:
+def summary(of: Compared, data: Data) -> dict[str, Any]:
     """Return what was concluded of a log, and what its figures are drawn from, for programs.
 
     `hours` has, for each hour with requests, its number since the epoch, requests of people and
@@ -213,57 +196,56 @@ def summary(asked: Asked, data: Data) -> dict[str, Any]:
     the share of gaps at least so long, the share of the time within them, and the saving with
     that threshold.
     """
-    traffic = asked.traffic
-    verdict = judge(traffic, asked.rows, asked.server, asked.price)
-    count, time_s = max(1, sum(data.gaps.values())), max(1.0, data.days * _DAY_S)
-    longer = [(length_s, *data.longer(length_s)) for length_s in _lengths()]
+    traffic, verdict = of.traffic, judge(of)
+    over = lengths(data, of.server.power)
     return {
         "log": traffic.name,
-        "advice": advice(traffic, asked.rows, asked.server, asked.price),
+        "advice": advice(of),
         "verdict": asdict(verdict) if verdict else None,
         "requests": {k.name.lower(): traffic.requests[k] for k in Klass},
         "from_s": traffic.start_s if traffic.trust.entries else None,
         "days": data.days,
-        "server": asdict(asked.server),
+        "server": asdict(of.server),
         "problems": plain(traffic.trust.problems()),
         "not_understood": [{"line": n, "text": text} for n, text in traffic.trust.examples],
-        "rows": asked.first,
+        "rows": of.of(of.choice.cases()[0]),
         "hours": [
             [hour, data.people[hour], data.robots[hour]]
             for hour in sorted({*data.people, *data.robots})
         ],
         "gaps": [
-            {"length_s": s, "count_share": n / count, "time_share": min(1.0, sum_s / time_s)}
-            for s, n, sum_s in longer
+            {
+                "length_s": each.length_s,
+                "count_share": each.count_share,
+                "time_share": min(1.0, each.time_share),
+            }
+            for each in over
         ],
-        "idealised": [
-            {"threshold_s": threshold_s, "saving": saving}
-            for threshold_s, saving in idealised_savings(data, asked.server.power)
-        ],
+        "idealised": [{"threshold_s": each.length_s, "saving": each.saving} for each in over],
     }
 
 
-def section(asked: Asked, data: Data, *, number: int) -> str:
+def section(of: Compared, data: Data, *, number: int) -> str:
     """Return one log's part of the page, the `number`-th."""
-    traffic, rows = asked.traffic, asked.rows
+    traffic, over = of.traffic, lengths(data, of.server.power)
     drawn = (
         figure_4_4(data),
         figure_4_5(data),
-        figure_4_6(data),
-        figure_4_7(data),
-        figure_4_8(data, asked.server.power),
-        figure_4_9(asked.first),
+        figure_4_6(over),
+        figure_4_7(over),
+        figure_4_8(over),
+        figure_4_9(of.of(of.choice.cases()[0])),
     )
     problems = "".join(f"<li>{escape(str(each))}</li>" for each in traffic.trust.problems())
     people = traffic.daily(*_PEOPLE)
     return "\n".join(
         (
             f"<section><h2>{escape(traffic.name)}</h2>",
-            f"<p><strong>{escape(advice(traffic, rows, asked.server, asked.price))}</strong></p>",
+            f"<p><strong>{escape(advice(of))}</strong></p>",
             f"<p>{sum(traffic.requests):,} requests in {data.days:.1f} days; {people:,.0f} a day"
             " by people and programs.</p>",
             f"<p>Why this log may mislead:</p><ul>{problems}</ul>" if problems else "",
-            _table(rows),
+            _table(of.rows),
             *(f"<figure>{_own_ids(svg, f'{number}-{n}')}</figure>" for n, svg in enumerate(drawn)),
             "</section>",
         )
@@ -277,33 +259,17 @@ def _own_ids(svg: str, own: str) -> str:
     return svg.replace('id="description"', f'id="description-{own}"')
 
 
-_COLUMNS = (
-    ("policy", "policy", ""),
-    ("cache", "cache", ""),
-    ("counting", "loop", ""),
-    ("energy_wh", "Wh", ",.0f"),
-    ("saving_gross", "saved", ".1%"),
-    ("saving_net", "net", ".1%"),
-    ("share_of_reactive", "of reactive bound", ".0%"),
-    ("share_of_oracle", "of idealised", ".0%"),
-    ("delayed_fraction", "delayed", ".2%"),
-    ("delay_mean_s", "mean delay, s", ".3f"),
-    ("delay_p95_s", "95 %, s", ".1f"),
-    ("delay_p99_s", "99 %, s", ".1f"),
-    ("cycles_per_day", "cycles a day", ".1f"),
-)
-
-
 def _table(rows: Sequence[Row]) -> str:
-    head = "".join(f"<th>{title}</th>" for _, title, _ in _COLUMNS)
+    names = ("policy", "cache", "counting")
+    titles = ("promise", "policy", "cache", "loop", *(column.title for column in COLUMNS))
     body = []
     for row in rows:
-        cells = [
-            escape("-" if row[key] is None else format(row[key], spec)) for key, _, spec in _COLUMNS
-        ]
         promised = f"{row['promise']['f']:g} over {row['promise']['delta_s']:g} s"
-        body.append(f"<tr><td>{promised}</td>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
-    return f"<table><tr><th>promise</th>{head}</tr>{''.join(body)}</table>"
+        figures = [column.text(row) for column in COLUMNS]
+        cells = [promised, *map(escape, [*(row[name] for name in names), *figures])]
+        body.append(f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
+    head = "".join(f"<th>{title}</th>" for title in titles)
+    return f"<table><tr>{head}</tr>{''.join(body)}</table>"
 
 
 _STYLE = """

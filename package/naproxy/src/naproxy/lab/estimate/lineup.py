@@ -72,6 +72,36 @@ class Case(NamedTuple):
 Row = dict[str, Any]
 
 
+class Column(NamedTuple):
+    """A figure of a row, as people see it: its title on a page and on a terminal."""
+
+    key: str
+    title: str
+    short: str
+    width: int
+    spec: str
+
+    def text(self, row: Row) -> str:
+        """Return the figure, `-` where there is none."""
+        return "-" if row[self.key] is None else format(row[self.key], self.spec)
+
+
+COLUMNS: Final = (
+    Column("energy_wh", "Wh", "Wh", 9, ",.0f"),
+    Column("saving_gross", "saved", "saved", 8, ".1%"),
+    Column("saving_net", "net", "net", 8, ".1%"),
+    Column("share_of_reactive", "of reactive bound", "of react.", 10, ".0%"),
+    Column("share_of_oracle", "of idealised", "of ideal", 9, ".0%"),
+    Column("delayed_fraction", "delayed", "delayed", 9, ".2%"),
+    Column("delay_mean_s", "mean delay, s", "mean s", 8, ".3f"),
+    Column("delay_p95_s", "95 %, s", "p95 s", 7, ".1f"),
+    Column("delay_p99_s", "99 %, s", "p99 s", 7, ".1f"),
+    Column("cycles_per_day", "cycles a day", "cycles/d", 9, ".1f"),
+)
+KEYS: Final = ("log", "cache", "counting", "promise", "policy", *(c.key for c in COLUMNS))
+"""Of the rows that `--json` prints."""
+
+
 # ------------------------------------------------------------------------ the line-up
 
 
@@ -240,6 +270,22 @@ class Choice:
     def cases(self) -> list[Case]:
         """Return every combination."""
         return [Case(*c) for c in product(self.caches, self.countings, self.promises)]
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One log, what was asked of it, and what was found; `price` is that of a kWh."""
+
+    traffic: Traffic
+    server: Server
+    choice: Choice
+    rows: Sequence[Row]
+    price: float | None
+
+    def of(self, case: Case) -> list[Row]:
+        """Return the rows of one case."""
+        wanted = (case.cache, case.counting, case.promise._asdict())
+        return [r for r in self.rows if (r["cache"], r["counting"], r["promise"]) == wanted]
 
 
 class _Plan(NamedTuple):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from naproxy.core.state import Klass
-from naproxy.lab.estimate.lineup import Row, Server
-from naproxy.lab.estimate.traffic import Traffic
+from naproxy.lab.estimate.lineup import Compared
 
 OURS: Final = "teacher"
 BUSY_PER_DAY: Final = 45_000
@@ -39,52 +37,48 @@ class Verdict:
     """Requests of people and programs."""
 
 
-def judge(
-    traffic: Traffic, rows: Sequence[Row], server: Server, price: float | None
-) -> Verdict | None:
+def judge(of: Compared) -> Verdict | None:
     """Judge by the first case that was compared; None if the box's own policy was not."""
+    rows = of.rows
     ours = next((row for row in rows if row["policy"] == OURS), None)
     if ours is None:
         return None
-    power = server.power
+    power = of.server.power
     net = ours["saving_net"]
     kwh = net * power.on_w * 24 * 365 / 1000
-    people = traffic.daily(Klass.PERSON, Klass.API)
+    people = of.traffic.daily(Klass.PERSON, Klass.API)
     share = power.proxy_w / power.on_w
+    most = max(
+        (row["saving_gross"] for row in rows if row["policy"] == "bound-reactive"), default=0.0
+    )
     return Verdict(
         buy=net >= _PAYS,
-        busy=people > BUSY_PER_DAY or _most(rows) < _PAYS + share,
+        busy=people > BUSY_PER_DAY or most < _PAYS + share,
         fraction=ours["promise"]["f"],
         delta_s=ours["promise"]["delta_s"],
         saving_gross=ours["saving_gross"],
         saving_net=net,
         kwh_a_year=kwh,
-        money_a_year=kwh * price if price and kwh > 0 else None,
+        money_a_year=kwh * of.price if of.price and kwh > 0 else None,
         proxy_w=power.proxy_w,
         proxy_share=share,
         people_a_day=people,
     )
 
 
-def _most(rows: Sequence[Row]) -> float:
-    return max(
-        (row["saving_gross"] for row in rows if row["policy"] == "bound-reactive"), default=0.0
-    )
-
-
-def advice(traffic: Traffic, rows: Sequence[Row], server: Server, price: float | None) -> str:
+def advice(of: Compared) -> str:
     """Say in one sentence whether this office should buy the box."""
-    found = judge(traffic, rows, server, price)
+    found = judge(of)
     if found is None:
         return "No advice: the box's own policy is not among those compared."
     kept = (
         f"with at most {found.fraction * 100:.3g} % of people's requests waiting longer than"
         f" {found.delta_s:g} s"
     )
-    doubt = " But read above why this log may mislead." if traffic.trust.problems() else ""
+    doubt = " But read above why this log may mislead." if of.traffic.trust.problems() else ""
     if found.buy:
         worth = (
-            f", about {found.money_a_year:,.0f} at {price:g} a kWh" if found.money_a_year else ""
+            f", about {found.money_a_year:,.0f} at {of.price:g} a kWh" if found.money_a_year else ""
         )
         return (
             f"Buy it: {kept}, the box would save {found.saving_net:.0%} of the server's energy"
