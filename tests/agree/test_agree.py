@@ -23,7 +23,7 @@ import pytest
 from naproxy.core.classify import Agents
 from naproxy.core.state import Klass
 from naproxy.lab.estimate.accesslog import Log
-from naproxy.lab.estimate.cachemodel import CACHES, NEVER
+from naproxy.lab.estimate.cachemodel import CACHES
 from naproxy.lab.estimate.simulate import Simulation
 from naproxy.lab.estimate.traffic import Chunk
 from naproxy.lab.replay.replay_visit import became
@@ -132,12 +132,7 @@ def simulate(
     # The policy is idle from its begin on, as after a request; a robot lets time pass to the end.
     begin, end = (span[0], Klass.PERSON), (span[1], Klass.CRAWLER)
     for n, (t_s, who) in enumerate([begin, *rows, end]):
-        chunk.t_s.append(t_s)
-        chunk.client.append(n)
-        chunk.path.append(n)
-        chunk.klass.append(who)
-        chunk.flags.append(0)
-        chunk.age_s.append(NEVER)
+        chunk.append(t_s, n, n, who)
     policy = _Listener(idle_s)
     simulation = Simulation(policy, CACHES["none"], **times._asdict(), record=True)
     simulation.feed(chunk)

@@ -128,12 +128,8 @@ def _write(name: str, rows: Sequence[Asked], file: BinaryIO, path: Path) -> Traf
     made, fetched, chunk = Traffic(name, file, path), Fetched(), Chunk()
     for t_s, client, address, flags in rows:
         made.trust.see(t_s)
-        chunk.t_s.append(t_s)
-        chunk.client.append(client)
-        chunk.path.append(address)
-        chunk.klass.append(Klass.PERSON)
-        chunk.flags.append(flags)
-        chunk.age_s.append(fetched.age_s(t_s, address) if address else -1.0)
+        age_s = fetched.age_s(t_s, address) if address else -1.0
+        chunk.append(t_s, client, address, Klass.PERSON, flags=flags, age_s=age_s)
         if len(chunk) == CHUNK:
             made.add(chunk)
             chunk = Chunk()

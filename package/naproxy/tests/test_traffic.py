@@ -54,12 +54,7 @@ def test_records_are_classified_and_aged(tmp_path: Path) -> None:
 def test_records_survive_the_file(tmp_path: Path) -> None:
     chunk = Chunk()
     for n in range(5):
-        chunk.t_s.append(float(n))
-        chunk.client.append(n)
-        chunk.path.append(n)
-        chunk.klass.append(n % 3)
-        chunk.flags.append(n % 2)
-        chunk.age_s.append(float(n))
+        chunk.append(float(n), n, n, n % 3, flags=n % 2, age_s=float(n))
     with (tmp_path / "file").open("w+b") as file:
         chunk.write(file)
         file.seek(0)

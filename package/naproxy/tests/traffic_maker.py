@@ -30,12 +30,8 @@ def chunks(asked: Iterable[Asked], size: int = 1 << 15) -> list[Chunk]:
             chunk = Chunk()
             for t_s, client, path, klass, flags in part:
                 cached = path and not klass.robot
-                chunk.t_s.append(START_S + t_s)
-                chunk.client.append(client)
-                chunk.path.append(path)
-                chunk.klass.append(klass)
-                chunk.flags.append(flags)
-                chunk.age_s.append(fetched.age_s(START_S + t_s, path) if cached else NEVER)
+                age_s = fetched.age_s(START_S + t_s, path) if cached else NEVER
+                chunk.append(START_S + t_s, client, path, klass, flags=flags, age_s=age_s)
             yield chunk
 
     return list(made())

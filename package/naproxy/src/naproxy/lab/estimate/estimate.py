@@ -7,11 +7,10 @@ import json
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, Final, cast
+from typing import Any, Final
 
 from naproxy.core.classify import Agents
 from naproxy.core.energy import FALL_S, Power, switch_j
@@ -247,16 +246,9 @@ def traffic_of(
 ) -> Iterator[Traffic]:
     """Read a log; OSError if a file cannot be read. The records are gone afterwards."""
     agents = Agents.thesis() if classes == "table-4.1" else Agents()
-    with tempfile.NamedTemporaryFile(prefix="naproxy-estimate-") as file:
-        traffic = read_log(
-            name,
-            files,
-            cast(BinaryIO, file),
-            Path(file.name),
-            agents,
-            learn=classes == "learned",
-            progress=shown.reading(name, files),
-        )
+    with Traffic.temporary(name) as traffic:
+        told = shown.reading(name, files)
+        read_log(traffic, files, agents, learn=classes == "learned", progress=told)
         yield traffic
         shown.done()
 

@@ -15,14 +15,13 @@ import argparse
 import json
 import sqlite3
 import sys
-import tempfile
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, BinaryIO, Final, cast
+from typing import Any, Final
 
 from naproxy.core.energy import Power, idealised
 from naproxy.core.state import Klass
@@ -42,8 +41,9 @@ from naproxy.lab.estimate.lineup import (
     compare,
     outcome_row,
 )
+from naproxy.lab.estimate.progress import once_a_percent, say_json
 from naproxy.lab.estimate.simulate import Simulation
-from naproxy.lab.estimate.traffic import CHUNK, Chunk, Traffic
+from naproxy.lab.estimate.traffic import CHUNK, PAGE_LOAD_FLAG, Chunk, Traffic
 from naproxy.policy import timeout
 
 POLICIES: Final = tuple(name for name, entrant in ENTRANTS.items() if not entrant.peer)
@@ -66,7 +66,6 @@ THRESHOLDS_S: Final = (
 )
 FRACTIONS: Final = (0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
 
-_PAGE_LOAD_FLAG: Final = 2  # of a Chunk
 _SHARES: Final = (0.55, 0.8, 1.0)
 """How far it is after the policies, the thresholds, the bounds."""
 
@@ -175,33 +174,21 @@ def without_returns(found: Requests) -> list[int]:
 def chunks(found: Requests, from_s: float, to_s: float) -> Iterator[Chunk]:
     """Yield the requests as a log's; its ends, which are nobody's requests, are robots'."""
     chunk = Chunk()
-    _put(chunk, from_s)
+    chunk.append(from_s)
     for index in without_returns(found):
         flags = found.flags[index]
-        _put(
-            chunk,
+        chunk.append(
             found.t_s[index],
-            Klass.API if flags & PROGRAM else Klass.PERSON,
             found.client[index],
-            _PAGE_LOAD_FLAG if flags & PAGE_LOAD else 0,
+            klass=Klass.API if flags & PROGRAM else Klass.PERSON,
+            flags=PAGE_LOAD_FLAG if flags & PAGE_LOAD else 0,
+            age_s=NEVER if flags & NEEDED else 0.0,
         )
-        chunk.age_s[-1] = NEVER if flags & NEEDED else 0.0
         if len(chunk) == CHUNK:
             yield chunk
             chunk = Chunk()
-    _put(chunk, to_s)
+    chunk.append(to_s)
     yield chunk
-
-
-def _put(
-    chunk: Chunk, t_s: float, klass: Klass = Klass.CRAWLER, client: int = 0, flags: int = 0
-) -> None:
-    chunk.t_s.append(t_s)
-    chunk.client.append(client)
-    chunk.path.append(0)
-    chunk.klass.append(klass)
-    chunk.flags.append(flags)
-    chunk.age_s.append(NEVER)
 
 
 @contextmanager
@@ -209,8 +196,7 @@ def traffic_of(
     db: sqlite3.Connection, server: str, from_s: float, to_s: float
 ) -> Iterator[Traffic]:
     """Return the recorded requests as the estimator's traffic; they are gone afterwards."""
-    with tempfile.NamedTemporaryFile(prefix="naproxy-hindsight-") as file:
-        traffic = Traffic(server, cast(BinaryIO, file), Path(file.name))
+    with Traffic.temporary(server) as traffic:
         for chunk in chunks(recorded.requests(db, server, from_s, to_s), from_s, to_s):
             traffic.add(chunk)
         traffic.trust.see(from_s)
@@ -230,7 +216,13 @@ def answer(db: sqlite3.Connection, asked: Question, told: Told = lambda _: None)
         )
         needs = _needs(traffic)
         curve = thresholds(traffic, needs, asked, lambda share: told(_between(0, share)))
-        budgets = budget_rows(traffic, asked, lambda share: told(_between(1, share)))
+        promises = [Promise(f, asked.promise.delta_s) for f in FRACTIONS]
+        budgets = compare(
+            traffic,
+            asked.setup,
+            Choice([RECORDED.name], [COUNTING], promises, BOUNDS[:2]),
+            told=lambda share: told(_between(1, share)),
+        )
         requests = traffic.requests[Klass.PERSON] + traffic.requests[Klass.API]
     return {
         "span": asdict(Span(from_s, to_s, requests, len(needs) - 2, watched_s, cut)),
@@ -285,17 +277,6 @@ def thresholds(
     return found
 
 
-def budget_rows(traffic: Traffic, asked: Question, told: Told = lambda _: None) -> list[Row]:
-    """Return what the bounds save over the share of requests that may wait."""
-    promises = [Promise(f, asked.promise.delta_s) for f in FRACTIONS]
-    return compare(
-        traffic,
-        asked.setup,
-        Choice([RECORDED.name], [COUNTING], promises, BOUNDS[:2]),
-        told=told,
-    )
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Answer the question on standard input."""
     parser = argparse.ArgumentParser(
@@ -306,7 +287,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         asked = Question.read(json.load(sys.stdin))
         with closing(open_history(args.data_dir)) as db:
-            found = answer(db, asked, _tell())
+            told = once_a_percent(lambda share: say_json({"share": share}))
+            found = answer(db, asked, told)
     except NotEnoughError as error:
         found = {"not_enough": str(error)}
     except (AttributeError, KeyError, TypeError, ValueError, sqlite3.Error) as error:
@@ -314,18 +296,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     json.dump(found, sys.stdout)
     return 0
-
-
-def _tell() -> Told:
-    last = -1
-
-    def told(share: float) -> None:
-        nonlocal last
-        if int(100 * share) > last:
-            last = int(100 * share)
-            print(json.dumps({"share": share}), file=sys.stderr, flush=True)
-
-    return told
 
 
 if __name__ == "__main__":

@@ -14,6 +14,25 @@ from pathlib import Path
 from typing import Any, Final
 
 
+def once_a_percent(say: Callable[[float], None]) -> Callable[[float], None]:
+    """Return what says a share that grows: reading a log again costs more than to say so."""
+    last = -1
+
+    def told(share: float) -> None:
+        nonlocal last
+        if int(100 * share) > last:
+            last = int(100 * share)
+            say(share)
+
+    return told
+
+
+def say_json(said: dict[str, Any]) -> None:
+    """Write one line on standard error, for a program."""
+    sys.stderr.write(json.dumps(said) + "\n")
+    sys.stderr.flush()
+
+
 class Progress:
     """Shows nothing but problems, in words."""
 
@@ -53,34 +72,22 @@ class _Words(Progress):
 
 
 class _Json(Progress):
-    def __init__(self) -> None:
-        self._percent: dict[str, int] = {}
-
     def reading(self, log: str, files: Sequence[str]) -> Callable[[int, int], None]:
         whole = sum(Path(file).stat().st_size for file in files) if "-" not in files else 0
 
         def told(entries: int, read_bytes: int) -> None:
             share = min(1.0, read_bytes / whole) if whole else None
-            self._say({"log": log, "stage": "reading", "share": share, "entries": entries})
+            say_json({"log": log, "stage": "reading", "share": share, "entries": entries})
 
         return told
 
     def comparing(self, log: str) -> Callable[[float], None]:
-        def told(share: float) -> None:
-            # Once a percent: reading a log again and again costs more than to say so.
-            percent = int(100 * share)
-            if self._percent.get(log) != percent:
-                self._percent[log] = percent
-                self._say({"log": log, "stage": "comparing", "share": share})
-
-        return told
+        return once_a_percent(
+            lambda share: say_json({"log": log, "stage": "comparing", "share": share})
+        )
 
     def problem(self, log: str, words: str) -> None:
-        self._say({"log": log, "problem": words})
-
-    def _say(self, said: dict[str, Any]) -> None:
-        sys.stderr.write(json.dumps(said) + "\n")
-        sys.stderr.flush()
+        say_json({"log": log, "problem": words})
 
 
 def of(*, as_json: bool, as_words: bool) -> Progress:

@@ -7,11 +7,13 @@ parsed once, takes little memory, and can be gone through by one process after t
 from __future__ import annotations
 
 import math
+import tempfile
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import BinaryIO, Final, NamedTuple
+from typing import BinaryIO, Final, NamedTuple, cast
 from zlib import crc32
 
 from naproxy.core.classify import Agents, Behaviour, Kind, Seen
@@ -25,7 +27,7 @@ STEP_BACK_S: Final = 60.0
 """Servers log a request when it ends, so times step back a little; more is a clock that was set."""
 
 _STATIC_FLAG: Final = 1
-_PAGE_LOAD_FLAG: Final = 2
+PAGE_LOAD_FLAG: Final = 2
 _PERSON, _API = Klass.PERSON, Klass.API
 _ALWAYS_S: Final = -math.inf
 
@@ -55,6 +57,24 @@ class Chunk:
 
     def __len__(self) -> int:
         return len(self.t_s)
+
+    def append(
+        self,
+        t_s: float,
+        client: int = 0,
+        path: int = 0,
+        klass: int = Klass.CRAWLER,
+        *,
+        flags: int = 0,
+        age_s: float = NEVER,
+    ) -> None:
+        """Take one record."""
+        self.t_s.append(t_s)
+        self.client.append(client)
+        self.path.append(path)
+        self.klass.append(klass)
+        self.flags.append(flags)
+        self.age_s.append(age_s)
 
     def _columns(self) -> tuple[array[float] | array[int], ...]:
         return (self.t_s, self.client, self.path, self.klass, self.flags, self.age_s)
@@ -104,7 +124,7 @@ class Chunk:
             [self.client[i] for i in keep],
             [self.path[i] for i in keep],
             [klasses[self.klass[i]] for i in keep],
-            [bool(flags[i] & _PAGE_LOAD_FLAG) for i in keep],
+            [bool(flags[i] & PAGE_LOAD_FLAG) for i in keep],
             expires_s,
         )
 
@@ -120,6 +140,13 @@ class Traffic:
         self._file = file
         self._path = path
         self._lengths: list[int] = []
+
+    @classmethod
+    @contextmanager
+    def temporary(cls, name: str) -> Iterator[Traffic]:
+        """Yield one without records yet; they are gone afterwards."""
+        with tempfile.NamedTemporaryFile(prefix="naproxy-traffic-") as file:
+            yield cls(name, cast(BinaryIO, file), Path(file.name))
 
     @property
     def span_s(self) -> float:
@@ -217,13 +244,8 @@ class Reader:
         age_s = NEVER
         if (klass is _PERSON or klass is _API) and is_cacheable(entry.method, entry.status):
             age_s = self._fetched.age_s(t_s, path)
-        chunk = self._chunk
-        chunk.t_s.append(t_s)
-        chunk.client.append(client)
-        chunk.path.append(path)
-        chunk.klass.append(klass)
-        chunk.flags.append(static * _STATIC_FLAG | page_load * _PAGE_LOAD_FLAG)
-        chunk.age_s.append(age_s)
+        flags = static * _STATIC_FLAG | page_load * PAGE_LOAD_FLAG
+        self._chunk.append(t_s, client, path, klass, flags=flags, age_s=age_s)
 
 
 def _agent_hash(agent: str) -> int:
@@ -239,20 +261,17 @@ def _kind(bare: str, static: bool, page_load: bool, status: int) -> Kind:
 
 
 def read_log(
-    name: str,
+    traffic: Traffic,
     files: Sequence[str | Path],
-    file: BinaryIO,
-    path: Path,
     agents: Agents,
     *,
-    learn: bool = True,
-    progress: Callable[[int, int], None] | None = None,
-) -> Traffic:
-    """Read the files of one log, in order, into the open and empty `file` at `path`.
+    learn: bool,
+    progress: Callable[[int, int], None] | None,
+) -> None:
+    """Read the files of one log, in order, into `traffic`.
 
     `progress` is told now and then how many entries and how many bytes of the files were read.
     """
-    traffic = Traffic(name, file, path)
     log = Log(files)
     told = (lambda entries: progress(entries, log.read_bytes)) if progress else None
     Reader(traffic, agents, Behaviour() if learn else None).read(log, told)
@@ -261,4 +280,3 @@ def read_log(
     trust.malformed = sum(log.malformed.values())
     trust.examples = [(example.line, example.text) for example in log.examples]
     trust.cut = any("damaged or cut" in why for why in log.malformed)
-    return traffic
