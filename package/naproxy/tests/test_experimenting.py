@@ -30,19 +30,15 @@ STATUS = {
 }
 
 
-class House:
+class House(Feed):
     """A meter and a machine whose time passes when somebody waits or a command runs."""
-
-    period_s = 1.0
 
     def __init__(self, *, blind: int = -1) -> None:
         """In run `blind` the meter sees half of it."""
+        super().__init__(STATUS, lambda: self.t_s)
         self.t_s = 1000.4
         self.ran: list[tuple[float, float, str]] = []
         self.blind = blind
-
-    def now_s(self) -> float:
-        return self.t_s
 
     async def pause(self, seconds: float) -> None:
         assert seconds >= 0

@@ -91,3 +91,14 @@ def duration(text: str) -> float:
     if not found:
         raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 90s, 5m, 2h or 7d")
     return float(found[1]) * _UNITS_S[found[2] or "s"]
+
+
+def above_0(text: str) -> float:
+    """Read a number above 0."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < 1e15:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
+    return number

@@ -21,15 +21,15 @@ from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from string import ascii_uppercase
-from typing import Any, Final, Protocol, TextIO
+from typing import Any, Final, TextIO
 
-from naproxy.api.command import CommandError, call, duration
-from naproxy.config import document as config
+from naproxy.api.command import CommandError, above_0, call, duration
 from naproxy.controller.meters import Meters
 from naproxy.core.reading import Second
 from naproxy.drivers.metering import patience_s
 from naproxy.lab.measure import experiment
 from naproxy.lab.measure.experiment import Comparison, Figure, Judge, Phase, Run
+from naproxy.lab.measure.source import Asked, Heard, meters_of
 
 AND: Final = "--and"
 NOT_CONCLUDED: Final = 3
@@ -46,21 +46,6 @@ _COLUMNS: Final = (
 
 Execute = Callable[[Sequence[str]], Awaitable[str]]
 """Runs a command to its end and returns what it said; CommandError if it failed."""
-
-
-class Meter(Protocol):
-    """The meter and its clock."""
-
-    period_s: float
-
-    def now_s(self) -> float:
-        """Return the time by the clock that the meter's seconds have."""
-
-    async def pause(self, seconds: float) -> None:
-        """Wait."""
-
-    async def phase(self, start_s: int, end_s: int) -> Phase:
-        """Return what was measured between two seconds, when it is known."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -93,14 +78,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="measured idle time before each run (default: 10s, at least 5 readings)",
     )
     units = group.add_mutually_exclusive_group()
-    units.add_argument("--units", type=_positive, metavar="N", help="units of work of a run")
+    units.add_argument("--units", type=above_0, metavar="N", help="units of work of a run")
     units.add_argument(
         "--units-from",
         type=_pattern,
         metavar="REGEX",
         help="its first group finds the run's units of work in the command's output",
     )
-    add("--within", type=_positive, default=10.0, metavar="PERCENT",
+    add("--within", type=above_0, default=10.0, metavar="PERCENT",
         help="how exact a figure must be (default: 10)")  # fmt: skip
     add("--paired", action="store_true", help="compare runs of a round: paired t-test, not Welch's")
     add("--seed", type=int, metavar="N", help="seed of the random order (default: by the clock)")
@@ -112,13 +97,6 @@ def _count(text: str) -> int:
     if not experiment.LEAST_RUNS <= count <= 10000:
         raise argparse.ArgumentTypeError(f"must be {experiment.LEAST_RUNS} to 10000")
     return count
-
-
-def _positive(text: str) -> float:
-    number = float(text)
-    if not 0 < number < 1e15:
-        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
-    return number
 
 
 def _pattern(text: str) -> re.Pattern[str]:
@@ -163,7 +141,7 @@ class Plan:
 
 
 async def perform(
-    plan: Plan, meter: Meter, execute: Execute, finished: Callable[[Run], None]
+    plan: Plan, meter: Feed, execute: Execute, finished: Callable[[Run], None]
 ) -> list[Run]:
     """Run all there is to run. `finished` gets each run at once, so a Ctrl-C loses none."""
     for warmed in list(plan.commands) * plan.warm_up:
@@ -176,7 +154,7 @@ async def perform(
     return done
 
 
-async def _run(plan: Plan, meter: Meter, execute: Execute, number: int, command: int) -> Run:
+async def _run(plan: Plan, meter: Feed, execute: Execute, number: int, command: int) -> Run:
     await meter.pause(plan.settle_s)
     idle_s = int(meter.now_s()) + 1
     baseline_s = max(plan.baseline_s, _LEAST_BASELINE_PERIODS * meter.period_s)
@@ -273,56 +251,29 @@ class Feed:
 @asynccontextmanager
 async def listening(args: argparse.Namespace) -> AsyncIterator[Feed]:
     """Listen to the meter; CommandError if there is none, or if its server may fall asleep."""
-    if os.path.exists(args.socket):  # noqa: PTH110
-        said = await asyncio.to_thread(call, args.socket, "GET", "/v1/meters?since_s=1e11")
-        status = _chosen(args.meter, said["meters"])
-        await asyncio.to_thread(_kept_awake, args.socket, status["of"])
-        epoch_s = said["house_s"] - time.monotonic()
-        feed = Feed(status, lambda: epoch_s + time.monotonic())
-        feed.task = asyncio.ensure_future(_follow(args.socket, feed))
+    async with meters_of(args) as (meters, heard):
+        status = _chosen(args.meter, meters.status())
+        if isinstance(meters, Asked):
+            await asyncio.to_thread(_kept_awake, args.socket, status["of"])
+        feed = Feed(status, meters.house_s)
+        feed.task = asyncio.ensure_future(_follow(meters, heard, feed))
         try:
             yield feed
         finally:
             feed.task.cancel()
-        return
-    loaded = config.read(args.config)
-    meters = Meters(time.time() - time.monotonic())
-    wanted = _chosen(args.meter, [{"id": m.id} for m in loaded.meter])["id"]
-    meters.use([m for m in loaded.meter if m.id == wanted], loaded.server)
-    feed = Feed(meters.status()[0], meters.house_s)
-
-    def take(_: str, second: Second) -> None:
-        feed.seconds.append(second)
-        feed.status = meters.status()[0]
-
-    meters.sinks.append(take)
-    try:
-        yield feed
-    finally:
-        meters.stop()
 
 
-async def _follow(socket: str, feed: Feed) -> None:
-    since_s = feed.now_s()
-    while True:
-        target = f"/v1/meters?since_s={since_s}"
-        said = await asyncio.to_thread(call, socket, "GET", target)
-        feed.status = _chosen(feed.status["id"], said["meters"])
-        for row in said["seconds"]:
-            since_s = max(since_s, row["t_s"])
-            if row.pop("meter") == feed.status["id"]:
-                feed.seconds.append(Second(**row))
-        await asyncio.sleep(2 * _POLL_S)
+async def _follow(meters: Asked | Meters, heard: Heard, feed: Feed) -> None:
+    async for name, second in heard:
+        if name == feed.status["id"]:
+            feed.seconds.append(second)
+            feed.status = _chosen(name, meters.status())
 
 
 def _chosen(wanted: str | None, known: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    names = ", ".join(status["id"] for status in known)
-    if not known:
-        raise CommandError("no meter is configured: see [[meter]] in docs/configuration.md")
     found = [status for status in known if wanted in (None, status["id"])]
-    if not found:
-        raise CommandError(f"there is no meter {wanted}, only {names}")
     if len(found) > 1:
+        names = ", ".join(status["id"] for status in known)
         raise CommandError(f"name the meter ({names}): naproxy measure METER -- COMMAND")
     return found[0]
 
@@ -349,23 +300,12 @@ class Table:
         self._writer.writerow(_COLUMNS)
 
     def add(self, run: Run) -> None:
-        """Write the two phases of a run."""
-        for name, phase in (("baseline", run.baseline), ("run", run.run)):
-            ran = name == "run"
-            self._writer.writerow(
-                [
-                    run.round + 1,
-                    ascii_uppercase[run.command],
-                    name,
-                    phase.start_s,
-                    phase.end_s,
-                    f"{phase.energy_j:.3f}",
-                    f"{phase.covered_s:.3f}",
-                    phase.readings,
-                    f"{run.duration_s:.3f}" if ran else "",
-                    f"{run.units:.15g}" if ran and run.units else "",
-                ]
-            )
+        """Write the two phases of a run; how long it took and what it did only with the second."""
+        did = (f"{run.duration_s:.3f}", f"{run.units:.15g}" if run.units else "")
+        for name, phase, rest in (("baseline", run.baseline, ("", "")), ("run", run.run, did)):
+            energy = (f"{phase.energy_j:.3f}", f"{phase.covered_s:.3f}", phase.readings)
+            place = (run.round + 1, ascii_uppercase[run.command], name)
+            self._writer.writerow([*place, phase.start_s, phase.end_s, *energy, *rest])
         self._file.flush()
 
 

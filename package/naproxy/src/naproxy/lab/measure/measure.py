@@ -1,9 +1,6 @@
 """`naproxy measure`: what the meters say, second by second, and fitting the `model` meter.
 
-What commands cost is in `experimenting`.
-
-It asks the controller. Where none runs it opens the meters itself: a serial port has but one
-reader.
+What commands cost is in `experimenting`, where the seconds come from in `source`.
 """
 
 from __future__ import annotations
@@ -12,28 +9,24 @@ import argparse
 import asyncio
 import dataclasses
 import json
-import os
 import sys
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 from itertools import pairwise
 from typing import Any, Final
 
-from naproxy.api.command import CommandError, add_config_option, call, duration, socket_option
+from naproxy.api.command import CommandError, add_config_option, duration, socket_option
 from naproxy.config import document as config
 from naproxy.config.document import Config
-from naproxy.controller.meters import Meters
 from naproxy.core import log
-from naproxy.core.reading import Second
 from naproxy.core.schema import ConfigError
 from naproxy.drivers import powermodel
 from naproxy.drivers.meter import Fault, Site, model
 from naproxy.drivers.powermodel import Fit, Utilisation
 from naproxy.lab.measure import experimenting
+from naproxy.lab.measure.source import meters_of
 
-_POLL_S: Final = 0.5
-_AFTER_ALL: Final = 1e11
 FIT_S: Final = 600.0
 
 Row = Mapping[str, Any]
@@ -94,56 +87,15 @@ def _experiment(args: argparse.Namespace) -> int:
     return asyncio.run(experimenting.run(args))
 
 
-# Where seconds come from
-
-
 async def seconds(args: argparse.Namespace) -> AsyncGenerator[Row, None]:
     """Yield the meters' seconds as they come; CommandError if there is no such meter."""
-    source = _from_controller(args) if os.path.exists(args.socket) else _ourselves(args)  # noqa: PTH110
-    async with aclosing(source):
-        async for row in source:
-            if args.meter in (None, row["meter"]):
-                yield row
-
-
-async def _from_controller(args: argparse.Namespace) -> AsyncGenerator[Row, None]:
-    since_s = _AFTER_ALL
-    while True:
-        said = await asyncio.to_thread(call, args.socket, "GET", f"/v1/meters?since_s={since_s}")
-        _check(args.meter, [m["id"] for m in said["meters"]])
-        since_s = min(since_s, said["house_s"])
-        # The house's clock never steps, so the wall's may have gone ahead of it.
-        ahead_s = round(time.time() - said["house_s"])
-        for row in said["seconds"]:
-            since_s = max(since_s, row["t_s"])
-            yield {**row, "t_s": row["t_s"] + ahead_s}
-        await asyncio.sleep(_POLL_S)
-
-
-async def _ourselves(args: argparse.Namespace) -> AsyncGenerator[Row, None]:
-    loaded = config.read(args.config)
-    _check(args.meter, [m.id for m in loaded.meter])
-    queue: asyncio.Queue[Row] = asyncio.Queue()
-    meters = Meters(time.time() - time.monotonic())
-    meters.sinks.append(lambda name, second: queue.put_nowait(_row(name, second)))
-    wanted = [m for m in loaded.meter if args.meter in (None, m.id)]
-    meters.use(wanted, loaded.server)
-    try:
-        while True:
-            yield await queue.get()
-    finally:
-        meters.stop()
-
-
-def _row(name: str, second: Second) -> Row:
-    return {"meter": name, **dataclasses.asdict(second)}
-
-
-def _check(wanted: str | None, known: Sequence[str]) -> None:
-    if not known:
-        raise CommandError("no meter is configured: see [[meter]] in docs/configuration.md")
-    if wanted is not None and wanted not in known:
-        raise CommandError(f"there is no meter {wanted}, only {', '.join(known)}")
+    async with meters_of(args) as (meters, heard):
+        async for name, second in heard:
+            if args.meter in (None, name):
+                # The house's clock never steps, so the wall's may have gone ahead of it.
+                ahead_s = round(time.time() - meters.house_s())
+                row = dataclasses.asdict(second)
+                yield {"meter": name, **row, "t_s": second.t_s + ahead_s}
 
 
 # Showing

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+from naproxy.api.command import above_0
 from naproxy.core.classify import Agents
 from naproxy.lab.estimate.accesslog import Log
 from naproxy.lab.replay.replay_report import log_summary, summarise, table
@@ -91,9 +92,7 @@ def add_parser(subparsers: Any) -> None:
         metavar="PART",
         help="START+DURATION or START..END; offsets (2h30m) or times (2024-01-27T08:00)",
     )
-    parser.add_argument(
-        "--speed", type=_argument(_positive), default=1.0, help="2: twice as fast as in the log"
-    )
+    parser.add_argument("--speed", type=above_0, default=1.0, help="2: twice as fast as in the log")
     who = parser.add_mutually_exclusive_group()
     who.add_argument(
         "--bind",
@@ -106,7 +105,7 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument(
         "--timeout",
-        type=_argument(_positive),
+        type=above_0,
         default=TIMEOUT_S,
         metavar="S",
         help="a request without a complete answer by then counts as lost (%(default)g)",
@@ -180,13 +179,6 @@ async def _until_interrupted(
         loop.remove_signal_handler(signal.SIGINT)
         if sys.stderr.isatty():
             print("\r", end="", file=sys.stderr)
-
-
-def _positive(text: str) -> float:
-    value = float(text)
-    if not 0 < value <= 1_000_000:
-        raise ValueError(f"{text} is not above 0")
-    return value
 
 
 def _argument(parse: Callable[[str], T]) -> Callable[[str], T]:

@@ -6,6 +6,7 @@ import math
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from naproxy.core.state import Klass
@@ -80,9 +81,7 @@ def log_summary(log: Log) -> dict[str, Any]:
         "lines_read": log.lines,
         "malformed": log.malformed.total(),
         "malformed_why": dict(log.malformed),
-        "malformed_examples": [
-            {"file": e.file, "line": e.line, "why": e.why, "text": e.text} for e in log.examples
-        ],
+        "malformed_examples": [asdict(example) for example in log.examples],
     }
 
 

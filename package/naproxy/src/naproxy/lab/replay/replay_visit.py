@@ -12,7 +12,9 @@ from email.utils import formatdate
 from ipaddress import IPv4Network, IPv6Network, ip_address
 
 from naproxy.lab.estimate.accesslog import Entry
+from naproxy.lab.estimate.cachemodel import is_static
 from naproxy.lab.replay.replay_http import Answer, Lost, ask
+from naproxy.shm.page import Outcome
 
 TIMEOUT_S = 60.0
 POLL_S = 1.0  # as the waiting page's script does
@@ -22,32 +24,8 @@ _NOT_SERVED = frozenset((LOST, "refused", "capped", "limit", "gone", "error"))
 _STATUS_PATH = "/.naproxy/status"
 _PAGE = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 _WITH_BODY = frozenset(("POST", "PUT", "PATCH"))
-# fmt: off
-_ASSETS = (
-    ".css", ".js", ".mjs", ".map", ".json", ".xml", ".txt", ".pdf", ".zip", ".mp3", ".mp4", ".webm",
-    ".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".avif", ".ico",
-    ".woff", ".woff2", ".ttf", ".eot", ".otf",
-)
-# fmt: on
-# What the box's VCL says became of a request.
-OUTCOMES = frozenset(
-    (
-        "hit",
-        "stale",
-        "fetch",
-        "pass",
-        "pipe",
-        "held",
-        "refused",
-        "waiting_page",
-        "capped",
-        "limit",
-        "gone",
-        "error",
-        "status",
-        "other",
-    )
-)  # fmt: skip
+OUTCOMES = frozenset(outcome.name.lower() for outcome in Outcome)
+"""What the box's VCL says became of a request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +205,8 @@ def request_bytes(target: Target, entry: Entry, request_id: str) -> bytes:
 
 def asks_for_page(entry: Entry) -> bool:
     """Does it look as if a browser navigates, or a crawler that says it is one?"""
-    asset = entry.path.partition("?")[0].lower().endswith(_ASSETS)
+    path = entry.path.partition("?")[0]
+    asset = is_static(path) or path.lower().endswith(".json")
     return entry.agent.startswith(("Mozilla/", "Opera/")) and not asset
 
 
