@@ -27,7 +27,7 @@ def box(tmp_path: Path) -> Iterator[Box]:
     made.journal.transition("web", State.AWAKE, State.ASLEEP, IDLE)
     asker = Asker("192.0.2.1", "page", agent="=HYPERLINK(0)", host=HOST, path="/é", klass="person")
     made.journal.wake_opened("web", asker)
-    made.history.decision("web", made.house_s, False, own_words("=1+1"))
+    made.journal.decision("web", made.house_s, False, own_words("=1+1"))
     made.history.request("web", event(made))
     asks(made)
     made.history.flush()

@@ -280,21 +280,21 @@ def test_a_decision_is_written_when_its_reason_changes_not_its_figures(box: Box)
     five, more, later = (Reason("policy.idle", idle_s=s) for s in (5, 6.5, 7))
     fetching = Reason("server.fetching", number=2)
     for reason in (five, more, fetching, later):
-        box.history.decision("web", box.house_s, False, reason)
+        box.journal.decision("web", box.house_s, False, reason)
         box.history.tick()
     assert decisions(box) == [five, fetching, later]
 
 
 def test_a_decision_that_flips_is_written_though_the_reason_is_the_same(box: Box) -> None:
     for sleep in (False, True):
-        box.history.decision("web", box.house_s, sleep, Reason("policy.idle", idle_s=5))
+        box.journal.decision("web", box.house_s, sleep, Reason("policy.idle", idle_s=5))
         box.history.tick()
     assert len(decisions(box)) == 2
 
 
 def test_of_many_decisions_in_a_minute_the_last_is_written(box: Box) -> None:
     for number in range(1000):
-        box.history.decision("web", box.house_s, False, own_words("ab"[number % 2]))
+        box.journal.decision("web", box.house_s, False, own_words("ab"[number % 2]))
     box.history.tick()
     assert decisions(box) == [own_words("b")]
 

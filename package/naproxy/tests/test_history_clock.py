@@ -33,7 +33,7 @@ def test_what_was_written_before_ntp_came_is_moved_to_when_it_was(box: Box) -> N
     box.meter(100)
     box.journal.transition("web", State.AWAKE, State.ASLEEP, own_words("x"))
     box.journal.wake_opened("web", Asker("192.0.2.1", "page"))
-    box.history.decision("web", box.house_s, True, own_words("idle"))
+    box.journal.decision("web", box.house_s, True, own_words("idle"))
     ntp_comes(box, START_S + 100)
     assert box.seconds() == list(range(START_S, START_S + 100))
     assert box.read("SELECT t_s, covered_ms FROM power_minutes") == [

@@ -17,7 +17,7 @@ from operator import add, mul, sub
 from typing import Final
 
 from naproxy.core.reading import Second
-from naproxy.history.inflate import inflate
+from naproxy.history.blob import columns_of
 
 _FORM: Final = b"\x01"
 _COLUMNS: Final = "BHiHHhH"
@@ -136,20 +136,11 @@ def unpack(minute_s: int, blob: bytes) -> list[Second]:
 
 def columns(blob: bytes) -> Columns:
     """Return what is in a blob, fast; ValueError if it is not one."""
-    codes = {_FORM: _COLUMNS, _WIDE_FORM: _WIDE_COLUMNS}.get(blob[:1])
-    if codes is None:
-        raise ValueError(f"a block of a form that is not known: {blob[:1]!r}")
-    data = inflate(blob[1:], _MOST_BYTES)
-    sizes = [array(code).itemsize for code in codes]
-    count, rest = divmod(len(data), sum(sizes))
-    if rest or not count:
-        raise ValueError("a damaged block: its length is wrong")
-    read, at = [], 0
-    for code, size in zip(codes, sizes, strict=True):
+    read = []
+    for code, data in columns_of(blob, {_FORM: _COLUMNS, _WIDE_FORM: _WIDE_COLUMNS}, _MOST_BYTES):
         column = array(code)
-        column.frombytes(data[at : at + count * size])
+        column.frombytes(data)
         read.append(_little(column))
-        at += count * size
     offset, readings, step, low, high, rest_mj, covered_ms = read
     mean_mw = list(accumulate(step))
     return Columns(

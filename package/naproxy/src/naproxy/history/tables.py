@@ -9,7 +9,8 @@ with another name, so that a rolled-back image still finds its own.
 from __future__ import annotations
 
 import sqlite3
-from typing import Final
+from collections.abc import Iterator
+from typing import Any, Final
 
 GENERATION: Final = 1
 FILE: Final = "history.db"
@@ -20,6 +21,9 @@ METER_BITS: Final = 6
 METERS: Final = 1 << METER_BITS
 """Rows of power have the key `time << METER_BITS | meter`: they are appended at one end of
 the table whatever the meter, so a batch for many meters touches few pages."""
+
+WITH_TIME: Final = ("transitions", "wakes", "decisions")
+"""The journal's tables, whose rows have a time, a server and a reason."""
 
 _FIRST: Final = """
 CREATE TABLE transitions (
@@ -216,4 +220,28 @@ def key(t: int, meter: int) -> int:
 def server_id(db: sqlite3.Connection, name: str) -> int:
     """Return the number that rows have for a server, a new one where it has none."""
     db.execute("INSERT OR IGNORE INTO servers (name) VALUES (?)", (name,))
-    return int(db.execute("SELECT id FROM servers WHERE name = ?", (name,)).fetchone()[0])
+    return number_of(db, "servers", name)
+
+
+def number_of(db: sqlite3.Connection, table: str, name: str) -> int:
+    """Return the number of a server or meter; one that was never there has 0, as no row."""
+    row = db.execute(f"SELECT id FROM {table} WHERE name = ?", (name,)).fetchone()  # noqa: S608
+    return row[0] if row else 0
+
+
+def dicts(found: sqlite3.Cursor) -> Iterator[dict[str, Any]]:
+    """Yield what was found as dictionaries."""
+    names = [column[0] for column in found.description]
+    for row in found:
+        yield dict(zip(names, row, strict=True))
+
+
+def of_meter(
+    db: sqlite3.Connection, table: str, columns: str, meter: int, between: tuple[int, int]
+) -> sqlite3.Cursor:
+    """Return a meter's rows of a table, by their times; `between` two in the table's own unit."""
+    return db.execute(
+        f"SELECT {columns} FROM {table}"  # noqa: S608
+        f" WHERE key >= ? AND key < ? AND key & {METERS - 1} = ? ORDER BY key",
+        (key(between[0], 0), key(between[1], 0), meter),
+    )

@@ -13,7 +13,7 @@ from array import array
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from naproxy.history.inflate import inflate
+from naproxy.history.blob import columns_of
 
 BLOCK_S: Final = 600
 TICKS: Final = 10
@@ -80,18 +80,11 @@ def unpack(blob: bytes) -> list[Visit]:
     """Return a block's requests by their times, clients numbered from 0; ValueError if damaged."""
     if not blob:
         return []
-    if blob[:1] != _FORM:
-        raise ValueError(f"a block of a form that is not known: {blob[:1]!r}")
-    data = inflate(blob[1:], _MOST_BYTES)
-    sizes = [array(code).itemsize for code in _COLUMNS]
-    count, rest = divmod(len(data), sum(sizes))
-    if rest:
-        raise ValueError("a damaged block: its length is wrong")
-    columns, at = [], 0
-    for size in sizes:
-        columns.append(_values(data[at : at + size * count], size))
-        at += size * count
-    return _visits(*columns)
+    return _visits(*(_values(*column) for column in _opened(blob)))
+
+
+def _opened(blob: bytes) -> list[tuple[str, bytes]]:
+    return columns_of(blob, {_FORM: _COLUMNS}, _MOST_BYTES)
 
 
 def ticks_of(blob: bytes, flag: int) -> list[int]:
@@ -101,11 +94,8 @@ def ticks_of(blob: bytes, flag: int) -> list[int]:
     """
     if not blob:
         return []
-    if blob[:1] != _FORM:
-        raise ValueError(f"a block of a form that is not known: {blob[:1]!r}")
-    data = inflate(blob[1:], _MOST_BYTES)
-    count = len(data) // sum(array(code).itemsize for code in _COLUMNS)
-    low, high, flags = (data[n * count : (n + 1) * count] for n in range(3))
+    (_, steps), (_, flags), *_ = _opened(blob)
+    low, high = steps[: len(flags)], steps[len(flags) :]
     found, tick = [], 0
     for fine, coarse, given in zip(low, high, flags, strict=True):
         tick += fine | coarse << 8
@@ -114,10 +104,10 @@ def ticks_of(blob: bytes, flag: int) -> list[int]:
     return found
 
 
-def _values(data: bytes, size: int) -> Sequence[int]:
-    if size == 1:
+def _values(code: str, data: bytes) -> Sequence[int]:
+    if code == "B":
         return data
-    count = len(data) // size
+    count = len(data) // 2
     return [low | high << 8 for low, high in zip(data[:count], data[count:], strict=True)]
 
 

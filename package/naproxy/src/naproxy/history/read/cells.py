@@ -18,7 +18,7 @@ from naproxy.history.read.queries import energy
 from naproxy.history.read.savings import NOTHING, Cell, Measured, cell
 from naproxy.history.read.states import HOUR_S, InState, States
 from naproxy.history.read.timeline import stretches
-from naproxy.history.tables import METER_BITS, METERS, key
+from naproxy.history.tables import METER_BITS, number_of, of_meter
 
 MINUTE_S: Final = 60
 ALL: Final = 0.995
@@ -95,10 +95,8 @@ def _sums(db: sqlite3.Connection, tier: str, meter: str | None, first: int, end:
     row_s = {"hours": HOUR_S, "minutes": MINUTE_S}[tier]
     return {
         (row >> METER_BITS) * row_s: Measured(energy_mj / 1000, covered_ms / 1000)
-        for row, energy_mj, covered_ms in db.execute(
-            f"SELECT key, energy_mj, covered_ms FROM {tier} WHERE key >= ? AND key < ?"  # noqa: S608
-            f" AND key & {METERS - 1} = (SELECT id FROM meters WHERE name = ?)",
-            (key(first, 0), key(end, 0), meter),
+        for row, energy_mj, covered_ms in of_meter(
+            db, tier, "key, energy_mj, covered_ms", number_of(db, "meters", meter), (first, end)
         )
     }
 

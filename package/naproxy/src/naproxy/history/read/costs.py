@@ -13,9 +13,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from naproxy.history.read.queries import meter_number
 from naproxy.history.read.timeline import Stretch
-from naproxy.history.tables import METER_BITS, METERS, key
+from naproxy.history.tables import METER_BITS, number_of, of_meter
 
 LEAST_COVERED: Final = 0.5
 """Of a wake that readings cover less than this share of, no energy is said."""
@@ -60,10 +59,10 @@ def curve(db: sqlite3.Connection, meter: str, from_s: float, to_s: float) -> Cur
     """Read the minutes of a meter that a range touches."""
     made = Curve(array("q"), array("q"), array("q"))
     energy_mj = covered_ms = 0
-    for row, more_mj, more_ms in db.execute(
-        "SELECT key, energy_mj, covered_ms FROM minutes"  # noqa: S608
-        f" WHERE key >= ? AND key < ? AND key & {METERS - 1} = ? ORDER BY key",
-        (key(int(from_s // 60), 0), key(int(-(-to_s // 60)), 0), meter_number(db, meter)),
+    minutes = int(from_s // 60), int(-(-to_s // 60))
+    number = number_of(db, "meters", meter)
+    for row, more_mj, more_ms in of_meter(
+        db, "minutes", "key, energy_mj, covered_ms", number, minutes
     ):
         energy_mj += more_mj
         covered_ms += more_ms

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from naproxy.history.tables import dicts
+
 MOST_ROWS: Final = 200
 OWN: Final = ("command", "policy", "schedule", "naproxy")
 """What `who` is where no request asked: a person by hand, or the box itself."""
@@ -86,8 +88,7 @@ def page(
     found = db.execute(
         f"{select}{rest} ORDER BY t_s DESC, id DESC LIMIT ?", [*values, *after, limit + 1]
     )
-    names = [column[0] for column in found.description]
-    rows = [dict(zip(names, row, strict=True)) for row in found]
+    rows = list(dicts(found))
     last = rows[limit - 1] if len(rows) > limit else None
     return Page(rows[:limit], f"{last['t_s']!r}_{last['id']}" if last else None)
 
@@ -203,8 +204,7 @@ def requests(
         " WHERE server = ? AND t_s >= ? AND t_s < ? AND class <> '' ORDER BY t_s, id",
         (server, from_s, to_s),
     )
-    names = [column[0] for column in found.description]
-    return [dict(zip(names, row, strict=True)) for row in found]
+    return list(dicts(found))
 
 
 def bare(path: str) -> str:

@@ -13,7 +13,8 @@ from datetime import UTC, date, datetime, tzinfo
 from typing import Any, Final, NamedTuple
 
 from naproxy.history.days import days
-from naproxy.history.read.queries import class_word, outcome_word
+from naproxy.history.read.queries import in_words
+from naproxy.history.tables import number_of
 
 WEEK_H: Final = 168
 _MONDAY_H: Final = 72
@@ -114,15 +115,15 @@ def by_part(
     Of a part that the range cuts only what is in the range.
     """
     from_s, to_s = _range(db, *range_s)
-    number = db.execute("SELECT id FROM servers WHERE name = ?", (server,)).fetchone()
-    if number is None or from_s >= to_s:
+    number = number_of(db, "servers", server)
+    if from_s >= to_s:
         return
     for first, begin_s, end_s in days(from_s, to_s, zone, unit):
         # Part by part: sorting few rows often is faster than all of them once.
         found = db.execute(
             "SELECT class, outcome, sum(requests), sum(delayed) FROM traffic_hours"
             " WHERE t_s >= ? AND t_s < ? AND server = ? GROUP BY 1, 2",
-            (max(from_s, begin_s), min(to_s, end_s), number[0]),
+            (max(from_s, begin_s), min(to_s, end_s), number),
         )
         if shares := [Share(*row) for row in found]:
             yield first, shares
@@ -146,18 +147,11 @@ def by_agent(
 def agent_days(
     db: sqlite3.Connection, server: str | None, from_s: float, to_s: float
 ) -> Iterator[dict[str, Any]]:
-    """Yield requests by day, server, agent, class and outcome, those names in words."""
-    for t_s, name, agent, klass, outcome, requests, delayed in db.execute(
-        "SELECT t_s, server, agent, class, outcome, requests, delayed FROM traffic_by_agent"
-        " WHERE t_s >= ?1 AND t_s < ?2 AND (?3 IS NULL OR server = ?3) ORDER BY 1, 2, 3, 4, 5",
-        (int(from_s), int(to_s), server),
-    ):
-        yield {
-            "t_s": t_s,
-            "server": name,
-            "agent": agent,
-            "class": class_word(klass),
-            "outcome": outcome_word(outcome),
-            "requests": requests,
-            "delayed": delayed,
-        }
+    """Return requests by day, server, agent, class and outcome, those names in words."""
+    return in_words(
+        db.execute(
+            "SELECT t_s, server, agent, class, outcome, requests, delayed FROM traffic_by_agent"
+            " WHERE t_s >= ?1 AND t_s < ?2 AND (?3 IS NULL OR server = ?3) ORDER BY 1, 2, 3, 4, 5",
+            (int(from_s), int(to_s), server),
+        )
+    )

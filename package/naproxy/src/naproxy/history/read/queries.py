@@ -18,7 +18,7 @@ from urllib.parse import quote
 from naproxy.core.state import Klass
 from naproxy.history.block import Span, columns
 from naproxy.history.days import days
-from naproxy.history.tables import FILE, METER_BITS, METERS, key
+from naproxy.history.tables import FILE, METER_BITS, METERS, dicts, key, number_of, of_meter
 from naproxy.shm.page import Outcome
 
 MOST_POINTS: Final = 1000
@@ -74,12 +74,6 @@ def meters(db: sqlite3.Connection) -> list[str]:
     return [name for (name,) in db.execute("SELECT name FROM meters ORDER BY name")]
 
 
-def meter_number(db: sqlite3.Connection, name: str) -> int:
-    """Return a meter's number; one that was never there has 0, which no row has."""
-    row = db.execute("SELECT id FROM meters WHERE name = ?", (name,)).fetchone()
-    return row[0] if row else 0
-
-
 def chart(
     db: sqlite3.Connection, meter: str, from_s: float, to_s: float, points: int = MOST_POINTS
 ) -> Chart:
@@ -89,7 +83,7 @@ def chart(
     step_s = next((s for s in STEPS_S if (end_s - 1) // s - first_s // s < points), STEPS_S[-1])
     tier = _tier(db, step_s, first_s)
     step_s = max(step_s, TIERS[tier])
-    first_s, number = first_s // step_s * step_s, meter_number(db, meter)
+    first_s, number = first_s // step_s * step_s, number_of(db, "meters", meter)
     found = list(_points(db, tier, number, (first_s, end_s), step_s))
     return Chart(tier, step_s, found, list(_gaps(found, first_s, end_s)))
 
@@ -133,11 +127,8 @@ def _from_seconds(
 ) -> Iterator[Point]:
     """Yield the parts of each block; a damaged one is a gap."""
     first_s, end_s = range_s
-    for row, blob in db.execute(
-        "SELECT key, block FROM seconds"  # noqa: S608
-        f" WHERE key >= ? AND key < ? AND key & {METERS - 1} = ? ORDER BY key",
-        (key(first_s // 60, 0), key(-(-end_s // 60), 0), meter),
-    ):
+    minutes = first_s // 60, -(-end_s // 60)
+    for row, blob in of_meter(db, "seconds", "key, block", meter, minutes):
         minute_s = (row >> METER_BITS) * 60
         with suppress(ValueError):
             for offset, span in columns(blob).spans(step_s):
@@ -161,7 +152,7 @@ def energy(db: sqlite3.Connection, meter: str, from_s: int, to_s: int) -> tuple[
     Whole hours are summed as such, what is left at the ends from the minutes; so is the
     newest hour, which is made anew only now and then.
     """
-    number = meter_number(db, meter)
+    number = number_of(db, "meters", meter)
     newest = db.execute("SELECT max(key) FROM hours").fetchone()[0] or 0
     first, last = -(-from_s // 3600), min(to_s // 3600, newest >> METER_BITS)
     if first >= last:
@@ -177,11 +168,8 @@ def energy(db: sqlite3.Connection, meter: str, from_s: int, to_s: int) -> tuple[
 def _sum(db: sqlite3.Connection, tier: str, meter: int, first: int, end: int) -> tuple[int, int]:
     if first >= end:
         return 0, 0
-    found: tuple[int, int] = db.execute(
-        f"SELECT coalesce(sum(energy_mj), 0), coalesce(sum(covered_ms), 0) FROM {tier}"  # noqa: S608
-        f" WHERE key >= ? AND key < ? AND key & {METERS - 1} = ?",
-        (key(first, 0), key(end, 0), meter),
-    ).fetchone()
+    sums = "coalesce(sum(energy_mj), 0), coalesce(sum(covered_ms), 0)"
+    found: tuple[int, int] = of_meter(db, tier, sums, meter, (first, end)).fetchone()
     return found
 
 
@@ -213,8 +201,9 @@ def energy_by_day(
 def power(
     db: sqlite3.Connection, tier: str, meter: str, from_s: float, to_s: float
 ) -> Iterator[Point]:
-    """Yield every row of a tier in a range."""
-    yield from _points(db, tier, meter_number(db, meter), (int(from_s), int(to_s)), TIERS[tier])
+    """Return every row of a tier in a range."""
+    number = number_of(db, "meters", meter)
+    yield from _points(db, tier, number, (int(from_s), int(to_s)), TIERS[tier])
 
 
 def events(
@@ -228,32 +217,31 @@ def events(
         f"SELECT * FROM {table} WHERE t_s >= ?1 AND t_s < ?2{of_server} ORDER BY t_s, id",  # noqa: S608
         (from_s, to_s) if table == "clock" else (from_s, to_s, server),
     )
-    names = [column[0] for column in found.description]
-    for row in found:
-        yield dict(zip(names, row, strict=True))
+    yield from dicts(found)
 
 
 def traffic(
     db: sqlite3.Connection, server: str | None, from_s: float, to_s: float, tier: str = "hours"
 ) -> Iterator[dict[str, Any]]:
-    """Yield requests by hour (or minute, for a week), server, class and outcome."""
+    """Return requests by hour (or minute, for a week), server, class and outcome."""
     if tier not in ("minutes", "hours"):
         raise ValueError(f"traffic is not kept by {tier}")
-    for t_s, name, klass, outcome, requests, delayed in db.execute(
-        "SELECT t_s, name, class, outcome, requests, delayed"  # noqa: S608
-        f" FROM traffic_{tier} JOIN servers ON id = server"
-        " WHERE t_s >= ?1 AND t_s < ?2 AND (?3 IS NULL OR name = ?3)"
-        " ORDER BY t_s, name, class, outcome",
-        (int(from_s), int(to_s), server),
-    ):
-        yield {
-            "t_s": t_s,
-            "server": name,
-            "class": class_word(klass),
-            "outcome": outcome_word(outcome),
-            "requests": requests,
-            "delayed": delayed,
-        }
+    return in_words(
+        db.execute(
+            "SELECT t_s, name AS server, class, outcome, requests, delayed"  # noqa: S608
+            f" FROM traffic_{tier} JOIN servers ON id = server"
+            " WHERE t_s >= ?1 AND t_s < ?2 AND (?3 IS NULL OR name = ?3)"
+            " ORDER BY t_s, name, class, outcome",
+            (int(from_s), int(to_s), server),
+        )
+    )
+
+
+def in_words(found: sqlite3.Cursor) -> Iterator[dict[str, Any]]:
+    """Yield rows whose class and outcome are numbers, with their names."""
+    for row in dicts(found):
+        words = {"class": class_word(row["class"]), "outcome": outcome_word(row["outcome"])}
+        yield row | words
 
 
 def class_word(number: int) -> str:

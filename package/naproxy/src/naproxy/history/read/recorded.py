@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
+from naproxy.history.tables import number_of
 from naproxy.history.visits import BLOCK_S, SERVER_BITS, TICKS, key, unpack
 
 _MASK: Final = (1 << SERVER_BITS) - 1
@@ -46,13 +47,11 @@ def blocks(
 
     `delayed`: only of blocks in which somebody waited.
     """
-    found = db.execute("SELECT id FROM servers WHERE name = ?", (server,)).fetchone()
-    if found is None:
-        return
+    number = number_of(db, "servers", server)
     for row, watched_s, left_out, blob in db.execute(
         "SELECT key, watched_s, left_out, block FROM request_blocks"  # noqa: S608
         f" WHERE key >= ? AND key < ? AND key & {_MASK} = ? AND delayed >= ? ORDER BY key",
-        (key(from_s, 0), key(to_s + BLOCK_S - 1, 0), found[0], int(delayed)),
+        (key(from_s, 0), key(to_s + BLOCK_S - 1, 0), number, int(delayed)),
     ):
         yield (row >> SERVER_BITS) * BLOCK_S, watched_s, left_out, blob
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from naproxy.history.read.recorded import watched_until_s
-from naproxy.history.tables import METER_BITS, key
+from naproxy.history.tables import METER_BITS, dicts, key
 
 UNWATCHED_S: Final = 180
 """Readings are written once a minute: without any for so long before a start, nobody looked."""
@@ -181,8 +181,7 @@ def wakes_of(
         f"SELECT {_WAKES} FROM wakes WHERE server = ? AND t_s >= ? AND t_s <= ? ORDER BY t_s, id",  # noqa: S608
         (server, min(before_s), found[waking[-1]].t_s + 1),
     )
-    names = [column[0] for column in rows.description]
-    wakes = [dict(zip(names, row, strict=True)) for row in rows]
+    wakes = list(dicts(rows))
     times_s = [wake["t_s"] for wake in wakes]
     led: dict[int, dict[str, Any]] = {}
     used = -1

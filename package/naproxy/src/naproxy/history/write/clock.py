@@ -11,7 +11,10 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
+
+from naproxy.history.tables import METER_BITS, WITH_TIME
+from naproxy.history.write.journal import Journal
 
 _LOG: Final = logging.getLogger(__name__)
 STEP_S: Final = 2.0
@@ -27,31 +30,13 @@ _TIME_ERROR: Final = 5
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
-class Tables(Protocol):
-    """What the clock needs of the history."""
-
-    def newest_s(self) -> float:
-        """Return the latest time of any row, 0 if there is none."""
-
-    def shift(self, since_s: float, by_s: int) -> bool:
-        """Move all rows from `since_s` on; returns whether that was done."""
-
-    def note(self, t_s: float, what: str, shift_s: float, since_s: float) -> None:
-        """Record what was done about the clock."""
-
-    def save(self, key: str, value: Any) -> None:
-        """Keep a JSON value over restarts."""
-
-    def saved(self, key: str) -> Mapping[str, Any]:
-        """Return what `save` kept, or an empty object."""
-
-
 class HistoryClock:
     """Epoch seconds for the history's rows: the monotonic clock and what has to be added."""
 
     def __init__(
         self,
-        tables: Tables,
+        journal: Journal,
+        shift: Callable[[float, int], bool],
         *,
         monotonic: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
@@ -61,9 +46,11 @@ class HistoryClock:
         """Go on where another run of the same boot was, else with what the wall clock says.
 
         Where that is before the newest row and nobody vouches for it, time goes on from
-        there, so that runs never mix.
+        there, so that runs never mix. `shift` moves all rows from a time on by seconds, and
+        returns whether that was done.
         """
-        self._tables = tables
+        self._journal = journal
+        self._shift = shift
         self._monotonic = monotonic
         self._wall = wall
         self._synchronised = synchronised or kernel_says_synchronised
@@ -71,14 +58,33 @@ class HistoryClock:
         self._seen_s = self._base_s = wall() - monotonic()
         self.since_s = self.now_s()
         self.confirmed = self._synchronised()
-        newest_s = tables.newest_s()
+        newest_s = self._newest_s()
         self._ahead = newest_s > 0 and self.now_s() - newest_s > AHEAD_S
-        saved = tables.saved("clock")
+        saved = journal.saved("clock")
         if saved.get("boot") == self._boot and saved.get("confirmed") is False:
             self._go_on(saved)
         elif not self.confirmed:
             self._never_before(newest_s)
         self._save()
+
+    def _newest_s(self) -> float:
+        """Return the latest time of any row, 0 if there is none."""
+        newest_s = 0.0
+        for sql in (
+            *(f"SELECT max(t_s) FROM {table}" for table in (*WITH_TIME, "traffic_minutes")),  # noqa: S608
+            f"SELECT (max(key) >> {METER_BITS}) * 60 FROM minutes",  # noqa: S608
+        ):
+            done = self._journal.store.execute(sql)
+            row = done.fetchone() if done else None
+            newest_s = max(newest_s, row[0] or 0.0) if row else newest_s
+        return newest_s
+
+    def _note(self, t_s: float, what: str, shift_s: float, since_s: float) -> None:
+        """Record what was done about the clock."""
+        self._journal.store.execute(
+            "INSERT INTO clock (t_s, what, shift_s, since_s) VALUES (?, ?, ?, ?)",
+            *(t_s, what, shift_s, since_s),
+        )
 
     def _go_on(self, saved: Mapping[str, Any]) -> None:
         values = [saved.get(name) for name in ("base_s", "seen_s", "since_s")]
@@ -92,7 +98,7 @@ class HistoryClock:
             return
         self._base_s += behind_s // 60 * 60 + 120
         self.since_s = self.now_s()
-        self._tables.note(self.since_s, "guessed", self.since_s - self._wall(), self.since_s)
+        self._note(self.since_s, "guessed", self.since_s - self._wall(), self.since_s)
         _LOG.warning("the clock is behind the history: times are a guess until it is set")
 
     @property
@@ -128,18 +134,18 @@ class HistoryClock:
             return True
         since_s = self.since_s
         if not self.confirmed:
-            if not self._tables.shift(since_s, by_s):
+            if not self._shift(since_s, by_s):
                 return False
             self.since_s += by_s
         self._base_s += by_s
         what = "stepped" if self.confirmed else "corrected"
-        self._tables.note(self.now_s(), what, by_s, since_s)
+        self._note(self.now_s(), what, by_s, since_s)
         moved = "" if self.confirmed else ", and so was what was written since the start"
         _LOG.info("the clock was set by %+d s%s", by_s, moved)
         return True
 
     def _save(self) -> None:
-        self._tables.save(
+        self._journal.save(
             "clock",
             {
                 "boot": self._boot,

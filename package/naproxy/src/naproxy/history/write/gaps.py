@@ -19,6 +19,7 @@ from typing import Final
 
 from naproxy.history.days import day_of, start_s, step
 from naproxy.history.read.recorded import blocks
+from naproxy.history.tables import number_of
 from naproxy.history.visits import BLOCK_S, NEEDED, SERVER_BITS, TICKS, key, ticks_of
 
 EDGES_S: Final = (1, 2, 5, 10, 20, 60, 120, 300, 600, 1200, 3600, 7200, 18000, 36000, 86400)
@@ -59,7 +60,7 @@ class Gaps:
 def histogram(db: sqlite3.Connection, server: str, from_s: float, to_s: float) -> Gaps:
     """Return the gaps of the days that begin in a range."""
     found = Gaps()
-    number = _number(db, server)
+    number = number_of(db, "servers", server)
     for bucket, count, sum_s in db.execute(
         "SELECT bucket, sum(gaps), sum(sum_s) FROM gap_days"
         " WHERE server = ? AND t_s >= ? AND t_s < ? GROUP BY bucket",
@@ -73,11 +74,6 @@ def histogram(db: sqlite3.Connection, server: str, from_s: float, to_s: float) -
     if fresh_s < to_s:
         _count(found, db, server, fresh_s, to_s)
     return found
-
-
-def _number(db: sqlite3.Connection, server: str) -> int:
-    row = db.execute("SELECT id FROM servers WHERE name = ?", (server,)).fetchone()
-    return row[0] if row else 0
 
 
 def _done_s(db: sqlite3.Connection, server: int) -> int:

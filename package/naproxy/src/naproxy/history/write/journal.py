@@ -16,12 +16,12 @@ from typing import Any, Final
 from naproxy.core.reason import Reason, stored_reason
 from naproxy.core.request import Asker
 from naproxy.core.state import STATES, State
-from naproxy.history.write.store import Store, rows
+from naproxy.history.tables import WITH_TIME, dicts
+from naproxy.history.write.store import Store
 
 MOST_ROWS: Final = 1000
 DECISIONS_DAYS: Final = 30
 
-_TABLES: Final = ("transitions", "wakes", "decisions")
 _Decision = tuple[float, bool, Reason]
 _Gist = tuple[bool | str, ...]
 
@@ -151,15 +151,14 @@ class Journal:
 
         `reason` is a plain reason; that of a wake for a request is what Varnish calls its cause.
         """
-        if table not in _TABLES:
+        if table not in WITH_TIME:
             raise ValueError(f"there is no table {table}")
-        found = rows(
-            self.store.execute(
-                f"SELECT * FROM {table} WHERE t_s >= ?1 AND (?2 IS NULL OR server = ?2)"  # noqa: S608
-                " ORDER BY id DESC LIMIT ?3",
-                *(since_s, server, min(limit, MOST_ROWS)),
-            )
+        done = self.store.execute(
+            f"SELECT * FROM {table} WHERE t_s >= ?1 AND (?2 IS NULL OR server = ?2)"  # noqa: S608
+            " ORDER BY id DESC LIMIT ?3",
+            *(since_s, server, min(limit, MOST_ROWS)),
         )
+        found = list(dicts(done)) if done else []
         for row in found:
             if not row.get("class"):
                 row["reason"] = stored_reason(row["reason"]).plain()

@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from naproxy.history.tables import FILE, AnotherGenerationError, prepare
 from naproxy.shm.page import give_to_group
@@ -144,14 +144,6 @@ def _prepared(db: sqlite3.Connection) -> sqlite3.Connection:
         db.close()
         raise
     return db
-
-
-def rows(found: sqlite3.Cursor | None) -> list[dict[str, Any]]:
-    """Return what was found as dictionaries."""
-    if found is None:
-        return []
-    names = [column[0] for column in found.description]
-    return [dict(zip(names, row, strict=True)) for row in found]
 
 
 def _damaged(error: sqlite3.Error) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import sqlite3
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
@@ -127,12 +128,8 @@ class Stream:
 
     def _watch_until(self, now_s: float) -> None:
         for name, since_s in self._watched_s.items():
-            at_s = since_s
-            while at_s < now_s:
-                begin_s = int(at_s // BLOCK_S) * BLOCK_S
-                end_s = min(now_s, begin_s + BLOCK_S)
-                self._block(begin_s, name).watched_s += end_s - at_s
-                at_s = end_s
+            for begin_s, length_s in _parts(since_s, now_s):
+                self._block(begin_s, name).watched_s += length_s
             self._watched_s[name] = max(since_s, now_s)
 
     def write(self, db: sqlite3.Connection, before_s: float, now_s: float) -> None:
@@ -217,18 +214,13 @@ def _put_block(
 
 def shift(db: sqlite3.Connection, since_s: float, by_s: int) -> None:
     """Move all requests from `since_s` on by whole seconds, and the time that was watched."""
-    first = key(since_s, 0)
-    visits: dict[int, dict[int, list[Visit]]] = {}  # block -> server -> requests
-    left_out: dict[tuple[int, int], int] = {}
-    watched: dict[int, list[tuple[float, float]]] = {}
+    blocks: dict[int, _Block] = defaultdict(_Block)
     mask = (1 << SERVER_BITS) - 1
     for row, missing, watched_s, blob in db.execute(
         "SELECT key, left_out, watched_s, block FROM request_blocks WHERE key >= ? ORDER BY key",
-        (first,),
+        (key(since_s, 0),),
     ).fetchall():
         begin_s, server = (row >> SERVER_BITS) * BLOCK_S, row & mask
-        stays, goes_s = _stays(begin_s, since_s, watched_s)
-        watched.setdefault(server, []).append((max(begin_s, since_s), goes_s))
         kept = []
         for visit in _unpacked(blob):
             tick = visit.tick + begin_s * TICKS
@@ -238,12 +230,18 @@ def shift(db: sqlite3.Connection, since_s: float, by_s: int) -> None:
             later, tick = divmod(tick + by_s * TICKS, BLOCK_S * TICKS)
             # Two blocks may fall into one, whose clients are not the same.
             moved = visit._replace(tick=tick, client=(begin_s // BLOCK_S) << 16 | visit.client)
-            visits.setdefault(later, {}).setdefault(server, []).append(moved)
-        left_out[begin_s + by_s, server] = missing
+            blocks[later << SERVER_BITS | server].visits.append(moved)
+        if missing:
+            blocks[key(begin_s + by_s, server)].left_out += missing
+        stays_s, goes_s = _stays(begin_s, since_s, watched_s)
+        from_s = max(begin_s, since_s) + by_s
+        for at_s, length_s in _parts(from_s, from_s + goes_s):
+            blocks[key(at_s, server)].watched_s += length_s
         db.execute("DELETE FROM request_blocks WHERE key = ?", (row,))
-        if kept or stays:
-            _put_block(db, row, kept, 0, stays)
-    _put_moved(db, visits, left_out, watched, by_s)
+        if kept or stays_s:
+            _put_block(db, row, kept, 0, stays_s)
+    for row in sorted(blocks):
+        _write_block(db, row, blocks[row], math.inf)
 
 
 def _stays(begin_s: int, since_s: float, watched_s: float) -> tuple[float, float]:
@@ -254,35 +252,13 @@ def _stays(begin_s: int, since_s: float, watched_s: float) -> tuple[float, float
     return watched_s - goes_s, goes_s
 
 
-def _put_moved(
-    db: sqlite3.Connection,
-    visits: dict[int, dict[int, list[Visit]]],
-    left_out: dict[tuple[int, int], int],
-    watched: dict[int, list[tuple[float, float]]],
-    by_s: int,
-) -> None:
-    blocks: dict[int, _Block] = {}
-    for number, servers in visits.items():
-        for server, moved in servers.items():
-            blocks.setdefault(number << SERVER_BITS | server, _Block()).visits += moved
-    for (begin_s, server), missing in left_out.items():
-        if missing:
-            blocks.setdefault(key(begin_s, server), _Block()).left_out += missing
-    for server, spans in watched.items():
-        for from_s, length_s in spans:
-            for at_s, part_s in _parts(from_s + by_s, length_s):
-                blocks.setdefault(key(at_s, server), _Block()).watched_s += part_s
-    for row in sorted(blocks):
-        _write_block(db, row, blocks[row], math.inf)
-
-
-def _parts(from_s: float, length_s: float) -> Iterator[tuple[float, float]]:
-    """Yield the begin and length of each block's part of a time."""
-    end_s = from_s + length_s
-    while from_s < end_s:
-        next_s = min(end_s, (from_s // BLOCK_S + 1) * BLOCK_S)
-        yield from_s, next_s - from_s
-        from_s = next_s
+def _parts(from_s: float, to_s: float) -> Iterator[tuple[int, float]]:
+    """Yield the blocks that a time is in, and how much of it is in each."""
+    while from_s < to_s:
+        begin_s = int(from_s // BLOCK_S) * BLOCK_S
+        end_s = min(to_s, begin_s + BLOCK_S)
+        yield begin_s, end_s - from_s
+        from_s = end_s
 
 
 def _unpacked(blob: bytes) -> list[Visit]:

@@ -10,12 +10,11 @@ import logging
 import math
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterable
+from typing import Final
 
 from naproxy.core.reading import Second
-from naproxy.core.reason import Reason
-from naproxy.history.tables import METER_BITS
+from naproxy.history.tables import WITH_TIME
 from naproxy.history.write import agents, gaps, power, requests, state_hours, stream
 from naproxy.history.write.agents import AgentTraffic
 from naproxy.history.write.clock import HistoryClock
@@ -46,7 +45,6 @@ SLICE_ROWS: Final = 250
 """Rows of a table that one batch deletes at the most: nothing waits for long."""
 
 _PRUNED: Final = (power, requests, agents, stream)
-_WITH_TIME: Final = ("transitions", "wakes", "decisions")
 
 
 class History:
@@ -77,7 +75,12 @@ class History:
         self._batches = 0
         self._pruning = True
         self.clock = HistoryClock(
-            self, monotonic=monotonic, wall=wall, synchronised=synchronised, boot=boot
+            journal,
+            self._shift,
+            monotonic=monotonic,
+            wall=wall,
+            synchronised=synchronised,
+            boot=boot,
         )
         journal.clock = self.clock.now_s
         journal.at = self._at
@@ -114,10 +117,6 @@ class History:
     def watch(self, servers: Iterable[str]) -> None:
         """From now on the requests of these servers, and of no others, are handed over."""
         self._stream.watch(servers, self.clock.now_s())
-
-    def decision(self, server: str, t_s: float, sleep: bool, reason: Reason) -> None:
-        """Note a decision at `t_s` by the house's clock; see `Journal.decision`."""
-        self._journal.decision(server, t_s, sleep, reason)
 
     @property
     def next_s(self) -> float:
@@ -198,25 +197,11 @@ class History:
         except (OSError, sqlite3.Error) as error:
             _LOG.error("the history may not survive a power cut: %s", error)
 
-    # What the clock needs
-
-    def newest_s(self) -> float:
-        """Return the latest time of any row, 0 if there is none."""
-        newest_s = 0.0
-        for sql in (
-            *(f"SELECT max(t_s) FROM {table}" for table in (*_WITH_TIME, "traffic_minutes")),  # noqa: S608
-            f"SELECT (max(key) >> {METER_BITS}) * 60 FROM minutes",  # noqa: S608
-        ):
-            done = self._store.execute(sql)
-            row = done.fetchone() if done else None
-            newest_s = max(newest_s, row[0] or 0.0) if row else newest_s
-        return newest_s
-
-    def shift(self, since_s: float, by_s: int) -> bool:
+    def _shift(self, since_s: float, by_s: int) -> bool:
         """Move all rows from `since_s` on, of every table; all or nothing."""
 
         def move(db: sqlite3.Connection) -> None:
-            for table in _WITH_TIME:
+            for table in WITH_TIME:
                 db.execute(
                     f"UPDATE {table} SET t_s = t_s + ? WHERE t_s >= ?",  # noqa: S608
                     (by_s, since_s),
@@ -232,18 +217,3 @@ class History:
         if done:
             self._stream.moved()
         return done
-
-    def note(self, t_s: float, what: str, shift_s: float, since_s: float) -> None:
-        """Record what was done about the clock."""
-        self._store.execute(
-            "INSERT INTO clock (t_s, what, shift_s, since_s) VALUES (?, ?, ?, ?)",
-            *(t_s, what, shift_s, since_s),
-        )
-
-    def save(self, key: str, value: Any) -> None:
-        """Keep a JSON value over restarts."""
-        self._journal.save(key, value)
-
-    def saved(self, key: str) -> Mapping[str, Any]:
-        """Return what `save` kept, or an empty object."""
-        return self._journal.saved(key)
