@@ -253,7 +253,7 @@ def hours(data_dir: Path, now_s: int, *, kernel: bool) -> None:
             agent = n // 9 % ROBOTS_A_DAY if klass is Klass.CRAWLER else NOBODY
             run.history.request("web", Event(n, t_us, 1, 1, 0, agent, 0, klass, outcome, 0, 200, 0))
         if n % 170 == 0:
-            run.history.decision("web", float(run.now_s), False, REASONS[n // 170 % 3])
+            run.journal.decision("web", float(run.now_s), False, REASONS[n // 170 % 3])
         changes = n % (3600 // SLEEPS_AN_HOUR // 4) == 77
         if changes:
             run.transition()

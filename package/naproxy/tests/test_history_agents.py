@@ -2,7 +2,7 @@ import time
 
 import pytest
 from naproxy.core.state import Klass
-from naproxy.history.write import agents
+from naproxy.history.write import agents, requests
 from naproxy.history.write.writer import AGENTS_EVERY, PRUNE_EVERY
 from naproxy.shm import page
 from naproxy.shm.events import Event
@@ -153,9 +153,9 @@ def test_minutes_that_a_run_with_an_unsure_clock_left_become_days(box: Box) -> N
 def test_a_disk_that_fails_for_long_does_not_fill_the_memory() -> None:
     waiting = agents.AgentTraffic()
     record = Event(1, 0, 0, 0, 0, GOOGLEBOT, 0, Klass.CRAWLER, 0, 0, 200, 0)
-    for minute in range(agents.MOST_WAITING + 5):
+    for minute in range(requests.MOST_WAITING + 5):
         waiting.add("web", 60.0 * minute, record)
-    assert len(waiting._waiting) == agents.MOST_WAITING
+    assert len(waiting._waiting) == requests.MOST_WAITING
 
 
 def test_agents_of_long_ago_are_deleted(box: Box) -> None:

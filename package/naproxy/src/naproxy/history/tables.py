@@ -69,15 +69,16 @@ _POWER_COLUMNS: Final = """
     covered_ms INTEGER NOT NULL
 """
 
-_TRAFFIC_COLUMNS: Final = """
+_COUNTS: Final = """
     t_s INTEGER NOT NULL,
     server INTEGER NOT NULL,
-    class INTEGER NOT NULL,
+    {who} INTEGER NOT NULL,
     outcome INTEGER NOT NULL,
     requests INTEGER NOT NULL,
     delayed INTEGER NOT NULL,
-    PRIMARY KEY (t_s, server, class, outcome)
+    PRIMARY KEY (t_s, server, {who}, outcome)
 """
+_BY_CLASS, _BY_AGENT = _COUNTS.format(who="class"), _COUNTS.format(who="agent")
 
 _HISTORY: Final = f"""
 CREATE TABLE meters (
@@ -94,8 +95,8 @@ CREATE TABLE seconds (
 ) STRICT;
 CREATE TABLE minutes ({_POWER_COLUMNS}) STRICT;
 CREATE TABLE hours ({_POWER_COLUMNS}) STRICT;
-CREATE TABLE traffic_minutes ({_TRAFFIC_COLUMNS}) STRICT, WITHOUT ROWID;
-CREATE TABLE traffic_hours ({_TRAFFIC_COLUMNS}) STRICT, WITHOUT ROWID;
+CREATE TABLE traffic_minutes ({_BY_CLASS}) STRICT, WITHOUT ROWID;
+CREATE TABLE traffic_hours ({_BY_CLASS}) STRICT, WITHOUT ROWID;
 CREATE TABLE decisions (
     id INTEGER PRIMARY KEY,
     t_s REAL NOT NULL,
@@ -120,16 +121,6 @@ CREATE VIEW power_hours AS
     FROM hours JOIN meters ON id = key & {METERS - 1};
 """  # noqa: S608
 
-_AGENT_COLUMNS: Final = """
-    t_s INTEGER NOT NULL,
-    server INTEGER NOT NULL,
-    agent INTEGER NOT NULL,
-    outcome INTEGER NOT NULL,
-    requests INTEGER NOT NULL,
-    delayed INTEGER NOT NULL,
-    PRIMARY KEY (t_s, server, agent, outcome)
-"""
-
 _AGENTS: Final = f"""
 CREATE TABLE agents (
     id INTEGER PRIMARY KEY,
@@ -137,8 +128,8 @@ CREATE TABLE agents (
     class INTEGER NOT NULL,
     UNIQUE (name, class)
 ) STRICT;
-CREATE TABLE agent_days ({_AGENT_COLUMNS}) STRICT, WITHOUT ROWID;
-CREATE TABLE agent_minutes ({_AGENT_COLUMNS}) STRICT, WITHOUT ROWID;
+CREATE TABLE agent_days ({_BY_AGENT}) STRICT, WITHOUT ROWID;
+CREATE TABLE agent_minutes ({_BY_AGENT}) STRICT, WITHOUT ROWID;
 CREATE VIEW traffic_by_agent AS
     SELECT t_s, servers.name AS server, agents.name AS agent, class, outcome, requests, delayed
     FROM (SELECT * FROM agent_days UNION ALL SELECT * FROM agent_minutes) AS rows

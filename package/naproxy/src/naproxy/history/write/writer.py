@@ -169,10 +169,10 @@ class History:
         self._journal.written()
         if rare:
             self._power.rolled_up()
-            self._traffic.written(before_s)
+            self._traffic.forget(before_s)
             self._stream.written(before_s, now_s)
             if by_name:
-                self._agents.written(before_s, confirmed=confirmed)
+                self._agents.forget(before_s)
         return True
 
     def _prune(self) -> None:
