@@ -27,7 +27,7 @@ from typing import Any
 
 from naproxy.config import document as config
 from naproxy.controller.meters import Meters
-from naproxy.core.reading import Second
+from naproxy.core.reading import PowerSample
 
 from tests.bench import result
 
@@ -113,7 +113,7 @@ def in_controller(interpreter: list[str]) -> dict[str, float]:
     ours, theirs = pty.openpty()
     tty.setraw(theirs)
     loaded = config.parse(ONE_METER.format(port=json.dumps(os.ttyname(theirs))))
-    seconds: list[Second] = []
+    seconds: list[PowerSample] = []
 
     async def hear() -> float:
         meters = Meters(time.time() - time.monotonic())

@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-from naproxy.core.reading import Second
+from naproxy.core.reading import PowerSample
 from naproxy.core.reason import own_words
 from naproxy.core.state import State
 from naproxy.history.write.journal import Journal
@@ -60,11 +60,11 @@ class Progress:
     """The latest transition was written at this time."""
 
 
-def second(meter: str, t_s: int) -> Second:
+def second(meter: str, t_s: int) -> PowerSample:
     """What a meter measured: noise that follows from the time."""
     noise = (t_s * 2654435761 + METERS.index(meter) * 40503) % 1009
     mean_mw = (43_000, 5_000)[METERS.index(meter)] + noise - 500
-    return Second(t_s, 50, mean_mw, mean_mw - 300 - noise % 97, mean_mw + 350, mean_mw, 1000)
+    return PowerSample(t_s, 50, mean_mw, mean_mw - 300 - noise % 97, mean_mw + 350, mean_mw, 1000)
 
 
 class Run:

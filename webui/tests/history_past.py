@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from flask import Flask
-from naproxy.core.reading import Second
+from naproxy.core.reading import PowerSample
 from naproxy.core.reason import Reason
 from naproxy.core.request import Asker
 from naproxy.core.state import State
@@ -35,7 +35,7 @@ class Past(Box):
         self.monotonic_s = 1000.0
         self.start()
 
-    def second(self, mean_mw: int) -> Second:
+    def second(self, mean_mw: int) -> PowerSample:
         return second(int(self.house_s), mean_mw)
 
     def change(self, before: State, state: State, reason: Reason, after_s: float) -> None:

@@ -5,7 +5,7 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from naproxy.core.reading import Second
+from naproxy.core.reading import PowerSample
 from naproxy.lab.measure.experiment import Judge, Phase, Run, order, phase, run_window, seen
 
 IDLE_W, BUSY_W = 20.0, 30.0
@@ -67,7 +67,7 @@ def test_the_window_holds_the_run_and_a_reading_on_either_side(
 
 
 def test_a_phase_is_the_seconds_in_it_and_a_gap_is_not_filled() -> None:
-    seconds = [Second(t, 2, 5000, 5000, 5000, 5000, 1000) for t in (9, 10, 12, 13)]
+    seconds = [PowerSample(t, 2, 5000, 5000, 5000, 5000, 1000) for t in (9, 10, 12, 13)]
     found = phase(seconds, 10, 13)
     assert found == Phase(10, 13, 10.0, 2.0, 4)
     assert found.mean_w == 5

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from naproxy.api.command import CommandError
 from naproxy.cli import __main__ as cli
-from naproxy.core.reading import Second
+from naproxy.core.reading import PowerSample
 from naproxy.lab.measure import experiment, experimenting
 from naproxy.lab.measure.experiment import Judge, Phase, Run
 from naproxy.lab.measure.experimenting import Feed, Plan, Table, perform, report, split, units_from
@@ -206,7 +206,7 @@ def test_the_table_has_a_row_for_each_phase_from_which_the_figures_follow() -> N
 def test_a_phase_waits_until_its_last_second_is_there() -> None:
     times = iter([100.0, 100.5, 103.0])
     feed = Feed(STATUS, lambda: next(times))
-    feed.seconds = [Second(t, 1, 5000, 5000, 5000, 5000, 1000) for t in range(100, 103)]
+    feed.seconds = [PowerSample(t, 1, 5000, 5000, 5000, 5000, 1000) for t in range(100, 103)]
     assert asyncio.run(feed.phase(100, 103)).energy_j == 15
 
 

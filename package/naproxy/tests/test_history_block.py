@@ -3,13 +3,13 @@ import zlib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from naproxy.core.reading import Second
+from naproxy.core.reading import PowerSample
 from naproxy.history.block import Span, merge, pack, unpack
 
 MINUTE_S = 1_000_020
 
 
-def second(t_s: int, mean_mw: int = 43_000, **changes: int) -> Second:
+def second(t_s: int, mean_mw: int = 43_000, **changes: int) -> PowerSample:
     values = {
         "count": 50,
         "min_mw": mean_mw - 400,
@@ -17,16 +17,16 @@ def second(t_s: int, mean_mw: int = 43_000, **changes: int) -> Second:
         "energy_mj": mean_mw,
         "covered_ms": 1000,
     }
-    return Second(t_s=t_s, mean_mw=mean_mw, **(values | changes))
+    return PowerSample(t_s=t_s, mean_mw=mean_mw, **(values | changes))
 
 
 @st.composite
-def minutes(draw: st.DrawFn) -> list[Second]:
+def minutes(draw: st.DrawFn) -> list[PowerSample]:
     seconds = []
     for offset in sorted(draw(st.sets(st.integers(0, 59), min_size=1))):
         low, mean, high = sorted(draw(st.tuples(*3 * [st.integers(-(2**31), 2**31)])))
         seconds.append(
-            Second(
+            PowerSample(
                 t_s=MINUTE_S + offset,
                 count=draw(st.integers(1, 2**31)),
                 mean_mw=mean,
@@ -40,7 +40,7 @@ def minutes(draw: st.DrawFn) -> list[Second]:
 
 
 @given(minutes())
-def test_what_is_packed_is_unpacked_to_the_last_millijoule(seconds: list[Second]) -> None:
+def test_what_is_packed_is_unpacked_to_the_last_millijoule(seconds: list[PowerSample]) -> None:
     assert unpack(MINUTE_S, pack(MINUTE_S, reversed(seconds))) == seconds
 
 
@@ -65,7 +65,7 @@ def test_a_block_that_is_cut_is_refused() -> None:
 
 @given(minutes(), st.integers(1, 59))
 def test_energy_and_coverage_are_sums_however_the_parts_are_grouped(
-    seconds: list[Second], cut: int
+    seconds: list[PowerSample], cut: int
 ) -> None:
     whole = merge(seconds)
     parts = [merge(p) for p in (seconds[:cut], seconds[cut:]) if p]

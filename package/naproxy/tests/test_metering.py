@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from naproxy.core.reading import Second
+from naproxy.core.reading import PowerSample
 from naproxy.core.reason import Reason
 from naproxy.core.state import State
 from naproxy.drivers.meter import Fault, Reading
@@ -26,7 +26,7 @@ from naproxy.drivers.metering import (
 T = 1_700_000_000.0
 
 
-def gathered(readings: list[tuple[float, Reading]], period_s: float = 1.0) -> list[Second]:
+def gathered(readings: list[tuple[float, Reading]], period_s: float = 1.0) -> list[PowerSample]:
     """The seconds of readings that came at these times, when all is over."""
     gatherer = Gatherer(period_s)
     found = []
@@ -210,9 +210,9 @@ def test_without_a_curve_nothing_changes() -> None:
 # Energy between two times
 
 
-def second(t_s: float, power_w: float, covered_ms: int = 1000) -> Second:
+def second(t_s: float, power_w: float, covered_ms: int = 1000) -> PowerSample:
     mw = round(power_w * 1000)
-    return Second(int(t_s), 1, mw, mw, mw, mw * covered_ms // 1000, covered_ms)
+    return PowerSample(int(t_s), 1, mw, mw, mw, mw * covered_ms // 1000, covered_ms)
 
 
 def test_energy_between_two_times() -> None:

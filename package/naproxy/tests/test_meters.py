@@ -19,7 +19,7 @@ from naproxy.api.command import CommandError
 from naproxy.config import document as config
 from naproxy.controller import meters
 from naproxy.controller.meters import Meters
-from naproxy.core.reading import Second
+from naproxy.core.reading import PowerSample
 from naproxy.core.reason import reason_of
 from naproxy.core.state import State
 from naproxy.drivers.meter import Reading
@@ -44,7 +44,7 @@ class Office:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.states: dict[str, State] = {}
-        self.seconds: list[tuple[str, Second]] = []
+        self.seconds: list[tuple[str, PowerSample]] = []
         self.meters = Meters(1e9, self.states.get)
         self.meters.sinks.append(lambda name, second: self.seconds.append((name, second)))
 

@@ -5,7 +5,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 
 from naproxy.config.document import Power as Watts
-from naproxy.core.reading import Second
+from naproxy.core.reading import PowerSample
 from naproxy.drivers.powermodel import Coefficients, Utilisation, estimate_w
 
 from tests.simulator.past.board import FALL_S, RISE_S, Power
@@ -49,7 +49,7 @@ class Meter:
 
     def seconds(
         self, changes: Changes, busy_s: Mapping[int, float], start_s: int, end_s: int
-    ) -> Iterator[Second]:
+    ) -> Iterator[PowerSample]:
         """Yield the seconds from start to before end."""
         at = max(0, bisect_right([change_s for change_s, _ in changes], start_s) - 1)
         for t_s in range(start_s, end_s):
@@ -63,7 +63,7 @@ class Meter:
             else:
                 mean_mw = round(1e3 * _LEVELS_W[power])
             mean_mw = max(0, mean_mw + self._noise[power][t_s * 2654435761 % _KINDS])
-            yield Second(t_s, 1, mean_mw, mean_mw, mean_mw, mean_mw, 1000)
+            yield PowerSample(t_s, 1, mean_mw, mean_mw, mean_mw, mean_mw, 1000)
 
 
 def _working_w(busy_s: float) -> float:

@@ -12,7 +12,7 @@ from contextlib import aclosing
 from typing import Any, Final
 
 from naproxy import drivers
-from naproxy.core.reading import Second
+from naproxy.core.reading import PowerSample
 from naproxy.core.reason import Reason
 from naproxy.core.state import State
 from naproxy.drivers.meter import Fault, MeterDriver, MeterSettings, Reading, Site
@@ -34,7 +34,7 @@ MOST_WAIT_S: Final = 30.0
 KEPT_S: Final = 3600
 TICK_S: Final = 1.0
 
-Sink = Callable[[str, Second], None]
+Sink = Callable[[str, PowerSample], None]
 
 
 class Meter:
@@ -56,7 +56,7 @@ class Meter:
         self.watch = Watch(expected_w)
         self.faults: Counter[str] = Counter()
         self.problem: Reason | None = Reason("meter.nothing_yet")
-        self.seconds: deque[Second] = deque(maxlen=KEPT_S)
+        self.seconds: deque[PowerSample] = deque(maxlen=KEPT_S)
         self._adapter = Adapter(
             tuple(zip(options.adapter_w, options.adapter_efficiency, strict=True)),
             options.adapter_idle_w,
@@ -234,7 +234,7 @@ class Meters:
             deliver=self._deliver,
         )
 
-    def _deliver(self, meter: str, second: Second) -> None:
+    def _deliver(self, meter: str, second: PowerSample) -> None:
         for sink in self.sinks:
             sink(meter, second)
 

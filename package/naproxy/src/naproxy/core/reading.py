@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Second:
+class PowerSample:
     """Power and energy of one feed, in one second.
 
     A second without any reading does not exist: it is a gap, never zero watts.

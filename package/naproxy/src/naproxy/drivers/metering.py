@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
-from naproxy.core.reading import Second
+from naproxy.core.reading import PowerSample
 from naproxy.core.reason import Reason
 from naproxy.core.state import State
 from naproxy.drivers.meter import ITS_POWER, Fault, Reading
@@ -153,21 +153,21 @@ class Gatherer:
             found.max_w = max(found.max_w, power_w)
             found.count += end_s <= second + 1
 
-    def seconds(self, now_s: float) -> list[Second]:
+    def seconds(self, now_s: float) -> list[PowerSample]:
         """Return the seconds that are over: no reading can speak for them any more."""
         heard_s = -math.inf if self._end_s is None else self._end_s
         over_s = max(heard_s, now_s - self._patience_s)
         done = sorted(second for second in self._open if second + 1 <= over_s)
         return [made for second in done if (made := self._made(second, self._open.pop(second)))]
 
-    def _made(self, t_s: int, found: _Open) -> Second | None:
+    def _made(self, t_s: int, found: _Open) -> PowerSample | None:
         energy_mj = found.energy_j * 1e3 + self._carry_mj
         if round(found.covered_s * 1e3) < 1:
             self._carry_mj = energy_mj
             return None
         self._carry_mj = energy_mj - round(energy_mj)
         mean_w = found.energy_j / found.covered_s
-        return Second(
+        return PowerSample(
             t_s=t_s,
             count=max(1, found.count),
             mean_mw=round(mean_w * 1e3),
@@ -186,7 +186,7 @@ class Energy:
     covered_s: float
 
 
-def energy_between(seconds: Iterable[Second], start_s: float, end_s: float) -> Energy | None:
+def energy_between(seconds: Iterable[PowerSample], start_s: float, end_s: float) -> Energy | None:
     """Return the energy of the seconds between two times; None if none was measured.
 
     Of a second that is cut by one of them its part counts.

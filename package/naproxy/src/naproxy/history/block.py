@@ -16,7 +16,7 @@ from itertools import accumulate
 from operator import add, mul, sub
 from typing import Final
 
-from naproxy.core.reading import Second
+from naproxy.core.reading import PowerSample
 from naproxy.history.blob import columns_of
 
 _FORM: Final = b"\x01"
@@ -34,7 +34,7 @@ _MOST_BYTES: Final = 1 << 14
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Power and energy in some time; the fields mean what those of a `Second` do."""
+    """Power and energy in some time; the fields mean what those of a `PowerSample` do."""
 
     count: int
     mean_mw: int
@@ -44,7 +44,7 @@ class Span:
     covered_ms: int
 
 
-def merge(parts: Sequence[Second | Span]) -> Span:
+def merge(parts: Sequence[PowerSample | Span]) -> Span:
     """Return what the parts (at least one) are together."""
     covered_ms = sum(p.covered_ms for p in parts)
     return Span(
@@ -62,7 +62,7 @@ def _round(number: int, by: int) -> int:
     return (2 * number + by) // (2 * by)
 
 
-def pack(minute_s: int, seconds: Iterable[Second]) -> bytes:
+def pack(minute_s: int, seconds: Iterable[PowerSample]) -> bytes:
     """Return the blob of seconds of the minute that starts at `minute_s`."""
     rows, before_mw = [], 0
     for s in sorted(seconds, key=lambda s: s.t_s):
@@ -125,13 +125,13 @@ class Columns:
         )
 
 
-def unpack(minute_s: int, blob: bytes) -> list[Second]:
+def unpack(minute_s: int, blob: bytes) -> list[PowerSample]:
     """Return the seconds in a blob, in order; ValueError if it is not one."""
     c = columns(blob)
     rows = zip(
         c.offset, c.count, c.mean_mw, c.min_mw, c.max_mw, c.energy_mj, c.covered_ms, strict=True
     )
-    return [Second(minute_s + offset, *values) for offset, *values in rows]
+    return [PowerSample(minute_s + offset, *values) for offset, *values in rows]
 
 
 def columns(blob: bytes) -> Columns:

@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from naproxy.core.reading import Second
+from naproxy.core.reading import PowerSample
 from naproxy.history.block import Span, merge, pack, unpack
 from naproxy.history.tables import METER_BITS, METERS, key
 
@@ -25,7 +25,7 @@ _COLUMNS: Final = "count, mean_mw, min_mw, max_mw, energy_mj, covered_ms"
 _INSERT: Final = f"INSERT OR REPLACE INTO {{}} (key, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
 _OF_METER: Final = f"key BETWEEN ? AND ? AND key & {METERS - 1} = ?"
 
-Minutes = dict[tuple[int, str], dict[int, Second]]
+Minutes = dict[tuple[int, str], dict[int, PowerSample]]
 """Start of a minute and meter -> start of a second -> the second."""
 
 
@@ -41,7 +41,7 @@ class Power:
         self.given_up_s = 0
         self.totals_mj: dict[str, int] = {}
 
-    def add(self, meter: str, second: Second) -> None:
+    def add(self, meter: str, second: PowerSample) -> None:
         """Take one second by the history's clock; one that cannot be true is said and left."""
         wrong = _what_is_wrong(second)
         if wrong:
@@ -119,7 +119,7 @@ class Power:
         ).fetchall():
             minute_s, meter = (row >> METER_BITS) * 60, row & METERS - 1
             self._hours.add((minute_s // 3600, meter))
-            kept: dict[int, Second] = {}
+            kept: dict[int, PowerSample] = {}
             for second in _unpacked(minute_s, blob):
                 if second.t_s < int(since_s):
                     kept[second.t_s] = second
@@ -145,7 +145,7 @@ def prune(db: sqlite3.Connection, now_s: float, most: int) -> int:
     return done
 
 
-def _what_is_wrong(second: Second) -> str | None:
+def _what_is_wrong(second: PowerSample) -> str | None:
     s = second
     if not 0 < s.covered_ms <= 1000:
         return f"a second of which {s.covered_ms} ms are covered"
@@ -158,18 +158,18 @@ def _what_is_wrong(second: Second) -> str | None:
     return None
 
 
-def moved(second: Second, by_s: int) -> Second:
+def moved(second: PowerSample, by_s: int) -> PowerSample:
     """Return the second `by_s` seconds later."""
     return dataclasses.replace(second, t_s=second.t_s + by_s)
 
 
-def _seconds(db: sqlite3.Connection, minute_s: int, meter: int) -> list[Second]:
+def _seconds(db: sqlite3.Connection, minute_s: int, meter: int) -> list[PowerSample]:
     found = db.execute("SELECT block FROM seconds WHERE key = ?", (key(minute_s // 60, meter),))
     row = found.fetchone()
     return _unpacked(minute_s, row[0]) if row else []
 
 
-def _unpacked(minute_s: int, blob: bytes) -> list[Second]:
+def _unpacked(minute_s: int, blob: bytes) -> list[PowerSample]:
     """Return the seconds; none of a block that is damaged: its minute is still known."""
     try:
         return unpack(minute_s, blob)
@@ -178,7 +178,7 @@ def _unpacked(minute_s: int, blob: bytes) -> list[Second]:
 
 
 def _write_minute(
-    db: sqlite3.Connection, minute_s: int, meter: int, seconds: Mapping[int, Second]
+    db: sqlite3.Connection, minute_s: int, meter: int, seconds: Mapping[int, PowerSample]
 ) -> None:
     row = key(minute_s // 60, meter)
     if not seconds:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from naproxy.core.reading import Second
+from naproxy.core.reading import PowerSample
 from naproxy.history.tables import WITH_TIME
 from naproxy.history.write import agents, gaps, power, requests, state_hours, stream
 from naproxy.history.write.agents import AgentTraffic
@@ -97,7 +97,7 @@ class History:
     def _at(self, house_s: float) -> float:
         return self.clock.at(house_s - self._epoch_s)
 
-    def add_second(self, meter: str, second: Second) -> None:
+    def add_second(self, meter: str, second: PowerSample) -> None:
         """Take one second of a meter, its time by the house's clock. Never fails."""
         by_s = round(self._at(0.0))
         self._power.add(meter, power.moved(second, by_s) if by_s else second)

@@ -17,7 +17,7 @@ from typing import Final
 
 from naproxy.core import inference
 from naproxy.core.inference import Estimate, runs_needed
-from naproxy.core.reading import Second
+from naproxy.core.reading import PowerSample
 
 CONFIDENCE: Final = 0.95
 LEAST_RUNS: Final = 3
@@ -93,7 +93,7 @@ def run_window(start_s: float, end_s: float, period_s: float) -> tuple[int, int]
     return math.floor(start_s - period_s), math.ceil(end_s + period_s)
 
 
-def phase(seconds: Iterable[Second], start_s: int, end_s: int) -> Phase:
+def phase(seconds: Iterable[PowerSample], start_s: int, end_s: int) -> Phase:
     """Return what was measured between two whole seconds; nothing is filled in for a gap."""
     within = [second for second in seconds if start_s <= second.t_s < end_s]
     return Phase(

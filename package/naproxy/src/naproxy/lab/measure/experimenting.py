@@ -25,7 +25,7 @@ from typing import Any, Final, TextIO
 
 from naproxy.api.command import CommandError, above_0, call, duration
 from naproxy.controller.meters import Meters
-from naproxy.core.reading import Second
+from naproxy.core.reading import PowerSample
 from naproxy.drivers.metering import patience_s
 from naproxy.lab.measure import experiment
 from naproxy.lab.measure.experiment import Comparison, Figure, Judge, Phase, Run
@@ -221,7 +221,7 @@ class Feed:
         self.status = status
         self.period_s: float = status["period_s"]
         self.now_s = now_s
-        self.seconds: list[Second] = []
+        self.seconds: list[PowerSample] = []
         self.task: asyncio.Future[None] | None = None
 
     async def pause(self, seconds: float) -> None:

@@ -30,7 +30,7 @@ from naproxy.lab.measure.source import meters_of
 FIT_S: Final = 600.0
 
 Row = Mapping[str, Any]
-"""A second of a meter: `meter`, and the fields of `reading.Second`."""
+"""A second of a meter: `meter`, and the fields of `reading.PowerSample`."""
 
 
 def add_parser(subparsers: Any) -> None:

@@ -16,12 +16,12 @@ from typing import Any, Final
 from naproxy.api.command import CommandError, call
 from naproxy.config import document as config
 from naproxy.controller.meters import Meters
-from naproxy.core.reading import Second
+from naproxy.core.reading import PowerSample
 
 _POLL_S: Final = 0.5
 _AFTER_ALL: Final = 1e11
 
-Heard = AsyncGenerator[tuple[str, Second], None]
+Heard = AsyncGenerator[tuple[str, PowerSample], None]
 """Seconds as they come, each with its meter's name."""
 
 
@@ -58,7 +58,7 @@ async def meters_of(args: argparse.Namespace) -> AsyncIterator[tuple[Asked | Met
         return
     loaded = config.read(args.config)
     _check(args.meter, [meter.id for meter in loaded.meter])
-    queue: asyncio.Queue[tuple[str, Second]] = asyncio.Queue()
+    queue: asyncio.Queue[tuple[str, PowerSample]] = asyncio.Queue()
     meters = Meters(time.time() - time.monotonic())
     meters.sinks.append(lambda name, second: queue.put_nowait((name, second)))
     meters.use([m for m in loaded.meter if args.meter in (None, m.id)], loaded.server)
@@ -73,11 +73,11 @@ async def _polled(asked: Asked) -> Heard:
     while True:
         for row in await asyncio.to_thread(asked.ask, since_s):
             since_s = max(since_s, row["t_s"])
-            yield row.pop("meter"), Second(**row)
+            yield row.pop("meter"), PowerSample(**row)
         await asyncio.sleep(_POLL_S)
 
 
-async def _taken(queue: asyncio.Queue[tuple[str, Second]]) -> Heard:
+async def _taken(queue: asyncio.Queue[tuple[str, PowerSample]]) -> Heard:
     while True:
         yield await queue.get()
 
