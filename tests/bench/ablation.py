@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from naproxy.lab.estimate.bounds import Bounds, Candidates
+from naproxy.lab.estimate.bounds import Bounds, Sleeps
 from naproxy.lab.estimate.cachemodel import CACHES
 from naproxy.lab.estimate.lineup import Server
 from naproxy.lab.estimate.simulate import Simulation
 from naproxy.lab.estimate.traffic import Traffic
 from naproxy.policy import Setup, teacher
-from naproxy.policy.teacher import Students, Teacher, Way
+from naproxy.policy.teacher import Candidates, Kind, ShadowPolicy
 
 from tests.bench.policy import LOGS, QUESTIONS, Question, eligible, real_logs, unseen
 
@@ -42,18 +42,18 @@ def _with(**constants: object) -> Iterator[None]:
         yield
 
 
-def ways(*exponents: float, presence: tuple[bool, ...] = (False, True)) -> dict[str, Any]:
+def kinds(*exponents: float, presence: tuple[bool, ...] = (False, True)) -> dict[str, Any]:
     """Return the constants for classes of all these exponents."""
-    return {"WAYS": tuple(Way(e, p) for p in presence for e in exponents)}
+    return {"KINDS": tuple(Kind(e, p) for p in presence for e in exponents)}
 
 
-class _Crowd(Students):
+class _Crowd(Candidates):
     """Idle times grow with the number of clients seen within five minutes before the last need."""
 
     power = 1.0
 
-    def __init__(self, way: Way, setup: Setup, *, closed: bool) -> None:
-        super().__init__(way, setup, closed=closed)
+    def __init__(self, kind: Kind, setup: Setup, *, closed: bool) -> None:
+        super().__init__(kind, setup, closed=closed)
         self._around: OrderedDict[int, float] = OrderedDict()
         self._usual_s = list(self.idle_s)
 
@@ -64,7 +64,7 @@ class _Crowd(Students):
         around.move_to_end(client)
         while t_s - next(iter(around.values())) > 300:
             around.popitem(last=False)
-        if needs or self.way.presence:
+        if needs or self.kind.presence:
             scale = min(len(around), 16) ** self.power
             self.idle_s = [idle_s * scale for idle_s in self._usual_s]
 
@@ -74,21 +74,21 @@ class _Crowd(Students):
         return found and (found[0], self._usual_s[self.idle_s.index(found[1])])
 
 
-class _CrowdTeacher(Teacher):
+class _CrowdPolicy(ShadowPolicy):
     """Scales the rule in force, too."""
 
     def decide(self, t_s: float) -> Any:
         kept = [(s, s.factor) for s in self._classes]
         self._time(t_s)
-        for students, _ in kept:
-            students.factor *= students.idle_s[0] / teacher.SHORTEST_S
+        for candidates, _ in kept:
+            candidates.factor *= candidates.idle_s[0] / teacher.SHORTEST_S
         made = super().decide(t_s)
-        for students, factor in kept:
-            students.factor = factor
+        for candidates, factor in kept:
+            candidates.factor = factor
         return made
 
 
-class _Untaught(Teacher):
+class _Untaught(ShadowPolicy):
     """The first day is like any other: nothing is spent before it was earned."""
 
     def __init__(self, settings: teacher.Settings, setup: Setup) -> None:
@@ -96,7 +96,7 @@ class _Untaught(Teacher):
         self._lapsed = True
 
 
-class _NoStore(Teacher):
+class _NoStore(ShadowPolicy):
     """Spends what there is, without anything in store against bad luck."""
 
     def _choose(self) -> None:
@@ -104,7 +104,7 @@ class _NoStore(Teacher):
             super()._choose()
 
 
-class _Forgetful(Teacher):
+class _Forgetful(ShadowPolicy):
     """The budget fades over four weeks, what is owed as well as what is saved up."""
 
     def _end_hour(self) -> None:
@@ -112,7 +112,7 @@ class _Forgetful(Teacher):
         self._budget *= math.exp(-3600 / (28 * 86400))
 
 
-class _Steady(Teacher):
+class _Steady(ShadowPolicy):
     """Aims at the promised share all the time, whatever was spent before."""
 
     def _choose(self) -> None:
@@ -121,23 +121,23 @@ class _Steady(Teacher):
         self._budget = kept
 
 
-Variant = tuple[Callable[[], Any], type[Teacher]]
+Variant = tuple[Callable[[], Any], type[ShadowPolicy]]
 
 VARIANTS: dict[str, Variant] = {
-    "as it is": (_with, Teacher),
-    "plain timeouts only": (lambda: _with(**ways(0.0, presence=(False,))), Teacher),
-    "no presence": (lambda: _with(**ways(0.0, 3.0, presence=(False,))), Teacher),
-    "no rhythm": (lambda: _with(**ways(0.0)), Teacher),
-    "rhythm to the power of 2": (lambda: _with(**ways(0.0, 2.0)), Teacher),
-    "rhythm to the powers of 1, 2, 3": (lambda: _with(**ways(0.0, 1.0, 2.0, 3.0)), Teacher),
+    "as it is": (_with, ShadowPolicy),
+    "plain timeouts only": (lambda: _with(**kinds(0.0, presence=(False,))), ShadowPolicy),
+    "no presence": (lambda: _with(**kinds(0.0, 3.0, presence=(False,))), ShadowPolicy),
+    "no rhythm": (lambda: _with(**kinds(0.0)), ShadowPolicy),
+    "rhythm to the power of 2": (lambda: _with(**kinds(0.0, 2.0)), ShadowPolicy),
+    "rhythm to the powers of 1, 2, 3": (lambda: _with(**kinds(0.0, 1.0, 2.0, 3.0)), ShadowPolicy),
     "a first day like any other": (_with, _Untaught),
-    "idle times up to 6 h": (lambda: _with(TIMEOUTS=28, LONGEST_S=6 * 3600.0), Teacher),
-    "records of 4 days": (lambda: _with(_RECORD_S=4 * 86400.0), Teacher),
-    "records of 14 days": (lambda: _with(_RECORD_S=14 * 86400.0), Teacher),
+    "idle times up to 6 h": (lambda: _with(TIMEOUTS=28, LONGEST_S=6 * 3600.0), ShadowPolicy),
+    "records of 4 days": (lambda: _with(_RECORD_S=4 * 86400.0), ShadowPolicy),
+    "records of 14 days": (lambda: _with(_RECORD_S=14 * 86400.0), ShadowPolicy),
     "nothing in store": (_with, _NoStore),
     "a budget that fades": (_with, _Forgetful),
     "no catching up": (_with, _Steady),
-    "patience with a crowd": (lambda: _with(Students=_Crowd), _CrowdTeacher),
+    "patience with a crowd": (lambda: _with(Candidates=_Crowd), _CrowdPolicy),
 }
 
 
@@ -171,7 +171,7 @@ def shares(
 def whole(traffic: Traffic, question: Question) -> float:
     """Return the bound a question is about, in joules."""
     server = replace(Server(), wake_s=question.wake_s)
-    found = Candidates(
+    found = Sleeps(
         CACHES[question.case.cache],
         wake_s=server.wake_s,
         delta_s=question.case.promise.delta_s,

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from naproxy.core.state import Klass
 from naproxy.lab.estimate import estimate, verdict
-from naproxy.lab.estimate.bounds import Bounds, Candidates
+from naproxy.lab.estimate.bounds import Bounds, Sleeps
 from naproxy.lab.estimate.cachemodel import CACHES
 from naproxy.lab.estimate.lineup import ENTRANTS, Case, Promise, Server
 from naproxy.lab.estimate.simulate import Outcome, Simulation
@@ -101,17 +101,17 @@ def answers(traffic: Traffic, questions: Sequence[Question]) -> dict[str, dict[s
         for idle_s in TIMEOUTS_S
     }
     # Questions asked together have the same delta, too.
-    candidates = Candidates(
+    sleeps = Sleeps(
         cache,
         wake_s=server.wake_s,
         delta_s=questions[0].case.promise.delta_s,
         least_s=power.break_even_s,
     )
     for chunk in traffic:
-        candidates.feed(chunk)
+        sleeps.feed(chunk)
         for made in (*contest.values(), *timeouts.values()):
             made.feed(chunk)
-    bounds = Bounds(candidates, power)
+    bounds = Bounds(sleeps, power)
     ideal_j = bounds.idealised().saving_j
     fixed = {idle_s: made.finish() for idle_s, made in timeouts.items()}
     played = {key: made.finish() for key, made in contest.items()}

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from naproxy.core.energy import Power, idealised
-from naproxy.lab.estimate.bounds import Bounds, Candidates
+from naproxy.lab.estimate.bounds import Bounds, Sleeps
 from naproxy.lab.estimate.cachemodel import CACHES
 from naproxy.lab.estimate.simulate import Simulation
 from naproxy.policy import Setup, schedule, teacher, thesis, timeout
@@ -19,7 +19,7 @@ LEAD_S = WAKE_S - DELTA_S
 def bounds(
     asked: list[Asked], cache: str = "none", wake_s: float = WAKE_S, size: int = 100
 ) -> Bounds:
-    found = Candidates(CACHES[cache], wake_s=wake_s, delta_s=DELTA_S, least_s=POWER.break_even_s)
+    found = Sleeps(CACHES[cache], wake_s=wake_s, delta_s=DELTA_S, least_s=POWER.break_even_s)
     for chunk in chunks(asked, size):
         found.feed(chunk)
     return Bounds(found, POWER)

@@ -12,7 +12,7 @@ from naproxy.core.state import Klass, State
 from naproxy.lab.estimate.cachemodel import CACHES
 from naproxy.lab.estimate.simulate import Outcome, Simulation
 from naproxy.policy.base import Policy, Request
-from naproxy.policy.teacher import TIMEOUTS, Settings, Students, Teacher, Way
+from naproxy.policy.teacher import TIMEOUTS, Candidates, Kind, Settings, ShadowPolicy
 from naproxy.policy.timeout import Settings as TimeoutSettings
 from naproxy.policy.timeout import Timeout
 from traffic_maker import Asked, ask, chunks, days
@@ -24,9 +24,9 @@ DAY = 86400
 START_S = 1_700_000_000.0 // DAY * DAY
 
 
-def teacher(**changes: Any) -> Teacher:
+def teacher(**changes: Any) -> ShadowPolicy:
     made = policy.make(Settings(**changes), SETUP)
-    assert isinstance(made, Teacher)
+    assert isinstance(made, ShadowPolicy)
     return made
 
 
@@ -90,14 +90,14 @@ def test_it_saves_more_than_any_timeout_that_keeps_the_promise() -> None:
 def test_a_student_counts_what_a_server_with_its_timeout_does() -> None:
     """The counterfactual is exact: the same figures as a simulation of each timeout."""
     asked = office(3, 1, 300)
-    students = Students(Way(0.0, presence=False), SETUP, closed=False)
-    students.begin_hour(1e18, 1.0)
-    students.last_s = asked[0][0]
+    candidates = Candidates(Kind(0.0, presence=False), SETUP, closed=False)
+    candidates.begin_hour(1e18, 1.0)
+    candidates.last_s = asked[0][0]
     for t_s, client, *_ in asked:
-        students.see(t_s, client, needs=True)
+        candidates.see(t_s, client, needs=True)
     for n in range(0, TIMEOUTS, 3):
-        outcome = simulate(Timeout(TimeoutSettings(idle_s=students.idle_s[n])), asked)
-        assert students.delayed[n] == pytest.approx(
+        outcome = simulate(Timeout(TimeoutSettings(idle_s=candidates.idle_s[n])), asked)
+        assert candidates.delayed[n] == pytest.approx(
             outcome.delayed(0.05, closed=False), rel=0.005, abs=1
         )
 
@@ -153,14 +153,28 @@ def test_a_server_left_asleep_by_the_first_day_is_woken() -> None:
     assert decision.reason.parts()[0] == Reason("policy.first_day_over")
 
 
-def learned() -> Teacher:
+def learned() -> ShadowPolicy:
     made = teacher()
     simulate(made, office(1, 2, 600))
     return made
 
 
-def last_of(made: Teacher) -> float:
-    return max(students.last_s for students in made._classes)
+def last_of(made: ShadowPolicy) -> float:
+    return max(candidates.last_s for candidates in made._classes)
+
+
+def test_what_an_earlier_version_stored_is_taken_back() -> None:
+    record = {"saved_s": [1.0] * TIMEOUTS, "delayed": [2.0] * TIMEOUTS, "cycles": [3.0] * TIMEOUTS}
+    stored = {
+        "students": [{**record, "last_s": START_S}] * 4,
+        "rhythm": {"visits": [1.0] * 168, "hours": [2.0] * 168, "share": 0.5},
+        **{"requests": 9.0, "hours": 8.0, "budget": 7.0, "reserve": 6.0, "rule": [3.0, 60.0]},
+        **{"begun_s": START_S, "lapsed": True, "hour": 5, "day": 4},
+        **{"delays_today": 3, "cycles_today": 2},
+    }
+    made = teacher()
+    made.load(json.loads(json.dumps(stored)))
+    assert made.dump() == stored
 
 
 def test_the_reason_says_what_is_spent_and_how_long_it_is_idle() -> None:

@@ -43,7 +43,10 @@ class Decision:
 
 
 class Policy(Protocol):
-    """Decides when a server may sleep, and (rarely) when it should be woken ahead of need."""
+    """Decides when a server may sleep, and (rarely) when it should be woken ahead of need.
+
+    What knows nothing worth keeping over a restart inherits that.
+    """
 
     name: str
 
@@ -58,6 +61,8 @@ class Policy(Protocol):
 
     def dump(self) -> dict[str, Any]:
         """State to keep over a restart, as JSON types."""
+        return {}
 
     def load(self, saved: Mapping[str, Any]) -> None:
         """Take back what `dump` gave; what does not fit is ignored."""
+        return

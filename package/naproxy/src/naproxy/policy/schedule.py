@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from naproxy.core.reason import Reason
 from naproxy.core.schema import option
 from naproxy.core.state import State
 from naproxy.policy import Setup
-from naproxy.policy.base import Decision, Request
+from naproxy.policy.base import Decision, Policy, Request
 
 _DAY_S: Final = 86400.0
 _DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -55,7 +54,7 @@ class Settings:
     )
 
 
-class Schedule:
+class Schedule(Policy):
     """Awake in office hours, woken a wake time before they begin; asleep otherwise.
 
     Who needs the server at other times wakes it for as long as it takes.
@@ -105,13 +104,6 @@ class Schedule:
             if _DAYS[(day + _EPOCH_DAY) % 7] in self.settings.days and t_s < closes_s:
                 return (True, closes_s) if t_s >= opens_s else (False, opens_s)
         return False, t_s + _DAY_S
-
-    def dump(self) -> dict[str, Any]:
-        """Return what to keep over a restart: nothing worth it."""
-        return {}
-
-    def load(self, saved: Mapping[str, Any]) -> None:
-        """Take back what `dump` gave."""
 
 
 def make(settings: Settings, setup: Setup) -> Schedule:

@@ -1,18 +1,18 @@
 """The stream is the teacher: imagined servers try every rule on the live stream.
 
-Each *student* is an imagined server that falls asleep after its own idle time, takes the real
+Each *candidate* is an imagined server that falls asleep after its own idle time, takes the real
 time to fall asleep and to wake, and sees the real requests. What it would have saved and whom
 it would have delayed is counted exactly, because requests are seen while the real server sleeps,
-too. Every hour the real server takes the rule of the student that saved most among those that
+too. Every hour the real server takes the rule of the candidate that saved most among those that
 delayed no larger a share than may be spent; it sleeps when that rule says so *and* the running
-budget holds. Nothing is trained, nothing is tuned to a site: a student's record decays with a
-week. The first day is for learning: a plain timeout until a student has shown better, and no
+budget holds. Nothing is trained, nothing is tuned to a site: a candidate's record decays with a
+week. The first day is for learning: a plain timeout until a candidate has shown better, and no
 budget; the promise holds from the second day on.
 
-Students come in classes (`Way`) that differ in two things.
+Candidates come in classes (`Kind`) that differ in two things.
 
 - Rhythm: idle times are scaled by how busy this hour of the week usually is, to the power of
-  `exponent`. In quiet hours such a student sleeps sooner, in busy ones later. With exponent 0
+  `exponent`. In quiet hours such a candidate sleeps sooner, in busy ones later. With exponent 0
   its idle time is a plain timeout.
 - Presence: being idle means that nobody asked for anything, even from the cache, and the first
   to ask, though served by the cache, wakes the server for what they will want next.
@@ -40,26 +40,26 @@ LONGEST_S: Final = 24 * 3600.0
 _HOUR_S: Final = 3600.0
 _DAY_S: Final = 86400.0
 _WEEK_H: Final = 168
-_RECORD_S: Final = 7 * _DAY_S  # a student's record decays over this time,
+_RECORD_S: Final = 7 * _DAY_S  # a candidate's record decays over this time,
 _RHYTHM_S: Final = 14 * _DAY_S  # and the rhythm of the week over this
 _VISIT_S: Final = 30.0  # a request that needs the server after so long begins a visit
 _QUIETEST: Final = 0.1  # of a mean hour
 _MOST_SPENT: Final = 3.0  # times the promised fraction, when much of the budget is left
 _FEW: Final = 50.0  # requests: with fewer nothing is divided by them
 _SAVED_UP_WEEKS: Final = 4.0  # more than these weeks' allowance is not kept
-_UNTAUGHT_S: Final = 600.0  # the idle time in force before any student has shown a better one
+_UNTAUGHT_S: Final = 600.0  # the idle time in force before any candidate has shown a better one
 _JUST_AFTER_S: Final = 1e-3
 _PERSON, _API = Klass.PERSON, Klass.API
 
 
-class Way(NamedTuple):
-    """What a class of students has in common."""
+class Kind(NamedTuple):
+    """What a class of candidates has in common."""
 
     exponent: float
     presence: bool
 
 
-WAYS: Final = (Way(0.0, False), Way(3.0, False), Way(0.0, True), Way(3.0, True))
+KINDS: Final = (Kind(0.0, False), Kind(3.0, False), Kind(0.0, True), Kind(3.0, True))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,11 +127,11 @@ class Rhythm:
         self._visits, self._hours = visits, hours
 
 
-class Students:
+class Candidates:
     """A class of imagined servers that differ only in how long they are idle before they sleep."""
 
-    def __init__(self, way: Way, setup: Setup, *, closed: bool) -> None:
-        self.way = way
+    def __init__(self, kind: Kind, setup: Setup, *, closed: bool) -> None:
+        self.kind = kind
         ratio = LONGEST_S / SHORTEST_S
         self.idle_s = [SHORTEST_S * ratio ** (n / (TIMEOUTS - 1)) for n in range(TIMEOUTS)]
         self.saved_s = [0.0] * TIMEOUTS  # asleep, less the break-even time of each sleep
@@ -149,7 +149,7 @@ class Students:
 
     def begin_hour(self, end_s: float, share: float) -> None:
         """Begin an hour that ends at `end_s`, `share` as busy as a mean one."""
-        self.factor = share**self.way.exponent
+        self.factor = share**self.kind.exponent
         self._hours.append((end_s, self.factor))
         # Of a weekend without a need only so many matter.
         del self._hours[:-_WEEK_H]
@@ -158,24 +158,24 @@ class Students:
         """A request comes, and `needs` the server or is served from the cache."""
         if needs and t_s < self._latest_up_s:
             self._wait(t_s, client)
-        if not (needs or self.way.presence):
+        if not (needs or self.kind.presence):
             return
         last_s = self.last_s
         least = min([factor for _, factor in self._hours])
-        for student, idle_s in enumerate(self.idle_s):
+        for candidate, idle_s in enumerate(self.idle_s):
             if last_s + idle_s * least >= t_s:
                 break  # nor has any of the more patient ones fallen asleep
-            since_s = self._falls_asleep(max(last_s, self._up_s[student]), idle_s)
+            since_s = self._falls_asleep(max(last_s, self._up_s[candidate]), idle_s)
             if since_s < t_s:
-                self._wake(student, since_s, t_s)
+                self._wake(candidate, since_s, t_s)
                 if needs:
-                    self._waiting[student].add(client)
-                    self.delayed[student] += self._up_s[student] - t_s > self._delta_s
+                    self._waiting[candidate].add(client)
+                    self.delayed[candidate] += self._up_s[candidate] - t_s > self._delta_s
         self.last_s = t_s
         del self._hours[:-1]
 
     def _falls_asleep(self, idle_since_s: float, idle_s: float) -> float:
-        """Return when a student sleeps whose idle time is `idle_s` in a mean hour."""
+        """Return when a candidate sleeps whose idle time is `idle_s` in a mean hour."""
         begin_s = idle_since_s
         for end_s, factor in self._hours:
             due_s = max(begin_s, idle_since_s + idle_s * factor)
@@ -184,21 +184,21 @@ class Students:
             begin_s = max(begin_s, end_s)
         return math.inf
 
-    def _wake(self, student: int, since_s: float, t_s: float) -> None:
+    def _wake(self, candidate: int, since_s: float, t_s: float) -> None:
         down_s = max(t_s, since_s + self._sleep_s)
         up_s = down_s + self._wake_s
-        self.saved_s[student] += down_s - since_s - self._break_even_s
-        self.cycles[student] += 1
-        self._up_s[student] = up_s
+        self.saved_s[candidate] += down_s - since_s - self._break_even_s
+        self.cycles[candidate] += 1
+        self._up_s[candidate] = up_s
         self._latest_up_s = max(self._latest_up_s, up_s)
-        self._waiting[student].clear()
+        self._waiting[candidate].clear()
 
     def _wait(self, t_s: float, client: int) -> None:
-        for student, up_s in enumerate(self._up_s):
+        for candidate, up_s in enumerate(self._up_s):
             if up_s - t_s > self._delta_s:
-                waiting = self._waiting[student]
+                waiting = self._waiting[candidate]
                 if not self._closed or client not in waiting:
-                    self.delayed[student] += 1
+                    self.delayed[candidate] += 1
                     waiting.add(client)
 
     def decay(self, keep: float) -> None:
@@ -237,18 +237,18 @@ class Students:
         self._hours.clear()
 
 
-class Teacher:
+class ShadowPolicy:
     """The policy; see the module."""
 
     name = "teacher"
-    quiet_s = SHORTEST_S * _QUIETEST ** max(way.exponent for way in WAYS)
+    quiet_s = SHORTEST_S * _QUIETEST ** max(kind.exponent for kind in KINDS)
 
     def __init__(self, settings: Settings, setup: Setup) -> None:
         """`setup` has the promise and the server's times and powers."""
         self._fraction, self._delta_s = setup.fraction, setup.delta_s
         self._most_cycles = settings.most_cycles or math.inf
         closed = settings.counting == "closed"
-        self._classes = [Students(way, setup, closed=closed) for way in WAYS]
+        self._classes = [Candidates(kind, setup, closed=closed) for kind in KINDS]
         self._rhythm = Rhythm()
         self._requests = 0.0  # of the last week, decayed
         self._hours = 0.0  # of that week
@@ -282,8 +282,8 @@ class Teacher:
         needs = request.needs_server
         if needs and t_s - self._classes[0].last_s > _VISIT_S:
             self._rhythm.visit(self._hour)
-        for students in self._classes:
-            students.see(t_s, request.client, needs=needs)
+        for candidates in self._classes:
+            candidates.see(t_s, request.client, needs=needs)
 
     def _time(self, t_s: float) -> None:
         """Let time pass to `t_s`: every hour the records decay and a rule is chosen."""
@@ -291,8 +291,8 @@ class Teacher:
             self._begun_s = t_s
             self._hour = int(t_s // _HOUR_S)
             self._day = int(t_s // _DAY_S)
-            for students in self._classes:
-                students.last_s = t_s
+            for candidates in self._classes:
+                candidates.last_s = t_s
             self._begin_hour()
         # After a longer time without a word, or with a clock that was wrong, hours are skipped.
         self._hour = max(self._hour, int(t_s // _HOUR_S - _SAVED_UP_WEEKS * _WEEK_H))
@@ -303,8 +303,8 @@ class Teacher:
 
     def _end_hour(self) -> None:
         keep = math.exp(-_HOUR_S / _RECORD_S)
-        for students in self._classes:
-            students.decay(keep)
+        for candidates in self._classes:
+            candidates.decay(keep)
         self._requests *= keep
         self._hours = (self._hours + 1) * keep
         now_s = self._hour * _HOUR_S
@@ -321,12 +321,12 @@ class Teacher:
 
     def _begin_hour(self) -> None:
         self._rhythm.begin(self._hour)
-        self._tell_students()
+        self._tell_candidates()
         self._choose()
 
-    def _tell_students(self) -> None:
-        for students in self._classes:
-            students.begin_hour((self._hour + 1) * _HOUR_S, self._rhythm.share)
+    def _tell_candidates(self) -> None:
+        for candidates in self._classes:
+            candidates.begin_hour((self._hour + 1) * _HOUR_S, self._rhythm.share)
 
     def _choose(self) -> None:
         """Take the best rule whose share of delays is what may be spent from now on.
@@ -342,8 +342,8 @@ class Teacher:
         most_cycles = self._most_cycles * self._hours / 24
         found = [
             (*best, number)
-            for number, students in enumerate(self._classes)
-            if (best := students.best(most_delayed, most_cycles)) is not None
+            for number, candidates in enumerate(self._classes)
+            if (best := candidates.best(most_delayed, most_cycles)) is not None
         ]
         if found:
             _, idle_s, number = max(found)
@@ -377,9 +377,9 @@ class Teacher:
             reason = Reason("policy.nothing_learned")
             return Decision(False, self._with_budget(reason), next_hour_s)
         number, idle_s = self._rule
-        students = self._classes[number]
-        least_s = idle_s * students.factor
-        since_s = max(students.last_s, self._awake_s)
+        candidates = self._classes[number]
+        least_s = idle_s * candidates.factor
+        since_s = max(candidates.last_s, self._awake_s)
         idle_s = t_s - since_s
         idle = Reason("policy.idle_of", idle_s=round(idle_s), least_s=round(least_s))
         if t_s <= since_s + least_s:
@@ -391,7 +391,7 @@ class Teacher:
 
     def _why_wake(self) -> Reason | None:
         """Return why a sleeping server should be woken ahead of need."""
-        if self._rule and self._classes[self._rule[0]].way.presence and self._somebody_came():
+        if self._rule and self._classes[self._rule[0]].kind.presence and self._somebody_came():
             return Reason("policy.somebody_here")
         if self._broke() and self._slept_on_the_first_day():
             return Reason("policy.first_day_over")
@@ -409,7 +409,7 @@ class Teacher:
         return self._lapsed and self._budget < self._reserve
 
     def _somebody_came(self) -> bool:
-        return any(s.last_s > self._slept_s for s in self._classes if s.way.presence)
+        return any(s.last_s > self._slept_s for s in self._classes if s.kind.presence)
 
     def _slept_on_the_first_day(self) -> bool:
         begun_s = self._begun_s
@@ -425,7 +425,8 @@ class Teacher:
     def dump(self) -> dict[str, Any]:
         """Return what to keep over a restart."""
         return {
-            "students": [students.dump() for students in self._classes],
+            # The name that earlier versions stored them by.
+            "students": [candidates.dump() for candidates in self._classes],
             "rhythm": self._rhythm.dump(),
             "requests": self._requests,
             "hours": self._hours,
@@ -449,8 +450,8 @@ class Teacher:
             self._take_back(fresh)
 
     def _take_back(self, saved: Mapping[str, Any]) -> None:
-        for students, record in zip(self._classes, saved["students"], strict=True):
-            students.load(record)
+        for candidates, record in zip(self._classes, saved["students"], strict=True):
+            candidates.load(record)
         self._rhythm.load(saved["rhythm"])
         self._requests, self._hours, self._reserve = _numbers(
             [saved["requests"], saved["hours"], saved["reserve"]], 3
@@ -462,11 +463,11 @@ class Teacher:
         self._hour, self._day = int(saved["hour"]), int(saved["day"])
         self._delays_today = int(saved["delays_today"])
         self._cycles_today = int(saved["cycles_today"])
-        self._tell_students()
+        self._tell_candidates()
         self._rule = None
         if saved["rule"] is not None:
             number, idle_s = _numbers(saved["rule"], 2)
-            if number >= len(WAYS):
+            if number >= len(KINDS):
                 raise ValueError("no such class")
             self._rule = int(number), idle_s
 
@@ -478,6 +479,6 @@ def _numbers(values: Any, count: int, low: float = 0.0) -> list[float]:
     return numbers
 
 
-def make(settings: Settings, setup: Setup) -> Teacher:
+def make(settings: Settings, setup: Setup) -> ShadowPolicy:
     """Make the policy."""
-    return Teacher(settings, setup)
+    return ShadowPolicy(settings, setup)

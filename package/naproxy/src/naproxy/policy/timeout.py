@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from naproxy.core.reason import Reason
 from naproxy.core.schema import option
 from naproxy.core.state import State
 from naproxy.policy import Setup
-from naproxy.policy.base import Decision, Request
+from naproxy.policy.base import Decision, Policy, Request
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +24,7 @@ class Settings:
     robots: bool = option("Robots' requests count too", False)
 
 
-class Timeout:
+class Timeout(Policy):
     """Sleep when no request needed the server for `idle_s`, seen at multiples of `tick_s`."""
 
     name = "timeout"
@@ -57,13 +55,6 @@ class Timeout:
         if tick_s:
             at_s = math.ceil(at_s / tick_s) * tick_s
         return Decision(t_s >= at_s, reason, None if t_s >= at_s else at_s)
-
-    def dump(self) -> dict[str, Any]:
-        """Return what to keep over a restart: nothing worth it."""
-        return {}
-
-    def load(self, saved: Mapping[str, Any]) -> None:
-        """Take back what `dump` gave."""
 
 
 def make(settings: Settings, setup: Setup) -> Timeout:

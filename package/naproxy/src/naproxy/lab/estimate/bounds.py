@@ -20,7 +20,7 @@ go on expiring. Either set changes only at a breakpoint: a request, or an expiry
 breakpoints n(s), and who needs the server after it, is therefore the same, or with a frozen
 cache more need it for a later s; so the earliest s saves most and delays fewest: the breakpoint,
 or the end of the wake before it, which is the same sleep begun later. Each pair (breakpoint, n)
-is a candidate here, so the policy's schedule is among those searched, at no more saving and no
+is one of those searched, so the policy's schedule is among them, at no more saving and no
 fewer delays. A pre-wake that ends a sleep before n(s) is either one of the two above, or the
 server sleeps again before n(s), from some s2. That s2 may be moved back to its breakpoint and
 the wake with it, or, if the breakpoint is less than a wake after s, the first sleep left out.
@@ -51,7 +51,7 @@ from naproxy.lab.estimate.cachemodel import CacheModel
 from naproxy.lab.estimate.traffic import Chunk
 
 _ROUNDS: Final = 40
-_RUN: Final = 1 << 14  # candidates sorted at once
+_RUN: Final = 1 << 14  # sleeps sorted at once
 _MOST: Final = (1 << 16) - 1
 _CLOSE: Final = 1e-4  # as near to the smallest dual as the search goes
 _ROUNDING_S: Final = 5e-4  # waits are counted in whole milliseconds
@@ -59,7 +59,7 @@ _AGE_S: Final = 1e-3  # a chunk's ages are of single precision
 
 
 class Columns(NamedTuple):
-    """Candidates, as columns: a long log has a million of them."""
+    """Sleeps, as columns: a long log has a million of them."""
 
     starts_s: array[float]
     ends_s: array[float]
@@ -79,7 +79,7 @@ def _columns(rows: Iterable[tuple[float, float, int, int]]) -> Columns:
 
 @dataclass(slots=True)
 class _Waking:
-    """A candidate whose delays are still being counted."""
+    """A sleep whose delays are still being counted."""
 
     start_s: float
     end_s: float
@@ -129,7 +129,7 @@ class _Thawed:
         return _Since(-math.inf, entries[0][0])
 
 
-class Candidates:
+class Sleeps:
     """Every sleep worth considering, gathered as a log streams by, for `Bounds`.
 
     Times in seconds. `wake_s` and `delta_s` say who counts as delayed, `least_s` is the
@@ -178,7 +178,7 @@ class Candidates:
         self.last_s = chunk.t_s[-1]
 
     def _count(self, t_s: float, client: int, since: _Since) -> None:
-        """Requests that come while a candidate wakes."""
+        """Requests that come while a sleep wakes."""
         for sleep in self._waking:
             if t_s < sleep.end_s + self.reach_s:
                 if since.from_s <= sleep.start_s < since.before_s:
@@ -221,7 +221,7 @@ class Candidates:
         self._rows.clear()
 
     def finish(self) -> Columns:
-        """Return all candidates by their start; sleep to the end of the log is one, too.
+        """Return all sleeps by their start; sleep to the end of the log is one, too.
 
         That one is open to all and delays nobody.
         """
@@ -255,15 +255,15 @@ class Bound(NamedTuple):
 class Bounds:
     """The bounds of one log; see the module."""
 
-    def __init__(self, candidates: Candidates, power: Power) -> None:
-        """Finish `candidates`, which all records were fed to."""
+    def __init__(self, sleeps: Sleeps, power: Power) -> None:
+        """Finish `sleeps`, which all records were fed to."""
         self._power = power
-        self._wake_s = candidates.wake_s
-        self._lead_s = max(0.0, candidates.reach_s)
-        found = candidates.finish()
+        self._wake_s = sleeps.wake_s
+        self._lead_s = max(0.0, sleeps.reach_s)
+        found = sleeps.finish()
         self._starts_s, self._ends_s = found.starts_s, found.ends_s
         self._delayed = {False: found.delayed, True: found.delayed_closed}
-        self._requests = candidates.requests
+        self._requests = sleeps.requests
 
     def reactive(self, fraction: float, *, closed: bool) -> Bound:
         """Wakes only on arrival, with at most `fraction` of the requests delayed."""
@@ -309,7 +309,7 @@ class Bounds:
 
     @cached_property
     def _following(self) -> Sequence[int]:
-        """For each candidate the first one that starts when it has ended, or later."""
+        """For each sleep the first one that starts when it has ended, or later."""
         return self._first_from(0.0)
 
     @cached_property
@@ -331,7 +331,7 @@ class Bounds:
         starts_s, ends_s, wake_s = self._starts_s, self._ends_s, self._wake_s
         following = self._following if ahead else self._following_wake
         count = len(starts_s)
-        value = array("d", [0.0]) * (count + 1)  # of the best from this candidate on
+        value = array("d", [0.0]) * (count + 1)  # of the best from this sleep on
         delays = array("I", [0]) * (count + 1)
         cycles = array("I", [0]) * (count + 1)
         # A sleep that ends where another begins is worth the more the later that is.

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from naproxy import policy
 from naproxy.core.energy import Power
-from naproxy.lab.estimate.bounds import Bound, Bounds, Candidates
+from naproxy.lab.estimate.bounds import Bound, Bounds, Sleeps
 from naproxy.lab.estimate.cachemodel import MODELS, CacheModel
 from naproxy.lab.estimate.simulate import Outcome, Simulation
 from naproxy.lab.estimate.traffic import Chunk, Traffic
@@ -191,7 +191,7 @@ class _BoundsRun:
 
     def __init__(self, server: Server, cases: Sequence[Case]) -> None:
         self._server, self._cases = server, cases
-        self._candidates = Candidates(
+        self._sleeps = Sleeps(
             MODELS[cases[0].cache],
             wake_s=server.wake_s,
             delta_s=cases[0].promise.delta_s,
@@ -200,13 +200,13 @@ class _BoundsRun:
 
     def feed(self, chunk: Chunk) -> None:
         """Take the next records."""
-        self._candidates.feed(chunk)
+        self._sleeps.feed(chunk)
 
     def rows(self) -> Iterator[tuple[Case, str, Row]]:
         """Yield the figures for each case and bound."""
         power = self._server.power
-        span_s = self._candidates.last_s - self._candidates.first_s
-        bounds = Bounds(self._candidates, power)
+        span_s = self._sleeps.last_s - self._sleeps.first_s
+        bounds = Bounds(self._sleeps, power)
         ideal = bounds.idealised()
         for case in self._cases:
             yield case, "idealised", bound_row(ideal, power, span_s, 0.0)
