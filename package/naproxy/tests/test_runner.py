@@ -480,7 +480,7 @@ def test_that_it_was_put_to_sleep_is_kept_over_a_wake_that_is_cut_off(
     tmp_path: Path, spy: Spy
 ) -> None:
     def inside(runner: Runner, box: BoxContext) -> Any:
-        runner.machine._slept = True
+        runner.machine.slept = True
         runner.save()
         return box.journal.saved("server.web")["slept"]
 

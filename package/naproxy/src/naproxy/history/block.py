@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from operator import add, mul, sub
+from operator import add, attrgetter, mul, sub
 from typing import Final
 
 from naproxy.core.reading import PowerSample
@@ -44,17 +44,20 @@ class Span:
     covered_ms: int
 
 
+_FIELDS: Final = attrgetter("count", "mean_mw", "min_mw", "max_mw", "energy_mj", "covered_ms")
+
+
 def merge(parts: Sequence[PowerSample | Span]) -> Span:
     """Return what the parts (at least one) are together."""
-    covered_ms = sum(p.covered_ms for p in parts)
-    return Span(
-        count=sum(p.count for p in parts),
-        mean_mw=_round(sum(p.mean_mw * p.covered_ms for p in parts), covered_ms),
-        min_mw=min(p.min_mw for p in parts),
-        max_mw=max(p.max_mw for p in parts),
-        energy_mj=sum(p.energy_mj for p in parts),
-        covered_ms=covered_ms,
-    )
+    return _merged(list(zip(*map(_FIELDS, parts), strict=True)))
+
+
+def _merged(columns: Sequence[Sequence[int]]) -> Span:
+    """Merge what is in a column for each of `_FIELDS`."""
+    count, mean_mw, min_mw, max_mw, energy_mj, covered_ms = columns
+    covered = sum(covered_ms)
+    mean = _round(sum(map(mul, mean_mw, covered_ms)), covered)
+    return Span(sum(count), mean, min(min_mw), max(max_mw), sum(energy_mj), covered)
 
 
 def _round(number: int, by: int) -> int:
@@ -91,51 +94,29 @@ def _little(column: array[int]) -> array[int]:
     return column
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """The seconds of a block, a list for each field; `offset` is that in the minute."""
-
-    offset: Sequence[int]
-    count: Sequence[int]
-    mean_mw: Sequence[int]
-    min_mw: Sequence[int]
-    max_mw: Sequence[int]
-    energy_mj: Sequence[int]
-    covered_ms: Sequence[int]
-
-    def spans(self, step_s: int) -> Iterator[tuple[int, Span]]:
-        """Yield (offset, what is known) of parts of `step_s` seconds, which divides 60."""
-        at, end = 0, len(self.offset)
-        while at < end:
-            start = self.offset[at] // step_s * step_s
-            after = bisect_left(self.offset, start + step_s, at)
-            yield start, self._span(slice(at, after))
-            at = after
-
-    def _span(self, part: slice) -> Span:
-        covered = self.covered_ms[part]
-        covered_ms = sum(covered)
-        return Span(
-            count=sum(self.count[part]),
-            mean_mw=_round(sum(map(mul, self.mean_mw[part], covered)), covered_ms),
-            min_mw=min(self.min_mw[part]),
-            max_mw=max(self.max_mw[part]),
-            energy_mj=sum(self.energy_mj[part]),
-            covered_ms=covered_ms,
-        )
-
-
 def unpack(minute_s: int, blob: bytes) -> list[PowerSample]:
     """Return the seconds in a blob, in order; ValueError if it is not one."""
-    c = columns(blob)
-    rows = zip(
-        c.offset, c.count, c.mean_mw, c.min_mw, c.max_mw, c.energy_mj, c.covered_ms, strict=True
-    )
+    offsets, columns = _columns(blob)
+    rows = zip(offsets, *columns, strict=True)
     return [PowerSample(minute_s + offset, *values) for offset, *values in rows]
 
 
-def columns(blob: bytes) -> Columns:
-    """Return what is in a blob, fast; ValueError if it is not one."""
+def spans(blob: bytes, step_s: int) -> Iterator[tuple[int, Span]]:
+    """Yield (offset, what is known) of parts of `step_s` seconds, which divides 60.
+
+    Faster than to `unpack` and `merge`; ValueError if it is not a blob.
+    """
+    offsets, columns = _columns(blob)
+    at = 0
+    while at < len(offsets):
+        start = offsets[at] // step_s * step_s
+        after = bisect_left(offsets, start + step_s, at)
+        yield start, _merged([column[at:after] for column in columns])
+        at = after
+
+
+def _columns(blob: bytes) -> tuple[Sequence[int], list[Sequence[int]]]:
+    """Return the seconds' offsets in the minute, and a column for each of `_FIELDS`."""
     read = []
     for code, data in columns_of(blob, {_FORM: _COLUMNS, _WIDE_FORM: _WIDE_COLUMNS}, _MOST_BYTES):
         column = array(code)
@@ -143,14 +124,8 @@ def columns(blob: bytes) -> Columns:
         read.append(_little(column))
     offset, readings, step, low, high, rest_mj, covered_ms = read
     mean_mw = list(accumulate(step))
-    return Columns(
-        offset=offset,
-        count=readings,
-        mean_mw=mean_mw,
-        min_mw=list(map(sub, mean_mw, low)),
-        max_mw=list(map(add, mean_mw, high)),
-        energy_mj=[
-            r + _round(m * c, 1000) for r, m, c in zip(rest_mj, mean_mw, covered_ms, strict=True)
-        ],
-        covered_ms=covered_ms,
-    )
+    low_mw, high_mw = map(sub, mean_mw, low), map(add, mean_mw, high)
+    energy_mj = [
+        r + _round(m * c, 1000) for r, m, c in zip(rest_mj, mean_mw, covered_ms, strict=True)
+    ]
+    return offset, [readings, mean_mw, list(low_mw), list(high_mw), energy_mj, covered_ms]

@@ -124,7 +124,7 @@ class Machine:
         self.alert: Reason | None = None
         self.refused: tuple[float, Reason] | None = None
         self.sight = Sight(times.on_w)
-        self._slept = slept
+        self.slept = slept
         self._stage = _Stage.DRAINING
         self._asked_s = now_s
         self._commanded_s = now_s
@@ -219,11 +219,6 @@ class Machine:
         return self._effects
 
     @property
-    def slept(self) -> bool:
-        """Is the last thing known of it that it was put to sleep?"""
-        return self._slept
-
-    @property
     def _foreign(self) -> bool:
         """Was another machine seen last at its address?"""
         return self._sign is not None and self._sign.sign is Sign.FOREIGN
@@ -266,7 +261,7 @@ class Machine:
     def _up(self, now_s: float, took_s: float) -> Reason:
         """Learn how long waking takes and which rung did it; say which if there are several."""
         woke = ""
-        if self._slept:
+        if self.slept:
             woke = self.ladder.up(now_s)
             self.wake.add(took_s)
         if woke and len(self.ladder.rungs) > 1:
@@ -297,7 +292,7 @@ class Machine:
         if seen.sign is Sign.REFUSING:
             self._wake(now_s, Reason("server.web_server_down", detail=seen.detail))
         elif self._silence(now_s) and now_s < self._watch_s:
-            self._slept = True
+            self.slept = True
             self._wake(now_s, Reason("server.fell_asleep_after_all"))
         elif self._silence(now_s):
             reason = Reason("server.stopped_answering", detail=seen.detail)
@@ -358,7 +353,7 @@ class Machine:
         if self._silence(now_s) and (self.pending or self.sight.low(now_s) is not False):
             self.fall.add(self._answered_s - self._commanded_s)
             self._refusals = 0
-            self._slept = True
+            self.slept = True
             self._sleep(now_s, self.reason)
         elif now_s - self._commanded_s >= self._patience_s():
             self._did_not_sleep(now_s)
@@ -379,7 +374,7 @@ class Machine:
             self._awake(now_s, reason)
         else:
             # A shutdown may take longer, and end all the same.
-            self._slept = True
+            self.slept = True
             self._wake(now_s, reason)
 
     def _sleep(self, now_s: float, reason: Reason) -> None:
@@ -432,7 +427,7 @@ class Machine:
         Silence alone is no proof: a server that nobody put to sleep may be overloaded, and one
         that draws power hangs.
         """
-        off = self._slept and self._silence(now_s) and self.sight.low(now_s) is not False
+        off = self.slept and self._silence(now_s) and self.sight.low(now_s) is not False
         return not off
 
     def _send(self, now_s: float, call: Call, spacing_s: float) -> None:
@@ -521,7 +516,7 @@ class Machine:
 
     def _reconcile(self, now_s: float, busy: int) -> None:
         """Decide what a server is that does not answer."""
-        if self._slept and self._silence(now_s) and not self._foreign:
+        if self.slept and self._silence(now_s) and not self._foreign:
             if busy:
                 self._wake(now_s, Reason("server.requests_asleep", number=busy))
             elif self.pending:
@@ -541,8 +536,8 @@ class Machine:
     def _awake(self, now_s: float, reason: Reason) -> None:
         self._unready = 0
         # The order that an earlier controller gave may yet be obeyed.
-        ordered = self.state is State.UNKNOWN and self._slept
-        self._slept = False
+        ordered = self.state is State.UNKNOWN and self.slept
+        self.slept = False
         if self.state in (State.WAKING, State.TROUBLE):
             self._warn(None)
         commanded = self.state is State.FALLING_ASLEEP and self._stage is not _Stage.DRAINING

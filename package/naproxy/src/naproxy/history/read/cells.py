@@ -7,17 +7,15 @@ meter fell silent while the server was in more than one state.
 
 from __future__ import annotations
 
-import math
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from naproxy.history.read import states
+from naproxy.history.read import states, timeline
 from naproxy.history.read.queries import energy
 from naproxy.history.read.savings import NOTHING, Cell, Measured, cell
 from naproxy.history.read.states import HOUR_S, InState, States
-from naproxy.history.read.timeline import stretches
 from naproxy.history.tables import METER_BITS, number_of, of_meter
 
 MINUTE_S: Final = 60
@@ -53,11 +51,11 @@ def cells(db: sqlite3.Connection, source: Source, from_s: int, to_s: int) -> Ite
     first, end = from_s // HOUR_S, -(-to_s // HOUR_S)
     rolled = states.read(db, source.server, first * HOUR_S, end * HOUR_S)
     meters = [_sums(db, "hours", name, first, end) for name in (source.meter, source.box_meter)]
-    begun_s, newest_s = _begun_s(db, source.server), _newest_s(db, source.server)
+    begun_s, newest_s = timeline.begun_s(db, source.server), _newest_s(db, source.server)
     for t_s in range(first * HOUR_S, end * HOUR_S, HOUR_S):
         server, box = (sums.get(t_s, NOTHING) for sums in meters)
         known = rolled.get(t_s, {})
-        made = t_s < newest_s or t_s + HOUR_S <= begun_s
+        made = t_s < newest_s or begun_s is None or t_s + HOUR_S <= begun_s
         whole = made and from_s <= t_s and t_s + HOUR_S <= to_s
         if whole and not _mixed(server, known):
             yield cell(t_s, HOUR_S, known, server, box)
@@ -68,14 +66,6 @@ def cells(db: sqlite3.Connection, source: Source, from_s: int, to_s: int) -> Ite
 def _mixed(server: Measured, known: States) -> bool:
     """Is the hour covered in part, while the server was in more than one state?"""
     return 0 < server.covered_s < ALL * HOUR_S and len(known) > 1
-
-
-def _begun_s(db: sqlite3.Connection, server: str) -> float:
-    """Return when a server was looked after first, of the transitions that are kept."""
-    (first_s,) = db.execute(
-        "SELECT min(t_s) FROM transitions WHERE server = ?", (server,)
-    ).fetchone()
-    return math.inf if first_s is None else first_s
 
 
 def _newest_s(db: sqlite3.Connection, server: str) -> int:
@@ -114,7 +104,7 @@ def _minutes(
         server, box = (sums.get(t_s, NOTHING) for sums in meters)
         made = cell(t_s, MINUTE_S, seen.get(t_s, shared), server, box)
         if switches and t_s % HOUR_S == 0:
-            made = Cell(t_s, MINUTE_S, made.on_s, made.off_s, switches, server, box)
+            made = replace(made, switches=switches)
         yield made
 
 
@@ -127,7 +117,7 @@ def mean_w(db: sqlite3.Connection, source: Source, state: str, now_s: float) -> 
         return None
     found = NOTHING
     looked = 0
-    for stretch in reversed(stretches(db, source.server, now_s - _NEWEST_S, now_s)):
+    for stretch in reversed(timeline.stretches(db, source.server, now_s - _NEWEST_S, now_s)):
         from_s = -(-int(stretch.t_s + _SETTLE_S) // MINUTE_S) * MINUTE_S
         to_s = int(stretch.end_s - _SETTLE_S) // MINUTE_S * MINUTE_S
         if stretch.state != state or to_s <= from_s:

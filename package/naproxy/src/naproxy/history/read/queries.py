@@ -16,9 +16,18 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from naproxy.core.state import Klass
-from naproxy.history.block import Span, columns
+from naproxy.history.block import Span, spans
 from naproxy.history.days import days
-from naproxy.history.tables import FILE, METER_BITS, METERS, dicts, key, number_of, of_meter
+from naproxy.history.tables import (
+    FILE,
+    METER_BITS,
+    METERS,
+    WITH_TIME,
+    dicts,
+    key,
+    number_of,
+    of_meter,
+)
 from naproxy.shm.page import Outcome
 
 MOST_POINTS: Final = 1000
@@ -38,7 +47,6 @@ _SUMS: Final = (
     "sum(count), CAST(round(sum(mean_mw * covered_ms) * 1.0 / sum(covered_ms)) AS INTEGER),"
     " min(min_mw), max(max_mw), sum(energy_mj), sum(covered_ms)"
 )
-_EVENTS: Final = ("transitions", "wakes", "decisions", "clock")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +139,7 @@ def _from_seconds(
     for row, blob in of_meter(db, "seconds", "key, block", meter, minutes):
         minute_s = (row >> METER_BITS) * 60
         with suppress(ValueError):
-            for offset, span in columns(blob).spans(step_s):
+            for offset, span in spans(blob, step_s):
                 if first_s <= minute_s + offset < end_s:
                     yield Point(minute_s + offset, step_s, span)
 
@@ -210,7 +218,7 @@ def events(
     db: sqlite3.Connection, table: str, server: str | None, from_s: float, to_s: float
 ) -> Iterator[dict[str, Any]]:
     """Yield rows of transitions, wakes, decisions or clock in a range, oldest first."""
-    if table not in _EVENTS:
+    if table not in (*WITH_TIME, "clock"):
         raise ValueError(f"there is no table {table}")
     of_server = "" if table == "clock" else " AND (?3 IS NULL OR server = ?3)"
     found = db.execute(

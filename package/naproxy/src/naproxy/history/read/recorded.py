@@ -75,9 +75,12 @@ def requests(db: sqlite3.Connection, server: str, from_s: float, to_s: float) ->
     return found
 
 
-def watched(db: sqlite3.Connection, server: str, from_s: float, to_s: float) -> list[Watched]:
+def watched(
+    db: sqlite3.Connection, server: str, from_s: float, to_s: float, pause_s: float = 0.0
+) -> list[Watched]:
     """Return the times of a range for which requests are known, as few spans as they are.
 
+    Those with a pause between them that is shorter than `pause_s` are one.
     Of a block that was watched in part the last part is taken after a pause, else the first:
     a box that starts goes on watching, and one that ends has watched until then.
     """
@@ -88,7 +91,7 @@ def watched(db: sqlite3.Connection, server: str, from_s: float, to_s: float) -> 
         span = Watched(max(from_s, first_s), min(to_s, first_s + length_s))
         if span.to_s <= span.from_s:
             continue
-        if goes_on:
+        if goes_on or (found and span.from_s - found[-1].to_s < pause_s):
             found[-1] = Watched(found[-1].from_s, span.to_s)
         else:
             found.append(span)

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from naproxy.core.reason import stored_reason
 from naproxy.history.read import patterns, queries
+from naproxy.history.tables import WITH_TIME
 
-_WITH_REASONS: Final = ("transitions", "wakes", "decisions")
 Rows = Iterator[dict[str, Any]]
 
 
@@ -80,35 +80,22 @@ def _meters(db: sqlite3.Connection, name: str | None) -> list[str]:
 def _power(db: sqlite3.Connection, what: str, part: Part) -> Rows:
     for meter in _meters(db, part.name):
         for p in queries.power(db, part.tier or "minutes", meter, part.from_s, part.to_s):
-            yield {
-                "time": _time(p.t_s, part.zone),
-                "t_s": p.t_s,
-                "length_s": p.length_s,
-                "meter": meter,
-                "mean_w": p.span.mean_mw / 1000,
-                "min_w": p.span.min_mw / 1000,
-                "max_w": p.span.max_mw / 1000,
-                "energy_j": p.span.energy_mj / 1000,
-                "covered_s": p.span.covered_ms / 1000,
-                "readings": p.span.count,
-            }
+            watts = (p.span.mean_mw / 1000, p.span.min_mw / 1000, p.span.max_mw / 1000)
+            sums = (p.span.energy_mj / 1000, p.span.covered_ms / 1000, p.span.count)
+            row = (_time(p.t_s, part.zone), p.t_s, p.length_s, meter, *watts, *sums)
+            yield dict(zip(COLUMNS[what], row, strict=True))
 
 
 def _energy(db: sqlite3.Connection, what: str, part: Part) -> Rows:
     for meter in _meters(db, part.name):
         for day in queries.energy_by_day(db, meter, part.from_s, part.to_s, part.zone):
-            yield {
-                "day": day["day"],
-                "meter": meter,
-                "energy_j": day["energy_mj"] / 1000,
-                "covered_s": day["covered_ms"] / 1000,
-                "length_s": day["length_ms"] / 1000,
-            }
+            sums = (day[name] / 1000 for name in ("energy_mj", "covered_ms", "length_ms"))
+            yield dict(zip(COLUMNS[what], (day["day"], meter, *sums), strict=True))
 
 
 def _events(db: sqlite3.Connection, what: str, part: Part) -> Rows:
     for row in queries.events(db, what, part.name, part.from_s, part.to_s):
-        if what in _WITH_REASONS:
+        if what in WITH_TIME:
             row["reason"] = str(stored_reason(row["reason"]))
         yield {"time": _time(row["t_s"], part.zone), **row}
 

@@ -72,6 +72,14 @@ def walk(
         yield from _cut([replace(last, end_s=max(last.t_s, to_s))], from_s, to_s)
 
 
+def begun_s(db: sqlite3.Connection, server: str) -> float | None:
+    """Return when a server was looked after first, of the transitions that are kept."""
+    found: float | None = db.execute(
+        "SELECT min(t_s) FROM transitions WHERE server = ?", (server,)
+    ).fetchone()[0]
+    return found
+
+
 def changes(db: sqlite3.Connection, server: str, from_s: float, to_s: float) -> int:
     """Return how many transitions there are in a range."""
     found: int = db.execute(

@@ -6,7 +6,7 @@ import sqlite3
 from typing import Final
 
 from naproxy.history.read.states import HOUR_S, States, in_range
-from naproxy.history.read.timeline import servers
+from naproxy.history.read.timeline import begun_s, servers
 from naproxy.history.tables import server_id
 
 SETTLED_S: Final = 300.0
@@ -53,5 +53,5 @@ def _first(db: sqlite3.Connection, name: str, server: int) -> int | None:
     ).fetchone()
     if last_s is not None:
         return int(last_s) // HOUR_S + 1
-    (first_s,) = db.execute("SELECT min(t_s) FROM transitions WHERE server = ?", (name,)).fetchone()
+    first_s = begun_s(db, name)
     return None if first_s is None else int(first_s // HOUR_S)

@@ -16,9 +16,9 @@ import json
 import sqlite3
 import sys
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -109,47 +109,20 @@ class Question:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
-    """What was gone through: the longest time in the range that was watched without a pause."""
-
-    from_s: float
-    to_s: float
-    requests: int
-    needs: int
-    watched_s: float
-    """All of the range that was watched, with pauses."""
-    cut: bool
-    """Are there more requests in the range than can be gone through?"""
-
-
 def span_of(
     db: sqlite3.Connection, server: str, from_s: float, to_s: float
 ) -> tuple[float, float, float, bool]:
     """Return from, to, all seconds watched, and whether it was cut to the newest requests."""
-    spans = list(_joined(recorded.watched(db, server, from_s, to_s)))
-    watched_s = sum(to - start for start, to in spans)
+    spans = recorded.watched(db, server, from_s, to_s, PAUSE_S)
+    watched_s = sum(span.to_s - span.from_s for span in spans)
     if not spans:
         raise NotEnoughError("no requests were recorded in this time")
-    begin_s, end_s = max(spans, key=lambda span: span[1] - span[0])
+    longest = max(spans, key=lambda span: span.to_s - span.from_s)
+    begin_s, end_s = longest.from_s, longest.to_s
     newest_s = recorded.newest(db, server, begin_s, end_s, MOST_REQUESTS)
     if end_s - max(begin_s, newest_s) < LEAST_S:
         raise NotEnoughError("less than an hour was recorded without a pause in this time")
     return max(begin_s, newest_s), end_s, watched_s, newest_s > begin_s
-
-
-def _joined(spans: Iterable[recorded.Watched]) -> Iterator[tuple[float, float]]:
-    """Yield the times watched, those with a short pause between them as one."""
-    last: tuple[float, float] | None = None
-    for span in spans:
-        if last and span.from_s - last[1] < PAUSE_S:
-            last = last[0], span.to_s
-        else:
-            if last:
-                yield last
-            last = span.from_s, span.to_s
-    if last:
-        yield last
 
 
 def without_returns(found: Requests) -> list[int]:
@@ -205,7 +178,12 @@ def traffic_of(
 
 
 def answer(db: sqlite3.Connection, asked: Question, told: Told = lambda _: None) -> dict[str, Any]:
-    """Go through the requests; NotEnoughError, in words, if there are too few."""
+    """Go through the requests; NotEnoughError, in words, if there are too few.
+
+    `span` is what was gone through: the longest time in the range that was watched without a
+    pause. `watched_s` is all of the range that was watched, with pauses; `cut`: are there more
+    requests in the range than can be gone through?
+    """
     from_s, to_s, watched_s, cut = span_of(db, asked.server, asked.from_s, asked.to_s)
     with traffic_of(db, asked.server, from_s, to_s) as traffic:
         rows = compare(
@@ -224,8 +202,9 @@ def answer(db: sqlite3.Connection, asked: Question, told: Told = lambda _: None)
             told=lambda share: told(_between(1, share)),
         )
         requests = traffic.requests[Klass.PERSON] + traffic.requests[Klass.API]
+    span = {"from_s": from_s, "to_s": to_s, "requests": requests, "needs": len(needs) - 2}
     return {
-        "span": asdict(Span(from_s, to_s, requests, len(needs) - 2, watched_s, cut)),
+        "span": {**span, "watched_s": watched_s, "cut": cut},
         "rows": rows,
         "thresholds": curve,
         "budgets": budgets,

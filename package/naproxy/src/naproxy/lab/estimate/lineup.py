@@ -20,7 +20,7 @@ from naproxy.core.energy import Power
 from naproxy.lab.estimate.bounds import Bound, Bounds, Sleeps
 from naproxy.lab.estimate.cachemodel import MODELS, CacheModel
 from naproxy.lab.estimate.simulate import Outcome, Simulation
-from naproxy.lab.estimate.traffic import Chunk, Traffic
+from naproxy.lab.estimate.traffic import Traffic
 from naproxy.policy import Setup, schedule, teacher, thesis, timeout
 from naproxy.policy.base import Policy
 
@@ -174,10 +174,7 @@ class _Run:
             closed=case.closed,
             everybody=entrant.peer,
         )
-
-    def feed(self, chunk: Chunk) -> None:
-        """Take the next records."""
-        self._simulation.feed(chunk)
+        self.feed = self._simulation.feed
 
     def rows(self) -> Iterator[tuple[Case, str, Row]]:
         """Yield the figures for each case."""
@@ -197,10 +194,7 @@ class _BoundsRun:
             delta_s=cases[0].promise.delta_s,
             least_s=server.power.break_even_s,
         )
-
-    def feed(self, chunk: Chunk) -> None:
-        """Take the next records."""
-        self._sleeps.feed(chunk)
+        self.feed = self._sleeps.feed
 
     def rows(self) -> Iterator[tuple[Case, str, Row]]:
         """Yield the figures for each case and bound."""
