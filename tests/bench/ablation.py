@@ -23,8 +23,7 @@ from unittest import mock
 
 from naproxy.lab.estimate.bounds import Bounds, Sleeps
 from naproxy.lab.estimate.cachemodel import CACHES
-from naproxy.lab.estimate.lineup import Server
-from naproxy.lab.estimate.simulate import Simulation
+from naproxy.lab.estimate.lineup import Server, simulation
 from naproxy.lab.estimate.traffic import Traffic
 from naproxy.policy import Setup, teacher
 from naproxy.policy.teacher import Candidates, Kind, ShadowPolicy
@@ -150,17 +149,10 @@ def shares(
     case = question.case
     with patched():
         made = kind(teacher.Settings(counting=case.counting), server.setup(case.promise))
-        simulation = Simulation(
-            made,
-            CACHES[case.cache],
-            wake_s=server.wake_s,
-            sleep_s=server.sleep_s,
-            delta_s=case.promise.delta_s,
-            closed=case.closed,
-        )
+        run = simulation(made, CACHES[case.cache], server, case)
         for chunk in traffic:
-            simulation.feed(chunk)
-        outcome = simulation.finish()
+            run.feed(chunk)
+        outcome = run.finish()
     late = outcome.delayed_share_since_day_2(case.promise.delta_s, closed=case.closed)
     return {
         "share": outcome.saving_j(server.power) / whole_j if whole_j > 0 else 0.0,

@@ -26,6 +26,7 @@ from naproxy.core.reason import Reason, own_words, together
 from naproxy.core.state import Klass
 from naproxy.history import block, tables, visits
 from naproxy.history.read import queries
+from naproxy.history.read.rows import Part, rows
 from naproxy.history.tables import FILE
 from naproxy.history.visits import BLOCK_S, NEEDED, TICKS, Visit, pack
 from naproxy.history.write import gaps, stream
@@ -331,7 +332,7 @@ def energy_by_day(data_dir: Path, now_s: int) -> float:
     """Milliseconds for the energy of each of 400 days."""
     begun = time.perf_counter()
     with closing(queries.open_history(data_dir)) as db:
-        assert list(queries.energy_by_day(db, "web", now_s - 400 * 86400, now_s))
+        assert list(rows(db, "energy", Part(now_s - 400 * 86400, now_s, "web")))
     return 1000 * (time.perf_counter() - begun)
 
 

@@ -23,10 +23,9 @@ from naproxy.core.state import Klass
 from naproxy.lab.estimate import estimate, verdict
 from naproxy.lab.estimate.bounds import Bounds, Sleeps
 from naproxy.lab.estimate.cachemodel import CACHES
-from naproxy.lab.estimate.lineup import ENTRANTS, Case, Promise, Server
-from naproxy.lab.estimate.simulate import Outcome, Simulation
+from naproxy.lab.estimate.lineup import ENTRANTS, Case, Promise, Server, simulation
+from naproxy.lab.estimate.simulate import Outcome
 from naproxy.lab.estimate.traffic import Traffic
-from naproxy.policy.base import Policy
 from naproxy.policy.timeout import Settings, Timeout
 
 from tests.bench import synthetic
@@ -81,23 +80,15 @@ def answers(traffic: Traffic, questions: Sequence[Question]) -> dict[str, dict[s
     server = replace(Server(), wake_s=questions[0].wake_s)
     cache, power = CACHES[questions[0].case.cache], server.power
 
-    def simulation(policy: Policy, case: Case) -> Simulation:
-        return Simulation(
-            policy,
-            cache,
-            wake_s=server.wake_s,
-            sleep_s=server.sleep_s,
-            delta_s=case.promise.delta_s,
-            closed=case.closed,
-        )
-
     contest = {
-        (question.key, name): simulation(ENTRANTS[name].make(server, question.case), question.case)
+        (question.key, name): simulation(
+            ENTRANTS[name].make(server, question.case), cache, server, question.case
+        )
         for question in questions
         for name in CONTEST
     }
     timeouts = {
-        idle_s: simulation(Timeout(Settings(idle_s=idle_s)), questions[0].case)
+        idle_s: simulation(Timeout(Settings(idle_s=idle_s)), cache, server, questions[0].case)
         for idle_s in TIMEOUTS_S
     }
     # Questions asked together have the same delta, too.

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from datetime import date, datetime, timedelta, tzinfo
 from typing import Final
 
-VIEWS: Final = ("day", "week", "month", "year")
+_DAYS: Final = {"day": 1, "week": 7}
+_MONTHS: Final = {"month": 1, "year": 12}
+VIEWS: Final = (*_DAYS, *_MONTHS)
 
 
 def day_of(t_s: float, zone: tzinfo | None = None) -> date:
@@ -52,12 +54,7 @@ def begin(day: date, unit: str) -> date:
 
 def step(first: date, unit: str, by: int) -> date:
     """Return the first day of the unit `by` units after the one that begins with `first`."""
-    match unit:
-        case "day" | "week":
-            return first + timedelta(days=by * (7 if unit == "week" else 1))
-        case "month":
-            years, month = divmod(first.month - 1 + by, 12)
-            return first.replace(year=first.year + years, month=month + 1)
-        case "year":
-            return first.replace(year=first.year + by)
-    raise ValueError(f"must be one of {', '.join(VIEWS)}")
+    if unit in _DAYS:
+        return first + timedelta(days=by * _DAYS[unit])
+    years, month = divmod(first.month - 1 + by * _MONTHS[unit], 12)
+    return first.replace(year=first.year + years, month=month + 1)

@@ -10,10 +10,9 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, tzinfo
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from naproxy.history.days import days
-from naproxy.history.read.queries import in_words
 from naproxy.history.tables import number_of
 
 WEEK_H: Final = 168
@@ -142,16 +141,3 @@ def by_agent(
         (int(from_s), int(to_s), server),
     ):
         yield name, Share(*share)
-
-
-def agent_days(
-    db: sqlite3.Connection, server: str | None, from_s: float, to_s: float
-) -> Iterator[dict[str, Any]]:
-    """Return requests by day, server, agent, class and outcome, those names in words."""
-    return in_words(
-        db.execute(
-            "SELECT t_s, server, agent, class, outcome, requests, delayed FROM traffic_by_agent"
-            " WHERE t_s >= ?1 AND t_s < ?2 AND (?3 IS NULL OR server = ?3) ORDER BY 1, 2, 3, 4, 5",
-            (int(from_s), int(to_s), server),
-        )
-    )

@@ -10,14 +10,12 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import tzinfo
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
 from naproxy.core.state import Klass
 from naproxy.history.block import Span, spans
-from naproxy.history.days import days
 from naproxy.history.tables import (
     FILE,
     METER_BITS,
@@ -179,31 +177,6 @@ def _sum(db: sqlite3.Connection, tier: str, meter: int, first: int, end: int) ->
     sums = "coalesce(sum(energy_mj), 0), coalesce(sum(covered_ms), 0)"
     found: tuple[int, int] = of_meter(db, tier, sums, meter, (first, end)).fetchone()
     return found
-
-
-def energy_by_day(
-    db: sqlite3.Connection,
-    meter: str,
-    from_s: float,
-    to_s: float,
-    zone: tzinfo | None = None,
-    *,
-    unit: str = "day",
-) -> Iterator[dict[str, Any]]:
-    """Yield each day that the range touches and something is known of.
-
-    `zone` None is the box's own; `unit` is one of `days.VIEWS`, `day` its first day.
-    """
-    for day, start_s, end_s in days(from_s, to_s, zone, unit):
-        energy_mj, covered_ms = energy(db, meter, start_s, end_s)
-        if covered_ms:
-            yield {
-                "day": day.isoformat(),
-                "meter": meter,
-                "energy_mj": energy_mj,
-                "covered_ms": covered_ms,
-                "length_ms": 1000 * (end_s - start_s),
-            }
 
 
 def power(

@@ -14,7 +14,8 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any, Final
 
 from naproxy.core.reason import stored_reason
-from naproxy.history.read import patterns, queries
+from naproxy.history.days import days
+from naproxy.history.read import queries
 from naproxy.history.tables import WITH_TIME
 
 Rows = Iterator[dict[str, Any]]
@@ -88,9 +89,11 @@ def _power(db: sqlite3.Connection, what: str, part: Part) -> Rows:
 
 def _energy(db: sqlite3.Connection, what: str, part: Part) -> Rows:
     for meter in _meters(db, part.name):
-        for day in queries.energy_by_day(db, meter, part.from_s, part.to_s, part.zone):
-            sums = (day[name] / 1000 for name in ("energy_mj", "covered_ms", "length_ms"))
-            yield dict(zip(COLUMNS[what], (day["day"], meter, *sums), strict=True))
+        for day, start_s, end_s in days(part.from_s, part.to_s, part.zone):
+            energy_mj, covered_ms = queries.energy(db, meter, start_s, end_s)
+            if covered_ms:
+                sums = (energy_mj / 1000, covered_ms / 1000, float(end_s - start_s))
+                yield dict(zip(COLUMNS[what], (day.isoformat(), meter, *sums), strict=True))
 
 
 def _events(db: sqlite3.Connection, what: str, part: Part) -> Rows:
@@ -107,7 +110,12 @@ def _traffic(db: sqlite3.Connection, what: str, part: Part) -> Rows:
 
 
 def _agents(db: sqlite3.Connection, what: str, part: Part) -> Rows:
-    for row in patterns.agent_days(db, part.name, part.from_s, part.to_s):
+    found = db.execute(
+        "SELECT t_s, server, agent, class, outcome, requests, delayed FROM traffic_by_agent"
+        " WHERE t_s >= ?1 AND t_s < ?2 AND (?3 IS NULL OR server = ?3) ORDER BY 1, 2, 3, 4, 5",
+        (int(part.from_s), int(part.to_s), part.name),
+    )
+    for row in queries.in_words(found):
         yield {"day": _time(row["t_s"], part.zone)[:10], **row}
 
 

@@ -62,7 +62,7 @@ class Power:
         self._merge(db, self._waiting)
 
     def roll_up(self, db: sqlite3.Connection) -> None:
-        """Make the hours what their minutes are; `rolled_up` once that is committed."""
+        """Make the hours what their minutes are; `written` once that is committed."""
         _roll_up(db, self._hours)
 
     def begin(self, db: sqlite3.Connection) -> None:
@@ -78,13 +78,11 @@ class Power:
             )
         )
 
-    def written(self) -> None:
-        """Forget what was written."""
+    def written(self, *, rolled_up: bool) -> None:
+        """Forget what was written, and the hours if they were made."""
         self._waiting = {}
-
-    def rolled_up(self) -> None:
-        """Forget the hours that were made."""
-        self._hours = set()
+        if rolled_up:
+            self._hours = set()
 
     def not_written(self) -> None:
         """The batch failed: what it learned of the file does not hold."""

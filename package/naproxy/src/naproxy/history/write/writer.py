@@ -165,10 +165,9 @@ class History:
         if not self._store.batch(write):
             self._power.not_written()
             return False
-        self._power.written()
+        self._power.written(rolled_up=rare)
         self._journal.written()
         if rare:
-            self._power.rolled_up()
             self._traffic.forget(before_s)
             self._stream.written(before_s, now_s)
             if by_name:

@@ -40,9 +40,9 @@ from naproxy.lab.estimate.lineup import (
     Server,
     compare,
     outcome_row,
+    simulation,
 )
 from naproxy.lab.estimate.progress import once_a_percent, say_json
-from naproxy.lab.estimate.simulate import Simulation
 from naproxy.lab.estimate.traffic import CHUNK, PAGE_LOAD_FLAG, Chunk, Traffic
 from naproxy.policy import timeout
 
@@ -238,18 +238,12 @@ def thresholds(
     gaps_s = [b - a for a, b in pairwise(needs)]
     found = []
     for number, threshold_s in enumerate(THRESHOLDS_S):
-        simulation = Simulation(
-            timeout.Timeout(timeout.Settings(idle_s=threshold_s)),
-            RECORDED,
-            wake_s=server.wake_s,
-            sleep_s=server.sleep_s,
-            delta_s=asked.promise.delta_s,
-            closed=case.closed,
-        )
+        sleeper = timeout.Timeout(timeout.Settings(idle_s=threshold_s))
+        run = simulation(sleeper, RECORDED, server, case)
         for chunk in traffic:
-            simulation.feed(chunk)
+            run.feed(chunk)
         times = idealised(gaps_s, threshold_s)
-        row = outcome_row(simulation.finish(), server.power, case)
+        row = outcome_row(run.finish(), server.power, case)
         ideal_j = server.power.saving_j(times.off_s, times.switches)
         found.append({"threshold_s": threshold_s, "idealised_gross": ideal_j / always_j, **row})
         told((number + 1) / len(THRESHOLDS_S))

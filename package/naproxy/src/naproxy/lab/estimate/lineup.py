@@ -159,21 +159,30 @@ POLICIES: Final = (*BOUNDS, *ENTRANTS)
 # ------------------------------------------------------------------------------ tasks
 
 
+def simulation(
+    made: Policy, cache: CacheModel, server: Server, case: Case, *, everybody: bool = False
+) -> Simulation:
+    """Return a simulation of a policy for a server; `case` says which delays count, and how."""
+    return Simulation(
+        made,
+        cache,
+        wake_s=server.wake_s,
+        sleep_s=server.sleep_s,
+        delta_s=case.promise.delta_s,
+        closed=case.closed,
+        everybody=everybody,
+    )
+
+
 class _Run:
     """A policy's pass, good for every case in `cases`."""
 
     def __init__(self, name: str, server: Server, cases: Sequence[Case]) -> None:
         entrant, case = ENTRANTS[name], cases[0]
         self._name, self._server, self._cases = name, server, cases
-        self._simulation = Simulation(
-            entrant.make(server, case),
-            CacheModel("") if entrant.peer else MODELS[case.cache],
-            wake_s=server.wake_s,
-            sleep_s=server.sleep_s,
-            delta_s=case.promise.delta_s,
-            closed=case.closed,
-            everybody=entrant.peer,
-        )
+        cache = CacheModel("") if entrant.peer else MODELS[case.cache]
+        made = entrant.make(server, case)
+        self._simulation = simulation(made, cache, server, case, everybody=entrant.peer)
         self.feed = self._simulation.feed
 
     def rows(self) -> Iterator[tuple[Case, str, Row]]:
