@@ -17,11 +17,11 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from naproxy.core.classify import Agents
-from naproxy.core.state import Klass
+from naproxy.core.state import Klass, State
 from naproxy.lab.estimate.accesslog import Log
 from naproxy.lab.estimate.cachemodel import CACHES
 from naproxy.lab.estimate.simulate import Simulation
@@ -119,6 +119,19 @@ def replay(office: Office, due: list[Due]) -> list[tuple[str, Answer]]:
     return sorted(made, key=lambda each: each[1].began_s)
 
 
+class Recorded(Simulation):
+    """Keeps the transitions; a server that falls asleep wakes once it sleeps."""
+
+    def __init__(self, *what: Any, **how: Any) -> None:
+        super().__init__(*what, **how)
+        self.transitions: list[tuple[float, State]] = []
+
+    def _enter(self, t_s: float, state: State) -> None:
+        super()._enter(t_s, state)
+        up_s = self._until_s - self._wake_s
+        self.transitions.append((up_s if state is State.WAKING else t_s, state))
+
+
 def simulate(
     answers: list[tuple[str, Answer]], span: tuple[float, float], times: Times, idle_s: float
 ) -> Course:
@@ -134,10 +147,9 @@ def simulate(
     for n, (t_s, who) in enumerate([begin, *rows, end]):
         chunk.append(t_s, n, n, who)
     policy = _Listener(idle_s)
-    simulation = Simulation(policy, CACHES["none"], **times._asdict(), record=True)
+    simulation = Recorded(policy, CACHES["none"], **times._asdict())
     simulation.feed(chunk)
     simulation.finish()
-    assert simulation.transitions is not None
     moves = [(t_s, state.name.lower()) for t_s, state in simulation.transitions]
     waited = {client - 1 for client in policy.waited}
     return Course([move for move in moves if move[1] in SEEN], waited)

@@ -1,4 +1,5 @@
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -30,6 +31,19 @@ def policies(fraction: float = 0.1) -> list[Policy]:
     ]
 
 
+class Recorded(Simulation):
+    """Keeps the transitions; a server that falls asleep wakes once it sleeps."""
+
+    def __init__(self, *what: Any, **how: Any) -> None:
+        super().__init__(*what, **how)
+        self.transitions: list[tuple[float, State]] = []
+
+    def _enter(self, t_s: float, state: State) -> None:
+        super()._enter(t_s, state)
+        up_s = self._until_s - self._wake_s
+        self.transitions.append((up_s if state is State.WAKING else t_s, state))
+
+
 def run(
     policy: Policy,
     asked: list[Asked],
@@ -38,19 +52,12 @@ def run(
     *,
     everybody: bool = False,
 ) -> tuple[Outcome, list[tuple[float, State]]]:
-    simulation = Simulation(
-        policy,
-        CACHES[cache],
-        wake_s=5.0,
-        sleep_s=4.0,
-        delta_s=0.05,
-        everybody=everybody,
-        record=True,
+    simulation = Recorded(
+        policy, CACHES[cache], wake_s=5.0, sleep_s=4.0, delta_s=0.05, everybody=everybody
     )
     for chunk in chunks(asked, size):
         simulation.feed(chunk)
     outcome = simulation.finish()
-    assert simulation.transitions is not None
     return outcome, [(t_s - START_S, state) for t_s, state in simulation.transitions]
 
 

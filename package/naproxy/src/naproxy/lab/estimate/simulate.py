@@ -120,10 +120,8 @@ class Simulation:
         delta_s: float = 1.0,
         closed: bool = False,
         everybody: bool = False,
-        record: bool = False,
     ) -> None:
         self.outcome = Outcome()
-        self.transitions: list[tuple[float, State]] | None = [] if record else None
         self._policy = policy
         self._cache = cache
         self._wake_s = wake_s
@@ -254,14 +252,11 @@ class Simulation:
         self.outcome.off_s += up_s - self._since_s
         self._until_s = up_s + self._wake_s
         self._check_s = math.inf
-        # It is called as soon as it sleeps.
-        self._enter(now_s, _WAKING, seen_s=up_s)
+        self._enter(now_s, _WAKING)
 
-    def _enter(self, t_s: float, state: State, seen_s: float | None = None) -> None:
+    def _enter(self, t_s: float, state: State) -> None:
         self._state = state
         self._policy.observed(t_s, state)
-        if self.transitions is not None:
-            self.transitions.append((t_s if seen_s is None else seen_s, state))
 
     def _close_days(self, t_s: float) -> None:
         outcome = self.outcome

@@ -32,11 +32,12 @@ class Asked:
         """Ask it once; CommandError if it does not answer."""
         self._socket = socket
         self.ask(_AFTER_ALL)
+        # Once: a clock that follows each answer would step by as much as answers are late.
+        self._epoch_s: float = self._said["house_s"] - time.monotonic()
 
     def ask(self, since_s: float) -> Sequence[dict[str, Any]]:
         """Return the seconds after `since_s`."""
         self._said = call(self._socket, "GET", f"/v1/meters?since_s={since_s}")
-        self._epoch_s = self._said["house_s"] - time.monotonic()
         return self._said["seconds"]  # type: ignore[no-any-return]
 
     def status(self) -> Sequence[Mapping[str, Any]]:
@@ -45,7 +46,7 @@ class Asked:
 
     def house_s(self) -> float:
         """Return the time by the clock that the seconds have."""
-        return float(self._epoch_s + time.monotonic())
+        return self._epoch_s + time.monotonic()
 
 
 @asynccontextmanager
