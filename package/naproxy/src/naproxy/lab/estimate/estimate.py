@@ -281,7 +281,7 @@ def write_table(found: Compared) -> None:
             f" {case.promise.delta_s:g} s\n\n"
             f"  {'policy':<16}{'kWh':>9}{titles}\n"
         )
-        for row in found.of(case):
+        for row in found.rows_of(case):
             out(f"  {_line(row)}{'  breaks the promise' if _breaks(row, case.promise) else ''}\n")
     out(f"\n{advice(found)}\n")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import Any, NamedTuple
@@ -137,40 +137,34 @@ def lengths(data: Data, power: Power) -> list[Length]:
     return found
 
 
-def figure_4_6(over: Sequence[Length]) -> str:
-    """Share of the gaps that are at least so long."""
-    return line_chart(
+_OVER_LENGTHS = (
+    (
         "Figure 4.6: gaps between people's requests",
         "A line of the share of all gaps that are at least as long as the horizontal axis says.",
-        [Line("gaps at least this long", [(each.length_s, each.count_share) for each in over])],
-        x_label="length of the gap in seconds",
-        y_label="share of the gaps",
-        log_x=True,
-    )
-
-
-def figure_4_7(over: Sequence[Length]) -> str:
-    """Share of the time that lies in gaps at least so long."""
-    return line_chart(
+        ("gaps at least this long", "count_share"),
+        ("length of the gap in seconds", "share of the gaps"),
+    ),
+    (
         "Figure 4.7: time in gaps",
         "A line of the share of all time within gaps at least as long as the axis says.",
-        [Line("time in gaps at least this long", [(e.length_s, e.time_share) for e in over])],
-        x_label="length of the gap in seconds",
-        y_label="share of the time",
-        log_x=True,
-    )
-
-
-def figure_4_8(over: Sequence[Length]) -> str:
-    """Saving of the idealised model over its threshold."""
-    return line_chart(
+        ("time in gaps at least this long", "time_share"),
+        ("length of the gap in seconds", "share of the time"),
+    ),
+    (
         "Figure 4.8: idealised model",
         "A line of the energy the idealised model saves without a cache, over its threshold.",
-        [Line("idealised, no cache", [(each.length_s, each.saving) for each in over])],
-        x_label="threshold in seconds",
-        y_label="energy saved",
-        log_x=True,
-    )
+        ("idealised, no cache", "saving"),
+        ("threshold in seconds", "energy saved"),
+    ),
+)
+"""Title, description, line and its field of `Length`, and axes of each figure over lengths."""
+
+
+def figures_over_lengths(over: Sequence[Length]) -> Iterator[str]:
+    """Yield figures 4.6 to 4.8."""
+    for title, words, (name, value), (x_label, y_label) in _OVER_LENGTHS:
+        line = Line(name, [(each.length_s, getattr(each, value)) for each in over])
+        yield line_chart(title, words, [line], x_label=x_label, y_label=y_label, log_x=True)
 
 
 def figure_4_9(rows: Sequence[Row]) -> str:
@@ -188,7 +182,7 @@ def figure_4_9(rows: Sequence[Row]) -> str:
     )
 
 
-def summary(of: Compared, data: Data) -> dict[str, Any]:
+def summary(compared: Compared, data: Data) -> dict[str, Any]:
     """Return what was concluded of a log, and what its figures are drawn from, for programs.
 
     `hours` has, for each hour with requests, its number since the epoch, requests of people and
@@ -196,19 +190,19 @@ def summary(of: Compared, data: Data) -> dict[str, Any]:
     the share of gaps at least so long, the share of the time within them, and the saving with
     that threshold.
     """
-    traffic, verdict = of.traffic, judge(of)
-    over = lengths(data, of.server.power)
+    traffic, verdict = compared.traffic, judge(compared)
+    over = lengths(data, compared.server.power)
     return {
         "log": traffic.name,
-        "advice": advice(of),
+        "advice": advice(compared),
         "verdict": asdict(verdict) if verdict else None,
         "requests": {k.name.lower(): traffic.requests[k] for k in Klass},
         "from_s": traffic.start_s if traffic.trust.entries else None,
         "days": data.days,
-        "server": asdict(of.server),
+        "server": asdict(compared.server),
         "problems": plain(traffic.trust.problems()),
         "not_understood": [{"line": n, "text": text} for n, text in traffic.trust.examples],
-        "rows": of.of(of.choice.cases()[0]),
+        "rows": compared.rows_of(compared.choice.cases()[0]),
         "hours": [
             [hour, data.people[hour], data.robots[hour]]
             for hour in sorted({*data.people, *data.robots})
@@ -225,27 +219,25 @@ def summary(of: Compared, data: Data) -> dict[str, Any]:
     }
 
 
-def section(of: Compared, data: Data, *, number: int) -> str:
+def section(compared: Compared, data: Data, *, number: int) -> str:
     """Return one log's part of the page, the `number`-th."""
-    traffic, over = of.traffic, lengths(data, of.server.power)
+    traffic, over = compared.traffic, lengths(data, compared.server.power)
     drawn = (
         figure_4_4(data),
         figure_4_5(data),
-        figure_4_6(over),
-        figure_4_7(over),
-        figure_4_8(over),
-        figure_4_9(of.of(of.choice.cases()[0])),
+        *figures_over_lengths(over),
+        figure_4_9(compared.rows_of(compared.choice.cases()[0])),
     )
     problems = "".join(f"<li>{escape(str(each))}</li>" for each in traffic.trust.problems())
     people = traffic.daily(*_PEOPLE)
     return "\n".join(
         (
             f"<section><h2>{escape(traffic.name)}</h2>",
-            f"<p><strong>{escape(advice(of))}</strong></p>",
+            f"<p><strong>{escape(advice(compared))}</strong></p>",
             f"<p>{sum(traffic.requests):,} requests in {data.days:.1f} days; {people:,.0f} a day"
             " by people and programs.</p>",
             f"<p>Why this log may mislead:</p><ul>{problems}</ul>" if problems else "",
-            _table(of.rows),
+            _table(compared.rows),
             *(f"<figure>{_own_ids(svg, f'{number}-{n}')}</figure>" for n, svg in enumerate(drawn)),
             "</section>",
         )

@@ -16,7 +16,7 @@ import json
 import sqlite3
 import sys
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
@@ -38,6 +38,7 @@ from naproxy.lab.estimate.lineup import (
     Promise,
     Row,
     Server,
+    Told,
     compare,
     outcome_row,
     simulation,
@@ -68,8 +69,6 @@ FRACTIONS: Final = (0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
 
 _SHARES: Final = (0.55, 0.8, 1.0)
 """How far it is after the policies, the thresholds, the bounds."""
-
-Told = Callable[[float], None]
 
 
 class NotEnoughError(ValueError):

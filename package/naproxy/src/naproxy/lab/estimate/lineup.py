@@ -285,7 +285,7 @@ class Compared:
     rows: Sequence[Row]
     price: float | None
 
-    def of(self, case: Case) -> list[Row]:
+    def rows_of(self, case: Case) -> list[Row]:
         """Return the rows of one case."""
         wanted = (case.cache, case.counting, case.promise._asdict())
         return [r for r in self.rows if (r["cache"], r["counting"], r["promise"]) == wanted]

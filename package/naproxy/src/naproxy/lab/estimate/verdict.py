@@ -37,16 +37,16 @@ class Verdict:
     """Requests of people and programs."""
 
 
-def judge(of: Compared) -> Verdict | None:
+def judge(compared: Compared) -> Verdict | None:
     """Judge by the first case that was compared; None if the box's own policy was not."""
-    rows = of.rows
+    rows = compared.rows
     ours = next((row for row in rows if row["policy"] == OURS), None)
     if ours is None:
         return None
-    power = of.server.power
+    power = compared.server.power
     net = ours["saving_net"]
     kwh = net * power.on_w * 24 * 365 / 1000
-    people = of.traffic.daily(Klass.PERSON, Klass.API)
+    people = compared.traffic.daily(Klass.PERSON, Klass.API)
     share = power.proxy_w / power.on_w
     most = max(
         (row["saving_gross"] for row in rows if row["policy"] == "bound-reactive"), default=0.0
@@ -59,27 +59,27 @@ def judge(of: Compared) -> Verdict | None:
         saving_gross=ours["saving_gross"],
         saving_net=net,
         kwh_a_year=kwh,
-        money_a_year=kwh * of.price if of.price and kwh > 0 else None,
+        money_a_year=kwh * compared.price if compared.price and kwh > 0 else None,
         proxy_w=power.proxy_w,
         proxy_share=share,
         people_a_day=people,
     )
 
 
-def advice(of: Compared) -> str:
+def advice(compared: Compared) -> str:
     """Say in one sentence whether this office should buy the box."""
-    found = judge(of)
+    found = judge(compared)
     if found is None:
         return "No advice: the box's own policy is not among those compared."
     kept = (
         f"with at most {found.fraction * 100:.3g} % of people's requests waiting longer than"
         f" {found.delta_s:g} s"
     )
-    doubt = " But read above why this log may mislead." if of.traffic.trust.problems() else ""
+    doubt = " But read above why this log may mislead." if compared.traffic.trust.problems() else ""
     if found.buy:
-        worth = (
-            f", about {found.money_a_year:,.0f} at {of.price:g} a kWh" if found.money_a_year else ""
-        )
+        worth = ""
+        if found.money_a_year:
+            worth = f", about {found.money_a_year:,.0f} at {compared.price:g} a kWh"
         return (
             f"Buy it: {kept}, the box would save {found.saving_net:.0%} of the server's energy"
             f" after its own {found.proxy_w:g} W, {found.kwh_a_year:,.0f} kWh a year{worth}.{doubt}"
