@@ -181,7 +181,7 @@ def test_a_late_wake_ahead_of_need_delays_fewer() -> None:
 def assert_bounded(asked: list[Asked], cache: str, wake_s: float, *, closed: bool) -> None:
     """Compare what every policy saves with the bound at the promise that it kept."""
     made = bounds(asked, cache, wake_s)
-    setup = Setup(POWER.on_w, POWER.off_w, POWER.switch_j, 0.1, DELTA_S, SLEEP_S, wake_s)
+    setup = Setup(POWER.break_even_s, 0.1, DELTA_S, SLEEP_S, wake_s)
     for policy in policies(setup):
         simulation = Simulation(
             policy, CACHES[cache], wake_s=wake_s, sleep_s=SLEEP_S, delta_s=DELTA_S, closed=closed

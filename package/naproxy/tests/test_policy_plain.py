@@ -3,12 +3,13 @@
 import pytest
 from naproxy import policy
 from naproxy.core import schema
+from naproxy.core.energy import Power
 from naproxy.core.reason import Reason
 from naproxy.core.state import Klass, State
 from naproxy.policy import schedule, timeout
 from naproxy.policy.base import Request
 
-SETUP = policy.Setup(43.3, 1.6, 170.7, 0.01, 1.0, 4.0, 30.0)
+SETUP = policy.Setup(Power().break_even_s, 0.01, 1.0, 4.0, 30.0)
 MONDAY_S = 1_700_438_400.0  # 20 November 2023, 0:00 UTC
 HOUR_S = 3600.0
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from naproxy import policy
+from naproxy.core.energy import Power
 from naproxy.core.reason import Reason
 from naproxy.core.state import Klass, State
 from naproxy.lab.estimate.cachemodel import CACHES
@@ -18,7 +19,7 @@ from naproxy.policy.timeout import Timeout
 from traffic_maker import Asked, ask, chunks, days
 
 SETUP = policy.Setup(
-    on_w=43.3, off_w=1.6, switch_j=170.7, fraction=0.1, delta_s=0.05, sleep_s=4.0, wake_s=5.0
+    break_even_s=Power().break_even_s, fraction=0.1, delta_s=0.05, sleep_s=4.0, wake_s=5.0
 )
 DAY = 86400
 START_S = 1_700_000_000.0 // DAY * DAY
@@ -69,7 +70,7 @@ def promise_kept(outcome: Outcome, fraction: float) -> bool:
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("fraction", [0.1, 0.02])
 def test_the_promise_is_kept_from_the_second_day_on(seed: int, fraction: float) -> None:
-    setup = policy.Setup(43.3, 1.6, 170.7, fraction, 0.05, 4.0, 5.0)
+    setup = policy.Setup(Power().break_even_s, fraction, 0.05, 4.0, 5.0)
     outcome = simulate(policy.make(Settings(counting="open"), setup), office(seed, 4, 600))
     assert outcome.cycles > 50
     assert promise_kept(outcome, fraction)
@@ -240,7 +241,7 @@ def test_who_is_served_from_the_cache_may_be_a_reason_to_wake() -> None:
             t_s = day * DAY + visit * 1500.0
             asked += [ask(t_s, visit, 2), ask(t_s + 20, visit), ask(t_s + 200, visit)]
     simulation = Simulation(
-        policy.make(Settings(), policy.Setup(43.3, 1.6, 170.7, 0.01, 0.05, 4.0, 5.0)),
+        policy.make(Settings(), policy.Setup(Power().break_even_s, 0.01, 0.05, 4.0, 5.0)),
         CACHES["frozen-pages"],
         wake_s=5.0,
         sleep_s=4.0,

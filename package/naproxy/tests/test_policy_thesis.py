@@ -5,13 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from naproxy import policy
+from naproxy.core.energy import Power
 from naproxy.core.reason import Reason, together
 from naproxy.core.state import Klass, State
 from naproxy.policy.base import Policy, Request
 from naproxy.policy.thesis import Settings, Thesis
 
 TABLE_4_2 = policy.Setup(
-    on_w=43.3, off_w=1.6, switch_j=170.7, fraction=0.01, delta_s=1.0, sleep_s=4.0, wake_s=0.2
+    break_even_s=Power().break_even_s, fraction=0.01, delta_s=1.0, sleep_s=4.0, wake_s=0.2
 )
 START_S = 1_700_000_000.0
 UNSPENT = Reason("policy.budget", used=0, allowed=2)

@@ -21,7 +21,7 @@ def after(idle_s: float) -> Policy:
 
 
 def policies(fraction: float = 0.1) -> list[Policy]:
-    setup = Setup(43.3, 1.6, 170.7, fraction, 0.05, 4.0, 5.0)
+    setup = Setup(POWER.break_even_s, fraction, 0.05, 4.0, 5.0)
     return [
         after(2.0),
         after(300.0),

@@ -15,6 +15,7 @@ from naproxy.config.document import Server
 from naproxy.controller.context import BoxContext
 from naproxy.controller.executing import Executor
 from naproxy.controller.supervise import Supervisor
+from naproxy.core.energy import Power
 from naproxy.core.reason import Reason, together
 from naproxy.core.request import Asker
 from naproxy.core.state import Klass, State
@@ -56,10 +57,9 @@ class Decider:
         self._equip(executor.server)
 
     def _equip(self, server: Server) -> None:
+        drawn = Power(server.power.on_w, server.power.off_w, server.power.switch_j)
         setup = policy.Setup(
-            on_w=server.power.on_w,
-            off_w=server.power.off_w,
-            switch_j=server.power.switch_j,
+            break_even_s=drawn.break_even_s,
             fraction=server.promise.fraction,
             delta_s=server.promise.delta_s,
             sleep_s=self._machine.fall.value_s,

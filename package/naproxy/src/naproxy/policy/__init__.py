@@ -25,9 +25,9 @@ POLICIES: Final[dict[str, str]] = {
 class Setup:
     """What a server's configuration tells every policy."""
 
-    on_w: float
-    off_w: float
-    switch_j: float
+    break_even_s: float
+    """The gap whose saving pays for one sleep and wake, `Power.break_even_s`."""
+
     fraction: float
     delta_s: float
     sleep_s: float

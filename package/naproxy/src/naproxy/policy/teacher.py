@@ -144,7 +144,7 @@ class Candidates:
         self._waiting: list[set[int]] = [set() for _ in range(TIMEOUTS)]
         self._latest_up_s = -math.inf
         self._closed = closed
-        self._break_even_s = setup.switch_j / (setup.on_w - setup.off_w)
+        self._break_even_s = setup.break_even_s
         self._sleep_s, self._wake_s, self._delta_s = setup.sleep_s, setup.wake_s, setup.delta_s
 
     def begin_hour(self, end_s: float, share: float) -> None:

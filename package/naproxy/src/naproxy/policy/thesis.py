@@ -180,5 +180,5 @@ class Thesis:
 
 
 def make(settings: Settings, setup: Setup) -> Thesis:
-    """Make the policy; the break-even gap comes from the server's power."""
-    return Thesis(settings, setup.switch_j / (setup.on_w - setup.off_w))
+    """Make the policy."""
+    return Thesis(settings, setup.break_even_s)

@@ -45,15 +45,7 @@ class Server:
 
     def setup(self, promise: Promise) -> Setup:
         """Return what a policy is told."""
-        return Setup(
-            on_w=self.power.on_w,
-            off_w=self.power.off_w,
-            switch_j=self.power.switch_j,
-            fraction=promise.f,
-            delta_s=promise.delta_s,
-            sleep_s=self.sleep_s,
-            wake_s=self.wake_s,
-        )
+        return Setup(self.power.break_even_s, *promise, self.sleep_s, self.wake_s)
 
 
 class Case(NamedTuple):
