@@ -114,21 +114,12 @@ def _timeout(idle_s: float, tick_s: float = 0.0, *, peer: bool = False) -> Entra
     return Entrant(lambda _server, _case: settings, peer=peer)
 
 
-def _teacher(_server: Server, case: Case) -> teacher.Settings:
-    return teacher.Settings(counting=case.counting)
-
-
-def _thesis(_server: Server, case: Case) -> thesis.Settings:
-    return thesis.Settings(fraction=case.promise.f, delta_s=case.promise.delta_s)
-
-
-def _schedule(server: Server, _case: Case) -> schedule.Settings:
-    return schedule.Settings(utc_offset=server.utc_offset)
-
-
 ENTRANTS: Final = {
-    "teacher": Entrant(_teacher, learns=True),
-    "thesis": Entrant(_thesis, learns=True),
+    "teacher": Entrant(lambda _, case: teacher.Settings(counting=case.counting), learns=True),
+    "thesis": Entrant(
+        lambda _, case: thesis.Settings(fraction=case.promise.f, delta_s=case.promise.delta_s),
+        learns=True,
+    ),
     "timeout-30s": _timeout(30),
     "timeout-1m": _timeout(60),
     "timeout-2m": _timeout(120),
@@ -136,7 +127,7 @@ ENTRANTS: Final = {
     "timeout-10m": _timeout(600),
     "timeout-20m": _timeout(1200),
     "timeout-30m": _timeout(1800),
-    "schedule": Entrant(_schedule),
+    "schedule": Entrant(lambda server, _: schedule.Settings(utc_offset=server.utc_offset)),
     # The peers with the numbers they come with or that their documentation shows.
     "doormouse": _timeout(3600, 10, peer=True),  # inactivity_threshold of its README; ticks of 10 s
     "wakezilla": _timeout(1800, peer=True),  # since the last connection was accepted
