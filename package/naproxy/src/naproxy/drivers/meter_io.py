@@ -12,8 +12,8 @@ import contextlib
 import errno
 import os
 import termios
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Final
@@ -26,7 +26,7 @@ from naproxy.core import processes as program
 from naproxy.core.reason import WrongError
 from naproxy.drivers import secret
 from naproxy.drivers.digest import Digest, DigestError
-from naproxy.drivers.meter import Fault
+from naproxy.drivers.meter import Fault, Reading, Readings
 from naproxy.drivers.pinned import Exchange, PinnedConnection, WrongCertificateError
 
 MOST_BYTES: Final = 256 * 1024
@@ -121,6 +121,28 @@ def _why_not(path: str, error: Exception) -> Fault:
         case [errno.ENOTTY, *_]:
             return Fault("lost", "meter.not_a_tty", file=path)
     return Fault("lost", "meter.port", file=path, why=str(error))
+
+
+async def listen(
+    opened: AbstractAsyncContextManager[Port],
+    pieces: Pieces,
+    silence_s: float,
+    parse: Callable[[bytes], Reading | None],
+) -> Readings:
+    """Yield what `parse` makes of each piece that a port says; a piece may tell nothing."""
+    async with opened as port:
+        while True:
+            for piece in pieces.feed(await port.read(silence_s)):
+                item = piece if isinstance(piece, Fault) else _item(parse, piece)
+                if item is not None:
+                    yield item
+
+
+def _item(parse: Callable[[bytes], Reading | None], piece: bytes) -> Reading | Fault | None:
+    try:
+        return parse(piece)
+    except Fault as fault:
+        return fault
 
 
 # Programs

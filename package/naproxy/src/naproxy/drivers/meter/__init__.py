@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from naproxy.core.reason import Reason, WrongError
 from naproxy.core.schema import option
@@ -130,7 +131,9 @@ class PolledSettings(MeterSettings):
 class MeterDriver(Protocol):
     """Reads one meter."""
 
-    about: About
+    @property
+    def about(self) -> About:
+        """What it measures, how often and how well."""
 
     def readings(self) -> Readings:
         """Open the device and yield what it says; Fault or OSError when it is lost."""
@@ -144,6 +147,35 @@ async def polled(interval_s: float, ask: Callable[[], Awaitable[Reading]]) -> Re
         yield await ask()
         due_s = max(due_s + interval_s, loop.time())
         await asyncio.sleep(due_s - loop.time())
+
+
+Polled = TypeVar("Polled", bound=PolledSettings)
+
+
+class PolledDriver(ABC, Generic[Polled]):
+    """A meter that is asked, once a reading."""
+
+    measures: str
+    accuracy: str
+    estimated = False
+
+    def __init__(self, settings: Polled, site: Site) -> None:
+        """Ask when readings are wanted."""
+        self._settings = settings
+        self._site = site
+
+    @property
+    def about(self) -> About:
+        """What it measures, how often and how well."""
+        return About(self.measures, self._settings.interval_s, self.accuracy, self.estimated)
+
+    def readings(self) -> Readings:
+        """Yield a reading an interval."""
+        return polled(self._settings.interval_s, self.ask)
+
+    @abstractmethod
+    async def ask(self) -> Reading:
+        """Ask once."""
 
 
 def number(value: object, what: str | Reason) -> float:

@@ -11,19 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from naproxy.core.schema import is_absolute, option
-from naproxy.drivers.meter import (
-    ITS_POWER,
-    MAINS,
-    About,
-    Fault,
-    MeterSettings,
-    Reading,
-    Readings,
-    Site,
-    number,
-    shown,
-)
-from naproxy.drivers.meter_io import Pieces, serial
+from naproxy.drivers import meter
+from naproxy.drivers.meter_io import Pieces, listen, serial
 
 BAUD: Final = 57600
 PERIOD_S: Final = 6.0
@@ -33,7 +22,7 @@ _CHANNELS: Final = ("ch1", "ch2", "ch3")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(MeterSettings):
+class Settings(meter.MeterSettings):
     """Where it is plugged in, and which sensor is the one."""
 
     driver: str = option("currentcost: EnviR display, by USB", "currentcost")
@@ -44,58 +33,49 @@ class Settings(MeterSettings):
 class Driver:
     """Listens; the display speaks by itself."""
 
-    about = About(MAINS, PERIOD_S, "about 3 % above 50 W; apparent power, steps of 1 W")
+    about = meter.About(meter.MAINS, PERIOD_S, "about 3 % above 50 W; apparent power, steps of 1 W")
 
-    def __init__(self, settings: Settings, site: Site) -> None:
+    def __init__(self, settings: Settings, site: meter.Site) -> None:
         """Open the port when readings are wanted."""
         self._settings = settings
 
-    async def readings(self) -> Readings:
+    def readings(self) -> meter.Readings:
         """Yield a reading each time the sensor is heard."""
+        settings = self._settings
         pieces = Pieces(b"</msg>", LONGEST_MESSAGE)
-        async with serial(self._settings.device, BAUD) as port:
-            while True:
-                for piece in pieces.feed(await port.read(SILENCE_S)):
-                    item = piece if isinstance(piece, Fault) else self._item(piece)
-                    if item is not None:
-                        yield item
-
-    def _item(self, message: bytes) -> Reading | Fault | None:
-        try:
-            return parse(message, self._settings.sensor)
-        except Fault as fault:
-            return fault
+        port = serial(settings.device, BAUD)
+        return listen(port, pieces, SILENCE_S, lambda message: parse(message, settings.sensor))
 
 
-def parse(message: bytes, sensor: int) -> Reading | None:
+def parse(message: bytes, sensor: int) -> meter.Reading | None:
     """Return the reading in a message without its `</msg>`; None if it is about something else.
 
     The power of a three-phase sensor is the sum of its channels.
     """
     text = message.strip()
     if any(byte >= 127 or (byte < 32 and byte not in b"\r\n\t") for byte in text):
-        raise Fault("noise", "meter.not_ascii", baud=BAUD)
+        raise meter.Fault("noise", "meter.not_ascii", baud=BAUD)
     if text.count(b"<msg>") > 1:
-        raise Fault("doubled", "meter.message_in_message")
+        raise meter.Fault("doubled", "meter.message_in_message")
     if not text.startswith(b"<msg>"):
-        raise Fault("cut", "meter.no_start", shown=shown(text[-60:]))
+        raise meter.Fault("cut", "meter.no_start", shown=meter.shown(text[-60:]))
     if b"<!" in text or b"<?" in text:
-        raise Fault("format", "meter.not_current_cost")
+        raise meter.Fault("format", "meter.not_current_cost")
     try:
         root = ET.fromstring(text + b"</msg>")  # noqa: S314 - no DTD gets here
     except ET.ParseError:
-        raise Fault("cut", "meter.damaged", shown=shown(text)) from None
+        raise meter.Fault("cut", "meter.damaged", shown=meter.shown(text)) from None
     if root.find("hist") is not None:
         return None
     heard = root.findtext("sensor")
     if heard is None or not heard.strip().isdigit():
-        raise Fault("format", "meter.no_sensor", shown=shown(text))
+        raise meter.Fault("format", "meter.no_sensor", shown=meter.shown(text))
     if int(heard) != sensor:
         return None
     if (root.findtext("type") or "").strip() != "1":
-        raise Fault("format", "meter.pulses", sensor=sensor)
+        raise meter.Fault("format", "meter.pulses", sensor=sensor)
     found = [root.findtext(f"{channel}/watts") for channel in _CHANNELS]
-    powers = [number(watts, ITS_POWER) for watts in found if watts is not None]
+    powers = [meter.number(watts, meter.ITS_POWER) for watts in found if watts is not None]
     if not powers:
-        raise Fault("format", "meter.sensor_no_power", sensor=sensor)
-    return Reading(sum(powers))
+        raise meter.Fault("format", "meter.sensor_no_power", sensor=sensor)
+    return meter.Reading(sum(powers))

@@ -13,19 +13,8 @@ from typing import Final
 
 from naproxy.core.reason import Reason
 from naproxy.core.schema import is_absolute, option
-from naproxy.drivers.meter import (
-    DC_FEED,
-    ITS_POWER,
-    About,
-    Fault,
-    MeterSettings,
-    Reading,
-    Readings,
-    Site,
-    number,
-    shown,
-)
-from naproxy.drivers.meter_io import Pieces, serial
+from naproxy.drivers import meter
+from naproxy.drivers.meter_io import Pieces, listen, serial
 
 BAUD: Final = 115200
 LONGEST_LINE: Final = 250
@@ -35,7 +24,7 @@ _ROUNDING: Final = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(MeterSettings):
+class Settings(meter.MeterSettings):
     """Where it is plugged in."""
 
     driver: str = option("energino: Arduino with the Energino shield, by USB", "energino")
@@ -48,51 +37,44 @@ class Settings(MeterSettings):
 class Driver:
     """Listens; the meter speaks by itself."""
 
-    def __init__(self, settings: Settings, site: Site) -> None:
+    def __init__(self, settings: Settings, site: meter.Site) -> None:
         """Open the port when readings are wanted."""
         self._settings = settings
-        self.about = About(DC_FEED, settings.period_s, "about 5 %: 10-bit ADC, Hall sensor")
+        self.about = meter.About(
+            meter.DC_FEED, settings.period_s, "about 5 %: 10-bit ADC, Hall sensor"
+        )
 
-    async def readings(self) -> Readings:
+    def readings(self) -> meter.Readings:
         """Yield a reading a line."""
-        pieces = Pieces(b"\n", LONGEST_LINE)
         # Opening the port restarts the Arduino, which takes 2 s.
         silence_s = 5 + 3 * self._settings.period_s
-        async with serial(self._settings.device, BAUD) as port:
-            while True:
-                for piece in pieces.feed(await port.read(silence_s)):
-                    if piece not in (b"", b"\r"):
-                        yield piece if isinstance(piece, Fault) else _item(piece)
+        port = serial(self._settings.device, BAUD)
+        return listen(port, Pieces(b"\n", LONGEST_LINE), silence_s, parse)
 
 
-def _item(line: bytes) -> Reading | Fault:
-    try:
-        return parse(line)
-    except Fault as fault:
-        return fault
-
-
-def parse(line: bytes) -> Reading:
-    """Return the reading of one line without its end; Fault if it is none."""
+def parse(line: bytes) -> meter.Reading | None:
+    """Return the reading of one line without its end; None of an empty one; Fault."""
     text = line.rstrip(b"\r")
+    if not text:
+        return None
     if any(not 32 <= byte < 127 for byte in text):
-        raise Fault("noise", "meter.not_ascii", baud=BAUD)
+        raise meter.Fault("noise", "meter.not_ascii", baud=BAUD)
     fields = text.decode().split(",")
     if text.count(b"#") > 1:
-        raise Fault("doubled", "meter.two_lines", shown=shown(text))
+        raise meter.Fault("doubled", "meter.two_lines", shown=meter.shown(text))
     if fields[0] != "#Energino":
-        raise Fault("format", "meter.not_energino", shown=shown(text))
+        raise meter.Fault("format", "meter.not_energino", shown=meter.shown(text))
     if len(fields) < LEAST_FIELDS:
-        raise Fault("cut", "meter.few_fields", number=len(fields), shown=shown(text))
-    voltage_v = number(fields[2], Reason("meter.voltage"))
-    current_a = number(fields[3], Reason("meter.current"))
-    power_w = number(fields[4], ITS_POWER)
+        raise meter.Fault("cut", "meter.few_fields", number=len(fields), shown=meter.shown(text))
+    voltage_v = meter.number(fields[2], Reason("meter.voltage"))
+    current_a = meter.number(fields[3], Reason("meter.current"))
+    power_w = meter.number(fields[4], meter.ITS_POWER)
     if abs(power_w - voltage_v * current_a) > _ROUNDING_W + _ROUNDING * abs(power_w):
-        raise Fault(
+        raise meter.Fault(
             "checksum",
             "meter.product",
             power_w=power_w,
             voltage_v=voltage_v,
             current_a=current_a,
         )
-    return Reading(power_w)
+    return meter.Reading(power_w)

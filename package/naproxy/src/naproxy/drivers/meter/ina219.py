@@ -18,17 +18,7 @@ from typing import Final
 from naproxy_meter import host
 
 from naproxy.core.schema import is_absolute, option
-from naproxy.drivers.meter import (
-    DC_FEED,
-    About,
-    Fault,
-    MeterSettings,
-    Reading,
-    Readings,
-    Site,
-    number,
-    polled,
-)
+from naproxy.drivers import meter
 from naproxy.drivers.meter_io import Port, serial, speaker
 from naproxy.drivers.metering import Counter
 
@@ -40,7 +30,7 @@ _HWMON_PERIOD_S: Final = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(MeterSettings):
+class Settings(meter.MeterSettings):
     """Where the chip is."""
 
     driver: str = option("ina219: our USB meter, or the chip itself", "ina219")
@@ -71,21 +61,21 @@ class Settings(MeterSettings):
 class Driver:
     """Follows the meter's energy accumulator: lines that are lost cost no energy."""
 
-    def __init__(self, settings: Settings, site: Site) -> None:
+    def __init__(self, settings: Settings, site: meter.Site) -> None:
         """Open it when readings are wanted."""
         self._settings = settings
         period_s = _HWMON_PERIOD_S if settings.via == "hwmon" else PERIOD_S
-        self.about = About(DC_FEED, period_s, ACCURACY)
+        self.about = meter.About(meter.DC_FEED, period_s, ACCURACY)
 
-    def readings(self) -> Readings:
+    def readings(self) -> meter.Readings:
         """Yield a reading a frame."""
         settings = self._settings
         if settings.via == "hwmon":
             chip = Hwmon(Path(settings.hwmon_dir), settings.shunt_uohm)
-            return polled(_HWMON_PERIOD_S, lambda: asyncio.to_thread(chip.read))
+            return meter.polled(_HWMON_PERIOD_S, lambda: asyncio.to_thread(chip.read))
         return self._frames()
 
-    async def _frames(self) -> Readings:
+    async def _frames(self) -> meter.Readings:
         settings = self._settings
         if settings.via == "usb":
             opened = serial(settings.device, BAUD)
@@ -102,7 +92,7 @@ class Driver:
                 yield item
 
 
-async def follow(port: Port) -> Readings:
+async def follow(port: Port) -> meter.Readings:
     """Yield what the firmware says on `port`; Fault when no good frame comes for 3 s."""
     loop = asyncio.get_running_loop()
     tracker = host.Tracker(loop.time())
@@ -121,7 +111,7 @@ async def follow(port: Port) -> Readings:
                     # It has begun anew: it is asked again who it is.
                     tracker.hello = None
             elif isinstance(item, host.Reading) and item.power_w is not None:
-                yield Reading(
+                yield meter.Reading(
                     item.power_w,
                     energy_j=item.energy_j,
                     covered_s=item.covered_s,
@@ -134,8 +124,10 @@ async def follow(port: Port) -> Readings:
             raise _fault(fault) from None
 
 
-def _fault(fault: host.MeterFault) -> Fault:
-    return Fault(fault.kind, "core.own_words", text=str(fault).removeprefix(f"{fault.kind}: "))
+def _fault(fault: host.MeterFault) -> meter.Fault:
+    return meter.Fault(
+        fault.kind, "core.own_words", text=str(fault).removeprefix(f"{fault.kind}: ")
+    )
 
 
 class Hwmon:
@@ -151,7 +143,7 @@ class Hwmon:
         self._shunt_uohm = shunt_uohm
         self._counter = Counter()
 
-    def read(self) -> Reading:
+    def read(self) -> meter.Reading:
         """Return a reading; its energy is the kernel's own where the chip counts it."""
         folder = self._folder
         try:
@@ -162,9 +154,9 @@ class Hwmon:
         except OSError as error:
             why = os.strerror(error.errno or 0).lower()
             file = str(error.filename or folder)
-            raise Fault("lost", "driver.unreadable", file=file, why=why) from None
+            raise meter.Fault("lost", "driver.unreadable", file=file, why=why) from None
         energy_j = None if counter_j is None else self._counter.difference_j(counter_j)
-        return Reading(power_w, energy_j=energy_j, counter_j=counter_j)
+        return meter.Reading(power_w, energy_j=energy_j, counter_j=counter_j)
 
     def _set_shunt(self, file: Path) -> None:
         if _whole(file) == self._shunt_uohm:
@@ -173,12 +165,12 @@ class Hwmon:
             file.write_text(f"{self._shunt_uohm}\n")
         except PermissionError:
             uohm = self._shunt_uohm
-            raise Fault("refused", "meter.shunt", file=str(file), shunt_uohm=uohm) from None
+            raise meter.Fault("refused", "meter.shunt", file=str(file), shunt_uohm=uohm) from None
         # What the chip has measured is by the old one still.
-        raise Fault("format", "meter.shunt_set")
+        raise meter.Fault("format", "meter.shunt_set")
 
 
 def _whole(file: Path) -> float:
     with contextlib.suppress(UnicodeDecodeError):
-        return number(file.read_text(), file.name)
-    raise Fault("noise", "meter.not_text", file=file.name)
+        return meter.number(file.read_text(), file.name)
+    raise meter.Fault("noise", "meter.not_text", file=file.name)

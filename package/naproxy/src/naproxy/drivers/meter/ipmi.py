@@ -11,21 +11,7 @@ from typing import Final
 
 from naproxy.core.reason import Reason
 from naproxy.core.schema import option
-from naproxy.drivers.meter import (
-    ITS_POWER,
-    SUPPLY,
-    About,
-    Fault,
-    PolledSettings,
-    Reading,
-    Readings,
-    Site,
-    is_file_or_empty,
-    is_host_or_address,
-    number,
-    polled,
-    shown,
-)
+from naproxy.drivers import meter
 from naproxy.drivers.meter_io import tool
 
 _POWER: Final = re.compile(r"^\s*Instantaneous power reading\s*:\s*(\S+)\s+Watts\s*$", re.M)
@@ -37,11 +23,11 @@ def _is_user(text: str) -> Reason | None:
 
 
 def _is_host_or_empty(text: str) -> Reason | None:
-    return is_host_or_address(text) if text else None
+    return meter.is_host_or_address(text) if text else None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(PolledSettings):
+class Settings(meter.PolledSettings):
     """Which BMC, and who asks it."""
 
     driver: str = option("ipmi: DCMI power reading of the server's BMC", "ipmi")
@@ -56,26 +42,20 @@ class Settings(PolledSettings):
     host: str = option("Address of the BMC; leave empty with open", "", check=_is_host_or_empty)
     port: int = option("Its port", 623, low=1, high=65535)
     user: str = option("User who may read", "", high=16, check=_is_user)
-    password_file: str = option("File with the password", "", check=is_file_or_empty)
+    password_file: str = option("File with the password", "", check=meter.is_file_or_empty)
 
 
-class Driver:
+class Driver(meter.PolledDriver[Settings]):
     """Runs ipmitool once a reading."""
 
-    def __init__(self, settings: Settings, site: Site) -> None:
-        """Without a host the BMC is at the server's own address."""
-        self._settings = settings
-        self._command = command(settings, settings.host or site.address)
-        self.about = About(
-            SUPPLY, settings.interval_s, "as its maker says, often 5 %; steps of 1 W"
-        )
+    measures = meter.SUPPLY
+    accuracy = "as its maker says, often 5 %; steps of 1 W"
 
-    def readings(self) -> Readings:
-        """Yield a reading an interval."""
-        return polled(self._settings.interval_s, self._ask)
-
-    async def _ask(self) -> Reading:
-        return parse(await tool(self._command, self._settings.timeout_s))
+    async def ask(self) -> meter.Reading:
+        """Ask once; without a host the BMC is at the server's own address."""
+        settings = self._settings
+        argv = command(settings, settings.host or self._site.address)
+        return parse(await tool(argv, settings.timeout_s))
 
 
 def command(settings: Settings, host: str) -> list[str]:
@@ -87,17 +67,19 @@ def command(settings: Settings, host: str) -> list[str]:
     return ["ipmitool", *where, "dcmi", "power", "reading"]
 
 
-def parse(text: str) -> Reading:
+def parse(text: str) -> meter.Reading:
     """Return the reading in what ipmitool prints."""
     state, powers = _STATE.findall(text), _POWER.findall(text)
     if len(powers) > 1:
-        raise Fault("doubled", "meter.two_readings")
+        raise meter.Fault("doubled", "meter.two_readings")
     if not powers:
-        raise Fault("format", "meter.tells_no_power", program="ipmitool", shown=shown(text))
+        raise meter.Fault(
+            "format", "meter.tells_no_power", program="ipmitool", shown=meter.shown(text)
+        )
     if len(state) != 1:
-        raise Fault("cut", "meter.part_of_answer", program="ipmitool")
-    power_w = number(powers[0], ITS_POWER)
+        raise meter.Fault("cut", "meter.part_of_answer", program="ipmitool")
+    power_w = meter.number(powers[0], meter.ITS_POWER)
     # OpenBMC says deactivated of readings that are good (its issue 3257): only 0 is doubted.
     if state != ["activated"] and power_w == 0:
-        raise Fault("format", "meter.deactivated", state=state[0])
-    return Reading(power_w)
+        raise meter.Fault("format", "meter.deactivated", state=state[0])
+    return meter.Reading(power_w)

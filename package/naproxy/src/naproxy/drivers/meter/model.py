@@ -13,14 +13,13 @@ from pathlib import Path
 
 from naproxy.core.schema import option
 from naproxy.core.state import State
-from naproxy.drivers import powermodel
-from naproxy.drivers.meter import NOTHING, About, PolledSettings, Reading, Readings, Site
+from naproxy.drivers import meter, powermodel
 from naproxy.drivers.meter_io import Web
 from naproxy.drivers.powermodel import Coefficients, Counters, Utilisation
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(PolledSettings):
+class Settings(meter.PolledSettings):
     """Where the utilisation comes from, and the coefficients."""
 
     driver: str = option("model: estimated from the server's utilisation", "model")
@@ -43,7 +42,7 @@ class Settings(PolledSettings):
 class Driver:
     """Asks for counters and makes of two the utilisation between them."""
 
-    def __init__(self, settings: Settings, site: Site) -> None:
+    def __init__(self, settings: Settings, site: meter.Site) -> None:
         """Ask the server of the site."""
         self._settings = settings
         self._site = site
@@ -54,20 +53,20 @@ class Driver:
             settings.disk_w,
             settings.network_w,
         )
-        self.about = About(
-            NOTHING,
+        self.about = meter.About(
+            meter.NOTHING,
             settings.interval_s,
             "an estimate: as good as its fit; see docs/meters.md",
             estimated=True,
         )
 
-    async def readings(self) -> Readings:
+    async def readings(self) -> meter.Readings:
         """Yield an estimate an interval."""
         async for utilisation in self.utilisations():
             if utilisation is None:
-                yield Reading(self._settings.asleep_w)
+                yield meter.Reading(self._settings.asleep_w)
             else:
-                yield Reading(powermodel.estimate_w(self._coefficients, utilisation))
+                yield meter.Reading(powermodel.estimate_w(self._coefficients, utilisation))
 
     async def utilisations(self) -> AsyncIterator[Utilisation | None]:
         """Yield the utilisation of each interval, None while the server is asleep."""

@@ -12,18 +12,7 @@ from typing import Final
 
 from naproxy.core.reason import Reason
 from naproxy.core.schema import option
-from naproxy.drivers.meter import (
-    BEHIND,
-    About,
-    Fault,
-    PolledSettings,
-    Reading,
-    Readings,
-    Site,
-    number,
-    polled,
-    shown,
-)
+from naproxy.drivers import meter
 from naproxy.drivers.meter_io import tool
 
 _UPS: Final = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.-]*(@[A-Za-z0-9_.:\[\]-]+)?")
@@ -39,7 +28,7 @@ def _is_name(text: str) -> Reason | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(PolledSettings):
+class Settings(meter.PolledSettings):
     """Which UPS."""
 
     driver: str = option("nut: a UPS, through Network UPS Tools", "nut")
@@ -53,21 +42,14 @@ class Settings(PolledSettings):
     )
 
 
-class Driver:
-    """Runs upsc once a reading."""
+class Driver(meter.PolledDriver[Settings]):
+    """Runs upsc once a reading. upsd asks the UPS at its own rate, usually every 2 s."""
 
-    def __init__(self, settings: Settings, site: Site) -> None:
-        """Ask upsd, which asks the UPS at its own rate, usually every 2 s."""
-        self._settings = settings
-        self.about = About(
-            BEHIND, settings.interval_s, "5 % or worse; of the load in percent, 1 % of its nominal"
-        )
+    measures = meter.BEHIND
+    accuracy = "5 % or worse; of the load in percent, 1 % of its nominal"
 
-    def readings(self) -> Readings:
-        """Yield a reading an interval."""
-        return polled(self._settings.interval_s, self._ask)
-
-    async def _ask(self) -> Reading:
+    async def ask(self) -> meter.Reading:
+        """Ask once."""
         settings = self._settings
         said = await tool(["upsc", settings.ups], settings.timeout_s)
         return parse(variables(said), settings.variable)
@@ -79,23 +61,25 @@ def variables(text: str) -> dict[str, str]:
     for line in text.splitlines():
         name, colon, value = line.partition(": ")
         if not colon or not _NAME.fullmatch(name) or not value.isprintable():
-            raise Fault("noise", "meter.not_upsc", shown=shown(line))
+            raise meter.Fault("noise", "meter.not_upsc", shown=meter.shown(line))
         if name in found:
-            raise Fault("doubled", "meter.twice", name=name)
+            raise meter.Fault("doubled", "meter.twice", name=name)
         found[name] = value
     return found
 
 
-def parse(found: Mapping[str, str], variable: str = "") -> Reading:
+def parse(found: Mapping[str, str], variable: str = "") -> meter.Reading:
     """Return the reading in a UPS' variables."""
     if variable:
         if variable not in found:
-            raise Fault("format", "meter.lacks_variable", name=variable)
-        return Reading(number(found[variable], variable))
+            raise meter.Fault("format", "meter.lacks_variable", name=variable)
+        return meter.Reading(meter.number(found[variable], variable))
     for name in ("ups.realpower", "output.realpower"):
         if name in found:
-            return Reading(number(found[name], name))
+            return meter.Reading(meter.number(found[name], name))
     load, nominal = found.get("ups.load"), found.get("ups.realpower.nominal")
     if load is None or nominal is None:
-        raise Fault("format", "meter.ups_no_power")
-    return Reading(number(load, "ups.load") / 100 * number(nominal, "ups.realpower.nominal"))
+        raise meter.Fault("format", "meter.ups_no_power")
+    return meter.Reading(
+        meter.number(load, "ups.load") / 100 * meter.number(nominal, "ups.realpower.nominal")
+    )

@@ -12,23 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from naproxy.core.schema import option
+from naproxy.drivers import meter
 from naproxy.drivers.digest import Digest
-from naproxy.drivers.meter import (
-    ITS_COUNTER,
-    ITS_POWER,
-    MAINS,
-    About,
-    Fault,
-    PolledSettings,
-    Reading,
-    Readings,
-    Site,
-    is_file_or_empty,
-    is_host_or_address,
-    json_object,
-    number,
-    polled,
-)
 from naproxy.drivers.meter_io import Web, basic, password
 
 _FIRST = ("meter", "emeter")
@@ -38,11 +23,11 @@ JOULES_A_WATT_HOUR = 3600.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(PolledSettings):
+class Settings(meter.PolledSettings):
     """Where it is."""
 
     driver: str = option("shelly: a Shelly plug or relay, first or later generation", "shelly")
-    host: str = option("Its address or host name", check=is_host_or_address)
+    host: str = option("Its address or host name", check=meter.is_host_or_address)
     port: int = option("Its port for HTTP", 80, low=1, high=65535)
     channel: int = option("Its channel, from 0", 0, low=0, high=7)
     component: str = option(
@@ -55,7 +40,7 @@ class Settings(PolledSettings):
         "",
         high=64,
     )
-    password_file: str = option("File with the password", "", check=is_file_or_empty)
+    password_file: str = option("File with the password", "", check=meter.is_file_or_empty)
 
 
 _PATHS = {
@@ -66,21 +51,15 @@ _PATHS = {
 }
 
 
-class Driver:
-    """Asks once a reading."""
+class Driver(meter.PolledDriver[Settings]):
+    """Asks the device itself, not Shelly's cloud."""
 
-    def __init__(self, settings: Settings, site: Site) -> None:
-        """Ask the device itself, not Shelly's cloud."""
-        self._settings = settings
-        self._login: Digest | None = None
-        self._path = _PATHS[settings.component].format(settings.channel)
-        self.about = About(MAINS, settings.interval_s, "1 to 2 %; less below 5 W")
+    measures = meter.MAINS
+    accuracy = "1 to 2 %; less below 5 W"
+    _login: Digest | None = None
 
-    def readings(self) -> Readings:
-        """Yield a reading an interval."""
-        return polled(self._settings.interval_s, self._ask)
-
-    async def _ask(self) -> Reading:
+    async def ask(self) -> meter.Reading:
+        """Ask once."""
         settings = self._settings
         web = Web(settings.host, settings.port, settings.timeout_s)
         if settings.component in _FIRST:
@@ -91,10 +70,11 @@ class Driver:
                 settings.user or "admin", password(settings.password_file)
             )
             web = replace(web, login=self._login)
-        return parse(json_object(await web.get(self._path)))
+        path = _PATHS[settings.component].format(settings.channel)
+        return parse(meter.json_object(await web.get(path)))
 
 
-def parse(said: Mapping[str, Any]) -> Reading:
+def parse(said: Mapping[str, Any]) -> meter.Reading:
     """Return the reading in an answer of either generation."""
     if "apower" in said:
         energy = said.get("aenergy")
@@ -102,13 +82,13 @@ def parse(said: Mapping[str, Any]) -> Reading:
         return _reading(said["apower"], counter, JOULES_A_WATT_HOUR)
     if "power" in said:
         if said.get("is_valid") is False:
-            raise Fault("format", "meter.not_valid")
+            raise meter.Fault("format", "meter.not_valid")
         # An emeter has a voltage and counts watt-hours, a meter watt-minutes.
         unit_j = JOULES_A_WATT_HOUR if "voltage" in said else JOULES_A_WATT_MINUTE
         return _reading(said["power"], said.get("total"), unit_j)
-    raise Fault("format", "meter.no_power")
+    raise meter.Fault("format", "meter.no_power")
 
 
-def _reading(power: object, counter: object, unit_j: float) -> Reading:
-    counter_j = None if counter is None else number(counter, ITS_COUNTER) * unit_j
-    return Reading(number(power, ITS_POWER), counter_j=counter_j)
+def _reading(power: object, counter: object, unit_j: float) -> meter.Reading:
+    counter_j = None if counter is None else meter.number(counter, meter.ITS_COUNTER) * unit_j
+    return meter.Reading(meter.number(power, meter.ITS_POWER), counter_j=counter_j)

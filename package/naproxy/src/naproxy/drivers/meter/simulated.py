@@ -13,25 +13,14 @@ from typing import Final
 
 from naproxy.core.schema import option
 from naproxy.core.state import State
-from naproxy.drivers.meter import (
-    NOTHING,
-    About,
-    Fault,
-    PolledSettings,
-    Reading,
-    Readings,
-    Site,
-    is_file_or_empty,
-    number,
-    polled,
-)
+from naproxy.drivers import meter
 
 MOST_BYTES: Final = 64
 FILE: Final = "what a file says"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(PolledSettings):
+class Settings(meter.PolledSettings):
     """What it shows."""
 
     driver: str = option("simulated: invented figures, to try things out", "simulated")
@@ -41,32 +30,27 @@ class Settings(PolledSettings):
         "File with the power in watts as text, read again each time; empty: the power follows the"
         " server's state",
         "",
-        check=is_file_or_empty,
+        check=meter.is_file_or_empty,
     )
 
 
-class Driver:
+class Driver(meter.PolledDriver[Settings]):
     """Makes a reading up."""
 
-    def __init__(self, settings: Settings, site: Site) -> None:
-        """Follow the state of the site."""
-        self._settings = settings
-        self._site = site
-        if settings.file:
-            self.about = About(FILE, settings.interval_s, "as whatever writes the file")
-        else:
-            self.about = About(NOTHING, settings.interval_s, "none: invented", estimated=True)
+    def __init__(self, settings: Settings, site: meter.Site) -> None:
+        """Follow the file, or else the state of the site."""
+        super().__init__(settings, site)
+        self.estimated = not settings.file
+        self.measures = FILE if settings.file else meter.NOTHING
+        self.accuracy = "as whatever writes the file" if settings.file else "none: invented"
 
-    def readings(self) -> Readings:
-        """Yield a reading an interval."""
-        return polled(self._settings.interval_s, self._ask)
-
-    async def _ask(self) -> Reading:
+    async def ask(self) -> meter.Reading:
+        """Ask once."""
         settings = self._settings
         if settings.file:
-            return Reading(read(Path(settings.file)))
+            return meter.Reading(read(Path(settings.file)))
         asleep = self._site.state() is State.ASLEEP
-        return Reading(settings.off_w if asleep else settings.on_w)
+        return meter.Reading(settings.off_w if asleep else settings.on_w)
 
 
 def read(file: Path) -> float:
@@ -76,7 +60,7 @@ def read(file: Path) -> float:
             text = opened.read(MOST_BYTES + 1)
     except OSError as error:
         why = os.strerror(error.errno or 0).lower()
-        raise Fault("lost", "driver.unreadable", file=str(file), why=why) from None
+        raise meter.Fault("lost", "driver.unreadable", file=str(file), why=why) from None
     if len(text) > MOST_BYTES:
-        raise Fault("huge", "meter.long_file", file=str(file), high=MOST_BYTES)
-    return number(text.decode(errors="replace"), str(file))
+        raise meter.Fault("huge", "meter.long_file", file=str(file), high=MOST_BYTES)
+    return meter.number(text.decode(errors="replace"), str(file))

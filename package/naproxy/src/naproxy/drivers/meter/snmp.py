@@ -16,22 +16,7 @@ from typing import Final
 
 from naproxy.core.reason import Reason
 from naproxy.core.schema import option
-from naproxy.drivers.meter import (
-    ITS_COUNTER,
-    ITS_POWER,
-    STRIP,
-    About,
-    Fault,
-    PolledSettings,
-    Reading,
-    Readings,
-    Site,
-    is_file_or_empty,
-    is_host_or_address,
-    number,
-    polled,
-    shown,
-)
+from naproxy.drivers import meter
 from naproxy.drivers.meter_io import password, tool
 
 
@@ -62,13 +47,13 @@ def _is_oid_or_empty(text: str) -> Reason | None:
 
 def _is_address(text: str) -> Reason | None:
     # net-snmp reads transports such as `unix:` and `dtlsudp:` here.
-    return is_host_or_address(text) or (
+    return meter.is_host_or_address(text) or (
         Reason("config.transport") if ":" in text and not text.startswith("udp6") else None
     )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(PolledSettings):
+class Settings(meter.PolledSettings):
     """Which device, and what of it."""
 
     driver: str = option("snmp: a metered power strip", "snmp")
@@ -76,7 +61,7 @@ class Settings(PolledSettings):
     host: str = option("Its IPv4 address or host name", check=_is_address)
     port: int = option("Its port", 161, low=1, high=65535)
     community_file: str = option(
-        "File with the community for reading; empty: public", "", check=is_file_or_empty
+        "File with the community for reading; empty: public", "", check=meter.is_file_or_empty
     )
     kind: str = option(
         "Kind of device: APC's second generation, one outlet of it, APC's first generation, a UPS"
@@ -102,25 +87,23 @@ def objects(settings: Settings) -> Objects:
     )
 
 
-class Driver:
-    """Runs snmpget once a reading."""
+class Driver(meter.PolledDriver[Settings]):
+    """Runs snmpget once a reading, by SNMP version 2c."""
 
-    def __init__(self, settings: Settings, site: Site) -> None:
-        """Ask by SNMP version 2c."""
-        self._settings = settings
+    measures = meter.STRIP
+
+    def __init__(self, settings: Settings, site: meter.Site) -> None:
+        """Ask for what the settings name."""
+        super().__init__(settings, site)
         self._objects = objects(settings)
-        step_w = self._objects.power_unit_w
-        self.about = About(STRIP, settings.interval_s, f"about 2 to 5 %; steps of {step_w:g} W")
+        self.accuracy = f"about 2 to 5 %; steps of {self._objects.power_unit_w:g} W"
 
-    def readings(self) -> Readings:
-        """Yield a reading an interval."""
-        return polled(self._settings.interval_s, self._ask)
-
-    async def _ask(self) -> Reading:
+    async def ask(self) -> meter.Reading:
+        """Ask once."""
         settings = self._settings
         wanted = [oid for oid in (self._objects.power, self._objects.energy) if oid]
         if not wanted:
-            raise Fault("format", "meter.no_oid")
+            raise meter.Fault("format", "meter.no_oid")
         community = password(settings.community_file) or "public"
         with tempfile.TemporaryDirectory(prefix="naproxy-snmp-") as folder:
             # On the command line every user of the machine could read it.
@@ -138,23 +121,25 @@ class Driver:
 
 def _quotable(community: str) -> str:
     if not community.isprintable() or set(community) & set("\"'\\"):
-        raise Fault("refused", "meter.community")
+        raise meter.Fault("refused", "meter.community")
     return community
 
 
-def parse(lines: Sequence[str], asked: Objects) -> Reading:
+def parse(lines: Sequence[str], asked: Objects) -> meter.Reading:
     """Return the reading in the values that snmpget prints, one a line."""
     if not lines:
-        raise Fault("cut", "meter.tells_nothing", program="snmpget")
+        raise meter.Fault("cut", "meter.tells_nothing", program="snmpget")
     if len(lines) > (2 if asked.energy else 1):
-        raise Fault("doubled", "meter.many_values")
-    power_w = _whole(lines[0], ITS_POWER) * asked.power_unit_w
+        raise meter.Fault("doubled", "meter.many_values")
+    power_w = _whole(lines[0], meter.ITS_POWER) * asked.power_unit_w
     if len(lines) < 2 or lines[1].startswith("No Such"):
-        return Reading(power_w)
-    return Reading(power_w, counter_j=_whole(lines[1], ITS_COUNTER) * asked.energy_unit_j)
+        return meter.Reading(power_w)
+    return meter.Reading(
+        power_w, counter_j=_whole(lines[1], meter.ITS_COUNTER) * asked.energy_unit_j
+    )
 
 
 def _whole(text: str, what: Reason) -> float:
     if text.startswith("No Such"):
-        raise Fault("format", "meter.no_such_object", shown=shown(text))
-    return number(text.strip('"'), what)
+        raise meter.Fault("format", "meter.no_such_object", shown=meter.shown(text))
+    return meter.number(text.strip('"'), what)
