@@ -269,6 +269,7 @@ class NoAnswerError(Exception):
             )
         super().__init__(words)
         self.ordered = ordered
+        self.forged = forged
 
 
 class Question:

@@ -25,7 +25,6 @@ from naproxy.server.machine_io import Answer
 if TYPE_CHECKING:
     from naproxy.doctor import readings, server
 
-_RESEND_S: Final = 1.0
 _LOOK_S: Final = 3.0
 STATES: Final = {"ram": "mem", "disk": "disk", "off": "off"}
 """What the agent calls the states of `sleep.state`."""
@@ -64,27 +63,20 @@ class Driver:
         """Ask, give the order if the answer is yes, and return the agent's answer."""
         settings = self._settings
         try:
-            key = agent_protocol.parse_key(secret.read(settings.key_file))
+            question = _question(settings, self._server, order=True)
+            said = await _converse(question, self._host, settings.port, settings.answer_s)
         except secret.SecretError as error:
             return SleepResult(Answer.FAILED, Reason("sleep.agent_key", why=error.reason))
         except ProtocolError:
             reason = Reason("sleep.no_agent_key", file=settings.key_file)
             return SleepResult(Answer.FAILED, reason)
-        question = Question(
-            key,
-            self._server,
-            STATES[settings.state],
-            order=True,
-            nonce=lambda: secrets.token_hex(16),
-        )
-        try:
-            return self._judge(await self._converse(question))
         except NoAnswerError as error:
-            return _without_answer(error.ordered, question.forged)
+            return _without_answer(error)
         except OSError as error:
             why = error.strerror or str(error)
             reason = Reason("sleep.agent_not_reached", host=self._host, why=why)
             return SleepResult(Answer.FAILED, reason)
+        return self._judge(said)
 
     def _judge(self, said: Outcome) -> SleepResult:
         words = own_words("; ".join(said.why)) if said.why else None
@@ -95,50 +87,53 @@ class Driver:
         refused = Reason("sleep.refused", who=THE_SERVER, words=words)
         return SleepResult(Answer.REFUSED, together(refused, *clock))
 
-    async def _converse(self, question: Question) -> Outcome:
-        """Send and take datagrams until there is an outcome, or raise NoAnswerError."""
-        loop = asyncio.get_running_loop()
-        places = await loop.getaddrinfo(self._host, self._settings.port, type=socket.SOCK_DGRAM)
-        family, kind, protocol, _, place = places[0]
-        with socket.socket(family, kind | socket.SOCK_NONBLOCK, protocol) as sock:
-            # Connected: datagrams from elsewhere do not come in.
-            sock.connect(place)
-            datagram = question.begin(time.time())
-            deadline_s = loop.time() + self._settings.answer_s
-            while loop.time() < deadline_s:
-                await loop.sock_sendall(sock, datagram)
-                taken = await self._take(sock, question, min(loop.time() + _RESEND_S, deadline_s))
-                if isinstance(taken, Outcome):
-                    return taken
-                datagram = taken or datagram
-        raise NoAnswerError(question.ordered, question.forged)
 
-    async def _take(
-        self, sock: socket.socket, question: Question, until_s: float
-    ) -> bytes | Outcome | None:
-        """Return what comes of the datagrams that arrive until then; None if nothing does."""
-        loop = asyncio.get_running_loop()
-        try:
-            async with asyncio.timeout_at(until_s):
-                while True:
-                    arrived = await loop.sock_recv(sock, agent_protocol.MAX_BYTES + 1)
-                    taken = question.take(arrived, time.time())
-                    if taken is not None:
-                        return taken
-        except TimeoutError:
-            return None
-        except ConnectionRefusedError:
-            # Of an earlier datagram: after an order it may be the sleep that closed the port.
-            if not question.ordered:
-                raise
-            await asyncio.sleep(max(0.0, until_s - loop.time()))
-            return None
+def _question(settings: Settings, server: str, *, order: bool) -> Question:
+    """Return a conversation that has not begun; SecretError, ProtocolError of the key."""
+    key = agent_protocol.parse_key(secret.read(settings.key_file))
+    state = STATES[settings.state]
+    return Question(key, server, state, order=order, nonce=lambda: secrets.token_hex(16))
 
 
-def _without_answer(ordered: bool, forged: int) -> SleepResult:
-    if forged:
+async def _converse(question: Question, host: str, port: int, timeout_s: float) -> Outcome:
+    """Send and take datagrams until there is an outcome; NoAnswerError, OSError.
+
+    They wait in a thread. One that is called off sends no more: its socket is closed.
+    """
+    places = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_DGRAM)
+    family, kind, _, _, place = places[0]
+    with socket.socket(family, kind) as sock:
+        # Connected: datagrams from elsewhere do not come in.
+        sock.connect(place)
+
+        def receive(wait_s: float) -> bytes | None:
+            sock.settimeout(wait_s)
+            try:
+                return sock.recv(agent_protocol.MAX_BYTES + 1)
+            except TimeoutError:
+                return None
+            except ConnectionRefusedError:
+                # Of an earlier datagram: after an order it may be the sleep that closed the port.
+                if not question.ordered:
+                    raise
+                time.sleep(wait_s)
+                return None
+
+        return await asyncio.to_thread(
+            agent_protocol.converse,
+            question,
+            send=sock.send,
+            receive=receive,
+            now_s=time.time,
+            monotonic_s=time.monotonic,
+            timeout_s=timeout_s,
+        )
+
+
+def _without_answer(error: NoAnswerError) -> SleepResult:
+    if error.forged:
         return SleepResult(Answer.FAILED, Reason("sleep.agent_forged"))
-    if ordered:
+    if error.ordered:
         return SleepResult(Answer.ACCEPTED, Reason("sleep.agent_left"))
     return SleepResult(Answer.FAILED, Reason("sleep.agent_silent"))
 
@@ -167,20 +162,10 @@ class Heard:
 
 async def see(settings: Settings, target: Target) -> Heard:
     """Ask, and give no order."""
-    return await asyncio.to_thread(_hear, settings, target)
-
-
-def _hear(settings: Settings, target: Target) -> Heard:
+    host = settings.host or target.address
     try:
-        key = agent_protocol.parse_key(secret.read(settings.key_file))
-        question = Question(
-            key,
-            target.id,
-            STATES[settings.state],
-            order=False,
-            nonce=lambda: secrets.token_hex(16),
-        )
-        return Heard(answer=_ask(question, settings.host or target.address, settings.port))
+        question = _question(settings, target.id, order=False)
+        return Heard(answer=await _converse(question, host, settings.port, _LOOK_S))
     except secret.SecretError as error:
         problem = Reason("doctor.agent_key", said=error.reason)
     except ProtocolError as error:
@@ -191,28 +176,6 @@ def _hear(settings: Settings, target: Target) -> Heard:
         said = own_words(error.strerror or str(error))
         problem = Reason("doctor.agent_not_reached", said=said)
     return Heard(problem=problem)
-
-
-def _ask(question: Question, host: str, port: int) -> Outcome:
-    family, kind, _, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
-    with socket.socket(family, kind) as sock:
-        sock.connect(place)
-
-        def receive(wait_s: float) -> bytes | None:
-            sock.settimeout(wait_s)
-            try:
-                return sock.recv(agent_protocol.MAX_BYTES + 1)
-            except TimeoutError:
-                return None
-
-        return agent_protocol.converse(
-            question,
-            send=sock.send,
-            receive=receive,
-            now_s=time.time,
-            monotonic_s=time.monotonic,
-            timeout_s=_LOOK_S,
-        )
 
 
 def agent(seen: readings.Seen) -> Problem | None:
