@@ -1,5 +1,6 @@
 import pytest
-from naproxy.drivers.digest import Digest, DigestError
+from naproxy.drivers.digest import Digest
+from naproxy.drivers.pinned import RefusedError
 
 # RFC 7616, 3.9.1
 RFC = (
@@ -48,5 +49,5 @@ def test_nothing_is_said_before_a_challenge() -> None:
     ],
 )
 def test_a_challenge_that_cannot_be_met_is_refused_in_words(challenge: str, words: str) -> None:
-    with pytest.raises(DigestError, match=words):
+    with pytest.raises(RefusedError, match=words):
         Digest("admin", "secret").challenged(challenge)

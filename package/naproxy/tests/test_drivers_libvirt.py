@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from naproxy.core.reason import WrongError
+from naproxy.drivers import virsh
 from naproxy.drivers.sleep import SleepResult
 from naproxy.drivers.sleep import libvirt as sleep_libvirt
-from naproxy.drivers.virsh import Virsh, VirshError
 from naproxy.drivers.wake import libvirt as wake_libvirt
 from naproxy.server.machine_io import Answer
 from ssh_server import SSHD, TARGET, Server, key, serving
@@ -187,8 +188,8 @@ def test_the_forced_command_of_the_documentation_allows_what_is_needed_and_nothi
         assert running.sleep(state="disk").answer is Answer.ACCEPTED
         assert running.wake() == []
         settings = sleep_libvirt.Settings(**running.settings())
-        with pytest.raises(VirshError, match="not allowed: destroy"):
-            asyncio.run(Virsh(settings, 5).run("destroy"))
+        with pytest.raises(WrongError, match="not allowed: destroy"):
+            asyncio.run(virsh.run(settings, 5, "destroy"))
     assert running.virsh("domstate", "test") == "running"
 
 

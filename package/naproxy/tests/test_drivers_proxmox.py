@@ -248,8 +248,10 @@ def test_garbage_is_a_failure_in_words(end: str, raw: bytes, serve: Serve, tmp_p
 
 
 def test_a_huge_body_is_not_read_to_its_end(serve: Serve, tmp_path: Path) -> None:
-    huge = b"HTTP/1.1 200 OK\r\nContent-Length: 999999999\r\n\r\n" + b" " * (1 << 20)
-    assert sleep(serve(raw={"/current": huge}), tmp_path).reason == said(code="proxmox.too_long")
+    huge = b"HTTP/1.1 200 OK\r\nContent-Length: 999999999\r\n\r\n" + b" " * (1 << 21)
+    assert sleep(serve(raw={"/current": huge}), tmp_path).reason == said(
+        code="driver.long_answer", high=1 << 20
+    )
 
 
 def test_words_that_would_move_a_terminals_cursor_are_not_shown(
@@ -287,7 +289,7 @@ def test_what_is_no_token_is_not_sent(token: str, serve: Serve, tmp_path: Path) 
 
 def test_a_token_that_cannot_be_read_is_told(serve: Serve, tmp_path: Path) -> None:
     reason = sleep(serve(), tmp_path, token_file=str(tmp_path / "none")).reason
-    assert reason.codes() == ("proxmox.said", "proxmox.token", "driver.unreadable")
+    assert reason.codes() == ("proxmox.said", "driver.secret", "proxmox.token", "driver.unreadable")
 
 
 # The doctor

@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from naproxy.core.reason import WrongError
 from naproxy.drivers import own_command
 from naproxy.drivers.sleep import command as sleep_command
-from naproxy.drivers.wake import SlowDriver, WakeError, command, gpio, udp
+from naproxy.drivers.wake import SlowDriver, SlowRungSettings, command, gpio, udp
 from naproxy.server.machine_io import Answer
 from ssh_server import TARGET
 
+SETTINGS = SlowRungSettings(driver="slow")
 MAGIC = b"\xff" * 6 + bytes.fromhex(TARGET.mac.replace(":", "")) * 16
 
 
@@ -259,26 +261,26 @@ def test_a_program_says_whether_the_server_may_sleep(
 
 
 def test_a_slow_call_that_raises_is_a_failure_in_words() -> None:
-    class Broken(SlowDriver):
+    class Broken(SlowDriver[Any]):
         async def call(self) -> None:
             raise ValueError("a fault")
 
-    assert failures(Broken()) == ["the wake driver failed: ValueError('a fault')"]
+    assert failures(Broken(SETTINGS, TARGET)) == ["the wake driver failed: ValueError('a fault')"]
 
 
 def test_a_slow_call_is_not_made_again_while_it_is_under_way() -> None:
-    class Slow(SlowDriver):
+    class Slow(SlowDriver[Any]):
         calls = 0
 
         async def call(self) -> None:
             self.calls += 1
             await go.wait()
-            raise WakeError("no")
+            raise WrongError("core.own_words", text="no")
 
     go = asyncio.Event()
 
     async def play() -> tuple[int, list[str]]:
-        slow = Slow()
+        slow = Slow(SETTINGS, TARGET)
         failed: list[str] = []
         for _ in range(5):
             slow.send(lambda reason: failed.append(str(reason)))

@@ -23,8 +23,7 @@ RAISED = (
     *("Reason", "WrongError", "ChangeError", "ArchiveError", "ShapeError", "wrong", "_wrong"),
     *("NotSeen", "NotUsed", "fact", "FactsError"),
     *("CopyError", "RaucError", "UnhealthyError", "JobError", "BusyError"),
-    *("SecretError", "CommandError", "WrongCertificateError", "VirshError", "IpmiError"),
-    *("RedfishError", "ProxmoxError", "LostError", "WakeError", "Fault", "DigestError"),
+    *("RefusedError", "Fault"),
     "KeyCommandError",
 )
 MADE = {"config.bytes", "config.value"}

@@ -99,7 +99,7 @@ class Executor:
         self._wakers: list[WakeDriver] = [
             drivers.driver("wake", options, target) for options in rungs_of(server)
         ]
-        self._sleeper: SleepDriver = drivers.driver("sleep", server.sleep, target)
+        self._sleeper: SleepDriver[Any] = drivers.driver("sleep", server.sleep, target)
         self._prober = Prober(
             drivers.driver("ready", server.ready, target),
             server.ready.timeout_s,

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from naproxy.core.reason import Reason, own_words
+from naproxy.core.reason import Reason, WrongError, own_words
 
 MOST_WORDS: Final = 300
 """Longest text of a program that is shown, in characters."""
@@ -69,11 +69,14 @@ async def run(
 ) -> Ended:
     """Run a program to its end, or kill it after `timeout_s` and when cancelled.
 
-    With it goes what it started, unless that left its process group. OSError if it cannot be
+    With it goes what it started, unless that left its process group. WrongError if it cannot be
     started. However much it says, only the start is kept.
     """
     async with _pipe(_MOST_BYTES) as (said, write):
-        code = await _spawn(argv, timeout_s, environment, (write, write))
+        try:
+            code = await _spawn(argv, timeout_s, environment, (write, write))
+        except OSError as error:
+            raise WrongError("driver.cannot_run", program=argv[0], why=error.strerror) from None
         await _last_words(said)
         return Ended(code, words(bytes(said.data)))
 
@@ -81,7 +84,7 @@ async def run(
 async def printed(
     argv: Sequence[str], timeout_s: float, environment: Mapping[str, str], most_bytes: int
 ) -> Printed:
-    """Do the same, with `most_bytes` of each output kept, and the two apart."""
+    """Do the same, with `most_bytes` of each output kept, and the two apart; OSError."""
     async with _pipe(most_bytes) as (said, out), _pipe(most_bytes) as (complaint, err):
         code = await _spawn(argv, timeout_s, environment, (out, err))
         await _last_words(said, complaint)

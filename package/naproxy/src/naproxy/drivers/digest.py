@@ -6,11 +6,7 @@ import hashlib
 import secrets
 from urllib.request import parse_http_list, parse_keqv_list
 
-from naproxy.core.reason import WrongError
-
-
-class DigestError(WrongError):
-    """A challenge that cannot be met."""
+from naproxy.drivers.pinned import RefusedError
 
 
 class Digest:
@@ -24,20 +20,20 @@ class Digest:
         self._count = 0
 
     def challenged(self, header: str) -> None:
-        """Take a `WWW-Authenticate` header; DigestError if it wants something else."""
+        """Take a `WWW-Authenticate` header; RefusedError if it wants something else."""
         scheme, _, rest = header.partition(" ")
         try:
             asked = parse_keqv_list(parse_http_list(rest))
         except ValueError:
             asked = {}
         if scheme.lower() != "digest" or not asked.get("nonce"):
-            raise DigestError("meter.digest_none")
+            raise RefusedError("meter.digest_none")
         if asked.get("algorithm", "MD5").upper() != "SHA-256":
-            raise DigestError("meter.digest_other")
+            raise RefusedError("meter.digest_other")
         if "auth" not in [word.strip() for word in asked.get("qop", "").split(",")]:
-            raise DigestError("meter.digest_bodies")
+            raise RefusedError("meter.digest_bodies")
         if not all(text.isprintable() and '"' not in text for text in asked.values()):
-            raise DigestError("meter.digest_malformed")
+            raise RefusedError("meter.digest_malformed")
         self._asked, self._count = asked, 0
 
     def header(self, method: str, path: str, cnonce: str | None = None) -> dict[str, str]:

@@ -7,16 +7,12 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from naproxy.core import processes as program
-from naproxy.core.reason import WrongError
+from naproxy.core.reason import Reason, WrongError
 from naproxy.core.schema import is_absolute, option
 from naproxy.drivers import secret
 from naproxy.drivers.openssh import is_place, is_user
 
 _MOST_PASSWORD_BYTES: Final = 20  # IPMI 2.0, 22.30: set user password
-
-
-class IpmiError(WrongError):
-    """What failed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,31 +33,17 @@ class IpmiSettings:
     )
 
 
-class Ipmi:
-    """Runs `ipmitool` once for each command."""
-
-    def __init__(self, settings: IpmiSettings) -> None:
-        """Talk to the settings' BMC."""
-        self._settings = settings
-
-    async def power(self, verb: str, timeout_s: float) -> None:
-        """Give a `chassis power` command, on or soft; IpmiError if the BMC did not take it."""
-        settings = self._settings
-        try:
-            password = secret.read(settings.password_file)
-        except secret.SecretError as error:
-            raise IpmiError("bmc.password", why=error.reason) from None
-        if len(password.encode()) > _MOST_PASSWORD_BYTES:
-            file, high = settings.password_file, _MOST_PASSWORD_BYTES
-            raise IpmiError("bmc.long_password", file=file, high=high)
-        argv = [
-            *("ipmitool", "-I", "lanplus", "-H", settings.host, "-p", str(settings.port)),
-            *("-U", settings.user, "-f", settings.password_file, "-L", settings.level),
-            *("-C", str(settings.cipher_suite), "-N", "1", "-R", "3", "chassis", "power", verb),
-        ]
-        try:
-            ended = await program.run(argv, timeout_s)
-        except OSError as error:
-            raise IpmiError("driver.cannot_run", program="ipmitool", why=error.strerror) from None
-        if ended.code != 0:
-            raise IpmiError("bmc.said", host=settings.host, words=ended.why)
+async def power(settings: IpmiSettings, verb: str, timeout_s: float) -> None:
+    """Give a `chassis power` command, on or soft; WrongError if the BMC did not take it."""
+    password = secret.read(settings.password_file, Reason("bmc.password"))
+    if len(password.encode()) > _MOST_PASSWORD_BYTES:
+        file, high = settings.password_file, _MOST_PASSWORD_BYTES
+        raise WrongError("bmc.long_password", file=file, high=high)
+    argv = [
+        *("ipmitool", "-I", "lanplus", "-H", settings.host, "-p", str(settings.port)),
+        *("-U", settings.user, "-f", settings.password_file, "-L", settings.level),
+        *("-C", str(settings.cipher_suite), "-N", "1", "-R", "3", "chassis", "power", verb),
+    ]
+    ended = await program.run(argv, timeout_s)
+    if ended.code != 0:
+        raise WrongError("bmc.said", host=settings.host, words=ended.why)

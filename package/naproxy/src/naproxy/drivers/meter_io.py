@@ -23,11 +23,11 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.response import BaseHTTPResponse
 
 from naproxy.core import processes as program
-from naproxy.core.reason import WrongError
+from naproxy.core.reason import Reason, WrongError
 from naproxy.drivers import secret
-from naproxy.drivers.digest import Digest, DigestError
+from naproxy.drivers.digest import Digest
 from naproxy.drivers.meter import Fault, Reading, Readings
-from naproxy.drivers.pinned import Exchange, PinnedConnection, WrongCertificateError
+from naproxy.drivers.pinned import Exchange, PinnedConnection, RefusedError
 
 MOST_BYTES: Final = 256 * 1024
 _READ_AT_ONCE: Final = 4096
@@ -241,7 +241,7 @@ class Web:
         except Fault:
             raise
         except WrongError as error:
-            kind = "refused" if isinstance(error, WrongCertificateError | DigestError) else "lost"
+            kind = "refused" if isinstance(error, RefusedError) else "lost"
             raise Fault(kind, "meter.device", host=self.host, words=error.reason) from None
 
     def _connection(self) -> HTTPConnection:
@@ -285,6 +285,6 @@ def basic(user: str, password_file: str) -> dict[str, str]:
 def password(file: str) -> str:
     """Return the secret in a file's one line, empty without a file."""
     try:
-        return secret.read(file) if file else ""
-    except secret.SecretError as error:
-        raise Fault("refused", "meter.password", why=error.reason) from None
+        return secret.read(file, Reason("meter.password")) if file else ""
+    except WrongError as error:
+        raise Fault("refused", error.reason.code, **error.reason.params) from None

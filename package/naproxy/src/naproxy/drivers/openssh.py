@@ -98,12 +98,12 @@ class Ssh:
         ]
 
     async def run(self, command: str, timeout_s: float) -> Session:
-        """Run a command there; OSError if ssh cannot be run."""
+        """Run a command there; WrongError if ssh cannot be run."""
         with tempfile.NamedTemporaryFile(prefix="naproxy-ssh-") as log:
             return await self._ended(self._command(log.name, command), log.name, timeout_s)
 
     async def look(self, timeout_s: float) -> Session:
-        """Log in and run nothing, not even a forced command; OSError as above.
+        """Log in and run nothing, not even a forced command; WrongError as above.
 
         A tunnel is asked for instead, which a key that is restricted does not get.
         """

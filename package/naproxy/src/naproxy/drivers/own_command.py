@@ -19,10 +19,6 @@ from naproxy.drivers import Target
 DIRECTORY: Final = Path("/etc/naproxy/commands")
 
 
-class CommandError(WrongError):
-    """The program cannot be run."""
-
-
 def is_program(text: str) -> Reason | None:
     """Check the name of a program in the folder."""
     ok = re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", text)
@@ -37,28 +33,21 @@ class CommandSettings:
     arguments: tuple[str, ...] = option("Its arguments", (), high=32)
 
 
-class OwnCommand:
-    """Runs the program, with the server's data in its environment."""
-
-    def __init__(self, settings: CommandSettings, target: Target) -> None:
-        """`target` becomes NAPROXY_SERVER, NAPROXY_ADDRESS, NAPROXY_MAC, NAPROXY_INTERFACE."""
-        self._argv = [str(DIRECTORY / settings.program), *settings.arguments]
-        self._environment = {
-            "NAPROXY_SERVER": target.id,
-            "NAPROXY_ADDRESS": target.address,
-            "NAPROXY_MAC": target.mac,
-            "NAPROXY_INTERFACE": target.interface,
-        }
-
-    async def run(self, timeout_s: float) -> program.Ended:
-        """Run it to its end; CommandError if it cannot be run."""
-        file = Path(self._argv[0])
+async def run(settings: CommandSettings, target: Target, timeout_s: float) -> program.Ended:
+    """Run it to its end, with the server's data in its environment; WrongError if it cannot be."""
+    file = DIRECTORY / settings.program
+    for path in (file.parent, file):
         try:
-            for path in (file.parent, file):
-                about = path.stat()
-                if about.st_uid != 0 or about.st_mode & 0o022:
-                    raise CommandError("driver.not_roots", file=str(path))
-            return await program.run(self._argv, timeout_s, self._environment)
+            about = path.stat()
         except OSError as error:
             why = error.strerror
-            raise CommandError("driver.cannot_run", program=str(file), why=why) from None
+            raise WrongError("driver.cannot_run", program=str(file), why=why) from None
+        if about.st_uid != 0 or about.st_mode & 0o022:
+            raise WrongError("driver.not_roots", file=str(path))
+    about_server = {
+        "NAPROXY_SERVER": target.id,
+        "NAPROXY_ADDRESS": target.address,
+        "NAPROXY_MAC": target.mac,
+        "NAPROXY_INTERFACE": target.interface,
+    }
+    return await program.run([str(file), *settings.arguments], timeout_s, about_server)

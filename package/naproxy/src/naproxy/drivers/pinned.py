@@ -8,31 +8,30 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import re
 import socket
 import ssl
 from collections.abc import Callable, Mapping
+from hashlib import sha256
 from http.client import HTTPException
-from typing import TypeVar
+from typing import Any, Final, TypeVar
 
 from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.exceptions import HTTPError, SSLError
+from urllib3.exceptions import HTTPError
 from urllib3.response import BaseHTTPResponse
 from urllib3.util import create_urllib3_context
 
 from naproxy import __version__
 from naproxy.core import processes as program
-from naproxy.core.reason import Reason, WrongError, own_words
+from naproxy.core.reason import Reason, WrongError
 
 _T = TypeVar("_T")
+_MOST_BYTES: Final = 1 << 20
 
 
-class WrongCertificateError(WrongError, OSError):
-    """It is another certificate than the pinned one, or one that was replaced."""
-
-
-class LostError(WrongError):
-    """There is no answer, or none that is whole."""
+class RefusedError(WrongError):
+    """It is another device than the pinned one, or does not let us in."""
 
 
 def is_fingerprint(text: str) -> Reason | None:
@@ -45,20 +44,20 @@ class PinnedConnection(HTTPSConnection):
     """A connection that is closed before a word is sent if the certificate is another one."""
 
     def __init__(self, host: str, port: int, fingerprint: str, timeout_s: float) -> None:
-        """`fingerprint`: see `is_fingerprint`. Connecting may raise WrongCertificateError."""
+        """`fingerprint`: see `is_fingerprint`. Connecting may raise RefusedError."""
         # Whom the system trusts is of no interest, and takes long to load.
         context = create_urllib3_context(cert_reqs=ssl.CERT_NONE)
-        super().__init__(
-            host, port, timeout=timeout_s, ssl_context=context, assert_fingerprint=fingerprint
-        )
+        super().__init__(host, port, timeout=timeout_s, ssl_context=context)
+        self._pinned = fingerprint.replace(":", "").lower()
 
     def connect(self) -> None:
         """Connect, and look who it is."""
-        try:
-            super().connect()
-        except SSLError as error:
-            said = own_words(str(error))
-            raise WrongCertificateError("driver.other_certificate", said=said) from None
+        super().connect()
+        assert isinstance(self.sock, ssl.SSLSocket)
+        seen = sha256(self.sock.getpeercert(binary_form=True) or b"").hexdigest()
+        if seen != self._pinned:
+            self.close()
+            raise RefusedError("driver.other_certificate", seen=seen)
 
 
 class Exchange:
@@ -82,7 +81,7 @@ class Exchange:
         return self.connection.getresponse()
 
     async def in_time(self, work: Callable[[], _T], timeout_s: float) -> _T:
-        """Return what `work` makes of its requests. TimeoutError, LostError, WrongError of its."""
+        """Return what `work` makes of its requests. TimeoutError, WrongError."""
         try:
             async with asyncio.timeout(timeout_s):
                 return await asyncio.to_thread(self._do, work)
@@ -91,7 +90,7 @@ class Exchange:
         except (OSError, HTTPException, HTTPError, ValueError) as error:
             # urllib3 tells where in itself it happened; the cause is what happened.
             why = program.why(error.__cause__ or error)
-            raise LostError("core.own_words", text=why) from None
+            raise WrongError("core.own_words", text=why) from None
         finally:
             # A thread that still waits in this socket comes to its end.
             with contextlib.suppress(OSError):
@@ -101,3 +100,24 @@ class Exchange:
     def _do(self, work: Callable[[], _T]) -> _T:
         with contextlib.closing(self.connection):
             return work()
+
+
+def body(response: BaseHTTPResponse) -> bytes:
+    """Return the rest of an answer; WrongError if that is too long."""
+    data = response.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise WrongError("driver.long_answer", high=_MOST_BYTES)
+    return data
+
+
+def json_object(data: bytes) -> dict[str, Any]:
+    """Return the JSON object that was sent, empty where it is something else; WrongError."""
+    try:
+        return as_object(json.loads(data))
+    except (ValueError, RecursionError):
+        raise WrongError("driver.not_json") from None
+
+
+def as_object(value: object) -> dict[str, Any]:
+    """Return a part of it that should be an object; empty where it is something else."""
+    return value if isinstance(value, dict) else {}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -20,14 +19,16 @@ from naproxy.core.reason import Reason, WrongError, own_words
 from naproxy.core.schema import is_absolute, option
 from naproxy.drivers import secret
 from naproxy.drivers.openssh import is_place
-from naproxy.drivers.pinned import Exchange, PinnedConnection, is_fingerprint
+from naproxy.drivers.pinned import (
+    Exchange,
+    PinnedConnection,
+    as_object,
+    body,
+    is_fingerprint,
+    json_object,
+)
 
-_MOST_BYTES: Final = 1 << 18
 _POLL_S: Final = 0.5
-
-
-class ProxmoxError(WrongError):
-    """What failed."""
 
 
 def _is_node(text: str) -> Reason | None:
@@ -88,7 +89,7 @@ class Proxmox:
     async def order(self, choose: Callable[[Guest], Order | None]) -> Guest:
         """Give the order chosen for what the machine is now, and wait until it is carried out.
 
-        Returns what the machine was; ProxmoxError if Proxmox does not do it, or not in time.
+        Returns what the machine was; WrongError if Proxmox does not do it, or not in time.
         """
         host, task = self._settings.host, None
         try:
@@ -101,22 +102,22 @@ class Proxmox:
                 return guest
         except TimeoutError:
             code = "proxmox.unfinished" if task else "proxmox.silent"
-            raise ProxmoxError(code, host=host) from None
+            raise WrongError(code, host=host) from None
         except WrongError as error:
-            raise ProxmoxError("proxmox.said", host=host, words=error.reason) from None
+            raise WrongError("proxmox.said", host=host, words=error.reason) from None
 
     async def _end(self, verb: str, task: object) -> None:
-        """Wait for the end of a task; ProxmoxError if it failed."""
+        """Wait for the end of a task; WrongError if it failed."""
         if not isinstance(task, str):
-            raise ProxmoxError("proxmox.strange")
+            raise WrongError("proxmox.strange")
         path = f"{self._node}/tasks/{quote(task[:300], safe='')}/status"
-        while (now := _dict(await self._ask("GET", path))).get("status") == "running":
+        while (now := as_object(await self._ask("GET", path))).get("status") == "running":
             await asyncio.sleep(_POLL_S)
         ended = now.get("exitstatus")
         if now.get("status") != "stopped" or not isinstance(ended, str):
-            raise ProxmoxError("proxmox.strange")
+            raise WrongError("proxmox.strange")
         if ended != "OK" and not ended.startswith("WARNINGS: "):
-            raise ProxmoxError("proxmox.task", verb=verb, words=_own(ended))
+            raise WrongError("proxmox.task", verb=verb, words=_own(ended))
 
     async def _ask(self, method: str, path: str, form: Mapping[str, int] | None = None) -> Any:
         """Return the data of an answer."""
@@ -124,46 +125,38 @@ class Proxmox:
         headers = {"Authorization": f"PVEAPIToken={_token(settings.token_file)}"}
         if form is not None:
             headers["Content-Type"] = "application/x-www-form-urlencoded"
-        body = urlencode(form) if form is not None else None
+        text = urlencode(form) if form is not None else None
         exchange = Exchange(
             PinnedConnection(settings.host, settings.port, settings.fingerprint, self._timeout_s)
         )
         return await exchange.in_time(
-            lambda: _talk(exchange, method, path, headers, body), self._timeout_s
+            lambda: _talk(exchange, method, path, headers, text), self._timeout_s
         )
 
 
 def _token(file: str) -> str:
-    try:
-        token = secret.read(file)
-    except secret.SecretError as error:
-        raise ProxmoxError("proxmox.token", why=error.reason) from None
+    token = secret.read(file, Reason("proxmox.token"))
     if not re.fullmatch(r"[!-~]+@[!-~]+![!-~]+=[!-~]+", token):
-        raise ProxmoxError("proxmox.no_token", file=file)
+        raise WrongError("proxmox.no_token", file=file)
     return token
 
 
 def _talk(
-    exchange: Exchange, method: str, path: str, headers: dict[str, str], body: str | None
+    exchange: Exchange, method: str, path: str, headers: dict[str, str], form: str | None
 ) -> Any:
     """Make one request; blocks, so it belongs in a thread."""
-    response = exchange.ask(method, path, headers, body)
-    data = response.read(_MOST_BYTES + 1)
-    if len(data) > _MOST_BYTES:
-        raise ProxmoxError("proxmox.too_long")
+    response = exchange.ask(method, path, headers, form)
+    data = body(response)
     if response.status != HTTPStatus.OK:
         status, said = response.status, _own(_said(response.reason or "", data))
-        raise ProxmoxError("proxmox.status", status=status, said=said)
-    try:
-        return _dict(json.loads(data)).get("data")
-    except (ValueError, RecursionError):
-        raise ProxmoxError("proxmox.strange") from None
+        raise WrongError("proxmox.status", status=status, said=said)
+    return json_object(data).get("data")
 
 
 def _guest(data: object) -> Guest:
-    said = _dict(data)
+    said = as_object(data)
     if said.get("status") not in ("running", "stopped"):
-        raise ProxmoxError("proxmox.strange")
+        raise WrongError("proxmox.strange")
     # Of a virtual machine QEMU knows better: to Proxmox one that is paused is running.
     state, lock = said.get("qmpstatus") or said["status"], said.get("lock") or ""
     return Guest(program.words(str(state).encode()), program.words(str(lock).encode()))
@@ -172,13 +165,9 @@ def _guest(data: object) -> Guest:
 def _said(reason: str, data: bytes) -> str:
     """Return the words of a refusal: the status line has them, the body what is wrong where."""
     errors: dict[str, Any] = {}
-    with contextlib.suppress(ValueError, RecursionError):
-        errors = _dict(_dict(json.loads(data)).get("errors"))
+    with contextlib.suppress(WrongError):
+        errors = as_object(json_object(data).get("errors"))
     return " ".join([reason, *(f"{name}: {what}" for name, what in errors.items())])
-
-
-def _dict(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def _own(text: str) -> Reason:

@@ -19,15 +19,17 @@ from naproxy.core.reason import Reason, WrongError
 from naproxy.core.schema import is_absolute, option
 from naproxy.drivers import secret
 from naproxy.drivers.openssh import is_place, is_user
-from naproxy.drivers.pinned import Exchange, PinnedConnection, is_fingerprint
+from naproxy.drivers.pinned import (
+    Exchange,
+    PinnedConnection,
+    as_object,
+    body,
+    is_fingerprint,
+    json_object,
+)
 
 _SYSTEMS: Final = "/redfish/v1/Systems"
-_MOST_BYTES: Final = 1 << 20
 _RESET: Final = "#ComputerSystem.Reset"
-
-
-class RedfishError(WrongError):
-    """What failed."""
 
 
 def _is_id(text: str) -> Reason | None:
@@ -51,33 +53,22 @@ class RedfishSettings:
     system: str = option("Id of the system on it; empty: the only one", "", check=_is_id)
 
 
-class Redfish:
-    """Resets a system, in one connection for each time."""
+async def reset(settings: RedfishSettings, kind: str, unless: str, timeout_s: float) -> Reason:
+    """Ask for a reset (On, GracefulShutdown); WrongError if the BMC does not take it.
 
-    def __init__(self, settings: RedfishSettings) -> None:
-        """Talk to the settings' BMC."""
-        self._settings = settings
-
-    async def reset(self, kind: str, unless: str, timeout_s: float) -> Reason:
-        """Ask for a reset (On, GracefulShutdown); RedfishError if the BMC does not take it.
-
-        To a system whose PowerState is `unless` it is not sent: BMCs differ in what they then
-        do. Returns what was done.
-        """
-        settings = self._settings
-        try:
-            password = secret.read(settings.password_file)
-        except secret.SecretError as error:
-            raise RedfishError("bmc.password", why=error.reason) from None
-        connection = PinnedConnection(settings.host, settings.port, settings.fingerprint, timeout_s)
-        exchange = Exchange(connection)
-        session = _Session(exchange, settings, password)
-        try:
-            return await exchange.in_time(lambda: session.reset(kind, unless), timeout_s)
-        except TimeoutError:
-            raise RedfishError("bmc.silent", host=settings.host) from None
-        except WrongError as error:
-            raise RedfishError("bmc.said", host=settings.host, words=error.reason) from None
+    To a system whose PowerState is `unless` it is not sent: BMCs differ in what they then do.
+    Returns what was done. It takes one connection.
+    """
+    password = secret.read(settings.password_file, Reason("bmc.password"))
+    connection = PinnedConnection(settings.host, settings.port, settings.fingerprint, timeout_s)
+    exchange = Exchange(connection)
+    session = _Session(exchange, settings, password)
+    try:
+        return await exchange.in_time(lambda: session.reset(kind, unless), timeout_s)
+    except TimeoutError:
+        raise WrongError("bmc.silent", host=settings.host) from None
+    except WrongError as error:
+        raise WrongError("bmc.said", host=settings.host, words=error.reason) from None
 
 
 class _Session:
@@ -97,19 +88,19 @@ class _Session:
         system = self._ask("GET", self._find())
         state = program.words(str(system.get("PowerState")))
         if state == unless:
-            raise RedfishError("bmc.already", state=state)
-        action = _dict(_dict(system.get("Actions")).get(_RESET))
+            raise WrongError("bmc.already", state=state)
+        action = as_object(as_object(system.get("Actions")).get(_RESET))
         offered = action.get("ResetType@Redfish.AllowableValues")
         if isinstance(offered, list) and kind not in offered:
             names = program.words(", ".join(map(str, offered)))
-            raise RedfishError("bmc.not_offered", kind=kind, names=names)
+            raise WrongError("bmc.not_offered", kind=kind, names=names)
         self._ask("POST", _path(action.get("target")), {"ResetType": kind})
         return Reason("bmc.taken", kind=kind, state=state)
 
     def _find(self) -> str:
         members = self._ask("GET", _SYSTEMS).get("Members")
         found = [
-            _path(_dict(member).get("@odata.id"))
+            _path(as_object(member).get("@odata.id"))
             for member in (members if isinstance(members, list) else [])
         ]
         wanted = self._settings.system
@@ -117,50 +108,37 @@ class _Session:
         if len(chosen) != 1:
             names = ", ".join(p.rstrip("/").rpartition("/")[2] for p in found)
             if not names:
-                raise RedfishError("bmc.no_system")
-            raise RedfishError("bmc.systems", names=program.words(names))
+                raise WrongError("bmc.no_system")
+            raise WrongError("bmc.systems", names=program.words(names))
         return chosen[0]
 
-    def _ask(self, method: str, path: str, body: dict[str, str] | None = None) -> dict[str, Any]:
-        headers = {**self._headers, **({"Content-Type": "application/json"} if body else {})}
-        response = self._exchange.ask(method, path, headers, json.dumps(body) if body else None)
-        data = response.read(_MOST_BYTES + 1)
-        if len(data) > _MOST_BYTES:
-            raise RedfishError("bmc.too_long")
+    def _ask(self, method: str, path: str, form: dict[str, str] | None = None) -> dict[str, Any]:
+        headers = {**self._headers, **({"Content-Type": "application/json"} if form else {})}
+        response = self._exchange.ask(method, path, headers, json.dumps(form) if form else None)
+        data = body(response)
         if response.status == HTTPStatus.UNAUTHORIZED:
-            raise RedfishError("bmc.login")
+            raise WrongError("bmc.login")
         if not HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
             request, status = f"{method} {path}", response.status
             if said := _said(data):
-                raise RedfishError("bmc.status_said", request=request, status=status, said=said)
-            raise RedfishError("bmc.status", request=request, status=status)
-        return _read(data) if data else {}
-
-
-def _read(data: bytes) -> dict[str, Any]:
-    try:
-        return _dict(json.loads(data))
-    except (ValueError, RecursionError):
-        raise RedfishError("bmc.not_json") from None
-
-
-def _dict(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+                raise WrongError("bmc.status_said", request=request, status=status, said=said)
+            raise WrongError("bmc.status", request=request, status=status)
+        return json_object(data) if data else {}
 
 
 def _path(value: object) -> str:
     """Return a path on this BMC; what it names elsewhere is not followed."""
     if not isinstance(value, str) or not re.fullmatch(r"/redfish/v1/[!-~]{1,200}", value):
-        raise RedfishError("bmc.elsewhere")
+        raise WrongError("bmc.elsewhere")
     return value
 
 
 def _said(data: bytes) -> str:
     """Return the words of a Redfish error (DSP0266, 8.6); empty if none."""
-    with contextlib.suppress(RedfishError):
-        error = _dict(_read(data).get("error"))
+    with contextlib.suppress(WrongError):
+        error = as_object(json_object(data).get("error"))
         more = error.get("@Message.ExtendedInfo")
-        first = _dict(more[0]) if isinstance(more, list) and more else {}
+        first = as_object(more[0]) if isinstance(more, list) and more else {}
         text = first.get("Message") or error.get("message")
         if isinstance(text, str):
             return program.words(text)

@@ -6,32 +6,38 @@ import os
 import stat
 from typing import Final
 
-from naproxy.core.reason import WrongError
+from naproxy.core.reason import Reason, WrongError
 
 _MOST_BYTES: Final = 256
 
 
-class SecretError(WrongError):
-    """What is wrong with the file."""
+def read(path: str, what: Reason) -> str:
+    """Return the one line of a file that only its owner, root or this user, may read.
+
+    WrongError, which says `what` the file is for.
+    """
+    try:
+        return _read(path)
+    except WrongError as error:
+        raise WrongError("driver.secret", what=what, why=error.reason) from None
 
 
-def read(path: str) -> str:
-    """Return the one line of a file that only its owner, root or this user, may read."""
+def _read(path: str) -> str:
     try:
         # A pipe that nobody writes to must not hold up the controller.
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
-        raise SecretError("driver.unreadable", file=path, why=error.strerror) from None
+        raise WrongError("driver.unreadable", file=path, why=error.strerror) from None
     try:
         about = os.fstat(file)
         if not stat.S_ISREG(about.st_mode):
-            raise SecretError("driver.no_file", file=path)
+            raise WrongError("driver.no_file", file=path)
         if about.st_uid not in (0, os.geteuid()) or about.st_mode & 0o077:
-            raise SecretError("driver.open_to_others", file=path)
+            raise WrongError("driver.open_to_others", file=path)
         data = os.read(file, _MOST_BYTES + 1)
     finally:
         os.close(file)
     text = data.decode(errors="replace").removesuffix("\n")
     if not text or len(data) > _MOST_BYTES or not text.isprintable():
-        raise SecretError("driver.one_line", file=path, high=_MOST_BYTES)
+        raise WrongError("driver.one_line", file=path, high=_MOST_BYTES)
     return text

@@ -11,10 +11,6 @@ from naproxy.core.schema import option
 from naproxy.drivers.openssh import Ssh, SshSettings, is_place
 
 
-class VirshError(WrongError):
-    """What failed."""
-
-
 def _is_domain(text: str) -> Reason | None:
     ok = re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*", text)
     return None if ok else Reason("config.domain")
@@ -36,28 +32,16 @@ class LibvirtSettings(SshSettings):
     uri: str = option("libvirt's connection there", "qemu:///system", high=128, check=_is_uri)
 
 
-class Virsh:
-    """Runs `virsh` on the host, once for each command."""
-
-    def __init__(self, settings: LibvirtSettings, timeout_s: float) -> None:
-        """Manage the settings' domain."""
-        self._settings = settings
-        self._ssh = Ssh(settings, settings.host)
-        self._timeout_s = timeout_s
-
-    async def run(self, verb: str, *more: str) -> str:
-        """Run one command on the domain and return its words, or raise VirshError."""
-        settings = self._settings
-        # Nothing of this means anything to a shell: the names are checked.
-        words = ["virsh", "-q", "-c", f"'{settings.uri}'", verb, settings.domain, *more]
-        try:
-            session = await self._ssh.run(" ".join(words), self._timeout_s)
-        except OSError as error:
-            raise VirshError("driver.cannot_run", program="ssh", why=error.strerror) from None
-        if not session.let_in:
-            failure = self._ssh.failure(session.log)
-            raise VirshError(failure.code, **failure.params)
-        if session.ended.code != 0:
-            why = session.ended.why
-            raise VirshError("driver.virsh", verb=verb, host=settings.host, words=why)
-        return session.ended.said
+async def run(settings: LibvirtSettings, timeout_s: float, verb: str, *more: str) -> str:
+    """Run one command of `virsh` on the domain and return its words, or raise WrongError."""
+    ssh = Ssh(settings, settings.host)
+    # Nothing of this means anything to a shell: the names are checked.
+    words = ["virsh", "-q", "-c", f"'{settings.uri}'", verb, settings.domain, *more]
+    session = await ssh.run(" ".join(words), timeout_s)
+    if not session.let_in:
+        failure = ssh.failure(session.log)
+        raise WrongError(failure.code, **failure.params)
+    if session.ended.code != 0:
+        why = session.ended.why
+        raise WrongError("driver.virsh", verb=verb, host=settings.host, words=why)
+    return session.ended.said

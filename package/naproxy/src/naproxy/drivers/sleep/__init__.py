@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Protocol
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from naproxy import drivers
 from naproxy.core.findings import Problem
 from naproxy.core.processes import Ended
-from naproxy.core.reason import Reason, own_words
+from naproxy.core.reason import Reason, WrongError, own_words
 from naproxy.core.schema import option
+from naproxy.drivers import Target
 from naproxy.server.machine_io import Answer
 
 STATES: Final = ("ram", "disk", "off")
@@ -94,11 +96,27 @@ class OffSettings(SleepSettings):
     )
 
 
-class SleepDriver(Protocol):
+Settings = TypeVar("Settings", bound=SleepSettings)
+
+
+class SleepDriver(ABC, Generic[Settings]):
     """Gives the command to sleep."""
+
+    def __init__(self, settings: Settings, target: Target) -> None:
+        """`target` is the server."""
+        self._settings = settings
+        self._target = target
 
     async def sleep(self) -> SleepResult:
         """Give the command. Accepted does not mean asleep: that is observed."""
+        try:
+            return await self.order()
+        except WrongError as error:
+            return SleepResult(Answer.FAILED, error.reason)
+
+    @abstractmethod
+    async def order(self) -> SleepResult:
+        """Give the command; WrongError if it cannot be given."""
 
 
 def checks(driver: str, where: str) -> tuple[Callable[[Any], Problem | None], ...]:

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from naproxy.core.findings import NotSeen, Problem, let_in
-from naproxy.core.reason import Reason, own_words, together
+from naproxy.core.reason import Reason, WrongError, own_words, together
 from naproxy.core.schema import is_absolute, option
 from naproxy.drivers import Target, agent_protocol, secret
 from naproxy.drivers.agent_protocol import NoAnswerError, Outcome, ProtocolError, Question
 from naproxy.drivers.openssh import is_place
-from naproxy.drivers.sleep import ACCEPTED, THE_SERVER, SleepResult, SleepSettings
+from naproxy.drivers.sleep import ACCEPTED, THE_SERVER, SleepDriver, SleepResult, SleepSettings
 from naproxy.server.machine_io import Answer
 
 if TYPE_CHECKING:
@@ -50,32 +50,25 @@ class Settings(SleepSettings):
         return self.port, "udp"
 
 
-class Driver:
+class Driver(SleepDriver[Settings]):
     """Carries on one conversation for each try."""
 
     def __init__(self, settings: Settings, target: Target) -> None:
         """Ask for the target's id at the settings' host, or else its address."""
-        self._settings = settings
-        self._server = target.id
+        super().__init__(settings, target)
         self._host = settings.host or target.address
 
-    async def sleep(self) -> SleepResult:
+    async def order(self) -> SleepResult:
         """Ask, give the order if the answer is yes, and return the agent's answer."""
         settings = self._settings
         try:
-            question = _question(settings, self._server, order=True)
+            question = _question(settings, self._target.id, order=True)
             said = await _converse(question, self._host, settings.port, settings.answer_s)
-        except secret.SecretError as error:
-            return SleepResult(Answer.FAILED, Reason("sleep.agent_key", why=error.reason))
-        except ProtocolError:
-            reason = Reason("sleep.no_agent_key", file=settings.key_file)
-            return SleepResult(Answer.FAILED, reason)
         except NoAnswerError as error:
             return _without_answer(error)
         except OSError as error:
             why = error.strerror or str(error)
-            reason = Reason("sleep.agent_not_reached", host=self._host, why=why)
-            return SleepResult(Answer.FAILED, reason)
+            raise WrongError("sleep.agent_not_reached", host=self._host, why=why) from None
         return self._judge(said)
 
     def _judge(self, said: Outcome) -> SleepResult:
@@ -89,8 +82,12 @@ class Driver:
 
 
 def _question(settings: Settings, server: str, *, order: bool) -> Question:
-    """Return a conversation that has not begun; SecretError, ProtocolError of the key."""
-    key = agent_protocol.parse_key(secret.read(settings.key_file))
+    """Return a conversation that has not begun; WrongError if there is no key for it."""
+    text = secret.read(settings.key_file, Reason("sleep.agent_key"))
+    try:
+        key = agent_protocol.parse_key(text)
+    except ProtocolError:
+        raise WrongError("sleep.no_agent_key", file=settings.key_file) from None
     state = STATES[settings.state]
     return Question(key, server, state, order=order, nonce=lambda: secrets.token_hex(16))
 
@@ -166,10 +163,8 @@ async def see(settings: Settings, target: Target) -> Heard:
     try:
         question = _question(settings, target.id, order=False)
         return Heard(answer=await _converse(question, host, settings.port, _LOOK_S))
-    except secret.SecretError as error:
-        problem = Reason("doctor.agent_key", said=error.reason)
-    except ProtocolError as error:
-        problem = Reason("doctor.agent_key", said=own_words(str(error)))
+    except WrongError as error:
+        problem = error.reason
     except NoAnswerError as error:
         problem = own_words(str(error))
     except OSError as error:

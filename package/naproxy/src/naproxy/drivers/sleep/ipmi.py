@@ -9,9 +9,8 @@ from dataclasses import dataclass
 
 from naproxy.core.reason import Reason
 from naproxy.core.schema import option
-from naproxy.drivers import Target
-from naproxy.drivers.ipmi import Ipmi, IpmiError, IpmiSettings
-from naproxy.drivers.sleep import OffSettings, SleepResult
+from naproxy.drivers.ipmi import IpmiSettings, power
+from naproxy.drivers.sleep import OffSettings, SleepDriver, SleepResult
 from naproxy.server.machine_io import Answer
 
 
@@ -22,18 +21,10 @@ class Settings(IpmiSettings, OffSettings):
     driver: str = option("ipmi: power off through the BMC, by ipmitool", "ipmi")
 
 
-class Driver:
+class Driver(SleepDriver[Settings]):
     """Asks for a soft shutdown, never for a hard one."""
 
-    def __init__(self, settings: Settings, target: Target) -> None:
-        """Talk to the settings' BMC."""
-        self._settings = settings
-        self._ipmi = Ipmi(settings)
-
-    async def sleep(self) -> SleepResult:
+    async def order(self) -> SleepResult:
         """Have the button pressed."""
-        try:
-            await self._ipmi.power("soft", self._settings.timeout_s)
-        except IpmiError as error:
-            return SleepResult(Answer.FAILED, error.reason)
+        await power(self._settings, "soft", self._settings.timeout_s)
         return SleepResult(Answer.ACCEPTED, Reason("sleep.bmc"))

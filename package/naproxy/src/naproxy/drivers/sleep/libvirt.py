@@ -11,9 +11,9 @@ from typing import ClassVar, Final
 
 from naproxy.core.reason import own_words
 from naproxy.core.schema import option
-from naproxy.drivers import Target
-from naproxy.drivers.sleep import ACCEPTED, SleepResult, SleepSettings
-from naproxy.drivers.virsh import LibvirtSettings, Virsh, VirshError
+from naproxy.drivers import virsh
+from naproxy.drivers.sleep import ACCEPTED, SleepDriver, SleepResult, SleepSettings
+from naproxy.drivers.virsh import LibvirtSettings
 from naproxy.server.machine_io import Answer
 
 _VERBS: Final = {
@@ -38,19 +38,13 @@ class Settings(LibvirtSettings, SleepSettings):
     )
 
 
-class Driver:
+class Driver(SleepDriver[Settings]):
     """Runs `virsh` once for each try."""
 
-    def __init__(self, settings: Settings, target: Target) -> None:
-        """Manage the settings' domain."""
-        pause = settings.pause and settings.state == "ram"
-        self._verb = ("suspend",) if pause else _VERBS[settings.state]
-        self._virsh = Virsh(settings, settings.timeout_s)
-
-    async def sleep(self) -> SleepResult:
+    async def order(self) -> SleepResult:
         """Give the command."""
-        try:
-            said = await self._virsh.run(*self._verb)
-        except VirshError as error:
-            return SleepResult(Answer.FAILED, error.reason)
+        settings = self._settings
+        pause = settings.pause and settings.state == "ram"
+        verb = ("suspend",) if pause else _VERBS[settings.state]
+        said = await virsh.run(settings, settings.timeout_s, *verb)
         return SleepResult(Answer.ACCEPTED, own_words(said) if said else ACCEPTED)

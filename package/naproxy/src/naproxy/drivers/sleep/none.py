@@ -7,8 +7,7 @@ from typing import ClassVar
 
 from naproxy.core.reason import Reason
 from naproxy.core.schema import option
-from naproxy.drivers import Target
-from naproxy.drivers.sleep import SleepResult, SleepSettings
+from naproxy.drivers.sleep import SleepDriver, SleepResult, SleepSettings
 from naproxy.server.machine_io import Answer
 
 
@@ -21,12 +20,9 @@ class Settings(SleepSettings):
     driver: str = option("none: the box never puts the server to sleep", "none")
 
 
-class Driver:
+class Driver(SleepDriver[Settings]):
     """Refuses."""
 
-    def __init__(self, settings: Settings, target: Target) -> None:
-        """Take what every driver takes."""
-
-    async def sleep(self) -> SleepResult:
+    async def order(self) -> SleepResult:
         """Say why not."""
         return SleepResult(Answer.REFUSED, Reason("sleep.no_way"))

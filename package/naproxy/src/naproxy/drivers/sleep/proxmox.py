@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from naproxy.core.findings import Problem
-from naproxy.core.reason import Reason
+from naproxy.core.reason import Reason, WrongError
 from naproxy.core.schema import option
 from naproxy.drivers import Target
-from naproxy.drivers.proxmox import Guest, Order, Proxmox, ProxmoxError, ProxmoxSettings
-from naproxy.drivers.sleep import ACCEPTED, SleepResult, SleepSettings
+from naproxy.drivers.proxmox import Guest, Order, Proxmox, ProxmoxSettings
+from naproxy.drivers.sleep import ACCEPTED, SleepDriver, SleepResult, SleepSettings
 from naproxy.server.machine_io import Answer
 
 if TYPE_CHECKING:
@@ -44,12 +44,12 @@ class Settings(ProxmoxSettings, SleepSettings):
             yield "state", Reason("config.container")
 
 
-class Driver:
+class Driver(SleepDriver[Settings]):
     """Gives one order for each try, if the machine is not asleep already."""
 
     def __init__(self, settings: Settings, target: Target) -> None:
         """Manage the settings' machine."""
-        self._proxmox = Proxmox(settings, settings.timeout_s)
+        super().__init__(settings, target)
         paused = {"paused", "suspended"} if settings.state == "ram" else set()
         self._asleep = {"stopped", *paused}
         # In a shutdown Proxmox gives up first, so that its words are heard.
@@ -60,12 +60,9 @@ class Driver:
             "off": Order("shutdown", {"timeout": patience_s}),
         }[settings.state]
 
-    async def sleep(self) -> SleepResult:
+    async def order(self) -> SleepResult:
         """Give the order, unless the machine is locked, by a backup for example."""
-        try:
-            guest = await self._proxmox.order(self._choose)
-        except ProxmoxError as error:
-            return SleepResult(Answer.FAILED, error.reason)
+        guest = await Proxmox(self._settings, self._settings.timeout_s).order(self._choose)
         if guest.state in self._asleep:
             return SleepResult(Answer.ACCEPTED, Reason("proxmox.already", state=guest.state))
         if guest.lock:
@@ -92,7 +89,7 @@ async def see(settings: Settings, target: Target) -> Shown:
     """Ask what the machine is, and give no order."""
     try:
         await Proxmox(settings, _LOOK_S).order(lambda _: None)
-    except ProxmoxError as error:
+    except WrongError as error:
         return Shown(error.reason)
     return Shown(None)
 

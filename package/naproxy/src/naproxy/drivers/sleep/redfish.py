@@ -8,9 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from naproxy.core.schema import option
-from naproxy.drivers import Target
-from naproxy.drivers.redfish import Redfish, RedfishError, RedfishSettings
-from naproxy.drivers.sleep import OffSettings, SleepResult
+from naproxy.drivers.redfish import RedfishSettings, reset
+from naproxy.drivers.sleep import OffSettings, SleepDriver, SleepResult
 from naproxy.server.machine_io import Answer
 
 
@@ -21,20 +20,11 @@ class Settings(RedfishSettings, OffSettings):
     driver: str = option("redfish: power off through the BMC, by HTTPS", "redfish")
 
 
-class Driver:
+class Driver(SleepDriver[Settings]):
     """Asks for a graceful shutdown, never for a forced one."""
 
-    def __init__(self, settings: Settings, target: Target) -> None:
-        """Talk to the settings' BMC."""
-        self._settings = settings
-        self._redfish = Redfish(settings)
-
-    async def sleep(self) -> SleepResult:
+    async def order(self) -> SleepResult:
         """Have the button pressed."""
-        try:
-            said = await self._redfish.reset(
-                "GracefulShutdown", unless="Off", timeout_s=self._settings.timeout_s
-            )
-        except RedfishError as error:
-            return SleepResult(Answer.FAILED, error.reason)
+        settings = self._settings
+        said = await reset(settings, "GracefulShutdown", "Off", settings.timeout_s)
         return SleepResult(Answer.ACCEPTED, said)

@@ -12,11 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from naproxy.core.findings import NotSeen, Problem, let_in
-from naproxy.core.reason import Reason, own_words
+from naproxy.core.reason import Reason, WrongError, own_words
 from naproxy.core.schema import option
 from naproxy.drivers import Target
 from naproxy.drivers.openssh import Session, Ssh, SshSettings
-from naproxy.drivers.sleep import THE_SERVER, SleepResult, SleepSettings, by_exit_status
+from naproxy.drivers.sleep import (
+    THE_SERVER,
+    SleepDriver,
+    SleepResult,
+    SleepSettings,
+    by_exit_status,
+)
 from naproxy.server.machine_io import Answer
 
 if TYPE_CHECKING:
@@ -45,25 +51,17 @@ class Settings(SshSettings, SleepSettings):
         return self.port, "tcp"
 
 
-class Driver:
+class Driver(SleepDriver[Settings]):
     """Logs in once for each try."""
 
     def __init__(self, settings: Settings, target: Target) -> None:
         """Log in to the settings' host, or else the target's address."""
-        self._settings = settings
+        super().__init__(settings, target)
         self._ssh = Ssh(settings, target.address)
 
-    async def sleep(self) -> SleepResult:
+    async def order(self) -> SleepResult:
         """Give the command and return the server's answer."""
-        try:
-            session = await self._ssh.run(self._settings.command, self._settings.timeout_s)
-        except OSError as error:
-            reason = Reason("driver.cannot_run", program="ssh", why=error.strerror)
-            return SleepResult(Answer.FAILED, reason)
-        return self._judge(session)
-
-    def _judge(self, session: Session) -> SleepResult:
-        """Tell the answers apart."""
+        session = await self._ssh.run(self._settings.command, self._settings.timeout_s)
         code = session.ended.code
         if code is not None and 0 <= code < _CONNECTION_ENDED:
             return by_exit_status(session.ended, THE_SERVER)
@@ -96,10 +94,8 @@ async def see(settings: Settings, target: Target) -> Login:
     key_problem, ssh = _key_problem(settings.key_file), Ssh(settings, target.address)
     try:
         session = await ssh.look(2.0 * settings.connect_timeout_s)
-    except OSError as error:
-        said = own_words(str(error.strerror))
-        problem = Reason("doctor.ssh_cannot_run", said=said)
-        return Login(key_problem=key_problem, problem=problem)
+    except WrongError as error:
+        return Login(key_problem=key_problem, problem=error.reason)
     failure = None if session.let_in else ssh.failure(session.log)
     return Login(key_problem=key_problem, session=session, problem=failure)
 

@@ -8,10 +8,11 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from naproxy.core.reason import Reason, WrongError
 from naproxy.core.schema import is_interface, option
+from naproxy.drivers import Target
 from naproxy.server.ladder import Rung
 
 
@@ -120,19 +121,22 @@ class WakeDriver(Protocol):
         """
 
 
-class WakeError(WrongError):
-    """The call could not be made."""
-
-
 def fault(error: Exception) -> Reason:
     """Say that a driver raised what no driver should."""
     return Reason("wake.driver_failed", error=repr(error))
 
 
-class SlowDriver(ABC):
+Slow = TypeVar("Slow", bound=SlowRungSettings)
+
+
+class SlowDriver(ABC, Generic[Slow]):
     """A call that takes a while, so one at a time: `call` raises WrongError if it fails."""
 
-    _task: asyncio.Task[None] | None = None
+    def __init__(self, settings: Slow, target: Target) -> None:
+        """`target` is the server."""
+        self._settings = settings
+        self._target = target
+        self._task: asyncio.Task[None] | None = None
 
     @abstractmethod
     async def call(self) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from naproxy.core.reason import WrongError
 from naproxy.core.schema import option
-from naproxy.drivers import Target, own_command
-from naproxy.drivers.wake import SlowDriver, SlowRungSettings, WakeError
+from naproxy.drivers import own_command
+from naproxy.drivers.wake import SlowDriver, SlowRungSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,16 +18,11 @@ class Settings(own_command.CommandSettings, SlowRungSettings):
     presses: bool = option("It presses a button: do not run it while the machine may be on", False)
 
 
-class Driver(SlowDriver):
+class Driver(SlowDriver[Settings]):
     """Runs it once for each try; an exit status other than 0 is a failure, with its words."""
-
-    def __init__(self, settings: Settings, target: Target) -> None:
-        """Tell the program of this server."""
-        self._settings = settings
-        self._command = own_command.OwnCommand(settings, target)
 
     async def call(self) -> None:
         """Run it once."""
-        ended = await self._command.run(self._settings.timeout_s)
+        ended = await own_command.run(self._settings, self._target, self._settings.timeout_s)
         if ended.code != 0:
-            raise WakeError("driver.program", program=self._settings.program, words=ended.why)
+            raise WrongError("driver.program", program=self._settings.program, words=ended.why)

@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from naproxy.core import processes as program
-from naproxy.core.reason import Reason
+from naproxy.core.reason import Reason, WrongError
 from naproxy.core.schema import option
-from naproxy.drivers import Target
-from naproxy.drivers.wake import SlowDriver, SlowRungSettings, WakeError
+from naproxy.drivers.wake import SlowDriver, SlowRungSettings
 
 
 def _is_chip(text: str) -> Reason | None:
@@ -55,16 +54,13 @@ class Settings(SlowRungSettings):
     )
 
 
-class Driver(SlowDriver):
+class Driver(SlowDriver[Settings]):
     """Presses and lets go, once for each call."""
-
-    def __init__(self, settings: Settings, target: Target) -> None:
-        """Press the settings' button."""
-        self._settings = settings
 
     async def call(self) -> None:
         """Press once."""
-        version = re.search(r"v(\d+)\.", (await self._gpioset("--version")).said)
+        said = (await program.run(["gpioset", "--version"], self._settings.timeout_s)).said
+        version = re.search(r"v(\d+)\.", said)
         if version and int(version[1]) >= 2:
             await self._press_v2()
         else:
@@ -89,15 +85,8 @@ class Driver(SlowDriver):
             await self._must(*low, "--mode=exit", settings.chip, f"{settings.line}=0")
 
     async def _must(self, *arguments: str) -> None:
-        ended = await self._gpioset(*arguments)
+        ended = await program.run(["gpioset", *arguments], self._settings.timeout_s)
         if ended.code != 0:
             why = replace(ended, said=ended.said.removeprefix("gpioset: ")).why
             name = f"gpioset {self._settings.chip}"
-            raise WakeError("driver.program", program=name, words=why)
-
-    async def _gpioset(self, *arguments: str) -> program.Ended:
-        try:
-            return await program.run(["gpioset", *arguments], self._settings.timeout_s)
-        except OSError as error:
-            why = error.strerror
-            raise WakeError("driver.cannot_run", program="gpioset", why=why) from None
+            raise WrongError("driver.program", program=name, words=why)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from naproxy.core.schema import option
-from naproxy.drivers import Target
-from naproxy.drivers.virsh import LibvirtSettings, Virsh
+from naproxy.drivers import virsh
+from naproxy.drivers.virsh import LibvirtSettings
 from naproxy.drivers.wake import SlowDriver, SlowRungSettings
 
 _WAY_BACK: Final = {
@@ -33,15 +33,12 @@ class Settings(LibvirtSettings, SlowRungSettings):
     )
 
 
-class Driver(SlowDriver):
+class Driver(SlowDriver[Settings]):
     """Asks for the state and gives the command that leads out of it."""
-
-    def __init__(self, settings: Settings, target: Target) -> None:
-        """Manage the settings' domain."""
-        self._virsh = Virsh(settings, settings.timeout_s)
 
     async def call(self) -> None:
         """Wake it once; one that runs already needs nothing."""
-        verb = _WAY_BACK.get(await self._virsh.run("domstate"))
+        settings = self._settings
+        verb = _WAY_BACK.get(await virsh.run(settings, settings.timeout_s, "domstate"))
         if verb:
-            await self._virsh.run(verb)
+            await virsh.run(settings, settings.timeout_s, verb)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from naproxy.core.schema import option
-from naproxy.drivers import Target
 from naproxy.drivers.proxmox import Guest, Order, Proxmox, ProxmoxSettings
 from naproxy.drivers.wake import SlowDriver, SlowRungSettings
 
@@ -22,16 +21,12 @@ class Settings(ProxmoxSettings, SlowRungSettings):
     timeout_s: float = option("How long one try may take", 60.0, low=1, high=600)
 
 
-class Driver(SlowDriver):
+class Driver(SlowDriver[Settings]):
     """Asks for the state and gives the order that leads out of it."""
-
-    def __init__(self, settings: Settings, target: Target) -> None:
-        """Manage the settings' machine."""
-        self._proxmox = Proxmox(settings, settings.timeout_s)
 
     async def call(self) -> None:
         """Wake it once; one that runs already needs nothing."""
-        await self._proxmox.order(_choose)
+        await Proxmox(self._settings, self._settings.timeout_s).order(_choose)
 
 
 def _choose(guest: Guest) -> Order | None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from naproxy.core.schema import option
-from naproxy.drivers import Target
-from naproxy.drivers.redfish import Redfish, RedfishSettings
+from naproxy.drivers.redfish import RedfishSettings, reset
 from naproxy.drivers.wake import SlowDriver, SlowRungSettings
 
 
@@ -17,14 +16,9 @@ class Settings(RedfishSettings, SlowRungSettings):
     driver: str = option("redfish: power on through the BMC, by HTTPS", "redfish")
 
 
-class Driver(SlowDriver):
+class Driver(SlowDriver[Settings]):
     """Asks for power on; a machine that the BMC calls on already is left to the next rung."""
-
-    def __init__(self, settings: Settings, target: Target) -> None:
-        """Talk to the settings' BMC."""
-        self._settings = settings
-        self._redfish = Redfish(settings)
 
     async def call(self) -> None:
         """Ask once."""
-        await self._redfish.reset("On", unless="On", timeout_s=self._settings.timeout_s)
+        await reset(self._settings, "On", "On", self._settings.timeout_s)
