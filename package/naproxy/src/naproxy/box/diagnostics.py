@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from naproxy import __version__
-from naproxy.box.effects import Effects
+from naproxy.box.effects import Machine
 from naproxy.core.reason import Reason
 
 HIDDEN: Final = "[secret]"
@@ -44,7 +44,7 @@ Have a look at it before you give it away.
 
 
 async def gather(
-    does: Effects, told: Mapping[str, Any], log: list[str], data_dir: Path
+    does: Machine, told: Mapping[str, Any], log: list[str], data_dir: Path
 ) -> dict[str, str]:
     """Return the texts by name; `told` is what the controller says, as JSON types.
 
@@ -77,7 +77,7 @@ def _asked() -> re.Pattern[str]:
     return re.compile(re.escape(said).replace("REQUEST", r"\S.*?").replace("WHO", r"\S+?"))
 
 
-async def _said(does: Effects, argv: tuple[str, ...]) -> str:
+async def _said(does: Machine, argv: tuple[str, ...]) -> str:
     try:
         done = await does.run(argv, _PATIENCE_S)
     except OSError as error:

@@ -4,25 +4,15 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from naproxy.core.processes import Printed, printed
 
 _MOST_BYTES: Final = 1 << 20
 
 
-class Effects(Protocol):
-    """Programs, and what the machine is called."""
-
-    async def run(self, argv: Sequence[str], timeout_s: float) -> Printed:
-        """Run a program; OSError if it cannot be started."""
-
-    def host_name(self) -> str:
-        """Return the machine's name."""
-
-
 class Machine:
-    """The real ones."""
+    """Programs, and what the machine is called."""
 
     async def run(self, argv: Sequence[str], timeout_s: float) -> Printed:
         """Run a program; OSError if it cannot be started."""
@@ -31,3 +21,7 @@ class Machine:
     def host_name(self) -> str:
         """Return the machine's name."""
         return socket.gethostname()
+
+
+Effects = Machine
+"""Tests give others."""

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from naproxy.api.calls import ApiError
 from naproxy.box import forms
-from naproxy.box.effects import Effects
+from naproxy.box.effects import Machine
 from naproxy.config.installation import Installation
 from naproxy.core import files
 from naproxy.core.processes import words
@@ -41,7 +41,7 @@ class Own:
     def __init__(
         self,
         here: Installation,
-        does: Effects,
+        does: Machine,
         now: Callable[[], float] = time.time,
     ) -> None:
         """`here` says whose the machine is, and what changes it."""

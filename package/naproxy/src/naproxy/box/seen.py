@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from naproxy.box.effects import Effects
+from naproxy.box.effects import Machine
 
 _PATIENCE_S = 10.0
 
 
-async def network(does: Effects, interface: str, etc: Path = Path("/etc")) -> dict[str, Any]:
+async def network(does: Machine, interface: str, etc: Path = Path("/etc")) -> dict[str, Any]:
     """Return addresses of the interface, the gateway and the name servers, as they are now."""
     links = await _json(does, ("ip", "-j", "addr", "show", "dev", interface))
     routes = await _json(does, ("ip", "-j", "-4", "route", "show", "default"))
@@ -31,7 +31,7 @@ async def network(does: Effects, interface: str, etc: Path = Path("/etc")) -> di
     }
 
 
-async def _json(does: Effects, argv: Sequence[str]) -> list[dict[str, Any]]:
+async def _json(does: Machine, argv: Sequence[str]) -> list[dict[str, Any]]:
     try:
         done = await does.run(argv, _PATIENCE_S)
         found = json.loads(done.output) if done.code == 0 else []

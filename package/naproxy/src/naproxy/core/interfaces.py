@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import socket
 import struct
-from typing import Final
+from typing import Any, Final
+
+from naproxy.core.processes import printed
 
 _SIOCGIFBRDADDR: Final = 0x8919
 _EVERYBODY: Final = "255.255.255.255"
+_IP_S: Final = 5.0
+_IP_BYTES: Final = 1 << 20
+
+
+async def ip(*words: str) -> list[dict[str, Any]]:
+    """Ask ip(8) in JSON; nothing where it has no answer."""
+    try:
+        done = await printed(["ip", "-j", *words], _IP_S, {}, _IP_BYTES)
+        found = json.loads(done.output or b"[]") if done.code == 0 else []
+    except (OSError, ValueError):
+        return []
+    return [each for each in found if isinstance(each, dict)]
 
 
 def broadcast_of(interface: str) -> str:

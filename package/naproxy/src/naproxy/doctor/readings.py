@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import json
 import shutil
 import socket
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +13,7 @@ from typing import Any, Final
 from naproxy import drivers
 from naproxy.config.document import Server
 from naproxy.controller.ping import Pinger
+from naproxy.core.interfaces import ip
 from naproxy.core.reason import Reason
 from naproxy.drivers import Target
 
@@ -55,6 +54,8 @@ class Seen:
 async def see(server: Server, interface: str) -> Seen:
     """Look at the server. Nothing is put to sleep, woken or changed."""
     web = await _web(server)
+    routes = await ip("route", "get", server.address)
+    neighbours = await ip("neigh", "show", "to", server.address, "dev", interface)
     rungs = (server.wake, *server.rung)
     look = getattr(drivers.module("sleep", server.sleep.driver), "see", None)
     target = Target(server.id, server.address, server.port, server.mac, interface)
@@ -62,9 +63,9 @@ async def see(server: Server, interface: str) -> Seen:
         server=server,
         interface=interface,
         up=_up(interface),
-        route=_first(_ip("route", "get", server.address)),
+        route=routes[0] if routes else None,
         web=web,
-        macs=_macs(server, interface),
+        macs=tuple(str(each["lladdr"]).lower() for each in neighbours if "lladdr" in each),
         raw=_raw(),
         pinged=await _pinged(server.address),
         programs=frozenset(
@@ -83,22 +84,6 @@ def _up(name: str) -> bool | None:
         return Path(f"/sys/class/net/{name}/operstate").read_text().strip() != "down"
     except OSError:
         return None
-
-
-def _ip(*words: str) -> list[dict[str, Any]]:
-    """Ask ip(8), which answers in JSON; nothing where it has no answer."""
-    try:
-        said = subprocess.run(
-            ["ip", "-j", *words], capture_output=True, text=True, timeout=5, check=True
-        ).stdout
-        found = json.loads(said or "[]")
-    except (OSError, ValueError, subprocess.SubprocessError):
-        return []
-    return [each for each in found if isinstance(each, dict)]
-
-
-def _first(found: list[dict[str, Any]]) -> dict[str, Any] | None:
-    return found[0] if found else None
 
 
 async def _web(server: Server) -> str:
@@ -128,11 +113,6 @@ async def _pinged(address: str) -> bool:
     finally:
         pinger.stop()
     return answered.is_set()
-
-
-def _macs(server: Server, interface: str) -> tuple[str, ...]:
-    found = _ip("neigh", "show", "to", server.address, "dev", interface)
-    return tuple(str(each["lladdr"]).lower() for each in found if "lladdr" in each)
 
 
 def _raw() -> bool:

@@ -1,7 +1,7 @@
 """Finding the machines on the box's own wires, and what a typed address is.
 
 A packet to each address makes the kernel ask for its card (ARP); who has one is there, also
-if nothing answers on it. Effects are injected: `Wire` is the real one.
+if nothing answers on it. `Wire` has all that is done: tests give others.
 """
 
 from __future__ import annotations
@@ -9,12 +9,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ipaddress
-import json
 import socket
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-from naproxy.core import processes as program
+from naproxy.core.interfaces import ip
 from naproxy.setup import lan, web
 from naproxy.setup.jobs import JobError, Progress
 from naproxy.setup.lan import Network
@@ -34,36 +33,8 @@ _DISCARD: Final = 9
 _PEEPERS: Final = 16
 
 
-class Effects(Protocol):
-    """What touches the network."""
-
-    async def ip(self, *words: str) -> list[dict[str, Any]]:
-        """Ask ip(8) in JSON; nothing where it has no answer."""
-
-    def poke(self, addresses: Iterable[str]) -> None:
-        """Send something to each address, so that the kernel looks for its card."""
-
-    async def settle(self, seconds: float) -> None:
-        """Let answers come in."""
-
-    async def name(self, address: str) -> str:
-        """Return what the address is called, or nothing."""
-
-    async def http(self, address: str, port: int) -> Hint:
-        """Ask a port for / by HTTP."""
-
-    async def knock(self, address: str, port: int) -> str:
-        """Return `open`, `refused` or `silent`."""
-
-    async def resolve(self, name: str) -> list[str]:
-        """Return the addresses of a host name; none if it has none."""
-
-    def vendors(self, cards: Sequence[str]) -> dict[str, str]:
-        """Return who made these cards, where a local table knows."""
-
-
 class Wire:
-    """The real network."""
+    """What touches the network."""
 
     def __init__(self) -> None:
         """Nothing is sent yet."""
@@ -71,12 +42,7 @@ class Wire:
 
     async def ip(self, *words: str) -> list[dict[str, Any]]:
         """Ask ip(8) in JSON; nothing where it has no answer."""
-        try:
-            done = await program.printed(["ip", "-j", *words], _IP_S, {}, 1 << 20)
-            found = json.loads(done.output or b"[]") if done.code == 0 else []
-        except (OSError, ValueError):
-            return []
-        return [each for each in found if isinstance(each, dict)]
+        return await ip(*words)
 
     def poke(self, addresses: Iterable[str]) -> None:
         """Send an empty datagram to the discard port (RFC 863) of each."""
@@ -118,7 +84,11 @@ class Wire:
         return vendors(cards)
 
 
-async def scan(wire: Effects, interface: str, progress: Progress) -> dict[str, Any]:
+Effects = Wire
+"""Tests give others."""
+
+
+async def scan(wire: Wire, interface: str, progress: Progress) -> dict[str, Any]:
     """Look through the box's own networks; JobError if it has none."""
     own = lan.networks(await wire.ip("addr", "show"), interface)
     if not own:
@@ -148,7 +118,7 @@ def _swept(network: Network) -> dict[str, Any]:
 
 
 async def _sweep(
-    wire: Effects, network: Network, hosts: list[str], progress: Progress
+    wire: Wire, network: Network, hosts: list[str], progress: Progress
 ) -> dict[str, tuple[str, str]]:
     progress.part = "addresses"
     seen: dict[str, tuple[str, str]] = {}
@@ -163,9 +133,7 @@ async def _sweep(
     return seen | await _neighbours(wire, network, hosts)
 
 
-async def _neighbours(
-    wire: Effects, network: Network, hosts: list[str]
-) -> dict[str, tuple[str, str]]:
+async def _neighbours(wire: Wire, network: Network, hosts: list[str]) -> dict[str, tuple[str, str]]:
     said = lan.neighbours(await wire.ip("neigh", "show", "dev", network.interface))
     return {
         address: (said[address][0], said[address][1] or network.interface)
@@ -175,7 +143,7 @@ async def _neighbours(
 
 
 async def _hosts(
-    wire: Effects, seen: dict[str, tuple[str, str]], progress: Progress
+    wire: Wire, seen: dict[str, tuple[str, str]], progress: Progress
 ) -> list[dict[str, Any]]:
     makers = await asyncio.to_thread(wire.vendors, [card for card, _ in seen.values()])
     slots = asyncio.Semaphore(_PEEPERS)
@@ -208,7 +176,7 @@ def _likely(host: dict[str, Any]) -> tuple[bool, bool, ipaddress.IPv4Address]:
     return (not web_server, not host["name"], ipaddress.IPv4Address(host["address"]))
 
 
-async def look(wire: Effects, text: str, port: int, progress: Progress) -> dict[str, Any]:
+async def look(wire: Wire, text: str, port: int, progress: Progress) -> dict[str, Any]:
     """Return what a typed address or name is: its card, its name, its web server.
 
     JobError where it cannot be a server behind this box.
@@ -240,7 +208,7 @@ async def look(wire: Effects, text: str, port: int, progress: Progress) -> dict[
     }
 
 
-async def _address(wire: Effects, text: str) -> lan.Address:
+async def _address(wire: Wire, text: str) -> lan.Address:
     with contextlib.suppress(ValueError):
         return lan.address(text)
     found = await wire.resolve(text)
@@ -251,14 +219,14 @@ async def _address(wire: Effects, text: str) -> lan.Address:
     raise JobError("setup.unknown_name", name=web.one_line(text))
 
 
-async def _route(wire: Effects, address: lan.Address) -> tuple[str, str]:
+async def _route(wire: Wire, address: lan.Address) -> tuple[str, str]:
     said = await wire.ip("route", "get", str(address))
     if not said or not said[0].get("dev"):
         raise JobError("setup.no_route", address=str(address))
     return str(said[0]["dev"]), str(said[0].get("gateway", ""))
 
 
-async def _card(wire: Effects, address: str, interface: str) -> str:
+async def _card(wire: Wire, address: str, interface: str) -> str:
     for wait_s in (0.0, SETTLE_S, LATE_S):
         await wire.settle(wait_s)
         said = await wire.ip("neigh", "show", "to", address, "dev", interface)

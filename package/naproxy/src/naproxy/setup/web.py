@@ -24,7 +24,8 @@ MOST_CHARACTERS: Final = 80
 _TITLE: Final = re.compile(r"<title[^>]{0,200}>(.{0,1000}?)</title", re.IGNORECASE | re.DOTALL)
 _STATUS: Final = re.compile(r"HTTP/1\.[01] ([1-5][0-9]{2})(?: |$)")
 
-Connect = Callable[[str, int], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+Connect = Callable[[str, int], Awaitable[Streams]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,22 +51,27 @@ def one_line(text: str, most: int = MOST_CHARACTERS) -> str:
     return line if len(line) <= most else line[: most - 1] + "…"
 
 
-async def connect(address: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def connect(address: str, port: int) -> Streams:
     """Open a connection that keeps no more than what is read of an answer."""
     return await asyncio.open_connection(address, port, limit=MOST_BYTES)
 
 
 async def knock(address: str, port: int, opened: Connect = connect) -> str:
     """Return `open`, `refused` or `silent`; nothing is sent."""
+    state, streams = await _open(address, port, opened)
+    if streams:
+        streams[1].close()
+    return state
+
+
+async def _open(address: str, port: int, opened: Connect) -> tuple[str, Streams | None]:
     try:
         async with asyncio.timeout(CONNECT_S):
-            _, writer = await opened(address, port)
+            return "open", await opened(address, port)
     except ConnectionRefusedError:
-        return "refused"
+        return "refused", None
     except (OSError, TimeoutError):
-        return "silent"
-    writer.close()
-    return "open"
+        return "silent", None
 
 
 async def look(address: str, port: int = 80, opened: Connect = connect) -> Hint:
@@ -101,13 +107,10 @@ async def look_for_shelly(address: str, opened: Connect = connect) -> dict[str, 
 
 
 async def _get(address: str, port: int, path: str, opened: Connect) -> tuple[str, bytes]:
-    try:
-        async with asyncio.timeout(CONNECT_S):
-            reader, writer = await opened(address, port)
-    except ConnectionRefusedError:
-        return "refused", b""
-    except (OSError, TimeoutError):
-        return "silent", b""
+    state, streams = await _open(address, port, opened)
+    if streams is None:
+        return state, b""
+    reader, writer = streams
     host = f"[{address}]" if ":" in address else address
     writer.write(
         f"GET {path} HTTP/1.0\r\nHost: {host}\r\nUser-Agent: naproxy/{__version__}\r\n"
@@ -123,7 +126,7 @@ async def _get(address: str, port: int, path: str, opened: Connect) -> tuple[str
                     break
                 answer += piece
     writer.transport.abort()
-    return "open", answer
+    return state, answer
 
 
 def read(port: int, answer: bytes) -> Hint:

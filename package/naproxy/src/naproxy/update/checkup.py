@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Final
@@ -148,24 +149,15 @@ class HistoryOpens:
 
 def checks(places: Places) -> list[Check]:
     """Return all of them, each with a place to look at."""
-    simple: list[Callable[[Places], None]] = [
-        data_is_kept,
-        controller_beats,
-        varnish_serves,
-        interface_answers,
-    ]
-    return [*(_at(check, places) for check in simple), HistoryOpens(places)]
-
-
-def _at(check: Callable[[Places], None], places: Places) -> Check:
-    return lambda: check(places)
+    simple = (data_is_kept, controller_beats, varnish_serves, interface_answers)
+    return [*(partial(check, places) for check in simple), HistoryOpens(places)]
 
 
 # --------------------------------------------------------------------- what is done
 
 
 class Box:
-    """The real box."""
+    """What is done to the box. Tests give another."""
 
     def __init__(
         self,
@@ -193,10 +185,8 @@ class Box:
             slots = asyncio.run(Rauc(self._places.rauc_conf, Machine()).slots())
         except RaucError:
             slots = None
-        return Seen(found[1] if found else "", slots, confirmed_last(self._updates()))
-
-    def _updates(self) -> Path:
-        return self._places.data_dir / "update"
+        confirmed = confirmed_last(self._places.data_dir / "update")
+        return Seen(found[1] if found else "", slots, confirmed)
 
     def confirm(self) -> None:
         """Have this system stay; UnhealthyError if that could not be done."""

@@ -9,7 +9,7 @@ import shutil
 import stat
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from naproxy.core.processes import Printed, as_others, printed
 from naproxy.core.reason import WrongError
@@ -27,21 +27,8 @@ class CopyError(WrongError):
     """Why a file was not copied."""
 
 
-class Effects(Protocol):
-    """Programs and files."""
-
-    async def run(self, argv: Sequence[str], timeout_s: float) -> Printed:
-        """Run a program; OSError if it cannot be started."""
-
-    async def follow(self, argv: Sequence[str], line: Callable[[str], None]) -> int:
-        """Run a program and hear each line that it says; returns its exit status."""
-
-    def copy(self, source: Path, goal: Path, progress: Progress) -> None:
-        """Copy a plain file, in a thread; `progress` is told percents. CopyError, OSError."""
-
-
 class Machine:
-    """The real ones."""
+    """Programs and files."""
 
     async def run(self, argv: Sequence[str], timeout_s: float) -> Printed:
         """Run a program; OSError if it cannot be started."""

@@ -11,10 +11,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal
 
 from naproxy.core.reason import Reason, WrongError, own_words
 from naproxy.update.rauc import Slots
+
+if TYPE_CHECKING:
+    from naproxy.update.checkup import Box
 
 _LOG: Final = logging.getLogger(__name__)
 SURE_S: Final = 10.0
@@ -84,25 +87,6 @@ class Watch:
         return "late" if t_s - self._began_s >= LIMIT_S else "wait"
 
 
-class Effects(Protocol):
-    """What is done to the box. Tests give others."""
-
-    def now_s(self) -> float:
-        """Return a time that never steps."""
-
-    def sleep(self, time_s: float) -> None:
-        """Let time pass."""
-
-    def seen(self) -> Seen:
-        """Return what is known of the two systems."""
-
-    def confirm(self) -> None:
-        """Have this system stay; UnhealthyError if that could not be done."""
-
-    def give_way(self) -> None:
-        """Tell the boot loader that this system is bad, and restart the box."""
-
-
 def problem_of(checks: Sequence[Check]) -> Reason | None:
     """Return what is wrong first."""
     for check in checks:
@@ -115,7 +99,7 @@ def problem_of(checks: Sequence[Check]) -> Reason | None:
     return None
 
 
-def watch(checks: Sequence[Check], does: Effects) -> bool:
+def watch(checks: Sequence[Check], does: Box) -> bool:
     """Look until this system was confirmed (True), or gave way to the other (False)."""
     watching, look_s, last = Watch(does.now_s()), _LOOK_S, None
     _LOG.info("is everything in order?")
@@ -141,7 +125,7 @@ def watch(checks: Sequence[Check], does: Effects) -> bool:
         does.sleep(look_s)
 
 
-def _confirmed(does: Effects) -> Reason | None:
+def _confirmed(does: Box) -> Reason | None:
     try:
         does.confirm()
     except UnhealthyError as error:

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 from naproxy.core.processes import Printed, words
 from naproxy.core.reason import WrongError
-from naproxy.update.effects import Effects
+from naproxy.update.effects import Machine
 
 _ASK_S: Final = 100.0
 _SIGNER: Final = re.compile(rb"Verified (?:inline|detached) signature by '([^'\n]*)'")
@@ -86,7 +86,7 @@ class Slots:
 class Rauc:
     """The program."""
 
-    def __init__(self, conf: str, does: Effects) -> None:
+    def __init__(self, conf: str, does: Machine) -> None:
         """`conf` is RAUC's configuration, with the keyring and the slots."""
         self._does = does
         self._rauc = ("rauc", f"--conf={conf}")
@@ -94,8 +94,6 @@ class Rauc:
     async def info(self, bundle: Path) -> Bundle:
         """Verify a bundle's signature and return what it is; RaucError if it is not good."""
         done = await self._ask("info", "--output-format=json", str(bundle))
-        if done.code != 0:
-            raise _refused(done)
         said, signer = _json(done), _SIGNER.search(done.complaint)
         return Bundle(
             board=_text(said, "compatible"),
@@ -108,10 +106,7 @@ class Rauc:
 
     async def slots(self) -> Slots:
         """Return the slots; RaucError if RAUC's service does not answer."""
-        done = await self._ask("status", "--detailed", "--output-format=json")
-        if done.code != 0:
-            raise _refused(done)
-        said = _json(done)
+        said = _json(await self._ask("status", "--detailed", "--output-format=json"))
         primary = said.get("boot_primary")
         found = [
             (name, about)
@@ -145,22 +140,20 @@ class Rauc:
 
     async def activate(self, which: Literal["other", "booted"]) -> None:
         """Have a slot booted from now on."""
-        await self._do("status", "mark-active", which)
+        await self._ask("status", "mark-active", which)
 
     async def mark_good(self) -> None:
         """Tell the boot loader that the slot that runs is in order."""
-        await self._do("status", "mark-good", "booted")
-
-    async def _do(self, *arguments: str) -> None:
-        done = await self._ask(*arguments)
-        if done.code != 0:
-            raise _refused(done)
+        await self._ask("status", "mark-good", "booted")
 
     async def _ask(self, *arguments: str) -> Printed:
         try:
-            return await self._does.run((*self._rauc, *arguments), _ASK_S)
+            done = await self._does.run((*self._rauc, *arguments), _ASK_S)
         except OSError as error:
             raise _not_run(error) from None
+        if done.code != 0:
+            raise _refused(done)
+        return done
 
 
 def _refused(done: Printed) -> RaucError:

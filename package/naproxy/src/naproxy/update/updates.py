@@ -15,7 +15,7 @@ from naproxy.api.calls import ApiError
 from naproxy.core.files import write
 from naproxy.core.reason import Reason, own_words
 from naproxy.update import versions
-from naproxy.update.effects import CopyError, Effects
+from naproxy.update.effects import CopyError, Machine
 from naproxy.update.rauc import Bundle, Rauc, RaucError, Slots
 from naproxy.update.versions import Order
 
@@ -50,7 +50,7 @@ class Job:
 class Updates:
     """What the API, the command and the web interface ask."""
 
-    def __init__(self, conf: str, folder: Path, does: Effects) -> None:
+    def __init__(self, conf: str, folder: Path, does: Machine) -> None:
         """`folder` is ours: the bundle is kept there from the check until it is written."""
         self.job = Job()
         self._conf = conf
