@@ -24,7 +24,6 @@ RAISED = (
     *("NotSeen", "NotUsed", "fact", "FactsError"),
     *("CopyError", "RaucError", "UnhealthyError", "JobError", "BusyError"),
     *("RefusedError", "Fault"),
-    "KeyCommandError",
 )
 MADE = {"config.bytes", "config.value"}
 """Codes with an ending that says which bounds there are (`schema.py`)."""

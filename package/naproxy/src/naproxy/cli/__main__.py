@@ -1,7 +1,7 @@
 """The command `naproxy`. Each subcommand is declared by its own module, loaded when needed.
 
 A module has `add_parser(subparsers)`, which adds one or more subcommands, and
-`run(args) -> int`, which returns the exit status.
+`run(args) -> int`, which returns the exit status, or raises CommandError.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from typing import Final
 
 from naproxy import __version__
+from naproxy.api.command import CommandError
 
 COMMANDS: Final = {
     "controller": "naproxy.daemon.main",
@@ -69,6 +70,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     except KeyboardInterrupt:
         return 130
+    except CommandError as error:
+        print(f"naproxy {args.command}: {error}", file=sys.stderr)
+        return 1
     return status
 
 

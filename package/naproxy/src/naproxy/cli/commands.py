@@ -86,11 +86,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run one of the subcommands."""
-    try:
-        return _RUN[args.command](args)
-    except CommandError as error:
-        print(f"naproxy {args.command}: {error}", file=sys.stderr)
-        return 1
+    return _RUN[args.command](args)
 
 
 def _moment(text: str) -> float:

@@ -73,11 +73,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run one of the subcommands."""
-    try:
-        return _arm(args) if args.command == "arm" else _commission(args)
-    except CommandError as error:
-        print(f"naproxy {args.command}: {error}", file=sys.stderr)
-        return 1
+    return _arm(args) if args.command == "arm" else _commission(args)
 
 
 def _path(args: argparse.Namespace, verb: str) -> str:

@@ -79,15 +79,10 @@ def _moment(text: str) -> float:
 
 def run(args: argparse.Namespace) -> int:
     """Run one of the subcommands."""
-    try:
-        if args.command == "metrics":
-            status = call(args.socket, "GET", "/v1/status")
-            sys.stdout.write(measures.prometheus(status))
-        else:
-            _export(args)
-    except CommandError as error:
-        print(f"naproxy {args.command}: {error}", file=sys.stderr)
-        return 1
+    if args.command == "metrics":
+        sys.stdout.write(measures.prometheus(call(args.socket, "GET", "/v1/status")))
+    else:
+        _export(args)
     return 0
 
 

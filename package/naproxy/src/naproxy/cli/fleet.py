@@ -9,13 +9,17 @@ import argparse
 import configparser
 import os
 import socket
-import sys
 from configparser import ConfigParser
 from pathlib import Path
 from typing import Any, Final
 
 from naproxy import __version__
-from naproxy.api.command import add_config_option, installation_options, installed
+from naproxy.api.command import (
+    CommandError,
+    add_config_option,
+    installation_options,
+    installed,
+)
 from naproxy.config import document as config
 from naproxy.config.document import Config
 from naproxy.core.reason import Reason
@@ -38,18 +42,16 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write it; exit status 1 with the reason if there is nothing to write."""
+    """Write it; CommandError with the reason if there is nothing to write."""
     try:
         found = config.look(args.config.read_bytes())
         ours = found.config
         if not ours.fleet.url:
-            print(f"naproxy fleet: {Reason('update.no_fleet')}", file=sys.stderr)
-            return 1
+            raise CommandError(str(Reason("update.no_fleet")))
         kind = board(Path(installed(args, found).rauc_conf))
         _write(args.file, rendered(ours, socket.gethostname(), kind))
     except (ConfigError, OSError) as error:
-        print(f"naproxy fleet: {error}", file=sys.stderr)
-        return 1
+        raise CommandError(str(error)) from None
     return 0
 
 

@@ -107,10 +107,9 @@ def run(args: argparse.Namespace) -> int:
     """Publish until SIGTERM or SIGINT."""
     try:
         settings = config.read(args.config).mqtt
-        client = _client(settings)
-    except (CommandError, ConfigError, OSError) as error:
-        print(f"naproxy mqtt: {error}", file=sys.stderr)
-        return 1
+    except (ConfigError, OSError) as error:
+        raise CommandError(str(error)) from None
+    client = _client(settings)
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())

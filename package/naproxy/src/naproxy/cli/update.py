@@ -43,12 +43,8 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do it; exit status 1 with the reason if it was not done."""
-    try:
-        told = _do(args)
-    except CommandError as error:
-        print(f"naproxy update: {error}", file=sys.stderr)
-        return 1
+    """Do it; CommandError with the reason if it was not done."""
+    told = _do(args)
     print(json.dumps(told, indent=2) if args.json else "\n".join(describe(told)))
     return 0
 

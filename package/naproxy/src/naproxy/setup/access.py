@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from naproxy.box.secrets import inside
 from naproxy.config.document import DEFAULT_FILE, Server
+from naproxy.core.reason import WrongError
 from naproxy.drivers.openssh import SshSettings
 from naproxy.setup import keys
 from naproxy.setup.jobs import JobError, Progress
@@ -50,7 +51,7 @@ async def key(server: Server, folder: Path) -> dict[str, Any]:
     _own(settings.key_file, folder)
     try:
         public = await asyncio.to_thread(keys.make, settings)
-    except keys.KeyCommandError as error:
+    except WrongError as error:
         raise JobError("setup.no_key", said=error.reason) from None
     except OSError as error:
         raise JobError("setup.no_key", said=str(error)) from None
@@ -120,6 +121,6 @@ async def pin(server: Server, fingerprint: str, folder: Path, *, replace: bool) 
 def _shown(host: str, settings: SshSettings) -> keys.HostKey:
     try:
         return keys.scan(host, settings.port)
-    except keys.KeyCommandError as error:
+    except WrongError as error:
         port, said = settings.port, error.reason
         raise JobError("setup.no_host_key", host=host, port=port, said=said) from None

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from naproxy.api.command import add_config_option
+from naproxy.api.command import CommandError, add_config_option
 from naproxy.config import document as config
 from naproxy.config.document import Server
 from naproxy.core.files import sync, write
@@ -29,10 +29,6 @@ from naproxy.drivers.openssh import SshSettings
 
 _KINDS: Final = ("ssh-ed25519", "ecdsa-sha2-nistp256", "rsa-sha2-512", "ssh-rsa")
 _SCAN_S: Final = 5
-
-
-class KeyCommandError(WrongError):
-    """What went wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +83,7 @@ def logins(server: Server) -> Iterator[tuple[str, SshSettings]]:
 
 
 def scan(host: str, port: int) -> HostKey:
-    """Return the key that the host shows, the best kind it has; KeyCommandError if none."""
+    """Return the key that the host shows, the best kind it has; WrongError if none."""
     command = ["ssh-keyscan", "-T", str(_SCAN_S), "-p", str(port), "-t", "ed25519,ecdsa,rsa"]
     try:
         done = subprocess.run(
@@ -95,12 +91,12 @@ def scan(host: str, port: int) -> HostKey:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         why = str(error)
-        raise KeyCommandError("driver.cannot_run", program="ssh-keyscan", why=why) from None
+        raise WrongError("driver.cannot_run", program="ssh-keyscan", why=why) from None
     shown = host_keys(done.stdout.decode(errors="replace"), place(host, port))
     if not shown:
         said = words(done.stderr)
         answer = own_words(said) if said else Reason("ssh.silent")
-        raise KeyCommandError("keys.none_shown", host=host, port=port, words=answer)
+        raise WrongError("keys.none_shown", host=host, port=port, words=answer)
     return shown[0]
 
 
@@ -149,9 +145,8 @@ def run(args: argparse.Namespace) -> int:
                 _make(settings)
             else:
                 _pin(args, host, settings)
-    except (KeyCommandError, OSError) as error:
-        print(f"naproxy key: {error}", file=sys.stderr)
-        return 1
+    except (WrongError, OSError) as error:
+        raise CommandError(str(error)) from None
     except ConfigError as error:
         print(f"{args.config}:\n{error}", file=sys.stderr)
         return 2
@@ -161,14 +156,14 @@ def run(args: argparse.Namespace) -> int:
 def _server(file: Path, name: str) -> Server:
     servers = {server.id: server for server in config.read(file).server}
     if name not in servers:
-        raise KeyCommandError("keys.no_server", name=name, names=list(servers))
+        raise WrongError("keys.no_server", name=name, names=list(servers))
     return servers[name]
 
 
 def _places(file: Path, name: str) -> list[tuple[str, SshSettings]]:
     places = list(logins(_server(file, name)))
     if not places:
-        raise KeyCommandError("keys.no_login", name=name)
+        raise WrongError("keys.no_login", name=name)
     return places
 
 
@@ -181,7 +176,7 @@ def make(settings: SshSettings) -> str:
         done = subprocess.run(command, capture_output=True, check=False)
         if done.returncode:
             said = words(done.stdout + done.stderr)
-            raise KeyCommandError("driver.program", program="ssh-keygen", words=said)
+            raise WrongError("driver.program", program="ssh-keygen", words=said)
         sync(file)
         sync(file.parent)
     # From the key itself: the file beside it may be another's.
@@ -189,7 +184,7 @@ def make(settings: SshSettings) -> str:
         ["ssh-keygen", "-y", "-P", "", "-f", str(file)], capture_output=True, check=False
     )
     if shown.returncode:
-        raise KeyCommandError("keys.unusable", file=str(file), words=words(shown.stderr))
+        raise WrongError("keys.unusable", file=str(file), words=words(shown.stderr))
     return " ".join(shown.stdout.decode().split()[:2])
 
 
@@ -221,7 +216,7 @@ def _pin(args: argparse.Namespace, host: str, settings: SshSettings) -> None:
         print(f"{name}: pinned already, {shown.kind} {shown.fingerprint}")
         return
     if before and not args.replace:
-        raise KeyCommandError(
+        raise WrongError(
             "keys.other_key",
             name=name,
             pinned=f"{before[0].kind} {before[0].fingerprint}",
@@ -230,11 +225,11 @@ def _pin(args: argparse.Namespace, host: str, settings: SshSettings) -> None:
     print(f"{name} shows {shown.kind} {shown.fingerprint}")
     if args.fingerprint:
         if not same(args.fingerprint, shown.fingerprint):
-            raise KeyCommandError("keys.other_fingerprint")
+            raise WrongError("keys.other_fingerprint")
     elif not sys.stdin.isatty():
-        raise KeyCommandError("keys.nobody_asked")
+        raise WrongError("keys.nobody_asked")
     elif input("Is that what its own console says? Type yes: ").strip() != "yes":
-        raise KeyCommandError("keys.not_pinned")
+        raise WrongError("keys.not_pinned")
     pin(file, name, shown)
     print(f"pinned in {file}")
 
