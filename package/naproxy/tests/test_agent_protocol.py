@@ -279,9 +279,10 @@ def test_what_is_lost_is_sent_again_unchanged():
 
 
 def test_silence_before_the_order_is_certain():
-    with pytest.raises(NoAnswerError, match="does not answer") as error:
+    with pytest.raises(NoAnswerError) as error:
         Peer().converse(question())
     assert not error.value.ordered
+    assert not error.value.forged
 
 
 def test_silence_after_the_order_may_be_sleep():
@@ -291,8 +292,9 @@ def test_silence_after_the_order_may_be_sleep():
 
 
 def test_an_answer_with_another_key_is_named():
-    with pytest.raises(NoAnswerError, match="not signed with this key"):
+    with pytest.raises(NoAnswerError) as error:
         Peer(says(YES), key=bytes(32)).converse(question())
+    assert error.value.forged
 
 
 def test_an_old_answer_is_not_taken_for_this_one():
@@ -331,11 +333,10 @@ def test_a_flood_of_forgeries_does_not_keep_it_beyond_its_time():
 
 
 @pytest.mark.parametrize(
-    ("server_s", "words"),
-    [(1000, ""), (1060, ""), (4601, "3601 s ahead of"), (10, "990 s behind")],
+    ("server_s", "differs"), [(1000, False), (1060, False), (4601, True), (10, True)]
 )
-def test_a_wrong_clock_is_named_and_does_no_harm(server_s, words):
+def test_a_wrong_clock_is_named_and_does_no_harm(server_s, differs):
     outcome = Peer(says(YES, time_s=server_s), says(YES, time_s=server_s)).converse(question())
     assert outcome.accepted
-    assert words in outcome.clock_warning
-    assert bool(words) == bool(outcome.clock_warning)
+    assert outcome.clock_differs == differs
+    assert outcome.clock_ahead_s == server_s - 1000

@@ -235,16 +235,6 @@ def test_a_counter_that_begins_anew_leaves_a_gap() -> None:
     assert [counter.difference_j(j) for j in (500.0, 3.0, 5.0)] == [None, None, 2.0]
 
 
-def test_a_counter_that_wraps_goes_on() -> None:
-    counter = Counter(wraps_j=1000.0)
-    assert [counter.difference_j(j) for j in (990.0, 5.0)] == [None, 15.0]
-
-
-def test_a_reset_in_the_middle_is_not_a_wrap() -> None:
-    counter = Counter(wraps_j=1000.0)
-    assert [counter.difference_j(j) for j in (500.0, 5.0)] == [None, None]
-
-
 # Who is believed
 
 

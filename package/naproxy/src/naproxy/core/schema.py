@@ -92,6 +92,12 @@ def option(
     return dataclasses.field(default=default, metadata=about)
 
 
+def redefault(cls: type, name: str, default: object) -> Any:
+    """Declare a key as a dataclass has it already, with another default."""
+    about = {field.name: field.metadata for field in dataclasses.fields(cls)}
+    return dataclasses.field(default=default, metadata=about[name])
+
+
 def section(cls: type) -> Any:
     """Declare a table whose keys all have defaults."""
     return dataclasses.field(default_factory=cls, metadata={"section": cls})

@@ -204,28 +204,14 @@ def energy_between(seconds: Iterable[PowerSample], start_s: float, end_s: float)
 
 
 class Counter:
-    """Differences of a device's own energy counter, which may wrap or begin anew."""
+    """Differences of a device's own energy counter, which may begin anew."""
 
-    def __init__(self, wraps_j: float | None = None) -> None:
-        """`wraps_j` is where it begins again at 0, if that is known."""
-        self._wraps_j = wraps_j
-        self._last_j: float | None = None
+    _last_j: float | None = None
 
     def difference_j(self, value_j: float) -> float | None:
-        """Return the joules since the last value; None at the start and after a reset.
-
-        A value below the last is a wrap if the counter was in its last tenth and is in its
-        first, else the device began anew, and nobody knows what lies between.
-        """
+        """Return the joules since the last value; None at the start and after a reset."""
         last_j, self._last_j = self._last_j, value_j
-        if last_j is None:
-            return None
-        if value_j >= last_j:
-            return value_j - last_j
-        limit_j = self._wraps_j
-        if limit_j and value_j < 0.1 * limit_j and last_j > 0.9 * limit_j:
-            return value_j + limit_j - last_j
-        return None
+        return value_j - last_j if last_j is not None and value_j >= last_j else None
 
 
 SETTLE_S: Final = 10.0

@@ -11,7 +11,7 @@ from naproxy import drivers
 from naproxy.core.findings import Problem
 from naproxy.core.processes import Ended
 from naproxy.core.reason import Reason, WrongError, own_words
-from naproxy.core.schema import option
+from naproxy.core.schema import option, redefault
 from naproxy.drivers import Target
 from naproxy.server.machine_io import Answer
 
@@ -82,18 +82,8 @@ class OffSettings(SleepSettings):
     """The keys of ways that can only power off."""
 
     state: str = option("What it does: power off", "off", choices=("off",))
-    timeout_s: float = option(
-        "Longest time for the command, and for the server to fall silent after it",
-        120.0,
-        low=1,
-        high=600,
-    )
-    expect_s: float = option(
-        "How long falling asleep usually takes; the box measures it once it has happened",
-        20.0,
-        low=0.1,
-        high=300,
-    )
+    timeout_s: float = redefault(SleepSettings, "timeout_s", 120.0)
+    expect_s: float = redefault(SleepSettings, "expect_s", 20.0)
 
 
 Settings = TypeVar("Settings", bound=SleepSettings)

@@ -73,7 +73,7 @@ class Driver(SleepDriver[Settings]):
 
     def _judge(self, said: Outcome) -> SleepResult:
         words = own_words("; ".join(said.why)) if said.why else None
-        clock = [_clock(said.clock_ahead_s)] if said.clock_warning else []
+        clock = [_clock(said.clock_ahead_s)] if said.clock_differs else []
         if said.accepted:
             return SleepResult(Answer.ACCEPTED, together(words or ACCEPTED, *clock))
         words = words or Reason("sleep.no_words")
@@ -166,7 +166,7 @@ async def see(settings: Settings, target: Target) -> Heard:
     except WrongError as error:
         problem = error.reason
     except NoAnswerError as error:
-        problem = own_words(str(error))
+        problem = _without_answer(error).reason
     except OSError as error:
         said = own_words(error.strerror or str(error))
         problem = Reason("doctor.agent_not_reached", said=said)
@@ -205,7 +205,7 @@ def agent_state(seen: readings.Seen) -> Problem | None:
 def agent_clock(seen: readings.Seen) -> Problem | None:
     """Look whether the clocks of box and server agree."""
     answer = _agents_answer(seen)
-    if not answer.clock_warning:
+    if not answer.clock_differs:
         return None
     ahead_s = answer.clock_ahead_s
     code = "doctor.clock_ahead" if ahead_s > 0 else "doctor.clock_behind"

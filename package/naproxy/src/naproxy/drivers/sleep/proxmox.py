@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from naproxy.core.findings import Problem
 from naproxy.core.reason import Reason, WrongError
-from naproxy.core.schema import option
+from naproxy.core.schema import option, redefault
 from naproxy.drivers import Target
 from naproxy.drivers.proxmox import Guest, Order, Proxmox, ProxmoxSettings
 from naproxy.drivers.sleep import ACCEPTED, SleepDriver, SleepResult, SleepSettings
@@ -31,12 +31,7 @@ class Settings(ProxmoxSettings, SleepSettings):
     woken_by: ClassVar[tuple[str, ...]] = ("proxmox", "command")
 
     driver: str = option("proxmox: a machine of Proxmox VE, by its API", "proxmox")
-    timeout_s: float = option(
-        "Longest time for the command, and for the server to fall silent after it",
-        120.0,
-        low=1,
-        high=600,
-    )
+    timeout_s: float = redefault(SleepSettings, "timeout_s", 120.0)
 
     def conflicts(self) -> Iterator[tuple[str, Reason]]:
         """Proxmox forgets that a container was suspended, so nothing could resume it."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from naproxy.core.reason import Reason, WrongError
-from naproxy.core.schema import is_interface, option
+from naproxy.core.schema import is_interface, option, redefault
 from naproxy.drivers import Target
 from naproxy.server.ladder import Rung
 
@@ -49,13 +49,7 @@ class SlowRungSettings(RungSettings):
         low=0.05,
         high=600,
     )
-    attempts: int = option(
-        "Tries before the box takes the next rung. After the last rung the server counts as in"
-        " trouble; the box keeps trying, less and less often",
-        6,
-        low=1,
-        high=10000,
-    )
+    attempts: int = redefault(RungSettings, "attempts", 6)
     timeout_s: float = option("How long one try may take", 15.0, low=1, high=600)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from naproxy.core.schema import option
+from naproxy.core.schema import option, redefault
 from naproxy.drivers import virsh
 from naproxy.drivers.virsh import LibvirtSettings
 from naproxy.drivers.wake import SlowDriver, SlowRungSettings
@@ -24,13 +24,7 @@ class Settings(LibvirtSettings, SlowRungSettings):
     """Which virtual machine."""
 
     driver: str = option("libvirt: a virtual machine, by virsh over ssh", "libvirt")
-    spacing_s: float = option(
-        "Time between two tries to wake the server, until it answers; a try that still runs then"
-        " counts as the next one",
-        2.0,
-        low=0.05,
-        high=600,
-    )
+    spacing_s: float = redefault(SlowRungSettings, "spacing_s", 2.0)
 
 
 class Driver(SlowDriver[Settings]):
