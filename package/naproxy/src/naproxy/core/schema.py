@@ -410,6 +410,22 @@ def checked(read: Callable[[str], object]) -> Check:
     return check
 
 
+def fits(pattern: str, wrong: Reason) -> Check:
+    """Make a check that the whole of a text fits a pattern."""
+    return lambda text: None if re.fullmatch(pattern, text) else wrong
+
+
+def within(low: float, high: float) -> Check:
+    """Make a check of the numbers in a list, whose own bounds are those of its length."""
+    wrong = Reason("config.value_between", low=low, high=high)
+    return lambda number: None if low <= number <= high else wrong
+
+
+def or_empty(check: Check) -> Check:
+    """Make a check that an empty text passes, too."""
+    return lambda text: check(text) if text else None
+
+
 _HOST: Final = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)(\.(?!-)[a-z0-9_-]{1,63}(?<!-))*\.?")
 _MAC: Final = re.compile(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}")
 

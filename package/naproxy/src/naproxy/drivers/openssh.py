@@ -9,23 +9,17 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from naproxy.core import processes as program
 from naproxy.core.reason import Reason, own_words
-from naproxy.core.schema import is_absolute, option
+from naproxy.core.schema import fits, is_absolute, option
 
+is_user: Final = fits(r"(?!-)[^ @/:]*", Reason("config.user"))
+"""A user's name as it goes onto a command line."""
 
-def is_user(text: str) -> Reason | None:
-    """Check a user's name as it goes onto a command line."""
-    ok = not text.startswith("-") and not set(text) & set(" @/:")
-    return None if ok else Reason("config.user")
-
-
-def is_place(text: str) -> Reason | None:
-    """Check a host name or address as it goes onto a command line; empty is the server's."""
-    ok = not text.startswith("-") and not set(text) & set(" @/")
-    return None if ok else Reason("config.host_or_address")
+is_place: Final = fits(r"(?!-)[^ @/]*", Reason("config.host_or_address"))
+"""A host name or address as it goes onto a command line; empty is the server's."""
 
 
 @dataclass(frozen=True, kw_only=True)

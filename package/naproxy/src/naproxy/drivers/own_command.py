@@ -6,23 +6,19 @@ web interface does, can choose among them, but cannot have just anything run as 
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from naproxy.core import processes as program
 from naproxy.core.reason import Reason, WrongError
-from naproxy.core.schema import option
+from naproxy.core.schema import fits, option
 from naproxy.drivers import Target
 
 DIRECTORY: Final = Path("/etc/naproxy/commands")
-
-
-def is_program(text: str) -> Reason | None:
-    """Check the name of a program in the folder."""
-    ok = re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", text)
-    return None if ok else Reason("config.file_in", name=str(DIRECTORY))
+is_program: Final = fits(
+    r"[A-Za-z0-9_][A-Za-z0-9_.-]*", Reason("config.file_in", name=str(DIRECTORY))
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import re
 import socket
 import ssl
 from collections.abc import Callable, Mapping
@@ -25,19 +24,19 @@ from urllib3.util import create_urllib3_context
 from naproxy import __version__
 from naproxy.core import processes as program
 from naproxy.core.reason import Reason, WrongError
+from naproxy.core.schema import fits
 
 _T = TypeVar("_T")
 _MOST_BYTES: Final = 1 << 20
 
+is_fingerprint: Final = fits(
+    r"(?i:[0-9a-f]{64}|[0-9a-f]{2}(:[0-9a-f]{2}){31})", Reason("config.fingerprint")
+)
+"""A certificate's SHA-256 fingerprint, as openssl prints it, or without colons."""
+
 
 class RefusedError(WrongError):
     """It is another device than the pinned one, or does not let us in."""
-
-
-def is_fingerprint(text: str) -> Reason | None:
-    """Check a certificate's SHA-256 fingerprint, as openssl prints it, or without colons."""
-    ok = re.fullmatch(r"[0-9a-f]{64}|[0-9a-f]{2}(:[0-9a-f]{2}){31}", text.lower())
-    return None if ok else Reason("config.fingerprint")
 
 
 class PinnedConnection(HTTPSConnection):

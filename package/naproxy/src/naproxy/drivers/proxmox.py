@@ -16,7 +16,7 @@ from urllib.parse import quote, urlencode
 
 from naproxy.core import processes as program
 from naproxy.core.reason import Reason, WrongError, own_words
-from naproxy.core.schema import is_absolute, option
+from naproxy.core.schema import fits, is_absolute, option
 from naproxy.drivers import secret
 from naproxy.drivers.openssh import is_place
 from naproxy.drivers.pinned import (
@@ -29,11 +29,7 @@ from naproxy.drivers.pinned import (
 )
 
 _POLL_S: Final = 0.5
-
-
-def _is_node(text: str) -> Reason | None:
-    ok = re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?", text)
-    return None if ok else Reason("config.node")
+_is_node: Final = fits(r"[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?", Reason("config.node"))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from naproxy.core import processes as program
 from naproxy.core.reason import Reason, WrongError
-from naproxy.core.schema import is_absolute, option
+from naproxy.core.schema import fits, is_absolute, option
 from naproxy.drivers import secret
 from naproxy.drivers.openssh import is_place, is_user
 from naproxy.drivers.pinned import (
@@ -32,11 +32,6 @@ _SYSTEMS: Final = "/redfish/v1/Systems"
 _RESET: Final = "#ComputerSystem.Reset"
 
 
-def _is_id(text: str) -> Reason | None:
-    ok = re.fullmatch(r"[A-Za-z0-9_.:-]*", text)
-    return None if ok else Reason("config.redfish", name="/redfish/v1/Systems")
-
-
 @dataclass(frozen=True, kw_only=True)
 class RedfishSettings:
     """Which BMC, and who we are to it."""
@@ -50,7 +45,11 @@ class RedfishSettings:
     password_file: str = option(
         "File with the password, in one line; only root may read it", check=is_absolute
     )
-    system: str = option("Id of the system on it; empty: the only one", "", check=_is_id)
+    system: str = option(
+        "Id of the system on it; empty: the only one",
+        "",
+        check=fits(r"[A-Za-z0-9_.:-]*", Reason("config.redfish", name="/redfish/v1/Systems")),
+    )
 
 
 async def reset(settings: RedfishSettings, kind: str, unless: str, timeout_s: float) -> Reason:

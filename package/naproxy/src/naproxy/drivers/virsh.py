@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from naproxy.core.reason import Reason, WrongError
-from naproxy.core.schema import option
+from naproxy.core.schema import fits, option
 from naproxy.drivers.openssh import Ssh, SshSettings, is_place
 
-
-def _is_domain(text: str) -> Reason | None:
-    ok = re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*", text)
-    return None if ok else Reason("config.domain")
-
-
-def _is_uri(text: str) -> Reason | None:
-    ok = re.fullmatch(r"[a-z0-9+]+://[A-Za-z0-9_./-]*(\?[A-Za-z0-9_./=&-]*)?", text)
-    return None if ok else Reason("config.libvirt")
+_is_domain: Final = fits(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*", Reason("config.domain"))
+_is_uri: Final = fits(
+    r"[a-z0-9+]+://[A-Za-z0-9_./-]*(\?[A-Za-z0-9_./=&-]*)?", Reason("config.libvirt")
+)
 
 
 @dataclass(frozen=True, kw_only=True)

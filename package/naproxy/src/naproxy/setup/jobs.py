@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from naproxy.api.calls import told
@@ -49,11 +49,7 @@ class Job:
         ended = "failed" if self.error else "done"
         return {
             "state": "running" if self.ended_s is None else ended,
-            "progress": {
-                "done": self.progress.done,
-                "of": self.progress.of,
-                "part": self.progress.part,
-            },
+            "progress": asdict(self.progress),
             "began_s": self.began_s,
             "ended_s": self.ended_s,
             "result": self.result,
@@ -61,14 +57,7 @@ class Job:
         }
 
 
-NEVER: Final = {
-    "state": "never",
-    "progress": {"done": 0, "of": 0, "part": ""},
-    "began_s": None,
-    "ended_s": None,
-    "result": None,
-    "error": None,
-}
+NEVER: Final = {**Job(0.0).status(), "state": "never", "began_s": None}
 
 Work = Callable[[Progress], Awaitable[Any]]
 

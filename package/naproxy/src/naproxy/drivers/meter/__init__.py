@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from naproxy.core.reason import Reason, WrongError
-from naproxy.core.schema import option
+from naproxy.core.schema import fits, option, within
 from naproxy.core.state import State
 
 DC_FEED: Final = "the DC feed of the board, without its adapter's loss"
@@ -26,6 +26,9 @@ STRIP: Final = "the whole power strip"
 BEHIND: Final = "everything behind the UPS"
 NOTHING: Final = "nothing: it is computed"
 
+
+is_host_or_address: Final = fits(r"(?!-)[^ @/?#[\]]+", Reason("config.host_or_address"))
+is_file_or_empty: Final = fits(r"(/.*)?", Reason("config.path_or_empty"))
 
 ITS_POWER: Final = Reason("meter.its_power")
 ITS_COUNTER: Final = Reason("meter.its_counter")
@@ -84,24 +87,13 @@ class Site:
     state: Callable[[], State | None]
 
 
-def _is_id(text: str) -> Reason | None:
-    ok = text.isascii() and set(text) <= set("abcdefghijklmnopqrstuvwxyz0123456789-")
-    return None if ok else Reason("config.id")
-
-
-def _is_power(watts: float) -> Reason | None:
-    return None if 0 <= watts <= 100000 else Reason("config.watts", low=0, high=100000)
-
-
-def _is_efficiency(share: float) -> Reason | None:
-    return None if 0.01 <= share <= 1 else Reason("config.value_between", low=0.01, high=1)
-
-
 @dataclass(frozen=True, kw_only=True)
 class MeterSettings:
     """The keys that all meters have."""
 
-    id: str = option("Short name of the meter", low=1, high=31, check=_is_id)
+    id: str = option(
+        "Short name of the meter", low=1, high=31, check=fits("[a-z0-9-]*", Reason("config.id"))
+    )
     of: str = option('What it measures: the id of a server, or "box" for this box', low=1, high=31)
     driver: str
     highest_w: float = option("A reading above this counts as an error", 5000.0, low=1, high=100000)
@@ -110,10 +102,10 @@ class MeterSettings:
         " drawn from the adapter in watts, increasing; empty: the reading counts as it is",
         (),
         high=20,
-        check=_is_power,
+        check=within(0, 100000),
     )
     adapter_efficiency: tuple[float, ...] = option(
-        "Efficiency at each of these points", (), high=20, check=_is_efficiency
+        "Efficiency at each of these points", (), high=20, check=within(0.01, 1)
     )
     adapter_idle_w: float = option(
         "What the adapter draws with nothing connected to it", 0.0, low=0, high=1000
@@ -213,14 +205,3 @@ def shown(text: bytes | str) -> str:
     """Return the start of what a device said, fit to be printed."""
     words = text if isinstance(text, str) else text.decode(errors="replace")
     return repr(words if len(words) <= 60 else words[:60] + "...")
-
-
-def is_host_or_address(text: str) -> Reason | None:
-    """Check a host name or an address of a device."""
-    ok = text and not text.startswith("-") and not set(text) & set(" @/?#[]")
-    return None if ok else Reason("config.host_or_address")
-
-
-def is_file_or_empty(text: str) -> Reason | None:
-    """Check an absolute path that may be left out."""
-    return None if not text or text.startswith("/") else Reason("config.path_or_empty")

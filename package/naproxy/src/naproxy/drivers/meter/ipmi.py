@@ -10,20 +10,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from naproxy.core.reason import Reason
-from naproxy.core.schema import option
+from naproxy.core.schema import fits, option, or_empty
 from naproxy.drivers import meter
 from naproxy.drivers.meter_io import tool
 
 _POWER: Final = re.compile(r"^\s*Instantaneous power reading\s*:\s*(\S+)\s+Watts\s*$", re.M)
 _STATE: Final = re.compile(r"^\s*Power reading state is\s*:\s*(.*?)\s*$", re.M)
-
-
-def _is_user(text: str) -> Reason | None:
-    return Reason("config.user") if text.startswith("-") else None
-
-
-def _is_host_or_empty(text: str) -> Reason | None:
-    return meter.is_host_or_address(text) if text else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,9 +31,13 @@ class Settings(meter.PolledSettings):
         "lanplus",
         choices=("lanplus", "lan", "open"),
     )
-    host: str = option("Address of the BMC; leave empty with open", "", check=_is_host_or_empty)
+    host: str = option(
+        "Address of the BMC; leave empty with open", "", check=or_empty(meter.is_host_or_address)
+    )
     port: int = option("Its port", 623, low=1, high=65535)
-    user: str = option("User who may read", "", high=16, check=_is_user)
+    user: str = option(
+        "User who may read", "", high=16, check=fits("(?!-).*", Reason("config.user"))
+    )
     password_file: str = option("File with the password", "", check=meter.is_file_or_empty)
 
 

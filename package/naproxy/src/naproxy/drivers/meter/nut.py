@@ -11,20 +11,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from naproxy.core.reason import Reason
-from naproxy.core.schema import option
+from naproxy.core.schema import fits, option
 from naproxy.drivers import meter
 from naproxy.drivers.meter_io import tool
 
-_UPS: Final = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.-]*(@[A-Za-z0-9_.:\[\]-]+)?")
-_NAME: Final = re.compile(r"[a-z0-9.]*")
-
-
-def _is_ups(text: str) -> Reason | None:
-    return None if _UPS.fullmatch(text) else Reason("config.ups", name="ups@localhost")
-
-
-def _is_name(text: str) -> Reason | None:
-    return None if _NAME.fullmatch(text) else Reason("config.nut", name="ups.realpower")
+_is_ups: Final = fits(
+    r"[A-Za-z0-9_.][A-Za-z0-9_.-]*(@[A-Za-z0-9_.:\[\]-]+)?",
+    Reason("config.ups", name="ups@localhost"),
+)
+_NAME: Final = "[a-z0-9.]*"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +33,7 @@ class Settings(meter.PolledSettings):
         "Variable with the power in watts, such as outlet.1.realpower; empty: the UPS' whole"
         " output",
         "",
-        check=_is_name,
+        check=fits(_NAME, Reason("config.nut", name="ups.realpower")),
     )
 
 
@@ -60,7 +55,7 @@ def variables(text: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for line in text.splitlines():
         name, colon, value = line.partition(": ")
-        if not colon or not _NAME.fullmatch(name) or not value.isprintable():
+        if not colon or not re.fullmatch(_NAME, name) or not value.isprintable():
             raise meter.Fault("noise", "meter.not_upsc", shown=meter.shown(line))
         if name in found:
             raise meter.Fault("doubled", "meter.twice", name=name)

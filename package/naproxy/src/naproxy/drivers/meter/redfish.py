@@ -10,17 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from naproxy.core.reason import Reason
-from naproxy.core.schema import is_url_path, option
+from naproxy.core.schema import is_url_path, option, or_empty
 from naproxy.drivers import meter
 from naproxy.drivers.meter_io import Web, basic
 from naproxy.drivers.pinned import is_fingerprint
 
 JOULES_A_KWH: Final = 3.6e6
-
-
-def _is_fingerprint(text: str) -> Reason | None:
-    return is_fingerprint(text) if text else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +38,7 @@ class Settings(meter.PolledSettings):
         "SHA-256 fingerprint of its certificate, if it made that itself; empty: the system must"
         " trust the certificate",
         "",
-        check=_is_fingerprint,
+        check=or_empty(is_fingerprint),
     )
     user: str = option("User who may read; empty: it needs none", "", high=64)
     password_file: str = option("File with the password", "", check=meter.is_file_or_empty)

@@ -7,7 +7,6 @@ rPDUIdentDevicePowerWatts of the first generation. `ups` is RFC 1628's upsOutput
 
 from __future__ import annotations
 
-import re
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from naproxy.core.reason import Reason
-from naproxy.core.schema import option
+from naproxy.core.schema import fits, option, or_empty
 from naproxy.drivers import meter
 from naproxy.drivers.meter_io import password, tool
 
@@ -37,12 +36,9 @@ DEVICES: Final = {
     "apc-first": Objects(f"{_APC}.12.1.16.0", 1.0),
     "ups": Objects("1.3.6.1.2.1.33.1.4.4.1.4.{}", 1.0),
 }
-_OID: Final = re.compile(r"\.?[0-9]+(\.[0-9]+){3,100}")
-
-
-def _is_oid_or_empty(text: str) -> Reason | None:
-    ok = not text or _OID.fullmatch(text)
-    return None if ok else Reason("config.oid", name="1.3.6.1.4.1.318.1.1.12.1.16.0")
+_is_oid: Final = fits(
+    r"\.?[0-9]+(\.[0-9]+){3,100}", Reason("config.oid", name="1.3.6.1.4.1.318.1.1.12.1.16.0")
+)
 
 
 def _is_address(text: str) -> Reason | None:
@@ -70,7 +66,7 @@ class Settings(meter.PolledSettings):
         choices=("apc", "apc-outlet", "apc-first", "ups", "oid"),
     )
     outlet: int = option("The outlet, or the UPS' output, from 1", 1, low=1, high=100)
-    oid: str = option("The object that holds the power", "", check=_is_oid_or_empty)
+    oid: str = option("The object that holds the power", "", check=or_empty(_is_oid))
     unit_w: float = option("Watts of one step of its value", 1.0, low=0.000001, high=1000)
 
 

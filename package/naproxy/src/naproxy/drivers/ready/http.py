@@ -9,21 +9,13 @@ from typing import Final
 
 from naproxy import __version__
 from naproxy.core.reason import Reason
-from naproxy.core.schema import is_host, is_url_path, option
+from naproxy.core.schema import is_host, is_url_path, option, or_empty, within
 from naproxy.drivers import Target
 from naproxy.drivers.ready import Observation, ReadySettings, connection
 from naproxy.server.seeing import Sign
 
 _STATUS_LINE: Final = re.compile(rb"HTTP/1\.[01] ([1-5][0-9][0-9])[ \r\n]")
 _MOST_BYTES: Final = 4096
-
-
-def _is_status(code: int) -> Reason | None:
-    return None if 100 <= code <= 599 else Reason("config.http_status")
-
-
-def _is_host_or_empty(text: str) -> Reason | None:
-    return is_host(text) if text else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,10 +27,10 @@ class Settings(ReadySettings):
         "Path to request: something cheap to answer", "/", high=255, check=is_url_path
     )
     host: str = option(
-        "Host name of the request; empty: the server's address", "", check=_is_host_or_empty
+        "Host name of the request; empty: the server's address", "", check=or_empty(is_host)
     )
     status: tuple[int, ...] = option(
-        "Statuses that mean ready; empty: all below 500", (), high=20, check=_is_status
+        "Statuses that mean ready; empty: all below 500", (), high=20, check=within(100, 599)
     )
 
 

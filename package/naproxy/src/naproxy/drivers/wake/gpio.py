@@ -8,17 +8,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from naproxy.core import processes as program
 from naproxy.core.reason import Reason, WrongError
-from naproxy.core.schema import option
+from naproxy.core.schema import fits, option
 from naproxy.drivers.wake import SlowDriver, SlowRungSettings
 
-
-def _is_chip(text: str) -> Reason | None:
-    ok = re.fullmatch(r"(/dev/)?[A-Za-z0-9_][A-Za-z0-9_.-]*", text)
-    return None if ok else Reason("config.gpio", name="gpiochip0")
+_is_chip: Final = fits(
+    "(/dev/)?[A-Za-z0-9_][A-Za-z0-9_.-]*", Reason("config.gpio", name="gpiochip0")
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,34 +7,29 @@ sixteen times the card's address, and the SecureOn password of 4 or 6 bytes if i
 from __future__ import annotations
 
 import ipaddress
-import re
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from naproxy.core.interfaces import broadcast_of
 from naproxy.core.reason import Reason
-from naproxy.core.schema import is_interface, option
+from naproxy.core.schema import fits, is_interface, option, or_empty, within
 from naproxy.drivers import Target
 from naproxy.drivers.wake import RungSettings
 
+_is_password: Final = fits(
+    "(([0-9a-fA-F]{2}:){3}|([0-9a-fA-F]{2}:){5})[0-9a-fA-F]{2}|",
+    Reason("config.secure_on", name="00:11:22:33:44:55"),
+)
 
-def _is_ipv4_or_empty(text: str) -> Reason | None:
-    if text:
-        try:
-            ipaddress.IPv4Address(text)
-        except ValueError:
-            return Reason("config.ipv4")
+
+def _is_ipv4(text: str) -> Reason | None:
+    try:
+        ipaddress.IPv4Address(text)
+    except ValueError:
+        return Reason("config.ipv4")
     return None
-
-
-def _is_port(port: int) -> Reason | None:
-    return None if 1 <= port <= 65535 else Reason("config.value_between", low=1, high=65535)
-
-
-def _is_password(text: str) -> Reason | None:
-    ok = re.fullmatch(r"(([0-9a-fA-F]{2}:){3}|([0-9a-fA-F]{2}:){5})[0-9a-fA-F]{2}|", text)
-    return None if ok else Reason("config.secure_on", name="00:11:22:33:44:55")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,13 +38,13 @@ class Settings(RungSettings):
 
     driver: str = option("udp: magic packets by UDP", "udp")
     ports: tuple[int, ...] = option(
-        "UDP ports; a packet goes to each", (9, 7), low=1, high=8, check=_is_port
+        "UDP ports; a packet goes to each", (9, 7), low=1, high=8, check=within(1, 65535)
     )
     address: str = option(
         "IPv4 address to send to, for example another subnet's broadcast address; empty: the"
         " interface's broadcast address",
         "",
-        check=_is_ipv4_or_empty,
+        check=or_empty(_is_ipv4),
     )
     interface: str = option("Network interface; empty: the box's", "", check=is_interface)
     password: str = option(
