@@ -19,7 +19,6 @@ from naproxy.box import forms
 from naproxy.box.effects import Machine
 from naproxy.config.installation import Installation
 from naproxy.core import files
-from naproxy.core.processes import words
 from naproxy.core.reason import Reason
 
 _LOG: Final = logging.getLogger(__name__)
@@ -91,7 +90,7 @@ class Own:
         """Keep what is being tried."""
         self._need()
         if self._trial is None:
-            raise ApiError(HTTPStatus.CONFLICT, "no network settings are being tried")
+            raise ApiError(HTTPStatus.CONFLICT, Reason("box.no_trial"))
         files.write(self._file(_NETWORK), self._file(_TRIAL).read_bytes())
         self._end_trial()
         self._file(_TRIAL).unlink()
@@ -160,11 +159,12 @@ class Own:
         try:
             done = await self._does.run((helper, *arguments), _HELPER_S)
         except OSError as error:
-            raise _failed(f"{helper}: {error.strerror}") from None
+            why = Reason("driver.cannot_run", program=helper, why=error.strerror)
+            raise ApiError(HTTPStatus.BAD_GATEWAY, why) from None
         if done.code != 0:
-            late = "it did not end in time" if done.code is None else ""
-            said = words(done.complaint) or late or f"exit status {done.code}"
-            raise _failed(f"{Path(helper).name} {' '.join(arguments[:2])}: {said}")
+            name = f"{Path(helper).name} {' '.join(arguments[:2])}"
+            why = Reason("driver.program", program=name, words=done.why)
+            raise ApiError(HTTPStatus.BAD_GATEWAY, why)
 
     def _begin_back(self) -> None:
         _LOG.warning("network: nobody confirmed the new settings; the old ones are used again")
@@ -182,10 +182,6 @@ class Own:
         if self._trial is not None:
             self._trial.cancel()
         self._trial = self._until_s = None
-
-
-def _failed(said: str) -> ApiError:
-    return ApiError(HTTPStatus.BAD_GATEWAY, said)
 
 
 def _write(path: Path, pairs: Sequence[tuple[str, str]]) -> None:

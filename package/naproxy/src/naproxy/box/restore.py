@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-import os
 import shutil
 import tomllib
 from collections.abc import Callable
@@ -20,7 +19,7 @@ from naproxy.box.secrets import files, inside, private
 from naproxy.config import document as config
 from naproxy.config import edit as configedit
 from naproxy.config.edit import Change
-from naproxy.core.files import write
+from naproxy.core.files import sync, write
 from naproxy.core.schema import ConfigError
 from naproxy.history.tables import FILE
 
@@ -49,7 +48,8 @@ def lay_ready(
         given = found.files if with_secrets else {}
         texts = {name: data.hex() for name, data in given.items()}
         (new / "files.json").write_text(json.dumps(texts))
-        _sync(new)
+        for path in new.iterdir():
+            sync(path)
     except BaseException:
         shutil.rmtree(new, ignore_errors=True)
         raise
@@ -90,12 +90,6 @@ def merged(found: archive.Found, file: Path, *, with_secrets: bool) -> bytes:
                 text = known
     config.parse(text)
     return text
-
-
-def _sync(folder: Path) -> None:
-    for path in folder.iterdir():
-        with path.open("rb") as file:
-            os.fsync(file.fileno())
 
 
 def take(file: Path, data_dir: Path) -> bool:

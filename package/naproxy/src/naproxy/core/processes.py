@@ -48,6 +48,11 @@ class Printed:
     output: bytes
     complaint: bytes
 
+    @property
+    def why(self) -> Reason:
+        """Return why it failed, in its own words if it said any."""
+        return Ended(self.code, words(self.complaint or self.output)).why
+
 
 class _Said(asyncio.Protocol):
     """Keeps the start of what comes through a pipe; `ended` when no more can come."""

@@ -160,8 +160,7 @@ async def tool(argv: Sequence[str], timeout_s: float, more: Mapping[str, str] | 
     if found.code is None:
         raise Fault("silence", "meter.no_answer", who=argv[0], limit_s=timeout_s)
     if found.code:
-        ended = program.Ended(found.code, program.words(found.complaint or found.output))
-        raise Fault("refused", "driver.program", program=argv[0], words=ended.why)
+        raise Fault("refused", "driver.program", program=argv[0], words=found.why)
     return found.output.decode(errors="replace")
 
 

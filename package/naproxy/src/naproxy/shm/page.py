@@ -231,24 +231,17 @@ EVENTS_SIZE: Final = ctypes.sizeof(EventsHead) + EVENTS * ctypes.sizeof(Event)
 
 _FUTEX_WAKE: Final = 1
 _FUTEX_NUMBERS: Final = {
-    ("x86_64", 8): 202,
-    ("x86_64", 4): 240,
-    ("i386", 4): 240,
-    ("i486", 4): 240,
-    ("i586", 4): 240,
-    ("i686", 4): 240,
-    ("aarch64", 8): 98,
-    ("aarch64", 4): 240,
-    ("armv6l", 4): 240,
-    ("armv7l", 4): 240,
-    ("armv8l", 4): 240,
+    8: {"x86_64": 202, "aarch64": 98},
+    4: dict.fromkeys(
+        ["x86_64", "i386", "i486", "i586", "i686", "aarch64", "armv6l", "armv7l", "armv8l"], 240
+    ),
 }
 
 
 def futex_number(machine: str, pointer_bytes: int) -> int:
     """Return the number of the futex system call; RuntimeError where it is not known."""
     try:
-        return _FUTEX_NUMBERS[machine, pointer_bytes]
+        return _FUTEX_NUMBERS[pointer_bytes][machine]
     except KeyError:
         raise RuntimeError(
             f"no futex number known for {machine} with {8 * pointer_bytes} bit pointers"

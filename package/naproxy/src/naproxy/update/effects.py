@@ -9,7 +9,7 @@ import shutil
 import stat
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from naproxy.core.processes import Printed, as_others, printed
 from naproxy.core.reason import WrongError
@@ -67,7 +67,7 @@ class Machine:
             missing = about.st_size + _LEAVE_FREE_BYTES - shutil.disk_usage(goal.parent).free
             if missing > 0:
                 raise CopyError("update.no_space", mb=(missing >> 20) + 1)
-            _copy(opened.fileno(), goal, about.st_size, progress)
+            _copy(opened, goal, about.st_size, progress)
 
 
 async def _line(stream: asyncio.StreamReader) -> bytes:
@@ -77,25 +77,23 @@ async def _line(stream: asyncio.StreamReader) -> bytes:
             return await stream.readline()
 
 
-def _copy(source: int, goal: Path, size: int, progress: Progress) -> None:
+def _copy(source: BinaryIO, goal: Path, size: int, progress: Progress) -> None:
     out = os.open(goal, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
-        _pour(source, out, size, progress)
-        os.fsync(out)
+        with os.fdopen(out, "wb") as written:
+            _pour(source, written, size, progress)
+            written.flush()
+            os.fsync(out)
     except (CopyError, OSError):
         goal.unlink(missing_ok=True)
         raise
-    finally:
-        os.close(out)
 
 
-def _pour(source: int, out: int, size: int, progress: Progress) -> None:
+def _pour(source: BinaryIO, out: BinaryIO, size: int, progress: Progress) -> None:
     done = 0
-    while data := os.read(source, _PIECE_BYTES):
+    while data := source.read(_PIECE_BYTES):
         done += len(data)
         if done > size:  # what has no end would fill the disk
             raise CopyError("update.grew")
-        written = 0
-        while written < len(data):
-            written += os.write(out, data[written:])
+        out.write(data)
         progress(min(100, 100 * done // max(size, 1)))
