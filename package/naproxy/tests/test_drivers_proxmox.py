@@ -301,7 +301,7 @@ def looked_at(pve: Pve, directory: Path) -> findings.Finding:
     way = asyncio.run(sleep_proxmox.see(settings, TARGET))
     server = SimpleNamespace(sleep=settings, id="web")
     seen = readings.Seen(server=server, interface="lo", way=way)  # type: ignore[arg-type]
-    [found] = findings.Look("box", checks("proxmox", "box")).at(seen)
+    [found] = findings.look("box", checks("proxmox", "box"), seen)
     return found
 
 

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from naproxy.core.processes import words
 from naproxy.core.reason import Reason, WrongError
-
-Readings = TypeVar("Readings")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +21,9 @@ class Problem:
     what: Reason
     mend: Reason
     note: bool = False
+
+
+Check = Callable[[Any], Problem | None]
 
 
 class NotSeen(WrongError):  # noqa: N818 - nothing failed: it could not be looked at
@@ -66,29 +67,23 @@ class Finding:
         return said
 
 
-@dataclass(frozen=True)
-class Look(Generic[Readings]):
-    """A list of checks that look at the same readings."""
+def look(where: str, checks: Sequence[Check], seen: Any) -> list[Finding]:
+    """Return what each check says of what was `seen`."""
+    return [_finding(where, check, seen) for check in checks]
 
-    where: str
-    checks: Sequence[Callable[[Readings], Problem | None]]
 
-    def at(self, seen: Readings) -> list[Finding]:
-        """Return what each check says."""
-        return [self._one(check, seen) for check in self.checks]
-
-    def _one(self, check: Callable[[Readings], Problem | None], seen: Readings) -> Finding:
-        about: Any = check
-        head = (self.where, about.__name__)
-        try:
-            problem = check(seen)
-        except NotSeen as why:
-            verdict = "not used" if isinstance(why, NotUsed) else "not seen"
-            return Finding(*head, verdict, _shown(why.reason))
-        if problem is None:
-            return Finding(*head, "ok")
-        verdict = "note" if problem.note else "problem"
-        return Finding(*head, verdict, _shown(problem.what), _shown(problem.mend))
+def _finding(where: str, check: Check, seen: Any) -> Finding:
+    about: Any = check
+    head = (where, about.__name__)
+    try:
+        problem = check(seen)
+    except NotSeen as why:
+        verdict = "not used" if isinstance(why, NotUsed) else "not seen"
+        return Finding(*head, verdict, _shown(why.reason))
+    if problem is None:
+        return Finding(*head, "ok")
+    verdict = "note" if problem.note else "problem"
+    return Finding(*head, verdict, _shown(problem.what), _shown(problem.mend))
 
 
 def let_in(door: tuple[int, str]) -> Reason:

@@ -31,19 +31,13 @@ _UNITS: Final = {
     "w": "watts",
     "j": "joules",
 }
-_TYPE_NAMES: Final = {bool: "boolean", int: "integer", float: "number", str: "text"}
 _TYPES: Final = {
-    bool: "true or false",
-    int: "a whole number",
-    float: "a number",
-    str: "a text in quotes",
+    bool: ("boolean", "true or false", Reason("config.boolean")),
+    int: ("integer", "a whole number", Reason("config.integer")),
+    float: ("number", "a number", Reason("config.number")),
+    str: ("text", "a text in quotes", Reason("config.text")),
 }
-_MUST_BE: Final = {
-    bool: "config.boolean",
-    int: "config.integer",
-    float: "config.number",
-    str: "config.text",
-}
+"""Name of each type, what is written for it, and that it must be so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +221,7 @@ def _single(
 ) -> Any:
     if kind is float and type(value) is int:
         value = float(value)
-    wrong = Reason(_MUST_BE[kind]) if type(value) is not kind else _wrong(about, value)
+    wrong = _TYPES[kind][2] if type(value) is not kind else _wrong(about, value)
     if wrong:
         problems.append(Problem(path, wrong))
         return None
@@ -351,12 +345,12 @@ def _key(field: dataclasses.Field[Any], kind: Any, path: str, when: str) -> Key:
     about = field.metadata
     many = typing.get_origin(kind) is tuple
     single = typing.get_args(kind)[0] if many else kind
-    words = _TYPES[single]
+    name, words, _ = _TYPES[single]
     bounded = about["low"] is not None or about["high"] is not None
     required = field.default is MISSING
     return Key(
         path=path,
-        type=_TYPE_NAMES[single],
+        type=name,
         many=many,
         kind=f"a list, each {words}" if many else words,
         default=None if required else field.default,

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from naproxy.config.document import Server
-from naproxy.core.findings import Finding, Look, NotSeen, NotUsed, Problem, let_in
+from naproxy.core import findings
+from naproxy.core.findings import Finding, NotSeen, NotUsed, Problem, let_in
 from naproxy.core.reason import Reason, own_words
 from naproxy.doctor.readings import CONNECT_S, Seen
 from naproxy.drivers.sleep import checks
@@ -140,4 +141,4 @@ CHECKS: Final = (
 
 def look(seen: Seen) -> list[Finding]:
     """Return what each check says, and each of its way to sleep."""
-    return Look("box", (*CHECKS, *checks(seen.server.sleep.driver, "box"))).at(seen)
+    return findings.look("box", (*CHECKS, *checks(seen.server.sleep.driver, "box")), seen)

@@ -15,7 +15,8 @@ from importlib.resources import files
 from typing import Final
 
 from naproxy.config.document import Server
-from naproxy.core.findings import Finding, Look, NotSeen, NotUsed, Problem
+from naproxy.core import findings
+from naproxy.core.findings import Finding, NotSeen, NotUsed, Problem
 from naproxy.core.processes import words
 from naproxy.core.reason import Reason, WrongError, own_words
 from naproxy.drivers.sleep import checks
@@ -277,4 +278,4 @@ CHECKS: Final = (
 
 def look(seen: Seen) -> list[Finding]:
     """Return what each check says, and each of its way to sleep."""
-    return Look("server", (*CHECKS, *checks(seen.server.sleep.driver, "server"))).at(seen)
+    return findings.look("server", (*CHECKS, *checks(seen.server.sleep.driver, "server")), seen)
