@@ -93,21 +93,21 @@ class Ssh:
 
     async def run(self, command: str, timeout_s: float) -> Session:
         """Run a command there; WrongError if ssh cannot be run."""
-        with tempfile.NamedTemporaryFile(prefix="naproxy-ssh-") as log:
-            return await self._ended(self._command(log.name, command), log.name, timeout_s)
+        return await self._session(timeout_s, command)
 
     async def look(self, timeout_s: float) -> Session:
         """Log in and run nothing, not even a forced command; WrongError as above.
 
         A tunnel is asked for instead, which a key that is restricted does not get.
         """
-        with tempfile.NamedTemporaryFile(prefix="naproxy-ssh-") as log:
-            tunnel = ("-W", "localhost:1")
-            return await self._ended(self._command(log.name, before=tunnel), log.name, timeout_s)
+        return await self._session(timeout_s, before=("-W", "localhost:1"))
 
-    async def _ended(self, argv: list[str], log: str, timeout_s: float) -> Session:
-        ended = await program.run(argv, timeout_s)
-        return Session(ended, Path(log).read_text(errors="replace"))
+    async def _session(
+        self, timeout_s: float, *command: str, before: tuple[str, ...] = ()
+    ) -> Session:
+        with tempfile.NamedTemporaryFile(prefix="naproxy-ssh-") as log:
+            ended = await program.run(self._command(log.name, *command, before=before), timeout_s)
+            return Session(ended, Path(log.name).read_text(errors="replace"))
 
     def failure(self, log: str) -> Reason:
         """Say why nobody was let in."""

@@ -17,16 +17,8 @@ from urllib.parse import quote, urlencode
 from naproxy.core import processes as program
 from naproxy.core.reason import Reason, WrongError, own_words
 from naproxy.core.schema import fits, is_absolute, option
-from naproxy.drivers import secret
+from naproxy.drivers import pinned, secret
 from naproxy.drivers.openssh import is_place
-from naproxy.drivers.pinned import (
-    Exchange,
-    PinnedConnection,
-    as_object,
-    body,
-    is_fingerprint,
-    json_object,
-)
 
 _POLL_S: Final = 0.5
 _is_node: Final = fits(r"[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?", Reason("config.node"))
@@ -39,7 +31,8 @@ class ProxmoxSettings:
     host: str = option("Address or host name of Proxmox VE", low=1, check=is_place)
     port: int = option("Its port for HTTPS", 8006, low=1, high=65535)
     fingerprint: str = option(
-        "SHA-256 fingerprint of its certificate: Naproxy trusts nothing else", check=is_fingerprint
+        "SHA-256 fingerprint of its certificate: Naproxy trusts nothing else",
+        check=pinned.is_fingerprint,
     )
     token_file: str = option(
         "File with the API token, user@realm!name=secret, in one line; only root may read it",
@@ -107,7 +100,7 @@ class Proxmox:
         if not isinstance(task, str):
             raise WrongError("proxmox.strange")
         path = f"{self._node}/tasks/{quote(task[:300], safe='')}/status"
-        while (now := as_object(await self._ask("GET", path))).get("status") == "running":
+        while (now := pinned.as_object(await self._ask("GET", path))).get("status") == "running":
             await asyncio.sleep(_POLL_S)
         ended = now.get("exitstatus")
         if now.get("status") != "stopped" or not isinstance(ended, str):
@@ -122,8 +115,10 @@ class Proxmox:
         if form is not None:
             headers["Content-Type"] = "application/x-www-form-urlencoded"
         text = urlencode(form) if form is not None else None
-        exchange = Exchange(
-            PinnedConnection(settings.host, settings.port, settings.fingerprint, self._timeout_s)
+        exchange = pinned.Exchange(
+            pinned.PinnedConnection(
+                settings.host, settings.port, settings.fingerprint, self._timeout_s
+            )
         )
         return await exchange.in_time(
             lambda: _talk(exchange, method, path, headers, text), self._timeout_s
@@ -138,19 +133,19 @@ def _token(file: str) -> str:
 
 
 def _talk(
-    exchange: Exchange, method: str, path: str, headers: dict[str, str], form: str | None
+    exchange: pinned.Exchange, method: str, path: str, headers: dict[str, str], form: str | None
 ) -> Any:
     """Make one request; blocks, so it belongs in a thread."""
     response = exchange.ask(method, path, headers, form)
-    data = body(response)
+    data = pinned.body(response)
     if response.status != HTTPStatus.OK:
         status, said = response.status, _own(_said(response.reason or "", data))
         raise WrongError("proxmox.status", status=status, said=said)
-    return json_object(data).get("data")
+    return pinned.json_object(data).get("data")
 
 
 def _guest(data: object) -> Guest:
-    said = as_object(data)
+    said = pinned.as_object(data)
     if said.get("status") not in ("running", "stopped"):
         raise WrongError("proxmox.strange")
     # Of a virtual machine QEMU knows better: to Proxmox one that is paused is running.
@@ -162,7 +157,7 @@ def _said(reason: str, data: bytes) -> str:
     """Return the words of a refusal: the status line has them, the body what is wrong where."""
     errors: dict[str, Any] = {}
     with contextlib.suppress(WrongError):
-        errors = as_object(json_object(data).get("errors"))
+        errors = pinned.as_object(pinned.json_object(data).get("errors"))
     return " ".join([reason, *(f"{name}: {what}" for name, what in errors.items())])
 
 

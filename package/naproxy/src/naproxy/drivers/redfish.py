@@ -17,16 +17,8 @@ from typing import Any, Final
 from naproxy.core import processes as program
 from naproxy.core.reason import Reason, WrongError
 from naproxy.core.schema import fits, is_absolute, option
-from naproxy.drivers import secret
+from naproxy.drivers import pinned, secret
 from naproxy.drivers.openssh import is_place, is_user
-from naproxy.drivers.pinned import (
-    Exchange,
-    PinnedConnection,
-    as_object,
-    body,
-    is_fingerprint,
-    json_object,
-)
 
 _SYSTEMS: Final = "/redfish/v1/Systems"
 _RESET: Final = "#ComputerSystem.Reset"
@@ -39,7 +31,8 @@ class RedfishSettings:
     host: str = option("Address or host name of the BMC", low=1, check=is_place)
     port: int = option("Its port for HTTPS", 443, low=1, high=65535)
     fingerprint: str = option(
-        "SHA-256 fingerprint of its certificate: Naproxy trusts nothing else", check=is_fingerprint
+        "SHA-256 fingerprint of its certificate: Naproxy trusts nothing else",
+        check=pinned.is_fingerprint,
     )
     user: str = option("User of the BMC", low=1, high=64, check=is_user)
     password_file: str = option(
@@ -59,8 +52,10 @@ async def reset(settings: RedfishSettings, kind: str, unless: str, timeout_s: fl
     Returns what was done. It takes one connection.
     """
     password = secret.read(settings.password_file, Reason("bmc.password"))
-    connection = PinnedConnection(settings.host, settings.port, settings.fingerprint, timeout_s)
-    exchange = Exchange(connection)
+    connection = pinned.PinnedConnection(
+        settings.host, settings.port, settings.fingerprint, timeout_s
+    )
+    exchange = pinned.Exchange(connection)
     session = _Session(exchange, settings, password)
     try:
         return await exchange.in_time(lambda: session.reset(kind, unless), timeout_s)
@@ -73,7 +68,7 @@ async def reset(settings: RedfishSettings, kind: str, unless: str, timeout_s: fl
 class _Session:
     """Requests in one connection; blocks, so it belongs in a thread."""
 
-    def __init__(self, exchange: Exchange, settings: RedfishSettings, password: str) -> None:
+    def __init__(self, exchange: pinned.Exchange, settings: RedfishSettings, password: str) -> None:
         self._exchange = exchange
         self._settings = settings
         token = base64.b64encode(f"{settings.user}:{password}".encode()).decode()
@@ -88,7 +83,7 @@ class _Session:
         state = program.words(str(system.get("PowerState")))
         if state == unless:
             raise WrongError("bmc.already", state=state)
-        action = as_object(as_object(system.get("Actions")).get(_RESET))
+        action = pinned.as_object(pinned.as_object(system.get("Actions")).get(_RESET))
         offered = action.get("ResetType@Redfish.AllowableValues")
         if isinstance(offered, list) and kind not in offered:
             names = program.words(", ".join(map(str, offered)))
@@ -99,7 +94,7 @@ class _Session:
     def _find(self) -> str:
         members = self._ask("GET", _SYSTEMS).get("Members")
         found = [
-            _path(as_object(member).get("@odata.id"))
+            _path(pinned.as_object(member).get("@odata.id"))
             for member in (members if isinstance(members, list) else [])
         ]
         wanted = self._settings.system
@@ -114,7 +109,7 @@ class _Session:
     def _ask(self, method: str, path: str, form: dict[str, str] | None = None) -> dict[str, Any]:
         headers = {**self._headers, **({"Content-Type": "application/json"} if form else {})}
         response = self._exchange.ask(method, path, headers, json.dumps(form) if form else None)
-        data = body(response)
+        data = pinned.body(response)
         if response.status == HTTPStatus.UNAUTHORIZED:
             raise WrongError("bmc.login")
         if not HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
@@ -122,7 +117,7 @@ class _Session:
             if said := _said(data):
                 raise WrongError("bmc.status_said", request=request, status=status, said=said)
             raise WrongError("bmc.status", request=request, status=status)
-        return json_object(data) if data else {}
+        return pinned.json_object(data) if data else {}
 
 
 def _path(value: object) -> str:
@@ -135,9 +130,9 @@ def _path(value: object) -> str:
 def _said(data: bytes) -> str:
     """Return the words of a Redfish error (DSP0266, 8.6); empty if none."""
     with contextlib.suppress(WrongError):
-        error = as_object(json_object(data).get("error"))
+        error = pinned.as_object(pinned.json_object(data).get("error"))
         more = error.get("@Message.ExtendedInfo")
-        first = as_object(more[0]) if isinstance(more, list) and more else {}
+        first = pinned.as_object(more[0]) if isinstance(more, list) and more else {}
         text = first.get("Message") or error.get("message")
         if isinstance(text, str):
             return program.words(text)
