@@ -6,11 +6,11 @@ import time
 from typing import Any
 
 from flask import Flask
+from naproxy.api.shapes import check
 from naproxy.core.reading import PowerSample
 from naproxy.core.reason import Reason
 from naproxy.core.request import Asker
 from naproxy.core.state import State
-from naproxy_webui.http.shapes import check
 from naproxy_webui.office.equipment import Equipment, Meter, Server
 from naproxy_webui.options import Settings
 from test_history import Box, event

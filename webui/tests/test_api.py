@@ -17,7 +17,7 @@ from box import Box
 from conftest import PASSWORD
 from flask import Flask
 from flask.testing import FlaskClient
-from naproxy_webui.http.api import Route
+from naproxy.api.routes import Route
 from server import WebUi
 from test_server import claim
 

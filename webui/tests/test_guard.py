@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
+from naproxy.api.routes import READS
 from naproxy_webui.auth.guard import Keys
-from naproxy_webui.http.access import READS, access_of
+from naproxy_webui.http.access import access_of
 
 OPEN = {"login.page", "login.log_in", "claim.page", "claim.make_first_user", "static"}
 

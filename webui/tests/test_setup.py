@@ -14,9 +14,9 @@ from conftest import browser
 from fitted import commissioned, fit
 from flask import Flask
 from flask.testing import FlaskClient
+from naproxy.api.shapes import check
 from naproxy.core.reason import Reason, own_words
 from naproxy.core.words import sentences
-from naproxy_webui.http.shapes import check
 from naproxy_webui.pages.setup import proof as setup_proof
 from naproxy_webui.pages.setup import steps as setting_up
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from naproxy.api.calls import ApiError, Call
+from naproxy.api.calls import ApiError, Call, answer
 from naproxy.box import api, forms, logs, machine
 from naproxy.config import document as config
 from naproxy.config.installation import Installation
@@ -242,7 +242,7 @@ class Host:
     ("call", "missing"),
     [
         (Call("POST", ("v1", "box", "backup"), {}, b'{"history": true}'), 3),
-        (Call("PUT", ("v1", "box", "restore", "part"), {"offset": "0"}, bytes(1 << 20)), 2),
+        (Call("PUT", ("v1", "box", "restore", "part"), {"offset": ["0"]}, bytes(1 << 20)), 2),
     ],
 )
 def test_a_disk_that_is_nearly_full_is_left_alone(
@@ -252,7 +252,7 @@ def test_a_disk_that_is_nearly_full_is_left_alone(
     monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=free))
     operations = api.Operations(Host(tmp_path), logs.Ring(), Helper())
     with pytest.raises(ApiError, match=f"{missing} MiB are missing") as caught:
-        asyncio.run(operations.answer(call))
+        asyncio.run(answer(operations.handlers(), call))
     assert caught.value.status == 507
     assert list((tmp_path / "box").iterdir()) == []
 

@@ -114,7 +114,7 @@ def test_a_bad_change_is_refused_where_it_is_wrong_and_changes_nothing(
         (b'{"version": "x", "changes": [{"op": "set", "where": "a"}]}', "changes[0].value"),
         (
             b'{"version": "x", "changes": [{"op": "set", "where": "a", "value": NaN}]}',
-            "changes[0].value",
+            None,
         ),
     ],
 )

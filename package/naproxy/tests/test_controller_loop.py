@@ -4,7 +4,6 @@ import asyncio
 import errno
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import cast
 
 from naproxy.api import client
 from naproxy.config import document as config
@@ -81,13 +80,12 @@ def test_the_history_goes_on_after_a_fault(tmp_path: Path) -> None:
 
 
 def test_a_disk_that_fails_while_it_answers_is_an_answer(tmp_path: Path, said: list[str]) -> None:
-    class Broken:
-        def history(self, *_: object) -> None:
-            raise OSError(errno.ENOSPC, "No space left on device")
+    def broken() -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
 
     async def ask() -> client.Answer:
         path = tmp_path / "control.sock"
-        server = await control.serve(cast("control.Box", Broken()), path, "")
+        server = await control.serve({"wakes": broken}, path, "")
         answer = await asyncio.to_thread(client.ask, str(path), "GET", "/v1/wakes")
         server.close()
         return answer
@@ -95,4 +93,5 @@ def test_a_disk_that_fails_while_it_answers_is_an_answer(tmp_path: Path, said: l
     answer = asyncio.run(ask())
     assert answer.status == 500
     assert answer.body["error"] == "a fault in Naproxy; see its log"
+    assert answer.body["code"] == "api.fault"
     assert "No space left" in said[0]

@@ -83,7 +83,7 @@ def test_the_command_says_why_it_did_not(
         ("POST /activate", {}, 400, "slot"),
         ("POST /confirm", {"slot": "B"}, 400, "slot"),
         ("POST /nothing", {}, 404, None),
-        ("PUT ", {}, 404, None),
+        ("PUT ", {}, 405, None),
     ],
 )
 def test_bad_requests_are_named_and_change_nothing(

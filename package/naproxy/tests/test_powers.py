@@ -94,7 +94,10 @@ def test_what_somebody_typed_is_not_replaced_until_they_say_so(box: Box) -> None
     typed(box, "on_w = 60.0  # by our plug")
     status, refused = box.post("power")
     assert (status, refused["where"]) == (409, "replace")
-    assert "names 60 W awake itself, measured were 51.2 W awake, 2.4 W asleep" in refused["error"]
+    assert refused["code"] == "power.given"
+    assert refused["error"].startswith(
+        "the file itself has on_w = 60, and on_w = 51.2, off_w = 2.4"
+    )
     assert in_file(box) == {"on_w": 60.0}
     assert box.post("power", replace=True)[0] == 200
     assert in_file(box) == MEASURED
@@ -184,7 +187,7 @@ def test_the_command_says_what_it_does_not_replace_and_how_to(box: Box) -> None:
     typed(box, "off_w = 3.0")
     refused = box.naproxy("commission", "web", "--report", "--use")
     assert refused.returncode == 1
-    assert "names 3 W asleep itself" in refused.stderr
+    assert "the file itself has off_w = 3" in refused.stderr
     assert "--report --use --replace" in refused.stderr
     assert in_file(box) == {"off_w": 3.0}
     assert box.naproxy("commission", "web", "--report", "--use", "--replace").returncode == 0

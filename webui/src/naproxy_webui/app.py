@@ -7,6 +7,7 @@ from collections.abc import Callable
 from http import HTTPStatus
 
 from flask import Flask, Response, current_app, make_response, request
+from naproxy.api.shapes import ShapeError
 from werkzeug.exceptions import HTTPException
 
 from naproxy_webui import render
@@ -45,6 +46,7 @@ def create_app(
     history.install(app)
     headers.install(app)
     app.register_error_handler(ApiError, _refused)
+    app.register_error_handler(ShapeError, _misshapen)
     app.register_error_handler(HTTPException, _http_error)
     app.register_error_handler(Exception, _fault)
     return app
@@ -64,6 +66,10 @@ def _refused(error: ApiError) -> Response:
         made = make_response(page, int(error.status))
     made.headers.update(error.headers)
     return made
+
+
+def _misshapen(error: ShapeError) -> Response:
+    return _refused(ApiError(HTTPStatus.BAD_REQUEST, error.reason, error.where))
 
 
 def _http_error(error: HTTPException) -> Response:

@@ -14,6 +14,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from flask import Flask, Response, current_app, g, redirect, request, url_for
+from naproxy.api.routes import READS, Access
 
 from naproxy_webui.auth import passwords, tokens, users
 from naproxy_webui.auth.attempts import Attempts, network
@@ -23,7 +24,7 @@ from naproxy_webui.auth.sessions import SCHEMA as SESSIONS_SCHEMA
 from naproxy_webui.auth.sessions import Session, Sessions
 from naproxy_webui.auth.tokens import Token, Tokens
 from naproxy_webui.auth.users import User, Users, key
-from naproxy_webui.http.access import READS, Access, access_of
+from naproxy_webui.http.access import access_of
 from naproxy_webui.http.errors import ApiError
 from naproxy_webui.i18n.texts import t
 from naproxy_webui.office.office import ui_names

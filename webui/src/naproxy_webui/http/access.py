@@ -3,31 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
-READS: Final = ("GET", "HEAD", "OPTIONS")
+from naproxy.api.routes import Access
+
 View = TypeVar("View", bound=Callable[..., Any])
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """What a view asks of who uses it."""
-
-    open: bool = False
-    """Also without login."""
-    role: str | None = None
-    """`viewer` or `admin`; None: viewers may read, administrators may change."""
-    scope: str | None = None
-    """Tokens that may: `metrics`, `read`, `change`; `session`: none, people only."""
-
-    def needs_admin(self, method: str) -> bool:
-        """Return whether a viewer may not."""
-        return (self.role or ("viewer" if method in READS else "admin")) == "admin"
-
-    def needs_scope(self, method: str) -> str:
-        """Return the scope that a token needs."""
-        return self.scope or ("read" if method in READS else "change")
 
 
 def access(

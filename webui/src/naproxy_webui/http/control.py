@@ -13,7 +13,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 from flask import current_app
-from naproxy.api.client import TIMEOUT_S, NoAnswerError, ask
+from naproxy.api.client import NoAnswerError, ask
+from naproxy.api.routes import TIMEOUT_S
 from naproxy.core.reason import reason_of
 from naproxy.core.words import words
 
@@ -55,7 +56,7 @@ class Control:
         try:
             answer = ask(self.socket, method, target, body, timeout_s=timeout_s)
         except NoAnswerError as error:
-            raise ApiError(HTTPStatus.SERVICE_UNAVAILABLE, str(error)) from None
+            raise ApiError(HTTPStatus.SERVICE_UNAVAILABLE, error.reason) from None
         said = answer.body
         if not isinstance(said, dict):
             strange = "the controller answers something else than it should"
@@ -65,12 +66,12 @@ class Control:
         problems = [
             {"where": each["where"], "error": _words(each)} for each in said.get("problems", ())
         ]
-        raise ApiError(answer.status, _words(said), said.get("where"), problems)
+        raise ApiError(answer.status, reason_of(said), said.get("where"), problems)
 
 
 def _words(said: dict[str, Any]) -> str:
-    """Return a refusal in the user's language; what has no code was said in words."""
-    return words(reason_of(said), language()) if "code" in said else str(said["error"])
+    """Return a refusal in the user's language."""
+    return words(reason_of(said), language())
 
 
 def job_in_words(job: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What went wrong, in words: one exception for every refusal, JSON or a page."""
+"""What went wrong: one exception for every refusal, JSON or a page."""
 
 from __future__ import annotations
 
@@ -6,25 +6,38 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
+from naproxy.core.reason import Reason
+from naproxy.core.words import words
+
+from naproxy_webui.i18n.texts import language
+
 
 class ApiError(Exception):
-    """A refusal: a status, words for people, and the field they are about."""
+    """A refusal: a status, why, and the field it is about."""
 
     def __init__(
         self,
         status: int,
-        words: str,
+        why: str | Reason,
         where: str | None = None,
         problems: Sequence[dict[str, Any]] = (),
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        """`problems` is all that is wrong, each `{"where": .., "error": ..}`, if more is known."""
-        super().__init__(words)
+        """`why` is in words for people, or a reason.
+
+        `problems` is all that is wrong, each `{"where": .., "error": ..}`, if more is known.
+        """
+        super().__init__(why)
         self.status = HTTPStatus(status)
-        self.words = words
+        self._why = why
         self.where = where
         self.problems = list(problems)
         self.headers = dict(headers or {})
+
+    @property
+    def words(self) -> str:
+        """Why, in the user's language: which that is, a silent controller need not say."""
+        return words(self._why, language()) if isinstance(self._why, Reason) else self._why
 
     @property
     def body(self) -> dict[str, Any]:

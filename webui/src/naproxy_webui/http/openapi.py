@@ -8,9 +8,7 @@ from typing import Any, Final
 
 from flask import Flask
 from naproxy import __version__
-
-from naproxy_webui.http.access import READS
-from naproxy_webui.http.api import Route
+from naproxy.api.routes import READS, Route
 
 _ERROR: Final = {
     "type": "object",

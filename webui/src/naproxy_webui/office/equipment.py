@@ -9,7 +9,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from flask import current_app
-from naproxy.api.client import TIMEOUT_S
+from naproxy.api.routes import TIMEOUT_S
 
 from naproxy_webui.http.control import control
 from naproxy_webui.http.errors import ApiError

@@ -8,10 +8,10 @@ from http import HTTPStatus
 from typing import Final
 from zoneinfo import ZoneInfo
 
+from naproxy.api.shapes import Shape, choice, number, string
 from naproxy.history.days import VIEWS, begin, day_of, start_s, step
 
 from naproxy_webui.http.errors import ApiError
-from naproxy_webui.http.shapes import Shape, choice, number, string
 from naproxy_webui.i18n.texts import t
 from naproxy_webui.office.office import office
 

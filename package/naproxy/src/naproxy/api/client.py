@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
 
+from naproxy.api.routes import TIMEOUT_S
+from naproxy.core.reason import WrongError
+
 DEFAULT_SOCKET: Final = "/run/naproxy/control.sock"
-TIMEOUT_S: Final = 10.0
 
 
-class NoAnswerError(Exception):
-    """Why the controller did not answer, in words."""
+class NoAnswerError(WrongError):
+    """Why the controller did not answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +64,12 @@ def ask(
         response = connection.getresponse()
         return Answer(response.status, json.loads(response.read()))
     except FileNotFoundError:
-        raise NoAnswerError(f"no controller runs: there is no {path}") from None
+        raise NoAnswerError("api.no_socket", path=path) from None
     except ConnectionRefusedError:
-        raise NoAnswerError(f"no controller runs: nobody listens on {path}") from None
+        raise NoAnswerError("api.nobody_listens", path=path) from None
     except PermissionError:
-        raise NoAnswerError(f"you may not use {path}") from None
+        raise NoAnswerError("api.not_allowed", path=path) from None
     except (OSError, ValueError, http.client.HTTPException) as error:
-        raise NoAnswerError(f"the controller does not answer on {path}: {error!r}") from None
+        raise NoAnswerError("api.silent", path=path, said=repr(error)) from None
     finally:
         connection.close()

@@ -9,7 +9,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
-from naproxy.api.client import DEFAULT_SOCKET, TIMEOUT_S, NoAnswerError, ask
+from naproxy.api.client import DEFAULT_SOCKET, NoAnswerError, ask
+from naproxy.api.table import ROUTES
 from naproxy.config import document as config
 from naproxy.config.installation import Installation, argument
 
@@ -20,16 +21,16 @@ class CommandError(Exception):
     """What went wrong, in words for the terminal."""
 
 
-def call(
-    path: str,
-    method: str,
-    target: str,
-    body: Mapping[str, Any] | None = None,
-    timeout_s: float = TIMEOUT_S,
-) -> Any:
-    """Ask the controller; CommandError in its words if it says no or does not answer."""
+def call(path: str, name: str, body: Mapping[str, Any] | None = None, /, **asked: object) -> Any:
+    """Ask a route of the controller; CommandError in its words if it says no or does not answer.
+
+    `asked` are the variables of the route's path, and its query.
+    """
+    route = ROUTES[name]
+    if route.body is not None and body is None:
+        body = {}
     try:
-        answer = ask(path, method, target, body, timeout_s=timeout_s)
+        answer = ask(path, route.method, route.target(**asked), body, timeout_s=route.timeout_s)
     except NoAnswerError as error:
         raise CommandError(str(error)) from None
     if not answer.good:

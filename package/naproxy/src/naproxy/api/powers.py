@@ -12,10 +12,11 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
-from naproxy.api import configuration as configapi
-from naproxy.api.calls import Answer, ApiError, Call, only
+from naproxy.api import configuration
+from naproxy.api.calls import ApiError
 from naproxy.config.document import Server
 from naproxy.config.edit import Change
+from naproxy.config.in_force import InForce
 from naproxy.core.reason import Reason, stored_reason
 
 KEYS: Final = ("on_w", "off_w", "switch_j")
@@ -53,40 +54,41 @@ def words(power: Mapping[str, float]) -> str:
     return ", ".join(f"{power[key]:g} {unit}" for key, unit in units.items() if key in power)
 
 
-async def answer(
-    store: configapi.Store, server: Server, report: Mapping[str, Any], call: Call
-) -> Answer:
-    """Answer /v1/servers/ID/power: GET tells the powers, POST has the measured ones used."""
-    body = call.json()
-    found = measured(report.get("fit"))
-    try:
-        typed = given(store.config_text(), server.id)
-    except (OSError, ValueError) as error:
-        status = HTTPStatus.INTERNAL_SERVER_ERROR
-        raise ApiError(status, f"the file cannot be read: {error}") from None
-    if call.method == "GET":
-        only(body)
-        in_force = dataclasses.asdict(server.power)
-        return HTTPStatus.OK, {"measured": found, "in_force": in_force, "given": typed}
-    if call.method != "POST":
-        raise ApiError(HTTPStatus.METHOD_NOT_ALLOWED, f"{call.method} is not used here")
-    only(body, "replace")
-    replace = body.get("replace", False)
-    if not isinstance(replace, bool):
-        raise ApiError(HTTPStatus.BAD_REQUEST, "must be true or false", "replace")
+def told(in_force: InForce, server: Server, report: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what was measured, what is in force, and what the file names itself; ApiError."""
+    return {
+        "measured": measured(report.get("fit")),
+        "in_force": dataclasses.asdict(server.power),
+        "given": _typed(in_force, server),
+    }
+
+
+async def use(
+    in_force: InForce, server: Server, report: Mapping[str, Any], *, replace: bool
+) -> dict[str, Any]:
+    """Write what was measured; what somebody has written only if `replace` says so. ApiError."""
+    found, typed = measured(report.get("fit")), _typed(in_force, server)
     if found is None:
         raise ApiError(HTTPStatus.CONFLICT, _why_not(report))
     other = {key: value for key, value in typed.items() if value != found[key]}
     if other and not replace:
-        raise ApiError(
-            HTTPStatus.CONFLICT,
-            f"the configuration names {words(other)} itself, measured were {words(found)}:"
-            " it is replaced only if you say so",
-            "replace",
-        )
+        why = Reason("power.given", given=_lines(other), measured=_lines(found))
+        raise ApiError(HTTPStatus.CONFLICT, why, "replace")
     changes = [Change("set", f"server.{server.id}.power.{key}", found[key]) for key in KEYS]
-    await configapi.change(store, changes, store.version)
-    return HTTPStatus.OK, {"measured": found, "in_force": found, "given": found}
+    await configuration.change(in_force, changes, in_force.version)
+    return {"measured": found, "in_force": found, "given": found}
+
+
+def _lines(power: Mapping[str, float]) -> list[str]:
+    """Return powers as they stand in the file."""
+    return [f"{key} = {power[key]:g}" for key in KEYS if key in power]
+
+
+def _typed(in_force: InForce, server: Server) -> dict[str, float]:
+    try:
+        return given(in_force.text(), server.id)
+    except (OSError, ValueError) as error:
+        raise configuration.unreadable(error) from None
 
 
 def _why_not(report: Mapping[str, Any]) -> Reason:

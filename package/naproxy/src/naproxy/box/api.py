@@ -9,23 +9,27 @@ import logging
 import shutil
 import sys
 import time
+from collections.abc import Sequence
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from naproxy.api.calls import Answer, ApiError, Call, only
-from naproxy.box import LEAVE_FREE_BYTES, MOST_BYTES, clock, effects, forms, logs, secrets, seen
+from naproxy.api.calls import ApiError, Handlers
+from naproxy.api.table import PART_BYTES
+from naproxy.box import LEAVE_FREE_BYTES, MOST_BYTES, clock, effects, forms, logs, seen
 from naproxy.box.effects import Effects
 from naproxy.box.machine import SERVICES, Own
+from naproxy.box.secrets import values as secret_values
 from naproxy.config.document import Config
 from naproxy.config.installation import Installation
 from naproxy.core import files
-from naproxy.core.processes import words
+from naproxy.core.processes import why, words
 from naproxy.core.reason import Reason, reason_of
 
 _LOG: Final = logging.getLogger(__name__)
-PART_BYTES: Final = 1 << 19
 SYSTEM_LOG: Final = Path("/var/log/messages")
+_LINES: Final = 200
 _WORK_S: Final = 110.0
 _VARNISH_S: Final = 10.0
 _OUT: Final = {"backup": "backup.tar.gz", "diagnostics": "diagnostics.tar.gz"}
@@ -34,7 +38,7 @@ _REQUEST: Final = "request.json"
 
 
 class Host(Protocol):
-    """What the operations need of the controller."""
+    """What the operations need of the controller, which is above this room."""
 
     file: Path
     here: Installation
@@ -63,21 +67,28 @@ class Operations:
         self.own = Own(host.here, self._does)
         self._busy = asyncio.Lock()
 
-    async def answer(self, call: Call) -> Answer:
-        """Answer one request; ApiError for those that cannot be."""
-        match call.method, call.path[2:]:
-            case "GET", ():
-                return HTTPStatus.OK, await self._state()
-            case "GET", ("logs",):
-                return HTTPStatus.OK, await self._logs(call)
-            case "GET", (("backup" | "diagnostics") as what, "part"):
-                return HTTPStatus.OK, self._part(_OUT[what], call)
-            case "PUT", ("restore", "part"):
-                return HTTPStatus.OK, self._take_part(call)
-            case method, path if (method, path) in _DO:
-                body = call.json()
-                return await _DO[method, path](self, body)
-        raise ApiError(HTTPStatus.NOT_FOUND, "there is nothing here")
+    def handlers(self) -> Handlers:
+        """Return who answers which route."""
+        return {
+            "box": self._state,
+            "box.network": self._network,
+            "box.network.keep": self._keep,
+            "box.network.back": self._back,
+            "box.time": self._time,
+            "box.name": self._name,
+            "box.restart": self._restart,
+            "box.reboot": self._reboot,
+            "box.reset": self._reset,
+            "box.empty": self._empty,
+            "box.logs": self._logs,
+            "box.backup": self._backup,
+            "box.backup.part": partial(self._part, _OUT["backup"]),
+            "box.diagnostics": self._diagnostics,
+            "box.diagnostics.part": partial(self._part, _OUT["diagnostics"]),
+            "box.restore.part": self._take_part,
+            "box.restore.check": self._check,
+            "box.restore": self._restore,
+        }
 
     def begin(self) -> None:
         """On start: end what a restart cut off, and forget what nobody fetched."""
@@ -102,72 +113,63 @@ class Operations:
             "services": ["naproxy", *(SERVICES if self.own.ours else ())],
         }
 
-    async def _network(self, body: dict[str, Any]) -> Answer:
-        await self.own.network(forms.network(body))
-        return HTTPStatus.ACCEPTED, await self._state()
+    async def _network(self, **wanted: Any) -> dict[str, Any]:
+        await self.own.network(forms.network(**wanted))
+        return await self._state()
 
-    async def _keep(self, body: dict[str, Any]) -> Answer:
-        only(body)
+    async def _keep(self) -> dict[str, Any]:
         self.own.keep()
-        return HTTPStatus.OK, await self._state()
+        return await self._state()
 
-    async def _back(self, body: dict[str, Any]) -> Answer:
-        only(body)
+    async def _back(self) -> dict[str, Any]:
         await self.own.back()
-        return HTTPStatus.OK, await self._state()
+        return await self._state()
 
-    async def _time(self, body: dict[str, Any]) -> Answer:
-        await self.own.time(*forms.clock(body))
-        return HTTPStatus.OK, await self._state()
+    async def _time(self, time_zone: str, ntp: Sequence[str] = ()) -> dict[str, Any]:
+        forms.clock(time_zone, ntp)
+        await self.own.time(time_zone, ntp)
+        return await self._state()
 
-    async def _name(self, body: dict[str, Any]) -> Answer:
-        await self.own.name(forms.host_name(body))
-        return HTTPStatus.OK, await self._state()
+    async def _name(self, name: str) -> dict[str, Any]:
+        forms.host_name(name)
+        await self.own.name(name)
+        return await self._state()
 
-    async def _restart(self, body: dict[str, Any]) -> Answer:
-        only(body, "service")
-        if body.get("service") == "naproxy":
+    async def _restart(self, service: str) -> dict[str, Any]:
+        if service == "naproxy":
             self._host.restart()
         else:
-            await self.own.restart(str(body.get("service")))
-        return HTTPStatus.ACCEPTED, {}
+            await self.own.restart(service)
+        return {}
 
-    async def _reboot(self, body: dict[str, Any]) -> Answer:
-        only(body)
+    async def _reboot(self) -> dict[str, Any]:
         await self.own.reboot()
-        return HTTPStatus.ACCEPTED, {}
+        return {}
 
-    async def _reset(self, body: dict[str, Any]) -> Answer:
-        only(body, "confirm")
-        await self.own.reset(body.get("confirm"))
-        return HTTPStatus.ACCEPTED, {}
+    async def _reset(self, confirm: str) -> dict[str, Any]:
+        await self.own.reset(confirm)
+        return {}
 
-    async def _empty(self, body: dict[str, Any]) -> Answer:
+    async def _empty(self) -> dict[str, Any]:
         """Ban all that is in Varnish's cache."""
-        only(body)
         name = self._host.here.varnish_name
         argv = ("varnishadm", "-t", "5", *(("-n", name) if name else ()))
         try:
             done = await self._does.run((*argv, "ban", "obj.status", "!=", "0"), _VARNISH_S)
         except OSError as error:
-            raise ApiError(HTTPStatus.BAD_GATEWAY, f"varnishadm: {error.strerror}") from None
+            cannot = Reason("driver.cannot_run", program=argv[0], why=why(error))
+            raise ApiError(HTTPStatus.BAD_GATEWAY, cannot) from None
         if done.code != 0:
-            said = words(done.complaint or done.output) or "it did not end in time"
+            said = words(done.complaint or done.output) or Reason("driver.too_late")
             raise ApiError(HTTPStatus.BAD_GATEWAY, Reason("box.varnish", said=said))
-        return HTTPStatus.OK, {}
+        return {}
 
     # Logs
 
-    async def _logs(self, call: Call) -> dict[str, Any]:
-        source = call.query.get("source", "naproxy")
-        limit = int(call.number("limit", 200))
-        if source == "naproxy":
-            lines = self._ring.lines()
-        elif source == "system":
-            lines = await self._system_log()
-        else:
-            raise ApiError(HTTPStatus.BAD_REQUEST, "must be naproxy or system", "source")
-        contains = call.query.get("contains", "")[:200]
+    async def _logs(
+        self, source: str = "naproxy", contains: str = "", limit: int = _LINES
+    ) -> dict[str, Any]:
+        lines = self._ring.lines() if source == "naproxy" else await self._system_log()
         return {"lines": logs.chosen(lines, contains, limit), "of": len(lines)}
 
     async def _system_log(self) -> list[str]:
@@ -175,7 +177,8 @@ class Operations:
             try:
                 return logs.tail(SYSTEM_LOG)
             except OSError as error:
-                raise ApiError(HTTPStatus.BAD_GATEWAY, f"{SYSTEM_LOG}: {error.strerror}") from None
+                said = Reason("driver.unreadable", file=str(SYSTEM_LOG), why=why(error))
+                raise ApiError(HTTPStatus.BAD_GATEWAY, said) from None
         argv = ("journalctl", "--no-pager", "--quiet", "-o", "short-iso", "-n", "2000")
         try:
             done = await self._does.run(argv, _VARNISH_S)
@@ -187,57 +190,51 @@ class Operations:
 
     # Backup, restore, diagnostics
 
-    async def _backup(self, body: dict[str, Any]) -> Answer:
-        only(body, "history", "secrets", "users")
+    async def _backup(
+        self, *, history: bool = False, secrets: bool = False, users: Sequence[Any] = ()
+    ) -> dict[str, Any]:
         wanted = {
-            "history": _flag(body, "history"),
-            "secrets": _flag(body, "secrets"),
-            "users": json.dumps(body.get("users", [])),
+            "history": history,
+            "secrets": secrets,
+            "users": json.dumps(users),
             "name": self._does.host_name(),
             "made_s": time.time(),
         }
         self._host.save()
-        history = Path(self._host.here.data_dir) / "history.db"
+        file = Path(self._host.here.data_dir) / "history.db"
         # A copy that is whole, and the backup made of it.
-        self._need_room(2 * history.stat().st_size if wanted["history"] else 0)
+        self._need_room(2 * file.stat().st_size if history else 0)
         out = str(self._path(_OUT["backup"]))
         done = await self._work({"do": "backup", "out": out, "wanted": wanted})
-        return HTTPStatus.OK, {**done, "name": self._called("backup")}
+        return {**done, "name": self._called("backup")}
 
-    async def _diagnostics(self, body: dict[str, Any]) -> Answer:
+    async def _diagnostics(self) -> dict[str, Any]:
         from naproxy.box import diagnostics  # noqa: PLC0415 - and tarfile, which few ever need
 
-        only(body)
-        hidden = secrets.values(self._host.current())
+        hidden = secret_values(self._host.current())
         texts = await diagnostics.gather(
             self._does, self._host.told(), self._ring.lines(), Path(self._host.here.data_dir)
         )
         data = await asyncio.to_thread(diagnostics.packed, texts, hidden)
         files.write(self._path(_OUT["diagnostics"]), data, 0o600)
-        return HTTPStatus.OK, {"bytes": len(data), "name": self._called("diagnostics")}
+        return {"bytes": len(data), "name": self._called("diagnostics")}
 
-    async def _check(self, body: dict[str, Any]) -> Answer:
-        only(body)
+    async def _check(self) -> dict[str, Any]:
         upload = self._upload()
         try:
-            return HTTPStatus.OK, await self._work({"do": "check", "source": str(upload)})
+            return await self._work({"do": "check", "source": str(upload)})
         except ApiError as error:
             if error.status == HTTPStatus.UNPROCESSABLE_ENTITY:
                 upload.unlink()
             raise
 
-    async def _restore(self, body: dict[str, Any]) -> Answer:
-        only(body, "history", "secrets")
-        asked = {
-            "do": "restore",
-            "source": str(self._upload()),
-            "history": _flag(body, "history"),
-            "secrets": _flag(body, "secrets"),
-        }
+    async def _restore(self, *, history: bool = False, secrets: bool = False) -> dict[str, Any]:
+        source = str(self._upload())
+        asked = {"do": "restore", "source": source, "history": history, "secrets": secrets}
         done = await self._work(asked)
         self._path(_UPLOAD).unlink(missing_ok=True)
         self._host.restart()
-        return HTTPStatus.ACCEPTED, done
+        return done
 
     def _path(self, name: str) -> Path:
         folder = Path(self._host.here.data_dir) / "box"
@@ -268,8 +265,9 @@ class Operations:
         try:
             answer: dict[str, Any] = json.loads(done.output)
         except ValueError:
-            said = words(done.complaint) or "it took too long"
-            raise ApiError(HTTPStatus.INTERNAL_SERVER_ERROR, said) from None
+            said = words(done.complaint) or Reason("driver.too_late")
+            failed = Reason("backup.failed", detail=said)
+            raise ApiError(HTTPStatus.INTERNAL_SERVER_ERROR, failed) from None
         if done.code != 0:
             raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, reason_of(answer), "file")
         return answer
@@ -280,54 +278,29 @@ class Operations:
             missing = -(-(size + LEAVE_FREE_BYTES - free) >> 20)
             raise ApiError(HTTPStatus.INSUFFICIENT_STORAGE, Reason("backup.no_room", mb=missing))
 
-    def _part(self, name: str, call: Call) -> dict[str, Any]:
-        offset = int(call.number("offset", 0))
+    def _part(self, name: str, offset: int = 0) -> dict[str, Any]:
         try:
             with self._path(name).open("rb") as file:
                 file.seek(offset)
                 data = file.read(PART_BYTES)
         except FileNotFoundError:
-            raise ApiError(HTTPStatus.NOT_FOUND, "it was not made yet") from None
+            raise ApiError(HTTPStatus.NOT_FOUND, Reason("backup.not_made")) from None
         size = self._path(name).stat().st_size
         if offset + len(data) >= size:
             self._path(name).unlink()
         return {"data": base64.b64encode(data).decode(), "bytes": size}
 
-    def _take_part(self, call: Call) -> dict[str, Any]:
-        offset, path = int(call.number("offset", 0)), self._path(_UPLOAD)
+    def _take_part(self, offset: int, body: bytes) -> dict[str, Any]:
+        path = self._path(_UPLOAD)
         size = path.stat().st_size if offset and path.exists() else 0
         if offset != size:
-            raise ApiError(HTTPStatus.CONFLICT, f"must go on at {size}", "offset")
-        if offset + len(call.body) > MOST_BYTES:
+            raise ApiError(HTTPStatus.CONFLICT, Reason("backup.goes_on", at=size), "offset")
+        if offset + len(body) > MOST_BYTES:
             path.unlink(missing_ok=True)
-            words = f"is larger than {MOST_BYTES >> 20} MiB"
-            raise ApiError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, words, "file")
-        self._need_room(len(call.body))
+            large = Reason("backup.large", mb=MOST_BYTES >> 20)
+            raise ApiError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, large, "file")
+        self._need_room(len(body))
         with path.open("ab" if offset else "wb") as file:
             path.chmod(0o600)
-            file.write(call.body)
-        return {"bytes": offset + len(call.body)}
-
-
-def _flag(body: dict[str, Any], name: str) -> bool:
-    value = body.get(name, False)
-    if not isinstance(value, bool):
-        raise ApiError(HTTPStatus.BAD_REQUEST, "must be true or false", name)
-    return value
-
-
-_DO: Final = {
-    ("PUT", ("network",)): Operations._network,
-    ("POST", ("network", "keep")): Operations._keep,
-    ("POST", ("network", "back")): Operations._back,
-    ("PUT", ("time",)): Operations._time,
-    ("PUT", ("name",)): Operations._name,
-    ("POST", ("restart",)): Operations._restart,
-    ("POST", ("reboot",)): Operations._reboot,
-    ("POST", ("reset",)): Operations._reset,
-    ("POST", ("cache", "empty")): Operations._empty,
-    ("POST", ("backup",)): Operations._backup,
-    ("POST", ("diagnostics",)): Operations._diagnostics,
-    ("POST", ("restore", "check")): Operations._check,
-    ("POST", ("restore",)): Operations._restore,
-}
+            file.write(body)
+        return {"bytes": offset + len(body)}

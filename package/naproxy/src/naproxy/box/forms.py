@@ -1,20 +1,19 @@
-"""Checks of what the box is told about itself. Pure: a value, or ApiError with the field."""
+"""Checks of what the box is told about itself. Pure: ApiError with the field."""
 
 from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
 
-from naproxy.api.calls import ApiError, only
+from naproxy.api.calls import ApiError
 from naproxy.core.hours import zone
 from naproxy.core.reason import Reason, WrongError
 from naproxy.core.schema import is_host
 
-MOST_DNS: Final = 3
-MOST_NTP: Final = 4
 _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
@@ -38,20 +37,15 @@ def wrong(where: str, code: str, **params: Any) -> ApiError:
     return ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, Reason(code, **params), where)
 
 
-def network(body: dict[str, Any]) -> Network:
-    """Read the form of the network."""
-    only(body, "method", "address", "gateway", "dns")
-    method, dns = body.get("method"), _texts(body, "dns", MOST_DNS)
-    if method not in ("dhcp", "static"):
-        raise wrong("method", "config.one_of", names=("dhcp", "static"))
+def network(method: str, address: str = "", gateway: str = "", dns: Sequence[str] = ()) -> Network:
+    """Check the form of the network, which has the shape that its route declares."""
     for server in dns:
         _ip(server, "dns")
     if method == "dhcp":
-        for name in ("address", "gateway"):
-            if body.get(name):
+        for name, text in (("address", address), ("gateway", gateway)):
+            if text:
                 raise wrong(name, "config.by_dhcp")
-        return Network("dhcp", dns=dns)
-    address, gateway = _text(body, "address"), _text(body, "gateway")
+        return Network("dhcp", dns=tuple(dns))
     try:
         own = ipaddress.IPv4Interface(address)
     except ValueError:
@@ -71,37 +65,31 @@ def network(body: dict[str, Any]) -> Network:
             raise wrong("gateway", "config.itself")
         if there not in own.network:
             raise wrong("gateway", "config.not_in_network", name=str(own.network))
-    return Network("static", str(own), gateway, dns)
+    return Network("static", str(own), gateway, tuple(dns))
 
 
-def host_name(body: dict[str, Any]) -> str:
-    """Read the form of the box's name."""
-    only(body, "name")
-    name = _text(body, "name")
+def host_name(name: str) -> None:
+    """Refuse what cannot be the box's name."""
     if not _NAME.fullmatch(name):
         raise wrong("name", "config.host_name")
     if name.isdigit() or name == "localhost":
         raise wrong("name", "config.own_name")
-    return name
 
 
-def clock(body: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
-    """Read the form of the time: zone and servers that tell the time."""
-    only(body, "time_zone", "ntp")
-    name, servers = _text(body, "time_zone"), _texts(body, "ntp", MOST_NTP)
-    if not name:
+def clock(time_zone: str, ntp: Sequence[str] = ()) -> None:
+    """Refuse what is no time zone, and no server that tells the time."""
+    if not time_zone:
         raise wrong("time_zone", "config.empty")
     try:
-        zone(name)
+        zone(time_zone)
     except WrongError as error:
         raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, error.reason, "time_zone") from None
-    for server in servers:
+    for server in ntp:
         try:
             ipaddress.ip_address(server)
         except ValueError:
             if is_host(server):
                 raise wrong("ntp", "config.no_host_or_address", name=server) from None
-    return name, servers
 
 
 def _ip(text: str, where: str) -> ipaddress.IPv4Address:
@@ -109,19 +97,3 @@ def _ip(text: str, where: str) -> ipaddress.IPv4Address:
         return ipaddress.IPv4Address(text)
     except ValueError:
         raise wrong(where, "config.no_ipv4", name=text[:60]) from None
-
-
-def _text(body: dict[str, Any], name: str) -> str:
-    value = body.get(name, "")
-    if not isinstance(value, str) or len(value) > 253:
-        raise wrong(name, "config.a_text")
-    return value
-
-
-def _texts(body: dict[str, Any], name: str, most: int) -> tuple[str, ...]:
-    values = body.get(name, [])
-    if not isinstance(values, list) or not all(isinstance(v, str) for v in values):
-        raise wrong(name, "config.texts")
-    if len(values) > most:
-        raise wrong(name, "config.value_most", high=most)
-    return tuple(values)

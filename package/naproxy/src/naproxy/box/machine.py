@@ -19,6 +19,7 @@ from naproxy.box import forms
 from naproxy.box.effects import Machine
 from naproxy.config.installation import Installation
 from naproxy.core import files
+from naproxy.core.processes import why
 from naproxy.core.reason import Reason
 
 _LOG: Final = logging.getLogger(__name__)
@@ -159,12 +160,12 @@ class Own:
         try:
             done = await self._does.run((helper, *arguments), _HELPER_S)
         except OSError as error:
-            why = Reason("driver.cannot_run", program=helper, why=error.strerror)
-            raise ApiError(HTTPStatus.BAD_GATEWAY, why) from None
+            cannot = Reason("driver.cannot_run", program=helper, why=why(error))
+            raise ApiError(HTTPStatus.BAD_GATEWAY, cannot) from None
         if done.code != 0:
-            name = f"{Path(helper).name} {' '.join(arguments[:2])}"
-            why = Reason("driver.program", program=name, words=done.why)
-            raise ApiError(HTTPStatus.BAD_GATEWAY, why)
+            program = " ".join((Path(helper).name, *arguments[:2]))
+            failed = Reason("driver.program", program=program, words=done.why)
+            raise ApiError(HTTPStatus.BAD_GATEWAY, failed)
 
     def _begin_back(self) -> None:
         _LOG.warning("network: nobody confirmed the new settings; the old ones are used again")

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import quote, urlencode
 
 from naproxy.api.command import CommandError, call, duration, socket_option
 from naproxy.config import document as config
@@ -120,7 +119,7 @@ def _server(answer: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _status(args: argparse.Namespace) -> int:
-    answer = call(args.socket, "GET", "/v1/status")
+    answer = call(args.socket, "status")
     if args.id:
         answer["servers"] = [_server(answer, args.id)]
     if args.json:
@@ -226,13 +225,13 @@ def _sleep(args: argparse.Namespace) -> int:
 
 
 def _ask_and_wait(args: argparse.Namespace, goal: str, on_the_way: tuple[str, ...]) -> int:
-    server = call(args.socket, "POST", f"/v1/servers/{quote(args.id, safe='')}/{args.command}", {})
+    server = call(args.socket, f"server.{args.command}", server=args.id)
     begun_s = time.monotonic()
     while not args.no_wait and server["state"] in on_the_way:
         if time.monotonic() - begun_s > args.timeout:
             raise CommandError(f"{args.id} is still {server['state'].replace('_', ' ')}")
         time.sleep(_POLL_S)
-        server = _server(call(args.socket, "GET", "/v1/status"), args.id)
+        server = _server(call(args.socket, "status"), args.id)
     if not args.no_wait and server["state"] != goal:
         raise CommandError(f"{args.id} is {server['state']}: {stored_reason(server['reason'])}")
     print("\n".join(describe(server, time.time())))
@@ -242,18 +241,15 @@ def _ask_and_wait(args: argparse.Namespace, goal: str, on_the_way: tuple[str, ..
 def _mode(args: argparse.Namespace) -> int:
     until_s = args.until if args.length_s is None else time.time() + args.length_s
     body = {"mode": args.mode, "until_s": until_s}
-    server = call(args.socket, "POST", f"/v1/servers/{quote(args.id, safe='')}/mode", body)
+    server = call(args.socket, "server.mode", body, server=args.id)
     print("\n".join(describe(server, time.time())))
     return 0
 
 
 def _rows(args: argparse.Namespace, table: str) -> list[dict[str, Any]]:
-    query: dict[str, Any] = {"limit": args.limit}
-    if args.id:
-        query["server"] = args.id
-    if args.since is not None:
-        query["since_s"] = time.time() - args.since
-    rows: list[dict[str, Any]] = call(args.socket, "GET", f"/v1/{table}?{urlencode(query)}")[table]
+    since_s = None if args.since is None else max(0.0, time.time() - args.since)
+    said = call(args.socket, table, server=args.id, since_s=since_s, limit=args.limit)
+    rows: list[dict[str, Any]] = said[table]
     return rows
 
 

@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Mapping
 from typing import Any, Final
-from urllib.parse import quote
 
 from naproxy.api import powers
 from naproxy.api.command import CommandError, call, duration, socket_option
@@ -76,37 +75,36 @@ def run(args: argparse.Namespace) -> int:
     return _arm(args) if args.command == "arm" else _commission(args)
 
 
-def _path(args: argparse.Namespace, verb: str) -> str:
-    return f"/v1/servers/{quote(args.id, safe='')}/{verb}"
+def _call(args: argparse.Namespace, what: str, body: Any = None) -> Any:
+    return call(args.socket, f"server.{what}", body, server=args.id)
 
 
 def _arm(args: argparse.Namespace) -> int:
-    server = call(args.socket, "POST", _path(args, "arm"), {})
+    server = _call(args, "arm")
     print("\n".join(describe(server, time.time())))
     return 0
 
 
 def _commission(args: argparse.Namespace) -> int:
-    path = _path(args, "commission")
     if args.replace and not args.use:
         raise CommandError("--replace works only with --use")
     if args.use and (args.cancel or args.no_wait):
         raise CommandError("--use needs a commissioning that has ended: add --report")
     if args.cancel:
-        report = call(args.socket, "DELETE", path)
+        report = _call(args, "cancel")
     elif args.report:
-        report = call(args.socket, "GET", path)
+        report = _call(args, "commissioned")
     else:
         plan = {"cycles": args.cycles, "awake_s": args.awake, "asleep_s": args.asleep}
-        report = call(args.socket, "POST", path, plan)
+        report = _call(args, "commission", plan)
         if not args.no_wait:
-            report = _watch(args, path, report)
+            report = _watch(args, report)
     if args.json:
         print(json.dumps(report, indent=2))
     else:
         print("\n".join(table(report)))
     if report["ended"] and report["fit"]:
-        power = _use(args, report) if args.use else call(args.socket, "GET", _path(args, "power"))
+        power = _use(args, report) if args.use else _call(args, "power")
         if not args.json:
             print("\n".join(reckoned(args.id, power)))
     elif args.use:
@@ -120,7 +118,7 @@ def _use(args: argparse.Namespace, report: Mapping[str, Any]) -> dict[str, Any]:
         raise CommandError("the server is not armed, so its powers are not used")
     try:
         power: dict[str, Any]
-        power = call(args.socket, "POST", _path(args, "power"), {"replace": args.replace})
+        power = _call(args, "use_power", {"replace": args.replace})
     except CommandError as error:
         words = str(error).removeprefix("replace: ")
         say_so = " (--report --use --replace)" if words != str(error) else ""
@@ -141,16 +139,16 @@ def reckoned(server: str, power: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _watch(args: argparse.Namespace, path: str, report: dict[str, Any]) -> dict[str, Any]:
+def _watch(args: argparse.Namespace, report: dict[str, Any]) -> dict[str, Any]:
     """Show progress until it has ended; an interrupt cancels it."""
     live = _Live(quiet=args.json)
     while not report["ended"]:
         live.show(report)
         try:
             time.sleep(_POLL_S)
-            report = call(args.socket, "GET", path)
+            report = _call(args, "commissioned")
         except KeyboardInterrupt:
-            report = call(args.socket, "DELETE", path)
+            report = _call(args, "cancel")
     live.show(report)
     return report
 

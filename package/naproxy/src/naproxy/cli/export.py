@@ -80,7 +80,7 @@ def _moment(text: str) -> float:
 def run(args: argparse.Namespace) -> int:
     """Run one of the subcommands."""
     if args.command == "metrics":
-        sys.stdout.write(measures.prometheus(call(args.socket, "GET", "/v1/status")))
+        sys.stdout.write(measures.prometheus(call(args.socket, "status")))
     else:
         _export(args)
     return 0

@@ -152,7 +152,7 @@ def _publish(client: Client, settings: Mqtt, control: str) -> str:
         # What is published now would only pile up; the client tries again by itself.
         return f"the broker {settings.host} is not reached yet"
     try:
-        status = call(control, "GET", "/v1/status")
+        status = call(control, "status")
     except CommandError as error:
         client.publish(f"{settings.topic}/status", "offline", 1, True)
         return str(error)

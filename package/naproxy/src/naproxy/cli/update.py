@@ -13,8 +13,6 @@ from naproxy.api.command import CommandError, call, socket_option
 from naproxy.update.updates import BUSY
 
 _POLL_S: Final = 0.2
-_ANSWER_S: Final = 120.0
-"""The controller asks RAUC first, which takes its time on a small box."""
 
 
 def add_parser(subparsers: Any) -> None:
@@ -49,30 +47,26 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _call(args: argparse.Namespace, method: str, target: str, body: Any = None) -> Any:
-    return call(args.socket, method, target, body, _ANSWER_S)
-
-
 def _do(args: argparse.Namespace) -> Any:
     if args.file:
         return _update(args)
     if args.back or args.stay:
         slot = "other" if args.back else "booted"
-        return _call(args, "POST", "/v1/update/activate", {"slot": slot})
+        return call(args.socket, "update.activate", {"slot": slot})
     if args.confirm:
-        return _call(args, "POST", "/v1/update/confirm", {})
-    return _call(args, "GET", "/v1/update")
+        return call(args.socket, "update.confirm")
+    return call(args.socket, "update")
 
 
 def _update(args: argparse.Namespace) -> Any:
     file = str(args.file.absolute())
-    told = _wait(args, _call(args, "POST", "/v1/update/check", {"file": file}))
+    told = _wait(args, call(args.socket, "update.check", {"file": file}))
     if told["job"]["phase"] != "ready":
         raise CommandError(f"{args.file}: {told['job']['error']}")
     if args.check:
-        _call(args, "DELETE", "/v1/update")
+        call(args.socket, "update.forget")
         return told
-    _call(args, "POST", "/v1/update/install", {"older": args.older})
+    call(args.socket, "update.install", {"older": args.older})
     told = _wait(args, told)
     if told["job"]["phase"] != "written":
         raise CommandError(told["job"]["error"])
@@ -81,7 +75,7 @@ def _update(args: argparse.Namespace) -> Any:
 
 def _wait(args: argparse.Namespace, told: Any) -> Any:
     while True:
-        told = _call(args, "GET", "/v1/update")
+        told = call(args.socket, "update")
         job = told["job"]
         if job["phase"] not in BUSY:
             return told

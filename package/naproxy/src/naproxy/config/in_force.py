@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,29 +17,26 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 class InForce:
-    """Holds it; whoever is to live by it says how in `take`."""
+    """Holds it, and has another put into force."""
 
-    def __init__(self, file: Path, found: Found) -> None:
-        """`found` is what the file had when it was read."""
+    def __init__(self, file: Path, found: Found, take: Callable[[Config], None]) -> None:
+        """`found` is what the file had when it was read; `take` lives by a new configuration."""
         self.file = file
+        self._take = take
         self._config = found.config
         self._arguments = found.arguments
-        self.version = edit.version(self.config_text())
-
-    def take(self, new: Config) -> None:
-        """Live by a new configuration."""
-        raise NotImplementedError
+        self.version = edit.version(self.text())
 
     def current(self) -> Config:
         """Return the configuration in force."""
         return self._config
 
-    def config(self) -> dict[str, Any]:
+    def told(self) -> dict[str, Any]:
         """Return the configuration in force, secrets left out but named, with `version`."""
         found: dict[str, Any] = plain(self._config)
         return {**found, "version": self.version, "secrets": list(secrets(self._config))}
 
-    def config_text(self) -> bytes:
+    def text(self) -> bytes:
         """Return the file as it is now, nothing if there is none yet; OSError."""
         try:
             return self.file.read_bytes()
@@ -49,14 +47,14 @@ class InForce:
         """Return the names of the secret keys that are given."""
         return frozenset(path.rpartition(".")[2] for path in secrets(self._config))
 
-    def put_config(self, text: bytes) -> None:
+    def put(self, text: bytes) -> None:
         """Check, write and use a new configuration; ConfigError, and nothing changes."""
         self._refuse_arguments(document.look(text).arguments)
         self._use(document.replace(self.file, text), text)
 
     def reload(self) -> None:
         """Use the file as it is now; ConfigError or OSError, and nothing changes."""
-        text = self.config_text()
+        text = self.text()
         found = document.look(text)
         self._use(found.config, text)
         self._arguments = found.arguments
@@ -72,7 +70,7 @@ class InForce:
         _LOG.info("%s: in force now", self.file)
 
     def _use(self, new: Config, text: bytes) -> None:
-        self.take(new)
+        self._take(new)
         self._config = new
         self.version = edit.version(text)
 

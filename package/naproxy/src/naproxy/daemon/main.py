@@ -16,11 +16,15 @@ import os
 import signal
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from naproxy import __version__
+from naproxy.api import configuration, measures
+from naproxy.api.calls import Handlers, joined
 from naproxy.api.command import add_config_option, installation_options, installed
+from naproxy.api.servers import Servers
 from naproxy.box import logs, restore
 from naproxy.box.api import Operations
 from naproxy.config import document as config
@@ -46,6 +50,7 @@ from naproxy.shm import page
 from naproxy.shm.datagram import WakeSocket
 from naproxy.shm.events import Event, Events
 from naproxy.shm.page import Page
+from naproxy.update import api as updating
 from naproxy.update import effects as update
 from naproxy.update.updates import Updates
 
@@ -54,18 +59,21 @@ PRUNE_S: Final = 86400.0
 _ANSWER_OUT_S: Final = 0.5
 _LOG: Final = logging.getLogger(__name__)
 _LAST_WORDS: Final = logs.Ring()
+_TABLES: Final = ("transitions", "wakes", "decisions")
+_DEFAULT_ROWS: Final = 100
 
 
 class AlreadyRunningError(RuntimeError):
     """Another controller uses the same directory."""
 
 
-class Controller(InForce):
-    """The box; it lives by the configuration in force."""
+class Controller:
+    """The box."""
 
     def __init__(self, file: Path, found: Found, here: Installation) -> None:
         """Map the page and open the journal; `run` does the rest."""
-        super().__init__(file, found)
+        self.configuration = InForce(file, found, self._take)
+        self.file = file
         self.here = here
         self.runners: dict[str, Runner] = {}
         self._started_s = time.time()
@@ -91,22 +99,23 @@ class Controller(InForce):
         self._history = History(self._journal, epoch_s)
         self._meters.sinks.append(self._history.add_second)
         self._learner = Learner(self._page)
-        self.setup = Setup(lambda: self._config, file, self._journal)
+        self.setup = Setup(self.current, file, self._journal)
         self.operations = Operations(self, _LAST_WORDS)
         self.updates = Updates(here.rauc_conf, data_dir / "update", update.Machine())
+        self._servers = Servers(self.runners, self.configuration)
         self._slots: dict[str, int] = {}
 
     async def run(self) -> None:
         """Serve until SIGTERM or SIGINT."""
         loop = asyncio.get_running_loop()
-        self.take(self._config)
+        self._take(self.current())
         self._page.heartbeat(page.monotonic_us())
         self._wakes.open()
         socket_path = self._run_dir / "control.sock"
-        api = await control.serve(self, socket_path, self.here.control_group)
+        api = await control.serve(self.handlers(), socket_path, self.here.control_group)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stopping.set)
-        loop.add_signal_handler(signal.SIGHUP, self.reload_quietly)
+        loop.add_signal_handler(signal.SIGHUP, self.configuration.reload_quietly)
         self._beat()
         self._save()
         self._prune()
@@ -146,7 +155,7 @@ class Controller(InForce):
     # The loop's own work. The next time is set first: what fails must not be the last time.
 
     def _beat(self) -> None:
-        self._timers.again(self._config.box.heartbeat_s, self._beat)
+        self._timers.again(self.current().box.heartbeat_s, self._beat)
         self._page.heartbeat(page.monotonic_us())
         self._drain()
 
@@ -155,7 +164,7 @@ class Controller(InForce):
         events = list(self._events.read())
         for event in events:
             heard.setdefault(event.server, []).append(event)
-        if self._config.box.learn_robots:
+        if self.current().box.learn_robots:
             self._learner.heard(events)
         for name, index in self._slots.items():
             for event in heard.get(index, ()):
@@ -188,14 +197,14 @@ class Controller(InForce):
     def _prune(self) -> None:
         self._timers.again(PRUNE_S, self._prune)
         if self._history.clock.trusted:
-            self._journal.prune(self._config.box.keep_days)
+            self._journal.prune(self.current().box.keep_days)
 
     def _wake(self, server: str, asker: Asker) -> None:
         self.runners[server].wake(asker)
 
     # Configuration
 
-    def take(self, new: Config) -> None:
+    def _take(self, new: Config) -> None:
         """Live by a new configuration: servers come, change and go."""
         for name in set(self.runners) - {s.id for s in new.server}:
             self.runners.pop(name).stop(why=Reason("server.no_longer_configured"))
@@ -241,13 +250,35 @@ class Controller(InForce):
     def _state_of(self, server: str) -> State | None:
         return self.runners[server].machine.state if server in self.runners else None
 
+    def current(self) -> Config:
+        """Return the configuration in force."""
+        return self.configuration.current()
+
     # Telling
 
     def told(self) -> dict[str, Any]:
         """Return state and settings as JSON types, without secrets."""
-        servers = [runner.status() for runner in self.runners.values()]
-        status = {"box": self.status(), "servers": servers, **self.meters(None)}
-        return {"status": status, "settings": self.config()}
+        return {"status": self._told_status(), "settings": self.configuration.told()}
+
+    def handlers(self) -> Handlers:
+        """Return who answers which route of the control API."""
+        return joined(
+            {
+                "status": self._told_status,
+                "health": lambda: {"ok": True},
+                "metrics": lambda: {"text": measures.prometheus(self._told_status())},
+                "meters": self.meters,
+                **{name: partial(self._rows, name) for name in _TABLES},
+            },
+            configuration.handlers(self.configuration),
+            self._servers.handlers(),
+            self.setup.handlers(),
+            self.operations.handlers(),
+            updating.handlers(self.updates),
+        )
+
+    def _told_status(self) -> dict[str, Any]:
+        return {"box": self.status(), "servers": self._servers.status(), **self._said_by_meters()}
 
     def status(self) -> dict[str, Any]:
         """Return what holds for the whole box."""
@@ -261,16 +292,24 @@ class Controller(InForce):
             "energy_j": self._history.energy_j(),
         }
 
-    def meters(self, since_s: float | None) -> dict[str, Any]:
-        """Return what the meters say, and their seconds after `since_s` if it is given."""
-        said: dict[str, Any] = {"meters": self._meters.status(), "house_s": self._meters.house_s()}
-        if since_s is not None:
-            said["seconds"] = self._meters.seconds(since_s)
-        return said
+    def _said_by_meters(self) -> dict[str, Any]:
+        return {"meters": self._meters.status(), "house_s": self._meters.house_s()}
 
-    def history(self, table: str, server: str | None, since_s: float, limit: int) -> list[Any]:
-        """Return rows of the journal, newest first."""
-        return self._journal.rows(table, server, since_s, limit)
+    def meters(self, since_s: float | None = None) -> dict[str, Any]:
+        """Return what the meters say, and their seconds after `since_s`, without it none yet."""
+        seconds = self._meters.seconds(time.time() if since_s is None else since_s)
+        return {**self._said_by_meters(), "seconds": seconds}
+
+    def _rows(
+        self,
+        table: str,
+        server: str | None = None,
+        since_s: float = 0.0,
+        limit: int = _DEFAULT_ROWS,
+    ) -> dict[str, Any]:
+        if server is not None:
+            self._servers.known(server)
+        return {table: self._journal.rows(table, server, since_s, limit)}
 
 
 def _lock(path: Path) -> int:

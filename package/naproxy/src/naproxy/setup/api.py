@@ -16,34 +16,21 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
-from naproxy.api.calls import Answer, ApiError, Call, only
+from naproxy.api.calls import ApiError, Handler, Handlers, no_server
+from naproxy.api.table import STEPS
 from naproxy.config.document import Config, Server
 from naproxy.core.processes import Printed, printed, words
 from naproxy.core.reason import Reason
 from naproxy.doctor.server import FactsError, parse
 from naproxy.history.write.journal import Journal
 from naproxy.setup import access, meters, scan, typical
-from naproxy.setup.jobs import BusyError, JobError, Jobs, Progress, Work
+from naproxy.setup.jobs import JobError, Jobs, Progress, Work
 
-STEPS: Final = ("welcome", "office", "server", "names", "sleep", "meter", "proof", "done")
 SCAN_PAUSE_S: Final = 10.0
 LOOK_PAUSE_S: Final = 1.0
 _DOCTOR_S: Final = 90.0
 _DOCTOR_BYTES: Final = 1 << 18
-_FACTS_BYTES: Final = 65536
 _KEY: Final = "setup"
-_TOP: Final = ("setup", "scan", "look", "meter-search", "typical-servers")
-_OF_SERVER: Final = ("key", "host-key", "doctor", "facts-script")
-
-
-def ours(call: Call) -> bool:
-    """Whether a request is for here."""
-    match call.path:
-        case ("v1", what) if what in _TOP:
-            return True
-        case ("v1", "servers", _, what) if what in _OF_SERVER:
-            return True
-    return False
 
 
 class Setup:
@@ -67,20 +54,36 @@ class Setup:
         """End what is under way."""
         self._jobs.stop()
 
-    async def answer(self, call: Call) -> Answer:
-        """Answer one request; ApiError for those that cannot be."""
-        if call.path[1] == "servers":
-            return await self._of_server(call, call.path[2], call.path[3])
-        match call.method, call.path[1]:
-            case "PUT", "setup":
-                return HTTPStatus.OK, self._set_state(call.json())
-            case "GET", ("setup" | "typical-servers") as what:
-                return HTTPStatus.OK, self.state() if what == "setup" else typical.table()
-            case ("GET" | "DELETE") as method, ("scan" | "look" | "meter-search") as name:
-                return self._job(method, name)
-            case "POST", ("scan" | "look" | "meter-search") as name:
-                return self._begin(name, call.json())
-        raise _not_used(call)
+    def handlers(self) -> Handlers:
+        """Return who answers which route."""
+        return {
+            "setup": self.state,
+            "setup.go": self._set_state,
+            "typical": typical.table,
+            **self._job("scan", self._scan),
+            **self._job("look", self._look),
+            **self._job("meter_search", self._meter_search),
+            **self._job("server.host_key", self._host_key),
+            **self._job("server.doctor", self._doctor),
+            "server.key": self._key,
+            "server.pin": self._pin,
+            "server.facts_script": self._facts_script,
+        }
+
+    def _job(self, what: str, begin: Handler) -> Handlers:
+        """Return who answers the routes of a job: to begin it, to look at it, to call it off."""
+
+        def name(server: str | None = None) -> str:
+            return f"{what}.{self._server(server).id}" if server else what
+
+        def start(**asked: Any) -> dict[str, Any]:
+            return self._jobs.start(name(asked.get("server")), *begin(**asked))
+
+        return {
+            f"{what}.begin": start,
+            what: lambda **of: self._jobs.status(name(**of)),
+            f"{what}.end": lambda **of: self._jobs.cancel(name(**of)),
+        }
 
     # Where the guide is
 
@@ -96,50 +99,30 @@ class Setup:
             "server": server if server in servers else next(iter(servers), None),
         }
 
-    def _set_state(self, body: dict[str, Any]) -> dict[str, Any]:
-        only(body, "done", "step", "server")
-        if "done" in body and not isinstance(body["done"], bool):
-            raise ApiError(HTTPStatus.BAD_REQUEST, Reason("config.boolean"), "done")
-        if "step" in body and body["step"] not in STEPS:
-            wrong = Reason("config.one_of", names=STEPS)
-            raise ApiError(HTTPStatus.BAD_REQUEST, wrong, "step")
-        if body.get("server") is not None:
-            self._server(str(body["server"]))
-        if body.get("done") and not self._config().server:
+    def _set_state(self, **state: Any) -> dict[str, Any]:
+        if state.get("server") is not None:
+            self._server(state["server"])
+        if state.get("done") and not self._config().server:
             raise ApiError(HTTPStatus.CONFLICT, Reason("setup.no_server_yet"), "done")
-        self._journal.save(_KEY, {**self.state(), **body})
+        self._journal.save(_KEY, {**self.state(), **state})
         return self.state()
 
-    # Jobs
+    # Jobs: what is to be done, and how long it must not be done again
 
-    def _start(self, name: str, work: Work, pause_s: float) -> Answer:
-        try:
-            return HTTPStatus.ACCEPTED, self._jobs.start(name, work, pause_s)
-        except BusyError as error:
-            raise ApiError(HTTPStatus.TOO_MANY_REQUESTS, error.reason) from None
+    def _scan(self) -> tuple[Work, float]:
+        return partial(scan.scan, self._wire, self._config().box.interface), SCAN_PAUSE_S
 
-    def _job(self, method: str, name: str) -> Answer:
-        told = self._jobs.cancel if method == "DELETE" else self._jobs.status
-        return HTTPStatus.OK, told(name)
+    def _look(self, address: str, port: int = 80) -> tuple[Work, float]:
+        return partial(scan.look, self._wire, address.strip(), port), LOOK_PAUSE_S
 
-    def _begin(self, name: str, body: dict[str, Any]) -> Answer:
-        if name == "look":
-            return self._look(body)
-        only(body)
-        interface = self._config().box.interface
-        sweep = partial(scan.scan, self._wire, interface)
-        return self._start(name, sweep if name == "scan" else self._meters, SCAN_PAUSE_S)
+    def _meter_search(self) -> tuple[Work, float]:
+        return self._meters, SCAN_PAUSE_S
 
-    def _look(self, body: dict[str, Any]) -> Answer:
-        only(body, "address", "port")
-        text, port = body.get("address"), body.get("port", 80)
-        if not isinstance(text, str) or not 0 < len(text.strip()) <= 253:
-            raise ApiError(HTTPStatus.BAD_REQUEST, Reason("config.host_or_address"), "address")
-        if isinstance(port, bool) or not isinstance(port, int) or not 1 <= port <= 65535:
-            wrong = Reason("config.value_between", low=1, high=65535)
-            raise ApiError(HTTPStatus.BAD_REQUEST, wrong, "port")
-        work = partial(scan.look, self._wire, text.strip(), port)
-        return self._start("look", work, LOOK_PAUSE_S)
+    def _host_key(self, server: str) -> tuple[Work, float]:
+        return partial(access.host_key, self._server(server)), LOOK_PAUSE_S
+
+    def _doctor(self, server: str, facts: str = "") -> tuple[Work, float]:
+        return partial(self._examine, self._server(server).id, facts), LOOK_PAUSE_S
 
     async def _meters(self, progress: Progress) -> dict[str, Any]:
         result = self._jobs.status("scan")["result"]
@@ -154,49 +137,18 @@ class Setup:
         for server in self._config().server:
             if server.id == name:
                 return server
-        raise ApiError(HTTPStatus.NOT_FOUND, Reason("config.no_server", name=name[:40]), "server")
+        raise no_server(name)
 
-    async def _of_server(self, call: Call, name: str, what: str) -> Answer:
-        server = self._server(name)
-        job = f"{what}.{name}"
-        try:
-            match call.method, what:
-                case "POST", "key":
-                    only(call.json())
-                    return HTTPStatus.OK, await access.key(server, self._file.parent)
-                case "POST", "host-key":
-                    only(call.json())
-                    return self._start(job, partial(access.host_key, server), LOOK_PAUSE_S)
-                case "PUT", "host-key":
-                    return await self._pin(server, call.json())
-                case "POST", "doctor":
-                    return self._start(job, self._doctor(server, call.json()), LOOK_PAUSE_S)
-                case "GET", "facts-script":
-                    done = await self._run_doctor(name, "--script")
-                    return HTTPStatus.OK, {"script": done.output.decode()}
-                case ("GET" | "DELETE") as method, ("host-key" | "doctor"):
-                    return self._job(method, job)
-        except JobError as error:
-            raise ApiError(HTTPStatus.CONFLICT, error.reason) from None
-        raise _not_used(call)
+    async def _key(self, server: str) -> dict[str, Any]:
+        return await access.key(self._server(server), self._file.parent)
 
-    async def _pin(self, server: Server, body: dict[str, Any]) -> Answer:
-        only(body, "fingerprint", "replace")
-        fingerprint, replace = body.get("fingerprint"), body.get("replace", False)
-        if not isinstance(fingerprint, str):
-            raise ApiError(HTTPStatus.BAD_REQUEST, Reason("setup.fingerprint"), "fingerprint")
-        if not isinstance(replace, bool):
-            raise ApiError(HTTPStatus.BAD_REQUEST, Reason("config.boolean"), "replace")
-        folder = self._file.parent
-        return HTTPStatus.OK, await access.pin(server, fingerprint, folder, replace=replace)
+    async def _pin(self, server: str, fingerprint: str, *, replace: bool = False) -> dict[str, Any]:
+        found = self._server(server)
+        return await access.pin(found, fingerprint, self._file.parent, replace=replace)
 
-    def _doctor(self, server: Server, body: dict[str, Any]) -> Work:
-        only(body, "facts")
-        facts = body.get("facts", "")
-        if not isinstance(facts, str) or len(facts) > _FACTS_BYTES:
-            wrong = Reason("config.characters_most", high=_FACTS_BYTES)
-            raise ApiError(HTTPStatus.BAD_REQUEST, wrong, "facts")
-        return partial(self._examine, server.id, facts)
+    async def _facts_script(self, server: str) -> dict[str, Any]:
+        done = await self._run_doctor(self._server(server).id, "--script")
+        return {"script": done.output.decode()}
 
     async def _examine(self, name: str, facts: str, progress: Progress) -> dict[str, Any]:
         progress.part = "doctor"
@@ -223,7 +175,3 @@ class Setup:
                 raise JobError("setup.doctor_failed", said=said)
             raise JobError("setup.doctor_late")
         return done
-
-
-def _not_used(call: Call) -> ApiError:
-    return ApiError(HTTPStatus.METHOD_NOT_ALLOWED, Reason("setup.not_used", method=call.method))

@@ -7,21 +7,30 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass, field
+from http import HTTPStatus
 from typing import Any, Final
 
-from naproxy.api.calls import told
-from naproxy.core.reason import Reason, WrongError
+from naproxy.api.calls import ApiError, told
+from naproxy.core.reason import Reason
 
 _LOG: Final = logging.getLogger(__name__)
 MOST_JOBS: Final = 32
 
 
-class JobError(WrongError):
+class JobError(ApiError):
     """Why it came to nothing."""
 
+    def __init__(self, code: str, /, **params: Any) -> None:
+        """Take what `Reason` takes."""
+        super().__init__(HTTPStatus.CONFLICT, Reason(code, **params))
 
-class BusyError(WrongError):
+
+class BusyError(ApiError):
     """It is under way already, or was a moment ago."""
+
+    def __init__(self, code: str, /, **params: Any) -> None:
+        """Take what `Reason` takes."""
+        super().__init__(HTTPStatus.TOO_MANY_REQUESTS, Reason(code, **params))
 
 
 @dataclass(slots=True)

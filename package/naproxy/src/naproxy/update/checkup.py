@@ -85,7 +85,7 @@ def controller_beats(places: Places) -> None:
     try:
         answer = ask(places.socket, "GET", "/v1/health", timeout_s=_ANSWER_S)
     except NoAnswerError as error:
-        raise UnhealthyError("core.own_words", text=str(error)) from None
+        raise UnhealthyError("core.own_words", text=error.reason) from None
     if not answer.good:
         said = str(answer.body.get("error", answer.status))
         raise UnhealthyError("update.controller_ill", said=said)
@@ -193,7 +193,7 @@ class Box:
         try:
             answer = ask(self._places.socket, "POST", "/v1/update/confirm", {}, timeout_s=120)
         except NoAnswerError as error:
-            raise UnhealthyError("core.own_words", text=str(error)) from None
+            raise UnhealthyError("core.own_words", text=error.reason) from None
         if not answer.good:
             raise UnhealthyError("update.not_confirmed", said=str(answer.body["error"]))
 

@@ -7,6 +7,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from flask import Blueprint, current_app, g
+from naproxy.api.shapes import array, boolean, choice, integer, nullable, number, obj, string
 
 from naproxy_webui.auth import guard
 from naproxy_webui.auth.passwords import LEAST, MOST
@@ -16,7 +17,6 @@ from naproxy_webui.auth.users import ROLES, User
 from naproxy_webui.http.api import route
 from naproxy_webui.http.errors import ApiError
 from naproxy_webui.http.page import Page
-from naproxy_webui.http.shapes import array, boolean, choice, integer, nullable, number, obj, string
 from naproxy_webui.i18n.texts import LANGUAGES, t
 from naproxy_webui.render import render
 

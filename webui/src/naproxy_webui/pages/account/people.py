@@ -6,6 +6,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from flask import Blueprint, g
+from naproxy.api.shapes import array, boolean, choice, integer, number, obj, string
 
 from naproxy_webui.auth import guard
 from naproxy_webui.auth.passwords import MOST
@@ -13,7 +14,6 @@ from naproxy_webui.auth.users import ROLES, User
 from naproxy_webui.http.api import route
 from naproxy_webui.http.errors import ApiError
 from naproxy_webui.http.page import Page
-from naproxy_webui.http.shapes import array, boolean, choice, integer, number, obj, string
 from naproxy_webui.i18n.texts import t
 
 PAGE = Page(name="people", path="/account")

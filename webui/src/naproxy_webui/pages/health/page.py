@@ -6,12 +6,12 @@ from threading import Lock
 from typing import Any, Final
 
 from flask import Blueprint, current_app
+from naproxy.api.shapes import boolean, obj
 
 from naproxy_webui.http.api import route
 from naproxy_webui.http.control import control
 from naproxy_webui.http.errors import ApiError
 from naproxy_webui.http.page import Page
-from naproxy_webui.http.shapes import boolean, obj
 
 PAGE = Page(name="health", path="/api/health")
 blueprint = Blueprint("health", __name__)

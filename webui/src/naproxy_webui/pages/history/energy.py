@@ -11,12 +11,12 @@ from datetime import tzinfo
 from typing import Any, Final
 
 from flask import Blueprint
+from naproxy.api.shapes import array, boolean, choice, nullable, number, obj, string
 from naproxy.history.days import days
 from naproxy.history.read import costs, queries, timeline
 
 from naproxy_webui.http.api import route
 from naproxy_webui.http.page import Page
-from naproxy_webui.http.shapes import array, boolean, choice, nullable, number, obj, string
 from naproxy_webui.office.equipment import BOX, Equipment, equipment
 from naproxy_webui.office.history import history, looked_after_until_s
 from naproxy_webui.office.office import office

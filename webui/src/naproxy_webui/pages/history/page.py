@@ -15,13 +15,13 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from flask import Blueprint, Response, current_app
+from naproxy.api.shapes import array, boolean, choice, integer, nullable, number, obj, string
 from naproxy.history.days import VIEWS
 from naproxy.history.read import ledger, queries, rows, timeline
 
 from naproxy_webui.http.api import route
 from naproxy_webui.http.errors import ApiError
 from naproxy_webui.http.page import Page
-from naproxy_webui.http.shapes import array, boolean, choice, integer, nullable, number, obj, string
 from naproxy_webui.i18n.reasons import plain
 from naproxy_webui.i18n.texts import t
 from naproxy_webui.office.equipment import BOX, equipment

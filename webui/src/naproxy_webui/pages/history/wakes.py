@@ -10,13 +10,13 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from flask import Blueprint
+from naproxy.api.shapes import array, boolean, choice, integer, nullable, number, obj, string
 from naproxy.history.read import costs, ledger, timeline
 
 from naproxy_webui.http.api import route
 from naproxy_webui.http.control import control
 from naproxy_webui.http.errors import ApiError
 from naproxy_webui.http.page import Page
-from naproxy_webui.http.shapes import array, boolean, choice, integer, nullable, number, obj, string
 from naproxy_webui.i18n.texts import t
 from naproxy_webui.office.equipment import Equipment, Server, equipment
 from naproxy_webui.office.history import history, looked_after_until_s

@@ -7,13 +7,13 @@ from http import HTTPStatus
 from typing import Any
 
 from flask import Blueprint, Response, g, make_response, request
+from naproxy.api.shapes import boolean, obj
 
 from naproxy_webui.auth import guard
 from naproxy_webui.http.access import access
 from naproxy_webui.http.api import json_response, route
 from naproxy_webui.http.errors import ApiError
 from naproxy_webui.http.page import Page
-from naproxy_webui.http.shapes import boolean, obj
 from naproxy_webui.render import render
 
 PAGE = Page(name="login", path="/login")

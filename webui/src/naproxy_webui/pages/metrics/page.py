@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from flask import Blueprint, Response
+from naproxy.api.shapes import string
 
 from naproxy_webui.http.api import route
 from naproxy_webui.http.control import control
 from naproxy_webui.http.page import Page
-from naproxy_webui.http.shapes import string
 
 PAGE = Page(name="metrics", path="/metrics")
 blueprint = Blueprint("metrics", __name__)

@@ -8,12 +8,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from flask import Blueprint, current_app
-
-from naproxy_webui.http.api import route
-from naproxy_webui.http.control import control
-from naproxy_webui.http.errors import ApiError
-from naproxy_webui.http.page import Page
-from naproxy_webui.http.shapes import (
+from naproxy.api.shapes import (
     ANY_OBJECT,
     array,
     boolean,
@@ -24,6 +19,11 @@ from naproxy_webui.http.shapes import (
     obj,
     string,
 )
+
+from naproxy_webui.http.api import route
+from naproxy_webui.http.control import control
+from naproxy_webui.http.errors import ApiError
+from naproxy_webui.http.page import Page
 from naproxy_webui.i18n.reasons import plain
 from naproxy_webui.office.equipment import commissioned, equipment
 from naproxy_webui.pages.now import card as now

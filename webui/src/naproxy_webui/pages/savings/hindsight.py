@@ -14,6 +14,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from flask import Blueprint
+from naproxy.api.shapes import ANY_OBJECT, choice, nullable, number, obj
 from naproxy.history.read.recorded import last_block_s
 from naproxy.history.read.waits import paid
 
@@ -21,7 +22,6 @@ from naproxy_webui.http.api import route
 from naproxy_webui.http.child import CANCELLED, DONE, FAILED, NONE, RUNNING, WHY
 from naproxy_webui.http.errors import ApiError
 from naproxy_webui.http.page import Page
-from naproxy_webui.http.shapes import ANY_OBJECT, choice, nullable, number, obj
 from naproxy_webui.i18n.texts import t
 from naproxy_webui.office.history import history
 from naproxy_webui.office.ranges import utc_offset

@@ -15,13 +15,7 @@ from datetime import date, datetime
 from typing import Any, Final
 
 from flask import Blueprint, Response
-from naproxy.history.days import VIEWS, days
-from naproxy.history.read.savings import Saved, total
-from naproxy.history.read.waits import Wait, paid, waits
-
-from naproxy_webui.http.api import route
-from naproxy_webui.http.page import Page
-from naproxy_webui.http.shapes import (
+from naproxy.api.shapes import (
     ANY_OBJECT,
     array,
     choice,
@@ -31,6 +25,12 @@ from naproxy_webui.http.shapes import (
     obj,
     string,
 )
+from naproxy.history.days import VIEWS, days
+from naproxy.history.read.savings import Saved, total
+from naproxy.history.read.waits import Wait, paid, waits
+
+from naproxy_webui.http.api import route
+from naproxy_webui.http.page import Page
 from naproxy_webui.office.figures import middle
 from naproxy_webui.office.history import history, looked_after_until_s, server_names
 from naproxy_webui.office.office import office

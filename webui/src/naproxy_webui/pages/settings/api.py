@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from flask import Blueprint
+from naproxy.api.shapes import ANY_OBJECT, array, choice, obj, string
 
 from naproxy_webui.http.api import route
 from naproxy_webui.http.control import control
 from naproxy_webui.http.page import Page
-from naproxy_webui.http.shapes import ANY_OBJECT, array, choice, obj, string
 from naproxy_webui.office.equipment import equipment
 from naproxy_webui.office.office import forget_office
 

@@ -8,13 +8,13 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from flask import Blueprint, Response
+from naproxy.api.shapes import array, boolean, choice, integer, obj, string
 
 from naproxy_webui.auth import guard, user_backup
 from naproxy_webui.http.api import route
 from naproxy_webui.http.control import control
 from naproxy_webui.http.errors import ApiError
 from naproxy_webui.http.page import Page
-from naproxy_webui.http.shapes import array, boolean, choice, integer, obj, string
 from naproxy_webui.office.equipment import equipment
 from naproxy_webui.office.office import forget_office
 

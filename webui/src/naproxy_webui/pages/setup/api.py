@@ -6,14 +6,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from flask import Blueprint, g
-from naproxy.core.schema import is_host
-
-from naproxy_webui.auth import guard
-from naproxy_webui.http.api import route
-from naproxy_webui.http.control import control, in_words, job_in_words
-from naproxy_webui.http.errors import ApiError
-from naproxy_webui.http.page import Page
-from naproxy_webui.http.shapes import (
+from naproxy.api.shapes import (
     ANY_OBJECT,
     array,
     boolean,
@@ -24,6 +17,13 @@ from naproxy_webui.http.shapes import (
     obj,
     string,
 )
+from naproxy.core.schema import is_host
+
+from naproxy_webui.auth import guard
+from naproxy_webui.http.api import route
+from naproxy_webui.http.control import control, in_words, job_in_words
+from naproxy_webui.http.errors import ApiError
+from naproxy_webui.http.page import Page
 from naproxy_webui.i18n.texts import LANGUAGES, t
 from naproxy_webui.office.office import forget_office
 from naproxy_webui.pages.setup import steps as setting_up

@@ -6,12 +6,12 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from flask import Blueprint
+from naproxy.api.shapes import ANY_OBJECT, boolean, integer, nullable, number, obj, string
 
 from naproxy_webui.http.api import route
 from naproxy_webui.http.control import control, in_words, job_in_words
 from naproxy_webui.http.errors import ApiError
 from naproxy_webui.http.page import Page
-from naproxy_webui.http.shapes import ANY_OBJECT, boolean, integer, nullable, number, obj, string
 from naproxy_webui.i18n.reasons import plain
 from naproxy_webui.i18n.texts import t
 from naproxy_webui.office.equipment import commissioned

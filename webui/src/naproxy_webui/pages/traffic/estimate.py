@@ -11,14 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from flask import Blueprint, Response, current_app
-from naproxy.core.reason import reason_of
-from naproxy.core.words import words
-
-from naproxy_webui.http.api import json_response, route
-from naproxy_webui.http.child import CANCELLED, DONE, FAILED, NONE, RUNNING, WHY
-from naproxy_webui.http.errors import ApiError
-from naproxy_webui.http.page import Page
-from naproxy_webui.http.shapes import (
+from naproxy.api.shapes import (
     ANY_OBJECT,
     array,
     choice,
@@ -28,6 +21,13 @@ from naproxy_webui.http.shapes import (
     obj,
     string,
 )
+from naproxy.core.reason import reason_of
+from naproxy.core.words import words
+
+from naproxy_webui.http.api import json_response, route
+from naproxy_webui.http.child import CANCELLED, DONE, FAILED, NONE, RUNNING, WHY
+from naproxy_webui.http.errors import ApiError
+from naproxy_webui.http.page import Page
 from naproxy_webui.i18n.texts import language, t
 from naproxy_webui.office.ranges import utc_offset
 from naproxy_webui.options import Settings

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from flask import Blueprint
+from naproxy.api.shapes import array, choice, integer, nullable, number, obj, string
 from naproxy.core.state import Klass
 from naproxy.history.read import patterns
 from naproxy.history.write import gaps
@@ -19,7 +20,6 @@ from naproxy.shm.page import Outcome
 from naproxy_webui.http.api import route
 from naproxy_webui.http.errors import ApiError
 from naproxy_webui.http.page import Page
-from naproxy_webui.http.shapes import array, choice, integer, nullable, number, obj, string
 from naproxy_webui.office.equipment import equipment
 from naproxy_webui.office.history import history, server_names
 from naproxy_webui.office.ranges import RANGE, of_query, zone

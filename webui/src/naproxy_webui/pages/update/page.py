@@ -6,12 +6,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from flask import Blueprint
-
-from naproxy_webui.http.api import route
-from naproxy_webui.http.control import control, in_words
-from naproxy_webui.http.errors import ApiError
-from naproxy_webui.http.page import Page
-from naproxy_webui.http.shapes import (
+from naproxy.api.shapes import (
     ANY_OBJECT,
     array,
     boolean,
@@ -21,6 +16,11 @@ from naproxy_webui.http.shapes import (
     obj,
     string,
 )
+
+from naproxy_webui.http.api import route
+from naproxy_webui.http.control import control, in_words
+from naproxy_webui.http.errors import ApiError
+from naproxy_webui.http.page import Page
 from naproxy_webui.i18n.texts import t
 from naproxy_webui.pages.uploads.uploads import uploads
 from naproxy_webui.render import render

@@ -6,11 +6,11 @@ from http import HTTPStatus
 from typing import Any
 
 from flask import Blueprint
+from naproxy.api.shapes import boolean, choice, integer, obj, string
 
 from naproxy_webui.http.api import route
 from naproxy_webui.http.errors import ApiError
 from naproxy_webui.http.page import Page
-from naproxy_webui.http.shapes import boolean, choice, integer, obj, string
 from naproxy_webui.i18n.texts import t
 from naproxy_webui.pages.uploads.uploads import KINDS, PIECE_BYTES, Upload, uploads
 

@@ -279,7 +279,7 @@ def _chosen(wanted: str | None, known: Sequence[Mapping[str, Any]]) -> Mapping[s
 
 
 def _kept_awake(socket: str, server: str) -> None:
-    for status in call(socket, "GET", "/v1/status")["servers"]:
+    for status in call(socket, "status")["servers"]:
         if status["id"] == server and status["mode"] == "auto":
             raise CommandError(
                 f"{server} may be put to sleep while it idles:"

@@ -37,7 +37,7 @@ class Asked:
 
     def ask(self, since_s: float) -> Sequence[dict[str, Any]]:
         """Return the seconds after `since_s`."""
-        self._said = call(self._socket, "GET", f"/v1/meters?since_s={since_s}")
+        self._said = call(self._socket, "meters", since_s=since_s)
         return self._said["seconds"]  # type: ignore[no-any-return]
 
     def status(self) -> Sequence[Mapping[str, Any]]:

@@ -7,28 +7,24 @@ additionalProperties, items, minItems, maxItems, minimum, maximum, minLength, ma
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections.abc import Mapping
-from http import HTTPStatus
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from naproxy.core.reason import Reason
-from naproxy.core.words import words
-
-from naproxy_webui.http.errors import ApiError
-from naproxy_webui.i18n.texts import language
+from naproxy.core.reason import WrongError
 
 Shape = Mapping[str, Any]
 
 
-class ShapeError(ApiError):
+class ShapeError(WrongError):
     """What is wrong with a value, and where."""
 
-    def __init__(self, where: str, code: str, **params: Any) -> None:
+    def __init__(self, where: str, code: str, /, **params: Any) -> None:
         """`where` is a path such as `users.0.name`, empty for the whole."""
-        said = words(Reason(code, **params), language())
-        super().__init__(HTTPStatus.BAD_REQUEST, said, where or None)
+        super().__init__(code, **params)
+        self.where = where or None
 
 
 def obj(properties: Mapping[str, Shape], *, optional: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -108,11 +104,11 @@ _CODES: Final = {
 
 def check(value: Any, shape: Shape, where: str = "") -> None:
     """Check a value; ShapeError says the first that is wrong."""
+    if "enum" in shape and value not in shape["enum"]:
+        raise ShapeError(where, "config.one_of", names=tuple(map(str, shape["enum"])))
     kinds = shape.get("type")
     if kinds is not None:
         _check_kind(value, [kinds] if isinstance(kinds, str) else kinds, where)
-    if "enum" in shape and value not in shape["enum"]:
-        raise ShapeError(where, "config.one_of", names=tuple(map(str, shape["enum"])))
     if isinstance(value, str):
         _check_text(value, shape, where)
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -183,6 +179,37 @@ def _check_object(value: dict[str, Any], shape: Shape, where: str) -> None:
 
 def _below(where: str, name: str) -> str:
     return f"{where}.{name}" if where else name
+
+
+def from_json(raw: bytes, shape: Shape) -> Any:
+    """Return the value of JSON, checked; ShapeError if it is none, or does not fit."""
+    try:
+        value = json.loads(raw, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        raise ShapeError("", "api.not_json") from None
+    check(value, shape)
+    return value
+
+
+def _no_constant(text: str) -> None:
+    raise ValueError(f"{text} is not JSON")
+
+
+def from_query(
+    texts: Mapping[str, Sequence[str]], shapes: Mapping[str, Shape], needed: Sequence[str]
+) -> dict[str, Any]:
+    """Return what a query says, checked; those `needed` must be there. ShapeError."""
+    read: dict[str, Any] = {}
+    for name, given in texts.items():
+        if name not in shapes:
+            raise ShapeError(name[:100], "config.unknown")
+        if len(given) > 1:
+            raise ShapeError(name, "config.there_twice")
+        read[name] = from_text(given[0], shapes[name], name)
+    for name in needed:
+        if name not in read:
+            raise ShapeError(name, "config.empty")
+    return read
 
 
 def from_text(text: str, shape: Shape, where: str) -> Any:

@@ -1,0 +1,113 @@
+"""The control API's part for one server: to wake it, to put it to sleep, to prove it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final
+
+from naproxy.api import powers
+from naproxy.api.calls import ApiError, Handlers, no_server
+from naproxy.config.in_force import InForce
+from naproxy.controller.runner import Runner
+from naproxy.core.reason import Reason, together
+from naproxy.core.request import Asker
+from naproxy.server.commissioning import Plan
+
+_LONGEST_S: Final = 10 * 366 * 86400
+
+
+class Servers:
+    """Answers for the servers that there are."""
+
+    def __init__(self, runners: Mapping[str, Runner], in_force: InForce) -> None:
+        """`runners` are those of now, whenever they are asked."""
+        self._runners = runners
+        self._in_force = in_force
+
+    def handlers(self) -> Handlers:
+        """Return who answers which route."""
+        return {
+            "server.wake": self._wake,
+            "server.sleep": self._sleep,
+            "server.mode": self._mode,
+            "server.arm": self._arm,
+            "server.commission": self._commission,
+            "server.commissioned": self._commissioned,
+            "server.cancel": self._cancel,
+            "server.power": self._power,
+            "server.use_power": self._use_power,
+        }
+
+    def status(self) -> list[dict[str, Any]]:
+        """Return the status of each."""
+        return [runner.status() for runner in self._runners.values()]
+
+    def known(self, server: str) -> Runner:
+        """Return a server's runner; ApiError if there is none."""
+        if server not in self._runners:
+            raise no_server(server)
+        return self._runners[server]
+
+    def _wake(self, server: str) -> dict[str, Any]:
+        runner = self.known(server)
+        runner.wake(Asker("command", Reason("server.by_hand")))
+        return runner.status()
+
+    def _sleep(self, server: str) -> dict[str, Any]:
+        runner = self.known(server)
+        _refuse(runner.supervisor.vetoes() if runner.supervisor.running else ())
+        _refuse(runner.sleep(Reason("server.by_hand"), by_hand=True))
+        return runner.status()
+
+    def _mode(self, server: str, mode: str, until_s: float | None = None) -> dict[str, Any]:
+        runner = self.known(server)
+        if until_s is not None:
+            now_s = time.time()
+            if mode == "auto":
+                raise ApiError(HTTPStatus.BAD_REQUEST, Reason("api.until_awake"), "until_s")
+            if not now_s < until_s < now_s + _LONGEST_S:
+                raise ApiError(HTTPStatus.BAD_REQUEST, Reason("api.until"), "until_s")
+        runner.set_mode(awake=mode == "awake", until_s=until_s)
+        runner.save()
+        return runner.status()
+
+    def _arm(self, server: str) -> dict[str, Any]:
+        runner = self.known(server)
+        if why_not := runner.supervisor.arm():
+            _refuse((why_not,))
+        return runner.status()
+
+    def _commission(self, server: str, **plan: Any) -> dict[str, Any]:
+        runner = self.known(server)
+        _refuse(runner.commission(Plan(**plan)))
+        return runner.supervisor.report()
+
+    def _commissioned(self, server: str) -> dict[str, Any]:
+        report = self.known(server).supervisor.report()
+        if not report:
+            raise ApiError(HTTPStatus.NOT_FOUND, Reason("power.never_commissioned"))
+        return report
+
+    def _cancel(self, server: str) -> dict[str, Any]:
+        supervisor = self.known(server).supervisor
+        if not supervisor.running:
+            _refuse((Reason("api.not_commissioned"),))
+        supervisor.cancel()
+        return supervisor.report()
+
+    def _power(self, server: str) -> dict[str, Any]:
+        runner = self.known(server)
+        return powers.told(self._in_force, runner.server, runner.supervisor.report())
+
+    async def _use_power(self, server: str, *, replace: bool = False) -> dict[str, Any]:
+        runner = self.known(server)
+        report = runner.supervisor.report()
+        return await powers.use(self._in_force, runner.server, report, replace=replace)
+
+
+def _refuse(vetoes: Any) -> None:
+    """Raise ApiError for these reasons, if there are any."""
+    if vetoes:
+        raise ApiError(HTTPStatus.CONFLICT, together(*vetoes))

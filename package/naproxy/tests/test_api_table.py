@@ -1,0 +1,86 @@
+"""The table of the control API's routes, and who answers them."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from naproxy.api.calls import ApiError, Call, answer, joined
+from naproxy.api.table import ROUTES
+from naproxy.config import document as config
+from naproxy.core.reason import Reason
+from naproxy.daemon.main import Controller
+from test_controller_loop import TEXT
+
+
+def test_each_route_has_exactly_one_handler(tmp_path: Path) -> None:
+    async def handlers() -> Any:
+        return Controller(tmp_path / "naproxy.toml", config.parse(TEXT.format(tmp_path))).handlers()
+
+    found = asyncio.run(handlers())
+    assert found.keys() == ROUTES.keys()
+    with pytest.raises(ValueError, match="update"):
+        joined({name: each for name, each in found.items() if name != "update"})
+    with pytest.raises(ValueError, match="not one handler for each"):
+        joined(found, {"update": found["update"]})
+
+
+def test_no_two_routes_have_the_same_address() -> None:
+    addresses = [(each.method, re.sub("<.*?>", "<>", each.path)) for each in ROUTES.values()]
+    assert len(set(addresses)) == len(addresses)
+
+
+def test_the_table_is_read_without_the_controller() -> None:
+    code = "import sys, naproxy.api.table; print([m for m in sys.modules if 'controller' in m])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    assert done.stdout == "[]\n"
+
+
+def test_a_target_has_its_variables_in_the_path_and_the_rest_in_the_query() -> None:
+    assert ROUTES["server.wake"].target(server="a/b ü") == "/v1/servers/a%2Fb%20%C3%BC/wake"
+    asked = ROUTES["wakes"].target(server="web", since_s=None, limit=5)
+    assert asked == "/v1/wakes?server=web&limit=5"
+
+
+def ask(method: str, path: str, query: Any = None, body: bytes = b"") -> Any:
+    def said(**asked: Any) -> dict[str, Any]:
+        return asked
+
+    handlers = dict.fromkeys(ROUTES, said)
+    call = Call(method, tuple(path.removeprefix("/").split("/")), query or {}, body)
+    return asyncio.run(answer(handlers, call))
+
+
+def test_a_handler_gets_what_path_query_and_body_say() -> None:
+    assert ask("GET", "/v1/wakes", {"limit": ["5"]}) == (200, {"limit": 5})
+    assert ask("POST", "/v1/servers/web/wake") == (202, {"server": "web"})
+    said = ask("POST", "/v1/servers/web/mode", body=b'{"mode": "awake"}')
+    assert said == (200, {"server": "web", "mode": "awake"})
+    assert ask("PUT", "/v1/config", body=b"[box]") == (200, {"body": b"[box]"})
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "reason", "where"),
+    [
+        (("GET", "/v1/nothing"), 404, Reason("api.nothing_here"), None),
+        (("GET", "/v1/servers/web/wake"), 405, Reason("api.not_used", method="GET"), None),
+        (("GET", "/v1/status", {"x": ["1"]}), 400, Reason("config.unknown"), "x"),
+        (("GET", "/v1/wakes", {"limit": ["1", "2"]}), 400, Reason("config.there_twice"), "limit"),
+        (("PUT", "/v1/box/restore/part"), 400, Reason("config.empty"), "offset"),
+        (("GET", "/v1/status", {}, b'{"a": 1}'), 400, Reason("config.unknown"), "a"),
+        (("POST", "/v1/scan", {}, b"{"), 400, Reason("api.not_json"), None),
+        (("POST", "/v1/scan", {}, b"[]"), 400, Reason("config.object"), None),
+    ],
+)
+def test_what_the_table_does_not_declare_is_refused_with_a_reason(
+    asked: Any, status: int, reason: Reason, where: str | None
+) -> None:
+    with pytest.raises(ApiError) as refused:
+        ask(*asked)
+    assert (refused.value.status, refused.value.reason) == (status, reason)
+    assert refused.value.body["where"] == where
