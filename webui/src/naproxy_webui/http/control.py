@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 from flask import current_app
 from naproxy.api.client import NoAnswerError, ask
 from naproxy.api.routes import TIMEOUT_S
+from naproxy.api.table import ROUTES
 from naproxy.core.reason import reason_of
 from naproxy.core.words import words
 
@@ -33,21 +34,10 @@ class Control:
         known = {name: value for name, value in query.items() if value is not None}
         return self.ask("GET", f"{path}?{urlencode(known)}" if known else path, None, timeout_s)
 
-    def post(self, path: str, body: object = None) -> Any:
-        """POST JSON."""
-        return self.ask("POST", path, {} if body is None else body)
-
-    def put(self, path: str, body: object) -> Any:
-        """PUT JSON, or bytes as they are."""
-        return self.ask("PUT", path, body)
-
-    def patch(self, path: str, body: object) -> Any:
-        """PATCH JSON."""
-        return self.ask("PATCH", path, body)
-
-    def delete(self, path: str) -> Any:
-        """DELETE."""
-        return self.ask("DELETE", path, {})
+    def call(self, name: str, body: object = None, /, **asked: object) -> Any:
+        """Ask a route by its name; `asked` are the variables of its path, and its query."""
+        route = ROUTES[name]
+        return self.ask(route.method, route.target(**asked), body, route.timeout_s)
 
     def ask(
         self, method: str, target: str, body: object = None, timeout_s: float = TIMEOUT_S

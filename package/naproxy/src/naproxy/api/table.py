@@ -34,6 +34,9 @@ _PEOPLE: Final = Access(scope="session")
 _BEGUN: Final = HTTPStatus.ACCEPTED
 _TEXT: Final = string(maxLength=253)
 _OFFSET: Final = integer(minimum=0)
+_FLAG: Final = boolean()
+_FAILED: Final = (HTTPStatus.BAD_GATEWAY,)
+_FULL: Final = (HTTPStatus.INSUFFICIENT_STORAGE,)
 
 _STATE: Final = obj({"done": boolean(), "step": choice(*STEPS), "server": nullable(string())})
 _JOB: Final = obj(
@@ -104,374 +107,275 @@ _CHANGE: Final = obj(
 )
 
 
-def _rows(table: str, summary: str) -> Route:
-    """Return the route of a table of the journal."""
-    query = {"server": string(), "since_s": number(minimum=0), "limit": _OFFSET}
-    return Route("GET", f"/v1/{table}", summary=summary, query=query)
+_ROWS: Final = {"server": string(), "since_s": number(minimum=0), "limit": _OFFSET}
+_MODE: Final = obj(
+    {"mode": choice("auto", "awake"), "until_s": nullable(number(minimum=0))},
+    optional=("until_s",),
+)
+_PLAN: Final = {
+    "cycles": integer(minimum=1, maximum=1000),
+    "awake_s": number(minimum=0, maximum=86400),
+    "asleep_s": number(minimum=0, maximum=86400),
+}
+_PIN: Final = {"fingerprint": string(minLength=10, maxLength=100), "replace": _FLAG}
+_ADDRESS: Final = string(
+    minLength=1, maxLength=253, pattern=r"\S", description="a host name or an address"
+)
+_NETWORK: Final = {
+    "method": choice("dhcp", "static"),
+    "address": _TEXT,
+    "gateway": _TEXT,
+    "dns": array(_TEXT, maxItems=3),
+}
+_LOGS: Final = {
+    "source": choice("naproxy", "system"),
+    "contains": string(maxLength=200),
+    "limit": integer(minimum=1, maximum=1000),
+}
+_FILE: Final = string(pattern="^/[^\\x00]*$", description="an absolute path")
 
 
-def _server(method: str, what: str, summary: str, **more: Any) -> Route:
-    """Return a route of one server: to let it in and to prove it, administrators may."""
+def _may(shapes: dict[str, Any], *needed: str) -> dict[str, Any]:
+    """Return the shape of an object of whose keys only those named are needed."""
+    return obj(shapes, optional=tuple(name for name in shapes if name not in needed))
+
+
+def _route(line: str, summary: str, **more: Any) -> Route:
+    """Return a route; what is posted has no keys unless its shape is given."""
+    method, path = line.split(" ")
+    if method == "POST":
+        more.setdefault("body", _NOTHING)
+    return Route(method, path, summary=summary, **more)
+
+
+def _server(line: str, summary: str, **more: Any) -> Route:
+    """Return a route that lets a server in or proves it: for administrators."""
     said = {"access": _ADMIN, "refusals": (HTTPStatus.CONFLICT,), **more}
-    return Route(method, f"/v1/servers/<server>/{what}", summary=summary, **said)
+    return _route(line.replace(" ", " /v1/servers/<server>"), summary, **said)
 
 
-def _job(path: str, summary: str, progress: str, body: Any = _NOTHING) -> tuple[Route, ...]:
+def _job(name: str, path: str, begin: str, look: str, **more: Any) -> dict[str, Route]:
     """Return the routes of what takes a while: to begin it, to look at it, to call it off."""
-    said: dict[str, Any] = {
-        "answer": _JOB,
-        "access": _ADMIN,
-        "refusals": (HTTPStatus.CONFLICT,),
+    said: dict[str, Any] = {"answer": _JOB, "access": _ADMIN, "refusals": (HTTPStatus.CONFLICT,)}
+    return {
+        f"{name}.begin": _route(f"POST /v1{path}", begin, status=_BEGUN, **said, **more),
+        name: _route(f"GET /v1{path}", f"{look}: progress and result", **said),
+        f"{name}.end": _route(f"DELETE /v1{path}", f"{look}: call it off", **said),
     }
-    return (
-        Route("POST", path, summary=summary, body=body, status=_BEGUN, **said),
-        Route("GET", path, summary=f"{progress}: progress and result", **said),
-        Route("DELETE", path, summary=f"{progress}: call it off", **said),
-    )
 
 
-def _box(method: str, what: str, summary: str, *refusals: int, **more: Any) -> Route:
-    return Route(
-        method, f"/v1/box{what}", summary=summary, refusals=refusals, timeout_s=SLOW_S, **more
-    )
+def _box(line: str, summary: str, refusals: tuple[int, ...] = (), **more: Any) -> Route:
+    line = line.replace(" ", " /v1/box")
+    return _route(line, summary, refusals=refusals, timeout_s=SLOW_S, **more)
 
 
-def _update(method: str, what: str, summary: str, **more: Any) -> Route:
+def _update(line: str, summary: str, **more: Any) -> Route:
     """Return a route of the updates: RAUC takes its time on a small box."""
-    refusals = () if method == "GET" else (HTTPStatus.CONFLICT, HTTPStatus.BAD_GATEWAY)
+    refusals = () if line.startswith("GET") else (HTTPStatus.CONFLICT, HTTPStatus.BAD_GATEWAY)
     said = {"answer": _UPDATE, "timeout_s": SLOW_S, "refusals": refusals, **more}
-    return Route(method, f"/v1/update{what}", summary=summary, **said)
+    return _route(line.replace(" ", " /v1/update"), summary, **said)
 
 
 _OF_ALL: Final = {
-    "status": Route("GET", "/v1/status", summary="What the box and each server do now, and why"),
-    "health": Route(
-        "GET",
-        "/v1/health",
-        summary="Whether the controller's loop turns",
-        answer=obj({"ok": boolean()}),
-    ),
-    "metrics": Route(
-        "GET",
-        "/v1/metrics",
-        summary="The figures of now, for Prometheus",
-        answer=obj({"text": string()}),
-        access=Access(scope="metrics"),
-    ),
-    "meters": Route(
-        "GET",
-        "/v1/meters",
-        summary="What the meters say, and their seconds since a time",
+    "status": _route("GET /v1/status", "What the box and each server do now, and why"),
+    "health": _route("GET /v1/health", "Whether the loop turns", answer=obj({"ok": _FLAG})),
+    "metrics": _route("GET /v1/metrics", "Prometheus' figures", answer=obj({"text": string()})),
+    "meters": _route(
+        "GET /v1/meters",
+        "What the meters say, and their seconds since a time",
         query={"since_s": number(minimum=0)},
     ),
-    "transitions": _rows("transitions", "Changes of state, newest first"),
-    "wakes": _rows("wakes", "Who woke a server, newest first"),
-    "decisions": _rows("decisions", "What was decided, newest first"),
+    "transitions": _route("GET /v1/transitions", "Changes of state, newest first", query=_ROWS),
+    "wakes": _route("GET /v1/wakes", "Who woke a server, newest first", query=_ROWS),
+    "decisions": _route("GET /v1/decisions", "What was decided, newest first", query=_ROWS),
 }
 
 _CONFIG: Final = {
-    "config": Route(
-        "GET",
-        "/v1/config",
-        summary="The configuration in force, without secrets; `version` is for changing it",
+    "config": _route(
+        "GET /v1/config",
+        "The configuration in force, without secrets; `version` is for changing it",
     ),
-    "config.put": Route(
-        "PUT",
-        "/v1/config",
-        summary="Use another file as a whole",
+    "config.put": _route(
+        "PUT /v1/config",
+        "Use another file as a whole",
         body=string(description="TOML"),
         body_media="application/toml",
     ),
-    "config.change": Route(
-        "PATCH",
-        "/v1/config",
-        summary="Change single settings: all of the changes, or none",
+    "config.change": _route(
+        "PATCH /v1/config",
+        "Change single settings: all of the changes, or none",
         body=obj({"version": string(maxLength=64), "changes": array(_CHANGE, maxItems=200)}),
     ),
-    "config.keys": Route(
-        "GET",
-        "/v1/config/keys",
-        summary="All keys of the configuration: types, ranges, choices, what they mean",
+    "config.keys": _route(
+        "GET /v1/config/keys",
+        "All keys of the configuration: types, ranges, choices, what they mean",
         timeout_s=60.0,
     ),
-    "config.reload": Route(
-        "POST",
-        "/v1/config/reload",
-        summary="Use the file as it is now, after it was changed by hand",
-        body=_NOTHING,
+    "config.reload": _route(
+        "POST /v1/config/reload", "Use the file as it is now, after it was changed by hand"
     ),
 }
 
 _SERVERS: Final = {
-    "server.wake": Route(
-        "POST",
-        "/v1/servers/<server>/wake",
-        summary="Wake a server up",
-        body=_NOTHING,
-        status=_BEGUN,
+    "server.wake": _route("POST /v1/servers/<server>/wake", "Wake a server up", status=_BEGUN),
+    "server.sleep": _route("POST /v1/servers/<server>/sleep", "Put it to sleep", status=_BEGUN),
+    "server.mode": _route(
+        "POST /v1/servers/<server>/mode",
+        "Keep a server awake, or let Naproxy decide again",
+        body=_MODE,
     ),
-    "server.sleep": Route(
-        "POST",
-        "/v1/servers/<server>/sleep",
-        summary="Put a server to sleep",
-        body=_NOTHING,
-        status=_BEGUN,
-    ),
-    "server.mode": Route(
-        "POST",
-        "/v1/servers/<server>/mode",
-        summary="Keep a server awake, or let Naproxy decide again",
-        body=obj(
-            {"mode": choice("auto", "awake"), "until_s": nullable(number(minimum=0))},
-            optional=("until_s",),
-        ),
-    ),
-    "server.arm": Route(
-        "POST",
-        "/v1/servers/<server>/arm",
-        summary="Let a server that did not wake once sleep by itself again",
-        body=_NOTHING,
+    "server.arm": _route(
+        "POST /v1/servers/<server>/arm",
+        "Let a server that did not wake once sleep by itself again",
     ),
     "server.commission": _server(
-        "POST",
-        "commission",
+        "POST /commission",
         "Begin the proof: the server is put to sleep and woken several times",
-        body=obj(
-            {
-                "cycles": integer(minimum=1, maximum=1000),
-                "awake_s": number(minimum=0, maximum=86400),
-                "asleep_s": number(minimum=0, maximum=86400),
-            },
-            optional=("cycles", "awake_s", "asleep_s"),
-        ),
+        body=_may(_PLAN),
         status=_BEGUN,
     ),
-    "server.commissioned": _server("GET", "commission", "The proof: progress or the last result"),
-    "server.cancel": _server("DELETE", "commission", "End the proof; the server ends awake"),
-    "server.power": _server(
-        "GET", "power", "The powers that were measured, that are in force, that the file names"
-    ),
+    "server.commissioned": _server("GET /commission", "The proof: progress or the last result"),
+    "server.cancel": _server("DELETE /commission", "End the proof; the server ends awake"),
+    "server.power": _server("GET /power", "The powers measured, in force, and given in the file"),
     "server.use_power": _server(
-        "POST",
-        "power",
+        "POST /power",
         "Reckon with the powers that the proof measured",
-        body=obj({"replace": boolean()}, optional=("replace",)),
+        body=_may({"replace": _FLAG}),
     ),
     "server.key": _server(
-        "POST",
-        "key",
-        "Make the box's key if there is none; what to paste on the server",
-        body=_NOTHING,
+        "POST /key", "Make the box's key if there is none; what to paste on the server"
     ),
     "server.pin": _server(
-        "PUT",
-        "host-key",
+        "PUT /host-key",
         "Pin the server's host key, its fingerprint compared",
-        body=obj(
-            {"fingerprint": string(minLength=10, maxLength=100), "replace": boolean()},
-            optional=("replace",),
-        ),
+        body=_may(_PIN, "fingerprint"),
     ),
     "server.facts_script": _server(
-        "GET",
-        "facts-script",
+        "GET /facts-script",
         "A script that looks at the server itself; what it prints belongs into the check",
         answer=obj({"script": string()}),
         timeout_s=30.0,
     ),
 }
 
-
-def _jobs() -> dict[str, Route]:
-    """Return the routes of all jobs: `NAME.begin`, `NAME`, `NAME.end`."""
-    address = string(
-        minLength=1, maxLength=253, pattern=r"\S", description="a host name or an address"
-    )
-    look = obj({"address": address, "port": integer(minimum=1, maximum=65535)}, optional=("port",))
-    facts = obj({"facts": string(maxLength=FACTS_BYTES)}, optional=("facts",))
-    made = {
-        "scan": _job(
-            "/v1/scan",
-            "Look for machines on the box's own networks",
-            "The scan of the box's own networks",
-        ),
-        "look": _job(
-            "/v1/look",
-            "Look at one address: its network card and its web server",
-            "The look at a typed address",
-            look,
-        ),
-        "meter_search": _job(
-            "/v1/meter-search",
-            "Look for meters: USB, this box's chips, plugs of the last scan",
-            "The search for meters",
-        ),
-        "server.host_key": _job(
-            "/v1/servers/<server>/host-key",
-            "Ask the server for its host key",
-            "The host key that the server shows",
-        ),
-        "server.doctor": _job(
-            "/v1/servers/<server>/doctor",
-            "Look at the way from the box to the server",
-            "What is wrong with the way to the server",
-            facts,
-        ),
-    }
-    return {
-        name + what: route
-        for name, three in made.items()
-        for what, route in zip((".begin", "", ".end"), three, strict=True)
-    }
-
+_JOBS: Final = {
+    **_job(
+        "scan",
+        "/scan",
+        "Look for machines on the box's own networks",
+        "The scan of the box's own networks",
+    ),
+    **_job(
+        "look",
+        "/look",
+        "Look at one address: its network card and its web server",
+        "The look at a typed address",
+        body=_may({"address": _ADDRESS, "port": integer(minimum=1, maximum=65535)}, "address"),
+    ),
+    **_job(
+        "meter_search",
+        "/meter-search",
+        "Look for meters: USB, this box's chips, plugs of the last scan",
+        "The search for meters",
+    ),
+    **_job(
+        "server.host_key",
+        "/servers/<server>/host-key",
+        "Ask the server for its host key",
+        "The host key that the server shows",
+    ),
+    **_job(
+        "server.doctor",
+        "/servers/<server>/doctor",
+        "Look at the way from the box to the server",
+        "What is wrong with the way to the server",
+        body=_may({"facts": string(maxLength=FACTS_BYTES)}),
+    ),
+}
 
 _SETUP: Final = {
-    "setup": Route(
-        "GET",
-        "/v1/setup",
-        summary="Where the first run is",
-        answer=_STATE,
-        access=_ADMIN,
-        refusals=(HTTPStatus.CONFLICT,),
-    ),
-    "setup.go": Route(
-        "PUT",
-        "/v1/setup",
-        summary="Go to a step of the first run, or end it",
-        body=obj(dict(_STATE["properties"]), optional=tuple(_STATE["properties"])),
+    "setup": _route("GET /v1/setup", "Where the first run is", answer=_STATE, access=_ADMIN),
+    "setup.go": _route(
+        "PUT /v1/setup",
+        "Go to a step of the first run, or end it",
+        body=_may(_STATE["properties"]),
         answer=_STATE,
         access=_ADMIN,
     ),
-    "typical": Route(
-        "GET",
-        "/v1/typical-servers",
-        summary="What servers were measured to draw, with sources",
+    "typical": _route(
+        "GET /v1/typical-servers",
+        "What servers were measured to draw, with sources",
         access=_ADMIN,
         refusals=(HTTPStatus.CONFLICT,),
     ),
 }
 
 _BOX: Final = {
-    "box": _box("GET", "", "The box: whose machine it is, network, clock, name"),
+    "box": _box("GET ", "The box: whose machine it is, network, clock, name"),
     "box.network": _box(
-        "PUT",
-        "/network",
+        "PUT /network",
         "Try network settings: they go back in two minutes unless they are kept",
-        HTTPStatus.BAD_GATEWAY,
-        body=obj(
-            {
-                "method": choice("dhcp", "static"),
-                "address": _TEXT,
-                "gateway": _TEXT,
-                "dns": array(_TEXT, maxItems=3),
-            },
-            optional=("address", "gateway", "dns"),
-        ),
+        _FAILED,
+        body=_may(_NETWORK, "method"),
         status=_BEGUN,
     ),
-    "box.network.keep": _box(
-        "POST",
-        "/network/keep",
-        "Keep the network settings that are tried",
-        HTTPStatus.BAD_GATEWAY,
-        body=_NOTHING,
-    ),
-    "box.network.back": _box(
-        "POST",
-        "/network/back",
-        "Go back to the network settings before the trial",
-        HTTPStatus.BAD_GATEWAY,
-        body=_NOTHING,
-    ),
+    "box.network.keep": _box("POST /network/keep", "Keep what is tried", _FAILED),
+    "box.network.back": _box("POST /network/back", "Go back to what was before", _FAILED),
     "box.time": _box(
-        "PUT",
-        "/time",
+        "PUT /time",
         "Set the time zone, and who tells the time",
-        HTTPStatus.BAD_GATEWAY,
-        body=obj({"time_zone": _TEXT, "ntp": array(_TEXT, maxItems=4)}, optional=("ntp",)),
+        _FAILED,
+        body=_may({"time_zone": _TEXT, "ntp": array(_TEXT, maxItems=4)}, "time_zone"),
     ),
-    "box.name": _box(
-        "PUT", "/name", "Name the box", HTTPStatus.BAD_GATEWAY, body=obj({"name": _TEXT})
-    ),
+    "box.name": _box("PUT /name", "Name the box", _FAILED, body=obj({"name": _TEXT})),
     "box.restart": _box(
-        "POST",
-        "/restart",
+        "POST /restart",
         "Restart one of the box's programs",
-        HTTPStatus.BAD_GATEWAY,
+        _FAILED,
         body=obj({"service": choice("naproxy", "varnish", "webui", "lighttpd")}),
         status=_BEGUN,
     ),
-    "box.reboot": _box(
-        "POST",
-        "/reboot",
-        "Restart the machine",
-        HTTPStatus.BAD_GATEWAY,
-        body=_NOTHING,
-        status=_BEGUN,
-    ),
+    "box.reboot": _box("POST /reboot", "Restart the machine", _FAILED, status=_BEGUN),
     "box.reset": _box(
-        "POST",
-        "/reset",
+        "POST /reset",
         "Forget everything; the box's name confirms it",
-        HTTPStatus.BAD_GATEWAY,
+        _FAILED,
         body=obj({"confirm": _TEXT}),
         status=_BEGUN,
         access=_PEOPLE,
     ),
-    "box.empty": _box(
-        "POST",
-        "/cache/empty",
-        "Use nothing any more that is in the cache",
-        HTTPStatus.BAD_GATEWAY,
-        body=_NOTHING,
-    ),
+    "box.empty": _box("POST /cache/empty", "Use nothing any more that is in the cache", _FAILED),
     "box.logs": _box(
-        "GET",
-        "/logs",
+        "GET /logs",
         "The last lines of a log, as text",
-        HTTPStatus.BAD_GATEWAY,
-        query={
-            "source": choice("naproxy", "system"),
-            "contains": string(maxLength=200),
-            "limit": integer(minimum=1, maximum=1000),
-        },
+        _FAILED,
+        query=_LOGS,
         answer=obj({"lines": array(string()), "of": integer()}),
         access=_ADMIN,
     ),
     "box.backup": _box(
-        "POST",
-        "/backup",
+        "POST /backup",
         "Make a backup; `secrets` are passwords, keys and users",
-        HTTPStatus.INSUFFICIENT_STORAGE,
-        body=obj(
-            {"history": boolean(), "secrets": boolean(), "users": array({})},
-            optional=("history", "secrets", "users"),
-        ),
+        _FULL,
+        body=_may({"history": _FLAG, "secrets": _FLAG, "users": array({})}),
         answer=_MADE,
         access=_PEOPLE,
     ),
     "box.backup.part": _box(
-        "GET", "/backup/part", "The backup that was made", query={"offset": _OFFSET}, answer=_PART
+        "GET /backup/part", "The backup that was made", query={"offset": _OFFSET}, answer=_PART
     ),
     "box.diagnostics": _box(
-        "POST",
-        "/diagnostics",
+        "POST /diagnostics",
         "Gather what somebody who helps needs to see; no secrets, no visitors",
-        body=_NOTHING,
         answer=_MADE,
     ),
     "box.diagnostics.part": _box(
-        "GET",
-        "/diagnostics/part",
-        "The diagnostics that were gathered",
-        query={"offset": _OFFSET},
-        answer=_PART,
+        "GET /diagnostics/part", "What was gathered", query={"offset": _OFFSET}, answer=_PART
     ),
     "box.restore.part": _box(
-        "PUT",
-        "/restore/part",
+        "PUT /restore/part",
         "Send a backup in parts, the first at offset 0",
-        HTTPStatus.INSUFFICIENT_STORAGE,
+        _FULL,
         query={"offset": _OFFSET},
         needed=("offset",),
         body=string(maxLength=PART_BYTES),
@@ -480,55 +384,47 @@ _BOX: Final = {
         access=_PEOPLE,
     ),
     "box.restore.check": _box(
-        "POST",
-        "/restore/check",
+        "POST /restore/check",
         "What is in the backup that was sent; nothing changes",
-        body=_NOTHING,
         access=_PEOPLE,
     ),
     "box.restore": _box(
-        "POST",
-        "/restore",
+        "POST /restore",
         "Restore the backup that was sent: the controller begins anew",
-        body=obj({"history": boolean(), "secrets": boolean()}, optional=("history", "secrets")),
+        body=_may({"history": _FLAG, "secrets": _FLAG}),
         status=_BEGUN,
         access=_PEOPLE,
     ),
 }
 
 _UPDATES: Final = {
-    "update": _update("GET", "", "Which image runs, and how far an update is"),
-    "update.forget": _update("DELETE", "", "Forget what was looked at"),
+    "update": _update("GET ", "Which image runs, and how far an update is"),
+    "update.forget": _update("DELETE ", "Forget what was looked at"),
     "update.check": _update(
-        "POST",
-        "/check",
+        "POST /check",
         "Look at an image; nothing is written",
-        body=obj({"file": string(pattern="^/[^\\x00]*$", description="an absolute path")}),
+        body=obj({"file": _FILE}),
         status=_BEGUN,
     ),
     "update.install": _update(
-        "POST",
-        "/install",
+        "POST /install",
         "Write what was looked at; `older`: also if it is not newer than what runs",
-        body=obj({"older": boolean()}, optional=("older",)),
+        body=_may({"older": _FLAG}),
         status=_BEGUN,
     ),
     "update.activate": _update(
-        "POST",
-        "/activate",
+        "POST /activate",
         "Have the other image run after a restart, or the one that runs now after all",
         body=obj({"slot": choice("other", "booted")}),
     ),
-    "update.confirm": _update(
-        "POST", "/confirm", "Take that what runs now is in order", body=_NOTHING
-    ),
+    "update.confirm": _update("POST /confirm", "Take that what runs now is in order"),
 }
 
 ROUTES: Final[dict[str, Route]] = {
     **_OF_ALL,
     **_CONFIG,
     **_SERVERS,
-    **_jobs(),
+    **_JOBS,
     **_SETUP,
     **_BOX,
     **_UPDATES,

@@ -368,5 +368,5 @@ def remove(body: dict[str, Any]) -> Any:
 
 
 def _change(known: Equipment, changes: list[dict[str, Any]]) -> None:
-    control().patch("/v1/config", {"changes": changes, "version": known.version})
+    control().call("config.change", {"changes": changes, "version": known.version})
     equipment(fresh=True)

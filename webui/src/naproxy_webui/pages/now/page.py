@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import time
-from http import HTTPStatus
 from typing import Any, Final
-from urllib.parse import quote
 
 from flask import Blueprint, current_app
 from naproxy.api.shapes import (
@@ -23,6 +21,7 @@ from naproxy.api.shapes import (
 from naproxy_webui.http.api import route
 from naproxy_webui.http.control import control
 from naproxy_webui.http.errors import ApiError
+from naproxy_webui.http.mount import mount
 from naproxy_webui.http.page import Page
 from naproxy_webui.i18n.reasons import plain
 from naproxy_webui.office.equipment import commissioned, equipment
@@ -218,50 +217,9 @@ def _slow(what: str, most_s: float) -> now.Slow:
     return made
 
 
-@route(
-    blueprint,
-    "POST",
-    "/api/servers/<name>/wake",
-    summary="Wake a server up",
-    status=HTTPStatus.ACCEPTED,
-    refusals=(404, 503),
-    body=obj({}),
-    answer=obj({"state": string()}),
-)
-def wake(name: str, body: dict[str, Any]) -> Any:
-    """Wake it; it is up some seconds later."""
-    said = control().post(f"/v1/servers/{quote(name, safe='')}/wake", body)
-    return {"state": said["state"]}, HTTPStatus.ACCEPTED
-
-
-@route(
-    blueprint,
-    "POST",
-    "/api/servers/<name>/mode",
-    summary="Keep a server awake, or let Naproxy decide again",
-    refusals=(404, 503),
-    body=obj(
-        {"mode": choice("auto", "awake"), "until_s": nullable(number(minimum=0))},
-        optional=("until_s",),
-    ),
-    answer=obj({"mode": string(), "mode_until_s": nullable(number())}),
-)
-def mode(name: str, body: dict[str, Any]) -> Any:
-    """Take the mode; a sleeping server is woken for `awake`."""
-    said = control().post(f"/v1/servers/{quote(name, safe='')}/mode", body)
-    return {"mode": said["mode"], "mode_until_s": said["mode_until_s"]}
-
-
-@route(
-    blueprint,
-    "POST",
-    "/api/servers/<name>/arm",
-    summary="Let a server that did not wake once sleep by itself again",
-    refusals=(404, 409, 503),
-    body=obj({}),
-    answer=obj({"armed": boolean()}),
-)
-def arm(name: str, body: dict[str, Any]) -> Any:
-    """Reset the breaker: somebody has looked at the server."""
-    said = control().post(f"/v1/servers/{quote(name, safe='')}/arm", body)
-    return {"armed": said["armed"]}
+for _name, _keys in (
+    ("wake", {"state": string()}),
+    ("mode", {"mode": string(), "mode_until_s": nullable(number())}),
+    ("arm", {"armed": boolean()}),
+):
+    mount(blueprint, f"server.{_name}", f"/api/servers/<server>/{_name}", answer=obj(_keys))

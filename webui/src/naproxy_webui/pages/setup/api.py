@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from flask import Blueprint, g
 from naproxy.api.shapes import (
-    ANY_OBJECT,
     array,
     boolean,
     choice,
@@ -17,12 +16,14 @@ from naproxy.api.shapes import (
     obj,
     string,
 )
+from naproxy.api.table import ROUTES
 from naproxy.core.schema import is_host
 
 from naproxy_webui.auth import guard
 from naproxy_webui.http.api import route
 from naproxy_webui.http.control import control, in_words, job_in_words
 from naproxy_webui.http.errors import ApiError
+from naproxy_webui.http.mount import SERVER, mount
 from naproxy_webui.http.page import Page
 from naproxy_webui.i18n.texts import LANGUAGES, t
 from naproxy_webui.office.office import forget_office
@@ -37,22 +38,6 @@ ADMIN: Final[dict[str, Any]] = {
     "role": "admin",
     "refusals": (HTTPStatus.CONFLICT, HTTPStatus.SERVICE_UNAVAILABLE),
 }
-SERVER: Final[dict[str, Any]] = {
-    "server": string(maxLength=31, description="Its id; without it the guide's")
-}
-STATE: Final = obj(
-    {"done": boolean(), "step": choice(*setting_up.STEPS), "server": nullable(string())}
-)
-JOB: Final = obj(
-    {
-        "state": choice("never", "running", "done", "failed"),
-        "progress": obj({"done": integer(), "of": integer(), "part": string()}),
-        "began_s": nullable(number()),
-        "ended_s": nullable(number()),
-        "result": nullable(ANY_OBJECT),
-        "error": nullable(obj({"error": string(), "code": string(), "params": ANY_OBJECT})),
-    }
-)
 SAVED: Final = obj({"server": nullable(string())})
 WATTS: Final = number(minimum=0, maximum=1000)
 
@@ -60,7 +45,14 @@ WATTS: Final = number(minimum=0, maximum=1000)
 # Where the guide is
 
 
-@route(blueprint, "GET", "/api/setup", summary="Where the first run is", answer=STATE, **ADMIN)
+@route(
+    blueprint,
+    "GET",
+    "/api/setup",
+    summary="Where the first run is",
+    answer=ROUTES["setup"].answer,
+    **ADMIN,
+)
 def where() -> Any:
     """Say it."""
     return state()
@@ -72,32 +64,16 @@ def where() -> Any:
     "/api/setup",
     summary="Go to a step of the first run, or end it",
     body=obj({"step": choice(*setting_up.STEPS), "done": boolean()}, optional=("done", "step")),
-    answer=STATE,
+    answer=ROUTES["setup"].answer,
     **ADMIN,
 )
 def go(body: dict[str, Any]) -> Any:
     """Keep where the guide is."""
-    control().put("/v1/setup", body)
+    control().call("setup.go", body)
     return state()
 
 
 # Looking
-
-
-def _job(path: str, name: str, summary: str) -> None:
-    """Declare a job of the controller's: how far it is, and calling it off."""
-
-    def look() -> Any:
-        return _told(control().get(f"/v1/{name}"))
-
-    def end() -> Any:
-        return _told(control().delete(f"/v1/{name}"))
-
-    look.__name__, end.__name__ = f"look_{name}", f"end_{name}"
-    route(blueprint, "GET", path, summary=f"{summary}: progress and result", answer=JOB, **ADMIN)(
-        look
-    )
-    route(blueprint, "DELETE", path, summary=f"{summary}: call it off", answer=JOB, **ADMIN)(end)
 
 
 def _told(job: dict[str, Any]) -> dict[str, Any]:
@@ -107,79 +83,11 @@ def _told(job: dict[str, Any]) -> dict[str, Any]:
     return job_in_words(job)
 
 
-_job("/api/setup/scan", "scan", "The scan of the box's own networks")
-_job("/api/setup/look", "look", "The look at a typed address")
-_job("/api/setup/meters", "meter-search", "The search for meters")
-
-BEGIN: Final[dict[str, Any]] = {
-    **ADMIN,
-    "refusals": (HTTPStatus.TOO_MANY_REQUESTS, *ADMIN["refusals"]),
-}
-BEGUN: Final = HTTPStatus.ACCEPTED
-
-
-@route(
-    blueprint,
-    "POST",
-    "/api/setup/scan",
-    summary="Look for machines on the box's own networks",
-    body=obj({}),
-    answer=JOB,
-    status=BEGUN,
-    **BEGIN,
-)
-def scan(body: dict[str, Any]) -> Any:
-    """Begin."""
-    return control().post("/v1/scan", body)
-
-
-@route(
-    blueprint,
-    "POST",
-    "/api/setup/look",
-    summary="Look at one address: its network card and its web server",
-    body=obj(
-        {
-            "address": string(minLength=1, maxLength=253),
-            "port": integer(minimum=1, maximum=65535),
-        },
-        optional=("port",),
-    ),
-    answer=JOB,
-    status=BEGUN,
-    **BEGIN,
-)
-def look(body: dict[str, Any]) -> Any:
-    """Begin."""
-    return control().post("/v1/look", body)
-
-
-@route(
-    blueprint,
-    "POST",
-    "/api/setup/meters",
-    summary="Look for meters: USB, this box's chips, plugs of the last scan",
-    body=obj({}),
-    answer=JOB,
-    status=BEGUN,
-    **BEGIN,
-)
-def meters(body: dict[str, Any]) -> Any:
-    """Begin."""
-    return control().post("/v1/meter-search", body)
-
-
-@route(
-    blueprint,
-    "GET",
-    "/api/setup/typical",
-    summary="What servers were measured to draw, with sources",
-    answer=ANY_OBJECT,
-    **ADMIN,
-)
-def typical() -> Any:
-    """Return the table."""
-    return control().get("/v1/typical-servers")
+for _path, _name in (("scan", "scan"), ("look", "look"), ("meters", "meter_search")):
+    mount(blueprint, f"{_name}.begin", f"/api/setup/{_path}")
+    mount(blueprint, _name, f"/api/setup/{_path}", then=_told)
+    mount(blueprint, f"{_name}.end", f"/api/setup/{_path}", then=_told)
+mount(blueprint, "typical", "/api/setup/typical")
 
 
 # What the steps write
@@ -211,7 +119,7 @@ def write(config: dict[str, Any], changes: Changes) -> dict[str, Any]:
     if not changes:
         return config
     body = {"changes": changes, "version": config["version"]}
-    written: dict[str, Any] = control().patch("/v1/config", body)
+    written: dict[str, Any] = control().call("config.change", body)
     forget_office()
     return written
 
@@ -272,10 +180,10 @@ def server(body: dict[str, Any]) -> Any:
         known(config, name)
     chosen = {"port": 80, **body, "mac": body["mac"].lower()}
     # Kept before there is a server: from then on a box without this would count as set up.
-    control().put("/v1/setup", {"done": now["done"], "step": now["step"]})
+    control().call("setup.go", {"done": now["done"], "step": now["step"]})
     written = write(config, setting_up.server(config, chosen, name))
     name = name or written["server"][-1]["id"]
-    control().put("/v1/setup", {"server": name})
+    control().call("setup.go", {"server": name})
     return {"server": name}
 
 

@@ -11,147 +11,40 @@ from naproxy.api.shapes import ANY_OBJECT, boolean, integer, nullable, number, o
 from naproxy_webui.http.api import route
 from naproxy_webui.http.control import control, in_words, job_in_words
 from naproxy_webui.http.errors import ApiError
+from naproxy_webui.http.mount import SERVER, mount
 from naproxy_webui.http.page import Page
 from naproxy_webui.i18n.reasons import plain
 from naproxy_webui.i18n.texts import t
 from naproxy_webui.office.equipment import commissioned
-from naproxy_webui.pages.setup.api import (
-    ADMIN,
-    BEGIN,
-    BEGUN,
-    JOB,
-    SAVED,
-    SERVER,
-    configuration,
-    known,
-    meant,
-)
+from naproxy_webui.pages.setup.api import ADMIN, SAVED, configuration, known, meant
 
 PAGE = Page(name="setup_proof", path="/api/setup/proof")
 blueprint = Blueprint("setup_proof", __name__)
 
-_SCRIPT_S: Final = 30.0
-
 # Letting the box in
 
-OF: Final[dict[str, Any]] = {"query": SERVER}
+
+def _of(server: str | None) -> str:
+    """Return the id of the server that is meant."""
+    return known(configuration(), meant(server))
 
 
-@route(
-    blueprint,
-    "POST",
-    "/api/setup/key",
-    summary="Make the box's key if there is none; what to paste on the server",
-    body=obj(SERVER, optional=("server",)),
-    answer=ANY_OBJECT,
-    **ADMIN,
-)
-def key(body: dict[str, Any]) -> Any:
-    """Make it."""
-    return control().post(f"/v1/servers/{_path(body)}/key")
-
-
-def _path(values: dict[str, Any]) -> str:
-    """Return the server's id as it goes into a path."""
-    return known(configuration(), meant(values.get("server")))
-
-
-@route(
-    blueprint,
-    "POST",
-    "/api/setup/host-key",
-    summary="Ask the server for its host key",
-    body=obj(SERVER, optional=("server",)),
-    answer=JOB,
-    status=BEGUN,
-    **BEGIN,
-)
-def host_key(body: dict[str, Any]) -> Any:
-    """Begin."""
-    return control().post(f"/v1/servers/{_path(body)}/host-key")
-
-
-@route(
-    blueprint,
-    "GET",
-    "/api/setup/host-key",
-    summary="The host key that the server shows",
-    answer=JOB,
-    **OF,
-    **ADMIN,
-)
-def shown_key(query: dict[str, Any]) -> Any:
-    """Return it."""
-    return job_in_words(control().get(f"/v1/servers/{_path(query)}/host-key"))
-
-
-@route(
-    blueprint,
-    "PUT",
-    "/api/setup/host-key",
-    summary="Pin the server's host key, its fingerprint compared",
-    body=obj(
-        {**SERVER, "fingerprint": string(minLength=10, maxLength=100), "replace": boolean()},
-        optional=("server", "replace"),
-    ),
-    answer=ANY_OBJECT,
-    **ADMIN,
-)
-def pin(body: dict[str, Any]) -> Any:
-    """Pin it."""
-    said = {"fingerprint": body["fingerprint"], "replace": body.get("replace", False)}
-    return control().put(f"/v1/servers/{_path(body)}/host-key", said)
-
-
-@route(
-    blueprint,
-    "GET",
-    "/api/setup/facts-script",
-    summary="A script that looks at the server itself; what it prints belongs into the check",
-    answer=obj({"script": string()}),
-    **OF,
-    **ADMIN,
-)
-def facts_script(query: dict[str, Any]) -> Any:
-    """Return it."""
-    path = f"/v1/servers/{_path(query)}/facts-script"
-    return control().get(path, timeout_s=_SCRIPT_S)
-
-
-@route(
-    blueprint,
-    "POST",
-    "/api/setup/check",
-    summary="Look at the way from the box to the server",
-    body=obj({**SERVER, "facts": string(maxLength=65536)}, optional=("server", "facts")),
-    answer=JOB,
-    status=BEGUN,
-    **BEGIN,
-)
-def check(body: dict[str, Any]) -> Any:
-    """Begin."""
-    said = {"facts": body["facts"]} if "facts" in body else {}
-    return control().post(f"/v1/servers/{_path(body)}/doctor", said)
-
-
-@route(
-    blueprint,
-    "GET",
-    "/api/setup/check",
-    summary="What is wrong with the way to the server",
-    answer=JOB,
-    **OF,
-    **ADMIN,
-)
-def checked(query: dict[str, Any]) -> Any:
+def _checked(job: dict[str, Any]) -> Any:
     """Return the findings, in the user's language."""
-    job = control().get(f"/v1/servers/{_path(query)}/doctor")
     if job["result"]:
         job["result"]["checks"] = [
             in_words(each, "title", "what", "mend") for each in job["result"]["checks"]
         ]
     return job_in_words(job)
 
+
+mount(blueprint, "server.key", "/api/setup/key", server=_of)
+mount(blueprint, "server.host_key.begin", "/api/setup/host-key", server=_of)
+mount(blueprint, "server.host_key", "/api/setup/host-key", server=_of, then=job_in_words)
+mount(blueprint, "server.pin", "/api/setup/host-key", server=_of)
+mount(blueprint, "server.facts_script", "/api/setup/facts-script", server=_of)
+mount(blueprint, "server.doctor.begin", "/api/setup/check", server=_of)
+mount(blueprint, "server.doctor", "/api/setup/check", server=_of, then=_checked)
 
 # The proof
 
@@ -179,12 +72,12 @@ PROOF: Final = obj(
     "/api/setup/proof",
     summary="How the proof that the server wakes is getting on, or what came of it",
     answer=PROOF,
-    **OF,
+    query=SERVER,
     **ADMIN,
 )
 def proof(query: dict[str, Any]) -> Any:
     """Say it."""
-    name = _path(query)
+    name = _of(query.get("server"))
     servers = control().get("/v1/status")["servers"]
     server = next(each for each in servers if each["id"] == name)
     report = commissioned(name)
@@ -214,28 +107,17 @@ def proof(query: dict[str, Any]) -> Any:
         optional=("server", "cycles", "pause_s"),
     ),
     answer=ANY_OBJECT,
-    status=BEGUN,
+    status=HTTPStatus.ACCEPTED,
     **ADMIN,
 )
 def prove(body: dict[str, Any]) -> Any:
     """Begin."""
     pause_s = body.get("pause_s", 15.0)
     plan = {"cycles": body.get("cycles", 5), "awake_s": pause_s, "asleep_s": pause_s}
-    return control().post(f"/v1/servers/{_path(body)}/commission", plan)
+    return control().call("server.commission", plan, server=_of(body.get("server")))
 
 
-@route(
-    blueprint,
-    "DELETE",
-    "/api/setup/proof",
-    summary="End the proof; the server ends awake",
-    answer=ANY_OBJECT,
-    **OF,
-    **ADMIN,
-)
-def end_proof(query: dict[str, Any]) -> Any:
-    """End it."""
-    return control().delete(f"/v1/servers/{_path(query)}/commission")
+mount(blueprint, "server.cancel", "/api/setup/proof", server=_of)
 
 
 @route(
@@ -251,13 +133,12 @@ def power(body: dict[str, Any]) -> Any:
     """Have them written; what somebody has configured only if `replace` says so."""
     config = configuration()
     name = known(config, meant(body.get("server")))
-    path = f"/v1/servers/{name}/power"
-    said = control().get(path)
+    said = control().call("server.power", server=name)
     if said["measured"] is None:
         raise ApiError(HTTPStatus.CONFLICT, t("setup.proof.no_power"))
     if instead(said) and not body.get("replace", False):
         raise ApiError(HTTPStatus.CONFLICT, t("setup.proof.power_given"), "replace")
-    control().post(path, {"replace": True})
+    control().call("server.use_power", {"replace": True}, server=name)
     return {"server": name}
 
 

@@ -10,7 +10,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-STEPS: Final = ("welcome", "office", "server", "names", "sleep", "meter", "proof", "done")
+from naproxy.api import table
+
+STEPS: Final = table.STEPS
 AGAIN: Final = ("office", "server", "names", "sleep", "meter", "proof")
 """Steps that can be done again by themselves."""
 
