@@ -209,7 +209,6 @@ _CONFIG: Final = {
     "config.keys": _route(
         "GET /v1/config/keys",
         "All keys of the configuration: types, ranges, choices, what they mean",
-        timeout_s=60.0,
     ),
     "config.reload": _route(
         "POST /v1/config/reload", "Use the file as it is now, after it was changed by hand"
