@@ -6,10 +6,7 @@ import { colour, COMMON, hatch, Plot, ready, tint, tooltip, valueScale } from ".
 
 // Bars by day, hour or name
 
-/**
- * @param {BarOptions} options
- * @returns {ChartConfig}
- */
+/** @param {BarOptions} options @returns {ChartConfig} */
 function barConfig(options) {
 	const format =
 		options.format ??
@@ -65,10 +62,7 @@ function barConfig(options) {
 	};
 }
 
-/**
- * @param {BarOptions} options
- * @returns {Rows}
- */
+/** @param {BarOptions} options @returns {Rows} */
 function barTable(options) {
 	const format = options.format ?? ((/** @type {number} */ value) => number(value, 1));
 	/** @param {Maybe} value */
@@ -90,8 +84,7 @@ function barTable(options) {
  * Draw bars. Options: `labels` (words), `series`: [{name, values: [number|null], colour, hatched,
  * dashed, kind: "line"}], `along` (what the labels are, for the table), `stacked`, `horizontal`,
  * and as `timeChart`.
- * @param {HTMLElement} figure
- * @param {BarOptions} options
+ * @param {HTMLElement} figure @param {BarOptions} options
  */
 export async function barChart(figure, options) {
 	/** @type {Plot<BarOptions>} */
@@ -119,8 +112,7 @@ export async function barChart(figure, options) {
 /**
  * Any other picture: `config` is Chart.js's own (use `colour()` and `hatch()` as functions in it),
  * `table` `{columns, rows}` the same figures, `series` what the legend names.
- * @param {HTMLElement} figure
- * @param {AnyOptions} options
+ * @param {HTMLElement} figure @param {AnyOptions} options
  */
 export async function anyChart(figure, options) {
 	/** @type {Plot<AnyOptions>} */

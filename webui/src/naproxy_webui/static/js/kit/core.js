@@ -9,17 +9,12 @@ const place = document.getElementById("texts");
 /** @type {Record<string, string | undefined>} */
 const texts = place ? JSON.parse(place.textContent) : {};
 
-/**
- * Whether there is a text; a key with `.one` and `.other` counts too.
- * @param {string} key
- */
+/** Whether there is a text; a key with `.one` and `.other` counts too. @param {string} key */
 export const has = (key) => key in texts || `${key}.other` in texts;
 
 /**
  * Return a text with `{name}` filled in; `count` chooses between `KEY.one` and `KEY.other`.
- * @param {string} key
- * @param {Words} values
- * @returns {string}
+ * @param {string} key @param {Words} values @returns {string}
  */
 export function t(key, values = {}) {
 	let text = texts[key];
@@ -47,8 +42,7 @@ export const at = (id) => /** @type {Ids[K]} */ (document.getElementById(id));
 /**
  * The first that a selector finds. Where there may be none: test it first.
  * @template {string} S
- * @param {S} selector
- * @param {ParentNode} within
+ * @param {S} selector @param {ParentNode} within
  */
 export const one = (selector, within = document) =>
 	/** @type {Found<S>} */ (within.querySelector(selector));
@@ -56,8 +50,7 @@ export const one = (selector, within = document) =>
 /**
  * All that a selector finds.
  * @template {string} S
- * @param {S} selector
- * @param {ParentNode} within
+ * @param {S} selector @param {ParentNode} within
  */
 export const all = (selector, within = document) =>
 	/** @type {Found<S>[]} */ ([...within.querySelectorAll(selector)]);
@@ -66,9 +59,7 @@ export const all = (selector, within = document) =>
  * h("p.hint", "words"), h("button.button", {type: "button", onclick: f}, icon("x"), "Close").
  * Attributes that are null or false are left out; functions are listeners; children may be null.
  * @template {string} K
- * @param {K} what
- * @param {(Child | Attributes)[]} rest
- * @returns {Made<K>}
+ * @param {K} what @param {(Child | Attributes)[]} rest @returns {Made<K>}
  */
 export function h(what, ...rest) {
 	const [tag, ...classes] = what.split(".");
@@ -87,10 +78,7 @@ export function h(what, ...rest) {
 	return /** @type {Made<K>} */ (made);
 }
 
-/**
- * @param {HTMLElement} element
- * @param {Attributes} attributes
- */
+/** @param {HTMLElement} element @param {Attributes} attributes */
 function set(element, attributes) {
 	for (const [name, value] of Object.entries(attributes)) {
 		if (value === null || value === undefined || value === false) continue;
@@ -100,10 +88,7 @@ function set(element, attributes) {
 	}
 }
 
-/**
- * @param {HTMLElement} element
- * @param {Child} child
- */
+/** @param {HTMLElement} element @param {Child} child */
 function append(element, child) {
 	if (Array.isArray(child)) for (const each of child) append(element, each);
 	else if (child instanceof Node) element.append(child);
@@ -111,10 +96,7 @@ function append(element, child) {
 		element.append(String(child));
 }
 
-/**
- * An icon of parts/icons.html; it says nothing, the words beside it do.
- * @param {string} name
- */
+/** An icon of parts/icons.html; it says nothing, the words beside it do. @param {string} name */
 export function icon(name) {
 	const made = document.createElementNS(SVG, "svg");
 	made.setAttribute("class", "icon");
@@ -128,8 +110,7 @@ export function icon(name) {
 /**
  * An SVG element.
  * @template {keyof SVGElementTagNameMap} K
- * @param {K} tag
- * @param {Record<string, string | number>} attributes
+ * @param {K} tag @param {Record<string, string | number>} attributes
  */
 export function s(tag, attributes = {}) {
 	const made = document.createElementNS(SVG, tag);
@@ -139,8 +120,7 @@ export function s(tag, attributes = {}) {
 
 /**
  * Set an element's text only if it is another: live regions and selections stay quiet.
- * @param {Element | null} element
- * @param {string} text
+ * @param {Element | null} element @param {string} text
  */
 export function say(element, text) {
 	if (element && element.textContent !== text) element.textContent = text;
@@ -158,10 +138,7 @@ export const STATE_ICONS = {
 	trouble: "triangle-alert",
 	unknown: "circle-help",
 };
-/**
- * Kind of a notice -> its icon.
- * @type {Record<string, string>}
- */
+/** Kind of a notice -> its icon. @type {Record<string, string>} */
 export const KIND_ICONS = {
 	good: "circle-check",
 	info: "info",
@@ -192,10 +169,7 @@ export class ApiError extends Error {
 /** What a request that changes something carries: it was made by a page of the box. */
 export const token = () => one('meta[name="csrf-token"]')?.content ?? "";
 
-/**
- * @param {string} path
- * @param {Query | null} [query]
- */
+/** @param {string} path @param {Query | null} [query] */
 function target(path, query) {
 	const known = Object.entries(query ?? {}).filter(
 		([, value]) => value !== null && value !== undefined,
@@ -204,12 +178,7 @@ function target(path, query) {
 	return known.length ? `${path}?${new URLSearchParams(words)}` : path;
 }
 
-/**
- * @param {string} method
- * @param {string} path
- * @param {Options} options
- * @returns {Promise<any>}
- */
+/** @param {string} method @param {string} path @param {Options} options @returns {Promise<any>} */
 async function call(method, path, { query, body, timeout_ms = TIMEOUT_MS } = {}) {
 	/** @type {Record<string, string>} */
 	const headers = { Accept: "application/json" };
@@ -235,10 +204,7 @@ async function call(method, path, { query, body, timeout_ms = TIMEOUT_MS } = {})
 	return unpacked(answer, read);
 }
 
-/**
- * @param {Response} answer
- * @param {string} read
- */
+/** @param {Response} answer @param {string} read */
 function unpacked(answer, read) {
 	let value = null;
 	try {
@@ -258,41 +224,31 @@ function unpacked(answer, read) {
 /**
  * GET; entries of `query` that are null are left out. ApiError if it is refused.
  * @template {string} P
- * @param {P} path
- * @param {Query | null} [query]
- * @param {Options} options
+ * @param {P} path @param {Query | null} [query] @param {Options} options
  * @returns {Promise<Answer<"GET", P>>}
  */
 export const get = (path, query, options = {}) => call("GET", path, { ...options, query });
 /**
  * @template {string} P
- * @param {P} path
- * @param {unknown} body
- * @param {Options} options
+ * @param {P} path @param {unknown} body @param {Options} options
  * @returns {Promise<Answer<"POST", P>>}
  */
 export const post = (path, body = {}, options = {}) => call("POST", path, { ...options, body });
 /**
  * @template {string} P
- * @param {P} path
- * @param {unknown} [body]
- * @param {Options} options
+ * @param {P} path @param {unknown} [body] @param {Options} options
  * @returns {Promise<Answer<"PUT", P>>}
  */
 export const put = (path, body, options = {}) => call("PUT", path, { ...options, body });
 /**
  * @template {string} P
- * @param {P} path
- * @param {unknown} [body]
- * @param {Options} options
+ * @param {P} path @param {unknown} [body] @param {Options} options
  * @returns {Promise<Answer<"PATCH", P>>}
  */
 export const patch = (path, body, options = {}) => call("PATCH", path, { ...options, body });
 /**
  * @template {string} P
- * @param {P} path
- * @param {unknown} [body]
- * @param {Options} options
+ * @param {P} path @param {unknown} [body] @param {Options} options
  * @returns {Promise<Answer<"DELETE", P>>}
  */
 export const del = (path, body, options = {}) => call("DELETE", path, { ...options, body });
@@ -301,8 +257,7 @@ export const del = (path, body, options = {}) => call("DELETE", path, { ...optio
  * GET again and again, never two at once, not while the page is hidden.
  * `query` may be a function. Returns a function that stops it; `.again()` asks at once.
  * @template {string} P
- * @param {P} path
- * @param {Polling<Answer<"GET", P>>} options
+ * @param {P} path @param {Polling<Answer<"GET", P>>} options
  */
 export function poll(path, { every_s, query, data, error = () => {} }) {
 	/** @type {number | undefined} */

@@ -7,10 +7,7 @@ const TOAST_MS = { good: 6000, info: 8000, warn: 15_000, bad: 0 };
 /** @type {HTMLElement | null} */
 let region = null;
 
-/**
- * Say something to screen readers only, politely.
- * @param {string} words
- */
+/** Say something to screen readers only, politely. @param {string} words */
 export function announce(words) {
 	const there = document.getElementById("announcer");
 	const live = there ?? h("div.visually-hidden", { id: "announcer", "aria-live": "polite" });
@@ -34,8 +31,7 @@ function toasts() {
 /**
  * A short message in the corner; `kind` is good, info, warn or bad. A bad one stays until closed.
  * `action` `{words, press}` is a button in it, as for undoing.
- * @param {string} words
- * @param {string} kind
+ * @param {string} words @param {string} kind
  * @param {{ words: string, press: () => unknown } | null} action
  */
 export function toast(words, kind = "good", action = null) {
@@ -66,9 +62,7 @@ export function toast(words, kind = "good", action = null) {
 
 /**
  * Open a `<dialog>`; resolves to its returnValue when it is closed, and removes it if `once`.
- * @param {HTMLDialogElement} dialog
- * @param {{ once?: boolean }} options
- * @returns {Promise<string>}
+ * @param {HTMLDialogElement} dialog @param {{ once?: boolean }} options @returns {Promise<string>}
  */
 export function open(dialog, { once = false } = {}) {
 	if (!dialog.isConnected) document.body.append(dialog);

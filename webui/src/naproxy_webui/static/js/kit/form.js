@@ -7,15 +7,13 @@ let next = 0;
 
 /**
  * A field of a form, or its radio buttons, by name.
- * @param {HTMLFormElement} form
- * @param {string} name
+ * @param {HTMLFormElement} form @param {string} name
  */
 export const field = (form, name) => /** @type {Field} */ (form.elements.namedItem(name));
 
 /**
  * The values of a form by name: numbers, true or false, lists for several of a name; empty: null.
- * @param {HTMLFormElement} form
- * @returns {Record<string, any>}
+ * @param {HTMLFormElement} form @returns {Record<string, any>}
  */
 export function values(form) {
 	/** @type {Record<string, any>} */
@@ -59,8 +57,7 @@ export function decimal(text) {
 
 /**
  * Show what is wrong beside its field (found by name, `where` or its last part), the rest on top.
- * @param {HTMLFormElement} form
- * @param {unknown} error
+ * @param {HTMLFormElement} form @param {unknown} error
  */
 export function showErrors(form, error) {
 	clearErrors(form);
@@ -86,11 +83,7 @@ export function showErrors(form, error) {
 	(one('[aria-invalid="true"]', form) ?? one("[data-form-error]", form))?.focus();
 }
 
-/**
- * @param {HTMLFormElement} form
- * @param {string | null} where
- * @param {string} words
- */
+/** @param {HTMLFormElement} form @param {string | null} where @param {string} words */
 function beside(form, where, words) {
 	if (!where) return false;
 	/** @param {string | undefined} name */
@@ -113,10 +106,7 @@ function beside(form, where, words) {
 	return true;
 }
 
-/**
- * Take all errors away.
- * @param {HTMLFormElement} form
- */
+/** Take all errors away. @param {HTMLFormElement} form */
 export function clearErrors(form) {
 	for (const each of all("[data-form-error]", form)) each.remove();
 	for (const each of all(".error", form)) each.textContent = "";
@@ -126,8 +116,7 @@ export function clearErrors(form) {
 /**
  * Mark a button as busy while something runs; a second press does nothing.
  * @template T
- * @param {Element | null} button
- * @param {() => T | Promise<T>} work
+ * @param {Element | null} button @param {() => T | Promise<T>} work
  */
 export async function busy(button, work) {
 	if (button?.getAttribute("aria-busy") === "true") return undefined;
@@ -143,8 +132,7 @@ export async function busy(button, work) {
  * On submit: `send(values)`; a refusal is shown beside the fields, else `done(answer)`, which by
  * default says that it was saved.
  * @template T
- * @param {HTMLFormElement} form
- * @param {(given: Record<string, any>) => T | Promise<T>} send
+ * @param {HTMLFormElement} form @param {(given: Record<string, any>) => T | Promise<T>} send
  * @param {(answer: T) => unknown} done
  */
 export function onSubmit(form, send, done = () => toast(t("kit.saved"))) {
@@ -167,8 +155,7 @@ export function onSubmit(form, send, done = () => toast(t("kit.saved"))) {
 
 /**
  * Press a button: `work()`, its refusal as a message. Resolves to its answer, or undefined.
- * @param {HTMLElement} button
- * @param {() => unknown} work
+ * @param {HTMLElement} button @param {() => unknown} work
  */
 export function onPress(button, work) {
 	button.addEventListener("click", () =>

@@ -27,8 +27,7 @@ function known(name) {
 /**
  * Making a formatter costs more than using it a thousand times.
  * @template T
- * @param {{ new (locale: string, options: any): T, name: string }} Kind
- * @param {object} options
+ * @param {{ new (locale: string, options: any): T, name: string }} Kind @param {object} options
  * @returns {T}
  */
 function intl(Kind, options) {
@@ -37,19 +36,13 @@ function intl(Kind, options) {
 	return made.get(key);
 }
 
-/**
- * @param {Maybe} value
- * @returns {value is number}
- */
+/** @param {Maybe} value @returns {value is number} */
 const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
 
 /** What is not known is a dash, never 0. */
 export const unknown = "–";
 
-/**
- * A number with at most so many digits after the point.
- * @param {Maybe} value
- */
+/** A number with at most so many digits after the point. @param {Maybe} value */
 export function number(value, digits = 0, least = 0) {
 	if (!isNumber(value)) return unknown;
 	const options = {
@@ -59,10 +52,7 @@ export function number(value, digits = 0, least = 0) {
 	return intl(Intl.NumberFormat, options).format(value);
 }
 
-/**
- * Digits after the point that show about three digits in all.
- * @param {Maybe} value
- */
+/** Digits after the point that show about three digits in all. @param {Maybe} value */
 export function digitsOf(value) {
 	const size = Math.abs(value ?? 0);
 	return size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2;
@@ -70,33 +60,23 @@ export function digitsOf(value) {
 
 /**
  * Three digits, as many as a meter deserves, with a unit.
- * @param {Maybe} value
- * @param {string} unit
+ * @param {Maybe} value @param {string} unit
  */
 export function quantity(value, unit, digits = digitsOf(value)) {
 	return isNumber(value) ? `${number(value, digits, digits)}${NBSP}${unit}` : unknown;
 }
 
-/**
- * Power: watts.
- * @param {Maybe} w
- */
+/** Power: watts. @param {Maybe} w */
 export const watts = (w) => quantity(w, "W", Math.abs(w ?? 0) >= 99.95 ? 0 : 1);
 
-/**
- * Energy from joules, as Wh or kWh.
- * @param {Maybe} j
- */
+/** Energy from joules, as Wh or kWh. @param {Maybe} j */
 export function energy(j) {
 	if (!isNumber(j)) return unknown;
 	const wh = j / 3600;
 	return Math.abs(wh) >= 1000 ? quantity(wh / 1000, "kWh") : quantity(wh, "Wh");
 }
 
-/**
- * Money in the office's currency.
- * @param {Maybe} amount
- */
+/** Money in the office's currency. @param {Maybe} amount */
 export function money(amount, digits = 2) {
 	if (!isNumber(amount)) return unknown;
 	const options = {
@@ -112,21 +92,14 @@ export function money(amount, digits = 2) {
 	}
 }
 
-/**
- * CO2 from grams, as g, kg or t.
- * @param {Maybe} g
- */
+/** CO2 from grams, as g, kg or t. @param {Maybe} g */
 export function co2(g) {
 	if (!isNumber(g)) return unknown;
 	if (Math.abs(g) >= 1e6) return quantity(g / 1e6, "t");
 	return Math.abs(g) >= 1000 ? quantity(g / 1000, "kg") : quantity(g, "g", 0);
 }
 
-/**
- * A share (0 to 1) as percent.
- * @param {Maybe} value
- * @param {number} digits
- */
+/** A share (0 to 1) as percent. @param {Maybe} value @param {number} digits */
 export function share(value, digits = Math.abs(value ?? 0) < 0.0995 ? 1 : 0) {
 	if (!isNumber(value)) return unknown;
 	return intl(Intl.NumberFormat, { style: "percent", maximumFractionDigits: digits }).format(
@@ -134,22 +107,13 @@ export function share(value, digits = Math.abs(value ?? 0) < 0.0995 ? 1 : 0) {
 	);
 }
 
-/**
- * A length of time in at most two units: 45 s, 12 min, 1 h 20 min, 3 d 4 h.
- * @param {Maybe} s
- */
+/** A length of time in at most two units: 45 s, 12 min, 1 h 20 min, 3 d 4 h. @param {Maybe} s */
 export function duration(s) {
 	if (!isNumber(s)) return unknown;
-	/**
-	 * @param {number} count
-	 * @param {string} name
-	 */
+	/** @param {number} count @param {string} name */
 	const unit = (count, name) => `${count}${NBSP}${t(`kit.unit.${name}`)}`;
 	/**
-	 * @param {number} big
-	 * @param {string} bigName
-	 * @param {number} small
-	 * @param {string} smallName
+	 * @param {number} big @param {string} bigName @param {number} small @param {string} smallName
 	 */
 	const two = (big, bigName, small, smallName) =>
 		small ? `${unit(big, bigName)} ${unit(small, smallName)}` : unit(big, bigName);
@@ -162,60 +126,32 @@ export function duration(s) {
 	return two(Math.floor(hours / 24), "d", hours % 24, "h");
 }
 
-/**
- * @param {number} t_s
- * @param {Intl.DateTimeFormatOptions} options
- */
+/** @param {number} t_s @param {Intl.DateTimeFormatOptions} options */
 const dates = (t_s, options) =>
 	intl(Intl.DateTimeFormat, { timeZone: zone, ...options }).format(t_s * 1000);
 
-/**
- * Time of day: 14:03.
- * @param {number} t_s
- */
+/** Time of day: 14:03. @param {number} t_s */
 export const clock = (t_s) => dates(t_s, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
-/**
- * Time of day with seconds.
- * @param {number} t_s
- */
+/** Time of day with seconds. @param {number} t_s */
 export const clockS = (t_s) =>
 	dates(t_s, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
-/**
- * Day: Mon 5 Jan 2026.
- * @param {number} t_s
- */
+/** Day: Mon 5 Jan 2026. @param {number} t_s */
 export const date = (t_s) =>
 	dates(t_s, { weekday: "short", day: "numeric", month: "short", year: "numeric" });
-/**
- * Day without its year.
- * @param {number} t_s
- */
+/** Day without its year. @param {number} t_s */
 export const day = (t_s) => dates(t_s, { weekday: "short", day: "numeric", month: "short" });
-/**
- * Month and year.
- * @param {number} t_s
- */
+/** Month and year. @param {number} t_s */
 export const month = (t_s) => dates(t_s, { month: "short", year: "numeric" });
-/**
- * Month and year: January 2026.
- * @param {number} t_s
- */
+/** Month and year: January 2026. @param {number} t_s */
 export const monthLong = (t_s) => dates(t_s, { month: "long", year: "numeric" });
-/**
- * Year.
- * @param {number} t_s
- */
+/** Year. @param {number} t_s */
 export const year = (t_s) => dates(t_s, { year: "numeric" });
-/**
- * Day and time.
- * @param {number} t_s
- */
+/** Day and time. @param {number} t_s */
 export const dateTime = (t_s) => `${date(t_s)}, ${clock(t_s)}`;
 
 /**
  * A time as people say it: 14:03, yesterday 14:03, Mon 5 Jan 14:03.
- * @param {number} t_s
- * @param {number} now_s
+ * @param {number} t_s @param {number} now_s
  */
 export function when(t_s, now_s = Date.now() / 1000) {
 	const days = dayNumber(t_s) - dayNumber(now_s);
@@ -225,21 +161,14 @@ export function when(t_s, now_s = Date.now() / 1000) {
 	return Math.abs(days) < 300 ? `${day(t_s)}, ${clock(t_s)}` : dateTime(t_s);
 }
 
-/**
- * How long ago: 12 min ago.
- * @param {number} t_s
- * @param {number} now_s
- */
+/** How long ago: 12 min ago. @param {number} t_s @param {number} now_s */
 export function ago(t_s, now_s = Date.now() / 1000) {
 	return now_s - t_s < 1.5 ? t("kit.just_now") : t("kit.ago", { time: duration(now_s - t_s) });
 }
 
 // The office's zone in numbers: for axes, and for days that begin at its midnight
 
-/**
- * Seconds that the office's clocks are ahead of UTC at a time.
- * @param {number} t_s
- */
+/** Seconds that the office's clocks are ahead of UTC at a time. @param {number} t_s */
 export function offset_s(t_s) {
 	/** @type {Intl.DateTimeFormatOptions} */
 	const options = {
@@ -278,23 +207,13 @@ const dayNumber = (t_s) => Math.floor((t_s + offset_s(t_s)) / DAY_S);
 
 /**
  * The midnight that begins the day of `t_s`, or that of some days later.
- * @param {number} t_s
- * @param {number} later
+ * @param {number} t_s @param {number} later
  */
 export const midnight = (t_s, later = 0) => fromLocal((dayNumber(t_s) + later) * DAY_S);
 
-/**
- * For `<input type="datetime-local">`.
- * @param {number} t_s
- */
+/** For `<input type="datetime-local">`. @param {number} t_s */
 export const toInput = (t_s) => new Date((t_s + offset_s(t_s)) * 1000).toISOString().slice(0, 16);
-/**
- * For `<input type="date">`, and as the API names a day.
- * @param {number} t_s
- */
+/** For `<input type="date">`, and as the API names a day. @param {number} t_s */
 export const dayInput = (t_s) => toInput(t_s).slice(0, 10);
-/**
- * From `<input type="datetime-local">`; NaN if there is nothing in it.
- * @param {string} text
- */
+/** From `<input type="datetime-local">`; NaN if there is nothing in it. @param {string} text */
 export const fromInput = (text) => fromLocal(Date.parse(`${text}Z`) / 1000);

@@ -40,10 +40,7 @@ const STRIP_PX = 8;
 /** @type {Promise<unknown> | null} */
 let loading = null;
 
-/**
- * Load Chart.js, once.
- * @returns {Promise<unknown>}
- */
+/** Load Chart.js, once. @returns {Promise<unknown>} */
 export function ready() {
 	loading ??= new Promise((resolve, reject) => {
 		if (window.Chart) return resolve(window.Chart);
@@ -63,8 +60,7 @@ const charts = new Set();
 
 /**
  * The value of a colour of the design now: `c1` to `c8`, `awake`, `ink`, `line`, ...
- * @param {string} name
- * @returns {string}
+ * @param {string} name @returns {string}
  */
 export function colour(name) {
 	let found = colours.get(name);
@@ -75,11 +71,7 @@ export function colour(name) {
 	return found;
 }
 
-/**
- * The same, see-through.
- * @param {string} name
- * @param {number} alpha
- */
+/** The same, see-through. @param {string} name @param {number} alpha */
 export function tint(name, alpha) {
 	const hex = colour(name).replace(/^#(.)(.)(.)$/, "#$1$1$2$2$3$3");
 	const [r, g, b] = [1, 3, 5].map((at) => Number.parseInt(hex.slice(at, at + 2), 16));
@@ -97,10 +89,7 @@ const patterns = new Map();
 
 /**
  * A hatched fill, so that a series or a state is told apart without its colour too.
- * @param {string} name
- * @param {Hatch} kind
- * @param {number} alpha
- * @returns {CanvasPattern | null}
+ * @param {string} name @param {Hatch} kind @param {number} alpha @returns {CanvasPattern | null}
  */
 export function hatch(name, kind = "/", alpha = 1) {
 	const key = `${name} ${kind} ${alpha}`;
@@ -175,10 +164,7 @@ const bandsPlugin = {
 	},
 };
 
-/**
- * @param {Chart} chart
- * @param {(band: Band, left: number, width: number) => void} draw
- */
+/** @param {Chart} chart @param {(band: Band, left: number, width: number) => void} draw */
 function eachBand({ chartArea: area, scales: { x }, ctx, naproxyBands }, draw) {
 	ctx.save();
 	for (const band of naproxyBands ?? []) {
@@ -193,9 +179,7 @@ function eachBand({ chartArea: area, scales: { x }, ctx, naproxyBands }, draw) {
 
 /**
  * Times of the ticks between two times, at most `most`, and the step between them in seconds.
- * @param {number} from_s
- * @param {number} to_s
- * @param {number} most
+ * @param {number} from_s @param {number} to_s @param {number} most
  */
 export function timeTicks(from_s, to_s, most) {
 	const step_s =
@@ -214,10 +198,7 @@ export function timeTicks(from_s, to_s, most) {
 	return { times, step_s };
 }
 
-/**
- * @param {number} t_s
- * @param {number} step_s
- */
+/** @param {number} t_s @param {number} step_s */
 function tickWords(t_s, step_s) {
 	if (step_s >= 30 * DAY) return month(t_s);
 	if (step_s >= DAY) return day(t_s).replace(",", "");
@@ -225,10 +206,7 @@ function tickWords(t_s, step_s) {
 	return clockS(t_s);
 }
 
-/**
- * @param {TimeOptions} options
- * @returns {AxisOptions}
- */
+/** @param {TimeOptions} options @returns {AxisOptions} */
 function timeScale(options) {
 	let step_s = 1;
 	return {
@@ -256,10 +234,7 @@ function timeScale(options) {
 	};
 }
 
-/**
- * As many digits as tell one tick from the next.
- * @param {ChartTick[]} ticks
- */
+/** As many digits as tell one tick from the next. @param {ChartTick[]} ticks */
 const digitsBetween = (ticks) =>
 	ticks.length < 2
 		? 2
@@ -271,10 +246,7 @@ const digitsBetween = (ticks) =>
 				),
 			);
 
-/**
- * @param {PlotOptions} options
- * @returns {AxisOptions}
- */
+/** @param {PlotOptions} options @returns {AxisOptions} */
 export function valueScale(options) {
 	return {
 		beginAtZero: options.fromZero !== false,
@@ -300,8 +272,7 @@ const FONT = {
 };
 
 /**
- * @param {(items: ChartItem[]) => string} title
- * @param {(item: ChartItem) => string} label
+ * @param {(items: ChartItem[]) => string} title @param {(item: ChartItem) => string} label
  * @returns {TooltipOptions}
  */
 export const tooltip = (title, label) => ({
@@ -405,16 +376,10 @@ export class Plot {
 	chart;
 	/** @type {(() => Rows) | undefined} */
 	table;
-	/**
-	 * Show it with other options.
-	 * @type {(changes: Partial<O>) => void}
-	 */
+	/** Show it with other options. @type {(changes: Partial<O>) => void} */
 	update = () => {};
 
-	/**
-	 * @param {HTMLElement} figure
-	 * @param {PlotOptions} options
-	 */
+	/** @param {HTMLElement} figure @param {PlotOptions} options */
 	constructor(figure, options) {
 		this.figure = figure;
 		this.canvas = h("canvas", { role: "img" });
@@ -435,9 +400,7 @@ export class Plot {
 
 	/**
 	 * What every update does beside the picture.
-	 * @param {Shown} options
-	 * @param {() => Rows} table
-	 * @param {boolean} isEmpty
+	 * @param {Shown} options @param {() => Rows} table @param {boolean} isEmpty
 	 */
 	show(options, table, isEmpty) {
 		const title = options.title ?? one("figcaption", this.figure)?.textContent ?? "";
@@ -463,10 +426,7 @@ export class Plot {
 		if (!options.live) this.#fillTable();
 	}
 
-	/**
-	 * @param {typeof Chart} Kind
-	 * @param {ChartConfig} config
-	 */
+	/** @param {typeof Chart} Kind @param {ChartConfig} config */
 	draw(Kind, config) {
 		if (!this.chart) {
 			Kind.defaults.font = { ...Kind.defaults.font, ...FONT };
@@ -505,8 +465,7 @@ const timeOf = (point) => /** @type {number} */ (point[0]);
 
 /**
  * Put a null where two points are further apart than `step_s`: a gap is not drawn.
- * @param {readonly Point[]} points
- * @param {number | undefined} step_s
+ * @param {readonly Point[]} points @param {number | undefined} step_s
  */
 export function withGaps(points, step_s) {
 	if (!step_s) return points;
@@ -521,11 +480,7 @@ export function withGaps(points, step_s) {
 	return made;
 }
 
-/**
- * @param {TimeSeries} series
- * @param {TimeOptions} options
- * @returns {ChartSet[]}
- */
+/** @param {TimeSeries} series @param {TimeOptions} options @returns {ChartSet[]} */
 function lineSets(series, options) {
 	const points = withGaps(series.points, series.step_s ?? options.step_s);
 	const name = series.colour;
@@ -547,10 +502,7 @@ function lineSets(series, options) {
 		tension: 0,
 	};
 	if (!points.some((each) => each.length > 3)) return [line];
-	/**
-	 * @param {number} at
-	 * @returns {ChartSet}
-	 */
+	/** @param {number} at @returns {ChartSet} */
 	const edge = (at) => ({
 		data: points.map((p) => ({ x: p[0], y: p[1] === null ? null : p[at] })),
 		borderWidth: 0,
@@ -565,16 +517,12 @@ function lineSets(series, options) {
 
 /**
  * A point between two gaps has no line: it needs a dot.
- * @param {readonly Point[]} points
- * @param {number} at
+ * @param {readonly Point[]} points @param {number} at
  */
 const alone = (points, at) =>
 	points[at]?.[1] != null && points[at - 1]?.[1] == null && points[at + 1]?.[1] == null;
 
-/**
- * @param {TimeOptions} options
- * @returns {ChartConfig}
- */
+/** @param {TimeOptions} options @returns {ChartConfig} */
 function timeConfig(options) {
 	const format =
 		options.format ??
@@ -611,10 +559,7 @@ export const COMMON = {
 	resizeDelay: 50,
 };
 
-/**
- * @param {TimeOptions} options
- * @returns {Rows}
- */
+/** @param {TimeOptions} options @returns {Rows} */
 function timeTable({ series: all, ...options }) {
 	const series = all.filter((each) => !each.aside);
 	const format = options.format ?? ((/** @type {number} */ value) => number(value, 1));
@@ -625,10 +570,7 @@ function timeTable({ series: all, ...options }) {
 	/** @param {number} t_s */
 	const stamp = (t_s) =>
 		options.to_s - options.from_s > 2 * DAY ? dateTime(t_s) : `${day(t_s)}, ${clockS(t_s)}`;
-	/**
-	 * @param {Map<number, number | null>} map
-	 * @param {number} t_s
-	 */
+	/** @param {Map<number, number | null>} map @param {number} t_s */
 	const cell = (map, t_s) => {
 		const value = map.get(t_s);
 		return value === null || value === undefined ? "–" : format(value);
@@ -648,8 +590,7 @@ function timeTable({ series: all, ...options }) {
  * [{from_s, to_s, state}], `size`: small or tall, `title`, `summary`, `none` (words without data),
  * `fromZero`, `suggestedMax`, `live`, `table: false`.
  * Resolves to a plot: `update(options)`, `destroy()`, `chart` (Chart.js's own).
- * @param {HTMLElement} figure
- * @param {TimeOptions} options
+ * @param {HTMLElement} figure @param {TimeOptions} options
  */
 export async function timeChart(figure, options) {
 	/** @type {Plot<TimeOptions>} */

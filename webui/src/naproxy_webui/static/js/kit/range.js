@@ -5,8 +5,7 @@ import { date, day as dayWords, monthLong, year } from "./format.js";
 /**
  * What the address asks for: `view`, `day`, `from`, `to`, as far as they are in it. The choice
  * of a server (a select) follows it.
- * @param {HTMLSelectElement} server
- * @returns {Record<string, string | undefined>}
+ * @param {HTMLSelectElement} server @returns {Record<string, string | undefined>}
  */
 export function fromAddress(server) {
 	const { server: name, ...asked } = Object.fromEntries(new URLSearchParams(location.search));
@@ -16,8 +15,7 @@ export function fromAddress(server) {
 
 /**
  * Put into the address what is shown; the server too, where there are several.
- * @param {Record<string, string | null | undefined>} query
- * @param {HTMLSelectElement} server
+ * @param {Record<string, string | null | undefined>} query @param {HTMLSelectElement} server
  * @param {{ replace?: boolean }} options
  */
 export function toAddress(query, server, { replace = false } = {}) {
@@ -28,9 +26,7 @@ export function toAddress(query, server, { replace = false } = {}) {
 
 /**
  * A day, week, month or year of the calendar in words.
- * @param {string} view
- * @param {number} from_s
- * @param {number} to_s
+ * @param {string} view @param {number} from_s @param {number} to_s
  */
 export function calendarTitle(view, from_s, to_s) {
 	switch (view) {

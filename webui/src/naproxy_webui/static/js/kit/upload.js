@@ -13,9 +13,7 @@ const STORE = "naproxy-upload:";
  * `kind` is what it is for (uploads.KINDS). `progress(sent, size, words)` is told after each piece,
  * and with words while the connection is broken. `signal` ends it, and the box forgets it; then,
  * and when the box refuses, it rejects: with an ApiError, or an AbortError.
- * @param {File} file
- * @param {Sending} options
- * @returns {Promise<Upload>}
+ * @param {File} file @param {Sending} options @returns {Promise<Upload>}
  */
 export async function upload(file, { kind, sha256, progress = () => {}, signal }) {
 	/** @type {Upload | null} */
@@ -51,12 +49,8 @@ export async function upload(file, { kind, sha256, progress = () => {}, signal }
 }
 
 /**
- * @param {unknown} problem
- * @param {File} file
- * @param {string} kind
- * @param {Upload | null} at
- * @param {AbortSignal | undefined} signal
- * @returns {Promise<never>}
+ * @param {unknown} problem @param {File} file @param {string} kind @param {Upload | null} at
+ * @param {AbortSignal | undefined} signal @returns {Promise<never>}
  */
 async function given_up(problem, file, kind, at, signal) {
 	if (signal?.aborted && at) await del(`/api/uploads/${at.id}`).catch(() => {});
@@ -65,17 +59,10 @@ async function given_up(problem, file, kind, at, signal) {
 	throw signal?.aborted ? signal.reason : problem;
 }
 
-/**
- * @param {File} file
- * @param {string} kind
- */
+/** @param {File} file @param {string} kind */
 const key = (file, kind) => `${STORE}${kind}:${file.name}:${file.size}:${file.lastModified}`;
 
-/**
- * @param {File} file
- * @param {string} kind
- * @param {string | undefined} sha256
- */
+/** @param {File} file @param {string} kind @param {string | undefined} sha256 */
 async function begin(file, kind, sha256) {
 	const made = await post("/api/uploads", {
 		name: file.name.slice(-255),
@@ -89,8 +76,7 @@ async function begin(file, kind, sha256) {
 
 /**
  * The upload of this file that was begun before and is still there, or null.
- * @param {File} file
- * @param {string} kind
+ * @param {File} file @param {string} kind
  */
 async function begun(file, kind) {
 	const id = sessionStorage.getItem(key(file, kind));
@@ -104,25 +90,15 @@ async function begun(file, kind) {
 	}
 }
 
-/**
- * @param {File} file
- * @param {string} kind
- */
+/** @param {File} file @param {string} kind */
 const forget = (file, kind) => sessionStorage.removeItem(key(file, kind));
 
-/**
- * Was it the connection, or the box for a moment, and not a refusal?
- * @param {unknown} problem
- */
+/** Was it the connection, or the box for a moment, and not a refusal? @param {unknown} problem */
 const lost = (problem) =>
 	problem instanceof ApiError &&
 	(problem.status === 0 || [502, 503, 504].includes(problem.status));
 
-/**
- * @param {number} ms
- * @param {AbortSignal | undefined} signal
- * @returns {Promise<void>}
- */
+/** @param {number} ms @param {AbortSignal | undefined} signal @returns {Promise<void>} */
 function pause(ms, signal) {
 	return new Promise((resolve) => {
 		const timer = setTimeout(done, ms);
@@ -139,9 +115,7 @@ function pause(ms, signal) {
 }
 
 /**
- * @param {File} file
- * @param {Upload} at
- * @param {AbortSignal | undefined} signal
+ * @param {File} file @param {Upload} at @param {AbortSignal | undefined} signal
  * @returns {Promise<Upload>}
  */
 async function send(file, at, signal) {

@@ -30,23 +30,14 @@ onSubmit(
 
 // Sessions and tokens
 
-/**
- * @param {string} words
- * @param {string} label
- * @param {() => unknown} work
- * @param {string} kind
- */
+/** @param {string} words @param {string} label @param {() => unknown} work @param {string} kind */
 function button(words, label, work, kind = "") {
 	const made = h(`button.button.small${kind}`, { type: "button", "aria-label": label }, words);
 	onPress(made, work);
 	return made;
 }
 
-/**
- * @param {string} caption
- * @param {string[]} heads
- * @param {Child} rows
- */
+/** @param {string} caption @param {string[]} heads @param {Child} rows */
 function table(caption, heads, rows) {
 	return h(
 		"div.table-wrap",
@@ -66,10 +57,7 @@ function table(caption, heads, rows) {
 	);
 }
 
-/**
- * @param {string} label
- * @param {Child[]} what
- */
+/** @param {string} label @param {Child[]} what */
 const cell = (label, ...what) => h("td", { "data-label": label }, h("span", ...what));
 
 /**
@@ -213,8 +201,7 @@ function showSecret(secret) {
  * A dialog with a form: `send(values)`, then `done(answer)`; the form is empty when it opens.
  * @template T
  * @param {"token-dialog" | "user-dialog" | "user-password-dialog"} id
- * @param {(given: Record<string, any>) => Promise<T>} send
- * @param {(answer: T) => unknown} done
+ * @param {(given: Record<string, any>) => Promise<T>} send @param {(answer: T) => unknown} done
  */
 function formDialog(id, send, done) {
 	const dialog = at(id);

@@ -21,27 +21,17 @@ function wanted() {
 	return from && to ? { from, to } : { view, day };
 }
 
-/**
- * @param {Asked} query
- * @param {{ replace?: boolean }} [options]
- */
+/** @param {Asked} query @param {{ replace?: boolean }} [options] */
 function go(query, options) {
 	toAddress(query, server, options);
 	show(query);
 }
 
-/**
- * Show a range of one's own, in epoch seconds.
- * @param {number} from_s
- * @param {number} to_s
- */
+/** Show a range of one's own, in epoch seconds. @param {number} from_s @param {number} to_s */
 export const zoom = (from_s, to_s) =>
 	go({ from: toInput(from_s), to: toInput(Math.max(to_s, from_s + 60)) });
 
-/**
- * @param {Asked} query
- * @returns {Promise<void>}
- */
+/** @param {Asked} query @returns {Promise<void>} */
 async function show(query) {
 	const mine = ++turn;
 	let found;
@@ -79,9 +69,7 @@ async function show(query) {
 
 /**
  * Show what came of a part: if it was not read, what stands there is of another time.
- * @param {HTMLElement} place
- * @param {Promise<unknown>} work
- * @param {() => boolean} current
+ * @param {HTMLElement} place @param {Promise<unknown>} work @param {() => boolean} current
  */
 async function follow(place, work, current) {
 	try {
@@ -104,10 +92,7 @@ function well(place) {
 	one(":scope > [data-failed]", part)?.remove();
 }
 
-/**
- * @param {HTMLElement} place
- * @param {unknown} error
- */
+/** @param {HTMLElement} place @param {unknown} error */
 function failed(place, error) {
 	if (!(error instanceof ApiError)) throw error;
 	well(place);
@@ -153,10 +138,7 @@ function tell(range) {
 		link.href = exportOf(link.dataset.what ?? "", range);
 }
 
-/**
- * @param {string} what
- * @param {Period} range
- */
+/** @param {string} what @param {Period} range */
 function exportOf(what, { from_s, to_s }) {
 	// Meters have names of their own: theirs are all of them.
 	const name = !["power", "energy"].includes(what) && server.value;

@@ -10,15 +10,13 @@ const MORNING_H = 8;
 
 /**
  * So many hours of the office's clocks after a midnight; that is not always as many hours later.
- * @param {number} midnight_s
- * @param {number} hours
+ * @param {number} midnight_s @param {number} hours
  */
 const oClock = (midnight_s, hours) => fromLocal(midnight_s + offset_s(midnight_s) + hours * 3600);
 
 /**
  * Name -> until when. This evening is offered only while it is more than an hour away.
- * @param {number} now_s
- * @returns {Record<string, number>}
+ * @param {number} now_s @returns {Record<string, number>}
  */
 export function choices(now_s) {
 	const evening_s = oClock(midnight(now_s), EVENING_H);
@@ -29,11 +27,7 @@ export function choices(now_s) {
 	};
 }
 
-/**
- * @param {string} name
- * @param {boolean} checked
- * @param {string} [hint]
- */
+/** @param {string} name @param {boolean} checked @param {string} [hint] */
 function choice(name, checked, hint) {
 	return h(
 		"label.choice",

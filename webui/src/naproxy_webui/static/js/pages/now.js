@@ -19,10 +19,7 @@ class Stat {
 		this.element = h("div.stat", this.label, this.value, this.note);
 	}
 
-	/**
-	 * @param {string} value
-	 * @param {string} note
-	 */
+	/** @param {string} value @param {string} note */
 	show(value, note = "") {
 		say(this.value, value);
 		say(this.note, note);
@@ -41,9 +38,7 @@ class Card {
 	#plot = null;
 
 	/**
-	 * @param {HTMLElement} parent
-	 * @param {string} name
-	 * @param {number} live_s
+	 * @param {HTMLElement} parent @param {string} name @param {number} live_s
 	 * @param {{ again: () => void }} asking
 	 */
 	constructor(parent, name, live_s, asking) {
@@ -137,8 +132,7 @@ class Card {
 
 	/**
 	 * Show what the box said of the server at `now_s`.
-	 * @param {Server} server
-	 * @param {number} now_s
+	 * @param {Server} server @param {number} now_s
 	 */
 	show(server, now_s) {
 		const before = this.#server;
@@ -168,11 +162,7 @@ class Card {
 		this.element.remove();
 	}
 
-	/**
-	 * @param {Server} server
-	 * @param {Server | null} before
-	 * @param {number} now_s
-	 */
+	/** @param {Server} server @param {Server | null} before @param {number} now_s */
 	#showState(server, before, now_s) {
 		if (before?.state !== server.state) {
 			for (const each of [this.element, this.tile, this.badge])
@@ -288,11 +278,7 @@ class Card {
 		} else this.#showWaking(server, what, left);
 	}
 
-	/**
-	 * @param {Server} server
-	 * @param {HTMLElement} what
-	 * @param {HTMLElement} left
-	 */
+	/** @param {Server} server @param {HTMLElement} what @param {HTMLElement} left */
 	#showWaking(server, what, left) {
 		const { eta_s, wake_s, held } = server;
 		if (eta_s === null || eta_s <= 0) this.bar.removeAttribute("value");
@@ -363,10 +349,7 @@ class Card {
 		this.byClass.replaceChildren(...words.map((each) => h("li", each)));
 	}
 
-	/**
-	 * @param {Server} server
-	 * @param {number} now_s
-	 */
+	/** @param {Server} server @param {number} now_s */
 	#showPower(server, now_s) {
 		const newest = this.since_s();
 		this.#points.push(...server.seconds.filter(([t_s]) => t_s > newest + 0.5));
@@ -385,11 +368,7 @@ class Card {
 		if (power) this.#draw(server, power, from_s, now_s);
 	}
 
-	/**
-	 * @param {Server} server
-	 * @param {number} from_s
-	 * @param {number} now_s
-	 */
+	/** @param {Server} server @param {number} from_s @param {number} now_s */
 	#showBands(server, from_s, now_s) {
 		if (server.bands) this.#bands = server.bands;
 		const last = this.#bands.at(-1);
@@ -402,12 +381,7 @@ class Card {
 		this.#bands = this.#bands.filter((each) => each.to_s > from_s);
 	}
 
-	/**
-	 * @param {Server} server
-	 * @param {Power} power
-	 * @param {number} from_s
-	 * @param {number} to_s
-	 */
+	/** @param {Server} server @param {Power} power @param {number} from_s @param {number} to_s */
 	#draw({ always_on: always }, { estimated }, from_s, to_s) {
 		const kind = t(estimated ? "now.estimated" : "now.measured");
 		/** @type {TimeSeries[]} */
@@ -455,10 +429,7 @@ class Card {
 		}
 	}
 
-	/**
-	 * @param {Server} server
-	 * @param {number} now_s
-	 */
+	/** @param {Server} server @param {number} now_s */
 	#showWoken(server, now_s) {
 		const { woken } = server;
 		const wanted = JSON.stringify(woken);
@@ -495,10 +466,7 @@ class Card {
 		);
 	}
 
-	/**
-	 * @param {Woken} woken
-	 * @param {string} request
-	 */
+	/** @param {Woken} woken @param {string} request */
 	#wokenFacts(woken, request) {
 		const facts = WAKERS.has(woken.who)
 			? [[t("now.why"), woken.reason]]
@@ -514,19 +482,12 @@ class Card {
 
 	// What the buttons do
 
-	/**
-	 * @param {string} words
-	 * @param {string} kind
-	 */
+	/** @param {string} words @param {string} kind */
 	#say(words, kind) {
 		import("../kit/dialog.js").then(({ toast }) => toast(words, kind));
 	}
 
-	/**
-	 * @param {string} path
-	 * @param {unknown} body
-	 * @param {string} words
-	 */
+	/** @param {string} path @param {unknown} body @param {string} words */
 	async #change(path, body, words) {
 		try {
 			await post(`/api/servers/${encodeURIComponent(this.name)}/${path}`, body);

@@ -19,19 +19,13 @@ function wanted() {
 	return { view, day };
 }
 
-/**
- * @param {Asked} query
- * @param {{ replace?: boolean }} [options]
- */
+/** @param {Asked} query @param {{ replace?: boolean }} [options] */
 function go(query, options) {
 	toAddress(query, server, options);
 	show(query);
 }
 
-/**
- * @param {Asked} query
- * @returns {Promise<void>}
- */
+/** @param {Asked} query @returns {Promise<void>} */
 async function show(query) {
 	const mine = ++turn;
 	const asked = { server: server.value, ...query };

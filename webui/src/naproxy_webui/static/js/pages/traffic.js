@@ -19,10 +19,7 @@ function range() {
 	};
 }
 
-/**
- * Where each part is shown.
- * @type {Record<string, (keyof Ids)[]>}
- */
+/** Where each part is shown. @type {Record<string, (keyof Ids)[]>} */
 const PLACES = {
 	days: ["stats", "since", "days", "rate"],
 	week: ["week"],
@@ -32,8 +29,7 @@ const PLACES = {
 
 /**
  * What stands in a part's places is not of the time that is chosen.
- * @param {string} name
- * @param {boolean} yes
+ * @param {string} name @param {boolean} yes
  */
 function old(name, yes) {
 	for (const each of PLACES[name]) at(each).classList.toggle("invisible", yes);
@@ -42,9 +38,7 @@ function old(name, yes) {
 /**
  * Ask for one part and show it, unless another range was chosen meanwhile.
  * @template {"days" | "week" | "gaps" | "agents"} N
- * @param {N} name
- * @param {Query} query
- * @param {number} mine
+ * @param {N} name @param {Query} query @param {number} mine
  * @param {(said: Answer<"GET", `/api/traffic/${N}`>) => unknown} show
  */
 async function part(name, query, mine, show) {
@@ -94,10 +88,7 @@ function showStats(said) {
 	);
 	const answered = said.requests - said.ends.away - said.ends.box;
 	const waiting = said.classes.person + said.classes.api;
-	/**
-	 * @param {number} part
-	 * @param {number} whole
-	 */
+	/** @param {number} part @param {number} whole */
 	const of = (part, whole) => (whole ? share(part / whole) : "–");
 	const stats = [
 		[

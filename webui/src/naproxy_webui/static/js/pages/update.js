@@ -205,10 +205,7 @@ async function back(button) {
 const stay = (button) =>
 	change(button, () => post("/api/update/activate", { slot: "booted" }, { timeout_ms: 70_000 }));
 
-/**
- * @param {HTMLElement} button
- * @param {() => Promise<Update>} ask
- */
+/** @param {HTMLElement} button @param {() => Promise<Update>} ask */
 async function change(button, ask) {
 	await busy(button, async () => {
 		try {

@@ -51,8 +51,7 @@ export class Band {
 
 	/**
 	 * `area()` is the chart's area, whose left and right the strip has too.
-	 * @param {HTMLElement} place
-	 * @param {() => { left: number, right: number } | undefined} area
+	 * @param {HTMLElement} place @param {() => { left: number, right: number } | undefined} area
 	 */
 	constructor(place, area) {
 		this.area = area;
@@ -127,10 +126,7 @@ export class Band {
 	/** @param {number} t_s */
 	#x = (t_s) => (t_s - this.from_s) * this.scale;
 
-	/**
-	 * @param {Piece} piece
-	 * @param {number} index
-	 */
+	/** @param {Piece} piece @param {number} index */
 	#piece(piece, index) {
 		const x = this.#x(piece.t_s),
 			width = Math.max(1, this.#x(piece.end_s) - x);
@@ -310,10 +306,7 @@ function legend(pieces) {
 }
 
 /**
- * @param {string} state
- * @param {number} x
- * @param {number} y
- * @param {number} width
+ * @param {string} state @param {number} x @param {number} y @param {number} width
  * @param {number} height
  */
 function fill(state, x, y, width, height) {
@@ -325,9 +318,7 @@ function fill(state, x, y, width, height) {
 
 /**
  * How long in which state, as a column from the bottom up.
- * @param {Part} part
- * @param {number} x
- * @param {number} width
+ * @param {Part} part @param {number} x @param {number} width
  */
 function columns(part, x, width) {
 	const all = Object.values(part.seconds).reduce((sum, each) => sum + each, 0);

@@ -9,8 +9,7 @@ const asked = new WeakMap();
 
 /**
  * Read a list now if its `<details>` is open, else when it is opened; what failed then again.
- * @param {HTMLDetailsElement} details
- * @param {Told["follow"]} follow
+ * @param {HTMLDetailsElement} details @param {Told["follow"]} follow
  * @param {() => Promise<unknown>} read
  */
 async function whenOpen(details, follow, read) {
@@ -38,10 +37,7 @@ export const stamp = (t_s) =>
 		`${day(t_s)}, ${clockS(t_s)}`,
 	);
 
-/**
- * @param {HTMLDetailsElement} details
- * @param {Told} told
- */
+/** @param {HTMLDetailsElement} details @param {Told} told */
 export async function showChanges(details, { server, from_s, to_s, current, follow }) {
 	const columns = [
 		t("history.col_time"),
@@ -74,10 +70,7 @@ export async function showChanges(details, { server, from_s, to_s, current, foll
 	);
 }
 
-/**
- * @param {HTMLDetailsElement} details
- * @param {Told} told
- */
+/** @param {HTMLDetailsElement} details @param {Told} told */
 export async function showDecisions(details, { server, from_s, to_s, current, follow }) {
 	const columns = [t("history.col_time"), t("history.col_decision"), t("history.col_reason")];
 	const [time, decision, reason] = columns;

@@ -61,10 +61,7 @@ function seriesOf({ days, estimated }) {
 	return all.filter((each) => each.values.some((value) => value !== null && value > 0));
 }
 
-/**
- * @param {HTMLElement} figure
- * @param {Told} told
- */
+/** @param {HTMLElement} figure @param {Told} told */
 export async function showEnergy(figure, { server, from_s, to_s, zoom, current }) {
 	const said = await get("/api/history/energy", { server, from_s, to_s });
 	if (!current()) return;
@@ -96,9 +93,7 @@ export async function showEnergy(figure, { server, from_s, to_s, zoom, current }
 }
 
 /**
- * @param {Energy} said
- * @param {EnergySeries[]} series
- * @param {Told["zoom"]} zoom
+ * @param {Energy} said @param {EnergySeries[]} series @param {Told["zoom"]} zoom
  * @returns {ChartConfig}
  */
 function config({ days, unit }, series, zoom) {
@@ -171,10 +166,7 @@ function footer(each) {
 	return lines;
 }
 
-/**
- * @param {Energy} said
- * @param {EnergySeries[]} series
- */
+/** @param {Energy} said @param {EnergySeries[]} series */
 function rows({ days, unit }, series) {
 	const priced = days.some((each) => each.cost !== null);
 	/** @param {number | null} j */
@@ -197,11 +189,7 @@ function rows({ days, unit }, series) {
 	};
 }
 
-/**
- * @param {string} label
- * @param {string} value
- * @param {string} note
- */
+/** @param {string} label @param {string} value @param {string} note */
 const stat = (label, value, note = "") =>
 	h(
 		"div.stat",
@@ -210,10 +198,7 @@ const stat = (label, value, note = "") =>
 		h("span.stat-note", note),
 	);
 
-/**
- * @param {Energy} said
- * @param {boolean} any
- */
+/** @param {Energy} said @param {boolean} any */
 function totals({ total, measured }, any) {
 	const found = [];
 	if (any && measured) found.push(stat(t("history.energy_server"), energy(total.server_j)));
@@ -231,10 +216,7 @@ function totals({ total, measured }, any) {
 	at("energy-total").replaceChildren(...found);
 }
 
-/**
- * @param {Energy} said
- * @param {EnergyDay[]} known
- */
+/** @param {Energy} said @param {EnergyDay[]} known */
 function notes(said, known) {
 	const found = [];
 	const missing = known.filter(incomplete).length;

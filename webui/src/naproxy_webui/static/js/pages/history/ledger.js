@@ -38,10 +38,7 @@ function again() {
 		});
 }
 
-/**
- * @param {HTMLElement} place
- * @param {Told} options
- */
+/** @param {HTMLElement} place @param {Told} options */
 export async function showLedger(place, options) {
 	told = options;
 	const { server, from_s, to_s, current } = options,
@@ -66,10 +63,7 @@ export async function showLedger(place, options) {
 	});
 }
 
-/**
- * @param {Wake} wake
- * @param {string[]} columns
- */
+/** @param {Wake} wake @param {string[]} columns */
 function row(wake, [time, what, who, waited, outcome, rule]) {
 	const [kind, picture] = OUTCOMES[wake.outcome] ?? ["info", "info"];
 	const cells = [

@@ -9,8 +9,7 @@ import { nothing } from "./words.js";
  * Fill `place` from `path`: `columns` are words, `row(each)` makes a `<tr>`, `none` says that
  * there is nothing. `current()` tells whether what was asked for is still wanted.
  * @template Row
- * @param {Element} place
- * @param {Listed<Row>} options
+ * @param {Element} place @param {Listed<Row>} options
  */
 export async function list(place, { path, query, columns, row, none, label, current }) {
 	const body = h("tbody");

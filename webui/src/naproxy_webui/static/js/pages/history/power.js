@@ -11,10 +11,7 @@ let plot = null;
 /** @type {Band | null} */
 let band = null;
 
-/**
- * @param {Meter} meter
- * @param {Meter[]} meters
- */
+/** @param {Meter} meter @param {Meter[]} meters */
 function nameOf(meter, meters) {
 	const name =
 		meter.of === "box"
@@ -27,10 +24,7 @@ function nameOf(meter, meters) {
 	return meter.estimated ? t("history.meter_estimated", { name: told }) : told;
 }
 
-/**
- * @param {Meter[]} meters
- * @returns {TimeSeries[]}
- */
+/** @param {Meter[]} meters @returns {TimeSeries[]} */
 const seriesOf = (meters) =>
 	meters.map((meter, index) => ({
 		name: nameOf(meter, meters),
@@ -39,10 +33,7 @@ const seriesOf = (meters) =>
 		points: meter.points,
 	}));
 
-/**
- * @param {HTMLElement} figure
- * @param {Told} told
- */
+/** @param {HTMLElement} figure @param {Told} told */
 export async function showPower(figure, { server, from_s, to_s, zoom, current }) {
 	const query = { from_s, to_s };
 	const [power, states] = await Promise.all([

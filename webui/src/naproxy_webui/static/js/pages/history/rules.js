@@ -27,10 +27,7 @@ export async function showRules(where) {
 	draw(where, (await get("/api/history/rules")).rules);
 }
 
-/**
- * @param {HTMLElement} where
- * @param {Rule[]} rules
- */
+/** @param {HTMLElement} where @param {Rule[]} rules */
 function draw(where, rules) {
 	if (!rules.length) {
 		where.replaceChildren(h("p.soft", t("history.rules_none")));
@@ -123,8 +120,7 @@ export async function ruleDialog({ server, kind, suggestions = {}, from = null }
 
 /**
  * What a rule from one wake could be about: the box knows what is distinctive.
- * @param {Wake} wake
- * @returns {Promise<Suggestions>}
+ * @param {Wake} wake @returns {Promise<Suggestions>}
  */
 async function suggested(wake) {
 	const query = { path: wake.path, address: wake.who, agent: wake.agent };
@@ -134,11 +130,7 @@ async function suggested(wake) {
 	);
 }
 
-/**
- * @param {By[]} kinds
- * @param {By} chosen
- * @param {Suggestions} found
- */
+/** @param {By[]} kinds @param {By} chosen @param {Suggestions} found */
 function makeForm(kinds, chosen, found) {
 	const radios = kinds.map((each) =>
 		h(
@@ -177,8 +169,7 @@ function makeForm(kinds, chosen, found) {
 
 /**
  * Look again at what the rule would do, a moment after each change.
- * @param {RuleForm} form
- * @param {string} server
+ * @param {RuleForm} form @param {string} server
  */
 function watch(form, server) {
 	let turn = 0,
@@ -281,11 +272,7 @@ function cost({ awake_s, extra_j, cost: amount }) {
 	return t(values.money ? "history.preview_cost_money" : "history.preview_cost", values);
 }
 
-/**
- * @param {RuleForm} form
- * @param {string} server
- * @param {HTMLDialogElement} dialog
- */
+/** @param {RuleForm} form @param {string} server @param {HTMLDialogElement} dialog */
 async function make(form, server, dialog) {
 	try {
 		const { rule } = await post("/api/history/rules", {

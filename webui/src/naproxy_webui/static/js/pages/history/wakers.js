@@ -29,10 +29,7 @@ for (const button of buttons) {
 	});
 }
 
-/**
- * @param {HTMLElement} place
- * @param {Told} options
- */
+/** @param {HTMLElement} place @param {Told} options */
 export async function showWakers(place, options) {
 	told = options;
 	const { server, from_s, to_s, current } = options,
@@ -102,10 +99,7 @@ function others(group) {
 	return OTHERS[group.kind].map((name) => examples(group[name], name)).filter(Boolean);
 }
 
-/**
- * @param {Group["paths"]} counts
- * @param {string} name
- */
+/** @param {Group["paths"]} counts @param {string} name */
 function examples(counts, name) {
 	const [first] = counts.most;
 	if (!first) return "";
@@ -115,12 +109,7 @@ function examples(counts, name) {
 		: words;
 }
 
-/**
- * @param {Group} group
- * @param {Wakers} said
- * @param {string[]} columns
- * @param {string} server
- */
+/** @param {Group} group @param {Wakers} said @param {string[]} columns @param {string} server */
 function row(group, said, [key, who, wakes, awake, extra, rule], server) {
 	const part = group.wakes / said.wakes;
 	const bar = h("span");
@@ -182,19 +171,13 @@ function row(group, said, [key, who, wakes, awake, extra, rule], server) {
 	return h("tr", cells);
 }
 
-/**
- * @param {Group} group
- * @param {string} server
- */
+/** @param {Group} group @param {string} server */
 function action(group, server) {
 	if (group.why_not) return h("span.under", t("history.no_suggestion", { why: group.why_not }));
 	return stopButton(group, server);
 }
 
-/**
- * @param {Group} group
- * @param {string} server
- */
+/** @param {Group} group @param {string} server */
 const stopButton = (group, server) =>
 	h(
 		"button.button.small.nowrap",
@@ -209,8 +192,7 @@ const stopButton = (group, server) =>
 
 /**
  * One that wakes again and again and is no person; who comes by a clock before others.
- * @param {Wakers} said
- * @param {string} server
+ * @param {Wakers} said @param {string} server
  */
 function noisy(said, server) {
 	const loud = said.groups.filter(

@@ -3,10 +3,7 @@
 import { h, has, icon, STATE_ICONS, t } from "../../kit/core.js";
 import { money } from "../../kit/format.js";
 
-/**
- * A state as a badge.
- * @param {string} state
- */
+/** A state as a badge. @param {string} state */
 export const badge = (state) =>
 	h(
 		"span.badge",
@@ -15,10 +12,7 @@ export const badge = (state) =>
 		stateWords(state),
 	);
 
-/**
- * In the past nothing is still to be found out.
- * @param {string} state
- */
+/** In the past nothing is still to be found out. @param {string} state */
 export const stateWords = (state) =>
 	state === "unknown"
 		? t("history.state_unknown")
@@ -28,8 +22,7 @@ export const stateWords = (state) =>
 
 /**
  * A text of the catalogue if there is one, else what is there.
- * @param {string} prefix
- * @param {string} value
+ * @param {string} prefix @param {string} value
  */
 export function named(prefix, value) {
 	const key = `${prefix}${value.replaceAll(" ", "_")}`;
@@ -43,17 +36,11 @@ export function named(prefix, value) {
 export const price = (amount) =>
 	amount && amount >= 0.0005 ? money(amount, amount < 0.095 ? 3 : 2) : null;
 
-/**
- * What was asked for; null where no request was.
- * @param {Wake} wake
- */
+/** What was asked for; null where no request was. @param {Wake} wake */
 export const request = (wake) =>
 	wake.class ? `${wake.method} ${wake.host}${wake.path}`.trim() : null;
 
-/**
- * Why it was woken, in words.
- * @param {Wake} wake
- */
+/** Why it was woken, in words. @param {Wake} wake */
 export const cause = (wake) =>
 	wake.class ? named("history.cause_", wake.reason) : named("history.cause_", wake.who);
 
@@ -98,34 +85,22 @@ export function agentWords(agent) {
 	});
 }
 
-/**
- * Who asked: address and what they call themselves.
- * @param {Wake} wake
- */
+/** Who asked: address and what they call themselves. @param {Wake} wake */
 export const asker = (wake) =>
 	wake.class
 		? t("history.by_whom", { who: wake.who, agent: agentWords(wake.agent) })
 		: cause(wake);
 
-/**
- * One line on a wake: the request and who sent it, or why without one.
- * @param {Wake} wake
- */
+/** One line on a wake: the request and who sent it, or why without one. @param {Wake} wake */
 export const wakeLine = (wake) =>
 	wake.class ? `${request(wake)} · ${asker(wake)}` : wake.words || cause(wake);
 
 /**
  * A cell that names its column on a phone.
- * @param {string} label
- * @param {string} classes
- * @param {Child[]} children
+ * @param {string} label @param {string} classes @param {Child[]} children
  */
 export const cell = (label, classes, ...children) =>
 	h(`td${classes}`, { "data-label": label }, ...children);
 
-/**
- * The empty state of a part.
- * @param {string} words
- * @param {string} name
- */
+/** The empty state of a part. @param {string} words @param {string} name */
 export const nothing = (words, name = "history") => h("div.empty", icon(name), h("p", words));

@@ -12,10 +12,7 @@ const RULES = [...at("if-policy").options].map((each) => each.value);
 /** @type {Savings | null} */
 let told = null;
 
-/**
- * Fill the form in with what is, once for each range.
- * @param {Savings} shown
- */
+/** Fill the form in with what is, once for each range. @param {Savings} shown */
 export function showIf(shown) {
 	told = shown;
 	at("if-found").replaceChildren();
@@ -39,8 +36,7 @@ const plain = (value) => number(value, 2).replace(/[\u00a0\u202f.,](?=\d{3}(\D|$
 
 /**
  * Only what was changed is asked, so that the rest stays as it was measured.
- * @param {Record<string, any>} values
- * @param {Savings} told
+ * @param {Record<string, any>} values @param {Savings} told
  */
 function changed(values, told) {
 	/** @type {Record<string, number>} */
@@ -91,10 +87,7 @@ at("if-reset").addEventListener("click", () => {
 
 /** @param {Compared} compared */
 function show({ now, after, policy, assumed }) {
-	/**
-	 * @param {Findings} found
-	 * @param {string} name
-	 */
+	/** @param {Findings} found @param {string} name */
 	const rule = (found, name) =>
 		/** @type {Loose} */ (found.rows.find((each) => each.policy === name));
 	const row = {
@@ -102,18 +95,12 @@ function show({ now, after, policy, assumed }) {
 		after: rule(after, policy),
 	};
 	const bounds = [rule(now, "bound-reactive"), rule(after, "bound-reactive")];
-	/**
-	 * @param {Findings} found
-	 * @param {Loose} row
-	 */
+	/** @param {Findings} found @param {Loose} row */
 	const year = (found, row) => row.saving_net * found.question.power.on_w * YEAR_S;
 	const price = assumed.office.price_per_kwh;
 	/** @param {number} j */
 	const worth = (j) => (price ? `${energy(j)}, ${money((j / 3.6e6) * price)}` : energy(j));
-	/**
-	 * @param {string} key
-	 * @param {(found: Findings, row: Loose) => string} make
-	 */
+	/** @param {string} key @param {(found: Findings, row: Loose) => string} make */
 	const line = (key, make) => [
 		t(`savings.if_${key}`),
 		make(now, row.now),

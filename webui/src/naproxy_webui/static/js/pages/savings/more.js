@@ -35,10 +35,7 @@ async function work({ scope, current }) {
 	}
 }
 
-/**
- * @param {Hindsight} said
- * @param {Savings} told
- */
+/** @param {Hindsight} said @param {Savings} told */
 async function show(said, told) {
 	const found = said.found?.rows ? /** @type {Findings} */ (said.found) : null;
 	const words = trouble(said);
@@ -79,8 +76,7 @@ async function show(said, told) {
 /**
  * @template {PlotOptions} O
  * @param {"ladder" | "curve" | "budget"} id
- * @param {(figure: HTMLElement, options: O) => Promise<Plot<O>>} make
- * @param {O} options
+ * @param {(figure: HTMLElement, options: O) => Promise<Plot<O>>} make @param {O} options
  */
 async function put(id, make, options) {
 	const there = /** @type {Plot<O> | undefined} */ (charts[id]);
@@ -88,16 +84,10 @@ async function put(id, make, options) {
 	else charts[id] = /** @type {Plot<any>} */ (await make(at(id), options));
 }
 
-/**
- * @param {Findings} found
- * @returns {number | null}
- */
+/** @param {Findings} found @returns {number | null} */
 const really = ({ actual }) =>
 	actual.sums.always_j ? actual.sums.gross_j / actual.sums.always_j : null;
-/**
- * @param {Findings} found
- * @param {string} name
- */
+/** @param {Findings} found @param {string} name */
 const row = ({ rows }, name) => rows.find((each) => each.policy === name);
 
 /** @param {Findings} found */
@@ -129,10 +119,7 @@ function reached(found) {
 		: "";
 }
 
-/**
- * @param {Findings} found
- * @returns {BarOptions}
- */
+/** @param {Findings} found @returns {BarOptions} */
 function ladder(found) {
 	const shown = [
 		[t("savings.really"), really(found)],
@@ -173,10 +160,7 @@ function ladder(found) {
 	};
 }
 
-/**
- * @param {string} words
- * @param {number} most
- */
+/** @param {string} words @param {number} most */
 function wrapped(words, most) {
 	const lines = [""];
 	for (const word of words.split(" ")) {
@@ -189,10 +173,7 @@ function wrapped(words, most) {
 // Curves: a logarithmic axis, with words for its ticks
 
 /**
- * @param {string} name
- * @param {number[][]} points
- * @param {string} colourName
- * @param {number[]} dash
+ * @param {string} name @param {number[][]} points @param {string} colourName @param {number[]} dash
  * @returns {ChartSet}
  */
 function line(name, points, colourName, dash = []) {
@@ -209,11 +190,7 @@ function line(name, points, colourName, dash = []) {
 	};
 }
 
-/**
- * @param {Curve[]} sets
- * @param {CurveWords} words
- * @returns {AnyOptions}
- */
+/** @param {Curve[]} sets @param {CurveWords} words @returns {AnyOptions} */
 function lines(sets, { title, x, xWords, ticks, none }) {
 	const axis = { grid: { color: () => colour("line") }, border: { display: false } };
 	/** @param {ChartItem} item */
@@ -343,10 +320,7 @@ function budget({ budgets }) {
 
 /** @param {Findings} found */
 function showRules({ rows }) {
-	/**
-	 * @param {number | null} value
-	 * @param {number} digits
-	 */
+	/** @param {number | null} value @param {number} digits */
 	const cell = (value, digits) => (value === null ? "–" : number(value, digits));
 	at("exact-rules").replaceChildren(
 		h("h3", t("savings.rules_title")),

@@ -68,10 +68,7 @@ function words(said) {
 	return made;
 }
 
-/**
- * @param {Paid} said
- * @returns {BarOptions}
- */
+/** @param {Paid} said @returns {BarOptions} */
 function bars(said) {
 	/** @param {Paid["buckets"][number]} bucket */
 	const label = ({ from_s, to_s }) =>

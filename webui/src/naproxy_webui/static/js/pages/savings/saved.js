@@ -19,10 +19,7 @@ import { table } from "../../kit/plot.js";
 /** @type {Plot<BarOptions> | null} */
 let chart = null;
 
-/**
- * The figures at the top.
- * @param {Savings} told
- */
+/** The figures at the top. @param {Savings} told */
 export async function showSaved({ saved, current }) {
 	const { total, net_worth: worth, assumed } = saved;
 	const known_s = total.measured_s + total.modelled_s;
@@ -37,11 +34,7 @@ export async function showSaved({ saved, current }) {
 	}
 }
 
-/**
- * @param {string} label
- * @param {string} value
- * @param {string} note
- */
+/** @param {string} label @param {string} value @param {string} note */
 function stat(label, value, note) {
 	return h(
 		"div.stat",
@@ -52,9 +45,7 @@ function stat(label, value, note) {
 }
 
 /**
- * @param {Saved["total"]} total
- * @param {Saved["net_worth"]} worth
- * @param {Loose} office
+ * @param {Saved["total"]} total @param {Saved["net_worth"]} worth @param {Loose} office
  * @param {number} known_s
  */
 function stats(total, worth, office, known_s) {
@@ -89,11 +80,7 @@ function stats(total, worth, office, known_s) {
 	return made;
 }
 
-/**
- * @param {Saved["total"]} total
- * @param {Loose} assumed
- * @param {number} known_s
- */
+/** @param {Saved["total"]} total @param {Loose} assumed @param {number} known_s */
 function how(total, assumed, known_s) {
 	if (!known_s) return [];
 	const said = [measured(total, assumed, known_s)];
@@ -111,11 +98,7 @@ function how(total, assumed, known_s) {
 	return said;
 }
 
-/**
- * @param {Saved["total"]} total
- * @param {Loose} assumed
- * @param {number} known_s
- */
+/** @param {Saved["total"]} total @param {Loose} assumed @param {number} known_s */
 function measured(total, assumed, known_s) {
 	const part = total.measured_s / known_s;
 	const values = { meter: assumed.meter, measured: share(part, 1) };
@@ -127,10 +110,7 @@ function measured(total, assumed, known_s) {
 /** @type {Record<Saved["unit"], (t_s: number) => string>} */
 const LABELS = { hour: clock, day, month };
 
-/**
- * @param {Saved} saved
- * @returns {BarOptions}
- */
+/** @param {Saved} saved @returns {BarOptions} */
 function bars({ parts, unit, assumed }) {
 	/** @param {(sums: Saved["total"]) => number} pick */
 	const kwh = (pick) =>
@@ -171,10 +151,7 @@ function bars({ parts, unit, assumed }) {
 	};
 }
 
-/**
- * Exact figures and assumptions, for the researcher.
- * @param {Savings} told
- */
+/** Exact figures and assumptions, for the researcher. @param {Savings} told */
 export function showExact({ saved }) {
 	const { total, assumed } = saved;
 	/** @type {Record<string, string>} */

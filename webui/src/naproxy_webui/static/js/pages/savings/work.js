@@ -7,19 +7,13 @@ import { toast } from "../../kit/dialog.js";
 const EVERY_MS = 700;
 const pause = () => new Promise((resolve) => setTimeout(resolve, EVERY_MS));
 
-/**
- * What is known of a question now.
- * @param {Query} question
- * @returns {Promise<Hindsight>}
- */
+/** What is known of a question now. @param {Query} question @returns {Promise<Hindsight>} */
 export const state = (question) => get("/api/savings/hindsight", question);
 
 /**
  * Have it worked out, showing in `place` how far it is; resolves to the last state, or null if
  * `current()` has become false. ApiError if it is refused.
- * @param {Query} question
- * @param {HTMLElement} place
- * @param {() => boolean} current
+ * @param {Query} question @param {HTMLElement} place @param {() => boolean} current
  * @returns {Promise<Hindsight | null>}
  */
 export async function workOut(question, place, current) {
@@ -37,10 +31,7 @@ export async function workOut(question, place, current) {
 	return current() ? said : null;
 }
 
-/**
- * Why there is no answer, as paragraphs; none if there is one.
- * @param {Hindsight} said
- */
+/** Why there is no answer, as paragraphs; none if there is one. @param {Hindsight} said */
 export function trouble(said) {
 	if (said.state === "failed")
 		return [h("p.error", { role: "alert" }, t(`savings.failed_${said.why}`))];
@@ -49,10 +40,7 @@ export function trouble(said) {
 	return [];
 }
 
-/**
- * @param {HTMLElement} place
- * @param {number} part
- */
+/** @param {HTMLElement} place @param {number} part */
 function showRunning(place, part) {
 	let bar = one("progress", place);
 	if (!bar) {

@@ -116,10 +116,7 @@ export function restore() {
 	});
 }
 
-/**
- * @param {File} file
- * @param {HTMLProgressElement} progress
- */
+/** @param {File} file @param {HTMLProgressElement} progress */
 async function upload(file, progress) {
 	for (let offset = 0; offset === 0 || offset < file.size; offset += PART_BYTES) {
 		progress.value = file.size ? offset / file.size : 1;
@@ -137,20 +134,11 @@ async function upload(file, progress) {
 	}
 }
 
-/**
- * @param {HTMLElement} place
- * @param {Loose} said
- */
+/** @param {HTMLElement} place @param {Loose} said */
 function show(place, said) {
-	/**
-	 * @param {string} key
-	 * @param {string} value
-	 */
+	/** @param {string} key @param {string} value */
 	const fact = (key, value) => [h("dt", t(`settings.found_${key}`)), h("dd", value)];
-	/**
-	 * @param {string} name
-	 * @param {boolean} allowed
-	 */
+	/** @param {string} name @param {boolean} allowed */
 	const option = (name, allowed) =>
 		h(
 			"label.check",

@@ -16,11 +16,7 @@ export function sayWhatWasSaved() {
 	if (words) toast(words);
 }
 
-/**
- * Load a page anew and say something there.
- * @param {string} words
- * @param {string} place
- */
+/** Load a page anew and say something there. @param {string} words @param {string} place */
 export function again(words, place = location.href) {
 	for (const form of forms) form.leaving = true;
 	sessionStorage.setItem(SAVED, words);
@@ -30,8 +26,7 @@ export function again(words, place = location.href) {
 
 /**
  * Show a refusal beside its fields; what was changed meanwhile by others can be looked at.
- * @param {HTMLFormElement} form
- * @param {unknown} error
+ * @param {HTMLFormElement} form @param {unknown} error
  */
 export function refuse(form, error) {
 	if (!(error instanceof ApiError)) throw error;
@@ -55,10 +50,7 @@ export function refuse(form, error) {
 	wrong?.focus();
 }
 
-/**
- * @param {HTMLFormElement} form
- * @param {Change[]} changes
- */
+/** @param {HTMLFormElement} form @param {Change[]} changes */
 export const send = (form, changes) =>
 	patch("/api/settings", { changes, version: form.dataset.version });
 
@@ -79,10 +71,7 @@ function choices(form) {
 	}
 }
 
-/**
- * A form whose fields are settings that there are.
- * @param {HTMLFormElement} form
- */
+/** A form whose fields are settings that there are. @param {HTMLFormElement} form */
 export function settingsForm(form) {
 	const state = { leaving: false, dirty: false };
 	const bar = one("[data-save-bar]", form);
@@ -116,11 +105,7 @@ export function settingsForm(form) {
 	look();
 }
 
-/**
- * @param {HTMLFormElement} form
- * @param {Change[]} changes
- * @param {Loose} answer
- */
+/** @param {HTMLFormElement} form @param {Change[]} changes @param {Loose} answer */
 function saved(form, changes, answer) {
 	const whole = changes.some(
 		({ value, op, where }) =>

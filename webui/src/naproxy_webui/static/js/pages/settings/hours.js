@@ -9,8 +9,7 @@ const DATE = /^\d{4}-\d\d-\d\d$/;
 
 /**
  * Names of days in the user's language: 5 January 2026 was a Monday.
- * @param {number} day
- * @param {"short" | "long"} weekday
+ * @param {number} day @param {"short" | "long"} weekday
  */
 export const dayName = (day, weekday = "short") =>
 	new Intl.DateTimeFormat(locale, { weekday, timeZone: "UTC" }).format(
@@ -20,8 +19,7 @@ export const dayName = (day, weekday = "short") =>
 /**
  * One line -> {days, date, begin, end} in minutes, end past 1440 on the next day; null: cannot be
  * read.
- * @param {string} line
- * @returns {Hours | null}
+ * @param {string} line @returns {Hours | null}
  */
 export function read(line) {
 	const found = SPAN.exec(line.trim());
@@ -61,10 +59,7 @@ const two = (value) => String(value).padStart(2, "0");
 export const clock = (minutes) =>
 	minutes === 1440 ? "24:00" : `${two(Math.floor((minutes % 1440) / 60))}:${two(minutes % 60)}`;
 
-/**
- * Runs of days: [0,1,2,3,4] -> [[0,4]].
- * @param {number[]} days
- */
+/** Runs of days: [0,1,2,3,4] -> [[0,4]]. @param {number[]} days */
 function runs(days) {
 	/** @type {[number, number][]} */
 	const found = [];
@@ -82,10 +77,7 @@ export const daysAsText = (days) =>
 		.map(([a, b]) => (a === b ? DAYS[a] : `${DAYS[a]}-${DAYS[b]}`))
 		.join(",");
 
-/**
- * Spans -> words: Mon to Fri 07:30 to 18:00, Sat 09:00 to 12:00.
- * @param {Hours[]} spans
- */
+/** Spans -> words: Mon to Fri 07:30 to 18:00, Sat 09:00 to 12:00. @param {Hours[]} spans */
 export function hoursInWords(spans) {
 	const said = spans.map(({ days, date, begin, end }) => {
 		const on =
@@ -141,8 +133,7 @@ function merged(parts) {
 
 /**
  * Minutes a day -> lines, days with the same hours together; dates stay as they were.
- * @param {Minutes[][]} days
- * @param {string[]} dates
+ * @param {Minutes[][]} days @param {string[]} dates
  */
 export function asLines(days, dates) {
 	/** @type {Map<string, number[]>} */
@@ -158,10 +149,7 @@ export function asLines(days, dates) {
 
 /**
  * Put a part of a day in, or take it out.
- * @param {Minutes[]} parts
- * @param {number} begin
- * @param {number} end
- * @param {boolean} on
+ * @param {Minutes[]} parts @param {number} begin @param {number} end @param {boolean} on
  */
 export function painted(parts, begin, end, on) {
 	if (on) return merged([...parts, [begin, end]]);

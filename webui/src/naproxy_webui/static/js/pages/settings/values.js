@@ -3,15 +3,9 @@
 import { all, one } from "../../kit/core.js";
 import { decimal } from "../../kit/form.js";
 
-/**
- * @param {unknown} one
- * @param {unknown} other
- */
+/** @param {unknown} one @param {unknown} other */
 const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
-/**
- * @param {string | undefined} text
- * @returns {any}
- */
+/** @param {string | undefined} text @returns {any} */
 const parsed = (text) => (text === undefined ? null : JSON.parse(text));
 
 /** @param {ParentNode} root */
@@ -58,17 +52,10 @@ function numberOf(field) {
 	return Number((read / Number(field.dataset.scale)).toPrecision(12));
 }
 
-/**
- * @param {Field} field
- * @returns {any}
- */
+/** @param {Field} field @returns {any} */
 export const valueIn = (field) => READ[field.dataset.kindOf ?? "text"](field);
 
-/**
- * Put a value into a field, as by hand.
- * @param {Field} field
- * @param {any} value
- */
+/** Put a value into a field, as by hand. @param {Field} field @param {any} value */
 export function put(field, value) {
 	if (field.dataset.kindOf === "list") field.value = value.join("\n");
 	else field.value = value;
@@ -85,10 +72,7 @@ export function isChanged(field) {
 export const chosen = (part) =>
 	one("input[data-choose]:checked", part)?.value ?? one("select[data-choose]", part)?.value;
 
-/**
- * @param {HTMLFormElement} form
- * @param {string} where
- */
+/** @param {HTMLFormElement} form @param {string} where */
 const ownFields = (form, where) =>
 	fieldsOf(form).filter(
 		(field) =>
@@ -101,8 +85,7 @@ const ownFields = (form, where) =>
 
 /**
  * A whole section: what must be given, and what is not as it is by itself.
- * @param {HTMLFormElement} form
- * @param {string} where
+ * @param {HTMLFormElement} form @param {string} where
  */
 export function wholeSection(form, where) {
 	/** @type {Record<string, any>} */
@@ -122,10 +105,7 @@ export function wholeSection(form, where) {
 	return section;
 }
 
-/**
- * All changes of a form, as PATCH /api/settings takes them.
- * @param {HTMLFormElement} form
- */
+/** All changes of a form, as PATCH /api/settings takes them. @param {HTMLFormElement} form */
 export function changesOf(form) {
 	/** @type {Change[]} */
 	const changes = [];
@@ -148,8 +128,7 @@ export function changesOf(form) {
 
 /**
  * Where the controller says something is wrong -> the name of the field on this page.
- * @param {HTMLFormElement} form
- * @param {string | null} where
+ * @param {HTMLFormElement} form @param {string | null} where
  */
 export function fieldNamed(form, where) {
 	const plain = (where ?? "").replace(/\[\d+\]$/, "");

@@ -69,11 +69,7 @@ export function week(card) {
 			);
 		}
 	};
-	/**
-	 * @param {number} day
-	 * @param {number} hour
-	 * @param {boolean} on
-	 */
+	/** @param {number} day @param {number} hour @param {boolean} on */
 	const paint = (day, hour, on) => {
 		const { days, dates } = state();
 		days[day] = painted(days[day], hour * 60, hour * 60 + 60, on);
@@ -104,10 +100,7 @@ const head = () =>
 			),
 		),
 	);
-/**
- * @param {HTMLElement} cell
- * @returns {[number, number]}
- */
+/** @param {HTMLElement} cell @returns {[number, number]} */
 const place = (cell) => [Number(cell.dataset.day), Number(cell.dataset.hour)];
 /** @param {EventTarget | null} target */
 const cellOf = (target) =>
@@ -115,10 +108,7 @@ const cellOf = (target) =>
 		target instanceof Element ? target.closest("td[data-hour]") : null
 	);
 
-/**
- * @param {HTMLElement} grid
- * @param {(day: number, hour: number, on: boolean) => void} paint
- */
+/** @param {HTMLElement} grid @param {(day: number, hour: number, on: boolean) => void} paint */
 function pointer(grid, paint) {
 	/** @type {boolean | null} */
 	let on = null;
@@ -147,16 +137,11 @@ function pointer(grid, paint) {
 }
 
 /**
- * @param {HTMLElement} grid
- * @param {Map<string, HTMLElement>} cells
+ * @param {HTMLElement} grid @param {Map<string, HTMLElement>} cells
  * @param {(day: number, hour: number, on: boolean) => void} paint
  */
 function keyboard(grid, cells, paint) {
-	/**
-	 * @param {HTMLElement} cell
-	 * @param {number} day
-	 * @param {number} hour
-	 */
+	/** @param {HTMLElement} cell @param {number} day @param {number} hour */
 	const move = (cell, day, hour) => {
 		const next = cells.get(`${day} ${hour}`);
 		if (!next) return null;
@@ -191,11 +176,7 @@ function keyboard(grid, cells, paint) {
 	});
 }
 
-/**
- * Exact times: days, from, to.
- * @param {HTMLElement} card
- * @param {Field} text
- */
+/** Exact times: days, from, to. @param {HTMLElement} card @param {Field} text */
 function adder(card, text) {
 	const id = text.id;
 	const boxes = DAYS.map((_, day) =>

@@ -6,25 +6,16 @@ import { hoursInWords, readLines } from "./hours.js";
 import { chosen, valueIn } from "./values.js";
 
 const YEAR_H = 8766;
-/**
- * @param {string} where
- * @returns {Field}
- */
+/** @param {string} where @returns {Field} */
 const field = (where) => /** @type {any} */ (one(`[data-where="${where}"]`));
-/**
- * @param {string} where
- * @returns {number | null}
- */
+/** @param {string} where @returns {number | null} */
 const number_at = (where) => {
 	const found = field(where);
 	const value = found ? valueIn(found) : null;
 	return typeof value === "number" ? value : null;
 };
 
-/**
- * A share as people say it: 1 in 100, 1 in 20, 3 in 200.
- * @param {number} fraction
- */
+/** A share as people say it: 1 in 100, 1 in 20, 3 in 200. @param {number} fraction */
 export function inWords(fraction) {
 	if (fraction >= 0.995) return t("settings.says.all");
 	for (const of of [10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000]) {
@@ -78,10 +69,7 @@ function power({ server, price }) {
 	return `${words} ${t("settings.says.power_price", { money: money(cost) })}`;
 }
 
-/**
- * @param {string} name
- * @returns {(told: DOMStringMap) => string}
- */
+/** @param {string} name @returns {(told: DOMStringMap) => string} */
 function hours(name) {
 	return ({ server }) => {
 		const { spans, wrong } = readLines(valueIn(field(`${server}.${name}`)));
@@ -93,9 +81,7 @@ function hours(name) {
 }
 
 /**
- * @param {string} where
- * @param {string} key
- * @param {(amount: number) => string} show
+ * @param {string} where @param {string} key @param {(amount: number) => string} show
  * @returns {(told: DOMStringMap) => string}
  */
 function perYear(where, key, show) {

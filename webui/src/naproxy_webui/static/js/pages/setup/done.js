@@ -11,10 +11,7 @@ at("box").textContent = box;
 const place = `http://${box}/`;
 Object.assign(at("try"), { href: place, textContent: place });
 
-/**
- * @param {boolean} good
- * @param {string} words
- */
+/** @param {boolean} good @param {string} words */
 const point = (good, words) =>
 	h(
 		"li",

@@ -12,10 +12,7 @@ export const again = "again" in page.dataset;
 /** The server that is meant; null before there is one. */
 export const server = page.dataset.server || null;
 
-/**
- * Go to a step, and let the box remember it.
- * @param {string} step
- */
+/** Go to a step, and let the box remember it. @param {string} step */
 export async function go(step) {
 	await put("/api/setup", { step });
 	location.assign(`/setup/${step}`);
@@ -34,19 +31,14 @@ for (const link of all("a[data-go]", page)) {
 	});
 }
 
-/**
- * @param {number} ms
- * @returns {Promise<void>}
- */
+/** @param {number} ms @returns {Promise<void>} */
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /**
  * Begin a job (if `body` is given) and follow it to its end: `show(status)` meanwhile. `fresh`:
  * what another found, or found a moment ago, will not do. Resolves to its status; ApiError if it
  * cannot be begun or came to nothing.
- * @param {string} path
- * @param {Following} options
- * @returns {Promise<SetupJob>}
+ * @param {string} path @param {Following} options @returns {Promise<SetupJob>}
  */
 export async function follow(
 	path,
@@ -72,11 +64,7 @@ export async function follow(
 	}
 }
 
-/**
- * @param {string} path
- * @param {object} body
- * @param {number} tries
- */
+/** @param {string} path @param {object} body @param {number} tries */
 async function begun(path, body, tries) {
 	try {
 		await post(path, body);
@@ -90,27 +78,19 @@ async function begun(path, body, tries) {
 	}
 }
 
-/**
- * A message in the page.
- * @param {string} kind
- * @param {Child[]} rest
- */
+/** A message in the page. @param {string} kind @param {Child[]} rest */
 export const notice = (kind, ...rest) =>
 	h("div.notice", { "data-kind": kind }, icon(KIND_ICONS[kind]), h("div", rest));
 
 /**
  * Put children in the place of what an element has.
- * @param {Element} element
- * @param {Child[]} children
+ * @param {Element} element @param {Child[]} children
  */
 export function fill(element, ...children) {
 	element.replaceChildren(.../** @type {Node[]} */ (children.flat().filter(Boolean)));
 }
 
-/**
- * A button that copies a text.
- * @param {string} text
- */
+/** A button that copies a text. @param {string} text */
 export function copier(text) {
 	const button = h("button.button.small", { type: "button" }, icon("copy"), t("setup.copy"));
 	button.addEventListener("click", async () => {
@@ -136,18 +116,11 @@ async function copied(text) {
 	}
 }
 
-/**
- * Show a refusal as a message; others are faults of ours.
- * @param {unknown} error
- */
+/** Show a refusal as a message; others are faults of ours. @param {unknown} error */
 export function refused(error) {
 	if (!(error instanceof ApiError)) throw error;
 	toast(error.message, "bad");
 }
 
-/**
- * The body of a request about this server, or a new one.
- * @param {Loose} more
- * @returns {Loose}
- */
+/** The body of a request about this server, or a new one. @param {Loose} more @returns {Loose} */
 export const about = (more = {}) => (server ? { server, ...more } : more);

@@ -7,11 +7,7 @@ import { about, fill, follow, notice, onward, refused } from "./flow.js";
 
 const form = at("form");
 
-/**
- * @param {string} value
- * @param {string} title
- * @param {(string | false | null)[]} hints
- */
+/** @param {string} value @param {string} title @param {(string | false | null)[]} hints */
 const option = (value, title, ...hints) =>
 	h(
 		"label.choice",

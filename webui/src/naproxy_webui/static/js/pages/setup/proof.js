@@ -283,10 +283,7 @@ function lost(problem) {
 		);
 }
 
-/**
- * Watch it to its end. Resolves when there was an answer, or none.
- * @returns {Promise<void>}
- */
+/** Watch it to its end. Resolves when there was an answer, or none. @returns {Promise<void>} */
 const watch = () =>
 	new Promise((resolve) => {
 		stop?.();

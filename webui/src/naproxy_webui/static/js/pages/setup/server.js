@@ -8,10 +8,7 @@ import { about, again, fill, follow, notice, onward, refused, server } from "./f
 let chosen = null;
 let offered = 0;
 
-/**
- * @param {Loose | null} host
- * @param {number} [port]
- */
+/** @param {Loose | null} host @param {number} [port] */
 function choose(host, port) {
 	chosen = host && { ...host, port };
 	at("forward").disabled = !chosen?.mac;

@@ -111,10 +111,7 @@ async function hostKey(body = about()) {
 	}
 }
 
-/**
- * Kind of a host key -> the name of its file.
- * @type {Record<string, string>}
- */
+/** Kind of a host key -> the name of its file. @type {Record<string, string>} */
 const FILES = { "ssh-ed25519": "ed25519", "ecdsa-sha2-nistp256": "ecdsa" };
 
 /** @param {Loose} found */
@@ -159,10 +156,7 @@ const KINDS = {
 function finding({ name, verdict, title, what, mend }) {
 	const [kind, mark] = KINDS[verdict];
 	const key = `setup.check.${name}`;
-	/**
-	 * @param {string} part
-	 * @param {string} otherwise
-	 */
+	/** @param {string} part @param {string} otherwise */
 	const plain = (part, otherwise) => (has(`${key}.${part}`) ? t(`${key}.${part}`) : otherwise);
 	if (verdict === "ok")
 		return h("li", { "data-kind": kind }, icon(mark), h("div", plain("ok", title)));

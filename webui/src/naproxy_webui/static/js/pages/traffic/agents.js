@@ -7,9 +7,7 @@ const FIRST = matchMedia("(max-width: 52rem)").matches ? 6 : 15;
 
 /**
  * Show what `/api/traffic/agents` said; `choice` is the select of their kind.
- * @param {HTMLElement} place
- * @param {Agents} said
- * @param {HTMLSelectElement} choice
+ * @param {HTMLElement} place @param {Agents} said @param {HTMLSelectElement} choice
  */
 export function showAgents(place, { agents, more }, choice) {
 	let all = false;
@@ -62,10 +60,7 @@ function table(rows) {
 
 /** @param {Agents["agents"][number]} agent */
 function row({ name, class: kind, requests, ends }) {
-	/**
-	 * @param {string} key
-	 * @param {string} value
-	 */
+	/** @param {string} key @param {string} value */
 	const cell = (key, value) => h("td.end", { "data-label": t(`traffic.agents.${key}`) }, value);
 	/** @param {number} value */
 	const part = (value) => (requests ? share(value / requests, 0) : "–");

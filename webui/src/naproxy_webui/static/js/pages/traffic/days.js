@@ -28,8 +28,7 @@ function dayWords(unit) {
 
 /**
  * Days between the first and the last without any request are there too, and empty.
- * @param {TrafficDays} said
- * @returns {{ day: string, ends: TrafficDays["ends"] | null }[]}
+ * @param {TrafficDays} said @returns {{ day: string, ends: TrafficDays["ends"] | null }[]}
  */
 function filled({ unit, days }) {
 	if (unit !== "day" || !days.length) return days;
@@ -51,10 +50,7 @@ function rate(ends) {
 	return answered ? (ends.fresh + ends.older) / answered : null;
 }
 
-/**
- * Show what `/api/traffic/days` said.
- * @param {TrafficDays} said
- */
+/** Show what `/api/traffic/days` said. @param {TrafficDays} said */
 export async function showDays(said) {
 	const days = filled(said),
 		words = dayWords(said.unit);

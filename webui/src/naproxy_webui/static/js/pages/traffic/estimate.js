@@ -65,10 +65,7 @@ const busy = (is) => {
 	if (form) at("estimate-files").disabled = is;
 };
 
-/**
- * @param {string | null} words
- * @param {string | null} title
- */
+/** @param {string | null} words @param {string | null} title */
 function trouble(words, title = null) {
 	at("estimate-trouble").replaceChildren(
 		...(words
@@ -86,9 +83,7 @@ function trouble(words, title = null) {
 
 /**
  * Show one step: words, how far it is (null: not known), and a way to end it.
- * @param {string} words
- * @param {number | null} share
- * @param {string} detail
+ * @param {string} words @param {number | null} share @param {string} detail
  * @param {(() => unknown) | null} cancel
  */
 function step(words, share, detail, cancel) {
@@ -147,16 +142,9 @@ async function take(files) {
 	}
 }
 
-/**
- * @param {File} file
- * @param {AbortController} ending
- */
+/** @param {File} file @param {AbortController} ending */
 function send(file, ending) {
-	/**
-	 * @param {number} at
-	 * @param {number} size
-	 * @param {string | null} words
-	 */
+	/** @param {number} at @param {number} size @param {string | null} words */
 	const progress = (at, size, words) =>
 		step(
 			t("traffic.estimate.sending", { name: file.name }),
@@ -200,10 +188,7 @@ async function start() {
 	}
 }
 
-/**
- * @param {Estimate} said
- * @param {boolean} first
- */
+/** @param {Estimate} said @param {boolean} first */
 function follow(said, first) {
 	if (said.state !== "running") return ended(said, first);
 	busy(true);
@@ -235,10 +220,7 @@ function show({ stage, share, entries, log, names }) {
 	);
 }
 
-/**
- * @param {Estimate} said
- * @param {boolean} first
- */
+/** @param {Estimate} said @param {boolean} first */
 async function ended(said, first) {
 	polling?.();
 	polling = null;

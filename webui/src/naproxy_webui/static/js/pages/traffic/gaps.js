@@ -11,10 +11,7 @@ let plots = [];
 /** @param {number} s */
 const length = (s) => (s === 60 ? `1\u00a0${t("kit.unit.min")}` : duration(s));
 
-/**
- * Words for each bucket, from its edges in seconds.
- * @param {number[]} edges_s
- */
+/** Words for each bucket, from its edges in seconds. @param {number[]} edges_s */
 export function bucketWords(edges_s) {
 	const between = edges_s
 		.slice(1)
@@ -33,8 +30,7 @@ const sum = (values) => values.reduce((all, each) => all + each, 0);
 
 /**
  * Show what `/api/traffic/gaps` said of a range.
- * @param {Gaps} said
- * @param {{ from_s: number, to_s: number }} range
+ * @param {Gaps} said @param {{ from_s: number, to_s: number }} range
  */
 export async function showGaps(said, { from_s, to_s }) {
 	const { edges_s, counts, sums_s, worth_s, watched_s } = said;
@@ -47,10 +43,7 @@ export async function showGaps(said, { from_s, to_s }) {
 	note.hidden = seen > 0.98;
 	note.textContent = t("traffic.gaps.unwatched", { share: share(seen, 0) });
 	const long = lower_s.map((from) => worth_s !== null && from >= worth_s);
-	/**
-	 * @param {number[]} values
-	 * @returns {BarSeries[]}
-	 */
+	/** @param {number[]} values @returns {BarSeries[]} */
 	const parts = (values) => [
 		{
 			name: t("traffic.gaps.short"),
@@ -64,11 +57,7 @@ export async function showGaps(said, { from_s, to_s }) {
 			values: values.map((each, n) => (long[n] ? each : null)),
 		},
 	];
-	/**
-	 * @param {string} name
-	 * @param {number[]} values
-	 * @returns {BarSeries[]}
-	 */
+	/** @param {string} name @param {number[]} values @returns {BarSeries[]} */
 	const plain = (name, values) => [{ name, colour: "c1", values }];
 	/** @type {Omit<BarOptions, "series">} */
 	const common = {
@@ -79,10 +68,7 @@ export async function showGaps(said, { from_s, to_s }) {
 		size: "tall",
 	};
 	const times = sums_s.map((each) => (watched_s ? each / watched_s : 0));
-	/**
-	 * @param {string} name
-	 * @param {number[]} values
-	 */
+	/** @param {string} name @param {number[]} values */
 	const series = (name, values) => (worth_s === null ? plain(name, values) : parts(values));
 	for (const each of plots) each.destroy();
 	plots = await Promise.all([
@@ -102,11 +88,7 @@ export async function showGaps(said, { from_s, to_s }) {
 	]);
 }
 
-/**
- * @param {Gaps} said
- * @param {number[]} lower_s
- * @param {number} all
- */
+/** @param {Gaps} said @param {number[]} lower_s @param {number} all */
 function sentence({ counts, sums_s, worth_s, watched_s }, lower_s, all) {
 	const from = lower_s.indexOf(LONG_S);
 	const values = {

@@ -17,9 +17,7 @@ const WEEK_H = 168,
 
 /**
  * Show the logs of a result; `forget` is what the button to delete it does, if there is one.
- * @param {HTMLElement} place
- * @param {Log[]} logs
- * @param {{ forget: (() => unknown) | null }} does
+ * @param {HTMLElement} place @param {Log[]} logs @param {{ forget: (() => unknown) | null }} does
  */
 export async function showResult(place, logs, { forget }) {
 	/** @type {LogCard[]} */
@@ -30,18 +28,11 @@ export async function showResult(place, logs, { forget }) {
 	await Promise.all(cards.map(draw));
 }
 
-/**
- * @param {LogCard} card
- * @param {number} number_
- * @param {(() => unknown) | null} forget
- */
+/** @param {LogCard} card @param {number} number_ @param {(() => unknown) | null} forget */
 function sectionOf(card, number_, forget) {
 	const { log } = card,
 		id = `result-${number_}`;
-	/**
-	 * @param {string} name
-	 * @param {string} [title]
-	 */
+	/** @param {string} name @param {string} [title] */
 	const figure = (name, title) => {
 		const made = h("figure.chart", title && h("figcaption", title));
 		card.figures[name] = made;
@@ -196,11 +187,7 @@ function stats({ requests, days, verdict: found, rows }) {
 	const people = requests.person + requests.api,
 		all = Object.values(requests).reduce((sum, each) => sum + each, 0);
 	const best = rows.find((each) => each.policy === "bound-reactive");
-	/**
-	 * @param {string} name
-	 * @param {string} value
-	 * @param {string} note
-	 */
+	/** @param {string} name @param {string} value @param {string} note */
 	const stat = (name, value, note) =>
 		h(
 			"div.stat",
@@ -225,17 +212,11 @@ function stats({ requests, days, verdict: found, rows }) {
 /** @param {string} policy */
 const nameOf = (policy) =>
 	has(`traffic.policy.${policy}`) ? t(`traffic.policy.${policy}`) : policy;
-/**
- * The promise holds from the second day on, where there is one.
- * @param {Loose} row
- */
+/** The promise holds from the second day on, where there is one. @param {Loose} row */
 const breaks = (row) =>
 	row.delay_mean_s !== null && (row.delayed_since_day_2 ?? row.delayed_fraction) > row.promise.f;
 
-/**
- * The rules that matter most to who decides; the others on demand.
- * @param {Log} log
- */
+/** The rules that matter most to who decides; the others on demand. @param {Log} log */
 function rules({ rows }) {
 	const first = rows.filter((row) => FIRST.includes(row.policy));
 	const place = h("div.stack.tight");
@@ -371,10 +352,7 @@ async function draw({ log, figures, week }) {
 	);
 }
 
-/**
- * A long name in two lines of a picture.
- * @param {string} name
- */
+/** A long name in two lines of a picture. @param {string} name */
 function twoLines(name) {
 	const at = name.indexOf(" ", Math.floor(name.length / 2) - 3);
 	return name.length < 18 || at < 0 ? name : [name.slice(0, at), name.slice(at + 1)];
@@ -382,8 +360,7 @@ function twoLines(name) {
 
 /**
  * Means of the hours of the week, by the office's clocks as they were then.
- * @param {Log} log
- * @param {number} from_s
+ * @param {Log} log @param {number} from_s
  */
 function weekOf({ hours, days }, from_s) {
 	const sums = new Array(WEEK_H).fill(0),
@@ -401,11 +378,7 @@ function weekOf({ hours, days }, from_s) {
 	return sums.map((sum, n) => (times[n] || sum ? sum / Math.max(1, times[n]) : null));
 }
 
-/**
- * @param {HTMLElement} figure
- * @param {Log} log
- * @param {number} from_s
- */
+/** @param {HTMLElement} figure @param {Log} log @param {number} from_s */
 function byDay(figure, { hours, days }, from_s) {
 	const by = new Map();
 	for (const [hour, people, robots] of hours) {
@@ -439,17 +412,11 @@ const NICE_S = [1, 10, 60, 600, 3600, 36_000, 86_400];
 
 /**
  * Shares over a length of time; the axis is logarithmic, from a second to a day.
- * @param {HTMLElement} figure
- * @param {string} title
- * @param {string} along
- * @param {number[]} lengths_s
- * @param {(BarSeries & { name: string })[]} series
+ * @param {HTMLElement} figure @param {string} title @param {string} along
+ * @param {number[]} lengths_s @param {(BarSeries & { name: string })[]} series
  */
 function curves(figure, title, along, lengths_s, series) {
-	/**
-	 * @param {BarSeries} series
-	 * @returns {ChartSet}
-	 */
+	/** @param {BarSeries} series @returns {ChartSet} */
 	const line = ({ name, colour: of, dashed, values }) => ({
 		label: name,
 		data: values.map((y, n) => ({ x: lengths_s[n], y })),

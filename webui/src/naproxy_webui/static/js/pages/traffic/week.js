@@ -9,10 +9,7 @@ const narrow = matchMedia("(max-width: 52rem)");
 /** @type {Map<HTMLElement, (number | null)[]>} */
 const shown = new Map();
 
-/**
- * @param {number} day
- * @param {"short" | "long"} length
- */
+/** @param {number} day @param {"short" | "long"} length */
 const weekday = (day, length) =>
 	new Intl.DateTimeFormat(locale, { weekday: length, timeZone: "UTC" }).format(
 		(MONDAY_S + day * 86_400) * 1000,
@@ -22,8 +19,7 @@ const clock = (hour) => `${String(hour).padStart(2, "0")}:00`;
 
 /**
  * Means of the 168 hours from what the API said; null where an hour was not in the range.
- * @param {Week} said
- * @param {string} who
+ * @param {Week} said @param {string} who
  */
 export function hours({ times, classes }, who) {
 	const of =
@@ -47,8 +43,7 @@ const words = (value) =>
 
 /**
  * Show the means of 168 hours, from Monday 0:00 on; days are columns on a phone, rows elsewhere.
- * @param {HTMLElement} place
- * @param {(number | null)[]} means
+ * @param {HTMLElement} place @param {(number | null)[]} means
  */
 export function showWeek(place, means) {
 	shown.set(place, means);
@@ -57,10 +52,7 @@ export function showWeek(place, means) {
 	/** @param {number | null} value */
 	const level = (value) =>
 		value && most ? Math.max(1, Math.ceil(LEVELS * Math.sqrt(value / most))) : 0;
-	/**
-	 * @param {number} day
-	 * @param {number} hour
-	 */
+	/** @param {number} day @param {number} hour */
 	const cell = (day, hour) => {
 		const value = means[day * 24 + hour];
 		const title = t("traffic.week.cell", {
@@ -72,10 +64,7 @@ export function showWeek(place, means) {
 	};
 	const days = Array.from({ length: 7 }, (_, day) => day),
 		all = Array.from({ length: 24 }, (_, hour) => hour);
-	/**
-	 * @param {number} day
-	 * @param {string} scope
-	 */
+	/** @param {number} day @param {string} scope */
 	const dayHead = (day, scope) =>
 		h(
 			"th",
@@ -138,10 +127,7 @@ function scale() {
 	);
 }
 
-/**
- * @param {(number | null)[]} means
- * @param {number} most
- */
+/** @param {(number | null)[]} means @param {number} most */
 function peak(means, most) {
 	if (!most) return t("kit.no_data");
 	const known = means.flatMap((value, hour) => (value === null ? [] : [{ value, hour }]));

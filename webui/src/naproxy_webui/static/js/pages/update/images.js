@@ -7,9 +7,7 @@ let before = "";
 
 /**
  * Show them; `does` has what the buttons do.
- * @param {HTMLElement} card
- * @param {Update} update
- * @param {ImagesDo} does
+ * @param {HTMLElement} card @param {Update} update @param {ImagesDo} does
  */
 export function images(card, update, does) {
 	const now = JSON.stringify([
@@ -27,10 +25,7 @@ export function images(card, update, does) {
 	card.replaceChildren(head, ...contents(update, does));
 }
 
-/**
- * @param {Update} update
- * @param {ImagesDo} does
- */
+/** @param {Update} update @param {ImagesDo} does */
 function contents(update, does) {
 	if (!update.supported) {
 		return [
@@ -63,19 +58,13 @@ function contents(update, does) {
 	return made;
 }
 
-/**
- * @param {"info" | "bad" | "warn"} kind
- * @param {Child[]} words
- */
+/** @param {"info" | "bad" | "warn"} kind @param {Child[]} words */
 function notice(kind, ...words) {
 	const icons = { info: "info", bad: "triangle-alert", warn: "triangle-alert" };
 	return h("div.notice", { "data-kind": kind }, icon(icons[kind]), h("div", ...words));
 }
 
-/**
- * @param {Slot} slot
- * @param {Update} update
- */
+/** @param {Slot} slot @param {Update} update */
 function image(slot, update) {
 	const version = slot.booted ? update.version : slot.version;
 	return h(
@@ -92,10 +81,7 @@ function image(slot, update) {
 	);
 }
 
-/**
- * @param {Slot} slot
- * @param {Update} update
- */
+/** @param {Slot} slot @param {Update} update */
 function badges(slot, update) {
 	const made = [];
 	if (slot.booted) made.push(badge("info", "play", t("update.runs")));
@@ -111,17 +97,10 @@ function badges(slot, update) {
 	return made;
 }
 
-/**
- * @param {string} kind
- * @param {string} name
- * @param {string} words
- */
+/** @param {string} kind @param {string} name @param {string} words */
 const badge = (kind, name, words) => h("span.badge", { "data-kind": kind }, icon(name), words);
 
-/**
- * @param {Slot} next
- * @param {ImagesDo} does
- */
+/** @param {Slot} next @param {ImagesDo} does */
 function pending(next, does) {
 	return h(
 		"div.images-actions",
@@ -131,10 +110,7 @@ function pending(next, does) {
 	);
 }
 
-/**
- * @param {Slot} other
- * @param {ImagesDo} does
- */
+/** @param {Slot} other @param {ImagesDo} does */
 function way_back(other, does) {
 	if (!other.good) return h("p.soft", t("update.no_way_back"));
 	return h(
@@ -146,9 +122,7 @@ function way_back(other, does) {
 
 /**
  * @template {string} K
- * @param {string} words
- * @param {K} what
- * @param {(button: HTMLElement) => unknown} does
+ * @param {string} words @param {K} what @param {(button: HTMLElement) => unknown} does
  * @param {string | null} name
  */
 function button(words, what, does, name = null) {

@@ -9,10 +9,7 @@ const megabytes = (bytes) =>
 		maximumFractionDigits: bytes < 10 * MB ? 1 : 0,
 	});
 
-/**
- * Choose a file, or drop it.
- * @param {(file: File) => unknown} send
- */
+/** Choose a file, or drop it. @param {(file: File) => unknown} send */
 export function chooser(send) {
 	const input = h("input", {
 		type: "file",
@@ -43,8 +40,7 @@ export function chooser(send) {
 
 /**
  * A file on its way; `.sent(bytes, size, words)` says how far.
- * @param {File} file
- * @param {() => unknown} cancel
+ * @param {File} file @param {() => unknown} cancel
  */
 export function sending(file, cancel) {
 	const bar = h("progress", {
@@ -65,11 +61,7 @@ export function sending(file, cancel) {
 			h("button.button.small", { type: "button", onclick: cancel }, t("update.cancel")),
 		),
 	);
-	/**
-	 * @param {number} bytes
-	 * @param {number} size
-	 * @param {string | null} said
-	 */
+	/** @param {number} bytes @param {number} size @param {string | null} said */
 	const sent = (bytes, size, said) => {
 		bar.value = bytes;
 		words.textContent = t("update.sent", { sent: megabytes(bytes), size: megabytes(size) });
@@ -81,9 +73,7 @@ export function sending(file, cancel) {
 
 /**
  * Work of the box; `.progress(job)` says how far.
- * @param {string} title
- * @param {Job} job
- * @param {string | null} note
+ * @param {string} title @param {Job} job @param {string | null} note
  */
 export function progress(title, job, note = null) {
 	const bar = h("progress", { max: 100, value: job.percent, "aria-label": title });
@@ -106,11 +96,7 @@ export function progress(title, job, note = null) {
 	return Object.assign(made, { progress });
 }
 
-/**
- * Why it was not taken.
- * @param {Job} job
- * @param {boolean} writing
- */
+/** Why it was not taken. @param {Job} job @param {boolean} writing */
 export function refused(job, writing = false) {
 	const key = writing ? "update.failed" : `update.why.${job.why}`;
 	return h(
@@ -128,8 +114,7 @@ export function refused(job, writing = false) {
 
 /**
  * What is in a good one, and the question whether it is to be written.
- * @param {Update} update
- * @param {{ write: Press, forget: Press }} does
+ * @param {Update} update @param {{ write: Press, forget: Press }} does
  */
 export function found(update, { write, forget }) {
 	const { order } = update.job,
@@ -200,11 +185,7 @@ function order_badge(order) {
 	return h("span.badge", { "data-kind": kind }, icon(name), t(`update.order.${order}`));
 }
 
-/**
- * It is there, and runs after a restart.
- * @param {Job} job
- * @param {Press} restart
- */
+/** It is there, and runs after a restart. @param {Job} job @param {Press} restart */
 export function written(job, restart) {
 	return h(
 		"div.stack",

@@ -60,8 +60,7 @@ async function answers() {
 
 /**
  * After a restart that was awaited: say which image runs.
- * @param {HTMLElement} place
- * @param {Update} update
+ * @param {HTMLElement} place @param {Update} update
  */
 export function outcome(place, update) {
 	const kept = sessionStorage.getItem(NOTE);
