@@ -89,6 +89,13 @@ interface Rows {
 }
 /** What a plot shows: those options that pictures of every kind have, and what its legend names. */
 type Shown = PlotOptions & { series: readonly Entry[]; table?: unknown };
+/** What a plot is to show for its options. */
+interface Picture {
+	config: ChartConfig;
+	table: () => Rows;
+	isEmpty: boolean;
+	series: readonly Entry[];
+}
 interface PlotOptions {
 	title?: string;
 	summary?: string;

@@ -2,7 +2,7 @@
 
 import { t } from "./core.js";
 import { number } from "./format.js";
-import { colour, COMMON, hatch, Plot, ready, tint, tooltip, valueScale } from "./plot.js";
+import { colour, COMMON, hatch, plotted, tint, tooltip, valueScale } from "./plot.js";
 
 // Bars by day, hour or name
 
@@ -86,53 +86,30 @@ function barTable(options) {
  * and as `timeChart`.
  * @param {HTMLElement} figure @param {BarOptions} options
  */
-export async function barChart(figure, options) {
-	/** @type {Plot<BarOptions>} */
-	const plot = new Plot(figure, options);
-	plot.update = (changes) => {
-		options = { ...options, ...changes };
-		/** @type {Shown} */
-		const bars = {
-			...options,
-			series: options.series.map((each) => ({ kind: "bar", ...each })),
-		};
-		plot.show(
-			bars,
-			() => barTable(options),
-			!options.series.some((each) => each.values.some((value) => value !== null)),
-		);
-		if (!window.Chart) return;
-		plot.draw(window.Chart, barConfig(options)).update("none");
-	};
-	await ready();
-	plot.update({});
-	return plot;
-}
+export const barChart = (figure, options) =>
+	plotted(figure, options, (now) => ({
+		config: barConfig(now),
+		table: () => barTable(now),
+		isEmpty: !now.series.some((each) => each.values.some((value) => value !== null)),
+		series: now.series.map((each) => ({ kind: "bar", ...each })),
+	}));
 
 /**
  * Any other picture: `config` is Chart.js's own (use `colour()` and `hatch()` as functions in it),
  * `table` `{columns, rows}` the same figures, `series` what the legend names.
  * @param {HTMLElement} figure @param {AnyOptions} options
  */
-export async function anyChart(figure, options) {
-	/** @type {Plot<AnyOptions>} */
-	const plot = new Plot(figure, options);
-	plot.update = (changes) => {
-		options = { ...options, ...changes };
-		const { config, table, series = [] } = options;
-		plot.show({ ...options, series }, () => table, Boolean(options.isEmpty));
-		if (!window.Chart) return;
-		const drawn = plot.draw(window.Chart, {
+export const anyChart = (figure, options) =>
+	plotted(figure, options, ({ config, table, isEmpty, series = [] }) => ({
+		series,
+		config: {
 			...config,
 			options: {
 				...COMMON,
 				...config.options,
 				plugins: { legend: { display: false }, ...config.options?.plugins },
 			},
-		});
-		drawn.update("none");
-	};
-	await ready();
-	plot.update({});
-	return plot;
-}
+		},
+		table: () => table,
+		isEmpty: Boolean(isEmpty),
+	}));

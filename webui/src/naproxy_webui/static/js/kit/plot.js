@@ -436,6 +436,7 @@ export class Plot {
 		}
 		this.chart.options.scales = config.options?.scales;
 		this.chart.options.plugins = config.options?.plugins;
+		this.chart.options.onClick = config.options?.onClick;
 		const old = this.chart.data.datasets,
 			now = config.data.datasets;
 		if (old.length === now.length)
@@ -452,10 +453,43 @@ export class Plot {
 
 	/** Take it away. */
 	destroy() {
+		plots.delete(this.figure);
 		if (this.chart) charts.delete(this.chart);
 		this.chart?.destroy();
 		for (const each of [this.area, this.legend, this.details]) each.remove();
 	}
+}
+
+/** @type {WeakMap<HTMLElement, Plot<any>>} */
+const plots = new WeakMap();
+
+/**
+ * The plot of a figure with these options: a new one, or what is there is shown with them.
+ * @template {PlotOptions} O
+ * @param {HTMLElement} figure @param {O} options @param {(options: O) => Picture} picture
+ * @returns {Promise<Plot<O>>}
+ */
+export async function plotted(figure, options, picture) {
+	const there = plots.get(figure);
+	if (there) {
+		there.update(options);
+		return there;
+	}
+	/** @type {Plot<O>} */
+	const plot = new Plot(figure, options);
+	plots.set(figure, plot);
+	plot.update = (changes) => {
+		options = { ...options, ...changes };
+		const { config, table, isEmpty, series } = picture(options);
+		plot.show({ ...options, series }, table, isEmpty);
+		if (!window.Chart) return;
+		const chart = plot.draw(window.Chart, config);
+		chart.naproxyBands = options.bands ?? [];
+		chart.update("none");
+	};
+	await ready();
+	plot.update({});
+	return plot;
 }
 
 // Power and the like over time
@@ -592,21 +626,10 @@ function timeTable({ series: all, ...options }) {
  * Resolves to a plot: `update(options)`, `destroy()`, `chart` (Chart.js's own).
  * @param {HTMLElement} figure @param {TimeOptions} options
  */
-export async function timeChart(figure, options) {
-	/** @type {Plot<TimeOptions>} */
-	const plot = new Plot(figure, options);
-	plot.update = (changes) => {
-		options = { ...options, ...changes };
-		const isEmpty = !options.series.some(
-			(each) => !each.aside && each.points.some((p) => p[1] !== null),
-		);
-		plot.show(options, () => timeTable(options), isEmpty);
-		if (!window.Chart) return;
-		const chart = plot.draw(window.Chart, timeConfig(options));
-		chart.naproxyBands = options.bands ?? [];
-		chart.update("none");
-	};
-	await ready();
-	plot.update({});
-	return plot;
-}
+export const timeChart = (figure, options) =>
+	plotted(figure, options, (now) => ({
+		series: now.series,
+		config: timeConfig(now),
+		table: () => timeTable(now),
+		isEmpty: !now.series.some((each) => !each.aside && each.points.some((p) => p[1] !== null)),
+	}));

@@ -34,8 +34,8 @@ class Card {
 	#bands = [];
 	/** @type {Server | null} */
 	#server = null;
-	/** @type {Plot<TimeOptions> | null | undefined} */
-	#plot = null;
+	/** @type {Plot<TimeOptions> | undefined} */
+	#plot;
 
 	/**
 	 * @param {HTMLElement} parent @param {string} name @param {number} live_s
@@ -382,7 +382,7 @@ class Card {
 	}
 
 	/** @param {Server} server @param {Power} power @param {number} from_s @param {number} to_s */
-	#draw({ always_on: always }, { estimated }, from_s, to_s) {
+	async #draw({ always_on: always }, { estimated }, from_s, to_s) {
 		const kind = t(estimated ? "now.estimated" : "now.measured");
 		/** @type {TimeSeries[]} */
 		const series = [
@@ -420,13 +420,7 @@ class Card {
 			none: t("now.chart_none"),
 			suggestedMax: always ? always.w * 1.15 : undefined,
 		};
-		if (this.#plot) this.#plot.update(options);
-		else if (this.#plot === null) {
-			this.#plot = undefined;
-			timeChart(this.figure, options).then((plot) => {
-				this.#plot = plot;
-			});
-		}
+		this.#plot = await timeChart(this.figure, options);
 	}
 
 	/** @param {Server} server @param {number} now_s */

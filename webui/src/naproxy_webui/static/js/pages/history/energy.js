@@ -15,8 +15,6 @@ const PARTS = [
 	{ part: "awake", colour: "awake" },
 	{ part: "unknown", colour: "unknown", hatched: "x" },
 ];
-/** @type {Plot<AnyOptions> | null} */
-let plot = null;
 
 /** @param {EnergyDay} each */
 const incomplete = (each) => each.covered < WHOLE;
@@ -78,8 +76,7 @@ export async function showEnergy(figure, { server, from_s, to_s, zoom, current }
 	notes(said, known);
 	/** @type {EnergySeries[]} */
 	const series = seriesOf(said).map((each) => ({ ...each, kind: "bar" }));
-	/** @type {AnyOptions} */
-	const options = {
+	await anyChart(figure, {
 		config: config(said, series, zoom),
 		table: rows(said, series),
 		series,
@@ -87,9 +84,7 @@ export async function showEnergy(figure, { server, from_s, to_s, zoom, current }
 		isEmpty: !known.length,
 		none: t(said.measured ? "history.energy_none" : "history.no_meter"),
 		size: "small",
-	};
-	if (plot) plot.update(options);
-	else plot = await anyChart(figure, options);
+	});
 }
 
 /**

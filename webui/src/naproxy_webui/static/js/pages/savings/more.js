@@ -7,8 +7,6 @@ import { colour, table } from "../../kit/plot.js";
 import { state, trouble, workOut } from "./work.js";
 
 const mayChange = at("more").dataset.change === "true";
-/** @type {{ [id: string]: Plot<BarOptions> | Plot<AnyOptions> }} */
-const charts = {};
 
 /** @param {Savings} told */
 export async function showMore(told) {
@@ -67,21 +65,10 @@ async function show(said, told) {
 	at("reached").textContent = reached(found);
 	showRules(found);
 	await Promise.all([
-		put("ladder", barChart, ladder(found)),
-		put("curve", anyChart, curve(found)),
-		put("budget", anyChart, budget(found)),
+		barChart(at("ladder"), ladder(found)),
+		anyChart(at("curve"), curve(found)),
+		anyChart(at("budget"), budget(found)),
 	]);
-}
-
-/**
- * @template {PlotOptions} O
- * @param {"ladder" | "curve" | "budget"} id
- * @param {(figure: HTMLElement, options: O) => Promise<Plot<O>>} make @param {O} options
- */
-async function put(id, make, options) {
-	const there = /** @type {Plot<O> | undefined} */ (charts[id]);
-	if (there) there.update(options);
-	else charts[id] = /** @type {Plot<any>} */ (await make(at(id), options));
 }
 
 /** @param {Findings} found @returns {number | null} */

@@ -4,9 +4,6 @@ import { at, get, h, icon, t } from "../../kit/core.js";
 import { date, duration, number, share } from "../../kit/format.js";
 import { barChart } from "../../kit/bars.js";
 
-/** @type {Plot<BarOptions> | null} */
-let chart = null;
-
 /** @param {Savings} told */
 export async function showPaid({ scope, current }) {
 	const said = await get("/api/savings/paid", scope);
@@ -14,10 +11,7 @@ export async function showPaid({ scope, current }) {
 	at("paid").replaceChildren(...words(said));
 	at("paid-badge").replaceChildren(...badge(said));
 	at("waits").hidden = !said.waits;
-	if (!said.waits) return;
-	const options = bars(said);
-	if (chart) chart.update(options);
-	else chart = await barChart(at("waits"), options);
+	if (said.waits) await barChart(at("waits"), bars(said));
 }
 
 /** @param {Paid} said */

@@ -16,22 +16,14 @@ import {
 import { barChart } from "../../kit/bars.js";
 import { table } from "../../kit/plot.js";
 
-/** @type {Plot<BarOptions> | null} */
-let chart = null;
-
 /** The figures at the top. @param {Savings} told */
-export async function showSaved({ saved, current }) {
+export async function showSaved({ saved }) {
 	const { total, net_worth: worth, assumed } = saved;
 	const known_s = total.measured_s + total.modelled_s;
 	at("stats").replaceChildren(...(known_s ? stats(total, worth, assumed.office, known_s) : []));
 	at("price").hidden = Boolean(assumed.office.price_per_kwh);
 	at("how").replaceChildren(...how(total, assumed, known_s).map((words) => h("p.small", words)));
-	const options = bars(saved);
-	if (chart) chart.update(options);
-	else {
-		chart = await barChart(at("energy"), options);
-		if (current()) chart.update(bars(saved));
-	}
+	await barChart(at("energy"), bars(saved));
 }
 
 /** @param {string} label @param {string} value @param {string} note */

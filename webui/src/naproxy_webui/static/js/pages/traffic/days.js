@@ -14,8 +14,6 @@ const ENDS = [
 	{ end: "waited", colour: "c5", hatched: "x" },
 	{ end: "failed", colour: "c4", hatched: "/" },
 ];
-/** @type {Plot<BarOptions>[]} */
-let plots = [];
 
 /** @param {TrafficDays["unit"]} unit */
 function dayWords(unit) {
@@ -87,6 +85,5 @@ export async function showDays(said) {
 			},
 		],
 	};
-	for (const each of plots) each.destroy();
-	plots = await Promise.all([barChart(at("days"), counts), barChart(at("rate"), rates)]);
+	await Promise.all([barChart(at("days"), counts), barChart(at("rate"), rates)]);
 }

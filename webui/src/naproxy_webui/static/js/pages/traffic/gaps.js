@@ -5,8 +5,6 @@ import { at, t } from "../../kit/core.js";
 import { duration, number, share } from "../../kit/format.js";
 
 const LONG_S = 300;
-/** @type {Plot<BarOptions>[]} */
-let plots = [];
 
 /** @param {number} s */
 const length = (s) => (s === 60 ? `1\u00a0${t("kit.unit.min")}` : duration(s));
@@ -70,8 +68,7 @@ export async function showGaps(said, { from_s, to_s }) {
 	const times = sums_s.map((each) => (watched_s ? each / watched_s : 0));
 	/** @param {string} name @param {number[]} values */
 	const series = (name, values) => (worth_s === null ? plain(name, values) : parts(values));
-	for (const each of plots) each.destroy();
-	plots = await Promise.all([
+	await Promise.all([
 		barChart(at("gaps-count"), {
 			...common,
 			title: t("traffic.gaps.count_title"),
