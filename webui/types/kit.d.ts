@@ -136,6 +136,17 @@ interface AnyOptions extends PlotOptions {
 	series?: readonly Entry[];
 }
 
+interface Curve extends Series {
+	name: string;
+	points: readonly number[][];
+}
+interface CurveOptions extends PlotOptions {
+	curves: readonly Curve[];
+	along: string;
+	words: (value: number) => string;
+	ticks: readonly number[];
+}
+
 interface Options {
 	query?: Query | null;
 	body?: unknown;

@@ -96,19 +96,6 @@ interface Compared {
 	policy: string;
 	assumed: Loose;
 }
-interface Curve {
-	name: string;
-	points: number[][];
-	colour: string;
-	dashed?: boolean;
-}
-interface CurveWords {
-	title: string;
-	x: string;
-	xWords: (value: number) => string;
-	ticks: number[];
-	none?: string;
-}
 
 // Traffic
 type TrafficDays = Api["GET /api/traffic/days"];

@@ -1,7 +1,7 @@
 // Bars, and any other picture that Chart.js knows.
 
 import { t } from "./core.js";
-import { number } from "./format.js";
+import { number, share } from "./format.js";
 import { colour, COMMON, hatch, plotted, tint, tooltip, valueScale } from "./plot.js";
 
 // Bars by day, hour or name
@@ -113,3 +113,63 @@ export const anyChart = (figure, options) =>
 		table: () => table,
 		isEmpty: Boolean(isEmpty),
 	}));
+
+/**
+ * Shares over something that grows by factors, as lines: `along` names it, `words` say a value of
+ * it, and its axis is logarithmic with these `ticks`. Other options as `anyChart`.
+ * @param {HTMLElement} figure @param {CurveOptions} options
+ */
+export function curveChart(figure, { curves, along, words, ticks, ...options }) {
+	const format = (/** @type {number} */ value) => share(value, 0);
+	/** @param {Curve} curve @returns {ChartSet} */
+	const line = ({ name, colour: of, dashed, points }) => ({
+		label: name,
+		data: points.map(([x, y]) => ({ x, y })),
+		borderColor: () => colour(of),
+		backgroundColor: () => colour(of),
+		borderWidth: 2,
+		borderDash: dashed ? [6, 5] : [],
+		pointRadius: points.length > 60 ? 0 : 2,
+		pointHoverRadius: 5,
+		tension: 0,
+	});
+	/** @type {AxisOptions} */
+	const x = {
+		type: "logarithmic",
+		min: ticks[0],
+		max: ticks.at(-1),
+		grid: { color: () => colour("line") },
+		border: { color: () => colour("edge") },
+		title: { display: true, text: along, color: () => colour("soft") },
+		afterBuildTicks: (axis) => {
+			axis.ticks = ticks.map((value) => ({ value }));
+		},
+		ticks: { callback: words, color: () => colour("soft"), maxRotation: 0, autoSkip: true },
+	};
+	return anyChart(figure, {
+		...options,
+		series: curves,
+		config: {
+			type: "line",
+			data: { datasets: curves.map(line) },
+			options: {
+				parsing: false,
+				interaction: { mode: "nearest", axis: "x", intersect: false },
+				scales: { x, y: valueScale({ max: 1, tick: format }) },
+				plugins: {
+					tooltip: tooltip(
+						(items) => (items.length ? `${along}: ${words(items[0].parsed.x)}` : ""),
+						(item) => `${item.dataset.label}: ${share(item.parsed.y, 1)}`,
+					),
+				},
+			},
+		},
+		table: {
+			columns: [along, ...curves.map((each) => each.name)],
+			rows: curves[0].points.map(([value], index) => [
+				words(value),
+				...curves.map((each) => share(each.points[index][1], 2)),
+			]),
+		},
+	});
+}

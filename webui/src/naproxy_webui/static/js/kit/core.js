@@ -88,7 +88,7 @@ function set(element, attributes) {
 	}
 }
 
-/** @param {HTMLElement} element @param {Child} child */
+/** @param {Element} element @param {Child} child */
 function append(element, child) {
 	if (Array.isArray(child)) for (const each of child) append(element, each);
 	else if (child instanceof Node) element.append(child);
@@ -124,6 +124,15 @@ export function s(tag, attributes = {}) {
  */
 export function say(element, text) {
 	if (element && element.textContent !== text) element.textContent = text;
+}
+
+/**
+ * Put children in the place of what an element has.
+ * @param {Element} place @param {Child[]} children
+ */
+export function fill(place, ...children) {
+	place.replaceChildren();
+	append(place, children);
 }
 
 /**
@@ -164,6 +173,12 @@ export class ApiError extends Error {
 		this.where = where;
 		this.problems = problems.length ? problems : [{ where, error }];
 	}
+}
+
+/** The refusal that was caught; others are faults of ours, and go on. @param {unknown} error */
+export function refusal(error) {
+	if (!(error instanceof ApiError)) throw error;
+	return error;
 }
 
 /** What a request that changes something carries: it was made by a page of the box. */

@@ -1,6 +1,7 @@
 // What comes over the page: questions, short messages, words for screen readers.
 
-import { h, icon, KIND_ICONS, one, t } from "./core.js";
+import { h, icon, KIND_ICONS, one, refusal, t } from "./core.js";
+import { button } from "./parts.js";
 
 /** @type {Record<string, number>} */
 const TOAST_MS = { good: 6000, info: 8000, warn: 15_000, bad: 0 };
@@ -47,10 +48,7 @@ export function toast(words, kind = "good", action = null) {
 			close();
 			action.press();
 		};
-		one("p", shown).append(
-			" ",
-			h("button.button.quiet.small", { type: "button", onclick: press }, action.words),
-		);
+		one("p", shown).append(" ", button(".quiet.small", action.words, press));
 	}
 	shown.append(
 		h("button", { type: "button", "aria-label": t("kit.close"), onclick: close }, icon("x")),
@@ -59,6 +57,9 @@ export function toast(words, kind = "good", action = null) {
 	if (TOAST_MS[kind]) setTimeout(close, TOAST_MS[kind] * (action ? 3 : 1));
 	return close;
 }
+
+/** Show a refusal as a message; others are faults of ours. @param {unknown} error */
+export const refused = (error) => toast(refusal(error).message, "bad");
 
 /**
  * Open a `<dialog>`; resolves to its returnValue when it is closed, and removes it if `once`.
@@ -88,19 +89,13 @@ export function open(dialog, { once = false } = {}) {
 export async function confirm({ title, text = "", yes, no = t("kit.cancel"), danger = false }) {
 	const id = `dialog-${Math.random().toString(36).slice(2)}`;
 	const body = text instanceof Node ? text : h("p", text);
-	const form = h(
-		"form.dialog",
-		{ method: "dialog" },
-		h("h2", { id }, title),
-		body,
+	const form = h("form.dialog", { method: "dialog" }, h("h2", { id }, title), body);
+	const yesLooks = danger ? "danger" : "primary";
+	form.append(
 		h(
 			"footer",
 			h("button.button", { value: "", autofocus: danger }, no),
-			h(
-				`button.button.${danger ? "danger" : "primary"}`,
-				{ value: "yes", autofocus: !danger },
-				yes,
-			),
+			h(`button.button.${yesLooks}`, { value: "yes", autofocus: !danger }, yes),
 		),
 	);
 	return (await open(h("dialog", { "aria-labelledby": id }, form), { once: true })) === "yes";

@@ -1,7 +1,7 @@
 // Forms: values out of them, refusals beside the fields they are about.
 
-import { all, ApiError, h, one, t } from "./core.js";
-import { toast } from "./dialog.js";
+import { all, ApiError, h, one, refusal, t } from "./core.js";
+import { refused, toast } from "./dialog.js";
 
 let next = 0;
 
@@ -137,36 +137,53 @@ export async function busy(button, work) {
  */
 export function onSubmit(form, send, done = () => toast(t("kit.saved"))) {
 	form.noValidate = true;
+	onSend(form, async () => {
+		const answer = await send(values(form));
+		clearErrors(form);
+		await done(answer);
+	});
+}
+
+/**
+ * On submit: `work()`; what it throws goes to `refuse`, by default to stand beside the fields.
+ * @param {HTMLFormElement} form @param {() => unknown} work
+ * @param {(error: unknown) => unknown} refuse
+ */
+export function onSend(form, work, refuse = (error) => showErrors(form, refusal(error))) {
 	form.addEventListener("submit", (event) => {
 		event.preventDefault();
 		const button = event.submitter ?? form.querySelector('[type="submit"], button:not([type])');
 		busy(button, async () => {
 			try {
-				const answer = await send(values(form));
-				clearErrors(form);
-				await done(answer);
+				await work();
 			} catch (error) {
-				if (!(error instanceof ApiError)) throw error;
-				showErrors(form, error);
+				refuse(error);
 			}
 		});
 	});
 }
 
 /**
- * Press a button: `work()`, its refusal as a message. Resolves to its answer, or undefined.
- * @param {HTMLElement} button @param {() => unknown} work
+ * Do what a button is for, its refusal as a message. Resolves to its answer, or undefined.
+ * @template T
+ * @param {Element | null} button @param {() => T | Promise<T>} work
+ */
+export const press = (button, work) =>
+	busy(button, async () => {
+		try {
+			return await work();
+		} catch (error) {
+			refused(error);
+			return undefined;
+		}
+	});
+
+/**
+ * Do it whenever the button is pressed.
+ * @template {HTMLElement} B
+ * @param {B} button @param {() => unknown} work
  */
 export function onPress(button, work) {
-	button.addEventListener("click", () =>
-		busy(button, async () => {
-			try {
-				return await work();
-			} catch (error) {
-				if (!(error instanceof ApiError)) throw error;
-				toast(error.message, "bad");
-				return undefined;
-			}
-		}),
-	);
+	button.addEventListener("click", () => press(button, work));
+	return button;
 }

@@ -166,6 +166,15 @@ export function ago(t_s, now_s = Date.now() / 1000) {
 	return now_s - t_s < 1.5 ? t("kit.just_now") : t("kit.ago", { time: duration(now_s - t_s) });
 }
 
+/**
+ * The name of a day of the week, 0 for Monday: 5 January 2026 was one.
+ * @param {number} number_ @param {"short" | "long"} length
+ */
+export const weekday = (number_, length = "short") =>
+	new Intl.DateTimeFormat(locale, { weekday: length, timeZone: "UTC" }).format(
+		Date.UTC(2026, 0, 5 + number_),
+	);
+
 // The office's zone in numbers: for axes, and for days that begin at its midnight
 
 /** Seconds that the office's clocks are ahead of UTC at a time. @param {number} t_s */

@@ -3,6 +3,7 @@
 
 import { all, h, one, s, t } from "./core.js";
 import { clock, clockS, date, dateTime, day, month, number, offset_s } from "./format.js";
+import { tableOf } from "./parts.js";
 
 const MINUTE = 60,
 	HOUR = 3600,
@@ -341,27 +342,13 @@ function legendOf(options) {
 export function table({ columns, rows, end = false, label }) {
 	const shown =
 		rows.length <= MOST_ROWS ? rows : end ? rows.slice(-MOST_ROWS) : rows.slice(0, MOST_ROWS);
-	const head = h(
-		"thead",
+	const body = shown.map((row) =>
 		h(
 			"tr",
-			columns.map((each, index) => h(index ? "th.end" : "th", { scope: "col" }, each)),
+			row.map((cell, index) => h(index ? "td.end" : "td", cell)),
 		),
 	);
-	const body = h(
-		"tbody",
-		shown.map((row) =>
-			h(
-				"tr",
-				row.map((cell, index) => h(index ? "td.end" : "td", cell)),
-			),
-		),
-	);
-	const made = h(
-		"div.table-wrap",
-		{ tabindex: "0", role: "group", "aria-label": label },
-		h("table.table", head, body),
-	);
+	const made = tableOf("", label, columns, body, (index) => index > 0);
 	return shown.length < rows.length
 		? [h("p.hint", t("kit.more_rows", { count: shown.length, all: rows.length })), made]
 		: [made];

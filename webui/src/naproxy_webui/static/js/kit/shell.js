@@ -1,7 +1,8 @@
 // What every page has around its content: light or dark, the menu of a phone, signing out, and
 // how the box is, at the top.
 
-import { all, ApiError, h, icon, one, poll, post, t } from "./core.js";
+import { all, fill, h, icon, one, poll, post, t } from "./core.js";
+import { notice } from "./parts.js";
 
 const EVERY_S = 10;
 const root = document.documentElement;
@@ -80,43 +81,24 @@ function serversIn(box) {
 
 /** @param {Box | null} box */
 function troublesOf(box) {
-	if (box === null)
-		return [
-			{
-				kind: "bad",
-				key: "silent",
-				title: t("kit.banner.silent"),
-				words: t("kit.banner.silent_words"),
-			},
-		];
-	if (!box.controller) {
-		return [
-			{
-				kind: "bad",
-				key: "controller",
-				title: t("kit.banner.controller"),
-				words: t("kit.banner.controller_words"),
-			},
-		];
-	}
+	if (box === null) return [trouble("bad", "silent")];
+	if (!box.controller) return [trouble("bad", "controller")];
 	const found = box.servers
 		.filter((each) => each.state === "trouble" || each.alert)
 		.map((each) => ({
-			kind: "bad",
-			key: `server ${each.id}`,
-			title: t("kit.banner.server", { name: each.id }),
+			...trouble("bad", "server", { name: each.id }),
 			words: each.alert || t("kit.banner.server_words"),
 		}));
-	if (box.history_error) {
-		found.push({
-			kind: "warn",
-			key: "history",
-			title: t("kit.banner.history"),
-			words: t("kit.banner.history_words", { error: box.history_error }),
-		});
-	}
+	if (box.history_error) found.push(trouble("warn", "history", { error: box.history_error }));
 	return found;
 }
+
+/** @param {string} kind @param {string} key @param {Words} values */
+const trouble = (kind, key, values = {}) => ({
+	kind,
+	title: t(`kit.banner.${key}`, values),
+	words: t(`kit.banner.${key}_words`, values),
+});
 
 /** @param {{ kind: string, title: string, words: string }[]} troubles */
 function showBanners(troubles) {
@@ -125,15 +107,9 @@ function showBanners(troubles) {
 	const wanted = JSON.stringify(troubles);
 	if (place.dataset.shown === wanted) return;
 	place.dataset.shown = wanted;
-	place.replaceChildren(
-		...troubles.map(({ kind, title, words }) =>
-			h(
-				"div.notice",
-				{ "data-kind": kind },
-				icon("triangle-alert"),
-				h("div", h("p.strong", title), h("p", words)),
-			),
-		),
+	fill(
+		place,
+		troubles.map(({ kind, title, words }) => notice(kind, h("p.strong", title), h("p", words))),
 	);
 }
 
@@ -152,9 +128,8 @@ async function signOut() {
 	try {
 		await post("/api/logout");
 	} catch (error) {
-		if (!(error instanceof ApiError)) throw error;
-		const { toast } = await import("./dialog.js");
-		toast(error.message, "bad");
+		const { refused } = await import("./dialog.js");
+		refused(error);
 		return;
 	}
 	location.assign("/login");

@@ -1,9 +1,10 @@
 // One's own account, and the users of the box.
 
-import { ApiError, at, del, get, h, one, patch, post, put, t } from "../kit/core.js";
-import { confirm, open, toast } from "../kit/dialog.js";
+import { ApiError, at, del, fill, get, h, one, patch, post, put, t } from "../kit/core.js";
+import { confirm, open, refused, toast } from "../kit/dialog.js";
 import { clearErrors, onPress, onSubmit } from "../kit/form.js";
 import { dateTime } from "../kit/format.js";
+import { button } from "../kit/parts.js";
 
 // Password and language
 
@@ -31,11 +32,8 @@ onSubmit(
 // Sessions and tokens
 
 /** @param {string} words @param {string} label @param {() => unknown} work @param {string} kind */
-function button(words, label, work, kind = "") {
-	const made = h(`button.button.small${kind}`, { type: "button", "aria-label": label }, words);
-	onPress(made, work);
-	return made;
-}
+const pressed = (words, label, work, kind = "") =>
+	onPress(button(`.small${kind}`, words, null, { "aria-label": label }), work);
 
 /** @param {string} caption @param {string[]} heads @param {Child} rows */
 function table(caption, heads, rows) {
@@ -85,16 +83,16 @@ function sessionRow(session) {
 		cell(t("account.session_browser"), browserName(session.agent)),
 		cell(t("account.session_address"), session.address),
 		cell(t("account.session_seen"), dateTime(session.seen_s)),
-		session.this
-			? h("td.end", h("span.badge", t("account.session_this")))
-			: h(
-					"td.end",
-					button(
+		h(
+			"td.end",
+			session.this
+				? h("span.badge", t("account.session_this"))
+				: pressed(
 						t("account.session_end"),
 						t("account.session_end_of", { address: session.address }),
 						end,
 					),
-				),
+		),
 	);
 }
 
@@ -122,7 +120,7 @@ function tokenRow(token) {
 		),
 		h(
 			"td.end",
-			button(
+			pressed(
 				t("account.token_delete"),
 				t("account.token_delete_of", { name: token.name }),
 				remove,
@@ -134,14 +132,16 @@ function tokenRow(token) {
 
 async function showAccount() {
 	const account = await get("/api/account");
-	at("sessions").replaceChildren(
+	fill(
+		at("sessions"),
 		table(
 			t("account.sessions_title"),
 			[t("account.session_browser"), t("account.session_address"), t("account.session_seen")],
 			account.sessions.map(sessionRow),
 		),
 	);
-	at("tokens").replaceChildren(
+	fill(
+		at("tokens"),
 		account.tokens.length
 			? table(
 					t("account.tokens_title"),
@@ -176,8 +176,7 @@ function showSecret(secret) {
 		value: secret,
 		"aria-label": t("account.token_made"),
 	});
-	const copy = h("button.button", { type: "button", autofocus: true }, t("account.token_copy"));
-	copy.addEventListener("click", async () => {
+	const copying = async () => {
 		field.select();
 		try {
 			await navigator.clipboard.writeText(secret);
@@ -185,7 +184,8 @@ function showSecret(secret) {
 			document.execCommand("copy"); // without https there is no clipboard object
 		}
 		toast(t("account.token_copied"));
-	});
+	};
+	const copy = button("", t("account.token_copy"), copying, { autofocus: true });
 	const form = h(
 		"form.dialog",
 		{ method: "dialog" },
@@ -252,8 +252,7 @@ function roleChoice(user) {
 			await patch(`/api/users/${user.id}`, { role: select.value });
 			toast(t("account.user_saved"));
 		} catch (error) {
-			if (!(error instanceof ApiError)) throw error;
-			toast(error.message, "bad");
+			refused(error);
 		}
 		if (user.this) location.reload();
 		else await showUsers();
@@ -283,35 +282,33 @@ function userRow(user) {
 		open(passwordDialog);
 	};
 	const buttons = user.this
-		? h("td.end", h("span.badge", t("account.user_you")))
+		? h("span.badge", t("account.user_you"))
 		: h(
-				"td.end",
-				h(
-					"div.row",
-					button(
-						t("account.user_set_password"),
-						t("account.user_set_password_of", { name: user.name }),
-						setPassword,
-					),
-					button(
-						t("account.user_remove"),
-						t("account.user_remove_of", { name: user.name }),
-						remove,
-						".danger",
-					),
+				"div.row",
+				pressed(
+					t("account.user_set_password"),
+					t("account.user_set_password_of", { name: user.name }),
+					setPassword,
+				),
+				pressed(
+					t("account.user_remove"),
+					t("account.user_remove_of", { name: user.name }),
+					remove,
+					".danger",
 				),
 			);
 	return h(
 		"tr",
 		cell(t("account.user_name"), user.name),
 		h("td", { "data-label": t("account.user_role") }, roleChoice(user)),
-		buttons,
+		h("td.end", buttons),
 	);
 }
 
 async function showUsers() {
 	const found = await get("/api/users");
-	users.replaceChildren(
+	fill(
+		users,
 		table(
 			t("account.users_title"),
 			[t("account.user_name"), t("account.user_role")],

@@ -1,6 +1,6 @@
 // The history: which time is shown, and the parts of the page that show it.
 
-import { all, ApiError, at, get, h, one, t } from "../kit/core.js";
+import { all, ApiError, at, get, h, one, refusal, t } from "../kit/core.js";
 import { clock, date, dateTime, dayInput, toInput } from "../kit/format.js";
 import { calendarTitle, fromAddress, toAddress } from "../kit/range.js";
 import { showChanges, showDecisions } from "./history/changes.js";
@@ -38,10 +38,10 @@ async function show(query) {
 	try {
 		found = await get("/api/history/range", query);
 	} catch (error) {
-		if (!(error instanceof ApiError)) throw error;
+		const { status } = refusal(error);
 		if (mine !== turn) return;
 		// No such time: an address that somebody typed.
-		if (error.status === 400 && Object.keys(query).length) return go({}, { replace: true });
+		if (status === 400 && Object.keys(query).length) return go({}, { replace: true });
 		return failed(at("power"), error);
 	}
 	if (mine !== turn) return;
@@ -55,16 +55,16 @@ async function show(query) {
 		follow: (place, work) => follow(place, work, current),
 	};
 	if (!told.server) return;
-	/** @type {[HTMLElement, Promise<void>][]} */
+	/** @type {[HTMLElement, (place: any, told: Told) => Promise<void>][]} */
 	const parts = [
-		[at("power"), showPower(at("power"), told)],
-		[at("energy"), showEnergy(at("energy"), told)],
-		[at("wakers"), showWakers(at("wakers"), told)],
-		[at("ledger"), showLedger(at("ledger"), told)],
-		[at("changes"), showChanges(at("changes"), told)],
-		[at("decisions"), showDecisions(at("decisions"), told)],
+		[at("power"), showPower],
+		[at("energy"), showEnergy],
+		[at("wakers"), showWakers],
+		[at("ledger"), showLedger],
+		[at("changes"), showChanges],
+		[at("decisions"), showDecisions],
 	];
-	for (const [place, work] of parts) told.follow(place, work);
+	for (const [place, show] of parts) told.follow(place, show(place, told));
 }
 
 /**
@@ -94,12 +94,12 @@ function well(place) {
 
 /** @param {HTMLElement} place @param {unknown} error */
 function failed(place, error) {
-	if (!(error instanceof ApiError)) throw error;
+	const { message } = refusal(error);
 	well(place);
 	const words = h(
 		"p.hint",
 		{ "data-failed": true, role: "alert" },
-		t("history.failed", { error: error.message }),
+		t("history.failed", { error: message }),
 	);
 	one(":scope > header, :scope > summary", partOf(place)).after(words);
 }

@@ -3,6 +3,7 @@
 import { open } from "../kit/dialog.js";
 import { field } from "../kit/form.js";
 import { h, t } from "../kit/core.js";
+import { button } from "../kit/parts.js";
 import { fromInput, fromLocal, midnight, offset_s, toInput, when } from "../kit/format.js";
 
 const EVENING_H = 20;
@@ -58,7 +59,7 @@ export async function askUntil(name) {
 		time,
 		error,
 	);
-	const cancel = h("button.button", { type: "button" }, t("kit.cancel"));
+	const cancel = button("", t("kit.cancel"), () => dialog.close(""));
 	const form = h(
 		"form.dialog",
 		{ method: "dialog", novalidate: true },
@@ -96,6 +97,6 @@ export async function askUntil(name) {
 		time.focus();
 	});
 	const dialog = h("dialog", { "aria-labelledby": "keep-title" }, form);
-	cancel.addEventListener("click", () => dialog.close(""));
+
 	return (await open(dialog, { once: true })) === "yes" ? value() : undefined;
 }

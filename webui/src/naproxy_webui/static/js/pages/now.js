@@ -1,7 +1,8 @@
 // The page Now: a card a server, asked for each second. One file: the home page is few requests.
 
-import { all, ApiError, at, h, icon, one, poll, post, say, STATE_ICONS, t } from "../kit/core.js";
+import { all, at, fill, h, icon, one, poll, post, say, t } from "../kit/core.js";
 import { clockS, duration, number, share, watts, when } from "../kit/format.js";
+import { button, facts, stateParts } from "../kit/parts.js";
 import { timeChart } from "../kit/plot.js";
 import { showBox } from "../kit/shell.js";
 
@@ -49,25 +50,14 @@ class Card {
 		this.badge = h("span.badge");
 		this.since = h("span.soft.number");
 		this.mode = h("span.badge", { "data-kind": "info", hidden: true });
-		this.wake = h(
-			"button.button",
-			{ type: "button", onclick: () => this.#wake() },
-			icon("sunrise"),
-			t("now.wake"),
-		);
+		this.wake = button("", [icon("sunrise"), t("now.wake")], () => this.#wake());
 		this.keepWords = h("span");
-		this.keep = h(
-			"button.button",
-			{ type: "button", "aria-haspopup": "dialog", onclick: () => this.#keep() },
-			icon("coffee"),
-			this.keepWords,
-		);
-		this.release = h(
-			"button.button",
-			{ type: "button", hidden: true, onclick: () => this.#release() },
-			icon("rotate-ccw"),
-			t("now.release"),
-		);
+		this.keep = button("", [icon("coffee"), this.keepWords], () => this.#keep(), {
+			"aria-haspopup": "dialog",
+		});
+		this.release = button("", [icon("rotate-ccw"), t("now.release")], () => this.#release(), {
+			hidden: true,
+		});
 		this.words = h("div.server-why");
 		this.progress = h("div.server-progress", { hidden: true });
 		this.bar = h("progress", { max: "1", "aria-label": t("kit.state.waking") });
@@ -167,11 +157,8 @@ class Card {
 		if (before?.state !== server.state) {
 			for (const each of [this.element, this.tile, this.badge])
 				each.dataset.state = server.state;
-			this.tile.replaceChildren(icon(STATE_ICONS[server.state] ?? "circle-help"));
-			this.badge.replaceChildren(
-				icon(STATE_ICONS[server.state] ?? "circle-help"),
-				t(`kit.state.${server.state}`),
-			);
+			fill(this.tile, stateParts(server.state)[0]);
+			fill(this.badge, stateParts(server.state));
 		}
 		say(
 			this.since,
@@ -228,28 +215,11 @@ class Card {
 		);
 		if (!mayChange || server.armed || server.commissioning) return;
 		if (server.tripped) {
-			this.words.append(
-				h(
-					"p.row",
-					h(
-						"button.button.small",
-						{ type: "button", onclick: () => this.#arm() },
-						icon("check"),
-						t("now.arm"),
-					),
-				),
-			);
+			const arm = button(".small", [icon("check"), t("now.arm")], () => this.#arm());
+			this.words.append(h("p.row", arm));
 		} else if (server.state === "awake") {
-			this.words.append(
-				h(
-					"p.row",
-					h(
-						"a.button.small",
-						{ href: `/setup/again/proof?server=${encodeURIComponent(server.id)}` },
-						t("now.untested_link"),
-					),
-				),
-			);
+			const href = `/setup/again/proof?server=${encodeURIComponent(server.id)}`;
+			this.words.append(h("p.row", h("a.button.small", { href }, t("now.untested_link"))));
 		}
 	}
 
@@ -455,41 +425,35 @@ class Card {
 				t(`now.by.${by}`),
 				took && `, ${took}`,
 			),
-			h("dl.facts.small", this.#wokenFacts(woken, request)),
+			h("div.small", this.#wokenFacts(woken, request)),
 			h("p.small", h("a", { href: "/history" }, t("now.woken_all"))),
 		);
 	}
 
 	/** @param {Woken} woken @param {string} request */
 	#wokenFacts(woken, request) {
-		const facts = WAKERS.has(woken.who)
-			? [[t("now.why"), woken.reason]]
-			: [
-					[t("now.woken_request"), request],
-					[t("now.woken_from"), woken.who],
-					[t("now.woken_agent"), woken.agent],
-				];
-		return facts
-			.filter(([, value]) => value)
-			.map(([name, value]) => [h("dt", name), h("dd", h("span.mono", value))]);
+		/** @param {string | null} value */
+		const mono = (value) => value && h("span.mono", value);
+		return WAKERS.has(woken.who)
+			? facts([t("now.why"), mono(woken.reason)])
+			: facts(
+					[t("now.woken_request"), mono(request)],
+					[t("now.woken_from"), mono(woken.who)],
+					[t("now.woken_agent"), mono(woken.agent)],
+				);
 	}
 
 	// What the buttons do
 
-	/** @param {string} words @param {string} kind */
-	#say(words, kind) {
-		import("../kit/dialog.js").then(({ toast }) => toast(words, kind));
-	}
-
 	/** @param {string} path @param {unknown} body @param {string} words */
 	async #change(path, body, words) {
+		const { refused, toast } = await import("../kit/dialog.js");
 		try {
 			await post(`/api/servers/${encodeURIComponent(this.name)}/${path}`, body);
-			this.#say(words, "good");
+			toast(words);
 			this.asking.again();
 		} catch (error) {
-			if (!(error instanceof ApiError)) throw error;
-			this.#say(error.message, "bad");
+			refused(error);
 		}
 	}
 

@@ -1,7 +1,8 @@
 // Savings: which time is shown, and the parts of the page that show it.
 
-import { all, ApiError, at, get, h, icon, t } from "../kit/core.js";
+import { all, at, fill, get, h, refusal, t } from "../kit/core.js";
 import { date, dayInput, unknown } from "../kit/format.js";
+import { alarm, notice } from "../kit/parts.js";
 import { calendarTitle, fromAddress, toAddress } from "../kit/range.js";
 import { showExact, showSaved } from "./savings/saved.js";
 import { showPaid } from "./savings/paid.js";
@@ -34,10 +35,10 @@ async function show(query) {
 	try {
 		found = await get("/api/savings", asked);
 	} catch (error) {
-		if (!(error instanceof ApiError)) throw error;
+		const { status, message } = refusal(error);
 		if (mine !== turn) return;
-		if (error.status === 400 && query.day) return go({}, { replace: true });
-		return failed(error.message);
+		if (status === 400 && query.day) return go({}, { replace: true });
+		return failed(message);
 	}
 	if (mine !== turn) return;
 	range = found;
@@ -52,24 +53,12 @@ async function show(query) {
 	showExact(told);
 	showIf(told);
 	for (const work of [showPaid(told), showMore(told)]) {
-		work.catch((error) => {
-			if (!(error instanceof ApiError)) throw error;
-			failed(error.message);
-		});
+		work.catch((error) => failed(refusal(error).message));
 	}
 }
 
 /** @param {string} words */
-function failed(words) {
-	at("problem").replaceChildren(
-		h(
-			"div.notice",
-			{ "data-kind": "bad", role: "alert" },
-			icon("triangle-alert"),
-			h("div", h("p", words)),
-		),
-	);
-}
+const failed = (words) => fill(at("problem"), alarm(h("p", words)));
 
 /** @param {Saved} range */
 function title({ view, from_s, end_s, first_s }) {
@@ -80,18 +69,7 @@ function title({ view, from_s, end_s, first_s }) {
 /** @param {Saved} range */
 function tell(range) {
 	const empty = range.total.measured_s + range.total.modelled_s === 0;
-	at("problem").replaceChildren(
-		...(empty
-			? [
-					h(
-						"div.notice",
-						{ "data-kind": "info" },
-						icon("info"),
-						h("div", h("p", t("savings.nothing"))),
-					),
-				]
-			: []),
-	);
+	fill(at("problem"), empty && notice("info", h("p", t("savings.nothing"))));
 	for (const button of views)
 		button.setAttribute("aria-pressed", String(button.dataset.view === range.view));
 	at("range-title").textContent = title(range);

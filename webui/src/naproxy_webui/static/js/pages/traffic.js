@@ -1,7 +1,8 @@
 // The page Traffic. Each part asks for its own figures; one that fails does not take others away.
 
-import { ApiError, at, get, h, icon, t } from "../kit/core.js";
+import { at, fill, get, h, refusal, t } from "../kit/core.js";
 import { date, midnight, number, share } from "../kit/format.js";
+import { notice, stat } from "../kit/parts.js";
 import { showAgents } from "./traffic/agents.js";
 import { showDays } from "./traffic/days.js";
 import { showGaps } from "./traffic/gaps.js";
@@ -48,18 +49,11 @@ async function part(name, query, mine, show) {
 		await show(said);
 		old(name, false);
 	} catch (problem) {
-		if (!(problem instanceof ApiError)) throw problem;
+		const { message } = refusal(problem);
 		if (mine !== turn) return;
 		old(name, true);
-		trouble(problem.message);
+		fill(at("trouble"), notice("bad", h("p", message)));
 	}
-}
-
-/** @param {string} words */
-function trouble(words) {
-	at("trouble").replaceChildren(
-		h("div.notice", { "data-kind": "bad" }, icon("triangle-alert"), h("div", h("p", words))),
-	);
 }
 
 function showAll() {
@@ -102,14 +96,7 @@ function showStats(said) {
 		["delayed", of(said.delayed, waiting), t("traffic.stat.delayed_note")],
 	];
 	at("stats").replaceChildren(
-		...stats.map(([name, value, note]) =>
-			h(
-				"div.stat",
-				h("span.stat-label", t(`traffic.stat.${name}`)),
-				h("span.stat-value", value),
-				h("span.stat-note", note),
-			),
-		),
+		...stats.map(([name, value, note]) => stat(t(`traffic.stat.${name}`), value, note)),
 	);
 	at("since").hidden = (said.begins_s ?? 0) <= range().from_s;
 	if (said.begins_s) at("since").textContent = t("traffic.since", { date: date(said.begins_s) });

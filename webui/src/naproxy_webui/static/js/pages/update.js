@@ -1,8 +1,9 @@
 // The Update page: what runs, and an image on its way from the browser to a restart.
 
-import { all, ApiError, at, del, h, icon, one, poll, post, t } from "../kit/core.js";
+import { all, at, del, h, one, poll, post, refusal, t } from "../kit/core.js";
 import { confirm, toast } from "../kit/dialog.js";
-import { busy } from "../kit/form.js";
+import { press } from "../kit/form.js";
+import { notice } from "../kit/parts.js";
 import { upload } from "../kit/upload.js";
 import { images } from "./update/images.js";
 import { chooser, found, progress, refused, sending, written } from "./update/parts.js";
@@ -20,6 +21,8 @@ const STEP = {
 };
 const QUICK_S = 0.5,
 	SLOW_S = 10;
+
+const LONG = { timeout_ms: 70_000 };
 
 const card = at("new");
 const work = at("work");
@@ -42,19 +45,9 @@ function follow(seconds) {
 	polling = poll("/api/update", { every_s, data: show, error: lost });
 }
 
-/** @param {ApiError} problem */
+/** @param {import("../kit/core.js").ApiError} problem */
 function lost(problem) {
-	if (!told) {
-		const place = at("images");
-		one(".loading", place)?.replaceWith(
-			h(
-				"div.notice",
-				{ "data-kind": "bad" },
-				icon("triangle-alert"),
-				h("div", h("p", problem.message)),
-			),
-		);
-	}
+	if (!told) one(".loading", at("images"))?.replaceWith(notice("bad", h("p", problem.message)));
 }
 
 /** @param {Update} update */
@@ -140,11 +133,7 @@ async function send(file) {
 		// An answer to what was asked before the check tells of the file before this one.
 		polling?.();
 		polling = undefined;
-		const update = await post(
-			"/api/update/check",
-			{ upload: there.id },
-			{ timeout_ms: 70_000 },
-		).finally(() => {
+		const update = await post("/api/update/check", { upload: there.id }, LONG).finally(() => {
 			sent = there.id;
 		});
 		ending = null;
@@ -175,13 +164,11 @@ async function write(button) {
 		yes: t(older ? "update.write_older" : "update.write"),
 		danger: older,
 	});
-	if (sure)
-		await change(button, () => post("/api/update/install", { older }, { timeout_ms: 70_000 }));
+	if (sure) await change(button, () => post("/api/update/install", { older }, LONG));
 }
 
 /** @param {HTMLElement} button */
-const forget = (button) =>
-	change(button, () => del("/api/update", undefined, { timeout_ms: 70_000 }));
+const forget = (button) => change(button, () => del("/api/update", undefined, LONG));
 
 /** @param {HTMLElement} button */
 async function back(button) {
@@ -195,27 +182,15 @@ async function back(button) {
 		}),
 		yes: t("update.back"),
 	});
-	if (sure)
-		await change(button, () =>
-			post("/api/update/activate", { slot: "other" }, { timeout_ms: 70_000 }),
-		);
+	if (sure) await change(button, () => post("/api/update/activate", { slot: "other" }, LONG));
 }
 
 /** @param {HTMLElement} button */
 const stay = (button) =>
-	change(button, () => post("/api/update/activate", { slot: "booted" }, { timeout_ms: 70_000 }));
+	change(button, () => post("/api/update/activate", { slot: "booted" }, LONG));
 
 /** @param {HTMLElement} button @param {() => Promise<Update>} ask */
-async function change(button, ask) {
-	await busy(button, async () => {
-		try {
-			show(await ask());
-		} catch (problem) {
-			if (!(problem instanceof ApiError)) throw problem;
-			toast(problem.message, "bad");
-		}
-	});
-}
+const change = (button, ask) => press(button, async () => show(await ask()));
 
 /** @param {HTMLElement} button */
 async function restart(button) {
@@ -225,16 +200,14 @@ async function restart(button) {
 		yes: t("update.restart"),
 	});
 	if (!sure) return;
-	await busy(button, async () => {
+	await press(button, async () => {
 		try {
 			note(told);
-			await post("/api/update/restart", {}, { timeout_ms: 70_000 });
+			await post("/api/update/restart", {}, LONG);
 		} catch (problem) {
-			if (!(problem instanceof ApiError)) throw problem;
-			if (problem.status !== 0) {
+			if (refusal(problem).status !== 0) {
 				note(null);
-				toast(problem.message, "bad");
-				return;
+				throw problem;
 			}
 		}
 		polling?.();

@@ -2,7 +2,7 @@
 
 import { h, s, t } from "../../kit/core.js";
 import { clockS, date, day, duration, share } from "../../kit/format.js";
-import { badge, stateWords, wakeLine } from "./words.js";
+import { stateBadge, stateWords, wakeLine } from "./words.js";
 
 const HIGH = 40,
 	NEAR_PX = 3,
@@ -233,16 +233,11 @@ export class Band {
 	/** @param {Piece} piece */
 	#line(piece) {
 		if (!("seconds" in piece)) {
-			const words = [
-				t("history.stretch", { state: stateWords(piece.state), ...this.#span(piece) }),
-			];
-			words.push(
-				piece.id
-					? t("history.stretch_reason", { reason: piece.words })
-					: t("history.stretch_unwatched"),
-			);
-			if (piece.wake) words.push(t("history.stretch_wake", { cause: wakeLine(piece.wake) }));
-			return words.join(". ");
+			const words = t("history.stretch", {
+				state: stateWords(piece.state),
+				...this.#span(piece),
+			});
+			return [words, ...why(piece)].join(". ");
 		}
 		const all = Object.values(piece.seconds).reduce((sum, each) => sum + each, 0);
 		const parts = ORDER.filter((state) => piece.seconds[state] >= LEAST_SHARE * all).map(
@@ -263,33 +258,20 @@ export class Band {
 	/** @param {Stretch} piece */
 	#stretchWords(piece) {
 		const span = this.#span(piece);
-		const found = [
-			h(
-				"p",
-				h(
-					"span.row",
-					badge(piece.state),
-					h(
-						"span",
-						{ title: date(piece.t_s) },
-						`${span.from} – ${span.to} (${span.length})`,
-					),
-				),
-			),
+		const when = `${span.from} – ${span.to} (${span.length})`;
+		const title = date(piece.t_s);
+		return [
+			h("p", h("span.row", stateBadge(piece.state), h("span", { title }, when))),
+			...why(piece).map((words) => h("p", words)),
 		];
-		found.push(
-			h(
-				"p",
-				piece.id
-					? t("history.stretch_reason", { reason: piece.words })
-					: t("history.stretch_unwatched"),
-			),
-		);
-		if (piece.wake)
-			found.push(h("p", t("history.stretch_wake", { cause: wakeLine(piece.wake) })));
-		return found;
 	}
 }
+
+/** Why it was so, and who woke the server then. @param {Stretch} piece */
+const why = ({ id, words, wake }) => [
+	id ? t("history.stretch_reason", { reason: words }) : t("history.stretch_unwatched"),
+	...(wake ? [t("history.stretch_wake", { cause: wakeLine(wake) })] : []),
+];
 
 /** @param {Piece[]} pieces */
 function legend(pieces) {

@@ -2,8 +2,9 @@
 
 import { h, icon, one, t } from "../../kit/core.js";
 import { dateTime, clockS, day } from "../../kit/format.js";
+import { cell } from "../../kit/parts.js";
 import { list } from "./list.js";
-import { badge, cell, wakeLine } from "./words.js";
+import { stateBadge, wakeLine } from "./words.js";
 
 const asked = new WeakMap();
 
@@ -61,7 +62,12 @@ export async function showChanges(details, { server, from_s, to_s, current, foll
 					cell(
 						change,
 						"",
-						h("span.row", badge(each.from), icon("arrow-right"), badge(each.to)),
+						h(
+							"span.row",
+							stateBadge(each.from),
+							icon("arrow-right"),
+							stateBadge(each.to),
+						),
 					),
 					cell(reason, ".wrap", each.words),
 					cell(by, ".wrap", each.wake ? h("span.path", wakeLine(each.wake)) : null),

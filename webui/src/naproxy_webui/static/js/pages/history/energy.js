@@ -1,8 +1,9 @@
 // Energy by day: bars of what it was used for, money, and how much of each day was measured.
 
-import { at, get, h, t } from "../../kit/core.js";
+import { at, fill, get, h, t } from "../../kit/core.js";
 import { anyChart } from "../../kit/bars.js";
 import { clock, date, day, energy, month, number, share } from "../../kit/format.js";
+import { stat } from "../../kit/parts.js";
 import { colour, hatch, tint, tooltip, valueScale } from "../../kit/plot.js";
 import { price } from "./words.js";
 
@@ -184,15 +185,6 @@ function rows({ days, unit }, series) {
 	};
 }
 
-/** @param {string} label @param {string} value @param {string} note */
-const stat = (label, value, note = "") =>
-	h(
-		"div.stat",
-		h("span.stat-label", label),
-		h("span.stat-value", value),
-		h("span.stat-note", note),
-	);
-
 /** @param {Energy} said @param {boolean} any */
 function totals({ total, measured }, any) {
 	const found = [];
@@ -208,7 +200,7 @@ function totals({ total, measured }, any) {
 				t("history.energy_covered_note"),
 			),
 		);
-	at("energy-total").replaceChildren(...found);
+	fill(at("energy-total"), found);
 }
 
 /** @param {Energy} said @param {EnergyDay[]} known */

@@ -1,12 +1,13 @@
 // The wake ledger: every wake, searched and page by page.
 
-import { ApiError, at, h, icon, t } from "../../kit/core.js";
+import { at, h, t } from "../../kit/core.js";
 import { duration, number } from "../../kit/format.js";
 import { values } from "../../kit/form.js";
+import { badge, button, cell } from "../../kit/parts.js";
 import { stamp } from "./changes.js";
 import { list } from "./list.js";
 import { mayChange, ruleDialog } from "./rules.js";
-import { asker, cause, cell, named, request } from "./words.js";
+import { asker, cause, named, request, unread } from "./words.js";
 
 const form = /** @type {HTMLFormElement} */ (at("search"));
 /** @type {Record<string, string[]>} */
@@ -29,13 +30,7 @@ form.addEventListener("reset", () => setTimeout(again));
 
 function again() {
 	const place = at("ledger");
-	if (told)
-		showLedger(place, told).catch((error) => {
-			if (!(error instanceof ApiError)) throw error;
-			place.replaceChildren(
-				h("p.hint", { role: "alert" }, t("history.failed", { error: error.message })),
-			);
-		});
+	if (told) showLedger(place, told).catch((error) => unread(place, error));
 }
 
 /** @param {HTMLElement} place @param {Told} options */
@@ -99,16 +94,7 @@ function row(wake, [time, what, who, waited, outcome, rule]) {
 					? `${number(wake.waited_s, 1, 1)} ${t("kit.unit.s")}`
 					: duration(wake.waited_s),
 		),
-		cell(
-			outcome,
-			"",
-			h(
-				"span.badge",
-				{ "data-kind": kind },
-				icon(picture),
-				named("history.outcome_", wake.outcome),
-			),
-		),
+		cell(outcome, "", badge(kind, picture, named("history.outcome_", wake.outcome))),
 	];
 	if (mayChange) cells.push(cell(rule, "", wake.class ? stop(wake) : null));
 	return h("tr", cells);
@@ -119,12 +105,9 @@ function row(wake, [time, what, who, waited, outcome, rule]) {
  * @param {Wake} wake
  */
 const stop = (wake) =>
-	h(
-		"button.button.small.quiet.nowrap",
-		{
-			type: "button",
-			"aria-label": `${t("history.stop_it")}: ${request(wake)}`,
-			onclick: () => ruleDialog({ server: wake.server, kind: "path", from: wake }),
-		},
+	button(
+		".small.quiet.nowrap",
 		t("history.stop_it"),
+		() => ruleDialog({ server: wake.server, kind: "path", from: wake }),
+		{ "aria-label": `${t("history.stop_it")}: ${request(wake)}` },
 	);

@@ -1,8 +1,9 @@
 // A table that is read page by page, newest first.
 
-import { get, h, t } from "../../kit/core.js";
+import { fill, get, h, t } from "../../kit/core.js";
 import { announce } from "../../kit/dialog.js";
 import { onPress } from "../../kit/form.js";
+import { button, tableOf } from "../../kit/parts.js";
 import { nothing } from "./words.js";
 
 /**
@@ -13,15 +14,9 @@ import { nothing } from "./words.js";
  */
 export async function list(place, { path, query, columns, row, none, label, current }) {
 	const body = h("tbody");
-	const head = h(
-		"thead",
-		h(
-			"tr",
-			columns.map((each) => h("th", { scope: "col" }, each)),
-		),
-	);
+
 	const count = h("p.hint");
-	const more = h("button.button.small", { type: "button" }, t("history.older"));
+	const more = button(".small", t("history.older"));
 	/** @type {string | null} */
 	let cursor = null;
 	let shown = 0;
@@ -48,12 +43,6 @@ export async function list(place, { path, query, columns, row, none, label, curr
 		await page();
 		announce(count.textContent);
 	});
-	const table = h("table.table.cards", head, body);
-	place.replaceChildren(
-		h(
-			"div.stack.tight",
-			h("div.table-wrap", { tabindex: "0", role: "group", "aria-label": label }, table),
-			h("div.row", count, more),
-		),
-	);
+	const table = tableOf(".cards", label, columns, body);
+	fill(place, h("div.stack.tight", table, h("div.row", count, more)));
 }

@@ -1,9 +1,10 @@
 // Rules: making one with a look at what it would have done, undoing it, the list of all.
 
-import { ApiError, at, del, get, h, icon, one, post, t } from "../../kit/core.js";
-import { confirm, open, toast } from "../../kit/dialog.js";
+import { at, del, fill, get, h, icon, one, post, refusal, t } from "../../kit/core.js";
+import { confirm, open, refused, toast } from "../../kit/dialog.js";
 import { busy, clearErrors, onPress, showErrors } from "../../kit/form.js";
 import { date, duration, energy } from "../../kit/format.js";
+import { button, notice } from "../../kit/parts.js";
 import { agentWords, price } from "./words.js";
 
 const place = at("rules");
@@ -33,7 +34,8 @@ function draw(where, rules) {
 		where.replaceChildren(h("p.soft", t("history.rules_none")));
 		return;
 	}
-	where.replaceChildren(
+	fill(
+		where,
 		h(
 			"ol.list",
 			rules.map((rule) => {
@@ -49,17 +51,9 @@ function draw(where, rules) {
 				);
 				const row = h("li.row.spread", words);
 				if (mayChange) {
-					const button = h(
-						"button.button.small",
-						{
-							type: "button",
-							"aria-label": t("history.remove_rule", { rule: says(rule) }),
-						},
-						icon("x"),
-						t("history.remove"),
-					);
-					onPress(button, () => remove(rule));
-					row.append(button);
+					const label = { "aria-label": t("history.remove_rule", { rule: says(rule) }) };
+					const made = button(".small", [icon("x"), t("history.remove")], null, label);
+					row.append(onPress(made, () => remove(rule)));
 				}
 				return row;
 			}),
@@ -87,8 +81,7 @@ async function undo(rule) {
 		draw(place, (await del("/api/history/rules", rule)).rules);
 		toast(t("history.undone"));
 	} catch (error) {
-		if (!(error instanceof ApiError)) throw error;
-		toast(error.message, "bad");
+		refused(error);
 	}
 }
 
@@ -185,12 +178,12 @@ function watch(form, server) {
 			});
 			if (mine !== turn) return;
 			clearErrors(form.element);
-			form.preview.replaceChildren(...previewWords(said));
+			fill(form.preview, previewWords(said));
 			form.make.disabled = false;
 		} catch (error) {
-			if (!(error instanceof ApiError)) throw error;
+			const { message } = refusal(error);
 			if (mine !== turn) return;
-			form.preview.replaceChildren(h("p", error.message));
+			fill(form.preview, h("p", message));
 			form.make.disabled = true;
 		}
 	}
@@ -223,14 +216,7 @@ function previewWords(said) {
 	];
 	if (said.wakes) words.push(h("p", cost(said)));
 	if (said.persons)
-		words.push(
-			h(
-				"div.notice",
-				{ "data-kind": "warn" },
-				icon("triangle-alert"),
-				h("div", t("history.preview_persons", { count: said.persons })),
-			),
-		);
+		words.push(notice("warn", t("history.preview_persons", { count: said.persons })));
 	for (const key of KINDS) {
 		const name = NAMES[key];
 		const { distinct, most } = said[name];
@@ -284,7 +270,6 @@ async function make(form, server, dialog) {
 		toast(t("history.made"), "good", { words: t("history.undo"), press: () => undo(rule) });
 		await showRules(place);
 	} catch (error) {
-		if (!(error instanceof ApiError)) throw error;
-		showErrors(form.element, error);
+		showErrors(form.element, refusal(error));
 	}
 }

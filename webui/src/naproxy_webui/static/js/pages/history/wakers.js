@@ -1,8 +1,9 @@
 // Who wakes the server most, and one that stands out.
 
-import { all, ApiError, at, get, h, icon, t } from "../../kit/core.js";
+import { all, at, fill, get, h, icon, t } from "../../kit/core.js";
 import { duration, energy, share } from "../../kit/format.js";
-import { agentWords, cell, nothing, price } from "./words.js";
+import { button, cell, tableOf } from "../../kit/parts.js";
+import { agentWords, nothing, price, unread } from "./words.js";
 import { mayChange, ruleDialog } from "./rules.js";
 
 const LEAST_NOISY = 5,
@@ -19,13 +20,7 @@ for (const button of buttons) {
 		by = /** @type {By} */ (button.dataset.by);
 		for (const each of buttons) each.setAttribute("aria-pressed", String(each === button));
 		const place = at("wakers");
-		if (told)
-			showWakers(place, told).catch((error) => {
-				if (!(error instanceof ApiError)) throw error;
-				place.replaceChildren(
-					h("p.hint", { role: "alert" }, t("history.failed", { error: error.message })),
-				);
-			});
+		if (told) showWakers(place, told).catch((error) => unread(place, error));
 	});
 }
 
@@ -36,7 +31,7 @@ export async function showWakers(place, options) {
 		kind = by;
 	const said = await get("/api/history/wakers", { server, from_s, to_s, by: kind });
 	if (!current() || kind !== by) return;
-	at("noisy").replaceChildren(...noisy(said, server));
+	fill(at("noisy"), noisy(said, server));
 	if (!said.groups.length) {
 		place.replaceChildren(nothing(t("history.wakers_none"), "moon"));
 		return;
@@ -49,36 +44,17 @@ export async function showWakers(place, options) {
 		t("history.col_extra"),
 		...(mayChange ? [t("history.col_action")] : []),
 	];
-	const head = h(
-		"thead",
-		h(
-			"tr",
-			columns.map((each, index) =>
-				h(index > 1 && index < 5 ? "th.end" : "th", { scope: "col" }, each),
-			),
-		),
-	);
+
 	const again = said.groups.filter((group) => group.wakes > 1).slice(0, SHOWN);
 	const shown = again.length ? again : said.groups.slice(0, 3);
-	const body = h(
-		"tbody",
-		shown.map((group) => row(group, said, columns, server)),
-	);
+	const rows = shown.map((group) => row(group, said, columns, server));
+	const isFigure = (/** @type {number} */ index) => index > 1 && index < 5;
 	const rest =
 		again.length &&
 		again.length === said.groups.filter((group) => group.wakes > 1).length &&
 		said.groups.length > again.length;
-	place.replaceChildren(
-		h(
-			"div.stack.tight",
-			h(
-				"div.table-wrap",
-				{ tabindex: "0", role: "group", "aria-label": t("history.wakers_title") },
-				h("table.table.cards", head, body),
-			),
-			rest ? h("p.hint", t("history.rarely")) : null,
-		),
-	);
+	const table = tableOf(".cards", t("history.wakers_title"), columns, rows, isFigure);
+	fill(place, h("div.stack.tight", table, rest ? h("p.hint", t("history.rarely")) : null));
 }
 
 /** @param {Group} group */
@@ -172,22 +148,18 @@ function row(group, said, [key, who, wakes, awake, extra, rule], server) {
 }
 
 /** @param {Group} group @param {string} server */
-function action(group, server) {
-	if (group.why_not) return h("span.under", t("history.no_suggestion", { why: group.why_not }));
-	return stopButton(group, server);
-}
+const action = (group, server) =>
+	group.why_not
+		? h("span.under", t("history.no_suggestion", { why: group.why_not }))
+		: stopButton(group, server);
 
 /** @param {Group} group @param {string} server */
 const stopButton = (group, server) =>
-	h(
-		"button.button.small.nowrap",
-		{
-			type: "button",
-			"aria-label": `${t("history.stop_it")}: ${keyWords(group)}`,
-			onclick: () =>
-				ruleDialog({ server, kind: group.kind, suggestions: { [group.kind]: group.rule } }),
-		},
+	button(
+		".small.nowrap",
 		t("history.stop_it"),
+		() => ruleDialog({ server, kind: group.kind, suggestions: { [group.kind]: group.rule } }),
+		{ "aria-label": `${t("history.stop_it")}: ${keyWords(group)}` },
 	);
 
 /**

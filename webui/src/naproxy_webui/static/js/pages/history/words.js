@@ -1,16 +1,12 @@
 // What several parts of the page say alike.
 
-import { h, has, icon, STATE_ICONS, t } from "../../kit/core.js";
+import { fill, h, has, icon, refusal, t } from "../../kit/core.js";
 import { money } from "../../kit/format.js";
+import { stateParts } from "../../kit/parts.js";
 
 /** A state as a badge. @param {string} state */
-export const badge = (state) =>
-	h(
-		"span.badge",
-		{ "data-state": state },
-		icon(STATE_ICONS[state] ?? "circle-help"),
-		stateWords(state),
-	);
+export const stateBadge = (state) =>
+	h("span.badge", { "data-state": state }, stateParts(state)[0], stateWords(state));
 
 /** In the past nothing is still to be found out. @param {string} state */
 export const stateWords = (state) =>
@@ -95,12 +91,15 @@ export const asker = (wake) =>
 export const wakeLine = (wake) =>
 	wake.class ? `${request(wake)} · ${asker(wake)}` : wake.words || cause(wake);
 
-/**
- * A cell that names its column on a phone.
- * @param {string} label @param {string} classes @param {Child[]} children
- */
-export const cell = (label, classes, ...children) =>
-	h(`td${classes}`, { "data-label": label }, ...children);
-
 /** The empty state of a part. @param {string} words @param {string} name */
 export const nothing = (words, name = "history") => h("div.empty", icon(name), h("p", words));
+
+/**
+ * Say in the place of a part that it could not be read.
+ * @param {Element} place @param {unknown} error
+ */
+export const unread = (place, error) =>
+	fill(
+		place,
+		h("p.hint", { role: "alert" }, t("history.failed", { error: refusal(error).message })),
+	);

@@ -1,8 +1,9 @@
 // What if: another promise, server or rule over the same requests, beside what is.
 
-import { ApiError, at, h, icon, t } from "../../kit/core.js";
+import { ApiError, at, fill, h, t } from "../../kit/core.js";
 import { energy, money, number, share } from "../../kit/format.js";
 import { clearErrors, field, onSubmit } from "../../kit/form.js";
+import { notice } from "../../kit/parts.js";
 import { table } from "../../kit/plot.js";
 import { state, workOut } from "./work.js";
 
@@ -120,15 +121,11 @@ function show({ now, after, policy, assumed }) {
 	];
 	// The promise holds from the second day on, where there is one.
 	const waited = row.after.delayed_since_day_2 ?? row.after.delayed_fraction;
-	const breaks = h(
-		"div.notice",
-		{ "data-kind": "warn" },
-		icon("triangle-alert"),
-		h("div", h("p", t("savings.if_breaks"))),
-	);
-	at("if-found").replaceChildren(
-		...(waited > after.question.promise.f ? [breaks] : []),
-		...table({
+	const breaks = waited > after.question.promise.f;
+	fill(
+		at("if-found"),
+		breaks && notice("warn", h("p", t("savings.if_breaks"))),
+		table({
 			label: t("savings.if_title"),
 			columns: [t("savings.if_figure"), t("savings.if_now"), t("savings.if_then")],
 			rows,

@@ -1,9 +1,10 @@
 // What could have been saved: bounds, rules, and the curves of the thesis.
 
-import { ApiError, at, h, icon, t } from "../../kit/core.js";
+import { at, fill, h, icon, refusal, t } from "../../kit/core.js";
 import { date, dateTime, duration, number, share, when } from "../../kit/format.js";
-import { anyChart, barChart } from "../../kit/bars.js";
-import { colour, table } from "../../kit/plot.js";
+import { barChart, curveChart } from "../../kit/bars.js";
+import { button } from "../../kit/parts.js";
+import { table } from "../../kit/plot.js";
 import { state, trouble, workOut } from "./work.js";
 
 const mayChange = at("more").dataset.change === "true";
@@ -26,9 +27,8 @@ async function work({ scope, current }) {
 	try {
 		return await workOut(scope, at("more-state"), current);
 	} catch (error) {
-		if (!(error instanceof ApiError)) throw error;
-		if (current())
-			at("more-state").replaceChildren(h("p.error", { role: "alert" }, error.message));
+		const { message } = refusal(error);
+		if (current()) fill(at("more-state"), h("p.error", { role: "alert" }, message));
 		return null;
 	}
 }
@@ -40,25 +40,18 @@ async function show(said, told) {
 	if (!found && !words.length)
 		words.push(h("p", t(said.busy ? "savings.other_running" : "savings.not_worked")));
 	if (!found && !mayChange) words.push(h("p.hint", t("savings.not_yours")));
-	at("more-state").replaceChildren(...words);
+	fill(at("more-state"), words);
 	if (mayChange && !said.fresh && said.state !== "running") {
-		const again = h(
-			"button.button.small",
-			{
-				type: "button",
-				onclick: async () => {
-					const after = await work(told);
-					if (after && told.current()) await show(after, told);
-				},
-			},
-			icon("refresh-cw"),
-			t(found ? "savings.work_again" : "savings.work_out"),
-		);
-		at("more-act").replaceChildren(again);
+		const words = [icon("refresh-cw"), t(found ? "savings.work_again" : "savings.work_out")];
+		const again = async () => {
+			const after = await work(told);
+			if (after && told.current()) await show(after, told);
+		};
+		fill(at("more-act"), button(".small", words, again));
 	}
 	at("more-found").hidden = !found;
 	if (!found) {
-		at("exact-rules").replaceChildren();
+		fill(at("exact-rules"));
 		return;
 	}
 	at("span").textContent = spanWords(found);
@@ -66,8 +59,8 @@ async function show(said, told) {
 	showRules(found);
 	await Promise.all([
 		barChart(at("ladder"), ladder(found)),
-		anyChart(at("curve"), curve(found)),
-		anyChart(at("budget"), budget(found)),
+		curveChart(at("curve"), curve(found)),
+		curveChart(at("budget"), budget(found)),
 	]);
 }
 
@@ -157,102 +150,14 @@ function wrapped(words, most) {
 	return lines.length > 1 ? lines : words;
 }
 
-// Curves: a logarithmic axis, with words for its ticks
+// Curves
 
-/**
- * @param {string} name @param {number[][]} points @param {string} colourName @param {number[]} dash
- * @returns {ChartSet}
- */
-function line(name, points, colourName, dash = []) {
-	return {
-		label: name,
-		data: points.map(([x, y]) => ({ x, y })),
-		borderColor: () => colour(colourName),
-		backgroundColor: () => colour(colourName),
-		borderWidth: 2,
-		borderDash: dash,
-		pointRadius: 2,
-		pointHoverRadius: 5,
-		tension: 0,
-	};
-}
-
-/** @param {Curve[]} sets @param {CurveWords} words @returns {AnyOptions} */
-function lines(sets, { title, x, xWords, ticks, none }) {
-	const axis = { grid: { color: () => colour("line") }, border: { display: false } };
-	/** @param {ChartItem} item */
-	const label = (item) => `${item.dataset.label}: ${share(item.parsed.y / 100, 1)}`;
-	return {
-		title,
-		none,
-		config: {
-			type: "line",
-			data: {
-				datasets: sets.map(({ name, points, colour: of, dashed }) =>
-					line(name, points, of, dashed ? [6, 5] : []),
-				),
-			},
-			options: {
-				parsing: false,
-				interaction: { mode: "nearest", axis: "x", intersect: false },
-				scales: {
-					x: {
-						...axis,
-						type: "logarithmic",
-						min: ticks[0],
-						max: ticks.at(-1),
-						title: { display: true, text: x, color: () => colour("soft") },
-						afterBuildTicks: (scale) => {
-							scale.ticks = ticks.map((value) => ({ value }));
-						},
-						ticks: {
-							color: () => colour("soft"),
-							callback: xWords,
-							maxRotation: 0,
-							autoSkip: true,
-						},
-					},
-					y: {
-						...axis,
-						min: 0,
-						max: 100,
-						ticks: {
-							color: () => colour("soft"),
-							callback: (value) => `${number(value)} %`,
-							maxTicksLimit: 6,
-						},
-					},
-				},
-				plugins: {
-					legend: { display: false },
-					tooltip: {
-						callbacks: {
-							title: (items) =>
-								items.length ? `${x}: ${xWords(items[0].parsed.x)}` : "",
-							label,
-						},
-					},
-				},
-			},
-		},
-		series: sets.map(({ name, colour: of, dashed }) => ({ name, colour: of, dashed })),
-		table: {
-			columns: [x, ...sets.map((each) => each.name)],
-			rows: sets[0].points.map(([value], index) => [
-				xWords(value),
-				...sets.map((each) => share(each.points[index][1] / 100, 2)),
-			]),
-		},
-	};
-}
-
-/** @param {Findings} found */
+/** @param {Findings} found @returns {CurveOptions} */
 function curve({ thresholds }) {
 	/** @param {(each: Loose) => number} pick */
-	const of = (pick) =>
-		thresholds.map((each) => [each.threshold_s, 100 * Math.max(0, pick(each))]);
-	return lines(
-		[
+	const of = (pick) => thresholds.map((each) => [each.threshold_s, Math.max(0, pick(each))]);
+	return {
+		curves: [
 			{
 				name: t("savings.curve_saved"),
 				points: of((each) => each.saving_gross),
@@ -270,24 +175,22 @@ function curve({ thresholds }) {
 				colour: "c2",
 			},
 		],
-		{
-			title: t("savings.curve_title"),
-			x: t("savings.curve_x"),
-			xWords: (value) => duration(value),
-			ticks: [5, 15, 60, 300, 1200, 3600, 14400, 28800],
-		},
-	);
+		title: t("savings.curve_title"),
+		along: t("savings.curve_x"),
+		words: duration,
+		ticks: [5, 15, 60, 300, 1200, 3600, 14400, 28800],
+	};
 }
 
-/** @param {Findings} found */
+/** @param {Findings} found @returns {CurveOptions} */
 function budget({ budgets }) {
 	/** @param {string} policy */
 	const of = (policy) =>
 		budgets
 			.filter((each) => each.policy === policy && each.promise.f > 0)
-			.map((each) => [100 * each.promise.f, 100 * Math.max(0, each.saving_gross)]);
-	return lines(
-		[
+			.map((each) => [100 * each.promise.f, Math.max(0, each.saving_gross)]);
+	return {
+		curves: [
 			{ name: t("savings.budget_reactive"), points: of("bound-reactive"), colour: "c3" },
 			{
 				name: t("savings.budget_pre"),
@@ -296,22 +199,21 @@ function budget({ budgets }) {
 				dashed: true,
 			},
 		],
-		{
-			title: t("savings.budget_title"),
-			x: t("savings.budget_x"),
-			xWords: (value) => `${number(value, 1)} %`,
-			ticks: [0.1, 0.2, 0.5, 1, 2, 5, 10, 20],
-		},
-	);
+		title: t("savings.budget_title"),
+		along: t("savings.budget_x"),
+		words: (value) => `${number(value, 1)} %`,
+		ticks: [0.1, 0.2, 0.5, 1, 2, 5, 10, 20],
+	};
 }
 
 /** @param {Findings} found */
 function showRules({ rows }) {
 	/** @param {number | null} value @param {number} digits */
 	const cell = (value, digits) => (value === null ? "–" : number(value, digits));
-	at("exact-rules").replaceChildren(
+	fill(
+		at("exact-rules"),
 		h("h3", t("savings.rules_title")),
-		...table({
+		table({
 			label: t("savings.rules_title"),
 			columns: ["rule", "wh", "gross", "net", "reactive", "delayed", "p99", "cycles"].map(
 				(name) => t(`savings.col_${name}`),

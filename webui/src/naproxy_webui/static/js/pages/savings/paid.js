@@ -1,32 +1,25 @@
 // What people paid: how many waited, how long, and how many were allowed to.
 
-import { at, get, h, icon, t } from "../../kit/core.js";
+import { at, fill, get, h, t } from "../../kit/core.js";
 import { date, duration, number, share } from "../../kit/format.js";
 import { barChart } from "../../kit/bars.js";
+import { badge } from "../../kit/parts.js";
 
 /** @param {Savings} told */
 export async function showPaid({ scope, current }) {
 	const said = await get("/api/savings/paid", scope);
 	if (!current()) return;
-	at("paid").replaceChildren(...words(said));
-	at("paid-badge").replaceChildren(...badge(said));
+	fill(at("paid"), words(said));
+	fill(at("paid-badge"), said.requests ? kept(said) : null);
 	at("waits").hidden = !said.waits;
 	if (said.waits) await barChart(at("waits"), bars(said));
 }
 
-/** @param {Paid} said */
-function badge(said) {
-	if (!said.requests) return [];
-	const kept = said.delayed <= said.allowed;
-	return [
-		h(
-			"span.badge",
-			{ "data-kind": kept ? "good" : "warn" },
-			icon(kept ? "circle-check" : "triangle-alert"),
-			t(kept ? "savings.paid_kept" : "savings.paid_broken"),
-		),
-	];
-}
+/** Whether the promise was kept. @param {Paid} said */
+const kept = ({ delayed, allowed }) =>
+	delayed <= allowed
+		? badge("good", "circle-check", t("savings.paid_kept"))
+		: badge("warn", "triangle-alert", t("savings.paid_broken"));
 
 /** @param {Paid} said */
 function words(said) {

@@ -1,6 +1,6 @@
 // What was saved: the figures at the top, the bars, and how sure all that is.
 
-import { at, h, t } from "../../kit/core.js";
+import { at, fill, h, t } from "../../kit/core.js";
 import {
 	clock,
 	co2,
@@ -14,26 +14,17 @@ import {
 	watts,
 } from "../../kit/format.js";
 import { barChart } from "../../kit/bars.js";
+import { stat } from "../../kit/parts.js";
 import { table } from "../../kit/plot.js";
 
 /** The figures at the top. @param {Savings} told */
 export async function showSaved({ saved }) {
 	const { total, net_worth: worth, assumed } = saved;
 	const known_s = total.measured_s + total.modelled_s;
-	at("stats").replaceChildren(...(known_s ? stats(total, worth, assumed.office, known_s) : []));
+	fill(at("stats"), known_s ? stats(total, worth, assumed.office, known_s) : null);
 	at("price").hidden = Boolean(assumed.office.price_per_kwh);
 	at("how").replaceChildren(...how(total, assumed, known_s).map((words) => h("p.small", words)));
 	await barChart(at("energy"), bars(saved));
-}
-
-/** @param {string} label @param {string} value @param {string} note */
-function stat(label, value, note) {
-	return h(
-		"div.stat",
-		h("span.stat-label", label),
-		h("span.stat-value", value),
-		h("span.stat-note", note),
-	);
 }
 
 /**
@@ -45,31 +36,15 @@ function stats(total, worth, office, known_s) {
 		total.net_j < 0
 			? t("savings.lost_note")
 			: t("savings.saved_note", { share: share(total.net_j / total.always_j) });
-	const made = [stat(t("savings.saved"), energy(total.net_j), note)];
-	if (worth.money !== null)
-		made.push(
-			stat(
-				t("savings.money"),
-				money(worth.money),
-				t("savings.money_note", { price: money(office.price_per_kwh) }),
-			),
-		);
-	if (worth.co2_g !== null)
-		made.push(
-			stat(
-				t("savings.co2"),
-				co2(worth.co2_g),
-				t("savings.co2_note", { grams: number(office.co2_g_per_kwh) }),
-			),
-		);
-	made.push(
-		stat(
-			t("savings.asleep"),
-			share(total.asleep_s / known_s),
-			t("savings.asleep_note", { count: total.switches }),
-		),
-	);
-	return made;
+	const price = t("savings.money_note", { price: money(office.price_per_kwh) });
+	const grams = t("savings.co2_note", { grams: number(office.co2_g_per_kwh) });
+	const naps = t("savings.asleep_note", { count: total.switches });
+	return [
+		stat(t("savings.saved"), energy(total.net_j), note),
+		worth.money !== null && stat(t("savings.money"), money(worth.money), price),
+		worth.co2_g !== null && stat(t("savings.co2"), co2(worth.co2_g), grams),
+		stat(t("savings.asleep"), share(total.asleep_s / known_s), naps),
+	];
 }
 
 /** @param {Saved["total"]} total @param {Loose} assumed @param {number} known_s */
@@ -155,21 +130,16 @@ export function showExact({ saved }) {
 	]);
 	const { office, promise } = assumed;
 	const configured = t("savings.source.configured");
-	values.push([
-		t("savings.value.price"),
-		office.price_per_kwh ? `${number(office.price_per_kwh, 4)} ${office.currency}` : "–",
-		configured,
-	]);
-	values.push([
-		t("savings.value.co2"),
-		office.co2_g_per_kwh ? `${number(office.co2_g_per_kwh)} g` : "–",
-		configured,
-	]);
-	values.push([
-		t("savings.value.promise"),
-		`${number(100 * promise.fraction, 3)} %, ${number(promise.delta_s, 3)} s`,
-		configured,
-	]);
+	const { price_per_kwh: price, co2_g_per_kwh: grams, currency } = office;
+	values.push(
+		[t("savings.value.price"), price ? `${number(price, 4)} ${currency}` : "–", configured],
+		[t("savings.value.co2"), grams ? `${number(grams)} g` : "–", configured],
+		[
+			t("savings.value.promise"),
+			`${number(100 * promise.fraction, 3)} %, ${number(promise.delta_s, 3)} s`,
+			configured,
+		],
+	);
 	at("exact-values").replaceChildren(
 		...table({
 			label: t("savings.exact_title"),

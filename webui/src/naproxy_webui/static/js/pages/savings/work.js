@@ -1,8 +1,9 @@
 // Working out what could have been saved: asking, how far it is, and ending it.
 
-import { ApiError, del, get, h, one, post, t } from "../../kit/core.js";
+import { del, get, h, one, post, t } from "../../kit/core.js";
 import { share } from "../../kit/format.js";
-import { toast } from "../../kit/dialog.js";
+import { refused } from "../../kit/dialog.js";
+import { button } from "../../kit/parts.js";
 
 const EVERY_MS = 700;
 const pause = () => new Promise((resolve) => setTimeout(resolve, EVERY_MS));
@@ -45,11 +46,7 @@ function showRunning(place, part) {
 	let bar = one("progress", place);
 	if (!bar) {
 		bar = h("progress", { max: "1", "aria-label": t("savings.working") });
-		const cancel = h(
-			"button.button.small",
-			{ type: "button", onclick: (event) => stop(event.currentTarget) },
-			t("savings.cancel"),
-		);
+		const cancel = button(".small", t("savings.cancel"), (event) => stop(event.currentTarget));
 		place.replaceChildren(
 			h("p", t("savings.working")),
 			h("div.row", bar, h("span.number", { "data-share": true }), cancel),
@@ -61,13 +58,8 @@ function showRunning(place, part) {
 	});
 }
 
-/** @param {HTMLButtonElement} button */
-async function stop(button) {
-	button.disabled = true;
-	try {
-		await del("/api/savings/hindsight");
-	} catch (error) {
-		if (!(error instanceof ApiError)) throw error;
-		toast(error.message, "bad");
-	}
+/** @param {HTMLButtonElement} pressed */
+async function stop(pressed) {
+	pressed.disabled = true;
+	await del("/api/savings/hindsight").catch(refused);
 }

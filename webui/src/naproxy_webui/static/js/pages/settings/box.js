@@ -1,13 +1,26 @@
 // The box's own affairs: cache, log, backup, network, restart.
 
-import { all, ApiError, get, h, has, one, post, put as send, t, token } from "../../kit/core.js";
-import { confirm, toast } from "../../kit/dialog.js";
+import {
+	all,
+	ApiError,
+	get,
+	h,
+	has,
+	one,
+	post,
+	put as send,
+	refusal,
+	t,
+	token,
+} from "../../kit/core.js";
+import { confirm, refused, toast } from "../../kit/dialog.js";
 import { dateTime, locale, number } from "../../kit/format.js";
-import { busy, clearErrors, field, onPress, showErrors } from "../../kit/form.js";
+import { busy, clearErrors, field, onPress, onSend, showErrors } from "../../kit/form.js";
+import { button, facts } from "../../kit/parts.js";
 import { again } from "./forms.js";
 
 const PART_BYTES = 1 << 19;
-const LONG_MS = 120_000;
+const LONG = { timeout_ms: 120_000 };
 
 export function emptyCache() {
 	for (const button of all("[data-empty-cache]")) {
@@ -38,7 +51,7 @@ export function logs() {
 				const said = await get(
 					"/api/box/logs",
 					{ source, contains: contains || null, limit: 500 },
-					{ timeout_ms: LONG_MS },
+					LONG,
 				);
 				lines.textContent = said.lines.join("\n");
 				lines.scrollTop = lines.scrollHeight;
@@ -47,9 +60,8 @@ export function logs() {
 					of: number(said.of),
 				});
 			} catch (error) {
-				if (!(error instanceof ApiError)) throw error;
+				count.textContent = refusal(error).message;
 				lines.textContent = "";
-				count.textContent = error.message;
 			}
 		});
 	form.addEventListener("submit", (event) => {
@@ -62,27 +74,20 @@ export function logs() {
 
 /** Have something made, then let the browser fetch it. */
 export function makers() {
-	for (const form of all("[data-make]")) {
-		form.addEventListener("submit", (event) => {
-			event.preventDefault();
-			busy(event.submitter, async () => {
-				try {
-					const what = form.dataset.make;
-					const asked = Object.fromEntries(
-						all("input[type=checkbox]", form).map((each) => [each.name, each.checked]),
-					);
-					await post(`/api/box/${what}`, asked, { timeout_ms: LONG_MS });
-					const link = h("a", { href: `/api/box/${what}/file`, download: "" });
-					document.body.append(link);
-					link.click();
-					link.remove();
-					toast(t(`settings.${what}_made`));
-				} catch (error) {
-					if (!(error instanceof ApiError)) throw error;
-					toast(error.message, "bad");
-				}
-			});
-		});
+	for (const form of all("form[data-make]")) {
+		const make = async () => {
+			const what = form.dataset.make;
+			const asked = Object.fromEntries(
+				all("input[type=checkbox]", form).map((each) => [each.name, each.checked]),
+			);
+			await post(`/api/box/${what}`, asked, LONG);
+			const link = h("a", { href: `/api/box/${what}/file`, download: "" });
+			document.body.append(link);
+			link.click();
+			link.remove();
+			toast(t(`settings.${what}_made`));
+		};
+		onSend(form, make, refused);
 	}
 }
 
@@ -91,28 +96,18 @@ export function restore() {
 	if (!form) return;
 	const progress = one("progress[data-restore-progress]", form);
 	const found = one("[data-restore-found]", form);
-	form.addEventListener("submit", (event) => {
-		event.preventDefault();
+	onSend(form, async () => {
 		const file = /** @type {HTMLInputElement} */ (field(form, "file")).files?.[0];
-		if (!file) {
-			const error = t("settings.restore_which");
-			showErrors(form, new ApiError(422, { error, where: "file" }));
-			return;
+		if (!file) throw new ApiError(422, { error: t("settings.restore_which"), where: "file" });
+		clearErrors(form);
+		found.hidden = true;
+		progress.hidden = false;
+		try {
+			await upload(file, progress);
+			show(found, await post("/api/box/restore/check", {}, LONG));
+		} finally {
+			progress.hidden = true;
 		}
-		busy(event.submitter, async () => {
-			clearErrors(form);
-			found.hidden = true;
-			progress.hidden = false;
-			try {
-				await upload(file, progress);
-				show(found, await post("/api/box/restore/check", {}, { timeout_ms: LONG_MS }));
-			} catch (error) {
-				if (!(error instanceof ApiError)) throw error;
-				showErrors(form, error);
-			} finally {
-				progress.hidden = true;
-			}
-		});
 	});
 }
 
@@ -136,8 +131,6 @@ async function upload(file, progress) {
 
 /** @param {HTMLElement} place @param {Loose} said */
 function show(place, said) {
-	/** @param {string} key @param {string} value */
-	const fact = (key, value) => [h("dt", t(`settings.found_${key}`)), h("dd", value)];
 	/** @param {string} name @param {boolean} allowed */
 	const option = (name, allowed) =>
 		h(
@@ -157,39 +150,34 @@ function show(place, said) {
 				),
 			),
 		);
-	const button = h("button.button.danger", { type: "button" }, t("settings.restore_now"));
+	const past = said.history_bytes
+		? t("settings.found_mb", { mb: number(said.history_bytes / 1e6, 1) })
+		: t("settings.found_not");
+	const users = said.secrets
+		? t("settings.found_users", { count: said.users })
+		: t("settings.found_not");
+	const begin = button(".danger", t("settings.restore_now"));
 	place.replaceChildren(
 		h(
 			"div.card.flat",
 			{ tabindex: "-1" },
 			h("h3", t("settings.found")),
-			h(
-				"dl.facts",
-				fact("made", `${dateTime(said.made_s)}, ${said.name}`),
-				fact("servers", said.servers.join(", ") || "–"),
-				fact("version", said.version),
-				fact(
-					"history",
-					said.history_bytes
-						? t("settings.found_mb", { mb: number(said.history_bytes / 1e6, 1) })
-						: t("settings.found_not"),
-				),
-				fact(
-					"secrets",
-					said.secrets
-						? t("settings.found_users", { count: said.users })
-						: t("settings.found_not"),
-				),
+			facts(
+				[t("settings.found_made"), `${dateTime(said.made_s)}, ${said.name}`],
+				[t("settings.found_servers"), said.servers.join(", ") || "–"],
+				[t("settings.found_version"), said.version],
+				[t("settings.found_history"), past],
+				[t("settings.found_secrets"), users],
 			),
 			option("history", said.history_bytes > 0),
 			option("secrets", said.secrets),
 			h("p.hint", t("settings.restore_then")),
-			h("div.actions", button),
+			h("div.actions", begin),
 		),
 	);
 	place.hidden = false;
 	one(".card", place).focus();
-	onPress(button, async () => {
+	onPress(begin, async () => {
 		const [history, secrets] = ["history", "secrets"].map(
 			(name) => one(`input[name="restore-${name}"]`, place).checked,
 		);
@@ -200,7 +188,7 @@ function show(place, said) {
 			danger: true,
 		});
 		if (!sure) return;
-		await post("/api/box/restore", { history, secrets }, { timeout_ms: LONG_MS });
+		await post("/api/box/restore", { history, secrets }, LONG);
 		await backAgain();
 		again(t("settings.restored"));
 	});
@@ -215,7 +203,7 @@ async function backAgain() {
 			await get("/api/box/about", null, { timeout_ms: 3000 });
 			return;
 		} catch (error) {
-			if (!(error instanceof ApiError)) throw error;
+			refusal(error);
 			await new Promise((done) => setTimeout(done, 500));
 		}
 	}
@@ -273,31 +261,17 @@ function boxForm(form) {
 	};
 	form.addEventListener("change", look);
 	look();
-	form.addEventListener("submit", (event) => {
-		event.preventDefault();
-		busy(event.submitter, async () => {
-			if (
-				form.dataset.ask &&
-				!(await confirm({
-					title: form.dataset.ask,
-					yes: t("settings.go_on"),
-					danger: true,
-				}))
-			)
-				return;
-			try {
-				await (method === "PUT" ? send : post)(`/api/box/${what}`, said(form), {
-					timeout_ms: LONG_MS,
-				});
-				again(t(what === "network" ? "settings.trial" : "settings.saved"));
-			} catch (error) {
-				if (!(error instanceof ApiError)) throw error;
-				// With a new address the answer may not find its way back.
-				if (what === "network" && error.status === 0)
-					toast(t("settings.trial_gone"), "bad");
-				else showErrors(form, error);
-			}
-		});
+	const work = async () => {
+		const { ask } = form.dataset;
+		if (ask && !(await confirm({ title: ask, yes: t("settings.go_on"), danger: true }))) return;
+		await (method === "PUT" ? send : post)(`/api/box/${what}`, said(form), LONG);
+		again(t(what === "network" ? "settings.trial" : "settings.saved"));
+	};
+	onSend(form, work, (error) => {
+		// With a new address the answer may not find its way back.
+		if (what === "network" && refusal(error).status === 0)
+			toast(t("settings.trial_gone"), "bad");
+		else showErrors(form, refusal(error));
 	});
 }
 

@@ -2,7 +2,7 @@
 
 import { all, ApiError, one, patch, t } from "../../kit/core.js";
 import { confirm, toast } from "../../kit/dialog.js";
-import { busy, clearErrors, showErrors } from "../../kit/form.js";
+import { clearErrors, onPress, onSend, showErrors } from "../../kit/form.js";
 import { changesOf, chosen, fieldNamed, fieldsOf, valueIn, wholeSection } from "./values.js";
 
 const SAVED = "naproxy-settings-saved";
@@ -50,7 +50,7 @@ export function refuse(form, error) {
 	wrong?.focus();
 }
 
-/** @param {HTMLFormElement} form @param {Change[]} changes */
+/** @param {HTMLElement} form @param {Change[]} changes */
 export const send = (form, changes) =>
 	patch("/api/settings", { changes, version: form.dataset.version });
 
@@ -87,21 +87,15 @@ export function settingsForm(form) {
 	};
 	for (const kind of ["input", "change"]) form.addEventListener(kind, look);
 	one("[data-discard]", bar).addEventListener("click", () => again(t("settings.discarded")));
-	form.addEventListener("submit", (event) => {
-		event.preventDefault();
+	const save = async () => {
 		const changes = changesOf(form);
 		if (!changes.length) return;
-		busy(one('[type="submit"]', bar), async () => {
-			try {
-				const answer = await send(form, changes);
-				clearErrors(form);
-				saved(form, changes, answer);
-				look();
-			} catch (error) {
-				refuse(form, error);
-			}
-		});
-	});
+		const answer = await send(form, changes);
+		clearErrors(form);
+		saved(form, changes, answer);
+		look();
+	};
+	onSend(form, save, (error) => refuse(form, error));
 	look();
 }
 
@@ -145,28 +139,20 @@ export function addForm(form) {
 	const name = form.dataset.add ?? "";
 	form.noValidate = true;
 	choices(form);
-	form.addEventListener("submit", (event) => {
-		event.preventDefault();
+	const add = async () => {
 		const value = wholeSection(form, `${name}.+`);
 		if (value.server === "") delete value.server;
-		busy(event.submitter, async () => {
-			try {
-				await send(form, [{ op: "add", where: name, value }]);
-				again(
-					t("settings.added"),
-					name === "server" ? `?server=${encodeURIComponent(value.id)}` : location.href,
-				);
-			} catch (error) {
-				refuse(form, error);
-			}
-		});
-	});
+		await send(form, [{ op: "add", where: name, value }]);
+		const place = name === "server" ? `?server=${encodeURIComponent(value.id)}` : location.href;
+		again(t("settings.added"), place);
+	};
+	onSend(form, add, (error) => refuse(form, error));
 }
 
 /** Buttons that take a member away, after a question. */
 export function removeButtons() {
 	for (const button of all("[data-remove], [data-remove-rule]")) {
-		button.addEventListener("click", async () => {
+		onPress(button, async () => {
 			const where = button.dataset.remove ?? `rule.${button.dataset.removeRule}`;
 			const owner = /** @type {HTMLElement} */ (
 				button.closest("[data-version]") ?? one("[data-version]")
@@ -178,34 +164,17 @@ export function removeButtons() {
 				danger: true,
 			});
 			if (!sure) return;
-			busy(button, async () => {
-				try {
-					await patch("/api/settings", {
-						changes: [{ op: "remove", where }],
-						version: owner.dataset.version,
-					});
-					again(t("settings.removed"), button.dataset.then ?? location.href);
-				} catch (error) {
-					if (!(error instanceof ApiError)) throw error;
-					toast(error.message, "bad");
-				}
-			});
+			await send(owner, [{ op: "remove", where }]);
+			again(t("settings.removed"), button.dataset.then ?? location.href);
 		});
 	}
 	for (const button of all("[data-add-rung]")) {
-		button.addEventListener("click", () =>
-			busy(button, async () => {
-				const form = /** @type {HTMLFormElement} */ (button.closest("form"));
-				const where = button.dataset.addRung ?? "";
-				try {
-					await send(form, [{ op: "add", where, value: { driver: "udp" } }]);
-					again(t("settings.added"));
-				} catch (error) {
-					if (!(error instanceof ApiError)) throw error;
-					toast(error.message, "bad");
-				}
-			}),
-		);
+		onPress(button, async () => {
+			const form = /** @type {HTMLFormElement} */ (button.closest("form"));
+			const where = button.dataset.addRung ?? "";
+			await send(form, [{ op: "add", where, value: { driver: "udp" } }]);
+			again(t("settings.added"));
+		});
 	}
 }
 

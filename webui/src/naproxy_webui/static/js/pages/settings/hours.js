@@ -1,20 +1,11 @@
 // Times of the week as the box writes them, `mon-fri 07:30-18:00`, as minutes, and as words.
 
-import { locale } from "../../kit/format.js";
+import { weekday } from "../../kit/format.js";
 import { t } from "../../kit/core.js";
 
 export const DAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 const SPAN = /^(\S+) +([01]\d|2[0-3]):([0-5]\d)-(?:([01]\d|2[0-3]):([0-5]\d)|24:00)$/;
 const DATE = /^\d{4}-\d\d-\d\d$/;
-
-/**
- * Names of days in the user's language: 5 January 2026 was a Monday.
- * @param {number} day @param {"short" | "long"} weekday
- */
-export const dayName = (day, weekday = "short") =>
-	new Intl.DateTimeFormat(locale, { weekday, timeZone: "UTC" }).format(
-		Date.UTC(2026, 0, 5 + day),
-	);
 
 /**
  * One line -> {days, date, begin, end} in minutes, end past 1440 on the next day; null: cannot be
@@ -87,10 +78,10 @@ export function hoursInWords(spans) {
 				: runs(days)
 						.map(([a, b]) =>
 							a === b
-								? dayName(a)
+								? weekday(a)
 								: t(b === a + 1 ? "settings.says.and" : "settings.says.to", {
-										from: dayName(a),
-										to: dayName(b),
+										from: weekday(a),
+										to: weekday(b),
 									}),
 						)
 						.join(", "));

@@ -2,7 +2,9 @@
 
 import { announce } from "../../kit/dialog.js";
 import { h, icon, one, t } from "../../kit/core.js";
-import { asLines, clock, dayName, DAYS, painted, perDay, readLines } from "./hours.js";
+import { weekday } from "../../kit/format.js";
+import { button } from "../../kit/parts.js";
+import { asLines, clock, DAYS, painted, perDay, readLines } from "./hours.js";
 import { linesOf, put } from "./values.js";
 
 const HOURS = [...Array(24).keys()];
@@ -27,7 +29,7 @@ export function week(card) {
 				h(
 					"tr",
 					{ role: "row" },
-					h("th", { scope: "row", role: "rowheader" }, dayName(day)),
+					h("th", { scope: "row", role: "rowheader" }, weekday(day)),
 					HOURS.map((hour) => {
 						const cell = h("td", {
 							role: "gridcell",
@@ -62,7 +64,7 @@ export function week(card) {
 			cell.setAttribute(
 				"aria-label",
 				t(`settings.week.cell_${part}`, {
-					day: dayName(day, "long"),
+					day: weekday(day, "long"),
 					from: clock(from),
 					to: clock(from + 60),
 				}),
@@ -182,24 +184,16 @@ function adder(card, text) {
 	const boxes = DAYS.map((_, day) =>
 		h("input", { type: "checkbox", value: String(day), checked: day < 5 }),
 	);
-	const days = boxes.map((box, day) => h("label.day", box, h("span", dayName(day))));
+	const days = boxes.map((box, day) => h("label.day", box, h("span", weekday(day))));
 	const [from, to] = [
 		["from", "08:00"],
 		["to", "18:00"],
 	].map(([name, value]) =>
 		h("input.input", { type: "time", id: `${id}-${name}`, value, "data-week-time": name }),
 	);
-	const button = h(
-		"button.button.small",
-		{ type: "button" },
-		icon("plus"),
-		t("settings.week.add"),
-	);
-	const clear = h(
-		"button.button.small.quiet",
-		{ type: "button" },
-		icon("trash-2"),
-		t("settings.week.clear"),
+	const add = button(".small", [icon("plus"), t("settings.week.add")]);
+	const clear = button(".small.quiet", [icon("trash-2"), t("settings.week.clear")], () =>
+		put(text, []),
 	);
 	const place = one("[data-week-add]", card);
 	place.append(
@@ -211,13 +205,13 @@ function adder(card, text) {
 			h("label", { for: to.id }, t("settings.week.to")),
 			to,
 		),
-		button,
+		add,
 		clear,
 	);
 	place.hidden = false;
 	// Not settings themselves: they count as no change.
 	place.addEventListener("input", (event) => event.stopPropagation());
-	button.addEventListener("click", () => {
+	add.addEventListener("click", () => {
 		const { spans } = readLines(linesOf(text.value));
 		const on = boxes.filter((each) => each.checked).map((each) => Number(each.value));
 		if (!on.length || !from.value || !to.value || from.value === to.value) return;
@@ -228,5 +222,4 @@ function adder(card, text) {
 		const dates = linesOf(text.value).filter((line) => /^\d{4}-/.test(line));
 		put(text, asLines(perDay([...spans.filter((each) => !each.date), added]), dates));
 	});
-	clear.addEventListener("click", () => put(text, []));
 }

@@ -1,8 +1,9 @@
 // /setup/done: what is set up, and what is left for a person to do.
 
-import { at, get, h, icon, put, t } from "../../kit/core.js";
+import { at, fill, get, h, icon, put, t } from "../../kit/core.js";
+import { refused } from "../../kit/dialog.js";
 import { onPress } from "../../kit/form.js";
-import { fill, refused, server } from "./flow.js";
+import { server } from "./flow.js";
 
 const facts = at("summary").dataset;
 const box = location.hostname;

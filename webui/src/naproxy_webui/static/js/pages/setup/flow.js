@@ -1,7 +1,8 @@
 // What the steps share: where to go next, work that takes a while, messages.
 
-import { all, ApiError, at, get, h, icon, KIND_ICONS, post, put, t } from "../../kit/core.js";
+import { all, ApiError, at, get, h, icon, post, put, t } from "../../kit/core.js";
 import { toast } from "../../kit/dialog.js";
+import { button } from "../../kit/parts.js";
 
 const EVERY_MS = 500;
 /** So often a job that must be fresh is begun again, if another is under way. */
@@ -78,27 +79,12 @@ async function begun(path, body, tries) {
 	}
 }
 
-/** A message in the page. @param {string} kind @param {Child[]} rest */
-export const notice = (kind, ...rest) =>
-	h("div.notice", { "data-kind": kind }, icon(KIND_ICONS[kind]), h("div", rest));
-
-/**
- * Put children in the place of what an element has.
- * @param {Element} element @param {Child[]} children
- */
-export function fill(element, ...children) {
-	element.replaceChildren(.../** @type {Node[]} */ (children.flat().filter(Boolean)));
-}
-
 /** A button that copies a text. @param {string} text */
-export function copier(text) {
-	const button = h("button.button.small", { type: "button" }, icon("copy"), t("setup.copy"));
-	button.addEventListener("click", async () => {
+export const copier = (text) =>
+	button(".small", [icon("copy"), t("setup.copy")], async () => {
 		if (await copied(text)) toast(t("setup.copied"));
 		else toast(t("setup.not_copied"), "warn");
 	});
-	return button;
-}
 
 /** @param {string} text */
 async function copied(text) {
@@ -114,12 +100,6 @@ async function copied(text) {
 		area.remove();
 		return done;
 	}
-}
-
-/** Show a refusal as a message; others are faults of ours. @param {unknown} error */
-export function refused(error) {
-	if (!(error instanceof ApiError)) throw error;
-	toast(error.message, "bad");
 }
 
 /** The body of a request about this server, or a new one. @param {Loose} more @returns {Loose} */

@@ -1,9 +1,11 @@
 // /setup/meter: a meter that was found, or watts to reckon with until there is one.
 
-import { ApiError, at, get, h, post, t } from "../../kit/core.js";
-import { busy, field, onSubmit } from "../../kit/form.js";
+import { ApiError, at, fill, get, h, post, refusal, t } from "../../kit/core.js";
+import { refused } from "../../kit/dialog.js";
+import { field, onPress, onSubmit } from "../../kit/form.js";
 import { number, watts } from "../../kit/format.js";
-import { about, fill, follow, notice, onward, refused } from "./flow.js";
+import { notice } from "../../kit/parts.js";
+import { about, follow, onward } from "./flow.js";
 
 const form = at("form");
 
@@ -54,8 +56,7 @@ async function search(body) {
 	try {
 		found(await follow("/api/setup/meters", { body }));
 	} catch (error) {
-		if (!(error instanceof ApiError)) throw error;
-		fill(at("meters"), notice("warn", h("p", error.message)));
+		fill(at("meters"), notice("warn", h("p", refusal(error).message)));
 	} finally {
 		at("searching").hidden = true;
 	}
@@ -74,7 +75,7 @@ async function everywhere() {
 	await search({});
 }
 
-at("search").addEventListener("click", () => busy(at("search"), () => everywhere().catch(refused)));
+onPress(at("search"), everywhere);
 
 // Without a meter
 

@@ -1,23 +1,11 @@
 // /setup/proof: the server sleeps and wakes several times, and everybody can watch.
 
-import {
-	ApiError,
-	at,
-	del,
-	get,
-	h,
-	icon,
-	one,
-	poll,
-	post,
-	say,
-	STATE_ICONS,
-	t,
-} from "../../kit/core.js";
-import { confirm } from "../../kit/dialog.js";
+import { at, del, fill, get, h, icon, one, poll, post, refusal, say, t } from "../../kit/core.js";
+import { confirm, refused } from "../../kit/dialog.js";
 import { clearErrors, onPress, showErrors, values } from "../../kit/form.js";
 import { duration, watts } from "../../kit/format.js";
-import { about, again, fill, notice, onward, refused } from "./flow.js";
+import { button, notice, stateParts } from "../../kit/parts.js";
+import { about, again, onward } from "./flow.js";
 
 const EVERY_S = 0.5;
 /** One lost answer is no news. */
@@ -70,11 +58,7 @@ function badge(state) {
 	const place = at("state");
 	if (place.dataset.state === state && place.firstChild) return;
 	place.dataset.state = state;
-	fill(
-		place,
-		icon(STATE_ICONS[state] ?? "circle-help"),
-		document.createTextNode(t(`kit.state.${state}`)),
-	);
+	fill(place, stateParts(state));
 }
 
 /** @param {Loose} each */
@@ -153,12 +137,8 @@ function powers({ power: { measured, in_force, given }, report }) {
 		on: watts(in_force.on_w),
 		off: watts(in_force.off_w),
 	});
-	const use = h(
-		"button.button",
-		{ type: "button", "aria-describedby": "so-far" },
-		icon("zap"),
-		t(replace ? "setup.proof.use_instead" : "setup.proof.use"),
-	);
+	const words = [icon("zap"), t(replace ? "setup.proof.use_instead" : "setup.proof.use")];
+	const use = button("", words, null, { "aria-describedby": "so-far" });
 	onPress(use, async () => {
 		try {
 			await post("/api/setup/power", about({ replace }));
@@ -207,31 +187,25 @@ function proved(said) {
 	);
 }
 
+/** The way to the check of the server. @param {"a" | "a.button"} what */
+function toCheck(what) {
+	const href = again ? `/setup/again/sleep?${new URLSearchParams(about())}` : "/setup/sleep";
+	return h(what, { href }, t("setup.proof.to_check"));
+}
+
 /** @param {Proof} said */
 function notProved({ report, server, why }) {
-	const words =
-		report.phase === "cancelled" ? t("setup.proof.cancelled") : t("setup.proof.failed");
+	const cancelled = report.phase === "cancelled";
+	const words = t(cancelled ? "setup.proof.cancelled" : "setup.proof.failed");
 	fill(
 		at("result"),
 		notice(
-			report.phase === "cancelled" ? "info" : "bad",
+			cancelled ? "info" : "bad",
 			h("p", h("b", words)),
-			report.phase !== "cancelled" && h("p", why),
-			report.phase !== "cancelled" && h("p", t("setup.proof.failed_do")),
+			!cancelled && [h("p", why), h("p", t("setup.proof.failed_do"))],
 			server.alert && !why.includes(server.alert) && h("p", server.alert),
 		),
-		h(
-			"div.row",
-			h(
-				"a.button",
-				{
-					href: again
-						? `/setup/again/sleep?${new URLSearchParams(about())}`
-						: "/setup/sleep",
-				},
-				t("setup.proof.to_check"),
-			),
-		),
+		h("div.row", toCheck("a.button")),
 	);
 }
 
@@ -245,13 +219,8 @@ function ended(said) {
 	else if (said.report) notProved(said);
 	else fill(at("result"));
 	if (said.server.armed) {
-		const once = h(
-			"button.button.small",
-			{ type: "button" },
-			icon("rotate-ccw"),
-			t("setup.proof.once_more"),
-		);
-		once.addEventListener("click", () => {
+		const words = [icon("rotate-ccw"), t("setup.proof.once_more")];
+		const once = button(".small", words, () => {
 			at("before").hidden = false;
 			once.remove();
 		});
@@ -273,7 +242,7 @@ function show(said) {
 	}
 }
 
-/** @param {ApiError} problem */
+/** @param {import("../../kit/core.js").ApiError} problem */
 function lost(problem) {
 	failed += 1;
 	if (failed === PATIENCE)
@@ -290,14 +259,8 @@ const watch = () =>
 		stop = poll("/api/setup/proof", {
 			every_s: EVERY_S,
 			query: () => about(),
-			data: (said) => {
-				show(said);
-				resolve();
-			},
-			error: (problem) => {
-				lost(problem);
-				resolve();
-			},
+			data: (said) => resolve(show(said)),
+			error: (problem) => resolve(lost(problem)),
 		});
 	});
 
@@ -305,8 +268,8 @@ async function begin() {
 	try {
 		await post("/api/setup/proof", about(plan()));
 	} catch (error) {
-		if (!(error instanceof ApiError)) throw error;
-		if (!error.where || !(error.where in plan())) throw error;
+		const { where } = refusal(error);
+		if (!where || !(where in plan())) throw error;
 		const details = at("plan").closest("details");
 		if (details) details.open = true;
 		showErrors(at("plan"), error);
@@ -339,16 +302,8 @@ if (at("plan")) {
 	get("/api/setup/check", about())
 		.then(({ result }) => {
 			if (result?.problems === 0) return;
-			const link = h(
-				"a",
-				{
-					href: again
-						? `/setup/again/sleep?${new URLSearchParams(about())}`
-						: "/setup/sleep",
-				},
-				t("setup.proof.to_check"),
-			);
-			fill(at("unchecked"), notice("warn", h("p", t("setup.proof.unchecked")), h("p", link)));
+			const words = h("p", t("setup.proof.unchecked"));
+			fill(at("unchecked"), notice("warn", words, h("p", toCheck("a"))));
 		})
 		.catch(refused);
 }

@@ -1,8 +1,10 @@
 // /setup/server: the machine that is to sleep, out of a scan or by its address.
 
-import { ApiError, at, get, h, icon, one, post, t } from "../../kit/core.js";
-import { busy, onPress, onSubmit } from "../../kit/form.js";
-import { about, again, fill, follow, notice, onward, refused, server } from "./flow.js";
+import { ApiError, at, fill, get, h, icon, one, post, refusal, t } from "../../kit/core.js";
+import { refused } from "../../kit/dialog.js";
+import { onPress, onSubmit } from "../../kit/form.js";
+import { notice } from "../../kit/parts.js";
+import { about, again, follow, onward, server } from "./flow.js";
 
 /** @type {Loose | null} */
 let chosen = null;
@@ -107,15 +109,15 @@ async function scan(body) {
 	try {
 		show(await follow("/api/setup/scan", { body, show: progress }));
 	} catch (error) {
-		if (!(error instanceof ApiError)) throw error;
-		fill(at("hosts"), one("legend", at("hosts")), notice("warn", h("p", error.message)));
+		const { message } = refusal(error);
+		fill(at("hosts"), one("legend", at("hosts")), notice("warn", h("p", message)));
 		at("typed").open = true;
 	} finally {
 		at("scanning").hidden = true;
 	}
 }
 
-at("scan").addEventListener("click", () => busy(at("scan"), () => scan({})));
+onPress(at("scan"), () => scan({}));
 
 // A typed address
 

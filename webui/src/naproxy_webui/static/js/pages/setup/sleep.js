@@ -1,23 +1,23 @@
 // /setup/sleep: how the server is put to sleep; letting the box in; the check.
 
-import { all, ApiError, at, get, h, has, icon, one, post, put, t } from "../../kit/core.js";
-import { toast } from "../../kit/dialog.js";
+import { all, at, fill, get, h, has, icon, one, post, put, refusal, t } from "../../kit/core.js";
+import { refused, toast } from "../../kit/dialog.js";
 import { busy, onPress, showErrors, values } from "../../kit/form.js";
-import { about, copier, fill, follow, notice, onward, refused } from "./flow.js";
+import { button, notice } from "../../kit/parts.js";
+import { about, copier, follow, onward } from "./flow.js";
 
 const form = at("form");
 /** @type {string | null} */
 let saved = null;
 let turn = Promise.resolve();
 
-const wanted = () => {
-	const { driver, state, user } = values(form);
-	return driver === "ssh"
-		? { driver, state, user: user ?? "" }
-		: driver === "agent"
-			? { driver, state }
-			: { driver };
-};
+/** The chosen way, with the settings that the page asks for it. */
+function wanted() {
+	const given = values(form);
+	const keys = (one("input[name=driver]:checked", form).dataset.keys ?? "").split(" ");
+	const settings = keys.filter(Boolean).map((key) => [key, given[key] ?? ""]);
+	return { driver: given.driver, ...Object.fromEntries(settings) };
+}
 
 /** Write the choice if it is another; one after the other. */
 function save() {
@@ -36,20 +36,30 @@ function arrange() {
 	const { driver } = wanted();
 	for (const each of all("[data-only]")) each.hidden = each.dataset.only !== driver;
 	for (const each of all("[data-not]")) each.hidden = each.dataset.not === driver;
-	at("more").hidden = driver === "none";
+	at("more").hidden = !one("input[name=driver]:checked", form).dataset.keys;
 }
 
 async function changed() {
 	arrange();
 	try {
 		await save();
-		if (wanted().driver === "ssh") await Promise.all([key(), hostKey()]);
+		if (!at("ssh").hidden) await Promise.all([key(), hostKey()]);
 	} catch (error) {
-		if (!(error instanceof ApiError)) throw error;
+		const problem = refusal(error);
 		one("details#more").open = true;
-		showErrors(form, error);
+		showErrors(form, problem);
 	}
 }
+
+/** A script to copy. @param {string} label @param {string} text @param {string} id */
+const script = (label, text, id) => [
+	h(
+		"pre.setup-code",
+		{ tabindex: "0", role: "region", "aria-label": label },
+		h("code", { id }, text),
+	),
+	h("div.row", copier(text)),
+];
 
 // 1. What to paste
 
@@ -64,12 +74,7 @@ async function key() {
 		if (!made.script) return fill(at("paste"), byHand);
 		return fill(
 			at("paste"),
-			h(
-				"pre.setup-code",
-				{ tabindex: "0", role: "region", "aria-label": t("setup.sleep.paste") },
-				h("code", { id: "key-script" }, made.script),
-			),
-			h("div.row", copier(made.script)),
+			script(t("setup.sleep.paste"), made.script, "key-script"),
 			h(
 				"details.details.plain",
 				h("summary", t("setup.sleep.by_hand")),
@@ -77,8 +82,7 @@ async function key() {
 			),
 		);
 	} catch (error) {
-		if (!(error instanceof ApiError)) throw error;
-		return fill(at("paste"), notice("bad", h("p", error.message)));
+		return fill(at("paste"), notice("bad", h("p", refusal(error).message)));
 	}
 }
 
@@ -95,17 +99,12 @@ async function hostKey(body = about()) {
 		});
 		showKey(result);
 	} catch (error) {
-		if (!(error instanceof ApiError)) throw error;
-		const retry = h(
-			"button.button.small",
-			{ type: "button" },
-			icon("refresh-cw"),
-			t("setup.try_again"),
-		);
+		const { message } = refusal(error);
+		const retry = button(".small", [icon("refresh-cw"), t("setup.try_again")]);
 		onPress(retry, () => hostKey());
 		fill(
 			at("pin"),
-			notice("warn", h("p", error.message), h("p", t("setup.sleep.no_key_do"))),
+			notice("warn", h("p", message), h("p", t("setup.sleep.no_key_do"))),
 			h("div.row", retry),
 		);
 	}
@@ -121,12 +120,8 @@ function showKey({ shown, pinned, same }) {
 	const mark = h("code.setup-fingerprint", { id: "fingerprint" }, shown.fingerprint);
 	if (same) return fill(at("pin"), notice("good", h("p", t("setup.sleep.pinned")), mark));
 	const other = pinned.length > 0;
-	const yes = h(
-		`button.button.${other ? "danger" : "primary"}`,
-		{ type: "button", id: "same" },
-		icon("check"),
-		t(other ? "setup.sleep.replaced" : "setup.sleep.same"),
-	);
+	const words = [icon("check"), t(other ? "setup.sleep.replaced" : "setup.sleep.same")];
+	const yes = button(other ? ".danger" : ".primary", words, null, { id: "same" });
 	onPress(yes, async () => {
 		await put("/api/setup/host-key", about({ fingerprint: shown.fingerprint, replace: other }));
 		toast(t("kit.saved"));
@@ -158,30 +153,19 @@ function finding({ name, verdict, title, what, mend }) {
 	const key = `setup.check.${name}`;
 	/** @param {string} part @param {string} otherwise */
 	const plain = (part, otherwise) => (has(`${key}.${part}`) ? t(`${key}.${part}`) : otherwise);
-	if (verdict === "ok")
-		return h("li", { "data-kind": kind }, icon(mark), h("div", plain("ok", title)));
-	if (verdict === "not seen")
-		return h(
-			"li",
-			{ "data-kind": kind },
-			icon(mark),
-			h("div", t("setup.sleep.not_seen", { what: plain("ok", title) })),
-		);
-	return h(
-		"li",
-		{ "data-kind": kind },
-		icon(mark),
+	const exactly = () =>
 		h(
-			"div",
-			h("b", plain("bad", title)),
-			h("p", plain("do", mend)),
-			h(
-				"details.details.plain",
-				h("summary", t("setup.sleep.exactly")),
-				h("p.small", what, h("br"), mend),
-			),
-		),
-	);
+			"details.details.plain",
+			h("summary", t("setup.sleep.exactly")),
+			h("p.small", what, h("br"), mend),
+		);
+	const words =
+		verdict === "ok"
+			? plain("ok", title)
+			: verdict === "not seen"
+				? t("setup.sleep.not_seen", { what: plain("ok", title) })
+				: [h("b", plain("bad", title)), h("p", plain("do", mend)), exactly()];
+	return h("li", { "data-kind": kind }, icon(mark), h("div", words));
 }
 
 /** @param {Loose} result */
@@ -199,21 +183,14 @@ async function check(body) {
 	try {
 		findings((await follow("/api/setup/check", { body, query: about(), fresh: true })).result);
 	} catch (error) {
-		if (!(error instanceof ApiError)) throw error;
-		fill(at("findings"), notice("bad", h("p", error.message)));
+		fill(at("findings"), notice("bad", h("p", refusal(error).message)));
 	}
 }
 
-at("check").addEventListener("click", () =>
-	busy(at("check"), async () => {
-		try {
-			await save();
-			await check(about());
-		} catch (error) {
-			refused(error);
-		}
-	}),
-);
+onPress(at("check"), async () => {
+	await save();
+	await check(about());
+});
 
 // The server itself: what a script printed there
 
@@ -221,20 +198,11 @@ at("inside").addEventListener("toggle", async () => {
 	if (!at("inside").open || one("code", at("facts-script"))) return;
 	try {
 		await save();
-		const { script } = await get("/api/setup/facts-script", about(), { timeout_ms: 60_000 });
-		const pasted = `sh <<'NAPROXY'\n${script}NAPROXY\n`;
-		fill(
-			at("facts-script"),
-			h(
-				"pre.setup-code",
-				{ tabindex: "0", role: "region", "aria-label": t("setup.sleep.inside") },
-				h("code", pasted),
-			),
-			h("div.row", copier(pasted)),
-		);
+		const said = await get("/api/setup/facts-script", about(), { timeout_ms: 60_000 });
+		const pasted = `sh <<'NAPROXY'\n${said.script}NAPROXY\n`;
+		fill(at("facts-script"), script(t("setup.sleep.inside"), pasted, "facts-command"));
 	} catch (error) {
-		if (!(error instanceof ApiError)) throw error;
-		fill(at("facts-script"), notice("bad", h("p", error.message)));
+		fill(at("facts-script"), notice("bad", h("p", refusal(error).message)));
 	}
 });
 

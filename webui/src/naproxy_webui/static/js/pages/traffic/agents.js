@@ -1,7 +1,8 @@
 // Robots and programs by name. Names come from the network: they are text and nothing else.
 
-import { h, t } from "../../kit/core.js";
+import { fill, h, t } from "../../kit/core.js";
 import { number, share } from "../../kit/format.js";
+import { button, cell, tableOf } from "../../kit/parts.js";
 
 const FIRST = matchMedia("(max-width: 52rem)").matches ? 6 : 15;
 
@@ -17,24 +18,17 @@ export function showAgents(place, { agents, more }, choice) {
 		);
 		const shown = all ? found : found.slice(0, FIRST);
 		const rest = found.length - shown.length;
-		const button =
-			rest > 0 &&
-			h(
-				"button.button.small",
-				{
-					type: "button",
-					onclick: () => {
-						all = true;
-						show();
-					},
-				},
-				t("traffic.agents.more", { count: number(found.length) }),
-			);
-		place.replaceChildren(
+		const showAll = () => {
+			all = true;
+			show();
+		};
+		const words = t("traffic.agents.more", { count: number(found.length) });
+		fill(
+			place,
 			h(
 				"div.stack.tight",
 				found.length ? table(shown) : h("p.soft", t("traffic.agents.none")),
-				button,
+				rest > 0 && button(".small", words, showAll),
 				more > 0 &&
 					!rest &&
 					choice.value === "all" &&
@@ -46,31 +40,27 @@ export function showAgents(place, { agents, more }, choice) {
 	show();
 }
 
+const COLUMNS = ["name", "kind", "requests", "memory", "away", "server"];
+
 /** @param {Agents["agents"]} rows */
 function table(rows) {
-	const head = ["name", "kind", "requests", "memory", "away", "server"].map((each, n) =>
-		h(n > 1 ? "th.end" : "th", { scope: "col" }, t(`traffic.agents.${each}`)),
-	);
-	return h(
-		"div.table-wrap",
-		{ tabindex: "0", role: "group", "aria-label": t("traffic.agents.title") },
-		h("table.table.cards.agents", h("thead", h("tr", head)), h("tbody", rows.map(row))),
-	);
+	const heads = COLUMNS.map((each) => t(`traffic.agents.${each}`));
+	return tableOf(".cards.agents", t("traffic.agents.title"), heads, rows.map(row), (n) => n > 1);
 }
 
 /** @param {Agents["agents"][number]} agent */
 function row({ name, class: kind, requests, ends }) {
 	/** @param {string} key @param {string} value */
-	const cell = (key, value) => h("td.end", { "data-label": t(`traffic.agents.${key}`) }, value);
+	const figure = (key, value) => cell(t(`traffic.agents.${key}`), ".end", value);
 	/** @param {number} value */
 	const part = (value) => (requests ? share(value / requests, 0) : "–");
 	return h(
 		"tr",
 		h("th", { scope: "row" }, name || h("span.soft", t("traffic.agents.unnamed"))),
-		h("td", { "data-label": t("traffic.agents.kind") }, t(`kit.class.${kind}`)),
-		cell("requests", number(requests)),
-		cell("memory", part(ends.fresh + ends.older)),
-		cell("away", part(ends.away)),
-		cell("server", part(ends.server + ends.waited)),
+		cell(t("traffic.agents.kind"), "", t(`kit.class.${kind}`)),
+		figure("requests", number(requests)),
+		figure("memory", part(ends.fresh + ends.older)),
+		figure("away", part(ends.away)),
+		figure("server", part(ends.server + ends.waited)),
 	);
 }

@@ -1,9 +1,23 @@
 // A log is dropped or chosen, sent in pieces, estimated on the box, and the result shown.
 
-import { ApiError, at, del, get, h, icon, one, poll, post, say, t } from "../../kit/core.js";
+import {
+	ApiError,
+	at,
+	del,
+	fill,
+	get,
+	h,
+	one,
+	poll,
+	post,
+	refusal,
+	say,
+	t,
+} from "../../kit/core.js";
 import { announce, confirm } from "../../kit/dialog.js";
 import { number } from "../../kit/format.js";
 import { clearErrors, decimal, showErrors } from "../../kit/form.js";
+import { alarm, button } from "../../kit/parts.js";
 import { upload } from "../../kit/upload.js";
 import { showResult } from "./result.js";
 
@@ -24,8 +38,7 @@ export async function begin() {
 	try {
 		follow(await get("/api/traffic/estimate"), true);
 	} catch (problem) {
-		if (!(problem instanceof ApiError)) throw problem;
-		trouble(problem.message);
+		trouble(refusal(problem).message);
 	}
 }
 
@@ -67,18 +80,7 @@ const busy = (is) => {
 
 /** @param {string | null} words @param {string | null} title */
 function trouble(words, title = null) {
-	at("estimate-trouble").replaceChildren(
-		...(words
-			? [
-					h(
-						"div.notice",
-						{ "data-kind": "bad", role: "alert" },
-						icon("triangle-alert"),
-						h("div", title && h("p.strong", title), h("p", words)),
-					),
-				]
-			: []),
-	);
+	fill(at("estimate-trouble"), words && alarm(title && h("p.strong", title), h("p", words)));
 }
 
 /**
@@ -96,21 +98,21 @@ function step(words, share, detail, cancel) {
 				h(
 					"div.row",
 					h("p.strong", { role: "status" }),
-					h("button.button.small", { type: "button" }, t("traffic.estimate.cancel")),
+					button(".small", t("traffic.estimate.cancel")),
 				),
 				h("progress", { max: "1", "aria-label": t("traffic.estimate.title") }),
 				h("p.hint"),
 			),
 		);
 	}
-	const button = one("button", place),
+	const ending = one("button", place),
 		bar = one("progress", place);
 	say(one("p.strong", place), words);
 	if (share === null) bar.removeAttribute("value");
 	else bar.value = share;
 	one("p.hint", place).textContent = detail;
-	button.hidden = !cancel;
-	button.onclick = cancel;
+	ending.hidden = !cancel;
+	ending.onclick = cancel;
 }
 
 function noStep() {
@@ -133,8 +135,7 @@ async function take(files) {
 		sent = [];
 		noStep();
 		if (ending.signal.aborted) announce(t("traffic.estimate.cancelled"));
-		else if (problem instanceof ApiError) trouble(problem.message);
-		else throw problem;
+		else trouble(refusal(problem).message);
 	} finally {
 		sending = null;
 		at("estimate-files").value = "";
@@ -249,8 +250,8 @@ async function resultLogs() {
 		const { logs } = await get("/api/traffic/estimate/result");
 		return /** @type {Log[]} */ (logs);
 	} catch (problem) {
-		if (!(problem instanceof ApiError)) throw problem;
-		if (problem.status !== 404) trouble(problem.message);
+		const { status, message } = refusal(problem);
+		if (status !== 404) trouble(message);
 		return null;
 	}
 }
@@ -266,8 +267,7 @@ async function forget() {
 	try {
 		await del("/api/traffic/estimate");
 	} catch (problem) {
-		if (!(problem instanceof ApiError)) throw problem;
-		trouble(problem.message);
+		trouble(refusal(problem).message);
 		return;
 	}
 	at("result").replaceChildren();

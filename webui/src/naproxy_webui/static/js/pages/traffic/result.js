@@ -1,9 +1,10 @@
 // What an estimate found: the advice, why it may mislead, every rule, and the figures.
 
-import { anyChart, barChart } from "../../kit/bars.js";
-import { h, has, icon, one, t } from "../../kit/core.js";
+import { barChart, curveChart } from "../../kit/bars.js";
+import { fill, h, has, icon, one, t } from "../../kit/core.js";
 import { duration, energy, money, number, offset_s, share, watts } from "../../kit/format.js";
-import { colour, table, timeChart, tint, tooltip, valueScale } from "../../kit/plot.js";
+import { button, notice, stat, tableOf } from "../../kit/parts.js";
+import { table, timeChart } from "../../kit/plot.js";
 import { showWeek } from "./week.js";
 
 const HOUR_S = 3600,
@@ -59,12 +60,7 @@ function sectionOf(card, number_, forget) {
 					),
 				),
 				forget &&
-					h(
-						"button.button.small.quiet",
-						{ type: "button", onclick: forget },
-						icon("trash-2"),
-						t("traffic.result.forget"),
-					),
+					button(".small.quiet", [icon("trash-2"), t("traffic.result.forget")], forget),
 			),
 		),
 		verdict(log),
@@ -150,19 +146,8 @@ function verdict({ verdict: found, from_s }) {
 /** @param {Log} log */
 function problems({ problems: found }) {
 	if (!found.length) return null;
-	return h(
-		"div.notice",
-		{ "data-kind": "warn" },
-		icon("triangle-alert"),
-		h(
-			"div",
-			h("p.strong", t("traffic.result.problems")),
-			h(
-				"ul",
-				found.map(({ words }) => h("li", words)),
-			),
-		),
-	);
+	const words = found.map((each) => h("li", each.words));
+	return notice("warn", h("p.strong", t("traffic.result.problems")), h("ul", words));
 }
 
 /** @param {Log} log */
@@ -188,20 +173,14 @@ function stats({ requests, days, verdict: found, rows }) {
 		all = Object.values(requests).reduce((sum, each) => sum + each, 0);
 	const best = rows.find((each) => each.policy === "bound-reactive");
 	/** @param {string} name @param {string} value @param {string} note */
-	const stat = (name, value, note) =>
-		h(
-			"div.stat",
-			h("span.stat-label", t(`traffic.result.${name}`)),
-			h("span.stat-value", value),
-			h("span.stat-note", note),
-		);
+	const figure = (name, value, note) => stat(t(`traffic.result.${name}`), value, note);
 	return h(
 		"div.stats",
-		stat("requests", number(all), t("traffic.result.days", { days: number(days, 1) })),
-		stat("people", number(people / Math.max(days, 1 / 24)), t("traffic.result.a_day")),
-		stat("robots", all ? share((all - people) / all) : "–", t("traffic.result.robots_note")),
+		figure("requests", number(all), t("traffic.result.days", { days: number(days, 1) })),
+		figure("people", number(people / Math.max(days, 1 / 24)), t("traffic.result.a_day")),
+		figure("robots", all ? share((all - people) / all) : "–", t("traffic.result.robots_note")),
 		found &&
-			stat(
+			figure(
 				"saved",
 				share(found.saving_net),
 				t("traffic.result.saved_note", { best: best ? share(best.saving_net) : "–" }),
@@ -222,17 +201,10 @@ function rules({ rows }) {
 	const place = h("div.stack.tight");
 	const more =
 		first.length < rows.length &&
-		h(
-			"button.button.small",
-			{
-				type: "button",
-				onclick: () => {
-					place.replaceChildren(ruleTable(rows));
-					one(".table-wrap", place).focus();
-				},
-			},
-			t("traffic.result.all", { count: rows.length }),
-		);
+		button(".small", t("traffic.result.all", { count: rows.length }), () => {
+			fill(place, ruleTable(rows));
+			one(".table-wrap", place).focus();
+		});
 	place.append(ruleTable(first), more || "");
 	return place;
 }
@@ -264,26 +236,18 @@ function ruleTable(rows) {
 			),
 		);
 	});
-	return h(
-		"div.table-wrap",
-		{ tabindex: "0", role: "region", "aria-label": t("traffic.result.compare") },
-		h(
-			"table.table.cards.rules",
-			h(
-				"thead",
-				h(
-					"tr",
-					columns.map((each, n) =>
-						h(n ? "th.end" : "th", { scope: "col" }, t(`traffic.result.${each}`)),
-					),
-				),
-			),
-			h("tbody", body),
-		),
-	);
+	const heads = columns.map((each) => t(`traffic.result.${each}`));
+	return tableOf(".cards.rules", t("traffic.result.compare"), heads, body, (n) => n > 0);
 }
 
 // Figures
+
+/** @type {Pick<CurveOptions, "size" | "words" | "ticks">} */
+const OVER_LENGTHS = {
+	size: "small",
+	words: duration,
+	ticks: [1, 10, 60, 600, 3600, 36_000, 86_400],
+};
 
 /** @param {LogCard} card */
 async function draw({ log, figures, week }) {
@@ -318,38 +282,37 @@ async function draw({ log, figures, week }) {
 		],
 	});
 	await byDay(figures.days, log, from_s);
-	await curves(
-		figures.gaps,
-		t("traffic.result.chart_gaps"),
-		t("traffic.result.at_least"),
-		log.gaps.map((each) => each.length_s),
-		[
+	const { gaps, idealised } = log;
+	await curveChart(figures.gaps, {
+		...OVER_LENGTHS,
+		title: t("traffic.result.chart_gaps"),
+		along: t("traffic.result.at_least"),
+		curves: [
 			{
 				name: t("traffic.result.gap_count"),
 				colour: "c2",
 				dashed: true,
-				values: log.gaps.map((each) => each.count_share),
+				points: gaps.map((each) => [each.length_s, each.count_share]),
 			},
 			{
 				name: t("traffic.result.gap_time"),
 				colour: "c1",
-				values: log.gaps.map((each) => each.time_share),
+				points: gaps.map((each) => [each.length_s, each.time_share]),
 			},
 		],
-	);
-	await curves(
-		figures.ideal,
-		t("traffic.result.chart_ideal"),
-		t("traffic.result.threshold"),
-		log.idealised.map((each) => each.threshold_s),
-		[
+	});
+	await curveChart(figures.ideal, {
+		...OVER_LENGTHS,
+		title: t("traffic.result.chart_ideal"),
+		along: t("traffic.result.threshold"),
+		curves: [
 			{
 				name: t("traffic.result.saving"),
 				colour: "c1",
-				values: log.idealised.map((each) => Math.max(0, each.saving)),
+				points: idealised.map((each) => [each.threshold_s, Math.max(0, each.saving)]),
 			},
 		],
-	);
+	});
 }
 
 /** A long name in two lines of a picture. @param {string} name */
@@ -405,72 +368,5 @@ function byDay(figure, { hours, days }, from_s) {
 				points: points(1),
 			},
 		],
-	});
-}
-
-const NICE_S = [1, 10, 60, 600, 3600, 36_000, 86_400];
-
-/**
- * Shares over a length of time; the axis is logarithmic, from a second to a day.
- * @param {HTMLElement} figure @param {string} title @param {string} along
- * @param {number[]} lengths_s @param {(BarSeries & { name: string })[]} series
- */
-function curves(figure, title, along, lengths_s, series) {
-	/** @param {BarSeries} series @returns {ChartSet} */
-	const line = ({ name, colour: of, dashed, values }) => ({
-		label: name,
-		data: values.map((y, n) => ({ x: lengths_s[n], y })),
-		borderColor: () => colour(of),
-		backgroundColor: () => tint(of, 0.2),
-		borderDash: dashed ? [6, 5] : [],
-		borderWidth: 2,
-		pointRadius: 0,
-		pointHoverRadius: 4,
-		tension: 0,
-	});
-	/** @type {AxisOptions} */
-	const x = {
-		type: "logarithmic",
-		min: 1,
-		max: lengths_s.at(-1),
-		grid: { color: () => colour("line") },
-		border: { color: () => colour("edge") },
-		afterBuildTicks: (axis) => {
-			const shown = NICE_S.filter((each) => !(narrow.matches && each === 36_000));
-			axis.ticks = shown.map((value) => ({ value }));
-		},
-		ticks: {
-			callback: (value) => duration(value),
-			color: () => colour("soft"),
-			maxRotation: 0,
-		},
-		title: { display: true, text: along, color: () => colour("soft") },
-	};
-	return anyChart(figure, {
-		title,
-		series,
-		size: "small",
-		config: {
-			type: "line",
-			data: { datasets: series.map(line) },
-			options: {
-				parsing: false,
-				interaction: { mode: "nearest", axis: "x", intersect: false },
-				scales: { x, y: valueScale({ max: 1, tick: (value) => share(value, 0) }) },
-				plugins: {
-					tooltip: tooltip(
-						(items) => (items.length ? duration(items[0].parsed.x) : ""),
-						(context) => `${context.dataset.label}: ${share(context.parsed.y, 1)}`,
-					),
-				},
-			},
-		},
-		table: {
-			columns: [along, ...series.map((each) => each.name)],
-			rows: lengths_s.map((s, n) => [
-				duration(s),
-				...series.map((each) => share(each.values[n], 1)),
-			]),
-		},
 	});
 }

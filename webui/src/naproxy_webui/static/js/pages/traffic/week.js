@@ -1,19 +1,14 @@
 // Requests by hour of the week, as a table of figures with a colour each: it needs no other table.
 
 import { h, t } from "../../kit/core.js";
-import { locale, number } from "../../kit/format.js";
+import { number, weekday } from "../../kit/format.js";
 
 const LEVELS = 6;
-const MONDAY_S = 4 * 86_400; // 5 January 1970 was one
+
 const narrow = matchMedia("(max-width: 52rem)");
 /** @type {Map<HTMLElement, (number | null)[]>} */
 const shown = new Map();
 
-/** @param {number} day @param {"short" | "long"} length */
-const weekday = (day, length) =>
-	new Intl.DateTimeFormat(locale, { weekday: length, timeZone: "UTC" }).format(
-		(MONDAY_S + day * 86_400) * 1000,
-	);
 /** @param {number} hour */
 const clock = (hour) => `${String(hour).padStart(2, "0")}:00`;
 

@@ -1,7 +1,9 @@
 // The two images of the box, and which of them runs.
 
-import { h, icon, one, t } from "../../kit/core.js";
+import { fill, h, icon, one, t } from "../../kit/core.js";
 import { dateTime } from "../../kit/format.js";
+import { badge, button, notice } from "../../kit/parts.js";
+import { pressing } from "./parts.js";
 
 let before = "";
 
@@ -22,25 +24,17 @@ export function images(card, update, does) {
 	before = now;
 	card.removeAttribute("aria-busy");
 	const head = one("header", card);
-	card.replaceChildren(head, ...contents(update, does));
+	fill(card, head, contents(update, does));
 }
 
 /** @param {Update} update @param {ImagesDo} does */
 function contents(update, does) {
 	if (!update.supported) {
-		return [
-			notice(
-				"info",
-				h("p.strong", t("update.not_by_images")),
-				h("p", t("update.not_by_images_words", { version: update.version })),
-			),
-		];
+		const words = t("update.not_by_images_words", { version: update.version });
+		return notice("info", h("p.strong", t("update.not_by_images")), h("p", words));
 	}
-	if (update.problem) {
-		return [
-			notice("bad", h("p.strong", t("update.no_rauc")), h("p.small.soft", update.problem)),
-		];
-	}
+	if (update.problem)
+		return notice("bad", h("p.strong", t("update.no_rauc")), h("p.small.soft", update.problem));
 	const sorted = [...update.slots].sort((a, b) => a.name.localeCompare(b.name));
 	const runs = sorted.find((slot) => slot.booted),
 		next = sorted.find((slot) => slot.boots_next);
@@ -56,12 +50,6 @@ function contents(update, does) {
 	if (runs && next && next !== runs) made.push(pending(next, does));
 	else if (other) made.push(way_back(other, does));
 	return made;
-}
-
-/** @param {"info" | "bad" | "warn"} kind @param {Child[]} words */
-function notice(kind, ...words) {
-	const icons = { info: "info", bad: "triangle-alert", warn: "triangle-alert" };
-	return h("div.notice", { "data-kind": kind }, icon(icons[kind]), h("div", ...words));
 }
 
 /** @param {Slot} slot @param {Update} update */
@@ -97,16 +85,13 @@ function badges(slot, update) {
 	return made;
 }
 
-/** @param {string} kind @param {string} name @param {string} words */
-const badge = (kind, name, words) => h("span.badge", { "data-kind": kind }, icon(name), words);
-
 /** @param {Slot} next @param {ImagesDo} does */
 function pending(next, does) {
 	return h(
 		"div.images-actions",
 		h("p.strong", t("update.pending", { name: next.name })),
-		button("update.stay", "button.button", does.stay),
-		button("update.restart", "button.button.primary", does.restart),
+		button("", t("update.stay"), pressing(does.stay)),
+		button(".primary", t("update.restart"), pressing(does.restart)),
 	);
 }
 
@@ -115,21 +100,7 @@ function way_back(other, does) {
 	if (!other.good) return h("p.soft", t("update.no_way_back"));
 	return h(
 		"div.images-actions",
-		button("update.back", "button.button", does.back, "history"),
+		button("", [icon("history"), t("update.back")], pressing(does.back)),
 		h("p.small.soft", t("update.back_hint")),
-	);
-}
-
-/**
- * @template {string} K
- * @param {string} words @param {K} what @param {(button: HTMLElement) => unknown} does
- * @param {string | null} name
- */
-function button(words, what, does, name = null) {
-	return h(
-		what,
-		{ type: "button", onclick: (event) => does(event.currentTarget) },
-		name ? icon(name) : null,
-		t(words),
 	);
 }

@@ -1,6 +1,7 @@
 // What the card "A new image" shows, one function a step.
 
 import { h, icon, t } from "../../kit/core.js";
+import { alarm, badge, button, facts, notice } from "../../kit/parts.js";
 
 const MB = 1_000_000;
 /** @param {number} bytes */
@@ -56,10 +57,7 @@ export function sending(file, cancel) {
 		bar,
 		h("div.progress-words.small.soft", words),
 		broken,
-		h(
-			"div.actions",
-			h("button.button.small", { type: "button", onclick: cancel }, t("update.cancel")),
-		),
+		h("div.actions", button(".small", t("update.cancel"), cancel)),
 	);
 	/** @param {number} bytes @param {number} size @param {string | null} said */
 	const sent = (bytes, size, said) => {
@@ -99,16 +97,10 @@ export function progress(title, job, note = null) {
 /** Why it was not taken. @param {Job} job @param {boolean} writing */
 export function refused(job, writing = false) {
 	const key = writing ? "update.failed" : `update.why.${job.why}`;
-	return h(
-		"div.notice",
-		{ "data-kind": "bad", role: "alert" },
-		icon("triangle-alert"),
-		h(
-			"div",
-			h("p.strong", t(writing ? "update.failed_title" : "update.refused")),
-			h("p", t(key)),
-			h("p.small.soft", job.error),
-		),
+	return alarm(
+		h("p.strong", t(writing ? "update.failed_title" : "update.refused")),
+		h("p", t(key)),
+		h("p.small.soft", job.error),
 	);
 }
 
@@ -118,14 +110,9 @@ export function refused(job, writing = false) {
  */
 export function found(update, { write, forget }) {
 	const { order } = update.job,
+		[kind, picture] = ORDER[order],
 		bundle = /** @type {NonNullable<Job["bundle"]>} */ (update.job.bundle);
-	const facts = [
-		["update.signed_by", bundle.signed_by],
-		["update.for_board", bundle.board],
-		["update.description", bundle.description],
-		["update.build", bundle.build],
-		["update.size", t("update.megabytes", { size: megabytes(bundle.image_bytes) })],
-	];
+
 	return h(
 		"div.stack",
 		h(
@@ -139,35 +126,20 @@ export function found(update, { write, forget }) {
 			h("span.soft", update.version),
 			icon("arrow-right"),
 			h("span", bundle.version),
-			order_badge(order),
+			badge(kind, picture, t(`update.order.${order}`)),
 		),
-		h(
-			"dl.facts",
-			facts
-				.filter(([, value]) => value)
-				.flatMap(([key, value]) => [h("dt", t(key)), h("dd", value)]),
+		facts(
+			[t("update.signed_by"), bundle.signed_by],
+			[t("update.for_board"), bundle.board],
+			[t("update.description"), bundle.description],
+			[t("update.build"), bundle.build],
+			[t("update.size"), t("update.megabytes", { size: megabytes(bundle.image_bytes) })],
 		),
-		order === "newer"
-			? null
-			: h(
-					"div.notice",
-					{ "data-kind": "warn" },
-					icon("triangle-alert"),
-					h("div", h("p", t(`update.order_words.${order}`))),
-				),
+		order !== "newer" && notice("warn", h("p", t(`update.order_words.${order}`))),
 		h(
 			"div.actions",
-			h(
-				"button.button.primary",
-				{ type: "button", onclick: (event) => write(event.currentTarget) },
-				icon("download"),
-				t("update.write"),
-			),
-			h(
-				"button.button",
-				{ type: "button", onclick: (event) => forget(event.currentTarget) },
-				t("update.forget"),
-			),
+			button(".primary", [icon("download"), t("update.write")], pressing(write)),
+			button("", t("update.forget"), pressing(forget)),
 		),
 	);
 }
@@ -179,34 +151,21 @@ const ORDER = {
 	unknown: ["warn", "circle-help"],
 };
 
-/** @param {Job["order"]} order */
-function order_badge(order) {
-	const [kind, name] = ORDER[order];
-	return h("span.badge", { "data-kind": kind }, icon(name), t(`update.order.${order}`));
-}
+/** What a button does whose press is told to others. @param {Press} does */
+export const pressing = (does) => (/** @type {any} */ event) => does(event.currentTarget);
 
 /** It is there, and runs after a restart. @param {Job} job @param {Press} restart */
 export function written(job, restart) {
 	return h(
 		"div.stack",
-		h(
-			"div.notice",
-			{ "data-kind": "good" },
-			icon("circle-check"),
-			h(
-				"div",
-				h("p.strong", t("update.written", { version: job.bundle?.version })),
-				h("p", t("update.written_words")),
-			),
+		notice(
+			"good",
+			h("p.strong", t("update.written", { version: job.bundle?.version })),
+			h("p", t("update.written_words")),
 		),
 		h(
 			"div.actions",
-			h(
-				"button.button.primary",
-				{ type: "button", onclick: (event) => restart(event.currentTarget) },
-				icon("rotate-ccw"),
-				t("update.restart"),
-			),
+			button(".primary", [icon("rotate-ccw"), t("update.restart")], pressing(restart)),
 		),
 	);
 }

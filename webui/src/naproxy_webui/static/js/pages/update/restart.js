@@ -1,6 +1,7 @@
 // Over a restart of the box: the page waits, comes back, and says what became of it.
 
-import { at, h, icon, t } from "../../kit/core.js";
+import { at, fill, h, t } from "../../kit/core.js";
+import { notice } from "../../kit/parts.js";
 
 const NOTE = "naproxy-update";
 const EVERY_MS = 1500,
@@ -70,26 +71,13 @@ export function outcome(place, update) {
 	const wanted = JSON.parse(kept);
 	const good = runs.name === wanted.slot;
 	const values = { name: runs.name, version: update.version };
-	place.replaceChildren(
-		h(
-			"div.notice",
-			{ "data-kind": good ? "good" : "bad" },
-			icon(good ? "circle-check" : "triangle-alert"),
-			h(
-				"div",
-				h("p.strong", t(good ? "update.now_runs" : "update.went_back", values)),
-				h(
-					"p",
-					t(
-						good
-							? update.confirmed
-								? "update.now_confirmed"
-								: "update.now_not_confirmed"
-							: "update.went_back_words",
-						values,
-					),
-				),
-			),
+	const so_far = update.confirmed ? "update.now_confirmed" : "update.now_not_confirmed";
+	fill(
+		place,
+		notice(
+			good ? "good" : "bad",
+			h("p.strong", t(good ? "update.now_runs" : "update.went_back", values)),
+			h("p", t(good ? so_far : "update.went_back_words", values)),
 		),
 	);
 }
