@@ -43,10 +43,15 @@ RULE: Final = {
     "treat_as": string(),
     "server": string(maxLength=64),
 }
-COST: Final = {
+TALLY: Final = {
+    "wakes": integer(),
     "awake_s": number(),
     "extra_j": nullable(number()),
     "cost": nullable(number()),
+    "persons": integer(),
+    "paths": COUNTS,
+    "addresses": COUNTS,
+    "agents": COUNTS,
 }
 
 
@@ -102,14 +107,9 @@ def wakes(query: dict[str, Any]) -> Any:
                     {
                         "kind": KIND,
                         "key": string(),
-                        "wakes": integer(),
                         "last_s": number(),
-                        **COST,
                         "every_s": nullable(number()),
-                        "persons": integer(),
-                        "paths": COUNTS,
-                        "addresses": COUNTS,
-                        "agents": COUNTS,
+                        **TALLY,
                         "rule": nullable(string()),
                         "why_not": nullable(string()),
                     }
@@ -137,14 +137,9 @@ def _group(group: ledger.Group, found: Sequence[dict[str, Any]]) -> dict[str, An
     return {
         "kind": group.kind,
         "key": group.key,
-        "wakes": group.wakes,
         "last_s": group.last_s,
-        **_cost(group.awake_s, group.extra_j),
         "every_s": wakerules.regular(times_s),
-        "persons": group.classes["person"],
-        "paths": _counts(group.paths),
-        "addresses": _counts(group.addresses),
-        "agents": _counts(group.agents),
+        **_told(group),
         "rule": suggestion.text or None,
         "why_not": t(f"history.why_not_{why_not}") if why_not else None,
     }
@@ -169,10 +164,19 @@ def charged(
     return found, any(wake["extra_j"] is not None for wake in found)
 
 
-def _cost(awake_s: float, extra_j: float | None) -> dict[str, Any]:
-    price = office().price_per_kwh or None
-    money = None if extra_j is None or price is None else extra_j / _J_PER_KWH * price
-    return {"awake_s": awake_s, "extra_j": extra_j, "cost": money}
+def _told(tally: ledger.Tally) -> dict[str, Any]:
+    """Return what wakes have in common, with what they cost."""
+    price, extra_j = office().price_per_kwh or None, tally.extra_j
+    return {
+        "wakes": tally.wakes,
+        "awake_s": tally.awake_s,
+        "extra_j": extra_j,
+        "cost": None if extra_j is None or price is None else extra_j / _J_PER_KWH * price,
+        "persons": tally.classes["person"],
+        "paths": _counts(tally.paths),
+        "addresses": _counts(tally.addresses),
+        "agents": _counts(tally.agents),
+    }
 
 
 def _counts(counter: Counter[str]) -> dict[str, Any]:
@@ -231,13 +235,8 @@ def suggestions(query: dict[str, Any]) -> Any:
             "retry_s": integer(),
             "since_s": number(),
             "all": integer(),
-            "wakes": integer(),
             "shadowed": integer(),
-            "persons": integer(),
-            **COST,
-            "paths": COUNTS,
-            "addresses": COUNTS,
-            "agents": COUNTS,
+            **TALLY,
             "room": integer(description="How many more rules there may be"),
         }
     ),
@@ -258,21 +257,21 @@ def preview(query: dict[str, Any]) -> Any:
         "retry_s": server.retry_s,
         "since_s": max(now_s - PREVIEW_S, found[0]["t_s"] if found else now_s),
         "all": len(found),
-        "wakes": made.wakes,
         "shadowed": made.shadowed,
-        "persons": made.classes["person"],
-        **_cost(made.awake_s, made.extra_j),
-        "paths": _counts(made.paths),
-        "addresses": _counts(made.addresses),
-        "agents": _counts(made.agents),
+        **_told(made),
         "room": max(0, wakerules.MOST_RULES - len(known.rules)),
     }
 
 
-def _known(name: str) -> tuple[Equipment, Server]:
+def _answered() -> Equipment:
     known = equipment(fresh=True)
     if not known.answered:
         raise ApiError(HTTPStatus.SERVICE_UNAVAILABLE, t("history.error_controller"))
+    return known
+
+
+def _known(name: str) -> tuple[Equipment, Server]:
+    known = _answered()
     server = known.server(name)
     if server is None:
         raise ApiError(HTTPStatus.NOT_FOUND, t("history.error_server"), "server")
@@ -312,9 +311,7 @@ def _treat_as(server: Server, kind: str, text: str, matched: Sequence[dict[str, 
 )
 def rules() -> Any:
     """Return all rules."""
-    known = equipment(fresh=True)
-    if not known.answered:
-        raise ApiError(HTTPStatus.SERVICE_UNAVAILABLE, t("history.error_controller"))
+    known = _answered()
     return {"rules": list(known.rules), "most": wakerules.MOST_RULES}
 
 
@@ -357,9 +354,7 @@ def make(body: dict[str, Any]) -> Any:
 )
 def remove(body: dict[str, Any]) -> Any:
     """Remove a rule: not by its number, which is another when somebody else removed one."""
-    known = equipment(fresh=True)
-    if not known.answered:
-        raise ApiError(HTTPStatus.SERVICE_UNAVAILABLE, t("history.error_controller"))
+    known = _answered()
     number = wakerules.number(known.rules, body)
     if number is None:
         raise ApiError(HTTPStatus.NOT_FOUND, t("history.error_gone"))
