@@ -243,30 +243,22 @@ function unpacked(answer, read) {
  * @returns {Promise<Answer<"GET", P>>}
  */
 export const get = (path, query, options = {}) => call("GET", path, { ...options, query });
+
 /**
- * @template {string} P
- * @param {P} path @param {unknown} body @param {Options} options
- * @returns {Promise<Answer<"POST", P>>}
+ * What asks with a method that changes something; `standard` is the body where none is given.
+ * @template {string} M
+ * @param {M} method @param {unknown} [standard]
+ * @returns {<P extends string>(
+ *   path: P, body?: unknown, options?: Options) => Promise<Answer<M, P>>}
  */
-export const post = (path, body = {}, options = {}) => call("POST", path, { ...options, body });
-/**
- * @template {string} P
- * @param {P} path @param {unknown} [body] @param {Options} options
- * @returns {Promise<Answer<"PUT", P>>}
- */
-export const put = (path, body, options = {}) => call("PUT", path, { ...options, body });
-/**
- * @template {string} P
- * @param {P} path @param {unknown} [body] @param {Options} options
- * @returns {Promise<Answer<"PATCH", P>>}
- */
-export const patch = (path, body, options = {}) => call("PATCH", path, { ...options, body });
-/**
- * @template {string} P
- * @param {P} path @param {unknown} [body] @param {Options} options
- * @returns {Promise<Answer<"DELETE", P>>}
- */
-export const del = (path, body, options = {}) => call("DELETE", path, { ...options, body });
+const changing =
+	(method, standard) =>
+	(path, body = standard, options = {}) =>
+		call(method, path, { ...options, body });
+export const post = changing("POST", {});
+export const put = changing("PUT");
+export const patch = changing("PATCH");
+export const del = changing("DELETE");
 
 /**
  * GET again and again, never two at once, not while the page is hidden.
