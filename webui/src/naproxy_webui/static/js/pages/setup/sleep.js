@@ -11,11 +11,14 @@ const form = at("form");
 let saved = null;
 let turn = Promise.resolve();
 
-/** The chosen way, with the settings that the page asks for it. */
+/** What settings the page asks for the chosen way; undefined if it is none of the page's. */
+const asked = () => one("input[name=driver]:checked", form)?.dataset.keys;
+
+/** The chosen way, with its settings. */
 function wanted() {
 	const given = values(form);
-	const keys = (one("input[name=driver]:checked", form).dataset.keys ?? "").split(" ");
-	const settings = keys.filter(Boolean).map((key) => [key, given[key] ?? ""]);
+	const keys = (asked() ?? "").split(" ").filter(Boolean);
+	const settings = keys.map((key) => [key, given[key] ?? ""]);
 	return { driver: given.driver, ...Object.fromEntries(settings) };
 }
 
@@ -36,7 +39,7 @@ function arrange() {
 	const { driver } = wanted();
 	for (const each of all("[data-only]")) each.hidden = each.dataset.only !== driver;
 	for (const each of all("[data-not]")) each.hidden = each.dataset.not === driver;
-	at("more").hidden = !one("input[name=driver]:checked", form).dataset.keys;
+	at("more").hidden = asked() === "";
 }
 
 async function changed() {
