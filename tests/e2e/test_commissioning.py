@@ -125,7 +125,7 @@ def test_before_it_the_server_never_sleeps_by_itself_and_says_why(
 ) -> None:
     assert commissioned.before["armed"] is False
     unproven = Reason("server.not_commissioned", server="web")
-    assert unproven.plain() in commissioned.before["vetoes"]
+    assert unproven.plain() in commissioned.before["inhibitors"]
 
 
 def test_it_woke_every_time_and_is_armed(commissioned: Commissioned) -> None:
@@ -133,7 +133,7 @@ def test_it_woke_every_time_and_is_armed(commissioned: Commissioned) -> None:
     assert commissioned.report["armed"], commissioned.report["reason"]
     assert commissioned.slept == CYCLES
     assert commissioned.after["armed"] is True
-    codes = [veto["code"] for veto in commissioned.after["vetoes"]]
+    codes = [inhibitor["code"] for inhibitor in commissioned.after["inhibitors"]]
     assert not any("commission" in code for code in codes)
 
 

@@ -15,7 +15,7 @@ def refused(shared: Office) -> Office:
     shared.box.await_state("awake")
     shared.server.board.configure(refuse=WORDS)
     shared.box.api("POST", "/v1/servers/web/sleep", {})
-    wait_for(lambda: WORDS in str(shared.box.status()["vetoes"]), "the refusal in the status")
+    wait_for(lambda: WORDS in str(shared.box.status()["inhibitors"]), "the refusal in the status")
     return shared
 
 
@@ -26,7 +26,9 @@ def test_the_server_stays_awake_and_serves(refused: Office) -> None:
 
 
 def test_its_words_are_in_the_status(refused: Office) -> None:
-    assert any(WORDS in str(reason_of(veto)) for veto in refused.box.status()["vetoes"])
+    assert any(
+        WORDS in str(reason_of(inhibitor)) for inhibitor in refused.box.status()["inhibitors"]
+    )
 
 
 def test_its_words_are_in_the_journal(refused: Office) -> None:
@@ -34,7 +36,7 @@ def test_its_words_are_in_the_journal(refused: Office) -> None:
 
 
 def test_the_policy_does_not_ask_again_at_once(refused: Office) -> None:
-    codes = [veto["code"] for veto in refused.box.status()["vetoes"]]
+    codes = [inhibitor["code"] for inhibitor in refused.box.status()["inhibitors"]]
     assert "server.asked_again" in codes
 
 

@@ -141,9 +141,9 @@ def test_a_failed_wake_keeps_it_awake_until_somebody_says_otherwise(asleep: Mete
     asleep.box.await_state("awake", 30)
     status = asleep.box.status()
     assert status["armed"] is False
-    [veto] = [v for v in map(reason_of, status["vetoes"]) if v.code == "server.tripped"]
-    assert "server.why_failed" in veto.codes()
-    assert "naproxy arm web" in str(veto)
+    [inhibitor] = [v for v in map(reason_of, status["inhibitors"]) if v.code == "server.tripped"]
+    assert "server.why_failed" in inhibitor.codes()
+    assert "naproxy arm web" in str(inhibitor)
     asleep.configure(policy=IDLE)
     wait_for(lambda: asleep.box.status()["decision"]["sleep"], "the policy to want it")
     assert asleep.box.status()["state"] == "awake"
@@ -199,7 +199,7 @@ def test_a_server_that_does_not_wake_is_not_armed_and_told_why(awake: Metered) -
     why = reason.params["why"]
     assert (why.code, why.params["calls"]) == ("server.not_up", 20)
     assert why.params["why"].code == "server.why_hangs_draws"
-    assert "server.why_hangs_draws" in str(awake.box.status()["vetoes"])
+    assert "server.why_hangs_draws" in str(awake.box.status()["inhibitors"])
 
 
 def test_visitors_of_a_server_that_is_being_commissioned_lose_nothing(awake: Metered) -> None:

@@ -16,12 +16,12 @@ WORK = "/app/reply"
 ALWAYS = ["mon-sun 00:00-24:00"]
 
 
-def vetoes(office: Office) -> list[Reason]:
-    return [reason_of(veto) for veto in office.box.status()["vetoes"]]
+def inhibitors(office: Office) -> list[Reason]:
+    return [reason_of(inhibitor) for inhibitor in office.box.status()["inhibitors"]]
 
 
 def codes(office: Office) -> list[str]:
-    return [veto.code for veto in vetoes(office)]
+    return [inhibitor.code for inhibitor in inhibitors(office)]
 
 
 @pytest.fixture
@@ -30,13 +30,13 @@ def configured(office: Office) -> Iterator[Office]:
     office.box.reconfigure()
 
 
-def test_a_request_at_the_server_is_a_veto_while_it_lasts(office: Office) -> None:
+def test_a_request_at_the_server_is_an_inhibitor_while_it_lasts(office: Office) -> None:
     slow = partial(ask, office.client, f"{fresh(WORK)}&delay_s=2")
     with at_once([slow]) as calls:
         one = Reason("server.fetching", number=1)
-        wait_for(lambda: one in vetoes(office), "the veto")
+        wait_for(lambda: one in inhibitors(office), "the inhibitor")
     assert calls[0].result().status == 200
-    wait_for(lambda: "server.fetching" not in codes(office), "the end of the veto")
+    wait_for(lambda: "server.fetching" not in codes(office), "the end of the inhibitor")
 
 
 def test_an_open_websocket_keeps_the_server_awake_even_by_hand(office: Office) -> None:
@@ -47,7 +47,7 @@ def test_an_open_websocket_keeps_the_server_awake_even_by_hand(office: Office) -
             office.box.api("POST", "/v1/servers/web/sleep", {})
         assert refused.value.answer["code"] == "server.connections"
         client.close()
-    wait_for(lambda: "server.connections" not in codes(office), "the end of the veto")
+    wait_for(lambda: "server.connections" not in codes(office), "the end of the inhibitor")
 
 
 def test_work_keeps_the_server_awake_after_its_request_has_ended(configured: Office) -> None:
@@ -55,8 +55,8 @@ def test_work_keeps_the_server_awake_after_its_request_has_ended(configured: Off
     assert ask(configured.client, fresh(), headers=PROGRAM).status == 200
     assert "server.work" not in codes(configured)
     assert ask(configured.client, fresh(WORK)).status == 200
-    wait_for(lambda: "server.work" in codes(configured), "the veto")
-    [work] = [veto for veto in vetoes(configured) if veto.code == "server.work"]
+    wait_for(lambda: "server.work" in codes(configured), "the inhibitor")
+    [work] = [inhibitor for inhibitor in inhibitors(configured) if inhibitor.code == "server.work"]
     assert work.params["paths"] == [WORK]
     with pytest.raises(RefusedError) as refused:
         configured.box.api("POST", "/v1/servers/web/sleep", {})
@@ -65,7 +65,7 @@ def test_work_keeps_the_server_awake_after_its_request_has_ended(configured: Off
     assert configured.server.board.state == "off"
 
 
-def test_office_hours_are_a_veto_but_not_by_hand(configured: Office) -> None:
+def test_office_hours_are_an_inhibitor_but_not_by_hand(configured: Office) -> None:
     configured.box.reconfigure(server={"awake": {"hours": ALWAYS, "time_zone": "UTC"}})
     assert "server.office_hours" in codes(configured)
     configured.box.sleep()

@@ -95,7 +95,7 @@ class RefusedSleep(Fault):
             # While requests are at the server it is not asked.
             with contextlib.suppress(RefusedError):
                 box.api("POST", "/v1/servers/web/sleep", {})
-            return self.WORDS in str(box.status()["vetoes"])
+            return self.WORDS in str(box.status()["inhibitors"])
 
         wait_for(refused, "the refusal's words")
         scene.await_awake()

@@ -171,7 +171,7 @@ def quiet_stage() -> Iterator[Stage]:
         yield started
 
 
-def come(stage: Stage, **asker: str) -> None:
+def come(stage: Stage, **wake_request: str) -> None:
     """Have somebody wake the sleeping server."""
     fields = {
         "server": "web",
@@ -180,7 +180,7 @@ def come(stage: Stage, **asker: str) -> None:
         "class": "api",
         "client": "192.0.2.9",
     }
-    lines = "".join(f"{name}={value}\n" for name, value in {**fields, **asker}.items())
+    lines = "".join(f"{name}={value}\n" for name, value in {**fields, **wake_request}.items())
     with stage.asleep(), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
         sock.sendto(f"naproxy-wake 1\n{lines}".encode(), str(stage.run_dir / "wake.sock"))
         stage.wait("awake")

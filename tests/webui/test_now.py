@@ -227,7 +227,7 @@ def hostile(said: Any) -> Any:
     """Every text that may come from elsewhere is markup."""
     server = said["servers"][0]
     server["id"] = HOSTILE
-    server["why"] = server["decision"] = server["vetoes"] = [HOSTILE]
+    server["why"] = server["decision"] = server["inhibitors"] = [HOSTILE]
     server["state"] = "awake"
     server["alert"] = HOSTILE
     server["power"] = {**server["power"], "meter": HOSTILE, "problem": HOSTILE}

@@ -9,7 +9,7 @@ from flask import Flask
 from naproxy.api.shapes import check
 from naproxy.core.reading import PowerSample
 from naproxy.core.reason import Reason
-from naproxy.core.request import Asker
+from naproxy.core.request import WakeRequest
 from naproxy.core.state import State
 from naproxy_webui.office.equipment import Equipment, Meter, Server
 from naproxy_webui.options import Settings
@@ -19,7 +19,7 @@ from test_history_block import second
 ON_MW, OFF_MW = 40_000, 2_000
 AGO_S = 20 * 86400
 IDLE = Reason("policy.idle", idle_s=63)
-ASKED = Asker("192.0.2.77", "miss", "GET", "api", path="/feed.xml").why
+ASKED = WakeRequest("192.0.2.77", "miss", "GET", "api", path="/feed.xml").why
 
 
 class Past(Box):
@@ -42,7 +42,9 @@ class Past(Box):
         self.journal.transition("web", before, state, reason)
         self.pass_s(after_s)
 
-    def wake(self, *, waited_s: float | None = 5.0, server: str = "web", **asker: Any) -> None:
+    def wake(
+        self, *, waited_s: float | None = 5.0, server: str = "web", **wake_request: Any
+    ) -> None:
         values = {
             "who": "192.0.2.77",
             "reason": "miss",
@@ -52,23 +54,23 @@ class Past(Box):
             "host": "www.example.org",
             "path": "/feed.xml",
         }
-        row = self.journal.wake_opened(server, Asker(**{**values, **asker}))
+        row = self.journal.wake_opened(server, WakeRequest(**{**values, **wake_request}))
         assert row is not None
         if waited_s is not None:
             self.journal.wake_closed(row, "up", waited_s, 1)
 
-    def cycle(self, *, asleep_s: float = 600, awake_s: float = 300, **asker: Any) -> None:
+    def cycle(self, *, asleep_s: float = 600, awake_s: float = 300, **wake_request: Any) -> None:
         """Asleep, woken by somebody in 5 s, awake."""
         self.change(State.FALLING_ASLEEP, State.ASLEEP, IDLE, asleep_s)
-        self.wake(**asker)
+        self.wake(**wake_request)
         self.change(State.ASLEEP, State.WAKING, ASKED, 5)
         self.change(State.WAKING, State.AWAKE, Reason("server.up_after", took_s=5.0), awake_s)
 
-    def measured_cycle(self, **asker: Any) -> None:
+    def measured_cycle(self, **wake_request: Any) -> None:
         """20 minutes asleep, then woken, 10 awake, all of it measured."""
         self.change(State.FALLING_ASLEEP, State.ASLEEP, IDLE, 0)
         self.meter(1200, OFF_MW)
-        self.wake(**asker)
+        self.wake(**wake_request)
         self.change(State.ASLEEP, State.WAKING, ASKED, 0)
         self.change(State.WAKING, State.AWAKE, Reason("server.up_after", took_s=0.1), 0)
         self.meter(600, ON_MW)

@@ -14,7 +14,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 from history_past import ON_MW, Past, as_declared, known
 from naproxy.core.reason import Reason
-from naproxy.core.request import Asker
+from naproxy.core.request import WakeRequest
 from naproxy.core.state import State
 from naproxy.history.tables import FILE
 from naproxy_webui.office.equipment import Equipment
@@ -326,7 +326,7 @@ def test_nothing_is_told_to_who_is_not_logged_in(visitor: FlaskClient, path: str
 
 
 def test_a_wake_by_the_policy_is_told_in_plain_words(client: FlaskClient, past: Past) -> None:
-    past.journal.wake_opened("web", Asker("policy", HERE))
+    past.journal.wake_opened("web", WakeRequest("policy", HERE))
     found = get(client, "wakes", from_s=past.begun_s, to_s=past.wall_s + 1)
     assert found["rows"][0]["words"] == "Somebody is there."
 
@@ -335,7 +335,7 @@ def test_sentences_that_an_older_naproxy_kept_are_told_as_they_are(
     client: FlaskClient, past: Past
 ) -> None:
     past.all_of_it()
-    past.journal.wake_opened("web", Asker("policy", "somebody is here"))
+    past.journal.wake_opened("web", WakeRequest("policy", "somebody is here"))
     with sqlite3.connect(past.directory / FILE) as older:
         older.execute("UPDATE transitions SET reason = 'idle 63 s'")
         older.execute("UPDATE decisions SET reason = 'idle 5 s of 60 s'")

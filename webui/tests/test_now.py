@@ -226,9 +226,12 @@ def test_what_the_controller_says_is_told_in_the_users_language(app: Flask, box:
     fetching, kept = Reason("server.fetching", number=2), Reason("server.kept_awake")
     alert = Reason("server.still_not_up", why=own_words("no answer"))
     found = card_of(
-        *(app, box), vetoes=plain([fetching, kept]), alert=alert.plain(), reason=fetching.plain()
+        *(app, box),
+        inhibitors=plain([fetching, kept]),
+        alert=alert.plain(),
+        reason=fetching.plain(),
     )
-    assert found["vetoes"] == [words(fetching, "de"), words(kept, "de")]
+    assert found["inhibitors"] == [words(fetching, "de"), words(kept, "de")]
     assert found["why"] == [words(fetching, "de")]
     assert found["alert"] == "Er ist noch immer nicht da: no answer."
 

@@ -12,7 +12,7 @@ from naproxy.core.reason import Reason, own_words, together
 from naproxy_webui.i18n import reasons
 
 IDLE = Reason("policy.idle", idle_s=3720)
-VETOES = [Reason("server.office_hours", until="18:00"), Reason("server.fetching", number=2)]
+INHIBITORS = [Reason("server.office_hours", until="18:00"), Reason("server.fetching", number=2)]
 
 
 @pytest.fixture(autouse=True)
@@ -23,22 +23,22 @@ def in_german(app: Flask) -> Iterator[None]:
 
 
 def test_a_reason_is_told_in_the_users_language() -> None:
-    assert reasons.plain(VETOES[0].plain()) == "Bürozeit bis 18:00."
+    assert reasons.plain(INHIBITORS[0].plain()) == "Bürozeit bis 18:00."
 
 
 def test_the_history_keeps_reasons_as_text() -> None:
-    assert reasons.plain(VETOES[0].text()) == "Bürozeit bis 18:00."
+    assert reasons.plain(INHIBITORS[0].text()) == "Bürozeit bis 18:00."
 
 
 def test_several_reasons_are_a_sentence_each() -> None:
-    said = reasons.sentences(together(*VETOES).plain())
-    assert said == [reasons.plain(each.plain()) for each in VETOES]
+    said = reasons.sentences(together(*INHIBITORS).plain())
+    assert said == [reasons.plain(each.plain()) for each in INHIBITORS]
 
 
 def test_what_keeps_a_server_awake_is_told_with_the_decision() -> None:
-    vetoed = Reason("server.would_sleep", why=IDLE, inhibitors=VETOES)
-    for each in (IDLE, *VETOES):
-        assert reasons.plain(each.plain()).removesuffix(".") in reasons.plain(vetoed.text())
+    inhibited = Reason("server.would_sleep", why=IDLE, inhibitors=INHIBITORS)
+    for each in (IDLE, *INHIBITORS):
+        assert reasons.plain(each.plain()).removesuffix(".") in reasons.plain(inhibited.text())
 
 
 def test_long_times_are_told_as_such() -> None:

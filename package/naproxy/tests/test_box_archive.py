@@ -20,7 +20,7 @@ from naproxy.box import LEAVE_FREE_BYTES, archive, diagnostics, restore, secrets
 from naproxy.config import document as config
 from naproxy.core.processes import Printed
 from naproxy.core.reason import Reason, together
-from naproxy.core.request import Asker
+from naproxy.core.request import WakeRequest
 from naproxy.history.write.journal import Journal
 
 HIDDEN = {"fl33t", "hu sh\"'\\", "02:aa:bb:cc:dd:ee", "b6" * 32, "correct horse", "PRIVATE KEY"}
@@ -414,11 +414,11 @@ def test_who_visited_is_not_in_the_diagnostics(home: Home, tmp_path: Path) -> No
             "INSERT INTO wakes (t_s, server, who, host, path, method, agent, class, reason)"
             " VALUES (1, 'web', '203.0.113.77', 'h', '/private', 'GET', 'a', 'person', 'page')"
         )
-    person = Asker("203.0.113.77", "page", "GET", "person", path="/private?a=(1)").why
-    program = Asker("2001:db8::7", "page", "GET", "api", path="/x").why
-    wanted = Reason("server.wanted_falling", asker=program)
+    person = WakeRequest("203.0.113.77", "page", "GET", "person", path="/private?a=(1)").why
+    program = WakeRequest("2001:db8::7", "page", "GET", "api", path="/x").why
+    wanted = Reason("server.wanted_falling", wake_request=program)
     reason = together(person, wanted)
-    told = {"status": {"servers": [{"reason": reason.plain(), "vetoes": [wanted.plain()]}]}}
+    told = {"status": {"servers": [{"reason": reason.plain(), "inhibitors": [wanted.plain()]}]}}
     log = [f"web: asleep -> waking: {reason}", f"shop: asleep -> waking: {person}"]
     texts = run(diagnostics.gather, Doubles(""), told, log, home.data)
     (tmp_path / "d").write_bytes(diagnostics.packed(texts, []))

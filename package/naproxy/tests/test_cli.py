@@ -30,7 +30,7 @@ def server(**changes: Any) -> dict[str, Any]:
         "mode_until_s": None,
         "held": 0,
         "eta_s": None,
-        "vetoes": [],
+        "inhibitors": [],
         "alert": None,
         "not_armed": None,
         "rungs": [],
@@ -52,10 +52,10 @@ def test_an_awake_servers_status_says_why_it_does_not_sleep() -> None:
     assert commands.describe(server(), NOW_S)[1].strip() == f"does not sleep: {WAITS}"
 
 
-def test_a_veto_is_told_beside_what_the_policy_wants() -> None:
+def test_an_inhibitor_is_told_beside_what_the_policy_wants() -> None:
     wants = {"sleep": True, "reason": IDLE.plain(), "next_check_s": None}
-    vetoes = plain([Reason("server.kept_awake"), Reason("server.fetching", number=2)])
-    lines = commands.describe(server(decision=wants, vetoes=vetoes), NOW_S)
+    inhibitors = plain([Reason("server.kept_awake"), Reason("server.fetching", number=2)])
+    lines = commands.describe(server(decision=wants, inhibitors=inhibitors), NOW_S)
     idle = "Nobody had needed it for 63 s"
     kept, fetching = "It is kept awake by hand.", "It is answering requests now (2)."
     assert lines[1].strip() == f"It would sleep ({idle}), but: {kept} {fetching}"

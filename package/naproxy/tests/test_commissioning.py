@@ -13,11 +13,11 @@ from naproxy.server.commissioning import (
     Drawn,
     Entered,
     Event,
+    Inhibited,
     Order,
     Passed,
     Phase,
     Plan,
-    Vetoed,
 )
 from naproxy.server.seeing import Pinged
 
@@ -43,7 +43,7 @@ class Office:
         self.commissioning = Commissioning(plan, self.now_s, state)
         self.orders: list[Order] = []
         self.fall_s = FALL_S
-        self.vetoes: tuple[Reason, ...] = ()
+        self.inhibitors: tuple[Reason, ...] = ()
         self.wakes = True
         self.meter: Callable[[float], float | None] | None = lambda power_w: power_w
         self.pings = True
@@ -61,8 +61,8 @@ class Office:
     def send(self, event: Event) -> None:
         for order in self.commissioning.step(self.now_s, event):
             self.orders.append(order)
-            if order is Order.SLEEP and self.vetoes:
-                self.send(Vetoed(self.vetoes))
+            if order is Order.SLEEP and self.inhibitors:
+                self.send(Inhibited(self.inhibitors))
             elif order is Order.SLEEP:
                 self.enter(State.FALLING_ASLEEP, TESTED)
                 self.send(Commanded())
@@ -282,18 +282,18 @@ def test_a_server_that_wakes_by_itself_each_time_is_not_armed() -> None:
 
 def test_what_speaks_against_a_sleep_is_waited_for_and_told() -> None:
     office = Office()
-    office.vetoes = (CONNECTIONS,)
+    office.inhibitors = (CONNECTIONS,)
     office.play(5)
     assert office.commissioning.phase is Phase.PREPARING
     assert office.status()["reason"] == CONNECTIONS.plain()
-    office.vetoes = ()
+    office.inhibitors = ()
     assert office.play(1000).commissioning.phase is Phase.ARMED
 
 
 def test_what_speaks_against_a_sleep_for_long_ends_it_with_the_reason() -> None:
     office = Office()
     kept = Reason("server.kept_awake")
-    office.vetoes = (kept, CONNECTIONS)
+    office.inhibitors = (kept, CONNECTIONS)
     office.play(PREPARE_S + 1)
     assert office.commissioning.phase is Phase.FAILED
     why = Reason("server.cannot_sleep", why=together(kept, CONNECTIONS))

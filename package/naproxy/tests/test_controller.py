@@ -142,7 +142,7 @@ def test_a_refusal_is_told_in_the_servers_words_and_its_exit_status(box: Box) ->
     assert done.returncode == 1
     assert "the server refuses to sleep: backup is running" in done.stderr
     assert box.record().state == State.AWAKE
-    assert box.status()["vetoes"][0]["code"] == "server.asked_again"
+    assert box.status()["inhibitors"][0]["code"] == "server.asked_again"
     box.ssh(f"touch {box.server.power}")
     assert box.naproxy("sleep", "web").returncode == 0
 
@@ -158,7 +158,7 @@ def test_a_request_while_it_falls_asleep_is_served_after_the_wake(box: Box) -> N
     assert states == ["awake", "falling_asleep", "asleep", "waking", "awake"]
 
 
-def test_an_open_connection_is_a_veto(box: Box) -> None:
+def test_an_open_connection_is_an_inhibitor(box: Box) -> None:
     box.record().piping_now = 3
     status, answer = box.post("sleep")
     assert (status, answer["code"]) == (409, "server.connections")

@@ -11,9 +11,9 @@ GOOD = (
 
 
 def test_a_datagram_says_who_asks_for_which_server() -> None:
-    name, asker = datagram.parse(GOOD)
+    name, wake_request = datagram.parse(GOOD)
     assert name == "web"
-    assert asker == datagram.Asker(
+    assert wake_request == datagram.WakeRequest(
         who="192.0.2.17",
         reason="page",
         method="GET",
@@ -38,8 +38,8 @@ def test_the_reason_names_the_request() -> None:
 
 
 def test_a_class_that_is_not_known_is_told_as_it_came() -> None:
-    asker = datagram.parse(b"naproxy-wake 1\nserver=a\nreason=miss\nclass=elf\npath=/\n")[1]
-    assert asker.why.params["klass"] == own_words("elf")
+    wake_request = datagram.parse(b"naproxy-wake 1\nserver=a\nreason=miss\nclass=elf\npath=/\n")[1]
+    assert wake_request.why.params["klass"] == own_words("elf")
 
 
 @pytest.mark.parametrize(
@@ -72,8 +72,8 @@ def test_garbage_is_refused_in_words(data: bytes) -> None:
 @example(GOOD)
 def test_any_bytes_are_a_datagram_or_a_value_error(data: bytes) -> None:
     try:
-        name, asker = datagram.parse(data)
+        name, wake_request = datagram.parse(data)
     except ValueError:
         return
     assert name
-    assert asker.reason
+    assert wake_request.reason

@@ -10,7 +10,7 @@ import pytest
 from naproxy.api import measures
 from naproxy.cli import __main__ as cli
 from naproxy.core.reason import Reason, own_words
-from naproxy.core.request import Asker
+from naproxy.core.request import WakeRequest
 from naproxy.core.state import State
 from naproxy.history.tables import FILE
 from test_history import START_S, Box, event
@@ -25,8 +25,10 @@ def box(tmp_path: Path) -> Iterator[Box]:
     made = Box(tmp_path)
     made.meter(90)
     made.journal.transition("web", State.AWAKE, State.ASLEEP, IDLE)
-    asker = Asker("192.0.2.1", "page", agent="=HYPERLINK(0)", host=HOST, path="/é", klass="person")
-    made.journal.wake_opened("web", asker)
+    wake_request = WakeRequest(
+        "192.0.2.1", "page", agent="=HYPERLINK(0)", host=HOST, path="/é", klass="person"
+    )
+    made.journal.wake_opened("web", wake_request)
     made.journal.decision("web", made.house_s, False, own_words("=1+1"))
     made.history.request("web", event(made))
     asks(made)

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 from naproxy.core.reason import own_words
-from naproxy.core.request import Asker
+from naproxy.core.request import WakeRequest
 from naproxy.core.state import State
 from naproxy.history.write import power
 from naproxy.history.write.clock import TAKEN_S, kernel_says_synchronised
@@ -32,7 +32,7 @@ def ntp_comes(box: Box, true_s: float) -> None:
 def test_what_was_written_before_ntp_came_is_moved_to_when_it_was(box: Box) -> None:
     box.meter(100)
     box.journal.transition("web", State.AWAKE, State.ASLEEP, own_words("x"))
-    box.journal.wake_opened("web", Asker("192.0.2.1", "page"))
+    box.journal.wake_opened("web", WakeRequest("192.0.2.1", "page"))
     box.journal.decision("web", box.house_s, True, own_words("idle"))
     ntp_comes(box, START_S + 100)
     assert box.seconds() == list(range(START_S, START_S + 100))

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 from naproxy.core.reason import own_words, stored_reason
-from naproxy.core.request import Asker
+from naproxy.core.request import WakeRequest
 from naproxy.core.state import State
 from naproxy.history.read import ledger
 from test_history import START_S, Box
@@ -11,9 +11,9 @@ from test_history import START_S, Box
 EVER = (0.0, 1e11)
 
 
-def wake(box: Box, server: str = "web", **asker: Any) -> None:
-    values = {"who": "192.0.2.1", "reason": "page", "klass": "person", "path": "/"} | asker
-    row = box.journal.wake_opened(server, Asker(**values))
+def wake(box: Box, server: str = "web", **wake_request: Any) -> None:
+    values = {"who": "192.0.2.1", "reason": "page", "klass": "person", "path": "/"} | wake_request
+    row = box.journal.wake_opened(server, WakeRequest(**values))
     assert row is not None
     box.journal.wake_closed(row, "up", 2.5, 1)
     box.pass_s(600)
@@ -33,7 +33,7 @@ def test_pages_have_every_wake_once_also_those_of_the_same_moment(
     box: Box, db: sqlite3.Connection
 ) -> None:
     for number in range(23):
-        row = box.journal.wake_opened("web", Asker(str(number), "page", klass="person"))
+        row = box.journal.wake_opened("web", WakeRequest(str(number), "page", klass="person"))
         assert row
         if number % 7 == 0:
             box.pass_s(1)

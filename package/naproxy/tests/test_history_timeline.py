@@ -2,7 +2,7 @@ import sqlite3
 
 import pytest
 from naproxy.core.reason import Reason, own_words
-from naproxy.core.request import Asker
+from naproxy.core.request import WakeRequest
 from naproxy.core.state import State
 from naproxy.history.read import timeline
 from test_history import START_S, Box
@@ -20,7 +20,9 @@ def change(box: Box, before: State, state: State, after_s: float, reason: Reason
 def cycle(box: Box, who: str = "192.0.2.1") -> None:
     """Ten minutes asleep, woken in 5 s, five minutes awake, asleep within 5 s."""
     change(box, State.FALLING_ASLEEP, State.ASLEEP, 600, IDLE)
-    box.journal.wake_opened("web", Asker(who, "page", "GET", "person", "Mozilla/5.0", "w", "/"))
+    box.journal.wake_opened(
+        "web", WakeRequest(who, "page", "GET", "person", "Mozilla/5.0", "w", "/")
+    )
     change(box, State.ASLEEP, State.WAKING, 5, own_words(f"GET / by {who}"))
     change(box, State.WAKING, State.AWAKE, 300, UP)
     change(box, State.AWAKE, State.FALLING_ASLEEP, 5, IDLE)
@@ -88,7 +90,7 @@ def test_a_wake_is_found_for_the_transition_it_led_to(box: Box, db: sqlite3.Conn
 
 def test_who_asked_while_the_server_fell_asleep_is_found(box: Box, db: sqlite3.Connection) -> None:
     change(box, State.AWAKE, State.FALLING_ASLEEP, 2)
-    box.journal.wake_opened("web", Asker("192.0.2.9", "page", klass="person"))
+    box.journal.wake_opened("web", WakeRequest("192.0.2.9", "page", klass="person"))
     box.pass_s(3)
     change(box, State.FALLING_ASLEEP, State.ASLEEP, 0)
     change(box, State.ASLEEP, State.WAKING, 5)

@@ -4,12 +4,14 @@ from pathlib import Path
 
 import pytest
 from naproxy.core.reason import Reason, own_words
-from naproxy.core.request import Asker
+from naproxy.core.request import WakeRequest
 from naproxy.core.state import State
 from naproxy.history.tables import FILE
 from naproxy.history.write.journal import Journal
 
-ASKER = Asker("192.0.2.17", "page", "GET", "person", "Firefox", "www.example.org", "/news")
+WAKE_REQUEST = WakeRequest(
+    "192.0.2.17", "page", "GET", "person", "Firefox", "www.example.org", "/news"
+)
 IDLE = Reason("policy.idle", idle_s=63)
 DAY_S = 86400.0
 
@@ -59,7 +61,7 @@ def test_rows_are_those_of_one_server_since_a_time_and_no_more_than_asked(
 
 
 def test_the_ledger_says_who_woke_and_how_long_it_took(journal: Journal) -> None:
-    row = journal.wake_opened("web", ASKER)
+    row = journal.wake_opened("web", WAKE_REQUEST)
     assert row is not None
     journal.wake_closed(row, "up", 4.25, 3)
     [wake] = journal.rows("wakes", None, 0, 10)
@@ -82,7 +84,7 @@ def test_the_ledger_says_who_woke_and_how_long_it_took(journal: Journal) -> None
 
 def test_a_wake_that_no_request_asked_for_has_a_reason(journal: Journal) -> None:
     why = Reason("server.office_hours", until="18:00")
-    journal.wake_opened("web", Asker("schedule", why))
+    journal.wake_opened("web", WakeRequest("schedule", why))
     [wake] = journal.rows("wakes", None, 0, 10)
     assert (wake["class"], wake["reason"]) == ("", why.plain())
 
@@ -109,7 +111,7 @@ def test_sentences_that_an_older_naproxy_kept_stay_as_they_are(
 
 
 def test_a_wake_cut_off_by_the_end_of_the_controller_says_so(journal: Journal) -> None:
-    journal.wake_opened("web", ASKER)
+    journal.wake_opened("web", WAKE_REQUEST)
     journal.close_forgotten()
     assert journal.rows("wakes", None, 0, 10)[0]["outcome"] == "controller ended"
 
@@ -140,14 +142,14 @@ def test_rows_of_another_table_are_refused(journal: Journal) -> None:
 
 def test_values_are_never_read_as_sql(journal: Journal) -> None:
     evil = "'; DROP TABLE wakes; --"
-    journal.wake_opened(evil, Asker(evil, evil, path=evil))
+    journal.wake_opened(evil, WakeRequest(evil, evil, path=evil))
     assert journal.rows("wakes", evil, 0, 1)[0]["path"] == evil
 
 
 def test_old_rows_go_and_each_servers_last_state_stays(journal: Journal, clock: Clock) -> None:
     journal.transition("web", State.AWAKE, State.ASLEEP, IDLE)
     journal.transition("web", State.ASLEEP, State.AWAKE, own_words("last"))
-    journal.wake_opened("web", ASKER)
+    journal.wake_opened("web", WAKE_REQUEST)
     clock.now_s += 100 * DAY_S
     journal.prune(90)
     assert [r["reason"] for r in _rows(journal)] == [own_words("last").plain()]

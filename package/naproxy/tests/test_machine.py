@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from naproxy.core.reason import Reason, own_words
-from naproxy.core.request import Asker
+from naproxy.core.request import WakeRequest
 from naproxy.core.state import State
 from naproxy.server import machine
 from naproxy.server.ladder import Ladder, Rung
@@ -41,7 +41,9 @@ TIMES = Times(
     interval_s=5.0,
 )
 RUNG = Rung(spacing_s=0.5, attempts=4)
-ASKER = Asker("192.0.2.17", "page", "GET", "person", "Firefox", "www.example.org", "/news?id=3")
+WAKE_REQUEST = WakeRequest(
+    "192.0.2.17", "page", "GET", "person", "Firefox", "www.example.org", "/news?id=3"
+)
 IDLE = Reason("policy.idle", idle_s=63)
 BUSY = own_words("backup is running")
 PROBE_S = 0.1
@@ -127,7 +129,7 @@ class Office:
 
     def waking(self) -> "Office":
         self.asleep()
-        self.step(WakeAsked(ASKER))
+        self.step(WakeAsked(WAKE_REQUEST))
         assert self.machine.state is State.WAKING
         return self
 
@@ -193,7 +195,7 @@ def test_requests_sent_to_a_sleeping_server_before_it_was_known_wake_it() -> Non
 
 def test_a_wake_asked_before_anything_is_known_is_sent() -> None:
     office = Office()
-    assert office.step(WakeAsked(ASKER))[0] == SendWake()
+    assert office.step(WakeAsked(WAKE_REQUEST))[0] == SendWake()
 
 
 def test_without_a_single_probe_result_it_still_tries_to_wake() -> None:
@@ -254,7 +256,7 @@ def test_requests_it_answers_are_signs_of_life() -> None:
 
 def test_a_wake_asked_while_awake_is_nothing() -> None:
     office = Office().awake()
-    assert office.step(WakeAsked(ASKER)) == []
+    assert office.step(WakeAsked(WAKE_REQUEST)) == []
     assert office.machine.pending is None
 
 
@@ -292,7 +294,7 @@ def test_requests_that_stay_at_the_server_call_the_sleep_off() -> None:
 def test_a_request_before_the_command_calls_the_sleep_off() -> None:
     office = Office().awake()
     office.step(SleepAsked(IDLE))
-    office.step(WakeAsked(ASKER))
+    office.step(WakeAsked(WAKE_REQUEST))
     assert office.state() is State.AWAKE
     assert not office.of(RunSleep)
     assert [e.outcome for e in office.effects if isinstance(e, WakeClosed)] == ["stayed awake"]
@@ -330,15 +332,15 @@ def test_a_refusal_keeps_it_awake_with_the_servers_words() -> None:
     office.step(SleepAnswered(Answer.REFUSED, BUSY))
     assert office.state() is State.AWAKE
     assert office.machine.reason == BUSY
-    [veto] = office.machine.vetoes(office.now_s)
-    assert veto == Reason("server.asked_again", why=BUSY, again_s=60)
+    [inhibitor] = office.machine.inhibitors(office.now_s)
+    assert inhibitor == Reason("server.asked_again", why=BUSY, again_s=60)
     assert office.machine.alert is None
 
 
 def test_a_person_may_ask_again_at_once_after_a_refusal() -> None:
     office = Office().commanded()
     office.step(SleepAnswered(Answer.REFUSED, BUSY))
-    assert office.machine.vetoes(office.now_s, by_hand=True) == []
+    assert office.machine.inhibitors(office.now_s, by_hand=True) == []
     office.step(SleepAsked(Reason("server.by_hand"), by_hand=True))
     assert office.state() is State.FALLING_ASLEEP
 
@@ -366,7 +368,7 @@ def test_a_failed_command_keeps_it_awake_and_alerts() -> None:
 
 def test_a_request_while_it_falls_asleep_waits_for_silence_and_then_wakes_it() -> None:
     office = Office().accepted()
-    office.step(WakeAsked(ASKER))
+    office.step(WakeAsked(WAKE_REQUEST))
     assert not office.of(SendWake)
     office.play(3, Sign.READY)
     assert office.state() is State.FALLING_ASLEEP
@@ -381,7 +383,7 @@ def test_a_request_while_it_falls_asleep_waits_for_silence_and_then_wakes_it() -
 
 def test_a_request_while_the_command_is_refused_ends_awake() -> None:
     office = Office().commanded()
-    office.step(WakeAsked(ASKER))
+    office.step(WakeAsked(WAKE_REQUEST))
     office.step(SleepAnswered(Answer.REFUSED, BUSY))
     assert office.state() is State.AWAKE
     assert office.machine.pending is None
@@ -389,7 +391,7 @@ def test_a_request_while_the_command_is_refused_ends_awake() -> None:
 
 def test_a_server_that_wakes_before_its_silence_lasted_is_awake_at_once() -> None:
     office = Office().accepted()
-    office.step(WakeAsked(ASKER))
+    office.step(WakeAsked(WAKE_REQUEST))
     office.play(3, Sign.READY)
     silent_from_s = office.now_s
     office.now_s += 0.3
@@ -409,14 +411,14 @@ def test_a_server_that_never_falls_silent_is_awake_after_the_limit() -> None:
 
 def test_who_waits_does_not_wait_the_whole_limit_for_a_silence_that_does_not_come() -> None:
     office = Office().accepted()
-    office.step(WakeAsked(ASKER))
+    office.step(WakeAsked(WAKE_REQUEST))
     office.play(2 * TIMES.sleep_expect_s + machine.SILENT_S + 0.2, Sign.READY)
     assert office.state() is State.AWAKE
 
 
 def test_a_server_that_falls_asleep_after_all_is_woken() -> None:
     office = Office().accepted()
-    office.step(WakeAsked(ASKER))
+    office.step(WakeAsked(WAKE_REQUEST))
     office.play(12, Sign.READY)
     assert office.state() is State.AWAKE
     office.play(2, Sign.SILENT)
@@ -448,10 +450,10 @@ def test_a_server_that_wakes_by_itself_is_awake() -> None:
 
 def test_the_packet_is_the_first_effect_of_a_wake() -> None:
     office = Office().asleep()
-    done = office.step(WakeAsked(ASKER))
+    done = office.step(WakeAsked(WAKE_REQUEST))
     assert done[0] == SendWake()
-    assert WakeOpened(ASKER) in done
-    assert office.machine.reason == ASKER.why
+    assert WakeOpened(WAKE_REQUEST) in done
+    assert office.machine.reason == WAKE_REQUEST.why
 
 
 # Waking and trouble
@@ -491,7 +493,7 @@ def test_the_countdown_follows_the_expected_wake_time() -> None:
 
 def test_asking_again_while_waking_adds_no_packet() -> None:
     office = Office().waking()
-    assert office.step(WakeAsked(ASKER)) == []
+    assert office.step(WakeAsked(WAKE_REQUEST)) == []
 
 
 def test_a_machine_that_boots_is_waited_for() -> None:
@@ -529,7 +531,7 @@ def test_trouble_goes_on_calling_at_a_growing_bounded_spacing() -> None:
 def test_a_request_in_trouble_calls_again_soon() -> None:
     office = Office().trouble()
     office.play(300, Sign.SILENT)
-    office.step(WakeAsked(ASKER))
+    office.step(WakeAsked(WAKE_REQUEST))
     assert office.machine.next_s - office.now_s <= RUNG.spacing_s
 
 
@@ -545,11 +547,11 @@ def test_trouble_ends_when_it_answers() -> None:
 # Mode
 
 
-def test_the_mode_awake_is_a_veto_for_its_own_reason() -> None:
+def test_the_mode_awake_is_an_inhibitor_for_its_own_reason() -> None:
     office = Office().awake()
     until = Reason("server.kept_awake_until", until="18:00")
     office.step(ModeSet(awake=True, reason=until))
-    assert office.machine.vetoes(office.now_s) == [until]
+    assert office.machine.inhibitors(office.now_s) == [until]
     assert office.step(SleepAsked(IDLE)) == []
 
 
@@ -557,7 +559,7 @@ def test_the_mode_awake_ends_with_its_time() -> None:
     office = Office().awake()
     office.step(ModeSet(awake=True, until_s=office.now_s + 10))
     office.now_s += 10
-    assert office.machine.vetoes(office.now_s) == []
+    assert office.machine.inhibitors(office.now_s) == []
 
 
 def test_the_mode_awake_wakes_a_sleeping_server() -> None:
@@ -578,7 +580,7 @@ def test_a_server_that_is_not_awake_is_not_put_to_sleep(
     reach: Callable[[Office], Office],
 ) -> None:
     office = reach(Office())
-    assert office.machine.vetoes(office.now_s)
+    assert office.machine.inhibitors(office.now_s)
     office.clear()
     office.step(SleepAsked(IDLE))
     assert not office.of(RunSleep)
@@ -609,7 +611,7 @@ def feed(office: Office, name: str, value: object) -> None:
         office.busy = int(name == "busy")
     else:
         named: dict[str, Event] = {
-            "wake": WakeAsked(ASKER),
+            "wake": WakeAsked(WAKE_REQUEST),
             "sleep": SleepAsked(IDLE),
             "traffic": Traffic(),
             "keep awake": ModeSet(awake=True, until_s=office.now_s + 60),
@@ -642,7 +644,7 @@ def test_whatever_happens(events: list[tuple[str, object]], slept: bool) -> None
         if unit.state in (State.WAKING, State.TROUBLE):
             assert unit.next_s <= office.now_s + machine.TROUBLE_MOST_S
         if unit.state in (State.WAKING, State.TROUBLE, State.ASLEEP, State.UNKNOWN):
-            assert unit.vetoes(office.now_s)
+            assert unit.inhibitors(office.now_s)
 
 
 @given(st.lists(EVENTS, max_size=40), st.booleans())
@@ -689,7 +691,7 @@ def test_a_server_that_answers_is_awake_in_the_end(
 def test_a_wake_asked_is_never_without_a_timer() -> None:
     for reach in (Office.commanded, Office.accepted, Office.asleep, Office.trouble):
         office = reach(Office())
-        office.step(WakeAsked(ASKER))
+        office.step(WakeAsked(WAKE_REQUEST))
         assert office.machine.next_s < math.inf
 
 
@@ -771,7 +773,7 @@ def test_the_button_of_a_server_that_nobody_put_to_sleep_is_not_pressed() -> Non
 
 def test_the_button_is_not_pressed_before_the_server_was_looked_at() -> None:
     office = Office(rungs=(BUTTON,), slept=True)
-    office.step(WakeAsked(ASKER))
+    office.step(WakeAsked(WAKE_REQUEST))
     assert calls(office) == []
 
 
@@ -780,7 +782,7 @@ def test_a_server_asked_for_before_it_was_looked_at_has_its_button_pressed_after
     rungs: tuple[Rung, ...],
 ) -> None:
     office = Office(rungs=rungs, slept=True)
-    office.step(WakeAsked(ASKER))
+    office.step(WakeAsked(WAKE_REQUEST))
     office.play(10, Sign.SILENT)
     assert office.state() is State.WAKING
     assert calls(office).count("gpio") == 1
@@ -828,7 +830,7 @@ def test_a_call_that_failed_in_an_earlier_wake_is_not_blamed() -> None:
 
 def test_a_server_needed_since_before_the_start_is_looked_at_and_woken() -> None:
     office = Office(rungs=(BUTTON,), slept=True)
-    office.machine.start(office.now_s, ASKER)
+    office.machine.start(office.now_s, WAKE_REQUEST)
     office.play(2, Sign.SILENT)
     assert office.states() == [State.WAKING]
     assert calls(office) == ["gpio"]
@@ -836,7 +838,7 @@ def test_a_server_needed_since_before_the_start_is_looked_at_and_woken() -> None
 
 def test_a_server_needed_since_before_the_start_that_is_up_teaches_nothing() -> None:
     office = Office(slept=True)
-    office.machine.start(office.now_s, ASKER)
+    office.machine.start(office.now_s, WAKE_REQUEST)
     office.see(Sign.READY)
     assert office.states() == [State.AWAKE]
     assert office.machine.wake.count == 0

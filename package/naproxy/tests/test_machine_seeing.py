@@ -16,7 +16,7 @@ from naproxy.server.machine_io import (
     WakeAsked,
 )
 from naproxy.server.seeing import Metered, Pinged, Sign
-from test_machine import ASKER, IDLE, PROBE_S, TIMES, Office
+from test_machine import IDLE, PROBE_S, TIMES, WAKE_REQUEST, Office
 
 ON_W, OFF_W = 43.3, 1.6
 
@@ -55,7 +55,7 @@ class Seeing(Office):
 
     def in_trouble(self, sign: Sign = Sign.SILENT) -> Reason:
         """Call it in vain; return what people are told."""
-        self.step(WakeAsked(ASKER))
+        self.step(WakeAsked(WAKE_REQUEST))
         self.look(TIMES_S, sign)
         assert self.machine.state is State.TROUBLE
         assert self.machine.alert
@@ -101,7 +101,7 @@ def test_who_needs_the_server_does_not_wait_for_a_slow_meter() -> None:
     office.awake()
     office.look(1, Sign.READY)
     office.command()
-    office.step(WakeAsked(ASKER))
+    office.step(WakeAsked(WAKE_REQUEST))
     office.look(2, Sign.SILENT)
     assert office.state() is State.WAKING
     assert SendWake() in office.effects
@@ -125,7 +125,7 @@ def test_a_firmware_that_answers_pings_does_not_pass_for_awake() -> None:
     office.pings = True
     office.look(20, Sign.SILENT)
     assert office.state() is State.ASLEEP
-    office.step(WakeAsked(ASKER))
+    office.step(WakeAsked(WAKE_REQUEST))
     office.look(1, Sign.SILENT)
     assert office.state() is State.WAKING
 
@@ -208,7 +208,7 @@ def test_an_unplugged_server_is_told_by_its_power() -> None:
 def test_a_web_server_that_does_not_start_is_told_from_both() -> None:
     office = seeing(power_w=ON_W).fallen()
     office.power_w = ON_W
-    office.step(WakeAsked(ASKER))
+    office.step(WakeAsked(WAKE_REQUEST))
     office.look(TIMES_S, Sign.REFUSING)
     assert office.machine.alert
     assert office.machine.alert.params["why"].code == "server.why_web_server"
@@ -286,7 +286,7 @@ def test_a_wake_while_it_falls_asleep_ends_awake_whatever_the_meter_says() -> No
     office.awake()
     office.look(1, Sign.READY)
     office.command()
-    office.step(WakeAsked(ASKER))
+    office.step(WakeAsked(WAKE_REQUEST))
     office.look(1.5, Sign.SILENT)
     assert office.state() is State.WAKING
     office.look(0.2, Sign.READY)

@@ -11,7 +11,7 @@ from naproxy.controller.context import BoxContext
 from naproxy.controller.executing import Executor
 from naproxy.controller.runner import Runner
 from naproxy.core.reason import Reason, own_words, reason_of, stored_reason
-from naproxy.core.request import Asker
+from naproxy.core.request import WakeRequest
 from naproxy.core.state import Klass, State
 from naproxy.history.write.journal import Journal
 from naproxy.policy.base import Decision, Request
@@ -172,8 +172,8 @@ def test_a_clock_a_little_ahead_before_makes_no_time_go_back(tmp_path: Path, spy
     assert spy.requests[1].t_s >= spy.requests[0].t_s
 
 
-def test_no_way_to_sleep_is_a_veto(tmp_path: Path, spy: Spy) -> None:
-    assert NO_WAY in play(tmp_path, lambda r, _: r.decider.vetoes())
+def test_no_way_to_sleep_is_an_inhibitor(tmp_path: Path, spy: Spy) -> None:
+    assert NO_WAY in play(tmp_path, lambda r, _: r.decider.inhibitors())
 
 
 def test_the_status_has_every_counter_of_every_class(tmp_path: Path, spy: Spy) -> None:
@@ -190,8 +190,8 @@ def test_the_status_has_every_counter_of_every_class(tmp_path: Path, spy: Spy) -
 def test_a_policy_may_ask_for_a_wake_ahead_of_need(
     tmp_path: Path, spy: Spy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    woken: list[Asker] = []
-    monkeypatch.setattr(Executor, "wake", lambda _, asker: woken.append(asker))
+    woken: list[WakeRequest] = []
+    monkeypatch.setattr(Executor, "wake", lambda _, wake_request: woken.append(wake_request))
     spy.decision = Decision(False, OPENS, wake=True)
 
     def asleep(runner: Runner, _: BoxContext) -> None:
@@ -199,7 +199,7 @@ def test_a_policy_may_ask_for_a_wake_ahead_of_need(
         runner.decider.heard([event(Outcome.HIT)], fresh=True)
 
     play(tmp_path, asleep)
-    assert woken == [Asker("policy", OPENS)]
+    assert woken == [WakeRequest("policy", OPENS)]
 
 
 def test_a_saved_state_that_is_nonsense_is_ignored(tmp_path: Path, spy: Spy) -> None:
@@ -235,21 +235,21 @@ def test_a_mode_ends_by_the_wall_clock_also_if_that_is_set_back(
 def after_work(runner: Runner, _: BoxContext) -> Any:
     runner.machine.state = State.AWAKE
     runner.decider.heard([event(flags=page.E_NEEDED | page.E_WORK)], fresh=True)
-    return runner.decider.vetoes(), runner.decider.vetoes(by_hand=True)
+    return runner.decider.inhibitors(), runner.decider.inhibitors(by_hand=True)
 
 
-def test_a_request_that_means_work_is_a_veto_after_it_ended(tmp_path: Path, spy: Spy) -> None:
-    for vetoes in play(tmp_path, after_work, awake='work_paths = ["/backup"]'):
-        [work] = [veto for veto in vetoes if veto.code == "server.work"]
+def test_a_request_that_means_work_is_an_inhibitor_after_it_ended(tmp_path: Path, spy: Spy) -> None:
+    for inhibitors in play(tmp_path, after_work, awake='work_paths = ["/backup"]'):
+        [work] = [inhibitor for inhibitor in inhibitors if inhibitor.code == "server.work"]
         assert work.params["paths"] == ["/backup"]
 
 
-def test_work_that_never_reached_the_server_is_no_veto(tmp_path: Path, spy: Spy) -> None:
+def test_work_that_never_reached_the_server_is_no_inhibitor(tmp_path: Path, spy: Spy) -> None:
     def turned_away(runner: Runner, _: BoxContext) -> Any:
         runner.decider.heard([event(Outcome.REFUSED, flags=page.E_WORK)], fresh=True)
-        return runner.decider.vetoes()
+        return runner.decider.inhibitors()
 
-    assert "server.work" not in [veto.code for veto in play(tmp_path, turned_away)]
+    assert "server.work" not in [inhibitor.code for inhibitor in play(tmp_path, turned_away)]
 
 
 def awake_with_requests(runner: Runner, box: BoxContext) -> None:
@@ -259,15 +259,17 @@ def awake_with_requests(runner: Runner, box: BoxContext) -> None:
         runner.decider.heard([event(Outcome.HIT)], fresh=True)
 
 
-def test_vetoes_are_said_once_until_they_change(tmp_path: Path, spy: Spy, said: list[str]) -> None:
+def test_inhibitors_are_said_once_until_they_change(
+    tmp_path: Path, spy: Spy, said: list[str]
+) -> None:
     spy.decision = Decision(True, IDLE)
     play(tmp_path, awake_with_requests)
-    vetoes = [FETCHING, NO_WAY], [NO_WAY]
-    would = (Reason("server.would_sleep", why=IDLE, inhibitors=each) for each in vetoes)
+    inhibitors = [FETCHING, NO_WAY], [NO_WAY]
+    would = (Reason("server.would_sleep", why=IDLE, inhibitors=each) for each in inhibitors)
     assert [words for words in said if "would sleep" in words] == [f"web: {each}" for each in would]
 
 
-def test_vetoes_are_in_the_journal_with_the_decision(
+def test_inhibitors_are_in_the_journal_with_the_decision(
     tmp_path: Path, spy: Spy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     noted: list[tuple[str, float, bool, Reason]] = []
@@ -285,10 +287,12 @@ ALWAYS = 'hours = ["mon-sun 00:00-24:00"]'
 
 
 @pytest.fixture
-def woken(monkeypatch: pytest.MonkeyPatch) -> list[Asker]:
-    askers: list[Asker] = []
-    monkeypatch.setattr(Executor, "wake", lambda _, asker: askers.append(asker))
-    return askers
+def woken(monkeypatch: pytest.MonkeyPatch) -> list[WakeRequest]:
+    wake_requests: list[WakeRequest] = []
+    monkeypatch.setattr(
+        Executor, "wake", lambda _, wake_request: wake_requests.append(wake_request)
+    )
+    return wake_requests
 
 
 def asleep_since(days: float) -> Callable[[Runner, BoxContext], Any]:
@@ -302,22 +306,22 @@ def asleep_since(days: float) -> Callable[[Runner, BoxContext], Any]:
 
 
 def test_a_sleeping_server_is_woken_for_its_hours(
-    tmp_path: Path, spy: Spy, woken: list[Asker]
+    tmp_path: Path, spy: Spy, woken: list[WakeRequest]
 ) -> None:
     play(tmp_path, asleep_since(2), awake=ALWAYS)
-    assert [asker.who for asker in woken] == ["schedule"]
+    assert [wake_request.who for wake_request in woken] == ["schedule"]
     assert woken[0].why.code == "server.office_hours"
 
 
 def test_a_server_put_to_sleep_within_its_hours_is_left_alone(
-    tmp_path: Path, spy: Spy, woken: list[Asker]
+    tmp_path: Path, spy: Spy, woken: list[WakeRequest]
 ) -> None:
     play(tmp_path, asleep_since(0), awake=ALWAYS)
     assert woken == []
 
 
 def test_in_quiet_hours_nobody_wakes_ahead_of_need(
-    tmp_path: Path, spy: Spy, woken: list[Asker]
+    tmp_path: Path, spy: Spy, woken: list[WakeRequest]
 ) -> None:
     spy.decision = Decision(False, OPENS, wake=True)
     status = play(tmp_path, asleep_since(2), awake=ALWAYS.replace("hours", "quiet"))
@@ -338,7 +342,7 @@ def test_a_call_that_fails_after_the_server_was_taken_out_is_not_followed_by_ano
 ) -> None:
 
     def late(runner: Runner, _: BoxContext) -> None:
-        runner.wake(Asker("command", BY_HAND))
+        runner.wake(WakeRequest("command", BY_HAND))
         if stopped:
             runner.stop(why=Reason("server.no_longer_configured"))
         runner.executor.step(RungFailed(0, own_words("no route")))
@@ -386,7 +390,7 @@ def test_a_way_to_wake_that_raises_is_passed_over_and_all_else_is_done(
         box = BoxContext(shared, journal, time.time() - time.monotonic())
         runner = Runner(box, 0, config.parse(TEXT + LOOPBACK_RUNG).server[0], "lo")
         runner.executor._wakers[0] = Broken()
-        runner.wake(Asker("command", BY_HAND))
+        runner.wake(WakeRequest("command", BY_HAND))
         assert shared.server(0).state == State.WAKING
         assert runner.executor._timer
         await asyncio.sleep(0)
@@ -408,7 +412,7 @@ def test_an_effect_that_fails_takes_no_other_with_it(
             raise RuntimeError("a fault")
 
         runner.executor._probe = fault  # type: ignore[method-assign]
-        runner.wake(Asker("command", BY_HAND))
+        runner.wake(WakeRequest("command", BY_HAND))
         assert runner.executor._timer
         assert box.page.server(0).state == State.WAKING
 

@@ -28,60 +28,60 @@ def office() -> Guard:
 
 
 def test_without_a_rule_nothing_speaks_against_sleep() -> None:
-    assert guard().vetoes(Readings(NOON)) == []
+    assert guard().inhibitors(Readings(NOON)) == []
 
 
-def test_office_hours_are_a_veto_that_says_until_when(office: Guard) -> None:
-    assert office.vetoes(Readings(NOON)) == [Reason("server.office_hours", until="18:00")]
-    assert office.vetoes(Readings(NIGHT)) == []
+def test_office_hours_are_an_inhibitor_that_says_until_when(office: Guard) -> None:
+    assert office.inhibitors(Readings(NOON)) == [Reason("server.office_hours", until="18:00")]
+    assert office.inhibitors(Readings(NIGHT)) == []
 
 
 def test_an_end_on_another_day_is_said_with_its_date() -> None:
-    said = guard(hours=("fri 22:00-06:00",)).vetoes(Readings(NIGHT))
+    said = guard(hours=("fri 22:00-06:00",)).inhibitors(Readings(NIGHT))
     assert said == [Reason("server.office_hours", until="2026-11-21 06:00")]
 
 
 def test_just_before_its_hours_it_is_not_put_to_sleep(office: Guard) -> None:
-    assert office.vetoes(Readings(at("2026-11-20T07:29:57"), lead_s=5))
+    assert office.inhibitors(Readings(at("2026-11-20T07:29:57"), lead_s=5))
 
 
 def test_a_clock_that_is_not_set_keeps_a_server_with_hours_awake(office: Guard) -> None:
-    assert office.vetoes(Readings(0.0)) == [Reason("server.clock_not_set")]
-    assert guard().vetoes(Readings(0.0)) == []
+    assert office.inhibitors(Readings(0.0)) == [Reason("server.clock_not_set")]
+    assert guard().inhibitors(Readings(0.0)) == []
 
 
 def test_a_minimum_awake_time_says_how_much_is_left() -> None:
-    said = guard(least_s=60.0).vetoes(Readings(NOON, awake_s=21.0))
+    said = guard(least_s=60.0).inhibitors(Readings(NOON, awake_s=21.0))
     assert said == [Reason("server.woke_lately", ago_s=21, left_s=39)]
-    assert guard(least_s=60.0).vetoes(Readings(NOON, awake_s=60.0)) == []
+    assert guard(least_s=60.0).inhibitors(Readings(NOON, awake_s=60.0)) == []
 
 
-def test_requests_and_open_connections_are_vetoes() -> None:
-    said = guard().vetoes(Readings(NOON, fetching=2, piping=1))
+def test_requests_and_open_connections_are_inhibitors() -> None:
+    said = guard().inhibitors(Readings(NOON, fetching=2, piping=1))
     assert said == [
         Reason("server.fetching", number=2),
         Reason("server.connections", number=1),
     ]
 
 
-def test_work_is_a_veto_for_a_while_after_it_ended() -> None:
+def test_work_is_an_inhibitor_for_a_while_after_it_ended() -> None:
     backup = guard(work_paths=("/backup",), work_s=300.0)
-    assert backup.vetoes(Readings(NOON, worked_s=10.0)) == [
+    assert backup.inhibitors(Readings(NOON, worked_s=10.0)) == [
         Reason("server.work", paths=["/backup"], ago_s=10, left_s=290)
     ]
-    assert backup.vetoes(Readings(NOON, worked_s=300.0)) == []
-    assert backup.vetoes(Readings(NOON, worked_s=math.inf)) == []
+    assert backup.inhibitors(Readings(NOON, worked_s=300.0)) == []
+    assert backup.inhibitors(Readings(NOON, worked_s=math.inf)) == []
 
 
 def test_work_behind_paths_that_are_no_longer_configured_is_forgotten() -> None:
-    assert guard().vetoes(Readings(NOON, worked_s=1.0)) == []
+    assert guard().inhibitors(Readings(NOON, worked_s=1.0)) == []
 
 
 def test_a_person_overrides_hours_and_the_minimum_but_not_work() -> None:
     strict = guard(hours=("mon-fri 07:30-18:00",), least_s=60.0, work_paths=("/backup",))
     seen = Readings(NOON, awake_s=1.0, worked_s=1.0, fetching=1, piping=1)
-    said = strict.vetoes(seen, by_hand=True)
-    assert [veto.code for veto in said] == ["server.connections", "server.work"]
+    said = strict.inhibitors(seen, by_hand=True)
+    assert [inhibitor.code for inhibitor in said] == ["server.connections", "server.work"]
 
 
 def test_it_is_woken_a_wake_time_before_its_hours(office: Guard) -> None:
@@ -104,7 +104,7 @@ def test_quiet_hours_say_until_when() -> None:
     night = guard(quiet=("mon-sun 22:00-06:00",))
     assert night.quiet(NIGHT) == Reason("server.quiet_hours", until="2026-11-21 06:00")
     assert night.quiet(NOON) is None
-    assert night.vetoes(Readings(NIGHT)) == []
+    assert night.inhibitors(Readings(NIGHT)) == []
 
 
 def test_the_next_change_is_the_wake_before_the_hours(office: Guard) -> None:

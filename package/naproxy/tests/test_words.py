@@ -109,15 +109,15 @@ def test_reasons_together_are_one_after_the_other() -> None:
 
 
 def test_reasons_that_differ_in_figures_only_have_the_same_codes() -> None:
-    def vetoed(idle_s: float, *inhibitors: Reason) -> Reason:
+    def inhibited(idle_s: float, *inhibitors: Reason) -> Reason:
         why = together(Reason("policy.idle", idle_s=idle_s), Reason("policy.first_day", used=1))
         return Reason("server.would_sleep", why=why, inhibitors=list(inhibitors))
 
     fetching, kept = Reason("server.fetching", number=2), Reason("server.kept_awake")
-    first = vetoed(63, fetching)
-    assert first.codes() == vetoed(64.5, Reason("server.fetching", number=3)).codes()
-    assert first.codes() != vetoed(63, kept).codes()
-    assert first.codes() != vetoed(63, fetching, kept).codes()
+    first = inhibited(63, fetching)
+    assert first.codes() == inhibited(64.5, Reason("server.fetching", number=3)).codes()
+    assert first.codes() != inhibited(63, kept).codes()
+    assert first.codes() != inhibited(63, fetching, kept).codes()
     assert kept.codes() == ("server.kept_awake",)
 
 

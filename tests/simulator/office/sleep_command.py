@@ -8,12 +8,12 @@ from tests.simulator.office.namespace import OfficeError
 
 
 def main() -> int:
-    """`python -m tests.simulator.office.sleep_command CONTROL`; exit 1 and the words on a veto."""
+    """`python -m tests.simulator.office.sleep_command CONTROL`; exit 1, in words, if inhibited."""
     try:
         # Held commands come back only after the next wake, which may be days.
         Mainboard(Path(sys.argv[1]))("suspend", timeout_s=7 * 86400.0)
-    except OfficeError as veto:
-        print(veto)
+    except OfficeError as inhibitor:
+        print(inhibitor)
         return 1
     return 0
 

@@ -173,8 +173,8 @@ class Past:
         self.runner.decider.heard([event], fresh=True)
 
     def _wake(self, data: bytes) -> None:
-        _, asker = datagram.parse(data)
-        self.runner.wake(asker)
+        _, wake_request = datagram.parse(data)
+        self.runner.wake(wake_request)
 
     # What it does by the clock
 

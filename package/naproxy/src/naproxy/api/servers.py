@@ -12,7 +12,7 @@ from naproxy.api.calls import ApiError, Handlers, no_server
 from naproxy.config.in_force import InForce
 from naproxy.controller.runner import Runner
 from naproxy.core.reason import Reason, together
-from naproxy.core.request import Asker
+from naproxy.core.request import WakeRequest
 from naproxy.server.commissioning import Plan
 
 _LONGEST_S: Final = 10 * 366 * 86400
@@ -52,12 +52,12 @@ class Servers:
 
     def _wake(self, server: str) -> dict[str, Any]:
         runner = self.known(server)
-        runner.wake(Asker("command", Reason("server.by_hand")))
+        runner.wake(WakeRequest("command", Reason("server.by_hand")))
         return runner.status()
 
     def _sleep(self, server: str) -> dict[str, Any]:
         runner = self.known(server)
-        _refuse(runner.supervisor.vetoes() if runner.supervisor.running else ())
+        _refuse(runner.supervisor.inhibitors() if runner.supervisor.running else ())
         _refuse(runner.sleep(Reason("server.by_hand"), by_hand=True))
         return runner.status()
 
@@ -107,7 +107,7 @@ class Servers:
         return await powers.use(self._in_force, runner.server, report, replace=replace)
 
 
-def _refuse(vetoes: Any) -> None:
+def _refuse(inhibitors: Any) -> None:
     """Raise ApiError for these reasons, if there are any."""
-    if vetoes:
-        raise ApiError(HTTPStatus.CONFLICT, together(*vetoes))
+    if inhibitors:
+        raise ApiError(HTTPStatus.CONFLICT, together(*inhibitors))

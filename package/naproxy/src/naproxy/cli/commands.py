@@ -69,7 +69,7 @@ def add_parser(subparsers: Any) -> None:
             parser.add_argument(
                 "--decisions",
                 action="store_true",
-                help="list decisions instead, and the vetoes against them",
+                help="list decisions instead, and the inhibitors against them",
             )
     checks = subparsers.add_parser(
         "config", help="check a configuration file", description="Work on configuration files."
@@ -196,9 +196,9 @@ def _why_awake(server: Mapping[str, Any]) -> str:
     reason = stored_reason(server["decision"]["reason"])
     if not server["decision"]["sleep"]:
         return f"does not sleep: {reason}"
-    if not server["vetoes"]:
+    if not server["inhibitors"]:
         return f"about to sleep: {reason}"
-    inhibitors = [stored_reason(veto) for veto in server["vetoes"]]
+    inhibitors = [stored_reason(inhibitor) for inhibitor in server["inhibitors"]]
     return str(Reason("server.would_sleep", why=reason, inhibitors=inhibitors))
 
 

@@ -41,7 +41,7 @@ from naproxy.core.schema import (
 )
 from naproxy.core.state import Klass
 from naproxy.drivers.wake import first_rung
-from naproxy.server import inhibitors as vetoes
+from naproxy.server import inhibitors
 from naproxy.shm.page import HOST_LEN, HOSTS, NOTICE_LEN, RULE_LEN, RULES, SERVERS
 
 _LOG: Final = logging.getLogger(__name__)
@@ -196,7 +196,7 @@ class Server:
     wake: Any = alternative(drivers.choice("wake", "etherwake", first_rung))
     rung: tuple[Any, ...] = tables(drivers.choice("wake", "etherwake"), 0, 7)
     ready: Any = alternative(drivers.choice("ready", "http"))
-    awake: vetoes.Settings = section(vetoes.Settings)
+    awake: inhibitors.Settings = section(inhibitors.Settings)
     cache: Cache = section(Cache)
     hold: Hold = section(Hold)
     promise: Promise = section(Promise)

@@ -17,7 +17,7 @@ from naproxy.controller.executing import Executor
 from naproxy.controller.supervise import Supervisor
 from naproxy.core.energy import Power
 from naproxy.core.reason import Reason, together
-from naproxy.core.request import Asker
+from naproxy.core.request import WakeRequest
 from naproxy.core.state import Klass, State
 from naproxy.policy.base import Decision, Policy, Request
 from naproxy.server.inhibitors import Guard, Readings
@@ -31,14 +31,14 @@ _LOG: Final = logging.getLogger(__name__)
 _ANSWERED: Final = (Outcome.FETCH, Outcome.PASS, Outcome.HELD)
 _WORKED: Final = (*_ANSWERED, Outcome.PIPE, Outcome.ERROR)
 _SENT_AWAY: Final = (Outcome.WAITING_PAGE, Outcome.CAPPED)
-_VETOED_AGAIN_S: Final = 1.0
+_INHIBITED_AGAIN_S: Final = 1.0
 _LEAST_CHECK_S: Final = 0.01
 _MOST_CHECK_S: Final = 3600.0
 _CLOCK_SET_S: Final = 1.0
 
 
 class Decider:
-    """Feeds the policy of one server, asks it, and has done what it says unless vetoed."""
+    """Feeds the policy of one server, asks it, and has done what it says unless inhibited."""
 
     def __init__(self, box: BoxContext, executor: Executor, supervisor: Supervisor) -> None:
         """`take_up` goes on with what an earlier controller learned."""
@@ -49,7 +49,7 @@ class Decider:
         self._last_t_s = 0.0
         self._learned_us = 0
         self._worked_s = -math.inf
-        self._vetoed: tuple[str, ...] = ()
+        self._inhibited: tuple[str, ...] = ()
         self._check: asyncio.TimerHandle | None = None
         self.mode_until_s: float | None = None
         """Until when somebody keeps the server awake, if not for good."""
@@ -171,17 +171,17 @@ class Decider:
         if abs(ends_s - self._machine.mode.until_s) > _CLOCK_SET_S:
             self._executor.step(replace(self._machine.mode, until_s=ends_s))
 
-    def vetoes(self, *, by_hand: bool = False) -> list[Reason]:
+    def inhibitors(self, *, by_hand: bool = False) -> list[Reason]:
         """Return what speaks against sleeping now.
 
         By hand, the requests at the server are given a moment to end.
         """
-        said = self._machine.vetoes(time.monotonic(), by_hand=by_hand)
-        said += self._guard.vetoes(self._readings(), by_hand=by_hand)
+        said = self._machine.inhibitors(time.monotonic(), by_hand=by_hand)
+        said += self._guard.inhibitors(self._readings(), by_hand=by_hand)
         if self._executor.server.sleep.never:
             said.append(NO_WAY)
         elif not by_hand:
-            said += self._supervisor.vetoes()
+            said += self._supervisor.inhibitors()
         return said
 
     def _readings(self) -> Readings:
@@ -199,10 +199,10 @@ class Decider:
 
     def sleep(self, reason: Reason, *, by_hand: bool = False) -> list[Reason]:
         """Put the server to sleep unless something speaks against it; return what does."""
-        vetoes = self.vetoes(by_hand=by_hand)
-        if not vetoes:
+        inhibitors = self.inhibitors(by_hand=by_hand)
+        if not inhibitors:
             self._executor.step(SleepAsked(reason, by_hand))
-        return vetoes
+        return inhibitors
 
     def decide(self) -> None:
         """Ask the policy, do what it says, and ask again when it wants to be asked."""
@@ -215,12 +215,12 @@ class Decider:
         self.decision = decision = self._policy.decide(t_s)
         again_s = math.inf if decision.check_at_s is None else decision.check_at_s - t_s
         again_s = min(again_s, self._guard.change_s(time.time(), self._machine.wake.value_s))
-        vetoes: list[Reason] = []
+        inhibitors: list[Reason] = []
         if state is State.ASLEEP:
             self._wake_ahead(decision)
-        elif decision.sleep and (vetoes := self.sleep(decision.reason)):
-            again_s = min(again_s, _VETOED_AGAIN_S)
-        self._note(vetoes)
+        elif decision.sleep and (inhibitors := self.sleep(decision.reason)):
+            again_s = min(again_s, _INHIBITED_AGAIN_S)
+        self._note(inhibitors)
         if again_s < math.inf:
             wait_s = min(max(again_s, _LEAST_CHECK_S), _MOST_CHECK_S)
             self._check = asyncio.get_running_loop().call_later(wait_s, self.decide)
@@ -235,22 +235,22 @@ class Decider:
             reason = together(decision.reason, quiet)
             self.decision = replace(decision, wake=False, reason=reason)
         elif hours:
-            self._executor.wake(Asker("schedule", hours))
+            self._executor.wake(WakeRequest("schedule", hours))
         elif decision.wake:
-            self._executor.wake(Asker("policy", decision.reason))
+            self._executor.wake(WakeRequest("policy", decision.reason))
 
-    def _note(self, vetoes: list[Reason]) -> None:
+    def _note(self, inhibitors: list[Reason]) -> None:
         """Write down what was decided; say what keeps the server awake when that has changed."""
         decision, server = self.decision, self._executor.server.id
         reason = decision.reason
-        if vetoes:
-            reason = Reason("server.would_sleep", why=reason, inhibitors=vetoes)
-        sleep = decision.sleep and not vetoes
+        if inhibitors:
+            reason = Reason("server.would_sleep", why=reason, inhibitors=inhibitors)
+        sleep = decision.sleep and not inhibitors
         self._box.journal.decision(server, self._t_s(time.monotonic()), sleep, reason)
-        vetoed = tuple(veto.code for veto in vetoes)
-        if vetoed and vetoed != self._vetoed:
+        inhibited = tuple(inhibitor.code for inhibitor in inhibitors)
+        if inhibited and inhibited != self._inhibited:
             _LOG.info("%s: %s", server, reason)
-        self._vetoed = vetoed
+        self._inhibited = inhibited
 
     @property
     def next_check_s(self) -> float | None:

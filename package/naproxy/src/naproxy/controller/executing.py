@@ -18,7 +18,7 @@ from naproxy.controller.ping import Pinger
 from naproxy.controller.probing import Prober
 from naproxy.controller.supervise import Supervisor
 from naproxy.core.reason import Reason
-from naproxy.core.request import Asker
+from naproxy.core.request import WakeRequest
 from naproxy.core.state import STATES, State
 from naproxy.drivers import sleep, wake
 from naproxy.drivers.sleep import SleepDriver, SleepResult
@@ -156,15 +156,15 @@ class Executor:
         self._carry_out(self.machine.start(time.monotonic(), self._cut_off()))
         self._look_at_meter()
 
-    def _cut_off(self) -> Asker | None:
+    def _cut_off(self) -> WakeRequest | None:
         """Return for whom the server is to be up, as an earlier controller would have seen to."""
         if self._supervisor.interrupted:
-            return Asker("naproxy", Reason("server.cut_off_commissioning"))
-        return Asker("naproxy", Reason("server.cut_off")) if self._called else None
+            return WakeRequest("naproxy", Reason("server.cut_off_commissioning"))
+        return WakeRequest("naproxy", Reason("server.cut_off")) if self._called else None
 
-    def wake(self, asker: Asker) -> None:
+    def wake(self, wake_request: WakeRequest) -> None:
         """Somebody needs the server."""
-        self.step(WakeAsked(asker))
+        self.step(WakeAsked(wake_request))
 
     def step(self, event: Event) -> None:
         """Tell the machine of an event, and do what it says."""
@@ -197,8 +197,8 @@ class Executor:
                 self._neighbour.keep()
                 self._sleeping = asyncio.ensure_future(self._sleep())
                 self._supervisor.send(Commanded())
-            case WakeOpened(asker):
-                self._loop.call_soon(self._open_wake, asker)
+            case WakeOpened(wake_request):
+                self._loop.call_soon(self._open_wake, wake_request)
             case WakeClosed():
                 self._loop.call_soon(self._close_wake, effect)
             case PassedOver(reason):
@@ -294,8 +294,8 @@ class Executor:
             with self._box.page.configure(self._index) as record:
                 record.wake_expect_ms = expect_ms
 
-    def _open_wake(self, asker: Asker) -> None:
-        self._row = self._box.journal.wake_opened(self.server.id, asker)
+    def _open_wake(self, wake_request: WakeRequest) -> None:
+        self._row = self._box.journal.wake_opened(self.server.id, wake_request)
 
     def _close_wake(self, wake: WakeClosed) -> None:
         if self._row is not None:

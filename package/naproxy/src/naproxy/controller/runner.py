@@ -13,7 +13,7 @@ from naproxy.controller.executing import Executor, rungs_of
 from naproxy.controller.status import status
 from naproxy.controller.supervise import Supervisor
 from naproxy.core.reason import Reason
-from naproxy.core.request import Asker
+from naproxy.core.request import WakeRequest
 from naproxy.core.state import State
 from naproxy.server.commissioning import Plan
 from naproxy.server.machine_io import Transition
@@ -100,9 +100,9 @@ class Runner:
         """Return what the control API says of this server."""
         return status(self.executor, self.decider, self.supervisor)
 
-    def wake(self, asker: Asker) -> None:
+    def wake(self, wake_request: WakeRequest) -> None:
         """Somebody needs the server."""
-        self.executor.wake(asker)
+        self.executor.wake(wake_request)
 
     def sleep(self, reason: Reason, *, by_hand: bool = False) -> list[Reason]:
         """Put the server to sleep unless something speaks against it; return what does."""

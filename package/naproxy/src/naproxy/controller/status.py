@@ -29,7 +29,7 @@ def status(executor: Executor, decider: Decider, supervisor: Supervisor) -> dict
         "mode_until_s": decider.mode_until_s if kept_awake else None,
         "held": int(executor.record.held_now),
         "eta_s": None if eta_s is None else round(eta_s, 1),
-        "vetoes": plain(decider.vetoes()),
+        "inhibitors": plain(decider.inhibitors()),
         "alert": machine.alert.plain() if machine.alert else None,
         "wake_s": machine.wake.value_s if machine.wake.count else None,
         "sleep_s": machine.fall.value_s if machine.fall.count else None,

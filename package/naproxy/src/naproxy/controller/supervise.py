@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from naproxy.core.reason import Reason, plain, stored_reason
-from naproxy.core.request import Asker
+from naproxy.core.request import WakeRequest
 from naproxy.core.state import State
 from naproxy.history.write.journal import Journal
 from naproxy.server.arming import Arming
@@ -21,18 +21,18 @@ from naproxy.server.commissioning import (
     Drawn,
     Entered,
     Event,
+    Inhibited,
     Order,
     Passed,
     Phase,
     Plan,
-    Vetoed,
 )
 from naproxy.server.machine_io import Transition
 
 if TYPE_CHECKING:
     from naproxy.controller.runner import Runner
 
-ASKER: Final = Asker("command", Reason("server.commissioned_now"))
+WAKE_REQUEST: Final = WakeRequest("command", Reason("server.commissioned_now"))
 
 
 class Supervisor:
@@ -64,7 +64,7 @@ class Supervisor:
         """Is a commissioning under way?"""
         return self.commissioning is not None and not self.commissioning.ended
 
-    def vetoes(self) -> list[Reason]:
+    def inhibitors(self) -> list[Reason]:
         """Return why the policy may not put the server to sleep."""
         if self.commissioning and self.running:
             cycle, cycles = self.commissioning.number, self.commissioning.plan.cycles
@@ -101,9 +101,9 @@ class Supervisor:
             self._ended(commissioning)
         for order in orders:
             if order is Order.WAKE:
-                self._runner.wake(ASKER)
-            elif vetoes := self._runner.sleep(ASKER.why, by_hand=True):
-                self.send(Vetoed(tuple(vetoes)))
+                self._runner.wake(WAKE_REQUEST)
+            elif inhibitors := self._runner.sleep(WAKE_REQUEST.why, by_hand=True):
+                self.send(Inhibited(tuple(inhibitors)))
 
     def _ended(self, commissioning: Commissioning) -> None:
         if self._timer:
@@ -161,7 +161,7 @@ class Supervisor:
         if self._timer:
             self._timer.cancel()
         if self.running and self._runner.machine.state is not State.AWAKE:
-            self._runner.wake(ASKER)
+            self._runner.wake(WAKE_REQUEST)
 
     def _save(self) -> None:
         self._journal.save(self._arming_key, self.arming.dump() | {"running": self.running})

@@ -18,7 +18,7 @@ _CLASSES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Asker:
+class WakeRequest:
     """Who asks for a wake, and why; what is not known is empty.
 
     `reason` is what Varnish calls the cause of a request, as `page`, or a reason of our own.

@@ -38,7 +38,7 @@ from naproxy.controller.meters import Meters
 from naproxy.controller.runner import Runner
 from naproxy.core import files, log
 from naproxy.core.reason import Reason
-from naproxy.core.request import Asker
+from naproxy.core.request import WakeRequest
 from naproxy.core.schema import ConfigError
 from naproxy.core.state import State
 from naproxy.daemon import control
@@ -199,8 +199,8 @@ class Controller:
         if self._history.clock.trusted:
             self._journal.prune(self.current().box.keep_days)
 
-    def _wake(self, server: str, asker: Asker) -> None:
-        self.runners[server].wake(asker)
+    def _wake(self, server: str, wake_request: WakeRequest) -> None:
+        self.runners[server].wake(wake_request)
 
     # Configuration
 

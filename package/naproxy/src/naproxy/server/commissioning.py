@@ -84,7 +84,7 @@ class Commanded:
 
 
 @dataclass(frozen=True, slots=True)
-class Vetoed:
+class Inhibited:
     """The sleep that was asked for may not be, for these reasons."""
 
     reasons: tuple[Reason, ...]
@@ -107,7 +107,7 @@ class Cancel:
     """A person has had enough; the server ends awake."""
 
 
-Event = Entered | Commanded | Vetoed | Pinged | Drawn | Passed | Cancel
+Event = Entered | Commanded | Inhibited | Pinged | Drawn | Passed | Cancel
 
 
 class Order(Enum):
@@ -195,7 +195,7 @@ class Commissioning:
                 return self._entered(now_s, event)
             case Commanded() if self.phase is Phase.FALLING:
                 self._draft = _Draft(command_s=now_s, metered_s=now_s)
-            case Vetoed(reasons) if self.phase is Phase.FALLING:
+            case Inhibited(reasons) if self.phase is Phase.FALLING:
                 self._refusals = together(*reasons)
                 self._go(Phase.PREPARING, self._since_s)
                 self._ask_s = now_s + AGAIN_S

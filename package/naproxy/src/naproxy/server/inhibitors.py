@@ -1,6 +1,6 @@
 """Why a server must not be put to sleep, whatever the policy says: its section `awake`.
 
-Pure: times and readings are arguments. A veto is a reason; with none, it may sleep.
+Pure: times and readings are arguments. An inhibitor is a reason; with none, it may sleep.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Guard:
         self._hours = Calendar([span(text) for text in settings.hours], closed, self._zone)
         self._quiet = Calendar([span(text) for text in settings.quiet], (), self._zone)
 
-    def vetoes(self, seen: Readings, *, by_hand: bool = False) -> list[Reason]:
+    def inhibitors(self, seen: Readings, *, by_hand: bool = False) -> list[Reason]:
         """Return what speaks against sleeping.
 
         By hand neither the hours nor the least time count, and requests are given a moment

@@ -15,7 +15,7 @@ from enum import Enum
 from typing import Final
 
 from naproxy.core.reason import Reason, together
-from naproxy.core.request import Asker
+from naproxy.core.request import WakeRequest
 from naproxy.core.state import State
 from naproxy.server.ladder import Call, Ladder
 from naproxy.server.machine_io import (
@@ -119,7 +119,7 @@ class Machine:
         self.since_s = now_s
         self.wake = Mean(times.wake_expect_s)
         self.fall = Mean(times.sleep_expect_s)
-        self.pending: Asker | None = None
+        self.pending: WakeRequest | None = None
         self.mode = ModeSet(awake=False)
         self.alert: Reason | None = None
         self.refused: tuple[float, Reason] | None = None
@@ -144,15 +144,15 @@ class Machine:
         self._refusals = 0
         self._effects: list[Effect] = []
 
-    def start(self, now_s: float, asker: Asker | None = None) -> list[Effect]:
+    def start(self, now_s: float, wake_request: WakeRequest | None = None) -> list[Effect]:
         """Return the first effects: look before doing anything.
 
-        A server that sleeps is woken then if `asker` needs it since before.
+        A server that sleeps is woken then if `wake_request` needs it since before.
         """
         self._timer_s = now_s + TICK_S
         self._effects = [Probe(UNKNOWN_EVERY_S)]
-        if asker:
-            self._pend(now_s, asker)
+        if wake_request:
+            self._pend(now_s, wake_request)
         return self._effects
 
     def forget_durations(self) -> None:
@@ -175,7 +175,7 @@ class Machine:
         """Is the mode `awake`, and its time not over?"""
         return self.mode.awake and now_s < self.mode.until_s
 
-    def vetoes(self, now_s: float, *, by_hand: bool = False) -> list[Reason]:
+    def inhibitors(self, now_s: float, *, by_hand: bool = False) -> list[Reason]:
         """Return why the server may not be put to sleep now, whatever the policy says."""
         said = []
         if self.state is not State.AWAKE:
@@ -201,10 +201,10 @@ class Machine:
                 # What another machine answers says nothing of the server.
                 if self.state is State.AWAKE and not self._foreign:
                     self._trust(now_s)
-            case WakeAsked(asker):
-                self._wanted(now_s, asker)
+            case WakeAsked(wake_request):
+                self._wanted(now_s, wake_request)
             case SleepAsked(reason, by_hand):
-                if not self.vetoes(now_s, by_hand=by_hand):
+                if not self.inhibitors(now_s, by_hand=by_hand):
                     self._fall(now_s, reason)
             case SleepAnswered():
                 self._answered(now_s, event)
@@ -213,7 +213,7 @@ class Machine:
             case ModeSet():
                 self.mode = event
                 if self.kept_awake(now_s) and self.state in (State.FALLING_ASLEEP, State.ASLEEP):
-                    self._wanted(now_s, Asker("command", event.reason))
+                    self._wanted(now_s, WakeRequest("command", event.reason))
             case Tick(busy):
                 self._tick(now_s, busy)
         return self._effects
@@ -382,36 +382,38 @@ class Machine:
         self._effects.append(Probe(self.times.asleep_interval_s))
         self._warn(None)
         if self.pending:
-            self._wake(now_s, Reason("server.wanted_falling", asker=self.pending.why))
+            self._wake(now_s, Reason("server.wanted_falling", wake_request=self.pending.why))
         elif self.kept_awake(now_s):
-            self._wanted(now_s, Asker("command", self.mode.reason))
+            self._wanted(now_s, WakeRequest("command", self.mode.reason))
 
     # Waking
 
-    def _wanted(self, now_s: float, asker: Asker) -> None:
+    def _wanted(self, now_s: float, wake_request: WakeRequest) -> None:
         match self.state:
             case State.UNKNOWN | State.ASLEEP:
-                self._pend(now_s, asker)
-                self._wake(now_s, asker.why)
+                self._pend(now_s, wake_request)
+                self._wake(now_s, wake_request.why)
             case State.FALLING_ASLEEP:
-                self._pend(now_s, asker)
+                self._pend(now_s, wake_request)
                 if self._stage is _Stage.DRAINING:
-                    self._awake(now_s, Reason("server.wanted_before", asker=asker.why))
+                    self._awake(
+                        now_s, Reason("server.wanted_before", wake_request=wake_request.why)
+                    )
                 else:
                     self._look_for_silence(now_s)
             case State.TROUBLE:
-                self._pend(now_s, asker)
+                self._pend(now_s, wake_request)
                 self._send_s = min(self._send_s, self._sent_s + self.ladder.spacing_s)
 
-    def _pend(self, now_s: float, asker: Asker) -> None:
+    def _pend(self, now_s: float, wake_request: WakeRequest) -> None:
         if self.pending is None:
-            self.pending = asker
+            self.pending = wake_request
             self._asked_s = now_s
             self._packets = 0
-            self._effects.append(WakeOpened(asker))
+            self._effects.append(WakeOpened(wake_request))
 
     def _wake(self, now_s: float, reason: Reason) -> None:
-        self._pend(now_s, Asker("naproxy", reason))
+        self._pend(now_s, WakeRequest("naproxy", reason))
         self._packets = 0
         self._failure = None
         self.ladder.begin()
@@ -525,7 +527,7 @@ class Machine:
                 self._sleep(now_s, Reason("server.slept_before"))
         elif now_s - self.since_s >= GONE_S and self._foreign:
             # Perhaps it is the configuration that is wrong: nobody is held up by that.
-            self._pend(now_s, Asker("naproxy", self._why_not_up(now_s)))
+            self._pend(now_s, WakeRequest("naproxy", self._why_not_up(now_s)))
             self.ladder.begin()
             self._in_trouble(now_s, self._why_not_up(now_s))
             self._call_again(now_s)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from naproxy.core.reason import Reason
-from naproxy.core.request import Asker
+from naproxy.core.request import WakeRequest
 from naproxy.core.state import State
 from naproxy.server.seeing import Metered, Pinged, Sign
 
@@ -41,12 +41,12 @@ class Traffic:
 class WakeAsked:
     """Somebody needs the server."""
 
-    asker: Asker
+    wake_request: WakeRequest
 
 
 @dataclass(frozen=True, slots=True)
 class SleepAsked:
-    """The server may sleep now, for this reason; vetoes were asked before.
+    """The server may sleep now, for this reason; inhibitors were asked before.
 
     A person may ask again at once after a refusal; the policy waits for a while.
     """
@@ -137,7 +137,7 @@ class Transition:
 class WakeOpened:
     """A wake began, for the ledger."""
 
-    asker: Asker
+    wake_request: WakeRequest
 
 
 @dataclass(frozen=True, slots=True)

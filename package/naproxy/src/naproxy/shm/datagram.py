@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from naproxy.core.request import Asker
+from naproxy.core.request import WakeRequest
 from naproxy.shm.page import give_to_group
 
 _LOG: Final = logging.getLogger(__name__)
@@ -20,7 +20,7 @@ _KEYS: Final = ("server", "reason", "method", "class", "client", "agent", "host"
 _REQUIRED: Final = ("server", "reason")
 
 
-def parse(data: bytes) -> tuple[str, Asker]:
+def parse(data: bytes) -> tuple[str, WakeRequest]:
     """Return the server's id and who asks; ValueError says what is wrong with the datagram."""
     if len(data) > MAX_BYTES:
         raise ValueError("is too long")
@@ -40,7 +40,7 @@ def parse(data: bytes) -> tuple[str, Asker]:
     if missing:
         raise ValueError(f"has no {missing[0]}")
     server = values.pop("server")
-    return server, Asker(
+    return server, WakeRequest(
         who=values.pop("client", ""),
         reason=values.pop("reason"),
         klass=values.pop("class", ""),
@@ -51,7 +51,7 @@ def parse(data: bytes) -> tuple[str, Asker]:
 class WakeSocket:
     """Hears who asks; `bad` counts the datagrams that make no sense."""
 
-    def __init__(self, path: Path, group: str, wake: Callable[[str, Asker], None]) -> None:
+    def __init__(self, path: Path, group: str, wake: Callable[[str, WakeRequest], None]) -> None:
         """`wake` is told of the server's id and who asks; KeyError if there is no such server."""
         self._path = path
         self._group = group

@@ -345,7 +345,7 @@ def _what_is_wrong(
 
 
 def _nonsense(content: bytes) -> str | None:
-    """Look for noise behind a good head: a gauge of it would veto all sleep."""
+    """Look for noise behind a good head: a gauge of it would inhibitor all sleep."""
     layout = Layout.from_buffer_copy(content)
     for index, server in enumerate(layout.server):
         gauges = (server.held_now, server.fetching_now, server.piping_now)

@@ -41,7 +41,7 @@ def server(status: Status, said: Status, now_s: float, rates: Rates) -> dict[str
         "commissioning": _progress(commissioning) if commissioning else None,
         "decision": sentences(status["decision"]["reason"]),
         "would_sleep": status["decision"]["sleep"],
-        "vetoes": [plain(veto) for veto in status["vetoes"]],
+        "inhibitors": [plain(inhibitor) for inhibitor in status["inhibitors"]],
         "power": power(status["id"], said["meters"]),
         "requests": {"window_s": round(window_s, 1), "by_class": requests},
     }

@@ -57,7 +57,7 @@ SERVER: Final = obj(
         ),
         "decision": array(string()),
         "would_sleep": boolean(),
-        "vetoes": array(string(description="what keeps it awake whatever was decided")),
+        "inhibitors": array(string(description="what keeps it awake whatever was decided")),
         "power": nullable(
             obj(
                 {

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from naproxy.core.reason import Reason, stored_reason
-from naproxy.core.request import Asker
+from naproxy.core.request import WakeRequest
 from naproxy.core.state import STATES, State
 from naproxy.history.tables import WITH_TIME, dicts
 from naproxy.history.write.store import Store
@@ -57,14 +57,14 @@ class Journal:
             *(self.clock(), server, STATES[before], STATES[state], reason.text()),
         )
 
-    def wake_opened(self, server: str, asker: Asker) -> int | None:
+    def wake_opened(self, server: str, wake_request: WakeRequest) -> int | None:
         """Write the start of a wake; returns its row for `wake_closed`."""
-        reason = asker.reason
+        reason = wake_request.reason
         done = self.store.execute(
             "INSERT INTO wakes (t_s, server, who, host, path, method, agent, class, reason)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            *(self.clock(), server, asker.who, asker.host, asker.path),
-            *(asker.method, asker.agent, asker.klass),
+            *(self.clock(), server, wake_request.who, wake_request.host, wake_request.path),
+            *(wake_request.method, wake_request.agent, wake_request.klass),
             reason.text() if isinstance(reason, Reason) else reason,
         )
         return done.lastrowid if done else None

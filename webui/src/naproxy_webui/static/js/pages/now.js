@@ -190,7 +190,7 @@ class Card {
 		if (server.state === "awake") {
 			if (server.mode === "auto")
 				parts.push({ title: t("now.next"), words: server.decision });
-			parts.push({ title: t("now.keeps"), words: server.vetoes });
+			parts.push({ title: t("now.keeps"), words: server.inhibitors });
 		}
 		const wanted = JSON.stringify([
 			parts,

@@ -7,7 +7,7 @@ import { badge, button, cell } from "../../kit/parts.js";
 import { stamp } from "./changes.js";
 import { list } from "./list.js";
 import { mayChange, ruleDialog } from "./rules.js";
-import { asker, cause, named, request, unread } from "./words.js";
+import { whoAsked, cause, named, request, unread } from "./words.js";
 
 const form = /** @type {HTMLFormElement} */ (at("search"));
 /** @type {Record<string, string[]>} */
@@ -72,7 +72,7 @@ function row(wake, [time, what, who, waited, outcome, rule]) {
 					wake.class ? "span.path" : "span",
 					wake.class ? `${wake.method} ${wake.path}` : wake.words,
 				),
-				wake.class ? h("span.under", { title: wake.agent }, asker(wake)) : null,
+				wake.class ? h("span.under", { title: wake.agent }, whoAsked(wake)) : null,
 				wake.class ? h("span.under", wake.host) : null,
 			),
 		),

@@ -82,14 +82,14 @@ export function agentWords(agent) {
 }
 
 /** Who asked: address and what they call themselves. @param {Wake} wake */
-export const asker = (wake) =>
+export const whoAsked = (wake) =>
 	wake.class
 		? t("history.by_whom", { who: wake.who, agent: agentWords(wake.agent) })
 		: cause(wake);
 
 /** One line on a wake: the request and who sent it, or why without one. @param {Wake} wake */
 export const wakeLine = (wake) =>
-	wake.class ? `${request(wake)} · ${asker(wake)}` : wake.words || cause(wake);
+	wake.class ? `${request(wake)} · ${whoAsked(wake)}` : wake.words || cause(wake);
 
 /** The empty state of a part. @param {string} words @param {string} name */
 export const nothing = (words, name = "history") => h("div.empty", icon(name), h("p", words));
