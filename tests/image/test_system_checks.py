@@ -112,10 +112,10 @@ def test_words_are_counted_and_each_is_checked() -> None:
         ("", ""),
     ],
 )
-def test_a_wish_is_read_and_never_run(text: str, value: str, tmp_path: Path) -> None:
-    file = tmp_path / "wishes"
+def test_a_setting_is_read_and_never_run(text: str, value: str, tmp_path: Path) -> None:
+    file = tmp_path / "settings"
     file.write_text(text)
-    script = f'. {LIB}/common.sh; printf %s "$(wish "$1" name)"'
+    script = f'. {LIB}/common.sh; printf %s "$(setting "$1" name)"'
     done = subprocess.run(
         ["busybox", "sh", "-c", script, "sh", file], capture_output=True, text=True, check=True
     )

@@ -1,4 +1,4 @@
-"""`naproxy-system`, as the controller calls it: wishes, and wishes that mean harm."""
+"""`naproxy-system`, as the controller calls it: settings, and settings that mean harm."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,43 +39,43 @@ def helper(box: StandIn, *arguments: str) -> tuple[int, str]:
     return done.returncode, done.stderr.strip()
 
 
-def wish(box: StandIn, text: str, name: str = "network.try") -> str:
+def setting(box: StandIn, text: str, name: str = "network.try") -> str:
     file = f"/data/naproxy/system/{name}"
     box.run("sh", "-c", 'printf %s "$1" >"$2"', "sh", text, file)
     return file
 
 
 def test_a_static_address_is_set(box: StandIn) -> None:
-    assert helper(box, "apply", "network", wish(box, STATIC)) == (0, "")
+    assert helper(box, "apply", "network", setting(box, STATIC)) == (0, "")
     assert " 192.0.2.9/24 " in box.sh("ip -4 -o addr show dev eth0")
     assert "default via 192.0.2.1 dev eth0" in box.sh("ip route")
     assert box.sh("cat /etc/resolv.conf") == "nameserver 192.0.2.2\nnameserver 192.0.2.3\n"
 
 
 def test_dhcp_is_asked_and_not_waited_for(box: StandIn) -> None:
-    assert helper(box, "apply", "network", wish(box, "method=dhcp\n")) == (0, "")
+    assert helper(box, "apply", "network", setting(box, "method=dhcp\n")) == (0, "")
     assert "udhcpc -f -i eth0" in box.sh("cat /tmp/calls")
 
 
 def test_an_address_that_cannot_be_set_leaves_the_one_before(box: StandIn) -> None:
-    assert helper(box, "apply", "network", wish(box, STATIC))[0] == 0
+    assert helper(box, "apply", "network", setting(box, STATIC))[0] == 0
     unreachable = STATIC.replace("192.0.2.9/24", "192.0.2.10/24").replace(
         "192.0.2.1\n", "198.51.100.1\n"
     )
-    status, words = helper(box, "apply", "network", wish(box, unreachable))
+    status, words = helper(box, "apply", "network", setting(box, unreachable))
     assert (status, words) == (1, "the address could not be set; the settings before are used")
     assert " 192.0.2.9/24 " in box.sh("ip -4 -o addr show dev eth0")
 
 
 def test_at_a_start_only_what_was_kept_counts(box: StandIn) -> None:
-    wish(box, STATIC)
-    wish(box, STATIC.replace(".9/", ".77/"), "network.conf")
+    setting(box, STATIC)
+    setting(box, STATIC.replace(".9/", ".77/"), "network.conf")
     box.sh("timeout 2 /etc/service/network/run")
     assert " 192.0.2.77/24 " in box.sh("ip -4 -o addr show dev eth0")
 
 
-def test_without_wishes_or_with_wrong_ones_the_box_asks_dhcp(box: StandIn) -> None:
-    wish(box, STATIC.replace("192.0.2.9", "192.0.2.999"), "network.conf")
+def test_without_settings_or_with_wrong_ones_the_box_asks_dhcp(box: StandIn) -> None:
+    setting(box, STATIC.replace("192.0.2.9", "192.0.2.999"), "network.conf")
     said = box.sh("timeout 2 /etc/service/network/run")
     assert "is not used: address: must be as 192.168.1.5/24" in said
     assert "udhcpc -f -i eth0" in box.sh("cat /tmp/calls")
@@ -106,14 +106,14 @@ HARM = (
         ("name", "name=HARM\n"),
     ],
 )
-def test_wishes_that_mean_harm_are_refused_and_change_nothing(
+def test_settings_that_mean_harm_are_refused_and_change_nothing(
     what: str, text: str, harm: str, box: StandIn
 ) -> None:
     look = (
         "hostname; readlink /run/localtime; cat /run/chrony.d/*; ip addr; cat /run/naproxy-system/*"
     )
     before = box.sh(look)
-    status, words = helper(box, "apply", what, wish(box, text.replace("HARM", harm)))
+    status, words = helper(box, "apply", what, setting(box, text.replace("HARM", harm)))
     assert status == 1
     assert words
     assert harm not in words
@@ -122,21 +122,23 @@ def test_wishes_that_mean_harm_are_refused_and_change_nothing(
 
 
 def test_time_zone_and_servers(box: StandIn) -> None:
-    wished = wish(box, "time_zone=Europe/Zurich\nntp=192.0.2.1 ntp.office.example\n", "time.conf")
-    assert helper(box, "apply", "time", wished) == (0, "")
+    chosen = setting(
+        box, "time_zone=Europe/Zurich\nntp=192.0.2.1 ntp.office.example\n", "time.conf"
+    )
+    assert helper(box, "apply", "time", chosen) == (0, "")
     assert box.sh("readlink -f /etc/localtime") == "/usr/share/zoneinfo/Europe/Zurich\n"
     servers = "server 192.0.2.1 iburst\nserver ntp.office.example iburst\n"
-    assert box.sh("cat /run/chrony.d/wished.sources") == servers
+    assert box.sh("cat /run/chrony.d/chosen.sources") == servers
     assert "chronyc reload sources" in box.sh("cat /tmp/calls")
 
 
-def test_without_wished_servers_the_image_has_its_own(box: StandIn) -> None:
-    helper(box, "apply", "time", wish(box, "time_zone=Europe/Zurich\nntp=\n", "time.conf"))
-    assert box.sh("cat /run/chrony.d/wished.sources") == "pool pool.ntp.org iburst\n"
+def test_without_chosen_servers_the_image_has_its_own(box: StandIn) -> None:
+    helper(box, "apply", "time", setting(box, "time_zone=Europe/Zurich\nntp=\n", "time.conf"))
+    assert box.sh("cat /run/chrony.d/chosen.sources") == "pool pool.ntp.org iburst\n"
 
 
 def test_a_name(box: StandIn) -> None:
-    assert helper(box, "apply", "name", wish(box, "name=front-door\n", "name.conf")) == (0, "")
+    assert helper(box, "apply", "name", setting(box, "name=front-door\n", "name.conf")) == (0, "")
     assert box.sh("hostname") == "front-door\n"
     assert "sv restart mdnsd" in box.sh("cat /tmp/calls")
 
@@ -210,8 +212,8 @@ def test_an_address_is_announced_once(box: StandIn) -> None:
     assert said == "arping -q -U -c 1 -I eth0 192.0.2.9\n"
 
 
-def test_wished_name_servers_go_before_those_of_dhcp(box: StandIn) -> None:
-    wish(box, "method=dhcp\ndns=198.51.100.1\n", "network.conf")
+def test_chosen_name_servers_go_before_those_of_dhcp(box: StandIn) -> None:
+    setting(box, "method=dhcp\ndns=198.51.100.1\n", "network.conf")
     dhcp(box, "bound", **OFFER, dns="192.0.2.2")
     assert box.sh("cat /etc/resolv.conf") == "nameserver 198.51.100.1\n"
 

@@ -55,7 +55,7 @@ def test_new_network_settings_are_tried_and_kept_when_confirmed(tmp_path: Path) 
     async def scene() -> Bench:
         bench = Bench(tmp_path)
         await bench.own.network(WANTED)
-        assert bench.own.wishes()["trial_until_s"] == 1000 + machine.TRIAL_S
+        assert bench.own.settings()["trial_until_s"] == 1000 + machine.TRIAL_S
         assert not (tmp_path / "network.conf").exists()
         bench.own.keep()
         return bench
@@ -66,12 +66,12 @@ def test_new_network_settings_are_tried_and_kept_when_confirmed(tmp_path: Path) 
         "method=static\naddress=192.0.2.5/24\ngateway=192.0.2.1\ndns=9.9.9.9\n"
     ]
     assert [path.name for path in tmp_path.iterdir()] == ["network.conf"]
-    wishes = bench.own.wishes()
-    assert (wishes["method"], wishes["address"], wishes["dns"]) == (
+    settings = bench.own.settings()
+    assert (settings["method"], settings["address"], settings["dns"]) == (
         *("static", "192.0.2.5/24"),
         ["9.9.9.9"],
     )
-    assert wishes["trial_until_s"] is None
+    assert settings["trial_until_s"] is None
 
 
 def test_network_settings_that_nobody_confirms_go_back(
@@ -111,7 +111,7 @@ def test_network_settings_that_cannot_be_applied_go_back_also_to_before_an_earli
     bench = asyncio.run(scene())
     assert bench.helper.calls[-1] == ("apply", "network", "network.conf")
     assert bench.helper.files[-1].startswith("method=dhcp\n")
-    assert bench.own.wishes()["trial_until_s"] is None
+    assert bench.own.settings()["trial_until_s"] is None
     assert [path.name for path in tmp_path.iterdir()] == ["network.conf"]
 
 
@@ -129,7 +129,7 @@ def test_a_trial_that_cannot_be_written_down_is_not_kept_and_goes_on(
             bench.own.keep()
         return bench
 
-    assert asyncio.run(scene()).own.wishes()["trial_until_s"] is not None
+    assert asyncio.run(scene()).own.settings()["trial_until_s"] is not None
     assert [path.name for path in tmp_path.iterdir()] == ["network.try"]
 
 
@@ -158,7 +158,7 @@ def test_name_and_time_are_written_and_applied(tmp_path: Path) -> None:
         "name=box-2\n",
         "time_zone=Europe/Zurich\nntp=ntp.example.org 192.0.2.1\n",
     ]
-    assert bench.own.wishes()["ntp"] == ["ntp.example.org", "192.0.2.1"]
+    assert bench.own.settings()["ntp"] == ["ntp.example.org", "192.0.2.1"]
 
 
 def test_programs_restart_and_the_machine_too(tmp_path: Path) -> None:

@@ -213,7 +213,7 @@ def test_the_machine_is_changed_by_the_helper_alone(tmp_path: Path) -> None:
         ask(box, "PUT", "/time", time_zone="Europe/Zurich", ntp=["pool.ntp.org"])
         ask(box, "PUT", "/name", name="box-2")
         ask(box, "POST", "/restart", service="varnish")
-        assert ask(box, "GET", "")["wishes"]["address"] == "192.0.2.5/24"
+        assert ask(box, "GET", "")["settings"]["address"] == "192.0.2.5/24"
         status, answer = box.call("PUT", "/v1/box/network", b'{"method": "static"}')
         assert (status, answer["where"]) == (422, "address")
     finally:

@@ -7,7 +7,7 @@ umask 022
 # shellcheck disable=SC2034 # for whoever sources this
 interface=eth0          # to the office
 # shellcheck disable=SC2034
-wishes=/data/naproxy/system
+system=/data/naproxy/system
 # shellcheck disable=SC2034
 state=/run/naproxy-system
 
@@ -41,8 +41,8 @@ on_disk() { # FILE
 	esac
 }
 
-# The value of KEY in a file of wishes, or nothing. Nothing in it is run or expanded.
-wish() { # FILE KEY
+# The value of KEY in a file of settings, or nothing. Nothing in it is run or expanded.
+setting() { # FILE KEY
 	[ -f "$1" ] || return 0
 	while IFS= read -r line || [ -n "$line" ]; do
 		case $line in

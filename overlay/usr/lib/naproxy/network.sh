@@ -1,12 +1,12 @@
 # shellcheck shell=sh
 # The interface to the office. To be sourced, after common.sh and checks.sh.
 
-# Words on what is wrong with a file of network wishes, or nothing.
+# Words on what is wrong with a file of network settings, or nothing.
 network_problem() { # FILE
-	method=$(wish "$1" method)
-	address=$(wish "$1" address)
-	gateway=$(wish "$1" gateway)
-	dns=$(wish "$1" dns)
+	method=$(setting "$1" method)
+	address=$(setting "$1" address)
+	gateway=$(setting "$1" gateway)
+	dns=$(setting "$1" dns)
 	all 3 is_ipv4 "$dns" || echo "dns: must be at most three IPv4 addresses"
 	case $method in
 	dhcp) ;;
@@ -19,17 +19,17 @@ network_problem() { # FILE
 	esac
 }
 
-# Sets method, address, gateway and dns to what is wished: what is being tried, else what was
+# Sets method, address, gateway and dns to what was chosen: what is being tried, else what was
 # kept; what is wrong or missing counts as DHCP.
-wished_network() {
-	for file in "$state/network" "$wishes/network.conf"; do
+chosen_network() {
+	for file in "$state/network" "$system/network.conf"; do
 		[ -f "$file" ] || continue
 		problem=$(network_problem "$file")
 		if [ -z "$problem" ]; then
-			method=$(wish "$file" method)
-			address=$(wish "$file" address)
-			gateway=$(wish "$file" gateway)
-			dns=$(wish "$file" dns)
+			method=$(setting "$file" method)
+			address=$(setting "$file" address)
+			gateway=$(setting "$file" gateway)
+			dns=$(setting "$file" dns)
 			return
 		fi
 		echo "$file is not used: $problem"
@@ -66,9 +66,9 @@ set_name_servers() { # DNS
 	done | put /run/resolv.conf
 }
 
-# The box's name: what is wished, else made of the last half of the card's address.
+# The box's name: what was chosen, else made of the last half of the card's address.
 name_box() {
-	name=$(wish "$wishes/name.conf" name)
+	name=$(setting "$system/name.conf" name)
 	if ! is_name "$name"; then
 		mac=$(tr -d : 2>/dev/null <"/sys/class/net/$interface/address") || mac=
 		mac=${mac#??????}

@@ -109,7 +109,7 @@ class Operations:
             "clock": {"set": clock.is_set(), "synchronised": clock.synchronised()},
             "t_s": time.time(),
             "network": await seen.network(self._does, self._host.current().box.interface),
-            "wishes": self.own.wishes() if self.own.ours else None,
+            "settings": self.own.settings() if self.own.ours else None,
             "services": ["naproxy", *(SERVICES if self.own.ours else ())],
         }
 

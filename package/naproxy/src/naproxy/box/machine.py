@@ -57,7 +57,7 @@ class Own:
         """Is the whole machine Naproxy's?"""
         return self._here.platform == "naproxy"
 
-    def wishes(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, Any]:
         """Return what it was told: network, time servers; and until when a trial runs."""
         network = _read(self._file(_NETWORK)) or {"method": "dhcp"}
         return {
