@@ -13,6 +13,7 @@ import pytest
 from naproxy.api.calls import ApiError, Call, answer, joined
 from naproxy.api.table import ROUTES
 from naproxy.config import document as config
+from naproxy.config.installation import Installation
 from naproxy.core.reason import Reason
 from naproxy.daemon.main import Controller
 from test_controller_loop import TEXT
@@ -20,7 +21,10 @@ from test_controller_loop import TEXT
 
 def test_each_route_has_exactly_one_handler(tmp_path: Path) -> None:
     async def handlers() -> Any:
-        return Controller(tmp_path / "naproxy.toml", config.parse(TEXT.format(tmp_path))).handlers()
+        here = Installation(
+            run_dir=str(tmp_path), data_dir=str(tmp_path), group="", control_group=""
+        )
+        return Controller(tmp_path / "naproxy.toml", config.look(TEXT), here).handlers()
 
     found = asyncio.run(handlers())
     assert found.keys() == ROUTES.keys()

@@ -181,7 +181,7 @@ def test_what_never_began_cannot_be_told_or_cancelled(shared: Box) -> None:
     assert shared.call("DELETE", "/v1/servers/web/wake")[0] in (404, 405)
     told = shared.naproxy("commission", "web", "--report")
     assert told.returncode == 1
-    assert "it was never commissioned" in told.stderr
+    assert "It was never tested" in told.stderr
 
 
 def test_the_status_says_why_it_does_not_sleep_by_itself(shared: Box) -> None:
