@@ -358,6 +358,11 @@ def test_nonsense_in_the_file_is_refused(tmp_path: Path, text: bytes, kind: str)
     assert fault("simulated", file=str(tmp_path / "w")).kind == kind
 
 
+def test_a_pipe_in_place_of_the_file_holds_nothing_up(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "w")
+    assert fault("simulated", file=str(tmp_path / "w")).kind == "lost"
+
+
 def test_the_rate_is_kept() -> None:
     begun_s = time.monotonic()
     read("simulated", 6, interval_s=0.1)

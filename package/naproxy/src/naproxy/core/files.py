@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from pathlib import Path
 
 
@@ -30,5 +32,24 @@ def sync(path: Path) -> None:
     opened = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+class NotAFileError(OSError):
+    """What is there is no ordinary file."""
+
+
+def peek(path: Path | str, most_bytes: int) -> tuple[bytes, os.stat_result]:
+    """Return the beginning of an ordinary file, and what is known of it; OSError.
+
+    A pipe that nobody writes to, or a device, holds nothing up: it is refused.
+    """
+    opened = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    try:
+        about = os.fstat(opened)
+        if not stat.S_ISREG(about.st_mode):
+            raise NotAFileError(errno.EINVAL, "not an ordinary file", str(path))
+        return os.read(opened, most_bytes), about
     finally:
         os.close(opened)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import stat
 from typing import Final
 
+from naproxy.core import files
 from naproxy.core.reason import Reason, WrongError
 
 _MOST_BYTES: Final = 256
@@ -24,19 +24,13 @@ def read(path: str, what: Reason) -> str:
 
 def _read(path: str) -> str:
     try:
-        # A pipe that nobody writes to must not hold up the controller.
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        data, about = files.peek(path, _MOST_BYTES + 1)
+    except files.NotAFileError:
+        raise WrongError("driver.no_file", file=path) from None
     except OSError as error:
         raise WrongError("driver.unreadable", file=path, why=error.strerror) from None
-    try:
-        about = os.fstat(file)
-        if not stat.S_ISREG(about.st_mode):
-            raise WrongError("driver.no_file", file=path)
-        if about.st_uid not in (0, os.geteuid()) or about.st_mode & 0o077:
-            raise WrongError("driver.open_to_others", file=path)
-        data = os.read(file, _MOST_BYTES + 1)
-    finally:
-        os.close(file)
+    if about.st_uid not in (0, os.geteuid()) or about.st_mode & 0o077:
+        raise WrongError("driver.open_to_others", file=path)
     text = data.decode(errors="replace").removesuffix("\n")
     if not text or len(data) > _MOST_BYTES or not text.isprintable():
         raise WrongError("driver.one_line", file=path, high=_MOST_BYTES)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from naproxy.core import files
 from naproxy.core.schema import option
 from naproxy.core.state import State
 from naproxy.drivers import meter
@@ -56,8 +57,9 @@ class Driver(meter.PolledDriver[Settings]):
 def read(file: Path) -> float:
     """Return the watts in a file."""
     try:
-        with file.open("rb") as opened:
-            text = opened.read(MOST_BYTES + 1)
+        text, _ = files.peek(file, MOST_BYTES + 1)
+    except files.NotAFileError:
+        raise meter.Fault("lost", "driver.no_file", file=str(file)) from None
     except OSError as error:
         why = os.strerror(error.errno or 0).lower()
         raise meter.Fault("lost", "driver.unreadable", file=str(file), why=why) from None
