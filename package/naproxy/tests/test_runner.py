@@ -210,6 +210,30 @@ def test_a_saved_state_that_is_nonsense_is_ignored(tmp_path: Path, spy: Spy) -> 
     journal.close()
 
 
+@pytest.mark.parametrize("until_s", [1e308, float("inf"), float("nan"), 10**400])
+def test_a_mode_for_longer_than_anybody_may_set_is_not_taken_up(
+    tmp_path: Path, spy: Spy, until_s: float
+) -> None:
+    journal = Journal(tmp_path)
+    journal.save("server.web", {"mode": {"awake": True, "until_s": until_s}})
+    journal.close()
+    assert play(tmp_path, lambda r, _: r.status()["mode"]) == "auto"
+
+
+def test_what_a_policy_cannot_take_up_is_said_and_left(
+    tmp_path: Path, spy: Spy, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OverflowError("too large")
+
+    monkeypatch.setattr(Spy, "load", refuse)
+    journal = Journal(tmp_path)
+    journal.save("server.web", {"t_s": 1.0, "policy": {"name": spy.name, "state": {}}})
+    journal.close()
+    assert play(tmp_path, lambda r, _: r.status()["mode"]) == "auto"
+    assert "web: what was kept of it is of no use: OverflowError('too large')" in said
+
+
 def test_a_mode_whose_time_is_over_is_not_taken_up(tmp_path: Path, spy: Spy) -> None:
     journal = Journal(tmp_path)
     journal.save("server.web", {"mode": {"awake": True, "until_s": time.time() - 1}})

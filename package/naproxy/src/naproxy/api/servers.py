@@ -5,17 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any
 
 from naproxy.api import powers
 from naproxy.api.calls import ApiError, Handlers, no_server
 from naproxy.config.in_force import InForce
+from naproxy.controller.deciding import MOST_AWAKE_S
 from naproxy.controller.runner import Runner
 from naproxy.core.reason import Reason, together
 from naproxy.core.request import WakeRequest
 from naproxy.server.commissioning import Plan
-
-_LONGEST_S: Final = 10 * 366 * 86400
 
 
 class Servers:
@@ -67,7 +66,7 @@ class Servers:
             now_s = time.time()
             if mode == "auto":
                 raise ApiError(HTTPStatus.BAD_REQUEST, Reason("api.until_awake"), "until_s")
-            if not now_s < until_s < now_s + _LONGEST_S:
+            if not now_s < until_s < now_s + MOST_AWAKE_S:
                 raise ApiError(HTTPStatus.BAD_REQUEST, Reason("api.until"), "until_s")
         runner.set_mode(awake=mode == "awake", until_s=until_s)
         runner.save()

@@ -33,6 +33,8 @@ _WORKED: Final = (*_ANSWERED, Outcome.PIPE, Outcome.ERROR)
 _SENT_AWAY: Final = (Outcome.WAITING_PAGE, Outcome.CAPPED)
 _INHIBITED_AGAIN_S: Final = 1.0
 _LEAST_CHECK_S: Final = 0.01
+MOST_AWAKE_S: Final = 10 * 366 * 86400.0
+"""Longest time for which somebody may keep a server awake."""
 _MOST_CHECK_S: Final = 3600.0
 _CLOCK_SET_S: Final = 1.0
 
@@ -92,8 +94,9 @@ class Decider:
         """Go on with what was kept; what makes no sense is left."""
         mode = saved.get("mode")
         if isinstance(mode, Mapping) and mode.get("awake") is True:
-            until_s = mode.get("until_s")
-            if until_s is None or (isinstance(until_s, (int, float)) and until_s > time.time()):
+            until_s, now_s = mode.get("until_s"), time.time()
+            known = isinstance(until_s, (int, float))
+            if until_s is None or (known and now_s < until_s < now_s + MOST_AWAKE_S):
                 self.set_mode(awake=True, until_s=until_s)
         t_s, kept = saved.get("t_s"), saved.get("policy")
         if not isinstance(t_s, (int, float)) or not isinstance(kept, Mapping):

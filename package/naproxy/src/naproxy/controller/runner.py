@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from naproxy.config.document import Server
 from naproxy.controller.context import BoxContext
@@ -17,6 +18,8 @@ from naproxy.core.request import WakeRequest
 from naproxy.core.state import State
 from naproxy.server.commissioning import Plan
 from naproxy.server.machine_io import Transition
+
+_LOG: Final = logging.getLogger(__name__)
 
 
 class Runner:
@@ -42,8 +45,12 @@ class Runner:
         self.machine = self.executor.machine
         self.decider = Decider(box, self.executor, self.supervisor)
         self._prove(server)
-        self.executor.take_up(saved)
-        self.decider.take_up(saved)
+        for part in (self.executor, self.decider):
+            try:
+                part.take_up(saved)
+            except Exception as error:
+                # It may come from a backup that somebody made by hand.
+                _LOG.warning("%s: what was kept of it is of no use: %r", server.id, error)
 
     def _prove(self, server: Server) -> None:
         """Say what a proof that it wakes is about: another card, way or state is tried anew."""
