@@ -14,8 +14,9 @@ import pytest
 from naproxy.config import document as config
 from naproxy.setup import access
 
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="a mount namespace needs root")
 LINE = 'restrict,command="/usr/local/bin/naproxy-sleep" ssh-ed25519 AAAAC3Nza naproxy'
-INSIDE = """
+PREPARED = """
 mount -t tmpfs tmpfs /usr/local/bin
 cp -a /etc "$1/etc" && mount --bind "$1/etc" /etc
 mkdir "$1/lib" && mount --bind "$1/lib" /var/lib
@@ -24,32 +25,52 @@ printf '#!/bin/sh\\nprintf "%%s\\\\n" "$*"\\n' >/usr/local/bin/sudo
 printf '#!/bin/sh\\n' >/usr/local/bin/visudo
 chmod 755 /usr/local/bin/sudo /usr/local/bin/visudo
 sh "$1/pasted"
+"""
+TWICE = """
+echo "ssh-ed25519 AAAAC3Other somebody" >>/var/lib/naproxy/.ssh/authorized_keys
 sh "$1/pasted"
 stat -c '%U %a' /var/lib/naproxy/.ssh /var/lib/naproxy/.ssh/authorized_keys /etc/sudoers.d/naproxy
 cat /var/lib/naproxy/.ssh/authorized_keys /etc/sudoers.d/naproxy
 /usr/local/bin/naproxy-sleep
 """
+LINKED = """
+echo precious >"$1/roots" && chmod 600 "$1/roots"
+ln -sf "$1/roots" /var/lib/naproxy/.ssh/authorized_keys
+sh "$1/pasted"
+cat "$1/roots" /var/lib/naproxy/.ssh/authorized_keys
+"""
+FINISHED = "Done. The box may now put this server to sleep."
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="a mount namespace needs root")
-def test_the_pasted_text_lets_the_box_in_for_this_one_thing_and_can_be_pasted_twice(
-    tmp_path: Path,
-) -> None:
+def pasted(folder: Path, what: str) -> list[str]:
+    """Run the text, and then `what`; the lines that were printed."""
     text = '[[server]]\nid = "web"\naddress = "192.0.2.2"\nmac = "02:00:00:00:00:02"\n'
     server = config.parse(f'{text}[server.sleep]\ndriver = "ssh"\nstate = "off"\n').server[0]
-    (tmp_path / "pasted").write_text(access._script(server, server.sleep, LINE))
+    (folder / "pasted").write_text(access._script(server, server.sleep, LINE))
     done = subprocess.run(
-        ["unshare", "--mount", "sh", "-ec", INSIDE, "sh", str(tmp_path)],
+        ["unshare", "--mount", "sh", "-ec", PREPARED + what, "sh", str(folder)],
         capture_output=True,
         text=True,
         check=False,
     )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+@needs_root
+def test_the_pasted_text_lets_the_box_in_for_this_one_thing_and_can_be_pasted_twice(
+    tmp_path: Path,
+) -> None:
     command = "systemctl poweroff --check-inhibitors=yes"
-    finished = "Done. The box may now put this server to sleep."
-    assert done.stdout.splitlines() == [
-        *(finished, finished),
+    assert pasted(tmp_path, TWICE) == [
+        *(FINISHED, FINISHED),
         *("naproxy 700", "naproxy 600", "root 440"),
-        LINE,
+        *("ssh-ed25519 AAAAC3Other somebody", LINE),
         f"naproxy ALL=(root) NOPASSWD: /usr/bin/{command}",
         f"-n {command}",
-    ], done.stderr
+    ]
+
+
+@needs_root
+def test_a_link_that_the_user_has_laid_leads_root_nowhere(tmp_path: Path) -> None:
+    assert pasted(tmp_path, LINKED) == [FINISHED, FINISHED, "precious", LINE]

@@ -4,11 +4,12 @@ set -eu
 command -v sudo >/dev/null || { echo "Install sudo first: apt install sudo"; exit 1; }
 id -u @USER@ >/dev/null 2>&1 ||
 	useradd --system --create-home --home-dir /var/lib/@USER@ --shell /bin/sh @USER@
-home=$(getent passwd @USER@ | cut -d: -f6)
-install -d -m 700 -o @USER@ -g "$(id -g @USER@)" "$home/.ssh"
-printf '%s\n' '@LINE@' >"$home/.ssh/authorized_keys"
-chown @USER@ "$home/.ssh/authorized_keys"
-chmod 600 "$home/.ssh/authorized_keys"
+# As that user, whose folder it is: root would follow a link that somebody has laid there.
+printf '%s\n' '@LINE@' | su -s /bin/sh @USER@ -c '
+	umask 077
+	cd && mkdir -p .ssh && cd .ssh && touch authorized_keys
+	{ grep -vF /usr/local/bin/naproxy-sleep authorized_keys; cat; } >authorized_keys.new
+	mv authorized_keys.new authorized_keys'
 cat >/usr/local/bin/naproxy-sleep <<'END'
 #!/bin/sh
 # What this prints is the reason that people see.
