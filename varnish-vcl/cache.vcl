@@ -33,15 +33,34 @@ sub naproxy_bereq {
 	# Nobody on the way checked these, and they are not in the cache's key: a
 	# server that believes one would have its page kept for all as one client
 	# wishes it.
+	naproxy.plain_names();
 	unset bereq.http.Forwarded;
+	unset bereq.http.Front-End-Https;
 	unset bereq.http.X-Forwarded-Host;
+	unset bereq.http.X-Forwarded-Path;
 	unset bereq.http.X-Forwarded-Port;
 	unset bereq.http.X-Forwarded-Prefix;
+	unset bereq.http.X-Forwarded-Protocol;
 	unset bereq.http.X-Forwarded-Scheme;
 	unset bereq.http.X-Forwarded-Server;
+	unset bereq.http.X-Forwarded-SSL;
+	unset bereq.http.X-Forwarded-Uri;
 	unset bereq.http.X-Host;
+	unset bereq.http.X-HTTP-Host-Override;
+	unset bereq.http.X-Original-Host;
 	unset bereq.http.X-Original-URL;
 	unset bereq.http.X-Rewrite-URL;
+	unset bereq.http.X-Scheme;
+	unset bereq.http.X-Script-Name;
+	unset bereq.http.X-Url-Scheme;
+	# A CGI program takes it for the proxy of its own requests ("httpoxy").
+	unset bereq.http.Proxy;
+	if (bereq.method == "GET" || bereq.method == "HEAD") {
+		# Programs send these with a POST, which is never cached.
+		unset bereq.http.X-HTTP-Method;
+		unset bereq.http.X-HTTP-Method-Override;
+		unset bereq.http.X-Method-Override;
+	}
 	set bereq.connect_timeout = naproxy.connect_timeout();
 }
 

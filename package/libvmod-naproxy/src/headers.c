@@ -6,6 +6,7 @@
  * more than all else that we do.
  */
 
+#include <ctype.h>
 #include <string.h>
 #include <strings.h>
 
@@ -85,6 +86,36 @@ np_headers_read(struct np_headers *h, const struct http *hp)
 	for (u = HTTP_HDR_FIRST; u < hp->nhd; u++)
 		headers_match(h, hp->hd[u].b,
 		    (size_t)(hp->hd[u].e - hp->hd[u].b));
+}
+
+/*
+ * CGI makes one variable of X_Forwarded_For and of X-Forwarded-For, and some
+ * servers make an underscore of all that is no letter or digit.
+ */
+static bool
+headers_name_plain(txt hd)
+{
+	const char *p;
+
+	for (p = hd.b; p < hd.e && *p != ':'; p++)
+		if (!isalnum((unsigned char)*p) && *p != '-')
+			return (false);
+	return (true);
+}
+
+void
+np_headers_plain(struct http *hp)
+{
+	unsigned u, kept = HTTP_HDR_FIRST;
+
+	CHECK_OBJ_NOTNULL(hp, HTTP_MAGIC);
+	for (u = HTTP_HDR_FIRST; u < hp->nhd; u++) {
+		if (!headers_name_plain(hp->hd[u]))
+			continue;
+		hp->hd[kept] = hp->hd[u];
+		hp->hdf[kept++] = hp->hdf[u];
+	}
+	hp->nhd = (uint16_t)kept;
 }
 
 /* A name that needs no tidying, see recv.vcl. */

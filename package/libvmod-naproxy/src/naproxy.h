@@ -201,6 +201,7 @@ const struct np_site *np_snap_site(const struct np_snap *, const char *id);
 /* headers.c */
 void np_headers_read(struct np_headers *, const struct http *);
 bool np_headers_usual(const struct np_headers *, const struct http *);
+void np_headers_plain(struct http *);
 
 /* classify.c */
 extern const char * const np_class_name[];

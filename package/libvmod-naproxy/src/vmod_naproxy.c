@@ -249,6 +249,15 @@ vmod_select(VRT_CTX, VCL_STRING host)
 		rec->slept = true;
 }
 
+VCL_VOID v_matchproto_(td_naproxy_plain_names)
+vmod_plain_names(VRT_CTX)
+{
+
+	CHECK_OBJ_NOTNULL(ctx, VRT_CTX_MAGIC);
+	if (ctx->http_bereq != NULL)
+		np_headers_plain(ctx->http_bereq);
+}
+
 static const struct np_site *
 task_site(VRT_CTX)
 {
