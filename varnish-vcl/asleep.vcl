@@ -56,9 +56,11 @@ sub vcl_pipe {
 	naproxy.piping();
 	naproxy.outcome(pipe);
 	call naproxy_bereq;
-	# bereq was made from req without them.
+	# bereq was made from req without them. A server that opens no WebSocket
+	# must end the connection with its answer, or the client's next requests
+	# would go to it past these rules.
 	set bereq.http.Upgrade = "websocket";
-	set bereq.http.Connection = "upgrade";
+	set bereq.http.Connection = "upgrade, close";
 	return (pipe);
 }
 

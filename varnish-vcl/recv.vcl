@@ -81,15 +81,15 @@ sub naproxy_special {
 	}
 	call naproxy_method;
 
+	if (naproxy.body()) {
+		# A GET with a body asks for more than its URL says.
+		return (pass);
+	}
 	if (req.method == "GET" && req.http.Upgrade ~ "(?i)^websocket$" &&
 	    req.http.Connection ~ "(?i)\bupgrade\b") {
 		# Other upgrades are ignored, as RFC 9110 section 7.8 allows:
 		# piping h2c would let a client talk past these rules.
 		return (pipe);
-	}
-	if (naproxy.body()) {
-		# A GET with a body asks for more than its URL says.
-		return (pass);
 	}
 	if (req.http.Authorization) {
 		return (pass);
