@@ -20,6 +20,12 @@ sub vcl_backend_fetch {
 	call naproxy_bereq;
 	naproxy.fetching();
 	set bereq.first_byte_timeout = naproxy.first_byte_timeout();
+	if (bereq.http.Authorization ~ "(?i)\b(?:ntlm|negotiate|nego2|kerberos)\b" &&
+	    !naproxy.owns()) {
+		# These log the connection in: from now on it is this client's,
+		# whoever asks over it. Nobody else must.
+		set bereq.http.Connection = "close";
+	}
 	# Without Varnish's own rule, which takes the body of a GET away.
 	return (fetch);
 }

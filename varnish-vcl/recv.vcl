@@ -92,6 +92,13 @@ sub naproxy_special {
 		return (pipe);
 	}
 	if (req.http.Authorization) {
+		# As one header, or the second would go unseen.
+		std.collect(req.http.Authorization);
+		call naproxy_login;
+		return (pass);
+	}
+	if (naproxy.owns()) {
+		# Logged in, without saying so again.
 		return (pass);
 	}
 	if (req.http.Cookie) {
@@ -158,6 +165,17 @@ sub naproxy_method {
 		return (synth(405));
 	}
 	return (pass);
+}
+
+# These log a connection in, for what comes over it next. So this client gets its
+# own to the server, unless it is a proxy, which may serve many: then each such
+# request has one, which is closed with its answer, see vcl_backend_fetch.
+sub naproxy_login {
+	if (req.http.Authorization ~ "(?i)\b(?:ntlm|negotiate|nego2|kerberos)\b" &&
+	    req.proto == "HTTP/1.1" && client.ip !~ naproxy_front &&
+	    !req.http.Via && req.http.X-Forwarded-For !~ ",") {
+		naproxy.own();
+	}
 }
 
 # Varnish answers 503 or 416 to a Range it does not understand, several ranges in

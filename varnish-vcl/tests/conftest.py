@@ -46,6 +46,7 @@ class Box:
 
     def __init__(self, tmp: Path, server_port: int) -> None:
         self.run, self.name = tmp / "run", str(tmp / "varnish")
+        self.server_port = server_port
         self.run.mkdir()
         self.tool("create")
         self.set("state=asleep", f"address=127.0.0.1:{server_port}")
@@ -62,11 +63,13 @@ class Box:
             capture_output=True,
             text=True,
         ).stdout.strip()
-        self.port = free_port()
+        self.port, self.proxied = free_port(), free_port()
         self.process = subprocess.Popen(
             [
                 *("varnishd", "-F", *jail, "-n", self.name, "-f", vcl / "naproxy.vcl"),
                 *("-a", f"127.0.0.1:{self.port}", "-s", "malloc,32m"),
+                # For clients who seem to be on other machines.
+                *("-a", f"proxied=127.0.0.1:{self.proxied},PROXY"),
                 *("-p", f"vmod_path={VMOD_DIR}:{std}", "-p", "timeout_idle=2"),
             ],
             stdout=subprocess.DEVNULL,

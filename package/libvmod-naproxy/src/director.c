@@ -7,6 +7,9 @@
  * waits for each idle connection to be closed, and one to a machine that is
  * gone may take its time. No request has to wait for that, under a lock least
  * of all. A task holds a reference to the back end it was given.
+ *
+ * A client's connection may have a back end of its own, for logins that hold
+ * for a connection, such as NTLM: nobody else's request goes over one.
  */
 
 #include <netinet/in.h>
@@ -23,10 +26,20 @@
 
 #define DIRECTORS_MAX	32
 #define DIRECTOR_KEPT	4
+#define DIRECTOR_OWN	64
+/* Longer than backend_idle_timeout: none of its connections is left. */
+#define OWN_QUIET_US	UINT64_C(5000000)
 
 struct np_kept {
 	VCL_BACKEND		backend;	/* our reference */
 	struct naproxy_server	made_for;
+};
+
+struct np_own {
+	uint64_t		session;	/* the client's connection */
+	uint64_t		used_us;
+	VCL_BACKEND		backend;	/* our reference; NULL: not yet */
+	unsigned		place_n;	/* of when it was made */
 };
 
 struct np_director {
@@ -39,6 +52,9 @@ struct np_director {
 	pthread_mutex_t		mtx;
 	struct np_kept		kept[DIRECTOR_KEPT];	/* the newest first */
 	unsigned		made_n;
+	unsigned		place_n;	/* how often the place changed */
+	struct np_own		own[DIRECTOR_OWN];
+	unsigned		own_n;		/* atomic; only grows */
 };
 
 struct np_vcl {
@@ -53,9 +69,14 @@ struct np_vcl {
  * Back ends
  */
 
-/* In `store`, which has vsa_suckaddr_len bytes. */
+/*
+ * In `store`, which has vsa_suckaddr_len bytes. Varnish shares idle connections
+ * between back ends whose addresses are the same, byte by byte. So a session's
+ * number is put where connect() does not look, for connections of its own.
+ */
 static const struct suckaddr *
-director_address(void *store, const struct naproxy_server *conf)
+director_address(void *store, const struct naproxy_server *conf,
+    uint64_t session)
 {
 	struct sockaddr_in6 sin6;
 	struct sockaddr_in sin;
@@ -67,6 +88,7 @@ director_address(void *store, const struct naproxy_server *conf)
 		sin.sin_family = AF_INET;
 		sin.sin_port = htons(conf->port);
 		memcpy(&sin.sin_addr, conf->address, sizeof sin.sin_addr);
+		memcpy(sin.sin_zero, &session, sizeof session);
 		return (VSA_Build(store, &sin, sizeof sin));
 	}
 	if (conf->family != 6)
@@ -75,11 +97,13 @@ director_address(void *store, const struct naproxy_server *conf)
 	sin6.sin6_family = AF_INET6;
 	sin6.sin6_port = htons(conf->port);
 	memcpy(&sin6.sin6_addr, conf->address, sizeof sin6.sin6_addr);
+	sin6.sin6_flowinfo = (uint32_t)session;
 	return (VSA_Build(store, &sin6, sizeof sin6));
 }
 
 static VCL_BACKEND
-director_make(VRT_CTX, struct np_director *d, const struct naproxy_server *conf)
+director_make(VRT_CTX, struct np_director *d, const struct naproxy_server *conf,
+    uint64_t session)
 {
 	struct vrt_endpoint vep;
 	struct vrt_backend vrt;
@@ -90,7 +114,7 @@ director_make(VRT_CTX, struct np_director *d, const struct naproxy_server *conf)
 
 	store = malloc(vsa_suckaddr_len);
 	AN(store);
-	sa = director_address(store, conf);
+	sa = director_address(store, conf, session);
 	if (sa == NULL)
 		goto out;
 	bprintf(name, "%s.%u", conf->id, ++d->made_n);
@@ -138,7 +162,7 @@ director_choose(VRT_CTX, struct np_director *d,
 		d->kept[0] = chosen;
 		return (NULL);
 	}
-	chosen.backend = director_make(ctx, d, conf);
+	chosen.backend = director_make(ctx, d, conf, 0);
 	if (chosen.backend == NULL)
 		return (NULL);
 	chosen.made_for = *conf;
@@ -148,22 +172,85 @@ director_choose(VRT_CTX, struct np_director *d,
 	return (out);
 }
 
+/* Under mtx, as the next two. */
+static struct np_own *
+own_find(struct np_director *d, uint64_t session)
+{
+	struct np_own *own;
+
+	for (own = d->own; own < d->own + d->own_n; own++)
+		if (own->session == session)
+			return (own);
+	return (NULL);
+}
+
+/* One to be had: a new one, or the one that was quiet longest; NULL: none. */
+static struct np_own *
+own_free(struct np_director *d, uint64_t now_us)
+{
+	struct np_own *own, *oldest = d->own;
+
+	if (d->own_n < DIRECTOR_OWN) {
+		own = &d->own[d->own_n];
+		NP_STORE(d->own_n, d->own_n + 1);
+		return (own);
+	}
+	for (own = d->own; own < d->own + DIRECTOR_OWN; own++)
+		if (own->used_us < oldest->used_us)
+			oldest = own;
+	return (oldest->used_us + OWN_QUIET_US < now_us ? oldest : NULL);
+}
+
+/* Its back end, at the place of now; what it had is for the caller to release. */
+static VCL_BACKEND
+own_backend(VRT_CTX, struct np_director *d, struct np_own *own,
+    VCL_BACKEND *out)
+{
+
+	own->used_us = np_now_us();
+	if (own->backend == NULL || own->place_n != d->place_n) {
+		*out = own->backend;
+		own->backend = director_make(ctx, d, &d->kept[0].made_for,
+		    own->session);
+		own->place_n = d->place_n;
+	}
+	return (own->backend);
+}
+
 /* A reference to the back end of now, for the caller to release. */
 static VCL_BACKEND
 director_backend(VRT_CTX, struct np_director *d,
-    const struct naproxy_server *conf)
+    const struct naproxy_server *conf, uint64_t session)
 {
-	VCL_BACKEND given = NULL, out = NULL;
+	VCL_BACKEND given = NULL, out = NULL, own_out = NULL;
+	struct np_own *own;
 
 	AZ(pthread_mutex_lock(&d->mtx));
 	if (conf != NULL && (d->kept[0].backend == NULL ||
-	    !director_same_place(conf, &d->kept[0].made_for)))
+	    !director_same_place(conf, &d->kept[0].made_for))) {
 		out = director_choose(ctx, d, conf);
+		d->place_n++;
+	}
+	own = own_find(d, session);
 	if (d->kept[0].backend != NULL)
-		VRT_Assign_Backend(&given, d->kept[0].backend);
+		VRT_Assign_Backend(&given, own == NULL ? d->kept[0].backend :
+		    own_backend(ctx, d, own, &own_out));
 	AZ(pthread_mutex_unlock(&d->mtx));
 	VRT_Assign_Backend(&out, NULL);
+	VRT_Assign_Backend(&own_out, NULL);
 	return (given);
+}
+
+/* The number of the client's connection. */
+static uint64_t
+director_session(VRT_CTX)
+{
+	const struct sess *sp;
+
+	sp = ctx->bo != NULL && ctx->bo->sp != NULL ? ctx->bo->sp :
+	    ctx->req->sp;
+	CHECK_OBJ_NOTNULL(sp, SESS_MAGIC);
+	return (VXID(sp->vxid));
 }
 
 static VCL_BACKEND v_matchproto_(vdi_resolve_f)
@@ -184,7 +271,8 @@ director_resolve(VRT_CTX, VCL_BACKEND dir)
 	np_page_snap(&ref);
 	if (ref.snap != NULL)
 		site = np_snap_site(ref.snap, d->server->id);
-	be = director_backend(ctx, d, site == NULL ? NULL : &site->conf);
+	be = director_backend(ctx, d, site == NULL ? NULL : &site->conf,
+	    director_session(ctx));
 	np_snap_release(&ref);
 	/* The record keeps the reference while the task lasts. */
 	VRT_Assign_Backend(&rec->backend, NULL);
@@ -232,6 +320,57 @@ static const struct vdi_methods director_methods[1] = {{
 	.healthy = director_healthy,
 	.list = director_list,
 }};
+
+static struct np_director *
+director_of(VCL_BACKEND dir)
+{
+	struct np_director *d;
+
+	CHECK_OBJ_NOTNULL(dir, DIRECTOR_MAGIC);
+	CAST_OBJ_NOTNULL(d, dir->priv, NP_DIRECTOR_MAGIC);
+	return (d);
+}
+
+void
+np_director_own(VRT_CTX, VCL_BACKEND dir)
+{
+	struct np_director *d = director_of(dir);
+	uint64_t now_us = np_now_us(), session = director_session(ctx);
+	VCL_BACKEND out = NULL;
+	struct np_own *own;
+
+	AZ(pthread_mutex_lock(&d->mtx));
+	own = own_find(d, session);
+	if (own == NULL) {
+		own = own_free(d, now_us);
+		if (own != NULL) {
+			out = own->backend;
+			own->backend = NULL;
+			own->session = session;
+		}
+	}
+	if (own != NULL)
+		own->used_us = now_us;
+	AZ(pthread_mutex_unlock(&d->mtx));
+	VRT_Assign_Backend(&out, NULL);
+}
+
+bool
+np_director_owns(VRT_CTX, VCL_BACKEND dir)
+{
+	struct np_director *d = director_of(dir);
+	struct np_own *own;
+
+	if (NP_LOAD(d->own_n) == 0)
+		return (false);
+	AZ(pthread_mutex_lock(&d->mtx));
+	own = own_find(d, director_session(ctx));
+	if (own != NULL)
+		/* So that it still has it when it gets to the fetch. */
+		own->used_us = np_now_us();
+	AZ(pthread_mutex_unlock(&d->mtx));
+	return (own != NULL);
+}
 
 const struct np_server *
 np_director_server(VCL_BACKEND dir)
@@ -329,6 +468,8 @@ np_vcl_free(struct np_vcl **vclp)
 		CHECK_OBJ_NOTNULL(d, NP_DIRECTOR_MAGIC);
 		for (u = 0; u < DIRECTOR_KEPT; u++)
 			VRT_Assign_Backend(&d->kept[u].backend, NULL);
+		for (u = 0; u < d->own_n; u++)
+			VRT_Assign_Backend(&d->own[u].backend, NULL);
 		VRT_DelDirector(&d->dir);
 		AZ(pthread_mutex_destroy(&d->mtx));
 		FREE_OBJ(d);

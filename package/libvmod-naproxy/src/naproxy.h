@@ -227,6 +227,9 @@ struct np_vcl;
 struct np_vcl *np_vcl_new(VRT_CTX);
 void np_vcl_free(struct np_vcl **);
 VCL_BACKEND np_director(VRT_CTX, struct np_vcl *, struct np_server *);
+/* A back end of its own for this client's connection, if there is one to be had. */
+void np_director_own(VRT_CTX, VCL_BACKEND);
+bool np_director_owns(VRT_CTX, VCL_BACKEND);	/* has it one? */
 const struct np_server *np_director_server(VCL_BACKEND);
 
 /* record.c */

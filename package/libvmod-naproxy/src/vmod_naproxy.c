@@ -211,8 +211,44 @@ vmod_body(VRT_CTX)
 	return (ctx->req != NULL && request_body(ctx->req));
 }
 
+/* The director of a request's server, or of a fetch's; NULL: none. */
+static VCL_BACKEND
+task_director(VRT_CTX, const struct np_record *rec, struct np_vcl *vcl)
+{
+
+	if (rec == NULL || rec->site == NULL)
+		return (NULL);
+	return (np_director(ctx, vcl, rec->site->server));
+}
+
+VCL_VOID v_matchproto_(td_naproxy_own)
+vmod_own(VRT_CTX, struct vmod_priv *priv)
+{
+	VCL_BACKEND dir;
+
+	dir = task_director(ctx, np_record(ctx), priv->priv);
+	if (dir != NULL)
+		np_director_own(ctx, dir);
+}
+
+static bool
+task_owns(VRT_CTX, const struct np_record *rec, struct np_vcl *vcl)
+{
+	VCL_BACKEND dir;
+
+	dir = task_director(ctx, rec, vcl);
+	return (dir != NULL && np_director_owns(ctx, dir));
+}
+
+VCL_BOOL v_matchproto_(td_naproxy_owns)
+vmod_owns(VRT_CTX, struct vmod_priv *priv)
+{
+
+	return (task_owns(ctx, np_record(ctx), priv->priv));
+}
+
 VCL_BOOL v_matchproto_(td_naproxy_usual)
-vmod_usual(VRT_CTX)
+vmod_usual(VRT_CTX, struct vmod_priv *priv)
 {
 	struct np_record *rec;
 
@@ -224,7 +260,8 @@ vmod_usual(VRT_CTX)
 	    np_headers_usual(&rec->headers, ctx->http_req)) {
 		request_select(ctx, rec, rec->headers.host);
 		if (rec->site != NULL &&
-		    np_server_available(rec->site->server)) {
+		    np_server_available(rec->site->server) &&
+		    !task_owns(ctx, rec, priv->priv)) {
 			rec->start_us = np_coarse_us();
 			return (true);
 		}
@@ -279,14 +316,8 @@ task_flag(VRT_CTX, uint32_t flag)
 VCL_BACKEND v_matchproto_(td_naproxy_backend)
 vmod_backend(VRT_CTX, struct vmod_priv *priv)
 {
-	const struct np_site *site;
-	struct np_vcl *vcl;
 
-	site = task_site(ctx);
-	if (site == NULL)
-		return (NULL);
-	vcl = priv->priv;
-	return (np_director(ctx, vcl, site->server));
+	return (task_director(ctx, np_record(ctx), priv->priv));
 }
 
 VCL_STRING v_matchproto_(td_naproxy_server)
