@@ -20,11 +20,6 @@ VMOD_DIR = ROOT / "build/libvmod-naproxy"
 sys.path.insert(0, str(ROOT / "varnish-vcl"))
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as sock:
-        return int(sock.getsockname()[1])
-
-
 class Site(socketserver.StreamRequestHandler):
     """Answers whatever is asked with an empty page."""
 
@@ -63,19 +58,20 @@ class Box:
             capture_output=True,
             text=True,
         ).stdout.strip()
-        self.port, self.proxied = free_port(), free_port()
         self.process = subprocess.Popen(
             [
                 *("varnishd", "-F", *jail, "-n", self.name, "-f", vcl / "naproxy.vcl"),
-                *("-a", f"127.0.0.1:{self.port}", "-s", "malloc,32m"),
+                *("-a", "127.0.0.1:0", "-s", "malloc,32m"),
                 # For clients who seem to be on other machines.
-                *("-a", f"proxied=127.0.0.1:{self.proxied},PROXY"),
+                *("-a", "proxied=127.0.0.1:0,PROXY"),
                 *("-p", f"vmod_path={VMOD_DIR}:{std}", "-p", "timeout_idle=2"),
             ],
             stdout=subprocess.DEVNULL,
         )
         for _ in range(200):
             if self.process.poll() is None and "running" in self.adm("status"):
+                lines = self.adm("debug.listen_address").splitlines()
+                self.port, self.proxied = (int(line.split()[-1]) for line in lines if line)
                 return
             time.sleep(0.1)
         raise RuntimeError("varnishd did not start")
