@@ -12,6 +12,12 @@ sub vcl_deliver {
 		naproxy.outcome(hit, resp.status);
 		return (deliver);
 	}
+	if (resp.status < 400 &&
+	    req.method !~ "^(GET|HEAD|OPTIONS|PROPFIND|REPORT|SEARCH|QUERY)$") {
+		# RFC 9111, 4.4. Only where the server agreed: nobody else
+		# empties the cache.
+		naproxy.changed();
+	}
 	set resp.http.X-Naproxy = req.http.X-Naproxy;
 	if (req.http.X-Naproxy == "stale") {
 		naproxy.outcome(stale, resp.status);

@@ -15,7 +15,7 @@
 # the magic packet, in case it is not.
 
 sub vcl_miss {
-	if (req.restarts == 0) {
+	if (!req.http.X-Naproxy) {
 		set req.http.X-Naproxy = "fetch";
 	}
 	call naproxy_robots;

@@ -4,6 +4,11 @@ sub vcl_hit {
 	if (req.restarts > 0) {
 		return (deliver);
 	}
+	if (naproxy.outdated(obj.age)) {
+		# A POST, say, changed it: all its variants go.
+		purge.hard();
+		return (restart);
+	}
 	# Nothing is a fresh hit, see vcl_deliver.
 	if (obj.ttl <= 0s) {
 		set req.http.X-Naproxy = "stale";
@@ -88,6 +93,7 @@ sub vcl_backend_response {
 	if (bereq.uncacheable) {
 		return (deliver);
 	}
+	call naproxy_lifetime;
 	if (beresp.status == 200 && naproxy.keep() > 0s) {
 		# The office knows better than the server's headers how long,
 		# but not whose it is: what is personal stays so.
@@ -95,7 +101,8 @@ sub vcl_backend_response {
 	}
 	if (beresp.ttl <= 0s || naproxy.keep() == 0s ||
 	    beresp.http.Set-Cookie || beresp.http.Vary ~ "\*" ||
-	    beresp.http.Cache-Control ~ "(?i)\b(private|no-store|no-cache)\b") {
+	    beresp.http.Cache-Control ~ "(?i)\b(private|no-store|no-cache)\b" ||
+	    beresp.http.CDN-Cache-Control ~ "(?i)\b(private|no-store|no-cache)\b") {
 		# Also where Surrogate-Control would let Varnish cache it.
 		set beresp.ttl = 120s;
 		set beresp.uncacheable = true;
@@ -107,7 +114,8 @@ sub vcl_backend_response {
 		return (pass(600s));
 	}
 
-	if (beresp.http.Cache-Control ~ "(?i)\b(must|proxy)-revalidate\b") {
+	if (beresp.http.Cache-Control ~ "(?i)\b(must|proxy)-revalidate\b" ||
+	    beresp.http.CDN-Cache-Control ~ "(?i)\b(must|proxy)-revalidate\b") {
 		# RFC 9111, 5.2.2.2: never stale.
 		set beresp.grace = 0s;
 	} else if (naproxy.grace() > beresp.grace) {
@@ -118,6 +126,28 @@ sub vcl_backend_response {
 		set beresp.keep = 1h;
 	}
 	return (deliver);
+}
+
+# What Varnish does not know of how long an answer is fresh.
+sub naproxy_lifetime {
+	# As one header, or the second would go unseen.
+	std.collect(beresp.http.CDN-Cache-Control);
+	if (beresp.http.CDN-Cache-Control ~ "(?i)\bmax-age\s*=\s*\d") {
+		# RFC 9213: for us, this counts instead of Cache-Control and
+		# Expires. An error or a redirect stays what it is.
+		if (beresp.status == 200 || beresp.ttl > 0s) {
+			set beresp.ttl = std.duration(regsub(
+			    beresp.http.CDN-Cache-Control,
+			    "(?i)^.*?\bmax-age\s*=\s*(\d{1,9}).*$", "\1s"), 0s) -
+			    beresp.age;
+		}
+	} else if (beresp.http.Expires && (beresp.http.Expires !~ "^[A-Z]" ||
+	    std.time(beresp.http.Expires, std.real2time(0, now)) <
+	    std.real2time(1, now)) &&
+	    beresp.http.Cache-Control !~ "(?i)\b(s-maxage|max-age)\s*=") {
+		# RFC 9111, 5.3: what is no date is in the past.
+		set beresp.ttl = 0s;
+	}
 }
 
 # No answer from the server. Only marked here: the page is made in vcl_synth,

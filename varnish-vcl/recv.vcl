@@ -16,7 +16,8 @@ sub vcl_recv {
 	if (req.restarts > 0) {
 		# Held on a miss and let go, see vcl_miss: wait for the same
 		# object with the others instead of fetching it once each.
-		set req.hash_ignore_busy = false;
+		# Or found outdated, see vcl_hit: then as below.
+		set req.hash_ignore_busy = !naproxy.awake();
 		return (hash);
 	}
 	if (naproxy.usual()) {

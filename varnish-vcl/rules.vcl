@@ -1,6 +1,7 @@
 # All the rules, without the run directory: what the tests include.
 
 import naproxy;
+import purge;
 import std;
 
 # The servers are the VMOD's, with addresses from the page.

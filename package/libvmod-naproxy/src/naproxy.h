@@ -10,6 +10,7 @@
  *   page_snapshot.c  reads the page's configuration, for all requests
  *   headers.c        reads a request's headers, once
  *   classify.c       who is asking
+ *   changed.c        when requests changed what the cache may have
  *   wake.c           datagram and magic packet
  *   hold.c           waits for the server, lets waiters go in stages
  *   director.c       a back end whose address comes from the page
@@ -212,6 +213,10 @@ const char *np_client_address(VRT_CTX);
 void np_classify(VRT_CTX, struct np_record *);
 double np_rule_keep_s(const struct np_record *, const char *url);
 uint64_t np_hash(uint64_t, const char *, size_t);
+
+/* changed.c */
+void np_changed(const struct np_record *);
+bool np_changed_since(const struct np_record *, double t);
 
 /* wake.c */
 int np_wake_open(const char *run_dir);

@@ -582,6 +582,25 @@ vmod_outcome(VRT_CTX, VCL_ENUM what, VCL_INT status)
 	np_record_arrived(rec);
 }
 
+VCL_VOID v_matchproto_(td_naproxy_changed)
+vmod_changed(VRT_CTX)
+{
+	const struct np_record *rec;
+
+	rec = np_record(ctx);
+	if (rec != NULL)
+		np_changed(rec);
+}
+
+VCL_BOOL v_matchproto_(td_naproxy_outdated)
+vmod_outdated(VRT_CTX, VCL_DURATION age)
+{
+	const struct np_record *rec;
+
+	rec = np_record(ctx);
+	return (rec != NULL && np_changed_since(rec, ctx->now - age));
+}
+
 VCL_VOID v_matchproto_(td_naproxy_fetching)
 vmod_fetching(VRT_CTX)
 {
