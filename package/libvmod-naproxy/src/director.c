@@ -36,7 +36,7 @@ struct np_kept {
 };
 
 struct np_own {
-	uint64_t		session;	/* the client's connection */
+	uint64_t		session;	/* the client's connection; atomic */
 	uint64_t		used_us;
 	VCL_BACKEND		backend;	/* our reference; NULL: not yet */
 	unsigned		place_n;	/* of when it was made */
@@ -172,19 +172,22 @@ director_choose(VRT_CTX, struct np_director *d,
 	return (out);
 }
 
-/* Under mtx, as the next two. */
 static struct np_own *
 own_find(struct np_director *d, uint64_t session)
 {
-	struct np_own *own;
+	struct np_own *own, *end;
 
-	for (own = d->own; own < d->own + d->own_n; own++)
-		if (own->session == session)
+	end = d->own + NP_LOAD(d->own_n);
+	for (own = d->own; own < end; own++)
+		if (NP_LOAD(own->session) == session)
 			return (own);
 	return (NULL);
 }
 
-/* One to be had: a new one, or the one that was quiet longest; NULL: none. */
+/*
+ * Under mtx, as the next: one to be had, a new one or the one that was quiet
+ * longest; NULL: none.
+ */
 static struct np_own *
 own_free(struct np_director *d, uint64_t now_us)
 {
@@ -346,7 +349,7 @@ np_director_own(VRT_CTX, VCL_BACKEND dir)
 		if (own != NULL) {
 			out = own->backend;
 			own->backend = NULL;
-			own->session = session;
+			NP_STORE(own->session, session);
 		}
 	}
 	if (own != NULL)
@@ -359,12 +362,14 @@ bool
 np_director_owns(VRT_CTX, VCL_BACKEND dir)
 {
 	struct np_director *d = director_of(dir);
+	uint64_t session = director_session(ctx);
 	struct np_own *own;
 
-	if (NP_LOAD(d->own_n) == 0)
+	/* Without the lock: each hit asks, and hardly one is such a client's. */
+	if (own_find(d, session) == NULL)
 		return (false);
 	AZ(pthread_mutex_lock(&d->mtx));
-	own = own_find(d, director_session(ctx));
+	own = own_find(d, session);
 	if (own != NULL)
 		/* So that it still has it when it gets to the fetch. */
 		own->used_us = np_now_us();
