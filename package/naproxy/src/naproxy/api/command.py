@@ -18,7 +18,12 @@ _UNITS_S: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 class CommandError(Exception):
-    """What went wrong, in words for the terminal."""
+    """What went wrong, in words for the terminal; `where` is the field that it is about."""
+
+    def __init__(self, words: str, where: str | None = None) -> None:
+        super().__init__(f"{where}: {words}" if where else words)
+        self.words = words
+        self.where = where
 
 
 def call(path: str, name: str, body: Mapping[str, Any] | None = None, /, **asked: object) -> Any:
@@ -34,8 +39,7 @@ def call(path: str, name: str, body: Mapping[str, Any] | None = None, /, **asked
     except NoAnswerError as error:
         raise CommandError(str(error)) from None
     if not answer.good:
-        where = f"{answer.body['where']}: " if answer.body.get("where") else ""
-        raise CommandError(where + answer.body["error"])
+        raise CommandError(answer.body["error"], answer.body.get("where"))
     return answer.body
 
 

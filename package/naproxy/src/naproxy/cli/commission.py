@@ -120,9 +120,9 @@ def _use(args: argparse.Namespace, report: Mapping[str, Any]) -> dict[str, Any]:
         power: dict[str, Any]
         power = _call(args, "use_power", {"replace": args.replace})
     except CommandError as error:
-        words = str(error).removeprefix("replace: ")
-        say_so = " (--report --use --replace)" if words != str(error) else ""
-        raise CommandError(f"{words}{say_so}") from None
+        if error.where != "replace":
+            raise
+        raise CommandError(f"{error.words} (--report --use --replace)") from None
     return power
 
 
