@@ -102,7 +102,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def words(app: Flask, settings: Settings) -> Iterator[str]:
     """Yield what who stands before the box should know."""
-    from naproxy_webui.auth import claim  # noqa: PLC0415
+    from naproxy_webui.auth import claim  # noqa: PLC0415 - as above
 
     if not app.extensions["naproxy_keys"].users.exist():
         yield f"naproxy-webui: the claim code of this box is {claim.code(settings.state_dir)}"
@@ -130,7 +130,7 @@ def _spare_memory() -> None:
     One pool for all threads: few wait for it. And large pieces go back to the system when they
     are free: left alone, malloc keeps the 16 MiB of the second password that it checks.
     """
-    import ctypes  # noqa: PLC0415
+    import ctypes  # noqa: PLC0415 - as above
 
     with suppress(AttributeError):  # another C library does without
         mallopt = ctypes.CDLL(None).mallopt
@@ -140,7 +140,7 @@ def _spare_memory() -> None:
 
 
 def _serve(app: Flask, where: str) -> None:
-    from waitress import serve  # type: ignore[import-untyped]  # noqa: PLC0415
+    from waitress import serve  # type: ignore[import-untyped]  # noqa: PLC0415 - as above
 
     kind, _, path = where.partition(":")
     if kind == "unix":

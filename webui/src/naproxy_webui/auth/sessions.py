@@ -123,7 +123,7 @@ class Sessions:
 
 _SELECT: Final = "SELECT id, user, csrf, created_s, seen_s, address, agent FROM sessions"
 _OVER: Final = "created_s < ? OR seen_s < ?"
-_DELETE_OVER: Final = f"DELETE FROM sessions WHERE {_OVER}"  # noqa: S608
+_DELETE_OVER: Final = f"DELETE FROM sessions WHERE {_OVER}"
 
 
 def _over(now_s: float) -> tuple[float, float]:

@@ -17,8 +17,8 @@ from typing import Any, Final, Protocol
 
 from naproxy.api.calls import ApiError, Handlers
 from naproxy.api.table import PART_BYTES
-from naproxy.box import LEAVE_FREE_BYTES, MOST_BYTES, clock, effects, forms, logs, seen
-from naproxy.box.effects import Effects
+from naproxy.box import LEAVE_FREE_BYTES, MOST_BYTES, clock, forms, logs, seen
+from naproxy.box.effects import Machine
 from naproxy.box.machine import SERVICES, Own
 from naproxy.box.secrets import values as secret_values
 from naproxy.config.document import Config
@@ -59,11 +59,11 @@ class Host(Protocol):
 class Operations:
     """Answers what is below /v1/box."""
 
-    def __init__(self, host: Host, ring: logs.Ring, does: Effects | None = None) -> None:
+    def __init__(self, host: Host, ring: logs.Ring, does: Machine | None = None) -> None:
         """`ring` has the controller's own last words."""
         self._host = host
         self._ring = ring
-        self._does = does or effects.Machine()
+        self._does = does or Machine()
         self.own = Own(host.here, self._does)
         self._busy = asyncio.Lock()
 

@@ -102,7 +102,7 @@ def _history(data_dir: Path) -> str:
         with closing(sqlite3.connect(f"file:{data_dir / 'history.db'}?mode=ro", uri=True)) as db:
             tables = db.execute("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY 1")
             for (name,) in tables.fetchall():
-                (rows,) = db.execute(f'SELECT count(*) FROM "{name}"').fetchone()  # noqa: S608
+                (rows,) = db.execute(f'SELECT count(*) FROM "{name}"').fetchone()
                 lines.append(f"{name}: {rows} rows")
     except sqlite3.Error as error:
         lines.append(str(error))

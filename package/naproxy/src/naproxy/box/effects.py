@@ -21,7 +21,3 @@ class Machine:
     def host_name(self) -> str:
         """Return the machine's name."""
         return socket.gethostname()
-
-
-Effects = Machine
-"""Tests give others."""

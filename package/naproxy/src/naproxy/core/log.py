@@ -12,11 +12,11 @@ from typing import Any
 class Lines(logging.Formatter):
     """A message is one line, whatever is in it; the lines of a traceback are set in."""
 
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging calls it so
         """Return the message as one line."""
         return printable(super().formatMessage(record))
 
-    def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's name
+    def formatException(self, ei: Any) -> str:  # noqa: N802 - logging calls it so
         """Return the traceback, of which no line can be taken for a message."""
         lines = super().formatException(ei).splitlines()
         return "\n".join(f"  {printable(line)}" for line in lines)

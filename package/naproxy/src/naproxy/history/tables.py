@@ -119,7 +119,7 @@ CREATE VIEW power_hours AS
     SELECT (key >> {METER_BITS}) * 3600 AS t_s, name AS meter, count, mean_mw, min_mw, max_mw,
         energy_mj, covered_ms
     FROM hours JOIN meters ON id = key & {METERS - 1};
-"""  # noqa: S608
+"""
 
 _AGENTS: Final = f"""
 CREATE TABLE agents (
@@ -134,7 +134,7 @@ CREATE VIEW traffic_by_agent AS
     SELECT t_s, servers.name AS server, agents.name AS agent, class, outcome, requests, delayed
     FROM (SELECT * FROM agent_days UNION ALL SELECT * FROM agent_minutes) AS rows
     JOIN servers ON servers.id = rows.server JOIN agents ON agents.id = rows.agent;
-"""  # noqa: S608
+"""
 
 _REQUESTS: Final = """
 CREATE TABLE request_blocks (
@@ -200,7 +200,7 @@ def prepare(db: sqlite3.Connection) -> None:
     if due:
         db.executescript(f"BEGIN; {' '.join(due)} PRAGMA user_version = {GENERATION}; COMMIT;")
     for table in ("transitions", "wakes", "saved", "minutes", "decisions"):
-        db.execute(f"SELECT * FROM {table} LIMIT 1").fetchall()  # noqa: S608
+        db.execute(f"SELECT * FROM {table} LIMIT 1").fetchall()
 
 
 def key(t: int, meter: int) -> int:
@@ -216,7 +216,7 @@ def server_id(db: sqlite3.Connection, name: str) -> int:
 
 def number_of(db: sqlite3.Connection, table: str, name: str) -> int:
     """Return the number of a server or meter; one that was never there has 0, as no row."""
-    row = db.execute(f"SELECT id FROM {table} WHERE name = ?", (name,)).fetchone()  # noqa: S608
+    row = db.execute(f"SELECT id FROM {table} WHERE name = ?", (name,)).fetchone()
     return row[0] if row else 0
 
 
@@ -232,7 +232,7 @@ def of_meter(
 ) -> sqlite3.Cursor:
     """Return a meter's rows of a table, by their times; `between` two in the table's own unit."""
     return db.execute(
-        f"SELECT {columns} FROM {table}"  # noqa: S608
+        f"SELECT {columns} FROM {table}"
         f" WHERE key >= ? AND key < ? AND key & {METERS - 1} = ? ORDER BY key",
         (key(between[0], 0), key(between[1], 0), meter),
     )

@@ -55,7 +55,7 @@ def fit(runs: Sequence[Run], confidence: float = 0.95) -> Fit:
     if not all(lengths):
         raise WrongError("power.runs_one_sided")
     scaled = [tuple(x / n for x, n in zip(row, lengths, strict=True)) for row in rows]
-    inverse = _inverse([[_dot(a, b) for b in zip(*scaled)] for a in zip(*scaled)])  # noqa: B905
+    inverse = _inverse([[_dot(a, b) for b in zip(*scaled)] for a in zip(*scaled)])  # noqa: B905 - all as long
     moments = [_dot(column, energies) for column in zip(*scaled, strict=True)]
     values = [_dot(line, moments) for line in inverse]
     squares = sum((e - _dot(row, values)) ** 2 for row, e in zip(scaled, energies, strict=True))

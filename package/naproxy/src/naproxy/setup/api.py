@@ -41,7 +41,7 @@ class Setup:
         config: Callable[[], Config],
         file: Path,
         journal: Journal,
-        wire: scan.Effects | None = None,
+        wire: scan.Wire | None = None,
     ) -> None:
         """`config` is the one in force, `file` where it is."""
         self._config = config

@@ -84,10 +84,6 @@ class Wire:
         return vendors(cards)
 
 
-Effects = Wire
-"""Tests give others."""
-
-
 async def scan(wire: Wire, interface: str, progress: Progress) -> dict[str, Any]:
     """Look through the box's own networks; JobError if it has none."""
     own = lan.networks(await wire.ip("addr", "show"), interface)

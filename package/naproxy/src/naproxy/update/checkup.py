@@ -102,7 +102,7 @@ def varnish_serves(places: Places) -> None:
 def interface_answers(places: Places) -> None:
     """Does the web interface answer, through lighttpd and TLS?"""
     # Its certificate is the box's own; that there is one that works is what is asked.
-    anyone = ssl._create_unverified_context()  # noqa: S323
+    anyone = ssl._create_unverified_context()  # noqa: S323 - see above
     connection = http.client.HTTPSConnection(
         "127.0.0.1", places.ui_port, timeout=_ANSWER_S, context=anyone
     )

@@ -60,7 +60,7 @@ class CursorError(ValueError):
 def wakes(db: sqlite3.Connection, search: Search, cursor: str = "", limit: int = 50) -> Page:
     """Return a page of the ledger; CursorError."""
     where, values = _where(search)
-    return page(db, f"SELECT {_COLUMNS} FROM wakes WHERE {where}", values, cursor, limit)  # noqa: S608
+    return page(db, f"SELECT {_COLUMNS} FROM wakes WHERE {where}", values, cursor, limit)
 
 
 def events(
@@ -71,7 +71,7 @@ def events(
         raise ValueError(f"there is no table {table}")
     return page(
         db,
-        f"SELECT * FROM {table} WHERE t_s >= ? AND t_s < ? AND (? IS NULL OR server = ?)",  # noqa: S608
+        f"SELECT * FROM {table} WHERE t_s >= ? AND t_s < ? AND (? IS NULL OR server = ?)",
         [search.from_s, search.to_s, search.server, search.server],
         cursor,
         limit,
@@ -200,7 +200,7 @@ def requests(
 ) -> list[dict[str, Any]]:
     """Return the wakes of a server that requests asked for, oldest first."""
     found = db.execute(
-        f"SELECT {_REQUEST_COLUMNS} FROM wakes"  # noqa: S608
+        f"SELECT {_REQUEST_COLUMNS} FROM wakes"
         " WHERE server = ? AND t_s >= ? AND t_s < ? AND class <> '' ORDER BY t_s, id",
         (server, from_s, to_s),
     )

@@ -108,7 +108,7 @@ def _tier(db: sqlite3.Connection, step_s: int, first_s: int) -> str:
 
 
 def _begins_s(db: sqlite3.Connection, tier: str) -> int | None:
-    row = db.execute(f"SELECT min(key) FROM {tier}").fetchone()  # noqa: S608
+    row = db.execute(f"SELECT min(key) FROM {tier}").fetchone()
     return None if row[0] is None else (row[0] >> METER_BITS) * max(TIERS[tier], 60)
 
 
@@ -121,7 +121,7 @@ def _points(
     row_s = TIERS[tier]
     first, end = range_s[0] // row_s, -(-range_s[1] // row_s)
     for bucket, *values in db.execute(
-        f"SELECT (key >> {METER_BITS}) / ? AS bucket, {_SUMS} FROM {tier}"  # noqa: S608
+        f"SELECT (key >> {METER_BITS}) / ? AS bucket, {_SUMS} FROM {tier}"
         f" WHERE key >= ? AND key < ? AND key & {METERS - 1} = ? GROUP BY bucket",
         (step_s // row_s, key(first, 0), key(end, 0), meter),
     ):
@@ -195,7 +195,7 @@ def events(
         raise ValueError(f"there is no table {table}")
     of_server = "" if table == "clock" else " AND (?3 IS NULL OR server = ?3)"
     found = db.execute(
-        f"SELECT * FROM {table} WHERE t_s >= ?1 AND t_s < ?2{of_server} ORDER BY t_s, id",  # noqa: S608
+        f"SELECT * FROM {table} WHERE t_s >= ?1 AND t_s < ?2{of_server} ORDER BY t_s, id",
         (from_s, to_s) if table == "clock" else (from_s, to_s, server),
     )
     yield from dicts(found)
@@ -209,7 +209,7 @@ def traffic(
         raise ValueError(f"traffic is not kept by {tier}")
     return in_words(
         db.execute(
-            "SELECT t_s, name AS server, class, outcome, requests, delayed"  # noqa: S608
+            "SELECT t_s, name AS server, class, outcome, requests, delayed"
             f" FROM traffic_{tier} JOIN servers ON id = server"
             " WHERE t_s >= ?1 AND t_s < ?2 AND (?3 IS NULL OR name = ?3)"
             " ORDER BY t_s, name, class, outcome",

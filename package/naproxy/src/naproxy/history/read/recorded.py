@@ -49,7 +49,7 @@ def blocks(
     """
     number = number_of(db, "servers", server)
     for row, watched_s, left_out, blob in db.execute(
-        "SELECT key, watched_s, left_out, block FROM request_blocks"  # noqa: S608
+        "SELECT key, watched_s, left_out, block FROM request_blocks"
         f" WHERE key >= ? AND key < ? AND key & {_MASK} = ? AND delayed >= ? ORDER BY key",
         (key(from_s, 0), key(to_s + BLOCK_S - 1, 0), number, int(delayed)),
     ):
@@ -114,7 +114,7 @@ def newest(db: sqlite3.Connection, server: str, from_s: float, to_s: float, most
     """Return the begin of the part of a range that has about `most` requests, its newest."""
     total = 0
     for begin_s, requests in db.execute(
-        f"SELECT (key >> {SERVER_BITS}) * {BLOCK_S}, requests FROM request_blocks"  # noqa: S608
+        f"SELECT (key >> {SERVER_BITS}) * {BLOCK_S}, requests FROM request_blocks"
         f" WHERE key >= ? AND key < ? AND key & {_MASK} = (SELECT id FROM servers WHERE name = ?)"
         " ORDER BY key DESC",
         (key(from_s, 0), key(to_s + BLOCK_S - 1, 0), server),
@@ -128,7 +128,7 @@ def newest(db: sqlite3.Connection, server: str, from_s: float, to_s: float, most
 def last_block_s(db: sqlite3.Connection, server: str, before_s: float) -> float:
     """Return the begin of a server's newest block before a time; 0 if there is none."""
     row = db.execute(
-        f"SELECT max(key) FROM request_blocks WHERE key < ? AND key & {_MASK} ="  # noqa: S608
+        f"SELECT max(key) FROM request_blocks WHERE key < ? AND key & {_MASK} ="
         " (SELECT id FROM servers WHERE name = ?)",
         (key(before_s, 0), server),
     ).fetchone()

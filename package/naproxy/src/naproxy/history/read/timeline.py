@@ -113,13 +113,13 @@ def _transitions(
 ) -> Iterator[tuple[int, float, str, str, str]]:
     columns = f"""id, t_s, "from", "to", {"reason" if reasons else "''"}"""
     running = db.execute(
-        f"SELECT {columns} FROM transitions WHERE server = ? AND t_s < ?"  # noqa: S608
+        f"SELECT {columns} FROM transitions WHERE server = ? AND t_s < ?"
         " ORDER BY t_s DESC, id DESC LIMIT 1",
         (server, from_s),
     ).fetchall()
     yield from running
     yield from db.execute(
-        f"SELECT {columns} FROM transitions WHERE server = ? AND t_s >= ? AND t_s < ?"  # noqa: S608
+        f"SELECT {columns} FROM transitions WHERE server = ? AND t_s >= ? AND t_s < ?"
         " ORDER BY t_s, id",
         (server, from_s, to_s),
     )
@@ -186,7 +186,7 @@ def wakes_of(
         return {}
     before_s = [_resting_s(found, n) for n in waking]
     rows = db.execute(
-        f"SELECT {_WAKES} FROM wakes WHERE server = ? AND t_s >= ? AND t_s <= ? ORDER BY t_s, id",  # noqa: S608
+        f"SELECT {_WAKES} FROM wakes WHERE server = ? AND t_s >= ? AND t_s <= ? ORDER BY t_s, id",
         (server, min(before_s), found[waking[-1]].t_s + 1),
     )
     wakes = list(dicts(rows))

@@ -71,8 +71,8 @@ class HistoryClock:
         """Return the latest time of any row, 0 if there is none."""
         newest_s = 0.0
         for sql in (
-            *(f"SELECT max(t_s) FROM {table}" for table in (*WITH_TIME, "traffic_minutes")),  # noqa: S608
-            f"SELECT (max(key) >> {METER_BITS}) * 60 FROM minutes",  # noqa: S608
+            *(f"SELECT max(t_s) FROM {table}" for table in (*WITH_TIME, "traffic_minutes")),
+            f"SELECT (max(key) >> {METER_BITS}) * 60 FROM minutes",
         ):
             done = self._journal.store.execute(sql)
             row = done.fetchone() if done else None

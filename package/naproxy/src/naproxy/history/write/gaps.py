@@ -141,7 +141,7 @@ def roll_up(db: sqlite3.Connection, now_s: float) -> None:
     """Count at most one whole day of each server that was not counted."""
     for number, server in db.execute("SELECT id, name FROM servers").fetchall():
         begin = db.execute(
-            "SELECT min(key) FROM request_blocks"  # noqa: S608
+            "SELECT min(key) FROM request_blocks"
             f" WHERE key >= ? AND key & {(1 << SERVER_BITS) - 1} = ?",
             (key(_done_s(db, number), 0), number),
         ).fetchone()[0]

@@ -154,7 +154,7 @@ class Journal:
         if table not in WITH_TIME:
             raise ValueError(f"there is no table {table}")
         done = self.store.execute(
-            f"SELECT * FROM {table} WHERE t_s >= ?1 AND (?2 IS NULL OR server = ?2)"  # noqa: S608
+            f"SELECT * FROM {table} WHERE t_s >= ?1 AND (?2 IS NULL OR server = ?2)"
             " ORDER BY id DESC LIMIT ?3",
             *(since_s, server, min(limit, MOST_ROWS)),
         )

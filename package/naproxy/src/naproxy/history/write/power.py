@@ -22,7 +22,7 @@ _MOST_MW: Final = 2**31 - 1
 _MOST_MJ: Final = 2**40
 _MOST_COUNT: Final = 2**31 - 1
 _COLUMNS: Final = "count, mean_mw, min_mw, max_mw, energy_mj, covered_ms"
-_INSERT: Final = f"INSERT OR REPLACE INTO {{}} (key, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+_INSERT: Final = f"INSERT OR REPLACE INTO {{}} (key, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"
 _OF_METER: Final = f"key BETWEEN ? AND ? AND key & {METERS - 1} = ?"
 
 Minutes = dict[tuple[int, str], dict[int, PowerSample]]
@@ -73,7 +73,7 @@ class Power:
         _roll_up(db, {((k >> METER_BITS) // 60, k & METERS - 1) for (k,) in rows})
         self.totals_mj = dict(
             db.execute(
-                "SELECT name, sum(energy_mj) FROM hours"  # noqa: S608
+                "SELECT name, sum(energy_mj) FROM hours"
                 f" JOIN meters ON id = key & {METERS - 1} GROUP BY id"
             )
         )
@@ -136,7 +136,7 @@ def prune(db: sqlite3.Connection, now_s: float, most: int) -> int:
     for table, days in (("seconds", SECONDS_DAYS), ("minutes", MINUTES_DAYS)):
         oldest = key(int(now_s // 60) - 1440 * days, 0)
         done += db.execute(
-            f"DELETE FROM {table} WHERE key IN"  # noqa: S608
+            f"DELETE FROM {table} WHERE key IN"
             f" (SELECT key FROM {table} WHERE key < ? ORDER BY key LIMIT ?)",
             (oldest, most),
         ).rowcount
@@ -181,7 +181,7 @@ def _write_minute(
     row = key(minute_s // 60, meter)
     if not seconds:
         for table in ("seconds", "minutes"):
-            db.execute(f"DELETE FROM {table} WHERE key = ?", (row,))  # noqa: S608
+            db.execute(f"DELETE FROM {table} WHERE key = ?", (row,))
         return
     blob = pack(minute_s, seconds.values())
     db.execute("INSERT OR REPLACE INTO seconds (key, block) VALUES (?, ?)", (row, blob))
@@ -191,7 +191,7 @@ def _write_minute(
 def _roll_up(db: sqlite3.Connection, hours: Iterable[tuple[int, int]]) -> None:
     for hour, meter in hours:
         parts = db.execute(
-            f"SELECT {_COLUMNS} FROM minutes WHERE {_OF_METER}",  # noqa: S608
+            f"SELECT {_COLUMNS} FROM minutes WHERE {_OF_METER}",
             (key(60 * hour, 0), key(60 * hour + 60, 0) - 1, meter),
         ).fetchall()
         row = key(hour, meter)

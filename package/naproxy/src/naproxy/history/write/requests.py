@@ -39,7 +39,7 @@ class Table:
     def add(self, db: sqlite3.Connection, row: Sequence[int]) -> None:
         """Add a row's counts to those that are there."""
         db.execute(
-            f"INSERT INTO {self.name} ({self.columns}) VALUES (?, ?, ?, ?, ?, ?)"  # noqa: S608
+            f"INSERT INTO {self.name} ({self.columns}) VALUES (?, ?, ?, ?, ?, ?)"
             f" ON CONFLICT (t_s, server, {self.who}, outcome) DO UPDATE SET"
             " requests = requests + excluded.requests, delayed = delayed + excluded.delayed",
             row,
@@ -48,10 +48,10 @@ class Table:
     def take(self, db: sqlite3.Connection, since_s: int = 0) -> list[Sequence[int]]:
         """Return the rows from a time on; they are gone from the table."""
         found = db.execute(
-            f"SELECT {self.columns} FROM {self.name} WHERE t_s >= ?",  # noqa: S608
+            f"SELECT {self.columns} FROM {self.name} WHERE t_s >= ?",
             (since_s,),
         ).fetchall()
-        db.execute(f"DELETE FROM {self.name} WHERE t_s >= ?", (since_s,))  # noqa: S608
+        db.execute(f"DELETE FROM {self.name} WHERE t_s >= ?", (since_s,))
         return found
 
     def shift(self, db: sqlite3.Connection, since_s: float, by_s: int) -> set[int]:
@@ -66,7 +66,7 @@ class Table:
     def prune(self, db: sqlite3.Connection, before_s: int, most: int) -> int:
         """Delete at most about `most` rows of before a time; returns how many."""
         return db.execute(
-            f"DELETE FROM {self.name} WHERE t_s < ?1 AND t_s <="  # noqa: S608
+            f"DELETE FROM {self.name} WHERE t_s < ?1 AND t_s <="
             f" (SELECT max(t_s) FROM (SELECT t_s FROM {self.name} ORDER BY t_s LIMIT ?2))",
             (before_s, most),
         ).rowcount
@@ -126,7 +126,7 @@ def shift(db: sqlite3.Connection, since_s: float, by_s: int) -> None:
     for hour_s in {t_s // 3600 * 3600 for t_s in _MINUTES.shift(db, since_s, by_s)}:
         db.execute("DELETE FROM traffic_hours WHERE t_s = ?", (hour_s,))
         db.execute(
-            f"INSERT INTO traffic_hours ({_HOURS.columns})"  # noqa: S608
+            f"INSERT INTO traffic_hours ({_HOURS.columns})"
             " SELECT ?1, server, class, outcome, sum(requests), sum(delayed)"
             " FROM traffic_minutes WHERE t_s BETWEEN ?1 AND ?1 + 3599 GROUP BY 2, 3, 4",
             (hour_s,),

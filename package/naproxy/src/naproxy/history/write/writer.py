@@ -202,7 +202,7 @@ class History:
         def move(db: sqlite3.Connection) -> None:
             for table in WITH_TIME:
                 db.execute(
-                    f"UPDATE {table} SET t_s = t_s + ? WHERE t_s >= ?",  # noqa: S608
+                    f"UPDATE {table} SET t_s = t_s + ? WHERE t_s >= ?",
                     (by_s, since_s),
                 )
             self._power.shift(db, since_s, by_s)

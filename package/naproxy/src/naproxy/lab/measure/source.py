@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, Final
 
 from naproxy.api.command import CommandError, call
@@ -52,7 +52,7 @@ class Asked:
 @asynccontextmanager
 async def meters_of(args: argparse.Namespace) -> AsyncIterator[tuple[Asked | Meters, Heard]]:
     """Yield the meters and what they say; CommandError if there is none, or not the one wanted."""
-    if os.path.exists(args.socket):  # noqa: PTH110
+    if Path(args.socket).exists():
         asked = await asyncio.to_thread(Asked, args.socket)
         _check(args.meter, [status["id"] for status in asked.status()])
         yield asked, _polled(asked)
