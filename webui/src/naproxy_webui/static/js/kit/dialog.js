@@ -1,7 +1,6 @@
 // What comes over the page: questions, short messages, words for screen readers.
 
-import { h, icon, KIND_ICONS, one, refusal, t } from "./core.js";
-import { button } from "./parts.js";
+import { button, h, icon, KIND_ICONS, one, refusal, t } from "./core.js";
 
 /** @type {Record<string, number>} */
 const TOAST_MS = { good: 6000, info: 8000, warn: 15_000, bad: 0 };

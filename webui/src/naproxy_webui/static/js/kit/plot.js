@@ -1,9 +1,8 @@
 // Charts: Chart.js with the palette, the office's time zone, gaps as gaps, and a table of the same
 // figures behind every one. Chart.js is loaded when the first chart is made.
 
-import { all, h, one, s, t } from "./core.js";
+import { all, h, one, s, t, tableOf } from "./core.js";
 import { clock, clockS, date, dateTime, day, month, number, offset_s } from "./format.js";
-import { tableOf } from "./parts.js";
 
 const MINUTE = 60,
 	HOUR = 3600,

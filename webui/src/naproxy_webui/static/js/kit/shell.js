@@ -1,8 +1,7 @@
 // What every page has around its content: light or dark, the menu of a phone, signing out, and
 // how the box is, at the top.
 
-import { all, fill, h, icon, one, poll, post, t } from "./core.js";
-import { notice } from "./parts.js";
+import { all, fill, h, icon, notice, one, poll, post, t } from "./core.js";
 
 const EVERY_S = 10;
 const root = document.documentElement;

@@ -1,10 +1,9 @@
 // One's own account, and the users of the box.
 
-import { ApiError, at, del, fill, get, h, one, patch, post, put, t } from "../kit/core.js";
+import { ApiError, at, button, del, fill, get, h, one, patch, post, put, t } from "../kit/core.js";
 import { confirm, open, refused, toast } from "../kit/dialog.js";
 import { clearErrors, onPress, onSubmit } from "../kit/form.js";
 import { dateTime } from "../kit/format.js";
-import { button } from "../kit/parts.js";
 
 // Password and language
 

@@ -2,8 +2,7 @@
 
 import { open } from "../kit/dialog.js";
 import { field } from "../kit/form.js";
-import { h, t } from "../kit/core.js";
-import { button } from "../kit/parts.js";
+import { button, h, t } from "../kit/core.js";
 import { fromInput, fromLocal, midnight, offset_s, toInput, when } from "../kit/format.js";
 
 const EVENING_H = 20;

@@ -1,8 +1,21 @@
 // The page Now: a card a server, asked for each second. One file: the home page is few requests.
 
-import { all, at, fill, h, icon, one, poll, post, say, t } from "../kit/core.js";
+import {
+	all,
+	at,
+	button,
+	facts,
+	fill,
+	h,
+	icon,
+	one,
+	poll,
+	post,
+	say,
+	stateParts,
+	t,
+} from "../kit/core.js";
 import { clockS, duration, number, share, watts, when } from "../kit/format.js";
-import { button, facts, stateParts } from "../kit/parts.js";
 import { timeChart } from "../kit/plot.js";
 import { showBox } from "../kit/shell.js";
 

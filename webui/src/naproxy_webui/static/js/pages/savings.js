@@ -1,8 +1,7 @@
 // Savings: which time is shown, and the parts of the page that show it.
 
-import { all, at, fill, get, h, refusal, t } from "../kit/core.js";
+import { alarm, all, at, fill, get, h, notice, refusal, t } from "../kit/core.js";
 import { date, dayInput, unknown } from "../kit/format.js";
-import { alarm, notice } from "../kit/parts.js";
 import { calendarTitle, fromAddress, toAddress } from "../kit/range.js";
 import { showExact, showSaved } from "./savings/saved.js";
 import { showPaid } from "./savings/paid.js";

@@ -1,8 +1,7 @@
 // The page Traffic. Each part asks for its own figures; one that fails does not take others away.
 
-import { at, fill, get, h, refusal, t } from "../kit/core.js";
+import { at, fill, get, h, notice, refusal, stat, t } from "../kit/core.js";
 import { date, midnight, number, share } from "../kit/format.js";
-import { notice, stat } from "../kit/parts.js";
 import { showAgents } from "./traffic/agents.js";
 import { showDays } from "./traffic/days.js";
 import { showGaps } from "./traffic/gaps.js";

@@ -1,9 +1,8 @@
 // The Update page: what runs, and an image on its way from the browser to a restart.
 
-import { all, at, del, h, one, poll, post, refusal, t } from "../kit/core.js";
+import { all, at, del, h, notice, one, poll, post, refusal, t } from "../kit/core.js";
 import { confirm, toast } from "../kit/dialog.js";
 import { press } from "../kit/form.js";
-import { notice } from "../kit/parts.js";
 import { upload } from "../kit/upload.js";
 import { images } from "./update/images.js";
 import { chooser, found, progress, refused, sending, written } from "./update/parts.js";

@@ -1,8 +1,7 @@
 // Every change of state, and every decision: tables that are read when they are opened.
 
-import { h, icon, one, t } from "../../kit/core.js";
+import { cell, h, icon, one, t } from "../../kit/core.js";
 import { dateTime, clockS, day } from "../../kit/format.js";
-import { cell } from "../../kit/parts.js";
 import { list } from "./list.js";
 import { stateBadge, wakeLine } from "./words.js";
 

@@ -1,9 +1,8 @@
 // Energy by day: bars of what it was used for, money, and how much of each day was measured.
 
-import { at, fill, get, h, t } from "../../kit/core.js";
+import { at, fill, get, h, stat, t } from "../../kit/core.js";
 import { anyChart } from "../../kit/bars.js";
 import { clock, date, day, energy, month, number, share } from "../../kit/format.js";
-import { stat } from "../../kit/parts.js";
 import { colour, hatch, tint, tooltip, valueScale } from "../../kit/plot.js";
 import { price } from "./words.js";
 

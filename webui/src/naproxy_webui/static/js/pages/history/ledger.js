@@ -1,9 +1,8 @@
 // The wake ledger: every wake, searched and page by page.
 
-import { at, h, t } from "../../kit/core.js";
+import { at, badge, button, cell, h, t } from "../../kit/core.js";
 import { duration, number } from "../../kit/format.js";
 import { values } from "../../kit/form.js";
-import { badge, button, cell } from "../../kit/parts.js";
 import { stamp } from "./changes.js";
 import { list } from "./list.js";
 import { mayChange, ruleDialog } from "./rules.js";

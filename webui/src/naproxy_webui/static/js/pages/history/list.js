@@ -1,9 +1,8 @@
 // A table that is read page by page, newest first.
 
-import { fill, get, h, t } from "../../kit/core.js";
+import { button, fill, get, h, t, tableOf } from "../../kit/core.js";
 import { announce } from "../../kit/dialog.js";
 import { onPress } from "../../kit/form.js";
-import { button, tableOf } from "../../kit/parts.js";
 import { nothing } from "./words.js";
 
 /**

@@ -1,10 +1,22 @@
 // Rules: making one with a look at what it would have done, undoing it, the list of all.
 
-import { at, del, fill, get, h, icon, one, post, refusal, t } from "../../kit/core.js";
+import {
+	at,
+	button,
+	del,
+	fill,
+	get,
+	h,
+	icon,
+	notice,
+	one,
+	post,
+	refusal,
+	t,
+} from "../../kit/core.js";
 import { confirm, open, refused, toast } from "../../kit/dialog.js";
 import { busy, clearErrors, onPress, showErrors } from "../../kit/form.js";
 import { date, duration, energy } from "../../kit/format.js";
-import { button, notice } from "../../kit/parts.js";
 import { agentWords, price } from "./words.js";
 
 const place = at("rules");

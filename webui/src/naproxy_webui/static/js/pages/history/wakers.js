@@ -1,8 +1,7 @@
 // Who wakes the server most, and one that stands out.
 
-import { all, at, fill, get, h, icon, t } from "../../kit/core.js";
+import { all, at, button, cell, fill, get, h, icon, t, tableOf } from "../../kit/core.js";
 import { duration, energy, share } from "../../kit/format.js";
-import { button, cell, tableOf } from "../../kit/parts.js";
 import { agentWords, nothing, price, unread } from "./words.js";
 import { mayChange, ruleDialog } from "./rules.js";
 

@@ -1,8 +1,7 @@
 // What several parts of the page say alike.
 
-import { fill, h, has, icon, refusal, t } from "../../kit/core.js";
+import { fill, h, has, icon, refusal, stateParts, t } from "../../kit/core.js";
 import { money } from "../../kit/format.js";
-import { stateParts } from "../../kit/parts.js";
 
 /** A state as a badge. @param {string} state */
 export const stateBadge = (state) =>

@@ -1,9 +1,8 @@
 // What if: another promise, server or rule over the same requests, beside what is.
 
-import { ApiError, at, fill, h, t } from "../../kit/core.js";
+import { ApiError, at, fill, h, notice, t } from "../../kit/core.js";
 import { energy, money, number, share } from "../../kit/format.js";
 import { clearErrors, field, onSubmit } from "../../kit/form.js";
-import { notice } from "../../kit/parts.js";
 import { table } from "../../kit/plot.js";
 import { state, workOut } from "./work.js";
 

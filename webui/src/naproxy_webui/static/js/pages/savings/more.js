@@ -1,9 +1,8 @@
 // What could have been saved: bounds, rules, and the curves of the thesis.
 
-import { at, fill, h, icon, refusal, t } from "../../kit/core.js";
+import { at, button, fill, h, icon, refusal, t } from "../../kit/core.js";
 import { date, dateTime, duration, number, share, when } from "../../kit/format.js";
 import { barChart, curveChart } from "../../kit/bars.js";
-import { button } from "../../kit/parts.js";
 import { table } from "../../kit/plot.js";
 import { state, trouble, workOut } from "./work.js";
 

@@ -1,9 +1,8 @@
 // What people paid: how many waited, how long, and how many were allowed to.
 
-import { at, fill, get, h, t } from "../../kit/core.js";
+import { at, badge, fill, get, h, t } from "../../kit/core.js";
 import { date, duration, number, share } from "../../kit/format.js";
 import { barChart } from "../../kit/bars.js";
-import { badge } from "../../kit/parts.js";
 
 /** @param {Savings} told */
 export async function showPaid({ scope, current }) {

@@ -1,6 +1,6 @@
 // What was saved: the figures at the top, the bars, and how sure all that is.
 
-import { at, fill, h, t } from "../../kit/core.js";
+import { at, fill, h, stat, t } from "../../kit/core.js";
 import {
 	clock,
 	co2,
@@ -14,7 +14,6 @@ import {
 	watts,
 } from "../../kit/format.js";
 import { barChart } from "../../kit/bars.js";
-import { stat } from "../../kit/parts.js";
 import { table } from "../../kit/plot.js";
 
 /** The figures at the top. @param {Savings} told */

@@ -1,9 +1,8 @@
 // Working out what could have been saved: asking, how far it is, and ending it.
 
-import { del, get, h, one, post, t } from "../../kit/core.js";
+import { button, del, get, h, one, post, t } from "../../kit/core.js";
 import { share } from "../../kit/format.js";
 import { refused } from "../../kit/dialog.js";
-import { button } from "../../kit/parts.js";
 
 const EVERY_MS = 700;
 const pause = () => new Promise((resolve) => setTimeout(resolve, EVERY_MS));

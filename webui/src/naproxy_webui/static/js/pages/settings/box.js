@@ -3,6 +3,8 @@
 import {
 	all,
 	ApiError,
+	button,
+	facts,
 	get,
 	h,
 	has,
@@ -16,7 +18,6 @@ import {
 import { confirm, refused, toast } from "../../kit/dialog.js";
 import { dateTime, locale, number } from "../../kit/format.js";
 import { busy, clearErrors, field, onPress, onSend, showErrors } from "../../kit/form.js";
-import { button, facts } from "../../kit/parts.js";
 import { again } from "./forms.js";
 
 const PART_BYTES = 1 << 19;

@@ -1,9 +1,8 @@
 // The week as a grid of hours: with the mouse, the keyboard, or as text; all three are one thing.
 
 import { announce } from "../../kit/dialog.js";
-import { h, icon, one, t } from "../../kit/core.js";
+import { button, h, icon, one, t } from "../../kit/core.js";
 import { weekday } from "../../kit/format.js";
-import { button } from "../../kit/parts.js";
 import { asLines, clock, DAYS, painted, perDay, readLines } from "./hours.js";
 import { linesOf, put } from "./values.js";
 

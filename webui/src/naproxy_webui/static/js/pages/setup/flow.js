@@ -1,8 +1,7 @@
 // What the steps share: where to go next, work that takes a while, messages.
 
-import { all, ApiError, at, get, h, icon, post, put, t } from "../../kit/core.js";
+import { all, ApiError, at, button, get, h, icon, post, put, t } from "../../kit/core.js";
 import { toast } from "../../kit/dialog.js";
-import { button } from "../../kit/parts.js";
 
 const EVERY_MS = 500;
 /** So often a job that must be fresh is begun again, if another is under way. */

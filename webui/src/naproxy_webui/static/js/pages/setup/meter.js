@@ -1,10 +1,9 @@
 // /setup/meter: a meter that was found, or watts to reckon with until there is one.
 
-import { ApiError, at, fill, get, h, post, refusal, t } from "../../kit/core.js";
+import { ApiError, at, fill, get, h, notice, post, refusal, t } from "../../kit/core.js";
 import { refused } from "../../kit/dialog.js";
 import { field, onPress, onSubmit } from "../../kit/form.js";
 import { number, watts } from "../../kit/format.js";
-import { notice } from "../../kit/parts.js";
 import { about, follow, onward } from "./flow.js";
 
 const form = at("form");

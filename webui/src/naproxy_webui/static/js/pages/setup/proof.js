@@ -1,10 +1,25 @@
 // /setup/proof: the server sleeps and wakes several times, and everybody can watch.
 
-import { at, del, fill, get, h, icon, one, poll, post, refusal, say, t } from "../../kit/core.js";
+import {
+	at,
+	button,
+	del,
+	fill,
+	get,
+	h,
+	icon,
+	notice,
+	one,
+	poll,
+	post,
+	refusal,
+	say,
+	stateParts,
+	t,
+} from "../../kit/core.js";
 import { confirm, refused } from "../../kit/dialog.js";
 import { clearErrors, onPress, showErrors, values } from "../../kit/form.js";
 import { duration, watts } from "../../kit/format.js";
-import { button, notice, stateParts } from "../../kit/parts.js";
 import { about, again, onward } from "./flow.js";
 
 const EVERY_S = 0.5;

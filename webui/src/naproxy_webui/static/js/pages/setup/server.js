@@ -1,9 +1,8 @@
 // /setup/server: the machine that is to sleep, out of a scan or by its address.
 
-import { ApiError, at, fill, get, h, icon, one, post, refusal, t } from "../../kit/core.js";
+import { ApiError, at, fill, get, h, icon, notice, one, post, refusal, t } from "../../kit/core.js";
 import { refused } from "../../kit/dialog.js";
 import { onPress, onSubmit } from "../../kit/form.js";
-import { notice } from "../../kit/parts.js";
 import { about, again, follow, onward, server } from "./flow.js";
 
 /** @type {Loose | null} */

@@ -1,9 +1,23 @@
 // /setup/sleep: how the server is put to sleep; letting the box in; the check.
 
-import { all, at, fill, get, h, has, icon, one, post, put, refusal, t } from "../../kit/core.js";
+import {
+	all,
+	at,
+	button,
+	fill,
+	get,
+	h,
+	has,
+	icon,
+	notice,
+	one,
+	post,
+	put,
+	refusal,
+	t,
+} from "../../kit/core.js";
 import { refused, toast } from "../../kit/dialog.js";
 import { busy, onPress, showErrors, values } from "../../kit/form.js";
-import { button, notice } from "../../kit/parts.js";
 import { about, copier, follow, onward } from "./flow.js";
 
 const form = at("form");

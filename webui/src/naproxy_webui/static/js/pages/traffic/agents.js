@@ -1,8 +1,7 @@
 // Robots and programs by name. Names come from the network: they are text and nothing else.
 
-import { fill, h, t } from "../../kit/core.js";
+import { button, cell, fill, h, t, tableOf } from "../../kit/core.js";
 import { number, share } from "../../kit/format.js";
-import { button, cell, tableOf } from "../../kit/parts.js";
 
 const FIRST = matchMedia("(max-width: 52rem)").matches ? 6 : 15;
 

@@ -1,8 +1,10 @@
 // A log is dropped or chosen, sent in pieces, estimated on the box, and the result shown.
 
 import {
+	alarm,
 	ApiError,
 	at,
+	button,
 	del,
 	fill,
 	get,
@@ -17,7 +19,6 @@ import {
 import { announce, confirm } from "../../kit/dialog.js";
 import { number } from "../../kit/format.js";
 import { clearErrors, decimal, showErrors } from "../../kit/form.js";
-import { alarm, button } from "../../kit/parts.js";
 import { upload } from "../../kit/upload.js";
 import { showResult } from "./result.js";
 

@@ -1,9 +1,8 @@
 // What an estimate found: the advice, why it may mislead, every rule, and the figures.
 
 import { barChart, curveChart } from "../../kit/bars.js";
-import { fill, h, has, icon, one, t } from "../../kit/core.js";
+import { button, fill, h, has, icon, notice, one, stat, t, tableOf } from "../../kit/core.js";
 import { duration, energy, money, number, offset_s, share, watts } from "../../kit/format.js";
-import { button, notice, stat, tableOf } from "../../kit/parts.js";
 import { table, timeChart } from "../../kit/plot.js";
 import { showWeek } from "./week.js";
 

@@ -1,8 +1,7 @@
 // The two images of the box, and which of them runs.
 
-import { fill, h, icon, one, t } from "../../kit/core.js";
+import { badge, button, fill, h, icon, notice, one, t } from "../../kit/core.js";
 import { dateTime } from "../../kit/format.js";
-import { badge, button, notice } from "../../kit/parts.js";
 import { pressing } from "./parts.js";
 
 let before = "";

@@ -1,7 +1,6 @@
 // What the card "A new image" shows, one function a step.
 
-import { h, icon, t } from "../../kit/core.js";
-import { alarm, badge, button, facts, notice } from "../../kit/parts.js";
+import { alarm, badge, button, facts, h, icon, notice, t } from "../../kit/core.js";
 
 const MB = 1_000_000;
 /** @param {number} bytes */

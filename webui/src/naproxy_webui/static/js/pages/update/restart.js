@@ -1,7 +1,6 @@
 // Over a restart of the box: the page waits, comes back, and says what became of it.
 
-import { at, fill, h, t } from "../../kit/core.js";
-import { notice } from "../../kit/parts.js";
+import { at, fill, h, notice, t } from "../../kit/core.js";
 
 const NOTE = "naproxy-update";
 const EVERY_MS = 1500,
