@@ -141,7 +141,7 @@ test-faults: $(BUILT) ## each fault of the campaign once, in a cycle of sleep an
 test-demo: $(BUILT) ## the demonstration and the five configurations
 	$(AS_ROOT) $(PYTEST) -n 3 --dist worksteal tests/simulator/demo tests/simulator/five
 
-test-compat: build ## the VMOD on Varnish 7.7 and Vinyl Cache 9.0 (downloads Debian packages)
+test-compat: build ## VMOD and VCL on Varnish 7.7 and Vinyl Cache 9.0 (downloads Debian packages)
 	@$(MAKE) --no-print-directory -C package/libvmod-naproxy compat
 
 test-agree: build ## the estimator's simulator against the box, two minutes; not part of test [AGREE_S=1200]

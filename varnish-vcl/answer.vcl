@@ -34,6 +34,7 @@ sub vcl_deliver {
 sub vcl_synth {
 	unset resp.http.Server;
 	unset resp.http.X-Varnish;
+	unset resp.http.X-Vinyl;
 	set resp.http.Cache-Control = "no-store";
 	set resp.http.X-Content-Type-Options = "nosniff";
 

@@ -142,8 +142,8 @@ sub naproxy_lifetime {
 			    beresp.age;
 		}
 	} else if (beresp.http.Expires && (beresp.http.Expires !~ "^[A-Z]" ||
-	    std.time(beresp.http.Expires, std.real2time(0, now)) <
-	    std.real2time(1, now)) &&
+	    std.time(beresp.http.Expires, std.time(integer=0)) <
+	    std.time(integer=1)) &&
 	    beresp.http.Cache-Control !~ "(?i)\b(s-maxage|max-age)\s*=") {
 		# RFC 9111, 5.3: what is no date is in the past.
 		set beresp.ttl = 0s;

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Build and test the VMOD against other releases than the system's: in a chroot of
+# Build and test VMOD and VCL against other releases than the system's: in a chroot of
 # unpacked Debian packages each, under build/compat. Nothing is installed. Needs root
 # (chroot) and Debian's mirror.
 #
@@ -108,5 +108,7 @@ for suite in "$@"; do
 		cd /naproxy/package/libvmod-naproxy
 		make -s API=$api BUILD=/naproxy/build/compat/$suite/build all
 		make -s API=$api BUILD=/naproxy/build/compat/$suite/build check-vtc
+		make -s -C ../../varnish-vcl API=$api OUT=/naproxy/build/compat/$suite/vcl \
+		    VMOD_DIR=/naproxy/build/compat/$suite/build check-vtc
 		make -s -C ../crawlers BUILD=/naproxy/build/compat/$suite/crawlers check-unit"
 done
