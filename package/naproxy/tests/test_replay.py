@@ -186,6 +186,8 @@ def test_a_hostile_log_writes_neither_headers_nor_second_requests(path: str, age
         (OK, "direct"),
         (OK.replace(b"\r\n\r\n", b"\r\nX-Varnish: 32770 3\r\n\r\n"), "hit"),
         (OK.replace(b"\r\n\r\n", b"\r\nX-Varnish: 32770\r\n\r\n"), "direct"),
+        (OK.replace(b"\r\n\r\n", b"\r\nX-Vinyl: 32770 3\r\n\r\n"), "hit"),
+        (OK.replace(b"\r\n\r\n", b"\r\nX-Vinyl: 32770\r\n\r\n"), "direct"),
         (OK.replace(b"\r\n\r\n", b"\r\nx-naproxy: held\r\n\r\n"), "held"),
         (OK.replace(b"\r\n\r\n", b"\r\nX-Naproxy: \x1b[31mevil\r\n\r\n"), "other"),
     ],

@@ -225,7 +225,8 @@ def became(headers: Mapping[str, str]) -> str:
     said = headers.get("x-naproxy")
     if said is None:
         # The second number is that of the request which brought it into the cache.
-        return "hit" if len(headers.get("x-varnish", "").split()) > 1 else DIRECT
+        numbers = headers.get("x-varnish") or headers.get("x-vinyl", "")
+        return "hit" if len(numbers.split()) > 1 else DIRECT
     return said if said in OUTCOMES else "other"
 
 
