@@ -118,6 +118,13 @@ sub vcl_backend_response {
 	    beresp.http.CDN-Cache-Control ~ "(?i)\b(must|proxy)-revalidate\b") {
 		# RFC 9111, 5.2.2.2: never stale.
 		set beresp.grace = 0s;
+	} else if (beresp.http.Cache-Control ~ "(?i)\bs-maxage\s*=") {
+		# The same in 5.2.2.10, but it often stands beside a word that
+		# allows it. That Varnish has read.
+		if (beresp.http.Cache-Control !~
+		    "(?i)\bstale-while-revalidate\s*=") {
+			set beresp.grace = 0s;
+		}
 	} else if (naproxy.grace() > beresp.grace) {
 		set beresp.grace = naproxy.grace();
 	}
