@@ -4,9 +4,13 @@ sub vcl_hit {
 	if (req.restarts > 0) {
 		return (deliver);
 	}
-	if (naproxy.outdated(obj.age)) {
+	if (naproxy.outdated(obj.age) && (!obj.http.X-Naproxy-Age ||
+	    naproxy.outdated(obj.age -
+	    std.duration(obj.http.X-Naproxy-Age + "s", 0s)))) {
 		# A POST, say, changed it: all its variants go.
+		# Varnish rounds when they end: this request may find one still.
 		purge.hard();
+		set req.hash_always_miss = true;
 		return (restart);
 	}
 	# Nothing is a fresh hit, see vcl_deliver.
@@ -78,6 +82,12 @@ sub naproxy_bereq {
 sub vcl_backend_response {
 	# This is ours to say, see answer.vcl.
 	unset beresp.http.X-Naproxy;
+	unset beresp.http.X-Naproxy-Age;
+	if (beresp.age > 0s) {
+		# How old it was when it came, for vcl_hit: Varnish keeps only
+		# how old it is.
+		set beresp.http.X-Naproxy-Age = beresp.age;
+	}
 
 	if (beresp.status >= 500) {
 		if (bereq.is_bgfetch) {
