@@ -12,7 +12,7 @@ export PATH := $(PATH):/usr/sbin:/sbin
 export PYTHONPYCACHEPREFIX := $(CURDIR)/$(BUILD)/pycache
 
 PY_ROOMS := board package varnish-vcl webui tests
-JS_ROOMS := webui/src/naproxy_webui/static/js varnish-vcl/pages package/naproxy-meter/tests
+JS_ROOMS := webui/src/naproxy_webui/static/js varnish-vcl/pages package/naproxy-meter/tests tests/cache_tests
 NPM := $(BUILD)/npm
 BIOME := .venv/bin/node $(NPM)/node_modules/@biomejs/biome/bin/biome
 TSC := .venv/bin/node $(NPM)/node_modules/typescript/bin/tsc
@@ -65,7 +65,7 @@ build: prepare ## compile the VMOD and render the VCL
 BUILT := build
 TESTS := test-browser test-e2e test-unit test-demo test-webui test-vmod test-vcl test-image-parts test-faults test-office test-meter test-history lint
 
-.PHONY: test $(TESTS) test-clean test-properties test-measure test-agree test-powercut test-compat test-guest
+.PHONY: test $(TESTS) test-clean test-properties test-measure test-agree test-powercut test-compat test-guest cache-tests
 test: build ## everything, in under 15 minutes
 	@echo "Testing, two targets at a time; each speaks when it has ended:"
 	@echo "  $(TESTS)"
@@ -114,6 +114,7 @@ test-vmod: $(BUILT) ## the list of crawlers, varnishtest of the VMOD
 
 test-vcl: $(BUILT) ## varnishtest of the VCL, hostile requests
 	@$(MAKE) --no-print-directory -C varnish-vcl check
+	$(PYTEST) tests/cache_tests
 
 test-meter: $(BUILT) ## the meter's firmware, in CPython and in MicroPython
 	@$(MAKE) --no-print-directory -C package/naproxy-meter check
@@ -143,6 +144,9 @@ test-demo: $(BUILT) ## the demonstration and the five configurations
 
 test-compat: build ## VMOD and VCL on Varnish 7.7 and Vinyl Cache 9.0 (downloads Debian packages)
 	@$(MAKE) --no-print-directory -C package/libvmod-naproxy compat
+
+cache-tests: build $(NPM)/.ready ## http-tests/cache-tests; writes docs/cache-tests.md [SUITE=repository] [AGAIN=1]
+	@$(AS_ROOT) $(PYTHON) -m tests.cache_tests $(if $(SUITE),--suite "$(SUITE)") $(if $(AGAIN),--again)
 
 test-agree: build ## the estimator's simulator against the box, two minutes; not part of test [AGREE_S=1200]
 	$(AS_ROOT) $(PYTEST) -s tests/agree

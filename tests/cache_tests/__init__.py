@@ -1,0 +1,1 @@
+"""http-tests/cache-tests against ours, plain Varnish and nginx: docs/cache-tests.md."""

@@ -1,0 +1,36 @@
+// Runs http-tests/cache-tests against a proxy, and writes what each case gave, as JSON:
+//   node run.mjs SUITE http://PROXY:PORT
+// How a case is judged, with the cases it depends on, is the suite's own.
+import { resolve } from "node:path";
+
+const [suite, base] = process.argv.slice(2);
+
+/** @param {string} module */
+const load = (module) => import(resolve(suite, module));
+
+const { default: groups } = await load("tests/index.mjs");
+const { runTests, getResults } = await load("test-engine/client/runner.mjs");
+const { determineTestResult, resultTypes } = await load("test-engine/lib/results.mjs");
+
+await runTests(groups, false, base);
+
+const results = getResults();
+const cases = [];
+for (const group of groups) {
+	for (const test of group.tests) {
+		// What only a browser's cache can do is not asked of a proxy.
+		if (test.browser_only) continue;
+		const result = results[test.id];
+		const judged = determineTestResult(groups, test.id, results);
+		const verdict = Object.keys(resultTypes).find((name) => resultTypes[name] === judged);
+		cases.push({
+			id: test.id,
+			group: group.name,
+			name: test.name,
+			kind: test.kind ?? "required",
+			verdict,
+			said: Array.isArray(result) ? result.join(": ") : "",
+		});
+	}
+}
+process.stdout.write(JSON.stringify(cases));
