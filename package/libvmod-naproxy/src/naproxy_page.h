@@ -4,9 +4,9 @@
  * Two memory-mapped files, made by the controller, each by rename so that
  * nobody ever sees half a file:
  *
- *   RUN_DIR/page    struct naproxy_page, 16 KiB. The controller writes state,
- *                   configuration and a heartbeat; the VMOD writes counters
- *                   and the gap window.
+ *   RUN_DIR/page    struct naproxy_page, 40 KiB. The controller writes state,
+ *                   configuration and a heartbeat; the VMOD writes counters,
+ *                   the gap window and who has requests in flight.
  *   RUN_DIR/events  struct naproxy_events, a ring with one record for each
  *                   request that ended. The VMOD writes, the controller reads.
  *
@@ -35,8 +35,8 @@
 #include <stdint.h>
 
 #define NAPROXY_PAGE_MAGIC	0x3150414eU	/* "NAP1" */
-#define NAPROXY_PAGE_VERSION	2
-#define NAPROXY_PAGE_SIZE	16384
+#define NAPROXY_PAGE_VERSION	3
+#define NAPROXY_PAGE_SIZE	40960
 #define NAPROXY_EVENTS_MAGIC	0x3145414eU	/* "NAE1" */
 #define NAPROXY_EVENTS		8192		/* power of two */
 
@@ -48,6 +48,8 @@
 #define NAPROXY_RULES		32
 #define NAPROXY_RULE_LEN	56
 #define NAPROXY_LEARNED		64
+#define NAPROXY_MOST_SPENT	256
+#define NAPROXY_CLIENTS		512
 #define NAPROXY_WINDOW		10		/* thesis, equation 4.6 */
 #define NAPROXY_DELAYS		24
 #define NAPROXY_CLASSES		8
@@ -83,12 +85,13 @@ enum naproxy_outcome {
 	NAPROXY_REFUSED = 5,		/* robot: 503 + Retry-After, nobody woken */
 	NAPROXY_WAITING_PAGE = 6,	/* person: 503 + waiting page */
 	NAPROXY_HELD = 7,		/* held, then answered by the server */
-	NAPROXY_CAPPED = 8,		/* too many held: 503 + Retry-After */
+	NAPROXY_CAPPED = 8,		/* too many in flight: 503 + Retry-After */
 	NAPROXY_LIMIT = 9,		/* held to the limit: 503 + Retry-After */
 	NAPROXY_GONE = 10,		/* client hung up while held */
 	NAPROXY_ERROR = 11,		/* the back end failed: 503 */
 	NAPROXY_STATUS = 12,		/* status path */
 	NAPROXY_OTHER = 13,		/* anything else VCL answered itself */
+	NAPROXY_SPENT = 14,		/* over its share: 503, nobody woken */
 };
 
 /* Why a request needs the server. */
@@ -122,6 +125,8 @@ enum naproxy_rule_kind {
 #define NAPROXY_E_RULE		(1U << 3)	/* a rule chose the class */
 #define NAPROXY_E_LEARNED	(1U << 4)	/* `learned` chose the class */
 #define NAPROXY_E_WORK		(1U << 5)	/* a rule says that it is work */
+#define NAPROXY_E_OWN		(1U << 6)	/* the office's own client */
+#define NAPROXY_E_SPENT		(1U << 7)	/* its share was used up */
 
 /* An office's rule about requests that match. [C] */
 struct naproxy_rule {
@@ -141,6 +146,32 @@ struct naproxy_learned {
 	uint64_t	client;
 	uint32_t	klass;
 	uint32_t	_pad;
+};
+
+/*
+ * Whose share of the awake time is used up: the hash of an address or of a
+ * network, see naproxy_event; 0 is an empty slot. Never E_OWN's. [C]
+ */
+struct naproxy_spent {
+	uint64_t	who;
+	uint32_t	servers;		/* 1 << index */
+	uint32_t	_pad;
+};
+
+/*
+ * Who has requests in flight that keep a thread for long or use a server, by
+ * the hashes of naproxy_event. `people` and `robots`: how many of them use
+ * that server now (held, fetched, passed, piped), by class. [V]
+ */
+struct naproxy_client {
+	uint64_t	address;		/* 0: an empty slot */
+	uint64_t	network;
+	uint16_t	in_flight;
+	uint8_t		own;			/* 1: E_OWN */
+	uint8_t		_pad;
+	uint8_t		people[NAPROXY_SERVERS];	/* 255: or more */
+	uint8_t		robots[NAPROXY_SERVERS];
+	uint8_t		_pad1[8];
 };
 
 struct naproxy_server {
@@ -172,7 +203,8 @@ struct naproxy_server {
 	uint32_t	first_byte_timeout_ms;
 	uint32_t	release_batch;		/* waiters let go at once ... */
 	uint32_t	release_ms;		/* ... and the pause between */
-	uint8_t		_pad2[76];
+	uint32_t	spent_mask;		/* 1 << class: its share is used up */
+	uint8_t		_pad2[72];
 
 	/* 480: gauges, [V] */
 	uint32_t	held_now;
@@ -188,7 +220,7 @@ struct naproxy_server {
 	uint64_t	requests[NAPROXY_CLASSES][NAPROXY_OUTCOMES];
 	uint64_t	delays[NAPROXY_DELAYS];	/* [i]: delay_ms < 1 << i, not [0] */
 	uint64_t	wakes[NAPROXY_REASONS];	/* datagrams sent */
-	uint64_t	_pad4;
+	uint64_t	spent;			/* E_SPENT, not NAPROXY_SPENT: not of T */
 	uint64_t	delayed;		/* D: of T, over delta_ms */
 	uint64_t	magic_packets;		/* sent by the VMOD */
 	uint64_t	last_request_us;	/* last that counts in T */
@@ -226,6 +258,12 @@ struct naproxy_page {
 
 	/* 4096 */
 	struct naproxy_server	server[NAPROXY_SERVERS];
+
+	/* 16384: [C], under seq */
+	struct naproxy_spent	spent[NAPROXY_MOST_SPENT];
+
+	/* 20480: [V] */
+	struct naproxy_client	client[NAPROXY_CLIENTS];
 };
 
 /*
@@ -237,6 +275,11 @@ struct naproxy_page {
  * The hashes are FNV-1a, 64 bits, over two strings with a NUL between them:
  * User-Agent and client.identity (the address); Host and URL as VCL sees them
  * when it selects. A missing header is an empty string; 0 becomes 1.
+ *
+ * Those of address and network are over the number 4 or 6 and the bytes of the
+ * address (of IPv6, the first 8), and over 'n', that number and the first 3
+ * bytes of the address (of IPv6, 6). What is no address is hashed as text after
+ * a 0. Who has the hash has the address: they are never written to a disk.
  */
 struct naproxy_event {
 	uint64_t	seq;
@@ -252,7 +295,8 @@ struct naproxy_event {
 	uint16_t	status;
 	uint16_t	method;			/* index: GET HEAD POST PUT DELETE
 						   OPTIONS PATCH CONNECT TRACE other */
-	uint8_t		_pad[16];
+	uint64_t	address;		/* hash; of IPv6, of its /64 */
+	uint64_t	network;		/* hash of its /24; of IPv6, /48 */
 };
 
 struct naproxy_events {
@@ -282,7 +326,10 @@ naproxy_outcomes(const struct naproxy_server *s, unsigned klasses,
 	return (sum);
 }
 
-/* T: requests not by robots. Asking how the server is is not asking for it. */
+/*
+ * T: requests not by robots, nor by those over their share. Asking how the
+ * server is is not asking for it.
+ */
 static inline uint64_t
 naproxy_total(const struct naproxy_server *s)
 {
@@ -290,9 +337,9 @@ naproxy_total(const struct naproxy_server *s)
 	unsigned o;
 
 	for (o = 0; o < NAPROXY_OUTCOMES; o++)
-		if (o != NAPROXY_STATUS)
+		if (o != NAPROXY_STATUS && o != NAPROXY_SPENT)
 			sum += naproxy_outcomes(s, NAPROXY_BUDGET, o);
-	return (sum);
+	return (sum - __atomic_load_n(&s->spent, __ATOMIC_RELAXED));
 }
 
 /* What delays[0] would be: those of T that waited less than 1 ms. */
@@ -319,8 +366,12 @@ NAPROXY_AT(naproxy_server, window_n, 1808);
 NAPROXY_AT(naproxy_page, seq, 32);
 NAPROXY_AT(naproxy_page, child_start_us, 3624);
 NAPROXY_AT(naproxy_page, server, 4096);
+NAPROXY_AT(naproxy_page, spent, 16384);
+NAPROXY_AT(naproxy_page, client, 20480);
 _Static_assert(sizeof(struct naproxy_rule) == 64, "rule");
 _Static_assert(sizeof(struct naproxy_learned) == 16, "learned");
+_Static_assert(sizeof(struct naproxy_spent) == 16, "spent");
+_Static_assert(sizeof(struct naproxy_client) == 40, "client");
 _Static_assert(sizeof(struct naproxy_server) == 2048, "server");
 _Static_assert(sizeof(struct naproxy_page) == NAPROXY_PAGE_SIZE, "page");
 _Static_assert(sizeof(struct naproxy_event) == 64, "event");

@@ -6,7 +6,7 @@
  *
  * The controller makes a page by rename, never in place, so a file that is
  * mapped here is never truncated. A new inode is noticed within a second. The
- * old mapping stays, because other threads may be reading it; 16 KiB each
+ * old mapping stays, because other threads may be reading it; 40 KiB each
  * time a controller starts anew.
  */
 

@@ -52,7 +52,7 @@ static const char * const classes[] = {
 };
 static const char * const outcomes[] = {
 	"hit", "stale", "fetch", "pass", "pipe", "refused", "waiting_page",
-	"held", "capped", "limit", "gone", "error", "status", "other"
+	"held", "capped", "limit", "gone", "error", "status", "other", "spent"
 };
 static const char * const reasons[] = { "page", "miss", "pass", "pipe" };
 static const char * const flags[] = {

@@ -15,6 +15,8 @@ HEADER = Path(__file__).parents[2] / "libvmod-naproxy" / "src" / "naproxy_page.h
 STRUCTURES = {
     "naproxy_rule": page.Rule,
     "naproxy_learned": page.Learned,
+    "naproxy_spent": page.Spent,
+    "naproxy_client": page.Client,
     "naproxy_server": page.Server,
     "naproxy_page": page.Layout,
     "naproxy_event": page.Event,
@@ -34,6 +36,8 @@ CONSTANTS = {
     "NAPROXY_RULES": page.RULES,
     "NAPROXY_RULE_LEN": page.RULE_LEN,
     "NAPROXY_LEARNED": page.LEARNED,
+    "NAPROXY_MOST_SPENT": page.MOST_SPENT,
+    "NAPROXY_CLIENTS": page.CLIENTS,
     "NAPROXY_WINDOW": page.WINDOW,
     "NAPROXY_DELAYS": page.DELAYS,
     "NAPROXY_CLASSES": page.CLASSES,
@@ -51,6 +55,8 @@ CONSTANTS = {
     "NAPROXY_E_RULE": page.E_RULE,
     "NAPROXY_E_LEARNED": page.E_LEARNED,
     "NAPROXY_E_WORK": page.E_WORK,
+    "NAPROXY_E_OWN": page.E_OWN,
+    "NAPROXY_E_SPENT": page.E_SPENT,
     **{f"NAPROXY_{s.name}": s for s in State},
     **{f"NAPROXY_{k.name}": k for k in Klass},
     **{f"NAPROXY_{o.name}": o for o in page.Outcome if o is not page.Outcome.PASS},
@@ -299,7 +305,7 @@ class Ring:
 
     def write(self, number: int, *, complete: bool = True, delay_ms: int = 0) -> None:
         record = struct.pack(
-            "=QQQQIIBBBBHH16x",
+            "=QQQQIIBBBBHHQQ",
             number if complete else 0,
             number * 1000,
             7,
@@ -309,9 +315,11 @@ class Ring:
             1,
             0,
             page.Outcome.HELD,
-            page.E_NEEDED | page.E_PAGE_LOAD,
+            page.E_NEEDED | page.E_PAGE_LOAD | page.E_OWN,
             200,
             0,
+            9,
+            10,
         )
         with self.path.open("r+b") as file:
             file.seek(16)
@@ -333,9 +341,9 @@ def test_a_record_says_what_the_vmod_wrote(tmp_path: Path) -> None:
     reader = events.Events(tmp_path)
     Ring(tmp_path).write(1, delay_ms=250)
     event = next(reader.read())
-    assert event == events.Event(1, 1000, 7, 8, 250, 0xFFFFFFFF, 1, 0, 7, 3, 200, 0)
-    assert event.needed
-    assert event.page_load
+    flags = page.E_NEEDED | page.E_PAGE_LOAD | page.E_OWN
+    assert event == events.Event(1, 1000, 7, 8, 250, 0xFFFFFFFF, 1, 0, 7, flags, 200, 0, 9, 10)
+    assert (event.needed, event.page_load, event.own, event.spent) == (True, True, True, False)
 
 
 def test_records_run_over_are_counted_as_lost(tmp_path: Path) -> None:
@@ -398,6 +406,18 @@ def test_a_remembered_page_has_the_configuration_and_nothing_else(tmp_path: Path
     assert (kept.server[2].state, kept.server[2].since_us) == (State.UNKNOWN, 0)
     behind = bytes(kept.server[2])[page.Server.held_now.offset :]
     assert not any(behind)
+
+
+def test_a_remembered_page_has_no_addresses(tmp_path: Path) -> None:
+    made = page.Page(tmp_path)
+    with made.configure(None) as box:
+        box.spent[3].who, box.spent[3].servers = 7, 1
+    with made.configure(0) as server:
+        server.spent_mask = 2
+    made.layout.client[5].address = 8
+    kept = page.Layout.from_buffer_copy(made.configuration())
+    assert kept.server[0].spent_mask == 0
+    assert not any(bytes(kept)[page.Layout.spent.offset :])
 
 
 def test_a_remembered_page_is_taken_over(tmp_path: Path, said: list[str]) -> None:

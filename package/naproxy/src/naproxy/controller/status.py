@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, Final
 
 from naproxy.controller.deciding import Decider
 from naproxy.controller.executing import Executor
@@ -45,6 +45,9 @@ def status(executor: Executor, decider: Decider, supervisor: Supervisor) -> dict
     }
 
 
+_NOT_OF_T: Final = (Outcome.STATUS, Outcome.SPENT)
+
+
 def _counters(record: page.Server) -> dict[str, Any]:
     requests = {
         klass: {outcome: _item(record.requests[klass], outcome) for outcome in Outcome}
@@ -53,7 +56,8 @@ def _counters(record: page.Server) -> dict[str, Any]:
     delays = [_item(record.delays, bucket) for bucket in range(page.DELAYS)]
     # What the page leaves out because it is a sum, see naproxy_page.h.
     asked = [requests[klass] for klass in Klass if not klass.robot]
-    total = sum(n for o in asked for outcome, n in o.items() if outcome is not Outcome.STATUS)
+    total = sum(n for o in asked for outcome, n in o.items() if outcome not in _NOT_OF_T)
+    total -= read_u64(lambda: record.spent)
     delays[0] = total - sum(delays[1:]) - sum(o[Outcome.WAITING_PAGE] for o in asked)
     return {
         "requests": {

@@ -14,7 +14,7 @@ from naproxy.shm import page
 from naproxy.shm.page import EVENTS, EVENTS_MAGIC, EVENTS_SIZE, EventsHead, map_file, read_u64
 
 _HEAD: Final = ctypes.sizeof(EventsHead)
-_RECORD: Final = struct.Struct("=QQQQIIBBBBHH16x")
+_RECORD: Final = struct.Struct("=QQQQIIBBBBHHQQ")
 _SEQ: Final = struct.Struct("=Q")
 
 HOLE_S: Final = 1.0
@@ -37,6 +37,9 @@ class Event:
     flags: int
     status: int
     method: int
+    address: int = 0
+    """Hashes of its address and network, 0: not known. Never for a disk."""
+    network: int = 0
 
     @property
     def needed(self) -> bool:
@@ -47,6 +50,16 @@ class Event:
     def work(self) -> bool:
         """Does its path mean work?"""
         return bool(self.flags & page.E_WORK)
+
+    @property
+    def own(self) -> bool:
+        """Was it the office's own client, whom no share limits?"""
+        return bool(self.flags & page.E_OWN)
+
+    @property
+    def spent(self) -> bool:
+        """Was its client's share used up already?"""
+        return bool(self.flags & page.E_SPENT)
 
     @property
     def page_load(self) -> bool:

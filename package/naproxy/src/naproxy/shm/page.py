@@ -24,8 +24,8 @@ from typing import Any, Final
 
 _LOG: Final = logging.getLogger(__name__)
 PAGE_MAGIC: Final = 0x3150414E
-PAGE_VERSION: Final = 2
-PAGE_SIZE: Final = 16384
+PAGE_VERSION: Final = 3
+PAGE_SIZE: Final = 40960
 EVENTS_MAGIC: Final = 0x3145414E
 EVENTS: Final = 8192
 SERVERS: Final = 6
@@ -36,6 +36,8 @@ NOTICE_LEN: Final = 512
 RULES: Final = 32
 RULE_LEN: Final = 56
 LEARNED: Final = 64
+MOST_SPENT: Final = 256
+CLIENTS: Final = 512
 WINDOW: Final = 10
 DELAYS: Final = 24
 CLASSES: Final = 8
@@ -54,6 +56,8 @@ E_DELAYED: Final = 1 << 2
 E_RULE: Final = 1 << 3
 E_LEARNED: Final = 1 << 4
 E_WORK: Final = 1 << 5
+E_OWN: Final = 1 << 6
+E_SPENT: Final = 1 << 7
 
 EVERY_SERVER: Final = 255
 """`naproxy_rule.server` of a rule that holds for every server."""
@@ -83,6 +87,7 @@ class Outcome(IntEnum):
     ERROR = 11
     STATUS = 12
     OTHER = 13
+    SPENT = 14
 
 
 class Cause(IntEnum):
@@ -124,6 +129,27 @@ class Learned(ctypes.Structure):
     _fields_ = (("client", c_uint64), ("klass", c_uint32), ("_pad", c_uint32))
 
 
+class Spent(ctypes.Structure):
+    """`struct naproxy_spent`."""
+
+    _fields_ = (("who", c_uint64), ("servers", c_uint32), ("_pad", c_uint32))
+
+
+class Client(ctypes.Structure):
+    """`struct naproxy_client`."""
+
+    _fields_ = (
+        ("address", c_uint64),
+        ("network", c_uint64),
+        ("in_flight", c_uint16),
+        ("own", c_uint8),
+        ("_pad", c_uint8),
+        ("people", c_uint8 * SERVERS),
+        ("robots", c_uint8 * SERVERS),
+        ("_pad1", c_uint8 * 8),
+    )
+
+
 class Server(ctypes.Structure):
     """`struct naproxy_server`."""
 
@@ -153,7 +179,8 @@ class Server(ctypes.Structure):
         ("first_byte_timeout_ms", c_uint32),
         ("release_batch", c_uint32),
         ("release_ms", c_uint32),
-        ("_pad2", c_uint8 * 76),
+        ("spent_mask", c_uint32),
+        ("_pad2", c_uint8 * 72),
         ("held_now", c_uint32),
         ("fetching_now", c_uint32),
         ("piping_now", c_uint32),
@@ -161,7 +188,7 @@ class Server(ctypes.Structure):
         ("requests", (c_uint64 * OUTCOMES) * CLASSES),
         ("delays", c_uint64 * DELAYS),
         ("wakes", c_uint64 * REASONS),
-        ("_pad4", c_uint64),
+        ("spent", c_uint64),
         ("delayed", c_uint64),
         ("magic_packets", c_uint64),
         ("last_request_us", c_uint64),
@@ -191,6 +218,8 @@ class Layout(ctypes.Structure):
         ("wake_errors", c_uint64),
         ("_pad1", c_uint8 * 456),
         ("server", Server * SERVERS),
+        ("spent", Spent * MOST_SPENT),
+        ("client", Client * CLIENTS),
     )
 
 
@@ -210,7 +239,8 @@ class Event(ctypes.Structure):
         ("flags", c_uint8),
         ("status", c_uint16),
         ("method", c_uint16),
-        ("_pad", c_uint8 * 16),
+        ("address", c_uint64),
+        ("network", c_uint64),
     )
 
 
@@ -424,15 +454,18 @@ class Page:
         """Return a page with this one's configuration and nothing else.
 
         No heartbeat, states, gauges or counters: with it Varnish knows the servers, all of
-        them available, until a controller runs.
+        them available, until a controller runs. Nor whose share is used up: it is kept on a
+        disk, and an address' hash is as good as the address.
         """
         layout = Layout.from_buffer_copy(self._map)
         layout.heartbeat_us = layout.controller_pid = 0
         layout.child_start_us = layout.wake_errors = 0
         for server in layout.server:
-            server.state = server.since_us = 0
+            server.state = server.since_us = server.spent_mask = 0
             begin = Server.held_now.offset
             ctypes.memset(ctypes.addressof(server) + begin, 0, ctypes.sizeof(Server) - begin)
+        begin = Layout.spent.offset
+        ctypes.memset(ctypes.addressof(layout) + begin, 0, ctypes.sizeof(layout) - begin)
         return bytes(layout)
 
     def close(self) -> None:

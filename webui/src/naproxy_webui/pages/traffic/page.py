@@ -39,7 +39,7 @@ ENDS: Final = {
     "older": (Outcome.STALE,),
     "server": (Outcome.FETCH, Outcome.PASS, Outcome.PIPE),
     "waited": (Outcome.HELD, Outcome.WAITING_PAGE),
-    "away": (Outcome.REFUSED,),
+    "away": (Outcome.REFUSED, Outcome.SPENT),
     "failed": (Outcome.CAPPED, Outcome.LIMIT, Outcome.GONE, Outcome.ERROR),
     "box": (Outcome.STATUS, Outcome.OTHER),
 }
