@@ -8,6 +8,12 @@ sub vcl_deliver {
 		return (synth(503));
 	}
 
+	if (!naproxy.admit()) {
+		# Big, or to a client that does not read, and of these it has
+		# too many.
+		set req.http.X-Naproxy = "full";
+		return (synth(503));
+	}
 	if (!req.http.X-Naproxy) {
 		naproxy.outcome(hit, resp.status);
 		return (deliver);
@@ -44,6 +50,10 @@ sub vcl_synth {
 		call naproxy_unavailable;
 	} else {
 		call naproxy_not_served;
+	}
+	if (!naproxy.admit()) {
+		# Nobody waits for the body of one who has too many in flight.
+		set resp.http.Connection = "close";
 	}
 	return (deliver);
 }
@@ -92,6 +102,21 @@ sub naproxy_unavailable {
 		} else {
 			call naproxy_page_busy;
 		}
+	} else if (req.http.X-Naproxy == "full") {
+		set resp.http.X-Naproxy = "capped";
+		naproxy.outcome(capped, 503);
+		set resp.http.Retry-After = "10";
+		call naproxy_page_full;
+	} else if (req.http.X-Naproxy == "spent") {
+		set resp.http.X-Naproxy = "spent";
+		naproxy.outcome(spent, 503);
+		set resp.http.Retry-After = naproxy.retry_after();
+		if (!naproxy.page_load()) {
+			# In plain words, without a script: nothing may send a
+			# form again.
+			unset req.http.Accept;
+		}
+		call naproxy_page_spent;
 	} else if (req.http.X-Naproxy == "limit") {
 		set resp.http.X-Naproxy = "limit";
 		naproxy.outcome(limit, 503);

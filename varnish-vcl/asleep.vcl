@@ -1,7 +1,9 @@
 # Algorithm 1 of the thesis, for a request that is not in the cache:
 #
+#   too many in flight          -> 503 + Retry-After
 #   server awake                -> fetched
 #   a robot                     -> 503 + Retry-After, nobody is woken
+#   its share is used up        -> the same, and a page loads in words of its own
 #   otherwise                   -> the server is woken, and
 #       a person's page load    -> waiting page
 #       anything else           -> held until the server answers
@@ -18,7 +20,7 @@ sub vcl_miss {
 	if (!req.http.X-Naproxy) {
 		set req.http.X-Naproxy = "fetch";
 	}
-	call naproxy_robots;
+	call naproxy_refuse;
 	if (naproxy.page_load()) {
 		naproxy.wake(page);
 	} else {
@@ -34,7 +36,7 @@ sub vcl_miss {
 
 sub vcl_pass {
 	set req.http.X-Naproxy = "pass";
-	call naproxy_robots;
+	call naproxy_refuse;
 	if (naproxy.page_load()) {
 		naproxy.wake(page);
 	} else {
@@ -49,7 +51,7 @@ sub vcl_pass {
 # in the connection's buffer and goes to the server with the pipe.
 sub vcl_pipe {
 	set req.http.X-Naproxy = "pipe";
-	call naproxy_robots;
+	call naproxy_refuse;
 	naproxy.wake(pipe);
 	call naproxy_wait;
 
@@ -64,10 +66,24 @@ sub vcl_pipe {
 	return (pipe);
 }
 
-sub naproxy_robots {
-	if (!naproxy.awake() && !naproxy.may_wake() &&
-	    naproxy.defer_crawlers()) {
-		set req.http.X-Naproxy = "refused";
+# Who does not get to the server, and wakes nobody.
+sub naproxy_refuse {
+	if (!naproxy.awake()) {
+		if (!naproxy.may_wake() && naproxy.defer_crawlers()) {
+			set req.http.X-Naproxy = "refused";
+			return (synth(503));
+		}
+		if (naproxy.spent()) {
+			set req.http.X-Naproxy = "spent";
+			return (synth(503));
+		}
+		if (naproxy.page_load() && naproxy.waiting_page()) {
+			# Told to wait, see below: that takes no thread for long.
+			return;
+		}
+	}
+	if (!naproxy.admit()) {
+		set req.http.X-Naproxy = "full";
 		return (synth(503));
 	}
 }

@@ -46,6 +46,8 @@ PAGES = {
     "trouble": Page("message.html", "return.js"),
     "busy": Page("message.html", "return.js"),
     "slow": Page("message.html", "return.js"),
+    "spent": Page("message.html", "return.js"),
+    "full": Page("message.html"),
     "error": Page("message.html"),
     "unsent": Page("message.html"),  # a form, say: nothing may send it again
     "unsure": Page("message.html"),

@@ -61,7 +61,12 @@
 					(s.state !== "trouble" || !d.body.classList.contains("trouble"))
 				) {
 					back();
-				} else if (s.state === "asleep" && seconds() > 5 && !d.hidden) {
+				} else if (
+					s.state === "asleep" &&
+					seconds() > 5 &&
+					!d.hidden &&
+					!d.body.classList.contains("spent")
+				) {
 					// Asleep again, while nobody looked: asking wakes it.
 					location.reload();
 				} else if (left && number && s.eta_s > Math.max(0, eta - seconds()) + 2) {

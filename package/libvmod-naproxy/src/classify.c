@@ -14,6 +14,8 @@
 #include <strings.h>
 
 #include "cache/cache.h"
+#include "vrt_obj.h"
+#include "vsa.h"
 
 #include "crawlers.h"
 #include "naproxy.h"
@@ -81,13 +83,124 @@ np_client_address(VRT_CTX)
 	return (p == NULL ? "" : p);
 }
 
-/* Two strings with a NUL between them; never 0. */
+/* Never 0. */
+static uint64_t
+classify_end(uint64_t hash)
+{
+
+	return (hash == 0 ? 1 : hash);
+}
+
+/* Two strings with a NUL between them. */
 static uint64_t
 classify_hash(uint64_t hash, const char *second)
 {
 
-	hash = np_hash(hash, second, strlen(second));
-	return (hash == 0 ? 1 : hash);
+	return (classify_end(np_hash(hash, second, strlen(second))));
+}
+
+/*--------------------------------------------------------------------
+ * Where the client is. Most addresses come from the socket: each request
+ * needs this, and to read a text would cost it more.
+ */
+
+struct place {
+	uint8_t		family;		/* 4, 6; 0: it is no address */
+	uint8_t		bytes[16];
+};
+
+static void
+place_of_text(struct place *place, const char *text)
+{
+
+	if (inet_pton(AF_INET, text, place->bytes) == 1)
+		place->family = 4;
+	else if (inet_pton(AF_INET6, text, place->bytes) == 1)
+		place->family = 6;
+}
+
+static void
+place_of_socket(VRT_CTX, struct place *place)
+{
+	const unsigned char *p = NULL;
+	VCL_IP ip;
+	int family;
+
+	ip = VRT_r_client_ip(ctx);
+	family = ip == NULL ? AF_UNSPEC : VSA_GetPtr(ip, &p);
+	if (family == AF_INET) {
+		place->family = 4;
+		memcpy(place->bytes, p, 4);
+	} else if (family == AF_INET6) {
+		place->family = 6;
+		memcpy(place->bytes, p, 16);
+	}
+}
+
+/* Private, loopback, link-local or unique-local: nobody of the Internet. */
+static bool
+place_own(const struct place *place)
+{
+	static const uint8_t loopback[16] = { [15] = 1 };
+	const uint8_t *b = place->bytes;
+
+	if (place->family == 4)
+		return (b[0] == 10 || b[0] == 127 ||
+		    (b[0] == 172 && (b[1] & 0xf0) == 16) ||
+		    (b[0] == 192 && b[1] == 168) ||
+		    (b[0] == 169 && b[1] == 254));
+	return (place->family == 6 && ((b[0] & 0xfe) == 0xfc ||
+	    (b[0] == 0xfe && (b[1] & 0xc0) == 0x80) ||
+	    !memcmp(b, loopback, sizeof loopback)));
+}
+
+/* IPv4 written as IPv6 is the same client. */
+static void
+place_plain(struct place *place)
+{
+	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+
+	if (place->family != 6 ||
+	    memcmp(place->bytes, mapped, sizeof mapped) != 0)
+		return;
+	place->family = 4;
+	memmove(place->bytes, place->bytes + sizeof mapped, 4);
+}
+
+static uint64_t
+place_hash(const char *kind, const struct place *place, size_t len)
+{
+	uint64_t hash;
+
+	hash = np_hash(np_hash(0, kind, strlen(kind)),
+	    (const char *)&place->family, 1);
+	return (classify_end(np_hash(hash, (const char *)place->bytes, len)));
+}
+
+/* The hashes of address and network, see naproxy_page.h, and E_OWN. */
+void
+np_classify_address(VRT_CTX, struct np_record *rec)
+{
+	struct place place;
+	const char *text;
+
+	memset(&place, 0, sizeof place);
+	text = ctx->req == NULL ? NULL : ctx->req->client_identity;
+	if (text != NULL)
+		place_of_text(&place, text);
+	else
+		place_of_socket(ctx, &place);
+	place_plain(&place);
+	if (place.family == 0) {
+		text = np_client_address(ctx);
+		rec->address = rec->network =
+		    classify_hash(np_hash(0, "", 1), text);
+		return;
+	}
+	rec->address = place_hash("", &place, place.family == 4 ? 4 : 8);
+	rec->network = place_hash("n", &place, place.family == 4 ? 3 : 6);
+	if (place_own(&place))
+		rec->flags |= NAPROXY_E_OWN;
 }
 
 /*--------------------------------------------------------------------
@@ -241,7 +354,7 @@ classify_rules(struct np_record *rec, const char *ua, const char *url,
 			continue;
 		}
 		rec->klass = r->klass;
-		rec->flags |= NAPROXY_E_RULE;
+		rec->flags |= NAPROXY_E_RULE | NAPROXY_E_OWN;
 		return;
 	}
 	for (u = 0; u < snap->nlearned; u++) {
@@ -324,8 +437,12 @@ np_classify(VRT_CTX, struct np_record *rec)
 	rec->method = classify_method(hp->hd[HTTP_HDR_METHOD].b);
 	rec->flags = 0;
 	rec->klass = classify_agent(rec, ua);
-	if (rec->site != NULL)
+	np_classify_address(ctx, rec);
+	if (rec->site != NULL) {
 		classify_rules(rec, ua, url, client);
+		if (np_snap_spent(rec->ref.snap, rec->site, rec))
+			rec->flags |= NAPROXY_E_SPENT;
+	}
 	if (classify_page_load(rec))
 		rec->flags |= NAPROXY_E_PAGE_LOAD;
 }

@@ -152,6 +152,19 @@ hold_loop(VRT_CTX, const struct np_record *rec)
 	return (result);
 }
 
+/* Is there room for one more, at this server and of all? */
+static bool
+hold_begin(const struct np_record *rec)
+{
+
+	if (!np_clients_wait())
+		return (false);
+	if (np_gauge_hold(rec->site->server, rec->site->conf.hold_cap))
+		return (true);
+	np_clients_waited();
+	return (false);
+}
+
 enum np_hold
 np_hold(VRT_CTX, struct np_record *rec)
 {
@@ -162,11 +175,12 @@ np_hold(VRT_CTX, struct np_record *rec)
 	AN(site);
 	if (np_server_available(site->server))
 		return (NP_HOLD_UP);
-	if (!np_gauge_hold(site->server, site->conf.hold_cap))
+	if (!hold_begin(rec))
 		return (NP_HOLD_CAP);
 	begin = np_now_us();
 	result = hold_loop(ctx, rec);
 	np_gauge_unhold(site->server);
+	np_clients_waited();
 	end = np_now_us();
 	if (rec->slept)
 		rec->delay_us = end - rec->start_us;

@@ -7,6 +7,7 @@
  *   page_map.c       maps the page, checks it, knows whether to trust it
  *   server.c         a server by its id: its state, whose turn it is
  *   statistics.c     a server's gauges; the page's counters for varnishstat
+ *   clients.c        who has requests in flight, and how many there may be
  *   page_snapshot.c  reads the page's configuration, for all requests
  *   headers.c        reads a request's headers, once
  *   classify.c       who is asking
@@ -30,6 +31,7 @@
 #include "naproxy_page.h"
 
 struct VSC_naproxy;
+struct np_client;
 struct vsc_seg;
 
 /* A mapping of the page's two files. Never unmapped while VCL uses us. */
@@ -73,6 +75,9 @@ struct np_site {
 	struct naproxy_server	conf;		/* configuration only */
 };
 
+/* A hash table: twice as large as the page's list, so that it is fast. */
+#define NP_SPENT	(2 * NAPROXY_MOST_SPENT)
+
 /* References, counted for each processor: together they fight for one word. */
 #define NP_STRIPES	8
 
@@ -97,6 +102,8 @@ struct np_snap {
 	unsigned		nlearned;
 	struct naproxy_rule	rule[NAPROXY_RULES];
 	struct naproxy_learned	learned[NAPROXY_LEARNED];
+	unsigned		nspent;
+	struct naproxy_spent	spent[NP_SPENT];
 	char			notice[NAPROXY_NOTICE_LEN];
 	struct np_refs		refs[NP_STRIPES];
 };
@@ -133,6 +140,10 @@ struct np_record {
 	uint64_t		delay_us;
 	uint64_t		client;
 	uint64_t		path;
+	uint64_t		address;	/* hash; 0: not looked at yet */
+	uint64_t		network;
+	struct np_client	*admitted;	/* NULL: not in flight */
+	VTAILQ_ENTRY(np_record)	in_flight;
 	uint32_t		agent;
 	uint8_t			klass;
 	uint8_t			flags;		/* NAPROXY_E_* */
@@ -146,6 +157,7 @@ struct np_record {
 	bool			counted;
 	bool			fetching;
 	bool			piping;
+	bool			uses;		/* in flight at its server */
 };
 
 /* page_map.c */
@@ -192,12 +204,26 @@ void np_gauge_unhold(struct np_server *);
 void np_gauge_fetching(struct np_server *, int);
 void np_gauge_piping(struct np_server *, int);
 
+/* clients.c */
+void np_clients_attach(struct naproxy_page *);	/* NULL: there is none */
+const char *np_clients_most(intmax_t most);
+bool np_clients_admit(struct np_record *, bool uses);
+void np_clients_leave(struct np_record *);
+bool np_clients_wait(void);
+void np_clients_waited(void);
+bool np_clients_fits(const struct sess *, uint64_t bytes);
+bool np_clients_sent(const struct req *);
+void np_clients_patience(const struct sess *);
+void np_clients_hang_up(const struct sess *);
+
 /* page_snapshot.c */
 void np_snap_begin(void);
 void np_snap_end(void);
 void np_page_snap(struct np_ref *);		/* of NULL: no page yet */
 void np_snap_release(struct np_ref *);
 const struct np_site *np_snap_site(const struct np_snap *, const char *id);
+bool np_snap_spent(const struct np_snap *, const struct np_site *,
+    const struct np_record *);
 
 /* headers.c */
 void np_headers_read(struct np_headers *, const struct http *);
@@ -210,6 +236,7 @@ extern const char * const np_method_name[];
 const char *np_header(const struct http *, hdr_t);
 bool np_robot(unsigned klass);
 const char *np_client_address(VRT_CTX);
+void np_classify_address(VRT_CTX, struct np_record *);
 void np_classify(VRT_CTX, struct np_record *);
 double np_rule_keep_s(const struct np_record *, const char *url);
 uint64_t np_hash(uint64_t, const char *, size_t);

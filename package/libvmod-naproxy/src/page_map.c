@@ -154,9 +154,20 @@ uint32_t
 np_page_copy_box(struct naproxy_page *dst, const struct naproxy_page *src)
 {
 
-	return (page_copy(&src->seq, dst, src,
-	    offsetof(struct naproxy_page, notice),
-	    offsetof(struct naproxy_page, child_start_us)));
+	static const size_t notice = offsetof(struct naproxy_page, notice);
+	static const size_t end = offsetof(struct naproxy_page, child_start_us);
+	static const size_t spent = offsetof(struct naproxy_page, spent);
+	uint32_t seq;
+	int i;
+
+	/* Two pieces, of the same writing. */
+	for (i = 0; i < SEQ_TRIES; i++) {
+		seq = page_copy(&src->seq, dst, src, notice, end);
+		if ((seq & 1) || page_copy(&src->seq, dst, src, spent,
+		    spent + sizeof src->spent) == seq)
+			return (seq);
+	}
+	return (1);
 }
 
 uint32_t

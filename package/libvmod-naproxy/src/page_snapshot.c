@@ -129,6 +129,54 @@ snap_current(const struct np_snap *snap)
 	return (true);
 }
 
+/* Where this one is, or would be. */
+static unsigned
+snap_spent_slot(const struct np_snap *snap, uint64_t who)
+{
+	unsigned u;
+
+	/* It is never full. */
+	for (u = who % NP_SPENT; snap->spent[u].who != 0 &&
+	    snap->spent[u].who != who; u = (u + 1) % NP_SPENT)
+		continue;
+	return (u);
+}
+
+static void
+snap_read_spent(struct np_snap *snap, const struct naproxy_page *copy)
+{
+	const struct naproxy_spent *s;
+	struct naproxy_spent *ours;
+
+	for (s = copy->spent; s < copy->spent + NAPROXY_MOST_SPENT; s++) {
+		if (s->who == 0 || s->servers == 0)
+			continue;
+		ours = &snap->spent[snap_spent_slot(snap, s->who)];
+		ours->who = s->who;
+		ours->servers |= s->servers;
+		snap->nspent++;
+	}
+}
+
+/* Is the share of this one used up, at this server? */
+bool
+np_snap_spent(const struct np_snap *snap, const struct np_site *site,
+    const struct np_record *rec)
+{
+	uint32_t servers;
+
+	CHECK_OBJ_NOTNULL(snap, NP_SNAP_MAGIC);
+	if (rec->flags & NAPROXY_E_OWN)
+		return (false);
+	if (site->conf.spent_mask >> rec->klass & 1)
+		return (true);
+	if (snap->nspent == 0)
+		return (false);
+	servers = snap->spent[snap_spent_slot(snap, rec->address)].servers |
+	    snap->spent[snap_spent_slot(snap, rec->network)].servers;
+	return (servers >> (site - snap->site) & 1);
+}
+
 static void
 snap_read_box(struct np_snap *snap, const struct np_snap *old,
     struct naproxy_page *copy)
@@ -142,6 +190,8 @@ snap_read_box(struct np_snap *snap, const struct np_snap *old,
 		if (old == NULL)
 			return;
 		snap->nrules = old->nrules;
+		snap->nspent = old->nspent;
+		memcpy(snap->spent, old->spent, sizeof snap->spent);
 		snap->nlearned = old->nlearned;
 		memcpy(snap->rule, old->rule, sizeof snap->rule);
 		memcpy(snap->learned, old->learned, sizeof snap->learned);
@@ -161,6 +211,7 @@ snap_read_box(struct np_snap *snap, const struct np_snap *old,
 	for (l = copy->learned; l < copy->learned + NAPROXY_LEARNED; l++)
 		if (l->client != 0 && l->klass < NAPROXY_CLASSES)
 			snap->learned[snap->nlearned++] = *l;
+	snap_read_spent(snap, copy);
 	if (np_page_string(copy->notice, sizeof copy->notice))
 		memcpy(snap->notice, copy->notice, sizeof snap->notice);
 	else
@@ -251,6 +302,7 @@ snap_renew(struct np_map *map)
 		snap_read_site(snap, old, u);
 	free(copy);
 	snap_attach(snap);
+	np_clients_attach(map->page);
 	snap_replace(snap);
 }
 

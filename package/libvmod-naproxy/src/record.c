@@ -35,6 +35,7 @@ record_needed(unsigned outcome)
 	case NAPROXY_LIMIT:
 	case NAPROXY_GONE:
 	case NAPROXY_ERROR:
+	case NAPROXY_SPENT:
 		return (true);
 	default:
 		return (false);
@@ -49,6 +50,7 @@ record_late(const struct np_record *rec)
 	case NAPROXY_WAITING_PAGE:
 	case NAPROXY_CAPPED:
 	case NAPROXY_LIMIT:
+	case NAPROXY_SPENT:
 		return (true);
 	default:
 		return (rec->delay_us >
@@ -101,6 +103,8 @@ record_event(const struct np_record *rec, struct naproxy_events *ring)
 	e->flags = rec->flags;
 	e->status = rec->status;
 	e->method = rec->method;
+	e->address = rec->address;
+	e->network = rec->network;
 	NP_STORE(e->seq, n);
 }
 
@@ -140,14 +144,17 @@ np_record_count(struct np_record *rec)
 	if (record_late(rec))
 		rec->flags |= NAPROXY_E_DELAYED;
 	/* Asking how the server is is not asking for the server. */
-	budget = !np_robot(rec->klass) && rec->outcome != NAPROXY_STATUS;
+	budget = !np_robot(rec->klass) && rec->outcome != NAPROXY_STATUS &&
+	    rec->outcome != NAPROXY_SPENT;
 
 	live = NP_LOAD(rec->site->server->live);
 	map = np_page_map();
 	if (live == NULL || map == NULL)
 		return;
 	(void)NP_ADD(live->requests[rec->klass][rec->outcome], 1);
-	if (budget)
+	if (budget && (rec->flags & NAPROXY_E_SPENT))
+		(void)NP_ADD(live->spent, 1);
+	else if (budget)
 		record_budget(rec, live);
 	if (map->events != NULL)
 		record_event(rec, map->events);
@@ -177,6 +184,23 @@ record_include(VRT_CTX, const struct np_record *rec)
 		outer->flags |= NAPROXY_E_NEEDED;
 }
 
+/* Is his share used up by now? He may have been here for hours. */
+static bool
+record_spent(const struct np_record *rec)
+{
+	const struct np_site *site;
+	struct np_ref ref;
+	bool spent = false;
+
+	np_page_snap(&ref);
+	if (ref.snap != NULL) {
+		site = np_snap_site(ref.snap, rec->site->server->id);
+		spent = site != NULL && np_snap_spent(ref.snap, site, rec);
+	}
+	np_snap_release(&ref);
+	return (spent);
+}
+
 /* The server is in use until now. */
 static void
 record_touch(const struct np_record *rec)
@@ -184,7 +208,7 @@ record_touch(const struct np_record *rec)
 	struct naproxy_server *live;
 
 	live = NP_LOAD(rec->site->server->live);
-	if (live != NULL && !np_robot(rec->klass))
+	if (live != NULL && !np_robot(rec->klass) && !record_spent(rec))
 		record_max(&live->last_request_us, np_now_us());
 }
 
@@ -208,6 +232,7 @@ record_fini(VRT_CTX, void *p)
 		record_touch(rec);
 		np_gauge_piping(rec->site->server, -1);
 	}
+	np_clients_leave(rec);
 	VRT_Assign_Backend(&rec->backend, NULL);
 	np_snap_release(&rec->ref);
 	rec->magic = 0;

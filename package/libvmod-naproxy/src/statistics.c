@@ -122,6 +122,7 @@ vsc_copy(struct VSC_naproxy *vsc, const struct naproxy_server *live)
 	vsc->capped = ALL(NAPROXY_CAPPED);
 	vsc->limit = ALL(NAPROXY_LIMIT);
 	vsc->gone = ALL(NAPROXY_GONE);
+	vsc->spent = ALL(NAPROXY_SPENT);
 	for (sum = 0, u = 0; u < NAPROXY_OUTCOMES; u++)
 		sum += ALL(u);
 #undef ALL

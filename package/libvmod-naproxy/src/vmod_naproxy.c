@@ -23,6 +23,10 @@
 #define UNTRUSTED_FIRST_BYTE_MS	20000
 #define DEFAULT_CONNECT_MS	10000
 
+/* Bytes of an answer of ours, and of another's head: more than most have. */
+#define SYNTH_MOST		12288
+#define HEAD_MOST		1024
+
 static const char * const state_name[] = {
 	[NAPROXY_UNKNOWN] = "unknown",
 	[NAPROXY_AWAKE] = "awake",
@@ -67,6 +71,7 @@ VPFX(vmod_event)(VRT_CTX, struct vmod_priv *priv, enum vcl_event_e ev)
 		np_wake_close();
 		np_statistics_end();
 		np_snap_end();
+		np_clients_attach(NULL);
 		np_page_close();
 		np_servers_free();
 		break;
@@ -77,8 +82,9 @@ VPFX(vmod_event)(VRT_CTX, struct vmod_priv *priv, enum vcl_event_e ev)
 }
 
 VCL_VOID v_matchproto_(td_naproxy_open)
-vmod_open(VRT_CTX, VCL_STRING run_dir)
+vmod_open(VRT_CTX, VCL_STRING run_dir, VCL_INT most)
 {
+	const char *problem;
 	int e;
 
 	CHECK_OBJ_NOTNULL(ctx, VRT_CTX_MAGIC);
@@ -89,6 +95,12 @@ vmod_open(VRT_CTX, VCL_STRING run_dir)
 	if (run_dir == NULL || *run_dir != '/') {
 		VRT_fail(ctx, "naproxy.open(): not an absolute path: %s",
 		    run_dir == NULL ? "(null)" : run_dir);
+		return;
+	}
+	problem = np_clients_most(most);
+	if (problem != NULL) {
+		VRT_fail(ctx, "naproxy.open(): %jd: %s", (intmax_t)most,
+		    problem);
 		return;
 	}
 	if (!strcmp(np_page_dir(), run_dir))
@@ -170,7 +182,8 @@ request_record(VRT_CTX, const char *function)
 	struct np_record *rec;
 
 	CHECK_OBJ_NOTNULL(ctx, VRT_CTX_MAGIC);
-	if (ctx->req == NULL || ctx->bo != NULL) {
+	if (ctx->req == NULL ||
+	    (ctx->bo != NULL && ctx->method != VCL_MET_PIPE)) {
 		VRT_fail(ctx, "naproxy.%s() belongs in client methods",
 		    function);
 		return (NULL);
@@ -408,6 +421,15 @@ vmod_may_wake(VRT_CTX)
 	    (rec->site->conf.wakes_mask >> rec->klass & 1) != 0);
 }
 
+VCL_BOOL v_matchproto_(td_naproxy_spent)
+vmod_spent(VRT_CTX)
+{
+	const struct np_record *rec;
+
+	rec = np_record(ctx);
+	return (rec != NULL && (rec->flags & NAPROXY_E_SPENT) != 0);
+}
+
 VCL_BOOL v_matchproto_(td_naproxy_waiting_page)
 vmod_waiting_page(VRT_CTX)
 {
@@ -500,6 +522,51 @@ vmod_retry_after(VRT_CTX)
 }
 
 /*--------------------------------------------------------------------
+ * In flight
+ */
+
+/* Can it be over without waiting for its client? */
+static bool
+answer_quick(VRT_CTX)
+{
+	struct objcore *oc;
+
+	if (ctx->method != VCL_MET_DELIVER)
+		return (np_clients_sent(ctx->req) &&
+		    np_clients_fits(ctx->sp, SYNTH_MOST));
+	oc = ctx->req->objcore;
+	CHECK_OBJ_NOTNULL(oc, OBJCORE_MAGIC);
+	/* Who is still fetched comes as the server sends it. */
+	return (oc->boc == NULL && np_clients_fits(ctx->sp,
+	    HEAD_MOST + ObjGetLen(ctx->req->wrk, oc)));
+}
+
+VCL_BOOL v_matchproto_(td_naproxy_admit)
+vmod_admit(VRT_CTX)
+{
+	struct np_record *rec;
+	bool answer;
+
+	rec = request_record(ctx, "admit");
+	if (rec == NULL)
+		return (true);
+	answer = ctx->method == VCL_MET_DELIVER ||
+	    ctx->method == VCL_MET_SYNTH;
+	if (answer && (rec->admitted != NULL || answer_quick(ctx)))
+		return (true);
+	if (rec->address == 0)
+		np_classify_address(ctx, rec);
+	if (np_clients_admit(rec, !answer)) {
+		np_clients_patience(ctx->sp);
+		return (true);
+	}
+	if (ctx->method == VCL_MET_SYNTH &&
+	    !np_clients_fits(ctx->sp, SYNTH_MOST))
+		np_clients_hang_up(ctx->sp);
+	return (false);
+}
+
+/*--------------------------------------------------------------------
  * Wake and hold
  */
 
@@ -564,6 +631,7 @@ outcome_number(VCL_ENUM what)
 	IS(gone, GONE);
 	IS(error, ERROR);
 	IS(status, STATUS);
+	IS(spent, SPENT);
 #undef IS
 	return (NAPROXY_OTHER);
 }

@@ -25,13 +25,21 @@ sub vcl_recv {
 	if (req.http.Ask) {
 		return (synth(200, "asked"));
 	}
-	if (req.http.Pass || req.method != "GET") {
+	if (req.http.Pass || req.method !~ "^(GET|HEAD)$") {
 		return (pass);
 	}
 	return (hash);
 }
 
 sub need {
+	if (!naproxy.admit()) {
+		naproxy.outcome(capped, 503);
+		return (synth(503, "full"));
+	}
+	if (!naproxy.awake() && naproxy.spent()) {
+		naproxy.outcome(spent, 503);
+		return (synth(503, "spent"));
+	}
 	if (!naproxy.awake() || !naproxy.trusted()) {
 		if (!naproxy.may_wake()) {
 			naproxy.outcome(refused, 503);
@@ -74,6 +82,10 @@ sub vcl_pass {
 }
 
 sub vcl_pipe {
+	if (!naproxy.admit()) {
+		naproxy.outcome(capped, 503);
+		return (synth(503, "full"));
+	}
 	naproxy.piping();
 }
 
@@ -114,11 +126,19 @@ sub vcl_synth {
 	if (resp.reason == "status") {
 		naproxy.outcome(status, 200);
 	}
+	set resp.http.Spent = naproxy.spent();
 	set resp.body = resp.reason;
+	if (!naproxy.admit()) {
+		set resp.http.Connection = "close";
+	}
 	return (deliver);
 }
 
 sub vcl_deliver {
+	if (!naproxy.admit()) {
+		naproxy.outcome(capped, 503);
+		return (synth(503, "full"));
+	}
 	if (resp.status == 503) {
 		naproxy.outcome(error, 503);
 	}

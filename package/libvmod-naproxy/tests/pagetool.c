@@ -34,11 +34,13 @@ static const char usage[] =
     "       pagetool DIR rule path|address|agent|work CLASS TEXT [SERVER]\n"
     "       pagetool DIR rule keep SECONDS TEXT [SERVER]\n"
     "       pagetool DIR learned CLIENT_HASH CLASS\n"
+    "       pagetool DIR spent ADDRESS_OR_NETWORK_HASH SERVERS_MASK\n"
     "       pagetool DIR notice TEXT\n"
     "       pagetool DIR heartbeat [MAX_MS]\n"
     "       pagetool DIR get SERVER KEY\n"
     "       pagetool DIR wait SERVER KEY VALUE [SECONDS]\n"
     "       pagetool DIR events\n"
+    "       pagetool DIR clients\n"
     "       pagetool DIR listen [N]\n"
     "       pagetool DIR magic PORT [N]\n";
 
@@ -76,10 +78,10 @@ static const struct field {
 	U32(wol_port), U32(wakes_mask), U32(wake_expect_ms), U32(hold_cap),
 	U32(hold_limit_ms), U32(crawler_retry_s), U32(delta_ms), U32(grace_s),
 	U32(connect_timeout_ms), U32(first_byte_timeout_ms),
-	U32(release_batch), U32(release_ms),
+	U32(release_batch), U32(release_ms), U32(spent_mask),
 }, readings[] = {
 	U32(held_now), U32(fetching_now), U32(piping_now),
-	U64(delayed), U64(magic_packets), U64(last_request_us), U64(window_n),
+	U64(spent), U64(delayed), U64(magic_packets), U64(last_request_us), U64(window_n),
 	U64(since_us), U32(seq),
 };
 
@@ -451,9 +453,42 @@ add_learned(struct naproxy_page *page, const char *client, const char *klass)
 	seq_end(&page->seq);
 }
 
+static void
+add_spent(struct naproxy_page *page, const char *who, const char *servers)
+{
+	struct naproxy_spent s;
+	size_t i;
+
+	for (i = 0; i < NAPROXY_MOST_SPENT && page->spent[i].who != 0; i++)
+		continue;
+	if (i == NAPROXY_MOST_SPENT)
+		errx(1, "no room for another");
+	memset(&s, 0, sizeof s);
+	s.who = number(who, UINT64_MAX);
+	s.servers = (uint32_t)number(servers, UINT32_MAX);
+	seq_begin(&page->seq);
+	page->spent[i] = s;
+	seq_end(&page->seq);
+}
+
 /*--------------------------------------------------------------------
  * Reading
  */
+
+/* Of all clients: requests in flight, or those of people, or robots, here. */
+static uint64_t
+get_clients(const struct naproxy_page *page, const struct naproxy_server *s,
+    const char *key)
+{
+	const struct naproxy_client *c;
+	uint64_t sum = 0;
+
+	for (c = page->client; c < page->client + NAPROXY_CLIENTS; c++)
+		sum += !strcmp(key, "in_flight") ? c->in_flight :
+		    !strcmp(key, "people") ? c->people[s - page->server] :
+		    c->robots[s - page->server];
+	return (sum);
+}
 
 static uint64_t
 field(const void *base, const struct field *f)
@@ -495,6 +530,9 @@ get_number(const struct naproxy_page *page, const struct naproxy_server *s,
 {
 	size_t i;
 
+	if (!strcmp(key, "in_flight") || !strcmp(key, "people") ||
+	    !strcmp(key, "robots"))
+		return (get_clients(page, s, key));
 	if (!strcmp(key, "wake_errors"))
 		return (page->wake_errors);
 	if (!strcmp(key, "child_start_us"))
@@ -574,8 +612,8 @@ print_events(const struct naproxy_events *ring)
 			continue;
 		(void)printf("%" PRIu64 " t_us=%" PRIu64 " client=%#" PRIx64
 		    " path=%#" PRIx64 " delay_ms=%u agent=%d server=%u"
-		    " class=%s outcome=%s status=%u method=%s flags=%s%s%s%s%s%s"
-		    "\n", n, e->t_us, e->client, e->path, e->delay_ms,
+		    " class=%s outcome=%s status=%u method=%s flags=%s%s%s%s%s%s%s%s"
+		    " address=%#" PRIx64 " network=%#" PRIx64 "\n", n, e->t_us, e->client, e->path, e->delay_ms,
 		    (int32_t)e->agent, e->server, NAMED(classes, e->klass),
 		    NAMED(outcomes, e->outcome), e->status,
 		    NAMED(methods, e->method),
@@ -584,7 +622,30 @@ print_events(const struct naproxy_events *ring)
 		    e->flags & NAPROXY_E_DELAYED ? "delayed," : "",
 		    e->flags & NAPROXY_E_RULE ? "rule," : "",
 		    e->flags & NAPROXY_E_LEARNED ? "learned," : "",
-		    e->flags & NAPROXY_E_WORK ? "work," : "");
+		    e->flags & NAPROXY_E_WORK ? "work," : "",
+		    e->flags & NAPROXY_E_OWN ? "own," : "",
+		    e->flags & NAPROXY_E_SPENT ? "spent," : "",
+		    e->address, e->network);
+	}
+}
+
+static void
+print_clients(const struct naproxy_page *page)
+{
+	const struct naproxy_client *c;
+	size_t s;
+
+	for (c = page->client; c < page->client + NAPROXY_CLIENTS; c++) {
+		if (c->in_flight == 0)
+			continue;
+		(void)printf("address=%#" PRIx64 " network=%#" PRIx64
+		    " in_flight=%u own=%u", c->address, c->network,
+		    c->in_flight, c->own);
+		for (s = 0; s < NAPROXY_SERVERS; s++)
+			if (c->people[s] + c->robots[s] > 0)
+				(void)printf(" %zu=%u,%u", s, c->people[s],
+				    c->robots[s]);
+		(void)puts("");
 	}
 }
 
@@ -710,6 +771,10 @@ main(int argc, char **argv)
 		add_rule(page, argc, argv);
 	} else if (!strcmp(what, "learned") && argc == 2) {
 		add_learned(page, argv[0], argv[1]);
+	} else if (!strcmp(what, "spent") && argc == 2) {
+		add_spent(page, argv[0], argv[1]);
+	} else if (!strcmp(what, "clients")) {
+		print_clients(page);
 	} else if (!strcmp(what, "set") && argc > 0) {
 		s = find_server(page, argv[0]);
 		if (s == NULL)

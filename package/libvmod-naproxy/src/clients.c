@@ -1,0 +1,345 @@
+/*-
+ * Copyright (c) 2026 The Naproxy authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Who has requests in flight, and how many there may be. A request that may
+ * keep a thread for as long as its client likes, or that uses a server, is
+ * admitted first and leaves when its task ends.
+ *
+ * An address may have as many in flight as are still free: one alone gets
+ * half of all, two get a third each, and a newcomer always finds some. So
+ * nobody has to say how many are fair (dynamic thresholds, Choudhury and Hahne
+ * 1998). Those that wait for a sleeping server get three quarters of all at
+ * most, so that awake servers keep threads.
+ *
+ * The table is ours, under one mutex; the page has a copy.
+ */
+
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+
+#include <linux/sockios.h>
+
+#include <string.h>
+
+#include "cache/cache_varnishd.h"
+
+#include "naproxy.h"
+
+/* As much as any client's socket takes at once, whatever its client reads. */
+#define CLIENTS_FITS		16384
+
+/* Threads that are for those who need no admission: hits, heads. */
+#define CLIENTS_SPARE		20
+
+/* How long an upload may pause: a phone in a train. */
+#define CLIENTS_PAUSE_S		30
+
+struct np_client {
+	uint64_t		address;
+	uint64_t		network;
+	bool			own;
+	unsigned		n;	/* in flight; 0: unused */
+	VTAILQ_HEAD(, np_record)	records;
+};
+
+static pthread_mutex_t clients_mtx = PTHREAD_MUTEX_INITIALIZER;
+
+/* All under clients_mtx. */
+static struct np_client clients[NAPROXY_CLIENTS];
+static unsigned clients_end;		/* those in use are before this one */
+static unsigned clients_most;
+static unsigned clients_total;
+static unsigned clients_waiting;
+static struct naproxy_page *clients_page;
+
+/*--------------------------------------------------------------------
+ * The copy in the page
+ */
+
+static void
+clients_count(uint8_t *count)
+{
+
+	if (*count < UINT8_MAX)
+		++*count;
+}
+
+static void
+clients_copy(const struct np_client *c)
+{
+	uint8_t people[NAPROXY_SERVERS], robots[NAPROXY_SERVERS];
+	const struct np_record *rec;
+	struct naproxy_client *p;
+	uint32_t server;
+
+	if (clients_page == NULL)
+		return;
+	memset(people, 0, sizeof people);
+	memset(robots, 0, sizeof robots);
+	VTAILQ_FOREACH(rec, &c->records, in_flight) {
+		CHECK_OBJ_NOTNULL(rec, NP_RECORD_MAGIC);
+		if (!rec->uses || NP_LOAD(rec->site->server->live) == NULL)
+			continue;
+		server = rec->site->server->index;
+		clients_count(NAPROXY_BUDGET >> rec->klass & 1 ?
+		    &people[server] : &robots[server]);
+	}
+	p = &clients_page->client[c - clients];
+	/* Nobody takes one client's numbers for another's. */
+	if (NP_LOAD(p->address) != c->address)
+		NP_STORE(p->in_flight, 0);
+	NP_STORE(p->address, c->address);
+	NP_STORE(p->network, c->network);
+	NP_STORE(p->own, (uint8_t)c->own);
+	for (server = 0; server < NAPROXY_SERVERS; server++) {
+		NP_STORE(p->people[server], people[server]);
+		NP_STORE(p->robots[server], robots[server]);
+	}
+	NP_STORE(p->in_flight, (uint16_t)c->n);
+}
+
+/* The copy is in this page from now on, and its servers have these places. */
+void
+np_clients_attach(struct naproxy_page *page)
+{
+	struct np_client *c;
+
+	AZ(pthread_mutex_lock(&clients_mtx));
+	if (page != clients_page && page != NULL)
+		memset(page->client, 0, sizeof page->client);
+	clients_page = page;
+	for (c = clients; c < clients + clients_end; c++)
+		if (c->n > 0)
+			clients_copy(c);
+	AZ(pthread_mutex_unlock(&clients_mtx));
+}
+
+/*--------------------------------------------------------------------
+ * Admission
+ */
+
+/* As many as this can be had; else the reason why not. */
+const char *
+np_clients_most(intmax_t most)
+{
+
+	if (most < 1 || most > NAPROXY_CLIENTS)
+		return ("not a number of requests from 1 to 512");
+	/* A fetch takes two threads: the client's and its own. */
+	if ((unsigned)most * 2 + CLIENTS_SPARE >
+	    cache_param->wthread_max * cache_param->wthread_pools)
+		return ("more than half of thread_pool_max");
+	AZ(pthread_mutex_lock(&clients_mtx));
+	clients_most = (unsigned)most;
+	AZ(pthread_mutex_unlock(&clients_mtx));
+	return (NULL);
+}
+
+/* Under clients_mtx: where this one is, or will be. */
+static struct np_client *
+clients_find(uint64_t address)
+{
+	struct np_client *c, *unused = NULL;
+
+	for (c = clients; c < clients + clients_end; c++) {
+		if (c->n > 0 && c->address == address)
+			return (c);
+		if (c->n == 0 && unused == NULL)
+			unused = c;
+	}
+	/* There are as many places as requests in flight. */
+	return (unused == NULL ? c : unused);
+}
+
+/* Under clients_mtx, as the next. */
+static void
+clients_enter(struct np_client *c, struct np_record *rec)
+{
+
+	assert(c < clients + NAPROXY_CLIENTS);
+	if (c->n == 0) {
+		VTAILQ_INIT(&c->records);
+		c->address = rec->address;
+		c->network = rec->network;
+		c->own = (rec->flags & NAPROXY_E_OWN) != 0;
+		if (c == clients + clients_end)
+			clients_end++;
+	}
+	c->n++;
+	clients_total++;
+	VTAILQ_INSERT_HEAD(&c->records, rec, in_flight);
+	rec->admitted = c;
+}
+
+static void
+clients_leave(struct np_record *rec)
+{
+	struct np_client *c = rec->admitted;
+
+	assert(c->n > 0 && clients_total > 0);
+	VTAILQ_REMOVE(&c->records, rec, in_flight);
+	rec->admitted = NULL;
+	c->n--;
+	clients_total--;
+	if (c->n == 0)
+		c->address = 0;
+	clients_copy(c);
+	while (clients_end > 0 && clients[clients_end - 1].n == 0)
+		clients_end--;
+}
+
+/* May it go on? If so, it is in flight, and uses its server if it says so. */
+bool
+np_clients_admit(struct np_record *rec, bool uses)
+{
+	struct np_client *c;
+	bool ok = true;
+
+	CHECK_OBJ_NOTNULL(rec, NP_RECORD_MAGIC);
+	uses = uses && rec->site != NULL;
+	AZ(pthread_mutex_lock(&clients_mtx));
+	if (rec->admitted == NULL) {
+		c = clients_find(rec->address);
+		ok = c->n < clients_most - clients_total;
+		if (ok)
+			clients_enter(c, rec);
+	}
+	if (ok) {
+		rec->uses = rec->uses || uses;
+		clients_copy(rec->admitted);
+	}
+	AZ(pthread_mutex_unlock(&clients_mtx));
+	return (ok);
+}
+
+void
+np_clients_leave(struct np_record *rec)
+{
+
+	CHECK_OBJ_NOTNULL(rec, NP_RECORD_MAGIC);
+	if (rec->admitted == NULL)
+		return;
+	AZ(pthread_mutex_lock(&clients_mtx));
+	clients_leave(rec);
+	AZ(pthread_mutex_unlock(&clients_mtx));
+}
+
+/* May one more wait for its server? */
+bool
+np_clients_wait(void)
+{
+	bool ok;
+
+	AZ(pthread_mutex_lock(&clients_mtx));
+	ok = clients_waiting < clients_most - clients_most / 4;
+	if (ok)
+		clients_waiting++;
+	AZ(pthread_mutex_unlock(&clients_mtx));
+	return (ok);
+}
+
+void
+np_clients_waited(void)
+{
+
+	AZ(pthread_mutex_lock(&clients_mtx));
+	assert(clients_waiting > 0);
+	clients_waiting--;
+	AZ(pthread_mutex_unlock(&clients_mtx));
+}
+
+/*--------------------------------------------------------------------
+ * Sockets
+ */
+
+/*
+ * Will the socket take so many bytes at once? Not if this client has not read
+ * what was sent before. A thread remembers what it wrote to the connection it
+ * had last, so that it need not ask the kernel for each small answer.
+ */
+bool
+np_clients_fits(const struct sess *sp, uint64_t bytes)
+{
+	static __thread struct {
+		uint32_t	session;
+		uint64_t	bytes;
+	} last;
+	int queued;
+
+	CHECK_OBJ_NOTNULL(sp, SESS_MAGIC);
+	if (sp->fd < 0)
+		return (true);
+	if (bytes > CLIENTS_FITS)
+		return (false);
+	if (last.session != VXID(sp->vxid) ||
+	    last.bytes + bytes > CLIENTS_FITS) {
+		last.session = VXID(sp->vxid);
+		last.bytes = 0;
+		if (ioctl(sp->fd, SIOCOUTQ, &queued) == 0 && queued > 0)
+			last.bytes = (uint64_t)queued;
+	}
+	if (last.bytes + bytes > CLIENTS_FITS) {
+		last.session = 0;
+		return (false);
+	}
+	last.bytes += bytes;
+	return (true);
+}
+
+/* Is all that the client has to send here? Then nobody waits for it. */
+bool
+np_clients_sent(const struct req *req)
+{
+	const struct http_conn *htc = req->htc;
+	int queued;
+
+	CHECK_OBJ_NOTNULL(req, REQ_MAGIC);
+	if (req->req_body_status->avail <= 0 || req->sp->fd < 0)
+		return (true);
+	CHECK_OBJ_NOTNULL(htc, HTTP_CONN_MAGIC);
+	if (req->req_body_status != BS_LENGTH ||
+	    ioctl(req->sp->fd, FIONREAD, &queued) != 0)
+		return (false);
+	if (htc->pipeline_b != NULL)
+		queued += (int)(htc->pipeline_e - htc->pipeline_b);
+	return (queued >= htc->content_length);
+}
+
+/*
+ * A connection that is in flight: Varnish ends it when its client has read
+ * nothing for idle_send_timeout (by itself it goes on until send_timeout, and
+ * ends those that read, too), and uploads may pause for longer than a
+ * connection may be idle.
+ */
+void
+np_clients_patience(const struct sess *sp)
+{
+	struct timeval tv = { CLIENTS_PAUSE_S, 0 };
+	socklen_t len = sizeof tv;
+	unsigned ms;
+
+	CHECK_OBJ_NOTNULL(sp, SESS_MAGIC);
+	if (sp->fd < 0)
+		return;
+	/* What cannot be set stays as it was. */
+	(void)setsockopt(sp->fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof tv);
+	if (getsockopt(sp->fd, SOL_SOCKET, SO_SNDTIMEO, &tv, &len) != 0)
+		return;
+	ms = (unsigned)tv.tv_sec * 1000 + (unsigned)tv.tv_usec / 1000;
+	(void)setsockopt(sp->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
+}
+
+/* He does not read: an answer would only wait for him. */
+void
+np_clients_hang_up(const struct sess *sp)
+{
+
+	CHECK_OBJ_NOTNULL(sp, SESS_MAGIC);
+	if (sp->fd >= 0)
+		(void)shutdown(sp->fd, SHUT_RDWR);
+}
