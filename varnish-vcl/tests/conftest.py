@@ -39,7 +39,7 @@ class Site(socketserver.StreamRequestHandler):
 class Box:
     """varnishd, and the page it reads."""
 
-    def __init__(self, tmp: Path, server_port: int) -> None:
+    def __init__(self, tmp: Path, server_port: int, *arguments: str) -> None:
         self.run, self.name = tmp / "run", str(tmp / "varnish")
         self.server_port = server_port
         self.run.mkdir()
@@ -65,6 +65,7 @@ class Box:
                 # For clients who seem to be on other machines.
                 *("-a", "proxied=127.0.0.1:0,PROXY"),
                 *("-p", f"vmod_path={VMOD_DIR}:{std}", "-p", "timeout_idle=2"),
+                *arguments,
             ],
             stdout=subprocess.DEVNULL,
         )
@@ -78,6 +79,10 @@ class Box:
 
     def tool(self, *args: str) -> None:
         subprocess.run([VMOD_DIR / "pagetool", self.run, *args], check=True)
+
+    def tool_output(self, *args: str) -> str:
+        command = [VMOD_DIR / "pagetool", self.run, *args]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
     def set(self, *pairs: str) -> None:
         self.tool("set", "web", *pairs)
