@@ -77,7 +77,7 @@ def test_what_became_of_requests_is_told_in_kinds(client: FlaskClient, past: Box
     found = ask(client, past, "days")
     assert found["ends"] == {end: len(outcomes) for end, outcomes in traffic.ENDS.items()}
     assert found["requests"] == len(Outcome)
-    assert found["needed_nobody"] == 5
+    assert found["needed_nobody"] == 6
     assert found["from_cache"] == 2
     assert [day["day"] for day in found["days"]] == ["2023-11-14"]
     assert found["days"][0]["ends"] == found["ends"]

@@ -50,7 +50,6 @@ record_late(const struct np_record *rec)
 	case NAPROXY_WAITING_PAGE:
 	case NAPROXY_CAPPED:
 	case NAPROXY_LIMIT:
-	case NAPROXY_SPENT:
 		return (true);
 	default:
 		return (rec->delay_us >
@@ -141,7 +140,8 @@ np_record_count(struct np_record *rec)
 		rec->outcome = NAPROXY_HELD;
 	if (rec->held || record_needed(rec->outcome))
 		rec->flags |= NAPROXY_E_NEEDED;
-	if (record_late(rec))
+	/* Who is over his share has no promise either. */
+	if ((rec->flags & NAPROXY_E_SPENT) == 0 && record_late(rec))
 		rec->flags |= NAPROXY_E_DELAYED;
 	/* Asking how the server is is not asking for the server. */
 	budget = !np_robot(rec->klass) && rec->outcome != NAPROXY_STATUS &&

@@ -136,6 +136,13 @@ def test_robots_and_questions_for_the_state_are_left_out(box: Box) -> None:
     assert len(read(box)) == 0
 
 
+def test_requests_over_a_share_are_left_out(box: Box) -> None:
+    ask(box, outcome=Outcome.SPENT, flags=page.E_SPENT | page.E_NEEDED)
+    ask(box, outcome=Outcome.FETCH, flags=page.E_SPENT | page.E_NEEDED)
+    box.history.flush()
+    assert len(read(box)) == 0
+
+
 def test_what_comes_in_one_block_by_several_batches_is_all_there(box: Box) -> None:
     for n in range(25):
         ask(box, client=n % 3)

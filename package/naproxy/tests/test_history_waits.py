@@ -93,3 +93,10 @@ def test_robots_and_questions_for_the_state_are_not_counted(box: Box) -> None:
     box.history.flush()
     with closing(sqlite3.connect(box.directory / FILE)) as db:
         assert waits.paid(db, "web", box.wall_s - 60, box.wall_s + 60) == Paid(2, 1)
+
+
+def test_who_is_refused_for_his_share_is_not_counted(box: Box) -> None:
+    ask(box, outcome=Outcome.SPENT, flags=page.E_SPENT | page.E_NEEDED)
+    box.history.flush()
+    with closing(sqlite3.connect(box.directory / FILE)) as db:
+        assert waits.paid(db, "web", box.wall_s - 60, box.wall_s + 60) == Paid(0, 0)

@@ -53,6 +53,7 @@ _TOLD = {
     "cast": ("{who} has {what}, {wait_s:.3f} s after asking.", ""),
     "capped": ("{who}, {what}: told to come back, too many are waiting (503).", "bad"),
     "limit": ("{who}, {what}: told to come back, waited too long (503).", "bad"),
+    "spent": ("{who}, {what}: told to come back, the share is used up (503).", ""),
     "error": ("{who}, {what}: told that the server does not answer (503).", "bad"),
 }
 _TOGETHER = {

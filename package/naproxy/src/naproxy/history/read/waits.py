@@ -23,6 +23,7 @@ LONGEST_S: Final = 600.0
 
 _HOUR_S: Final = 3600
 _COUNTED: Final = (Klass.PERSON, Klass.API)
+_NOT_COUNTED: Final = (Outcome.STATUS, Outcome.SPENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +47,8 @@ def paid(db: sqlite3.Connection, server: str, from_s: float, to_s: float) -> Pai
     found = db.execute(
         "SELECT coalesce(sum(requests), 0), coalesce(sum(delayed), 0) FROM traffic_hours"
         " JOIN servers ON id = server WHERE name = ? AND t_s >= ? AND t_s < ?"
-        " AND class IN (?, ?) AND outcome <> ?",
-        (server, from_s // _HOUR_S * _HOUR_S, to_s, *_COUNTED, Outcome.STATUS),
+        " AND class IN (?, ?) AND outcome NOT IN (?, ?)",
+        (server, from_s // _HOUR_S * _HOUR_S, to_s, *_COUNTED, *_NOT_COUNTED),
     ).fetchone()
     return Paid(*found)
 

@@ -95,10 +95,11 @@ class Stream:
     def add(self, server: str, t_s: float, event: Event) -> None:
         """Take one request that ended and that began at `t_s` by the history's clock.
 
-        Robots' are left out, and questions how the server is: they do not count.
+        Robots' are left out, questions how the server is, and those of who had used up his
+        share: they do not count.
         """
         robot = event.klass < len(Klass) and Klass(event.klass).robot
-        if robot or event.outcome == Outcome.STATUS:
+        if robot or event.spent or event.outcome == Outcome.STATUS:
             return
         tick = math.floor(t_s * TICKS)
         begin = tick // (BLOCK_S * TICKS) * BLOCK_S

@@ -20,7 +20,7 @@ TIMEOUT_S = 60.0
 POLL_S = 1.0  # as the waiting page's script does
 DIRECT = "direct"  # the outcome of an answer that no proxy of ours sent
 LOST = "lost"
-_NOT_SERVED = frozenset((LOST, "refused", "capped", "limit", "gone", "error"))
+_NOT_SERVED = frozenset((LOST, "refused", "capped", "limit", "gone", "error", "spent"))
 _STATUS_PATH = "/.naproxy/status"
 _PAGE = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 _WITH_BODY = frozenset(("POST", "PUT", "PATCH"))
