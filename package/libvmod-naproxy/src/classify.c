@@ -177,30 +177,52 @@ place_hash(const char *kind, const struct place *place, size_t len)
 	return (classify_end(np_hash(hash, (const char *)place->bytes, len)));
 }
 
-/* The hashes of address and network, see naproxy_page.h, and E_OWN. */
-void
-np_classify_address(VRT_CTX, struct np_record *rec)
+/* What a record has of it. A thread remembers that of its last connection. */
+struct place_memo {
+	uint64_t	session;
+	uint64_t	address;
+	uint64_t	network;
+	uint8_t		flags;
+};
+
+static void
+place_read(VRT_CTX, const char *text, struct place_memo *m)
 {
 	struct place place;
-	const char *text;
 
 	memset(&place, 0, sizeof place);
-	text = ctx->req == NULL ? NULL : ctx->req->client_identity;
 	if (text != NULL)
 		place_of_text(&place, text);
 	else
 		place_of_socket(ctx, &place);
 	place_plain(&place);
+	m->flags = place_own(&place) ? NAPROXY_E_OWN : 0;
 	if (place.family == 0) {
-		text = np_client_address(ctx);
-		rec->address = rec->network =
-		    classify_hash(np_hash(0, "", 1), text);
+		m->address = m->network = classify_hash(np_hash(0, "", 1),
+		    np_client_address(ctx));
 		return;
 	}
-	rec->address = place_hash("", &place, place.family == 4 ? 4 : 8);
-	rec->network = place_hash("n", &place, place.family == 4 ? 3 : 6);
-	if (place_own(&place))
-		rec->flags |= NAPROXY_E_OWN;
+	m->address = place_hash("", &place, place.family == 4 ? 4 : 8);
+	m->network = place_hash("n", &place, place.family == 4 ? 3 : 6);
+}
+
+/* The hashes of address and network, see naproxy_page.h, and E_OWN. */
+void
+np_classify_address(VRT_CTX, struct np_record *rec)
+{
+	static __thread struct place_memo last;
+	struct place_memo said, *m = &last;
+
+	if (ctx->req != NULL && ctx->req->client_identity != NULL) {
+		m = &said;
+		place_read(ctx, ctx->req->client_identity, m);
+	} else if (last.session != VXID(ctx->sp->vxid)) {
+		last.session = VXID(ctx->sp->vxid);
+		place_read(ctx, NULL, m);
+	}
+	rec->address = m->address;
+	rec->network = m->network;
+	rec->flags |= m->flags;
 }
 
 /*--------------------------------------------------------------------

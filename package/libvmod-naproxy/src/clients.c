@@ -266,9 +266,10 @@ bool
 np_clients_fits(const struct sess *sp, uint64_t bytes)
 {
 	static __thread struct {
-		uint32_t	session;
+		uint64_t	session;
 		uint64_t	bytes;
 	} last;
+	uint64_t session;
 	int queued;
 
 	CHECK_OBJ_NOTNULL(sp, SESS_MAGIC);
@@ -276,9 +277,9 @@ np_clients_fits(const struct sess *sp, uint64_t bytes)
 		return (true);
 	if (bytes > CLIENTS_FITS)
 		return (false);
-	if (last.session != VXID(sp->vxid) ||
-	    last.bytes + bytes > CLIENTS_FITS) {
-		last.session = VXID(sp->vxid);
+	session = VXID(sp->vxid);
+	if (last.session != session || last.bytes + bytes > CLIENTS_FITS) {
+		last.session = session;
 		last.bytes = 0;
 		if (ioctl(sp->fd, SIOCOUTQ, &queued) == 0 && queued > 0)
 			last.bytes = (uint64_t)queued;

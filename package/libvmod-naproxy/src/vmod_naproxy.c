@@ -547,7 +547,9 @@ vmod_admit(VRT_CTX)
 	struct np_record *rec;
 	bool answer;
 
-	rec = request_record(ctx, "admit");
+	rec = np_record(ctx);
+	if (rec == NULL)
+		rec = request_record(ctx, "admit");
 	if (rec == NULL)
 		return (true);
 	answer = ctx->method == VCL_MET_DELIVER ||
