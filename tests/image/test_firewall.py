@@ -11,13 +11,14 @@ import pytest
 from tests.image.standin import TOP
 from tests.simulator.office.namespace import Namespace, ip
 
-BOX, OTHER = "192.0.2.50", "192.0.2.2"
+BOX, BOX6 = "192.0.2.50", "2001:db8::50"
+CLIENTS = {"192.0.2.1", "192.0.2.2", "2001:db8:0:7::1", "2001:db8:0:7::2", "2001:db8:0:8::1"}
 BURST, PER_S = 300, 60
 
 
 @pytest.fixture
 def box(tmp_path: Path) -> Iterator[Namespace]:
-    """The box with its firewall; `lan` is a client on its wire, with two addresses."""
+    """The box with its firewall; `lan` is a client on its wire, with several addresses."""
     with ExitStack() as stack:
         box, lan = (Namespace(f"npfw-{name}", tmp_path) for name in ("box", "lan"))
         for net in (box, lan):
@@ -25,8 +26,10 @@ def box(tmp_path: Path) -> Iterator[Namespace]:
             stack.callback(ip, "netns", "del", net.name)
         veth = ("link", "add", "eth0", "type", "veth", "peer", "name", "eth0", "netns", lan.name)
         ip("-n", box.name, *veth)
-        for net, address in ((box, BOX), (lan, "192.0.2.1"), (lan, OTHER)):
-            ip("-n", net.name, "addr", "add", f"{address}/24", "dev", "eth0")
+        for net, addresses in ((box, {BOX, BOX6}), (lan, CLIENTS)):
+            for address in addresses:
+                part = [f"{address}/32", "nodad"] if ":" in address else [f"{address}/24"]
+                ip("-n", net.name, "addr", "add", *part, "dev", "eth0")
         for net in (box, lan):
             ip("-n", net.name, "link", "set", "eth0", "up")
         box.run(["nft", "-f", TOP / "overlay/etc/nftables.conf"])
@@ -35,20 +38,20 @@ def box(tmp_path: Path) -> Iterator[Namespace]:
 
 def listener(box: Namespace) -> socket.socket:
     with box.entered():
-        sock = socket.socket()
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind(("", 80))
-        sock.listen(4096)
-        return sock
+        return socket.create_server(
+            ("", 80), family=socket.AF_INET6, dualstack_ipv6=True, backlog=4096
+        )
 
 
-def opening(tmp_path: Path) -> socket.socket:
+def opening(tmp_path: Path, source: str = "192.0.2.1") -> socket.socket:
     """A connection to the box that is begun, not waited for."""
+    six = ":" in source
     with Namespace("npfw-lan", tmp_path).entered():
-        sock = socket.socket()
+        sock = socket.socket(socket.AF_INET6 if six else socket.AF_INET)
+    sock.bind((source, 0))
     sock.setblocking(False)
     with suppress(BlockingIOError):
-        sock.connect((BOX, 80))
+        sock.connect((BOX6 if six else BOX, 80))
     return sock
 
 
@@ -61,18 +64,31 @@ def opened(sockets: list[socket.socket]) -> int:
     return count
 
 
-def test_an_address_that_opens_too_many_connections_waits(box: Namespace, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("many", "other"),
+    [
+        (("192.0.2.1",), "192.0.2.2"),
+        (("2001:db8:0:7::1", "2001:db8:0:7::2"), "2001:db8:0:8::1"),
+    ],
+    ids=["an address", "a /64 of IPv6"],
+)
+def test_who_opens_too_many_connections_waits(
+    box: Namespace, tmp_path: Path, many: tuple[str, ...], other: str
+) -> None:
     with listener(box), ExitStack() as stack:
+        for source in many:
+            stack.enter_context(opening(tmp_path, source))
+        time.sleep(0.3)  # for the box to know its neighbours
         begin = time.monotonic()
-        sockets = [stack.enter_context(opening(tmp_path)) for _ in range(2 * BURST)]
+        sources = many * (2 * BURST // len(many))
+        sockets = [stack.enter_context(opening(tmp_path, source)) for source in sources]
+        time.sleep(0.3)  # what was dropped comes again after a second
         at_once = opened(sockets)
         took_s = time.monotonic() - begin
-        assert BURST <= at_once <= BURST + PER_S * took_s + 1
-        with Namespace("npfw-lan", tmp_path).entered():
-            other = stack.enter_context(socket.socket())
-        other.bind((OTHER, 0))
-        other.settimeout(0.5)
-        other.connect((BOX, 80))
+        assert BURST - len(many) <= at_once <= BURST + PER_S * took_s + 1
+        others = stack.enter_context(opening(tmp_path, other))
+        time.sleep(0.3)
+        assert opened([others]) == 1
 
 
 def test_nobody_is_refused_while_varnish_starts_anew(box: Namespace, tmp_path: Path) -> None:
