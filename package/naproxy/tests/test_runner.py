@@ -14,7 +14,7 @@ from naproxy.core.reason import Reason, own_words, reason_of, stored_reason
 from naproxy.core.request import WakeRequest
 from naproxy.core.state import Klass, State
 from naproxy.history.write.journal import Journal
-from naproxy.policy.base import Decision, Request
+from naproxy.policy.base import Decision, Policy, Request
 from naproxy.server.commissioning import Plan
 from naproxy.server.machine_io import RungFailed, Transition
 from naproxy.shm import page
@@ -35,7 +35,7 @@ NO_WAY = Reason("sleep.no_way")
 FETCHING = Reason("server.fetching", number=1)
 
 
-class Spy:
+class Spy(Policy):
     """A policy that notes what it is told."""
 
     name = "spy"

@@ -34,12 +34,16 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """May the server sleep now, and why; `check_at_s` is when the answer may change by itself."""
+    """May the server sleep now, and why; `check_at_s` is when the answer may change by itself.
+
+    `patient`: it may not only because somebody asked lately.
+    """
 
     sleep: bool
     reason: Reason
     check_at_s: float | None = None
     wake: bool = False
+    patient: bool = False
 
 
 class Policy(Protocol):
@@ -52,6 +56,16 @@ class Policy(Protocol):
 
     def request(self, request: Request) -> None:
         """Learn of one request, in the order of their times."""
+
+    def counts(self, request: Request) -> bool:
+        """Is this request a reason to stay awake for a while?"""
+        return request.needs_server and not request.klass.robot
+
+    def forget(self, since_s: float) -> None:
+        """Be patient no longer for who asked, or was woken for, after `since_s`.
+
+        They are over their share. What was learned from them stays.
+        """
 
     def observed(self, t_s: float, state: State) -> None:
         """Learn that the server was seen to enter `state`."""

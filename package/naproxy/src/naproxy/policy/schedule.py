@@ -70,8 +70,12 @@ class Schedule(Policy):
 
     def request(self, request: Request) -> None:
         """Learn of one request."""
-        if request.needs_server and not request.klass.robot:
+        if self.counts(request):
             self._last_s = request.t_s
+
+    def forget(self, since_s: float) -> None:
+        """Wait as if nobody had asked after that."""
+        self._last_s = since_s if self._last_s is None else min(self._last_s, since_s)
 
     def observed(self, t_s: float, state: State) -> None:
         """Being awake again is a reason to stay so for a while."""
@@ -90,7 +94,8 @@ class Schedule(Policy):
         least_s = self.settings.idle_s
         reason = Reason("policy.outside_hours", idle_s=round(idle_s), least_s=least_s)
         if idle_s < least_s:
-            return Decision(False, reason, min(changes_s, self._last_s + least_s))
+            at_s = min(changes_s, self._last_s + least_s)
+            return Decision(False, reason, at_s, patient=True)
         return Decision(True, reason, changes_s)
 
     def _office(self, t_s: float) -> tuple[bool, float]:

@@ -31,7 +31,7 @@ from naproxy.core.reason import Reason, together
 from naproxy.core.schema import option
 from naproxy.core.state import Klass, State
 from naproxy.policy import Setup
-from naproxy.policy.base import Decision, Request
+from naproxy.policy.base import Decision, Policy, Request
 
 TIMEOUTS: Final = 32
 SHORTEST_S: Final = 2.0
@@ -237,7 +237,7 @@ class Candidates:
         self._hours.clear()
 
 
-class ShadowPolicy:
+class ShadowPolicy(Policy):
     """The policy; see the module."""
 
     name = "teacher"
@@ -260,6 +260,8 @@ class ShadowPolicy:
         self._state = State.AWAKE
         self._awake_s = -math.inf  # since when the server is up
         self._slept_s = -math.inf  # when it last began to fall asleep
+        # Whoever asked from the first until the second is over its share.
+        self._forgotten_s = -math.inf, -math.inf
         # Delays of one wake, and a quantile of that, to be kept in reserve.
         self._delays = 0
         self._reserve = 2.0
@@ -284,6 +286,21 @@ class ShadowPolicy:
             self._rhythm.visit(self._hour)
         for candidates in self._classes:
             candidates.see(t_s, request.client, needs=needs)
+
+    def counts(self, request: Request) -> bool:
+        """Is it a reason to stay awake, or to wake, by the rule in force?"""
+        if request.klass is not _PERSON and request.klass is not _API:
+            return False
+        return request.needs_server or self._presence
+
+    @property
+    def _presence(self) -> bool:
+        return self._rule is not None and self._classes[self._rule[0]].kind.presence
+
+    def forget(self, since_s: float) -> None:
+        """Wait as if nobody had asked after that; the candidates have seen what they have seen."""
+        self._awake_s = min(self._awake_s, since_s)
+        self._forgotten_s = since_s, max(candidates.last_s for candidates in self._classes)
 
     def _time(self, t_s: float) -> None:
         """Let time pass to `t_s`: every hour the records decay and a rule is chosen."""
@@ -379,19 +396,23 @@ class ShadowPolicy:
         number, idle_s = self._rule
         candidates = self._classes[number]
         least_s = idle_s * candidates.factor
-        since_s = max(candidates.last_s, self._awake_s)
+        last_s, (from_s, until_s) = candidates.last_s, self._forgotten_s
+        if last_s <= until_s:
+            last_s = min(last_s, from_s)
+        since_s = max(last_s, self._awake_s)
         idle_s = t_s - since_s
         idle = Reason("policy.idle_of", idle_s=round(idle_s), least_s=round(least_s))
         if t_s <= since_s + least_s:
             at_s = since_s + least_s + _JUST_AFTER_S
-            return Decision(False, self._with_budget(idle), min(at_s, next_hour_s))
+            at_s = min(at_s, next_hour_s)
+            return Decision(False, self._with_budget(idle), at_s, patient=True)
         if limit := self._limit():
             return Decision(False, self._with_budget(limit), next_hour_s)
         return Decision(True, self._with_budget(idle), next_hour_s)
 
     def _why_wake(self) -> Reason | None:
         """Return why a sleeping server should be woken ahead of need."""
-        if self._rule and self._classes[self._rule[0]].kind.presence and self._somebody_came():
+        if self._presence and self._somebody_came():
             return Reason("policy.somebody_here")
         if self._broke() and self._slept_on_the_first_day():
             return Reason("policy.first_day_over")

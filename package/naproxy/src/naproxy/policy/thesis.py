@@ -12,7 +12,7 @@ from naproxy.core.reason import Reason, together
 from naproxy.core.schema import option
 from naproxy.core.state import State
 from naproxy.policy import Setup
-from naproxy.policy.base import Decision, Request
+from naproxy.policy.base import Decision, Policy, Request
 
 WINDOW: Final = 10
 """Requests that the expected gap is taken over (thesis, equation 4.6)."""
@@ -51,7 +51,7 @@ class _Hour:
     delayed: int = 0
 
 
-class Thesis:
+class Thesis(Policy):
     """Sleep when the gap expected is worth it and the delays so far leave room for more.
 
     Robots' requests count for nothing. Only requests that needed the server (misses
@@ -86,6 +86,13 @@ class Thesis:
         if state is State.AWAKE:
             self._awake_s = t_s
 
+    def forget(self, since_s: float) -> None:
+        """Take what was asked after that out of the window, and a wake out of the debounce."""
+        while self._window and self._window[-1] > since_s:
+            self._window.pop()
+        if self._awake_s is not None:
+            self._awake_s = min(self._awake_s, since_s)
+
     def expected_gap_s(self, t_s: float) -> float:
         """Return E[T] (thesis, equation 4.6): mean gap over the window, with the open gap.
 
@@ -101,20 +108,24 @@ class Thesis:
         if self._awake_s is not None and t_s - self._awake_s < settings.min_awake_s:
             awake_s, least_s = round(t_s - self._awake_s), settings.min_awake_s
             reason = Reason("policy.awake_of", awake_s=awake_s, least_s=least_s)
-            return Decision(False, self._with_budget(reason), self._awake_s + least_s)
+            at_s = self._awake_s + least_s
+            return Decision(False, self._with_budget(reason), at_s, patient=True)
         idle_s = t_s - self._window[-1] if self._window else math.inf
         if idle_s < settings.min_idle_s:
             least_s = settings.min_idle_s
             reason = Reason("policy.idle_of", idle_s=round(idle_s), least_s=least_s)
-            return Decision(False, self._with_budget(reason), self._window[-1] + least_s)
+            at_s = self._window[-1] + least_s
+            return Decision(False, self._with_budget(reason), at_s, patient=True)
         gap_s = self.expected_gap_s(t_s)
         if gap_s <= self.break_even_s:
             pays_s = round(self.break_even_s, 1)
             reason = Reason("policy.too_busy", gap_s=round(gap_s, 1), pays_s=pays_s)
-            return Decision(False, self._with_budget(reason), self._when_gap_is(self.break_even_s))
+            at_s = self._when_gap_is(self.break_even_s)
+            return Decision(False, self._with_budget(reason), at_s, patient=True)
         if not self._fits(settings.threshold_s / gap_s):
             reason = Reason("policy.too_many", gap_s=round(gap_s, 1))
-            return Decision(False, self._with_budget(reason), self._when_it_fits(t_s))
+            at_s, patient = self._when_it_fits(t_s), bool(self._window) and self._room() > 0
+            return Decision(False, self._with_budget(reason), at_s, patient=patient)
         reason = Reason("policy.nobody_yet")
         if self._window:
             reason = Reason("policy.idle", idle_s=round(idle_s))
@@ -133,13 +144,17 @@ class Thesis:
             return True
         return delayed + coming <= self.settings.fraction * (total + coming)
 
+    def _room(self) -> float:
+        """Return how many more may be delayed by the requests so far."""
+        total, delayed = self._counts()
+        return self.settings.fraction * total - delayed
+
     def _when_gap_is(self, gap_s: float) -> float:
         return self._window[0] + gap_s * len(self._window) + _JUST_AFTER_S
 
     def _when_it_fits(self, t_s: float) -> float:
         """Return when the budget may fit by waiting: K falls as the open gap grows."""
-        total, delayed = self._counts()
-        room = self.settings.fraction * total - delayed
+        room = self._room()
         next_hour_s = (t_s // _HOUR_S + 1) * _HOUR_S
         if room <= 0 or not self._window:
             return next_hour_s

@@ -37,8 +37,16 @@ class Timeout(Policy):
 
     def request(self, request: Request) -> None:
         """Learn of one request."""
-        if request.needs_server and (self.settings.robots or not request.klass.robot):
+        if self.counts(request):
             self._last_s = request.t_s
+
+    def counts(self, request: Request) -> bool:
+        """Is it a reason to stay awake?"""
+        return request.needs_server and (self.settings.robots or not request.klass.robot)
+
+    def forget(self, since_s: float) -> None:
+        """Wait as if nobody had asked after that."""
+        self._last_s = since_s if self._last_s is None else min(self._last_s, since_s)
 
     def observed(self, t_s: float, state: State) -> None:
         """Being awake again is a reason to stay so for a while."""
@@ -54,7 +62,9 @@ class Timeout(Policy):
         at_s = self._last_s + self.settings.idle_s
         if tick_s:
             at_s = math.ceil(at_s / tick_s) * tick_s
-        return Decision(t_s >= at_s, reason, None if t_s >= at_s else at_s)
+        if t_s >= at_s:
+            return Decision(True, reason)
+        return Decision(False, reason, at_s, patient=True)
 
 
 def make(settings: Settings, setup: Setup) -> Timeout:

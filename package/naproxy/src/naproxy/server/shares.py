@@ -1,0 +1,319 @@
+"""What one stranger may cost a server in a day: time awake, and wakes.
+
+A server is awake for those who use it. Each moment of that is split among those who have
+requests in flight, and without any it is on who asked last: that is whom the policy waits for.
+So whoever lengthens the time awake pays for it, and nobody pays for what others lengthen. Who has
+used up a share keeps the server awake no longer and does not wake it, until the office's next day.
+
+Accounts are of addresses, of their networks, and one of all robots together, because robots have
+many addresses. The office's own clients have none. Pure: times and readings are arguments.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from naproxy.core.schema import option
+
+ROBOTS_S: Final = 60.0
+"""Requests of robots keep a server awake for so long on end, and no longer."""
+
+ACCOUNTS: Final = 4096
+"""Accounts of addresses, and as many of networks, that are kept; when full, the larger half stays.
+
+So to forget an account others must have 2048 that are as large. By default a day has 144 shares of
+time, and 432 of wakes if one takes 20 s: who has used three tenths of a share is never forgotten.
+"""
+
+_LATEST: Final = 1024
+_MOST_STEP_S: Final = 10.0
+"""After a longer time without a look nobody knows who used the server meanwhile."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What a visitor may cost in a day; the office's own clients may cost anything."""
+
+    awake_s: int = option(
+        "How long one address, or all robots together, may keep the server awake in a day; then it"
+        " sleeps and wakes without regard to them until midnight. 0: no limit",
+        600,
+        low=0,
+        high=86400,
+    )
+    network_awake_s: int = option(
+        "The same for all addresses of a network (IPv4: /24, IPv6: /48); 0: no limit",
+        1800,
+        low=0,
+        high=86400,
+    )
+    wakes: int = option(
+        "How often one address, or all robots together, may wake the server in a day; 0: no limit",
+        10,
+        low=0,
+        high=100000,
+    )
+
+
+class Party(NamedTuple):
+    """Who asks: hashes of address and network, and whether it is a robot."""
+
+    address: int
+    network: int
+    robot: bool = False
+
+    @property
+    def own(self) -> bool:
+        """Is it the office's own client, or nobody knows whose? No share limits it."""
+        return not self.address
+
+
+OWN: Final = Party(0, 0)
+OWN_ROBOT: Final = Party(0, 0, robot=True)
+"""As the office's rule says of it. No account, but its requests keep nothing awake for long."""
+
+
+class Use(NamedTuple):
+    """So many requests of a party use the server now."""
+
+    party: Party
+    number: int
+
+
+@dataclass(slots=True)
+class _Account:
+    awake_s: float = 0.0
+    wakes: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What an account may hold; 0: anything."""
+
+    awake_s: float
+    wakes: float = 0.0
+
+    def used(self, account: _Account) -> float:
+        """Return what share of it is used up, 1 or more if all."""
+        awake = account.awake_s / self.awake_s if self.awake_s else 0.0
+        wakes = account.wakes / self.wakes if self.wakes else 0.0
+        return max(awake, wakes)
+
+
+class Accounts:
+    """The accounts of one kind, and which of them are used up, in the order in which that came."""
+
+    def __init__(self, limit: Limit) -> None:
+        """Start a day."""
+        self.limit = limit
+        self.over: dict[int, None] = {}
+        self._accounts: dict[int, _Account] = {}
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self._accounts)
+
+    def charge(self, who: int, awake_s: float, wakes: float) -> None:
+        """Put this on an account."""
+        account = self._accounts.get(who)
+        if account is None:
+            self._make_room()
+            account = self._accounts[who] = _Account()
+        account.awake_s += awake_s
+        account.wakes += wakes
+        if self.limit.used(account) >= 1:
+            self._close(who)
+
+    def _close(self, who: int) -> None:
+        self.over[who] = None
+        if len(self.over) > ACCOUNTS:
+            del self.over[next(iter(self.over))]
+
+    def _make_room(self) -> None:
+        if len(self._accounts) < ACCOUNTS:
+            return
+        largest = sorted(
+            self._accounts.items(), key=lambda item: self.limit.used(item[1]), reverse=True
+        )
+        self._accounts = dict(largest[: ACCOUNTS // 2])
+
+    def change(self, limit: Limit) -> None:
+        """Hold the same day against another limit."""
+        self.limit = limit
+        self.over.clear()
+        for who, account in self._accounts.items():
+            if limit.used(account) >= 1:
+                self._close(who)
+
+
+class Latest:
+    """When parties last did something; of many the latest ones."""
+
+    def __init__(self) -> None:
+        """Nobody has done it."""
+        self._times: OrderedDict[Party, float] = OrderedDict()
+
+    def note(self, party: Party, t_s: float) -> None:
+        """It did it just now."""
+        self._times[party] = t_s
+        self._times.move_to_end(party)
+        if len(self._times) > _LATEST:
+            self._times.popitem(last=False)
+
+    def last(self, without: Shares) -> tuple[Party, float] | None:
+        """Return the last who did it and is not over its share, and when."""
+        while self._times:
+            party = next(reversed(self._times))
+            if not without.over(party):
+                return party, self._times[party]
+            del self._times[party]
+        return None
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._times.clear()
+
+
+class Shares:
+    """The accounts of one server, and who keeps it awake."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Begin a day with empty accounts."""
+        self._settings = settings
+        self._day: int | None = None
+        self._t_s: float | None = None
+        self._robots_since_s: float | None = None
+        self._begin_day()
+        self.asked = Latest()
+        self.worked = Latest()
+        self._up = True
+        self._askers: set[Party] = set()  # who wants it awake
+        self._woke: set[Party] = set()  # whom it was woken for
+
+    def configure(self, settings: Settings) -> None:
+        """Take other limits; the accounts of the day stay."""
+        if settings == self._settings:
+            return
+        self._settings = settings
+        address, network = self._limits()
+        self.addresses.change(address)
+        self.networks.change(network)
+        self._robots.change(address)
+
+    def _limits(self) -> tuple[Limit, Limit]:
+        settings = self._settings
+        return Limit(settings.awake_s, settings.wakes), Limit(settings.network_awake_s)
+
+    def _begin_day(self) -> None:
+        address, network = self._limits()
+        self.addresses, self.networks = Accounts(address), Accounts(network)
+        self._robots = Accounts(address)
+
+    # Who is over its share
+
+    def over(self, party: Party) -> bool:
+        """Has it used up a share, its own, its network's or the robots'?"""
+        if party.own:
+            return False
+        if party.robot and self.robots_over:
+            return True
+        return party.address in self.addresses.over or party.network in self.networks.over
+
+    @property
+    def robots_over(self) -> bool:
+        """Have the robots used up theirs?"""
+        return bool(self._robots.over)
+
+    @property
+    def spent(self) -> tuple[int, ...]:
+        """The hashes of all addresses and networks that are over their shares, the last at the end.
+
+        Networks come last: of a list that is too long for the page the end counts.
+        """
+        return (*self.addresses.over, *self.networks.over)
+
+    # Who uses it
+
+    def keeping(self, t_s: float, uses: Iterable[Use]) -> list[Use]:
+        """Return those whose requests in flight keep the server awake."""
+        may = [use for use in uses if not self.over(use.party)]
+        if not any(use.party.robot for use in may):
+            self._robots_since_s = None
+        elif self._robots_since_s is None:
+            self._robots_since_s = t_s
+        since_s = self._robots_since_s
+        robots = since_s is not None and t_s - since_s < ROBOTS_S
+        return [use for use in may if robots or not use.party.robot]
+
+    def ask(self, t_s: float, party: Party, *, awake: bool) -> None:
+        """Hear of a request after which the policy waits for more; `awake`: it found it so."""
+        self.asked.note(party, t_s)
+        if not awake:
+            # It may be told of when it was answered, which is after the wake.
+            (self._woke if self._up else self._askers).add(party)
+
+    def others_since_s(self) -> float | None:
+        """Return when somebody not over its share last asked, since the server slept."""
+        last = self.asked.last(self)
+        return last[1] if last else None
+
+    # What happens to the server
+
+    def woke(self, t_s: float) -> None:
+        """The server is awake: for those who asked, or for the office if nobody did."""
+        self._up = True
+        if not self._askers and not self.asked.last(self):
+            self.asked.note(OWN, t_s)
+        self._woke |= self._askers
+        self._askers.clear()
+
+    def falls_asleep(self) -> None:
+        """The server is not there any more: who asks from now on wakes it."""
+        self._up = False
+
+    def slept(self, t_s: float) -> None:
+        """The server sleeps. A wake counts now: whom it was for was served by then."""
+        self._up = False
+        for party in self._woke:
+            self._charge(party, 0.0, 1 / len(self._woke))
+        self._woke.clear()
+        self.asked.clear()
+        for party in self._askers:
+            self.asked.note(party, t_s)
+
+    def pass_time(self, t_s: float, day: int, uses: Collection[Use], *, paid: bool) -> bool:
+        """Put the time since the last call on the accounts of those whom the server is up for.
+
+        `uses` are those that keep it awake. Not `paid`: it is asleep, or up whoever asks.
+        Return whether somebody has used up a share with this.
+        """
+        gone_s = min(max(t_s - self._t_s, 0.0), _MOST_STEP_S) if self._t_s is not None else 0.0
+        self._t_s = t_s
+        if day != self._day:
+            self._day = day
+            self._begin_day()
+        parties = {use.party for use in uses}
+        for party in parties:
+            if not party.robot:
+                self.ask(t_s, party, awake=self._up)
+        if not parties and (last := self.asked.last(self)):
+            parties = {last[0]}
+        before = self._used_up
+        for party in parties if paid else ():
+            self._charge(party, gone_s / len(parties), 0.0)
+        return self._used_up > before
+
+    @property
+    def _used_up(self) -> int:
+        return len(self.addresses.over) + len(self.networks.over) + len(self._robots.over)
+
+    def _charge(self, party: Party, awake_s: float, wakes: float) -> None:
+        if party.own:
+            return
+        self.addresses.charge(party.address, awake_s, wakes)
+        self.networks.charge(party.network, awake_s, wakes)
+        if party.robot:
+            self._robots.charge(0, awake_s, wakes)

@@ -1,0 +1,496 @@
+"""Nobody keeps a server awake alone: `Shares` beside a policy, with hostile visitors for a week."""
+
+import heapq
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import cycle
+from typing import Any, Final
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from naproxy import policy
+from naproxy.core.state import Klass, State
+from naproxy.policy import thesis, timeout
+from naproxy.policy.base import Policy, Request
+from naproxy.server.shares import (
+    ACCOUNTS,
+    OWN,
+    OWN_ROBOT,
+    ROBOTS_S,
+    Limit,
+    Party,
+    Settings,
+    Shares,
+    Use,
+)
+
+DAY_S: Final = 86400.0
+WAKE_S: Final = 5.0
+BEAT_S: Final = 0.25
+STEP_S: Final = 5.0
+VISITOR: Final = Party(1, 101)
+STRANGER: Final = Party(2, 102)
+ROBOT: Final = Party(2, 102, robot=True)
+
+
+def shares(**changes: int) -> Shares:
+    return Shares(Settings(**changes))
+
+
+def passed(made: Shares, seconds: float, uses: list[Use], *, day: int = 1) -> None:
+    """Let time pass in steps as the controller's, all of it paid."""
+    start_s = made._t_s or 0.0
+    made.pass_time(start_s, day, uses, paid=True)
+    for number in range(1, math.ceil(seconds) + 1):
+        made.pass_time(start_s + min(number, seconds), day, uses, paid=True)
+
+
+def test_who_has_requests_in_flight_pays_for_the_time() -> None:
+    made = shares(awake_s=100)
+    passed(made, 99, [Use(STRANGER, 1)])
+    assert not made.over(STRANGER)
+    passed(made, 1, [Use(STRANGER, 1)])
+    assert made.over(STRANGER)
+    assert made.spent == (STRANGER.address,)
+
+
+def test_those_in_flight_at_once_split_it() -> None:
+    made = shares(awake_s=100)
+    passed(made, 199, [Use(STRANGER, 50), Use(VISITOR, 1)])
+    assert not made.over(STRANGER)
+    passed(made, 1, [Use(STRANGER, 50), Use(VISITOR, 1)])
+    assert made.over(STRANGER)
+    assert made.over(VISITOR)
+
+
+def test_with_nobody_in_flight_who_asked_last_pays() -> None:
+    made = shares(awake_s=100)
+    made.ask(0.0, VISITOR, awake=True)
+    made.ask(0.0, STRANGER, awake=True)
+    passed(made, 100, [])
+    assert made.over(STRANGER)
+    assert not made.over(VISITOR)
+
+
+def test_once_a_spender_is_out_who_asked_before_pays() -> None:
+    made = shares(awake_s=100)
+    made.ask(0.0, VISITOR, awake=True)
+    made.ask(0.0, STRANGER, awake=True)
+    passed(made, 150, [])
+    assert not made.over(VISITOR)
+    passed(made, 50, [])
+    assert made.over(VISITOR)
+
+
+def test_time_that_is_not_paid_is_on_nobodys_account() -> None:
+    made = shares(awake_s=100)
+    for t_s in range(1000):
+        made.pass_time(float(t_s), 1, [Use(STRANGER, 1)], paid=False)
+    assert not made.over(STRANGER)
+
+
+def test_the_offices_own_pay_nothing_and_halve_what_others_pay() -> None:
+    made = shares(awake_s=100)
+    passed(made, 199, [Use(OWN, 1), Use(STRANGER, 1)])
+    assert not made.over(STRANGER)
+    passed(made, 1, [Use(OWN, 1), Use(STRANGER, 1)])
+    assert made.over(STRANGER)
+    assert not made.over(OWN)
+
+
+def test_many_addresses_of_a_network_pay_together() -> None:
+    made = shares(awake_s=100, network_awake_s=300)
+    for number in range(4):
+        passed(made, 75, [Use(Party(10 + number, 99), 1)])
+    assert made.over(Party(10, 99))
+    assert made.over(Party(1000, 99))
+    assert made.spent == (99,)
+
+
+def test_all_robots_pay_together_and_each_for_its_address_too() -> None:
+    made = shares(awake_s=100)
+    for number in range(10):
+        passed(made, 10, [Use(Party(10 + number, 20 + number, robot=True), 1)])
+    assert made.robots_over
+    assert made.over(Party(1000, 1001, robot=True))
+    assert not made.over(Party(10, 20))
+
+
+def test_a_stranger_who_poses_as_a_robot_too_has_one_account() -> None:
+    made = shares(awake_s=100)
+    passed(made, 50, [Use(STRANGER, 1)])
+    passed(made, 50, [Use(ROBOT, 1)])
+    assert made.over(STRANGER)
+    assert not made.robots_over
+
+
+def test_a_wake_counts_when_the_server_sleeps_again() -> None:
+    made = shares(wakes=2)
+    for wake in range(2):
+        assert not made.over(STRANGER), wake
+        made.slept(0.0)
+        made.ask(0.0, STRANGER, awake=False)
+        made.woke(5.0)
+    assert not made.over(STRANGER)
+    made.slept(6.0)
+    assert made.over(STRANGER)
+
+
+def test_those_who_ask_for_the_same_wake_split_it() -> None:
+    made = shares(wakes=2)
+    for _ in range(3):
+        made.slept(0.0)
+        made.ask(0.0, STRANGER, awake=False)
+        made.ask(1.0, VISITOR, awake=False)
+        made.woke(5.0)
+    assert not made.over(STRANGER)
+    for _ in range(2):
+        made.slept(0.0)
+    assert not made.over(STRANGER)
+
+
+def test_who_is_answered_after_the_wake_is_on_that_wake_and_not_on_the_next() -> None:
+    made = shares(wakes=1)
+    made.slept(0.0)
+    made.ask(0.0, VISITOR, awake=False)
+    made.woke(5.0)
+    made.ask(5.0, VISITOR, awake=False)
+    made.slept(100.0)
+    assert made.over(VISITOR)
+    made.ask(200.0, STRANGER, awake=False)
+    made.woke(205.0)
+    made.slept(300.0)
+    assert made.over(STRANGER)
+
+
+def test_who_asks_while_it_falls_asleep_is_on_the_next_wake() -> None:
+    made = shares(wakes=1)
+    made.woke(0.0)
+    made.falls_asleep()
+    made.ask(1.0, STRANGER, awake=False)
+    made.slept(2.0)
+    assert not made.over(STRANGER)
+    made.woke(7.0)
+    assert made.others_since_s() == 2.0
+    made.slept(60.0)
+    assert made.over(STRANGER)
+
+
+def test_a_server_that_nobody_asked_for_is_awake_for_the_office() -> None:
+    made = shares(awake_s=100)
+    made.slept(0.0)
+    made.woke(5.0)
+    assert made.others_since_s() == 5.0
+    passed(made, 1000, [])
+    assert made.spent == ()
+
+
+def test_nobody_pays_for_the_wake_by_hand_that_follows_his_visit() -> None:
+    made = shares(awake_s=100)
+    made.ask(0.0, VISITOR, awake=True)
+    made.slept(50.0)
+    made.woke(60.0)
+    passed(made, 1000, [])
+    assert not made.over(VISITOR)
+
+
+def test_the_day_after_the_accounts_are_empty() -> None:
+    made = shares(awake_s=100)
+    passed(made, 100, [Use(STRANGER, 1)])
+    passed(made, 1, [], day=2)
+    assert made.spent == ()
+    passed(made, 98, [Use(STRANGER, 1)], day=2)
+    assert not made.over(STRANGER)
+
+
+def test_without_limits_nobody_is_ever_over() -> None:
+    made = shares(awake_s=0, network_awake_s=0, wakes=0)
+    for _ in range(100):
+        made.slept(0.0)
+        made.ask(0.0, STRANGER, awake=False)
+        made.woke(5.0)
+    passed(made, 5000, [Use(STRANGER, 1)])
+    assert not made.over(STRANGER)
+
+
+def test_another_limit_holds_for_the_day_that_is_under_way() -> None:
+    made = shares(awake_s=100)
+    passed(made, 100, [Use(STRANGER, 1)])
+    made.configure(Settings(awake_s=200))
+    assert not made.over(STRANGER)
+    made.configure(Settings(awake_s=50))
+    assert made.over(STRANGER)
+
+
+def test_a_time_that_nobody_looked_is_on_nobodys_account() -> None:
+    made = shares(awake_s=100)
+    made.pass_time(0.0, 1, [Use(STRANGER, 1)], paid=True)
+    made.pass_time(5000.0, 1, [Use(STRANGER, 1)], paid=True)
+    assert not made.over(STRANGER)
+
+
+def test_robots_in_flight_keep_it_awake_for_a_minute_on_end() -> None:
+    made = shares()
+    uses = [Use(ROBOT, 1)]
+    assert made.keeping(0.0, uses) == uses
+    assert made.keeping(ROBOTS_S - 1, uses) == uses
+    assert made.keeping(ROBOTS_S, uses) == []
+    assert made.keeping(ROBOTS_S + 1, []) == []
+    assert made.keeping(ROBOTS_S + 2, uses) == uses
+
+
+def test_robots_one_after_another_are_robots_on_end() -> None:
+    made = shares()
+    for second in range(int(ROBOTS_S)):
+        assert made.keeping(second, [Use(Party(second + 1, 9, robot=True), 1)])
+    assert made.keeping(ROBOTS_S, [Use(Party(999, 9, robot=True), 1)]) == []
+
+
+def test_the_offices_own_robots_keep_it_awake_no_longer() -> None:
+    made = shares()
+    assert made.keeping(0.0, [Use(OWN_ROBOT, 1)])
+    assert made.keeping(ROBOTS_S, [Use(OWN_ROBOT, 1)]) == []
+
+
+def test_people_in_flight_keep_it_awake_without_end_unless_they_are_over() -> None:
+    made = shares(awake_s=100)
+    uses = [Use(STRANGER, 1), Use(VISITOR, 1), Use(OWN, 1)]
+    assert made.keeping(0.0, uses) == made.keeping(1e6, uses) == uses
+    passed(made, 100, [Use(STRANGER, 1)])
+    assert made.keeping(2e6, uses) == uses[1:]
+
+
+def test_a_flood_of_addresses_takes_bounded_memory_and_forgets_no_spender() -> None:
+    made = shares()
+    passed(made, 200, [Use(STRANGER, 1)])  # a third of a share
+    for number in range(10 * ACCOUNTS):
+        made.ask(200.0, Party(10 + number, 10**6 + number), awake=True)
+        made.pass_time(200.0 + 2.0 * number, 1, [], paid=True)
+    assert len(made.addresses) <= ACCOUNTS
+    assert len(made.networks) <= ACCOUNTS
+    flooded_s = made._t_s or 0.0
+    assert flooded_s < DAY_S
+    passed(made, 400, [Use(STRANGER, 1)])
+    assert made.over(STRANGER)
+
+
+@given(st.lists(st.tuples(st.integers(1, 10**6), st.floats(0, 700), st.integers(0, 3))))
+def test_of_a_full_table_the_largest_accounts_stay(charges: list[tuple[int, float, int]]) -> None:
+    made = shares()
+    for who, awake_s, wakes in charges:
+        made.addresses.charge(who, awake_s, wakes)
+    over = set(made.addresses.over)
+    for who in range(2 * 10**6, 2 * 10**6 + ACCOUNTS):
+        made.addresses.charge(who, 0.001, 0.0)
+    made.addresses.change(Limit(600, 10))
+    assert set(made.addresses.over) == over
+
+
+# A week with somebody hostile
+
+
+@dataclass
+class World:
+    """A server, a policy and the shares, put together as the controller does it."""
+
+    policy: Policy
+    shares: Shares
+    state: State = State.ASLEEP
+    t_s: float = 1.7e9 // DAY_S * DAY_S
+    awake_s: float = 0.0
+    waiting_s: float = math.inf
+    in_flight: dict[Party, float] = field(default_factory=dict)
+    refused: list[Party] = field(default_factory=list)
+    slept: list[float] = field(default_factory=list)
+
+    def uses(self) -> list[Use]:
+        self.in_flight = {p: end for p, end in self.in_flight.items() if end > self.t_s}
+        return self.shares.keeping(self.t_s, [Use(party, 1) for party in self.in_flight])
+
+    def until(self, end_s: float) -> None:
+        """Let time pass: small steps while it is awake, one while it sleeps."""
+        while self.t_s < end_s:
+            if self.state is State.ASLEEP:
+                self.t_s = end_s
+                return
+            uses, patient = self.uses(), not self.decide().sleep
+            if self.state is State.AWAKE and not patient and not uses:
+                self.sleep()
+                continue
+            before_s = self.t_s
+            self.t_s = min(end_s, self.t_s + STEP_S, self.waiting_s)
+            # At the end of a share the controller looks four times a second.
+            if self.near_the_end():
+                self.t_s = min(self.t_s, before_s + BEAT_S)
+            self.awake_s += self.t_s - before_s
+            day = int(self.t_s // DAY_S)
+            if self.shares.pass_time(self.t_s, day, uses, paid=True):
+                self.forget()
+            if self.t_s >= self.waiting_s:
+                self.wake()
+
+    def near_the_end(self) -> bool:
+        accounts = [self.shares.addresses, self.shares.networks, self.shares._robots]
+        return any(
+            each.limit.awake_s - account.awake_s < STEP_S
+            for each in accounts
+            for who, account in each._accounts.items()
+            if each.limit.awake_s and who not in each.over
+        )
+
+    def decide(self) -> Any:
+        return self.policy.decide(self.t_s)
+
+    def forget(self) -> None:
+        since_s = self.shares.others_since_s()
+        self.policy.forget(self.t_s - 1e9 if since_s is None else since_s)
+
+    def wake(self) -> None:
+        self.state, self.waiting_s = State.AWAKE, math.inf
+        self.policy.observed(self.t_s, State.AWAKE)
+        self.shares.woke(self.t_s)
+        if self.shares.others_since_s() is None:
+            self.forget()
+
+    def sleep(self) -> None:
+        self.state = State.ASLEEP
+        self.policy.observed(self.t_s, State.FALLING_ASLEEP)
+        self.policy.observed(self.t_s, State.ASLEEP)
+        self.shares.slept(self.t_s)
+        self.slept.append(self.t_s)
+
+    def request(self, party: Party, lasts_s: float) -> None:
+        if self.shares.over(party):
+            self.refused.append(party)
+            if self.state is State.AWAKE:
+                self.in_flight[party] = self.t_s + lasts_s
+            return
+        awake = self.state is State.AWAKE
+        klass = Klass.CRAWLER if party.robot else Klass.PERSON
+        if not awake and party.robot:
+            self.refused.append(party)
+            return
+        if self.state is State.ASLEEP:
+            self.state, self.waiting_s = State.WAKING, self.t_s + WAKE_S
+        self.in_flight[party] = self.t_s + lasts_s + (0.0 if awake else WAKE_S)
+        delay_s = 0.0 if awake else WAKE_S
+        request = Request(self.t_s, party.address, klass, True, True, delay_s=delay_s)
+        self.policy.request(request)
+        if self.policy.counts(request):
+            self.shares.ask(self.t_s, party, awake=awake)
+
+
+Doing = tuple[float, Party, float]
+"""When, who, how long its request lasts."""
+
+VISITS: Final = [
+    (day * DAY_S + hour * 3600.0, VISITOR, 0.5) for day in range(7) for hour in (8, 16)
+]
+WEEK_S: Final = 7 * DAY_S
+
+
+def hostile(cycle_of: list[tuple[float, bool, float]]) -> Iterator[Doing]:
+    """Do the same things over and over: wait, ask as a person or a robot, and stay."""
+    t_s = 0.0
+    for wait_s, robot, lasts_s in cycle(cycle_of):
+        t_s += wait_s
+        if t_s >= WEEK_S:
+            return
+        yield t_s, ROBOT if robot else STRANGER, lasts_s
+
+
+def live(world: World, attack: Iterator[Doing], visits: list[Doing]) -> World:
+    start_s = world.t_s
+    for t_s, party, lasts_s in heapq.merge(attack, visits):
+        world.until(start_s + t_s)
+        world.request(party, lasts_s)
+    world.until(start_s + WEEK_S)
+    return world
+
+
+def world_of(made: Policy, **limits: int) -> World:
+    world = World(made, shares(**limits))
+    world.policy.observed(world.t_s, State.ASLEEP)
+    world.shares.slept(world.t_s)
+    return world
+
+
+SETUP: Final = policy.Setup(4.1, 0.9, 60.0, 4.0, WAKE_S)
+
+
+def waiting(idle_s: float) -> Policy:
+    return timeout.make(timeout.Settings(idle_s=idle_s), SETUP)
+
+
+def alone(visits: list[Doing], idle_s: float) -> float:
+    """Return what visitors who come one by one cost at most."""
+    return sum(WAKE_S + lasts_s + idle_s for _, _, lasts_s in visits)
+
+
+STRATEGIES: Final = {
+    "a silent tunnel": [(1.0, False, WEEK_S)],
+    "a silent tunnel, opened anew": [(30.0, False, 3600.0)],
+    "a byte every 3 s as a robot": [(3.0, True, 4.0)],
+    "a robot's POST in bytes, and again": [(58.0, True, 57.0)],
+    "a page each minute": [(60.0, False, 0.1)],
+    "a page each ten minutes": [(601.0, False, 0.1)],
+    "just before it sleeps": [(170.0, False, 0.1)],
+    "woken again and again": [(190.0, False, 0.1)],
+    "person and robot in turn": [(20.0, False, 15.0), (10.0, True, 60.0)],
+}
+MOST_A_DAY_S: Final = 600 + WAKE_S + 2 * BEAT_S
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize("idle_s", [180.0, 7200.0])
+def test_a_stranger_costs_at_most_the_share_in_a_week(name: str, idle_s: float) -> None:
+    world = live(world_of(waiting(idle_s)), hostile(STRATEGIES[name]), [])
+    assert world.awake_s <= 7 * MOST_A_DAY_S
+
+
+@pytest.mark.parametrize("name", ["a page each ten minutes", "person and robot in turn"])
+def test_without_a_limit_the_same_keeps_it_awake_all_week(name: str) -> None:
+    limits = {"awake_s": 0, "network_awake_s": 0, "wakes": 0}
+    world = live(world_of(waiting(7200.0), **limits), hostile(STRATEGIES[name]), [])
+    assert world.awake_s > 0.99 * WEEK_S
+
+
+things = st.tuples(
+    st.floats(60.0, 5000.0), st.booleans(), st.sampled_from([0.1, 50.0, 59.0, 600.0, 90000.0])
+)
+
+
+@hypothesis_settings(max_examples=25)
+@given(st.lists(things, min_size=1, max_size=6), st.sampled_from([60.0, 240.0, 1800.0]))
+def test_no_stranger_costs_more_than_the_share_nor_harms_a_visitor(
+    attack: list[tuple[float, bool, float]], idle_s: float
+) -> None:
+    # Of a long patience a visit alone costs more than its share: his, then, is the office's.
+    own = [(t_s, OWN if idle_s > 600 else VISITOR, lasts_s) for t_s, _, lasts_s in VISITS]
+    world = live(world_of(waiting(idle_s)), hostile(attack), own)
+    assert world.awake_s <= alone(own, idle_s) + 7 * MOST_A_DAY_S
+    assert VISITOR not in world.refused
+    assert OWN not in world.refused
+    for t_s, _, lasts_s in own:
+        served_s = 1.7e9 // DAY_S * DAY_S + t_s + lasts_s
+        assert not any(served_s <= slept_s < served_s + idle_s for slept_s in world.slept)
+
+
+@given(st.lists(things, min_size=1, max_size=4))
+@hypothesis_settings(max_examples=20)
+def test_the_rule_of_the_thesis_waits_for_no_spender(
+    attack: list[tuple[float, bool, float]],
+) -> None:
+    # With a promise that allows every wait: how often it may be broken is another question.
+    made = thesis.make(thesis.Settings(min_awake_s=300, min_idle_s=1800, fraction=1.0), SETUP)
+    world = live(world_of(made), hostile(attack), [])
+    assert world.awake_s <= 7 * MOST_A_DAY_S
+
+
+def test_five_strangers_of_five_networks_cost_five_shares() -> None:
+    attack = ((t_s, Party(10 + t_s % 5, 20 + t_s % 5), 40.0) for t_s in range(0, int(WEEK_S), 30))
+    world = live(world_of(waiting(7200.0)), attack, [])
+    assert world.awake_s <= 5 * 7 * MOST_A_DAY_S
