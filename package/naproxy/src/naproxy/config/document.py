@@ -41,7 +41,7 @@ from naproxy.core.schema import (
 )
 from naproxy.core.state import Klass
 from naproxy.drivers.wake import first_rung
-from naproxy.server import inhibitors
+from naproxy.server import inhibitors, shares
 from naproxy.shm.page import HOST_LEN, HOSTS, NOTICE_LEN, RULE_LEN, RULES, SERVERS
 
 _LOG: Final = logging.getLogger(__name__)
@@ -199,6 +199,7 @@ class Server:
     awake: inhibitors.Settings = section(inhibitors.Settings)
     cache: Cache = section(Cache)
     hold: Hold = section(Hold)
+    share: shares.Settings = section(shares.Settings)
     promise: Promise = section(Promise)
     policy: Any = alternative(_policy("teacher"))
     power: Power = section(Power)
