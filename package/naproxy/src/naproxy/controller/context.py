@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import date
 
 from naproxy.history.write.journal import Journal
 from naproxy.shm.page import Page
@@ -18,3 +19,5 @@ class BoxContext:
     epoch_s: float
     power_w: Callable[[str], float | None] = lambda _: None
     """What a server draws now, by its id; None without a meter, or if it does not say."""
+    day: Callable[[], int] = lambda: date.today().toordinal()
+    """The office's day now."""

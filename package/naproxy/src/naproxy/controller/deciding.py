@@ -14,6 +14,7 @@ from naproxy import policy
 from naproxy.config.document import Server
 from naproxy.controller.context import BoxContext
 from naproxy.controller.executing import Executor
+from naproxy.controller.sharing import party_of
 from naproxy.controller.supervise import Supervisor
 from naproxy.core.energy import Power
 from naproxy.core.reason import Reason, together
@@ -27,8 +28,10 @@ from naproxy.shm.events import Event
 from naproxy.shm.page import Outcome
 
 NO_WAY: Final = Reason("sleep.no_way")
+ONLY_SPENT: Final = Reason("server.only_spent")
 _LOG: Final = logging.getLogger(__name__)
 _ANSWERED: Final = (Outcome.FETCH, Outcome.PASS, Outcome.HELD)
+_ASLEEP: Final = (Outcome.WAITING_PAGE, Outcome.HELD)
 _WORKED: Final = (*_ANSWERED, Outcome.PIPE, Outcome.ERROR)
 _SENT_AWAY: Final = (Outcome.WAITING_PAGE, Outcome.CAPPED)
 _INHIBITED_AGAIN_S: Final = 1.0
@@ -37,6 +40,13 @@ MOST_AWAKE_S: Final = 10 * 366 * 86400.0
 """Longest time for which somebody may keep a server awake."""
 _MOST_CHECK_S: Final = 3600.0
 _CLOCK_SET_S: Final = 1.0
+_VISITORS: Final = frozenset(
+    ("server.fetching", "server.connections", "server.work", "server.woke_lately")
+)
+"""What speaks against sleep because of visitors; all else is the office's own affair."""
+
+_NEVER_AGO_S: Final = 1e9
+"""So long ago nobody asked: longer than any patience."""
 
 
 class Decider:
@@ -48,9 +58,10 @@ class Decider:
         self._executor = executor
         self._supervisor = supervisor
         self._machine = executor.machine
+        self._sharing = executor.sharing
+        self._shares = executor.sharing.shares
         self._last_t_s = 0.0
         self._learned_us = 0
-        self._worked_s = -math.inf
         self._inhibited: tuple[str, ...] = ()
         self._check: asyncio.TimerHandle | None = None
         self.mode_until_s: float | None = None
@@ -117,14 +128,26 @@ class Decider:
         """Learn of requests that ended; `fresh`: they ended just now."""
         if fresh and any(e.outcome in _ANSWERED for e in events):
             self._executor.step(Traffic())
-        # When one ended is not in the ring: what is heard of after a restart counts as just now.
-        if any(e.work and e.outcome in _WORKED for e in events):
-            self._worked_s = time.monotonic()
-        new = [e for e in events if e.t_us > self._learned_us]
+        # Who is over a share is served while the server is awake, and that is all.
+        heard = [e for e in events if not (e.spent or self._shares.over(party_of(e)))]
+        for event in heard:
+            # When one ended is not in the ring: what is heard of after a restart was just now.
+            if event.work and event.outcome in _WORKED:
+                self._shares.worked.note(party_of(event), time.monotonic())
+        new = [e for e in heard if e.t_us > self._learned_us]
         for event in new:
-            self._policy.request(self._request(event))
+            self._learn(event)
         if new:
             self.decide()
+
+    def _learn(self, event: Event) -> None:
+        request = self._request(event)
+        self._policy.request(request)
+        if self._policy.counts(request):
+            self._sharing.ask(request.t_s, event, awake=self._found_awake(event))
+
+    def _found_awake(self, event: Event) -> bool:
+        return self._machine.state is State.AWAKE and event.outcome not in _ASLEEP
 
     def _request(self, event: Event) -> Request:
         delay_s = event.delay_ms / 1000
@@ -143,7 +166,16 @@ class Decider:
 
     def observed(self, state: State, monotonic_s: float) -> None:
         """Tell the policy of a state that the server is seen in."""
-        self._policy.observed(self._never_back(monotonic_s), state)
+        t_s = self._never_back(monotonic_s)
+        self._policy.observed(t_s, state)
+        if state is State.AWAKE:
+            self._shares.woke(t_s)
+            if self._shares.others_since_s() is None:
+                self._forget(t_s)
+        elif state is State.FALLING_ASLEEP:
+            self._shares.falls_asleep()
+        elif state is State.ASLEEP:
+            self._shares.slept(t_s)
 
     def _t_s(self, monotonic_s: float) -> float:
         return self._box.epoch_s + monotonic_s
@@ -151,6 +183,31 @@ class Decider:
     def _never_back(self, monotonic_s: float) -> float:
         self._last_t_s = max(self._last_t_s, self._t_s(monotonic_s))
         return self._last_t_s
+
+    # Who pays for it
+
+    def account(self) -> None:
+        """Put the time since the last call on somebody's share, and forget who has used up his."""
+        awake, waking = (self._machine.state is s for s in (State.AWAKE, State.WAKING))
+        t_s = self._t_s(time.monotonic())
+        uses = self._sharing.keeping() if awake or waking else []
+        paid = waking or (awake and self._for_visitors())
+        used_up = self._shares.pass_time(t_s, self._box.day(), uses, paid=paid)
+        in_vain = awake and self.decision.patient and self._shares.others_since_s() is None
+        if used_up or in_vain:
+            self._forget(t_s)
+            self.decide()
+
+    def _for_visitors(self) -> bool:
+        """Would it sleep if nobody used it?"""
+        if not (self.decision.sleep or self.decision.patient):
+            return False
+        return all(each.code in _VISITORS for each in self.inhibitors())
+
+    def _forget(self, t_s: float) -> None:
+        """Be patient no longer for those who are over a share."""
+        since_s = self._shares.others_since_s()
+        self._policy.forget(t_s - _NEVER_AGO_S if since_s is None else since_s)
 
     # What overrules it
 
@@ -188,14 +245,16 @@ class Decider:
         return said
 
     def _readings(self) -> Readings:
-        now_s, record = time.monotonic(), self._executor.record
+        now_s = time.monotonic()
+        worked = self._shares.worked.last(self._shares)
+        fetching, piping = self._sharing.busy()
         return Readings(
             wall_s=time.time(),
             lead_s=self._machine.wake.value_s,
             awake_s=now_s - self._machine.since_s,
-            worked_s=now_s - self._worked_s,
-            fetching=record.fetching_now,
-            piping=record.piping_now,
+            worked_s=now_s - worked[1] if worked else math.inf,
+            fetching=fetching,
+            piping=piping,
         )
 
     # Deciding
@@ -215,7 +274,10 @@ class Decider:
             return
         self._follow_wall_clock()
         t_s = self._never_back(time.monotonic())
-        self.decision = decision = self._policy.decide(t_s)
+        decision = self._policy.decide(t_s)
+        if decision.sleep and state is State.AWAKE and self._shares.others_since_s() is None:
+            decision = replace(decision, reason=ONLY_SPENT)
+        self.decision = decision
         again_s = math.inf if decision.check_at_s is None else decision.check_at_s - t_s
         again_s = min(again_s, self._guard.change_s(time.time(), self._machine.wake.value_s))
         inhibitors: list[Reason] = []

@@ -16,6 +16,7 @@ from naproxy.controller.context import BoxContext
 from naproxy.controller.neighbour import Neighbour
 from naproxy.controller.ping import Pinger
 from naproxy.controller.probing import Prober
+from naproxy.controller.sharing import Sharing
 from naproxy.controller.supervise import Supervisor
 from naproxy.core.reason import Reason
 from naproxy.core.request import WakeRequest
@@ -90,6 +91,7 @@ class Executor:
         self.stopped = False
         self.machine = Machine(_times(server), _ladder(server, {}), time.monotonic(), slept=slept)
         self._neighbour = Neighbour(server.address, interface)
+        self.sharing = Sharing(box, index, server.share)
         self._equip(server, interface)
 
     def _equip(self, server: Server, interface: str) -> None:
@@ -114,6 +116,7 @@ class Executor:
         if not self._neighbour.is_at(server.address, interface):
             self._neighbour.release()
             self._neighbour = Neighbour(server.address, interface)
+        self.sharing.shares.configure(server.share)
         self._prober.stop()
         self._pinger.stop()
         old_state = self.server.sleep.state
@@ -226,7 +229,7 @@ class Executor:
         self.step(SleepAnswered(result.answer, result.reason))
 
     def _tick(self) -> None:
-        self.step(Tick(int(self.record.fetching_now + self.record.piping_now)))
+        self.step(Tick(sum(self.sharing.busy())))
 
     # What is seen
 

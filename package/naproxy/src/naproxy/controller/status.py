@@ -41,6 +41,7 @@ def status(executor: Executor, decider: Decider, supervisor: Supervisor) -> dict
             "reason": decision.reason.plain(),
             "next_check_s": None if check_s is None else check_s - now_s + wall_s,
         },
+        "over_share": executor.sharing.status(),
         "counters": _counters(executor.record),
     }
 

@@ -16,6 +16,7 @@ import os
 import signal
 import sys
 import time
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -36,7 +37,9 @@ from naproxy.controller.context import BoxContext
 from naproxy.controller.learning import Learner
 from naproxy.controller.meters import Meters
 from naproxy.controller.runner import Runner
+from naproxy.controller.sharing import Spent
 from naproxy.core import files, log
+from naproxy.core.hours import zone
 from naproxy.core.reason import Reason
 from naproxy.core.request import WakeRequest
 from naproxy.core.schema import ConfigError
@@ -95,7 +98,8 @@ class Controller:
         epoch_s = time.time() - time.monotonic()
         self._meters = Meters(epoch_s, self._state_of)
         power_w = self._meters.power_w
-        self._shared = BoxContext(self._page, self._journal, epoch_s, power_w)
+        self._shared = BoxContext(self._page, self._journal, epoch_s, power_w, self._day)
+        self._spent = Spent(self._page)
         self._history = History(self._journal, epoch_s)
         self._meters.sinks.append(self._history.add_second)
         self._learner = Learner(self._page)
@@ -104,6 +108,7 @@ class Controller:
         self.updates = Updates(here.rauc_conf, data_dir / "update", update.Machine())
         self._servers = Servers(self.runners, self.configuration)
         self._slots: dict[str, int] = {}
+        self._zone = zone("")
 
     async def run(self) -> None:
         """Serve until SIGTERM or SIGINT."""
@@ -171,7 +176,12 @@ class Controller:
                 self._history.request(name, event)
             if index in heard:
                 self.runners[name].decider.heard(heard[index], fresh=not self._first_drain)
+            self.runners[name].decider.account()
         self._first_drain = False
+        shares = {
+            index: self.runners[name].executor.sharing.shares for name, index in self._slots.items()
+        }
+        self._spent.tell(shares)
 
     def _save(self) -> None:
         self._timers.again(SAVE_S, self._save)
@@ -231,6 +241,7 @@ class Controller:
                 wake_expect_s=self.runners[server.id].machine.wake.value_s,
             )
         slots.write_box(self._page, new, self._slots)
+        self._zone = zone(new.office.time_zone)
         self._learner.serve(host for server in new.server for host in server.hosts)
         self._meters.use(new.meter, new.server)
         self._history.watch(server.id for server in new.server)
@@ -246,6 +257,9 @@ class Controller:
                 files.write(file, known, 0o600)
         except OSError as error:
             _LOG.warning("%s: not kept for the next start: %s", file, error.strerror)
+
+    def _day(self) -> int:
+        return datetime.fromtimestamp(time.time(), self._zone).toordinal()
 
     def _state_of(self, server: str) -> State | None:
         return self.runners[server].machine.state if server in self.runners else None

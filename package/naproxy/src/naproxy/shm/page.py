@@ -257,6 +257,8 @@ class EventsHead(ctypes.Structure):
     )
 
 
+_CLIENT: Final = struct.Struct(f"=QQHBx{SERVERS}B{SERVERS}B8x")
+_NOBODY: Final = bytes(CLIENTS * _CLIENT.size)
 EVENTS_SIZE: Final = ctypes.sizeof(EventsHead) + EVENTS * ctypes.sizeof(Event)
 
 _FUTEX_WAKE: Final = 1
@@ -411,6 +413,17 @@ class Page:
         """Return the record of server `index`, not a copy."""
         server: Server = self.layout.server[index]
         return server
+
+    def clients(self) -> list[tuple[int, ...]]:
+        """Return who has requests in flight: address, network, their number, own, people, robots.
+
+        The last two are of each server. A row that is being written may be half new.
+        """
+        begin = Layout.client.offset
+        table = self._map[begin : begin + CLIENTS * _CLIENT.size]
+        if table == _NOBODY:
+            return []
+        return [row for row in _CLIENT.iter_unpack(table) if row[0]]
 
     def heartbeat(self, t_us: int) -> None:
         """Say that the controller was alive at `t_us` (CLOCK_MONOTONIC); 0: it is gone."""

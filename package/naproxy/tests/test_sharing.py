@@ -1,0 +1,399 @@
+"""Shares in the controller: who is in flight by the page, who is over, and what follows."""
+
+import asyncio
+import itertools
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from naproxy.config import document as config
+from naproxy.controller.context import BoxContext
+from naproxy.controller.deciding import ONLY_SPENT
+from naproxy.controller.runner import Runner
+from naproxy.controller.sharing import Spent, party_of
+from naproxy.core.reason import Reason
+from naproxy.core.state import Klass, State
+from naproxy.history.write.journal import Journal
+from naproxy.policy.base import Decision
+from naproxy.server.shares import OWN, OWN_ROBOT, Party, Settings, Shares
+from naproxy.shm import page
+from naproxy.shm.events import Event
+from naproxy.shm.page import Outcome, Page
+
+TEXT = """
+[[server]]
+id = "web"
+address = "127.0.0.1"
+port = 1
+mac = "02:00:00:00:00:01"
+armed = true
+[server.sleep]
+driver = "ssh"
+[server.policy]
+name = "timeout"
+idle_s = 7200
+[server.awake]
+work_paths = ["/backup"]
+"""
+VISITOR, STRANGER = Party(1, 101), Party(2, 102)
+
+
+class Clock:
+    """Time that passes when the test says so."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now_s = 10_000.0
+        monkeypatch.setattr(time, "monotonic", lambda: self.now_s)
+        monkeypatch.setattr(time, "monotonic_ns", lambda: int(1e9 * self.now_s))
+        monkeypatch.setattr(time, "time", lambda: 1.8e9 + self.now_s)
+
+
+class Awake:
+    """A server that is awake, and what Varnish says of its clients."""
+
+    def __init__(self, runner: Runner, box: BoxContext, clock: Clock) -> None:
+        self.runner, self.page, self.clock = runner, box.page, clock
+        self.shares = runner.executor.sharing.shares
+        self._numbers = itertools.count(1)
+        self._enter(State.AWAKE)
+        runner.decider.account()
+
+    def _enter(self, state: State) -> None:
+        self.runner.machine.state = state
+        self.runner.decider.observed(state, self.clock.now_s)
+        self.runner.decider.decide()
+
+    def woken_by(self, party: Party) -> None:
+        """It sleeps, and somebody asks for it."""
+        self._enter(State.ASLEEP)
+        self._enter(State.WAKING)
+        self.asks(party, Outcome.WAITING_PAGE)
+        self._enter(State.AWAKE)
+
+    def asks(self, party: Party, outcome: Outcome = Outcome.FETCH, flags: int = 0) -> None:
+        """A request of a person that has ended."""
+        self.runner.decider.heard([event(self.clock, party, outcome, flags)], fresh=True)
+
+    def in_flight(
+        self, party: Party, people: int = 1, robots: int = 0, *, own: bool = False
+    ) -> None:
+        row = self.page.layout.client[next(self._numbers)]
+        row.address, row.network, row.own = party.address, party.network, own
+        row.in_flight, row.people[0], row.robots[0] = people + robots, people, robots
+        self.page.server(0).piping_now += people + robots
+
+    def passes(self, seconds: int) -> None:
+        """Let time pass, with looks as the controller's."""
+        for _ in range(seconds):
+            self.clock.now_s += 1
+            self.runner.decider.account()
+            check_s = self.runner.decider.next_check_s
+            if check_s is not None and check_s <= self.clock.now_s:
+                self.runner.decider.decide()
+
+    def inhibitors(self) -> list[str]:
+        return [each.code for each in self.runner.decider.inhibitors()]
+
+    @property
+    def sleeping(self) -> bool:
+        return self.runner.machine.state is State.FALLING_ASLEEP
+
+
+def event(clock: Clock, party: Party, outcome: Outcome = Outcome.FETCH, flags: int = 0) -> Event:
+    t_us = int(1e6 * clock.now_s)
+    flags |= page.E_NEEDED
+    return Event(
+        *(1, t_us, 7, 8, 0, 0xFFFFFFFF, 0, Klass.PERSON, outcome, flags, 200, 0),
+        *(party.address, party.network),
+    )
+
+
+Play = Callable[[Callable[[Awake], Any]], Any]
+
+
+@pytest.fixture
+def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Play:
+    clock = Clock(monkeypatch)
+
+    def run(what: Callable[[Awake], Any]) -> Any:
+        async def inside() -> Any:
+            journal = Journal(tmp_path)
+            box = BoxContext(Page(tmp_path), journal, 1.8e9)
+            runner = Runner(box, 0, config.parse(TEXT).server[0], "lo")
+            try:
+                return what(Awake(runner, box, clock))
+            finally:
+                runner.stop(why=Reason("server.stopped"))
+                journal.close()
+
+        return asyncio.run(inside())
+
+    return run
+
+
+def test_a_silent_tunnel_keeps_it_awake_for_its_share_and_no_longer(play: Play) -> None:
+    def tunnel(server: Awake) -> None:
+        server.woken_by(STRANGER)
+        server.in_flight(STRANGER)
+        server.passes(599)
+        assert not server.sleeping
+        assert server.inhibitors() == ["server.connections"]
+        server.passes(1)
+        assert server.sleeping
+        assert server.runner.machine.reason == ONLY_SPENT
+
+    play(tunnel)
+
+
+def test_after_a_spender_it_waits_as_for_those_who_asked_before(play: Play) -> None:
+    def both(server: Awake) -> None:
+        server.asks(VISITOR)
+        server.asks(STRANGER)
+        server.passes(601)
+        assert server.shares.over(STRANGER)
+        reason = server.runner.decider.decision.reason
+        assert reason == Reason("policy.idle_of", idle_s=600, least_s=7200.0)
+        assert not server.sleeping
+
+    play(both)
+
+
+def test_a_visitor_in_flight_keeps_it_awake_when_a_spender_is_over(play: Play) -> None:
+    def beside(server: Awake) -> None:
+        server.in_flight(STRANGER)
+        server.passes(500)
+        server.in_flight(VISITOR)
+        server.passes(202)
+        assert server.shares.over(STRANGER)
+        assert not server.sleeping
+        assert server.inhibitors() == ["server.connections"]
+
+    play(beside)
+
+
+def test_what_a_spender_asks_is_not_for_the_policy(play: Play) -> None:
+    def asks(server: Awake) -> None:
+        server.asks(VISITOR)
+        server.shares.addresses.charge(STRANGER.address, 600.0, 0.0)
+        server.passes(100)
+        server.asks(STRANGER)
+        server.asks(Party(9, 109), flags=page.E_SPENT)
+        server.runner.decider.decide()
+        reason = server.runner.decider.decision.reason
+        assert reason == Reason("policy.idle_of", idle_s=100, least_s=7200.0)
+
+    play(asks)
+
+
+def test_work_that_a_spender_started_is_no_inhibitor_any_more(play: Play) -> None:
+    def work(server: Awake) -> None:
+        server.asks(STRANGER, flags=page.E_WORK)
+        assert server.inhibitors() == ["server.work"]
+        server.shares.addresses.charge(STRANGER.address, 600.0, 0.0)
+        assert server.inhibitors() == []
+
+    play(work)
+
+
+def test_work_of_somebody_else_is_one_still(play: Play) -> None:
+    def work(server: Awake) -> None:
+        server.asks(VISITOR, flags=page.E_WORK)
+        server.asks(STRANGER, flags=page.E_WORK)
+        server.shares.addresses.charge(STRANGER.address, 600.0, 0.0)
+        assert server.inhibitors() == ["server.work"]
+
+    play(work)
+
+
+def test_the_offices_own_tunnel_keeps_it_awake_without_end(play: Play) -> None:
+    def own(server: Awake) -> None:
+        server.in_flight(STRANGER, own=True)
+        server.passes(7300)
+        assert server.inhibitors() == ["server.connections"]
+        assert server.shares.spent == ()
+
+    play(own)
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_robot_in_flight_keeps_it_awake_for_a_minute(play: Play, own: bool) -> None:
+    def robot(server: Awake) -> None:
+        server.passes(7201)
+        assert server.sleeping
+        server.runner.machine.state = State.AWAKE
+        server.in_flight(STRANGER, people=0, robots=1, own=own)
+        assert server.inhibitors() == ["server.connections"]
+        server.passes(60)
+        assert server.inhibitors() == []
+
+    play(robot)
+
+
+def test_requests_at_the_server_whose_client_has_gone_keep_it_awake_for_a_minute(
+    play: Play,
+) -> None:
+    def gone(server: Awake) -> None:
+        server.asks(STRANGER)
+        server.page.server(0).fetching_now = 1
+        assert server.inhibitors() == ["server.fetching"]
+        server.passes(59)
+        assert server.inhibitors() == ["server.fetching"]
+        server.passes(1)
+        assert server.inhibitors() == []
+
+    play(gone)
+
+
+def test_who_asks_and_hangs_up_over_and_over_pays_for_it(play: Play) -> None:
+    def gone(server: Awake) -> None:
+        server.woken_by(STRANGER)
+        server.page.server(0).fetching_now = 1
+        for _ in range(30):
+            server.asks(STRANGER)
+            server.passes(20)
+        assert server.shares.over(STRANGER)
+        server.asks(STRANGER)
+        server.passes(60)
+        assert server.sleeping
+
+    play(gone)
+
+
+def test_time_awake_by_hand_is_on_nobodys_share(play: Play) -> None:
+    def kept(server: Awake) -> None:
+        server.runner.set_mode(awake=True)
+        server.in_flight(STRANGER)
+        server.passes(2000)
+        assert server.shares.spent == ()
+
+    play(kept)
+
+
+def test_time_that_the_policy_wants_whoever_asks_is_on_nobodys_share(play: Play) -> None:
+    def wanted(server: Awake) -> None:
+        server.in_flight(STRANGER)
+        server.runner.decider.decision = Decision(False, Reason("policy.no_budget"))
+        server.passes(2000)
+        assert server.shares.spent == ()
+
+    play(wanted)
+
+
+def test_the_status_tells_how_many_are_over(play: Play) -> None:
+    def told(server: Awake) -> None:
+        assert server.runner.status()["over_share"] == {
+            "addresses": 0,
+            "networks": 0,
+            "robots": False,
+        }
+        server.in_flight(STRANGER)
+        server.passes(601)
+        assert server.runner.status()["over_share"]["addresses"] == 1
+
+    play(told)
+
+
+def test_a_new_configuration_changes_the_limits_of_the_day(play: Play) -> None:
+    def change(server: Awake) -> None:
+        server.in_flight(STRANGER)
+        server.passes(601)
+        assert server.shares.over(STRANGER)
+        text = f"{TEXT}[server.share]\nawake_s = 0\n"
+        server.runner.configure(config.parse(text).server[0], "lo")
+        assert not server.shares.over(STRANGER)
+
+    play(change)
+
+
+def test_whose_share_a_request_is_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    asked = event(clock, STRANGER)
+    values = {name: getattr(asked, name) for name in Event.__slots__}
+    changes = [
+        ({}, STRANGER),
+        ({"klass": Klass.CRAWLER}, STRANGER._replace(robot=True)),
+        ({"klass": 7}, STRANGER),
+        ({"flags": page.E_OWN}, OWN),
+        ({"flags": page.E_OWN, "klass": Klass.MONITOR}, OWN_ROBOT),
+        ({"address": 0}, OWN),
+    ]
+    for changed, party in changes:
+        assert party_of(Event(**{**values, **changed})) == party
+
+
+# What Varnish is told
+
+
+def over(*whos: int, robots: bool = False) -> Shares:
+    made = Shares(Settings())
+    for who in whos:
+        made.addresses.charge(who, 600.0, 0.0)
+    if robots:
+        made.pass_time(0.0, 1, [], paid=False)
+        for address in range(60):
+            party = Party(1000 + address, 2000 + address, robot=True)
+            made.ask(0.0, party, awake=True)
+            made.pass_time(10.0 * (address + 1), 1, [], paid=True)
+    return made
+
+
+def told(shared: Page) -> dict[int, int]:
+    return {slot.who: slot.servers for slot in shared.layout.spent if slot.who}
+
+
+def test_who_is_over_is_in_the_page_by_server(tmp_path: Path) -> None:
+    shared = Page(tmp_path)
+    Spent(shared).tell({0: over(7, 8), 3: over(8)})
+    assert told(shared) == {7: 1, 8: 9}
+    assert shared.layout.seq % 2 == 0
+
+
+def test_who_is_not_over_any_more_is_taken_out(tmp_path: Path) -> None:
+    shared = Page(tmp_path)
+    spent = Spent(shared)
+    spent.tell({0: over(7, 8, 9)})
+    spent.tell({0: over(8)})
+    assert told(shared) == {8: 1}
+
+
+def test_a_new_controller_takes_out_what_the_last_one_told(tmp_path: Path) -> None:
+    shared = Page(tmp_path)
+    Spent(shared).tell({0: over(7, robots=True)})
+    Spent(shared).tell({0: over()})
+    assert told(shared) == {}
+    assert shared.server(0).spent_mask == 0
+
+
+def test_robots_that_are_over_are_told_by_their_classes(tmp_path: Path) -> None:
+    shared = Page(tmp_path)
+    Spent(shared).tell({2: over(robots=True)})
+    assert shared.server(2).spent_mask == 0b101110
+    assert shared.server(0).spent_mask == 0
+
+
+def test_of_more_than_the_page_holds_the_last_are_told(tmp_path: Path) -> None:
+    shared = Page(tmp_path)
+    Spent(shared).tell({0: over(*range(1, 301))})
+    assert sorted(told(shared)) == list(range(301 - page.MOST_SPENT, 301))
+
+
+def test_what_has_not_changed_is_not_written_again(tmp_path: Path) -> None:
+    shared = Page(tmp_path)
+    spent = Spent(shared)
+    spent.tell({0: over(7)})
+    seq = shared.layout.seq
+    spent.tell({0: over(7)})
+    assert shared.layout.seq == seq
+
+
+def test_a_page_full_of_noise_in_its_clients_is_read_without_harm(tmp_path: Path) -> None:
+    shared = Page(tmp_path)
+    for row in shared.layout.client:
+        row.address = row.network = 2**64 - 1
+        row.in_flight, row.own = 65535, 255
+        for index in range(page.SERVERS):
+            row.people[index] = row.robots[index] = 255
+    assert len(shared.clients()) == page.CLIENTS
+    assert shared.clients()[0] == (2**64 - 1, 2**64 - 1, 65535, 255, *[255] * 12)
