@@ -29,6 +29,7 @@ def server(**changes: Any) -> dict[str, Any]:
         "mode": "auto",
         "mode_until_s": None,
         "held": 0,
+        "over_share": {"addresses": 0, "networks": 0, "robots": False},
         "eta_s": None,
         "inhibitors": [],
         "alert": None,
@@ -46,6 +47,12 @@ def test_a_sleeping_servers_status_is_one_line_with_the_reason() -> None:
     idle = "Nobody had needed it for 63 s."
     budget = "2 of 20 allowed waits are used up."
     assert line == f"web  asleep since 14:03 (12 min): {idle} {budget}"
+
+
+def test_a_status_says_how_many_are_over_their_share() -> None:
+    over = {"addresses": 2, "networks": 0, "robots": True}
+    lines = commands.describe(server(over_share=over), NOW_S)
+    assert lines[1].strip() == "over their share of it today: 2 addresses, robots"
 
 
 def test_an_awake_servers_status_says_why_it_does_not_sleep() -> None:

@@ -27,6 +27,9 @@ class Measure:
 POWER: Final = Measure("power_watts", "gauge", "Power that a meter measures now")
 ENERGY: Final = Measure("energy_joules_total", "counter", "Energy that a meter has measured")
 UP: Final = Measure("server_state", "gauge", "1 for the state that a server was seen in")
+OVER: Final = Measure(
+    "clients_over_share", "gauge", "Addresses that have used up their share of the server today"
+)
 HELD: Final = Measure("held_requests", "gauge", "Requests that wait for the server")
 REQUESTS: Final = Measure("requests_total", "counter", "Requests by class and outcome")
 DELAYED: Final = Measure(
@@ -72,6 +75,7 @@ def _server(server: Mapping[str, Any]) -> Iterator[Sample]:
         name = state.name.lower()
         yield UP, {**of, "state": name}, float(server["state"] == name)
     yield HELD, of, server["held"]
+    yield OVER, of, server["over_share"]["addresses"]
     for klass, outcomes in counters["requests"].items():
         for outcome, number in outcomes.items():
             yield REQUESTS, {**of, "class": klass, "outcome": outcome}, number

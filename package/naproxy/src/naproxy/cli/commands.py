@@ -151,6 +151,8 @@ def describe(server: Mapping[str, Any], now_s: float, width: int = 0) -> list[st
         lines.append(f"expected up in {server['eta_s']:.0f} s")
     if server["held"]:
         lines.append(f"requests waiting for it: {server['held']}")
+    if share := _over_share(server["over_share"]):
+        lines.append(f"over their share of it today: {share}")
     if server["mode"] == "awake":
         until_s = server["mode_until_s"]
         until = f" until {_clock(until_s, now_s)}" if until_s else ""
@@ -167,6 +169,12 @@ def describe(server: Mapping[str, Any], now_s: float, width: int = 0) -> list[st
         lines.append(f"ALERT: {stored_reason(server['alert'])}")
     pad = " " * (width + 2)
     return [f"{server['id']:<{width}}  {lines[0]}", *(pad + line for line in lines[1:])]
+
+
+def _over_share(over: Mapping[str, Any]) -> str:
+    counted = [(over["addresses"], "addresses"), (over["networks"], "networks")]
+    said = [f"{number} {what}" for number, what in counted if number]
+    return ", ".join([*said, "robots"] if over["robots"] else said)
 
 
 def _commissioning(progress: Mapping[str, Any]) -> str:

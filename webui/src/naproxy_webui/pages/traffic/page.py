@@ -39,14 +39,15 @@ ENDS: Final = {
     "older": (Outcome.STALE,),
     "server": (Outcome.FETCH, Outcome.PASS, Outcome.PIPE),
     "waited": (Outcome.HELD, Outcome.WAITING_PAGE),
-    "away": (Outcome.REFUSED, Outcome.SPENT),
+    "away": (Outcome.REFUSED,),
+    "spent": (Outcome.SPENT,),
     "failed": (Outcome.CAPPED, Outcome.LIMIT, Outcome.GONE, Outcome.ERROR),
     "box": (Outcome.STATUS, Outcome.OTHER),
 }
 """What became of a request, as people tell it apart."""
 
 _END_OF: Final = {outcome: end for end, outcomes in ENDS.items() for outcome in outcomes}
-NEEDED_NOBODY: Final = ("fresh", "older", "away", "box")
+NEEDED_NOBODY: Final = ("fresh", "older", "away", "spent", "box")
 """Of these the server heard nothing."""
 
 FROM_CACHE: Final = ("fresh", "older")

@@ -3,7 +3,7 @@
 import { at, fill, get, h, notice, refusal, stat, t } from "../kit/core.js";
 import { date, midnight, number, share } from "../kit/format.js";
 import { showAgents } from "./traffic/agents.js";
-import { showDays } from "./traffic/days.js";
+import { notAsked, showDays } from "./traffic/days.js";
 import { showGaps } from "./traffic/gaps.js";
 import { hours, showWeek } from "./traffic/week.js";
 
@@ -79,7 +79,7 @@ function showStats(said) {
 		1,
 		(range().to_s - Math.max(range().from_s, said.begins_s ?? 0)) / 86_400,
 	);
-	const answered = said.requests - said.ends.away - said.ends.box;
+	const answered = said.requests - notAsked(said.ends);
 	const waiting = said.classes.person + said.classes.api;
 	/** @param {number} part @param {number} whole */
 	const of = (part, whole) => (whole ? share(part / whole) : "–");

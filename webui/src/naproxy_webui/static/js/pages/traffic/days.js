@@ -9,6 +9,7 @@ const ENDS = [
 	{ end: "fresh", colour: "c1" },
 	{ end: "older", colour: "c6", hatched: "/" },
 	{ end: "away", colour: "c8", hatched: "\\" },
+	{ end: "spent", colour: "c3", hatched: "x" },
 	{ end: "box", colour: "c7" },
 	{ end: "server", colour: "c2" },
 	{ end: "waited", colour: "c5", hatched: "x" },
@@ -40,11 +41,13 @@ function filled({ unit, days }) {
 	return made;
 }
 
+/** How many the box neither had to answer nor to ask for. @param {TrafficDays["ends"]} ends */
+export const notAsked = (ends) => ends.away + ends.spent + ends.box;
+
 /** @param {TrafficDays["ends"] | null} ends */
 function rate(ends) {
 	if (!ends) return null;
-	const answered =
-		Object.values(ends).reduce((sum, each) => sum + each, 0) - ends.away - ends.box;
+	const answered = Object.values(ends).reduce((sum, each) => sum + each, 0) - notAsked(ends);
 	return answered ? (ends.fresh + ends.older) / answered : null;
 }
 

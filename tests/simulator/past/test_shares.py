@@ -1,0 +1,275 @@
+"""A week with somebody hostile: the controller's own runner, page and shares, in virtual time.
+
+Only the door is a model: what Varnish and the VMOD make of a request, by the same page.
+"""
+
+import asyncio
+import heapq
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import count, cycle
+from pathlib import Path
+from typing import Final
+
+import pytest
+from naproxy.config import document as config
+from naproxy.controller.context import BoxContext
+from naproxy.controller.sharing import Spent
+from naproxy.core.reason import Reason
+from naproxy.core.request import WakeRequest
+from naproxy.core.state import Klass, State
+from naproxy.history.write.journal import Journal
+from naproxy.shm import page
+from naproxy.shm.events import Event
+from naproxy.shm.page import Outcome, Page
+
+from tests.simulator.past import clock, house
+from tests.simulator.past.board import Board, Mishaps
+
+START_S: Final = 1_794_700_800.0  # a Sunday, 0:00 UTC
+DAY_S: Final = 86400.0
+CONFIG: Final = """
+[[server]]
+id = "web"
+address = "127.0.0.1"
+mac = "02:00:5e:10:00:02"
+armed = true
+[server.sleep]
+driver = "ssh"
+[server.ready]
+check_mac = false
+interval_s = 60
+asleep_interval_s = 60
+"""
+LIMITLESS: Final = "[server.share]\nawake_s = 0\nnetwork_awake_s = 0\nwakes = 0\n"
+PATIENT: Final = '[server.policy]\nname = "timeout"\nidle_s = 7200\n'
+USUAL: Final = '[server.policy]\nname = "timeout"\nidle_s = 120\n'
+ADDRESS, NETWORK = 7, 8
+"""The stranger's."""
+
+
+@dataclass(order=True)
+class Doing:
+    """Somebody asks at a time, and his request lasts so long once it is at the server."""
+
+    t_s: float
+    lasts_s: float = field(compare=False, default=0.2)
+    address: int = field(compare=False, default=ADDRESS)
+    network: int = field(compare=False, default=NETWORK)
+    robot: bool = field(compare=False, default=False)
+
+
+@dataclass
+class Lived:
+    """What came of it."""
+
+    awake_s: float = 0.0
+    """Awake or waking."""
+    spent: set[int] = field(default_factory=set)
+    """Addresses that were refused because they were over a share."""
+    waited_s: dict[int, list[float]] = field(default_factory=dict)
+    """What each address waited for the server."""
+
+
+class _Page(Page):
+    """Adds up the time awake."""
+
+    lived: Lived
+    entered: Callable[[], None]
+
+    def set_state(self, index: int, state: int, t_us: int) -> int:
+        record = self.server(index)
+        if record.state in (State.AWAKE, State.WAKING):
+            self.lived.awake_s += (t_us - max(record.since_us, int(1e6 * clock.START_S))) / 1e6
+        found = super().set_state(index, state, t_us)
+        self.entered()
+        return found
+
+
+class _Door:
+    """Varnish and the VMOD: lets in, holds, refuses; who is in flight stands in the page."""
+
+    def __init__(self, shared: _Page, lived: Lived) -> None:
+        self.ended: list[Event] = []
+        self.wake: Callable[[WakeRequest], None] = print
+        self._page, self._lived = shared, lived
+        self._held: list[tuple[Doing, float, int]] = []
+        self._rows = list(range(page.CLIENTS))
+        self._numbers = count(1)
+        shared.entered = self.enter
+
+    @property
+    def _state(self) -> State:
+        return State(self._page.server(0).state)
+
+    def enter(self) -> None:
+        """Let in who waited, when the server is awake."""
+        if self._state is State.AWAKE:
+            held, self._held = self._held, []
+            for doing, since_s, place in held:
+                self._let_in(doing, since_s, place, Outcome.HELD)
+
+    def ask(self, doing: Doing) -> None:
+        if self._state in (State.AWAKE, State.UNKNOWN, State.TROUBLE):
+            self._let_in(doing, time.monotonic(), self._note(doing), Outcome.FETCH)
+        elif self._over(doing):
+            self._lived.spent.add(doing.address)
+        elif not doing.robot:
+            self._held.append((doing, time.monotonic(), self._note(doing)))
+            self.wake(WakeRequest("192.0.2.7", "page", klass="person"))
+
+    def _over(self, doing: Doing) -> bool:
+        who = {doing.address, doing.network}
+        listed = any(slot.who in who and slot.servers & 1 for slot in self._page.layout.spent)
+        robots = self._page.server(0).spent_mask >> Klass.CRAWLER & 1
+        return listed or (doing.robot and bool(robots))
+
+    def _note(self, doing: Doing) -> int:
+        place = self._rows.pop()
+        row = self._page.layout.client[place]
+        row.address, row.network, row.in_flight = doing.address, doing.network, 1
+        row.people[0], row.robots[0] = not doing.robot, doing.robot
+        return place
+
+    def _let_in(self, doing: Doing, since_s: float, place: int, outcome: Outcome) -> None:
+        waited_s = time.monotonic() - since_s
+        self._lived.waited_s.setdefault(doing.address, []).append(waited_s)
+        self._page.server(0).fetching_now += 1
+        loop = asyncio.get_running_loop()
+        loop.call_later(doing.lasts_s, self._end, doing, since_s, outcome, place)
+
+    def _end(self, doing: Doing, since_s: float, outcome: Outcome, place: int) -> None:
+        row = self._page.layout.client[place]
+        row.address = row.network = row.in_flight = row.people[0] = row.robots[0] = 0
+        self._rows.append(place)
+        self._page.server(0).fetching_now -= 1
+        flags = page.E_NEEDED | (page.E_SPENT if self._over(doing) else 0)
+        klass = Klass.CRAWLER if doing.robot else Klass.PERSON
+        waited_ms = 5000 if outcome is Outcome.HELD else 0
+        self.ended.append(
+            Event(
+                *(next(self._numbers), int(1e6 * since_s), doing.address, 8, waited_ms, 0, 0),
+                *(klass, outcome, flags, 200, 0, doing.address, doing.network),
+            )
+        )
+
+
+def live(directory: Path, text: str, doings: Iterable[Doing], days: float = 7) -> Lived:
+    """Live for some days with these requests."""
+    now = clock.Clock(START_S)
+    lived = Lived()
+
+    async def inside() -> None:
+        shared = _Page(directory)
+        shared.lived = lived
+        door = _Door(shared, lived)
+        journal = Journal(directory, clock=now.wall)
+        day = lambda: int(now.wall() // DAY_S)  # noqa: E731 - the office's
+        box = BoxContext(shared, journal, now.epoch_s, day=day)
+        house._Executor.board = Board(now.wall, random.Random(1), Mishaps())
+        runner = house._Runner(box, 0, config.parse(CONFIG + text).server[0], "none")
+        door.wake = runner.wake
+        spent = Spent(shared)
+        loop = asyncio.get_running_loop()
+
+        def beat() -> None:
+            ended, door.ended = door.ended, []
+            runner.decider.heard(ended, fresh=True)
+            runner.decider.account()
+            spent.tell({0: runner.executor.sharing.shares})
+            asleep = runner.machine.state is State.ASLEEP
+            loop.call_later(2.0 if asleep else 0.25, beat)
+
+        runner.start()
+        beat()
+        for doing in doings:
+            if doing.t_s >= days * DAY_S:
+                break
+            await asyncio.sleep(max(0.0, START_S + doing.t_s - now.wall()))
+            door.ask(doing)
+        await asyncio.sleep(START_S + days * DAY_S - now.wall())
+        runner.stop(why=Reason("server.stopped"))
+        journal.close()
+
+    with now.installed(), asyncio.Runner(loop_factory=lambda: clock.loop(now)) as runner:
+        runner.run(inside())
+    return lived
+
+
+def over_and_over(every_s: float, lasts_s: float, robots: tuple[bool, ...]) -> Iterator[Doing]:
+    for number, robot in zip(count(1), cycle(robots)):
+        yield Doing(number * every_s, lasts_s, robot=robot)
+
+
+PERSON, ROBOT, BOTH = (False,), (True,), (False, True)
+STRATEGIES: Final = {
+    "a silent WebSocket": (3600.0, 8 * DAY_S, PERSON),
+    "a page each minute": (60.0, 0.2, PERSON),
+    "a page each ten minutes": (600.0, 0.2, PERSON),
+    "a byte every 3 s as a robot, and pages": (59.0, 58.0, BOTH),
+    "woken again and again": (150.0, 0.2, PERSON),
+    "many at once": (60.0, 900.0, BOTH),
+}
+FIRST_S: Final = 7200 + 120.0
+"""Of a server that nobody has asked for yet the box does not know why it is awake."""
+EXCESS_S: Final = 10.0
+"""In a day: the wake that a share ends in, and a look."""
+
+
+CASES: Final = [
+    *((name, PATIENT, 3) for name in STRATEGIES),
+    ("a page each ten minutes", USUAL, 7),
+    ("woken again and again", USUAL, 7),
+]
+
+
+@pytest.mark.parametrize(("name", "rule", "days"), CASES)
+def test_a_stranger_keeps_it_awake_for_ten_minutes_a_day(
+    tmp_path: Path, name: str, rule: str, days: int
+) -> None:
+    lived = live(tmp_path, rule, over_and_over(*STRATEGIES[name]), days)
+    assert lived.awake_s <= FIRST_S + days * (600 + EXCESS_S)
+    assert lived.spent == {ADDRESS}
+
+
+def test_without_shares_a_page_each_ten_minutes_keeps_it_awake_all_day(tmp_path: Path) -> None:
+    lived = live(tmp_path, PATIENT + LIMITLESS, over_and_over(600.0, 0.2, PERSON), days=1)
+    assert lived.awake_s > 0.99 * DAY_S
+    assert lived.spent == set()
+
+
+def visits() -> list[Doing]:
+    """Twenty visitors a day from anywhere, who read a few pages each."""
+    dice, found = random.Random(3), []
+    for number in range(20 * 7):
+        t_s = number // 20 * DAY_S + dice.uniform(8, 18) * 3600
+        for _ in range(5):
+            found.append(Doing(t_s, 0.2, 1000 + number, 5000 + number))
+            t_s += dice.expovariate(1 / 20)
+    return sorted(found)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Lived:
+    return live(tmp_path_factory.mktemp("undisturbed"), USUAL, visits())
+
+
+@pytest.mark.parametrize("name", ["a silent WebSocket", "woken again and again"])
+def test_visitors_beside_a_stranger_are_served_as_without_him(
+    tmp_path: Path, name: str, undisturbed: Lived
+) -> None:
+    attack = over_and_over(*STRATEGIES[name])
+    lived = live(tmp_path, USUAL, heapq.merge(attack, visits()))
+    served = lived.waited_s.keys() - {ADDRESS}
+    assert lived.spent == {ADDRESS}
+    assert served == undisturbed.waited_s.keys()
+    assert lived.awake_s <= undisturbed.awake_s + 7 * (600 + EXCESS_S)
+    assert sum(waits(lived)) <= sum(waits(undisturbed))
+
+
+def waits(lived: Lived) -> list[float]:
+    """Return what visitors waited for the server, each time that they did."""
+    found = lived.waited_s.items()
+    return [each for address, waited in found if address != ADDRESS for each in waited if each]
