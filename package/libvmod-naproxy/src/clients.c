@@ -42,7 +42,6 @@
 struct np_client {
 	uint64_t		address;
 	uint64_t		network;
-	bool			own;
 	unsigned		n;	/* in flight; 0: unused */
 	VTAILQ_HEAD(, np_record)	records;
 };
@@ -76,6 +75,7 @@ clients_copy(const struct np_client *c)
 	const struct np_record *rec;
 	struct naproxy_client *p;
 	uint32_t server;
+	bool own = true;
 
 	if (clients_page == NULL)
 		return;
@@ -83,6 +83,8 @@ clients_copy(const struct np_client *c)
 	memset(robots, 0, sizeof robots);
 	VTAILQ_FOREACH(rec, &c->records, in_flight) {
 		CHECK_OBJ_NOTNULL(rec, NP_RECORD_MAGIC);
+		/* A rule may name one request, and not who sends it. */
+		own = own && (rec->flags & NAPROXY_E_OWN);
 		if (!rec->uses || NP_LOAD(rec->site->server->live) == NULL)
 			continue;
 		server = rec->site->server->index;
@@ -95,7 +97,7 @@ clients_copy(const struct np_client *c)
 		NP_STORE(p->in_flight, 0);
 	NP_STORE(p->address, c->address);
 	NP_STORE(p->network, c->network);
-	NP_STORE(p->own, (uint8_t)c->own);
+	NP_STORE(p->own, (uint8_t)own);
 	for (server = 0; server < NAPROXY_SERVERS; server++) {
 		NP_STORE(p->people[server], people[server]);
 		NP_STORE(p->robots[server], robots[server]);
@@ -166,7 +168,6 @@ clients_enter(struct np_client *c, struct np_record *rec)
 		VTAILQ_INIT(&c->records);
 		c->address = rec->address;
 		c->network = rec->network;
-		c->own = (rec->flags & NAPROXY_E_OWN) != 0;
 		if (c == clients + clients_end)
 			clients_end++;
 	}

@@ -167,7 +167,7 @@ struct naproxy_client {
 	uint64_t	address;		/* 0: an empty slot */
 	uint64_t	network;
 	uint16_t	in_flight;
-	uint8_t		own;			/* 1: E_OWN */
+	uint8_t		own;			/* 1: all are E_OWN */
 	uint8_t		_pad;
 	uint8_t		people[NAPROXY_SERVERS];	/* 255: or more */
 	uint8_t		robots[NAPROXY_SERVERS];
