@@ -111,3 +111,29 @@ def test_an_unknown_day_is_refused() -> None:
     problems: list[schema.Problem] = []
     assert schema.load(schedule.Settings, {"days": ["monday"]}, "policy", problems) is None
     assert problems
+
+
+# Who is over a share
+
+
+def test_a_timeout_waits_for_who_asked_before_a_spender() -> None:
+    made = policy.make(timeout.Settings(idle_s=600), SETUP)
+    made.request(request(1000))
+    made.request(request(1500))
+    assert made.decide(1599).patient
+    made.forget(1000)
+    assert made.decide(1599).check_at_s == 1600
+    assert made.decide(1600).sleep
+    made.request(request(1601))
+    assert not made.decide(1602).sleep
+
+
+def test_outside_its_hours_a_schedule_waits_for_no_spender() -> None:
+    made = policy.make(schedule.Settings(idle_s=600), SETUP)
+    t_s = MONDAY_S + 22 * HOUR_S
+    made.request(request(t_s))
+    assert made.decide(t_s + 10).patient
+    made.forget(t_s - 1e9)
+    assert made.decide(t_s + 10).sleep
+    opened = made.decide(MONDAY_S + 12 * HOUR_S)
+    assert (opened.sleep, opened.patient) == (False, False)

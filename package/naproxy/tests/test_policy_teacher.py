@@ -299,3 +299,67 @@ def test_a_clock_that_stands_still_or_jumps_harms_nothing(asked: list[Asked]) ->
         assert decision.check_at_s is None or decision.check_at_s > t_s
         t_s += step_s
     json.dumps(made.dump(), allow_nan=False)
+
+
+# Who is over a share
+
+
+def patient(kind: int = 0) -> ShadowPolicy:
+    """A rule that waits for hours."""
+    made = learned()
+    made._rule = kind, 7200.0
+    made._budget = 100.0
+    return made
+
+
+def test_it_waits_for_no_spender_and_has_learned_from_him_all_the_same() -> None:
+    made = patient()
+    t_s = last_of(made) + 10
+    made.request(Request(t_s, 5, Klass.PERSON, needs_server=True, page_load=True))
+    made.observed(t_s + 1, State.AWAKE)
+    assert made.decide(t_s + 2).patient
+    before = made.dump()
+    made.forget(t_s - 1e9)
+    assert made.decide(t_s + 2).sleep
+    assert made.dump() == before
+
+
+def test_who_asks_after_a_spender_is_waited_for() -> None:
+    made = patient()
+    t_s = last_of(made) + 10
+    made.forget(t_s - 1e9)
+    made.request(Request(t_s, 5, Klass.PERSON, needs_server=True, page_load=True))
+    assert not made.decide(t_s + 2).sleep
+
+
+def test_who_asked_before_a_spender_is_waited_for_as_long_as_ever() -> None:
+    made = patient()
+    t_s = last_of(made) + 10
+    for later_s in (0, 1000):
+        asked = Request(t_s + later_s, 5, Klass.PERSON, needs_server=True, page_load=True)
+        made.request(asked)
+    idle_s = 7200.0 * made._classes[0].factor
+    made.forget(t_s)
+    assert made.decide(t_s + 1001).patient
+    assert made.decide(t_s + 1001).reason.parts()[0] == Reason(
+        "policy.idle_of", idle_s=1001, least_s=round(idle_s)
+    )
+
+
+def test_an_empty_account_keeps_it_awake_whoever_asks() -> None:
+    made = patient()
+    made._budget = -100.0
+    made.forget(START_S)
+    decision = made.decide(last_of(made) + 10)
+    assert decision.reason.parts()[0].code == "policy.no_budget"
+    assert not decision.patient
+
+
+@pytest.mark.parametrize(("kind", "counts"), [(0, False), (2, True)])
+def test_a_hit_counts_where_presence_does(kind: int, counts: bool) -> None:
+    made = patient(kind)
+    t_s = last_of(made)
+    hit = Request(t_s, 5, Klass.PERSON, needs_server=False, page_load=True)
+    assert made.counts(hit) is counts
+    assert made.counts(replace(hit, needs_server=True))
+    assert not made.counts(replace(hit, needs_server=True, klass=Klass.CRAWLER))

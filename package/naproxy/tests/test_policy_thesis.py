@@ -187,3 +187,26 @@ def test_waiting_without_requests_always_ends_or_is_asked_again_later(
         assert decision.check_at_s > now_s
         now_s = decision.check_at_s
     raise AssertionError(decision.reason)
+
+
+def test_the_window_forgets_a_spender_and_the_debounce_his_wake() -> None:
+    made = thesis(fraction=1.0)
+    kept = Request(1000.0, 1, Klass.PERSON, needs_server=True, page_load=True)
+    made.request(kept)
+    made.observed(1100.0, State.AWAKE)
+    for second in range(9):
+        made.request(replace(kept, t_s=1101.0 + second))
+    assert made.decide(1110.0).patient
+    made.forget(1000.0)
+    decision = made.decide(1110.0)
+    assert decision.sleep
+    assert decision.reason.parts()[0] == Reason("policy.idle", idle_s=110)
+
+
+def test_waiting_for_the_budget_is_no_patience_with_visitors() -> None:
+    made = thesis(fraction=0.1, min_awake_s=0)
+    late = Request(1000.0, 1, Klass.PERSON, needs_server=True, page_load=True, delay_s=9.0)
+    made.request(late)
+    decision = made.decide(1100.0)
+    assert decision.reason.parts()[0].code == "policy.too_many"
+    assert not decision.patient
