@@ -70,19 +70,55 @@ def test_with_nobody_in_flight_who_asked_last_pays() -> None:
     made = shares(awake_s=100)
     made.ask(0.0, VISITOR, awake=True)
     made.ask(0.0, STRANGER, awake=True)
-    passed(made, 100, [])
-    assert made.over(STRANGER)
-    assert not made.over(VISITOR)
+    passed(made, 20, [])
+    assert made.addresses.left_s(STRANGER.address) == 80
+    assert made.addresses.left_s(VISITOR.address) == 100
 
 
-def test_once_a_spender_is_out_who_asked_before_pays() -> None:
-    made = shares(awake_s=100)
+def test_when_it_waits_for_one_no_longer_who_asked_before_pays() -> None:
+    made = shares(awake_s=1000)
+    passed(made, 0, [])
+    made.addresses.charge(STRANGER.address, 980, 0)
     made.ask(0.0, VISITOR, awake=True)
     made.ask(0.0, STRANGER, awake=True)
-    passed(made, 150, [])
+    passed(made, 30, [])
+    assert made.addresses.left_s(STRANGER.address) == pytest.approx(10, abs=1)
+    assert made.addresses.left_s(VISITOR.address) == pytest.approx(980, abs=1)
+
+
+def test_it_waits_for_one_a_quarter_of_what_is_left_to_him() -> None:
+    made = shares(awake_s=100)
+    made.addresses.charge(STRANGER.address, 20, 0)
+    made.ask(0.0, STRANGER, awake=True)
+    assert made.others_since_s(19.9) == 0.0
+    assert made.others_since_s(20.0) is None
+
+
+def test_it_waits_for_the_office_s_own_as_long_as_the_policy_likes() -> None:
+    made = shares(awake_s=100)
+    made.ask(0.0, OWN, awake=True)
+    assert made.others_since_s(1e6) == 0.0
+
+
+def test_a_policy_learns_from_one_until_half_a_share_is_used_up() -> None:
+    made = shares(awake_s=100)
+    made.addresses.charge(STRANGER.address, 49, 0)
+    assert made.visitor(STRANGER)
+    made.addresses.charge(STRANGER.address, 1, 0)
+    assert not made.visitor(STRANGER)
+
+
+def test_a_lone_visitor_comes_back_ten_times_before_he_is_over() -> None:
+    made = shares()
+    for visit in range(9):
+        t_s = 1000.0 * visit
+        made.slept(t_s)
+        made.ask(t_s, VISITOR, awake=False)
+        made.woke(t_s + WAKE_S)
+        made._t_s = t_s + WAKE_S
+        while made.others_since_s(made._t_s) is not None:
+            made.pass_time(made._t_s + 1, 1, [], paid=True)
     assert not made.over(VISITOR)
-    passed(made, 50, [])
-    assert made.over(VISITOR)
 
 
 def test_time_that_is_not_paid_is_on_nobodys_account() -> None:
@@ -174,7 +210,7 @@ def test_who_asks_while_it_falls_asleep_is_on_the_next_wake() -> None:
     made.slept(2.0)
     assert not made.over(STRANGER)
     made.woke(7.0)
-    assert made.others_since_s() == 2.0
+    assert made.others_since_s(8.0) == 7.0
     made.slept(60.0)
     assert made.over(STRANGER)
 
@@ -183,7 +219,7 @@ def test_a_server_that_nobody_asked_for_is_awake_for_the_office() -> None:
     made = shares(awake_s=100)
     made.slept(0.0)
     made.woke(5.0)
-    assert made.others_since_s() == 5.0
+    assert made.others_since_s(9.0) == 5.0
     passed(made, 1000, [])
     assert made.spent == ()
 
@@ -302,6 +338,7 @@ class World:
     t_s: float = 1.7e9 // DAY_S * DAY_S
     awake_s: float = 0.0
     waiting_s: float = math.inf
+    since_s: float = -math.inf
     in_flight: dict[Party, float] = field(default_factory=dict)
     refused: list[Party] = field(default_factory=list)
     slept: list[float] = field(default_factory=list)
@@ -327,8 +364,11 @@ class World:
                 self.t_s = min(self.t_s, before_s + BEAT_S)
             self.awake_s += self.t_s - before_s
             day = int(self.t_s // DAY_S)
-            if self.shares.pass_time(self.t_s, day, uses, paid=True):
+            used_up = self.shares.pass_time(self.t_s, day, uses, paid=True)
+            since_s = self.shares.others_since_s(self.t_s) or -math.inf
+            if used_up or since_s < self.since_s:
                 self.forget()
+            self.since_s = since_s
             if self.t_s >= self.waiting_s:
                 self.wake()
 
@@ -345,14 +385,14 @@ class World:
         return self.policy.decide(self.t_s)
 
     def forget(self) -> None:
-        since_s = self.shares.others_since_s()
+        since_s = self.shares.others_since_s(self.t_s)
         self.policy.forget(self.t_s - 1e9 if since_s is None else since_s)
 
     def wake(self) -> None:
         self.state, self.waiting_s = State.AWAKE, math.inf
         self.policy.observed(self.t_s, State.AWAKE)
         self.shares.woke(self.t_s)
-        if self.shares.others_since_s() is None:
+        if self.shares.others_since_s(self.t_s) is None:
             self.forget()
 
     def sleep(self) -> None:
@@ -378,7 +418,8 @@ class World:
         self.in_flight[party] = self.t_s + lasts_s + (0.0 if awake else WAKE_S)
         delay_s = 0.0 if awake else WAKE_S
         request = Request(self.t_s, party.address, klass, True, True, delay_s=delay_s)
-        self.policy.request(request)
+        if self.shares.visitor(party):
+            self.policy.request(request)
         if self.policy.counts(request):
             self.shares.ask(self.t_s, party, awake=awake)
 
@@ -474,9 +515,11 @@ def test_no_stranger_costs_more_than_the_share_nor_harms_a_visitor(
     assert world.awake_s <= alone(own, idle_s) + 7 * MOST_A_DAY_S
     assert VISITOR not in world.refused
     assert OWN not in world.refused
-    for t_s, _, lasts_s in own:
-        served_s = 1.7e9 // DAY_S * DAY_S + t_s + lasts_s
-        assert not any(served_s <= slept_s < served_s + idle_s for slept_s in world.slept)
+    for t_s, who, _ in own:
+        asked_s = 1.7e9 // DAY_S * DAY_S + t_s
+        # Two visits a day, of which the first leaves three quarters of a share.
+        waits_s = idle_s if who.own else min(idle_s, 0.7 * 0.25 * 600)
+        assert not any(asked_s <= slept_s < asked_s + waits_s for slept_s in world.slept)
 
 
 @given(st.lists(things, min_size=1, max_size=4))

@@ -147,14 +147,14 @@ def test_a_silent_tunnel_keeps_it_awake_for_its_share_and_no_longer(play: Play) 
     play(tunnel)
 
 
-def test_after_a_spender_it_waits_as_for_those_who_asked_before(play: Play) -> None:
+def test_after_a_stranger_s_patience_it_waits_as_for_those_who_asked_before(play: Play) -> None:
     def both(server: Awake) -> None:
-        server.asks(VISITOR)
+        server.asks(OWN)
+        server.passes(100)
         server.asks(STRANGER)
-        server.passes(601)
-        assert server.shares.over(STRANGER)
+        server.passes(151)
         reason = server.runner.decider.decision.reason
-        assert reason == Reason("policy.idle_of", idle_s=600, least_s=7200.0)
+        assert reason == Reason("policy.idle_of", idle_s=250, least_s=7200.0)
         assert not server.sleeping
 
     play(both)

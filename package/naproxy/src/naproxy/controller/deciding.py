@@ -62,6 +62,7 @@ class Decider:
         self._shares = executor.sharing.shares
         self._last_t_s = 0.0
         self._learned_us = 0
+        self._waits_since_s = -math.inf
         self._inhibited: tuple[str, ...] = ()
         self._check: asyncio.TimerHandle | None = None
         self.mode_until_s: float | None = None
@@ -142,7 +143,8 @@ class Decider:
 
     def _learn(self, event: Event) -> None:
         request = self._request(event)
-        self._policy.request(request)
+        if self._shares.visitor(party_of(event)):
+            self._policy.request(request)
         if self._policy.counts(request):
             self._sharing.ask(request.t_s, event, awake=self._found_awake(event))
 
@@ -170,7 +172,7 @@ class Decider:
         self._policy.observed(t_s, state)
         if state is State.AWAKE:
             self._shares.woke(t_s)
-            if self._shares.others_since_s() is None:
+            if self._shares.others_since_s(t_s) is None:
                 self._forget(t_s)
         elif state is State.FALLING_ASLEEP:
             self._shares.falls_asleep()
@@ -193,8 +195,10 @@ class Decider:
         uses = self._sharing.keeping() if awake or waking else []
         paid = waking or (awake and self._for_visitors())
         used_up = self._shares.pass_time(t_s, self._box.day(), uses, paid=paid)
-        in_vain = awake and self.decision.patient and self._shares.others_since_s() is None
-        if used_up or in_vain:
+        since_s = self._shares.others_since_s(t_s)
+        given_up = since_s is None or since_s < self._waits_since_s
+        self._waits_since_s = -math.inf if since_s is None else since_s
+        if used_up or (given_up and awake and self.decision.patient):
             self._forget(t_s)
             self.decide()
 
@@ -206,7 +210,7 @@ class Decider:
 
     def _forget(self, t_s: float) -> None:
         """Be patient no longer for those who are over a share."""
-        since_s = self._shares.others_since_s()
+        since_s = self._shares.others_since_s(t_s)
         self._policy.forget(t_s - _NEVER_AGO_S if since_s is None else since_s)
 
     # What overrules it
@@ -275,7 +279,7 @@ class Decider:
         self._follow_wall_clock()
         t_s = self._never_back(time.monotonic())
         decision = self._policy.decide(t_s)
-        if decision.sleep and state is State.AWAKE and self._shares.others_since_s() is None:
+        if decision.sleep and state is State.AWAKE and self._shares.others_since_s(t_s) is None:
             decision = replace(decision, reason=ONLY_SPENT)
         self.decision = decision
         again_s = math.inf if decision.check_at_s is None else decision.check_at_s - t_s

@@ -4,6 +4,7 @@ A server is awake for those who use it. Each moment of that is split among those
 requests in flight, and without any it is on who asked last: that is whom the policy waits for.
 So whoever lengthens the time awake pays for it, and nobody pays for what others lengthen. Who has
 used up a share keeps the server awake no longer and does not wake it, until the office's next day.
+Long before that the server waits for him less and less, so that he can come back often.
 
 Accounts are of addresses, of their networks, and one of all robots together, because robots have
 many addresses. The office's own clients have none. Pure: times and readings are arguments.
@@ -11,6 +12,7 @@ many addresses. The office's own clients have none. Pure: times and readings are
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -27,6 +29,15 @@ ACCOUNTS: Final = 4096
 So to forget an account others must have 2048 that are as large. By default a day has 144 shares of
 time, and 432 of wakes if one takes 20 s: who has used three tenths of a share is never forgotten.
 """
+
+PATIENCE: Final = 0.25
+"""For one who asked the server waits at most for this part of what is left of his share."""
+
+LEAST_PATIENCE_S: Final = 10.0
+"""But so long in any case: a page has more to load."""
+
+VISITOR: Final = 0.5
+"""Who has used up this much of a share is no visitor any more from whom a policy learns."""
 
 _LATEST: Final = 1024
 _MOST_STEP_S: Final = 10.0
@@ -116,6 +127,16 @@ class Accounts:
         """Return how many there are."""
         return len(self._accounts)
 
+    def used(self, who: int) -> float:
+        """Return what part of a share is used up."""
+        account = self._accounts.get(who)
+        return self.limit.used(account) if account else 0.0
+
+    def left_s(self, who: int) -> float:
+        """Return how long one may still keep the server awake."""
+        account = self._accounts.get(who, _Account())
+        return self.limit.awake_s - account.awake_s if self.limit.awake_s else math.inf
+
     def charge(self, who: int, awake_s: float, wakes: float) -> None:
         """Put this on an account."""
         account = self._accounts.get(who)
@@ -150,15 +171,15 @@ class Accounts:
 
 
 class Latest:
-    """When parties last did something; of many the latest ones."""
+    """When parties last did something, and until when that counts; of many the latest ones."""
 
     def __init__(self) -> None:
         """Nobody has done it."""
-        self._times: OrderedDict[Party, float] = OrderedDict()
+        self._times: OrderedDict[Party, tuple[float, float]] = OrderedDict()
 
-    def note(self, party: Party, t_s: float) -> None:
+    def note(self, party: Party, t_s: float, until_s: float = math.inf) -> None:
         """It did it just now."""
-        self._times[party] = t_s
+        self._times[party] = t_s, until_s
         self._times.move_to_end(party)
         if len(self._times) > _LATEST:
             self._times.popitem(last=False)
@@ -168,8 +189,15 @@ class Latest:
         while self._times:
             party = next(reversed(self._times))
             if not without.over(party):
-                return party, self._times[party]
+                return party, self._times[party][0]
             del self._times[party]
+        return None
+
+    def counting(self, t_s: float, without: Shares) -> tuple[Party, float] | None:
+        """Return the last of those whose time is not over either."""
+        for party, (done_s, until_s) in reversed(self._times.items()):
+            if t_s < until_s and not without.over(party):
+                return party, done_s
         return None
 
     def clear(self) -> None:
@@ -222,6 +250,18 @@ class Shares:
             return True
         return party.address in self.addresses.over or party.network in self.networks.over
 
+    def visitor(self, party: Party) -> bool:
+        """Has it used so little that a policy may learn from it, and promise it something?"""
+        used = max(self.addresses.used(party.address), self.networks.used(party.network))
+        return party.own or used < VISITOR
+
+    def _patience_s(self, party: Party) -> float:
+        """Return how long the server waits for it at most."""
+        if party.own:
+            return math.inf
+        left_s = min(self.addresses.left_s(party.address), self.networks.left_s(party.network))
+        return max(LEAST_PATIENCE_S, PATIENCE * left_s)
+
     @property
     def robots_over(self) -> bool:
         """Have the robots used up theirs?"""
@@ -250,14 +290,14 @@ class Shares:
 
     def ask(self, t_s: float, party: Party, *, awake: bool) -> None:
         """Hear of a request after which the policy waits for more; `awake`: it found it so."""
-        self.asked.note(party, t_s)
+        self.asked.note(party, t_s, t_s + self._patience_s(party))
         if not awake:
             # It may be told of when it was answered, which is after the wake.
             (self._woke if self._up else self._askers).add(party)
 
-    def others_since_s(self) -> float | None:
-        """Return when somebody not over its share last asked, since the server slept."""
-        last = self.asked.last(self)
+    def others_since_s(self, t_s: float) -> float | None:
+        """Return when somebody last asked for whom the server still waits, since it slept."""
+        last = self.asked.counting(t_s, self)
         return last[1] if last else None
 
     # What happens to the server
@@ -267,6 +307,8 @@ class Shares:
         self._up = True
         if not self._askers and not self.asked.last(self):
             self.asked.note(OWN, t_s)
+        for party in self._askers:
+            self.asked.note(party, t_s, t_s + self._patience_s(party))
         self._woke |= self._askers
         self._askers.clear()
 
@@ -299,7 +341,7 @@ class Shares:
         for party in parties:
             if not party.robot:
                 self.ask(t_s, party, awake=self._up)
-        if not parties and (last := self.asked.last(self)):
+        if not parties and (last := self.asked.counting(t_s, self) or self.asked.last(self)):
             parties = {last[0]}
         before = self._used_up
         for party in parties if paid else ():
