@@ -241,6 +241,7 @@ def test_the_line_at_the_top_of_every_page(client: FlaskClient, box: Box) -> Non
     assert client.get("/api/box").json == {
         "controller": True,
         "history_error": None,
+        "settings_refused": None,
         "servers": [{"id": "web", "state": "awake", "alert": None}],
     }
 

@@ -14,6 +14,7 @@ from naproxy.api.calls import ApiError, Call, answer, joined
 from naproxy.api.table import ROUTES
 from naproxy.config import document as config
 from naproxy.config.installation import Installation
+from naproxy.config.worked import Chosen
 from naproxy.core.reason import Reason
 from naproxy.daemon.main import Controller
 from test_controller_loop import TEXT
@@ -24,7 +25,9 @@ def test_each_route_has_exactly_one_handler(tmp_path: Path) -> None:
         here = Installation(
             run_dir=str(tmp_path), data_dir=str(tmp_path), group="", control_group=""
         )
-        return Controller(tmp_path / "naproxy.toml", config.look(TEXT), here).handlers()
+        return Controller(
+            tmp_path / "naproxy.toml", Chosen(config.look(TEXT), TEXT.encode()), here
+        ).handlers()
 
     found = asyncio.run(handlers())
     assert found.keys() == ROUTES.keys()

@@ -8,6 +8,7 @@ from pathlib import Path
 from naproxy.api import client
 from naproxy.config import document as config
 from naproxy.config.installation import Installation
+from naproxy.config.worked import Chosen
 from naproxy.daemon import control
 from naproxy.daemon.main import Controller
 from naproxy.shm.events import Event
@@ -27,7 +28,7 @@ def play(tmp_path: Path, what: Callable[[Controller], None], seconds: float) -> 
     async def inside() -> Controller:
         asyncio.get_running_loop().set_exception_handler(lambda *_: None)
         here = Installation(run_dir=f"{tmp_path}/run", data_dir=f"{tmp_path}/data")
-        box = Controller(tmp_path / "naproxy.toml", config.look(TEXT), here)
+        box = Controller(tmp_path / "naproxy.toml", Chosen(config.look(TEXT), TEXT.encode()), here)
         asyncio.get_running_loop().call_soon(what, box)
         await asyncio.sleep(seconds)
         return box

@@ -11,15 +11,11 @@ system=/data/naproxy/system
 # shellcheck disable=SC2034
 state=/run/naproxy-system
 
-# The last settings that the controller of this system, A or B, took: another release may know
-# other keys. On the boot partition a spare copy, for a start without /data.
+# The settings. On the boot partition a spare copy, for a start without /data.
 # shellcheck disable=SC2034
 settings=/data/etc/naproxy.toml
 # shellcheck disable=SC2034
 spare=/bootpart/naproxy-settings.toml
-taken() {
-	sed -n 's,.*rauc\.slot=\([AB]\).*,/data/etc/taken-\1.toml,p' /proc/cmdline
-}
 
 # To the consoles and, by klogd, to the log.
 say() {

@@ -58,7 +58,7 @@ async def change(in_force: InForce, changes: list[configedit.Change], version: s
 
 
 def _unchanged(in_force: InForce, version: str) -> bytes:
-    """Return the file's text if it is what `version` is of, and in force."""
+    """Return the text to edit, if the file's is what `version` is of."""
     if version != in_force.version:
         raise ApiError(HTTPStatus.CONFLICT, Reason("config.meanwhile"), "version")
     try:
@@ -67,7 +67,7 @@ def _unchanged(in_force: InForce, version: str) -> bytes:
         raise unreadable(error) from None
     if configedit.version(text) != version:
         raise ApiError(HTTPStatus.CONFLICT, Reason("config.by_hand"), "version")
-    return text
+    return in_force.to_edit()
 
 
 def unreadable(error: Exception) -> ApiError:

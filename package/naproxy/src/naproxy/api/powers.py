@@ -86,7 +86,7 @@ def _lines(power: Mapping[str, float]) -> list[str]:
 
 def _typed(in_force: InForce, server: Server) -> dict[str, float]:
     try:
-        return given(in_force.text(), server.id)
+        return given(in_force.to_edit(), server.id)
     except (OSError, ValueError) as error:
         raise configuration.unreadable(error) from None
 

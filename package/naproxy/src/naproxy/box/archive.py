@@ -27,6 +27,7 @@ from naproxy import __version__
 from naproxy.box import LEAVE_FREE_BYTES, MOST_BYTES
 from naproxy.box.secrets import named_files, without_secrets
 from naproxy.config import document as config
+from naproxy.config.worked import Worked
 from naproxy.core.reason import WrongError
 from naproxy.core.schema import ConfigError
 from naproxy.history.tables import FILE, GENERATION, prepare
@@ -57,8 +58,8 @@ class Wanted:
 
 def make(out: BinaryIO, file: Path, data_dir: Path, wanted: Wanted) -> None:
     """Write the backup of a box: the configuration in `file`, the history in `data_dir`."""
-    text = file.read_bytes()
-    loaded = config.parse(text)
+    chosen = Worked(file).choose()
+    text, loaded = chosen.used, chosen.found.config
     with tarfile.open(fileobj=out, mode="w:gz") as tar:
         _add(tar, _ABOUT, json.dumps(_about(wanted), indent=2).encode())
         _add(tar, "naproxy.toml", text if wanted.secrets else without_secrets(text, loaded))

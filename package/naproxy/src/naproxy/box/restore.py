@@ -19,6 +19,7 @@ from naproxy.box.secrets import files, inside, private
 from naproxy.config import document as config
 from naproxy.config import edit as configedit
 from naproxy.config.edit import Change
+from naproxy.config.worked import Worked
 from naproxy.core.files import sync, write
 from naproxy.core.schema import ConfigError
 from naproxy.history.tables import FILE
@@ -73,8 +74,8 @@ def merged(found: archive.Found, file: Path, *, with_secrets: bool) -> bytes:
     That is where things are, which a request must never change, and, unless the backup's are
     wanted, the secrets.
     """
-    own_text = file.read_bytes()
-    own, theirs = config.look(own_text), config.look(found.toml)
+    chosen = Worked(file).choose()
+    own, own_text, theirs = chosen.found, chosen.used, config.look(found.toml)
     places = [Change("set", f"box.{key}", value) for key, value in own.arguments.items()]
     strange = [Change("remove", f"box.{key}") for key in theirs.arguments.keys() - own.arguments]
     text = configedit.edit(found.toml, [*places, *strange])

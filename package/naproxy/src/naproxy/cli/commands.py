@@ -125,6 +125,8 @@ def _status(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(answer, indent=2))
         return 0
+    if refused := answer["box"]["settings_refused"]:
+        print(stored_reason(refused))
     width = max((len(s["id"]) for s in answer["servers"]), default=0)
     for server in answer["servers"]:
         for line in describe(server, time.time(), width):

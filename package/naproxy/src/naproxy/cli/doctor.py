@@ -6,12 +6,13 @@ import argparse
 import asyncio
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from naproxy.api.command import add_config_option
-from naproxy.config import document as config
 from naproxy.config.document import Server
+from naproxy.config.worked import Worked
 from naproxy.core.findings import Finding
 from naproxy.core.reason import Reason
 from naproxy.core.schema import ConfigError
@@ -44,7 +45,8 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Look, and tell; returns the exit status."""
     try:
-        loaded = config.read(args.config)
+        chosen = Worked(args.config).choose()
+        loaded = chosen.found.config
         server = next((each for each in loaded.server if each.id == args.id), None)
         if server is None:
             known = [each.id for each in loaded.server]
@@ -57,7 +59,9 @@ def run(args: argparse.Namespace) -> int:
         return _wrong(f"{args.config}: {error}")
     except on_server.FactsError as error:
         return _wrong(f"{args.facts}: {error}")
-    found = _look(server, server.wake.interface or loaded.box.interface)
+    seen = asyncio.run(readings.see(server, server.wake.interface or loaded.box.interface))
+    refused = chosen.refused.reason(args.config) if chosen.refused else None
+    found = box.look(replace(seen, refused=refused, file=args.config))
     if facts is not None:
         found += on_server.look(on_server.Seen(facts, server))
     problems = sum(finding.verdict == "problem" for finding in found)
@@ -79,10 +83,6 @@ def _read(name: str) -> bytes:
         return sys.stdin.buffer.read(on_server.MOST_BYTES + 1)
     with Path(name).open("rb") as file:
         return file.read(on_server.MOST_BYTES + 1)
-
-
-def _look(server: Server, interface: str) -> list[Finding]:
-    return box.look(asyncio.run(readings.see(server, interface)))
 
 
 def _tell(server: Server, found: list[Finding], problems: int, all_seen: bool) -> None:

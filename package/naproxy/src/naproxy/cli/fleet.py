@@ -20,8 +20,8 @@ from naproxy.api.command import (
     installation_options,
     installed,
 )
-from naproxy.config import document as config
 from naproxy.config.document import Config
+from naproxy.config.worked import Worked
 from naproxy.core.reason import Reason
 from naproxy.core.schema import ConfigError
 
@@ -44,7 +44,7 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write it; CommandError with the reason if there is nothing to write."""
     try:
-        found = config.look(args.config.read_bytes())
+        found = Worked(args.config).choose().found
         ours = found.config
         if not ours.fleet.url:
             raise CommandError(str(Reason("update.no_fleet")))

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from naproxy import __version__
 from naproxy.api.command import CommandError, add_config_option, call, socket_option
-from naproxy.config import document as config
 from naproxy.config.document import Mqtt
+from naproxy.config.worked import Worked
 from naproxy.core.reason import stored_reason
 from naproxy.core.schema import ConfigError
 from naproxy.core.state import State
@@ -106,7 +106,7 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Publish until SIGTERM or SIGINT."""
     try:
-        settings = config.read(args.config).mqtt
+        settings = Worked(args.config).choose().found.config.mqtt
     except (ConfigError, OSError) as error:
         raise CommandError(str(error)) from None
     client = _client(settings)

@@ -21,7 +21,7 @@ from naproxy import drivers, policy
 from naproxy.config import old
 from naproxy.config.installation import Installation
 from naproxy.config.update import Fleet
-from naproxy.core.files import write
+from naproxy.core.files import peek, write
 from naproxy.core.hours import zone
 from naproxy.core.reason import Reason
 from naproxy.core.schema import (
@@ -399,18 +399,28 @@ def _wrong_rule(rule: Rule) -> Reason | None:
     return None
 
 
+def text(path: Path) -> bytes:
+    """Return what is in a file, at most one byte too many; OSError."""
+    return peek(path, MAX_BYTES + 1)[0]
+
+
+def text_or_new(path: Path) -> bytes:
+    """Return the same, or where there is no file that of a box not set up yet: nothing."""
+    try:
+        return text(path)
+    except FileNotFoundError:
+        _LOG.info("there is no %s: this box is not set up yet", path)
+        return b""
+
+
 def read(path: Path) -> Config:
     """Return the configuration in a file; ConfigError, or OSError if it cannot be read."""
-    return parse(path.read_bytes())
+    return parse(text(path))
 
 
 def read_or_new(path: Path) -> Found:
     """Return all that is in it, or where there is no file that of a box not set up yet."""
-    try:
-        return look(path.read_bytes())
-    except FileNotFoundError:
-        _LOG.info("there is no %s: this box is not set up yet", path)
-        return look("")
+    return look(text_or_new(path))
 
 
 def replace(path: Path, text: bytes) -> Config:

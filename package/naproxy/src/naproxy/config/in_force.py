@@ -10,6 +10,8 @@ from typing import Any, Final
 from naproxy.config import document, edit
 from naproxy.config.document import Config, Found
 from naproxy.config.installation import argument
+from naproxy.config.worked import Chosen, Refused, Worked
+from naproxy.core import files
 from naproxy.core.reason import Reason
 from naproxy.core.schema import ConfigError, Problem, plain, secrets
 
@@ -19,13 +21,16 @@ _LOG: Final = logging.getLogger(__name__)
 class InForce:
     """Holds it, and has another put into force."""
 
-    def __init__(self, file: Path, found: Found, take: Callable[[Config], None]) -> None:
-        """`found` is what the file had when it was read; `take` lives by a new configuration."""
+    def __init__(self, file: Path, chosen: Chosen, take: Callable[[Config], None]) -> None:
+        """`chosen` is what we start with; `take` lives by a new configuration."""
         self.file = file
+        self.refused: Refused | None = chosen.refused
         self._take = take
-        self._config = found.config
-        self._arguments = found.arguments
-        self.version = edit.version(self.text())
+        self._config = chosen.found.config
+        self._arguments = chosen.found.arguments
+        self._text = chosen.text
+        self._worked = Worked(file)
+        self.version = edit.version(chosen.text)
 
     def current(self) -> Config:
         """Return the configuration in force."""
@@ -39,9 +44,23 @@ class InForce:
     def text(self) -> bytes:
         """Return the file as it is now, nothing if there is none yet; OSError."""
         try:
-            return self.file.read_bytes()
+            return document.text(self.file)
         except FileNotFoundError:
             return b""
+
+    def to_edit(self) -> bytes:
+        """Return the text that changes of single keys are for: that of the settings in force."""
+        return self.refused.text if self.refused else self.text()
+
+    def begin(self) -> None:
+        """Count a start with the settings in force."""
+        if self.refused is None:
+            self._worked.begin(self._text)
+
+    def proved(self) -> None:
+        """Keep the settings in force for a start that cannot use those in the file."""
+        if self.refused is None:
+            self._worked.end(self._text)
 
     def secret_names(self) -> frozenset[str]:
         """Return the names of the secret keys that are given."""
@@ -50,7 +69,11 @@ class InForce:
     def put(self, text: bytes) -> None:
         """Check, write and use a new configuration; ConfigError, and nothing changes."""
         self._refuse_arguments(document.look(text).arguments)
-        self._use(document.replace(self.file, text), text)
+        new = document.parse(text)
+        if self.refused:
+            self._set_aside()
+        document.replace(self.file, text)
+        self._use(new, text)
 
     def reload(self) -> None:
         """Use the file as it is now; ConfigError or OSError, and nothing changes."""
@@ -70,9 +93,20 @@ class InForce:
         _LOG.info("%s: in force now", self.file)
 
     def _use(self, new: Config, text: bytes) -> None:
+        self._worked.begin(text)
         self._take(new)
+        self.refused = None
         self._config = new
+        self._text = text
         self.version = edit.version(text)
+
+    def _set_aside(self) -> None:
+        """Keep the file that is not used: somebody may have written much into it by hand."""
+        aside = self.file.with_name(f"{self.file.name}.refused")
+        try:
+            files.write(aside, self.text(), 0o600)
+        except OSError as error:
+            _LOG.warning("%s: not kept: %s", aside, error.strerror)
 
     def _refuse_arguments(self, given: dict[str, Any]) -> None:
         """Refuse a text that says other than the file how we are installed."""

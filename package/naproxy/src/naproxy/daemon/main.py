@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import faulthandler
 import fcntl
 import gc
 import logging
@@ -16,6 +17,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -28,10 +30,10 @@ from naproxy.api.command import add_config_option, installation_options, install
 from naproxy.api.servers import Servers
 from naproxy.box import logs, restore
 from naproxy.box.api import Operations
-from naproxy.config import document as config
-from naproxy.config.document import Config, Found
+from naproxy.config.document import Config
 from naproxy.config.in_force import InForce, complain, warn
 from naproxy.config.installation import Installation
+from naproxy.config.worked import PROVED_S, Chosen, Worked
 from naproxy.controller import slots
 from naproxy.controller.context import BoxContext
 from naproxy.controller.learning import Learner
@@ -59,6 +61,8 @@ from naproxy.update.updates import Updates
 
 SAVE_S: Final = 1800.0
 PRUNE_S: Final = 86400.0
+HUNG_S: Final = 120.0
+"""A loop that has not turned for so long will not turn again. A slow disk takes less."""
 _ANSWER_OUT_S: Final = 0.5
 _LOG: Final = logging.getLogger(__name__)
 _LAST_WORDS: Final = logs.Ring()
@@ -73,9 +77,16 @@ class AlreadyRunningError(RuntimeError):
 class Controller:
     """The box."""
 
-    def __init__(self, file: Path, found: Found, here: Installation) -> None:
-        """Map the page and open the journal; `run` does the rest."""
-        self.configuration = InForce(file, found, self._take)
+    def __init__(
+        self,
+        file: Path,
+        chosen: Chosen,
+        here: Installation,
+        alive: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Map the page and open the journal; `run` does the rest. `alive` is told of each beat."""
+        self.configuration = InForce(file, chosen, self._take)
+        self._alive = alive
         self.file = file
         self.here = here
         self.runners: dict[str, Runner] = {}
@@ -113,6 +124,8 @@ class Controller:
     async def run(self) -> None:
         """Serve until SIGTERM or SIGINT."""
         loop = asyncio.get_running_loop()
+        self._alive()
+        self.configuration.begin()
         self._take(self.current())
         self._page.heartbeat(page.monotonic_us())
         self._wakes.open()
@@ -133,6 +146,7 @@ class Controller:
         _LOG.info("naproxy %s: looks after %s", __version__, names)
         try:
             await self._stopping.wait()
+            self.configuration.proved()
         finally:
             self._wakes.close()
             api.close()
@@ -162,6 +176,7 @@ class Controller:
     def _beat(self) -> None:
         self._timers.again(self.current().box.heartbeat_s, self._beat)
         self._page.heartbeat(page.monotonic_us())
+        self._alive()
         self._drain()
 
     def _drain(self) -> None:
@@ -214,6 +229,10 @@ class Controller:
 
     # Configuration
 
+    def _proved(self) -> None:
+        """What it ran with for so long, without a change, has worked."""
+        self.configuration.proved()
+
     def _take(self, new: Config) -> None:
         """Live by a new configuration: servers come, change and go."""
         for name in set(self.runners) - {s.id for s in new.server}:
@@ -248,6 +267,7 @@ class Controller:
         self._remember(new)
         for name in fresh:
             self.runners[name].start()
+        self._timers.again(PROVED_S, self._proved)
 
     def _remember(self, new: Config) -> None:
         """Keep the page's configuration: on our image Varnish starts with it, and before us."""
@@ -296,6 +316,7 @@ class Controller:
 
     def status(self) -> dict[str, Any]:
         """Return what holds for the whole box."""
+        refused = self.configuration.refused
         return {
             "version": __version__,
             "started_s": self._started_s,
@@ -303,6 +324,7 @@ class Controller:
             "events_lost": self._events.lost,
             "bad_datagrams": self._wakes.bad,
             "history_error": self._journal.error,
+            "settings_refused": refused.reason(self.file).plain() if refused else None,
             "energy_j": self._history.energy_j(),
         }
 
@@ -345,10 +367,18 @@ def _before_others() -> None:
         _LOG.warning("--realtime: not permitted: %s", error.strerror)
 
 
-async def _main(file: Path, found: Found, here: Installation) -> bool:
+def _alive() -> None:
+    """Have the kernel end us if this is not said again in time: then we are started anew."""
+    signal.setitimer(signal.ITIMER_REAL, HUNG_S)
+
+
+async def _main(file: Path, chosen: Chosen, here: Installation) -> bool:
     """Return whether it wants to begin anew."""
-    controller = Controller(file, found, here)
-    await controller.run()
+    controller = Controller(file, chosen, here, _alive)
+    try:
+        await controller.run()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
     return controller.begin_anew
 
 
@@ -367,21 +397,25 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the controller until it is told to stop."""
     log.to_standard_error(_LAST_WORDS)
+    faulthandler.register(signal.SIGALRM, chain=True)  # it says where it hung, then ends
+    worked = Worked(args.config)
     try:
-        found = config.read_or_new(args.config)
-        here = installed(args, found)
+        chosen = worked.choose()
+        here = installed(args, chosen.found)
         if restore.take(args.config, Path(here.data_dir)):
-            found = config.read_or_new(args.config)
+            chosen = worked.choose()
     except (ConfigError, OSError) as error:
         complain(str(args.config), error)
         return 2
-    warn(args.config, found)
+    if chosen.refused:
+        _LOG.error("%s", chosen.refused.reason(args.config))
+    warn(args.config, chosen.found)
     if here.realtime:
         _before_others()
     begin_anew = False
     try:
         with contextlib.suppress(KeyboardInterrupt):
-            begin_anew = asyncio.run(_main(args.config, found, here))
+            begin_anew = asyncio.run(_main(args.config, chosen, here))
     except (AlreadyRunningError, OSError) as error:
         _LOG.error("naproxy controller: %s", error)
         return 1

@@ -13,7 +13,12 @@ class Timers:
         self._next: dict[Callable[[], None], asyncio.TimerHandle] = {}
 
     def again(self, after_s: float, work: Callable[[], None]) -> None:
-        """Do it after so long; one that does it again sets its next time before it begins."""
+        """Do it after so long, and not when it was to be done before.
+
+        One that does it again sets its next time before it begins.
+        """
+        if work in self._next:
+            self._next[work].cancel()
         self._next[work] = asyncio.get_running_loop().call_later(after_s, work)
 
     def stop(self) -> None:

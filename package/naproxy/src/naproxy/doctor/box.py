@@ -23,6 +23,13 @@ def _missing(seen: Seen, ways: list[Any]) -> dict[str, str]:
     return {name: needed[name] for name in sorted(needed) if name not in seen.programs}
 
 
+def settings(seen: Seen) -> Problem | None:
+    """Look whether the settings in the file are those in force."""
+    if seen.refused:
+        return Problem(seen.refused, Reason("doctor.do_mend_settings", file=str(seen.file)))
+    return None
+
+
 def way_to_sleep(seen: Seen) -> Problem | None:
     """Look whether it can be put to sleep."""
     if seen.server.sleep.never:
@@ -135,7 +142,8 @@ def _install(missing: Mapping[str, str]) -> Reason:
 
 
 CHECKS: Final = (
-    *(way_to_sleep, interface, route, web_port, ethernet_address, magic_packet, programs),
+    *(settings, way_to_sleep, interface, route, web_port, ethernet_address, magic_packet),
+    programs,
 )
 
 

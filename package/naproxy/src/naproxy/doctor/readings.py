@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from naproxy import drivers
-from naproxy.config.document import Server
+from naproxy.config.document import DEFAULT_FILE, Server
 from naproxy.controller.ping import Pinger
 from naproxy.core.interfaces import ip
 from naproxy.core.reason import Reason
@@ -43,6 +43,10 @@ class Seen:
     """What its way to sleep saw: what `see` of that driver returned, if it has one."""
     pinged: bool = False
     """It answers pings now."""
+    refused: Reason | None = None
+    """Why the settings in the file are not those that were looked at."""
+    file: Path = Path(DEFAULT_FILE)
+    """Of the settings."""
 
     @property
     def there(self) -> Reason | None:

@@ -84,6 +84,7 @@ NOW: Final = obj(
         "error": nullable(string()),
         "now_s": number(),
         "history_error": nullable(string()),
+        "settings_refused": nullable(string(description="why the file's are not used")),
         "servers": array(SERVER),
     }
 )
@@ -91,6 +92,7 @@ BOX: Final = obj(
     {
         "controller": boolean(),
         "history_error": nullable(string()),
+        "settings_refused": nullable(string(description="why the file's are not used")),
         "servers": array(obj({"id": string(), "state": string(), "alert": nullable(string())})),
     }
 )
@@ -127,10 +129,10 @@ def box() -> Any:
     try:
         said = control().get("/v1/status", timeout_s=TIMEOUT_S)
     except ApiError:
-        return {"controller": False, "history_error": None, "servers": []}
+        return {"controller": False, **_told_of_box({}), "servers": []}
     return {
         "controller": True,
-        "history_error": said["box"]["history_error"],
+        **_told_of_box(said["box"]),
         "servers": [
             {
                 "id": each["id"],
@@ -150,14 +152,21 @@ def _now(since_s: float | None, *, first: bool = False) -> dict[str, Any]:
         servers = [_server(each, said, power, wall_s, first=first) for each in said["servers"]]
     except ApiError as error:
         silent = {"controller": False, "error": error.words, "servers": []}
-        return {**silent, "now_s": wall_s, "history_error": None}
+        return {**silent, "now_s": wall_s, **_told_of_box({})}
     _rates().keep({each["id"] for each in servers})
     return {
         "controller": True,
         "error": None,
         "now_s": wall_s,
-        "history_error": said["box"]["history_error"],
+        **_told_of_box(said["box"]),
         "servers": servers,
+    }
+
+
+def _told_of_box(box: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "history_error": box.get("history_error"),
+        "settings_refused": plain(box.get("settings_refused")) or None,
     }
 
 

@@ -88,6 +88,10 @@ function troublesOf(box) {
 			...trouble("bad", "server", { name: each.id }),
 			words: each.alert || t("kit.banner.server_words"),
 		}));
+	if (box.settings_refused) {
+		const title = t("kit.banner.settings");
+		found.push({ kind: "warn", title, words: box.settings_refused });
+	}
 	if (box.history_error) found.push(trouble("warn", "history", { error: box.history_error }));
 	return found;
 }

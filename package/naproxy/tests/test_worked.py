@@ -1,0 +1,377 @@
+"""Settings that worked are kept, and taken when those in the file cannot be used."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from box import NAPROXY, PATIENCE_S, Box, wait_for
+from naproxy.config.in_force import InForce
+from naproxy.config.worked import MOST_STARTS, Worked
+from naproxy.core.reason import Reason
+from naproxy.core.schema import ConfigError
+
+GOOD = b"""
+[[server]]
+id = "web"
+address = "192.0.2.10"
+mac = "02:00:00:00:00:01"
+"""
+BETTER = GOOD.replace(b"web", b"shop")
+HOSTILE = (
+    b"[[server]\n",
+    b"\xff\xfe",
+    b"[nonsense]\n",
+    b"[box]\nheartbeat_s = 1e999\n",
+    b"a = [" + b"[" * 100_000,
+    b"#" * ((1 << 20) + 1),
+    GOOD + b"port = 70000\n",
+)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    made = tmp_path / "naproxy.toml"
+    made.write_bytes(GOOD)
+    made.chmod(0o640)
+    return made
+
+
+def kept(file: Path, text: bytes = GOOD, release: str = "1") -> Worked:
+    worked = Worked(file, release)
+    worked.end(text)
+    return worked
+
+
+def names(file: Path) -> set[str]:
+    return {path.name for path in file.parent.iterdir()}
+
+
+def test_settings_that_are_right_are_used(file: Path) -> None:
+    chosen = kept(file, BETTER).choose()
+    assert chosen.refused is None
+    assert (chosen.used, chosen.found.config.server[0].id) == (GOOD, "web")
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_those_that_are_refused_give_way_to_the_last_that_worked(file: Path, text: bytes) -> None:
+    worked = kept(file)
+    file.write_bytes(text)
+    chosen = worked.choose()
+    assert chosen.refused
+    assert (chosen.used, chosen.found.config.server[0].id) == (GOOD, "web")
+    assert file.read_bytes() == text
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda p: p.symlink_to("/dev/zero")])
+def test_what_is_no_file_gives_way_and_holds_nothing_up(file: Path, make: Any) -> None:
+    worked = kept(file)
+    file.unlink()
+    make(file)
+    refused = worked.choose().refused
+    assert refused
+    assert "The file cannot be read" in str(refused.reason(file))
+
+
+def test_without_any_that_worked_they_are_refused(file: Path) -> None:
+    file.write_bytes(b"[nonsense]\n")
+    with pytest.raises(ConfigError):
+        Worked(file).choose()
+
+
+def test_what_is_wrong_and_what_is_used_is_said(file: Path) -> None:
+    worked = kept(file)
+    file.write_bytes(GOOD + b"port = 0\n")
+    os.utime(file.with_name("naproxy.worked-1.toml"), (0, 0))
+    refused = worked.choose().refused
+    assert refused
+    words = str(refused.reason(file))
+    assert words.startswith(
+        f"The settings in {file} are not used. Field server.web.port: must be 1 to"
+    )
+    assert "The box runs with those of 1970-01-01 " in words
+
+
+def test_of_very_many_problems_a_few_are_named(file: Path) -> None:
+    worked = kept(file)
+    file.write_bytes(b"".join(b"[n%d]\n" % n for n in range(100)))
+    refused = worked.choose().refused
+    assert refused
+    reason = refused.reason(file)
+    assert Reason("config.more_problems", number=95) in reason.params["problems"]
+
+
+def test_they_are_as_private_as_the_file(file: Path) -> None:
+    kept(file)
+    assert file.with_name("naproxy.worked-1.toml").stat().st_mode & 0o777 == 0o640
+
+
+def test_those_of_an_older_release_stay_for_it(file: Path) -> None:
+    kept(file, GOOD, "1")
+    kept(file, BETTER, "2")
+    file.write_bytes(b"[nonsense]\n")
+    assert Worked(file, "1").choose().used == GOOD
+    assert Worked(file, "2").choose().used == BETTER
+
+
+def test_a_new_release_takes_those_of_the_one_before_if_it_can(file: Path) -> None:
+    kept(file, b"[of_that_release]\n", "0")
+    kept(file, GOOD, "1")
+    file.write_bytes(b"[nonsense]\n")
+    assert Worked(file, "2").choose().used == GOOD
+
+
+def test_passwords_do_not_stay_in_files_of_many_releases(file: Path) -> None:
+    for number in range(5):
+        kept(file, GOOD, str(number))
+        os.utime(file.with_name(f"naproxy.worked-{number}.toml"), (number, number))
+    assert names(file) == {"naproxy.toml", "naproxy.worked-3.toml", "naproxy.worked-4.toml"}
+
+
+def test_a_name_with_marks_of_a_pattern_is_a_name(tmp_path: Path) -> None:
+    file = tmp_path / "[a]*.toml"
+    file.write_bytes(GOOD)
+    kept(file, GOOD, "1")
+    file.write_bytes(b"[nonsense]\n")
+    assert Worked(file, "2").choose().used == GOOD
+
+
+def test_settings_that_end_the_controller_again_and_again_give_way(file: Path) -> None:
+    worked = kept(file)
+    file.write_bytes(BETTER)
+    for _ in range(MOST_STARTS):
+        assert worked.choose().refused is None
+        worked.begin(BETTER)
+    chosen = worked.choose()
+    assert chosen.refused
+    assert chosen.used == GOOD
+    assert file.read_bytes() == BETTER
+
+
+def test_settings_that_run_well_are_not_counted(file: Path) -> None:
+    worked = kept(file)
+    for _ in range(2 * MOST_STARTS):
+        worked.begin(BETTER)
+        worked.end(BETTER)
+    file.write_bytes(BETTER)
+    assert worked.choose().refused is None
+    assert "naproxy.starts" not in names(file)
+
+
+def test_settings_that_worked_once_do_not_give_way_to_themselves(file: Path) -> None:
+    worked = kept(file)
+    for _ in range(2 * MOST_STARTS):
+        worked.begin(GOOD)
+    assert worked.choose().refused is None
+
+
+def test_others_than_those_that_ended_it_are_tried(file: Path) -> None:
+    worked = kept(file)
+    for _ in range(MOST_STARTS):
+        worked.begin(BETTER)
+    file.write_bytes(GOOD + b"port = 81\n")
+    assert worked.choose().refused is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"[]", b"{}", b"null", b'{"version": 1, "starts": "x"}', b"[" * 1000, b"\xff"],
+)
+def test_a_damaged_count_is_none(file: Path, text: bytes) -> None:
+    worked = kept(file, BETTER)
+    file.with_name("naproxy.starts").write_bytes(text)
+    assert worked.choose().refused is None
+
+
+def test_a_count_that_is_no_number_is_none(file: Path) -> None:
+    worked = kept(file, BETTER)
+    worked.begin(GOOD)
+    count = file.with_name("naproxy.starts")
+    count.write_text(json.dumps({**json.loads(count.read_text()), "starts": float("inf")}))
+    assert worked.choose().refused is None
+
+
+def test_a_box_that_is_not_set_up_keeps_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "naproxy.toml"
+    worked = Worked(file)
+    assert worked.choose().used == b""
+    worked.begin(b"")
+    worked.end(b"")
+    assert names(file) == set()
+
+
+def test_where_nothing_can_be_written_it_goes_on(
+    file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file.with_name("naproxy.worked-1.toml").mkdir()
+    worked = kept(file)
+    file.with_name("naproxy.starts").mkdir()
+    worked.begin(BETTER)
+    worked.end(GOOD)
+    assert worked.choose().refused is None
+    assert "not written" in caplog.text
+
+
+def in_force(file: Path) -> InForce:
+    return InForce(file, Worked(file).choose(), lambda _: None)
+
+
+def refused(file: Path, text: bytes = b"[nonsense]\n") -> InForce:
+    Worked(file).end(GOOD)
+    file.write_bytes(text)
+    return in_force(file)
+
+
+def test_settings_that_are_saved_end_it(file: Path) -> None:
+    ours = refused(file)
+    assert ours.refused
+    ours.put(BETTER)
+    assert ours.refused is None
+    assert in_force(file).current().server[0].id == "shop"
+
+
+def test_the_refused_file_is_kept_when_others_are_saved(file: Path) -> None:
+    refused(file).put(BETTER)
+    aside = file.with_name("naproxy.toml.refused")
+    assert aside.read_bytes() == b"[nonsense]\n"
+    assert aside.stat().st_mode & 0o777 == 0o600
+
+
+def test_wrong_settings_that_are_saved_do_not_end_it(file: Path) -> None:
+    ours = refused(file)
+    with pytest.raises(ConfigError):
+        ours.put(b"[more_nonsense]\n")
+    assert ours.refused
+    assert file.read_bytes() == b"[nonsense]\n"
+
+
+def test_single_keys_are_changed_in_those_that_are_used(file: Path) -> None:
+    assert refused(file).to_edit() == GOOD
+
+
+def test_a_file_mended_by_hand_is_used_when_it_is_read_again(file: Path) -> None:
+    ours = refused(file)
+    file.write_bytes(BETTER)
+    ours.reload()
+    assert ours.refused is None
+
+
+def test_refused_settings_are_never_kept_as_having_worked(file: Path) -> None:
+    ours = refused(file)
+    ours.begin()
+    ours.proved()
+    assert Worked(file).choose().used == GOOD
+
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="raw packets need root")
+
+# A controller that has a fault: a notice is more than it bears.
+FAULTY = """
+import os, sys
+from naproxy.cli.__main__ import main
+from naproxy.daemon import main as daemon
+
+daemon.HUNG_S = 1.0
+daemon.PROVED_S = 0.3
+take = daemon.Controller._take
+
+def faulty(self, new):
+    if new.box.notice == "crash":
+        raise RuntimeError("a fault")
+    while new.box.notice == "hang":
+        pass
+    take(self, new)
+
+daemon.Controller._take = faulty
+sys.exit(main())
+"""
+
+
+class Supervised(Box):
+    """A box whose controller has a fault, and is started again when it ends."""
+
+    def popen(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable, "-c", FAULTY, "controller", "--config", self.file, *self.arguments],
+            env=self.environment(),
+            stderr=(self.directory / "log").open("ab"),
+        )
+
+    def until_it_answers(self) -> int:
+        """Start it until it stays; return how often it ended before."""
+        for ended in range(10):
+            self.process = self.popen()
+            wait_for("it", lambda: self.call("GET", "/v1/health")[0] == 200 or self.ended())
+            if not self.ended():
+                return ended
+        raise AssertionError(self.log())
+
+    def ended(self) -> bool:
+        return self.process is not None and self.process.poll() is not None
+
+    def noticed(self, words: str) -> None:
+        text = self.file.read_text()
+        self.file.write_text(text.replace("[box]\n", f'[box]\nnotice = "{words}"\n', 1))
+
+    def why(self) -> str:
+        return str(self.call("GET", "/v1/status")[1]["box"]["settings_refused"])
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Iterator[Supervised]:
+    made = Supervised(tmp_path)
+    made.until_it_answers()
+    worked = Worked(made.file)
+    wait_for("settings to have worked", lambda: worked._is_kept(made.file.read_bytes()))
+    yield made
+    made.close()
+
+
+@needs_root
+@pytest.mark.parametrize("fault", ["crash", "hang"])
+def test_a_controller_that_its_settings_end_starts_with_the_last_that_worked(
+    box: Supervised, fault: str
+) -> None:
+    box.end(signal.SIGKILL)
+    box.noticed(fault)
+    before = box.file.read_bytes()
+    assert box.until_it_answers() == MOST_STARTS
+    assert "config.ends_controller" in box.why()
+    assert box.file.read_bytes() == before
+    assert "With them the controller ended or hung 3 times" in box.log()
+    if fault == "hang":
+        assert "in faulty" in box.log()  # it said where
+
+
+@needs_root
+def test_settings_that_end_a_running_controller_are_not_used_again(box: Supervised) -> None:
+    text = box.file.read_bytes().replace(b"[box]\n", b'[box]\nnotice = "hang"\n', 1)
+    box.call("PUT", "/v1/config", text)
+    assert box.process
+    assert box.process.wait(PATIENCE_S) == -signal.SIGALRM
+    assert box.until_it_answers() == MOST_STARTS - 1
+    assert "config.ends_controller" in box.why()
+
+
+@needs_root
+def test_a_refused_file_is_told_in_the_status_and_ends_with_a_good_one(box: Supervised) -> None:
+    good = box.file.read_bytes()
+    box.end()
+    box.file.write_bytes(good + b"[nonsense]\n")
+    assert box.until_it_answers() == 0
+    assert "nonsense" in box.why()
+    assert "are not used" in box.naproxy("status").stdout
+    doctor = [*NAPROXY, "doctor", "web", "--config", box.file]
+    said = subprocess.run(doctor, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    assert "are not used" in said.stdout
+    change = {"op": "set", "where": "box.notice", "value": "Hi"}
+    version = box.call("GET", "/v1/config")[1]["version"]
+    body = json.dumps({"version": version, "changes": [change]}).encode()
+    assert box.call("PATCH", "/v1/config", body)[0] == 200
+    assert box.why() == "None"
+    assert "are not used" not in box.naproxy("status").stdout
