@@ -28,6 +28,7 @@ from naproxy.box import LEAVE_FREE_BYTES, MOST_BYTES
 from naproxy.box.secrets import named_files, without_secrets
 from naproxy.config import document as config
 from naproxy.config.worked import Worked
+from naproxy.core.files import peek
 from naproxy.core.reason import WrongError
 from naproxy.core.schema import ConfigError
 from naproxy.history.tables import FILE, GENERATION, prepare
@@ -91,8 +92,7 @@ def _add(tar: tarfile.TarFile, name: str, data: bytes) -> None:
 
 
 def _key(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(MOST_KEY)
+    return peek(path, MOST_KEY)[0]
 
 
 def _saved(path: Path) -> dict[str, Any]:

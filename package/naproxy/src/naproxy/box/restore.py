@@ -15,10 +15,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from naproxy.box.secrets import files, inside, private
+from naproxy.box.secrets import files, private
 from naproxy.config import document as config
 from naproxy.config import edit as configedit
 from naproxy.config.edit import Change
+from naproxy.config.paths import inside
 from naproxy.config.worked import Worked
 from naproxy.core.files import sync, write
 from naproxy.core.schema import ConfigError

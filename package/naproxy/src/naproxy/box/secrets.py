@@ -11,10 +11,11 @@ from typing import Any, Final
 from naproxy.config import edit as configedit
 from naproxy.config.document import Config
 from naproxy.config.edit import Change
+from naproxy.config.paths import inside
+from naproxy.core.files import peek
 from naproxy.core.schema import secrets
 
-COMMANDS: Final = "commands"
-"""Programs are there, run as root: nothing is restored into it."""
+_MOST_BYTES: Final = 1 << 16
 _NO_SECRET: Final = ("known_hosts_file",)
 
 
@@ -59,15 +60,6 @@ def named_files(loaded: Config, folder: Path) -> list[Path]:
     return sorted({path for path in files(loaded) if path.is_file() and inside(path, folder)})
 
 
-def inside(path: Path, folder: Path) -> bool:
-    """Does it lie in the folder, whatever links lead to, and not among the commands?"""
-    try:
-        parts = path.resolve().relative_to(folder.resolve()).parts
-    except ValueError:
-        return False
-    return len(parts) > 0 and parts[0] != COMMANDS and path.suffix != ".toml"
-
-
 def values(loaded: Config) -> list[str]:
     """Return the secrets themselves: what must not be in anything that is given away."""
     found = [str(value) for field, value in _values(loaded) if field.metadata.get("secret")]
@@ -75,7 +67,7 @@ def values(loaded: Config) -> list[str]:
         if file.name in _NO_SECRET or file.name == "known_hosts":
             continue
         try:
-            lines = file.read_bytes()[:65536].decode(errors="replace").splitlines()
+            lines = peek(file, _MOST_BYTES)[0].decode(errors="replace").splitlines()
         except OSError:
             continue
         found += [line.strip() for line in lines]

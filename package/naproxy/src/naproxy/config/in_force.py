@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from naproxy.config import document, edit
+from naproxy.config import document, edit, paths
 from naproxy.config.document import Config, Found
 from naproxy.config.installation import argument
 from naproxy.config.worked import Chosen, Refused, Worked
@@ -67,9 +67,12 @@ class InForce:
         return frozenset(path.rpartition(".")[2] for path in secrets(self._config))
 
     def put(self, text: bytes) -> None:
-        """Check, write and use a new configuration; ConfigError, and nothing changes."""
-        self._refuse_arguments(document.look(text).arguments)
-        new = document.parse(text)
+        """Check, write and use what a request brings; ConfigError, and nothing changes."""
+        found = document.look(text)
+        self._refuse_arguments(found.arguments)
+        new = found.config
+        if problems := list(paths.strange(new, self._config, self.file.parent)):
+            raise ConfigError(problems)
         if self.refused:
             self._set_aside()
         document.replace(self.file, text)

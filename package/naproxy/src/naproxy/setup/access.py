@@ -11,8 +11,8 @@ import re
 from pathlib import Path
 from typing import Any, Final
 
-from naproxy.box.secrets import inside
 from naproxy.config.document import DEFAULT_FILE, Server
+from naproxy.config.paths import inside
 from naproxy.core.reason import WrongError
 from naproxy.drivers.openssh import SshSettings
 from naproxy.setup import keys
@@ -89,14 +89,14 @@ async def host_key(server: Server, progress: Progress) -> dict[str, Any]:
         "port": settings.port,
         "shown": {"kind": shown.kind, "fingerprint": shown.fingerprint},
         "pinned": before["pinned"],
-        "same": shown in keys.pinned(settings, host),
+        "same": shown in _pinned(host, settings),
     }
 
 
 def pinned(server: Server) -> dict[str, Any]:
     """Return the host keys that are pinned for a server."""
     host, settings = login(server)
-    found = keys.pinned(settings, host)
+    found = _pinned(host, settings)
     return {"pinned": [{"kind": key.kind, "fingerprint": key.fingerprint} for key in found]}
 
 
@@ -111,11 +111,28 @@ async def pin(server: Server, fingerprint: str, folder: Path, *, replace: bool) 
     shown = await asyncio.to_thread(_shown, host, settings)
     if not keys.same(fingerprint, shown.fingerprint):
         raise JobError("setup.other_key")
-    before = keys.pinned(settings, host)
+    before = _pinned(host, settings)
     if before and shown not in before and not replace:
         raise JobError("setup.pinned_already")
-    await asyncio.to_thread(keys.pin, file, keys.place(host, settings.port), shown)
+    try:
+        await asyncio.to_thread(keys.pin, file, keys.place(host, settings.port), shown)
+    except WrongError as error:
+        raise JobError(error.reason.code, **error.reason.params) from None
+    except OSError as error:
+        raise _unreadable(settings, error) from None
     return pinned(server)
+
+
+def _pinned(host: str, settings: SshSettings) -> list[keys.HostKey]:
+    try:
+        return keys.pinned(settings, host)
+    except OSError as error:
+        raise _unreadable(settings, error) from None
+
+
+def _unreadable(settings: SshSettings, error: OSError) -> JobError:
+    file, why = settings.known_hosts_file, error.strerror or str(error)
+    return JobError("driver.unreadable", file=file, why=why)
 
 
 def _shown(host: str, settings: SshSettings) -> keys.HostKey:

@@ -21,7 +21,7 @@ from typing import Any, Final
 from naproxy.api.command import CommandError, add_config_option
 from naproxy.config import document as config
 from naproxy.config.document import Server
-from naproxy.core.files import sync, write
+from naproxy.core.files import peek, sync, write
 from naproxy.core.processes import words
 from naproxy.core.reason import Reason, WrongError, own_words
 from naproxy.core.schema import ConfigError
@@ -29,6 +29,9 @@ from naproxy.drivers.openssh import SshSettings
 
 _KINDS: Final = ("ssh-ed25519", "ecdsa-sha2-nistp256", "rsa-sha2-512", "ssh-rsa")
 _SCAN_S: Final = 5
+_MOST_BYTES: Final = 1 << 20
+_LEAST_WORDS: Final = 3
+"""Of a line with a key: hosts, kind and key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +104,25 @@ def scan(host: str, port: int) -> HostKey:
 
 
 def pin(file: Path, host: str, key: HostKey) -> None:
-    """Put the key in the place of those of `host`; other hosts' stay."""
+    """Put the key in the place of those of `host`; other hosts' stay. WrongError, OSError."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    text = without(file.read_text(), host) if file.exists() else ""
-    write(file, f"{text}{host} {key.kind} {key.data}\n")
+    before = _text(file)
+    if len(before) >= _MOST_BYTES or not all(map(_is_known_host, before.splitlines())):
+        raise WrongError("keys.not_known_hosts", file=str(file))
+    write(file, f"{without(before, host)}{host} {key.kind} {key.data}\n")
+
+
+def _text(file: Path) -> str:
+    """Return what is in a known_hosts file, nothing if there is none; OSError."""
+    try:
+        return peek(file, _MOST_BYTES)[0].decode(errors="replace")
+    except FileNotFoundError:
+        return ""
+
+
+def _is_known_host(line: str) -> bool:
+    """Is it one of sshd(8)'s: a key, a comment, or nothing? A private key's lines are not."""
+    return line.lstrip()[:1] in ("", "#") or len(line.split()) >= _LEAST_WORDS
 
 
 def add_parser(subparsers: Any) -> None:
@@ -195,8 +213,7 @@ def line(settings: SshSettings, public: str) -> str:
 
 def pinned(settings: SshSettings, host: str) -> list[HostKey]:
     """Return the host keys that are pinned for a host."""
-    file = Path(settings.known_hosts_file)
-    return host_keys(file.read_text(), place(host, settings.port)) if file.exists() else []
+    return host_keys(_text(Path(settings.known_hosts_file)), place(host, settings.port))
 
 
 def _make(settings: SshSettings) -> None:

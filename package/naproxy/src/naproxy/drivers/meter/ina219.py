@@ -17,6 +17,7 @@ from typing import Final
 
 from naproxy_meter import host
 
+from naproxy.core import files
 from naproxy.core.schema import is_absolute, option
 from naproxy.drivers import meter
 from naproxy.drivers.meter_io import Port, serial, speaker
@@ -27,6 +28,7 @@ PERIOD_S: Final = 0.02
 ACCURACY: Final = "0.5 to 1 % once calibrated; steps of 0.1 mA with 0.1 ohm"
 _HELLO_EVERY_S: Final = 2.0
 _HWMON_PERIOD_S: Final = 0.2
+_MOST_BYTES: Final = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,5 +174,5 @@ class Hwmon:
 
 def _whole(file: Path) -> float:
     with contextlib.suppress(UnicodeDecodeError):
-        return meter.number(file.read_text(), file.name)
+        return meter.number(files.peek(file, _MOST_BYTES)[0].decode(), file.name)
     raise meter.Fault("noise", "meter.not_text", file=file.name)

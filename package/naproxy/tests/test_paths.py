@@ -1,0 +1,163 @@
+"""What a request may name: no file or device that is not there for it."""
+
+import dataclasses
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from naproxy import drivers
+from naproxy.config import document as config
+from naproxy.config import paths
+from naproxy.config.in_force import InForce
+from naproxy.config.worked import Worked
+from naproxy.core.reason import WrongError
+from naproxy.core.schema import ConfigError
+from naproxy.drivers import meter
+from naproxy.drivers.meter.ina219 import Hwmon
+from naproxy.setup import keys
+
+SERVER = """
+[[server]]
+id = "web"
+address = "192.0.2.10"
+mac = "02:00:00:00:00:01"
+"""
+SSH = f'{SERVER}[server.sleep]\ndriver = "ssh"\n'
+METER = f'{SERVER}[[meter]]\nid = "m"\nof = "web"\n'
+HWMON = f'{METER}driver = "ina219"\nvia = "hwmon"\n'
+BMC = 'host = "192.0.2.9"\nuser = "box"\n'
+HOSTILE = (
+    f'{SSH}key_file = "/root/.ssh/id_ed25519"\n',
+    f'{SSH}key_file = "{{folder}}/../elsewhere"\n',
+    f'{SSH}key_file = "{{folder}}/commands/switch"\n',
+    f'{SSH}key_file = "{{folder}}/naproxy.toml"\n',
+    f'{SSH}key_file = "{{folder}}/link/shadow"\n',
+    f'{SSH}known_hosts_file = "/root/.ssh/authorized_keys"\n',
+    f'{SERVER}[server.sleep]\ndriver = "agent"\nkey_file = "/data/naproxy-webui/secret"\n',
+    f'{SERVER}[[server.rung]]\ndriver = "ipmi"\n{BMC}password_file = "/etc/shadow"\n',
+    f'{METER}driver = "simulated"\nfile = "/proc/1/environ"\n',
+    f'{METER}driver = "simulated"\nfile = "/etc/naproxy/../shadow"\n',
+    f'{METER}driver = "shelly"\nhost = "192.0.2.9"\npassword_file = "/etc/shadow"\n',
+    f'{METER}driver = "ina219"\ndevice = "/dev/watchdog"\n',
+    f'{METER}driver = "ina219"\ndevice = "/dev/tty/../watchdog"\n',
+    f'{METER}driver = "energino"\ndevice = "/dev/mem"\n',
+    f'{METER}driver = "ina219"\nvia = "i2c"\nsettings_file = "/etc/passwd"\n',
+    f'{METER}driver = "ina219"\nvia = "i2c"\nsettings_file = "{{folder}}/ssh/id_ed25519"\n',
+    f'{HWMON}hwmon_dir = "/sys/class/hwmon/../../kernel"\n',
+    f'{HWMON}hwmon_dir = "/tmp"\n',
+)
+USUAL = (
+    SSH,
+    f'{SSH}key_file = "{{folder}}/ssh/key"\nknown_hosts_file = "/etc/naproxy/known"\n',
+    f'{METER}driver = "simulated"\nfile = "{{folder}}/watts"\n',
+    f'{METER}driver = "ina219"\n',
+    f'{METER}driver = "ina219"\nvia = "i2c"\nsettings_file = "{{folder}}/m.settings"\n',
+    f'{METER}driver = "energino"\ndevice = "/dev/serial/by-id/usb-Arduino"\n',
+    f'{HWMON}hwmon_dir = "/sys/class/hwmon/hwmon1"\n',
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "link").symlink_to("/etc")
+    (tmp_path / "naproxy.toml").write_text(SERVER)
+    return tmp_path
+
+
+def in_force(folder: Path) -> InForce:
+    file = folder / "naproxy.toml"
+    return InForce(file, Worked(file).choose(), lambda _: None)
+
+
+def numbered(texts: tuple[str, ...]) -> Any:
+    return pytest.mark.parametrize("text", texts, ids=range(len(texts)))
+
+
+@numbered(HOSTILE)
+def test_a_request_names_no_file_or_device_elsewhere(text: str, folder: Path) -> None:
+    new = text.format(folder=folder)
+    config.parse(new)
+    with pytest.raises(ConfigError) as refused:
+        in_force(folder).put(new.encode())
+    assert refused.value.problems[0].reason.code.startswith("config.path_")
+    assert (folder / "naproxy.toml").read_text() == SERVER
+
+
+@numbered(USUAL)
+def test_a_request_names_those_that_are_there_for_it(text: str, folder: Path) -> None:
+    in_force(folder).put(text.format(folder=folder).encode())
+
+
+def test_the_problem_names_the_key_and_where_it_may_lie(folder: Path) -> None:
+    with pytest.raises(ConfigError) as refused:
+        in_force(folder).put(HOSTILE[0].encode())
+    (problem,) = refused.value.problems
+    assert problem.where == "server.web.sleep.key_file"
+    assert str(folder) in str(problem.reason)
+
+
+def test_what_somebody_on_the_box_has_named_stays(folder: Path) -> None:
+    file, text = folder / "naproxy.toml", f'{METER}driver = "simulated"\nfile = "/run/watts"\n'
+    file.write_text(text)
+    in_force(folder).put(text.encode() + b"# mine\n")
+    assert "# mine" in file.read_text()
+
+
+def test_the_file_itself_may_name_any(folder: Path) -> None:
+    ours = in_force(folder)
+    ours.file.write_text(f'{SSH}key_file = "/root/.ssh/id_ed25519"\n')
+    ours.reload()
+    assert ours.current().server[0].sleep.key_file == "/root/.ssh/id_ed25519"
+
+
+def test_every_key_of_a_driver_that_takes_a_path_is_looked_at() -> None:
+    """By its check: one that takes an absolute path only."""
+    taken = set()
+    for kind in ("sleep", "wake", "meter", "ready"):
+        for name in drivers.names(kind):
+            settings: Any = drivers.module(kind, name).Settings
+            for field in dataclasses.fields(settings):
+                check: Callable[[str], object] | None = field.metadata.get("check")
+                if check and field.type == "str" and check("/a") is None and check("a"):
+                    taken.add(field.name)
+    # Paths of URLs and of resources at a BMC begin with / as well.
+    looked_at = {each for each in taken if each.endswith("_file") or each in LOOKED_AT}
+    assert taken - looked_at == {"path"}
+
+
+LOOKED_AT = ("file", "device", "hwmon_dir")
+
+
+@pytest.fixture
+def pipe(tmp_path: Path) -> Path:
+    made = tmp_path / "pipe"
+    os.mkfifo(made)
+    return made
+
+
+def test_a_pipe_for_known_hosts_holds_nothing_up(pipe: Path) -> None:
+    settings = keys.SshSettings(known_hosts_file=str(pipe))
+    with pytest.raises(OSError, match="not an ordinary file"):
+        keys.pinned(settings, "192.0.2.10")
+
+
+def test_a_pipe_in_the_place_of_a_chip_holds_nothing_up(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "shunt_resistor")
+    with pytest.raises(meter.Fault):
+        Hwmon(tmp_path, 1000).read()
+
+
+@pytest.mark.parametrize("text", ["-----BEGIN OPENSSH PRIVATE KEY-----\nb3Bl\n", "secret\n"])
+def test_a_host_key_is_not_written_into_a_file_of_something_else(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "id_ed25519"
+    file.write_text(text)
+    with pytest.raises(WrongError):
+        keys.pin(file, "192.0.2.10", keys.HostKey("ssh-ed25519", "AAAA"))
+    assert file.read_text() == text
+
+
+def test_paths_are_named_with_their_places() -> None:
+    loaded = config.parse(f'{METER}driver = "simulated"\nfile = "/a"\n')
+    assert [n.where for n in paths.named(loaded) if n.path == "/a"] == ["meter.m.file"]
