@@ -29,7 +29,10 @@ APPLETS = (
 )
 """What the image takes from BusyBox and Debian's has, too."""
 
-USERS = "chrony:x:901\nmdns:x:902\nnaproxy:x:903\nnaproxy-webui:x:904\n"
+USERS = (
+    "chrony:x:901\nmdns:x:902\nnaproxy:x:903\nnaproxy-webui:x:904\n"
+    "naproxy-mqtt:x:905\nnaproxy-fleet:x:906\n"
+)
 
 # Runs in namespaces of its own: WORK FILES TREE. Stays until it is killed.
 IN_BOX = r"""

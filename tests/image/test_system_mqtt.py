@@ -62,6 +62,16 @@ def test_a_broker_that_is_named_is_told(told: Told) -> None:
     wait_for(lambda: told.heard() == "online", "the box's word")
 
 
+def test_it_is_not_root_and_knows_no_setting_but_its_own(told: Told) -> None:
+    wait_for(lambda: told.heard() == "online", "the box's word")
+    pid = told.pid("mqtt")
+    assert told.box.sh(f"stat -c %U:%G /proc/{pid}") == "naproxy-mqtt:naproxy\n"
+    text = told.box.sh("cat /run/naproxy-mqtt/naproxy.toml")
+    assert text.startswith("[mqtt]\n")
+    assert "[[server]]" not in text
+    assert told.box.sh("stat -c %U:%G:%a /run/naproxy-mqtt/naproxy.toml") == "root:naproxy:640\n"
+
+
 def test_without_a_broker_it_is_not_tried_again_and_again(nobody_to_tell: Told) -> None:
     wait_for(lambda: nobody_to_tell.service().startswith("down: mqtt"), "the end")
     log = "cat /var/log/messages"

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.image.standin import START, TOP, Disk, StandIn
+from tests.image.test_system_rights import PEOPLE, SERVICES, of
 from tests.simulator.office.box import vmods_of_varnish
 from tests.simulator.office.namespace import Namespace, ip, wait_for
 
@@ -21,6 +22,15 @@ ADDRESS = "192.0.2.50"
 LAN = "192.0.2.1"
 PASSWORD = "a long and good sentence"
 LEFT_OUT = ("klogd", "mdev", "chrony", "mdnsd")
+NOT_WANTED = ("hawkbit", "health", "mqtt", "rauc", "watchdog")
+RIGHTS = (
+    "chown dac_override dac_read_search fowner fsetid kill setgid setuid setpcap linux_immutable"
+    " net_bind_service net_broadcast net_admin net_raw ipc_lock ipc_owner sys_module sys_rawio"
+    " sys_chroot sys_ptrace sys_pacct sys_admin sys_boot sys_nice sys_resource sys_time"
+    " sys_tty_config mknod lease audit_write audit_control setfcap mac_override mac_admin syslog"
+    " wake_alarm block_suspend audit_read perfmon bpf checkpoint_restore"
+)
+"""As the kernel numbers them (capabilities(7))."""
 SERVER = f"""
 [[server]]
 id = "web"
@@ -170,6 +180,26 @@ def test_what_needs_no_rights_has_none(service: str, user: str, office: Office) 
     assert office.box.sh(f"grep CapEff /proc/{pid}/status").split()[1] == "0" * 16
 
 
+def rights(office: Office, pid: int) -> tuple[set[str], str]:
+    """Names of the rights that a process may ever have, and whether it can get none."""
+    said = dict(
+        line.split(":\t", 1)
+        for line in office.box.sh(f"cat /proc/{pid}/status").splitlines()
+        if ":\t" in line
+    )
+    bound = int(said["CapBnd"], 16)
+    return {name for n, name in enumerate(RIGHTS.split()) if bound >> n & 1}, said["NoNewPrivs"]
+
+
+@pytest.mark.parametrize(
+    "service",
+    sorted({run.parent.name for run in SERVICES} - {*LEFT_OUT, *PEOPLE, *NOT_WANTED}),
+)
+def test_a_service_runs_with_the_rights_it_is_given(service: str, office: Office) -> None:
+    pid = wait_for(lambda: office.pid(service), service)
+    assert rights(office, pid) == (of(service), "1")
+
+
 @pytest.mark.parametrize("service", ["controller", "varnish", "lighttpd", "syslogd"])
 def test_a_daemon_that_dies_is_started_again(service: str, office: Office) -> None:
     before = wait_for(lambda: office.pid(service), service)
@@ -207,8 +237,10 @@ def test_the_claim_code_goes_when_it_was_used(office: Office) -> None:
 def test_the_settings_have_a_spare_copy_on_the_boot_partition(office: Office) -> None:
     spare = "cmp /data/etc/naproxy.toml /bootpart/naproxy-settings.toml && echo same"
     wait_for(lambda: office.box.sh(spare) == "same\n", "the copy")
+    office.box.sh("cp -p /data/etc/naproxy.toml /data/good")
     office.box.sh("echo broken >>/data/etc/naproxy.toml; sleep 7")
     assert "broken" not in office.box.sh("cat /bootpart/naproxy-settings.toml")
+    office.box.sh("mv /data/good /data/etc/naproxy.toml")
 
 
 def test_pages_need_no_controller_after_a_start(office: Office) -> None:
@@ -305,6 +337,16 @@ def test_the_box_answers_pings(office: Office) -> None:
 def test_what_the_box_serves_is_not_tracked(office: Office) -> None:
     rules = office.box.sh("nft list chain inet naproxy untracked")
     assert "tcp dport { 80, 8080, 8443 } notrack" in rules
+
+
+def test_the_box_is_named_though_the_controller_has_no_right_to(office: Office) -> None:
+    box = office.box
+    kept = " ".join(sorted(of("controller")))
+    box.sh("mkdir -p /data/naproxy/system; echo name=frontdesk >/data/naproxy/system/name.conf")
+    named = "naproxy-system apply name /data/naproxy/system/name.conf && echo named"
+    said = box.sh(f'. /usr/lib/naproxy/common.sh; bounded "{kept}" root sh -c "{named}"')
+    assert said.endswith("named\n"), said
+    assert box.sh("hostname") == "frontdesk\n"
 
 
 def test_a_shutdown_lets_go_of_the_data(office: Office) -> None:

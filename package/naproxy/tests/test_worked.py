@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 from box import NAPROXY, PATIENCE_S, Box, wait_for
+from naproxy.cli import __main__ as cli
+from naproxy.config import document as config
 from naproxy.config.in_force import InForce
 from naproxy.config.worked import MOST_STARTS, Worked
 from naproxy.core.reason import Reason
@@ -266,6 +268,19 @@ def test_refused_settings_are_never_kept_as_having_worked(file: Path) -> None:
     ours.begin()
     ours.proved()
     assert Worked(file).choose().used == GOOD
+
+
+def test_a_section_in_use_is_told_alone_and_with_its_secret(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    secret = b'[mqtt]\npassword = "h\\"ush"\n[fleet]\ntoken = "other"\n'
+    Worked(file).end(GOOD + secret)
+    file.write_bytes(b"[nonsense]\n")
+    assert cli.main(["config", "section", "mqtt", str(file)]) == 0
+    said = capsys.readouterr().out
+    assert config.parse(said).mqtt.password == 'h"ush'
+    assert "other" not in said
+    assert "192.0.2.10" not in said
 
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="raw packets need root")

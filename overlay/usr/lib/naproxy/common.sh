@@ -58,6 +58,24 @@ claim_code() {
 	head -c 64 "$code" 2>/dev/null | tr -cd 'A-Z0-9-'
 }
 
+# Become a program that has those of root's rights that are named (capabilities(7), without CAP_),
+# and can get no others by what it runs: root as far as they go, or USER:GROUP.
+bounded() { # "RIGHT..." root|USER:GROUP PROGRAM...
+	kept=-all
+	for right in $1; do
+		kept=$kept,+$right
+	done
+	as=$2
+	shift 2
+	if [ "$as" = root ]; then
+		set -- --inh-caps -all -- "$@"
+	else
+		set -- --reuid "${as%:*}" --regid "${as#*:}" --clear-groups \
+		    --inh-caps "$kept" --ambient-caps "$kept" -- "$@"
+	fi
+	exec /usr/bin/setpriv --no-new-privs --bounding-set "$kept" "$@"
+}
+
 # Wait until the command is true, or for so long.
 wait_for() { # SECONDS COMMAND...
 	fifths=$(($1 * 5))

@@ -7,12 +7,14 @@ import json
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
 from naproxy.api.command import CommandError, call, duration, socket_option
 from naproxy.config import document as config
 from naproxy.config.describe import as_json
+from naproxy.config.worked import Worked
 from naproxy.core import schema
 from naproxy.core.reason import Reason, stored_reason
 
@@ -77,6 +79,9 @@ def add_parser(subparsers: Any) -> None:
     actions = checks.add_subparsers(dest="action", metavar="ACTION", required=True)
     check = actions.add_parser("check", help="say everything that is wrong with a file")
     check.add_argument("file", type=Path, metavar="FILE")
+    part = actions.add_parser("section", help="print one section of the settings in use")
+    part.add_argument("name", choices=("mqtt",), help="which")
+    part.add_argument("file", type=Path, metavar="FILE")
     keys = actions.add_parser("keys", help="list all keys, their defaults and what they mean")
     form = keys.add_mutually_exclusive_group()
     form.add_argument("--markdown", action="store_true", help="as in docs/configuration.md")
@@ -306,6 +311,9 @@ def _config(args: argparse.Namespace) -> int:
         print(as_json() if args.json else "\n".join(lines))
         return 0
     try:
+        if args.action == "section":
+            print("\n".join(_section(args.file, args.name)))
+            return 0
         found = config.look(args.file.read_bytes())
     except schema.ConfigError as error:
         print(error, file=sys.stderr)
@@ -317,6 +325,13 @@ def _config(args: argparse.Namespace) -> int:
         print(f"warning: {warning}", file=sys.stderr)
     print(f"{args.file}: good, {len(found.config.server)} servers")
     return 0
+
+
+def _section(file: Path, name: str) -> list[str]:
+    """Return a section as TOML, secrets too: for a program that may read no other."""
+    section = getattr(Worked(file).choose().found.config, name)
+    values = {field.name: getattr(section, field.name) for field in fields(section)}
+    return [f"[{name}]", *(f"{key} = {schema.toml_value(each)}" for key, each in values.items())]
 
 
 def _keys() -> list[str]:

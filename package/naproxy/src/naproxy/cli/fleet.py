@@ -25,7 +25,7 @@ from naproxy.config.worked import Worked
 from naproxy.core.reason import Reason
 from naproxy.core.schema import ConfigError
 
-DOWNLOAD: Final = "/data/rauc/fleet.raucb"
+DOWNLOAD: Final = "/data/fleet/fleet.raucb"
 
 
 def add_parser(subparsers: Any) -> None:
