@@ -397,3 +397,57 @@ def test_a_box_without_a_server_has_its_settings_all_the_same(
         assert "No server is set up yet" in page(client, "sleep")
     finally:
         made.close()
+
+
+def spoil(box: Box) -> Box:
+    """Start it again after somebody wrote into its file."""
+    box.end()  # what was in force then has worked
+    box.file.write_text(box.file.read_text() + "[nonsense]\n</textarea><script>\n")
+    return box.start()
+
+
+@pytest.fixture
+def refused(box: Box) -> Box:
+    return spoil(box)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_settings_that_are_not_used_can_be_seen_without_their_secrets(
+    box: Box, client: FlaskClient, language: str
+) -> None:
+    assert change(client, put("office.language", language)).status_code == 200
+    spoil(box)
+    text = page(client, "refused")
+    assert f'<html lang="{language}"' in text
+    assert "settings.refused" not in re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
+    assert "[nonsense]\n&lt;/textarea&gt;&lt;script&gt;" in text
+    assert SECRET not in text
+    assert 'href="/settings/refused"' in page(client, "sleep")
+    assert told(client.get("/api/box"))["settings_refused"]
+
+
+def test_settings_that_are_not_used_can_be_mended(refused: Box, client: FlaskClient) -> None:
+    said = told(client.get("/api/settings/refused"))
+    body = {"version": said["version"], "text": said["text"]}
+    assert client.put("/api/settings/refused", json=body).status_code == 422
+    body["text"] = body["text"].partition("[nonsense]")[0]
+    assert client.put("/api/settings/refused", json=body).status_code == 200
+    assert SECRET in refused.file.read_text()
+    assert 'href="/settings/refused"' not in page(client, "sleep")
+    assert "<textarea" not in page(client, "refused")
+    assert told(client.get("/api/box"))["settings_refused"] is None
+
+
+def test_settings_that_are_used_are_changed_while_those_of_the_file_are_not(
+    refused: Box, client: FlaskClient
+) -> None:
+    assert change(client, put("office.name", "Anna's")).status_code == 200
+    assert "nonsense" not in refused.file.read_text()
+    assert SECRET in refused.file.read_text()
+    assert "nonsense" in refused.file.with_name("naproxy.toml.refused").read_text()
+
+
+def test_a_viewer_does_not_see_the_refused_file(refused: Box, viewer: FlaskClient) -> None:
+    assert viewer.get("/settings/refused").status_code == 403
+    assert viewer.get("/api/settings/refused").status_code == 403
+    assert 'href="/settings/refused"' not in page(viewer, "sleep")

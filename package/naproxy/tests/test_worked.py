@@ -13,7 +13,9 @@ import pytest
 from box import NAPROXY, PATIENCE_S, Box, wait_for
 from naproxy.cli import __main__ as cli
 from naproxy.config import document as config
+from naproxy.config import edit
 from naproxy.config.in_force import InForce
+from naproxy.config.shown import mended, shown
 from naproxy.config.worked import MOST_STARTS, Worked
 from naproxy.core.reason import Reason
 from naproxy.core.schema import ConfigError
@@ -244,6 +246,16 @@ def test_the_refused_file_is_kept_when_others_are_saved(file: Path) -> None:
     assert aside.stat().st_mode & 0o777 == 0o600
 
 
+def test_what_is_in_the_way_of_the_file_is_replaced_when_others_are_saved(file: Path) -> None:
+    Worked(file).end(GOOD)
+    file.unlink()
+    os.mkfifo(file)
+    ours = in_force(file)
+    assert (ours.text(), ours.version) == (b"", edit.version(b""))
+    ours.put(BETTER)
+    assert file.read_bytes() == BETTER
+
+
 def test_wrong_settings_that_are_saved_do_not_end_it(file: Path) -> None:
     ours = refused(file)
     with pytest.raises(ConfigError):
@@ -281,6 +293,50 @@ def test_a_section_in_use_is_told_alone_and_with_its_secret(
     assert config.parse(said).mqtt.password == 'h"ush'
     assert "other" not in said
     assert "192.0.2.10" not in said
+
+
+SECRET = (
+    GOOD
+    + b"""[mqtt]
+host = "192.0.2.5"
+password = "hush" # or "hush2"
+every_s = "wrong"
+[fleet]
+TOKEN = [
+  "hush3"
+]
+name = "h\\u0075sh4"
+  "pass\\u0077ord" = "hush5"
+"""
+)
+
+
+def test_a_refused_text_is_shown_without_its_secrets() -> None:
+    text = shown(SECRET)
+    assert text
+    assert "hush" not in text
+    assert "h\\u" not in text
+    assert 'every_s = "wrong"' in text
+
+
+def test_what_was_left_out_comes_back_where_its_mark_is() -> None:
+    text = shown(SECRET)
+    assert text
+    assert mended(text, SECRET) == SECRET
+    assert b"30" in mended(text.replace('"wrong"', "30"), SECRET)
+
+
+@pytest.mark.parametrize("number", [0, 1, 3, 99, 999999])
+def test_a_mark_of_a_line_that_was_shown_is_refused(number: int) -> None:
+    with pytest.raises(ConfigError):
+        mended(f"#~ line {number} may hold a secret and is not shown\n", SECRET)
+
+
+@pytest.mark.parametrize(
+    "text", [b"\xff", b'password = """\nhush\n"""', b"token = '''\nhush'''", b"#" * 70000]
+)
+def test_a_text_whose_secrets_cannot_be_told_is_not_shown(text: bytes) -> None:
+    assert shown(text) is None
 
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="raw packets need root")
@@ -390,3 +446,24 @@ def test_a_refused_file_is_told_in_the_status_and_ends_with_a_good_one(box: Supe
     assert box.call("PATCH", "/v1/config", body)[0] == 200
     assert box.why() == "None"
     assert "are not used" not in box.naproxy("status").stdout
+
+
+@needs_root
+def test_a_refused_file_is_shown_and_mended_over_the_network(box: Supervised) -> None:
+    good = box.file.read_bytes()
+    box.end()
+    box.file.write_bytes(good + b'[mqtt]\npassword = "hush"\n[nonsense]\n')
+    box.until_it_answers()
+    _, said = box.call("GET", "/v1/config/refused")
+    assert "[nonsense]" in said["text"]
+    assert "hush" not in json.dumps(said)
+
+    def mend(text: str) -> int:
+        body = json.dumps({"version": said["version"], "text": text}).encode()
+        return box.call("PUT", "/v1/config/refused", body)[0]
+
+    assert mend(said["text"]) == 422
+    assert mend(said["text"].replace("[nonsense]", "")) == 200
+    assert 'password = "hush"' in box.file.read_text()
+    assert box.call("GET", "/v1/config/refused")[1]["text"] is None
+    assert mend(said["text"]) == 409

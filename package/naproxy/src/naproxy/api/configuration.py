@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import Callable
 from http import HTTPStatus
@@ -12,6 +13,7 @@ from typing import Any
 from naproxy.api.calls import ApiError, Handlers, told
 from naproxy.config import edit as configedit
 from naproxy.config.in_force import InForce
+from naproxy.config.shown import mended, shown
 from naproxy.core.reason import Reason
 from naproxy.core.schema import ConfigError
 
@@ -35,8 +37,25 @@ def handlers(in_force: InForce) -> Handlers:
         _checked(in_force.reload)
         return in_force.told()
 
+    def refused() -> dict[str, Any]:
+        found, text = in_force.refused, None
+        if found:
+            with contextlib.suppress(OSError):
+                text = shown(in_force.text())
+        reason = found.reason(in_force.file).plain() if found else None
+        return {"reason": reason, "text": text, "version": in_force.version}
+
+    def mend(version: str, text: str) -> dict[str, Any]:
+        if in_force.refused is None:
+            raise ApiError(HTTPStatus.CONFLICT, Reason("config.not_refused"))
+        _unchanged(in_force, version)
+        _checked(lambda: in_force.put(mended(text, in_force.text())))
+        return in_force.told()
+
     return {
         "config": in_force.told,
+        "config.refused": refused,
+        "config.mend": mend,
         "config.put": put,
         "config.change": patch,
         "config.keys": _keys,

@@ -206,6 +206,21 @@ _CONFIG: Final = {
         "Change single settings: all of the changes, or none",
         body=obj({"version": string(maxLength=64), "changes": array(_CHANGE, maxItems=200)}),
     ),
+    "config.refused": _route(
+        "GET /v1/config/refused",
+        "The file whose settings are not used: why, and its text, without lines that may hold a"
+        " secret; null if it cannot be shown, or is used",
+        answer=obj(
+            {"reason": nullable(_REASON), "text": nullable(string()), "version": string()},
+        ),
+        access=Access(role="admin", scope="session"),
+    ),
+    "config.mend": _route(
+        "PUT /v1/config/refused",
+        "Use that text, mended, with the lines that were left out",
+        body=obj({"version": string(maxLength=64), "text": string(maxLength=1 << 16)}),
+        access=Access(role="admin", scope="session"),
+    ),
     "config.keys": _route(
         "GET /v1/config/keys",
         "All keys of the configuration: types, ranges, choices, what they mean",

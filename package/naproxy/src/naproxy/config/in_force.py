@@ -37,16 +37,26 @@ class InForce:
         return self._config
 
     def told(self) -> dict[str, Any]:
-        """Return the configuration in force, secrets left out but named, with `version`."""
+        """Return the configuration in force, secrets left out but named, with `version`.
+
+        `refused`: it is not the file's, which cannot be used.
+        """
         found: dict[str, Any] = plain(self._config)
-        return {**found, "version": self.version, "secrets": list(secrets(self._config))}
+        named = list(secrets(self._config))
+        refused = self.refused is not None
+        return {**found, "version": self.version, "secrets": named, "refused": refused}
 
     def text(self) -> bytes:
-        """Return the file as it is now, nothing if there is none yet; OSError."""
+        """Return the file as it is now, nothing if there is none yet; OSError.
+
+        Nothing, too, of one that is refused because it cannot be read.
+        """
         try:
             return document.text(self.file)
-        except FileNotFoundError:
-            return b""
+        except OSError as error:
+            if self.refused or isinstance(error, FileNotFoundError):
+                return b""
+            raise
 
     def to_edit(self) -> bytes:
         """Return the text that changes of single keys are for: that of the settings in force."""

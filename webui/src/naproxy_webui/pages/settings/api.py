@@ -24,5 +24,7 @@ def _changed(done: Any) -> Any:
 
 mount(blueprint, "config", "/api/settings")
 mount(blueprint, "config.change", "/api/settings", then=_changed)
+mount(blueprint, "config.refused", "/api/settings/refused")
+mount(blueprint, "config.mend", "/api/settings/refused", then=_changed)
 mount(blueprint, "config.keys", "/api/settings/keys")
 mount(blueprint, "config.reload", "/api/settings/reload")

@@ -50,6 +50,21 @@ def overview() -> str:
     return render("settings.html", subpages=SUBPAGES, current="", config=known.config, form=known)
 
 
+@blueprint.get("/settings/refused")
+@access(role="admin", scope="session")
+def refused() -> str:
+    """Show the file whose settings are not used, to be mended."""
+    known = form()
+    return render(
+        "settings_refused.html",
+        subpages=SUBPAGES,
+        current="refused",
+        form=known,
+        config=known.config,
+        refused=control().get("/v1/config/refused"),
+    )
+
+
 @blueprint.get("/settings/<name>")
 def show(name: str) -> Response | str:
     """Show one group of settings."""

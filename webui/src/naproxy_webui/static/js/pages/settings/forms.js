@@ -1,6 +1,6 @@
 // Forms over the settings: what changed is counted, saved together, refused beside its field.
 
-import { all, ApiError, one, patch, t } from "../../kit/core.js";
+import { all, ApiError, one, patch, put, t } from "../../kit/core.js";
 import { confirm, toast } from "../../kit/dialog.js";
 import { clearErrors, onPress, onSend, showErrors } from "../../kit/form.js";
 import { changesOf, chosen, fieldNamed, fieldsOf, valueIn, wholeSection } from "./values.js";
@@ -48,6 +48,16 @@ export function refuse(form, error) {
 		each = each.parentElement?.closest("details") ?? null;
 	}
 	wrong?.focus();
+}
+
+/** Save the text of a file that was refused. @param {HTMLFormElement} form */
+export function mendForm(form) {
+	const save = async () => {
+		const text = one("textarea", form).value;
+		await put("/api/settings/refused", { text, version: form.dataset.version });
+		again(t("settings.saved"), "/settings");
+	};
+	onSend(form, save, (error) => refuse(form, error));
 }
 
 /** @param {HTMLElement} form @param {Change[]} changes */

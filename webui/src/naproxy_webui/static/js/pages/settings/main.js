@@ -6,6 +6,7 @@ import {
 	addForm,
 	findField,
 	lockForViewers,
+	mendForm,
 	removeButtons,
 	sayWhatWasSaved,
 	settingsForm,
@@ -17,6 +18,7 @@ import { week } from "./week.js";
 for (const card of all("[data-week]")) week(card);
 for (const form of all("form[data-settings]")) settingsForm(form);
 for (const form of all("form[data-add]")) addForm(form);
+for (const form of all("form[data-mend]")) mendForm(form);
 for (const input of all("input[data-find]")) findField(input);
 removeButtons();
 consequences();
