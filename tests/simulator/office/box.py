@@ -48,6 +48,7 @@ class Box(Namespace):
         self.config_file = directory / "naproxy.toml"
         self.controller: subprocess.Popen[str] | None = None
         self.varnish: subprocess.Popen[str] | None = None
+        self.vmod = VMOD
         self._server = office_server
 
     def start(self, **changes: Any) -> Self:
@@ -110,10 +111,11 @@ class Box(Namespace):
         )
         if made.returncode != 0:
             raise OfficeError(f"the VCL cannot be made: {made.stderr.strip()}")
+        path = vmod_path(self.directory, self.vmod)
         self.varnish = self.popen(
             [
                 *("varnishd", "-F", "-n", self.directory / "varnish", "-a", ":80"),
-                *("-f", vcl / "naproxy.vcl", "-p", f"vmod_path={vmod_path(self.directory)}"),
+                *("-f", vcl / "naproxy.vcl", "-p", f"vmod_path={path}"),
                 *arguments(),
             ],
             log="varnishd",
@@ -271,12 +273,12 @@ def _merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any
     return merged
 
 
-def vmod_path(directory: Path) -> str:
+def vmod_path(directory: Path, vmod: Path = VMOD) -> str:
     """Copy our VMOD into `directory`, and return the parameter of varnishd that finds all.
 
     Where it was built its own users may not be let in: a home often is closed to others.
     """
-    shutil.copy(VMOD / "libvmod_naproxy.so", directory)
+    shutil.copy(vmod / "libvmod_naproxy.so", directory)
     return f"{directory}:{vmods_of_varnish()}"
 
 
