@@ -136,8 +136,8 @@ test-e2e: $(BUILT) ## the whole box in the virtual office
 test-measure: build ## what measures times and power there: two minutes, alone; not part of test
 	$(AS_ROOT) $(PYTEST) $(MEASURE)
 
-test-faults: $(BUILT) ## each fault of the campaign once, in a cycle of sleep and wake
-	$(AS_ROOT) $(PYTEST) tests/faults
+test-faults: $(BUILT) ## each fault of the campaign once, in a cycle of sleep and wake; a short siege
+	$(AS_ROOT) $(PYTEST) tests/faults tests/siege
 
 test-demo: $(BUILT) ## the demonstration and the five configurations
 	$(AS_ROOT) $(PYTEST) -n 3 --dist worksteal tests/simulator/demo tests/simulator/five
@@ -187,7 +187,7 @@ check-kernel: ## no symbol that a board asks for is lost in the kernel's kconfig
 
 # --------------------------------------------------------- show and measure
 
-.PHONY: demo faults five bench
+.PHONY: demo faults siege five bench
 demo: build ## the whole appliance in a virtual office [DURATION=s] [LOG=file]
 	@$(AS_ROOT) $(PYTHON) -m tests.simulator.demo $(if $(DURATION),--duration $(DURATION)) $(if $(LOG),--log $(LOG))
 
@@ -201,6 +201,10 @@ screenshots: prepare ## pictures of every page of the web interface into docs/im
 faults: build ## 500 cycles with faults, build/faults.json [CYCLES=n] [SEED=n] [MINUTES=n] [ANEW=1]
 	@$(AS_ROOT) $(PYTHON) -m tests.faults $(if $(CYCLES),--cycles $(CYCLES)) $(if $(SEED),--seed $(SEED)) \
 	    $(if $(MINUTES),--minutes $(MINUTES)) $(if $(ANEW),--anew)
+
+siege: build ## attacks on the box while others are served, ten minutes, build/siege.json [ATTACKS="name ..."] [SECONDS=n] [SEED=n]
+	@$(AS_ROOT) $(PYTHON) -m tests.siege $(if $(ATTACKS),--attacks $(ATTACKS)) \
+	    $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))
 
 five: build ## the thesis' five configurations on one slice [DURATION=s] [LOG=file]
 	@$(AS_ROOT) $(PYTHON) -m tests.simulator.five $(if $(DURATION),--duration $(DURATION)) $(if $(LOG),--log $(LOG))

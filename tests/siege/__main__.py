@@ -8,17 +8,21 @@ import json
 import os
 import sys
 import time
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from tests.bench.result import write
-from tests.siege import verdict
+from tests.siege import hostile, verdict
 from tests.siege.attacks import ATTACKS, MANY
 from tests.siege.place import ENDS, FairVisitor, Memory, Place, end, place, start
 from tests.simulator.office.namespace import ROOT, OfficeError
 
 BUILD = ROOT / "build"
+HOSTILE = "hostile_bytes"
+HOSTILE_TIMES = 8
+"""Hostile bytes take as long as so many attacks."""
+
+ALL = (*ATTACKS, HOSTILE)
 BEFORE_S = 3.0
 """So long the fair visitor is alone, to compare with."""
 
@@ -66,32 +70,45 @@ def attack(at: Place, name: str, addresses: int, seconds: float, seed: int) -> d
 def main() -> int:
     """Attack, write the result, and say whether the goals are met."""
     parser = argparse.ArgumentParser(prog="make siege", description=__doc__)
-    parser.add_argument("--attacks", nargs="+", choices=ATTACKS, default=[*ATTACKS], metavar="NAME")
+    parser.add_argument("--attacks", nargs="+", choices=ALL, default=[*ALL], metavar="NAME")
     parser.add_argument("--seconds", type=float, default=10.0, help="each attack takes")
     parser.add_argument("--seed", type=int, default=15)
     parser.add_argument("--output", type=Path, default=BUILD / "siege.json")
     args = parser.parse_args()
+    goals: list[dict[str, Any]] = []
+    raw: dict[str, Any] = {"cores": os.cpu_count(), "seed": args.seed}
+    if names := [name for name in args.attacks if name in ATTACKS]:
+        raw["attacks"] = by_connections(names, args.seconds, args.seed)
+        goals += verdict.goals(raw["attacks"])
+    if HOSTILE in args.attacks:
+        seconds = HOSTILE_TIMES * args.seconds
+        raw[HOSTILE] = hostile.hostile(seconds, args.seed, BUILD / "siege/hostile", _say)
+        goals += hostile.goals(raw[HOSTILE])
+    write(args.output, goals, raw)
+    return 0 if all(each["met"] for each in goals) else 1
+
+
+def by_connections(names: list[str], seconds: float, seed: int) -> list[dict[str, Any]]:
+    """Carry these attacks out, each from one address and from many."""
     rows = []
-    with place(BUILD / "siege") as at:
+    with place(BUILD / "siege/office") as at:
         _say("the cache is being filled")
         at.fill_the_cache()
-        for name in args.attacks:
+        for name in names:
             for addresses in (1, MANY):
-                row = attack(at, name, addresses, args.seconds, args.seed)
+                row = attack(at, name, addresses, seconds, seed)
                 _say(_line(row))
                 rows.append(row)
-    goals = verdict.goals(rows)
-    write(args.output, goals, {"cores": os.cpu_count(), "seed": args.seed, "attacks": rows})
-    return 0 if all(each["met"] for each in goals) else 1
+    return rows
 
 
 def _line(row: dict[str, Any]) -> str:
     seen = row["during"]
     times = ", ".join(f"{kind} {seen[kind]['p99_ms']:.0f} ms" for kind in ("hit", "status"))
-    refused = Counter(row["posts"])
+    forms = row["posts"]
     return (
         f"{row['attack']}: p99 {times}; {row['memory_mb']['all']:.0f} MB; forms "
-        f"{refused['arrived']} arrived, {refused['refused']} refused, {refused['lost']} lost"
+        f"{forms['arrived']} arrived, {forms['refused']} refused, {forms['lost']} lost"
     )
 
 

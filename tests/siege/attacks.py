@@ -6,6 +6,7 @@ import asyncio
 import base64
 import contextlib
 import errno
+import itertools
 import random
 import socket
 from abc import ABC, abstractmethod
@@ -239,13 +240,12 @@ def sources(addresses: int) -> Iterator[str]:
     One address, or with more the first so many of the /24; every fifth connection then comes from
     an address of the /64 that is its own.
     """
-    number = 0
-    while True:
-        number += 1
-        if addresses > 1 and number % 5 == 0:
+    for number in itertools.count():
+        if addresses > 1 and number % 5 == 4:
             yield f"{NETWORK_V6}::{number % 0xFFFF + 1:x}"
         else:
-            yield f"{NETWORK}.{number % addresses + 1}"
+            # Four of five.
+            yield f"{NETWORK}.{(number - number // 5) % addresses + 1}"
 
 
 class Attacker:
