@@ -20,7 +20,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from naproxy.shm.page import PAGE_MAGIC, PAGE_SIZE, PAGE_VERSION
+from naproxy.core.state import State
+from naproxy.shm.page import PAGE_MAGIC, PAGE_SIZE, PAGE_VERSION, Layout, monotonic_us
 
 from tests.bench.result import goal
 from tests.e2e.clients import ask, fresh
@@ -50,6 +51,9 @@ BROKEN: Final = {
     "too many servers": _page(PAGE_MAGIC, PAGE_VERSION, PAGE_SIZE, 255),
 }
 """Pages that say of themselves that they are none: each means that all servers are awake."""
+
+BELIEVED: Final = "pages that say asleep, and are believed"
+"""Without these it would show nothing that the broken ones are not."""
 
 
 class Hostile:
@@ -113,24 +117,31 @@ class Hostile:
                 time.sleep(0.002)
 
     def replaced(self, seconds: float) -> None:
-        """Put spoilt files in the place of page and ring; a broken page means awake."""
+        """Put spoilt files in the place of page and ring."""
         run = self.at.office.box.run_dir
-        sound = (run / "page").read_bytes()
-        ring = (run / "events").read_bytes()
+        sound, ring = ((run / name).read_bytes() for name in ("page", "events"))
         dice = random.Random(self.seed)
         until_s = time.monotonic() + seconds
-        for name, broken in itertools.cycle(BROKEN.items()):
-            _replace(run / "page", broken)
-            self._count("pages")
+        while time.monotonic() < until_s:
+            _replace(run / "page", _scratched(dice, sound, 40))
+            _replace(run / "events", _scratched(dice, ring, 400)[: dice.choice((0, 64, len(ring)))])
+            self._count("pages replaced")
+            time.sleep(NOTICED_S)
+
+    def broken(self, _seconds: float) -> None:
+        """After a page that says asleep comes a broken one: it means that the server is awake."""
+        page = self.at.office.box.run_dir / "page"
+        sound = page.read_bytes()
+        for name, broken in BROKEN.items():
+            _replace(page, _asleep(sound))
+            time.sleep(NOTICED_S)
+            if ask(self.at.office.client, fresh(HIT), timeout_s=0.5).status == 0:
+                self._count(BELIEVED)
+            _replace(page, broken)
             time.sleep(NOTICED_S)
             if ask(self.at.office.client, fresh(HIT), timeout_s=5).status != 200:
                 self.not_awake.append(name)
-            _replace(run / "page", _scratched(dice, sound, 40))
-            _replace(run / "events", _scratched(dice, ring, 400)[: dice.choice((0, 64, len(ring)))])
-            self._count("pages")
-            time.sleep(NOTICED_S)
-            if time.monotonic() > until_s:
-                return
+            self._count("pages broken")
 
     def _count(self, what: str) -> None:
         self.counts[what] = self.counts.get(what, 0) + 1
@@ -142,6 +153,13 @@ def _scratched(dice: random.Random, sound: bytes, times: int) -> bytes:
         data[at : at + len(written)] = written
     # A page with another head is not looked at any further.
     return sound[:16] + bytes(data[16:])
+
+
+def _asleep(sound: bytes) -> bytes:
+    layout = Layout.from_buffer_copy(sound)
+    layout.server[0].state = State.ASLEEP
+    layout.heartbeat_us = monotonic_us()
+    return bytes(layout)
 
 
 def _replace(file: Path, content: bytes) -> None:
@@ -179,7 +197,7 @@ def hostile(seconds: float, seed: int, logs: Path, say: Callable[[str], None]) -
         counted = at.counters()
         firing = start(at.attacker, "tests.siege.mutating", str(seed))
         ended = 0
-        for part in (bad.requests, bad.sockets, bad.scratched, bad.replaced):
+        for part in (bad.requests, bad.sockets, bad.scratched, bad.replaced, bad.broken):
             say(f"hostile bytes: {part.__name__}")
             part(seconds / 4)
             assert box.controller
@@ -213,5 +231,6 @@ def goals(row: dict[str, Any]) -> list[dict[str, Any]]:
         goal("hostile bytes: ends of varnishd's worker", row["worker_ends"], 0, "<="),
         goal("hostile bytes: ends of the controller", row["controller_ends"], 0, "<="),
         goal("hostile bytes: controllers that did not answer", row["controller_deaf"], 0, "<="),
+        goal(BELIEVED, row["sent"].get(BELIEVED, 0), len(BROKEN), ">="),
         goal("broken pages that kept a server from serving", len(row["not_awake"]), 0, "<="),
     ]

@@ -78,11 +78,12 @@ class Place:
 
 
 COUNTERS: Final = (
-    *("MGT.child_start", "MGT.child_died", "MGT.child_panic", "MGT.child_stop"),
+    *("MGT.child_start", "MGT.child_died", "MGT.child_exit", "MGT.child_stop"),
     *("MAIN.sess_conn", "MAIN.sess_dropped", "MAIN.sess_queued", "MAIN.sess_fail"),
     *("MAIN.threads_limited", "MAIN.client_req", "MAIN.n_lru_nuked", "MAIN.req_dropped"),
 )
-ENDS: Final = ("MGT.child_died", "MGT.child_panic", "MGT.child_stop")
+ENDS: Final = ("MGT.child_died", "MGT.child_exit", "MGT.child_stop")
+"""By a signal, as of a panic; with a status, as the sanitizers' is; by order."""
 
 
 @contextlib.contextmanager
@@ -254,11 +255,3 @@ class Memory:
         while not self._stop.wait(self.EVERY_S):
             for name, mb in self.now().items():
                 self.most[name] = round(max(self.most.get(name, 0.0), mb), 1)
-
-
-def panicked(office: Office) -> bool:
-    """Whether varnishd's manager has kept the panic of a worker."""
-    said = office.box.run(
-        ["varnishadm", "-n", office.box.directory / "varnish", "panic.show"], check=False
-    )
-    return said.returncode == 0
