@@ -39,6 +39,7 @@ def attack(at: Place, name: str, addresses: int, seconds: float, seed: int) -> d
             attacker = start(at.attacker, "tests.siege.attacker", *words)
             begin_s = time.monotonic()
             time.sleep(seconds)
+            gauges = at.gauges()
             end_s = time.monotonic()
             tally = json.loads(end(attacker))
         recovered_s = at.recover()
@@ -63,7 +64,7 @@ def attack(at: Place, name: str, addresses: int, seconds: float, seed: int) -> d
         "recovered_s": round(recovered_s, 2),
         "panics": sum(changed.get(each, 0) for each in ENDS),
         "attacker": tally,
-        "varnish": changed,
+        "varnish": {**changed, **gauges},
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import resource
 import signal
 import subprocess
 import sys
@@ -26,6 +27,9 @@ from tests.simulator.office.server import Site
 
 ATTACKER: Final = ("192.0.2.66", "2001:db8:2::66", "02:00:5e:10:00:66")
 FIREWALL: Final = ROOT / "overlay/etc/nftables.conf"
+FILES: Final = 8192
+"""Open files that the image allows varnishd, overlay/etc/service/varnish/run."""
+
 QUICK: Final = Settings(sleep_s=0.2, wake_s=0.2)
 
 
@@ -63,6 +67,11 @@ class Place:
         """Count from now on."""
         self._read = (self.office.logs / "access.log").stat().st_size
 
+    def gauges(self) -> dict[str, int]:
+        """Return what Varnish says of its memory now."""
+        stat = self.office.box.varnishstat()
+        return {name: stat.get(name, 0) for name in GAUGES}
+
     def counters(self) -> dict[str, int]:
         """Return those of Varnish's counters that tell of an attack."""
         stat = self.office.box.varnishstat()
@@ -82,6 +91,9 @@ COUNTERS: Final = (
     *("MAIN.sess_conn", "MAIN.sess_dropped", "MAIN.sess_queued", "MAIN.sess_fail"),
     *("MAIN.threads_limited", "MAIN.client_req", "MAIN.n_lru_nuked", "MAIN.req_dropped"),
 )
+GAUGES: Final = (
+    *("SMA.default.g_bytes", "SMA.Transient.g_bytes", "MAIN.threads", "MAIN.n_object"),
+)
 ENDS: Final = ("MGT.child_died", "MGT.child_exit", "MGT.child_stop")
 """By a signal, as of a panic; with a status, as the sanitizers' is; by order."""
 
@@ -93,17 +105,29 @@ def place(
     """Make it. `env` is for varnishd; `vmod` is the VMOD's build, if not the usual one."""
     site = Site(every_path=True, dynamic_share=0)
     with Office(keep=logs, board=QUICK, site=site) as office:
-        office.box.start()
-        if vmod:
-            office.box.stop()
-            office.box.vmod = vmod
-            office.box.start_controller()
-            office.box.start_varnish(env)
+        with _few_files():
+            office.box.start()
+            if vmod:
+                office.box.stop()
+                office.box.vmod = vmod
+                office.box.start_controller()
+                office.box.start_varnish(env)
         office.box.api("PUT", "/v1/config", toml(_with_sleepers(office)).encode())
         office.box.run(["nft", "-f", FIREWALL])
         with _attacker(office) as attacker:
             wait_for(lambda: ask(office.client, fresh(HIT)).status == 200, "the server")
             yield Place(office, attacker)
+
+
+@contextlib.contextmanager
+def _few_files() -> Iterator[None]:
+    """What is started meanwhile may open as many files as varnishd on the image."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
 def _with_sleepers(office: Office) -> dict[str, Any]:
