@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.result import write
-from tests.siege import hostile, verdict
+from tests.siege import energy, hostile, verdict
 from tests.siege.attacks import ATTACKS, MANY
 from tests.siege.place import ENDS, FairVisitor, Memory, Place, end, place, start
 from tests.simulator.office.namespace import ROOT, OfficeError
@@ -22,7 +22,8 @@ HOSTILE = "hostile_bytes"
 HOSTILE_TIMES = 8
 """Hostile bytes take as long as so many attacks."""
 
-ALL = (*ATTACKS, HOSTILE)
+ENERGY = "energy"
+ALL = (*ATTACKS, HOSTILE, ENERGY)
 BEFORE_S = 3.0
 """So long the fair visitor is alone, to compare with."""
 
@@ -85,7 +86,12 @@ def main() -> int:
         seconds = HOSTILE_TIMES * args.seconds
         raw[HOSTILE] = hostile.hostile(seconds, args.seed, BUILD / "siege/hostile", _say)
         goals += hostile.goals(raw[HOSTILE])
+    if ENERGY in args.attacks:
+        raw[ENERGY] = energy.energy(_say)
+        goals += energy.goals(raw[ENERGY])
     write(args.output, goals, raw)
+    if "attacks" in raw:
+        args.output.with_suffix(".md").write_text(verdict.table(raw["attacks"]))
     return 0 if all(each["met"] for each in goals) else 1
 
 

@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
-from tests.siege import verdict
-from tests.siege.__main__ import attack
-from tests.siege.attacks import ATTACKS, sources
+from tests.siege import energy, verdict
+from tests.siege.__main__ import ALL, attack
+from tests.siege.attacks import sources
+from tests.siege.energy import STRATEGIES
 from tests.siege.fair import Visit, judged, request
 from tests.siege.mutator import MOST, REQUESTS, scratches, spoilt
 from tests.siege.place import place
+from tests.simulator.office.namespace import ROOT
 
 GOOD = Visit(
     kind="hit", id="fair-hit-1", due_s=10.0, took_s=0.002,
@@ -140,8 +142,34 @@ def test_scratches_stay_within_the_file() -> None:
         assert 0 <= at < at + len(data) <= 4096
 
 
-def test_every_attack_says_what_it_does() -> None:
-    assert all(attack.__doc__ for attack in ATTACKS.values())
+PAGE = ROOT / "docs/siege.md"
+
+
+@pytest.mark.parametrize("name", [*ALL, *(each.__name__ for each in STRATEGIES)])
+def test_the_page_says_what_each_attack_does(name: str) -> None:
+    assert f"`{name}`" in PAGE.read_text()
+
+
+def test_the_table_has_a_row_for_each_attack() -> None:
+    posts = {"arrived": 49, "refused": 2, "lost": 0, "twice": 0}
+    lines = verdict.table([row(name="one", addresses=200, posts=posts)]).splitlines()
+    assert lines[2:] == ["| `one` | 200 | 3 ms | 3 ms | 100 MB | 49 | 2 |"]
+    assert {line.count("|") for line in lines} == {8}
+
+
+@pytest.mark.parametrize(("cost_s", "met"), [(600.0, True), (609.9, True), (610.1, False)])
+def test_who_costs_more_than_was_set_misses_the_goal(cost_s: float, met: bool) -> None:
+    rows = [
+        {"strategy": "other", "rule": "any", "s_a_day": 1.0, "set_s": 600},
+        {"strategy": "one", "rule": "any", "s_a_day": cost_s, "set_s": 600},
+    ]
+    assert [each["met"] for each in energy.goals(rows)] == [met]
+
+
+def test_a_day_of_a_stranger_costs_his_share() -> None:
+    rule = "timeout of 2 min"
+    cost_s = energy.awake_s(energy.woken_again, rule, 1) - energy.awake_s(energy.nobody, rule, 1)
+    assert 500 < cost_s <= 600 + energy.LATE_S
 
 
 @pytest.fixture(scope="module")

@@ -74,3 +74,19 @@ def goals(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         worst.append(goal(f"forms {name}", value, 0, "<="))
     worst.append(goal("ends of varnishd's worker", sum(row["panics"] for row in rows), 0, "<="))
     return worst
+
+
+def table(rows: Iterable[Mapping[str, Any]]) -> str:
+    """The attacks by connections as a table of docs/siege.md."""
+    lines = [
+        "| attack | addresses | hit, p99 | status path, p99 | memory | forms arrived | refused |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for row in rows:
+        hit, status = (f"{row['during'][kind]['p99_ms']:.0f} ms" for kind in ("hit", "status"))
+        forms = f"{row['posts']['arrived']} | {row['posts']['refused']}"
+        memory = f"{row['memory_mb']['all']:.0f} MB"
+        lines.append(
+            f"| `{row['name']}` | {row['addresses']} | {hit} | {status} | {memory} | {forms} |"
+        )
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,127 @@
+"""A week of somebody who only wants the server awake: what he costs it, in virtual time.
+
+The controller's own runner, policy and shares decide, see `tests/simulator/past`. What is set is
+the default: ten minutes a day for an address and for all robots, thirty for a network.
+"""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, Final
+
+from naproxy.server.shares import Settings
+
+from tests.bench.result import goal
+from tests.simulator.past.test_shares import DAY_S, PATIENT, USUAL, Doing, live
+
+DAYS: Final = 7
+BEGIN_S: Final = 3 * 3600.0
+"""By then the server sleeps again."""
+
+LATE_S: Final = 10.0
+"""A day, over what was set: a share may end amidst a wake, which is not called off."""
+
+RULES: Final = {"timeout of 2 min": USUAL, "timeout of 2 h": PATIENT}
+"""What a rule that learns does after a visit depends on all the others: no cost is anybody's."""
+
+PROCESSES: Final = 2
+
+_SET: Final = Settings()
+
+
+def tunnel() -> Iterator[Doing]:
+    """One address opens a WebSocket each hour, and none of them ever ends."""
+    return (Doing(3600.0 * n, 30 * DAY_S) for n in itertools.count())
+
+
+def trickle() -> Iterator[Doing]:
+    """One address sends forms, a byte every 3 s for five minutes each, without a pause."""
+    return (Doing(300.0 * n, 300.0) for n in itertools.count())
+
+
+def page_a_minute() -> Iterator[Doing]:
+    """One address asks for a page each minute."""
+    return (Doing(60.0 * n) for n in itertools.count())
+
+
+def woken_again() -> Iterator[Doing]:
+    """One address asks for a page every five seconds: it wakes the server as soon as it sleeps."""
+    return (Doing(5.0 * n) for n in itertools.count())
+
+
+def robot() -> Iterator[Doing]:
+    """A robot sends forms of a minute without a pause; one address, too, wakes the server."""
+    for n in itertools.count():
+        yield Doing(58.0 * n, 57.0, address=70, network=71, robot=True)
+        yield Doing(58.0 * n + 1)
+
+
+def network() -> Iterator[Doing]:
+    """200 addresses of one network take turns, a form of five minutes each."""
+    return (Doing(300.0 * n, 300.0, address=1000 + n % 200) for n in itertools.count())
+
+
+def nobody() -> Iterator[Doing]:
+    """Nobody asks for anything more."""
+    return iter(())
+
+
+Strategy = Callable[[], Iterator[Doing]]
+
+STRATEGIES: Final[dict[Strategy, int]] = {
+    tunnel: _SET.awake_s,
+    trickle: _SET.awake_s,
+    page_a_minute: _SET.awake_s,
+    woken_again: _SET.awake_s,
+    # Two who cost something: all robots, and a stranger.
+    robot: 2 * _SET.awake_s,
+    network: _SET.network_awake_s,
+}
+"""Each with the seconds a day that were set for it."""
+
+
+def awake_s(strategy: Strategy, rule: str, days: int) -> float:
+    """Return how long the server was awake or waking in these days.
+
+    One of the office comes once before: of a server that nobody has asked for yet the box does not
+    know whom it is awake for.
+    """
+    doings = itertools.chain([Doing(60.0, address=0, network=0)], _later(strategy()))
+    with tempfile.TemporaryDirectory(prefix="naproxy-siege-") as directory:
+        return live(Path(directory), RULES[rule], doings, days).awake_s
+
+
+def _later(doings: Iterator[Doing]) -> Iterator[Doing]:
+    for each in doings:
+        each.t_s += BEGIN_S
+        yield each
+
+
+def energy(say: Callable[[str], None], days: int = DAYS) -> list[dict[str, Any]]:
+    """Live a week with each of them under each rule; less what it is without them is the cost."""
+    with ProcessPoolExecutor(PROCESSES, get_context("spawn")) as pool:
+        awake = {
+            (strategy, rule): pool.submit(awake_s, strategy, rule, days)
+            for rule in RULES
+            for strategy in (nobody, *STRATEGIES)
+        }
+        rows = []
+        for rule in RULES:
+            without_s = awake[nobody, rule].result()
+            for strategy, set_s in STRATEGIES.items():
+                took_s = round((awake[strategy, rule].result() - without_s) / days, 1)
+                name = strategy.__name__
+                rows.append({"strategy": name, "rule": rule, "s_a_day": took_s, "set_s": set_s})
+                say(f"{name}, {rule}: {took_s:.0f} s a day awake for it, {set_s} are set")
+    return rows
+
+
+def goals(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Nobody costs more than was set."""
+    over_s, where = max((row["s_a_day"] - row["set_s"], row["strategy"]) for row in rows)
+    return [goal(f"awake in s a day over what was set, most by {where}", over_s, LATE_S, "<=")]
