@@ -99,6 +99,7 @@ def by_connections(names: list[str], seconds: float, seed: int) -> list[dict[str
     """Carry these attacks out, each from one address and from many."""
     rows = []
     with place(BUILD / "siege/office") as at:
+        at.raise_the_firewall()
         _say("the cache is being filled")
         at.fill_the_cache()
         for name in names:

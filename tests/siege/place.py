@@ -42,6 +42,10 @@ class Place:
         self.attacker = attacker
         self._read = 0
 
+    def raise_the_firewall(self) -> None:
+        """As on the image: one address opens so many connections a second, and no more."""
+        self.office.box.run(["nft", "-f", FIREWALL])
+
     def fill_the_cache(self, timeout_s: float = 40.0) -> None:
         """As on a box that has run for days: what is new goes in where something old goes out."""
         ask(self.office.client, BIG)
@@ -113,7 +117,6 @@ def place(
                 office.box.start_controller()
                 office.box.start_varnish(env)
         office.box.api("PUT", "/v1/config", toml(_with_sleepers(office)).encode())
-        office.box.run(["nft", "-f", FIREWALL])
         with _attacker(office) as attacker:
             wait_for(lambda: ask(office.client, fresh(HIT)).status == 200, "the server")
             yield Place(office, attacker)

@@ -179,6 +179,7 @@ def short(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         pytest.skip("an office needs root")
     logs: Path = tmp_path_factory.mktemp("siege")
     with place(logs) as at:
+        at.raise_the_firewall()
         return attack(at, "slow_bodies", 200, 3.0, 1)
 
 
