@@ -21,7 +21,7 @@ endef
 define NAPROXY_VCL_INSTALL_TARGET_CMDS
 	mkdir -p $(TARGET_DIR)/usr/share/naproxy/vcl
 	$(INSTALL) -m 0644 $(@D)/out/*.vcl $(TARGET_DIR)/usr/share/naproxy/vcl
-	$(INSTALL) -m 0644 $(@D)/varnishd.args $(TARGET_DIR)/usr/share/naproxy
+	$(INSTALL) -m 0644 $(@D)/varnishd.args $(@D)/varnishd.env $(TARGET_DIR)/usr/share/naproxy
 endef
 
 $(eval $(generic-package))

@@ -24,7 +24,7 @@ from typing import Any
 
 from tests.bench.result import goal, output_path, summary, write
 from tests.simulator.office import Office
-from tests.simulator.office.box import ADDRESS, VMOD, vmod_path
+from tests.simulator.office.box import ADDRESS, VMOD, surroundings, vmod_path
 from tests.simulator.office.box import arguments as varnishd_arguments
 from tests.simulator.office.namespace import ROOT, wait_for
 from tests.simulator.office.server import ADDRESS as ORIGIN
@@ -65,6 +65,7 @@ def varnish(
             *varnishd_arguments(), *source,
         ],
         log=f"bench-varnish-{port}",
+        env=surroundings(),
     )  # fmt: skip
     wait_for(lambda: office.box.listens(port), "varnishd")
     return process

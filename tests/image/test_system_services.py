@@ -61,7 +61,8 @@ def lay_out(box: StandIn) -> None:
     shutil.copy(TOP / "build/libvmod-naproxy/libvmod_naproxy.so", ours)
     shutil.copytree(system, theirs)
     subprocess.run(["make", "-sC", TOP / "varnish-vcl", f"OUT={share}/naproxy/vcl"], check=True)
-    shutil.copy(TOP / "varnish-vcl/varnishd.args", share / "naproxy")
+    for name in ("varnishd.args", "varnishd.env"):
+        shutil.copy(TOP / "varnish-vcl" / name, share / "naproxy")
     vmods = f"/usr/lib/naproxy/vmods:{system}"
     vcl = "/usr/share/naproxy/vcl/naproxy.vcl"
     subprocess.run(

@@ -98,7 +98,8 @@ def row(**changes: Any) -> dict[str, Any]:
     return {
         "attack": "one",
         "during": {"hit": well, "status": well},
-        "memory_mb": {"all": 100.0},
+        "memory_mb": {"all": 100.0 + 128},
+        "varnish": {"SMA.default.g_bytes": 128 * 2**20},
         "posts": {"lost": 0, "twice": 0},
         "panics": 0,
         **changes,
@@ -110,7 +111,7 @@ def row(**changes: Any) -> dict[str, Any]:
     [
         {"during": {"hit": {"p99_ms": 251.0}, "status": {"p99_ms": 3.0}}},
         {"during": {"hit": {"p99_ms": 3.0}, "status": {"p99_ms": 251.0}}},
-        {"memory_mb": {"all": 161.0}},
+        {"memory_mb": {"all": 161.0 + 128}},
         {"posts": {"lost": 1, "twice": 0}},
         {"posts": {"lost": 0, "twice": 1}},
         {"panics": 1},

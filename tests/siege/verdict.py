@@ -61,14 +61,20 @@ def during(visits: Iterable[Visit], kind: str, begin_s: float, end_s: float) -> 
     return [visit for visit in visits if visit.kind == kind and begin_s <= visit.due_s < end_s]
 
 
+def beside_cache_mb(row: Mapping[str, Any]) -> float:
+    """The programs' memory without what the cache has in it, which may be as much as is set."""
+    return round(row["memory_mb"]["all"] - row["varnish"]["SMA.default.g_bytes"] / 2**20, 1)
+
+
 def goals(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The goals of the attacks by connections: each row is one attack."""
     worst: list[dict[str, Any]] = []
     for kind in ("hit", "status"):
         value, where = max((row["during"][kind]["p99_ms"], row["attack"]) for row in rows)
         worst.append(goal(f"{kind}, p99 in ms, worst in {where}", value, P99_MS, "<="))
-    memory, where = max((row["memory_mb"]["all"], row["attack"]) for row in rows)
-    worst.append(goal(f"memory in MB, most in {where}", memory, MEMORY_MB, "<="))
+    memory, where = max((beside_cache_mb(row), row["attack"]) for row in rows)
+    name = f"memory in MB beside what is in the cache, most in {where}"
+    worst.append(goal(name, memory, MEMORY_MB, "<="))
     for name in ("lost", "twice"):
         value = sum(row["posts"][name] for row in rows)
         worst.append(goal(f"forms {name}", value, 0, "<="))
@@ -79,13 +85,13 @@ def goals(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def table(rows: Iterable[Mapping[str, Any]]) -> str:
     """The attacks by connections as a table of docs/siege.md."""
     lines = [
-        "| attack | addresses | hit, p99 | status path, p99 | memory | forms arrived | refused |",
+        "| attack | addresses | hit, p99 | status path, p99 | memory beside the cache | forms arrived | refused |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for row in rows:
         hit, status = (f"{row['during'][kind]['p99_ms']:.0f} ms" for kind in ("hit", "status"))
         forms = f"{row['posts']['arrived']} | {row['posts']['refused']}"
-        memory = f"{row['memory_mb']['all']:.0f} MB"
+        memory = f"{beside_cache_mb(row):.0f} MB"
         lines.append(
             f"| `{row['name']}` | {row['addresses']} | {hit} | {status} | {memory} | {forms} |"
         )

@@ -119,7 +119,7 @@ class Box(Namespace):
                 *arguments(),
             ],
             log="varnishd",
-            env=env,
+            env=surroundings() | dict(env or {}),
         )
         self._wait_for(self.varnish, lambda: self.listens(80), "varnishd")
 
@@ -237,8 +237,17 @@ class Box(Namespace):
 
 def arguments() -> list[str]:
     """Return the arguments of varnishd that the image uses too."""
-    lines = (VCL / "varnishd.args").read_text().splitlines()
-    return [word for line in lines if not line.startswith("#") for word in line.split()]
+    return [word for line in _lines_of(VCL / "varnishd.args") for word in line.split()]
+
+
+def surroundings() -> dict[str, str]:
+    """Return the variables of varnishd's environment that the image sets too."""
+    return dict(line.split("=", 1) for line in _lines_of(VCL / "varnishd.env"))
+
+
+def _lines_of(file: Path) -> list[str]:
+    lines = file.read_text().splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
 
 
 def toml(table: Mapping[str, Any]) -> str:
