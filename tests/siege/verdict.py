@@ -85,7 +85,7 @@ def goals(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def table(rows: Iterable[Mapping[str, Any]]) -> str:
     """The attacks by connections as a table of docs/siege.md."""
     lines = [
-        "| attack | addresses | hit, p99 | status path, p99 | memory beside the cache | forms arrived | refused |",
+        "| attack | addresses | hit, p99 | status path, p99 | memory | forms arrived | refused |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for row in rows:
