@@ -63,7 +63,9 @@ def during(visits: Iterable[Visit], kind: str, begin_s: float, end_s: float) -> 
 
 def beside_cache_mb(row: Mapping[str, Any]) -> float:
     """The programs' memory without what the cache has in it, which may be as much as is set."""
-    return round(row["memory_mb"]["all"] - row["varnish"]["SMA.default.g_bytes"] / 2**20, 1)
+    cached_mb: float = row["varnish"]["SMA.default.g_bytes"] / 2**20
+    all_mb: float = row["memory_mb"]["all"]
+    return round(all_mb - cached_mb, 1)
 
 
 def goals(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
