@@ -26,7 +26,11 @@
 
 #include <string.h>
 
-#include "cache/cache_varnishd.h"
+#if __has_include("cache/cache_vinyld.h")
+#  include "cache/cache_vinyld.h"
+#else
+#  include "cache/cache_varnishd.h"
+#endif
 
 #include "naproxy.h"
 
