@@ -137,6 +137,7 @@ def _with_sleepers(office: Office) -> dict[str, Any]:
     """The server of the office, and three at addresses where nobody is: called, they never come."""
     config = office.box.default_config()
     (web,) = config["server"]
+    del web["share"]  # as a box has it
     sleepers = [
         {
             "id": f"sleeper{n}",
