@@ -80,7 +80,7 @@ def commissioned() -> Iterator[Commissioned]:
     logs = ROOT / "build/e2e/test_commissioning"
     with (
         Office(keep=logs, board=BOARD) as office,
-        Plug(office.server.board, office.directory / "watts", noise_w=NOISE_W) as plug,
+        Plug(office.server.board, office.box.directory / "watts", noise_w=NOISE_W) as plug,
     ):
         office.box.start(server={"armed": False}, meter=[plug.configuration()])
         office.box.await_state("awake")

@@ -57,7 +57,7 @@ def shared() -> Iterator[Metered]:
     assert (VMOD / "libvmod_naproxy.so").exists(), "the VMOD is not built: make build"
     with (
         Office(keep=ROOT / "build/e2e/test_seeing", board=QUICK) as office,
-        Plug(office.server.board, office.directory / "watts") as plug,
+        Plug(office.server.board, office.box.directory / "watts") as plug,
     ):
         metered = Metered(office, plug)
         office.box.start()

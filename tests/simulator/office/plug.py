@@ -38,6 +38,7 @@ class Plug:
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def __enter__(self) -> Self:
+        self.file.parent.mkdir(exist_ok=True)
         self._write(Power().on_w)
         self._thread.start()
         return self
