@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.image.standin import TOP
-from tests.simulator.office.namespace import Namespace, ip
+from tests.simulator.office.namespace import Namespace, ip, wait_for
 
 BOX, BOX6 = "192.0.2.50", "2001:db8::50"
 CLIENTS = {"192.0.2.1", "192.0.2.2", "2001:db8:0:7::1", "2001:db8:0:7::2", "2001:db8:0:8::1"}
@@ -76,9 +76,8 @@ def test_who_opens_too_many_connections_waits(
     box: Namespace, tmp_path: Path, many: tuple[str, ...], other: str
 ) -> None:
     with listener(box), ExitStack() as stack:
-        for source in many:
-            stack.enter_context(opening(tmp_path, source))
-        time.sleep(0.3)  # for the box to know its neighbours
+        first = [stack.enter_context(opening(tmp_path, source)) for source in many]
+        wait_for(lambda: opened(first) == len(many), "the box to know its neighbours")
         begin = time.monotonic()
         sources = many * (2 * BURST // len(many))
         sockets = [stack.enter_context(opening(tmp_path, source)) for source in sources]

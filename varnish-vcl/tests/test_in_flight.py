@@ -1,6 +1,7 @@
 """Floods from one address, at a Varnish with the box's own arguments: nobody else sees them."""
 
 import re
+import resource
 import socket
 import socketserver
 import threading
@@ -63,6 +64,15 @@ class Server(socketserver.ThreadingTCPServer):
     request_queue_size = 1024
     daemon_threads = True
     allow_reuse_address = True
+
+
+@pytest.fixture(scope="module", autouse=True)
+def many_files() -> Iterator[None]:
+    """Thousands of connections need files, here and in varnishd; a user's shell gives 1,024."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (before[1], before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
 @contextmanager
