@@ -103,9 +103,10 @@ def test_a_search_for_meters_that_breaks_off_does_not_go_on_for_ever(page: Watch
     searching = page.locator("#searching")
     expect(searching).to_be_hidden(timeout=LONG_MS)
     lose(page, "**/api/setup/scan")
-    page.locator("#search").click()
-    expect(page.locator(".toast")).to_contain_text("The box does not answer")
-    expect(searching).to_be_hidden()
+    for _ in range(2):
+        page.locator("#search").click()
+        expect(page.locator(".toast")).to_contain_text("The box does not answer")
+        expect(searching).to_be_hidden()
 
 
 def test_a_box_that_does_not_come_back_is_not_said_to_be_there(page: WatchedPage) -> None:

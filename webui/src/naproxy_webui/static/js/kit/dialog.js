@@ -52,6 +52,9 @@ export function toast(words, kind = "good", action = null) {
 	shown.append(
 		h("button", { type: "button", "aria-label": t("kit.close"), onclick: close }, icon("x")),
 	);
+	// Said again, it takes the place of what it said before: two of a kind help nobody.
+	for (const other of [...toasts().children])
+		if (other.textContent === shown.textContent) other.remove();
 	toasts().append(shown);
 	if (TOAST_MS[kind]) setTimeout(close, TOAST_MS[kind] * (action ? 3 : 1));
 	return close;
