@@ -38,14 +38,14 @@ class Progress:
         if not path.exists():
             path.write_bytes(_PROGRESS.pack(START_S, START_S, START_S, START_S))
         with path.open("r+b") as file:
-            self._map = mmap.mmap(file.fileno(), _PROGRESS.size)
+            # Each is written at once: struct writes zeros first, and a kill might leave them.
+            self._times = memoryview(mmap.mmap(file.fileno(), _PROGRESS.size)).cast("q")
 
     def _set(self, index: int, t_s: int) -> None:
-        struct.pack_into("=q", self._map, 8 * index, t_s)
+        self._times[index] = t_s
 
     def _get(self, index: int) -> int:
-        value: int = struct.unpack_from("=q", self._map, 8 * index)[0]
-        return value
+        return self._times[index]
 
     begun_s = property(lambda self: self._get(0), lambda self, t: self._set(0, t))
     """The newest second is this one, or is about to be."""
