@@ -49,7 +49,8 @@ class Server:
                 while outer.asleep():
                     time.sleep(0.02)
                 self.request.recv(4096)
-                self.request.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+                status = b"301 Moved\r\nLocation: " + outer.leads if outer.leads else b"200 OK"
+                self.request.sendall(b"HTTP/1.1 %s\r\nContent-Length: 0\r\n\r\n" % status)
 
         self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
@@ -58,6 +59,7 @@ class Server:
         self._wire.bind(("lo", 0))
         self.packets = 0
         self.deaf = False
+        self.leads = b""
         for target in (self._server.serve_forever, self._listen):
             threading.Thread(target=target, daemon=True).start()
 

@@ -8,7 +8,7 @@ SILENT = own_words("silent")
 
 
 def arming(**known: object) -> Arming:
-    return Arming("web", subject=SUBJECT, **known)  # type: ignore[arg-type]
+    return Arming("web", **{"subject": SUBJECT, "sight": None, **known})  # type: ignore[arg-type]
 
 
 def test_a_server_that_was_never_commissioned_is_not_armed_and_says_what_to_do() -> None:
@@ -24,6 +24,25 @@ def test_a_proof_arms() -> None:
 
 def test_the_configuration_can_vouch_for_a_server() -> None:
     assert arming(trusted=True).why_not is None
+
+
+@pytest.mark.parametrize("known", [{"proven": SUBJECT}, {"trusted": True}])
+def test_visitors_past_the_box_keep_it_awake_whatever_was_proven(known: dict[str, object]) -> None:
+    around = Reason("server.https_around", port=443)
+    made = arming(**known, sight=around)
+    assert made.why_not == around
+    made.sight = None
+    assert made.why_not is None
+
+
+def test_a_server_that_nobody_has_looked_at_is_not_armed() -> None:
+    assert Arming("web", trusted=True).why_not == Reason("server.not_looked")
+
+
+def test_that_it_did_not_wake_is_told_before_who_comes_past_the_box() -> None:
+    made = arming(sight=Reason("server.not_looked"))
+    made.trip(SILENT)
+    assert made.why_not == Reason("server.tripped", why=SILENT, server="web")
 
 
 def test_a_proof_of_another_card_is_none() -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from looked import nobody_around
 from naproxy import policy
 from naproxy.config import document as config
 from naproxy.controller.context import BoxContext
@@ -83,7 +84,9 @@ def play(
         shared = Page(tmp_path)
         box = BoxContext(shared, journal, time.time() - time.monotonic() + ahead_s)
         text = f"{TEXT}[server.awake]\n{awake}"
-        runner = Runner(box, 0, config.parse(text).server[0], "lo")
+        server = config.parse(text).server[0]
+        nobody_around(journal, server)
+        runner = Runner(box, 0, server, "lo")
         try:
             return what(runner, box)
         finally:

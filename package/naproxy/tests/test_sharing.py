@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from looked import nobody_around
 from naproxy.config import document as config
 from naproxy.controller.context import BoxContext
 from naproxy.controller.deciding import ONLY_SPENT
@@ -121,7 +122,9 @@ def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Play:
         async def inside() -> Any:
             journal = Journal(tmp_path)
             box = BoxContext(Page(tmp_path), journal, 1.8e9)
-            runner = Runner(box, 0, config.parse(TEXT).server[0], "lo")
+            server = config.parse(TEXT).server[0]
+            nobody_around(journal, server)
+            runner = Runner(box, 0, server, "lo")
             try:
                 return what(Awake(runner, box, clock))
             finally:

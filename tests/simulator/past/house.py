@@ -28,6 +28,7 @@ from naproxy.history.write.writer import History
 from naproxy.lab.estimate.accesslog import Entry
 from naproxy.server.commissioning import Plan
 from naproxy.server.machine_io import Transition
+from naproxy.server.sight import Look
 from naproxy.shm import datagram
 from naproxy.shm.events import Event
 from naproxy.shm.page import Page
@@ -106,6 +107,11 @@ class _Executor(Executor):
         self._loop.call_soon(self._look_at_meter)
 
 
+async def nobody_around(_: Server) -> Look:
+    """Look at a server that no visitor comes to past the box."""
+    return Look(time.time(), "refused")
+
+
 class _Runner(Runner):
     """The controller's, with this executor."""
 
@@ -143,7 +149,7 @@ class Past:
         )
         self._history.watch(["web"])
         self._keep_days = config.Box().keep_days
-        box = BoxContext(self._page, self._journal, now.epoch_s, self._power_w)
+        box = BoxContext(self._page, self._journal, now.epoch_s, self._power_w, look=nobody_around)
         server = config.parse(CONFIG).server[0]
         slots.assign(self._page, [server])
         _Executor.board = self._board

@@ -167,7 +167,7 @@ def live(directory: Path, text: str, doings: Iterable[Doing], days: float = 7) -
         door = _Door(shared, lived)
         journal = Journal(directory, clock=now.wall)
         day = lambda: int(now.wall() // DAY_S)  # noqa: E731 - the office's
-        box = BoxContext(shared, journal, now.epoch_s, day=day)
+        box = BoxContext(shared, journal, now.epoch_s, day=day, look=house.nobody_around)
         house._Executor.board = Board(now.wall, random.Random(1), Mishaps())
         runner = house._Runner(box, 0, config.parse(CONFIG + text).server[0], "none")
         door.wake = runner.wake

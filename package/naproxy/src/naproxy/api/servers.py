@@ -14,6 +14,7 @@ from naproxy.controller.deciding import MOST_AWAKE_S
 from naproxy.controller.runner import Runner
 from naproxy.core.reason import Reason, together
 from naproxy.core.request import WakeRequest
+from naproxy.core.state import State
 from naproxy.server.commissioning import Plan
 
 
@@ -35,6 +36,8 @@ class Servers:
             "server.commission": self._commission,
             "server.commissioned": self._commissioned,
             "server.cancel": self._cancel,
+            "server.look": self._look,
+            "server.looked": self._looked,
             "server.power": self._power,
             "server.use_power": self._use_power,
         }
@@ -78,10 +81,21 @@ class Servers:
             _refuse((why_not,))
         return runner.status()
 
-    def _commission(self, server: str, **plan: Any) -> dict[str, Any]:
-        runner = self.known(server)
+    async def _commission(self, server: str, **plan: Any) -> dict[str, Any]:
+        await self.known(server).supervisor.sighting.now()
+        runner = self.known(server)  # it may have gone meanwhile
         _refuse(runner.commission(Plan(**plan)))
         return runner.supervisor.report()
+
+    async def _look(self, server: str) -> dict[str, Any]:
+        runner = self.known(server)
+        if runner.state() is not State.AWAKE:
+            _refuse((Reason("server.not_awake"),))
+        await runner.supervisor.sighting.now()
+        return self._looked(server)
+
+    def _looked(self, server: str) -> dict[str, Any]:
+        return self.known(server).supervisor.sighting.told()
 
     def _commissioned(self, server: str) -> dict[str, Any]:
         report = self.known(server).supervisor.report()

@@ -132,6 +132,8 @@ _LOGS: Final = {
     "contains": string(maxLength=200),
     "limit": integer(minimum=1, maximum=1000),
 }
+_LOOK_S: Final = 20.0
+"""Longer than a look takes."""
 _FILE: Final = string(pattern="^/[^\\x00]*$", description="an absolute path")
 
 
@@ -247,9 +249,16 @@ _SERVERS: Final = {
         "Begin the proof: the server is put to sleep and woken several times",
         body=_may(_PLAN),
         status=_BEGUN,
+        timeout_s=_LOOK_S,
     ),
     "server.commissioned": _server("GET /commission", "The proof: progress or the last result"),
     "server.cancel": _server("DELETE /commission", "End the proof; the server ends awake"),
+    "server.look": _server(
+        "POST /look", "Look whether visitors come past the box", timeout_s=_LOOK_S
+    ),
+    "server.looked": _server(
+        "GET /look", "Whether visitors come past the box: the last look at the server", refusals=()
+    ),
     "server.power": _server("GET /power", "The powers measured, in force, and given in the file"),
     "server.use_power": _server(
         "POST /power",

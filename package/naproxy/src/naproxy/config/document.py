@@ -161,6 +161,18 @@ class Power:
     switch_j: float = option("Extra for falling asleep and waking once", 170.7, low=0, high=1e7)
 
 
+@dataclass(frozen=True, kw_only=True)
+class ServerHttps:
+    """HTTPS of one server."""
+
+    mode: str = option(
+        "none: the box does not serve it; unused: not served, and somebody has made sure that no"
+        " visitor comes past the box",
+        "none",
+        choices=("none", "unused"),
+    )
+
+
 def _policy(default: str) -> Alternative:
     return Alternative("name", default, lambda: sorted(policy.POLICIES), policy.settings)
 
@@ -196,6 +208,7 @@ class Server:
     wake: Any = alternative(drivers.choice("wake", "etherwake", first_rung))
     rung: tuple[Any, ...] = tables(drivers.choice("wake", "etherwake"), 0, 7)
     ready: Any = alternative(drivers.choice("ready", "http"))
+    https: ServerHttps = section(ServerHttps)
     awake: inhibitors.Settings = section(inhibitors.Settings)
     cache: Cache = section(Cache)
     hold: Hold = section(Hold)

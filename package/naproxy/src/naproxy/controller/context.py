@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 
+from naproxy.controller.look import Looker, look
 from naproxy.history.write.journal import Journal
 from naproxy.shm.page import Page
 
@@ -21,3 +22,5 @@ class BoxContext:
     """What a server draws now, by its id; None without a meter, or if it does not say."""
     day: Callable[[], int] = lambda: date.today().toordinal()
     """The office's day now."""
+    look: Looker = look
+    """Looks whether a server's visitors come past the box."""

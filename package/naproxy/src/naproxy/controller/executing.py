@@ -107,7 +107,7 @@ class Executor:
             server.ready.timeout_s,
             self.step,
             lambda error: self._say_once(f"cannot probe: {error}"),
-            self._stranger,
+            self.stranger,
         )
         self._pinger = Pinger(server.address, self._pinged)
 
@@ -254,7 +254,8 @@ class Executor:
         if power_w is not None:
             self.step(Metered(power_w))
 
-    def _stranger(self) -> Reason | None:
+    def stranger(self) -> Reason | None:
+        """Say whose Ethernet address is at the server's IP address, if it is not its own."""
         ready = self.server.ready
         return self._neighbour.stranger(self.server.mac) if ready.check_mac else None
 

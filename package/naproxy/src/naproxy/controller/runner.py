@@ -32,7 +32,7 @@ class Runner:
         self._box = box
         self._key = f"server.{server.id}"
         saved = box.journal.saved(self._key)
-        self.supervisor = Supervisor(box.journal, server.id, self)
+        self.supervisor = Supervisor(box.journal, server.id, self, box.look)
         self.executor = self.executors(
             box,
             index,
@@ -45,6 +45,7 @@ class Runner:
         self.machine = self.executor.machine
         self.decider = Decider(box, self.executor, self.supervisor)
         self._prove(server)
+        self.supervisor.arming.sight = self.supervisor.sighting.blind
         for part in (self.executor, self.decider):
             try:
                 part.take_up(saved)
@@ -71,6 +72,8 @@ class Runner:
         self._prove(server)
         self.decider.configure(server)
         self.executor.configure(server, interface)
+        self.supervisor.arming.sight = self.supervisor.sighting.blind
+        self.supervisor.sighting.awake()
         self.decider.decide()
 
     def stop(self, *, why: Reason) -> None:
@@ -98,6 +101,19 @@ class Runner:
     def server(self) -> Server:
         """The server's configuration."""
         return self.executor.server
+
+    def state(self) -> State:
+        """Return what it does now."""
+        return self.machine.state
+
+    def stranger(self) -> Reason | None:
+        """Say that another machine is at its address."""
+        return self.executor.stranger()
+
+    def sighted(self) -> None:
+        """Obey what the last look says of visitors who come past the box."""
+        self.supervisor.arming.sight = self.supervisor.sighting.blind
+        self.decider.decide()
 
     def power_w(self) -> float | None:
         """Return what it draws now; None without a meter, or if it does not say."""
@@ -127,6 +143,8 @@ class Runner:
             return [NO_WAY]
         if self.machine.kept_awake(time.monotonic()):
             return [self.machine.mode.reason]
+        if blind := self.supervisor.arming.sight:
+            return [blind]
         self.supervisor.start(plan)
         return []
 

@@ -9,6 +9,8 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any, Final
 
+from naproxy.controller.look import Looker
+from naproxy.controller.sighting import Sighting
 from naproxy.core.reason import Reason, plain, stored_reason
 from naproxy.core.request import WakeRequest
 from naproxy.core.state import State
@@ -38,7 +40,7 @@ WAKE_REQUEST: Final = WakeRequest("command", Reason("server.commissioned_now"))
 class Supervisor:
     """Whether a server is armed, and the commissioning that is under way, if one is."""
 
-    def __init__(self, journal: Journal, server: str, runner: Runner) -> None:
+    def __init__(self, journal: Journal, server: str, runner: Runner, look: Looker) -> None:
         """Take up what the journal knows."""
         self._journal = journal
         self._server = server
@@ -48,6 +50,7 @@ class Supervisor:
         self.arming = Arming(server)
         saved = journal.saved(self._arming_key)
         self.arming.load(saved)
+        self.sighting = Sighting(journal, server, runner, look, time.time)
         self.interrupted = saved.get("running") is True
         """The controller ended amid a commissioning: the server may be asleep, unproven."""
 
@@ -124,6 +127,7 @@ class Supervisor:
         if change.state is State.TROUBLE and slept and not self.arming.tripped:
             self.arming.trip(change.reason)
             self._save()
+        self.sighting.awake()
         if change.state is State.AWAKE and self.interrupted:
             self.interrupted = False
             self._save()
@@ -154,10 +158,12 @@ class Supervisor:
             "armed": not why_not,
             "not_armed": why_not.plain() if why_not else None,
             "commissioning": progress if self.running else None,
+            "https": self.sighting.status(),
         }
 
     def stop(self) -> None:
         """Leave: what is under way is cut off, and the server called."""
+        self.sighting.stop()
         if self._timer:
             self._timer.cancel()
         if self.running and self._runner.machine.state is not State.AWAKE:

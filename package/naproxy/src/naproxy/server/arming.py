@@ -1,7 +1,8 @@
 """Whether a server may be put to sleep automatically: only if it was shown to wake.
 
 A commissioning in which it woke every time arms it. A later failed wake trips a breaker,
-which only a person or another commissioning resets. Pure; the runner keeps it in the journal.
+which only a person or another commissioning resets. Visitors who come past the box keep it awake,
+whatever was proven. Pure; the runner keeps it in the journal.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from naproxy.core.reason import Reason, stored_reason
+from naproxy.server.sight import NOT_LOOKED
 
 
 @dataclass(slots=True)
@@ -26,12 +28,16 @@ class Arming:
     """The subject that was commissioned, empty if none was."""
     tripped: Reason | None = None
     """Why the breaker tripped; None if it did not."""
+    sight: Reason | None = NOT_LOOKED
+    """Why visitors may come past the box; None if none do. It costs no proof."""
 
     @property
     def why_not(self) -> Reason | None:
         """Return why the server may not be put to sleep automatically; None if it may."""
         if self.tripped:
             return Reason("server.tripped", why=self.tripped, server=self.server)
+        if self.sight:
+            return self.sight
         if self.trusted or (self.proven and self.proven == self.subject):
             return None
         code = "server.commissioned_otherwise" if self.proven else "server.not_commissioned"

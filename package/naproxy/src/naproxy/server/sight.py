@@ -6,13 +6,14 @@ not known counts as if they did, and the server stays awake.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from naproxy.core.reason import Reason
 
 HTTPS_PORT: Final = 443
+NOT_LOOKED: Final = Reason("server.not_looked")
 PORTS: Final = ("open", "refused", "silent", "unknown")
 
 
@@ -87,7 +88,7 @@ def blind(look: Look | None, mode: str, served: Collection[str]) -> Reason | Non
     `mode` is `server.https.mode`, `served` the names of the server that come to the box.
     """
     if look is None:
-        return Reason("server.not_looked")
+        return NOT_LOOKED
     if led := next(filter(None, (_leads(led, mode, served) for led in look.led)), None):
         return led
     if mode == "none" and look.port == "open":

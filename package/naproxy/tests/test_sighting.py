@@ -1,0 +1,318 @@
+"""When a server is looked at, what becomes of the look, and who obeys it."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from box import Box, wait_for
+from looked import nobody_around
+from naproxy.config import document as config
+from naproxy.config.document import Server
+from naproxy.controller.context import BoxContext
+from naproxy.controller.runner import Runner
+from naproxy.controller.sighting import AGAIN_S, SOON_S, Sighting
+from naproxy.core.reason import Reason
+from naproxy.core.state import State
+from naproxy.history.write.journal import Journal
+from naproxy.server.sight import Look
+from naproxy.shm.page import Page
+
+AROUND = Reason("server.https_around", port=443)
+NOT_LOOKED = Reason("server.not_looked")
+NOT_SEEN = Reason("server.not_seen")
+SERVER = config.parse(
+    '[[server]]\nid = "web"\naddress = "127.0.0.1"\nmac = "02:00:00:00:00:01"\narmed = true\n'
+).server[0]
+UNUSED = replace(SERVER, https=config.ServerHttps(mode="unused"))
+
+
+class Asked:
+    """A runner, and a machine to look at."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
+        self.server = SERVER
+        self.awake = State.AWAKE
+        self.port = "open"
+        self.looks = 0
+        self.heard = 0
+        self.now_s = 1e9
+        self.other: Reason | None = None
+        self.amid: Callable[[], None] = lambda: None
+        self.sighting = self.anew()
+
+    def anew(self) -> Sighting:
+        self.sighting = Sighting(self.journal, "web", self, self.look, lambda: self.now_s)
+        return self.sighting
+
+    async def look(self, _: Server) -> Look:
+        self.looks += 1
+        await asyncio.sleep(0)
+        self.amid()
+        return Look(self.now_s, self.port)
+
+    def state(self) -> State:
+        return self.awake
+
+    def stranger(self) -> Reason | None:
+        return self.other
+
+    def sighted(self) -> None:
+        self.heard += 1
+
+
+def play(tmp_path: Path, what: Callable[[Asked], Awaitable[Any]]) -> None:
+    async def inside() -> None:
+        journal = Journal(tmp_path)
+        asked = Asked(journal)
+        try:
+            await what(asked)
+        finally:
+            asked.sighting.stop()
+            journal.close()
+
+    asyncio.run(inside())
+
+
+async def turns() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+def test_a_server_is_looked_at_as_soon_as_it_is_awake(tmp_path: Path) -> None:
+    async def inside(asked: Asked) -> None:
+        asked.awake = State.WAKING
+        asked.sighting.awake()
+        await turns()
+        assert (asked.looks, asked.sighting.blind) == (0, NOT_LOOKED)
+        asked.awake = State.AWAKE
+        asked.sighting.awake()
+        await turns()
+        assert (asked.looks, asked.heard, asked.sighting.blind) == (1, 1, AROUND)
+
+    play(tmp_path, inside)
+
+
+def test_a_look_holds_for_an_hour(tmp_path: Path) -> None:
+    async def inside(asked: Asked) -> None:
+        await asked.sighting.now()
+        asked.now_s += AGAIN_S - 1
+        asked.sighting.awake()
+        await turns()
+        assert asked.looks == 1
+        asked.now_s += 1
+        asked.sighting.awake()
+        await turns()
+        assert asked.looks == 2
+
+    play(tmp_path, inside)
+
+
+def test_what_was_not_seen_is_looked_at_again_soon(tmp_path: Path) -> None:
+    async def inside(asked: Asked) -> None:
+        asked.port = "unknown"
+        await asked.sighting.now()
+        assert asked.sighting.blind == NOT_SEEN
+        asked.now_s += SOON_S
+        asked.port = "refused"
+        asked.sighting.awake()
+        await turns()
+        assert (asked.looks, asked.sighting.blind) == (2, None)
+
+    play(tmp_path, inside)
+
+
+def test_a_restart_while_it_sleeps_needs_no_look(tmp_path: Path) -> None:
+    async def inside(asked: Asked) -> None:
+        asked.port = "refused"
+        await asked.sighting.now()
+        asked.sighting.stop()
+        asked.awake = State.ASLEEP
+        assert asked.anew().blind is None
+        asked.sighting.awake()
+        await turns()
+        assert asked.looks == 1
+
+    play(tmp_path, inside)
+
+
+@pytest.mark.parametrize("kept", [{}, {"about": 5, "look": 7}, {"look": {"port": "open"}}])
+def test_a_journal_that_makes_no_sense_is_no_look(tmp_path: Path, kept: dict[str, Any]) -> None:
+    async def inside(asked: Asked) -> None:
+        asked.journal.save("look.web", kept)
+        assert asked.anew().blind == NOT_LOOKED
+
+    play(tmp_path, inside)
+
+
+@pytest.mark.parametrize(
+    "change", [{"address": "127.0.0.2"}, {"port": 8080}, {"hosts": ("shop.example",)}]
+)
+def test_a_look_is_about_one_address_port_and_set_of_names(
+    tmp_path: Path, change: dict[str, Any]
+) -> None:
+    async def inside(asked: Asked) -> None:
+        asked.port = "refused"
+        await asked.sighting.now()
+        asked.server = replace(SERVER, **change)
+        assert asked.sighting.blind == NOT_LOOKED
+        asked.sighting.awake()
+        await turns()
+        assert (asked.looks, asked.sighting.blind) == (2, None)
+
+    play(tmp_path, inside)
+
+
+def test_that_nobody_uses_https_holds_at_once_without_another_look(tmp_path: Path) -> None:
+    async def inside(asked: Asked) -> None:
+        await asked.sighting.now()
+        asked.server = UNUSED
+        assert (asked.sighting.blind, asked.looks) == (None, 1)
+
+    play(tmp_path, inside)
+
+
+def test_a_look_at_another_machine_is_thrown_away(tmp_path: Path) -> None:
+    async def inside(asked: Asked) -> None:
+        asked.port, asked.other = "refused", Reason("ready.stranger")
+        await asked.sighting.now()
+        assert asked.sighting.blind == NOT_LOOKED
+
+    play(tmp_path, inside)
+
+
+def test_a_look_at_a_server_that_fell_asleep_meanwhile_is_thrown_away(tmp_path: Path) -> None:
+    async def inside(asked: Asked) -> None:
+        asked.port = "silent"
+        asked.amid = lambda: setattr(asked, "awake", State.ASLEEP)
+        await asked.sighting.now()
+        assert asked.sighting.blind == NOT_LOOKED
+
+    play(tmp_path, inside)
+
+
+def test_who_asks_twice_at_once_looks_once(tmp_path: Path) -> None:
+    async def inside(asked: Asked) -> None:
+        await asyncio.gather(asked.sighting.now(), asked.sighting.now())
+        assert asked.looks == 1
+
+    play(tmp_path, inside)
+
+
+def test_a_look_that_fails_leaves_it_awake(tmp_path: Path) -> None:
+    def fault() -> None:
+        raise RuntimeError("a fault of ours")
+
+    async def inside(asked: Asked) -> None:
+        asked.amid = fault
+        await asked.sighting.now()
+        assert asked.sighting.blind == NOT_SEEN
+
+    play(tmp_path, inside)
+
+
+@dataclass
+class Door:
+    """443 of a server, as the look finds it."""
+
+    port: str = "open"
+
+    async def look(self, _: Server) -> Look:
+        return Look(time.time(), self.port)
+
+
+def runner(
+    tmp_path: Path, what: Callable[[Runner, Door], Awaitable[Any]], *, looked: bool = False
+) -> None:
+    async def inside() -> None:
+        journal, door = Journal(tmp_path), Door()
+        if looked:
+            nobody_around(journal, SERVER)
+        box = BoxContext(Page(tmp_path), journal, 1.8e9, look=door.look)
+        made = Runner(box, 0, SERVER, "lo")
+        try:
+            await what(made, door)
+        finally:
+            await asyncio.sleep(0)
+            made.stop(why=Reason("server.stopped"))
+            journal.close()
+
+    asyncio.run(inside())
+
+
+def test_armed_in_the_file_it_sleeps_by_itself_only_after_a_look(tmp_path: Path) -> None:
+    async def inside(made: Runner, _: Door) -> None:
+        assert made.supervisor.inhibitors() == [NOT_LOOKED]
+        assert made.status()["https"] == {"mode": "none", "sight": NOT_LOOKED.plain()}
+
+    runner(tmp_path, inside)
+
+
+def test_https_opened_later_keeps_it_awake_and_costs_no_proof(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def inside(made: Runner, door: Door) -> None:
+        monkeypatch.setattr(made, "state", lambda: State.AWAKE)
+        monkeypatch.setattr(made, "stranger", lambda: None)
+        arming = made.supervisor.arming
+        arming.prove()
+        assert arming.why_not is None
+        await made.supervisor.sighting.now()
+        assert arming.why_not == AROUND
+        door.port = "refused"
+        await made.supervisor.sighting.now()
+        assert arming.why_not is None
+
+    runner(tmp_path, inside, looked=True)
+
+
+def test_a_new_mode_arms_it_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def inside(made: Runner, _: Door) -> None:
+        monkeypatch.setattr(made, "state", lambda: State.AWAKE)
+        monkeypatch.setattr(made, "stranger", lambda: None)
+        await made.supervisor.sighting.now()
+        made.configure(UNUSED, "lo")
+        assert made.supervisor.arming.why_not is None
+
+    runner(tmp_path, inside)
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Iterator[Box]:
+    made = Box(tmp_path, armed="false").start()
+    wait_for("a look", lambda: made.status()["https"]["sight"] is None, made.log)
+    yield made
+    made.close()
+
+
+def test_a_box_looks_by_itself_and_tells_of_it(box: Box) -> None:
+    status, told = box.call("GET", "/v1/servers/web/look")
+    assert (status, told["sight"], told["mode"]) == (200, None, "none")
+    assert (told["look"]["port"], told["look"]["whole"]) == ("refused", True)
+
+
+def test_a_look_by_hand_is_a_new_one(box: Box) -> None:
+    box.server.leads = b"https://shop.example/"
+    status, told = box.post("look")
+    assert (status, told["sight"]["code"]) == (200, "server.leads_around")
+    assert box.status()["https"]["sight"] == told["sight"]
+
+
+def test_a_sleeping_server_is_not_looked_at(box: Box) -> None:
+    assert box.post("sleep")[0] == 202
+    box.wait(State.ASLEEP)
+    status, said = box.post("look")
+    assert (status, said["code"]) == (409, "server.not_awake")
+    assert box.status()["https"]["sight"] is None
+
+
+def test_a_commissioning_is_refused_while_visitors_come_past_the_box(box: Box) -> None:
+    box.server.leads = b"https://shop.example/"
+    status, said = box.post("commission")
+    assert (status, said["code"]) == (409, "server.leads_around")
+    told = box.status()
+    assert (told["commissioning"], told["not_armed"]["code"]) == (None, "server.leads_around")
