@@ -130,9 +130,9 @@ def inline(value: Any) -> str:
 
 def spelled(key: Key) -> str:
     """The path as errors spell it: a server by its id, where that is known."""
-    server = "server.1" if key.path == "server[].id" else "server.web"
-    meter = "meter.1" if key.path == "meter[].id" else "meter.web"
-    path = key.path.replace("server[]", server).replace("meter[]", meter)
+    path = key.path
+    for name in ("server", "meter", "certificate"):
+        path = path.replace(f"{name}[]", f"{name}.{1 if path == f'{name}[].id' else 'web'}")
     return path.replace("rule[]", "rule.1").replace("rung[]", "rung.1")
 
 
@@ -355,7 +355,10 @@ def test_all_errors_are_told_at_once() -> None:
     }
 
 
+CERTIFICATE = '[[certificate]]\nid = "main"\n'
+HTTPS = f'{LEAST}[server.https]\nmode = "box"\n'
 METER = '[[meter]]\nid = "plug"\nof = "web"\ndriver = "simulated"\n'
+TWO_HOSTS = LEAST.replace("web", "shop") + 'hosts = ["xn--bcher-kva.de"]\n'
 TWO = LEAST + LEAST.replace('"web"', '"shop"')
 
 
@@ -364,7 +367,13 @@ TWO = LEAST + LEAST.replace('"web"', '"shop"')
     [
         (LEAST + LEAST, "server.web.id"),
         (TWO.replace("mac", 'hosts = ["a"]\nmac'), "server.web.hosts"),
+        (LEAST + 'hosts = ["bücher.de"]\n' + TWO_HOSTS, "server.web.hosts"),
         (TWO.replace("mac", "default = true\nmac"), "server.shop.default"),
+        (LEAST + LEAST.replace("web", "shop") + HTTPS[len(LEAST) :], "server.shop.https.mode"),
+        (f"{LEAST}[server.https]\nredirect = true", "server.web.https.redirect"),
+        (f"{LEAST}[server.https]\nhsts_s = 1", "server.web.https.hsts_s"),
+        (f"{HTTPS}redirect = true\n[https]\nport = 8443", "server.web.https.redirect"),
+        (f"{LEAST}{2 * CERTIFICATE}", "certificate.main.id"),
         (f"{LEAST}[server.power]\non_w = 1.0\noff_w = 2.0", "server.web.power.on_w"),
         (
             f'{LEAST}[[rule]]\nkind = "path"\ntext = "/"\ntreat_as = "feed"\nserver = "nope"',
@@ -386,6 +395,19 @@ TWO = LEAST + LEAST.replace('"web"', '"shop"')
 )
 def test_keys_that_contradict_each_other_are_refused(text: str, where: str) -> None:
     assert where in problems(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{HTTPS}redirect = true\nhsts_s = 63072000",
+        f'{LEAST}hosts = ["bücher.example", "www.example.org"]\n{HTTPS[len(LEAST) :]}',
+        f'{LEAST}[server.https]\nmode = "unused"',
+        f'[https]\nport = 8443\noldest = "1.3"\n{HTTPS}{CERTIFICATE}',
+    ],
+)
+def test_https_may_be_served_here(text: str) -> None:
+    assert config.parse(text).server[0].https.mode != "none"
 
 
 def test_a_box_that_is_not_set_up_yet_has_no_server() -> None:

@@ -23,6 +23,7 @@ from naproxy.config.installation import Installation
 from naproxy.config.update import Fleet
 from naproxy.core.files import peek, write
 from naproxy.core.hours import zone
+from naproxy.core.names import ascii_site, is_site_name
 from naproxy.core.reason import Reason
 from naproxy.core.schema import (
     Alternative,
@@ -48,6 +49,10 @@ _LOG: Final = logging.getLogger(__name__)
 MAX_BYTES: Final = 1 << 20
 CLASS_NAMES: Final = tuple(k.name.lower() for k in Klass)
 METERS: Final = 16
+CERTIFICATES: Final = 32
+SITES: Final = 64
+"""Most host names of one server."""
+HTTPS_PORT: Final = 443
 BOX: Final = "box"
 """Whose meter it is that measures the box itself."""
 DEFAULT_FILE: Final = "/etc/naproxy/naproxy.toml"
@@ -162,14 +167,29 @@ class Power:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Https:
+    """HTTPS at the box, for the servers that want it."""
+
+    port: int = option("The box's port for HTTPS", HTTPS_PORT, low=1, high=65535)
+    oldest: str = option("Oldest version of TLS that it speaks", "1.2", choices=("1.2", "1.3"))
+
+
+@dataclass(frozen=True, kw_only=True)
 class ServerHttps:
     """HTTPS of one server."""
 
     mode: str = option(
-        "none: the box does not serve it; unused: not served, and somebody has made sure that no"
-        " visitor comes past the box",
+        "none: the box does not serve it; box: the box serves it, with its certificates; unused:"
+        " not served, and somebody has made sure that no visitor comes past the box",
         "none",
-        choices=("none", "unused"),
+        choices=("none", "box", "unused"),
+    )
+    redirect: bool = option("Send visitors from HTTP on to HTTPS, with mode box", False)
+    hsts_s: int = option(
+        "How long browsers are to come by HTTPS only (HSTS), with mode box; 0: not said",
+        0,
+        low=0,
+        high=63072000,
     )
 
 
@@ -185,7 +205,7 @@ class Server:
     address: str = option("Its IP address", check=is_address)
     mac: str = option("Ethernet address of its network card", check=is_mac)
     port: int = option("Its port for HTTP", 80, low=1, high=65535)
-    hosts: tuple[str, ...] = option("Host names it serves", (), high=HOSTS, check=is_host)
+    hosts: tuple[str, ...] = option("Host names it serves", (), high=SITES, check=is_site_name)
     default: bool = option("It also serves host names that belong to no server", False)
     waiting_page: bool = option(
         "Show people a waiting page; otherwise their browser just waits", True
@@ -249,6 +269,16 @@ class CacheRule:
     server: str = option("For this server only; empty: for all", "")
 
 
+@dataclass(frozen=True, kw_only=True)
+class Certificate:
+    """A certificate of the box's HTTPS; itself and its key are kept elsewhere."""
+
+    id: str = option("Short name of the certificate", low=1, high=31, check=_is_id)
+    source: str = option(
+        "Where it comes from: upload, somebody sends it", "upload", choices=("upload",)
+    )
+
+
 def _is_topic(text: str) -> Reason | None:
     bad = set(text) & set("+#") or text.startswith(("/", "$")) or text.endswith("/")
     return Reason("config.topic") if bad else None
@@ -278,9 +308,11 @@ class Config:
     office: Office = section(Office)
     mqtt: Mqtt = section(Mqtt)
     fleet: Fleet = section(Fleet)
+    https: Https = section(Https)
     server: tuple[Server, ...] = tables(Server, 0, SERVERS)
     rule: tuple[Rule, ...] = tables(Rule, 0, RULES)
     cache_rule: tuple[CacheRule, ...] = tables(CacheRule, 0, RULES)
+    certificate: tuple[Certificate, ...] = tables(Certificate, 0, CERTIFICATES)
     meter: tuple[Any, ...] = tables(drivers.choice("meter", "ina219"), 0, METERS)
 
 
@@ -328,19 +360,17 @@ def _toml(text: str | bytes) -> dict[str, Any]:
 def _conflicts(config: Config) -> Iterator[Problem]:
     """Yield what is wrong between keys that are each right."""
     ids = Counter(s.id for s in config.server)
-    hosts = Counter(h for s in config.server for h in set(s.hosts))
+    hosts = Counter(h for s in config.server for h in {ascii_site(host) for host in s.hosts})
     defaults = [s.id for s in config.server if s.default]
     for server in config.server:
         here = f"server.{server.id}"
         if ids[server.id] > 1:
             yield Problem(f"{here}.id", Reason("config.server_twice"))
         for host in server.hosts:
-            if hosts[host] > 1:
+            if hosts[ascii_site(host)] > 1:
                 yield Problem(f"{here}.hosts", Reason("config.host_twice", name=host))
-            if len(host) >= HOST_LEN:
-                yield Problem(
-                    f"{here}.hosts", Reason("config.host_long", name=host, high=HOST_LEN - 1)
-                )
+        yield from _beyond_page(server, here)
+        yield from _https_conflicts(config, server, here)
         if server.default and len(defaults) > 1:
             yield Problem(f"{here}.default", Reason("config.default_twice", names=tuple(defaults)))
         yield from _power_conflicts(server, here)
@@ -360,9 +390,37 @@ def _conflicts(config: Config) -> Iterator[Problem]:
     for where, name in about:
         if name and not ids[name]:
             yield Problem(f"{where}.server", Reason("config.no_server", name=name))
+    certificates = Counter(each.id for each in config.certificate)
+    for name in (name for name, number in certificates.items() if number > 1):
+        yield Problem(f"certificate.{name}.id", Reason("config.certificate_twice"))
     yield from _meter_conflicts(config, set(ids))
     if config.fleet.url and not config.fleet.token:
         yield Problem("fleet.token", Reason("config.fleet_token"))
+
+
+def _beyond_page(server: Server, here: str) -> Iterator[Problem]:
+    """Yield which names Varnish could not be told: until its page has room for them."""
+    if len(server.hosts) > HOSTS:
+        yield Problem(f"{here}.hosts", Reason("config.items", low=0, high=HOSTS))
+    for host in map(ascii_site, server.hosts):
+        if len(host) >= HOST_LEN:
+            yield Problem(f"{here}.hosts", Reason("config.host_long", name=host, high=HOST_LEN - 1))
+        if "*" in host:
+            yield Problem(f"{here}.hosts", Reason("config.host"))
+
+
+def _https_conflicts(config: Config, server: Server, here: str) -> Iterator[Problem]:
+    https = server.https
+    here = f"{here}.https"
+    by_default = server.default or server is config.server[0]
+    if https.mode == "box" and not server.hosts and not by_default:
+        yield Problem(f"{here}.mode", Reason("config.https_names"))
+    for key, value in (("redirect", https.redirect), ("hsts_s", https.hsts_s)):
+        if value and https.mode != "box":
+            yield Problem(f"{here}.{key}", Reason("config.https_box"))
+    # Neither a redirect of ours nor HSTS names a port.
+    if https.redirect and config.https.port != HTTPS_PORT:
+        yield Problem(f"{here}.redirect", Reason("config.https_port", port=HTTPS_PORT))
 
 
 def _power_conflicts(server: Server, here: str) -> Iterator[Problem]:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from naproxy.config.document import Config, Rule, Server
 from naproxy.core.interfaces import broadcast_of
+from naproxy.core.names import ascii_name
 from naproxy.core.state import Klass
 from naproxy.shm import page
 from naproxy.shm.page import Page, RuleKind
@@ -45,7 +46,7 @@ def write_server(
         record.id = server.id.encode()
         for slot in range(page.HOSTS):
             record.hosts[slot].value = (
-                server.hosts[slot].encode() if slot < len(server.hosts) else b""
+                ascii_name(server.hosts[slot]).encode() if slot < len(server.hosts) else b""
             )
         record.flags = _flags(server, default=default)
         record.family = address.version

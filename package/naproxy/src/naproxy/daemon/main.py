@@ -42,6 +42,7 @@ from naproxy.controller.runner import Runner
 from naproxy.controller.sharing import Spent
 from naproxy.core import files, log
 from naproxy.core.hours import zone
+from naproxy.core.names import ascii_site
 from naproxy.core.reason import Reason
 from naproxy.core.request import WakeRequest
 from naproxy.core.schema import ConfigError
@@ -261,7 +262,7 @@ class Controller:
             )
         slots.write_box(self._page, new, self._slots)
         self._zone = zone(new.office.time_zone)
-        self._learner.serve(host for server in new.server for host in server.hosts)
+        self._learner.serve(ascii_site(host) for server in new.server for host in server.hosts)
         self._meters.use(new.meter, new.server)
         self._history.watch(server.id for server in new.server)
         self._remember(new)
