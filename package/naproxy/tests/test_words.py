@@ -23,7 +23,7 @@ RAISED = (
     *("Reason", "WrongError", "ChangeError", "ArchiveError", "ShapeError", "wrong", "_wrong"),
     *("NotSeen", "NotUsed", "fact", "FactsError"),
     *("CopyError", "RaucError", "UnhealthyError", "JobError", "BusyError"),
-    *("RefusedError", "Fault", "NoAnswerError"),
+    *("RefusedError", "Fault", "NoAnswerError", "CertificateError"),
 )
 MADE = {"config.bytes", "config.value"}
 """Codes with an ending that says which bounds there are (`schema.py`)."""

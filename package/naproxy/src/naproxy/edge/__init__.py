@@ -1,0 +1,1 @@
+"""HTTPS at the box: its certificates, and the program that ends TLS before Varnish."""

@@ -1,0 +1,294 @@
+"""Certificates that somebody sends: read by the real openssl, or refused with words."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+from certificates import Authority, encrypted, openssl, trusting
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from naproxy.core.names import is_site_name
+from naproxy.core.reason import Reason
+from naproxy.edge import x509
+from naproxy.edge.x509 import CertificateError, Openssl, Pair, Sent, read
+
+DAY_S = 86400.0
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+def reading(sent: Sent, program: Openssl | None = None) -> Pair:
+    return asyncio.run(read(sent, program or Openssl()))
+
+
+def refused(sent: Sent, program: Openssl | None = None) -> Reason:
+    with pytest.raises(CertificateError) as error:
+        reading(sent, program)
+    assert str(error.value) != error.value.reason.code
+    return error.value.reason
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_kind", "bits"), [("ecdsa", "ecdsa", 256), ("rsa", "rsa", 2048)]
+)
+def test_a_certificate_and_its_key_are_read(
+    authority: Authority, kind: str, is_kind: str, bits: int
+) -> None:
+    issued = authority.issue("www.example.org", "*.example.org", "bücher.example", kind=kind)
+    found = reading(Sent(authority.chain(issued), issued.key)).certificate
+    assert found.names[:2] == ("www.example.org", "*.example.org")
+    assert (found.kind, found.bits, found.issuer) == (is_kind, bits, "CN=Below")
+    assert found.not_after_s - found.not_before_s == 90 * DAY_S
+    assert found.covers("shop.example.org")
+    assert not found.covers("example.org")
+
+
+def test_all_in_one_file_and_in_any_order_is_the_same(authority: Authority) -> None:
+    issued = authority.issue("a.example")
+    parts = authority.root.pem + issued.key + authority.below.pem + issued.pem + issued.key
+    windows = b"a comment\r\n" + parts.replace(b"\n", b"\r\n")
+    found = reading(Sent(windows))
+    assert found.chain == issued.pem + authority.below.pem
+    assert found == reading(Sent(authority.chain(issued), issued.key))
+
+
+def test_strangers_and_the_root_stay_away(authority: Authority, tmp_path: Path) -> None:
+    issued = authority.issue("a.example")
+    stranger = Authority(tmp_path).issue("b.example")
+    sent = Sent(authority.chain(issued) + stranger.pem + authority.root.pem, issued.key)
+    assert reading(sent).chain == authority.chain(issued)
+
+
+def test_a_key_with_a_password_is_kept_without(authority: Authority) -> None:
+    issued = authority.issue("a.example")
+    kept = reading(Sent(authority.chain(issued), encrypted(issued, "hush"), password="hush"))
+    assert kept.key == reading(Sent(authority.chain(issued), issued.key)).key
+
+
+def test_a_key_as_openssl_once_encrypted_them_is_read(authority: Authority) -> None:
+    issued = authority.issue("a.example", kind="rsa")
+    argv = ("rsa", "-in", issued.key_file, "-traditional", "-aes128", "-passout", "pass:hush")
+    key = openssl(*argv)
+    assert b"Proc-Type" in key
+    assert reading(Sent(issued.pem, key, password="hush")).certificate.kind == "rsa"
+    assert refused(Sent(issued.pem, key, password="wrong")).code == "https.password"
+
+
+@pytest.mark.parametrize("more", [(), ("-legacy",)])
+def test_a_pkcs12_file_is_read_also_an_old_one(authority: Authority, more: tuple[str]) -> None:
+    issued = authority.issue("a.example")
+    found = reading(Sent(pkcs12=authority.pkcs12(issued, "hush", *more), password="hush"))
+    assert found == reading(Sent(authority.chain(issued), issued.key))
+
+
+def test_a_chain_that_ends_at_a_known_root_is_trusted(authority: Authority, tmp_path: Path) -> None:
+    issued = authority.issue("a.example")
+    program = Openssl(authorities=trusting(authority, tmp_path / "roots"))
+    found = reading(Sent(authority.chain(issued), issued.key), program).certificate
+    assert (found.trusted, found.notes) == (True, ())
+    alone = reading(Sent(issued.pem, issued.key), program).certificate
+    assert (alone.trusted, alone.notes) == (False, (Reason("https.no_issuer", name="CN=Below"),))
+
+
+def test_what_browsers_do_not_trust_is_noted(authority: Authority) -> None:
+    issued = authority.issue("a.example")
+    whole = reading(Sent(authority.chain(issued) + authority.root.pem, issued.key)).certificate
+    assert whole.notes == (Reason("https.not_trusted"),)
+    own = authority.issue("a.example", itself=True, more=("basicConstraints=critical,CA:TRUE",))
+    assert reading(Sent(own.pem, own.key)).certificate.notes == (Reason("https.self_signed"),)
+
+
+def test_it_holds_from_its_first_day_to_the_first_end_in_its_chain(authority: Authority) -> None:
+    long = authority.issue("a.example", days=3000)
+    found = reading(Sent(authority.chain(long), long.key)).certificate
+    now_s = time.time()
+    assert found.not_after_s < now_s + 1826 * DAY_S
+    assert found.untimely(now_s) is None
+    early, late = found.untimely(now_s - DAY_S), found.untimely(now_s + 1826 * DAY_S)
+    assert (early and early.code, late and late.code) == ("https.not_yet", "https.expired")
+
+
+def with_key(
+    authority: Authority, *names: str, more: tuple[str, ...] = (), kind: str = "ecdsa"
+) -> Sent:
+    issued = authority.issue(*names, more=more, kind=kind)
+    return Sent(authority.chain(issued), issued.key)
+
+
+def half(pem: bytes) -> bytes:
+    return pem[: len(pem) // 2]
+
+
+def changed(pem: bytes) -> bytes:
+    """The same with a letter of its middle left out."""
+    middle = len(pem) // 2
+    return pem[:middle] + pem[middle + 1 :]
+
+
+USE = "extendedKeyUsage="
+TABLE = {
+    "nothing": (lambda a: Sent(), "not_pem"),
+    "binary": (lambda a: Sent(bytes(range(256)) * 20), "not_pem"),
+    "huge": (lambda a: Sent(b"-" * (x509.MOST_BYTES + 1)), "too_large"),
+    "no key": (lambda a: Sent(a.issue("a.example").pem), "no_key"),
+    "only a key": (lambda a: Sent(key=a.issue("a.example").key), "no_certificate"),
+    "two keys": (lambda a: Sent(a.root.pem + a.root.key + a.below.key), "many_keys"),
+    "another's key": (
+        lambda a: Sent(a.issue("a.example").pem, a.issue("a.example").key),
+        "other_key",
+    ),
+    "half a certificate": (lambda a: Sent(half(a.root.pem), a.root.key), "cut_off"),
+    "half a key": (lambda a: Sent(a.root.pem, half(a.root.key)), "cut_off"),
+    "changed": (lambda a: Sent(changed(a.root.pem), a.root.key), "cut_off"),
+    "no ASN.1": (
+        lambda a: Sent(
+            b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", a.root.key
+        ),
+        "bad_certificate",
+    ),
+    "no key within": (
+        lambda a: Sent(a.root.pem, b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----"),
+        "bad_key",
+    ),
+    "no certificate": (
+        lambda a: Sent(a.root.key + b"-----BEGIN X-----\n-----END X-----"),
+        "no_certificate",
+    ),
+    "an ssh key": (
+        lambda a: Sent(
+            a.root.pem + b"-----BEGIN OPENSSH PRIVATE KEY-----\n-----END OPENSSH PRIVATE KEY-----"
+        ),
+        "key_kind",
+    ),
+    "many": (
+        lambda a: Sent(
+            b"".join(
+                b"-----BEGIN CERTIFICATE-----\n%b\n-----END CERTIFICATE-----\n" % word
+                for word in (b"AA%02d" % n for n in range(17))
+            ),
+            a.root.key,
+        ),
+        "many_certificates",
+    ),
+    "encrypted": (lambda a: Sent(a.root.pem, encrypted(a.root, "hush")), "encrypted"),
+    "wrong password": (
+        lambda a: Sent(a.root.pem, encrypted(a.root, "hush"), password="no"),
+        "password",
+    ),
+    "no password": (lambda a: Sent(pkcs12=a.pkcs12(a.issue("a.example"), "hush")), "encrypted"),
+    "p12's wrong password": (
+        lambda a: Sent(pkcs12=a.pkcs12(a.issue("a.example"), "hush"), password="no"),
+        "password",
+    ),
+    "half a p12": (
+        lambda a: Sent(pkcs12=half(a.pkcs12(a.issue("a.example"), "hush")), password="hush"),
+        "pkcs12",
+    ),
+    "PEM as p12": (lambda a: Sent(pkcs12=a.root.pem + a.root.key), "pkcs12"),
+    "weak": (lambda a: with_key(a, "a.example", kind="weak"), "weak_key"),
+    "an unknown curve": (lambda a: with_key(a, "a.example", kind="koblitz"), "key_kind"),
+    "no names": (with_key, "no_names"),
+    "no name of a site": (lambda a: with_key(a, "a b", "*.*.example", "-x"), "no_names"),
+    "for mail": (
+        lambda a: with_key(a, "a.example", more=(f"{USE}emailProtection",)),
+        "not_for_servers",
+    ),
+    "of an authority": (
+        lambda a: with_key(a, "a.example", more=("basicConstraints=CA:TRUE",)),
+        "not_for_servers",
+    ),
+    "must-staple": (
+        lambda a: with_key(a, "a.example", more=("tlsfeature=status_request",)),
+        "must_staple",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", TABLE)
+def test_what_cannot_be_used_is_refused_with_words(authority: Authority, case: str) -> None:
+    sent, code = TABLE[case]
+    assert refused(sent(authority)).code == f"https.{code}"
+
+
+def test_an_issuer_that_did_not_sign_it_is_said(authority: Authority, tmp_path: Path) -> None:
+    issued = authority.issue("a.example")
+    namesake = Authority(tmp_path).below
+    assert refused(Sent(issued.pem + namesake.pem, issued.key)).code == "https.broken_chain"
+
+
+def test_a_certificate_for_servers_may_say_so(authority: Authority) -> None:
+    for use in ("serverAuth", "serverAuth,clientAuth", "anyExtendedKeyUsage"):
+        sent = with_key(authority, "a.example", more=(f"{USE}{use}",))
+        assert reading(sent).certificate.names == ("a.example",)
+
+
+def test_what_would_reckon_for_hours_is_given_up(authority: Authority) -> None:
+    """A file may ask for as many rounds of its password's digest as it likes."""
+    issued = authority.issue("a.example")
+    argv = (
+        "pkcs8",
+        "-topk8",
+        "-in",
+        issued.key_file,
+        "-outform",
+        "DER",
+        "-v2prf",
+        "hmacWithSHA256",
+    )
+    der = openssl(*argv, "-iter", 65536, "-passout", "pass:hush")
+    assert der.count(b"\x02\x03\x01\x00\x00") == 1
+    slow = der.replace(b"\x02\x03\x01\x00\x00", b"\x02\x03\x7f\xff\xff")
+    key = openssl("base64", given=slow)
+    pem = (
+        b"-----BEGIN ENCRYPTED PRIVATE KEY-----\n" + key + b"-----END ENCRYPTED PRIVATE KEY-----\n"
+    )
+    begun_s = time.monotonic()
+    said = refused(Sent(issued.pem, pem, password="hush"), Openssl(timeout_s=0.5))
+    assert said == Reason("https.openssl", why=Reason("driver.too_late"))
+    assert time.monotonic() - begun_s < 5
+
+
+@pytest.mark.parametrize("hostile", [b", DNS:", b"\n    \x1b", b'"\\#\r\n\t', b"\xff\xfe/../"])
+def test_a_name_that_is_none_comes_no_further(authority: Authority, hostile: bytes) -> None:
+    issued = authority.issue("one.example", "twoQQQQQQthree.example", itself=True)
+    der = openssl("x509", "-in", issued.file, "-outform", "DER")
+    assert b"QQQQQQ" in der
+    made = openssl("base64", given=der.replace(b"QQQQQQ", hostile))
+    pem = b"-----BEGIN CERTIFICATE-----\n" + made + b"-----END CERTIFICATE-----\n"
+    found = reading(Sent(pem, issued.key)).certificate.names
+    assert found[0] == "one.example"
+    assert all(is_site_name(name) is None for name in found)
+
+
+def test_nothing_is_left_behind(authority: Authority, tmp_path: Path) -> None:
+    issued = authority.issue("a.example")
+    program = Openssl(tmp_path)
+    reading(Sent(authority.chain(issued), issued.key), program)
+    refused(Sent(authority.chain(issued), half(issued.key)), program)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nobody_prints_a_key_by_accident(authority: Authority) -> None:
+    issued = authority.issue("a.example")
+    sent = Sent(authority.chain(issued), issued.key, password="hush")
+    shown = f"{sent!r} {reading(sent)!r}"
+    assert "PRIVATE" not in shown
+    assert "hush" not in shown
+
+
+@given(st.binary(max_size=300), st.sampled_from([b"CERTIFICATE", b"PRIVATE KEY", b"\n"]))
+@settings(max_examples=300)
+def test_any_bytes_are_split_or_refused(data: bytes, label: bytes) -> None:
+    framed = b"-----BEGIN " + label + b"-----" + data + b"-----END " + label + b"-----"
+    for text in (data, framed, framed[:-3]):
+        try:
+            certificates, _ = x509.split(text)
+        except CertificateError:
+            continue
+        assert all(b"BEGIN CERTIFICATE" in each for each in certificates)
