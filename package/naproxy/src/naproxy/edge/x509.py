@@ -34,6 +34,9 @@ _KEYS: Final = (b"PRIVATE KEY", b"RSA PRIVATE KEY", b"EC PRIVATE KEY", b"ENCRYPT
 _HASH: Final = re.compile(r"^[0-9a-f]{8}$", re.MULTILINE)
 _LEAST_BITS: Final = 2048
 _MOST_BITS: Final = 8192
+_OWN_DAYS: Final = 3650
+_OWN_NAME: Final = "naproxy.invalid"
+"""Nobody can ask for it (RFC 6761): who sees it asked for a name without a certificate."""
 _CURVES: Final = {"prime256v1": 256, "secp384r1": 384}
 
 
@@ -312,6 +315,22 @@ class _Reading:
             self._file(chain[0].pem),
         )
         return not done.code
+
+
+async def make_own(openssl: Openssl) -> bytes:
+    """Return a certificate that the box signs itself, with its key; CertificateError."""
+    with tempfile.TemporaryDirectory(prefix="x509-", dir=openssl.folder) as folder:
+        settings, key, made = (str(Path(folder) / name) for name in ("settings", "key", "made"))
+        Path(settings).write_text("[req]\ndistinguished_name=dn\n[dn]\n")
+        done = await openssl.run(
+            *("req", "-x509", "-config", settings, "-newkey", "ec", "-nodes", "-sha256"),
+            *("-pkeyopt", "ec_paramgen_curve:prime256v1", "-days", str(_OWN_DAYS)),
+            *("-subj", f"/CN={_OWN_NAME}", "-addext", f"subjectAltName=DNS:{_OWN_NAME}"),
+            *("-keyout", key, "-out", made),
+        )
+        if done.code:
+            raise CertificateError("https.openssl", why=done.why)
+        return Path(made).read_bytes() + Path(key).read_bytes()
 
 
 def split(text: bytes) -> tuple[list[bytes], list[bytes]]:

@@ -1,0 +1,301 @@
+"""The edge: what haproxy is told, and what a real one makes of it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import ssl
+import subprocess
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from certificates import Issued, openssl
+from edge_box import BLOCK, HAS_IPV6, EdgeBox, edge_box, needs_haproxy
+from naproxy.config import document as config
+from naproxy.edge.apply import Generations, Haproxy
+from naproxy.edge.render import Here, digest_of, render, wanted
+from naproxy.edge.store import Store
+from naproxy.edge.x509 import Openssl, Pair, Sent, make_own, read
+
+pytestmark = needs_haproxy
+
+TEXT = """
+[https]
+port = {port}
+oldest = "{oldest}"
+[[server]]
+id = "web"
+address = "192.0.2.10"
+mac = "02:00:00:00:00:01"
+[server.https]
+mode = "{mode}"
+"""
+
+
+def text_of(port: int, oldest: str = "1.2", mode: str = "box") -> config.Config:
+    return config.parse(TEXT.format(port=port, oldest=oldest, mode=mode))
+
+
+class Edge:
+    """A box, and the pairs it was given."""
+
+    def __init__(self, box: EdgeBox) -> None:
+        self.box = box
+        self.own = asyncio.run(make_own(Openssl()))
+        self.haproxy = Haproxy(box.here)
+        self.generations = Generations(box.folder, self.haproxy, 6.0)
+        self.pairs: dict[str, Pair] = {}
+
+    def have(self, name: str, *names: str, kind: str = "ecdsa", days: int = 90) -> Issued:
+        issued = self.box.authority.issue(*names, kind=kind, days=days)
+        sent = Sent(self.box.authority.chain(issued), issued.key)
+        self.pairs[name] = asyncio.run(read(sent, Openssl()))
+        return issued
+
+    def files(self, oldest: str = "1.2") -> dict[str, bytes]:
+        return render(text_of(self.box.port, oldest), self.pairs, self.own, self.box.here)
+
+    def apply(self, oldest: str = "1.2") -> object:
+        return asyncio.run(self.generations.apply(self.files(oldest)))
+
+
+@pytest.fixture
+def edge(tmp_path: Path) -> Iterator[Edge]:
+    with edge_box(tmp_path) as box:
+        yield Edge(box)
+
+
+def fingerprint(issued: Issued) -> str:
+    return sha256(openssl("x509", "-in", issued.file, "-outform", "DER")).hexdigest()
+
+
+def test_two_sites_have_a_certificate_each_and_strangers_the_boxs_own(edge: Edge) -> None:
+    one, two = edge.have("one", "one.example", "*.one.example"), edge.have("two", "two.example")
+    assert edge.apply() is None
+    edge.box.start()
+    shown = [edge.box.shown(name) for name in ("one.example", "www.one.example", "two.example")]
+    assert shown == [fingerprint(one), fingerprint(one), fingerprint(two)]
+    assert edge.box.shown("three.example") == edge.box.shown(None)
+    assert edge.box.shown(None) not in shown
+    assert edge.box.ask("one.example")["host"] == f"one.example:{edge.box.port}"
+    assert edge.box.ask("two.example")["host"] == f"two.example:{edge.box.port}"
+
+
+def test_a_box_without_certificates_shows_its_own(edge: Edge) -> None:
+    assert edge.apply() is None
+    edge.box.start()
+    refused = edge.box.curl("one.example")
+    assert b"SSL certificate problem" in refused.stderr
+    assert edge.box.curl("one.example", "-k").returncode == 0
+
+
+def test_who_cannot_read_ecdsa_is_shown_rsa(edge: Edge) -> None:
+    rsa = edge.have("rsa", "one.example", kind="rsa", days=400)
+    ecdsa = edge.have("ecdsa", "one.example")
+    assert edge.apply() is None
+    edge.box.start()
+    assert edge.box.shown("one.example") == fingerprint(ecdsa)
+    old = edge.box.shown("one.example", "ECDHE-RSA-AES128-GCM-SHA256", "TLSv1_2")
+    assert old == fingerprint(rsa)
+
+
+def test_of_two_for_the_same_name_the_longest_is_shown(edge: Edge) -> None:
+    edge.have("a", "one.example", days=30)
+    long = edge.have("b", "one.example", days=60)
+    assert edge.apply() is None
+    edge.box.start()
+    assert edge.box.shown("one.example") == fingerprint(long)
+
+
+def test_varnish_hears_who_it_is_and_by_which_protocol(edge: Edge) -> None:
+    edge.have("one", "one.example")
+    assert edge.apply() is None
+    edge.box.start()
+    client = "::ffff:127.0.0.1" if HAS_IPV6 else "127.0.0.1"
+    for flag, alpn in (("--http1.1", "http/1.1"), ("--http2", "h2")):
+        told = edge.box.ask("one.example", flag)
+        assert (told["client"].removeprefix("::ffff:"), told["alpn"], told["tls"]) == (
+            client.removeprefix("::ffff:"),
+            alpn,
+            True,
+        )
+        assert told["request"] == "GET / HTTP/1.1"
+    version = edge.box.curl("one.example", "--http2", "-o", "/dev/null", "-w", "%{http_version}")
+    assert version.stdout == b"2"
+
+
+def test_tls_older_than_1_3_is_spoken_only_if_it_may_be(edge: Edge) -> None:
+    edge.have("one", "one.example")
+    assert edge.apply() is None
+    edge.box.start()
+    assert edge.box.shown("one.example", newest="TLSv1_2")
+    assert edge.apply("1.3") is None
+    with pytest.raises((ssl.SSLError, OSError)):
+        edge.box.shown("one.example", newest="TLSv1_2")
+    assert edge.box.shown("one.example")
+
+
+def test_a_download_goes_on_while_all_is_applied_anew(edge: Edge) -> None:
+    edge.have("one", "one.example")
+    assert edge.apply() is None
+    edge.box.start()
+    blocks = 600
+    at = f"one.example:{edge.box.port}"
+    argv = ["curl", "-sS", "--cacert", str(edge.box.authority.root.file), "--resolve"]
+    argv += [f"{at}:127.0.0.1", f"https://{at}/stream/{blocks}"]
+    running = [
+        subprocess.Popen([*argv, flag], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for flag in ("--http1.1", "--http2")
+    ]
+    for number in range(2):
+        renewed = edge.have("one", "one.example", days=100 + number)
+        assert edge.apply() is None
+        assert edge.box.shown("one.example") == fingerprint(renewed)
+        assert edge.box.ask("one.example")
+    for each in running:
+        assert each.poll() is None  # it was running all the time
+        got, said = each.communicate(timeout=30)
+        assert (each.returncode, len(got)) == (0, blocks * BLOCK), said
+
+
+def test_what_haproxy_cannot_read_changes_nothing(edge: Edge) -> None:
+    edge.have("one", "one.example")
+    assert edge.apply() is None
+    edge.box.start()
+    before = edge.generations.current, edge.box.workers()
+    broken = {**edge.files(), "self.pem": b"no certificate"}
+    broken["haproxy.cfg"] = broken["haproxy.cfg"].replace(b"mode tcp", b"mode nonsense")
+    name = b"description " + b"0" * 64
+    broken["haproxy.cfg"] = broken["haproxy.cfg"].replace(
+        b"description " + digest_of(edge.files()).encode(), name
+    )
+    wrong = asyncio.run(edge.generations.apply(broken))
+    assert wrong
+    assert wrong.code == "https.not_good"
+    assert (edge.generations.current, edge.box.workers()) == before
+    assert edge.box.ask("one.example")
+
+
+def test_what_a_running_haproxy_does_not_take_is_taken_back(edge: Edge) -> None:
+    """As when the new port is somebody else's: no check of the file sees that."""
+    edge.have("one", "one.example")
+    assert edge.apply() is None
+    edge.box.start()
+    before = edge.generations.current
+    with socket.create_server(("0.0.0.0", 0)) as taken:
+        port = taken.getsockname()[1]
+        files = render(text_of(port), edge.pairs, edge.own, edge.box.here)
+        wrong = asyncio.run(edge.generations.apply(files))
+    assert wrong
+    assert wrong.code == "https.not_taken"
+    assert edge.generations.current == before
+    assert edge.box.ask("one.example")
+    assert edge.apply() is None
+
+
+def test_the_same_again_changes_nothing(edge: Edge) -> None:
+    edge.have("one", "one.example")
+    assert edge.apply() is None
+    edge.box.start()
+    before = edge.box.workers(), edge.generations.applied_s()
+    assert edge.apply() is None
+    assert (edge.box.workers(), edge.generations.applied_s()) == before
+
+
+def test_what_was_applied_while_nobody_told_haproxy_is_taken_later(edge: Edge) -> None:
+    """The controller may end between the switch and the signal."""
+    edge.have("one", "one.example")
+    assert edge.apply() is None
+    edge.box.start()
+    renewed = edge.have("one", "one.example", days=100)
+    alone = Generations(edge.box.folder, Haproxy(edge.box.here, "nobody"))
+    files = edge.files()
+    made = alone._write(digest_of(files), files)
+    alone._switch(made.name.removeprefix("gen-"))
+    assert edge.box.shown("one.example") != fingerprint(renewed)
+    assert asyncio.run(edge.generations.follow()) is None
+    assert edge.box.shown("one.example") == fingerprint(renewed)
+
+
+def test_no_more_than_two_generations_are_kept(edge: Edge) -> None:
+    for days in (10, 20, 30):
+        edge.have("one", "one.example", days=days)
+        assert edge.apply() is None
+    kept = [path.name for path in edge.box.folder.iterdir() if path.name.startswith("gen-")]
+    assert len(kept) == 2
+    assert f"gen-{edge.generations.current}" in kept
+
+
+def test_https_that_is_not_wanted_any_more_ends(edge: Edge) -> None:
+    edge.have("one", "one.example")
+    assert edge.apply() is None
+    edge.box.start()
+    assert edge.box.process
+    for _ in range(20):
+        edge.generations.stop()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            edge.box.process.wait(0.5)
+    assert edge.box.process.returncode == 0
+    assert edge.generations.current == ""
+    assert [path.name for path in edge.box.folder.glob("gen-*")] == []
+
+
+def test_only_root_can_read_a_key(edge: Edge) -> None:
+    store = Store(edge.box.folder / "keys")
+    edge.have("one", "one.example")
+    store.put("one", edge.pairs["one"].chain + edge.pairs["one"].key)
+    assert edge.apply() is None
+    edge.box.start()
+    held = [path for path in edge.box.folder.rglob("*") if path.is_file()]
+    keys = [path for path in held if b"PRIVATE KEY" in path.read_bytes()]
+    assert len(keys) >= 3
+    for path in keys:
+        tried = subprocess.run(
+            ["setpriv", "--reuid=daemon", "--regid=daemon", "--clear-groups", "cat", path],
+            capture_output=True,
+            check=False,
+        )
+        assert (tried.returncode, tried.stdout) == (1, b"")
+        assert path.stat().st_mode & 0o777 == 0o600
+    assert edge.box.folder.stat().st_mode & 0o777 == 0o700
+    for pid in edge.box.workers():
+        status = Path(f"/proc/{pid}/status").read_text()
+        assert "\nUid:\t1\t1\t1\t1\n" in status
+        assert Path(f"/proc/{pid}/root").readlink() == edge.box.here.jail
+
+
+def test_without_haproxy_it_is_said(edge: Edge) -> None:
+    nobody = Generations(edge.box.folder, Haproxy(edge.box.here, "/nowhere/haproxy"))
+    wrong = asyncio.run(nobody.apply(edge.files()))
+    assert wrong
+    assert wrong.code == "https.no_haproxy"
+    assert nobody.current == ""
+
+
+def test_the_edge_is_wanted_by_servers_with_mode_box() -> None:
+    assert wanted(text_of(443))
+    assert not wanted(text_of(443, mode="unused"))
+    assert not wanted(text_of(443, mode="none"))
+
+
+@pytest.mark.parametrize("hostile", ["/a b", "/a\nglobal", '/a"', "/a#b", "/a\\", "/a$HOME", ""])
+def test_no_value_can_mean_something_else_to_haproxy(hostile: str) -> None:
+    with pytest.raises(ValueError, match="something else"):
+        render(text_of(443), {}, b"", Here(Path("/run"), hostile))
+
+
+def test_haproxy_waits_longer_than_varnish(edge: Edge) -> None:
+    text = edge.files()["haproxy.cfg"].decode()
+    assert "timeout server 100s" in text  # 30 held, 60 for the first byte, 10 to spare
+
+
+def test_an_id_cannot_lead_out_of_the_store(tmp_path: Path) -> None:
+    store = Store(tmp_path / "keys")
+    for name in ("../evil", "", "a/b", "A", "a" * 32, "a\n"):
+        with pytest.raises(ValueError, match="no certificate's id"):
+            store.put(name, b"")
+    assert store.ids() == []
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
