@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,17 +52,22 @@ class Authority:
         self.below = self._make("Below", self.root, "ecdsa", 1825, (is_ca,))
 
     def _make(
-        self, subject: str, by: Issued | None, kind: str, days: int, extensions: tuple[str, ...]
+        self,
+        subject: str,
+        by: Issued | None,
+        kind: str,
+        days: int,
+        extensions: tuple[str, ...],
+        *,
+        digest: str = "sha256",
     ) -> Issued:
         number = len(list(self.folder.iterdir()))
         made = Issued(self.folder / f"{number}.pem", self.folder / f"{number}.key")
         key = ("-newkey", KINDS[kind][0], "-pkeyopt", KINDS[kind][1])
-        if kind == "ed25519":
-            key = ("-newkey", "ed25519", "-batch", "-utf8")
         more = [word for each in extensions for word in ("-addext", each)]
         signed = ("-CA", by.file, "-CAkey", by.key_file) if by else ()
         openssl(
-            *("req", "-x509", "-config", self._empty, *key, "-nodes", "-days", days, "-sha256"),
+            *("req", "-x509", "-config", self._empty, *key, "-nodes", "-days", days, f"-{digest}"),
             *("-subj", f"/CN={subject}", *more, *signed, "-keyout", made.key_file),
             *("-out", made.file),
         )
@@ -75,13 +81,36 @@ class Authority:
         more: tuple[str, ...] = (),
         by: Issued | None = None,
         itself: bool = False,
+        digest: str = "sha256",
     ) -> Issued:
         """Issue one for these names; `more` are extensions."""
         listed = ",".join(f"DNS:{name}" for name in names)
         extensions = (f"subjectAltName={listed}",) if names else ()
         issuer = None if itself else by or self.below
         subject = names[0][:60] if names else "nobody"
-        return self._make(subject, issuer, kind, days, (*extensions, *more))
+        return self._make(subject, issuer, kind, days, (*extensions, *more), digest=digest)
+
+    def dated(self, name: str, start_s: float, end_s: float) -> Issued:
+        """Issue one for another time than from now on."""
+        made = self.issue(name)
+        request, settings = self.folder / "request", self.folder / "ca.cnf"
+        (self.folder / "index.txt").write_text("")
+        settings.write_text(
+            "[ca]\ndefault_ca=d\n[d]\ndefault_md=sha256\npolicy=p\nrand_serial=yes\n"
+            f"copy_extensions=copy\ndatabase={self.folder}/index.txt\n"
+            f"new_certs_dir={self.folder}\n[p]\ncommonName=supplied\n"
+        )
+        openssl(
+            *("req", "-new", "-config", self._empty, "-key", made.key_file, "-subj", f"/CN={name}"),
+            *("-addext", f"subjectAltName=DNS:{name}", "-out", request),
+        )
+        times = [time.strftime("%Y%m%d%H%M%SZ", time.gmtime(t)) for t in (start_s, end_s)]
+        openssl(
+            *("ca", "-batch", "-notext", "-config", settings, "-in", request, "-out", made.file),
+            *("-cert", self.below.file, "-keyfile", self.below.key_file),
+            *("-startdate", times[0], "-enddate", times[1]),
+        )
+        return made
 
     def chain(self, issued: Issued) -> bytes:
         """What an office gets: the certificate and that of its issuer."""

@@ -127,6 +127,10 @@ class EdgeBox:
         """What haproxy said."""
         return (self.folder.parent / "haproxy.log").read_text()
 
+    def log_if_any(self) -> str:
+        """The same, also of one that never ran."""
+        return self.log() if self.process else ""
+
     def workers(self) -> list[int]:
         """Return the processes of haproxy's that are not the master."""
         assert self.process

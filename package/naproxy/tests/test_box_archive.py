@@ -21,6 +21,8 @@ from naproxy.config import document as config
 from naproxy.core.processes import Printed
 from naproxy.core.reason import Reason, together
 from naproxy.core.request import WakeRequest
+from naproxy.edge.store import own_file, store_of
+from naproxy.edge.store import secrets as edge_secrets
 from naproxy.history.write.journal import Journal
 
 HIDDEN = {"fl33t", "hu sh\"'\\", "02:aa:bb:cc:dd:ee", "b6" * 32, "correct horse", "PRIVATE KEY"}
@@ -69,6 +71,7 @@ class Home:
 
     def __init__(self, root: Path) -> None:
         self.etc, self.data = root / "etc", root / "data"
+        self.edge = root / "edge"
         self.file = self.etc / "naproxy.toml"
         for name, text in {
             "agent.key": "b6" * 32,
@@ -157,7 +160,7 @@ def test_a_history_is_copied_whole_while_it_is_written(home: Home, tmp_path: Pat
 def restored(home: Home, source: Path, **asked: bool) -> list[Any]:
     wanted = {"history": False, "with_secrets": False, **asked}
     users = restore.lay_ready(source, home.file, home.data, **wanted)
-    restore.take(home.file, home.data)
+    restore.take(home.file, home.data, home.edge)
     return users
 
 
@@ -224,7 +227,7 @@ def test_a_start_that_is_cut_off_restores_again(home: Home, tmp_path: Path) -> N
     home.backup(tmp_path / "b", secrets=True, history=True)
     restored(home, tmp_path / "b", history=True, with_secrets=True)
     home.write("", 'notice = "half"')
-    restore.take(home.file, home.data)
+    restore.take(home.file, home.data, home.edge)
     assert config.read(home.file).server[0].id == "web"
 
 
@@ -234,7 +237,7 @@ def test_what_is_damaged_when_it_is_taken_is_said_and_changes_nothing(
     (home.data / restore.READY).mkdir()
     (home.data / restore.READY / "naproxy.toml").write_text("[box")
     before = home.file.read_bytes()
-    assert not restore.take(home.file, home.data)
+    assert not restore.take(home.file, home.data, home.edge)
     assert home.file.read_bytes() == before
     assert "not TOML" in said[0]
 
@@ -245,6 +248,38 @@ def test_nothing_changes_when_a_backup_lacks_what_is_wanted(home: Home, tmp_path
         with pytest.raises(archive.ArchiveError, match="contains no"):
             restored(home, tmp_path / "b", **asked)
     assert all(path.name.startswith("history.db") for path in home.data.iterdir())
+
+
+CERTIFICATE = "-----BEGIN PRIVATE KEY-----\nc3R1ZmY=c3R1ZmY=c3R1ZmY=\n"
+
+
+def test_certificates_and_their_keys_come_back_with_the_secrets(home: Home, tmp_path: Path) -> None:
+    store = store_of(home.edge)
+    store.put("main", CERTIFICATE.encode())
+    home.backup(tmp_path / "b", secrets=True, edge_dir=str(home.edge))
+    assert "edge/main.pem" in archive.read(tmp_path / "b").summary()["files"]
+    store.put("main", b"another")
+    restored(home, tmp_path / "b")
+    assert store.get("main") == b"another"
+    restored(home, tmp_path / "b", with_secrets=True)
+    assert store.get("main") == CERTIFICATE.encode()
+    assert (home.edge / "keys/main.pem").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_backup_without_secrets_has_no_certificates(home: Home, tmp_path: Path) -> None:
+    store_of(home.edge).put("main", CERTIFICATE.encode())
+    assert "c3R1" not in text_of(home.backup(tmp_path / "b", edge_dir=str(home.edge)))
+
+
+def test_diagnostics_have_no_key_of_a_certificate_nor_the_boxs_own(home: Home) -> None:
+    store_of(home.edge).put("main", CERTIFICATE.encode())
+    own_file(home.edge).write_text("b3duIGtleSBvZiB0aGUgYm94\n")
+    hidden = edge_secrets(home.edge)
+    texts = {"log.txt": "it said c3R1ZmY=c3R1ZmY=c3R1ZmY= and b3duIGtleSBvZiB0aGUgYm94"}
+    with tarfile.open(fileobj=io.BytesIO(diagnostics.packed(texts, hidden))) as tar:
+        member = tar.extractfile("naproxy-diagnostics/log.txt")
+        assert member
+        assert member.read().decode() == "it said [secret] and [secret]"
 
 
 # Hostile files

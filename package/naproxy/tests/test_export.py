@@ -127,6 +127,11 @@ def status(**changes: Any) -> dict[str, Any]:
             "events_lost": 0,
             "history_error": None,
             "energy_j": {"web": 4.25},
+            "edge": {
+                "wanted": True,
+                "problem": None,
+                "certificates": [{"id": "main", "not_after_s": 1.8e9}],
+            },
         },
         "servers": [],
         "meters": [{"id": "web", "of": "web", "power_w": 43.3, "estimated": False}],

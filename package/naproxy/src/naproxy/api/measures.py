@@ -45,6 +45,11 @@ LOST: Final = Measure(
 )
 WRITTEN: Final = Measure("history_writable", "gauge", "1 while the history can be written")
 
+EDGE_UP: Final = Measure("edge_up", "gauge", "1 while HTTPS is served as the settings want it")
+ENDS: Final = Measure(
+    "certificate_expires_seconds", "gauge", "When a certificate of HTTPS ends, Unix time"
+)
+
 Sample = tuple[Measure, Mapping[str, str], float]
 """A measure, its labels, its value."""
 
@@ -58,6 +63,10 @@ def samples(status: Mapping[str, Any]) -> Iterator[Sample]:
     yield STARTED, {}, box["started_s"]
     yield LOST, {}, box["events_lost"]
     yield WRITTEN, {}, float(box["history_error"] is None)
+    if box["edge"]["wanted"]:
+        yield EDGE_UP, {}, float(box["edge"]["problem"] is None)
+    for certificate in box["edge"]["certificates"]:
+        yield ENDS, {"certificate": certificate["id"]}, certificate["not_after_s"]
     for meter, energy_j in box["energy_j"].items():
         yield ENERGY, {"meter": meter}, energy_j
     for meter in status["meters"]:

@@ -420,6 +420,89 @@ _BOX: Final = {
     ),
 }
 
+_EDGE: Final = {
+    "wanted": boolean(description="a server has mode box"),
+    "running": boolean(),
+    "version": nullable(string(description="haproxy's")),
+    "problem": nullable(_REASON),
+    "applied_s": nullable(number()),
+    "connections": nullable(integer(description="that are open")),
+    "handshakes": nullable(integer(description="since it took its present configuration")),
+    "uncovered": array(string(), description="names that it serves without a certificate"),
+}
+_ABOUT: Final = {
+    "names": array(string()),
+    "not_before_s": nullable(number()),
+    "not_after_s": nullable(number(description="of the first in its chain that ends")),
+    "ends_in_days": nullable(integer(description="null: the clock is not set")),
+    "issuer": nullable(string()),
+    "fingerprint": nullable(string(description="SHA-256")),
+    "kind": nullable(choice("ecdsa", "rsa")),
+    "bits": nullable(integer()),
+    "trusted": boolean(description="by browsers"),
+    "in_use_by": array(string(description="a server")),
+    "notes": array(_REASON),
+}
+_CERTIFICATE: Final = obj(
+    {"id": string(), "source": nullable(string()), "problem": nullable(_REASON), **_ABOUT}
+)
+_CERTIFICATES: Final = obj({"certificates": array(_CERTIFICATE), "edge": obj(_EDGE)})
+_PEM: Final = string(maxLength=1 << 18, description="PEM")
+_SENT: Final = _may(
+    {
+        "pem": _PEM,
+        "key": _PEM,
+        "pkcs12": string(maxLength=1 << 19, description="base64"),
+        "password": string(maxLength=256),
+    }
+)
+
+
+def _https(line: str, summary: str, *refusals: int, **more: Any) -> Route:
+    """Return a route of HTTPS: openssl and haproxy take their time on a small box."""
+    said = {"access": _ADMIN, "timeout_s": SLOW_S, "refusals": refusals, **more}
+    return _route(line.replace(" ", " /v1"), summary, **said)
+
+
+_HTTPS: Final = {
+    "edge": _https(
+        "GET /edge",
+        "What serves HTTPS, and what it was told; no key is in it",
+        answer=obj(
+            {
+                **_EDGE,
+                "certificates": array(obj({"id": string(), "not_after_s": number()})),
+                "ending": array(_REASON, description="which certificates end soon, or have ended"),
+                "configuration": string(description="haproxy's"),
+            }
+        ),
+    ),
+    "certificates": _https(
+        "GET /certificates", "The certificates of HTTPS, and what shows them", answer=_CERTIFICATES
+    ),
+    "certificate.check": _https(
+        "POST /certificates/check",
+        "Judge a certificate and its key; nothing is kept",
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+        body=_SENT,
+        answer=obj(_ABOUT),
+    ),
+    "certificate.put": _https(
+        "PUT /certificates/<certificate>",
+        "Use a certificate and its key, new or in the place of the one of that name",
+        *(HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.INSUFFICIENT_STORAGE),
+        body=_SENT,
+        answer=_CERTIFICATE,
+    ),
+    "certificate.remove": _https(
+        "DELETE /certificates/<certificate>",
+        "Forget a certificate and its key; `force`: also where visitors must come by HTTPS",
+        *(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT),
+        query={"force": _FLAG},
+        answer=_CERTIFICATES,
+    ),
+}
+
 _UPDATES: Final = {
     "update": _update("GET ", "Which image runs, and how far an update is"),
     "update.forget": _update("DELETE ", "Forget what was looked at"),
@@ -450,5 +533,6 @@ ROUTES: Final[dict[str, Route]] = {
     **_JOBS,
     **_SETUP,
     **_BOX,
+    **_HTTPS,
     **_UPDATES,
 }

@@ -26,6 +26,7 @@ from naproxy.config.installation import Installation
 from naproxy.core import files
 from naproxy.core.processes import why, words
 from naproxy.core.reason import Reason, reason_of
+from naproxy.edge.store import secrets as edge_secrets
 
 _LOG: Final = logging.getLogger(__name__)
 SYSTEM_LOG: Final = Path("/var/log/messages")
@@ -199,6 +200,7 @@ class Operations:
             "users": json.dumps(users),
             "name": self._does.host_name(),
             "made_s": time.time(),
+            "edge_dir": self._host.here.edge_dir,
         }
         self._host.save()
         file = Path(self._host.here.data_dir) / "history.db"
@@ -212,6 +214,7 @@ class Operations:
         from naproxy.box import diagnostics  # noqa: PLC0415 - and tarfile, which few ever need
 
         hidden = secret_values(self._host.current())
+        hidden += edge_secrets(Path(self._host.here.edge_dir))
         texts = await diagnostics.gather(
             self._does, self._host.told(), self._ring.lines(), Path(self._host.here.data_dir)
         )

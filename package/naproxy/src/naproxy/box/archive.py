@@ -5,6 +5,7 @@
     saved.json            what was learned: policies, measured times
     users.json            who may log in, with the digests of their passwords (a secret)
     files/ETC/...         keys and passwords that the configuration names (secrets)
+    edge/ID.pem           certificates of HTTPS with their keys (secrets)
     history.db            the history, if it was asked for
 
 Not encrypted. Everything read is bounded and checked before anything is changed.
@@ -31,12 +32,15 @@ from naproxy.config.worked import Worked
 from naproxy.core.files import peek
 from naproxy.core.reason import WrongError
 from naproxy.core.schema import ConfigError
+from naproxy.edge.store import MOST_BYTES as MOST_PEM
+from naproxy.edge.store import is_id, store_of
 from naproxy.history.tables import FILE, GENERATION, prepare
 
 FORMAT: Final = 1
 MOST_TEXT: Final = 1 << 20
 MOST_KEY: Final = 1 << 16
 _MOST_MEMBERS: Final = 200
+_PEM: Final = ".pem"
 _ABOUT: Final = "naproxy-backup.json"
 _MAGIC: Final = b"SQLite format 3\x00"
 
@@ -55,6 +59,8 @@ class Wanted:
     """JSON of the web interface's own; kept only with the secrets."""
     name: str = ""
     made_s: float = 0.0
+    edge_dir: str = ""
+    """Where certificates and their keys are; kept only with the secrets."""
 
 
 def make(out: BinaryIO, file: Path, data_dir: Path, wanted: Wanted) -> None:
@@ -69,6 +75,10 @@ def make(out: BinaryIO, file: Path, data_dir: Path, wanted: Wanted) -> None:
             _add(tar, "users.json", wanted.users.encode() or b"[]")
             for path in named_files(loaded, file.parent):
                 _add(tar, f"files/{path.relative_to(file.parent.resolve())}", _key(path))
+            if wanted.edge_dir:
+                store = store_of(Path(wanted.edge_dir))
+                for name in store.ids():
+                    _add(tar, f"edge/{name}{_PEM}", store.get(name) or b"")
         if wanted.history:
             _add_history(tar, data_dir)
 
@@ -128,6 +138,8 @@ class Found:
     saved: dict[str, Any]
     users: list[Any]
     files: dict[str, bytes]
+    certificates: dict[str, bytes]
+    """By their ids, each with its key."""
     history_bytes: int
 
     def summary(self) -> dict[str, Any]:
@@ -139,7 +151,7 @@ class Found:
             "servers": [server.id for server in self.loaded.server],
             "secrets": self.about["secrets"],
             "users": len(self.users),
-            "files": sorted(self.files),
+            "files": sorted([*self.files, *(f"edge/{n}{_PEM}" for n in self.certificates)]),
             "history_bytes": self.history_bytes,
         }
 
@@ -172,9 +184,11 @@ def _fits(member: tarfile.TarInfo, number: int, parts: dict[str, bytes]) -> None
     known = ("naproxy.toml", "saved.json", "users.json", _ABOUT, FILE)
     path = PurePosixPath(member.name)
     a_file = path.parts[:1] == ("files",) and len(path.parts) > 1 and ".." not in path.parts
-    if not member.isreg() or not (member.name in known or a_file):
+    an_edge = path.parent == PurePosixPath("edge") and path.suffix == _PEM and is_id(path.stem)
+    if not member.isreg() or not (member.name in known or a_file or an_edge):
         raise ArchiveError("backup.strange_member", name=member.name[:80])
     most = MOST_BYTES if member.name == FILE else MOST_KEY if a_file else MOST_TEXT
+    most = MOST_PEM if an_edge else most
     if member.size > most or number >= _MOST_MEMBERS or member.name in parts:
         raise ArchiveError("backup.too_much", name=member.name[:80])
 
@@ -243,9 +257,10 @@ def _checked(parts: dict[str, bytes], history_bytes: int) -> Found:
             "backup.bad_configuration", detail="; ".join(map(str, error.problems))
         ) from None
     files = {name[6:]: data for name, data in parts.items() if name.startswith("files/")}
+    pems = {name[5 : -len(_PEM)]: d for name, d in parts.items() if name.startswith("edge/")}
     users = _json(parts, "users.json", list) if "users.json" in parts else []
     saved = _json(parts, "saved.json", dict)
-    return Found(about, parts["naproxy.toml"], loaded, saved, users, files, history_bytes)
+    return Found(about, parts["naproxy.toml"], loaded, saved, users, files, pems, history_bytes)
 
 
 def _json(parts: dict[str, bytes], name: str, kind: type) -> Any:

@@ -23,6 +23,7 @@ from naproxy.config.paths import inside
 from naproxy.config.worked import Worked
 from naproxy.core.files import sync, write
 from naproxy.core.schema import ConfigError
+from naproxy.edge.store import store_of
 from naproxy.history.tables import FILE
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 _LOG: Final = logging.getLogger(__name__)
 READY: Final = "restore"
 _NEW: Final = "restore.new"
+_EDGE: Final = "edge.json"
 
 
 def lay_ready(
@@ -50,6 +52,8 @@ def lay_ready(
         given = found.files if with_secrets else {}
         texts = {name: data.hex() for name, data in given.items()}
         (new / "files.json").write_text(json.dumps(texts))
+        pems = found.certificates if with_secrets else {}
+        (new / _EDGE).write_text(json.dumps({name: data.hex() for name, data in pems.items()}))
         for path in new.iterdir():
             sync(path)
     except BaseException:
@@ -94,7 +98,7 @@ def merged(found: archive.Found, file: Path, *, with_secrets: bool) -> bytes:
     return text
 
 
-def take(file: Path, data_dir: Path) -> bool:
+def take(file: Path, data_dir: Path, edge_dir: Path) -> bool:
     """Before the start: put what is laid ready in its place, and return whether that was done.
 
     A fault is said and ends it.
@@ -103,7 +107,7 @@ def take(file: Path, data_dir: Path) -> bool:
     try:
         if not file.exists() or not (ready / "naproxy.toml").exists():
             return False
-        _take(ready, file, data_dir)
+        _take(ready, file, data_dir, edge_dir)
     except (ConfigError, OSError, ValueError) as error:
         _LOG.error("restore: %s", "; ".join(str(error).splitlines()))
         return False
@@ -111,7 +115,7 @@ def take(file: Path, data_dir: Path) -> bool:
     return True
 
 
-def _take(ready: Path, file: Path, data_dir: Path) -> None:
+def _take(ready: Path, file: Path, data_dir: Path, edge_dir: Path) -> None:
     text = (ready / "naproxy.toml").read_bytes()
     loaded = config.parse(text)
     given = json.loads((ready / "files.json").read_text())
@@ -120,6 +124,10 @@ def _take(ready: Path, file: Path, data_dir: Path) -> None:
         if name in given:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             write(path, bytes.fromhex(given[name]), 0o600)
+    # One of an earlier Naproxy has none. They are judged when the edge is made of them.
+    if (ready / _EDGE).exists():
+        for name, data in json.loads((ready / _EDGE).read_text()).items():
+            store_of(edge_dir).put(name, bytes.fromhex(data))
     history = ready / FILE
     if history.exists():
         for suffix in ("-wal", "-shm"):

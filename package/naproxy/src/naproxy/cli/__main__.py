@@ -32,6 +32,8 @@ COMMANDS: Final = {
     "arm": "naproxy.cli.commission",
     "measure": "naproxy.lab.measure.measure",
     "update": "naproxy.cli.update",
+    "certificate": "naproxy.cli.certificate",
+    "edge": "naproxy.cli.certificate",
     "fleet": "naproxy.cli.fleet",
     "export": "naproxy.cli.export",
     "metrics": "naproxy.cli.export",

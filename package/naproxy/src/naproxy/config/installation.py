@@ -45,6 +45,12 @@ class Installation:
         "/etc/rauc/system.conf",
         check=is_absolute,
     )
+    edge_dir: str = option(
+        "folder of the certificates for HTTPS, and of what haproxy starts from",
+        "/var/lib/naproxy-edge",
+        check=is_absolute,
+    )
+    edge_user: str = option("user and group of haproxy's workers", "naproxy-edge", low=1, high=32)
     varnish_name: str = option(
         "Varnish's name (its -n), to empty the cache; empty: the usual one", "", high=255
     )

@@ -26,6 +26,7 @@ from typing import Any, Final
 from naproxy import __version__
 from naproxy.api import configuration, measures
 from naproxy.api.calls import Handlers, joined
+from naproxy.api.certificates import Certificates
 from naproxy.api.command import add_config_option, installation_options, installed
 from naproxy.api.servers import Servers
 from naproxy.box import logs, restore
@@ -49,6 +50,7 @@ from naproxy.core.schema import ConfigError
 from naproxy.core.state import State
 from naproxy.daemon import control
 from naproxy.daemon.timers import Timers
+from naproxy.edge.keeper import Keeper
 from naproxy.history.write.journal import Journal
 from naproxy.history.write.writer import History
 from naproxy.setup.api import Setup
@@ -119,6 +121,7 @@ class Controller:
         self.operations = Operations(self, _LAST_WORDS)
         self.updates = Updates(here.rauc_conf, data_dir / "update", update.Machine())
         self._servers = Servers(self.runners, self.configuration)
+        self._keeper = Keeper(here, self._journal)
         self._slots: dict[str, int] = {}
         self._zone = zone("")
 
@@ -140,6 +143,7 @@ class Controller:
         self._prune()
         self._tick_later()
         self.operations.begin()
+        self._keeper.begin()
         # What is here now stays: collections need not look at it again.
         gc.collect()
         gc.freeze()
@@ -160,6 +164,7 @@ class Controller:
         self._page.heartbeat(0)
         self.setup.stop()
         self.operations.own.stop()
+        self._keeper.stop()
         self._meters.stop()
         for runner in self.runners.values():
             runner.stop(why=Reason("server.stopped"))
@@ -264,6 +269,7 @@ class Controller:
         self._zone = zone(new.office.time_zone)
         self._learner.serve(ascii_site(host) for server in new.server for host in server.hosts)
         self._meters.use(new.meter, new.server)
+        self._keeper.take(new)
         self._history.watch(server.id for server in new.server)
         self._remember(new)
         for name in fresh:
@@ -310,6 +316,7 @@ class Controller:
             self.setup.handlers(),
             self.operations.handlers(),
             updating.handlers(self.updates),
+            Certificates(self._keeper, self.configuration).handlers(),
         )
 
     def _told_status(self) -> dict[str, Any]:
@@ -327,6 +334,7 @@ class Controller:
             "history_error": self._journal.error,
             "settings_refused": refused.reason(self.file).plain() if refused else None,
             "energy_j": self._history.energy_j(),
+            "edge": self._keeper.status(),
         }
 
     def _said_by_meters(self) -> dict[str, Any]:
@@ -403,7 +411,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         chosen = worked.choose()
         here = installed(args, chosen.found)
-        if restore.take(args.config, Path(here.data_dir)):
+        if restore.take(args.config, Path(here.data_dir), Path(here.edge_dir)):
             chosen = worked.choose()
     except (ConfigError, OSError) as error:
         complain(str(args.config), error)

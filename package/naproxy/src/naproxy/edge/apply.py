@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from naproxy.core import files as disk
-from naproxy.core.processes import printed
+from naproxy.core.processes import printed, words
 from naproxy.core.reason import Reason
 from naproxy.edge.render import CONFIGURATION, Here, digest_of
 
@@ -52,7 +52,8 @@ class Haproxy:
             )
         except FileNotFoundError:
             return Reason("https.no_haproxy")
-        return None if done.code == 0 else Reason("https.not_good", why=done.why)
+        said = _alerts(done.complaint.decode(errors="replace"), file.parent)
+        return None if done.code == 0 else Reason("https.not_good", why=said or done.why)
 
     async def info(self) -> Info | None:
         """Return what it says of itself; None if it does not run."""
@@ -177,6 +178,12 @@ class Generations:
         for path in self._folder.glob(f"{_GENERATION}*"):
             if path.name.removeprefix(_GENERATION) not in but:
                 shutil.rmtree(path, ignore_errors=True)
+
+
+def _alerts(said: str, folder: Path) -> str:
+    """Return what is wrong of all that haproxy says, without where the files are."""
+    lines = [line.partition(" : ")[2] for line in said.splitlines() if "[ALERT]" in line]
+    return words("; ".join(lines[:1]).replace(f"{folder}/", ""))
 
 
 def _listens(info: Info | None) -> bool:

@@ -8,8 +8,10 @@ from typing import Final
 
 from naproxy.core import files
 
-MOST_BYTES: Final = 1 << 19
+MOST_BYTES: Final = 1 << 18
 """Of one file: a chain and its key as openssl wrote them."""
+_KEYS: Final = "keys"
+_OWN: Final = "own.pem"
 _NAME: Final = re.compile(r"[a-z0-9-]{1,31}")
 _LEAST_LINE: Final = 16
 
@@ -45,20 +47,38 @@ class Store:
         """Forget one; OSError."""
         self._file(name).unlink(missing_ok=True)
 
-    def secrets(self) -> list[str]:
-        """Return the lines of all that is kept: what must not be in anything given away."""
-        found = {
-            line
-            for name in self.ids()
-            for line in (self.get(name) or b"").decode(errors="replace").splitlines()
-        }
-        return [line for line in found if len(line) >= _LEAST_LINE and not line.startswith("-----")]
-
     def _file(self, name: str) -> Path:
-        if not _NAME.fullmatch(name):
+        if not is_id(name):
             raise ValueError(f"{name!r} is no certificate's id")
         return self.folder / f"{name}.pem"
 
 
+def store_of(edge_dir: Path) -> Store:
+    """Return what is kept of a box."""
+    return Store(edge_dir / _KEYS)
+
+
+def own_file(edge_dir: Path) -> Path:
+    """Return where the box's own certificate and its key are."""
+    return edge_dir / _OWN
+
+
+def secrets(edge_dir: Path) -> list[str]:
+    """Return the lines of all that is kept: what must not be in anything given away."""
+    found: set[str] = set()
+    for path in (own_file(edge_dir), *sorted((edge_dir / _KEYS).glob("*.pem"))):
+        try:
+            data, _ = files.peek(path, MOST_BYTES)
+        except OSError:
+            continue
+        found.update(data.decode(errors="replace").split("\n"))
+    return [line for line in found if len(line) >= _LEAST_LINE and not line.startswith("-----")]
+
+
+def is_id(name: str) -> bool:
+    """Is it a name that a certificate may have?"""
+    return _NAME.fullmatch(name) is not None
+
+
 def _is_ours(path: Path) -> bool:
-    return path.suffix == ".pem" and _NAME.fullmatch(path.stem) is not None
+    return path.suffix == ".pem" and is_id(path.stem)

@@ -80,9 +80,9 @@ class Certificate:
     def untimely(self, now_s: float) -> Reason | None:
         """Return why it is not good now."""
         if now_s >= self.not_after_s:
-            return Reason("https.expired", day=_day(self.not_after_s))
+            return Reason("https.expired", day=day_of(self.not_after_s))
         if now_s < self.not_before_s:
-            return Reason("https.not_yet", day=_day(self.not_before_s))
+            return Reason("https.not_yet", day=day_of(self.not_before_s))
         return None
 
 
@@ -385,5 +385,6 @@ def _why_not_trusted(chain: Sequence[_Read], sent: Sequence[_Read]) -> Reason:
     return Reason("https.no_issuer", name=chain[0].issuer)
 
 
-def _day(t_s: float) -> str:
+def day_of(t_s: float) -> str:
+    """Return the day of a time, as ISO 8601 has it."""
     return date.fromtimestamp(t_s).isoformat()

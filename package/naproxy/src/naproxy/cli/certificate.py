@@ -1,0 +1,175 @@
+"""The commands `naproxy certificate` and `naproxy edge`: HTTPS at the box."""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from naproxy.api.command import CommandError, call, socket_option
+from naproxy.core.reason import stored_reason
+
+_MOST_BYTES: Final = 1 << 18
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the subcommands."""
+    common = socket_option()
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "certificate",
+        help="send, look at, and remove certificates of HTTPS",
+        description="Look after the certificates that the box shows to visitors by HTTPS.",
+    )
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+
+    def add(name: str, help: str, *, id: bool = True) -> argparse.ArgumentParser:
+        made: argparse.ArgumentParser = actions.add_parser(
+            name, help=help, description=help[0].upper() + help[1:] + ".", parents=[common]
+        )
+        if id:
+            made.add_argument("id", metavar="ID", help="the certificate's name, such as main")
+        made.add_argument("--json", action="store_true", help="as JSON")
+        return made
+
+    add("list", "list them", id=False)
+    add("show", "say all that is known of one")
+    _add_files(add("put", "use a certificate and its key"))
+    _add_files(add("check", "judge a certificate and its key; nothing is kept", id=False))
+    remove = add("remove", "forget one and its key")
+    remove.add_argument(
+        "--force", action="store_true", help="also where visitors must come by HTTPS"
+    )
+    edge = subparsers.add_parser(
+        "edge",
+        help="say whether HTTPS is served, and how",
+        description="Say whether the box serves HTTPS, and what haproxy was told. Exit status 1 if"
+        " it is wanted and not served.",
+        parents=[common],
+    )
+    edge.add_argument("--config", action="store_true", help="print haproxy's configuration")
+    edge.add_argument("--json", action="store_true", help="as JSON")
+
+
+def _add_files(parser: argparse.ArgumentParser) -> None:
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--pem", type=Path, metavar="FILE", help="the certificate and its chain")
+    what.add_argument("--pkcs12", type=Path, metavar="FILE", help="all in one .pfx or .p12 file")
+    parser.add_argument(
+        "--key", type=Path, metavar="FILE", help="the private key, if it is not in the other file"
+    )
+    parser.add_argument(
+        "--password-file", type=Path, metavar="FILE", help="its first line is the key's password"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run one of the subcommands."""
+    return _edge(args) if args.command == "edge" else _certificate(args)
+
+
+def _certificate(args: argparse.Namespace) -> int:
+    told: Any
+    match args.action:
+        case "put":
+            told = call(args.socket, "certificate.put", _sent(args), certificate=args.id)
+        case "check":
+            told = call(args.socket, "certificate.check", _sent(args))
+        case "remove":
+            force = "true" if args.force else None
+            told = call(args.socket, "certificate.remove", certificate=args.id, force=force)
+        case "show":
+            told = _one(call(args.socket, "certificates"), args.id)
+        case _:
+            told = call(args.socket, "certificates")
+    if args.json:
+        print(json.dumps(told, indent=2))
+    else:
+        listed = told.get("certificates", [told])
+        print("\n".join(line for each in listed for line in describe(each)) or "none yet")
+    return 0
+
+
+def _one(told: Mapping[str, Any], name: str) -> Any:
+    found = next((each for each in told["certificates"] if each["id"] == name), None)
+    if found is None:
+        known = ", ".join(each["id"] for each in told["certificates"]) or "none yet"
+        raise CommandError(f"there is no certificate {name}, only {known}")
+    return found
+
+
+def _sent(args: argparse.Namespace) -> dict[str, str]:
+    sent = {}
+    if args.pkcs12:
+        sent["pkcs12"] = base64.b64encode(_read(args.pkcs12)).decode()
+    else:
+        sent["pem"] = _text(args.pem)
+    if args.key:
+        sent["key"] = _text(args.key)
+    if args.password_file:
+        sent["password"] = _text(args.password_file).partition("\n")[0].rstrip("\r")
+    return sent
+
+
+def _text(file: Path) -> str:
+    """Return a file's text; what is no text is refused where PEM is read."""
+    return _read(file).decode("ascii", errors="replace")
+
+
+def _read(file: Path) -> bytes:
+    try:
+        with file.open("rb") as opened:
+            data = opened.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise CommandError(f"{file}: {error.strerror}") from None
+    if len(data) > _MOST_BYTES:
+        raise CommandError(f"{file}: larger than {_MOST_BYTES >> 10} KiB")
+    return data
+
+
+def describe(certificate: Mapping[str, Any]) -> list[str]:
+    """Return one as lines for a terminal."""
+    name = certificate.get("id")
+    head = f"{name}: " if name else ""
+    lines = [f"{head}{', '.join(certificate['names']) or 'not readable'}"]
+    if certificate["not_after_s"] is not None:
+        until = time.strftime("%Y-%m-%d", time.gmtime(certificate["not_after_s"]))
+        kind = f"{certificate['kind'].upper()} {certificate['bits']}"
+        lines.append(f"  {kind}, issued by {certificate['issuer']}, until {until}")
+        lines.append(f"  used by {', '.join(certificate['in_use_by']) or 'no server'}")
+    if certificate.get("problem"):
+        lines.append(f"  PROBLEM: {stored_reason(certificate['problem'])}")
+    return lines + [f"  note: {stored_reason(each)}" for each in certificate["notes"]]
+
+
+def _edge(args: argparse.Namespace) -> int:
+    told = call(args.socket, "edge")
+    if args.json:
+        print(json.dumps(told, indent=2))
+    elif args.config:
+        print(told["configuration"], end="")
+    else:
+        print("\n".join(_describe_edge(told)))
+    if told["wanted"] and told["problem"] and args.config:
+        print(f"PROBLEM: {stored_reason(told['problem'])}", file=sys.stderr)
+    return 1 if told["wanted"] and told["problem"] else 0
+
+
+def _describe_edge(told: Mapping[str, Any]) -> list[str]:
+    if not told["wanted"]:
+        return ['HTTPS is not served: no server has mode = "box" in [server.https]']
+    lines = ["HTTPS is not served"]
+    if told["running"]:
+        lines = [f"HTTPS is served by haproxy {told['version']}"]
+        lines.append(f"{told['connections']} connections are open")
+    if told["applied_s"] is not None:
+        since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(told["applied_s"]))
+        lines.append(f"its configuration is of {since}")
+    if told["uncovered"]:
+        lines.append(f"no certificate for {', '.join(told['uncovered'])}: browsers warn")
+    lines += [str(stored_reason(each)) for each in told["ending"]]
+    return lines + ([f"PROBLEM: {stored_reason(told['problem'])}"] if told["problem"] else [])

@@ -1,0 +1,415 @@
+"""Keeps the edge as the configuration wants it, and watches when certificates end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from naproxy.config.document import Config, Server
+from naproxy.config.installation import Installation
+from naproxy.core import files
+from naproxy.core.names import ascii_site
+from naproxy.core.processes import why
+from naproxy.core.reason import Reason, plain
+from naproxy.edge.apply import Generations, Haproxy, Info
+from naproxy.edge.render import Here, render, wanted
+from naproxy.edge.store import own_file, store_of
+from naproxy.edge.x509 import (
+    Certificate,
+    CertificateError,
+    Openssl,
+    Pair,
+    Sent,
+    day_of,
+    make_own,
+    read,
+)
+from naproxy.server.inhibitors import CLOCK_SET_S
+
+_LOG: Final = logging.getLogger(__name__)
+_LOOK_S: Final = 10.0
+_DAY_S: Final = 86400.0
+_STEPS_DAYS: Final = (0, 1, 7, 14, 30)
+"""So many days before a certificate ends it is said, each once."""
+_SAID: Final = "https.said"
+
+
+class Memory(Protocol):
+    """What is kept over restarts: the journal."""
+
+    def save(self, key: str, value: Any) -> None:
+        """Keep a JSON value."""
+
+    def saved(self, key: str) -> dict[str, Any]:
+        """Return what was kept, an empty object if there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What became of a certificate that is kept: what it is, or why it cannot be used."""
+
+    digest: str
+    pair: Pair | None
+    problem: Reason | None
+
+
+class Keeper:
+    """The only one who changes what the edge lives by."""
+
+    def __init__(
+        self,
+        here: Installation,
+        memory: Memory,
+        now: Callable[[], float] = time.time,
+        haproxy: Haproxy | None = None,
+    ) -> None:
+        """Change nothing yet."""
+        self._here = Here(Path(here.run_dir), here.edge_user, Path("/proc/net/if_inet6").exists())
+        self._folder = Path(here.edge_dir)
+        self._memory = memory
+        self._now = now
+        self.store = store_of(self._folder)
+        self._haproxy = haproxy or Haproxy(self._here)
+        self._generations = Generations(self._folder, self._haproxy)
+        self._openssl = Openssl(Path(here.run_dir))
+        self._config: Config | None = None
+        self._changed = asyncio.Event()
+        self._work: asyncio.Task[None] | None = None
+        self._busy = asyncio.Lock()
+        self._known: dict[str, _Known] = {}
+        self._problem: Reason | None = None
+        self._info: Info | None = None
+
+    # The loop's side
+
+    def take(self, config: Config) -> None:
+        """Live by a new configuration, soon."""
+        self._config = config
+        self._changed.set()
+
+    def begin(self) -> None:
+        """Begin to work."""
+        self._work = asyncio.get_running_loop().create_task(self._run())
+
+    def stop(self) -> None:
+        """Work no more; HTTPS goes on."""
+        if self._work:
+            self._work.cancel()
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await self.once()
+            except Exception:  # whatever failed must not be the last
+                _LOG.exception("https: a fault in Naproxy")
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_S):
+                    await self._changed.wait()
+
+    async def once(self) -> None:
+        """Apply what has changed, and look what became of it."""
+        config = self._config
+        async with self._busy:
+            if config and self._changed.is_set():
+                self._changed.clear()
+                self._say(await self._apply(config))
+            self._info = await self._haproxy.info() if config and wanted(config) else None
+            await self._follow(config)
+        self._watch()
+
+    async def _apply(self, config: Config) -> Reason | None:
+        try:
+            await self._learn(config)
+            if not wanted(config):
+                return None
+            self._make_jail()
+            pairs = self._pairs(config)
+            return await self._generations.apply(
+                render(config, pairs, await self._own(), self._here)
+            )
+        except CertificateError as error:
+            return error.reason
+        except OSError as error:
+            return Reason("https.not_kept", why=why(error))
+
+    async def _follow(self, config: Config | None) -> None:
+        """Mend what a signal that was not heard, or an end of ours, has left."""
+        if config and not wanted(config):
+            if self._generations.current or self._haproxy.master():
+                self._generations.stop()
+        elif self._info and self._info.get("description") != self._generations.current:
+            self._say(await self._generations.follow())
+
+    def _say(self, problem: Reason | None) -> None:
+        if problem and problem != self._problem:
+            _LOG.error("https: %s", problem)
+        self._problem = problem
+
+    def _make_jail(self) -> None:
+        """Make the folder of Varnish's socket, if its service has not."""
+        jail = self._here.jail
+        if not jail.exists():
+            jail.mkdir(mode=0o750, parents=True)
+            with contextlib.suppress(LookupError):
+                shutil.chown(jail, "root" if os.geteuid() == 0 else None, self._here.user)
+
+    async def _own(self) -> bytes:
+        """Return the box's own certificate, made anew where it ends soon."""
+        file = own_file(self._folder)
+        with contextlib.suppress(OSError, CertificateError):
+            pem = file.read_bytes()
+            found = (await read(Sent(pem), self._openssl)).certificate
+            if not self._dated or not found.untimely(self._now() + 30 * _DAY_S):
+                return pem
+        pem = await make_own(self._openssl)
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        files.write(file, pem, 0o600)
+        return pem
+
+    async def _learn(self, config: Config) -> None:
+        """Read what is kept, as far as it is new; OSError."""
+        ids = {each.id for each in config.certificate} | set(self.store.ids())
+        known = {name: await self._read(name) for name in sorted(ids)}
+        self._known = known
+
+    async def _read(self, name: str) -> _Known:
+        pem = self.store.get(name)
+        if pem is None:
+            return _Known("", None, Reason("https.not_sent"))
+        digest = sha256(pem).hexdigest()
+        before = self._known.get(name)
+        if before and before.digest == digest:
+            return before
+        try:
+            return _Known(digest, await read(Sent(pem), self._openssl), None)
+        except CertificateError as error:
+            _LOG.error("certificate %s: %s", name, error.reason)
+            return _Known(digest, None, error.reason)
+
+    def _pairs(self, config: Config) -> dict[str, Pair]:
+        known = ((each.id, self._known.get(each.id)) for each in config.certificate)
+        return {name: each.pair for name, each in known if each and each.pair}
+
+    def _watch(self) -> None:
+        """Say once, in the log, that a certificate ends in 30, 14, 7 days, in one, or has ended."""
+        said = self._memory.saved(_SAID)
+        now = {}
+        for name, known in self._known.items():
+            if known.pair is None or not self._dated:
+                continue
+            certificate = known.pair.certificate
+            steps = [s for s in _STEPS_DAYS if self._left_s(certificate) <= s * _DAY_S]
+            if not steps:
+                continue
+            before = said.get(certificate.fingerprint)
+            now[certificate.fingerprint] = steps[0]
+            ending = self._ending(certificate)
+            if ending and not (isinstance(before, int) and before <= steps[0]):
+                _LOG.warning("certificate %s: %s", name, ending)
+        if self._dated and now != said:
+            self._memory.save(_SAID, now)
+
+    @property
+    def _dated(self) -> bool:
+        """Is the clock set? Before, dates say nothing."""
+        return self._now() >= CLOCK_SET_S
+
+    def _left_s(self, certificate: Certificate) -> float:
+        return certificate.not_after_s - self._now()
+
+    def _ending(self, certificate: Certificate) -> Reason | None:
+        """Return that it is not good now, or ends soon."""
+        if not self._dated:
+            return None
+        if wrong := certificate.untimely(self._now()):
+            return wrong
+        left_s = self._left_s(certificate)
+        if left_s > _STEPS_DAYS[-1] * _DAY_S:
+            return None
+        day = day_of(certificate.not_after_s)
+        return Reason("https.ends_soon", days=int(left_s // _DAY_S), day=day)
+
+    # Changes
+
+    async def judge(self, name: str, sent: Sent) -> Pair:
+        """Return what was sent if it can be used here; CertificateError, and nothing changes."""
+        pair = await read(sent, self._openssl)
+        wrong = pair.certificate.untimely(self._now()) if self._dated else None
+        wrong = wrong or self._for_others(pair.certificate) or await self._unfit(name, pair)
+        if wrong:
+            raise CertificateError(wrong.code, **wrong.params)
+        return pair
+
+    def _for_others(self, certificate: Certificate) -> Reason | None:
+        """Return that it is for none of the sites here, where any are known."""
+        sites = [site for server in self._servers() for site in _sites(server)]
+        if not sites or any(certificate.covers(site) for site in sites):
+            return None
+        return Reason("https.wrong_names", names=certificate.names[:4], served=sites[:4])
+
+    async def _unfit(self, name: str, pair: Pair) -> Reason | None:
+        """Ask haproxy, which has its own demands: without it nobody can say."""
+        if not self._config:
+            return None
+        pairs = self._pairs(self._config)
+        async with self._busy:
+            try:
+                own = await self._own()
+                files_with = render(self._config, {**pairs, name: pair}, own, self._here)
+                wrong = await self._generations.check(files_with)
+                if wrong is None or wrong.code == "https.no_haproxy":
+                    return None
+                without = render(self._config, pairs, own, self._here)
+                # If it does not live by the others either, this one is not to blame.
+                return None if await self._generations.check(without) else wrong
+            except OSError as error:
+                return Reason("https.not_kept", why=why(error))
+
+    async def put(self, name: str, pair: Pair) -> None:
+        """Keep one, in the place of another or new; OSError."""
+        async with self._busy:
+            self.store.put(name, pair.chain + pair.key)
+            self._known[name] = _Known(sha256(pair.chain + pair.key).hexdigest(), pair, None)
+            self._changed.set()
+
+    async def remove(self, name: str) -> None:
+        """Forget one; OSError."""
+        async with self._busy:
+            self.store.remove(name)
+            self._known.pop(name, None)
+            self._changed.set()
+
+    def needed_by(self, name: str) -> list[str]:
+        """Return servers whose visitors must come by HTTPS, and would see a warning without it."""
+        found = []
+        for server in self._servers(served=True):
+            if not (server.https.redirect or server.https.hsts_s):
+                continue
+            others = [p.certificate for n, p in self._readable().items() if n != name]
+            mine = [s for s in _sites(server) if self._covers(name, s)]
+            if any(not any(other.covers(site) for other in others) for site in mine):
+                found.append(server.id)
+        return found
+
+    # Telling
+
+    def told(self) -> dict[str, Any]:
+        """Return all as JSON types; no key."""
+        return {
+            "certificates": [self.certificate(name) for name in sorted(self._known)],
+            "edge": self._edge(),
+        }
+
+    def status(self) -> dict[str, Any]:
+        """Return what the status of the box has of it."""
+        ends = [
+            {"id": name, "not_after_s": pair.certificate.not_after_s}
+            for name, pair in self._readable().items()
+        ]
+        ending = [
+            Reason("https.certificate", name=name, why=reason)
+            for name, pair in self._readable().items()
+            if (reason := self._ending(pair.certificate))
+        ]
+        return {**self._edge(), "certificates": ends, "ending": plain(ending)}
+
+    def certificate(self, name: str) -> dict[str, Any]:
+        """Return what is known of one, as JSON types."""
+        known = self._known[name]
+        config = self._config
+        sources = {each.id: each.source for each in config.certificate} if config else {}
+        told: dict[str, Any] = {"id": name, "source": sources.get(name)}
+        problem = known.problem or (None if name in sources else Reason("https.not_configured"))
+        told["problem"] = problem.plain() if problem else None
+        if known.pair is None:
+            return {**told, **_UNKNOWN}
+        return {**told, **self.about(known.pair.certificate)}
+
+    def about(self, certificate: Certificate) -> dict[str, Any]:
+        """Return what a certificate says, as JSON types."""
+        ending = self._ending(certificate)
+        notes = [*([ending] if ending else []), *certificate.notes]
+        return {
+            "names": list(certificate.names),
+            "not_before_s": certificate.not_before_s,
+            "not_after_s": certificate.not_after_s,
+            "ends_in_days": int(self._left_s(certificate) // _DAY_S) if self._dated else None,
+            "issuer": certificate.issuer,
+            "fingerprint": certificate.fingerprint,
+            "kind": certificate.kind,
+            "bits": certificate.bits,
+            "trusted": certificate.trusted,
+            "in_use_by": [
+                server.id
+                for server in self._servers(served=True)
+                if any(certificate.covers(site) for site in _sites(server))
+            ],
+            "notes": plain(notes),
+        }
+
+    def _edge(self) -> dict[str, Any]:
+        config, info = self._config, self._info
+        is_wanted = bool(config and wanted(config))
+        problem = self._problem
+        if is_wanted and not problem and not info:
+            problem = Reason("https.not_running")
+        return {
+            "wanted": is_wanted,
+            "running": info is not None,
+            "version": info.get("Version") if info else None,
+            "problem": problem.plain() if problem else None,
+            "applied_s": self._generations.applied_s(),
+            "connections": _figure(info, "CurrConns"),
+            "handshakes": _figure(info, "CumSslConns"),
+            "uncovered": self._uncovered(),
+        }
+
+    def configuration(self) -> str:
+        """Return what haproxy was told last, empty if nothing; no key is in it."""
+        try:
+            return (self._folder / "current" / "haproxy.cfg").read_text()
+        except OSError:
+            return ""
+
+    def _uncovered(self) -> list[str]:
+        """Return the served sites for which there is no certificate."""
+        pairs = self._pairs(self._config) if self._config else {}
+        found = [pair.certificate for pair in pairs.values()]
+        sites = [site for server in self._servers(served=True) for site in _sites(server)]
+        return [site for site in sites if not any(each.covers(site) for each in found)]
+
+    def _readable(self) -> Mapping[str, Pair]:
+        return {name: known.pair for name, known in self._known.items() if known.pair}
+
+    def _covers(self, name: str, site: str) -> bool:
+        pair = self._readable().get(name)
+        return pair is not None and pair.certificate.covers(site)
+
+    def _servers(self, *, served: bool = False) -> list[Server]:
+        servers = self._config.server if self._config else ()
+        return [server for server in servers if not served or server.https.mode == "box"]
+
+
+_UNKNOWN: Final[dict[str, Any]] = {
+    **{"names": [], "not_before_s": None, "not_after_s": None, "ends_in_days": None},
+    **{"issuer": None, "fingerprint": None, "kind": None, "bits": None, "trusted": False},
+    **{"in_use_by": [], "notes": []},
+}
+
+
+def _sites(server: Server) -> list[str]:
+    return [ascii_site(host) for host in server.hosts]
+
+
+def _figure(info: Info | None, name: str) -> int | None:
+    value = info.get(name, "") if info else ""
+    return int(value) if value.isdigit() else None
