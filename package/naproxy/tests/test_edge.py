@@ -127,6 +127,49 @@ def test_varnish_hears_who_it_is_and_by_which_protocol(edge: Edge) -> None:
     assert version.stdout == b"2"
 
 
+def test_two_clients_never_share_what_varnish_is_told(edge: Edge) -> None:
+    """HTTP/2 keeps connections to Varnish for the next request: only of the same client."""
+    edge.have("one", "one.example")
+    assert edge.apply() is None
+    edge.box.start()
+    for _ in range(5):
+        for client in ("127.0.0.1", "127.0.0.2", "127.0.0.3"):
+            told = edge.box.ask("one.example", "--http2", "--interface", client)
+            assert told["client"].removeprefix("::ffff:") == client
+
+
+@pytest.mark.parametrize("version", ["TLSv1_2", "TLSv1_3"])
+def test_a_session_is_resumed(edge: Edge, version: str) -> None:
+    edge.have("one", "one.example")
+    assert edge.apply() is None
+    edge.box.start()
+    context = ssl.create_default_context(cafile=edge.box.authority.root.file)
+    context.minimum_version = context.maximum_version = ssl.TLSVersion[version]
+    session, resumed = None, []
+    for _ in range(2):
+        with (
+            socket.create_connection(("127.0.0.1", edge.box.port), 5) as plain,
+            context.wrap_socket(plain, server_hostname="one.example", session=session) as secure,
+        ):
+            secure.sendall(b"GET / HTTP/1.1\r\nHost: one.example\r\n\r\n")
+            assert secure.recv(1000).startswith(b"HTTP/1.1 200")  # by then the session has come
+            session = secure.session
+            resumed.append(secure.session_reused)
+    assert resumed == [False, True]
+
+
+def test_one_address_cannot_take_all_connections(edge: Edge) -> None:
+    edge.have("one", "one.example")
+    assert edge.apply() is None
+    edge.box.start()
+    with contextlib.ExitStack() as held:
+        for _ in range(140):
+            held.enter_context(socket.create_connection(("127.0.0.1", edge.box.port), 5))
+        assert edge.box.curl("one.example").returncode != 0
+        assert edge.box.ask("one.example", "--interface", "127.0.0.2")
+    assert edge.box.ask("one.example")
+
+
 def test_tls_older_than_1_3_is_spoken_only_if_it_may_be(edge: Edge) -> None:
     edge.have("one", "one.example")
     assert edge.apply() is None

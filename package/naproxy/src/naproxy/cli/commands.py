@@ -139,6 +139,9 @@ def _status(args: argparse.Namespace) -> int:
         _print_meters(answer, server["id"], " " * (width + 2))
     if not args.id:
         _print_meters(answer, "box", f"{'box':<{width}}  ")
+        edge = answer["box"]["edge"]
+        for reason in filter(None, (edge["problem"], *edge["ending"])):
+            print(f"{'https':<{width}}  {stored_reason(reason)}")
     return 0
 
 
