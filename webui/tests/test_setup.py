@@ -77,6 +77,7 @@ def test_a_server_that_moved_keeps_everything_else() -> None:
         (["a.example b.example,c.example;\nd.example"], [f"{n}.example" for n in "abcd"]),
         (["http://user:secret@a.example/"], ["a.example"]),
         (["müller.example"], ["xn--mller-kva.example"]),
+        (["Straße.example"], ["xn--strae-oqa.example"]),
         ([" ", "", "/"], []),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import select
 import socket
 import ssl
 import subprocess
@@ -163,8 +164,10 @@ def test_one_address_cannot_take_all_connections(edge: Edge) -> None:
     assert edge.apply() is None
     edge.box.start()
     with contextlib.ExitStack() as held:
-        for _ in range(140):
-            held.enter_context(socket.create_connection(("127.0.0.1", edge.box.port), 5))
+        at = ("127.0.0.1", edge.box.port)
+        opened = [held.enter_context(socket.create_connection(at, 5)) for _ in range(140)]
+        refused, _, _ = select.select(opened, [], [], 10)
+        assert refused
         assert edge.box.curl("one.example").returncode != 0
         assert edge.box.ask("one.example", "--interface", "127.0.0.2")
     assert edge.box.ask("one.example")

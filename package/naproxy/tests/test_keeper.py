@@ -243,6 +243,19 @@ def test_nothing_that_is_told_has_a_key_in_it(
     assert [line for line in lines if line in shown] == []
 
 
+def test_what_a_kill_left_of_a_reading_is_removed(box: Box) -> None:
+    left = box.box.here.run_dir / "x509-abc"
+    left.mkdir()
+    (left / "1").write_text("a key")
+
+    async def begin() -> None:
+        box.keeper.begin()
+        box.keeper.stop()
+
+    asyncio.run(begin())
+    assert not left.exists()
+
+
 def test_the_boxs_own_certificate_is_made_once_and_again_before_it_ends(box: Box) -> None:
     box.once()
     file = box.box.folder / "own.pem"

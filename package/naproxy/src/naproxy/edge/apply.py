@@ -88,7 +88,7 @@ class Haproxy:
 
 
 class Generations:
-    """The folders that haproxy starts from."""
+    """The folders that haproxy starts from. The disk is written in threads: it may take long."""
 
     def __init__(self, folder: Path, haproxy: Haproxy, takes_s: float = _TAKES_S) -> None:
         self._folder = folder
@@ -114,16 +114,16 @@ class Generations:
         """Have haproxy live by these; return why it goes on with what it had. OSError."""
         digest, before = digest_of(files), self.current
         if digest != before:
-            made = self._write(digest, files)
+            made = await asyncio.to_thread(self._write, digest, files)
             if wrong := await self._haproxy.check(made / CONFIGURATION):
-                shutil.rmtree(made)
+                await asyncio.to_thread(shutil.rmtree, made)
                 return wrong
-            self._switch(digest)
+            await asyncio.to_thread(self._switch, digest)
         wrong = await self.follow()
         if wrong and before and before != digest:
-            self._switch(before)
+            await asyncio.to_thread(self._switch, before)
             await self.follow()
-        self._forget({self.current, before})
+        await asyncio.to_thread(self._forget, {self.current, before})
         return wrong
 
     async def follow(self) -> Reason | None:
@@ -143,11 +143,11 @@ class Generations:
 
     async def check(self, files: Mapping[str, bytes]) -> Reason | None:
         """Return why haproxy could not live by these; nothing changes. OSError."""
-        made = self._write(f"{digest_of(files)}.try", files)
+        made = await asyncio.to_thread(self._write, f"{digest_of(files)}.try", files)
         try:
             return await self._haproxy.check(made / CONFIGURATION)
         finally:
-            shutil.rmtree(made)
+            await asyncio.to_thread(shutil.rmtree, made)
 
     def stop(self) -> None:
         """HTTPS is not wanted any more: connections may end, no new one begins.

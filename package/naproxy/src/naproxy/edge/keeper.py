@@ -24,6 +24,7 @@ from naproxy.edge.apply import Generations, Haproxy, Info
 from naproxy.edge.render import Here, render, wanted
 from naproxy.edge.store import own_file, store_of
 from naproxy.edge.x509 import (
+    READING,
     Certificate,
     CertificateError,
     Openssl,
@@ -88,6 +89,7 @@ class Keeper:
         self._known: dict[str, _Known] = {}
         self._problem: Reason | None = None
         self._info: Info | None = None
+        self._said: dict[str, Any] | None = None
 
     # The loop's side
 
@@ -97,7 +99,9 @@ class Keeper:
         self._changed.set()
 
     def begin(self) -> None:
-        """Begin to work."""
+        """Begin to work; what a kill left of a reading has a key in it."""
+        for left in self._here.run_dir.glob(f"{READING}*"):
+            shutil.rmtree(left, ignore_errors=True)
         self._work = asyncio.get_running_loop().create_task(self._run())
 
     def stop(self) -> None:
@@ -172,7 +176,7 @@ class Keeper:
                 return pem
         pem = await make_own(self._openssl)
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        files.write(file, pem, 0o600)
+        await asyncio.to_thread(files.write, file, pem, 0o600)
         return pem
 
     async def _learn(self, config: Config) -> None:
@@ -201,8 +205,9 @@ class Keeper:
 
     def _watch(self) -> None:
         """Say once, in the log, that a certificate ends in 30, 14, 7 days, in one, or has ended."""
-        said = self._memory.saved(_SAID)
-        now = {}
+        if self._said is None:
+            self._said = self._memory.saved(_SAID)
+        said, now = self._said, {}
         for name, known in self._known.items():
             if known.pair is None or not self._dated:
                 continue
@@ -215,7 +220,8 @@ class Keeper:
             ending = self._ending(certificate)
             if ending and not (isinstance(before, int) and before <= steps[0]):
                 _LOG.warning("certificate %s: %s", name, ending)
-        if self._dated and now != said:
+        if self._dated and self._known and now != said:
+            self._said = now
             self._memory.save(_SAID, now)
 
     @property
@@ -277,7 +283,7 @@ class Keeper:
     async def put(self, name: str, pair: Pair) -> None:
         """Keep one, in the place of another or new; OSError."""
         async with self._busy:
-            self.store.put(name, pair.chain + pair.key)
+            await asyncio.to_thread(self.store.put, name, pair.chain + pair.key)
             self._known[name] = _Known(sha256(pair.chain + pair.key).hexdigest(), pair, None)
             self._changed.set()
 

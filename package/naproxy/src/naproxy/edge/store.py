@@ -40,7 +40,8 @@ class Store:
 
     def put(self, name: str, pem: bytes) -> None:
         """Keep one: after a power failure it is the old one or this; OSError."""
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for folder in (self.folder.parent, self.folder):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         files.write(self._file(name), pem, 0o600)
 
     def remove(self, name: str) -> None:

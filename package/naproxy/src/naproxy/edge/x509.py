@@ -21,6 +21,8 @@ from naproxy.core.processes import Printed, printed
 from naproxy.core.reason import Reason, WrongError
 
 MOST_BYTES: Final = 1 << 18
+READING: Final = "x509-"
+"""What the folder of a reading is called, before what makes it another each time."""
 _MOST_CERTIFICATES: Final = 16
 _AUTHORITIES: Final = Path("/etc/ssl/certs")
 _TIMEOUT_S: Final = 5.0
@@ -141,7 +143,7 @@ async def read(sent: Sent, openssl: Openssl) -> Pair:
     """Return what was sent if it can be used, whatever its dates; CertificateError."""
     if len(sent.pem) + len(sent.key) + len(sent.pkcs12) > MOST_BYTES:
         raise CertificateError("https.too_large", kb=MOST_BYTES >> 10)
-    with tempfile.TemporaryDirectory(prefix="x509-", dir=openssl.folder) as folder:
+    with tempfile.TemporaryDirectory(prefix=READING, dir=openssl.folder) as folder:
         return await _Reading(Path(folder), openssl, sent).pair()
 
 
@@ -319,7 +321,7 @@ class _Reading:
 
 async def make_own(openssl: Openssl) -> bytes:
     """Return a certificate that the box signs itself, with its key; CertificateError."""
-    with tempfile.TemporaryDirectory(prefix="x509-", dir=openssl.folder) as folder:
+    with tempfile.TemporaryDirectory(prefix=READING, dir=openssl.folder) as folder:
         settings, key, made = (str(Path(folder) / name) for name in ("settings", "key", "made"))
         Path(settings).write_text("[req]\ndistinguished_name=dn\n[dn]\n")
         done = await openssl.run(

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from naproxy.api import table
+from naproxy.core.names import ascii_name
+from naproxy.core.reason import WrongError
 
 STEPS: Final = table.STEPS
 AGAIN: Final = ("office", "server", "names", "sleep", "meter", "proof")
@@ -81,10 +83,10 @@ def host_names(typed: Sequence[str]) -> list[str]:
 
 
 def _ascii(name: str) -> str:
-    """Return a name as DNS has it: umlauts are for people (RFC 3490)."""
+    """Return a name as DNS has it: umlauts are for people (RFC 5890)."""
     try:
-        return name.encode("idna").decode()
-    except UnicodeError:
+        return ascii_name(name)
+    except WrongError:
         return name
 
 
