@@ -78,6 +78,8 @@ def test_a_server_that_moved_keeps_everything_else() -> None:
         (["http://user:secret@a.example/"], ["a.example"]),
         (["müller.example"], ["xn--mller-kva.example"]),
         (["Straße.example"], ["xn--strae-oqa.example"]),
+        (["*.müller.example"], ["*.xn--mller-kva.example"]),
+        (["name!"], ["name!"]),
         ([" ", "", "/"], []),
     ],
 )

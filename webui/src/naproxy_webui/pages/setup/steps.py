@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from naproxy.api import table
-from naproxy.core.names import ascii_name
+from naproxy.core.names import ascii_site
 from naproxy.core.reason import WrongError
 
 STEPS: Final = table.STEPS
@@ -83,9 +83,9 @@ def host_names(typed: Sequence[str]) -> list[str]:
 
 
 def _ascii(name: str) -> str:
-    """Return a name as DNS has it: umlauts are for people (RFC 5890)."""
+    """Return a name as DNS has it; what is none stays, for the controller to refuse."""
     try:
-        return ascii_name(name)
+        return ascii_site(name)
     except WrongError:
         return name
 
