@@ -8,6 +8,7 @@
  *   server.c         a server by its id: its state, whose turn it is
  *   statistics.c     a server's gauges; the page's counters for varnishstat
  *   clients.c        who has requests in flight, and how many there may be
+ *   names.c          which server serves a host name
  *   page_snapshot.c  reads the page's configuration, for all requests
  *   headers.c        reads a request's headers, once
  *   classify.c       who is asking
@@ -78,6 +79,17 @@ struct np_site {
 /* A hash table: twice as large as the page's list, so that it is fast. */
 #define NP_SPENT	(2 * NAPROXY_MOST_SPENT)
 
+/* A hash table, too. */
+#define NP_NAMES	1024
+
+struct np_names {
+	struct naproxy_name	name[NAPROXY_NAMES];
+	uint8_t			len[NAPROXY_NAMES];
+	uint16_t		slot[NP_NAMES];	/* 1 + its index in name; 0 */
+	unsigned		nchallenges;
+	struct naproxy_challenge	challenge[NAPROXY_CHALLENGES];
+};
+
 /* References, counted for each processor: together they fight for one word. */
 #define NP_STRIPES	8
 
@@ -96,8 +108,11 @@ struct np_snap {
 	struct np_map		*map;
 	uint32_t		nservers;
 	uint32_t		seq;
+	uint32_t		names_seq;
 	uint32_t		site_seq[NAPROXY_SERVERS];
 	struct np_site		site[NAPROXY_SERVERS];
+	const struct np_site	*other;		/* serves hosts nobody names */
+	struct np_names		names;
 	unsigned		nrules;
 	unsigned		nlearned;
 	struct naproxy_rule	rule[NAPROXY_RULES];
@@ -179,8 +194,10 @@ void np_page_use(struct np_map *);
 void np_page_complain(const char *, ...) v_printflike_(1, 2);
 bool np_page_string(const char *, size_t);
 const char *np_page_server_problem(const struct naproxy_server *);
+const char *np_page_names_problem(const struct naproxy_page *copy);
 /* Only the configuration; an odd number: it could not be had. */
 uint32_t np_page_copy_box(struct naproxy_page *, const struct naproxy_page *);
+uint32_t np_page_copy_names(struct naproxy_page *, const struct naproxy_page *);
 uint32_t np_page_copy_server(struct naproxy_server *,
     const struct naproxy_server *);
 
@@ -216,12 +233,18 @@ bool np_clients_sent(const struct req *);
 void np_clients_patience(const struct sess *);
 void np_clients_hang_up(const struct sess *);
 
+/* names.c */
+void np_names_read(struct np_names *, const struct naproxy_page *copy);
+int np_names_find(const struct np_names *, const char *host);
+const char *np_names_answer(const struct np_names *, const char *token);
+
 /* page_snapshot.c */
 void np_snap_begin(void);
 void np_snap_end(void);
 void np_page_snap(struct np_ref *);		/* of NULL: no page yet */
 void np_snap_release(struct np_ref *);
 const struct np_site *np_snap_site(const struct np_snap *, const char *id);
+const struct np_site *np_snap_find(const struct np_snap *, const char *host);
 bool np_snap_spent(const struct np_snap *, const struct np_site *,
     const struct np_record *);
 

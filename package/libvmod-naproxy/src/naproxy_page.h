@@ -4,7 +4,7 @@
  * Two memory-mapped files, made by the controller, each by rename so that
  * nobody ever sees half a file:
  *
- *   RUN_DIR/page    struct naproxy_page, 40 KiB. The controller writes state,
+ *   RUN_DIR/page    struct naproxy_page, 140 KiB. The controller writes state,
  *                   configuration and a heartbeat; the VMOD writes counters,
  *                   the gap window and who has requests in flight.
  *   RUN_DIR/events  struct naproxy_events, a ring with one record for each
@@ -21,8 +21,8 @@
  *     and survive a restart of either side; gauges are reset by the VMOD when
  *     a child starts.
  *   - [C] configuration of a server is under its seqlock `seq`: odd while it
- *     is being written. `state` and `heartbeat_us` are single words and need
- *     no lock.
+ *     is being written; that of the box, and the names, the same. `state` and
+ *     `heartbeat_us` are single words and need no lock.
  *   - Strings are UTF-8, NUL padded, and always end in a NUL.
  *   - A page with a wrong magic, version or size, or with a stale heartbeat,
  *     means fail awake: every server counts as available.
@@ -35,14 +35,17 @@
 #include <stdint.h>
 
 #define NAPROXY_PAGE_MAGIC	0x3150414eU	/* "NAP1" */
-#define NAPROXY_PAGE_VERSION	3
-#define NAPROXY_PAGE_SIZE	40960
+#define NAPROXY_PAGE_VERSION	4
+#define NAPROXY_PAGE_SIZE	143360
 #define NAPROXY_EVENTS_MAGIC	0x3145414eU	/* "NAE1" */
 #define NAPROXY_EVENTS		8192		/* power of two */
 
 #define NAPROXY_SERVERS		6
-#define NAPROXY_HOSTS		4
-#define NAPROXY_HOST_LEN	64
+#define NAPROXY_NAMES		384		/* 64 for each server */
+#define NAPROXY_NAME_LEN	254
+#define NAPROXY_CHALLENGES	8
+#define NAPROXY_TOKEN_LEN	128
+#define NAPROXY_ANSWER_LEN	384
 #define NAPROXY_ID_LEN		32
 #define NAPROXY_NOTICE_LEN	512
 #define NAPROXY_RULES		32
@@ -117,6 +120,10 @@ enum naproxy_rule_kind {
 #define NAPROXY_F_WOL		(1U << 2)	/* the VMOD sends magic packets too */
 #define NAPROXY_F_DEFER		(1U << 3)	/* robots are refused while asleep */
 #define NAPROXY_F_DEFAULT	(1U << 4)	/* serves hosts nobody names */
+#define NAPROXY_F_HTTPS_ONLY	(1U << 5)	/* HTTP is redirected */
+
+/* Flags of a name, [C]. */
+#define NAPROXY_N_BELOW		(1U << 0)	/* any one label before it */
 
 /* Bits of naproxy_event.flags, [V]. */
 #define NAPROXY_E_PAGE_LOAD	(1U << 0)	/* looks like navigation */
@@ -146,6 +153,22 @@ struct naproxy_learned {
 	uint64_t	client;
 	uint32_t	klass;
 	uint32_t	_pad;
+};
+
+/*
+ * A host name that a server serves, as DNS has it: lower case, A-labels, no dot
+ * at its end. Those up to the first empty one count; of the same the first. [C]
+ */
+struct naproxy_name {
+	uint8_t		server;			/* index */
+	uint8_t		flags;			/* NAPROXY_N_* */
+	char		name[NAPROXY_NAME_LEN];
+};
+
+/* What an issuer of certificates asks for, and hears (RFC 8555, 8.3). [C] */
+struct naproxy_challenge {
+	char		token[NAPROXY_TOKEN_LEN];	/* empty: unused */
+	char		answer[NAPROXY_ANSWER_LEN];
 };
 
 /*
@@ -182,7 +205,8 @@ struct naproxy_server {
 
 	/* 16: configuration, [C], under seq */
 	char		id[NAPROXY_ID_LEN];	/* empty: slot unused */
-	char		hosts[NAPROXY_HOSTS][NAPROXY_HOST_LEN];
+	uint32_t	hsts_s;			/* browsers come by HTTPS only */
+	uint8_t		_pad6[252];
 	uint32_t	flags;
 	uint32_t	_pad0;
 	uint16_t	family;			/* 4 or 6 */
@@ -254,7 +278,8 @@ struct naproxy_page {
 	/* 3624: [V] */
 	uint64_t	child_start_us;
 	uint64_t	wake_errors;		/* datagrams nobody took */
-	uint8_t		_pad1[456];
+	uint32_t	names_seq;		/* [C] seqlock of names, challenge */
+	uint8_t		_pad1[452];
 
 	/* 4096 */
 	struct naproxy_server	server[NAPROXY_SERVERS];
@@ -264,6 +289,10 @@ struct naproxy_page {
 
 	/* 20480: [V] */
 	struct naproxy_client	client[NAPROXY_CLIENTS];
+
+	/* 40960: [C], under names_seq */
+	struct naproxy_name	names[NAPROXY_NAMES];
+	struct naproxy_challenge	challenge[NAPROXY_CHALLENGES];
 };
 
 /*
@@ -359,19 +388,25 @@ naproxy_prompt(const struct naproxy_server *s)
 	_Static_assert(offsetof(struct s, f) == (o), #s "." #f)
 
 NAPROXY_AT(naproxy_server, id, 16);
+NAPROXY_AT(naproxy_server, hsts_s, 48);
 NAPROXY_AT(naproxy_server, flags, 304);
 NAPROXY_AT(naproxy_server, held_now, 480);
 NAPROXY_AT(naproxy_server, requests, 496);
 NAPROXY_AT(naproxy_server, window_n, 1808);
 NAPROXY_AT(naproxy_page, seq, 32);
 NAPROXY_AT(naproxy_page, child_start_us, 3624);
+NAPROXY_AT(naproxy_page, names_seq, 3640);
 NAPROXY_AT(naproxy_page, server, 4096);
 NAPROXY_AT(naproxy_page, spent, 16384);
 NAPROXY_AT(naproxy_page, client, 20480);
+NAPROXY_AT(naproxy_page, names, 40960);
+NAPROXY_AT(naproxy_page, challenge, 139264);
 _Static_assert(sizeof(struct naproxy_rule) == 64, "rule");
 _Static_assert(sizeof(struct naproxy_learned) == 16, "learned");
 _Static_assert(sizeof(struct naproxy_spent) == 16, "spent");
 _Static_assert(sizeof(struct naproxy_client) == 40, "client");
+_Static_assert(sizeof(struct naproxy_name) == 256, "name");
+_Static_assert(sizeof(struct naproxy_challenge) == 512, "challenge");
 _Static_assert(sizeof(struct naproxy_server) == 2048, "server");
 _Static_assert(sizeof(struct naproxy_page) == NAPROXY_PAGE_SIZE, "page");
 _Static_assert(sizeof(struct naproxy_event) == 64, "event");

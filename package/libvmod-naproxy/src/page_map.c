@@ -6,7 +6,7 @@
  *
  * The controller makes a page by rename, never in place, so a file that is
  * mapped here is never truncated. A new inode is noticed within a second. The
- * old mapping stays, because other threads may be reading it; 40 KiB each
+ * old mapping stays, because other threads may be reading it; 140 KiB each
  * time a controller starts anew.
  */
 
@@ -93,17 +93,69 @@ np_page_string(const char *s, size_t len)
 const char *
 np_page_server_problem(const struct naproxy_server *s)
 {
-	unsigned u;
 
 	if (!np_page_string(s->id, sizeof s->id))
 		return ("an id without end");
 	if (s->id[strspn(s->id, "abcdefghijklmnopqrstuvwxyz0123456789-")])
 		return ("an id that is not of a-z, 0-9 and -");
-	for (u = 0; u < NAPROXY_HOSTS; u++)
-		if (!np_page_string(s->hosts[u], sizeof s->hosts[u]))
-			return ("a host name without end");
 	if (s->family != 0 && s->family != 4 && s->family != 6)
 		return ("an unknown address family");
+	return (NULL);
+}
+
+static bool
+page_name_plain(const char *name)
+{
+	const char *p;
+
+	for (p = name; *p > ' ' && *p <= '~' && (*p < 'A' || *p > 'Z'); p++)
+		continue;
+	return (*p == '\0' && p[-1] != '.');
+}
+
+static const char *
+page_name_problem(const struct naproxy_name *n)
+{
+
+	if (!np_page_string(n->name, sizeof n->name))
+		return ("a host name without end");
+	if (!page_name_plain(n->name))
+		return ("a host name that is none");
+	if (n->server >= NAPROXY_SERVERS)
+		return ("a host name of no server");
+	if (n->flags & ~NAPROXY_N_BELOW)
+		return ("a host name of an unknown kind");
+	return (NULL);
+}
+
+static bool
+page_challenge_plain(const struct naproxy_challenge *c)
+{
+	static const char base64url[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	    "abcdefghijklmnopqrstuvwxyz0123456789_.-";
+
+	return (np_page_string(c->token, sizeof c->token) &&
+	    np_page_string(c->answer, sizeof c->answer) &&
+	    c->token[strspn(c->token, base64url)] == '\0' &&
+	    c->answer[strspn(c->answer, base64url)] == '\0');
+}
+
+const char *
+np_page_names_problem(const struct naproxy_page *copy)
+{
+	const struct naproxy_challenge *c;
+	const struct naproxy_name *n;
+	const char *problem;
+
+	for (n = copy->names; n < copy->names + NAPROXY_NAMES &&
+	    n->name[0] != '\0'; n++) {
+		problem = page_name_problem(n);
+		if (problem != NULL)
+			return (problem);
+	}
+	for (c = copy->challenge; c < copy->challenge + NAPROXY_CHALLENGES; c++)
+		if (!page_challenge_plain(c))
+			return ("a challenge that is none");
 	return (NULL);
 }
 
@@ -171,6 +223,14 @@ np_page_copy_box(struct naproxy_page *dst, const struct naproxy_page *src)
 }
 
 uint32_t
+np_page_copy_names(struct naproxy_page *dst, const struct naproxy_page *src)
+{
+
+	return (page_copy(&src->names_seq, dst, src,
+	    offsetof(struct naproxy_page, names), sizeof *src));
+}
+
+uint32_t
 np_page_copy_server(struct naproxy_server *dst,
     const struct naproxy_server *src)
 {
@@ -216,6 +276,20 @@ page_mmap(const char *name, size_t size, struct stat *st, const char **problem)
 }
 
 static const char *
+page_names_problem(const struct naproxy_page *p)
+{
+	struct naproxy_page *copy;
+	const char *problem;
+
+	copy = calloc(1, sizeof *copy);
+	AN(copy);
+	problem = np_page_copy_names(copy, p) & 1 ? "locked" :
+	    np_page_names_problem(copy);
+	free(copy);
+	return (problem);
+}
+
+static const char *
 page_problem(const struct naproxy_page *p)
 {
 	struct naproxy_server conf;
@@ -234,7 +308,7 @@ page_problem(const struct naproxy_page *p)
 		if (problem != NULL)
 			return (problem);
 	}
-	return (NULL);
+	return (page_names_problem(p));
 }
 
 static struct naproxy_page *

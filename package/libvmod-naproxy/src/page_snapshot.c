@@ -121,7 +121,8 @@ snap_current(const struct np_snap *snap)
 	unsigned u;
 
 	if (NP_LOAD(p->nservers) != snap->nservers ||
-	    NP_LOAD(p->seq) != snap->seq)
+	    NP_LOAD(p->seq) != snap->seq ||
+	    NP_LOAD(p->names_seq) != snap->names_seq)
 		return (false);
 	for (u = 0; u < snap->nservers && u < NAPROXY_SERVERS; u++)
 		if (NP_LOAD(p->server[u].seq) != snap->site_seq[u])
@@ -219,6 +220,33 @@ snap_read_box(struct np_snap *snap, const struct np_snap *old,
 }
 
 static void
+snap_read_names(struct np_snap *snap, const struct np_snap *old,
+    struct naproxy_page *copy)
+{
+	const struct naproxy_page *page = snap->map->page;
+	const char *problem = NULL;
+
+	if (old != NULL && old->map == snap->map &&
+	    old->names_seq == NP_LOAD(page->names_seq)) {
+		snap->names_seq = old->names_seq;
+		snap->names = old->names;
+		return;
+	}
+	snap->names_seq = np_page_copy_names(copy, page);
+	if (snap->names_seq & 1)
+		problem = "the names stay locked";
+	else
+		problem = np_page_names_problem(copy);
+	if (problem == NULL) {
+		np_names_read(&snap->names, copy);
+		return;
+	}
+	np_page_complain("page: %s", problem);
+	if (old != NULL && old->map == snap->map)
+		snap->names = old->names;
+}
+
+static void
 snap_read_site(struct np_snap *snap, const struct np_snap *old, unsigned u)
 {
 	struct np_site *site = &snap->site[u];
@@ -266,6 +294,30 @@ np_snap_site(const struct np_snap *snap, const char *id)
 	return (NULL);
 }
 
+/* The server of this host; NULL: none. */
+const struct np_site *
+np_snap_find(const struct np_snap *snap, const char *host)
+{
+	int server;
+
+	CHECK_OBJ_NOTNULL(snap, NP_SNAP_MAGIC);
+	server = np_names_find(&snap->names, host);
+	if (server >= 0 && snap->site[server].server != NULL)
+		return (&snap->site[server]);
+	return (snap->other);
+}
+
+static void
+snap_read_other(struct np_snap *snap)
+{
+	const struct np_site *site;
+
+	for (site = snap->site; site < snap->site + NAPROXY_SERVERS; site++)
+		if (site->server != NULL && snap->other == NULL &&
+		    (site->conf.flags & NAPROXY_F_DEFAULT))
+			snap->other = site;
+}
+
 /* The servers' records are those of this reading's page from now on. */
 static void
 snap_attach(const struct np_snap *snap)
@@ -300,6 +352,8 @@ snap_renew(struct np_map *map)
 	snap_read_box(snap, old, copy);
 	for (u = 0; u < snap->nservers && u < NAPROXY_SERVERS; u++)
 		snap_read_site(snap, old, u);
+	snap_read_other(snap);
+	snap_read_names(snap, old, copy);
 	free(copy);
 	snap_attach(snap);
 	np_clients_attach(map->page);

@@ -7,7 +7,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "cache/cache.h"
 #include "vcl.h"
@@ -124,58 +123,6 @@ vmod_open(VRT_CTX, VCL_STRING run_dir, VCL_INT most)
  * Which server, and who asks
  */
 
-/* `WWW.example.org:8080` is www.example.org; 0 if it cannot be one of ours. */
-static size_t
-host_name(char *dst, size_t size, const char *host)
-{
-	size_t len;
-
-	if (host == NULL)
-		return (0);
-	if (*host == '[')
-		len = strcspn(host, "]") + (strchr(host, ']') != NULL);
-	else
-		len = strcspn(host, ":");
-	if (len > 0 && host[len - 1] == '.')
-		len--;
-	if (len == 0 || len >= size)
-		return (0);
-	memcpy(dst, host, len);
-	dst[len] = '\0';
-	return (len);
-}
-
-static bool
-site_serves(const struct naproxy_server *conf, const char *name)
-{
-	unsigned u;
-
-	for (u = 0; u < NAPROXY_HOSTS; u++)
-		if (conf->hosts[u][0] != '\0' &&
-		    !strcasecmp(conf->hosts[u], name))
-			return (true);
-	return (false);
-}
-
-static const struct np_site *
-site_find(const struct np_snap *snap, const char *host)
-{
-	const struct np_site *site, *other = NULL;
-	char name[NAPROXY_HOST_LEN];
-	bool named;
-
-	named = host_name(name, sizeof name, host) > 0;
-	for (site = snap->site; site < snap->site + NAPROXY_SERVERS; site++) {
-		if (site->server == NULL)
-			continue;
-		if (named && site_serves(&site->conf, name))
-			return (site);
-		if (other == NULL && (site->conf.flags & NAPROXY_F_DEFAULT))
-			other = site;
-	}
-	return (other);
-}
-
 static struct np_record *
 request_record(VRT_CTX, const char *function)
 {
@@ -203,7 +150,7 @@ request_select(VRT_CTX, struct np_record *rec, const char *host)
 	np_snap_release(&rec->ref);
 	np_page_snap(&rec->ref);
 	if (rec->ref.snap != NULL)
-		rec->site = site_find(rec->ref.snap, host);
+		rec->site = np_snap_find(rec->ref.snap, host);
 	np_classify(ctx, rec);
 }
 

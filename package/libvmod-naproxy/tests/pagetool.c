@@ -35,6 +35,7 @@ static const char usage[] =
     "       pagetool DIR rule keep SECONDS TEXT [SERVER]\n"
     "       pagetool DIR learned CLIENT_HASH CLASS\n"
     "       pagetool DIR spent ADDRESS_OR_NETWORK_HASH SERVERS_MASK\n"
+    "       pagetool DIR challenge TOKEN ANSWER\n"
     "       pagetool DIR notice TEXT\n"
     "       pagetool DIR heartbeat [MAX_MS]\n"
     "       pagetool DIR get SERVER KEY\n"
@@ -58,7 +59,7 @@ static const char * const outcomes[] = {
 };
 static const char * const reasons[] = { "page", "miss", "pass", "pipe" };
 static const char * const flags[] = {
-	"aggressive", "waiting_page", "wol", "defer", "default"
+	"aggressive", "waiting_page", "wol", "defer", "default", "https_only"
 };
 static const char * const rule_kinds[] = { "none", "path", "address", "agent",
     "work", "keep" };
@@ -78,7 +79,7 @@ static const struct field {
 	U32(wol_port), U32(wakes_mask), U32(wake_expect_ms), U32(hold_cap),
 	U32(hold_limit_ms), U32(crawler_retry_s), U32(delta_ms), U32(grace_s),
 	U32(connect_timeout_ms), U32(first_byte_timeout_ms),
-	U32(release_batch), U32(release_ms), U32(spent_mask),
+	U32(release_batch), U32(release_ms), U32(spent_mask), U32(hsts_s),
 }, readings[] = {
 	U32(held_now), U32(fetching_now), U32(piping_now),
 	U64(spent), U64(delayed), U64(magic_packets), U64(last_request_us), U64(window_n),
@@ -312,18 +313,34 @@ set_address(uint8_t *dst, uint16_t *family, const char *value)
 	return ((uint16_t)number(colon + 1, 65535));
 }
 
+/* Names of this server instead of those it has; `*.NAME` is any one below. */
 static void
-set_hosts(struct naproxy_server *s, char *value)
+set_hosts(struct naproxy_page *page, const struct naproxy_server *s, char *value)
 {
+	struct naproxy_name *names;
+	size_t i, n = 0;
 	char *name;
-	size_t i = 0;
 
-	memset(s->hosts, 0, sizeof s->hosts);
+	names = calloc(NAPROXY_NAMES, sizeof *names);
+	if (names == NULL)
+		err(1, "names");
+	for (i = 0; i < NAPROXY_NAMES && page->names[i].name[0] != '\0'; i++)
+		if (page->names[i].server != s - page->server)
+			names[n++] = page->names[i];
 	while ((name = strsep(&value, ",")) != NULL) {
-		if (i >= NAPROXY_HOSTS)
-			errx(1, "too many hosts");
-		text(s->hosts[i++], NAPROXY_HOST_LEN, name);
+		if (n >= NAPROXY_NAMES)
+			errx(1, "too many names");
+		names[n].server = (uint8_t)(s - page->server);
+		if (!strncmp(name, "*.", 2)) {
+			names[n].flags = NAPROXY_N_BELOW;
+			name += 2;
+		}
+		text(names[n++].name, NAPROXY_NAME_LEN, name);
 	}
+	seq_begin(&page->names_seq);
+	memcpy(page->names, names, sizeof page->names);
+	seq_end(&page->names_seq);
+	free(names);
 }
 
 static void
@@ -376,9 +393,7 @@ set_key(struct naproxy_server *s, char *key)
 	if (value == NULL)
 		errx(1, "not KEY=VALUE: %s", key);
 	*value++ = '\0';
-	if (!strcmp(key, "hosts")) {
-		set_hosts(s, value);
-	} else if (!strcmp(key, "address")) {
+	if (!strcmp(key, "address")) {
 		s->port = set_address(s->address, &s->family, value);
 	} else if (!strcmp(key, "wol")) {
 		s->wol_port = set_address(s->wol_address, NULL, value);
@@ -392,7 +407,7 @@ set_key(struct naproxy_server *s, char *key)
 }
 
 static void
-set(struct naproxy_server *s, int argc, char **argv)
+set(struct naproxy_page *page, struct naproxy_server *s, int argc, char **argv)
 {
 	struct naproxy_server conf = *s;
 	const char *state = NULL;
@@ -401,6 +416,8 @@ set(struct naproxy_server *s, int argc, char **argv)
 	for (i = 0; i < argc; i++) {
 		if (!strncmp(argv[i], "state=", 6))
 			state = argv[i] + 6;
+		else if (!strncmp(argv[i], "hosts=", 6))
+			set_hosts(page, s, argv[i] + 6);
 		else
 			set_key(&conf, argv[i]);
 	}
@@ -451,6 +468,24 @@ add_learned(struct naproxy_page *page, const char *client, const char *klass)
 	seq_begin(&page->seq);
 	page->learned[i] = l;
 	seq_end(&page->seq);
+}
+
+static void
+add_challenge(struct naproxy_page *page, const char *token, const char *answer)
+{
+	struct naproxy_challenge c;
+	size_t i;
+
+	for (i = 0; i < NAPROXY_CHALLENGES && page->challenge[i].token[0] != 0;
+	    i++)
+		continue;
+	if (i == NAPROXY_CHALLENGES)
+		errx(1, "no room for a challenge");
+	text(c.token, sizeof c.token, token);
+	text(c.answer, sizeof c.answer, answer);
+	seq_begin(&page->names_seq);
+	page->challenge[i] = c;
+	seq_end(&page->names_seq);
 }
 
 static void
@@ -773,13 +808,15 @@ main(int argc, char **argv)
 		add_learned(page, argv[0], argv[1]);
 	} else if (!strcmp(what, "spent") && argc == 2) {
 		add_spent(page, argv[0], argv[1]);
+	} else if (!strcmp(what, "challenge") && argc == 2) {
+		add_challenge(page, argv[0], argv[1]);
 	} else if (!strcmp(what, "clients")) {
 		print_clients(page);
 	} else if (!strcmp(what, "set") && argc > 0) {
 		s = find_server(page, argv[0]);
 		if (s == NULL)
 			s = new_server(page, argv[0]);
-		set(s, argc - 1, argv + 1);
+		set(page, s, argc - 1, argv + 1);
 	} else if ((!strcmp(what, "get") && argc == 2) ||
 	    (!strcmp(what, "wait") && argc > 2)) {
 		s = find_server(page, argv[0]);

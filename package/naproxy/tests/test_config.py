@@ -259,7 +259,13 @@ def test_a_host_name_of_the_wrong_form_is_refused(host: str) -> None:
 
 
 def test_more_hosts_than_the_page_holds_are_refused() -> None:
-    assert "0 to 4" in problems(f'{LEAST}hosts = ["a", "b", "c", "d", "e"]')["server.web.hosts"]
+    hosts = [f"n{number}.example" for number in range(65)]
+    assert "0 to 64" in problems(f"{LEAST}hosts = {hosts}")["server.web.hosts"]
+    assert config.parse(f"{LEAST}hosts = {hosts[:64]}").server[0].hosts == tuple(hosts[:64])
+
+
+def test_one_name_may_stand_for_all_below_another() -> None:
+    assert config.parse(f'{LEAST}hosts = ["*.example.org"]').server[0].hosts == ("*.example.org",)
 
 
 def test_an_unknown_key_is_refused_with_its_path_and_a_guess() -> None:

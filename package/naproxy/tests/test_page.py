@@ -17,6 +17,8 @@ STRUCTURES = {
     "naproxy_learned": page.Learned,
     "naproxy_spent": page.Spent,
     "naproxy_client": page.Client,
+    "naproxy_name": page.Name,
+    "naproxy_challenge": page.Challenge,
     "naproxy_server": page.Server,
     "naproxy_page": page.Layout,
     "naproxy_event": page.Event,
@@ -29,8 +31,11 @@ CONSTANTS = {
     "NAPROXY_EVENTS_MAGIC": page.EVENTS_MAGIC,
     "NAPROXY_EVENTS": page.EVENTS,
     "NAPROXY_SERVERS": page.SERVERS,
-    "NAPROXY_HOSTS": page.HOSTS,
-    "NAPROXY_HOST_LEN": page.HOST_LEN,
+    "NAPROXY_NAMES": page.NAMES,
+    "NAPROXY_NAME_LEN": page.NAME_LEN,
+    "NAPROXY_CHALLENGES": page.CHALLENGES,
+    "NAPROXY_TOKEN_LEN": page.TOKEN_LEN,
+    "NAPROXY_ANSWER_LEN": page.ANSWER_LEN,
     "NAPROXY_ID_LEN": page.ID_LEN,
     "NAPROXY_NOTICE_LEN": page.NOTICE_LEN,
     "NAPROXY_RULES": page.RULES,
@@ -49,6 +54,8 @@ CONSTANTS = {
     "NAPROXY_F_WOL": page.F_WOL,
     "NAPROXY_F_DEFER": page.F_DEFER,
     "NAPROXY_F_DEFAULT": page.F_DEFAULT,
+    "NAPROXY_F_HTTPS_ONLY": page.F_HTTPS_ONLY,
+    "NAPROXY_N_BELOW": page.N_BELOW,
     "NAPROXY_E_PAGE_LOAD": page.E_PAGE_LOAD,
     "NAPROXY_E_NEEDED": page.E_NEEDED,
     "NAPROXY_E_DELAYED": page.E_DELAYED,
@@ -417,7 +424,24 @@ def test_a_remembered_page_has_no_addresses(tmp_path: Path) -> None:
     made.layout.client[5].address = 8
     kept = page.Layout.from_buffer_copy(made.configuration())
     assert kept.server[0].spent_mask == 0
-    assert not any(bytes(kept)[page.Layout.spent.offset :])
+    assert not any(bytes(kept.spent) + bytes(kept.client))
+
+
+def test_a_remembered_page_has_the_names_and_no_challenges(tmp_path: Path) -> None:
+    made = page.Page(tmp_path)
+    with made.naming() as layout:
+        layout.names[0].name = b"www.example.org"
+        layout.challenge[0].token = b"token"
+    kept = page.Layout.from_buffer_copy(made.configuration())
+    assert kept.names[0].name == b"www.example.org"
+    assert kept.challenge[0].token == b""
+
+
+def test_the_lock_of_the_names_is_their_own(tmp_path: Path) -> None:
+    shared = page.Page(tmp_path)
+    with shared.naming() as layout:
+        assert (layout.names_seq, layout.seq) == (1, 0)
+    assert (shared.layout.names_seq, shared.layout.seq) == (2, 0)
 
 
 def test_a_remembered_page_is_taken_over(tmp_path: Path, said: list[str]) -> None:

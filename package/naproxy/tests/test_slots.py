@@ -1,4 +1,5 @@
 import ctypes
+import json
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,7 @@ def shared(tmp_path: Path) -> page.Page:
 
 def write(shared: page.Page, wanted: config.Config) -> dict[str, int]:
     found = slots.assign(shared, wanted.server)
+    slots.write_names(shared, wanted.server, found)
     for server in wanted.server:
         slots.write_server(
             shared, found[server.id], server, "lo", default=server.id == "web", wake_expect_s=4.2
@@ -63,7 +65,6 @@ def test_a_servers_record_says_what_its_configuration_says(shared: page.Page) ->
     write(shared, loaded("web"))
     record: Any = shared.server(0)
     assert record.id == b"web"
-    assert [bytes(h.value) for h in record.hosts] == [b"a.example", b"", b"", b""]
     assert record.flags == page.F_AGGRESSIVE | page.F_WOL | page.F_DEFER | page.F_DEFAULT
     assert (record.family, record.port, bytes(record.address)) == (
         4,
@@ -90,7 +91,83 @@ def test_an_ipv6_address_has_sixteen_bytes(shared: page.Page) -> None:
 def test_host_names_taken_out_are_gone(shared: page.Page) -> None:
     write(shared, loaded("web"))
     write(shared, loaded("web", hosts="[]"))
-    assert bytes(shared.server(0).hosts[0].value) == b""
+    assert names(shared) == []
+
+
+def names(shared: page.Page) -> list[tuple[int, int, bytes]]:
+    return [(n.server, n.flags, n.name) for n in shared.layout.names if n.name]
+
+
+def test_names_are_written_as_requests_have_them(shared: page.Page) -> None:
+    write(shared, loaded("shop", "web", hosts='["faß.de", "*.example.org"]'))
+    assert names(shared) == [(0, 0, b"xn--fa-hia.de"), (0, page.N_BELOW, b"example.org")]
+    assert shared.layout.names_seq % 2 == 0
+
+
+def test_every_server_may_have_all_its_names(shared: page.Page) -> None:
+    label = "a" * 62
+    hosts = [
+        [f"{label}.{label}.{label}.{server}{n:03}.{'b' * 59}" for n in range(config.SITES)]
+        for server in range(page.SERVERS)
+    ]
+    assert len(hosts[0][0]) == 253
+    servers = [
+        SERVER.format(id=f"s{n}", address="192.0.2.10", hosts=json.dumps(each))
+        for n, each in enumerate(hosts)
+    ]
+    write(shared, config.parse("".join(servers)))
+    assert [name for *_, name in names(shared)] == [h.encode() for each in hosts for h in each]
+
+
+def test_names_are_the_new_ones_before_a_slot_has_its_new_server(shared: page.Page) -> None:
+    write(shared, loaded("web"))
+    wanted = loaded("shop", hosts="[]")
+    found = slots.assign(shared, wanted.server)
+    assert (found, shared.server(0).id) == ({"shop": 0}, b"")
+    slots.write_names(shared, wanted.server, found)
+    assert (names(shared), shared.server(0).id) == ([], b"")
+
+
+def test_challenges_are_those_of_now(shared: page.Page) -> None:
+    slots.write_challenges(shared, {"one": "one.print", "two": "two.print"})
+    slots.write_challenges(shared, {"two": "two.print"})
+    kept = [(each.token, each.answer) for each in shared.layout.challenge if each.token]
+    assert kept == [(b"two", b"two.print")]
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        {"": "a"},
+        {"../x": "a"},
+        {"a": "b\r\nc"},
+        {"a\n": "b"},
+        {"a" * 128: "b"},
+        {"a": "b" * 384},
+        {"ä": "b"},
+        {str(n): "a" for n in range(9)},
+    ],
+    ids=["empty", "path", "lines", "end", "long token", "long answer", "letters", "nine"],
+)
+def test_challenges_that_varnish_would_not_take_are_refused(
+    shared: page.Page, answers: dict[str, str]
+) -> None:
+    write(shared, loaded("web"))
+    with pytest.raises(ValueError, match=r"challenges|none"):
+        slots.write_challenges(shared, answers)
+    assert shared.layout.names_seq % 2 == 0
+    assert names(shared) == [(0, 0, b"a.example")]
+
+
+def test_redirect_and_hsts_are_told_to_varnish(shared: page.Page) -> None:
+    text = SERVER.format(id="web", address="192.0.2.10", hosts="[]")
+    text += '[server.https]\nmode = "box"\nredirect = true\nhsts_s = 63072000\n'
+    write(shared, config.parse(text))
+    assert shared.server(0).flags & page.F_HTTPS_ONLY
+    assert shared.server(0).hsts_s == 63072000
+    write(shared, loaded("web"))
+    assert not shared.server(0).flags & page.F_HTTPS_ONLY
+    assert shared.server(0).hsts_s == 0
 
 
 def test_a_server_keeps_its_slot_and_counters_in_another_order(shared: page.Page) -> None:

@@ -43,14 +43,14 @@ from naproxy.core.schema import (
 from naproxy.core.state import Klass
 from naproxy.drivers.wake import first_rung
 from naproxy.server import inhibitors, shares
-from naproxy.shm.page import HOST_LEN, HOSTS, NOTICE_LEN, RULE_LEN, RULES, SERVERS
+from naproxy.shm.page import NAMES, NOTICE_LEN, RULE_LEN, RULES, SERVERS
 
 _LOG: Final = logging.getLogger(__name__)
 MAX_BYTES: Final = 1 << 20
 CLASS_NAMES: Final = tuple(k.name.lower() for k in Klass)
 METERS: Final = 16
 CERTIFICATES: Final = 32
-SITES: Final = 64
+SITES: Final = NAMES // SERVERS
 """Most host names of one server."""
 HTTPS_PORT: Final = 443
 BOX: Final = "box"
@@ -369,7 +369,6 @@ def _conflicts(config: Config) -> Iterator[Problem]:
         for host in server.hosts:
             if hosts[ascii_site(host)] > 1:
                 yield Problem(f"{here}.hosts", Reason("config.host_twice", name=host))
-        yield from _beyond_page(server, here)
         yield from _https_conflicts(config, server, here)
         if server.default and len(defaults) > 1:
             yield Problem(f"{here}.default", Reason("config.default_twice", names=tuple(defaults)))
@@ -396,17 +395,6 @@ def _conflicts(config: Config) -> Iterator[Problem]:
     yield from _meter_conflicts(config, set(ids))
     if config.fleet.url and not config.fleet.token:
         yield Problem("fleet.token", Reason("config.fleet_token"))
-
-
-def _beyond_page(server: Server, here: str) -> Iterator[Problem]:
-    """Yield which names Varnish could not be told: until its page has room for them."""
-    if len(server.hosts) > HOSTS:
-        yield Problem(f"{here}.hosts", Reason("config.items", low=0, high=HOSTS))
-    for host in map(ascii_site, server.hosts):
-        if len(host) >= HOST_LEN:
-            yield Problem(f"{here}.hosts", Reason("config.host_long", name=host, high=HOST_LEN - 1))
-        if "*" in host:
-            yield Problem(f"{here}.hosts", Reason("config.host"))
 
 
 def _https_conflicts(config: Config, server: Server, here: str) -> Iterator[Problem]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import ipaddress
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from naproxy.config.document import Config, Rule, Server
 from naproxy.core.interfaces import broadcast_of
-from naproxy.core.names import ascii_name
+from naproxy.core.names import ascii_site
 from naproxy.core.state import Klass
 from naproxy.shm import page
 from naproxy.shm.page import Page, RuleKind
@@ -16,6 +18,10 @@ from naproxy.shm.page import Page, RuleKind
 RELEASE_BATCH: Final = 20
 RELEASE_MS: Final = 10
 """A server that is up again gets so many of the requests that wait at once, then a pause."""
+
+_BELOW: Final = "*."
+_TOKEN: Final = re.compile(rf"[A-Za-z0-9_-]{{1,{page.TOKEN_LEN - 1}}}")
+_ANSWER: Final = re.compile(rf"[A-Za-z0-9_.-]{{1,{page.ANSWER_LEN - 1}}}")
 
 
 def assign(shared: Page, servers: Sequence[Server]) -> dict[str, int]:
@@ -44,10 +50,7 @@ def write_server(
     address = ipaddress.ip_address(server.address)
     with shared.configure(index) as record:
         record.id = server.id.encode()
-        for slot in range(page.HOSTS):
-            record.hosts[slot].value = (
-                ascii_name(server.hosts[slot]).encode() if slot < len(server.hosts) else b""
-            )
+        record.hsts_s = server.https.hsts_s
         record.flags = _flags(server, default=default)
         record.family = address.version
         record.port = server.port
@@ -67,6 +70,37 @@ def write_server(
         record.first_byte_timeout_ms = round(1000 * server.first_byte_timeout_s)
         record.release_batch = RELEASE_BATCH
         record.release_ms = RELEASE_MS
+
+
+def write_names(shared: Page, servers: Sequence[Server], slots: Mapping[str, int]) -> None:
+    """Write which server serves which names.
+
+    Before the servers themselves: a slot that changes hands is empty until then, so no
+    request for the old one's names gets to the new one.
+    """
+    names = [(slots[each.id], ascii_site(host)) for each in servers for host in each.hosts]
+    with shared.naming() as layout:
+        ctypes.memset(ctypes.addressof(layout.names), 0, ctypes.sizeof(layout.names))
+        for record, (index, name) in zip(layout.names, names, strict=False):
+            record.server = index
+            record.flags = page.N_BELOW * name.startswith(_BELOW)
+            record.name = name.removeprefix(_BELOW).encode()
+
+
+def write_challenges(shared: Page, answers: Mapping[str, str]) -> None:
+    """Write what an issuer of certificates asks for, by its token (RFC 8555, 8.3).
+
+    ValueError for what Varnish would not take: it would keep the names of before, too.
+    """
+    for token, answer in answers.items():
+        if not _TOKEN.fullmatch(token) or not _ANSWER.fullmatch(answer):
+            raise ValueError("a token or an answer that is none")
+    if len(answers) > page.CHALLENGES:
+        raise ValueError(f"more than {page.CHALLENGES} challenges")
+    with shared.naming() as layout:
+        ctypes.memset(ctypes.addressof(layout.challenge), 0, ctypes.sizeof(layout.challenge))
+        for record, (token, answer) in zip(layout.challenge, answers.items(), strict=False):
+            record.token, record.answer = token.encode(), answer.encode()
 
 
 def write_box(shared: Page, config: Config, slots: dict[str, int]) -> None:
@@ -106,6 +140,7 @@ def _flags(server: Server, *, default: bool) -> int:
         page.F_WOL: server.wake.direct,
         page.F_DEFER: server.defer_crawlers,
         page.F_DEFAULT: default,
+        page.F_HTTPS_ONLY: server.https.redirect,
     }
     return sum(flag for flag, on in chosen.items() if on)
 

@@ -244,6 +244,7 @@ class Controller:
         for name in set(self.runners) - {s.id for s in new.server}:
             self.runners.pop(name).stop(why=Reason("server.no_longer_configured"))
         self._slots = slots.assign(self._page, new.server)
+        slots.write_names(self._page, new.server, self._slots)
         default = next(
             (s.id for s in new.server if s.default), new.server[0].id if new.server else ""
         )

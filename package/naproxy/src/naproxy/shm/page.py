@@ -24,13 +24,16 @@ from typing import Any, Final
 
 _LOG: Final = logging.getLogger(__name__)
 PAGE_MAGIC: Final = 0x3150414E
-PAGE_VERSION: Final = 3
-PAGE_SIZE: Final = 40960
+PAGE_VERSION: Final = 4
+PAGE_SIZE: Final = 143360
 EVENTS_MAGIC: Final = 0x3145414E
 EVENTS: Final = 8192
 SERVERS: Final = 6
-HOSTS: Final = 4
-HOST_LEN: Final = 64
+NAMES: Final = 384
+NAME_LEN: Final = 254
+CHALLENGES: Final = 8
+TOKEN_LEN: Final = 128
+ANSWER_LEN: Final = 384
 ID_LEN: Final = 32
 NOTICE_LEN: Final = 512
 RULES: Final = 32
@@ -49,6 +52,9 @@ F_WAITING_PAGE: Final = 1 << 1
 F_WOL: Final = 1 << 2
 F_DEFER: Final = 1 << 3
 F_DEFAULT: Final = 1 << 4
+F_HTTPS_ONLY: Final = 1 << 5
+
+N_BELOW: Final = 1 << 0
 
 E_PAGE_LOAD: Final = 1 << 0
 E_NEEDED: Final = 1 << 1
@@ -150,6 +156,18 @@ class Client(ctypes.Structure):
     )
 
 
+class Name(ctypes.Structure):
+    """`struct naproxy_name`."""
+
+    _fields_ = (("server", c_uint8), ("flags", c_uint8), ("name", c_char * NAME_LEN))
+
+
+class Challenge(ctypes.Structure):
+    """`struct naproxy_challenge`."""
+
+    _fields_ = (("token", c_char * TOKEN_LEN), ("answer", c_char * ANSWER_LEN))
+
+
 class Server(ctypes.Structure):
     """`struct naproxy_server`."""
 
@@ -158,7 +176,8 @@ class Server(ctypes.Structure):
         ("seq", c_uint32),
         ("since_us", c_uint64),
         ("id", c_char * ID_LEN),
-        ("hosts", (c_char * HOST_LEN) * HOSTS),
+        ("hsts_s", c_uint32),
+        ("_pad6", c_uint8 * 252),
         ("flags", c_uint32),
         ("_pad0", c_uint32),
         ("family", c_uint16),
@@ -216,10 +235,13 @@ class Layout(ctypes.Structure):
         ("learned", Learned * LEARNED),
         ("child_start_us", c_uint64),
         ("wake_errors", c_uint64),
-        ("_pad1", c_uint8 * 456),
+        ("names_seq", c_uint32),
+        ("_pad1", c_uint8 * 452),
         ("server", Server * SERVERS),
         ("spent", Spent * MOST_SPENT),
         ("client", Client * CLIENTS),
+        ("names", Name * NAMES),
+        ("challenge", Challenge * CHALLENGES),
     )
 
 
@@ -442,15 +464,26 @@ class Page:
     def configure(self, index: int | None) -> Iterator[Any]:
         """Write the configuration of a server, or of the box (None), under its seqlock."""
         target: Any = self.layout if index is None else self.server(index)
-        word = ctypes.addressof(target) + type(target).seq.offset
+        with self._locked(target, "seq"):
+            yield target
+
+    @contextmanager
+    def naming(self) -> Iterator[Layout]:
+        """Write names and challenges, under their seqlock."""
+        with self._locked(self.layout, "names_seq"):
+            yield self.layout
+
+    @contextmanager
+    def _locked(self, target: Any, field: str) -> Iterator[None]:
+        word = ctypes.addressof(target) + getattr(type(target), field).offset
         # Odd already: a controller died while it wrote. What it left is written over now.
-        target.seq |= 1
+        setattr(target, field, getattr(target, field) | 1)
         self._wake(word)
         try:
-            yield target
+            yield
         finally:
             self._wake(word)
-            target.seq = (target.seq + 1) & 0xFFFFFFFF
+            setattr(target, field, (getattr(target, field) + 1) & 0xFFFFFFFF)
             self._wake(word)
 
     def clear(self, index: int) -> None:
@@ -468,7 +501,8 @@ class Page:
 
         No heartbeat, states, gauges or counters: with it Varnish knows the servers, all of
         them available, until a controller runs. Nor whose share is used up: it is kept on a
-        disk, and an address' hash is as good as the address.
+        disk, and an address' hash is as good as the address; nor what an issuer of
+        certificates asks for, which is over by then.
         """
         layout = Layout.from_buffer_copy(self._map)
         layout.heartbeat_us = layout.controller_pid = 0
@@ -477,8 +511,8 @@ class Page:
             server.state = server.since_us = server.spent_mask = 0
             begin = Server.held_now.offset
             ctypes.memset(ctypes.addressof(server) + begin, 0, ctypes.sizeof(Server) - begin)
-        begin = Layout.spent.offset
-        ctypes.memset(ctypes.addressof(layout) + begin, 0, ctypes.sizeof(layout) - begin)
+        for field in (Layout.spent, Layout.client, Layout.challenge):
+            ctypes.memset(ctypes.addressof(layout) + field.offset, 0, field.size)
         return bytes(layout)
 
     def close(self) -> None:
