@@ -14,6 +14,9 @@ sub vcl_deliver {
 		set req.http.X-Naproxy = "full";
 		return (synth(503));
 	}
+	if (local.socket == "edge") {
+		call naproxy_hsts;
+	}
 	if (!req.http.X-Naproxy) {
 		naproxy.outcome(hit, resp.status);
 		return (deliver);
@@ -36,6 +39,14 @@ sub vcl_deliver {
 	return (deliver);
 }
 
+# RFC 6797, 7.2: only by HTTPS.
+sub naproxy_hsts {
+	if (naproxy.hsts() > 0) {
+		set resp.http.Strict-Transport-Security = "max-age=" +
+		    naproxy.hsts();
+	}
+}
+
 # Everything we say ourselves. Nothing of the request is ever repeated.
 sub vcl_synth {
 	unset resp.http.Server;
@@ -43,9 +54,16 @@ sub vcl_synth {
 	unset resp.http.X-Vinyl;
 	set resp.http.Cache-Control = "no-store";
 	set resp.http.X-Content-Type-Options = "nosniff";
+	if (local.socket == "edge") {
+		call naproxy_hsts;
+	}
 
-	if (resp.status == 200) {
+	if (resp.reason == "Challenge") {
+		call naproxy_challenge;
+	} else if (resp.status == 200) {
 		call naproxy_status;
+	} else if (resp.status == 308) {
+		call naproxy_redirect;
 	} else if (resp.status >= 500) {
 		call naproxy_unavailable;
 	} else {
@@ -63,6 +81,23 @@ sub naproxy_status {
 	naproxy.outcome(status, 200);
 	set resp.http.Content-Type = "application/json";
 	synthetic(naproxy.status());
+}
+
+sub naproxy_challenge {
+	set resp.http.X-Naproxy = "other";
+	naproxy.outcome(other, 200);
+	set resp.http.Content-Type = "text/plain";
+	set resp.reason = "OK";
+	synthetic(naproxy.challenge(req.url));
+}
+
+# The method stays what it was, and so does a form's body. The name is one that
+# naproxy_host let through.
+sub naproxy_redirect {
+	set resp.http.X-Naproxy = "other";
+	naproxy.outcome(other, 308);
+	set resp.http.Location = "https://" + req.http.Host + req.url;
+	synthetic("");
 }
 
 # The controller runs and has no server: a box that is new. Where its own pages

@@ -42,14 +42,16 @@ sub vcl_backend_fetch {
 # What the server is told of the way here; also of a pipe.
 sub naproxy_bereq {
 	unset bereq.http.X-Naproxy;
-	if (bereq.http.X-Forwarded-Proto != "https") {
+	if (local.socket == "edge") {
+		set bereq.http.X-Forwarded-Proto = "https";
+	} else {
 		set bereq.http.X-Forwarded-Proto = "http";
 	}
 	# Nobody on the way checked these, and they are not in the cache's key: a
 	# server that believes one would have its page kept for all as one client
 	# wishes it.
 	naproxy.plain_names();
-	unset bereq.http.Forwarded;
+	call naproxy_forwarded;
 	unset bereq.http.Front-End-Https;
 	unset bereq.http.X-Forwarded-Host;
 	unset bereq.http.X-Forwarded-Path;
@@ -77,6 +79,15 @@ sub naproxy_bereq {
 		unset bereq.http.X-Method-Override;
 	}
 	set bereq.connect_timeout = naproxy.connect_timeout();
+}
+
+# RFC 7239; the client's own is not believed. Varnish has put client.ip into
+# X-Forwarded-For.
+sub naproxy_forwarded {
+	set bereq.http.Forwarded = "for=" +
+	    regsub(client.ip, "^(.*:.*)$", {""[\1]""}) +
+	    ";proto=" + bereq.http.X-Forwarded-Proto +
+	    regsub(bereq.http.Host, "^(.+)$", {";host="\1""});
 }
 
 sub vcl_backend_response {

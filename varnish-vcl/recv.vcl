@@ -5,12 +5,9 @@
 #
 # Every hit pays for what is here: the VMOD knows a request that needs no closer
 # look at once.
-
-# lighttpd, which ends TLS on the box itself.
-acl naproxy_front {
-	"127.0.0.0"/8;
-	"::1";
-}
+#
+# Who came by HTTPS is said by the listener and by nothing that a client sends:
+# behind `edge` is only the program on the box that ends TLS.
 
 sub vcl_recv {
 	if (req.restarts > 0) {
@@ -20,7 +17,7 @@ sub vcl_recv {
 		set req.hash_ignore_busy = !naproxy.awake();
 		return (hash);
 	}
-	if (naproxy.usual()) {
+	if (naproxy.usual(local.socket == "edge")) {
 		set req.backend_hint = naproxy.backend();
 		return (hash);
 	}
@@ -37,7 +34,7 @@ sub vcl_recv {
 
 sub naproxy_tidy {
 	unset req.http.X-Naproxy;
-	call naproxy_forwarded;
+	unset req.http.X-Forwarded-Proto;
 	call naproxy_host;
 	if (req.http.Cookie) {
 		call naproxy_own_cookies;
@@ -61,6 +58,10 @@ sub naproxy_own_cookies {
 
 sub naproxy_select {
 	naproxy.select(req.http.Host);
+	if (naproxy.challenge(req.url) != "") {
+		# An issuer of certificates asks the box.
+		return (synth(200, "Challenge"));
+	}
 	set req.backend_hint = naproxy.backend();
 	if (naproxy.server() == "") {
 		if (naproxy.trusted()) {
@@ -77,6 +78,10 @@ sub naproxy_select {
 # What is not simply looked up in the cache.
 sub naproxy_special {
 	call naproxy_url;
+	if (naproxy.https_only() && local.socket != "edge" &&
+	    req.http.Host && req.url ~ "^/") {
+		return (synth(308));
+	}
 	if (req.http.Range) {
 		call naproxy_range;
 	}
@@ -104,20 +109,6 @@ sub naproxy_special {
 	}
 	if (req.http.Cookie) {
 		call naproxy_cookies;
-	}
-}
-
-# Varnish has added client.ip to X-Forwarded-For already. From lighttpd that is
-# our own loopback address, which says nothing.
-sub naproxy_forwarded {
-	if (client.ip ~ naproxy_front) {
-		set req.http.X-Forwarded-For =
-		    regsub(req.http.X-Forwarded-For, ",[^,]*$", "");
-		# Who is asking, for the VMOD.
-		set client.identity =
-		    regsub(req.http.X-Forwarded-For, "^.*,\s*", "");
-	} else {
-		unset req.http.X-Forwarded-Proto;
 	}
 }
 
@@ -169,11 +160,13 @@ sub naproxy_method {
 }
 
 # These log a connection in, for what comes over it next. So this client gets its
-# own to the server, unless it is a proxy, which may serve many: then each such
-# request has one, which is closed with its answer, see vcl_backend_fetch.
+# own to the server, unless it is a proxy, which may serve many, or HTTP/2, whose
+# requests come over many: then each such request has one, which is closed with
+# its answer, see vcl_backend_fetch.
 sub naproxy_login {
 	if (req.http.Authorization ~ "(?i)\b(?:ntlm|negotiate|nego2|kerberos)\b" &&
-	    req.proto == "HTTP/1.1" && client.ip !~ naproxy_front &&
+	    req.proto == "HTTP/1.1" &&
+	    (local.socket != "edge" || proxy.alpn() == "http/1.1") &&
 	    !req.http.Via && req.http.X-Forwarded-For !~ ",") {
 		naproxy.own();
 	}
@@ -200,7 +193,7 @@ sub naproxy_cookies {
 
 sub vcl_hash {
 	# A server may redirect http to https, and must not do so for ever.
-	if (req.http.X-Forwarded-Proto == "https") {
+	if (local.socket == "edge") {
 		hash_data("https");
 	}
 }

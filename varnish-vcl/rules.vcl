@@ -2,6 +2,7 @@
 
 import naproxy;
 import purge;
+import proxy;
 import std;
 
 # The servers are the VMOD's, with addresses from the page.

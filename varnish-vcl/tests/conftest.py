@@ -41,6 +41,7 @@ class Box:
 
     def __init__(self, tmp: Path, server_port: int, *arguments: str) -> None:
         self.run, self.name = tmp / "run", str(tmp / "varnish")
+        self.edge = tmp / "edge.sock"
         self.server_port = server_port
         self.run.mkdir()
         self.tool("create")
@@ -64,6 +65,7 @@ class Box:
                 *("-a", "127.0.0.1:0", "-s", "malloc,32m"),
                 # For clients who seem to be on other machines.
                 *("-a", "proxied=127.0.0.1:0,PROXY"),
+                *("-a", f"edge={self.edge},PROXY"),
                 *("-p", f"vmod_path={VMOD_DIR}:{std}", "-p", "timeout_idle=2"),
                 *arguments,
             ],
@@ -72,7 +74,8 @@ class Box:
         for _ in range(200):
             if self.process.poll() is None and "running" in self.adm("status"):
                 lines = self.adm("debug.listen_address").splitlines()
-                self.port, self.proxied = (int(line.split()[-1]) for line in lines if line)
+                ports = [line.split()[-1] for line in lines if line]
+                self.port, self.proxied = (int(port) for port in ports if port.isdecimal())
                 return
             time.sleep(0.1)
         raise RuntimeError("varnishd did not start")

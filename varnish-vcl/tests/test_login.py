@@ -3,6 +3,7 @@
 import http.client
 import socket
 import socketserver
+import struct
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
@@ -64,6 +65,29 @@ class Client(http.client.HTTPConnection):
         return self.getresponse().read().decode()
 
 
+class EdgeClient(http.client.HTTPConnection):
+    """A connection that comes by HTTPS; `alpn` is what the client and the box agreed on."""
+
+    def __init__(self, box: Box, address: str, alpn: bytes) -> None:
+        super().__init__("www.example.org", timeout=10)
+        self.edge, self.address, self.alpn = box.edge, address, alpn
+
+    def connect(self) -> None:
+        """Connect, and say who it is, in version 2 of the PROXY protocol."""
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(str(self.edge))
+        said = socket.inet_aton(self.address) + socket.inet_aton("192.0.2.9")
+        said += struct.pack("!HH", 1111, 443)
+        said += struct.pack("!BH", 1, len(self.alpn)) + self.alpn if self.alpn else b""
+        head = b"\r\n\r\n\0\r\nQUIT\n\x21\x11" + struct.pack("!H", len(said))
+        self.sock.sendall(head + said)
+
+    def page(self, login: str = "", url: str = "/") -> str:
+        """GET a page, with this Authorization if there is one."""
+        self.request("GET", url, headers={"Authorization": login} if login else {})
+        return self.getresponse().read().decode()
+
+
 class Server6(socketserver.ThreadingTCPServer):
     """The same with IPv6."""
 
@@ -86,7 +110,7 @@ def intranet(box: Box, request: pytest.FixtureRequest) -> Iterator[Box]:
     assert "not panicked" in box.adm("panic.show")
 
 
-def log_in(client: Client, name: str) -> None:
+def log_in(client: Client | EdgeClient, name: str) -> None:
     """Take the three steps."""
     assert client.page() == "nobody"
     assert client.page("NTLM hello") == "prove it"
@@ -120,6 +144,20 @@ def test_a_proxy_s_connection_is_nobody_s(intranet: Box, said: dict[str, str]) -
     proxy = Client(intranet, "192.0.2.1", **said)
     assert proxy.page("Negotiate alice", "/2") == "page of alice"
     assert proxy.page(url="/2") == "nobody"
+
+
+def test_a_login_by_https_holds_for_the_client_s_connection(intranet: Box) -> None:
+    alice = EdgeClient(intranet, "192.0.2.1", b"http/1.1")
+    stranger = EdgeClient(intranet, "192.0.2.1", b"http/1.1")
+    log_in(alice, "alice")
+    assert [alice.page(), stranger.page()] == ["page of alice", "nobody"]
+
+
+@pytest.mark.parametrize("alpn", [b"h2", b""])
+def test_over_http2_a_connection_is_nobody_s(intranet: Box, alpn: bytes) -> None:
+    front = EdgeClient(intranet, "192.0.2.1", alpn)
+    assert front.page("Negotiate alice", "/4") == "page of alice"
+    assert front.page(url="/4") == "nobody"
 
 
 def test_when_many_log_in_all_connections_stay_apart(intranet: Box) -> None:

@@ -143,7 +143,6 @@ headers_forwarded(const char *forwarded_for)
 bool
 np_headers_usual(const struct np_headers *h, const struct http *hp)
 {
-	static const char ours[] = "/.naproxy";
 	const char *method, *url;
 
 	method = hp->hd[HTTP_HDR_METHOD].b;
@@ -151,6 +150,6 @@ np_headers_usual(const struct np_headers *h, const struct http *hp)
 	return (!h->special && !headers_forwarded(h->forwarded_for) &&
 	    headers_host_tidy(h->host) && method != NULL &&
 	    (!strcmp(method, "GET") || !strcmp(method, "HEAD")) &&
-	    url != NULL && *url == '/' &&
-	    strncmp(url, ours, sizeof ours - 1) != 0);
+	    /* Ours is /.naproxy, and what issuers of certificates ask for. */
+	    url != NULL && url[0] == '/' && url[1] != '.');
 }

@@ -208,7 +208,7 @@ vmod_owns(VRT_CTX, struct vmod_priv *priv)
 }
 
 VCL_BOOL v_matchproto_(td_naproxy_usual)
-vmod_usual(VRT_CTX, struct vmod_priv *priv)
+vmod_usual(VRT_CTX, struct vmod_priv *priv, VCL_BOOL edge)
 {
 	struct np_record *rec;
 
@@ -220,6 +220,7 @@ vmod_usual(VRT_CTX, struct vmod_priv *priv)
 	    np_headers_usual(&rec->headers, ctx->http_req)) {
 		request_select(ctx, rec, rec->headers.host);
 		if (rec->site != NULL &&
+		    (edge || !(rec->site->conf.flags & NAPROXY_F_HTTPS_ONLY)) &&
 		    np_server_available(rec->site->server) &&
 		    !task_owns(ctx, rec, priv->priv)) {
 			rec->start_us = np_coarse_us();
@@ -396,6 +397,37 @@ vmod_aggressive(VRT_CTX)
 {
 
 	return (task_flag(ctx, NAPROXY_F_AGGRESSIVE));
+}
+
+VCL_BOOL v_matchproto_(td_naproxy_https_only)
+vmod_https_only(VRT_CTX)
+{
+
+	return (task_flag(ctx, NAPROXY_F_HTTPS_ONLY));
+}
+
+VCL_INT v_matchproto_(td_naproxy_hsts)
+vmod_hsts(VRT_CTX)
+{
+	const struct np_site *site;
+
+	site = task_site(ctx);
+	return (site == NULL ? 0 : site->conf.hsts_s);
+}
+
+VCL_STRING v_matchproto_(td_naproxy_challenge)
+vmod_challenge(VRT_CTX, VCL_STRING url)
+{
+	static const char path[] = "/.well-known/acme-challenge/";
+	const struct np_record *rec;
+	const char *answer;
+
+	rec = np_record(ctx);
+	if (rec == NULL || rec->ref.snap == NULL || url == NULL ||
+	    strncmp(url, path, sizeof path - 1) != 0)
+		return ("");
+	answer = np_names_answer(&rec->ref.snap->names, url + sizeof path - 1);
+	return (answer == NULL ? "" : answer);
 }
 
 VCL_DURATION v_matchproto_(td_naproxy_grace)
