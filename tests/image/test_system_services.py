@@ -40,6 +40,13 @@ default = true
 [server.ready]
 kind = "tcp"
 """
+ASK_BY_HTTPS = r"""
+import socket, sys
+sock = socket.socket(socket.AF_UNIX)
+sock.connect(sys.argv[1])
+sock.sendall(b"PROXY TCP4 203.0.113.7 192.0.2.50 1 443\r\nGET /page HTTP/1.0\r\n\r\n")
+print(sock.makefile().read())
+"""
 UDHCPD = """
 start {address}
 end {address}
@@ -157,6 +164,14 @@ def _told(office: Office) -> Iterator[None]:
 
 def test_a_page_comes_from_outside_through_the_box(office: Office) -> None:
     assert office.ask(f"http://{ADDRESS}/page") == "from outside 200"
+
+
+def test_a_page_comes_by_the_way_of_https_for_one_group_only(office: Office) -> None:
+    place = "/run/naproxy/edge/jail"
+    said = office.box.sh(f"stat -c '%U %G %a' {place} {place}/varnish.sock")
+    assert said.splitlines() == ["root naproxy-edge 750", "root naproxy-edge 660"]
+    ask = f"python3 -c '{ASK_BY_HTTPS}' {place}/varnish.sock"
+    assert office.box.sh(ask).endswith("\n\nfrom outside\n")
 
 
 def test_the_port_beside_leads_to_the_web_interface(office: Office) -> None:

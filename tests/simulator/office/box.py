@@ -24,6 +24,9 @@ ADDRESS_V6 = "2001:db8:2::1"
 HOST = "www.office.example"
 """The host name that the server serves; the box also serves it for any other."""
 
+EDGE_GROUP = "varnish"
+"""Whose members may come to Varnish as who came by HTTPS; the image has its own for that."""
+
 VMOD = ROOT / "build/libvmod-naproxy"
 VCL = ROOT / "varnish-vcl"
 
@@ -46,6 +49,7 @@ class Box(Namespace):
         self.run_dir = directory / "run"
         self.data_dir = directory / "data"
         self.config_file = directory / "naproxy.toml"
+        self.edge_socket = self.run_dir / "edge/jail/varnish.sock"
         self.controller: subprocess.Popen[str] | None = None
         self.varnish: subprocess.Popen[str] | None = None
         self.vmod = VMOD
@@ -113,10 +117,15 @@ class Box(Namespace):
         )
         if made.returncode != 0:
             raise OfficeError(f"the VCL cannot be made: {made.stderr.strip()}")
+        jail = self.edge_socket.parent
+        jail.mkdir(mode=0o755, parents=True, exist_ok=True)
+        shutil.chown(jail, group=EDGE_GROUP)
+        jail.chmod(0o750)
+        edge = f"edge={self.edge_socket},PROXY,group={EDGE_GROUP},mode=660"
         path = vmod_path(self.directory, self.vmod)
         self.varnish = self.popen(
             [
-                *("varnishd", "-F", "-n", self.directory / "varnish", "-a", ":80"),
+                *("varnishd", "-F", "-n", self.directory / "varnish", "-a", ":80", "-a", edge),
                 *("-f", vcl / "naproxy.vcl", "-p", f"vmod_path={path}"),
                 *arguments(),
             ],
