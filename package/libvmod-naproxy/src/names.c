@@ -16,18 +16,20 @@
  * The table
  */
 
-/* Eight bytes at a time, mixed as Fibonacci hashing does (Knuth 6.4). */
+/* Behind a name are NULs, up to the end of the word that its last byte is in. */
+#define NAMES_BUF	(NAPROXY_NAME_LEN + sizeof (uint64_t))
+
+/* A word at a time, mixed as Fibonacci hashing does (Knuth 6.4). */
 static unsigned
 names_hash(const char *name, size_t len, unsigned below)
 {
 	uint64_t hash = len << 1 | below, word;
+	size_t u;
 
-	for (; len > 0; name += sizeof word) {
-		word = 0;
-		memcpy(&word, name, len < sizeof word ? len : sizeof word);
+	for (u = 0; u < len; u += sizeof word) {
+		memcpy(&word, name + u, sizeof word);
 		hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
 		hash ^= hash >> 32;
-		len -= len < sizeof word ? len : sizeof word;
 	}
 	return ((unsigned)hash % NP_NAMES);
 }
@@ -55,6 +57,7 @@ names_slot(const struct np_names *names, const char *name, size_t len,
 void
 np_names_read(struct np_names *names, const struct naproxy_page *copy)
 {
+	char name[NAMES_BUF];
 	unsigned u, slot;
 	size_t len;
 
@@ -64,8 +67,9 @@ np_names_read(struct np_names *names, const struct naproxy_page *copy)
 	for (u = 0; u < NAPROXY_NAMES && names->name[u].name[0] != '\0'; u++) {
 		len = strlen(names->name[u].name);
 		names->len[u] = (uint8_t)len;
-		slot = names_slot(names, names->name[u].name, len,
-		    names->name[u].flags);
+		memset(name, 0, sizeof name);
+		memcpy(name, names->name[u].name, len);
+		slot = names_slot(names, name, len, names->name[u].flags);
 		if (names->slot[slot] == 0)
 			names->slot[slot] = (uint16_t)(u + 1);
 	}
@@ -80,7 +84,7 @@ np_names_read(struct np_names *names, const struct naproxy_page *copy)
 
 /* `WWW.example.org:8080` is www.example.org; 0 if it cannot be one of ours. */
 static size_t
-names_host(char dst[NAPROXY_NAME_LEN], const char *host)
+names_host(char dst[NAMES_BUF], const char *host)
 {
 	size_t len;
 	char end, c;
@@ -97,6 +101,7 @@ names_host(char dst[NAPROXY_NAME_LEN], const char *host)
 		dst[len++] = ']';
 	if (len > 0 && dst[len - 1] == '.')
 		len--;
+	memset(dst + len, 0, sizeof (uint64_t));
 	return (len);
 }
 
@@ -113,7 +118,7 @@ names_at(const struct np_names *names, const char *name, size_t len,
 int
 np_names_find(const struct np_names *names, const char *host)
 {
-	char name[NAPROXY_NAME_LEN];
+	char name[NAMES_BUF];
 	const char *dot;
 	size_t len, label;
 	int server;
