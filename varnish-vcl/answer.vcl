@@ -47,7 +47,8 @@ sub naproxy_hsts {
 	}
 }
 
-# Everything we say ourselves. Nothing of the request is ever repeated.
+# Everything we say ourselves. Nothing of the request is repeated, but where a
+# redirect leads.
 sub vcl_synth {
 	unset resp.http.Server;
 	unset resp.http.X-Varnish;

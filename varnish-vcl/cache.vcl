@@ -114,6 +114,9 @@ sub vcl_backend_response {
 	if (bereq.uncacheable) {
 		return (deliver);
 	}
+	if (beresp.http.Vary) {
+		call naproxy_vary;
+	}
 	call naproxy_lifetime;
 	if (beresp.status == 200 && naproxy.keep() > 0s) {
 		# The office knows better than the server's headers how long,
@@ -154,6 +157,18 @@ sub vcl_backend_response {
 		set beresp.keep = 1h;
 	}
 	return (deliver);
+}
+
+# The scheme is in the key, and only the server is told of it: to Varnish, no two
+# requests would be alike.
+sub naproxy_vary {
+	# As one header, or the second would go unseen.
+	std.collect(beresp.http.Vary);
+	set beresp.http.Vary = regsub(regsuball("," + beresp.http.Vary,
+	    "(?i),\s*x-forwarded-proto\s*(?=,|$)", ""), "^[,\s]+", "");
+	if (beresp.http.Vary == "") {
+		unset beresp.http.Vary;
+	}
 }
 
 # What Varnish does not know of how long an answer is fresh.
