@@ -33,6 +33,7 @@ needs_haproxy = [
 BLOCK = 1 << 14
 _SIGNATURE = b"\r\n\r\n\0\r\nQUIT\n"
 _ALPN, _SSL = 1, 0x20
+_ESTABLISHED = "01"
 HAS_IPV6 = Path("/proc/net/if_inet6").exists()
 
 
@@ -137,6 +138,15 @@ class EdgeBox:
         pid = self.process.pid
         found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         return [int(each) for each in found]
+
+    def connections(self) -> int:
+        """Count those that haproxy has with clients."""
+        count = 0
+        for table in ("tcp", "tcp6") if HAS_IPV6 else ("tcp",):
+            for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+                _, local, _, state, *_ = line.split()
+                count += local.endswith(f":{self.port:04X}") and state == _ESTABLISHED
+        return count
 
     def close(self) -> None:
         """End both."""

@@ -8,6 +8,7 @@ import select
 import socket
 import ssl
 import subprocess
+import time
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -205,6 +206,26 @@ def test_a_download_goes_on_while_all_is_applied_anew(edge: Edge) -> None:
         assert each.poll() is None  # it was running all the time
         got, said = each.communicate(timeout=30)
         assert (each.returncode, len(got)) == (0, blocks * BLOCK), said
+
+
+def test_who_reads_nothing_is_not_waited_for(edge: Edge) -> None:
+    files = edge.files()
+    told = files["haproxy.cfg"]
+    assert told.count(b" tcp-ut 120s ") == 1
+    files["haproxy.cfg"] = told.replace(b"tcp-ut 120s", b"tcp-ut 500")
+    assert asyncio.run(edge.generations.apply(files)) is None
+    edge.box.start()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with (
+        socket.create_connection(("127.0.0.1", edge.box.port), 5) as plain,
+        context.wrap_socket(plain) as secure,
+    ):
+        secure.sendall(b"GET /stream/2000 HTTP/1.1\r\nHost: x\r\n\r\n")
+        deadline_s = time.monotonic() + 20
+        while edge.box.connections():
+            assert time.monotonic() < deadline_s, "it waits"
+            time.sleep(0.05)
 
 
 def test_what_haproxy_cannot_read_changes_nothing(edge: Edge) -> None:

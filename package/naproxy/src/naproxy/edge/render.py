@@ -66,7 +66,8 @@ backend of_network
     stick-table type ipv6 size 16k expire 60s store conn_cur
 
 frontend edge
-    bind @LISTEN@ ssl crt-list crt-list alpn h2,http/1.1 curves X25519:P-256
+    # A client that takes nothing of what is sent is not waited for: `tunnel` would, for an hour.
+    bind @LISTEN@ tcp-ut 120s ssl crt-list crt-list alpn h2,http/1.1 curves X25519:P-256
     tcp-request connection track-sc0 src,ipmask(32,64) table of_address
     tcp-request connection track-sc1 src,ipmask(24,48) table of_network
     tcp-request connection reject if { sc0_conn_cur gt 128 }
