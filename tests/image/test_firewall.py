@@ -1,5 +1,6 @@
 """The box's firewall, in a namespace of its own: who opens too many connections, and restarts."""
 
+import errno
 import socket
 import time
 from collections.abc import Iterator
@@ -36,14 +37,14 @@ def box(tmp_path: Path) -> Iterator[Namespace]:
         yield box
 
 
-def listener(box: Namespace) -> socket.socket:
+def listener(box: Namespace, port: int = 80) -> socket.socket:
     with box.entered():
         return socket.create_server(
-            ("", 80), family=socket.AF_INET6, dualstack_ipv6=True, backlog=4096
+            ("", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=4096
         )
 
 
-def opening(tmp_path: Path, source: str = "192.0.2.1") -> socket.socket:
+def opening(tmp_path: Path, source: str = "192.0.2.1", port: int = 80) -> socket.socket:
     """A connection to the box that is begun, not waited for."""
     six = ":" in source
     with Namespace("npfw-lan", tmp_path).entered():
@@ -51,7 +52,7 @@ def opening(tmp_path: Path, source: str = "192.0.2.1") -> socket.socket:
     sock.bind((source, 0))
     sock.setblocking(False)
     with suppress(BlockingIOError):
-        sock.connect((BOX6 if six else BOX, 80))
+        sock.connect((BOX6 if six else BOX, port))
     return sock
 
 
@@ -72,20 +73,21 @@ def opened(sockets: list[socket.socket]) -> int:
     ],
     ids=["an address", "a /64 of IPv6"],
 )
+@pytest.mark.parametrize("port", [80, 443])
 def test_who_opens_too_many_connections_waits(
-    box: Namespace, tmp_path: Path, many: tuple[str, ...], other: str
+    box: Namespace, tmp_path: Path, many: tuple[str, ...], other: str, port: int
 ) -> None:
-    with listener(box), ExitStack() as stack:
-        first = [stack.enter_context(opening(tmp_path, source)) for source in many]
+    with listener(box, port), ExitStack() as stack:
+        first = [stack.enter_context(opening(tmp_path, source, port)) for source in many]
         wait_for(lambda: opened(first) == len(many), "the box to know its neighbours")
         begin = time.monotonic()
         sources = many * (2 * BURST // len(many))
-        sockets = [stack.enter_context(opening(tmp_path, source)) for source in sources]
+        sockets = [stack.enter_context(opening(tmp_path, source, port)) for source in sources]
         time.sleep(0.3)  # what was dropped comes again after a second
         at_once = opened(sockets)
         took_s = time.monotonic() - begin
         assert BURST - len(many) <= at_once <= BURST + PER_S * took_s + 1
-        others = stack.enter_context(opening(tmp_path, other))
+        others = stack.enter_context(opening(tmp_path, other, port))
         time.sleep(0.3)
         assert opened([others]) == 1
 
@@ -97,3 +99,9 @@ def test_nobody_is_refused_while_varnish_starts_anew(box: Namespace, tmp_path: P
         with listener(box):
             time.sleep(1.3)
             assert opened([early]) == 1
+
+
+def test_a_box_that_serves_no_https_says_so_at_once(box: Namespace, tmp_path: Path) -> None:
+    with opening(tmp_path, port=443) as asked:
+        time.sleep(0.2)
+        assert asked.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == errno.ECONNREFUSED

@@ -352,7 +352,7 @@ def test_the_box_answers_pings(office: Office) -> None:
 
 def test_what_the_box_serves_is_not_tracked(office: Office) -> None:
     rules = office.box.sh("nft list chain inet naproxy untracked")
-    assert "tcp dport { 80, 8080, 8443 } notrack" in rules
+    assert "tcp dport { 80, 443, 8080, 8443 } notrack" in rules
 
 
 def test_the_box_is_named_though_the_controller_has_no_right_to(office: Office) -> None:
