@@ -12,6 +12,10 @@ include $(sort $(wildcard $(BR2_EXTERNAL_NAPROXY_TOP)/package/*/*.mk))
 # The boot loader unpacks slowly, and a kernel for PCs is packed already.
 ROOTFS_SQUASHFS_ARGS += -action 'uncompressed@pathname(boot/bzImage)'
 
+# The recipe builds for any system that there is: without epoll, splice and accept4. The last word
+# on the command line counts.
+HAPROXY_MAKE_OPTS += TARGET=linux-glibc USE_SYSTEMD=
+
 # OpenSSL's assembler asks the processor for SSE2; for a Geode it is not there to be asked for.
 ifeq ($(BR2_x86_geode),y)
 LIBOPENSSL_TARGET_ARCH += no-sse2

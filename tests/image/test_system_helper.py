@@ -168,6 +168,14 @@ def test_what_is_not_in_the_contract_is_refused(arguments: tuple[str, ...], box:
     assert box.sh("ls /tmp") == ""
 
 
+@pytest.mark.parametrize("service", ["varnish", "edge"])
+def test_a_restart_of_what_visitors_meet_is_done_before_the_answer(
+    service: str, box: StandIn
+) -> None:
+    assert helper(box, "restart", service) == (0, "")
+    assert box.sh("cat /tmp/calls") == f"sv restart {service}\n"
+
+
 def test_a_restart_of_what_carries_the_answer_comes_after_it(box: StandIn) -> None:
     assert helper(box, "restart", "lighttpd") == (0, "")
     assert box.sh("cat /tmp/calls 2>/dev/null") == ""

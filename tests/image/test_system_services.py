@@ -39,6 +39,8 @@ mac = "02:00:5e:00:00:01"
 default = true
 [server.ready]
 kind = "tcp"
+[server.https]
+mode = "box"
 """
 ASK_BY_HTTPS = r"""
 import socket, sys
@@ -174,6 +176,23 @@ def test_a_page_comes_by_the_way_of_https_for_one_group_only(office: Office) -> 
     assert office.box.sh(ask).endswith("\n\nfrom outside\n")
 
 
+def test_a_page_comes_by_https(office: Office) -> None:
+    page = f"https://{ADDRESS}/page"
+    wait_for(lambda: office.ask(page) == "from outside 200", "a page by HTTPS", 30)
+
+
+def test_keys_are_roots_and_the_program_that_meets_visitors_is_not_root(office: Office) -> None:
+    assert office.box.sh("stat -c '%U %a' /var/lib/naproxy-edge/") == "root 700\n"
+    assert office.box.sh("find /data/naproxy-edge -type f ! -perm 600") == ""
+    master = wait_for(lambda: office.pid("edge"), "edge")
+    workers = office.box.sh(f"cat /proc/{master}/task/{master}/children").split()
+    assert workers
+    for each in workers:
+        assert office.box.sh(f"stat -c %U:%G /proc/{each}") == "naproxy-edge:naproxy-edge\n"
+        assert office.box.sh(f"grep CapEff /proc/{each}/status").split()[1] == "0" * 16
+        assert office.box.sh(f"ls /proc/{each}/root") == "varnish.sock\n"
+
+
 def test_the_port_beside_leads_to_the_web_interface(office: Office) -> None:
     assert office.ask(f"http://{ADDRESS}:8080/").endswith(" 308")
 
@@ -216,7 +235,7 @@ def test_a_service_runs_with_the_rights_it_is_given(service: str, office: Office
     assert rights(office, pid) == (of(service), "1")
 
 
-@pytest.mark.parametrize("service", ["controller", "varnish", "lighttpd", "syslogd"])
+@pytest.mark.parametrize("service", ["controller", "varnish", "edge", "lighttpd", "syslogd"])
 def test_a_daemon_that_dies_is_started_again(service: str, office: Office) -> None:
     before = wait_for(lambda: office.pid(service), service)
     time.sleep(1)  # one that ended within its first second would be waited for

@@ -355,7 +355,7 @@ _BOX: Final = {
         "POST /restart",
         "Restart one of the box's programs",
         _FAILED,
-        body=obj({"service": choice("naproxy", "varnish", "webui", "lighttpd")}),
+        body=obj({"service": choice("naproxy", "varnish", "edge", "webui", "lighttpd")}),
         status=_BEGUN,
     ),
     "box.reboot": _box("POST /reboot", "Restart the machine", _FAILED, status=_BEGUN),

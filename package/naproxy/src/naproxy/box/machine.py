@@ -25,7 +25,7 @@ from naproxy.core.reason import Reason
 _LOG: Final = logging.getLogger(__name__)
 TRIAL_S: Final = 120.0
 """New network settings go back by themselves unless somebody confirms that they work."""
-SERVICES: Final = ("varnish", "webui", "lighttpd")
+SERVICES: Final = ("varnish", "edge", "webui", "lighttpd")
 _HELPER_S: Final = 60.0
 _NETWORK: Final = "network.conf"
 _TRIAL: Final = "network.try"
