@@ -2,11 +2,15 @@
 
 import contextlib
 import dataclasses
+import json
+import ssl
+import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from http.client import HTTPConnection, HTTPException
+from pathlib import Path
 from socket import MSG_PEEK
 
 from tests.simulator.office import Namespace
@@ -59,16 +63,28 @@ def fresh(path: str = "/") -> str:
 
 
 class _Connection(HTTPConnection):
-    def __init__(self, client: Namespace, timeout_s: float, source: str | None):
+    def __init__(
+        self,
+        client: Namespace,
+        timeout_s: float,
+        source: str | None,
+        https: ssl.SSLContext | None,
+        host: str,
+    ):
         super().__init__(ADDRESS, timeout=timeout_s)
         self._client = client
         self._timeout_s = timeout_s
         self._source = source
+        self._https = https
+        self._host = host
 
     def connect(self) -> None:
+        port = 443 if self._https else 80
         self.sock = self._client.connect(
-            ADDRESS, 80, timeout_s=self._timeout_s, source=self._source
+            ADDRESS, port, timeout_s=self._timeout_s, source=self._source
         )
+        if self._https:
+            self.sock = self._https.wrap_socket(self.sock, server_hostname=self._host)
 
 
 def ask(
@@ -81,17 +97,22 @@ def ask(
     timeout_s: float = 40.0,
     source: str | None = None,
     host: str = HOST,
+    https: ssl.SSLContext | None = None,
 ) -> Answer:
-    """Ask the box once, on a connection of its own, with an X-Request-Id of its own."""
+    """Ask the box once, on a connection of its own, with an X-Request-Id of its own.
+
+    By HTTPS if it is said how: `pki.context`.
+    """
     request_id = uuid.uuid4().hex
     sent = {"Host": host, **PROGRAM, **(headers or {}), "X-Request-Id": request_id}
     began_s, unanswered = time.monotonic(), False
-    with contextlib.closing(_Connection(client, timeout_s, source)) as connection:
+    with contextlib.closing(_Connection(client, timeout_s, source, https, host)) as connection:
         try:
             connection.connect()
             try:
                 connection.request(method, path, body, sent)
-                unanswered = not connection.sock.recv(1, MSG_PEEK)
+                # TLS lets nobody look ahead.
+                unanswered = not https and not connection.sock.recv(1, MSG_PEEK)
             except ConnectionError:
                 unanswered = True
                 raise
@@ -102,6 +123,65 @@ def ask(
             return Answer(request_id, 0, {}, b"", began_s, ended_s, words, unanswered)
         received = {name.lower(): value for name, value in answer.getheaders()}
     return Answer(request_id, answer.status, received, content, began_s, time.monotonic())
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Curled:
+    """What curl has of one address."""
+
+    status: int
+    version: str
+    """Of HTTP: "1.1" or "2"."""
+    headers: dict[str, str]
+    body: bytes = dataclasses.field(repr=False)
+    connections: int
+    """New ones that it made for this."""
+    error: str
+
+
+def curl(
+    client: Namespace,
+    root: Path,
+    *paths: str,
+    http: str = "2",
+    more: Iterable[str | Path] = (),
+    host: str = HOST,
+    address: str = ADDRESS,
+    timeout_s: float = 60.0,
+) -> list[Curled]:
+    """Ask the box by HTTPS with curl, for all paths at once; trusts the authority `root`.
+
+    It asks for all on one connection by HTTP/2, by HTTP/1.1 on several.
+    """
+    with tempfile.TemporaryDirectory(prefix="naproxy-curl-") as folder:
+        bodies = [Path(folder, str(n)) for n in range(len(paths))]
+        for body in bodies:
+            body.touch()
+        at = f"[{address}]" if ":" in address else address
+        done = client.run(
+            [
+                *("curl", "-sS", f"--http{http}", "--cacert", root, "--max-time", str(timeout_s)),
+                *("--parallel", "--parallel-max", str(min(300, len(paths)))),
+                *("--resolve", f"{host}:443:{at}", "-w", "%{json}\n%{header_json}\n\n", *more),
+                *(word for body in bodies for word in ("-o", body)),
+                *(f"https://{host}{path}" for path in paths),
+            ],
+            check=False,
+            timeout_s=timeout_s + 10,
+        )
+        found = {}
+        for one in filter(None, done.stdout.split("\n\n")):
+            said, _, headers = one.strip().partition("\n")
+            told = json.loads(said)
+            found[told["urlnum"]] = Curled(
+                told["http_code"],
+                told["http_version"],
+                {name: ", ".join(values) for name, values in json.loads(headers or "{}").items()},
+                bodies[told["urlnum"]].read_bytes(),
+                told["num_connects"],
+                told["errormsg"] or "",
+            )
+        return [found[n] for n in range(len(paths))]
 
 
 @contextlib.contextmanager

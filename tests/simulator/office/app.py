@@ -1,6 +1,8 @@
 """The dynamic part of the office's web server, behind nginx.
 
 /app/echo   the body comes back, with its length and SHA-256 in headers
+/app/flow   a body of any size, none of it kept: PUT tells its length and SHA-256, GET sends
+            `size` bytes, blocks of BLOCK one after another
 /app/ws     WebSocket echo
 /app/reply  an answer made to order by its query: status, size, delay_s, and
             any header as `h.Name=value`; the body tells how often it was made
@@ -11,6 +13,7 @@ any other   only asked for when the site has every path: an answer whose size
 import hashlib
 import itertools
 import json
+import random
 import sys
 import time
 from email.utils import formatdate
@@ -30,6 +33,8 @@ ASSETS = frozenset(
         *("mp3", "mp4", "pdf", "webm", "zip"),
     )
 )
+BLOCK = random.Random(1).randbytes(1 << 18)
+"""What a large answer is made of."""
 
 _made = itertools.count(1)
 
@@ -70,6 +75,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def _dispatch(self) -> None:
         path = urlsplit(self.path).path
+        if path == "/app/flow":
+            self._flow()
+            return
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         if path == "/app/ws" and self.headers.get("Upgrade", "").lower() == "websocket":
             self._websocket()
@@ -90,6 +98,22 @@ class Handler(BaseHTTPRequestHandler):
         time.sleep(float(wanted.get("delay_s", 0)))
         body = f"made {next(_made)}\n".encode().ljust(int(wanted.get("size", 0)), b".")
         self._answer(int(wanted.get("status", 200)), body, headers)
+
+    def _flow(self) -> None:
+        if self.command == "PUT":
+            left, digest = int(self.headers.get("Content-Length") or 0), hashlib.sha256()
+            while left and (block := self.rfile.read(min(left, len(BLOCK)))):
+                digest.update(block)
+                left -= len(block)
+            self._answer(200, digest.hexdigest().encode(), {"Cache-Control": "no-store"})
+            return
+        left = int(dict(parse_qsl(urlsplit(self.path).query))["size"])
+        self.send_response(200)
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("Content-Length", str(left))
+        self.end_headers()
+        while left:
+            left -= self.wfile.write(BLOCK[:left])
 
     def _any(self) -> None:
         status, size = self.paths.answer(self.path)

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from http.client import HTTPConnection
 from pathlib import Path
@@ -15,8 +16,8 @@ from typing import Any, Self
 
 from naproxy.shm.page import Layout
 
-from tests.simulator.office import server
-from tests.simulator.office.namespace import ROOT, Namespace, OfficeError, wait_for
+from tests.simulator.office import pki, server
+from tests.simulator.office.namespace import ROOT, Namespace, OfficeError, running, wait_for
 from tests.simulator.office.server import Server
 
 ADDRESS = "192.0.2.1"
@@ -26,6 +27,21 @@ HOST = "www.office.example"
 
 EDGE_GROUP = "varnish"
 """Whose members may come to Varnish as who came by HTTPS; the image has its own for that."""
+
+BY_HTTPS: dict[str, Any] = {"server": {"https": {"mode": "box"}}}
+"""Changes for `Box.start`: the box serves HTTPS for the server."""
+
+# As the image's service: it waits for what to start from, and starts what has ended again.
+_EDGE = """\
+trap 'kill "$!"; exit' TERM
+while :; do
+    until [ -e "$1" ]; do sleep 0.1; done
+    haproxy -W -p "$2" -f "$1" &
+    wait "$!"
+    echo "ended: $?"
+    sleep 0.1
+done
+"""
 
 VMOD = ROOT / "build/libvmod-naproxy"
 VCL = ROOT / "varnish-vcl"
@@ -49,20 +65,30 @@ class Box(Namespace):
         self.run_dir = directory / "run"
         self.data_dir = directory / "data"
         self.config_file = directory / "naproxy.toml"
+        self.edge_dir = directory / "edge"
         self.edge_socket = self.run_dir / "edge/jail/varnish.sock"
         self.controller: subprocess.Popen[str] | None = None
         self.varnish: subprocess.Popen[str] | None = None
+        self.edge: subprocess.Popen[str] | None = None
         self.vmod = VMOD
         self._server = office_server
 
     def start(self, **changes: Any) -> Self:
-        """Start varnishd and the controller; `changes` are laid over `default_config`."""
+        """Start varnishd and the controller; `changes` are laid over `default_config`.
+
+        What ends TLS is started too where they want it; it needs certificates: `give`.
+        """
         for directory in (self.directory, self.run_dir, self.data_dir):
             directory.mkdir(exist_ok=True)
             directory.chmod(0o755)
-        self.config_file.write_text(toml(self.default_config(**changes)))
+        config = self.default_config(**changes)
+        self.config_file.write_text(toml(config))
         self.start_controller()
         self.start_varnish()
+        if any(
+            each.get("https", {}).get("mode") in ("box", "through") for each in config["server"]
+        ):
+            self.start_edge()
         return self
 
     def default_config(self, **changes: Any) -> dict[str, Any]:
@@ -99,6 +125,7 @@ class Box(Namespace):
             *(Path(sys.executable).with_name("naproxy"), "controller"),
             *("--config", self.config_file),
             *("--run-dir", self.run_dir, "--data-dir", self.data_dir),
+            *("--edge-dir", self.edge_dir, "--edge-user", EDGE_GROUP),
         ]
 
     def start_controller(self, env: Mapping[str, str] | None = None) -> None:
@@ -134,6 +161,56 @@ class Box(Namespace):
         )
         self._wait_for(self.varnish, lambda: self.listens(80), "varnishd")
 
+    def start_edge(self) -> None:
+        """Start the service of haproxy, which runs from when the controller has said how."""
+        argv = ("sh", "-c", _EDGE, "edge", self.edge_dir / "current/haproxy.cfg", self._edge_pid)
+        self.edge = self.popen(argv, log="edge")
+
+    @property
+    def _edge_pid(self) -> Path:
+        return self.run_dir / "edge/master.pid"
+
+    def edge_master(self) -> int:
+        """Process id of haproxy's master; OfficeError if it does not run."""
+        with contextlib.suppress(OSError, ValueError):
+            pid = int(self._edge_pid.read_text())
+            if Path(f"/proc/{pid}/comm").read_text() == "haproxy\n" and running(pid):
+                return pid
+        raise OfficeError("haproxy does not run")
+
+    def edge_workers(self) -> list[int]:
+        """Process ids of haproxy's workers, old ones after a reload among them."""
+        master = self.edge_master()
+        return [int(pid) for pid in _children(master) if running(int(pid))]
+
+    def give(self, **certificates: pki.Issued) -> None:
+        """Send certificates by their ids, and wait until each is shown: 2 s after another."""
+        for name, issued in certificates.items():
+            self.put(name, issued)
+        for issued in certificates.values():
+            self.await_shown(issued)
+
+    def put(self, name: str, issued: pki.Issued) -> Any:
+        """Send a certificate; returns what the API says of it."""
+        sent = {"pem": issued.pem.decode(), "key": issued.key.decode()}
+        return self.api("PUT", f"/v1/certificates/{name}", sent)
+
+    def await_shown(self, issued: pki.Issued, timeout_s: float = 60.0) -> None:
+        """Wait until a client that asks for a name of a certificate is shown it.
+
+        One that knows only RSA, where it is the second for that name.
+        """
+        wanted, name = pki.fingerprint(issued), pki.asked_for(issued)
+
+        def seen() -> bool:
+            with contextlib.suppress(OSError):
+                if wanted in (pki.shown(self, "127.0.0.1", name, c) for c in ("", "aRSA")):
+                    return True
+            time.sleep(0.1)  # the edge counts how often somebody comes
+            return False
+
+        wait_for(seen, f"the certificate of {name} to be shown", timeout_s)
+
     def listens(self, port: int) -> bool:
         """Whether something takes connections there."""
         with contextlib.suppress(OSError):
@@ -142,8 +219,8 @@ class Box(Namespace):
         return False
 
     def stop(self) -> None:
-        """End controller and varnishd as an init script would."""
-        for process in (self.varnish, self.controller):
+        """End controller, varnishd and what ends TLS as an init script would."""
+        for process in (self.edge, self.varnish, self.controller):
             if process and process.poll() is None:
                 process.terminate()
                 process.wait(timeout=20)
@@ -163,8 +240,7 @@ class Box(Namespace):
     def child(self) -> int:
         """Process id of varnishd's child."""
         assert self.varnish, "not started"
-        pid = self.varnish.pid
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        children = _children(self.varnish.pid)
         if not children:
             raise OfficeError("varnishd has no child")
         return int(children[0])
@@ -244,6 +320,10 @@ class Box(Namespace):
         if process.poll() is not None:
             words = (self._logs / f"{log}.log").read_text()[-2000:]
             raise OfficeError(f"{log} ended with {process.returncode}:\n{words}")
+
+
+def _children(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
 
 
 def arguments() -> list[str]:

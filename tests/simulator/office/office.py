@@ -1,6 +1,7 @@
 """The office itself: three machines on one switch, made and cleaned up as a whole."""
 
 import contextlib
+import functools
 import itertools
 import os
 import shutil
@@ -14,7 +15,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Self
 
-from tests.simulator.office import box, server
+from tests.simulator.office import box, pki, server
 from tests.simulator.office.box import Box
 from tests.simulator.office.freezer import Freezer
 from tests.simulator.office.mainboard import Settings
@@ -87,6 +88,11 @@ class Office:
     ) -> None:
         self.stop()
 
+    @functools.cached_property
+    def authority(self) -> pki.Authority:
+        """Who signs the certificates of this office."""
+        return pki.Authority(self.directory / "authority")
+
     def capture(self, machine: Namespace, expression: str) -> Capture:
         """Begin to capture what crosses this machine's wire, e.g. `ether proto 0x0842`."""
         return Capture(machine, expression)
@@ -113,6 +119,9 @@ class Office:
         self._wire()
         freezer = Freezer.create(self.name, self._hierarchy)
         self.server.start(freezer, self._board, self._site)
+        if self._site.https or self._site.redirect:
+            issued = pki.issue(self.authority, *self._site.https) if self._site.https else None
+            self.server.serve(issued, self._site.redirect)
 
     def _wire(self) -> None:
         for namespace in (self.switch, self.client, self.box, self.server):

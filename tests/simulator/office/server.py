@@ -6,7 +6,9 @@ import errno
 import functools
 import gzip
 import json
+import os
 import re
+import signal
 import socket
 import struct
 import subprocess
@@ -15,7 +17,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from tests.simulator.office import site
+from tests.simulator.office import pki, site
 from tests.simulator.office.freezer import Freezer
 from tests.simulator.office.mainboard import Mainboard, Settings
 from tests.simulator.office.namespace import ROOT, Namespace, ip, wait_for
@@ -40,6 +42,7 @@ http {{
     include /etc/nginx/mime.types;
     log_format office escape=json '{{"t_s":$msec,"id":"$http_x_request_id",'
         '"client":"$remote_addr","server":"$server_addr","forwarded":"$http_x_forwarded_for",'
+        '"scheme":"$scheme","proto":"$http_x_forwarded_proto","host":"$http_host",'
         '"method":"$request_method","target":"$request_uri","status":$status,'
         '"bytes":$request_length,"agent":"$http_user_agent"}}';
     access_log {logs}/access.log office;
@@ -48,15 +51,25 @@ http {{
     fastcgi_temp_path {dir}/fastcgi;
     uwsgi_temp_path {dir}/uwsgi;
     scgi_temp_path {dir}/scgi;
-    client_max_body_size 64m;
+    client_max_body_size 4g;
     map $http_upgrade $connection_header {{ default upgrade; '' close; }}
+    map "$scheme $http_x_forwarded_proto" $leads {{ default 0; {leads} }}
     server {{
         listen 80 backlog=1024;
         listen [::]:80 backlog=1024;
+        {https}
+        if ($leads) {{ return 301 https://$host$request_uri; }}
         root {site};
         location ~* \\.(css|js|png|ico)$ {{ {fallback} add_header Cache-Control max-age=3600; }}
         location / {{ {fallback} }}
         location /app/ {{ try_files /dev/null @app; }}
+        location /app/flow {{
+            proxy_pass http://127.0.0.1:{port};
+            proxy_http_version 1.1;
+            proxy_read_timeout 600;
+            proxy_request_buffering off;
+            proxy_buffering off;
+        }}
         location @app {{
             proxy_pass http://127.0.0.1:{port};
             proxy_http_version 1.1;
@@ -69,6 +82,20 @@ http {{
     }}
 }}
 """
+
+_HTTPS = """\
+listen 443 ssl http2 backlog=1024;
+        listen [::]:443 ssl http2 backlog=1024;
+        ssl_certificate {certificate};
+        ssl_certificate_key {key};
+"""
+
+_LEADS = {
+    "": "",
+    "untold": '"http " 1; "http http" 1;',
+    "all": "~^http\\x20 1;",
+}
+"""Who is sent to HTTPS: who did not come by it, or say so; or all who did not."""
 
 _SSHD = """\
 Port 22
@@ -99,6 +126,11 @@ class Site:
     """An access log whose paths have the status and size they had then; implies every path."""
     dynamic_share: float = 0.2
     """Of the paths that are no assets, this share must not be cached (0 to 1)."""
+    https: tuple[str, ...] = ()
+    """Names for which the server itself answers by HTTPS, with the office's authority."""
+    redirect: str = ""
+    """Whom it sends from port 80 to HTTPS: "untold" who does not say `X-Forwarded-Proto: https`,
+    as a site behind a proxy does it; "all"; nobody."""
 
 
 class Server(Namespace):
@@ -112,6 +144,7 @@ class Server(Namespace):
         self.known_hosts = directory / "known_hosts"
         self.paths: list[str] = []
         self.freezer: Freezer | None = None
+        self._every_path = False
 
     def start(self, freezer: Freezer, settings: Settings, contents: Site) -> None:
         """Start the board and what runs on it; returns when the site answers."""
@@ -122,6 +155,22 @@ class Server(Namespace):
         self._start_sshd()
         for port in (80, APP_PORT, 22):
             wait_for(functools.partial(self.listens, port), f"port {port} of the server")
+
+    def serve(self, certificate: pki.Issued | None, redirect: str = "") -> None:
+        """Answer by HTTPS too, with this certificate, or no more; the server must be awake.
+
+        `redirect` is that of `Site`. Returns when nobody is answered as before.
+        """
+        pid = int((self.directory / "nginx.pid").read_text())
+        before = set(_children(pid))
+        self._write_web(certificate, redirect)
+        os.kill(pid, signal.SIGHUP)
+
+        def taken() -> bool:
+            now = set(_children(pid))
+            return bool(now - before) and all(_leaves(each) for each in now & before)
+
+        wait_for(taken, "nginx to take its new configuration")
 
     def add_address(self, address: str) -> None:
         """Let the server have this address too, and say so as hosts do (RFC 5227, 2.3).
@@ -184,16 +233,8 @@ class Server(Namespace):
     def _start_web(self, contents: Site) -> None:
         root = self.directory / "site"
         self.paths = site.generate(root)
-        every_path = contents.every_path or contents.log is not None
-        values = {
-            "dir": self.directory,
-            "logs": self._logs,
-            "site": root,
-            "port": APP_PORT,
-            "fallback": f"try_files $uri $uri/index.html {'@app' if every_path else '=404'};",
-        }
-        config = self.directory / "nginx.conf"
-        config.write_text(_NGINX.format(**values))
+        self._every_path = contents.every_path or contents.log is not None
+        config = self._write_web(None, "")
         app: list[str | Path] = [sys.executable, "-m", "tests.simulator.office.app", str(APP_PORT)]
         app.append(str(contents.dynamic_share))
         if contents.log:
@@ -204,6 +245,23 @@ class Server(Namespace):
         self.popen_inside(
             ["nginx", "-e", self._logs / "nginx-error.log", "-c", config], log="nginx"
         )
+
+    def _write_web(self, certificate: pki.Issued | None, redirect: str) -> Path:
+        https = ""
+        if certificate:
+            https = _HTTPS.format(certificate=certificate.file, key=certificate.key_file)
+        values = {
+            "dir": self.directory,
+            "logs": self._logs,
+            "site": self.directory / "site",
+            "port": APP_PORT,
+            "fallback": f"try_files $uri $uri/index.html {'@app' if self._every_path else '=404'};",
+            "https": https,
+            "leads": _LEADS[redirect],
+        }
+        config = self.directory / "nginx.conf"
+        config.write_text(_NGINX.format(**values))
+        return config
 
     def _start_sshd(self) -> None:
         host_key = self.directory / "host_key"
@@ -229,6 +287,18 @@ class Server(Namespace):
         (self.directory / "sshd_config").write_text(_SSHD.format(**values))
         start = _SSHD_START.format(**values)
         self.popen_inside(["unshare", "--mount", "sh", "-ec", start], log="sshd-start")
+
+
+def _children(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+def _leaves(pid: str) -> bool:
+    """Whether this worker of nginx takes no connection any more."""
+    try:
+        return b"shutting down" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return True
 
 
 _LINE = re.compile(r'"[A-Z]+ (/\S*) HTTP/[0-9.]+" (200|404) ([0-9]+|-)')

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulator.office import Office, Settings, magic
+from tests.simulator.office import Office, Settings, magic, pki
 from tests.simulator.office.box import ADDRESS as BOX_ADDRESS
 from tests.simulator.office.freezer import Freezer
 from tests.simulator.office.namespace import NETNS, OfficeError, environment, ip, running, wait_for
@@ -454,3 +454,53 @@ class TestCleanup:
             office.box.run(["etherwake", "-i", "eth0", MAC])
             time.sleep(0.3)  # as long as the other would take to wake
             assert other.server.board.state == "off"
+
+
+class TestHttps:
+    @pytest.fixture(autouse=True)
+    def as_before(self, office: Office) -> Iterator[None]:
+        yield
+        office.server.serve(None)
+
+    def test_nobody_is_answered_by_https_unless_told(self, office: Office) -> None:
+        assert not office.server.listens(443)
+
+    def test_the_server_shows_the_certificate_that_it_is_given(self, office: Office) -> None:
+        for kind in ("ecdsa", "rsa"):
+            issued = pki.issue(office.authority, "www.office.example", kind=kind)
+            office.server.serve(issued)
+            seen = pki.shown(office.client, ADDRESS, "www.office.example")
+            assert seen == pki.fingerprint(issued)
+
+    def test_a_client_that_trusts_the_authority_trusts_the_server(self, office: Office) -> None:
+        office.server.serve(pki.issue(office.authority, "www.office.example"))
+        at = f"www.office.example:443:{ADDRESS}"
+        page = "https://www.office.example/robots.txt"
+        ca = office.authority.root.file
+        done = office.client.run(["curl", "-sS", "--cacert", ca, "--resolve", at, page])
+        assert "User-agent" in done.stdout
+
+    @pytest.mark.parametrize(
+        ("redirect", "told", "status"),
+        [("all", "https", 301), ("untold", "https", 200), ("untold", "http", 301)],
+    )
+    def test_it_sends_visitors_to_https(
+        self, redirect: str, told: str, status: int, office: Office
+    ) -> None:
+        office.server.serve(None, redirect)
+        said = office.client.run(
+            [
+                *("curl", "-s", "-o", "/dev/null", "-w", "%{http_code} %{redirect_url}"),
+                *("-H", f"X-Forwarded-Proto: {told}", "-H", "Host: a.example"),
+                f"http://{ADDRESS}/robots.txt",
+            ]
+        ).stdout
+        leads = "https://a.example/robots.txt" if status == 301 else ""
+        assert said == f"{status} {leads}"
+
+    def test_a_site_says_so_from_the_start(self) -> None:
+        site = Site(https=("a.example", "*.b.example"), redirect="all")
+        with Office(board=QUICK, site=site) as own:
+            shown = [pki.shown(own.client, ADDRESS, name) for name in ("a.example", "c.b.example")]
+            assert len(set(shown)) == 1
+            assert get(own, "/")[0] == 301
