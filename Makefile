@@ -65,7 +65,7 @@ build: prepare ## compile the VMOD and render the VCL
 BUILT := build
 TESTS := test-browser test-e2e test-unit test-demo test-webui test-vmod test-vcl test-image-parts test-faults test-office test-meter test-history lint
 
-.PHONY: test $(TESTS) test-clean test-properties test-measure test-agree test-powercut test-compat test-guest cache-tests
+.PHONY: test $(TESTS) test-clean test-properties test-measure test-large test-agree test-powercut test-compat test-guest cache-tests
 test: build ## everything, in under 15 minutes
 	@echo "Testing, two targets at a time; each speaks when it has ended:"
 	@echo "  $(TESTS)"
@@ -135,6 +135,10 @@ test-e2e: $(BUILT) ## the whole box in the virtual office
 
 test-measure: build ## what measures times and power there: two minutes, alone; not part of test
 	$(AS_ROOT) $(PYTEST) $(MEASURE)
+
+test-large: build ## bodies of 2 GB by HTTPS, 20 new certificates under way; not part of test
+	LARGE_MB=2048 RELOADS=20 $(AS_ROOT) $(PYTEST) tests/e2e/test_https.py \
+	    tests/e2e/test_edge_reload.py -k "large or cut_nobody_off"
 
 test-faults: $(BUILT) ## each fault of the campaign once, in a cycle of sleep and wake; a short siege
 	$(AS_ROOT) $(PYTEST) tests/faults tests/siege

@@ -1,0 +1,97 @@
+"""What ends TLS is given new certificates, is told nonsense, is killed: what visitors see of it."""
+
+import contextlib
+import os
+import signal
+import time
+from http.client import HTTPResponse
+
+import pytest
+
+from tests.e2e.clients import ASSET, Answer, Load, ask, fresh
+from tests.simulator.office import Office, pki
+from tests.simulator.office.app import BLOCK
+from tests.simulator.office.box import ADDRESS, BY_HTTPS, HOST, RefusedError
+from tests.simulator.office.namespace import running, wait_for
+
+CONFIG = BY_HTTPS
+RELOADS = int(os.environ.get("RELOADS", "4"))
+"""Each takes 2 s: haproxy hears nothing while it is younger. `make test-large` has 20."""
+SIZE = 64 << 20
+"""Of the download: more than all on the way can hold."""
+
+
+@pytest.fixture(scope="module")
+def certificate(shared: Office) -> pki.Issued:
+    issued = pki.issue(shared.authority, HOST)
+    shared.box.give(main=issued)
+    return issued
+
+
+@pytest.fixture
+def by_https(office: Office, certificate: pki.Issued) -> Office:
+    return office
+
+
+def test_new_certificates_cut_nobody_off(by_https: Office) -> None:
+    office = by_https
+    context = pki.context(office.authority)
+
+    def page(number: int) -> Answer:
+        # As visitors do, from many addresses: one alone may not come that often.
+        time.sleep(0.02)
+        source = f"198.18.{number // 250 % 250}.{number % 250 + 1}"
+        return ask(office.client, "/css/base.css", headers=ASSET, source=source, https=context)
+
+    line = context.wrap_socket(office.client.connect(ADDRESS, 443), server_hostname=HOST)
+    line.sendall(f"GET /app/flow?size={SIZE} HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode())
+    with line, contextlib.closing(HTTPResponse(line)) as answer, Load(page, threads=4) as load:
+        answer.begin()
+        parts = [answer.read(1 << 20)]
+        for _ in range(RELOADS):
+            office.box.give(main=pki.issue(office.authority, HOST))
+            parts.append(answer.read(1 << 20))
+        parts.append(answer.read())
+    assert b"".join(parts) == BLOCK * (SIZE // len(BLOCK))
+    assert len(load.answers) > RELOADS
+    assert {(answer.status, answer.error) for answer in load.answers} == {(200, "")}
+
+
+def test_what_haproxy_refuses_changes_nothing(by_https: Office) -> None:
+    office = by_https
+    good, weak = pki.issue(office.authority, HOST), office.authority.issue(HOST, digest="sha1")
+    office.box.give(main=good)
+    before = office.box.api("GET", "/v1/edge")["configuration"]
+    with pytest.raises(RefusedError) as refused:
+        office.box.put("main", weak)
+    assert refused.value.answer["code"] == "https.not_good"
+    assert pki.shown(office.client, ADDRESS, HOST) == pki.fingerprint(good)
+    assert office.box.api("GET", "/v1/edge")["configuration"] == before
+
+
+@pytest.mark.parametrize("who", ["master", "worker"])
+def test_what_is_killed_comes_back_and_http_never_left(who: str, by_https: Office) -> None:
+    office = by_https
+    good = pki.issue(office.authority, HOST)
+    office.box.give(main=good)
+    master, workers = office.box.edge_master(), office.box.edge_workers()
+    with Load(lambda _: ask(office.client, "/css/base.css", headers=ASSET), threads=1) as load:
+        os.kill(master if who == "master" else workers[-1], signal.SIGKILL)
+        # The other ends too: no worker serves what no master can change.
+        wait_for(lambda: not any(map(running, (master, *workers))), "haproxy to end")
+        office.box.await_shown(good)
+    assert office.box.edge_master() != master
+    assert {(answer.status, answer.error) for answer in load.answers} == {(200, "")}
+    context = pki.context(office.authority)
+    assert ask(office.client, fresh(), https=context).status == 200
+
+
+def test_https_goes_on_without_the_controller(by_https: Office) -> None:
+    office = by_https
+    context = pki.context(office.authority)
+    office.box.kill_controller()
+    assert ask(office.client, fresh(), https=context).status == 200
+    os.kill(office.box.edge_master(), signal.SIGKILL)
+    wait_for(lambda: not office.box.listens(443), "haproxy to end")
+    wait_for(lambda: office.box.listens(443), "haproxy to start again")
+    assert ask(office.client, fresh(), https=context).status == 200

@@ -1,0 +1,276 @@
+"""Two sites by HTTPS: what visitors by HTTP/1.1 and HTTP/2 get, asleep and awake."""
+
+import dataclasses
+import hashlib
+import os
+import ssl
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from naproxy.lab.replay.replay_visit import became
+
+from tests.e2e import streams
+from tests.e2e.clients import PERSON, Curled, ask, curl, fresh
+from tests.simulator.office import Office, pki
+from tests.simulator.office.app import BLOCK
+from tests.simulator.office.box import ADDRESS, ADDRESS_V6, HOST
+from tests.simulator.office.namespace import wait_for
+from tests.simulator.office.websocket import Client
+
+SHOP = "shop.office.example"
+CONFIG = {
+    "server": {
+        "hosts": [HOST, SHOP],
+        "https": {"mode": "box", "redirect": True, "hsts_s": 3600},
+        "wake": {"spacing_s": 0.2},
+    }
+}
+LARGE = int(os.environ.get("LARGE_MB", "64")) << 20
+"""Of a body; `make test-large` takes 2 GB."""
+VISITOR = "198.18.3.4"
+
+
+@dataclasses.dataclass(frozen=True)
+class Sites:
+    """The certificates that the box shows, and who signed them."""
+
+    root: Path
+    context: ssl.SSLContext
+    www: str
+    www_rsa: str
+    shop: str
+
+
+@pytest.fixture(scope="module")
+def sites(shared: Office) -> Sites:
+    authority = shared.authority
+    www, www_rsa, shop = (
+        pki.issue(authority, HOST),
+        pki.issue(authority, HOST, kind="rsa"),
+        pki.issue(authority, SHOP, kind="rsa"),
+    )
+    shared.box.give(main=www, old=www_rsa, shop=shop)
+    return Sites(
+        authority.root.file,
+        pki.context(authority),
+        *(pki.fingerprint(each) for each in (www, www_rsa, shop)),
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Woken:
+    """A request that woke the server: what came back, and what others have of it."""
+
+    http: str
+    host: str
+    answer: Curled
+    logged: dict[str, str]
+    wake: dict[str, str]
+
+
+def held(office: Office) -> int:
+    return int(office.box.page().server[0].held_now)
+
+
+def logged(office: Office, target: str) -> dict[str, str]:
+    """Return what the server wrote down of a request that it was asked once."""
+
+    def found() -> list[dict[str, str]]:
+        return [each for each in office.server.requests() if each["target"] == target]
+
+    (one,) = wait_for(found, f"{target} in the server's log")
+    return one
+
+
+def test_each_site_is_shown_its_certificate(office: Office, sites: Sites) -> None:
+    def shown(name: str, ciphers: str = "") -> str:
+        return pki.shown(office.client, ADDRESS, name, ciphers)
+
+    assert shown(HOST) == sites.www
+    assert shown(HOST, "aRSA") == sites.www_rsa
+    assert shown(SHOP) == sites.shop
+    assert shown("other.example") not in (sites.www, sites.www_rsa, sites.shop)
+
+
+@pytest.fixture(scope="module", params=[("1.1", HOST), ("2", SHOP)], ids=["http-1.1", "http-2"])
+def woken(request: pytest.FixtureRequest, shared: Office, sites: Sites) -> Woken:
+    """Somebody asks for a page that is not in the cache, while the server sleeps."""
+    http, host = request.param
+    path = fresh()
+    if shared.server.board.state != "on":
+        shared.server.board.power_on()
+    shared.box.await_state("awake")
+    shared.box.sleep()
+    more = ("--interface", VISITOR)
+    (answer,) = curl(shared.client, sites.root, path, http=http, host=host, more=more)
+    return Woken(http, host, answer, logged(shared, path), shared.box.wakes()[0])
+
+
+def test_a_request_wakes_the_server_and_is_answered(woken: Woken) -> None:
+    answer = woken.answer
+    assert (answer.status, answer.version, answer.error) == (200, woken.http, "")
+    assert answer.headers["x-naproxy"] == "held"
+
+
+def test_the_server_is_told_which_site_by_https_for_whom(woken: Woken) -> None:
+    told = [woken.logged[name] for name in ("host", "proto", "forwarded")]
+    assert told == [woken.host, "https", VISITOR]
+
+
+def test_the_ledger_has_who_woke_it(woken: Woken) -> None:
+    assert woken.wake["who"] == VISITOR
+
+
+@pytest.mark.parametrize("http", ["1.1", "2"])
+def test_ipv6_is_served(http: str, office: Office, sites: Sites) -> None:
+    path = fresh()
+    (answer,) = curl(office.client, sites.root, path, http=http, address=ADDRESS_V6)
+    assert (answer.status, answer.error) == (200, "")
+    assert logged(office, path)["forwarded"] == "2001:db8:2::10"
+
+
+def test_who_comes_by_http_is_led_to_https_and_wakes_nobody(asleep: Office, sites: Sites) -> None:
+    answer = ask(asleep.client, "/pages/001.html?a=b", method="POST", body=b"x")
+    assert (answer.status, answer.headers["location"]) == (
+        308,
+        f"https://{HOST}/pages/001.html?a=b",
+    )
+    assert "strict-transport-security" not in answer.headers
+    assert asleep.server.board.state == "off"
+
+
+def test_browsers_are_told_to_come_by_https_only(office: Office, sites: Sites) -> None:
+    answer = ask(office.client, fresh(), https=sites.context)
+    assert answer.headers["strict-transport-security"] == "max-age=3600"
+
+
+def test_what_is_cached_wakes_nobody(office: Office, sites: Sites) -> None:
+    path = "/css/base.css?https"
+    assert ask(office.client, path, https=sites.context).status == 200
+    office.box.sleep()
+    for http in ("1.1", "2"):
+        (answer,) = curl(office.client, sites.root, path, http=http)
+        assert (answer.status, became(answer.headers)) == (200, "hit")
+    assert office.server.board.state == "off"
+
+
+def test_a_person_sees_the_waiting_page_and_then_the_page(asleep: Office, sites: Sites) -> None:
+    path = fresh("/pages/002.html")
+    more = [word for header in PERSON.items() for word in ("-H", ": ".join(header))]
+    (waiting,) = curl(asleep.client, sites.root, path, more=more)
+    assert (waiting.status, waiting.headers["x-naproxy"]) == (503, "waiting_page")
+    asleep.box.await_state("awake")
+    (page,) = curl(asleep.client, sites.root, path, more=more)
+    assert page.status == 200
+
+
+def test_a_hundred_streams_of_a_connection_are_held_and_answered(
+    asleep: Office, sites: Sites
+) -> None:
+    asleep.server.board.configure(never_wake=True)
+    paths = [fresh(f"/images/{n:03}.png") for n in range(100)]
+    wakes = len(asleep.box.wakes())
+    with ThreadPoolExecutor() as pool:
+        asking = pool.submit(curl, asleep.client, sites.root, *paths)
+        wait_for(lambda: held(asleep) == 100, "a hundred requests to be held")
+        asleep.server.board.configure(never_wake=False)
+    answers = asking.result()
+    assert {(each.status, each.version, each.error) for each in answers} == {(200, "2", "")}
+    assert sum(each.connections for each in answers) == 1
+    assert len(asleep.box.wakes()) == wakes + 1
+
+
+def test_a_websocket_is_opened_across_a_wake(asleep: Office, sites: Sites) -> None:
+    line = asleep.client.connect(ADDRESS, 443, timeout_s=60)
+    with sites.context.wrap_socket(line, server_hostname=HOST) as secure:
+        client = Client(secure, HOST, "/app/ws", {})
+        assert client.accepted
+        assert client.echo(bytes(50_000)) == bytes(50_000)
+        client.close()
+
+
+def test_a_websocket_on_a_stream_of_http_2_is_opened_across_a_wake(
+    asleep: Office, sites: Sites
+) -> None:
+    line = asleep.client.connect(ADDRESS, 443, timeout_s=60)
+    with streams.connect(line, HOST, str(sites.root)) as secure:
+        client = streams.WebSocket(secure, HOST, "/app/ws")
+        assert client.offered
+        assert client.accepted()
+        assert client.echo(bytes(5_000)) == bytes(5_000)
+
+
+def digest(parts: Iterable[bytes]) -> str:
+    made = hashlib.sha256()
+    for part in parts:
+        made.update(part)
+    return made.hexdigest()
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file that takes hardly any space, and of which no MiB is like another."""
+    file = tmp_path_factory.mktemp("large") / "file"
+    with file.open("wb") as made:
+        for at in range(0, LARGE, 1 << 20):
+            made.seek(at)
+            made.write(at.to_bytes(8))
+        made.truncate(LARGE)
+    return file
+
+
+@dataclasses.dataclass
+class Burden:
+    """What those who pass bodies on have had written to disks, and ever had in memory."""
+
+    office: Office
+    written: int = 0
+    memory: int = 0
+
+    def grown(self) -> tuple[int, int]:
+        """Return by how many bytes both have grown since the last time."""
+        written, memory = self.written, self.memory
+        self.written = self.memory = 0
+        for pid in (self.office.box.child(), *self.office.box.edge_workers()):
+            self.written += figure(pid, "io", "write_bytes")
+            self.memory += figure(pid, "status", "VmHWM") << 10
+        return self.written - written, self.memory - memory
+
+
+def figure(pid: int, file: str, name: str) -> int:
+    lines = Path(f"/proc/{pid}/{file}").read_text().splitlines()
+    return int(next(line.split()[1] for line in lines if line.startswith(f"{name}:")))
+
+
+def curl_whole(office: Office, sites: Sites, http: str, more: str) -> str:
+    """Run curl for a body of any size, and return what it, or a program behind it, prints."""
+    base = f"curl -sSf --http{http} --cacert {sites.root} --resolve {HOST}:443:{ADDRESS}"
+    return office.client.run(["sh", "-ec", f"{base} {more}"], timeout_s=600).stdout.split()[0]
+
+
+@pytest.mark.parametrize("http", ["1.1", "2"])
+def test_a_large_upload_across_a_wake_arrives_whole(
+    http: str, asleep: Office, sites: Sites, large: Path
+) -> None:
+    burden = Burden(asleep)
+    burden.grown()
+    url = f"https://{HOST}/app/flow"
+    with large.open("rb") as file:
+        wanted = digest(iter(lambda: file.read(1 << 20), b""))
+    assert curl_whole(asleep, sites, http, f"-T '{large}' {url}") == wanted
+    assert max(burden.grown()) < LARGE / 2
+
+
+@pytest.mark.parametrize("http", ["1.1", "2"])
+def test_a_large_download_across_a_wake_arrives_whole(
+    http: str, asleep: Office, sites: Sites
+) -> None:
+    burden = Burden(asleep)
+    burden.grown()
+    url = f"https://{HOST}/app/flow?size={LARGE}"
+    wanted = digest(BLOCK for _ in range(LARGE // len(BLOCK)))
+    assert curl_whole(asleep, sites, http, f"{url} | sha256sum") == wanted
+    # Varnish keeps in memory what a client has not taken yet: varnishd.args.
+    assert burden.grown()[0] < LARGE / 2
