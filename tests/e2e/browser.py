@@ -10,15 +10,20 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Self
 
 from tests.simulator.office import Namespace
 from tests.simulator.office.namespace import OfficeError, kill
 
+AGENT = (
+    "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) "
+    "Chrome/130.0.0.0 Safari/537.36"
+)
+"""As a person's: HeadlessChrome is a crawler's name."""
+
 _FLAGS = (
-    # As a person's: HeadlessChrome is a crawler's name.
-    "--user-agent=Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) "
-    "Chrome/130.0.0.0 Safari/537.36",
+    f"--user-agent={AGENT}",
     *("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"),
     *("--no-first-run", "--disable-extensions", "--disable-background-networking"),
     *("--disable-component-update", "--disable-sync", "--remote-debugging-pipe"),
@@ -34,9 +39,20 @@ def _session(leader: int) -> list[int]:
 
 
 class Browser:
-    """One browser with one tab. `hosts` maps host names to addresses."""
+    """One browser with one tab. `hosts` maps host names to addresses.
 
-    def __init__(self, namespace: Namespace, hosts: dict[str, str]):
+    It trusts certificates of an authority whose `pki.spki` it is given; its profile is in
+    `directory` while it runs.
+    """
+
+    def __init__(
+        self,
+        namespace: Namespace,
+        hosts: dict[str, str],
+        *,
+        trusted: str = "",
+        directory: Path | None = None,
+    ):
         self.events: list[dict[str, Any]] = []
         self._stack = contextlib.ExitStack()
         self._numbers = itertools.count(1)
@@ -45,6 +61,8 @@ class Browser:
         self._session = ""
         self._namespace = namespace
         self._hosts = hosts
+        self._trusted = trusted
+        self._directory = directory
 
     def __enter__(self) -> Self:
         with self._stack:
@@ -77,8 +95,8 @@ class Browser:
         """Return the value of a JavaScript expression in the tab."""
         return self("Runtime.evaluate", expression=expression)["result"].get("value")
 
-    def wait_for_document(self, status: int, timeout_s: float = 20.0) -> dict[str, Any]:
-        """Wait until the tab was answered with this status; returns the response."""
+    def wait_for_document(self, status: int | None, timeout_s: float = 20.0) -> dict[str, Any]:
+        """Wait until the tab was answered with this status, or any; returns the response."""
 
         def find() -> dict[str, Any] | None:
             for event in self.events:
@@ -86,7 +104,7 @@ class Browser:
                 if (
                     event["method"] == "Network.responseReceived"
                     and params["type"] == "Document"
-                    and params["response"]["status"] == status
+                    and status in (None, params["response"]["status"])
                 ):
                     response: dict[str, Any] = params["response"]
                     return response
@@ -98,7 +116,9 @@ class Browser:
         return found
 
     def _start(self) -> None:
-        profile = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="office-chromium-"))
+        profile = self._stack.enter_context(
+            tempfile.TemporaryDirectory(prefix="office-chromium-", dir=self._directory)
+        )
         their_in, self._to = os.pipe()
         self._from, their_out = os.pipe()
         self._stack.callback(os.close, self._to)
@@ -109,7 +129,8 @@ class Browser:
         chromium = self._namespace.popen(
             [
                 *("bash", "-c", pipes, "bash", "chromium-headless-shell", *_FLAGS),
-                *(f"--user-data-dir={profile}", f"--host-resolver-rules={rules}", "about:blank"),
+                *(f"--user-data-dir={profile}", f"--host-resolver-rules={rules}"),
+                *(f"--ignore-certificate-errors-spki-list={self._trusted}", "about:blank"),
             ],
             log="chromium",
             env={"HOME": profile, "TMPDIR": profile},

@@ -15,16 +15,17 @@ from naproxy.lab.replay.replay import allow_many_connections
 from naproxy.lab.replay.replay_visit import Target
 from naproxy.policy.thesis import Settings
 
-from tests.simulator.demo.cast import FIRST_NUMBER, Cast
+from tests.simulator.demo.cast import BY_HTTP_2, FIRST_NUMBER, PROGRAM, READER, Cast
 from tests.simulator.demo.interface import OFFICE, interface, meter
 from tests.simulator.demo.interrupt import Interrupt, Interrupted
+from tests.simulator.demo.means import Chromium, Curl
 from tests.simulator.demo.power import PROXY_W, TABLE_4_2, energy
 from tests.simulator.demo.screen import Screen
 from tests.simulator.demo.story import Story
 from tests.simulator.demo.stretch import Stretch, choose
 from tests.simulator.demo.summary import tell, totals
 from tests.simulator.demo.visitors import Visitors
-from tests.simulator.office import Office
+from tests.simulator.office import Office, pki
 from tests.simulator.office.box import ADDRESS, HOST
 from tests.simulator.office.namespace import ROOT, OfficeError
 from tests.simulator.office.office import VISITORS
@@ -89,6 +90,7 @@ def _run(
                 time.sleep(_TICK_S)
             past.into(office.box.data_dir)
             office.box.start(**_configuration(plug))
+            office.box.give(main=pki.issue(office.authority, HOST))
             office.box.await_state("awake")
             interrupt.check()
             with interface(office.box) as url:
@@ -111,7 +113,11 @@ def _configuration(plug: Plug) -> dict[str, Any]:
     """Return what is laid over the box's usual configuration."""
     policy = {"min_awake_s": DEMO.min_awake_s, "fraction": DEMO.fraction}
     return {
-        "server": {"cache": {"mode": "aggressive"}, "policy": policy},
+        "server": {
+            "cache": {"mode": "aggressive"},
+            "policy": policy,
+            "https": {"mode": "box"},
+        },
         "office": OFFICE,
         "meter": [meter(plug)],
     }
@@ -136,7 +142,8 @@ def _introduce(stretch: Stretch, screen: Screen, duration_s: float | None) -> No
         "The packets, Varnish, the controller, ssh and nginx are real; the server's power\n"
         "is not: a virtual mainboard freezes it, and thaws it when a magic packet comes.\n"
         f"\n{source}\n"
-        "[log] marks what comes from it, [cast] a few scripted visitors beside it.\n\n"
+        "[log] marks what comes from it, [cast] a few scripted visitors beside it. All come by\n"
+        "HTTPS, with a certificate of a virtual authority; curl and Chromium by HTTP/2.\n\n"
         f"Demo settings: awake for at least {DEMO.min_awake_s:g} s instead of"
         f" {_THESIS.min_awake_s:g} s, and any share of the\nrequests may be delayed instead of"
         f" {_THESIS.fraction:.0%}: two minutes are too short for a share of a day.\n"
@@ -154,7 +161,12 @@ def _perform(
     screen: Screen,
     interrupt: Interrupt,
 ) -> dict[str, Any]:
-    target = Target(ADDRESS, 80, HOST, run="demo", bind=ip_network(VISITORS))
+    target = Target(
+        *(ADDRESS, 443, HOST),
+        run="demo",
+        bind=ip_network(VISITORS),
+        tls=pki.context(office.authority),
+    )
 
     def state() -> State:
         return State(office.box.page().server[0].state)
@@ -164,6 +176,7 @@ def _perform(
         target,
         stretch.plan(),
         play=lambda ask, over: Cast(ask, state, over).play(),
+        means={READER: Chromium(office), PROGRAM: Curl(office)},
     )
     visitors.start()
     start_s = time.monotonic()
@@ -187,6 +200,7 @@ def _perform(
         used=energy(board["transitions"], start_s, end_s),
         received=office.server.received(),
         first_of_cast=FIRST_NUMBER,
+        by_http_2=BY_HTTP_2,
     )
     summary["log"] = stretch.name
     tell(summary, screen)

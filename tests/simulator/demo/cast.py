@@ -11,25 +11,31 @@ from naproxy.core.state import State
 from naproxy.lab.estimate.accesslog import Entry
 from naproxy.lab.replay.replay_visit import Visit
 
+from tests.e2e.browser import AGENT
 from tests.simulator.demo.visitors import Ask
+from tests.simulator.office.office import CLIENT_ADDRESS
 
 FIRST_NUMBER = 1_000_000
 """Requests of the cast are numbered from here on, those of the log from 1."""
 
-PERSON, READER, CRAWLER, MONITOR, PROGRAM = (f"198.19.255.{n}" for n in range(1, 6))
+PERSON, CRAWLER, MONITOR, PROGRAM = (f"198.19.255.{n}" for n in (1, 3, 4, 5))
+READER = CLIENT_ADDRESS
+"""A browser chooses no address of its own."""
 NAMES = {
     PERSON: "a person",
-    READER: "another person",
+    READER: "another person (Chromium)",
     CRAWLER: "a crawler",
     MONITOR: "a monitor",
-    PROGRAM: "a program",
+    PROGRAM: "a program (curl)",
 }
+BY_HTTP_2 = {READER, PROGRAM}
+"""These are the real programs, and speak HTTP/2."""
 _AGENTS = {
     PERSON: "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0",
-    READER: "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 Safari/605.1.15",
+    READER: AGENT,
     CRAWLER: "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)",
     MONITOR: "Uptime-Kuma/1.23.3",
-    PROGRAM: "python-requests/2.31.0",
+    PROGRAM: "curl/7.88.1",
 }
 _KNOWN_PAGE = "/pages/001.html"
 _NEW_PAGES = 58  # of the site's 60, the front page and the known one are not new

@@ -1,7 +1,7 @@
 """The figures at the end."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from naproxy.core.classify import Agents
@@ -19,16 +19,20 @@ def totals(
     used: Energy,
     received: Counter[str],
     first_of_cast: int,
+    by_http_2: Collection[str],
 ) -> dict[str, Any]:
     """Return the summary: what the visitors saw, what the mainboard did, what nginx was sent."""
     seen = summarise(visits, Agents().klass)
     transitions = Counter(change["state"] for change in board["transitions"])
     cast = sum(visit.number >= first_of_cast for visit in visits)
+    answered = [visit for visit in visits if visit.status is not None]
     return {
         "duration_s": used.on_s + used.off_s,
         "requests": seen["requests"],
         "requests_from_log": seen["requests"] - cast,
         "requests_of_cast": cast,
+        "by_https": len(answered),
+        "by_http2": sum(visit.entry.host in by_http_2 for visit in answered),
         "cache_hits": seen["served_by_cache"],
         "backend_fetches": seen["served_by_backend"],
         "crawler_503": seen["crawler_503"],
@@ -50,6 +54,7 @@ def tell(summary: Mapping[str, Any], screen: Screen) -> None:
     energy, back = summary["energy"], summary["visits"]["waiting_pages"]
     rows = [
         ("requests", summary["requests"], f"{summary['requests_from_log']} from the log"),
+        ("  by HTTPS", summary["by_https"], f"{summary['by_http2']} of them by HTTP/2"),
         ("  from the cache", summary["cache_hits"], ""),
         ("  by the server", summary["backend_fetches"], f"{summary['held']} of them held"),
         ("  robots told to come back", summary["crawler_503"], ""),

@@ -68,6 +68,8 @@ def test_demo_shows_everything_and_loses_nothing() -> None:
     ]
     assert {name: summary[name] for name in above_0 if summary[name] <= 0} == {}, told
     assert summary["lost"] == summary["sent_twice"] == 0
+    assert summary["by_https"] == summary["requests"]
+    assert summary["by_http2"] >= 2
     assert summary["visits"]["waiting_pages"]["gave_up"] == 0
     for words in ("Demo settings: awake for at least 10 s instead of 60 s", "Magic packet on the"):
         assert words in told

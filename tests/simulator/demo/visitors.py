@@ -3,7 +3,7 @@
 import asyncio
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from queue import SimpleQueue
 from typing import Any
 
@@ -17,6 +17,8 @@ from tests.simulator.office import Namespace
 Heard = tuple[float, Visit]
 """Monotonic time and the visit as it stood: a waiting page is heard of twice."""
 Ask = Callable[[int, Entry], Awaitable[Visit]]
+Means = Callable[[int, Entry, Callable[[Visit], None]], Awaitable[Visit]]
+"""Another way to send a request than ours; told whom to tell of a waiting page."""
 Play = Callable[[Ask, asyncio.Event], Coroutine[Any, Any, None]]
 
 
@@ -33,6 +35,7 @@ class Visitors:
         target: Target,
         planned: Sequence[Planned],
         play: Play = nothing_else,
+        means: Mapping[str, Means] | None = None,
     ) -> None:
         self.heard: SimpleQueue[Heard] = SimpleQueue()
         self.visits: list[Visit] = []
@@ -41,6 +44,7 @@ class Visitors:
         self._target = target
         self._planned = planned
         self._play = play
+        self._means = means or {}
         self._at_work: tuple[asyncio.AbstractEventLoop, asyncio.Event] | None = None
         self._error: BaseException | None = None
         self._ready = threading.Event()
@@ -79,7 +83,10 @@ class Visitors:
         self._ready.set()
 
         async def ask(number: int, entry: Entry) -> Visit:
-            ended = await visit(self._target, number, entry, shown=self._hear)
+            if means := self._means.get(entry.host):
+                ended = await means(number, entry, self._hear)
+            else:
+                ended = await visit(self._target, number, entry, shown=self._hear)
             self._end(ended)
             return ended
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -34,16 +35,28 @@ class Answer:
 
 
 async def ask(
-    address: str, port: int, request: bytes, *, source: str | None = None, head: bool = False
+    address: str,
+    port: int,
+    request: bytes,
+    *,
+    source: str | None = None,
+    head: bool = False,
+    tls: ssl.SSLContext | None = None,
+    name: str | None = None,
 ) -> Answer:
     """Send `request`, which must ask for `Connection: close`, and read the answer to its end.
 
-    `address` and `source` are IP addresses; `head` says that the method is HEAD. Raises Lost.
+    `address` and `source` are IP addresses; `head` says that the method is HEAD; with `tls` it
+    goes by HTTPS, to whoever has a certificate for `name`. Raises Lost.
     """
     local = (source, 0) if source else None
     try:
         reader, writer = await asyncio.open_connection(
-            address, port, local_addr=local, limit=HEAD_MAX
+            *(address, port),
+            local_addr=local,
+            limit=HEAD_MAX,
+            ssl=tls,
+            server_hostname=name if tls else None,
         )
     except OSError as error:
         raise Lost(f"no connection: {_words(error)}") from error
@@ -150,4 +163,6 @@ def _chunk_size(line: bytes) -> int:
 
 
 def _words(error: OSError) -> str:
+    if isinstance(error, ssl.SSLError):
+        return str(error.reason).replace("_", " ").lower()
     return (os.strerror(error.errno) if error.errno else type(error).__name__).lower()

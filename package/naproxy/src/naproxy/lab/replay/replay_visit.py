@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import ssl
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -79,6 +80,7 @@ class Target:
     bind: IPv4Network | IPv6Network | None = None  # source addresses, all local to this machine
     forwarded: bool = False  # name the client in X-Forwarded-For
     timeout_s: float = TIMEOUT_S
+    tls: ssl.SSLContext | None = None  # by HTTPS, as it says
 
     def source(self, client: str) -> str | None:
         """Return the address that stands for a client of the log: its own if `bind` has it."""
@@ -171,6 +173,8 @@ async def _send(target: Target, entry: Entry, request_id: str) -> Answer:
         request_bytes(target, entry, request_id),
         source=target.source(entry.host),
         head=entry.method == "HEAD",
+        tls=target.tls,
+        name=target.host,
     )
 
 
