@@ -52,6 +52,7 @@ def test_new_certificates_cut_nobody_off(by_https: Office) -> None:
             office.box.give(main=pki.issue(office.authority, HOST))
             parts.append(answer.read(1 << 20))
         parts.append(answer.read())
+    wait_for(lambda: len(office.box.edge_workers()) == 1, "those with old certificates to end")
     assert b"".join(parts) == BLOCK * (SIZE // len(BLOCK))
     assert len(load.answers) > RELOADS
     assert {(answer.status, answer.error) for answer in load.answers} == {(200, "")}

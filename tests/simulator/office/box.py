@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -31,12 +32,13 @@ EDGE_GROUP = "varnish"
 BY_HTTPS: dict[str, Any] = {"server": {"https": {"mode": "box"}}}
 """Changes for `Box.start`: the box serves HTTPS for the server."""
 
-# As the image's service: it waits for what to start from, and starts what has ended again.
+# As the image's service, and with its rights: it waits for what to start from, and starts what has
+# ended again.
 _EDGE = """\
 trap 'kill "$!"; exit' TERM
 while :; do
     until [ -e "$1" ]; do sleep 0.1; done
-    haproxy -W -p "$2" -f "$1" &
+    setpriv --no-new-privs --bounding-set "-all,$3" --inh-caps -all haproxy -W -p "$2" -f "$1" &
     wait "$!"
     echo "ended: $?"
     sleep 0.1
@@ -163,7 +165,12 @@ class Box(Namespace):
 
     def start_edge(self) -> None:
         """Start the service of haproxy, which runs from when the controller has said how."""
-        argv = ("sh", "-c", _EDGE, "edge", self.edge_dir / "current/haproxy.cfg", self._edge_pid)
+        service = (ROOT / "overlay/etc/service/edge/run").read_text()
+        kept = re.search(r'^bounded "([a-z_ ]+)"', service, re.MULTILINE)
+        assert kept
+        config = self.edge_dir / "current/haproxy.cfg"
+        rights = ",".join(f"+{right}" for right in kept[1].split())
+        argv = ("sh", "-c", _EDGE, "edge", config, self._edge_pid, rights)
         self.edge = self.popen(argv, log="edge")
 
     @property
