@@ -10,7 +10,11 @@ import pytest
 from tests.guest.guest import Guest, GuestOffice
 from tests.simulator.office.namespace import ROOT, wait_for
 
-UNITS = [ROOT / "package/naproxy/naproxy-controller.service", ROOT / "webui/naproxy-webui.service"]
+UNITS = [
+    ROOT / "package/naproxy/naproxy-controller.service",
+    ROOT / "package/naproxy/naproxy-edge.service",
+    ROOT / "webui/naproxy-webui.service",
+]
 MODULES = (
     *("naproxy", "naproxy_webui", "tomlkit", "serial", "urllib3", "flask", "werkzeug"),
     *("jinja2", "markupsafe", "click", "itsdangerous", "blinker", "waitress"),

@@ -332,6 +332,19 @@ def test_two_programs_of_one_name_stop_the_build(tmp_path: Path, theirs: str, st
     assert (done.returncode, "fw_setenv" in done.stderr) == (status, bool(status))
 
 
+@pytest.mark.parametrize(("imports", "status"), [(b"poll\0", 1), (b"epoll_wait\0", 0)])
+def test_a_haproxy_without_epoll_stops_the_build(
+    imports: bytes, status: int, tmp_path: Path
+) -> None:
+    for folder in ("bin", "sbin", "usr/bin", "usr/sbin"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "usr/sbin/haproxy").write_bytes(b"\x7fELF\0" + imports)
+    done = subprocess.run(
+        [COMMON / "check-programs", tmp_path], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, "without epoll" in done.stderr) == (status, bool(status))
+
+
 def test_both_copies_of_uboots_environment_are_there_before_the_first_start(tmp_path: Path) -> None:
     genimage = tmp_path / "support/scripts/genimage.sh"
     genimage.parent.mkdir(parents=True)

@@ -63,11 +63,18 @@ def test_what_need_not_be_root_is_not(name: str) -> None:
     assert all(whose != "root" for _, whose in bounds(OVERLAY / f"etc/service/{name}/run"))
 
 
-def test_varnish_has_the_same_rights_on_debian() -> None:
-    unit = (TOP / "varnish-vcl/varnish.service.conf").read_text().replace("\\\n", "")
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("varnish", "varnish-vcl/varnish.service.conf"),
+        ("edge", "package/naproxy/naproxy-edge.service"),
+    ],
+)
+def test_it_has_the_same_rights_on_debian(name: str, file: str) -> None:
+    unit = (TOP / file).read_text().replace("\\\n", "")
     found = re.search(r"^CapabilityBoundingSet=(.+)$", unit, re.MULTILINE)
     assert found
-    assert {each.removeprefix("CAP_").lower() for each in found[1].split()} == of("varnish")
+    assert {each.removeprefix("CAP_").lower() for each in found[1].split()} == of(name)
 
 
 def test_every_user_is_made() -> None:
