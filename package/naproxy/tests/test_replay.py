@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -15,6 +16,7 @@ from threading import Thread
 from typing import Any
 
 import pytest
+from certificates import Authority, Issued
 from hypothesis import given
 from hypothesis import strategies as st
 from naproxy.core.state import Klass
@@ -252,6 +254,32 @@ def test_broken_answer_is_lost_and_says_why(answer: bytes, why: str) -> None:
     visited = visiting(says(answer))[0]
     assert visited.outcome == LOST
     assert visited.why_lost.startswith(why)
+
+
+def by_https(issued: Issued, root: Path) -> Visit:
+    """Ask a server that shows this certificate, and trust this authority."""
+    shows = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    shows.load_cert_chain(issued.file, issued.key_file)
+
+    async def run() -> Visit:
+        server = Server(says(OK))
+        listener = await asyncio.start_server(server.serve, "127.0.0.1", 0, ssl=shows)
+        port = listener.sockets[0].getsockname()[1]
+        tls = ssl.create_default_context(cafile=root)
+        try:
+            return await visit(replace(server.target, port=port, tls=tls), 1, PAGE)
+        finally:
+            listener.close()
+
+    return asyncio.run(run())
+
+
+def test_a_visit_by_https_trusts_who_has_the_name(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    ours = by_https(authority.issue("www.example.org", by=authority.root), authority.root.file)
+    assert (ours.status, ours.size, ours.why_lost) == (200, 2, "")
+    other = by_https(authority.issue("other.example", by=authority.root), authority.root.file)
+    assert (other.outcome, other.why_lost) == (LOST, "no connection: certificate verify failed")
 
 
 def test_refused_connection_is_lost() -> None:
