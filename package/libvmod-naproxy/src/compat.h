@@ -22,6 +22,12 @@
 #  define np_init_backend(vrt)		VRT_BACKEND_INIT(vrt)
 #endif
 
+#ifdef VRT_BLOB_MAGIC
+#  define np_init_blob(blob)		INIT_OBJ(blob, VRT_BLOB_MAGIC)
+#else
+#  define np_init_blob(blob)		memset(blob, 0, sizeof *(blob))
+#endif
+
 /* A header's name as http_GetHdr() wants it, its length in front. */
 #ifndef HDR
 #  define HDR(name)							\

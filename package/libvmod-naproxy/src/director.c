@@ -10,9 +10,13 @@
  *
  * A client's connection may have a back end of its own, for logins that hold
  * for a connection, such as NTLM: nobody else's request goes over one.
+ *
+ * A server that is asked by HTTPS is behind a socket of haproxy's, which has
+ * one connection to the server for each of ours.
  */
 
 #include <netinet/in.h>
+#include <sys/un.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,34 +106,100 @@ director_address(void *store, const struct naproxy_server *conf,
 }
 
 static VCL_BACKEND
-director_make(VRT_CTX, struct np_director *d, const struct naproxy_server *conf,
-    uint64_t session)
+director_at(VRT_CTX, struct np_director *d, const struct naproxy_server *conf,
+    const struct vrt_endpoint *vep)
+{
+	struct vrt_backend vrt;
+	char name[NAPROXY_ID_LEN + 16];
+
+	bprintf(name, "%s.%u", conf->id, ++d->made_n);
+	np_init_backend(&vrt);
+	vrt.endpoint = vep;
+	vrt.vcl_name = name;
+	/* PROXY v1. Varnish uses such a connection for one request. */
+	vrt.proxy_header = (conf->flags & NAPROXY_F_PROXY) != 0;
+	return (np_new_backend(ctx, &vrt));
+}
+
+static VCL_BACKEND
+director_make_plain(VRT_CTX, struct np_director *d,
+    const struct naproxy_server *conf, uint64_t session)
 {
 	struct vrt_endpoint vep;
-	struct vrt_backend vrt;
 	const struct suckaddr *sa;
 	VCL_BACKEND be = NULL;
-	char name[NAPROXY_ID_LEN + 16];
 	void *store;
 
 	store = malloc(vsa_suckaddr_len);
 	AN(store);
 	sa = director_address(store, conf, session);
-	if (sa == NULL)
-		goto out;
-	bprintf(name, "%s.%u", conf->id, ++d->made_n);
-	INIT_OBJ(&vep, VRT_ENDPOINT_MAGIC);
-	if (conf->family == 4)
-		vep.ipv4 = sa;
-	else
-		vep.ipv6 = sa;
-	np_init_backend(&vrt);
-	vrt.endpoint = &vep;
-	vrt.vcl_name = name;
-	be = np_new_backend(ctx, &vrt);
-out:
+	if (sa != NULL) {
+		INIT_OBJ(&vep, VRT_ENDPOINT_MAGIC);
+		if (conf->family == 4)
+			vep.ipv4 = sa;
+		else
+			vep.ipv6 = sa;
+		be = director_at(ctx, d, conf, &vep);
+	}
 	free(store);
 	return (be);
+}
+
+/*
+ * haproxy waits for a PROXY header. Varnish only shares idle connections if what
+ * it sends on each first is the same: the session is in it.
+ */
+struct np_proxy {
+	char			signature[12];
+	uint8_t			command;
+#define PROXY_LOCAL		0x20		/* version 2; says nothing */
+	uint8_t			family;
+	uint8_t			length[2];
+	uint8_t			type;
+#define PROXY_UNIQUE_ID		0x05
+	uint8_t			value_length[2];
+	uint8_t			session[8];
+};
+_Static_assert(sizeof(struct np_proxy) == 27, "PROXY");
+
+static VCL_BACKEND
+director_make_tls(VRT_CTX, struct np_director *d,
+    const struct naproxy_server *conf, uint64_t session)
+{
+	struct vrt_endpoint vep;
+	struct vrt_blob first;
+	struct np_proxy proxy = {
+		.signature = "\r\n\r\n\0\r\nQUIT\n",
+		.command = PROXY_LOCAL,
+		.length[1] = sizeof proxy - offsetof(struct np_proxy, type),
+		.type = PROXY_UNIQUE_ID,
+		.value_length[1] = sizeof proxy.session,
+	};
+	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
+
+	if (strchr(conf->id, '/') != NULL || snprintf(path, sizeof path,
+	    "%s/edge/to-%s.sock", np_page_dir(), conf->id) >= (int)sizeof path)
+		return (NULL);
+	INIT_OBJ(&vep, VRT_ENDPOINT_MAGIC);
+	vep.uds_path = path;
+	if (!(conf->flags & NAPROXY_F_PROXY)) {
+		memcpy(proxy.session, &session, sizeof proxy.session);
+		np_init_blob(&first);
+		first.len = sizeof proxy;
+		first.blob = &proxy;
+		vep.preamble = &first;
+	}
+	return (director_at(ctx, d, conf, &vep));
+}
+
+static VCL_BACKEND
+director_make(VRT_CTX, struct np_director *d, const struct naproxy_server *conf,
+    uint64_t session)
+{
+
+	if (conf->flags & NAPROXY_F_TLS)
+		return (director_make_tls(ctx, d, conf, session));
+	return (director_make_plain(ctx, d, conf, session));
 }
 
 static bool
@@ -138,6 +208,7 @@ director_same_place(const struct naproxy_server *a,
 {
 
 	return (a->family == b->family && a->port == b->port &&
+	    !((a->flags ^ b->flags) & (NAPROXY_F_TLS | NAPROXY_F_PROXY)) &&
 	    !memcmp(a->address, b->address, sizeof a->address));
 }
 

@@ -121,6 +121,8 @@ enum naproxy_rule_kind {
 #define NAPROXY_F_DEFER		(1U << 3)	/* robots are refused while asleep */
 #define NAPROXY_F_DEFAULT	(1U << 4)	/* serves hosts nobody names */
 #define NAPROXY_F_HTTPS_ONLY	(1U << 5)	/* HTTP is redirected */
+#define NAPROXY_F_TLS		(1U << 6)	/* asked at edge/to-ID.sock */
+#define NAPROXY_F_PROXY		(1U << 7)	/* told of the client by PROXY v1 */
 
 /* Flags of a name, [C]. */
 #define NAPROXY_N_BELOW		(1U << 0)	/* any one label before it */

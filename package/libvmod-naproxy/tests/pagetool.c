@@ -59,7 +59,8 @@ static const char * const outcomes[] = {
 };
 static const char * const reasons[] = { "page", "miss", "pass", "pipe" };
 static const char * const flags[] = {
-	"aggressive", "waiting_page", "wol", "defer", "default", "https_only"
+	"aggressive", "waiting_page", "wol", "defer", "default", "https_only",
+	"tls", "proxy"
 };
 static const char * const rule_kinds[] = { "none", "path", "address", "agent",
     "work", "keep" };

@@ -53,6 +53,8 @@ F_WOL: Final = 1 << 2
 F_DEFER: Final = 1 << 3
 F_DEFAULT: Final = 1 << 4
 F_HTTPS_ONLY: Final = 1 << 5
+F_TLS: Final = 1 << 6
+F_PROXY: Final = 1 << 7
 
 N_BELOW: Final = 1 << 0
 
