@@ -535,7 +535,7 @@ def test_every_key_says_what_it_is() -> None:
 def test_every_number_with_a_dimension_says_its_unit() -> None:
     bare = {"port", "cap", "fraction", "attempts", "direct_port", "most_cycles", "wakes"}
     bare |= {"line", "vmid", "cipher_suite", "bus", "i2c_address", "shunt_uohm"}
-    bare |= {"sensor", "channel", "outlet", "price_per_kwh", "co2_g_per_kwh"}
+    bare |= {"sensor", "channel", "outlet", "price_per_kwh", "co2_g_per_kwh", "to_server_port"}
     names = {k.path.rpartition(".")[2] for k in NUMBERS if not k.unit}
     assert names - bare == set()
 

@@ -421,7 +421,7 @@ _BOX: Final = {
 }
 
 _EDGE: Final = {
-    "wanted": boolean(description="a server has mode box"),
+    "wanted": boolean(description="haproxy has something to do"),
     "running": boolean(),
     "version": nullable(string(description="haproxy's")),
     "problem": nullable(_REASON),
@@ -429,6 +429,11 @@ _EDGE: Final = {
     "connections": nullable(integer(description="that are open")),
     "handshakes": nullable(integer(description="since it took its present configuration")),
     "uncovered": array(string(), description="names that it serves without a certificate"),
+    "serves": boolean(description="a server has mode box"),
+    "to_server": array(
+        obj({"server": string(), "problem": nullable(_REASON)}),
+        description="servers that are asked by HTTPS",
+    ),
 }
 _ABOUT: Final = {
     "names": array(string()),

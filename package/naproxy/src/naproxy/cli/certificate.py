@@ -159,17 +159,24 @@ def _edge(args: argparse.Namespace) -> int:
     return 1 if told["wanted"] and told["problem"] else 0
 
 
+def _describe_server(told: Mapping[str, Any]) -> str:
+    said = f"server {told['server']} is asked by HTTPS"
+    return f"PROBLEM: {said}: {stored_reason(told['problem'])}" if told["problem"] else said
+
+
 def _describe_edge(told: Mapping[str, Any]) -> list[str]:
     if not told["wanted"]:
         return ['HTTPS is not served: no server has mode = "box" in [server.https]']
     lines = ["HTTPS is not served"]
     if told["running"]:
-        lines = [f"HTTPS is served by haproxy {told['version']}"]
+        does = "HTTPS is served" if told["serves"] else "HTTPS to servers is done"
+        lines = [f"{does} by haproxy {told['version']}"]
         lines.append(f"{told['connections']} connections are open")
     if told["applied_s"] is not None:
         since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(told["applied_s"]))
         lines.append(f"its configuration is of {since}")
     if told["uncovered"]:
         lines.append(f"no certificate for {', '.join(told['uncovered'])}: browsers warn")
+    lines += [_describe_server(each) for each in told["to_server"]]
     lines += [str(stored_reason(each)) for each in told["ending"]]
     return lines + ([f"PROBLEM: {stored_reason(told['problem'])}"] if told["problem"] else [])

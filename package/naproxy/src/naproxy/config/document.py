@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import logging
+import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
@@ -23,7 +24,7 @@ from naproxy.config.installation import Installation
 from naproxy.config.update import Fleet
 from naproxy.core.files import peek, write
 from naproxy.core.hours import zone
-from naproxy.core.names import ascii_site, is_site_name
+from naproxy.core.names import ascii_site, is_plain_name, is_site_name
 from naproxy.core.reason import Reason
 from naproxy.core.schema import (
     Alternative,
@@ -31,12 +32,14 @@ from naproxy.core.schema import (
     Problem,
     alternative,
     checked,
+    is_absolute,
     is_address,
     is_host,
     is_interface,
     is_mac,
     load,
     option,
+    or_empty,
     section,
     tables,
 )
@@ -55,6 +58,7 @@ SITES: Final = NAMES // SERVERS
 HTTPS_PORT: Final = 443
 BOX: Final = "box"
 """Whose meter it is that measures the box itself."""
+_FINGERPRINT: Final = re.compile(r"[0-9a-f]{64}")
 DEFAULT_FILE: Final = "/etc/naproxy/naproxy.toml"
 
 
@@ -166,6 +170,15 @@ class Power:
     switch_j: float = option("Extra for falling asleep and waking once", 170.7, low=0, high=1e7)
 
 
+def _is_fingerprint(text: str) -> Reason | None:
+    return None if _FINGERPRINT.fullmatch(plain_fingerprint(text)) else Reason("config.pin")
+
+
+def plain_fingerprint(text: str) -> str:
+    """Return it in small letters, without the colons that openssl puts in."""
+    return text.replace(":", "").lower()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Https:
     """HTTPS at the box, for the servers that want it."""
@@ -176,7 +189,7 @@ class Https:
 
 @dataclass(frozen=True, kw_only=True)
 class ServerHttps:
-    """HTTPS of one server."""
+    """HTTPS of one server, and what it is told of its visitors."""
 
     mode: str = option(
         "none: the box does not serve it; box: the box serves it, with its certificates; unused:"
@@ -190,6 +203,43 @@ class ServerHttps:
         0,
         low=0,
         high=63072000,
+    )
+    to_server: str = option(
+        "How the box asks the server: http, at `port`; https, at `to_server_port`",
+        "http",
+        choices=("http", "https"),
+    )
+    to_server_port: int = option("The server's port for HTTPS", HTTPS_PORT, low=1, high=65535)
+    to_server_check: str = option(
+        "Whose certificate the server must show: ca, one for its name, by an authority that the box"
+        " knows; pin, the one self-signed certificate of `to_server_pin`; name, one for its name,"
+        " whoever signed it: the box only looks once an hour, so this keeps out those who listen,"
+        " not those who pretend to be the server",
+        "ca",
+        choices=("ca", "pin", "name"),
+    )
+    to_server_ca_file: str = option(
+        "File with the authorities' certificates (PEM), with ca; empty: those that the box's system"
+        " knows",
+        "",
+        check=or_empty(is_absolute),
+    )
+    to_server_pin: str = option(
+        "SHA-256 of the server's certificate, as `openssl x509 -fingerprint -sha256` says it, with"
+        " pin",
+        "",
+        check=or_empty(_is_fingerprint),
+    )
+    to_server_name: str = option(
+        "Name that the server is asked by (SNI), and that its certificate must be for; empty: the"
+        " one that the visitor asked for, with pin none",
+        "",
+        check=or_empty(is_plain_name),
+    )
+    tell_client_by_proxy: bool = option(
+        "Begin each connection to the server with a line that says who the visitor is (PROXY"
+        " protocol, version 1): the server must expect it, or it understands nothing",
+        False,
     )
 
 
@@ -236,6 +286,25 @@ class Server:
     promise: Promise = section(Promise)
     policy: Any = alternative(_policy("teacher"))
     power: Power = section(Power)
+
+    @property
+    def by_https(self) -> bool:
+        """Does the box ask it by HTTPS?"""
+        return self.https.to_server == "https"
+
+    @property
+    def web_port(self) -> int:
+        """Its port that the box asks."""
+        return self.https.to_server_port if self.by_https else self.port
+
+    @property
+    def web_names(self) -> tuple[str, ...]:
+        """By which names the box asks it at its port for HTTPS, as far as they are known."""
+        if self.https.to_server_name:
+            return (ascii_site(self.https.to_server_name),)
+        if self.https.to_server_check == "pin":
+            return ()
+        return tuple(name for name in map(ascii_site, self.hosts) if "*" not in name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -406,6 +475,8 @@ def _https_conflicts(config: Config, server: Server, here: str) -> Iterator[Prob
     for key, value in (("redirect", https.redirect), ("hsts_s", https.hsts_s)):
         if value and https.mode != "box":
             yield Problem(f"{here}.{key}", Reason("config.https_box"))
+    if https.to_server_check == "pin" and server.by_https and not https.to_server_pin:
+        yield Problem(f"{here}.to_server_pin", Reason("config.pin"))
     # Neither a redirect of ours nor HSTS names a port.
     if https.redirect and config.https.port != HTTPS_PORT:
         yield Problem(f"{here}.redirect", Reason("config.https_port", port=HTTPS_PORT))
@@ -456,6 +527,20 @@ def _wrong_rule(rule: Rule) -> Reason | None:
         except ValueError:
             return Reason("config.network")
     return None
+
+
+def target_of(server: Server, interface: str) -> drivers.Target:
+    """Return what its drivers need to know of it."""
+    return drivers.Target(
+        id=server.id,
+        address=server.address,
+        port=server.web_port,
+        mac=server.mac,
+        interface=interface,
+        tls=server.by_https,
+        name=next(iter(server.web_names), ""),
+        proxied=server.https.tell_client_by_proxy,
+    )
 
 
 def text(path: Path) -> bytes:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Final
 
 from naproxy import drivers
-from naproxy.config.document import Server
+from naproxy.config.document import Server, target_of
 from naproxy.controller.context import BoxContext
 from naproxy.controller.neighbour import Neighbour
 from naproxy.controller.ping import Pinger
@@ -97,7 +97,7 @@ class Executor:
     def _equip(self, server: Server, interface: str) -> None:
         """Make what the configuration asks for."""
         self.server = server
-        target = drivers.Target(server.id, server.address, server.port, server.mac, interface)
+        target = target_of(server, interface)
         self._wakers: list[WakeDriver] = [
             drivers.driver("wake", options, target) for options in rungs_of(server)
         ]

@@ -16,18 +16,18 @@ import ssl
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 from urllib.parse import urlsplit
 
 from naproxy import __version__
-from naproxy.config.document import Server
+from naproxy.config.document import Server, target_of
 from naproxy.core.processes import printed
+from naproxy.core.wire import MOST_BYTES, Streams, Web, anybody, reach
 from naproxy.server.sight import HTTPS_PORT, Led, Look, Shown
 
 LONGEST_S: Final = 10.0
 STEP_S: Final = 3.0
-MOST_BYTES: Final = 16384
 MOST_NAMES: Final = 8
 MOST_STEPS: Final = 5
 _MOST_TEXT: Final = 100
@@ -42,7 +42,6 @@ _END: Final = re.compile(r"notAfter=(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)Z")
 _LEADS: Final = (301, 302, 303, 307, 308)
 _NO_HEAD: Final = (405, 501)
 
-Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 _T = TypeVar("_T")
 
 
@@ -53,11 +52,14 @@ class Wire:
         """Open a connection that keeps no more than what is read of an answer."""
         return await asyncio.open_connection(address, port, limit=MOST_BYTES)
 
+    async def web(self, web: Web) -> Streams:
+        """Do so as its web server expects it."""
+        plain = not (web.tls or web.proxied)
+        return await (self.connect(web.address, web.port) if plain else reach(web))
+
     async def certificate(self, address: str, port: int, name: str) -> bytes:
         """Return the certificate that is shown for a name, whoever signed it; maybe nothing."""
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        return await self._shaken(address, port, name, context)
+        return await self._shaken(address, port, name, anybody())
 
     async def trusted(self, address: str, port: int, name: str) -> bool:
         """Would a browser trust what is shown?"""
@@ -165,7 +167,12 @@ class _Looking:
         names = tuple(dict.fromkeys(found.lower() for found in _DNS.findall(text)))
         return Shown(name, names, _end_s(text), trusted)
 
-    # Where its port for HTTP leads
+    # Where the port that the box asks leads
+
+    def _web(self, host: str) -> Web:
+        web, https = target_of(self._server, "").web, self._server.https
+        any_name = not https.to_server_name and https.to_server_check != "pin"
+        return replace(web, name=host) if web.tls and any_name else web
 
     async def follow(self, name: str, *, through_proxy: bool) -> _Followed:
         """Ask for / by a name, and follow where it leads, as long as that is at this port."""
@@ -178,8 +185,7 @@ class _Looking:
                 return _Followed()
             target = _target(to)
             own = target.host in self._own or not target.host
-            ours = target.port in (None, 80, self._server.port)
-            if not target.https and own and ours:
+            if self._comes_back(target, through_proxy=through_proxy) and own:
                 host, path = _literal(target.host) or host, target.path
                 continue
             led = Led(
@@ -192,6 +198,13 @@ class _Looking:
             )
             return _Followed(led)
         return _Followed()  # in a circle at this port: nobody comes past the box by it
+
+    def _comes_back(self, target: _Target, *, through_proxy: bool) -> bool:
+        """Would the visitor come to the box again, by what he came by?"""
+        if not target.host or not self._server.by_https:
+            return not target.https and target.port in (None, 80, self._server.port)
+        port = HTTPS_PORT if through_proxy else 80
+        return target.https == through_proxy and target.port in (None, port, self._server.web_port)
 
     async def _ask(self, host: str, path: str, *, through_proxy: bool) -> bytes | None:
         """Return the head of an answer; None if there is none."""
@@ -207,7 +220,10 @@ class _Looking:
 
     async def _said(self, method: str, host: str, path: str, through_proxy: bool) -> bytes | None:
         proxy = "X-Forwarded-Proto: https\r\n" if through_proxy else ""
-        reader, writer = await self._wire.connect(self._server.address, self._server.port)
+        if self._server.by_https and not through_proxy:
+            # By HTTPS itself: so the server must be told how the visitor came, as the box does.
+            proxy = "X-Forwarded-Proto: http\r\n"
+        reader, writer = await self._wire.web(self._web(host))
         try:
             writer.write(
                 f"{method} {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: naproxy/{__version__}\r\n"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any, Final, Protocol
 
 from naproxy.config.document import Server
@@ -73,7 +74,8 @@ class Sighting:
 
     def _subject(self) -> list[Any]:
         server = self._runner.server
-        return [server.address, server.port, *server.hosts]
+        way = [asdict(server.https)] if server.by_https else []
+        return [server.address, server.web_port, *way, *server.hosts]
 
     def awake(self) -> None:
         """Hear that the server is awake, or configured anew: look if the last look is old."""

@@ -141,6 +141,8 @@ def _flags(server: Server, *, default: bool) -> int:
         page.F_DEFER: server.defer_crawlers,
         page.F_DEFAULT: default,
         page.F_HTTPS_ONLY: server.https.redirect,
+        page.F_TLS: server.by_https,
+        page.F_PROXY: server.https.tell_client_by_proxy,
     }
     return sum(flag for flag, on in chosen.items() if on)
 

@@ -60,6 +60,11 @@ def is_site_name(text: str) -> Reason | None:
     return None if text == text.lower() else Reason("config.host")
 
 
+def is_plain_name(text: str) -> Reason | None:
+    """Check the name of one site, not of many."""
+    return Reason("config.host") if "*" in text else is_site_name(text)
+
+
 def covers(site: str, name: str) -> bool:
     """Is `name` this site's, where both are as `ascii_site` has them? RFC 6125, 6.4.3."""
     _, dot, rest = name.partition(".")

@@ -121,7 +121,9 @@ class Controller:
         self.operations = Operations(self, _LAST_WORDS)
         self.updates = Updates(here.rauc_conf, data_dir / "update", update.Machine())
         self._servers = Servers(self.runners, self.configuration)
-        self._keeper = Keeper(here, self._journal)
+        self._keeper = Keeper(
+            here, self._journal, awake=lambda server: self._state_of(server) is State.AWAKE
+        )
         self._slots: dict[str, int] = {}
         self._zone = zone("")
 

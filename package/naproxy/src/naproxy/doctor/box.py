@@ -75,7 +75,7 @@ def route(seen: Seen) -> Problem | None:
 
 def web_port(seen: Seen) -> Problem | None:
     """Look whether the web server answers."""
-    address, port = seen.server.address, seen.server.port
+    address, port = seen.server.address, seen.server.web_port
     if seen.web == "open":
         return None
     if seen.web == "refused":

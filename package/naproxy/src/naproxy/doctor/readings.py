@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from naproxy import drivers
-from naproxy.config.document import DEFAULT_FILE, Server
+from naproxy.config.document import DEFAULT_FILE, Server, target_of
 from naproxy.controller.ping import Pinger
 from naproxy.core.interfaces import ip
 from naproxy.core.reason import Reason
-from naproxy.drivers import Target
 
 CONNECT_S: Final = 3.0
 PING_S: Final = 1.5
@@ -62,7 +61,7 @@ async def see(server: Server, interface: str) -> Seen:
     neighbours = await ip("neigh", "show", "to", server.address, "dev", interface)
     rungs = (server.wake, *server.rung)
     look = getattr(drivers.module("sleep", server.sleep.driver), "see", None)
-    target = Target(server.id, server.address, server.port, server.mac, interface)
+    target = target_of(server, interface)
     return Seen(
         server=server,
         interface=interface,
@@ -93,7 +92,7 @@ def _up(name: str) -> bool | None:
 async def _web(server: Server) -> str:
     try:
         async with asyncio.timeout(CONNECT_S):
-            _, writer = await asyncio.open_connection(server.address, server.port)
+            _, writer = await asyncio.open_connection(server.address, server.web_port)
     except TimeoutError:
         return "silent"
     except ConnectionRefusedError:

@@ -194,7 +194,7 @@ _SERVICES: Final = {80: "http", 443: "https", 22: "ssh"}
 
 def firewall(seen: Seen) -> Problem | None:
     """Look whether a firewall of the server keeps the box out."""
-    wanted = [(seen.server.port, "tcp")]
+    wanted = [(seen.server.web_port, "tcp")]
     if door := seen.server.sleep.door:
         wanted.append(door)
     if said := seen.facts.get("firewalld", ""):

@@ -16,6 +16,7 @@ from functools import cache
 from typing import Any, Final, Literal
 
 from naproxy.core.schema import Alternative
+from naproxy.core.wire import Web
 
 Kind = Literal["sleep", "wake", "ready", "meter"]
 
@@ -34,8 +35,20 @@ class Target:
     id: str
     address: str
     port: int
+    """Of its web server, as the box asks it."""
     mac: str
     interface: str
+    tls: bool = False
+    """It is asked by HTTPS there."""
+    name: str = ""
+    """By this name; empty: none."""
+    proxied: bool = False
+    """It expects the PROXY protocol there."""
+
+    @property
+    def web(self) -> Web:
+        """How its web server is spoken to."""
+        return Web(self.address, self.port, self.tls, self.name, self.proxied)
 
 
 def names(kind: Kind) -> list[str]:

@@ -21,8 +21,9 @@ from naproxy.core.names import ascii_site
 from naproxy.core.processes import why
 from naproxy.core.reason import Reason, plain
 from naproxy.edge.apply import Generations, Haproxy, Info
-from naproxy.edge.render import Here, render, wanted
+from naproxy.edge.render import Here, render, serves, wanted
 from naproxy.edge.store import own_file, store_of
+from naproxy.edge.to_server import ToServers
 from naproxy.edge.x509 import (
     READING,
     Certificate,
@@ -72,15 +73,18 @@ class Keeper:
         memory: Memory,
         now: Callable[[], float] = time.time,
         haproxy: Haproxy | None = None,
+        awake: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        """Change nothing yet."""
-        self._here = Here(Path(here.run_dir), here.edge_user, Path("/proc/net/if_inet6").exists())
+        """Change nothing yet; `awake` says whether a server is."""
+        ipv6 = Path("/proc/net/if_inet6").exists()
+        self._here = Here(Path(here.run_dir), here.edge_user, ipv6, here.group)
         self._folder = Path(here.edge_dir)
         self._memory = memory
         self._now = now
         self.store = store_of(self._folder)
         self._haproxy = haproxy or Haproxy(self._here)
         self._generations = Generations(self._folder, self._haproxy)
+        self._to_servers = ToServers(self._folder, awake, now)
         self._openssl = Openssl(Path(here.run_dir))
         self._config: Config | None = None
         self._changed = asyncio.Event()
@@ -128,6 +132,8 @@ class Keeper:
                 self._say(await self._apply(config))
             self._info = await self._haproxy.info() if config and wanted(config) else None
             await self._follow(config)
+        if config and await self._to_servers.look(config):
+            self._changed.set()
         self._watch()
 
     async def _apply(self, config: Config) -> Reason | None:
@@ -138,7 +144,7 @@ class Keeper:
             self._make_jail()
             pairs = self._pairs(config)
             return await self._generations.apply(
-                render(config, pairs, await self._own(), self._here)
+                render(config, pairs, await self._own(), self._here, self._to_servers.ways(config))
             )
         except CertificateError as error:
             return error.reason
@@ -270,11 +276,12 @@ class Keeper:
         async with self._busy:
             try:
                 own = await self._own()
-                files_with = render(self._config, {**pairs, name: pair}, own, self._here)
+                ways = self._to_servers.ways(self._config)
+                files_with = render(self._config, {**pairs, name: pair}, own, self._here, ways)
                 wrong = await self._generations.check(files_with)
                 if wrong is None or wrong.code == "https.no_haproxy":
                     return None
-                without = render(self._config, pairs, own, self._here)
+                without = render(self._config, pairs, own, self._here, ways)
                 # If it does not live by the others either, this one is not to blame.
                 return None if await self._generations.check(without) else wrong
             except OSError as error:
@@ -377,6 +384,13 @@ class Keeper:
             "connections": _figure(info, "CurrConns"),
             "handshakes": _figure(info, "CumSslConns"),
             "uncovered": self._uncovered(),
+            "serves": bool(config and serves(config)),
+            "to_server": [
+                {"server": server.id, "problem": problem.plain() if problem else None}
+                for server in self._servers()
+                if server.by_https
+                for problem in [self._to_servers.problem(server)]
+            ],
         }
 
     def configuration(self) -> str:

@@ -2,6 +2,9 @@
 
 haproxy ends TLS. HTTP/1.1 goes on to Varnish byte by byte, so that Varnish is the only one who
 reads it; HTTP/2 becomes HTTP/1.1, each stream a request. Varnish hears by PROXY v2 who it is.
+
+It also begins TLS, to the servers that want it: then Varnish speaks to a socket of haproxy's, which
+has one connection to the server for each of Varnish's, as long as Varnish keeps it.
 """
 
 from __future__ import annotations
@@ -13,13 +16,17 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from naproxy.config.document import Config
+from naproxy.config.document import Config, Server
+from naproxy.core.names import ascii_site
+from naproxy.edge.to_server import Way
 from naproxy.edge.x509 import Pair
 
 CONFIGURATION: Final = "haproxy.cfg"
 _LIST: Final = "crt-list"
 _OWN: Final = "self.pem"
 _PER_CERTIFICATE: Final = "cert-{}.pem"
+_AUTHORITIES: Final = "ca-{}.pem"
+_NO_WAYS: Final[Mapping[str, Way]] = {}
 _SAFE: Final = re.compile(r"[!-~]+")
 _NEVER: Final = set("\"\\#'$")
 _SLACK_S: Final = 10
@@ -47,7 +54,7 @@ global
     ssl-default-bind-ciphersuites @CIPHERS_13@
     tune.ssl.cachesize 4000
     tune.h2.max-concurrent-streams 100
-    stats socket @STATS@ mode 600 level user expose-fd listeners
+@LARGE@    stats socket @STATS@ mode 600 level user expose-fd listeners
 
 defaults
     mode tcp
@@ -58,7 +65,9 @@ defaults
     timeout tunnel 1h
     timeout http-request 5s
     timeout http-keep-alive 5s
+"""
 
+_VISITORS: Final = """
 backend of_address
     stick-table type ipv6 size 16k expire 60s store conn_cur,conn_rate(10s)
 
@@ -86,6 +95,38 @@ backend varnish_h2
     server varnish unix@/varnish.sock send-proxy-v2-ssl
 """
 
+_TO_SERVER: Final = """
+listen to_@ID@
+    mode http
+    bind unix@@RUN@/edge/to-@ID@.sock accept-proxy mode 660 group @GROUP@
+    # Varnish ends what is idle, and what takes too long.
+    timeout client 1h
+    timeout http-keep-alive 1m
+    timeout connect @CONNECT_MS@ms
+    timeout server @WAIT_S@s
+    # At a reload: Varnish may be about to send a POST.
+    option idle-close-on-response
+    # Some logins hold for a connection.
+    http-reuse never
+    retries 0
+    # Varnish has read it already.
+    option accept-invalid-http-request
+    option accept-invalid-http-response
+    # No words of its own: to Varnish the server is down, and it has words for that.
+@SILENT@
+    http-request set-var(txn.name) req.hdr(host) if !{ req.hdr(host) -m reg '^[0-9.]+$|^\\[' }
+    server web @ADDRESS@ ssl @CHECK@@PROXY@
+"""
+_SILENT: Final = "\n".join(
+    f"    errorfile {status} /dev/null" for status in (400, 403, 408, 413, 500, 502, 503, 504)
+)
+_LARGE: Final = """\
+    # The heads that Varnish takes, see varnishd.args.
+    tune.bufsize 32768
+"""
+_BETWEEN_BYTES_S: Final = 60
+"""So long Varnish waits for the next piece of an answer."""
+
 
 @dataclass(frozen=True, slots=True)
 class Here:
@@ -96,6 +137,8 @@ class Here:
     user: str = "naproxy-edge"
     """Whose user and group the workers are; the master is root's, and reads the keys."""
     ipv6: bool = True
+    varnish_group: str = "varnish"
+    """Who may ask servers by HTTPS."""
 
     @property
     def jail(self) -> Path:
@@ -114,14 +157,26 @@ class Here:
 
 
 def wanted(config: Config) -> bool:
-    """Return whether the box is to serve HTTPS at all."""
+    """Return whether anybody is served by HTTPS, or asked by it."""
+    return serves(config) or any(server.by_https for server in config.server)
+
+
+def serves(config: Config) -> bool:
+    """Return whether the box is to serve HTTPS."""
     return any(server.https.mode == "box" for server in config.server)
 
 
-def render(config: Config, pairs: Mapping[str, Pair], own: bytes, here: Here) -> dict[str, bytes]:
+def render(
+    config: Config,
+    pairs: Mapping[str, Pair],
+    own: bytes,
+    here: Here,
+    ways: Mapping[str, Way] = _NO_WAYS,
+) -> dict[str, bytes]:
     """Return the files of a folder that haproxy can start from.
 
-    `own` is the box's certificate for visitors who ask for a name that no other is for.
+    `own` is the box's certificate for visitors who ask for a name that no other is for. A server
+    that is asked by HTTPS and is not in `ways` gets no requests.
     """
     # Of two that are for the same name, the first in the list is shown.
     longest = sorted(pairs, key=lambda name: (-pairs[name].certificate.not_after_s, name))
@@ -129,7 +184,10 @@ def render(config: Config, pairs: Mapping[str, Pair], own: bytes, here: Here) ->
     for name in longest:
         files[_PER_CERTIFICATE.format(_word(name))] = pairs[name].chain + pairs[name].key
     files[_LIST] = "".join(f"{name}\n" for name in files).encode()
-    text = _configuration(config, here)
+    for name, way in ways.items():
+        if way.authorities is not None:
+            files[_AUTHORITIES.format(_word(name))] = way.authorities
+    text = _configuration(config, here, ways)
     digest = sha256(text.encode())
     for name, data in files.items():
         digest.update(b"%d %b %d\n%b" % (len(name), name.encode(), len(data), data))
@@ -144,7 +202,7 @@ def digest_of(files: Mapping[str, bytes]) -> str:
     return found[1].decode()
 
 
-def _configuration(config: Config, here: Here) -> str:
+def _configuration(config: Config, here: Here, ways: Mapping[str, Way]) -> str:
     served = [server for server in config.server if server.https.mode == "box"]
     longest_s = max((s.hold.limit_s + s.first_byte_timeout_s for s in served), default=0)
     port = config.https.port
@@ -158,10 +216,52 @@ def _configuration(config: Config, here: Here) -> str:
         "CIPHERS_13": _CIPHERS_13,
         "WAIT_S": str(round(longest_s) + _SLACK_S),
     }
-    text = _TEXT.replace("@LISTEN@", f":::{port} v4v6" if here.ipv6 else f"0.0.0.0:{port}")
+    text = _TEXT.replace("@LARGE@", _LARGE if ways else "")
+    text += _VISITORS if serves(config) else ""
+    text = text.replace("@LISTEN@", f":::{port} v4v6" if here.ipv6 else f"0.0.0.0:{port}")
+    text = _filled(text, values)
+    return text + "".join(
+        _to_server(server, ways[server.id], here) for server in config.server if server.id in ways
+    )
+
+
+def _filled(text: str, values: Mapping[str, str]) -> str:
     for name, value in values.items():
         text = text.replace(f"@{name}@", _word(value))
     return text
+
+
+def _to_server(server: Server, way: Way, here: Here) -> str:
+    family = "ipv6" if ":" in server.address else "ipv4"
+    wait_s = max(server.first_byte_timeout_s, _BETWEEN_BYTES_S) + _SLACK_S
+    proxy = " send-proxy" if server.https.tell_client_by_proxy else ""
+    text = _TO_SERVER.replace("@SILENT@", _SILENT).replace("@CHECK@", _check(server, way))
+    return _filled(
+        text.replace("@PROXY@", proxy),
+        {
+            "ID": server.id,
+            "RUN": str(here.run_dir),
+            "GROUP": here.varnish_group,
+            "CONNECT_MS": str(round(1000 * server.connect_timeout_s)),
+            "WAIT_S": str(round(wait_s)),
+            "ADDRESS": f"{family}@{server.address}:{server.web_port}",
+        },
+    )
+
+
+def _check(server: Server, way: Way) -> str:
+    """Return how it is known. haproxy checks the name it asks by, or else that of `verifyhost`."""
+    check, name = server.https.to_server_check, server.https.to_server_name
+    asked = f"str({_word(ascii_site(name))})" if name else "var(txn.name)"
+    if check == "name":
+        return f"verify none sni {asked}"
+    file = _AUTHORITIES.format(_word(server.id)) if way.authorities is not None else "@system-ca"
+    verify = f"verify required ca-file {file}"
+    if check == "pin":
+        return f"{verify} sni {asked}" if name else verify
+    # Whoever asks by an address, or by no name, is served under the first.
+    first = next(iter(server.web_names), server.address)
+    return f"{verify} sni {asked} verifyhost {_word(first)}"
 
 
 def _word(text: str) -> str:

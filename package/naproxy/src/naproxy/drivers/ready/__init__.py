@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -51,12 +47,3 @@ class ReadyDriver(Protocol):
 
         TimeoutError and OSError are left to the caller, who sets the time limit.
         """
-
-
-@asynccontextmanager
-async def connection(address: str, port: int) -> AsyncIterator[socket.socket]:
-    """Connect to the server itself: no proxy of the environment, no name service."""
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as sock:
-        await asyncio.get_running_loop().sock_connect(sock, (address, port))
-        yield sock

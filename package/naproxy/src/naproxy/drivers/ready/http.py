@@ -1,17 +1,21 @@
-"""Ready when an HTTP request gets a status that is wanted. Redirects are not followed."""
+"""Ready when an HTTP request gets a status that is wanted. Redirects are not followed.
+
+By HTTPS where the box asks so: whose certificate that is, is for who carries requests to look at.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import re
-from dataclasses import dataclass
+import ssl
+from dataclasses import dataclass, replace
 from typing import Final
 
 from naproxy import __version__
 from naproxy.core.reason import Reason
 from naproxy.core.schema import is_host, is_url_path, option, or_empty, within
+from naproxy.core.wire import reach
 from naproxy.drivers import Target
-from naproxy.drivers.ready import Observation, ReadySettings, connection
+from naproxy.drivers.ready import Observation, ReadySettings
 from naproxy.server.seeing import Sign
 
 _STATUS_LINE: Final = re.compile(rb"HTTP/1\.[01] ([1-5][0-9][0-9])[ \r\n]")
@@ -40,7 +44,7 @@ class Driver:
     def __init__(self, settings: Settings, target: Target) -> None:
         """Probe the server's address and port."""
         self._settings = settings
-        self._target = target
+        self._web = replace(target.web, name=settings.host.rstrip(".") or target.name)
         host = f"[{target.address}]" if ":" in target.address else target.address
         self._request = (
             f"GET {settings.path} HTTP/1.1\r\nHost: {settings.host or host}\r\n"
@@ -50,15 +54,20 @@ class Driver:
 
     async def probe(self) -> Observation:
         """Ask once."""
-        loop = asyncio.get_running_loop()
-        async with connection(self._target.address, self._target.port) as sock:
-            await loop.sock_sendall(sock, self._request)
+        try:
+            reader, writer = await reach(self._web)
+        except ssl.SSLError:
+            return Observation(Sign.UNFIT, Reason("ready.not_https"))
+        try:
+            writer.write(self._request)
             answer = b""
             while b"\n" not in answer and len(answer) < _MOST_BYTES:
-                more = await loop.sock_recv(sock, _MOST_BYTES)
+                more = await reader.read(_MOST_BYTES)
                 if not more:
                     break
                 answer += more
+        finally:
+            writer.transport.abort()
         return self._judge(answer)
 
     def _judge(self, answer: bytes) -> Observation:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from naproxy.core.reason import Reason
 from naproxy.core.schema import option
+from naproxy.core.wire import connect
 from naproxy.drivers import Target
-from naproxy.drivers.ready import Observation, ReadySettings, connection
+from naproxy.drivers.ready import Observation, ReadySettings
 from naproxy.server.seeing import Sign
 
 
@@ -30,5 +31,5 @@ class Driver:
 
     async def probe(self) -> Observation:
         """Connect once."""
-        async with connection(self._target.address, self._target.port):
+        with await connect(self._target.address, self._target.port):
             return Observation(Sign.READY, Reason("ready.connected"))

@@ -1,0 +1,59 @@
+"""Connections to a server's web port: as it expects them, to the server itself and nobody else."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from dataclasses import dataclass
+from typing import Final
+
+MOST_BYTES: Final = 16384
+_SAYS_NOTHING: Final = b"PROXY UNKNOWN\r\n"
+
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+@dataclass(frozen=True, slots=True)
+class Web:
+    """How a web port is spoken to."""
+
+    address: str
+    port: int
+    tls: bool = False
+    name: str = ""
+    """That the server is asked by (SNI); empty: none."""
+    proxied: bool = False
+    """It expects the PROXY protocol."""
+
+
+async def connect(address: str, port: int) -> socket.socket:
+    """Connect to an address: no proxy of the environment, no name service; OSError."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+    try:
+        await asyncio.get_running_loop().sock_connect(sock, (address, port))
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+def anybody() -> ssl.SSLContext:
+    """Return what shakes hands with whoever answers."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
+async def reach(web: Web, context: ssl.SSLContext | None = None) -> Streams:
+    """Open a connection; OSError. Without `context` no certificate is looked at."""
+    sock = await connect(web.address, web.port)
+    if web.proxied:
+        # Into an empty buffer: it is taken at once.
+        sock.send(_SAYS_NOTHING)
+    if not web.tls:
+        return await asyncio.open_connection(sock=sock, limit=MOST_BYTES)
+    return await asyncio.open_connection(
+        sock=sock, limit=MOST_BYTES, ssl=context or anybody(), server_hostname=web.name
+    )
