@@ -53,6 +53,10 @@ sub naproxy_bereq {
 	naproxy.plain_names();
 	call naproxy_forwarded;
 	unset bereq.http.Front-End-Https;
+	unset bereq.http.Client-IP;
+	unset bereq.http.X-Client-IP;
+	unset bereq.http.X-Cluster-Client-IP;
+	unset bereq.http.X-Real-IP;
 	unset bereq.http.X-Forwarded-Host;
 	unset bereq.http.X-Forwarded-Path;
 	unset bereq.http.X-Forwarded-Port;

@@ -152,6 +152,29 @@ def test_the_agents_own_no_is_a_note() -> None:
     )
 
 
+BY_HTTPS = dataclasses.replace(
+    GOOD, server=config.parse(f'{TEXT}[server.https]\nto_server = "https"\n').server[0], way=None
+)
+
+
+def test_a_certificate_that_haproxy_refuses_is_a_problem_with_words() -> None:
+    shown = dataclasses.replace(BY_HTTPS, shown=Reason("https.shown_expired"))
+    [found] = [f for f in box.look(shown) if f.name == "server_certificate"]
+    assert (found.verdict, str(found.what)) == ("problem", "its certificate has expired")
+    closed = dataclasses.replace(BY_HTTPS, web="refused")
+    [found] = [f for f in box.look(closed) if f.name == "server_certificate"]
+    assert found.verdict == "not seen"
+
+
+def test_the_port_that_the_box_asks_is_looked_at() -> None:
+    [found] = [f for f in box.look(dataclasses.replace(BY_HTTPS, web="refused")) if "web" in f.name]
+    assert "443" in str(found.what)
+
+
+def test_the_box_knows_by_which_address_a_server_knows_it() -> None:
+    assert readings.own_address("127.0.0.1") == "127.0.0.1"
+
+
 def test_a_clock_that_differs_is_a_note() -> None:
     late = Outcome(accepted=True, why=(), states=("mem",), clock_ahead_s=-3600)
     assert verdicts(dataclasses.replace(AGENT, way=agent.Heard(answer=late))) == {
@@ -184,6 +207,8 @@ FACTS = {
     "keys": "1",
     "forced": "1",
     "command": "runs",
+    "box": "192.168.1.5",
+    "log_clients": "192.0.2.7=30 2001:db8::7=3 192.168.1.5=8",
 }
 
 
@@ -228,6 +253,7 @@ def lock(what: str, mode: str = "block") -> str:
         ({"ufw": "Status: active 22/tcp"}, "firewall", "note", "port 80 proto tcp"),
         ({"nft_drops": "1"}, "firewall", "note", "nftables"),
         ({"inhibitors": lock("sleep:idle")}, "inhibitors", "note", "backup: it is running"),
+        ({"log_clients": "192.168.1.5=30 192.0.2.7=9"}, "logs_client", "note", "192.168.1.5"),
         ({"users": "anna tty1;"}, "users", "note", "anna"),
         ({"login": ""}, "forced_command", "problem", "no user naproxy"),
         ({"login": "/usr/sbin/nologin"}, "forced_command", "problem", "nologin"),
@@ -243,6 +269,14 @@ def test_what_the_server_says_is_judged(
     assert found[check].verdict == verdict
     assert any(word in str(found[check].what) for word in words.split("|"))
     assert found[check].mend
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["", "192.168.1.5=9", "192.168.1.5=1000000000", "192.168.1.5=-90", "x" * 2000, "=99 $(id)=99"],
+)
+def test_a_log_that_tells_nothing_is_not_judged(said: str) -> None:
+    assert on({**FACTS, "log_clients": said})["logs_client"].verdict == "not seen"
 
 
 @pytest.mark.parametrize("entry", [lock("sleep", "delay"), lock("shutdown"), lock("handle-lid")])

@@ -12,6 +12,7 @@ from naproxy.core.findings import Finding
 from naproxy.doctor import server as on_server
 
 MAC = "d0:8e:79:bb:95:91"
+BOX = "192.0.2.1"
 
 # Broadcom BCM5720 (tg3), ethtool on Linux 6.8-rc: netdev@vger.kernel.org, February 2024, a report
 # about "tg3: convert EEE handling to use linkmode bitmaps".
@@ -94,8 +95,12 @@ def look(machine: Path) -> dict[str, Finding]:
     ).server[0]
     done = subprocess.run(
         ["sh"],
-        input=on_server.script(server).encode(),
-        env={"PATH": f"{machine}/bin:/usr/bin:/bin", "SYS": str(machine / "sys")},
+        input=on_server.script(server, BOX).encode(),
+        env={
+            "PATH": f"{machine}/bin:/usr/bin:/bin",
+            "SYS": str(machine / "sys"),
+            "LOGS": str(machine / "log"),
+        },
         capture_output=True,
         check=True,
         timeout=30,
@@ -106,6 +111,36 @@ def look(machine: Path) -> dict[str, Finding]:
 
 def ethtool(settings: str = BCM5720, eee: str = BCM5720_EEE) -> str:
     return f'if [ "$1" = --show-eee ]; then\n{prints(eee)}\nelse\n{prints(settings)}\nfi'
+
+
+COMBINED = '{} - - [23/Nov/2026:05:00:00 +0000] "GET / HTTP/1.1" 200 5 "-" "{}"\n'
+"""As Apache and nginx write it by default, with the client and the User-Agent."""
+
+
+def log(machine: Path, name: str, text: str) -> None:
+    """Put a log of requests there."""
+    file = machine / "log" / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+
+
+def test_a_log_that_has_the_box_as_the_client_is_a_note(machine: Path) -> None:
+    log(machine, "nginx/access.log", COMBINED.format(BOX, "Firefox") * 60)
+    log(machine, "apache2/access.log", COMBINED.format("2001:db8::7", "Firefox") * 50)
+    found = look(machine)["logs_client"]
+    assert (found.verdict, BOX in str(found.what)) == ("note", True)
+
+
+def test_a_log_that_has_the_visitors_is_well_and_the_probes_do_not_count(machine: Path) -> None:
+    probes = COMBINED.format(BOX, "naproxy/1.0 (readiness)") * 150
+    log(machine, "nginx/access.log", probes + COMBINED.format("192.0.2.7", "Firefox") * 20)
+    assert "logs_client" not in look(machine)
+
+
+def test_a_log_of_all_sites_begins_with_the_site(machine: Path) -> None:
+    lines = "www.example.org:80 " + COMBINED.format(BOX, "curl")
+    log(machine, "apache2/other_vhosts_access.log", lines * 20)
+    assert look(machine)["logs_client"].verdict == "note"
 
 
 def test_wake_on_lan_that_is_off_is_found(machine: Path) -> None:

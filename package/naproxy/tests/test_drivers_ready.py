@@ -1,14 +1,17 @@
 import asyncio
+import re
 import socket
+import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from certificates import Authority
 from naproxy import drivers
 from naproxy.controller.probing import Prober
 from naproxy.core.reason import Reason
-from naproxy.drivers.ready import http, tcp
+from naproxy.drivers.ready import Observation, http, tcp
 from naproxy.server.machine_io import Observed, Probe
 from naproxy.server.seeing import Sign
 
@@ -224,3 +227,54 @@ def test_an_answer_of_another_machine_is_foreign_whatever_it_says(words: bytes, 
 
     seen = asyncio.run(once())
     assert (seen.sign, seen.detail) == (sign, stranger)
+
+
+# By HTTPS, and with the PROXY protocol
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> ssl.SSLContext:
+    """A certificate that nobody trusts: the probe does not ask for trust."""
+    issued = Authority(tmp_path_factory.mktemp("authority")).issue("shop.example", itself=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(issued.file, issued.key_file)
+    return context
+
+
+def probed(peer: Peer, own: ssl.SSLContext | None, **options: Any) -> Observation:
+    """What one probe by HTTPS sees."""
+
+    async def once() -> Observation:
+        server = await asyncio.start_server(peer, "127.0.0.1", 0, ssl=own)
+        async with server:
+            at = replace(target(server.sockets[0].getsockname()[1]), **{"tls": True, **options})
+            return await http.Driver(http.Settings(), at).probe()
+
+    return asyncio.run(asyncio.wait_for(once(), 60))
+
+
+def test_a_server_that_is_asked_by_https_is_probed_so(own: ssl.SSLContext) -> None:
+    asked: list[str | None] = []
+    own.sni_callback = lambda _, name, __: asked.append(name)
+    seen = probed(answering(b"HTTP/1.1 200 OK\r\n\r\n"), own, name="shop.example")
+    assert (seen.sign, asked) == (Sign.READY, ["shop.example"])
+
+
+def test_a_server_that_speaks_no_https_there_is_not_ready() -> None:
+    async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+
+    assert probed(plain, None).detail.code == "ready.not_https"
+
+
+def test_a_server_that_expects_the_proxy_protocol_hears_who_probes_it() -> None:
+    heard: list[bytes] = []
+
+    async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heard.append(await reader.readline())
+        await answering(b"HTTP/1.1 200 OK\r\n\r\n")(reader, writer)
+
+    assert probed(peer, None, tls=False, proxied=True).sign is Sign.READY
+    assert re.fullmatch(rb"PROXY TCP4 127\.0\.0\.1 127\.0\.0\.1 \d+ \d+\r\n", *heard)

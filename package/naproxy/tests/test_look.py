@@ -13,6 +13,7 @@ import pytest
 from naproxy.config import document as config
 from naproxy.controller import look as looking
 from naproxy.controller.look import Streams, Wire
+from naproxy.server import sight
 from naproxy.server.sight import HTTPS_PORT, Led, Look
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
@@ -103,6 +104,35 @@ def see(
             return await looking.look(server, wire), wire
 
     return asyncio.run(inside())
+
+
+@pytest.mark.parametrize("mode", ["box", "unused"])
+def test_a_server_that_is_asked_by_https_is_looked_at_there(
+    mode: str, certificate: ssl.SSLContext
+) -> None:
+    """Its port 80 is shut; it leads those who came by HTTP to HTTPS, and within itself."""
+    told: set[bool] = set()
+
+    def answer(line: str, host: str, proxy: bool) -> bytes:
+        told.add(proxy)
+        if proxy and line == "HEAD /home":
+            return OK
+        return redirect(f"https://{host}/home")
+
+    async def inside() -> Look:
+        async with serving(answer, certificate) as port:
+            wire = Here({HTTPS_PORT: port})
+            text = '[[server]]\nid = "web"\naddress = "127.0.0.1"\nmac = "02:00:00:00:00:01"\n'
+            text += f'hosts = ["shop.example"]\n[server.https]\nmode = "{mode}"\n'
+            text += f'to_server = "https"\nto_server_port = {port}\n'
+            return await looking.look(config.parse(text).server[0], wire)
+
+    seen = asyncio.run(inside())
+    assert (seen.port, seen.whole, told) == ("open", True, {True, False})
+    to = ("shop.example", "https://shop.example", "shop.example", True, True)
+    assert seen.led == (Led(*to, through_proxy=False),)
+    blind = sight.blind(seen, mode, ["shop.example"])
+    assert (blind.code if blind else None) == (None if mode == "box" else "server.leads_around")
 
 
 def always(answer: bytes) -> Answer:

@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
             known = [each.id for each in loaded.server]
             return _wrong(str(Reason("doctor.no_server", name=args.id, names=known)))
         if args.script:
-            print(on_server.script(server), end="")
+            print(on_server.script(server, readings.own_address(server.address)), end="")
             return 0
         facts = on_server.parse(_read(args.facts)) if args.facts else None
     except (ConfigError, OSError) as error:

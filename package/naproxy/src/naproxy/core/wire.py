@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Final
 
 MOST_BYTES: Final = 16384
-_SAYS_NOTHING: Final = b"PROXY UNKNOWN\r\n"
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -39,6 +38,16 @@ async def connect(address: str, port: int) -> socket.socket:
     return sock
 
 
+def _introduction(sock: socket.socket) -> bytes:
+    """Return the line of the PROXY protocol that says of this connection what is so.
+
+    It may say UNKNOWN instead, but Apache 2.4 does not understand that.
+    """
+    family = "TCP6" if sock.family == socket.AF_INET6 else "TCP4"
+    (own, own_port, *_), (peer, port, *_) = sock.getsockname(), sock.getpeername()
+    return f"PROXY {family} {own} {peer} {own_port} {port}\r\n".encode()
+
+
 def anybody() -> ssl.SSLContext:
     """Return what shakes hands with whoever answers."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -51,7 +60,7 @@ async def reach(web: Web, context: ssl.SSLContext | None = None) -> Streams:
     sock = await connect(web.address, web.port)
     if web.proxied:
         # Into an empty buffer: it is taken at once.
-        sock.send(_SAYS_NOTHING)
+        sock.send(_introduction(sock))
     if not web.tls:
         return await asyncio.open_connection(sock=sock, limit=MOST_BYTES)
     return await asyncio.open_connection(

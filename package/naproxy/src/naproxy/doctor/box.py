@@ -98,6 +98,17 @@ def web_port(seen: Seen) -> Problem | None:
     )
 
 
+def server_certificate(seen: Seen) -> Problem | None:
+    """Look whether haproxy takes the certificate that the server shows."""
+    if not seen.server.by_https:
+        raise NotUsed("doctor.by_http")
+    if seen.web != "open":
+        raise NotSeen("doctor.web_not_open")
+    if seen.shown:
+        return Problem(seen.shown, Reason("doctor.do_server_certificate"))
+    return None
+
+
 def ethernet_address(seen: Seen) -> Problem | None:
     """Look whether the Ethernet address is that of the server's card."""
     if seen.route and seen.route.get("gateway"):
@@ -142,8 +153,8 @@ def _install(missing: Mapping[str, str]) -> Reason:
 
 
 CHECKS: Final = (
-    *(settings, way_to_sleep, interface, route, web_port, ethernet_address, magic_packet),
-    programs,
+    *(settings, way_to_sleep, interface, route, web_port, server_certificate, ethernet_address),
+    *(magic_packet, programs),
 )
 
 

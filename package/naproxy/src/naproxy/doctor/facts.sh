@@ -3,7 +3,7 @@
 # Set in front of it: MAC, the address of the card that is to wake it; USER_IN, who logs in
 # from the box, or nothing; STATE, what sleep is: ram, disk or off. SYS is for tests.
 
-: "${MAC:=}" "${USER_IN:=}" "${STATE:=ram}" "${SYS:=/sys}"
+: "${MAC:=}" "${USER_IN:=}" "${STATE:=ram}" "${SYS:=/sys}" "${BOX:=}" "${LOGS:=/var/log}"
 export LC_ALL=C
 PATH=$PATH:/usr/sbin:/sbin
 
@@ -91,3 +91,9 @@ if [ -n "$USER_IN" ]; then
 	    2>/dev/null | head -n 1 | while read -r path; do [ -x "$path" ] && echo runs; done)"
 fi
 fact virtual "$(has systemd-detect-virt && systemd-detect-virt 2>/dev/null)"
+# Whom the web server thinks it was asked by; a log of all sites has the site first. Probes are ours.
+fact box "$BOX"
+fact log_clients "$(tail -qn 200 "$LOGS"/apache2/*access*log "$LOGS"/httpd/*access*log \
+    "$LOGS"/nginx/*access*log 2>/dev/null | grep -v ' "naproxy/' |
+	awk '{ print ($1 ~ /^[0-9a-fA-F.:]+$/) ? $1 : $2 }' | sort | uniq -c | sort -rn |
+	awk 'NR <= 20 { print $2 "=" $1 }')"

@@ -15,6 +15,7 @@ from naproxy.config.document import DEFAULT_FILE, Server, target_of
 from naproxy.controller.ping import Pinger
 from naproxy.core.interfaces import ip
 from naproxy.core.reason import Reason
+from naproxy.edge import to_server
 
 CONNECT_S: Final = 3.0
 PING_S: Final = 1.5
@@ -42,6 +43,8 @@ class Seen:
     """What its way to sleep saw: what `see` of that driver returned, if it has one."""
     pinged: bool = False
     """It answers pings now."""
+    shown: Reason | None = None
+    """What is wrong with the certificate that it shows the box."""
     refused: Reason | None = None
     """Why the settings in the file are not those that were looked at."""
     file: Path = Path(DEFAULT_FILE)
@@ -68,6 +71,7 @@ async def see(server: Server, interface: str) -> Seen:
         up=_up(interface),
         route=routes[0] if routes else None,
         web=web,
+        shown=(await to_server.look(server))[0] if server.by_https and web == "open" else None,
         macs=tuple(str(each["lladdr"]).lower() for each in neighbours if "lladdr" in each),
         raw=_raw(),
         pinged=await _pinged(server.address),
@@ -102,6 +106,18 @@ async def _web(server: Server) -> str:
         return "silent" if silent else error.strerror or str(error)
     writer.close()
     return "open"
+
+
+def own_address(address: str) -> str:
+    """Return by which of its addresses a server knows the box; empty: there is no way to it."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as sock:
+        try:
+            sock.connect((address, 9))  # sends nothing
+        except OSError:
+            return ""
+        own: str = sock.getsockname()[0]
+        return own
 
 
 async def _pinged(address: str) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
@@ -19,12 +20,15 @@ from naproxy.core import findings
 from naproxy.core.findings import Finding, NotSeen, NotUsed, Problem
 from naproxy.core.processes import words
 from naproxy.core.reason import Reason, WrongError, own_words
+from naproxy.core.schema import is_address
 from naproxy.drivers.sleep import checks
 
 MOST_BYTES: Final = 65536
 _FIRST_LINE: Final = "naproxy-facts 1"
 _KEY: Final = re.compile(r"[a-z_]{1,20}")
 _SHOWN: Final = 5
+_NUMBER: Final = re.compile(r"[0-9]{1,6}")
+_LEAST_LINES: Final = 10
 
 
 class FactsError(WrongError):
@@ -51,10 +55,11 @@ class Seen:
         return self.fact("card", "doctor.card_not_found")
 
 
-def script(server: Server) -> str:
-    """Return the script for the server's own shell."""
+def script(server: Server, box: str = "") -> str:
+    """Return the script for the server's own shell; `box` is the address it knows the box by."""
     login = server.sleep.login
     head = {"MAC": server.mac.lower(), "USER_IN": login, "STATE": server.sleep.state}
+    head["BOX"] = box
     body = files(__package__).joinpath("facts.sh").read_text()
     first, _, rest = body.partition("\n")
     values = "".join(f"{name}={shlex.quote(value)}\n" for name, value in head.items())
@@ -235,6 +240,29 @@ def firewall(seen: Seen) -> Problem | None:
     return None
 
 
+def logs_client(seen: Seen) -> Problem | None:
+    """Look whether the web server's log has the visitors' addresses, not the box's."""
+    box, counts = seen.facts.get("box", ""), _clients(seen)
+    if not box:
+        raise NotSeen("doctor.box_unknown")
+    if sum(counts.values()) < _LEAST_LINES:
+        raise NotSeen("doctor.log_unseen")
+    if 2 * counts[box] <= sum(counts.values()):
+        return None
+    return Problem(
+        Reason("doctor.log_box", address=box), Reason("doctor.do_log_clients"), note=True
+    )
+
+
+def _clients(seen: Seen) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for each in seen.facts.get("log_clients", "").split():
+        address, _, number = each.rpartition("=")
+        if _NUMBER.fullmatch(number) and is_address(address) is None:
+            found[address] += int(number)
+    return found
+
+
 def inhibitors(seen: Seen) -> Problem | None:
     """Look whether a program holds it awake now."""
     said = seen.fact("inhibitors", "doctor.no_logind")
@@ -273,6 +301,7 @@ def firmware(seen: Seen) -> Problem | None:
 CHECKS: Final = (
     *(card, wake_on_lan, wake_on_lan_kept, device_wakeup, energy_efficient_ethernet),
     *(sleep_state, sleep_depth, sleep_target, inhibitors, users, firewall, firmware),
+    logs_client,
 )
 
 
