@@ -98,7 +98,7 @@ backend varnish_h2
 _TO_SERVER: Final = """
 listen to_@ID@
     mode http
-    bind unix@@RUN@/edge/to-@ID@.sock accept-proxy mode 660 group @GROUP@
+    bind unix@@RUN@/edge/to-@ID@.sock accept-proxy mode 660@GROUP@
     # Varnish ends what is idle, and what takes too long.
     timeout client 1h
     timeout http-keep-alive 1m
@@ -236,12 +236,12 @@ def _to_server(server: Server, way: Way, here: Here) -> str:
     wait_s = max(server.first_byte_timeout_s, _BETWEEN_BYTES_S) + _SLACK_S
     proxy = " send-proxy" if server.https.tell_client_by_proxy else ""
     text = _TO_SERVER.replace("@SILENT@", _SILENT).replace("@CHECK@", _check(server, way))
+    group = f" group {_word(here.varnish_group)}" if here.varnish_group else ""
     return _filled(
-        text.replace("@PROXY@", proxy),
+        text.replace("@PROXY@", proxy).replace("@GROUP@", group),
         {
             "ID": server.id,
             "RUN": str(here.run_dir),
-            "GROUP": here.varnish_group,
             "CONNECT_MS": str(round(1000 * server.connect_timeout_s)),
             "WAIT_S": str(round(wait_s)),
             "ADDRESS": f"{family}@{server.address}:{server.web_port}",

@@ -1,0 +1,209 @@
+"""The box asks the server by HTTPS: woken and awake, by the right name, streaming."""
+
+import contextlib
+import hashlib
+import http.client
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.clients import PROGRAM, Answer, ask, fresh
+from tests.simulator.office import Office
+from tests.simulator.office.box import ADDRESS, HOST
+from tests.simulator.office.namespace import wait_for
+from tests.simulator.office.websocket import Client
+
+ODD_PORT = 8443
+ODD = Path(__file__).with_name("odd_tls.py")
+
+
+def by_https(office: Office, **changes: Any) -> dict[str, Any]:
+    """Changes of the configuration."""
+    # The API lets a configuration name no file elsewhere.
+    file = office.box.directory / "authority.pem"
+    file.write_bytes(office.authority.root.pem)
+    https = {"to_server": "https", "to_server_ca_file": str(file), **changes}
+    return {"server": {"https": https}}
+
+
+def problem(office: Office) -> dict[str, Any] | None:
+    """What the box says of the server's certificate."""
+    [told] = office.box.api("GET", "/v1/status")["box"]["edge"]["to_server"]
+    found: dict[str, Any] | None = told["problem"]
+    return found
+
+
+def answers(office: Office, status: int) -> Answer:
+    """The first answer with this status: a new configuration takes a moment."""
+
+    def right() -> Answer | None:
+        answer = ask(office.client, fresh())
+        return answer if answer.status == status else None
+
+    answer = wait_for(right, f"status {status}", 60)
+    assert answer
+    return answer
+
+
+@pytest.fixture(scope="module")
+def asked_by_https(shared: Office) -> Office:
+    """Its server speaks HTTPS, and is asked by it; another one there has odd answers."""
+    shared.box.await_state("awake")
+    issued = shared.authority.issue(HOST, by=shared.authority.root)
+    shared.server.serve(issued)
+    shared.box.reconfigure(**by_https(shared))
+    shared.box.start_edge()
+    odd: list[str | Path] = [sys.executable, ODD, str(ODD_PORT), issued.file, issued.key_file]
+    shared.server.popen_inside(odd, log="odd")
+    wait_for(partial(shared.server.listens, ODD_PORT), "the odd server")
+    answers(shared, 200)
+    return shared
+
+
+@pytest.fixture(scope="module")
+def asked_oddly(asked_by_https: Office) -> None:
+    """From here on the odd server is asked: its tests are the last."""
+    office = asked_by_https
+    office.box.reconfigure(**by_https(office, to_server_port=ODD_PORT))
+    wait_for(lambda: ask(office.client, fresh("/go")).body == b"gone", "the odd server", 60)
+
+
+@pytest.fixture
+def odd(asked_oddly: None, office: Office) -> Office:
+    """The server that answers oddly."""
+    return office
+
+
+def seen(office: Office, answer: Answer) -> dict[str, Any]:
+    """What the server heard of it."""
+    [found] = wait_for(
+        lambda: [r for r in office.server.requests() if r["id"] == answer.request_id], "the log"
+    )
+    return found
+
+
+@contextlib.contextmanager
+def connection(office: Office) -> Iterator[http.client.HTTPConnection]:
+    """A connection to the box."""
+    made = http.client.HTTPConnection(ADDRESS, timeout=60)
+    made.sock = office.client.connect(ADDRESS, 80, timeout_s=60)
+    with contextlib.closing(made):
+        yield made
+
+
+def test_a_request_wakes_the_server_and_goes_to_it_by_https(
+    asked_by_https: Office, asleep: Office
+) -> None:
+    answer = ask(asleep.client, fresh())
+    assert (answer.status, answer.headers["x-naproxy"]) == (200, "held")
+    heard = seen(asleep, answer)
+    assert (heard["scheme"], heard["proto"], heard["host"]) == ("https", "http", HOST)
+    assert heard["forwarded"]
+    assert problem(asleep) is None
+
+
+def test_idle_connections_to_the_server_end_by_themselves(
+    asked_by_https: Office, office: Office
+) -> None:
+    """Else they would keep it awake, or be dead when it is woken."""
+    assert ask(office.client, fresh()).status == 200
+
+    def none_left() -> bool:
+        said = office.box.run(["ss", "-Htn", "state", "established", "dport", "=", ":443"]).stdout
+        return not said.strip()
+
+    wait_for(none_left, "haproxy to end them", 60)
+
+
+def test_what_is_in_the_cache_is_asked_after_by_its_etag_and_in_parts(
+    asked_by_https: Office, office: Office
+) -> None:
+    path = next(each for each in office.server.paths if each.endswith(".css"))
+    whole = ask(office.client, path)
+    part = ask(office.client, path, headers={"Range": "bytes=2-5"})
+    assert (part.status, part.body) == (206, whole.body[2:6])
+    same = ask(office.client, path, headers={"If-None-Match": whole.headers["etag"]})
+    assert (same.status, same.body) == (304, b"")
+
+
+def test_a_websocket_goes_through(asked_by_https: Office, office: Office) -> None:
+    with office.client.connect(ADDRESS, 80, timeout_s=60) as line:
+        socket = Client(line, HOST, "/app/ws", {})
+        assert socket.accepted
+        for message in (b"one", b"x" * 70000):
+            assert socket.echo(message) == message
+        socket.close()
+
+
+def test_a_wrong_certificate_is_refused_at_once_with_words(
+    asked_by_https: Office, office: Office
+) -> None:
+    right = office.authority.issue(HOST, by=office.authority.root)
+    wrong = office.authority.issue("other.example", by=office.authority.root)
+    office.server.serve(wrong)
+    try:
+        refused = answers(office, 503)
+        assert refused.took_s < 10
+        asked = len(office.server.requests())
+        # It looks anew at another configuration, at the latest each hour.
+        office.box.reconfigure(**by_https(office, to_server_name=HOST))
+        wait_for(
+            lambda: (problem(office) or {}).get("code") == "https.shown_for_others", "words", 60
+        )
+        assert answers(office, 503).headers["x-naproxy"] == "error"
+        paths = [each["target"] for each in office.server.requests()[asked:]]
+        assert set(paths) <= {"/robots.txt", "/"}  # the box's own questions
+    finally:
+        office.server.serve(right)
+        office.box.reconfigure(**by_https(office))
+    answers(office, 200)
+    wait_for(lambda: problem(office) is None, "the box to see it", 120)
+
+
+def test_early_hints_are_an_error_and_harm_nobody_else(odd: Office) -> None:
+    """Varnish cannot read them: docs/https.md says so."""
+    answer = ask(odd.client, fresh("/early"))
+    assert (answer.status, answer.headers["x-naproxy"]) == (503, "error")
+    assert ask(odd.client, fresh("/go")).body == b"gone"
+
+
+def test_no_server_is_asked_for_trailers(odd: Office) -> None:
+    answer = ask(odd.client, fresh("/trailers"), headers={"TE": "trailers", "Connection": "TE"})
+    assert (answer.status, answer.body) == (200, b"body")
+
+
+def test_an_event_comes_before_the_next_is_made(odd: Office) -> None:
+    with connection(odd) as stream:
+        stream.request("GET", fresh("/events"), headers={"Host": HOST, **PROGRAM})
+        answer = stream.getresponse()
+        assert answer.read1() == b"data: first\n\n"
+        assert ask(odd.client, fresh("/go")).status == 200
+        assert answer.read() == b"data: second\n\n"
+
+
+def test_an_upload_may_be_chunked(odd: Office) -> None:
+    blocks = [bytes([n]) * 70000 for n in range(30)]
+    with connection(odd) as upload:
+        headers = {"Host": HOST, **PROGRAM}
+        upload.request("POST", fresh("/upload"), iter(blocks), headers, encode_chunked=True)
+        length, digest, coding, _ = upload.getresponse().read().decode().split()
+    assert (int(length), coding) == (30 * 70000, "chunked")
+    assert digest == hashlib.sha256(b"".join(blocks)).hexdigest()
+
+
+def test_the_box_says_100_continue_itself(odd: Office) -> None:
+    with connection(odd) as upload:
+        sock = upload.sock
+        sock.sendall(
+            f"POST {fresh('/upload')} HTTP/1.1\r\nHost: {HOST}\r\nUser-Agent: curl/8\r\n"
+            "Expect: 100-continue\r\nContent-Length: 4\r\nConnection: close\r\n\r\n".encode()
+        )
+        with sock.makefile("rb") as stream:
+            assert stream.readline() == b"HTTP/1.1 100 Continue\r\n"
+            assert stream.readline() == b"\r\n"
+            sock.sendall(b"body")
+            assert stream.read().endswith(b" -")
