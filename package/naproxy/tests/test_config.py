@@ -378,6 +378,18 @@ TWO = LEAST + LEAST.replace('"web"', '"shop"')
         (LEAST + LEAST.replace("web", "shop") + HTTPS[len(LEAST) :], "server.shop.https.mode"),
         (f"{LEAST}[server.https]\nredirect = true", "server.web.https.redirect"),
         (f"{LEAST}[server.https]\nhsts_s = 1", "server.web.https.hsts_s"),
+        *(
+            (f'{LEAST}[server.https]\nto_server = "https"\n{line}', f"server.web.https.{key}")
+            for key, line in (
+                ("to_server_pin", 'to_server_check = "pin"'),
+                ("to_server_pin", f'to_server_pin = "{"0" * 63}g"'),
+                ("to_server_pin", f'to_server_pin = "{"0" * 64}\\n"'),
+                ("to_server_name", 'to_server_name = "*.example.org"'),
+                ("to_server_name", 'to_server_name = "a b"'),
+                ("to_server_name", 'to_server_name = "192.0.2.1) verify none"'),
+                ("to_server_ca_file", 'to_server_ca_file = "ca.pem"'),
+            )
+        ),
         (f"{HTTPS}redirect = true\n[https]\nport = 8443", "server.web.https.redirect"),
         (f"{LEAST}{2 * CERTIFICATE}", "certificate.main.id"),
         (f"{LEAST}[server.power]\non_w = 1.0\noff_w = 2.0", "server.web.power.on_w"),
