@@ -2,10 +2,10 @@
 
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -151,12 +151,10 @@ class Web:
 
 
 @pytest.fixture
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    made = tmp_path_factory.mktemp("web")
-    for each in (made, *made.parents[:2]):
-        each.chmod(0o755)
-    yield made
-    shutil.rmtree(made)
+def folder() -> Iterator[Path]:
+    """Not below pytest's own, which another run may shut to the servers' users meanwhile."""
+    with tempfile.TemporaryDirectory(prefix="naproxy-web-") as made:
+        yield Path(made)
 
 
 @pytest.mark.parametrize("kind", ["apache", "nginx"])
