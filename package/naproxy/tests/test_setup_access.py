@@ -6,10 +6,10 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from naproxy.api.jobs import JobError
 from naproxy.config import document as config
 from naproxy.config.document import Server
 from naproxy.setup import access
-from naproxy.setup.jobs import JobError
 
 LINE = 'restrict,command="/usr/local/bin/naproxy-sleep" ssh-ed25519 AAAAC3Nza naproxy'
 

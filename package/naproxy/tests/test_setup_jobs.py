@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 from naproxy.api.calls import ApiError, Call, answer
+from naproxy.api.jobs import MOST_JOBS, BusyError, JobError, Jobs, Progress
 from naproxy.config import document as config
 from naproxy.core.reason import Reason
 from naproxy.drivers.meter import Fault, Reading
 from naproxy.history.write.journal import Journal
 from naproxy.setup import api, meters
-from naproxy.setup.jobs import MOST_JOBS, BusyError, JobError, Jobs, Progress
 from test_setup_scan import MACHINES, Office
 
 SERVER = '[[server]]\nid = "web"\naddress = "192.168.1.10"\nmac = "02:00:00:00:00:0a"\n'

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
+from naproxy.api.jobs import JobError, Progress
 from naproxy.setup import lan, scan, web
-from naproxy.setup.jobs import JobError, Progress
 from naproxy.setup.names import from_tool, vendors
 from naproxy.setup.web import Hint
 

@@ -11,12 +11,12 @@ import re
 from pathlib import Path
 from typing import Any, Final
 
+from naproxy.api.jobs import JobError, Progress
 from naproxy.config.document import DEFAULT_FILE, Server
 from naproxy.config.paths import inside
 from naproxy.core.reason import WrongError
 from naproxy.drivers.openssh import SshSettings
 from naproxy.setup import keys
-from naproxy.setup.jobs import JobError, Progress
 
 _VERBS: Final = {"ram": "suspend", "disk": "hibernate", "off": "poweroff"}
 _SCRIPT: Final = Path(__file__).with_name("prepare-server.sh")

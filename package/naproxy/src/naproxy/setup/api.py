@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from naproxy.api.calls import ApiError, Handler, Handlers, no_server
+from naproxy.api.jobs import JobError, Jobs, Progress, Work
 from naproxy.api.table import STEPS
 from naproxy.config.document import Config, Server
 from naproxy.core.processes import Printed, printed, words
@@ -24,7 +25,6 @@ from naproxy.core.reason import Reason
 from naproxy.doctor.server import FactsError, parse
 from naproxy.history.write.journal import Journal
 from naproxy.setup import access, meters, scan, typical
-from naproxy.setup.jobs import JobError, Jobs, Progress, Work
 
 SCAN_PAUSE_S: Final = 10.0
 LOOK_PAUSE_S: Final = 1.0

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from naproxy.setup.jobs import JobError
+from naproxy.api.jobs import JobError
 
 LEAST_PREFIX: Final = 22
 """No larger network is swept: 1022 addresses."""

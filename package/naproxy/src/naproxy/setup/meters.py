@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from naproxy import drivers
+from naproxy.api.jobs import Progress
 from naproxy.core.reason import Reason
 from naproxy.drivers.meter import Fault, Reading, Site
 from naproxy.setup import web
-from naproxy.setup.jobs import Progress
 
 READING_S: Final = 15.0
 """The EnviR speaks every 6 s, an Arduino starts for 2 s when its port is opened."""

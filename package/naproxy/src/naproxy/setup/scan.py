@@ -13,9 +13,9 @@ import socket
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
+from naproxy.api.jobs import JobError, Progress
 from naproxy.core.interfaces import ip
 from naproxy.setup import lan, web
-from naproxy.setup.jobs import JobError, Progress
 from naproxy.setup.lan import Network
 from naproxy.setup.names import Names, vendors
 from naproxy.setup.web import Hint
