@@ -21,7 +21,7 @@ from naproxy.config import document as config
 from naproxy.core.processes import Printed
 from naproxy.core.reason import Reason, together
 from naproxy.core.request import WakeRequest
-from naproxy.edge.store import own_file, store_of
+from naproxy.edge.store import accounts, own_file, put_account, store_of
 from naproxy.edge.store import secrets as edge_secrets
 from naproxy.history.write.journal import Journal
 
@@ -266,20 +266,38 @@ def test_certificates_and_their_keys_come_back_with_the_secrets(home: Home, tmp_
     assert (home.edge / "keys/main.pem").stat().st_mode & 0o777 == 0o600
 
 
+def test_accounts_with_issuers_of_certificates_come_back_with_the_secrets(
+    home: Home, tmp_path: Path
+) -> None:
+    put_account(home.edge, "letsencrypt", CERTIFICATE.encode())
+    home.backup(tmp_path / "b", secrets=True, edge_dir=str(home.edge))
+    assert "edge/acme/letsencrypt.pem" in archive.read(tmp_path / "b").summary()["files"]
+    shutil.rmtree(home.edge)
+    restored(home, tmp_path / "b")
+    assert accounts(home.edge) == {}
+    restored(home, tmp_path / "b", with_secrets=True)
+    assert accounts(home.edge) == {"letsencrypt": CERTIFICATE.encode()}
+    kept = home.edge / "acme/letsencrypt/private/key.pem"
+    assert not any(path.stat().st_mode & 0o077 for path in (kept, *list(kept.parents)[:3]))
+
+
 def test_a_backup_without_secrets_has_no_certificates(home: Home, tmp_path: Path) -> None:
     store_of(home.edge).put("main", CERTIFICATE.encode())
+    put_account(home.edge, "letsencrypt", CERTIFICATE.encode())
     assert "c3R1" not in text_of(home.backup(tmp_path / "b", edge_dir=str(home.edge)))
 
 
 def test_diagnostics_have_no_key_of_a_certificate_nor_the_boxs_own(home: Home) -> None:
     store_of(home.edge).put("main", CERTIFICATE.encode())
     own_file(home.edge).write_text("b3duIGtleSBvZiB0aGUgYm94\n")
+    put_account(home.edge, "staging", b"YW4gYWNjb3VudCdzIGtleQ==\n")
     hidden = edge_secrets(home.edge)
-    texts = {"log.txt": "it said c3R1ZmY=c3R1ZmY=c3R1ZmY= and b3duIGtleSBvZiB0aGUgYm94"}
+    kept = ("c3R1ZmY=c3R1ZmY=c3R1ZmY=", "b3duIGtleSBvZiB0aGUgYm94", "YW4gYWNjb3VudCdzIGtleQ==")
+    texts = {"log.txt": f"it said {kept[0]} and {kept[1]} and {kept[2]}"}
     with tarfile.open(fileobj=io.BytesIO(diagnostics.packed(texts, hidden))) as tar:
         member = tar.extractfile("naproxy-diagnostics/log.txt")
         assert member
-        assert member.read().decode() == "it said [secret] and [secret]"
+        assert member.read().decode() == "it said [secret] and [secret] and [secret]"
 
 
 # Hostile files

@@ -40,7 +40,11 @@ class Both:
             f'{text}[server.https]\nmode = "box"\n[https]\nport = {edge.port}\n'
         )
         self.box.arguments += [f"--edge-dir={edge.folder}", "--edge-user=daemon"]
+        self.prepare()
         self.box.start()
+
+    def prepare(self) -> None:
+        """Set more before it starts."""
 
     def naproxy(self, *args: object) -> subprocess.CompletedProcess[str]:
         command, *more = map(str, args)
@@ -97,7 +101,8 @@ def test_a_certificate_is_sent_by_the_command_and_served(both: Both, tmp_path: P
     shown = fingerprint(issued)
     wait_for("it", lambda: both.edge.shown("one.example") == shown, both.box.log)
     assert both.edge.ask("one.example", "--http2")["alpn"] == "h2"
-    assert both.config()["certificate"] == [{"id": "main", "source": "upload"}]
+    [configured] = both.config()["certificate"]
+    assert (configured["id"], configured["source"]) == ("main", "upload")
     wait_for("the state", lambda: both.naproxy("edge").returncode == 0, both.box.log)
     said = both.naproxy("edge").stdout
     assert "HTTPS is served by haproxy 2." in said

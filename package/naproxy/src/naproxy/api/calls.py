@@ -49,6 +49,8 @@ class Call:
     path: tuple[str, ...]
     query: Mapping[str, Sequence[str]]
     body: bytes
+    own: bool = False
+    """Does it come from our own user?"""
 
 
 def joined(*parts: Handlers) -> Handlers:
@@ -63,6 +65,8 @@ async def answer(handlers: Handlers, call: Call) -> Answer:
     """Answer one request; ApiError for those that cannot be."""
     name, variables = _found(call)
     route = ROUTES[name]
+    if route.own and not call.own:
+        raise ApiError(HTTPStatus.FORBIDDEN, Reason("api.not_yours"))
     try:
         asked = route.asked(call.query)
         given = route.given(call.body or (b"{}" if route.body_media == JSON else b""))

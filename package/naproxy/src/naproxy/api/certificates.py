@@ -5,28 +5,35 @@ from __future__ import annotations
 import base64
 import binascii
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 
 from naproxy.api import configuration
 from naproxy.api.calls import ApiError, Handlers
+from naproxy.api.jobs import JobError, Jobs, Progress
 from naproxy.config.edit import Change
 from naproxy.config.in_force import InForce
 from naproxy.core.processes import why
-from naproxy.core.reason import Reason
+from naproxy.core.reason import Reason, WrongError
 from naproxy.edge.keeper import Keeper
 from naproxy.edge.store import is_id
 from naproxy.edge.x509 import CertificateError, Pair, Sent
 
+_PAUSE_S: Final = 1.0
 _TRIED = "tried_only"
 """The name of one that is only looked at: no id has an underscore."""
 
 
 class Certificates:
-    """Answers what is below /v1/certificates."""
+    """Answers what is below /v1/certificates and /v1/challenges."""
 
     def __init__(self, keeper: Keeper, in_force: InForce) -> None:
         self._keeper = keeper
         self._in_force = in_force
+        self._jobs = Jobs()
+
+    def stop(self) -> None:
+        """End what is under way."""
+        self._jobs.stop()
 
     def handlers(self) -> Handlers:
         """Return who answers which route."""
@@ -36,7 +43,42 @@ class Certificates:
             "certificate.check": self._check,
             "certificate.remove": self._remove,
             "edge": self._edge,
+            "certificate.renew.begin": self._renew,
+            "certificate.renew": self._renewal,
+            "certificate.renew.end": self._renew_no_more,
+            "challenge.put": self._answer,
+            "challenge.remove": self._answer_no_more,
         }
+
+    def _renew(self, certificate: str, *, staging: bool = False) -> dict[str, Any]:
+        if not self._configured(certificate):
+            raise ApiError(HTTPStatus.NOT_FOUND, Reason("https.unknown", name=certificate[:40]))
+
+        async def work(progress: Progress) -> dict[str, Any]:
+            progress.part = "trial" if staging else "renewal"
+            try:
+                return await self._keeper.renew(certificate, trial=staging)
+            except CertificateError as error:
+                raise JobError(error.reason.code, **error.reason.params) from None
+
+        return self._jobs.start(certificate, work, _PAUSE_S)
+
+    def _renewal(self, certificate: str) -> dict[str, Any]:
+        return self._jobs.status(certificate)
+
+    def _renew_no_more(self, certificate: str) -> dict[str, Any]:
+        return self._jobs.cancel(certificate)
+
+    def _answer(self, token: str, answer: str) -> dict[str, Any]:
+        try:
+            self._keeper.challenges.put(token, answer)
+        except WrongError as error:
+            raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, error.reason) from None
+        return {}
+
+    def _answer_no_more(self, token: str) -> dict[str, Any]:
+        self._keeper.challenges.remove(token)
+        return {}
 
     def _edge(self) -> dict[str, Any]:
         return {**self._keeper.status(), "configuration": self._keeper.configuration()}

@@ -64,6 +64,8 @@ class Route:
     """Who may use it in the web interface; the controller's socket asks for the group only."""
     timeout_s: float = field(default=TIMEOUT_S, kw_only=True)
     """How long who asks waits for the answer."""
+    own: bool = field(default=False, kw_only=True)
+    """Only for programs of the controller's own user: not for its group."""
 
     def target(self, **values: object) -> str:
         """Return path and query; a value that is no variable of the path is of the query.

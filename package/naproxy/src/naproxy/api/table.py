@@ -449,7 +449,13 @@ _ABOUT: Final = {
     "notes": array(_REASON),
 }
 _CERTIFICATE: Final = obj(
-    {"id": string(), "source": nullable(string()), "problem": nullable(_REASON), **_ABOUT}
+    {
+        "id": string(),
+        "source": nullable(string()),
+        "problem": nullable(_REASON),
+        "next_try_s": nullable(number(description="when the box renews it; null: never")),
+        **_ABOUT,
+    }
 )
 _CERTIFICATES: Final = obj({"certificates": array(_CERTIFICATE), "edge": obj(_EDGE)})
 _PEM: Final = string(maxLength=1 << 18, description="PEM")
@@ -505,6 +511,28 @@ _HTTPS: Final = {
         *(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT),
         query={"force": _FLAG},
         answer=_CERTIFICATES,
+    ),
+    **_job(
+        "certificate.renew",
+        "/certificates/<certificate>/renew",
+        "Have a certificate issued anew; `staging`: only try whether that would work",
+        "The renewal of a certificate",
+        body=_may({"staging": _FLAG}),
+    ),
+    "challenge.put": _route(
+        "PUT /v1/challenges/<token>",
+        "Answer who asks whether a name is ours, for at most ten minutes (RFC 8555, 8.3)",
+        body=obj({"answer": string(maxLength=512)}),
+        answer=_NOTHING,
+        refusals=(HTTPStatus.FORBIDDEN, HTTPStatus.UNPROCESSABLE_ENTITY),
+        own=True,
+    ),
+    "challenge.remove": _route(
+        "DELETE /v1/challenges/<token>",
+        "Answer no more",
+        answer=_NOTHING,
+        refusals=(HTTPStatus.FORBIDDEN,),
+        own=True,
     ),
 }
 

@@ -6,6 +6,7 @@
     users.json            who may log in, with the digests of their passwords (a secret)
     files/ETC/...         keys and passwords that the configuration names (secrets)
     edge/ID.pem           certificates of HTTPS with their keys (secrets)
+    edge/acme/ISSUER.pem  keys of the accounts with who issues certificates (secrets)
     history.db            the history, if it was asked for
 
 Not encrypted. Everything read is bounded and checked before anything is changed.
@@ -33,7 +34,7 @@ from naproxy.core.files import peek
 from naproxy.core.reason import WrongError
 from naproxy.core.schema import ConfigError
 from naproxy.edge.store import MOST_BYTES as MOST_PEM
-from naproxy.edge.store import is_id, store_of
+from naproxy.edge.store import accounts, is_id, store_of
 from naproxy.history.tables import FILE, GENERATION, prepare
 
 FORMAT: Final = 1
@@ -41,6 +42,7 @@ MOST_TEXT: Final = 1 << 20
 MOST_KEY: Final = 1 << 16
 _MOST_MEMBERS: Final = 200
 _PEM: Final = ".pem"
+_ACCOUNTS: Final = "edge/acme"
 _ABOUT: Final = "naproxy-backup.json"
 _MAGIC: Final = b"SQLite format 3\x00"
 
@@ -79,6 +81,8 @@ def make(out: BinaryIO, file: Path, data_dir: Path, wanted: Wanted) -> None:
                 store = store_of(Path(wanted.edge_dir))
                 for name in store.ids():
                     _add(tar, f"edge/{name}{_PEM}", store.get(name) or b"")
+                for name, key in accounts(Path(wanted.edge_dir)).items():
+                    _add(tar, f"{_ACCOUNTS}/{name}{_PEM}", key)
         if wanted.history:
             _add_history(tar, data_dir)
 
@@ -140,6 +144,8 @@ class Found:
     files: dict[str, bytes]
     certificates: dict[str, bytes]
     """By their ids, each with its key."""
+    accounts: dict[str, bytes]
+    """Keys, by whom they are for."""
     history_bytes: int
 
     def summary(self) -> dict[str, Any]:
@@ -151,7 +157,13 @@ class Found:
             "servers": [server.id for server in self.loaded.server],
             "secrets": self.about["secrets"],
             "users": len(self.users),
-            "files": sorted([*self.files, *(f"edge/{n}{_PEM}" for n in self.certificates)]),
+            "files": sorted(
+                [
+                    *self.files,
+                    *(f"edge/{name}{_PEM}" for name in self.certificates),
+                    *(f"{_ACCOUNTS}/{name}{_PEM}" for name in self.accounts),
+                ]
+            ),
             "history_bytes": self.history_bytes,
         }
 
@@ -184,7 +196,8 @@ def _fits(member: tarfile.TarInfo, number: int, parts: dict[str, bytes]) -> None
     known = ("naproxy.toml", "saved.json", "users.json", _ABOUT, FILE)
     path = PurePosixPath(member.name)
     a_file = path.parts[:1] == ("files",) and len(path.parts) > 1 and ".." not in path.parts
-    an_edge = path.parent == PurePosixPath("edge") and path.suffix == _PEM and is_id(path.stem)
+    folders = (PurePosixPath("edge"), PurePosixPath(_ACCOUNTS))
+    an_edge = path.parent in folders and path.suffix == _PEM and is_id(path.stem)
     if not member.isreg() or not (member.name in known or a_file or an_edge):
         raise ArchiveError("backup.strange_member", name=member.name[:80])
     most = MOST_BYTES if member.name == FILE else MOST_KEY if a_file else MOST_TEXT
@@ -257,10 +270,19 @@ def _checked(parts: dict[str, bytes], history_bytes: int) -> Found:
             "backup.bad_configuration", detail="; ".join(map(str, error.problems))
         ) from None
     files = {name[6:]: data for name, data in parts.items() if name.startswith("files/")}
-    pems = {name[5 : -len(_PEM)]: d for name, d in parts.items() if name.startswith("edge/")}
+    pems, keys = (
+        {PurePosixPath(name).stem: d for name, d in parts.items() if _is_in(folder, name)}
+        for folder in ("edge", _ACCOUNTS)
+    )
     users = _json(parts, "users.json", list) if "users.json" in parts else []
     saved = _json(parts, "saved.json", dict)
-    return Found(about, parts["naproxy.toml"], loaded, saved, users, files, pems, history_bytes)
+    return Found(
+        about, parts["naproxy.toml"], loaded, saved, users, files, pems, keys, history_bytes
+    )
+
+
+def _is_in(folder: str, name: str) -> bool:
+    return PurePosixPath(name).parent == PurePosixPath(folder)
 
 
 def _json(parts: dict[str, bytes], name: str, kind: type) -> Any:

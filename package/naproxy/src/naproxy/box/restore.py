@@ -23,7 +23,7 @@ from naproxy.config.paths import inside
 from naproxy.config.worked import Worked
 from naproxy.core.files import sync, write
 from naproxy.core.schema import ConfigError
-from naproxy.edge.store import store_of
+from naproxy.edge.store import put_account, store_of
 from naproxy.history.tables import FILE
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ _LOG: Final = logging.getLogger(__name__)
 READY: Final = "restore"
 _NEW: Final = "restore.new"
 _EDGE: Final = "edge.json"
+_ACCOUNTS: Final = "accounts.json"
 
 
 def lay_ready(
@@ -52,8 +53,9 @@ def lay_ready(
         given = found.files if with_secrets else {}
         texts = {name: data.hex() for name, data in given.items()}
         (new / "files.json").write_text(json.dumps(texts))
-        pems = found.certificates if with_secrets else {}
-        (new / _EDGE).write_text(json.dumps({name: data.hex() for name, data in pems.items()}))
+        for file_of, pems in ((_EDGE, found.certificates), (_ACCOUNTS, found.accounts)):
+            told = {name: data.hex() for name, data in pems.items() if with_secrets}
+            (new / file_of).write_text(json.dumps(told))
         for path in new.iterdir():
             sync(path)
     except BaseException:
@@ -128,6 +130,9 @@ def _take(ready: Path, file: Path, data_dir: Path, edge_dir: Path) -> None:
     if (ready / _EDGE).exists():
         for name, data in json.loads((ready / _EDGE).read_text()).items():
             store_of(edge_dir).put(name, bytes.fromhex(data))
+    if (ready / _ACCOUNTS).exists():
+        for name, data in json.loads((ready / _ACCOUNTS).read_text()).items():
+            put_account(edge_dir, name, bytes.fromhex(data))
     history = ready / FILE
     if history.exists():
         for suffix in ("-wal", "-shm"):

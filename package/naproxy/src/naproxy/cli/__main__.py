@@ -34,6 +34,7 @@ COMMANDS: Final = {
     "update": "naproxy.cli.update",
     "certificate": "naproxy.cli.certificate",
     "edge": "naproxy.cli.certificate",
+    "acme-hook": "naproxy.cli.acme_hook",
     "fleet": "naproxy.cli.fleet",
     "export": "naproxy.cli.export",
     "metrics": "naproxy.cli.export",

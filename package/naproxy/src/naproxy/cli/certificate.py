@@ -15,6 +15,7 @@ from naproxy.api.command import CommandError, call, socket_option
 from naproxy.core.reason import stored_reason
 
 _MOST_BYTES: Final = 1 << 18
+_POLL_S: Final = 0.5
 
 
 def add_parser(subparsers: Any) -> None:
@@ -43,6 +44,10 @@ def add_parser(subparsers: Any) -> None:
     remove = add("remove", "forget one and its key")
     remove.add_argument(
         "--force", action="store_true", help="also where visitors must come by HTTPS"
+    )
+    renew = add("renew", "have one issued anew, and wait for it")
+    renew.add_argument(
+        "--staging", action="store_true", help="only try whether that would work; nothing changes"
     )
     edge = subparsers.add_parser(
         "edge",
@@ -82,6 +87,8 @@ def _certificate(args: argparse.Namespace) -> int:
         case "remove":
             force = "true" if args.force else None
             told = call(args.socket, "certificate.remove", certificate=args.id, force=force)
+        case "renew":
+            told = _renewed(args)
         case "show":
             told = _one(call(args.socket, "certificates"), args.id)
         case _:
@@ -92,6 +99,18 @@ def _certificate(args: argparse.Namespace) -> int:
         listed = told.get("certificates", [told])
         print("\n".join(line for each in listed for line in describe(each)) or "none yet")
     return 0
+
+
+def _renewed(args: argparse.Namespace) -> Any:
+    job = call(
+        args.socket, "certificate.renew.begin", {"staging": args.staging}, certificate=args.id
+    )
+    while job["state"] == "running":
+        time.sleep(_POLL_S)
+        job = call(args.socket, "certificate.renew", certificate=args.id)
+    if job["error"]:
+        raise CommandError(job["error"]["error"])
+    return job["result"]
 
 
 def _one(told: Mapping[str, Any], name: str) -> Any:
@@ -141,6 +160,9 @@ def describe(certificate: Mapping[str, Any]) -> list[str]:
         kind = f"{certificate['kind'].upper()} {certificate['bits']}"
         lines.append(f"  {kind}, issued by {certificate['issuer']}, until {until}")
         lines.append(f"  used by {', '.join(certificate['in_use_by']) or 'no server'}")
+    if certificate.get("next_try_s") is not None:
+        at = time.strftime("%Y-%m-%d %H:%M", time.localtime(certificate["next_try_s"]))
+        lines.append(f"  the box has it issued {'anew ' * bool(certificate['names'])}at {at}")
     if certificate.get("problem"):
         lines.append(f"  PROBLEM: {stored_reason(certificate['problem'])}")
     return lines + [f"  note: {stored_reason(each)}" for each in certificate["notes"]]

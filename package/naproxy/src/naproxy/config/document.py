@@ -32,6 +32,7 @@ from naproxy.core.schema import (
     Problem,
     alternative,
     checked,
+    fits,
     is_absolute,
     is_address,
     is_host,
@@ -44,6 +45,7 @@ from naproxy.core.schema import (
     tables,
 )
 from naproxy.core.state import Klass
+from naproxy.drivers.own_command import DIRECTORY, is_program
 from naproxy.drivers.wake import first_rung
 from naproxy.server import inhibitors, shares
 from naproxy.shm.page import NAMES, NOTICE_LEN, RULE_LEN, RULES, SERVERS
@@ -56,6 +58,8 @@ CERTIFICATES: Final = 32
 SITES: Final = NAMES // SERVERS
 """Most host names of one server."""
 HTTPS_PORT: Final = 443
+ACME_NAMES: Final = 100
+"""Most names of a certificate that is issued to the box, by Let's Encrypt's rules."""
 BOX: Final = "box"
 """Whose meter it is that measures the box itself."""
 _FINGERPRINT: Final = re.compile(r"[0-9a-f]{64}")
@@ -179,12 +183,56 @@ def plain_fingerprint(text: str) -> str:
     return text.replace(":", "").lower()
 
 
+_is_named = fits("letsencrypt|staging", Reason("config.acme_directory"))
+_is_https = fits(
+    r"https://[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?/[!#-&(-;=?-\[\]_a-z~]*",
+    Reason("config.acme_directory"),
+)
+# They go into a program's arguments: none may begin as an option does.
+is_email: Final = fits(r"[A-Za-z0-9_][!-?A-~]*@[A-Za-z0-9][A-Za-z0-9.-]*", Reason("config.email"))
+is_eab_id: Final = fits(r"[A-Za-z0-9_+/=][A-Za-z0-9_+/=.-]*", Reason("config.eab"))
+is_eab_key: Final = fits(r"[A-Za-z0-9_-]*", Reason("config.eab"))
+
+
+def is_directory(text: str) -> Reason | None:
+    """Check who issues certificates: a known one's name, or an address."""
+    return _is_named(text) and _is_https(text)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Https:
     """HTTPS at the box, for the servers that want it."""
 
     port: int = option("The box's port for HTTPS", HTTPS_PORT, low=1, high=65535)
     oldest: str = option("Oldest version of TLS that it speaks", "1.2", choices=("1.2", "1.3"))
+    acme_directory: str = option(
+        "Who issues certificates to boxes: letsencrypt; staging, its trial, which browsers do not"
+        " trust; or the address of another issuer's directory (ACME)",
+        "letsencrypt",
+        check=is_directory,
+    )
+    acme_email: str = option(
+        "Where the issuer writes to if something is wrong; empty: nowhere",
+        "",
+        high=254,
+        check=or_empty(is_email),
+    )
+    acme_terms: bool = option("You have read the issuer's terms of use and agree to them", False)
+    acme_eab_id: str = option(
+        "Number of your account with the issuer (EAB, key identifier); empty: it asks for none",
+        "",
+        high=256,
+        check=or_empty(is_eab_id),
+    )
+    acme_eab_key: str = option(
+        "That account's key (EAB, HMAC key)", "", high=256, check=is_eab_key, secret=True
+    )
+    acme_ca_file: str = option(
+        "Certificates of the authorities that the issuer's directory is trusted by; empty: the"
+        " system's",
+        "",
+        check=or_empty(is_absolute),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -344,7 +392,27 @@ class Certificate:
 
     id: str = option("Short name of the certificate", low=1, high=31, check=_is_id)
     source: str = option(
-        "Where it comes from: upload, somebody sends it", "upload", choices=("upload",)
+        "Where it comes from: upload, somebody sends it; acme, the box has it issued",
+        "upload",
+        choices=("upload", "acme"),
+    )
+    names: tuple[str, ...] = option(
+        "Names it is to be for, with source acme; empty: all that the box serves",
+        (),
+        high=ACME_NAMES,
+        check=is_site_name,
+    )
+    challenge: str = option(
+        "How the issuer sees that the names are yours: http-01, it asks the box on port 80; dns-01,"
+        " your program writes into the DNS",
+        "http-01",
+        choices=("http-01", "dns-01"),
+    )
+    hook: str = option(
+        f"Name of that program in {DIRECTORY}", "", high=64, check=or_empty(is_program)
+    )
+    kind: str = option(
+        "Kind of its key: ecdsa, which is faster, or rsa", "ecdsa", choices=("ecdsa", "rsa")
     )
 
 
@@ -458,9 +526,7 @@ def _conflicts(config: Config) -> Iterator[Problem]:
     for where, name in about:
         if name and not ids[name]:
             yield Problem(f"{where}.server", Reason("config.no_server", name=name))
-    certificates = Counter(each.id for each in config.certificate)
-    for name in (name for name, number in certificates.items() if number > 1):
-        yield Problem(f"certificate.{name}.id", Reason("config.certificate_twice"))
+    yield from _certificate_conflicts(config)
     yield from _meter_conflicts(config, set(ids))
     if config.fleet.url and not config.fleet.token:
         yield Problem("fleet.token", Reason("config.fleet_token"))
@@ -480,6 +546,19 @@ def _https_conflicts(config: Config, server: Server, here: str) -> Iterator[Prob
     # Neither a redirect of ours nor HSTS names a port.
     if https.redirect and config.https.port != HTTPS_PORT:
         yield Problem(f"{here}.redirect", Reason("config.https_port", port=HTTPS_PORT))
+
+
+def _certificate_conflicts(config: Config) -> Iterator[Problem]:
+    ids = Counter(each.id for each in config.certificate)
+    for name in (name for name, number in ids.items() if number > 1):
+        yield Problem(f"certificate.{name}.id", Reason("config.certificate_twice"))
+    for certificate in config.certificate:
+        here = f"certificate.{certificate.id}"
+        by_dns = certificate.challenge == "dns-01"
+        if by_dns and not certificate.hook:
+            yield Problem(f"{here}.hook", Reason("config.acme_hook"))
+        if not by_dns and any(name.startswith("*.") for name in certificate.names):
+            yield Problem(f"{here}.names", Reason("config.acme_wildcard"))
 
 
 def _power_conflicts(server: Server, here: str) -> Iterator[Problem]:

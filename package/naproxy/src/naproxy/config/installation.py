@@ -51,6 +51,11 @@ class Installation:
         check=is_absolute,
     )
     edge_user: str = option("user and group of haproxy's workers", "naproxy-edge", low=1, high=32)
+    acme_hook: str = option(
+        "program that uacme calls to show an issuer of certificates that a name is ours",
+        "/usr/libexec/naproxy-acme-hook",
+        check=is_absolute,
+    )
     varnish_name: str = option(
         "Varnish's name (its -n), to empty the cache; empty: the usual one", "", high=255
     )

@@ -9,6 +9,9 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
+import socket
+import struct
 from http import HTTPStatus
 from pathlib import Path
 from typing import Final
@@ -24,6 +27,7 @@ _LOG: Final = logging.getLogger(__name__)
 MOST_HEAD_BYTES: Final = 16384
 MOST_CLIENTS: Final = 32
 REQUEST_S: Final = 10.0
+_CREDENTIALS: Final = struct.Struct("iII")
 
 
 async def serve(handlers: Handlers, path: Path, group: str) -> asyncio.Server:
@@ -57,7 +61,7 @@ async def _client(
 ) -> None:
     try:
         async with asyncio.timeout(REQUEST_S):
-            call = await _read(reader)
+            call = await _read(reader, own=_is_own(writer))
     except ApiError as error:
         status, body = error.status, error.body
     else:
@@ -81,7 +85,14 @@ async def _answered(handlers: Handlers, call: Call) -> Answer:
         return HTTPStatus.INTERNAL_SERVER_ERROR, {**told(Reason("api.fault")), "where": None}
 
 
-async def _read(reader: asyncio.StreamReader) -> Call:
+def _is_own(writer: asyncio.StreamWriter) -> bool:
+    """Is our own user at the other end? The kernel says so (unix(7), SO_PEERCRED)."""
+    sock = writer.get_extra_info("socket")
+    said = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    return bool(_CREDENTIALS.unpack(said)[1] == os.geteuid())
+
+
+async def _read(reader: asyncio.StreamReader, *, own: bool) -> Call:
     try:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     except asyncio.LimitOverrunError:
@@ -100,7 +111,7 @@ async def _read(reader: asyncio.StreamReader) -> Call:
     except ValueError:
         raise ApiError(HTTPStatus.BAD_REQUEST, Reason("api.url")) from None
     path = tuple(url.path.removeprefix("/").split("/"))
-    return Call(method, path, query, body)
+    return Call(method, path, query, body, own)
 
 
 def _headers(lines: list[str]) -> dict[str, str]:

@@ -122,8 +122,12 @@ class Controller:
         self.updates = Updates(here.rauc_conf, data_dir / "update", update.Machine())
         self._servers = Servers(self.runners, self.configuration)
         self._keeper = Keeper(
-            here, self._journal, awake=lambda server: self._state_of(server) is State.AWAKE
+            here,
+            self._journal,
+            awake=lambda server: self._state_of(server) is State.AWAKE,
+            show=partial(slots.write_challenges, self._page),
         )
+        self._certificates = Certificates(self._keeper, self.configuration)
         self._slots: dict[str, int] = {}
         self._zone = zone("")
 
@@ -166,6 +170,7 @@ class Controller:
         self._page.heartbeat(0)
         self.setup.stop()
         self.operations.own.stop()
+        self._certificates.stop()
         self._keeper.stop()
         self._meters.stop()
         for runner in self.runners.values():
@@ -319,7 +324,7 @@ class Controller:
             self.setup.handlers(),
             self.operations.handlers(),
             updating.handlers(self.updates),
-            Certificates(self._keeper, self.configuration).handlers(),
+            self._certificates.handlers(),
         )
 
     def _told_status(self) -> dict[str, Any]:

@@ -31,7 +31,19 @@ class CommandSettings:
 
 async def run(settings: CommandSettings, target: Target, timeout_s: float) -> program.Ended:
     """Run it to its end, with the server's data in its environment; WrongError if it cannot be."""
-    file = DIRECTORY / settings.program
+    file = roots(settings.program)
+    about_server = {
+        "NAPROXY_SERVER": target.id,
+        "NAPROXY_ADDRESS": target.address,
+        "NAPROXY_MAC": target.mac,
+        "NAPROXY_INTERFACE": target.interface,
+    }
+    return await program.run([str(file), *settings.arguments], timeout_s, about_server)
+
+
+def roots(name: str) -> Path:
+    """Return a program's file; WrongError if anybody but root could have put it there."""
+    file = DIRECTORY / name
     for path in (file.parent, file):
         try:
             about = path.stat()
@@ -40,10 +52,4 @@ async def run(settings: CommandSettings, target: Target, timeout_s: float) -> pr
             raise WrongError("driver.cannot_run", program=str(file), why=why) from None
         if about.st_uid != 0 or about.st_mode & 0o022:
             raise WrongError("driver.not_roots", file=str(path))
-    about_server = {
-        "NAPROXY_SERVER": target.id,
-        "NAPROXY_ADDRESS": target.address,
-        "NAPROXY_MAC": target.mac,
-        "NAPROXY_INTERFACE": target.interface,
-    }
-    return await program.run([str(file), *settings.arguments], timeout_s, about_server)
+    return file

@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
+from naproxy.config.document import Certificate as Configured
 from naproxy.config.document import Config, Server
 from naproxy.config.installation import Installation
 from naproxy.core import files
@@ -21,7 +22,9 @@ from naproxy.core.names import ascii_site
 from naproxy.core.processes import why
 from naproxy.core.reason import Reason, plain
 from naproxy.edge.apply import Generations, Haproxy, Info
+from naproxy.edge.challenges import Challenges, Write
 from naproxy.edge.render import Here, render, serves, wanted
+from naproxy.edge.renewing import Memory, Renewing
 from naproxy.edge.store import own_file, store_of
 from naproxy.edge.to_server import ToServers
 from naproxy.edge.x509 import (
@@ -45,16 +48,6 @@ _STEPS_DAYS: Final = (0, 1, 7, 14, 30)
 _SAID: Final = "https.said"
 
 
-class Memory(Protocol):
-    """What is kept over restarts: the journal."""
-
-    def save(self, key: str, value: Any) -> None:
-        """Keep a JSON value."""
-
-    def saved(self, key: str) -> dict[str, Any]:
-        """Return what was kept, an empty object if there is none."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Known:
     """What became of a certificate that is kept: what it is, or why it cannot be used."""
@@ -74,8 +67,13 @@ class Keeper:
         now: Callable[[], float] = time.time,
         haproxy: Haproxy | None = None,
         awake: Callable[[str], bool] = lambda _: False,
+        show: Write = lambda answers: None,
     ) -> None:
-        """Change nothing yet; `awake` says whether a server is."""
+        """Change nothing yet.
+
+        `awake` says whether a server is; `show` shows Varnish what to answer an issuer of
+        certificates.
+        """
         ipv6 = Path("/proc/net/if_inet6").exists()
         self._here = Here(Path(here.run_dir), here.edge_user, ipv6, here.group)
         self._folder = Path(here.edge_dir)
@@ -94,6 +92,8 @@ class Keeper:
         self._problem: Reason | None = None
         self._info: Info | None = None
         self._said: dict[str, Any] | None = None
+        self.challenges = Challenges(show)
+        self._renewing = Renewing(here, self, memory, now)
 
     # The loop's side
 
@@ -110,6 +110,7 @@ class Keeper:
 
     def stop(self) -> None:
         """Work no more; HTTPS goes on."""
+        self._renewing.stop()
         if self._work:
             self._work.cancel()
 
@@ -117,6 +118,7 @@ class Keeper:
         while True:
             try:
                 await self.once()
+                self.renew_due()
             except Exception:  # whatever failed must not be the last
                 _LOG.exception("https: a fault in Naproxy")
             with contextlib.suppress(TimeoutError):
@@ -135,6 +137,12 @@ class Keeper:
         if config and await self._to_servers.look(config):
             self._changed.set()
         self._watch()
+
+    def renew_due(self) -> None:
+        """Begin to renew what is due: with another clock no issuer's certificate holds."""
+        self.challenges.forget()
+        if self._config and self._dated:
+            self._renewing.next(self._config, self._pairs(self._config))
 
     async def _apply(self, config: Config) -> Reason | None:
         try:
@@ -223,7 +231,7 @@ class Keeper:
                 continue
             before = said.get(certificate.fingerprint)
             now[certificate.fingerprint] = steps[0]
-            ending = self._ending(certificate)
+            ending = self._ending(certificate, name)
             if ending and not (isinstance(before, int) and before <= steps[0]):
                 _LOG.warning("certificate %s: %s", name, ending)
         if self._dated and self._known and now != said:
@@ -238,8 +246,8 @@ class Keeper:
     def _left_s(self, certificate: Certificate) -> float:
         return certificate.not_after_s - self._now()
 
-    def _ending(self, certificate: Certificate) -> Reason | None:
-        """Return that it is not good now, or ends soon."""
+    def _ending(self, certificate: Certificate, name: str = "") -> Reason | None:
+        """Return that it is not good now, or ends soon; `name` is that of one that is kept."""
         if not self._dated:
             return None
         if wrong := certificate.untimely(self._now()):
@@ -248,6 +256,10 @@ class Keeper:
         if left_s > _STEPS_DAYS[-1] * _DAY_S:
             return None
         day = day_of(certificate.not_after_s)
+        config, own = self._config, self._configured(name)
+        if config and own and own.source != "upload":
+            failing = self._renewing.problem(own, config)
+            return Reason("https.renewal_fails", day=day) if failing else None
         return Reason("https.ends_soon", days=int(left_s // _DAY_S), day=day)
 
     # Changes
@@ -294,6 +306,16 @@ class Keeper:
             self._known[name] = _Known(sha256(pair.chain + pair.key).hexdigest(), pair, None)
             self._changed.set()
 
+    async def renew(self, name: str, *, trial: bool) -> dict[str, Any]:
+        """Have one issued anew, or try whether that would work; CertificateError."""
+        config, own = self._config, self._configured(name)
+        if not config or not own:
+            raise CertificateError("https.unknown", name=name[:40])
+        if trial:
+            return self.about((await self._renewing.trial(own, config)).certificate)
+        await self._renewing.renew(own, config)
+        return self.certificate(name)
+
     async def remove(self, name: str) -> None:
         """Forget one; OSError."""
         async with self._busy:
@@ -331,25 +353,33 @@ class Keeper:
         ending = [
             Reason("https.certificate", name=name, why=reason)
             for name, pair in self._readable().items()
-            if (reason := self._ending(pair.certificate))
+            if (reason := self._ending(pair.certificate, name))
         ]
         return {**self._edge(), "certificates": ends, "ending": plain(ending)}
 
     def certificate(self, name: str) -> dict[str, Any]:
         """Return what is known of one, as JSON types."""
-        known = self._known[name]
-        config = self._config
-        sources = {each.id: each.source for each in config.certificate} if config else {}
-        told: dict[str, Any] = {"id": name, "source": sources.get(name)}
-        problem = known.problem or (None if name in sources else Reason("https.not_configured"))
+        known, own = self._known[name], self._configured(name)
+        told: dict[str, Any] = {"id": name, "source": own.source if own else None}
+        problem = known.problem or (None if own else Reason("https.not_configured"))
+        told["next_try_s"] = None
+        if self._config and own and own.source != "upload":
+            failing = self._renewing.problem(own, self._config)
+            coming = Reason("https.acme_coming") if self._dated else Reason("https.acme_clock")
+            problem = failing or (coming if known.pair is None else problem)
+            told["next_try_s"] = self._renewing.next_s(own, self._config, known.pair)
         told["problem"] = problem.plain() if problem else None
         if known.pair is None:
             return {**told, **_UNKNOWN}
-        return {**told, **self.about(known.pair.certificate)}
+        return {**told, **self.about(known.pair.certificate, name)}
 
-    def about(self, certificate: Certificate) -> dict[str, Any]:
+    def _configured(self, name: str) -> Configured | None:
+        listed = self._config.certificate if self._config else ()
+        return next((each for each in listed if each.id == name), None)
+
+    def about(self, certificate: Certificate, name: str = "") -> dict[str, Any]:
         """Return what a certificate says, as JSON types."""
-        ending = self._ending(certificate)
+        ending = self._ending(certificate, name)
         notes = [*([ending] if ending else []), *certificate.notes]
         return {
             "names": list(certificate.names),

@@ -12,6 +12,7 @@ MOST_BYTES: Final = 1 << 18
 """Of one file: a chain and its key as openssl wrote them."""
 _KEYS: Final = "keys"
 _OWN: Final = "own.pem"
+_ACME: Final = "acme"
 _NAME: Final = re.compile(r"[a-z0-9-]{1,31}")
 _LEAST_LINE: Final = 16
 
@@ -64,10 +65,39 @@ def own_file(edge_dir: Path) -> Path:
     return edge_dir / _OWN
 
 
+def account_folder(edge_dir: Path, issuer: str) -> Path:
+    """Return where uacme has the account with an issuer of certificates."""
+    return edge_dir / _ACME / issuer
+
+
+def account_file(folder: Path) -> Path:
+    """Return the account's key in its folder: uacme calls it so."""
+    return folder / "private" / "key.pem"
+
+
+def accounts(edge_dir: Path) -> dict[str, bytes]:
+    """Return the keys of all accounts by their issuers; OSError."""
+    try:
+        folders = sorted((edge_dir / _ACME).iterdir())
+    except FileNotFoundError:
+        return {}
+    known = [each for each in folders if is_id(each.name) and account_file(each).exists()]
+    return {each.name: files.peek(account_file(each), MOST_BYTES)[0] for each in known}
+
+
+def put_account(edge_dir: Path, issuer: str, key: bytes) -> None:
+    """Keep an account's key, as after a restore; OSError."""
+    file = account_file(account_folder(edge_dir, issuer))
+    for folder in reversed(file.relative_to(edge_dir).parents):
+        (edge_dir / folder).mkdir(mode=0o700, parents=True, exist_ok=True)
+    files.write(file, key, 0o600)
+
+
 def secrets(edge_dir: Path) -> list[str]:
     """Return the lines of all that is kept: what must not be in anything given away."""
     found: set[str] = set()
-    for path in (own_file(edge_dir), *sorted((edge_dir / _KEYS).glob("*.pem"))):
+    kept = ((edge_dir / _KEYS).glob("*.pem"), (edge_dir / _ACME).glob("*/private/*.pem"))
+    for path in (own_file(edge_dir), *(path for each in kept for path in sorted(each))):
         try:
             data, _ = files.peek(path, MOST_BYTES)
         except OSError:

@@ -1,0 +1,159 @@
+"""A real issuer of certificates by ACME, Pebble, with the DNS that it asks (challtestsrv)."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from certificates import Authority
+
+needs_pebble = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="a namespace for authorities needs root"),
+    *(
+        pytest.mark.skipif(not shutil.which(name), reason=f"{name} not installed")
+        for name in ("pebble", "pebble-challtestsrv", "uacme")
+    ),
+]
+PATIENCE_S = 60.0
+AUTHORITIES = "/etc/ssl/certs"
+"""Debian's uacme 1.7.4 knows no other; in it ours is alone, in a namespace of uacme's own."""
+
+
+def free_ports(number: int) -> list[int]:
+    """Return ports that nobody uses, TCP and UDP."""
+    with contextlib.ExitStack() as held:
+        ports = []
+        for _ in range(number):
+            tcp = held.enter_context(contextlib.closing(socket.socket()))
+            tcp.bind(("127.0.0.1", 0))
+            ports.append(tcp.getsockname()[1])
+        return ports
+
+
+class Pebble:
+    """Issues to whom it sees on `http_port` of `address`."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        settings: Mapping[str, Any] | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """Start both; `settings` are laid over Pebble's."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self.authority = Authority(folder / "authority")
+        own = self.authority.issue("localhost")
+        (folder / "own.pem").write_bytes(self.authority.chain(own))
+        self.port, self.manage_port, self.http_port, self.dns_port, self.dns_manage = free_ports(5)
+        here = "127.0.0.1"
+        told: dict[str, Any] = {
+            "listenAddress": f"{here}:{self.port}",
+            "managementListenAddress": f"{here}:{self.manage_port}",
+            "certificate": str(folder / "own.pem"),
+            "privateKey": str(own.key_file),
+            "httpPort": self.http_port,
+            "tlsPort": 1,
+            "certificateValidityPeriod": 90 * 86400,
+            **(settings or {}),
+        }
+        (folder / "pebble.json").write_text(json.dumps({"pebble": told}))
+        steady = {"PEBBLE_VA_NOSLEEP": "1", "PEBBLE_WFE_NONCEREJECT": "0", "PEBBLE_AUTHZREUSE": "0"}
+        self._processes = [
+            self._start(
+                *("pebble-challtestsrv", "-defaultIPv4", here, "-defaultIPv6", ""),
+                *("-dns01", f"{here}:{self.dns_port}", "-management", f"{here}:{self.dns_manage}"),
+                *("-http01", "", "-https01", "", "-tlsalpn01", ""),
+            ),
+            self._start(
+                *("pebble", "-config", str(folder / "pebble.json")),
+                *("-dnsserver", f"{here}:{self.dns_port}"),
+                environment={**steady, **(environment or {})},
+            ),
+        ]
+        for port in (self.port, self.dns_manage):
+            self._wait_for(port)
+
+    @property
+    def directory(self) -> str:
+        return f"https://localhost:{self.port}/dir"
+
+    def log(self) -> str:
+        return (self.folder / "pebble.log").read_text()
+
+    def _start(
+        self, *argv: str, environment: Mapping[str, str] | None = None
+    ) -> subprocess.Popen[bytes]:
+        log = (self.folder / f"{argv[0]}.log").open("ab")
+        with log:
+            return subprocess.Popen(
+                argv, stdout=log, stderr=log, env={**os.environ, **(environment or {})}
+            )
+
+    def _wait_for(self, port: int) -> None:
+        end_s = time.monotonic() + PATIENCE_S
+        while True:
+            with contextlib.suppress(OSError):
+                socket.create_connection(("127.0.0.1", port), 1).close()
+                return
+            assert time.monotonic() < end_s, self.log()
+            time.sleep(0.02)
+
+    def name(self, path: str, **body: str) -> None:
+        """Change the DNS."""
+        url = f"http://127.0.0.1:{self.dns_manage}/{path}"
+        urllib.request.urlopen(url, json.dumps(body).encode(), timeout=PATIENCE_S).close()
+
+    def uacme(self, programs: Path) -> None:
+        """Put a uacme into a folder that trusts this issuer alone."""
+        programs.mkdir(exist_ok=True)
+        script = programs / "uacme"
+        real = shutil.which("uacme")
+        trusted = self.authority.root.file
+        script.write_text(
+            "#!/bin/sh\nexec unshare -m sh -c 'mount -t tmpfs none "
+            f'{AUTHORITIES} && cp "$0" {AUTHORITIES}/ca-certificates.crt && shift 0 && '
+            f'exec {real} "$@"\' \'{trusted}\' "$@"\n'
+        )
+        script.chmod(0o755)
+
+    def close(self) -> None:
+        for process in self._processes:
+            process.kill()
+            process.wait()
+
+
+@contextlib.contextmanager
+def pebble(folder: Path, **more: Any) -> Iterator[Pebble]:
+    """An issuer, for a while."""
+    made = Pebble(folder, **more)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def hook(folder: Path, commands: Path) -> Path:
+    """Return a program as the image's naproxy-acme-hook; the office's own are in `commands`."""
+    script = folder / "acme-hook"
+    script.write_text(
+        f"#!{sys.executable}\n"
+        "import sys\nfrom pathlib import Path\n"
+        "from naproxy.cli.__main__ import main\nfrom naproxy.drivers import own_command\n"
+        f"own_command.DIRECTORY = Path({str(commands)!r})\n"
+        "sys.exit(main(['acme-hook', '--', *sys.argv[1:]]))\n"
+    )
+    script.chmod(0o755)
+    return script
