@@ -519,6 +519,21 @@ _HTTPS: Final = {
         "The renewal of a certificate",
         body=_may({"staging": _FLAG}),
     ),
+    "certificate.key": _https(
+        "POST /certificates/<certificate>/key",
+        "Make the key to fetch it with from the server; what to paste there, where `folder` has it",
+        *(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT),
+        body=obj({"folder": string(maxLength=256)}),
+        answer=obj(
+            {
+                "user": string(),
+                "public_key": string(),
+                "fingerprint": string(),
+                "line": string(description="for authorized_keys"),
+                "script": string(description="empty: the user is none that it could be for"),
+            }
+        ),
+    ),
     "challenge.put": _route(
         "PUT /v1/challenges/<token>",
         "Answer who asks whether a name is ours, for at most ten minutes (RFC 8555, 8.3)",

@@ -45,7 +45,11 @@ def add_parser(subparsers: Any) -> None:
     remove.add_argument(
         "--force", action="store_true", help="also where visitors must come by HTTPS"
     )
-    renew = add("renew", "have one issued anew, and wait for it")
+    key = add("key", "say what to paste on the server that has it, so that the box may fetch it")
+    key.add_argument(
+        "--folder", required=True, metavar="PATH", help="where it is on the server, with its key"
+    )
+    renew = add("renew", "have one issued anew or fetched, and wait for it")
     renew.add_argument(
         "--staging", action="store_true", help="only try whether that would work; nothing changes"
     )
@@ -79,6 +83,10 @@ def run(args: argparse.Namespace) -> int:
 
 def _certificate(args: argparse.Namespace) -> int:
     told: Any
+    if args.action == "key":
+        told = call(args.socket, "certificate.key", {"folder": args.folder}, certificate=args.id)
+        print(json.dumps(told, indent=2) if args.json else told["script"] or told["line"])
+        return 0
     match args.action:
         case "put":
             told = call(args.socket, "certificate.put", _sent(args), certificate=args.id)
@@ -162,7 +170,8 @@ def describe(certificate: Mapping[str, Any]) -> list[str]:
         lines.append(f"  used by {', '.join(certificate['in_use_by']) or 'no server'}")
     if certificate.get("next_try_s") is not None:
         at = time.strftime("%Y-%m-%d %H:%M", time.localtime(certificate["next_try_s"]))
-        lines.append(f"  the box has it issued {'anew ' * bool(certificate['names'])}at {at}")
+        verb = "looks for another" if certificate["source"] == "server" else "has it issued anew"
+        lines.append(f"  the box {verb} at {at}")
     if certificate.get("problem"):
         lines.append(f"  PROBLEM: {stored_reason(certificate['problem'])}")
     return lines + [f"  note: {stored_reason(each)}" for each in certificate["notes"]]

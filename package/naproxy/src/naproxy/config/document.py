@@ -45,6 +45,7 @@ from naproxy.core.schema import (
     tables,
 )
 from naproxy.core.state import Klass
+from naproxy.drivers.openssh import SshSettings
 from naproxy.drivers.own_command import DIRECTORY, is_program
 from naproxy.drivers.wake import first_rung
 from naproxy.server import inhibitors, shares
@@ -392,9 +393,10 @@ class Certificate:
 
     id: str = option("Short name of the certificate", low=1, high=31, check=_is_id)
     source: str = option(
-        "Where it comes from: upload, somebody sends it; acme, the box has it issued",
+        "Where it comes from: upload, somebody sends it; acme, the box has it issued; server, the"
+        " box fetches it from the server, which has it",
         "upload",
-        choices=("upload", "acme"),
+        choices=("upload", "acme", "server"),
     )
     names: tuple[str, ...] = option(
         "Names it is to be for, with source acme; empty: all that the box serves",
@@ -414,6 +416,19 @@ class Certificate:
     kind: str = option(
         "Kind of its key: ecdsa, which is faster, or rsa", "ecdsa", choices=("ecdsa", "rsa")
     )
+    server: str = option(
+        "The server that has it, with source server; the box must put that to sleep by ssh", ""
+    )
+    key_file: str = option(
+        "Private key that the box logs in there with to fetch it, and for nothing else",
+        "/etc/naproxy/ssh/certificate_ed25519",
+        check=is_absolute,
+    )
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Which login fetches it."""
+        return self.server, self.key_file
 
 
 def _is_topic(text: str) -> Reason | None:
@@ -559,6 +574,15 @@ def _certificate_conflicts(config: Config) -> Iterator[Problem]:
             yield Problem(f"{here}.hook", Reason("config.acme_hook"))
         if not by_dns and any(name.startswith("*.") for name in certificate.names):
             yield Problem(f"{here}.names", Reason("config.acme_wildcard"))
+    places = Counter(each.place for each in config.certificate if each.source == "server")
+    by_ssh = {each.id for each in config.server if isinstance(each.sleep, SshSettings)}
+    for certificate in (each for each in config.certificate if each.source == "server"):
+        here = f"certificate.{certificate.id}"
+        if certificate.server not in by_ssh:
+            yield Problem(f"{here}.server", Reason("config.certificate_server"))
+        # Of two lines with the same key the server takes the first.
+        if places[certificate.place] > 1:
+            yield Problem(f"{here}.key_file", Reason("config.certificate_key"))
 
 
 def _power_conflicts(server: Server, here: str) -> Iterator[Problem]:

@@ -124,8 +124,8 @@ class Controller:
         self._keeper = Keeper(
             here,
             self._journal,
-            awake=lambda server: self._state_of(server) is State.AWAKE,
             show=partial(slots.write_challenges, self._page),
+            awake=self._is_awake,
         )
         self._certificates = Certificates(self._keeper, self.configuration)
         self._slots: dict[str, int] = {}
@@ -326,6 +326,10 @@ class Controller:
             updating.handlers(self.updates),
             self._certificates.handlers(),
         )
+
+    def _is_awake(self, server: str) -> bool:
+        runner = self.runners.get(server)
+        return runner is not None and runner.state() == State.AWAKE
 
     def _told_status(self) -> dict[str, Any]:
         return {"box": self.status(), "servers": self._servers.status(), **self._said_by_meters()}

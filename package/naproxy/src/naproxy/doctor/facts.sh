@@ -87,7 +87,7 @@ if [ -n "$USER_IN" ]; then
 	fact login "$(getent passwd "$USER_IN" | cut -d: -f7)"
 	fact forced "$(grep -c 'command="' "$home/.ssh/authorized_keys" 2>/dev/null)"
 	fact keys "$(grep -c '^[^#]' "$home/.ssh/authorized_keys" 2>/dev/null)"
-	fact command "$(sed -n 's/.*command="\([^" ]*\).*/\1/p' "$home/.ssh/authorized_keys" \
+	fact command "$(sed -n 's/.*command="\(\/[^" ]*\).*/\1/p' "$home/.ssh/authorized_keys" \
 	    2>/dev/null | head -n 1 | while read -r path; do [ -x "$path" ] && echo runs; done)"
 fi
 fact virtual "$(has systemd-detect-virt && systemd-detect-virt 2>/dev/null)"

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from naproxy.core import processes as program
-from naproxy.core.reason import Reason, own_words
+from naproxy.core.processes import Printed
+from naproxy.core.reason import Reason, WrongError, own_words
 from naproxy.core.schema import fits, is_absolute, option
 
 is_user: Final = fits(r"(?!-)[^ @/:]*", Reason("config.user"))
@@ -94,6 +95,17 @@ class Ssh:
     async def run(self, command: str, timeout_s: float) -> Session:
         """Run a command there; WrongError if ssh cannot be run."""
         return await self._session(timeout_s, command)
+
+    async def fetch(self, command: str, timeout_s: float, most_bytes: int) -> tuple[Printed, str]:
+        """Run a command there; return how it ended with what it printed, and what ssh says."""
+        with tempfile.NamedTemporaryFile(prefix="naproxy-ssh-") as log:
+            argv = self._command(log.name, command)
+            try:
+                done = await program.printed(argv, timeout_s, {}, most_bytes)
+            except OSError as error:
+                why = error.strerror
+                raise WrongError("driver.cannot_run", program=argv[0], why=why) from None
+            return done, Path(log.name).read_text(errors="replace")
 
     async def look(self, timeout_s: float) -> Session:
         """Log in and run nothing, not even a forced command; WrongError as above.

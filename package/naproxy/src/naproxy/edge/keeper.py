@@ -66,8 +66,9 @@ class Keeper:
         memory: Memory,
         now: Callable[[], float] = time.time,
         haproxy: Haproxy | None = None,
-        awake: Callable[[str], bool] = lambda _: False,
+        *,
         show: Write = lambda answers: None,
+        awake: Callable[[str], bool] = lambda server: False,
     ) -> None:
         """Change nothing yet.
 
@@ -93,7 +94,7 @@ class Keeper:
         self._info: Info | None = None
         self._said: dict[str, Any] | None = None
         self.challenges = Challenges(show)
-        self._renewing = Renewing(here, self, memory, now)
+        self._renewing = Renewing(here, self, memory, now, awake)
 
     # The loop's side
 
@@ -299,12 +300,16 @@ class Keeper:
             except OSError as error:
                 return Reason("https.not_kept", why=why(error))
 
-    async def put(self, name: str, pair: Pair) -> None:
-        """Keep one, in the place of another or new; OSError."""
+    async def put(self, name: str, pair: Pair) -> bool:
+        """Keep one, in the place of another or new; return whether it is another. OSError."""
+        pem = pair.chain + pair.key
         async with self._busy:
-            await asyncio.to_thread(self.store.put, name, pair.chain + pair.key)
-            self._known[name] = _Known(sha256(pair.chain + pair.key).hexdigest(), pair, None)
+            if self.store.get(name) == pem:
+                return False
+            await asyncio.to_thread(self.store.put, name, pem)
+            self._known[name] = _Known(sha256(pem).hexdigest(), pair, None)
             self._changed.set()
+            return True
 
     async def renew(self, name: str, *, trial: bool) -> dict[str, Any]:
         """Have one issued anew, or try whether that would work; CertificateError."""
@@ -365,13 +370,17 @@ class Keeper:
         told["next_try_s"] = None
         if self._config and own and own.source != "upload":
             failing = self._renewing.problem(own, self._config)
-            coming = Reason("https.acme_coming") if self._dated else Reason("https.acme_clock")
-            problem = failing or (coming if known.pair is None else problem)
+            problem = failing or (self._coming(own.source) if known.pair is None else problem)
             told["next_try_s"] = self._renewing.next_s(own, self._config, known.pair)
         told["problem"] = problem.plain() if problem else None
         if known.pair is None:
             return {**told, **_UNKNOWN}
         return {**told, **self.about(known.pair.certificate, name)}
+
+    def _coming(self, source: str) -> Reason:
+        if not self._dated:
+            return Reason("https.acme_clock")
+        return Reason("https.acme_coming" if source == "acme" else "https.fetch_coming")
 
     def _configured(self, name: str) -> Configured | None:
         listed = self._config.certificate if self._config else ()

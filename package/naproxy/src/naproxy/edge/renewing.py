@@ -1,21 +1,22 @@
-"""Has certificates issued and renewed, one at a time: the only one who runs uacme."""
+"""Has certificates issued, or fetches them, in time and one at a time."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from naproxy.config.document import Certificate, Config
+from naproxy.config.document import Certificate, Config, Server
 from naproxy.config.installation import Installation
 from naproxy.core import files
 from naproxy.core.processes import Printed, printed, why
 from naproxy.core.reason import Reason, stored_reason
-from naproxy.edge import acme
+from naproxy.edge import acme, fetching
 from naproxy.edge.acme import Issuer, Life, Refusal, Tried
 from naproxy.edge.store import account_file, account_folder
 from naproxy.edge.x509 import MOST_BYTES, READING, CertificateError, Pair, Sent
@@ -50,8 +51,8 @@ class Keep(Protocol):
     async def judge(self, name: str, sent: Sent) -> Pair:
         """Return what can be used; CertificateError."""
 
-    async def put(self, name: str, pair: Pair) -> None:
-        """Use it from now on; OSError."""
+    async def put(self, name: str, pair: Pair) -> bool:
+        """Use it from now on; return whether it is another than before. OSError."""
 
 
 class RefusedError(CertificateError):
@@ -69,29 +70,42 @@ class _State:
     tried: Tried = field(default_factory=Tried)
     problem: Reason | None = None
     of: dict[str, Any] | None = None
-    """What was asked for when it was issued last."""
+    """What was asked for when it came last."""
+    came_s: float = 0.0
 
     def saved(self) -> dict[str, Any]:
         return {
             **asdict(self.tried),
             "problem": self.problem.text() if self.problem else None,
             "of": self.of,
+            "came_s": self.came_s,
         }
 
 
 def _state(saved: Mapping[str, Any]) -> _State:
     figures = (saved.get(name, 0) for name in ("failures", "last_s", "until_s"))
     problem = saved.get("problem")
-    return _State(Tried(*figures), stored_reason(problem) if problem else None, saved.get("of"))
+    return _State(
+        Tried(*figures),
+        stored_reason(problem) if problem else None,
+        saved.get("of"),
+        saved.get("came_s", 0.0),
+    )
 
 
 class Renewing:
     """Renews what is due, and what somebody asks for."""
 
     def __init__(
-        self, here: Installation, keep: Keep, memory: Memory, now: Callable[[], float]
+        self,
+        here: Installation,
+        keep: Keep,
+        memory: Memory,
+        now: Callable[[], float],
+        awake: Callable[[str], bool],
     ) -> None:
-        """Begin nothing yet."""
+        """Begin nothing yet. `awake`: is this server?"""
+        self._awake = awake
         self._here = here
         self._keep = keep
         self._memory = memory
@@ -118,19 +132,24 @@ class Renewing:
     def next_s(self, certificate: Certificate, config: Config, pair: Pair | None) -> float | None:
         """Return when it is renewed next; None: not by itself."""
         due_s = self._due_s(certificate, config, pair)
-        return max(due_s, self._now()) if due_s < float("inf") else None
+        return max(due_s, self._now()) if due_s < math.inf else None
 
     def problem(self, certificate: Certificate, config: Config) -> Reason | None:
         """Return why it is not issued or renewed."""
-        if certificate.source != "acme":
-            return None
         return _lacking(certificate, config) or self._of(certificate.id).problem
 
     def _due_s(self, certificate: Certificate, config: Config, pair: Pair | None) -> float:
-        if certificate.source != "acme" or _lacking(certificate, config):
-            return float("inf")
-        state, life = self._of(certificate.id), None
-        if pair and state.of == _wanted(certificate, config):
+        if _lacking(certificate, config):
+            return math.inf
+        state = self._of(certificate.id)
+        is_good = pair is not None and state.of == _wanted(certificate, config)
+        if certificate.source == "server":
+            if not self._awake(certificate.server):
+                return math.inf
+            last_s = state.tried.last_s if state.tried.failures else state.came_s * is_good
+            return last_s + fetching.EVERY_S
+        life = None
+        if pair and is_good:
             known = pair.certificate
             life = Life(known.not_before_s, known.not_after_s, known.fingerprint)
         return acme.when(life, state.tried)
@@ -153,8 +172,7 @@ class Renewing:
 
     async def renew(self, certificate: Certificate, config: Config) -> Pair:
         """Have it issued anew and use it; CertificateError."""
-        if lacking := _lacking(certificate, config):
-            raise CertificateError(lacking.code, **lacking.params)
+        self._check(certificate, config)
         async with self._busy:
             state = self._of(certificate.id)
             if state.problem and self._now() < state.tried.until_s:
@@ -164,43 +182,59 @@ class Renewing:
             self._save(config)
             try:
                 pair = await self._judged(certificate, config)
-                await self._put(certificate.id, pair)
+                is_new = await self._put(certificate.id, pair)
             except CertificateError as error:
                 state.problem = error.reason
                 until_s = error.until_s if isinstance(error, RefusedError) else 0.0
                 state.tried = Tried(state.tried.failures, state.tried.last_s, until_s)
                 self._save(config)
                 raise
-            state.tried, state.problem, state.of = Tried(), None, _wanted(certificate, config)
+            state.tried, state.problem = Tried(), None
+            state.of, state.came_s = _wanted(certificate, config), self._now()
             self._save(config)
-            names = ", ".join(pair.certificate.names)
-            _LOG.info("certificate %s: a new one for %s is in use", certificate.id, names)
+            if is_new:
+                names = ", ".join(pair.certificate.names)
+                _LOG.info("certificate %s: a new one for %s is in use", certificate.id, names)
             return pair
 
     async def trial(self, certificate: Certificate, config: Config) -> Pair:
         """Have it issued where that costs nothing, and use it for nothing; CertificateError."""
-        if lacking := _lacking(certificate, config):
-            raise CertificateError(lacking.code, **lacking.params)
+        self._check(certificate, config)
         async with self._busy:
             return await self._judged(certificate, config, trial=True)
+
+    def _check(self, certificate: Certificate, config: Config) -> None:
+        if lacking := _lacking(certificate, config):
+            raise CertificateError(lacking.code, **lacking.params)
+        if certificate.source == "server" and not self._awake(certificate.server):
+            raise CertificateError("https.server_asleep", name=certificate.server)
 
     async def _judged(
         self, certificate: Certificate, config: Config, *, trial: bool = False
     ) -> Pair:
+        if certificate.source == "server":
+            sent = await fetching.fetched(certificate, _server(certificate, config))
+            return await self._keep.judge(certificate.id, sent)
         try:
             sent = await _Run(self._here, certificate, config, self._now, trial=trial).issued()
         except OSError as error:
             raise CertificateError("https.not_kept", why=why(error)) from None
         return await self._keep.judge(certificate.id, sent)
 
-    async def _put(self, name: str, pair: Pair) -> None:
+    async def _put(self, name: str, pair: Pair) -> bool:
         try:
-            await self._keep.put(name, pair)
+            return await self._keep.put(name, pair)
         except OSError as error:
             raise CertificateError("https.not_kept", why=why(error)) from None
 
 
+def _server(certificate: Certificate, config: Config) -> Server:
+    return next(each for each in config.server if each.id == certificate.server)
+
+
 def _wanted(certificate: Certificate, config: Config) -> dict[str, Any]:
+    if certificate.source == "server":
+        return {"server": certificate.server}
     return {
         "issuer": acme.issuer(config.https).folder,
         "kind": certificate.kind,
@@ -210,6 +244,8 @@ def _wanted(certificate: Certificate, config: Config) -> dict[str, Any]:
 
 def _lacking(certificate: Certificate, config: Config) -> Reason | None:
     """Return what must be set before a certificate can be asked for."""
+    if certificate.source == "server":
+        return None
     if certificate.source != "acme":
         return Reason("https.not_by_itself")
     if not config.https.acme_terms:

@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from naproxy.api.jobs import JobError, Progress
-from naproxy.config.document import DEFAULT_FILE, Server
+from naproxy.config.document import DEFAULT_FILE, Certificate, Server
 from naproxy.config.paths import inside
 from naproxy.core.reason import WrongError
 from naproxy.drivers.openssh import SshSettings
+from naproxy.edge import fetching
 from naproxy.setup import keys
 
 _VERBS: Final = {"ram": "suspend", "disk": "hibernate", "off": "poweroff"}
 _SCRIPT: Final = Path(__file__).with_name("prepare-server.sh")
+_CERTIFICATE_SCRIPT: Final = Path(__file__).with_name("prepare-certificate.sh")
+_PLAIN_FOLDER: Final = re.compile(r"(/[A-Za-z0-9_.+-]+)+/?")
+"""A folder that means no more than itself in a shell."""
 _PLAIN_USER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 """A name that means no more than itself in a shell, and in sudo's file."""
 
@@ -48,13 +53,7 @@ async def key(server: Server, folder: Path) -> dict[str, Any]:
     `folder` is the configuration's; JobError if the key is not in it.
     """
     _, settings = login(server)
-    _own(settings.key_file, folder)
-    try:
-        public = await asyncio.to_thread(keys.make, settings)
-    except WrongError as error:
-        raise JobError("setup.no_key", said=error.reason) from None
-    except OSError as error:
-        raise JobError("setup.no_key", said=str(error)) from None
+    public = await _made(settings, folder)
     line = keys.line(settings, public)
     return {
         "user": settings.user,
@@ -65,17 +64,57 @@ async def key(server: Server, folder: Path) -> dict[str, Any]:
     }
 
 
+async def _made(settings: SshSettings, folder: Path) -> str:
+    """Make a key if there is none; return the public one."""
+    _own(settings.key_file, folder)
+    try:
+        return await asyncio.to_thread(keys.make, settings)
+    except WrongError as error:
+        raise JobError("setup.no_key", said=error.reason) from None
+    except OSError as error:
+        raise JobError("setup.no_key", said=str(error)) from None
+
+
 def _script(server: Server, settings: SshSettings, line: str) -> str:
     """Return what prepares a Linux server with systemd; empty where it would not fit."""
     fits = settings.user != "root" and _PLAIN_USER.fullmatch(settings.user)
     if not server.sleep.login or not fits:
         return ""
     verb = _VERBS[server.sleep.state]
-    values = {"@USER@": settings.user, "@LINE@": line, "@VERB@": verb}
-    text = _SCRIPT.read_text()
+    return _filled(_SCRIPT, {"@USER@": settings.user, "@LINE@": line, "@VERB@": verb})
+
+
+def _filled(script: Path, values: Mapping[str, str]) -> str:
+    text = script.read_text()
     for mark, value in values.items():
         text = text.replace(mark, value)
     return text
+
+
+async def certificate_key(
+    certificate: Certificate, server: Server, there: str, folder: Path
+) -> dict[str, Any]:
+    """Make the key that the box fetches a certificate with; return what to paste on the server.
+
+    `there` is the folder on the server that has the certificate and its key; JobError.
+    """
+    if not _PLAIN_FOLDER.fullmatch(there):
+        raise JobError("setup.folder")
+    settings = fetching.login(certificate, server)
+    public = await _made(settings, folder)
+    name = f"naproxy-certificate-{certificate.id}"
+    command = f"/usr/local/bin/{name}"
+    line = f'restrict,command="sudo -n {command}" {public} {name}'
+    values = {"@USER@": settings.user, "@LINE@": line, "@FOLDER@": there.rstrip("/")}
+    values |= {"@COMMAND@": command, "@NAME@": name}
+    fits = settings.user != "root" and _PLAIN_USER.fullmatch(settings.user)
+    return {
+        "user": settings.user,
+        "public_key": public,
+        "fingerprint": keys.HostKey(*public.split()).fingerprint,
+        "line": line,
+        "script": _filled(_CERTIFICATE_SCRIPT, values) if fits else "",
+    }
 
 
 async def host_key(server: Server, progress: Progress) -> dict[str, Any]:

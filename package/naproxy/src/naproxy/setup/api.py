@@ -68,6 +68,7 @@ class Setup:
             "server.key": self._key,
             "server.pin": self._pin,
             "server.facts_script": self._facts_script,
+            "certificate.key": self._certificate_key,
         }
 
     def _job(self, what: str, begin: Handler) -> Handlers:
@@ -145,6 +146,15 @@ class Setup:
     async def _pin(self, server: str, fingerprint: str, *, replace: bool = False) -> dict[str, Any]:
         found = self._server(server)
         return await access.pin(found, fingerprint, self._file.parent, replace=replace)
+
+    async def _certificate_key(self, certificate: str, folder: str) -> dict[str, Any]:
+        found = [each for each in self._config().certificate if each.id == certificate]
+        if not found:
+            raise ApiError(HTTPStatus.NOT_FOUND, Reason("https.unknown", name=certificate[:40]))
+        if found[0].source != "server":
+            raise ApiError(HTTPStatus.CONFLICT, Reason("setup.not_of_server"))
+        server = self._server(found[0].server)
+        return await access.certificate_key(found[0], server, folder, self._file.parent)
 
     async def _facts_script(self, server: str) -> dict[str, Any]:
         done = await self._run_doctor(self._server(server).id, "--script")
