@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 import shutil
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -42,7 +44,7 @@ def free_ports(number: int) -> list[int]:
 
 
 class Pebble:
-    """Issues to whom it sees on `http_port` of `address`."""
+    """Issues to whom it sees on `http_port` of `seen`; listens at `address`."""
 
     def __init__(
         self,
@@ -50,15 +52,19 @@ class Pebble:
         *,
         settings: Mapping[str, Any] | None = None,
         environment: Mapping[str, str] | None = None,
+        address: str = "127.0.0.1",
+        seen: str = "127.0.0.1",
+        http_port: int = 0,
     ) -> None:
         """Start both; `settings` are laid over Pebble's."""
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
+        self.address = here = address
         self.authority = Authority(folder / "authority")
-        own = self.authority.issue("localhost")
+        own = self.authority.issue(more=(f"subjectAltName=IP:{address}",))
         (folder / "own.pem").write_bytes(self.authority.chain(own))
         self.port, self.manage_port, self.http_port, self.dns_port, self.dns_manage = free_ports(5)
-        here = "127.0.0.1"
+        self.http_port = http_port or self.http_port
         told: dict[str, Any] = {
             "listenAddress": f"{here}:{self.port}",
             "managementListenAddress": f"{here}:{self.manage_port}",
@@ -73,7 +79,7 @@ class Pebble:
         steady = {"PEBBLE_VA_NOSLEEP": "1", "PEBBLE_WFE_NONCEREJECT": "0", "PEBBLE_AUTHZREUSE": "0"}
         self._processes = [
             self._start(
-                *("pebble-challtestsrv", "-defaultIPv4", here, "-defaultIPv6", ""),
+                *("pebble-challtestsrv", "-defaultIPv4", seen, "-defaultIPv6", ""),
                 *("-dns01", f"{here}:{self.dns_port}", "-management", f"{here}:{self.dns_manage}"),
                 *("-http01", "", "-https01", "", "-tlsalpn01", ""),
             ),
@@ -88,7 +94,7 @@ class Pebble:
 
     @property
     def directory(self) -> str:
-        return f"https://localhost:{self.port}/dir"
+        return f"https://{self.address}:{self.port}/dir"
 
     def log(self) -> str:
         return (self.folder / "pebble.log").read_text()
@@ -106,15 +112,18 @@ class Pebble:
         end_s = time.monotonic() + PATIENCE_S
         while True:
             with contextlib.suppress(OSError):
-                socket.create_connection(("127.0.0.1", port), 1).close()
+                socket.create_connection((self.address, port), 1).close()
                 return
             assert time.monotonic() < end_s, self.log()
             time.sleep(0.02)
 
-    def name(self, path: str, **body: str) -> None:
-        """Change the DNS."""
-        url = f"http://127.0.0.1:{self.dns_manage}/{path}"
-        urllib.request.urlopen(url, json.dumps(body).encode(), timeout=PATIENCE_S).close()
+    def root(self) -> bytes:
+        """Return the certificate of the root that it issues below; each start has another."""
+        url = f"https://{self.address}:{self.manage_port}/roots/0"
+        trusted = ssl.create_default_context(cafile=self.authority.root.file)
+        with urllib.request.urlopen(url, timeout=PATIENCE_S, context=trusted) as answer:
+            pem: bytes = answer.read()
+        return pem
 
     def uacme(self, programs: Path) -> None:
         """Put a uacme into a folder that trusts this issuer alone."""
@@ -122,11 +131,12 @@ class Pebble:
         script = programs / "uacme"
         real = shutil.which("uacme")
         trusted = self.authority.root.file
-        script.write_text(
-            "#!/bin/sh\nexec unshare -m sh -c 'mount -t tmpfs none "
-            f'{AUTHORITIES} && cp "$0" {AUTHORITIES}/ca-certificates.crt && shift 0 && '
-            f'exec {real} "$@"\' \'{trusted}\' "$@"\n'
+        inside = (
+            f'mount -t tmpfs none {AUTHORITIES} && cp "$0" {AUTHORITIES}/ca-certificates.crt && '
+            f'exec {real} "$@"'
         )
+        words = shlex.join(["unshare", "-m", "sh", "-c", inside, str(trusted)])
+        script.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
         script.chmod(0o755)
 
     def close(self) -> None:
@@ -148,12 +158,14 @@ def pebble(folder: Path, **more: Any) -> Iterator[Pebble]:
 def hook(folder: Path, commands: Path) -> Path:
     """Return a program as the image's naproxy-acme-hook; the office's own are in `commands`."""
     script = folder / "acme-hook"
-    script.write_text(
-        f"#!{sys.executable}\n"
-        "import sys\nfrom pathlib import Path\n"
-        "from naproxy.cli.__main__ import main\nfrom naproxy.drivers import own_command\n"
-        f"own_command.DIRECTORY = Path({str(commands)!r})\n"
-        "sys.exit(main(['acme-hook', '--', *sys.argv[1:]]))\n"
+    code = (
+        "import sys; from pathlib import Path; from naproxy.cli.__main__ import main; "
+        "from naproxy.drivers import own_command; "
+        f"own_command.DIRECTORY = Path({str(commands)!r}); "
+        "sys.exit(main(['acme-hook', '--', *sys.argv[1:]]))"
     )
+    # A path may have spaces, and the first line of a script none.
+    words = shlex.join([sys.executable, "-c", code])
+    script.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
     script.chmod(0o755)
     return script

@@ -73,6 +73,8 @@ class Box(Namespace):
         self.varnish: subprocess.Popen[str] | None = None
         self.edge: subprocess.Popen[str] | None = None
         self.vmod = VMOD
+        self.arguments: list[str | Path] = []
+        """Further ones of the controller."""
         self._server = office_server
 
     def start(self, **changes: Any) -> Self:
@@ -128,6 +130,7 @@ class Box(Namespace):
             *("--config", self.config_file),
             *("--run-dir", self.run_dir, "--data-dir", self.data_dir),
             *("--edge-dir", self.edge_dir, "--edge-user", EDGE_GROUP),
+            *self.arguments,
         ]
 
     def start_controller(self, env: Mapping[str, str] | None = None) -> None:
