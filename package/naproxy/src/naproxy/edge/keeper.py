@@ -228,12 +228,12 @@ class Keeper:
                 continue
             certificate = known.pair.certificate
             steps = [s for s in _STEPS_DAYS if self._left_s(certificate) <= s * _DAY_S]
-            if not steps:
+            ending = self._ending(certificate, name)
+            if not steps or not ending:
                 continue
             before = said.get(certificate.fingerprint)
             now[certificate.fingerprint] = steps[0]
-            ending = self._ending(certificate, name)
-            if ending and not (isinstance(before, int) and before <= steps[0]):
+            if not (isinstance(before, int) and before <= steps[0]):
                 _LOG.warning("certificate %s: %s", name, ending)
         if self._dated and self._known and now != said:
             self._said = now

@@ -25,6 +25,7 @@ _LOG: Final = logging.getLogger(__name__)
 _TAKES_S: Final = 900.0
 """A program of the office's may wait for the DNS of the world."""
 _KEY_S: Final = 120.0
+_FRESH_S: Final = 24 * acme.HOUR_S
 _SAVED: Final = "https.renewed"
 _LEAST_VERSION: Final = (1, 7, 6)
 """Of uacme, for authorities of one's own: `UACME_CAINFO`."""
@@ -175,6 +176,8 @@ class Renewing:
         self._check(certificate, config)
         async with self._busy:
             state = self._of(certificate.id)
+            if self._is_fresh(certificate, config):
+                raise CertificateError("https.acme_fresh")
             if state.problem and self._now() < state.tried.until_s:
                 raise CertificateError(state.problem.code, **state.problem.params)
             # Counted before it is begun: whatever ends us must not make us ask without end.
@@ -202,6 +205,13 @@ class Renewing:
         self._check(certificate, config)
         async with self._busy:
             return await self._judged(certificate, config, trial=True)
+
+    def _is_fresh(self, certificate: Certificate, config: Config) -> bool:
+        """Would another use up what Let's Encrypt gives: five of the same in a week?"""
+        state = self._of(certificate.id)
+        costs = certificate.source == "acme" and config.https.acme_directory == "letsencrypt"
+        is_good = state.of == _wanted(certificate, config)
+        return costs and is_good and self._now() < state.came_s + _FRESH_S
 
     def _check(self, certificate: Certificate, config: Config) -> None:
         if lacking := _lacking(certificate, config):
