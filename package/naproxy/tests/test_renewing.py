@@ -218,6 +218,14 @@ def test_nobody_uses_up_what_lets_encrypt_gives(box: Box) -> None:
     assert box.asked("issue") == 3
 
 
+def test_one_that_was_removed_is_issued_again(box: Box) -> None:
+    box.change(acme_directory='"letsencrypt"')
+    assert box.later() == 1
+    asyncio.run(box.keeper.remove("main"))
+    assert box.later() == 2
+    assert box.later() == 2
+
+
 def test_an_account_that_the_issuer_does_not_know_any_more_is_made_anew(box: Box) -> None:
     assert box.later() == 1
     gone = box.folder / "gone"

@@ -89,6 +89,8 @@ class Certificates:
     async def _put(self, certificate: str, **sent: str) -> dict[str, Any]:
         if not is_id(certificate):
             raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, Reason("config.id"), "certificate")
+        if self._source(certificate) != "upload":
+            raise ApiError(HTTPStatus.CONFLICT, Reason("https.by_itself"))
         pair = await self._judged(certificate, sent)
         is_new = not self._configured(certificate)
         before = self._keeper.store.get(certificate)
@@ -130,6 +132,10 @@ class Certificates:
 
     def _configured(self, name: str) -> bool:
         return any(each.id == name for each in self._in_force.current().certificate)
+
+    def _source(self, name: str) -> str:
+        listed = self._in_force.current().certificate
+        return next((each.source for each in listed if each.id == name), "upload")
 
     async def _change(self, change: Change) -> None:
         await configuration.change(self._in_force, [change], self._in_force.version)

@@ -318,7 +318,7 @@ class Keeper:
             raise CertificateError("https.unknown", name=name[:40])
         if trial:
             return self.about((await self._renewing.trial(own, config)).certificate)
-        await self._renewing.renew(own, config)
+        await self._renewing.renew(own, config, by_hand=True)
         return self.certificate(name)
 
     async def remove(self, name: str) -> None:

@@ -171,12 +171,14 @@ class Renewing:
         except CertificateError as error:
             _LOG.error("certificate %s: %s", certificate.id, error.reason)
 
-    async def renew(self, certificate: Certificate, config: Config) -> Pair:
+    async def renew(
+        self, certificate: Certificate, config: Config, *, by_hand: bool = False
+    ) -> Pair:
         """Have it issued anew and use it; CertificateError."""
         self._check(certificate, config)
         async with self._busy:
             state = self._of(certificate.id)
-            if self._is_fresh(certificate, config):
+            if by_hand and self._is_fresh(certificate, config):
                 raise CertificateError("https.acme_fresh")
             if state.problem and self._now() < state.tried.until_s:
                 raise CertificateError(state.problem.code, **state.problem.params)
