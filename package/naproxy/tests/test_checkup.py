@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from naproxy.update import checkup
 from naproxy.update.checkup import Box, HistoryOpens, Places
-from naproxy.update.health import UnhealthyError
+from naproxy.update.health import UnhealthyError, problem_of
 from naproxy.update.updates import confirmed_last
 
 MOUNTS = "/dev/root / squashfs ro 0 0\n/dev/vda4 /data ext4 rw,noatime 0 0\n"
@@ -150,6 +150,22 @@ def test_what_is_not_our_varnish_is_found(box: dict[str, Any]) -> None:
 def test_a_box_that_is_not_set_up_is_in_order(box: dict[str, Any]) -> None:
     box["varnish"].status, box["varnish"].headers = 503, (("X-Naproxy", "error"),)
     checkup.varnish_serves(box["places"])
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b'{"problem": {"code": "https.not_running", "params": {}}}', "https.not_running"),
+        (b'{"problem": null}', None),
+    ],
+)
+def test_https_that_is_missing_is_a_note_only(
+    body: bytes, code: str | None, box: dict[str, Any]
+) -> None:
+    box["controller"].body = body
+    missing = checkup.https_missing(box["places"])
+    assert (missing.code if missing else None) == code
+    assert problem_of(checkup.checks(box["places"])) is None
 
 
 @pytest.mark.parametrize(("status", "good"), [(200, True), (302, True), (421, True), (503, False)])

@@ -26,7 +26,7 @@ from typing import Final
 
 from naproxy.api.client import DEFAULT_SOCKET, NoAnswerError, ask
 from naproxy.core import log
-from naproxy.core.reason import Reason
+from naproxy.core.reason import Reason, stored_reason
 from naproxy.history.read.queries import open_history
 from naproxy.update.effects import Machine
 from naproxy.update.health import Check, Seen, UnhealthyError, watch
@@ -153,6 +153,19 @@ def checks(places: Places) -> list[Check]:
     return [*(partial(check, places) for check in simple), HistoryOpens(places)]
 
 
+def https_missing(places: Places) -> Reason | None:
+    """Return why HTTPS is not served where it is wanted.
+
+    A note only: nobody knows whether it was on the other system, and by HTTP the box does its work.
+    """
+    try:
+        answer = ask(places.socket, "GET", "/v1/edge", timeout_s=_ANSWER_S)
+    except NoAnswerError as error:
+        return Reason("core.own_words", text=error.reason)
+    problem = answer.body.get("problem") if answer.good else None
+    return stored_reason(problem) if problem else None
+
+
 # --------------------------------------------------------------------- what is done
 
 
@@ -221,7 +234,8 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="naproxy-health", description=__doc__)
     parser.add_argument("--data-dir", type=Path, default=Path("/data/naproxy"))
     places = Places(parser.parse_args(arguments).data_dir)
-    watch(checks(places), Box(places, _run))
+    if watch(checks(places), Box(places, _run)) and (missing := https_missing(places)):
+        _LOG.warning("HTTPS is not served, and this system stays all the same: %s", missing)
     return 0
 
 
