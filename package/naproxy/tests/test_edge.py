@@ -174,6 +174,32 @@ def test_one_address_cannot_take_all_connections(edge: Edge) -> None:
     assert edge.box.ask("one.example")
 
 
+def test_while_many_are_connected_one_network_leaves_room_for_others(edge: Edge) -> None:
+    edge.have("one", "one.example")
+    assert edge.apply() is None
+    edge.box.start()
+    with contextlib.ExitStack() as stack:
+
+        def come(source: str) -> socket.socket:
+            at = ("127.0.0.1", edge.box.port)
+            return stack.enter_context(socket.create_connection(at, 10, (source, 0)))
+
+        for n in range(260):
+            come(f"127.0.{n % 8}.{n // 8 + 1}")
+        greedy = [come(f"127.1.0.{n % 4 + 1}") for n in range(70)]
+        assert hung_up(greedy[-1])
+        assert not select.select([greedy[0]], [], [], 0)[0]
+        assert edge.box.curl("one.example", "--interface", "127.2.0.1").returncode == 0
+
+
+def hung_up(sock: socket.socket) -> bool:
+    sock.settimeout(15)
+    try:
+        return sock.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
 def test_tls_older_than_1_3_is_spoken_only_if_it_may_be(edge: Edge) -> None:
     edge.have("one", "one.example")
     assert edge.apply() is None
