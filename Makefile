@@ -140,8 +140,8 @@ test-large: build ## bodies of 2 GB by HTTPS, 20 new certificates under way; not
 	LARGE_MB=2048 RELOADS=20 $(AS_ROOT) $(PYTEST) tests/e2e/test_https.py \
 	    tests/e2e/test_edge_reload.py -k "large or cut_nobody_off"
 
-test-faults: $(BUILT) ## each fault of the campaign once, in a cycle of sleep and wake; a short siege
-	$(AS_ROOT) $(PYTEST) tests/faults tests/siege
+test-faults: $(BUILT) ## each fault of the campaign once, in a cycle of sleep and wake; a short siege, also by HTTPS
+	$(AS_ROOT) $(PYTEST) tests/faults tests/siege tests/bench
 
 test-demo: $(BUILT) ## the demonstration and the five configurations
 	$(AS_ROOT) $(PYTEST) -n 3 --dist worksteal tests/simulator/demo tests/simulator/five
@@ -213,11 +213,24 @@ siege: build ## attacks on the box while others are served, ten minutes, build/s
 five: build ## the thesis' five configurations on one slice [DURATION=s] [LOG=file]
 	@$(AS_ROOT) $(PYTHON) -m tests.simulator.five $(if $(DURATION),--duration $(DURATION)) $(if $(LOG),--log $(LOG))
 
-BENCHES := proxy wake policy estimate meter history webui
+BENCHES := proxy wake tls edge policy estimate meter history webui
 bench: $(BENCHES:%=bench-%) ## all benchmarks, results in build/bench/
 bench-%: build
 	@mkdir -p $(BUILD)/bench
 	$(AS_ROOT) $(PYTHON) -m tests.bench.$* $(BUILD)/bench/$*.json
+
+# Others' programs, of the versions that docs/audit/ is by. Without Go there is no h2spec.
+AUDIT := $(BUILD)/audit
+H2SPEC := github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible
+$(AUDIT)/.ready: tests/audit/requirements.txt
+	@/usr/bin/python3 -m venv $(AUDIT)/venv
+	@$(AUDIT)/venv/bin/pip install -q --disable-pip-version-check -r tests/audit/requirements.txt
+	@! command -v go >/dev/null || GOBIN=$(CURDIR)/$(AUDIT) GOFLAGS=-modcacherw go install $(H2SPEC)
+	@touch $@
+
+.PHONY: audit-tls
+audit-tls: build $(AUDIT)/.ready ## what sslyze, h2spec and testssl.sh say of the box's HTTPS; docs/audit [TESTSSL=file]
+	@$(AS_ROOT) $(PYTHON) -m tests.audit $(if $(TESTSSL),--testssl "$(TESTSSL)")
 
 # -------------------------------------------------------------------- tidy up
 

@@ -128,9 +128,11 @@ class Load:
 _MS = {"us": 0.001, "ms": 1.0, "s": 1000.0}
 
 
-def full_load(office: Office, script: Path, port: int, seconds: float) -> Load:
+def full_load(
+    office: Office, script: Path, port: int, seconds: float, scheme: str = "http"
+) -> Load:
     """Ask for cached files as fast as wrk can, on one thread of the client's machine."""
-    url = f"http://{ADDRESS}:{port}"
+    url = f"{scheme}://{ADDRESS}:{port}"
     command: list[str | Path] = [
         "wrk", "-t1", "-c32", f"-d{seconds}s", "--latency", "-s", script, url,
     ]  # fmt: skip

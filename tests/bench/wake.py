@@ -11,7 +11,8 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -24,7 +25,9 @@ from tests.simulator.office.wire import Frame, to_realtime
 
 CYCLES = 120
 QUICK = Settings(sleep_s=0.1, wake_s=0.3)
-TRAFFIC = f"(tcp port 80 and host {CLIENT_ADDRESS}) or udp port 9 or ether proto 0x0842"
+TRAFFIC = (
+    f"(tcp and (port 80 or port 443) and host {CLIENT_ADDRESS}) or udp port 9 or ether proto 0x0842"
+)
 ETHERWAKE, IPV4, TCP, UDP = 0x0842, 0x0800, 6, 17
 
 
@@ -61,34 +64,47 @@ def is_magic(frame: Frame) -> bool:
     return ethertype(frame) == ETHERWAKE or (ethertype(frame) == IPV4 and frame.data[23] == UDP)
 
 
-def one_cycle(office: Office, number: int) -> Cycle:
+Client = Callable[[socket.socket, str], float]
+"""Asks for a path on a connection, reads the whole answer; when it was ready to ask."""
+
+
+def in_clear(client: socket.socket, path: str) -> float:
+    """Ask by HTTP."""
+    begun_s = time.time()
+    client.sendall(
+        f"GET {path} HTTP/1.1\r\nHost: {HOST}\r\n"
+        "User-Agent: curl/8\r\nConnection: close\r\n\r\n".encode()
+    )
+    answer = b""
+    while part := client.recv(65536):
+        answer += part
+    if b"x-naproxy: held" not in answer.lower():
+        raise SystemExit(f"not held: {answer[:200]!r}")
+    return begun_s
+
+
+def one_cycle(office: Office, number: int, port: int = 80, ask: Client = in_clear) -> Cycle:
     """Put the server to sleep, ask for something, and read the times off the wire."""
     office.box.sleep()
     with office.capture(office.box, TRAFFIC) as wire:
-        with office.client.connect(ADDRESS, 80, timeout_s=30) as client:
+        with office.client.connect(ADDRESS, port, timeout_s=30) as client:
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            client.sendall(
-                f"GET /app/count?bench={number} HTTP/1.1\r\nHost: {HOST}\r\n"
-                "User-Agent: curl/8\r\nConnection: close\r\n\r\n".encode()
-            )
-            answer = b""
-            while part := client.recv(65536):
-                answer += part
-        if b"X-Naproxy: held" not in answer:
-            raise SystemExit(f"not held: {answer[:200]!r}")
+            begun_s = ask(client, f"/app/count?bench={number}")
+        awake = [t for t in office.server.board.report()["transitions"] if t["state"] == "on"][-1]
+        ready_s = to_realtime(awake["t_s"])
         answered = wait_for(
-            lambda: [f for f in wire.frames() if carries_data(f, 80, None)], "the answer's frames"
+            lambda: [f for f in wire.frames() if carries_data(f, port, None) and f.t_s > ready_s],
+            "the answer's frames",
         )
         frames = wire.frames()
     office.box.await_state("awake")
-    asked_s = next(f.t_s for f in frames if carries_data(f, None, 80))
+    asked_s = next(f.t_s for f in frames if carries_data(f, None, port) and f.t_s >= begun_s)
     packets = [f for f in frames if is_magic(f) and f.t_s >= asked_s]
     etherwake_s = next(f.t_s for f in packets if ethertype(f) == ETHERWAKE)
-    awake = [t for t in office.server.board.report()["transitions"] if t["state"] == "on"][-1]
     return Cycle(
         first_packet_ms=(packets[0].t_s - asked_s) * 1000,
         etherwake_ms=(etherwake_s - asked_s) * 1000,
-        response_ms=(answered[0].t_s - to_realtime(awake["t_s"])) * 1000,
+        response_ms=(answered[0].t_s - ready_s) * 1000,
     )
 
 

@@ -15,7 +15,7 @@ import socket
 import sys
 from collections import Counter
 
-from tests.siege.attacks import ATTACKS, Attacker
+from tests.siege.attacks import ATTACKS, Attacker, sources
 from tests.simulator.office.box import ADDRESS, ADDRESS_V6
 
 NICE = 10
@@ -24,7 +24,7 @@ NICE = 10
 
 async def _attack(name: str, addresses: int, seed: int) -> Counter[str]:
     targets = {int(socket.AF_INET): ADDRESS, int(socket.AF_INET6): ADDRESS_V6}
-    attacker = Attacker(ATTACKS[name](), targets, addresses, seed)
+    attacker = Attacker(ATTACKS[name](), targets, sources(addresses), seed)
     running = asyncio.ensure_future(attacker.run())
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, running.cancel)
     with contextlib.suppress(asyncio.CancelledError):

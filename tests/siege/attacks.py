@@ -11,7 +11,7 @@ import random
 import socket
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import ClassVar, Final
 
 from tests.simulator.office.box import HOST
@@ -40,6 +40,15 @@ class Line:
         self.seed = seed
         self._sock = sock
         self._loop = asyncio.get_running_loop()
+
+    @property
+    def source(self) -> str:
+        """Return the address that it comes from."""
+        address: str = self._sock.getsockname()[0]
+        return address
+
+    async def begin(self) -> None:
+        """Do what comes before anything is said: in clear, nothing."""
 
     async def say(self, data: bytes) -> None:
         """Send all of it."""
@@ -76,6 +85,9 @@ class Line:
         while data := await self.hear():
             if data.startswith(b"HTTP/1.1 "):
                 self.tally[f"answered {data[9:12].decode('latin-1')}"] += 1
+
+
+LineType = Callable[[socket.socket, int, "Counter[str]", int], Line]
 
 
 def head(path: str, *, host: str = HOST, method: str = "GET", more: str = "") -> bytes:
@@ -251,12 +263,23 @@ def sources(addresses: int) -> Iterator[str]:
 class Attacker:
     """Carries one attack out until it is cancelled; what came of it is in `tally`."""
 
-    def __init__(self, attack: Attack, targets: dict[int, str], addresses: int, seed: int) -> None:
-        """`targets`: the box's address of each family."""
+    def __init__(
+        self,
+        attack: Attack,
+        targets: dict[int, str],
+        sources: Iterator[str],
+        seed: int,
+        *,
+        port: int = 80,
+        line: LineType = Line,
+    ) -> None:
+        """`targets`: the box's address of each family; `sources`: each connection's own."""
         self.tally: Counter[str] = Counter()
         self._attack = attack
         self._targets = targets
-        self._sources = sources(addresses)
+        self._sources = sources
+        self._port = port
+        self._line = line
         self._seed = seed
         self._open: set[asyncio.Task[None]] = set()
 
@@ -289,9 +312,11 @@ class Attacker:
                 sock.setsockopt(socket.IPPROTO_IP, _BIND_ADDRESS_NO_PORT, 1)
                 sock.bind((source, 0))
                 loop = asyncio.get_running_loop()
-                await loop.sock_connect(sock, (self._targets[family], 80))
+                await loop.sock_connect(sock, (self._targets[family], self._port))
                 self.tally["connected"] += 1
-                await self._attack.hold(Line(sock, number, self.tally, self._seed))
+                line = self._line(sock, number, self.tally, self._seed)
+                await line.begin()
+                await self._attack.hold(line)
                 self.tally["ended"] += 1
             except OSError as error:
                 self.tally[errno.errorcode.get(error.errno or 0, type(error).__name__)] += 1

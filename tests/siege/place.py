@@ -207,13 +207,14 @@ def end(program: subprocess.Popen[str], timeout_s: float = 90.0) -> str:
 class FairVisitor:
     """The fair visitor, while it is entered; afterwards `visits` has all."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, program: str = "tests.siege.fair") -> None:
         """It does not ask yet."""
         self.visits: list[Visit] = []
         self._place = place
+        self._module = program
 
     def __enter__(self) -> Self:
-        self._program = start(self._place.office.client, "tests.siege.fair")
+        self._program = start(self._place.office.client, self._module)
         self._said: list[str] = []
         # Read all the time: a full pipe would stop it.
         self._reader = threading.Thread(target=self._read)
