@@ -52,6 +52,8 @@ def test_a_target_has_its_variables_in_the_path_and_the_rest_in_the_query() -> N
     assert ROUTES["server.wake"].target(server="a/b ü") == "/v1/servers/a%2Fb%20%C3%BC/wake"
     asked = ROUTES["wakes"].target(server="web", since_s=None, limit=5)
     assert asked == "/v1/wakes?server=web&limit=5"
+    removed = ROUTES["certificate.remove"].target(certificate="main", force=True)
+    assert removed == "/v1/certificates/main?force=true"
 
 
 def ask(method: str, path: str, query: Any = None, body: bytes = b"") -> Any:

@@ -19,8 +19,9 @@ from naproxy.edge.store import is_id
 from naproxy.edge.x509 import CertificateError, Pair, Sent
 
 _PAUSE_S: Final = 1.0
-_TRIED = "tried_only"
+_TRIED: Final = "tried_only"
 """The name of one that is only looked at: no id has an underscore."""
+_OF_KEY: Final = ("https.no_key", "https.bad_key", "https.many_keys", "https.other_key")
 
 
 class Certificates:
@@ -121,7 +122,8 @@ class Certificates:
         try:
             return await self._keeper.judge(name, _read(sent))
         except CertificateError as error:
-            raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, error.reason) from None
+            field = _field(error.reason.code, sent)
+            raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, error.reason, field) from None
 
     async def _keep(self, name: str, pair: Pair) -> None:
         try:
@@ -139,6 +141,15 @@ class Certificates:
 
     async def _change(self, change: Change) -> None:
         await configuration.change(self._in_force, [change], self._in_force.version)
+
+
+def _field(code: str, sent: dict[str, str]) -> str:
+    """Return which of what was sent a refusal is about."""
+    if code in ("https.password", "https.encrypted"):
+        return "password"
+    if sent.get("pkcs12"):
+        return "pkcs12"
+    return "key" if code in _OF_KEY else "pem"
 
 
 def _read(sent: dict[str, str]) -> Sent:

@@ -78,7 +78,7 @@ class Route:
             if f"<{name}>" in path:
                 path = path.replace(f"<{name}>", quote(str(value), safe=""))
             elif value is not None:
-                query[name] = value
+                query[name] = str(value).lower() if isinstance(value, bool) else value
         return f"{path}?{urlencode(query)}" if query else path
 
     def asked(self, texts: Mapping[str, Sequence[str]]) -> dict[str, Any]:

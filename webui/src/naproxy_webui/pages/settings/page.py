@@ -13,6 +13,7 @@ from naproxy_webui.http.control import control
 from naproxy_webui.http.headers import SECURITY
 from naproxy_webui.http.page import Page
 from naproxy_webui.i18n.texts import LANGUAGES, language
+from naproxy_webui.pages.settings import https
 from naproxy_webui.pages.settings.fields import Form, form
 from naproxy_webui.render import render
 
@@ -29,6 +30,7 @@ SUBPAGES: Final = (
     ("meters", "gauge"),
     ("office", "coins"),
     ("connections", "external-link"),
+    ("https", "lock"),
     ("network", "network"),
     ("backup", "save"),
     ("system", "settings"),
@@ -78,7 +80,7 @@ def show(name: str) -> Response | str:
         form=known,
         config=known.config,
         server=_server(known),
-        **_MORE.get(name, dict)(),
+        **(https.shown(known.config) if name == "https" else _MORE.get(name, dict)()),
     )
     if name != "waiting-page":
         return page

@@ -1,0 +1,153 @@
+"""/api/certificates, and what the page of HTTPS shows. A key only goes in: no answer has one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from flask import Blueprint
+from naproxy.api.shapes import array, boolean, integer, nullable, number, obj, string
+from naproxy.core.names import ascii_site
+
+from naproxy_webui.http.control import control
+from naproxy_webui.http.mount import mount
+from naproxy_webui.http.page import Page
+from naproxy_webui.i18n.reasons import plain
+from naproxy_webui.i18n.texts import has, t
+from naproxy_webui.office.equipment import equipment
+
+PAGE = Page(name="settings_https", path="/api/certificates")
+blueprint = Blueprint("settings_https", __name__)
+
+PASSING: Final = ("server.not_looked", "server.not_seen")
+"""What ends by itself: the box looks again."""
+_PART: Final = re.compile(r"(?<!\\),")
+_WARN_DAYS: Final = 30
+_BAD_DAYS: Final = 7
+
+_ABOUT: Final = {
+    "names": array(string()),
+    "issuer": nullable(string()),
+    "not_after_s": nullable(number()),
+    "ends_in_days": nullable(integer(description="null: the clock is not set")),
+    "kind": nullable(string()),
+    "trusted": boolean(description="by browsers"),
+    "in_use_by": array(string(description="a server")),
+    "notes": array(string(description="in words")),
+}
+_ONE: Final = {"id": string(), "problem": nullable(string()), **_ABOUT}
+
+
+def in_words(said: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a certificate with its notes in the user's language."""
+    notes = [plain(note) for note in said["notes"]]
+    told = {**said, "issuer": issuer(said["issuer"]), "notes": notes}
+    return {**told, "problem": plain(said["problem"]) or None} if "problem" in said else told
+
+
+def issuer(name: str | None) -> str | None:
+    """Return who an issuer is out of its name by RFC 2253: what people know it by."""
+    if name is None:
+        return None
+    parts = dict(part.partition("=")[::2] for part in reversed(_PART.split(name)))
+    return re.sub(r"\\(.)", r"\1", parts.get("O") or parts.get("CN") or name)
+
+
+def _one(said: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in in_words(said).items() if name in _ONE}
+
+
+def _changed(said: dict[str, Any]) -> dict[str, Any]:
+    equipment(fresh=True)
+    return said
+
+
+mount(
+    blueprint,
+    "certificates",
+    "/api/certificates",
+    answer=obj({"certificates": array(obj(_ONE))}),
+    then=lambda said: {"certificates": [_one(each) for each in said["certificates"]]},
+)
+mount(
+    blueprint,
+    "certificate.check",
+    "/api/certificates/check",
+    answer=obj(_ABOUT),
+    then=in_words,
+)
+mount(
+    blueprint,
+    "certificate.put",
+    "/api/certificates/<certificate>",
+    answer=obj(_ONE),
+    then=lambda said: _changed(in_words(said)),
+)
+mount(
+    blueprint,
+    "certificate.remove",
+    "/api/certificates/<certificate>",
+    answer=obj({}),
+    then=_changed,
+)
+mount(blueprint, "server.look", "/api/servers/<server>/look", answer=obj({}))
+
+
+# The page
+
+
+def shown(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the page shows beside the settings."""
+    told = control().call("certificates")
+    said = {each["id"]: each for each in control().get("/v1/status")["servers"]}
+    edge = told["edge"]
+    return {
+        "edge": {**edge, "problem": plain(edge["problem"]) or None},
+        "certificates": [
+            {**in_words(each), "level": level(each["ends_in_days"])}
+            for each in told["certificates"]
+        ],
+        "seen": {
+            each["id"]: seen(each, said.get(each["id"], {}), edge) for each in config["server"]
+        },
+    }
+
+
+def level(days: int | None) -> str:
+    """Return how urgent an end is: `bad`, `warn` or nothing."""
+    if days is None or days > _WARN_DAYS:
+        return ""
+    return "bad" if days <= _BAD_DAYS else "warn"
+
+
+def seen(
+    server: Mapping[str, Any], status: Mapping[str, Any], edge: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return how HTTPS of a server is: how well, in words, and what there is to do.
+
+    `do` is `serve`, `send`, `wait`, `server` or nothing.
+    """
+    sight = (status.get("https") or {}).get("sight")
+    bare = [name for name in server["hosts"] if ascii_site(name) in edge["uncovered"]]
+    serves = server["https"]["mode"] == "box"
+    around = (status.get("around") or {}).get("today") or 0
+    if sight and sight["code"] not in PASSING:
+        kind, words = "warn", sight_words(sight)
+        do = "server" if serves else "serve"
+    elif bare:
+        kind, words, do = "warn", t("settings.https.bare", names=", ".join(bare)), "send"
+    elif serves and edge["problem"]:
+        kind, words, do = "bad", t("settings.https.down"), "wait"
+    elif sight:
+        kind, words, do = "info", plain(sight), "wait"
+    else:
+        good = f"settings.https.good_{server['https']['mode']}"
+        kind, words, do = "good", t(good if has(good) else "settings.https.good_none"), ""
+    return {"kind": kind, "words": words, "do": do, "around": around}
+
+
+def sight_words(sight: Mapping[str, Any]) -> str:
+    """Return how visitors come past the box, for people without any knowledge of HTTPS."""
+    name = f"settings.https.{sight['code'].removeprefix('server.')}"
+    return t(name, **sight["params"]) if has(name) else plain(sight)

@@ -1,0 +1,316 @@
+"""/settings/https and /api/certificates, before a real controller: keys go in, and never out."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from box import Box
+from certificates import Authority, Issued, encrypted
+from flask import Flask
+from flask.testing import FlaskClient
+from naproxy.api.shapes import check
+from naproxy.core.reason import Reason
+from naproxy.core.state import State
+from naproxy_webui.pages.settings import https
+
+MARKUP = "<img src=x onerror=alert(1)>"
+EDGE: dict[str, Any] = {"problem": None, "uncovered": []}
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Iterator[Box]:
+    """A controller that has a folder of its own for certificates."""
+    made = Box(tmp_path)
+    named = made.file.read_text().replace('id = "web"', 'id = "web"\nhosts = ["one.example"]')
+    made.file.write_text(named)
+    made.arguments += [f"--edge-dir={tmp_path / 'edge'}", "--edge-user=daemon"]
+    made.start()
+    yield made
+    made.close()
+
+
+def body(authority: Authority, issued: Issued) -> dict[str, str]:
+    return {"pem": authority.chain(issued).decode(), "key": issued.key.decode()}
+
+
+def send(client: FlaskClient, sent: dict[str, str], name: str = "main") -> Any:
+    return client.put(f"/api/certificates/{name}", json=sent)
+
+
+def page(client: FlaskClient) -> str:
+    answer = client.get("/settings/https")
+    assert answer.status_code == 200, answer.text
+    return answer.text
+
+
+def speak(app: Flask, language: str) -> None:
+    users = app.extensions["naproxy_keys"].users
+    users.set_language(users.all()[0], language)
+
+
+def serve(box: Box, more: str = "") -> None:
+    text = f'{box.file.read_text()}[server.https]\nmode = "box"\n{more}'
+    assert box.call("PUT", "/v1/config", text.encode())[0] == 200
+
+
+def test_a_certificate_is_sent_shown_and_removed(
+    box: Box, client: FlaskClient, authority: Authority
+) -> None:
+    serve(box)
+    assert "no certificate for one.example" in page(client)
+    said = send(client, body(authority, authority.issue("one.example", days=20)))
+    assert said.status_code == 200, said.text
+    assert (said.json["names"], said.json["in_use_by"]) == (["one.example"], ["web"])
+    assert any("ends on" in note for note in said.json["notes"])
+    shown = page(client)
+    assert 'data-certificate="main"' in shown
+    assert "19 days left" in shown
+    assert "no certificate for one.example" not in shown
+    assert client.delete("/api/certificates/main").json == {}
+    assert "There are none yet" in page(client)
+    assert list((box.directory / "edge/keys").iterdir()) == []
+
+
+def test_only_checked_nothing_is_kept(box: Box, client: FlaskClient, authority: Authority) -> None:
+    sent = body(authority, authority.issue("one.example"))
+    said = client.post("/api/certificates/check", json=sent)
+    assert (said.status_code, said.json["names"]) == (200, ["one.example"])
+    assert client.get("/api/certificates").json == {"certificates": []}
+    assert not list(box.directory.glob("edge/keys/*"))
+
+
+def test_no_answer_and_no_page_has_a_key(
+    box: Box, client: FlaskClient, authority: Authority
+) -> None:
+    serve(box)
+    issued = authority.issue("one.example", kind="rsa")
+    sent = body(authority, issued)
+    answers = [
+        client.post("/api/certificates/check", json=sent),
+        send(client, sent),
+        send(client, {**sent, "key": sent["key"][:-40]}, "other"),
+        client.post("/api/certificates/check", json={"pem": sent["key"]}),
+        client.get("/api/certificates"),
+        client.get("/api/settings"),
+        client.get("/settings/https"),
+        client.get("/settings/all"),
+        client.get("/api/now"),
+        client.get("/api/box/logs"),
+    ]
+    lines = [line for line in issued.key.decode().splitlines() if len(line) > 30]
+    assert len(lines) > 10
+    shown = "".join(each.text for each in answers) + box.log()
+    assert [line for line in lines if line in shown] == []
+
+
+def test_who_may_look_only_sees_the_page_and_sends_nothing(
+    box: Box, viewer: FlaskClient, client: FlaskClient, authority: Authority
+) -> None:
+    sent = body(authority, authority.issue("one.example"))
+    assert 'data-may-change="no"' in page(viewer)
+    assert viewer.get("/api/certificates").status_code == 403
+    assert viewer.post("/api/certificates/check", json=sent).status_code == 403
+    assert send(viewer, sent).status_code == 403
+    assert viewer.delete("/api/certificates/main").status_code == 403
+    assert viewer.post("/api/servers/web/look", json={}).status_code == 403
+    assert client.get("/api/certificates").json == {"certificates": []}
+
+
+def test_who_is_nobody_sends_nothing(box: Box, visitor: FlaskClient, program: Any) -> None:
+    assert visitor.put("/api/certificates/main", json={}).status_code in (401, 403)
+    reader = program("read")
+    assert reader.put("/api/certificates/main", json={}).status_code == 403
+    assert reader.delete("/api/certificates/main").status_code == 403
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_what_is_wrong_is_said_in_words_with_its_field(
+    app: Flask, box: Box, client: FlaskClient, authority: Authority, language: str
+) -> None:
+    good = authority.issue("one.example")
+    sent, other = body(authority, good), authority.issue("x.example")
+    locked = {**sent, "key": encrypted(good, "hush").decode()}
+    packed = base64.b64encode(authority.pkcs12(good, "hush")).decode()
+    speak(app, language)
+    table: list[tuple[dict[str, str], str, tuple[str, str]]] = [
+        ({**sent, "key": other.key.decode()}, "key", ("does not belong", "gehört nicht")),
+        ({"pem": sent["pem"]}, "key", ("no private key", "keinen privaten Schlüssel")),
+        (locked, "password", ("protected by a password", "Passwort")),
+        ({**locked, "password": "wrong"}, "password", ("password is wrong", "Passwort")),
+        ({"pkcs12": packed, "password": "no"}, "password", ("password is wrong", "Passwort")),
+        ({"pkcs12": "UEs="}, "pkcs12", ("PKCS #12", "PKCS-#12")),
+        ({"pem": MARKUP}, "pem", ("no certificate in PEM form", "kein Zertifikat")),
+        (body(authority, other), "pem", ("is for x.example", "x.example")),
+    ]
+    for given, where, words in table:
+        for answer in (client.post("/api/certificates/check", json=given), send(client, given)):
+            assert (answer.status_code, answer.json["where"]) == (422, where), answer.text
+            assert words[language == "de"] in answer.json["error"]
+    assert client.get("/api/certificates").json == {"certificates": []}
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "status"),
+    [
+        ("main", [], 400),
+        ("main", {"file": "/etc/shadow"}, 400),
+        ("main", {"pem": 1}, 400),
+        ("main", {"pem": None}, 400),
+        ("main", {"password": "x" * 257}, 400),
+        ("main", {"pem": "-" * ((1 << 18) + 1)}, 400),
+        ("main", {"pem": "-" * (1 << 20)}, 413),
+        ("main", {"pem": "\x00" * 1000}, 422),
+        ("main", {"pkcs12": "%%%"}, 422),
+        ("main", {}, 422),
+        ("..%2fevil", {}, 404),
+        ("Main", {}, 422),
+        ("x" * 32, {}, 422),
+    ],
+)
+def test_hostile_bodies_are_refused_and_change_nothing(
+    box: Box, client: FlaskClient, name: str, given: Any, status: int
+) -> None:
+    answer = client.put(f"/api/certificates/{name}", json=given)
+    assert answer.status_code == status, answer.text
+    assert client.get("/api/certificates").json == {"certificates": []}
+    assert list(box.directory.rglob("*evil*")) == []
+
+
+def test_what_is_no_json_is_refused(box: Box, client: FlaskClient) -> None:
+    for media, data in (("application/json", b"{"), ("multipart/form-data", b"x")):
+        answer = client.put("/api/certificates/main", data=data, content_type=media)
+        assert answer.status_code in (400, 415)
+
+
+def test_one_that_visitors_need_is_removed_only_by_force(
+    box: Box, client: FlaskClient, authority: Authority
+) -> None:
+    serve(box, "hsts_s = 3600\n")
+    assert send(client, body(authority, authority.issue("one.example"))).status_code == 200
+    refused = client.delete("/api/certificates/main")
+    assert refused.status_code == 409
+    assert "must come by HTTPS" in refused.json["error"]
+    assert client.delete("/api/certificates/main?force=true").status_code == 200
+
+
+def test_what_a_certificate_says_is_text(
+    box: Box, client: FlaskClient, authority: Authority
+) -> None:
+    by = authority._make(MARKUP, None, "ecdsa", 90, ("basicConstraints=critical,CA:TRUE",))
+    issued = authority.issue("one.example", by=by)
+    sent = {"pem": (issued.pem + by.pem).decode(), "key": issued.key.decode()}
+    assert send(client, sent).status_code == 200
+    shown = page(client)
+    assert MARKUP not in shown
+    assert "&lt;img src=x" in shown
+
+
+def test_the_box_looks_again_when_it_is_asked(box: Box, client: FlaskClient) -> None:
+    box.wait(State.AWAKE)
+    assert client.post("/api/servers/web/look", json={}).json == {}
+    assert client.post("/api/servers/nope/look", json={}).status_code == 404
+
+
+def test_a_server_that_leads_past_the_box_is_said_with_the_next_step(
+    box: Box, client: FlaskClient
+) -> None:
+    box.wait(State.AWAKE)
+    box.server.leads = b"https://one.example/"
+    assert client.post("/api/servers/web/look", json={}).status_code == 200
+    shown = page(client)
+    assert "sends visitors of one.example on to https://one.example" in shown
+    assert "Next step" in shown
+
+
+@pytest.mark.parametrize(
+    ("mode", "status", "edge", "found"),
+    [
+        ("none", {}, {}, ("good", "", 0)),
+        ("none", {"https": {"sight": None}, "around": None}, {}, ("good", "", 0)),
+        ("none", {"around": {"today": 41}}, {}, ("good", "", 41)),
+        ("none", {"https": {"sight": Reason("server.not_looked")}}, {}, ("info", "wait", 0)),
+        (
+            *("none", {"https": {"sight": Reason("server.https_around", port=443)}}, {}),
+            ("warn", "serve", 0),
+        ),
+        (
+            *("box", {"https": {"sight": Reason("server.leads_in_a_circle", name="a")}}, {}),
+            ("warn", "server", 0),
+        ),
+        ("box", {}, {"uncovered": ["one.example"]}, ("warn", "send", 0)),
+        ("box", {}, {"problem": Reason("https.not_running")}, ("bad", "wait", 0)),
+        ("box", {}, {}, ("good", "", 0)),
+        ("unused", {}, {}, ("good", "", 0)),
+        ("not yet known", {}, {}, ("good", "", 0)),
+    ],
+)
+def test_how_https_of_a_server_is(
+    app: Flask,
+    mode: str,
+    status: dict[str, Any],
+    edge: dict[str, Any],
+    found: tuple[str, str, int],
+) -> None:
+    server = {"id": "web", "hosts": ["One.Example"], "https": {"mode": mode}}
+    plain = json.loads(json.dumps([status, {**EDGE, **edge}], default=Reason.plain))
+    with app.test_request_context():
+        said = https.seen(server, *plain)
+    assert (said["kind"], said["do"], said["around"]) == found
+    assert "settings." not in said["words"]
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_what_the_box_saw_is_said_without_names_of_settings(app: Flask, language: str) -> None:
+    with app.test_request_context(headers={"Accept-Language": language}):
+        for code in ("https_around", "leads_around", "leads_elsewhere", "leads_in_a_circle"):
+            params = {"port": 443, "name": MARKUP, "to": "https://x/{name}"}
+            said = https.sight_words({"code": f"server.{code}", "params": params})
+            assert "server.https.mode" not in said
+            assert ("Box" if language == "de" else "the box") in said.replace("The", "the")
+
+
+@pytest.mark.parametrize(
+    ("name", "who"),
+    [
+        (None, None),
+        ("CN=R11,O=Let's Encrypt,C=US", "Let's Encrypt"),
+        ("CN=Below", "Below"),
+        ("CN=x,O=Muster\\, Söhne", "Muster, Söhne"),
+        ("C=DE", "C=DE"),
+        ("", ""),
+        (",,=,", ",,=,"),
+    ],
+)
+def test_an_issuer_is_called_by_its_name(name: str | None, who: str | None) -> None:
+    assert https.issuer(name) == who
+
+
+@pytest.mark.parametrize(
+    ("days", "level"),
+    [(None, ""), (31, ""), (30, "warn"), (14, "warn"), (8, "warn"), (7, "bad"), (-1, "bad")],
+)
+def test_the_nearer_the_end_the_louder(days: int | None, level: str) -> None:
+    assert https.level(days) == level
+
+
+def test_answers_are_as_declared(
+    app: Flask, box: Box, client: FlaskClient, authority: Authority
+) -> None:
+    assert send(client, body(authority, authority.issue("one.example"))).status_code == 200
+    answers = {
+        rule.endpoint: app.view_functions[rule.endpoint].naproxy_route.answer  # type: ignore[attr-defined]
+        for rule in app.url_map.iter_rules()
+        if rule.rule == "/api/certificates"
+    }
+    [shape] = answers.values()
+    check(client.get("/api/certificates").json, shape)
