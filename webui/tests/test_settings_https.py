@@ -16,6 +16,7 @@ from flask.testing import FlaskClient
 from naproxy.api.shapes import check
 from naproxy.core.reason import Reason
 from naproxy.core.state import State
+from naproxy_webui.office import https as office_https
 from naproxy_webui.pages.settings import https
 
 MARKUP = "<img src=x onerror=alert(1)>"
@@ -274,7 +275,7 @@ def test_what_the_box_saw_is_said_without_names_of_settings(app: Flask, language
     with app.test_request_context(headers={"Accept-Language": language}):
         for code in ("https_around", "leads_around", "leads_elsewhere", "leads_in_a_circle"):
             params = {"port": 443, "name": MARKUP, "to": "https://x/{name}"}
-            said = https.sight_words({"code": f"server.{code}", "params": params})
+            said = office_https.sight_words({"code": f"server.{code}", "params": params})
             assert "server.https.mode" not in said
             assert ("Box" if language == "de" else "the box") in said.replace("The", "the")
 
@@ -300,7 +301,7 @@ def test_an_issuer_is_called_by_its_name(name: str | None, who: str | None) -> N
     [(None, ""), (31, ""), (30, "warn"), (14, "warn"), (8, "warn"), (7, "bad"), (-1, "bad")],
 )
 def test_the_nearer_the_end_the_louder(days: int | None, level: str) -> None:
-    assert https.level(days) == level
+    assert office_https.level(days) == level
 
 
 def test_answers_are_as_declared(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from naproxy_webui.i18n.reasons import plain, sentences
+from naproxy_webui.office import https
 from naproxy_webui.pages.now.rates import Rates
 
 LIVE_S: Final = 600
@@ -25,6 +26,7 @@ def server(status: Status, said: Status, now_s: float, rates: Rates) -> dict[str
     counts = {klass: sum(outcomes.values()) for klass, outcomes in counters.items()}
     window_s, requests = rates.take(status["id"], now_s, counts)
     commissioning = status.get("commissioning")
+    sight, certain = https.sight_of(status)
     return {
         "id": status["id"],
         "state": status["state"],
@@ -43,6 +45,8 @@ def server(status: Status, said: Status, now_s: float, rates: Rates) -> dict[str
         "would_sleep": status["decision"]["sleep"],
         "inhibitors": [plain(inhibitor) for inhibitor in status["inhibitors"]],
         "power": power(status["id"], said["meters"]),
+        "past": https.sight_words(sight) if sight and certain else None,
+        "around": https.around(status),
         "requests": {"window_s": round(window_s, 1), "by_class": requests},
     }
 

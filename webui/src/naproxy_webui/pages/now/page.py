@@ -25,6 +25,7 @@ from naproxy_webui.http.mount import mount
 from naproxy_webui.http.page import Page
 from naproxy_webui.i18n.reasons import plain
 from naproxy_webui.office.equipment import commissioned, equipment
+from naproxy_webui.office.https import troubles
 from naproxy_webui.pages.now import card as now
 from naproxy_webui.pages.now.rates import Rates
 from naproxy_webui.render import render
@@ -72,6 +73,8 @@ SERVER: Final = obj(
         "always_on": nullable(
             obj({"w": number(), "measured": boolean(description="by its commissioning")})
         ),
+        "past": nullable(string(description="how visitors come past the box: it is not armed")),
+        "around": integer(description="visits today that did not come through the box"),
         "requests": obj({"window_s": number(), "by_class": ANY_OBJECT}),
         "woken": nullable(ANY_OBJECT),
         "seconds": array(array(number(description="time, watts: each second measured"))),
@@ -85,6 +88,7 @@ NOW: Final = obj(
         "now_s": number(),
         "history_error": nullable(string()),
         "settings_refused": nullable(string(description="why the file's are not used")),
+        "https": array(obj({"kind": choice("warn", "bad"), "words": string()})),
         "servers": array(SERVER),
     }
 )
@@ -151,7 +155,7 @@ def _now(since_s: float | None, *, first: bool = False) -> dict[str, Any]:
         power = _power(since_s, wall_s, said["house_s"]) if since_s is not None else ([], 0.0)
         servers = [_server(each, said, power, wall_s, first=first) for each in said["servers"]]
     except ApiError as error:
-        silent = {"controller": False, "error": error.words, "servers": []}
+        silent = {"controller": False, "error": error.words, "https": [], "servers": []}
         return {**silent, "now_s": wall_s, **_told_of_box({})}
     _rates().keep({each["id"] for each in servers})
     return {
@@ -159,6 +163,7 @@ def _now(since_s: float | None, *, first: bool = False) -> dict[str, Any]:
         "error": None,
         "now_s": wall_s,
         **_told_of_box(said["box"]),
+        "https": troubles(said["box"].get("edge")),
         "servers": servers,
     }
 

@@ -15,16 +15,13 @@ from naproxy_webui.http.mount import mount
 from naproxy_webui.http.page import Page
 from naproxy_webui.i18n.reasons import plain
 from naproxy_webui.i18n.texts import has, t
+from naproxy_webui.office import https
 from naproxy_webui.office.equipment import equipment
 
 PAGE = Page(name="settings_https", path="/api/certificates")
 blueprint = Blueprint("settings_https", __name__)
 
-PASSING: Final = ("server.not_looked", "server.not_seen")
-"""What ends by itself: the box looks again."""
 _PART: Final = re.compile(r"(?<!\\),")
-_WARN_DAYS: Final = 30
-_BAD_DAYS: Final = 7
 
 _ABOUT: Final = {
     "names": array(string()),
@@ -105,20 +102,13 @@ def shown(config: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "edge": {**edge, "problem": plain(edge["problem"]) or None},
         "certificates": [
-            {**in_words(each), "level": level(each["ends_in_days"])}
+            {**in_words(each), "level": https.level(each["ends_in_days"])}
             for each in told["certificates"]
         ],
         "seen": {
             each["id"]: seen(each, said.get(each["id"], {}), edge) for each in config["server"]
         },
     }
-
-
-def level(days: int | None) -> str:
-    """Return how urgent an end is: `bad`, `warn` or nothing."""
-    if days is None or days > _WARN_DAYS:
-        return ""
-    return "bad" if days <= _BAD_DAYS else "warn"
 
 
 def seen(
@@ -128,12 +118,11 @@ def seen(
 
     `do` is `serve`, `send`, `wait`, `server` or nothing.
     """
-    sight = (status.get("https") or {}).get("sight")
+    sight, certain = https.sight_of(status)
     bare = [name for name in server["hosts"] if ascii_site(name) in edge["uncovered"]]
     serves = server["https"]["mode"] == "box"
-    around = (status.get("around") or {}).get("today") or 0
-    if sight and sight["code"] not in PASSING:
-        kind, words = "warn", sight_words(sight)
+    if sight and certain:
+        kind, words = "warn", https.sight_words(sight)
         do = "server" if serves else "serve"
     elif bare:
         kind, words, do = "warn", t("settings.https.bare", names=", ".join(bare)), "send"
@@ -144,10 +133,4 @@ def seen(
     else:
         good = f"settings.https.good_{server['https']['mode']}"
         kind, words, do = "good", t(good if has(good) else "settings.https.good_none"), ""
-    return {"kind": kind, "words": words, "do": do, "around": around}
-
-
-def sight_words(sight: Mapping[str, Any]) -> str:
-    """Return how visitors come past the box, for people without any knowledge of HTTPS."""
-    name = f"settings.https.{sight['code'].removeprefix('server.')}"
-    return t(name, **sight["params"]) if has(name) else plain(sight)
+    return {"kind": kind, "words": words, "do": do, "around": https.around(status)}

@@ -8,6 +8,7 @@ import {
 	fill,
 	h,
 	icon,
+	notice,
 	one,
 	poll,
 	post,
@@ -72,6 +73,7 @@ class Card {
 			hidden: true,
 		});
 		this.words = h("div.server-why");
+		this.https = h("div");
 		this.progress = h("div.server-progress", { hidden: true });
 		this.bar = h("progress", { max: "1", "aria-label": t("kit.state.waking") });
 		this.progressWords = h(
@@ -117,6 +119,7 @@ class Card {
 					this.release,
 				),
 			),
+			this.https,
 			this.words,
 			this.progress,
 			h(
@@ -142,6 +145,7 @@ class Card {
 		this.#server = server;
 		this.element.classList.remove("old");
 		this.#showState(server, before, now_s);
+		showHttps(this.https, httpsOf(server));
 		this.#showWords(server);
 		this.#showProgress(server);
 		this.#showFigures(server);
@@ -517,10 +521,30 @@ const cards = new Map();
 let last_s = null;
 let failed = 0;
 
+/** What there is to say of HTTPS of a server. @param {Server} server */
+function httpsOf({ past, around }) {
+	const words = [past, around ? t("now.around", { count: around }) : null].filter(Boolean);
+	return words.length ? [{ kind: past ? "warn" : "info", words: words.join(" ") }] : [];
+}
+
+/** @param {HTMLElement} place @param {{ kind: string, words: string }[]} said */
+function showHttps(place, said) {
+	const wanted = JSON.stringify(said);
+	if (place.dataset.shown === wanted) return;
+	place.dataset.shown = wanted;
+	const link = () => h("a", { href: "/settings/https" }, t("now.https_link"));
+	fill(
+		place,
+		said.map(({ kind, words }) => notice(kind, h("p", words), h("p", link()))),
+	);
+	place.hidden = !said.length;
+}
+
 /** @param {Now} said */
 function show(said) {
 	failed = 0;
 	showBox(said);
+	showHttps(at("https"), said.https);
 	if (!said.controller) return old();
 	last_s = said.now_s;
 	stale.hidden = true;

@@ -1,0 +1,282 @@
+"""HTTPS in a real browser: a certificate is sent, judged, replaced and removed, in words."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.simulator.past.front import HOST
+from tests.webui import people
+from tests.webui.conftest import PATIENCE_MS, SIZES, Watch, WatchedPage, log_in
+from tests.webui.looks import open_all, settle, too_wide, violations
+from tests.webui.stage import Stage
+
+sys.path.append(str(Path(__file__).parents[2] / "package/naproxy/tests"))
+
+from certificates import Authority, Issued, encrypted
+
+GERMAN = "gerda"
+Open = Callable[..., WatchedPage]
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """One with a folder of its own for certificates; nobody comes."""
+    edge = tmp_path_factory.mktemp("edge")
+    arguments = [f"--edge-dir={edge}", "--edge-user=daemon"]
+    with Stage(days=1, visitors=False, arguments=arguments) as started:
+        people.add(started.state_dir, GERMAN, "admin", "de")
+        yield started
+
+
+@pytest.fixture(scope="module")
+def cookies(browser: Browser, stage: Stage) -> dict[str, Any]:
+    states = {}
+    for language, name in (("en", people.USER), ("de", GERMAN)):
+        context = browser.new_context(base_url=stage.url)
+        log_in(context.new_page(), name)
+        states[language] = context.storage_state()
+        context.close()
+    return states
+
+
+@pytest.fixture
+def opened(browser: Browser, stage: Stage, cookies: dict[str, Any]) -> Iterator[Open]:
+    """`opened(path, language, size, **options)`: a page of its own; clean at its end."""
+    made = []
+
+    def make(
+        path: str = "/settings/https", language: str = "en", size: str = "desktop", **options: Any
+    ) -> WatchedPage:
+        context = browser.new_context(
+            base_url=stage.url,
+            storage_state=cookies[language],
+            reduced_motion="reduce",
+            **{**SIZES[size], **options},
+        )
+        context.set_default_timeout(PATIENCE_MS)
+        watch = Watch(stage.url)
+        watch.context(context)
+        made.append((context, watch))
+        page = WatchedPage(context.new_page(), watch)
+        page.goto(path)
+        return page
+
+    yield make
+    for context, watch in made:
+        context.close()
+        watch.check()
+
+
+@pytest.fixture(autouse=True)
+def as_it_was(stage: Stage) -> Iterator[None]:
+    """Put the settings back, without certificates."""
+    before = stage.config_file.read_bytes()
+    yield
+    for each in stage.api("GET", "/v1/certificates")["certificates"]:
+        stage.api("DELETE", f"/v1/certificates/{each['id']}?force=true")
+    stage.api("PUT", "/v1/config", before)
+
+
+def change(stage: Stage, **values: Any) -> None:
+    version = stage.api("GET", "/v1/config")["version"]
+    changes = [
+        {"op": "set", "where": f"server.web.https.{key}", "value": value}
+        for key, value in values.items()
+    ]
+    stage.api("PATCH", "/v1/config", {"version": version, "changes": changes})
+
+
+def send(stage: Stage, authority: Authority, issued: Issued, name: str = "main") -> None:
+    sent = {"pem": authority.chain(issued).decode(), "key": issued.key.decode()}
+    stage.api("PUT", f"/v1/certificates/{name}", sent)
+
+
+@pytest.fixture
+def full(stage: Stage, authority: Authority) -> Stage:
+    """Two certificates, one that ends soon, and one with much to say."""
+    change(stage, mode="box")
+    send(stage, authority, authority.issue(HOST, days=6))
+    many = [HOST, *(f"name-{n}.of-a-rather-long-domain.example" for n in range(12))]
+    send(stage, authority, authority.issue(*many, days=20, itself=True), "b" * 31)
+    return stage
+
+
+def choose(page: WatchedPage, name: str, *files: tuple[str, bytes]) -> None:
+    given = [{"name": n, "mimeType": "", "buffer": data} for n, data in files]
+    page.locator(f"[name={name}]").set_input_files(given)
+
+
+def ids(stage: Stage) -> list[str]:
+    return [each["id"] for each in stage.api("GET", "/v1/certificates")["certificates"]]
+
+
+def good(page: WatchedPage) -> None:
+    settle(page)
+    open_all(page)
+    assert violations(page) == []
+    assert too_wide(page) == []
+
+
+def test_a_certificate_in_two_files_is_checked_then_used(
+    opened: Open, stage: Stage, authority: Authority
+) -> None:
+    page = opened()
+    issued = authority.issue(HOST)
+    page.locator("fieldset[data-key=mode] input[value=box]").check()
+    page.locator("[data-save-bar] button[type=submit]").click()
+    expect(page.locator(".notice", has_text=f"no certificate for {HOST}")).to_be_visible()
+    choose(page, "pem", ("site.crt", issued.pem), ("chain.crt", authority.below.pem))
+    choose(page, "key", ("site.key", issued.key))
+    page.locator("[data-check]").click()
+    expect(page.locator("[data-found]")).to_contain_text("This certificate is good")
+    expect(page.locator("[data-found]")).to_contain_text(HOST)
+    assert ids(stage) == []
+    good(page)
+    page.get_by_role("button", name="Use it").click()
+    expect(page.locator("[data-certificate]")).to_contain_text(HOST)
+    expect(page.locator(".notice", has_text="no certificate for")).to_have_count(0)
+    assert page.locator("[name=password]").input_value() == ""
+    assert issued.key.decode().splitlines()[1] not in page.content()
+
+
+def test_what_is_wrong_is_said_beside_the_field_it_is_about(
+    opened: Open, stage: Stage, authority: Authority
+) -> None:
+    page = opened()
+    page.watch.allow(r"status of 422")
+    issued = authority.issue(HOST)
+    beside = {name: page.locator(".field", has=page.locator(f"[name={name}]")) for name in FIELDS}
+    use = page.get_by_role("button", name="Use it")
+    use.click()
+    expect(beside["pem"]).to_contain_text("Choose the file")
+    choose(page, "pem", ("site.pem", b"0" * (256 * 1024 + 1)))
+    use.click()
+    expect(beside["pem"]).to_contain_text("too large")
+    choose(page, "pem", ("site.pem", authority.chain(issued)))
+    choose(page, "key", ("other.key", authority.issue("x.example").key))
+    use.click()
+    expect(beside["key"]).to_contain_text("does not belong to the certificate")
+    choose(page, "key", ("site.key", encrypted(issued, "hush")))
+    use.click()
+    expect(beside["password"]).to_contain_text("protected by a password")
+    expect(page.locator("[name=password]")).to_be_focused()
+    good(page)
+    choose(page, "key")
+    choose(page, "pem", ("office.pfx", b"0nonsense"))
+    use.click()
+    expect(beside["pem"]).to_contain_text("PKCS #12")
+    assert ids(stage) == []
+
+
+FIELDS = ("pem", "key", "password")
+
+
+def test_a_file_with_all_and_a_password_takes_the_place_of_the_old_one(
+    opened: Open, stage: Stage, authority: Authority
+) -> None:
+    send(stage, authority, authority.issue(HOST, days=6))
+    page = opened()
+    expect(page.locator(".badge[data-kind=bad]")).to_contain_text("5 days left")
+    page.get_by_role("button", name=f"Replace the certificate for {HOST}").click()
+    expect(page.locator("#send-title")).to_have_text(f"New certificate for {HOST}")
+    packed = authority.pkcs12(authority.issue(HOST, days=90), "hush")
+    choose(page, "pem", ("office.pfx", packed))
+    page.locator("[name=password]").fill("hush")
+    page.get_by_role("button", name="Use it").click()
+    expect(page.locator("[data-certificate]")).to_contain_text("89 days left")
+    assert ids(stage) == ["main"]
+
+
+def test_a_second_one_for_the_same_names_is_asked_about(
+    opened: Open, stage: Stage, authority: Authority
+) -> None:
+    send(stage, authority, authority.issue(HOST))
+    page = opened()
+    issued = authority.issue(HOST)
+    choose(page, "pem", ("all.pem", authority.chain(issued) + issued.key))
+    page.get_by_role("button", name="Use it").click()
+    asked = page.locator("dialog")
+    expect(asked).to_contain_text("already a certificate")
+    asked.get_by_role("button", name="Cancel").click()
+    expect(asked).to_have_count(0)
+    page.get_by_role("button", name="Use it").click()
+    page.locator("dialog").get_by_role("button", name="Replace it").click()
+    expect(page.locator(".toast", has_text="in use")).to_be_visible()
+    assert ids(stage) == ["main"]
+
+
+def test_one_that_visitors_need_is_removed_after_two_questions(
+    opened: Open, stage: Stage, authority: Authority
+) -> None:
+    send(stage, authority, authority.issue(HOST))
+    change(stage, mode="box", redirect=True)
+    page = opened()
+    page.watch.allow(r"status of 409")
+    page.get_by_role("button", name=f"Remove the certificate for {HOST}").click()
+    expect(page.locator("dialog")).to_contain_text("in use for web")
+    page.locator("dialog button[value=yes]").click()
+    expect(page.locator("dialog", has_text="must come by HTTPS")).to_be_visible()
+    assert ids(stage) == ["main"]
+    page.locator("dialog button[value=yes]").click()
+    expect(page.locator("[data-certificate]")).to_have_count(0)
+    assert ids(stage) == []
+
+
+def test_what_only_the_box_s_https_has_goes_with_it(opened: Open, stage: Stage) -> None:
+    change(stage, mode="box", redirect=True, hsts_s=3600)
+    page = opened()
+    page.locator("fieldset[data-key=mode] input[value=unused]").check()
+    expect(page.locator("[data-with-box]")).to_be_hidden()
+    page.locator("[data-save-bar] button[type=submit]").click()
+    expect(page.locator(".notice", has_text="nobody uses HTTPS here")).to_be_visible()
+    said = stage.api("GET", "/v1/config")["server"][0]["https"]
+    assert (said["mode"], said["redirect"], said["hsts_s"]) == ("unused", False, 0)
+
+
+@pytest.mark.parametrize(("size", "scheme"), [("desktop", "light"), ("narrow", "dark")])
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_the_page_with_all_there_can_be_is_accessible_and_fits(
+    opened: Open, full: Stage, language: str, size: str, scheme: str
+) -> None:
+    assert len(ids(full)) == 2
+    page = opened("/settings/https", language, size, color_scheme=scheme)
+    assert page.locator("html").get_attribute("lang") == language
+    good(page)
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+@pytest.mark.parametrize("size", ["desktop", "narrow"])
+def test_now_says_it_and_leads_there(
+    opened: Open, stage: Stage, authority: Authority, language: str, size: str
+) -> None:
+    change(stage, mode="box")
+    send(stage, authority, authority.issue(HOST, days=6))
+    page = opened("about:blank", language, size)
+    sent = {"past": "<b>A server</b> that leads past the box.", "around": 41}
+
+    def with_more(route: Any) -> None:
+        answer = route.fetch()
+        said = answer.json()
+        said["servers"] = [{**each, **sent} for each in said["servers"]]
+        route.fulfill(response=answer, body=json.dumps(said))
+
+    page.route("**/api/now?*", with_more)
+    page.goto("/")
+    expect(page.locator("[data-server=web]")).to_contain_text("<b>A server</b>")
+    expect(page.locator("[data-server=web]")).to_contain_text("41")
+    expect(page.locator("#https .notice[data-kind=bad]")).to_have_count(2)
+    good(page)
+    page.locator("#https a").first.click()
+    page.wait_for_url("**/settings/https")

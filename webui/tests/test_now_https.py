@@ -1,0 +1,71 @@
+"""What Now says of HTTPS: who comes past the box, certificates that end, an edge that is down."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from box import Box
+from flask import Flask
+from flask.testing import FlaskClient
+from naproxy.core.reason import Reason
+from naproxy.core.state import State
+from naproxy_webui.office import https
+
+EDGE: dict[str, Any] = {"wanted": True, "problem": None, "uncovered": [], "ending": []}
+EXPIRED = Reason("https.expired", day="2026-11-01")
+
+
+def ends(days: int) -> Reason:
+    why = Reason("https.ends_soon", days=days, day="2026-12-01")
+    return Reason("https.certificate", name="<b>", why=why)
+
+
+@pytest.mark.parametrize(
+    ("edge", "kinds", "words"),
+    [
+        (None, [], ""),
+        (EDGE, [], ""),
+        ({**EDGE, "wanted": False, "problem": Reason("https.not_running")}, [], ""),
+        ({**EDGE, "problem": Reason("https.not_running")}, ["bad"], "does not run as it should"),
+        ({**EDGE, "uncovered": ["a.example", "b.example"]}, ["warn"], "a.example, b.example"),
+        ({**EDGE, "ending": [ends(30)]}, ["warn"], "“<b>” ends in 30 days"),
+        ({**EDGE, "ending": [ends(14)]}, ["warn"], "ends in 14 days"),
+        ({**EDGE, "ending": [ends(7)]}, ["bad"], "ends in 7 days"),
+        ({**EDGE, "ending": [ends(1)]}, ["bad"], "ends in 1 day."),
+        ({**EDGE, "ending": [ends(0)]}, ["bad"], "ends today"),
+        (
+            {**EDGE, "ending": [Reason("https.certificate", name="a", why=EXPIRED)]},
+            *(["bad"], "ended on 2026-11-01"),
+        ),
+    ],
+)
+def test_what_of_https_needs_somebody(
+    app: Flask, edge: dict[str, Any] | None, kinds: list[str], words: str
+) -> None:
+    plain = json.loads(json.dumps(edge, default=Reason.plain))
+    with app.test_request_context():
+        said = https.troubles(plain)
+    assert [each["kind"] for each in said] == kinds
+    assert words in "".join(each["words"] for each in said)
+
+
+@pytest.mark.parametrize("status", [{}, {"around": None}, {"around": {"how": None}}])
+def test_what_a_controller_does_not_count_is_none(status: dict[str, Any]) -> None:
+    assert https.around(status) == 0
+
+
+def test_a_server_whose_visitors_come_past_the_box_has_a_card(
+    box: Box, client: FlaskClient
+) -> None:
+    box.wait(State.AWAKE)
+    [card] = client.get("/api/now").json["servers"]  # type: ignore[index]
+    assert (card["past"], card["around"]) == (None, 0)
+    box.server.leads = b"https://127.0.0.1/"
+    assert client.post("/api/servers/web/look", json={}).status_code == 200
+    said = client.get("/api/now").json
+    assert said
+    assert "past the box" in said["servers"][0]["past"]
+    assert said["servers"][0]["armed"] is False
+    assert said["https"] == []
