@@ -158,8 +158,23 @@ def test_names_are_taken_out_of_what_was_pasted(page: Page, made: NewBox) -> Non
     look(page, "4-names")
     page.locator("#hosts").fill("https://www.office.example/start")
     page.locator("[form=form]").click()
-    page.wait_for_url("**/setup/sleep")
+    page.wait_for_url("**/setup/https")
     assert made.settings()["server"][0]["hosts"] == ["www.office.example"]
+
+
+def test_the_box_looks_whether_the_server_uses_https_and_proposes(page: Page, made: NewBox) -> None:
+    expect(page.locator("#seen")).to_contain_text("does not use HTTPS", timeout=LONG_MS)
+    expect(page.locator("input[value=unused]")).to_be_checked()
+    look(page, "4-https")
+    page.locator("input[value=box]").check()
+    page.locator("[form=form]").click()
+    expect(page.locator("#certificate")).to_contain_text("Choose the file")
+    look(page, "4-https-certificate")
+    page.locator("input[value=unused]").check()
+    page.locator("[form=form]").click()
+    page.wait_for_url("**/setup/sleep")
+    # Nobody has to be believed: the box sees it if that changes.
+    assert made.settings()["server"][0]["https"]["mode"] == "none"
 
 
 def test_the_box_is_let_in_by_what_the_guide_says(page: Page, made: NewBox) -> None:

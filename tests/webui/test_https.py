@@ -280,3 +280,34 @@ def test_now_says_it_and_leads_there(
     good(page)
     page.locator("#https a").first.click()
     page.wait_for_url("**/settings/https")
+
+
+@pytest.mark.parametrize("size", ["desktop", "narrow"])
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_the_step_of_the_guide_proposes_what_the_look_found(
+    opened: Open, stage: Stage, authority: Authority, language: str, size: str
+) -> None:
+    page = opened(
+        "about:blank", language, size, color_scheme="dark" if size == "narrow" else "light"
+    )
+    found = {
+        "known": True,
+        "answers": True,
+        "leads": None,
+        "names": ["shop.office.example", "*.a-rather-long-name-of-a-website.example"],
+        "certificates": False,
+    }
+    page.route("**/api/setup/https/look", lambda route: route.fulfill(json=found))
+    page.goto("/setup/again/https?server=web")
+    expect(page.locator("input[name=mode][value=box]")).to_be_checked()
+    expect(page.locator("#names input")).to_have_count(2)
+    good(page)
+    page.locator("#names input").last.uncheck()
+    issued = authority.issue(HOST, "shop.office.example")
+    choose(page, "pem", ("all.pem", authority.chain(issued) + issued.key))
+    page.locator("button[form=form]").click()
+    page.wait_for_url("**/setup/again")
+    [server] = stage.api("GET", "/v1/config")["server"]
+    assert (server["https"]["mode"], server["hosts"]) == ("box", [HOST, "shop.office.example"])
+    [kept] = stage.api("GET", "/v1/certificates")["certificates"]
+    assert kept["in_use_by"] == ["web"]

@@ -16,6 +16,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 from naproxy.api.shapes import check
 from naproxy.core.reason import Reason, own_words
+from naproxy.core.state import State
 from naproxy.core.words import sentences
 from naproxy_webui.pages.setup import proof as setup_proof
 from naproxy_webui.pages.setup import steps as setting_up
@@ -123,6 +124,72 @@ def test_without_a_meter_nothing_is_left_of_the_old_ones() -> None:
     assert changes == [{"op": "remove", "where": "meter.2"}]
 
 
+WEB: dict[str, Any] = {
+    "id": "web",
+    "hosts": ["www.a.example"],
+    "https": {"mode": "none", "redirect": False, "hsts_s": 0},
+}
+
+
+def looked(port: str, *names: str, to: str = "") -> dict[str, Any]:
+    led = [{"to": to, "https": to.startswith("https")}] if to else []
+    return {"look": {"port": port, "shown": [{"names": list(names)}], "led": led}}
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        ({"look": None}, (False, False, None, [])),
+        (looked("unknown"), (False, False, None, [])),
+        (looked("refused"), (True, False, None, [])),
+        (looked("open"), (True, True, None, [])),
+        (looked("silent", to="https://a.example"), (True, False, "https://a.example", [])),
+        (looked("silent", to="http://a.example:81"), (True, False, None, [])),
+        (
+            looked("open", "WWW.a.example", "Shop.a.example", "*.a.example", "shop.a.example"),
+            *((True, True, None, ["shop.a.example", "*.a.example"]),),
+        ),
+        (looked("open", "<script>", "", "a b", "x" * 300, "*"), (True, True, None, [])),
+    ],
+)
+def test_what_a_look_says_of_https(found: dict[str, Any], said: tuple[Any, ...]) -> None:
+    seen = setting_up.seen(found, WEB)
+    assert (seen["known"], seen["answers"], seen["leads"], seen["names"]) == said
+
+
+def test_of_a_large_certificate_only_some_names_are_proposed() -> None:
+    names = [f"n{n}.example" for n in range(100)]
+    assert setting_up.seen(looked("open", *names), WEB)["names"] == names[: setting_up.MOST_NAMES]
+
+
+@pytest.mark.parametrize(
+    ("mode", "silent", "written"),
+    [
+        ("box", True, "box"),
+        ("box", False, "box"),
+        ("later", False, "none"),
+        ("unused", False, "unused"),
+        ("unused", True, "none"),
+    ],
+)
+def test_a_choice_of_https_is_written(mode: str, silent: bool, written: str) -> None:
+    [change] = setting_up.https(WEB, mode, [], silent=silent)
+    assert change == setting_up.put("server.web.https.mode", written)
+
+
+def test_names_of_a_certificate_are_added_to_those_there_are() -> None:
+    names = ["www.a.example", "b.example"]
+    [change] = setting_up.https(WEB, None, names, silent=False)
+    assert change == setting_up.put("server.web.hosts", ["www.a.example", "b.example"])
+
+
+def test_what_needs_https_of_the_box_goes_with_it() -> None:
+    served = {**WEB, "https": {"mode": "box", "redirect": True, "hsts_s": 60}}
+    changes = setting_up.https(served, "later", [], silent=False)
+    assert setting_up.put("server.web.https.redirect", False) in changes
+    assert setting_up.put("server.web.https.hsts_s", 0) in changes
+
+
 # With a real controller: one without a server, so that nothing is looked for in any network
 
 
@@ -220,6 +287,11 @@ def test_single_steps_are_for_administrators(app: Flask, admin: FlaskClient) -> 
         ("server", {"address": "http://x/", "mac": "02:00:00:00:00:09"}),
         ("server", {"address": "127.0.0.1", "mac": "02:00:00:00:00:09", "interface": "a/b"}),
         ("names", {"hosts": ["<b>"]}),
+        ("https", {"mode": "through everything"}),
+        ("https", {"names": ["<b>"]}),
+        ("https", {"names": ["a.example"] * 65}),
+        ("https", {"mode": "box", "server": "nope"}),
+        ("https/look", {"server": "nope"}),
         ("sleep", {"driver": "command"}),
         ("sleep", {"driver": "ssh", "user": "-oProxyCommand=reboot"}),
         ("meter", {"kind": "found", "where": "/etc/passwd"}),
@@ -273,6 +345,43 @@ def test_why_a_look_came_to_nothing_is_said_in_the_users_language(
             time.sleep(0.05)
         assert job["error"]["code"] == "setup.own_address"
         assert words in job["error"]["error"]
+
+
+def test_a_guide_that_an_older_version_began_goes_on(admin: FlaskClient, new: Box) -> None:
+    """It knew no step about HTTPS, and kept its place by the step's name."""
+    choose(admin)
+    for step in ("names", "sleep", "proof"):
+        assert admin.put("/api/setup", json={"step": step}).status_code == 200
+        assert admin.get("/setup").location == f"/setup/{step}"
+        assert admin.get(f"/setup/{step}").status_code == 200
+    assert 'href="/setup/https"' in admin.get("/setup/sleep").text
+
+
+def test_who_answers_by_https_is_written_with_the_certificates_names(
+    admin: FlaskClient, new: Box
+) -> None:
+    choose(admin)
+    body = {"mode": "box", "names": ["WWW.a.example", "*.a.example"]}
+    assert admin.post("/api/setup/https", json=body).json == {"server": "nas"}
+    [server] = new.call("GET", "/v1/config")[1]["server"]
+    assert (server["https"]["mode"], server["hosts"]) == ("box", ["www.a.example", "*.a.example"])
+    assert admin.post("/api/setup/names", json={"hosts": server["hosts"]}).status_code == 200
+
+
+def test_the_look_of_the_guide_says_what_it_saw(client: FlaskClient, box: Box) -> None:
+    box.wait(State.AWAKE)
+    box.server.leads = b"https://127.0.0.1/"
+    said = client.post("/api/setup/https/look", json={"server": "web"})
+    assert said.status_code == 200
+    assert said.json
+    assert said.json["leads"].startswith("https://127.0.0.1")
+    assert (said.json["names"], said.json["certificates"]) == ([], False)
+
+
+def test_the_step_of_https_is_for_administrators(viewer: FlaskClient, box: Box) -> None:
+    assert viewer.get("/setup/again/https").status_code == 403
+    assert viewer.post("/api/setup/https/look", json={}).status_code == 403
+    assert viewer.post("/api/setup/https", json={"mode": "unused"}).status_code == 403
 
 
 def powers(box: Box) -> dict[str, float]:

@@ -17,7 +17,7 @@ from naproxy.api.shapes import (
     string,
 )
 from naproxy.api.table import ROUTES
-from naproxy.core.schema import is_host
+from naproxy.core.names import is_site_name
 
 from naproxy_webui.auth import guard
 from naproxy_webui.http.api import route
@@ -201,10 +201,73 @@ def names(body: dict[str, Any]) -> Any:
     config = configuration()
     name = known(config, meant(body.get("server")))
     hosts = setting_up.host_names(body["hosts"])
-    if bad := next((host for host in hosts if is_host(host)), None):
+    if bad := next((host for host in hosts if is_site_name(host)), None):
         words = t("setup.names.bad", name=bad[:100])
         raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, words, "hosts")
     write(config, [put(f"server.{name}.hosts", hosts)])
+    return {"server": name}
+
+
+def _server(config: dict[str, Any], name: str) -> dict[str, Any]:
+    known(config, name)
+    found: dict[str, Any] = next(each for each in config["server"] if each["id"] == name)
+    return found
+
+
+@route(
+    blueprint,
+    "POST",
+    "/api/setup/https/look",
+    summary="Look whether visitors come to the server by HTTPS",
+    body=obj(SERVER, optional=("server",)),
+    answer=obj(
+        {
+            "known": boolean(description="false: it could not be seen"),
+            "answers": boolean(description="port 443 of the server"),
+            "leads": nullable(string(description="where visitors are sent on to by HTTPS")),
+            "names": array(string(), description="of its certificate that are not served yet"),
+            "certificates": boolean(description="the box has one that it can use"),
+        }
+    ),
+    **ADMIN,
+)
+def https_look(body: dict[str, Any]) -> Any:
+    """Have the box look."""
+    server = _server(configuration(), meant(body.get("server")))
+    found = control().call("server.look", {}, server=server["id"])
+    kept = control().call("certificates")["certificates"]
+    certificates = any(each["problem"] is None for each in kept)
+    return {**setting_up.seen(found, server), "certificates": certificates}
+
+
+@route(
+    blueprint,
+    "POST",
+    "/api/setup/https",
+    summary="Who answers visitors that come by HTTPS, and names that are served as well",
+    body=obj(
+        {
+            **SERVER,
+            "mode": choice("box", "later", "unused"),
+            "names": array(string(maxLength=253), maxItems=64),
+        },
+        optional=("server", "mode", "names"),
+    ),
+    answer=SAVED,
+    **ADMIN,
+)
+def https(body: dict[str, Any]) -> Any:
+    """Write it."""
+    config = configuration()
+    name = meant(body.get("server"))
+    server = _server(config, name)
+    names = setting_up.host_names(body.get("names", ()))
+    if bad := next((each for each in names if is_site_name(each)), None):
+        words = t("setup.names.bad", name=bad[:100])
+        raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, words, "names")
+    seen = setting_up.seen(control().call("server.looked", server=name), server)
+    silent = seen["known"] and not seen["answers"]
+    write(config, setting_up.https(server, body.get("mode"), names, silent=silent))
     return {"server": name}
 
 

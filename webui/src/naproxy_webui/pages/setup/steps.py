@@ -11,15 +11,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from naproxy.api import table
-from naproxy.core.names import ascii_site
+from naproxy.core.names import ascii_site, covers, is_site_name
 from naproxy.core.reason import WrongError
 
 STEPS: Final = table.STEPS
-AGAIN: Final = ("office", "server", "names", "sleep", "meter", "proof")
+AGAIN: Final = ("office", "server", "names", "https", "sleep", "meter", "proof")
 """Steps that can be done again by themselves."""
 
 WAYS: Final = {"ssh": ("state", "user"), "agent": ("state",), "none": ()}
 """The ways to sleep that the guide leads through, the one it recommends first; their keys."""
+
+MOST_NAMES: Final = 16
+"""Of a server's certificate that are proposed: a large one is of a hoster, for everybody."""
 
 Changes = list[dict[str, Any]]
 
@@ -88,6 +91,49 @@ def _ascii(name: str) -> str:
         return ascii_site(name)
     except WrongError:
         return name
+
+
+def seen(found: Mapping[str, Any], server: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a look says of HTTPS: whether visitors use it, and names that are not served.
+
+    `answers`: port 443 does; `leads`: where visitors are sent on to by HTTPS, or None.
+    """
+    look = found["look"] or {"port": "unknown", "shown": (), "led": ()}
+    leads = next((each["to"] for each in look["led"] if each["https"]), None)
+    named = [name for each in look["shown"] for name in each["names"]]
+    served = [_ascii(host) for host in server["hosts"]]
+    names = [
+        name
+        for name in dict.fromkeys(each.lower() for each in named)
+        if not is_site_name(name) and not any(covers(site, name) for site in served)
+    ]
+    known = look["port"] != "unknown" and found["look"] is not None
+    answers = look["port"] == "open"
+    return {"known": known, "answers": answers, "leads": leads, "names": names[:MOST_NAMES]}
+
+
+def https(
+    server: Mapping[str, Any], mode: str | None, names: Sequence[str], *, silent: bool
+) -> Changes:
+    """Return what a choice changes; names are added to those that there are.
+
+    `later` serves nothing: the box keeps the server awake while visitors use HTTPS. Where nobody
+    uses it and the server is seen to be `silent`, `none` is enough: the box sees if that changes.
+    """
+    where = f"server.{server['id']}"
+    hosts = [*server["hosts"], *(name for name in names if name not in server["hosts"])]
+    changes = [put(f"{where}.hosts", hosts)] if hosts != server["hosts"] else []
+    if mode is None:
+        return changes
+    wanted = "none" if mode == "later" or (mode == "unused" and silent) else mode
+    if wanted != "box":
+        off = {"redirect": False, "hsts_s": 0}
+        changes += [
+            put(f"{where}.https.{key}", value)
+            for key, value in off.items()
+            if server["https"][key] != value
+        ]
+    return [*changes, put(f"{where}.https.mode", wanted)]
 
 
 def sleep(config: Mapping[str, Any], name: str, way: Mapping[str, Any]) -> Changes:

@@ -1,0 +1,84 @@
+// /setup/https: who answers visitors that come by HTTPS.
+
+import { all, ApiError, at, fill, h, notice, one, post, t } from "../../kit/core.js";
+import { chosen, use } from "../../kit/certificate.js";
+import { clearErrors, onPress, onSend, showErrors } from "../../kit/form.js";
+import { about, onward } from "./flow.js";
+
+const LONG = { timeout_ms: 60_000 };
+const form = at("form");
+const { mode } = form.dataset;
+let kept = false;
+
+/** @param {string} value */
+const choose = (value) => {
+	one(`input[value=${value}]`, form).checked = true;
+	show();
+};
+const wanted = () => one("input[name=mode]:checked", form)?.value ?? "later";
+
+function show() {
+	at("certificate").hidden = wanted() !== "box";
+	at("kept").hidden = !kept;
+}
+
+/** @param {Api["POST /api/setup/https/look"]} said */
+function found(said) {
+	kept = said.certificates;
+	const uses = said.answers || said.leads !== null;
+	const words = said.leads
+		? t("setup.https.leads", { to: said.leads })
+		: t(
+				uses
+					? "setup.https.answers"
+					: said.known
+						? "setup.https.silent"
+						: "setup.https.unseen",
+			);
+	fill(at("seen"), notice(uses ? "info" : said.known ? "good" : "warn", h("p", words)));
+	at("found").hidden = !said.names.length;
+	fill(
+		at("names"),
+		said.names.map((name) =>
+			h(
+				"label.check",
+				h("input", { type: "checkbox", name: "names", value: name, checked: true }),
+				h("span.mono", name),
+			),
+		),
+	);
+	if (mode === "none" && !one("input[name=mode]:checked", form))
+		choose(uses ? "box" : said.known ? "unused" : "later");
+	show();
+}
+
+async function look() {
+	try {
+		found(await post("/api/setup/https/look", about(), LONG));
+	} catch (error) {
+		if (!(error instanceof ApiError)) throw error;
+		const again = h("button.button.small", { type: "button" }, t("setup.try_again"));
+		fill(at("seen"), notice("warn", h("p", error.message), h("p", again)));
+		onPress(again, look);
+		if (!one("input[name=mode]:checked", form)) choose("later");
+	}
+}
+
+form.noValidate = true;
+form.addEventListener("change", show);
+onSend(
+	form,
+	async () => {
+		const names = all("input[name=names]:checked", form).map((each) => each.value);
+		// The names come first: a certificate is judged by them.
+		if (names.length) await post("/api/setup/https", about({ names }));
+		clearErrors(form);
+		const serves = wanted() === "box";
+		if (serves && (chosen(form) || !kept) && !(await use(form))) return;
+		await post("/api/setup/https", about({ mode: wanted() }));
+		await onward();
+	},
+	(error) => showErrors(form, error),
+);
+if (mode === "box" || mode === "unused") choose(mode);
+look();
