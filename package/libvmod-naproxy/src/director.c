@@ -146,8 +146,8 @@ director_make_plain(VRT_CTX, struct np_director *d,
 }
 
 /*
- * haproxy waits for a PROXY header. Varnish only shares idle connections if what
- * it sends on each first is the same: the session is in it.
+ * haproxy waits for a PROXY header. Varnish only shares idle connections if
+ * what it sends on each first is the same: the session is in it.
  */
 struct np_proxy {
 	char			signature[12];
