@@ -218,6 +218,17 @@ def test_nobody_uses_up_what_lets_encrypt_gives(box: Box) -> None:
     assert box.asked("issue") == 3
 
 
+def test_a_fault_of_ours_is_said_and_tried_again_later(
+    box: Box, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr(Keeper, "judge", lambda *_: 1 / 0)
+        assert box.later() == 1
+        assert "a fault in Naproxy" in "".join(said)
+        assert box.later(HOUR_S / 2) == 1
+    assert box.later(HOUR_S) == 2
+
+
 def test_one_that_was_removed_is_issued_again(box: Box) -> None:
     box.change(acme_directory='"letsencrypt"')
     assert box.later() == 1

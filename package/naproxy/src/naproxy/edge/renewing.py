@@ -170,6 +170,8 @@ class Renewing:
             await self.renew(certificate, config)
         except CertificateError as error:
             _LOG.error("certificate %s: %s", certificate.id, error.reason)
+        except Exception:  # counted as a failure: the next try comes, later
+            _LOG.exception("certificate %s: a fault in Naproxy", certificate.id)
 
     async def renew(
         self, certificate: Certificate, config: Config, *, by_hand: bool = False
