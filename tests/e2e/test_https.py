@@ -246,7 +246,7 @@ def figure(pid: int, file: str, name: str) -> int:
 
 def curl_whole(office: Office, sites: Sites, http: str, more: str) -> str:
     """Run curl for a body of any size, and return what it, or a program behind it, prints."""
-    base = f"curl -sSf --http{http} --cacert {sites.root} --resolve {HOST}:443:{ADDRESS}"
+    base = f"curl -sSf --http{http} --cacert '{sites.root}' --resolve {HOST}:443:{ADDRESS}"
     return office.client.run(["sh", "-ec", f"{base} {more}"], timeout_s=600).stdout.split()[0]
 
 
