@@ -140,7 +140,7 @@ def test_a_certificate_in_two_files_is_checked_then_used(
     choose(page, "pem", ("site.crt", issued.pem), ("chain.crt", authority.below.pem))
     choose(page, "key", ("site.key", issued.key))
     page.locator("[data-check]").click()
-    expect(page.locator("[data-found]")).to_contain_text("This certificate is good")
+    expect(page.locator("[data-found]")).to_contain_text("The box can use this certificate")
     expect(page.locator("[data-found]")).to_contain_text(HOST)
     assert ids(stage) == []
     good(page)
