@@ -53,7 +53,7 @@ global
     user @USER@
     group @GROUP@
     chroot @JAIL@
-    # A handshake half done takes 40 kB, an idle connection 20 (make bench-edge, bench-tls).
+    # A handshake half done takes 40 kB, an idle connection 25 (make bench-edge, bench-tls).
     maxconn 1500
     hard-stop-after 30m
     ssl-default-bind-options ssl-min-ver TLSv@OLDEST@ no-tls-tickets
