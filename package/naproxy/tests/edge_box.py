@@ -24,6 +24,7 @@ import pytest
 from certificates import Authority
 from naproxy.edge.apply import Haproxy
 from naproxy.edge.render import Here
+from ssh_server import free_port
 
 needs_haproxy = [
     pytest.mark.skipif(os.geteuid() != 0, reason="haproxy's chroot needs root"),
@@ -83,13 +84,6 @@ class _Behind(socketserver.StreamRequestHandler):
 
 class _Server(socketserver.ThreadingUnixStreamServer):
     daemon_threads = True
-
-
-def free_port() -> int:
-    with contextlib.closing(socket.socket()) as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
 
 
 class EdgeBox:

@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 from certificates import Authority
+from ssh_server import free_port
 
 needs_pebble = [
     pytest.mark.skipif(os.geteuid() != 0, reason="a namespace for authorities needs root"),
@@ -30,17 +31,6 @@ needs_pebble = [
 PATIENCE_S = 60.0
 AUTHORITIES = "/etc/ssl/certs"
 """Debian's uacme 1.7.4 knows no other; in it ours is alone, in a namespace of uacme's own."""
-
-
-def free_ports(number: int) -> list[int]:
-    """Return ports that nobody uses, TCP and UDP."""
-    with contextlib.ExitStack() as held:
-        ports = []
-        for _ in range(number):
-            tcp = held.enter_context(contextlib.closing(socket.socket()))
-            tcp.bind(("127.0.0.1", 0))
-            ports.append(tcp.getsockname()[1])
-        return ports
 
 
 class Pebble:
@@ -63,7 +53,9 @@ class Pebble:
         self.authority = Authority(folder / "authority")
         own = self.authority.issue(more=(f"subjectAltName=IP:{address}",))
         (folder / "own.pem").write_bytes(self.authority.chain(own))
-        self.port, self.manage_port, self.http_port, self.dns_port, self.dns_manage = free_ports(5)
+        self.port, self.manage_port, self.http_port, self.dns_port, self.dns_manage = (
+            free_port() for _ in range(5)
+        )
         self.http_port = http_port or self.http_port
         told: dict[str, Any] = {
             "listenAddress": f"{here}:{self.port}",

@@ -1,8 +1,10 @@
 """A real OpenSSH server on loopback, whose forced command is a script."""
 
 import asyncio
+import contextlib
 import getpass
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -59,10 +61,12 @@ def key(path: Path) -> str:
 
 
 def free_port(kind: socket.SocketKind = socket.SOCK_STREAM) -> int:
-    with socket.socket(socket.AF_INET, kind) as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
+    """Return a port that nobody uses: none that the kernel may give to a client meanwhile."""
+    while True:
+        port = random.randrange(10_000, 32_000)
+        with socket.socket(socket.AF_INET, kind) as free, contextlib.suppress(OSError):
+            free.bind(("0.0.0.0", port))
+            return port
 
 
 @contextmanager
