@@ -33,8 +33,9 @@ BY_HTTPS: dict[str, Any] = {"server": {"https": {"mode": "box"}}}
 """Changes for `Box.start`: the box serves HTTPS for the server."""
 
 # As the image's service, and with its rights: it waits for what to start from, and starts what has
-# ended again.
+# ended again. haproxy wants to come back to where it was, which must be open to it.
 _EDGE = """\
+cd /
 trap 'kill "$!"; exit' TERM
 while :; do
     until [ -e "$1" ]; do sleep 0.1; done
