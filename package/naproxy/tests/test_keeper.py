@@ -48,13 +48,17 @@ class Box:
             run_dir=str(box.here.run_dir), edge_dir=str(box.folder), edge_user="daemon"
         )
         self.mode = mode
+        self.heard: list[frozenset[str]] = []
         self.keeper = self.another()
 
     def another(self) -> Keeper:
         """A keeper as after a restart."""
-        made = Keeper(self.here, self, lambda: self.now_s)
+        made = Keeper(self.here, self, lambda: self.now_s, served=self.hear)
         made.take(self.config(self.mode))
         return made
+
+    def hear(self) -> None:
+        self.heard.append(self.keeper.served)
 
     def config(self, mode: str, redirect: bool = False) -> config.Config:
         port = self.box.port
@@ -120,6 +124,21 @@ def test_what_is_sent_is_shown_and_stays_over_a_restart(box: Box, authority: Aut
     workers, box.keeper = box.box.workers(), box.another()
     assert box.once()["certificates"] == told["certificates"]
     assert box.box.workers() == workers
+
+
+def test_a_name_is_served_while_its_certificate_is_good_and_haproxy_runs(
+    box: Box, authority: Authority
+) -> None:
+    box.sent(authority.issue("one.example", "*.example", days=30))
+    box.once()
+    assert box.keeper.served == frozenset()
+    box.box.start()
+    box.once()
+    box.once()
+    assert box.keeper.served == {"one.example", "*.example"}
+    box.now_s += 31 * DAY_S
+    box.once()
+    assert box.heard == [{"one.example", "*.example"}, frozenset()]
 
 
 def test_an_edge_that_is_not_wanted_touches_nothing(box: Box) -> None:

@@ -131,7 +131,7 @@ def test_a_server_that_is_asked_by_https_is_looked_at_there(
     assert (seen.port, seen.whole, told) == ("open", True, {True, False})
     to = ("shop.example", "https://shop.example", "shop.example", True, True)
     assert seen.led == (Led(*to, through_proxy=False),)
-    blind = sight.blind(seen, mode, ["shop.example"])
+    blind = sight.blind(seen, mode, ["shop.example"], ["shop.example"])
     assert (blind.code if blind else None) == (None if mode == "box" else "server.leads_around")
 
 
@@ -187,6 +187,20 @@ def test_a_chain_is_followed_at_the_servers_own_address() -> None:
         ("www.shop.example", "https://shop.example:8443"),
     }
     assert {address for address, _ in wire.asked} == {"127.0.0.1"}
+
+
+def test_names_are_asked_as_a_browser_would(certificate: ssl.SSLContext) -> None:
+    hosts = ("bücher.example", "*.shop.example", *(f"n{n}.example" for n in range(20)))
+    asked = set[str]()
+
+    def answer(line: str, host: str, proxy: bool) -> bytes:
+        asked.add(host)
+        return redirect(f"https://{host}/")
+
+    seen, _ = see(answer, hosts=hosts, tls=certificate)
+    wanted = {"xn--bcher-kva.example", "www.shop.example", *hosts[2:]}
+    assert (asked, seen.whole) == (wanted, True)
+    assert {led.name for led in seen.led if led.own_name} == wanted
 
 
 def test_another_machine_is_never_asked() -> None:

@@ -11,6 +11,7 @@ from naproxy.server.sight import Led, Look, Shown
 NAMES = ("shop.example", "www.shop.example")
 AROUND = Reason("server.https_around", port=443)
 LEADS = Reason("server.leads_around", name="shop.example", to="https://shop.example")
+UNSERVED = Reason("server.https_unserved", name="www.shop.example")
 ELSEWHERE = Reason("server.leads_elsewhere", name="shop.example", to="https://other.example")
 CIRCLE = Reason("server.leads_in_a_circle", name="shop.example")
 NOT_SEEN = Reason("server.not_seen")
@@ -53,17 +54,63 @@ def look(port: str = "refused", *leads: Led, whole: bool = True) -> Look:
 def test_each_mode_judges_each_look(
     seen: Look, none: Reason | None, unused: Reason | None, box: Reason | None
 ) -> None:
-    judged = [sight.blind(seen, mode, NAMES) for mode in ("none", "unused", "box")]
+    judged = [sight.blind(seen, mode, NAMES, NAMES) for mode in ("none", "unused", "box")]
     assert judged == [none, unused, box]
 
 
 @pytest.mark.parametrize("mode", ["none", "unused", "box"])
 def test_who_has_not_looked_takes_it_that_they_do(mode: str) -> None:
-    assert sight.blind(None, mode, NAMES) == Reason("server.not_looked")
+    assert sight.blind(None, mode, NAMES, NAMES) == Reason("server.not_looked")
 
 
 def test_a_way_past_the_box_is_told_although_not_all_was_seen() -> None:
-    assert sight.blind(look("unknown", led(), whole=False), "none", NAMES) == LEADS
+    assert sight.blind(look("unknown", led(), whole=False), "none", NAMES, ()) == LEADS
+
+
+@pytest.mark.parametrize(
+    ("seen", "served", "wrong"),
+    [
+        (look("open"), (), AROUND),
+        (look("open"), ("shop.example",), UNSERVED),
+        (look("open"), ("shop.example", "*.shop.example"), None),
+        (look("unknown"), ("shop.example",), NOT_SEEN),
+        (look("refused"), (), None),
+        (
+            look("refused", led()),
+            (),
+            Reason("server.leads_elsewhere", name="shop.example", to="https://shop.example"),
+        ),
+    ],
+)
+def test_the_box_serves_what_it_has_a_good_certificate_for(
+    seen: Look, served: tuple[str, ...], wrong: Reason | None
+) -> None:
+    assert sight.blind(seen, "box", NAMES, served) == wrong
+
+
+def test_a_server_without_names_is_served_by_any_certificate() -> None:
+    assert sight.blind(look("open"), "box", (), ("shop.example",)) is None
+    assert sight.blind(look("open"), "box", (), ()) == AROUND
+
+
+@pytest.mark.parametrize(
+    ("seen", "to"),
+    [
+        (led("192.0.2.9", own_name=True), "https://192.0.2.9"),
+        (led(port=8443), "https://shop.example"),
+    ],
+    ids=["its address", "another port"],
+)
+def test_a_way_to_the_server_itself_is_past_the_box(seen: Led, to: str) -> None:
+    wrong = sight.blind(look("refused", seen), "box", NAMES, NAMES)
+    assert wrong is not None
+    assert wrong.params["to"] == to
+
+
+def test_a_name_below_a_served_one_is_served() -> None:
+    below = led("a.shop.example", own_name=True)
+    served = ("*.shop.example",)
+    assert sight.blind(look("open", below), "box", served, served) is None
 
 
 def test_a_look_is_kept_as_json_and_read_again() -> None:

@@ -43,10 +43,13 @@ class Asked:
         self.now_s = 1e9
         self.other: Reason | None = None
         self.amid: Callable[[], None] = lambda: None
+        self.served: tuple[str, ...] = ()
         self.sighting = self.anew()
 
     def anew(self) -> Sighting:
-        self.sighting = Sighting(self.journal, "web", self, self.look, lambda: self.now_s)
+        self.sighting = Sighting(
+            self.journal, "web", self, self.look, lambda: self.served, wall=lambda: self.now_s
+        )
         return self.sighting
 
     async def look(self, _: Server) -> Look:

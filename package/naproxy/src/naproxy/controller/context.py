@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import date
 
@@ -24,3 +24,5 @@ class BoxContext:
     """The office's day now."""
     look: Looker = look
     """Looks whether a server's visitors come past the box."""
+    served: Callable[[], Collection[str]] = tuple
+    """The names that visitors get from the box by HTTPS now, as `ascii_site` has them."""

@@ -22,13 +22,19 @@ from urllib.parse import urlsplit
 
 from naproxy import __version__
 from naproxy.config.document import Server, target_of
+from naproxy.core.names import ascii_site, covers
 from naproxy.core.processes import printed
 from naproxy.core.wire import MOST_BYTES, Streams, Web, anybody, reach
 from naproxy.server.sight import HTTPS_PORT, Led, Look, Shown
 
-LONGEST_S: Final = 10.0
+LONGEST_S: Final = 20.0
 STEP_S: Final = 3.0
-MOST_NAMES: Final = 8
+MOST_SHOWN: Final = 8
+"""Of so many names the certificate is looked at: that is for people, no judgement."""
+AT_ONCE: Final = 8
+"""So many questions wait for an answer at once."""
+_SAMPLE: Final = "www."
+"""Asked in the place of `*.`, which is no name."""
 MOST_STEPS: Final = 5
 _MOST_TEXT: Final = 100
 _DER_BYTES: Final = 1 << 16
@@ -127,10 +133,11 @@ class _Looking:
     def __init__(self, server: Server, wire: Wire) -> None:
         self._server = server
         self._wire = wire
-        self._names = server.hosts[:MOST_NAMES]
+        sites = [ascii_site(host) for host in server.hosts]
+        self._names = tuple(dict.fromkeys(_asked(site) for site in sites))
         self.asked: Sequence[str] = self._names or (_literal(server.address),)
-        own = (*server.hosts, server.address)
-        self._own = {name.lower().rstrip(".") for name in own}
+        self._own = {*sites, server.address}
+        self._turn = asyncio.Semaphore(AT_ONCE)
 
     # Port 443
 
@@ -139,7 +146,8 @@ class _Looking:
         state = await self._knock()
         if state != "open":
             return state, ()
-        shown = await asyncio.gather(*(self._shown(name) for name in self._names or ("",)))
+        asked = self._names[:MOST_SHOWN] or ("",)
+        shown = await asyncio.gather(*(self._shown(name) for name in asked))
         return state, tuple(each for each in shown if each)
 
     async def _knock(self) -> str:
@@ -184,7 +192,7 @@ class _Looking:
             if not (to := _location(answer)):
                 return _Followed()
             target = _target(to)
-            own = target.host in self._own or not target.host
+            own = not target.host or any(covers(site, target.host) for site in self._own)
             if self._comes_back(target, through_proxy=through_proxy) and own:
                 host, path = _literal(target.host) or host, target.path
                 continue
@@ -195,6 +203,7 @@ class _Looking:
                 https=target.https,
                 own_name=own,
                 through_proxy=through_proxy,
+                port=target.port,
             )
             return _Followed(led)
         return _Followed()  # in a circle at this port: nobody comes past the box by it
@@ -210,7 +219,8 @@ class _Looking:
         """Return the head of an answer; None if there is none."""
         answer = b""
         for method in ("HEAD", "GET"):
-            said = await _in_time(self._said(method, host, path, through_proxy), None)
+            async with self._turn:
+                said = await _in_time(self._said(method, host, path, through_proxy), None)
             if said is None:
                 return None
             answer = said
@@ -246,6 +256,10 @@ async def _in_time(work: Awaitable[_T], otherwise: _T) -> _T:
         async with asyncio.timeout(STEP_S):
             return await work
     return otherwise
+
+
+def _asked(site: str) -> str:
+    return site.replace("*.", _SAMPLE, 1) if site.startswith("*.") else site
 
 
 def _status(answer: bytes) -> int | None:

@@ -32,7 +32,7 @@ class Runner:
         self._box = box
         self._key = f"server.{server.id}"
         saved = box.journal.saved(self._key)
-        self.supervisor = Supervisor(box.journal, server.id, self, box.look)
+        self.supervisor = Supervisor(box, server.id, self)
         self.executor = self.executors(
             box,
             index,

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import asdict
 from typing import Any, Final, Protocol
 
 from naproxy.config.document import Server
 from naproxy.controller.look import Looker
+from naproxy.core.names import ascii_site
 from naproxy.core.reason import Reason
 from naproxy.core.state import State
 from naproxy.history.write.journal import Journal
@@ -47,10 +48,21 @@ class Sighting:
     """The last look at a server, and the one under way."""
 
     def __init__(
-        self, journal: Journal, name: str, runner: Seeable, look: Looker, wall: Callable[[], float]
+        self,
+        journal: Journal,
+        name: str,
+        runner: Seeable,
+        look: Looker,
+        served: Callable[[], Collection[str]],
+        *,
+        wall: Callable[[], float],
     ) -> None:
-        """Take up what the journal knows: who is asleep need not be looked at again."""
+        """Take up what the journal knows: who is asleep need not be looked at again.
+
+        `served` returns the names that visitors get from the box by HTTPS now.
+        """
         self._journal = journal
+        self._served = served
         self._key = f"look.{name}"
         self._runner = runner
         self._looker = look
@@ -70,7 +82,8 @@ class Sighting:
     def blind(self) -> Reason | None:
         """Why visitors may come past the box; None if none do."""
         server = self._runner.server
-        return sight.blind(self.look, server.https.mode, server.hosts)
+        sites = [ascii_site(host) for host in server.hosts]
+        return sight.blind(self.look, server.https.mode, sites, self._served())
 
     def _subject(self) -> list[Any]:
         server = self._runner.server

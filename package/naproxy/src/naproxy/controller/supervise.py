@@ -9,12 +9,11 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from naproxy.controller.look import Looker
+from naproxy.controller.context import BoxContext
 from naproxy.controller.sighting import Sighting
 from naproxy.core.reason import Reason, plain, stored_reason
 from naproxy.core.request import WakeRequest
 from naproxy.core.state import State
-from naproxy.history.write.journal import Journal
 from naproxy.server.arming import Arming
 from naproxy.server.commissioning import (
     EVERY_S,
@@ -40,9 +39,9 @@ WAKE_REQUEST: Final = WakeRequest("command", Reason("server.commissioned_now"))
 class Supervisor:
     """Whether a server is armed, and the commissioning that is under way, if one is."""
 
-    def __init__(self, journal: Journal, server: str, runner: Runner, look: Looker) -> None:
+    def __init__(self, box: BoxContext, server: str, runner: Runner) -> None:
         """Take up what the journal knows."""
-        self._journal = journal
+        self._journal = journal = box.journal
         self._server = server
         self._runner = runner
         self._timer: asyncio.TimerHandle | None = None
@@ -50,7 +49,7 @@ class Supervisor:
         self.arming = Arming(server)
         saved = journal.saved(self._arming_key)
         self.arming.load(saved)
-        self.sighting = Sighting(journal, server, runner, look, time.time)
+        self.sighting = Sighting(journal, server, runner, box.look, box.served, wall=time.time)
         self.interrupted = saved.get("running") is True
         """The controller ended amid a commissioning: the server may be asleep, unproven."""
 

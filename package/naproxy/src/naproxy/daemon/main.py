@@ -112,7 +112,14 @@ class Controller:
         epoch_s = time.time() - time.monotonic()
         self._meters = Meters(epoch_s, self._state_of)
         power_w = self._meters.power_w
-        self._shared = BoxContext(self._page, self._journal, epoch_s, power_w, self._day)
+        self._shared = BoxContext(
+            self._page,
+            self._journal,
+            epoch_s,
+            power_w,
+            self._day,
+            served=lambda: self._keeper.served,
+        )
         self._spent = Spent(self._page)
         self._history = History(self._journal, epoch_s)
         self._meters.sinks.append(self._history.add_second)
@@ -126,6 +133,7 @@ class Controller:
             self._journal,
             show=partial(slots.write_challenges, self._page),
             awake=self._is_awake,
+            served=self._sighted,
         )
         self._certificates = Certificates(self._keeper, self.configuration)
         self._slots: dict[str, int] = {}
@@ -326,6 +334,11 @@ class Controller:
             updating.handlers(self.updates),
             self._certificates.handlers(),
         )
+
+    def _sighted(self) -> None:
+        """Judge anew whether visitors come past the box: it serves other names by HTTPS."""
+        for runner in self.runners.values():
+            runner.sighted()
 
     def _is_awake(self, server: str) -> bool:
         runner = self.runners.get(server)

@@ -69,11 +69,12 @@ class Keeper:
         *,
         show: Write = lambda answers: None,
         awake: Callable[[str], bool] = lambda server: False,
+        served: Callable[[], None] = lambda: None,
     ) -> None:
         """Change nothing yet.
 
         `awake` says whether a server is; `show` shows Varnish what to answer an issuer of
-        certificates.
+        certificates; `served` hears that other names are served.
         """
         ipv6 = Path("/proc/net/if_inet6").exists()
         self._here = Here(Path(here.run_dir), here.edge_user, ipv6, here.group)
@@ -93,6 +94,9 @@ class Keeper:
         self._problem: Reason | None = None
         self._info: Info | None = None
         self._said: dict[str, Any] | None = None
+        self.served: frozenset[str] = frozenset()
+        """The names of good certificates in force, none while HTTPS is not served."""
+        self._hear_served = served
         self.challenges = Challenges(show)
         self._renewing = Renewing(here, self, memory, now, awake)
 
@@ -135,9 +139,22 @@ class Keeper:
                 self._say(await self._apply(config))
             self._info = await self._haproxy.info() if config and wanted(config) else None
             await self._follow(config)
+            self._serve(config)
         if config and await self._to_servers.look(config):
             self._changed.set()
         self._watch()
+
+    def _serve(self, config: Config | None) -> None:
+        """Note what visitors get by HTTPS now: whoever is not sure of it says nothing."""
+        served: frozenset[str] = frozenset()
+        if config and serves(config) and self._info and not self._problem:
+            good = [pair.certificate for pair in self._pairs(config).values()]
+            served = frozenset(
+                name for each in good if self._now() < each.not_after_s for name in each.names
+            )
+        if served != self.served:
+            self.served = served
+            self._hear_served()
 
     def renew_due(self) -> None:
         """Begin to renew what is due: with another clock no issuer's certificate holds."""

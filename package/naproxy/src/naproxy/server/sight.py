@@ -10,6 +10,7 @@ from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from naproxy.core.names import covers
 from naproxy.core.reason import Reason
 
 HTTPS_PORT: Final = 443
@@ -42,6 +43,8 @@ class Led:
     """It is one of the server's names, or its address."""
     through_proxy: bool
     """It was told that the visitor had come by HTTPS, as a proxy in front would say."""
+    port: int | None = None
+    """None: the usual one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,33 +82,55 @@ def load(saved: Any) -> Look | None:
 def _typed(look: Look) -> bool:
     texts = [text for led in look.led for text in (led.name, led.to, led.host)]
     flags = [flag for led in look.led for flag in (led.https, led.own_name, led.through_proxy)]
-    return all(isinstance(t, str) for t in texts) and all(isinstance(f, bool) for f in flags)
+    ports = all(led.port is None or isinstance(led.port, int) for led in look.led)
+    return (
+        ports
+        and all(isinstance(text, str) for text in texts)
+        and all(isinstance(flag, bool) for flag in flags)
+    )
 
 
-def blind(look: Look | None, mode: str, served: Collection[str]) -> Reason | None:
+def blind(
+    look: Look | None, mode: str, sites: Collection[str], served: Collection[str]
+) -> Reason | None:
     """Return why visitors may come past the box; None if none do.
 
-    `mode` is `server.https.mode`, `served` the names of the server that come to the box.
+    `mode` is `server.https.mode`, `sites` the server's names, `served` those that visitors get
+    from the box by HTTPS now, with a certificate. Both are as `ascii_site` has them.
     """
     if look is None:
         return NOT_LOOKED
-    if led := next(filter(None, (_leads(led, mode, served) for led in look.led)), None):
-        return led
-    if mode == "none" and look.port == "open":
-        return Reason("server.https_around", port=HTTPS_PORT)
-    if not look.whole or (mode == "none" and look.port == "unknown"):
+    for led in look.led:
+        if past := _leads(led, mode, sites, served):
+            return past
+    around = None if mode == "unused" else _around(mode, sites, served)
+    if around and look.port == "open":
+        return around
+    if not look.whole or (around and look.port == "unknown"):
         return Reason("server.not_seen")
     return None
 
 
-def _leads(led: Led, mode: str, served: Collection[str]) -> Reason | None:
+def _around(mode: str, sites: Collection[str], served: Collection[str]) -> Reason | None:
+    """Return what is wrong if somebody answers by HTTPS."""
+    if mode != "box" or not served:
+        return Reason("server.https_around", port=HTTPS_PORT)
+    missing = next((site for site in sites if not _is_one(site, served)), None)
+    return Reason("server.https_unserved", name=missing) if missing else None
+
+
+def _leads(led: Led, mode: str, sites: Collection[str], served: Collection[str]) -> Reason | None:
     """Return what is wrong with where visitors are sent."""
-    if mode != "box" or not led.https:
+    if mode != "box" or not led.https or led.port not in (None, HTTPS_PORT):
         # Another port of its own; or HTTPS, which the box does not serve.
         past = led.https or led.own_name
         return Reason("server.leads_around", name=led.name, to=led.to) if past else None
-    if not led.own_name and led.host not in served:
+    if (sites and not _is_one(led.host, sites)) or not _is_one(led.host, served):
         return Reason("server.leads_elsewhere", name=led.name, to=led.to)
     if led.through_proxy:
         return Reason("server.leads_in_a_circle", name=led.name)
     return None
+
+
+def _is_one(name: str, sites: Collection[str]) -> bool:
+    return any(covers(site, name) for site in sites)
