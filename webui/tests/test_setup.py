@@ -378,6 +378,18 @@ def test_the_look_of_the_guide_says_what_it_saw(client: FlaskClient, box: Box) -
     assert (said.json["names"], said.json["certificates"]) == ([], False)
 
 
+def test_of_a_server_that_sleeps_what_was_seen_last_is_said(client: FlaskClient, box: Box) -> None:
+    box.wait(State.AWAKE)
+    assert client.post("/api/setup/https/look", json={"server": "web"}).status_code == 200
+    box.post("sleep")
+    box.wait(State.ASLEEP)
+    assert client.post("/api/servers/web/look", json={}).status_code == 409
+    said = client.post("/api/setup/https/look", json={"server": "web"})
+    assert said.status_code == 200
+    assert said.json
+    assert said.json["leads"] is None
+
+
 def test_the_step_of_https_is_for_administrators(viewer: FlaskClient, box: Box) -> None:
     assert viewer.get("/setup/again/https").status_code == 403
     assert viewer.post("/api/setup/https/look", json={}).status_code == 403

@@ -234,7 +234,13 @@ def _server(config: dict[str, Any], name: str) -> dict[str, Any]:
 def https_look(body: dict[str, Any]) -> Any:
     """Have the box look."""
     server = _server(configuration(), meant(body.get("server")))
-    found = control().call("server.look", {}, server=server["id"])
+    try:
+        found = control().call("server.look", {}, server=server["id"])
+    except ApiError as error:
+        if error.status != HTTPStatus.CONFLICT:
+            raise
+        # It is not awake: what was seen last holds, if anything was.
+        found = control().call("server.looked", server=server["id"])
     kept = control().call("certificates")["certificates"]
     certificates = any(each["problem"] is None for each in kept)
     return {**setting_up.seen(found, server), "certificates": certificates}

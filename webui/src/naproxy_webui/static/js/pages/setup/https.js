@@ -35,7 +35,8 @@ function found(said) {
 						? "setup.https.silent"
 						: "setup.https.unseen",
 			);
-	fill(at("seen"), notice(uses ? "info" : said.known ? "good" : "warn", h("p", words)));
+	const kind = uses ? "info" : said.known ? "good" : "warn";
+	fill(at("seen"), notice(kind, h("p", words), said.known ? null : lookAgain()));
 	at("found").hidden = !said.names.length;
 	fill(
 		at("names"),
@@ -52,14 +53,15 @@ function found(said) {
 	show();
 }
 
+const lookAgain = () =>
+	h("p", onPress(h("button.button.small", { type: "button" }, t("setup.try_again")), look));
+
 async function look() {
 	try {
 		found(await post("/api/setup/https/look", about(), LONG));
 	} catch (error) {
 		if (!(error instanceof ApiError)) throw error;
-		const again = h("button.button.small", { type: "button" }, t("setup.try_again"));
-		fill(at("seen"), notice("warn", h("p", error.message), h("p", again)));
-		onPress(again, look);
+		fill(at("seen"), notice("warn", h("p", error.message), lookAgain()));
 		if (!one("input[name=mode]:checked", form)) choose("later");
 	}
 }
