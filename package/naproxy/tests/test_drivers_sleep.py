@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from naproxy.core.reason import Reason
-from naproxy.drivers.sleep import SleepResult, none, ssh
+from naproxy.drivers.sleep import Past, SleepResult, none, ssh
 from naproxy.server.machine_io import Answer
 from ssh_server import TARGET, Server, free_port, key, needs_sshd, serving
 
@@ -43,6 +43,41 @@ def test_another_exit_status_is_a_refusal_in_the_servers_words(
 @needs_sshd
 def test_a_refusal_without_words_says_the_status(quick: Callable[[str], SleepResult]) -> None:
     assert "exit status 7" in str(quick("exit 7").reason)
+
+
+@needs_sshd
+def test_a_refusal_for_visitors_past_the_box_names_the_port_and_their_number(
+    quick: Callable[[str], SleepResult],
+) -> None:
+    result = quick("echo around 443 3; exit 1")
+    assert (result.answer, result.past) == (Answer.REFUSED, Past(443, 3))
+    why = Reason("server.around_now", port=443, number=3)
+    assert result.reason == Reason("sleep.refused", who=Reason("sleep.the_server"), words=why)
+
+
+@needs_sshd
+@pytest.mark.parametrize(
+    "said",
+    [
+        *("around 443", "around 0 1", "around 443 0", "around 65536 1", "around 443 -1"),
+        *("around 443 1 2", "Around 443 1", "around 443 12345678", "xaround 443 1"),
+        *("around ٤٤٣ 1", "around 443 1\nbackup is running"),
+    ],
+)
+def test_what_only_resembles_that_line_is_the_servers_own_words(
+    said: str, quick: Callable[[str], SleepResult]
+) -> None:
+    result = quick(f"cat <<'END'\n{said}\nEND\nexit 1")
+    assert (result.answer, result.past) == (Answer.REFUSED, None)
+    assert str(result.reason) == f"the server refuses to sleep: {' '.join(said.split())}"
+
+
+@needs_sshd
+def test_a_server_that_says_it_and_falls_asleep_all_the_same_has_accepted(
+    quick: Callable[[str], SleepResult],
+) -> None:
+    result = quick("echo around 443 3")
+    assert (result.answer, result.past) == (Answer.ACCEPTED, None)
 
 
 @needs_sshd

@@ -1,7 +1,7 @@
 """What the guide asks to paste on the server, run as a whole.
 
-In a mount namespace with a copy of /etc, so that this machine stays as it is. Only sudo and its
-checker are doubles.
+In a mount namespace with a copy of /etc, so that this machine stays as it is. Only sudo, its
+checker and ss are doubles.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ mkdir "$1/lib" && mount --bind "$1/lib" /var/lib
 mkdir -p /etc/sudoers.d
 printf '#!/bin/sh\\nprintf "%%s\\\\n" "$*"\\n' >/usr/local/bin/sudo
 printf '#!/bin/sh\\n' >/usr/local/bin/visudo
-chmod 755 /usr/local/bin/sudo /usr/local/bin/visudo
+cp "$1/ss" /usr/local/bin/ss
+chmod 755 /usr/local/bin/sudo /usr/local/bin/visudo /usr/local/bin/ss
 sh "$1/pasted"
 """
 TWICE = """
@@ -57,15 +58,16 @@ sed 's/ssh-ed25519 [^ ]*/KEY/' /var/lib/naproxy/.ssh/authorized_keys
 SERVER = '[[server]]\nid = "web"\naddress = "192.0.2.2"\nmac = "02:00:00:00:00:02"\n'
 
 
-def pasted(folder: Path, what: str) -> list[str]:
+def pasted(folder: Path, what: str, ss: str = "") -> list[str]:
     """Paste what lets the box put the server to sleep; see `run`."""
     server = config.parse(f'{SERVER}[server.sleep]\ndriver = "ssh"\nstate = "off"\n').server[0]
-    return run(folder, access._script(server, server.sleep, LINE), what)
+    return run(folder, access._script(server, server.sleep, LINE), what, ss)
 
 
-def run(folder: Path, text: str, what: str) -> list[str]:
-    """Run the text, and then `what`; the lines that were printed."""
+def run(folder: Path, text: str, what: str, ss: str = "") -> list[str]:
+    """Run the text, and then `what`; the lines that were printed. `ss` is what ss does."""
     (folder / "pasted").write_text(text)
+    (folder / "ss").write_text(f"#!/bin/sh\n{ss}\n")
     done = subprocess.run(
         ["unshare", "--mount", "sh", "-ec", PREPARED + what, "sh", str(folder)],
         capture_output=True,
@@ -93,6 +95,84 @@ def test_the_pasted_text_lets_the_box_in_for_this_one_thing_and_can_be_pasted_tw
 @needs_root
 def test_a_link_that_the_user_has_laid_leads_root_nowhere(tmp_path: Path) -> None:
     assert pasted(tmp_path, LINKED) == [FINISHED, FINISHED, "precious", LINE]
+
+
+ASLEEP = "-n systemctl poweroff --check-inhibitors=yes"
+ASKED = """
+export SSH_CLIENT="%s 40000 22"
+/usr/local/bin/naproxy-sleep || echo "exit $?"
+"""
+
+
+def asked(folder: Path, peers: str, box: str = "192.0.2.1") -> list[str]:
+    """Have the box ask for sleep while these are connected, `port local peer` a line."""
+    lines = [line.split() for line in peers.splitlines() if line.strip()]
+    rows = "".join(
+        f'"sport = :{port}") echo "0 0 {local} {peer}" ;;\n' for port, local, peer in lines
+    )
+    # Arguments that ss does not have are an error, as they are for ss.
+    ss = f'[ "$*" = "-Htn state established $4" ] || exit 1\ncase "$4" in\n{rows}esac'
+    return pasted(folder, ASKED % box, ss)[1:]
+
+
+@needs_root
+@pytest.mark.parametrize(
+    ("box", "peer"),
+    [
+        ("192.0.2.1", "192.0.2.1:50000"),
+        ("192.0.2.1", "[::ffff:192.0.2.1]:50000"),
+        ("2001:db8::1", "[2001:db8::1]:50000"),
+        ("fe80::1%eth0", "[fe80::1]%eth0:50000"),
+        ("192.0.2.1", "127.0.0.1:50000"),
+        ("192.0.2.1", "[::1]:50000"),
+        ("192.0.2.1", "[::ffff:127.0.0.1]:50000"),
+        ("192.0.2.1", "192.0.2.2:50000"),
+    ],
+    ids=lambda text: text.replace(":", "."),
+)
+def test_neither_the_box_nor_the_server_itself_keeps_it_awake(
+    box: str, peer: str, tmp_path: Path
+) -> None:
+    assert asked(tmp_path, f"443 192.0.2.2:443 {peer}", box) == [ASLEEP]
+
+
+@needs_root
+@pytest.mark.parametrize("port", [80, 443])
+@pytest.mark.parametrize(
+    "peer", ["192.0.2.10:50000", "[2001:db8::10]:50000", "[::ffff:192.0.2.10]:50000"]
+)
+def test_who_is_connected_past_the_box_keeps_it_awake(port: int, peer: str, tmp_path: Path) -> None:
+    said = asked(tmp_path, f"{port} 192.0.2.2:{port} {peer}")
+    assert said == [f"around {port} 1", "exit 1"]
+
+
+@needs_root
+def test_one_visitor_with_many_connections_past_the_box_is_one(tmp_path: Path) -> None:
+    rows = "".join(
+        f"echo 0 0 192.0.2.2:443 {peer}\n"
+        for peer in ("192.0.2.10:1", "192.0.2.10:2", "192.0.2.1:3", "192.0.2.11:4")
+    )
+    ss = f'[ "$4" = "sport = :443" ] || exit 0\n{rows}'
+    assert pasted(tmp_path, ASKED % "192.0.2.1", ss)[1:] == ["around 443 2", "exit 1"]
+
+
+@needs_root
+def test_a_server_that_cannot_say_who_is_connected_stays_awake(tmp_path: Path) -> None:
+    said = pasted(tmp_path, ASKED % "192.0.2.1", "echo Cannot open netlink socket; exit 255")
+    assert said[1:] == ["exit 1"]
+
+
+def test_the_ports_of_the_office_s_own_web_server_are_looked_at_too() -> None:
+    server = config.parse(f'{SERVER}port = 8080\n[server.sleep]\ndriver = "ssh"\n').server[0]
+    assert "for port in 80 443 8080; do" in access._script(server, server.sleep, LINE)
+
+
+def test_the_guide_by_hand_has_the_same_script() -> None:
+    server = config.parse(f'{SERVER}[server.sleep]\ndriver = "ssh"\n').server[0]
+    script = access._script(server, server.sleep, LINE)
+    guide = (Path(__file__).parents[3] / "docs/server.md").read_text()
+    begin, end = "#!/bin/sh\n", "\nEND\n"
+    assert guide.split(begin)[1].split(end)[0] == script.split(begin)[1].split(end)[0]
 
 
 def certificate_script(folder: Path, there: str) -> str:

@@ -21,6 +21,7 @@ from naproxy.edge import fetching
 from naproxy.setup import keys
 
 _VERBS: Final = {"ram": "suspend", "disk": "hibernate", "off": "poweroff"}
+_WEB_PORTS: Final = (80, 443)
 _SCRIPT: Final = Path(__file__).with_name("prepare-server.sh")
 _CERTIFICATE_SCRIPT: Final = Path(__file__).with_name("prepare-certificate.sh")
 _PLAIN_FOLDER: Final = re.compile(r"(/[A-Za-z0-9_.+-]+)+/?")
@@ -80,8 +81,9 @@ def _script(server: Server, settings: SshSettings, line: str) -> str:
     fits = settings.user != "root" and _PLAIN_USER.fullmatch(settings.user)
     if not server.sleep.login or not fits:
         return ""
-    verb = _VERBS[server.sleep.state]
-    return _filled(_SCRIPT, {"@USER@": settings.user, "@LINE@": line, "@VERB@": verb})
+    values = {"@USER@": settings.user, "@LINE@": line, "@VERB@": _VERBS[server.sleep.state]}
+    ports = sorted({*_WEB_PORTS, server.port, server.web_port})
+    return _filled(_SCRIPT, values | {"@PORTS@": " ".join(map(str, ports))})
 
 
 def _filled(script: Path, values: Mapping[str, str]) -> str:

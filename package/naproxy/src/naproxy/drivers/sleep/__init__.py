@@ -24,11 +24,21 @@ _CANNOT_RUN: Final = (126, 127)
 
 
 @dataclass(frozen=True, slots=True)
+class Past:
+    """So many visitors are connected to a port of the server, and not through the box."""
+
+    port: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class SleepResult:
     """The answer, and the reason for it."""
 
     answer: Answer
     reason: Reason
+    past: Past | None = None
+    """Who came past the box, if that is the reason."""
 
 
 @dataclass(frozen=True, kw_only=True)

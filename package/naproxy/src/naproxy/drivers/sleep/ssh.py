@@ -6,6 +6,7 @@ its own words.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from naproxy.drivers import Target
 from naproxy.drivers.openssh import Session, Ssh, SshSettings
 from naproxy.drivers.sleep import (
     THE_SERVER,
+    Past,
     SleepDriver,
     SleepResult,
     SleepSettings,
@@ -31,6 +33,10 @@ if TYPE_CHECKING:
 _UNREACHED: Final = ("timed out", "No route to host")
 """What ssh says where nobody answers."""
 _CONNECTION_ENDED: Final = 255
+_REFUSED: Final = 1
+_LAST_PORT: Final = 65535
+_AROUND: Final = re.compile(r"around ([1-9][0-9]{0,4}) ([1-9][0-9]{0,6})", re.ASCII)
+"""What the server's script says of visitors who are connected past the box: port, number."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,11 +69,23 @@ class Driver(SleepDriver[Settings]):
         """Give the command and return the server's answer."""
         session = await self._ssh.run(self._settings.command, self._settings.timeout_s)
         code = session.ended.code
+        if code == _REFUSED and (past := _around(session.ended.said)):
+            why = Reason("server.around_now", port=past.port, number=past.number)
+            refused = Reason("sleep.refused", who=THE_SERVER, words=why)
+            return SleepResult(Answer.REFUSED, refused, past)
         if code is not None and 0 <= code < _CONNECTION_ENDED:
             return by_exit_status(session.ended, THE_SERVER)
         if session.let_in:
             return SleepResult(Answer.ACCEPTED, Reason("sleep.connection_ended"))
         return SleepResult(Answer.FAILED, self._ssh.failure(session.log))
+
+
+def _around(said: str) -> Past | None:
+    """Return who is connected past the box, if that is what the script says, and nothing else."""
+    if not (match := _AROUND.fullmatch(said)):
+        return None
+    past = Past(*map(int, match.groups()))
+    return past if past.port <= _LAST_PORT else None
 
 
 # For the doctor
