@@ -48,7 +48,7 @@ class Rules:
     logged_in_users: bool = True
     load_above: float | None = 1.0
     """Runnable processes, averaged over a minute; None: any load is fine."""
-    connections_except_ports: frozenset[int] | None = frozenset({80, 443})
+    connections_except_ports: frozenset[int] | None = frozenset()
     """Ports of the server where connections do not count; None: none counts."""
     processes: frozenset[str] = frozenset()
     units: tuple[str, ...] = ()
@@ -62,6 +62,8 @@ class Config:
     listen: str = ""
     """Address to listen on; empty: all."""
     port: int = protocol.PORT
+    box: frozenset[str] = frozenset()
+    """Addresses of the box besides the one that it asks from."""
     rules: Rules = Rules()
     commands: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Command for each state that is offered."""
@@ -75,7 +77,7 @@ def parse_config(text: str) -> Config:
     except configparser.Error as error:
         raise ConfigError(" ".join(str(error).split())) from None
     known = {
-        "agent": {"server", "listen", "port"},
+        "agent": {"server", "listen", "port", "box"},
         "stay-awake": {
             *("inhibitors", "logged-in-users", "load-above"),
             *("connections-except-ports", "processes", "units"),
@@ -96,7 +98,7 @@ def _config(values: _Values) -> Config:
         inhibitors=values.switch("stay-awake", "inhibitors"),
         logged_in_users=values.switch("stay-awake", "logged-in-users"),
         load_above=values.load("stay-awake", "load-above", "1.0"),
-        connections_except_ports=values.ports("stay-awake", "connections-except-ports", "80 443"),
+        connections_except_ports=values.ports("stay-awake", "connections-except-ports", ""),
         processes=frozenset(values.words("stay-awake", "processes")),
         units=values.units("stay-awake", "units"),
     )
@@ -107,6 +109,7 @@ def _config(values: _Values) -> Config:
         server=values.server("agent", "server"),
         listen=values.address("agent", "listen"),
         port=values.port("agent", "port", str(protocol.PORT)),
+        box=values.addresses("agent", "box"),
         rules=rules,
         commands={state: command for state, command in commands.items() if command},
     )
@@ -171,10 +174,18 @@ class _Values:
 
     def address(self, section: str, key: str) -> str:
         text = self._text(section, key)
+        return text and self._address(section, key, text)
+
+    def addresses(self, section: str, key: str) -> frozenset[str]:
+        words = self._text(section, key).split()
+        return frozenset(plain_address(self._address(section, key, word)) for word in words)
+
+    @staticmethod
+    def _address(section: str, key: str, word: str) -> str:
         try:
-            return text and str(ipaddress.ip_address(text))
+            return str(ipaddress.ip_address(word))
         except ValueError:
-            raise ConfigError(f"[{section}] {key}: {text!r} is no IP address") from None
+            raise ConfigError(f"[{section}] {key}: {word!r} is no IP address") from None
 
     def server(self, section: str, key: str) -> str:
         text = self._text(section, key)
@@ -237,15 +248,21 @@ class Readings:
 _WORKING: Final = frozenset({"active", "activating", "reloading", "deactivating"})
 
 
-def reasons(readings: Readings, rules: Rules, state: str) -> tuple[str, ...]:
-    """Return why the server must stay awake: one a reason, none if it may sleep."""
+def reasons(
+    readings: Readings, rules: Rules, state: str, box: frozenset[str] = frozenset()
+) -> tuple[str, ...]:
+    """Return why the server must stay awake: one a reason, none if it may sleep.
+
+    What is connected from an address of the box does not count: the box knows of it.
+    """
+    past = tuple(one for one in readings.connections if one.peer not in box)
     return (
         *readings.unreadable,
         *_masked(readings.target),
         *_inhibited(readings.inhibitors, state),
         *(f"logged in: {user}" for user in readings.users),
         *_running(readings, rules),
-        *_connected(readings.connections, rules.connections_except_ports),
+        *_connected(past, rules.connections_except_ports),
         *_loaded(readings.load, rules.load_above),
     )
 
@@ -420,7 +437,7 @@ def read_tcp(root: Path) -> tuple[Connection, ...]:
         Connection(_port(local), str(peer))
         for _, local, remote, status, *_ in rows
         if status == _ESTABLISHED and _port(local) in listening
-        if not (peer := _address(remote)).is_loopback
+        if not (peer := _address(remote)).is_loopback and peer != _address(local)
     )
 
 
@@ -434,8 +451,18 @@ def _address(place: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
     packed = b"".join(
         int(digits[i : i + 8], 16).to_bytes(4, sys.byteorder) for i in range(0, len(digits), 8)
     )
-    address = ipaddress.ip_address(packed)
+    return _unmapped(ipaddress.ip_address(packed))
+
+
+def _unmapped(
+    address: ipaddress.IPv4Address | ipaddress.IPv6Address,
+) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
     return getattr(address, "ipv4_mapped", None) or address
+
+
+def plain_address(peer: str) -> str:
+    """Return an address as the table of connections has it."""
+    return str(_unmapped(ipaddress.ip_address(peer.partition("%")[0])))
 
 
 # ------------------------------------------------------------------------- the agent
@@ -483,10 +510,13 @@ class Agent:
         server: str,
         key: bytes,
         states: tuple[str, ...],
-        why_not: Callable[[str], tuple[str, ...]],
+        why_not: Callable[[str, str], tuple[str, ...]],
         nonce: Callable[[], str] = lambda: secrets.token_hex(16),
     ):
-        """`why_not` reads and judges the server, for a state; `nonce` gives 32 hex digits."""
+        """`why_not` reads and judges the server, for a state, and for the address of the box.
+
+        `nonce` gives 32 hex digits.
+        """
         self._server = server
         self._key = key
         self._states = states
@@ -497,15 +527,16 @@ class Agent:
         self._recent: deque[float] = deque(maxlen=self.REQUESTS_PER_S)
         self._failure: tuple[float, str] | None = None
 
-    def handle(self, datagram: bytes, now: Clock) -> Reply:
-        """Answer a datagram. ProtocolError or BusyError: it deserves none."""
+    def handle(self, datagram: bytes, peer: str, now: Clock) -> Reply:
+        """Answer a datagram from this address. ProtocolError or BusyError: it deserves none."""
         request = protocol.read_request(self._key, datagram)
         if request.nonce in self._answers:
             return Reply(self._answers[request.nonce])
         if len(self._recent) == self.REQUESTS_PER_S and now.boot_s - self._recent[0] < 1.0:
             raise BusyError(f"more than {self.REQUESTS_PER_S} requests in a second")
         self._recent.append(now.boot_s)
-        verdict, why = self._judge(request, now)
+        # It is signed: so this is an address of the box.
+        verdict, why = self._judge(request, peer, now)
         sleep = request.state if verdict == YES and request.challenge else ""
         if sleep:
             # Nothing said before this sleep counts after it.
@@ -529,14 +560,14 @@ class Agent:
         """Take note that the sleep command failed."""
         self._failure = (now.boot_s, words)
 
-    def _judge(self, request: Request, now: Clock) -> tuple[str, tuple[str, ...]]:
+    def _judge(self, request: Request, peer: str, now: Clock) -> tuple[str, tuple[str, ...]]:
         if request.server != self._server:
             return NO, (f"this is the agent of {self._server}, not of {request.server}",)
         if request.challenge and not self._spend(request.challenge, now):
             return AGAIN, ()
         if request.state not in self._states:
             return NO, (f"{request.state} is not offered: no command in [sleep]",)
-        why = (*self._failure_of_late(now), *self._why_not(request.state))
+        why = (*self._failure_of_late(now), *self._why_not(request.state, peer))
         return (NO if why else YES), why
 
     def _challenge(self, now: Clock) -> str:
@@ -621,7 +652,7 @@ def serve(listener: socket.socket, agent: Agent, config: Config) -> None:
     while True:
         datagram, peer = listener.recvfrom(protocol.MAX_BYTES + 1)
         try:
-            reply = agent.handle(datagram, Clock.now())
+            reply = agent.handle(datagram, plain_address(peer[0]), Clock.now())
         except (protocol.ProtocolError, BusyError) as error:
             complain(peer[0], error)
             continue
@@ -675,7 +706,7 @@ def _check(config: Config) -> int:
     """Print what the agent would answer for each state that it offers."""
     refused = 0
     for state in config.commands:
-        why = reasons(read(config, state), config.rules, state)
+        why = reasons(read(config, state), config.rules, state, config.box)
         print(f"{state}: {'no' if why else 'yes'}")
         for reason in why:
             print(f"  {reason}")
@@ -705,8 +736,8 @@ def main(arguments: list[str] | None = None) -> int:
         _log(f"naproxy-agent: {error}")
         return 2
 
-    def why_not(state: str) -> tuple[str, ...]:
-        return reasons(read(config, state), config.rules, state)
+    def why_not(state: str, peer: str) -> tuple[str, ...]:
+        return reasons(read(config, state), config.rules, state, config.box | {peer})
 
     agent = Agent(config.server, key, tuple(config.commands), why_not)
     where = config.listen or "all addresses"

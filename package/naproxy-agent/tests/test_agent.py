@@ -18,6 +18,7 @@ from agent_protocol import AGAIN, NO, YES, ForgedError, ProtocolError, Question,
 from naproxy_agent import Agent, BusyError, Clock, go_to_sleep, open_socket, tell_systemd_ready
 
 KEY = bytes(range(32))
+BOX = "192.0.2.1"
 SOURCE = Path(__file__).resolve().parent.parent / "src"
 nonces = itertools.count(1)
 
@@ -33,17 +34,19 @@ class Server:
         self.now = Clock(1000.0, 1_700_000_000.0)
         self.why = ()
         self.looked = 0
+        self.box = ""
         self.agent = Agent(server, KEY, states, self._why_not, nonce)
 
-    def _why_not(self, _state):
+    def _why_not(self, _state, box):
         self.looked += 1
+        self.box = box
         return self.why
 
     def pass_s(self, seconds):
         self.now = Clock(self.now.boot_s + seconds, self.now.epoch_s + seconds)
 
     def take(self, datagram):
-        reply = self.agent.handle(datagram, self.now)
+        reply = self.agent.handle(datagram, BOX, self.now)
         return protocol.read_answer(KEY, reply.datagram), reply.sleep
 
     def ask(self, **changes):
@@ -64,6 +67,11 @@ def test_an_idle_server_would_sleep_and_a_question_does_not_make_it(server):
     said, sleep = server.ask()
     assert (said.verdict, said.why, said.states) == (YES, (), ("mem", "off"))
     assert sleep == ""
+
+
+def test_it_is_judged_for_the_box_that_signed_the_question(server):
+    server.ask()
+    assert server.box == BOX
 
 
 def test_an_order_with_a_challenge_makes_it_sleep(server):
@@ -112,29 +120,29 @@ def test_a_forged_order_gets_no_answer_and_nothing_is_looked_at(server):
     looked = server.looked
     forged = protocol.request(bytes(32), Request("web", nonce(), 0, "mem", challenge))
     with pytest.raises(ForgedError):
-        server.agent.handle(forged, server.now)
+        server.agent.handle(forged, BOX, server.now)
     assert server.looked == looked
 
 
 @given(st.binary(max_size=protocol.MAX_BYTES + 1))
 def test_garbage_gets_no_answer(datagram):
     with pytest.raises(ProtocolError):
-        Server().agent.handle(datagram, Clock(0.0, 0.0))
+        Server().agent.handle(datagram, BOX, Clock(0.0, 0.0))
 
 
 def test_an_answer_sent_back_to_it_gets_none(server):
     said = server.agent.handle(
-        protocol.request(KEY, Request("web", nonce(), 0, "mem")), server.now
+        protocol.request(KEY, Request("web", nonce(), 0, "mem")), BOX, server.now
     ).datagram
     with pytest.raises(ProtocolError, match="no request"):
-        server.agent.handle(said, server.now)
+        server.agent.handle(said, BOX, server.now)
 
 
 def test_a_repeated_order_gets_the_same_answer_and_no_second_sleep(server):
     challenge = server.ask()[0].nonce
     order = protocol.request(KEY, Request("web", nonce(), 0, "mem", challenge))
-    first = server.agent.handle(order, server.now)
-    again = server.agent.handle(order, server.now)
+    first = server.agent.handle(order, BOX, server.now)
+    again = server.agent.handle(order, BOX, server.now)
     assert (first.sleep, again.sleep) == ("mem", "")
     assert again.datagram == first.datagram
 
@@ -142,7 +150,7 @@ def test_a_repeated_order_gets_the_same_answer_and_no_second_sleep(server):
 def test_a_recorded_order_is_worthless_when_its_answer_is_forgotten(server):
     challenge = server.ask()[0].nonce
     order = protocol.request(KEY, Request("web", nonce(), 0, "mem", challenge))
-    server.agent.handle(order, server.now)
+    server.agent.handle(order, BOX, server.now)
     for _ in range(Agent.ANSWERS):
         server.pass_s(1)
         server.ask()
@@ -207,7 +215,7 @@ def test_the_box_and_the_agent_agree_to_the_end(server):
     question = Question(KEY, "web", "mem", order=True, nonce=nonce)
     datagram, slept = question.begin(0.0), []
     for _ in range(2):
-        reply = server.agent.handle(datagram, server.now)
+        reply = server.agent.handle(datagram, BOX, server.now)
         slept.append(reply.sleep)
         datagram = question.take(reply.datagram, 0.0)
     assert slept == ["", "mem"]

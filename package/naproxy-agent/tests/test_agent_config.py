@@ -17,6 +17,7 @@ def test_the_least_that_must_be_said():
     assert config.server == "web"
     assert config.port == 47809
     assert config.listen == ""
+    assert config.box == frozenset()
     assert config.rules == Rules()
     assert config.commands == {"mem": ("systemctl", "suspend")}
 
@@ -24,11 +25,13 @@ def test_the_least_that_must_be_said():
 def test_everything_said():
     config = parse_config(
         "[agent]\nserver = db-2\nlisten = 2001:db8::2\nport = 1234\n"
+        "box = ::ffff:192.0.2.1 2001:DB8:0::1\n"
         "[stay-awake]\ninhibitors = no\nlogged-in-users = no\nload-above = 2.5\n"
         "connections-except-ports = 80\nprocesses = rsync 'my job'\nunits = a.service b.timer\n"
         "[sleep]\ndisk = systemctl hibernate\noff = /sbin/my-off --now\n"
     )
     assert (config.server, config.listen, config.port) == ("db-2", "2001:db8::2", 1234)
+    assert config.box == frozenset({"192.0.2.1", "2001:db8::1"})
     assert config.rules == Rules(
         False, False, 2.5, frozenset({80}), frozenset({"rsync", "my job"}), ("a.service", "b.timer")
     )
@@ -46,7 +49,8 @@ def test_any_load_and_all_ports_can_be_allowed():
     assert rules.connections_except_ports is None
 
 
-def test_no_port_need_be_excepted():
+def test_no_port_is_excepted_unless_it_is_said():
+    assert parse_config(LEAST).rules.connections_except_ports == frozenset()
     rules = parse_config(LEAST + "[stay-awake]\nconnections-except-ports =\n").rules
     assert rules.connections_except_ports == frozenset()
 
@@ -68,6 +72,7 @@ def test_no_port_need_be_excepted():
         (LEAST + "[stay-awake]\nload-above = nan\n", "load-above must be a number"),
         (LEAST + "[stay-awake]\nload-above = 0\n", "load-above must be a number"),
         (LEAST + "[stay-awake]\nload-above = high\n", "load-above must be a number"),
+        (LEAST.replace("web", "web\nbox = 192.0.2.1 box.lan"), "box: 'box.lan' is no IP address"),
         (LEAST + "[stay-awake]\nconnections-except-ports = http\n", "'http' is no port"),
         (LEAST + "[stay-awake]\nconnections-except-ports = 80 65536\n", "'65536' is no port"),
         (LEAST + "[stay-awake]\nconnections-except-ports = ²\n", "'²' is no port"),

@@ -15,6 +15,7 @@ from naproxy_agent import (
     Readings,
     Rules,
     Unit,
+    plain_address,
     read,
     read_inhibitors,
     read_processes,
@@ -27,8 +28,11 @@ from naproxy_agent import (
 RULES = Rules(processes=frozenset({"rsync", "borg"}))
 
 
+BOX = frozenset({"192.0.2.250", "2001:db8::250"})
+
+
 def why(rules=RULES, state="mem", **readings):
-    return reasons(Readings(**readings), rules, state)
+    return reasons(Readings(**readings), rules, state, BOX)
 
 
 def lock(what, mode="block"):
@@ -82,7 +86,19 @@ def test_a_unit_that_does_not_exist_is_a_reason_not_a_blessing():
     assert "no such unit" in why(units=(Unit("b.service", "not-found", "inactive"),))[0]
 
 
-def test_connections_to_other_ports_are_a_reason():
+@pytest.mark.parametrize("port", [22, 80, 443])
+@pytest.mark.parametrize("peer", sorted(BOX))
+def test_connections_from_the_box_are_none(peer, port):
+    assert why(connections=(Connection(port, peer),)) == ()
+
+
+@pytest.mark.parametrize("port", [80, 443, 8443])
+def test_visitors_past_the_box_are_a_reason_at_any_port_also_beside_the_box_s_own(port):
+    connections = (Connection(port, "192.0.2.250"), Connection(port, "192.0.2.9"))
+    assert why(connections=connections) == (f"port {port} is connected to 192.0.2.9",)
+
+
+def test_connections_to_ports_that_are_excepted_are_none():
     connections = (
         Connection(80, "192.0.2.1"),
         Connection(443, "192.0.2.1"),
@@ -91,7 +107,8 @@ def test_connections_to_other_ports_are_a_reason():
         Connection(22, "192.0.2.7"),
         Connection(22, "192.0.2.7"),
     )
-    assert why(connections=connections) == (
+    rules = Rules(connections_except_ports=frozenset({80, 443}))
+    assert why(rules, connections=connections) == (
         "port 22 is connected to 192.0.2.7 and 1 more",
         "port 445 is connected to 192.0.2.9",
     )
@@ -154,6 +171,7 @@ def test_only_established_connections_from_elsewhere_to_a_listening_port_count(r
             (("192.0.2.2", 22), ("192.0.2.7", 40000), "01"),
             (("192.0.2.2", 22), ("192.0.2.8", 40000), "06"),  # TIME_WAIT
             (("127.0.0.1", 3306), ("127.0.0.1", 50000), "01"),
+            (("192.0.2.2", 22), ("192.0.2.2", 50000), "01"),  # from the server itself
             (("192.0.2.2", 51000), ("198.51.100.1", 443), "01"),  # made by the server
         )
     )
@@ -170,6 +188,19 @@ def test_connections_over_ipv6_and_mapped_ones_count_too(root):
         )
     )
     assert read_tcp(root) == (Connection(445, "2001:db8::7"), Connection(445, "192.0.2.9"))
+
+
+@pytest.mark.parametrize(
+    ("sender", "peer"),
+    [
+        ("192.0.2.1", "192.0.2.1"),
+        ("::ffff:192.0.2.1", "192.0.2.1"),
+        ("2001:db8::1", "2001:db8::1"),
+        ("fe80::1%eth0", "fe80::1"),
+    ],
+)
+def test_who_sends_a_datagram_is_written_as_who_is_connected(sender, peer):
+    assert plain_address(sender) == peer
 
 
 def test_this_machine_s_own_table_can_be_read():
