@@ -51,7 +51,7 @@ def test_what_of_https_needs_somebody(
     assert words in "".join(each["words"] for each in said)
 
 
-@pytest.mark.parametrize("status", [{}, {"around": None}, {"around": {"how": None}}])
+@pytest.mark.parametrize("status", [{}, {"https": None}, {"https": {"around": None}}])
 def test_what_a_controller_does_not_count_is_none(status: dict[str, Any]) -> None:
     assert https.around(status) == 0
 

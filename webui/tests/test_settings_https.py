@@ -237,8 +237,8 @@ def test_a_server_that_leads_past_the_box_is_said_with_the_next_step(
     ("mode", "status", "edge", "found"),
     [
         ("none", {}, {}, ("good", "", 0)),
-        ("none", {"https": {"sight": None}, "around": None}, {}, ("good", "", 0)),
-        ("none", {"around": {"today": 41}}, {}, ("good", "", 41)),
+        ("none", {"https": {"sight": None, "around": None}}, {}, ("good", "", 0)),
+        ("none", {"https": {"around": {"today": 41}}}, {}, ("good", "", 41)),
         ("none", {"https": {"sight": Reason("server.not_looked")}}, {}, ("info", "wait", 0)),
         (
             *("none", {"https": {"sight": Reason("server.https_around", port=443)}}, {}),

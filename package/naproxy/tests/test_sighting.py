@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from box import Box, wait_for
 from looked import nobody_around
+from naproxy.api import measures
 from naproxy.config import document as config
 from naproxy.config.document import Server
 from naproxy.controller.context import BoxContext
@@ -17,7 +18,9 @@ from naproxy.controller.runner import Runner
 from naproxy.controller.sighting import AGAIN_S, SOON_S, Sighting
 from naproxy.core.reason import Reason
 from naproxy.core.state import State
+from naproxy.drivers.sleep import Past, SleepResult, ssh
 from naproxy.history.write.journal import Journal
+from naproxy.server.machine_io import Answer
 from naproxy.server.sight import Look
 from naproxy.shm.page import Page
 
@@ -250,9 +253,61 @@ def runner(
 def test_armed_in_the_file_it_sleeps_by_itself_only_after_a_look(tmp_path: Path) -> None:
     async def inside(made: Runner, _: Door) -> None:
         assert made.supervisor.inhibitors() == [NOT_LOOKED]
-        assert made.status()["https"] == {"mode": "none", "sight": NOT_LOOKED.plain()}
+        assert made.status()["https"] == {
+            "mode": "none",
+            "sight": NOT_LOOKED.plain(),
+            "around": None,
+        }
 
     runner(tmp_path, inside)
+
+
+def test_who_came_past_the_box_is_counted_and_known_after_a_restart(tmp_path: Path) -> None:
+    by_ssh = replace(SERVER, sleep=ssh.Settings())
+
+    async def inside(made: Runner, _: Door) -> None:
+        made.configure(by_ssh, "lo")
+        assert made.status()["https"]["around"]["today"] == 0
+        made.supervisor.past(3)
+        told = {"today": 3, "yesterday": 0, "total": 3, "how": "ssh"}
+        assert made.status()["https"]["around"] == told
+
+    async def after(made: Runner, _: Door) -> None:
+        assert made.supervisor.around.total == 3
+
+    runner(tmp_path, inside)
+    runner(tmp_path, after)
+
+
+def test_a_server_that_refuses_for_visitors_past_the_box_has_them_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse() -> SleepResult:
+        return SleepResult(Answer.REFUSED, Reason("sleep.no_words"), Past(443, 2))
+
+    async def inside(made: Runner, _: Door) -> None:
+        made.configure(replace(SERVER, sleep=ssh.Settings()), "lo")
+        monkeypatch.setattr(made.executor._sleeper, "sleep", refuse)
+        await made.executor._sleep()
+        assert made.supervisor.around.total == 2
+        figures = {sample[0]: sample[2] for sample in measures._server(made.status())}
+        assert figures[measures.AROUND] == 2
+
+    runner(tmp_path, inside)
+
+
+def test_a_box_that_only_sees_visitors_come_past_it_puts_nobody_to_sleep(tmp_path: Path) -> None:
+    async def inside(made: Runner, _: Door) -> None:
+        supervisor, today = made.supervisor, made.supervisor._day()
+        supervisor.around.through(today - 3)
+        supervisor.around.connected(0.0, today - 1, 1)
+        assert supervisor.inhibitors() == []
+        supervisor.past(2)
+        assert supervisor.inhibitors() == [Reason("server.blind", days=3, around=3)]
+        supervisor.through()
+        assert supervisor.inhibitors() == []
+
+    runner(tmp_path, inside, looked=True)
 
 
 def test_https_opened_later_keeps_it_awake_and_costs_no_proof(

@@ -29,7 +29,7 @@ def sight_of(status: Mapping[str, Any]) -> tuple[dict[str, Any] | None, bool]:
 
 def around(status: Mapping[str, Any]) -> int:
     """Return how many visits today did not come through the box, as far as it is known."""
-    return (status.get("around") or {}).get("today") or 0
+    return ((status.get("https") or {}).get("around") or {}).get("today") or 0
 
 
 def sight_words(sight: Mapping[str, Any]) -> str:

@@ -39,6 +39,9 @@ WAKES: Final = Measure(
     "wake_requests_total", "counter", "Requests that asked for a wake, by reason"
 )
 PACKETS: Final = Measure("magic_packets_total", "counter", "Magic packets that Varnish sent")
+AROUND: Final = Measure(
+    "around_visits_total", "counter", "Visits that were seen to come past the box"
+)
 STARTED: Final = Measure("start_time_seconds", "gauge", "When the controller started")
 LOST: Final = Measure(
     "events_lost_total", "counter", "Requests that the controller did not hear of"
@@ -90,6 +93,8 @@ def _server(server: Mapping[str, Any]) -> Iterator[Sample]:
             yield REQUESTS, {**of, "class": klass, "outcome": outcome}, number
     yield DELAYED, of, counters["delayed"]
     yield PACKETS, of, counters["magic_packets"]
+    if around := (server.get("https") or {}).get("around"):
+        yield AROUND, of, around["total"]
     for reason, number in counters["wakes"].items():
         yield WAKES, {**of, "reason": reason}, number
 

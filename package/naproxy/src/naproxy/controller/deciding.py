@@ -138,6 +138,8 @@ class Decider:
         new = [e for e in heard if e.t_us > self._learned_us]
         for event in new:
             self._learn(event)
+        if any(e.klass == Klass.PERSON for e in new):
+            self._supervisor.through()
         if new:
             self.decide()
 

@@ -226,6 +226,8 @@ class Executor:
         except Exception as error:
             result = SleepResult(SleepAnswer.FAILED, sleep.fault(error))
         self._sleeping = None
+        if result.past:
+            self._supervisor.past(result.past.number)
         self.step(SleepAnswered(result.answer, result.reason))
 
     def _tick(self) -> None:

@@ -15,6 +15,7 @@ from naproxy.core.reason import Reason, plain, stored_reason
 from naproxy.core.request import WakeRequest
 from naproxy.core.state import State
 from naproxy.server.arming import Arming
+from naproxy.server.around import Around
 from naproxy.server.commissioning import (
     EVERY_S,
     Cancel,
@@ -42,6 +43,7 @@ class Supervisor:
     def __init__(self, box: BoxContext, server: str, runner: Runner) -> None:
         """Take up what the journal knows."""
         self._journal = journal = box.journal
+        self._day = box.day
         self._server = server
         self._runner = runner
         self._timer: asyncio.TimerHandle | None = None
@@ -50,12 +52,18 @@ class Supervisor:
         saved = journal.saved(self._arming_key)
         self.arming.load(saved)
         self.sighting = Sighting(journal, server, runner, box.look, box.served, wall=time.time)
+        self.around = Around()
+        self.around.load(journal.saved(self._around_key))
         self.interrupted = saved.get("running") is True
         """The controller ended amid a commissioning: the server may be asleep, unproven."""
 
     @property
     def _arming_key(self) -> str:
         return f"arming.{self._server}"
+
+    @property
+    def _around_key(self) -> str:
+        return f"around.{self._server}"
 
     @property
     def _report_key(self) -> str:
@@ -71,7 +79,7 @@ class Supervisor:
         if self.commissioning and self.running:
             cycle, cycles = self.commissioning.number, self.commissioning.plan.cycles
             return [Reason("server.commissioning", cycle=cycle, cycles=cycles)]
-        why_not = self.arming.why_not
+        why_not = self.arming.why_not or self.around.blind(self._day())
         return [why_not] if why_not else []
 
     # Commissioning
@@ -132,6 +140,16 @@ class Supervisor:
             self._save()
         self.send(Entered(change.state, change.reason, took_s))
 
+    def past(self, number: int) -> None:
+        """Hear that so many visitors are connected to the server now, and not through the box."""
+        self.around.connected(time.time(), self._day(), number)
+        self._journal.save(self._around_key, self.around.dump())
+
+    def through(self) -> None:
+        """Hear that a person came through the box."""
+        if self.around.through(self._day()):
+            self._journal.save(self._around_key, self.around.dump())
+
     # By hand
 
     def arm(self) -> Reason | None:
@@ -157,8 +175,16 @@ class Supervisor:
             "armed": not why_not,
             "not_armed": why_not.plain() if why_not else None,
             "commissioning": progress if self.running else None,
-            "https": self.sighting.status(),
+            "https": {**self.sighting.status(), "around": self._around()},
         }
+
+    def _around(self) -> dict[str, Any] | None:
+        """Return what came past the box; None where the server's way to sleep does not tell."""
+        if self._runner.server.sleep.driver != "ssh":
+            return None
+        day, around = self._day(), self.around
+        days = {"today": around.on(day), "yesterday": around.on(day - 1)}
+        return {**days, "total": around.total, "how": "ssh"}
 
     def stop(self) -> None:
         """Leave: what is under way is cut off, and the server called."""

@@ -1,0 +1,122 @@
+"""Visits past the box: how they are counted, and when the box says that it sees nobody."""
+
+import json
+from typing import Any
+
+import pytest
+from naproxy.core.reason import Reason
+from naproxy.server.around import SILENT_S, Around
+
+DAY = 739_000
+
+
+def seen(*days: int, through: int = 0) -> Around:
+    """One visitor past the box on each of these days, and a person through it on another."""
+    around = Around()
+    around.through(DAY + through)
+    for day in days:
+        around.connected(day * 86400.0, DAY + day, 1)
+    return around
+
+
+def test_nobody_was_seen_at_first() -> None:
+    assert (Around().on(DAY), Around().total, Around().blind(DAY)) == (0, 0, None)
+
+
+def test_who_is_still_connected_is_no_new_visit() -> None:
+    around = Around()
+    for t_s, number in ((0.0, 2), (60.0, 3), (120.0, 1), (180.0, 2)):
+        around.connected(t_s, DAY, number)
+    assert (around.on(DAY), around.total) == (4, 4)
+
+
+def test_who_is_back_after_half_an_hour_is() -> None:
+    around = Around()
+    around.connected(0.0, DAY, 2)
+    around.connected(SILENT_S, DAY, 2)
+    assert around.on(DAY) == 4
+
+
+def test_a_clock_that_was_set_back_begins_anew() -> None:
+    around = Around()
+    around.connected(1e9, DAY, 2)
+    around.connected(0.0, DAY - 1, 2)
+    assert (around.on(DAY - 1), around.on(DAY)) == (2, 0)
+
+
+def test_who_stays_over_midnight_counts_on_both_days_and_once_in_all() -> None:
+    around = Around()
+    around.connected(0.0, DAY, 2)
+    around.connected(60.0, DAY + 1, 2)
+    assert (around.on(DAY), around.on(DAY + 1), around.total) == (2, 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("around", "today", "blind"),
+    [
+        (seen(1, 2), 2, None),  # two days only
+        (seen(1, 2), 3, (3, 2)),
+        (seen(1, 3), 3, (3, 2)),
+        (seen(3), 3, None),  # on one day only
+        (seen(0, 3), 3, None),  # the other was a day with a person
+        (seen(1, 2), 5, None),  # too long ago
+        (seen(1, 2, 3, through=3), 3, None),
+        (seen(1, 2, 3, through=1), 3, None),
+        (seen(1, 2, 3, 4, 5), 5, (5, 3)),
+        (seen(), 9, None),  # nobody anywhere: the office is closed
+    ],
+)
+def test_the_box_is_blind_if_people_come_past_it_only(
+    around: Around, today: int, blind: tuple[int, int] | None
+) -> None:
+    why = Reason("server.blind", days=blind[0], around=blind[1]) if blind else None
+    assert around.blind(DAY + today) == why
+
+
+def test_a_box_that_never_saw_a_person_counts_from_the_first_visit_past_it() -> None:
+    around = Around()
+    for day in range(3):
+        assert around.blind(DAY + day) is None
+        around.connected(day * 86400.0, DAY + day, 1)
+    assert around.blind(DAY + 3) == Reason("server.blind", days=3, around=2)
+
+
+def test_one_person_through_the_box_ends_it() -> None:
+    around = seen(1, 2, 3)
+    assert around.blind(DAY + 3)
+    assert around.through(DAY + 3)
+    assert around.blind(DAY + 3) is None
+    assert not around.through(DAY + 3)
+
+
+def test_what_it_keeps_is_bounded() -> None:
+    around = seen(*range(1000))
+    assert len(around.dump()["days"]) == 8
+    assert around.total == 1000
+
+
+def test_it_is_the_same_after_a_restart() -> None:
+    around, again = seen(1, 2, 3), Around()
+    again.load(json.loads(json.dumps(around.dump())))
+    assert again.dump() == around.dump()
+    assert again.blind(DAY + 3) == around.blind(DAY + 3)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"days": None},
+        {"days": [1]},
+        {"days": [[DAY, "x"]]},
+        {"days": [[DAY, -1]]},
+        {"through": "never"},
+        {"now": [1]},
+        {"now": None},
+        {"total": -1},
+        {"total": float("inf")},
+    ],
+)
+def test_what_was_kept_and_does_not_fit_counts_as_nothing(changes: dict[str, Any]) -> None:
+    around = Around()
+    around.load({**seen(1).dump(), **changes})
+    assert around.dump() == Around().dump()
