@@ -1,6 +1,7 @@
 import asyncio
 import time
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +141,22 @@ def test_who_got_the_waiting_page_was_delayed_by_a_wake(tmp_path: Path, spy: Spy
 def test_a_class_that_is_not_known_counts_as_a_person(tmp_path: Path, spy: Spy) -> None:
     play(tmp_path, lambda r, _: r.decider.heard([event(klass=7)], fresh=True))
     assert spy.requests[0].klass is Klass.PERSON
+
+
+@pytest.mark.parametrize(("klass", "hears"), [("PERSON", True), ("API", True), ("CRAWLER", False)])
+def test_whoever_is_no_robot_shows_that_visitors_come_through_the_box(
+    tmp_path: Path, spy: Spy, klass: str, hears: bool
+) -> None:
+    def visit(runner: Runner, _: Any) -> None:
+        around = runner.supervisor.around
+        for day in (1, 2, 3, 4):
+            around.connected(86400.0 * day, day, 1)
+        assert around.blind(4)
+        runner.decider.heard([event(klass=Klass[klass])], fresh=True)
+        today = date.today().toordinal()
+        assert (around.dump()["through"] == today) is hears
+
+    play(tmp_path, visit)
 
 
 def test_the_policy_hears_after_a_restart_only_what_it_has_not_heard(

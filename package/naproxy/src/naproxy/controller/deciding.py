@@ -33,6 +33,7 @@ _LOG: Final = logging.getLogger(__name__)
 _ANSWERED: Final = (Outcome.FETCH, Outcome.PASS, Outcome.HELD)
 _ASLEEP: Final = (Outcome.WAITING_PAGE, Outcome.HELD)
 _WORKED: Final = (*_ANSWERED, Outcome.PIPE, Outcome.ERROR)
+_NO_ROBOTS: Final = (Klass.PERSON, Klass.API)
 _SENT_AWAY: Final = (Outcome.WAITING_PAGE, Outcome.CAPPED)
 _INHIBITED_AGAIN_S: Final = 1.0
 _LEAST_CHECK_S: Final = 0.01
@@ -138,7 +139,7 @@ class Decider:
         new = [e for e in heard if e.t_us > self._learned_us]
         for event in new:
             self._learn(event)
-        if any(e.klass == Klass.PERSON for e in new):
+        if any(e.klass in _NO_ROBOTS for e in new):
             self._supervisor.through()
         if new:
             self.decide()

@@ -146,7 +146,7 @@ class Supervisor:
         self._journal.save(self._around_key, self.around.dump())
 
     def through(self) -> None:
-        """Hear that a person came through the box."""
+        """Hear that somebody came through the box who is no robot."""
         if self.around.through(self._day()):
             self._journal.save(self._around_key, self.around.dump())
 

@@ -1,7 +1,7 @@
 """Visits that came past the box, and whether it still sees the server's visitors at all. Pure.
 
-A box that no person comes through, while some come past it, no longer knows whom it would put the
-server to sleep under: so it stops. Days are ordinals of the office's calendar.
+A box that nobody but robots comes through, while some come past it, no longer knows whom it would
+put the server to sleep under: so it stops. Days are ordinals of the office's calendar.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Around:
             self._through = day
 
     def through(self, day: int) -> bool:
-        """Take that a person came through the box; return whether that is news."""
+        """Take that somebody came through the box who is no robot; return whether that is news."""
         news = self._through != day
         self._through = day
         return news
