@@ -1,6 +1,7 @@
 """One office a module, put back to its senses before each test.
 
-A module may set `CONFIG`: changes to the box's configuration, as `Box.start` takes them.
+A module may set `CONFIG`: changes to the box's configuration, as `Box.start` takes them; and
+`SITE`: what the server has from the start.
 """
 
 import contextlib
@@ -15,6 +16,7 @@ from tests.e2e.clients import ask
 from tests.simulator.office import Office, Settings
 from tests.simulator.office.box import VMOD
 from tests.simulator.office.namespace import ROOT, OfficeError, wait_for
+from tests.simulator.office.server import Site
 
 QUICK = Settings(sleep_s=0.2, wake_s=0.2)
 
@@ -32,8 +34,9 @@ def shared(request: pytest.FixtureRequest) -> Iterator[Office]:
     """Make the module's office; what it logged is in build/e2e afterwards."""
     assert (VMOD / "libvmod_naproxy.so").exists(), "the VMOD is not built: make build"
     config: dict[str, Any] = getattr(request.module, "CONFIG", {})
+    site: Site | None = getattr(request.module, "SITE", None)
     logs = ROOT / "build/e2e" / request.module.__name__.rpartition(".")[2]
-    with Office(keep=logs, board=QUICK) as office:
+    with Office(keep=logs, board=QUICK, site=site) as office:
         office.box.start(**config)
         yield office
 
