@@ -18,6 +18,7 @@ from naproxy.api.shapes import check
 from naproxy.core.reason import Reason, own_words
 from naproxy.core.state import State
 from naproxy.core.words import sentences
+from naproxy_webui.http.control import Control
 from naproxy_webui.pages.setup import proof as setup_proof
 from naproxy_webui.pages.setup import steps as setting_up
 
@@ -473,3 +474,23 @@ def test_why_a_proof_ended_is_said_in_the_users_language(
         check(answer, setup_proof.PROOF)
         assert answer["why"] == (" ".join(sentences(reason, "de")) if reason else "")
         assert said in answer["why"]
+
+
+def test_whoever_reads_that_the_proof_has_ended_reads_that_the_server_is_armed(
+    admin: FlaskClient, new: Box, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commissioned(new, None, choose(admin).json["server"])
+    get, ended = Control.get, []
+
+    def while_it_ends(self: Control, path: str, **rest: Any) -> Any:
+        said = get(self, path, **rest)
+        if path.endswith("/commission"):
+            ended.append(said)
+        for server in said["servers"] if path == "/v1/status" else ():
+            server["armed"] = bool(ended)
+        return said
+
+    monkeypatch.setattr(Control, "get", while_it_ends)
+    said = admin.get("/api/setup/proof").json
+    assert said["report"]["ended"] is True
+    assert said["server"]["armed"] is True
