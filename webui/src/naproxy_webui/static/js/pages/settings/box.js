@@ -17,7 +17,7 @@ import {
 } from "../../kit/core.js";
 import { confirm, refused, toast } from "../../kit/dialog.js";
 import { dateTime, locale, number } from "../../kit/format.js";
-import { busy, clearErrors, field, onPress, onSend, showErrors } from "../../kit/form.js";
+import { clearErrors, field, onPress, onSend, showErrors } from "../../kit/form.js";
 import { again } from "./forms.js";
 
 const PART_BYTES = 1 << 19;
@@ -45,26 +45,22 @@ export function logs() {
 	const form = one("form[data-log-form]", card),
 		count = one("[data-log-count]", card),
 		lines = one("[data-log-lines]", card);
-	const look = () =>
-		busy(one("button", form), async () => {
-			try {
-				const { source, contains } = Object.fromEntries(new FormData(form));
-				const said = await get(
-					"/api/box/logs",
-					{ source, contains: contains || null, limit: 500 },
-					LONG,
-				);
-				lines.textContent = said.lines.join("\n");
-				lines.scrollTop = lines.scrollHeight;
-				count.textContent = t("settings.log_count", {
-					count: said.lines.length,
-					of: number(said.of),
-				});
-			} catch (error) {
-				count.textContent = refusal(error).message;
-				lines.textContent = "";
-			}
-		});
+	let latest = 0;
+	const look = async () => {
+		latest += 1;
+		const mine = latest; // what was asked for before is shown no more
+		const { source, contains } = Object.fromEntries(new FormData(form));
+		const query = { source, contains: contains || null, limit: 500 };
+		const said = await get("/api/box/logs", query, LONG).catch(refusal);
+		if (mine !== latest) return;
+		const found = said instanceof ApiError ? [] : said.lines;
+		lines.textContent = found.join("\n");
+		lines.scrollTop = lines.scrollHeight;
+		count.textContent =
+			said instanceof ApiError
+				? said.message
+				: t("settings.log_count", { count: found.length, of: number(said.of) });
+	};
 	form.addEventListener("submit", (event) => {
 		event.preventDefault();
 		look();
