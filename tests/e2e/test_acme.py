@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.clients import Answer, Load, ask
+from tests.e2e.clients import Answer, Load, ask, visitor
 from tests.e2e.conftest import QUICK
 from tests.simulator.office import Office, pki
 from tests.simulator.office.box import ADDRESS, BY_HTTPS, HOST
@@ -95,7 +95,7 @@ def test_visitors_lose_nothing_while_it_is_renewed(office: Office, issuer: Pebbl
 
     def visit(number: int) -> Answer:
         path = f"/robots.txt?{number % 50}"
-        source = f"198.18.0.{number % 250 + 1}"  # one alone may not come so often
+        source = visitor(number)
         return ask(office.client, path, https=trusted, timeout_s=60, source=source)
 
     with (

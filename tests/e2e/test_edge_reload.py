@@ -8,7 +8,7 @@ from http.client import HTTPResponse
 
 import pytest
 
-from tests.e2e.clients import ASSET, Answer, Load, ask, fresh
+from tests.e2e.clients import ASSET, Answer, Load, ask, fresh, visitor
 from tests.simulator.office import Office, pki
 from tests.simulator.office.app import BLOCK
 from tests.simulator.office.box import ADDRESS, BY_HTTPS, HOST, RefusedError
@@ -38,9 +38,8 @@ def test_new_certificates_cut_nobody_off(by_https: Office) -> None:
     context = pki.context(office.authority)
 
     def page(number: int) -> Answer:
-        # As visitors do, from many addresses: one alone may not come that often.
         time.sleep(0.02)
-        source = f"198.18.{number // 250 % 250}.{number % 250 + 1}"
+        source = visitor(number)
         return ask(office.client, "/css/base.css", headers=ASSET, source=source, https=context)
 
     line = context.wrap_socket(office.client.connect(ADDRESS, 443), server_hostname=HOST)

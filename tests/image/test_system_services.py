@@ -281,7 +281,7 @@ def test_the_settings_have_a_spare_copy_on_the_boot_partition(office: Office) ->
 def test_pages_need_no_controller_after_a_start(office: Office) -> None:
     """Its page is remembered: Varnish knows the servers, and takes them for awake."""
     box = office.box
-    box.sh("export SVDIR=/run/service; sv down controller varnish; rm /run/naproxy/*")
+    box.sh("export SVDIR=/run/service; sv -w 60 stop controller varnish; rm /run/naproxy/*")
     box.sh("install -m 660 -g varnish /data/naproxy/page /run/naproxy/page")
     box.sh("export SVDIR=/run/service; sv up varnish")
     try:
@@ -300,7 +300,7 @@ def test_settings_that_are_refused_give_way_to_those_that_worked(office: Office)
     box = office.box
     status = "naproxy status 2>/dev/null"
     wait_for(lambda: "web" in box.sh(status), "the controller")
-    box.sh("export SVDIR=/run/service; sv down controller")
+    box.sh("export SVDIR=/run/service; sv -w 60 stop controller")
     wait_for(lambda: box.sh("ls /data/etc/naproxy.worked-*.toml 2>/dev/null"), "the copy")
     box.sh("cp -p /data/etc/naproxy.toml /data/good; echo broken >>/data/etc/naproxy.toml")
     box.sh("export SVDIR=/run/service; sv up controller")
