@@ -175,6 +175,48 @@ def test_a_server_that_believes_a_proxy_leads_to_https_only_without_one() -> Non
     assert [led.through_proxy for led in seen.led] == [False]
 
 
+def test_a_redirect_within_the_https_site_is_no_circle() -> None:
+    """As WordPress does: it believes the proxy, and names itself in full."""
+
+    def answer(line: str, host: str, proxy: bool) -> bytes:
+        if line == "HEAD /start" and proxy:
+            return OK
+        return redirect(f"https://{host}/start")
+
+    seen, _ = see(answer)
+    assert [led.through_proxy for led in seen.led] == [False]
+    assert sight.blind(seen, "box", ["shop.example"], ["shop.example"]) is None
+
+
+def test_another_of_its_names_by_https_is_no_circle() -> None:
+    def answer(_: str, host: str, proxy: bool) -> bytes:
+        return OK if proxy and host == "www.shop.example" else redirect("https://www.shop.example/")
+
+    seen, _ = see(answer, hosts=("shop.example", "www.shop.example"))
+    assert [led.through_proxy for led in seen.led] == [False, False]
+
+
+def test_a_circle_of_several_steps_by_https_is_one() -> None:
+    def answer(line: str, host: str, _: bool) -> bytes:
+        return redirect(f"https://{host}{'/' if line == 'HEAD /start' else '/start'}")
+
+    seen, _ = see(answer)
+    blind = sight.blind(seen, "box", ["shop.example"], ["shop.example"])
+    assert blind
+    assert blind.code == "server.leads_in_a_circle"
+
+
+@pytest.mark.parametrize("to", ["https://127.0.0.1/", "https://shop.example:80/"])
+def test_a_way_past_the_box_is_not_followed_by_https(to: str) -> None:
+    seen, wire = see(always(redirect(to)))
+    assert (len(seen.led), len(wire.asked)) == (2, 3)
+
+
+def test_a_redirect_to_its_address_is_past_the_box() -> None:
+    seen, _ = see(always(redirect("http://127.0.0.1/")))
+    assert {(led.to, led.own_name) for led in seen.led} == {("http://127.0.0.1", True)}
+
+
 def test_a_chain_is_followed_at_the_servers_own_address() -> None:
     def answer(line: str, host: str, _: bool) -> bytes:
         steps = {"HEAD /": "/start", "HEAD /start": "http://www.shop.example/home"}
@@ -227,6 +269,13 @@ def test_a_server_that_knows_no_head_is_asked_by_get() -> None:
 
 def test_a_circle_at_its_own_port_ends() -> None:
     seen, wire = see(always(redirect("/again")))
+    assert (seen.led, seen.whole) == ((), True)
+    assert len(wire.asked) == 1 + 2 * 2
+
+
+def test_a_way_without_an_end_ends() -> None:
+    steps = iter(range(100))
+    seen, wire = see(lambda *_: redirect(f"/{next(steps)}"))
     assert (seen.led, seen.whole) == ((), True)
     assert len(wire.asked) == 1 + 2 * (1 + looking.MOST_STEPS)
 

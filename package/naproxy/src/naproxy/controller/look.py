@@ -15,7 +15,7 @@ import re
 import ssl
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 from urllib.parse import urlsplit
@@ -136,6 +136,7 @@ class _Looking:
         sites = [ascii_site(host) for host in server.hosts]
         self._names = tuple(dict.fromkeys(_asked(site) for site in sites))
         self.asked: Sequence[str] = self._names or (_literal(server.address),)
+        self._sites = set(sites) or {server.address}
         self._own = {*sites, server.address}
         self._turn = asyncio.Semaphore(AT_ONCE)
 
@@ -184,18 +185,17 @@ class _Looking:
 
     async def follow(self, name: str, *, through_proxy: bool) -> _Followed:
         """Ask for / by a name, and follow where it leads, as long as that is at this port."""
-        host, path = name, "/"
-        for _ in range(1 + MOST_STEPS):
+        host, path, led = name, "/", None
+        asked: set[tuple[str, str]] = set()
+        while (host, path) not in asked and len(asked) <= MOST_STEPS:
+            asked.add((host, path))
             answer = await self._ask(host, path, through_proxy=through_proxy)
             if answer is None:
                 return _Followed(answered=False)
             if not (to := _location(answer)):
                 return _Followed()
             target = _target(to)
-            own = not target.host or any(covers(site, target.host) for site in self._own)
-            if self._comes_back(target, through_proxy=through_proxy) and own:
-                host, path = _literal(target.host) or host, target.path
-                continue
+            own = not target.host or _is_one(target.host, self._own)
             led = Led(
                 name,
                 _cut(target.shown),
@@ -205,15 +205,26 @@ class _Looking:
                 through_proxy=through_proxy,
                 port=target.port,
             )
-            return _Followed(led)
-        return _Followed()  # in a circle at this port: nobody comes past the box by it
+            if not self._comes_back(target, through_proxy=through_proxy):
+                return _Followed(led)
+            host, path = _literal(target.host) or host, target.path
+        # In a circle. By HTTP, nobody comes past the box by it; nor if the server knows of HTTPS.
+        not_believed = led and led.https and not self._server.by_https
+        return _Followed(led if not_believed else None)
 
     def _comes_back(self, target: _Target, *, through_proxy: bool) -> bool:
         """Would the visitor come to the box again, by what he came by?"""
-        if not target.host or not self._server.by_https:
-            return not target.https and target.port in (None, 80, self._server.port)
-        port = HTTPS_PORT if through_proxy else 80
-        return target.https == through_proxy and target.port in (None, port, self._server.web_port)
+        if not target.host:
+            return not target.https  # else it could not be read
+        if not _is_one(target.host, self._sites):
+            return False
+        if self._server.by_https:
+            port = HTTPS_PORT if through_proxy else 80
+            ports = (None, port, self._server.web_port)
+            return target.https == through_proxy and target.port in ports
+        if target.https:
+            return through_proxy and target.port in (None, HTTPS_PORT)
+        return target.port in (None, 80, self._server.port)
 
     async def _ask(self, host: str, path: str, *, through_proxy: bool) -> bytes | None:
         """Return the head of an answer; None if there is none."""
@@ -260,6 +271,10 @@ async def _in_time(work: Awaitable[_T], otherwise: _T) -> _T:
 
 def _asked(site: str) -> str:
     return site.replace("*.", _SAMPLE, 1) if site.startswith("*.") else site
+
+
+def _is_one(name: str, sites: Collection[str]) -> bool:
+    return any(covers(site, name) for site in sites)
 
 
 def _status(answer: bytes) -> int | None:
