@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,13 +13,12 @@ from certificates import Authority, Issued, encrypted
 from flask import Flask
 from flask.testing import FlaskClient
 from naproxy.api.shapes import check
-from naproxy.core.reason import Reason
 from naproxy.core.state import State
+from naproxy_webui.i18n.reasons import plain
 from naproxy_webui.office import https as office_https
 from naproxy_webui.pages.settings import https
 
 MARKUP = "<img src=x onerror=alert(1)>"
-EDGE: dict[str, Any] = {"problem": None, "uncovered": []}
 
 
 @pytest.fixture(scope="module")
@@ -233,49 +231,13 @@ def test_a_server_that_leads_past_the_box_is_said_with_the_next_step(
     assert "Next step" in shown
 
 
-@pytest.mark.parametrize(
-    ("mode", "status", "edge", "found"),
-    [
-        ("none", {}, {}, ("good", "", 0)),
-        ("none", {"https": {"sight": None, "around": None}}, {}, ("good", "", 0)),
-        ("none", {"https": {"around": {"today": 41}}}, {}, ("good", "", 41)),
-        ("none", {"https": {"sight": Reason("server.not_looked")}}, {}, ("info", "wait", 0)),
-        (
-            *("none", {"https": {"sight": Reason("server.https_around", port=443)}}, {}),
-            ("warn", "serve", 0),
-        ),
-        (
-            *("box", {"https": {"sight": Reason("server.leads_in_a_circle", name="a")}}, {}),
-            ("warn", "server", 0),
-        ),
-        ("box", {}, {"uncovered": ["one.example"]}, ("warn", "send", 0)),
-        ("box", {}, {"problem": Reason("https.not_running")}, ("bad", "wait", 0)),
-        ("box", {}, {}, ("good", "", 0)),
-        ("unused", {}, {}, ("good", "", 0)),
-        ("not yet known", {}, {}, ("good", "", 0)),
-    ],
-)
-def test_how_https_of_a_server_is(
-    app: Flask,
-    mode: str,
-    status: dict[str, Any],
-    edge: dict[str, Any],
-    found: tuple[str, str, int],
-) -> None:
-    server = {"id": "web", "hosts": ["One.Example"], "https": {"mode": mode}}
-    plain = json.loads(json.dumps([status, {**EDGE, **edge}], default=Reason.plain))
-    with app.test_request_context():
-        said = https.seen(server, *plain)
-    assert (said["kind"], said["do"], said["around"]) == found
-    assert "settings." not in said["words"]
-
-
 @pytest.mark.parametrize("language", ["en", "de"])
 def test_what_the_box_saw_is_said_without_names_of_settings(app: Flask, language: str) -> None:
     with app.test_request_context(headers={"Accept-Language": language}):
-        for code in ("https_around", "leads_around", "leads_elsewhere", "leads_in_a_circle"):
+        codes = ("https_around", "https_unserved", "leads_around", "leads_elsewhere")
+        for code in (*codes, "leads_in_a_circle"):
             params = {"port": 443, "name": MARKUP, "to": "https://x/{name}"}
-            said = office_https.sight_words({"code": f"server.{code}", "params": params})
+            said = plain({"code": f"server.{code}", "params": params})
             assert "server.https.mode" not in said
             assert ("Box" if language == "de" else "the box") in said.replace("The", "the")
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from naproxy.api import https
+
 from naproxy_webui.i18n.reasons import plain, sentences
-from naproxy_webui.office import https
 from naproxy_webui.pages.now.rates import Rates
 
 LIVE_S: Final = 600
@@ -45,7 +46,7 @@ def server(status: Status, said: Status, now_s: float, rates: Rates) -> dict[str
         "would_sleep": status["decision"]["sleep"],
         "inhibitors": [plain(inhibitor) for inhibitor in status["inhibitors"]],
         "power": power(status["id"], said["meters"]),
-        "past": https.sight_words(sight) if sight and certain else None,
+        "past": plain(sight.plain()) if sight and certain else None,
         "around": https.around(status),
         "requests": {"window_s": round(window_s, 1), "by_class": requests},
     }

@@ -7,14 +7,13 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from flask import Blueprint
+from naproxy.api import https as controls
 from naproxy.api.shapes import array, boolean, integer, nullable, number, obj, string
-from naproxy.core.names import ascii_site
 
 from naproxy_webui.http.control import control
 from naproxy_webui.http.mount import mount
 from naproxy_webui.http.page import Page
 from naproxy_webui.i18n.reasons import plain
-from naproxy_webui.i18n.texts import has, t
 from naproxy_webui.office import https
 from naproxy_webui.office.equipment import equipment
 
@@ -114,23 +113,11 @@ def shown(config: Mapping[str, Any]) -> dict[str, Any]:
 def seen(
     server: Mapping[str, Any], status: Mapping[str, Any], edge: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return how HTTPS of a server is: how well, in words, and what there is to do.
-
-    `do` is `serve`, `send`, `wait`, `server` or nothing.
-    """
-    sight, certain = https.sight_of(status)
-    bare = [name for name in server["hosts"] if ascii_site(name) in edge["uncovered"]]
-    serves = server["https"]["mode"] == "box"
-    if sight and certain:
-        kind, words = "warn", https.sight_words(sight)
-        do = "server" if serves else "serve"
-    elif bare:
-        kind, words, do = "warn", t("settings.https.bare", names=", ".join(bare)), "send"
-    elif serves and edge["problem"]:
-        kind, words, do = "bad", t("settings.https.down"), "wait"
-    elif sight:
-        kind, words, do = "info", plain(sight), "wait"
-    else:
-        good = f"settings.https.good_{server['https']['mode']}"
-        kind, words, do = "good", t(good if has(good) else "settings.https.good_none"), ""
-    return {"kind": kind, "words": words, "do": do, "around": https.around(status)}
+    """Return how HTTPS of a server is: how well, in words, and what there is to do."""
+    said = controls.seen(server["https"]["mode"], server["hosts"], status, edge)
+    return {
+        "kind": said.kind,
+        "words": plain(said.what.plain()),
+        "next": plain(said.next.plain()) if said.next else "",
+        "around": controls.around(status),
+    }

@@ -1,0 +1,73 @@
+"""How HTTPS of a server is, out of the controller's status, and what there is to do next. Pure.
+
+The web interface and the command tell the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from naproxy.core.names import ascii_site
+from naproxy.core.reason import Reason, stored_reason
+
+_PASSING: Final = ("server.not_looked", "server.not_seen")
+"""What ends by itself: the box looks again."""
+_UNSERVED: Final = ("server.https_around", "server.https_unserved")
+"""What ends when the box serves HTTPS, with a certificate for each name."""
+_GOOD: Final = {
+    "box": Reason("https.good_box"),
+    "unused": Reason("https.good_unused"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """How it is: `kind` is `good`, `info`, `warn` or `bad`."""
+
+    kind: str
+    what: Reason
+    next: Reason | None = None
+    """What somebody should do."""
+
+
+def sight_of(status: Mapping[str, Any]) -> tuple[Reason | None, bool]:
+    """Return why visitors may come past the box, and whether that is more than a moment's doubt."""
+    sight = (status.get("https") or {}).get("sight")
+    return (stored_reason(sight), sight["code"] not in _PASSING) if sight else (None, False)
+
+
+def around(status: Mapping[str, Any]) -> int:
+    """Return how many visits today did not come through the box, as far as it is known."""
+    return ((status.get("https") or {}).get("around") or {}).get("today") or 0
+
+
+def seen(
+    mode: str, hosts: Iterable[str], status: Mapping[str, Any], edge: Mapping[str, Any]
+) -> Seen:
+    """Return how HTTPS of a server is: of its settings, its status, and that of the box's HTTPS."""
+    sight, certain = sight_of(status)
+    bare = [name for name in hosts if ascii_site(name) in edge["uncovered"]]
+    serves = mode == "box"
+    by_server = sight is not None and certain and not (serves and sight.code in _UNSERVED)
+    if serves and edge["problem"] and not bare and not by_server:
+        return Seen("bad", stored_reason(edge["problem"]))
+    if sight and certain:
+        return Seen("warn", sight, _mend(sight, serves=serves, bare=bool(bare)))
+    if bare:
+        return Seen("warn", bare_of(bare), Reason("https.do_send"))
+    if sight:
+        return Seen("info", sight)
+    return Seen("good", _GOOD.get(mode, Reason("https.good_none")))
+
+
+def bare_of(names: list[str]) -> Reason:
+    """Return that there is no certificate for these names."""
+    return Reason("https.bare", names=names)
+
+
+def _mend(sight: Reason, *, serves: bool, bare: bool) -> Reason:
+    if not serves:
+        return Reason("https.do_serve")
+    return Reason("https.do_send" if bare or sight.code in _UNSERVED else "https.do_server")

@@ -1,0 +1,67 @@
+"""How HTTPS of a server is, and what there is to do: for the web interface and the command."""
+
+import json
+from typing import Any
+
+import pytest
+from naproxy.api import https
+from naproxy.api.https import Seen
+from naproxy.core import words
+from naproxy.core.reason import Reason
+
+EDGE: dict[str, Any] = {"problem": None, "uncovered": []}
+AROUND = Reason("server.https_around", port=443)
+CIRCLE = Reason("server.leads_in_a_circle", name="one.example")
+UNSERVED = Reason("server.https_unserved", name="one.example")
+NOT_LOOKED = Reason("server.not_looked")
+DOWN = Reason("https.not_running")
+BARE = Reason("https.bare", names=["One.Example"])
+SERVE, SEND, SERVER = (Reason(f"https.do_{each}") for each in ("serve", "send", "server"))
+WITHOUT = {"uncovered": ["one.example"]}
+
+
+@pytest.mark.parametrize(
+    ("mode", "sight", "edge", "seen"),
+    [
+        ("none", None, {}, Seen("good", Reason("https.good_none"))),
+        ("unused", None, {}, Seen("good", Reason("https.good_unused"))),
+        ("box", None, {}, Seen("good", Reason("https.good_box"))),
+        ("of another version", None, {}, Seen("good", Reason("https.good_none"))),
+        ("none", NOT_LOOKED, {}, Seen("info", NOT_LOOKED)),
+        ("none", AROUND, {}, Seen("warn", AROUND, SERVE)),
+        ("box", CIRCLE, {}, Seen("warn", CIRCLE, SERVER)),
+        ("box", AROUND, {}, Seen("warn", AROUND, SEND)),
+        ("box", UNSERVED, WITHOUT, Seen("warn", UNSERVED, SEND)),
+        ("box", None, WITHOUT, Seen("warn", BARE, SEND)),
+        ("box", NOT_LOOKED, WITHOUT, Seen("warn", BARE, SEND)),
+        ("box", None, {"problem": DOWN, **WITHOUT}, Seen("warn", BARE, SEND)),
+        ("box", None, {"problem": DOWN}, Seen("bad", DOWN)),
+        ("box", AROUND, {"problem": DOWN}, Seen("bad", DOWN)),
+        ("box", CIRCLE, {"problem": DOWN}, Seen("warn", CIRCLE, SERVER)),
+        ("none", None, {"problem": DOWN}, Seen("good", Reason("https.good_none"))),
+    ],
+)
+def test_how_https_of_a_server_is(
+    mode: str, sight: Reason | None, edge: dict[str, Any], seen: Seen
+) -> None:
+    status, told = json.loads(
+        json.dumps([{"https": {"sight": sight}}, {**EDGE, **edge}], default=Reason.plain)
+    )
+    assert https.seen(mode, ["One.Example"], status, told) == seen
+
+
+@pytest.mark.parametrize("status", [{}, {"https": None}, {"https": {"around": None}}])
+def test_what_a_controller_does_not_tell_is_none(status: dict[str, Any]) -> None:
+    assert https.around(status) == 0
+    assert https.sight_of(status) == (None, False)
+
+
+def test_visits_past_the_box_are_those_of_today() -> None:
+    assert https.around({"https": {"around": {"today": 41, "yesterday": 3}}}) == 41
+
+
+@pytest.mark.parametrize("language", words.LANGUAGES)
+def test_all_that_is_said_has_words(language: str) -> None:
+    said = [Reason(f"https.good_{each}") for each in ("none", "box", "unused")]
+    for reason in (*said, SERVE, SEND, SERVER, BARE):
+        assert not words.words(reason, language).startswith("https.")
