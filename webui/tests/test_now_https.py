@@ -13,7 +13,10 @@ from naproxy.core.reason import Reason
 from naproxy.core.state import State
 from naproxy_webui.office import https
 
-EDGE: dict[str, Any] = {"wanted": True, "problem": None, "uncovered": [], "ending": []}
+EDGE: dict[str, Any] = {
+    **{"wanted": True, "problem": None, "uncovered": [], "ending": []},
+    "certificates": [{"id": "main", "names": ["a.example", "b.example"], "not_after_s": 2e9}],
+}
 EXPIRED = Reason("https.expired", day="2026-11-01")
 
 
@@ -51,9 +54,11 @@ def test_what_of_https_needs_somebody(
     assert words in "".join(each["words"] for each in said)
 
 
-@pytest.mark.parametrize("status", [{}, {"https": None}, {"https": {"around": None}}])
-def test_what_a_controller_does_not_count_is_none(status: dict[str, Any]) -> None:
-    assert https.around(status) == 0
+def test_a_certificate_is_called_by_its_first_name(app: Flask) -> None:
+    ending = Reason("https.certificate", name="main", why=EXPIRED).plain()
+    with app.test_request_context():
+        [said] = https.troubles({**EDGE, "ending": [ending]})
+    assert "“a.example”" in said["words"]
 
 
 def test_a_server_whose_visitors_come_past_the_box_has_a_card(

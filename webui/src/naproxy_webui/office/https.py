@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from naproxy_webui.i18n.reasons import plain
-from naproxy_webui.i18n.texts import has, t
+from naproxy.api.https import bare_of
 
-_PASSING: Final = ("server.not_looked", "server.not_seen")
-"""What ends by itself: the box looks again."""
+from naproxy_webui.i18n.reasons import plain
+from naproxy_webui.i18n.texts import t
+
 WARN_DAYS: Final = 30
 BAD_DAYS: Final = 7
 
@@ -21,23 +21,6 @@ def level(days: int | None) -> str:
     return "bad" if days <= BAD_DAYS else "warn"
 
 
-def sight_of(status: Mapping[str, Any]) -> tuple[dict[str, Any] | None, bool]:
-    """Return why visitors may come past the box, and whether that is more than a moment's doubt."""
-    sight = (status.get("https") or {}).get("sight")
-    return sight, sight is not None and sight["code"] not in _PASSING
-
-
-def around(status: Mapping[str, Any]) -> int:
-    """Return how many visits today did not come through the box, as far as it is known."""
-    return ((status.get("https") or {}).get("around") or {}).get("today") or 0
-
-
-def sight_words(sight: Mapping[str, Any]) -> str:
-    """Return how visitors come past the box."""
-    name = f"settings.https.{sight['code'].removeprefix('server.')}"
-    return t(name, **sight["params"]) if has(name) else plain(sight)
-
-
 def troubles(edge: Mapping[str, Any] | None) -> list[dict[str, str]]:
     """Return what of the box's own HTTPS needs somebody: `kind` is `warn` or `bad`."""
     if not edge or not edge["wanted"]:
@@ -47,13 +30,16 @@ def troubles(edge: Mapping[str, Any] | None) -> list[dict[str, str]]:
         why = plain(edge["problem"])
         found.append({"kind": "bad", "words": f"{t('settings.https.problem')} {why}"})
     if edge["uncovered"]:
-        names = ", ".join(edge["uncovered"])
-        found.append({"kind": "warn", "words": t("settings.https.bare", names=names)})
-    return found + [_ending(each["params"]) for each in edge["ending"]]
+        words = plain(bare_of(edge["uncovered"]).plain())
+        found.append({"kind": "warn", "words": words})
+    names = {each["id"]: next(iter(each["names"]), None) for each in edge["certificates"]}
+    for each in edge["ending"]:
+        id = each["params"]["name"]
+        found.append(_ending(names.get(id) or id, each["params"]["why"]))
+    return found
 
 
-def _ending(params: Mapping[str, Any]) -> dict[str, str]:
-    name, why = params["name"], params["why"]
+def _ending(name: str, why: Mapping[str, Any]) -> dict[str, str]:
     days = why["params"].get("days")
     if why["code"] != "https.ends_soon" or days is None:
         return {"kind": "bad", "words": t("now.https_ended", name=name, why=plain(why))}

@@ -369,8 +369,9 @@ class Keeper:
     def status(self) -> dict[str, Any]:
         """Return what the status of the box has of it."""
         ends = [
-            {"id": name, "not_after_s": pair.certificate.not_after_s}
+            {"id": name, "names": list(own.names), "not_after_s": own.not_after_s}
             for name, pair in self._readable().items()
+            for own in [pair.certificate]
         ]
         ending = [
             Reason("https.certificate", name=name, why=reason)
