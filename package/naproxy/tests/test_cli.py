@@ -87,6 +87,22 @@ def test_why_it_does_not_sleep_by_itself_is_told() -> None:
     assert lines[-1].strip() == f"does not sleep by itself: {why}"
 
 
+def test_what_hinders_by_https_is_told_once() -> None:
+    sight = Reason("server.https_around", port=443)
+    https = {"sight": sight.plain(), "around": None}
+    lines = commands.describe(server(not_armed=sight.plain(), https=https), NOW_S)
+    assert "\n".join(lines).count(str(sight)) == 1
+    tripped = Reason("server.tripped", why=own_words("it did not wake"), server="web")
+    lines = commands.describe(server(not_armed=tripped.plain(), https=https), NOW_S)
+    assert lines[-1].strip() == f"HTTPS: {sight}"
+
+
+def test_visits_past_the_box_are_told() -> None:
+    https = {"sight": None, "around": {"today": 41, "yesterday": 0, "total": 99, "how": "ssh"}}
+    lines = commands.describe(server(https=https), NOW_S)
+    assert lines[-1].strip() == "41 visits today did not come through the box"
+
+
 def test_a_mode_with_an_end_says_when() -> None:
     lines = commands.describe(server(mode="awake", mode_until_s=NOW_S + 3600), NOW_S)
     assert "kept awake until 15:15" in lines[1]

@@ -28,6 +28,7 @@ COMMANDS: Final = {
     "config": "naproxy.cli.commands",
     "key": "naproxy.setup.keys",
     "doctor": "naproxy.cli.doctor",
+    "look": "naproxy.cli.look",
     "commission": "naproxy.cli.commission",
     "arm": "naproxy.cli.commission",
     "measure": "naproxy.lab.measure.measure",

@@ -11,6 +11,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
+from naproxy.api import https
 from naproxy.api.command import CommandError, call, duration, socket_option
 from naproxy.config import document as config
 from naproxy.config.describe import as_json
@@ -114,7 +115,8 @@ def _at(day: time.struct_time, hour: int, minute: int, days: int = 0) -> float:
     return time.mktime((day.tm_year, day.tm_mon, day.tm_mday + days, hour, minute, 0, 0, 0, -1))
 
 
-def _server(answer: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def server_named(answer: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return one of a status's servers; CommandError if there is none of that name."""
     for server in answer["servers"]:
         if server["id"] == name:
             found: Mapping[str, Any] = server
@@ -126,7 +128,7 @@ def _server(answer: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 def _status(args: argparse.Namespace) -> int:
     answer = call(args.socket, "status")
     if args.id:
-        answer["servers"] = [_server(answer, args.id)]
+        answer["servers"] = [server_named(answer, args.id)]
     if args.json:
         print(json.dumps(answer, indent=2))
         return 0
@@ -154,9 +156,9 @@ def _print_meters(answer: Mapping[str, Any], whose: str, before: str) -> None:
 def describe(server: Mapping[str, Any], now_s: float, width: int = 0) -> list[str]:
     """Return a server's status as lines for a terminal."""
     state = server["state"].replace("_", " ")
-    since = _clock(server["since_s"], now_s)
-    span = _span(now_s - server["since_s"])
-    lines = [f"{state} since {since} ({span}): {stored_reason(server['reason'])}"]
+    since = clock(server["since_s"], now_s)
+    length = span(now_s - server["since_s"])
+    lines = [f"{state} since {since} ({length}): {stored_reason(server['reason'])}"]
     if server["eta_s"] is not None:
         lines.append(f"expected up in {server['eta_s']:.0f} s")
     if server["held"]:
@@ -165,7 +167,7 @@ def describe(server: Mapping[str, Any], now_s: float, width: int = 0) -> list[st
         lines.append(f"over their share of it today: {share}")
     if server["mode"] == "awake":
         until_s = server["mode_until_s"]
-        until = f" until {_clock(until_s, now_s)}" if until_s else ""
+        until = f" until {clock(until_s, now_s)}" if until_s else ""
         lines.append(f"kept awake{until}")
     if server["state"] == "awake":
         lines.append(_why_awake(server))
@@ -173,12 +175,23 @@ def describe(server: Mapping[str, Any], now_s: float, width: int = 0) -> list[st
         lines.append(_commissioning(server["commissioning"]))
     elif server["not_armed"]:
         lines.append(f"does not sleep by itself: {stored_reason(server['not_armed'])}")
+    sight, _ = https.sight_of(server)
+    if sight and sight.plain() != server["not_armed"]:
+        lines.append(f"HTTPS: {sight}")
+    if around := https.around(server):
+        lines.append(visits(around))
     if any(not rung["works"] for rung in server["rungs"]):
         lines.append(_ladder(server["rungs"]))
     if server["alert"]:
         lines.append(f"ALERT: {stored_reason(server['alert'])}")
     pad = " " * (width + 2)
     return [f"{server['id']:<{width}}  {lines[0]}", *(pad + line for line in lines[1:])]
+
+
+def visits(around: int) -> str:
+    """Say that so many came past the box today."""
+    what = "visit" if around == 1 else "visits"
+    return f"{around} {what} today did not come through the box"
 
 
 def _over_share(over: Mapping[str, Any]) -> str:
@@ -220,13 +233,15 @@ def _why_awake(server: Mapping[str, Any]) -> str:
     return str(Reason("server.would_sleep", why=reason, inhibitors=inhibitors))
 
 
-def _clock(t_s: float, now_s: float) -> str:
+def clock(t_s: float, now_s: float) -> str:
+    """Return a moment, with its date if that is another day."""
     moment, now = time.localtime(t_s), time.localtime(now_s)
     same_day = moment[:3] == now[:3]
     return time.strftime("%H:%M" if same_day else "%Y-%m-%d %H:%M", moment)
 
 
-def _span(seconds: float) -> str:
+def span(seconds: float) -> str:
+    """Return a length of time that reads easily."""
     if seconds < 100:
         return f"{max(seconds, 0):.0f} s"
     if seconds < 100 * 60:
@@ -249,7 +264,7 @@ def _ask_and_wait(args: argparse.Namespace, goal: str, on_the_way: tuple[str, ..
         if time.monotonic() - begun_s > args.timeout:
             raise CommandError(f"{args.id} is still {server['state'].replace('_', ' ')}")
         time.sleep(_POLL_S)
-        server = _server(call(args.socket, "status"), args.id)
+        server = server_named(call(args.socket, "status"), args.id)
     if not args.no_wait and server["state"] != goal:
         raise CommandError(f"{args.id} is {server['state']}: {stored_reason(server['reason'])}")
     print("\n".join(describe(server, time.time())))

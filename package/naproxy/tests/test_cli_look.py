@@ -1,0 +1,130 @@
+"""`naproxy look`: what it says of a look, and with a real controller."""
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from box import Box
+from naproxy.cli import look
+from naproxy.core.state import State
+from naproxy.server.sight import Led, Look, Shown
+
+NOW_S = time.mktime((2026, 3, 1, 14, 15, 0, 0, 0, -1))
+END_S = 1788220800.0  # 2026-09-01
+TO_HTTPS = Led("a.example", "https://a.example", "a.example", True, True, through_proxy=False)
+CIRCLE = Led("a.example", "https://a.example", "a.example", True, True, through_proxy=True)
+
+
+def lines(port: str = "refused", *led: Led, **more: Any) -> list[str]:
+    seen = Look(NOW_S - 720, port, more.pop("shown", ()), led, more.pop("whole", True))
+    said: dict[str, Any] = {
+        **{"server": "web", "state": "awake", "what": "All is well.", "next": "", "blind": ""},
+        **{"around": 0, "look": seen.dump(), **more},
+    }
+    return [line.strip() for line in look.describe(said, NOW_S)]
+
+
+def test_a_server_that_leads_nowhere_is_said_in_three_lines() -> None:
+    assert lines() == [
+        "web  All is well.",
+        "seen at 14:03",
+        "- its port 443 is shut",
+        "- visitors by HTTP are led nowhere else",
+    ]
+
+
+def test_what_to_do_follows_what_is_wrong() -> None:
+    said = lines(what="It leads past the box.", next="Next step: mend it.", blind="Nobody comes.")
+    assert said[:3] == ["web  It leads past the box.", "Next step: mend it.", "Nobody comes."]
+
+
+def test_visits_past_the_box_are_told() -> None:
+    assert "41 visits today did not come through the box" in lines(around=41)
+    assert "1 visit today did not come through the box" in lines(around=1)
+
+
+def test_a_sleeping_servers_last_look_has_its_age() -> None:
+    assert "seen at 14:03, 12 min ago: it is not awake now" in lines(state="asleep")
+
+
+def test_who_has_not_looked_says_nothing_of_a_look() -> None:
+    assert lines(look=None) == ["web  All is well."]
+
+
+def test_each_certificate_that_is_shown_is_told() -> None:
+    said = lines(
+        "open",
+        shown=(
+            Shown("a.example", ("a.example", "*.a.example"), END_S, trusted=True),
+            Shown("", (), None),
+        ),
+    )
+    names = "a.example, *.a.example"
+    assert said[2:5] == [
+        "- its port 443 answers",
+        f"- for a.example it shows a certificate of {names}, until 2026-09-01; browsers trust it",
+        "- without a name it shows a certificate of no name; browsers do not trust it",
+    ]
+
+
+def test_whether_x_forwarded_proto_is_believed_is_told() -> None:
+    led = "- visitors of http://a.example are led to https://a.example"
+    believes = "- it believes X-Forwarded-Proto: who comes by HTTPS is not led there again"
+    circle = "- those who come by HTTPS are led from a.example to https://a.example, too"
+    assert lines("open", TO_HTTPS)[3:] == [led, believes]
+    assert lines("open", TO_HTTPS, CIRCLE)[3:] == [led, circle]
+
+
+def test_what_was_not_seen_is_not_made_up() -> None:
+    assert lines("unknown", whole=False)[2:] == [
+        "- its port 443 could not be asked",
+        "- not all was answered",
+    ]
+
+
+# With a controller
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Iterator[Box]:
+    made = Box(tmp_path)
+    named = made.file.read_text().replace('id = "web"', 'id = "web"\nhosts = ["one.example"]')
+    made.file.write_text(named)
+    made.start()
+    yield made
+    made.close()
+
+
+def test_it_looks_now_and_says_by_its_status_whether_something_hinders(box: Box) -> None:
+    box.wait(State.AWAKE)
+    good = box.naproxy("look")
+    assert (good.returncode, good.stderr) == (0, "")
+    assert "The box has looked: nobody comes past it by HTTPS." in good.stdout
+    box.server.leads = b"https://one.example/"
+    wrong = box.naproxy("look", "web")
+    assert wrong.returncode == 1
+    assert "sends visitors of one.example on to https://one.example" in wrong.stdout
+    assert "Next step" in wrong.stdout
+    [said] = json.loads(box.naproxy("look", "--json").stdout)
+    assert (said["server"], said["kind"], said["hinders"]) == ("web", "warn", True)
+    assert said["what_reason"]["code"] == "server.leads_around"
+    assert said["next_reason"]["code"] == "https.do_serve"
+
+
+def test_of_a_server_that_sleeps_it_says_what_was_seen_last(box: Box) -> None:
+    box.wait(State.AWAKE)
+    assert box.naproxy("look").returncode == 0
+    assert box.naproxy("sleep", "web").returncode == 0
+    said = box.naproxy("look")
+    assert said.returncode == 0
+    assert "it is not awake now" in said.stdout
+    assert box.server.packets == 0
+
+
+def test_a_server_that_is_not_there_is_said(box: Box) -> None:
+    said = box.naproxy("look", "nobody")
+    assert said.returncode == 1
+    assert "there is no server nobody, only web" in said.stderr
