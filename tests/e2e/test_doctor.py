@@ -29,7 +29,12 @@ def doctor(office: Office, config: Path | None = None) -> tuple[int, dict[str, d
     """Return the exit status, and what each check says that is not well."""
     file = config or office.box.config_file
     done = office.box.run(
-        [NAPROXY, "doctor", "web", "--config", file, "--json"], check=False, timeout_s=60
+        [
+            *(NAPROXY, "doctor", "web", "--config", file, "--json"),
+            *("--socket", office.box.run_dir / "control.sock"),
+        ],
+        check=False,
+        timeout_s=60,
     )
     found = json.loads(done.stdout)["checks"]
     return done.returncode, {c["name"]: c for c in found if c["verdict"] not in ("ok", "not used")}

@@ -37,8 +37,8 @@ def test_a_server_that_leads_nowhere_is_said_in_three_lines() -> None:
 
 
 def test_what_to_do_follows_what_is_wrong() -> None:
-    said = lines(what="It leads past the box.", next="Next step: mend it.", blind="Nobody comes.")
-    assert said[:3] == ["web  It leads past the box.", "Next step: mend it.", "Nobody comes."]
+    said = lines(what="It leads past the box.", next="mend it", blind="Nobody comes.")
+    assert said[:3] == ["web  It leads past the box.", "Next step: mend it", "Nobody comes."]
 
 
 def test_visits_past_the_box_are_told() -> None:

@@ -14,7 +14,7 @@ from naproxy.config import document as config
 from naproxy.core import findings
 from naproxy.core.processes import Ended
 from naproxy.core.reason import Reason, own_words, reason_of
-from naproxy.doctor import box, readings
+from naproxy.doctor import box, readings, visitors
 from naproxy.doctor import server as on_server
 from naproxy.drivers.agent_protocol import Outcome
 from naproxy.drivers.openssh import Session
@@ -35,6 +35,7 @@ def configured(sleep: str = 'driver = "none"', wake: str = "") -> config.Server:
     return config.parse(f"{TEXT}[server.sleep]\n{sleep}\n[server.wake]\n{wake}\n").server[0]
 
 
+EDGE = {"problem": None, "uncovered": [], "certificates": [], "ending": []}
 GOOD = readings.Seen(
     server=configured('driver = "ssh"'),
     interface="eth7",
@@ -43,6 +44,7 @@ GOOD = readings.Seen(
     web="open",
     macs=(MAC,),
     programs=frozenset({"etherwake", "ssh"}),
+    known=readings.Known({"https": {"sight": None, "around": None}, "inhibitors": []}, EDGE),
     way=ssh.Login(
         session=Session(Ended(255, ""), "Authenticated to x\nadministratively prohibited")
     ),
@@ -152,6 +154,110 @@ def test_the_agents_own_no_is_a_note() -> None:
     )
 
 
+# Visitors past the box
+
+AROUND = Reason("server.https_around", port=443)
+BLIND = Reason("server.blind", days=3, around=7)
+BY_BOX = config.parse(f'{TEXT}hosts = ["a.example"]\n[server.https]\nmode = "box"\n').server[0]
+SOON = Reason("https.ends_soon", days=9, day="2026-12-01")
+EXPIRED = Reason("https.expired", day="2026-11-01")
+MAIN = {"id": "main", "names": ["*.example"], "not_after_s": 2e9}
+
+
+def passing(
+    server: config.Server = GOOD.server,
+    sight: Reason | None = None,
+    around: int | None = None,
+    inhibitor: Reason | None = None,
+    **edge: Any,
+) -> dict[str, findings.Finding]:
+    """Return what the checks of the visitors' way say that is not well."""
+    status = {
+        "https": {"sight": sight, "around": None if around is None else {"today": around}},
+        "inhibitors": [inhibitor] if inhibitor else [],
+    }
+    plain = json.loads(json.dumps([status, {**EDGE, **edge}], default=Reason.plain))
+    seen = dataclasses.replace(GOOD, server=server, known=readings.Known(*plain))
+    names = {check.__name__ for check in visitors.CHECKS}
+    found = [f for f in box.look(seen) if f.verdict not in ("ok", "not used")]
+    return {f.name: f for f in found if f.name in names}
+
+
+@pytest.mark.parametrize(
+    ("sight", "mend"),
+    [
+        (AROUND, "The box serves it"),
+        (Reason("server.leads_around", name="a", to="https://a"), "The box serves it"),
+    ],
+)
+def test_what_leads_visitors_past_the_box_is_a_problem(sight: Reason, mend: str) -> None:
+    [found] = passing(sight=sight).values()
+    assert (found.name, found.verdict, found.what) == ("past_the_box", "problem", sight)
+    assert mend in str(found.mend)
+
+
+def test_a_server_that_leads_elsewhere_is_mended_there() -> None:
+    circle = Reason("server.leads_in_a_circle", name="a.example")
+    [found] = passing(BY_BOX, circle).values()
+    assert "whoever looks after the server" in str(found.mend)
+
+
+@pytest.mark.parametrize("code", ["server.not_looked", "server.not_seen"])
+def test_what_the_box_has_not_seen_is_no_problem(code: str) -> None:
+    [found] = passing(sight=Reason(code)).values()
+    assert (found.verdict, found.what) == ("not seen", Reason(code))
+
+
+def test_without_a_controller_nothing_is_said_of_visitors() -> None:
+    assert verdicts(dataclasses.replace(GOOD, known=None)) == {
+        "past_the_box": "not seen",
+        "visits_past_the_box": "not seen",
+    }
+
+
+def test_visits_past_the_box_are_a_note() -> None:
+    assert passing(around=0) == {}
+    [found] = passing(around=41).values()
+    assert (found.verdict, str(found.what)[:2]) == ("note", "41")
+
+
+def test_a_box_that_does_not_see_its_visitors_is_a_problem() -> None:
+    [found] = passing(around=7, inhibitor=BLIND).values()
+    assert (found.verdict, found.what) == ("problem", BLIND)
+
+
+def test_names_without_a_certificate_are_a_problem() -> None:
+    [found] = passing(BY_BOX, uncovered=["a.example"]).values()
+    assert (found.name, found.verdict) == ("https_served", "problem")
+    assert "a.example" in str(found.what)
+    assert passing(BY_BOX, uncovered=["b.example"]) == {}
+
+
+def test_https_that_does_not_run_is_a_problem() -> None:
+    [found] = passing(BY_BOX, problem=Reason("https.not_running")).values()
+    assert (found.what, found.mend) == (
+        Reason("https.not_running"),
+        Reason("doctor.do_see_edge"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("why", "certificate", "verdict"),
+    [
+        (SOON, MAIN, "note"),
+        (EXPIRED, MAIN, "problem"),
+        (EXPIRED, {**MAIN, "names": ["other.test"]}, None),
+    ],
+)
+def test_a_certificate_that_ends_is_told_by_whose_it_is(
+    why: Reason, certificate: dict[str, Any], verdict: str | None
+) -> None:
+    ending = Reason("https.certificate", name="main", why=why)
+    found = passing(BY_BOX, certificates=[certificate], ending=[ending]).get("certificate_end")
+    assert (found.verdict if found else None) == verdict
+    assert found is None or str(why) in str(found.what)
+
+
 BY_HTTPS = dataclasses.replace(
     GOOD, server=config.parse(f'{TEXT}[server.https]\nto_server = "https"\n').server[0], way=None
 )
@@ -207,6 +313,7 @@ FACTS = {
     "keys": "1",
     "forced": "1",
     "command": "runs",
+    "command_looks": "yes",
     "box": "192.168.1.5",
     "log_clients": "192.0.2.7=30 2001:db8::7=3 192.168.1.5=8",
 }
@@ -214,7 +321,7 @@ FACTS = {
 
 MORE_FACTS = (
     *("users", "ethtool", "agent_unit", "virtual", "masked", "can", "pme"),
-    *("firewalld", "ufw", "nft_drops"),
+    *("firewalld", "ufw", "nft_drops", "ignored_ports"),
 )
 
 
@@ -225,6 +332,25 @@ def on(facts: dict[str, str], sleep: str = 'driver = "ssh"') -> dict[str, findin
 
 def test_a_server_that_is_prepared_leaves_only_the_firmware() -> None:
     assert set(on(FACTS)) == {"firmware"}
+
+
+@pytest.mark.parametrize(
+    ("ignored", "verdict"),
+    [
+        ("-", None),
+        ("22 8080 -", None),
+        ("80 443 -", "note"),
+        ("443 -", "note"),
+        ("all -", "note"),
+        ("", "not seen"),
+    ],
+)
+def test_an_agent_that_ignores_visitors_past_the_box_is_a_note(
+    ignored: str, verdict: str | None
+) -> None:
+    found = on({**FACTS, "agent_unit": "active", "ignored_ports": ignored}, 'driver = "agent"')
+    said = found.get("agent_sees_visitors")
+    assert (said.verdict if said else None) == verdict
 
 
 def lock(what: str, mode: str = "block") -> str:
@@ -260,6 +386,7 @@ def lock(what: str, mode: str = "block") -> str:
         ({"keys": "2"}, "forced_command", "problem", "no forced command"),
         ({"keys": ""}, "forced_command", "problem", "no authorized_keys"),
         ({"command": ""}, "forced_command", "problem", "not executable"),
+        ({"command_looks": ""}, "command_sees_visitors", "note", "past the box"),
     ],
 )
 def test_what_the_server_says_is_judged(

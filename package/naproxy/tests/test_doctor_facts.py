@@ -87,11 +87,11 @@ def prints(text: str) -> str:
     return f"cat <<'END'\n{text}END"
 
 
-def look(machine: Path) -> dict[str, Finding]:
+def look(machine: Path, driver: str = "agent") -> dict[str, Finding]:
     """Run the script there and return what the checks say that is not well."""
     server = config.parse(
         f'[[server]]\nid = "web"\naddress = "192.0.2.2"\nmac = "{MAC}"\n'
-        '[server.sleep]\ndriver = "agent"\n'
+        f'[server.sleep]\ndriver = "{driver}"\n'
     ).server[0]
     done = subprocess.run(
         ["sh"],
@@ -100,6 +100,7 @@ def look(machine: Path) -> dict[str, Finding]:
             "PATH": f"{machine}/bin:/usr/bin:/bin",
             "SYS": str(machine / "sys"),
             "LOGS": str(machine / "log"),
+            "ETC": str(machine / "etc"),
         },
         capture_output=True,
         check=True,
@@ -141,6 +142,41 @@ def test_a_log_of_all_sites_begins_with_the_site(machine: Path) -> None:
     lines = "www.example.org:80 " + COMBINED.format(BOX, "curl")
     log(machine, "apache2/other_vhosts_access.log", lines * 20)
     assert look(machine)["logs_client"].verdict == "note"
+
+
+@pytest.mark.parametrize(
+    ("line", "verdict"),
+    [
+        ("#connections-except-ports =\n", None),
+        ("connections-except-ports = 80 443\n", "note"),
+        ("connections-except-ports=all\n", "note"),
+    ],
+)
+def test_an_agent_that_ignores_visitors_is_found_by_its_configuration(
+    machine: Path, line: str, verdict: str | None
+) -> None:
+    config = machine / "etc/naproxy-agent/naproxy-agent.conf"
+    config.parent.mkdir(parents=True)
+    config.write_text(f"[stay-awake]\n{line}processes = rsync\n")
+    found = look(machine).get("agent_sees_visitors")
+    assert (found.verdict if found else None) == verdict
+
+
+@pytest.mark.parametrize(
+    ("looks", "verdict"), [('echo "around $port $number"', None), ("exit 0", "note")]
+)
+def test_a_command_from_before_it_looked_for_visitors_is_found(
+    machine: Path, looks: str, verdict: str | None
+) -> None:
+    install(machine, "getent", f"echo naproxy:x:99:99::{machine}/home:/bin/sh")
+    install(machine, "naproxy-sleep", looks)
+    keys = machine / "home/.ssh/authorized_keys"
+    keys.parent.mkdir(parents=True)
+    keys.write_text(f'restrict,command="{machine}/bin/naproxy-sleep" ssh-ed25519 AAAA naproxy\n')
+    found = look(machine, "ssh")
+    assert "forced_command" not in found
+    said = found.get("command_sees_visitors")
+    assert (said.verdict if said else None) == verdict
 
 
 def test_wake_on_lan_that_is_off_is_found(machine: Path) -> None:

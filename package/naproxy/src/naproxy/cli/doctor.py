@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from naproxy.api.command import add_config_option
+from naproxy.api.command import CommandError, add_config_option, call, socket_option
 from naproxy.config.document import Server
 from naproxy.config.worked import Worked
 from naproxy.core.findings import Finding
@@ -28,6 +28,7 @@ def add_parser(subparsers: Any) -> None:
         description="Check the way from the box to a server and, with --facts, the server itself."
         " This puts nothing to sleep, and wakes and changes nothing. Exit status 1 if there is a"
         " problem.",
+        parents=[socket_option()],
         epilog="Both at once, as a user who may log in there as root: naproxy doctor web --script"
         " | ssh root@SERVER sh | naproxy doctor web --facts -",
     )
@@ -61,7 +62,8 @@ def run(args: argparse.Namespace) -> int:
         return _wrong(f"{args.facts}: {error}")
     seen = asyncio.run(readings.see(server, server.wake.interface or loaded.box.interface))
     refused = chosen.refused.reason(args.config) if chosen.refused else None
-    found = box.look(replace(seen, refused=refused, file=args.config))
+    told = _known(args.socket, server.id)
+    found = box.look(replace(seen, refused=refused, known=told, file=args.config))
     if facts is not None:
         found += on_server.look(on_server.Seen(facts, server))
     problems = sum(finding.verdict == "problem" for finding in found)
@@ -71,6 +73,19 @@ def run(args: argparse.Namespace) -> int:
     else:
         _tell(server, found, problems, facts is not None)
     return 1 if problems else 0
+
+
+def _known(socket: str, name: str) -> readings.Known | None:
+    """Return what the controller knows, after a look at the server; None if it does not answer."""
+    try:
+        status = call(socket, "status")
+        if any(each["id"] == name and each["state"] == "awake" for each in status["servers"]):
+            call(socket, "server.look", server=name)
+            status = call(socket, "status")
+    except CommandError:
+        return None
+    found = [each for each in status["servers"] if each["id"] == name]
+    return readings.Known(found[0], status["box"]["edge"]) if found else None
 
 
 def _wrong(words: str) -> int:

@@ -95,7 +95,8 @@ def _first(reasons: list[Any]) -> Reason | None:
 
 def describe(said: Mapping[str, Any], now_s: float, width: int = 0) -> list[str]:
     """Return it as lines for a terminal."""
-    lines = [said["what"], *filter(None, (said["next"], said["blind"]))]
+    following = [f"Next step: {said['next']}"] if said["next"] else []
+    lines = [said["what"], *following, *filter(None, [said["blind"]])]
     if said["around"]:
         lines.append(visits(said["around"]))
     if look := said["look"]:

@@ -124,7 +124,9 @@ class Controller:
         self._history = History(self._journal, epoch_s)
         self._meters.sinks.append(self._history.add_second)
         self._learner = Learner(self._page)
-        self.setup = Setup(self.current, file, self._journal)
+        self.setup = Setup(
+            self.current, file, self._journal, socket=str(self._run_dir / "control.sock")
+        )
         self.operations = Operations(self, _LAST_WORDS)
         self.updates = Updates(here.rauc_conf, data_dir / "update", update.Machine())
         self._servers = Servers(self.runners, self.configuration)

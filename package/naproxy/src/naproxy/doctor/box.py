@@ -9,6 +9,7 @@ from naproxy.config.document import Server
 from naproxy.core import findings
 from naproxy.core.findings import Finding, NotSeen, NotUsed, Problem, let_in
 from naproxy.core.reason import Reason, own_words
+from naproxy.doctor import visitors
 from naproxy.doctor.readings import CONNECT_S, Seen
 from naproxy.drivers.sleep import checks
 
@@ -155,6 +156,7 @@ def _install(missing: Mapping[str, str]) -> Reason:
 CHECKS: Final = (
     *(settings, way_to_sleep, interface, route, web_port, server_certificate, ethernet_address),
     *(magic_packet, programs),
+    *visitors.CHECKS,
 )
 
 

@@ -3,7 +3,7 @@
 # Set in front of it: MAC, the address of the card that is to wake it; USER_IN, who logs in
 # from the box, or nothing; STATE, what sleep is: ram, disk or off. SYS is for tests.
 
-: "${MAC:=}" "${USER_IN:=}" "${STATE:=ram}" "${SYS:=/sys}" "${BOX:=}" "${LOGS:=/var/log}"
+: "${MAC:=}" "${USER_IN:=}" "${STATE:=ram}" "${SYS:=/sys}" "${BOX:=}" "${LOGS:=/var/log}" "${ETC:=/etc}"
 export LC_ALL=C
 PATH=$PATH:/usr/sbin:/sbin
 
@@ -87,9 +87,13 @@ if [ -n "$USER_IN" ]; then
 	fact login "$(getent passwd "$USER_IN" | cut -d: -f7)"
 	fact forced "$(grep -c 'command="' "$home/.ssh/authorized_keys" 2>/dev/null)"
 	fact keys "$(grep -c '^[^#]' "$home/.ssh/authorized_keys" 2>/dev/null)"
-	fact command "$(sed -n 's/.*command="\(\/[^" ]*\).*/\1/p' "$home/.ssh/authorized_keys" \
-	    2>/dev/null | head -n 1 | while read -r path; do [ -x "$path" ] && echo runs; done)"
+	path=$(sed -n 's/.*command="\(\/[^" ]*\).*/\1/p' "$home/.ssh/authorized_keys" 2>/dev/null |
+		head -n 1)
+	fact command "$([ -x "$path" ] && echo runs)"
+	fact command_looks "$(grep -q around "$path" 2>/dev/null && echo yes)"
 fi
+config=$ETC/naproxy-agent/naproxy-agent.conf
+[ -r "$config" ] && fact ignored_ports "$(sed -n 's/^connections-except-ports *= *//p' "$config") -"
 fact virtual "$(has systemd-detect-virt && systemd-detect-virt 2>/dev/null)"
 # Whom the web server thinks it was asked by; a log of all sites has the site first. Probes are ours.
 fact box "$BOX"

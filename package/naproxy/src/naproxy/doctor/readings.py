@@ -6,6 +6,7 @@ import asyncio
 import errno
 import shutil
 import socket
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +21,16 @@ from naproxy.edge import to_server
 CONNECT_S: Final = 3.0
 PING_S: Final = 1.5
 PING_EVERY_S: Final = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the controller knows."""
+
+    status: Mapping[str, Any]
+    """The server's part of `GET /v1/status`."""
+    edge: Mapping[str, Any]
+    """The box's HTTPS, from there, too."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +58,8 @@ class Seen:
     """What is wrong with the certificate that it shows the box."""
     refused: Reason | None = None
     """Why the settings in the file are not those that were looked at."""
+    known: Known | None = None
+    """What the controller knows of the server; None: it did not say."""
     file: Path = Path(DEFAULT_FILE)
     """Of the settings."""
 

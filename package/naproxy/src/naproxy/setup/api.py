@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from naproxy.api.calls import ApiError, Handler, Handlers, no_server
+from naproxy.api.client import DEFAULT_SOCKET
 from naproxy.api.jobs import JobError, Jobs, Progress, Work
 from naproxy.api.table import STEPS
 from naproxy.config.document import Config, Server
@@ -42,12 +43,14 @@ class Setup:
         file: Path,
         journal: Journal,
         wire: scan.Wire | None = None,
+        socket: str = DEFAULT_SOCKET,
     ) -> None:
-        """`config` is the one in force, `file` where it is."""
+        """`config` is the one in force, `file` where it is, `socket` the controller's own."""
         self._config = config
         self._file = file
         self._journal = journal
         self._wire = wire or scan.Wire()
+        self._socket = socket
         self._jobs = Jobs()
 
     def stop(self) -> None:
@@ -178,7 +181,7 @@ class Setup:
     async def _run_doctor(self, name: str, *more: str) -> Printed:
         """Run `naproxy doctor`: a process of its own, for ssh and ip may take their time."""
         argv = [sys.executable, "-m", "naproxy.cli", "doctor", name]
-        argv += ["--config", str(self._file), *more]
+        argv += ["--config", str(self._file), "--socket", self._socket, *more]
         done = await printed(argv, _DOCTOR_S, {}, _DOCTOR_BYTES)
         if done.code not in (0, 1):
             if said := words(done.complaint):

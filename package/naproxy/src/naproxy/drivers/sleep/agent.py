@@ -222,6 +222,16 @@ def agent_consent(seen: readings.Seen) -> Problem | None:
     return None
 
 
+def agent_sees_visitors(seen: server.Seen) -> Problem | None:
+    """Look whether its configuration leaves out who is connected past the box."""
+    ignored = seen.fact("ignored_ports", "doctor.no_agent_config").split()
+    web = ("all", "80", "443", str(seen.server.web_port))
+    if found := [each for each in ignored if each in web]:
+        what = Reason("doctor.agent_ignores", ports=" ".join(found))
+        return Problem(what, Reason("doctor.do_count_connections"), note=True)
+    return None
+
+
 def agent_unit(seen: server.Seen) -> Problem | None:
     """Look whether the agent runs."""
     state = seen.facts.get("agent_unit", "")
@@ -233,5 +243,5 @@ def agent_unit(seen: server.Seen) -> Problem | None:
 
 CHECKS: Final[Mapping[str, tuple[Callable[[Any], Problem | None], ...]]] = {
     "box": (agent, agent_state, agent_clock, agent_consent),
-    "server": (agent_unit,),
+    "server": (agent_unit, agent_sees_visitors),
 }

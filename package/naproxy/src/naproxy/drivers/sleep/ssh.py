@@ -181,7 +181,18 @@ def forced_command(seen: server.Seen) -> Problem | None:
     return None
 
 
+def command_sees_visitors(seen: server.Seen) -> Problem | None:
+    """Look whether that command looks who is connected past the box."""
+    if seen.facts.get("root") != "yes":
+        raise NotSeen("doctor.keys_need_root")
+    if seen.facts.get("command") != "runs":
+        raise NotSeen("doctor.no_command")
+    if seen.facts.get("command_looks") != "yes":
+        return Problem(Reason("doctor.command_old"), Reason("doctor.do_new_command"), note=True)
+    return None
+
+
 CHECKS: Final[Mapping[str, tuple[Callable[[Any], Problem | None], ...]]] = {
     "box": (ssh_key, ssh_login, ssh_restricted),
-    "server": (forced_command,),
+    "server": (forced_command, command_sees_visitors),
 }

@@ -181,7 +181,7 @@ function finding({ name, verdict, title, what, mend }) {
 			? plain("ok", title)
 			: verdict === "not seen"
 				? t("setup.sleep.not_seen", { what: plain("ok", title) })
-				: [h("b", plain("bad", title)), h("p", plain("do", mend)), exactly()];
+				: [h("b", plain("bad", what)), h("p", plain("do", mend)), exactly()];
 	return h("li", { "data-kind": kind }, icon(mark), h("div", words));
 }
 
