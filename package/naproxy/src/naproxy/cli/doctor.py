@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
         return _wrong(f"{args.facts}: {error}")
     seen = asyncio.run(readings.see(server, server.wake.interface or loaded.box.interface))
     refused = chosen.refused.reason(args.config) if chosen.refused else None
-    told = _known(args.socket, server.id)
+    told = _known(args.socket, server.id, look=seen.web == "open")
     found = box.look(replace(seen, refused=refused, known=told, file=args.config))
     if facts is not None:
         found += on_server.look(on_server.Seen(facts, server))
@@ -75,11 +75,13 @@ def run(args: argparse.Namespace) -> int:
     return 1 if problems else 0
 
 
-def _known(socket: str, name: str) -> readings.Known | None:
-    """Return what the controller knows, after a look at the server; None if it does not answer."""
+def _known(socket: str, name: str, *, look: bool) -> readings.Known | None:
+    """Return what the controller knows, maybe after a look now; None if it does not answer."""
     try:
         status = call(socket, "status")
-        if any(each["id"] == name and each["state"] == "awake" for each in status["servers"]):
+        if look and any(
+            each["id"] == name and each["state"] == "awake" for each in status["servers"]
+        ):
             call(socket, "server.look", server=name)
             status = call(socket, "status")
     except CommandError:
