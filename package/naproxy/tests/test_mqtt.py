@@ -26,9 +26,12 @@ real = [
 ]
 
 
+CERTIFICATE = {"id": "main", "names": ["shop.example", "*.shop.example"], "not_after_s": 1.8e9}
+
+
 def status(power_w: float | None = 43.3) -> dict[str, Any]:
     return {
-        "box": {"energy_j": {"bench": 7_200_000.0}},
+        "box": {"energy_j": {"bench": 7_200_000.0}, "edge": {"certificates": [CERTIFICATE]}},
         "meters": [{"id": "bench", "power_w": power_w, "estimated": False}],
         "servers": [
             {
@@ -51,6 +54,13 @@ def test_the_payload_has_the_names_and_units_of_the_export() -> None:
     assert told["alert"] is None
 
 
+def test_a_certificate_tells_when_it_ends_and_is_called_by_its_first_name() -> None:
+    told = json.loads(dict(mqtt.states(status(), "naproxy"))["naproxy/certificate/main"])
+    assert told == {"not_after_s": 1.8e9, "names": CERTIFICATE["names"]}
+    sensors = [json.loads(text) for _, text in mqtt.discovery(status(), Mqtt())]
+    assert "certificate of shop.example ends" in [sensor["name"] for sensor in sensors]
+
+
 def test_an_alert_is_told_in_words() -> None:
     alerted = status()
     why = Reason("server.still_not_up", why=own_words("it draws 0 W"))
@@ -66,9 +76,10 @@ def test_a_silent_meter_says_null_not_0(tmp_path: Path) -> None:
 
 def test_discovery_names_each_sensor_once_and_where_it_is() -> None:
     said = [json.loads(text) for _, text in mqtt.discovery(status(), Mqtt())]
-    assert [s["device_class"] for s in said] == ["power", "energy", "enum"]
-    assert len({s["unique_id"] for s in said}) == 3
-    assert {s["state_topic"] for s in said} == {"naproxy/meter/bench", "naproxy/server/web"}
+    assert [s["device_class"] for s in said] == ["power", "energy", "timestamp", "enum"]
+    assert len({s["unique_id"] for s in said}) == 4
+    topics = ("meter/bench", "certificate/main", "server/web")
+    assert {s["state_topic"] for s in said} == {f"naproxy/{topic}" for topic in topics}
     assert {s["availability_topic"] for s in said} == {"naproxy/status"}
 
 

@@ -43,6 +43,10 @@ _ENERGY: Final = {
     "unit_of_measurement": "kWh",
     "value_template": "{{ value_json.energy_j / 3600000 }}",
 }
+_ENDS: Final = {
+    "device_class": "timestamp",
+    "value_template": "{{ value_json.not_after_s | timestamp_local }}",
+}
 _STATE: Final = {
     "device_class": "enum",
     "options": [state.name.lower() for state in State],
@@ -56,6 +60,9 @@ def states(status: Mapping[str, Any], topic: str) -> Iterator[Message]:
     for meter in status["meters"]:
         said = {"power_w": meter["power_w"], "energy_j": energy_j.get(meter["id"], 0)}
         yield f"{topic}/meter/{meter['id']}", json.dumps(said)
+    for certificate in status["box"]["edge"]["certificates"]:
+        said = {"not_after_s": certificate["not_after_s"], "names": certificate["names"]}
+        yield f"{topic}/certificate/{certificate['id']}", json.dumps(said)
     for server in status["servers"]:
         said = {
             "state": server["state"],
@@ -73,6 +80,10 @@ def discovery(status: Mapping[str, Any], settings: Mqtt) -> Iterator[Message]:
         about = " (estimated)" if meter["estimated"] else ""
         yield _sensor(settings, where, "power", f"{meter['id']} power{about}", _POWER)
         yield _sensor(settings, where, "energy", f"{meter['id']} energy{about}", _ENERGY)
+    for certificate in status["box"]["edge"]["certificates"]:
+        where = f"certificate/{certificate['id']}"
+        name = next(iter(certificate["names"]), certificate["id"])
+        yield _sensor(settings, where, "ends", f"certificate of {name} ends", _ENDS)
     for server in status["servers"]:
         where = f"server/{server['id']}"
         yield _sensor(settings, where, "state", f"{server['id']} state", _STATE)
