@@ -114,6 +114,12 @@ def test_it_looks_now_and_says_by_its_status_whether_something_hinders(box: Box)
     assert said["next_reason"]["code"] == "https.do_serve"
 
 
+def test_the_status_names_those_without_a_certificate(box: Box) -> None:
+    text = f'{box.file.read_text()}[server.https]\nmode = "box"\n'
+    assert box.call("PUT", "/v1/config", text.encode())[0] == 200
+    assert "https  There is no certificate for one.example." in box.naproxy("status").stdout
+
+
 def test_of_a_server_that_sleeps_it_says_what_was_seen_last(box: Box) -> None:
     box.wait(State.AWAKE)
     assert box.naproxy("look").returncode == 0

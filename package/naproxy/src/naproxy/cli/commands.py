@@ -142,7 +142,8 @@ def _status(args: argparse.Namespace) -> int:
     if not args.id:
         _print_meters(answer, "box", f"{'box':<{width}}  ")
         edge = answer["box"]["edge"]
-        for reason in filter(None, (edge["problem"], *edge["ending"])):
+        bare = https.bare_of(edge["uncovered"]).plain() if edge["uncovered"] else None
+        for reason in filter(None, (edge["problem"], bare, *edge["ending"])):
             print(f"{'https':<{width}}  {stored_reason(reason)}")
     return 0
 
