@@ -200,6 +200,34 @@ def test_nobody_is_asked_before_the_terms_are_agreed_to(tmp_path: Path, issuer: 
         assert not (box.edge.folder / "acme").exists()
 
 
+def test_what_is_not_configured_yet_is_tried_and_changes_nothing(
+    tmp_path: Path, issuer: Pebble
+) -> None:
+    with acme(tmp_path, issuer, terms="false") as box:
+        before = box.box.file.read_bytes()
+        change = [
+            {"op": "set", "where": "https.acme_terms", "value": True},
+            {"op": "add", "where": "certificate", "value": {"id": "new", "source": "acme"}},
+        ]
+
+        def tried(name: str, changes: Any) -> tuple[int, Any]:
+            body = json.dumps({"staging": True, "changes": changes}).encode()
+            return box.box.call("POST", f"/v1/certificates/{name}/renew", body)
+
+        assert tried("new", change)[0] == HTTPStatus.ACCEPTED
+        path = "/v1/certificates/new/renew"
+        wait_for("it", lambda: box.box.call("GET", path)[1]["state"] != "running", box.said)
+        job = box.box.call("GET", path)[1]
+        assert (job["error"], job["result"]["names"]) == (None, ["one.example"])
+        assert tried("other", change)[0] == HTTPStatus.NOT_FOUND
+        status, said = tried("new", [{**change[1], "value": {"id": "new", "source": "x"}}])
+        assert (status, said["where"]) == (422, "certificate.new.source")
+        assert tried("new", [{"op": "rename", "where": "https"}])[0] == HTTPStatus.BAD_REQUEST
+        assert tried("new", [change[0]] * 21)[0] == HTTPStatus.BAD_REQUEST
+        assert box.box.file.read_bytes() == before
+        assert list((box.edge.folder / "keys").glob("*")) == []
+
+
 def test_an_issuer_that_mixes_up_its_nonces_is_asked_again(tmp_path: Path) -> None:
     rejecting = {"PEBBLE_WFE_NONCEREJECT": "20"}
     with pebble(tmp_path / "issuer", environment=rejecting) as issuer:  # noqa: SIM117

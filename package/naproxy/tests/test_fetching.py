@@ -127,7 +127,7 @@ def test_nobody_is_woken_for_it(box: Fetching) -> None:
     box.later()
     assert box.problem() == Reason("https.fetch_coming")
     with pytest.raises(CertificateError, match="not awake"):
-        asyncio.run(box.keeper.renew("main", trial=False))
+        asyncio.run(box.keeper.renew("main"))
     assert box.asked() == 0
     assert box.keeper.told()["certificates"][0]["next_try_s"] is None
 
@@ -138,7 +138,7 @@ def test_a_trial_fetches_and_changes_nothing(box: Fetching) -> None:
 
     async def trial() -> None:
         await box.keeper.once()
-        told = await box.keeper.renew("main", trial=True)
+        told = await box.keeper.trial("main", box.config("box"))
         assert told["names"] == ["one.example"]
 
     asyncio.run(trial())

@@ -105,7 +105,7 @@ class Box:
         return self.asked("issue")
 
     def renew(self) -> None:
-        asyncio.run(self.keeper.renew("main", trial=False))
+        asyncio.run(self.keeper.renew("main"))
 
     def asked(self, verb: str) -> int:
         file = self.folder / "said"
@@ -211,11 +211,35 @@ def test_nobody_uses_up_what_lets_encrypt_gives(box: Box) -> None:
     assert box.later() == 1
     with pytest.raises(CertificateError, match="five of the same"):
         box.renew()
-    asyncio.run(box.keeper.renew("main", trial=True))
+    asyncio.run(box.keeper.trial("main", box.config()))
     assert "acme-staging-v02" in (box.folder / "said").read_text().splitlines()[-1]
     box.now_s += DAY_S
     box.renew()
     assert box.asked("issue") == 3
+
+
+def test_who_asks_while_it_is_under_way_by_itself_hears_what_comes_of_it(box: Box) -> None:
+    async def both() -> dict[str, Any]:
+        await box.keeper.once()
+        box.keeper.renew_due()
+        return await box.keeper.renew("main")
+
+    assert asyncio.run(both())["names"] == ["one.example"]
+    assert box.asked("issue") == 1
+    box.change(names='["two.example"]')
+    box.says("exit 1")
+    with pytest.raises(CertificateError, match="uacme failed"):
+        asyncio.run(both())
+    assert box.asked("issue") == 2
+
+
+def test_another_by_the_name_of_a_removed_one_begins_anew(box: Box) -> None:
+    box.says("exit 1")
+    box.later()
+    assert box.code() == "https.acme_failed"
+    asyncio.run(box.keeper.remove("main"))
+    (box.folder / "says").unlink()
+    assert (box.later(), box.problem()) == (1, None)
 
 
 def test_a_fault_of_ours_is_said_and_tried_again_later(

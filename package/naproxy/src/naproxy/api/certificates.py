@@ -51,14 +51,21 @@ class Certificates:
             "challenge.remove": self._answer_no_more,
         }
 
-    def _renew(self, certificate: str, *, staging: bool = False) -> dict[str, Any]:
-        if not self._configured(certificate):
+    async def _renew(
+        self, certificate: str, *, staging: bool = False, changes: list[Any] | None = None
+    ) -> dict[str, Any]:
+        config = self._in_force.current()
+        if changes is not None:
+            config, staging = await configuration.draft(self._in_force, changes), True
+        if not any(each.id == certificate for each in config.certificate):
             raise ApiError(HTTPStatus.NOT_FOUND, Reason("https.unknown", name=certificate[:40]))
 
         async def work(progress: Progress) -> dict[str, Any]:
             progress.part = "trial" if staging else "renewal"
             try:
-                return await self._keeper.renew(certificate, trial=staging)
+                if staging:
+                    return await self._keeper.trial(certificate, config)
+                return await self._keeper.renew(certificate)
             except CertificateError as error:
                 raise JobError(error.reason.code, **error.reason.params) from None
 

@@ -8,14 +8,17 @@ import json
 from collections.abc import Callable
 from http import HTTPStatus
 from importlib import resources
-from typing import Any
+from typing import Any, TypeVar
 
 from naproxy.api.calls import ApiError, Handlers, told
 from naproxy.config import edit as configedit
+from naproxy.config.document import Config
 from naproxy.config.in_force import InForce
 from naproxy.config.shown import mended, shown
 from naproxy.core.reason import Reason
 from naproxy.core.schema import ConfigError
+
+T = TypeVar("T")
 
 
 def handlers(in_force: InForce) -> Handlers:
@@ -26,11 +29,7 @@ def handlers(in_force: InForce) -> Handlers:
         return in_force.told()
 
     async def patch(changes: list[Any], version: str) -> dict[str, Any]:
-        try:
-            read = configedit.read(changes)
-        except configedit.ChangeError as error:
-            raise ApiError(HTTPStatus.BAD_REQUEST, error.reason, error.where) from None
-        await change(in_force, read, version)
+        await change(in_force, _read(changes), version)
         return in_force.told()
 
     def reload() -> dict[str, Any]:
@@ -65,15 +64,32 @@ def handlers(in_force: InForce) -> Handlers:
 
 async def change(in_force: InForce, changes: list[configedit.Change], version: str) -> None:
     """Change single keys of the file that `version` is of; ApiError, and nothing changes."""
+    written = await _edited(in_force, changes, version)
+    _unchanged(in_force, version)
+    _checked(lambda: in_force.put(written))
+
+
+async def draft(in_force: InForce, changes: list[Any]) -> Config:
+    """Return what a request's changes would make of the configuration; ApiError."""
+    written = await _edited(in_force, _read(changes), in_force.version)
+    return _checked(lambda: in_force.checked(written))
+
+
+def _read(changes: list[Any]) -> list[configedit.Change]:
+    try:
+        return configedit.read(changes)
+    except configedit.ChangeError as error:
+        raise ApiError(HTTPStatus.BAD_REQUEST, error.reason, error.where) from None
+
+
+async def _edited(in_force: InForce, changes: list[configedit.Change], version: str) -> bytes:
     text = _unchanged(in_force, version)
     known = in_force.secret_names()
     try:
         # In a thread: the loop must not wait for a large file, nor for the library's import.
-        written = await asyncio.to_thread(configedit.edit, text, changes, known)
+        return await asyncio.to_thread(configedit.edit, text, changes, known)
     except ConfigError as error:
         raise _wrong(error) from None
-    _unchanged(in_force, version)
-    _checked(lambda: in_force.put(written))
 
 
 def _unchanged(in_force: InForce, version: str) -> bytes:
@@ -94,9 +110,9 @@ def unreadable(error: Exception) -> ApiError:
     return ApiError(HTTPStatus.INTERNAL_SERVER_ERROR, Reason("api.not_read", said=str(error)))
 
 
-def _checked(use: Callable[[], None]) -> None:
+def _checked(use: Callable[[], T]) -> T:
     try:
-        use()
+        return use()
     except ConfigError as error:
         raise _wrong(error) from None
     except OSError as error:

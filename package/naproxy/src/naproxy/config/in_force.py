@@ -76,13 +76,18 @@ class InForce:
         """Return the names of the secret keys that are given."""
         return frozenset(path.rpartition(".")[2] for path in secrets(self._config))
 
-    def put(self, text: bytes) -> None:
-        """Check, write and use what a request brings; ConfigError, and nothing changes."""
+    def checked(self, text: bytes) -> Config:
+        """Return what a request brings; ConfigError."""
         found = document.look(text)
         self._refuse_arguments(found.arguments)
         new = found.config
         if problems := list(paths.strange(new, self._config, self.file.parent)):
             raise ConfigError(problems)
+        return new
+
+    def put(self, text: bytes) -> None:
+        """Check, write and use what a request brings; ConfigError, and nothing changes."""
+        new = self.checked(text)
         if self.refused:
             self._set_aside()
         document.replace(self.file, text)

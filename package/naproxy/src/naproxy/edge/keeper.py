@@ -328,21 +328,25 @@ class Keeper:
             self._changed.set()
             return True
 
-    async def renew(self, name: str, *, trial: bool) -> dict[str, Any]:
-        """Have one issued anew, or try whether that would work; CertificateError."""
+    async def renew(self, name: str) -> dict[str, Any]:
+        """Have one issued anew; CertificateError."""
         config, own = self._config, self._configured(name)
         if not config or not own:
             raise CertificateError("https.unknown", name=name[:40])
-        if trial:
-            return self.about((await self._renewing.trial(own, config)).certificate)
         await self._renewing.renew(own, config, by_hand=True)
         return self.certificate(name)
+
+    async def trial(self, name: str, config: Config) -> dict[str, Any]:
+        """Try whether one would be issued with a configuration; CertificateError."""
+        own = next(each for each in config.certificate if each.id == name)
+        return self.about((await self._renewing.trial(own, config)).certificate)
 
     async def remove(self, name: str) -> None:
         """Forget one; OSError."""
         async with self._busy:
             self.store.remove(name)
             self._known.pop(name, None)
+            self._renewing.forget(name)
             self._changed.set()
 
     def needed_by(self, name: str) -> list[str]:

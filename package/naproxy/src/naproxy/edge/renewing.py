@@ -113,6 +113,8 @@ class Renewing:
         self._now = now
         self._states: dict[str, _State] | None = None
         self._work: asyncio.Task[None] | None = None
+        self._working: Any = None
+        """What that is for."""
         self._busy = asyncio.Lock()
 
     def stop(self) -> None:
@@ -127,8 +129,15 @@ class Renewing:
         for certificate in config.certificate:
             if self._due_s(certificate, config, pairs.get(certificate.id)) <= self._now():
                 work = self._by_itself(certificate, config)
+                self._working = certificate.id, _wanted(certificate, config)
                 self._work = asyncio.get_running_loop().create_task(work)
                 return
+
+    def forget(self, name: str) -> None:
+        """Know nothing of one that was removed: another may get its name."""
+        self._of(name)
+        if self._states:
+            del self._states[name]
 
     def next_s(self, certificate: Certificate, config: Config, pair: Pair | None) -> float | None:
         """Return when it is renewed next; None: not by itself."""
@@ -175,9 +184,18 @@ class Renewing:
 
     async def renew(
         self, certificate: Certificate, config: Config, *, by_hand: bool = False
-    ) -> Pair:
-        """Have it issued anew and use it; CertificateError."""
+    ) -> None:
+        """Have it issued anew and use it; CertificateError.
+
+        By hand: if that is under way by itself, its outcome will do.
+        """
         self._check(certificate, config)
+        asked = certificate.id, _wanted(certificate, config)
+        if by_hand and self._work and not self._work.done() and self._working == asked:
+            await asyncio.wait([self._work])
+            if problem := self._of(certificate.id).problem:
+                raise CertificateError(problem.code, **problem.params)
+            return
         async with self._busy:
             state = self._of(certificate.id)
             if by_hand and self._is_fresh(certificate, config):
@@ -202,7 +220,6 @@ class Renewing:
             if is_new:
                 names = ", ".join(pair.certificate.names)
                 _LOG.info("certificate %s: a new one for %s is in use", certificate.id, names)
-            return pair
 
     async def trial(self, certificate: Certificate, config: Config) -> Pair:
         """Have it issued where that costs nothing, and use it for nothing; CertificateError."""
