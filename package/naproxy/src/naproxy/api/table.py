@@ -515,8 +515,8 @@ _HTTPS: Final = {
     **_job(
         "certificate.renew",
         "/certificates/<certificate>/renew",
-        "Have a certificate issued anew; `staging`: only try whether that would work; `changes`: try"
-        " it with these changes of the configuration, which are not made",
+        "Have a certificate issued anew; `staging`: only try whether that would work; `changes`:"
+        " try it with these changes of the configuration, which are not made",
         "The renewal of a certificate",
         body=_may({"staging": _FLAG, "changes": array(_CHANGE, maxItems=20)}),
     ),
