@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -10,11 +11,11 @@ from flask import Blueprint
 from naproxy.api import https as controls
 from naproxy.api.shapes import array, boolean, integer, nullable, number, obj, string
 
-from naproxy_webui.http.control import control
+from naproxy_webui.http.control import control, job_in_words
 from naproxy_webui.http.mount import mount
 from naproxy_webui.http.page import Page
 from naproxy_webui.i18n.reasons import plain
-from naproxy_webui.office import https
+from naproxy_webui.office import certificates, https
 from naproxy_webui.office.equipment import equipment
 
 PAGE = Page(name="settings_https", path="/api/certificates")
@@ -32,7 +33,14 @@ _ABOUT: Final = {
     "in_use_by": array(string(description="a server")),
     "notes": array(string(description="in words")),
 }
-_ONE: Final = {"id": string(), "problem": nullable(string()), **_ABOUT}
+_ONE: Final = {
+    "id": string(),
+    "source": nullable(string(description="upload, acme or server; null: not configured")),
+    "problem": nullable(string()),
+    "next_try_s": nullable(number(description="when the box renews it; null: never")),
+    **_ABOUT,
+}
+_LIMITED: Final = "https.acme_limited"
 
 
 def in_words(said: Mapping[str, Any]) -> dict[str, Any]:
@@ -40,6 +48,14 @@ def in_words(said: Mapping[str, Any]) -> dict[str, Any]:
     notes = [plain(note) for note in said["notes"]]
     told = {**said, "issuer": issuer(said["issuer"]), "notes": notes}
     return {**told, "problem": plain(said["problem"]) or None} if "problem" in said else told
+
+
+def _job(job: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a renewal in words, as sentences."""
+    told, error, result = job_in_words(job), job["error"], job["result"]
+    if error:
+        told["error"] = {**error, "error": plain(error)}
+    return {**told, "result": result and in_words(result)}
 
 
 def issuer(name: str | None) -> str | None:
@@ -87,6 +103,9 @@ mount(
     answer=obj({}),
     then=_changed,
 )
+for _name in ("certificate.renew.begin", "certificate.renew"):
+    mount(blueprint, _name, "/api/certificates/<certificate>/renew", then=_job)
+mount(blueprint, "certificate.key", "/api/certificates/<certificate>/key")
 mount(blueprint, "server.look", "/api/servers/<server>/look", answer=obj({}))
 
 
@@ -100,13 +119,28 @@ def shown(config: Mapping[str, Any]) -> dict[str, Any]:
     edge = told["edge"]
     return {
         "edge": {**edge, "problem": plain(edge["problem"]) or None},
-        "certificates": [
-            {**in_words(each), "level": https.level(each["ends_in_days"])}
-            for each in told["certificates"]
-        ],
+        "certificates": [_row(each) for each in told["certificates"]],
+        "issuing": certificates.issuing(config),
+        "fetching": certificates.fetching(config),
+        "way": certificates.way(config),
         "seen": {
             each["id"]: seen(each, said.get(each["id"], {}), edge) for each in config["server"]
         },
+    }
+
+
+def _row(each: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a certificate as the table shows it.
+
+    `comes`: there is none yet, but nothing is wrong. `renewable`: it may be asked for now.
+    """
+    code = (each["problem"] or {}).get("code")
+    limited = code == _LIMITED and (each["next_try_s"] or 0) > time.time()
+    return {
+        **in_words(each),
+        "level": https.level(each["ends_in_days"]),
+        "comes": code in certificates.COMING,
+        "renewable": each["source"] in ("acme", "server") and not limited,
     }
 
 

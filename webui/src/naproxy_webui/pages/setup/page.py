@@ -15,6 +15,7 @@ from naproxy_webui.http.access import access
 from naproxy_webui.http.control import control
 from naproxy_webui.http.errors import ApiError
 from naproxy_webui.http.page import Page
+from naproxy_webui.office import certificates
 from naproxy_webui.pages.setup.steps import AGAIN, STEPS, WAYS
 from naproxy_webui.render import render
 
@@ -115,5 +116,7 @@ def _page(step: str, server: str | None, *, again: bool) -> str:
         ways=WAYS,
         server=mine,
         config=config,
+        issuing=certificates.issuing(config),
+        way="upload" if certificates.way(config) == "upload" else "acme",
         meters=[each for each in config["meter"] if mine and each["of"] == mine["id"]],
     )

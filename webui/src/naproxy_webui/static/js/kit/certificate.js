@@ -1,6 +1,6 @@
 // Certificates and their keys: out of files that somebody has, to the box. Nothing comes back.
 
-import { ApiError, facts, fill, get, notice, one, post, put, t } from "./core.js";
+import { all, ApiError, facts, fill, get, notice, one, post, put, t } from "./core.js";
 import { confirm } from "./dialog.js";
 import { date } from "./format.js";
 import { clearErrors, field } from "./form.js";
@@ -109,10 +109,20 @@ export async function use(form, id = "") {
 }
 
 /** @param {string} name @param {Set<string>} taken */
-function freeId(name, taken) {
+export function freeId(name, taken) {
 	const plain = name.toLowerCase().replace(/[^a-z0-9]+/g, "-");
 	const made = plain.slice(0, 27).replace(/^-+|-+$/g, "") || "main";
 	let free = made;
 	for (let n = 2; taken.has(free); n += 1) free = `${made}-${n}`;
 	return free;
+}
+
+/** Of the ways to a certificate show the chosen one. @param {HTMLElement} root */
+export function ways(root) {
+	const show = () => {
+		const chosen = one("input[name=way]:checked", root).value;
+		for (const each of all("[data-way]", root)) each.hidden = each.dataset.way !== chosen;
+	};
+	root.addEventListener("change", show);
+	show();
 }

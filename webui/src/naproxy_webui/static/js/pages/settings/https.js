@@ -1,14 +1,17 @@
 // HTTPS: who serves it, and the certificates.
 
-import { all, ApiError, del, one, post, t } from "../../kit/core.js";
-import { check, use } from "../../kit/certificate.js";
-import { confirm } from "../../kit/dialog.js";
+import { all, one, post, t } from "../../kit/core.js";
+import { check, use, ways } from "../../kit/certificate.js";
 import { date } from "../../kit/format.js";
 import { clearErrors, onPress, onSend, showErrors } from "../../kit/form.js";
+import { configureIssue, issueForm, renewNow, tryIssue } from "../../kit/issue.js";
+import { certificateRow } from "./certificates.js";
+import { fetchForm } from "./fetching.js";
 import { again } from "./forms.js";
 
 const LOOK = { timeout_ms: 60_000 };
 const form = one("form[data-certificate-form]");
+const issue = one("form[data-issue-form]");
 let replaced = "";
 
 for (const card of all("[data-https]")) servedBy(card);
@@ -19,26 +22,28 @@ for (const button of all("[data-look]"))
 		await post(`/api/servers/${server}/look`, {}, LOOK);
 		again(t("settings.https.looked"));
 	});
-for (const row of all("tbody[data-certificate]")) {
-	const { certificate = "", names = "", used = "" } = row.dataset;
-	const [name = certificate] = names.split(" ").filter(Boolean);
-	const [replace] = all("[data-replace-certificate]", row);
-	const begin = () => {
-		replaced = certificate;
-		const title = one("#send-title", form);
-		title.textContent = t("settings.https.send_new", { name });
-		clearErrors(form);
-		title.scrollIntoView({ block: "start" });
-		title.focus();
-	};
-	// One that the box fetches itself is not sent.
-	if (replace) onPress(replace, begin);
-	onPress(one("[data-remove-certificate]", row), () => remove(certificate, name, used));
+for (const row of all("tbody[data-certificate]")) certificateRow(row, replace);
+ways(one("[data-new-certificate]"));
+fetchForm();
+issueForm(issue);
+for (const each of [form, issue]) {
+	each.noValidate = true;
+	each.addEventListener("submit", (event) => {
+		each.dataset.only = event.submitter?.matches("[data-check]") ? "check" : "";
+	});
 }
-form.noValidate = true;
-form.addEventListener("submit", (event) => {
-	form.dataset.only = event.submitter?.matches("[data-check]") ? "check" : "";
-});
+onSend(
+	issue,
+	async () => {
+		if (issue.dataset.only === "check") return tryIssue(issue);
+		const id = await configureIssue(issue);
+		const words = t("certificate.issuing");
+		if (await renewNow(id, one("[data-tried]", issue), { words }))
+			again(t("settings.https.kept"));
+		return undefined;
+	},
+	(error) => showErrors(issue, error),
+);
 onSend(
 	form,
 	async () => {
@@ -65,22 +70,13 @@ function servedBy(card) {
 	look();
 }
 
-/** @param {string} certificate @param {string} name @param {string} used */
-async function remove(certificate, name, used) {
-	const path = `/api/certificates/${encodeURIComponent(certificate)}`;
-	const words = used
-		? t("settings.https.remove_used", { servers: used })
-		: t("settings.https.remove_unused");
-	if (!(await agreed(t("settings.https.remove_ask", { name }), words))) return;
-	try {
-		await del(path);
-	} catch (error) {
-		if (!(error instanceof ApiError) || error.status !== 409) throw error;
-		if (!(await agreed(t("settings.https.remove_force"), error.message))) return;
-		await del(path, undefined, { query: { force: true } });
-	}
-	again(t("settings.removed"));
+/** Have another sent in the place of one. @param {string} certificate @param {string} name */
+function replace(certificate, name) {
+	replaced = certificate;
+	one("input[name=way][value=upload]").click();
+	const title = one("#send-title", form);
+	title.textContent = t("settings.https.send_new", { name });
+	clearErrors(form);
+	title.scrollIntoView({ block: "start" });
+	title.focus();
 }
-
-/** @param {string} title @param {string} text */
-const agreed = (title, text) => confirm({ title, text, yes: t("settings.remove"), danger: true });

@@ -1,9 +1,10 @@
 // /setup/https: who answers visitors that come by HTTPS.
 
 import { all, ApiError, at, fill, h, notice, one, post, t } from "../../kit/core.js";
-import { chosen, use } from "../../kit/certificate.js";
+import { chosen, use, ways } from "../../kit/certificate.js";
 import { clearErrors, onPress, onSend, showErrors } from "../../kit/form.js";
-import { about, onward } from "./flow.js";
+import { configureIssue, tryIssue } from "../../kit/issue.js";
+import { about, onward, server } from "./flow.js";
 
 const LONG = { timeout_ms: 60_000 };
 const form = at("form");
@@ -67,6 +68,15 @@ async function look() {
 }
 
 form.noValidate = true;
+ways(at("certificate"));
+onPress(at("try"), async () => {
+	const serve = `server.${server}.https.mode`;
+	try {
+		await tryIssue(form, [{ op: "set", where: serve, value: "box" }]);
+	} catch (error) {
+		showErrors(form, error);
+	}
+});
 form.addEventListener("change", show);
 onSend(
 	form,
@@ -76,7 +86,10 @@ onSend(
 		if (names.length) await post("/api/setup/https", about({ names }));
 		clearErrors(form);
 		const serves = wanted() === "box";
-		if (serves && (chosen(form) || !kept) && !(await use(form))) return;
+		const issues = serves && one("input[name=way]:checked", form).value === "acme";
+		if (serves && !issues && (chosen(form) || !kept) && !(await use(form))) return;
+		// The box then asks for it by itself, now and later: nobody need wait for it here.
+		if (issues) await configureIssue(form);
 		await post("/api/setup/https", about({ mode: wanted() }));
 		await onward();
 	},

@@ -4,7 +4,8 @@ import { ApiError, at, fill, get, h, notice, post, refusal, t } from "../../kit/
 import { refused } from "../../kit/dialog.js";
 import { field, onPress, onSubmit } from "../../kit/form.js";
 import { number, watts } from "../../kit/format.js";
-import { about, follow, onward } from "./flow.js";
+import { follow } from "../../kit/jobs.js";
+import { about, onward } from "./flow.js";
 
 const form = at("form");
 

@@ -3,7 +3,8 @@
 import { ApiError, at, fill, get, h, icon, notice, one, post, refusal, t } from "../../kit/core.js";
 import { refused } from "../../kit/dialog.js";
 import { onPress, onSubmit } from "../../kit/form.js";
-import { about, again, follow, onward, server } from "./flow.js";
+import { follow } from "../../kit/jobs.js";
+import { about, again, onward, server } from "./flow.js";
 
 /** @type {Loose | null} */
 let chosen = null;

@@ -16,9 +16,11 @@ import {
 	refusal,
 	t,
 } from "../../kit/core.js";
+import { copier } from "../../kit/copy.js";
 import { refused, toast } from "../../kit/dialog.js";
 import { busy, onPress, showErrors, values } from "../../kit/form.js";
-import { about, copier, follow, onward } from "./flow.js";
+import { follow } from "../../kit/jobs.js";
+import { about, onward } from "./flow.js";
 
 const form = at("form");
 /** @type {string | null} */

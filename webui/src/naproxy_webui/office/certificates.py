@@ -1,0 +1,49 @@
+"""Certificates that the box gets by itself: what its settings say, as forms show them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+COMING: Final = ("https.acme_clock", "https.acme_coming", "https.fetch_coming")
+"""Why there is none yet, where nothing is wrong."""
+
+
+def issuing(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how the box has certificates issued: the first of them, or how one would be."""
+    own = _first(config, "acme") or {"id": "", "names": [], "hook": ""}
+    served = [each for each in config["server"] if each["https"]["mode"] == "box"]
+    hosts = list(dict.fromkeys(host for server in served for host in server["hosts"]))
+    wanted = own["names"] or hosts
+    return {
+        "id": own["id"],
+        "hook": own["hook"],
+        "email": config["https"]["acme_email"],
+        "agreed": config["https"]["acme_terms"],
+        "issuer": config["https"]["acme_directory"],
+        "served": bool(served),
+        # More names than are served: they must not become "all that are served".
+        "more": not set(own["names"]) <= set(hosts),
+        "names": [(name, name in wanted) for name in dict.fromkeys((*hosts, *wanted))],
+    }
+
+
+def fetching(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the box fetches from servers: `servers` are those it can, with its id or ""."""
+    by_ssh = [each["id"] for each in config["server"] if each["sleep"]["driver"] == "ssh"]
+    known = {
+        each["server"]: each["id"]
+        for each in reversed(config["certificate"])
+        if each["source"] == "server"
+    }
+    return {"servers": [(name, known.get(name, "")) for name in by_ssh]}
+
+
+def way(config: Mapping[str, Any]) -> str:
+    """Return how certificates come here: `acme`, `upload` or `server`; new ones are issued."""
+    sources = {each["source"] for each in config["certificate"]}
+    return next((each for each in ("acme", "server", "upload") if each in sources), "acme")
+
+
+def _first(config: Mapping[str, Any], source: str) -> Mapping[str, Any] | None:
+    return next((each for each in config["certificate"] if each["source"] == source), None)
