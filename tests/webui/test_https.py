@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from naproxy.shm import page as shm
 from playwright.sync_api import Browser, expect
 
 from tests.simulator.past.front import HOST
@@ -20,6 +22,7 @@ from tests.webui.stage import Stage
 sys.path.append(str(Path(__file__).parents[2] / "package/naproxy/tests"))
 
 from certificates import Authority, Issued, encrypted
+from pebble import Pebble, Port80, hook, needs_pebble, pebble
 
 GERMAN = "gerda"
 Open = Callable[..., WatchedPage]
@@ -34,10 +37,34 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     """One with a folder of its own for certificates; nobody comes."""
     edge = tmp_path_factory.mktemp("edge")
-    arguments = [f"--edge-dir={edge}", "--edge-user=daemon"]
+    acme_hook = hook(edge, edge / "commands")
+    arguments = [f"--edge-dir={edge}", "--edge-user=daemon", f"--acme-hook={acme_hook}"]
     with Stage(days=1, visitors=False, arguments=arguments) as started:
         people.add(started.state_dir, GERMAN, "admin", "de")
         yield started
+
+
+@pytest.fixture(scope="module")
+def pebbles(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pebble]:
+    with pebble(tmp_path_factory.mktemp("pebble")) as made:
+        made.uacme(stage.directory / "bin")
+        yield made
+
+
+@pytest.fixture
+def issuer(stage: Stage, pebbles: Pebble, as_it_was: None) -> Pebble:
+    """An issuer that the box knows; the box serves HTTPS."""
+    change(stage, mode="box")
+    patch(stage, {"op": "set", "where": "https.acme_directory", "value": pebbles.directory})
+    return pebbles
+
+
+@pytest.fixture
+def port_80(stage: Stage, issuer: Pebble) -> Iterator[None]:
+    """The names lead to the box, whose port 80 answers."""
+    with Port80(issuer.http_port, lambda: shm.Page(stage.run_dir).layout) as port:
+        yield
+        port.shutdown()
 
 
 @pytest.fixture(scope="module")
@@ -89,13 +116,14 @@ def as_it_was(stage: Stage) -> Iterator[None]:
     stage.api("PUT", "/v1/config", before)
 
 
-def change(stage: Stage, **values: Any) -> None:
+def patch(stage: Stage, *changes: dict[str, Any]) -> None:
     version = stage.api("GET", "/v1/config")["version"]
-    changes = [
-        {"op": "set", "where": f"server.web.https.{key}", "value": value}
-        for key, value in values.items()
-    ]
     stage.api("PATCH", "/v1/config", {"version": version, "changes": changes})
+
+
+def change(stage: Stage, **values: Any) -> None:
+    where = "server.web.https"
+    patch(stage, *({"op": "set", "where": f"{where}.{k}", "value": v} for k, v in values.items()))
 
 
 def send(stage: Stage, authority: Authority, issued: Issued, name: str = "main") -> None:
@@ -114,6 +142,7 @@ def full(stage: Stage, authority: Authority) -> Stage:
 
 
 def choose(page: WatchedPage, name: str, *files: tuple[str, bytes]) -> None:
+    page.locator("input[name=way][value=upload]").check()
     given = [{"name": n, "mimeType": "", "buffer": data} for n, data in files]
     page.locator(f"[name={name}]").set_input_files(given)
 
@@ -139,7 +168,7 @@ def test_a_certificate_in_two_files_is_checked_then_used(
     expect(page.locator(".notice", has_text=f"no certificate for {HOST}")).to_be_visible()
     choose(page, "pem", ("site.crt", issued.pem), ("chain.crt", authority.below.pem))
     choose(page, "key", ("site.key", issued.key))
-    page.locator("[data-check]").click()
+    page.locator("[data-certificate-form] [data-check]").click()
     expect(page.locator("[data-found]")).to_contain_text("The box can use this certificate")
     expect(page.locator("[data-found]")).to_contain_text(HOST)
     assert ids(stage) == []
@@ -159,6 +188,7 @@ def test_what_is_wrong_is_said_beside_the_field_it_is_about(
     issued = authority.issue(HOST)
     beside = {name: page.locator(".field", has=page.locator(f"[name={name}]")) for name in FIELDS}
     use = page.get_by_role("button", name="Use it")
+    page.locator("input[name=way][value=upload]").check()
     use.click()
     expect(beside["pem"]).to_contain_text("Choose the file")
     choose(page, "pem", ("site.pem", b"0" * (256 * 1024 + 1)))
@@ -311,3 +341,33 @@ def test_the_step_of_the_guide_proposes_what_the_look_found(
     assert (server["https"]["mode"], server["hosts"]) == ("box", [HOST, "shop.office.example"])
     [kept] = stage.api("GET", "/v1/certificates")["certificates"]
     assert kept["in_use_by"] == ["web"]
+
+
+# Certificates that the box gets by itself
+
+
+def configured(stage: Stage) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = stage.api("GET", "/v1/config")["certificate"]
+    return found
+
+
+def issue_form(page: WatchedPage) -> Any:
+    form = page.locator("[data-issue-form]")
+    form.locator("[name=acme_email]").fill("office@office.example")
+    form.locator("[name=acme_terms]").check()
+    return form
+
+
+@needs_pebble[0]
+@needs_pebble[1]
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_a_trial_says_that_it_works_and_changes_nothing(
+    opened: Open, stage: Stage, port_80: None, language: str
+) -> None:
+    before = stage.config_file.read_bytes()
+    page = opened(language=language)
+    form = issue_form(page)
+    form.locator("[data-check]").click()
+    expect(form.locator("[data-tried] .notice[data-kind=good]")).to_contain_text(HOST)
+    good(page)
+    assert (stage.config_file.read_bytes(), ids(stage)) == (before, [])

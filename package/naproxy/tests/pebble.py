@@ -8,12 +8,14 @@ import os
 import shlex
 import shutil
 import socket
+import socketserver
 import ssl
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,7 @@ needs_pebble = [
     ),
 ]
 PATIENCE_S = 60.0
+_CHALLENGE = "/.well-known/acme-challenge/"
 AUTHORITIES = "/etc/ssl/certs"
 """Debian's uacme 1.7.4 knows no other; in it ours is alone, in a namespace of uacme's own."""
 
@@ -135,6 +138,28 @@ class Pebble:
         for process in self._processes:
             process.kill()
             process.wait()
+
+
+class Port80(socketserver.ThreadingTCPServer):
+    """Answers an issuer as Varnish does: from the page, which `layout` reads."""
+
+    allow_reuse_address = True
+    daemon_threads = True
+
+    def __init__(self, port: int, layout: Callable[[], Any]) -> None:
+        class Handler(socketserver.StreamRequestHandler):
+            def handle(self) -> None:
+                path = self.rfile.readline().split()[1].decode()
+                while self.rfile.readline().strip():
+                    pass
+                told = {each.token.decode(): each.answer for each in layout().challenge}
+                found = told.get(path.removeprefix(_CHALLENGE), b"")
+                status = b"200 OK" if found else b"404 Not Found"
+                head = b"HTTP/1.1 %b\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
+                self.wfile.write(head % (status, len(found)) + found)
+
+        super().__init__(("127.0.0.1", port), Handler)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
 
 
 @contextlib.contextmanager

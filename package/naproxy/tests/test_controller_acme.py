@@ -6,9 +6,7 @@ import json
 import os
 import re
 import socket
-import socketserver
 import stat
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -20,7 +18,7 @@ import pytest
 from box import wait_for
 from edge_box import EdgeBox, edge_box, needs_haproxy
 from naproxy.api.client import ask
-from pebble import Pebble, hook, needs_pebble, pebble
+from pebble import Pebble, Port80, hook, needs_pebble, pebble
 from test_controller_https import Both
 
 pytestmark = [
@@ -32,31 +30,6 @@ DAY_S = 86400
 NOBODY = 65534
 ASKED_TWICE = re.compile(r"POST /(order-plz|finalize-order/|certZ/) .*\n.*POST /\1 ")
 """What uacme asks once for a certificate: the issuer has rejected the first."""
-CHALLENGE = "/.well-known/acme-challenge/"
-
-
-class _Port80(socketserver.ThreadingTCPServer):
-    """Answers as Varnish does: from the page, which it must have to itself."""
-
-    allow_reuse_address = True
-    daemon_threads = True
-
-    def __init__(self, port: int, both: Both) -> None:
-        outer = both
-
-        class Handler(socketserver.StreamRequestHandler):
-            def handle(self) -> None:
-                path = self.rfile.readline().split()[1].decode()
-                while self.rfile.readline().strip():
-                    pass
-                told = {each.token.decode(): each.answer for each in outer.box.layout().challenge}
-                found = told.get(path.removeprefix(CHALLENGE), b"")
-                status = b"200 OK" if found else b"404 Not Found"
-                head = b"HTTP/1.1 %b\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
-                self.wfile.write(head % (status, len(found)) + found)
-
-        super().__init__(("127.0.0.1", port), Handler)
-        threading.Thread(target=self.serve_forever, daemon=True).start()
 
 
 class Acme(Both):
@@ -113,7 +86,7 @@ def acme(root: Path, issuer: Pebble, **settings: str) -> Iterator[Acme]:
     with edge_box(root) as edge:
         made = Acme(root, edge, issuer, **settings)
         try:
-            with _Port80(issuer.http_port, made) as port_80:
+            with Port80(issuer.http_port, made.box.layout) as port_80:
                 yield made
                 port_80.shutdown()
         finally:

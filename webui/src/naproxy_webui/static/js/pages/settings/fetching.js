@@ -20,8 +20,8 @@ export function fetchForm() {
 		if (!FOLDER.test(folder))
 			throw new ApiError(422, { error: t("settings.https.folder_bad"), where: "folder" });
 		const [chosen] = one("select", form).selectedOptions;
-		chosen.dataset.certificate ||= await configureFetch(chosen.value);
-		const id = chosen.dataset.certificate;
+		chosen.dataset.id ||= await configureFetch(chosen.value);
+		const id = chosen.dataset.id;
 		const made = await post(`/api/certificates/${encodeURIComponent(id)}/key`, { folder });
 		clearErrors(form);
 		paste(form, id, made);
