@@ -24,7 +24,10 @@ def issuing(config: Mapping[str, Any]) -> dict[str, Any]:
         "served": bool(served),
         # More names than are served: they must not become "all that are served".
         "more": not set(own["names"]) <= set(hosts),
-        "names": [(name, name in wanted) for name in dict.fromkeys((*hosts, *wanted))],
+        "names": [
+            (name, name in wanted and (bool(own["hook"]) or not name.startswith("*.")))
+            for name in dict.fromkeys((*hosts, *wanted))
+        ],
     }
 
 

@@ -117,9 +117,10 @@ def shown(config: Mapping[str, Any]) -> dict[str, Any]:
     told = control().call("certificates")
     said = {each["id"]: each for each in control().get("/v1/status")["servers"]}
     edge = told["edge"]
+    hosts = {ascii_site(host): host for server in config["server"] for host in server["hosts"]}
     return {
         "edge": {**edge, "problem": plain(edge["problem"]) or None},
-        "certificates": [_row(each) for each in told["certificates"]],
+        "certificates": [_row(each, hosts) for each in told["certificates"]],
         "issuing": certificates.issuing(config),
         "fetching": certificates.fetching(config),
         "way": certificates.way(config),
@@ -129,8 +130,8 @@ def shown(config: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _row(each: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a certificate as the table shows it.
+def _row(each: Mapping[str, Any], hosts: Mapping[str, str]) -> dict[str, Any]:
+    """Return a certificate as the table shows it, with names as they are written in the settings.
 
     `comes`: there is none yet, but nothing is wrong. `renewable`: it may be asked for now.
     """
@@ -138,6 +139,7 @@ def _row(each: Mapping[str, Any]) -> dict[str, Any]:
     limited = code == _LIMITED and (each["next_try_s"] or 0) > time.time()
     return {
         **in_words(each),
+        "names": [hosts.get(name, name) for name in each["names"]],
         "level": https.level(each["ends_in_days"]),
         "comes": code in certificates.COMING,
         "renewable": each["source"] in ("acme", "server") and not limited,

@@ -16,11 +16,14 @@ const part = (form) => one("[data-issue]", form);
 export function issueForm(form) {
 	const hook = field(form, "hook");
 	const look = () => {
+		const shut = !hook.value.trim();
 		for (const site of all("input[name=site]", form))
-			if (site.value.startsWith("*.")) site.disabled = !hook.value.trim();
+			if (site.value.startsWith("*.") && site.disabled !== shut) {
+				site.disabled = shut;
+				site.checked = !shut;
+			}
 	};
 	hook.addEventListener("input", look);
-	look();
 }
 
 /** An id that no certificate has. @param {string} name */
