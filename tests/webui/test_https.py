@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -346,6 +346,12 @@ def test_the_step_of_the_guide_proposes_what_the_look_found(
 # Certificates that the box gets by itself
 
 
+def with_issuer(test: Any) -> Any:
+    for mark in needs_pebble:
+        test = mark(test)
+    return test
+
+
 def configured(stage: Stage) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = stage.api("GET", "/v1/config")["certificate"]
     return found
@@ -358,8 +364,7 @@ def issue_form(page: WatchedPage) -> Any:
     return form
 
 
-@needs_pebble[0]
-@needs_pebble[1]
+@with_issuer
 @pytest.mark.parametrize("language", ["en", "de"])
 def test_a_trial_says_that_it_works_and_changes_nothing(
     opened: Open, stage: Stage, port_80: None, language: str
@@ -371,3 +376,177 @@ def test_a_trial_says_that_it_works_and_changes_nothing(
     expect(form.locator("[data-tried] .notice[data-kind=good]")).to_contain_text(HOST)
     good(page)
     assert (stage.config_file.read_bytes(), ids(stage)) == (before, [])
+
+
+@with_issuer
+def test_a_trial_of_a_name_that_leads_elsewhere_says_what_to_do(
+    opened: Open, stage: Stage, issuer: Pebble
+) -> None:
+    page = opened()
+    form = issue_form(page)
+    form.locator("[data-check]").click()
+    said = form.locator("[data-tried] .notice[data-kind=bad]")
+    expect(said).to_contain_text("port 80 of the router to the box?")
+    expect(said).to_contain_text("Nothing has changed")
+    assert ids(stage) == []
+
+
+@with_issuer
+@pytest.mark.parametrize(
+    ("language", "words"), [("en", "could not be reached"), ("de", "nicht erreichbar")]
+)
+def test_a_wrong_directory_is_said_in_words(
+    opened: Open, stage: Stage, issuer: Pebble, language: str, words: str
+) -> None:
+    nobody = "https://127.0.0.1:1/dir"
+    patch(stage, {"op": "set", "where": "https.acme_directory", "value": nobody})
+    page = opened(language=language)
+    form = issue_form(page)
+    form.locator("[data-check]").click()
+    expect(form.locator("[data-tried] .notice[data-kind=bad]")).to_contain_text(words)
+
+
+@with_issuer
+def test_one_is_issued_shown_with_its_renewal_and_renewed_at_once(
+    opened: Open, stage: Stage, port_80: None
+) -> None:
+    page = opened()
+    form = issue_form(page)
+    form.get_by_role("button", name="Get it").click()
+    row = page.locator("[data-certificate=issued]")
+    expect(row).to_contain_text(HOST)
+    expect(row).to_contain_text("The box has it issued. Next renewal: ")
+    expect(page.locator("[data-certificate-form]")).to_be_hidden()
+    [own] = configured(stage)
+    assert (own["id"], own["source"], own["names"]) == ("issued", "acme", [])
+    [first] = stage.api("GET", "/v1/certificates")["certificates"]
+    with page.expect_navigation():
+        row.get_by_role("button", name=f"Get the certificate for {HOST} anew").click()
+    [second] = stage.api("GET", "/v1/certificates")["certificates"]
+    assert second["fingerprint"] != first["fingerprint"]
+
+
+@with_issuer
+@pytest.mark.parametrize("language", ["en", "de"])
+@pytest.mark.parametrize("size", ["desktop", "narrow"])
+def test_one_that_does_not_come_says_why_and_when_the_next_try_is(
+    opened: Open, stage: Stage, issuer: Pebble, language: str, size: str
+) -> None:
+    page = opened("/settings/https", language, size)
+    form = issue_form(page)
+    form.locator(".primary").click()
+    said = form.locator("[data-tried] .notice[data-kind=bad]")
+    expect(said).to_contain_text("Port 80" if language == "de" else "port 80")
+    expect(said).to_contain_text(NEXT)
+    page.reload()
+    row = page.locator("[data-certificate=issued]")
+    expect(row.locator(".notice")).to_contain_text("Port 80" if language == "de" else "port 80")
+    expect(row.locator("[data-next]")).to_contain_text(NEXT)
+    good(page)
+
+
+NEXT = re.compile(r"(try|again by itself|Versuch|von selbst wieder): .*\d\d:\d\d\.")
+
+
+def test_what_is_missing_is_said_beside_its_field_and_nothing_changes(
+    opened: Open, stage: Stage
+) -> None:
+    names = [HOST, "*.office.example", "b\u00fcro.example"]
+    patch(stage, {"op": "set", "where": "server.web.hosts", "value": names})
+    change(stage, mode="box")
+    before = stage.config_file.read_bytes()
+    page = opened()
+    page.watch.allow(r"status of (422|400)")
+    form = page.locator("[data-issue-form]")
+    get_it = form.get_by_role("button", name="Get it")
+    get_it.click()
+    expect(form.locator(".field", has=page.locator("[name=acme_terms]"))).to_contain_text(
+        "agree to"
+    )
+    form.locator("[name=acme_terms]").check()
+    boxes = form.locator("[name=site]")
+    expect(boxes.nth(1)).to_be_disabled()
+    for n in (0, 2):
+        boxes.nth(n).uncheck()
+    get_it.click()
+    expect(form.locator("fieldset")).to_contain_text("Choose at least one name")
+    form.locator("summary").click()
+    form.locator("[name=hook]").fill("../evil")
+    expect(boxes.nth(1)).to_be_checked()
+    form.locator("[data-check]").click()
+    expect(
+        form.locator(".field", has=page.locator("[name=hook]")).locator(".error")
+    ).not_to_be_empty()
+    form.locator("[name=hook]").fill("dns")
+    form.locator("[name=acme_email]").fill("--nobody")
+    get_it.click()
+    mail = form.locator(".field", has=page.locator("[name=acme_email]"))
+    expect(mail.locator(".error")).not_to_be_empty()
+    assert (stage.config_file.read_bytes(), ids(stage)) == (before, [])
+
+
+def test_the_server_s_way_says_what_to_paste_and_looks(opened: Open, stage: Stage) -> None:
+    own = {"id": "main", "source": "server", "server": "web"}
+    key = str(stage.directory / "ssh/certificate")
+    patch(stage, {"op": "add", "where": "certificate", "value": {**own, "key_file": key}})
+    page = opened()
+    form = page.locator("[data-fetch-form]")
+    expect(form).to_be_visible()
+    page.watch.allow(r"status of 422")
+    form.get_by_role("button", name="Show what to paste").click()
+    expect(form).to_contain_text("the folder\u2019s whole path")
+    form.locator("[name=folder]").fill("/etc/letsencrypt/live/www.office.example")
+    form.get_by_role("button", name="Show what to paste").click()
+    expect(form.locator("pre")).to_contain_text("/usr/local/bin/naproxy-certificate-main")
+    expect(form.locator("pre")).to_contain_text("/etc/letsencrypt/live/www.office.example")
+    good(page)
+    form.get_by_role("button", name="Look now").click()
+    expect(form.locator("[data-paste] .notice[data-kind=bad]")).to_be_visible()
+    assert [each["id"] for each in configured(stage)] == ["main"]
+
+
+def test_one_from_the_server_is_configured_when_what_to_paste_is_asked_for(
+    opened: Open, stage: Stage
+) -> None:
+    page = opened()
+    page.watch.allow(r"status of 409")
+    refused = {"error": "refused by a test", "code": "x", "params": {}, "where": None}
+    # Root's key would be made in this machine's own /etc.
+    page.route("**/key", lambda route: route.fulfill(status=409, json=refused))
+    page.locator("input[name=way][value=server]").check()
+    form = page.locator("[data-fetch-form]")
+    form.locator("[name=folder]").fill("/etc/ssl/own")
+    for _ in range(2):
+        form.get_by_role("button", name="Show what to paste").click()
+        expect(form).to_contain_text("refused by a test")
+    [own] = configured(stage)
+    assert (own["id"], own["source"], own["server"]) == ("from-web", "server", "web")
+
+
+@with_issuer
+@pytest.mark.parametrize("language", ["en", "de"])
+@pytest.mark.parametrize("size", ["desktop", "narrow"])
+def test_the_step_of_the_guide_has_one_issued(
+    opened: Open, stage: Stage, port_80: None, language: str, size: str
+) -> None:
+    change(stage, mode="none")
+    page = opened("/setup/again/https?server=web", language, size)
+    page.locator("input[name=mode][value=box]").check()
+    form = page.locator("#form")
+    form.locator("[name=acme_terms]").check()
+    page.locator("#try").click()
+    expect(form.locator("[data-tried] .notice[data-kind=good]")).to_contain_text(HOST)
+    assert (configured(stage), ids(stage)) == ([], [])
+    good(page)
+    page.locator("button[form=form]").click()
+    page.wait_for_url("**/setup/again")
+    [own] = configured(stage)
+    assert (own["id"], own["source"]) == ("issued", "acme")
+    assert stage.api("GET", "/v1/config")["server"][0]["https"]["mode"] == "box"
+    page.goto("/settings/https")
+    for _ in range(100):
+        if page.locator("[data-certificate=issued] .badge").count():
+            break
+        page.wait_for_timeout(200)
+        page.reload()
+    expect(page.locator("[data-certificate=issued]")).to_contain_text(HOST)
