@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import agent_protocol as protocol
-from agent_protocol import AGAIN, NO, YES, Answer, Request
+from agent_protocol import AGAIN, NO, YES, Answer, Count, Counted, ProtocolError, Request
 
 CONFIG: Final = Path("/etc/naproxy-agent/naproxy-agent.conf")
 KEY: Final = Path("/etc/naproxy-agent/key")
@@ -419,35 +419,42 @@ def read_units(run: Run, names: tuple[str, ...]) -> tuple[Unit, ...]:
     return tuple(units)
 
 
-_ESTABLISHED: Final = "01"
+_ESTABLISHED: Final = frozenset({"01"})
+_BEEN_ESTABLISHED: Final = _ESTABLISHED | {"04", "05", "06", "08", "09", "0B"}
+"""FIN_WAIT1, FIN_WAIT2, TIME_WAIT, CLOSE_WAIT, LAST_ACK, CLOSING: its handshake was whole."""
 _LISTEN: Final = "0A"
 
 
-def read_tcp(root: Path) -> tuple[Connection, ...]:
+def read_tcp(root: Path, states: frozenset[str] = _ESTABLISHED) -> tuple[Connection, ...]:
     """Return connections made from elsewhere to a port that listens (proc(5), /proc/net/tcp)."""
-    rows = []
+    listening, found = set(), set()
     for name in ("tcp", "tcp6"):
-        # A kernel without IPv6 has no tcp6.
-        with contextlib.suppress(FileNotFoundError):
-            rows += [
-                line.split() for line in (root / "proc/net" / name).read_text().splitlines()[1:]
-            ]
-    listening = {_port(local) for _, local, _, status, *_ in rows if status == _LISTEN}
-    return tuple(
-        Connection(_port(local), str(peer))
-        for _, local, remote, status, *_ in rows
-        if status == _ESTABLISHED and _port(local) in listening
-        if not (peer := _address(remote)).is_loopback and peer != _address(local)
-    )
+        # A kernel without IPv6 has no tcp6. The table may be a long one.
+        with contextlib.suppress(FileNotFoundError), (root / "proc/net" / name).open() as rows:
+            next(rows, None)
+            for row in rows:
+                _, local, remote, status, _ = row.split(None, 4)
+                address, _, port = local.partition(":")
+                if status == _LISTEN:
+                    listening.add(port)
+                elif status in states:
+                    found.add((port, address, remote.partition(":")[0]))
+    connections = {
+        Connection(int(port, 16), peer)
+        for port, address, remote in found
+        if port in listening and (peer := _peer(address, remote))
+    }
+    return tuple(sorted(connections, key=lambda one: (one.port, one.peer)))
 
 
-def _port(place: str) -> int:
-    return int(place.rpartition(":")[2], 16)
+def _peer(local: str, remote: str) -> str:
+    """Return who is connected; nothing for who is this machine."""
+    peer = _address(remote)
+    return "" if peer.is_loopback or peer == _address(local) else str(peer)
 
 
-def _address(place: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    """Return the address of ADDRESS:PORT, hex words in this machine's byte order."""
-    digits = place.partition(":")[0]
+def _address(digits: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """Return an address of hex words in this machine's byte order."""
     packed = b"".join(
         int(digits[i : i + 8], 16).to_bytes(4, sys.byteorder) for i in range(0, len(digits), 8)
     )
@@ -463,6 +470,56 @@ def _unmapped(
 def plain_address(peer: str) -> str:
     """Return an address as the table of connections has it."""
     return str(_unmapped(ipaddress.ip_address(peer.partition("%")[0])))
+
+
+# ------------------------------------------------------------------ who comes past the box
+
+
+class Visits:
+    """Counts visits that do not come from the box, from its first question on. Has no clock.
+
+    A visitor is an address; who was not seen for half an hour and is back makes another visit.
+    """
+
+    EVERY_S = 20.0
+    """A connection that the server ended is in the table for a minute (TCP's TIME-WAIT)."""
+    SOONEST_S = 1.0
+    SILENT_S = 1800.0
+    MOST = 4096
+    """Visitors who are remembered."""
+
+    def __init__(self, box: frozenset[str], connected: Callable[[], tuple[Connection, ...]]):
+        """`box`: its addresses besides the one that asks; `connected` reads the connections."""
+        self._own = box
+        self._box = box
+        self._connected = connected
+        self._ports: frozenset[int] = frozenset()
+        self._seen: OrderedDict[str, float] = OrderedDict()
+        self._looked_s = -self.SOONEST_S
+        self.run = secrets.token_hex(16)
+        self.total = 0
+        self.here = 0
+
+    def due_in_s(self, now_s: float) -> float | None:
+        """Return when to look again; None: nobody has asked yet."""
+        return max(0.0, self._looked_s + self.EVERY_S - now_s) if self._ports else None
+
+    def ask(self, ports: tuple[int, ...], box: str, now_s: float) -> None:
+        """Bring the figures up to now, and count at these ports from now on."""
+        self._ports, self._box = frozenset(ports), self._own | {box}
+        if now_s - self._looked_s >= self.SOONEST_S:
+            self.look(now_s)
+
+    def look(self, now_s: float) -> None:
+        """See who is connected, or was a moment ago."""
+        self._looked_s = now_s
+        peers = {one.peer for one in self._connected() if one.port in self._ports} - self._box
+        self.here = len(peers)
+        # Those who are known come first: else newcomers would have them forgotten.
+        for peer in sorted(peers, key=lambda one: (one not in self._seen, one))[: self.MOST]:
+            last_s = self._seen.pop(peer, None)
+            self.total += last_s is None or now_s - last_s >= self.SILENT_S
+            _remember(self._seen, peer, now_s, self.MOST)
 
 
 # ------------------------------------------------------------------------- the agent
@@ -511,6 +568,8 @@ class Agent:
         key: bytes,
         states: tuple[str, ...],
         why_not: Callable[[str, str], tuple[str, ...]],
+        *,
+        visits: Visits,
         nonce: Callable[[], str] = lambda: secrets.token_hex(16),
     ):
         """`why_not` reads and judges the server, for a state, and for the address of the box.
@@ -521,6 +580,7 @@ class Agent:
         self._key = key
         self._states = states
         self._why_not = why_not
+        self._visits = visits
         self._nonce = nonce
         self._challenges: OrderedDict[str, float] = OrderedDict()
         self._answers: OrderedDict[str, bytes] = OrderedDict()
@@ -536,6 +596,23 @@ class Agent:
             raise BusyError(f"more than {self.REQUESTS_PER_S} requests in a second")
         self._recent.append(now.boot_s)
         # It is signed: so this is an address of the box.
+        if isinstance(request, Count):
+            reply = Reply(self._count(request, peer, now))
+        else:
+            reply = self._answer(request, peer, now)
+        _remember(self._answers, request.nonce, reply.datagram, self.ANSWERS)
+        return reply
+
+    def _count(self, request: Count, peer: str, now: Clock) -> bytes:
+        if request.server != self._server:
+            raise ProtocolError(f"it is for the agent of {request.server}")
+        visits = self._visits
+        visits.ask(request.ports, peer, now.boot_s)
+        time_s = int(now.epoch_s)
+        told = Counted(self._server, time_s, request.nonce, visits.run, visits.total, visits.here)
+        return protocol.counted(self._key, told)
+
+    def _answer(self, request: Request, peer: str, now: Clock) -> Reply:
         verdict, why = self._judge(request, peer, now)
         sleep = request.state if verdict == YES and request.challenge else ""
         if sleep:
@@ -553,7 +630,6 @@ class Agent:
                 why=why,
             ),
         )
-        _remember(self._answers, request.nonce, datagram, self.ANSWERS)
         return Reply(datagram, sleep)
 
     def failed(self, words: str, now: Clock) -> None:
@@ -646,14 +722,22 @@ def open_socket(address: str, port: int) -> socket.socket:
     return listener
 
 
-def serve(listener: socket.socket, agent: Agent, config: Config) -> None:
-    """Answer until the process is ended."""
+def serve(listener: socket.socket, agent: Agent, visits: Visits, config: Config) -> None:
+    """Answer, and look who visits, until the process is ended."""
     complain = _Complaints()
     while True:
-        datagram, peer = listener.recvfrom(protocol.MAX_BYTES + 1)
+        due_s = visits.due_in_s(Clock.now().boot_s)
+        if due_s == 0.0:
+            _look(visits)
+            continue
+        listener.settimeout(due_s)
+        try:
+            datagram, peer = listener.recvfrom(protocol.MAX_BYTES + 1)
+        except socket.timeout:
+            continue
         try:
             reply = agent.handle(datagram, plain_address(peer[0]), Clock.now())
-        except (protocol.ProtocolError, BusyError) as error:
+        except (BusyError, OSError, ValueError) as error:
             complain(peer[0], error)
             continue
         try:
@@ -667,6 +751,12 @@ def serve(listener: socket.socket, agent: Agent, config: Config) -> None:
             if words:
                 _log(f"the sleep command failed: {words}")
                 agent.failed(words, Clock.now())
+
+
+def _look(visits: Visits) -> None:
+    # Who asks next is told by getting no answer.
+    with contextlib.suppress(OSError, ValueError):
+        visits.look(Clock.now().boot_s)
 
 
 def tell_systemd_ready() -> None:
@@ -739,12 +829,13 @@ def main(arguments: list[str] | None = None) -> int:
     def why_not(state: str, peer: str) -> tuple[str, ...]:
         return reasons(read(config, state), config.rules, state, config.box | {peer})
 
-    agent = Agent(config.server, key, tuple(config.commands), why_not)
+    visits = Visits(config.box, lambda: read_tcp(Path("/"), _BEEN_ESTABLISHED))
+    agent = Agent(config.server, key, tuple(config.commands), why_not, visits=visits)
     where = config.listen or "all addresses"
     _log(f"agent of {config.server}, UDP port {config.port} of {where}")
     with listener:
         tell_systemd_ready()
-        serve(listener, agent, config)
+        serve(listener, agent, visits, config)
     return 0
 
 

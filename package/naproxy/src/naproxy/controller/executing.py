@@ -22,7 +22,7 @@ from naproxy.core.reason import Reason
 from naproxy.core.request import WakeRequest
 from naproxy.core.state import STATES, State
 from naproxy.drivers import sleep, wake
-from naproxy.drivers.sleep import SleepDriver, SleepResult
+from naproxy.drivers.sleep import Counted, SleepDriver, SleepResult
 from naproxy.drivers.wake import WakeDriver
 from naproxy.server.commissioning import EVERY_S, Commanded
 from naproxy.server.ladder import Ladder
@@ -229,6 +229,12 @@ class Executor:
         if result.past:
             self._supervisor.past(result.past.number)
         self.step(SleepAnswered(result.answer, result.reason))
+
+    async def counted(self) -> Counted | None:
+        """Ask the server which visits it counted that did not come through the box."""
+        if self.stranger():
+            return None
+        return await self._sleeper.counted()
 
     def _tick(self) -> None:
         self.step(Tick(sum(self.sharing.busy())))

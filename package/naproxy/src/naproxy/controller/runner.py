@@ -16,6 +16,7 @@ from naproxy.controller.supervise import Supervisor
 from naproxy.core.reason import Reason
 from naproxy.core.request import WakeRequest
 from naproxy.core.state import State
+from naproxy.drivers.sleep import Counted
 from naproxy.server.commissioning import Plan
 from naproxy.server.machine_io import Transition
 
@@ -73,7 +74,7 @@ class Runner:
         self.decider.configure(server)
         self.executor.configure(server, interface)
         self.supervisor.arming.sight = self.supervisor.sighting.blind
-        self.supervisor.sighting.awake()
+        self.supervisor.look()
         self.decider.decide()
 
     def stop(self, *, why: Reason) -> None:
@@ -114,6 +115,10 @@ class Runner:
         """Obey what the last look says of visitors who come past the box."""
         self.supervisor.arming.sight = self.supervisor.sighting.blind
         self.decider.decide()
+
+    async def counted(self) -> Counted | None:
+        """Ask the server which visits it counted that did not come through the box."""
+        return await self.executor.counted()
 
     def power_w(self) -> float | None:
         """Return what it draws now; None without a meter, or if it does not say."""

@@ -10,10 +10,12 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from naproxy.controller.context import BoxContext
+from naproxy.controller.counting import Counting
 from naproxy.controller.sighting import Sighting
 from naproxy.core.reason import Reason, plain, stored_reason
 from naproxy.core.request import WakeRequest
 from naproxy.core.state import State
+from naproxy.drivers.sleep import Counted
 from naproxy.server.arming import Arming
 from naproxy.server.around import Around
 from naproxy.server.commissioning import (
@@ -54,6 +56,9 @@ class Supervisor:
         self.sighting = Sighting(journal, server, runner, box.look, box.served, wall=time.time)
         self.around = Around()
         self.around.load(journal.saved(self._around_key))
+        self._counting = Counting(
+            lambda: runner.state() is State.AWAKE, runner.counted, self._counted
+        )
         self.interrupted = saved.get("running") is True
         """The controller ended amid a commissioning: the server may be asleep, unproven."""
 
@@ -134,11 +139,20 @@ class Supervisor:
         if change.state is State.TROUBLE and slept and not self.arming.tripped:
             self.arming.trip(change.reason)
             self._save()
-        self.sighting.awake()
+        self.look()
         if change.state is State.AWAKE and self.interrupted:
             self.interrupted = False
             self._save()
         self.send(Entered(change.state, change.reason, took_s))
+
+    def look(self) -> None:
+        """Look for visitors past the box, if the server is awake."""
+        self.sighting.awake()
+        self._counting.awake()
+
+    def _counted(self, counted: Counted) -> None:
+        if self.around.counted(self._day(), counted.run, counted.visits, counted.here):
+            self._journal.save(self._around_key, self.around.dump())
 
     def past(self, number: int) -> None:
         """Hear that so many visitors are connected to the server now, and not through the box."""
@@ -180,15 +194,16 @@ class Supervisor:
 
     def _around(self) -> dict[str, Any] | None:
         """Return what came past the box; None where the server's way to sleep does not tell."""
-        if self._runner.server.sleep.driver != "ssh":
+        day, around, how = self._day(), self.around, self._runner.server.sleep.driver
+        if how != "ssh" and not (how == "agent" and around.tells):
             return None
-        day, around = self._day(), self.around
         days = {"today": around.on(day), "yesterday": around.on(day - 1)}
-        return {**days, "total": around.total, "how": "ssh"}
+        return {**days, "total": around.total, "how": how}
 
     def stop(self) -> None:
         """Leave: what is under way is cut off, and the server called."""
         self.sighting.stop()
+        self._counting.stop()
         if self._timer:
             self._timer.cancel()
         if self.running and self._runner.machine.state is not State.AWAKE:

@@ -16,11 +16,13 @@ import hmac
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol, TypeVar
 
 PORT: Final = 47809
 MAX_BYTES: Final = 1200
 """Longest datagram; fits any link without fragments."""
+MOST_VISITS: Final = 999_999_999
+MOST_HERE: Final = 99_999
 KEY_BYTES: Final = 32
 STATES: Final = ("mem", "disk", "off")
 """Suspend to RAM, suspend to disk, power off."""
@@ -36,10 +38,13 @@ _KEYS: Final = {
     "hello": _HELLO,
     "sleep": (*_HELLO, "challenge"),
     "answer": ("kind", "server", "nonce", "time", "re", "verdict", "states"),
+    "count": ("kind", "server", "nonce", "time", "ports"),
+    "counted": ("kind", "server", "time", "re", "run", "visits", "here"),
 }
 _NONCE: Final = "[0-9a-f]{32}"
+_PORT: Final = "[1-9][0-9]{0,4}"
 _VALUES: Final = {
-    "kind": "hello|sleep|answer",
+    "kind": "|".join(_KEYS),
     "server": "[a-z0-9-]{1,31}",
     "nonce": _NONCE,
     "time": "[0-9]{1,12}",
@@ -49,6 +54,10 @@ _VALUES: Final = {
     "verdict": f"{YES}|{NO}|{AGAIN}",
     "states": f"({'|'.join(STATES)}| )*",
     "why": ".{1,600}",
+    "ports": f"{_PORT}( {_PORT}){{0,7}}",
+    "run": _NONCE,
+    "visits": "[0-9]{1,9}",
+    "here": "[0-9]{1,5}",
 }
 _REASON_BYTES: Final = 120
 _REASONS_BYTES: Final = 800
@@ -89,6 +98,30 @@ class Answer:
     """Why not, one reason each."""
 
 
+@dataclass(frozen=True)
+class Count:
+    """A question for the visits to these ports that did not come from who asks."""
+
+    server: str
+    nonce: str
+    time_s: int
+    ports: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Counted:
+    """The agent's figures. `re` is the question's nonce."""
+
+    server: str
+    time_s: int
+    re: str
+    run: str
+    """Of the agent: `visits` begin anew with another one."""
+    visits: int
+    here: int
+    """Visitors who are connected now."""
+
+
 def is_server_id(text: str) -> bool:
     """Whether a server can be called so."""
     return re.fullmatch(_VALUES["server"], text) is not None
@@ -119,6 +152,32 @@ def request(key: bytes, message: Request) -> bytes:
     return _sign(key, lines)
 
 
+def count(key: bytes, message: Count) -> bytes:
+    """Write and sign a question for visits."""
+    lines = [
+        "kind=count",
+        f"server={message.server}",
+        f"nonce={message.nonce}",
+        f"time={message.time_s}",
+        f"ports={' '.join(map(str, message.ports))}",
+    ]
+    return _sign(key, lines)
+
+
+def counted(key: bytes, message: Counted) -> bytes:
+    """Write and sign the answer to it; what is more than the most is the most."""
+    lines = [
+        "kind=counted",
+        f"server={message.server}",
+        f"time={message.time_s}",
+        f"re={message.re}",
+        f"run={message.run}",
+        f"visits={min(message.visits, MOST_VISITS)}",
+        f"here={min(message.here, MOST_HERE)}",
+    ]
+    return _sign(key, lines)
+
+
 def answer(key: bytes, message: Answer) -> bytes:
     """Write and sign an answer; reasons are made safe to show and cut to fit."""
     lines = [
@@ -133,18 +192,15 @@ def answer(key: bytes, message: Answer) -> bytes:
     return _sign(key, lines + [f"why={reason}" for reason in _fitting(message.why)])
 
 
-def read_request(key: bytes, datagram: bytes) -> Request:
-    """Check and read a request; ProtocolError says what is wrong with it."""
+def read_request(key: bytes, datagram: bytes) -> Request | Count:
+    """Check and read what the box sends; ProtocolError says what is wrong with it."""
     values, why = _open(key, datagram)
-    if values["kind"] == "answer" or why:
+    if values["kind"] in {"answer", "counted"} or why:
         raise ProtocolError("it is no request")
-    return Request(
-        server=values["server"],
-        nonce=values["nonce"],
-        time_s=int(values["time"]),
-        state=values["state"],
-        challenge=values.get("challenge", ""),
-    )
+    server, nonce, time_s = values["server"], values["nonce"], int(values["time"])
+    if values["kind"] == "count":
+        return Count(server, nonce, time_s, tuple(map(int, values["ports"].split())))
+    return Request(server, nonce, time_s, values["state"], values.get("challenge", ""))
 
 
 def read_answer(key: bytes, datagram: bytes) -> Answer:
@@ -160,6 +216,21 @@ def read_answer(key: bytes, datagram: bytes) -> Answer:
         verdict=values["verdict"],
         states=tuple(values["states"].split()),
         why=why,
+    )
+
+
+def read_counted(key: bytes, datagram: bytes) -> Counted:
+    """Check and read the answer to `count`; ProtocolError says what is wrong with it."""
+    values, why = _open(key, datagram)
+    if values["kind"] != "counted" or why:
+        raise ProtocolError("it is no answer to this question")
+    return Counted(
+        server=values["server"],
+        time_s=int(values["time"]),
+        re=values["re"],
+        run=values["run"],
+        visits=int(values["visits"]),
+        here=int(values["here"]),
     )
 
 
@@ -316,8 +387,58 @@ class Question:
         )
 
 
+class CountQuestion:
+    """The question for visits, as a conversation of one datagram and its answer."""
+
+    ordered: Final = False
+
+    def __init__(
+        self, key: bytes, server: str, ports: tuple[int, ...], *, nonce: Callable[[], str]
+    ):
+        """Ask an agent for the visits to these ports, at most eight."""
+        self._key = key
+        self._server = server
+        self._ports = ports
+        self._nonce = nonce()
+        self.forged = 0
+
+    def begin(self, now_s: float) -> bytes:
+        """Return the datagram."""
+        return count(self._key, Count(self._server, self._nonce, int(now_s), self._ports))
+
+    def take(self, datagram: bytes, now_s: float) -> bytes | Counted | None:
+        """Take what arrived."""
+        try:
+            said = read_counted(self._key, datagram)
+        except ForgedError:
+            self.forged += 1
+            return None
+        except ProtocolError:
+            return None
+        return said if (said.re, said.server) == (self._nonce, self._server) else None
+
+
+Said_co = TypeVar("Said_co", Outcome, Counted, covariant=True)
+
+
+class Conversation(Protocol[Said_co]):
+    """A `Question` or a `CountQuestion`."""
+
+    forged: int
+
+    @property
+    def ordered(self) -> bool:
+        """Whether an order is under way."""
+
+    def begin(self, now_s: float) -> bytes:
+        """Return the first datagram."""
+
+    def take(self, datagram: bytes, now_s: float) -> bytes | Said_co | None:
+        """Take what arrived; return the next datagram, the outcome, or None: keep waiting."""
+
+
 def converse(
-    question: Question,
+    question: Conversation[Said_co],
     *,
     send: Callable[[bytes], object],
     receive: Callable[[float], bytes | None],
@@ -325,7 +446,7 @@ def converse(
     monotonic_s: Callable[[], float],
     timeout_s: float = 10.0,
     resend_s: float = 1.0,
-) -> Outcome:
+) -> Said_co:
     """Carry a conversation to its end, or raise NoAnswerError after `timeout_s`.
 
     `receive` waits so many seconds for one datagram and returns None if none came. A
@@ -339,11 +460,11 @@ def converse(
         while (left_s := resend_at_s - monotonic_s()) > 0:
             arrived = receive(left_s)
             taken = question.take(arrived, now_s()) if arrived is not None else None
-            if isinstance(taken, Outcome):
-                return taken
-            if taken is not None:
+            if isinstance(taken, bytes):
                 datagram = taken
                 break
+            if taken is not None:
+                return taken
         else:
             if monotonic_s() >= deadline_s:
                 raise NoAnswerError(question.ordered, question.forged)

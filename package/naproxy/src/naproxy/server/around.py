@@ -26,6 +26,7 @@ class Around:
         self._days: dict[int, int] = {}
         self._through: int | None = None
         self._now = (0.0, 0)
+        self._told: tuple[str, int] | None = None
         self.total = 0
 
     def connected(self, t_s: float, day: int, number: int) -> None:
@@ -36,7 +37,22 @@ class Around:
         then_s, before = self._now
         same = before if 0 <= t_s - then_s < SILENT_S else 0
         self._now = (t_s, number)
-        came = max(0, number - same)
+        self._came(day, max(0, number - same), number)
+
+    def counted(self, day: int, run: str, visits: int, here: int) -> bool:
+        """Take what the server itself has counted; return whether that is news.
+
+        Its `visits` go up as long as `run` is the same; so many of them are `here` now.
+        """
+        before = self.dump()
+        then = self._told[1] if self._told and self._told[0] == run else 0
+        self._told = (run, visits)
+        came = visits - then if visits >= then else 0
+        if came or here:
+            self._came(day, came, here)
+        return self.dump() != before
+
+    def _came(self, day: int, came: int, number: int) -> None:
         self.total += came
         # Who stays over midnight came past the box today, too.
         self._days[day] = max(self._days.get(day, 0) + came, number)
@@ -49,6 +65,11 @@ class Around:
         news = self._through != day
         self._through = day
         return news
+
+    @property
+    def tells(self) -> bool:
+        """Has the server ever told what it counted?"""
+        return self._told is not None
 
     def on(self, day: int) -> int:
         """Return how many visits came past the box on a day."""
@@ -66,7 +87,13 @@ class Around:
     def dump(self) -> dict[str, Any]:
         """Return what is kept over a restart, as JSON."""
         days = sorted(self._days.items())
-        return {"days": days, "through": self._through, "now": self._now, "total": self.total}
+        return {
+            "days": days,
+            "through": self._through,
+            "now": self._now,
+            "told": self._told,
+            "total": self.total,
+        }
 
     def load(self, saved: Mapping[str, Any]) -> None:
         """Take up what `dump` returned; what does not fit counts as nothing known."""
@@ -74,7 +101,10 @@ class Around:
             days = {int(day): int(number) for day, number in saved["days"]}
             through = None if saved["through"] is None else int(saved["through"])
             now, total = (float(saved["now"][0]), int(saved["now"][1])), int(saved["total"])
+            told = saved.get("told")  # older ones kept none
+            told = (str(told[0]), int(told[1])) if told else None
         except (KeyError, TypeError, ValueError, IndexError, OverflowError):
             return
         if min([total, now[1], *days.values()]) >= 0:
             self._days, self._through, self._now, self.total = days, through, now, total
+            self._told = told

@@ -41,6 +41,17 @@ class SleepResult:
     """Who came past the box, if that is the reason."""
 
 
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What the server counted of the visits that did not come through the box."""
+
+    run: str
+    """Of who counts: `visits` begin anew with another one."""
+    visits: int
+    here: int
+    """Visitors who are connected now."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class SleepSettings:
     """The keys that all ways of putting a server to sleep have, and what else is true of a way."""
@@ -113,6 +124,10 @@ class SleepDriver(ABC, Generic[Settings]):
             return await self.order()
         except WrongError as error:
             return SleepResult(Answer.FAILED, error.reason)
+
+    async def counted(self) -> Counted | None:
+        """Return which visits the server counted; None if it does not tell. Never raises."""
+        return None
 
     @abstractmethod
     async def order(self) -> SleepResult:

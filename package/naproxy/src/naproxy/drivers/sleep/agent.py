@@ -17,15 +17,32 @@ from naproxy.core.findings import NotSeen, Problem, let_in
 from naproxy.core.reason import Reason, WrongError, own_words, together
 from naproxy.core.schema import is_absolute, option
 from naproxy.drivers import Target, agent_protocol, secret
-from naproxy.drivers.agent_protocol import NoAnswerError, Outcome, ProtocolError, Question
+from naproxy.drivers.agent_protocol import (
+    Conversation,
+    CountQuestion,
+    NoAnswerError,
+    Outcome,
+    ProtocolError,
+    Question,
+    Said_co,
+)
 from naproxy.drivers.openssh import is_place
-from naproxy.drivers.sleep import ACCEPTED, THE_SERVER, SleepDriver, SleepResult, SleepSettings
+from naproxy.drivers.sleep import (
+    ACCEPTED,
+    THE_SERVER,
+    Counted,
+    SleepDriver,
+    SleepResult,
+    SleepSettings,
+)
 from naproxy.server.machine_io import Answer
+from naproxy.server.sight import HTTPS_PORT
 
 if TYPE_CHECKING:
     from naproxy.doctor import readings, server
 
 _LOOK_S: Final = 3.0
+_HTTP_PORT: Final = 80
 STATES: Final = {"ram": "mem", "disk": "disk", "off": "off"}
 """What the agent calls the states of `sleep.state`."""
 
@@ -71,6 +88,15 @@ class Driver(SleepDriver[Settings]):
             raise WrongError("sleep.agent_not_reached", host=self._host, why=why) from None
         return self._judge(said)
 
+    async def counted(self) -> Counted | None:
+        """Ask for the visits to the ports of the web."""
+        try:
+            question = _count_question(self._settings, self._target)
+            said = await _converse(question, self._host, self._settings.port, _LOOK_S)
+        except (WrongError, NoAnswerError, OSError):
+            return None
+        return Counted(said.run, said.visits, said.here)
+
     def _judge(self, said: Outcome) -> SleepResult:
         words = own_words("; ".join(said.why)) if said.why else None
         clock = [_clock(said.clock_ahead_s)] if said.clock_differs else []
@@ -83,16 +109,31 @@ class Driver(SleepDriver[Settings]):
 
 def _question(settings: Settings, server: str, *, order: bool) -> Question:
     """Return a conversation that has not begun; WrongError if there is no key for it."""
+    state = STATES[settings.state]
+    return Question(_key(settings), server, state, order=order, nonce=_nonce)
+
+
+def _count_question(settings: Settings, target: Target) -> CountQuestion:
+    """Return the question for visits; WrongError if there is no key for it."""
+    ports = tuple(sorted({_HTTP_PORT, HTTPS_PORT, target.port}))
+    return CountQuestion(_key(settings), target.id, ports, nonce=_nonce)
+
+
+def _key(settings: Settings) -> bytes:
     text = secret.read(settings.key_file, Reason("sleep.agent_key"))
     try:
-        key = agent_protocol.parse_key(text)
+        return agent_protocol.parse_key(text)
     except ProtocolError:
         raise WrongError("sleep.no_agent_key", file=settings.key_file) from None
-    state = STATES[settings.state]
-    return Question(key, server, state, order=order, nonce=lambda: secrets.token_hex(16))
 
 
-async def _converse(question: Question, host: str, port: int, timeout_s: float) -> Outcome:
+def _nonce() -> str:
+    return secrets.token_hex(16)
+
+
+async def _converse(
+    question: Conversation[Said_co], host: str, port: int, timeout_s: float
+) -> Said_co:
     """Send and take datagrams until there is an outcome; NoAnswerError, OSError.
 
     They wait in a thread. One that is called off sends no more: its socket is closed.
