@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import agent_protocol as protocol
-from agent_protocol import AGAIN, NO, YES, Answer, Count, Counted, ProtocolError, Request
+from agent_protocol import AGAIN, NO, YES, Answer, Count, Counted, Request
 
 CONFIG: Final = Path("/etc/naproxy-agent/naproxy-agent.conf")
 KEY: Final = Path("/etc/naproxy-agent/key")
@@ -604,10 +604,9 @@ class Agent:
         return reply
 
     def _count(self, request: Count, peer: str, now: Clock) -> bytes:
-        if request.server != self._server:
-            raise ProtocolError(f"it is for the agent of {request.server}")
         visits = self._visits
-        visits.ask(request.ports, peer, now.boot_s)
+        if request.server == self._server:
+            visits.ask(request.ports, peer, now.boot_s)
         time_s = int(now.epoch_s)
         told = Counted(self._server, time_s, request.nonce, visits.run, visits.total, visits.here)
         return protocol.counted(self._key, told)

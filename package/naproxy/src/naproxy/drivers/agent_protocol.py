@@ -415,7 +415,7 @@ class CountQuestion:
             return None
         except ProtocolError:
             return None
-        return said if (said.re, said.server) == (self._nonce, self._server) else None
+        return said if said.re == self._nonce else None
 
 
 Said_co = TypeVar("Said_co", Outcome, Counted, covariant=True)

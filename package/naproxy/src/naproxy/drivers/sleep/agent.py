@@ -90,10 +90,8 @@ class Driver(SleepDriver[Settings]):
 
     async def counted(self) -> Counted | None:
         """Ask for the visits to the ports of the web."""
-        try:
-            question = _count_question(self._settings, self._target)
-            said = await _converse(question, self._host, self._settings.port, _LOOK_S)
-        except (WrongError, NoAnswerError, OSError):
+        said = await _ask_count(self._settings, self._target)
+        if said is None or said.server != self._target.id:
             return None
         return Counted(said.run, said.visits, said.here)
 
@@ -113,10 +111,15 @@ def _question(settings: Settings, server: str, *, order: bool) -> Question:
     return Question(_key(settings), server, state, order=order, nonce=_nonce)
 
 
-def _count_question(settings: Settings, target: Target) -> CountQuestion:
-    """Return the question for visits; WrongError if there is no key for it."""
+async def _ask_count(settings: Settings, target: Target) -> agent_protocol.Counted | None:
+    """Ask for the visits to the ports of the web; None if there is no answer to that."""
     ports = tuple(sorted({_HTTP_PORT, HTTPS_PORT, target.port}))
-    return CountQuestion(_key(settings), target.id, ports, nonce=_nonce)
+    try:
+        question = CountQuestion(_key(settings), target.id, ports, nonce=_nonce)
+        host = settings.host or target.address
+        return await _converse(question, host, settings.port, _LOOK_S)
+    except (WrongError, NoAnswerError, OSError):
+        return None
 
 
 def _key(settings: Settings) -> bytes:
@@ -191,6 +194,8 @@ class Heard:
 
     answer: Outcome | None = None
     problem: Reason | None = None
+    counts: bool = True
+    """It answers who came past the box, too."""
 
     @property
     def there(self) -> Reason | None:
@@ -203,7 +208,8 @@ async def see(settings: Settings, target: Target) -> Heard:
     host = settings.host or target.address
     try:
         question = _question(settings, target.id, order=False)
-        return Heard(answer=await _converse(question, host, settings.port, _LOOK_S))
+        answer = await _converse(question, host, settings.port, _LOOK_S)
+        return Heard(answer=answer, counts=await _ask_count(settings, target) is not None)
     except WrongError as error:
         problem = error.reason
     except NoAnswerError as error:
@@ -263,6 +269,14 @@ def agent_consent(seen: readings.Seen) -> Problem | None:
     return None
 
 
+def agent_counts(seen: readings.Seen) -> Problem | None:
+    """Look whether the agent is new enough to count visits past the box."""
+    _agents_answer(seen)
+    if seen.way.counts:
+        return None
+    return Problem(Reason("doctor.agent_old"), Reason("doctor.do_update_agent"), note=True)
+
+
 def agent_sees_visitors(seen: server.Seen) -> Problem | None:
     """Look whether its configuration leaves out who is connected past the box."""
     ignored = seen.fact("ignored_ports", "doctor.no_agent_config").split()
@@ -283,6 +297,6 @@ def agent_unit(seen: server.Seen) -> Problem | None:
 
 
 CHECKS: Final[Mapping[str, tuple[Callable[[Any], Problem | None], ...]]] = {
-    "box": (agent, agent_state, agent_clock, agent_consent),
+    "box": (agent, agent_state, agent_clock, agent_consent, agent_counts),
     "server": (agent_unit, agent_sees_visitors),
 }
