@@ -420,31 +420,34 @@ def read_units(run: Run, names: tuple[str, ...]) -> tuple[Unit, ...]:
 
 
 _ESTABLISHED: Final = frozenset({"01"})
-_BEEN_ESTABLISHED: Final = _ESTABLISHED | {"04", "05", "06", "08", "09", "0B"}
+BEEN_ESTABLISHED: Final = _ESTABLISHED | {"04", "05", "06", "08", "09", "0B"}
 """FIN_WAIT1, FIN_WAIT2, TIME_WAIT, CLOSE_WAIT, LAST_ACK, CLOSING: its handshake was whole."""
 _LISTEN: Final = "0A"
+_MOST_CONNECTIONS: Final = 16384
 
 
 def read_tcp(root: Path, states: frozenset[str] = _ESTABLISHED) -> tuple[Connection, ...]:
-    """Return connections made from elsewhere to a port that listens (proc(5), /proc/net/tcp)."""
-    listening, found = set(), set()
+    """Return who is connected from elsewhere to ports that listen (proc(5), /proc/net/tcp)."""
+    listening = {port for _, port, _, status in _tcp(root) if status == _LISTEN}
+    found: set[Connection] = set()
+    for address, port, remote, status in _tcp(root):
+        if status in states and port in listening and len(found) < _MOST_CONNECTIONS:
+            peer = _peer(address, remote)
+            if peer:
+                found.add(Connection(int(port, 16), peer))
+    return tuple(sorted(found, key=lambda one: (one.port, one.peer)))
+
+
+def _tcp(root: Path) -> Iterator[tuple[str, str, str, str]]:
+    """Yield local address and port, remote address, and state of each row, as they are there."""
     for name in ("tcp", "tcp6"):
-        # A kernel without IPv6 has no tcp6. The table may be a long one.
+        # A kernel without IPv6 has no tcp6.
         with contextlib.suppress(FileNotFoundError), (root / "proc/net" / name).open() as rows:
             next(rows, None)
             for row in rows:
                 _, local, remote, status, _ = row.split(None, 4)
                 address, _, port = local.partition(":")
-                if status == _LISTEN:
-                    listening.add(port)
-                elif status in states:
-                    found.add((port, address, remote.partition(":")[0]))
-    connections = {
-        Connection(int(port, 16), peer)
-        for port, address, remote in found
-        if port in listening and (peer := _peer(address, remote))
-    }
-    return tuple(sorted(connections, key=lambda one: (one.port, one.peer)))
+                yield address, port, remote.partition(":")[0], status
 
 
 def _peer(local: str, remote: str) -> str:
@@ -828,7 +831,7 @@ def main(arguments: list[str] | None = None) -> int:
     def why_not(state: str, peer: str) -> tuple[str, ...]:
         return reasons(read(config, state), config.rules, state, config.box | {peer})
 
-    visits = Visits(config.box, lambda: read_tcp(Path("/"), _BEEN_ESTABLISHED))
+    visits = Visits(config.box, lambda: read_tcp(Path("/"), BEEN_ESTABLISHED))
     agent = Agent(config.server, key, tuple(config.commands), why_not, visits=visits)
     where = config.listen or "all addresses"
     _log(f"agent of {config.server}, UDP port {config.port} of {where}")

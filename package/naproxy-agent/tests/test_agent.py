@@ -14,8 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import agent_protocol as protocol
-from agent_protocol import AGAIN, NO, YES, ForgedError, ProtocolError, Question, Request
-from naproxy_agent import Agent, BusyError, Clock, go_to_sleep, open_socket, tell_systemd_ready
+from agent_protocol import AGAIN, NO, YES, Count, ForgedError, ProtocolError, Question, Request
+from naproxy_agent import (
+    Agent,
+    BusyError,
+    Clock,
+    Connection,
+    Visits,
+    go_to_sleep,
+    open_socket,
+    tell_systemd_ready,
+)
 
 KEY = bytes(range(32))
 BOX = "192.0.2.1"
@@ -35,7 +44,9 @@ class Server:
         self.why = ()
         self.looked = 0
         self.box = ""
-        self.agent = Agent(server, KEY, states, self._why_not, nonce)
+        self.connected = ()
+        self.visits = Visits(frozenset(), lambda: self.connected)
+        self.agent = Agent(server, KEY, states, self._why_not, visits=self.visits, nonce=nonce)
 
     def _why_not(self, _state, box):
         self.looked += 1
@@ -52,6 +63,11 @@ class Server:
     def ask(self, **changes):
         request = Request("web", nonce(), 1_700_000_000, "mem")
         return self.take(protocol.request(KEY, dataclasses.replace(request, **changes)))
+
+    def count(self, **changes):
+        question = Count("web", nonce(), 1_700_000_000, (80, 443))
+        datagram = protocol.count(KEY, dataclasses.replace(question, **changes))
+        return protocol.read_counted(KEY, self.agent.handle(datagram, BOX, self.now).datagram)
 
     def order(self, **changes):
         challenge = self.ask()[0].nonce
@@ -249,6 +265,31 @@ def test_a_failed_command_is_a_reason_for_a_while(server):
     )
     server.pass_s(Agent.FAILURE_S)
     assert server.ask()[0].verdict == YES
+
+
+def test_it_tells_how_many_visits_did_not_come_from_who_asks(server):
+    server.connected = (Connection(443, "192.0.2.7"), Connection(443, BOX))
+    said = server.count(nonce="a" * 32)
+    assert (said.server, said.re, said.run) == ("web", "a" * 32, server.visits.run)
+    assert (said.visits, said.here) == (1, 1)
+
+
+def test_a_question_for_visits_puts_nothing_to_sleep_and_is_no_challenge(server):
+    challenge = server.count().run
+    assert server.ask(challenge=challenge)[0].verdict == AGAIN
+
+
+def test_another_server_s_question_for_visits_changes_nothing(server):
+    said = server.count(server="db")
+    assert said.server == "web"
+    assert server.visits.due_in_s(0.0) is None
+
+
+def test_questions_for_visits_are_cut_off_too(server):
+    for _ in range(Agent.REQUESTS_PER_S):
+        server.count()
+    with pytest.raises(BusyError):
+        server.count()
 
 
 @pytest.mark.parametrize(
