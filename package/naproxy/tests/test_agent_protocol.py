@@ -15,6 +15,8 @@ from naproxy.drivers.agent_protocol import (
     NO,
     YES,
     Answer,
+    Count,
+    Counted,
     ForgedError,
     NoAnswerError,
     Outcome,
@@ -30,6 +32,8 @@ OTHER = "f" * 32
 HELLO = Request("web", NONCE, 1_700_000_000, "mem")
 ORDER = dataclasses.replace(HELLO, nonce="1" * 32, challenge=OTHER)
 REPLY = Answer("web", OTHER, 1_700_000_001, NONCE, NO, ("mem", "off"), ("logged in: anna",))
+COUNT = Count("web", NONCE, 1_700_000_000, (80, 443))
+COUNTED = Counted("web", 1_700_000_001, NONCE, "3" * 32, 41, 2)
 DOC = Path(__file__).resolve().parents[3] / "docs/agent.md"
 
 
@@ -55,12 +59,46 @@ def test_the_documentation_s_vectors_are_what_we_write():
                 ("logged in: anna from 192.0.2.7", "rsync is running"),
             ),
         ).decode(),
+        protocol.count(KEY, COUNT).decode(),
+        protocol.counted(KEY, COUNTED).decode(),
     ]
 
 
 @pytest.mark.parametrize("message", [HELLO, ORDER])
 def test_a_request_is_read_as_it_was_written(message):
     assert protocol.read_request(KEY, protocol.request(KEY, message)) == message
+
+
+def test_a_question_for_visits_is_read_as_it_was_written():
+    assert protocol.read_request(KEY, protocol.count(KEY, COUNT)) == COUNT
+
+
+def test_the_answer_to_it_is_read_as_it_was_written():
+    assert protocol.read_counted(KEY, protocol.counted(KEY, COUNTED)) == COUNTED
+
+
+def test_more_visits_than_a_line_holds_are_the_most():
+    many = dataclasses.replace(COUNTED, visits=10**12, here=10**12)
+    said = protocol.read_counted(KEY, protocol.counted(KEY, many))
+    assert (said.visits, said.here) == (protocol.MOST_VISITS, protocol.MOST_HERE)
+
+
+@pytest.mark.parametrize(
+    "ports", ["", "0", "080", "80  443", "80 ", "1 2 3 4 5 6 7 8 9", "100000", "x"]
+)
+def test_ports_in_bad_form_are_refused(ports):
+    body = protocol.count(KEY, COUNT).rpartition(b"mac=")[0]
+    with pytest.raises(ProtocolError, match="bad line"):
+        protocol.read_request(KEY, signed(body.replace(b"80 443", ports.encode())))
+
+
+def test_an_answer_is_no_answer_to_another_question():
+    with pytest.raises(ProtocolError, match="no answer"):
+        protocol.read_counted(KEY, protocol.answer(KEY, REPLY))
+    with pytest.raises(ProtocolError, match="no answer"):
+        protocol.read_answer(KEY, protocol.counted(KEY, COUNTED))
+    with pytest.raises(ProtocolError, match="no request"):
+        protocol.read_request(KEY, protocol.counted(KEY, COUNTED))
 
 
 @pytest.mark.parametrize("why", [(), ("a",), ("logged in: Zoë", "a = b")])
@@ -97,6 +135,8 @@ def test_garbage_is_refused(datagram):
         protocol.read_request(KEY, datagram)
     with pytest.raises(ProtocolError):
         protocol.read_answer(KEY, datagram)
+    with pytest.raises(ProtocolError):
+        protocol.read_counted(KEY, datagram)
 
 
 @given(st.binary(max_size=200))
@@ -105,6 +145,8 @@ def test_signed_garbage_is_refused_too(body):
         protocol.read_request(KEY, signed(body))
     with pytest.raises(ProtocolError):
         protocol.read_answer(KEY, signed(body))
+    with pytest.raises(ProtocolError):
+        protocol.read_counted(KEY, signed(body))
 
 
 @given(st.integers(min_value=0), st.integers(min_value=1, max_value=255))

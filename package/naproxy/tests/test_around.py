@@ -89,6 +89,67 @@ def test_one_person_through_the_box_ends_it() -> None:
     assert not around.through(DAY + 3)
 
 
+def test_what_the_server_counts_is_taken_once() -> None:
+    around = Around()
+    assert around.counted(DAY, "a", 2, 2)
+    assert not around.counted(DAY, "a", 2, 2)
+    assert around.counted(DAY, "a", 5, 1)
+    assert (around.on(DAY), around.total) == (5, 5)
+
+
+def test_a_server_that_counts_anew_is_counted_on() -> None:
+    around = Around()
+    around.counted(DAY, "a", 5, 0)
+    around.counted(DAY, "b", 2, 0)
+    assert (around.on(DAY), around.total) == (7, 7)
+
+
+def test_a_count_that_goes_back_brings_nobody_and_is_counted_on_from_there() -> None:
+    around = Around()
+    for visits in (5, 1, 2):
+        around.counted(DAY, "a", visits, 0)
+    assert around.total == 6
+
+
+def test_who_is_here_over_midnight_counts_on_both_days_by_the_servers_count_too() -> None:
+    around = Around()
+    around.counted(DAY, "a", 2, 2)
+    around.counted(DAY + 1, "a", 2, 2)
+    assert (around.on(DAY), around.on(DAY + 1), around.total) == (2, 2, 2)
+
+
+def test_a_count_of_nobody_begins_no_days_without_a_person() -> None:
+    around = Around()
+    for day in range(9):
+        around.counted(DAY + day, "a", 0, 0)
+    assert around.blind(DAY + 9) is None
+    assert around.tells
+
+
+def test_the_box_is_blind_by_the_servers_count_as_by_its_own() -> None:
+    around = Around()
+    around.through(DAY)
+    for day in (1, 2):
+        around.counted(DAY + day, "a", day, 0)
+        assert around.blind(DAY + day) is None
+    assert around.blind(DAY + 3) == Reason("server.blind", days=3, around=2)
+
+
+def test_the_servers_count_goes_on_after_a_restart() -> None:
+    around, again = Around(), Around()
+    around.counted(DAY, "a", 5, 1)
+    again.load(json.loads(json.dumps(around.dump())))
+    again.counted(DAY, "a", 6, 1)
+    assert again.total == 6
+
+
+def test_what_an_older_box_kept_is_taken_up() -> None:
+    kept, around = seen(1, 2, 3).dump(), Around()
+    del kept["told"]
+    around.load(kept)
+    assert (around.total, around.tells) == (3, False)
+
+
 def test_what_it_keeps_is_bounded() -> None:
     around = seen(*range(1000))
     assert len(around.dump()["days"]) == 8
@@ -113,6 +174,9 @@ def test_it_is_the_same_after_a_restart() -> None:
         {"now": [1]},
         {"now": None},
         {"total": -1},
+        {"told": [1]},
+        {"told": ["a", "b"]},
+        {"told": 7},
         {"total": float("inf")},
     ],
 )

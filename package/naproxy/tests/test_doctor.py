@@ -281,6 +281,14 @@ def test_the_box_knows_by_which_address_a_server_knows_it() -> None:
     assert readings.own_address("127.0.0.1") == "127.0.0.1"
 
 
+def test_an_agent_that_is_too_old_to_count_is_a_note_with_its_cure() -> None:
+    old = dataclasses.replace(AGENT, way=dataclasses.replace(AGENT.way, counts=False))
+    assert agent.agent_counts(old) == findings.Problem(
+        Reason("doctor.agent_old"), Reason("doctor.do_update_agent"), True
+    )
+    assert verdicts(old) == {"agent_counts": "note"}
+
+
 def test_a_clock_that_differs_is_a_note() -> None:
     late = Outcome(accepted=True, why=(), states=("mem",), clock_ahead_s=-3600)
     assert verdicts(dataclasses.replace(AGENT, way=agent.Heard(answer=late))) == {

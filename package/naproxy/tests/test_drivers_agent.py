@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 from naproxy.core.reason import Reason
-from naproxy.drivers.sleep import SleepResult, agent
+from naproxy.drivers import agent_protocol
+from naproxy.drivers.sleep import Counted, SleepResult, agent
 from naproxy.server.machine_io import Answer
 from ssh_server import TARGET, free_port
 
@@ -64,6 +65,11 @@ class Server:
         usual = {"port": self.port, "key_file": key_file(self.directory)}
         settings = agent.Settings(**{**usual, **changes})
         return asyncio.run(agent.Driver(settings, TARGET).sleep())
+
+    def counted(self, **changes: Any) -> Counted | None:
+        usual = {"port": self.port, "key_file": key_file(self.directory)}
+        settings = agent.Settings(**{**usual, **changes})
+        return asyncio.run(agent.Driver(settings, TARGET).counted())
 
     def sleeps(self, within_s: float = PATIENCE_S) -> bool:
         """Whether it has gone to sleep, or does in time."""
@@ -315,3 +321,120 @@ def test_nothing_is_ordered_after_it_was_called_off(server: Server) -> None:
     assert server.stays_awake()
     wire.close()
     assert not any(b"challenge=" in datagram for datagram in wire.passed)
+
+
+class Liar:
+    """Has the agent's key, and answers each question for visits with what `says` makes of it."""
+
+    def __init__(self, says: Callable[[agent_protocol.Count], bytes]) -> None:
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.bind(("127.0.0.1", 0))
+        self._socket.settimeout(PATIENCE_S)
+        self.port = self._socket.getsockname()[1]
+        self._says = says
+        threading.Thread(target=self._answer, daemon=True).start()
+
+    def _answer(self) -> None:
+        with self._socket:
+            data, box = self._socket.recvfrom(2000)
+            request = agent_protocol.read_request(bytes.fromhex(KEY), data)
+            assert isinstance(request, agent_protocol.Count)
+            self._socket.sendto(self._says(request), box)
+
+
+def told(request: agent_protocol.Count, **changes: Any) -> bytes:
+    """An honest answer with some lines changed, and signed."""
+    said = {
+        "kind": "counted",
+        "server": request.server,
+        "time": "1700000000",
+        "re": request.nonce,
+        "run": "a" * 32,
+        "visits": "41",
+        "here": "1",
+        **changes,
+    }
+    return agent_protocol._sign(bytes.fromhex(KEY), [f"{k}={v}" for k, v in said.items()])
+
+
+def test_the_agent_tells_how_many_visits_it_counted(server: Server) -> None:
+    counted = server.counted()
+    assert counted
+    assert (counted.visits, counted.here, len(counted.run)) == (0, 0, 32)
+
+
+def test_the_box_asks_for_the_ports_of_the_web(server: Server) -> None:
+    wire = Wire(server.port)
+    server.counted(port=wire.port)
+    wire.close()
+    ports = " ".join(map(str, sorted({80, 443, TARGET.port})))
+    assert f"ports={ports}\n".encode() in wire.passed[0]
+
+
+def test_an_answer_in_good_order_is_believed(tmp_path: Path) -> None:
+    liar = Liar(told)
+    settings = agent.Settings(port=liar.port, key_file=key_file(tmp_path))
+    assert asyncio.run(agent.Driver(settings, TARGET).counted()) == Counted("a" * 32, 41, 1)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"visits": "1000000000"},
+        {"visits": "9" * 1000},
+        {"visits": "-1"},
+        {"visits": "1e9"},
+        {"visits": "\u0661"},
+        {"visits": ""},
+        {"here": "100000"},
+        {"here": "1\nvisits=2"},
+        {"run": "x" * 32},
+        {"re": "b" * 32},
+        {"server": "mail"},
+        {"kind": "answer"},
+        {"why": "words"},
+        {"more": "x" * 2000},
+    ],
+)
+def test_an_agent_that_talks_nonsense_counts_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, str]
+) -> None:
+    monkeypatch.setattr(agent, "_LOOK_S", 0.2)
+    liar = Liar(lambda request: told(request, **changes))
+    settings = agent.Settings(port=liar.port, key_file=key_file(tmp_path))
+    assert asyncio.run(agent.Driver(settings, TARGET).counted()) is None
+
+
+@pytest.mark.parametrize("garbage", [b"", b"\0" * 1200, b"x" * 65000])
+def test_garbage_for_an_answer_counts_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, garbage: bytes
+) -> None:
+    monkeypatch.setattr(agent, "_LOOK_S", 0.2)
+    liar = Liar(lambda _: garbage)
+    settings = agent.Settings(port=liar.port, key_file=key_file(tmp_path))
+    assert asyncio.run(agent.Driver(settings, TARGET).counted()) is None
+
+
+def test_without_key_or_agent_nothing_is_counted(server: Server, tmp_path: Path) -> None:
+    assert server.counted(key_file=str(tmp_path / "none")) is None
+    assert server.counted(port=free_port(socket.SOCK_DGRAM)) is None
+
+
+def seen_by_the_doctor(server: Server, port: int) -> agent.Heard:
+    settings = agent.Settings(port=port, key_file=key_file(server.directory))
+    return asyncio.run(agent.see(settings, TARGET))
+
+
+def test_the_doctor_sees_that_the_agent_counts(server: Server) -> None:
+    assert seen_by_the_doctor(server, server.port).counts
+
+
+def test_an_agent_from_before_the_question_is_recognised(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does not answer what it does not know."""
+    monkeypatch.setattr(agent, "_LOOK_S", 0.5)
+    wire = Wire(server.port, there=lambda data: None if b"kind=count\n" in data else data)
+    heard = seen_by_the_doctor(server, wire.port)
+    wire.close()
+    assert (heard.answer is not None, heard.counts) == (True, False)

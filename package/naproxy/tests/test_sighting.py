@@ -18,7 +18,7 @@ from naproxy.controller.runner import Runner
 from naproxy.controller.sighting import AGAIN_S, SOON_S, Sighting
 from naproxy.core.reason import Reason
 from naproxy.core.state import State
-from naproxy.drivers.sleep import Past, SleepResult, ssh
+from naproxy.drivers.sleep import Counted, Past, SleepResult, agent, ssh
 from naproxy.history.write.journal import Journal
 from naproxy.server.machine_io import Answer
 from naproxy.server.sight import Look
@@ -274,6 +274,36 @@ def test_who_came_past_the_box_is_counted_and_known_after_a_restart(tmp_path: Pa
 
     async def after(made: Runner, _: Door) -> None:
         assert made.supervisor.around.total == 3
+
+    runner(tmp_path, inside)
+    runner(tmp_path, after)
+
+
+def test_what_an_agent_counted_is_told_and_known_after_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_agent = replace(SERVER, sleep=agent.Settings())
+    visits = Counted("a" * 32, 3, 1)
+
+    async def counted(_: agent.Driver) -> Counted:
+        return visits
+
+    async def inside(made: Runner, _: Door) -> None:
+        made.configure(by_agent, "lo")
+        assert made.status()["https"]["around"] is None
+        monkeypatch.setattr(agent.Driver, "counted", counted)
+        monkeypatch.setattr(made.machine, "state", State.AWAKE)
+        made.supervisor.look()
+        for _turn in range(5):
+            await asyncio.sleep(0)
+        told = {"today": 3, "yesterday": 0, "total": 3, "how": "agent"}
+        assert made.status()["https"]["around"] == told
+        figures = {sample[0]: sample[2] for sample in measures._server(made.status())}
+        assert figures[measures.AROUND] == 3
+
+    async def after(made: Runner, _: Door) -> None:
+        made.configure(by_agent, "lo")
+        assert made.status()["https"]["around"]["total"] == 3
 
     runner(tmp_path, inside)
     runner(tmp_path, after)
