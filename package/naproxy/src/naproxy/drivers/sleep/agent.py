@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from naproxy.core.findings import NotSeen, Problem, let_in
 from naproxy.core.reason import Reason, WrongError, own_words, together
 from naproxy.core.schema import is_absolute, option
-from naproxy.drivers import Target, agent_protocol, secret
+from naproxy.drivers import Target, agent_protocol, busy, secret
 from naproxy.drivers.agent_protocol import (
     Conversation,
     CountQuestion,
@@ -96,7 +96,7 @@ class Driver(SleepDriver[Settings]):
         return Counted(said.run, said.visits, said.here)
 
     def _judge(self, said: Outcome) -> SleepResult:
-        words = own_words("; ".join(said.why)) if said.why else None
+        words = together(*map(busy.reason, said.why)) if said.why else None
         clock = [_clock(said.clock_ahead_s)] if said.clock_differs else []
         if said.accepted:
             return SleepResult(Answer.ACCEPTED, together(words or ACCEPTED, *clock))
@@ -264,7 +264,7 @@ def agent_consent(seen: readings.Seen) -> Problem | None:
     answer = _agents_answer(seen)
     if answer.why:
         return Problem(
-            own_words("; ".join(answer.why)), Reason("doctor.do_change_agent"), note=True
+            together(*map(busy.reason, answer.why)), Reason("doctor.do_change_agent"), note=True
         )
     return None
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from naproxy.core.findings import NotSeen, Problem, let_in
 from naproxy.core.reason import Reason, WrongError, own_words
 from naproxy.core.schema import option
-from naproxy.drivers import Target
+from naproxy.drivers import Target, busy
 from naproxy.drivers.openssh import Session, Ssh, SshSettings
 from naproxy.drivers.sleep import (
     THE_SERVER,
@@ -73,6 +73,9 @@ class Driver(SleepDriver[Settings]):
             why = Reason("server.around_now", port=past.port, number=past.number)
             refused = Reason("sleep.refused", who=THE_SERVER, words=why)
             return SleepResult(Answer.REFUSED, refused, past)
+        if code == _REFUSED and session.ended.said:
+            why = busy.printed(session.ended.said)
+            return SleepResult(Answer.REFUSED, Reason("sleep.refused", who=THE_SERVER, words=why))
         if code is not None and 0 <= code < _CONNECTION_ENDED:
             return by_exit_status(session.ended, THE_SERVER)
         if session.let_in:

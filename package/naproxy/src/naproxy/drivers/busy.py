@@ -1,0 +1,83 @@
+"""What a server says of why it must stay awake: the agent, the script for ssh, and systemctl.
+
+All print the same lines of English words, which people read on the server, and on a box that does
+not know one. Here those that are known become reasons.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from naproxy.core.reason import Reason, own_words, together
+
+_SHARES: Final = {139: "SMB", 445: "SMB", 2049: "NFS"}
+
+_Made = Callable[..., Reason]
+
+
+def _connected(port: str, peer: str, more: str | None) -> Reason:
+    number = 1 + int(more or 0)
+    if protocol := _SHARES.get(int(port)):
+        return Reason("sleep.busy_files", protocol=protocol, peer=peer, number=number)
+    return Reason("sleep.busy_port", port=int(port), peer=peer, number=number)
+
+
+def _user(user: str, place: str) -> Reason:
+    return Reason("sleep.busy_user", user=user, place=place)
+
+
+def _locked(who: str, why: str) -> Reason:
+    return Reason("sleep.busy_locked", who=who, why=why)
+
+
+_LINES: Final[tuple[tuple[str, _Made], ...]] = (
+    (r"(\S+) is running", lambda name: Reason("sleep.busy_running", name=name)),
+    (
+        r"(\S+\.\S+) is (active|activating|reloading|deactivating)",
+        lambda unit, state: Reason("sleep.busy_unit", unit=unit, state=state),
+    ),
+    (
+        r"port ([0-9]{1,5}) is connected to ([0-9a-f.:]+)(?: and ([0-9]{1,6}) more)?",
+        _connected,
+    ),
+    (r"logged in: (\S+) (?:from|at) (\S.*)", _user),
+    (r"inhibited by (.+?): (.+)", _locked),
+    (
+        r"the load is ([0-9]{1,6}\.[0-9]{1,2}), above ([0-9.]{1,9})",
+        lambda load, limit: Reason("sleep.busy_load", load=load, limit=limit),
+    ),
+    (
+        r"(\S+) is being rebuilt \((\w+), ([0-9]{1,3}\.[0-9]) % done\)",
+        lambda array, work, done: Reason("sleep.busy_raid", array=array, work=work, done=done),
+    ),
+    (
+        r"packages are being installed \((\S+) is locked\)",
+        lambda file: Reason("sleep.busy_packages", file=file),
+    ),
+)
+
+_SYSTEMCTL: Final[tuple[tuple[str, _Made], ...]] = (
+    (r'Operation inhibited by "(.+?)" \(PID [0-9]+ .+?\), reason is "(.+?)"\.', _locked),
+    (r"User (\S+) is logged in on (\S+)\.", _user),
+)
+"""`--check-inhibitors=yes`: one for each, and then the advice to go on all the same."""
+
+
+def reason(line: str) -> Reason:
+    """Return what one line says; what is not known stays as it came."""
+    for pattern, made in _LINES:
+        if found := re.fullmatch(pattern, line, re.ASCII):
+            return made(*found.groups())
+    return own_words(line)
+
+
+def printed(said: str) -> Reason:
+    """Return what a program printed that was to put the server to sleep, all in one line."""
+    found = [
+        made(*each.groups())
+        for pattern, made in _SYSTEMCTL
+        for each in re.finditer(pattern, said, re.ASCII)
+    ]
+    return together(*found) if found else reason(said)
