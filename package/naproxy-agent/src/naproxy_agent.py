@@ -15,6 +15,7 @@ import contextlib
 import ipaddress
 import json
 import os
+import re
 import secrets
 import shlex
 import socket
@@ -239,6 +240,10 @@ class Readings:
     processes: frozenset[str] = frozenset()
     """Names of the processes that run."""
     units: tuple[Unit, ...] = ()
+    arrays: tuple[tuple[str, str], ...] = ()
+    """Arrays of disks that are at work, and at what."""
+    packages: tuple[str, ...] = ()
+    """Locks of package managers that somebody holds."""
     target: Unit | None = None
     """The systemd target that the sleep command would start."""
     unreadable: tuple[str, ...] = ()
@@ -262,6 +267,8 @@ def reasons(
         *_inhibited(readings.inhibitors, state),
         *(f"logged in: {user}" for user in readings.users),
         *_running(readings, rules),
+        *(f"packages are being installed ({file} is locked)" for file in readings.packages[:1]),
+        *(f"{array} is being rebuilt ({work})" for array, work in readings.arrays),
         *_connected(past, rules.connections_except_ports),
         *_loaded(readings.load, rules.load_above),
     )
@@ -334,6 +341,8 @@ def read(config: Config, state: str, run: Run = run, root: Path = Path("/")) -> 
         ("load", rules.load_above is not None, lambda: read_load(root)),
         ("connections", rules.connections_except_ports is not None, lambda: read_tcp(root)),
         ("processes", bool(rules.processes), lambda: read_processes(root)),
+        ("packages", True, lambda: read_installing(root)),
+        ("arrays", True, lambda: read_rebuilding(root)),
         ("units", bool(rules.units), lambda: read_units(run, rules.units)),
         ("target", bool(target), lambda: read_units(run, (target,))[0]),
     ]
@@ -405,6 +414,47 @@ def read_processes(root: Path) -> frozenset[str]:
             # A script is run by its interpreter: its own name comes second.
             names.update(Path(word).name for word in words[:2] if word[:1] not in {"", "-"})
     return frozenset(names)
+
+
+_PACKAGE_LOCKS: Final = (
+    "/var/lib/dpkg/lock-frontend",
+    "/var/lib/dpkg/lock",
+    "/var/lib/rpm/.rpm.lock",
+)
+
+
+def read_installing(root: Path) -> tuple[str, ...]:
+    """Return the locks of dpkg and rpm that a process holds (proc_locks(5)).
+
+    Their device is not compared: some file systems tell programs another one than the kernel.
+    """
+    inodes = {}
+    for name in _PACKAGE_LOCKS:
+        with contextlib.suppress(FileNotFoundError):
+            inodes[name] = str((root / name[1:]).stat().st_ino)
+    if not inodes:
+        return ()
+    rows = (root / "proc/locks").read_text().splitlines()
+    held = {row.split()[-3].rpartition(":")[2] for row in rows}
+    return tuple(name for name, inode in inodes.items() if inode in held)
+
+
+_AT_WORK: Final = re.compile(r"(resync|recovery|reshape|check|repair) *= *([0-9]+\.[0-9])%")
+
+
+def read_rebuilding(root: Path) -> tuple[tuple[str, str], ...]:
+    """Return arrays that are built or checked anew, not those that wait for it (md(4))."""
+    try:
+        rows = (root / "proc/mdstat").read_text().splitlines()
+    except FileNotFoundError:
+        return ()  # nothing here knows of arrays
+    found, array = [], ""
+    for row in rows:
+        if row.startswith("md"):
+            array = row.split()[0]
+        elif work := _AT_WORK.search(row):
+            found.append((array, f"{work[1]}, {work[2]} % done"))
+    return tuple(found)
 
 
 def read_units(run: Run, names: tuple[str, ...]) -> tuple[Unit, ...]:

@@ -1,5 +1,6 @@
 """What keeps a server awake: judged from readings, and read from a server's files and tools."""
 
+import fcntl
 import ipaddress
 import json
 import subprocess
@@ -19,7 +20,9 @@ from naproxy_agent import (
     plain_address,
     read,
     read_inhibitors,
+    read_installing,
     read_processes,
+    read_rebuilding,
     read_tcp,
     read_units,
     read_users,
@@ -131,6 +134,16 @@ def test_a_masked_target_is_a_reason_with_its_cure():
     assert "systemctl unmask suspend.target" in said[0]
 
 
+def test_an_array_at_work_is_a_reason():
+    said = why(arrays=(("md0", "recovery, 12.6 % done"),))
+    assert said == ("md0 is being rebuilt (recovery, 12.6 % done)",)
+
+
+def test_packages_that_are_installed_are_one_reason():
+    said = why(packages=("/var/lib/dpkg/lock-frontend", "/var/lib/dpkg/lock"))
+    assert said == ("packages are being installed (/var/lib/dpkg/lock-frontend is locked)",)
+
+
 def test_what_cannot_be_read_is_a_reason():
     assert why(unreadable=("the load cannot be read",)) == ("the load cannot be read",)
 
@@ -239,6 +252,67 @@ def test_processes_have_the_kernel_s_name_the_program_s_and_the_script_s(root):
     assert {"mariadb-dump-lo", "mariadb-dump-long", "nightly", "rsync", "kworker/0:1"} <= names
     assert "" not in names
     assert "--all" not in names
+
+
+MDSTAT = """\
+Personalities : [raid1] [raid6]
+md1 : active raid1 sdb1[1] sda1[0]
+      976630336 blocks super 1.2 [2/2] [UU]
+      [==>..................]  check = 12.6% (123456789/976630336) finish=66.1min speed=1234K/sec
+      bitmap: 0/8 pages [0KB], 65536KB chunk
+
+md2 : active raid1 sdd1[2] sdc1[0]
+      976630336 blocks super 1.2 [2/1] [U_]
+      [>....................]  recovery =  0.4% (3704396/976630336) finish=99.9min speed=99K/sec
+md3 : active (auto-read-only) raid1 sde1[1] sdf1[0]
+      976630336 blocks super 1.2 [2/2] [UU]
+        resync=PENDING
+
+unused devices: <none>
+"""
+
+
+def test_arrays_at_work_are_found_and_those_that_wait_are_not(root):
+    (root / "proc/mdstat").write_text(MDSTAT)
+    assert read_rebuilding(root) == (
+        ("md1", "check, 12.6 % done"),
+        ("md2", "recovery, 0.4 % done"),
+    )
+
+
+def test_a_server_without_arrays_has_none_at_work(root):
+    assert read_rebuilding(root) == ()
+    (root / "proc/mdstat").write_text("Personalities : \nunused devices: <none>\n")
+    assert read_rebuilding(root) == ()
+
+
+@pytest.fixture
+def locks(root):
+    """Dpkg's files for locks, where this machine's kernel says who holds them."""
+    (root / "var/lib/dpkg").mkdir(parents=True)
+    for name in ("lock-frontend", "lock"):
+        (root / "var/lib/dpkg" / name).touch()
+    (root / "proc/locks").symlink_to("/proc/locks")
+    return root / "var/lib/dpkg"
+
+
+def test_a_package_manager_that_holds_its_lock_is_seen_until_it_lets_go(root, locks):
+    assert read_installing(root) == ()
+    with (locks / "lock").open("r+") as file:
+        fcntl.lockf(file, fcntl.LOCK_EX)
+        assert read_installing(root) == ("/var/lib/dpkg/lock",)
+    assert read_installing(root) == ()
+
+
+def test_a_server_without_package_managers_installs_nothing(root):
+    assert read_installing(root) == ()
+
+
+def test_a_table_of_locks_that_is_none_keeps_it_awake(root, locks):
+    (root / "proc/locks").unlink()
+    (root / "proc/locks").write_text("nonsense\n")
+    said = reasons(read(config(), "mem", quiet, root), config().rules, "mem")
+    assert said == ("the packages cannot be read: IndexError: list index out of range",)
 
 
 def logind(**answers):

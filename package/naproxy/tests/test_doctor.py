@@ -150,7 +150,7 @@ def test_the_agents_own_no_is_a_note() -> None:
     busy = Outcome(accepted=False, why=("rsync is running",), states=("mem",), clock_ahead_s=0)
     problem = agent.agent_consent(dataclasses.replace(AGENT, way=agent.Heard(answer=busy)))
     assert problem == findings.Problem(
-        own_words("rsync is running"), Reason("doctor.do_change_agent"), True
+        Reason("sleep.busy_running", name="rsync"), Reason("doctor.do_change_agent"), True
     )
 
 
