@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from naproxy.api.jobs import JobError
 from naproxy.config import document as config
+from naproxy.drivers import busy
 from naproxy.setup import access
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="a mount namespace needs root")
@@ -157,6 +158,69 @@ def test_one_visitor_with_many_connections_past_the_box_is_one(tmp_path: Path) -
 
 
 @needs_root
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ("445 192.0.2.2:445 192.0.2.9:50000", "port 445 is connected to 192.0.2.9"),
+        ("2049 192.0.2.2:2049 [2001:db8::9]:800", "port 2049 is connected to 2001:db8::9"),
+        (
+            "139 192.0.2.2:139 192.0.2.9:1\n443 192.0.2.2:443 192.0.2.8:1",
+            "around 443 1",
+        ),
+    ],
+)
+def test_who_has_a_shared_folder_open_keeps_it_awake(rows: str, said: str, tmp_path: Path) -> None:
+    assert asked(tmp_path, rows) == [said, "exit 1"]
+
+
+@needs_root
+def test_several_who_have_shared_folders_open_are_counted(tmp_path: Path) -> None:
+    rows = "".join(f"echo 0 0 192.0.2.2:445 192.0.2.{n}:1\n" for n in (7, 8, 7, 9))
+    ss = f'[ "$4" = "sport = :445" ] || exit 0\n{rows}'
+    said = pasted(tmp_path, ASKED % "192.0.2.1", ss)[1:]
+    assert said == ["port 445 is connected to 192.0.2.7 and 2 more", "exit 1"]
+    assert busy.reason(said[0]).params["number"] == 3
+
+
+INSTALLING = """
+mkdir /var/lib/dpkg && touch /var/lib/dpkg/lock-frontend /var/lib/dpkg/lock
+/usr/local/bin/naproxy-sleep
+flock /var/lib/dpkg/lock /usr/local/bin/naproxy-sleep || echo "exit $?"
+/usr/local/bin/naproxy-sleep
+"""
+
+
+@needs_root
+def test_packages_that_are_installed_keep_it_awake_until_that_is_done(tmp_path: Path) -> None:
+    said = pasted(tmp_path, INSTALLING)[1:]
+    locked = "packages are being installed (/var/lib/dpkg/lock is locked)"
+    assert said == [ASLEEP, locked, "exit 1", ASLEEP]
+    assert busy.reason(locked).code == "sleep.busy_packages"
+
+
+@needs_root
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ("[=>...]  check = 12.6% (1/8) finish=1min", "md1 is being rebuilt (check, 12.6 % done)"),
+        ("[>....]  recovery =  0.4% (1/8)", "md1 is being rebuilt (recovery, 0.4 % done)"),
+        ("  resync=PENDING", None),
+        ("  bitmap: 0/8 pages [0KB], 65536KB chunk", None),
+    ],
+)
+def test_an_array_that_is_rebuilt_keeps_it_awake(
+    row: str, said: str | None, tmp_path: Path
+) -> None:
+    mdstat = tmp_path / "mdstat"
+    mdstat.write_text(f"Personalities : [raid1]\nmd1 : active raid1 sda1[0]\n      {row}\n")
+    server = config.parse(f'{SERVER}[server.sleep]\ndriver = "ssh"\nstate = "off"\n').server[0]
+    text = access._script(server, server.sleep, LINE).replace("/proc/mdstat", str(mdstat))
+    assert run(tmp_path, text, ASKED % "192.0.2.1")[1:] == ([said, "exit 1"] if said else [ASLEEP])
+    if said:
+        assert busy.reason(said).code == "sleep.busy_raid"
+
+
+@needs_root
 def test_a_server_that_cannot_say_who_is_connected_stays_awake(tmp_path: Path) -> None:
     said = pasted(tmp_path, ASKED % "192.0.2.1", "echo Cannot open netlink socket; exit 255")
     assert said[1:] == ["exit 1"]
@@ -164,7 +228,7 @@ def test_a_server_that_cannot_say_who_is_connected_stays_awake(tmp_path: Path) -
 
 def test_the_ports_of_the_office_s_own_web_server_are_looked_at_too() -> None:
     server = config.parse(f'{SERVER}port = 8080\n[server.sleep]\ndriver = "ssh"\n').server[0]
-    assert "for port in 80 443 8080; do" in access._script(server, server.sleep, LINE)
+    assert "for port in 80 443 8080 139 445 2049; do" in access._script(server, server.sleep, LINE)
 
 
 def test_the_guide_by_hand_has_the_same_script() -> None:

@@ -20,11 +20,31 @@ for name in rsync borg restic pg_dump mariadb-dump; do
 		exit 1
 	fi
 done
-# Who is connected past the box would lose the server. If the box has more addresses, add them.
+# Packages that are being installed: who holds a lock of dpkg or rpm.
+for file in /var/lib/dpkg/lock-frontend /var/lib/dpkg/lock /var/lib/rpm/.rpm.lock; do
+	inode=$(stat -c %i "$file" 2>/dev/null) || continue
+	if grep -q ":$inode [0-9]* [0-9EOF]*\$" /proc/locks; then
+		echo "packages are being installed ($file is locked)"
+		exit 1
+	fi
+done
+# Disks that are built or checked anew.
+if [ -e /proc/mdstat ]; then
+	array=$(awk '
+		/^md/ { array = $1 }
+		match($0, /(resync|recovery|reshape|check|repair) *= *[0-9]+[.][0-9]%/) {
+			split(substr($0, RSTART, RLENGTH - 1), part, / *= */)
+			print array " is being rebuilt (" part[1] ", " part[2] " % done)"
+			exit
+		}' /proc/mdstat) || exit 1
+	[ -z "$array" ] || { echo "$array"; exit 1; }
+fi
+# Who is connected past the box would lose the server, or a file (139, 445: SMB; 2049: NFS).
+# If the box has more addresses, add them.
 box="${SSH_CLIENT%% *}"
-for port in @PORTS@; do
+for port in @PORTS@ 139 445 2049; do
 	here=$(ss -Htn state established "sport = :$port") || exit 1
-	number=$(printf '%s\n' "$here" | awk -v box="$box" '
+	seen=$(printf '%s\n' "$here" | awk -v box="$box" '
 		function address(place)
 		{
 			sub(/:[0-9]+$/, "", place)
@@ -42,13 +62,20 @@ for port in @PORTS@; do
 			if (peer ~ /^127\./ || peer == "::1" || peer == address($3) || peer in seen)
 				next
 			seen[peer]
-			number++
+			if (!number++)
+				first = peer
 		}
-		END { print number + 0 }') || exit 1
-	if [ "$number" -gt 0 ]; then
-		echo "around $port $number"
-		exit 1
-	fi
+		END { print number + 0, first }') || exit 1
+	number=${seen%% *}
+	case "$port $number" in
+	*" 0") continue ;;
+	"139 "* | "445 "* | "2049 "*)
+		more=$((number - 1))
+		echo "port $port is connected to ${seen#* }$([ "$more" = 0 ] || echo " and $more more")"
+		;;
+	*) echo "around $port $number" ;;
+	esac
+	exit 1
 done
 exec sudo -n systemctl @VERB@ --check-inhibitors=yes
 END
