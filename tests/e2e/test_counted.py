@@ -7,6 +7,7 @@ from contextlib import closing
 from typing import Any
 
 import pytest
+from naproxy.core.reason import Reason
 
 from tests.e2e.clients import PROGRAM, ask, fresh, visitor
 from tests.simulator.office import Office
@@ -77,8 +78,8 @@ def test_who_comes_past_the_box_is_counted_and_keeps_the_server_awake(office: Of
     with closing(office.client.connect(ADDRESS, 80, source=source)):
         await_total(office, before["total"] + 1)
         office.box.api("POST", "/v1/servers/web/sleep", {})
-        why = f"port 80 is connected to {source}"
-        wait_for(lambda: why in str(office.box.status()["inhibitors"]), "the refusal")
+        why = Reason("sleep.busy_port", port=80, peer=source, number=1).plain()
+        wait_for(lambda: str(why) in str(office.box.status()["inhibitors"]), "the refusal")
     after = around(office)
     assert (after["how"], after["today"]) == ("agent", before["today"] + 1)
 
