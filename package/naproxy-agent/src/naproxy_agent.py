@@ -424,19 +424,28 @@ _PACKAGE_LOCKS: Final = (
 
 
 def read_installing(root: Path) -> tuple[str, ...]:
-    """Return the locks of dpkg and rpm that a process holds (proc_locks(5)).
-
-    Their device is not compared: some file systems tell programs another one than the kernel.
-    """
-    inodes = {}
+    """Return the locks of dpkg and rpm that a process holds (proc_locks(5))."""
+    places = {}
     for name in _PACKAGE_LOCKS:
         with contextlib.suppress(FileNotFoundError):
-            inodes[name] = str((root / name[1:]).stat().st_ino)
-    if not inodes:
+            places[name] = _lock_place((root / name[1:]).stat())
+    if not places:
         return ()
     rows = (root / "proc/locks").read_text().splitlines()
-    held = {row.split()[-3].rpartition(":")[2] for row in rows}
-    return tuple(name for name, inode in inodes.items() if inode in held)
+    held = [row.split()[-3] for row in rows]
+    return tuple(
+        name for name, place in places.items() if any(each.endswith(place) for each in held)
+    )
+
+
+def _lock_place(file: os.stat_result) -> str:
+    """Return device and inode as the table of locks ends them.
+
+    File systems without a disk of their own (btrfs, overlays) tell programs another device.
+    """
+    device = file.st_dev
+    disk = f"{os.major(device):02x}:{os.minor(device):02x}" if os.major(device) else ""
+    return f"{disk}:{file.st_ino}"
 
 
 _AT_WORK: Final = re.compile(r"(resync|recovery|reshape|check|repair) *= *([0-9]+\.[0-9])%")

@@ -3,6 +3,7 @@
 import fcntl
 import ipaddress
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -302,6 +303,23 @@ def test_a_package_manager_that_holds_its_lock_is_seen_until_it_lets_go(root, lo
         fcntl.lockf(file, fcntl.LOCK_EX)
         assert read_installing(root) == ("/var/lib/dpkg/lock",)
     assert read_installing(root) == ()
+
+
+def row_of(device, inode):
+    return f"1: POSIX  ADVISORY  WRITE 812 {device}:{inode} 0 EOF\n"
+
+
+def test_another_disks_file_of_the_same_inode_is_no_lock_of_dpkg(root, locks):
+    file = (locks / "lock").stat()
+    own = f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}"
+    (root / "proc/locks").unlink()
+    (root / "proc/locks").write_text(row_of(own, file.st_ino))
+    assert read_installing(root) == ("/var/lib/dpkg/lock",)
+    (root / "proc/locks").write_text(row_of(own, f"1{file.st_ino}"))
+    assert read_installing(root) == ()
+    if os.major(file.st_dev):
+        (root / "proc/locks").write_text(row_of("ff:ff", file.st_ino))
+        assert read_installing(root) == ()
 
 
 def test_a_server_without_package_managers_installs_nothing(root):

@@ -22,8 +22,12 @@ for name in rsync borg restic pg_dump mariadb-dump; do
 done
 # Packages that are being installed: who holds a lock of dpkg or rpm.
 for file in /var/lib/dpkg/lock-frontend /var/lib/dpkg/lock /var/lib/rpm/.rpm.lock; do
-	inode=$(stat -c %i "$file" 2>/dev/null) || continue
-	if grep -q ":$inode [0-9]* [0-9EOF]*\$" /proc/locks; then
+	place=$(stat -c '%d %i' "$file" 2>/dev/null) || continue
+	device=${place% *}
+	# File systems without a disk of their own (btrfs, overlays) tell programs another device.
+	disk=$(printf ' %02x:%02x' "$((device >> 8 & 4095))" "$((device & 255 | device >> 12 & 1048320))")
+	[ "${disk#* 00:}" = "$disk" ] || disk=
+	if grep -q "$disk:${place#* } [0-9]* [0-9EOF]*\$" /proc/locks; then
 		echo "packages are being installed ($file is locked)"
 		exit 1
 	fi
