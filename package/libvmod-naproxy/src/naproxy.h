@@ -30,6 +30,7 @@
 
 #include "compat.h"
 #include "naproxy_page.h"
+#include "page_read.h"
 
 struct VSC_naproxy;
 struct np_client;
@@ -192,7 +193,6 @@ extern pthread_mutex_t np_page_mtx;
 struct np_map *np_page_look(void);		/* NULL: nothing new */
 void np_page_use(struct np_map *);
 void np_page_complain(const char *, ...) v_printflike_(1, 2);
-bool np_page_string(const char *, size_t);
 const char *np_page_server_problem(const struct naproxy_server *);
 const char *np_page_names_problem(const struct naproxy_page *copy);
 /* Only the configuration; an odd number: it could not be had. */
@@ -296,9 +296,5 @@ void np_record_count(struct np_record *);
 /* Time of the page: CLOCK_MONOTONIC in microseconds. */
 uint64_t np_now_us(void);
 uint64_t np_coarse_us(void);			/* good to some ms, and cheap */
-
-#define NP_LOAD(x)	__atomic_load_n(&(x), __ATOMIC_ACQUIRE)
-#define NP_STORE(x, v)	__atomic_store_n(&(x), (v), __ATOMIC_RELEASE)
-#define NP_ADD(x, v)	__atomic_add_fetch(&(x), (v), __ATOMIC_RELAXED)
 
 #endif /* NAPROXY_H_INCLUDED */

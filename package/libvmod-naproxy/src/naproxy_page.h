@@ -1,12 +1,13 @@
 /*-
- * The page: what the controller and the VMOD share.
+ * The page: what the controller, the VMOD and naproxy-through share.
  *
  * Two memory-mapped files, made by the controller, each by rename so that
  * nobody ever sees half a file:
  *
- *   RUN_DIR/page    struct naproxy_page, 140 KiB. The controller writes state,
+ *   RUN_DIR/page    struct naproxy_page, 144 KiB. The controller writes state,
  *                   configuration and a heartbeat; the VMOD writes counters,
- *                   the gap window and who has requests in flight.
+ *                   the gap window and who has requests in flight;
+ *                   naproxy-through writes counters of connections.
  *   RUN_DIR/events  struct naproxy_events, a ring with one record for each
  *                   request that ended. The VMOD writes, the controller reads.
  *
@@ -16,10 +17,11 @@
  * Rules
  *   - Times are CLOCK_MONOTONIC in microseconds (t_us), so a clock step
  *     changes nothing here.
- *   - A word has one writing side, named beside it: [C] controller, [V] VMOD.
- *   - [V] words are only touched with __atomic builtins. Counters only grow
+ *   - A word has one writing side, named beside it: [C] controller, [V] VMOD,
+ *     [T] naproxy-through.
+ *   - [V] and [T] words are only touched with __atomic builtins. Counters only grow
  *     and survive a restart of either side; gauges are reset by the VMOD when
- *     a child starts.
+ *     a child starts, by naproxy-through when it starts.
  *   - [C] configuration of a server is under its seqlock `seq`: odd while it
  *     is being written; that of the box, and the names, the same. `state` and
  *     `heartbeat_us` are single words and need no lock.
@@ -36,7 +38,7 @@
 
 #define NAPROXY_PAGE_MAGIC	0x3150414eU	/* "NAP1" */
 #define NAPROXY_PAGE_VERSION	4
-#define NAPROXY_PAGE_SIZE	143360
+#define NAPROXY_PAGE_SIZE	147456
 #define NAPROXY_EVENTS_MAGIC	0x3145414eU	/* "NAE1" */
 #define NAPROXY_EVENTS		8192		/* power of two */
 
@@ -46,6 +48,7 @@
 #define NAPROXY_CHALLENGES	8
 #define NAPROXY_TOKEN_LEN	128
 #define NAPROXY_ANSWER_LEN	384
+#define NAPROXY_SERVICES	16
 #define NAPROXY_ID_LEN		32
 #define NAPROXY_NOTICE_LEN	512
 #define NAPROXY_RULES		32
@@ -126,6 +129,14 @@ enum naproxy_rule_kind {
 
 /* Flags of a name, [C]. */
 #define NAPROXY_N_BELOW		(1U << 0)	/* any one label before it */
+
+/* Where connections of a service come from. */
+enum naproxy_listen {
+	NAPROXY_LISTEN_NONE = 0,		/* slot unused */
+	NAPROXY_LISTEN_EDGE = 1,		/* edge/jail/through/ID.sock, a
+						   PROXY v2 header first */
+	NAPROXY_LISTEN_TCP = 2,			/* listen_address, listen_port */
+};
 
 /* Bits of naproxy_event.flags, [V]. */
 #define NAPROXY_E_PAGE_LOAD	(1U << 0)	/* looks like navigation */
@@ -260,6 +271,48 @@ struct naproxy_server {
 	uint8_t		_pad5[152];
 };
 
+/*
+ * A service whose connections naproxy-through joins to a server's, unread. The
+ * server's address, state and ways to wake are those of server[server].
+ */
+struct naproxy_service {
+	/* 0: configuration, [C], under seq */
+	uint32_t	seq;			/* seqlock of what follows */
+	uint8_t		listen;			/* enum naproxy_listen */
+	uint8_t		server;			/* index */
+	uint8_t		listen_family;		/* 4 or 6 */
+	uint8_t		_pad0;
+	char		id[NAPROXY_ID_LEN];	/* of the slots in use */
+	uint8_t		listen_address[16];	/* network order, v4: first four */
+	uint16_t	listen_port;
+	uint16_t	port;			/* of the server */
+	uint32_t	hold_limit_ms;		/* from the connection's start */
+	uint32_t	most_held;		/* at once; more are closed */
+	uint32_t	most_open;		/* at once, held ones too */
+	uint8_t		_pad1[56];
+
+	/* 128: gauges, [T] */
+	uint32_t	open_now;		/* all that are not ended */
+	uint32_t	held_now;		/* those that wait */
+
+	/*
+	 * 136: counters, [T]. Each connection that was accepted and ended
+	 * is in exactly one of the next six.
+	 */
+	uint64_t	accepted;
+	uint64_t	passed;			/* joined at once */
+	uint64_t	held;			/* joined after a wait */
+	uint64_t	refused;		/* too many were held or open */
+	uint64_t	limit;			/* held to the limit */
+	uint64_t	gone;			/* the client hung up before */
+	uint64_t	failed;			/* the server did not take it */
+	uint64_t	held_ms;		/* the waits of `held`, in all */
+	uint64_t	bytes_in;		/* from clients */
+	uint64_t	bytes_out;
+	uint64_t	last_active_us;		/* t_us of the last byte */
+	uint8_t		_pad2[32];
+};
+
 struct naproxy_page {
 	/* 0: [C] */
 	uint32_t	magic;
@@ -295,6 +348,9 @@ struct naproxy_page {
 	/* 40960: [C], under names_seq */
 	struct naproxy_name	names[NAPROXY_NAMES];
 	struct naproxy_challenge	challenge[NAPROXY_CHALLENGES];
+
+	/* 143360 */
+	struct naproxy_service	service[NAPROXY_SERVICES];
 };
 
 /*
@@ -403,6 +459,8 @@ NAPROXY_AT(naproxy_page, spent, 16384);
 NAPROXY_AT(naproxy_page, client, 20480);
 NAPROXY_AT(naproxy_page, names, 40960);
 NAPROXY_AT(naproxy_page, challenge, 139264);
+NAPROXY_AT(naproxy_page, service, 143360);
+NAPROXY_AT(naproxy_service, open_now, 128);
 _Static_assert(sizeof(struct naproxy_rule) == 64, "rule");
 _Static_assert(sizeof(struct naproxy_learned) == 16, "learned");
 _Static_assert(sizeof(struct naproxy_spent) == 16, "spent");
@@ -410,6 +468,7 @@ _Static_assert(sizeof(struct naproxy_client) == 40, "client");
 _Static_assert(sizeof(struct naproxy_name) == 256, "name");
 _Static_assert(sizeof(struct naproxy_challenge) == 512, "challenge");
 _Static_assert(sizeof(struct naproxy_server) == 2048, "server");
+_Static_assert(sizeof(struct naproxy_service) == 256, "service");
 _Static_assert(sizeof(struct naproxy_page) == NAPROXY_PAGE_SIZE, "page");
 _Static_assert(sizeof(struct naproxy_event) == 64, "event");
 _Static_assert(sizeof(struct naproxy_events) == 64 + 64 * NAPROXY_EVENTS,

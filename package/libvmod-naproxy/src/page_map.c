@@ -6,7 +6,7 @@
  *
  * The controller makes a page by rename, never in place, so a file that is
  * mapped here is never truncated. A new inode is noticed within a second. The
- * old mapping stays, because other threads may be reading it; 140 KiB each
+ * old mapping stays, because other threads may be reading it; 144 KiB each
  * time a controller starts anew.
  */
 
@@ -24,11 +24,6 @@
 #include "cache/cache.h"
 
 #include "naproxy.h"
-
-#define FUTURE_US	1000000		/* a heartbeat ahead of us: rubbish */
-#define SEQ_SPINS	50
-#define SEQ_TRIES	100
-#define SEQ_PAUSE_NS	20000
 
 pthread_mutex_t np_page_mtx = PTHREAD_MUTEX_INITIALIZER;
 
@@ -83,21 +78,14 @@ np_page_complain(const char *fmt, ...)
  * What may stand in a page
  */
 
-bool
-np_page_string(const char *s, size_t len)
-{
-
-	return (memchr(s, '\0', len) != NULL);
-}
-
 const char *
 np_page_server_problem(const struct naproxy_server *s)
 {
+	const char *problem;
 
-	if (!np_page_string(s->id, sizeof s->id))
-		return ("an id without end");
-	if (s->id[strspn(s->id, "abcdefghijklmnopqrstuvwxyz0123456789-")])
-		return ("an id that is not of a-z, 0-9 and -");
+	problem = page_id_problem(s->id);
+	if (problem != NULL)
+		return (problem);
 	if (s->family != 0 && s->family != 4 && s->family != 6)
 		return ("an unknown address family");
 	return (NULL);
@@ -117,7 +105,7 @@ static const char *
 page_name_problem(const struct naproxy_name *n)
 {
 
-	if (!np_page_string(n->name, sizeof n->name))
+	if (!page_string(n->name, sizeof n->name))
 		return ("a host name without end");
 	if (!page_name_plain(n->name))
 		return ("a host name that is none");
@@ -134,8 +122,8 @@ page_challenge_plain(const struct naproxy_challenge *c)
 	static const char base64url[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	    "abcdefghijklmnopqrstuvwxyz0123456789_.-";
 
-	return (np_page_string(c->token, sizeof c->token) &&
-	    np_page_string(c->answer, sizeof c->answer) &&
+	return (page_string(c->token, sizeof c->token) &&
+	    page_string(c->answer, sizeof c->answer) &&
 	    c->token[strspn(c->token, base64url)] == '\0' &&
 	    c->answer[strspn(c->answer, base64url)] == '\0');
 }
@@ -159,48 +147,7 @@ np_page_names_problem(const struct naproxy_page *copy)
 	return (NULL);
 }
 
-static const char *
-page_header_problem(const struct naproxy_page *p)
-{
-
-	if (NP_LOAD(p->magic) != NAPROXY_PAGE_MAGIC)
-		return ("wrong magic");
-	if (NP_LOAD(p->version) != NAPROXY_PAGE_VERSION)
-		return ("wrong version");
-	if (NP_LOAD(p->size) != NAPROXY_PAGE_SIZE)
-		return ("wrong size in the header");
-	if (NP_LOAD(p->nservers) > NAPROXY_SERVERS)
-		return ("too many servers");
-	return (NULL);
-}
-
-/*--------------------------------------------------------------------
- * Read under a seqlock. Returns the seq of what is in dst, or an odd number
- * if it could not be had.
- */
-
-static uint32_t
-page_copy(const uint32_t *seq, void *dst, const void *base, size_t from,
-    size_t to)
-{
-	const struct timespec pause = { 0, SEQ_PAUSE_NS };
-	uint32_t s = 1;
-	int i;
-
-	for (i = 0; i < SEQ_TRIES; i++) {
-		s = NP_LOAD(*seq);
-		if ((s & 1) == 0) {
-			memcpy((char *)dst + from, (const char *)base + from,
-			    to - from);
-			__atomic_thread_fence(__ATOMIC_ACQUIRE);
-			if (__atomic_load_n(seq, __ATOMIC_RELAXED) == s)
-				return (s);
-		}
-		if (i >= SEQ_SPINS)
-			(void)nanosleep(&pause, NULL);
-	}
-	return (s | 1);
-}
+/*--------------------------------------------------------------------*/
 
 uint32_t
 np_page_copy_box(struct naproxy_page *dst, const struct naproxy_page *src)
@@ -213,7 +160,7 @@ np_page_copy_box(struct naproxy_page *dst, const struct naproxy_page *src)
 	int i;
 
 	/* Two pieces, of the same writing. */
-	for (i = 0; i < SEQ_TRIES; i++) {
+	for (i = 0; i < PAGE_TRIES; i++) {
 		seq = page_copy(&src->seq, dst, src, notice, end);
 		if ((seq & 1) || page_copy(&src->seq, dst, src, spent,
 		    spent + sizeof src->spent) == seq)
@@ -227,7 +174,8 @@ np_page_copy_names(struct naproxy_page *dst, const struct naproxy_page *src)
 {
 
 	return (page_copy(&src->names_seq, dst, src,
-	    offsetof(struct naproxy_page, names), sizeof *src));
+	    offsetof(struct naproxy_page, names),
+	    offsetof(struct naproxy_page, service)));
 }
 
 uint32_t
@@ -235,9 +183,7 @@ np_page_copy_server(struct naproxy_server *dst,
     const struct naproxy_server *src)
 {
 
-	return (page_copy(&src->seq, dst, src,
-	    offsetof(struct naproxy_server, id),
-	    offsetof(struct naproxy_server, held_now)));
+	return (page_copy_server(dst, src));
 }
 
 /*--------------------------------------------------------------------
@@ -409,15 +355,10 @@ bool
 np_page_trusted(void)
 {
 	const struct np_map *map;
-	uint64_t now, beat, max;
 
 	map = np_page_map();
-	if (map == NULL || page_header_problem(map->page) != NULL)
-		return (false);
-	now = np_coarse_us();
-	beat = NP_LOAD(map->page->heartbeat_us);
-	max = NP_LOAD(map->page->heartbeat_max_ms) * UINT64_C(1000);
-	return (beat != 0 && beat <= now + FUTURE_US && now <= beat + max);
+	return (map != NULL && page_header_problem(map->page) == NULL &&
+	    page_fresh(map->page, np_coarse_us()));
 }
 
 unsigned

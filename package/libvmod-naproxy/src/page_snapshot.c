@@ -203,7 +203,7 @@ snap_read_box(struct np_snap *snap, const struct np_snap *old,
 		if (r->kind == NAPROXY_RULE_NONE)
 			continue;
 		if (r->kind > NAPROXY_RULE_KEEP || r->klass >= NAPROXY_CLASSES
-		    || !np_page_string(r->text, sizeof r->text))
+		    || !page_string(r->text, sizeof r->text))
 			np_page_complain("page: rule %d is malformed",
 			    (int)(r - copy->rules));
 		else
@@ -213,7 +213,7 @@ snap_read_box(struct np_snap *snap, const struct np_snap *old,
 		if (l->client != 0 && l->klass < NAPROXY_CLASSES)
 			snap->learned[snap->nlearned++] = *l;
 	snap_read_spent(snap, copy);
-	if (np_page_string(copy->notice, sizeof copy->notice))
+	if (page_string(copy->notice, sizeof copy->notice))
 		memcpy(snap->notice, copy->notice, sizeof snap->notice);
 	else
 		np_page_complain("page: a notice without end");

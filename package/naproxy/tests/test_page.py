@@ -20,6 +20,7 @@ STRUCTURES = {
     "naproxy_name": page.Name,
     "naproxy_challenge": page.Challenge,
     "naproxy_server": page.Server,
+    "naproxy_service": page.Service,
     "naproxy_page": page.Layout,
     "naproxy_event": page.Event,
 }
@@ -36,6 +37,7 @@ CONSTANTS = {
     "NAPROXY_CHALLENGES": page.CHALLENGES,
     "NAPROXY_TOKEN_LEN": page.TOKEN_LEN,
     "NAPROXY_ANSWER_LEN": page.ANSWER_LEN,
+    "NAPROXY_SERVICES": page.SERVICES,
     "NAPROXY_ID_LEN": page.ID_LEN,
     "NAPROXY_NOTICE_LEN": page.NOTICE_LEN,
     "NAPROXY_RULES": page.RULES,
@@ -72,6 +74,7 @@ CONSTANTS = {
     "NAPROXY_PASS": page.Outcome.PASS,
     **{f"NAPROXY_WAKE_{r.name}": r for r in page.Cause},
     **{f"NAPROXY_RULE_{k.name}": k for k in page.RuleKind},
+    **{f"NAPROXY_LISTEN_{k.name}": k for k in page.Listen},
     "sizeof(struct naproxy_events)": page.EVENTS_SIZE,
     "offsetof(struct naproxy_events, event)": ctypes.sizeof(page.EventsHead),
     "offsetof(struct naproxy_events, head)": page.EventsHead.head.offset,

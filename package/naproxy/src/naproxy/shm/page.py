@@ -25,7 +25,7 @@ from typing import Any, Final
 _LOG: Final = logging.getLogger(__name__)
 PAGE_MAGIC: Final = 0x3150414E
 PAGE_VERSION: Final = 4
-PAGE_SIZE: Final = 143360
+PAGE_SIZE: Final = 147456
 EVENTS_MAGIC: Final = 0x3145414E
 EVENTS: Final = 8192
 SERVERS: Final = 6
@@ -34,6 +34,7 @@ NAME_LEN: Final = 254
 CHALLENGES: Final = 8
 TOKEN_LEN: Final = 128
 ANSWER_LEN: Final = 384
+SERVICES: Final = 16
 ID_LEN: Final = 32
 NOTICE_LEN: Final = 512
 RULES: Final = 32
@@ -116,6 +117,14 @@ class RuleKind(IntEnum):
     AGENT = 3
     WORK = 4
     KEEP = 5
+
+
+class Listen(IntEnum):
+    """Where a service's connections come from; the numbers are those of `enum naproxy_listen`."""
+
+    NONE = 0
+    EDGE = 1
+    TCP = 2
 
 
 class Rule(ctypes.Structure):
@@ -219,6 +228,40 @@ class Server(ctypes.Structure):
     )
 
 
+class Service(ctypes.Structure):
+    """`struct naproxy_service`."""
+
+    _fields_ = (
+        ("seq", c_uint32),
+        ("listen", c_uint8),
+        ("server", c_uint8),
+        ("listen_family", c_uint8),
+        ("_pad0", c_uint8),
+        ("id", c_char * ID_LEN),
+        ("listen_address", c_uint8 * 16),
+        ("listen_port", c_uint16),
+        ("port", c_uint16),
+        ("hold_limit_ms", c_uint32),
+        ("most_held", c_uint32),
+        ("most_open", c_uint32),
+        ("_pad1", c_uint8 * 56),
+        ("open_now", c_uint32),
+        ("held_now", c_uint32),
+        ("accepted", c_uint64),
+        ("passed", c_uint64),
+        ("held", c_uint64),
+        ("refused", c_uint64),
+        ("limit", c_uint64),
+        ("gone", c_uint64),
+        ("failed", c_uint64),
+        ("held_ms", c_uint64),
+        ("bytes_in", c_uint64),
+        ("bytes_out", c_uint64),
+        ("last_active_us", c_uint64),
+        ("_pad2", c_uint8 * 32),
+    )
+
+
 class Layout(ctypes.Structure):
     """`struct naproxy_page`."""
 
@@ -244,6 +287,7 @@ class Layout(ctypes.Structure):
         ("client", Client * CLIENTS),
         ("names", Name * NAMES),
         ("challenge", Challenge * CHALLENGES),
+        ("service", Service * SERVICES),
     )
 
 
@@ -407,6 +451,9 @@ def _nonsense(content: bytes) -> str | None:
         gauges = (server.held_now, server.fetching_now, server.piping_now)
         if max(gauges) > _MOST_AT_ONCE or server.state > _MOST_STATE:
             return f"has nonsense in the record of server {index}"
+    for index, service in enumerate(layout.service):
+        if max(service.open_now, service.held_now) > _MOST_AT_ONCE:
+            return f"has nonsense in the record of service {index}"
     return None
 
 
@@ -513,6 +560,9 @@ class Page:
             server.state = server.since_us = server.spent_mask = 0
             begin = Server.held_now.offset
             ctypes.memset(ctypes.addressof(server) + begin, 0, ctypes.sizeof(Server) - begin)
+        for service in layout.service:
+            begin = Service.open_now.offset
+            ctypes.memset(ctypes.addressof(service) + begin, 0, ctypes.sizeof(Service) - begin)
         for field in (Layout.spent, Layout.client, Layout.challenge):
             ctypes.memset(ctypes.addressof(layout) + field.offset, 0, field.size)
         return bytes(layout)

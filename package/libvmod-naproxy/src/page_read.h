@@ -1,0 +1,108 @@
+/*-
+ * Copyright (c) 2026 The Naproxy authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * How the page is read, by the VMOD and by naproxy-through.
+ */
+
+#ifndef PAGE_READ_H_INCLUDED
+#define PAGE_READ_H_INCLUDED
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <time.h>
+
+#include "naproxy_page.h"
+
+#define NP_LOAD(x)	__atomic_load_n(&(x), __ATOMIC_ACQUIRE)
+#define NP_STORE(x, v)	__atomic_store_n(&(x), (v), __ATOMIC_RELEASE)
+#define NP_ADD(x, v)	__atomic_add_fetch(&(x), (v), __ATOMIC_RELAXED)
+
+#define PAGE_FUTURE_US	1000000		/* a heartbeat ahead of us: rubbish */
+#define PAGE_SPINS	50
+#define PAGE_TRIES	100
+#define PAGE_PAUSE_NS	20000
+
+static inline bool
+page_string(const char *s, size_t len)
+{
+
+	return (memchr(s, '\0', len) != NULL);
+}
+
+static inline const char *
+page_id_problem(const char *id)
+{
+
+	if (!page_string(id, NAPROXY_ID_LEN))
+		return ("an id without end");
+	if (id[strspn(id, "abcdefghijklmnopqrstuvwxyz0123456789-")] != '\0')
+		return ("an id that is not of a-z, 0-9 and -");
+	return (NULL);
+}
+
+static inline const char *
+page_header_problem(const struct naproxy_page *p)
+{
+
+	if (NP_LOAD(p->magic) != NAPROXY_PAGE_MAGIC)
+		return ("wrong magic");
+	if (NP_LOAD(p->version) != NAPROXY_PAGE_VERSION)
+		return ("wrong version");
+	if (NP_LOAD(p->size) != NAPROXY_PAGE_SIZE)
+		return ("wrong size in the header");
+	if (NP_LOAD(p->nservers) > NAPROXY_SERVERS)
+		return ("too many servers");
+	return (NULL);
+}
+
+/* Is the controller alive? */
+static inline bool
+page_fresh(const struct naproxy_page *p, uint64_t now_us)
+{
+	uint64_t beat, max;
+
+	beat = NP_LOAD(p->heartbeat_us);
+	max = NP_LOAD(p->heartbeat_max_ms) * UINT64_C(1000);
+	return (beat != 0 && beat <= now_us + PAGE_FUTURE_US &&
+	    now_us <= beat + max);
+}
+
+/*
+ * Read under a seqlock. Returns the seq of what is in dst, or an odd number
+ * if it could not be had.
+ */
+static inline uint32_t
+page_copy(const uint32_t *seq, void *dst, const void *base, size_t from,
+    size_t to)
+{
+	const struct timespec pause = { 0, PAGE_PAUSE_NS };
+	uint32_t s = 1;
+	int i;
+
+	for (i = 0; i < PAGE_TRIES; i++) {
+		s = NP_LOAD(*seq);
+		if ((s & 1) == 0) {
+			memcpy((char *)dst + from, (const char *)base + from,
+			    to - from);
+			__atomic_thread_fence(__ATOMIC_ACQUIRE);
+			if (__atomic_load_n(seq, __ATOMIC_RELAXED) == s)
+				return (s);
+		}
+		if (i >= PAGE_SPINS)
+			(void)nanosleep(&pause, NULL);
+	}
+	return (s | 1);
+}
+
+static inline uint32_t
+page_copy_server(struct naproxy_server *dst, const struct naproxy_server *src)
+{
+
+	return (page_copy(&src->seq, dst, src,
+	    offsetof(struct naproxy_server, id),
+	    offsetof(struct naproxy_server, held_now)));
+}
+
+#endif /* PAGE_READ_H_INCLUDED */
