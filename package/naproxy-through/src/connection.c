@@ -1,0 +1,613 @@
+/*-
+ * Copyright (c) 2026 The Naproxy authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * A connection, from its client to the server:
+ *
+ *   HEADER       who it is comes first
+ *   HELD         the server is not up
+ *   CONNECTING   to the server, or waiting to try it again
+ *   JOINED       what comes from one side goes to the other
+ *
+ * Bytes go through pipes in the kernel (splice). What a side sends is taken
+ * when the last piece has gone on to the other, so nothing piles up here.
+ */
+
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include <arpa/inet.h>
+#include <netinet/tcp.h>
+
+#include <err.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "through.h"
+
+#define ACCEPT_AT_ONCE	16
+#define HEADER_US	5000000
+#define RETRY_US	250000
+#define QUIET_US	60000000	/* no reason to keep a server awake */
+#define IDLE_US		UINT64_C(3600000000)
+#define PIECE		65536
+#define PIECES		16		/* then others have their turn */
+#define FDS_EACH	6
+#define FDS_OURS	64
+#define WAITING_MS	25
+#define JOINED_MS	250
+#define NOTHING_MS	1000
+
+struct side {
+	struct watch		watch;
+	struct connection	*c;
+	int			pipe[2];	/* of what it sends */
+	size_t			in_pipe;
+	bool			ended;		/* it sends no more */
+	bool			told;		/* the other side knows that */
+};
+
+struct connection {
+	struct connection	*next;
+	struct service		*svc;
+	enum { HEADER, HELD, CONNECTING, JOINED, ENDED } state;
+	struct side		client;
+	struct side		server;
+	bool			held;		/* was, or is */
+	bool			patient;	/* tries again */
+	uint64_t		start_us;
+	uint64_t		try_us;
+	uint64_t		active_us;
+	char			name[INET6_ADDRSTRLEN];
+	size_t			head_len;
+	uint8_t			head[HEADER_MOST];
+};
+
+static struct connection *all;
+static unsigned number;
+static bool any_ended;
+
+/*--------------------------------------------------------------------
+ * Its end
+ */
+
+static void
+side_close(struct side *s)
+{
+
+	watch_close(&s->watch);
+	if (s->pipe[0] < 0)
+		return;
+	AZ(close(s->pipe[0]));
+	AZ(close(s->pipe[1]));
+	s->pipe[0] = -1;
+}
+
+static void
+not_held(struct connection *c)
+{
+
+	if (c->held && c->state != JOINED) {
+		AN(c->svc->held);
+		c->svc->held--;
+	}
+}
+
+static void
+connection_end(struct connection *c)
+{
+
+	not_held(c);
+	side_close(&c->client);
+	side_close(&c->server);
+	AN(c->svc->open);
+	c->svc->open--;
+	c->state = ENDED;
+	any_ended = true;
+}
+
+/* Something was cut off: both sides must see that, too. */
+static void
+connection_abort(struct connection *c)
+{
+	struct linger reset = { 1, 0 };
+
+	/* A local socket has no such thing. */
+	(void)setsockopt(c->client.watch.fd, SOL_SOCKET, SO_LINGER, &reset,
+	    sizeof reset);
+	if (c->server.watch.fd >= 0)
+		(void)setsockopt(c->server.watch.fd, SOL_SOCKET, SO_LINGER,
+		    &reset, sizeof reset);
+	connection_end(c);
+}
+
+void
+connections_bury(void)
+{
+	struct connection *c, **prev = &all;
+
+	if (!any_ended)
+		return;
+	any_ended = false;
+	while ((c = *prev) != NULL) {
+		if (c->state != ENDED) {
+			prev = &c->next;
+			continue;
+		}
+		*prev = c->next;
+		free(c);
+		number--;
+	}
+}
+
+/*--------------------------------------------------------------------
+ * Joined
+ */
+
+static struct side *
+other(struct side *s)
+{
+
+	return (s == &s->c->client ? &s->c->server : &s->c->client);
+}
+
+static bool
+again(void)
+{
+
+	return (errno == EAGAIN || errno == EINTR);
+}
+
+/* One piece from a side to the other. Returns -1: it failed; 0: not now. */
+static int
+side_piece(struct side *s)
+{
+	struct side *to = other(s);
+	ssize_t n;
+
+	if (s->in_pipe == 0 && !s->ended) {
+		n = splice(s->watch.fd, NULL, s->pipe[1], NULL, PIECE,
+		    SPLICE_F_NONBLOCK | SPLICE_F_MOVE);
+		if (n < 0)
+			return (again() ? 0 : -1);
+		if (n == 0)
+			s->ended = true;
+		s->in_pipe = (size_t)n;
+	}
+	if (s->in_pipe > 0) {
+		n = splice(s->pipe[0], NULL, to->watch.fd, NULL, s->in_pipe,
+		    SPLICE_F_NONBLOCK | SPLICE_F_MOVE);
+		if (n < 0)
+			return (again() ? 0 : -1);
+		s->in_pipe -= (size_t)n;
+		s->c->active_us = now_us();
+		if (s == &s->c->client)
+			SERVICE_ADD(s->c->svc, bytes_in, (uint64_t)n);
+		else
+			SERVICE_ADD(s->c->svc, bytes_out, (uint64_t)n);
+		return (1);
+	}
+	if (!s->told) {
+		s->told = true;
+		(void)shutdown(to->watch.fd, SHUT_WR);
+	}
+	return (0);
+}
+
+static bool
+side_pump(struct side *s)
+{
+	int i, more = 1;
+
+	for (i = 0; more > 0 && i < PIECES; i++)
+		more = side_piece(s);
+	return (more >= 0);
+}
+
+static void
+side_wait(struct side *s)
+{
+	uint32_t events = 0;
+
+	if (s->in_pipe == 0 && !s->ended)
+		events |= EPOLLIN;
+	if (other(s)->in_pipe > 0)
+		events |= EPOLLOUT;
+	watch_set(&s->watch, events);
+}
+
+static void
+connection_pump(struct connection *c)
+{
+	uint64_t before = c->active_us;
+
+	if (!side_pump(&c->client) || !side_pump(&c->server)) {
+		connection_abort(c);
+		return;
+	}
+	if (c->active_us != before && c->svc->live != NULL)
+		NP_STORE(c->svc->live->last_active_us, c->active_us);
+	if (c->client.told && c->server.told) {
+		connection_end(c);
+		return;
+	}
+	side_wait(&c->client);
+	side_wait(&c->server);
+}
+
+static void
+set(int fd, int level, int name, int value)
+{
+
+	/* Local sockets have none of these. */
+	(void)setsockopt(fd, level, name, &value, sizeof value);
+}
+
+static void
+side_tune(const struct side *s)
+{
+
+	set(s->watch.fd, IPPROTO_TCP, TCP_NODELAY, 1);
+	set(s->watch.fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+	set(s->watch.fd, IPPROTO_TCP, TCP_KEEPIDLE, 120);
+	set(s->watch.fd, IPPROTO_TCP, TCP_KEEPINTVL, 15);
+	set(s->watch.fd, IPPROTO_TCP, TCP_KEEPCNT, 4);
+}
+
+static void
+connection_join(struct connection *c)
+{
+
+	if (pipe2(c->client.pipe, O_NONBLOCK | O_CLOEXEC) != 0 ||
+	    pipe2(c->server.pipe, O_NONBLOCK | O_CLOEXEC) != 0) {
+		warn("pipe2");
+		SERVICE_ADD(c->svc, failed, 1);
+		connection_abort(c);
+		return;
+	}
+	side_tune(&c->client);
+	side_tune(&c->server);
+	not_held(c);
+	c->state = JOINED;
+	c->active_us = now_us();
+	if (c->held) {
+		SERVICE_ADD(c->svc, held, 1);
+		SERVICE_ADD(c->svc, held_ms,
+		    (c->active_us - c->start_us) / 1000);
+	} else
+		SERVICE_ADD(c->svc, passed, 1);
+	connection_pump(c);
+}
+
+/*--------------------------------------------------------------------
+ * To the server
+ */
+
+static bool
+out_of_time(const struct connection *c)
+{
+
+	return (now_us() >= c->start_us +
+	    c->svc->conf.hold_limit_ms * UINT64_C(1000));
+}
+
+static void
+server_failed(struct connection *c)
+{
+
+	watch_close(&c->server.watch);
+	wake(c->svc, c->name);
+	if (c->patient && !out_of_time(c)) {
+		c->try_us = now_us() + RETRY_US;
+		return;
+	}
+	SERVICE_ADD(c->svc, failed, 1);
+	connection_abort(c);
+}
+
+static void
+server_connect(struct connection *c)
+{
+	struct sockaddr_storage ss;
+	socklen_t len;
+
+	c->state = CONNECTING;
+	c->try_us = now_us();
+	len = service_target(c->svc, &ss);
+	c->server.watch.fd = socket(ss.ss_family, SOCK_STREAM | SOCK_CLOEXEC |
+	    SOCK_NONBLOCK, 0);
+	if (c->server.watch.fd < 0)
+		server_failed(c);
+	else if (connect(c->server.watch.fd, (struct sockaddr *)&ss, len) == 0)
+		connection_join(c);
+	else if (errno == EINPROGRESS)
+		watch_set(&c->server.watch, EPOLLOUT);
+	else
+		server_failed(c);
+}
+
+static void
+server_connected(struct connection *c)
+{
+	socklen_t len = sizeof (int);
+	int problem;
+
+	AZ(getsockopt(c->server.watch.fd, SOL_SOCKET, SO_ERROR, &problem,
+	    &len));
+	if (problem != 0)
+		server_failed(c);
+	else
+		connection_join(c);
+}
+
+/*--------------------------------------------------------------------
+ * Held
+ */
+
+static void
+connection_hold(struct connection *c)
+{
+
+	if (c->svc->held >= c->svc->conf.most_held) {
+		SERVICE_ADD(c->svc, refused, 1);
+		connection_abort(c);
+		return;
+	}
+	c->state = HELD;
+	c->held = c->patient = true;
+	c->svc->held++;
+	/* It sends what it likes; that it is gone is all we want to hear. */
+	watch_set(&c->client.watch, EPOLLRDHUP);
+	wake(c->svc, c->name);
+}
+
+static void
+connection_go(struct connection *c)
+{
+
+	if (!service_available(c->svc)) {
+		if (c->held)
+			c->state = HELD;
+		else
+			connection_hold(c);
+		return;
+	}
+	if (!service_trusted(c->svc)) {
+		c->patient = true;
+		wake(c->svc, c->name);
+	} else if (service_since(c->svc) + c->svc->conf.hold_limit_ms *
+	    UINT64_C(1000) > now_us())
+		c->patient = true;	/* not all of it may be up yet */
+	server_connect(c);
+}
+
+/*--------------------------------------------------------------------
+ * Its beginning
+ */
+
+static void
+connection_known(struct connection *c)
+{
+
+	SERVICE_ADD(c->svc, accepted, 1);
+	watch_set(&c->client.watch, 0);
+	if (c->svc->open > c->svc->conf.most_open) {
+		SERVICE_ADD(c->svc, refused, 1);
+		connection_abort(c);
+		return;
+	}
+	connection_go(c);
+}
+
+static void
+connection_header(struct connection *c)
+{
+	size_t wants;
+	ssize_t n;
+
+	while ((wants = header_wants(c->head, c->head_len)) > c->head_len) {
+		n = recv(c->client.watch.fd, c->head + c->head_len,
+		    wants - c->head_len, 0);
+		if (n < 0 && again())
+			return;
+		if (n <= 0) {
+			connection_abort(c);
+			return;
+		}
+		c->head_len += (size_t)n;
+	}
+	if (wants == 0) {
+		connection_abort(c);
+		return;
+	}
+	header_client(c->head, c->name, sizeof c->name);
+	connection_known(c);
+}
+
+/* Each has two sockets and two pipes; none must be short of one later. */
+static bool
+room(void)
+{
+	static unsigned most;
+	struct rlimit files;
+
+	if (most == 0) {
+		AZ(getrlimit(RLIMIT_NOFILE, &files));
+		most = 1;
+		if (files.rlim_cur > FDS_OURS + FDS_EACH)
+			most = (unsigned)((files.rlim_cur - FDS_OURS) /
+			    FDS_EACH);
+	}
+	return (number < most);
+}
+
+static void
+side_begin(struct side *s, struct connection *c, int fd)
+{
+
+	s->watch.kind = s == &c->client ? WATCH_CLIENT : WATCH_SERVER;
+	s->watch.fd = fd;
+	s->c = c;
+	s->pipe[0] = s->pipe[1] = -1;
+}
+
+static void
+connection_begin(struct service *svc, int fd, const struct sockaddr_storage *ss)
+{
+	struct connection *c;
+
+	c = calloc(1, sizeof *c);
+	if (c == NULL)
+		err(1, "calloc");
+	side_begin(&c->client, c, fd);
+	side_begin(&c->server, c, -1);
+	c->svc = svc;
+	c->start_us = now_us();
+	c->next = all;
+	all = c;
+	number++;
+	svc->open++;
+	if (svc->conf.listen == NAPROXY_LISTEN_EDGE) {
+		watch_set(&c->client.watch, EPOLLIN);
+		return;
+	}
+	if (ss->ss_family == AF_INET6)
+		(void)inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)
+		    ss)->sin6_addr, c->name, sizeof c->name);
+	else
+		(void)inet_ntop(AF_INET, &((const struct sockaddr_in *)
+		    ss)->sin_addr, c->name, sizeof c->name);
+	connection_known(c);
+}
+
+void
+connection_accept(struct service *svc)
+{
+	struct sockaddr_storage ss;
+	socklen_t len;
+	int fd, i;
+
+	for (i = 0; i < ACCEPT_AT_ONCE; i++) {
+		len = sizeof ss;
+		memset(&ss, 0, sizeof ss);
+		fd = accept4(svc->watch.fd, (struct sockaddr *)&ss, &len,
+		    SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (fd < 0) {
+			/* No more of something: services_look() tries again. */
+			if (!again() && errno != ECONNABORTED)
+				watch_set(&svc->watch, 0);
+			return;
+		}
+		if (room())
+			connection_begin(svc, fd, &ss);
+		else {
+			SERVICE_ADD(svc, accepted, 1);
+			SERVICE_ADD(svc, refused, 1);
+			AZ(close(fd));
+		}
+	}
+}
+
+/*--------------------------------------------------------------------
+ * What happens to it
+ */
+
+void
+connection_event(struct watch *w, uint32_t events)
+{
+	struct connection *c = ((struct side *)w)->c;
+
+	switch (c->state) {
+	case HEADER:
+		connection_header(c);
+		break;
+	case HELD:
+	case CONNECTING:
+		if (w->kind == WATCH_SERVER)
+			server_connected(c);
+		else {
+			SERVICE_ADD(c->svc, gone, 1);
+			connection_abort(c);
+		}
+		break;
+	case JOINED:
+		if (events & EPOLLERR)
+			connection_abort(c);
+		else
+			connection_pump(c);
+		break;
+	case ENDED:
+		break;
+	}
+}
+
+static void
+tick_waiting(struct connection *c)
+{
+	uint64_t now = now_us();
+
+	if (out_of_time(c) && c->patient && c->server.watch.fd < 0) {
+		SERVICE_ADD(c->svc, limit, 1);
+		connection_abort(c);
+	} else if (c->state == HELD) {
+		if (service_available(c->svc))
+			connection_go(c);
+		else if (now >= c->svc->woken_us + WAKE_AGAIN_US)
+			wake(c->svc, c->name);
+	} else if (c->server.watch.fd < 0) {
+		if (now >= c->try_us)
+			connection_go(c);
+	} else if (now >= c->try_us +
+	    c->svc->server.connect_timeout_ms * UINT64_C(1000))
+		server_failed(c);
+}
+
+/*
+ * A server that sleeps forgets nothing, but whoever goes on talking to it would
+ * not wake it. Those who come anew do.
+ */
+static void
+tick_joined(struct connection *c)
+{
+	uint64_t quiet_us = now_us() - c->active_us;
+	uint32_t state = service_state(c->svc);
+
+	if (quiet_us >= IDLE_US)
+		connection_end(c);
+	else if (!service_trusted(c->svc))
+		return;
+	else if (state == NAPROXY_ASLEEP)
+		connection_abort(c);
+	else if (state == NAPROXY_FALLING_ASLEEP && quiet_us >= QUIET_US)
+		connection_end(c);
+}
+
+int
+connections_tick(void)
+{
+	static uint64_t last;
+	struct connection *c;
+	int wait_ms = NOTHING_MS;
+
+	if (now_us() < last + WAITING_MS * 1000)
+		return (WAITING_MS);
+	last = now_us();
+	for (c = all; c != NULL; c = c->next) {
+		if (c->state == HEADER) {
+			if (now_us() >= c->start_us + HEADER_US)
+				connection_abort(c);
+		} else if (c->state == JOINED)
+			tick_joined(c);
+		else if (c->state != ENDED)
+			tick_waiting(c);
+		if (c->state == JOINED && wait_ms > JOINED_MS)
+			wait_ms = JOINED_MS;
+		else if (c->state != JOINED && c->state != ENDED)
+			wait_ms = WAITING_MS;
+	}
+	return (wait_ms);
+}
