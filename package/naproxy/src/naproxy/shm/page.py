@@ -523,6 +523,13 @@ class Page:
             yield self.layout
 
     @contextmanager
+    def serving(self, index: int) -> Iterator[Service]:
+        """Write the configuration of a service, under its seqlock."""
+        service: Service = self.layout.service[index]
+        with self._locked(service, "seq"):
+            yield service
+
+    @contextmanager
     def _locked(self, target: Any, field: str) -> Iterator[None]:
         word = ctypes.addressof(target) + getattr(type(target), field).offset
         # Odd already: a controller died while it wrote. What it left is written over now.

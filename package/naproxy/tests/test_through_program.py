@@ -1,0 +1,530 @@
+"""The program naproxy-through alone, with a page that the tests write."""
+
+import os
+import signal
+import socket
+import struct
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import pytest
+from naproxy.core.state import State
+from naproxy.shm.datagram import parse
+from naproxy.shm.page import F_WOL, Listen, Page, monotonic_us
+
+SOURCE = Path(__file__).parents[2] / "naproxy-through"
+LOCALHOST = socket.inet_aton("127.0.0.1")
+SIGNATURE = b"\r\n\r\n\0\r\nQUIT\n"
+HEADER = (
+    SIGNATURE
+    + bytes([0x21, 0x11])
+    + struct.pack("!H4s4sHH", 12, socket.inet_aton("192.0.2.17"), LOCALHOST, 40000, 443)
+)
+SOON_S = 10.0
+AHEAD_US = 3600 * 1_000_000
+
+
+@pytest.fixture(scope="session")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    built = tmp_path_factory.mktemp("through")
+    subprocess.run(["make", "-s", "-C", SOURCE, "asan", f"BUILD={built}/p"], check=True)
+    return built / "p-asan" / "naproxy-through"
+
+
+def until(condition: Callable[[], object]) -> None:
+    end_s = time.monotonic() + SOON_S
+    while not condition():
+        assert time.monotonic() < end_s, "it does not happen"
+        time.sleep(0.005)
+
+
+class Upstream:
+    """A server on 127.0.0.1. `answer` is called with each connection, in a thread."""
+
+    def __init__(self, answer: Callable[[socket.socket], None]) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self._answer = answer
+        self.taken = 0
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            self.taken += 1
+            threading.Thread(target=self._one, args=(connection,), daemon=True).start()
+
+    def _one(self, connection: socket.socket) -> None:
+        with connection:
+            self._answer(connection)
+
+    def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+
+def echo(connection: socket.socket) -> None:
+    with suppress(ConnectionResetError):
+        while data := connection.recv(1 << 16):
+            connection.sendall(data)
+
+
+def all_of(connection: socket.socket) -> bytes:
+    return b"".join(iter(lambda: connection.recv(1 << 16), b""))
+
+
+class Setting:
+    """A page, the program, and what it is connected to."""
+
+    def __init__(self, run_dir: Path, program: Path, stack: ExitStack) -> None:
+        self.run_dir = run_dir
+        self.program = program
+        self.stack = stack
+        (run_dir / "edge/jail/through").mkdir(parents=True)
+        self.page = Page(run_dir)
+        self.socket = run_dir / "edge/jail/through/web.sock"
+        self.wakes = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.wakes.bind(str(run_dir / "wake.sock"))
+        self.wakes.settimeout(SOON_S)
+        self.magic = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.magic.bind(("127.0.0.1", 0))
+        self.magic.settimeout(SOON_S)
+        self.process: subprocess.Popen[str] | None = None
+        self.upstream: Upstream | None = None
+
+    @property
+    def service(self):  # type: ignore[no-untyped-def]
+        return self.page.layout.service[0]
+
+    def counted(self) -> dict[str, int]:
+        names = ("passed", "held", "refused", "limit", "gone", "failed")
+        return {name: number for name in names if (number := getattr(self.service, name))}
+
+    def serve(self, answer: Callable[[socket.socket], None] = echo) -> Upstream:
+        self.upstream = Upstream(answer)
+        self.stack.callback(self.upstream.close)
+        return self.upstream
+
+    def configure(
+        self,
+        state: State,
+        *,
+        port: int | None = None,
+        hold_limit_ms: int = 20000,
+        most_held: int = 8,
+        flags: int = 0,
+        listen_port: int = 0,
+        old: bool = True,
+    ) -> None:
+        if port is None:
+            port = (self.upstream or self.serve()).port
+        self.page.layout.nservers = 1
+        with self.page.configure(0) as server:
+            server.id = b"server"
+            server.family = 4
+            server.address[:4] = LOCALHOST
+            server.wol_address[:4] = LOCALHOST
+            server.wol_port = self.magic.getsockname()[1]
+            server.mac[:] = bytes(range(6))
+            server.flags = flags
+            server.connect_timeout_ms = 1000
+        with self.page.serving(0) as service:
+            service.id = b"web"
+            service.listen = Listen.TCP if listen_port else Listen.EDGE
+            service.listen_family = 4
+            service.listen_address[:4] = LOCALHOST
+            service.listen_port = listen_port
+            service.server = 0
+            service.port = port
+            service.hold_limit_ms = hold_limit_ms
+            service.most_held = most_held
+            service.most_open = 32
+        self.state(state, old=old)
+        self.page.heartbeat(monotonic_us() + 900_000)
+
+    def state(self, state: State, *, old: bool = False) -> None:
+        self.page.set_state(0, state, 1 if old else monotonic_us())
+
+    def trusted_for_long(self) -> None:
+        self.page.layout.heartbeat_max_ms = AHEAD_US // 1000
+
+    def start(self) -> None:
+        self.trusted_for_long()
+        self.process = subprocess.Popen(
+            [self.program, self.run_dir], stderr=subprocess.PIPE, text=True
+        )
+        self.stack.callback(self.stop)
+
+    def stop(self) -> None:
+        assert self.process
+        assert self.process.poll() is None, self.process.stderr and self.process.stderr.read()
+        self.process.terminate()
+        assert self.process.wait(SOON_S) == -signal.SIGTERM
+
+    def connect(self, header: bytes = HEADER) -> socket.socket:
+        until(self.socket.exists)
+        client = socket.socket(socket.AF_UNIX)
+        self.stack.callback(client.close)
+        client.settimeout(SOON_S)
+
+        def there() -> bool:
+            try:
+                client.connect(str(self.socket))
+            except ConnectionRefusedError:
+                return False
+            return True
+
+        until(there)
+        client.sendall(header)
+        return client
+
+
+@pytest.fixture
+def setting(tmp_path: Path, program: Path) -> Iterator[Setting]:
+    with ExitStack() as stack:
+        yield Setting(tmp_path, program, stack)
+
+
+def ends(client: socket.socket) -> bool:
+    try:
+        return client.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def test_a_connection_to_a_server_that_is_awake_is_joined_at_once(setting: Setting) -> None:
+    setting.configure(State.AWAKE)
+    setting.start()
+    client = setting.connect(HEADER + b"hello")
+    assert client.recv(100) == b"hello"
+    assert setting.counted() == {"passed": 1}
+    assert setting.service.accepted == 1
+    until(lambda: setting.service.open_now == 1)
+    client.close()
+    until(lambda: setting.service.open_now == 0)
+
+
+def test_a_connection_waits_until_the_server_is_awake(setting: Setting) -> None:
+    setting.configure(State.ASLEEP)
+    setting.start()
+    client = setting.connect(HEADER + b"hello")
+    until(lambda: setting.service.held_now == 1)
+    assert setting.upstream
+    assert setting.upstream.taken == 0
+    setting.state(State.WAKING)
+    setting.state(State.AWAKE)
+    assert client.recv(100) == b"hello"
+    assert setting.counted() == {"held": 1}
+    until(lambda: setting.service.held_now == 0)
+
+
+def test_the_controller_is_asked_again_and_again_for_the_wake(setting: Setting) -> None:
+    setting.configure(State.ASLEEP)
+    setting.start()
+    setting.connect()
+    first, second = (parse(setting.wakes.recv(2000)) for _ in range(2))
+    assert first == second
+    server, asked = first
+    assert server == "server"
+    assert (asked.who, asked.reason, asked.klass, asked.host) == (
+        *("192.0.2.17", "pass", "person"),
+        "web",
+    )
+
+
+def test_a_magic_packet_is_sent_where_the_page_says_so(setting: Setting) -> None:
+    setting.configure(State.ASLEEP, flags=F_WOL)
+    setting.start()
+    setting.connect()
+    assert setting.magic.recv(200) == b"\xff" * 6 + bytes(range(6)) * 16
+
+
+def test_with_a_stale_heartbeat_it_connects_at_once_and_wakes(setting: Setting) -> None:
+    setting.configure(State.ASLEEP)
+    setting.start()
+    setting.page.heartbeat(1)
+    setting.page.layout.heartbeat_max_ms = 1
+    assert setting.connect(HEADER + b"hello").recv(100) == b"hello"
+    assert setting.magic.recv(200).startswith(b"\xff" * 6)
+    assert setting.counted() == {"passed": 1}
+
+
+def test_with_a_malformed_page_it_goes_on_and_holds_nobody(setting: Setting) -> None:
+    setting.configure(State.ASLEEP)
+    setting.start()
+    setting.connect().close()
+    bad = setting.run_dir / "bad"
+    bad.write_bytes(os.urandom(setting.page.path.stat().st_size))
+    bad.rename(setting.page.path)
+    setting.page.layout.magic = 0
+    assert setting.connect(HEADER + b"hello").recv(100) == b"hello"
+
+
+def test_a_new_page_is_taken_up(setting: Setting) -> None:
+    setting.configure(State.ASLEEP)
+    setting.start()
+    client = setting.connect(HEADER + b"hello")
+    until(lambda: setting.service.held_now)
+    setting.page.path.unlink()
+    setting.page = Page(setting.run_dir)
+    setting.trusted_for_long()
+    setting.configure(State.AWAKE)
+    assert client.recv(100) == b"hello"
+    until(lambda: setting.service.open_now == 1)
+
+
+def test_who_hangs_up_while_held_is_gone(setting: Setting) -> None:
+    setting.configure(State.ASLEEP)
+    setting.start()
+    client = setting.connect()
+    until(lambda: setting.service.held_now)
+    client.close()
+    until(lambda: setting.service.held_now == 0)
+    assert setting.counted() == {"gone": 1}
+    assert setting.service.open_now == 0
+
+
+def test_more_than_may_be_held_are_closed(setting: Setting) -> None:
+    setting.configure(State.ASLEEP, most_held=2)
+    setting.start()
+    for held in (1, 2):
+        setting.connect()
+        until(lambda held=held: setting.service.held_now == held)
+    assert ends(setting.connect())
+    assert setting.counted() == {"refused": 1}
+    assert setting.service.held_now == 2
+
+
+def test_nobody_is_held_for_longer_than_the_limit(setting: Setting) -> None:
+    setting.configure(State.ASLEEP, hold_limit_ms=100)
+    setting.start()
+    assert ends(setting.connect())
+    assert setting.counted() == {"limit": 1}
+
+
+def test_a_half_that_the_client_closes_is_closed_at_the_server(setting: Setting) -> None:
+    def answer(connection: socket.socket) -> None:
+        connection.sendall(all_of(connection).upper())
+
+    setting.serve(answer)
+    setting.configure(State.AWAKE)
+    setting.start()
+    client = setting.connect(HEADER + b"hello")
+    client.shutdown(socket.SHUT_WR)
+    assert all_of(client) == b"HELLO"
+
+
+def test_a_half_that_the_server_closes_is_closed_at_the_client(setting: Setting) -> None:
+    heard: list[bytes] = []
+
+    def answer(connection: socket.socket) -> None:
+        connection.sendall(b"that is all")
+        connection.shutdown(socket.SHUT_WR)
+        heard.append(all_of(connection))
+
+    setting.serve(answer)
+    setting.configure(State.AWAKE)
+    setting.start()
+    client = setting.connect()
+    assert all_of(client) == b"that is all"
+    client.sendall(b"still here")
+    client.close()
+    until(lambda: heard)
+    assert heard == [b"still here"]
+
+
+def test_a_megabyte_goes_both_ways_at_once(setting: Setting) -> None:
+    sent = os.urandom(1 << 20)
+    setting.configure(State.AWAKE)
+    setting.start()
+    client = setting.connect()
+
+    def send() -> None:
+        client.sendall(sent)
+        client.shutdown(socket.SHUT_WR)
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    assert all_of(client) == sent
+    sender.join()
+    assert (setting.service.bytes_in, setting.service.bytes_out) == (len(sent), len(sent))
+    assert setting.service.last_active_us
+
+
+def test_who_does_not_read_stops_the_other_side(setting: Setting) -> None:
+    setting.serve(lambda connection: connection.sendall(bytes(64 << 20)))
+    setting.configure(State.AWAKE)
+    setting.start()
+    client = setting.connect()
+    assert client.recv(1)
+    until(lambda: setting.service.bytes_out > 0)
+    assert setting.service.bytes_out < 32 << 20
+    assert len(all_of(client)) == (64 << 20) - 1
+
+
+def test_a_server_that_refuses_is_not_tried_again(setting: Setting) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    setting.configure(State.AWAKE, port=port)
+    setting.start()
+    assert ends(setting.connect())
+    assert setting.counted() == {"failed": 1}
+
+
+def test_a_server_that_just_woke_is_tried_until_it_takes_the_connection(setting: Setting) -> None:
+    with socket.socket() as reserved:
+        reserved.bind(("127.0.0.1", 0))
+        setting.configure(State.ASLEEP, port=reserved.getsockname()[1])
+        setting.start()
+        client = setting.connect(HEADER + b"hello")
+        until(lambda: setting.service.held_now)
+        setting.state(State.AWAKE)
+        client.settimeout(0.5)
+        with pytest.raises(TimeoutError):
+            client.recv(1)
+        reserved.listen()
+        taken, _ = reserved.accept()
+        with taken:
+            assert taken.recv(100) == b"hello"
+
+
+def test_what_the_server_cuts_off_is_cut_off(setting: Setting) -> None:
+    def answer(connection: socket.socket) -> None:
+        connection.recv(1)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    setting.serve(answer)
+    setting.configure(State.AWAKE, listen_port=port)
+    setting.start()
+    until(lambda: not _refused(port))
+    client = socket.create_connection(("127.0.0.1", port), SOON_S)
+    setting.stack.callback(client.close)
+    client.sendall(b"x")
+    with pytest.raises(ConnectionResetError):
+        client.recv(1)
+
+
+def _refused(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port)).close()
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
+def test_a_service_may_have_a_port_of_its_own(setting: Setting) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    setting.configure(State.ASLEEP, listen_port=port)
+    setting.start()
+    until(lambda: not _refused(port))
+    while setting.wakes.recv(2000).find(b"client=127.0.0.1\n") < 0:
+        pass
+
+
+def test_a_server_that_falls_asleep_has_no_connection_any_more(setting: Setting) -> None:
+    setting.configure(State.AWAKE)
+    setting.start()
+    client = setting.connect(HEADER + b"hello")
+    assert client.recv(100) == b"hello"
+    setting.state(State.ASLEEP)
+    assert ends(client)
+    until(lambda: setting.service.open_now == 0)
+
+
+def test_a_service_that_is_given_up_is_open_no_more(setting: Setting) -> None:
+    setting.configure(State.AWAKE)
+    setting.start()
+    client = setting.connect(HEADER + b"hello")
+    assert client.recv(100) == b"hello"
+    with setting.page.serving(0) as service:
+        service.listen = Listen.NONE
+    until(lambda: _closed(setting.socket))
+    client.sendall(b"still joined")
+    assert client.recv(100) == b"still joined"
+
+
+def _closed(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as client:
+        try:
+            client.connect(str(path))
+        except ConnectionRefusedError:
+            return True
+        return False
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"GET / HTTP/1.1\r\nHost: www.example.org\r\n\r\n",
+        b"PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\n",
+        SIGNATURE + bytes([0x31, 0x11, 0, 12]) + bytes(12),
+        SIGNATURE + bytes([0x22, 0x11, 0, 12]) + bytes(12),
+        SIGNATURE + bytes([0x21, 0x11, 0, 11]) + bytes(11),
+        SIGNATURE + bytes([0x21, 0x21, 0, 12]) + bytes(12),
+        SIGNATURE + bytes([0x21, 0x11, 0xFF, 0xFF]) + bytes(1000),
+    ],
+)
+def test_what_is_no_header_of_the_edge_is_closed(setting: Setting, header: bytes) -> None:
+    setting.configure(State.ASLEEP)
+    setting.start()
+    assert ends(setting.connect(header))
+    assert setting.service.accepted == 0
+    assert setting.service.held_now == 0
+
+
+@pytest.mark.parametrize(
+    ("header", "who"),
+    [
+        (SIGNATURE + bytes([0x20, 0, 0, 0]), ""),
+        (SIGNATURE + bytes([0x21, 0x31, 0, 216]) + bytes(216), ""),
+        (
+            SIGNATURE
+            + bytes([0x21, 0x21, 0, 39])
+            + socket.inet_pton(socket.AF_INET6, "2001:db8::7")
+            + bytes(16 + 4)
+            + b"\x04\0\0",
+            "2001:db8::7",
+        ),
+    ],
+)
+def test_who_the_client_is_stands_in_the_header(setting: Setting, header: bytes, who: str) -> None:
+    setting.configure(State.ASLEEP)
+    setting.start()
+    setting.connect(header)
+    assert parse(setting.wakes.recv(2000))[1].who == who
+
+
+def test_a_header_may_come_in_pieces(setting: Setting) -> None:
+    setting.configure(State.AWAKE)
+    setting.start()
+    client = setting.connect(HEADER[:3])
+    until(lambda: setting.service.open_now)
+    for piece in (HEADER[3:17], HEADER[17:], b"hello"):
+        client.sendall(piece)
+    assert client.recv(100) == b"hello"
+
+
+def test_a_page_with_nonsense_is_refused(setting: Setting) -> None:
+    setting.configure(State.AWAKE)
+    with setting.page.serving(0) as service:
+        service.server = 5
+    setting.start()
+    assert setting.process
+    assert setting.process.stderr
+    assert setting.process.stderr.readline() == "naproxy-through: page: a service of no server\n"
+    assert not setting.socket.exists()
+
+
+def test_it_says_how_it_is_called(program: Path) -> None:
+    done = subprocess.run([program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "usage: naproxy-through RUN_DIR\n")
