@@ -241,10 +241,11 @@ class ServerHttps:
     """HTTPS of one server, and what it is told of its visitors."""
 
     mode: str = option(
-        "none: the box does not serve it; box: the box serves it, with its certificates; unused:"
-        " not served, and somebody has made sure that no visitor comes past the box",
+        "none: the box does not serve it; box: the box serves it, with its certificates; through:"
+        " the box passes connections for the server's names on to its `to_server_port`, unopened;"
+        " unused: not served, and somebody has made sure that no visitor comes past the box",
         "none",
-        choices=("none", "box", "unused"),
+        choices=("none", "box", "through", "unused"),
     )
     redirect: bool = option("Send visitors from HTTP on to HTTPS, with mode box", False)
     hsts_s: int = option(
@@ -553,6 +554,8 @@ def _https_conflicts(config: Config, server: Server, here: str) -> Iterator[Prob
     by_default = server.default or server is config.server[0]
     if https.mode == "box" and not server.hosts and not by_default:
         yield Problem(f"{here}.mode", Reason("config.https_names"))
+    if https.mode == "through" and not server.hosts:
+        yield Problem(f"{here}.mode", Reason("config.through_names"))
     for key, value in (("redirect", https.redirect), ("hsts_s", https.hsts_s)):
         if value and https.mode != "box":
             yield Problem(f"{here}.{key}", Reason("config.https_box"))

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from naproxy.controller.context import BoxContext
+from naproxy.controller.through import Through
 from naproxy.core.state import Klass
 from naproxy.server.shares import OWN, OWN_ROBOT, Party, Settings, Shares, Use
 from naproxy.shm import page
@@ -39,6 +40,7 @@ class Sharing:
         self._box = box
         self._index = index
         self.shares = Shares(settings)
+        self.through = Through(box.page, index)
         self._used_s = time.monotonic()
 
     def ask(self, t_s: float, event: Event, *, awake: bool) -> None:
@@ -61,7 +63,7 @@ class Sharing:
         fetching, piping = int(record.fetching_now), int(record.piping_now)
         if time.monotonic() - self._used_s < _NOBODYS_S:
             number += max(0, fetching + piping - sum(use.number for use in self._uses()))
-        return min(number, fetching), min(number, piping)
+        return min(number, fetching), min(number, piping) + self.through.busy
 
     def _uses(self) -> list[Use]:
         found = []

@@ -13,11 +13,14 @@ from naproxy.core.interfaces import broadcast_of
 from naproxy.core.names import ascii_site
 from naproxy.core.state import Klass
 from naproxy.shm import page
-from naproxy.shm.page import Page, RuleKind
+from naproxy.shm.page import Listen, Page, RuleKind
 
 RELEASE_BATCH: Final = 20
 RELEASE_MS: Final = 10
 """A server that is up again gets so many of the requests that wait at once, then a pause."""
+
+MOST_OPEN: Final = 1000
+"""Connections that are passed on to one server at once."""
 
 _BELOW: Final = "*."
 _TOKEN: Final = re.compile(rf"[A-Za-z0-9_-]{{1,{page.TOKEN_LEN - 1}}}")
@@ -70,6 +73,26 @@ def write_server(
         record.first_byte_timeout_ms = round(1000 * server.first_byte_timeout_s)
         record.release_batch = RELEASE_BATCH
         record.release_ms = RELEASE_MS
+
+
+def write_services(shared: Page, servers: Sequence[Server], slots: Mapping[str, int]) -> None:
+    """Write whose connections are passed on unopened: each in the place that its server has."""
+    passed = {slots[each.id]: each for each in servers if each.https.mode == "through"}
+    for index, record in enumerate(shared.layout.service):
+        server = passed.get(index)
+        name = server.id.encode() if server else b""
+        if record.id != name:
+            shared.clear_service(index)
+        if server is None:
+            continue
+        with shared.serving(index) as service:
+            service.id = name
+            service.listen = Listen.EDGE
+            service.server = index
+            service.port = server.https.to_server_port
+            service.hold_limit_ms = round(1000 * server.hold.limit_s)
+            service.most_held = server.hold.cap
+            service.most_open = MOST_OPEN
 
 
 def write_names(shared: Page, servers: Sequence[Server], slots: Mapping[str, int]) -> None:

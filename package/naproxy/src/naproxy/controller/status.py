@@ -27,7 +27,7 @@ def status(executor: Executor, decider: Decider, supervisor: Supervisor) -> dict
         "reason": machine.reason.plain(),
         "mode": "awake" if kept_awake else "auto",
         "mode_until_s": decider.mode_until_s if kept_awake else None,
-        "held": int(executor.record.held_now),
+        "held": int(executor.record.held_now) + executor.sharing.through.held,
         "eta_s": None if eta_s is None else round(eta_s, 1),
         "inhibitors": plain(decider.inhibitors()),
         "alert": machine.alert.plain() if machine.alert else None,
@@ -35,6 +35,7 @@ def status(executor: Executor, decider: Decider, supervisor: Supervisor) -> dict
         "sleep_s": machine.fall.value_s if machine.fall.count else None,
         "rungs": machine.ladder.status(),
         **supervisor.status(),
+        "through": executor.sharing.through.status(),
         "decision": {
             "policy": server.policy.name,
             "sleep": decision.sleep,

@@ -210,6 +210,10 @@ class Controller:
         if self.current().box.learn_robots:
             self._learner.heard(events)
         for name, index in self._slots.items():
+            runner = self.runners[name]
+            delta_ms = 1000 * runner.server.promise.delta_s
+            if passed := list(runner.executor.sharing.through.events(delta_ms)):
+                heard.setdefault(index, []).extend(passed)
             for event in heard.get(index, ()):
                 self._history.request(name, event)
             if index in heard:
@@ -283,6 +287,7 @@ class Controller:
                 default=server.id == default,
                 wake_expect_s=self.runners[server.id].machine.wake.value_s,
             )
+        slots.write_services(self._page, new.server, self._slots)
         slots.write_box(self._page, new, self._slots)
         self._zone = zone(new.office.time_zone)
         self._learner.serve(ascii_site(host) for server in new.server for host in server.hosts)

@@ -23,7 +23,7 @@ from naproxy.core.processes import why
 from naproxy.core.reason import Reason, plain
 from naproxy.edge.apply import Generations, Haproxy, Info
 from naproxy.edge.challenges import Challenges, Write
-from naproxy.edge.render import Here, render, serves, wanted
+from naproxy.edge.render import Here, passed, render, serves, wanted
 from naproxy.edge.renewing import Memory, Renewing
 from naproxy.edge.store import own_file, store_of
 from naproxy.edge.to_server import ToServers
@@ -95,7 +95,7 @@ class Keeper:
         self._info: Info | None = None
         self._said: dict[str, Any] | None = None
         self.served: frozenset[str] = frozenset()
-        """The names of good certificates in force, none while HTTPS is not served."""
+        """The names of good certificates in force, and those whose connections are passed on."""
         self._hear_served = served
         self.challenges = Challenges(show)
         self._renewing = Renewing(here, self, memory, now, awake)
@@ -152,6 +152,8 @@ class Keeper:
             served = frozenset(
                 name for each in good if self._now() < each.not_after_s for name in each.names
             )
+        if config and self._info and not self._problem:
+            served |= {site for server in passed(config) for site in _sites(server)}
         if served != self.served:
             self.served = served
             self._hear_served()

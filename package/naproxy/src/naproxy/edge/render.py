@@ -10,7 +10,7 @@ has one connection to the server for each of Varnish's, as long as Varnish keeps
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -29,6 +29,7 @@ _AUTHORITIES: Final = "ca-{}.pem"
 _NO_WAYS: Final[Mapping[str, Way]] = {}
 _SAFE: Final = re.compile(r"[!-~]+")
 _NEVER: Final = set("\"\\#'$")
+_MOST: Final = 1500
 _SLACK_S: Final = 10
 """haproxy gives up so much later than Varnish, whose answer says why."""
 
@@ -54,7 +55,7 @@ global
     group @GROUP@
     chroot @JAIL@
     # A handshake half done takes 40 kB, an idle connection 25 (make bench-edge, bench-tls).
-    maxconn 1500
+    maxconn @MOST@
     hard-stop-after 30m
     ssl-default-bind-options ssl-min-ver TLSv@OLDEST@ no-tls-tickets
     ssl-default-bind-ciphers @CIPHERS@
@@ -74,7 +75,7 @@ defaults
     timeout http-keep-alive 5s
 """
 
-_VISITORS: Final = """
+_TABLES: Final = """
 backend of_address
     stick-table type ipv6 size 16k expire 60s store conn_cur,conn_rate(10s)
 
@@ -83,15 +84,45 @@ backend of_network
 
 backend of_streams
     stick-table type ipv6 size 16k expire 60s store conn_cur
+"""
 
-frontend edge
-    # A client that takes nothing of what is sent is not waited for: `tunnel` would, for an hour.
-    bind @LISTEN@ tcp-ut 120s ssl crt-list crt-list alpn h2,http/1.1 curves X25519:P-256
+_LIMITS: Final = """
     tcp-request connection track-sc0 src,ipmask(32,64) table of_address
     tcp-request connection track-sc1 src,ipmask(24,48) table of_network
     tcp-request connection reject if { sc0_conn_cur gt 128 }
     tcp-request connection reject if { sc0_conn_rate gt 200 }
-@PRESSURE@
+@PRESSURE@"""
+
+_BIND: Final = """\
+    # A client that takes nothing of what is sent is not waited for: `tunnel` would, for an hour.
+    bind @LISTEN@ tcp-ut 120s"""
+
+_BIND_BEHIND: Final = "    bind unix@@JAIL@/edge.sock accept-proxy mode 600 user @USER@"
+
+_FRONT: Final = """
+# Reads for whom a connection is, in the first that it says (RFC 6066, 3), and no more of it.
+frontend front
+    maxconn 1500
+@BIND@@LIMITS@
+    tcp-request inspect-delay 5s
+    tcp-request content accept if { req.ssl_hello_type 1 }
+    tcp-request content reject
+@CHOICES@
+"""
+
+_PASSED: Final = """
+backend through_@ID@
+    server through unix@/through/@ID@.sock send-proxy-v2
+"""
+
+_TO_EDGE: Final = """
+backend tls
+    server tls unix@/edge.sock send-proxy-v2
+"""
+
+_EDGE: Final = """
+frontend edge
+@BIND@ ssl crt-list crt-list alpn h2,http/1.1 curves X25519:P-256@LIMITS@
     tcp-request content switch-mode http proto h2 if { ssl_fc_alpn h2 }
     use_backend varnish_h2 if { ssl_fc_alpn h2 }
     default_backend varnish_h1
@@ -172,13 +203,20 @@ class Here:
 
 
 def wanted(config: Config) -> bool:
-    """Return whether anybody is served by HTTPS, or asked by it."""
-    return serves(config) or any(server.by_https for server in config.server)
+    """Return whether anybody is served by HTTPS, passed on, or asked by it."""
+    return (
+        serves(config) or bool(passed(config)) or any(server.by_https for server in config.server)
+    )
 
 
 def serves(config: Config) -> bool:
     """Return whether the box is to serve HTTPS."""
     return any(server.https.mode == "box" for server in config.server)
+
+
+def passed(config: Config) -> list[Server]:
+    """Return the servers whose visitors are passed on to them unopened."""
+    return [server for server in config.server if server.https.mode == "through"]
 
 
 def render(
@@ -230,9 +268,11 @@ def _configuration(config: Config, here: Here, ways: Mapping[str, Way]) -> str:
         "CIPHERS": _CIPHERS,
         "CIPHERS_13": _CIPHERS_13,
         "WAIT_S": str(round(longest_s) + _SLACK_S),
+        # One that goes on from `front` to where TLS ends counts twice.
+        "MOST": str(2 * _MOST if passed(config) else _MOST),
     }
     text = _TEXT.replace("@LARGE@", _LARGE if ways else "")
-    text += _VISITORS if serves(config) else ""
+    text += _visitors(config)
     pressure = "\n".join(
         f"    tcp-request connection reject if {{ fe_conn gt {together} }} {{ {what} gt {most} }}"
         for together, most_open, most_new in _PRESSURE
@@ -244,6 +284,39 @@ def _configuration(config: Config, here: Here, ways: Mapping[str, Way]) -> str:
     return text + "".join(
         _to_server(server, ways[server.id], here) for server in config.server if server.id in ways
     )
+
+
+def _visitors(config: Config) -> str:
+    if not passed(config):
+        edge = _EDGE.replace("@BIND@", _BIND).replace("@LIMITS@", _LIMITS)
+        return _TABLES + edge if serves(config) else ""
+    front = _FRONT.replace("@BIND@", _BIND).replace("@LIMITS@", _LIMITS)
+    text = _TABLES + front.replace("@CHOICES@", "\n".join(_choices(config)))
+    text += "".join(_filled(_PASSED, {"ID": server.id}) for server in passed(config))
+    if serves(config):
+        # Limits hold at the front.
+        text += _TO_EDGE + _EDGE.replace("@BIND@", _BIND_BEHIND).replace("@LIMITS@", "")
+    return text
+
+
+def _choices(config: Config) -> Iterator[str]:
+    """Yield what leads a connection by its name: the whole name before what is below one."""
+    whole, below = [], []
+    for server in config.server:
+        backend = f"through_{server.id}" if server in passed(config) else "tls"
+        if backend == "tls" and not serves(config):
+            continue
+        for host in server.hosts:
+            name = _word(ascii_site(host))
+            if name.startswith("*."):
+                # One label before it, as Varnish has it.
+                asked = f"req.ssl_sni,field(2,.,0) -i {name.removeprefix('*.')}"
+                below.append(f"    use_backend {backend} if {{ {asked} }}")
+            else:
+                whole.append(f"    use_backend {backend} if {{ req.ssl_sni -i {name} }}")
+    yield from whole + below
+    if serves(config):
+        yield "    default_backend tls"
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:

@@ -15,6 +15,8 @@ from naproxy.core.reason import Reason
 
 HTTPS_PORT: Final = 443
 NOT_LOOKED: Final = Reason("server.not_looked")
+_BY_BOX: Final = ("box", "through")
+"""Modes in which visitors by HTTPS come to the box."""
 PORTS: Final = ("open", "refused", "silent", "unknown")
 
 
@@ -96,7 +98,8 @@ def blind(
     """Return why visitors may come past the box; None if none do.
 
     `mode` is `server.https.mode`, `sites` the server's names, `served` those that visitors get
-    from the box by HTTPS now, with a certificate. Both are as `ascii_site` has them.
+    from the box by HTTPS now: with a certificate, or passed on unopened. Both are as `ascii_site`
+    has them.
     """
     if look is None:
         return NOT_LOOKED
@@ -113,7 +116,7 @@ def blind(
 
 def _around(mode: str, sites: Collection[str], served: Collection[str]) -> Reason | None:
     """Return what is wrong if somebody answers by HTTPS."""
-    if mode != "box" or not served:
+    if mode not in _BY_BOX or not served:
         return Reason("server.https_around", port=HTTPS_PORT)
     missing = next((site for site in sites if not _is_one(site, served)), None)
     return Reason("server.https_unserved", name=missing) if missing else None
@@ -121,13 +124,14 @@ def _around(mode: str, sites: Collection[str], served: Collection[str]) -> Reaso
 
 def _leads(led: Led, mode: str, sites: Collection[str], served: Collection[str]) -> Reason | None:
     """Return what is wrong with where visitors are sent."""
-    if mode != "box" or not led.https or led.port not in (None, HTTPS_PORT):
+    if mode not in _BY_BOX or not led.https or led.port not in (None, HTTPS_PORT):
         # Another port of its own; or HTTPS, which the box does not serve.
         past = led.https or led.own_name
         return Reason("server.leads_around", name=led.name, to=led.to) if past else None
     if (sites and not _is_one(led.host, sites)) or not _is_one(led.host, served):
         return Reason("server.leads_elsewhere", name=led.name, to=led.to)
-    if led.through_proxy:
+    # Passed on unopened, visitors by HTTPS do not come to that port.
+    if led.through_proxy and mode == "box":
         return Reason("server.leads_in_a_circle", name=led.name)
     return None
 

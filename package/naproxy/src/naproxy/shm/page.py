@@ -552,6 +552,14 @@ class Page:
         server.state = 0
         ctypes.memset(ctypes.addressof(server) + counters, 0, end - counters)
 
+    def clear_service(self, index: int) -> None:
+        """Give up a service's place. Its counters start at nothing for whoever comes next."""
+        with self.serving(index) as service:
+            service.listen = Listen.NONE
+            service.id = b""
+        begin = Service.open_now.offset
+        ctypes.memset(ctypes.addressof(service) + begin, 0, ctypes.sizeof(Service) - begin)
+
     def configuration(self) -> bytes:
         """Return a page with this one's configuration and nothing else.
 
