@@ -56,16 +56,22 @@ header_wants(const uint8_t *head, size_t len)
 void
 header_client(const uint8_t *head, char *client, socklen_t size)
 {
-	int family = AF_UNSPEC;
+	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+	const uint8_t *address = head + HEADER_FIRST;
+	int family;
 
 	client[0] = '\0';
 	if (head[AT_COMMAND] != COMMAND_PROXY)
 		return;
-	if (head[AT_FAMILY] == TCP4)
+	if (head[AT_FAMILY] == TCP4) {
 		family = AF_INET;
-	else if (head[AT_FAMILY] == TCP6)
-		family = AF_INET6;
-	if (family != AF_UNSPEC)
-		AN(inet_ntop(family, head + HEADER_FIRST, client, size) !=
-		    NULL);
+	} else if (head[AT_FAMILY] == TCP6) {
+		/* The edge listens for both at once. */
+		family = memcmp(address, mapped, sizeof mapped) ? AF_INET6 :
+		    AF_INET;
+		if (family == AF_INET)
+			address += sizeof mapped;
+	} else
+		return;
+	AN(inet_ntop(family, address, client, size) != NULL);
 }

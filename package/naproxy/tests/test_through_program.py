@@ -495,6 +495,13 @@ def test_what_is_no_header_of_the_edge_is_closed(setting: Setting, header: bytes
             + b"\x04\0\0",
             "2001:db8::7",
         ),
+        (
+            SIGNATURE
+            + bytes([0x21, 0x21, 0, 36])
+            + socket.inet_pton(socket.AF_INET6, "::ffff:192.0.2.10")
+            + bytes(16 + 4),
+            "192.0.2.10",
+        ),
     ],
 )
 def test_who_the_client_is_stands_in_the_header(setting: Setting, header: bytes, who: str) -> None:

@@ -73,6 +73,7 @@ class Box(Namespace):
         self.controller: subprocess.Popen[str] | None = None
         self.varnish: subprocess.Popen[str] | None = None
         self.edge: subprocess.Popen[str] | None = None
+        self.through: subprocess.Popen[str] | None = None
         self.vmod = VMOD
         self.arguments: list[str | Path] = []
         """Further ones of the controller."""
@@ -94,6 +95,7 @@ class Box(Namespace):
             each.get("https", {}).get("mode") in ("box", "through") for each in config["server"]
         ):
             self.start_edge()
+            self.start_through()
         return self
 
     def default_config(self, **changes: Any) -> dict[str, Any]:
@@ -177,6 +179,19 @@ class Box(Namespace):
         argv = ("sh", "-c", _EDGE, "edge", config, self._edge_pid, rights)
         self.edge = self.popen(argv, log="edge")
 
+    def start_through(self) -> None:
+        """Start what passes connections on unopened, with no rights, as its service does."""
+        built = self.directory / "naproxy-through"
+        make = ("make", "-s", "-C", ROOT / "package/naproxy-through", f"BUILD={built}")
+        subprocess.run(make, check=True)
+        sockets = self.edge_socket.parent / "through"
+        sockets.mkdir(mode=0o750, exist_ok=True)
+        shutil.chown(sockets, EDGE_GROUP, EDGE_GROUP)
+        nobody = (f"--reuid={EDGE_GROUP}", f"--regid={EDGE_GROUP}", "--init-groups")
+        argv = ("setpriv", *nobody, "--no-new-privs", "--bounding-set=-all", "--inh-caps=-all")
+        program = built / "naproxy-through"
+        self.through = self.popen((*argv, program, self.run_dir), log="through")
+
     @property
     def _edge_pid(self) -> Path:
         return self.run_dir / "edge/master.pid"
@@ -231,7 +246,7 @@ class Box(Namespace):
 
     def stop(self) -> None:
         """End controller, varnishd and what ends TLS as an init script would."""
-        for process in (self.edge, self.varnish, self.controller):
+        for process in (self.through, self.edge, self.varnish, self.controller):
             if process and process.poll() is None:
                 process.terminate()
                 process.wait(timeout=20)

@@ -20,6 +20,7 @@ def status(executor: Executor, decider: Decider, supervisor: Supervisor) -> dict
     server, machine, decision = executor.server, executor.machine, decider.decision
     eta_s, check_s = machine.eta_s(now_s), decider.next_check_s
     kept_awake = machine.kept_awake(now_s)
+    supervised = supervisor.status()
     return {
         "id": server.id,
         "state": STATES[machine.state],
@@ -34,8 +35,8 @@ def status(executor: Executor, decider: Decider, supervisor: Supervisor) -> dict
         "wake_s": machine.wake.value_s if machine.wake.count else None,
         "sleep_s": machine.fall.value_s if machine.fall.count else None,
         "rungs": machine.ladder.status(),
-        **supervisor.status(),
-        "through": executor.sharing.through.status(),
+        **supervised,
+        "https": {**supervised["https"], "through": executor.sharing.through.status()},
         "decision": {
             "policy": server.policy.name,
             "sleep": decision.sleep,

@@ -1,0 +1,142 @@
+"""Visitors by HTTPS who are passed on to the server unopened: it is woken, and shows its own."""
+
+import hashlib
+import ssl
+from typing import Any
+
+import pytest
+
+from tests.e2e.clients import Answer, ask, at_once, fresh
+from tests.simulator.office import Office, pki
+from tests.simulator.office.box import ADDRESS, HOST, RefusedError, toml
+from tests.simulator.office.namespace import wait_for
+from tests.simulator.office.office import CLIENT_ADDRESS
+from tests.simulator.office.server import Site
+
+SHOP = "shop.office.example"
+BELOW = "any.below.example"
+CONFIG: dict[str, Any] = {
+    "server": {
+        "hosts": [HOST, "*.below.example"],
+        "https": {"mode": "through"},
+    }
+}
+SITE = Site(https=(HOST, BELOW))
+LARGE = 8 << 20
+
+
+@pytest.fixture(scope="module")
+def theirs(shared: Office) -> str:
+    """The fingerprint of the certificate that only the server has."""
+    issued = pki.issue(shared.authority, HOST, BELOW)
+    shared.server.serve(issued)
+    wait_for(lambda: shared.box.listens(443), "the edge")
+    return pki.fingerprint(issued)
+
+
+def visit(office: Office, path: str, **more: Any) -> Answer:
+    return ask(office.client, path, https=pki.context(office.authority), **more)
+
+
+def told(office: Office) -> dict[str, int]:
+    said: dict[str, int] = office.box.status()["https"]["through"]
+    return said
+
+
+def test_visitors_are_shown_the_servers_own_certificate(theirs: str, office: Office) -> None:
+    assert pki.shown(office.client, ADDRESS, HOST) == theirs
+    assert pki.shown(office.client, ADDRESS, BELOW) == theirs
+    assert visit(office, fresh()).status == 200
+
+
+def test_a_visitor_wakes_the_server_and_gets_its_answer(theirs: str, asleep: Office) -> None:
+    before = told(asleep)
+    with asleep.client.connect(ADDRESS, 443) as line:
+        line.settimeout(40)
+        context = pki.context(asleep.authority)
+        with context.wrap_socket(line, server_hostname=HOST) as visitor:
+            shown = visitor.getpeercert(binary_form=True)
+            assert shown
+            assert hashlib.sha256(shown).hexdigest() == theirs
+            visitor.sendall(f"GET {fresh()} HTTP/1.0\r\nHost: {HOST}\r\n\r\n".encode())
+            assert visitor.recv(12) == b"HTTP/1.1 200"
+    asleep.box.await_state("awake")
+    assert told(asleep)["held"] == before["held"] + 1
+    wake = asleep.box.wakes()[0]
+    assert (wake["class"], wake["reason"]) == ("person", "pass")
+    assert wake["who"] == CLIENT_ADDRESS
+    assert wake["host"] == "web"
+
+
+def test_nobody_is_passed_on_without_a_name_of_the_server(theirs: str, asleep: Office) -> None:
+    for name in (None, "other.example", "two.levels.below.example", "below.example"):
+        with pytest.raises((ssl.SSLError, OSError)):
+            pki.shown(asleep.client, ADDRESS, name)
+    assert asleep.box.status()["state"] == "asleep"
+
+
+def test_the_server_is_not_asked_while_nobody_is_at_its_box(theirs: str, office: Office) -> None:
+    """A visitor by HTTP is served by Varnish as before."""
+    assert ask(office.client, fresh()).status == 200
+    assert ask(office.client, fresh()).headers["via"]
+
+
+def test_whoever_is_passed_on_does_not_come_past_the_box(theirs: str, office: Office) -> None:
+    said = office.box.api("POST", "/v1/servers/web/look", {})
+    assert said["look"]["port"] == "open"
+    assert said["sight"] is None
+
+
+def test_a_long_transfer_keeps_the_server_awake(theirs: str, office: Office) -> None:
+    def inhibitors() -> list[str]:
+        return [each["code"] for each in office.box.status()["inhibitors"]]
+
+    with office.client.connect(ADDRESS, 443) as line:
+        line.settimeout(40)
+        context = pki.context(office.authority)
+        with context.wrap_socket(line, server_hostname=HOST) as visitor:
+            visitor.sendall(
+                f"GET /app/flow?size={LARGE} HTTP/1.0\r\nHost: {HOST}\r\n\r\n".encode()
+            )
+            assert visitor.recv(1)
+            wait_for(lambda: "server.connections" in inhibitors(), "the inhibitor")
+            with pytest.raises(RefusedError):
+                office.box.api("POST", "/v1/servers/web/sleep", {})
+            received = 1
+            while data := visitor.recv(1 << 16):
+                received += len(data)
+            assert received > LARGE
+    wait_for(lambda: "server.connections" not in inhibitors(), "its end")
+
+
+def test_connections_are_requests_of_people_in_the_history(theirs: str, office: Office) -> None:
+    before = told(office)["passed"]
+    calls = [lambda: visit(office, fresh()) for _ in range(5)]
+    with at_once(calls) as done:
+        assert [each.result().status for each in done] == [200] * 5
+    assert told(office)["passed"] == before + 5
+
+
+def test_a_name_that_the_box_serves_is_served_beside(theirs: str, office: Office) -> None:
+    config = office.box.default_config(**CONFIG)
+    own = {
+        **config["server"][0],
+        "id": "shop",
+        "hosts": [SHOP],
+        "mac": "02:00:00:00:00:99",
+        "default": False,
+        "https": {"mode": "box"},
+        "sleep": {"driver": "none"},
+    }
+    config["server"].append(own)
+    office.box.api("PUT", "/v1/config", toml(config).encode())
+    ours = pki.issue(office.authority, SHOP)
+    try:
+        office.box.give(main=ours)
+        assert pki.shown(office.client, ADDRESS, HOST) == theirs
+        assert pki.shown(office.client, ADDRESS, SHOP) == pki.fingerprint(ours)
+        answer = visit(office, fresh("/app/reply"), host=SHOP)
+        assert (answer.status, "via" in answer.headers) == (200, True)
+        assert office.box.api("GET", "/v1/edge")["uncovered"] == []
+    finally:
+        office.box.reconfigure(**CONFIG)
