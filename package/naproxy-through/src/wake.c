@@ -69,10 +69,10 @@ wake_datagram(const struct service *svc, const char *client)
 	char buf[WAKE_MOST];
 	int len;
 
-	/* Whom a connection is for is not read: it has the service's name. */
+	/* What it asks for nobody reads. */
 	len = snprintf(buf, sizeof buf, "naproxy-wake 1\nserver=%s\n"
-	    "reason=pass\nclass=person\nclient=%s\nhost=%s\n",
-	    svc->server.id, client, svc->conf.id);
+	    "reason=pass\nclass=person\nclient=%s\nhost=%s\npath=port %u\n",
+	    svc->server.id, client, svc->conf.id, svc->conf.port);
 	(void)sendto(wake_unix, buf, (size_t)len, MSG_NOSIGNAL,
 	    (const struct sockaddr *)&controller, sizeof controller);
 }

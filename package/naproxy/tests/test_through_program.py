@@ -233,9 +233,10 @@ def test_the_controller_is_asked_again_and_again_for_the_wake(setting: Setting) 
     assert first == second
     server, asked = first
     assert server == "server"
-    assert (asked.who, asked.reason, asked.klass, asked.host) == (
+    assert setting.upstream
+    assert (asked.who, asked.reason, asked.klass, asked.host, asked.path) == (
         *("192.0.2.17", "pass", "person"),
-        "web",
+        *("web", f"port {setting.upstream.port}"),
     )
 
 

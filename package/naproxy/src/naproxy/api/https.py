@@ -18,6 +18,7 @@ _UNSERVED: Final = ("server.https_around", "server.https_unserved")
 """What ends when the box serves HTTPS, with a certificate for each name."""
 _GOOD: Final = {
     "box": Reason("https.good_box"),
+    "through": Reason("https.good_through"),
     "unused": Reason("https.good_unused"),
 }
 
@@ -49,7 +50,7 @@ def seen(
     """Return how HTTPS of a server is: of its settings, its status, and that of the box's HTTPS."""
     sight, certain = sight_of(status)
     bare = [name for name in hosts if ascii_site(name) in edge["uncovered"]]
-    serves = mode == "box"
+    serves = mode in ("box", "through")
     by_server = sight is not None and certain and not (serves and sight.code in _UNSERVED)
     if serves and edge["problem"] and not bare and not by_server:
         return Seen("bad", stored_reason(edge["problem"]))

@@ -93,6 +93,7 @@ class Keeper:
         self._known: dict[str, _Known] = {}
         self._problem: Reason | None = None
         self._info: Info | None = None
+        self._deaf: tuple[Reason | None, ...] = (None, None)
         self._said: dict[str, Any] | None = None
         self.served: frozenset[str] = frozenset()
         """The names of good certificates in force, and those whose connections are passed on."""
@@ -138,6 +139,8 @@ class Keeper:
                 self._changed.clear()
                 self._say(await self._apply(config))
             self._info = await self._haproxy.info() if config and wanted(config) else None
+            deaf = await self._nobody_passes_on(config) if config else None
+            self._deaf = self._deaf[1], deaf
             await self._follow(config)
             self._serve(config)
         if config and await self._to_servers.look(config):
@@ -178,6 +181,16 @@ class Keeper:
             return error.reason
         except OSError as error:
             return Reason("https.not_kept", why=why(error))
+
+    async def _nobody_passes_on(self, config: Config) -> Reason | None:
+        """Return that naproxy-through does not take connections for a server."""
+        for server in passed(config):
+            try:
+                _, writer = await asyncio.open_unix_connection(self._here.through(server.id))
+                writer.close()
+            except OSError:
+                return Reason("https.through_not_running", server=server.id)
+        return None
 
     async def _follow(self, config: Config | None) -> None:
         """Mend what a signal that was not heard, or an end of ours, has left."""
@@ -438,6 +451,8 @@ class Keeper:
         problem = self._problem
         if is_wanted and not problem and not info:
             problem = Reason("https.not_running")
+        # At first it may not have heard yet whom it is to serve.
+        problem = problem or (self._deaf[1] if self._deaf[0] else None)
         return {
             "wanted": is_wanted,
             "running": info is not None,

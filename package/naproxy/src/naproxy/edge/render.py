@@ -97,7 +97,7 @@ _BIND: Final = """\
     # A client that takes nothing of what is sent is not waited for: `tunnel` would, for an hour.
     bind @LISTEN@ tcp-ut 120s"""
 
-_BIND_BEHIND: Final = "    bind unix@@JAIL@/edge.sock accept-proxy mode 600 user @USER@"
+_BIND_BEHIND: Final = "    bind unix@@JAIL@/edge.sock accept-proxy mode 660 group @USER@"
 
 _FRONT: Final = """
 # Reads for whom a connection is, in the first that it says (RFC 6066, 3), and no more of it.
@@ -190,6 +190,10 @@ class Here:
     def jail(self) -> Path:
         """Return all that the workers see of the file system."""
         return self.run_dir / "edge" / "jail"
+
+    def through(self, server: str) -> Path:
+        """Return where naproxy-through takes connections for a server."""
+        return self.jail / "through" / f"{server}.sock"
 
     @property
     def stats(self) -> Path:
