@@ -6,8 +6,10 @@ import asyncio
 import contextlib
 import select
 import socket
+import socketserver
 import ssl
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from hashlib import sha256
@@ -40,6 +42,70 @@ mode = "{mode}"
 
 def text_of(port: int, oldest: str = "1.2", mode: str = "box") -> config.Config:
     return config.parse(TEXT.format(port=port, oldest=oldest, mode=mode))
+
+
+PASSED = """
+[[server]]
+id = "shop"
+address = "192.0.2.11"
+mac = "02:00:00:00:00:02"
+hosts = ["shop.example", "*.shop.example", "*.one.example"]
+[server.https]
+mode = "through"
+"""
+
+
+def passing(port: int, mode: str = "box") -> config.Config:
+    """One server whose visitors are passed on, beside one whose TLS ends here, or does not."""
+    served = TEXT.format(port=port, oldest="1.2", mode=mode)
+    hosts = 'hosts = ["one.example", "box.one.example"]\n[server.https]'
+    return config.parse(served.replace("[server.https]", hosts) + PASSED)
+
+
+class Passed(socketserver.BaseRequestHandler):
+    """In the place of naproxy-through: hears who comes, and answers with a word of its own."""
+
+    def handle(self) -> None:
+        head = self.request.recv(1 << 16)
+        assert head.startswith(b"\r\n\r\n\0\r\nQUIT\n\x21")
+        length = int.from_bytes(head[14:16], "big")
+        hello = head[16 + length :] or self.request.recv(1 << 16)
+        self.request.sendall(b"PASSED" + hello)
+
+
+def hello_to(name: str | None) -> bytes:
+    """Return what a client says first."""
+    out = ssl.MemoryBIO()
+    context = ssl._create_unverified_context()
+    with contextlib.suppress(ssl.SSLWantReadError):
+        context.wrap_bio(ssl.MemoryBIO(), out, server_hostname=name).do_handshake()
+    return out.read()
+
+
+def answer_to(said: bytes, port: int) -> bytes:
+    with socket.create_connection(("127.0.0.1", port), 10) as client:
+        client.sendall(said)
+        with contextlib.suppress(ConnectionResetError):
+            return client.recv(1 << 16)
+        return b""
+
+
+@pytest.fixture
+def behind(edge: Edge) -> Iterator[None]:
+    folder = edge.box.here.jail / "through"
+    folder.mkdir()
+    path = folder / "shop.sock"
+    with socketserver.ThreadingUnixStreamServer(str(path), Passed) as server:
+        path.chmod(0o666)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield
+        server.shutdown()
+
+
+def start(edge: Edge, wanted_config: config.Config) -> None:
+    files = render(wanted_config, edge.pairs, edge.own, edge.box.here)
+    assert asyncio.run(edge.generations.apply(files)) is None
+    edge.box.start()
 
 
 class Edge:
@@ -85,6 +151,59 @@ def test_two_sites_have_a_certificate_each_and_strangers_the_boxs_own(edge: Edge
     assert edge.box.shown(None) not in shown
     assert edge.box.ask("one.example")["host"] == f"one.example:{edge.box.port}"
     assert edge.box.ask("two.example")["host"] == f"two.example:{edge.box.port}"
+
+
+@pytest.mark.parametrize(
+    ("name", "is_passed"),
+    [
+        ("shop.example", True),
+        ("SHOP.example", True),
+        ("www.shop.example", True),
+        ("www.one.example", True),
+        ("two.levels.shop.example", False),
+        ("one.example", False),
+        ("box.one.example", False),
+        ("other.example", False),
+        (None, False),
+    ],
+)
+def test_connections_are_passed_on_by_their_name(
+    edge: Edge, behind: None, name: str | None, is_passed: bool
+) -> None:
+    edge.have("one", "one.example", "box.one.example")
+    start(edge, passing(edge.box.port))
+    said = hello_to(name)
+    answer = answer_to(said, edge.box.port)
+    assert (answer == b"PASSED" + said) == is_passed
+    # 0x16: the next message of a handshake with us.
+    assert is_passed or answer[0] == 0x16
+
+
+def test_beside_those_that_are_passed_on_a_site_is_served_as_before(
+    edge: Edge, behind: None
+) -> None:
+    issued = edge.have("one", "one.example")
+    start(edge, passing(edge.box.port))
+    assert edge.box.shown("one.example") == fingerprint(issued)
+    told = edge.box.ask("one.example")
+    assert (told["client"].removeprefix("::ffff:"), told["tls"]) == ("127.0.0.1", True)
+
+
+@pytest.mark.parametrize("said", [hello_to("other.example"), hello_to(None), b"GET / HTTP/1.0\r\n"])
+def test_nobody_else_gets_an_answer_where_no_tls_ends(
+    edge: Edge, behind: None, said: bytes
+) -> None:
+    start(edge, passing(edge.box.port, mode="none"))
+    assert answer_to(said, edge.box.port) == b""
+    shop = hello_to("shop.example")
+    assert answer_to(shop, edge.box.port) == b"PASSED" + shop
+
+
+def test_limits_hold_at_the_front_only() -> None:
+    text = render(passing(443), {}, b"", Here(Path("/run")))["haproxy.cfg"].decode()
+    front, _, rest = text.partition("frontend edge")
+    assert "sc0_conn_cur gt 128" in front
+    assert "tcp-request connection" not in rest
 
 
 def test_a_box_without_certificates_shows_its_own(edge: Edge) -> None:
@@ -379,8 +498,9 @@ def test_without_haproxy_it_is_said(edge: Edge) -> None:
     assert nobody.current == ""
 
 
-def test_the_edge_is_wanted_by_servers_with_mode_box() -> None:
+def test_the_edge_is_wanted_by_servers_with_mode_box_or_through() -> None:
     assert wanted(text_of(443))
+    assert wanted(passing(443))
     assert not wanted(text_of(443, mode="unused"))
     assert not wanted(text_of(443, mode="none"))
 

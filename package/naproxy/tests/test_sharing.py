@@ -400,3 +400,15 @@ def test_a_page_full_of_noise_in_its_clients_is_read_without_harm(tmp_path: Path
             row.people[index] = row.robots[index] = 255
     assert len(shared.clients()) == page.CLIENTS
     assert shared.clients()[0] == (2**64 - 1, 2**64 - 1, 65535, 255, *[255] * 12)
+
+
+def test_connections_that_are_passed_on_keep_the_server_awake_while_bytes_come(play: Play) -> None:
+    def what(server: Awake) -> list[list[str]]:
+        service = server.page.layout.service[0]
+        service.listen, service.open_now = page.Listen.EDGE, 2
+        service.last_active_us = page.monotonic_us()
+        said = [server.inhibitors()]
+        server.passes(60)
+        return [*said, server.inhibitors()]
+
+    assert play(what) == [["server.connections"], []]

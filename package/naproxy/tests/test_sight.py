@@ -133,3 +133,20 @@ def test_a_look_is_kept_as_json_and_read_again() -> None:
 )
 def test_a_look_that_does_not_fit_is_none(kept: Any) -> None:
     assert sight.load(kept) is None
+
+
+@pytest.mark.parametrize(
+    ("seen", "served", "wrong"),
+    [
+        (look("open"), NAMES, None),
+        (look("open", led()), NAMES, None),
+        (look("open", led(through_proxy=True)), NAMES, None),
+        (look("open"), (), AROUND),
+        (look("open"), NAMES[:1], UNSERVED),
+        (look("open", led("other.example")), NAMES, ELSEWHERE),
+    ],
+)
+def test_who_is_passed_on_unopened_does_not_come_past_the_box(
+    seen: Look, served: tuple[str, ...], wrong: Reason | None
+) -> None:
+    assert sight.blind(seen, "through", NAMES, served) == wrong

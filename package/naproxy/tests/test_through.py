@@ -1,0 +1,181 @@
+"""Connections that are passed on unopened: who is told of them, and what they count for."""
+
+import json
+from pathlib import Path
+
+import pytest
+from naproxy.config import document as config
+from naproxy.controller import slots
+from naproxy.controller.through import QUIET_US, Through
+from naproxy.core.reason import Reason
+from naproxy.core.schema import ConfigError
+from naproxy.core.state import Klass
+from naproxy.shm import page
+from naproxy.shm.page import Listen, Outcome, Page, monotonic_us
+
+SERVER = """
+[[server]]
+id = "{id}"
+address = "192.0.2.10"
+mac = "02:00:00:00:00:01"
+hosts = {hosts}
+[server.https]
+mode = "{mode}"
+to_server_port = 8443
+[server.hold]
+cap = 11
+limit_s = 12.5
+"""
+
+
+def servers(*ids: str, mode: str = "through") -> config.Config:
+    return config.parse(
+        "".join(
+            SERVER.format(id=name, mode=mode, hosts=json.dumps([f"{name}.example"])) for name in ids
+        )
+    )
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Page:
+    return Page(tmp_path)
+
+
+def write(shared: Page, wanted: config.Config) -> dict[str, int]:
+    found = slots.assign(shared, wanted.server)
+    slots.write_services(shared, wanted.server, found)
+    return found
+
+
+def services(shared: Page) -> list[tuple[str, int]]:
+    listed = shared.layout.service
+    return [(each.id.decode(), each.server) for each in listed if each.listen != Listen.NONE]
+
+
+def test_only_servers_with_that_mode_are_in_the_page(shared: Page) -> None:
+    write(shared, servers("one", "two"))
+    assert services(shared) == [("one", 0), ("two", 1)]
+    write(shared, servers("one", "two", mode="none"))
+    assert services(shared) == []
+
+
+def test_a_service_has_its_servers_port_and_limits(shared: Page) -> None:
+    write(shared, servers("one"))
+    service = shared.layout.service[0]
+    assert (service.listen, service.port, service.hold_limit_ms, service.most_held) == (
+        *(Listen.EDGE, 8443),
+        *(12500, 11),
+    )
+    assert service.most_open == slots.MOST_OPEN
+    assert service.seq % 2 == 0
+
+
+def test_counters_stay_at_a_change_and_go_with_the_server(shared: Page) -> None:
+    write(shared, servers("one"))
+    shared.layout.service[0].accepted = 5
+    write(shared, servers("one"))
+    assert shared.layout.service[0].accepted == 5
+    write(shared, servers("two"))
+    assert shared.layout.service[0].accepted == 0
+
+
+def test_a_page_for_the_next_start_has_the_services_without_their_counters(shared: Page) -> None:
+    write(shared, servers("one"))
+    shared.layout.service[0].accepted = shared.layout.service[0].open_now = 5
+    kept = page.Layout.from_buffer_copy(shared.configuration()).service[0]
+    assert (kept.id, kept.port, kept.accepted, kept.open_now) == (b"one", 8443, 0, 0)
+
+
+def test_without_names_nobody_can_be_passed_on() -> None:
+    with pytest.raises(ConfigError) as refused:
+        config.parse(SERVER.format(id="one", hosts="[]", mode="through"))
+    (problem,) = refused.value.problems
+    assert (problem.where, problem.reason) == (
+        "server.one.https.mode",
+        Reason("config.through_names"),
+    )
+
+
+# What becomes of them
+
+
+@pytest.fixture
+def record(shared: Page) -> page.Service:
+    write(shared, servers("one"))
+    found: page.Service = shared.layout.service[0]
+    return found
+
+
+def test_each_connection_is_a_request_of_a_person(shared: Page, record: page.Service) -> None:
+    record.passed = 100
+    through = Through(shared, 0, lambda: 77)
+    assert list(through.events(1000)) == []
+    record.passed += 2
+    first, second = through.events(1000)
+    assert first == second
+    assert (first.t_us, first.klass, first.outcome) == (77, Klass.PERSON, Outcome.PIPE)
+    assert (first.needed, first.own, first.page_load) == (True, False, False)
+    assert list(through.events(1000)) == []
+
+
+@pytest.mark.parametrize(
+    ("counter", "outcome"),
+    [
+        ("passed", Outcome.PIPE),
+        ("held", Outcome.HELD),
+        ("refused", Outcome.CAPPED),
+        ("limit", Outcome.LIMIT),
+        ("gone", Outcome.GONE),
+        ("failed", Outcome.ERROR),
+    ],
+)
+def test_each_end_has_its_outcome(
+    shared: Page, record: page.Service, counter: str, outcome: Outcome
+) -> None:
+    through = Through(shared, 0)
+    setattr(record, counter, 1)
+    assert [event.outcome for event in through.events(1000)] == [outcome]
+
+
+@pytest.mark.parametrize(("held_ms", "delayed"), [(1999, 0), (2002, page.E_DELAYED)])
+def test_who_was_held_for_long_was_delayed(
+    shared: Page, record: page.Service, held_ms: int, delayed: int
+) -> None:
+    through = Through(shared, 0)
+    record.held, record.held_ms = 2, held_ms
+    for event in through.events(1000):
+        assert event.delay_ms == held_ms // 2
+        assert event.flags & page.E_DELAYED == delayed
+
+
+def test_counters_that_begin_anew_are_no_requests(shared: Page, record: page.Service) -> None:
+    record.passed = 100
+    through = Through(shared, 0)
+    record.passed = 1
+    assert list(through.events(1000)) == []
+
+
+def test_open_connections_are_busy_until_nothing_came_for_a_minute(
+    shared: Page, record: page.Service
+) -> None:
+    now_us = 10**9
+    through = Through(shared, 0, lambda: now_us)
+    record.open_now, record.last_active_us = 3, now_us
+    assert through.busy == 3
+    now_us += QUIET_US
+    assert through.busy == 0
+
+
+def test_a_server_without_that_mode_has_none(shared: Page) -> None:
+    write(shared, servers("one", mode="none"))
+    record = shared.layout.service[0]
+    record.open_now, record.last_active_us = 3, monotonic_us()
+    through = Through(shared, 0)
+    assert (through.busy, through.held, through.status()) == (0, 0, None)
+
+
+def test_the_status_has_their_numbers(shared: Page, record: page.Service) -> None:
+    record.open_now, record.held_now, record.accepted, record.refused = 5, 2, 9, 1
+    told = Through(shared, 0).status()
+    assert told
+    assert (told["open"], told["waiting"], told["accepted"], told["refused"]) == (5, 2, 9, 1)
