@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socketserver
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -139,6 +140,30 @@ def test_a_name_is_served_while_its_certificate_is_good_and_haproxy_runs(
     box.now_s += 31 * DAY_S
     box.once()
     assert box.heard == [{"one.example", "*.example"}, frozenset()]
+
+
+def test_names_that_are_passed_on_need_no_certificate_and_are_served(box: Box) -> None:
+    box.keeper.take(box.config("through"))
+    sockets = box.box.here.jail / "through"
+    sockets.mkdir()
+    with socketserver.UnixStreamServer(str(sockets / "web.sock"), socketserver.BaseRequestHandler):
+        box.once()
+        box.box.start()
+        edge = [box.once()["edge"] for _ in range(2)][1]
+    assert (edge["running"], edge["uncovered"], edge["problem"]) == (True, [], None)
+    assert not edge["serves"]
+    assert box.keeper.served == {"one.example", "xn--bcher-kva.example"}
+
+
+def test_it_is_said_that_nobody_passes_on(box: Box) -> None:
+    box.keeper.take(box.config("through"))
+    box.once()
+    box.box.start()
+    problem = [box.once()["edge"]["problem"] for _ in range(2)][1]
+    assert (problem["code"], problem["params"]) == (
+        "https.through_not_running",
+        {"server": "web"},
+    )
 
 
 def test_an_edge_that_is_not_wanted_touches_nothing(box: Box) -> None:
