@@ -13,6 +13,7 @@ from tests.simulator.office.namespace import ROOT, wait_for
 UNITS = [
     ROOT / "package/naproxy/naproxy-controller.service",
     ROOT / "package/naproxy/naproxy-edge.service",
+    ROOT / "package/naproxy-through/naproxy-through.service",
     ROOT / "webui/naproxy-webui.service",
 ]
 MODULES = (

@@ -48,6 +48,7 @@ def test_all_recipes_are_there() -> None:
         "libvmod-naproxy",
         "naproxy",
         "naproxy-meter",
+        "naproxy-through",
         "naproxy-vcl",
         "naproxy-webui",
         "varnish",

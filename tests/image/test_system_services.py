@@ -83,6 +83,10 @@ def lay_out(box: StandIn) -> None:
     box.program("usr/sbin/vinyld", f'exec varnishd {compiler} -p vmod_path={vmods} "$@"')
     for name in ("naproxy", "naproxy-webui"):
         box.program(f"usr/bin/{name}", f"exec '{TOP}/.venv/bin/{name}' \"$@\"")
+    built = box.files / "usr/sbin"
+    make = ("make", "-sC", TOP / "package/naproxy-through", f"BUILD={box.files.parent}/through")
+    subprocess.run(make, check=True)
+    shutil.copy(box.files.parent / "through/naproxy-through", built)
     (share / "naproxy-webui").mkdir()
     (share / "naproxy-webui/static").symlink_to(TOP / "webui/src/naproxy_webui/static")
     for name in LEFT_OUT:
@@ -190,7 +194,7 @@ def test_keys_are_roots_and_the_program_that_meets_visitors_is_not_root(office: 
     for each in workers:
         assert office.box.sh(f"stat -c %U:%G /proc/{each}") == "naproxy-edge:naproxy-edge\n"
         assert office.box.sh(f"grep CapEff /proc/{each}/status").split()[1] == "0" * 16
-        assert office.box.sh(f"ls /proc/{each}/root") == "varnish.sock\n"
+        assert office.box.sh(f"ls /proc/{each}/root") == "through\nvarnish.sock\n"
 
 
 def test_the_port_beside_leads_to_the_web_interface(office: Office) -> None:
@@ -207,7 +211,7 @@ def test_every_service_runs(office: Office) -> None:
 
 @pytest.mark.parametrize(
     ("service", "user"),
-    [("webui", "naproxy-webui"), ("lighttpd", "www-data")],
+    [("webui", "naproxy-webui"), ("lighttpd", "www-data"), ("through", "naproxy-through")],
 )
 def test_what_needs_no_rights_has_none(service: str, user: str, office: Office) -> None:
     pid = office.pid(service)
@@ -235,7 +239,9 @@ def test_a_service_runs_with_the_rights_it_is_given(service: str, office: Office
     assert rights(office, pid) == (of(service), "1")
 
 
-@pytest.mark.parametrize("service", ["controller", "varnish", "edge", "lighttpd", "syslogd"])
+@pytest.mark.parametrize(
+    "service", ["controller", "varnish", "edge", "through", "lighttpd", "syslogd"]
+)
 def test_a_daemon_that_dies_is_started_again(service: str, office: Office) -> None:
     before = wait_for(lambda: office.pid(service), service)
     time.sleep(1)  # one that ended within its first second would be waited for
