@@ -151,7 +151,7 @@ def test_names_that_are_passed_on_need_no_certificate_and_are_served(box: Box) -
         box.box.start()
         edge = [box.once()["edge"] for _ in range(2)][1]
     assert (edge["running"], edge["uncovered"], edge["problem"]) == (True, [], None)
-    assert not edge["serves"]
+    assert (edge["serves"], edge["passes"]) == (False, ["one.example", "xn--bcher-kva.example"])
     assert box.keeper.served == {"one.example", "xn--bcher-kva.example"}
 
 

@@ -430,6 +430,7 @@ _EDGE: Final = {
     "handshakes": nullable(integer(description="since it took its present configuration")),
     "uncovered": array(string(), description="names that it serves without a certificate"),
     "serves": boolean(description="a server has mode box"),
+    "passes": array(string(), description="names whose connections are passed on unopened"),
     "to_server": array(
         obj({"server": string(), "problem": nullable(_REASON)}),
         description="servers that are asked by HTTPS",

@@ -197,10 +197,12 @@ def _describe_server(told: Mapping[str, Any]) -> str:
 
 def _describe_edge(told: Mapping[str, Any]) -> list[str]:
     if not told["wanted"]:
-        return ['HTTPS is not served: no server has mode = "box" in [server.https]']
+        return ['HTTPS is not served: no server has mode = "box" or "through" in [server.https]']
     lines = ["HTTPS is not served"]
     if told["running"]:
         does = "HTTPS is served" if told["serves"] else "HTTPS to servers is done"
+        if told["passes"] and not told["serves"]:
+            does = "HTTPS is passed on"
         lines = [f"{does} by haproxy {told['version']}"]
         lines.append(f"{told['connections']} connections are open")
     if told["applied_s"] is not None:
@@ -208,6 +210,8 @@ def _describe_edge(told: Mapping[str, Any]) -> list[str]:
         lines.append(f"its configuration is of {since}")
     if told["uncovered"]:
         lines.append(f"no certificate for {', '.join(told['uncovered'])}: browsers warn")
+    if told["passes"]:
+        lines.append(f"passed on unopened: {', '.join(told['passes'])}")
     lines += [_describe_server(each) for each in told["to_server"]]
     lines += [str(stored_reason(each)) for each in told["ending"]]
     return lines + ([f"PROBLEM: {stored_reason(told['problem'])}"] if told["problem"] else [])

@@ -463,6 +463,7 @@ class Keeper:
             "handshakes": _figure(info, "CumSslConns"),
             "uncovered": self._uncovered(),
             "serves": bool(config and serves(config)),
+            "passes": [s for server in passed(config) for s in _sites(server)] if config else [],
             "to_server": [
                 {"server": server.id, "problem": problem.plain() if problem else None}
                 for server in self._servers()

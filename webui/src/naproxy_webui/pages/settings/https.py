@@ -10,6 +10,7 @@ from typing import Any, Final
 from flask import Blueprint
 from naproxy.api import https as controls
 from naproxy.api.shapes import array, boolean, integer, nullable, number, obj, string
+from naproxy.core.names import ascii_site
 
 from naproxy_webui.http.control import control, job_in_words
 from naproxy_webui.http.mount import mount
