@@ -2,6 +2,7 @@ import json
 import os
 import signal
 import socket
+import sqlite3
 import struct
 import time
 from collections.abc import Callable, Iterator
@@ -165,6 +166,18 @@ def test_an_open_connection_is_an_inhibitor(box: Box) -> None:
     assert answer["params"] == {"number": 3}
     assert answer["error"] == "Somebody has a connection to it open (3)."
     assert box.record().state == State.AWAKE
+
+
+def test_connections_that_are_passed_on_are_requests_in_the_history(box: Box) -> None:
+    layout = box.layout()
+    layout.service[0].passed += 3
+    for _ in range(2):
+        before = layout.heartbeat_us
+        wait_for("a beat", lambda before=before: layout.heartbeat_us != before)
+    box.end()
+    with closing(sqlite3.connect(box.data_dir / "history.db")) as db:
+        asked = "SELECT class, outcome, sum(requests) FROM traffic_minutes GROUP BY 1, 2"
+        assert db.execute(asked).fetchall() == [(Klass.PERSON, Outcome.PIPE, 3)]
 
 
 def test_requests_at_the_server_keep_it_awake(box: Box) -> None:
