@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import base64
+import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from box import Box
+from box import Box, wait_for
 from certificates import Authority, Issued, encrypted
 from flask import Flask
 from flask.testing import FlaskClient
 from naproxy.api.shapes import check
 from naproxy.core.state import State
 from naproxy_webui.i18n.reasons import plain
+from naproxy_webui.office import certificates
 from naproxy_webui.office import https as office_https
 from naproxy_webui.pages.settings import https
 
@@ -33,6 +36,7 @@ def box(tmp_path: Path) -> Iterator[Box]:
     named = made.file.read_text().replace('id = "web"', 'id = "web"\nhosts = ["one.example"]')
     made.file.write_text(named)
     made.arguments += [f"--edge-dir={tmp_path / 'edge'}", "--edge-user=daemon"]
+    made.arguments.append("--acme-hook=/bin/true")
     made.start()
     yield made
     made.close()
@@ -277,3 +281,178 @@ def test_answers_are_as_declared(
     }
     [shape] = answers.values()
     check(client.get("/api/certificates").json, shape)
+
+
+# Certificates that the box gets by itself
+
+ISSUED: dict[str, Any] = {"id": "issued", "source": "acme"}
+AGREED = {"op": "set", "where": "https.acme_terms", "value": True}
+ADDED = {"op": "add", "where": "certificate", "value": ISSUED}
+
+
+def renew(client: FlaskClient, sent: Any, name: str = "issued") -> Any:
+    return client.post(f"/api/certificates/{name}/renew", json=sent)
+
+
+def ended(client: FlaskClient, name: str = "issued") -> Any:
+    """Wait for a renewal's end."""
+    path = f"/api/certificates/{name}/renew"
+    wait_for("its end", lambda: client.get(path).json["state"] != "running")
+    return client.get(path).json
+
+
+@pytest.mark.skipif(not shutil.which("uacme"), reason="uacme not installed")
+@pytest.mark.parametrize(
+    ("language", "words"), [("en", "The issuer could not"), ("de", "Der Aussteller ist nicht")]
+)
+def test_a_trial_of_what_is_not_configured_says_what_is_wrong_in_a_sentence(
+    app: Flask, box: Box, client: FlaskClient, language: str, words: str
+) -> None:
+    serve(box)
+    speak(app, language)
+    before = box.file.read_bytes()
+    nobody = {"op": "set", "where": "https.acme_directory", "value": "https://127.0.0.1:1/dir"}
+    begun = renew(client, {"staging": True, "changes": [AGREED, nobody, ADDED]})
+    assert begun.status_code == 202, begun.text
+    job = ended(client)
+    assert job["state"] == "failed"
+    assert job["error"]["error"].startswith(words)
+    assert job["error"]["error"].endswith(".")
+    assert box.file.read_bytes() == before
+    assert client.get("/api/certificates").json == {"certificates": []}
+
+
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [
+        ([AGREED], 404),
+        ([{**ADDED, "value": {**ISSUED, "id": "x"}}], 404),
+        ([{**ADDED, "value": {**ISSUED, "id": "../x"}}], 422),
+        ([{**ADDED, "value": {**ISSUED, "hook": "../../bin/sh"}}], 422),
+        ([{**ADDED, "value": {**ISSUED, "names": ["*.one.example"]}}], 422),
+        ([{**ADDED, "value": {**ISSUED, "names": [MARKUP]}}], 422),
+        ([{**ADDED, "value": {**ISSUED, "names": ["a.example"] * 101}}], 422),
+        ([{**ADDED, "value": {**ISSUED, "key_file": "/etc/shadow"}}], 422),
+        ([{"op": "set", "where": "https.acme_email", "value": "-e x@y"}, ADDED], 422),
+        ([{"op": "set", "where": "https.acme_directory", "value": "http://a/"}, ADDED], 422),
+        ([{"op": "run", "where": "https", "value": 1}], 400),
+        ([ADDED] * 21, 400),
+        ("all", 400),
+    ],
+)
+def test_hostile_changes_are_not_even_tried(
+    box: Box, client: FlaskClient, changes: Any, status: int
+) -> None:
+    before = box.file.read_bytes()
+    answer = renew(client, {"staging": True, "changes": changes})
+    assert answer.status_code == status, answer.text
+    assert client.get("/api/certificates/issued/renew").json["state"] == "never"
+    assert box.file.read_bytes() == before
+
+
+def test_changes_are_only_ever_tried(box: Box, client: FlaskClient) -> None:
+    before = box.file.read_bytes()
+    assert renew(client, {"staging": False, "changes": [ADDED]}).status_code == 202
+    assert "terms of use" in ended(client)["error"]["error"]
+    assert box.file.read_bytes() == before
+
+
+def test_who_may_look_only_renews_and_fetches_nothing(
+    box: Box, viewer: FlaskClient, program: Any
+) -> None:
+    for each in (viewer, program("read")):
+        assert renew(each, {}).status_code == 403
+        folder = {"folder": "/etc/ssl/own"}
+        assert each.post("/api/certificates/issued/key", json=folder).status_code == 403
+    assert viewer.get("/api/certificates/issued/renew").status_code == 403
+
+
+def test_a_row_says_where_a_certificate_comes_from_and_what_is_wrong(
+    box: Box, client: FlaskClient, authority: Authority
+) -> None:
+    assert send(client, body(authority, authority.issue("one.example"))).status_code == 200
+    serve(box, '[[certificate]]\nid = "issued"\nsource = "acme"\n')
+    rows = [part.split("</tbody>")[0] for part in page(client).split("<tbody")[1:]]
+    assert ["The box has it issued" in row for row in rows] == [True, False]
+    assert ["Somebody sent it" in row for row in rows] == [False, True]
+    assert ["data-renew-certificate" in row for row in rows] == [True, False]
+    assert ["data-replace-certificate" in row for row in rows] == [False, True]
+    assert "Somebody must have read the issuer" in rows[0]
+
+
+@pytest.mark.parametrize(
+    ("source", "code", "left_s", "row"),
+    [
+        ("acme", None, 60, (False, True)),
+        ("acme", "https.acme_coming", 0, (True, True)),
+        ("acme", "https.acme_not_seen", 60, (False, True)),
+        ("acme", "https.acme_limited", 60, (False, False)),
+        ("acme", "https.acme_limited", -60, (False, True)),
+        ("server", "https.fetch_coming", 60, (True, True)),
+        ("upload", "https.not_sent", 60, (False, False)),
+        (None, "https.not_configured", 60, (False, False)),
+    ],
+)
+def test_a_certificate_is_renewed_at_once_where_that_is_allowed(
+    app: Flask, source: str | None, code: str | None, left_s: float, row: tuple[bool, bool]
+) -> None:
+    problem = {"code": code, "params": {"why": MARKUP, "day": "1"}} if code else None
+    told = {"id": "a", "source": source, "problem": problem, "next_try_s": time.time() + left_s}
+    about = {"names": ["xn--bro-hoa.example"], "issuer": None, "ends_in_days": None, "notes": []}
+    with app.test_request_context():
+        made = https._row({**told, **about}, {"xn--bro-hoa.example": "b\u00fcro.example"})
+    assert (made["comes"], made["renewable"]) == row
+    assert made["names"] == ["b\u00fcro.example"]
+
+
+def configuration(*own: dict[str, Any], mode: str = "box") -> dict[str, Any]:
+    server = {"id": "web", "hosts": ["a.example", "*.a.example"], "https": {"mode": mode}}
+    blank = {"names": [], "hook": "", "source": "acme", "server": ""}
+    https = {"acme_email": "", "acme_terms": False, "acme_directory": "letsencrypt"}
+    return {
+        "https": https,
+        "server": [{**server, "sleep": {"driver": "ssh"}}],
+        "certificate": [{**blank, **each} for each in own],
+    }
+
+
+@pytest.mark.parametrize(
+    ("config", "names", "more"),
+    [
+        (configuration(), [("a.example", True), ("*.a.example", False)], False),
+        (configuration(mode="none"), [], False),
+        (
+            configuration({"id": "m", "hook": "dns"}),
+            [("a.example", True), ("*.a.example", True)],
+            False,
+        ),
+        (
+            configuration({"id": "m", "names": ["b.example"]}),
+            [("a.example", False), ("*.a.example", False), ("b.example", True)],
+            True,
+        ),
+    ],
+)
+def test_names_that_can_be_issued_are_chosen(
+    config: dict[str, Any], names: list[tuple[str, bool]], more: bool
+) -> None:
+    said = certificates.issuing(config)
+    assert (said["names"], said["more"]) == (names, more)
+
+
+@pytest.mark.parametrize(
+    ("own", "way", "servers"),
+    [
+        ([], "acme", [("web", "")]),
+        ([{"id": "a", "source": "upload"}], "upload", [("web", "")]),
+        ([{"id": "a", "source": "server", "server": "web"}], "server", [("web", "a")]),
+        ([{"id": "a", "source": "upload"}, {"id": "b"}], "acme", [("web", "")]),
+    ],
+)
+def test_the_way_that_is_in_use_is_chosen(
+    own: list[dict[str, Any]], way: str, servers: list[tuple[str, str]]
+) -> None:
+    config = configuration(*own)
+    assert (certificates.way(config), certificates.fetching(config)["servers"]) == (way, servers)
+    config["server"][0]["sleep"] = {"driver": "agent"}
+    assert certificates.fetching(config)["servers"] == []

@@ -25,6 +25,7 @@ WITHOUT = {"uncovered": ["one.example"]}
     [
         ("none", None, {}, Seen("good", Reason("https.good_none"))),
         ("unused", None, {}, Seen("good", Reason("https.good_unused"))),
+        ("through", None, {}, Seen("good", Reason("https.good_through"))),
         ("box", None, {}, Seen("good", Reason("https.good_box"))),
         ("of another version", None, {}, Seen("good", Reason("https.good_none"))),
         ("none", NOT_LOOKED, {}, Seen("info", NOT_LOOKED)),
@@ -62,6 +63,6 @@ def test_visits_past_the_box_are_those_of_today() -> None:
 
 @pytest.mark.parametrize("language", words.LANGUAGES)
 def test_all_that_is_said_has_words(language: str) -> None:
-    said = [Reason(f"https.good_{each}") for each in ("none", "box", "unused")]
+    said = [Reason(f"https.good_{each}") for each in ("none", "box", "through", "unused")]
     for reason in (*said, SERVE, SEND, SERVER, BARE):
         assert not words.words(reason, language).startswith("https.")
