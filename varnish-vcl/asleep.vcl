@@ -68,6 +68,8 @@ sub vcl_pipe {
 
 # Who does not get to the server, and wakes nobody.
 sub naproxy_refuse {
+	# It may have fallen asleep by itself.
+	naproxy.reach();
 	if (!naproxy.awake()) {
 		if (!naproxy.may_wake() && naproxy.defer_crawlers()) {
 			set req.http.X-Naproxy = "refused";

@@ -95,6 +95,7 @@ sub naproxy_forwarded {
 }
 
 sub vcl_backend_response {
+	naproxy.answered();
 	# This is ours to say, see answer.vcl.
 	unset beresp.http.X-Naproxy;
 	unset beresp.http.X-Naproxy-Age;
@@ -200,6 +201,9 @@ sub naproxy_lifetime {
 # No answer from the server. Only marked here: the page is made in vcl_synth,
 # where the client's language and what it accepts are known.
 sub vcl_backend_error {
+	if (naproxy.again()) {
+		return (retry);
+	}
 	set beresp.http.X-Naproxy = "error";
 	# Varnish keeps it for those who wait for the same object already, so
 	# that they need not run into the same timeout one after the other.

@@ -105,6 +105,7 @@ hold_once(VRT_CTX, const struct np_record *rec, uint64_t now)
 		return (NP_HOLD_LIMIT);
 	if (hold_gone(ctx->sp))
 		return (NP_HOLD_GONE);
+	np_reach(rec->site, false);
 	if (rec->woke)
 		np_wake(ctx, rec);
 	hold_wait(rec->site->server, hold_slice(now, deadline));
@@ -163,6 +164,35 @@ hold_begin(const struct np_record *rec)
 		return (true);
 	np_clients_waited();
 	return (false);
+}
+
+/*
+ * For a fetch that could not connect: nothing of it was sent. Its client waits
+ * behind it, and is not looked at.
+ */
+bool
+np_hold_fetch(VRT_CTX, struct np_record *rec)
+{
+	const struct np_site *site = rec->site;
+	uint64_t now, deadline;
+
+	AN(site);
+	now = np_now_us();
+	deadline = now + site->conf.hold_limit_ms * UINT64_C(1000);
+	rec->reason = NAPROXY_WAKE_MISS;
+	np_reach(site, true);
+	if (np_server_available(site->server))
+		/* Back already; one that refuses connections does so again. */
+		return (ctx->bo->retries == 0);
+	while (!np_server_available(site->server)) {
+		if (now >= deadline)
+			return (false);
+		np_wake(ctx, rec);
+		hold_wait(site->server, hold_slice(now, deadline));
+		np_reach(site, false);
+		now = np_now_us();
+	}
+	return (now < deadline);
 }
 
 enum np_hold

@@ -6,6 +6,7 @@
  *
  *   page_map.c       maps the page, checks it, knows whether to trust it
  *   server.c         a server by its id: its state, whose turn it is
+ *   reach.c          whether it still takes connections
  *   statistics.c     a server's gauges; the page's counters for varnishstat
  *   clients.c        who has requests in flight, and how many there may be
  *   names.c          which server serves a host name
@@ -20,7 +21,7 @@
  *   vmod_naproxy.c   what VCL sees
  *
  * The lower one comes first: each calls only those above it in this list.
- * Only director.c and record.c call each other.
+ * Only director.c and record.c call each other, and server.c asks reach.c.
  */
 
 #ifndef NAPROXY_H_INCLUDED
@@ -66,7 +67,10 @@ struct np_server {
 	uint64_t		stage_us;
 	uint32_t		stage_n;
 
-	uint64_t		woken_us;	/* atomic */
+	uint64_t		woken_us;	/* atomic, as the next */
+	uint64_t		answered_us;	/* took a connection, or answered */
+	uint64_t		silent_us;	/* took none; 0: it does */
+	uint64_t		reach_us;	/* asked while silent */
 
 	struct VSC_naproxy	*vsc;
 	struct vsc_seg		*vsc_seg;
@@ -210,6 +214,11 @@ bool np_server_available(const struct np_server *);
 uint64_t np_server_turn(struct np_server *, const struct naproxy_server *,
     uint64_t now_us);
 
+/* reach.c */
+void np_reach(const struct np_site *, bool surely);
+void np_reach_answered(struct np_server *);
+bool np_reach_silent(const struct np_server *);
+
 /* statistics.c */
 void np_statistics_begin(void);
 void np_statistics_show(struct np_server *);
@@ -276,6 +285,7 @@ void np_wake(VRT_CTX, const struct np_record *);
 /* hold.c */
 enum np_hold { NP_HOLD_UP, NP_HOLD_LIMIT, NP_HOLD_CAP, NP_HOLD_GONE };
 enum np_hold np_hold(VRT_CTX, struct np_record *);
+bool np_hold_fetch(VRT_CTX, struct np_record *);	/* is it up? */
 
 /* director.c */
 struct np_vcl;

@@ -90,7 +90,7 @@ np_server_available(const struct np_server *srv)
 	case NAPROXY_WAKING:
 		return (false);
 	default:
-		return (true);
+		return (!np_reach_silent(srv));
 	}
 }
 

@@ -551,6 +551,38 @@ vmod_admit(VRT_CTX)
  * Wake and hold
  */
 
+VCL_VOID v_matchproto_(td_naproxy_reach)
+vmod_reach(VRT_CTX)
+{
+	const struct np_record *rec;
+
+	rec = np_record(ctx);
+	/* A pipe that cannot be laid cannot be tried again. */
+	if (rec != NULL && rec->site != NULL && ctx->req != NULL)
+		np_reach(rec->site, ctx->method == VCL_MET_PIPE);
+}
+
+VCL_BOOL v_matchproto_(td_naproxy_again)
+vmod_again(VRT_CTX)
+{
+	struct np_record *rec;
+
+	rec = np_record(ctx);
+	return (rec != NULL && rec->site != NULL && ctx->bo != NULL &&
+	    ctx->method == VCL_MET_BACKEND_ERROR && !ctx->bo->is_bgfetch &&
+	    ctx->bo->acct.bereq_hdrbytes == 0 && np_hold_fetch(ctx, rec));
+}
+
+VCL_VOID v_matchproto_(td_naproxy_answered)
+vmod_answered(VRT_CTX)
+{
+	const struct np_record *rec;
+
+	rec = np_record(ctx);
+	if (rec != NULL && rec->site != NULL && ctx->bo != NULL)
+		np_reach_answered(rec->site->server);
+}
+
 VCL_VOID v_matchproto_(td_naproxy_wake)
 vmod_wake(VRT_CTX, VCL_ENUM reason)
 {

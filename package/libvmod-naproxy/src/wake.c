@@ -115,14 +115,19 @@ wake_field(struct vsb *vsb, const char *key, const char *value, size_t most)
 static void
 wake_write(VRT_CTX, const struct np_record *rec, struct vsb *vsb)
 {
-	const struct http *hp = ctx->http_req;
+	const struct http *hp;
 
+	/* A fetch does not know who asks. */
+	hp = ctx->http_req != NULL ? ctx->http_req : ctx->http_bereq;
 	CHECK_OBJ_NOTNULL(hp, HTTP_MAGIC);
 	VSB_cat(vsb, "naproxy-wake 1\n");
 	wake_field(vsb, "server", rec->site->server->id, NAPROXY_ID_LEN);
 	wake_field(vsb, "reason", wake_reason[rec->reason], 16);
+	if (np_reach_silent(rec->site->server))
+		wake_field(vsb, "seen", "silent", 16);
 	wake_field(vsb, "method", hp->hd[HTTP_HDR_METHOD].b, 16);
-	wake_field(vsb, "class", np_class_name[rec->klass], 16);
+	if (ctx->req != NULL)
+		wake_field(vsb, "class", np_class_name[rec->klass], 16);
 	wake_field(vsb, "client", np_client_address(ctx), 64);
 	wake_field(vsb, "agent", np_header(hp, H_User_Agent), 120);
 	wake_field(vsb, "host", np_header(hp, H_Host), 64);
@@ -167,7 +172,8 @@ np_wake(VRT_CTX, const struct np_record *rec)
 	site = rec->site;
 	AN(site);
 	trusted = np_page_trusted();
-	awake = np_server_state(site->server) == NAPROXY_AWAKE;
+	awake = np_server_state(site->server) == NAPROXY_AWAKE &&
+	    !np_reach_silent(site->server);
 	if (awake && trusted)
 		return;
 	now = np_now_us();

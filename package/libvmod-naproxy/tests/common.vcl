@@ -22,6 +22,9 @@ sub vcl_recv {
 		}
 		return (pipe);
 	}
+	if (req.http.Reach) {
+		naproxy.reach();
+	}
 	if (req.http.Ask) {
 		return (synth(200, "asked"));
 	}
