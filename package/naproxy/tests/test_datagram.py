@@ -24,6 +24,11 @@ def test_a_datagram_says_who_asks_for_which_server() -> None:
     )
 
 
+def test_a_datagram_says_that_the_server_took_no_connection() -> None:
+    assert not datagram.parse(GOOD)[1].silent
+    assert datagram.parse(GOOD + b"seen=silent\n")[1].silent
+
+
 def test_an_equals_sign_in_a_value_is_part_of_it() -> None:
     assert (
         datagram.parse(b"naproxy-wake 1\nserver=a\nreason=miss\npath=/?a=b=c")[1].path == "/?a=b=c"
@@ -54,6 +59,7 @@ def test_a_class_that_is_not_known_is_told_as_it_came() -> None:
         b"naproxy-wake 1\nreason=page\n",
         b"naproxy-wake 1\nserver=web\nreason=page\nserver=web\n",
         b"naproxy-wake 1\nserver=web\nreason=page\nunknown=1\n",
+        b"naproxy-wake 1\nserver=web\nreason=page\nseen=awake\n",
         b"naproxy-wake 1\nserver=web\nreason=page\nno equals sign\n",
         b"naproxy-wake 1\nserver=web\n\nreason=page\n",
         b"naproxy-wake 1\nserver=web\nreason=pa\x00ge\n",

@@ -27,7 +27,6 @@ from naproxy.shm import page
 from naproxy.shm.events import Event
 from naproxy.shm.page import Outcome
 
-NO_WAY: Final = Reason("sleep.no_way")
 ONLY_SPENT: Final = Reason("server.only_spent")
 _LOG: Final = logging.getLogger(__name__)
 _ANSWERED: Final = (Outcome.FETCH, Outcome.PASS, Outcome.HELD)
@@ -246,7 +245,7 @@ class Decider:
         said = self._machine.inhibitors(time.monotonic(), by_hand=by_hand)
         said += self._guard.inhibitors(self._readings(), by_hand=by_hand)
         if self._executor.server.sleep.never:
-            said.append(NO_WAY)
+            said.append(no_order(self._executor.server))
         elif not by_hand:
             said += self._supervisor.inhibitors()
         return said
@@ -334,3 +333,8 @@ class Decider:
         if self._check:
             self._check.cancel()
             self._check = None
+
+
+def no_order(server: Server) -> Reason:
+    """Say why the box never puts this server to sleep."""
+    return Reason("sleep.itself" if server.sleep.itself else "sleep.no_way")

@@ -31,6 +31,7 @@ from naproxy.server.machine_io import (
     Alert,
     Effect,
     Event,
+    InUse,
     PassedOver,
     Probe,
     RungFailed,
@@ -48,7 +49,7 @@ from naproxy.server.seeing import Metered, Pinged
 from naproxy.shm import page
 
 _LOG: Final = logging.getLogger(__name__)
-_METER_S: Final = 1.0
+_LOOK_S: Final = 1.0
 _LEAST_PING_S: Final = 1.0
 _MOST_MEASURED_S: Final = 3600.0
 
@@ -157,7 +158,7 @@ class Executor:
         """Look at the server."""
         self._box.page.set_state(self._index, State.UNKNOWN, page.monotonic_us())
         self._carry_out(self.machine.start(time.monotonic(), self._cut_off()))
-        self._look_at_meter()
+        self._look_around()
 
     def _cut_off(self) -> WakeRequest | None:
         """Return for whom the server is to be up, as an earlier controller would have seen to."""
@@ -256,8 +257,10 @@ class Executor:
         self.step(ping)
         self._supervisor.send(ping)
 
-    def _look_at_meter(self) -> None:
-        self._look = self._loop.call_later(_METER_S, self._look_at_meter)
+    def _look_around(self) -> None:
+        self._look = self._loop.call_later(_LOOK_S, self._look_around)
+        if self.record.fetching_now or self.record.piping_now:
+            self.step(InUse())
         power_w = self._box.power_w(self.server.id)
         if power_w is not None:
             self.step(Metered(power_w))
@@ -350,4 +353,5 @@ def _times(server: Server) -> Times:
         interval_s=server.ready.interval_s,
         asleep_interval_s=server.ready.asleep_interval_s,
         on_w=server.power.on_w,
+        sleeps_itself=server.sleep.itself,
     )

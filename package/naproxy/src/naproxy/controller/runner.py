@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 
 from naproxy.config.document import Server
 from naproxy.controller.context import BoxContext
-from naproxy.controller.deciding import NO_WAY, Decider
+from naproxy.controller.deciding import Decider, no_order
 from naproxy.controller.executing import Executor, rungs_of
 from naproxy.controller.status import status
 from naproxy.controller.supervise import Supervisor
@@ -145,7 +145,7 @@ class Runner:
         if self.supervisor.running:
             return [Reason("server.commissioned_already")]
         if self.server.sleep.never:
-            return [NO_WAY]
+            return [no_order(self.server)]
         if self.machine.kept_awake(time.monotonic()):
             return [self.machine.mode.reason]
         if blind := self.supervisor.arming.sight:

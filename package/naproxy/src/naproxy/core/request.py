@@ -22,6 +22,7 @@ class WakeRequest:
     """Who asks for a wake, and why; what is not known is empty.
 
     `reason` is what Varnish calls the cause of a request, as `page`, or a reason of our own.
+    `silent`: the server is called awake, and took no connection.
     """
 
     who: str
@@ -31,6 +32,7 @@ class WakeRequest:
     agent: str = ""
     host: str = ""
     path: str = ""
+    silent: bool = False
 
     @property
     def why(self) -> Reason:

@@ -23,6 +23,7 @@ from naproxy.server.machine_io import (
     Answer,
     Effect,
     Event,
+    InUse,
     ModeSet,
     Observed,
     PassedOver,
@@ -65,6 +66,10 @@ FALLING_EVERY_S: Final = 0.1
 WAKING_EVERY_S: Final = 0.05
 TROUBLE_EVERY_S: Final = 0.25
 
+USED_QUIET_S: Final = 1.0
+"""A server at which requests are, and which has answered none for so long, is probed: it may have
+fallen asleep by itself."""
+
 WATCH_EVERY_S: Final = 0.25
 """After a sleep that was called off it may fall asleep yet: it is watched closely."""
 
@@ -99,6 +104,8 @@ class Times:
     interval_s: float = 5.0
     asleep_interval_s: float = 2.0
     on_w: float = 43.3
+    sleeps_itself: bool = False
+    """It is left to the server when to sleep."""
 
 
 class _Stage(Enum):
@@ -137,6 +144,7 @@ class Machine:
         self._spacing_s = ladder.spacing_s
         self._timer_s = math.inf
         self._answered_s = now_s
+        self._traffic_s = now_s
         self._silent = 0
         self._unready = 0
         self._gap_s: float | None = None
@@ -197,10 +205,10 @@ class Machine:
                 self._observe(now_s, event)
             case Pinged() | Metered():
                 self.sight.see(now_s, self.state, self.since_s, event)
-            case Traffic():
+            case Traffic() | InUse():
                 # What another machine answers says nothing of the server.
                 if self.state is State.AWAKE and not self._foreign:
-                    self._trust(now_s)
+                    self._used(now_s, event)
             case WakeAsked(wake_request):
                 self._wanted(now_s, wake_request)
             case SleepAsked(reason, by_hand):
@@ -273,6 +281,14 @@ class Machine:
             self._unready = 0
             self._probe_awake(now_s)
 
+    def _used(self, now_s: float, event: Traffic | InUse) -> None:
+        """It has answered a request, or they wait for an answer: is it still there?"""
+        if isinstance(event, Traffic):
+            self._traffic_s = now_s
+            self._trust(now_s)
+        elif not self._unready and now_s - max(self._traffic_s, self._answered_s) >= USED_QUIET_S:
+            self._probe_awake(now_s)
+
     def _doubt(self, now_s: float, seen: Observed) -> None:
         """Awake, and a probe failed: look closer, and act on a few in a row.
 
@@ -296,6 +312,7 @@ class Machine:
             self._wake(now_s, Reason("server.fell_asleep_after_all"))
         elif self._silence(now_s):
             reason = Reason("server.stopped_answering", detail=seen.detail)
+            self.slept = self.times.sleeps_itself
             self._enter(now_s, State.UNKNOWN, reason)
             self._timer_s = now_s + TICK_S
             self._effects.append(Probe(UNKNOWN_EVERY_S))
@@ -393,6 +410,11 @@ class Machine:
             case State.UNKNOWN | State.ASLEEP:
                 self._pend(now_s, wake_request)
                 self._wake(now_s, wake_request.why)
+            case State.AWAKE if wake_request.silent:
+                # Perhaps it is only slow: then the next probe, at once, says so.
+                self.slept = self.times.sleeps_itself
+                self._pend(now_s, wake_request)
+                self._wake(now_s, Reason("server.took_no_connection", why=wake_request.why))
             case State.FALLING_ASLEEP:
                 self._pend(now_s, wake_request)
                 if self._stage is _Stage.DRAINING:
@@ -518,13 +540,15 @@ class Machine:
 
     def _reconcile(self, now_s: float, busy: int) -> None:
         """Decide what a server is that does not answer."""
-        if self.slept and self._silence(now_s) and not self._foreign:
-            if busy:
-                self._wake(now_s, Reason("server.requests_asleep", number=busy))
-            elif self.pending:
+        silent = self._silence(now_s) and not self._foreign
+        if silent and busy:
+            self._wake(now_s, Reason("server.requests_asleep", number=busy))
+        elif silent and self.slept:
+            if self.pending:
                 self._wake(now_s, self.pending.why)
             else:
-                self._sleep(now_s, Reason("server.slept_before"))
+                own = self.times.sleeps_itself
+                self._sleep(now_s, Reason("server.slept_itself" if own else "server.slept_before"))
         elif now_s - self.since_s >= GONE_S and self._foreign:
             # Perhaps it is the configuration that is wrong: nobody is held up by that.
             self._pend(now_s, WakeRequest("naproxy", self._why_not_up(now_s)))

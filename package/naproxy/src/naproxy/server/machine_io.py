@@ -38,6 +38,11 @@ class Traffic:
 
 
 @dataclass(frozen=True, slots=True)
+class InUse:
+    """Requests are at the server now."""
+
+
+@dataclass(frozen=True, slots=True)
 class WakeAsked:
     """Somebody needs the server."""
 
@@ -92,6 +97,7 @@ Event = (
     | Pinged
     | Metered
     | Traffic
+    | InUse
     | WakeAsked
     | SleepAsked
     | SleepAnswered

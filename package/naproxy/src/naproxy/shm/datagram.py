@@ -16,7 +16,7 @@ _LOG: Final = logging.getLogger(__name__)
 _AT_ONCE: Final = 64
 MAX_BYTES: Final = 1024
 _FIRST_LINE: Final = "naproxy-wake 1"
-_KEYS: Final = ("server", "reason", "method", "class", "client", "agent", "host", "path")
+_KEYS: Final = ("server", "reason", "seen", "method", "class", "client", "agent", "host", "path")
 _REQUIRED: Final = ("server", "reason")
 
 
@@ -39,11 +39,14 @@ def parse(data: bytes) -> tuple[str, WakeRequest]:
     missing = [key for key in _REQUIRED if not values.get(key)]
     if missing:
         raise ValueError(f"has no {missing[0]}")
-    server = values.pop("server")
+    server, seen = values.pop("server"), values.pop("seen", "")
+    if seen not in ("", "silent"):
+        raise ValueError(f"has seen what nobody knows: {seen[:40]!r}")
     return server, WakeRequest(
         who=values.pop("client", ""),
         reason=values.pop("reason"),
         klass=values.pop("class", ""),
+        silent=bool(seen),
         **values,
     )
 

@@ -57,7 +57,9 @@ class SleepSettings:
     """The keys that all ways of putting a server to sleep have, and what else is true of a way."""
 
     never: ClassVar[bool] = False
-    """It never puts the server to sleep."""
+    """The box never puts the server to sleep."""
+    itself: ClassVar[bool] = False
+    """The server puts itself to sleep."""
     woken_by: ClassVar[tuple[str, ...]] = ()
     """The ways to wake of which it needs one; empty: any will do."""
     programs: ClassVar[Mapping[str, str]] = {}
