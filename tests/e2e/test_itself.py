@@ -9,6 +9,7 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -67,11 +68,15 @@ def good(answer: Answer) -> bool:
     return answer.status == 200 and digest in (None, hashlib.sha256(BODY).hexdigest())
 
 
-@pytest.fixture
-def left_alone(office: Office) -> Office:
-    config = office.box.default_config()
+def leave_alone(office: Office, **server: Any) -> None:
+    config = office.box.default_config(server=server)
     config["server"][0]["sleep"] = {"driver": "itself"}
     office.box.api("PUT", "/v1/config", toml(config).encode())
+
+
+@pytest.fixture
+def left_alone(office: Office) -> Office:
+    leave_alone(office)
     office.server.board.configure(wake_s=1.0)
     return office
 
@@ -118,6 +123,24 @@ def test_a_request_calls_it_before_the_box_has_noticed(left_alone: Office) -> No
     time.sleep(2.5)  # it has answered nobody lately
     office.server.board.suspend()
     wait_for(lambda: office.server.board.state == "off", "the server to sleep")
-    answer = ask(office.client, fresh("/images/001.png"), headers=ASSET)
-    assert answer.status == 200
-    assert answer.took_s < 4
+    assert ask(office.client, fresh("/images/001.png"), headers=ASSET).status == 200
+    office.box.await_state("awake")
+    woken = [change["reason"]["code"] for change in office.box.transitions()]
+    assert "server.took_no_connection" in woken
+
+
+def test_a_request_that_could_not_connect_is_sent_when_it_can(left_alone: Office) -> None:
+    office, body = left_alone, b"order=1"
+    leave_alone(office, connect_timeout_s=0.5)
+    # It has answered just now, so the box does not look before it sends.
+    ask(office.client, fresh("/images/001.png"), headers=ASSET)
+    office.server.board.suspend()
+    wait_for(lambda: office.server.board.state == "off", "the server to sleep")
+    # One has the connection of before; the others need new ones.
+    post = partial(ask, office.client, "/app/echo", method="POST", body=body)
+    with at_once([post] * 3) as pending:
+        pass
+    answers = [future.result() for future in pending]
+    assert [(answer.status, answer.body) for answer in answers] == [(200, body)] * 3
+    received = office.server.received()
+    assert [received[answer.request_id] for answer in answers] == [1] * 3

@@ -293,7 +293,7 @@ def test_a_key_of_another_driver_is_not_known() -> None:
 @pytest.mark.parametrize(
     ("where", "known"),
     [
-        ("sleep.driver", "agent, command, ipmi, libvirt, none, proxmox, redfish, ssh"),
+        ("sleep.driver", "agent, command, ipmi, itself, libvirt, none, proxmox, redfish, ssh"),
         ("wake.driver", "command, etherwake, gpio, ipmi, libvirt, proxmox, redfish, udp"),
         ("ready.kind", "http, tcp"),
     ],
