@@ -33,7 +33,7 @@ def settings(seen: Seen) -> Problem | None:
 
 def way_to_sleep(seen: Seen) -> Problem | None:
     """Look whether it can be put to sleep."""
-    if seen.server.sleep.never:
+    if seen.server.sleep.never and not seen.server.sleep.itself:
         return Problem(Reason("doctor.no_way"), Reason("doctor.do_choose_way"))
     return None
 
