@@ -76,3 +76,15 @@ def test_bad_hours_are_refused_with_their_key(configured: Office) -> None:
     with pytest.raises(RefusedError, match="must look like") as refused:
         configured.box.reconfigure(server={"awake": {"hours": ["9 to 5"]}})
     assert refused.value.answer["where"] == "server.web.awake.hours[0]"
+
+
+def test_a_server_whose_application_is_busy_is_not_put_to_sleep(configured: Office) -> None:
+    office, box = configured, configured.box
+    box.reconfigure(server={"awake": {"busy_path": "/app/reply?status=503"}})
+    box.api("POST", "/v1/servers/web/sleep", {})
+    told = ["falling_asleep", "awake"]
+    wait_for(lambda: [c["to"] for c in box.transitions()[1::-1]] == told, "its refusal")
+    assert box.transitions()[0]["reason"]["code"] == "server.busy"
+    assert office.server.board.state == "on"
+    box.reconfigure(server={"awake": {"busy_path": "/app/reply"}})
+    box.sleep()

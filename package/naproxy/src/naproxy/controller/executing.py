@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from naproxy import drivers
 from naproxy.config.document import Server, target_of
+from naproxy.controller.application import Application
 from naproxy.controller.context import BoxContext
 from naproxy.controller.neighbour import Neighbour
 from naproxy.controller.ping import Pinger
@@ -111,6 +112,7 @@ class Executor:
             self.stranger,
         )
         self._pinger = Pinger(server.address, self._pinged)
+        self._application = Application(server.awake, target.web)
 
     def configure(self, server: Server, interface: str) -> None:
         """Take a new configuration; the state, and what was measured, stay."""
@@ -223,7 +225,9 @@ class Executor:
 
     async def _sleep(self) -> None:
         try:
-            result = await self._sleeper.sleep()
+            busy = await self._application.busy()
+            refused = busy and SleepResult(SleepAnswer.REFUSED, busy)
+            result = refused or await self._sleeper.sleep()
         except Exception as error:
             result = SleepResult(SleepAnswer.FAILED, sleep.fault(error))
         self._sleeping = None

@@ -12,7 +12,7 @@ from typing import Final
 
 from naproxy.core.hours import Calendar, dates, span, zone
 from naproxy.core.reason import Reason
-from naproxy.core.schema import checked, is_url_path, option
+from naproxy.core.schema import checked, fits, is_url_path, option, or_empty
 from naproxy.shm.page import RULE_LEN, RULES
 
 CLOCK_SET_S: Final = 1767225600.0
@@ -71,6 +71,19 @@ class Settings:
     )
     work_s: float = option(
         "How long after such a request it may still be at work", 300.0, low=0, high=86400
+    )
+    busy_path: str = option(
+        "Path that the box asks before each sleep: an application there says whether it is busy",
+        "",
+        high=255,
+        check=or_empty(is_url_path),
+    )
+    busy_field: str = option(
+        'Field of its JSON that says so, such as "jobs.running"; empty: its status does, 503, 423'
+        " or 409",
+        "",
+        high=100,
+        check=or_empty(fits(r"[\w-]+(\.[\w-]+)*", Reason("config.json_field"))),
     )
 
 

@@ -1,0 +1,60 @@
+"""Asks an application on the server whether it is busy, before the server is put to sleep."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Final
+
+from naproxy import __version__
+from naproxy.core.reason import Reason
+from naproxy.core.wire import Web, reach
+from naproxy.server.application import busy
+from naproxy.server.inhibitors import Settings
+
+_LONGEST_S: Final = 5.0
+_MOST_BYTES: Final = 1 << 16
+_STATUS: Final = re.compile(rb"HTTP/1\.[01] ([1-5][0-9][0-9])[ \r\n]")
+
+
+class Application:
+    """At `awake.busy_path` of the server; without one there is none, and it is not busy."""
+
+    def __init__(self, settings: Settings, web: Web) -> None:
+        """`web` is the server's port, by the name it is asked by."""
+        self._settings = settings
+        self._web = web
+
+    async def busy(self) -> Reason | None:
+        """Return why the server must not sleep; who does not answer may be busy."""
+        path = self._settings.busy_path
+        if not path:
+            return None
+        try:
+            async with asyncio.timeout(_LONGEST_S):
+                answer = await self._ask(path)
+        except TimeoutError:
+            return Reason("server.busy_unclear", path=path, what=f"> {_LONGEST_S:.0f} s")
+        except OSError as error:
+            return Reason("server.busy_unclear", path=path, what=str(error))
+        head, _, body = answer.partition(b"\r\n\r\n")
+        status = _STATUS.match(head)
+        if not status or len(answer) > _MOST_BYTES:
+            return Reason("server.busy_unclear", path=path, what="HTTP")
+        return busy(path, self._settings.busy_field, int(status[1]), body)
+
+    async def _ask(self, path: str) -> bytes:
+        """Return the whole answer, or a byte too many. By HTTP/1.0: it comes in one piece."""
+        reader, writer = await reach(self._web)
+        host = f"[{self._web.address}]" if ":" in self._web.address else self._web.address
+        try:
+            writer.write(
+                f"GET {path} HTTP/1.0\r\nHost: {self._web.name or host}\r\n"
+                f"User-Agent: naproxy/{__version__} (busy?)\r\nAccept: */*\r\n\r\n".encode()
+            )
+            answer = b""
+            while len(answer) <= _MOST_BYTES and (more := await reader.read(_MOST_BYTES)):
+                answer += more
+        finally:
+            writer.transport.abort()
+        return answer
