@@ -510,7 +510,7 @@ def test_one_from_the_server_is_configured_when_what_to_paste_is_asked_for(
 ) -> None:
     page = opened()
     page.watch.allow(r"status of 409")
-    refused = {"error": "refused by a test", "code": "x", "params": {}, "where": None}
+    refused: dict[str, Any] = {"error": "refused", "code": "x", "params": {}, "where": None}
     # Root's key would be made in this machine's own /etc.
     page.route("**/key", lambda route: route.fulfill(status=409, json=refused))
     page.locator("input[name=way][value=server]").check()
