@@ -94,17 +94,17 @@ class _Executor(Executor):
         )
         self._pinger = Pinger(self.board, self._pinged)  # type: ignore[assignment]
 
-    def _look_at_meter(self) -> None:
+    def _look_around(self) -> None:
         """Look only while it changes: once a second for weeks costs more than all the rest."""
         if self._look:
             self._look.cancel()
             self._look = None
         if self.machine.state not in (State.AWAKE, State.ASLEEP):
-            super()._look_at_meter()
+            super()._look_around()
 
     def _entered(self, change: Transition) -> None:
         super()._entered(change)
-        self._loop.call_soon(self._look_at_meter)
+        self._loop.call_soon(self._look_around)
 
 
 async def nobody_around(_: Server) -> Look:
