@@ -17,7 +17,6 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
-#include <arpa/inet.h>
 #include <netinet/tcp.h>
 
 #include <err.h>
@@ -62,7 +61,7 @@ struct connection {
 	uint64_t		start_us;
 	uint64_t		try_us;
 	uint64_t		active_us;
-	char			name[INET6_ADDRSTRLEN];
+	struct ends		ends;
 	size_t			head_len;
 	uint8_t			head[HEADER_MOST];
 };
@@ -258,13 +257,27 @@ side_tune(const struct side *s)
 	set(s->watch.fd, IPPROTO_TCP, TCP_KEEPCNT, 4);
 }
 
+/* The first bytes on a new connection: there is room for them. */
+static bool
+server_told(const struct connection *c)
+{
+	const char *line = c->ends.line;
+
+	if (!(c->svc->server.flags & NAPROXY_F_PROXY))
+		return (true);
+	if (line[0] == '\0')
+		line = "PROXY UNKNOWN\r\n";
+	return (send(c->server.watch.fd, line, strlen(line), MSG_NOSIGNAL) ==
+	    (ssize_t)strlen(line));
+}
+
 static void
 connection_join(struct connection *c)
 {
 
-	if (pipe2(c->client.pipe, O_NONBLOCK | O_CLOEXEC) != 0 ||
+	if (!server_told(c) ||
+	    pipe2(c->client.pipe, O_NONBLOCK | O_CLOEXEC) != 0 ||
 	    pipe2(c->server.pipe, O_NONBLOCK | O_CLOEXEC) != 0) {
-		warn("pipe2");
 		SERVICE_ADD(c->svc, failed, 1);
 		connection_abort(c);
 		return;
@@ -300,7 +313,7 @@ server_failed(struct connection *c)
 {
 
 	watch_close(&c->server.watch);
-	wake(c->svc, c->name);
+	wake(c->svc, c->ends.client);
 	if (c->patient && !out_of_time(c)) {
 		c->try_us = now_us() + RETRY_US;
 		return;
@@ -352,6 +365,8 @@ static void
 connection_hold(struct connection *c)
 {
 
+	/* Also for whom there is no room: he will come again. */
+	wake(c->svc, c->ends.client);
 	if (c->svc->held >= c->svc->conf.most_held) {
 		SERVICE_ADD(c->svc, refused, 1);
 		connection_abort(c);
@@ -362,7 +377,6 @@ connection_hold(struct connection *c)
 	c->svc->held++;
 	/* It sends what it likes; that it is gone is all we want to hear. */
 	watch_set(&c->client.watch, EPOLLRDHUP);
-	wake(c->svc, c->name);
 }
 
 static void
@@ -378,7 +392,7 @@ connection_go(struct connection *c)
 	}
 	if (!service_trusted(c->svc)) {
 		c->patient = true;
-		wake(c->svc, c->name);
+		wake(c->svc, c->ends.client);
 	} else if (service_since(c->svc) + c->svc->conf.hold_limit_ms *
 	    UINT64_C(1000) > now_us())
 		c->patient = true;	/* not all of it may be up yet */
@@ -424,7 +438,7 @@ connection_header(struct connection *c)
 		connection_abort(c);
 		return;
 	}
-	header_client(c->head, c->name, sizeof c->name);
+	header_ends(c->head, &c->ends);
 	connection_known(c);
 }
 
@@ -475,12 +489,7 @@ connection_begin(struct service *svc, int fd, const struct sockaddr_storage *ss)
 		watch_set(&c->client.watch, EPOLLIN);
 		return;
 	}
-	if (ss->ss_family == AF_INET6)
-		(void)inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)
-		    ss)->sin6_addr, c->name, sizeof c->name);
-	else
-		(void)inet_ntop(AF_INET, &((const struct sockaddr_in *)
-		    ss)->sin_addr, c->name, sizeof c->name);
+	socket_ends(fd, ss, &c->ends);
 	connection_known(c);
 }
 
@@ -557,7 +566,7 @@ tick_waiting(struct connection *c)
 		if (service_available(c->svc))
 			connection_go(c);
 		else if (now >= c->svc->woken_us + WAKE_AGAIN_US)
-			wake(c->svc, c->name);
+			wake(c->svc, c->ends.client);
 	} else if (c->server.watch.fd < 0) {
 		if (now >= c->try_us)
 			connection_go(c);

@@ -39,15 +39,13 @@ services(void)
 
 /* It is looked at every second. */
 static void
-complain(const char *what, const char *problem)
+complain(const char *problem)
 {
-	char buf[sizeof complaint];
 
-	(void)snprintf(buf, sizeof buf, "%s: %s", what, problem);
-	if (!strcmp(buf, complaint))
+	if (!strcmp(problem, complaint))
 		return;
-	memcpy(complaint, buf, sizeof buf);
-	warnx("%s", buf);
+	(void)snprintf(complaint, sizeof complaint, "%s", problem);
+	warnx("page: %s", problem);
 }
 
 /*--------------------------------------------------------------------
@@ -86,7 +84,7 @@ page_open(void)
 		}
 	}
 	if (problem != NULL)
-		complain("page", problem);
+		complain(problem);
 	else
 		page_stat = st;
 	return (p);
@@ -186,12 +184,15 @@ service_listen(struct service *svc)
 		family = svc->conf.listen_family == 6 ? AF_INET6 : AF_INET;
 	svc->watch.fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC |
 	    SOCK_NONBLOCK, 0);
-	if (svc->watch.fd < 0) {
-		complain(svc->conf.id, strerror(errno));
-	} else if (!listen_on(&svc->conf, svc->watch.fd)) {
-		complain(svc->conf.id, strerror(errno));
-		watch_close(&svc->watch);
+	if (svc->watch.fd >= 0 && listen_on(&svc->conf, svc->watch.fd)) {
+		svc->deaf = false;
+		return;
 	}
+	/* It is tried again each second. */
+	if (!svc->deaf)
+		warn("%s", svc->conf.id);
+	svc->deaf = true;
+	watch_close(&svc->watch);
 }
 
 /*--------------------------------------------------------------------
@@ -218,6 +219,15 @@ conf_problem(const struct naproxy_service *conf)
 	if (conf->port == 0)
 		return ("a service without a port");
 	return (NULL);
+}
+
+static const char *
+server_problem(const struct naproxy_server *server)
+{
+
+	if (server->family != 4 && server->family != 6)
+		return ("an unknown address family");
+	return (page_id_problem(server->id));
 }
 
 static struct service *
@@ -273,10 +283,10 @@ service_take(struct naproxy_service *live)
 		if (page_copy_server(&server, live_server) & 1)
 			problem = "locked";
 		else
-			problem = page_id_problem(server.id);
+			problem = server_problem(&server);
 	}
 	if (problem != NULL) {
-		complain("page", problem);
+		complain(problem);
 		return;
 	}
 	svc = service_get(&conf);

@@ -6,7 +6,7 @@
  *
  *   service.c     the page, and the services that it names
  *   wake.c        datagram and magic packet
- *   header.c      reads a PROXY v2 header
+ *   header.c      reads a PROXY v2 header, writes one of v1
  *   connection.c  holds a connection, joins it to the server's
  *   main.c        waits for what happens
  *
@@ -46,6 +46,7 @@ struct service {
 	const struct naproxy_server	*live_server;
 	uint32_t		open;
 	uint32_t		held;
+	bool			deaf;		/* it could not listen */
 	uint64_t		woken_us;
 };
 
@@ -101,8 +102,16 @@ void wake(struct service *, const char *client);
  * on reading; 0, it is none.
  */
 size_t header_wants(const uint8_t *, size_t len);
-/* Whom a whole header names, empty if nobody. */
-void header_client(const uint8_t *, char *client, socklen_t size);
+
+/* Who a client is, empty if nobody says so. */
+struct ends {
+	char			client[INET6_ADDRSTRLEN];
+	char			line[128];	/* PROXY, version 1 */
+};
+
+/* Of a whole header; of a connection that came to us directly. */
+void header_ends(const uint8_t *, struct ends *);
+void socket_ends(int fd, const struct sockaddr_storage *client, struct ends *);
 
 /*--------------------------------------------------------------------
  * connection.c

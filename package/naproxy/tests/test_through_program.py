@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from naproxy.core.state import State
 from naproxy.shm.datagram import parse
-from naproxy.shm.page import F_WOL, Listen, Page, monotonic_us
+from naproxy.shm.page import F_PROXY, F_WOL, Listen, Page, monotonic_us
 
 SOURCE = Path(__file__).parents[2] / "naproxy-through"
 LOCALHOST = socket.inet_aton("127.0.0.1")
@@ -510,6 +510,67 @@ def test_who_the_client_is_stands_in_the_header(setting: Setting, header: bytes,
     setting.start()
     setting.connect(header)
     assert parse(setting.wakes.recv(2000))[1].who == who
+
+
+@pytest.mark.parametrize(
+    ("header", "line"),
+    [
+        (HEADER, b"PROXY TCP4 192.0.2.17 127.0.0.1 40000 443\r\n"),
+        (
+            SIGNATURE
+            + bytes([0x21, 0x21, 0, 36])
+            + socket.inet_pton(socket.AF_INET6, "2001:db8::7")
+            + socket.inet_pton(socket.AF_INET6, "2001:db8::1")
+            + struct.pack("!HH", 40000, 443),
+            b"PROXY TCP6 2001:db8::7 2001:db8::1 40000 443\r\n",
+        ),
+        (
+            SIGNATURE
+            + bytes([0x21, 0x21, 0, 36])
+            + socket.inet_pton(socket.AF_INET6, "::ffff:192.0.2.17")
+            + socket.inet_pton(socket.AF_INET6, "::ffff:127.0.0.1")
+            + struct.pack("!HH", 40000, 443),
+            b"PROXY TCP4 192.0.2.17 127.0.0.1 40000 443\r\n",
+        ),
+        (SIGNATURE + bytes([0x20, 0, 0, 0]), b"PROXY UNKNOWN\r\n"),
+    ],
+)
+def test_a_server_that_wants_it_is_told_of_the_client_first(
+    setting: Setting, header: bytes, line: bytes
+) -> None:
+    setting.configure(State.AWAKE, flags=F_PROXY)
+    setting.start()
+    client = setting.connect(header + b"hello")
+    client.shutdown(socket.SHUT_WR)
+    assert all_of(client) == line + b"hello"
+
+
+def test_a_server_without_an_address_is_nobodys(setting: Setting) -> None:
+    setting.configure(State.AWAKE)
+    with setting.page.configure(0) as server:
+        server.family = 0
+    setting.start()
+    assert setting.process
+    assert setting.process.stderr
+    assert "an unknown address family" in setting.process.stderr.readline()
+
+
+def test_a_place_that_is_taken_is_said_once_and_tried_again(setting: Setting) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        setting.configure(State.AWAKE, listen_port=port)
+        setting.start()
+        assert setting.process
+        assert setting.process.stderr
+        assert setting.process.stderr.readline() == "naproxy-through: web: Address already in use\n"
+    until(lambda: not _refused(port))
+
+
+def test_who_finds_no_room_wakes_the_server_all_the_same(setting: Setting) -> None:
+    setting.configure(State.ASLEEP, most_held=0)
+    setting.start()
+    assert ends(setting.connect())
+    assert parse(setting.wakes.recv(2000))[0] == "server"
 
 
 def test_a_header_may_come_in_pieces(setting: Setting) -> None:
