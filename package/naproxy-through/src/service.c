@@ -22,7 +22,7 @@
 
 #include "through.h"
 
-#define BACKLOG		128
+#define BACKLOG		1024
 #define SOCKETS		"edge/jail/through"
 
 static struct service *all;
