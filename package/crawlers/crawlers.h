@@ -17,13 +17,14 @@ struct crawlers_literal {
 	uint16_t	agent;
 	uint16_t	next;		/* plus one: also ends here, shorter */
 	uint8_t		length;
-	uint8_t		rank;		/* of the class, the highest wins */
+	uint8_t		rank;		/* the highest wins */
 	uint8_t		word;		/* only at the beginning of a word */
 };
 
 struct crawlers_agent {
 	const char	*name;
 	uint8_t		klass;		/* enum naproxy_class */
+	uint8_t		guess;		/* has no name, looks like one */
 };
 
 /* Index of the agent that User-Agent names, or CRAWLERS_NONE. */

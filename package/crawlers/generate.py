@@ -28,6 +28,7 @@ HERE = Path(__file__).resolve().parent
 # Highest precedence first; the numbers are those of `enum naproxy_class`.
 CLASSES = {"monitor": 2, "feed": 3, "scanner": 5, "crawler": 1, "api": 4}
 RANK = {name: len(CLASSES) - i for i, name in enumerate(CLASSES)}
+CATCH_ALL = 0  # whoever has a name is what it says
 TAGS = {
     "monitoring": "monitor",
     "feed-reader": "feed",
@@ -51,6 +52,12 @@ class Agent:
     name: str
     klass: str
     literals: list[str] = field(default_factory=list)
+    catch_all: bool = False
+
+    @property
+    def rank(self) -> int:
+        """Of several that match the highest wins."""
+        return CATCH_ALL if self.catch_all else RANK[self.klass]
 
 
 # --- regular expressions to literals -------------------------------------------------
@@ -152,7 +159,9 @@ def read_lists(folder: Path = HERE) -> list[Agent]:
         add(_name_of(pattern), klass, literals)
     if unused:
         raise ListError(f"ours.json speaks of patterns the list does not have: {sorted(unused)}")
-    return list(agents.values())
+    rest = ours["catch_all"]
+    literals = [text.lower() for text in rest["literals"]]
+    return [*agents.values(), Agent(rest["name"], rest["class"], literals, catch_all=True)]
 
 
 def _class_of(tags: list[str]) -> str:
@@ -256,7 +265,7 @@ class Automaton:
                 literal = self.literals[number]
                 before = at - len(literal.symbols)
                 inside = literal.word and before >= 0 and chr(data[before]).isascii()
-                weight = (RANK[agents[literal.agent].klass], len(literal.symbols))
+                weight = (agents[literal.agent].rank, len(literal.symbols))
                 if weight > best and not (inside and chr(data[before]).isalnum()):
                     best, found = weight, literal.agent
                 number = self.next[number]
@@ -322,18 +331,24 @@ const uint16_t crawlers_found[] = {{
 const struct crawlers_literal crawlers_literal[] = {{
 """
     for number, literal in enumerate(automaton.literals):
-        rank = RANK[agents[literal.agent].klass]
+        rank = agents[literal.agent].rank
         fields = (literal.agent, automaton.next[number] + 1, len(literal.symbols), rank)
         text += "{" + ",".join(map(str, (*fields, int(literal.word)))) + "},\n"
     text += "};\n\nconst struct crawlers_agent crawlers_agent[] = {\n"
     for agent in agents:
-        text += f"{{{c_string(agent.name)}, {CLASSES[agent.klass]}}},\n"
+        text += f"{{{c_string(agent.name)}, {CLASSES[agent.klass]}, {int(agent.catch_all)}}},\n"
     path.write_text(text + "};\n", "utf-8")
 
 
 def as_json(agents: list[Agent]) -> str:
     """The list for the Python side; an agent's index is that of events."""
-    rows = (json.dumps({"name": a.name, "class": a.klass, "literals": a.literals}) for a in agents)
+    rows = (
+        json.dumps(
+            {"name": a.name, "class": a.klass, "literals": a.literals}
+            | ({"catch_all": True} if a.catch_all else {})
+        )
+        for a in agents
+    )
     return "[\n" + ",\n".join(rows) + "\n]\n"
 
 

@@ -46,7 +46,7 @@ def expected(agents: list[generate.Agent], text: str) -> int:
             end = ends_at(data, literal)
             length = len(literal.removeprefix(generate.WORD))
             # The first place where one is as good as the others decides.
-            weight = (generate.RANK[agent.klass], length, -end)
+            weight = (agent.rank, length, -end)
             if end >= 0 and weight > best:
                 best, found = weight, index
     return found

@@ -52,6 +52,17 @@ def test_literals_are_tied_to_edges(literal: str, agent: str, found: bool) -> No
     assert agents.klass(agent) is (Klass.CRAWLER if found else Klass.API)
 
 
+def test_a_catch_all_counts_only_where_nothing_has_a_name() -> None:
+    agents = Agents(
+        [
+            {"name": "a robot", "class": "crawler", "literals": ["; +http"], "catch_all": True},
+            {"name": "Mastodon", "class": "api", "literals": ["mastodon"]},
+        ]
+    )
+    assert agents.klass("http.rb/5 (Mastodon/4; +https://example.org/)") is Klass.API
+    assert agents.klass("Mozilla/5.0 (x; +https://example.org/)") is Klass.CRAWLER
+
+
 def test_table_4_1_knows_its_nine_and_no_more() -> None:
     agents = Agents.thesis()
     assert agents.klass("Mozilla/5.0 (compatible; bingbot/2.0)") is Klass.CRAWLER

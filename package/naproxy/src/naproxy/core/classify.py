@@ -42,16 +42,24 @@ class Agents:
     """Classes declared by User-Agent headers, the same table as the VMOD's."""
 
     def __init__(self, table: Iterable[Mapping[str, Any]] | None = None) -> None:
-        """Take `[{"name", "class", "literals"}]`; by default crawlers.json, which is installed."""
+        """Take `[{"name", "class", "literals"}]`; by default crawlers.json, which is installed.
+
+        Those of `catch_all` count where no other does.
+        """
         if table is None:
             text = resources.files("naproxy").joinpath("crawlers.json").read_text("utf-8")
             table = json.loads(text)
-        literals: dict[Klass, list[str]] = {klass: [] for klass in _PRECEDENCE}
+        named: dict[Klass, list[str]] = {klass: [] for klass in _PRECEDENCE}
+        rest: list[tuple[Klass, list[str]]] = []
         for agent in table:
-            literals[Klass[agent["class"].upper()]] += agent["literals"]
+            klass = Klass[agent["class"].upper()]
+            if agent.get("catch_all"):
+                rest.append((klass, agent["literals"]))
+            else:
+                named[klass] += agent["literals"]
         self._patterns = [
             (klass, re.compile("|".join(map(_pattern, found))))
-            for klass, found in literals.items()
+            for klass, found in [*named.items(), *rest]
             if found
         ]
         self.klass = lru_cache(maxsize=1 << 16)(self._klass)
