@@ -290,6 +290,31 @@ classify_agent(const struct np_record *rec, const char *ua)
 	return (NAPROXY_API);
 }
 
+/* Robots by what they do, or by how they look: they have not said so. */
+bool
+np_guessed(const struct np_record *rec)
+{
+
+	if (rec->flags & NAPROXY_E_RULE)
+		return (false);
+	return (rec->flags & NAPROXY_E_LEARNED ||
+	    (rec->agent != CRAWLERS_NONE && crawlers_agent[rec->agent].guess));
+}
+
+/* What robots do not do shows that such a guess was wrong. */
+static void
+classify_again(VRT_CTX, struct np_record *rec, const char *ua)
+{
+
+	if (!np_robot(rec->klass) || !np_guessed(rec) ||
+	    !np_never_refused(ctx, rec))
+		return;
+	rec->flags &= (uint8_t)~NAPROXY_E_LEARNED;
+	rec->klass = classify_agent(rec, ua);
+	if (np_robot(rec->klass))
+		rec->klass = NAPROXY_API;
+}
+
 /*--------------------------------------------------------------------
  * The office's rules
  */
@@ -462,6 +487,7 @@ np_classify(VRT_CTX, struct np_record *rec)
 	np_classify_address(ctx, rec);
 	if (rec->site != NULL) {
 		classify_rules(rec, ua, url, client);
+		classify_again(ctx, rec, ua);
 		if (np_snap_spent(rec->ref.snap, rec->site, rec))
 			rec->flags |= NAPROXY_E_SPENT;
 	}

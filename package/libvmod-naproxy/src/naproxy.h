@@ -13,6 +13,7 @@
  *   page_snapshot.c  reads the page's configuration, for all requests
  *   headers.c        reads a request's headers, once
  *   classify.c       who is asking
+ *   never_refused.c  what is not refused, whoever is asking
  *   changed.c        when requests changed what the cache may have
  *   wake.c           datagram and magic packet
  *   hold.c           waits for the server, lets waiters go in stages
@@ -21,7 +22,8 @@
  *   vmod_naproxy.c   what VCL sees
  *
  * The lower one comes first: each calls only those above it in this list.
- * Only director.c and record.c call each other, and server.c asks reach.c.
+ * Only director.c and record.c call each other, classify.c and never_refused.c,
+ * and server.c asks reach.c.
  */
 
 #ifndef NAPROXY_H_INCLUDED
@@ -267,11 +269,15 @@ extern const char * const np_class_name[];
 extern const char * const np_method_name[];
 const char *np_header(const struct http *, hdr_t);
 bool np_robot(unsigned klass);
+bool np_guessed(const struct np_record *);
 const char *np_client_address(VRT_CTX);
 void np_classify_address(VRT_CTX, struct np_record *);
 void np_classify(VRT_CTX, struct np_record *);
 double np_rule_keep_s(const struct np_record *, const char *url);
 uint64_t np_hash(uint64_t, const char *, size_t);
+
+/* never_refused.c */
+bool np_never_refused(VRT_CTX, const struct np_record *);
 
 /* changed.c */
 void np_changed(const struct np_record *);

@@ -366,7 +366,8 @@ vmod_may_wake(VRT_CTX)
 
 	rec = np_record(ctx);
 	return (rec != NULL && rec->site != NULL &&
-	    (rec->site->conf.wakes_mask >> rec->klass & 1) != 0);
+	    ((rec->site->conf.wakes_mask >> rec->klass & 1) != 0 ||
+	    np_never_refused(ctx, rec)));
 }
 
 VCL_BOOL v_matchproto_(td_naproxy_spent)

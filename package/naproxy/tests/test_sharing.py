@@ -66,11 +66,15 @@ class Awake:
         self.runner.decider.observed(state, self.clock.now_s)
         self.runner.decider.decide()
 
-    def woken_by(self, party: Party) -> None:
-        """It sleeps, and somebody asks for it."""
+    def sleeps(self) -> None:
+        """It sleeps."""
         self._enter(State.ASLEEP)
+
+    def woken_by(self, party: Party, outcome: Outcome = Outcome.WAITING_PAGE) -> None:
+        """It sleeps, and somebody asks for it."""
+        self.sleeps()
         self._enter(State.WAKING)
-        self.asks(party, Outcome.WAITING_PAGE)
+        self.asks(party, outcome)
         self._enter(State.AWAKE)
 
     def asks(self, party: Party, outcome: Outcome = Outcome.FETCH, flags: int = 0) -> None:
@@ -105,8 +109,9 @@ class Awake:
 def event(clock: Clock, party: Party, outcome: Outcome = Outcome.FETCH, flags: int = 0) -> Event:
     t_us = int(1e6 * clock.now_s)
     flags |= page.E_NEEDED
+    klass = Klass.CRAWLER if party.robot else Klass.PERSON
     return Event(
-        *(1, t_us, 7, 8, 0, 0xFFFFFFFF, 0, Klass.PERSON, outcome, flags, 200, 0),
+        *(1, t_us, 7, 8, 0, 0xFFFFFFFF, 0, klass, outcome, flags, 200, 0),
         *(party.address, party.network),
     )
 
@@ -174,6 +179,29 @@ def test_a_visitor_in_flight_keeps_it_awake_when_a_spender_is_over(play: Play) -
         assert server.inhibitors() == ["server.connections"]
 
     play(beside)
+
+
+def test_wakes_for_robots_are_on_the_share_of_all_robots(play: Play) -> None:
+    def robots(server: Awake) -> None:
+        for number in range(10):
+            assert not server.shares.robots_over
+            server.woken_by(Party(10 + number, 110 + number, robot=True), Outcome.HELD)
+        server.sleeps()
+        assert server.shares.robots_over
+
+    play(robots)
+
+
+def test_a_robot_that_found_it_awake_is_nobody_the_server_waits_for(play: Play) -> None:
+    def robot(server: Awake) -> None:
+        server.asks(VISITOR)
+        server.passes(100)
+        server.asks(STRANGER._replace(robot=True))
+        last = server.shares.asked.last(server.shares)
+        assert last is not None
+        assert last[0] == VISITOR
+
+    play(robot)
 
 
 def test_what_a_spender_asks_is_not_for_the_policy(play: Play) -> None:

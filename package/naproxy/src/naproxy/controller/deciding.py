@@ -147,8 +147,10 @@ class Decider:
         request = self._request(event)
         if self._shares.visitor(party_of(event)):
             self._policy.request(request)
-        if self._policy.counts(request):
-            self._sharing.ask(request.t_s, event, awake=self._found_awake(event))
+        awake = self._found_awake(event)
+        # A wake is somebody's, whether or not the policy waits for more of him.
+        if self._policy.counts(request) or (request.needs_server and not awake):
+            self._sharing.ask(request.t_s, event, awake=awake)
 
     def _found_awake(self, event: Event) -> bool:
         return self._machine.state is State.AWAKE and event.outcome not in _ASLEEP
