@@ -7,6 +7,7 @@ from naproxy.core.classify import (
     Behaviour,
     Kind,
     Seen,
+    never_refused,
 )
 from naproxy.core.state import Klass
 
@@ -215,3 +216,26 @@ def test_memory_is_bounded() -> None:
     for client in range(1000):
         behaviour.see(seen(client=client))
     assert len(behaviour._clients) == 10
+
+
+@pytest.mark.parametrize(
+    ("method", "url", "never"),
+    [
+        ("POST", "/", True),
+        ("PROPFIND", "/a", True),
+        ("GET", "/.well-known/caldav", True),
+        ("GET", "/a/.well-known/b", False),
+        ("GET", "/remote.php/dav/files", True),
+        ("GET", "/SOGo/DAV/a", True),
+        ("GET", "/dav?a", True),
+        ("GET", "/dav.php", True),
+        ("GET", "/david/dav.html", False),
+        ("GET", "/a?next=/dav/", False),
+        ("GET", "/back?code=a&scope=b&state=c", True),
+        ("HEAD", "/back?error=denied&state=c", True),
+        ("GET", "/back?code=&state=c", False),
+        ("GET", "/back?code=a&estate=c", False),
+    ],
+)
+def test_what_is_never_refused(method: str, url: str, never: bool) -> None:
+    assert never_refused(method, url) is never

@@ -90,6 +90,26 @@ def _pattern(literal: str) -> str:
     return start + re.escape(literal) + end
 
 
+_DAV: Final = re.compile(
+    r"/(?:(?:(?:cal|card|group)?dav|cal|card)\.php|(?:cal|card|web|group)?dav|remote\.php)(?![^/?])",
+    re.IGNORECASE,
+)
+
+
+def never_refused(method: str, url: str) -> bool:
+    """Does somebody's work hang on it, whoever asks? What the VMOD's never_refused.c says.
+
+    It knows of `Authorization`, too, and that a monitor's GET is none of these.
+    """
+    if method not in ("GET", "HEAD") or url.startswith("/.well-known/"):
+        return True
+    bare, _, query = url.partition("?")
+    has = {name for name, _, value in (part.partition("=") for part in query.split("&")) if value}
+    if "state" in has and ("code" in has or "error" in has):
+        return True
+    return bool(_DAV.search(bare))
+
+
 class Kind(IntEnum):
     """What a request asks for."""
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple, cast
 from zlib import crc32
 
-from naproxy.core.classify import Agents, Behaviour, Kind, Seen
+from naproxy.core.classify import Agents, Behaviour, Kind, Seen, never_refused
 from naproxy.core.state import Klass
 from naproxy.lab.estimate.accesslog import Entry, Log
 from naproxy.lab.estimate.cachemodel import NEVER, CacheModel, Fetched, is_cacheable, is_static
@@ -241,6 +241,9 @@ class Reader:
                     entry.method in ("GET", "HEAD"),
                 )
             )
+        if klass.robot and klass is not Klass.MONITOR and never_refused(entry.method, address):
+            # Dearer than in the box, where who says that he is a robot wakes it for a moment.
+            klass = _API
         age_s = NEVER
         if (klass is _PERSON or klass is _API) and is_cacheable(entry.method, entry.status):
             age_s = self._fetched.age_s(t_s, path)
