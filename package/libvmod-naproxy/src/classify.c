@@ -279,12 +279,36 @@ classify_memo(struct np_record *rec, const char *ua)
 	rec->agent = m->agent;
 }
 
+/*
+ * "WordPress/6.4; https://www.example.org" asks www.example.org: a site calls
+ * itself, for the jobs that it has after a visit. It must not keep itself awake.
+ */
+static bool
+classify_itself(const struct np_record *rec, const char *ua)
+{
+	const char *host = rec->headers.host, *p;
+	size_t len;
+
+	p = strstr(ua, "://");
+	if (p == NULL || host == NULL)
+		return (false);
+	p += 3;
+	len = strcspn(p, "/:;) ");
+	return (len > 0 && !strncasecmp(p, host, len) &&
+	    (host[len] == '\0' || host[len] == ':'));
+}
+
 static uint8_t
 classify_agent(const struct np_record *rec, const char *ua)
 {
+	uint8_t klass;
 
-	if (rec->agent != CRAWLERS_NONE)
-		return (crawlers_agent[rec->agent].klass);
+	if (rec->agent != CRAWLERS_NONE) {
+		klass = crawlers_agent[rec->agent].klass;
+		if (klass == NAPROXY_API && classify_itself(rec, ua))
+			return (NAPROXY_CRAWLER);
+		return (klass);
+	}
 	if (!strncmp(ua, "Mozilla/", 8) || !strncmp(ua, "Opera/", 6))
 		return (NAPROXY_PERSON);
 	return (NAPROXY_API);

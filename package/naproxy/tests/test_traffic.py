@@ -51,6 +51,21 @@ def test_records_are_classified_and_aged(tmp_path: Path) -> None:
     assert len(chunk.everybody().t_s) == 4
 
 
+def test_what_is_never_refused_needs_the_server_whoever_asks(tmp_path: Path) -> None:
+    asks = entry(0, "/", agent="Googlebot/2.1")
+    traffic = read([asks, asks._replace(method="POST")], tmp_path)
+    assert traffic.requests[Klass.CRAWLER] == 1
+    assert traffic.requests[Klass.API] == 1
+
+
+def test_a_wordpress_that_calls_itself_is_no_visitor(tmp_path: Path) -> None:
+    agent = "WordPress/6.4; https://www.example.org"
+    calls = entry(0, "/wp-cron.php?doing_wp_cron=1", agent)._replace(method="POST")
+    traffic = read([calls, entry(0, "/feed", agent)], tmp_path)
+    assert traffic.requests[Klass.CRAWLER] == 1
+    assert traffic.requests[Klass.API] == 1
+
+
 def test_records_survive_the_file(tmp_path: Path) -> None:
     chunk = Chunk()
     for n in range(5):
