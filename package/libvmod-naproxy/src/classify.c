@@ -99,6 +99,17 @@ classify_hash(uint64_t hash, const char *second)
 	return (classify_end(np_hash(hash, second, strlen(second))));
 }
 
+/* naproxy_event.path of the first bytes of a URL. */
+uint64_t
+np_path_hash(const char *host, const char *url, size_t len)
+{
+
+	if (host == NULL)
+		host = "";
+	return (classify_end(np_hash(np_hash(0, host, strlen(host) + 1), url,
+	    len)));
+}
+
 /*--------------------------------------------------------------------
  * Where the client is. Most addresses come from the socket: each request
  * needs this, and to read a text would cost it more.
@@ -495,16 +506,15 @@ void
 np_classify(VRT_CTX, struct np_record *rec)
 {
 	const struct http *hp = ctx->http_req;
-	const char *ua, *url, *host, *client;
+	const char *ua, *url, *client;
 
 	CHECK_OBJ_NOTNULL(hp, HTTP_MAGIC);
 	ua = classify_text(rec->headers.user_agent);
-	host = classify_text(rec->headers.host);
 	url = classify_text(hp->hd[HTTP_HDR_URL].b);
 	client = np_client_address(ctx);
 	classify_memo(rec, ua);
 	rec->client = classify_hash(rec->client, client);
-	rec->path = classify_hash(np_hash(0, host, strlen(host) + 1), url);
+	rec->path = np_path_hash(rec->headers.host, url, strlen(url));
 	rec->method = classify_method(hp->hd[HTTP_HDR_METHOD].b);
 	rec->flags = 0;
 	rec->klass = classify_agent(rec, ua);

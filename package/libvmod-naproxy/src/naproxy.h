@@ -275,6 +275,7 @@ void np_classify_address(VRT_CTX, struct np_record *);
 void np_classify(VRT_CTX, struct np_record *);
 double np_rule_keep_s(const struct np_record *, const char *url);
 uint64_t np_hash(uint64_t, const char *, size_t);
+uint64_t np_path_hash(const char *host, const char *url, size_t len);
 
 /* never_refused.c */
 bool np_never_refused(VRT_CTX, const struct np_record *);

@@ -55,6 +55,7 @@
 #define NAPROXY_RULE_LEN	56
 #define NAPROXY_LEARNED		64
 #define NAPROXY_MOST_SPENT	256
+#define NAPROXY_WEBHOOKS	16
 #define NAPROXY_CLIENTS		512
 #define NAPROXY_WINDOW		10		/* thesis, equation 4.6 */
 #define NAPROXY_DELAYS		24
@@ -219,7 +220,8 @@ struct naproxy_server {
 	/* 16: configuration, [C], under seq */
 	char		id[NAPROXY_ID_LEN];	/* empty: slot unused */
 	uint32_t	hsts_s;			/* browsers come by HTTPS only */
-	uint8_t		_pad6[252];
+	uint8_t		_pad6[124];
+	uint64_t	webhook[NAPROXY_WEBHOOKS];	/* hashes of host and URL; 0 */
 	uint32_t	flags;
 	uint32_t	_pad0;
 	uint16_t	family;			/* 4 or 6 */
@@ -447,6 +449,7 @@ naproxy_prompt(const struct naproxy_server *s)
 
 NAPROXY_AT(naproxy_server, id, 16);
 NAPROXY_AT(naproxy_server, hsts_s, 48);
+NAPROXY_AT(naproxy_server, webhook, 176);
 NAPROXY_AT(naproxy_server, flags, 304);
 NAPROXY_AT(naproxy_server, held_now, 480);
 NAPROXY_AT(naproxy_server, requests, 496);

@@ -86,11 +86,29 @@ never_url(const char *url)
 	    (size_t)(query - url)));
 }
 
+/* An address where programs bring news, with or without its query. */
+static bool
+never_webhook(const struct np_record *rec, const char *url)
+{
+	const uint64_t *hook = rec->site->conf.webhook;
+	uint64_t bare;
+	unsigned u;
+
+	if (hook[0] == 0)
+		return (false);
+	bare = np_path_hash(rec->headers.host, url, strcspn(url, "?"));
+	for (u = 0; u < NAPROXY_WEBHOOKS && hook[u] != 0; u++)
+		if (hook[u] == rec->path || hook[u] == bare)
+			return (true);
+	return (false);
+}
+
 /* The request is classified. A rule of the office has the last word. */
 bool
 np_never_refused(VRT_CTX, const struct np_record *rec)
 {
 	const struct http *hp = ctx->http_req;
+	const char *url;
 
 	if (rec->site == NULL || hp == NULL || rec->flags & NAPROXY_E_RULE)
 		return (false);
@@ -99,6 +117,8 @@ np_never_refused(VRT_CTX, const struct np_record *rec)
 	/* Whether a server answers must not depend on whether one asks. */
 	if (rec->klass == NAPROXY_MONITOR && !np_guessed(rec))
 		return (false);
-	return (np_header(hp, H_Authorization) != NULL ||
-	    (hp->hd[HTTP_HDR_URL].b != NULL && never_url(hp->hd[HTTP_HDR_URL].b)));
+	if (np_header(hp, H_Authorization) != NULL)
+		return (true);
+	url = hp->hd[HTTP_HDR_URL].b;
+	return (url != NULL && (never_url(url) || never_webhook(rec, url)));
 }

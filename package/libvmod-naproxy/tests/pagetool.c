@@ -402,6 +402,8 @@ set_key(struct naproxy_server *s, char *key)
 		set_mac(s, value);
 	} else if (!strcmp(key, "flags")) {
 		set_flags(s, value);
+	} else if (!strcmp(key, "webhook")) {
+		s->webhook[0] = number(value, UINT64_MAX);
 	} else {
 		set_field(s, key, value);
 	}

@@ -13,6 +13,7 @@ from naproxy.controller.deciding import Decider, no_order
 from naproxy.controller.executing import Executor, rungs_of
 from naproxy.controller.status import status
 from naproxy.controller.supervise import Supervisor
+from naproxy.controller.webhooks import Webhooks
 from naproxy.core.reason import Reason
 from naproxy.core.request import WakeRequest
 from naproxy.core.state import State
@@ -45,9 +46,10 @@ class Runner:
         )
         self.machine = self.executor.machine
         self.decider = Decider(box, self.executor, self.supervisor)
+        self.webhooks = Webhooks(box.page, index)
         self._prove(server)
         self.supervisor.arming.sight = self.supervisor.sighting.blind
-        for part in (self.executor, self.decider):
+        for part in (self.executor, self.decider, self.webhooks):
             try:
                 part.take_up(saved)
             except Exception as error:
@@ -87,7 +89,10 @@ class Runner:
 
     def save(self) -> None:
         """Write what was learned into the journal."""
-        self._box.journal.save(self._key, {**self.executor.kept(), **self.decider.kept()})
+        self._box.journal.save(
+            self._key,
+            {**self.executor.kept(), **self.decider.kept(), **self.webhooks.kept()},
+        )
 
     def _noted(self, change: Transition, at_s: float) -> None:
         """Learn from a change of state that is written down, and decide anew."""

@@ -217,6 +217,7 @@ class Controller:
             for event in heard.get(index, ()):
                 self._history.request(name, event)
             if index in heard:
+                self.runners[name].webhooks.heard(heard[index])
                 self.runners[name].decider.heard(heard[index], fresh=not self._first_drain)
             self.runners[name].decider.account()
         self._first_drain = False

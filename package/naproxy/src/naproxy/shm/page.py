@@ -41,6 +41,7 @@ RULES: Final = 32
 RULE_LEN: Final = 56
 LEARNED: Final = 64
 MOST_SPENT: Final = 256
+WEBHOOKS: Final = 16
 CLIENTS: Final = 512
 WINDOW: Final = 10
 DELAYS: Final = 24
@@ -188,7 +189,8 @@ class Server(ctypes.Structure):
         ("since_us", c_uint64),
         ("id", c_char * ID_LEN),
         ("hsts_s", c_uint32),
-        ("_pad6", c_uint8 * 252),
+        ("_pad6", c_uint8 * 124),
+        ("webhook", c_uint64 * WEBHOOKS),
         ("flags", c_uint32),
         ("_pad0", c_uint32),
         ("family", c_uint16),
