@@ -215,6 +215,15 @@ def test_who_asks_while_it_falls_asleep_is_on_the_next_wake() -> None:
     assert made.over(STRANGER)
 
 
+def test_a_robot_that_waits_for_a_wake_is_whom_it_is_woken_for() -> None:
+    made = shares(wakes=1)
+    made.slept(0.0)
+    made.pass_time(1.0, 1, [Use(ROBOT, 1)], paid=True)
+    made.woke(5.0)
+    made.slept(60.0)
+    assert made.robots_over
+
+
 def test_a_server_that_nobody_asked_for_is_awake_for_the_office() -> None:
     made = shares(awake_s=100)
     made.slept(0.0)
@@ -410,9 +419,6 @@ class World:
             return
         awake = self.state is State.AWAKE
         klass = Klass.CRAWLER if party.robot else Klass.PERSON
-        if not awake and party.robot:
-            self.refused.append(party)
-            return
         if self.state is State.ASLEEP:
             self.state, self.waiting_s = State.WAKING, self.t_s + WAKE_S
         self.in_flight[party] = self.t_s + lasts_s + (0.0 if awake else WAKE_S)
@@ -420,7 +426,7 @@ class World:
         request = Request(self.t_s, party.address, klass, True, True, delay_s=delay_s)
         if self.shares.visitor(party):
             self.policy.request(request)
-        if self.policy.counts(request):
+        if self.policy.counts(request) or not awake:
             self.shares.ask(self.t_s, party, awake=awake)
 
 

@@ -116,9 +116,10 @@ class _Door:
             self._let_in(doing, time.monotonic(), self._note(doing), Outcome.FETCH)
         elif self._over(doing):
             self._lived.spent.add(doing.address)
-        elif not doing.robot:
+        else:
+            # A robot's, too: what it asks for here is never refused, as a POST.
             self._held.append((doing, time.monotonic(), self._note(doing)))
-            self.wake(WakeRequest("192.0.2.7", "page", klass="person"))
+            self.wake(WakeRequest("192.0.2.7", "pass" if doing.robot else "page"))
 
     def _over(self, doing: Doing) -> bool:
         who = {doing.address, doing.network}
@@ -232,6 +233,16 @@ def test_a_stranger_keeps_it_awake_for_ten_minutes_a_day(
     lived = live(tmp_path, rule, over_and_over(*STRATEGIES[name]), days)
     assert lived.awake_s <= FIRST_S + days * (600 + EXCESS_S)
     assert lived.spent == {ADDRESS}
+
+
+@pytest.mark.parametrize("rule", [PATIENT, USUAL])
+def test_robots_of_many_networks_keep_it_awake_for_ten_minutes_a_day_together(
+    tmp_path: Path, rule: str
+) -> None:
+    posts = (Doing(150.0 * n, 0.2, 1000 + n, 5000 + n, robot=True) for n in count(1))
+    lived = live(tmp_path, rule, posts, days=3)
+    assert lived.awake_s <= FIRST_S + 3 * (600 + EXCESS_S)
+    assert lived.spent
 
 
 def test_without_shares_a_page_each_ten_minutes_keeps_it_awake_all_day(tmp_path: Path) -> None:

@@ -339,7 +339,7 @@ class Shares:
             self._begin_day()
         parties = {use.party for use in uses}
         for party in parties:
-            if not party.robot:
+            if not (party.robot and self._up):
                 self.ask(t_s, party, awake=self._up)
         if not parties and (last := self.asked.counting(t_s, self) or self.asked.last(self)):
             parties = {last[0]}
