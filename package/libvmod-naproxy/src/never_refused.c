@@ -17,7 +17,7 @@
 
 /*
  * Parts of the paths of WebDAV, CalDAV and CardDAV, as Nextcloud, ownCloud,
- * SabreDAV, Baikal, DAViCal, SOGo, EGroupware and Zimbra have them.
+ * Baikal, DAViCal, SOGo and EGroupware have them.
  */
 static const char * const dav_part[] = {
 	"dav", "dav.php", "webdav", "caldav", "caldav.php", "carddav",
