@@ -1,12 +1,13 @@
 """Who asks and wakes nobody: monitors, crawlers, and everything else that may not."""
 
 import json
+import time
 from collections.abc import Iterator
 
 import pytest
 from naproxy.lab.replay.replay_visit import became
 
-from tests.e2e.clients import ASSET, CRAWLER, MONITOR, ask, fresh
+from tests.e2e.clients import ASSET, CRAWLER, MONITOR, ask, fresh, visitor
 from tests.simulator.office import Office
 
 
@@ -65,3 +66,19 @@ def test_a_crawler_gets_what_is_in_the_cache(office: Office) -> None:
 
 def test_a_crawler_is_served_while_the_server_is_awake(office: Office) -> None:
     assert ask(office.client, fresh(), headers=CRAWLER).status == 200
+
+
+def test_what_a_crawler_posts_wakes_the_server_and_is_answered(asleep: Office) -> None:
+    answer = ask(asleep.client, "/app/echo", method="POST", headers=CRAWLER, body=b"news")
+    assert (answer.status, answer.headers["x-naproxy"]) == (200, "held")
+
+
+def test_where_a_program_brought_news_a_crawler_is_not_refused(office: Office) -> None:
+    hook = fresh("/app/echo").replace("?", "/")
+    brought = ask(office.client, hook, method="POST", body=b"news", source=visitor(1))
+    assert brought.status == 200
+    time.sleep(2)  # the controller hears of it at its next beat
+    office.box.sleep()
+    assert ask(office.client, fresh(), headers=CRAWLER).headers["x-naproxy"] == "refused"
+    answer = ask(office.client, f"{hook}?challenge=7", headers=CRAWLER, source=visitor(2))
+    assert answer.headers["x-naproxy"] == "held"
