@@ -309,11 +309,12 @@ def test_a_bad_rule_of_the_cache_is_named(text: str, where: str) -> None:
 
 
 def test_a_server_that_is_asked_by_https_or_told_by_proxy_is_marked(shared: page.Page) -> None:
-    for lines, flags in (
-        ("", 0),
-        ('to_server = "https"', page.F_TLS),
-        ("tell_client_by_proxy = true", page.F_PROXY),
+    for lines, flags, port in (
+        ("", 0, 8080),
+        ('to_server = "https"', page.F_TLS, 443),
+        ("tell_client_by_proxy = true", page.F_PROXY, 8080),
     ):
         text = SERVER.format(id="web", address="192.0.2.10", hosts="[]")
         write(shared, config.parse(f"{text}[server.https]\n{lines}\n"))
         assert shared.server(0).flags & (page.F_TLS | page.F_PROXY) == flags
+        assert shared.server(0).port == port

@@ -56,7 +56,7 @@ def write_server(
         record.hsts_s = server.https.hsts_s
         record.flags = _flags(server, default=default)
         record.family = address.version
-        record.port = server.port
+        record.port = server.web_port
         _set_bytes(record.address, address.packed)
         _set_bytes(record.mac, bytes.fromhex(server.mac.replace(":", "")))
         broadcast = server.wake.broadcast or broadcast_of(interface)
