@@ -498,6 +498,17 @@ def test_what_is_missing_is_said_beside_its_field_and_nothing_changes(
     assert (stage.config_file.read_bytes(), ids(stage)) == (before, [])
 
 
+def test_nothing_is_issued_for_a_website_that_the_box_does_not_serve(
+    opened: Open, stage: Stage
+) -> None:
+    before = stage.config_file.read_bytes()
+    form = issue_form(opened())
+    expect(form).to_contain_text("First choose \u201cThe box serves it\u201d")
+    form.get_by_role("button", name="Get it").click()
+    expect(form.locator("[data-form-error]")).to_contain_text("Choose at least one name")
+    assert stage.config_file.read_bytes() == before
+
+
 def test_the_server_s_way_says_what_to_paste_and_looks(opened: Open, stage: Stage) -> None:
     own = {"id": "main", "source": "server", "server": "web"}
     key = str(stage.directory / "ssh/certificate")

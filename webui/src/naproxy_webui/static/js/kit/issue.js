@@ -41,8 +41,12 @@ async function wanted(form) {
 		throw new ApiError(422, { error: t("certificate.agree"), where: "acme_terms" });
 	const sites = all("input[name=site]", form).filter((each) => !each.disabled);
 	const names = sites.filter((each) => each.checked).map((each) => each.value);
-	if (sites.length && !names.length)
-		throw new ApiError(422, { error: t("certificate.which_names"), where: "site" });
+	// In the guide there is nothing to choose.
+	if (field(form, "hook") && !names.length)
+		throw new ApiError(422, {
+			error: t("certificate.which_names"),
+			where: sites.length ? "site" : null,
+		});
 	const { issue, more } = part(form).dataset;
 	const id = issue || (await free("issued"));
 	/** @type {Change[]} */
