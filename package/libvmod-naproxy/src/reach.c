@@ -6,7 +6,8 @@
  * asleep by itself. Asked before a request is sent, for one that was sent to a
  * sleeping server is lost, or nobody knows whether it was carried out.
  *
- * Nobody asks as long as the server has answered lately. If it does not, it
+ * Nobody asks as long as the server has answered lately, by the page's reach_ms;
+ * if that is 0, nobody ever does. If it takes no connection, it
  * counts as asleep for this process, until it takes a connection or the
  * controller says something new of it.
  */
@@ -23,8 +24,6 @@
 
 #include "naproxy.h"
 
-/* A connection or an answer of the last so long is good enough. */
-#define REACH_LATELY_US		UINT64_C(2000000)
 /* On the office's own network; a lost packet costs a magic one. */
 #define REACH_LIMIT_MS		300
 /* Those who are held need not all ask. */
@@ -117,8 +116,9 @@ np_reach_answered(struct np_server *srv)
 }
 
 static bool
-reach_lately(const struct np_server *srv, uint64_t now_us)
+reach_lately(const struct np_site *site, uint64_t now_us)
 {
+	const struct np_server *srv = site->server;
 	const struct naproxy_server *live;
 	uint64_t last_us;
 
@@ -128,7 +128,7 @@ reach_lately(const struct np_server *srv, uint64_t now_us)
 	last_us = NP_LOAD(srv->answered_us);
 	if (last_us < NP_LOAD(live->since_us))
 		last_us = NP_LOAD(live->since_us);
-	return (now_us < last_us + REACH_LATELY_US);
+	return (now_us < last_us + site->conf.reach_ms * UINT64_C(1000));
 }
 
 /*
@@ -142,7 +142,8 @@ np_reach(const struct np_site *site, bool surely)
 	uint64_t now_us, last_us;
 
 	CHECK_OBJ_NOTNULL(srv, NP_SERVER_MAGIC);
-	if (!np_page_trusted() || np_server_state(srv) != NAPROXY_AWAKE)
+	if (site->conf.reach_ms == 0 || !np_page_trusted() ||
+	    np_server_state(srv) != NAPROXY_AWAKE)
 		return;
 	now_us = np_now_us();
 	if (np_reach_silent(srv)) {
@@ -151,7 +152,7 @@ np_reach(const struct np_site *site, bool surely)
 		    !__atomic_compare_exchange_n(&srv->reach_us, &last_us,
 		    now_us, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			return;
-	} else if (!surely && reach_lately(srv, now_us)) {
+	} else if (!surely && reach_lately(site, now_us)) {
 		return;
 	}
 	if (reach_connect(&site->conf))

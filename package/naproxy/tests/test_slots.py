@@ -79,6 +79,7 @@ def test_a_servers_record_says_what_its_configuration_says(shared: page.Page) ->
     assert (record.release_batch, record.release_ms) == (20, 10)
     assert (record.crawler_retry_s, record.grace_s, record.delta_ms) == (120, 99, 1500)
     assert (record.connect_timeout_ms, record.first_byte_timeout_ms) == (7500, 33000)
+    assert record.reach_ms == 2000
     assert record.seq % 2 == 0
 
 

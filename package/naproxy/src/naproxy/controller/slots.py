@@ -19,6 +19,9 @@ RELEASE_BATCH: Final = 20
 RELEASE_MS: Final = 10
 """A server that is up again gets so many of the requests that wait at once, then a pause."""
 
+REACH_MS: Final = 2000
+"""A server that has answered nothing for so long is looked for before a request is sent to it."""
+
 MOST_OPEN: Final = 1000
 """Connections that are passed on to one server at once."""
 
@@ -69,6 +72,7 @@ def write_server(
         record.crawler_retry_s = server.crawler_retry_s
         record.delta_ms = round(1000 * server.promise.delta_s)
         record.grace_s = server.cache.grace_s
+        record.reach_ms = REACH_MS
         record.connect_timeout_ms = round(1000 * server.connect_timeout_s)
         record.first_byte_timeout_ms = round(1000 * server.first_byte_timeout_s)
         record.release_batch = RELEASE_BATCH
