@@ -141,8 +141,8 @@ def test_a_look_that_does_not_fit_is_none(kept: Any) -> None:
         (look("open"), NAMES, None),
         (look("open", led()), NAMES, None),
         (look("open", led(through_proxy=True)), NAMES, None),
-        (look("open"), (), AROUND),
-        (look("open"), NAMES[:1], UNSERVED),
+        (look("open"), (), NOT_SEEN),
+        (look("open"), NAMES[:1], NOT_SEEN),
         (look("open", led("other.example")), NAMES, ELSEWHERE),
     ],
 )

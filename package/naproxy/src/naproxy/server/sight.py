@@ -15,6 +15,7 @@ from naproxy.core.reason import Reason
 
 HTTPS_PORT: Final = 443
 NOT_LOOKED: Final = Reason("server.not_looked")
+NOT_SEEN: Final = Reason("server.not_seen")
 _BY_BOX: Final = ("box", "through")
 """Modes in which visitors by HTTPS come to the box."""
 PORTS: Final = ("open", "refused", "silent", "unknown")
@@ -110,15 +111,18 @@ def blind(
     if around and look.port == "open":
         return around
     if not look.whole or (around and look.port == "unknown"):
-        return Reason("server.not_seen")
+        return NOT_SEEN
     return None
 
 
 def _around(mode: str, sites: Collection[str], served: Collection[str]) -> Reason | None:
     """Return what is wrong if somebody answers by HTTPS."""
-    if mode not in _BY_BOX or not served:
-        return Reason("server.https_around", port=HTTPS_PORT)
     missing = next((site for site in sites if not _is_one(site, served)), None)
+    if mode == "through":
+        # It has names, which are served as soon as what passes them on is seen to run.
+        return NOT_SEEN if missing else None
+    if mode != "box" or not served:
+        return Reason("server.https_around", port=HTTPS_PORT)
     return Reason("server.https_unserved", name=missing) if missing else None
 
 
