@@ -257,6 +257,7 @@ def test_armed_in_the_file_it_sleeps_by_itself_only_after_a_look(tmp_path: Path)
             "mode": "none",
             "sight": NOT_LOOKED.plain(),
             "around": None,
+            "through": None,
         }
 
     runner(tmp_path, inside)
