@@ -233,8 +233,10 @@ def test_names_without_a_certificate_are_a_problem() -> None:
     assert passing(BY_BOX, uncovered=["b.example"]) == {}
 
 
-def test_https_that_does_not_run_is_a_problem() -> None:
-    [found] = passing(BY_BOX, problem=Reason("https.not_running")).values()
+@pytest.mark.parametrize("mode", ["box", "through"])
+def test_https_that_does_not_run_is_a_problem(mode: str) -> None:
+    server = dataclasses.replace(BY_BOX, https=dataclasses.replace(BY_BOX.https, mode=mode))
+    [found] = passing(server, problem=Reason("https.not_running")).values()
     assert (found.what, found.mend) == (
         Reason("https.not_running"),
         Reason("doctor.do_see_edge"),

@@ -46,9 +46,9 @@ def visits_past_the_box(seen: Seen) -> Problem | None:
 
 
 def https_served(seen: Seen) -> Problem | None:
-    """Look whether the box serves the server's names by HTTPS, with a certificate for each."""
+    """Look whether the box serves the server's names by HTTPS, or passes them on."""
     server = seen.server
-    if server.https.mode != "box":
+    if server.https.mode not in ("box", "through"):
         raise NotUsed("doctor.https_not_served")
     told = https.seen(server.https.mode, server.hosts, {}, _known(seen).edge)
     if told.kind == "good":
