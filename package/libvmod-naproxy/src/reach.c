@@ -26,7 +26,7 @@
 
 /* On the office's own network; a lost packet costs a magic one. */
 #define REACH_LIMIT_MS		300
-/* Those who are held need not all ask. */
+/* Nor need all ask who come or are held at once. */
 #define REACH_PAUSE_US		UINT64_C(100000)
 
 static socklen_t
@@ -60,6 +60,7 @@ static bool
 reach_connect(const struct naproxy_server *conf)
 {
 	struct sockaddr_storage ss;
+	struct linger reset = { 1, 0 };
 	struct pollfd pfd;
 	socklen_t len;
 	int fd, error;
@@ -79,6 +80,8 @@ reach_connect(const struct naproxy_server *conf)
 		if (poll(&pfd, 1, REACH_LIMIT_MS) == 1)
 			AZ(getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len));
 	}
+	/* Nothing was said, so nothing has to wait: no port is kept for it. */
+	(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
 	closefd(&fd);
 	switch (error) {
 	case ETIMEDOUT:
@@ -116,7 +119,7 @@ np_reach_answered(struct np_server *srv)
 }
 
 static bool
-reach_lately(const struct np_site *site, uint64_t now_us)
+reach_lately(const struct np_site *site, uint64_t now_us, uint64_t lately_us)
 {
 	const struct np_server *srv = site->server;
 	const struct naproxy_server *live;
@@ -128,12 +131,12 @@ reach_lately(const struct np_site *site, uint64_t now_us)
 	last_us = NP_LOAD(srv->answered_us);
 	if (last_us < NP_LOAD(live->since_us))
 		last_us = NP_LOAD(live->since_us);
-	return (now_us < last_us + site->conf.reach_ms * UINT64_C(1000));
+	return (now_us < last_us + lately_us);
 }
 
 /*
- * Look whether it takes a connection, if it is called awake; `surely`: however
- * lately it has answered.
+ * Look whether it takes a connection, if it is called awake; `surely`: unless
+ * it has answered just now.
  */
 void
 np_reach(const struct np_site *site, bool surely)
@@ -152,7 +155,8 @@ np_reach(const struct np_site *site, bool surely)
 		    !__atomic_compare_exchange_n(&srv->reach_us, &last_us,
 		    now_us, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			return;
-	} else if (!surely && reach_lately(site, now_us)) {
+	} else if (reach_lately(site, now_us, surely ? REACH_PAUSE_US :
+	    site->conf.reach_ms * UINT64_C(1000))) {
 		return;
 	}
 	if (reach_connect(&site->conf))
