@@ -1,5 +1,6 @@
 """A server that falls asleep by itself."""
 
+import pytest
 from naproxy.core.reason import Reason
 from naproxy.core.request import WakeRequest
 from naproxy.core.state import State
@@ -7,7 +8,8 @@ from naproxy.server import machine
 from naproxy.server.machine import Times
 from naproxy.server.machine_io import Alert, InUse, Probe, SendWake, Traffic, Transition, WakeAsked
 from naproxy.server.seeing import Sign
-from test_machine import RUNG, TIMES, WAKE_REQUEST, Office
+from test_machine import BUTTON, RUNG, TIMES, WAKE_REQUEST, Office
+from test_machine_seeing import ON_W, Seeing
 
 ITSELF = Times(5.0, 30.0, 5.0, 5.0, sleeps_itself=True)
 SILENT = WakeRequest("192.0.2.17", "miss", silent=True)
@@ -107,3 +109,27 @@ def test_a_controller_that_starts_anew_does_not_wake_it() -> None:
     office.play(5, Sign.SILENT)
     changes = [effect for effect in office.effects if isinstance(effect, Transition)]
     assert [change.state for change in changes] == [State.ASLEEP]
+
+
+@pytest.mark.parametrize(
+    ("pings", "power_w", "pressed"),
+    [
+        (True, None, False),
+        (None, None, False),
+        (False, None, True),
+        (False, 40.0, False),
+        (None, 1.6, True),
+    ],
+)
+def test_its_power_button_is_pressed_only_if_the_machine_is_seen_to_be_off(
+    pings: bool | None, power_w: float | None, pressed: bool
+) -> None:
+    office = Seeing(times=ITSELF, rungs=(BUTTON,))
+    office.power_w, office.pings = power_w and ON_W, None if pings is None else True
+    office.awake()
+    office.look(10, Sign.READY)
+    office.power_w, office.pings = power_w, pings
+    office.look(6, Sign.SILENT)
+    office.step(WakeAsked(WAKE_REQUEST))
+    office.look(3, Sign.SILENT)
+    assert (SendWake() in office.effects) is pressed

@@ -451,6 +451,9 @@ class Machine:
         Silence alone is no proof: a server that nobody put to sleep may be overloaded, and one
         that draws power hangs.
         """
+        if self.times.sleeps_itself:
+            # Nobody gave it an order: it may be its web server that is silent.
+            return not self.sight.off(now_s)
         off = self.slept and self._silence(now_s) and self.sight.low(now_s) is not False
         return not off
 

@@ -95,6 +95,11 @@ class Sight:
             return None
         return self._power_w < _MUCH_LESS * self._on_w
 
+    def off(self, now_s: float) -> bool:
+        """Is the machine itself seen to be off: by the meter, or else by pings?"""
+        low = self.low(now_s)
+        return self._pings(now_s) is False if low is None else low
+
     def _pings(self, now_s: float) -> bool | None:
         """Does the machine itself answer pings? None: that cannot be told."""
         if self._answers_asleep or not self._answers_awake:
