@@ -37,10 +37,15 @@ _HELLO: Final = ("kind", "server", "nonce", "time", "state")
 _KEYS: Final = {
     "hello": _HELLO,
     "sleep": (*_HELLO, "challenge"),
+    "sleep-until": (*_HELLO, "challenge", "alarm"),
     "answer": ("kind", "server", "nonce", "time", "re", "verdict", "states"),
     "count": ("kind", "server", "nonce", "time", "ports"),
     "counted": ("kind", "server", "time", "re", "run", "visits", "here"),
+    "jobs": ("kind", "server", "nonce", "time"),
+    "told": ("kind", "server", "time", "re"),
 }
+_REPEATED: Final = ("why", "job")
+_REQUESTS: Final = ("hello", "sleep", "sleep-until", "count", "jobs")
 _NONCE: Final = "[0-9a-f]{32}"
 _PORT: Final = "[1-9][0-9]{0,4}"
 _VALUES: Final = {
@@ -58,7 +63,10 @@ _VALUES: Final = {
     "run": _NONCE,
     "visits": "[0-9]{1,9}",
     "here": "[0-9]{1,5}",
+    "alarm": "[0-9]{1,6}",
+    "job": "[0-9]{1,8} (often|other) .{1,80}",
 }
+_NAME_CHARACTERS: Final = 80
 _REASON_BYTES: Final = 120
 _REASONS_BYTES: Final = 800
 _CLOCK_TOLERANCE_S: Final = 60
@@ -81,6 +89,8 @@ class Request:
     time_s: int
     state: str
     challenge: str = ""
+    alarm_s: int = 0
+    """In so many seconds the server's own clock is to wake it; 0: never."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +132,28 @@ class Counted:
     """Visitors who are connected now."""
 
 
+@dataclass(frozen=True)
+class Ask:
+    """A question for what the server is going to do by itself."""
+
+    server: str
+    nonce: str
+    time_s: int
+
+
+@dataclass(frozen=True)
+class Told:
+    """The agent's answer: what comes next is first, what does not fit is left out."""
+
+    server: str
+    time_s: int
+    re: str
+    jobs: tuple[tuple[int, bool, str], ...] = ()
+    """In how many seconds, whether it is so every hour or more often, and its name."""
+    why: tuple[str, ...] = ()
+    """Why it cannot tell."""
+
+
 def is_server_id(text: str) -> bool:
     """Whether a server can be called so."""
     return re.fullmatch(_VALUES["server"], text) is not None
@@ -140,8 +172,9 @@ def parse_key(text: str) -> bytes:
 
 def request(key: bytes, message: Request) -> bytes:
     """Write and sign a request."""
+    order = "sleep-until" if message.alarm_s else "sleep"
     lines = [
-        f"kind={'sleep' if message.challenge else 'hello'}",
+        f"kind={order if message.challenge else 'hello'}",
         f"server={message.server}",
         f"nonce={message.nonce}",
         f"time={message.time_s}",
@@ -149,6 +182,8 @@ def request(key: bytes, message: Request) -> bytes:
     ]
     if message.challenge:
         lines.append(f"challenge={message.challenge}")
+        if message.alarm_s:
+            lines.append(f"alarm={message.alarm_s}")
     return _sign(key, lines)
 
 
@@ -192,21 +227,57 @@ def answer(key: bytes, message: Answer) -> bytes:
     return _sign(key, lines + [f"why={reason}" for reason in _fitting(message.why)])
 
 
-def read_request(key: bytes, datagram: bytes) -> Request | Count:
+def ask(key: bytes, message: Ask) -> bytes:
+    """Write and sign a question for what the server is going to do."""
+    return _sign(
+        key,
+        [
+            "kind=jobs",
+            f"server={message.server}",
+            f"nonce={message.nonce}",
+            f"time={message.time_s}",
+        ],
+    )
+
+
+def told(key: bytes, message: Told) -> bytes:
+    """Write and sign the answer to it; names are made safe to show, and as many as fit are told."""
+    lines = [
+        "kind=told",
+        f"server={message.server}",
+        f"time={message.time_s}",
+        f"re={message.re}",
+        *(f"why={reason}" for reason in _fitting(message.why)),
+    ]
+    left = MAX_BYTES - _MAC_LINE_BYTES - len("\n".join([_FIRST_LINE, *lines, ""]).encode())
+    for in_s, often, name in message.jobs:
+        shown = _printable(name)[:_NAME_CHARACTERS] or "?"
+        line = f"job={in_s} {'often' if often else 'other'} {shown}"
+        left -= len(f"{line}\n".encode())
+        if left < 0:
+            break
+        lines.append(line)
+    return _sign(key, lines)
+
+
+def read_request(key: bytes, datagram: bytes) -> Request | Count | Ask:
     """Check and read what the box sends; ProtocolError says what is wrong with it."""
-    values, why = _open(key, datagram)
-    if values["kind"] in {"answer", "counted"} or why:
+    values, more = _open(key, datagram)
+    if values["kind"] not in _REQUESTS or more:
         raise ProtocolError("it is no request")
     server, nonce, time_s = values["server"], values["nonce"], int(values["time"])
     if values["kind"] == "count":
         return Count(server, nonce, time_s, tuple(map(int, values["ports"].split())))
-    return Request(server, nonce, time_s, values["state"], values.get("challenge", ""))
+    if values["kind"] == "jobs":
+        return Ask(server, nonce, time_s)
+    challenge, alarm_s = values.get("challenge", ""), int(values.get("alarm", "0"))
+    return Request(server, nonce, time_s, values["state"], challenge, alarm_s)
 
 
 def read_answer(key: bytes, datagram: bytes) -> Answer:
     """Check and read an answer; ProtocolError says what is wrong with it."""
-    values, why = _open(key, datagram)
-    if values["kind"] != "answer":
+    values, more = _open(key, datagram)
+    if values["kind"] != "answer" or any(name != "why" for name, _ in more):
         raise ProtocolError("it is no answer")
     return Answer(
         server=values["server"],
@@ -215,14 +286,29 @@ def read_answer(key: bytes, datagram: bytes) -> Answer:
         re=values["re"],
         verdict=values["verdict"],
         states=tuple(values["states"].split()),
-        why=why,
+        why=tuple(value for _, value in more),
+    )
+
+
+def read_told(key: bytes, datagram: bytes) -> Told:
+    """Check and read the answer to `jobs`; ProtocolError says what is wrong with it."""
+    values, more = _open(key, datagram)
+    if values["kind"] != "told":
+        raise ProtocolError("it is no answer to this question")
+    jobs = [value.split(" ", 2) for name, value in more if name == "job"]
+    return Told(
+        server=values["server"],
+        time_s=int(values["time"]),
+        re=values["re"],
+        jobs=tuple((int(in_s), often == "often", name) for in_s, often, name in jobs),
+        why=tuple(value for name, value in more if name == "why"),
     )
 
 
 def read_counted(key: bytes, datagram: bytes) -> Counted:
     """Check and read the answer to `count`; ProtocolError says what is wrong with it."""
-    values, why = _open(key, datagram)
-    if values["kind"] != "counted" or why:
+    values, more = _open(key, datagram)
+    if values["kind"] != "counted" or more:
         raise ProtocolError("it is no answer to this question")
     return Counted(
         server=values["server"],
@@ -243,8 +329,11 @@ def _sign(key: bytes, lines: list[str]) -> bytes:
     return body + b"mac=" + _mac(key, body) + b"\n"
 
 
-def _open(key: bytes, datagram: bytes) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return the values by key, and the reasons; nothing is looked at before the signature."""
+def _open(key: bytes, datagram: bytes) -> tuple[dict[str, str], list[tuple[str, str]]]:
+    """Return the values by key, and the lines that there may be any number of.
+
+    Nothing is looked at before the signature.
+    """
     if len(datagram) > MAX_BYTES:
         raise ProtocolError("it is too long")
     body, last = datagram[:-_MAC_LINE_BYTES], datagram[-_MAC_LINE_BYTES:]
@@ -260,11 +349,11 @@ def _open(key: bytes, datagram: bytes) -> tuple[dict[str, str], tuple[str, ...]]
         raise ProtocolError(f"it does not begin with {_FIRST_LINE!r}")
     pairs = [_pair(line) for line in lines]
     kind = pairs[0][1] if pairs and pairs[0][0] == "kind" else ""
-    names = tuple(name for name, _ in pairs if name != "why")
-    # Reasons come last, so the others are in front of them and in their order.
+    names = tuple(name for name, _ in pairs if name not in _REPEATED)
+    # Reasons and jobs come last, so the others are in front of them and in their order.
     if names != _KEYS.get(kind) or names != tuple(name for name, _ in pairs[: len(names)]):
         raise ProtocolError("its lines are not those of its kind")
-    return dict(pairs[: len(names)]), tuple(value for _, value in pairs[len(names) :])
+    return dict(pairs[: len(names)]), pairs[len(names) :]
 
 
 def _pair(line: str) -> tuple[str, str]:
@@ -341,13 +430,24 @@ class Question:
     _TRIES = 3
 
     def __init__(
-        self, key: bytes, server: str, state: str, *, order: bool, nonce: Callable[[], str]
+        self,
+        key: bytes,
+        server: str,
+        state: str,
+        *,
+        order: bool,
+        nonce: Callable[[], str],
+        alarm_s: int = 0,
     ):
-        """`order`: do not only ask. `nonce` gives 32 fresh hex digits, as secrets.token_hex(16)."""
+        """`order`: do not only ask. `nonce` gives 32 fresh hex digits, as secrets.token_hex(16).
+
+        `alarm_s`, if not 0: when the server's own clock is to wake it; older agents do not know it.
+        """
         self._key = key
         self._server = server
         self._state = state
         self._order = order
+        self._alarm_s = alarm_s
         self._nonce = nonce
         self._awaited = ""
         self._left = self._TRIES
@@ -383,7 +483,9 @@ class Question:
         self._awaited = self._nonce()
         return request(
             self._key,
-            Request(self._server, self._awaited, int(now_s), self._state, challenge),
+            Request(
+                self._server, self._awaited, int(now_s), self._state, challenge, self._alarm_s
+            ),
         )
 
 
@@ -418,11 +520,39 @@ class CountQuestion:
         return said if said.re == self._nonce else None
 
 
-Said_co = TypeVar("Said_co", Outcome, Counted, covariant=True)
+class JobsQuestion:
+    """The question for what the server is going to do, a conversation like the one for visits."""
+
+    ordered: Final = False
+
+    def __init__(self, key: bytes, server: str, *, nonce: Callable[[], str]):
+        """Ask an agent."""
+        self._key = key
+        self._server = server
+        self._nonce = nonce()
+        self.forged = 0
+
+    def begin(self, now_s: float) -> bytes:
+        """Return the datagram."""
+        return ask(self._key, Ask(self._server, self._nonce, int(now_s)))
+
+    def take(self, datagram: bytes, now_s: float) -> bytes | Told | None:
+        """Take what arrived."""
+        try:
+            said = read_told(self._key, datagram)
+        except ForgedError:
+            self.forged += 1
+            return None
+        except ProtocolError:
+            return None
+        return said if said.re == self._nonce and said.server == self._server else None
+
+
+Said_co = TypeVar("Said_co", Outcome, Counted, Told, covariant=True)
 
 
 class Conversation(Protocol[Said_co]):
-    """A `Question` or a `CountQuestion`."""
+    """A `Question`, a `CountQuestion` or a `JobsQuestion`."""
 
     forged: int
 

@@ -72,6 +72,14 @@ class Settings:
     work_s: float = option(
         "How long after such a request it may still be at work", 300.0, low=0, high=86400
     )
+    ignore_timers: tuple[str, ...] = option(
+        "The server's own timers and cron jobs that it is not woken for, besides those that run"
+        ' every hour or more often and the system\'s housekeeping, such as "backup.timer" or'
+        ' "cron.daily/*"; with "!" in front, one of these that it is woken for',
+        (),
+        high=64,
+        check=fits(r"!?[^!\s][^\n]{0,79}", Reason("config.timer_name")),
+    )
     busy_path: str = option(
         "Path that the box asks before each sleep: an application there says whether it is busy",
         "",

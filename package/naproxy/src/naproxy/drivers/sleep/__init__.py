@@ -13,6 +13,7 @@ from naproxy.core.processes import Ended
 from naproxy.core.reason import Reason, WrongError, own_words
 from naproxy.core.schema import option, redefault
 from naproxy.drivers import Target
+from naproxy.server.jobs import Job
 from naproxy.server.machine_io import Answer
 
 STATES: Final = ("ram", "disk", "off")
@@ -119,9 +120,21 @@ class SleepDriver(ABC, Generic[Settings]):
         """`target` is the server."""
         self._settings = settings
         self._target = target
+        self._alarm_s: int | None = None
 
-    async def sleep(self) -> SleepResult:
-        """Give the command. Accepted does not mean asleep: that is observed."""
+    async def asked(self) -> list[Job] | SleepResult | None:
+        """Ask what the server is going to do by itself; None if it does not tell. Never raises.
+
+        A result means that it took the question for the order, or refuses already.
+        """
+        return None
+
+    async def sleep(self, alarm_s: int | None = None) -> SleepResult:
+        """Give the command. Accepted does not mean asleep: that is observed.
+
+        In `alarm_s` the server's own clock is to wake it, if it can.
+        """
+        self._alarm_s = alarm_s
         try:
             return await self.order()
         except WrongError as error:
@@ -140,6 +153,12 @@ def checks(driver: str, where: str) -> tuple[Callable[[Any], Problem | None], ..
     """Return what the doctor looks at for a driver beside all else: on the `box`, the `server`."""
     found = getattr(drivers.module("sleep", driver), "CHECKS", {})
     return tuple(found.get(where, ()))
+
+
+def unreadable(why: str) -> SleepResult:
+    """Return the answer where nobody knows what the server is going to do by itself."""
+    words = Reason("sleep.appointments_unreadable", why=why)
+    return SleepResult(Answer.REFUSED, Reason("sleep.refused", who=THE_SERVER, words=words))
 
 
 def fault(error: Exception) -> Reason:

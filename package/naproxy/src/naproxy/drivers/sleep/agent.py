@@ -20,6 +20,7 @@ from naproxy.drivers import Target, agent_protocol, busy, secret
 from naproxy.drivers.agent_protocol import (
     Conversation,
     CountQuestion,
+    JobsQuestion,
     NoAnswerError,
     Outcome,
     ProtocolError,
@@ -34,7 +35,9 @@ from naproxy.drivers.sleep import (
     SleepDriver,
     SleepResult,
     SleepSettings,
+    unreadable,
 )
+from naproxy.server.jobs import Job
 from naproxy.server.machine_io import Answer
 from naproxy.server.sight import HTTPS_PORT
 
@@ -74,12 +77,32 @@ class Driver(SleepDriver[Settings]):
         """Ask for the target's id at the settings' host, or else its address."""
         super().__init__(settings, target)
         self._host = settings.host or target.address
+        self._tells = False
+
+    async def asked(self) -> list[Job] | SleepResult | None:
+        """Ask; an agent that never told may be an old one, which does not answer this."""
+        settings = self._settings
+        try:
+            question = JobsQuestion(_key(settings), self._target.id, nonce=_nonce)
+            said = await _converse(question, self._host, settings.port, _LOOK_S)
+        except WrongError as error:
+            return SleepResult(Answer.FAILED, error.reason)
+        except NoAnswerError as error:
+            return _without_answer(error) if self._tells else None
+        except OSError:
+            return None  # the order says it
+        self._tells = True
+        if said.why:
+            return unreadable("; ".join(said.why))
+        return [Job(name, float(in_s), often) for in_s, often, name in said.jobs]
 
     async def order(self) -> SleepResult:
         """Ask, give the order if the answer is yes, and return the agent's answer."""
         settings = self._settings
         try:
-            question = _question(settings, self._target.id, order=True)
+            # Only who told of its appointments knows of the alarm.
+            alarm_s = (self._alarm_s or 0) if self._tells else 0
+            question = _question(settings, self._target.id, order=True, alarm_s=alarm_s)
             said = await _converse(question, self._host, settings.port, settings.answer_s)
         except NoAnswerError as error:
             return _without_answer(error)
@@ -105,10 +128,12 @@ class Driver(SleepDriver[Settings]):
         return SleepResult(Answer.REFUSED, together(refused, *clock))
 
 
-def _question(settings: Settings, server: str, *, order: bool) -> Question:
+def _question(settings: Settings, server: str, *, order: bool, alarm_s: int = 0) -> Question:
     """Return a conversation that has not begun; WrongError if there is no key for it."""
     state = STATES[settings.state]
-    return Question(_key(settings), server, state, order=order, nonce=_nonce)
+    return Question(
+        _key(settings), server, state, order=order, nonce=_nonce, alarm_s=alarm_s
+    )
 
 
 async def _ask_count(settings: Settings, target: Target) -> agent_protocol.Counted | None:

@@ -6,6 +6,7 @@ its own words.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from naproxy.core.findings import NotSeen, Problem, let_in
+from naproxy.core.hours import zone
+from naproxy.core.processes import Ended, words
 from naproxy.core.reason import Reason, WrongError, own_words
 from naproxy.core.schema import option
 from naproxy.drivers import Target, busy
@@ -24,7 +27,10 @@ from naproxy.drivers.sleep import (
     SleepResult,
     SleepSettings,
     by_exit_status,
+    unreadable,
 )
+from naproxy.server import jobs
+from naproxy.server.jobs import Job
 from naproxy.server.machine_io import Answer
 
 if TYPE_CHECKING:
@@ -34,6 +40,7 @@ _UNREACHED: Final = ("timed out", "No route to host")
 """What ssh says where nobody answers."""
 _CONNECTION_ENDED: Final = 255
 _REFUSED: Final = 1
+_SCRIPT: Final = "naproxy-sleep"
 _LAST_PORT: Final = 65535
 _AROUND: Final = re.compile(r"around ([1-9][0-9]{0,4}) ([1-9][0-9]{0,6})", re.ASCII)
 """What the server's script says of visitors who are connected past the box: port, number."""
@@ -44,7 +51,7 @@ class Settings(SshSettings, SleepSettings):
     """Where to log in, and what to say there."""
 
     driver: str = option("ssh: a command by OpenSSH", "ssh")
-    command: str = option("Command; a forced command on the server overrides it", "naproxy-sleep")
+    command: str = option("Command; a forced command on the server overrides it", _SCRIPT)
 
     @property
     def login(self) -> str:
@@ -65,9 +72,35 @@ class Driver(SleepDriver[Settings]):
         super().__init__(settings, target)
         self._ssh = Ssh(settings, target.address)
 
+    async def asked(self) -> list[Job] | SleepResult | None:
+        """Ask the script that naproxy.setup writes: an older one takes the question for the order.
+
+        Another command is not asked.
+        """
+        command = self._settings.command
+        if command.rpartition("/")[2] != _SCRIPT:
+            return None
+        try:
+            said, log = await self._ssh.fetch(
+                f"{command} appointments", self._settings.timeout_s, jobs.MOST_BYTES + 1
+            )
+        except WrongError as error:
+            return SleepResult(Answer.FAILED, error.reason)
+        text = said.output.decode(errors="replace")
+        if not text.startswith(jobs.FIRST_LINE):
+            return self._answer(Session(Ended(said.code, words(said.output + said.complaint)), log))
+        try:
+            return await asyncio.to_thread(jobs.parse, text, zone(""), zone)
+        except jobs.UnreadableError as error:
+            return unreadable(str(error))
+
     async def order(self) -> SleepResult:
         """Give the command and return the server's answer."""
-        session = await self._ssh.run(self._settings.command, self._settings.timeout_s)
+        alarm = f" alarm {self._alarm_s}" if self._alarm_s else ""
+        session = await self._ssh.run(self._settings.command + alarm, self._settings.timeout_s)
+        return self._answer(session)
+
+    def _answer(self, session: Session) -> SleepResult:
         code = session.ended.code
         if code == _REFUSED and (past := _around(session.ended.said)):
             why = Reason("server.around_now", port=past.port, number=past.number)

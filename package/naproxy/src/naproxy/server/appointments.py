@@ -1,0 +1,176 @@
+"""A server's own appointments: it is woken in time for them, and not put to sleep just before. Pure.
+
+What the server tells before each sleep is kept until it tells again. Times are the box's wall clock.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+from naproxy.core.hours import Calendar, span, zone
+from naproxy.core.reason import Reason
+from naproxy.server.inhibitors import Settings
+from naproxy.server.jobs import Job
+
+SOON_S: Final = 300.0
+"""For an appointment so soon after it would have to be woken, it stays awake."""
+BEGIN_S: Final = 300.0
+"""So long it stays awake for a job to begin; then what runs there decides."""
+LONGEST_S: Final = 86400.0
+"""After so long a server wakes by its own clock, also if nobody wakes it."""
+_MARGIN_S: Final = 60.0
+_LEAST_ALARM_S: Final = 60.0
+_MOST_KEPT: Final = 16
+_MOST_LEAD_S: Final = 3600.0
+
+HOUSEKEEPING: Final = (
+    "anacron.timer",
+    "apt-*",
+    "*/apt-*",
+    "*/apt",
+    "*/aptitude",
+    "*/bsdmainutils",
+    "certbot.timer",
+    "cron.d/anacron",
+    "cron.d/certbot",
+    "cron.d/e2scrub_all",
+    "cron.d/php",
+    "cron.d/sysstat",
+    "*/0anacron",
+    "*/dpkg",
+    "dnf-makecache.timer",
+    "dpkg-db-backup.timer",
+    "e2scrub_all.timer",
+    "fstrim.timer",
+    "fwupd-refresh.timer",
+    "*/locate",
+    "logrotate.timer",
+    "*/logrotate",
+    "man-db.timer",
+    "*/man-db",
+    "motd-news.timer",
+    "*/passwd",
+    "phpsessionclean.timer",
+    "plocate-updatedb.timer",
+    "*/plocate",
+    "*/popularity-contest",
+    "sysstat-*.timer",
+    "*/sysstat",
+    "systemd-tmpfiles-clean.timer",
+    "ua-timer.timer",
+    "unbound-anchor.timer",
+    "update-notifier-*.timer",
+)
+"""What comes with the system and catches up by itself once the server is awake."""
+
+
+@dataclass(frozen=True)
+class Appointment:
+    """What it does then."""
+
+    t_s: float
+    name: str
+
+
+class Appointments:
+    """Those of one server."""
+
+    def __init__(self, settings: Settings) -> None:
+        """None is known."""
+        self._next: list[Appointment] = []
+        self.configure(settings)
+
+    def configure(self, settings: Settings) -> None:
+        """Take settings that were checked; they count from the next time that it tells."""
+        self._ignore = [each for each in settings.ignore_timers if not each.startswith("!")]
+        self._keep = [each[1:] for each in settings.ignore_timers if each.startswith("!")]
+        self._zone = zone(settings.time_zone)
+        self._quiet = Calendar([span(text) for text in settings.quiet], (), self._zone)
+
+    def _matters(self, job: Job) -> bool:
+        if any(fnmatchcase(job.name, each) for each in self._keep):
+            return True
+        ignored = any(fnmatchcase(job.name, each) for each in (*self._ignore, *HOUSEKEEPING))
+        return not (ignored or job.often)
+
+    def told(self, jobs: Iterable[Job], now_s: float) -> None:
+        """Take what the server told now, instead of all that it told before.
+
+        In quiet hours nobody wakes it, so nothing is expected of it then.
+        """
+        matter = (Appointment(now_s + job.in_s, job.name) for job in jobs if self._matters(job))
+        kept = sorted((each for each in matter if not self._quiet.now(each.t_s)), key=_when)
+        self._next = kept[:_MOST_KEPT]
+
+    def next(self, now_s: float) -> list[Appointment]:
+        """Return those that are not over, the next one first."""
+        return [each for each in self._next if now_s < each.t_s + BEGIN_S]
+
+    def soon(self, now_s: float, wake_s: float) -> Reason | None:
+        """Say for which one it is not worth to put it to sleep."""
+        within_s = SOON_S + lead_s(wake_s)
+        found = next((each for each in self.next(now_s) if each.t_s - now_s <= within_s), None)
+        return found and self._reason(found, now_s)
+
+    def due(self, now_s: float, asleep_since_s: float, wake_s: float) -> Reason | None:
+        """Say for which one it should be woken now: one that it would miss while it sleeps."""
+        early_s = lead_s(wake_s)
+        for each in self._next:
+            if asleep_since_s < each.t_s <= now_s + early_s:
+                return self._reason(each, now_s)
+        return None
+
+    def begins(self, now_s: float, awake_s: float, wake_s: float) -> Reason | None:
+        """Say for which one it stays awake: one that is soon, or had no moment to begin yet.
+
+        One that it slept through begins when it wakes.
+        """
+        if soon := self.soon(now_s, wake_s):
+            return soon
+        woke_s = now_s - awake_s
+        for each in self._next:
+            if woke_s - LONGEST_S < each.t_s <= woke_s and awake_s < BEGIN_S:
+                return self._reason(each, now_s)
+        return None
+
+    def change_s(self, now_s: float, wake_s: float) -> float:
+        """Return in how many seconds the server is to be woken for one, or one is over."""
+        early_s = lead_s(wake_s)
+        changes = [at for x in self._next for at in (x.t_s - early_s, x.t_s + BEGIN_S)]
+        return min((at for at in changes if at > now_s), default=math.inf) - now_s
+
+    def alarm_s(self, now_s: float, wake_s: float) -> int:
+        """Return in how many seconds the server's own clock is to wake it, if nobody has."""
+        coming = self.next(now_s)
+        at_s = coming[0].t_s - now_s - wake_s if coming else LONGEST_S
+        return round(max(_LEAST_ALARM_S, min(at_s, LONGEST_S)))
+
+    def _reason(self, found: Appointment, now_s: float) -> Reason:
+        then, now = (datetime.fromtimestamp(x, self._zone) for x in (found.t_s, now_s))
+        at = then.strftime("%H:%M" if then.date() == now.date() else "%Y-%m-%d %H:%M")
+        return Reason("sleep.appointment", name=found.name, at=at)
+
+    def dump(self) -> list[list[Any]]:
+        """Return what is kept over a restart, as JSON."""
+        return [[each.t_s, each.name] for each in self._next]
+
+    def load(self, saved: Any) -> None:
+        """Take up what `dump` returned; what does not fit counts as nothing known."""
+        try:
+            self._next = [Appointment(float(t_s), str(name)) for t_s, name in saved][:_MOST_KEPT]
+        except (TypeError, ValueError):
+            return
+
+
+def lead_s(wake_s: float) -> float:
+    """Return how long before an appointment the server is woken for it."""
+    return min(1.5 * wake_s + _MARGIN_S, _MOST_LEAD_S)
+
+
+def _when(each: Appointment) -> float:
+    return each.t_s
