@@ -29,7 +29,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import agent_protocol as protocol
-from agent_protocol import AGAIN, NO, YES, Answer, Count, Counted, Request
+import jobs
+from agent_protocol import AGAIN, NO, YES, Answer, Ask, Count, Counted, Request, Told
 
 CONFIG: Final = Path("/etc/naproxy-agent/naproxy-agent.conf")
 KEY: Final = Path("/etc/naproxy-agent/key")
@@ -478,6 +479,47 @@ def read_units(run: Run, names: tuple[str, ...]) -> tuple[Unit, ...]:
     return tuple(units)
 
 
+_PARTS: Final = tuple(f"/etc/cron.{each}" for each in ("hourly", "daily", "weekly", "monthly"))
+_CRONTABS: Final = ("/var/spool/cron/crontabs", "/var/spool/cron")
+"""Where users' crontabs are: Debian's place, and others'."""
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
+"""What cron and run-parts take: not what an editor or a package manager has left there."""
+
+
+def read_jobs(run: Run, root: Path, now_s: float) -> list[jobs.Job]:
+    """Return what this server is going to do by itself; OSError, ValueError, SubprocessError."""
+    lines = [jobs.FIRST_LINE, f"now {int(now_s)}"]
+    if (root / "usr/sbin/anacron").exists():
+        lines.append("anacron")
+    for folder in _PARTS:
+        programs = [
+            each.name for each in _plain_files(root / folder[1:]) if os.access(each, os.X_OK)
+        ]
+        lines.append(" ".join(["parts", folder, *programs]))
+    if (root / "run/systemd/system").is_dir():
+        said = run(
+            ["env", "TZ=UTC", "systemctl", "list-timers", "--all", "--no-legend", "--output=json"]
+        )
+        lines += [f"timers {line}" for line in said.splitlines()]
+    system = [root / "etc/crontab"] if (root / "etc/crontab").is_file() else []
+    own = next((place for place in (root / each[1:] for each in _CRONTABS) if place.is_dir()), None)
+    for file in [*system, *_plain_files(root / "etc/cron.d"), *(_plain_files(own) if own else ())]:
+        lines.append(f"crontab /{file.relative_to(root)}")
+        lines += [f"|{line}" for line in file.read_text(errors="replace").split("\n")]
+    return jobs.parse("\n".join([*lines, jobs.LAST_LINE]), None, _no_zone)
+
+
+def _plain_files(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        return []
+    found = (each for each in folder.iterdir() if _PLAIN_NAME.fullmatch(each.name))
+    return sorted(each for each in found if each.is_file())
+
+
+def _no_zone(name: str) -> Any:
+    raise LookupError(name)  # this machine's own is the right one
+
+
 _ESTABLISHED: Final = frozenset({"01"})
 BEEN_ESTABLISHED: Final = _ESTABLISHED | {"04", "05", "06", "08", "09", "0B"}
 """FIN_WAIT1, FIN_WAIT2, TIME_WAIT, CLOSE_WAIT, LAST_ACK, CLOSING: its handshake was whole."""
@@ -606,6 +648,8 @@ class Reply:
 
     datagram: bytes
     sleep: str = ""
+    alarm_s: int = 0
+    """In so many seconds the server's own clock is to wake it; 0: never."""
 
 
 class BusyError(Exception):
@@ -632,17 +676,20 @@ class Agent:
         why_not: Callable[[str, str], tuple[str, ...]],
         *,
         visits: Visits,
+        coming: Callable[[float], list[jobs.Job]],
         nonce: Callable[[], str] = lambda: secrets.token_hex(16),
     ):
         """`why_not` reads and judges the server, for a state, and for the address of the box.
 
-        `nonce` gives 32 hex digits.
+        `coming` reads what the server is going to do after now, in epoch seconds. `nonce` gives
+        32 hex digits.
         """
         self._server = server
         self._key = key
         self._states = states
         self._why_not = why_not
         self._visits = visits
+        self._coming = coming
         self._nonce = nonce
         self._challenges: OrderedDict[str, float] = OrderedDict()
         self._answers: OrderedDict[str, bytes] = OrderedDict()
@@ -660,6 +707,8 @@ class Agent:
         # It is signed: so this is an address of the box.
         if isinstance(request, Count):
             reply = Reply(self._count(request, peer, now))
+        elif isinstance(request, Ask):
+            reply = Reply(self._tell(request, now))
         else:
             reply = self._answer(request, peer, now)
         _remember(self._answers, request.nonce, reply.datagram, self.ANSWERS)
@@ -672,6 +721,19 @@ class Agent:
         time_s = int(now.epoch_s)
         told = Counted(self._server, time_s, request.nonce, visits.run, visits.total, visits.here)
         return protocol.counted(self._key, told)
+
+    def _tell(self, request: Ask, now: Clock) -> bytes:
+        coming: list[jobs.Job] = []
+        why: tuple[str, ...] = ()
+        try:
+            coming = self._coming(now.epoch_s) if request.server == self._server else []
+        except Exception as error:  # whatever it is, not knowing is a reason
+            why = (f"the timers and crontabs cannot be read: {_words(error)}",)
+        # What recurs so often is of least use to who asks, and not everything may fit.
+        rows = [(int(one.in_s), one.often, one.name) for one in coming]
+        rows.sort(key=lambda row: (row[1], jobs.is_housekeeping(row[2]), row[0]))
+        told = Told(self._server, int(now.epoch_s), request.nonce, tuple(rows), why)
+        return protocol.told(self._key, told)
 
     def _answer(self, request: Request, peer: str, now: Clock) -> Reply:
         verdict, why = self._judge(request, peer, now)
@@ -691,7 +753,7 @@ class Agent:
                 why=why,
             ),
         )
-        return Reply(datagram, sleep)
+        return Reply(datagram, sleep, request.alarm_s if sleep else 0)
 
     def failed(self, words: str, now: Clock) -> None:
         """Take note that the sleep command failed."""
@@ -753,6 +815,15 @@ def go_to_sleep(command: tuple[str, ...]) -> str:
     return done.stdout.strip() or f"exit status {done.returncode}"
 
 
+def set_alarm(alarm_s: int) -> str:
+    """Have the server's own clock wake it; return the words if that failed.
+
+    systemd runs it: the agent itself may not touch the clock.
+    """
+    rtcwake = ("rtcwake", "--mode", "no", "--seconds", str(alarm_s))
+    return go_to_sleep(("systemd-run", "--quiet", "--collect", "--wait", *rtcwake))
+
+
 class _Complaints:
     """Says what is wrong with datagrams, at most once a minute, so nobody can fill the log."""
 
@@ -808,6 +879,9 @@ def serve(listener: socket.socket, agent: Agent, visits: Visits, config: Config)
         if reply.sleep:
             _log(f"{peer[0]} asked for it: going to sleep ({reply.sleep})")
             time.sleep(_LET_THE_ANSWER_GO_S)
+            words = set_alarm(reply.alarm_s) if reply.alarm_s else ""
+            if words:
+                _log(f"the clock is not set to wake this server: {words}")
             words = go_to_sleep(config.commands[reply.sleep])
             if words:
                 _log(f"the sleep command failed: {words}")
@@ -891,7 +965,14 @@ def main(arguments: list[str] | None = None) -> int:
         return reasons(read(config, state), config.rules, state, config.box | {peer})
 
     visits = Visits(config.box, lambda: read_tcp(Path("/"), BEEN_ESTABLISHED))
-    agent = Agent(config.server, key, tuple(config.commands), why_not, visits=visits)
+    agent = Agent(
+        config.server,
+        key,
+        tuple(config.commands),
+        why_not,
+        visits=visits,
+        coming=lambda now_s: read_jobs(run, Path("/"), now_s),
+    )
     where = config.listen or "all addresses"
     _log(f"agent of {config.server}, UDP port {config.port} of {where}")
     with listener:

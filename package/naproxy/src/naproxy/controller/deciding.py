@@ -245,7 +245,13 @@ class Decider:
         By hand, the requests at the server are given a moment to end.
         """
         said = self._machine.inhibitors(time.monotonic(), by_hand=by_hand)
-        said += self._guard.inhibitors(self._readings(), by_hand=by_hand)
+        readings = self._readings()
+        said += self._guard.inhibitors(readings, by_hand=by_hand)
+        appointment = self._executor.appointments.begins(
+            readings.wall_s, readings.awake_s, readings.lead_s
+        )
+        if appointment:
+            said.append(appointment)
         if self._executor.server.sleep.never:
             said.append(no_order(self._executor.server))
         elif not by_hand:
@@ -287,7 +293,9 @@ class Decider:
             decision = replace(decision, reason=ONLY_SPENT)
         self.decision = decision
         again_s = math.inf if decision.check_at_s is None else decision.check_at_s - t_s
-        again_s = min(again_s, self._guard.change_s(time.time(), self._machine.wake.value_s))
+        wall_s, wake_s = time.time(), self._machine.wake.value_s
+        for each in (self._guard, self._executor.appointments):
+            again_s = min(again_s, each.change_s(wall_s, wake_s))
         inhibitors: list[Reason] = []
         if state is State.ASLEEP:
             self._wake_ahead(decision)
@@ -302,7 +310,9 @@ class Decider:
         """Wake a sleeping server that nobody asked for yet, unless these are quiet hours."""
         wall_s = time.time()
         slept_s = wall_s - (time.monotonic() - self._machine.since_s)
-        hours = self._guard.wake_due(wall_s, slept_s, self._machine.wake.value_s)
+        wake_s = self._machine.wake.value_s
+        appointment = self._executor.appointments.due(wall_s, slept_s, wake_s)
+        hours = self._guard.wake_due(wall_s, slept_s, wake_s) or appointment
         quiet = self._guard.quiet(wall_s)
         if quiet and (hours or decision.wake):
             reason = together(decision.reason, quiet)

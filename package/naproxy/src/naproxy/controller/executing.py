@@ -25,6 +25,7 @@ from naproxy.core.state import STATES, State
 from naproxy.drivers import sleep, wake
 from naproxy.drivers.sleep import Counted, SleepDriver, SleepResult
 from naproxy.drivers.wake import WakeDriver
+from naproxy.server.appointments import Appointments
 from naproxy.server.commissioning import EVERY_S, Commanded
 from naproxy.server.ladder import Ladder
 from naproxy.server.machine import Machine, Times
@@ -94,6 +95,7 @@ class Executor:
         self.machine = Machine(_times(server), _ladder(server, {}), time.monotonic(), slept=slept)
         self._neighbour = Neighbour(server.address, interface)
         self.sharing = Sharing(box, index, server.share)
+        self.appointments = Appointments(server.awake)
         self._equip(server, interface)
 
     def _equip(self, server: Server, interface: str) -> None:
@@ -120,6 +122,7 @@ class Executor:
             self._neighbour.release()
             self._neighbour = Neighbour(server.address, interface)
         self.sharing.shares.configure(server.share)
+        self.appointments.configure(server.awake)
         self._prober.stop()
         self._pinger.stop()
         old_state = self.server.sleep.state
@@ -141,6 +144,7 @@ class Executor:
             "sleep_state": self.server.sleep.state,
             "wake_s": machine.wake.value_s if machine.wake.count else None,
             "fall_s": machine.fall.value_s if machine.fall.count else None,
+            "appointments": self.appointments.dump(),
         }
 
     def take_up(self, saved: Mapping[str, Any]) -> None:
@@ -148,6 +152,7 @@ class Executor:
         rungs = saved.get("rungs")
         if isinstance(rungs, Mapping):
             self.machine.ladder = _ladder(self.server, rungs)
+        self.appointments.load(saved.get("appointments", []))
         same = saved.get("sleep_state", self.server.sleep.state) == self.server.sleep.state
         for mean, key in ((self.machine.wake, "wake_s"), (self.machine.fall, "fall_s")):
             measured_s = saved.get(key)
@@ -226,14 +231,27 @@ class Executor:
     async def _sleep(self) -> None:
         try:
             busy = await self._application.busy()
-            refused = busy and SleepResult(SleepAnswer.REFUSED, busy)
-            result = refused or await self._sleeper.sleep()
+            result = SleepResult(SleepAnswer.REFUSED, busy) if busy else await self._order()
         except Exception as error:
             result = SleepResult(SleepAnswer.FAILED, sleep.fault(error))
         self._sleeping = None
         if result.past:
             self._supervisor.past(result.past.number)
         self.step(SleepAnswered(result.answer, result.reason))
+
+    async def _order(self) -> SleepResult:
+        """Ask what the server is going to do, and give the command if that is not soon."""
+        asked = await self._sleeper.asked()
+        if isinstance(asked, SleepResult):
+            if asked.answer is SleepAnswer.ACCEPTED:
+                self.appointments.told([], time.time())
+            return asked
+        now_s, wake_s = time.time(), self.machine.wake.value_s
+        self.appointments.told(asked or [], now_s)
+        if soon := self.appointments.soon(now_s, wake_s):
+            return SleepResult(SleepAnswer.REFUSED, soon)
+        alarm_s = None if asked is None else self.appointments.alarm_s(now_s, wake_s)
+        return await self._sleeper.sleep(alarm_s)
 
     async def counted(self) -> Counted | None:
         """Ask the server which visits it counted that did not come through the box."""

@@ -13,6 +13,8 @@ from naproxy.core.state import STATES, Klass
 from naproxy.shm import page
 from naproxy.shm.page import Cause, Outcome, read_u64
 
+_APPOINTMENTS: Final = 3
+
 
 def status(executor: Executor, decider: Decider, supervisor: Supervisor) -> dict[str, Any]:
     """Return it as JSON types."""
@@ -31,6 +33,10 @@ def status(executor: Executor, decider: Decider, supervisor: Supervisor) -> dict
         "held": int(executor.record.held_now) + executor.sharing.through.held,
         "eta_s": None if eta_s is None else round(eta_s, 1),
         "inhibitors": plain(decider.inhibitors()),
+        "appointments": [
+            {"t_s": each.t_s, "name": each.name}
+            for each in executor.appointments.next(wall_s)[:_APPOINTMENTS]
+        ],
         "alert": machine.alert.plain() if machine.alert else None,
         "wake_s": machine.wake.value_s if machine.wake.count else None,
         "sleep_s": machine.fall.value_s if machine.fall.count else None,

@@ -483,9 +483,7 @@ class Question:
         self._awaited = self._nonce()
         return request(
             self._key,
-            Request(
-                self._server, self._awaited, int(now_s), self._state, challenge, self._alarm_s
-            ),
+            Request(self._server, self._awaited, int(now_s), self._state, challenge, self._alarm_s),
         )
 
 

@@ -1,6 +1,7 @@
-"""A server's own appointments: it is woken in time for them, and not put to sleep just before. Pure.
+"""A server's own appointments: it is woken for them, and not put to sleep just before. Pure.
 
-What the server tells before each sleep is kept until it tells again. Times are the box's wall clock.
+What the server tells before each sleep is kept until it tells again. Times are those of the box's
+wall clock.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, Final
 from naproxy.core.hours import Calendar, span, zone
 from naproxy.core.reason import Reason
 from naproxy.server.inhibitors import Settings
-from naproxy.server.jobs import Job
+from naproxy.server.jobs import Job, is_housekeeping
 
 SOON_S: Final = 300.0
 """For an appointment so soon after it would have to be woken, it stays awake."""
@@ -27,46 +28,6 @@ _MARGIN_S: Final = 60.0
 _LEAST_ALARM_S: Final = 60.0
 _MOST_KEPT: Final = 16
 _MOST_LEAD_S: Final = 3600.0
-
-HOUSEKEEPING: Final = (
-    "anacron.timer",
-    "apt-*",
-    "*/apt-*",
-    "*/apt",
-    "*/aptitude",
-    "*/bsdmainutils",
-    "certbot.timer",
-    "cron.d/anacron",
-    "cron.d/certbot",
-    "cron.d/e2scrub_all",
-    "cron.d/php",
-    "cron.d/sysstat",
-    "*/0anacron",
-    "*/dpkg",
-    "dnf-makecache.timer",
-    "dpkg-db-backup.timer",
-    "e2scrub_all.timer",
-    "fstrim.timer",
-    "fwupd-refresh.timer",
-    "*/locate",
-    "logrotate.timer",
-    "*/logrotate",
-    "man-db.timer",
-    "*/man-db",
-    "motd-news.timer",
-    "*/passwd",
-    "phpsessionclean.timer",
-    "plocate-updatedb.timer",
-    "*/plocate",
-    "*/popularity-contest",
-    "sysstat-*.timer",
-    "*/sysstat",
-    "systemd-tmpfiles-clean.timer",
-    "ua-timer.timer",
-    "unbound-anchor.timer",
-    "update-notifier-*.timer",
-)
-"""What comes with the system and catches up by itself once the server is awake."""
 
 
 @dataclass(frozen=True)
@@ -95,8 +56,8 @@ class Appointments:
     def _matters(self, job: Job) -> bool:
         if any(fnmatchcase(job.name, each) for each in self._keep):
             return True
-        ignored = any(fnmatchcase(job.name, each) for each in (*self._ignore, *HOUSEKEEPING))
-        return not (ignored or job.often)
+        ignored = any(fnmatchcase(job.name, each) for each in self._ignore)
+        return not (ignored or job.often or is_housekeeping(job.name))
 
     def told(self, jobs: Iterable[Job], now_s: float) -> None:
         """Take what the server told now, instead of all that it told before.
@@ -115,7 +76,7 @@ class Appointments:
         """Say for which one it is not worth to put it to sleep."""
         within_s = SOON_S + lead_s(wake_s)
         found = next((each for each in self.next(now_s) if each.t_s - now_s <= within_s), None)
-        return found and self._reason(found, now_s)
+        return self._reason(found, now_s) if found else None
 
     def due(self, now_s: float, asleep_since_s: float, wake_s: float) -> Reason | None:
         """Say for which one it should be woken now: one that it would miss while it sleeps."""

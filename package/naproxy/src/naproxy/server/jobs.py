@@ -12,7 +12,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone, tzinfo
-from typing import Final, Optional
+from fnmatch import fnmatchcase
+from typing import Final
 
 FIRST_LINE: Final = "naproxy-appointments 1"
 LAST_LINE: Final = "end"
@@ -35,6 +36,47 @@ class UnreadableError(ValueError):
     """What the server tells is not whole, or no such thing."""
 
 
+HOUSEKEEPING: Final = (
+    "anacron.timer",
+    "apt-*",
+    "*/apt-*",
+    "*/apt",
+    "*/aptitude",
+    "*/bsdmainutils",
+    "certbot.timer",
+    "cron.d/anacron",
+    "cron.d/certbot",
+    "cron.d/e2scrub_all",
+    "cron.d/php",
+    "cron.d/sysstat",
+    "*/0anacron",
+    "*/dpkg",
+    "dnf-makecache.timer",
+    "dpkg-db-backup.timer",
+    "e2scrub_all.timer",
+    "fstrim.timer",
+    "fwupd-refresh.timer",
+    "*/locate",
+    "logrotate.timer",
+    "*/logrotate",
+    "man-db.timer",
+    "*/man-db",
+    "motd-news.timer",
+    "*/passwd",
+    "phpsessionclean.timer",
+    "plocate-updatedb.timer",
+    "*/plocate",
+    "*/popularity-contest",
+    "sysstat-*.timer",
+    "*/sysstat",
+    "systemd-tmpfiles-clean.timer",
+    "ua-timer.timer",
+    "unbound-anchor.timer",
+    "update-notifier-*.timer",
+)
+"""What comes with the system and catches up by itself once the server is awake."""
+
+
 @dataclass(frozen=True)
 class Job:
     """Something that a server does by itself."""
@@ -47,7 +89,7 @@ class Job:
     """It does so every hour, or more often."""
 
 
-def parse(text: str, local: Optional[tzinfo], zone: ZoneOf) -> list[Job]:
+def parse(text: str, local: tzinfo | None, zone: ZoneOf) -> list[Job]:
     """Return what the lines tell, each thing once, the next one first; UnreadableError.
 
     `zone` makes a time zone of a name; where that cannot be, and without one, it is `local`
@@ -93,7 +135,7 @@ class _Entry:
         fits = (day.day in self.days, day.isoweekday() % 7 in self.weekdays)
         return any(fits) if self.either else all(fits)
 
-    def after(self, now_s: float, zone: Optional[tzinfo]) -> Iterator[float]:
+    def after(self, now_s: float, zone: tzinfo | None) -> Iterator[float]:
         """Yield the times after this one, in epoch seconds."""
         begin = datetime.fromtimestamp(now_s, zone).replace(
             hour=0, minute=0, second=0, microsecond=0, tzinfo=None, fold=0
@@ -107,7 +149,7 @@ class _Entry:
                             yield t_s
 
 
-def _instant(local: datetime, zone: Optional[tzinfo]) -> float:
+def _instant(local: datetime, zone: tzinfo | None) -> float:
     """Return when clocks show that; where they skip it, when they go on: so does cron."""
     for minute in range(_GAP_MIN):
         shown = local + timedelta(minutes=minute)
@@ -120,8 +162,8 @@ def _instant(local: datetime, zone: Optional[tzinfo]) -> float:
 class _Lines:
     """Takes what a server tells, line by line."""
 
-    def __init__(self, local: Optional[tzinfo], zone: ZoneOf) -> None:
-        self.now_s: Optional[float] = None
+    def __init__(self, local: tzinfo | None, zone: ZoneOf) -> None:
+        self.now_s: float | None = None
         self._zone = local
         self._zone_of = zone
         self._anacron = False
@@ -156,7 +198,7 @@ class _Lines:
         else:
             raise UnreadableError(f"it has a bad line: {line[:40]!r}")
 
-    def _where(self, text: str) -> Optional[tzinfo]:
+    def _where(self, text: str) -> tzinfo | None:
         name, _, ahead = text.rpartition(" ")
         try:
             return self._zone_of(name)
@@ -180,12 +222,9 @@ class _Lines:
         for row in self._timers:
             if not isinstance(row, dict):
                 raise UnreadableError("its timers are no list of them")
-            name, next_us, last_us = row.get("unit"), row.get("next"), row.get("last")
-            if not isinstance(name, str) or not _is_time(next_us):
-                continue  # one that is not set to anything
-            next_s = next_us / 1e6
-            last_s = last_us / 1e6 if _is_time(last_us) else 0.0
-            if 0 <= next_s - now_s <= AHEAD_S:
+            name, next_s, last_s = row.get("unit"), _s(row.get("next")), _s(row.get("last"))
+            # One that is not set to anything has no next time.
+            if isinstance(name, str) and next_s and 0 <= next_s - now_s <= AHEAD_S:
                 yield Job(_short(name), next_s - now_s, 0 < next_s - last_s <= OFTEN_S)
 
     def _by_cron(self, now_s: float) -> Iterator[Job]:
@@ -209,8 +248,8 @@ class _Lines:
         return [entry.name]
 
 
-def _is_time(value: object) -> bool:
-    return isinstance(value, int) and 0 < value < _MOST_US
+def _s(us: object) -> float:
+    return us / 1e6 if isinstance(us, int) and 0 < us < _MOST_US else 0.0
 
 
 def _epoch(text: str) -> float:
@@ -236,7 +275,8 @@ def _table_row(text: str) -> list[object]:
         times = []
     if not times:
         raise UnreadableError("its timers have no times")
-    return [dict(zip(("next", "last"), (int(each * 1e6) for each in times)), unit=unit[0])]
+    us = [int(each * 1e6) for each in times]
+    return [{"unit": unit[0], "next": us[0], "last": us[1] if len(us) > 1 else None}]
 
 
 def _json_rows(text: str) -> list[object]:
@@ -249,10 +289,28 @@ def _json_rows(text: str) -> list[object]:
     return rows
 
 
+def is_housekeeping(name: str) -> bool:
+    """Whether that is nothing to wake a server for."""
+    return any(fnmatchcase(name, each) for each in HOUSEKEEPING)
+
+
 # ------------------------------------------------------------------------- crontab(5)
 
-_MONTHS: Final = "jan feb mar apr may jun jul aug sep oct nov dec".split()
-_WEEKDAYS: Final = "sun mon tue wed thu fri sat".split()
+_MONTHS: Final = (
+    "jan",
+    "feb",
+    "mar",
+    "apr",
+    "may",
+    "jun",
+    "jul",
+    "aug",
+    "sep",
+    "oct",
+    "nov",
+    "dec",
+)
+_WEEKDAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _NICKNAMES: Final = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
@@ -266,7 +324,7 @@ _SYSTEM: Final = ("/etc/crontab", "/etc/cron.d/")
 _PART: Final = re.compile(r"(\*|(\w+)(?:-(\w+))?)(?:/([0-9]{1,3}))?", re.ASCII)
 
 
-def _entry(file: str, line: str) -> Optional[_Entry]:
+def _entry(file: str, line: str) -> _Entry | None:
     """Return what a line of a crontab orders, if it is such a line."""
     line = line.strip()
     if line[:1] == "@":

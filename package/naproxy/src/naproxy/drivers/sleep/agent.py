@@ -131,9 +131,7 @@ class Driver(SleepDriver[Settings]):
 def _question(settings: Settings, server: str, *, order: bool, alarm_s: int = 0) -> Question:
     """Return a conversation that has not begun; WrongError if there is no key for it."""
     state = STATES[settings.state]
-    return Question(
-        _key(settings), server, state, order=order, nonce=_nonce, alarm_s=alarm_s
-    )
+    return Question(_key(settings), server, state, order=order, nonce=_nonce, alarm_s=alarm_s)
 
 
 async def _ask_count(settings: Settings, target: Target) -> agent_protocol.Counted | None:

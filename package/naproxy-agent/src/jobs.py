@@ -1,0 +1,1 @@
+../../naproxy/src/naproxy/server/jobs.py
