@@ -172,6 +172,9 @@ def describe(server: Mapping[str, Any], now_s: float, width: int = 0) -> list[st
         lines.append(f"kept awake{until}")
     if server["state"] == "awake":
         lines.append(_why_awake(server))
+    if coming := server["appointments"]:
+        said = (f"{each['name']}, {clock(each['t_s'], now_s)}" for each in coming)
+        lines.append(f"its own appointments: {'; '.join(said)}")
     if server["commissioning"]:
         lines.append(_commissioning(server["commissioning"]))
     elif server["not_armed"]:

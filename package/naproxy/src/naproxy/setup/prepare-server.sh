@@ -81,11 +81,58 @@ for port in @PORTS@ 139 445 2049; do
 	esac
 	exit 1
 done
+# The box asks what this server is going to do by itself, and in its order says in how many
+# seconds the server's own clock is to wake it.
+asked="${SSH_ORIGINAL_COMMAND:-$*}"
+case "$asked" in
+*" appointments") exec sudo -n /usr/local/sbin/naproxy-appointments ;;
+*" alarm "*) sudo -n /usr/local/sbin/naproxy-appointments "${asked##* }" >/dev/null 2>&1 ;;
+esac
 exec sudo -n systemctl @VERB@ --check-inhibitors=yes
 END
-chmod 755 /usr/local/bin/naproxy-sleep
-echo '@USER@ ALL=(root) NOPASSWD: /usr/bin/systemctl @VERB@ --check-inhibitors=yes' \
-	>/etc/sudoers.d/naproxy
+cat >/usr/local/sbin/naproxy-appointments <<'END'
+#!/bin/sh
+# Prints what this server is going to do by itself. With a number: so many seconds from now its
+# own clock wakes it.
+set -u
+if [ $# -gt 0 ]; then
+	case "$1" in '' | *[!0-9]*) exit 2 ;; esac
+	exec rtcwake --mode no --seconds "$1"
+fi
+plain() # the files of a folder that cron and run-parts take
+{
+	for file in "$1"/*; do
+		case "${file##*/}" in *[!A-Za-z0-9_-]*) continue ;; esac
+		[ ! -f "$file" ] || printf '%s\n' "$file"
+	done
+}
+echo naproxy-appointments 1
+date '+now %s'
+echo "zone $(readlink -f /etc/localtime | sed 's|.*/zoneinfo/||') $(date +%z)"
+[ ! -x /usr/sbin/anacron ] || echo anacron
+for folder in /etc/cron.hourly /etc/cron.daily /etc/cron.weekly /etc/cron.monthly; do
+	printf 'parts %s' "$folder"
+	plain "$folder" | while read -r file; do [ ! -x "$file" ] || printf ' %s' "${file##*/}"; done
+	echo
+done
+if [ -d /run/systemd/system ]; then
+	timers=$(TZ=UTC systemctl list-timers --all --no-legend --no-pager --output=json) || exit 1
+	printf '%s\n' "$timers" | sed 's/^/timers /'
+fi
+users=/var/spool/cron/crontabs
+[ -d "$users" ] || users=/var/spool/cron
+{ echo /etc/crontab; plain /etc/cron.d; plain "$users"; } | while read -r file; do
+	[ -f "$file" ] || continue
+	echo "crontab $file"
+	grep -v '^[[:space:]]*\(#\|$\)' "$file" | sed 's/^/|/'
+done
+echo end
+END
+chmod 755 /usr/local/bin/naproxy-sleep /usr/local/sbin/naproxy-appointments
+cat >/etc/sudoers.d/naproxy <<'END'
+@USER@ ALL=(root) NOPASSWD: /usr/bin/systemctl @VERB@ --check-inhibitors=yes
+@USER@ ALL=(root) NOPASSWD: /usr/local/sbin/naproxy-appointments
+END
 chmod 440 /etc/sudoers.d/naproxy
 visudo -c >/dev/null
 echo "Done. The box may now put this server to sleep."

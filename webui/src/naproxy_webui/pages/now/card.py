@@ -45,6 +45,7 @@ def server(status: Status, said: Status, now_s: float, rates: Rates) -> dict[str
         "decision": sentences(status["decision"]["reason"]),
         "would_sleep": status["decision"]["sleep"],
         "inhibitors": [plain(inhibitor) for inhibitor in status["inhibitors"]],
+        "appointments": status["appointments"],
         "power": power(status["id"], said["meters"]),
         "past": plain(sight.plain()) if sight and certain else None,
         "around": https.around(status),

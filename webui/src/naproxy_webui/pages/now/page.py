@@ -59,6 +59,9 @@ SERVER: Final = obj(
         "decision": array(string()),
         "would_sleep": boolean(),
         "inhibitors": array(string(description="what keeps it awake whatever was decided")),
+        "appointments": array(
+            obj({"t_s": number(), "name": string()}),
+        ),
         "power": nullable(
             obj(
                 {

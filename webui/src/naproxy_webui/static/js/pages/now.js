@@ -146,7 +146,7 @@ class Card {
 		this.element.classList.remove("old");
 		this.#showState(server, before, now_s);
 		showHttps(this.https, httpsOf(server));
-		this.#showWords(server);
+		this.#showWords(server, now_s);
 		this.#showProgress(server);
 		this.#showFigures(server);
 		this.#showPower(server, now_s);
@@ -200,8 +200,8 @@ class Card {
 		this.keep.disabled = this.release.disabled = false;
 	}
 
-	/** @param {Server} server */
-	#showWords(server) {
+	/** @param {Server} server @param {number} now_s */
+	#showWords(server, now_s) {
 		const parts = [{ title: t("now.why"), words: server.why }];
 		if (server.alert) parts.push({ title: t("now.alert"), words: [server.alert] });
 		if (server.state === "awake") {
@@ -209,6 +209,8 @@ class Card {
 				parts.push({ title: t("now.next"), words: server.decision });
 			parts.push({ title: t("now.keeps"), words: server.inhibitors });
 		}
+		const coming = server.appointments.map(({ t_s, name }) => `${name}, ${when(t_s, now_s)}`);
+		parts.push({ title: t("now.appointments"), words: coming });
 		const wanted = JSON.stringify([
 			parts,
 			server.armed,
