@@ -11,18 +11,22 @@ import os
 import shutil
 import subprocess
 import tempfile
+from datetime import UTC
 from pathlib import Path
 
 import pytest
 from naproxy.api.jobs import JobError
 from naproxy.config import document as config
+from naproxy.core.hours import zone
 from naproxy.drivers import busy
+from naproxy.server import jobs
 from naproxy.setup import access
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="a mount namespace needs root")
 LINE = 'restrict,command="/usr/local/bin/naproxy-sleep" ssh-ed25519 AAAAC3Nza naproxy'
 PREPARED = """
 mount -t tmpfs tmpfs /usr/local/bin
+mount -t tmpfs tmpfs /usr/local/sbin
 cp -a /etc "$1/etc" && mount --bind "$1/etc" /etc
 mkdir "$1/lib" && mount --bind "$1/lib" /var/lib
 mkdir -p /etc/sudoers.d
@@ -89,6 +93,7 @@ def test_the_pasted_text_lets_the_box_in_for_this_one_thing_and_can_be_pasted_tw
         *("naproxy 700", "naproxy 600", "root 440"),
         *("ssh-ed25519 AAAAC3Other somebody", LINE),
         f"naproxy ALL=(root) NOPASSWD: /usr/bin/{command}",
+        "naproxy ALL=(root) NOPASSWD: /usr/local/sbin/naproxy-appointments",
         f"-n {command}",
     ]
 
@@ -226,6 +231,60 @@ def test_a_server_that_cannot_say_who_is_connected_stays_awake(tmp_path: Path) -
     assert said[1:] == ["exit 1"]
 
 
+TIMERS = '[{"unit": "x.timer", "next": null}]'
+HELPER = "/usr/local/sbin/naproxy-appointments"
+ASKED_WHAT_IT_WILL_DO = """
+SSH_ORIGINAL_COMMAND="naproxy-sleep appointments" /usr/local/bin/naproxy-sleep
+/usr/local/bin/naproxy-sleep appointments
+"""
+TELLS = f"""
+rm -rf /etc/cron*
+mkdir -p /etc/cron.daily /etc/cron.d
+touch /etc/cron.daily/backup /etc/cron.daily/not-run /etc/cron.daily/old.dpkg-old
+chmod 755 /etc/cron.daily/backup /etc/cron.daily/old.dpkg-old
+printf '# m h\\n\\n25 6 * * * root cd / && run-parts --report /etc/cron.daily\\n' >/etc/crontab
+printf '0 3 * * 6 root /usr/sbin/mysqlcheck\\n' >/etc/cron.d/check
+printf 'no line of cron\\n' >/etc/cron.d/check~
+mount -t tmpfs tmpfs /run && mkdir -p /run/systemd/system
+cp "$1/systemctl" /usr/local/bin/systemctl
+chmod 755 /usr/local/bin/systemctl
+{HELPER}
+"""
+ALARM = f"""
+printf '#!/bin/sh\\necho rtcwake "$*"\\n' >/usr/local/bin/rtcwake
+chmod 755 /usr/local/bin/rtcwake
+{HELPER} 3600
+for wrong in '' -1 '1 2' x 1m; do {HELPER} "$wrong" || echo "exit $?"; done
+"""
+
+
+@needs_root
+def test_it_is_asked_what_the_server_will_do_and_does_not_sleep(tmp_path: Path) -> None:
+    assert pasted(tmp_path, ASKED_WHAT_IT_WILL_DO)[1:] == [f"-n {HELPER}"] * 2
+
+
+@needs_root
+def test_what_the_server_will_do_is_told_as_the_box_reads_it(tmp_path: Path) -> None:
+    (tmp_path / "systemctl").write_text(f"#!/bin/sh\ncat <<'END'\n{TIMERS}\nEND\n")
+    said = pasted(tmp_path, TELLS)[1:]
+    assert "parts /etc/cron.daily backup" in said
+    found = jobs.parse("\n".join(said), UTC, zone)
+    assert {each.name for each in found} >= {"cron.daily/backup", "cron.d/check"}
+    assert not any("not-run" in each or "old" in each for each in said)
+
+
+@needs_root
+def test_the_server_s_own_clock_is_set_to_a_number_and_nothing_else(tmp_path: Path) -> None:
+    assert pasted(tmp_path, ALARM)[1:] == ["rtcwake --mode no --seconds 3600", *["exit 2"] * 5]
+
+
+@needs_root
+def test_an_order_with_an_alarm_sleeps_also_if_the_clock_cannot_be_set(tmp_path: Path) -> None:
+    order = 'SSH_ORIGINAL_COMMAND="naproxy-sleep alarm 60" /usr/local/bin/naproxy-sleep'
+    no_clock = f"printf '#!/bin/sh\\n[ $2 != {HELPER} ] && echo \"$*\"' >/usr/local/bin/sudo"
+    assert pasted(tmp_path, f"{no_clock}\n{order}\n")[1:] == [ASLEEP]
+
+
 def test_the_ports_of_the_office_s_own_web_server_are_looked_at_too() -> None:
     server = config.parse(f'{SERVER}port = 8080\n[server.sleep]\ndriver = "ssh"\n').server[0]
     assert "for port in 80 443 8080 139 445 2049; do" in access._script(server, server.sleep, LINE)
@@ -236,7 +295,9 @@ def test_the_guide_by_hand_has_the_same_script() -> None:
     script = access._script(server, server.sleep, LINE)
     guide = (Path(__file__).parents[3] / "docs/server.md").read_text()
     begin, end = "#!/bin/sh\n", "\nEND\n"
-    assert guide.split(begin)[1].split(end)[0] == script.split(begin)[1].split(end)[0]
+    for number in (1, 2):
+        told = guide.split(begin)[number].split(end)[0]
+        assert told == script.split(begin)[number].split(end)[0]
 
 
 def certificate_script(folder: Path, there: str) -> str:

@@ -85,8 +85,8 @@ done
 # seconds the server's own clock is to wake it.
 asked="${SSH_ORIGINAL_COMMAND:-$*}"
 case "$asked" in
-*" appointments") exec sudo -n /usr/local/sbin/naproxy-appointments ;;
-*" alarm "*) sudo -n /usr/local/sbin/naproxy-appointments "${asked##* }" >/dev/null 2>&1 ;;
+*appointments) exec sudo -n /usr/local/sbin/naproxy-appointments ;;
+*"alarm "*) sudo -n /usr/local/sbin/naproxy-appointments "${asked##* }" >/dev/null 2>&1 ;;
 esac
 exec sudo -n systemctl @VERB@ --check-inhibitors=yes
 END
