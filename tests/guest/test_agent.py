@@ -7,14 +7,22 @@ import time
 
 import pytest
 from naproxy.drivers import agent_protocol as protocol
-from naproxy.drivers.agent_protocol import Outcome, Question, converse
+from naproxy.drivers.agent_protocol import (
+    Conversation,
+    JobsQuestion,
+    Outcome,
+    Question,
+    Said_co,
+    converse,
+)
 
 from tests.guest.guest import Guest, GuestOffice, udp
-from tests.guest.power import SUSPEND
+from tests.guest.power import SUSPEND, WAKEUP
 from tests.simulator.office.namespace import ROOT, wait_for
 from tests.simulator.office.server import ADDRESS, MAC
 
 ROOM = ROOT / "package/naproxy-agent"
+CAP_DAC_READ_SEARCH = 2  # linux/capability.h
 CONFIG = "/etc/naproxy-agent/naproxy-agent.conf"
 
 
@@ -50,7 +58,14 @@ def nobody_there(office: GuestOffice, key: bytes) -> None:
 def ask(
     office: GuestOffice, key: bytes, *, order: bool, server: str = "web", state: str = "mem"
 ) -> Outcome:
-    question = Question(key, server, state, order=order, nonce=lambda: secrets.token_hex(16))
+    return talk(office, Question(key, server, state, order=order, nonce=nonce))
+
+
+def nonce() -> str:
+    return secrets.token_hex(16)
+
+
+def talk(office: GuestOffice, question: Conversation[Said_co]) -> Said_co:
     with udp(office.client, (ADDRESS, protocol.PORT)) as box:
 
         def receive(wait_s: float) -> bytes | None:
@@ -100,12 +115,12 @@ def test_the_installer_refuses_a_wrong_id_and_changes_nothing(
 def test_its_service_is_locked_up(office: GuestOffice, key: bytes) -> None:
     said = office.server.ssh("systemd-analyze security --json=short naproxy-agent").stdout
     exposed = {row["name"] for row in json.loads(said) if not row["set"]}
-    # It must be root to be believed, and it must reach the network: the rest is closed.
+    # It must be root to be believed, reach the network and read crontabs: the rest is closed.
     assert not {"NoNewPrivileges=", "ProtectSystem=", "MemoryDenyWriteExecute="} & exposed
     capabilities = office.server.ssh(
         "grep CapEff /proc/$(systemctl show -P MainPID naproxy-agent)/status"
     ).stdout
-    assert int(capabilities.split()[1], 16) == 0
+    assert int(capabilities.split()[1], 16) == 1 << CAP_DAC_READ_SEARCH
 
 
 @pytest.mark.usefixtures("nobody_there")
@@ -152,6 +167,53 @@ def test_it_answers_again_after_the_wake_and_an_old_order_is_worthless(
         stranger.recv(2048)
     assert ask(office, key, order=False).accepted
     assert power.count(SUSPEND) == before + 1
+
+
+BACKUP = r"""
+printf '[Timer]\nOnCalendar=*-*-* *:55\nOnCalendar=*-*-* *:25\n' >/run/systemd/system/often.timer
+printf '[Timer]\nOnActiveSec=2h\n' >/run/systemd/system/backup.timer
+printf '[Service]\nExecStart=true\n' |
+	tee /run/systemd/system/often.service >/run/systemd/system/backup.service
+systemctl daemon-reload
+systemctl start backup.timer often.timer
+mkdir -p /var/spool/cron/crontabs /etc/cron.weekly
+chmod 1730 /var/spool/cron/crontabs
+printf '#!/bin/sh\n' >/etc/cron.weekly/report
+chmod 755 /etc/cron.weekly/report
+printf '47 6 * * 7 root cd / && run-parts --report /etc/cron.weekly\n' >/etc/crontab
+printf '0 4 * * * /usr/bin/php /var/www/news.php secret\n' >/var/spool/cron/crontabs/www-data
+chown www-data /var/spool/cron/crontabs/www-data
+chmod 600 /var/spool/cron/crontabs/www-data
+systemctl list-timers --all --output=json
+echo ---
+TZ=UTC systemctl list-timers --all --no-legend
+"""
+
+
+def test_it_tells_what_the_server_will_do_by_itself(office: GuestOffice, key: bytes) -> None:
+    print(office.server.ssh(BACKUP).stdout)
+    told = talk(office, JobsQuestion(key, "web", nonce=nonce))
+    jobs = {name: in_s for in_s, _, name in told.jobs}
+    assert told.why == ()
+    assert 7000 < jobs["backup.timer"] <= 7200
+    assert {"cron.weekly/report", "www-data: php", "often.timer"} <= set(jobs)
+    assert "systemd-tmpfiles-clean.timer" in jobs
+
+
+@pytest.mark.usefixtures("nobody_there")
+def test_its_own_clock_wakes_it_if_nobody_does(office: GuestOffice, key: bytes) -> None:
+    guest = office.server
+    power = guest.power
+    assert power
+    slept, woke = power.count(SUSPEND), power.count(WAKEUP)
+    packets = power.woken
+    order = Question(key, "web", "mem", order=True, nonce=nonce, alarm_s=15)
+    assert talk(office, order).accepted
+    slept_s = power.wait(SUSPEND, slept + 1)
+    woke_s = power.wait(WAKEUP, woke + 1)
+    wait_for(guest.answers, "the web server after the wake")
+    assert power.woken == packets
+    print(f"\nasleep for {woke_s - slept_s:.1f} s")
 
 
 def test_a_program_s_lock_is_a_refusal_with_its_words(office: GuestOffice, key: bytes) -> None:

@@ -201,7 +201,8 @@ class _Lines:
     def _where(self, text: str) -> tzinfo | None:
         name, _, ahead = text.rpartition(" ")
         try:
-            return self._zone_of(name)
+            if name:
+                return self._zone_of(name)
         except (LookupError, ValueError, OSError):
             pass
         found = re.fullmatch(r"([+-])([0-9]{2})([0-9]{2})", ahead, re.ASCII)
@@ -328,8 +329,8 @@ def _entry(file: str, line: str) -> _Entry | None:
     """Return what a line of a crontab orders, if it is such a line."""
     line = line.strip()
     if line[:1] == "@":
-        nickname, _, rest = line.partition(" ")
-        line = f"{_NICKNAMES.get(nickname, '#')} {rest}"
+        nickname, *rest = line.split(None, 1)
+        line = " ".join([_NICKNAMES.get(nickname, "#"), *rest])
     fields = line.split(None, 5)
     if len(fields) < 6 or line[:1] == "#" or "=" in fields[0]:
         return None
@@ -344,7 +345,7 @@ def _entry(file: str, line: str) -> _Entry | None:
     folder, _, base = file.rpartition("/")
     user, command = base, fields[5]
     if file.startswith(_SYSTEM):
-        user, _, command = command.partition(" ")
+        user, command = [*command.split(None, 1), ""][:2]
     name = f"cron.d/{base}" if folder == "/etc/cron.d" else f"{user}: {_program(command)}"
     either = fields[2][0] != "*" and fields[4][0] != "*"
     return _Entry(minutes, hours, days, months, weekdays, either, name, command)

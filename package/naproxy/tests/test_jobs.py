@@ -1,0 +1,229 @@
+"""What a server tells of its timers and crontabs, and what is made of it."""
+
+from __future__ import annotations
+
+import json
+import math
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from naproxy.core.hours import zone
+from naproxy.server import jobs
+from naproxy.server.jobs import Job, UnreadableError
+
+ZURICH = ZoneInfo("Europe/Zurich")
+HOUR_S = 3600.0
+DAY_S = 24 * HOUR_S
+
+
+def at(text: str) -> float:
+    """Return the epoch seconds of a time in Zurich."""
+    return datetime.fromisoformat(text).replace(tzinfo=ZURICH).timestamp()
+
+
+NOW_S = at("2026-11-23 16:00")
+
+
+def text(*lines: str, now_s: float = NOW_S) -> str:
+    told = [jobs.FIRST_LINE, f"now {now_s:.0f}", "zone Europe/Zurich +0100", *lines, jobs.LAST_LINE]
+    return "\n".join([*told, ""])
+
+
+def told(*lines: str, now_s: float = NOW_S) -> list[Job]:
+    return jobs.parse(text(*lines, now_s=now_s), UTC, zone)
+
+
+def cron(when: str, *, now: str = "2026-11-23 16:00") -> float:
+    """Return when a line of a crontab is due next, in epoch seconds; infinity: not in a year."""
+    now_s = at(now)
+    found = told("crontab /var/spool/cron/crontabs/joe", f"|{when} backup", now_s=now_s)
+    return now_s + found[0].in_s if found else math.inf
+
+
+# ------------------------------------------------------------------------- crontabs
+
+
+@pytest.mark.parametrize(
+    ("when", "due"),
+    [
+        ("0 2 * * *", "2026-11-24 02:00"),
+        ("0 16 * * *", "2026-11-24 16:00"),  # now is over
+        ("1 16 * * *", "2026-11-23 16:01"),
+        ("*/20 * * * *", "2026-11-23 16:20"),
+        ("5-59/25 * * * *", "2026-11-23 16:05"),
+        ("30/20 * * * *", "2026-11-23 16:30"),
+        ("0 8-18/2 * * *", "2026-11-23 18:00"),
+        ("0 3,21 * * *", "2026-11-23 21:00"),
+        ("0 0 1 * *", "2026-12-01 00:00"),
+        ("0 0 31 * *", "2026-12-31 00:00"),
+        ("15 4 * * 0", "2026-11-29 04:15"),
+        ("15 4 * * 7", "2026-11-29 04:15"),
+        ("15 4 * * Sun", "2026-11-29 04:15"),
+        ("15 4 * * mon-fri", "2026-11-24 04:15"),
+        ("15 4 * * 5-7", "2026-11-27 04:15"),
+        ("0 0 * feb *", "2027-02-01 00:00"),
+        ("0 0 13 * 5", "2026-11-27 00:00"),  # the 13th or a Friday
+        ("0 0 */2 * 5", "2026-11-27 00:00"),  # an odd day that is a Friday
+        ("@daily", "2026-11-24 00:00"),
+        ("@weekly", "2026-11-29 00:00"),
+        ("@monthly", "2026-12-01 00:00"),
+        ("@yearly", "2027-01-01 00:00"),
+        ("@hourly", "2026-11-23 17:00"),
+    ],
+)
+def test_a_line_of_a_crontab_is_due(when: str, due: str) -> None:
+    assert cron(when) == at(due)
+
+
+@pytest.mark.parametrize(
+    "when", ["@reboot", "0 0 30 2 *", "0 0 29 2 *", "60 * * * *", "* 24 * * *", "1-0 * * * *"]
+)
+def test_one_that_is_not_due_within_a_year_or_is_none_is_left_out(when: str) -> None:
+    assert cron(when) == math.inf
+
+
+def test_a_time_that_clocks_skip_in_spring_is_when_they_go_on() -> None:
+    assert cron("30 2 * * *", now="2027-03-27 12:00") == at("2027-03-28 03:00")
+
+
+def test_a_time_that_clocks_show_twice_in_autumn_is_the_first() -> None:
+    due_s = cron("30 2 * * *", now="2026-10-24 12:00")
+    assert due_s - at("2026-10-25 00:00") == 2.5 * HOUR_S
+
+
+def test_the_hour_is_that_of_the_server_s_zone_not_of_the_box() -> None:
+    lines = ["zone America/New_York -0500", "crontab /etc/cron.d/x", "|0 2 * * * root x"]
+    assert told(*lines)[0].in_s == 16 * HOUR_S  # 02:00 there is 08:00 in Zurich
+
+
+@pytest.mark.parametrize("name", ["Mars/Olympus", "/etc/localtime", "../../etc/passwd", ""])
+def test_a_zone_that_the_box_does_not_know_is_as_far_ahead_as_the_server_says(name: str) -> None:
+    lines = [f"zone {name} +0330", "crontab /etc/cron.d/x", "|0 2 * * * root x"]
+    assert told(*lines)[0].in_s == 7.5 * HOUR_S  # 15:00 UTC is 18:30 there
+
+
+@given(
+    st.integers(0, 59),
+    st.integers(0, 23),
+    st.floats(at("2026-01-01 00:00"), at("2028-01-01 00:00")),
+)
+@example(30, 2, at("2027-03-28 00:00"))
+@example(30, 2, at("2026-10-25 02:45"))
+def test_a_daily_job_is_due_within_a_day_at_that_time(minute: int, hour: int, now_s: float) -> None:
+    lines = ["crontab /etc/cron.d/x", f"|{minute} {hour} * * * root x"]
+    now_s = float(int(now_s))
+    (job,) = told(*lines, now_s=now_s)
+    shown = datetime.fromtimestamp(now_s + job.in_s, ZURICH)
+    assert 0 < job.in_s <= DAY_S + 2 * HOUR_S
+    skipped = (shown.month, shown.hour, shown.minute, hour) == (3, 3, 0, 2)
+    assert (shown.hour, shown.minute) == (hour, minute) or skipped
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "name"),
+    [
+        ("/etc/crontab", "0 2 * * * root /usr/local/bin/backup --password x", "root: backup"),
+        ("/etc/crontab", "0 2 * * *\troot\t/usr/local/bin/backup", "root: backup"),
+        ("/var/spool/cron/crontabs/joe", "0 2 * * * A=b nightly x", "joe: nightly"),
+        ("/var/spool/cron/crontabs/joe", "0 2 * * * cd /x && ./run", "joe: run"),
+        ("/etc/cron.d/sync", "0 2 * * * joe /opt/sync secret", "cron.d/sync"),
+    ],
+)
+def test_a_job_is_called_by_its_program_without_what_that_is_given(
+    file: str, line: str, name: str
+) -> None:
+    assert [each.name for each in told(f"crontab {file}", f"|{line}")] == [name]
+
+
+def test_lines_that_order_nothing_are_passed_over() -> None:
+    lines = ["|# m h dom", "|", "|MAILTO=joe", '|PATH = "/a b c d e f"', "|0 2 * * *", "|x"]
+    assert told("crontab /var/spool/cron/crontabs/joe", *lines) == []
+
+
+DAILY = (
+    "|25 6 * * * root test -x /usr/sbin/anacron || { cd / && run-parts --report /etc/cron.daily; }"
+)
+
+
+def test_what_run_parts_would_start_is_told_by_name() -> None:
+    found = told("parts /etc/cron.daily apt-compat backup", "crontab /etc/crontab", DAILY)
+    assert {each.name for each in found} == {"cron.daily/apt-compat", "cron.daily/backup"}
+
+
+def test_what_anacron_sees_to_is_no_appointment() -> None:
+    assert told("anacron", "parts /etc/cron.daily backup", "crontab /etc/crontab", DAILY) == []
+
+
+@pytest.mark.parametrize(
+    ("when", "often"),
+    [("*/5 * * * *", True), ("17 * * * *", True), ("0 */2 * * *", False), ("0 2 * * *", False)],
+)
+def test_what_runs_every_hour_is_told_apart(when: str, often: bool) -> None:
+    (job,) = told("crontab /etc/cron.d/x", f"|{when} root x")
+    assert job.often is often
+
+
+# --------------------------------------------------------------------------- timers
+
+
+def test_the_next_of_the_same_name_counts() -> None:
+    lines = ["crontab /etc/cron.d/x", "|0 20 * * * root x", "|0 18 * * * root x"]
+    assert told(*lines) == [Job("cron.d/x", 2 * HOUR_S)]
+
+
+def test_garbage_in_a_crontab_is_passed_over() -> None:
+    assert told("crontab /etc/cron.d/x", "|\x00\xff * * * *", "|* * * * * \x1b[2J") != []
+
+
+def test_a_name_is_cut_and_safe_to_show() -> None:
+    timer = [{"unit": "\x1b[2J" + "x" * 500, "next": int((NOW_S + 60) * 1e6), "last": 0}]
+    (job,) = told(f"timers {json.dumps(timer)}")
+    assert len(job.name) == jobs.MOST_NAME
+    assert job.name.isprintable()
+
+
+@pytest.mark.parametrize(
+    "next_us",
+    [None, 0, -1, "soon", True, [], int((NOW_S - 1) * 1e6), int((NOW_S + 100 * 366 * DAY_S) * 1e6)],
+)
+def test_a_timer_of_the_past_or_in_a_hundred_years_or_never_is_left_out(next_us: object) -> None:
+    timer = [{"unit": "x.timer", "next": next_us, "last": 0}]
+    assert told(f"timers {json.dumps(timer)}") == []
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "",
+        "end",
+        "x",
+        text()[:-5],  # cut off
+        text("timers [{]"),
+        text('timers [{"next": 1' + "0" * 5000 + "}]"),
+        text("timers [" + "[" * 100_000),
+        text("timers [1]"),
+        text("hostile line"),
+        text(*["|"] * 10_000),
+        text("crontab /etc/cron.d/x", *["|* * * * * root x"] * 2000),
+        text(f"parts {'x' * jobs.MOST_BYTES}"),
+        text(now_s=10**11),
+        text().replace("now ", "now x"),
+        text().replace(f"now {NOW_S:.0f}\n", ""),
+    ],
+    ids=lambda wrong: wrong[-40:-5],
+)
+def test_what_is_not_whole_or_no_such_thing_is_said_to_be_unreadable(wrong: str) -> None:
+    with pytest.raises(UnreadableError):
+        jobs.parse(wrong, UTC, zone)
+
+
+@given(st.lists(st.text(max_size=80), max_size=20))
+def test_whatever_it_tells_is_read_or_refused(lines: list[str]) -> None:
+    try:
+        found = told(*lines, "crontab /etc/cron.d/x", *(f"|{line}" for line in lines))
+    except UnreadableError:
+        return
+    assert all(0 <= job.in_s <= jobs.AHEAD_S for job in found)
