@@ -14,7 +14,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import agent_protocol as protocol
-from agent_protocol import AGAIN, NO, YES, Count, ForgedError, ProtocolError, Question, Request
+from agent_protocol import (
+    AGAIN,
+    NO,
+    YES,
+    Ask,
+    Count,
+    ForgedError,
+    ProtocolError,
+    Question,
+    Request,
+)
+from jobs import Job
 from naproxy_agent import (
     Agent,
     BusyError,
@@ -46,12 +57,27 @@ class Server:
         self.box = ""
         self.connected = ()
         self.visits = Visits(frozenset(), lambda: self.connected)
-        self.agent = Agent(server, KEY, states, self._why_not, visits=self.visits, nonce=nonce)
+        self.coming = []
+        self.agent = Agent(
+            server,
+            KEY,
+            states,
+            self._why_not,
+            visits=self.visits,
+            coming=self._read_jobs,
+            nonce=nonce,
+        )
 
     def _why_not(self, _state, box):
         self.looked += 1
         self.box = box
         return self.why
+
+    def _read_jobs(self, now_s):
+        self.asked_s = now_s
+        if isinstance(self.coming, Exception):
+            raise self.coming
+        return self.coming
 
     def pass_s(self, seconds):
         self.now = Clock(self.now.boot_s + seconds, self.now.epoch_s + seconds)
@@ -68,6 +94,11 @@ class Server:
         question = Count("web", nonce(), 1_700_000_000, (80, 443))
         datagram = protocol.count(KEY, dataclasses.replace(question, **changes))
         return protocol.read_counted(KEY, self.agent.handle(datagram, BOX, self.now).datagram)
+
+    def tell(self, **changes):
+        question = Ask("web", nonce(), 1_700_000_000)
+        datagram = protocol.ask(KEY, dataclasses.replace(question, **changes))
+        return protocol.read_told(KEY, self.agent.handle(datagram, BOX, self.now).datagram)
 
     def order(self, **changes):
         challenge = self.ask()[0].nonce
@@ -402,3 +433,46 @@ def test_the_check_says_what_it_would_answer(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.stdout == "mem: yes\n"
     assert done.returncode == 0
+
+
+def test_it_tells_what_its_server_is_going_to_do_what_matters_first(server):
+    server.coming = [
+        Job("php", 60.0, often=True),
+        Job("logrotate.timer", 600.0),
+        Job("backup.timer", 3600.5),
+    ]
+    assert server.tell().jobs == (
+        (3600, False, "backup.timer"),
+        (600, False, "logrotate.timer"),
+        (60, True, "php"),
+    )
+
+
+def test_the_time_is_that_of_its_own_clock(server):
+    server.tell()
+    assert server.asked_s == server.now.epoch_s
+
+
+def test_what_cannot_be_read_is_said(server):
+    server.coming = OSError("no such thing")
+    assert "no such thing" in server.tell().why[0]
+
+
+def test_the_agent_of_another_server_tells_nothing(server):
+    server.coming = [Job("backup.timer", 60.0)]
+    assert server.tell(server="mail").jobs == ()
+
+
+def test_an_order_says_in_how_long_its_own_clock_is_to_wake_it(server):
+    challenge = server.ask()[0].nonce
+    request = Request("web", nonce(), 1_700_000_000, "mem", challenge, 3600)
+    reply = server.agent.handle(protocol.request(KEY, request), BOX, server.now)
+    assert (reply.sleep, reply.alarm_s) == ("mem", 3600)
+
+
+def test_an_order_that_is_refused_sets_no_clock(server):
+    server.why = ("rsync is running",)
+    challenge = server.ask()[0].nonce
+    request = Request("web", nonce(), 1_700_000_000, "mem", challenge, 3600)
+    reply = server.agent.handle(protocol.request(KEY, request), BOX, server.now)
+    assert (reply.sleep, reply.alarm_s) == ("", 0)

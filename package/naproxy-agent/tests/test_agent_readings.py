@@ -22,6 +22,7 @@ from naproxy_agent import (
     read,
     read_inhibitors,
     read_installing,
+    read_jobs,
     read_processes,
     read_rebuilding,
     read_tcp,
@@ -452,3 +453,60 @@ def test_what_is_switched_off_is_not_read(root):
     }
     own = Config("web", rules=Rules(**quiet_rules), commands={"mem": ("/sbin/my-sleep",)})
     assert read(own, "mem", broken(AssertionError("asked")), root) == Readings()
+
+
+# What the server is going to do
+
+
+NOW_S = 1_795_449_600.0
+
+
+def serve(root, **files):
+    for name, text in files.items():
+        file = root / name.replace("__", "/").replace("_DOT_", ".")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+
+def names(root, timers="[]"):
+    return {job.name for job in read_jobs(lambda _: timers, root, NOW_S)}
+
+
+def test_users_crontabs_are_read_and_those_of_the_system(tmp_path):
+    serve(
+        tmp_path,
+        etc__crontab="0 2 * * * root /usr/bin/first\n",
+        etc__cron_DOT_d__second="0 2 * * * root x\n",
+        var__spool__cron__crontabs__joe="0 2 * * * third\n",
+    )
+    assert names(tmp_path) == {"root: first", "cron.d/second", "joe: third"}
+
+
+def test_what_an_editor_has_left_in_a_folder_is_no_crontab(tmp_path):
+    for name in ("x~", "x.dpkg-old", ".x.swp"):
+        (tmp_path / "etc/cron.d").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "etc/cron.d" / name).write_text("0 2 * * * root x\n")
+    assert names(tmp_path) == set()
+
+
+def test_of_a_folder_that_is_run_as_a_whole_programs_are_told(tmp_path):
+    serve(
+        tmp_path,
+        etc__crontab="0 6 * * * root run-parts /etc/cron.daily\n",
+        etc__cron_DOT_daily__backup="",
+        etc__cron_DOT_daily__README="",
+    )
+    (tmp_path / "etc/cron.daily/backup").chmod(0o755)
+    assert names(tmp_path) == {"cron.daily/backup"}
+
+
+def test_timers_are_asked_of_systemd(tmp_path):
+    (tmp_path / "run/systemd/system").mkdir(parents=True)
+    timers = [{"unit": "backup.timer", "next": int((NOW_S + 60) * 1e6), "last": 0}]
+    assert names(tmp_path, json.dumps(timers)) == {"backup.timer"}
+
+
+def test_a_crontab_that_cannot_be_read_is_an_error(tmp_path):
+    serve(tmp_path, etc__cron_DOT_d__x="0 2 * * * root x\n" * 5000)
+    with pytest.raises(ValueError, match="too long"):
+        names(tmp_path)

@@ -15,6 +15,7 @@ from naproxy.drivers.agent_protocol import (
     NO,
     YES,
     Answer,
+    Ask,
     Count,
     Counted,
     ForgedError,
@@ -23,6 +24,7 @@ from naproxy.drivers.agent_protocol import (
     ProtocolError,
     Question,
     Request,
+    Told,
     converse,
 )
 
@@ -34,6 +36,14 @@ ORDER = dataclasses.replace(HELLO, nonce="1" * 32, challenge=OTHER)
 REPLY = Answer("web", OTHER, 1_700_000_001, NONCE, NO, ("mem", "off"), ("logged in: anna",))
 COUNT = Count("web", NONCE, 1_700_000_000, (80, 443))
 COUNTED = Counted("web", 1_700_000_001, NONCE, "3" * 32, 41, 2)
+ALARM = dataclasses.replace(ORDER, alarm_s=35000)
+ASK = Ask("web", NONCE, 1_700_000_000)
+TOLD = Told(
+    "web",
+    1_700_000_001,
+    NONCE,
+    ((36000, False, "backup.timer"), (120, True, "www-data: php")),
+)
 DOC = Path(__file__).resolve().parents[3] / "docs/agent.md"
 
 
@@ -61,10 +71,13 @@ def test_the_documentation_s_vectors_are_what_we_write():
         ).decode(),
         protocol.count(KEY, COUNT).decode(),
         protocol.counted(KEY, COUNTED).decode(),
+        protocol.ask(KEY, ASK).decode(),
+        protocol.told(KEY, TOLD).decode(),
+        protocol.request(KEY, ALARM).decode(),
     ]
 
 
-@pytest.mark.parametrize("message", [HELLO, ORDER])
+@pytest.mark.parametrize("message", [HELLO, ORDER, ALARM])
 def test_a_request_is_read_as_it_was_written(message):
     assert protocol.read_request(KEY, protocol.request(KEY, message)) == message
 
@@ -75,6 +88,40 @@ def test_a_question_for_visits_is_read_as_it_was_written():
 
 def test_the_answer_to_it_is_read_as_it_was_written():
     assert protocol.read_counted(KEY, protocol.counted(KEY, COUNTED)) == COUNTED
+
+
+def test_a_question_for_appointments_is_read_as_it_was_written():
+    assert protocol.read_request(KEY, protocol.ask(KEY, ASK)) == ASK
+
+
+@pytest.mark.parametrize(
+    "message", [TOLD, dataclasses.replace(TOLD, jobs=(), why=("cannot be read",))]
+)
+def test_the_appointments_are_read_as_they_were_written(message):
+    assert protocol.read_told(KEY, protocol.told(KEY, message)) == message
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 99_999_999), st.booleans(), st.text(max_size=300)), max_size=200
+    )
+)
+def test_any_appointments_fit_into_one_datagram_that_can_be_read(jobs):
+    datagram = protocol.told(KEY, dataclasses.replace(TOLD, jobs=tuple(jobs)))
+    assert len(datagram) <= protocol.MAX_BYTES
+    said = protocol.read_told(KEY, datagram).jobs
+    assert bool(said) == bool(jobs)
+    assert [each[:2] for each in said] == [each[:2] for each in jobs[: len(said)]]
+    assert all(name.isprintable() for _, _, name in said)
+
+
+@pytest.mark.parametrize(
+    "job", ["", "-1 other x", "1 never x", "1 other ", "999999999 other x", f"1 other {'x' * 81}"]
+)
+def test_an_appointment_in_bad_form_is_refused(job):
+    body = protocol.told(KEY, dataclasses.replace(TOLD, jobs=())).rpartition(b"mac=")[0]
+    with pytest.raises(ProtocolError, match="bad line"):
+        protocol.read_told(KEY, signed(body + f"job={job}\n".encode()))
 
 
 def test_more_visits_than_a_line_holds_are_the_most():
@@ -99,6 +146,10 @@ def test_an_answer_is_no_answer_to_another_question():
         protocol.read_answer(KEY, protocol.counted(KEY, COUNTED))
     with pytest.raises(ProtocolError, match="no request"):
         protocol.read_request(KEY, protocol.counted(KEY, COUNTED))
+    with pytest.raises(ProtocolError, match="no answer"):
+        protocol.read_told(KEY, protocol.counted(KEY, COUNTED))
+    with pytest.raises(ProtocolError, match="no request"):
+        protocol.read_request(KEY, protocol.told(KEY, TOLD))
 
 
 @pytest.mark.parametrize("why", [(), ("a",), ("logged in: Zoë", "a = b")])

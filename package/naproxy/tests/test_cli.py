@@ -32,6 +32,7 @@ def server(**changes: Any) -> dict[str, Any]:
         "over_share": {"addresses": 0, "networks": 0, "robots": False},
         "eta_s": None,
         "inhibitors": [],
+        "appointments": [],
         "alert": None,
         "not_armed": None,
         "rungs": [],
@@ -53,6 +54,14 @@ def test_a_status_says_how_many_are_over_their_share() -> None:
     over = {"addresses": 2, "networks": 0, "robots": True}
     lines = commands.describe(server(over_share=over), NOW_S)
     assert lines[1].strip() == "over their share of it today: 2 addresses, robots"
+
+
+def test_a_status_says_what_the_server_is_going_to_do_by_itself() -> None:
+    coming = [{"t_s": NOW_S + 60, "name": "backup.timer"}, {"t_s": NOW_S + 86400, "name": "b"}]
+    lines = commands.describe(server(appointments=coming), NOW_S)
+    then = [commands.clock(each["t_s"], NOW_S) for each in coming]
+    said = f"its own appointments: backup.timer, {then[0]}; b, {then[1]}"
+    assert said in [line.strip() for line in lines]
 
 
 def test_an_awake_servers_status_says_why_it_does_not_sleep() -> None:

@@ -18,6 +18,7 @@ import pytest
 from naproxy.core.reason import Reason
 from naproxy.drivers import agent_protocol
 from naproxy.drivers.sleep import Counted, SleepResult, agent
+from naproxy.server.jobs import Job
 from naproxy.server.machine_io import Answer
 from ssh_server import TARGET, free_port
 
@@ -65,6 +66,11 @@ class Server:
         usual = {"port": self.port, "key_file": key_file(self.directory)}
         settings = agent.Settings(**{**usual, **changes})
         return asyncio.run(agent.Driver(settings, TARGET).sleep())
+
+    def asked(self, **changes: Any) -> list[Job] | SleepResult | None:
+        usual = {"port": self.port, "key_file": key_file(self.directory)}
+        settings = agent.Settings(**{**usual, **changes})
+        return asyncio.run(agent.Driver(settings, TARGET).asked())
 
     def counted(self, **changes: Any) -> Counted | None:
         usual = {"port": self.port, "key_file": key_file(self.directory)}
@@ -324,9 +330,9 @@ def test_nothing_is_ordered_after_it_was_called_off(server: Server) -> None:
 
 
 class Liar:
-    """Has the agent's key, and answers each question for visits with what `says` makes of it."""
+    """Has the agent's key, and answers a question with what `says` makes of it."""
 
-    def __init__(self, says: Callable[[agent_protocol.Count], bytes]) -> None:
+    def __init__(self, says: Callable[[Any], bytes]) -> None:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.bind(("127.0.0.1", 0))
         self._socket.settimeout(PATIENCE_S)
@@ -338,7 +344,7 @@ class Liar:
         with self._socket:
             data, box = self._socket.recvfrom(2000)
             request = agent_protocol.read_request(bytes.fromhex(KEY), data)
-            assert isinstance(request, agent_protocol.Count)
+            assert not isinstance(request, agent_protocol.Request)
             self._socket.sendto(self._says(request), box)
 
 
@@ -438,3 +444,80 @@ def test_an_agent_from_before_the_question_is_recognised(
     heard = seen_by_the_doctor(server, wire.port)
     wire.close()
     assert (heard.answer is not None, heard.counts) == (True, False)
+
+
+# What the server is going to do
+
+
+def appointments(request: agent_protocol.Count | agent_protocol.Ask, **changes: Any) -> bytes:
+    """An honest answer with some lines changed, and signed."""
+    said = {
+        "kind": "told",
+        "server": request.server,
+        "time": "1700000000",
+        "re": request.nonce,
+        "job": "36000 other backup.timer",
+        **changes,
+    }
+    return agent_protocol._sign(bytes.fromhex(KEY), [f"{k}={v}" for k, v in said.items()])
+
+
+def asked_of(tmp_path: Path, liar: Liar) -> list[Job] | SleepResult | None:
+    settings = agent.Settings(port=liar.port, key_file=key_file(tmp_path))
+    return asyncio.run(agent.Driver(settings, TARGET).asked())
+
+
+def test_the_agent_tells_what_its_server_is_going_to_do(server: Server) -> None:
+    assert isinstance(server.asked(), list)
+
+
+def test_what_it_tells_is_believed(tmp_path: Path) -> None:
+    assert asked_of(tmp_path, Liar(appointments)) == [Job("backup.timer", 36000.0)]
+
+
+def test_an_agent_that_cannot_tell_is_not_put_to_sleep(tmp_path: Path) -> None:
+    liar = Liar(lambda request: appointments(request, why="crontabs cannot be read"))
+    said = asked_of(tmp_path, liar)
+    assert isinstance(said, SleepResult)
+    assert said.answer is Answer.REFUSED
+    assert "crontabs cannot be read" in str(said.reason)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"job": "1 other"}, {"job": "1e9 other x"}, {"server": "mail"}, {"re": "b" * 32}, {"x": "y"}],
+)
+def test_an_agent_that_talks_nonsense_is_as_one_that_does_not_tell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, str]
+) -> None:
+    monkeypatch.setattr(agent, "_LOOK_S", 0.2)
+    assert asked_of(tmp_path, Liar(lambda request: appointments(request, **changes))) is None
+
+
+def test_one_that_told_and_is_silent_now_is_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    liar = Liar(appointments)
+    driver = agent.Driver(agent.Settings(port=liar.port, key_file=key_file(tmp_path)), TARGET)
+    assert isinstance(asyncio.run(driver.asked()), list)
+    monkeypatch.setattr(agent, "_LOOK_S", 0.2)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+        silent.bind(("127.0.0.1", liar.port))
+        said = asyncio.run(driver.asked())
+    assert isinstance(said, SleepResult)
+    assert (said.answer, said.reason.code) == (Answer.FAILED, "sleep.agent_silent")
+
+
+def test_only_who_told_of_its_appointments_is_given_an_alarm(server: Server) -> None:
+    wire = Wire(server.port)
+    settings = agent.Settings(port=wire.port, key_file=key_file(server.directory))
+    driver = agent.Driver(settings, TARGET)
+    asyncio.run(driver.sleep(3600))
+    assert server.sleeps()
+    assert not any(b"alarm=" in each for each in wire.passed)
+    server.wake()
+    asyncio.run(driver.asked())
+    asyncio.run(driver.sleep(3600))
+    wire.close()
+    assert server.sleeps()
+    assert any(b"kind=sleep-until\n" in each and b"alarm=3600\n" in each for each in wire.passed)

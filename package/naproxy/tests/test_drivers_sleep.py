@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from naproxy.core.reason import Reason
 from naproxy.drivers.sleep import Past, SleepResult, none, ssh
+from naproxy.server.jobs import Job
 from naproxy.server.machine_io import Answer
 from ssh_server import TARGET, Server, free_port, key, needs_sshd, serving
 
@@ -171,3 +172,80 @@ def test_without_a_way_to_sleep_the_answer_is_no() -> None:
     result = asyncio.run(none.Driver(none.Settings(), TARGET).sleep())
     assert result.answer is Answer.REFUSED
     assert result.reason == Reason("sleep.no_way")
+
+
+# What the server is going to do
+
+
+TELLS = """
+case "$SSH_ORIGINAL_COMMAND" in
+*appointments)
+	echo naproxy-appointments 1
+	date '+now %s'
+	echo 'timers [{"unit": "backup.timer", "next": '$(($(date +%s) + 3600))'000000}]'
+	echo end ;;
+*) echo "$SSH_ORIGINAL_COMMAND"; exit 1 ;;
+esac
+"""
+
+
+@pytest.fixture
+def asked(sshd: Server) -> Callable[[str], list[Job] | SleepResult | None]:
+    def run(script: str) -> list[Job] | SleepResult | None:
+        sshd.says(script)
+        return asyncio.run(ssh.Driver(sshd.settings(), TARGET).asked())
+
+    return run
+
+
+Asked = Callable[[str], list[Job] | SleepResult | None]
+
+
+@needs_sshd
+def test_the_script_tells_what_the_server_is_going_to_do(asked: Asked) -> None:
+    said = asked(TELLS)
+    assert isinstance(said, list)
+    assert [job.name for job in said] == ["backup.timer"]
+    assert said[0].in_s == pytest.approx(3600, abs=2)
+
+
+@needs_sshd
+def test_a_script_from_before_takes_the_question_for_the_order(asked: Asked) -> None:
+    assert asked("exit 0") == SleepResult(Answer.ACCEPTED, Reason("sleep.accepted"))
+
+
+@needs_sshd
+def test_a_script_that_refuses_already_is_not_asked_twice(asked: Asked) -> None:
+    said = asked("echo rsync is running; exit 1")
+    assert isinstance(said, SleepResult)
+    assert str(said.reason) == "the server refuses to sleep: rsync is running"
+
+
+@needs_sshd
+@pytest.mark.parametrize(
+    "script",
+    [
+        "echo naproxy-appointments 1; date '+now %s'",
+        "echo naproxy-appointments 1; date '+now %s'; exit 1",
+        "echo naproxy-appointments 1; yes '|* * * * * root x' | head -c 3000000; echo end",
+        "echo naproxy-appointments 1; head -c 10000 /dev/zero; echo; echo end",
+    ],
+)
+def test_who_does_not_tell_all_is_not_put_to_sleep(asked: Asked, script: str) -> None:
+    said = asked(script)
+    assert isinstance(said, SleepResult)
+    assert said.answer is Answer.REFUSED
+    assert "sleep.appointments_unreadable" in said.reason.codes()
+
+
+@needs_sshd
+def test_another_command_is_not_asked(sshd: Server) -> None:
+    settings = replace(sshd.settings(), command="systemctl suspend")
+    assert asyncio.run(ssh.Driver(settings, TARGET).asked()) is None
+
+
+@needs_sshd
+def test_the_order_says_when_the_server_s_own_clock_is_to_wake_it(sshd: Server) -> None:
+    sshd.says(TELLS)
+    said = asyncio.run(ssh.Driver(sshd.settings(), TARGET).sleep(3600))
+    assert str(said.reason) == "the server refuses to sleep: naproxy-sleep alarm 3600"

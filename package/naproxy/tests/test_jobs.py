@@ -168,6 +168,47 @@ def test_what_runs_every_hour_is_told_apart(when: str, often: bool) -> None:
 
 # --------------------------------------------------------------------------- timers
 
+# What systemctl of Debian 12 (systemd 252) printed in a virtual machine, at one moment.
+DEBIAN_S = datetime(2026, 11, 23, 16, 28, 45, tzinfo=UTC).timestamp()
+DEBIAN_JSON = (
+    '[{"next":1795452124113155,"left":1795452124113155,"last":0,"passed":0,'
+    '"unit":"systemd-tmpfiles-clean.timer","activates":"systemd-tmpfiles-clean.service"},'
+    '{"next":1795452900000000,"left":1795452900000000,"last":0,"passed":0,'
+    '"unit":"often.timer","activates":"often.service"},'
+    '{"next":1795458519080993,"left":1795458519080993,"last":0,"passed":0,'
+    '"unit":"backup.timer","activates":"backup.service"},'
+    '{"next":null,"left":null,"last":0,"passed":0,"unit":"apt-daily.timer","activates":""},'
+    '{"next":null,"left":null,"last":0,"passed":0,"unit":"fstrim.timer","activates":""}]'
+)
+DEBIAN_TABLE = """\
+Mon 2026-11-23 16:42:04 UTC 13min left    - - systemd-tmpfiles-clean.timer systemd-tmpfiles-clean.service
+Mon 2026-11-23 16:55:00 UTC 26min left    - - often.timer                  often.service
+Mon 2026-11-23 18:28:39 UTC 1h 59min left - - backup.timer                 backup.service
+-                           -             - - apt-daily.timer
+-                           -             - - fstrim.timer
+"""  # noqa: E501 - as it came
+
+
+@pytest.mark.parametrize("printed", [DEBIAN_JSON, DEBIAN_TABLE])
+def test_what_systemctl_prints_is_read_either_way(printed: str) -> None:
+    found = told(*(f"timers {line}" for line in printed.splitlines()), now_s=DEBIAN_S)
+    assert [(job.name, round(job.in_s / 60)) for job in found] == [
+        ("systemd-tmpfiles-clean.timer", 13),
+        ("often.timer", 26),
+        ("backup.timer", 120),
+    ]
+
+
+@pytest.mark.parametrize(("last", "often"), [("16:25:00", True), ("15:00:00", False)])
+def test_a_timer_that_ran_within_the_hour_before_runs_often(last: str, often: bool) -> None:
+    row = f"Mon 2026-11-23 16:55:00 UTC 26min left Mon 2026-11-23 {last} UTC 1min ago x.timer x"
+    assert [job.often for job in told(f"timers {row}", now_s=DEBIAN_S)] == [often]
+
+
+def test_a_table_in_words_that_are_not_known_is_unreadable() -> None:
+    with pytest.raises(UnreadableError):
+        told("timers Mon 2026-11-23 16:55:00 CET 26min left - - x.timer x.service")
+
 
 def test_the_next_of_the_same_name_counts() -> None:
     lines = ["crontab /etc/cron.d/x", "|0 20 * * * root x", "|0 18 * * * root x"]

@@ -18,6 +18,7 @@ from naproxy.core.state import Klass, State
 from naproxy.history.write.journal import Journal
 from naproxy.policy.base import Decision, Policy, Request
 from naproxy.server.commissioning import Plan
+from naproxy.server.jobs import Job
 from naproxy.server.machine_io import RungFailed, Transition
 from naproxy.shm import page
 from naproxy.shm.events import Event
@@ -372,6 +373,32 @@ def test_in_quiet_hours_nobody_wakes_ahead_of_need(
     assert woken == []
     opens, quiet = stored_reason(status["decision"]["reason"]).parts()
     assert (opens, quiet.code) == (OPENS, "server.quiet_hours")
+
+
+def test_a_sleeping_server_is_woken_for_its_own_appointment(
+    tmp_path: Path, spy: Spy, woken: list[WakeRequest]
+) -> None:
+    def look(runner: Runner, box: BoxContext) -> Any:
+        told = [Job("backup.timer", 86400.0)]
+        runner.executor.appointments.told(told, time.time() - 86400.0)
+        return asleep_since(1.5)(runner, box)
+
+    play(tmp_path, look)
+    assert [wake_request.who for wake_request in woken] == ["schedule"]
+    assert woken[0].why.code == "sleep.appointment"
+
+
+def test_an_appointment_is_an_inhibitor_until_it_had_a_moment_to_begin(
+    tmp_path: Path, spy: Spy
+) -> None:
+    def look(runner: Runner, _: BoxContext) -> Any:
+        runner.executor.appointments.told([Job("backup.timer", 100.0)], time.time())
+        runner.machine.state = State.AWAKE
+        return runner.status()
+
+    status = play(tmp_path, look)
+    assert "sleep.appointment" in [each["code"] for each in status["inhibitors"]]
+    assert [each["name"] for each in status["appointments"]] == ["backup.timer"]
 
 
 # The ladder
