@@ -55,6 +55,12 @@ def test_the_office_says_what_else_is_nothing_to_wake_for(ignore: str) -> None:
     assert names(known(BACKUP, Job("x.timer", 5), ignore=(ignore,))) == ["x.timer"]
 
 
+def test_what_the_office_ignores_is_forgotten_at_once() -> None:
+    found = known(BACKUP, Job("x.timer", 60))
+    found.configure(Settings(ignore_timers=("x.timer",)))
+    assert names(found) == ["backup.timer"]
+
+
 def test_the_office_says_what_it_is_woken_for_all_the_same() -> None:
     ignore = ("!logrotate.timer", "!root: sync")
     jobs = [Job("logrotate.timer", 10), Job("root: sync", 20, often=True), Job("man-db.timer", 5)]

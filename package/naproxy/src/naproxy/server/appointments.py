@@ -47,17 +47,20 @@ class Appointments:
         self.configure(settings)
 
     def configure(self, settings: Settings) -> None:
-        """Take settings that were checked; they count from the next time that it tells."""
+        """Take settings that were checked; what they ignore is forgotten at once."""
         self._ignore = [each for each in settings.ignore_timers if not each.startswith("!")]
         self._keep = [each[1:] for each in settings.ignore_timers if each.startswith("!")]
         self._zone = zone(settings.time_zone)
         self._quiet = Calendar([span(text) for text in settings.quiet], (), self._zone)
+        self._next = [each for each in self._next if not self._ignored(each.name)]
+
+    def _ignored(self, name: str) -> bool:
+        return any(fnmatchcase(name, each) for each in self._ignore)
 
     def _matters(self, job: Job) -> bool:
         if any(fnmatchcase(job.name, each) for each in self._keep):
             return True
-        ignored = any(fnmatchcase(job.name, each) for each in self._ignore)
-        return not (ignored or job.often or is_housekeeping(job.name))
+        return not (self._ignored(job.name) or job.often or is_housekeeping(job.name))
 
     def told(self, jobs: Iterable[Job], now_s: float) -> None:
         """Take what the server told now, instead of all that it told before.

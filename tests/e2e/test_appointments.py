@@ -1,0 +1,116 @@
+"""The server's own timers: it is woken in time for them, and not put to sleep just before."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.clock import Clock
+from tests.simulator.office import Office
+from tests.simulator.office.namespace import wait_for
+
+TELLS = """#!/bin/sh
+echo "$SSH_ORIGINAL_COMMAND" >>'{log}'
+case "$SSH_ORIGINAL_COMMAND" in
+*appointments)
+	echo naproxy-appointments 1
+	date '+now %s'
+	echo 'timers [{{"unit": "backup.timer", "next": '$(($(date +%s) + {in_s}))'000000}}]'
+	echo end
+	exit ;;
+esac
+exec '{command}'
+"""
+SOON_S = 240
+LATER_S = 7200
+
+
+@pytest.fixture(scope="module")
+def clock(shared: Office) -> Clock:
+    """Start the box again with a clock of its own."""
+    shared.box.stop()
+    clock = Clock(shared.directory)
+    shared.box.start_controller(clock.environment())
+    shared.box.start_varnish(clock.environment())
+    return clock
+
+
+class Server:
+    """The office's, with a script for sleeping that tells."""
+
+    def __init__(self, directory: Path):
+        self._script = directory / "naproxy-sleep"
+        self._before = directory / "naproxy-sleep.before"
+        self._log = directory / "naproxy-sleep.log"
+        self._before.write_text(self._script.read_text())
+        self._before.chmod(0o755)
+
+    def has_a_timer(self, in_s: int) -> None:
+        self._log.write_text("")
+        text = TELLS.format(log=self._log, command=self._before, in_s=in_s)
+        self._script.write_text(text)
+
+    def was_told(self) -> list[str]:
+        return self._log.read_text().splitlines()
+
+    def tells_nothing(self) -> None:
+        self._script.write_text(self._before.read_text())
+
+
+@pytest.fixture
+def server(office: Office, clock: Clock) -> Iterator[Server]:
+    server = Server(office.server.directory)
+    yield server
+    clock.step(0)
+    server.tells_nothing()
+    office.box.reconfigure()
+
+
+def inhibited(office: Office) -> bool:
+    codes = [each["code"] for each in office.box.status()["inhibitors"]]
+    return "sleep.appointment" in codes
+
+
+def test_a_server_that_sleeps_is_woken_for_its_timer_and_given_a_moment(
+    office: Office, server: Server, clock: Clock
+) -> None:
+    server.has_a_timer(LATER_S)
+    office.box.sleep()
+    _, order = server.was_told()
+    alarm_s = int(order.removeprefix("naproxy-sleep alarm "))
+    assert LATER_S - 60 < alarm_s < LATER_S
+    assert office.server.board.state == "off"
+    clock.step(LATER_S - 70)
+    office.box.reconfigure()  # it looks at its clock anew
+    assert office.box.status()["state"] == "asleep"
+    clock.step(LATER_S - 30)
+    office.box.reconfigure()
+    office.box.await_state("awake")
+    woken = office.box.wakes()[0]
+    assert (woken["who"], woken["reason"]["code"]) == ("schedule", "sleep.appointment")
+    assert inhibited(office)
+
+
+def test_a_box_that_was_restarted_still_knows(office: Office, server: Server, clock: Clock) -> None:
+    server.has_a_timer(LATER_S)
+    office.box.sleep()
+    office.box.kill_controller()
+    clock.step(LATER_S - 30)
+    office.box.start_controller(clock.environment())
+    office.box.await_state("awake")
+    woken = office.box.wakes()[0]
+    assert woken["reason"]["code"] == "sleep.appointment"
+
+
+# The last one: what it told is known to the box until it is over.
+
+
+def test_a_server_with_something_to_do_soon_is_not_put_to_sleep(
+    office: Office, server: Server
+) -> None:
+    server.has_a_timer(SOON_S)
+    office.box.api("POST", "/v1/servers/web/sleep", {})
+    wait_for(lambda: inhibited(office), "the refusal")
+    office.box.await_state("awake")
+    assert server.was_told() == ["naproxy-sleep appointments"]
+    assert [each["name"] for each in office.box.status()["appointments"]] == ["backup.timer"]
