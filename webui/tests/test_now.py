@@ -236,6 +236,11 @@ def test_what_the_controller_says_is_told_in_the_users_language(app: Flask, box:
     assert found["alert"] == "Er ist noch immer nicht da: no answer."
 
 
+def test_what_the_server_is_going_to_do_by_itself_is_on_its_card(app: Flask, box: Box) -> None:
+    coming = [{"t_s": 1.8e9, "name": "backup.timer"}]
+    assert card_of(app, box, appointments=coming)["appointments"] == coming
+
+
 def test_the_line_at_the_top_of_every_page(client: FlaskClient, box: Box) -> None:
     box.wait(State.AWAKE)
     assert client.get("/api/box").json == {
