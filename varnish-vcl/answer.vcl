@@ -28,7 +28,7 @@ sub vcl_deliver {
 		naproxy.changed();
 	}
 	set resp.http.X-Naproxy = req.http.X-Naproxy;
-	if (req.http.X-Naproxy == "stale") {
+	if (req.http.X-Naproxy == "stale" || req.http.X-Naproxy == "kept") {
 		naproxy.outcome(stale, resp.status);
 	} else if (req.http.X-Naproxy == "pass") {
 		naproxy.outcome(pass, resp.status);

@@ -27,7 +27,7 @@ sub vcl_miss {
 		naproxy.wake(miss);
 	}
 	call naproxy_wait;
-	if (req.http.X-Naproxy == "held" && req.restarts == 0) {
+	if (req.http.X-Naproxy == "held" && req.restarts < 2) {
 		# Look again: another who was held may have fetched it by now.
 		return (restart);
 	}

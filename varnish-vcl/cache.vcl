@@ -16,8 +16,27 @@ sub vcl_hit {
 	# Nothing is a fresh hit, see vcl_deliver.
 	if (obj.ttl <= 0s) {
 		set req.http.X-Naproxy = "stale";
+		if (obj.grace >= 30d && obj.ttl + obj.grace <= 30d) {
+			# Past its own grace, see vcl_backend_response.
+			call naproxy_kept;
+		}
 	}
 	return (deliver);
+}
+
+# The last good answer, while the server is not there to give another: to anybody
+# what search engines and browsers ask each site for, to monitors that are refused
+# otherwise everything. When the server is in trouble, it counts as awake.
+sub naproxy_kept {
+	if (!naproxy.awake() &&
+	    (req.url ~ "^/(?:robots\.txt|favicon\.ico|[\w-]*sitemap[\w-]*\.(?:xml|xml\.gz|txt))(?:\?|$)" ||
+	    (naproxy.class() == "monitor" && !naproxy.may_wake() &&
+	    naproxy.defer_crawlers()))) {
+		set req.http.X-Naproxy = "kept";
+	} else {
+		unset req.http.X-Naproxy;
+		return (restart);
+	}
 }
 
 sub vcl_backend_fetch {
@@ -156,6 +175,12 @@ sub vcl_backend_response {
 		}
 	} else if (naproxy.grace() > beresp.grace) {
 		set beresp.grace = naproxy.grace();
+	}
+	if (beresp.grace > 0s && (beresp.status < 400 ||
+	    bereq.url ~ "^/(?:robots\.txt|favicon\.ico)(?:\?|$)")) {
+		# 30 days more, for naproxy_kept: for others it is past its time.
+		# That there are no rules for robots is an answer, too.
+		set beresp.grace += 30d;
 	}
 	if (beresp.http.ETag || beresp.http.Last-Modified) {
 		# What is too old to serve can still be asked after cheaply.

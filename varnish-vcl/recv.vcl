@@ -13,7 +13,9 @@ sub vcl_recv {
 	if (req.restarts > 0) {
 		# Held on a miss and let go, see vcl_miss: wait for the same
 		# object with the others instead of fetching it once each.
-		# Or found outdated, see vcl_hit: then as below.
+		# Or found outdated, see vcl_hit: then as below. What is past
+		# its time is for nobody who comes here.
+		set req.grace = 0s;
 		set req.hash_ignore_busy = !naproxy.awake();
 		return (hash);
 	}

@@ -120,5 +120,9 @@ np_never_refused(VRT_CTX, const struct np_record *rec)
 	if (np_header(hp, H_Authorization) != NULL)
 		return (true);
 	url = hp->hd[HTTP_HDR_URL].b;
+	/* Who gets none leaves the whole site alone. It is cached for long. */
+	if (rec->klass == NAPROXY_CRAWLER && url != NULL &&
+	    !strcmp(url, "/robots.txt"))
+		return (true);
 	return (url != NULL && (never_url(url) || never_webhook(rec, url)));
 }
