@@ -243,8 +243,9 @@ struct naproxy_server {
 	uint32_t	release_batch;		/* waiters let go at once ... */
 	uint32_t	release_ms;		/* ... and the pause between */
 	uint32_t	spent_mask;		/* 1 << class: its share is used up */
+	uint64_t	retry_at_us;		/* robots are to come then; 0 */
 	uint32_t	reach_ms;		/* quiet so long: look if it is there */
-	uint8_t		_pad2[68];
+	uint8_t		_pad2[60];
 
 	/* 480: gauges, [V] */
 	uint32_t	held_now;

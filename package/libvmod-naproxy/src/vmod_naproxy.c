@@ -494,11 +494,18 @@ vmod_first_byte_timeout(VRT_CTX)
 VCL_INT v_matchproto_(td_naproxy_retry_after)
 vmod_retry_after(VRT_CTX)
 {
-	const struct np_site *site;
+	const struct np_record *rec;
+	uint64_t at_us, now_us;
 
-	site = task_site(ctx);
-	return (site == NULL || site->conf.crawler_retry_s == 0 ? 3600 :
-	    site->conf.crawler_retry_s);
+	rec = np_record(ctx);
+	if (rec == NULL || rec->site == NULL)
+		return (3600);
+	at_us = rec->site->conf.retry_at_us;
+	now_us = np_now_us();
+	if (np_robot(rec->klass) && at_us > now_us)
+		return ((VCL_INT)((at_us - now_us) / 1000000 + 1));
+	return (rec->site->conf.crawler_retry_s == 0 ? 3600 :
+	    rec->site->conf.crawler_retry_s);
 }
 
 /*--------------------------------------------------------------------

@@ -405,6 +405,8 @@ set_key(struct naproxy_server *s, char *key)
 		set_flags(s, value);
 	} else if (!strcmp(key, "webhook")) {
 		s->webhook[0] = number(value, UINT64_MAX);
+	} else if (!strcmp(key, "retry_at_us")) {
+		s->retry_at_us = number(value, UINT64_MAX);
 	} else {
 		set_field(s, key, value);
 	}

@@ -156,3 +156,10 @@ def test_without_a_time_zone_the_machines_counts(tmp_path: Path) -> None:
     there = next(Path(p) / "Europe/Zurich" for p in ("/usr/share/zoneinfo",))
     assert calendar(OFFICE, zone=hours.zone("", there)).now(at("2026-07-01T07:45:00"))
     assert hours.zone("", tmp_path / "none") is UTC
+
+
+def test_the_next_stretch_begins_after_the_one_that_lasts() -> None:
+    week = Calendar([hours.span("mon-fri 07:30-18:00")], (), UTC)
+    noon = datetime(2026, 11, 20, 12, tzinfo=UTC)  # a Friday
+    begins_s = week.begins_s(noon.timestamp())
+    assert begins_s == datetime(2026, 11, 23, 7, 30, tzinfo=UTC).timestamp()

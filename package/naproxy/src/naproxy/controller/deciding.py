@@ -271,6 +271,10 @@ class Decider:
             piping=piping,
         )
 
+    def hours_begin_s(self, wall_s: float) -> float | None:
+        """Return when the server's hours begin next, epoch seconds."""
+        return self._guard.hours_begin_s(wall_s)
+
     # Deciding
 
     def sleep(self, reason: Reason, *, by_hand: bool = False) -> list[Reason]:

@@ -8,6 +8,7 @@ import time
 from typing import Any, ClassVar, Final
 
 from naproxy.config.document import Server
+from naproxy.controller.coming_back import ComingBack
 from naproxy.controller.context import BoxContext
 from naproxy.controller.deciding import Decider, no_order
 from naproxy.controller.executing import Executor, rungs_of
@@ -47,9 +48,10 @@ class Runner:
         self.machine = self.executor.machine
         self.decider = Decider(box, self.executor, self.supervisor)
         self.webhooks = Webhooks(box.page, index)
+        self.coming_back = ComingBack(box.page, index)
         self._prove(server)
         self.supervisor.arming.sight = self.supervisor.sighting.blind
-        for part in (self.executor, self.decider, self.webhooks):
+        for part in (self.executor, self.decider, self.webhooks, self.coming_back):
             try:
                 part.take_up(saved)
             except Exception as error:
@@ -91,8 +93,20 @@ class Runner:
         """Write what was learned into the journal."""
         self._box.journal.save(
             self._key,
-            {**self.executor.kept(), **self.decider.kept(), **self.webhooks.kept()},
+            {
+                **self.executor.kept(),
+                **self.decider.kept(),
+                **self.webhooks.kept(),
+                **self.coming_back.kept(),
+            },
         )
+
+    def account(self) -> None:
+        """Put the time since the last call where it belongs."""
+        self.decider.account()
+        wall_s = time.time()
+        office_s = self.decider.hours_begin_s(wall_s)
+        self.coming_back.look(time.monotonic(), wall_s, self.state(), office_s)
 
     def _noted(self, change: Transition, at_s: float) -> None:
         """Learn from a change of state that is written down, and decide anew."""

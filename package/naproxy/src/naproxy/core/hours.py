@@ -135,6 +135,11 @@ class Calendar:
         stretches = self._stretches(t_s, days=AHEAD_DAYS)
         return min((x for s in stretches for x in (s.begin_s, s.end_s) if x > t_s), default=None)
 
+    def begins_s(self, t_s: float) -> float | None:
+        """Return when the next stretch begins, if that is within a week."""
+        stretches = self._stretches(t_s, days=AHEAD_DAYS)
+        return min((s.begin_s for s in stretches if s.begin_s > t_s), default=None)
+
     def _stretches(self, t_s: float, days: int) -> Iterator[Stretch]:
         """Yield those that begin from yesterday on; the longest is a day and a night."""
         today = datetime.fromtimestamp(t_s, self._zone).date()

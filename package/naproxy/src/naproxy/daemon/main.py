@@ -219,7 +219,7 @@ class Controller:
             if index in heard:
                 self.runners[name].webhooks.heard(heard[index])
                 self.runners[name].decider.heard(heard[index], fresh=not self._first_drain)
-            self.runners[name].decider.account()
+            self.runners[name].account()
         self._first_drain = False
         shares = {
             index: self.runners[name].executor.sharing.shares for name, index in self._slots.items()

@@ -163,6 +163,10 @@ class Guard:
             return None
         return self._office_hours(stretch.end_s, wall_s)
 
+    def hours_begin_s(self, wall_s: float) -> float | None:
+        """Return when its hours begin next, epoch seconds."""
+        return self._hours.begins_s(wall_s)
+
     def quiet(self, wall_s: float) -> Reason | None:
         """Say that these are quiet hours."""
         stretch = self._quiet.now(wall_s)
