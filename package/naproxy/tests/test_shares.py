@@ -155,6 +155,30 @@ def test_all_robots_pay_together_and_each_for_its_address_too() -> None:
     assert not made.over(Party(10, 20))
 
 
+def test_one_stranger_does_not_use_up_the_robots_share() -> None:
+    made = shares()
+    for _ in range(10):
+        made.slept(0.0)
+        made.ask(0.0, ROBOT, awake=False)
+        made.woke(5.0)
+    made.slept(0.0)
+    passed(made, 600, [Use(ROBOT, 1)])
+    assert made.over(ROBOT)
+    assert not made.over(Party(1000, 1001, robot=True))
+
+
+def test_robots_of_one_network_use_up_a_quarter_of_the_robots_share() -> None:
+    made = shares(awake_s=100)
+    for number in range(3):
+        for address in range(4):
+            passed(made, 20, [Use(Party(10 * number + address, number, robot=True), 1)])
+    assert not made.robots_over
+    passed(made, 24, [Use(Party(100, 100, robot=True), 1)])
+    assert not made.robots_over
+    passed(made, 1, [Use(Party(100, 100, robot=True), 1)])
+    assert made.robots_over
+
+
 def test_a_stranger_who_poses_as_a_robot_too_has_one_account() -> None:
     made = shares(awake_s=100)
     passed(made, 50, [Use(STRANGER, 1)])
@@ -221,7 +245,7 @@ def test_a_robot_that_waits_for_a_wake_is_whom_it_is_woken_for() -> None:
     made.pass_time(1.0, 1, [Use(ROBOT, 1)], paid=True)
     made.woke(5.0)
     made.slept(60.0)
-    assert made.robots_over
+    assert made.over(ROBOT)
 
 
 def test_a_server_that_nobody_asked_for_is_awake_for_the_office() -> None:

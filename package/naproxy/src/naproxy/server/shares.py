@@ -7,7 +7,8 @@ used up a share keeps the server awake no longer and does not wake it, until the
 Long before that the server waits for him less and less, so that he can come back often.
 
 Accounts are of addresses, of their networks, and one of all robots together, because robots have
-many addresses. The office's own clients have none. Pure: times and readings are arguments.
+many addresses. Of that one a network can use up a quarter; what it costs beyond is on its own.
+The office's own clients have none. Pure: times and readings are arguments.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ PATIENCE: Final = 0.25
 
 LEAST_PATIENCE_S: Final = 10.0
 """But so long in any case: a page has more to load."""
+
+NETWORKS_OF_ROBOTS: Final = 4
+"""So many networks at least use up the robots' share: one stranger must not take it from them."""
 
 VISITOR: Final = 0.5
 """Who has used up this much of a share is no visitor any more from whom a policy learns."""
@@ -137,6 +141,11 @@ class Accounts:
         account = self._accounts.get(who, _Account())
         return self.limit.awake_s - account.awake_s if self.limit.awake_s else math.inf
 
+    def left_wakes(self, who: int) -> float:
+        """Return how often one may still wake the server."""
+        account = self._accounts.get(who, _Account())
+        return self.limit.wakes - account.wakes if self.limit.wakes else math.inf
+
     def charge(self, who: int, awake_s: float, wakes: float) -> None:
         """Put this on an account."""
         account = self._accounts.get(who)
@@ -230,15 +239,22 @@ class Shares:
         self.addresses.change(address)
         self.networks.change(network)
         self._robots.change(address)
+        self._robots_by_network.change(self._part_of(address))
 
     def _limits(self) -> tuple[Limit, Limit]:
         settings = self._settings
         return Limit(settings.awake_s, settings.wakes), Limit(settings.network_awake_s)
 
+    @staticmethod
+    def _part_of(robots: Limit) -> Limit:
+        parts = NETWORKS_OF_ROBOTS
+        return Limit(robots.awake_s / parts, robots.wakes / parts)
+
     def _begin_day(self) -> None:
         address, network = self._limits()
         self.addresses, self.networks = Accounts(address), Accounts(network)
         self._robots = Accounts(address)
+        self._robots_by_network = Accounts(self._part_of(address))
 
     # Who is over its share
 
@@ -358,4 +374,8 @@ class Shares:
         self.addresses.charge(party.address, awake_s, wakes)
         self.networks.charge(party.network, awake_s, wakes)
         if party.robot:
+            part = self._robots_by_network
+            awake_s = min(awake_s, max(0.0, part.left_s(party.network)))
+            wakes = min(wakes, max(0.0, part.left_wakes(party.network)))
+            part.charge(party.network, awake_s, wakes)
             self._robots.charge(0, awake_s, wakes)
