@@ -31,6 +31,8 @@ const char * const np_class_name[] = {
 	[7] = "other",
 };
 
+#define METHOD_POST	2	/* in np_method_name */
+
 const char * const np_method_name[] = {
 	"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT",
 	"TRACE", NULL
@@ -516,6 +518,8 @@ np_classify(VRT_CTX, struct np_record *rec)
 	rec->client = classify_hash(rec->client, client);
 	rec->path = np_path_hash(rec->headers.host, url, strlen(url));
 	rec->method = classify_method(hp->hd[HTTP_HDR_METHOD].b);
+	rec->event_path = rec->method != METHOD_POST ? rec->path :
+	    np_path_hash(rec->headers.host, url, strcspn(url, "?"));
 	rec->flags = 0;
 	rec->klass = classify_agent(rec, ua);
 	np_classify_address(ctx, rec);

@@ -162,6 +162,7 @@ struct np_record {
 	uint64_t		delay_us;
 	uint64_t		client;
 	uint64_t		path;
+	uint64_t		event_path;
 	uint64_t		address;	/* hash; 0: not looked at yet */
 	uint64_t		network;
 	struct np_client	*admitted;	/* NULL: not in flight */

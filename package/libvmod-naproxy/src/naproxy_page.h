@@ -221,7 +221,7 @@ struct naproxy_server {
 	char		id[NAPROXY_ID_LEN];	/* empty: slot unused */
 	uint32_t	hsts_s;			/* browsers come by HTTPS only */
 	uint8_t		_pad6[124];
-	uint64_t	webhook[NAPROXY_WEBHOOKS];	/* hashes of host and URL; 0 */
+	uint64_t	webhook[NAPROXY_WEBHOOKS];	/* hashes of host and path; 0 */
 	uint32_t	flags;
 	uint32_t	_pad0;
 	uint16_t	family;			/* 4 or 6 */
@@ -376,7 +376,8 @@ struct naproxy_event {
 	uint64_t	seq;
 	uint64_t	t_us;			/* when the request started */
 	uint64_t	client;			/* hash of address and agent */
-	uint64_t	path;			/* hash of host and URL */
+	uint64_t	path;			/* hash of host and URL; of a
+						   POST without its query */
 	uint32_t	delay_ms;		/* held */
 	uint32_t	agent;			/* index in crawlers.json, or ~0 */
 	uint8_t		server;			/* index */

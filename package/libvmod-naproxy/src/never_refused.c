@@ -86,19 +86,24 @@ never_url(const char *url)
 	    (size_t)(query - url)));
 }
 
-/* An address where programs bring news, with or without its query. */
+/*
+ * An address where programs bring news, with or without its query. Never the
+ * first page: who looks at a site loads it, and anybody may post to it.
+ */
 static bool
 never_webhook(const struct np_record *rec, const char *url)
 {
 	const uint64_t *hook = rec->site->conf.webhook;
 	uint64_t bare;
+	size_t len;
 	unsigned u;
 
-	if (hook[0] == 0)
+	len = strcspn(url, "?");
+	if (hook[0] == 0 || len <= 1)
 		return (false);
-	bare = np_path_hash(rec->headers.host, url, strcspn(url, "?"));
+	bare = np_path_hash(rec->headers.host, url, len);
 	for (u = 0; u < NAPROXY_WEBHOOKS && hook[u] != 0; u++)
-		if (hook[u] == rec->path || hook[u] == bare)
+		if (hook[u] == bare)
 			return (true);
 	return (false);
 }

@@ -93,7 +93,7 @@ record_event(const struct np_record *rec, struct naproxy_events *ring)
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	e->t_us = rec->start_us;
 	e->client = rec->client;
-	e->path = rec->path;
+	e->path = rec->event_path;
 	e->delay_ms = (uint32_t)(rec->delay_us / 1000);
 	e->agent = rec->agent;
 	e->server = (uint8_t)rec->site->server->index;

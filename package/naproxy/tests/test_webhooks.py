@@ -1,9 +1,10 @@
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from naproxy.controller.webhooks import Webhooks
+from naproxy.controller.webhooks import AGAIN_S, CANDIDATES, OLD_S, PEOPLE, Webhooks
 from naproxy.core.state import Klass
 from naproxy.shm import page
 from naproxy.shm.events import Event
@@ -36,10 +37,35 @@ def told(shared: Page) -> list[int]:
     return [path for path in shared.layout.server[1].webhook if path]
 
 
-def test_a_post_that_was_taken_makes_a_webhook(shared: Page) -> None:
-    Webhooks(shared, 1).heard([NEWS])
+def later(event: Event, s: float) -> Event:
+    return replace(event, t_us=event.t_us + int(s * 1e6))
+
+
+def twice(event: Event) -> list[Event]:
+    return [event, later(event, AGAIN_S)]
+
+
+def loads(networks: Iterable[int]) -> list[Event]:
+    load = replace(NEWS, klass=Klass.PERSON, method=GET, flags=page.E_PAGE_LOAD, status=200)
+    return [replace(load, network=network) for network in networks]
+
+
+def knowing(shared: Page, *paths: int) -> Webhooks:
+    webhooks = Webhooks(shared, 1)
+    for path in paths:
+        webhooks.heard(twice(replace(NEWS, path=path)))
+    return webhooks
+
+
+def test_posts_at_two_times_that_were_taken_make_a_webhook(shared: Page) -> None:
+    Webhooks(shared, 1).heard(twice(NEWS))
     assert told(shared) == [HOOK]
     assert not any(shared.layout.server[0].webhook)
+
+
+def test_a_burst_of_posts_makes_none(shared: Page) -> None:
+    Webhooks(shared, 1).heard(later(NEWS, s) for s in range(int(AGAIN_S)))
+    assert told(shared) == []
 
 
 @pytest.mark.parametrize(
@@ -56,40 +82,56 @@ def test_a_post_that_was_taken_makes_a_webhook(shared: Page) -> None:
     ],
 )
 def test_nothing_else_does(shared: Page, other: dict[str, Any]) -> None:
-    Webhooks(shared, 1).heard([replace(NEWS, **other)])
+    Webhooks(shared, 1).heard(twice(replace(NEWS, **other)))
     assert told(shared) == []
 
 
 def test_what_people_load_as_a_page_is_none(shared: Page) -> None:
-    webhooks = Webhooks(shared, 1)
-    webhooks.heard([NEWS, replace(NEWS, path=6)])
-    webhooks.heard([replace(NEWS, klass=Klass.PERSON, method=GET, flags=page.E_PAGE_LOAD)])
+    webhooks = knowing(shared, HOOK, 6)
+    webhooks.heard(loads(range(PEOPLE)))
     assert told(shared) == [6]
 
 
-def test_a_page_that_is_not_there_takes_no_webhook_away(shared: Page) -> None:
-    webhooks = Webhooks(shared, 1)
-    webhooks.heard([NEWS])
-    webhooks.heard([replace(NEWS, method=GET, status=405, flags=page.E_PAGE_LOAD)])
+def test_one_visitor_takes_no_webhook_away(shared: Page) -> None:
+    knowing(shared, HOOK).heard(loads([9] * 100))
     assert told(shared) == [HOOK]
 
 
-def test_of_more_than_the_page_holds_the_last_are_kept(shared: Page) -> None:
+def test_a_page_that_is_not_there_takes_no_webhook_away(shared: Page) -> None:
+    knowing(shared, HOOK).heard(replace(load, status=405) for load in loads(range(PEOPLE)))
+    assert told(shared) == [HOOK]
+
+
+def test_new_ones_push_none_out_that_has_news(shared: Page) -> None:
+    full = range(1, page.WEBHOOKS + 1)
+    knowing(shared, *full, 100)
+    assert told(shared) == list(full)
+
+
+def test_of_a_full_list_the_oldest_goes_that_has_no_news_any_more(shared: Page) -> None:
+    webhooks = knowing(shared, *range(1, page.WEBHOOKS + 1))
+    webhooks.heard([later(replace(NEWS, path=1), 2 * AGAIN_S)])
+    webhooks.heard(twice(later(replace(NEWS, path=100), OLD_S)))
+    assert told(shared) == [1, *range(3, page.WEBHOOKS + 1), 100]
+
+
+def test_a_flood_of_paths_takes_bounded_memory(shared: Page) -> None:
     webhooks = Webhooks(shared, 1)
-    webhooks.heard(replace(NEWS, path=n) for n in (*range(1, page.WEBHOOKS + 1), 1, 100))
-    assert told(shared) == [*range(3, page.WEBHOOKS + 1), 1, 100]
+    webhooks.heard(replace(NEWS, path=path) for path in range(1, 3 * CANDIDATES))
+    assert len(webhooks._candidates) == CANDIDATES
 
 
 def test_they_are_kept_over_a_restart(shared: Page, tmp_path: Path) -> None:
-    webhooks = Webhooks(shared, 1)
-    webhooks.heard([NEWS])
+    webhooks = knowing(shared, HOOK)
     (tmp_path / "anew").mkdir()
     anew = Page(tmp_path / "anew")
     Webhooks(anew, 1).take_up(webhooks.kept())
     assert told(anew) == [HOOK]
 
 
-@pytest.mark.parametrize("saved", [{}, {"webhooks": 5}, {"webhooks": ["a", -1, 0, 1 << 64, None]}])
+@pytest.mark.parametrize(
+    "saved", [{}, {"webhook_paths": 5}, {"webhook_paths": ["a", -1, 0, 1 << 64, None]}]
+)
 def test_what_makes_no_sense_is_left(shared: Page, saved: dict[str, Any]) -> None:
     Webhooks(shared, 1).take_up(saved)
     assert told(shared) == []

@@ -1,7 +1,10 @@
-"""Where programs bring a server news: addresses that took a POST from outside.
+"""Where programs bring a server news: paths that took POSTs from outside, at different times.
 
 Such an address is asked for in other ways, too: who sends webhooks first looks whether there is
 one, with a GET, and may call himself what he likes. So the VMOD refuses nobody there.
+
+Anybody may post, and look at a page. So neither a burst of POSTs nor a single visitor changes
+what is known.
 """
 
 from __future__ import annotations
@@ -12,47 +15,87 @@ from typing import Any, Final
 from naproxy.core.state import Klass
 from naproxy.shm import page
 from naproxy.shm.events import Event
-from naproxy.shm.page import Page
+from naproxy.shm.page import Page, monotonic_us
 
 _POST: Final = 2  # naproxy_event.method
 _SENDERS: Final = frozenset((Klass.API, Klass.CRAWLER, Klass.FEED))
 """Not people, whose forms are at the addresses of pages, nor who says he scans or monitors."""
 
+AGAIN_S: Final = 3600.0
+"""A path is known when it takes a second POST at least so long after the first."""
+
+OLD_S: Final = 30 * 86400.0
+"""Only one without news for so long gives its place to another."""
+
+PEOPLE: Final = 3
+"""A path that people of so many networks load as a page is none."""
+
+CANDIDATES: Final = 256
+"""Paths that took one POST, the last ones."""
+
 
 class Webhooks:
-    """One server's, in the page; the last ones are kept."""
+    """One server's, in the page."""
 
     def __init__(self, shared: Page, index: int) -> None:
         """None is known."""
         self._page = shared
         self._index = index
-        self._paths: dict[int, None] = {}  # hashes, the last at the end
+        self._known: dict[int, float] = {}  # hashes of paths, and when they last had news
+        self._candidates: dict[int, float] = {}  # and when they first took a POST
+        self._loaded: dict[int, set[int]] = {}  # and the networks of people who loaded them
 
     def kept(self) -> dict[str, Any]:
         """Return what is kept over a restart, as JSON."""
-        return {"webhooks": list(self._paths)}
+        return {"webhook_paths": list(self._known)}
 
     def take_up(self, saved: Mapping[str, Any]) -> None:
         """Go on with what was kept; what makes no sense is left."""
-        paths = saved.get("webhooks")
+        paths = saved.get("webhook_paths")
         if isinstance(paths, list):
             good = [each for each in paths if isinstance(each, int) and 0 < each < 1 << 64]
-            self._paths = dict.fromkeys(good[-page.WEBHOOKS :])
+            self._known = dict.fromkeys(good[-page.WEBHOOKS :], monotonic_us() / 1e6)
         self._write()
 
     def heard(self, events: Iterable[Event]) -> None:
         """Learn of requests that ended."""
-        before = set(self._paths)
+        before = set(self._known)
         for event in events:
             if event.page_load and event.status < 400:
-                self._paths.pop(event.path, None)  # a page, with a form
+                self._load(event)
             elif self._news(event):
-                self._paths.pop(event.path, None)
-                self._paths[event.path] = None
-                if len(self._paths) > page.WEBHOOKS:
-                    del self._paths[next(iter(self._paths))]
-        if set(self._paths) != before:
+                self._post(event.path, event.t_us / 1e6)
+        if set(self._known) != before:
             self._write()
+
+    def _load(self, event: Event) -> None:
+        if event.path not in self._known:
+            return
+        networks = self._loaded.setdefault(event.path, set())
+        networks.add(event.network)
+        if len(networks) >= PEOPLE:
+            self._forget(event.path)
+
+    def _post(self, path: int, t_s: float) -> None:
+        if path in self._known:
+            self._known[path] = t_s
+        elif t_s - self._candidates.setdefault(path, t_s) >= AGAIN_S:
+            self._know(path, t_s)
+        elif len(self._candidates) > CANDIDATES:
+            del self._candidates[next(iter(self._candidates))]
+
+    def _know(self, path: int, t_s: float) -> None:
+        if len(self._known) >= page.WEBHOOKS:
+            oldest = min(self._known, key=self._known.__getitem__)
+            if t_s - self._known[oldest] < OLD_S:
+                return
+            self._forget(oldest)
+        self._known[path] = t_s
+        del self._candidates[path]
+
+    def _forget(self, path: int) -> None:
+        del self._known[path]
+        self._loaded.pop(path, None)
 
     @staticmethod
     def _news(event: Event) -> bool:
@@ -66,4 +109,4 @@ class Webhooks:
 
     def _write(self) -> None:
         with self._page.configure(self._index) as record:
-            record.webhook[:] = [*self._paths, *[0] * (page.WEBHOOKS - len(self._paths))]
+            record.webhook[:] = [*self._known, *[0] * (page.WEBHOOKS - len(self._known))]
