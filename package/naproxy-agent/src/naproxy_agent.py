@@ -656,6 +656,15 @@ class BusyError(Exception):
     """More requests than anybody honest sends."""
 
 
+class _Memory:
+    """What is known of requests: when the last ones came, the answers, the challenges in these."""
+
+    def __init__(self) -> None:
+        self.recent: deque[float] = deque(maxlen=Agent.REQUESTS_PER_S)
+        self.answers: OrderedDict[str, bytes] = OrderedDict()
+        self.challenges: OrderedDict[str, float] = OrderedDict()
+
+
 class Agent:
     """Takes datagrams and says what to do. Has no socket and no clock."""
 
@@ -665,6 +674,12 @@ class Agent:
     ANSWERS = 256
     """Requests remembered: a repeated one gets the same answer and has no effect."""
     REQUESTS_PER_S = 10
+    OLD_S = 30
+    """By the box's clock: what it signed so long before the newest may be somebody's recording.
+
+    The box's clock may have been set back, so such requests are answered, too. But they have a
+    memory of their own: a recording uses up nothing that the box needs.
+    """
     FAILURE_S = 600.0
     """After a sleep command failed, the server refuses for so long, with the command's words."""
 
@@ -691,27 +706,28 @@ class Agent:
         self._visits = visits
         self._coming = coming
         self._nonce = nonce
-        self._challenges: OrderedDict[str, float] = OrderedDict()
-        self._answers: OrderedDict[str, bytes] = OrderedDict()
-        self._recent: deque[float] = deque(maxlen=self.REQUESTS_PER_S)
+        self._newest_s = 0
+        self._new, self._old = _Memory(), _Memory()
         self._failure: tuple[float, str] | None = None
 
     def handle(self, datagram: bytes, peer: str, now: Clock) -> Reply:
         """Answer a datagram from this address. ProtocolError or BusyError: it deserves none."""
         request = protocol.read_request(self._key, datagram)
-        if request.nonce in self._answers:
-            return Reply(self._answers[request.nonce])
-        if len(self._recent) == self.REQUESTS_PER_S and now.boot_s - self._recent[0] < 1.0:
+        self._newest_s = max(self._newest_s, request.time_s)
+        memory = self._old if request.time_s < self._newest_s - self.OLD_S else self._new
+        if request.nonce in memory.answers:
+            return Reply(memory.answers[request.nonce])
+        if len(memory.recent) == self.REQUESTS_PER_S and now.boot_s - memory.recent[0] < 1.0:
             raise BusyError(f"more than {self.REQUESTS_PER_S} requests in a second")
-        self._recent.append(now.boot_s)
+        memory.recent.append(now.boot_s)
         # It is signed: so this is an address of the box.
         if isinstance(request, Count):
             reply = Reply(self._count(request, peer, now))
         elif isinstance(request, Ask):
             reply = Reply(self._tell(request, now))
         else:
-            reply = self._answer(request, peer, now)
-        _remember(self._answers, request.nonce, reply.datagram, self.ANSWERS)
+            reply = self._answer(request, peer, now, memory.challenges)
+        _remember(memory.answers, request.nonce, reply.datagram, self.ANSWERS)
         return reply
 
     def _count(self, request: Count, peer: str, now: Clock) -> bytes:
@@ -735,17 +751,23 @@ class Agent:
         told = Told(self._server, int(now.epoch_s), request.nonce, tuple(rows), why)
         return protocol.told(self._key, told)
 
-    def _answer(self, request: Request, peer: str, now: Clock) -> Reply:
-        verdict, why = self._judge(request, peer, now)
+    def _answer(
+        self, request: Request, peer: str, now: Clock, challenges: OrderedDict[str, float]
+    ) -> Reply:
+        fresh = now.boot_s < challenges.pop(request.challenge, 0.0)
+        verdict, why = self._judge(request, peer, now, fresh=fresh)
         sleep = request.state if verdict == YES and request.challenge else ""
         if sleep:
             # Nothing said before this sleep counts after it.
-            self._challenges.clear()
+            self._new.challenges.clear()
+            self._old.challenges.clear()
+        challenge = self._nonce()
+        _remember(challenges, challenge, now.boot_s + self.CHALLENGE_S, self.CHALLENGES)
         datagram = protocol.answer(
             self._key,
             Answer(
                 server=self._server,
-                nonce=self._challenge(now),
+                nonce=challenge,
                 time_s=int(now.epoch_s),
                 re=request.nonce,
                 verdict=verdict,
@@ -759,23 +781,17 @@ class Agent:
         """Take note that the sleep command failed."""
         self._failure = (now.boot_s, words)
 
-    def _judge(self, request: Request, peer: str, now: Clock) -> tuple[str, tuple[str, ...]]:
+    def _judge(
+        self, request: Request, peer: str, now: Clock, *, fresh: bool
+    ) -> tuple[str, tuple[str, ...]]:
         if request.server != self._server:
             return NO, (f"this is the agent of {self._server}, not of {request.server}",)
-        if request.challenge and not self._spend(request.challenge, now):
+        if request.challenge and not fresh:
             return AGAIN, ()
         if request.state not in self._states:
             return NO, (f"{request.state} is not offered: no command in [sleep]",)
         why = (*self._failure_of_late(now), *self._why_not(request.state, peer))
         return (NO if why else YES), why
-
-    def _challenge(self, now: Clock) -> str:
-        challenge = self._nonce()
-        _remember(self._challenges, challenge, now.boot_s + self.CHALLENGE_S, self.CHALLENGES)
-        return challenge
-
-    def _spend(self, challenge: str, now: Clock) -> bool:
-        return now.boot_s < self._challenges.pop(challenge, 0.0)
 
     def _failure_of_late(self, now: Clock) -> Iterator[str]:
         if self._failure and now.boot_s - self._failure[0] < self.FAILURE_S:

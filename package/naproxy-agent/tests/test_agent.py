@@ -1,5 +1,6 @@
 """The agent's answers, to the box and to strangers. No socket, no clock, no sleep."""
 
+import contextlib
 import dataclasses
 import itertools
 import socket
@@ -39,6 +40,7 @@ from naproxy_agent import (
 
 KEY = bytes(range(32))
 BOX = "192.0.2.1"
+TIME_S = 1_700_000_000
 SOURCE = Path(__file__).resolve().parent.parent / "src"
 nonces = itertools.count(1)
 
@@ -87,11 +89,11 @@ class Server:
         return protocol.read_answer(KEY, reply.datagram), reply.sleep
 
     def ask(self, **changes):
-        request = Request("web", nonce(), 1_700_000_000, "mem")
+        request = Request("web", nonce(), TIME_S, "mem")
         return self.take(protocol.request(KEY, dataclasses.replace(request, **changes)))
 
     def count(self, **changes):
-        question = Count("web", nonce(), 1_700_000_000, (80, 443))
+        question = Count("web", nonce(), TIME_S, (80, 443))
         datagram = protocol.count(KEY, dataclasses.replace(question, **changes))
         return protocol.read_counted(KEY, self.agent.handle(datagram, BOX, self.now).datagram)
 
@@ -165,7 +167,7 @@ def test_another_server_s_order_is_refused_with_both_names(server):
 def test_a_forged_order_gets_no_answer_and_nothing_is_looked_at(server):
     challenge = server.ask()[0].nonce
     looked = server.looked
-    forged = protocol.request(bytes(32), Request("web", nonce(), 0, "mem", challenge))
+    forged = protocol.request(bytes(32), Request("web", nonce(), TIME_S, "mem", challenge))
     with pytest.raises(ForgedError):
         server.agent.handle(forged, BOX, server.now)
     assert server.looked == looked
@@ -187,7 +189,7 @@ def test_an_answer_sent_back_to_it_gets_none(server):
 
 def test_a_repeated_order_gets_the_same_answer_and_no_second_sleep(server):
     challenge = server.ask()[0].nonce
-    order = protocol.request(KEY, Request("web", nonce(), 0, "mem", challenge))
+    order = protocol.request(KEY, Request("web", nonce(), TIME_S, "mem", challenge))
     first = server.agent.handle(order, BOX, server.now)
     again = server.agent.handle(order, BOX, server.now)
     assert (first.sleep, again.sleep) == ("mem", "")
@@ -196,7 +198,7 @@ def test_a_repeated_order_gets_the_same_answer_and_no_second_sleep(server):
 
 def test_a_recorded_order_is_worthless_when_its_answer_is_forgotten(server):
     challenge = server.ask()[0].nonce
-    order = protocol.request(KEY, Request("web", nonce(), 0, "mem", challenge))
+    order = protocol.request(KEY, Request("web", nonce(), TIME_S, "mem", challenge))
     server.agent.handle(order, BOX, server.now)
     for _ in range(Agent.ANSWERS):
         server.pass_s(1)
@@ -208,7 +210,7 @@ def test_a_recorded_order_is_worthless_when_its_answer_is_forgotten(server):
 
 def test_a_recorded_order_is_worthless_after_a_restart(server):
     challenge = server.ask()[0].nonce
-    order = protocol.request(KEY, Request("web", nonce(), 0, "mem", challenge))
+    order = protocol.request(KEY, Request("web", nonce(), TIME_S, "mem", challenge))
     said, sleep = Server().take(order)
     assert said.verdict == AGAIN
     assert sleep == ""
@@ -275,8 +277,8 @@ def test_what_it_remembers_is_bounded(server):
     for _ in range(1000):
         server.pass_s(1)
         server.ask()
-    assert len(server.agent._answers) == Agent.ANSWERS
-    assert len(server.agent._challenges) == Agent.CHALLENGES
+    assert len(server.agent._new.answers) == Agent.ANSWERS
+    assert len(server.agent._new.challenges) == Agent.CHALLENGES
 
 
 def test_a_flood_of_questions_is_cut_off_and_then_forgotten(server):
@@ -287,6 +289,56 @@ def test_a_flood_of_questions_is_cut_off_and_then_forgotten(server):
     assert server.looked == Agent.REQUESTS_PER_S
     server.pass_s(1.0)
     assert server.ask()[0].verdict == YES
+
+
+BEFORE_S = TIME_S - Agent.OLD_S - 1
+
+
+def replay(server):
+    """More of what the box signed long ago than a second may have."""
+    for _ in range(2 * max(Agent.REQUESTS_PER_S, Agent.CHALLENGES)):
+        with contextlib.suppress(BusyError):
+            server.count(time_s=BEFORE_S)
+        with contextlib.suppress(BusyError):
+            server.ask(time_s=BEFORE_S)
+        server.pass_s(0.05)
+
+
+def test_the_box_is_answered_while_somebody_replays_a_recording(server):
+    server.ask()
+    for _ in range(Agent.REQUESTS_PER_S):
+        replay(server)
+        assert server.ask()[0].verdict == YES
+
+
+def test_a_recording_takes_no_challenge_from_the_box(server):
+    challenge = server.ask()[0].nonce
+    replay(server)
+    assert server.ask(challenge=challenge)[1] == "mem"
+
+
+def test_a_recording_has_no_answer_to_the_box_forgotten(server):
+    server.ask(nonce="a" * 32)
+    looked = server.looked
+    for _ in range(Agent.ANSWERS):
+        server.ask(time_s=BEFORE_S)
+        server.pass_s(0.2)
+    assert server.looked == looked + Agent.ANSWERS
+    server.ask(nonce="a" * 32)
+    assert server.looked == looked + Agent.ANSWERS
+
+
+def test_a_box_whose_clock_was_set_back_still_puts_it_to_sleep(server):
+    server.ask()
+    challenge = server.ask(time_s=5)[0].nonce
+    assert server.ask(time_s=5, challenge=challenge)[1] == "mem"
+
+
+def test_an_order_of_long_ago_is_good_once_too(server):
+    server.ask()
+    challenge = server.ask(time_s=5)[0].nonce
+    server.ask(time_s=5, challenge=challenge)
+    assert server.ask(time_s=5, challenge=challenge)[0].verdict == AGAIN
 
 
 def test_a_failed_command_is_a_reason_for_a_while(server):
