@@ -200,6 +200,8 @@ sub naproxy_not_served {
 			set resp.http.Allow = "GET, HEAD";
 		}
 		call naproxy_page_method;
+	} else if (resp.status == 421) {
+		call naproxy_page_misdirected;
 	} else if (resp.reason == "Unknown host") {
 		call naproxy_page_unknown_host;
 	} else if (resp.status == 404) {

@@ -56,6 +56,7 @@ PAGES = {
     "refused": Page(),
     "no_such_path": Page(),
     "method": Page(),
+    "misdirected": Page(),
     "bad_request": Page(),
 }
 

@@ -79,6 +79,12 @@ sub naproxy_select {
 
 # What is not simply looked up in the cache.
 sub naproxy_special {
+	if (naproxy.through() && local.socket == "edge") {
+		# It is passed on unopened, and is not opened here: browsers
+		# use one connection for all names that its certificate has.
+		# They ask again on another (RFC 9110, 15.5.20).
+		return (synth(421, "Misdirected Request"));
+	}
 	call naproxy_url;
 	if (naproxy.https_only() && local.socket != "edge" &&
 	    req.http.Host && req.url ~ "^/") {

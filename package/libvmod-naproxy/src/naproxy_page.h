@@ -127,6 +127,7 @@ enum naproxy_rule_kind {
 #define NAPROXY_F_HTTPS_ONLY	(1U << 5)	/* HTTP is redirected */
 #define NAPROXY_F_TLS		(1U << 6)	/* asked at edge/to-ID.sock */
 #define NAPROXY_F_PROXY		(1U << 7)	/* told of the client by PROXY v1 */
+#define NAPROXY_F_THROUGH	(1U << 8)	/* HTTPS is passed on unopened */
 
 /* Flags of a name, [C]. */
 #define NAPROXY_N_BELOW		(1U << 0)	/* any one label before it */

@@ -220,7 +220,8 @@ vmod_usual(VRT_CTX, struct vmod_priv *priv, VCL_BOOL edge)
 	    np_headers_usual(&rec->headers, ctx->http_req)) {
 		request_select(ctx, rec, rec->headers.host);
 		if (rec->site != NULL &&
-		    (edge || !(rec->site->conf.flags & NAPROXY_F_HTTPS_ONLY)) &&
+		    !(rec->site->conf.flags &
+		    (edge ? NAPROXY_F_THROUGH : NAPROXY_F_HTTPS_ONLY)) &&
 		    np_server_available(rec->site->server) &&
 		    !task_owns(ctx, rec, priv->priv)) {
 			rec->start_us = np_coarse_us();
@@ -405,6 +406,13 @@ vmod_https_only(VRT_CTX)
 {
 
 	return (task_flag(ctx, NAPROXY_F_HTTPS_ONLY));
+}
+
+VCL_BOOL v_matchproto_(td_naproxy_through)
+vmod_through(VRT_CTX)
+{
+
+	return (task_flag(ctx, NAPROXY_F_THROUGH));
 }
 
 VCL_INT v_matchproto_(td_naproxy_hsts)

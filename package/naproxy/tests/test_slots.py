@@ -309,13 +309,14 @@ def test_a_bad_rule_of_the_cache_is_named(text: str, where: str) -> None:
     assert [problem.where for problem in refused.value.problems] == [where]
 
 
-def test_a_server_that_is_asked_by_https_or_told_by_proxy_is_marked(shared: page.Page) -> None:
+def test_a_server_is_marked_for_how_https_is_served_and_asked(shared: page.Page) -> None:
     for lines, flags, port in (
         ("", 0, 8080),
         ('to_server = "https"', page.F_TLS, 443),
         ("tell_client_by_proxy = true", page.F_PROXY, 8080),
+        ('mode = "through"', page.F_THROUGH, 8080),
     ):
-        text = SERVER.format(id="web", address="192.0.2.10", hosts="[]")
+        text = SERVER.format(id="web", address="192.0.2.10", hosts='["web.example"]')
         write(shared, config.parse(f"{text}[server.https]\n{lines}\n"))
-        assert shared.server(0).flags & (page.F_TLS | page.F_PROXY) == flags
+        assert shared.server(0).flags & (page.F_TLS | page.F_PROXY | page.F_THROUGH) == flags
         assert shared.server(0).port == port

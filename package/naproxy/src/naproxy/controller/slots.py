@@ -170,6 +170,7 @@ def _flags(server: Server, *, default: bool) -> int:
         page.F_HTTPS_ONLY: server.https.redirect,
         page.F_TLS: server.by_https,
         page.F_PROXY: server.https.tell_client_by_proxy,
+        page.F_THROUGH: server.https.mode == "through",
     }
     return sum(flag for flag, on in chosen.items() if on)
 

@@ -57,6 +57,7 @@ F_DEFAULT: Final = 1 << 4
 F_HTTPS_ONLY: Final = 1 << 5
 F_TLS: Final = 1 << 6
 F_PROXY: Final = 1 << 7
+F_THROUGH: Final = 1 << 8
 
 N_BELOW: Final = 1 << 0
 
