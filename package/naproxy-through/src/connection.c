@@ -361,13 +361,41 @@ server_connected(struct connection *c)
  * Held
  */
 
+static bool
+waits(const struct connection *c)
+{
+
+	return (c->held && c->state != JOINED && c->state != ENDED);
+}
+
+/*
+ * May one more of this client be open, or wait? As many as are still free, as
+ * the VMOD has it (clients.c): one client alone gets half of them, and whoever
+ * comes new finds some.
+ */
+static bool
+fair(const struct connection *c, bool waiting, uint32_t others, uint32_t most)
+{
+	const struct connection *o;
+	uint32_t same = 0;
+
+	if (others >= most)
+		return (false);
+	for (o = all; o != NULL; o = o->next)
+		if (o != c && o->svc == c->svc && o->state != ENDED &&
+		    (!waiting || waits(o)) && !memcmp(&o->ends.from,
+		    &c->ends.from, sizeof c->ends.from))
+			same++;
+	return (same < most - others);
+}
+
 static void
 connection_hold(struct connection *c)
 {
 
 	/* Also for whom there is no room: he will come again. */
 	wake(c->svc, c->ends.client);
-	if (c->svc->held >= c->svc->conf.most_held) {
+	if (!fair(c, true, c->svc->held, c->svc->conf.most_held)) {
 		SERVICE_ADD(c->svc, refused, 1);
 		connection_abort(c);
 		return;
@@ -409,7 +437,7 @@ connection_known(struct connection *c)
 
 	SERVICE_ADD(c->svc, accepted, 1);
 	watch_set(&c->client.watch, 0);
-	if (c->svc->open > c->svc->conf.most_open) {
+	if (!fair(c, false, c->svc->open - 1, c->svc->conf.most_open)) {
 		SERVICE_ADD(c->svc, refused, 1);
 		connection_abort(c);
 		return;

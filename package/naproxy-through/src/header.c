@@ -76,6 +76,9 @@ ends_say(struct ends *ends, const struct in6_addr *from,
 	address = plain_address(from, &family);
 	AN(inet_ntop(family, address, ends->client, sizeof ends->client) !=
 	    NULL);
+	ends->from = *from;
+	if (family == AF_INET6)
+		memset(&ends->from.s6_addr[8], 0, 8);
 	address = plain_address(to, &to_family);
 	AN(inet_ntop(to_family, address, there, sizeof there) != NULL);
 	if (family == to_family)

@@ -107,6 +107,7 @@ size_t header_wants(const uint8_t *, size_t len);
 struct ends {
 	char			client[INET6_ADDRSTRLEN];
 	char			line[128];	/* PROXY, version 1 */
+	struct in6_addr		from;		/* of IPv6, its /64 */
 };
 
 /* Of a whole header; of a connection that came to us directly. */

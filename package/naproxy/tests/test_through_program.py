@@ -24,6 +24,7 @@ HEADER = (
     + bytes([0x21, 0x11])
     + struct.pack("!H4s4sHH", 12, socket.inet_aton("192.0.2.17"), LOCALHOST, 40000, 443)
 )
+HEADER6 = SIGNATURE + bytes([0x21, 0x21, 0, 36])
 SOON_S = 10.0
 AHEAD_US = 3600 * 1_000_000
 
@@ -119,6 +120,7 @@ class Setting:
         port: int | None = None,
         hold_limit_ms: int = 20000,
         most_held: int = 8,
+        most_open: int = 32,
         flags: int = 0,
         listen_port: int = 0,
         old: bool = True,
@@ -145,7 +147,7 @@ class Setting:
             service.port = port
             service.hold_limit_ms = hold_limit_ms
             service.most_held = most_held
-            service.most_open = 32
+            service.most_open = most_open
         self.state(state, old=old)
         self.page.heartbeat(monotonic_us() + 900_000)
 
@@ -292,15 +294,54 @@ def test_who_hangs_up_while_held_is_gone(setting: Setting) -> None:
     assert setting.service.open_now == 0
 
 
+def by(address: str) -> bytes:
+    """The header of a client with this address, of either family."""
+    if ":" not in address:
+        return HEADER[:16] + socket.inet_aton(address) + HEADER[20:]
+    return HEADER6 + socket.inet_pton(socket.AF_INET6, address) + bytes(16 + 4)
+
+
 def test_more_than_may_be_held_are_closed(setting: Setting) -> None:
     setting.configure(State.ASLEEP, most_held=2)
     setting.start()
     for held in (1, 2):
-        setting.connect()
+        setting.connect(by(f"192.0.2.{held}"))
         until(lambda held=held: setting.service.held_now == held)
-    assert ends(setting.connect())
+    assert ends(setting.connect(by("192.0.2.3")))
     assert setting.counted() == {"refused": 1}
     assert setting.service.held_now == 2
+
+
+def test_clients_that_hold_many_leave_room_for_whoever_comes_new(setting: Setting) -> None:
+    setting.configure(State.ASLEEP, most_held=9)
+    setting.start()
+    for _ in range(9):
+        for many in ("192.0.2.1", "192.0.2.2"):
+            setting.connect(by(many))
+    until(lambda: setting.counted() == {"refused": 12})
+    until(lambda: setting.service.held_now == 6)
+    setting.connect(by("192.0.2.3"))
+    until(lambda: setting.service.held_now == 7)
+
+
+def test_a_network_of_ipv6_counts_as_one_client(setting: Setting) -> None:
+    setting.configure(State.ASLEEP, most_held=8)
+    setting.start()
+    for number in range(8):
+        setting.connect(by(f"2001:db8::{number:x}:{number:x}"))
+    until(lambda: setting.counted() == {"refused": 4})
+    until(lambda: setting.service.held_now == 4)
+    setting.connect(by("2001:db8:0:1::1"))
+    until(lambda: setting.service.held_now == 5)
+
+
+def test_who_has_many_open_leaves_room_for_whoever_comes_new(setting: Setting) -> None:
+    setting.configure(State.AWAKE, most_open=4)
+    setting.start()
+    for _ in range(4):
+        setting.connect()
+    until(lambda: setting.counted() == {"passed": 2, "refused": 2})
+    assert setting.connect(by("192.0.2.3") + b"hello").recv(100) == b"hello"
 
 
 def test_nobody_is_held_for_longer_than_the_limit(setting: Setting) -> None:
