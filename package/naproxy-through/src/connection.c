@@ -31,6 +31,7 @@
 #define ACCEPT_AT_ONCE	16
 #define HEADER_US	5000000
 #define RETRY_US	250000
+#define REACH_US	300000		/* as the VMOD's reach.c */
 #define QUIET_US	60000000	/* no reason to keep a server awake */
 #define IDLE_US		UINT64_C(3600000000)
 #define PIECE		65536
@@ -287,6 +288,7 @@ connection_join(struct connection *c)
 	not_held(c);
 	c->state = JOINED;
 	c->active_us = now_us();
+	service_answered(c->svc);
 	if (c->held) {
 		SERVICE_ADD(c->svc, held, 1);
 		SERVICE_ADD(c->svc, held_ms,
@@ -294,67 +296,6 @@ connection_join(struct connection *c)
 	} else
 		SERVICE_ADD(c->svc, passed, 1);
 	connection_pump(c);
-}
-
-/*--------------------------------------------------------------------
- * To the server
- */
-
-static bool
-out_of_time(const struct connection *c)
-{
-
-	return (now_us() >= c->start_us +
-	    c->svc->conf.hold_limit_ms * UINT64_C(1000));
-}
-
-static void
-server_failed(struct connection *c)
-{
-
-	watch_close(&c->server.watch);
-	wake(c->svc, c->ends.client);
-	if (c->patient && !out_of_time(c)) {
-		c->try_us = now_us() + RETRY_US;
-		return;
-	}
-	SERVICE_ADD(c->svc, failed, 1);
-	connection_abort(c);
-}
-
-static void
-server_connect(struct connection *c)
-{
-	struct sockaddr_storage ss;
-	socklen_t len;
-
-	c->state = CONNECTING;
-	c->try_us = now_us();
-	len = service_target(c->svc, &ss);
-	c->server.watch.fd = socket(ss.ss_family, SOCK_STREAM | SOCK_CLOEXEC |
-	    SOCK_NONBLOCK, 0);
-	if (c->server.watch.fd < 0)
-		server_failed(c);
-	else if (connect(c->server.watch.fd, (struct sockaddr *)&ss, len) == 0)
-		connection_join(c);
-	else if (errno == EINPROGRESS)
-		watch_set(&c->server.watch, EPOLLOUT);
-	else
-		server_failed(c);
-}
-
-static void
-server_connected(struct connection *c)
-{
-	socklen_t len = sizeof (int);
-	int problem;
-
-	AZ(getsockopt(c->server.watch.fd, SOL_SOCKET, SO_ERROR, &problem,
-	    &len));
-	if (problem != 0)
-		server_failed(c);
-	else
-		connection_join(c);
 }
 
 /*--------------------------------------------------------------------
@@ -405,6 +346,110 @@ connection_hold(struct connection *c)
 	c->svc->held++;
 	/* It sends what it likes; that it is gone is all we want to hear. */
 	watch_set(&c->client.watch, EPOLLRDHUP);
+}
+
+/*--------------------------------------------------------------------
+ * To the server
+ */
+
+static bool
+out_of_time(const struct connection *c)
+{
+
+	return (now_us() >= c->start_us +
+	    c->svc->conf.hold_limit_ms * UINT64_C(1000));
+}
+
+static void
+server_failed(struct connection *c)
+{
+
+	watch_close(&c->server.watch);
+	wake(c->svc, c->ends.client);
+	if (c->patient && !out_of_time(c)) {
+		c->try_us = now_us() + RETRY_US;
+		return;
+	}
+	SERVICE_ADD(c->svc, failed, 1);
+	connection_abort(c);
+}
+
+/*
+ * No answer. A server that is called awake may have fallen asleep by itself:
+ * then it wakes, and this one waits for it like those that found it asleep.
+ */
+static void
+server_unanswered(struct connection *c)
+{
+
+	if (!service_awake(c->svc)) {
+		server_failed(c);
+		return;
+	}
+	watch_close(&c->server.watch);
+	service_unanswered(c->svc);
+	if (c->held)
+		wake(c->svc, c->ends.client);
+	else
+		connection_hold(c);
+	if (c->state == ENDED)
+		return;
+	c->state = CONNECTING;
+	c->try_us = now_us() + RETRY_US;
+}
+
+/* Who refuses a connection is there. */
+static void
+server_problem(struct connection *c, int problem)
+{
+
+	switch (problem) {
+	case ETIMEDOUT:
+	case EHOSTUNREACH:
+	case ENETUNREACH:
+	case EHOSTDOWN:
+	case ENETDOWN:
+		server_unanswered(c);
+		break;
+	default:
+		server_failed(c);
+		break;
+	}
+}
+
+static void
+server_connect(struct connection *c)
+{
+	struct sockaddr_storage ss;
+	socklen_t len;
+
+	c->state = CONNECTING;
+	c->try_us = now_us();
+	len = service_target(c->svc, &ss);
+	c->server.watch.fd = socket(ss.ss_family, SOCK_STREAM | SOCK_CLOEXEC |
+	    SOCK_NONBLOCK, 0);
+	if (c->server.watch.fd < 0)
+		server_failed(c);
+	else if (connect(c->server.watch.fd, (struct sockaddr *)&ss, len) == 0)
+		connection_join(c);
+	else if (errno == EINPROGRESS)
+		watch_set(&c->server.watch, EPOLLOUT);
+	else
+		server_problem(c, errno);
+}
+
+static void
+server_connected(struct connection *c)
+{
+	socklen_t len = sizeof (int);
+	int problem;
+
+	AZ(getsockopt(c->server.watch.fd, SOL_SOCKET, SO_ERROR, &problem,
+	    &len));
+	if (problem != 0)
+		server_problem(c, problem);
+	else
+		connection_join(c);
 }
 
 static void
@@ -599,8 +644,9 @@ tick_waiting(struct connection *c)
 		if (now >= c->try_us)
 			connection_go(c);
 	} else if (now >= c->try_us +
-	    c->svc->server.connect_timeout_ms * UINT64_C(1000))
-		server_failed(c);
+	    c->svc->server.connect_timeout_ms * UINT64_C(1000) ||
+	    (now >= c->try_us + REACH_US && service_quiet(c->svc)))
+		server_unanswered(c);
 }
 
 /*

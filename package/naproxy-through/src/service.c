@@ -23,6 +23,7 @@
 #include "through.h"
 
 #define BACKLOG		1024
+#define SILENT_AGAIN_US	UINT64_C(60000000)
 #define SOCKETS		"edge/jail/through"
 
 static struct service *all;
@@ -368,6 +369,52 @@ service_since(const struct service *svc)
 {
 
 	return (svc->live == NULL ? 0 : NP_LOAD(svc->live_server->since_us));
+}
+
+bool
+service_awake(const struct service *svc)
+{
+
+	return (service_trusted(svc) && service_state(svc) == NAPROXY_AWAKE);
+}
+
+bool
+service_quiet(const struct service *svc)
+{
+	uint64_t last_us = service_since(svc);
+
+	if (last_us < svc->answered_us)
+		last_us = svc->answered_us;
+	return (service_awake(svc) && svc->server.reach_ms != 0 &&
+	    now_us() >= last_us + svc->server.reach_ms * UINT64_C(1000));
+}
+
+void
+service_answered(struct service *svc)
+{
+
+	svc->answered_us = now_us();
+	svc->silent_us = 0;
+}
+
+/*
+ * The controller looks at another port, and may find the server awake all the
+ * same. To say so again at once would not help.
+ */
+void
+service_unanswered(struct service *svc)
+{
+
+	if (service_quiet(svc) && (svc->silent_us == 0 ||
+	    now_us() >= svc->silent_us + SILENT_AGAIN_US))
+		svc->silent_us = now_us();
+}
+
+bool
+service_silent(const struct service *svc)
+{
+
+	return (svc->silent_us > service_since(svc) && service_awake(svc));
 }
 
 bool

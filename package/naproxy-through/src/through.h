@@ -48,6 +48,8 @@ struct service {
 	uint32_t		held;
 	bool			deaf;		/* it could not listen */
 	uint64_t		woken_us;
+	uint64_t		answered_us;	/* it took a connection */
+	uint64_t		silent_us;	/* it took none; 0: it has since */
 };
 
 /*--------------------------------------------------------------------
@@ -72,6 +74,15 @@ bool service_trusted(const struct service *);
 uint32_t service_state(const struct service *);
 /* Since when it is in that state. */
 uint64_t service_since(const struct service *);
+/* Is it called awake? It may have fallen asleep by itself. */
+bool service_awake(const struct service *);
+/* Is it time to doubt that? Not if it has answered lately. */
+bool service_quiet(const struct service *);
+/* It took a connection; it took none. */
+void service_answered(struct service *);
+void service_unanswered(struct service *);
+/* Is it called awake, and took no connection since? */
+bool service_silent(const struct service *);
 /* May a connection go to the server now? */
 bool service_available(const struct service *);
 socklen_t service_target(const struct service *, struct sockaddr_storage *);

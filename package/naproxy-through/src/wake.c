@@ -71,8 +71,9 @@ wake_datagram(const struct service *svc, const char *client)
 
 	/* What it asks for nobody reads. */
 	len = snprintf(buf, sizeof buf, "naproxy-wake 1\nserver=%s\n"
-	    "reason=pass\nclass=person\nclient=%s\nhost=%s\npath=port %u\n",
-	    svc->server.id, client, svc->conf.id, svc->conf.port);
+	    "reason=pass\n%sclass=person\nclient=%s\nhost=%s\npath=port %u\n",
+	    svc->server.id, service_silent(svc) ? "seen=silent\n" : "",
+	    client, svc->conf.id, svc->conf.port);
 	(void)sendto(wake_unix, buf, (size_t)len, MSG_NOSIGNAL,
 	    (const struct sockaddr *)&controller, sizeof controller);
 }
@@ -82,7 +83,8 @@ wake(struct service *svc, const char *client)
 {
 	uint64_t now = now_us();
 	bool trusted = service_trusted(svc);
-	bool awake = service_state(svc) == NAPROXY_AWAKE;
+	bool awake = service_state(svc) == NAPROXY_AWAKE &&
+	    !service_silent(svc);
 
 	if ((awake && trusted) || now < svc->woken_us + WAKE_PAUSE_US)
 		return;

@@ -121,6 +121,7 @@ class Setting:
         hold_limit_ms: int = 20000,
         most_held: int = 8,
         most_open: int = 32,
+        reach_ms: int = 0,
         flags: int = 0,
         listen_port: int = 0,
         old: bool = True,
@@ -137,6 +138,7 @@ class Setting:
             server.mac[:] = bytes(range(6))
             server.flags = flags
             server.connect_timeout_ms = 1000
+            server.reach_ms = reach_ms
         with self.page.serving(0) as service:
             service.id = b"web"
             service.listen = Listen.TCP if listen_port else Listen.EDGE
@@ -418,6 +420,65 @@ def test_a_server_that_refuses_is_not_tried_again(setting: Setting) -> None:
     setting.start()
     assert ends(setting.connect())
     assert setting.counted() == {"failed": 1}
+
+
+class Silent:
+    """A port that takes no connection, as that of a machine that sleeps."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self.listener = stack.enter_context(socket.socket())
+        self.listener.bind(("127.0.0.1", 0))
+        self.listener.listen(0)
+        self.port: int = self.listener.getsockname()[1]
+        # With its queue full, the kernel answers nobody else.
+        full = stack.enter_context(socket.create_connection(("127.0.0.1", self.port), SOON_S))
+        self._full = full.getsockname()
+
+    def wake(self) -> socket.socket:
+        """Return the first connection that is not ours."""
+        while True:
+            taken, address = self.listener.accept()
+            if address != self._full:
+                return taken
+            taken.close()
+
+
+def test_a_server_that_fell_asleep_by_itself_is_woken_and_waited_for(setting: Setting) -> None:
+    silent = Silent(setting.stack)
+    setting.configure(State.AWAKE, port=silent.port, flags=F_WOL, reach_ms=2000)
+    setting.start()
+    client = setting.connect(HEADER + b"hello")
+    server, asked = parse(setting.wakes.recv(2000))
+    assert (server, asked.silent, asked.who) == ("server", True, "192.0.2.17")
+    assert setting.magic.recv(200).startswith(b"\xff" * 6)
+    until(lambda: setting.service.held_now == 1)
+    setting.state(State.WAKING)
+    setting.state(State.AWAKE)
+    with silent.wake() as taken:
+        assert taken.recv(100) == b"hello"
+        until(lambda: setting.counted() == {"held": 1})
+        client.close()
+
+
+def test_no_more_are_held_for_a_server_that_is_silent(setting: Setting) -> None:
+    setting.configure(State.AWAKE, port=Silent(setting.stack).port, reach_ms=2000, most_held=1)
+    setting.start()
+    setting.connect(by("192.0.2.1"))
+    until(lambda: setting.service.held_now == 1)
+    assert ends(setting.connect(by("192.0.2.2")))
+    assert setting.counted() == {"refused": 1}
+
+
+def test_a_port_that_stays_silent_is_not_told_of_again_and_again(setting: Setting) -> None:
+    setting.configure(State.AWAKE, port=Silent(setting.stack).port, reach_ms=1)
+    setting.start()
+    setting.connect()
+    assert parse(setting.wakes.recv(2000))[1].silent
+    setting.state(State.WAKING)
+    setting.state(State.AWAKE)
+    setting.wakes.settimeout(1.5)
+    with pytest.raises(TimeoutError):
+        setting.wakes.recv(2000)
 
 
 def test_a_server_that_just_woke_is_tried_until_it_takes_the_connection(setting: Setting) -> None:
