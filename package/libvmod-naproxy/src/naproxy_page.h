@@ -314,7 +314,7 @@ struct naproxy_service {
 	uint64_t	held_ms;		/* the waits of `held`, in all */
 	uint64_t	bytes_in;		/* from clients */
 	uint64_t	bytes_out;
-	uint64_t	last_active_us;		/* t_us of the last byte */
+	uint64_t	last_active_us;		/* t_us of the last use */
 	uint8_t		_pad2[32];
 };
 

@@ -33,6 +33,7 @@
 #define RETRY_US	250000
 #define REACH_US	300000		/* as the VMOD's reach.c */
 #define QUIET_US	60000000	/* no reason to keep a server awake */
+#define UPLOAD_LEAST	16384		/* in a minute */
 #define IDLE_US		UINT64_C(3600000000)
 #define PIECE		65536
 #define PIECES		16		/* then others have their turn */
@@ -62,6 +63,9 @@ struct connection {
 	uint64_t		start_us;
 	uint64_t		try_us;
 	uint64_t		active_us;
+	uint64_t		used_us;	/* keeps the server awake */
+	uint64_t		upload_us;	/* since when we count ... */
+	uint64_t		upload;		/* ... what the client sends */
 	struct ends		ends;
 	size_t			head_len;
 	uint8_t			head[HEADER_MOST];
@@ -162,6 +166,27 @@ again(void)
 	return (errno == EAGAIN || errno == EINTR);
 }
 
+/*
+ * A client that only sends a byte now and then, and to whom the server has
+ * nothing to say, does not use it; an upload does.
+ */
+static void
+connection_used(struct connection *c, bool upload, uint64_t n)
+{
+
+	c->active_us = now_us();
+	if (upload) {
+		if (c->active_us >= c->upload_us + QUIET_US) {
+			c->upload_us = c->active_us;
+			c->upload = 0;
+		}
+		c->upload += n;
+		if (c->upload < UPLOAD_LEAST)
+			return;
+	}
+	c->used_us = c->active_us;
+}
+
 /* One piece from a side to the other. Returns -1: it failed; 0: not now. */
 static int
 side_piece(struct side *s)
@@ -184,7 +209,7 @@ side_piece(struct side *s)
 		if (n < 0)
 			return (again() ? 0 : -1);
 		s->in_pipe -= (size_t)n;
-		s->c->active_us = now_us();
+		connection_used(s->c, s == &s->c->client, (uint64_t)n);
 		if (s == &s->c->client)
 			SERVICE_ADD(s->c->svc, bytes_in, (uint64_t)n);
 		else
@@ -223,14 +248,14 @@ side_wait(struct side *s)
 static void
 connection_pump(struct connection *c)
 {
-	uint64_t before = c->active_us;
+	uint64_t before = c->used_us;
 
 	if (!side_pump(&c->client) || !side_pump(&c->server)) {
 		connection_abort(c);
 		return;
 	}
-	if (c->active_us != before && c->svc->live != NULL)
-		NP_STORE(c->svc->live->last_active_us, c->active_us);
+	if (c->used_us != before && c->svc->live != NULL)
+		NP_STORE(c->svc->live->last_active_us, c->used_us);
 	if (c->client.told && c->server.told) {
 		connection_end(c);
 		return;

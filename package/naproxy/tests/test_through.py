@@ -123,18 +123,23 @@ def test_each_connection_is_a_request_of_a_person(shared: Page, record: page.Ser
     [
         ("passed", Outcome.PIPE),
         ("held", Outcome.HELD),
-        ("refused", Outcome.CAPPED),
-        ("limit", Outcome.LIMIT),
-        ("gone", Outcome.GONE),
-        ("failed", Outcome.ERROR),
     ],
 )
-def test_each_end_has_its_outcome(
+def test_each_that_was_joined_has_its_outcome(
     shared: Page, record: page.Service, counter: str, outcome: Outcome
 ) -> None:
     through = Through(shared, 0)
     setattr(record, counter, 1)
     assert [event.outcome for event in through.events(1000)] == [outcome]
+
+
+@pytest.mark.parametrize("counter", ["refused", "limit", "gone", "failed"])
+def test_who_never_reached_the_server_is_no_request(
+    shared: Page, record: page.Service, counter: str
+) -> None:
+    through = Through(shared, 0)
+    setattr(record, counter, 1)
+    assert list(through.events(1000)) == []
 
 
 @pytest.mark.parametrize(("held_ms", "delayed"), [(1999, 0), (2002, page.E_DELAYED)])

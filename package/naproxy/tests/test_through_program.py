@@ -402,6 +402,29 @@ def test_a_megabyte_goes_both_ways_at_once(setting: Setting) -> None:
     assert setting.service.last_active_us
 
 
+def test_what_only_the_client_sends_is_no_use_of_the_server(setting: Setting) -> None:
+    def answer(connection: socket.socket) -> None:
+        with suppress(ConnectionResetError):
+            all_of(connection)
+
+    setting.serve(answer)
+    setting.configure(State.AWAKE)
+    setting.start()
+    client = setting.connect(HEADER + bytes(16000))
+    until(lambda: setting.service.bytes_in == 16000)
+    assert setting.service.last_active_us == 0
+    client.sendall(bytes(1000))  # an upload, by now
+    until(lambda: setting.service.last_active_us)
+
+
+def test_what_the_server_sends_is_use_of_it(setting: Setting) -> None:
+    setting.serve(lambda connection: connection.sendall(connection.recv(1)))
+    setting.configure(State.AWAKE)
+    setting.start()
+    assert setting.connect(HEADER + b"x").recv(1) == b"x"
+    until(lambda: setting.service.last_active_us)
+
+
 def test_who_does_not_read_stops_the_other_side(setting: Setting) -> None:
     setting.serve(lambda connection: connection.sendall(bytes(64 << 20)))
     setting.configure(State.AWAKE)

@@ -1,7 +1,8 @@
 """Connections that naproxy-through passes on to a server unread: what the page says of them.
 
 That program cannot write the ring of events, which has one writer. So requests are made of its
-counters here: one for each connection, by a person, for nobody can tell robots apart.
+counters here: one for each connection that was joined to the server, by a person, for nobody can
+tell robots apart. The others are only counted: any stranger can make them, and they teach nothing.
 """
 
 from __future__ import annotations
@@ -20,15 +21,9 @@ which end by then. naproxy-through ends these when the server falls asleep."""
 _MOST_AT_ONCE: Final = 1000
 _NO_AGENT: Final = 0xFFFFFFFF
 _NO_METHOD: Final = 9
-_ENDS: Final = {
-    "passed": Outcome.PIPE,
-    "held": Outcome.HELD,
-    "refused": Outcome.CAPPED,
-    "limit": Outcome.LIMIT,
-    "gone": Outcome.GONE,
-    "failed": Outcome.ERROR,
-}
-_TOLD: Final = ("accepted", *_ENDS, "bytes_in", "bytes_out")
+_JOINED: Final = {"passed": Outcome.PIPE, "held": Outcome.HELD}
+_NOT_JOINED: Final = ("refused", "limit", "gone", "failed")
+_TOLD: Final = ("accepted", *_JOINED, *_NOT_JOINED, "bytes_in", "bytes_out")
 
 
 class Through:
@@ -49,7 +44,7 @@ class Through:
         return record
 
     def _counters(self) -> dict[str, int]:
-        return {name: self._counter(name) for name in (*_ENDS, "held_ms")}
+        return {name: self._counter(name) for name in (*_JOINED, "held_ms")}
 
     def _counter(self, name: str) -> int:
         return read_u64(lambda: int(getattr(self._record, name)))
@@ -66,17 +61,17 @@ class Through:
 
     @property
     def busy(self) -> int:
-        """How many are open, if there were bytes on any of them lately."""
+        """How many are open, if any of them used the server lately."""
         lately = self._now_us() - self._counter("last_active_us") < QUIET_US
         return int(self._record.open_now) if self.served and lately else 0
 
     def events(self, delta_ms: float) -> Iterator[Event]:
-        """Yield a request for each connection of whose end, or joining, we hear now."""
+        """Yield a request for each connection of whose joining we hear now."""
         now, before = self._counters(), self._known
         self._known = now
         # Who counts anew is another program, or another service.
         new = {name: max(0, now[name] - before[name]) for name in now}
-        for name, outcome in _ENDS.items():
+        for name, outcome in _JOINED.items():
             delay_ms = new["held_ms"] // new["held"] if new["held"] and name == "held" else 0
             delayed = page.E_DELAYED if delay_ms > delta_ms else 0
             for _ in range(min(new[name], _MOST_AT_ONCE)):
