@@ -199,6 +199,22 @@ def test_nobody_else_gets_an_answer_where_no_tls_ends(
     assert answer_to(shop, edge.box.port) == b"PASSED" + shop
 
 
+def in_two_records(hello: bytes) -> bytes:
+    kind, body = hello[:3], hello[5:]
+    parts = body[:9], body[9:]
+    return b"".join(kind + len(part).to_bytes(2, "big") + part for part in parts)
+
+
+@pytest.mark.parametrize(
+    "said", [in_two_records(hello_to("shop.example")), hello_to("shop.example.")]
+)
+def test_a_name_that_is_not_said_as_browsers_do_is_nobodys(
+    edge: Edge, behind: None, said: bytes
+) -> None:
+    start(edge, passing(edge.box.port, mode="none"))
+    assert answer_to(said, edge.box.port) == b""
+
+
 def test_limits_hold_at_the_front_only() -> None:
     text = render(passing(443), {}, b"", Here(Path("/run")))["haproxy.cfg"].decode()
     front, _, rest = text.partition("frontend edge")
