@@ -355,6 +355,35 @@ def test_the_step_of_the_guide_proposes_what_the_look_found(
     assert kept["in_use_by"] == ["web"]
 
 
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_the_step_of_the_guide_leaves_what_is_passed_on_unopened(
+    opened: Open, stage: Stage, language: str
+) -> None:
+    change(stage, mode="through")
+    before = stage.config_file.read_bytes()
+    page = opened("about:blank", language)
+    found = {"known": True, "answers": True, "leads": None, "names": [], "certificates": False}
+    page.route("**/api/setup/https/look", lambda route: route.fulfill(json=found))
+    page.goto("/setup/again/https?server=web")
+    expect(page.locator("input[name=mode]:checked")).to_have_value("through")
+    words = "reicht es ungeöffnet weiter" if language == "de" else "passes it on unopened"
+    expect(page.locator("#seen")).to_contain_text(words)
+    good(page)
+    page.locator("button[form=form]").click()
+    page.wait_for_url("**/setup/again")
+    assert stage.config_file.read_bytes() == before
+
+
+def test_the_step_of_the_guide_sends_no_mode_that_nobody_chose(opened: Open, stage: Stage) -> None:
+    before = stage.config_file.read_bytes()
+    page = opened("about:blank")
+    page.route("**/api/setup/https/look", lambda route: None)
+    page.goto("/setup/again/https?server=web")
+    page.locator("button[form=form]").click()
+    page.wait_for_url("**/setup/again")
+    assert stage.config_file.read_bytes() == before
+
+
 # Certificates that the box gets by itself
 
 

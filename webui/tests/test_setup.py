@@ -171,6 +171,7 @@ def test_of_a_large_certificate_only_some_names_are_proposed() -> None:
         ("later", False, "none"),
         ("unused", False, "unused"),
         ("unused", True, "none"),
+        ("through", False, "through"),
     ],
 )
 def test_a_choice_of_https_is_written(mode: str, silent: bool, written: str) -> None:

@@ -254,7 +254,7 @@ def https_look(body: dict[str, Any]) -> Any:
     body=obj(
         {
             **SERVER,
-            "mode": choice("box", "later", "unused"),
+            "mode": choice("box", "through", "later", "unused"),
             "names": array(string(maxLength=253), maxItems=64),
         },
         optional=("server", "mode", "names"),

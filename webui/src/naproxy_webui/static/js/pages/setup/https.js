@@ -16,7 +16,8 @@ const choose = (value) => {
 	one(`input[value=${value}]`, form).checked = true;
 	show();
 };
-const wanted = () => one("input[name=mode]:checked", form)?.value ?? "later";
+/** None before the box has looked. */
+const wanted = () => one("input[name=mode]:checked", form)?.value;
 
 function show() {
 	at("certificate").hidden = wanted() !== "box";
@@ -27,15 +28,13 @@ function show() {
 function found(said) {
 	kept = said.certificates;
 	const uses = said.answers || said.leads !== null;
-	const words = said.leads
-		? t("setup.https.leads", { to: said.leads })
-		: t(
-				uses
-					? "setup.https.answers"
-					: said.known
-						? "setup.https.silent"
-						: "setup.https.unseen",
-			);
+	const words = !uses
+		? t(said.known ? "setup.https.silent" : "setup.https.unseen")
+		: mode === "through"
+			? t("setup.https.uses_through")
+			: said.leads
+				? t("setup.https.leads", { to: said.leads })
+				: t("setup.https.answers");
 	const kind = uses ? "info" : said.known ? "good" : "warn";
 	fill(at("seen"), notice(kind, h("p", words), said.known ? null : lookAgain()));
 	at("found").hidden = !said.names.length;
@@ -49,8 +48,7 @@ function found(said) {
 			),
 		),
 	);
-	if (mode === "none" && !one("input[name=mode]:checked", form))
-		choose(uses ? "box" : said.known ? "unused" : "later");
+	if (!wanted()) choose(uses ? "box" : said.known ? "unused" : "later");
 	show();
 }
 
@@ -63,7 +61,7 @@ async function look() {
 	} catch (error) {
 		if (!(error instanceof ApiError)) throw error;
 		fill(at("seen"), notice("warn", h("p", error.message), lookAgain()));
-		if (!one("input[name=mode]:checked", form)) choose("later");
+		if (!wanted()) choose("later");
 	}
 }
 
@@ -90,10 +88,11 @@ onSend(
 		if (serves && !issues && (chosen(form) || !kept) && !(await use(form))) return;
 		// The box then asks for it by itself, now and later: nobody need wait for it here.
 		if (issues) await configureIssue(form);
-		await post("/api/setup/https", about({ mode: wanted() }));
+		const given = wanted();
+		if (given) await post("/api/setup/https", about({ mode: given }));
 		await onward();
 	},
 	(error) => showErrors(form, error),
 );
-if (mode === "box" || mode === "unused") choose(mode);
+show();
 look();
