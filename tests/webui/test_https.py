@@ -337,7 +337,6 @@ def test_the_step_of_the_guide_proposes_what_the_look_found(
         "answers": True,
         "leads": None,
         "names": ["shop.office.example", "*.a-rather-long-name-of-a-website.example"],
-        "certificates": False,
     }
     page.route("**/api/setup/https/look", lambda route: route.fulfill(json=found))
     page.goto("/setup/again/https?server=web")
@@ -362,12 +361,25 @@ def test_the_step_of_the_guide_leaves_what_is_passed_on_unopened(
     change(stage, mode="through")
     before = stage.config_file.read_bytes()
     page = opened("about:blank", language)
-    found = {"known": True, "answers": True, "leads": None, "names": [], "certificates": False}
+    found = {"known": True, "answers": True, "leads": None, "names": []}
     page.route("**/api/setup/https/look", lambda route: route.fulfill(json=found))
     page.goto("/setup/again/https?server=web")
     expect(page.locator("input[name=mode]:checked")).to_have_value("through")
     words = "reicht es ungeöffnet weiter" if language == "de" else "passes it on unopened"
     expect(page.locator("#seen")).to_contain_text(words)
+    good(page)
+    page.locator("button[form=form]").click()
+    page.wait_for_url("**/setup/again")
+    assert stage.config_file.read_bytes() == before
+
+
+def test_the_step_of_the_guide_leaves_a_certificate_as_it_is(opened: Open, stage: Stage) -> None:
+    change(stage, mode="box")
+    own = {"id": "main", "source": "server", "server": "web"}
+    patch(stage, {"op": "add", "where": "certificate", "value": own})
+    before = stage.config_file.read_bytes()
+    page = opened("/setup/again/https?server=web")
+    expect(page.locator("input[name=way]:checked")).to_have_value("keep")
     good(page)
     page.locator("button[form=form]").click()
     page.wait_for_url("**/setup/again")

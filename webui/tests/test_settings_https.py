@@ -456,3 +456,27 @@ def test_the_way_that_is_in_use_is_chosen(
     assert (certificates.way(config), certificates.fetching(config)["servers"]) == (way, servers)
     config["server"][0]["sleep"] = {"driver": "agent"}
     assert certificates.fetching(config)["servers"] == []
+
+
+@pytest.mark.parametrize(
+    ("own", "there", "hosts", "said"),
+    [
+        ({"id": "a"}, [], ["a.example"], True),
+        ({"id": "a", "names": ["a.example"]}, [], ["a.example", "b.example"], True),
+        ({"id": "a", "names": ["b\u00fcro.example"]}, [], ["xn--bro-hoa.example"], True),
+        ({"id": "a", "names": ["b.example"]}, [], ["a.example"], False),
+        ({"id": "a", "source": "server", "server": "web"}, [], ["a.example"], True),
+        ({"id": "a", "source": "server", "server": "nas"}, [], ["a.example"], False),
+        ({"id": "a", "source": "upload"}, ["*.example"], ["a.example"], True),
+        ({"id": "a", "source": "upload"}, ["b.example"], ["a.example"], False),
+        ({"id": "a", "source": "upload"}, [], ["a.example"], False),
+        ({"id": "a", "source": "upload"}, ["b.example"], [], True),
+    ],
+)
+def test_a_server_that_has_a_certificate_needs_no_other(
+    own: dict[str, Any], there: list[str], hosts: list[str], *, said: bool
+) -> None:
+    config = configuration(own)
+    server = {**config["server"][0], "hosts": hosts}
+    assert certificates.cared_for(config, server, [{"id": "a", "names": there}]) is said
+    assert not certificates.cared_for({**config, "certificate": []}, server, [])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
+
+from naproxy.core.names import ascii_site, covers
 
 COMING: Final = ("https.acme_clock", "https.acme_coming", "https.fetch_coming")
 """Why there is none yet, where nothing is wrong."""
@@ -46,6 +48,27 @@ def way(config: Mapping[str, Any]) -> str:
     """Return how certificates come here: `acme`, `upload` or `server`; new ones are issued."""
     sources = {each["source"] for each in config["certificate"]}
     return next((each for each in ("acme", "server", "upload") if each in sources), "acme")
+
+
+def cared_for(
+    config: Mapping[str, Any], server: Mapping[str, Any], there: Iterable[Mapping[str, Any]]
+) -> bool:
+    """Is there a certificate for a server, or does one come by itself? `there`: what the box has.
+
+    Without names any will do: nobody can tell whose it is.
+    """
+    sites = [ascii_site(host) for host in server["hosts"]]
+    found = {each["id"]: each["names"] for each in there}
+
+    def for_it(own: Mapping[str, Any]) -> bool:
+        if own["source"] == "server":
+            return bool(own["server"] == server["id"])
+        if own["source"] == "acme" and not own["names"]:
+            return True
+        names = [ascii_site(name) for name in own["names"] or found.get(own["id"], ())]
+        return not sites or any(covers(name, site) for name in names for site in sites)
+
+    return any(for_it(own) for own in config["certificate"])
 
 
 def _first(config: Mapping[str, Any], source: str) -> Mapping[str, Any] | None:

@@ -226,7 +226,6 @@ def _server(config: dict[str, Any], name: str) -> dict[str, Any]:
             "answers": boolean(description="port 443 of the server"),
             "leads": nullable(string(description="where visitors are sent on to by HTTPS")),
             "names": array(string(), description="of its certificate that are not served yet"),
-            "certificates": boolean(description="the box has one that it can use"),
         }
     ),
     **ADMIN,
@@ -241,9 +240,7 @@ def https_look(body: dict[str, Any]) -> Any:
             raise
         # It is not awake: what was seen last holds, if anything was.
         found = control().call("server.looked", server=server["id"])
-    kept = control().call("certificates")["certificates"]
-    certificates = any(each["problem"] is None for each in kept)
-    return {**setting_up.seen(found, server), "certificates": certificates}
+    return setting_up.seen(found, server)
 
 
 @route(

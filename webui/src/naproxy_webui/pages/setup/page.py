@@ -117,6 +117,14 @@ def _page(step: str, server: str | None, *, again: bool) -> str:
         server=mine,
         config=config,
         issuing=certificates.issuing(config),
-        way="upload" if certificates.way(config) == "upload" else "acme",
+        way=_way(config, mine) if step == "https" else None,
         meters=[each for each in config["meter"] if mine and each["of"] == mine["id"]],
     )
+
+
+def _way(config: dict[str, Any], server: dict[str, Any] | None) -> str:
+    """Return which way to a certificate is proposed."""
+    there = control().call("certificates")["certificates"]
+    if server and certificates.cared_for(config, server, there):
+        return "keep"
+    return "upload" if certificates.way(config) == "upload" else "acme"

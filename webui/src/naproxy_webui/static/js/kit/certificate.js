@@ -15,9 +15,6 @@ const filesOf = (form, name) => [
 	.../** @type {FileList} */ (/** @type {HTMLInputElement} */ (field(form, name)).files),
 ];
 
-/** Whether a file was chosen. @param {HTMLFormElement} form */
-export const chosen = (form) => filesOf(form, "pem").length + filesOf(form, "key").length > 0;
-
 /** @param {File} file @param {"text" | "base64"} as @returns {Promise<string>} */
 const read = (file, as) =>
 	new Promise((resolve, reject) => {

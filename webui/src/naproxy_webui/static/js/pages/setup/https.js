@@ -1,7 +1,7 @@
 // /setup/https: who answers visitors that come by HTTPS.
 
 import { all, ApiError, at, fill, h, notice, one, post, t } from "../../kit/core.js";
-import { chosen, use, ways } from "../../kit/certificate.js";
+import { use, ways } from "../../kit/certificate.js";
 import { clearErrors, onPress, onSend, showErrors } from "../../kit/form.js";
 import { configureIssue, tryIssue } from "../../kit/issue.js";
 import { about, onward, server } from "./flow.js";
@@ -9,7 +9,6 @@ import { about, onward, server } from "./flow.js";
 const LONG = { timeout_ms: 60_000 };
 const form = at("form");
 const { mode } = form.dataset;
-let kept = false;
 
 /** @param {string} value */
 const choose = (value) => {
@@ -21,12 +20,10 @@ const wanted = () => one("input[name=mode]:checked", form)?.value;
 
 function show() {
 	at("certificate").hidden = wanted() !== "box";
-	at("kept").hidden = !kept;
 }
 
 /** @param {Api["POST /api/setup/https/look"]} said */
 function found(said) {
-	kept = said.certificates;
 	const uses = said.answers || said.leads !== null;
 	const words = !uses
 		? t(said.known ? "setup.https.silent" : "setup.https.unseen")
@@ -84,10 +81,10 @@ onSend(
 		if (names.length) await post("/api/setup/https", about({ names }));
 		clearErrors(form);
 		const serves = wanted() === "box";
-		const issues = serves && one("input[name=way]:checked", form).value === "acme";
-		if (serves && !issues && (chosen(form) || !kept) && !(await use(form))) return;
+		const way = serves && one("input[name=way]:checked", form).value;
+		if (way === "upload" && !(await use(form))) return;
 		// The box then asks for it by itself, now and later: nobody need wait for it here.
-		if (issues) await configureIssue(form);
+		if (way === "acme") await configureIssue(form);
 		const given = wanted();
 		if (given) await post("/api/setup/https", about({ mode: given }));
 		await onward();
