@@ -192,6 +192,20 @@ def test_a_certificate_in_two_files_is_checked_then_used(
     assert issued.key.decode().splitlines()[1] not in page.content()
 
 
+def test_the_card_says_by_itself_what_a_change_led_to(
+    opened: Open, stage: Stage, authority: Authority
+) -> None:
+    change(stage, mode="box")
+    page = opened("about:blank")
+    page.clock.install()
+    page.goto("/settings/https")
+    card = page.locator("[data-https] .notice")
+    expect(card).to_contain_text(f"no certificate for {HOST}")
+    send(stage, authority, authority.issue(HOST))
+    page.clock.run_for(2000)
+    expect(card).not_to_contain_text("no certificate for")
+
+
 def test_what_is_wrong_is_said_beside_the_field_it_is_about(
     opened: Open, stage: Stage, authority: Authority
 ) -> None:

@@ -7,7 +7,7 @@ const EVERY_MS = 500;
 const PATIENCE = 60;
 
 /** @param {number} ms @returns {Promise<void>} */
-const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+export const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /**
  * Begin a job (if `body` is given) and follow it to its end: `show(status)` meanwhile. `fresh`:

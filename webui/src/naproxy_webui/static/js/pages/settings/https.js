@@ -8,8 +8,11 @@ import { configureIssue, issueForm, renewNow, tryIssue } from "../../kit/issue.j
 import { certificateRow } from "./certificates.js";
 import { fetchForm } from "./fetching.js";
 import { again } from "./forms.js";
+import { pause } from "../../kit/jobs.js";
 
 const LOOK = { timeout_ms: 60_000 };
+const LIVE_MS = 2000;
+const LIVE_TIMES = 5;
 const form = one("form[data-certificate-form]");
 const issue = one("form[data-issue-form]");
 let replaced = "";
@@ -32,6 +35,8 @@ for (const each of [form, issue]) {
 		each.dataset.only = event.submitter?.matches("[data-check]") ? "check" : "";
 	});
 }
+// What cannot be asked now is seen when the page is opened next.
+live().catch(() => {});
 onSend(
 	issue,
 	async () => {
@@ -52,6 +57,20 @@ onSend(
 	},
 	(error) => showErrors(form, error),
 );
+
+/** A change is in force, and judged, a moment after it was saved: what it led to is shown then. */
+async function live() {
+	for (let n = 0; n < LIVE_TIMES; n += 1) {
+		await pause(LIVE_MS);
+		const answer = await fetch(location.href);
+		const now = new DOMParser().parseFromString(await answer.text(), "text/html");
+		for (const place of all("[data-live]")) {
+			const said = now.querySelector(`[data-live="${place.dataset.live}"]`);
+			if (said && said.innerHTML !== place.innerHTML)
+				place.replaceChildren(...said.childNodes);
+		}
+	}
+}
 
 /** What only the box's own HTTPS has, is off without it. @param {HTMLElement} card */
 function servedBy(card) {
