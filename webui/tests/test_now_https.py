@@ -14,7 +14,7 @@ from naproxy.core.state import State
 from naproxy_webui.office import https
 
 EDGE: dict[str, Any] = {
-    **{"wanted": True, "problem": None, "uncovered": [], "ending": []},
+    **{"wanted": True, "problem": None, "uncovered": [], "ended": [], "ending": []},
     "certificates": [{"id": "main", "names": ["a.example", "b.example"], "not_after_s": 2e9}],
 }
 EXPIRED = Reason("https.expired", day="2026-11-01")

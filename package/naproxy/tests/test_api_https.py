@@ -9,7 +9,7 @@ from naproxy.api.https import Seen
 from naproxy.core import words
 from naproxy.core.reason import Reason
 
-EDGE: dict[str, Any] = {"problem": None, "uncovered": []}
+EDGE: dict[str, Any] = {"problem": None, "uncovered": [], "ended": []}
 AROUND = Reason("server.https_around", port=443)
 CIRCLE = Reason("server.leads_in_a_circle", name="one.example")
 UNSERVED = Reason("server.https_unserved", name="one.example")
@@ -18,6 +18,10 @@ DOWN = Reason("https.not_running")
 BARE = Reason("https.bare", names=["One.Example"])
 SERVE, SEND, SERVER = (Reason(f"https.do_{each}") for each in ("serve", "send", "server"))
 WITHOUT = {"uncovered": ["one.example"]}
+OLD = {"ended": [{"name": "One.Example", "day": "2026-11-22"}]}
+OTHERS = {"ended": [{"name": "two.example", "day": "2026-11-22"}]}
+ENDED = Reason("https.ended", names=["One.Example"], day="2026-11-22")
+REPLACE = Reason("https.do_replace")
 
 
 @pytest.mark.parametrize(
@@ -38,6 +42,10 @@ WITHOUT = {"uncovered": ["one.example"]}
         ("box", None, {"problem": DOWN, **WITHOUT}, Seen("warn", BARE, SEND)),
         ("box", None, {"problem": DOWN}, Seen("bad", DOWN)),
         ("box", AROUND, {"problem": DOWN}, Seen("bad", DOWN)),
+        ("box", None, OLD, Seen("bad", ENDED, REPLACE)),
+        ("box", UNSERVED, OLD, Seen("bad", ENDED, REPLACE)),
+        ("box", CIRCLE, OLD, Seen("warn", CIRCLE, SERVER)),
+        ("box", None, OTHERS, Seen("good", Reason("https.good_box"))),
         ("box", CIRCLE, {"problem": DOWN}, Seen("warn", CIRCLE, SERVER)),
         ("none", None, {"problem": DOWN}, Seen("good", Reason("https.good_none"))),
     ],
@@ -64,5 +72,5 @@ def test_visits_past_the_box_are_those_of_today() -> None:
 @pytest.mark.parametrize("language", words.LANGUAGES)
 def test_all_that_is_said_has_words(language: str) -> None:
     said = [Reason(f"https.good_{each}") for each in ("none", "box", "through", "unused")]
-    for reason in (*said, SERVE, SEND, SERVER, BARE):
+    for reason in (*said, SERVE, SEND, SERVER, BARE, ENDED, REPLACE):
         assert not words.words(reason, language).startswith("https.")

@@ -7,6 +7,7 @@ import json
 import socketserver
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,10 @@ class Box:
         with pytest.raises(CertificateError) as error:
             self.sent(issued)
         return error.value.reason
+
+
+def with_certificates(made: config.Config, *ids: str) -> config.Config:
+    return replace(made, certificate=tuple(config.Certificate(id=name) for name in ids))
 
 
 @pytest.fixture
@@ -261,6 +266,16 @@ def test_an_end_is_said_at_each_step_once(box: Box, authority: Authority, said: 
     assert ending == Reason(
         "https.certificate", name="main", why=Reason("https.ends_soon", days=10, day=day_of(end_s))
     )
+
+
+def test_names_whose_certificates_have_all_ended_are_told(box: Box, authority: Authority) -> None:
+    box.sent(authority.issue("one.example", "xn--bcher-kva.example", days=30))
+    box.sent(authority.issue("one.example", days=60), "second")
+    box.keeper.take(with_certificates(box.config("box"), "main", "second"))
+    assert box.once()["edge"]["ended"] == []
+    day = day_of(box.keeper.told()["certificates"][0]["not_after_s"])
+    box.now_s += 31 * DAY_S
+    assert box.once()["edge"]["ended"] == [{"name": "bücher.example", "day": day}]
 
 
 def test_a_certificate_that_visitors_need_is_known(box: Box, authority: Authority) -> None:

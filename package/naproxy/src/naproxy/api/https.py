@@ -5,7 +5,7 @@ The web interface and the command tell the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -45,7 +45,7 @@ def around(status: Mapping[str, Any]) -> int:
 
 
 def seen(
-    mode: str, hosts: Iterable[str], status: Mapping[str, Any], edge: Mapping[str, Any]
+    mode: str, hosts: Collection[str], status: Mapping[str, Any], edge: Mapping[str, Any]
 ) -> Seen:
     """Return how HTTPS of a server is: of its settings, its status, and that of the box's HTTPS."""
     sight, certain = sight_of(status)
@@ -54,6 +54,8 @@ def seen(
     by_server = sight is not None and certain and not (serves and sight.code in _UNSERVED)
     if serves and edge["problem"] and not bare and not by_server:
         return Seen("bad", stored_reason(edge["problem"]))
+    if not by_server and (ended := _ended([e for e in edge["ended"] if e["name"] in hosts])):
+        return Seen("bad", ended, Reason("https.do_replace"))
     if sight and certain:
         return Seen("warn", sight, _mend(sight, serves=serves, bare=bool(bare)))
     if bare:
@@ -66,6 +68,13 @@ def seen(
 def bare_of(names: list[str]) -> Reason:
     """Return that there is no certificate for these names."""
     return Reason("https.bare", names=names)
+
+
+def _ended(found: list[Mapping[str, str]]) -> Reason | None:
+    """Return that the certificate for these names has ended; of several days, the first."""
+    days = sorted({each["day"] for each in found})
+    names = [each["name"] for each in found if each["day"] == days[0]]
+    return Reason("https.ended", names=names, day=days[0]) if found else None
 
 
 def _mend(sight: Reason, *, serves: bool, bare: bool) -> Reason:

@@ -429,6 +429,10 @@ _EDGE: Final = {
     "connections": nullable(integer(description="that are open")),
     "handshakes": nullable(integer(description="since it took its present configuration")),
     "uncovered": array(string(), description="names that it serves without a certificate"),
+    "ended": array(
+        obj({"name": string(), "day": string()}),
+        description="names that it serves with a certificate that has ended",
+    ),
     "serves": boolean(description="a server has mode box"),
     "passes": array(string(), description="names whose connections are passed on unopened"),
     "to_server": array(

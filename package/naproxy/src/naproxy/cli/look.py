@@ -28,7 +28,8 @@ def add_parser(subparsers: Any) -> None:
         "look",
         help="say whether visitors come past the box by HTTPS, and what to do",
         description="Look now, at each server that is awake; of others say what was seen last."
-        " Exit status 1 if what was seen keeps a server from sleeping.",
+        " Exit status 1 if what was seen keeps a server from sleeping, or visitors by HTTPS are"
+        " not served.",
         parents=[socket_option()],
     )
     parser.add_argument("id", nargs="?", metavar="ID", help="only this server")
@@ -61,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
         width = max((len(each["server"]) for each in found), default=0)
         for each in found:
             print("\n".join(describe(each, time.time(), width)))
-    return 1 if any(each["hinders"] for each in found) else 0
+    return 1 if any(each["hinders"] or each["kind"] == "bad" for each in found) else 0
 
 
 def _judged(

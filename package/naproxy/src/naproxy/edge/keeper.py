@@ -462,6 +462,7 @@ class Keeper:
             "connections": _figure(info, "CurrConns"),
             "handshakes": _figure(info, "CumSslConns"),
             "uncovered": self._uncovered(),
+            "ended": self._ended(),
             "serves": bool(config and serves(config)),
             "passes": [s for server in passed(config) for s in _sites(server)] if config else [],
             "to_server": [
@@ -485,6 +486,22 @@ class Keeper:
         found = [pair.certificate for pair in pairs.values()]
         sites = [site for server in self._servers(served=True) for site in _sites(server)]
         return [site for site in sites if not any(each.covers(site) for each in found)]
+
+    def _ended(self) -> list[dict[str, str]]:
+        """Return the served names whose certificates have all ended, and when the last did."""
+        if not self._config or not self._dated:
+            return []
+        known = [pair.certificate for pair in self._pairs(self._config).values()]
+        ends = {
+            host: max((each.not_after_s for each in known if each.covers(site)), default=None)
+            for server in self._servers(served=True)
+            for host, site in zip(server.hosts, _sites(server), strict=True)
+        }
+        return [
+            {"name": host, "day": day_of(end_s)}
+            for host, end_s in ends.items()
+            if end_s is not None and end_s <= self._now()
+        ]
 
     def _readable(self) -> Mapping[str, Pair]:
         return {name: known.pair for name, known in self._known.items() if known.pair}
