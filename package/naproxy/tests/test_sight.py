@@ -70,7 +70,7 @@ def test_a_way_past_the_box_is_told_although_not_all_was_seen() -> None:
 @pytest.mark.parametrize(
     ("seen", "served", "wrong"),
     [
-        (look("open"), (), AROUND),
+        (look("open"), (), Reason("server.https_unserved", name="shop.example")),
         (look("open"), ("shop.example",), UNSERVED),
         (look("open"), ("shop.example", "*.shop.example"), None),
         (look("unknown"), ("shop.example",), NOT_SEEN),

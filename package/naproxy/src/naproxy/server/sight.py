@@ -121,7 +121,7 @@ def _around(mode: str, sites: Collection[str], served: Collection[str]) -> Reaso
     if mode == "through":
         # It has names, which are served as soon as what passes them on is seen to run.
         return NOT_SEEN if missing else None
-    if mode != "box" or not served:
+    if mode != "box" or not (sites or served):
         return Reason("server.https_around", port=HTTPS_PORT)
     return Reason("server.https_unserved", name=missing) if missing else None
 
