@@ -21,6 +21,7 @@ WITHOUT = {"uncovered": ["one.example"]}
 OLD = {"ended": [{"name": "One.Example", "day": "2026-11-22"}]}
 OTHERS = {"ended": [{"name": "two.example", "day": "2026-11-22"}]}
 ENDED = Reason("https.ended", names=["One.Example"], day="2026-11-22")
+NOT_SENT_ON = Reason("https.not_sent_on")
 REPLACE = Reason("https.do_replace")
 
 
@@ -59,6 +60,25 @@ def test_how_https_of_a_server_is(
     assert https.seen(mode, ["One.Example"], status, told) == seen
 
 
+@pytest.mark.parametrize(
+    ("mode", "redirect", "edge", "sent"),
+    [
+        ("box", True, WITHOUT, False),
+        ("box", True, OLD, False),
+        ("box", True, {"problem": DOWN}, False),
+        ("box", False, WITHOUT, True),
+        ("box", True, {}, True),
+        ("through", True, {"problem": DOWN}, True),
+    ],
+)
+def test_it_is_said_that_visitors_are_not_sent_to_https(
+    mode: str, redirect: bool, edge: dict[str, Any], sent: bool
+) -> None:
+    told = json.loads(json.dumps({**EDGE, **edge}, default=Reason.plain))
+    said = https.seen(mode, ["One.Example"], {}, told, redirect=redirect)
+    assert (NOT_SENT_ON not in said.what.parts()) == sent
+
+
 @pytest.mark.parametrize("status", [{}, {"https": None}, {"https": {"around": None}}])
 def test_what_a_controller_does_not_tell_is_none(status: dict[str, Any]) -> None:
     assert https.around(status) == 0
@@ -72,5 +92,5 @@ def test_visits_past_the_box_are_those_of_today() -> None:
 @pytest.mark.parametrize("language", words.LANGUAGES)
 def test_all_that_is_said_has_words(language: str) -> None:
     said = [Reason(f"https.good_{each}") for each in ("none", "box", "through", "unused")]
-    for reason in (*said, SERVE, SEND, SERVER, BARE, ENDED, REPLACE):
+    for reason in (*said, SERVE, SEND, SERVER, BARE, ENDED, REPLACE, NOT_SENT_ON):
         assert not words.words(reason, language).startswith("https.")

@@ -83,6 +83,46 @@ def test_a_servers_record_says_what_its_configuration_says(shared: page.Page) ->
     assert record.seq % 2 == 0
 
 
+HTTPS = '[server.https]\nmode = "box"\nredirect = {}\n'
+
+
+@pytest.mark.parametrize(
+    ("redirect", "served", "sent"),
+    [
+        ("true", {"one.example", "*.two.example"}, True),
+        ("true", {"one.example"}, False),
+        ("true", set(), False),
+        ("false", {"one.example", "*.two.example"}, False),
+    ],
+)
+def test_visitors_are_sent_to_https_while_all_names_are_served_there(
+    redirect: str, served: set[str], sent: bool, shared: page.Page
+) -> None:
+    hosts = '["one.example", "a.two.example"]'
+    [server] = loaded("web", hosts=hosts, extra=HTTPS.format(redirect)).server
+    before = shared.server(0).flags = page.F_WAITING_PAGE | page.F_HTTPS_ONLY
+    slots.write_redirect(shared, 0, server, served)
+    assert shared.server(0).flags == (before if sent else page.F_WAITING_PAGE)
+
+
+def test_a_server_without_names_is_sent_nobody_from_while_nothing_is_served(
+    shared: page.Page,
+) -> None:
+    [server] = loaded("web", hosts="[]", extra=HTTPS.format("true")).server
+    slots.write_redirect(shared, 0, server, ())
+    assert shared.server(0).flags == 0
+    slots.write_redirect(shared, 0, server, {"one.example"})
+    assert shared.server(0).flags == page.F_HTTPS_ONLY
+
+
+def test_a_new_configuration_does_not_end_the_way_to_https(shared: page.Page) -> None:
+    wanted = loaded("web", extra=HTTPS.format("true"))
+    write(shared, wanted)
+    slots.write_redirect(shared, 0, wanted.server[0], {"a.example"})
+    write(shared, wanted)
+    assert shared.server(0).flags & page.F_HTTPS_ONLY
+
+
 def test_an_ipv6_address_has_sixteen_bytes(shared: page.Page) -> None:
     write(shared, loaded("web", address="2001:db8::1"))
     assert shared.server(0).family == 6

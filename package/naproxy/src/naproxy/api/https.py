@@ -6,16 +6,17 @@ The web interface and the command tell the same.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from naproxy.core.names import ascii_site
-from naproxy.core.reason import Reason, stored_reason
+from naproxy.core.reason import Reason, stored_reason, together
 
 _PASSING: Final = ("server.not_looked", "server.not_seen")
 """What ends by itself: the box looks again."""
 _UNSERVED: Final = ("server.https_around", "server.https_unserved")
 """What ends when the box serves HTTPS, with a certificate for each name."""
+_SEND: Final = Reason("https.do_send")
 _GOOD: Final = {
     "box": Reason("https.good_box"),
     "through": Reason("https.good_through"),
@@ -45,9 +46,23 @@ def around(status: Mapping[str, Any]) -> int:
 
 
 def seen(
-    mode: str, hosts: Collection[str], status: Mapping[str, Any], edge: Mapping[str, Any]
+    mode: str,
+    hosts: Collection[str],
+    status: Mapping[str, Any],
+    edge: Mapping[str, Any],
+    *,
+    redirect: bool = False,
 ) -> Seen:
     """Return how HTTPS of a server is: of its settings, its status, and that of the box's HTTPS."""
+    told = _seen(mode, hosts, status, edge)
+    if mode == "box" and redirect and (told.kind == "bad" or told.next == _SEND):
+        return replace(told, what=together(told.what, Reason("https.not_sent_on")))
+    return told
+
+
+def _seen(
+    mode: str, hosts: Collection[str], status: Mapping[str, Any], edge: Mapping[str, Any]
+) -> Seen:
     sight, certain = sight_of(status)
     bare = [name for name in hosts if ascii_site(name) in edge["uncovered"]]
     serves = mode in ("box", "through")
@@ -59,7 +74,7 @@ def seen(
     if sight and certain:
         return Seen("warn", sight, _mend(sight, serves=serves, bare=bool(bare)))
     if bare:
-        return Seen("warn", bare_of(bare), Reason("https.do_send"))
+        return Seen("warn", bare_of(bare), _SEND)
     if sight:
         return Seen("info", sight)
     return Seen("good", _GOOD.get(mode, Reason("https.good_none")))
@@ -80,4 +95,4 @@ def _ended(found: list[Mapping[str, str]]) -> Reason | None:
 def _mend(sight: Reason, *, serves: bool, bare: bool) -> Reason:
     if not serves:
         return Reason("https.do_serve")
-    return Reason("https.do_send" if bare or sight.code in _UNSERVED else "https.do_server")
+    return _SEND if bare or sight.code in _UNSERVED else Reason("https.do_server")

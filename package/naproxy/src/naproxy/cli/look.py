@@ -72,7 +72,8 @@ def _judged(
     edge: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return what there is to say of a server, each reason in English beside it."""
-    seen = https.seen(settings["https"]["mode"], settings["hosts"], status, edge)
+    own = settings["https"]
+    seen = https.seen(own["mode"], settings["hosts"], status, edge, redirect=own["redirect"])
     sight, _ = https.sight_of(status)
     blind = [each for each in status["inhibitors"] if each["code"] == "server.blind"]
     said: dict[str, Any] = {

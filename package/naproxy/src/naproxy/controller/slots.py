@@ -5,12 +5,12 @@ from __future__ import annotations
 import ctypes
 import ipaddress
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from naproxy.config.document import Config, Rule, Server
 from naproxy.core.interfaces import broadcast_of
-from naproxy.core.names import ascii_site
+from naproxy.core.names import ascii_site, covers
 from naproxy.core.state import Klass
 from naproxy.shm import page
 from naproxy.shm.page import Listen, Page, RuleKind
@@ -57,7 +57,7 @@ def write_server(
     with shared.configure(index) as record:
         record.id = server.id.encode()
         record.hsts_s = server.https.hsts_s
-        record.flags = _flags(server, default=default)
+        record.flags = _flags(server, default=default) | record.flags & page.F_HTTPS_ONLY
         record.family = address.version
         record.port = server.web_port
         _set_bytes(record.address, address.packed)
@@ -77,6 +77,16 @@ def write_server(
         record.first_byte_timeout_ms = round(1000 * server.first_byte_timeout_s)
         record.release_batch = RELEASE_BATCH
         record.release_ms = RELEASE_MS
+
+
+def write_redirect(shared: Page, index: int, server: Server, served: Collection[str]) -> None:
+    """Have visitors sent on to HTTPS, if they are to be and get all the server's names there."""
+    sites = [ascii_site(host) for host in server.hosts]
+    whole = bool(served) and all(any(covers(name, site) for name in served) for site in sites)
+    flag = page.F_HTTPS_ONLY if server.https.redirect and whole else 0
+    if shared.server(index).flags & page.F_HTTPS_ONLY != flag:
+        with shared.configure(index) as record:
+            record.flags ^= page.F_HTTPS_ONLY
 
 
 def write_services(shared: Page, servers: Sequence[Server], slots: Mapping[str, int]) -> None:
@@ -167,7 +177,6 @@ def _flags(server: Server, *, default: bool) -> int:
         page.F_WOL: server.wake.direct,
         page.F_DEFER: server.defer_crawlers,
         page.F_DEFAULT: default,
-        page.F_HTTPS_ONLY: server.https.redirect,
         page.F_TLS: server.by_https,
         page.F_PROXY: server.https.tell_client_by_proxy,
         page.F_THROUGH: server.https.mode == "through",

@@ -31,7 +31,7 @@ from naproxy.api.command import add_config_option, installation_options, install
 from naproxy.api.servers import Servers
 from naproxy.box import logs, restore
 from naproxy.box.api import Operations
-from naproxy.config.document import Config
+from naproxy.config.document import Config, Server
 from naproxy.config.in_force import InForce, complain, warn
 from naproxy.config.installation import Installation
 from naproxy.config.worked import PROVED_S, Chosen, Worked
@@ -288,6 +288,7 @@ class Controller:
                 default=server.id == default,
                 wake_expect_s=self.runners[server.id].machine.wake.value_s,
             )
+            self._redirect(server)
         slots.write_services(self._page, new.server, self._slots)
         slots.write_box(self._page, new, self._slots)
         self._zone = zone(new.office.time_zone)
@@ -346,7 +347,12 @@ class Controller:
     def _sighted(self) -> None:
         """Judge anew whether visitors come past the box: it serves other names by HTTPS."""
         for runner in self.runners.values():
+            self._redirect(runner.server)
             runner.sighted()
+
+    def _redirect(self, server: Server) -> None:
+        """Send visitors on to HTTPS, or no more: it is served, or not."""
+        slots.write_redirect(self._page, self._slots[server.id], server, self._keeper.served)
 
     def _is_awake(self, server: str) -> bool:
         runner = self.runners.get(server)

@@ -151,7 +151,8 @@ def seen(
     server: Mapping[str, Any], status: Mapping[str, Any], edge: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return how HTTPS of a server is: how well, in words, and what there is to do."""
-    said = controls.seen(server["https"]["mode"], server["hosts"], status, edge)
+    own = server["https"]
+    said = controls.seen(own["mode"], server["hosts"], status, edge, redirect=own["redirect"])
     return {
         "kind": said.kind,
         "words": plain(said.what.plain()),
