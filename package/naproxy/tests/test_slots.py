@@ -200,14 +200,12 @@ def test_challenges_that_varnish_would_not_take_are_refused(
     assert names(shared) == [(0, 0, b"a.example")]
 
 
-def test_redirect_and_hsts_are_told_to_varnish(shared: page.Page) -> None:
+def test_hsts_is_told_to_varnish(shared: page.Page) -> None:
     text = SERVER.format(id="web", address="192.0.2.10", hosts="[]")
-    text += '[server.https]\nmode = "box"\nredirect = true\nhsts_s = 63072000\n'
+    text += '[server.https]\nmode = "box"\nhsts_s = 63072000\n'
     write(shared, config.parse(text))
-    assert shared.server(0).flags & page.F_HTTPS_ONLY
     assert shared.server(0).hsts_s == 63072000
     write(shared, loaded("web"))
-    assert not shared.server(0).flags & page.F_HTTPS_ONLY
     assert shared.server(0).hsts_s == 0
 
 
