@@ -32,6 +32,7 @@ def ends(days: int) -> Reason:
         (EDGE, [], ""),
         ({**EDGE, "wanted": False, "problem": Reason("https.not_running")}, [], ""),
         ({**EDGE, "problem": Reason("https.not_running")}, ["bad"], "does not run as it should"),
+        ({**EDGE, "problem": Reason("https.starting")}, [], ""),
         ({**EDGE, "uncovered": ["a.example", "b.example"]}, ["warn"], "a.example, b.example"),
         ({**EDGE, "ending": [ends(30)]}, ["warn"], "“<b>” ends in 30 days"),
         ({**EDGE, "ending": [ends(14)]}, ["warn"], "ends in 14 days"),

@@ -15,7 +15,9 @@ from certificates import Authority, Issued, encrypted
 from flask import Flask
 from flask.testing import FlaskClient
 from naproxy.api.shapes import check
+from naproxy.core.reason import Reason
 from naproxy.core.state import State
+from naproxy_webui.http.control import Control
 from naproxy_webui.i18n.reasons import plain
 from naproxy_webui.office import certificates
 from naproxy_webui.office import https as office_https
@@ -82,6 +84,24 @@ def test_a_certificate_is_sent_shown_and_removed(
     assert client.delete("/api/certificates/main").json == {}
     assert "There are none yet" in page(client)
     assert list((box.directory / "edge/keys").iterdir()) == []
+
+
+def test_what_is_wrong_with_https_is_said_once(
+    box: Box, client: FlaskClient, authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serve(box)
+    send(client, body(authority, authority.issue("one.example")))
+    assert page(client).count("HTTPS is starting") == 1
+    call = Control.call
+
+    def told(self: Control, name: str, body: object = None, /, **asked: object) -> Any:
+        answer = call(self, name, body, **asked)
+        if name == "certificates":
+            answer["edge"]["problem"] = Reason("https.not_running").plain()
+        return answer
+
+    monkeypatch.setattr(Control, "call", told)
+    assert page(client).count("The part of the box that serves HTTPS does not run") == 1
 
 
 def test_only_checked_nothing_is_kept(box: Box, client: FlaskClient, authority: Authority) -> None:

@@ -14,6 +14,7 @@ AROUND = Reason("server.https_around", port=443)
 CIRCLE = Reason("server.leads_in_a_circle", name="one.example")
 UNSERVED = Reason("server.https_unserved", name="one.example")
 NOT_LOOKED = Reason("server.not_looked")
+STARTING = Reason("https.starting")
 DOWN = Reason("https.not_running")
 BARE = Reason("https.bare", names=["One.Example"])
 SERVE, SEND, SERVER = (Reason(f"https.do_{each}") for each in ("serve", "send", "server"))
@@ -42,6 +43,7 @@ REPLACE = Reason("https.do_replace")
         ("box", NOT_LOOKED, WITHOUT, Seen("warn", BARE, SEND)),
         ("box", None, {"problem": DOWN, **WITHOUT}, Seen("warn", BARE, SEND)),
         ("box", None, {"problem": DOWN}, Seen("bad", DOWN)),
+        ("box", None, {"problem": STARTING}, Seen("info", STARTING)),
         ("box", AROUND, {"problem": DOWN}, Seen("bad", DOWN)),
         ("box", None, OLD, Seen("bad", ENDED, REPLACE)),
         ("box", UNSERVED, OLD, Seen("bad", ENDED, REPLACE)),
@@ -92,5 +94,5 @@ def test_visits_past_the_box_are_those_of_today() -> None:
 @pytest.mark.parametrize("language", words.LANGUAGES)
 def test_all_that_is_said_has_words(language: str) -> None:
     said = [Reason(f"https.good_{each}") for each in ("none", "box", "through", "unused")]
-    for reason in (*said, SERVE, SEND, SERVER, BARE, ENDED, REPLACE, NOT_SENT_ON):
+    for reason in (*said, SERVE, SEND, SERVER, BARE, ENDED, REPLACE, NOT_SENT_ON, STARTING):
         assert not words.words(reason, language).startswith("https.")

@@ -191,7 +191,17 @@ def test_https_ends_when_no_server_wants_it(box: Box) -> None:
     assert box.box.process.poll() == 0
 
 
-def test_a_haproxy_that_does_not_run_is_said(box: Box) -> None:
+def test_a_haproxy_that_does_not_run_is_said_when_it_has_had_time_to_start(box: Box) -> None:
+    assert box.once()["edge"]["problem"]["code"] == "https.starting"
+    box.now_s += 19
+    assert box.once()["edge"]["problem"]["code"] == "https.starting"
+    box.now_s += 1
+    assert box.once()["edge"]["problem"]["code"] == "https.not_running"
+
+
+def test_a_clock_that_is_set_back_does_not_hide_that_haproxy_does_not_run(box: Box) -> None:
+    box.once()
+    box.now_s -= 3600
     assert box.once()["edge"]["problem"]["code"] == "https.not_running"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from naproxy.api.https import bare_of
+from naproxy.api.https import STARTING, bare_of
 
 from naproxy_webui.i18n.reasons import plain
 from naproxy_webui.i18n.texts import t
@@ -26,7 +26,7 @@ def troubles(edge: Mapping[str, Any] | None) -> list[dict[str, str]]:
     if not edge or not edge["wanted"]:
         return []
     found = []
-    if edge["problem"]:
+    if edge["problem"] and edge["problem"]["code"] != STARTING:
         why = plain(edge["problem"])
         found.append({"kind": "bad", "words": f"{t('settings.https.problem')} {why}"})
     if edge["uncovered"]:

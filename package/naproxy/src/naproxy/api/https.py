@@ -16,6 +16,8 @@ _PASSING: Final = ("server.not_looked", "server.not_seen")
 """What ends by itself: the box looks again."""
 _UNSERVED: Final = ("server.https_around", "server.https_unserved")
 """What ends when the box serves HTTPS, with a certificate for each name."""
+STARTING: Final = "https.starting"
+"""The code of a problem of the box's HTTPS that ends by itself."""
 _SEND: Final = Reason("https.do_send")
 _GOOD: Final = {
     "box": Reason("https.good_box"),
@@ -68,7 +70,8 @@ def _seen(
     serves = mode in ("box", "through")
     by_server = sight is not None and certain and not (serves and sight.code in _UNSERVED)
     if serves and edge["problem"] and not bare and not by_server:
-        return Seen("bad", stored_reason(edge["problem"]))
+        problem = stored_reason(edge["problem"])
+        return Seen("info" if problem.code == STARTING else "bad", problem)
     if not by_server and (ended := _ended([e for e in edge["ended"] if e["name"] in hosts])):
         return Seen("bad", ended, Reason("https.do_replace"))
     if sight and certain:

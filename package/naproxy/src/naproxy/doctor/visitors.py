@@ -53,7 +53,7 @@ def https_served(seen: Seen) -> Problem | None:
     told = https.seen(server.https.mode, server.hosts, {}, _known(seen).edge)
     if told.kind == "good":
         return None
-    return Problem(told.what, told.next or Reason("doctor.do_see_edge"))
+    return Problem(told.what, told.next or Reason("doctor.do_see_edge"), note=told.kind == "info")
 
 
 def certificate_end(seen: Seen) -> Problem | None:

@@ -42,6 +42,8 @@ from naproxy.server.inhibitors import CLOCK_SET_S
 
 _LOG: Final = logging.getLogger(__name__)
 _LOOK_S: Final = 10.0
+_STARTS_S: Final = 20.0
+"""So long haproxy may take until it is said that it does not run."""
 _DAY_S: Final = 86400.0
 _STEPS_DAYS: Final = (0, 1, 7, 14, 30)
 """So many days before a certificate ends it is said, each once."""
@@ -93,6 +95,8 @@ class Keeper:
         self._known: dict[str, _Known] = {}
         self._problem: Reason | None = None
         self._info: Info | None = None
+        self._silent_s: float | None = None
+        """Since when it is wanted and does not answer."""
         self._deaf: tuple[Reason | None, ...] = (None, None)
         self._said: dict[str, Any] | None = None
         self.served: frozenset[str] = frozenset()
@@ -139,6 +143,10 @@ class Keeper:
                 self._changed.clear()
                 self._say(await self._apply(config))
             self._info = await self._haproxy.info() if config and wanted(config) else None
+            if self._info or not config or not wanted(config):
+                self._silent_s = None
+            elif self._silent_s is None:
+                self._silent_s = self._now()
             deaf = await self._nobody_passes_on(config) if config else None
             self._deaf = self._deaf[1], deaf
             await self._follow(config)
@@ -450,7 +458,10 @@ class Keeper:
         is_wanted = bool(config and wanted(config))
         problem = self._problem
         if is_wanted and not problem and not info:
-            problem = Reason("https.not_running")
+            since_s = self._now() if self._silent_s is None else self._silent_s
+            # The clock may have been set meanwhile.
+            starts = 0 <= self._now() - since_s < _STARTS_S
+            problem = Reason("https.starting" if starts else "https.not_running")
         # At first it may not have heard yet whom it is to serve.
         problem = problem or (self._deaf[1] if self._deaf[0] else None)
         return {

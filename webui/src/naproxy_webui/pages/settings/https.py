@@ -119,15 +119,18 @@ def shown(config: Mapping[str, Any]) -> dict[str, Any]:
     said = {each["id"]: each for each in control().get("/v1/status")["servers"]}
     edge = told["edge"]
     hosts = {ascii_site(host): host for server in config["server"] for host in server["hosts"]}
+    cards = {each["id"]: seen(each, said.get(each["id"], {}), edge) for each in config["server"]}
+    problem = plain(edge["problem"])
+    starts = (edge["problem"] or {}).get("code") == controls.STARTING
+    if starts or any(problem in card["words"] for card in cards.values()):
+        problem = ""
     return {
-        "edge": {**edge, "problem": plain(edge["problem"]) or None},
+        "edge": {**edge, "problem": problem or None},
         "certificates": [_row(each, hosts) for each in told["certificates"]],
         "issuing": certificates.issuing(config),
         "fetching": certificates.fetching(config),
         "way": certificates.way(config),
-        "seen": {
-            each["id"]: seen(each, said.get(each["id"], {}), edge) for each in config["server"]
-        },
+        "seen": cards,
     }
 
 
