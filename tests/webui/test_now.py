@@ -223,6 +223,17 @@ def test_one_that_did_not_wake_may_sleep_again_when_somebody_looked(now: OpenNow
     assert any(each.endswith("/api/servers/web/arm") and "POST" in each for each in asked)
 
 
+def test_what_the_server_is_going_to_do_by_itself_is_told_with_its_time(now: OpenNow) -> None:
+    def busy(said: Any) -> Any:
+        coming = [{"t_s": said["now_s"] + 86400, "name": "backup.timer"}]
+        said["servers"][0]["appointments"] = coming
+        return said
+
+    words = card(now(busy)).locator("dl.facts")
+    expect(words).to_contain_text("Its own appointments")
+    expect(words).to_contain_text(re.compile(r"backup\.timer, tomorrow,? \d"))
+
+
 def hostile(said: Any) -> Any:
     """Every text that may come from elsewhere is markup."""
     server = said["servers"][0]
@@ -230,6 +241,7 @@ def hostile(said: Any) -> Any:
     server["why"] = server["decision"] = server["inhibitors"] = [HOSTILE]
     server["state"] = "awake"
     server["alert"] = HOSTILE
+    server["appointments"] = [{"t_s": said["now_s"], "name": HOSTILE}]
     server["power"] = {**server["power"], "meter": HOSTILE, "problem": HOSTILE}
     server["woken"] = {
         **dict.fromkeys(("who", "path", "agent", "reason", "method"), HOSTILE),
