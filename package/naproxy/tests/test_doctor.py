@@ -324,6 +324,7 @@ FACTS = {
     "forced": "1",
     "command": "runs",
     "command_looks": "yes",
+    "command_tells": "yes",
     "box": "192.168.1.5",
     "log_clients": "192.0.2.7=30 2001:db8::7=3 192.168.1.5=8",
 }
@@ -397,6 +398,7 @@ def lock(what: str, mode: str = "block") -> str:
         ({"keys": ""}, "forced_command", "problem", "no authorized_keys"),
         ({"command": ""}, "forced_command", "problem", "not executable"),
         ({"command_looks": ""}, "command_sees_visitors", "note", "past the box"),
+        ({"command_tells": ""}, "command_tells", "note", "timers and crontabs"),
     ],
 )
 def test_what_the_server_says_is_judged(

@@ -179,6 +179,21 @@ def test_a_command_from_before_it_looked_for_visitors_is_found(
     assert (said.verdict if said else None) == verdict
 
 
+@pytest.mark.parametrize(
+    ("tells", "verdict"), [("sudo -n /usr/local/sbin/naproxy-appointments", None), ("", "note")]
+)
+def test_a_command_from_before_it_told_of_timers_is_found(
+    machine: Path, tells: str, verdict: str | None
+) -> None:
+    install(machine, "getent", f"echo naproxy:x:99:99::{machine}/home:/bin/sh")
+    install(machine, "naproxy-sleep", tells)
+    keys = machine / "home/.ssh/authorized_keys"
+    keys.parent.mkdir(parents=True)
+    keys.write_text(f'restrict,command="{machine}/bin/naproxy-sleep" ssh-ed25519 AAAA naproxy\n')
+    said = look(machine, "ssh").get("command_tells")
+    assert (said.verdict if said else None) == verdict
+
+
 def test_wake_on_lan_that_is_off_is_found(machine: Path) -> None:
     install(machine, "ethtool", ethtool())
     found = look(machine)["wake_on_lan"]

@@ -91,6 +91,7 @@ if [ -n "$USER_IN" ]; then
 		head -n 1)
 	fact command "$([ -x "$path" ] && echo runs)"
 	fact command_looks "$(grep -q around "$path" 2>/dev/null && echo yes)"
+	fact command_tells "$(grep -q naproxy-appointments "$path" 2>/dev/null && echo yes)"
 fi
 config=$ETC/naproxy-agent/naproxy-agent.conf
 [ -r "$config" ] && fact ignored_ports "$(sed -n 's/^connections-except-ports *= *//p' "$config") -"

@@ -219,16 +219,25 @@ def forced_command(seen: server.Seen) -> Problem | None:
 
 def command_sees_visitors(seen: server.Seen) -> Problem | None:
     """Look whether that command looks who is connected past the box."""
+    return _command_has(seen, "command_looks", Reason("doctor.command_old"))
+
+
+def command_tells(seen: server.Seen) -> Problem | None:
+    """Look whether that command tells of timers and crontabs."""
+    return _command_has(seen, "command_tells", Reason("doctor.command_tells_nothing"))
+
+
+def _command_has(seen: server.Seen, fact: str, without: Reason) -> Problem | None:
     if seen.facts.get("root") != "yes":
         raise NotSeen("doctor.keys_need_root")
     if seen.facts.get("command") != "runs":
         raise NotSeen("doctor.no_command")
-    if seen.facts.get("command_looks") != "yes":
-        return Problem(Reason("doctor.command_old"), Reason("doctor.do_new_command"), note=True)
+    if seen.facts.get(fact) != "yes":
+        return Problem(without, Reason("doctor.do_new_command"), note=True)
     return None
 
 
 CHECKS: Final[Mapping[str, tuple[Callable[[Any], Problem | None], ...]]] = {
     "box": (ssh_key, ssh_login, ssh_restricted),
-    "server": (forced_command, command_sees_visitors),
+    "server": (forced_command, command_sees_visitors, command_tells),
 }
