@@ -420,9 +420,31 @@ def test_a_certificate_is_renewed_at_once_where_that_is_allowed(
     told = {"id": "a", "source": source, "problem": problem, "next_try_s": time.time() + left_s}
     about = {"names": ["xn--bro-hoa.example"], "issuer": None, "ends_in_days": None, "notes": []}
     with app.test_request_context():
-        made = https._row({**told, **about}, {"xn--bro-hoa.example": "b\u00fcro.example"})
+        names = {"xn--bro-hoa.example": "b\u00fcro.example"}
+        made = https._row({**told, **about}, names, served=True)
     assert (made["comes"], made["renewable"]) == row
     assert made["names"] == ["b\u00fcro.example"]
+
+
+def test_what_is_passed_on_unopened_needs_no_certificate(box: Box, client: FlaskClient) -> None:
+    assert "then-title" not in page(client)
+    text = f'{box.file.read_text()}[server.https]\nmode = "through"\n'
+    text += '[https]\nacme_terms = true\n[[certificate]]\nid = "issued"\nsource = "acme"\n'
+    assert box.call("PUT", "/v1/config", text.encode())[0] == 200
+    said = page(client)
+    assert ">Not used: the box serves no website" in said
+    assert "no name to issue it for" not in said
+    assert "data-renew-certificate" not in said
+    assert "<p>In your router, send port 443" in said
+    assert "<ol>" not in said
+
+
+def test_a_certificate_for_nobody_is_wrong_where_the_box_serves(app: Flask) -> None:
+    problem = {"code": "https.acme_no_names", "params": {}}
+    told = {"id": "a", "source": "acme", "problem": problem, "next_try_s": None}
+    about = {"names": [], "issuer": None, "ends_in_days": None, "notes": []}
+    with app.test_request_context():
+        assert not https._row({**told, **about}, {}, served=True)["idle"]
 
 
 def configuration(*own: dict[str, Any], mode: str = "box") -> dict[str, Any]:

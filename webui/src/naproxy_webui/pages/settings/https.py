@@ -116,6 +116,7 @@ mount(blueprint, "server.look", "/api/servers/<server>/look", answer=obj({}))
 def shown(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the page shows beside the settings."""
     told = control().call("certificates")
+    issuing = certificates.issuing(config)
     said = {each["id"]: each for each in control().get("/v1/status")["servers"]}
     edge = told["edge"]
     hosts = {ascii_site(host): host for server in config["server"] for host in server["hosts"]}
@@ -126,27 +127,32 @@ def shown(config: Mapping[str, Any]) -> dict[str, Any]:
         problem = ""
     return {
         "edge": {**edge, "problem": problem or None},
-        "certificates": [_row(each, hosts) for each in told["certificates"]],
-        "issuing": certificates.issuing(config),
+        "certificates": [
+            _row(each, hosts, served=issuing["served"]) for each in told["certificates"]
+        ],
+        "issuing": issuing,
         "fetching": certificates.fetching(config),
         "way": certificates.way(config),
         "seen": cards,
     }
 
 
-def _row(each: Mapping[str, Any], hosts: Mapping[str, str]) -> dict[str, Any]:
+def _row(each: Mapping[str, Any], hosts: Mapping[str, str], *, served: bool) -> dict[str, Any]:
     """Return a certificate as the table shows it, with names as they are written in the settings.
 
-    `comes`: there is none yet, but nothing is wrong. `renewable`: it may be asked for now.
+    `served`: the box serves websites by HTTPS. `comes`: there is none yet, but nothing is wrong.
+    `idle`: it is left over. `renewable`: it may be asked for now.
     """
     code = (each["problem"] or {}).get("code")
+    idle = code == "https.acme_no_names" and not served
     limited = code == _LIMITED and (each["next_try_s"] or 0) > time.time()
     return {
         **in_words(each),
         "names": [hosts.get(name, name) for name in each["names"]],
         "level": https.level(each["ends_in_days"]),
         "comes": code in certificates.COMING,
-        "renewable": each["source"] in ("acme", "server") and not limited,
+        "idle": idle,
+        "renewable": each["source"] in ("acme", "server") and not limited and not idle,
     }
 
 
