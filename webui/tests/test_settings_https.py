@@ -398,6 +398,8 @@ def test_a_row_says_where_a_certificate_comes_from_and_what_is_wrong(
     assert ["data-renew-certificate" in row for row in rows] == [True, False]
     assert ["data-replace-certificate" in row for row in rows] == [False, True]
     assert "Somebody must have read the issuer" in rows[0]
+    assert ['<span class="strong">one.example</span>' in row for row in rows] == [True, True]
+    assert ["not there yet" in row for row in rows] == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from naproxy.api import client
 from naproxy.cli import __main__ as cli
-from naproxy.cli import commands
+from naproxy.cli import certificate, commands
 from naproxy.core.reason import Reason, own_words, plain, together
 
 NOW_S = time.mktime((2026, 3, 1, 14, 15, 0, 0, 0, -1))
@@ -280,3 +280,27 @@ def test_a_reader_that_has_gone_is_no_error() -> None:
         check=True,
     )
     assert done.stderr == ""
+
+
+def said_of(asked: list[str] | None, source: str = "acme", **more: Any) -> list[str]:
+    nothing = {"names": [], "not_after_s": None, "notes": []}
+    said = {"id": "issued", "source": source, "asked": asked, "next_try_s": NOW_S, **nothing}
+    return [line.strip() for line in certificate.describe({**said, **more})]
+
+
+def test_a_certificate_that_is_not_there_yet_has_the_names_that_were_asked_for() -> None:
+    at = time.strftime("%Y-%m-%d %H:%M", time.localtime(NOW_S))
+    assert said_of(["a.example", "b.example"]) == [
+        "issued: a.example, b.example, not there yet",
+        f"next try: {at}",
+    ]
+    assert said_of([], "upload", next_try_s=None) == ["issued: not there yet"]
+
+
+def test_a_certificate_that_cannot_be_read_is_called_so() -> None:
+    assert said_of(None, "upload", next_try_s=None) == ["issued: not readable"]
+
+
+def test_a_certificate_that_is_there_is_issued_anew() -> None:
+    [_, line] = said_of(None, names=["a.example"])
+    assert line.startswith("the box has it issued anew at ")

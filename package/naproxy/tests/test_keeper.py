@@ -132,6 +132,34 @@ def test_what_is_sent_is_shown_and_stays_over_a_restart(box: Box, authority: Aut
     assert box.box.workers() == workers
 
 
+@pytest.mark.parametrize(
+    ("source", "asked"),
+    [
+        ("upload", []),
+        ("acme", ["one.example", "bücher.example"]),
+        ("server", ["one.example", "bücher.example"]),
+    ],
+)
+def test_the_names_that_a_certificate_is_to_be_for_are_told(
+    source: str, asked: list[str], box: Box
+) -> None:
+    made = with_certificates(box.config("box"), "main")
+    own = replace(made.certificate[0], source=source, server="web" if source == "server" else "")
+    box.keeper.take(replace(made, certificate=(own,)))
+    assert box.once()["certificates"][0]["asked"] == asked
+
+
+def test_a_certificate_that_is_there_is_to_be_for_no_other_names(
+    box: Box, authority: Authority
+) -> None:
+    box.sent(authority.issue("one.example"))
+    assert box.once()["certificates"][0]["asked"] is None
+    box.keeper.store.put("main", b"-----BEGIN CERTIFICATE-----\n")
+    box.keeper = box.another()
+    [main] = box.once()["certificates"]
+    assert (main["asked"], main["names"]) == (None, [])
+
+
 def test_a_name_is_served_while_its_certificate_is_good_and_haproxy_runs(
     box: Box, authority: Authority
 ) -> None:

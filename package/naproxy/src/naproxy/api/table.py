@@ -458,6 +458,7 @@ _CERTIFICATE: Final = obj(
         "id": string(),
         "source": nullable(string()),
         "problem": nullable(_REASON),
+        "asked": nullable(array(string(), description="names it is to be for; null: one is there")),
         "next_try_s": nullable(number(description="when the box renews it; null: never")),
         **_ABOUT,
     }

@@ -162,7 +162,11 @@ def describe(certificate: Mapping[str, Any]) -> list[str]:
     """Return one as lines for a terminal."""
     name = certificate.get("id")
     head = f"{name}: " if name else ""
-    lines = [f"{head}{', '.join(certificate['names']) or 'not readable'}"]
+    asked = certificate.get("asked")
+    names = ", ".join(certificate["names"]) or "not readable"
+    if asked is not None:
+        names = ", ".join([*asked, "not there yet"])
+    lines = [f"{head}{names}"]
     if certificate["not_after_s"] is not None:
         until = time.strftime("%Y-%m-%d", time.gmtime(certificate["not_after_s"]))
         kind = f"{certificate['kind'].upper()} {certificate['bits']}"
@@ -171,7 +175,7 @@ def describe(certificate: Mapping[str, Any]) -> list[str]:
     if certificate.get("next_try_s") is not None:
         at = time.strftime("%Y-%m-%d %H:%M", time.localtime(certificate["next_try_s"]))
         verb = "looks for another" if certificate["source"] == "server" else "has it issued anew"
-        lines.append(f"  the box {verb} at {at}")
+        lines.append(f"  the box {verb} at {at}" if asked is None else f"  next try: {at}")
     if certificate.get("problem"):
         lines.append(f"  PROBLEM: {stored_reason(certificate['problem'])}")
     return lines + [f"  note: {stored_reason(each)}" for each in certificate["notes"]]

@@ -21,6 +21,7 @@ from naproxy.core import files
 from naproxy.core.names import ascii_site
 from naproxy.core.processes import why
 from naproxy.core.reason import Reason, plain
+from naproxy.edge import acme
 from naproxy.edge.apply import Generations, Haproxy, Info
 from naproxy.edge.challenges import Challenges, Write
 from naproxy.edge.render import Here, passed, render, serves, wanted
@@ -412,6 +413,8 @@ class Keeper:
         known, own = self._known[name], self._configured(name)
         told: dict[str, Any] = {"id": name, "source": own.source if own else None}
         problem = known.problem or (None if own else Reason("https.not_configured"))
+        # Of what was sent and cannot be read nobody knows the names.
+        told["asked"] = None if known.pair or known.digest else self._asked(own)
         told["next_try_s"] = None
         if self._config and own and own.source != "upload":
             failing = self._renewing.problem(own, self._config)
@@ -421,6 +424,20 @@ class Keeper:
         if known.pair is None:
             return {**told, **_UNKNOWN}
         return {**told, **self.about(known.pair.certificate, name)}
+
+    def _asked(self, own: Configured | None) -> list[str]:
+        """Return the names, as the settings have them, that one is to be for."""
+        if not self._config or not own or own.source == "upload":
+            return []
+        if own.source == "server":
+            hosts = [s.hosts for s in self._servers() if s.id == own.server]
+            return [host for each in hosts for host in each]
+        return [self._written(name) for name in acme.names_for(own, self._config)]
+
+    def _written(self, name: str) -> str:
+        """Return a name as the settings have it."""
+        hosts = [host for server in self._servers() for host in server.hosts]
+        return next((host for host in hosts if ascii_site(host) == name), name)
 
     def _coming(self, source: str) -> Reason:
         if not self._dated:
