@@ -33,7 +33,7 @@ def ends(days: int) -> Reason:
         ({**EDGE, "wanted": False, "problem": Reason("https.not_running")}, [], ""),
         ({**EDGE, "problem": Reason("https.not_running")}, ["bad"], "does not run as it should"),
         ({**EDGE, "problem": Reason("https.starting")}, [], ""),
-        ({**EDGE, "uncovered": ["a.example", "b.example"]}, ["warn"], "a.example, b.example"),
+        ({**EDGE, "uncovered": ["a.example", "b.example"]}, ["warn"], "a.example and 1 more"),
         ({**EDGE, "ending": [ends(30)]}, ["warn"], "“<b>” ends in 30 days"),
         ({**EDGE, "ending": [ends(14)]}, ["warn"], "ends in 14 days"),
         ({**EDGE, "ending": [ends(7)]}, ["bad"], "ends in 7 days"),

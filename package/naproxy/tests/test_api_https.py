@@ -16,12 +16,12 @@ UNSERVED = Reason("server.https_unserved", name="one.example")
 NOT_LOOKED = Reason("server.not_looked")
 STARTING = Reason("https.starting")
 DOWN = Reason("https.not_running")
-BARE = Reason("https.bare", names=["One.Example"])
+BARE = Reason("https.bare", names="One.Example")
 SERVE, SEND, SERVER = (Reason(f"https.do_{each}") for each in ("serve", "send", "server"))
-WITHOUT = {"uncovered": ["one.example"]}
+WITHOUT = {"uncovered": ["One.Example"]}
 OLD = {"ended": [{"name": "One.Example", "day": "2026-11-22"}]}
 OTHERS = {"ended": [{"name": "two.example", "day": "2026-11-22"}]}
-ENDED = Reason("https.ended", names=["One.Example"], day="2026-11-22")
+ENDED = Reason("https.ended", names="One.Example", day="2026-11-22")
 NOT_SENT_ON = Reason("https.not_sent_on")
 REPLACE = Reason("https.do_replace")
 
@@ -79,6 +79,11 @@ def test_it_is_said_that_visitors_are_not_sent_to_https(
     told = json.loads(json.dumps({**EDGE, **edge}, default=Reason.plain))
     said = https.seen(mode, ["One.Example"], {}, told, redirect=redirect)
     assert (NOT_SENT_ON not in said.what.parts()) == sent
+
+
+def test_many_names_without_a_certificate_are_told_shortly() -> None:
+    said = https.bare_of(["bücher.example", "b.example", "c.example"])
+    assert "for bücher.example and 2 more." in words.words(said)
 
 
 @pytest.mark.parametrize("status", [{}, {"https": None}, {"https": {"around": None}}])

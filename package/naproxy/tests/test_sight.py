@@ -14,6 +14,7 @@ LEADS = Reason("server.leads_around", name="shop.example", to="https://shop.exam
 UNSERVED = Reason("server.https_unserved", name="www.shop.example")
 ELSEWHERE = Reason("server.leads_elsewhere", name="shop.example", to="https://other.example")
 CIRCLE = Reason("server.leads_in_a_circle", name="shop.example")
+BOTH = Reason("core.and_more", name="shop.example", count=1)
 NOT_SEEN = Reason("server.not_seen")
 
 
@@ -70,7 +71,7 @@ def test_a_way_past_the_box_is_told_although_not_all_was_seen() -> None:
 @pytest.mark.parametrize(
     ("seen", "served", "wrong"),
     [
-        (look("open"), (), Reason("server.https_unserved", name="shop.example")),
+        (look("open"), (), Reason("server.https_unserved", name=BOTH)),
         (look("open"), ("shop.example",), UNSERVED),
         (look("open"), ("shop.example", "*.shop.example"), None),
         (look("unknown"), ("shop.example",), NOT_SEEN),
@@ -86,6 +87,11 @@ def test_the_box_serves_what_it_has_a_good_certificate_for(
     seen: Look, served: tuple[str, ...], wrong: Reason | None
 ) -> None:
     assert sight.blind(seen, "box", NAMES, served) == wrong
+
+
+def test_a_name_is_told_as_the_settings_have_it() -> None:
+    wrong = sight.blind(look("open"), "box", ("bücher.example",), ())
+    assert wrong == Reason("server.https_unserved", name="bücher.example")
 
 
 def test_a_server_without_names_is_served_by_any_certificate() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from naproxy.core.names import ascii_site
+from naproxy.core.names import shortly
 from naproxy.core.reason import Reason, stored_reason, together
 
 _PASSING: Final = ("server.not_looked", "server.not_seen")
@@ -66,7 +66,7 @@ def _seen(
     mode: str, hosts: Collection[str], status: Mapping[str, Any], edge: Mapping[str, Any]
 ) -> Seen:
     sight, certain = sight_of(status)
-    bare = [name for name in hosts if ascii_site(name) in edge["uncovered"]]
+    bare = [name for name in hosts if name in edge["uncovered"]]
     serves = mode in ("box", "through")
     by_server = sight is not None and certain and not (serves and sight.code in _UNSERVED)
     if serves and edge["problem"] and not bare and not by_server:
@@ -85,14 +85,14 @@ def _seen(
 
 def bare_of(names: list[str]) -> Reason:
     """Return that there is no certificate for these names."""
-    return Reason("https.bare", names=names)
+    return Reason("https.bare", names=shortly(names))
 
 
 def _ended(found: list[Mapping[str, str]]) -> Reason | None:
     """Return that the certificate for these names has ended; of several days, the first."""
     days = sorted({each["day"] for each in found})
     names = [each["name"] for each in found if each["day"] == days[0]]
-    return Reason("https.ended", names=names, day=days[0]) if found else None
+    return Reason("https.ended", names=shortly(names), day=days[0]) if found else None
 
 
 def _mend(sight: Reason, *, serves: bool, bare: bool) -> Reason:

@@ -428,7 +428,10 @@ _EDGE: Final = {
     "applied_s": nullable(number()),
     "connections": nullable(integer(description="that are open")),
     "handshakes": nullable(integer(description="since it took its present configuration")),
-    "uncovered": array(string(), description="names that it serves without a certificate"),
+    "uncovered": array(
+        string(),
+        description="names that it serves without a certificate, as the settings have them",
+    ),
     "ended": array(
         obj({"name": string(), "day": string()}),
         description="names that it serves with a certificate that has ended",

@@ -13,7 +13,6 @@ from typing import Any, Final, Protocol
 
 from naproxy.config.document import Server
 from naproxy.controller.look import Looker
-from naproxy.core.names import ascii_site
 from naproxy.core.reason import Reason
 from naproxy.core.state import State
 from naproxy.history.write.journal import Journal
@@ -82,8 +81,7 @@ class Sighting:
     def blind(self) -> Reason | None:
         """Why visitors may come past the box; None if none do."""
         server = self._runner.server
-        sites = [ascii_site(host) for host in server.hosts]
-        return sight.blind(self.look, server.https.mode, sites, self._served())
+        return sight.blind(self.look, server.https.mode, server.hosts, self._served())
 
     def _subject(self) -> list[Any]:
         server = self._runner.server

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from typing import Final
 
 from naproxy.core.reason import Reason, WrongError
@@ -63,6 +64,12 @@ def is_site_name(text: str) -> Reason | None:
 def is_plain_name(text: str) -> Reason | None:
     """Check the name of one site, not of many."""
     return Reason("config.host") if "*" in text else is_site_name(text)
+
+
+def shortly(names: Sequence[str]) -> str | Reason:
+    """Return the first name, and how many more there are."""
+    first, *more = names
+    return Reason("core.and_more", name=first, count=len(more)) if more else first
 
 
 def covers(site: str, name: str) -> bool:

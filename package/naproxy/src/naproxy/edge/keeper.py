@@ -397,7 +397,11 @@ class Keeper:
     def status(self) -> dict[str, Any]:
         """Return what the status of the box has of it."""
         ends = [
-            {"id": name, "names": list(own.names), "not_after_s": own.not_after_s}
+            {
+                "id": name,
+                "names": [self._written(each) for each in own.names],
+                "not_after_s": own.not_after_s,
+            }
             for name, pair in self._readable().items()
             for own in [pair.certificate]
         ]
@@ -509,11 +513,11 @@ class Keeper:
             return ""
 
     def _uncovered(self) -> list[str]:
-        """Return the served sites for which there is no certificate."""
+        """Return the served names for which there is no certificate."""
         pairs = self._pairs(self._config) if self._config else {}
         found = [pair.certificate for pair in pairs.values()]
-        sites = [site for server in self._servers(served=True) for site in _sites(server)]
-        return [site for site in sites if not any(each.covers(site) for each in found)]
+        hosts = [host for server in self._servers(served=True) for host in server.hosts]
+        return [h for h in hosts if not any(each.covers(ascii_site(h)) for each in found)]
 
     def _ended(self) -> list[dict[str, str]]:
         """Return the served names whose certificates have all ended, and when the last did."""

@@ -6,11 +6,11 @@ not known counts as if they did, and the server stays awake.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from naproxy.core.names import covers
+from naproxy.core.names import ascii_site, covers, shortly
 from naproxy.core.reason import Reason
 
 HTTPS_PORT: Final = 443
@@ -94,16 +94,16 @@ def _typed(look: Look) -> bool:
 
 
 def blind(
-    look: Look | None, mode: str, sites: Collection[str], served: Collection[str]
+    look: Look | None, mode: str, hosts: Collection[str], served: Collection[str]
 ) -> Reason | None:
     """Return why visitors may come past the box; None if none do.
 
-    `mode` is `server.https.mode`, `sites` the server's names, `served` those that visitors get
-    from the box by HTTPS now: with a certificate, or passed on unopened. Both are as `ascii_site`
-    has them.
+    `mode` is `server.https.mode`, `hosts` the server's names, `served` those that visitors get
+    from the box by HTTPS now, as `ascii_site` has them: with a certificate, or passed on unopened.
     """
     if look is None:
         return NOT_LOOKED
+    sites = {ascii_site(host): host for host in hosts}
     for led in look.led:
         if past := _leads(led, mode, sites, served):
             return past
@@ -115,15 +115,15 @@ def blind(
     return None
 
 
-def _around(mode: str, sites: Collection[str], served: Collection[str]) -> Reason | None:
+def _around(mode: str, sites: Mapping[str, str], served: Collection[str]) -> Reason | None:
     """Return what is wrong if somebody answers by HTTPS."""
-    missing = next((site for site in sites if not _is_one(site, served)), None)
+    missing = [host for site, host in sites.items() if not _is_one(site, served)]
     if mode == "through":
         # It has names, which are served as soon as what passes them on is seen to run.
         return NOT_SEEN if missing else None
     if mode != "box" or not (sites or served):
         return Reason("server.https_around", port=HTTPS_PORT)
-    return Reason("server.https_unserved", name=missing) if missing else None
+    return Reason("server.https_unserved", name=shortly(missing)) if missing else None
 
 
 def _leads(led: Led, mode: str, sites: Collection[str], served: Collection[str]) -> Reason | None:
