@@ -375,7 +375,7 @@ def test_the_step_of_the_guide_leaves_what_is_passed_on_unopened(
     change(stage, mode="through")
     before = stage.config_file.read_bytes()
     page = opened("about:blank", language)
-    found = {"known": True, "answers": True, "leads": None, "names": []}
+    found: dict[str, Any] = {"known": True, "answers": True, "leads": None, "names": []}
     page.route("**/api/setup/https/look", lambda route: route.fulfill(json=found))
     page.goto("/setup/again/https?server=web")
     expect(page.locator("input[name=mode]:checked")).to_have_value("through")
