@@ -135,5 +135,11 @@ def test_a_name_that_the_box_serves_is_served_beside(theirs: str, office: Office
         answer = visit(office, fresh("/app/reply"), host=SHOP)
         assert (answer.status, "via" in answer.headers) == (200, True)
         assert office.box.api("GET", "/v1/edge")["uncovered"] == []
+        # A browser that uses the box's connection for the other name, too.
+        with office.client.connect(ADDRESS, 443) as line:
+            context = pki.context(office.authority)
+            with context.wrap_socket(line, server_hostname=SHOP) as visitor:
+                visitor.sendall(f"GET / HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode())
+                assert visitor.recv(12) == b"HTTP/1.1 421"
     finally:
         office.box.reconfigure(**CONFIG)
