@@ -7,9 +7,9 @@ import pytest
 from naproxy.api import https
 from naproxy.api.https import Seen
 from naproxy.core import words
-from naproxy.core.reason import Reason
+from naproxy.core.reason import Reason, together
 
-EDGE: dict[str, Any] = {"problem": None, "uncovered": [], "ended": []}
+EDGE: dict[str, Any] = {"problem": None, "visited": True, "uncovered": [], "ended": []}
 AROUND = Reason("server.https_around", port=443)
 CIRCLE = Reason("server.leads_in_a_circle", name="one.example")
 UNSERVED = Reason("server.https_unserved", name="one.example")
@@ -18,6 +18,8 @@ STARTING = Reason("https.starting")
 DOWN = Reason("https.not_running")
 BARE = Reason("https.bare", names="One.Example")
 SERVE, SEND, SERVER = (Reason(f"https.do_{each}") for each in ("serve", "send", "server"))
+GOOD_BOX, NOBODY = Reason("https.good_box"), Reason("https.nobody_yet")
+ROUTER = Reason("https.do_router")
 WITHOUT = {"uncovered": ["One.Example"]}
 OLD = {"ended": [{"name": "One.Example", "day": "2026-11-22"}]}
 OTHERS = {"ended": [{"name": "two.example", "day": "2026-11-22"}]}
@@ -45,6 +47,8 @@ REPLACE = Reason("https.do_replace")
         ("box", None, {"problem": DOWN}, Seen("bad", DOWN)),
         ("box", None, {"problem": STARTING}, Seen("info", STARTING)),
         ("box", AROUND, {"problem": DOWN}, Seen("bad", DOWN)),
+        ("box", None, {"visited": False}, Seen("info", together(GOOD_BOX, NOBODY), ROUTER)),
+        ("none", None, {"visited": False}, Seen("good", Reason("https.good_none"))),
         ("box", None, OLD, Seen("bad", ENDED, REPLACE)),
         ("box", UNSERVED, OLD, Seen("bad", ENDED, REPLACE)),
         ("box", CIRCLE, OLD, Seen("warn", CIRCLE, SERVER)),
@@ -81,6 +85,12 @@ def test_it_is_said_that_visitors_are_not_sent_to_https(
     assert (NOT_SENT_ON not in said.what.parts()) == sent
 
 
+@pytest.mark.parametrize(("accepted", "kind"), [(0, "info"), (3, "good")])
+def test_who_is_passed_on_has_come(accepted: int, kind: str) -> None:
+    status = {"https": {"sight": None, "through": {"accepted": accepted}}}
+    assert https.seen("through", [], status, {**EDGE, "visited": False}).kind == kind
+
+
 def test_many_names_without_a_certificate_are_told_shortly() -> None:
     said = https.bare_of(["bücher.example", "b.example", "c.example"])
     assert "for bücher.example and 2 more." in words.words(said)
@@ -99,5 +109,17 @@ def test_visits_past_the_box_are_those_of_today() -> None:
 @pytest.mark.parametrize("language", words.LANGUAGES)
 def test_all_that_is_said_has_words(language: str) -> None:
     said = [Reason(f"https.good_{each}") for each in ("none", "box", "through", "unused")]
-    for reason in (*said, SERVE, SEND, SERVER, BARE, ENDED, REPLACE, NOT_SENT_ON, STARTING):
+    for reason in (
+        *said,
+        SERVE,
+        SEND,
+        SERVER,
+        BARE,
+        ENDED,
+        REPLACE,
+        NOT_SENT_ON,
+        STARTING,
+        NOBODY,
+        ROUTER,
+    ):
         assert not words.words(reason, language).startswith("https.")

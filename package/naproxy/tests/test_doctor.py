@@ -35,7 +35,14 @@ def configured(sleep: str = 'driver = "none"', wake: str = "") -> config.Server:
     return config.parse(f"{TEXT}[server.sleep]\n{sleep}\n[server.wake]\n{wake}\n").server[0]
 
 
-EDGE = {"problem": None, "uncovered": [], "ended": [], "certificates": [], "ending": []}
+EDGE = {
+    "problem": None,
+    "visited": True,
+    "uncovered": [],
+    "ended": [],
+    "certificates": [],
+    "ending": [],
+}
 GOOD = readings.Seen(
     server=configured('driver = "ssh"'),
     interface="eth7",

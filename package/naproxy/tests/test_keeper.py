@@ -175,6 +175,22 @@ def test_a_name_is_served_while_its_certificate_is_good_and_haproxy_runs(
     assert box.heard == [{"one.example", "*.example"}, frozenset()]
 
 
+def test_that_somebody_came_by_https_is_known_over_a_restart(
+    box: Box, authority: Authority
+) -> None:
+    box.sent(authority.issue("one.example", "*.example"))
+    box.once()
+    box.box.start()
+    assert box.once()["edge"]["visited"] is False
+    box.box.ask("one.example")
+    assert box.once()["edge"]["visited"] is True
+    box.keeper = box.another()
+    assert box.once()["edge"]["visited"] is True
+    box.keeper.take(box.config("none"))
+    assert box.once()["edge"]["visited"] is False
+    assert box.saved("https.visited") == {"yes": False}
+
+
 def test_names_that_are_passed_on_need_no_certificate_and_are_served(box: Box) -> None:
     box.keeper.take(box.config("through"))
     sockets = box.box.here.jail / "through"

@@ -80,7 +80,18 @@ def _seen(
         return Seen("warn", bare_of(bare), _SEND)
     if sight:
         return Seen("info", sight)
-    return Seen("good", _GOOD.get(mode, Reason("https.good_none")))
+    good = _GOOD.get(mode, Reason("https.good_none"))
+    if serves and not _visited(mode, status, edge):
+        return Seen("info", together(good, Reason("https.nobody_yet")), Reason("https.do_router"))
+    return Seen("good", good)
+
+
+def _visited(mode: str, status: Mapping[str, Any], edge: Mapping[str, Any]) -> bool:
+    """Has somebody come by HTTPS? Of whom is passed on only the server's status knows."""
+    if mode == "box":
+        return bool(edge["visited"])
+    through = (status.get("https") or {}).get("through")
+    return through is None or through["accepted"] > 0
 
 
 def bare_of(names: list[str]) -> Reason:

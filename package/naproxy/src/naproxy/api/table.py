@@ -428,6 +428,7 @@ _EDGE: Final = {
     "applied_s": nullable(number()),
     "connections": nullable(integer(description="that are open")),
     "handshakes": nullable(integer(description="since it took its present configuration")),
+    "visited": boolean(description="somebody has come by HTTPS since it is served"),
     "uncovered": array(
         string(),
         description="names that it serves without a certificate, as the settings have them",

@@ -49,6 +49,7 @@ _DAY_S: Final = 86400.0
 _STEPS_DAYS: Final = (0, 1, 7, 14, 30)
 """So many days before a certificate ends it is said, each once."""
 _SAID: Final = "https.said"
+_VISITED: Final = "https.visited"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,7 @@ class Keeper:
         self._known: dict[str, _Known] = {}
         self._problem: Reason | None = None
         self._info: Info | None = None
+        self._visited: bool | None = None
         self._silent_s: float | None = None
         """Since when it is wanted and does not answer."""
         self._deaf: tuple[Reason | None, ...] = (None, None)
@@ -148,6 +150,7 @@ class Keeper:
                 self._silent_s = None
             elif self._silent_s is None:
                 self._silent_s = self._now()
+            self._note_visits(config)
             deaf = await self._nobody_passes_on(config) if config else None
             self._deaf = self._deaf[1], deaf
             await self._follow(config)
@@ -155,6 +158,19 @@ class Keeper:
         if config and await self._to_servers.look(config):
             self._changed.set()
         self._watch()
+
+    def _note_visits(self, config: Config | None) -> None:
+        """Note that somebody has come by HTTPS: haproxy forgets it with each change.
+
+        Its count of handshakes has those with servers, too; the keys of its front are visitors'.
+        """
+        if self._visited is None:
+            self._visited = self._memory.saved(_VISITED).get("yes") is True
+        visited = self._visited or bool(_figure(self._info, "SslFrontendMaxKeyRate"))
+        visited = visited and bool(config is None or serves(config))
+        if visited != self._visited:
+            self._visited = visited
+            self._memory.save(_VISITED, {"yes": visited})
 
     def _serve(self, config: Config | None) -> None:
         """Note what visitors get by HTTPS now: whoever is not sure of it says nothing."""
@@ -493,6 +509,7 @@ class Keeper:
             "applied_s": self._generations.applied_s(),
             "connections": _figure(info, "CurrConns"),
             "handshakes": _figure(info, "CumSslConns"),
+            "visited": bool(self._visited),
             "uncovered": self._uncovered(),
             "ended": self._ended(),
             "serves": bool(config and serves(config)),
