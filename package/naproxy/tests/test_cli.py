@@ -106,6 +106,17 @@ def test_what_hinders_by_https_is_told_once() -> None:
     assert lines[-1].strip() == f"HTTPS: {sight}"
 
 
+def test_what_keeps_it_awake_and_from_being_armed_is_told_once() -> None:
+    sight = Reason("server.https_around", port=443)
+    wants = {"sleep": True, "reason": IDLE.plain(), "next_check_s": None}
+    https = {"sight": sight.plain(), "around": None}
+    more = {"inhibitors": plain([sight]), "https": https}
+    for why in (sight, Reason("server.tripped", why=own_words("no"), server="web")):
+        lines = commands.describe(server(decision=wants, not_armed=why.plain(), **more), NOW_S)
+        assert "\n".join(lines).count(str(sight)) == 1
+    assert lines[-1].strip() == f"does not sleep by itself: {why}"
+
+
 def test_visits_past_the_box_are_told() -> None:
     https = {"sight": None, "around": {"today": 41, "yesterday": 0, "total": 99, "how": "ssh"}}
     lines = commands.describe(server(https=https), NOW_S)

@@ -16,6 +16,8 @@ _PASSING: Final = ("server.not_looked", "server.not_seen")
 """What ends by itself: the box looks again."""
 _UNSERVED: Final = ("server.https_around", "server.https_unserved")
 """What ends when the box serves HTTPS, with a certificate for each name."""
+_BY_BOX: Final = ("box", "through")
+"""Modes in which visitors by HTTPS come to the box."""
 STARTING: Final = "https.starting"
 """The code of a problem of the box's HTTPS that ends by itself."""
 _SEND: Final = Reason("https.do_send")
@@ -67,7 +69,7 @@ def _seen(
 ) -> Seen:
     sight, certain = sight_of(status)
     bare = [name for name in hosts if name in edge["uncovered"]]
-    serves = mode in ("box", "through")
+    serves = mode in _BY_BOX
     by_server = sight is not None and certain and not (serves and sight.code in _UNSERVED)
     if serves and edge["problem"] and not bare and not by_server:
         problem = stored_reason(edge["problem"])
@@ -80,8 +82,12 @@ def _seen(
         return Seen("warn", bare_of(bare), _SEND)
     if sight:
         return Seen("info", sight)
+    return _good(mode, status, edge)
+
+
+def _good(mode: str, status: Mapping[str, Any], edge: Mapping[str, Any]) -> Seen:
     good = _GOOD.get(mode, Reason("https.good_none"))
-    if serves and not _visited(mode, status, edge):
+    if mode in _BY_BOX and not _visited(mode, status, edge):
         return Seen("info", together(good, Reason("https.nobody_yet")), Reason("https.do_router"))
     return Seen("good", good)
 

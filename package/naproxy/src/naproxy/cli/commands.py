@@ -170,17 +170,20 @@ def describe(server: Mapping[str, Any], now_s: float, width: int = 0) -> list[st
         until_s = server["mode_until_s"]
         until = f" until {clock(until_s, now_s)}" if until_s else ""
         lines.append(f"kept awake{until}")
+    told: list[Any] = []
+    """What the line before has said already."""
     if server["state"] == "awake":
         lines.append(_why_awake(server))
+        told = server["inhibitors"] if server["decision"]["sleep"] else []
     if coming := server["appointments"]:
         said = (f"{each['name']}, {clock(each['t_s'], now_s)}" for each in coming)
         lines.append(f"its own appointments: {'; '.join(said)}")
     if server["commissioning"]:
         lines.append(_commissioning(server["commissioning"]))
-    elif server["not_armed"]:
+    elif server["not_armed"] and server["not_armed"] not in told:
         lines.append(f"does not sleep by itself: {stored_reason(server['not_armed'])}")
     sight, _ = https.sight_of(server)
-    if sight and sight.plain() != server["not_armed"]:
+    if sight and sight.plain() not in (server["not_armed"], *told):
         lines.append(f"HTTPS: {sight}")
     if around := https.around(server):
         lines.append(visits(around))

@@ -28,6 +28,7 @@ def server(status: Status, said: Status, now_s: float, rates: Rates) -> dict[str
     window_s, requests = rates.take(status["id"], now_s, counts)
     commissioning = status.get("commissioning")
     sight, certain = https.sight_of(status)
+    past = sight.plain() if sight and certain else None
     return {
         "id": status["id"],
         "state": status["state"],
@@ -44,10 +45,11 @@ def server(status: Status, said: Status, now_s: float, rates: Rates) -> dict[str
         "commissioning": _progress(commissioning) if commissioning else None,
         "decision": sentences(status["decision"]["reason"]),
         "would_sleep": status["decision"]["sleep"],
-        "inhibitors": [plain(inhibitor) for inhibitor in status["inhibitors"]],
+        # What has a notice of its own is not said twice.
+        "inhibitors": [plain(each) for each in status["inhibitors"] if each != past],
         "appointments": status["appointments"],
         "power": power(status["id"], said["meters"]),
-        "past": plain(sight.plain()) if sight and certain else None,
+        "past": plain(past) or None,
         "around": https.around(status),
         "requests": {"window_s": round(window_s, 1), "by_class": requests},
     }
