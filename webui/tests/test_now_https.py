@@ -72,6 +72,10 @@ def test_a_server_whose_visitors_come_past_the_box_has_a_card(
     assert client.post("/api/servers/web/look", json={}).status_code == 200
     said = client.get("/api/now").json
     assert said
-    assert "past the box" in said["servers"][0]["past"]
+    past = said["servers"][0]["past"]
+    assert "past the box" in past
+    [status] = box.call("GET", "/v1/status")[1]["servers"]
+    assert status["not_armed"] in status["inhibitors"]
+    assert past not in said["servers"][0]["inhibitors"]
     assert said["servers"][0]["armed"] is False
     assert said["https"] == []
