@@ -428,6 +428,23 @@ def test_a_certificate_is_renewed_at_once_where_that_is_allowed(
     assert made["names"] == ["b\u00fcro.example"]
 
 
+@pytest.mark.parametrize(
+    ("code", "hosts", "said"),
+    [
+        ("https.do_serve", ["a.example"], "Below, choose \u201cThe box serves it\u201d"),
+        ("https.do_send", ["a.example"], "Below, get a certificate."),
+        ("https.do_send", [], "Enter the website\u2019s names (Settings, Server)."),
+        ("https.do_server", [], "switch it on below."),
+        ("https.do_<b>", ["a.example"], "https.do_<b>"),
+    ],
+)
+def test_the_next_step_is_said_for_who_is_on_the_page(
+    app: Flask, code: str, hosts: list[str], said: str
+) -> None:
+    with app.test_request_context():
+        assert said.lower() in https._next(Reason(code), hosts).lower()
+
+
 def test_what_is_passed_on_unopened_needs_no_certificate(box: Box, client: FlaskClient) -> None:
     assert "then-title" not in page(client)
     text = f'{box.file.read_text()}[server.https]\nmode = "through"\n'

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from flask import Blueprint
 from naproxy.api import https as controls
 from naproxy.api.shapes import array, boolean, integer, nullable, number, obj, string
 from naproxy.core.names import ascii_site
+from naproxy.core.reason import Reason
 
 from naproxy_webui.http.control import control, job_in_words
 from naproxy_webui.http.mount import mount
 from naproxy_webui.http.page import Page
 from naproxy_webui.i18n.reasons import plain
+from naproxy_webui.i18n.texts import t, texts_of
 from naproxy_webui.office import certificates, https
 from naproxy_webui.office.equipment import equipment
 
@@ -41,6 +43,7 @@ _ONE: Final = {
     "next_try_s": nullable(number(description="when the box renews it; null: never")),
     **_ABOUT,
 }
+_STEP: Final = "settings.https.step_"
 _LIMITED: Final = "https.acme_limited"
 
 
@@ -165,6 +168,14 @@ def seen(
     return {
         "kind": said.kind,
         "words": plain(said.what.plain()),
-        "next": plain(said.next.plain()) if said.next else "",
+        "next": _next(said.next, server["hosts"]) if said.next else "",
         "around": controls.around(status),
     }
+
+
+def _next(what: Reason, hosts: Sequence[str]) -> str:
+    """Return what there is to do, for who is on this very page."""
+    if not hosts and what.code in ("https.do_send", "https.do_serve"):
+        return t("settings.https.step_names")
+    here = texts_of(_STEP).get(_STEP + what.code.removeprefix("https.do_"))
+    return here or plain(what.plain())
