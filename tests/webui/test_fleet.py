@@ -64,16 +64,16 @@ def test_a_fleets_server_is_set_with_the_keyboard_and_its_token_never_shown(
 @pytest.mark.parametrize(
     ("key", "typed", "words"),
     [
-        ("url", "http://fleet.example.org", "must look like https://HOST or https://HOST:PORT"),
+        ("url", "http://fleet.example.org", "Must look like https://HOST or https://HOST:PORT"),
         (
             "url",
             "https://user@fleet.example.org/x",
-            "must look like https://HOST or https://HOST:PORT",
+            "Must look like https://HOST or https://HOST:PORT",
         ),
-        ("token", "two words", "must be letters, digits and punctuation, without spaces and \\"),
-        ("token", "x" * 257, "must be at most 256 bytes long"),
-        ("name", "büro", "must be letters, digits and punctuation, without spaces and \\"),
-        ("tenant", "x" * 65, "must be 1 to 64 bytes long"),
+        ("token", "two words", "Must be letters, digits and punctuation, without spaces and \\"),
+        ("token", "x" * 257, "Must be at most 256 bytes long"),
+        ("name", "büro", "Must be letters, digits and punctuation, without spaces and \\"),
+        ("tenant", "x" * 65, "Must be 1 to 64 bytes long"),
     ],
 )
 def test_what_cannot_be_is_refused_beside_its_field(
@@ -86,7 +86,7 @@ def test_what_cannot_be_is_refused_beside_its_field(
     field(page, key).fill(typed)
     page.evaluate("document.querySelectorAll('main details').forEach(each => each.open = false)")
     page.locator("[data-save-bar] button[type=submit]").click()
-    expect(beside(page, key)).to_have_text(words)
+    expect(beside(page, key)).to_have_text(f"{words}.")
     expect(field(page, key)).to_be_focused()
     expect(field(page, key)).to_have_attribute("aria-invalid", "true")
     assert stage.config_file.read_bytes() == before

@@ -145,6 +145,6 @@ def test_a_refusal_is_beside_its_field_and_the_rest_above(page: WatchedPage) -> 
     field = page.locator("#tried #price")
     expect(field).to_have_attribute("aria-invalid", "true")
     expect(field).to_be_focused()
-    expect(page.locator("#tried .field .error")).to_have_text("must be <b>0</b> or more")
+    expect(page.locator("#tried .field .error")).to_have_text("Must be <b>0</b> or more.")
     expect(page.locator("#tried [role=alert]")).to_have_text("box.data_dir: is not there")
     assert violations(page) == []

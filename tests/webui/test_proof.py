@@ -111,9 +111,9 @@ def test_powers_that_somebody_set_meanwhile_are_not_replaced_unseen(
 @pytest.mark.parametrize(
     ("field", "typed", "words"),
     [
-        ("cycles", "51", "darf höchstens 50 sein"),
-        ("cycles", "viele", "muss eine ganze Zahl sein"),
-        ("pause_s", "0,5", "muss mindestens 1 sein"),
+        ("cycles", "51", "Darf höchstens 50 sein."),
+        ("cycles", "viele", "Muss eine ganze Zahl sein."),
+        ("pause_s", "0,5", "Muss mindestens 1 sein."),
     ],
 )
 def test_a_plan_that_cannot_be_is_refused_beside_its_field(

@@ -60,7 +60,7 @@ def test_a_value_is_refused_beside_its_field_then_accepted_and_in_force(
     save(page)
     expect(share).to_have_attribute("aria-invalid", "true")
     beside = page.locator(".field", has=share).locator(".error")
-    expect(beside).to_have_text("must be 0 to 1")
+    expect(beside).to_have_text("Must be 0 to 1.")
     assert share.evaluate("each => each === document.activeElement")
     assert violations(page) == []
     share.fill("2,5")
@@ -152,7 +152,7 @@ def test_hours_are_added_exactly_and_text_and_grid_are_one(page: WatchedPage, st
     expect(said(page, "hours")).to_contain_text("The box does not understand this line: sometimes")
     save(page)
     beside = page.locator(".field", has=text).locator(".error")
-    expect(beside).to_contain_text('must look like "mon-fri 07:30-18:00"')
+    expect(beside).to_contain_text('Must look like "mon-fri 07:30-18:00"')
     text.fill("sat 22:00-02:00\n2026-12-24 08:00-12:00")
     expect(card.locator('td[data-day="6"][data-hour="1"]')).to_have_attribute("data-part", "on")
     save(page)
@@ -184,7 +184,7 @@ def test_a_rule_is_refused_made_and_taken_away(page: WatchedPage, stage: Stage) 
     field(page, "rule.+.text").fill("here")
     page.locator("form[data-add] button[type=submit]").click()
     beside = page.locator(".field", has=field(page, "rule.+.text")).locator(".error")
-    expect(beside).to_contain_text("must be an address or a network")
+    expect(beside).to_contain_text("Must be an address or a network")
     field(page, "rule.+.kind").select_option("agent")
     hostile = "<script>alert(1)</script>"
     field(page, "rule.+.text").fill(hostile)
@@ -295,7 +295,7 @@ def test_what_is_no_backup_is_refused_beside_the_file(page: WatchedPage, tmp_pat
     page.locator("#restore-file").set_input_files(tmp_path / "photo.gz")
     page.locator("form[data-restore] button[type=submit]").click()
     beside = page.locator(".field", has=page.locator("#restore-file")).locator(".error")
-    expect(beside).to_have_text("is not a complete backup: not a gzip file")
+    expect(beside).to_have_text("Is not a complete backup: not a gzip file.")
 
 
 def test_diagnostics_are_made(page: WatchedPage, tmp_path: Path) -> None:

@@ -83,6 +83,10 @@ export function showErrors(form, error) {
 	(one('[aria-invalid="true"]', form) ?? one("[data-form-error]", form))?.focus();
 }
 
+/** A refusal is part of a sentence: it may follow a name. @param {string} words */
+const sentence = (words) =>
+	words.charAt(0).toUpperCase() + words.slice(1) + (/[.!?…]$/.test(words) ? "" : ".");
+
 /** @param {HTMLFormElement} form @param {string | null} where @param {string} words */
 function beside(form, where, words) {
 	if (!where) return false;
@@ -98,7 +102,7 @@ function beside(form, where, words) {
 	const place = there ?? h("p.error");
 	if (!there) holder.append(place);
 	place.id ||= `error-${next++}`;
-	place.textContent = words;
+	place.textContent = sentence(words);
 	field.setAttribute("aria-invalid", "true");
 	const described = (field.getAttribute("aria-describedby") ?? "").split(" ").filter(Boolean);
 	if (!described.includes(place.id))
