@@ -39,7 +39,8 @@ class Site(socketserver.StreamRequestHandler):
 class Box:
     """varnishd, and the page it reads."""
 
-    def __init__(self, tmp: Path, server_port: int, *arguments: str) -> None:
+    def __init__(self, tmp: Path, server_port: int, *arguments: str, most: int = 400) -> None:
+        """`most`: requests in flight; by default as on a small box, whatever this machine has."""
         self.run, self.name = tmp / "run", str(tmp / "varnish")
         self.edge = tmp / "edge.sock"
         self.server_port = server_port
@@ -48,7 +49,10 @@ class Box:
         self.set("state=asleep", f"address=127.0.0.1:{server_port}")
         vcl = tmp / "vcl"
         subprocess.run(
-            ["make", "-s", "-C", ROOT / "varnish-vcl", f"OUT={vcl}", f"RUN_DIR={self.run}"],
+            [
+                *("make", "-s", "-C", ROOT / "varnish-vcl"),
+                *(f"OUT={vcl}", f"RUN_DIR={self.run}", f"MOST={most}"),
+            ],
             check=True,
         )
         # As root varnishd would give its child another user, who cannot read tmp.

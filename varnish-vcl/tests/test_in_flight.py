@@ -15,7 +15,13 @@ import pytest
 from conftest import ROOT, Box
 
 MOST = 400
-"""naproxy.open's default: requests in flight."""
+"""Requests in flight on a box with 512 MB."""
+
+MOST_LARGE = 680
+"""And on one with more."""
+
+HELD_MB = 60.0
+"""What 500 requests that wait may add to Varnish's memory."""
 
 BIG = 8_000_000  # more than a socket on loopback takes
 PATIENCE_S = 20.0
@@ -76,10 +82,10 @@ def many_files() -> Iterator[None]:
 
 
 @contextmanager
-def running(tmp: Path) -> Iterator[Box]:
+def running(tmp: Path, most: int = MOST) -> Iterator[Box]:
     server = Server(("127.0.0.1", 0), Site)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    box = Box(tmp, server.server_address[1], *arguments())
+    box = Box(tmp, server.server_address[1], *arguments(), most=most)
     box.set("state=awake")
     for path in ("/big", "/small"):
         assert box.get(path)[0] == 200
@@ -241,3 +247,19 @@ def test_a_refusal_says_when_to_come_back(box: Box) -> None:
     assert (status, headers["x-naproxy"], headers["retry-after"]) == (503, "capped", "10")
     assert b"Too many requests at once" in body
     assert b"<script" not in body
+
+
+def test_five_hundred_visitors_wait_on_a_larger_box_and_all_are_answered(tmp_path: Path) -> None:
+    with running(tmp_path, MOST_LARGE) as box, ExitStack() as stack:
+        box.set("state=asleep", "hold_cap=510", "hold_limit_ms=30000")
+        before_mb, sockets = worker_mb(box), []
+        for number in range(500):
+            sock = stack.enter_context(socket.create_connection(("127.0.0.1", box.proxied), 10))
+            address = f"203.0.{number // 250}.{number % 250}"
+            sock.sendall(f"PROXY TCP4 {address} 192.0.2.1 5000 80\r\n".encode())
+            sock.sendall(head(f"GET /{number}", "User-Agent: curl/8", "Connection: close"))
+            sockets.append(sock)
+        until(lambda: box.tool_output("get", "web", "held_now").strip() == "500", "all to wait")
+        assert worker_mb(box) - before_mb < HELD_MB
+        box.set("state=awake")
+        assert {sock.recv(12) for sock in sockets} == {b"HTTP/1.1 200"}

@@ -25,6 +25,7 @@
 #include <linux/sockios.h>
 
 #include <string.h>
+#include <unistd.h>
 
 #if __has_include("cache/cache_vinyld.h")
 #  include "cache/cache_vinyld.h"
@@ -39,6 +40,15 @@
 
 /* Threads that are for those who need no admission: hits, heads. */
 #define CLIENTS_SPARE		20
+
+/*
+ * How many requests are in flight on a machine with 512 MB, and with more. Their
+ * threads' memory is what limits them.
+ */
+#define CLIENTS_SMALL		400
+#define CLIENTS_LARGE		680
+#define CLIENTS_LARGE_MB	900
+#define CLIENTS_MOST		1000
 
 /* How long an upload may pause: a phone in a train. */
 #define CLIENTS_PAUSE_S		30
@@ -129,13 +139,24 @@ np_clients_attach(struct naproxy_page *page)
  * Admission
  */
 
-/* As many as this can be had; else the reason why not. */
+static intmax_t
+clients_room(void)
+{
+	intmax_t mb;
+
+	mb = (intmax_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) >> 20;
+	return (mb < CLIENTS_LARGE_MB ? CLIENTS_SMALL : CLIENTS_LARGE);
+}
+
+/* As many as this can be had, 0: as there is memory for; else the reason why not. */
 const char *
 np_clients_most(intmax_t most)
 {
 
-	if (most < 1 || most > NAPROXY_CLIENTS)
-		return ("not a number of requests from 1 to 512");
+	if (most == 0)
+		most = clients_room();
+	if (most < 1 || most > CLIENTS_MOST)
+		return ("not a number of requests from 1 to 1000");
 	/* A fetch takes two threads: the client's and its own. */
 	if ((unsigned)most * 2 + CLIENTS_SPARE >
 	    cache_param->wthread_max * cache_param->wthread_pools)
@@ -146,7 +167,7 @@ np_clients_most(intmax_t most)
 	return (NULL);
 }
 
-/* Under clients_mtx: where this one is, or will be. */
+/* Under clients_mtx: where this one is, or will be; past the end: nowhere. */
 static struct np_client *
 clients_find(uint64_t address)
 {
@@ -158,7 +179,6 @@ clients_find(uint64_t address)
 		if (c->n == 0 && unused == NULL)
 			unused = c;
 	}
-	/* There are as many places as requests in flight. */
 	return (unused == NULL ? c : unused);
 }
 
@@ -210,7 +230,8 @@ np_clients_admit(struct np_record *rec, bool uses)
 	AZ(pthread_mutex_lock(&clients_mtx));
 	if (rec->admitted == NULL) {
 		c = clients_find(rec->address);
-		ok = c->n < clients_most - clients_total;
+		ok = c < clients + NAPROXY_CLIENTS &&
+		    c->n < clients_most - clients_total;
 		if (ok)
 			clients_enter(c, rec);
 	}

@@ -145,7 +145,7 @@ class Box(Namespace):
         """Start it with our VCL, and wait until it takes connections."""
         vcl = self.directory / "vcl"
         made = subprocess.run(
-            ["make", "-C", VCL, f"OUT={vcl}", f"RUN_DIR={self.run_dir}"],
+            ["make", "-C", VCL, f"OUT={vcl}", f"RUN_DIR={self.run_dir}", "MOST=400"],
             capture_output=True,
             text=True,
             check=False,

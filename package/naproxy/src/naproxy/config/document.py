@@ -152,7 +152,13 @@ class Cache:
 class Hold:
     """Requests that wait for the server."""
 
-    cap: int = option("Most requests that may wait at once", 300, low=0, high=300)
+    cap: int = option(
+        "Most requests that may wait at once; Varnish has room for 300, on a machine with more than"
+        " 900 MB of memory for 510",
+        510,
+        low=0,
+        high=510,
+    )
     limit_s: float = option("Longest wait, from the start of the request", 30.0, low=1, high=600)
 
 
