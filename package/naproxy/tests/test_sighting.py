@@ -318,7 +318,7 @@ def test_a_server_that_refuses_for_visitors_past_the_box_has_them_counted(
 
     async def inside(made: Runner, _: Door) -> None:
         made.configure(replace(SERVER, sleep=ssh.Settings()), "lo")
-        monkeypatch.setattr(made.executor._sleeper, "sleep", refuse)
+        monkeypatch.setattr(made.executor._sleeper, "asked", refuse)
         await made.executor._sleep()
         assert made.supervisor.around.total == 2
         figures = {sample[0]: sample[2] for sample in measures._server(made.status())}
