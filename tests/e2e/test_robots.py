@@ -1,11 +1,13 @@
 """Who asks and wakes nobody: monitors, crawlers, and everything else that may not."""
 
+import contextlib
 import json
-import time
+import sqlite3
 from collections.abc import Iterator
 
 import pytest
 from naproxy.lab.replay.replay_visit import became
+from naproxy.shm.events import Events
 
 from tests.e2e.clients import ASSET, CRAWLER, MONITOR, ask, fresh, visitor
 from tests.simulator.office import Office
@@ -73,11 +75,30 @@ def test_what_a_crawler_posts_wakes_the_server_and_is_answered(asleep: Office) -
     assert (answer.status, answer.headers["x-naproxy"]) == (200, "held")
 
 
+def last_path(office: Office) -> int:
+    """Return the hash of the path of the last request that ended."""
+    with contextlib.closing(Events(office.box.run_dir)) as events:
+        return list(events.read())[-1].path
+
+
+def know(office: Office, path: int) -> None:
+    """Have the controller know that news came there an hour ago, too."""
+    office.box.kill_controller()
+    with contextlib.closing(sqlite3.connect(office.box.data_dir / "history.db")) as database:
+        key = "server.web"
+        [[text]] = database.execute("SELECT value FROM saved WHERE key = ?", (key,))
+        saved = json.dumps({**json.loads(text), "webhook_paths": [path]})
+        database.execute("UPDATE saved SET value = ? WHERE key = ?", (saved, key))
+        database.commit()
+    office.box.start_controller()
+
+
 def test_where_a_program_brought_news_a_crawler_is_not_refused(office: Office) -> None:
     hook = fresh("/app/echo").replace("?", "/")
     brought = ask(office.client, hook, method="POST", body=b"news", source=visitor(1))
     assert brought.status == 200
-    time.sleep(2)  # the controller hears of it at its next beat
+    know(office, last_path(office))
+    office.box.await_state("awake")
     office.box.sleep()
     assert ask(office.client, fresh(), headers=CRAWLER).headers["x-naproxy"] == "refused"
     answer = ask(office.client, f"{hook}?challenge=7", headers=CRAWLER, source=visitor(2))
