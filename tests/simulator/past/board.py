@@ -9,11 +9,12 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 from naproxy.core.processes import Ended
 from naproxy.core.reason import Reason
 from naproxy.drivers.ready import Observation
-from naproxy.drivers.sleep import THE_SERVER, SleepResult, by_exit_status
+from naproxy.drivers.sleep import THE_SERVER, SleepDriver, SleepResult, by_exit_status
 from naproxy.server.machine_io import Answer
 from naproxy.server.seeing import Pinged, Sign
 
@@ -94,14 +95,14 @@ class Board:
             )
 
 
-class Sleeper:
+class Sleeper(SleepDriver[Any]):
     """The command to sleep."""
 
     def __init__(self, board: Board, wall: Callable[[], float]) -> None:
         self._board = board
         self._wall = wall
 
-    async def sleep(self) -> SleepResult:
+    async def order(self) -> SleepResult:
         await asyncio.sleep(0.15)
         refusal = self._board.mishaps.busy(self._wall())
         if refusal:

@@ -88,7 +88,7 @@ class _Executor(Executor):
     def _equip(self, server: Server, interface: str) -> None:
         super()._equip(server, interface)
         self._wakers = [Waker(self.board)]
-        self._sleeper = Sleeper(self.board, time.time)  # type: ignore[assignment]
+        self._sleeper = Sleeper(self.board, time.time)
         self._prober = Prober(
             Ready(self.board), server.ready.timeout_s, self.step, lambda _: None, lambda: None
         )
