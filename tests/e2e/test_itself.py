@@ -1,6 +1,6 @@
 """A server that falls asleep by itself: nothing is refused, lost or sent twice.
 
-REQUESTS: how many of all kinds come around its sleeps, 120 by default.
+REQUESTS: how many of all kinds come around its sleeps, 80 by default.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from tests.simulator.office.box import ADDRESS, HOST, toml
 from tests.simulator.office.namespace import wait_for
 
 AT_A_SLEEP = 40
-REQUESTS = int(os.environ.get("REQUESTS", "120"))
+REQUESTS = int(os.environ.get("REQUESTS", "80"))
 BODY = bytes(range(256)) * 4096
 
 
