@@ -99,7 +99,7 @@ def test_a_server_without_a_token_is_refused_beside_the_token(
     page.goto(PATH)
     field(page, "url").fill("https://fleet.example.org")
     field(page, "url").press("Enter")
-    expect(beside(page, "token")).to_have_text("is needed where there is a fleet server")
+    expect(beside(page, "token")).to_have_text("Is needed where there is a fleet server.")
     expect(field(page, "token")).to_be_focused()
     assert fleet(stage)["url"] == ""
     assert violations(page) == []
@@ -116,7 +116,7 @@ def test_a_token_cannot_be_forgotten_while_there_is_a_server(
     forget = page.get_by_label("Forget the token")
     forget.check()
     page.locator("[data-save-bar] button[type=submit]").click()
-    expect(beside(page, "token")).to_have_text("is needed where there is a fleet server")
+    expect(beside(page, "token")).to_have_text("Is needed where there is a fleet server.")
     field(page, "url").fill("")
     page.locator("[data-save-bar] button[type=submit]").click()
     expect(forget).to_have_count(0)

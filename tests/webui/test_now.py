@@ -229,7 +229,7 @@ def test_what_the_server_is_going_to_do_by_itself_is_told_with_its_time(now: Ope
         said["servers"][0]["appointments"] = coming
         return said
 
-    words = card(now(busy)).locator("dl.facts")
+    words = card(now(busy)).locator("dl.facts").first
     expect(words).to_contain_text("Its own appointments")
     expect(words).to_contain_text(re.compile(r"backup\.timer, tomorrow,? \d"))
 
