@@ -78,13 +78,17 @@ def test_it_is_asked_by_the_servers_name() -> None:
     assert request.startswith(b"GET /busy HTTP/1.0\r\nHost: www.example.org\r\n")
 
 
+def test_a_status_needs_no_words() -> None:
+    assert asyncio.run(asked(b"HTTP/1.1 200\r\n\r\n"))[0] is None
+
+
 def test_its_field_is_read() -> None:
     reason, _ = asyncio.run(asked(b'HTTP/1.1 200 OK\r\n\r\n{"running": 2}', "running"))
     assert reason == Reason("server.busy_says", path=PATH, field="running", value="2")
 
 
 @pytest.mark.parametrize(
-    "answer", [b"", b"hello\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\n" + b" " * 70000]
+    "answer", [b"", b"HTTP/1.1 200", b"hello\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\n" + b" " * 70000]
 )
 def test_who_answers_nonsense_may_be_busy(answer: bytes) -> None:
     reason, _ = asyncio.run(asked(answer))

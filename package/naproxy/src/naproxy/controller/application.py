@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from typing import Final
 
 from naproxy import __version__
 from naproxy.core.reason import Reason
-from naproxy.core.wire import Web, reach
+from naproxy.core.wire import Web, reach, status_of
 from naproxy.server.application import busy
 from naproxy.server.inhibitors import Settings
 
 _LONGEST_S: Final = 5.0
 _MOST_BYTES: Final = 1 << 16
-_STATUS: Final = re.compile(rb"HTTP/1\.[01] ([1-5][0-9][0-9])[ \r\n]")
 
 
 class Application:
@@ -37,11 +35,11 @@ class Application:
             return Reason("server.busy_unclear", path=path, what=f"> {_LONGEST_S:.0f} s")
         except OSError as error:
             return Reason("server.busy_unclear", path=path, what=str(error))
-        head, _, body = answer.partition(b"\r\n\r\n")
-        status = _STATUS.match(head)
-        if not status or len(answer) > _MOST_BYTES:
+        body = answer.partition(b"\r\n\r\n")[2]
+        status = status_of(answer)
+        if status is None or len(answer) > _MOST_BYTES:
             return Reason("server.busy_unclear", path=path, what="HTTP")
-        return busy(path, self._settings.busy_field, int(status[1]), body)
+        return busy(path, self._settings.busy_field, status, body)
 
     async def _ask(self, path: str) -> bytes:
         """Return the whole answer, or a byte too many. By HTTP/1.0: it comes in one piece."""

@@ -24,7 +24,7 @@ from naproxy import __version__
 from naproxy.config.document import Server, target_of
 from naproxy.core.names import ascii_site, covers
 from naproxy.core.processes import printed
-from naproxy.core.wire import MOST_BYTES, Streams, Web, anybody, reach
+from naproxy.core.wire import MOST_BYTES, Streams, Web, anybody, reach, status_of
 from naproxy.server.sight import HTTPS_PORT, Led, Look, Shown
 
 LONGEST_S: Final = 20.0
@@ -42,7 +42,6 @@ _OPENSSL: Final = (
     *("openssl", "x509", "-inform", "DER", "-noout", "-enddate", "-dateopt", "iso_8601"),
     *("-ext", "subjectAltName"),
 )
-_STATUS: Final = re.compile(rb"HTTP/1\.[01] ([1-5][0-9]{2})(?: |\r|\n|$)")
 _DNS: Final = re.compile(r"DNS:([A-Za-z0-9*._-]{1,253})(?=,|\s|$)")
 _END: Final = re.compile(r"notAfter=(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)Z")
 _LEADS: Final = (301, 302, 303, 307, 308)
@@ -235,7 +234,7 @@ class _Looking:
             if said is None:
                 return None
             answer = said
-            if _status(answer) not in _NO_HEAD:
+            if status_of(answer) not in _NO_HEAD:
                 break
         return answer
 
@@ -277,14 +276,9 @@ def _is_one(name: str, sites: Collection[str]) -> bool:
     return any(covers(site, name) for site in sites)
 
 
-def _status(answer: bytes) -> int | None:
-    found = _STATUS.match(answer)
-    return int(found[1]) if found else None
-
-
 def _location(answer: bytes) -> str:
     """Return where an answer leads; nothing if it does not."""
-    if _status(answer) not in _LEADS:
+    if status_of(answer) not in _LEADS:
         return ""
     head, _, _ = answer.partition(b"\r\n\r\n")
     for line in head.split(b"\r\n")[1:]:

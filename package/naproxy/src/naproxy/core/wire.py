@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import ssl
 from dataclasses import dataclass
 from typing import Final
 
 MOST_BYTES: Final = 16384
+_STATUS: Final = re.compile(rb"HTTP/1\.[01] ([1-5][0-9][0-9])[ \r\n]")
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -66,3 +68,9 @@ async def reach(web: Web, context: ssl.SSLContext | None = None) -> Streams:
     return await asyncio.open_connection(
         sock=sock, limit=MOST_BYTES, ssl=context or anybody(), server_hostname=web.name
     )
+
+
+def status_of(answer: bytes) -> int | None:
+    """Return the status that an answer by HTTP/1 begins with; None: none, or it is cut off."""
+    found = _STATUS.match(answer)
+    return int(found[1]) if found else None

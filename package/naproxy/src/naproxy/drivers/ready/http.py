@@ -5,7 +5,6 @@ By HTTPS where the box asks so: whose certificate that is, is for who carries re
 
 from __future__ import annotations
 
-import re
 import ssl
 from dataclasses import dataclass, replace
 from typing import Final
@@ -13,12 +12,11 @@ from typing import Final
 from naproxy import __version__
 from naproxy.core.reason import Reason
 from naproxy.core.schema import is_host, is_url_path, option, or_empty, within
-from naproxy.core.wire import reach
+from naproxy.core.wire import reach, status_of
 from naproxy.drivers import Target
 from naproxy.drivers.ready import Observation, ReadySettings
 from naproxy.server.seeing import Sign
 
-_STATUS_LINE: Final = re.compile(rb"HTTP/1\.[01] ([1-5][0-9][0-9])[ \r\n]")
 _MOST_BYTES: Final = 4096
 
 
@@ -73,10 +71,9 @@ class Driver:
     def _judge(self, answer: bytes) -> Observation:
         if not answer:
             return Observation(Sign.REFUSING, Reason("ready.closed"))
-        found = _STATUS_LINE.match(answer)
-        if not found:
+        status, wanted = status_of(answer), self._settings.status
+        if status is None:
             return Observation(Sign.UNFIT, Reason("ready.not_http"))
-        status, wanted = int(found[1]), self._settings.status
         if status in wanted or (not wanted and status < 500):
             return Observation(Sign.READY, Reason("ready.status", status=status))
         return Observation(Sign.UNFIT, Reason("ready.status", status=status))
