@@ -70,13 +70,12 @@ def test_the_box_calls_it_before_a_probe_has_failed() -> None:
     assert office.machine.state is State.WAKING
 
 
-def test_one_that_was_only_slow_is_awake_with_the_next_probe() -> None:
-    office = Office()
-    office.awake()
-    office.play(10, Sign.READY)
+def test_one_that_was_only_slow_is_awake_with_the_next_probe_and_teaches_nothing() -> None:
+    office = left_to_itself()
     office.step(WakeAsked(SILENT))
     office.play(0.2, Sign.READY)
     assert office.machine.state is State.AWAKE
+    assert office.machine.wake.value_s == ITSELF.wake_expect_s
 
 
 def test_other_requests_call_no_server_that_is_awake() -> None:

@@ -411,8 +411,8 @@ class Machine:
                 self._pend(now_s, wake_request)
                 self._wake(now_s, wake_request.why)
             case State.AWAKE if wake_request.silent:
-                # Perhaps it is only slow: then the next probe, at once, says so.
-                self.slept = self.times.sleeps_itself
+                # Perhaps it is only slow: then the next probe, at once, says so, and how long
+                # waking takes is not learned from it.
                 self._pend(now_s, wake_request)
                 self._wake(now_s, Reason("server.took_no_connection", why=wake_request.why))
             case State.FALLING_ASLEEP:
