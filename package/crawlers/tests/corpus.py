@@ -17,7 +17,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-import generate  # noqa: E402
+import generate  # noqa: E402 - it lies beside the tests' folder
 
 VISITOR = "visitor"
 ROBOTS = ("crawler", "monitor", "feed", "scanner")

@@ -186,7 +186,7 @@ Mon 2026-11-23 16:55:00 UTC 26min left    - - often.timer                  often
 Mon 2026-11-23 18:28:39 UTC 1h 59min left - - backup.timer                 backup.service
 -                           -             - - apt-daily.timer
 -                           -             - - fstrim.timer
-"""  # noqa: E501 - as it came
+"""  # noqa: E501 - as systemd writes it
 
 
 @pytest.mark.parametrize("printed", [DEBIAN_JSON, DEBIAN_TABLE])

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from naproxy.core.state import State
@@ -101,7 +102,7 @@ class Setting:
         self.upstream: Upstream | None = None
 
     @property
-    def service(self):  # type: ignore[no-untyped-def]
+    def service(self) -> Any:
         return self.page.layout.service[0]
 
     def counted(self) -> dict[str, int]:
