@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.clients import ask
+from tests.e2e.clock import Clock
 from tests.simulator.office import Office, Settings
 from tests.simulator.office.box import VMOD
 from tests.simulator.office.namespace import ROOT, OfficeError, wait_for
@@ -39,6 +40,16 @@ def shared(request: pytest.FixtureRequest) -> Iterator[Office]:
     with Office(keep=logs, board=QUICK, site=site) as office:
         office.box.start(**config)
         yield office
+
+
+@pytest.fixture(scope="module")
+def clock(shared: Office) -> Clock:
+    """Start the box again with a clock of its own."""
+    shared.box.stop()
+    clock = Clock(shared.directory)
+    shared.box.start_controller(clock.environment())
+    shared.box.start_varnish(clock.environment())
+    return clock
 
 
 @pytest.fixture

@@ -25,16 +25,6 @@ SOON_S = 240
 LATER_S = 7200
 
 
-@pytest.fixture(scope="module")
-def clock(shared: Office) -> Clock:
-    """Start the box again with a clock of its own."""
-    shared.box.stop()
-    clock = Clock(shared.directory)
-    shared.box.start_controller(clock.environment())
-    shared.box.start_varnish(clock.environment())
-    return clock
-
-
 class Server:
     """The office's, with a script for sleeping that tells."""
 

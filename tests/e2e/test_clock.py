@@ -19,16 +19,6 @@ DAY_S = 86400
 STEPS = {"forward": 10 * DAY_S, "back": -10 * DAY_S}
 
 
-@pytest.fixture(scope="module")
-def clock(shared: Office) -> Clock:
-    """Start the box again with a clock of its own."""
-    shared.box.stop()
-    clock = Clock(shared.directory)
-    shared.box.start_controller(clock.environment())
-    shared.box.start_varnish(clock.environment())
-    return clock
-
-
 @pytest.fixture(params=list(STEPS.values()), ids=list(STEPS))
 def step(request: pytest.FixtureRequest, clock: Clock, office: Office) -> Iterator[partial[None]]:
     yield partial(clock.step, request.param)
