@@ -2,11 +2,14 @@
  * Copyright (c) 2026 The Naproxy authors
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * How the page is read, by the VMOD and by naproxy-through.
+ * How the page is read, by the VMOD and by naproxy-through, and the magic packet
+ * that both make of it.
  */
 
 #ifndef PAGE_READ_H_INCLUDED
 #define PAGE_READ_H_INCLUDED
+
+#include <netinet/in.h>
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -103,6 +106,30 @@ page_copy_server(struct naproxy_server *dst, const struct naproxy_server *src)
 	return (page_copy(&src->seq, dst, src,
 	    offsetof(struct naproxy_server, id),
 	    offsetof(struct naproxy_server, held_now)));
+}
+
+#define PAGE_MAGIC_BYTES	(6 + 16 * 6)
+
+/* The magic packet for a server, and where it goes; false: it has no MAC. */
+static inline bool
+page_magic_packet(const struct naproxy_server *conf,
+    uint8_t packet[PAGE_MAGIC_BYTES], struct sockaddr_in *to)
+{
+	static const uint8_t none[6] = { 0 };
+	unsigned u;
+
+	if (!memcmp(conf->mac, none, sizeof none))
+		return (false);
+	memset(packet, 0xff, 6);
+	for (u = 0; u < 16; u++)
+		memcpy(packet + 6 + u * 6, conf->mac, 6);
+	memset(to, 0, sizeof *to);
+	to->sin_family = AF_INET;
+	memcpy(&to->sin_addr, conf->wol_address, sizeof to->sin_addr);
+	if (to->sin_addr.s_addr == INADDR_ANY)
+		to->sin_addr.s_addr = htonl(INADDR_BROADCAST);
+	to->sin_port = htons(conf->wol_port == 0 ? 9 : (uint16_t)conf->wol_port);
+	return (true);
 }
 
 #endif /* PAGE_READ_H_INCLUDED */

@@ -22,7 +22,6 @@
 
 #define WAKE_PAUSE_US	100000
 #define WAKE_MAX	1024
-#define WOL_PORT	9
 
 static int wake_unix = -1;
 static int wake_udp = -1;
@@ -72,25 +71,12 @@ np_wake_open(const char *run_dir)
 static void
 wake_magic_packet(const struct np_site *site)
 {
-	static const uint8_t none[6] = { 0 };
-	const struct naproxy_server *conf = &site->conf;
 	struct naproxy_server *live;
 	struct sockaddr_in sin;
-	uint8_t packet[6 + 16 * 6];
-	unsigned u;
+	uint8_t packet[PAGE_MAGIC_BYTES];
 
-	if (!memcmp(conf->mac, none, sizeof none))
+	if (!page_magic_packet(&site->conf, packet, &sin))
 		return;
-	memset(packet, 0xff, 6);
-	for (u = 0; u < 16; u++)
-		memcpy(packet + 6 + u * 6, conf->mac, 6);
-	memset(&sin, 0, sizeof sin);
-	sin.sin_family = AF_INET;
-	memcpy(&sin.sin_addr, conf->wol_address, sizeof sin.sin_addr);
-	if (sin.sin_addr.s_addr == INADDR_ANY)
-		sin.sin_addr.s_addr = htonl(INADDR_BROADCAST);
-	sin.sin_port = htons(conf->wol_port == 0 ? WOL_PORT :
-	    (uint16_t)conf->wol_port);
 	if (sendto(wake_udp, packet, sizeof packet, MSG_DONTWAIT | MSG_NOSIGNAL,
 	    (struct sockaddr *)&sin, sizeof sin) != (ssize_t)sizeof packet)
 		return;

@@ -17,7 +17,6 @@
 
 #define WAKE_PAUSE_US	100000
 #define WAKE_MOST	1024
-#define WOL_PORT	9
 
 static int wake_unix = -1, wake_udp = -1;
 static const struct sockaddr_un controller = {
@@ -42,23 +41,11 @@ wake_open(void)
 static void
 wake_magic_packet(const struct naproxy_server *conf)
 {
-	static const uint8_t none[6] = { 0 };
 	struct sockaddr_in sin;
-	uint8_t packet[6 + 16 * 6];
-	unsigned u;
+	uint8_t packet[PAGE_MAGIC_BYTES];
 
-	if (!memcmp(conf->mac, none, sizeof none))
+	if (!page_magic_packet(conf, packet, &sin))
 		return;
-	memset(packet, 0xff, 6);
-	for (u = 0; u < 16; u++)
-		memcpy(packet + 6 + u * 6, conf->mac, 6);
-	memset(&sin, 0, sizeof sin);
-	sin.sin_family = AF_INET;
-	memcpy(&sin.sin_addr, conf->wol_address, sizeof sin.sin_addr);
-	if (sin.sin_addr.s_addr == INADDR_ANY)
-		sin.sin_addr.s_addr = htonl(INADDR_BROADCAST);
-	sin.sin_port = htons(conf->wol_port == 0 ? WOL_PORT :
-	    (uint16_t)conf->wol_port);
 	(void)sendto(wake_udp, packet, sizeof packet, MSG_NOSIGNAL,
 	    (const struct sockaddr *)&sin, sizeof sin);
 }
