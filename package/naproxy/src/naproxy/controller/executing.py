@@ -281,7 +281,8 @@ class Executor:
 
     def _look_around(self) -> None:
         self._look = self._loop.call_later(_LOOK_S, self._look_around)
-        if self.record.fetching_now or self.record.piping_now:
+        # An open WebSocket may say nothing for hours: it is no reason to probe each second.
+        if self.record.fetching_now:
             self.step(InUse())
         power_w = self._box.power_w(self.server.id)
         if power_w is not None:

@@ -39,7 +39,7 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class InUse:
-    """Requests are at the server now."""
+    """Requests wait at the server for an answer, or for the rest of one."""
 
 
 @dataclass(frozen=True, slots=True)
