@@ -191,8 +191,36 @@ def test_a_websocket_is_opened_across_a_wake(asleep: Office, sites: Sites) -> No
         client.close()
 
 
+@pytest.fixture(scope="module", params=["http", "https"], ids=["to-server-http", "to-server-https"])
+def to_server(request: pytest.FixtureRequest, shared: Office, sites: Sites) -> str:
+    """How the box asks the server."""
+    how: str = request.param
+    if how == "https":
+        if shared.server.board.state != "on":
+            shared.server.board.power_on()
+        shared.box.await_state("awake")
+        shared.server.serve(shared.authority.issue(HOST, by=shared.authority.root))
+        trusted = shared.box.directory / "authority.pem"
+        trusted.write_bytes(sites.root.read_bytes())
+        settings = {"": "https", "_ca_file": str(trusted), "_name": HOST}
+        changes = [
+            {"op": "set", "where": f"server.web.https.to_server{key}", "value": value}
+            for key, value in settings.items()
+        ]
+        version = shared.box.api("GET", "/v1/config")["version"]
+        shared.box.api("PATCH", "/v1/config", {"version": version, "changes": changes})
+
+        def heard() -> bool:
+            path = fresh()
+            (answer,) = curl(shared.client, sites.root, path)
+            return answer.status == 200 and logged(shared, path)["scheme"] == "https"
+
+        wait_for(heard, "the box to ask by HTTPS", 60)
+    return how
+
+
 def test_a_websocket_on_a_stream_of_http_2_is_opened_across_a_wake(
-    asleep: Office, sites: Sites
+    to_server: str, asleep: Office, sites: Sites
 ) -> None:
     line = asleep.client.connect(ADDRESS, 443, timeout_s=60)
     with streams.connect(line, HOST, str(sites.root)) as secure:
@@ -252,7 +280,7 @@ def curl_whole(office: Office, sites: Sites, http: str, more: str) -> str:
 
 @pytest.mark.parametrize("http", ["1.1", "2"])
 def test_a_large_upload_across_a_wake_arrives_whole(
-    http: str, asleep: Office, sites: Sites, large: Path
+    http: str, to_server: str, asleep: Office, sites: Sites, large: Path
 ) -> None:
     burden = Burden(asleep)
     burden.grown()
@@ -265,7 +293,7 @@ def test_a_large_upload_across_a_wake_arrives_whole(
 
 @pytest.mark.parametrize("http", ["1.1", "2"])
 def test_a_large_download_across_a_wake_arrives_whole(
-    http: str, asleep: Office, sites: Sites
+    http: str, to_server: str, asleep: Office, sites: Sites
 ) -> None:
     burden = Burden(asleep)
     burden.grown()
