@@ -83,6 +83,9 @@ sub naproxy_refuse {
 			# Told to wait, see below: that takes no thread for long.
 			return;
 		}
+	} elseif (!naproxy.paced()) {
+		set req.http.X-Naproxy = "refused";
+		return (synth(503));
 	}
 	if (!naproxy.admit()) {
 		set req.http.X-Naproxy = "full";

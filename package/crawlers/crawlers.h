@@ -25,6 +25,7 @@ struct crawlers_agent {
 	const char	*name;
 	uint8_t		klass;		/* enum naproxy_class */
 	uint8_t		guess;		/* has no name, looks like one */
+	const char	*engine;	/* of a search engine: whose; NULL */
 };
 
 /* Index of the agent that User-Agent names, or CRAWLERS_NONE. */

@@ -53,6 +53,8 @@ class Agent:
     klass: str
     literals: list[str] = field(default_factory=list)
     catch_all: bool = False
+    engine: str = ""
+    domains: list[str] = field(default_factory=list)
 
     @property
     def rank(self) -> int:
@@ -157,11 +159,22 @@ def read_lists(folder: Path = HERE) -> list[Agent]:
         except ListError as problem:
             raise ListError(f"crawler-user-agents.json: {pattern!r} {problem}") from None
         add(_name_of(pattern), klass, literals)
+    _name_engines(ours["engines"], {agent.name: agent for agent in agents.values()})
     if unused:
         raise ListError(f"ours.json speaks of patterns the list does not have: {sorted(unused)}")
     rest = ours["catch_all"]
     literals = [text.lower() for text in rest["literals"]]
     return [*agents.values(), Agent(rest["name"], rest["class"], literals, catch_all=True)]
+
+
+def _name_engines(engines: list[dict[str, Any]], agents: dict[str, Agent]) -> None:
+    """Say which agents fetch for a search engine, and where their addresses' names end."""
+    for entry in engines:
+        for name in entry["agents"]:
+            if name not in agents or agents[name].klass != "crawler":
+                raise ListError(f"ours.json: no crawler is called {name!r}")
+            agents[name].engine = entry["engine"]
+            agents[name].domains = entry["domains"]
 
 
 def _class_of(tags: list[str]) -> str:
@@ -336,7 +349,9 @@ const struct crawlers_literal crawlers_literal[] = {{
         text += "{" + ",".join(map(str, (*fields, int(literal.word)))) + "},\n"
     text += "};\n\nconst struct crawlers_agent crawlers_agent[] = {\n"
     for agent in agents:
-        text += f"{{{c_string(agent.name)}, {CLASSES[agent.klass]}, {int(agent.catch_all)}}},\n"
+        engine = c_string(agent.engine) if agent.engine else 0
+        row = (c_string(agent.name), CLASSES[agent.klass], int(agent.catch_all), engine)
+        text += f"{{{', '.join(map(str, row))}}},\n"
     path.write_text(text + "};\n", "utf-8")
 
 
@@ -346,6 +361,7 @@ def as_json(agents: list[Agent]) -> str:
         json.dumps(
             {"name": a.name, "class": a.klass, "literals": a.literals}
             | ({"catch_all": True} if a.catch_all else {})
+            | ({"engine": a.engine, "domains": a.domains} if a.engine else {})
         )
         for a in agents
     )

@@ -3,7 +3,7 @@
 controller.py PAGETOOL DIR [AFTER_S]
 
 Binds DIR/wake.sock. Each datagram's server, reason, class and path go to
-DIR/wakes as one line. With AFTER_S the server's state becomes awake that many
+DIR/wakes as one line, and whom of a search engine it refused to DIR/refused. With AFTER_S the server's state becomes awake that many
 seconds after the first datagram that asks for it.
 """
 
@@ -23,7 +23,12 @@ def main() -> None:
     sock.bind(str(run_dir / "wake.sock"))
     (run_dir / "wake.sock").chmod(0o666)
     while True:
-        fields = dict(line.split("=", 1) for line in sock.recv(2048).decode().splitlines()[1:])
+        kind, *lines = sock.recv(2048).decode().splitlines()
+        fields = dict(line.split("=", 1) for line in lines)
+        if kind == "naproxy-refused 1":
+            with (run_dir / "refused").open("a") as refused:
+                refused.write("{server} {engine} {address} {client}\n".format(**fields))
+            continue
         with (run_dir / "wakes").open("a") as wakes:
             wakes.write("{server} {reason} {class} {path}\n".format(**fields))
         if after_s is not None and fields["server"] not in woken:

@@ -444,6 +444,11 @@ classify_rules(struct np_record *rec, const char *ua, const char *url,
 	for (u = 0; u < snap->nlearned; u++) {
 		if (snap->learned[u].client != rec->client)
 			continue;
+		if (snap->learned[u].wakes != 0) {
+			rec->let_in = snap->learned[u].wakes >>
+			    (rec->site - snap->site) & 1;
+			return;
+		}
 		rec->klass = (uint8_t)snap->learned[u].klass;
 		rec->flags |= NAPROXY_E_LEARNED;
 		return;
@@ -521,12 +526,14 @@ np_classify(VRT_CTX, struct np_record *rec)
 	rec->event_path = rec->method != METHOD_POST ? rec->path :
 	    np_path_hash(rec->headers.host, url, strcspn(url, "?"));
 	rec->flags = 0;
+	rec->let_in = false;
 	rec->klass = classify_agent(rec, ua);
 	np_classify_address(ctx, rec);
 	if (rec->site != NULL) {
 		classify_rules(rec, ua, url, client);
 		classify_again(ctx, rec, ua);
-		if (np_snap_spent(rec->ref.snap, rec->site, rec))
+		if (!rec->let_in &&
+		    np_snap_spent(rec->ref.snap, rec->site, rec))
 			rec->flags |= NAPROXY_E_SPENT;
 	}
 	if (classify_page_load(rec))

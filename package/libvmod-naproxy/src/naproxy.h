@@ -73,6 +73,8 @@ struct np_server {
 	uint64_t		answered_us;	/* took a connection, or answered */
 	uint64_t		silent_us;	/* took none; 0: it does */
 	uint64_t		reach_us;	/* asked while silent */
+	uint64_t		told_us;	/* of a search engine */
+	uint64_t		crawled_us;	/* see crawl_ms */
 
 	struct VSC_naproxy	*vsc;
 	struct vsc_seg		*vsc_seg;
@@ -181,6 +183,7 @@ struct np_record {
 	bool			fetching;
 	bool			piping;
 	bool			uses;		/* in flight at its server */
+	bool			let_in;		/* a robot that may wake it */
 };
 
 /* page_map.c */
@@ -289,6 +292,8 @@ bool np_changed_since(const struct np_record *, double t);
 int np_wake_open(const char *run_dir);
 void np_wake_close(void);
 void np_wake(VRT_CTX, const struct np_record *);
+void np_wake_refused(VRT_CTX, const struct np_record *);
+bool np_wake_paced(const struct np_record *);
 
 /* hold.c */
 enum np_hold { NP_HOLD_UP, NP_HOLD_LIMIT, NP_HOLD_CAP, NP_HOLD_GONE };

@@ -167,7 +167,8 @@ struct naproxy_rule {
 struct naproxy_learned {
 	uint64_t	client;
 	uint32_t	klass;
-	uint32_t	_pad;
+	uint32_t	wakes;			/* 1 << index: a search engine that
+						   may wake that server; 0 */
 };
 
 /*
@@ -246,7 +247,8 @@ struct naproxy_server {
 	uint32_t	spent_mask;		/* 1 << class: its share is used up */
 	uint64_t	retry_at_us;		/* robots are to come then; 0 */
 	uint32_t	reach_ms;		/* quiet so long: look if it is there */
-	uint8_t		_pad2[60];
+	uint32_t	crawl_ms;		/* robots: one in so long; 0: all */
+	uint8_t		_pad2[56];
 
 	/* 480: gauges, [V] */
 	uint32_t	held_now;

@@ -25,6 +25,7 @@
 /* Bytes of an answer of ours, and of another's head: more than most have. */
 #define SYNTH_MOST		12288
 #define HEAD_MOST		1024
+#define PACED_S			10	/* then a robot may ask again */
 
 static const char * const state_name[] = {
 	[NAPROXY_UNKNOWN] = "unknown",
@@ -368,7 +369,16 @@ vmod_may_wake(VRT_CTX)
 	rec = np_record(ctx);
 	return (rec != NULL && rec->site != NULL &&
 	    ((rec->site->conf.wakes_mask >> rec->klass & 1) != 0 ||
-	    np_never_refused(ctx, rec)));
+	    rec->let_in || np_never_refused(ctx, rec)));
+}
+
+VCL_BOOL v_matchproto_(td_naproxy_paced)
+vmod_paced(VRT_CTX)
+{
+	const struct np_record *rec;
+
+	rec = np_record(ctx);
+	return (rec == NULL || np_wake_paced(rec));
 }
 
 VCL_BOOL v_matchproto_(td_naproxy_spent)
@@ -508,6 +518,9 @@ vmod_retry_after(VRT_CTX)
 	rec = np_record(ctx);
 	if (rec == NULL || rec->site == NULL)
 		return (3600);
+	if (rec->site->conf.crawl_ms != 0 &&
+	    np_server_available(rec->site->server))
+		return (PACED_S);
 	at_us = rec->site->conf.retry_at_us;
 	now_us = np_now_us();
 	if (np_robot(rec->klass) && at_us > now_us)
@@ -677,6 +690,8 @@ vmod_outcome(VRT_CTX, VCL_ENUM what, VCL_INT status)
 	if (status > 0 && status <= UINT16_MAX)
 		rec->status = (uint16_t)status;
 	np_record_arrived(rec);
+	if (rec->outcome == NAPROXY_REFUSED)
+		np_wake_refused(ctx, rec);
 }
 
 VCL_VOID v_matchproto_(td_naproxy_changed)

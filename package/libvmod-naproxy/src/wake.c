@@ -18,9 +18,11 @@
 #include "cache/cache.h"
 #include "vsb.h"
 
+#include "crawlers.h"
 #include "naproxy.h"
 
 #define WAKE_PAUSE_US	100000
+#define TELL_PAUSE_US	1000000
 #define WAKE_MAX	1024
 
 static int wake_unix = -1;
@@ -120,38 +122,99 @@ wake_write(VRT_CTX, const struct np_record *rec, struct vsb *vsb)
 	wake_field(vsb, "path", hp->hd[HTTP_HDR_URL].b, 256);
 }
 
+/* Whether the controller has it. */
+static bool
+wake_send(struct vsb *vsb)
+{
+	struct np_map *map;
+	ssize_t len;
+
+	AZ(VSB_finish(vsb));
+	len = VSB_len(vsb);
+	if (sendto(wake_unix, VSB_data(vsb), (size_t)len,
+	    MSG_DONTWAIT | MSG_NOSIGNAL, (struct sockaddr *)&wake_addr,
+	    sizeof wake_addr) == len)
+		return (true);
+	map = np_page_map();
+	if (map != NULL)
+		(void)NP_ADD(map->page->wake_errors, 1);
+	return (false);
+}
+
 static void
 wake_datagram(VRT_CTX, const struct np_record *rec)
 {
 	char buf[WAKE_MAX];
-	struct np_server *srv = rec->site->server;
 	struct naproxy_server *live;
-	struct np_map *map;
 	struct vsb vsb[1];
-	ssize_t len;
 
 	AN(VSB_init(vsb, buf, sizeof buf));
 	wake_write(ctx, rec, vsb);
-	AZ(VSB_finish(vsb));
-	len = VSB_len(vsb);
-	if (sendto(wake_unix, buf, (size_t)len, MSG_DONTWAIT | MSG_NOSIGNAL,
-	    (struct sockaddr *)&wake_addr, sizeof wake_addr) == len) {
-		live = NP_LOAD(srv->live);
+	if (wake_send(vsb)) {
+		live = NP_LOAD(rec->site->server->live);
 		if (live != NULL)
 			(void)NP_ADD(live->wakes[rec->reason], 1);
-	} else {
-		map = np_page_map();
-		if (map != NULL)
-			(void)NP_ADD(map->page->wake_errors, 1);
 	}
 	VSB_fini(vsb);
+}
+
+/* Is it the first in so long? */
+static bool
+wake_turn(uint64_t *when_us, uint64_t pause_us)
+{
+	uint64_t now, last;
+
+	now = np_now_us();
+	last = NP_LOAD(*when_us);
+	if (last != 0 && now < last + pause_us)
+		return (false);
+	return (__atomic_compare_exchange_n(when_us, &last, now, false,
+	    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+}
+
+/*
+ * The controller finds out whether this is the search engine that it says, and
+ * for how long it has been refused.
+ */
+void
+np_wake_refused(VRT_CTX, const struct np_record *rec)
+{
+	char buf[WAKE_MAX];
+	struct vsb vsb[1];
+
+	CHECK_OBJ_NOTNULL(rec, NP_RECORD_MAGIC);
+	if (rec->site == NULL || rec->agent == CRAWLERS_NONE ||
+	    crawlers_agent[rec->agent].engine == NULL ||
+	    rec->flags & (NAPROXY_E_OWN | NAPROXY_E_RULE) ||
+	    !wake_turn(&rec->site->server->told_us, TELL_PAUSE_US))
+		return;
+	AN(VSB_init(vsb, buf, sizeof buf));
+	VSB_cat(vsb, "naproxy-refused 1\n");
+	wake_field(vsb, "server", rec->site->server->id, NAPROXY_ID_LEN);
+	wake_field(vsb, "engine", crawlers_agent[rec->agent].engine, 32);
+	wake_field(vsb, "address", np_client_address(ctx), 64);
+	VSB_printf(vsb, "client=%016jx\n", (uintmax_t)rec->client);
+	(void)wake_send(vsb);
+	VSB_fini(vsb);
+}
+
+/* May this robot ask the server now, that is awake for one that crawls it? */
+bool
+np_wake_paced(const struct np_record *rec)
+{
+
+	CHECK_OBJ_NOTNULL(rec, NP_RECORD_MAGIC);
+	if (rec->site == NULL || rec->site->conf.crawl_ms == 0 ||
+	    !np_robot(rec->klass) || rec->flags & NAPROXY_E_OWN)
+		return (true);
+	return (wake_turn(&rec->site->server->crawled_us,
+	    rec->site->conf.crawl_ms * UINT64_C(1000)));
 }
 
 void
 np_wake(VRT_CTX, const struct np_record *rec)
 {
 	const struct np_site *site;
-	uint64_t now, last;
 	bool awake, trusted;
 
 	CHECK_OBJ_NOTNULL(rec, NP_RECORD_MAGIC);
@@ -162,12 +225,7 @@ np_wake(VRT_CTX, const struct np_record *rec)
 	    !np_reach_silent(site->server);
 	if (awake && trusted)
 		return;
-	now = np_now_us();
-	last = NP_LOAD(site->server->woken_us);
-	if (last != 0 && now < last + WAKE_PAUSE_US)
-		return;
-	if (!__atomic_compare_exchange_n(&site->server->woken_us, &last, now,
-	    false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+	if (!wake_turn(&site->server->woken_us, WAKE_PAUSE_US))
 		return;
 	if (!trusted || (site->conf.flags & NAPROXY_F_WOL))
 		wake_magic_packet(site);

@@ -33,7 +33,7 @@ static const char usage[] =
     "       pagetool DIR set SERVER KEY=VALUE...\n"
     "       pagetool DIR rule path|address|agent|work CLASS TEXT [SERVER]\n"
     "       pagetool DIR rule keep SECONDS TEXT [SERVER]\n"
-    "       pagetool DIR learned CLIENT_HASH CLASS\n"
+    "       pagetool DIR learned CLIENT_HASH CLASS [SERVERS_MASK]\n"
     "       pagetool DIR spent ADDRESS_OR_NETWORK_HASH SERVERS_MASK\n"
     "       pagetool DIR challenge TOKEN ANSWER\n"
     "       pagetool DIR notice TEXT\n"
@@ -81,7 +81,7 @@ static const struct field {
 	U32(hold_limit_ms), U32(crawler_retry_s), U32(delta_ms), U32(grace_s),
 	U32(connect_timeout_ms), U32(first_byte_timeout_ms),
 	U32(release_batch), U32(release_ms), U32(spent_mask), U32(hsts_s),
-	U32(reach_ms),
+	U32(reach_ms), U32(crawl_ms),
 }, readings[] = {
 	U32(held_now), U32(fetching_now), U32(piping_now),
 	U64(spent), U64(delayed), U64(magic_packets), U64(last_request_us), U64(window_n),
@@ -459,7 +459,8 @@ add_rule(struct naproxy_page *page, int argc, char **argv)
 }
 
 static void
-add_learned(struct naproxy_page *page, const char *client, const char *klass)
+add_learned(struct naproxy_page *page, const char *client, const char *klass,
+    const char *servers)
 {
 	struct naproxy_learned l;
 	size_t i;
@@ -471,6 +472,8 @@ add_learned(struct naproxy_page *page, const char *client, const char *klass)
 	memset(&l, 0, sizeof l);
 	l.client = number(client, UINT64_MAX);
 	l.klass = (uint32_t)INDEX(klass, classes);
+	if (servers != NULL)
+		l.wakes = (uint32_t)number(servers, UINT32_MAX);
 	seq_begin(&page->seq);
 	page->learned[i] = l;
 	seq_end(&page->seq);
@@ -810,8 +813,8 @@ main(int argc, char **argv)
 		seq_end(&page->seq);
 	} else if (!strcmp(what, "rule")) {
 		add_rule(page, argc, argv);
-	} else if (!strcmp(what, "learned") && argc == 2) {
-		add_learned(page, argv[0], argv[1]);
+	} else if (!strcmp(what, "learned") && (argc == 2 || argc == 3)) {
+		add_learned(page, argv[0], argv[1], argc == 3 ? argv[2] : NULL);
 	} else if (!strcmp(what, "spent") && argc == 2) {
 		add_spent(page, argv[0], argv[1]);
 	} else if (!strcmp(what, "challenge") && argc == 2) {

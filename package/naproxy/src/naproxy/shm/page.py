@@ -145,7 +145,7 @@ class Rule(ctypes.Structure):
 class Learned(ctypes.Structure):
     """`struct naproxy_learned`."""
 
-    _fields_ = (("client", c_uint64), ("klass", c_uint32), ("_pad", c_uint32))
+    _fields_ = (("client", c_uint64), ("klass", c_uint32), ("wakes", c_uint32))
 
 
 class Spent(ctypes.Structure):
@@ -215,7 +215,8 @@ class Server(ctypes.Structure):
         ("spent_mask", c_uint32),
         ("retry_at_us", c_uint64),
         ("reach_ms", c_uint32),
-        ("_pad2", c_uint8 * 60),
+        ("crawl_ms", c_uint32),
+        ("_pad2", c_uint8 * 56),
         ("held_now", c_uint32),
         ("fetching_now", c_uint32),
         ("piping_now", c_uint32),
