@@ -3,14 +3,17 @@
 import contextlib
 import json
 import sqlite3
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from naproxy.lab.replay.replay_visit import became
 from naproxy.shm.events import Events
 
-from tests.e2e.clients import ASSET, CRAWLER, MONITOR, ask, fresh, visitor
+from tests.e2e.clients import ASSET, CRAWLER, MONITOR, Answer, ask, fresh, visitor
 from tests.simulator.office import Office
+from tests.simulator.office.namespace import wait_for
 
 
 def packets(office: Office) -> int:
@@ -103,3 +106,68 @@ def test_where_a_program_brought_news_a_crawler_is_not_refused(office: Office) -
     assert ask(office.client, fresh(), headers=CRAWLER).headers["x-naproxy"] == "refused"
     answer = ask(office.client, f"{hook}?challenge=7", headers=CRAWLER, source=visitor(2))
     assert answer.headers["x-naproxy"] == "held"
+
+
+LIMIT_S = 3
+GOOGLE = visitor(3)
+LIAR = visitor(4)
+
+
+@pytest.fixture
+def names(office: Office) -> Iterator[Office]:
+    """An office in which addresses have names, and search engines are refused for seconds only."""
+    box = office.box
+    hosts = box.directory / "hosts"
+    liar = "crawl-4.googlebot.com.evil.example"
+    hosts.write_text(f"{GOOGLE} crawl-3.googlebot.com\n{LIAR} {liar}\n")
+    command = box.controller_command
+    mount = 'mount --bind "$0" /etc/hosts; exec "$@"'
+    named: list[str | Path] = ["unshare", "-m", "sh", "-ec", mount, hosts]
+    box.controller_command = lambda: [*named, *command()]  # type: ignore[method-assign]
+    box.kill_controller()
+    box.start_controller()
+    box.reconfigure(server={"engine_refused_s": LIMIT_S})
+    box.await_state("awake")
+    box.sleep()
+    yield office
+    box.controller_command = command  # type: ignore[method-assign]
+    box.kill_controller()
+    box.start_controller()
+    box.reconfigure()
+
+
+def crawl(office: Office, source: str) -> Answer:
+    return ask(office.client, fresh(), headers=CRAWLER, source=source)
+
+
+def refused_since(office: Office) -> list[tuple[str, bool]]:
+    engines = office.box.status()["engines"]
+    return [(each["name"], each["refused_since_s"] is not None) for each in engines]
+
+
+def test_a_search_engine_is_refused_for_so_long_then_wakes_the_server_and_crawls(
+    names: Office,
+) -> None:
+    assert crawl(names, GOOGLE).headers["x-naproxy"] == "refused"
+    wait_for(lambda: refused_since(names) == [("Google", True)], "the box to know it")
+    assert crawl(names, GOOGLE).headers["x-naproxy"] == "refused"
+    answer = wait_for(lambda: held(crawl(names, GOOGLE)), "the engine to be let in")
+    assert answer
+    assert answer.status == 200
+    wait_for(lambda: refused_since(names) == [("Google", False)], "the box to hear of it")
+    [crawls] = names.box.status()["inhibitors"]
+    assert crawls["code"] == "server.engine_crawls"
+    assert names.box.wakes()[0]["class"] == "crawler"
+    answers = [crawl(names, GOOGLE).headers["x-naproxy"] for _ in range(3)]
+    assert answers == ["fetch", "refused", "refused"]  # at most one a second
+
+
+def held(answer: Answer) -> Answer | None:
+    return answer if answer.headers["x-naproxy"] == "held" else None
+
+
+def test_who_only_says_that_he_is_a_search_engine_wakes_nobody(names: Office) -> None:
+    for _ in range(2 * LIMIT_S):
+        assert crawl(names, LIAR).headers["x-naproxy"] == "refused"
+        time.sleep(1)
+    assert names.server.board.state == "off"

@@ -33,6 +33,7 @@ def server(**changes: Any) -> dict[str, Any]:
         "eta_s": None,
         "inhibitors": [],
         "appointments": [],
+        "engines": [],
         "alert": None,
         "not_armed": None,
         "rungs": [],
@@ -88,6 +89,15 @@ def test_a_waking_servers_status_has_the_countdown_and_who_waits() -> None:
 def test_an_alert_is_told() -> None:
     alerted = server(state="trouble", alert=own_words("no").plain())
     assert "ALERT: no" in commands.describe(alerted, NOW_S)[-1]
+
+
+def test_search_engines_are_told() -> None:
+    engine = {"name": "Google", "crawls": False, "served_s": NOW_S - 60, "let_in_s": None}
+    told = server(engines=[{**engine, "refused_since_s": None}])
+    assert "search engine Google: answered last" in commands.describe(told, NOW_S)[-1]
+    told = server(engines=[{**engine, "refused_since_s": NOW_S - 9, "let_in_s": NOW_S - 60}])
+    assert ": refused since " in commands.describe(told, NOW_S)[-1]
+    assert "; it woke it " in commands.describe(told, NOW_S)[-1]
 
 
 def test_why_it_does_not_sleep_by_itself_is_told() -> None:

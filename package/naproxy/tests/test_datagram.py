@@ -29,6 +29,14 @@ def test_a_datagram_says_that_the_server_took_no_connection() -> None:
     assert datagram.parse(GOOD + b"seen=silent\n")[1].silent
 
 
+def test_a_datagram_says_which_search_engine_was_refused() -> None:
+    refused = b"naproxy-refused 1\nserver=web\nengine=Google\naddress=192.0.2.7\nclient=00ff\n"
+    assert datagram.parse(refused) == ("web", datagram.Refusal("Google", "192.0.2.7", 255))
+    for wrong in (b"client=xy", b"", b"client=1\nreason=page"):
+        with pytest.raises(ValueError, match=r".+"):
+            datagram.parse(refused.replace(b"client=00ff", wrong))
+
+
 def test_an_equals_sign_in_a_value_is_part_of_it() -> None:
     assert (
         datagram.parse(b"naproxy-wake 1\nserver=a\nreason=miss\npath=/?a=b=c")[1].path == "/?a=b=c"

@@ -2,7 +2,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from naproxy.controller.learning import Learner, path_hash
+from naproxy.controller.learning import LET_IN, Learner, path_hash
 from naproxy.core.classify import CRAWL_PAGES, SCAN_PATHS
 from naproxy.core.state import Klass
 from naproxy.shm import page
@@ -96,13 +96,28 @@ def test_those_who_asked_last_keep_their_slots(shared: Page) -> None:
         )
 
     scan(1)
-    for client in range(2, page.LEARNED + 1):
+    slots = page.LEARNED - LET_IN
+    for client in range(2, slots + 1):
         scan(client)
     learner.heard([replace(EVENT, client=1, flags=page.E_LEARNED, klass=Klass.SCANNER)])
     scan(999)
     assert 1 in learned(shared)
     assert 2 not in learned(shared)
-    assert len(learned(shared)) == page.LEARNED
+    assert len(learned(shared)) == slots
+
+
+def test_search_engines_that_may_wake_a_server_come_before_what_was_learned(shared: Page) -> None:
+    learner = Learner(shared)
+    learner.let_in(dict.fromkeys(range(100, 100 + LET_IN + 1), 0b10))
+    slots = list(shared.layout.learned)[:LET_IN]
+    assert [slot.client for slot in slots] == list(range(101, 101 + LET_IN))
+    assert {(slot.klass, slot.wakes) for slot in slots} == {(Klass.CRAWLER, 0b10)}
+
+
+def test_search_engines_of_before_a_restart_are_let_in_no_longer(shared: Page) -> None:
+    Learner(shared).let_in({100: 1})
+    Learner(shared).let_in({})
+    assert learned(shared) == {}
 
 
 def test_an_unknown_class_from_the_ring_is_ignored(shared: Page) -> None:

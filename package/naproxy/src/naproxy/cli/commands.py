@@ -154,6 +154,14 @@ def _print_meters(answer: Mapping[str, Any], whose: str, before: str) -> None:
             print("".join(f"{before}{line}\n" for line in describe_meter(meter)), end="")
 
 
+def _search_engine(said: Mapping[str, Any], now_s: float) -> str:
+    did, t_s = "answered last", said["served_s"]
+    if said["refused_since_s"] is not None:
+        did, t_s = "refused since", said["refused_since_s"]
+    woke = f"; it woke it {clock(said['let_in_s'], now_s)}" if said["let_in_s"] else ""
+    return f"search engine {said['name']}: {did} {clock(t_s, now_s)}{woke}"
+
+
 def describe(server: Mapping[str, Any], now_s: float, width: int = 0) -> list[str]:
     """Return a server's status as lines for a terminal."""
     state = server["state"].replace("_", " ")
@@ -178,6 +186,7 @@ def describe(server: Mapping[str, Any], now_s: float, width: int = 0) -> list[st
     if coming := server["appointments"]:
         said = (f"{each['name']}, {clock(each['t_s'], now_s)}" for each in coming)
         lines.append(f"its own appointments: {'; '.join(said)}")
+    lines += [_search_engine(each, now_s) for each in server["engines"]]
     if server["commissioning"]:
         lines.append(_commissioning(server["commissioning"]))
     elif server["not_armed"] and server["not_armed"] not in told:

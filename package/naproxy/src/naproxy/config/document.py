@@ -323,6 +323,13 @@ class Server:
     crawler_retry_s: int = option(
         "How long robots should wait before they come back", 3600, low=1, high=604800
     )
+    engine_refused_s: int = option(
+        "A search engine that was refused for so long may wake the server once and crawl it for"
+        " some minutes, if its address shows that it is one; 0: never",
+        86400,
+        low=0,
+        high=2592000,
+    )
     connect_timeout_s: float = option("Longest wait for a connection", 10.0, low=0.1, high=600)
     first_byte_timeout_s: float = option("Longest wait for an answer", 60.0, low=1, high=3600)
     armed: bool = option(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 
 from naproxy.controller.look import Looker, look
+from naproxy.controller.verifying import Verifier
 from naproxy.history.write.journal import Journal
 from naproxy.shm.page import Page
 
@@ -24,5 +25,7 @@ class BoxContext:
     """The office's day now."""
     look: Looker = look
     """Looks whether a server's visitors come past the box."""
+    verifier: Verifier = field(default_factory=Verifier)
+    """Which addresses are a search engine's."""
     served: Callable[[], Collection[str]] = tuple
     """The names that visitors get from the box by HTTPS now, as `ascii_site` has them."""

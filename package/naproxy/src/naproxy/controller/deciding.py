@@ -13,6 +13,7 @@ from typing import Any, Final
 from naproxy import policy
 from naproxy.config.document import Server
 from naproxy.controller.context import BoxContext
+from naproxy.controller.engines import SearchEngines
 from naproxy.controller.executing import Executor
 from naproxy.controller.sharing import party_of
 from naproxy.controller.supervise import Supervisor
@@ -52,11 +53,14 @@ _NEVER_AGO_S: Final = 1e9
 class Decider:
     """Feeds the policy of one server, asks it, and has done what it says unless inhibited."""
 
-    def __init__(self, box: BoxContext, executor: Executor, supervisor: Supervisor) -> None:
+    def __init__(
+        self, box: BoxContext, executor: Executor, supervisor: Supervisor, engines: SearchEngines
+    ) -> None:
         """`take_up` goes on with what an earlier controller learned."""
         self._box = box
         self._executor = executor
         self._supervisor = supervisor
+        self._engines = engines
         self._machine = executor.machine
         self._sharing = executor.sharing
         self._shares = executor.sharing.shares
@@ -252,6 +256,8 @@ class Decider:
         )
         if appointment:
             said.append(appointment)
+        if not by_hand and (crawl := self._engines.inhibitor()):
+            said.append(crawl)
         if self._executor.server.sleep.never:
             said.append(no_order(self._executor.server))
         elif not by_hand:

@@ -6,7 +6,7 @@ clients go into the page's table, where the VMOD finds them at their next reques
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from naproxy.core.classify import Behaviour, Kind, Seen
@@ -14,6 +14,9 @@ from naproxy.core.state import Klass
 from naproxy.shm import page
 from naproxy.shm.events import Event
 from naproxy.shm.page import Page
+
+LET_IN: Final = 16
+"""Clients of search engines that the VMOD is told of at once."""
 
 _FNV_START: Final = 0xCBF29CE484222325
 _FNV_PRIME: Final = 0x100000001B3
@@ -35,10 +38,13 @@ class Learner:
     def __init__(self, shared: Page) -> None:
         """Begin with the clients that the page knows."""
         self._page = shared
-        self._behaviour = Behaviour(slots=page.LEARNED)
+        self._behaviour = Behaviour(slots=page.LEARNED - LET_IN)
+        self._let_in: dict[int, int] = {}
         self._robots_txt: frozenset[int] = frozenset()
         for slot in shared.layout.learned:
-            if slot.client and slot.klass < len(Klass):
+            if slot.client and slot.wakes:
+                self._let_in[slot.client] = slot.wakes
+            elif slot.client and slot.klass < len(Klass):
                 self._behaviour.remember(slot.client, Klass(slot.klass))
 
     def serve(self, hosts: Iterable[str]) -> None:
@@ -76,8 +82,22 @@ class Learner:
             return Kind.PAGE if event.status in _LOADED else Kind.OTHER
         return Kind.ASSET if event.method == _GET else Kind.OTHER
 
+    def let_in(self, clients: Mapping[int, int]) -> None:
+        """Tell the VMOD of search engines' clients, the latest last, that may wake these servers.
+
+        1 << index of each.
+        """
+        latest = dict(list(clients.items())[-LET_IN:])
+        if latest != self._let_in:
+            self._let_in = latest
+            self._write()
+
     def _write(self) -> None:
-        known = list(self._behaviour.known.items())
+        # The VMOD takes the first that it finds.
+        rows: list[tuple[int, int, int]]
+        rows = [(client, Klass.CRAWLER, wakes) for client, wakes in self._let_in.items()]
+        rows += [(client, klass, 0) for client, klass in self._behaviour.known.items()]
+        rows += [(0, 0, 0)] * (page.LEARNED - len(rows))
         with self._page.configure(None) as layout:
-            for number, slot in enumerate(layout.learned):
-                slot.client, slot.klass = known[number] if number < len(known) else (0, 0)
+            for slot, row in zip(layout.learned, rows, strict=True):
+                slot.client, slot.klass, slot.wakes = row

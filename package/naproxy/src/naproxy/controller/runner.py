@@ -11,16 +11,18 @@ from naproxy.config.document import Server
 from naproxy.controller.coming_back import ComingBack
 from naproxy.controller.context import BoxContext
 from naproxy.controller.deciding import Decider, no_order
+from naproxy.controller.engines import SearchEngines
 from naproxy.controller.executing import Executor, rungs_of
 from naproxy.controller.status import status
 from naproxy.controller.supervise import Supervisor
 from naproxy.controller.webhooks import Webhooks
 from naproxy.core.reason import Reason
-from naproxy.core.request import WakeRequest
+from naproxy.core.request import Refusal, WakeRequest
 from naproxy.core.state import State
 from naproxy.drivers.sleep import Counted
 from naproxy.server.commissioning import Plan
 from naproxy.server.machine_io import Transition
+from naproxy.shm.events import Event
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -46,12 +48,14 @@ class Runner:
             noted=self._noted,
         )
         self.machine = self.executor.machine
-        self.decider = Decider(box, self.executor, self.supervisor)
+        self.engines = SearchEngines(box, index, server.engine_refused_s)
+        self.decider = Decider(box, self.executor, self.supervisor, self.engines)
         self.webhooks = Webhooks(box.page, index)
         self.coming_back = ComingBack(box.page, index)
         self._prove(server)
         self.supervisor.arming.sight = self.supervisor.sighting.blind
-        for part in (self.executor, self.decider, self.webhooks, self.coming_back):
+        parts = (self.executor, self.decider, self.webhooks, self.coming_back, self.engines)
+        for part in parts:
             try:
                 part.take_up(saved)
             except Exception as error:
@@ -75,6 +79,7 @@ class Runner:
         if server != self.server:
             self.supervisor.cancel()  # sets the cadence of the probes: before they are ended
         self._prove(server)
+        self.engines.configure(server.engine_refused_s)
         self.decider.configure(server)
         self.executor.configure(server, interface)
         self.supervisor.arming.sight = self.supervisor.sighting.blind
@@ -98,6 +103,7 @@ class Runner:
                 **self.decider.kept(),
                 **self.webhooks.kept(),
                 **self.coming_back.kept(),
+                **self.engines.kept(),
             },
         )
 
@@ -107,6 +113,7 @@ class Runner:
         wall_s = time.time()
         office_s = self.decider.hours_begin_s(wall_s)
         self.coming_back.look(time.monotonic(), wall_s, self.state(), office_s)
+        self.engines.look()
 
     def _noted(self, change: Transition, at_s: float) -> None:
         """Learn from a change of state that is written down, and decide anew."""
@@ -145,11 +152,22 @@ class Runner:
 
     def status(self) -> dict[str, Any]:
         """Return what the control API says of this server."""
-        return status(self.executor, self.decider, self.supervisor)
+        told = status(self.executor, self.decider, self.supervisor)
+        return {**told, "engines": self.engines.status()}
 
     def wake(self, wake_request: WakeRequest) -> None:
         """Somebody needs the server."""
         self.executor.wake(wake_request)
+
+    def refused(self, refusal: Refusal) -> None:
+        """One that says it is a search engine was sent away."""
+        self.engines.told(refusal, self.state())
+
+    def heard(self, events: list[Event], *, fresh: bool) -> None:
+        """Learn of requests that ended; `fresh`: they ended just now."""
+        self.webhooks.heard(events)
+        self.engines.heard(events)
+        self.decider.heard(events, fresh=fresh)
 
     def sleep(self, reason: Reason, *, by_hand: bool = False) -> list[Reason]:
         """Put the server to sleep unless something speaks against it; return what does."""

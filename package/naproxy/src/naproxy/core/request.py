@@ -18,6 +18,16 @@ _CLASSES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
+class Refusal:
+    """One that says it is a search engine was refused."""
+
+    engine: str
+    address: str
+    client: int
+    """Its hash, as `naproxy_event.client`."""
+
+
+@dataclass(frozen=True, slots=True)
 class WakeRequest:
     """Who asks for a wake, and why; what is not known is empty.
 

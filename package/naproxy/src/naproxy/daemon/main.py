@@ -45,7 +45,7 @@ from naproxy.core import files, log
 from naproxy.core.hours import zone
 from naproxy.core.names import ascii_site
 from naproxy.core.reason import Reason
-from naproxy.core.request import WakeRequest
+from naproxy.core.request import Refusal, WakeRequest
 from naproxy.core.schema import ConfigError
 from naproxy.core.state import State
 from naproxy.daemon import control
@@ -103,7 +103,7 @@ class Controller:
         data_dir = Path(here.data_dir)
         data_dir.mkdir(mode=0o755, parents=True, exist_ok=True)
         self._lock = _lock(self._run_dir / "controller.lock")
-        self._wakes = WakeSocket(self._run_dir / "wake.sock", here.group, self._wake)
+        self._wakes = WakeSocket(self._run_dir / "wake.sock", here.group, self._asked)
         self._page = Page(self._run_dir, here.group)
         self._events = Events(self._run_dir, here.group)
         self._journal = Journal(data_dir, group=here.control_group)
@@ -183,6 +183,7 @@ class Controller:
         self._certificates.stop()
         self._keeper.stop()
         self._meters.stop()
+        self._shared.verifier.stop()
         for runner in self.runners.values():
             runner.stop(why=Reason("server.stopped"))
         self._history.flush()
@@ -217,14 +218,22 @@ class Controller:
             for event in heard.get(index, ()):
                 self._history.request(name, event)
             if index in heard:
-                self.runners[name].webhooks.heard(heard[index])
-                self.runners[name].decider.heard(heard[index], fresh=not self._first_drain)
+                self.runners[name].heard(heard[index], fresh=not self._first_drain)
             self.runners[name].account()
         self._first_drain = False
+        self._learner.let_in(self._let_in())
         shares = {
             index: self.runners[name].executor.sharing.shares for name, index in self._slots.items()
         }
         self._spent.tell(shares)
+
+    def _let_in(self) -> dict[int, int]:
+        """Return which search engines' clients may wake which servers."""
+        clients: dict[int, int] = {}
+        for name, index in self._slots.items():
+            for client in self.runners[name].engines.let_in():
+                clients[client] = clients.get(client, 0) | 1 << index
+        return clients
 
     def _save(self) -> None:
         self._timers.again(SAVE_S, self._save)
@@ -252,8 +261,12 @@ class Controller:
         if self._history.clock.trusted:
             self._journal.prune(self.current().box.keep_days)
 
-    def _wake(self, server: str, wake_request: WakeRequest) -> None:
-        self.runners[server].wake(wake_request)
+    def _asked(self, server: str, asked: WakeRequest | Refusal) -> None:
+        runner = self.runners[server]
+        if isinstance(asked, Refusal):
+            runner.refused(asked)
+        else:
+            runner.wake(asked)
 
     # Configuration
 

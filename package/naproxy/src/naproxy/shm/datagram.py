@@ -1,4 +1,7 @@
-"""The wake datagram: who asks for a server to be woken (docs/architecture.md), and its socket."""
+"""Datagrams of the VMOD: who asks for a server to be woken, who was refused; and their socket.
+
+docs/architecture.md has their form.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +12,22 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from naproxy.core.request import WakeRequest
+from naproxy.core.request import Refusal, WakeRequest
 from naproxy.shm.page import give_to_group
 
 _LOG: Final = logging.getLogger(__name__)
 _AT_ONCE: Final = 64
 MAX_BYTES: Final = 1024
-_FIRST_LINE: Final = "naproxy-wake 1"
-_KEYS: Final = ("server", "reason", "seen", "method", "class", "client", "agent", "host", "path")
-_REQUIRED: Final = ("server", "reason")
+_WAKE: Final = "naproxy-wake 1"
+_REFUSED: Final = "naproxy-refused 1"
+_KEYS: Final = {
+    _WAKE: ("server", "reason", "seen", "method", "class", "client", "agent", "host", "path"),
+    _REFUSED: ("server", "engine", "address", "client"),
+}
+_REQUIRED: Final = {_WAKE: ("server", "reason"), _REFUSED: _KEYS[_REFUSED]}
 
 
-def parse(data: bytes) -> tuple[str, WakeRequest]:
+def parse(data: bytes) -> tuple[str, WakeRequest | Refusal]:
     """Return the server's id and who asks; ValueError says what is wrong with the datagram."""
     if len(data) > MAX_BYTES:
         raise ValueError("is too long")
@@ -28,17 +35,20 @@ def parse(data: bytes) -> tuple[str, WakeRequest]:
     if any(c != "\n" and (c < " " or c == "\x7f") for c in text):
         raise ValueError("has control characters")
     first, _, rest = text.partition("\n")
-    if first != _FIRST_LINE:
-        raise ValueError(f"does not start with {_FIRST_LINE!r}")
+    if first not in _KEYS:
+        raise ValueError(f"does not start with {' or '.join(map(repr, _KEYS))}")
     values: dict[str, str] = {}
     for line in rest.removesuffix("\n").split("\n"):
         key, equals, value = line.partition("=")
-        if not equals or key not in _KEYS or key in values:
+        if not equals or key not in _KEYS[first] or key in values:
             raise ValueError(f"has a bad line: {line[:40]!r}")
         values[key] = value
-    missing = [key for key in _REQUIRED if not values.get(key)]
+    missing = [key for key in _REQUIRED[first] if not values.get(key)]
     if missing:
         raise ValueError(f"has no {missing[0]}")
+    if first == _REFUSED:
+        client = int(values["client"], 16)
+        return values["server"], Refusal(values["engine"], values["address"], client)
     server, seen = values.pop("server"), values.pop("seen", "")
     if seen not in ("", "silent"):
         raise ValueError(f"has seen what nobody knows: {seen[:40]!r}")
@@ -51,10 +61,13 @@ def parse(data: bytes) -> tuple[str, WakeRequest]:
     )
 
 
+Told = Callable[[str, WakeRequest | Refusal], None]
+
+
 class WakeSocket:
     """Hears who asks; `bad` counts the datagrams that make no sense."""
 
-    def __init__(self, path: Path, group: str, wake: Callable[[str, WakeRequest], None]) -> None:
+    def __init__(self, path: Path, group: str, wake: Told) -> None:
         """`wake` is told of the server's id and who asks; KeyError if there is no such server."""
         self._path = path
         self._group = group

@@ -48,6 +48,10 @@ def server(status: Status, said: Status, now_s: float, rates: Rates) -> dict[str
         # What has a notice of its own is not said twice.
         "inhibitors": [plain(each) for each in status["inhibitors"] if each != past],
         "appointments": status["appointments"],
+        "engines": [
+            {key: each[key] for key in ("name", "refused_since_s", "let_in_s")}
+            for each in status["engines"]
+        ],
         "power": power(status["id"], said["meters"]),
         "past": plain(past) or None,
         "around": https.around(status),

@@ -62,6 +62,15 @@ SERVER: Final = obj(
         "appointments": array(
             obj({"t_s": number(), "name": string()}),
         ),
+        "engines": array(
+            obj(
+                {
+                    "name": string(),
+                    "refused_since_s": nullable(number()),
+                    "let_in_s": nullable(number(description="when it woke the server to crawl")),
+                }
+            )
+        ),
         "power": nullable(
             obj(
                 {

@@ -211,6 +211,7 @@ class Card {
 		}
 		const coming = server.appointments.map(({ t_s, name }) => `${name}, ${when(t_s, now_s)}`);
 		parts.push({ title: t("now.appointments"), words: coming });
+		parts.push({ title: t("now.engines"), words: engineWords(server, now_s) });
 		const wanted = JSON.stringify([
 			parts,
 			server.armed,
@@ -524,6 +525,17 @@ let last_s = null;
 let failed = 0;
 
 /** What there is to say of HTTPS of a server. @param {Server} server */
+/** @param {Server} server @param {number} now_s */
+function engineWords({ engines }, now_s) {
+	return engines
+		.filter((each) => each.refused_since_s !== null || each.let_in_s !== null)
+		.map(({ name, refused_since_s, let_in_s }) =>
+			refused_since_s === null
+				? t("now.engine_let_in", { name, since: when(let_in_s ?? 0, now_s) })
+				: t("now.engine_refused", { name, since: when(refused_since_s, now_s) }),
+		);
+}
+
 function httpsOf({ past, around }) {
 	const words = [past, around ? t("now.around", { count: around }) : null].filter(Boolean);
 	return words.length ? [{ kind: past ? "warn" : "info", words: words.join(" ") }] : [];

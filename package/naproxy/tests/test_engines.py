@@ -1,0 +1,297 @@
+"""Search engines: how long one is refused, when it may crawl, and who is one at all."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from naproxy.controller.context import BoxContext
+from naproxy.controller.engines import CLIENTS, SearchEngines
+from naproxy.controller.verifying import ASKED, FALSE_S, TRUE_S, Dns, Verifier, belongs, domains
+from naproxy.core.reason import Reason
+from naproxy.core.request import Refusal
+from naproxy.core.state import Klass, State
+from naproxy.history.write.journal import Journal
+from naproxy.server.engines import MOST, QUIET_S, WINDOW_S, Engines
+from naproxy.shm.events import Event
+from naproxy.shm.page import Outcome, Page
+
+DAY_S = 86400.0
+GOOGLE = "Google"
+ADDRESS = "192.0.2.7"
+NAMES = {ADDRESS: "crawl-7.googlebot.com."}
+ADDRESSES = {"crawl-7.googlebot.com": ["192.0.2.7"]}
+REFUSED = Refusal(GOOGLE, ADDRESS, 77)
+HELD = Event(
+    seq=1, t_us=1, client=77, path=5, delay_ms=0, agent=0, server=0, klass=Klass.CRAWLER,
+    outcome=Outcome.HELD, flags=0, status=200, method=0,
+)  # fmt: skip
+
+
+def refused(limit_s: float = DAY_S) -> Engines:
+    engines = Engines(limit_s)
+    engines.refused(GOOGLE, 1000.0)
+    engines.refused(GOOGLE, 1000.0 + DAY_S / 2)
+    return engines
+
+
+def let_in() -> Engines:
+    engines = refused()
+    engines.served(GOOGLE, 1000.0 + DAY_S, held=True)
+    return engines
+
+
+def test_an_engine_may_wake_the_server_after_a_day_of_refusals() -> None:
+    engines = refused()
+    assert not engines.due(GOOGLE, 999.0 + DAY_S)
+    assert engines.due(GOOGLE, 1000.0 + DAY_S)
+    assert not engines.due("Bing", 1000.0 + DAY_S)
+
+
+def test_an_engine_that_was_served_meanwhile_begins_anew() -> None:
+    engines = refused()
+    engines.served(GOOGLE, 5000.0)
+    assert not engines.due(GOOGLE, 1000.0 + DAY_S)
+    engines.refused(GOOGLE, 6000.0)
+    assert engines.due(GOOGLE, 6000.0 + DAY_S)
+
+
+def test_without_a_limit_no_engine_wakes_the_server() -> None:
+    assert not refused(0).due(GOOGLE, 1e9)
+
+
+def test_the_server_stays_awake_for_it_while_it_goes_on() -> None:
+    engines, t_s = let_in(), 1000.0 + DAY_S
+    while t_s < 1000.0 + DAY_S + WINDOW_S:
+        assert engines.crawls(t_s) == (GOOGLE, 1000.0 + DAY_S + WINDOW_S)
+        engines.served(GOOGLE, t_s)
+        t_s += QUIET_S - 1
+    assert engines.crawls(t_s) is None
+
+
+def test_one_that_asks_no_more_is_done() -> None:
+    engines = let_in()
+    assert engines.crawls(999.0 + DAY_S + QUIET_S)
+    assert not engines.crawls(1000.0 + DAY_S + QUIET_S)
+
+
+def test_whoever_was_held_for_another_reason_gets_no_window() -> None:
+    engines = refused()
+    engines.served(GOOGLE, 2000.0, held=True)
+    assert engines.crawls(2000.0) is None
+
+
+def test_what_is_kept_is_taken_up_and_nonsense_is_not() -> None:
+    again = Engines(DAY_S)
+    again.load({**refused().dump(), "x": 5, "Bing": {"refused_since_s": "x", "y": 1}}, 2000.0)
+    assert again.due(GOOGLE, 1000.0 + DAY_S)
+    assert not again.due("Bing", 1e9)
+    early = Engines(DAY_S)
+    early.load(refused().dump(), 500.0)
+    assert not early.due(GOOGLE, 1e9)
+
+
+def test_not_more_engines_are_remembered_than_there_is_room_for() -> None:
+    engines = Engines(DAY_S)
+    for n in range(3 * MOST):
+        engines.refused(str(n), 1.0)
+    assert len(engines.known) == MOST
+
+
+# ------------------------------------------------------------------- who is one
+
+
+def dns(
+    names: dict[str, str] = NAMES, addresses: dict[str, list[str]] = ADDRESSES, calls: Any = None
+) -> Dns:
+    def of(table: dict[str, Any]) -> Callable[[str], Awaitable[Any]]:
+        async def ask(what: str) -> Any:
+            if calls is not None:
+                calls.append(what)
+            if what not in table:
+                raise OSError("no such name")
+            return table[what]
+
+        return ask
+
+    return Dns(of(names), of(addresses))
+
+
+def real(address: str, asked: Dns, engine: str = GOOGLE) -> bool:
+    return asyncio.run(belongs(address, domains()[engine], asked))
+
+
+def test_an_address_whose_name_has_it_is_the_engines() -> None:
+    assert real(ADDRESS, dns())
+    assert not real(ADDRESS, dns(), "Bing")
+
+
+@pytest.mark.parametrize(
+    ("name", "addresses"),
+    [
+        ("crawl-7.googlebot.com", ["198.51.100.1"]),
+        ("crawl-7.googlebot.com", []),
+        ("crawl-7.googlebot.com", ["not an address"]),
+        ("crawl-7.googlebot.com.evil.example", [ADDRESS]),
+        ("evilgooglebot.com", [ADDRESS]),
+        ("googlebot.com", [ADDRESS]),
+        ("", [ADDRESS]),
+        ("x" * 5000, [ADDRESS]),
+    ],
+)
+def test_a_liar_is_none(name: str, addresses: list[str]) -> None:
+    assert not real(ADDRESS, dns({ADDRESS: name}, {name: addresses}))
+
+
+@pytest.mark.parametrize("address", ["", "crawl-7.googlebot.com", "192.0.2.8", "::1%eth0"])
+def test_what_is_no_address_or_has_no_name_is_none(address: str) -> None:
+    assert not real(address, dns())
+
+
+def test_the_same_address_written_otherwise_is_the_same() -> None:
+    name = "crawl-7.googlebot.com"
+    assert real("2001:DB8:0::7", dns({"2001:db8::7": name}, {name: ["2001:db8:0:0::7"]}))
+
+
+class Asked:
+    """A verifier, and what it found."""
+
+    def __init__(self, **how: Any) -> None:
+        self.calls: list[str] = []
+        self.now_s = 0.0
+        self.found = 0
+        self.verifier = Verifier(dns(calls=self.calls, **how), lambda: self.now_s)
+
+    async def ask(self, *refusals: Refusal) -> None:
+        for refusal in refusals:
+            self.verifier.ask(refusal, self._count)
+        while self.verifier._asking:
+            await asyncio.sleep(0)
+
+    def _count(self) -> None:
+        self.found += 1
+
+
+def test_what_was_found_of_an_address_holds_for_a_while() -> None:
+    async def ask() -> None:
+        asked = Asked()
+        await asked.ask(REFUSED, REFUSED)
+        await asked.ask(REFUSED)
+        assert (asked.found, len(asked.calls)) == (2, 2)
+        asked.now_s = TRUE_S
+        await asked.ask(REFUSED)
+        assert (asked.found, len(asked.calls)) == (3, 4)
+
+    asyncio.run(ask())
+
+
+def test_a_liar_is_not_asked_after_each_time() -> None:
+    async def ask() -> None:
+        asked = Asked(names={})
+        await asked.ask(REFUSED)
+        await asked.ask(REFUSED)
+        assert (asked.found, len(asked.calls)) == (0, 1)
+        asked.now_s = FALSE_S
+        await asked.ask(REFUSED)
+        assert len(asked.calls) == 2
+
+    asyncio.run(ask())
+
+
+def test_a_flood_of_addresses_asks_for_few_at_once() -> None:
+    async def ask() -> None:
+        asked = Asked()
+        flood = (Refusal(GOOGLE, f"198.51.{n // 256}.{n % 256}", n) for n in range(5000))
+        await asked.ask(*flood)
+        assert len(asked.calls) == ASKED
+
+    asyncio.run(ask())
+
+
+def test_an_engine_that_nobody_knows_is_not_asked_after() -> None:
+    async def ask() -> None:
+        asked = Asked()
+        await asked.ask(Refusal("Nobody", ADDRESS, 1))
+        assert asked.calls == []
+
+    asyncio.run(ask())
+
+
+# ------------------------------------------------------------------- one server's
+
+
+class Sure(Verifier):
+    """Believes everybody."""
+
+    def ask(self, refusal: Refusal, found: Callable[[], None]) -> None:
+        found()
+
+
+class At:
+    """One server's engines, with a page, at a time that the test sets."""
+
+    def __init__(self, directory: Path) -> None:
+        self.page = Page(directory)
+        self.t_s = 1000.0
+        self.box = BoxContext(self.page, Journal(directory / "data"), 0.0, verifier=Sure())
+        self.engines = SearchEngines(self.box, 0, DAY_S)
+        self.engines._t_s = lambda: self.t_s  # type: ignore[method-assign]
+
+    def refuse(self, clients: Iterable[int] = (77,)) -> None:
+        for client in clients:
+            self.engines.told(Refusal(GOOGLE, ADDRESS, client), State.ASLEEP)
+
+
+@pytest.fixture
+def at(tmp_path: Path) -> At:
+    return At(tmp_path)
+
+
+def test_the_clients_of_an_engine_are_let_in_when_it_is_due(at: At) -> None:
+    at.refuse([77, 78])
+    assert at.engines.let_in() == []
+    at.t_s += DAY_S
+    assert at.engines.let_in() == [77, 78]
+
+
+def test_who_woke_the_server_crawls_and_robots_take_turns(at: At) -> None:
+    at.refuse()
+    at.t_s += DAY_S
+    at.engines.heard([HELD])
+    at.engines.look()
+    assert at.engines.inhibitor() == Reason("server.engine_crawls", engine=GOOGLE)
+    assert at.page.server(0).crawl_ms == 1000
+    assert at.engines.let_in() == []
+    assert at.engines.status() == [
+        {
+            "name": GOOGLE,
+            "crawls": True,
+            "refused_since_s": None,
+            "served_s": at.t_s,
+            "let_in_s": at.t_s,
+        }
+    ]
+    at.t_s += QUIET_S
+    at.engines.look()
+    assert at.engines.inhibitor() is None
+    assert at.page.server(0).crawl_ms == 0
+
+
+def test_a_refusal_by_pace_while_the_server_is_awake_is_none(at: At) -> None:
+    at.engines.told(REFUSED, State.AWAKE)
+    assert at.engines.status() == []
+
+
+def test_what_others_get_who_say_they_are_it_is_not_its(at: At) -> None:
+    at.refuse()
+    at.engines.heard([replace(HELD, client=5, outcome=Outcome.FETCH)])
+    at.t_s += DAY_S
+    assert at.engines.let_in() == [77]
+
+
+def test_not_more_clients_are_remembered_than_there_is_room_for(at: At) -> None:
+    at.refuse(range(3 * CLIENTS))
+    at.t_s += DAY_S
+    assert at.engines.let_in() == list(range(2 * CLIENTS, 3 * CLIENTS))
