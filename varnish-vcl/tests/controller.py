@@ -27,7 +27,7 @@ def main() -> None:
         fields = dict(line.split("=", 1) for line in lines)
         if kind == "naproxy-refused 1":
             with (run_dir / "refused").open("a") as refused:
-                refused.write("{server} {engine} {address} {client}\n".format(**fields))
+                refused.write("{server} {engine} {address} {network}\n".format(**fields))
             continue
         with (run_dir / "wakes").open("a") as wakes:
             wakes.write("{server} {reason} {class} {path}\n".format(**fields))

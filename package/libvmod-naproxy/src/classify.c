@@ -420,6 +420,16 @@ rule_matches(const struct naproxy_rule *r, const char *ua, const char *url,
 	}
 }
 
+/* A search engine that was refused for long, from a network of its own? */
+static bool
+classify_let_in(const struct naproxy_learned *l, const struct np_record *rec)
+{
+
+	return (l->client == rec->network && rec->agent != CRAWLERS_NONE &&
+	    crawlers_agent[rec->agent].engine != NULL &&
+	    (l->wakes >> (rec->site - rec->ref.snap->site) & 1));
+}
+
 static void
 classify_rules(struct np_record *rec, const char *ua, const char *url,
     const char *client)
@@ -442,13 +452,12 @@ classify_rules(struct np_record *rec, const char *ua, const char *url,
 		return;
 	}
 	for (u = 0; u < snap->nlearned; u++) {
+		if (snap->learned[u].wakes != 0) {
+			rec->let_in |= classify_let_in(&snap->learned[u], rec);
+			continue;
+		}
 		if (snap->learned[u].client != rec->client)
 			continue;
-		if (snap->learned[u].wakes != 0) {
-			rec->let_in = snap->learned[u].wakes >>
-			    (rec->site - snap->site) & 1;
-			return;
-		}
 		rec->klass = (uint8_t)snap->learned[u].klass;
 		rec->flags |= NAPROXY_E_LEARNED;
 		return;

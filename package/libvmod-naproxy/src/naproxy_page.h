@@ -162,13 +162,13 @@ struct naproxy_rule {
 
 /*
  * A client whose class was learned from how it behaves. `client` is the
- * hash that events carry; 0 is an empty slot. [C]
+ * hash that events carry; 0 is an empty slot. With `wakes` it is the hash of
+ * a network instead, whose search engine may wake those servers. [C]
  */
 struct naproxy_learned {
 	uint64_t	client;
 	uint32_t	klass;
-	uint32_t	wakes;			/* 1 << index: a search engine that
-						   may wake that server; 0 */
+	uint32_t	wakes;			/* 1 << index; 0 */
 };
 
 /*

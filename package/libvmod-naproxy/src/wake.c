@@ -193,7 +193,7 @@ np_wake_refused(VRT_CTX, const struct np_record *rec)
 	wake_field(vsb, "server", rec->site->server->id, NAPROXY_ID_LEN);
 	wake_field(vsb, "engine", crawlers_agent[rec->agent].engine, 32);
 	wake_field(vsb, "address", np_client_address(ctx), 64);
-	VSB_printf(vsb, "client=%016jx\n", (uintmax_t)rec->client);
+	VSB_printf(vsb, "network=%016jx\n", (uintmax_t)rec->network);
 	(void)wake_send(vsb);
 	VSB_fini(vsb);
 }

@@ -30,11 +30,11 @@ def test_a_datagram_says_that_the_server_took_no_connection() -> None:
 
 
 def test_a_datagram_says_which_search_engine_was_refused() -> None:
-    refused = b"naproxy-refused 1\nserver=web\nengine=Google\naddress=192.0.2.7\nclient=00ff\n"
+    refused = b"naproxy-refused 1\nserver=web\nengine=Google\naddress=192.0.2.7\nnetwork=00ff\n"
     assert datagram.parse(refused) == ("web", datagram.Refusal("Google", "192.0.2.7", 255))
-    for wrong in (b"client=xy", b"", b"client=1\nreason=page"):
+    for wrong in (b"network=xy", b"", b"network=1\nreason=page"):
         with pytest.raises(ValueError, match=r".+"):
-            datagram.parse(refused.replace(b"client=00ff", wrong))
+            datagram.parse(refused.replace(b"network=00ff", wrong))
 
 
 def test_an_equals_sign_in_a_value_is_part_of_it() -> None:

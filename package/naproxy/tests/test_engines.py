@@ -8,8 +8,17 @@ from typing import Any
 
 import pytest
 from naproxy.controller.context import BoxContext
-from naproxy.controller.engines import CLIENTS, SearchEngines
-from naproxy.controller.verifying import ASKED, FALSE_S, TRUE_S, Dns, Verifier, belongs, domains
+from naproxy.controller.engines import NETWORKS, SearchEngines
+from naproxy.controller.verifying import (
+    ASKED,
+    FALSE_S,
+    TRUE_S,
+    Dns,
+    Verifier,
+    belongs,
+    domains,
+    engine_of,
+)
 from naproxy.core.reason import Reason
 from naproxy.core.request import Refusal
 from naproxy.core.state import Klass, State
@@ -21,12 +30,13 @@ from naproxy.shm.page import Outcome, Page
 DAY_S = 86400.0
 GOOGLE = "Google"
 ADDRESS = "192.0.2.7"
+GOOGLEBOT = next(agent for agent in range(1000) if engine_of(agent) == GOOGLE)
 NAMES = {ADDRESS: "crawl-7.googlebot.com."}
 ADDRESSES = {"crawl-7.googlebot.com": ["192.0.2.7"]}
 REFUSED = Refusal(GOOGLE, ADDRESS, 77)
 HELD = Event(
-    seq=1, t_us=1, client=77, path=5, delay_ms=0, agent=0, server=0, klass=Klass.CRAWLER,
-    outcome=Outcome.HELD, flags=0, status=200, method=0,
+    seq=1, t_us=1, client=5, path=5, delay_ms=0, agent=GOOGLEBOT, server=0, klass=Klass.CRAWLER,
+    outcome=Outcome.HELD, flags=0, status=200, method=0, network=77,
 )  # fmt: skip
 
 
@@ -239,9 +249,9 @@ class At:
         self.engines = SearchEngines(self.box, 0, DAY_S)
         self.engines._t_s = lambda: self.t_s  # type: ignore[method-assign]
 
-    def refuse(self, clients: Iterable[int] = (77,)) -> None:
-        for client in clients:
-            self.engines.told(Refusal(GOOGLE, ADDRESS, client), State.ASLEEP)
+    def refuse(self, networks: Iterable[int] = (77,)) -> None:
+        for network in networks:
+            self.engines.told(Refusal(GOOGLE, ADDRESS, network), State.ASLEEP)
 
 
 @pytest.fixture
@@ -249,7 +259,7 @@ def at(tmp_path: Path) -> At:
     return At(tmp_path)
 
 
-def test_the_clients_of_an_engine_are_let_in_when_it_is_due(at: At) -> None:
+def test_the_networks_of_an_engine_are_let_in_when_it_is_due(at: At) -> None:
     at.refuse([77, 78])
     assert at.engines.let_in() == []
     at.t_s += DAY_S
@@ -286,12 +296,13 @@ def test_a_refusal_by_pace_while_the_server_is_awake_is_none(at: At) -> None:
 
 def test_what_others_get_who_say_they_are_it_is_not_its(at: At) -> None:
     at.refuse()
-    at.engines.heard([replace(HELD, client=5, outcome=Outcome.FETCH)])
+    other = replace(HELD, outcome=Outcome.FETCH)
+    at.engines.heard([replace(other, network=5), replace(other, agent=GOOGLEBOT + 1)])
     at.t_s += DAY_S
     assert at.engines.let_in() == [77]
 
 
-def test_not_more_clients_are_remembered_than_there_is_room_for(at: At) -> None:
-    at.refuse(range(3 * CLIENTS))
+def test_not_more_networks_are_remembered_than_there_is_room_for(at: At) -> None:
+    at.refuse(range(3 * NETWORKS))
     at.t_s += DAY_S
-    assert at.engines.let_in() == list(range(2 * CLIENTS, 3 * CLIENTS))
+    assert at.engines.let_in() == list(range(2 * NETWORKS, 3 * NETWORKS))

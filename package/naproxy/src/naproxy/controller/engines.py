@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from naproxy.controller.context import BoxContext
+from naproxy.controller.verifying import engine_of
 from naproxy.core.reason import Reason
 from naproxy.core.request import Refusal
 from naproxy.core.state import State
@@ -15,8 +16,8 @@ from naproxy.server import engines
 from naproxy.shm.events import Event
 from naproxy.shm.page import Outcome
 
-CLIENTS: Final = 64
-"""Clients of search engines at one server that are remembered, by their hashes."""
+NETWORKS: Final = 64
+"""Networks of search engines at one server that are remembered, by their hashes."""
 
 _SERVED: Final = (Outcome.FETCH, Outcome.PASS, Outcome.HELD)
 
@@ -29,7 +30,7 @@ class SearchEngines:
         self._box = box
         self._index = index
         self._engines = engines.Engines(limit_s)
-        self._clients: OrderedDict[int, str] = OrderedDict()
+        self._networks: OrderedDict[int, str] = OrderedDict()
 
     def configure(self, limit_s: float) -> None:
         """Take another limit."""
@@ -52,23 +53,23 @@ class SearchEngines:
             self._box.verifier.ask(refusal, lambda: self._refused(refusal, t_s))
 
     def _refused(self, refusal: Refusal, t_s: float) -> None:
-        self._clients[refusal.client] = refusal.engine
-        self._clients.move_to_end(refusal.client)
-        if len(self._clients) > CLIENTS:
-            self._clients.popitem(last=False)
+        self._networks[refusal.network] = refusal.engine
+        self._networks.move_to_end(refusal.network)
+        if len(self._networks) > NETWORKS:
+            self._networks.popitem(last=False)
         self._engines.refused(refusal.engine, t_s)
 
     def heard(self, events: Iterable[Event]) -> None:
         """Learn what became of their requests."""
         for event in events:
-            name = self._clients.get(event.client)
-            if name and event.outcome in _SERVED:
+            name = self._networks.get(event.network)
+            if name and event.outcome in _SERVED and engine_of(event.agent) == name:
                 self._engines.served(name, self._t_s(), held=event.outcome == Outcome.HELD)
 
     def let_in(self) -> list[int]:
-        """Return the clients that may wake the server, the latest last."""
+        """Return the networks whose engines may wake the server, the latest last."""
         t_s = self._t_s()
-        return [client for client, name in self._clients.items() if self._engines.due(name, t_s)]
+        return [network for network, name in self._networks.items() if self._engines.due(name, t_s)]
 
     def look(self) -> None:
         """Tell the VMOD to let robots in one by one while one crawls, and no longer."""

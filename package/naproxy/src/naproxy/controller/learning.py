@@ -16,7 +16,7 @@ from naproxy.shm.events import Event
 from naproxy.shm.page import Page
 
 LET_IN: Final = 16
-"""Clients of search engines that the VMOD is told of at once."""
+"""Networks of search engines that the VMOD is told of at once."""
 
 _FNV_START: Final = 0xCBF29CE484222325
 _FNV_PRIME: Final = 0x100000001B3
@@ -82,20 +82,19 @@ class Learner:
             return Kind.PAGE if event.status in _LOADED else Kind.OTHER
         return Kind.ASSET if event.method == _GET else Kind.OTHER
 
-    def let_in(self, clients: Mapping[int, int]) -> None:
-        """Tell the VMOD of search engines' clients, the latest last, that may wake these servers.
+    def let_in(self, networks: Mapping[int, int]) -> None:
+        """Tell the VMOD of networks whose search engines may wake servers (1 << index of each).
 
-        1 << index of each.
+        The latest are the last.
         """
-        latest = dict(list(clients.items())[-LET_IN:])
+        latest = dict(list(networks.items())[-LET_IN:])
         if latest != self._let_in:
             self._let_in = latest
             self._write()
 
     def _write(self) -> None:
-        # The VMOD takes the first that it finds.
         rows: list[tuple[int, int, int]]
-        rows = [(client, Klass.CRAWLER, wakes) for client, wakes in self._let_in.items()]
+        rows = [(network, Klass.CRAWLER, wakes) for network, wakes in self._let_in.items()]
         rows += [(client, klass, 0) for client, klass in self._behaviour.known.items()]
         rows += [(0, 0, 0)] * (page.LEARNED - len(rows))
         with self._page.configure(None) as layout:

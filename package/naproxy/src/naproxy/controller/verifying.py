@@ -14,6 +14,7 @@ import socket
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable
+from functools import lru_cache
 from importlib import resources
 from typing import Final, NamedTuple
 
@@ -56,10 +57,22 @@ async def _addresses(name: str) -> Iterable[str]:
 DNS: Final = Dns(_name, _addresses)
 
 
+@lru_cache(maxsize=1)
+def _agents() -> tuple[dict[str, tuple[str, ...]], dict[int, str]]:
+    rows = json.loads(resources.files("naproxy").joinpath("crawlers.json").read_text("utf-8"))
+    named = [(index, row) for index, row in enumerate(rows) if "engine" in row]
+    ends = {row["engine"]: tuple(row["domains"]) for _, row in named}
+    return ends, {index: row["engine"] for index, row in named}
+
+
 def domains() -> dict[str, tuple[str, ...]]:
     """Return where the names of each search engine's addresses end: the list of robots has it."""
-    rows = json.loads(resources.files("naproxy").joinpath("crawlers.json").read_text("utf-8"))
-    return {row["engine"]: tuple(row["domains"]) for row in rows if "engine" in row}
+    return _agents()[0]
+
+
+def engine_of(agent: int) -> str | None:
+    """Return whose search engine `naproxy_event.agent` names, if any."""
+    return _agents()[1].get(agent)
 
 
 async def belongs(address: str, ends: Iterable[str], dns: Dns) -> bool:

@@ -23,8 +23,8 @@ class Refusal:
 
     engine: str
     address: str
-    client: int
-    """Its hash, as `naproxy_event.client`."""
+    network: int
+    """The hash of its network, as `naproxy_event.network`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -228,12 +228,12 @@ class Controller:
         self._spent.tell(shares)
 
     def _let_in(self) -> dict[int, int]:
-        """Return which search engines' clients may wake which servers."""
-        clients: dict[int, int] = {}
+        """Return the networks whose search engines may wake servers, and which."""
+        networks: dict[int, int] = {}
         for name, index in self._slots.items():
-            for client in self.runners[name].engines.let_in():
-                clients[client] = clients.get(client, 0) | 1 << index
-        return clients
+            for network in self.runners[name].engines.let_in():
+                networks[network] = networks.get(network, 0) | 1 << index
+        return networks
 
     def _save(self) -> None:
         self._timers.again(SAVE_S, self._save)

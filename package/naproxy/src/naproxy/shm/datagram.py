@@ -22,7 +22,7 @@ _WAKE: Final = "naproxy-wake 1"
 _REFUSED: Final = "naproxy-refused 1"
 _KEYS: Final = {
     _WAKE: ("server", "reason", "seen", "method", "class", "client", "agent", "host", "path"),
-    _REFUSED: ("server", "engine", "address", "client"),
+    _REFUSED: ("server", "engine", "address", "network"),
 }
 _REQUIRED: Final = {_WAKE: ("server", "reason"), _REFUSED: _KEYS[_REFUSED]}
 
@@ -47,8 +47,8 @@ def parse(data: bytes) -> tuple[str, WakeRequest | Refusal]:
     if missing:
         raise ValueError(f"has no {missing[0]}")
     if first == _REFUSED:
-        client = int(values["client"], 16)
-        return values["server"], Refusal(values["engine"], values["address"], client)
+        network = int(values["network"], 16)
+        return values["server"], Refusal(values["engine"], values["address"], network)
     server, seen = values.pop("server"), values.pop("seen", "")
     if seen not in ("", "silent"):
         raise ValueError(f"has seen what nobody knows: {seen[:40]!r}")
