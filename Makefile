@@ -92,7 +92,7 @@ lint: $(BUILT) $(NPM)/.ready ## style and types
 	shellcheck $(SHELL_SCRIPTS)
 
 test-unit: $(BUILT) ## the controller's and the agent's own tests
-	$(AS_ROOT) $(PYTEST) -n 2 --dist loadfile package/naproxy/tests
+	$(AS_ROOT) $(PYTEST) -n 3 --dist loadfile package/naproxy/tests
 	$(AS_ROOT) $(PYTEST) package/naproxy-agent/tests
 
 test-properties: prepare ## the controller's property tests with 10,000 new examples each; not part of test
