@@ -18,7 +18,7 @@ OURS = {
 }
 BROUGHT = {"LICENSE": TOP, "crawlers/crawler-user-agents.LICENSE": TOP / "package"}
 """Licence files that a hook brings, and the folder it takes them from."""
-SYMBOLS = {"naproxy": "NAPROXY", "pyserial": "PYTHON_SERIAL"}
+SYMBOLS = {"naproxy": "NAPROXY", "pyserial": "PYTHON_SERIAL", "python-dateutil": "PYTHON_DATEUTIL"}
 """Buildroot's names for packages, where they are not PYTHON_ and Python's."""
 
 

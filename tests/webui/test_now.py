@@ -234,6 +234,18 @@ def test_what_the_server_is_going_to_do_by_itself_is_told_with_its_time(now: Ope
     expect(words).to_contain_text(re.compile(r"backup\.timer, tomorrow,? \d"))
 
 
+def test_what_the_calendar_says_is_told_with_its_times_and_what_is_wrong(now: OpenNow) -> None:
+    def planned(said: Any) -> Any:
+        begin_s = said["now_s"] + 86400
+        choir = {"t_s": begin_s, "end_s": begin_s + 60, "name": "Choir"}
+        said["servers"][0]["calendar"] = {"events": [choir], "problem": "No answer."}
+        return said
+
+    words = card(now(planned)).locator("dl.facts").first
+    expect(words).to_contain_text("By its calendar")
+    expect(words).to_contain_text(re.compile(r"No answer\.\s*Choir, tomorrow,? \d.* to tomorrow"))
+
+
 def hostile(said: Any) -> Any:
     """Every text that may come from elsewhere is markup."""
     server = said["servers"][0]
@@ -242,6 +254,8 @@ def hostile(said: Any) -> Any:
     server["state"] = "awake"
     server["alert"] = HOSTILE
     server["appointments"] = [{"t_s": said["now_s"], "name": HOSTILE}]
+    event = {"t_s": said["now_s"], "end_s": said["now_s"], "name": HOSTILE}
+    server["calendar"] = {"events": [event], "problem": HOSTILE}
     server["power"] = {**server["power"], "meter": HOSTILE, "problem": HOSTILE}
     server["woken"] = {
         **dict.fromkeys(("who", "path", "agent", "reason", "method"), HOSTILE),

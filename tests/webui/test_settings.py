@@ -136,6 +136,28 @@ def test_hours_are_drawn_with_the_keyboard_and_said_in_words(
     assert config(stage)["server"][0]["awake"]["hours"] == ["mon 08:00-09:00"]
 
 
+def test_a_calendar_is_set_and_its_address_is_not_shown(page: WatchedPage, stage: Stage) -> None:
+    allow_refusals(page)
+    page.goto("/settings/schedule")
+    address = field(page, "server.web.awake.calendar")
+    address.fill("ftp://calendar.example/a.ics")
+    save(page)
+    beside = page.locator(".field", has=address).locator(".error")
+    expect(beside).to_contain_text("begins with http:// or https://")
+    address.fill("/nowhere/office.ics")
+    save(page)
+    saved(page)
+    assert "server.web.awake.calendar" in config(stage)["secrets"]
+    page.reload()
+    given = page.locator(".field", has=field(page, "server.web.awake.calendar"))
+    expect(given).to_contain_text("A calendar is set")
+    expect(field(page, "server.web.awake.calendar")).to_have_value("")
+    given.get_by_label("Use no calendar").check()
+    save(page)
+    saved(page)
+    assert "server.web.awake.calendar" not in config(stage)["secrets"]
+
+
 def test_hours_are_added_exactly_and_text_and_grid_are_one(page: WatchedPage, stage: Stage) -> None:
     allow_refusals(page)
     page.goto("/settings/schedule")

@@ -241,6 +241,15 @@ def test_what_the_server_is_going_to_do_by_itself_is_on_its_card(app: Flask, box
     assert card_of(app, box, appointments=coming)["appointments"] == coming
 
 
+def test_its_calendar_is_on_its_card_with_what_is_wrong_with_it(app: Flask, box: Box) -> None:
+    assert card_of(app, box)["calendar"] is None
+    events = [{"t_s": 1.8e9, "end_s": 1.8e9 + 3600, "name": "Choir"}]
+    wrong = Reason("server.calendar_status", status=404)
+    told = {"events": events, "problem": wrong.plain(), "read_s": None}
+    problem = words(wrong, "de")
+    assert card_of(app, box, calendar=told)["calendar"] == {"events": events, "problem": problem}
+
+
 def test_the_line_at_the_top_of_every_page(client: FlaskClient, box: Box) -> None:
     box.wait(State.AWAKE)
     assert client.get("/api/box").json == {

@@ -34,6 +34,7 @@ def server(**changes: Any) -> dict[str, Any]:
         "inhibitors": [],
         "appointments": [],
         "engines": [],
+        "calendar": None,
         "alert": None,
         "not_armed": None,
         "rungs": [],
@@ -41,6 +42,17 @@ def server(**changes: Any) -> dict[str, Any]:
         "decision": {"sleep": False, "reason": WAITS.plain(), "next_check_s": None},
         **changes,
     }
+
+
+def test_a_calendar_is_told_with_what_is_wrong_with_it() -> None:
+    events = [{"t_s": NOW_S + 60, "end_s": NOW_S + 3660, "name": "Choir"}]
+    problem = Reason("server.calendar_status", status=404).plain()
+    lines = commands.describe(server(calendar={"events": events, "problem": problem}), NOW_S)
+    begin, end = (commands.clock(NOW_S + s, NOW_S) for s in (60, 3660))
+    assert [line.strip() for line in lines[-2:]] == [
+        "ITS CALENDAR: The answer for it has the status 404.",
+        f"by its calendar: Choir, {begin} to {end}",
+    ]
 
 
 def test_a_sleeping_servers_status_is_one_line_with_the_reason() -> None:

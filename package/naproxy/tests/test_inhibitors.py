@@ -4,8 +4,9 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+from naproxy.core.hours import Event
 from naproxy.core.reason import Reason
-from naproxy.server.inhibitors import Guard, Readings, Settings
+from naproxy.server.inhibitors import Agenda, Guard, Readings, Settings
 
 ZONE = "Europe/Zurich"
 
@@ -112,3 +113,52 @@ def test_the_next_change_is_the_wake_before_the_hours(office: Guard) -> None:
     assert office.change_s(at("2026-11-20T07:29:58"), 5.0) == 2.0
     assert office.change_s(NOON, 5.0) == pytest.approx(6 * 3600 - 5)
     assert guard().change_s(NOON, 5.0) == math.inf
+
+
+# A calendar that others keep
+
+MEETING = Event(at("2026-11-20T19:00:00"), at("2026-11-20T20:30:00"), "Choir")
+
+
+def with_calendar(agenda: Agenda, **settings: Any) -> Guard:
+    made = guard(calendar="https://calendar.example/office.ics", **settings)
+    made.agenda = agenda
+    return made
+
+
+@pytest.fixture
+def choir() -> Guard:
+    return with_calendar(Agenda((MEETING,), NOON, NOON, NOON + 9 * 86400))
+
+
+def test_an_event_counts_like_hours(choir: Guard) -> None:
+    said = [Reason("server.calendar_event", name="Choir", until="20:30")]
+    before, begin, end = (at(f"2026-11-20T{clock}") for clock in ("18:50", "19:00", "20:30"))
+    assert choir.inhibitors(Readings(NOON)) == []
+    assert choir.inhibitors(Readings(begin - 4, lead_s=5)) == said
+    assert choir.inhibitors(Readings(end - 1)) == said
+    assert choir.inhibitors(Readings(end)) == []
+    assert choir.inhibitors(Readings(begin), by_hand=True) == []
+    assert choir.wake_due(begin - 6, before, 5) is None
+    assert choir.wake_due(begin - 5, before, 5) == said[0]
+    assert choir.wake_due(begin + 60, begin + 30, 5) is None
+    assert choir.hours_begin_s(NOON) == begin
+    assert choir.change_s(begin - 65, 5) == 60
+    assert choir.change_s(begin, 5) == end - begin
+
+
+def test_events_hold_on_closed_days_and_beside_hours() -> None:
+    agenda = Agenda((MEETING,), NOON, NOON, NOON + 86400)
+    both = with_calendar(agenda, hours=("fri 08:00-22:00",), closed=("2026-11-20",))
+    codes = [each.code for each in both.inhibitors(Readings(MEETING.begin_s))]
+    assert codes == ["server.calendar_event"]
+
+
+def test_a_calendar_that_nobody_could_read_keeps_it_awake_for_a_day_and_no_longer() -> None:
+    first = with_calendar(Agenda())
+    assert first.inhibitors(Readings(NOON)) == [Reason("server.calendar_unread", left_s=86400)]
+    failed = with_calendar(Agenda().failed(Reason("server.calendar_other"), NOON))
+    said = failed.inhibitors(Readings(NOON + 86000))
+    assert said == [Reason("server.calendar_unread", left_s=400)]
+    assert failed.inhibitors(Readings(NOON + 86400)) == []
+    assert first.inhibitors(Readings(0.0)) == [Reason("server.clock_not_set")]

@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
@@ -183,9 +183,7 @@ def describe(server: Mapping[str, Any], now_s: float, width: int = 0) -> list[st
     if server["state"] == "awake":
         lines.append(_why_awake(server))
         told = server["inhibitors"] if server["decision"]["sleep"] else []
-    if coming := server["appointments"]:
-        said = (f"{each['name']}, {clock(each['t_s'], now_s)}" for each in coming)
-        lines.append(f"its own appointments: {'; '.join(said)}")
+    lines.extend(_planned(server, now_s))
     lines += [_search_engine(each, now_s) for each in server["engines"]]
     if server["commissioning"]:
         lines.append(_commissioning(server["commissioning"]))
@@ -214,6 +212,21 @@ def _over_share(over: Mapping[str, Any]) -> str:
     counted = [(over["addresses"], "addresses"), (over["networks"], "networks")]
     said = [f"{number} {what}" for number, what in counted if number]
     return ", ".join([*said, "robots"] if over["robots"] else said)
+
+
+def _planned(server: Mapping[str, Any], now_s: float) -> Iterator[str]:
+    if coming := server["appointments"]:
+        said = (f"{each['name']}, {clock(each['t_s'], now_s)}" for each in coming)
+        yield f"its own appointments: {'; '.join(said)}"
+    calendar = server["calendar"]
+    if calendar and calendar["problem"]:
+        yield f"ITS CALENDAR: {stored_reason(calendar['problem'])}"
+    if calendar and calendar["events"]:
+        said = (
+            f"{each['name']}, {clock(each['t_s'], now_s)} to {clock(each['end_s'], now_s)}"
+            for each in calendar["events"]
+        )
+        yield f"by its calendar: {'; '.join(said)}"
 
 
 def _commissioning(progress: Mapping[str, Any]) -> str:

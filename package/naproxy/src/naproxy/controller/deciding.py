@@ -22,7 +22,7 @@ from naproxy.core.reason import Reason, together
 from naproxy.core.request import WakeRequest
 from naproxy.core.state import Klass, State
 from naproxy.policy.base import Decision, Policy, Request
-from naproxy.server.inhibitors import Guard, Readings
+from naproxy.server.inhibitors import Agenda, Guard, Readings
 from naproxy.server.machine_io import ModeSet, SleepAsked, Traffic
 from naproxy.shm import page
 from naproxy.shm.events import Event
@@ -72,6 +72,7 @@ class Decider:
         self.mode_until_s: float | None = None
         """Until when somebody keeps the server awake, if not for good."""
         self.decision = Decision(False, Reason("policy.undecided"))
+        self._agenda = Agenda()
         self._equip(executor.server)
 
     def _equip(self, server: Server) -> None:
@@ -85,6 +86,7 @@ class Decider:
         )
         self._policy: Policy = policy.make(server.policy, setup)
         self._guard = Guard(server.awake)
+        self._guard.agenda = self._agenda
 
     def configure(self, server: Server) -> None:
         """Take a new configuration; mode and what the policy learned stay."""
@@ -126,6 +128,11 @@ class Decider:
             learned_us = saved.get("monotonic_us")
             if isinstance(learned_us, int) and learned_us <= page.monotonic_us():
                 self._learned_us = learned_us
+
+    def read(self, agenda: Agenda) -> None:
+        """Hear what is in the server's calendar now."""
+        self._agenda = self._guard.agenda = agenda
+        self.decide()
 
     # What the policy hears
 

@@ -8,6 +8,7 @@ import time
 from typing import Any, ClassVar, Final
 
 from naproxy.config.document import Server
+from naproxy.controller.calendars import Calendars
 from naproxy.controller.coming_back import ComingBack
 from naproxy.controller.context import BoxContext
 from naproxy.controller.deciding import Decider, no_order
@@ -50,6 +51,8 @@ class Runner:
         self.machine = self.executor.machine
         self.engines = SearchEngines(box, index, server.engine_refused_s)
         self.decider = Decider(box, self.executor, self.supervisor, self.engines)
+        folder = box.journal.store.path.parent / "calendars"
+        self.calendars = Calendars(server.id, server.awake, folder, self.decider.read)
         self.webhooks = Webhooks(box.page, index)
         self.coming_back = ComingBack(box.page, index)
         self._prove(server)
@@ -73,6 +76,7 @@ class Runner:
     def start(self) -> None:
         """Look at the server."""
         self.executor.start()
+        self.calendars.begin()
 
     def configure(self, server: Server, interface: str) -> None:
         """Take a new configuration; state, mode and what the policy learned stay."""
@@ -82,6 +86,7 @@ class Runner:
         self.engines.configure(server.engine_refused_s)
         self.decider.configure(server)
         self.executor.configure(server, interface)
+        self.calendars.configure(server.awake)
         self.supervisor.arming.sight = self.supervisor.sighting.blind
         self.supervisor.look()
         self.decider.decide()
@@ -90,6 +95,7 @@ class Runner:
         """Let go of the server."""
         # A commissioning that is cut off wakes the server: before nothing is done any more.
         self.supervisor.stop()
+        self.calendars.stop()
         self.decider.stop()
         self.save()
         self.executor.stop(why)
@@ -153,7 +159,11 @@ class Runner:
     def status(self) -> dict[str, Any]:
         """Return what the control API says of this server."""
         told = status(self.executor, self.decider, self.supervisor)
-        return {**told, "engines": self.engines.status()}
+        return {
+            **told,
+            "engines": self.engines.status(),
+            "calendar": self.calendars.status(),
+        }
 
     def wake(self, wake_request: WakeRequest) -> None:
         """Somebody needs the server."""

@@ -49,6 +49,13 @@ class Stretch:
     end_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class Event(Stretch):
+    """A stretch of a calendar that others keep."""
+
+    name: str
+
+
 def span(text: str) -> Span:
     """Read one entry; WrongError. An end before the begin is on the next day."""
     found = _SPAN.fullmatch(text)

@@ -6,17 +6,22 @@ Pure: times and readings are arguments. An inhibitor is a reason; with none, it 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import chain
 from typing import Final
 
-from naproxy.core.hours import Calendar, dates, span, zone
+from naproxy.core.hours import Calendar, Event, dates, span, zone
 from naproxy.core.reason import Reason
 from naproxy.core.schema import checked, fits, is_url_path, option, or_empty
 from naproxy.shm.page import RULE_LEN, RULES
 
 CLOCK_SET_S: Final = 1767225600.0
 """2026-01-01: a clock before this has not been set since the box was switched on."""
+
+CALENDAR_S: Final = 86400.0
+"""So long a server stays awake for a calendar that nobody could read yet."""
 
 
 def _is_work_path(text: str) -> Reason | None:
@@ -55,6 +60,14 @@ class Settings:
         "",
         high=64,
         check=checked(zone),
+    )
+    calendar: str = option(
+        "Calendar with further such times, whatever days are closed: the address of an iCalendar"
+        " file (http or https), or a file on the box",
+        "",
+        high=1000,
+        check=or_empty(fits(r"/[^\x00-\x1f]*|https?://[!-~]+", Reason("config.calendar"))),
+        secret=True,
     )
     least_s: float = option(
         "Stays awake at least this long after a wake, whatever the policy says",
@@ -111,6 +124,24 @@ class Readings:
     piping: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Agenda:
+    """What is known of a server's calendar."""
+
+    events: tuple[Event, ...] = ()
+    """In order; those that begin before `until_s`."""
+    since_s: float = math.inf
+    """When it was tried for the first time."""
+    read_s: float | None = None
+    """When it was found to be so."""
+    until_s: float = 0.0
+    problem: Reason | None = None
+
+    def failed(self, problem: Reason, now_s: float) -> Agenda:
+        """Return what is known after nothing could be learned."""
+        return replace(self, problem=problem, since_s=min(self.since_s, now_s))
+
+
 class Guard:
     """One server's rules."""
 
@@ -121,6 +152,7 @@ class Guard:
         closed = [dates(text) for text in settings.closed]
         self._hours = Calendar([span(text) for text in settings.hours], closed, self._zone)
         self._quiet = Calendar([span(text) for text in settings.quiet], (), self._zone)
+        self.agenda = Agenda()
 
     def inhibitors(self, seen: Readings, *, by_hand: bool = False) -> list[Reason]:
         """Return what speaks against sleeping.
@@ -143,29 +175,51 @@ class Guard:
     def _untimely(self, seen: Readings) -> list[Reason]:
         said = []
         stretch = self._hours.now(seen.wall_s) or self._hours.now(seen.wall_s + seen.lead_s)
-        if self._settings.hours and seen.wall_s < CLOCK_SET_S:
+        if (self._settings.hours or self._settings.calendar) and seen.wall_s < CLOCK_SET_S:
             said.append(Reason("server.clock_not_set"))
-        elif stretch:
-            said.append(self._office_hours(stretch.end_s, seen.wall_s))
+        else:
+            if stretch:
+                said.append(self._office_hours(stretch.end_s, seen.wall_s))
+            said.extend(self._by_calendar(seen.wall_s, seen.lead_s))
         left_s = self._settings.least_s - seen.awake_s
         if left_s > 0:
             ago_s, left_s = round(seen.awake_s), round(left_s)
             said.append(Reason("server.woke_lately", ago_s=ago_s, left_s=left_s))
         return said
 
+    def _by_calendar(self, wall_s: float, lead_s: float) -> Iterator[Reason]:
+        if running := list(self._events(wall_s, lead_s)):
+            yield self._event(max(running, key=lambda each: each.end_s), wall_s)
+        unread = self._settings.calendar and wall_s >= self.agenda.until_s
+        left_s = self.agenda.since_s + CALENDAR_S - wall_s
+        if unread and left_s > 0:
+            yield Reason("server.calendar_unread", left_s=round(min(left_s, CALENDAR_S)))
+
+    def _events(self, wall_s: float, lead_s: float) -> Iterator[Event]:
+        """Yield those of the calendar that are now, or within `lead_s`."""
+        for each in self.agenda.events:
+            if each.begin_s <= wall_s + lead_s and wall_s < each.end_s:
+                yield each
+
     def wake_due(self, wall_s: float, asleep_since_s: float, lead_s: float) -> Reason | None:
         """Say why it should be woken now: its hours begin within `lead_s`, and it sleeps.
 
         Who put it to sleep within the hours knew better.
         """
-        stretch = self._hours.now(wall_s + lead_s)
-        if wall_s < CLOCK_SET_S or not stretch or asleep_since_s >= stretch.begin_s:
+        if wall_s < CLOCK_SET_S:
             return None
-        return self._office_hours(stretch.end_s, wall_s)
+        stretch = self._hours.now(wall_s + lead_s)
+        if stretch and asleep_since_s < stretch.begin_s:
+            return self._office_hours(stretch.end_s, wall_s)
+        coming = self._events(wall_s, lead_s)
+        event = next((each for each in coming if asleep_since_s < each.begin_s), None)
+        return self._event(event, wall_s) if event else None
 
     def hours_begin_s(self, wall_s: float) -> float | None:
         """Return when its hours begin next, epoch seconds."""
-        return self._hours.begins_s(wall_s)
+        events = (each.begin_s for each in self.agenda.events if each.begin_s > wall_s)
+        hours = self._hours.begins_s(wall_s)
+        return min(chain(events, () if hours is None else (hours,)), default=None)
 
     def quiet(self, wall_s: float) -> Reason | None:
         """Say that these are quiet hours."""
@@ -177,11 +231,19 @@ class Guard:
     def change_s(self, wall_s: float, lead_s: float) -> float:
         """Return in how many seconds hours, with their lead, or quiet hours begin or end."""
         calendars = ((self._hours, lead_s), (self._hours, 0.0), (self._quiet, 0.0))
-        changes = ((each.next_s(wall_s + early_s), early_s) for each, early_s in calendars)
-        return min((at_s - early_s for at_s, early_s in changes if at_s), default=math.inf) - wall_s
+        hours = ((each.next_s(wall_s + early_s), early_s) for each, early_s in calendars)
+        events = (
+            change for each in self.agenda.events for change in (each.begin_s - lead_s, each.end_s)
+        )
+        changes = chain((at_s - early_s for at_s, early_s in hours if at_s), events)
+        return min((at_s for at_s in changes if at_s > wall_s), default=math.inf) - wall_s
 
     def _office_hours(self, end_s: float, now_s: float) -> Reason:
         return Reason("server.office_hours", until=self._clock(end_s, now_s))
+
+    def _event(self, event: Event, now_s: float) -> Reason:
+        until = self._clock(event.end_s, now_s)
+        return Reason("server.calendar_event", name=event.name or "?", until=until)
 
     def _clock(self, t_s: float, now_s: float) -> str:
         then, now = (datetime.fromtimestamp(x, self._zone) for x in (t_s, now_s))

@@ -52,11 +52,18 @@ def server(status: Status, said: Status, now_s: float, rates: Rates) -> dict[str
             {key: each[key] for key in ("name", "refused_since_s", "let_in_s")}
             for each in status["engines"]
         ],
+        "calendar": _calendar(status.get("calendar")),
         "power": power(status["id"], said["meters"]),
         "past": plain(past) or None,
         "around": https.around(status),
         "requests": {"window_s": round(window_s, 1), "by_class": requests},
     }
+
+
+def _calendar(told: Status | None) -> dict[str, Any] | None:
+    if not told:
+        return None
+    return {"events": told["events"], "problem": plain(told["problem"]) or None}
 
 
 def _progress(report: Status) -> dict[str, Any]:

@@ -71,6 +71,14 @@ SERVER: Final = obj(
                 }
             )
         ),
+        "calendar": nullable(
+            obj(
+                {
+                    "events": array(obj({"t_s": number(), "end_s": number(), "name": string()})),
+                    "problem": nullable(string(description="why it could not be read")),
+                }
+            )
+        ),
         "power": nullable(
             obj(
                 {

@@ -24,6 +24,18 @@ const CLASSES = ["person", "api", "crawler", "monitor", "feed", "scanner"];
 const mayChange = document.body.dataset.role !== "viewer";
 const WAKERS = new Set(["command", "policy", "schedule", "naproxy"]);
 
+/**
+ * What others plan for a server, and why that is not known.
+ * @param {Server} server @param {number} now_s
+ */
+function agenda({ calendar }, now_s) {
+	if (!calendar) return [];
+	const events = calendar.events.map(({ name, t_s, end_s }) =>
+		t("now.calendar_to", { name, begin: when(t_s, now_s), end: when(end_s, now_s) }),
+	);
+	return calendar.problem ? [calendar.problem, ...events] : events;
+}
+
 /** A figure with a label and a note; `show(value, note)`. */
 class Stat {
 	/** @param {string} label */
@@ -212,6 +224,7 @@ class Card {
 		const coming = server.appointments.map(({ t_s, name }) => `${name}, ${when(t_s, now_s)}`);
 		parts.push({ title: t("now.appointments"), words: coming });
 		parts.push({ title: t("now.engines"), words: engineWords(server, now_s) });
+		parts.push({ title: t("now.calendar"), words: agenda(server, now_s) });
 		const wanted = JSON.stringify([
 			parts,
 			server.armed,

@@ -1,0 +1,202 @@
+"""A calendar is fetched, kept and used; what comes from elsewhere harms nobody."""
+
+import asyncio
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from naproxy.controller import calendar_reader
+from naproxy.controller.calendar_reader import Reader
+from naproxy.controller.calendars import Calendars
+from naproxy.core.reason import reason_of
+from naproxy.server.ical import MOST_BYTES
+from naproxy.server.inhibitors import Agenda, Settings
+
+NOW_S = datetime(2026, 11, 18, 12, tzinfo=UTC).timestamp()
+GOOD = (
+    "BEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:Choir\nDTSTART:20261118T190000Z\n"
+    "DURATION:PT1H\nEND:VEVENT\nEND:VCALENDAR\n"
+)
+NEVER = GOOD.replace("DURATION", "RRULE:FREQ=HOURLY;BYMONTH=2;BYMONTHDAY=30\nDURATION")
+
+
+class Web(ThreadingHTTPServer):
+    """Answers as it is told; `asked` has the headers of each request."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.asked: list[dict[str, str]] = []
+        self.status = 200
+        self.headers: dict[str, str] = {}
+        self.body = GOOD.encode()
+
+    @property
+    def url(self) -> str:
+        return f"http://ann:secret@127.0.0.1:{self.server_port}/private-token/office.ics"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Web
+
+    def do_GET(self) -> None:
+        self.server.asked.append({name.lower(): text for name, text in self.headers.items()})
+        self.send_response(self.server.status)
+        for name, value in self.server.headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(self.server.body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def web() -> Iterator[Web]:
+    with Web() as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+Look = Callable[[], tuple[list[str], str]]
+
+
+@pytest.fixture
+def look(web: Web, tmp_path: Path) -> Look:
+    """Return the names of the events that are known after a look, and what is wrong."""
+
+    def look() -> tuple[list[str], str]:
+        said = Reader(web.url, tmp_path / "kept" / "web.json", "UTC", NOW_S).look()
+        names = [name for _, _, name in said["events"] or ()]
+        return names, str(reason_of(said["problem"])) if said["problem"] else ""
+
+    return look
+
+
+def test_it_is_asked_for_again_only_if_it_has_changed(web: Web, look: Look) -> None:
+    web.headers = {"ETag": '"7"', "Last-Modified": "Wed, 18 Nov 2026 10:00:00 GMT"}
+    assert look() == (["Choir"], "")
+    web.status, web.body = 304, b""
+    assert look() == (["Choir"], "")
+    first, second = web.asked
+    assert first["authorization"] == "Basic YW5uOnNlY3JldA=="
+    assert "if-none-match" not in first
+    assert second["if-none-match"] == '"7"'
+    assert second["if-modified-since"] == "Wed, 18 Nov 2026 10:00:00 GMT"
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ((500, {}, GOOD), "status 500"),
+        ((304, {}, ""), ""),
+        ((200, {}, "<html>Log in"), "no calendar"),
+        ((200, {}, GOOD + "x" * MOST_BYTES), "1048576 bytes"),
+        ((200, {}, GOOD[:-20]), "not the whole calendar"),
+        ((200, {"Content-Encoding": "gzip"}, GOOD), "no calendar"),
+        ((302, {"Location": "file:///etc/passwd"}, ""), "could not be fetched"),
+        ((302, {"Location": "/private-token/office.ics"}, ""), "could not be fetched"),
+    ],
+)
+def test_the_last_good_one_is_used_until_there_is_another(
+    web: Web, look: Look, answer: tuple[int, dict[str, str], str], words: str
+) -> None:
+    look()
+    web.status, web.headers, web.body = *answer[:2], answer[2].encode()
+    names, wrong = look()
+    assert names == ["Choir"]
+    assert words in wrong
+    assert bool(words) == bool(wrong)
+    assert "private-token" not in wrong
+    assert "secret" not in wrong
+
+
+def test_who_does_not_answer_in_time_is_left(
+    web: Web, look: Look, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setattr(Web, "url", web.url)  # as the copy knows it
+        web.status, web.headers = 302, {"Location": f"http://127.0.0.1:{silent.getsockname()[1]}/"}
+        monkeypatch.setattr(calendar_reader, "_FETCH_S", 0.2)
+        assert look() == (["Choir"], "It could not be fetched: connection timed out.")
+
+
+def test_a_rule_that_never_comes_true_is_given_up(
+    web: Web, look: Look, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look()
+    web.body = NEVER.encode()
+    monkeypatch.setattr(calendar_reader, "_RECKON_S", 0.2)
+    began_s = time.process_time()
+    assert look() == (["Choir"], "Its rules take too long to reckon.")
+    assert time.process_time() - began_s < 2
+
+
+def test_a_file_is_read_and_another_calendar_s_copy_is_not_taken(
+    web: Web, look: Look, tmp_path: Path
+) -> None:
+    look()
+    file = tmp_path / "office.ics"
+    file.write_text(GOOD.replace("Choir", "Assembly"))
+    copy = tmp_path / "kept" / "web.json"
+    assert Reader(str(file), copy, "", NOW_S).look()["events"][0][2] == "Assembly"
+    assert copy.stat().st_mode & 0o777 == 0o600
+    gone = Reader("/nowhere.ics", copy, "", NOW_S).look()
+    assert gone["events"] is None
+    assert reason_of(gone["problem"]).code == "server.calendar_unreachable"
+
+
+async def _first(calendars: Calendars, heard: "asyncio.Queue[Agenda]") -> Agenda:
+    calendars.begin()
+    try:
+        assert await heard.get() == Agenda()
+        async with asyncio.timeout(30):
+            return await heard.get()
+    finally:
+        calendars.stop()
+
+
+def test_a_process_of_its_own_tells_the_controller(tmp_path: Path) -> None:
+    file = tmp_path / "office.ics"
+    now = datetime.now(UTC)
+    file.write_text(GOOD.replace("20261118T190000Z", f"{now:%Y%m%dT%H%M%SZ}"))
+
+    async def told() -> tuple[Agenda, dict[str, object] | None]:
+        heard: asyncio.Queue[Agenda] = asyncio.Queue()
+        settings = Settings(calendar=str(file))
+        calendars = Calendars("web", settings, tmp_path / "kept", heard.put_nowait)
+        return await _first(calendars, heard), calendars.status()
+
+    agenda, status = asyncio.run(told())
+    assert [each.name for each in agenda.events] == ["Choir"]
+    assert agenda.until_s > now.timestamp() + 8 * 86400
+    assert status
+    assert status["problem"] is None
+    assert json.loads((tmp_path / "kept" / "web.json").read_text())["text"] == file.read_text()
+
+
+def test_what_is_left_out_is_a_problem_that_is_said(tmp_path: Path) -> None:
+    file = tmp_path / "office.ics"
+    file.write_text(GOOD.replace("DURATION", "RRULE:FREQ=SECONDLY\nDURATION"))
+
+    async def told() -> Agenda:
+        heard: asyncio.Queue[Agenda] = asyncio.Queue()
+        settings = Settings(calendar=str(file))
+        return await _first(Calendars("web", settings, tmp_path, heard.put_nowait), heard)
+
+    problem = asyncio.run(told()).problem
+    assert problem
+    assert problem.codes() == (
+        "server.calendar_left_out",
+        "server.calendar_entry",
+        "server.calendar_rule",
+    )
