@@ -223,6 +223,27 @@ def test_one_that_did_not_wake_may_sleep_again_when_somebody_looked(now: OpenNow
     assert any(each.endswith("/api/servers/web/arm") and "POST" in each for each in asked)
 
 
+def test_one_that_sleeps_by_itself_is_left_to_do_so_when_somebody_agrees(
+    now: OpenNow, stage: Stage
+) -> None:
+    def asleep(said: Any) -> Any:
+        said["servers"][0]["sleeps_itself"] = "It seems to put itself to sleep."
+        return said
+
+    before = stage.config_file.read_bytes()
+    page = now(asleep)
+    expect(card(page).locator("dl.facts").first).to_contain_text("seems to put itself to sleep")
+    try:
+        page.get_by_role("button", name="Leave it to the server").click()
+        assert violations(page) == []
+        page.get_by_role("dialog").get_by_role("button", name="Leave it to the server").click()
+        decides = page.get_by_role("status").get_by_text("decides itself when to sleep")
+        expect(decides).to_be_visible()
+        assert stage.api("GET", "/v1/config")["server"][0]["sleep"]["driver"] == "itself"
+    finally:
+        stage.api("PUT", "/v1/config", before)
+
+
 def test_what_the_server_is_going_to_do_by_itself_is_told_with_its_time(now: OpenNow) -> None:
     def busy(said: Any) -> Any:
         coming = [{"t_s": said["now_s"] + 86400, "name": "backup.timer"}]
@@ -252,7 +273,7 @@ def hostile(said: Any) -> Any:
     server["id"] = HOSTILE
     server["why"] = server["decision"] = server["inhibitors"] = [HOSTILE]
     server["state"] = "awake"
-    server["alert"] = HOSTILE
+    server["alert"] = server["sleeps_itself"] = HOSTILE
     server["appointments"] = [{"t_s": said["now_s"], "name": HOSTILE}]
     event = {"t_s": said["now_s"], "end_s": said["now_s"], "name": HOSTILE}
     server["calendar"] = {"events": [event], "problem": HOSTILE}

@@ -204,6 +204,12 @@ def test_a_breaker_that_tripped_is_reset(client: FlaskClient, box: Box) -> None:
     assert client.post("/api/servers/web/arm", json={}).json == {"armed": True}
 
 
+def test_it_is_left_to_the_server_when_to_sleep(client: FlaskClient, box: Box) -> None:
+    assert card(client)["sleeps_itself"] is None
+    assert client.post("/api/servers/web/leave", json={}).json == {"sleeps_itself": None}
+    assert "sleep.itself" in [each["code"] for each in box.status()["inhibitors"]]
+
+
 UNPROVEN = Reason("server.not_commissioned", server="web")
 TRIPPED = Reason("server.tripped", why=own_words("no answer"), server="web")
 

@@ -35,6 +35,7 @@ def server(**changes: Any) -> dict[str, Any]:
         "appointments": [],
         "engines": [],
         "calendar": None,
+        "sleeps_itself": None,
         "alert": None,
         "not_armed": None,
         "rungs": [],

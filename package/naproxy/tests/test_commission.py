@@ -80,6 +80,13 @@ def test_a_server_that_does_not_wake_is_not_armed_and_arm_says_what_to_do(
     assert str(Reason("server.not_commissioned", server="web")) in refused.stderr
 
 
+def test_it_is_left_to_the_server_when_to_sleep(make: Callable[..., Box]) -> None:
+    box = make()
+    assert box.naproxy("leave", "web").stdout.startswith("web  awake")
+    assert "sleep.itself" in [each["code"] for each in box.status()["inhibitors"]]
+    assert box.naproxy("leave", "mail").returncode == 1
+
+
 def test_an_interrupt_cancels_it_and_it_ends_awake(make: Callable[..., Box]) -> None:
     box = make()
     socket = str(box.run_dir / "control.sock")

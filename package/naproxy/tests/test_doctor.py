@@ -51,7 +51,9 @@ GOOD = readings.Seen(
     web="open",
     macs=(MAC,),
     programs=frozenset({"etherwake", "ssh"}),
-    known=readings.Known({"https": {"sight": None, "around": None}, "inhibitors": []}, EDGE),
+    known=readings.Known(
+        {"https": {"sight": None, "around": None}, "inhibitors": [], "sleeps_itself": None}, EDGE
+    ),
     way=ssh.Login(
         session=Session(Ended(255, ""), "Authenticated to x\nadministratively prohibited")
     ),
@@ -182,12 +184,22 @@ def passing(
     status = {
         "https": {"sight": sight, "around": None if around is None else {"today": around}},
         "inhibitors": [inhibitor] if inhibitor else [],
+        "sleeps_itself": None,
     }
     plain = json.loads(json.dumps([status, {**EDGE, **edge}], default=Reason.plain))
     seen = dataclasses.replace(GOOD, server=server, known=readings.Known(*plain))
     names = {check.__name__ for check in visitors.CHECKS}
     found = [f for f in box.look(seen) if f.verdict not in ("ok", "not used")]
     return {f.name: f for f in found if f.name in names}
+
+
+def test_one_that_puts_itself_to_sleep_may_be_left_to_do_so() -> None:
+    assert GOOD.known
+    own = Reason("server.sleeps_itself", number=3)
+    known = readings.Known({**GOOD.known.status, "sleeps_itself": own.plain()}, EDGE)
+    (found,) = (f for f in box.look(dataclasses.replace(GOOD, known=known)) if f.what == own)
+    assert (found.verdict, found.name) == ("note", "way_to_sleep")
+    assert "naproxy leave web" in str(found.mend)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from datetime import date
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from naproxy.core.request import WakeRequest
 from naproxy.core.state import Klass, State
 from naproxy.history.write.journal import Journal
 from naproxy.policy.base import Decision, Policy, Request
+from naproxy.server import own_sleeps
 from naproxy.server.commissioning import Plan
 from naproxy.server.jobs import Job
 from naproxy.server.machine_io import RungFailed, Transition
@@ -399,6 +401,30 @@ def test_an_appointment_is_an_inhibitor_until_it_had_a_moment_to_begin(
     status = play(tmp_path, look)
     assert "sleep.appointment" in [each["code"] for each in status["inhibitors"]]
     assert [each["name"] for each in status["appointments"]] == ["backup.timer"]
+
+
+# What it does by itself
+
+
+def test_its_own_sleeps_are_told_and_kept_until_they_are_left_to_it(tmp_path: Path) -> None:
+    def falls_silent(runner: Runner, _: BoxContext) -> Any:
+        runner.machine._traffic_s -= 600
+        for _ in range(own_sleeps.TIMES):
+            for before, state in pairwise(
+                (State.AWAKE, State.UNKNOWN, State.WAKING, State.AWAKE),
+            ):
+                runner._noted(Transition(before, state, own_words("")), time.monotonic())
+        return runner.status()["sleeps_itself"]
+
+    def left_alone(runner: Runner, _: BoxContext) -> Any:
+        before = runner.status()["sleeps_itself"]
+        left = config.parse(f'{TEXT}[server.sleep]\ndriver = "itself"\n').server[0]
+        runner.configure(left, "lo")
+        return before, runner.status()["sleeps_itself"]
+
+    seen = Reason("server.sleeps_itself", number=3).plain()
+    assert play(tmp_path, falls_silent) == seen
+    assert play(tmp_path, left_alone) == (seen, None)
 
 
 # The ladder

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
-from naproxy.api import powers
+from naproxy.api import configuration, powers
 from naproxy.api.calls import ApiError, Handlers, no_server
+from naproxy.config.edit import Change
 from naproxy.config.in_force import InForce
 from naproxy.controller.deciding import MOST_AWAKE_S
 from naproxy.controller.runner import Runner
@@ -33,6 +34,7 @@ class Servers:
             "server.sleep": self._sleep,
             "server.mode": self._mode,
             "server.arm": self._arm,
+            "server.leave": self._leave,
             "server.commission": self._commission,
             "server.commissioned": self._commissioned,
             "server.cancel": self._cancel,
@@ -80,6 +82,12 @@ class Servers:
         if why_not := runner.supervisor.arm():
             _refuse((why_not,))
         return runner.status()
+
+    async def _leave(self, server: str) -> dict[str, Any]:
+        self.known(server)
+        changes = [Change("set", f"server.{server}.sleep", {"driver": "itself"})]
+        await configuration.change(self._in_force, changes, self._in_force.version)
+        return self.known(server).status()
 
     async def _commission(self, server: str, **plan: Any) -> dict[str, Any]:
         await self.known(server).supervisor.sighting.now()

@@ -244,6 +244,10 @@ _SERVERS: Final = {
         "POST /v1/servers/<server>/arm",
         "Let a server that did not wake once sleep by itself again",
     ),
+    "server.leave": _server(
+        "POST /leave",
+        "Leave it to the server when to sleep: its way to sleep is `itself` from now on",
+    ),
     "server.commission": _server(
         "POST /commission",
         "Begin the proof: the server is put to sleep and woken several times",

@@ -31,6 +31,7 @@ COMMANDS: Final = {
     "look": "naproxy.cli.look",
     "commission": "naproxy.cli.commission",
     "arm": "naproxy.cli.commission",
+    "leave": "naproxy.cli.commission",
     "measure": "naproxy.lab.measure.measure",
     "update": "naproxy.cli.update",
     "certificate": "naproxy.cli.certificate",

@@ -183,6 +183,8 @@ def describe(server: Mapping[str, Any], now_s: float, width: int = 0) -> list[st
     if server["state"] == "awake":
         lines.append(_why_awake(server))
         told = server["inhibitors"] if server["decision"]["sleep"] else []
+    if server["sleeps_itself"]:
+        lines.append(f"{stored_reason(server['sleeps_itself'])} (naproxy leave {server['id']})")
     lines.extend(_planned(server, now_s))
     lines += [_search_engine(each, now_s) for each in server["engines"]]
     if server["commissioning"]:

@@ -1,4 +1,4 @@
-"""The commands `naproxy commission` and `naproxy arm`."""
+"""The commands `naproxy commission`, `naproxy arm` and `naproxy leave`."""
 
 from __future__ import annotations
 
@@ -68,19 +68,28 @@ def add_parser(subparsers: Any) -> None:
         parents=[socket_option()],
     )
     arm.add_argument("id", metavar="SERVER", help="the server")
+    leave: argparse.ArgumentParser = subparsers.add_parser(
+        "leave",
+        help="leave it to a server when to sleep, which puts itself to sleep",
+        description="Leave it to a server when to sleep: from now on the box gives it no order,"
+        " wakes it for whoever needs it, and measures. The settings of its way to sleep are lost.",
+        parents=[socket_option()],
+    )
+    leave.add_argument("id", metavar="SERVER", help="the server")
 
 
 def run(args: argparse.Namespace) -> int:
     """Run one of the subcommands."""
-    return _arm(args) if args.command == "arm" else _commission(args)
+    return _commission(args) if args.command == "commission" else _tell(args)
 
 
 def _call(args: argparse.Namespace, what: str, body: Any = None) -> Any:
     return call(args.socket, f"server.{what}", body, server=args.id)
 
 
-def _arm(args: argparse.Namespace) -> int:
-    server = _call(args, "arm")
+def _tell(args: argparse.Namespace) -> int:
+    """Have one of the others done, and say what the server does now."""
+    server = _call(args, args.command)
     print("\n".join(describe(server, time.time())))
     return 0
 

@@ -23,6 +23,7 @@ from naproxy.core.state import State
 from naproxy.drivers.sleep import Counted
 from naproxy.server.commissioning import Plan
 from naproxy.server.machine_io import Transition
+from naproxy.server.own_sleeps import OwnSleeps
 from naproxy.shm.events import Event
 
 _LOG: Final = logging.getLogger(__name__)
@@ -55,6 +56,8 @@ class Runner:
         self.calendars = Calendars(server.id, server.awake, folder, self.decider.read)
         self.webhooks = Webhooks(box.page, index)
         self.coming_back = ComingBack(box.page, index)
+        self._own_sleeps = OwnSleeps()
+        self._own_sleeps.load(saved.get("own_sleeps"))
         self._prove(server)
         self.supervisor.arming.sight = self.supervisor.sighting.blind
         parts = (self.executor, self.decider, self.webhooks, self.coming_back, self.engines)
@@ -110,12 +113,14 @@ class Runner:
                 **self.webhooks.kept(),
                 **self.coming_back.kept(),
                 **self.engines.kept(),
+                "own_sleeps": self._own_sleeps.dump(),
             },
         )
 
     def account(self) -> None:
         """Put the time since the last call where it belongs."""
         self.decider.account()
+        self._own_sleeps.drew(self.machine.sight.low(time.monotonic()))
         wall_s = time.time()
         office_s = self.decider.hours_begin_s(wall_s)
         self.coming_back.look(time.monotonic(), wall_s, self.state(), office_s)
@@ -123,10 +128,14 @@ class Runner:
 
     def _noted(self, change: Transition, at_s: float) -> None:
         """Learn from a change of state that is written down, and decide anew."""
+        self._own_sleeps.changed(change, self._t_s(at_s), self.machine.unused_s(at_s))
         self.decider.observed(change.state, at_s)
         if change.state in (State.AWAKE, State.ASLEEP):
             self.save()
         self.decider.decide()
+
+    def _t_s(self, monotonic_s: float) -> float:
+        return self._box.epoch_s + monotonic_s
 
     # What is asked
 
@@ -159,10 +168,13 @@ class Runner:
     def status(self) -> dict[str, Any]:
         """Return what the control API says of this server."""
         told = status(self.executor, self.decider, self.supervisor)
+        asked = not self.server.sleep.itself
+        own = self._own_sleeps.seen(self._t_s(time.monotonic())) if asked else None
         return {
             **told,
             "engines": self.engines.status(),
             "calendar": self.calendars.status(),
+            "sleeps_itself": own.plain() if own else None,
         }
 
     def wake(self, wake_request: WakeRequest) -> None:

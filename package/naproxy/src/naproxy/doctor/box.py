@@ -8,7 +8,7 @@ from typing import Any, Final
 from naproxy.config.document import Server
 from naproxy.core import findings
 from naproxy.core.findings import Finding, NotSeen, NotUsed, Problem, let_in
-from naproxy.core.reason import Reason, own_words
+from naproxy.core.reason import Reason, own_words, stored_reason
 from naproxy.doctor import visitors
 from naproxy.doctor.readings import CONNECT_S, Seen
 from naproxy.drivers.sleep import checks
@@ -32,7 +32,10 @@ def settings(seen: Seen) -> Problem | None:
 
 
 def way_to_sleep(seen: Seen) -> Problem | None:
-    """Look whether it can be put to sleep."""
+    """Look whether it can be put to sleep, and does not do so itself."""
+    if seen.known and (own := seen.known.status.get("sleeps_itself")):
+        mend = Reason("doctor.do_leave", server=seen.server.id)
+        return Problem(stored_reason(own), mend, note=True)
     if seen.server.sleep.never and not seen.server.sleep.itself:
         return Problem(Reason("doctor.no_way"), Reason("doctor.do_choose_way"))
     return None

@@ -179,6 +179,10 @@ class Machine:
             return None
         return max(0.0, self.since_s + self.wake.value_s - now_s)
 
+    def unused_s(self, now_s: float) -> float:
+        """Return how long nobody has had an answer of it."""
+        return now_s - self._traffic_s
+
     def kept_awake(self, now_s: float) -> bool:
         """Is the mode `awake`, and its time not over?"""
         return self.mode.awake and now_s < self.mode.until_s

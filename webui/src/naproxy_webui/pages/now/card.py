@@ -52,6 +52,7 @@ def server(status: Status, said: Status, now_s: float, rates: Rates) -> dict[str
             {key: each[key] for key in ("name", "refused_since_s", "let_in_s")}
             for each in status["engines"]
         ],
+        "sleeps_itself": plain(status.get("sleeps_itself")) or None,
         "calendar": _calendar(status.get("calendar")),
         "power": power(status["id"], said["meters"]),
         "past": plain(past) or None,

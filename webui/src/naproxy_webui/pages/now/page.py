@@ -71,6 +71,7 @@ SERVER: Final = obj(
                 }
             )
         ),
+        "sleeps_itself": nullable(string(description="`leave` leaves that to it")),
         "calendar": nullable(
             obj(
                 {
@@ -255,5 +256,6 @@ for _name, _keys in (
     ("wake", {"state": string()}),
     ("mode", {"mode": string(), "mode_until_s": nullable(number())}),
     ("arm", {"armed": boolean()}),
+    ("leave", {"sleeps_itself": nullable(ANY_OBJECT)}),
 ):
     mount(blueprint, f"server.{_name}", f"/api/servers/<server>/{_name}", answer=obj(_keys))

@@ -224,6 +224,8 @@ class Card {
 		const coming = server.appointments.map(({ t_s, name }) => `${name}, ${when(t_s, now_s)}`);
 		parts.push({ title: t("now.appointments"), words: coming });
 		parts.push({ title: t("now.engines"), words: engineWords(server, now_s) });
+		if (server.sleeps_itself)
+			parts.push({ title: t("now.itself"), words: [server.sleeps_itself] });
 		parts.push({ title: t("now.calendar"), words: agenda(server, now_s) });
 		const wanted = JSON.stringify([
 			parts,
@@ -246,6 +248,10 @@ class Card {
 				]),
 			),
 		);
+		if (mayChange && server.sleeps_itself) {
+			const leave = button(".small", [icon("moon"), t("now.leave")], () => this.#leave());
+			this.words.append(h("p.row", leave));
+		}
 		if (!mayChange || server.armed || server.commissioning) return;
 		if (server.tripped) {
 			const arm = button(".small", [icon("check"), t("now.arm")], () => this.#arm());
@@ -509,6 +515,18 @@ class Card {
 			yes: t("now.arm"),
 		});
 		if (agreed) await this.#change("arm", {}, t("now.armed", { name }));
+	}
+
+	/** It puts itself to sleep: the box is to live with that. */
+	async #leave() {
+		const { confirm } = await import("../kit/dialog.js");
+		const { name } = this;
+		const agreed = await confirm({
+			title: t("now.leave_title", { name }),
+			text: t("now.leave_words"),
+			yes: t("now.leave"),
+		});
+		if (agreed) await this.#change("leave", {}, t("now.left", { name }));
 	}
 
 	async #keep() {
