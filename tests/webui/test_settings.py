@@ -136,6 +136,32 @@ def test_hours_are_drawn_with_the_keyboard_and_said_in_words(
     assert config(stage)["server"][0]["awake"]["hours"] == ["mon 08:00-09:00"]
 
 
+def test_hours_are_proposed_and_put_in_when_somebody_wants_them(
+    page: WatchedPage, stage: Stage
+) -> None:
+    days = [[[480, 1080]]] * 5 + [[], []]
+    answer = {"days": days, "weeks": 4}
+    page.route("**/api/settings/hours?*", lambda route: route.fulfill(json=answer))
+    page.goto("/settings/schedule")
+    card = page.locator('[data-week="server.web.awake.hours"]')
+    card.get_by_role("button", name="Propose from the last 4 weeks").click()
+    expect(card.get_by_role("status")).to_have_text(
+        "People came nearly every week: Mon to Fri 08:00 to 18:00."
+    )
+    expect(said(page, "hours")).not_to_contain_text("08:00")
+    card.get_by_role("button", name="Put in").click()
+    expect(said(page, "hours")).to_have_text("The server stays awake Mon to Fri 08:00 to 18:00.")
+    expect(card.get_by_role("button", name="Put in")).to_be_hidden()
+    assert config(stage)["server"][0]["awake"]["hours"] == []
+
+
+def test_what_the_box_itself_proposes_is_said(page: WatchedPage) -> None:
+    page.goto("/settings/schedule")
+    card = page.locator('[data-week="server.web.awake.hours"]')
+    card.get_by_role("button", name="Propose from the last 4 weeks").click()
+    expect(card.get_by_role("status")).to_contain_text(re.compile("came nearly|knows no|come at"))
+
+
 def test_a_calendar_is_set_and_its_address_is_not_shown(page: WatchedPage, stage: Stage) -> None:
     allow_refusals(page)
     page.goto("/settings/schedule")

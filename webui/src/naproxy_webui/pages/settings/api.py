@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from flask import Blueprint
+from naproxy.api.shapes import array, integer, nullable, obj, string
+from naproxy.history.read import patterns
 
+from naproxy_webui.http.api import route
 from naproxy_webui.http.mount import mount
 from naproxy_webui.http.page import Page
 from naproxy_webui.office.equipment import equipment
+from naproxy_webui.office.history import history
 from naproxy_webui.office.office import forget_office
+from naproxy_webui.office.ranges import zone
+from naproxy_webui.pages.settings.proposal import LEAST_REQUESTS, WEEKS, proposed
 
 PAGE = Page(name="settings_api", path="/api/settings")
 blueprint = Blueprint("settings_api", __name__)
@@ -20,6 +27,34 @@ def _changed(done: Any) -> Any:
     forget_office()
     equipment(fresh=True)
     return done
+
+
+@route(
+    blueprint,
+    "GET",
+    "/api/settings/hours",
+    summary="Times of the week in which people came nearly every week, to be proposed",
+    query={"server": string(minLength=1, maxLength=64)},
+    needed=("server",),
+    answer=obj(
+        {
+            "days": nullable(
+                array(array(array(integer(description="minutes of the day: begin, end"))))
+            ),
+            "weeks": integer(description="how many were watched"),
+        }
+    ),
+    refusals=(503,),
+)
+def hours(query: dict[str, Any]) -> Any:
+    """Return them from Monday on; null: people come at nearly all hours."""
+    to_s = time.time() // 3600 * 3600
+    range_s = to_s - WEEKS * 7 * 86400, to_s
+    seen = patterns.hours_of_week(history(), *range_s, zone())
+    busy = patterns.busy_hours_of_week(
+        history(), query["server"], range_s, zone(), least=LEAST_REQUESTS
+    )
+    return {"days": proposed(busy, seen), "weeks": min(seen)}
 
 
 mount(blueprint, "config", "/api/settings")

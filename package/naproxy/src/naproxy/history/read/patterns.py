@@ -12,14 +12,17 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime, tzinfo
 from typing import Final, NamedTuple
 
+from naproxy.core.state import Klass
 from naproxy.history.days import days
 from naproxy.history.tables import number_of
+from naproxy.shm.page import Outcome
 
 WEEK_H: Final = 168
 _MONDAY_H: Final = 72
 """1970 began on a Thursday."""
 
 _HOUR_S, _DAY_S = 3600, 86400
+_NEEDED: Final = (Outcome.FETCH, Outcome.PASS, Outcome.PIPE, Outcome.HELD, Outcome.WAITING_PAGE)
 
 
 class Piece(NamedTuple):
@@ -86,6 +89,36 @@ def by_hour_of_week(
         ):
             found.setdefault(klass, [0] * WEEK_H)[hour] += requests
     return found
+
+
+def busy_hours_of_week(
+    db: sqlite3.Connection,
+    server: str,
+    range_s: tuple[float, float],
+    zone: tzinfo | None,
+    *,
+    least: int,
+) -> list[int]:
+    """Return how often each hour of the week had `least` requests of people that needed the server.
+
+    As `by_hour_of_week` has the hours.
+    """
+    times = [0] * WEEK_H
+    marks = ", ".join(str(int(each)) for each in _NEEDED)
+    for piece in pieces(zone, *_range(db, *range_s)):
+        for (hour,) in db.execute(
+            "SELECT ((t_s + ?4) / 3600 + ?5) % ?6"
+            " FROM traffic_hours WHERE t_s >= ?1 AND t_s < ?2"
+            " AND server = (SELECT id FROM servers WHERE name = ?3)"
+            f" AND class = ?7 AND outcome IN ({marks})"
+            " GROUP BY t_s HAVING sum(requests) >= ?8",
+            (
+                *(piece.from_s, piece.to_s, server, piece.ahead_s, _MONDAY_H, WEEK_H),
+                *(int(Klass.PERSON), least),
+            ),
+        ):
+            times[hour] += 1
+    return times
 
 
 def hours_of_week(

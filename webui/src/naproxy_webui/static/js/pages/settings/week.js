@@ -1,9 +1,9 @@
 // The week as a grid of hours: with the mouse, the keyboard, or as text; all three are one thing.
 
 import { announce } from "../../kit/dialog.js";
-import { button, h, icon, one, t } from "../../kit/core.js";
+import { ApiError, button, get, h, icon, one, refusal, t } from "../../kit/core.js";
 import { weekday } from "../../kit/format.js";
-import { asLines, clock, DAYS, painted, perDay, readLines } from "./hours.js";
+import { asLines, clock, DAYS, hoursInWords, painted, perDay, readLines } from "./hours.js";
 import { linesOf, put } from "./values.js";
 
 const HOURS = [...Array(24).keys()];
@@ -46,6 +46,8 @@ export function week(card) {
 	const wrap = h("div.week-wrap", grid);
 	one("[data-week-grid]", card).append(wrap, h("p.hint", t("settings.week.keys")));
 	adder(card, text);
+	const propose = one("[data-week-propose]", card);
+	if (propose) proposal(propose, text);
 
 	const show = () => {
 		const { days } = state();
@@ -175,6 +177,40 @@ function keyboard(grid, cells, paint) {
 		} else return;
 		event.preventDefault();
 	});
+}
+
+/**
+ * What people's habits propose: shown in words, and put in if somebody wants it.
+ * @param {HTMLElement} place @param {Field} text
+ */
+function proposal(place, text) {
+	const words = h("p", { role: "status" });
+	const ask = button(".small.quiet", [icon("calendar"), t("settings.week.propose")], async () => {
+		const query = { server: place.dataset.weekPropose ?? "" };
+		const said = await get("/api/settings/hours", query).catch(refusal);
+		if (said instanceof ApiError) {
+			words.textContent = said.message;
+			return;
+		}
+		const { weeks } = said;
+		const days = /** @type {Minutes[][] | null} */ (said.days);
+		const spans = readLines(asLines(days ?? [], [])).spans;
+		words.textContent = !days
+			? t("settings.week.proposed_always")
+			: spans.length
+				? t("settings.week.proposed", { hours: hoursInWords(spans) })
+				: t("settings.week.proposed_none", { weeks });
+		take.hidden = !spans.length;
+		take.onclick = () => {
+			const { spans: own } = readLines(linesOf(text.value));
+			const dates = linesOf(text.value).filter((line) => /^\d{4}-/.test(line));
+			put(text, asLines(perDay([...own.filter((each) => !each.date), ...spans]), dates));
+			take.hidden = true;
+		};
+	});
+	const take = button(".small", [icon("check"), t("settings.week.take")]);
+	take.hidden = true;
+	place.append(ask, words, take);
 }
 
 /** Exact times: days, from, to. @param {HTMLElement} card @param {Field} text */

@@ -1,0 +1,73 @@
+"""Hours that are proposed from when people came."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+from naproxy.core.state import Klass
+from naproxy.shm.page import Outcome
+from naproxy_webui.pages.settings.proposal import LEAST_REQUESTS, proposed
+from test_history import DAY_S, Box
+from test_traffic import asks, past
+
+__all__ = ["past"]
+WEEK_H = 168
+
+
+def times(hours: dict[int, int], weeks: int = 4) -> list[list[list[int]]] | None:
+    """Return what is proposed if people came so often in these hours of the week."""
+    return proposed([hours.get(hour, 0) for hour in range(WEEK_H)], [weeks] * WEEK_H)
+
+
+def test_hours_of_nearly_every_week_are_proposed_with_lunch_in_between() -> None:
+    monday = {8: 4, 9: 3, 10: 4, 11: 4, 13: 4, 14: 2, 16: 1}
+    found = times({**monday, 24 + 9: 4})
+    assert found == [[[480, 840]], [[540, 600]], *[[]] * 5]
+
+
+@pytest.mark.parametrize(("weeks", "expected"), [(2, []), (3, [[480, 540]])])
+def test_two_weeks_are_no_habit(weeks: int, expected: list[list[int]]) -> None:
+    assert times({8: weeks}, weeks) == [expected, *[[]] * 6]
+
+
+def test_who_always_comes_has_no_hours() -> None:
+    always = dict.fromkeys(range(WEEK_H), 4)
+    assert times(always) is None
+    assert times(dict.fromkeys(range(120), 4)) == [[[0, 1440]]] * 5 + [[]] * 2
+
+
+def test_a_day_s_end_and_begin_are_not_joined_over_midnight() -> None:
+    assert times({23: 4, 24: 4}) == [[[1380, 1440]], [[0, 60]], *[[]] * 5]
+
+
+def ask(client: FlaskClient, past: Box, monkeypatch: pytest.MonkeyPatch) -> Any:
+    past.history.flush()
+    monkeypatch.setattr("time.time", lambda: past.wall_s)
+    return client.get("/api/settings/hours", query_string={"server": "web"}).json
+
+
+def test_only_people_who_need_the_server_count(
+    client: FlaskClient, past: Box, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    past.pass_s(10 * 3600)  # Wednesday 8:14
+    for _ in range(4):
+        for number in range(LEAST_REQUESTS):
+            asks(past)
+            asks(past, Klass.PERSON if number else Klass.API)
+        past.pass_s(3600)
+        for number in range(LEAST_REQUESTS):
+            asks(past, Klass.CRAWLER)
+            asks(past, outcome=Outcome.HIT if number else Outcome.FETCH)
+        past.pass_s(7 * DAY_S - 3600)
+    found = ask(client, past, monkeypatch)
+    assert found["days"] == [[], [], [[480, 540]], *[[]] * 4]
+    assert found["weeks"] == 4
+
+
+def test_a_box_that_knows_nothing_yet_proposes_nothing(
+    client: FlaskClient, past: Box, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asks(past)
+    assert ask(client, past, monkeypatch) == {"days": [[]] * 7, "weeks": 0}
