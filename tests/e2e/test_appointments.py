@@ -1,10 +1,12 @@
 """The server's own timers: it is woken in time for them, and not put to sleep just before."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.e2e.clients import ASSET, ask, fresh
 from tests.e2e.clock import Clock
 from tests.simulator.office import Office
 from tests.simulator.office.namespace import wait_for
@@ -13,6 +15,7 @@ TELLS = """#!/bin/sh
 echo "$SSH_ORIGINAL_COMMAND" >>'{log}'
 case "$SSH_ORIGINAL_COMMAND" in
 *appointments)
+	sleep {takes_s}
 	echo naproxy-appointments 1
 	date '+now %s'
 	echo 'timers [{{"unit": "backup.timer", "next": '$(($(date +%s) + {in_s}))'000000}}]'
@@ -35,9 +38,10 @@ class Server:
         self._before.write_text(self._script.read_text())
         self._before.chmod(0o755)
 
-    def has_a_timer(self, in_s: int) -> None:
+    def has_a_timer(self, in_s: int, takes_s: int = 0) -> None:
         self._log.write_text("")
-        text = TELLS.format(log=self._log, command=self._before, in_s=in_s)
+        told = {"log": self._log, "command": self._before, "in_s": in_s, "takes_s": takes_s}
+        text = TELLS.format(**told)
         self._script.write_text(text)
 
     def was_told(self) -> list[str]:
@@ -90,6 +94,23 @@ def test_a_box_that_was_restarted_still_knows(office: Office, server: Server, cl
     office.box.await_state("awake")
     woken = office.box.wakes()[0]
     assert woken["reason"]["code"] == "sleep.appointment"
+
+
+def test_who_comes_while_it_is_asked_is_served_at_once(office: Office, server: Server) -> None:
+    server.has_a_timer(LATER_S)
+    office.box.sleep()
+    office.box.wake()
+    server.has_a_timer(LATER_S, takes_s=3)
+    office.box.api("POST", "/v1/servers/web/sleep", {})
+    wait_for(server.was_told, "the question")
+    answer = ask(office.client, fresh("/images/001.png"), headers=ASSET)
+    assert (answer.status, office.box.status()["state"]) == (200, "awake")
+    assert answer.took_s < 1
+    reason = office.box.status()["reason"]["code"]
+    assert reason == "server.wanted_before"
+    time.sleep(4)
+    assert server.was_told() == ["naproxy-sleep appointments"]
+    assert office.server.board.state == "on"
 
 
 # The last one: what it told is known to the box until it is over.

@@ -25,6 +25,7 @@ from naproxy.server.machine_io import (
     SendWake,
     SleepAnswered,
     SleepAsked,
+    SleepOrdered,
     Tick,
     Traffic,
     Transition,
@@ -112,6 +113,7 @@ class Office:
         self.step(SleepAsked(IDLE))
         self.play(machine.DRAIN_S + 0.01)
         assert RunSleep() in self.effects
+        self.step(SleepOrdered())
         return self
 
     def accepted(self) -> "Office":
@@ -298,6 +300,24 @@ def test_a_request_before_the_command_calls_the_sleep_off() -> None:
     assert office.state() is State.AWAKE
     assert not office.of(RunSleep)
     assert [e.outcome for e in office.effects if isinstance(e, WakeClosed)] == ["stayed awake"]
+
+
+def test_a_request_while_the_server_is_asked_calls_it_off_and_one_after_the_order_does_not() -> (
+    None
+):
+    office = Office().awake()
+    office.step(SleepAsked(IDLE))
+    office.play(machine.DRAIN_S)
+    assert office.of(RunSleep)
+    office.step(WakeAsked(WAKE_REQUEST))
+    assert office.state() is State.AWAKE
+    # Nothing was ordered, so nobody has to watch whether it is obeyed.
+    assert office.of(Probe)[-1] == Probe(TIMES.interval_s)
+    office.step(SleepOrdered())
+    assert office.state() is State.AWAKE
+    ordered = Office().commanded()
+    ordered.step(WakeAsked(WAKE_REQUEST))
+    assert ordered.state() is State.FALLING_ASLEEP
 
 
 def test_accepted_is_not_asleep() -> None:
@@ -592,9 +612,9 @@ def test_a_server_that_is_not_awake_is_not_put_to_sleep(
 EVENTS = st.one_of(
     st.sampled_from(Sign).map(lambda sign: ("see", sign)),
     st.sampled_from(Answer).map(lambda answer: ("answer", answer)),
-    st.sampled_from(["wake", "sleep", "traffic", "keep awake", "auto", "busy", "idle"]).map(
-        lambda word: (word, None)
-    ),
+    st.sampled_from(
+        ["wake", "sleep", "ordered", "traffic", "keep awake", "auto", "busy", "idle"]
+    ).map(lambda word: (word, None)),
     st.tuples(st.just("play"), st.tuples(st.floats(0, 40), st.sampled_from([None, *Sign]))),
 )
 
@@ -613,6 +633,7 @@ def feed(office: Office, name: str, value: object) -> None:
         named: dict[str, Event] = {
             "wake": WakeAsked(WAKE_REQUEST),
             "sleep": SleepAsked(IDLE),
+            "ordered": SleepOrdered(),
             "traffic": Traffic(),
             "keep awake": ModeSet(awake=True, until_s=office.now_s + 60),
             "auto": ModeSet(awake=False),

@@ -12,6 +12,7 @@ from naproxy.server.machine_io import (
     SendWake,
     SleepAnswered,
     SleepAsked,
+    SleepOrdered,
     Traffic,
     WakeAsked,
 )
@@ -51,6 +52,7 @@ class Seeing(Office):
     def command(self) -> None:
         self.step(SleepAsked(IDLE))
         self.play(machine.DRAIN_S + 0.01)
+        self.step(SleepOrdered())
         self.step(SleepAnswered(Answer.ACCEPTED, own_words("accepted")))
 
     def in_trouble(self, sign: Sign = Sign.SILENT) -> Reason:

@@ -40,6 +40,7 @@ from naproxy.server.machine_io import (
     RunSleep,
     SendWake,
     SleepAnswered,
+    SleepOrdered,
     Tick,
     Transition,
     WakeAsked,
@@ -105,6 +106,8 @@ class Executor:
         self._wakers: list[WakeDriver] = [
             drivers.driver("wake", options, target) for options in rungs_of(server)
         ]
+        self._tells = False
+        """It answered the last question before a sleep, as a question."""
         self._sleeper: SleepDriver[Any] = drivers.driver("sleep", server.sleep, target)
         self._prober = Prober(
             drivers.driver("ready", server.ready, target),
@@ -241,7 +244,11 @@ class Executor:
 
     async def _order(self) -> SleepResult:
         """Ask what the server is going to do, and give the command if that is not soon."""
+        if not self._tells:
+            # It may take the question for the order, as an older script does.
+            self.step(SleepOrdered())
         asked = await self._sleeper.asked()
+        self._tells = isinstance(asked, list)
         if isinstance(asked, SleepResult):
             if asked.answer is SleepAnswer.ACCEPTED:
                 self.appointments.told([], time.time())
@@ -251,6 +258,7 @@ class Executor:
         if soon := self.appointments.soon(now_s, wake_s):
             return SleepResult(SleepAnswer.REFUSED, soon)
         alarm_s = None if asked is None else self.appointments.alarm_s(now_s, wake_s)
+        self.step(SleepOrdered())
         return await self._sleeper.sleep(alarm_s)
 
     async def counted(self) -> Counted | None:

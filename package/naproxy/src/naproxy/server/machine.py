@@ -33,6 +33,7 @@ from naproxy.server.machine_io import (
     SendWake,
     SleepAnswered,
     SleepAsked,
+    SleepOrdered,
     Tick,
     Traffic,
     Transition,
@@ -109,7 +110,10 @@ class Times:
 
 
 class _Stage(Enum):
+    """Of falling asleep. In the first two nothing has happened yet that cannot be taken back."""
+
     DRAINING = "draining"
+    ASKING = "asking"
     COMMANDED = "commanded"
     ACCEPTED = "accepted"
 
@@ -218,7 +222,7 @@ class Machine:
             case SleepAsked(reason, by_hand):
                 if not self.inhibitors(now_s, by_hand=by_hand):
                     self._fall(now_s, reason)
-            case SleepAnswered():
+            case SleepOrdered() | SleepAnswered():
                 self._answered(now_s, event)
             case RungFailed(rung, reason):
                 self._rung_failed(now_s, rung, reason)
@@ -340,7 +344,7 @@ class Machine:
 
     def _drain(self, now_s: float, busy: int) -> None:
         if busy == 0:
-            self._stage = _Stage.COMMANDED
+            self._stage = _Stage.ASKING
             self._commanded_s = now_s
             self._answered_s = now_s
             self._silent = 0
@@ -348,8 +352,11 @@ class Machine:
         elif now_s - self.since_s >= DRAIN_LIMIT_S:
             self._awake(now_s, Reason("server.requests_came", number=busy))
 
-    def _answered(self, now_s: float, event: SleepAnswered) -> None:
+    def _answered(self, now_s: float, event: SleepOrdered | SleepAnswered) -> None:
         if self.state is not State.FALLING_ASLEEP or self._stage is _Stage.DRAINING:
+            return
+        if isinstance(event, SleepOrdered):
+            self._stage = _Stage.COMMANDED
             return
         if event.answer is Answer.ACCEPTED:
             self._stage = _Stage.ACCEPTED
@@ -421,7 +428,7 @@ class Machine:
                 self._wake(now_s, Reason("server.took_no_connection", why=wake_request.why))
             case State.FALLING_ASLEEP:
                 self._pend(now_s, wake_request)
-                if self._stage is _Stage.DRAINING:
+                if self._stage in (_Stage.DRAINING, _Stage.ASKING):
                     self._awake(
                         now_s, Reason("server.wanted_before", wake_request=wake_request.why)
                     )
@@ -573,7 +580,8 @@ class Machine:
         self.slept = False
         if self.state in (State.WAKING, State.TROUBLE):
             self._warn(None)
-        commanded = self.state is State.FALLING_ASLEEP and self._stage is not _Stage.DRAINING
+        commanded = self._stage in (_Stage.COMMANDED, _Stage.ACCEPTED)
+        commanded = commanded and self.state is State.FALLING_ASLEEP
         if commanded or ordered:
             self._watch_s = now_s + self.times.sleep_timeout_s
         self._enter(now_s, State.AWAKE, reason)

@@ -61,6 +61,11 @@ class SleepAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class SleepOrdered:
+    """The command is given now: whoever comes from here on may find it asleep."""
+
+
+@dataclass(frozen=True, slots=True)
 class SleepAnswered:
     """The command to sleep came to an end."""
 
@@ -100,6 +105,7 @@ Event = (
     | InUse
     | WakeAsked
     | SleepAsked
+    | SleepOrdered
     | SleepAnswered
     | RungFailed
     | ModeSet
@@ -116,7 +122,11 @@ class SendWake:
 
 @dataclass(frozen=True, slots=True)
 class RunSleep:
-    """Give the command to sleep; answer with `SleepAnswered`."""
+    """Ask what there is to ask, then give the command to sleep.
+
+    Answer with `SleepOrdered` in between, and with `SleepAnswered`; until the first it may be
+    cancelled.
+    """
 
 
 @dataclass(frozen=True, slots=True)
