@@ -12,6 +12,8 @@ OFTEN: Final = 0.75
 """In so many of the weeks: one may have been a holiday."""
 LEAST_REQUESTS: Final = 6
 """Of people in an hour, that need the server: one each ten minutes."""
+LEAST_H: Final = 3
+"""On end: single busy hours come by chance where many visitors do, and are no office's."""
 MOST_H: Final = 120
 """With more of the 168 hours it would hardly sleep."""
 
@@ -34,7 +36,7 @@ def proposed(busy: Sequence[int], seen: Sequence[int]) -> list[list[list[int]]] 
             day[hour] |= day[hour - 1] and day[hour + 1]
     if sum(map(sum, days)) > MOST_H:
         return None
-    return [_stretches(day) for day in days]
+    return [[each for each in _stretches(day) if each[1] - each[0] >= LEAST_H * 60] for day in days]
 
 
 def _stretches(day: Sequence[bool]) -> list[list[int]]:
