@@ -27,10 +27,10 @@ def inhibited(office: Office) -> bool:
     return "server.calendar_event" in codes
 
 
-def test_a_server_wakes_for_an_event_and_stays_awake(office: Office, tmp_path: Path) -> None:
+def test_a_server_wakes_for_an_event_and_stays_awake(office: Office) -> None:
     box = office.box
     box.sleep()
-    file = calendar(tmp_path / "office.ics", BEGINS_S)
+    file = calendar(box.config_file.with_name("office.ics"), BEGINS_S)
     box.reconfigure(server={"awake": {"calendar": str(file)}})
     wait_for(lambda: box.status()["calendar"]["events"], "what the calendar says")
     assert box.status()["state"] == "asleep"

@@ -170,7 +170,7 @@ def test_a_calendar_is_set_and_its_address_is_not_shown(page: WatchedPage, stage
     save(page)
     beside = page.locator(".field", has=address).locator(".error")
     expect(beside).to_contain_text("begins with http:// or https://")
-    address.fill("/nowhere/office.ics")
+    address.fill("http://127.0.0.1:9/office.ics")
     save(page)
     saved(page)
     assert "server.web.awake.calendar" in config(stage)["secrets"]

@@ -37,6 +37,7 @@ HOSTILE = (
     f'{SSH}known_hosts_file = "/root/.ssh/authorized_keys"\n',
     f'{SERVER}[server.sleep]\ndriver = "agent"\nkey_file = "/data/naproxy-webui/secret"\n',
     f'{SERVER}[[server.rung]]\ndriver = "ipmi"\n{BMC}password_file = "/etc/shadow"\n',
+    f'{SERVER}[server.awake]\ncalendar = "/etc/shadow"\n',
     f'{METER}driver = "simulated"\nfile = "/proc/1/environ"\n',
     f'{METER}driver = "simulated"\nfile = "/etc/naproxy/../shadow"\n',
     f'{METER}driver = "shelly"\nhost = "192.0.2.9"\npassword_file = "/etc/shadow"\n',
@@ -51,6 +52,8 @@ HOSTILE = (
 USUAL = (
     SSH,
     f'{SSH}key_file = "{{folder}}/ssh/key"\nknown_hosts_file = "/etc/naproxy/known"\n',
+    f'{SERVER}[server.awake]\ncalendar = "{{folder}}/office.ics"\n',
+    f'{SERVER}[server.awake]\ncalendar = "https://calendar.example/office.ics"\n',
     f'{METER}driver = "simulated"\nfile = "{{folder}}/watts"\n',
     f'{METER}driver = "ina219"\n',
     f'{METER}driver = "ina219"\nvia = "i2c"\nsettings_file = "{{folder}}/m.settings"\n',

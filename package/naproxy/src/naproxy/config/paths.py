@@ -46,6 +46,12 @@ def inside(path: Path, folder: Path) -> bool:
     return len(parts) > 0 and parts[0] != COMMANDS and path.suffix != ".toml"
 
 
+def _is_path(key: str, value: str) -> bool:
+    if key == "calendar":  # or an address
+        return value.startswith("/")
+    return key in ("file", *_DEVICES) or key.endswith("_file")
+
+
 def named(value: Any, where: str = "") -> Iterator[Named]:
     """Yield the paths that a loaded configuration names."""
     if isinstance(value, tuple):
@@ -57,7 +63,7 @@ def named(value: Any, where: str = "") -> Iterator[Named]:
         for field in dataclasses.fields(value):
             inner, key = getattr(value, field.name), field.name
             here = f"{where}.{key}" if where else key
-            if isinstance(inner, str) and (key in ("file", *_DEVICES) or key.endswith("_file")):
+            if isinstance(inner, str) and _is_path(key, inner):
                 yield Named(here, key, inner, inner in ("", field.default))
             else:
                 yield from named(inner, here)
