@@ -13,6 +13,7 @@ import argparse
 import configparser
 import contextlib
 import ipaddress
+import itertools
 import json
 import os
 import re
@@ -30,7 +31,19 @@ from typing import Any, Final
 
 import agent_protocol as protocol
 import jobs
-from agent_protocol import AGAIN, NO, YES, Answer, Ask, Count, Counted, Request, Told
+from agent_protocol import (
+    AGAIN,
+    NO,
+    YES,
+    Answer,
+    Ask,
+    Count,
+    Counted,
+    Listen,
+    Listening,
+    Request,
+    Told,
+)
 
 CONFIG: Final = Path("/etc/naproxy-agent/naproxy-agent.conf")
 KEY: Final = Path("/etc/naproxy-agent/key")
@@ -243,6 +256,8 @@ class Readings:
     units: tuple[Unit, ...] = ()
     arrays: tuple[tuple[str, str], ...] = ()
     """Arrays of disks that are at work, and at what."""
+    flows: tuple[Connection, ...] | None = ()
+    """Who uses ports of UDP; None: this server has no table of that."""
     packages: tuple[str, ...] = ()
     """Locks of package managers that somebody holds."""
     target: Unit | None = None
@@ -254,8 +269,21 @@ class Readings:
 _WORKING: Final = frozenset({"active", "activating", "reloading", "deactivating"})
 
 
+@dataclass(frozen=True)
+class Watched:
+    """What the box wants looked at besides."""
+
+    udp: tuple[int, ...] = ()
+    ignore: frozenset[int] = frozenset()
+    """Ports of TCP where connections do not count."""
+
+
 def reasons(
-    readings: Readings, rules: Rules, state: str, box: frozenset[str] = frozenset()
+    readings: Readings,
+    rules: Rules,
+    state: str,
+    box: frozenset[str] = frozenset(),
+    watched: Watched = Watched(),
 ) -> tuple[str, ...]:
     """Return why the server must stay awake: one a reason, none if it may sleep.
 
@@ -270,7 +298,8 @@ def reasons(
         *_running(readings, rules),
         *(f"packages are being installed ({file} is locked)" for file in readings.packages[:1]),
         *(f"{array} is being rebuilt ({work})" for array, work in readings.arrays),
-        *_connected(past, rules.connections_except_ports),
+        *_connected(past, rules.connections_except_ports, watched.ignore),
+        *_flowing(readings.flows, watched.udp, box),
         *_loaded(readings.load, rules.load_above),
     )
 
@@ -299,14 +328,33 @@ def _running(readings: Readings, rules: Rules) -> Iterator[str]:
 
 
 def _connected(
-    connections: tuple[Connection, ...], but_ports: frozenset[int] | None
+    connections: tuple[Connection, ...],
+    but_ports: frozenset[int] | None,
+    ignore: frozenset[int],
 ) -> Iterator[str]:
     if but_ports is None:
         return
-    for port in sorted({one.port for one in connections} - but_ports):
-        peers = sorted({one.peer for one in connections if one.port == port})
-        more = f" and {len(peers) - 1} more" if len(peers) > 1 else ""
-        yield f"port {port} is connected to {peers[0]}{more}"
+    for port in sorted({one.port for one in connections} - but_ports - ignore):
+        yield f"port {port} is connected to {_peers(connections, port)}"
+
+
+def _flowing(
+    flows: tuple[Connection, ...] | None, ports: tuple[int, ...], box: frozenset[str]
+) -> Iterator[str]:
+    if flows is None:
+        yield from (
+            f"udp port {port} cannot be watched: this server tracks no connections"
+            for port in ports[:1]
+        )
+        return
+    past = tuple(one for one in flows if one.peer not in box)
+    for port in sorted({one.port for one in past} & set(ports)):
+        yield f"udp port {port} is used by {_peers(past, port)}"
+
+
+def _peers(connections: tuple[Connection, ...], port: int) -> str:
+    peers = sorted({one.peer for one in connections if one.port == port})
+    return peers[0] + (f" and {len(peers) - 1} more" if len(peers) > 1 else "")
 
 
 def _loaded(load: float, limit: float | None) -> Iterator[str]:
@@ -329,8 +377,14 @@ def run(command: list[str]) -> str:
     ).stdout
 
 
-def read(config: Config, state: str, run: Run = run, root: Path = Path("/")) -> Readings:
-    """Read what the rules ask for. What cannot be read keeps the server awake."""
+def read(
+    config: Config,
+    state: str,
+    run: Run = run,
+    root: Path = Path("/"),
+    watched: Watched = Watched(),
+) -> Readings:
+    """Read what the rules and the box ask for. What cannot be read keeps the server awake."""
     rules = config.rules
     systemd = (root / "run/systemd/system").is_dir()
     target = _target(config.commands.get(state, ())) if systemd else ""
@@ -341,6 +395,7 @@ def read(config: Config, state: str, run: Run = run, root: Path = Path("/")) -> 
         ("users", rules.logged_in_users, lambda: read_users(run, systemd)),
         ("load", rules.load_above is not None, lambda: read_load(root)),
         ("connections", rules.connections_except_ports is not None, lambda: read_tcp(root)),
+        ("flows", bool(watched.udp), lambda: read_flows(run, root, frozenset(watched.udp))),
         ("processes", bool(rules.processes), lambda: read_processes(root)),
         ("packages", True, lambda: read_installing(root)),
         ("arrays", True, lambda: read_rebuilding(root)),
@@ -540,15 +595,93 @@ def read_tcp(root: Path, states: frozenset[str] = _ESTABLISHED) -> tuple[Connect
 
 
 def _tcp(root: Path) -> Iterator[tuple[str, str, str, str]]:
+    return _sockets(root, "tcp")
+
+
+def _sockets(root: Path, protocol: str) -> Iterator[tuple[str, str, str, str]]:
     """Yield local address and port, remote address, and state of each row, as they are there."""
-    for name in ("tcp", "tcp6"):
-        # A kernel without IPv6 has no tcp6.
+    for name in (protocol, f"{protocol}6"):
+        # A kernel without IPv6 has none of that.
         with contextlib.suppress(FileNotFoundError), (root / "proc/net" / name).open() as rows:
             next(rows, None)
             for row in rows:
                 _, local, remote, status, _ = row.split(None, 4)
                 address, _, port = local.partition(":")
                 yield address, port, remote.partition(":")[0], status
+
+
+_PROGRAM: Final = re.compile(r'\(\("([^"]*)"')
+_UDP_OPEN: Final = "07"
+
+
+def read_listening(run: Run, root: Path) -> tuple[str, ...]:
+    """Return the ports that others can reach, the lower ones first, as `445/tcp/smbd`.
+
+    Whose they are only root may see, who may do more than this agent: systemd asks ss. Without that
+    they have no names. `flows` is among them if there is a table of connections.
+    """
+    found = set()
+    for protocol, wanted in (("tcp", _LISTEN), ("udp", _UDP_OPEN)):
+        for address, port, _, status in _sockets(root, protocol):
+            if status == wanted and not _address(address).is_loopback:
+                found.add((int(port, 16), protocol))
+    names = {}
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        for row in run([*_BY_SYSTEMD, "ss", "-Htulnp"]).splitlines():
+            words, program = row.split(), _PROGRAM.search(row)
+            if len(words) > 4 and program:
+                name = re.sub(r"[^A-Za-z0-9._-]", "_", program[1])[:15]
+                names[words[4].rpartition(":")[2], words[0]] = f"/{name}"
+    flows = () if _tracked(run, root) is None else ("flows",)
+    return (*flows, *(f"{n}/{of}{names.get((str(n), of), '')}" for n, of in sorted(found)))
+
+
+_BY_SYSTEMD: Final = ("systemd-run", "--quiet", "--collect", "--wait", "--pipe")
+_MOST_FLOWS: Final = 65536
+
+
+def read_flows(run: Run, root: Path, ports: frozenset[int]) -> tuple[Connection, ...] | None:
+    """Return who began to use these ports of UDP, from elsewhere; None: nobody keeps a table."""
+    rows = _tracked(run, root)
+    if rows is None:
+        return None
+    own, found = _own_addresses(root), set()
+    for row in rows:
+        words = row.split()
+        if "udp" not in words[:3]:
+            continue
+        first: dict[str, str] = {}  # of each pair: who began
+        for word in words:
+            name, equals, value = word.partition("=")
+            if equals:
+                first.setdefault(name, value)
+        peer = _unmapped(ipaddress.ip_address(first["src"]))
+        if int(first["dport"]) in ports and not peer.is_loopback and peer not in own:
+            found.add(Connection(int(first["dport"]), str(peer)))
+    return tuple(sorted(found, key=lambda one: (one.port, one.peer)))
+
+
+def _tracked(run: Run, root: Path) -> list[str] | None:
+    """Return the table of connections; who asks is in it, where it is kept."""
+    try:
+        with (root / "proc/net/nf_conntrack").open() as table:
+            rows = list(itertools.islice(table, _MOST_FLOWS))
+    except OSError:
+        try:
+            rows = run([*_BY_SYSTEMD, "conntrack", "-L"]).splitlines()[:_MOST_FLOWS]
+        except (OSError, subprocess.SubprocessError):
+            rows = []
+    return rows or None
+
+
+def _own_addresses(root: Path) -> set[Any]:
+    """Return this server's addresses."""
+    trie = (root / "proc/net/fib_trie").read_text()
+    own = set(re.findall(r"\|-- ([0-9.]+)\n[^|]*?/32 host LOCAL", trie))
+    with contextlib.suppress(FileNotFoundError):  # a kernel without IPv6
+        rows = (root / "proc/net/if_inet6").read_text().splitlines()
+        own |= {str(ipaddress.IPv6Address(int(row.split()[0], 16))) for row in rows}
+    return {ipaddress.ip_address(each) for each in own}
 
 
 def _peer(local: str, remote: str) -> str:
@@ -688,15 +821,16 @@ class Agent:
         server: str,
         key: bytes,
         states: tuple[str, ...],
-        why_not: Callable[[str, str], tuple[str, ...]],
+        why_not: Callable[[str, str, Watched], tuple[str, ...]],
         *,
         visits: Visits,
+        listening: Callable[[], tuple[str, ...]],
         coming: Callable[[float], list[jobs.Job]],
         nonce: Callable[[], str] = lambda: secrets.token_hex(16),
     ):
-        """`why_not` reads and judges the server, for a state, and for the address of the box.
+        """`why_not` reads and judges the server, for a state, the box's address, and what it watches.
 
-        `coming` reads what the server is going to do after now, in epoch seconds. `nonce` gives
+        `listening` reads the ports at which the server listens, `coming` reads what the server is going to do after now, in epoch seconds. `nonce` gives
         32 hex digits.
         """
         self._server = server
@@ -704,6 +838,8 @@ class Agent:
         self._states = states
         self._why_not = why_not
         self._visits = visits
+        self._listening = listening
+        self._watched = Watched()
         self._coming = coming
         self._nonce = nonce
         self._newest_s = 0
@@ -725,6 +861,8 @@ class Agent:
             reply = Reply(self._count(request, peer, now))
         elif isinstance(request, Ask):
             reply = Reply(self._tell(request, now))
+        elif isinstance(request, Listen):
+            reply = Reply(self._listen(request, now, obey=memory is self._new))
         else:
             reply = self._answer(request, peer, now, memory.challenges)
         _remember(memory.answers, request.nonce, reply.datagram, self.ANSWERS)
@@ -737,6 +875,23 @@ class Agent:
         time_s = int(now.epoch_s)
         told = Counted(self._server, time_s, request.nonce, visits.run, visits.total, visits.here)
         return protocol.counted(self._key, told)
+
+    def _listen(self, request: Listen, now: Clock, *, obey: bool) -> bytes:
+        """Say at which ports the server listens; from now on look at those the box names.
+
+        What may be somebody's recording changes nothing.
+        """
+        words: tuple[str, ...] = ()
+        why: tuple[str, ...] = ()
+        try:
+            if request.server == self._server:
+                if obey:
+                    self._watched = Watched(request.watch, frozenset(request.ignore))
+                words = self._listening()
+        except Exception as error:  # whatever it is, not knowing is a reason
+            why = (f"the ports cannot be read: {_words(error)}",)
+        said = Listening(self._server, int(now.epoch_s), request.nonce, words, why)
+        return protocol.listening(self._key, said)
 
     def _tell(self, request: Ask, now: Clock) -> bytes:
         coming: list[jobs.Job] = []
@@ -790,7 +945,8 @@ class Agent:
             return AGAIN, ()
         if request.state not in self._states:
             return NO, (f"{request.state} is not offered: no command in [sleep]",)
-        why = (*self._failure_of_late(now), *self._why_not(request.state, peer))
+        why_not = self._why_not(request.state, peer, self._watched)
+        why = (*self._failure_of_late(now), *why_not)
         return (NO if why else YES), why
 
     def _failure_of_late(self, now: Clock) -> Iterator[str]:
@@ -977,8 +1133,9 @@ def main(arguments: list[str] | None = None) -> int:
         _log(f"naproxy-agent: {error}")
         return 2
 
-    def why_not(state: str, peer: str) -> tuple[str, ...]:
-        return reasons(read(config, state), config.rules, state, config.box | {peer})
+    def why_not(state: str, peer: str, watched: Watched) -> tuple[str, ...]:
+        readings = read(config, state, watched=watched)
+        return reasons(readings, config.rules, state, config.box | {peer}, watched)
 
     visits = Visits(config.box, lambda: read_tcp(Path("/"), BEEN_ESTABLISHED))
     agent = Agent(
@@ -987,6 +1144,7 @@ def main(arguments: list[str] | None = None) -> int:
         tuple(config.commands),
         why_not,
         visits=visits,
+        listening=lambda: read_listening(run, Path("/")),
         coming=lambda now_s: read_jobs(run, Path("/"), now_s),
     )
     where = config.listen or "all addresses"

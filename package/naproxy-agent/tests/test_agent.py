@@ -22,6 +22,7 @@ from agent_protocol import (
     Ask,
     Count,
     ForgedError,
+    Listen,
     ProtocolError,
     Question,
     Request,
@@ -33,6 +34,7 @@ from naproxy_agent import (
     Clock,
     Connection,
     Visits,
+    Watched,
     go_to_sleep,
     open_socket,
     tell_systemd_ready,
@@ -60,20 +62,28 @@ class Server:
         self.connected = ()
         self.visits = Visits(frozenset(), lambda: self.connected)
         self.coming = []
+        self.ports = ("22/tcp/sshd",)
+        self.watched = None
         self.agent = Agent(
             server,
             KEY,
             states,
             self._why_not,
             visits=self.visits,
+            listening=self._read_ports,
             coming=self._read_jobs,
             nonce=nonce,
         )
 
-    def _why_not(self, _state, box):
+    def _why_not(self, _state, box, watched):
         self.looked += 1
-        self.box = box
+        self.box, self.watched = box, watched
         return self.why
+
+    def _read_ports(self):
+        if isinstance(self.ports, Exception):
+            raise self.ports
+        return self.ports
 
     def _read_jobs(self, now_s):
         self.asked_s = now_s
@@ -101,6 +111,11 @@ class Server:
         question = Ask("web", nonce(), 1_700_000_000)
         datagram = protocol.ask(KEY, dataclasses.replace(question, **changes))
         return protocol.read_told(KEY, self.agent.handle(datagram, BOX, self.now).datagram)
+
+    def listen(self, **changes):
+        question = Listen("web", nonce(), TIME_S)
+        datagram = protocol.listen(KEY, dataclasses.replace(question, **changes))
+        return protocol.read_listening(KEY, self.agent.handle(datagram, BOX, self.now).datagram)
 
     def order(self, **changes):
         challenge = self.ask()[0].nonce
@@ -528,3 +543,39 @@ def test_an_order_that_is_refused_sets_no_clock(server):
     request = Request("web", nonce(), 1_700_000_000, "mem", challenge, 3600)
     reply = server.agent.handle(protocol.request(KEY, request), BOX, server.now)
     assert (reply.sleep, reply.alarm_s) == ("", 0)
+
+
+def test_its_ports_are_told_and_those_that_the_box_names_are_looked_at_from_then_on(server):
+    assert server.listen(watch=(51820,), ignore=(445,)).words == ("22/tcp/sshd",)
+    server.ask()
+    assert server.watched == Watched((51820,), frozenset({445}))
+    server.listen()
+    server.ask()
+    assert server.watched == Watched()
+
+
+def test_what_may_be_a_recording_does_not_change_what_is_looked_at(server):
+    server.listen(watch=(51820,))
+    assert server.listen(time_s=TIME_S - Agent.OLD_S - 1).words == ("22/tcp/sshd",)
+    server.ask()
+    assert server.watched.udp == (51820,)
+
+
+def test_ports_that_cannot_be_read_are_told_as_such(server):
+    server.ports = OSError("no such table")
+    said = server.listen()
+    assert said.words == ()
+    assert "the ports cannot be read" in said.why[0]
+    assert "no such table" in said.why[0]
+
+
+def test_the_ports_of_another_server_are_not_told(server):
+    assert server.listen(server="other").words == ()
+
+
+def test_of_thousands_of_ports_the_first_are_told_and_how_many_are_not(server):
+    server.ports = tuple(f"{port}/tcp/{'x' * 15}" for port in range(1, 5001))
+    *words, last = server.listen().words
+    assert words == list(server.ports[: len(words)])
+    assert last == f"more/{5000 - len(words)}"
+    assert len(words) > 30

@@ -18,11 +18,14 @@ from naproxy_agent import (
     Readings,
     Rules,
     Unit,
+    Watched,
     plain_address,
     read,
     read_inhibitors,
+    read_flows,
     read_installing,
     read_jobs,
+    read_listening,
     read_processes,
     read_rebuilding,
     read_tcp,
@@ -510,3 +513,106 @@ def test_a_crontab_that_cannot_be_read_is_an_error(tmp_path):
     serve(tmp_path, etc__cron_DOT_d__x="0 2 * * * root x\n" * 5000)
     with pytest.raises(ValueError, match="too long"):
         names(tmp_path)
+
+
+def said(watched, **readings):
+    return reasons(Readings(**readings), RULES, "mem", BOX, watched)
+
+
+def test_who_uses_a_port_of_udp_that_the_box_named_keeps_it_awake():
+    flows = (Connection(51820, "192.0.2.7"), Connection(51820, "192.0.2.8"), Connection(53, "1.1.1.1"))
+    assert said(Watched((51820,)), flows=flows) == (
+        "udp port 51820 is used by 192.0.2.7 and 1 more",
+    )
+    assert said(Watched((51820,)), flows=(Connection(51820, "192.0.2.250"),)) == ()
+
+
+def test_a_server_without_a_table_of_connections_says_so_and_stays_awake():
+    line = "udp port 51820 cannot be watched: this server tracks no connections"
+    assert said(Watched((51820,)), flows=None) == (line,)
+    assert said(Watched(), flows=None) == ()
+
+
+def test_connections_that_the_office_ignores_do_not_count():
+    connections = (Connection(1883, "192.0.2.7"), Connection(22, "192.0.2.8"))
+    assert said(Watched((), frozenset({1883})), connections=connections) == (
+        "port 22 is connected to 192.0.2.8",
+    )
+
+
+def table(root, name, *rows):
+    (root / "proc/net").mkdir(parents=True, exist_ok=True)
+    (root / "proc/net" / name).write_text("\n".join(["  sl  local_address", *rows, ""]))
+
+
+def row(address, port, state):
+    digits = ipaddress.ip_address(address).packed
+    words = [digits[i : i + 4] for i in range(0, len(digits), 4)]
+    local = "".join(f"{int.from_bytes(word, sys.byteorder):08X}" for word in words)
+    return f"  0: {local}:{port:04X} {'0' * len(local)}:0000 {state} 0:0 0:0 0 0 0 1"
+
+
+SS = """
+tcp   LISTEN 0  4096  0.0.0.0:445  0.0.0.0:*  users:(("smbd",pid=7,fd=30))
+udp   UNCONN 0  0     0.0.0.0:53   0.0.0.0:*  users:(("evil \x1b[2J name",pid=8,fd=4))
+tcp   LISTEN 0  4096  *:3306       *:*
+"""
+
+
+def no_command(_command):
+    raise FileNotFoundError("systemd-run")
+
+
+def test_ports_that_others_reach_are_told_with_their_programs_where_root_says_whose(tmp_path):
+    table(tmp_path, "tcp", row("0.0.0.0", 445, "0A"), row("127.0.0.1", 631, "0A"))
+    table(tmp_path, "tcp6", row("::", 3306, "0A"), row("::1", 25, "0A"), row("::", 80, "01"))
+    table(tmp_path, "udp", row("0.0.0.0", 53, "07"), row("127.0.0.53", 5355, "07"))
+    plain = ("53/udp", "445/tcp", "3306/tcp")
+    assert read_listening(no_command, tmp_path) == plain
+    commands = []
+
+    def ss(command):
+        commands.append(command)
+        if "conntrack" in command:
+            raise subprocess.CalledProcessError(1, command)
+        return SS
+
+    assert read_listening(ss, tmp_path) == ("53/udp/evil___2J_name", "445/tcp/smbd", "3306/tcp")
+    assert commands[0][0] == "systemd-run"
+    assert commands[0][-2:] == ["ss", "-Htulnp"]
+
+
+CONNTRACK = """
+ipv4     2 tcp      6 431999 ESTABLISHED src=192.0.2.1 dst=192.0.2.2 sport=4 dport=22 src=192.0.2.2
+ipv4     2 udp      17 28 src=192.0.2.9 dst=192.0.2.2 sport=4 dport=51820 [UNREPLIED] src=192.0.2.2 dst=192.0.2.9 sport=51820 dport=4
+ipv4     2 udp      17 28 src=192.0.2.2 dst=9.9.9.9 sport=4 dport=53 src=9.9.9.9 dst=192.0.2.2 sport=53 dport=4
+ipv6     10 udp     17 28 src=2001:0db8:0000:0000:0000:0000:0000:0009 dst=2001:db8::2 sport=4 dport=53 src=x
+ipv4     2 udp      17 28 src=127.0.0.1 dst=127.0.0.1 sport=4 dport=53 src=127.0.0.1 dst=127.0.0.1
+"""
+TRIE = """Main:
+  +-- 0.0.0.0/0 3 0 5
+     |-- 0.0.0.0
+        /0 universe UNICAST
+     +-- 192.0.2.0/30 2 0 2
+        |-- 192.0.2.0
+           /24 link UNICAST
+        |-- 192.0.2.2
+           /32 host LOCAL
+"""
+
+
+def test_flows_of_udp_are_those_that_somebody_else_began(tmp_path):
+    (tmp_path / "proc/net").mkdir(parents=True)
+    (tmp_path / "proc/net/nf_conntrack").write_text(CONNTRACK.strip())
+    (tmp_path / "proc/net/fib_trie").write_text(TRIE)
+    assert read_flows(no_command, tmp_path, frozenset({53, 51820})) == (
+        Connection(53, "2001:db8::9"),
+        Connection(51820, "192.0.2.9"),
+    )
+    assert read_listening(no_command, tmp_path) == ("flows",)
+
+
+def test_an_empty_table_of_connections_is_none(tmp_path):
+    (tmp_path / "proc/net").mkdir(parents=True)
+    (tmp_path / "proc/net/nf_conntrack").write_text("")
+    assert read_flows(no_command, tmp_path, frozenset({53})) is None

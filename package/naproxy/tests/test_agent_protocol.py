@@ -19,6 +19,8 @@ from naproxy.drivers.agent_protocol import (
     Count,
     Counted,
     ForgedError,
+    Listen,
+    Listening,
     NoAnswerError,
     Outcome,
     ProtocolError,
@@ -44,6 +46,8 @@ TOLD = Told(
     NONCE,
     ((36000, False, "backup.timer"), (120, True, "www-data: php")),
 )
+LISTEN = Listen("web", NONCE, 1_700_000_000, (51820,), (8080, 8443))
+LISTENING = Listening("web", 1_700_000_001, NONCE, ("flows", "22/tcp/sshd", "51820/udp"))
 DOC = Path(__file__).resolve().parents[3] / "docs/agent.md"
 
 
@@ -74,6 +78,8 @@ def test_the_documentation_s_vectors_are_what_we_write():
         protocol.ask(KEY, ASK).decode(),
         protocol.told(KEY, TOLD).decode(),
         protocol.request(KEY, ALARM).decode(),
+        protocol.listen(KEY, LISTEN).decode(),
+        protocol.listening(KEY, LISTENING).decode(),
     ]
 
 

@@ -19,7 +19,7 @@ from naproxy.api.jobs import JobError
 from naproxy.config import document as config
 from naproxy.core.hours import zone
 from naproxy.drivers import busy
-from naproxy.server import jobs
+from naproxy.server import jobs, services
 from naproxy.setup import access
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="a mount namespace needs root")
@@ -187,6 +187,58 @@ def test_several_who_have_shared_folders_open_are_counted(tmp_path: Path) -> Non
     assert busy.reason(said[0]).params["number"] == 3
 
 
+WATCHED = """
+export SSH_CLIENT="192.0.2.1 40000 22" SSH_ORIGINAL_COMMAND="naproxy-sleep watch %s alarm 60"
+printf '#!/bin/sh\\n%s\\n' >/usr/local/bin/sudo
+/usr/local/bin/naproxy-sleep || echo "exit $?"
+"""
+FLOWS = "0 0 192.0.2.2:51820 192.0.2.9:4\\n0 0 192.0.2.2:51820 192.0.2.1:5\\n0 0 9.9.9.9:51820 127.0.0.1:6"
+
+
+def watched(folder: Path, ports: str, sudo: str, ss: str = "") -> list[str]:
+    """Have the box name these ports in its order; `sudo` is what the helper of root does."""
+    return pasted(folder, WATCHED % (ports, sudo), ss)[1:]
+
+
+@needs_root
+def test_a_port_that_the_box_names_keeps_it_awake_while_somebody_is_connected(
+    tmp_path: Path,
+) -> None:
+    ss = '[ "$4" = "sport = :3306" ] && echo 0 0 192.0.2.2:3306 192.0.2.9:5; exit 0'
+    said = watched(tmp_path, "3306/tcp", "exit 1", ss)
+    assert said == ["port 3306 is connected to 192.0.2.9", "exit 1"]
+
+
+@needs_root
+def test_of_shared_folders_only_those_count_that_the_box_names_if_it_names_any(
+    tmp_path: Path,
+) -> None:
+    ss = '[ "$4" = "sport = :445" ] && echo 0 0 192.0.2.2:445 192.0.2.9:5; exit 0'
+    assert watched(tmp_path, "2049/tcp", 'echo "$*"', ss) == [ASLEEP]
+
+
+@needs_root
+def test_who_uses_a_port_of_udp_that_the_box_names_keeps_it_awake(tmp_path: Path) -> None:
+    helper = f'[ "$3" = flows ] && printf "{FLOWS}"'
+    said = watched(tmp_path, "445/tcp 51820/udp", helper)
+    assert said == ["udp port 51820 is used by 192.0.2.9", "exit 1"]
+    assert busy.reason(said[0]).code == "sleep.busy_udp"
+
+
+@needs_root
+def test_a_server_that_tracks_no_connections_says_so_and_stays_awake(tmp_path: Path) -> None:
+    said = watched(tmp_path, "51820/udp", "exit 3")
+    line = "udp port 51820 cannot be watched: this server tracks no connections"
+    assert said == [line, "exit 1"]
+    assert busy.reason(line).code == "sleep.busy_untracked"
+
+
+@needs_root
+def test_what_is_no_port_is_not_looked_at(tmp_path: Path) -> None:
+    ss = 'case "$4" in "sport = :80" | "sport = :443") ;; *) echo "$4"; exit 9 ;; esac'
+    assert watched(tmp_path, "/tcp x/tcp */udp -1/udp 80", 'echo "$*"', ss) == [ASLEEP]
+
+
 INSTALLING = """
 mkdir /var/lib/dpkg && touch /var/lib/dpkg/lock-frontend /var/lib/dpkg/lock
 /usr/local/bin/naproxy-sleep
@@ -250,6 +302,60 @@ cp "$1/systemctl" /usr/local/bin/systemctl
 chmod 755 /usr/local/bin/systemctl
 {HELPER}
 """
+LISTENS = """
+rm -rf /etc/cron*
+printf '#!/bin/sh\\n[ "$*" = "-Htulnp" ] && cat "%s"\\n' "$1/rows" >/usr/local/bin/ss
+printf '#!/bin/sh\\n[ "$*" = "-L" ] && cat "%s"\\n' "$1/tracked" >/usr/local/bin/conntrack
+chmod 755 /usr/local/bin/conntrack
+/usr/local/sbin/naproxy-appointments | grep ^listens
+/usr/local/sbin/naproxy-appointments flows || echo "exit $?"
+"""
+ROWS = """\
+udp UNCONN 0 0 0.0.0.0:67 0.0.0.0:* users:(("dnsmasq",pid=7,fd=4))
+udp UNCONN 0 0 127.0.0.53%lo:53 0.0.0.0:* users:(("systemd-resolve",pid=8,fd=4))
+udp UNCONN 0 0 0.0.0.0:51820 0.0.0.0:*
+udp UNCONN 0 0 [fe80::1]%eth0:546 [::]:* users:(("networkd",pid=9,fd=4))
+tcp LISTEN 0 50 [::1]:25 [::]:* users:(("master",pid=10,fd=4))
+tcp LISTEN 0 50 *:445 *:* users:(("smbd",pid=11,fd=4))
+tcp LISTEN 0 50 0.0.0.0:445 0.0.0.0:* users:(("smbd",pid=11,fd=5))
+tcp LISTEN 0 50 [::ffff:127.0.0.1]:8005 *:* users:(("java",pid=12,fd=4))
+tcp LISTEN 0 50 0.0.0.0:5000 0.0.0.0:* users:(("evil \x1b[2J / name",pid=13,fd=4))
+"""
+TRACKED = """\
+tcp      6 431999 ESTABLISHED src=192.0.2.1 dst=192.0.2.2 sport=4 dport=22 src=192.0.2.2 dst=192.0.2.1
+udp      17 28 src=192.0.2.9 dst=192.0.2.2 sport=4 dport=51820 [UNREPLIED] src=192.0.2.2 sport=51820
+"""
+
+
+def told_ports(folder: Path, rows: str, tracked: str) -> list[str]:
+    (folder / "rows").write_text(rows)
+    (folder / "tracked").write_text(tracked)
+    return pasted(folder, LISTENS)[1:]
+
+
+@needs_root
+def test_its_ports_that_others_reach_are_told_as_the_box_reads_them(tmp_path: Path) -> None:
+    listens, *flows = told_ports(tmp_path, ROWS, TRACKED)
+    assert services.parse(listens.removeprefix("listens")).text() == (
+        "flows 67/udp/dnsmasq 445/tcp/smbd 546/udp/networkd 5000/tcp/evil___2J___nam 51820/udp"
+    )
+    assert flows == ["0 0 192.0.2.2:51820 192.0.2.9:4"]
+
+
+@needs_root
+def test_a_server_without_a_table_of_connections_tells_its_ports_without_it(tmp_path: Path) -> None:
+    assert told_ports(tmp_path, ROWS.splitlines()[0], "") == ["listens 67/udp/dnsmasq", "exit 3"]
+
+
+@needs_root
+def test_of_thousands_of_ports_it_tells_the_first_and_how_many_there_are(tmp_path: Path) -> None:
+    rows = (f'tcp LISTEN 0 5 *:{n} *:* users:(("{"x" * 40}",pid=1,fd=2))' for n in range(1, 4001))
+    listens, *_ = told_ports(tmp_path, "\n".join(rows), "")
+    told = services.parse(listens.removeprefix("listens"))
+    assert [each.port for each in told.listeners] == list(range(1, 76))
+    assert told.more == 4000 - 75
+
+
 ALARM = f"""
 printf '#!/bin/sh\\necho rtcwake "$*"\\n' >/usr/local/bin/rtcwake
 chmod 755 /usr/local/bin/rtcwake
@@ -287,7 +393,7 @@ def test_an_order_with_an_alarm_sleeps_also_if_the_clock_cannot_be_set(tmp_path:
 
 def test_the_ports_of_the_office_s_own_web_server_are_looked_at_too() -> None:
     server = config.parse(f'{SERVER}port = 8080\n[server.sleep]\ndriver = "ssh"\n').server[0]
-    assert "for port in 80 443 8080 139 445 2049; do" in access._script(server, server.sleep, LINE)
+    assert "for port in 80 443 8080 $tcp; do" in access._script(server, server.sleep, LINE)
 
 
 def test_the_guide_by_hand_has_the_same_script() -> None:

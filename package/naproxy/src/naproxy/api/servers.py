@@ -100,6 +100,7 @@ class Servers:
         if runner.state() is not State.AWAKE:
             _refuse((Reason("server.not_awake"),))
         await runner.supervisor.sighting.now()
+        await runner.executor.ask_ports()
         return self._looked(server)
 
     def _looked(self, server: str) -> dict[str, Any]:

@@ -16,8 +16,9 @@ from naproxy.config.worked import Worked
 from naproxy.core.findings import Finding
 from naproxy.core.reason import Reason
 from naproxy.core.schema import ConfigError
-from naproxy.doctor import box, readings
+from naproxy.doctor import box, ports, readings
 from naproxy.doctor import server as on_server
+from naproxy.server.services import Listening
 
 
 def add_parser(subparsers: Any) -> None:
@@ -60,19 +61,30 @@ def run(args: argparse.Namespace) -> int:
         return _wrong(f"{args.config}: {error}")
     except on_server.FactsError as error:
         return _wrong(f"{args.facts}: {error}")
-    seen = asyncio.run(readings.see(server, server.wake.interface or loaded.box.interface))
+    seen = asyncio.run(_see(server, server.wake.interface or loaded.box.interface))
     refused = chosen.refused.reason(args.config) if chosen.refused else None
     told = _known(args.socket, server.id, look=seen.web == "open")
-    found = box.look(replace(seen, refused=refused, known=told, file=args.config))
+    listens = facts.get("listens") if facts is not None else None
+    seen = replace(seen, refused=refused, known=told, file=args.config, listens=listens)
+    found = box.look(seen)
     if facts is not None:
         found += on_server.look(on_server.Seen(facts, server))
     problems = sum(finding.verdict == "problem" for finding in found)
     if args.json:
         checks = [finding.json() for finding in found]
-        print(json.dumps({"server": server.id, "problems": problems, "checks": checks}, indent=2))
+        said = {"server": server.id, "problems": problems, "checks": checks}
+        met = None if seen.met is None else Listening(seen.met).text()
+        print(json.dumps(said | {"listens": seen.listens, "answers": met}, indent=2))
     else:
         _tell(server, found, problems, facts is not None)
     return 1 if problems else 0
+
+
+async def _see(server: Server, interface: str) -> readings.Seen:
+    seen = await readings.see(server, interface)
+    if seen.web == "open" or seen.there:
+        return replace(seen, met=await ports.meet(server.address))
+    return seen
 
 
 def _known(socket: str, name: str, *, look: bool) -> readings.Known | None:

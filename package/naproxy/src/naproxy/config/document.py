@@ -48,7 +48,7 @@ from naproxy.core.state import Klass
 from naproxy.drivers.openssh import SshSettings
 from naproxy.drivers.own_command import DIRECTORY, is_program
 from naproxy.drivers.wake import first_rung
-from naproxy.server import inhibitors, shares
+from naproxy.server import inhibitors, services, shares
 from naproxy.shm.page import NAMES, NOTICE_LEN, RULE_LEN, RULES, SERVERS
 
 _LOG: Final = logging.getLogger(__name__)
@@ -606,6 +606,8 @@ def _power_conflicts(server: Server, here: str) -> Iterator[Problem]:
     needed = server.sleep.woken_by
     if needed and not ways & set(needed):
         yield Problem(f"{here}.wake.driver", Reason("config.not_by_packet", names=needed))
+    if not server.sleep.never and not server.sleep.looks and office_of(server).watches:
+        yield Problem(f"{here}.awake.services", Reason("config.service_way"))
     for key, what in server.sleep.conflicts():
         yield Problem(f"{here}.sleep.{key}", what)
     if server.power.on_w <= server.power.off_w:
@@ -659,7 +661,15 @@ def target_of(server: Server, interface: str) -> drivers.Target:
         tls=server.by_https,
         name=next(iter(server.web_names), ""),
         proxied=server.https.tell_client_by_proxy,
+        office=office_of(server),
     )
+
+
+def office_of(server: Server) -> services.Office:
+    """Return what the office chose for what else it does."""
+    web = {f"{port}/tcp" for port in (server.port, server.web_port, server.https.to_server_port)}
+    door = {"/".join(map(str, server.sleep.door))} if server.sleep.door else set()
+    return services.Office(server.awake.services, frozenset(web | door))
 
 
 def text(path: Path) -> bytes:

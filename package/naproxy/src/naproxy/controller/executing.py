@@ -49,6 +49,7 @@ from naproxy.server.machine_io import (
 )
 from naproxy.server.machine_io import Answer as SleepAnswer
 from naproxy.server.seeing import Metered, Pinged
+from naproxy.server.services import Known
 from naproxy.shm import page
 
 _LOG: Final = logging.getLogger(__name__)
@@ -97,6 +98,7 @@ class Executor:
         self._neighbour = Neighbour(server.address, interface)
         self.sharing = Sharing(box, index, server.share)
         self.appointments = Appointments(server.awake)
+        self.services = Known()
         self._equip(server, interface)
 
     def _equip(self, server: Server, interface: str) -> None:
@@ -106,9 +108,11 @@ class Executor:
         self._wakers: list[WakeDriver] = [
             drivers.driver("wake", options, target) for options in rungs_of(server)
         ]
+        self.office = target.office
         self._tells = False
         """It answered the last question before a sleep, as a question."""
         self._sleeper: SleepDriver[Any] = drivers.driver("sleep", server.sleep, target)
+        self._sleeper.listening = self.services.told if self.services.by_itself else None
         self._prober = Prober(
             drivers.driver("ready", server.ready, target),
             server.ready.timeout_s,
@@ -129,6 +133,8 @@ class Executor:
         self._prober.stop()
         self._pinger.stop()
         old_state = self.server.sleep.state
+        if _who_tells(server) != _who_tells(self.server):
+            self.services = Known()
         self._equip(server, interface)
         self.machine.times = _times(server)
         if server.sleep.state != old_state:
@@ -148,6 +154,7 @@ class Executor:
             "wake_s": machine.wake.value_s if machine.wake.count else None,
             "fall_s": machine.fall.value_s if machine.fall.count else None,
             "appointments": self.appointments.dump(),
+            "services": {"of": _who_tells(self.server), **self.services.dump()},
         }
 
     def take_up(self, saved: Mapping[str, Any]) -> None:
@@ -156,6 +163,10 @@ class Executor:
         if isinstance(rungs, Mapping):
             self.machine.ladder = _ladder(self.server, rungs)
         self.appointments.load(saved.get("appointments", []))
+        services = saved.get("services")
+        if isinstance(services, Mapping) and services.get("of") == _who_tells(self.server):
+            self.services.load(services)
+            self._sleeper.listening = self.services.told if self.services.by_itself else None
         same = saved.get("sleep_state", self.server.sleep.state) == self.server.sleep.state
         for mean, key in ((self.machine.wake, "wake_s"), (self.machine.fall, "fall_s")):
             measured_s = saved.get(key)
@@ -253,6 +264,8 @@ class Executor:
             if asked.answer is SleepAnswer.ACCEPTED:
                 self.appointments.told([], time.time())
             return asked
+        if refused := self._listens():
+            return SleepResult(SleepAnswer.REFUSED, refused)
         now_s, wake_s = time.time(), self.machine.wake.value_s
         self.appointments.told(asked or [], now_s)
         if soon := self.appointments.soon(now_s, wake_s):
@@ -260,6 +273,21 @@ class Executor:
         alarm_s = None if asked is None else self.appointments.alarm_s(now_s, wake_s)
         self.step(SleepOrdered())
         return await self._sleeper.sleep(alarm_s)
+
+    def _listens(self) -> Reason | None:
+        """Take what the server told of its ports; say why it must not sleep for that."""
+        if told := self._sleeper.listening:
+            self.services.tell(told, by_itself=True)
+        elif self.office.watches:
+            return Reason("sleep.ports_unseen")
+        return self._supervisor.unanswered()
+
+    async def ask_ports(self) -> None:
+        """Ask a server that is awake for its ports, without putting it to sleep."""
+        if self.machine.state is State.AWAKE and not self._sleeping and not self.stranger():
+            told = await self._sleeper.ports()
+            if told:
+                self.services.tell(told, by_itself=True)
 
     async def counted(self) -> Counted | None:
         """Ask the server which visits it counted that did not come through the box."""
@@ -365,6 +393,12 @@ class Executor:
         self._neighbour.release()
         self._box.journal.transition(self.server.id, self.machine.state, State.UNKNOWN, why)
         self._box.page.set_state(self._index, State.UNKNOWN, page.monotonic_us())
+
+
+def _who_tells(server: Server) -> str:
+    """Return whom what is known of its ports comes from: another machine, or way, knows others."""
+    place = getattr(server.sleep, "host", "") or server.address
+    return f"{server.mac.lower()} {server.sleep.driver} {place}"
 
 
 def rungs_of(server: Server) -> list[Any]:

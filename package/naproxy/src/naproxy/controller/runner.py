@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Iterable
 from typing import Any, ClassVar, Final
 
 from naproxy.config.document import Server
@@ -24,6 +25,7 @@ from naproxy.drivers.sleep import Counted
 from naproxy.server.commissioning import Plan
 from naproxy.server.machine_io import Transition
 from naproxy.server.own_sleeps import OwnSleeps
+from naproxy.server.services import Listener, Listening, Service
 from naproxy.shm.events import Event
 
 _LOG: Final = logging.getLogger(__name__)
@@ -161,6 +163,18 @@ class Runner:
         """Ask the server which visits it counted that did not come through the box."""
         return await self.executor.counted()
 
+    def services(self) -> list[Service]:
+        """Return what else the server does, as far as it is known."""
+        return self.executor.office.services(self.executor.services.all.listeners)
+
+    def met(self, told: Listening | None, met: Iterable[Listener] | None) -> None:
+        """Hear what somebody has read on the server, and what answers from the network, if so."""
+        if told is not None:
+            self.executor.services.tell(told, by_itself=False)
+        if met is not None:
+            self.executor.services.meet(met)
+        self.save()
+
     def power_w(self) -> float | None:
         """Return what it draws now; None without a meter, or if it does not say."""
         return self._box.power_w(self.server.id)
@@ -209,6 +223,8 @@ class Runner:
             return [self.machine.mode.reason]
         if blind := self.supervisor.arming.sight:
             return [blind]
+        if unanswered := self.supervisor.unanswered():
+            return [unanswered]
         self.supervisor.start(plan)
         return []
 

@@ -37,6 +37,7 @@ def status(executor: Executor, decider: Decider, supervisor: Supervisor) -> dict
             {"t_s": each.t_s, "name": each.name}
             for each in executor.appointments.next(wall_s)[:_APPOINTMENTS]
         ],
+        "services": _services(executor),
         "alert": machine.alert.plain() if machine.alert else None,
         "wake_s": machine.wake.value_s if machine.wake.count else None,
         "sleep_s": machine.fall.value_s if machine.fall.count else None,
@@ -51,6 +52,16 @@ def status(executor: Executor, decider: Decider, supervisor: Supervisor) -> dict
         },
         "over_share": executor.sharing.status(),
         "counters": _counters(executor.record),
+    }
+
+
+def _services(executor: Executor) -> dict[str, Any]:
+    """Return what else it does; `told`: it told so itself."""
+    known, office = executor.services, executor.office
+    return {
+        "told": known.told is not None,
+        "listens": known.all.text(),
+        "list": [each.plain() for each in office.services(known.all.listeners)],
     }
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from naproxy.controller.context import BoxContext
 from naproxy.controller.counting import Counting
 from naproxy.controller.sighting import Sighting
-from naproxy.core.reason import Reason, plain, stored_reason
+from naproxy.core.reason import Reason, plain, stored_reason, together
 from naproxy.core.request import WakeRequest
 from naproxy.core.state import State
 from naproxy.drivers.sleep import Counted
@@ -32,6 +32,7 @@ from naproxy.server.commissioning import (
     Plan,
 )
 from naproxy.server.machine_io import Transition
+from naproxy.server.services import NEVER
 
 if TYPE_CHECKING:
     from naproxy.controller.runner import Runner
@@ -163,6 +164,15 @@ class Supervisor:
         """Hear that somebody came through the box who is no robot."""
         if self.around.through(self._day()):
             self._journal.save(self._around_key, self.around.dump())
+
+    def unanswered(self) -> Reason | None:
+        """Say what the office is to choose before this server sleeps for the first time."""
+        if self.arming.shown:
+            return None
+        found = self._runner.services()
+        open_ = [each for each in found if each.unanswered and each.proposal == NEVER]
+        why = [Reason("server.unanswered", service=each.name) for each in open_]
+        return together(*why) if why else None
 
     # By hand
 

@@ -125,7 +125,11 @@ class Controller:
         self._meters.sinks.append(self._history.add_second)
         self._learner = Learner(self._page)
         self.setup = Setup(
-            self.current, file, self._journal, socket=str(self._run_dir / "control.sock")
+            self.current,
+            file,
+            self._journal,
+            socket=str(self._run_dir / "control.sock"),
+            met=lambda server, told, met: self.runners[server].met(told, met),
         )
         self.operations = Operations(self, _LAST_WORDS)
         self.updates = Updates(here.rauc_conf, data_dir / "update", update.Machine())

@@ -9,7 +9,7 @@ from naproxy.config.document import Server
 from naproxy.core import findings
 from naproxy.core.findings import Finding, NotSeen, NotUsed, Problem, let_in
 from naproxy.core.reason import Reason, own_words, stored_reason
-from naproxy.doctor import visitors
+from naproxy.doctor import ports, visitors
 from naproxy.doctor.readings import CONNECT_S, Seen
 from naproxy.drivers.sleep import checks
 
@@ -160,6 +160,7 @@ CHECKS: Final = (
     *(settings, way_to_sleep, interface, route, web_port, server_certificate, ethernet_address),
     *(magic_packet, programs),
     *visitors.CHECKS,
+    *ports.CHECKS,
 )
 
 

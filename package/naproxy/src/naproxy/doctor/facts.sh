@@ -15,6 +15,22 @@ has() {
 	command -v "$1" >/dev/null 2>&1
 }
 
+listening() { # of rows of ss: port/protocol/program of each that others can reach, at most 75
+	awk 'NF >= 6 && NR <= 5000 {
+		place = port = $5
+		sub(/.*:/, "", port)
+		if (place ~ /^(127\.|\[::1\]|\[::ffff:127\.)/ || port !~ /^[0-9]+$/)
+			next
+		name = ""
+		if (match($0, /\(\("[^"]*"/))
+			name = substr($0, RSTART + 3, RLENGTH - 4)
+		gsub(/[^A-Za-z0-9._-]/, "_", name)
+		print port "/" $1 "/" substr(name, 1, 15)
+	}' | sort -u | sort -t / -n | awk '
+		NR <= 75 { printf " %s", $0 }
+		END { if (NR > 75) printf " more/%d", NR - 75 }'
+}
+
 logind() {
 	busctl --json=short call org.freedesktop.login1 /org/freedesktop/login1 \
 	    org.freedesktop.login1.Manager "$1" 2>/dev/null
@@ -81,6 +97,12 @@ if has firewall-cmd && [ "$(firewall-cmd --state 2>/dev/null)" = running ]; then
 fi
 has ufw && fact ufw "$(ufw status 2>/dev/null | sed -n '1p; s/ *ALLOW.*//p')"
 has nft && fact nft_drops "$(nft list ruleset 2>/dev/null | grep -c 'hook input.*policy drop')"
+# What else it does: the ports at which others can reach it. Who asks is in the table of connections.
+table=/proc/net/nf_conntrack
+if [ -r "$table" ]; then cat "$table"; else conntrack -L 2>/dev/null; fi | grep -q . &&
+	flows=flows || flows=
+has ss && rows=$(ss -Htulnp 2>/dev/null) &&
+	fact listens "$flows$(printf '%s\n' "$rows" | listening)"
 fact users "$(who 2>/dev/null | awk '{ print $1 " " $2 ";" }')"
 if [ -n "$USER_IN" ]; then
 	home=$(getent passwd "$USER_IN" | cut -d: -f6)

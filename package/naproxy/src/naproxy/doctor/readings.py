@@ -17,6 +17,7 @@ from naproxy.controller.ping import Pinger
 from naproxy.core.interfaces import ip
 from naproxy.core.reason import Reason
 from naproxy.edge import to_server
+from naproxy.server.services import Listener
 
 CONNECT_S: Final = 3.0
 PING_S: Final = 1.5
@@ -58,6 +59,10 @@ class Seen:
     """What is wrong with the certificate that it shows the box."""
     refused: Reason | None = None
     """Why the settings in the file are not those that were looked at."""
+    met: tuple[Listener, ...] | None = None
+    """Which of a few well-known ports answer; None: nobody was there to answer."""
+    listens: str | None = None
+    """What a person who was on the server brought of its ports."""
     known: Known | None = None
     """What the controller knows of the server; None: it did not say."""
     file: Path = Path(DEFAULT_FILE)

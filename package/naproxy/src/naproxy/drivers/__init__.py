@@ -17,6 +17,7 @@ from typing import Any, Final, Literal
 
 from naproxy.core.schema import Alternative
 from naproxy.core.wire import Web
+from naproxy.server.services import Office
 
 Kind = Literal["sleep", "wake", "ready", "meter"]
 
@@ -44,6 +45,8 @@ class Target:
     """By this name; empty: none."""
     proxied: bool = False
     """It expects the PROXY protocol there."""
+    office: Office = Office()
+    """What the office chose for what else it does."""
 
     @property
     def web(self) -> Web:

@@ -43,11 +43,15 @@ _KEYS: Final = {
     "counted": ("kind", "server", "time", "re", "run", "visits", "here"),
     "jobs": ("kind", "server", "nonce", "time"),
     "told": ("kind", "server", "time", "re"),
+    "listen": ("kind", "server", "nonce", "time", "watch", "ignore"),
+    "listening": ("kind", "server", "time", "re", "listens"),
 }
 _REPEATED: Final = ("why", "job")
-_REQUESTS: Final = ("hello", "sleep", "sleep-until", "count", "jobs")
+_REQUESTS: Final = ("hello", "sleep", "sleep-until", "count", "jobs", "listen")
 _NONCE: Final = "[0-9a-f]{32}"
 _PORT: Final = "[1-9][0-9]{0,4}"
+_LISTENS_BYTES: Final = 900
+MOST_PORTS: Final = 64
 _VALUES: Final = {
     "kind": "|".join(_KEYS),
     "server": "[a-z0-9-]{1,31}",
@@ -60,6 +64,9 @@ _VALUES: Final = {
     "states": f"({'|'.join(STATES)}| )*",
     "why": ".{1,600}",
     "ports": f"{_PORT}( {_PORT}){{0,7}}",
+    "watch": f"({_PORT}( {_PORT}){{0,{MOST_PORTS - 1}}})?",
+    "ignore": f"({_PORT}( {_PORT}){{0,{MOST_PORTS - 1}}})?",
+    "listens": f"[ -~]{{0,{_LISTENS_BYTES}}}",
     "run": _NONCE,
     "visits": "[0-9]{1,9}",
     "here": "[0-9]{1,5}",
@@ -150,6 +157,31 @@ class Told:
     re: str
     jobs: tuple[tuple[int, bool, str], ...] = ()
     """In how many seconds, whether it is so every hour or more often, and its name."""
+    why: tuple[str, ...] = ()
+    """Why it cannot tell."""
+
+
+@dataclass(frozen=True)
+class Listen:
+    """A question for the ports at which the server listens, and what is to be looked at there."""
+
+    server: str
+    nonce: str
+    time_s: int
+    watch: tuple[int, ...] = ()
+    """Ports of UDP: from now on the server stays awake while one of them is used."""
+    ignore: tuple[int, ...] = ()
+    """Ports of TCP: who is connected to them is no reason to stay awake."""
+
+
+@dataclass(frozen=True)
+class Listening:
+    """The agent's answer: words as naproxy.server.services has them, `445/tcp/smbd`."""
+
+    server: str
+    time_s: int
+    re: str
+    words: tuple[str, ...] = ()
     why: tuple[str, ...] = ()
     """Why it cannot tell."""
 
@@ -260,7 +292,42 @@ def told(key: bytes, message: Told) -> bytes:
     return _sign(key, lines)
 
 
-def read_request(key: bytes, datagram: bytes) -> Request | Count | Ask:
+def listen(key: bytes, message: Listen) -> bytes:
+    """Write and sign a question for ports; ProtocolError if more are named than fit."""
+    if max(len(message.watch), len(message.ignore)) > MOST_PORTS:
+        raise ProtocolError(f"more than {MOST_PORTS} ports")
+    lines = [
+        "kind=listen",
+        f"server={message.server}",
+        f"nonce={message.nonce}",
+        f"time={message.time_s}",
+        f"watch={' '.join(map(str, message.watch))}",
+        f"ignore={' '.join(map(str, message.ignore))}",
+    ]
+    return _sign(key, lines)
+
+
+def listening(key: bytes, message: Listening) -> bytes:
+    """Write and sign the answer to it: as many ports as fit, and how many did not."""
+    last = f"more/{len(message.words)}"
+    fitting: list[str] = []
+    for i, word in enumerate(message.words):
+        if len(" ".join([*fitting, word, last])) > _LISTENS_BYTES:
+            fitting.append(f"more/{len(message.words) - i}")
+            break
+        fitting.append(word)
+    lines = [
+        "kind=listening",
+        f"server={message.server}",
+        f"time={message.time_s}",
+        f"re={message.re}",
+        f"listens={' '.join(fitting)}",
+    ]
+    # With reasons there are no ports: so both fit.
+    return _sign(key, lines + [f"why={reason}" for reason in _fitting(message.why)])
+
+
+def read_request(key: bytes, datagram: bytes) -> Request | Count | Ask | Listen:
     """Check and read what the box sends; ProtocolError says what is wrong with it."""
     values, more = _open(key, datagram)
     if values["kind"] not in _REQUESTS or more:
@@ -270,6 +337,9 @@ def read_request(key: bytes, datagram: bytes) -> Request | Count | Ask:
         return Count(server, nonce, time_s, tuple(map(int, values["ports"].split())))
     if values["kind"] == "jobs":
         return Ask(server, nonce, time_s)
+    if values["kind"] == "listen":
+        watch, ignore = (tuple(map(int, values[n].split())) for n in ("watch", "ignore"))
+        return Listen(server, nonce, time_s, watch, ignore)
     challenge, alarm_s = values.get("challenge", ""), int(values.get("alarm", "0"))
     return Request(server, nonce, time_s, values["state"], challenge, alarm_s)
 
@@ -302,6 +372,20 @@ def read_told(key: bytes, datagram: bytes) -> Told:
         re=values["re"],
         jobs=tuple((int(in_s), often == "often", name) for in_s, often, name in jobs),
         why=tuple(value for name, value in more if name == "why"),
+    )
+
+
+def read_listening(key: bytes, datagram: bytes) -> Listening:
+    """Check and read the answer to `listen`; ProtocolError says what is wrong with it."""
+    values, more = _open(key, datagram)
+    if values["kind"] != "listening" or any(name != "why" for name, _ in more):
+        raise ProtocolError("it is no answer to this question")
+    return Listening(
+        server=values["server"],
+        time_s=int(values["time"]),
+        re=values["re"],
+        words=tuple(values["listens"].split()),
+        why=tuple(value for _, value in more),
     )
 
 
@@ -546,11 +630,49 @@ class JobsQuestion:
         return said if said.re == self._nonce and said.server == self._server else None
 
 
-Said_co = TypeVar("Said_co", Outcome, Counted, Told, covariant=True)
+class ListenQuestion:
+    """The question for ports, a conversation like the one for visits."""
+
+    ordered: Final = False
+
+    def __init__(
+        self,
+        key: bytes,
+        server: str,
+        watch: tuple[int, ...],
+        ignore: tuple[int, ...],
+        *,
+        nonce: Callable[[], str],
+    ):
+        """Ask an agent; `watch` and `ignore` as in `Listen`."""
+        self._key = key
+        self._server = server
+        self._watch, self._ignore = watch, ignore
+        self._nonce = nonce()
+        self.forged = 0
+
+    def begin(self, now_s: float) -> bytes:
+        """Return the datagram."""
+        question = Listen(self._server, self._nonce, int(now_s), self._watch, self._ignore)
+        return listen(self._key, question)
+
+    def take(self, datagram: bytes, now_s: float) -> bytes | Listening | None:
+        """Take what arrived."""
+        try:
+            said = read_listening(self._key, datagram)
+        except ForgedError:
+            self.forged += 1
+            return None
+        except ProtocolError:
+            return None
+        return said if said.re == self._nonce and said.server == self._server else None
+
+
+Said_co = TypeVar("Said_co", Outcome, Counted, Told, Listening, covariant=True)
 
 
 class Conversation(Protocol[Said_co]):
-    """A `Question`, a `CountQuestion` or a `JobsQuestion`."""
+    """A `Question`, or one of the others."""
 
     forged: int
 

@@ -24,6 +24,10 @@ def _connected(port: str, peer: str, more: str | None) -> Reason:
     return Reason("sleep.busy_port", port=int(port), peer=peer, number=number)
 
 
+def _flowing(port: str, peer: str, more: str | None) -> Reason:
+    return Reason("sleep.busy_udp", port=int(port), peer=peer, number=1 + int(more or 0))
+
+
 def _user(user: str, place: str) -> Reason:
     return Reason("sleep.busy_user", user=user, place=place)
 
@@ -41,6 +45,14 @@ _LINES: Final[tuple[tuple[str, _Made], ...]] = (
     (
         r"port ([0-9]{1,5}) is connected to ([0-9a-f.:]+)(?: and ([0-9]{1,6}) more)?",
         _connected,
+    ),
+    (
+        r"udp port ([0-9]{1,5}) is used by ([0-9a-f.:]+)(?: and ([0-9]{1,6}) more)?",
+        _flowing,
+    ),
+    (
+        r"udp port ([0-9]{1,5}) cannot be watched: this server tracks no connections",
+        lambda port: Reason("sleep.busy_untracked", port=int(port)),
     ),
     (r"logged in: (\S+) (?:from|at) (\S.*)", _user),
     (r"inhibited by (.+?): (.+)", _locked),

@@ -38,10 +38,15 @@ class Arming:
             return Reason("server.tripped", why=self.tripped, server=self.server)
         if self.sight:
             return self.sight
-        if self.trusted or (self.proven and self.proven == self.subject):
+        if self.shown:
             return None
         code = "server.commissioned_otherwise" if self.proven else "server.not_commissioned"
         return Reason(code, server=self.server)
+
+    @property
+    def shown(self) -> bool:
+        """Was it shown that the server wakes every time, or did somebody make sure of it?"""
+        return self.trusted or (self.proven != "" and self.proven == self.subject)
 
     def prove(self) -> None:
         """Take that it woke every time."""

@@ -15,6 +15,7 @@ from typing import Final
 from naproxy.core.hours import Calendar, Event, dates, span, zone
 from naproxy.core.reason import Reason
 from naproxy.core.schema import checked, fits, is_url_path, option, or_empty
+from naproxy.server import services
 from naproxy.shm.page import RULE_LEN, RULES
 
 CLOCK_SET_S: Final = 1767225600.0
@@ -93,6 +94,14 @@ class Settings:
         high=64,
         check=fits(r"!?[^!\s][^\n]{0,79}", Reason("config.timer_name")),
     )
+    services: tuple[str, ...] = option(
+        "What the office has chosen for what else the server does: a service that the doctor names,"
+        ' or a port, and "never" (it must not sleep), "used" (it stays awake while somebody is'
+        ' connected) or "ignore", such as "dns never" or "5000/tcp ignore"',
+        (),
+        high=64,
+        check=checked(services.chosen),
+    )
     busy_path: str = option(
         "Path that the box asks before each sleep: an application there says whether it is busy",
         "",
@@ -161,6 +170,8 @@ class Guard:
         to end.
         """
         said = [] if by_hand else self._untimely(seen)
+        never = services.Office(self._settings.services).never()
+        said += [Reason("server.never_sleeps", service=each) for each in never]
         if seen.fetching and not by_hand:
             said.append(Reason("server.fetching", number=seen.fetching))
         if seen.piping:

@@ -7,6 +7,7 @@ it, DELETE calls it off. A job that runs, or began a moment ago, is not begun ag
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import tempfile
@@ -25,6 +26,8 @@ from naproxy.core.processes import Printed, printed, words
 from naproxy.core.reason import Reason
 from naproxy.doctor.server import FactsError, parse
 from naproxy.history.write.journal import Journal
+from naproxy.server.services import Listener, Listening, UnreadableError
+from naproxy.server.services import parse as parse_ports
 from naproxy.setup import access, meters, scan, typical
 
 SCAN_PAUSE_S: Final = 10.0
@@ -32,6 +35,7 @@ LOOK_PAUSE_S: Final = 1.0
 _DOCTOR_S: Final = 90.0
 _DOCTOR_BYTES: Final = 1 << 18
 _KEY: Final = "setup"
+Met = Callable[[str, Listening | None, tuple[Listener, ...] | None], None]
 
 
 class Setup:
@@ -44,13 +48,18 @@ class Setup:
         journal: Journal,
         wire: scan.Wire | None = None,
         socket: str = DEFAULT_SOCKET,
+        met: Met = lambda _server, _told, _met: None,
     ) -> None:
-        """`config` is the one in force, `file` where it is, `socket` the controller's own."""
+        """`config` is the one in force, `file` where it is, `socket` the controller's own.
+
+        `met` hears at which ports a server listens, if somebody brought that, and which answer.
+        """
         self._config = config
         self._file = file
         self._journal = journal
         self._wire = wire or scan.Wire()
         self._socket = socket
+        self._met = met
         self._jobs = Jobs()
 
     def stop(self) -> None:
@@ -176,7 +185,15 @@ class Setup:
             more = ("--facts", file.name) if facts else ()
             done = await self._run_doctor(name, "--json", *more)
         found: dict[str, Any] = json.loads(done.output)
+        self._hear(name, found.pop("listens"), found.pop("answers"))
         return found
+
+    def _hear(self, name: str, listens: str | None, answers: str | None) -> None:
+        """Tell of the ports; what cannot be read is said by the doctor."""
+        with contextlib.suppress(UnreadableError, ApiError):
+            told = None if listens is None else parse_ports(listens)
+            met = None if answers is None else parse_ports(answers).listeners
+            self._met(self._server(name).id, told, met)
 
     async def _run_doctor(self, name: str, *more: str) -> Printed:
         """Run `naproxy doctor`: a process of its own, for ssh and ip may take their time."""

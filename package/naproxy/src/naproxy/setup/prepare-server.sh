@@ -14,7 +14,8 @@ printf '%s\n' '@LINE@' | su -s /bin/sh @USER@ -c '
 cat >/usr/local/bin/naproxy-sleep <<'END'
 #!/bin/sh
 # What this prints is the reason that people see.
-for name in rsync borg restic pg_dump mariadb-dump; do
+for name in rsync borg restic rclone duplicity rdiff-backup rsnapshot kopia veeamagent veeamjobman \
+    pg_dump pg_basebackup mysqldump mariadb-dump mariadb-backup ffmpeg HandBrakeCLI; do
 	if pgrep -x "$name" >/dev/null; then
 		echo "$name is running"
 		exit 1
@@ -43,12 +44,27 @@ if [ -e /proc/mdstat ]; then
 		}' /proc/mdstat) || exit 1
 	[ -z "$array" ] || { echo "$array"; exit 1; }
 fi
-# Who is connected past the box would lose the server, or a file (139, 445: SMB; 2049: NFS).
-# If the box has more addresses, add them.
+# Who is connected past the box would lose the server, or a file (139, 445: SMB; 2049: NFS). The box
+# names the ports of what else this server does: "watch 445/tcp 51820/udp". If the box has more
+# addresses, add them.
 box="${SSH_CLIENT%% *}"
-for port in @PORTS@ 139 445 2049; do
-	here=$(ss -Htn state established "sport = :$port") || exit 1
-	seen=$(printf '%s\n' "$here" | awk -v box="$box" '
+asked="${SSH_ORIGINAL_COMMAND:-$*}"
+tcp='139 445 2049' udp=
+case " $asked " in *' watch '*)
+	set -f
+	tcp=
+	for each in ${asked#*watch}; do
+		case "${each%/*}" in *[!0-9]*) continue ;; esac
+		case "$each" in
+		?*/tcp) tcp="$tcp ${each%/*}" ;;
+		?*/udp) udp="$udp ${each%/*}" ;;
+		esac
+	done
+	;;
+esac
+past() # of rows as ss prints them, at a port: how many came past the box, and the first of them
+{
+	awk -v box="$box" -v port="$1" '
 		function address(place)
 		{
 			sub(/:[0-9]+$/, "", place)
@@ -61,7 +77,7 @@ for port in @PORTS@ 139 445 2049; do
 			for (i = split(box, own, " "); i > 0; i--)
 				seen[address(own[i] ":0")]
 		}
-		NF >= 4 {
+		NF >= 4 && $3 ~ ":" port "$" {
 			peer = address($4)
 			if (peer ~ /^127\./ || peer == "::1" || peer == address($3) || peer in seen)
 				next
@@ -69,21 +85,37 @@ for port in @PORTS@ 139 445 2049; do
 			if (!number++)
 				first = peer
 		}
-		END { print number + 0, first }') || exit 1
+		END { print number + 0, first }'
+}
+more() # what follows the first of so many
+{
+	[ "$1" = 1 ] || echo " and $(($1 - 1)) more"
+}
+for port in @PORTS@ $tcp; do
+	here=$(ss -Htn state established "sport = :$port") || exit 1
+	seen=$(printf '%s\n' "$here" | past "$port") || exit 1
 	number=${seen%% *}
-	case "$port $number" in
-	*" 0") continue ;;
-	"139 "* | "445 "* | "2049 "*)
-		more=$((number - 1))
-		echo "port $port is connected to ${seen#* }$([ "$more" = 0 ] || echo " and $more more")"
-		;;
-	*) echo "around $port $number" ;;
+	[ "$number" = 0 ] && continue
+	case " @PORTS@ " in
+	*" $port "*) echo "around $port $number" ;;
+	*) echo "port $port is connected to ${seen#* }$(more "$number")" ;;
 	esac
 	exit 1
 done
+if [ -n "$udp" ]; then
+	flows=$(sudo -n /usr/local/sbin/naproxy-appointments flows) || {
+		echo "udp port ${udp##* } cannot be watched: this server tracks no connections"
+		exit 1
+	}
+	for port in $udp; do
+		seen=$(printf '%s\n' "$flows" | past "$port") || exit 1
+		[ "${seen%% *}" = 0 ] && continue
+		echo "udp port $port is used by ${seen#* }$(more "${seen%% *}")"
+		exit 1
+	done
+fi
 # The box asks what this server is going to do by itself, and in its order says in how many
 # seconds the server's own clock is to wake it.
-asked="${SSH_ORIGINAL_COMMAND:-$*}"
 case "$asked" in
 *appointments) exec sudo -n /usr/local/sbin/naproxy-appointments ;;
 *"alarm "*) sudo -n /usr/local/sbin/naproxy-appointments "${asked##* }" >/dev/null 2>&1 ;;
@@ -92,13 +124,33 @@ exec sudo -n systemctl @VERB@ --check-inhibitors=yes
 END
 cat >/usr/local/sbin/naproxy-appointments <<'END'
 #!/bin/sh
-# Prints what this server is going to do by itself. With a number: so many seconds from now its
-# own clock wakes it.
+# Prints what this server is going to do by itself, and the ports at which it listens. With a
+# number: so many seconds from now its own clock wakes it. With "flows": the connections by UDP.
 set -u
-if [ $# -gt 0 ]; then
-	case "$1" in '' | *[!0-9]*) exit 2 ;; esac
-	exec rtcwake --mode no --seconds "$1"
-fi
+export LC_ALL=C
+table=/proc/net/nf_conntrack
+tracked() # the table of connections: where it is kept, whoever asks is in it
+{
+	if [ -r "$table" ]; then cat "$table"; else conntrack -L 2>/dev/null; fi | grep .
+}
+case "${1-all}" in
+all) ;;
+flows)
+	rows=$(tracked) || exit 3
+	# In the columns of ss; the first of each pair is who began.
+	printf '%s\n' "$rows" | awk '
+		/(^| )udp / {
+			delete first
+			for (i = 1; i <= NF; i++)
+				if (split($i, pair, "=") == 2 && !(pair[1] in first))
+					first[pair[1]] = pair[2]
+			print 0, 0, first["dst"] ":" first["dport"], first["src"] ":" first["sport"]
+		}'
+	exit
+	;;
+'' | *[!0-9]*) exit 2 ;;
+*) exec rtcwake --mode no --seconds "$1" ;;
+esac
 plain() # the files of a folder that cron and run-parts take
 {
 	for file in "$1"/*; do
@@ -106,8 +158,27 @@ plain() # the files of a folder that cron and run-parts take
 		[ ! -f "$file" ] || printf '%s\n' "$file"
 	done
 }
+listening() # of rows of ss: port/protocol/program of each that others can reach, at most 75
+{
+	awk 'NF >= 6 && NR <= 5000 {
+		place = port = $5
+		sub(/.*:/, "", port)
+		if (place ~ /^(127\.|\[::1\]|\[::ffff:127\.)/ || port !~ /^[0-9]+$/)
+			next
+		name = ""
+		if (match($0, /\(\("[^"]*"/))
+			name = substr($0, RSTART + 3, RLENGTH - 4)
+		gsub(/[^A-Za-z0-9._-]/, "_", name)
+		print port "/" $1 "/" substr(name, 1, 15)
+	}' | sort -u | sort -t / -n | awk '
+		NR <= 75 { printf " %s", $0 }
+		END { if (NR > 75) printf " more/%d", NR - 75 }'
+}
 echo naproxy-appointments 1
 date '+now %s'
+rows=$(ss -Htulnp) || exit 1
+tracked >/dev/null && flows=' flows' || flows=
+printf 'listens%s%s\n' "$flows" "$(printf '%s\n' "$rows" | listening)"
 echo "zone $(readlink -f /etc/localtime | sed 's|.*/zoneinfo/||') $(date +%z)"
 [ ! -x /usr/sbin/anacron ] || echo anacron
 for folder in /etc/cron.hourly /etc/cron.daily /etc/cron.weekly /etc/cron.monthly; do

@@ -15,6 +15,7 @@ from naproxy.core.schema import option, redefault
 from naproxy.drivers import Target
 from naproxy.server.jobs import Job
 from naproxy.server.machine_io import Answer
+from naproxy.server.services import Listening
 
 STATES: Final = ("ram", "disk", "off")
 """Suspend to RAM, suspend to disk, power off."""
@@ -61,6 +62,8 @@ class SleepSettings:
     """The box never puts the server to sleep."""
     itself: ClassVar[bool] = False
     """The server puts itself to sleep."""
+    looks: ClassVar[bool] = False
+    """Before it sleeps, the server looks who is connected to the ports that the box names."""
     woken_by: ClassVar[tuple[str, ...]] = ()
     """The ways to wake of which it needs one; empty: any will do."""
     programs: ClassVar[Mapping[str, str]] = {}
@@ -121,6 +124,8 @@ class SleepDriver(ABC, Generic[Settings]):
         self._settings = settings
         self._target = target
         self._alarm_s: int | None = None
+        self.listening: Listening | None = None
+        """At which ports the server listens, if it told when it was asked."""
 
     async def asked(self) -> list[Job] | SleepResult | None:
         """Ask what the server is going to do by itself; None if it does not tell. Never raises.
@@ -142,6 +147,10 @@ class SleepDriver(ABC, Generic[Settings]):
 
     async def counted(self) -> Counted | None:
         """Return which visits the server counted; None if it does not tell. Never raises."""
+        return None
+
+    async def ports(self) -> Listening | None:
+        """Return at which ports the server listens, without an order; None where nobody can ask."""
         return None
 
     @abstractmethod

@@ -6,12 +6,13 @@ The agent says yes, or why not; after a yes it puts the server to sleep itself.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from naproxy.core.findings import NotSeen, Problem, let_in
 from naproxy.core.reason import Reason, WrongError, own_words, together
@@ -21,6 +22,7 @@ from naproxy.drivers.agent_protocol import (
     Conversation,
     CountQuestion,
     JobsQuestion,
+    ListenQuestion,
     NoAnswerError,
     Outcome,
     ProtocolError,
@@ -39,6 +41,7 @@ from naproxy.drivers.sleep import (
 )
 from naproxy.server.jobs import Job
 from naproxy.server.machine_io import Answer
+from naproxy.server.services import Listening, UnreadableError, parse
 from naproxy.server.sight import HTTPS_PORT
 
 if TYPE_CHECKING:
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
 
 _LOOK_S: Final = 3.0
 _HTTP_PORT: Final = 80
+_LISTENS_AGAIN_S: Final = 600.0
 STATES: Final = {"ram": "mem", "disk": "disk", "off": "off"}
 """What the agent calls the states of `sleep.state`."""
 
@@ -53,6 +57,8 @@ STATES: Final = {"ram": "mem", "disk": "disk", "off": "off"}
 @dataclass(frozen=True, kw_only=True)
 class Settings(SleepSettings):
     """Where the agent is, and the key that it shares with the box."""
+
+    looks: ClassVar[bool] = True
 
     driver: str = option("agent: ask the agent on the server", "agent")
     host: str = option("Host name or address; empty: the server's", "", check=is_place)
@@ -78,6 +84,7 @@ class Driver(SleepDriver[Settings]):
         super().__init__(settings, target)
         self._host = settings.host or target.address
         self._tells = False
+        self._listens_again_s = 0.0
 
     async def asked(self) -> list[Job] | SleepResult | None:
         """Ask; an agent that never told may be an old one, which does not answer this."""
@@ -94,7 +101,49 @@ class Driver(SleepDriver[Settings]):
         self._tells = True
         if said.why:
             return unreadable("; ".join(said.why))
+        try:
+            await self._listen()
+        except UnreadableError as error:
+            return unreadable(str(error))
         return [Job(name, float(in_s), often) for in_s, often, name in said.jobs]
+
+    async def ports(self) -> Listening | None:
+        """Ask for them, and tell the agent at which to look from now on."""
+        with contextlib.suppress(UnreadableError):  # the next order says why
+            await self._listen()
+        return self.listening
+
+    async def _listen(self) -> None:
+        """Ask for the ports; UnreadableError.
+
+        An agent that does not answer this is an older one, which is asked anew after a while.
+        """
+        if self.listening is None and time.monotonic() < self._listens_again_s:
+            return
+        before, self.listening = self.listening, None
+        found = await self._asked_ports(before)
+        if found and self._look_at(found) != self._look_at(before):
+            found = await self._asked_ports(found)
+        self.listening = found
+        self._listens_again_s = time.monotonic() + _LISTENS_AGAIN_S
+
+    async def _asked_ports(self, known: Listening | None) -> Listening | None:
+        """Ask, and tell at which ports to look of those that are known; None: no answer to that."""
+        settings, look_at = self._settings, self._look_at(known)
+        try:
+            question = ListenQuestion(_key(settings), self._target.id, *look_at, nonce=_nonce)
+            said = await _converse(question, self._host, settings.port, _LOOK_S)
+        except (WrongError, NoAnswerError, OSError, ProtocolError):
+            return None
+        if said.why:
+            raise UnreadableError("; ".join(said.why))
+        return parse(" ".join(said.words))
+
+    def _look_at(self, known: Listening | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the ports of UDP that count, and those of TCP that do not."""
+        office, listeners = self._target.office, known.listeners if known else ()
+        watched, ignored = office.watched(listeners), office.ignored(listeners)
+        return _numbers(watched, "udp"), _numbers(ignored, "tcp")
 
     async def order(self) -> SleepResult:
         """Ask, give the order if the answer is yes, and return the agent's answer."""
@@ -143,6 +192,12 @@ async def _ask_count(settings: Settings, target: Target) -> agent_protocol.Count
         return await _converse(question, host, settings.port, _LOOK_S)
     except (WrongError, NoAnswerError, OSError):
         return None
+
+
+def _numbers(keys: Iterable[str], protocol: str) -> tuple[int, ...]:
+    """Return the ports of a protocol among those as `445/tcp`."""
+    pairs = (key.split("/") for key in keys)
+    return tuple(int(port) for port, of in pairs if of == protocol)
 
 
 def _key(settings: Settings) -> bytes:

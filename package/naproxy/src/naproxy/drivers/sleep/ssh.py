@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from naproxy.core.findings import NotSeen, Problem, let_in
 from naproxy.core.hours import zone
@@ -29,7 +29,7 @@ from naproxy.drivers.sleep import (
     by_exit_status,
     unreadable,
 )
-from naproxy.server import jobs
+from naproxy.server import jobs, services
 from naproxy.server.jobs import Job
 from naproxy.server.machine_io import Answer
 
@@ -42,6 +42,7 @@ _CONNECTION_ENDED: Final = 255
 _REFUSED: Final = 1
 _SCRIPT: Final = "naproxy-sleep"
 _LAST_PORT: Final = 65535
+_LISTENS: Final = "listens"
 _AROUND: Final = re.compile(r"around ([1-9][0-9]{0,4}) ([1-9][0-9]{0,6})", re.ASCII)
 """What the server's script says of visitors who are connected past the box: port, number."""
 
@@ -49,6 +50,8 @@ _AROUND: Final = re.compile(r"around ([1-9][0-9]{0,4}) ([1-9][0-9]{0,6})", re.AS
 @dataclass(frozen=True, kw_only=True)
 class Settings(SshSettings, SleepSettings):
     """Where to log in, and what to say there."""
+
+    looks: ClassVar[bool] = True
 
     driver: str = option("ssh: a command by OpenSSH", "ssh")
     command: str = option("Command; a forced command on the server overrides it", _SCRIPT)
@@ -77,28 +80,48 @@ class Driver(SleepDriver[Settings]):
 
         Another command is not asked.
         """
-        command = self._settings.command
-        if command.rpartition("/")[2] != _SCRIPT:
+        if not self._is_ours:
             return None
         try:
             said, log = await self._ssh.fetch(
-                f"{command} appointments", self._settings.timeout_s, jobs.MOST_BYTES + 1
+                self._command("appointments"), self._settings.timeout_s, jobs.MOST_BYTES + 1
             )
         except WrongError as error:
             return SleepResult(Answer.FAILED, error.reason)
         text = said.output.decode(errors="replace")
         if not text.startswith(jobs.FIRST_LINE):
             return self._answer(Session(Ended(said.code, words(said.output + said.complaint)), log))
+        text, listens = _apart(text)
         try:
+            self.listening = None if listens is None else services.parse(listens)
             return await asyncio.to_thread(jobs.parse, text, zone(""), zone)
-        except jobs.UnreadableError as error:
+        except (jobs.UnreadableError, services.UnreadableError) as error:
             return unreadable(str(error))
+
+    async def ports(self) -> services.Listening | None:
+        """Ask a script that told of them before: an older one would put the server to sleep."""
+        if self.listening is not None:
+            await self.asked()
+        return self.listening
 
     async def order(self) -> SleepResult:
         """Give the command and return the server's answer."""
-        alarm = f" alarm {self._alarm_s}" if self._alarm_s else ""
-        session = await self._ssh.run(self._settings.command + alarm, self._settings.timeout_s)
+        alarm = ("alarm", str(self._alarm_s)) if self._alarm_s else ()
+        session = await self._ssh.run(self._command(*alarm), self._settings.timeout_s)
         return self._answer(session)
+
+    @property
+    def _is_ours(self) -> bool:
+        return self._settings.command.rpartition("/")[2] == _SCRIPT
+
+    def _command(self, *words: str) -> str:
+        """Return what is run there: our script is told at which ports to look, too.
+
+        What it is asked for comes last: an older script looks at the last words only.
+        """
+        listeners = self.listening.listeners if self.listening else ()
+        watch = ("watch", *self._target.office.watched(listeners)) if self._is_ours else ()
+        return " ".join([self._settings.command, *watch, *words])
 
     def _answer(self, session: Session) -> SleepResult:
         code = session.ended.code
@@ -114,6 +137,14 @@ class Driver(SleepDriver[Settings]):
         if session.let_in:
             return SleepResult(Answer.ACCEPTED, Reason("sleep.connection_ended"))
         return SleepResult(Answer.FAILED, self._ssh.failure(session.log))
+
+
+def _apart(text: str) -> tuple[str, str | None]:
+    """Return what the script tells without its line of ports, and that; None: it has none."""
+    lines = text.split("\n")
+    listens = [line for line in lines if line.partition(" ")[0] == _LISTENS]
+    rest = [line for line in lines if line.partition(" ")[0] != _LISTENS]
+    return "\n".join(rest), " ".join(line[len(_LISTENS) :] for line in listens) if listens else None
 
 
 def _around(said: str) -> Past | None:
