@@ -24,6 +24,8 @@ case "$SSH_ORIGINAL_COMMAND" in
 esac
 exec '{command}'
 """
+WATCH = "watch 139/tcp 445/tcp 2049/tcp"
+"""What the script is told of shared folders."""
 SOON_S = 240
 LATER_S = 7200
 
@@ -71,7 +73,7 @@ def test_a_server_that_sleeps_is_woken_for_its_timer_and_given_a_moment(
     server.has_a_timer(LATER_S)
     office.box.sleep()
     _, order = server.was_told()
-    alarm_s = int(order.removeprefix("naproxy-sleep alarm "))
+    alarm_s = int(order.removeprefix(f"naproxy-sleep {WATCH} alarm "))
     assert LATER_S - 60 < alarm_s < LATER_S
     assert office.server.board.state == "off"
     clock.step(LATER_S - 70)
@@ -123,5 +125,5 @@ def test_a_server_with_something_to_do_soon_is_not_put_to_sleep(
     office.box.api("POST", "/v1/servers/web/sleep", {})
     wait_for(lambda: inhibited(office), "the refusal")
     office.box.await_state("awake")
-    assert server.was_told() == ["naproxy-sleep appointments"]
+    assert server.was_told() == [f"naproxy-sleep {WATCH} appointments"]
     assert [each["name"] for each in office.box.status()["appointments"]] == ["backup.timer"]

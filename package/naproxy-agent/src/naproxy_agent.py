@@ -621,10 +621,10 @@ def read_listening(run: Run, root: Path) -> tuple[str, ...]:
     they have no names. `flows` is among them if there is a table of connections.
     """
     found = set()
-    for protocol, wanted in (("tcp", _LISTEN), ("udp", _UDP_OPEN)):
-        for address, port, _, status in _sockets(root, protocol):
+    for kind, wanted in (("tcp", _LISTEN), ("udp", _UDP_OPEN)):
+        for address, port, _, status in _sockets(root, kind):
             if status == wanted and not _address(address).is_loopback:
-                found.add((int(port, 16), protocol))
+                found.add((int(port, 16), kind))
     names = {}
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         for row in run([*_BY_SYSTEMD, "ss", "-Htulnp"]).splitlines():
@@ -828,10 +828,10 @@ class Agent:
         coming: Callable[[float], list[jobs.Job]],
         nonce: Callable[[], str] = lambda: secrets.token_hex(16),
     ):
-        """`why_not` reads and judges the server, for a state, the box's address, and what it watches.
+        """`why_not` reads and judges the server, for a state, the box's address, what is watched.
 
-        `listening` reads the ports at which the server listens, `coming` reads what the server is going to do after now, in epoch seconds. `nonce` gives
-        32 hex digits.
+        `listening` reads the ports at which the server listens, `coming` what the server is going
+        to do after now, in epoch seconds. `nonce` gives 32 hex digits.
         """
         self._server = server
         self._key = key

@@ -21,8 +21,8 @@ from naproxy_agent import (
     Watched,
     plain_address,
     read,
-    read_inhibitors,
     read_flows,
+    read_inhibitors,
     read_installing,
     read_jobs,
     read_listening,
@@ -520,7 +520,11 @@ def said(watched, **readings):
 
 
 def test_who_uses_a_port_of_udp_that_the_box_named_keeps_it_awake():
-    flows = (Connection(51820, "192.0.2.7"), Connection(51820, "192.0.2.8"), Connection(53, "1.1.1.1"))
+    flows = (
+        Connection(51820, "192.0.2.7"),
+        Connection(51820, "192.0.2.8"),
+        Connection(53, "1.1.1.1"),
+    )
     assert said(Watched((51820,)), flows=flows) == (
         "udp port 51820 is used by 192.0.2.7 and 1 more",
     )
@@ -583,11 +587,11 @@ def test_ports_that_others_reach_are_told_with_their_programs_where_root_says_wh
 
 
 CONNTRACK = """
-ipv4     2 tcp      6 431999 ESTABLISHED src=192.0.2.1 dst=192.0.2.2 sport=4 dport=22 src=192.0.2.2
-ipv4     2 udp      17 28 src=192.0.2.9 dst=192.0.2.2 sport=4 dport=51820 [UNREPLIED] src=192.0.2.2 dst=192.0.2.9 sport=51820 dport=4
-ipv4     2 udp      17 28 src=192.0.2.2 dst=9.9.9.9 sport=4 dport=53 src=9.9.9.9 dst=192.0.2.2 sport=53 dport=4
-ipv6     10 udp     17 28 src=2001:0db8:0000:0000:0000:0000:0000:0009 dst=2001:db8::2 sport=4 dport=53 src=x
-ipv4     2 udp      17 28 src=127.0.0.1 dst=127.0.0.1 sport=4 dport=53 src=127.0.0.1 dst=127.0.0.1
+ipv4 2 tcp 6 43 ESTABLISHED src=192.0.2.1 dst=192.0.2.2 sport=4 dport=22 src=192.0.2.2
+ipv4 2 udp 17 28 src=192.0.2.9 dst=192.0.2.2 sport=4 dport=51820 [UNREPLIED] src=192.0.2.2 dport=4
+ipv4 2 udp 17 28 src=192.0.2.2 dst=9.9.9.9 sport=4 dport=53 src=9.9.9.9 sport=53 dport=4
+ipv6 10 udp 17 28 src=2001:0db8:0000:0000:0000:0000:0000:0009 dst=2001:db8::2 sport=4 dport=53
+ipv4 2 udp 17 28 src=127.0.0.1 dst=127.0.0.1 sport=4 dport=53 src=127.0.0.1 dst=127.0.0.1
 """
 TRIE = """Main:
   +-- 0.0.0.0/0 3 0 5

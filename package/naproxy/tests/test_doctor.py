@@ -52,7 +52,13 @@ GOOD = readings.Seen(
     macs=(MAC,),
     programs=frozenset({"etherwake", "ssh"}),
     known=readings.Known(
-        {"https": {"sight": None, "around": None}, "inhibitors": [], "sleeps_itself": None}, EDGE
+        {
+            "https": {"sight": None, "around": None},
+            "inhibitors": [],
+            "sleeps_itself": None,
+            "services": {"told": True, "listens": "22/tcp/sshd 80/tcp/nginx"},
+        },
+        EDGE,
     ),
     way=ssh.Login(
         session=Session(Ended(255, ""), "Authenticated to x\nadministratively prohibited")
@@ -231,6 +237,7 @@ def test_without_a_controller_nothing_is_said_of_visitors() -> None:
     assert verdicts(dataclasses.replace(GOOD, known=None)) == {
         "past_the_box": "not seen",
         "visits_past_the_box": "not seen",
+        "other_services": "not seen",
     }
 
 

@@ -20,6 +20,7 @@ from naproxy.drivers import agent_protocol
 from naproxy.drivers.sleep import Counted, SleepResult, agent
 from naproxy.server.jobs import Job
 from naproxy.server.machine_io import Answer
+from naproxy.server.services import Office
 from ssh_server import TARGET, free_port
 
 AGENT = Path(__file__).parents[2] / "naproxy-agent" / "src" / "naproxy_agent.py"
@@ -521,3 +522,44 @@ def test_only_who_told_of_its_appointments_is_given_an_alarm(server: Server) -> 
     wire.close()
     assert server.sleeps()
     assert any(b"kind=sleep-until\n" in each and b"alarm=3600\n" in each for each in wire.passed)
+
+
+def test_its_ports_are_told_and_those_that_the_office_chose_are_looked_at(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[agent_protocol.Listen] = []
+    write = agent_protocol.listen
+
+    def listen(key: bytes, message: agent_protocol.Listen) -> bytes:
+        asked.append(message)
+        return write(key, message)
+
+    monkeypatch.setattr(agent_protocol, "listen", listen)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.bind(("0.0.0.0", 0))
+        port = sock.getsockname()[1]
+        chosen = replace(TARGET, office=Office((f"{port}/udp used", "22/tcp ignore")))
+        settings = agent.Settings(port=server.port, key_file=key_file(server.directory))
+        driver = agent.Driver(settings, chosen)
+        found = asyncio.run(driver.ports())
+    assert found is not None
+    named = {each.key for each in found.listeners}
+    assert f"{port}/udp" in named or found.more
+    if not found.more:
+        assert [message.watch for message in asked] == [(), (port,)]
+
+
+def test_an_agent_that_knows_nothing_of_ports_is_not_asked_each_time(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+
+    async def converse(question: object, *_: object) -> None:
+        asked.append(question)
+        raise agent_protocol.NoAnswerError(ordered=False, forged=0)
+
+    monkeypatch.setattr(agent, "_converse", converse)
+    settings = agent.Settings(port=server.port, key_file=key_file(server.directory))
+    driver = agent.Driver(settings, TARGET)
+    assert [asyncio.run(driver.ports()) for _ in range(5)] == [None] * 5
+    assert len(asked) == 1

@@ -5,10 +5,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from naproxy import drivers
 from naproxy.core.reason import Reason
 from naproxy.drivers.sleep import Past, SleepResult, none, ssh
 from naproxy.server.jobs import Job
 from naproxy.server.machine_io import Answer
+from naproxy.server.services import Office, parse
 from ssh_server import TARGET, Server, free_port, key, needs_sshd, serving
 
 
@@ -248,4 +250,45 @@ def test_another_command_is_not_asked(sshd: Server) -> None:
 def test_the_order_says_when_the_server_s_own_clock_is_to_wake_it(sshd: Server) -> None:
     sshd.says(TELLS)
     said = asyncio.run(ssh.Driver(sshd.settings(), TARGET).sleep(3600))
-    assert str(said.reason) == "the server refuses to sleep: naproxy-sleep alarm 3600"
+    assert str(said.reason) == f"the server refuses to sleep: naproxy-sleep {WATCH} alarm 3600"
+
+
+WATCH = "watch 139/tcp 445/tcp 2049/tcp"
+LISTENS = TELLS.replace("echo end", "echo 'listens flows 445/tcp/smbd 3306/tcp'\n	echo end")
+
+
+def office(*choices: str) -> drivers.Target:
+    return replace(TARGET, office=Office(choices, frozenset({"80/tcp"})))
+
+
+@needs_sshd
+def test_the_order_names_the_ports_that_the_script_told_and_the_office_wants_looked_at(
+    sshd: Server,
+) -> None:
+    assert LISTENS != TELLS
+    sshd.says(LISTENS)
+    driver = ssh.Driver(sshd.settings(), office("smb ignore"))
+    assert asyncio.run(driver.ports()) is None  # an older script would sleep
+    assert isinstance(asyncio.run(driver.asked()), list)
+    assert driver.listening == parse("flows 445/tcp/smbd 3306/tcp")
+    assert asyncio.run(driver.ports()) == driver.listening
+    said = asyncio.run(driver.sleep(60))
+    assert str(said.reason).endswith("naproxy-sleep watch 2049/tcp 3306/tcp alarm 60")
+
+
+@needs_sshd
+@pytest.mark.parametrize(
+    "line",
+    [
+        "listens 445/tcp/\\033[2J",
+        "listens 445",
+        "listens $(yes 1/tcp | head -c 20000 | tr '\\n' ' ')",
+    ],
+)
+def test_ports_that_are_garbled_or_too_many_keep_it_awake(sshd: Server, line: str) -> None:
+    sshd.says(TELLS.replace("echo end", f'printf "{line}\\n"\n	echo end'))
+    said = asyncio.run(ssh.Driver(sshd.settings(), TARGET).asked())
+    assert isinstance(said, SleepResult)
+    assert said.answer is Answer.REFUSED
+    assert "its list of ports" in str(said.reason)
+    assert str(said.reason).isprintable()

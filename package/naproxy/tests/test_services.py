@@ -57,11 +57,10 @@ def test_what_is_too_long_is_refused(text: str) -> None:
 def test_whatever_a_server_tells_is_read_or_refused(text: str) -> None:
     try:
         told = parse(text)
-    except services.UnreadableError as error:
-        assert str(error).isprintable()
-    else:
-        assert parse(told.text()) == told
-        Office().services(told.listeners)
+    except services.UnreadableError:
+        return
+    assert parse(told.text()) == told
+    Office().services(told.listeners)
 
 
 def test_an_office_server_s_ports_are_named() -> None:
@@ -161,8 +160,8 @@ def test_what_must_never_sleep_does_not_by_hand_either() -> None:
     guard = Guard(Settings(services=("dhcp never", "5000/tcp never", "smb used")))
     said = guard.inhibitors(Readings(wall_s=2e9), by_hand=True)
     assert said == [
-        Reason("server.never_sleeps", service=Reason("service.dhcp")),
-        Reason("server.never_sleeps", service=Reason("service.port", port="5000/tcp")),
+        Reason("server.never_sleeps", service=Reason("serves.dhcp")),
+        Reason("server.never_sleeps", service=Reason("serves.port", port="5000/tcp")),
     ]
 
 

@@ -19,6 +19,7 @@ from naproxy.api.jobs import JobError
 from naproxy.config import document as config
 from naproxy.core.hours import zone
 from naproxy.drivers import busy
+from naproxy.drivers.sleep import ssh
 from naproxy.server import jobs, services
 from naproxy.setup import access
 
@@ -192,7 +193,7 @@ export SSH_CLIENT="192.0.2.1 40000 22" SSH_ORIGINAL_COMMAND="naproxy-sleep watch
 printf '#!/bin/sh\\n%s\\n' >/usr/local/bin/sudo
 /usr/local/bin/naproxy-sleep || echo "exit $?"
 """
-FLOWS = "0 0 192.0.2.2:51820 192.0.2.9:4\\n0 0 192.0.2.2:51820 192.0.2.1:5\\n0 0 9.9.9.9:51820 127.0.0.1:6"
+FLOWS = r"0 0 192.0.2.2:51820 192.0.2.9:4\n0 0 192.0.2.2:51820 192.0.2.1:5\n0 0 9:51820 127.0.0.1:6"
 
 
 def watched(folder: Path, ports: str, sudo: str, ss: str = "") -> list[str]:
@@ -322,7 +323,7 @@ tcp LISTEN 0 50 [::ffff:127.0.0.1]:8005 *:* users:(("java",pid=12,fd=4))
 tcp LISTEN 0 50 0.0.0.0:5000 0.0.0.0:* users:(("evil \x1b[2J / name",pid=13,fd=4))
 """
 TRACKED = """\
-tcp      6 431999 ESTABLISHED src=192.0.2.1 dst=192.0.2.2 sport=4 dport=22 src=192.0.2.2 dst=192.0.2.1
+tcp      6 431999 ESTABLISHED src=192.0.2.1 dst=192.0.2.2 sport=4 dport=22 src=192.0.2.2
 udp      17 28 src=192.0.2.9 dst=192.0.2.2 sport=4 dport=51820 [UNREPLIED] src=192.0.2.2 sport=51820
 """
 
@@ -330,7 +331,9 @@ udp      17 28 src=192.0.2.9 dst=192.0.2.2 sport=4 dport=51820 [UNREPLIED] src=1
 def told_ports(folder: Path, rows: str, tracked: str) -> list[str]:
     (folder / "rows").write_text(rows)
     (folder / "tracked").write_text(tracked)
-    return pasted(folder, LISTENS)[1:]
+    server = config.parse(f'{SERVER}[server.sleep]\ndriver = "ssh"\nstate = "off"\n').server[0]
+    text = access._script(server, server.sleep, LINE)
+    return run(folder, text.replace("/proc/net/nf_conntrack", str(folder / "none")), LISTENS)[1:]
 
 
 @needs_root
@@ -374,7 +377,9 @@ def test_what_the_server_will_do_is_told_as_the_box_reads_it(tmp_path: Path) -> 
     (tmp_path / "systemctl").write_text(f"#!/bin/sh\ncat <<'END'\n{TIMERS}\nEND\n")
     said = pasted(tmp_path, TELLS)[1:]
     assert "parts /etc/cron.daily backup" in said
-    found = jobs.parse("\n".join(said), UTC, zone)
+    text, listens = ssh._apart("\n".join(said))
+    found = jobs.parse(text, UTC, zone)
+    assert listens is not None
     assert {each.name for each in found} >= {"cron.daily/backup", "cron.d/check"}
     assert not any("not-run" in each or "old" in each for each in said)
 

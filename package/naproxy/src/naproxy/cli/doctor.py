@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import ipaddress
 import json
 import sys
 from dataclasses import replace
@@ -82,9 +83,10 @@ def run(args: argparse.Namespace) -> int:
 
 async def _see(server: Server, interface: str) -> readings.Seen:
     seen = await readings.see(server, interface)
-    if seen.web == "open" or seen.there:
-        return replace(seen, met=await ports.meet(server.address))
-    return seen
+    itself = ipaddress.ip_address(server.address).is_loopback
+    if itself or not (seen.web == "open" or seen.there):
+        return seen
+    return replace(seen, met=await ports.meet(server.address))
 
 
 def _known(socket: str, name: str, *, look: bool) -> readings.Known | None:

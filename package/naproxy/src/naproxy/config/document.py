@@ -606,7 +606,7 @@ def _power_conflicts(server: Server, here: str) -> Iterator[Problem]:
     needed = server.sleep.woken_by
     if needed and not ways & set(needed):
         yield Problem(f"{here}.wake.driver", Reason("config.not_by_packet", names=needed))
-    if not server.sleep.never and not server.sleep.looks and office_of(server).watches:
+    if not server.sleep.looks and office_of(server).watches:
         yield Problem(f"{here}.awake.services", Reason("config.service_way"))
     for key, what in server.sleep.conflicts():
         yield Problem(f"{here}.sleep.{key}", what)

@@ -56,10 +56,15 @@ def status(executor: Executor, decider: Decider, supervisor: Supervisor) -> dict
 
 
 def _services(executor: Executor) -> dict[str, Any]:
-    """Return what else it does; `told`: it told so itself."""
+    """Return what else it does; `told`: there, not only seen from here.
+
+    `looks`: its way to sleep can look who is connected, `flows`: to ports of UDP, too.
+    """
     known, office = executor.services, executor.office
     return {
         "told": known.told is not None,
+        "looks": executor.server.sleep.looks,
+        "flows": known.all.flows,
         "listens": known.all.text(),
         "list": [each.plain() for each in office.services(known.all.listeners)],
     }

@@ -113,7 +113,8 @@ def _untracked(found: Iterable[Service], listening: Listening) -> Iterator[Reaso
 
 def _listening(seen: Seen) -> Listening:
     """Return the ports that are known: as the server told them, or it answered from there."""
-    status = seen.known.status["services"] if seen.known else {"told": False, "listens": ""}
+    known = seen.known.status.get("services") if seen.known else None
+    status = known or {"told": False, "listens": ""}
     listens = status["listens"] if seen.listens is None else seen.listens
     try:
         told = services.parse(listens)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final, Literal
 
@@ -45,7 +45,7 @@ class Target:
     """By this name; empty: none."""
     proxied: bool = False
     """It expects the PROXY protocol there."""
-    office: Office = Office()
+    office: Office = field(default_factory=Office)
     """What the office chose for what else it does."""
 
     @property

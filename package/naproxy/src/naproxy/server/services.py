@@ -130,73 +130,71 @@ def _kind(code: str, proposal: str, ports: str, programs: str = "", all_of: str 
 
 KINDS: Final = (
     # Others need these at any time.
-    _kind("service.dhcp", NEVER, "67/udp 547/udp", "dhcpd kea-dhcp4 kea-dhcp6"),
-    _kind("service.dns", NEVER, "53/udp 53/tcp 853/tcp"),
+    _kind("serves.dhcp", NEVER, "67/udp 547/udp", "dhcpd kea-dhcp4 kea-dhcp6"),
+    _kind("serves.dns", NEVER, "53/udp 53/tcp 853/tcp"),
     _kind(
-        "service.vpn",
+        "serves.vpn",
         NEVER,
         "1194/udp 1194/tcp 51820/udp 500/udp 4500/udp 1701/udp 1723/tcp",
         "openvpn charon pluto",
     ),
     _kind(
-        "service.directory",
+        "serves.directory",
         NEVER,
         "88/tcp 88/udp 389/tcp 389/udp 464/tcp 464/udp 636/tcp 3268/tcp 3269/tcp",
         "slapd krb5kdc",
     ),
-    _kind("service.radius", NEVER, "1812/udp 1813/udp", "radiusd freeradius"),
+    _kind("serves.radius", NEVER, "1812/udp 1813/udp", "radiusd freeradius"),
+    _kind("serves.mail", NEVER, "25/tcp 465/tcp 587/tcp 110/tcp 995/tcp 143/tcp 993/tcp 4190/tcp"),
+    _kind("serves.phones", NEVER, "5060/udp 5060/tcp 5061/tcp", "asterisk freeswitch"),
+    _kind("serves.cameras", NEVER, "554/tcp 8554/tcp", "zmc frigate"),
+    _kind("serves.ups", NEVER, "3493/tcp 3551/tcp", "upsd apcupsd"),
+    _kind("serves.mqtt", NEVER, "1883/tcp 8883/tcp", "mosquitto"),
+    _kind("serves.home", NEVER, "8123/tcp", "hass"),
     _kind(
-        "service.mail", NEVER, "25/tcp 465/tcp 587/tcp 110/tcp 995/tcp 143/tcp 993/tcp 4190/tcp"
-    ),
-    _kind("service.phones", NEVER, "5060/udp 5060/tcp 5061/tcp", "asterisk freeswitch"),
-    _kind("service.cameras", NEVER, "554/tcp 8554/tcp", "zmc frigate"),
-    _kind("service.ups", NEVER, "3493/tcp 3551/tcp", "upsd apcupsd"),
-    _kind("service.mqtt", NEVER, "1883/tcp 8883/tcp", "mosquitto"),
-    _kind("service.home", NEVER, "8123/tcp", "hass"),
-    _kind(
-        "service.wlan",
+        "serves.wlan",
         NEVER,
         "8443/tcp 8080/tcp 8843/tcp 8880/tcp 6789/tcp 3478/udp 10001/udp",
         all_of="8443/tcp 3478/udp",
     ),
-    _kind("service.calls", NEVER, "3478/udp 3478/tcp 5349/tcp 5349/udp", "turnserver"),
-    _kind("service.chat", NEVER, "5222/tcp 5269/tcp 8448/tcp"),
-    _kind("service.logs", NEVER, "514/udp 514/tcp 6514/tcp 162/udp"),
-    _kind("service.watches", NEVER, "10051/tcp 5665/tcp", "zabbix_server icinga2"),
-    _kind("service.machines", NEVER, "8006/tcp", "pveproxy"),
-    _kind("service.boot", NEVER, "69/udp 4011/udp", "in.tftpd"),
+    _kind("serves.calls", NEVER, "3478/udp 3478/tcp 5349/tcp 5349/udp", "turnserver"),
+    _kind("serves.chat", NEVER, "5222/tcp 5269/tcp 8448/tcp"),
+    _kind("serves.logs", NEVER, "514/udp 514/tcp 6514/tcp 162/udp"),
+    _kind("serves.watches", NEVER, "10051/tcp 5665/tcp", "zabbix_server icinga2"),
+    _kind("serves.machines", NEVER, "8006/tcp", "pveproxy"),
+    _kind("serves.boot", NEVER, "69/udp 4011/udp", "in.tftpd"),
     # Who uses these is connected.
-    _kind("service.smb", USED, "139/tcp 445/tcp 137/udp 138/udp", "smbd nmbd"),
-    _kind("service.nfs", USED, "2049/tcp 2049/udp"),
-    _kind("service.files", USED, "21/tcp 548/tcp", "vsftpd proftpd afpd"),
+    _kind("serves.smb", USED, "139/tcp 445/tcp 137/udp 138/udp", "smbd nmbd"),
+    _kind("serves.nfs", USED, "2049/tcp 2049/udp"),
+    _kind("serves.files", USED, "21/tcp 548/tcp", "vsftpd proftpd afpd"),
     _kind(
-        "service.database",
+        "serves.database",
         USED,
         "3306/tcp 5432/tcp 1433/tcp 1521/tcp 27017/tcp 6379/tcp 5984/tcp",
         "mysqld mariadbd postgres mongod redis-server",
     ),
-    _kind("service.desktop", USED, "3389/tcp 5900/tcp 5901/tcp 5902/tcp 5903/tcp", "xrdp"),
+    _kind("serves.desktop", USED, "3389/tcp 5900/tcp 5901/tcp 5902/tcp 5903/tcp", "xrdp"),
     _kind(
-        "service.media",
+        "serves.media",
         USED,
         "32400/tcp 8096/tcp 8920/tcp 8200/tcp 4533/tcp 1900/udp",
         "Plex_Media_Serv jellyfin minidlnad EmbyServer",
     ),
-    _kind("service.print", USED, "631/tcp 9100/tcp 515/tcp", "cupsd"),
+    _kind("serves.print", USED, "631/tcp 9100/tcp 515/tcp", "cupsd"),
     _kind(
-        "service.backup",
+        "serves.backup",
         USED,
         "873/tcp 8007/tcp 55413/tcp 55414/tcp 55415/tcp 9101/tcp 9103/tcp 6162/tcp",
         "urbackupsrv",
     ),
-    _kind("service.disks", USED, "3260/tcp"),
+    _kind("serves.disks", USED, "3260/tcp"),
     # These come with the system, or are looked at otherwise.
-    _kind("service.web", IGNORE, "80/tcp 443/tcp 443/udp"),
-    _kind("service.ssh", IGNORE, "22/tcp", "sshd"),
-    _kind("service.time", IGNORE, "123/udp 323/udp", "chronyd ntpd"),
-    _kind("service.watched", IGNORE, "161/udp 10050/tcp", "node_exporter zabbix_agentd snmpd"),
+    _kind("serves.web", IGNORE, "80/tcp 443/tcp 443/udp"),
+    _kind("serves.ssh", IGNORE, "22/tcp", "sshd"),
+    _kind("serves.time", IGNORE, "123/udp 323/udp", "chronyd ntpd"),
+    _kind("serves.watched", IGNORE, "161/udp 10050/tcp", "node_exporter zabbix_agentd snmpd"),
     _kind(
-        "service.system",
+        "serves.system",
         IGNORE,
         "68/udp 546/udp 111/tcp 111/udp 5353/udp 5355/tcp 5355/udp 3702/udp 5357/tcp 631/udp",
         "avahi-daemon systemd-resolve systemd-network NetworkManager dhclient dhcpcd wsdd"
@@ -270,17 +268,15 @@ def name_of(key: str, program: str = "") -> Reason:
     if key in _BY_KEY:
         return Reason(_BY_KEY[key].code)
     if program:
-        return Reason("service.program", port=key, program=program)
-    return Reason("service.port", port=key)
+        return Reason("serves.program", port=key, program=program)
+    return Reason("serves.port", port=key)
 
 
 def chosen(text: str) -> tuple[str, str]:
     """Read what the office chose for one service, `dns never`; WrongError."""
     key, _, choice = text.partition(" ")
     port = _PORT_KEY.fullmatch(key)
-    if choice not in CHOICES or (
-        key not in _BY_KEY and not (port and int(port[1]) <= _LAST_PORT)
-    ):
+    if choice not in CHOICES or (key not in _BY_KEY and not (port and int(port[1]) <= _LAST_PORT)):
         raise WrongError("config.service", names=sorted(_BY_KEY), choices=list(CHOICES))
     return key, choice
 
@@ -318,7 +314,7 @@ class Office:
         for each in left:
             if kind := _kind_of(each, kinds):
                 mine.setdefault(kind.key, []).append(each)
-            elif each.protocol == _TCP or each.port < _FIRST_PASSING_PORT:
+            elif each.protocol == _TCP or each.port < _FIRST_PASSING_PORT or each.key in choices:
                 alone.append(each)
         found = [
             Service(kind.key, kind.proposal, tuple(mine[kind.key]), choices.get(kind.key))

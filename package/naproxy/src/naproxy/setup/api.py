@@ -47,6 +47,7 @@ class Setup:
         file: Path,
         journal: Journal,
         wire: scan.Wire | None = None,
+        *,
         socket: str = DEFAULT_SOCKET,
         met: Met = lambda _server, _told, _met: None,
     ) -> None:

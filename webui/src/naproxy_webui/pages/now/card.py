@@ -57,6 +57,7 @@ def server(status: Status, said: Status, now_s: float, rates: Rates) -> dict[str
         "power": power(status["id"], said["meters"]),
         "past": plain(past) or None,
         "around": https.around(status),
+        "serves": unanswered(status),
         "requests": {"window_s": round(window_s, 1), "by_class": requests},
     }
 
@@ -65,6 +66,16 @@ def _calendar(told: Status | None) -> dict[str, Any] | None:
     if not told:
         return None
     return {"events": told["events"], "problem": plain(told["problem"]) or None}
+
+
+def unanswered(status: Status) -> list[str]:
+    """Return what it does that its sleep would end, and nobody has chosen anything for."""
+    found = [
+        each
+        for each in status["services"]["list"]
+        if each["proposal"] == "never" and each["choice"] is None
+    ]
+    return [plain(each["name"]).removesuffix(".") for each in found]
 
 
 def _progress(report: Status) -> dict[str, Any]:

@@ -96,6 +96,9 @@ SERVER: Final = obj(
         ),
         "past": nullable(string(description="how visitors come past the box: it is not armed")),
         "around": integer(description="visits today that did not come through the box"),
+        "serves": array(
+            string(description="what it does that its sleep would end: the office is to choose")
+        ),
         "requests": obj({"window_s": number(), "by_class": ANY_OBJECT}),
         "woken": nullable(ANY_OBJECT),
         "seconds": array(array(number(description="time, watts: each second measured"))),

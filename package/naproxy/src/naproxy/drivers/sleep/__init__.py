@@ -63,7 +63,7 @@ class SleepSettings:
     itself: ClassVar[bool] = False
     """The server puts itself to sleep."""
     looks: ClassVar[bool] = False
-    """Before it sleeps, the server looks who is connected to the ports that the box names."""
+    """It never sleeps while somebody is connected to the ports that the box names."""
     woken_by: ClassVar[tuple[str, ...]] = ()
     """The ways to wake of which it needs one; empty: any will do."""
     programs: ClassVar[Mapping[str, str]] = {}

@@ -16,6 +16,7 @@ class Settings(SleepSettings):
     """Nothing to set."""
 
     never: ClassVar[bool] = True
+    looks: ClassVar[bool] = True
 
     driver: str = option("none: the box never puts the server to sleep", "none")
 

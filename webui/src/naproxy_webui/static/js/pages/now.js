@@ -86,6 +86,7 @@ class Card {
 		});
 		this.words = h("div.server-why");
 		this.https = h("div");
+		this.serves = h("div");
 		this.progress = h("div.server-progress", { hidden: true });
 		this.bar = h("progress", { max: "1", "aria-label": t("kit.state.waking") });
 		this.progressWords = h(
@@ -132,6 +133,7 @@ class Card {
 				),
 			),
 			this.https,
+			this.serves,
 			this.words,
 			this.progress,
 			h(
@@ -158,6 +160,7 @@ class Card {
 		this.element.classList.remove("old");
 		this.#showState(server, before, now_s);
 		showHttps(this.https, httpsOf(server));
+		this.#showServices(server);
 		this.#showWords(server, now_s);
 		this.#showProgress(server);
 		this.#showFigures(server);
@@ -260,6 +263,18 @@ class Card {
 			const href = `/setup/again/proof?server=${encodeURIComponent(server.id)}`;
 			this.words.append(h("p.row", h("a.button.small", { href }, t("now.untested_link"))));
 		}
+	}
+
+	/** @param {Server} server */
+	#showServices({ id, serves }) {
+		const wanted = serves.join("\n");
+		this.serves.hidden = !wanted;
+		if (this.serves.dataset.shown === wanted) return;
+		this.serves.dataset.shown = wanted;
+		const href = `/settings/sleep?server=${encodeURIComponent(id)}#services`;
+		const link = mayChange && h("p", h("a", { href }, t("now.serves_link")));
+		const words = t("now.serves", { names: serves.join("; ") });
+		fill(this.serves, serves.length ? notice("warn", h("p", words), link) : null);
 	}
 
 	/** @param {Server} server */

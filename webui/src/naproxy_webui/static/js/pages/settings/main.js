@@ -1,6 +1,7 @@
 // The settings: each part does something where the page has what it is for.
 
 import { all, one, t } from "../../kit/core.js";
+import { services } from "../../kit/services.js";
 import { emptyCache, logs, machine, makers, restore } from "./box.js";
 import {
 	addForm,
@@ -32,6 +33,12 @@ bytesLeft();
 warnOfUnsaved();
 lockForViewers();
 sayWhatWasSaved();
+
+for (const place of all("[data-services]")) {
+	services(place, { server: place.dataset.services }, (version) => {
+		for (const form of all("[data-version]")) form.dataset.version = version;
+	});
+}
 
 function preview() {
 	const frame = one("iframe[data-preview]");

@@ -20,6 +20,7 @@ import { copier } from "../../kit/copy.js";
 import { refused, toast } from "../../kit/dialog.js";
 import { busy, onPress, showErrors, values } from "../../kit/form.js";
 import { follow } from "../../kit/jobs.js";
+import { services } from "../../kit/services.js";
 import { about, onward } from "./flow.js";
 
 const form = at("form");
@@ -201,6 +202,7 @@ async function check(body) {
 	fill(at("findings"), h("p.loading", t("setup.sleep.checking")));
 	try {
 		findings((await follow("/api/setup/check", { body, query: about(), fresh: true })).result);
+		await services(at("services"), about());
 	} catch (error) {
 		fill(at("findings"), notice("bad", h("p", refusal(error).message)));
 	}
@@ -240,6 +242,7 @@ form.addEventListener("submit", (event) => event.preventDefault());
 form.addEventListener("change", changed);
 if (form.dataset.way === wanted().driver) saved = JSON.stringify(wanted());
 changed();
+services(at("services"), about());
 get("/api/setup/check", about())
 	.then((status) => {
 		if (status.state === "done" && status.result) findings(status.result);

@@ -1,0 +1,215 @@
+"""What else the server does: named by the doctor and for the guide, asked for, and looked at."""
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from naproxy.config import document
+from naproxy.setup import access
+
+from tests.e2e.test_doctor import doctor
+from tests.simulator.office import Office
+from tests.simulator.office.box import RefusedError
+from tests.simulator.office.namespace import wait_for
+from tests.simulator.office.server import ADDRESS
+
+LISTENS = """
+import selectors, socket
+
+ports = selectors.DefaultSelector()
+for kind, address, port in (
+    (socket.SOCK_DGRAM, "0.0.0.0", 53),
+    (socket.SOCK_STREAM, "0.0.0.0", 445),
+    (socket.SOCK_STREAM, "127.0.0.1", 3306),
+):
+    sock = socket.socket(socket.AF_INET, kind)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    sock.bind((address, port))
+    if kind == socket.SOCK_STREAM:
+        sock.listen()
+    ports.register(sock, selectors.EVENT_READ)
+print("up", flush=True)
+taken = []
+while True:
+    for ready, _ in ports.select():
+        if ready.fileobj.type == socket.SOCK_DGRAM:
+            question, peer = ready.fileobj.recvfrom(512)
+            ready.fileobj.sendto(question[:2] + b"\\x84\\x00" + question[4:], peer)
+        else:
+            taken.append(ready.fileobj.accept())
+"""
+"""An office's server: it answers for names, and has a folder that others open."""
+
+
+@pytest.fixture(scope="module")
+def serving(shared: Office) -> Iterator[None]:
+    process = shared.server.popen_inside([sys.executable, "-c", LISTENS], log="listens")
+    wait_for(lambda: shared.server.listens(445), "the listeners")
+    yield
+    process.kill()
+    process.wait()
+
+
+@pytest.fixture
+def server(office: Office, serving: None) -> Iterator[Office]:
+    """The server does this, and nothing is known or chosen; nor is it again afterwards."""
+    yield office
+    office.box.reconfigure(server={"sleep": {"port": 23}})
+    office.box.reconfigure()
+    office.box.await_state("awake")
+
+
+def listed(office: Office) -> dict[str, tuple[str, str | None]]:
+    """Return what the guide shows: what is proposed for each, and what was chosen."""
+    found = office.box.status()["services"]["list"]
+    return {each["key"]: (each["proposal"], each["choice"]) for each in found}
+
+
+def checked(office: Office, facts: str = "") -> dict[str, Any]:
+    """Have the guide check, with what the script printed on the server."""
+    path = "/v1/servers/web/doctor"
+    office.box.api("POST", path, {"facts": facts} if facts else {})
+    wait_for(lambda: office.box.api("GET", path)["state"] != "running", "the check", 60)
+    done = office.box.api("GET", path)
+    assert done["state"] == "done", done["error"]
+    return {each["name"]: each for each in done["result"]["checks"]}
+
+
+def test_the_doctor_names_what_answers_from_the_network(server: Office) -> None:
+    status, found = doctor(server)
+    assert status == 1
+    assert list(found) == ["other_services"]
+    said = found["other_services"]["what"]
+    assert "answers for names (DNS) (53/udp): do not let it sleep" in said
+    assert "shares folders (SMB, Windows) (445/tcp)" in said
+    assert "database" not in said
+
+
+def test_the_guide_lists_what_the_server_s_own_script_printed(server: Office) -> None:
+    script = server.box.api("GET", "/v1/servers/web/facts-script")["script"]
+    printed = server.server.run(["sh"], stdin=script).stdout
+    found = checked(server, printed)
+    assert found["other_services"]["verdict"] == "problem"
+    services = server.box.status()["services"]
+    assert services["told"]
+    assert "53/udp/python" in services["listens"]
+    assert "3306" not in services["listens"]
+    assert listed(server).items() >= {"dns": ("never", None), "smb": ("used", None)}.items()
+
+
+def test_a_server_that_is_not_armed_waits_for_the_office_s_choice(server: Office) -> None:
+    server.box.reconfigure(server={"armed": False})
+    checked(server)
+    with pytest.raises(RefusedError) as refused:
+        server.box.api("POST", "/v1/servers/web/commission", {"cycles": 1})
+    assert refused.value.answer["code"] == "server.unanswered"
+    server.box.reconfigure(server={"armed": False, "awake": {"services": ["dns ignore"]}})
+    server.box.api("POST", "/v1/servers/web/commission", {"cycles": 1})
+    server.box.api("DELETE", "/v1/servers/web/commission")
+
+
+def test_an_armed_server_is_only_warned_of(server: Office) -> None:
+    checked(server)
+    assert listed(server)["dns"] == ("never", None)
+    server.box.sleep()
+    server.box.wake()
+
+
+def test_what_must_never_sleep_keeps_it_awake(server: Office) -> None:
+    server.box.reconfigure(server={"awake": {"services": ["dns never"]}})
+    with pytest.raises(RefusedError) as refused:
+        server.box.api("POST", "/v1/servers/web/sleep", {})
+    assert refused.value.answer["code"] == "server.never_sleeps"
+
+
+@pytest.fixture
+def script(server: Office) -> Iterator[None]:
+    """The script that the guide has people paste, with what root runs in a place of its own."""
+    text = access._script(
+        document.parse(
+            f'[[server]]\nid = "web"\naddress = "{ADDRESS}"\nmac = "02:00:00:00:00:02"\n'
+            '[server.sleep]\ndriver = "ssh"\n'
+        ).server[0],
+        document.drivers.settings("sleep", "ssh")(),
+        "",
+    )
+    command, tells = (part.split("\nEND\n")[0] for part in text.split("<<'END'\n")[1:3])
+    directory: Path = server.server.directory
+    file, helper = directory / "naproxy-sleep", directory / "naproxy-appointments"
+    before = file.read_text()
+    (directory / "really").write_text(before)
+    (directory / "really").chmod(0o755)
+    helper.write_text(tells)
+    helper.chmod(0o755)
+    command = command.replace("sudo -n /usr/local/sbin/naproxy-appointments", str(helper))
+    file.write_text(
+        command.replace("sudo -n systemctl suspend --check-inhibitors=yes", f"{directory}/really")
+    )
+    yield
+    file.write_text(before)
+
+
+def refusal(office: Office) -> list[str]:
+    """Ask for sleep once, and return why it stays awake."""
+    with contextlib.suppress(RefusedError):
+        office.box.api("POST", "/v1/servers/web/sleep", {})
+    wait_for(lambda: office.box.status()["state"] == "awake", "the answer")
+    codes: list[str] = []
+
+    def told() -> bool:
+        for each in office.box.status()["inhibitors"]:
+            codes.extend(_codes(each))
+        return bool(codes)
+
+    wait_for(told, "the refusal")
+    return codes
+
+
+def _codes(reason: Any) -> Iterator[str]:
+    if isinstance(reason, dict) and "code" in reason:
+        yield reason["code"]
+        for each in reason["params"].values():
+            yield from _codes(each)
+    elif isinstance(reason, list):
+        for each in reason:
+            yield from _codes(each)
+
+
+def test_the_pasted_script_tells_and_who_has_a_folder_open_keeps_it_awake(
+    server: Office, script: None
+) -> None:
+    with contextlib.closing(server.client.connect(ADDRESS, 445)):
+        assert "sleep.busy_files" in refusal(server)
+    server.box.sleep()
+    services = server.box.status()["services"]
+    assert services["told"]
+    assert "445/tcp/python" in services["listens"]
+    server.box.wake()
+
+
+def test_a_use_of_udp_that_the_server_cannot_see_keeps_it_awake(
+    server: Office, script: None
+) -> None:
+    server.box.sleep()
+    server.box.wake()
+    server.box.reconfigure(server={"awake": {"services": ["dns used"]}})
+    assert "sleep.busy_untracked" in refusal(server)
+
+
+def test_who_uses_udp_is_seen_by_the_table_of_connections(server: Office, script: None) -> None:
+    chain = "chain input { type filter hook input priority 0; ct state new accept; }"
+    rules = f"table inet seen {{ {chain}; }}"
+    server.server.run(["nft", "-f", "-"], stdin=rules)
+    try:
+        server.box.reconfigure(server={"awake": {"services": ["dns used"]}})
+        server.box.sleep()
+        server.box.wake()
+        assert server.box.status()["services"]["flows"]
+        asks = "s = socket.socket(2, 2); s.sendto(b'12345678', (sys.argv[1], 53)); s.recv(99)"
+        server.client.run([sys.executable, "-c", f"import socket, sys; {asks}", ADDRESS])
+        assert "sleep.busy_udp" in refusal(server)
+    finally:
+        server.server.run(["nft", "delete", "table", "inet", "seen"])
