@@ -7,8 +7,7 @@ import { onPress } from "./form.js";
 const CHOICES = ["used", "never", "ignore"];
 
 /** @param {Loose} service */
-const about = ({ ports, programs }) =>
-	h("span.hint.mono", [...ports, ...programs].join(" · "));
+const about = ({ ports, programs }) => h("span.hint.mono", [...ports, ...programs].join(" · "));
 
 /** What is to be known of a choice that cannot be followed. @param {Loose} service @param {Loose} said */
 function unseen({ ports, proposal, choice }, { looks, flows }) {
@@ -38,7 +37,7 @@ export async function services(place, of, saved = () => {}) {
 		const id = `service-${key.replace("/", "-")}`;
 		const open = choice === null && proposal !== "ignore";
 		const words = (/** @type {string} */ each) =>
-			t(`services.${each}`) + (each === proposal ? ` ${t("services.proposed")}` : "");
+			t(`services.do_${each}`) + (each === proposal ? ` ${t("services.proposed")}` : "");
 		const select = h(
 			"select.input.middle",
 			{ id, disabled: !mayChange },
@@ -84,8 +83,7 @@ export async function services(place, of, saved = () => {}) {
 					.map(({ key, proposal }) => ({ key, choice: proposal })),
 			),
 		);
-		const mayTake =
-			mayChange && open.some((each) => each.proposal !== "used" || said.looks);
+		const mayTake = mayChange && open.some((each) => each.proposal !== "used" || said.looks);
 		fill(
 			place,
 			open.some(({ proposal }) => proposal === "never") &&

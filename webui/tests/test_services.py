@@ -1,0 +1,107 @@
+"""What else a server does: shown to everybody, chosen by administrators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from box import Box, wait_for
+from conftest import browser
+from flask import Flask
+from flask.testing import FlaskClient
+from naproxy.api.shapes import check
+from naproxy_webui.pages.now.card import unanswered
+from naproxy_webui.pages.setup import services as page
+
+FACTS = "naproxy-facts 1\nlistens=flows 53/udp/named 445/tcp/smbd 5000/tcp/python3 5353/udp\n"
+PATH = "/api/setup/services"
+
+
+@pytest.fixture
+def checked(client: FlaskClient, box: Box) -> FlaskClient:
+    """The doctor was given what the script printed on the server."""
+    look(client, FACTS)
+    return client
+
+
+def look(client: FlaskClient, facts: str) -> dict[str, Any]:
+    path = "/api/setup/check"
+    body = {"server": "web", "facts": facts}
+    wait_for("the check", lambda: client.post(path, json=body).status_code != 429)
+    wait_for("its end", lambda: client.get(path, query_string={"server": "web"}).json["ended_s"])
+    found: dict[str, Any] = client.get(path, query_string={"server": "web"}).json
+    return found
+
+
+def listed(client: FlaskClient) -> dict[str, dict[str, Any]]:
+    said = client.get(PATH, query_string={"server": "web"}).json
+    check(said, page.SERVICES)
+    return {each["key"]: each for each in said["services"]}
+
+
+def choose(client: FlaskClient, **choices: str) -> Any:
+    chosen = [{"key": key, "choice": choice} for key, choice in choices.items()]
+    return client.post(PATH, json={"server": "web", "choices": chosen})
+
+
+def test_what_the_server_does_is_listed_in_words_with_what_is_proposed(
+    checked: FlaskClient, box: Box
+) -> None:
+    found = listed(checked)
+    assert list(found) == ["dns", "smb", "system", "5000/tcp"]
+    assert found["dns"]["name"] == "Answers for names (DNS)"
+    assert found["dns"]["programs"] == ["named"]
+    assert (found["dns"]["proposal"], found["dns"]["choice"]) == ("never", None)
+    assert found["5000/tcp"]["name"] == "Runs python3"
+    server = box.call("GET", "/v1/status")[1]["servers"][0]
+    assert unanswered(server) == ["Answers for names (DNS)"]
+
+
+def test_the_check_itself_names_it_too(client: FlaskClient, box: Box) -> None:
+    result = look(client, FACTS)["result"]
+    [found] = [each for each in result["checks"] if each["name"] == "other_services"]
+    assert found["verdict"] == "problem"
+    assert set(result) == {"server", "problems", "checks"}
+
+
+def test_what_is_chosen_is_in_the_configuration_and_what_was_before_stays(
+    checked: FlaskClient, box: Box
+) -> None:
+    choose(checked, smb="ignore", dns="never")
+    answer = choose(checked, smb="used", **{"5000/tcp": "ignore"}).json
+    config = box.call("GET", "/v1/config")[1]
+    assert config["server"][0]["awake"]["services"] == ["dns never", "smb used", "5000/tcp ignore"]
+    assert answer == {"server": "web", "version": config["version"]}
+    assert listed(checked)["smb"]["choice"] == "used"
+    server = box.call("GET", "/v1/status")[1]["servers"][0]
+    assert unanswered(server) == []
+    assert "server.never_sleeps" in [each["code"] for each in server["inhibitors"]]
+
+
+@pytest.mark.parametrize("key", ["nothing", "0/tcp", "dns\nnever", "<b>", "70000/udp"])
+def test_a_service_that_there_is_not_is_refused_and_changes_nothing(
+    checked: FlaskClient, box: Box, key: str
+) -> None:
+    before = box.file.read_bytes()
+    answer = choose(checked, **{key: "never"})
+    assert answer.status_code in (400, 422)
+    assert box.file.read_bytes() == before
+
+
+def test_who_may_only_look_sees_it_and_chooses_nothing(app: Flask, checked: FlaskClient) -> None:
+    viewer = browser(app, "vera", "viewer")
+    assert listed(viewer)
+    assert choose(viewer, dns="ignore").status_code == 403
+
+
+def test_ports_that_are_garbled_are_told_and_forgotten(client: FlaskClient, box: Box) -> None:
+    result = look(client, "naproxy-facts 1\nlistens=445/tcp/<b>\x1b[2J\n")["result"]
+    [found] = [each for each in result["checks"] if each["name"] == "other_services"]
+    assert found["verdict"] == "not seen"
+    assert "bad word" in found["what"]
+    assert found["what"].isprintable()
+    assert listed(client) == {}
+
+
+def test_a_server_that_there_is_not_has_no_services(client: FlaskClient, box: Box) -> None:
+    assert client.get(PATH, query_string={"server": "nas"}).status_code == 404
