@@ -1,0 +1,100 @@
+"""What else a server does, with a choice for each: in the settings, the guide, the page Now."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.webui.conftest import OpenPage, WatchedPage
+from tests.webui.looks import open_all, too_wide, violations
+from tests.webui.stage import Stage
+
+SETTINGS = "/settings/sleep?server=web#services"
+GUIDE = "/setup/again/sleep?server=web"
+PATIENCE_S = 60.0
+PORTS = "53/udp/named 445/tcp/smbd 3306/tcp/mariadbd 5353/udp/avahi-daemon 5000/tcp/a_long_program_"
+
+
+def told(stage: Stage, listens: str) -> None:
+    """Have the controller look, with what the script printed on the server."""
+    path = "/v1/servers/web/doctor"
+    end_s = time.monotonic() + PATIENCE_S
+    while time.monotonic() < end_s:
+        with contextlib.suppress(Exception):  # it was done just now
+            stage.api("POST", path, {"facts": f"naproxy-facts 1\nlistens={listens}\n"})
+            break
+        time.sleep(0.2)
+    while stage.api("GET", path)["state"] == "running" and time.monotonic() < end_s:
+        time.sleep(0.2)
+    assert stage.api("GET", path)["state"] == "done"
+
+
+@pytest.fixture(autouse=True)
+def serving(stage: Stage) -> Iterator[None]:
+    """The server does all this; afterwards nothing more, and the settings are as they were."""
+    before = stage.config_file.read_bytes()
+    told(stage, PORTS)
+    yield
+    told(stage, "")
+    stage.api("PUT", "/v1/config", before)
+
+
+def chosen(stage: Stage) -> Any:
+    return stage.api("GET", "/v1/config")["server"][0]["awake"]["services"]
+
+
+def service(page: WatchedPage, key: str) -> Any:
+    return page.locator(f'[data-service="{key}"]')
+
+
+def test_the_office_chooses_and_is_warned_no_more(page: WatchedPage, stage: Stage) -> None:
+    page.goto("/")
+    warned = page.get_by_text("Answers for names (DNS)")
+    expect(warned).to_be_visible()
+    page.get_by_role("link", name="Choose", exact=True).click()
+    expect(page.get_by_label("Answers for names (DNS)")).to_be_visible()
+    assert "53/udp · named" in service(page, "dns").inner_text()
+    page.get_by_label("Answers for names (DNS)").select_option("never")
+    expect(page.locator(".toast", has_text="Saved")).to_be_visible()
+    expect(service(page, "dns")).not_to_contain_text("do not let it sleep")
+    assert chosen(stage) == ["dns never"]
+    page.goto("/")
+    expect(page.get_by_text("it answers for names (DNS)")).to_be_visible()
+    expect(page.get_by_text("nobody has chosen")).to_have_count(0)
+
+
+def test_all_that_is_recommended_is_taken_at_once(page: WatchedPage, stage: Stage) -> None:
+    page.goto(GUIDE)
+    page.get_by_role("button", name="Take what is recommended").click()
+    expect(page.locator(".toast", has_text="Saved")).to_be_visible()
+    expect(page.get_by_role("button", name="Take what is recommended")).to_have_count(0)
+    assert chosen(stage) == ["dns never", "smb used", "database used", "5000/tcp used"]
+
+
+def test_settings_that_were_open_beside_it_can_be_saved_after_a_choice(
+    page: WatchedPage, stage: Stage
+) -> None:
+    page.goto(SETTINGS)
+    page.get_by_label("Shares folders (SMB, Windows)").select_option("ignore")
+    expect(page.locator(".toast", has_text="Saved")).to_be_visible()
+    page.locator('[data-where="server.web.promise.fraction"]:enabled').first.fill("2")
+    page.locator("[data-save-bar] button[type=submit]").click()
+    expect(page.locator("[data-save-bar]")).to_be_hidden()
+    assert chosen(stage) == ["smb ignore"]
+    assert stage.api("GET", "/v1/config")["server"][0]["promise"]["fraction"] == 0.02
+
+
+@pytest.mark.parametrize("path", [SETTINGS, GUIDE])
+@pytest.mark.parametrize("size", ["desktop", "narrow"])
+def test_it_is_read_by_everybody_and_fits(open_page: OpenPage, path: str, size: Any) -> None:
+    page = open_page(size=size)
+    page.goto(path)
+    expect(service(page, "dns")).to_be_visible()
+    open_all(page)
+    assert violations(page) == []
+    assert too_wide(page) == []
