@@ -65,7 +65,7 @@ def test_the_office_chooses_and_is_warned_no_more(page: WatchedPage, stage: Stag
     assert chosen(stage) == ["dns never"]
     page.goto("/")
     expect(page.get_by_text("it answers for names (DNS)")).to_be_visible()
-    expect(page.get_by_text("nobody has chosen")).to_have_count(0)
+    expect(page.get_by_text("others need at any time")).to_have_count(0)
 
 
 def test_all_that_is_recommended_is_taken_at_once(page: WatchedPage, stage: Stage) -> None:
