@@ -10,6 +10,7 @@ from naproxy.drivers import agent_protocol as protocol
 from naproxy.drivers.agent_protocol import (
     Conversation,
     JobsQuestion,
+    ListenQuestion,
     Outcome,
     Question,
     Said_co,
@@ -198,6 +199,33 @@ def test_it_tells_what_the_server_will_do_by_itself(office: GuestOffice, key: by
     assert 7000 < jobs["backup.timer"] <= 7200
     assert {"cron.weekly/report", "www-data: php", "often.timer"} <= set(jobs)
     assert "systemd-tmpfiles-clean.timer" in jobs
+
+
+def listen(office: GuestOffice, key: bytes, *watch: int) -> tuple[str, ...]:
+    """Ask for its ports, and name those of UDP that are to be looked at."""
+    told = talk(office, ListenQuestion(key, "web", watch, (), nonce=nonce))
+    assert told.why == ()
+    return told.words
+
+
+def test_it_tells_its_ports_with_the_names_of_programs_that_are_not_its_own(
+    office: GuestOffice, key: bytes
+) -> None:
+    words = listen(office, key)
+    assert {"22/tcp/sshd", "80/tcp/nginx", f"{protocol.PORT}/udp/python3"} <= set(words)
+    assert "flows" not in words
+
+
+def test_a_kernel_that_tracks_no_connections_refuses_where_udp_is_to_be_looked_at(
+    office: GuestOffice, key: bytes
+) -> None:
+    listen(office, key, 51820)
+    refused = "udp port 51820 cannot be watched: this server tracks no connections"
+    try:
+        assert refused in ask(office, key, order=True).why
+    finally:
+        listen(office, key)
+    assert refused not in ask(office, key, order=False).why
 
 
 @pytest.mark.usefixtures("nobody_there")
