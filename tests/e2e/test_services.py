@@ -195,6 +195,23 @@ def test_the_pasted_script_tells_and_who_has_a_folder_open_keeps_it_awake(
     services = server.box.status()["services"]
     assert services["told"]
     assert "445/tcp/python" in services["listens"]
+    server.box.kill_controller()
+    server.box.start_controller()
+    server.box.await_state("asleep")
+    assert server.box.status()["services"] == services
+    server.box.wake()
+
+
+def test_a_script_that_does_not_know_of_ports_keeps_it_awake_where_one_was_chosen(
+    server: Office, script: None
+) -> None:
+    helper = server.server.directory / "naproxy-appointments"
+    lines = helper.read_text().splitlines(keepends=True)
+    helper.write_text("".join(line for line in lines if not line.startswith("printf 'listens")))
+    server.box.reconfigure(server={"awake": {"services": ["smb used"]}})
+    assert "sleep.ports_unseen" in refusal(server)
+    server.box.reconfigure()
+    server.box.sleep()
     server.box.wake()
 
 

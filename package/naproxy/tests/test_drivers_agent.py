@@ -20,7 +20,7 @@ from naproxy.drivers import agent_protocol
 from naproxy.drivers.sleep import Counted, SleepResult, agent
 from naproxy.server.jobs import Job
 from naproxy.server.machine_io import Answer
-from naproxy.server.services import Office
+from naproxy.server.services import Office, parse
 from ssh_server import TARGET, free_port
 
 AGENT = Path(__file__).parents[2] / "naproxy-agent" / "src" / "naproxy_agent.py"
@@ -563,3 +563,6 @@ def test_an_agent_that_knows_nothing_of_ports_is_not_asked_each_time(
     driver = agent.Driver(settings, TARGET)
     assert [asyncio.run(driver.ports()) for _ in range(5)] == [None] * 5
     assert len(asked) == 1
+    driver.listening = parse("22/tcp/sshd")
+    assert asyncio.run(driver.asked()) is None
+    assert driver.listening is None

@@ -89,6 +89,7 @@ class Driver(SleepDriver[Settings]):
     async def asked(self) -> list[Job] | SleepResult | None:
         """Ask; an agent that never told may be an old one, which does not answer this."""
         settings = self._settings
+        known, self.listening = self.listening, None
         try:
             question = JobsQuestion(_key(settings), self._target.id, nonce=_nonce)
             said = await _converse(question, self._host, settings.port, _LOOK_S)
@@ -98,7 +99,7 @@ class Driver(SleepDriver[Settings]):
             return _without_answer(error) if self._tells else None
         except OSError:
             return None  # the order says it
-        self._tells = True
+        self._tells, self.listening = True, known
         if said.why:
             return unreadable("; ".join(said.why))
         try:

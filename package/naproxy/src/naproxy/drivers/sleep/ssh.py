@@ -81,6 +81,7 @@ class Driver(SleepDriver[Settings]):
         Another command is not asked.
         """
         if not self._is_ours:
+            self.listening = None
             return None
         try:
             said, log = await self._ssh.fetch(
