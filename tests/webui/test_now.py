@@ -274,6 +274,7 @@ def hostile(said: Any) -> Any:
     server["why"] = server["decision"] = server["inhibitors"] = [HOSTILE]
     server["state"] = "awake"
     server["alert"] = server["sleeps_itself"] = HOSTILE
+    server["serves"] = [HOSTILE]
     server["appointments"] = [{"t_s": said["now_s"], "name": HOSTILE}]
     event = {"t_s": said["now_s"], "end_s": said["now_s"], "name": HOSTILE}
     server["calendar"] = {"events": [event], "problem": HOSTILE}

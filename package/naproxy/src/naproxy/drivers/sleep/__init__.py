@@ -119,13 +119,14 @@ Settings = TypeVar("Settings", bound=SleepSettings)
 class SleepDriver(ABC, Generic[Settings]):
     """Gives the command to sleep."""
 
+    listening: Listening | None = None
+    """At which ports the server listens, if it told when it was asked."""
+
     def __init__(self, settings: Settings, target: Target) -> None:
         """`target` is the server."""
         self._settings = settings
         self._target = target
         self._alarm_s: int | None = None
-        self.listening: Listening | None = None
-        """At which ports the server listens, if it told when it was asked."""
 
     async def asked(self) -> list[Job] | SleepResult | None:
         """Ask what the server is going to do by itself; None if it does not tell. Never raises.
