@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from naproxy.config import document
+from naproxy.drivers.sleep import ssh
 from naproxy.setup import access
 
 from tests.e2e.test_doctor import doctor
@@ -141,7 +142,7 @@ def script(server: Office) -> Iterator[None]:
             f'[[server]]\nid = "web"\naddress = "{ADDRESS}"\nmac = "02:00:00:00:00:02"\n'
             '[server.sleep]\ndriver = "ssh"\n'
         ).server[0],
-        document.drivers.settings("sleep", "ssh")(),
+        ssh.Settings(),
         "",
     )
     command, tells = (part.split("\nEND\n")[0] for part in text.split("<<'END'\n")[1:3])

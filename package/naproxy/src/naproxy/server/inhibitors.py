@@ -157,6 +157,7 @@ class Guard:
     def __init__(self, settings: Settings) -> None:
         """Take settings that were checked."""
         self._settings = settings
+        self._never = services.Office(settings.services).never()
         self._zone = zone(settings.time_zone)
         closed = [dates(text) for text in settings.closed]
         self._hours = Calendar([span(text) for text in settings.hours], closed, self._zone)
@@ -170,8 +171,7 @@ class Guard:
         to end.
         """
         said = [] if by_hand else self._untimely(seen)
-        never = services.Office(self._settings.services).never()
-        said += [Reason("server.never_sleeps", service=each) for each in never]
+        said += [Reason("server.never_sleeps", service=each) for each in self._never]
         if seen.fetching and not by_hand:
             said.append(Reason("server.fetching", number=seen.fetching))
         if seen.piping:
