@@ -15,6 +15,7 @@ from tests.e2e.test_doctor import doctor
 from tests.simulator.office import Office
 from tests.simulator.office.box import RefusedError
 from tests.simulator.office.namespace import wait_for
+from tests.simulator.office.office import CLIENT_ADDRESS as CLIENT
 from tests.simulator.office.server import ADDRESS
 
 LISTENS = """
@@ -231,6 +232,9 @@ def test_who_uses_udp_is_seen_by_the_table_of_connections(server: Office, script
     server.server.run(["nft", "-f", "-"], stdin=rules)
     try:
         server.box.reconfigure(server={"awake": {"services": ["dns used"]}})
+        # What it asks of others itself is no use of it.
+        asks = "socket.socket(2, 2).sendto(b'12345678', (sys.argv[1], 53))"
+        server.server.run([sys.executable, "-c", f"import socket, sys; {asks}", CLIENT])
         server.box.sleep()
         server.box.wake()
         assert server.box.status()["services"]["flows"]

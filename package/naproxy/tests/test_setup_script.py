@@ -191,9 +191,11 @@ def test_several_who_have_shared_folders_open_are_counted(tmp_path: Path) -> Non
 WATCHED = """
 export SSH_CLIENT="192.0.2.1 40000 22" SSH_ORIGINAL_COMMAND="naproxy-sleep watch %s alarm 60"
 printf '#!/bin/sh\\n%s\\n' >/usr/local/bin/sudo
+printf '#!/bin/sh\\necho 2: eth0 inet 192.0.2.2/24 brd 192.0.2.255\\n' >/usr/local/bin/ip
+chmod 755 /usr/local/bin/ip
 /usr/local/bin/naproxy-sleep || echo "exit $?"
 """
-FLOWS = r"0 0 192.0.2.2:51820 192.0.2.9:4\n0 0 192.0.2.2:51820 192.0.2.1:5\n0 0 9:51820 127.0.0.1:6"
+FLOWS = r"0 0 192.0.2.2:51820 192.0.2.9:4\n0 0 192.0.2.2:51820 192.0.2.1:5\n0 0 9.9.9.9:51820 192.0.2.2:6"
 
 
 def watched(folder: Path, ports: str, sudo: str, ss: str = "") -> list[str]:

@@ -107,6 +107,9 @@ if [ -n "$udp" ]; then
 		echo "udp port ${udp##* } cannot be watched: this server tracks no connections"
 		exit 1
 	}
+	# What this server asks of others is no use of it.
+	own=$(PATH=$PATH:/usr/sbin:/sbin ip -o addr show) || exit 1
+	box="$box $(printf '%s\n' "$own" | awk '{ sub("/.*", "", $4); printf "%s ", $4 }')"
 	for port in $udp; do
 		seen=$(printf '%s\n' "$flows" | past "$port") || exit 1
 		[ "${seen%% *}" = 0 ] && continue
