@@ -2,9 +2,9 @@
 
 controller.py PAGETOOL DIR [AFTER_S]
 
-Binds DIR/wake.sock. Each datagram's server, reason, class and path go to
-DIR/wakes as one line, and whom of a search engine it refused to DIR/refused. With AFTER_S the server's state becomes awake that many
-seconds after the first datagram that asks for it.
+Binds DIR/wake.sock. Of each datagram server, reason, class and path go to DIR/wakes, as
+one line; whom of a search engine it refused goes to DIR/refused. With AFTER_S the server's
+state becomes awake that many seconds after the first datagram that asks for it.
 """
 
 import socket

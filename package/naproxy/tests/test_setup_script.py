@@ -195,7 +195,10 @@ printf '#!/bin/sh\\necho 2: eth0 inet 192.0.2.2/24 brd 192.0.2.255\\n' >/usr/loc
 chmod 755 /usr/local/bin/ip
 /usr/local/bin/naproxy-sleep || echo "exit $?"
 """
-FLOWS = r"0 0 192.0.2.2:51820 192.0.2.9:4\n0 0 192.0.2.2:51820 192.0.2.1:5\n0 0 9.9.9.9:51820 192.0.2.2:6"
+FLOWS = (
+    r"0 0 192.0.2.2:51820 192.0.2.9:4\n0 0 192.0.2.2:51820 192.0.2.1:5\n"
+    r"0 0 9.9.9.9:51820 192.0.2.2:6"
+)
 
 
 def watched(folder: Path, ports: str, sudo: str, ss: str = "") -> list[str]:

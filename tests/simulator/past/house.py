@@ -21,6 +21,7 @@ from naproxy.controller.learning import Learner
 from naproxy.controller.probing import Prober
 from naproxy.controller.runner import Runner
 from naproxy.core.reason import Reason
+from naproxy.core.request import WakeRequest
 from naproxy.core.state import State
 from naproxy.daemon.main import PRUNE_S, SAVE_S
 from naproxy.history.write.journal import Journal
@@ -176,11 +177,13 @@ class Past:
         self.told.requests += 1
         self._learner.heard([event])
         self._history.request("web", event)
-        self.runner.decider.heard([event], fresh=True)
+        self.runner.heard([event], fresh=True)
 
     def _wake(self, data: bytes) -> None:
-        _, wake_request = datagram.parse(data)
-        self.runner.wake(wake_request)
+        _, asked = datagram.parse(data)
+        # There is no DNS in the past: no search engine is known to be one.
+        if isinstance(asked, WakeRequest):
+            self.runner.wake(asked)
 
     # What it does by the clock
 
