@@ -9,7 +9,10 @@ const CHOICES = ["used", "never", "ignore"];
 /** @param {Loose} service */
 const about = ({ ports, programs }) => h("span.hint.mono", [...ports, ...programs].join(" · "));
 
-/** What is to be known of a choice that cannot be followed. @param {Loose} service @param {Loose} said */
+/**
+ * What is to be known of a choice that cannot be followed.
+ * @param {Loose} service @param {Loose} said
+ */
 function unseen({ ports, proposal, choice }, { looks, flows }) {
 	if ((choice ?? proposal) !== "used") return null;
 	if (!looks) return h("p.hint", t("services.no_look"));
@@ -19,7 +22,8 @@ function unseen({ ports, proposal, choice }, { looks, flows }) {
 
 /**
  * Show the list in a place, and write what is chosen.
- * @param {HTMLElement} place @param {{ server?: string }} of @param {(version: string) => void} saved
+ * @param {HTMLElement} place @param {{ server?: string }} of
+ * @param {(version: string) => void} saved
  */
 export async function services(place, of, saved = () => {}) {
 	const mayChange = document.body.dataset.mayChange !== "no";
