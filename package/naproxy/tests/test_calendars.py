@@ -11,10 +11,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from naproxy.config import document as config
 from naproxy.controller import calendar_reader
 from naproxy.controller.calendar_reader import Reader
 from naproxy.controller.calendars import Calendars
 from naproxy.core.reason import reason_of
+from naproxy.core.schema import ConfigError
 from naproxy.server.ical import MOST_BYTES
 from naproxy.server.inhibitors import Agenda, Settings
 
@@ -153,6 +155,25 @@ def test_a_file_is_read_and_another_calendar_s_copy_is_not_taken(
     gone = Reader("/nowhere.ics", copy, "", NOW_S).look()
     assert gone["events"] is None
     assert reason_of(gone["problem"]).code == "server.calendar_unreachable"
+
+
+SERVER = '[[server]]\nid = "web"\naddress = "192.0.2.10"\nmac = "02:00:00:00:00:01"\n'
+NO_ADDRESS = (
+    "office.ics",
+    "ftp://a/b",
+    "http://",
+    "http://a:99999/",
+    "http://[::1/",
+    "http://a b/",
+)
+
+
+@pytest.mark.parametrize("address", NO_ADDRESS)
+def test_what_is_no_address_is_refused(address: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        config.parse(f'{SERVER}[server.awake]\ncalendar = "{address}"\n')
+    (problem,) = refused.value.problems
+    assert (problem.where, problem.reason.code) == ("server.web.awake.calendar", "config.calendar")
 
 
 async def _first(calendars: Calendars, heard: "asyncio.Queue[Agenda]") -> Agenda:

@@ -5,12 +5,15 @@ Pure: times and readings are arguments. An inhibitor is a reason; with none, it 
 
 from __future__ import annotations
 
+import contextlib
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain
 from typing import Final
+from urllib.parse import urlsplit
 
 from naproxy.core.hours import Calendar, Event, dates, span, zone
 from naproxy.core.reason import Reason
@@ -29,6 +32,16 @@ def _is_work_path(text: str) -> Reason | None:
     if len(text.encode()) >= RULE_LEN:
         return Reason("config.bytes_most", high=RULE_LEN - 1)
     return is_url_path(text)
+
+
+def _is_calendar(text: str) -> Reason | None:
+    ok = text.startswith("/")
+    with contextlib.suppress(ValueError):
+        parts = urlsplit(text)
+        # A port that is none says so when it is asked for.
+        web = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        ok = ok or bool(web and re.fullmatch(r"[!-~]+", text))
+    return None if ok else Reason("config.calendar")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +80,7 @@ class Settings:
         " file (http or https), or a file on the box",
         "",
         high=1000,
-        check=or_empty(fits(r"/[^\x00-\x1f]*|https?://[!-~]+", Reason("config.calendar"))),
+        check=or_empty(_is_calendar),
         secret=True,
     )
     least_s: float = option(
