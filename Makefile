@@ -65,7 +65,7 @@ build: prepare ## compile the VMOD and render the VCL
 BUILT := build
 TESTS := test-browser test-e2e test-unit test-demo test-webui test-vmod test-vcl test-image-parts test-faults test-office test-meter test-history lint
 
-.PHONY: test $(TESTS) test-clean test-properties test-measure test-large test-agree test-powercut test-compat test-guest cache-tests
+.PHONY: test $(TESTS) test-clean test-properties test-recipes test-measure test-large test-agree test-powercut test-compat test-guest cache-tests
 test: build ## everything, in under 15 minutes
 	@echo "Testing, two targets at a time; each speaks when it has ended:"
 	@echo "  $(TESTS)"
@@ -135,6 +135,14 @@ test-e2e: $(BUILT) ## the whole box in the virtual office
 
 test-measure: build ## what measures times and power there: two minutes, alone; not part of test
 	$(AS_ROOT) $(PYTEST) $(MEASURE)
+
+$(BUILD)/.recipes: tests/recipes/packages.txt tests/install-packages
+	@mkdir -p $(BUILD)
+	@tests/install-packages tests/recipes/packages.txt
+	@touch $@
+
+test-recipes: build $(BUILD)/.recipes ## WordPress, Samba, a cloud and a calendar with their own clients (more packages); not part of test
+	$(AS_ROOT) $(PYTEST) tests/recipes
 
 test-large: build ## bodies of 2 GB by HTTPS, 20 new certificates under way; not part of test
 	LARGE_MB=2048 RELOADS=20 $(AS_ROOT) $(PYTEST) tests/e2e/test_https.py \

@@ -1,0 +1,106 @@
+"""The office with a whole server: a shop, a file server, a cloud, a calendar, a nightly backup."""
+
+import contextlib
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.e2e.clock import Clock
+from tests.recipes import nightly
+from tests.recipes.clients import Calendar, Cloud
+from tests.recipes.samba import Samba
+from tests.recipes.wordpress import Shop
+from tests.simulator.office import Office, Settings
+from tests.simulator.office.namespace import ROOT
+
+QUICK = Settings(sleep_s=0.2, wake_s=0.2)
+PREPARE = ROOT / "package/naproxy/src/naproxy/setup/prepare-server.sh"
+CONFIG: dict[str, Any] = {
+    "server": {
+        "sleep": {"timeout_s": 5.0, "expect_s": 1.0},
+        "ready": {"interval_s": 1.0, "asleep_interval_s": 0.5},
+    }
+}
+"""As the fault campaign has it: a server that is watched closely."""
+
+# mariadb-dump is one of the programs that the script for sleeping looks for.
+_BACKUP = r"""mkdir -p night-$1.new &&
+mariadb-dump --no-defaults --socket='{shop}/mariadb.sock' -u root wordpress \
+	>night-$1.new/shop.sql &&
+tar -C '{share}' -cf night-$1.new/files.tar . && mkdir night-$1 && mv night-$1.new/* night-$1
+"""
+
+
+class Place:
+    """What runs in the office."""
+
+    def __init__(self, office: Office, clock: Clock):
+        """Start all; the server must be awake."""
+        self.office = office
+        self.clock = clock
+        self._clock_file = office.directory / "clock"
+        self.offset_s = 0
+        self.shop = Shop(office)
+        self.samba = Samba(office)
+        self.cloud = Cloud(office)
+        self.calendar = Calendar(office)
+        self.backups = office.server.directory / "backups"
+        self.backups.mkdir()
+        backup = _BACKUP.format(shop=self.shop.directory, share=self.samba.share)
+        run = (sys.executable, "-m", "tests.recipes.nightly", "run", self._clock_file)
+        office.server.popen_inside([*run, self.backups, backup], log="nightly")
+        _use_script(office, self._clock_file)
+
+    @property
+    def now_s(self) -> float:
+        """Box and server have this time."""
+        return nightly.now_s(self._clock_file)
+
+    def step(self, by_s: float) -> None:
+        """Let time pass: box and server have a later one."""
+        self.offset_s += round(by_s)
+        self.clock.step(self.offset_s)
+        # It looks at its clock anew.
+        self.office.box.reconfigure(**CONFIG)
+
+    def asleep(self) -> None:
+        """Put the server to sleep."""
+        self.office.box.sleep(60)
+        assert self.office.server.board.state == "off"
+
+
+def _use_script(office: Office, clock: Path) -> None:
+    """Have the server use the script that the box gives out; in the end it asks the board."""
+    script = office.server.directory / "naproxy-sleep"
+    board = script.with_name("naproxy-sleep.board")
+    board.write_text(script.read_text())
+    board.chmod(0o755)
+    found = re.search(r"naproxy-sleep <<'END'\n(.*?)\nEND\n", PREPARE.read_text(), re.DOTALL)
+    assert found
+    tell = f"PYTHONPATH='{ROOT}' exec '{sys.executable}' -m tests.recipes.nightly tell '{clock}'"
+    changes = {
+        "@PORTS@": "80 443",
+        "exec sudo -n /usr/local/sbin/naproxy-appointments": tell,
+        'sudo -n /usr/local/sbin/naproxy-appointments "${asked##* }" >/dev/null 2>&1': ":",
+        "exec sudo -n systemctl @VERB@ --check-inhibitors=yes": f"exec '{board}'",
+    }
+    text = found[1]
+    for old, new in changes.items():
+        assert old in text, old
+        text = text.replace(old, new)
+    script.write_text(text + "\n")
+
+
+@contextlib.contextmanager
+def place(logs: Path) -> Iterator[Place]:
+    """Make the office, and take it down again."""
+    with Office(keep=logs, board=QUICK) as office:
+        clock = Clock(office.directory)
+        office.box.start(**CONFIG)
+        office.box.stop()
+        office.box.start_controller(clock.environment())
+        office.box.start_varnish(clock.environment())
+        office.box.await_state("awake")
+        yield Place(office, clock)
