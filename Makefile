@@ -199,7 +199,7 @@ check-kernel: ## no symbol that a board asks for is lost in the kernel's kconfig
 
 # --------------------------------------------------------- show and measure
 
-.PHONY: demo faults siege five bench
+.PHONY: demo faults faults-office siege five bench
 demo: build ## the whole appliance in a virtual office [DURATION=s] [LOG=file]
 	@$(AS_ROOT) $(PYTHON) -m tests.simulator.demo $(if $(DURATION),--duration $(DURATION)) $(if $(LOG),--log $(LOG))
 
@@ -213,6 +213,9 @@ screenshots: prepare ## pictures of every page of the web interface into docs/im
 faults: build ## 500 cycles with faults, build/faults.json [CYCLES=n] [SEED=n] [MINUTES=n] [ANEW=1]
 	@$(AS_ROOT) $(PYTHON) -m tests.faults $(if $(CYCLES),--cycles $(CYCLES)) $(if $(SEED),--seed $(SEED)) \
 	    $(if $(MINUTES),--minutes $(MINUTES)) $(if $(ANEW),--anew)
+
+faults-office: build $(BUILD)/.recipes ## 200 sleeps under a cloud's sync, webhooks, orders, copies and backups, build/faults-office.json [CYCLES=n] [SEED=n]
+	@$(AS_ROOT) $(PYTHON) -m tests.recipes $(if $(CYCLES),--cycles $(CYCLES)) $(if $(SEED),--seed $(SEED))
 
 siege: build ## attacks on the box while others are served, ten minutes, build/siege.json [ATTACKS="name ..."] [SECONDS=n] [SEED=n]
 	@$(AS_ROOT) $(PYTHON) -m tests.siege $(if $(ATTACKS),--attacks $(ATTACKS)) \
