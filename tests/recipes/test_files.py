@@ -21,6 +21,16 @@ def ordered(at: Place) -> None:
         return
 
 
+def test_all_that_runs_on_the_server_stops_when_it_sleeps(asleep: Place) -> None:
+    server = asleep.office.server
+    assert server.freezer
+    stopped = set(server.freezer.pids())
+    programs = {Path(f"/proc/{pid}/comm").read_text().strip() for pid in stopped}
+    assert {"mariadbd", "smbd", "radicale"} <= programs
+    [board] = set(server.pids()) - stopped
+    assert "mainboard" in Path(f"/proc/{board}/cmdline").read_text()
+
+
 def test_a_copy_to_the_share_is_not_cut_by_a_sleep(awake: Place, tmp_path: Path) -> None:
     """It takes some seconds, and the box wants to put the server to sleep all the time."""
     box, whole = awake.office.box, os.urandom(24 * MB)
