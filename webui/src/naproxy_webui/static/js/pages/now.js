@@ -570,7 +570,6 @@ const cards = new Map();
 let last_s = null;
 let failed = 0;
 
-/** What there is to say of HTTPS of a server. @param {Server} server */
 /** @param {Server} server @param {number} now_s */
 function engineWords({ engines }, now_s) {
 	return engines
@@ -582,6 +581,7 @@ function engineWords({ engines }, now_s) {
 		);
 }
 
+/** What there is to say of HTTPS of a server. @param {Server} server */
 function httpsOf({ past, around }) {
 	const words = [past, around ? t("now.around", { count: around }) : null].filter(Boolean);
 	return words.length ? [{ kind: past ? "warn" : "info", words: words.join(" ") }] : [];
