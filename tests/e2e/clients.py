@@ -103,10 +103,12 @@ def ask(
     source: str | None = None,
     host: str = HOST,
     https: ssl.SSLContext | None = None,
+    after_s: float | None = None,
 ) -> Answer:
     """Ask the box once, on a connection of its own, with an X-Request-Id of its own.
 
-    By HTTPS if it is said how: `pki.context`.
+    By HTTPS if it is said how: `pki.context`. With `after_s` the connection has brought something
+    else that long before.
     """
     request_id = uuid.uuid4().hex
     sent = {"Host": host, **PROGRAM, **(headers or {}), "X-Request-Id": request_id}
@@ -114,6 +116,11 @@ def ask(
     with contextlib.closing(_Connection(client, timeout_s, source, https, host)) as connection:
         try:
             connection.connect()
+            if after_s is not None:
+                connection.request("GET", fresh("/images/001.png"), headers={"Host": host})
+                connection.getresponse().read()
+                used = connection.sock
+                time.sleep(after_s)
             try:
                 connection.request(method, path, body, sent)
                 # TLS lets nobody look ahead.
@@ -123,6 +130,7 @@ def ask(
                 raise
             answer = connection.getresponse()
             content = answer.read()
+            assert after_s is None or connection.sock is used
         except (OSError, HTTPException) as error:
             words, ended_s = f"{type(error).__name__}: {error}", time.monotonic()
             return Answer(request_id, 0, {}, b"", began_s, ended_s, words, unanswered)

@@ -50,7 +50,8 @@ def calls(office: Office, numbers: Iterator[int]) -> Iterator[Callable[[], Answe
             partial(ask, client, "/app/echo", method="POST", body=BODY, source=source),
             partial(chunked, office, number),
             partial(websocket, office, number, b"hello world"),
-        ][number % 4]
+            partial(ask, client, "/app/echo", method="POST", body=BODY, source=source, after_s=1),
+        ][number % 5]
 
 
 def after(wait_s: float, call: Callable[[], Answer]) -> Answer:
