@@ -365,6 +365,21 @@ def test_a_person_may_ask_again_at_once_after_a_refusal() -> None:
     assert office.state() is State.FALLING_ASLEEP
 
 
+def test_a_sleep_after_a_refusal_ends_what_the_refusal_said() -> None:
+    """Else the server, woken for one request, stays awake for what is long over."""
+    office = Office().commanded()
+    office.step(SleepAnswered(Answer.REFUSED, BUSY))
+    office.step(SleepAsked(Reason("server.by_hand"), by_hand=True))
+    office.play(machine.DRAIN_S + 0.01)
+    office.step(SleepAnswered(Answer.ACCEPTED, own_words("accepted")))
+    office.play(5, Sign.SILENT)
+    assert office.state() is State.ASLEEP
+    office.step(WakeAsked(WAKE_REQUEST))
+    office.see(Sign.READY)
+    assert office.state() is State.AWAKE
+    assert office.machine.inhibitors(office.now_s) == []
+
+
 def test_each_refusal_in_a_row_is_waited_out_longer_up_to_a_bound() -> None:
     office = Office().awake()
     waits = []

@@ -380,7 +380,7 @@ class Machine:
             return
         if self._silence(now_s) and (self.pending or self.sight.low(now_s) is not False):
             self.fall.add(self._answered_s - self._commanded_s)
-            self._refusals = 0
+            self.refused, self._refusals = None, 0
             self.slept = True
             self._sleep(now_s, self.reason)
         elif now_s - self._commanded_s >= self._patience_s():
