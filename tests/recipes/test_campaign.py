@@ -26,11 +26,11 @@ def test_what_is_wrong_is_said(campaign: Campaign) -> None:
     for _ in range(2):
         clients.order(place.office, "twice")
     campaign.sent["order"] += ["twice", "never"]
-    campaign.copied["copy"] = b"whole"
-    (place.samba.share / "copy").write_bytes(b"cut")
+    campaign.copied["cut"] = b"whole"
+    (place.samba.share / "cut").write_bytes(b"part")
     row = campaign.cycle(0)
     assert sorted(row.wrong) == [
-        "copy: another in the share",
+        "cut: another in the share",
         "order never: lost",
         "twice: 2 times",
     ]
