@@ -111,7 +111,7 @@ def test_who_comes_while_it_is_asked_is_served_at_once(office: Office, server: S
     reason = office.box.status()["reason"]["code"]
     assert reason == "server.wanted_before"
     time.sleep(4)
-    assert server.was_told() == ["naproxy-sleep appointments"]
+    assert server.was_told() == [f"naproxy-sleep {WATCH} appointments"]
     assert office.server.board.state == "on"
 
 
