@@ -201,6 +201,7 @@ def test_what_a_visitor_sends_stays_data(client: FlaskClient, box: Box) -> None:
 def test_a_breaker_that_tripped_is_reset(client: FlaskClient, box: Box) -> None:
     box.wait(State.AWAKE)
     assert card(client)["tripped"] is False
+    wait_for("a look past the box", lambda: box.status()["https"]["sight"] is None, box.log)
     assert client.post("/api/servers/web/arm", json={}).json == {"armed": True}
 
 
