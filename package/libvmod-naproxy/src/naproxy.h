@@ -293,7 +293,7 @@ int np_wake_open(const char *run_dir);
 void np_wake_close(void);
 void np_wake(VRT_CTX, const struct np_record *);
 void np_wake_refused(VRT_CTX, const struct np_record *);
-bool np_wake_paced(const struct np_record *);
+bool np_wake_paced(VRT_CTX, const struct np_record *);
 
 /* hold.c */
 enum np_hold { NP_HOLD_UP, NP_HOLD_LIMIT, NP_HOLD_CAP, NP_HOLD_GONE };

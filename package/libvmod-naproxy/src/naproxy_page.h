@@ -247,7 +247,7 @@ struct naproxy_server {
 	uint32_t	spent_mask;		/* 1 << class: its share is used up */
 	uint64_t	retry_at_us;		/* robots are to come then; 0 */
 	uint32_t	reach_ms;		/* quiet so long: look if it is there */
-	uint32_t	crawl_ms;		/* robots: one in so long; 0: all */
+	uint32_t	crawl_ms;		/* crawlers: one in so long; 0: all */
 	uint8_t		_pad2[56];
 
 	/* 480: gauges, [V] */

@@ -25,7 +25,7 @@
 /* Bytes of an answer of ours, and of another's head: more than most have. */
 #define SYNTH_MOST		12288
 #define HEAD_MOST		1024
-#define PACED_S			10	/* then a robot may ask again */
+#define PACED_S			10	/* then a crawler may ask again */
 
 static const char * const state_name[] = {
 	[NAPROXY_UNKNOWN] = "unknown",
@@ -378,7 +378,7 @@ vmod_paced(VRT_CTX)
 	const struct np_record *rec;
 
 	rec = np_record(ctx);
-	return (rec == NULL || np_wake_paced(rec));
+	return (rec == NULL || np_wake_paced(ctx, rec));
 }
 
 VCL_BOOL v_matchproto_(td_naproxy_spent)

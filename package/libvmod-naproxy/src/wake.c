@@ -198,14 +198,15 @@ np_wake_refused(VRT_CTX, const struct np_record *rec)
 	VSB_fini(vsb);
 }
 
-/* May this robot ask the server now, that is awake for one that crawls it? */
+/* May this crawler ask the server now, that is awake for one that crawls it? */
 bool
-np_wake_paced(const struct np_record *rec)
+np_wake_paced(VRT_CTX, const struct np_record *rec)
 {
 
 	CHECK_OBJ_NOTNULL(rec, NP_RECORD_MAGIC);
 	if (rec->site == NULL || rec->site->conf.crawl_ms == 0 ||
-	    !np_robot(rec->klass) || rec->flags & NAPROXY_E_OWN)
+	    rec->klass != NAPROXY_CRAWLER || rec->flags & NAPROXY_E_OWN ||
+	    np_never_refused(ctx, rec))
 		return (true);
 	return (wake_turn(&rec->site->server->crawled_us,
 	    rec->site->conf.crawl_ms * UINT64_C(1000)));

@@ -266,7 +266,7 @@ def test_the_networks_of_an_engine_are_let_in_when_it_is_due(at: At) -> None:
     assert at.engines.let_in() == [77, 78]
 
 
-def test_who_woke_the_server_crawls_and_robots_take_turns(at: At) -> None:
+def test_who_woke_the_server_crawls_and_others_take_turns(at: At) -> None:
     at.refuse()
     at.t_s += DAY_S
     at.engines.heard([HELD])

@@ -72,7 +72,7 @@ class SearchEngines:
         return [network for network, name in self._networks.items() if self._engines.due(name, t_s)]
 
     def look(self) -> None:
-        """Tell the VMOD to let robots in one by one while one crawls, and no longer."""
+        """Tell the VMOD to let crawlers in one by one while one crawls, and no longer."""
         pace_ms = round(1000 * engines.PACE_S) if self._engines.crawls(self._t_s()) else 0
         if int(self._box.page.server(self._index).crawl_ms) != pace_ms:
             with self._box.page.configure(self._index) as record:

@@ -21,7 +21,7 @@ QUIET_S: Final = 60.0
 """One that has asked for nothing for so long is done."""
 
 PACE_S: Final = 1.0
-"""Of robots one request in so long gets to a server that is awake for one that crawls."""
+"""Of crawlers one request in so long gets to a server that is awake for one that crawls."""
 
 MOST: Final = 64
 """Search engines of one server that are remembered: there are fewer in the list."""
