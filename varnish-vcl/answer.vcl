@@ -8,6 +8,12 @@ sub vcl_deliver {
 		return (synth(503));
 	}
 
+	if (local.socket == "box") {
+		if (req.http.X-Naproxy) {
+			set resp.http.X-Naproxy = req.http.X-Naproxy;
+		}
+		return (deliver);
+	}
 	if (!naproxy.admit()) {
 		# Big, or to a client that does not read, and of these it has
 		# too many.
@@ -28,7 +34,8 @@ sub vcl_deliver {
 		naproxy.changed();
 	}
 	set resp.http.X-Naproxy = req.http.X-Naproxy;
-	if (req.http.X-Naproxy == "stale" || req.http.X-Naproxy == "kept") {
+	if (req.http.X-Naproxy == "stale" || req.http.X-Naproxy == "frozen" ||
+	    req.http.X-Naproxy == "kept") {
 		naproxy.outcome(stale, resp.status);
 	} else if (req.http.X-Naproxy == "pass") {
 		naproxy.outcome(pass, resp.status);
@@ -55,6 +62,10 @@ sub vcl_synth {
 	unset resp.http.X-Vinyl;
 	set resp.http.Cache-Control = "no-store";
 	set resp.http.X-Content-Type-Options = "nosniff";
+	if (local.socket == "box") {
+		synthetic("");
+		return (deliver);
+	}
 	if (local.socket == "edge") {
 		call naproxy_hsts;
 	}

@@ -20,6 +20,12 @@ sub vcl_miss {
 	if (!req.http.X-Naproxy) {
 		set req.http.X-Naproxy = "fetch";
 	}
+	if (local.socket == "box") {
+		if (req.is_hitmiss) {
+			return (synth(409));
+		}
+		return (fetch);
+	}
 	call naproxy_refuse;
 	if (naproxy.page_load()) {
 		naproxy.wake(page);
@@ -35,6 +41,10 @@ sub vcl_miss {
 }
 
 sub vcl_pass {
+	if (local.socket == "box") {
+		# It is not kept: nobody would have anything of it.
+		return (synth(409));
+	}
 	set req.http.X-Naproxy = "pass";
 	call naproxy_refuse;
 	if (naproxy.page_load()) {

@@ -16,7 +16,11 @@ sub vcl_hit {
 	# Nothing is a fresh hit, see vcl_deliver.
 	if (obj.ttl <= 0s) {
 		set req.http.X-Naproxy = "stale";
-		if (obj.grace >= 30d && obj.ttl + obj.grace <= 30d) {
+		if (obj.grace >= 30d && obj.ttl + naproxy.frozen() > 0s) {
+			# It was fresh when the server fell asleep, and has
+			# not changed since.
+			set req.http.X-Naproxy = "frozen";
+		} else if (obj.grace >= 30d && obj.ttl + obj.grace <= 30d) {
 			# Past its own grace, see vcl_backend_response.
 			call naproxy_kept;
 		}
@@ -30,8 +34,8 @@ sub vcl_hit {
 sub naproxy_kept {
 	if (!naproxy.awake() &&
 	    (req.url ~ "^/(?:robots\.txt|favicon\.ico|[\w-]*sitemap[\w-]*\.(?:xml|xml\.gz|txt))(?:\?|$)" ||
-	    (naproxy.class() == "monitor" && !naproxy.may_wake() &&
-	    naproxy.defer_crawlers()))) {
+	    (naproxy.class() == "monitor" && obj.status < 400 &&
+	    !naproxy.may_wake() && naproxy.defer_crawlers()))) {
 		set req.http.X-Naproxy = "kept";
 	} else {
 		unset req.http.X-Naproxy;
@@ -46,7 +50,9 @@ sub vcl_backend_fetch {
 		return (abandon);
 	}
 	call naproxy_bereq;
-	naproxy.fetching();
+	if (local.socket != "box") {
+		naproxy.fetching();
+	}
 	set bereq.first_byte_timeout = naproxy.first_byte_timeout();
 	if (bereq.http.Authorization ~ "(?i)\b(?:ntlm|negotiate|nego2|kerberos)\b" &&
 	    !naproxy.owns()) {
@@ -61,11 +67,13 @@ sub vcl_backend_fetch {
 # What the server is told of the way here; also of a pipe.
 sub naproxy_bereq {
 	unset bereq.http.X-Naproxy;
-	if (local.socket == "edge") {
+	if (local.socket == "edge" || (local.socket == "box" &&
+	    bereq.http.X-Naproxy-Https)) {
 		set bereq.http.X-Forwarded-Proto = "https";
 	} else {
 		set bereq.http.X-Forwarded-Proto = "http";
 	}
+	unset bereq.http.X-Naproxy-Https;
 	# Nobody on the way checked these, and they are not in the cache's key: a
 	# server that believes one would have its page kept for all as one client
 	# wishes it.
@@ -176,15 +184,23 @@ sub vcl_backend_response {
 	} else if (naproxy.grace() > beresp.grace) {
 		set beresp.grace = naproxy.grace();
 	}
-	if (beresp.grace > 0s && (beresp.status < 400 ||
+	if (beresp.grace > 0s && (beresp.status < 400 || naproxy.freezes() ||
 	    bereq.url ~ "^/(?:robots\.txt|favicon\.ico)(?:\?|$)")) {
-		# 30 days more, for naproxy_kept: for others it is past its time.
-		# That there are no rules for robots is an answer, too.
+		# 30 days more, for vcl_hit: for others it is past its time.
+		# That there are no rules for robots is an answer, too, and
+		# that there is no such file.
 		set beresp.grace += 30d;
 	}
 	if (beresp.http.ETag || beresp.http.Last-Modified) {
 		# What is too old to serve can still be asked after cheaply.
 		set beresp.keep = 1h;
+	}
+	if (bereq.method == "GET") {
+		naproxy.stored(bereq.http.X-Forwarded-Proto == "https");
+	}
+	if (local.socket == "box") {
+		# Answered when all of it is there.
+		set beresp.do_stream = false;
 	}
 	return (deliver);
 }

@@ -7,7 +7,8 @@
 # look at once.
 #
 # Who came by HTTPS is said by the listener and by nothing that a client sends:
-# behind `edge` is only the program on the box that ends TLS.
+# behind `edge` is only the program on the box that ends TLS. At `box` is only the
+# controller.
 
 sub vcl_recv {
 	if (req.restarts > 0) {
@@ -18,6 +19,9 @@ sub vcl_recv {
 		set req.grace = 0s;
 		set req.hash_ignore_busy = !naproxy.awake();
 		return (hash);
+	}
+	if (local.socket == "box") {
+		call naproxy_inside;
 	}
 	if (naproxy.usual(local.socket == "edge")) {
 		set req.backend_hint = naproxy.backend();
@@ -31,6 +35,26 @@ sub vcl_recv {
 	# shown the waiting page, or held and counted. Behind another's fetch
 	# of the same object he would wait unseen.
 	set req.hash_ignore_busy = !naproxy.awake();
+	return (hash);
+}
+
+# The box itself asks, for what it wants to have in the cache: as it would be asked
+# for, and fetched from the server unless it is fresh. Nobody is woken for that, and
+# nobody counts it. X-Naproxy-Https: for those who come by HTTPS.
+sub naproxy_inside {
+	naproxy.inside();
+	unset req.http.X-Naproxy;
+	unset req.http.X-Forwarded-Proto;
+	unset req.http.Cookie;
+	naproxy.select(req.http.Host);
+	set req.backend_hint = naproxy.backend();
+	if (naproxy.server() == "" || !naproxy.trusted() || !naproxy.awake()) {
+		return (synth(503));
+	}
+	if (req.method != "GET" && req.method != "HEAD") {
+		return (synth(405));
+	}
+	set req.grace = 0s;
 	return (hash);
 }
 
@@ -201,7 +225,8 @@ sub naproxy_cookies {
 
 sub vcl_hash {
 	# A server may redirect http to https, and must not do so for ever.
-	if (local.socket == "edge") {
+	if (local.socket == "edge" || (local.socket == "box" &&
+	    req.http.X-Naproxy-Https)) {
 		hash_data("https");
 	}
 }

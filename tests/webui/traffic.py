@@ -22,7 +22,7 @@ from naproxy.core.state import Klass, State
 from naproxy.shm import page
 from naproxy.shm.events import Event
 from naproxy.shm.page import Event as Record
-from naproxy.shm.page import EventsHead, Page
+from naproxy.shm.page import Page, RingHead
 
 from tests.simulator.demo import generated
 from tests.simulator.past.front import Front
@@ -65,7 +65,7 @@ class Traffic:
             ),
             group="",
         )
-        self._head = EventsHead.from_buffer(self._ring)
+        self._head = RingHead.from_buffer(self._ring)
         self._thread.start()
         self._begun.wait(timeout=20)
         return self
@@ -130,7 +130,7 @@ class Traffic:
             bucket = min(event.delay_ms.bit_length(), page.DELAYS - 1)
             record.delays[bucket] += bucket > 0
         self._head.head = number = self._head.head + 1
-        place = ctypes.sizeof(EventsHead) + (number - 1) % page.EVENTS * ctypes.sizeof(Record)
+        place = ctypes.sizeof(RingHead) + (number - 1) % page.EVENTS * ctypes.sizeof(Record)
         slot = Record.from_buffer(self._ring, place)
         slot.seq = 0
         for name in ("t_us", "client", "path", "delay_ms", "agent", "klass", "outcome", "flags"):

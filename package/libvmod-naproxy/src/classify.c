@@ -464,9 +464,9 @@ classify_rules(struct np_record *rec, const char *ua, const char *url,
 	}
 }
 
-/* How long the office wants this kept; -1: it has no rule for it. */
+/* What the office's first rule of this kind says of a path; -1: it has none. */
 double
-np_rule_keep_s(const struct np_record *rec, const char *url)
+np_rule_s(const struct np_record *rec, unsigned kind, const char *url)
 {
 	const struct np_snap *snap = rec->ref.snap;
 	const struct naproxy_rule *r;
@@ -476,7 +476,7 @@ np_rule_keep_s(const struct np_record *rec, const char *url)
 		return (-1);
 	for (u = 0; u < snap->nrules; u++) {
 		r = &snap->rule[u];
-		if (r->kind == NAPROXY_RULE_KEEP && rule_of(r, rec) &&
+		if (r->kind == kind && rule_of(r, rec) &&
 		    rule_path(r, url))
 			return (r->keep_s);
 	}

@@ -15,6 +15,8 @@
  *   classify.c       who is asking
  *   never_refused.c  what is not refused, whoever is asking
  *   changed.c        when requests changed what the cache may have
+ *   files.c          which addresses are of files
+ *   stored.c         tells the controller what the cache keeps
  *   wake.c           datagram and magic packet
  *   hold.c           waits for the server, lets waiters go in stages
  *   director.c       a back end whose address comes from the page
@@ -39,12 +41,13 @@ struct VSC_naproxy;
 struct np_client;
 struct vsc_seg;
 
-/* A mapping of the page's two files. Never unmapped while VCL uses us. */
+/* A mapping of the page's files. Never unmapped while VCL uses us. */
 struct np_map {
 	unsigned		magic;
 #define NP_MAP_MAGIC		0x5a3c9b01
 	struct naproxy_page	*page;
 	struct naproxy_events	*events;	/* NULL: none */
+	struct naproxy_stores	*stores;	/* the same */
 	struct np_map		*older;
 };
 
@@ -217,6 +220,7 @@ struct np_server *np_servers(void);			/* the same */
 void np_servers_free(void);
 uint32_t np_server_state(const struct np_server *);
 bool np_server_available(const struct np_server *);
+double np_server_frozen_s(const struct np_server *);	/* 0: it is awake */
 uint64_t np_server_turn(struct np_server *, const struct naproxy_server *,
     uint64_t now_us);
 
@@ -277,7 +281,7 @@ bool np_guessed(const struct np_record *);
 const char *np_client_address(VRT_CTX);
 void np_classify_address(VRT_CTX, struct np_record *);
 void np_classify(VRT_CTX, struct np_record *);
-double np_rule_keep_s(const struct np_record *, const char *url);
+double np_rule_s(const struct np_record *, unsigned kind, const char *url);
 uint64_t np_hash(uint64_t, const char *, size_t);
 uint64_t np_path_hash(const char *host, const char *url, size_t len);
 
@@ -287,6 +291,13 @@ bool np_never_refused(VRT_CTX, const struct np_record *);
 /* changed.c */
 void np_changed(const struct np_record *);
 bool np_changed_since(const struct np_record *, double t);
+
+/* files.c */
+bool np_file(const char *url);
+bool np_file_frozen(const struct np_record *, const char *url);
+
+/* stored.c */
+void np_stored(VRT_CTX, const struct np_record *, bool https);
 
 /* wake.c */
 int np_wake_open(const char *run_dir);

@@ -1,7 +1,7 @@
 /*-
  * The page: what the controller, the VMOD and naproxy-through share.
  *
- * Two memory-mapped files, made by the controller, each by rename so that
+ * Three memory-mapped files, made by the controller, each by rename so that
  * nobody ever sees half a file:
  *
  *   RUN_DIR/page    struct naproxy_page, 144 KiB. The controller writes state,
@@ -10,6 +10,9 @@
  *                   naproxy-through writes counters of connections.
  *   RUN_DIR/events  struct naproxy_events, a ring with one record for each
  *                   request that ended. The VMOD writes, the controller reads.
+ *   RUN_DIR/stored  struct naproxy_stores, a ring with one record for each
+ *                   answer that the cache keeps: what it is asked by. The VMOD
+ *                   writes, the controller reads.
  *
  * This header is the one definition. The Python side, naproxy/shm/page.py, says
  * the same in ctypes and a test compares every offset.
@@ -41,6 +44,8 @@
 #define NAPROXY_PAGE_SIZE	147456
 #define NAPROXY_EVENTS_MAGIC	0x3145414eU	/* "NAE1" */
 #define NAPROXY_EVENTS		8192		/* power of two */
+#define NAPROXY_STORES_MAGIC	0x3153414eU	/* "NAS1" */
+#define NAPROXY_STORES		512		/* power of two */
 
 #define NAPROXY_SERVERS		6
 #define NAPROXY_NAMES		384		/* 64 for each server */
@@ -116,6 +121,8 @@ enum naproxy_rule_kind {
 	NAPROXY_RULE_AGENT = 3,		/* text is in User-Agent, any case */
 	NAPROXY_RULE_WORK = 4,		/* prefix of the path: E_WORK, no class */
 	NAPROXY_RULE_KEEP = 5,		/* prefix of the path: keep_s, no class */
+	NAPROXY_RULE_ASLEEP = 6,	/* the same; keep_s 1: F_FROZEN, 0: not */
+	NAPROXY_RULE_BROWSER = 7,	/* the same; keep_s is for browsers */
 };
 
 /* Flags of a server, [C]. */
@@ -128,6 +135,8 @@ enum naproxy_rule_kind {
 #define NAPROXY_F_TLS		(1U << 6)	/* asked at edge/to-ID.sock */
 #define NAPROXY_F_PROXY		(1U << 7)	/* told of the client by PROXY v1 */
 #define NAPROXY_F_THROUGH	(1U << 8)	/* HTTPS is passed on unopened */
+#define NAPROXY_F_FROZEN	(1U << 9)	/* what is valid when the server
+						   falls asleep stays so */
 
 /* Flags of a name, [C]. */
 #define NAPROXY_N_BELOW		(1U << 0)	/* any one label before it */
@@ -150,13 +159,20 @@ enum naproxy_listen {
 #define NAPROXY_E_OWN		(1U << 6)	/* the office's own client */
 #define NAPROXY_E_SPENT		(1U << 7)	/* its share was used up */
 
+/* Bits of naproxy_stored.flags, [V]. */
+#define NAPROXY_S_FREEZES	(1U << 0)	/* stays valid while it sleeps */
+#define NAPROXY_S_HTTPS		(1U << 1)	/* for who came by HTTPS */
+#define NAPROXY_S_SAID		(1U << 2)	/* the server said how long */
+#define NAPROXY_S_SAME		(1U << 3)	/* 304: it had not changed */
+#define NAPROXY_S_VARIES	(1U << 4)	/* there are other variants */
+
 /* An office's rule about requests that match. [C] */
 struct naproxy_rule {
 	uint8_t		kind;			/* enum naproxy_rule_kind */
 	uint8_t		klass;			/* enum naproxy_class */
 	uint8_t		server;			/* index, 255: every server */
 	uint8_t		_pad;
-	uint32_t	keep_s;			/* in the cache; 0: never */
+	uint32_t	keep_s;			/* in the cache; 0: never. See kind */
 	char		text[NAPROXY_RULE_LEN];
 };
 
@@ -275,7 +291,13 @@ struct naproxy_server {
 	 */
 	uint64_t	window_n;
 	uint64_t	window_us[NAPROXY_WINDOW];
-	uint8_t		_pad5[152];
+
+	/*
+	 * 1896: when it fell asleep, t_us; 0: it is awake. Not since_us: it stays
+	 * while the server wakes, and over a controller's short absence. [C]
+	 */
+	uint64_t	froze_us;
+	uint8_t		_pad5[144];
 };
 
 /*
@@ -404,6 +426,31 @@ struct naproxy_events {
 	struct naproxy_event	event[NAPROXY_EVENTS];
 };
 
+/* An answer that the cache keeps, and what it is asked by. Read like an event. */
+struct naproxy_stored {
+	uint64_t	seq;
+	uint64_t	t_us;
+	uint64_t	path;			/* as in naproxy_event */
+	uint64_t	bytes;			/* of its body; 0: not known yet */
+	uint32_t	ttl_s;			/* fresh for so long */
+	uint16_t	status;
+	uint8_t		server;			/* index */
+	uint8_t		flags;			/* NAPROXY_S_* */
+	char		accept[32];		/* of the request; "": longer, none */
+	char		host[120];		/* what is longer has no record */
+	char		url[320];
+};
+
+struct naproxy_stores {
+	uint32_t	magic;
+	uint32_t	version;
+	uint32_t	size;			/* of the whole file */
+	uint32_t	count;			/* NAPROXY_STORES */
+	uint64_t	head;			/* [V] number of records begun */
+	uint8_t		_pad[40];
+	struct naproxy_stored	stored[NAPROXY_STORES];
+};
+
 /* The classes of people and programs; all others are robots. */
 #define NAPROXY_BUDGET	(1U << NAPROXY_PERSON | 1U << NAPROXY_API)
 
@@ -460,6 +507,7 @@ NAPROXY_AT(naproxy_server, flags, 304);
 NAPROXY_AT(naproxy_server, held_now, 480);
 NAPROXY_AT(naproxy_server, requests, 496);
 NAPROXY_AT(naproxy_server, window_n, 1808);
+NAPROXY_AT(naproxy_server, froze_us, 1896);
 NAPROXY_AT(naproxy_page, seq, 32);
 NAPROXY_AT(naproxy_page, child_start_us, 3624);
 NAPROXY_AT(naproxy_page, names_seq, 3640);
@@ -482,6 +530,9 @@ _Static_assert(sizeof(struct naproxy_page) == NAPROXY_PAGE_SIZE, "page");
 _Static_assert(sizeof(struct naproxy_event) == 64, "event");
 _Static_assert(sizeof(struct naproxy_events) == 64 + 64 * NAPROXY_EVENTS,
     "events");
+_Static_assert(sizeof(struct naproxy_stored) == 512, "stored");
+_Static_assert(sizeof(struct naproxy_stores) == 64 + 512 * NAPROXY_STORES,
+    "stores");
 
 #undef NAPROXY_AT
 

@@ -29,7 +29,22 @@ pthread_mutex_t np_page_mtx = PTHREAD_MUTEX_INITIALIZER;
 
 static char page_dir[NP_DIR_MAX];
 static struct np_map *page_map;		/* newest; atomic */
-static struct stat page_stat, page_events_stat;
+static struct stat page_stat, page_events_stat, page_stores_stat;
+
+/* As both rings begin. */
+static const struct page_ring {
+	uint32_t	magic;
+	uint32_t	version;
+	uint32_t	size;
+	uint32_t	count;
+} page_events = {
+	NAPROXY_EVENTS_MAGIC, NAPROXY_PAGE_VERSION,
+	sizeof(struct naproxy_events), NAPROXY_EVENTS
+}, page_stores = {
+	NAPROXY_STORES_MAGIC, NAPROXY_PAGE_VERSION,
+	sizeof(struct naproxy_stores), NAPROXY_STORES
+};
+
 static uint64_t page_start_us;
 static char page_complaint[256];	/* the last, not to repeat it */
 
@@ -274,22 +289,20 @@ page_open_page(struct stat *st)
 	return (NULL);
 }
 
-static struct naproxy_events *
-page_open_events(struct stat *st)
+static void *
+page_open_ring(const char *name, const struct page_ring *wanted, struct stat *st)
 {
-	struct naproxy_events *e;
 	const char *problem;
+	void *p;
 
-	e = page_mmap("events", sizeof *e, st, &problem);
-	if (e != NULL) {
-		if (e->magic == NAPROXY_EVENTS_MAGIC &&
-		    e->version == NAPROXY_PAGE_VERSION &&
-		    e->size == sizeof *e && e->count == NAPROXY_EVENTS)
-			return (e);
+	p = page_mmap(name, wanted->size, st, &problem);
+	if (p != NULL) {
+		if (!memcmp(p, wanted, sizeof *wanted))
+			return (p);
 		problem = "wrong header";
-		AZ(munmap(e, sizeof *e));
+		AZ(munmap(p, wanted->size));
 	}
-	np_page_complain("%s/events: %s", page_dir, problem);
+	np_page_complain("%s/%s: %s", page_dir, name, problem);
 	return (NULL);
 }
 
@@ -312,13 +325,14 @@ page_moved(const char *name, const struct stat *was)
 struct np_map *
 np_page_look(void)
 {
-	struct stat st, est;
+	struct stat st, est, sst;
 	struct naproxy_page *p;
 	struct np_map *map, *old;
 
 	old = page_map;
 	if (!page_moved("page", &page_stat) &&
-	    !page_moved("events", &page_events_stat))
+	    !page_moved("events", &page_events_stat) &&
+	    !page_moved("stored", &page_stores_stat))
 		return (NULL);
 	p = page_open_page(&st);
 	if (p == NULL)
@@ -327,10 +341,13 @@ np_page_look(void)
 	AN(map);
 	map->page = p;
 	memset(&est, 0, sizeof est);
-	map->events = page_open_events(&est);
+	map->events = page_open_ring("events", &page_events, &est);
+	memset(&sst, 0, sizeof sst);
+	map->stores = page_open_ring("stored", &page_stores, &sst);
 	map->older = old;
 	page_stat = st;
 	page_events_stat = est;
+	page_stores_stat = sst;
 	NP_STORE(p->child_start_us, page_start_us);
 	return (map);
 }
@@ -401,6 +418,8 @@ np_page_close(void)
 		AZ(munmap(map->page, sizeof *map->page));
 		if (map->events != NULL)
 			AZ(munmap(map->events, sizeof *map->events));
+		if (map->stores != NULL)
+			AZ(munmap(map->stores, sizeof *map->stores));
 		FREE_OBJ(map);
 	}
 	memset(&page_stat, 0, sizeof page_stat);

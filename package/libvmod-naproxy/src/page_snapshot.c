@@ -202,7 +202,7 @@ snap_read_box(struct np_snap *snap, const struct np_snap *old,
 	for (r = copy->rules; r < copy->rules + NAPROXY_RULES; r++) {
 		if (r->kind == NAPROXY_RULE_NONE)
 			continue;
-		if (r->kind > NAPROXY_RULE_KEEP || r->klass >= NAPROXY_CLASSES
+		if (r->kind > NAPROXY_RULE_BROWSER || r->klass >= NAPROXY_CLASSES
 		    || !page_string(r->text, sizeof r->text))
 			np_page_complain("page: rule %d is malformed",
 			    (int)(r - copy->rules));

@@ -95,6 +95,29 @@ np_server_available(const struct np_server *srv)
 }
 
 /*
+ * For how long has it been unable to change its files? The page's clock: nobody
+ * sets it.
+ */
+double
+np_server_frozen_s(const struct np_server *srv)
+{
+	const struct naproxy_server *live;
+	uint64_t froze_us, now_us;
+
+	if (np_server_available(srv))
+		return (0);
+	live = NP_LOAD(srv->live);
+	if (live == NULL)
+		return (0);
+	froze_us = NP_LOAD(live->froze_us);
+	now_us = np_now_us();
+	/* A 32 bit controller stores it in halves: for a moment it is in the future. */
+	if (froze_us == 0 || froze_us > now_us)
+		return (0);
+	return ((double)(now_us - froze_us) / 1e6);
+}
+
+/*
  * When may the next waiter go? release_batch of them at once, then a pause
  * of release_ms, so that a server that has just woken up does not meet all
  * of them together.

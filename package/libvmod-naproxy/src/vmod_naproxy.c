@@ -476,7 +476,66 @@ vmod_keep(VRT_CTX)
 	rec = np_record(ctx);
 	if (rec == NULL || ctx->http_bereq == NULL)
 		return (-1);
-	return (np_rule_keep_s(rec, ctx->http_bereq->hd[HTTP_HDR_URL].b));
+	return (np_rule_s(rec, NAPROXY_RULE_KEEP,
+	    ctx->http_bereq->hd[HTTP_HDR_URL].b));
+}
+
+/* The URL that is asked for, by the client or of the server; NULL: none. */
+static const char *
+task_url(VRT_CTX)
+{
+	const struct http *hp;
+
+	hp = ctx->http_req != NULL ? ctx->http_req : ctx->http_bereq;
+	return (hp == NULL ? NULL : hp->hd[HTTP_HDR_URL].b);
+}
+
+VCL_BOOL v_matchproto_(td_naproxy_file)
+vmod_file(VRT_CTX)
+{
+
+	CHECK_OBJ_NOTNULL(ctx, VRT_CTX_MAGIC);
+	return (np_file(task_url(ctx)));
+}
+
+VCL_BOOL v_matchproto_(td_naproxy_freezes)
+vmod_freezes(VRT_CTX)
+{
+	const struct np_record *rec;
+
+	rec = np_record(ctx);
+	return (rec != NULL && np_file_frozen(rec, task_url(ctx)));
+}
+
+VCL_DURATION v_matchproto_(td_naproxy_frozen)
+vmod_frozen(VRT_CTX)
+{
+	const struct np_record *rec;
+
+	rec = np_record(ctx);
+	if (rec == NULL || !np_file_frozen(rec, task_url(ctx)))
+		return (0);
+	return (np_server_frozen_s(rec->site->server));
+}
+
+VCL_VOID v_matchproto_(td_naproxy_stored)
+vmod_stored(VRT_CTX, VCL_BOOL https)
+{
+	const struct np_record *rec;
+
+	rec = np_record(ctx);
+	if (rec != NULL && rec->site != NULL && ctx->http_beresp != NULL)
+		np_stored(ctx, rec, https);
+}
+
+VCL_VOID v_matchproto_(td_naproxy_inside)
+vmod_inside(VRT_CTX)
+{
+	struct np_record *rec;
+
+	rec = request_record(ctx, "inside");
+	if (rec != NULL)
+		rec->counted = true;
 }
 
 VCL_DURATION v_matchproto_(td_naproxy_connect_timeout)

@@ -32,7 +32,7 @@ static const char usage[] =
     "usage: pagetool DIR create\n"
     "       pagetool DIR set SERVER KEY=VALUE...\n"
     "       pagetool DIR rule path|address|agent|work CLASS TEXT [SERVER]\n"
-    "       pagetool DIR rule keep SECONDS TEXT [SERVER]\n"
+    "       pagetool DIR rule keep|asleep|browser SECONDS TEXT [SERVER]\n"
     "       pagetool DIR learned CLIENT_HASH CLASS [SERVERS_MASK]\n"
     "       pagetool DIR spent ADDRESS_OR_NETWORK_HASH SERVERS_MASK\n"
     "       pagetool DIR challenge TOKEN ANSWER\n"
@@ -41,6 +41,7 @@ static const char usage[] =
     "       pagetool DIR get SERVER KEY\n"
     "       pagetool DIR wait SERVER KEY VALUE [SECONDS]\n"
     "       pagetool DIR events\n"
+    "       pagetool DIR stored\n"
     "       pagetool DIR clients\n"
     "       pagetool DIR listen [N]\n"
     "       pagetool DIR magic PORT [N]\n";
@@ -60,10 +61,10 @@ static const char * const outcomes[] = {
 static const char * const reasons[] = { "page", "miss", "pass", "pipe" };
 static const char * const flags[] = {
 	"aggressive", "waiting_page", "wol", "defer", "default", "https_only",
-	"tls", "proxy", "through"
+	"tls", "proxy", "through", "frozen"
 };
 static const char * const rule_kinds[] = { "none", "path", "address", "agent",
-    "work", "keep" };
+    "work", "keep", "asleep", "browser" };
 static const char * const methods[] = {
 	"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT",
 	"TRACE", "other"
@@ -85,7 +86,7 @@ static const struct field {
 }, readings[] = {
 	U32(held_now), U32(fetching_now), U32(piping_now),
 	U64(spent), U64(delayed), U64(magic_packets), U64(last_request_us), U64(window_n),
-	U64(since_us), U32(seq),
+	U64(since_us), U64(froze_us), U32(seq),
 };
 
 /*--------------------------------------------------------------------*/
@@ -189,7 +190,15 @@ create(const char *dir)
 {
 	struct naproxy_page page;
 	struct naproxy_events events;
+	struct naproxy_stores stores;
 
+	memset(&stores, 0, sizeof stores);
+	stores.magic = NAPROXY_STORES_MAGIC;
+	stores.version = NAPROXY_PAGE_VERSION;
+	stores.size = sizeof stores;
+	stores.count = NAPROXY_STORES;
+	make_file(dir, "stored", &stores,
+	    offsetof(struct naproxy_stores, stored), sizeof stores);
 	memset(&events, 0, sizeof events);
 	events.magic = NAPROXY_EVENTS_MAGIC;
 	events.version = NAPROXY_PAGE_VERSION;
@@ -282,9 +291,14 @@ static void
 set_state(struct naproxy_server *s, const char *value)
 {
 
+	uint32_t state = (uint32_t)INDEX(value, states);
+
 	__atomic_store_n(&s->since_us, now_us(), __ATOMIC_RELEASE);
-	__atomic_store_n(&s->state, (uint32_t)INDEX(value, states),
-	    __ATOMIC_RELEASE);
+	if (state == NAPROXY_AWAKE || state == NAPROXY_TROUBLE)
+		__atomic_store_n(&s->froze_us, 0, __ATOMIC_RELEASE);
+	else if (state != NAPROXY_UNKNOWN && s->froze_us == 0)
+		__atomic_store_n(&s->froze_us, now_us(), __ATOMIC_RELEASE);
+	__atomic_store_n(&s->state, state, __ATOMIC_RELEASE);
 	if (syscall(SYS_futex, &s->state, FUTEX_WAKE, INT_MAX, NULL, NULL, 0)
 	    < 0)
 		err(1, "futex");
@@ -449,7 +463,7 @@ add_rule(struct naproxy_page *page, int argc, char **argv)
 	text(r.text, sizeof r.text, argv[2]);
 	r.server = argc > 3 ? (uint8_t)number(argv[3], 255) : 255;
 	r.kind = (uint8_t)INDEX(argv[0], rule_kinds);
-	if (r.kind == NAPROXY_RULE_KEEP)
+	if (r.kind >= NAPROXY_RULE_KEEP)
 		r.keep_s = (uint32_t)number(argv[1], UINT32_MAX);
 	else
 		r.klass = (uint8_t)INDEX(argv[1], classes);
@@ -643,6 +657,31 @@ named(const char * const *list, size_t n, size_t i)
 #define NAMED(list, i)	named(list, COUNT(list), i)
 
 static void
+print_stored(const struct naproxy_stores *ring)
+{
+	const struct naproxy_stored *s;
+	uint64_t n, head;
+
+	head = __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE);
+	n = head > NAPROXY_STORES ? head - NAPROXY_STORES + 1 : 1;
+	for (; n <= head; n++) {
+		s = &ring->stored[(n - 1) % NAPROXY_STORES];
+		if (__atomic_load_n(&s->seq, __ATOMIC_ACQUIRE) != n)
+			continue;
+		(void)printf("%" PRIu64 " path=%#" PRIx64 " bytes=%" PRIu64
+		    " ttl_s=%u status=%u server=%u flags=%s%s%s%s%s accept=%s"
+		    " %s %s\n", n, s->path, s->bytes, s->ttl_s, s->status,
+		    s->server,
+		    s->flags & NAPROXY_S_FREEZES ? "freezes," : "",
+		    s->flags & NAPROXY_S_HTTPS ? "https," : "",
+		    s->flags & NAPROXY_S_SAID ? "said," : "",
+		    s->flags & NAPROXY_S_SAME ? "same," : "",
+		    s->flags & NAPROXY_S_VARIES ? "varies," : "",
+		    s->accept, s->host, s->url);
+	}
+}
+
+static void
 print_events(const struct naproxy_events *ring)
 {
 	const struct naproxy_event *e;
@@ -796,6 +835,11 @@ main(int argc, char **argv)
 	if (!strcmp(what, "events")) {
 		print_events(map_file(dir, "events",
 		    sizeof (struct naproxy_events)));
+		return (0);
+	}
+	if (!strcmp(what, "stored")) {
+		print_stored(map_file(dir, "stored",
+		    sizeof (struct naproxy_stores)));
 		return (0);
 	}
 	page = map_file(dir, "page", sizeof *page);

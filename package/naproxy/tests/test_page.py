@@ -4,6 +4,7 @@ import re
 import stat
 import struct
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ STRUCTURES = {
     "naproxy_service": page.Service,
     "naproxy_page": page.Layout,
     "naproxy_event": page.Event,
+    "naproxy_stored": page.Stored,
 }
 
 CONSTANTS = {
@@ -31,6 +33,8 @@ CONSTANTS = {
     "NAPROXY_PAGE_SIZE": page.PAGE_SIZE,
     "NAPROXY_EVENTS_MAGIC": page.EVENTS_MAGIC,
     "NAPROXY_EVENTS": page.EVENTS,
+    "NAPROXY_STORES_MAGIC": page.STORES_MAGIC,
+    "NAPROXY_STORES": page.STORES,
     "NAPROXY_SERVERS": page.SERVERS,
     "NAPROXY_NAMES": page.NAMES,
     "NAPROXY_NAME_LEN": page.NAME_LEN,
@@ -61,6 +65,7 @@ CONSTANTS = {
     "NAPROXY_F_TLS": page.F_TLS,
     "NAPROXY_F_PROXY": page.F_PROXY,
     "NAPROXY_F_THROUGH": page.F_THROUGH,
+    "NAPROXY_F_FROZEN": page.F_FROZEN,
     "NAPROXY_N_BELOW": page.N_BELOW,
     "NAPROXY_E_PAGE_LOAD": page.E_PAGE_LOAD,
     "NAPROXY_E_NEEDED": page.E_NEEDED,
@@ -70,6 +75,11 @@ CONSTANTS = {
     "NAPROXY_E_WORK": page.E_WORK,
     "NAPROXY_E_OWN": page.E_OWN,
     "NAPROXY_E_SPENT": page.E_SPENT,
+    "NAPROXY_S_FREEZES": page.S_FREEZES,
+    "NAPROXY_S_HTTPS": page.S_HTTPS,
+    "NAPROXY_S_SAID": page.S_SAID,
+    "NAPROXY_S_SAME": page.S_SAME,
+    "NAPROXY_S_VARIES": page.S_VARIES,
     **{f"NAPROXY_{s.name}": s for s in State},
     **{f"NAPROXY_{k.name}": k for k in Klass},
     **{f"NAPROXY_{o.name}": o for o in page.Outcome if o is not page.Outcome.PASS},
@@ -78,9 +88,11 @@ CONSTANTS = {
     **{f"NAPROXY_RULE_{k.name}": k for k in page.RuleKind},
     **{f"NAPROXY_LISTEN_{k.name}": k for k in page.Listen},
     "sizeof(struct naproxy_events)": page.EVENTS_SIZE,
-    "offsetof(struct naproxy_events, event)": ctypes.sizeof(page.EventsHead),
-    "offsetof(struct naproxy_events, head)": page.EventsHead.head.offset,
-    "offsetof(struct naproxy_events, count)": page.EventsHead.count.offset,
+    "sizeof(struct naproxy_stores)": page.STORES_SIZE,
+    "offsetof(struct naproxy_stores, stored)": ctypes.sizeof(page.RingHead),
+    "offsetof(struct naproxy_events, event)": ctypes.sizeof(page.RingHead),
+    "offsetof(struct naproxy_events, head)": page.RingHead.head.offset,
+    "offsetof(struct naproxy_events, count)": page.RingHead.count.offset,
 }
 
 
@@ -459,3 +471,30 @@ def test_a_remembered_page_is_taken_over(tmp_path: Path, said: list[str]) -> Non
     again = page.Page(tmp_path)
     assert again.server(0).id == b"web"
     assert said == []
+
+
+def froze_us(opened: page.Page) -> int:
+    return int(opened.server(0).froze_us)
+
+
+def test_it_froze_when_it_began_to_fall_asleep_until_it_is_awake(tmp_path: Path) -> None:
+    with closing(page.Page(tmp_path)) as opened:
+        opened.heartbeat(page.monotonic_us())
+        opened.set_state(0, State.FALLING_ASLEEP, 5)
+        opened.set_state(0, State.ASLEEP, 6)
+        opened.set_state(0, State.WAKING, 7)
+        assert froze_us(opened) == 5
+        opened.set_state(0, State.AWAKE, 8)
+        assert froze_us(opened) == 0
+
+
+@pytest.mark.parametrize(("away_us", "kept"), [(1_000_000, 5), (120_000_000, 0), (None, 0)])
+def test_since_when_it_is_frozen_is_known_only_after_a_short_absence(
+    tmp_path: Path, away_us: int | None, kept: int
+) -> None:
+    with closing(page.Page(tmp_path)) as opened:
+        opened.set_state(0, State.ASLEEP, 5)
+        opened.heartbeat(0 if away_us is None else page.monotonic_us() - away_us)
+    with closing(page.Page(tmp_path)) as again:
+        again.set_state(0, State.UNKNOWN, 9)
+        assert froze_us(again) == kept

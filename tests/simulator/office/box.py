@@ -157,10 +157,11 @@ class Box(Namespace):
         shutil.chown(jail, group=EDGE_GROUP)
         jail.chmod(0o750)
         edge = f"edge={self.edge_socket},PROXY,group={EDGE_GROUP},mode=660"
+        own = f"box={self.run_dir / 'box.sock'},mode=600"
         path = vmod_path(self.directory, self.vmod)
         self.varnish = self.popen(
             [
-                *("varnishd", "-F", "-n", self.directory / "varnish", "-a", ":80", "-a", edge),
+                *("varnishd", "-F", "-n", self.directory / "varnish", "-a", ":80", "-a", edge, "-a", own),
                 *("-f", vcl / "naproxy.vcl", "-p", f"vmod_path={path}"),
                 *arguments(),
             ],

@@ -180,6 +180,7 @@ def _flags(server: Server, *, default: bool) -> int:
         page.F_TLS: server.by_https,
         page.F_PROXY: server.https.tell_client_by_proxy,
         page.F_THROUGH: server.https.mode == "through",
+        page.F_FROZEN: server.cache.mode != "default",
     }
     return sum(flag for flag, on in chosen.items() if on)
 

@@ -28,6 +28,8 @@ PAGE_VERSION: Final = 4
 PAGE_SIZE: Final = 147456
 EVENTS_MAGIC: Final = 0x3145414E
 EVENTS: Final = 8192
+STORES_MAGIC: Final = 0x3153414E
+STORES: Final = 512
 SERVERS: Final = 6
 NAMES: Final = 384
 NAME_LEN: Final = 254
@@ -58,6 +60,7 @@ F_HTTPS_ONLY: Final = 1 << 5
 F_TLS: Final = 1 << 6
 F_PROXY: Final = 1 << 7
 F_THROUGH: Final = 1 << 8
+F_FROZEN: Final = 1 << 9
 
 N_BELOW: Final = 1 << 0
 
@@ -70,6 +73,12 @@ E_WORK: Final = 1 << 5
 E_OWN: Final = 1 << 6
 E_SPENT: Final = 1 << 7
 
+S_FREEZES: Final = 1 << 0
+S_HTTPS: Final = 1 << 1
+S_SAID: Final = 1 << 2
+S_SAME: Final = 1 << 3
+S_VARIES: Final = 1 << 4
+
 EVERY_SERVER: Final = 255
 """`naproxy_rule.server` of a rule that holds for every server."""
 
@@ -79,6 +88,11 @@ HEARTBEAT_MAX_MS: Final = 3000
 _SHARED_MODE: Final = 0o660
 _MOST_AT_ONCE: Final = 1 << 20
 _MOST_STATE: Final = 5
+_FILES_CHANGE: Final = (1, 5)
+"""States of a server that may change its files: awake, in trouble."""
+_FILES_STAY: Final = (2, 3, 4)
+_AWAY_US: Final = 60_000_000
+"""A controller that was away for longer does not know what its servers did meanwhile."""
 
 
 class Outcome(IntEnum):
@@ -119,6 +133,8 @@ class RuleKind(IntEnum):
     AGENT = 3
     WORK = 4
     KEEP = 5
+    ASLEEP = 6
+    BROWSER = 7
 
 
 class Listen(IntEnum):
@@ -230,7 +246,8 @@ class Server(ctypes.Structure):
         ("last_request_us", c_uint64),
         ("window_n", c_uint64),
         ("window_us", c_uint64 * WINDOW),
-        ("_pad5", c_uint8 * 152),
+        ("froze_us", c_uint64),
+        ("_pad5", c_uint8 * 144),
     )
 
 
@@ -318,8 +335,26 @@ class Event(ctypes.Structure):
     )
 
 
-class EventsHead(ctypes.Structure):
-    """`struct naproxy_events` before its records."""
+class Stored(ctypes.Structure):
+    """`struct naproxy_stored`."""
+
+    _fields_ = (
+        ("seq", c_uint64),
+        ("t_us", c_uint64),
+        ("path", c_uint64),
+        ("bytes", c_uint64),
+        ("ttl_s", c_uint32),
+        ("status", c_uint16),
+        ("server", c_uint8),
+        ("flags", c_uint8),
+        ("accept", c_char * 32),
+        ("host", c_char * 120),
+        ("url", c_char * 320),
+    )
+
+
+class RingHead(ctypes.Structure):
+    """`struct naproxy_events` and `struct naproxy_stores` before their records."""
 
     _fields_ = (
         ("magic", c_uint32),
@@ -333,7 +368,8 @@ class EventsHead(ctypes.Structure):
 
 _CLIENT: Final = struct.Struct(f"=QQHBx{SERVERS}B{SERVERS}B8x")
 _NOBODY: Final = bytes(CLIENTS * _CLIENT.size)
-EVENTS_SIZE: Final = ctypes.sizeof(EventsHead) + EVENTS * ctypes.sizeof(Event)
+EVENTS_SIZE: Final = ctypes.sizeof(RingHead) + EVENTS * ctypes.sizeof(Event)
+STORES_SIZE: Final = ctypes.sizeof(RingHead) + STORES * ctypes.sizeof(Stored)
 
 _FUTEX_WAKE: Final = 1
 _FUTEX_NUMBERS: Final = {
@@ -485,6 +521,9 @@ class Page:
         self.layout = Layout.from_buffer(self._map)
         self._wake = futex_waker()
         self.layout.heartbeat_max_ms = HEARTBEAT_MAX_MS
+        if monotonic_us() - self.layout.heartbeat_us > _AWAY_US:
+            for server in self.layout.server:
+                server.froze_us = 0
 
     def server(self, index: int) -> Server:
         """Return the record of server `index`, not a copy."""
@@ -512,6 +551,10 @@ class Page:
         server = self.server(index)
         if server.state != state:
             _store_u64(server, Server.since_us.offset, t_us)
+            if state in _FILES_CHANGE:
+                _store_u64(server, Server.froze_us.offset, 0)
+            elif state in _FILES_STAY and not server.froze_us:
+                _store_u64(server, Server.froze_us.offset, t_us)
             server.state = state
         return self._wake(ctypes.addressof(server))
 

@@ -1,0 +1,74 @@
+"""Reads the ring of what the cache keeps: for each answer that it took, how to ask for it again."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from naproxy.shm import page
+from naproxy.shm.page import STORES, STORES_MAGIC
+from naproxy.shm.ring import Ring
+
+_RECORD: Final = struct.Struct("=QQQQIHBB32s120s320s")
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """One answer that the cache keeps; the fields are those of `struct naproxy_stored`."""
+
+    seq: int
+    t_us: int
+    path: int
+    bytes: int
+    ttl_s: int
+    status: int
+    server: int
+    flags: int
+    accept: str
+    host: str
+    url: str
+
+    @property
+    def freezes(self) -> bool:
+        """Does it stay valid while the server sleeps?"""
+        return bool(self.flags & page.S_FREEZES)
+
+    @property
+    def https(self) -> bool:
+        """Is it for those who come by HTTPS?"""
+        return bool(self.flags & page.S_HTTPS)
+
+    @property
+    def said(self) -> bool:
+        """Did the server say how long it is fresh?"""
+        return bool(self.flags & page.S_SAID)
+
+    @property
+    def varies(self) -> bool:
+        """Are there other variants of it?"""
+        return bool(self.flags & page.S_VARIES)
+
+
+class Stores:
+    """The ring, from the oldest record it still has."""
+
+    def __init__(self, run_dir: Path, group: str = "") -> None:
+        """Map `run_dir`/stored, made anew where it is missing or malformed."""
+        self._ring = Ring(run_dir / "stored", STORES_MAGIC, STORES, _RECORD, group=group)
+
+    def read(self) -> Iterator[Stored]:
+        """Yield the records completed since the last call, in order."""
+        for *numbers, accept, host, url in self._ring.records():
+            yield Stored(*numbers, *map(_text, (accept, host, url)))
+
+    def close(self) -> None:
+        """Let go of the mapping."""
+        self._ring.close()
+
+
+def _text(field: bytes) -> str:
+    """Return it as it was sent: a byte is a character (RFC 9110, 5.5)."""
+    return field.split(b"\0", 1)[0].decode("latin-1")
