@@ -310,7 +310,20 @@ def test_a_part_of_the_website_is_kept_for_a_time_of_its_own(
     page.locator("form[data-add] button[type=submit]").click()
     expect(page.locator("[data-duration]")).to_have_text(re.compile("1.d"))
     [rule] = config(stage)["cache_rule"]
-    assert (rule["path"], rule["keep_s"]) == ("/images/", 86400)
+    assert (rule["path"], rule["keep_s"], rule["browser_s"]) == ("/images/", 86400, -1)
+
+
+def test_a_page_may_be_used_while_the_server_sleeps(page: WatchedPage, stage: Stage) -> None:
+    allow_refusals(page)
+    page.goto("/settings/cache")
+    field(page, "cache_rule.+.path").fill("/news/")
+    page.locator("form[data-add] button[type=submit]").click()
+    expect(page.locator("form[data-add] .error")).to_contain_text("Says nothing")
+    field(page, "cache_rule.+.asleep").select_option("yes")
+    page.locator("form[data-add] button[type=submit]").click()
+    expect(page.locator("table td", has_text="everything")).to_be_visible()
+    [rule] = config(stage)["cache_rule"]
+    assert (rule["path"], rule["keep_s"], rule["asleep"]) == ("/news/", -1, "yes")
 
 
 def test_a_backup_is_made_and_restored(page: WatchedPage, stage: Stage, tmp_path: Path) -> None:

@@ -55,6 +55,53 @@ def test_the_defaults_are_those_of_the_thesis() -> None:
     assert loaded.server[0].cache.grace_s == 3600
 
 
+def test_who_says_nothing_of_the_cache_has_what_the_readme_promises() -> None:
+    cache = config.parse(LEAST).server[0].cache
+    assert (cache.mode, cache.cookies, cache.warm, cache.warm_sla) == ("frozen", (), True, "ee")
+
+
+CACHE = f"{LEAST}[server.cache]\n"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "*", "**", "a*b", "a b", "a;b", "a=b", 'a"', "a,b", "a\u00fc", "x" * 31, f"{'x' * 31}*"],
+)
+def test_what_is_no_name_of_a_cookie_is_refused(name: str) -> None:
+    text = f"{CACHE}cookies = ['fine', {schema.toml_value(name)}]"
+    assert "name" in problems(text)["server.web.cache.cookies[1]"]
+
+
+def test_cookies_are_named_whole_or_by_their_beginning() -> None:
+    loaded = config.parse(f'{CACHE}cookies = ["cookie_notice", "wp-wpml_*", "{"x" * 30}*"]')
+    assert loaded.server[0].cache.cookies == ("cookie_notice", "wp-wpml_*", "x" * 30 + "*")
+
+
+@pytest.mark.parametrize(
+    "sla", ["mine", "maxthr", "ee", "flexible:0.8", "flexible:0.05", "flexible:1"]
+)
+def test_how_the_cache_is_warmed_is_said_as_the_paper_does(sla: str) -> None:
+    assert config.parse(f'{CACHE}warm_sla = "{sla}"').server[0].cache.warm_sla == sla
+
+
+@pytest.mark.parametrize(
+    "sla",
+    [
+        "",
+        "MinE",
+        "flexible",
+        "flexible:",
+        "flexible:0",
+        "flexible:0.0",
+        "flexible:1.5",
+        "flexible:-1",
+        "ee ",
+    ],
+)
+def test_another_way_of_warming_is_refused(sla: str) -> None:
+    assert "flexible:0.8" in problems(f'{CACHE}warm_sla = "{sla}"')["server.web.cache.warm_sla"]
+
+
 # Each key wrong in turn
 
 ALL_KEYS = list(schema.keys(config.Config))
@@ -76,7 +123,6 @@ GIVEN = {
     "node": "pve",
     "vmid": 100,
     "path": "/x",
-    "keep_s": 60,
     "program": "press",
     "chip": "gpiochip0",
     "line": 17,
@@ -206,7 +252,8 @@ def test_a_choice_that_is_none_is_refused_with_all_there_are(key: Key) -> None:
     value: Any = ["nonsense"] if key.kind.startswith("a list") else "nonsense"
     found = problems(table_with(key, value))
     words = next(w for where, w in found.items() if where.startswith(spelled(key)))
-    assert words == f"must be one of {', '.join(key.choices)}"
+    choices = ", ".join(choice or '""' for choice in key.choices)
+    assert words == f"must be one of {choices}"
 
 
 @pytest.mark.parametrize("key", [k for k in ALL_KEYS if k.required], ids=lambda k: k.path)

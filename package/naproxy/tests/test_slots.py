@@ -336,8 +336,12 @@ def test_how_long_paths_are_kept_stands_behind_the_other_rules(shared: page.Page
     ("text", "where"),
     [
         ('path = "images"\nkeep_s = 1', "cache_rule.1.path"),
-        ('path = "/a"\nkeep_s = -1', "cache_rule.1.keep_s"),
+        ('path = "/a"\nkeep_s = -2', "cache_rule.1.keep_s"),
+        ('path = "/a"\nbrowser_s = -2', "cache_rule.1.browser_s"),
+        ('path = "/a"\nasleep = "maybe"', "cache_rule.1.asleep"),
         ('path = "/a"', "cache_rule.1.keep_s"),
+        ('path = "/a"\nkeep_s = -1\nserver = "web"', "cache_rule.1.keep_s"),
+        ('path = "/a"\nkeep_s = 0\nasleep = "yes"', "cache_rule.1.asleep"),
         ('path = "/a"\nkeep_s = 1\nserver = "nobody"', "cache_rule.1.server"),
     ],
 )
@@ -345,6 +349,14 @@ def test_a_bad_rule_of_the_cache_is_named(text: str, where: str) -> None:
     with pytest.raises(config.ConfigError) as refused:
         loaded("web", extra=f"[[cache_rule]]\n{text}\n")
     assert [problem.where for problem in refused.value.problems] == [where]
+
+
+def test_each_thing_that_a_rule_of_the_cache_says_takes_the_room_of_one() -> None:
+    one = '[[cache_rule]]\npath = "/a"\nasleep = "yes"\nbrowser_s = 0\n'
+    assert len(loaded("web", extra=page.RULES // 2 * one).cache_rule) == page.RULES // 2
+    with pytest.raises(config.ConfigError) as refused:
+        loaded("web", extra=(page.RULES // 2 + 1) * one)
+    assert [problem.reason.code for problem in refused.value.problems] == ["config.many_rules"]
 
 
 def test_a_server_is_marked_for_how_https_is_served_and_asked(shared: page.Page) -> None:

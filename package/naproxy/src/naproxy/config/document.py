@@ -61,6 +61,15 @@ SITES: Final = NAMES // SERVERS
 HTTPS_PORT: Final = 443
 ACME_NAMES: Final = 100
 """Most names of a certificate that is issued to the box, by Let's Encrypt's rules."""
+SITES_MADE_WITH: Final = (
+    "wordpress",
+    "nextcloud",
+    "joomla",
+    "drupal",
+    "typo3",
+    "synology",
+    "other",
+)
 BOX: Final = "box"
 """Whose meter it is that measures the box itself."""
 _FINGERPRINT: Final = re.compile(r"[0-9a-f]{64}")
@@ -131,20 +140,51 @@ class Office:
     )
 
 
+# Without letters before the star it would be every cookie: personal pages, to everybody.
+_is_cookie: Final = fits(r"[!#$%&'+.^_`|~0-9A-Za-z-]{1,30}\*?", Reason("config.cookie"))
+_is_transfer: Final = fits(
+    r"mine|maxthr|ee|flexible:(0\.[1-9][0-9]?|0\.0[1-9]|1)", Reason("config.transfer")
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Cache:
     """What the cache may answer."""
 
     mode: str = option(
-        "default: as the server says; aggressive: expired answers too, while it sleeps",
-        "default",
-        choices=("default", "aggressive"),
+        "default: as the server says; frozen: files that were still good when it fell asleep, too,"
+        " until it is awake again; aggressive: pages as well, and what had expired",
+        "frozen",
+        choices=("default", "frozen", "aggressive"),
     )
     grace_s: int = option(
         "How long past its time the box may use an answer, in aggressive mode",
         3600,
         low=0,
         high=604800,
+    )
+    cookies: tuple[str, ...] = option(
+        "Names of further cookies that the server's pages do not depend on; a * at the end stands"
+        " for anything",
+        (),
+        high=16,
+        check=_is_cookie,
+    )
+    warm: bool = option(
+        "Before the server sleeps, fetch what people will probably ask for, unless mode is default",
+        True,
+    )
+    warm_sla: str = option(
+        "How it is fetched: mine, with the least energy; maxthr, as fast as possible; ee, with the"
+        " best ratio of both; flexible:0.8, at that share of the highest speed",
+        "ee",
+        check=_is_transfer,
+    )
+    site: str = option(
+        "What the website is made with: the box then knows its harmless cookies and its personal"
+        " pages; empty: not known",
+        "",
+        choices=("", *SITES_MADE_WITH),
     )
 
 
@@ -390,15 +430,35 @@ def _is_path(text: str) -> Reason | None:
 
 @dataclass(frozen=True, kw_only=True)
 class CacheRule:
-    """How long answers to some paths are kept, whatever the server says of them."""
+    """How answers to some paths are kept, whatever the server says of them."""
 
     path: str = option("Start of the path", low=1, high=RULE_LEN - 1, check=_is_path)
     keep_s: int = option(
-        "How long the box keeps them, unless they belong to one visitor; 0: never",
-        low=0,
+        "How long the box keeps them, unless they belong to one visitor; 0: never; -1: as the"
+        " server says",
+        -1,
+        low=-1,
+        high=31536000,
+    )
+    asleep: str = option(
+        "May what was good when the server fell asleep be used until it is awake again, unless mode"
+        " is default? yes; no; empty: files only",
+        "",
+        choices=("", "yes", "no"),
+    )
+    browser_s: int = option(
+        "How long browsers may keep them, unless they belong to one visitor; -1: as the server"
+        " says",
+        -1,
+        low=-1,
         high=31536000,
     )
     server: str = option("For this server only; empty: for all", "")
+
+    @property
+    def says(self) -> int:
+        """How many things it says: each takes the room of one rule."""
+        return (self.keep_s >= 0) + (self.asleep != "") + (self.browser_s >= 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -539,7 +599,15 @@ def _conflicts(config: Config) -> Iterator[Problem]:
         if server.default and len(defaults) > 1:
             yield Problem(f"{here}.default", Reason("config.default_twice", names=tuple(defaults)))
         yield from _power_conflicts(server, here)
-    rules = len(config.rule) + len(config.cache_rule)
+    yield from _rule_conflicts(config, set(ids))
+    yield from _certificate_conflicts(config)
+    yield from _meter_conflicts(config, set(ids))
+    if config.fleet.url and not config.fleet.token:
+        yield Problem("fleet.token", Reason("config.fleet_token"))
+
+
+def _rule_conflicts(config: Config, servers: set[str]) -> Iterator[Problem]:
+    rules = len(config.rule) + sum(rule.says for rule in config.cache_rule)
     rules += sum(len(set(s.awake.work_paths)) for s in config.server)
     if rules > RULES:
         yield Problem(
@@ -550,15 +618,16 @@ def _conflicts(config: Config) -> Iterator[Problem]:
         what = _wrong_rule(rule)
         if what:
             yield Problem(f"rule.{number}.text", what)
+    for number, kept in enumerate(config.cache_rule, 1):
+        if not kept.says:
+            yield Problem(f"cache_rule.{number}.keep_s", Reason("config.cache_rule_empty"))
+        if kept.asleep == "yes" and kept.keep_s == 0:
+            yield Problem(f"cache_rule.{number}.asleep", Reason("config.cache_rule_never"))
     about = [(f"rule.{n}", rule.server) for n, rule in enumerate(config.rule, 1)]
     about += [(f"cache_rule.{n}", rule.server) for n, rule in enumerate(config.cache_rule, 1)]
     for where, name in about:
-        if name and not ids[name]:
+        if name and name not in servers:
             yield Problem(f"{where}.server", Reason("config.no_server", name=name))
-    yield from _certificate_conflicts(config)
-    yield from _meter_conflicts(config, set(ids))
-    if config.fleet.url and not config.fleet.token:
-        yield Problem("fleet.token", Reason("config.fleet_token"))
 
 
 def _https_conflicts(config: Config, server: Server, here: str) -> Iterator[Problem]:

@@ -154,7 +154,7 @@ def write_box(shared: Page, config: Config, slots: dict[str, int]) -> None:
                 record.kind = RuleKind.WORK
                 record.server = slots[server.id]
                 record.text = path.encode()
-        for kept in config.cache_rule:
+        for kept in (rule for rule in config.cache_rule if rule.keep_s >= 0):
             record = layout.rules[next(free)]
             record.kind = RuleKind.KEEP
             record.server = slots[kept.server] if kept.server else page.EVERY_SERVER

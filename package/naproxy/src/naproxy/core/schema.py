@@ -233,9 +233,7 @@ def _wrong(about: Mapping[str, Any], value: Any) -> Reason | None:
     if isinstance(value, str) and not _printable(value):
         return Reason("config.control")
     if about["choices"]:
-        return (
-            None if value in about["choices"] else Reason("config.one_of", names=about["choices"])
-        )
+        return None if value in about["choices"] else _one_of(about["choices"])
     if isinstance(value, (int, float)) and not math.isfinite(value):
         return Reason("config.finite")
     size = len(value.encode()) if isinstance(value, str) else value
@@ -247,6 +245,10 @@ def _wrong(about: Mapping[str, Any], value: Any) -> Reason | None:
         return None
     wrong: Reason | None = about["check"](value)
     return wrong
+
+
+def _one_of(choices: tuple[str, ...]) -> Reason:
+    return Reason("config.one_of", names=tuple(choice or '""' for choice in choices))
 
 
 def _printable(text: str) -> bool:
@@ -493,6 +495,7 @@ def _default_words(key: Key) -> str:
 
 
 def _meaning(key: Key) -> str:
-    choices = f"one of {', '.join(key.choices)}" if key.choices else key.kind
+    words = ", ".join(choice or '""' for choice in key.choices)
+    choices = f"one of {words}" if words else key.kind
     details = ", ".join(filter(None, (choices, key.range, f"in {key.unit}" if key.unit else "")))
     return f"{key.help} ({details})".replace("|", "\\|")

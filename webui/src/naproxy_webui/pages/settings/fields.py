@@ -248,7 +248,7 @@ def _choice(key: Mapping[str, Any]) -> str:
 
 def choice_words(key: str, value: str) -> str:
     """Return what a choice means, or its name as the file has it."""
-    name = f"settings.choice.{key}.{value}"
+    name = f"settings.choice.{key}.{value or 'unsaid'}"
     return t(name) if has(name) else value
 
 

@@ -99,9 +99,8 @@ function perYear(where, key, show) {
 function cache({ server }) {
 	const mode = valueIn(field(`${server}.cache.mode`) ?? field(`${server}.mode`));
 	const grace = number_at(`${server}.grace_s`);
-	return mode === "aggressive" && grace !== null
-		? t("settings.says.cache_aggressive", { time: duration(grace) })
-		: t("settings.says.cache_default");
+	if (mode !== "aggressive") return t(`settings.says.cache_${mode}`);
+	return grace === null ? "" : t("settings.says.cache_aggressive", { time: duration(grace) });
 }
 
 const keep = () => {
