@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from naproxy.core.state import Klass, State
 from naproxy.shm import events, page
+from naproxy.shm.ring import HOLE_S
 
 HEADER = Path(__file__).parents[2] / "libvmod-naproxy" / "src" / "naproxy_page.h"
 
@@ -388,7 +389,7 @@ def test_a_record_begun_is_waited_for_and_then_given_up(tmp_path: Path) -> None:
     ring.write(1, complete=False)
     ring.write(2)
     assert list(reader.read()) == []
-    now[0] = events.HOLE_S + 0.1
+    now[0] = HOLE_S + 0.1
     assert [e.seq for e in reader.read()] == [2]
     assert reader.lost == 1
 

@@ -65,7 +65,9 @@ def test_a_servers_record_says_what_its_configuration_says(shared: page.Page) ->
     write(shared, loaded("web"))
     record: Any = shared.server(0)
     assert record.id == b"web"
-    assert record.flags == page.F_AGGRESSIVE | page.F_WOL | page.F_DEFER | page.F_DEFAULT
+    assert record.flags == (
+        page.F_AGGRESSIVE | page.F_FROZEN | page.F_WOL | page.F_DEFER | page.F_DEFAULT
+    )
     assert (record.family, record.port, bytes(record.address)) == (
         4,
         8080,
@@ -330,6 +332,20 @@ def test_how_long_paths_are_kept_stands_behind_the_other_rules(shared: page.Page
     assert (live.text, live.keep_s, live.server) == (b"/live", 0, found["web"])
     write(shared, loaded("web"))
     assert [rule.kind for rule in shared.layout.rules[:3]] == [page.RuleKind.NONE] * 3
+
+
+def test_each_thing_that_a_rule_of_the_cache_says_is_a_row(shared: page.Page) -> None:
+    rules = (
+        '[[cache_rule]]\npath = "/news/"\nasleep = "yes"\nbrowser_s = 60\n'
+        '[[cache_rule]]\npath = "/camera/"\nasleep = "no"\n'
+    )
+    write(shared, loaded("web", extra=rules))
+    assert [(r.kind, r.text, r.keep_s) for r in shared.layout.rules[:4]] == [
+        (page.RuleKind.ASLEEP, b"/news/", 1),
+        (page.RuleKind.BROWSER, b"/news/", 60),
+        (page.RuleKind.ASLEEP, b"/camera/", 0),
+        (page.RuleKind.NONE, b"", 0),
+    ]
 
 
 @pytest.mark.parametrize(

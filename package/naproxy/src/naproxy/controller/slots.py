@@ -5,10 +5,10 @@ from __future__ import annotations
 import ctypes
 import ipaddress
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from naproxy.config.document import Config, Rule, Server
+from naproxy.config.document import CacheRule, Config, Rule, Server
 from naproxy.core.interfaces import broadcast_of
 from naproxy.core.names import ascii_site, covers
 from naproxy.core.state import Klass
@@ -154,12 +154,23 @@ def write_box(shared: Page, config: Config, slots: dict[str, int]) -> None:
                 record.kind = RuleKind.WORK
                 record.server = slots[server.id]
                 record.text = path.encode()
-        for kept in (rule for rule in config.cache_rule if rule.keep_s >= 0):
-            record = layout.rules[next(free)]
-            record.kind = RuleKind.KEEP
-            record.server = slots[kept.server] if kept.server else page.EVERY_SERVER
-            record.text = kept.path.encode()
-            record.keep_s = kept.keep_s
+        for kept in config.cache_rule:
+            for kind, value in _said(kept):
+                record = layout.rules[next(free)]
+                record.kind = kind
+                record.server = slots[kept.server] if kept.server else page.EVERY_SERVER
+                record.text = kept.path.encode()
+                record.keep_s = value
+
+
+def _said(rule: CacheRule) -> Iterator[tuple[RuleKind, int]]:
+    """Yield what a rule of the cache says: a row of the page for each."""
+    if rule.keep_s >= 0:
+        yield RuleKind.KEEP, rule.keep_s
+    if rule.asleep:
+        yield RuleKind.ASLEEP, int(rule.asleep == "yes")
+    if rule.browser_s >= 0:
+        yield RuleKind.BROWSER, rule.browser_s
 
 
 def _write_rule(record: Any, rule: Rule | None, slots: dict[str, int]) -> None:
