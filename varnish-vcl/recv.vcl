@@ -48,7 +48,8 @@ sub naproxy_inside {
 	unset req.http.Cookie;
 	naproxy.select(req.http.Host);
 	set req.backend_hint = naproxy.backend();
-	if (naproxy.server() == "" || !naproxy.trusted() || !naproxy.awake()) {
+	if (naproxy.server() == "" ||
+	    naproxy.state() !~ "^(awake|falling_asleep)$") {
 		return (synth(503));
 	}
 	if (req.method != "GET" && req.method != "HEAD") {

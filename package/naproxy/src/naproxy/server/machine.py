@@ -357,6 +357,7 @@ class Machine:
             return
         if isinstance(event, SleepOrdered):
             self._stage = _Stage.COMMANDED
+            self._commanded_s = now_s
             return
         if event.answer is Answer.ACCEPTED:
             self._stage = _Stage.ACCEPTED
