@@ -13,12 +13,20 @@ sub vcl_hit {
 		set req.hash_always_miss = true;
 		return (restart);
 	}
+	if (local.socket == "box" && naproxy.frozen() > 0s &&
+	    obj.age - std.duration(obj.http.X-Naproxy-Age + "s", 0s) >
+	    naproxy.frozen()) {
+		# The server is asked, who falls asleep, whether it has changed.
+		purge.soft(0s);
+		return (restart);
+	}
 	# Nothing is a fresh hit, see vcl_deliver.
 	if (obj.ttl <= 0s) {
 		set req.http.X-Naproxy = "stale";
-		if (obj.grace >= 30d && obj.ttl + naproxy.frozen() > 0s) {
-			# It was fresh when the server fell asleep, and has
-			# not changed since.
+		if (obj.grace >= 30d && naproxy.frozen() >
+		    obj.age - std.duration(obj.http.X-Naproxy-Age + "s", 0s)) {
+			# The server has been asked after it began to fall
+			# asleep, and has not been able to change it since.
 			set req.http.X-Naproxy = "frozen";
 		} else if (obj.grace >= 30d && obj.ttl + obj.grace <= 30d) {
 			# Past its own grace, see vcl_backend_response.

@@ -164,7 +164,7 @@ enum naproxy_listen {
 #define NAPROXY_S_HTTPS		(1U << 1)	/* for who came by HTTPS */
 #define NAPROXY_S_SAID		(1U << 2)	/* the server said how long */
 #define NAPROXY_S_SAME		(1U << 3)	/* 304: it had not changed */
-#define NAPROXY_S_VARIES	(1U << 4)	/* there are other variants */
+#define NAPROXY_S_VARIES	(1U << 4)	/* by more than Accept */
 
 /* An office's rule about requests that match. [C] */
 struct naproxy_rule {

@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "cache/cache.h"
 #include "vrt_obj.h"
@@ -36,11 +37,35 @@ stored_text(char *dst, size_t size, const char *src)
 	return (true);
 }
 
+/*
+ * Does it depend on more of the request than we can ask for again? Varnish sees to
+ * Accept-Encoding by itself.
+ */
+static bool
+stored_varies(const char *vary)
+{
+	static const char * const known[] = { "Accept-Encoding", "Accept" };
+	size_t len, u;
+
+	for (vary += strspn(vary, ", \t"); *vary != '\0';
+	    vary += strspn(vary, ", \t")) {
+		len = strcspn(vary, ", \t");
+		for (u = 0; u < sizeof known / sizeof *known; u++)
+			if (len == strlen(known[u]) &&
+			    !strncasecmp(vary, known[u], len))
+				break;
+		if (u == sizeof known / sizeof *known)
+			return (true);
+		vary += len;
+	}
+	return (false);
+}
+
 static uint8_t
 stored_flags(VRT_CTX, const struct np_record *rec, bool https)
 {
 	const struct http *hp = ctx->http_beresp;
-	const char *control, *vary;
+	const char *control;
 	uint8_t flags = 0;
 
 	if (np_file_frozen(rec, ctx->http_bereq->hd[HTTP_HDR_URL].b))
@@ -54,8 +79,7 @@ stored_flags(VRT_CTX, const struct np_record *rec, bool https)
 		flags |= NAPROXY_S_SAID;
 	if (VRT_r_beresp_was_304(ctx))
 		flags |= NAPROXY_S_SAME;
-	vary = stored_header(hp, H_Vary);
-	if (*vary != '\0' && strcasecmp(vary, "Accept-Encoding"))
+	if (stored_varies(stored_header(hp, H_Vary)))
 		flags |= NAPROXY_S_VARIES;
 	return (flags);
 }
