@@ -21,6 +21,9 @@ sub vcl_miss {
 		set req.http.X-Naproxy = "fetch";
 	}
 	if (local.socket == "box") {
+		if (req.http.X-Naproxy-Expire) {
+			return (synth(204));
+		}
 		if (req.is_hitmiss) {
 			return (synth(409));
 		}

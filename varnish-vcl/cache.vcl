@@ -13,12 +13,10 @@ sub vcl_hit {
 		set req.hash_always_miss = true;
 		return (restart);
 	}
-	if (local.socket == "box" && naproxy.frozen() > 0s &&
-	    obj.age - std.duration(obj.http.X-Naproxy-Age + "s", 0s) >
-	    naproxy.frozen()) {
-		# The server is asked, who falls asleep, whether it has changed.
+	if (local.socket == "box" && req.http.X-Naproxy-Expire) {
+		# In all variants. What it is asked by stays.
 		purge.soft(0s);
-		return (restart);
+		return (synth(204));
 	}
 	# Nothing is a fresh hit, see vcl_deliver.
 	if (obj.ttl <= 0s) {

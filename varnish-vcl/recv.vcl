@@ -40,7 +40,8 @@ sub vcl_recv {
 
 # The box itself asks, for what it wants to have in the cache: as it would be asked
 # for, and fetched from the server unless it is fresh. Nobody is woken for that, and
-# nobody counts it. X-Naproxy-Https: for those who come by HTTPS.
+# nobody counts it. X-Naproxy-Https: for those who come by HTTPS. X-Naproxy-Expire:
+# what is fresh is not so any more, so that the next request has it asked after.
 sub naproxy_inside {
 	naproxy.inside();
 	unset req.http.X-Naproxy;
