@@ -1,0 +1,429 @@
+"""What to fetch before a server sleeps, so that fewer requests wake it.
+
+What is valid in the cache the moment a server falls asleep stays valid until it wakes, where the
+office or the kind of file allows that (*held*). So it pays to revalidate a few things between the
+decision to sleep and the command. Which: those whose visits would have ended the sleep.
+
+A *visit* is what one client asks for without a pause of `VISIT_S`. It can go by without waking the
+server if all it asks for is held and valid; each such visit is a credit, shared among what it asked
+for, so a page brings what it embeds along. A visit that asks for anything else wakes the server
+whatever is fetched, and counts against all: the coming sleep ends with the first of these. So with
+credit c of an address and u such visits, both decayed over two weeks, the probability that the
+address would end the sleep is c / (c + u). It is taken for this part of the week, as far as that
+is known, and from the whole week otherwise.
+
+    gain = that probability x (joules of one wake and of being awake until asleep again
+                               + the price of a person's wait)
+    cost = seconds of fetching x (watts awake - watts asleep)
+
+How to feed it (the live controller and the simulation do the same):
+
+    stored(...)   whenever a cacheable answer was stored, or validated with a 304
+    asked(...)    for each request of people and programs, whether the cache answered or not; for
+                  robots only what they are answered while the server sleeps (robots.txt, icons,
+                  sitemaps, feeds), with a client each
+    slept(t_s)    when the command to sleep is given, after the warming
+    woke(t_s)     when a server begins to wake
+    plan(...)     between the decision and the command; fetch in this order
+    warmed(...)   for each of those, after `stored`, with what it cost
+    lost(path)    when the cache has dropped it
+
+Times are continuous epoch seconds and never step back. It has no effects.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+ENTRIES: Final = 4096
+"""Addresses that are known at most; beyond it the quarter with the least credit is forgotten."""
+VISIT_S: Final = 30.0
+"""A client that pauses for so long begins another visit."""
+
+_VISITS: Final = 512  # that are open at the same time
+_VISIT_PATHS: Final = 256  # that one visit is told apart by
+_DECAY_S: Final = 14 * 86400.0
+_PARTS: Final = 8  # of the week: quarters of working days, quarters of the others
+_DAY_S: Final = 86400.0
+_PRIOR: Final = 8.0  # visits by which a part of the week is believed as much as the whole week
+_AWAKE_WEIGHT: Final = 0.25
+"""What a visit counts that found the server awake: it says less about who comes when it sleeps."""
+_EXPECTED: Final = 1.0  # visits that an address counts for which robots and browsers always ask
+_RESCALE: Final = 1e9
+_LARGEST: Final = 1e15  # of what a dump may claim
+
+
+class Costs(NamedTuple):
+    """What the planner weighs."""
+
+    wake_j: float  # one switch, the wake, and awake until asleep again: `wake_j`
+    wait_j: float  # what a person's wait is worth: `wait_j`
+    saved_w: float  # awake less asleep
+    request_s: float = 0.01  # for one address: latency over how many are asked at a time
+    bytes_per_s: float = 5e6
+
+
+class Bounds(NamedTuple):
+    """How much may be fetched before one sleep."""
+
+    longest_s: float = 10.0
+    most_bytes: int = 32 << 20
+    most: int = 500
+    least_gain: float = 1.0  # times the cost
+
+
+BOUNDS: Final = Bounds()
+
+
+class Fetch(NamedTuple):
+    """One address to revalidate or fetch, and why."""
+
+    path: int
+    gain_j: float
+    cost_j: float
+
+
+def wake_j(switch_j: float, wake_s: float, again_s: float, saved_w: float) -> float:
+    """Return the joules of a wake that need not have been.
+
+    `again_s` is how long a server stays awake that was woken for one visit.
+    """
+    return switch_j + (wake_s + again_s) * saved_w
+
+
+def wait_j(sleep_saves_j: float, spent: float, allowed: float) -> float:
+    """Return the price of one wait, in joules.
+
+    The promise allows a number of waits, and each buys a sleep. So a wait that is avoided is worth
+    what a sleep saves, as far as the allowance is what limits sleeping: `spent` over `allowed`.
+    """
+    if allowed <= 0:
+        return max(0.0, sleep_saves_j)
+    return max(0.0, sleep_saves_j) * min(1.0, max(0.0, spent) / allowed)
+
+
+class _Entry:
+    """What is known of one address."""
+
+    __slots__ = ("bytes", "changes", "credit", "held", "stored_s", "ttl_s", "used_s", "warm")
+
+    def __init__(self, t_s: float) -> None:
+        self.bytes = 0
+        self.stored_s = -math.inf  # when it was last fetched or validated; -inf: not in the cache
+        self.ttl_s = 0.0
+        self.held = False
+        self.changes = 0.0  # share of the fetches that brought the whole of it again
+        self.used_s = t_s
+        self.warm = False  # valid in this sleep only because it was warmed
+        self.credit: list[float] | None = None  # for each part of the week
+
+
+@dataclass(slots=True)
+class _Visit:
+    last_s: float
+    begun_s: float
+    asleep: bool
+    paths: set[int] = field(default_factory=set)
+    woke: bool = False
+
+
+@dataclass(slots=True)
+class Gained:
+    """What warming has cost and brought so far; for people, and for the next plans' bounds."""
+
+    fetches: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+    wakes_avoided: int = 0
+
+
+class Warming:
+    """What one server's cache should have before it sleeps."""
+
+    def __init__(self) -> None:
+        self.gained = Gained()
+        self._entries: dict[int, _Entry] = {}
+        self._visits: OrderedDict[int, _Visit] = OrderedDict()
+        self._unavoidable = [0.0] * _PARTS
+        # Instead of letting everything decay, what is new counts more and more.
+        self._epoch_s: float | None = None
+        self._slept_s = math.inf  # inf: awake
+        self._avoided_s = -math.inf
+        self.again_s = VISIT_S  # two visits so close to each other would have been one wake
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    # ---------------------------------------------------------------- what happens
+
+    def stored(
+        self,
+        t_s: float,
+        path: int,
+        bytes_: int,
+        ttl_s: float,
+        *,
+        held: bool,
+        validated: bool = False,
+    ) -> None:
+        """An answer was stored, or `validated` with a 304.
+
+        `held`: it stays valid in a sleep (a file, or a rule says so; not `must-revalidate`).
+        """
+        entry = self._entry(t_s, path)
+        if entry.stored_s > -math.inf:
+            entry.changes += 0.3 * ((0.0 if validated else 1.0) - entry.changes)
+        if bytes_ or not validated:
+            entry.bytes = bytes_
+        entry.stored_s, entry.ttl_s, entry.held = t_s, ttl_s, held
+
+    def lost(self, path: int) -> None:
+        """The cache has it no longer."""
+        entry = self._entries.get(path)
+        if entry is not None:
+            entry.stored_s = -math.inf
+
+    def expect(self, t_s: float, path: int) -> None:
+        """Robots or browsers will ask for it by themselves (robots.txt, an icon, a sitemap)."""
+        entry = self._entry(t_s, path)
+        entry.held = True
+        if entry.credit is None:
+            entry.credit = [_EXPECTED / _PARTS * self._weight(t_s)] * _PARTS
+
+    def asked(self, t_s: float, path: int, client: int, *, asleep: bool) -> None:
+        """`client` asked for an address, `asleep`: while the server did not run."""
+        self._close(t_s)
+        entry = self._entries.get(path)
+        if entry is not None:
+            entry.used_s = t_s
+        visit = self._visits.get(client)
+        if visit is None:
+            if len(self._visits) >= _VISITS:
+                self._end(self._visits.popitem(last=False)[1])
+            visit = self._visits[client] = _Visit(t_s, t_s, asleep)
+        else:
+            self._visits.move_to_end(client)
+            visit.last_s = t_s
+        if len(visit.paths) < _VISIT_PATHS:
+            visit.paths.add(path)
+        visit.woke = visit.woke or not asleep
+
+    def slept(self, t_s: float) -> None:
+        """The command to sleep was given."""
+        self._slept_s = t_s
+
+    def woke(self, t_s: float) -> None:
+        """The server begins to wake; whoever is here did that, or has come in time for it."""
+        self._close(t_s)
+        for visit in self._visits.values():
+            visit.woke = True
+        self._slept_s, self._avoided_s = math.inf, -math.inf
+        for entry in self._entries.values():
+            entry.warm = False
+
+    def warmed(self, path: int, bytes_: int, took_s: float) -> None:
+        """A planned address was fetched (and told by `stored`) in this time."""
+        self.gained.fetches += 1
+        self.gained.bytes += bytes_
+        self.gained.seconds += took_s
+        entry = self._entries.get(path)
+        if entry is not None:
+            entry.warm = True
+
+    # ---------------------------------------------------------------- what to do
+
+    def plan(self, t_s: float, costs: Costs, bounds: Bounds = BOUNDS) -> list[Fetch]:
+        """Return what to fetch before the sleep, the best for its cost first.
+
+        Only what would not be valid at `t_s` and the longest time of fetching after it, and each
+        only if it is expected to save more than it costs.
+        """
+        self._close(t_s)
+        now, part = self._weight(t_s), _part(t_s)
+        worth_j, prior = costs.wake_j + costs.wait_j, _PRIOR * now
+        against, against_now = sum(self._unavoidable), self._unavoidable[part] + prior
+        least = 0.01 * now  # visits: below it nothing is known
+        found: list[tuple[float, float, float, int]] = []
+        for path, entry in self._entries.items():
+            credit = entry.credit
+            if credit is None or not entry.held:
+                continue
+            if entry.stored_s + entry.ttl_s > t_s + bounds.longest_s:
+                continue
+            if 0 < entry.ttl_s < 1.0:
+                continue  # it would not be valid when the command is given
+            whole = sum(credit)
+            if whole < least:
+                continue
+            here = credit[part]
+            chance = (here + prior * whole / (whole + against)) / (here + against_now)
+            body = entry.changes if entry.stored_s > -math.inf else 1.0
+            cost_s = costs.request_s + body * entry.bytes / costs.bytes_per_s
+            gain_j, cost_j = min(chance, 1.0) * worth_j, cost_s * costs.saved_w
+            if gain_j > bounds.least_gain * cost_j:
+                found.append((gain_j / max(cost_j, 1e-9), gain_j, cost_j, path))
+        found.sort(reverse=True)
+        return self._bounded(found, costs.saved_w, bounds)
+
+    def _bounded(
+        self, found: Iterable[tuple[float, float, float, int]], saved_w: float, bounds: Bounds
+    ) -> list[Fetch]:
+        planned: list[Fetch] = []
+        left_j, left_bytes = bounds.longest_s * saved_w, float(bounds.most_bytes)
+        for _, gain_j, cost_j, path in found:
+            if len(planned) >= bounds.most:
+                break
+            entry = self._entries[path]
+            body = entry.bytes * (entry.changes if entry.stored_s > -math.inf else 1.0)
+            if cost_j <= left_j and body <= left_bytes:
+                left_j -= cost_j
+                left_bytes -= body
+                planned.append(Fetch(path, gain_j, cost_j))
+        return planned
+
+    # ---------------------------------------------------------------- visits
+
+    def _close(self, t_s: float) -> None:
+        visits = self._visits
+        while visits:
+            client, visit = next(iter(visits.items()))
+            if t_s - visit.last_s < VISIT_S:
+                return
+            del visits[client]
+            self._end(visit)
+
+    def _end(self, visit: _Visit) -> None:
+        entries = [self._entries.get(path) for path in visit.paths]
+        kept = [entry for entry in entries if entry is not None and entry.held]
+        weight = self._weight(visit.begun_s) * (1.0 if visit.asleep else _AWAKE_WEIGHT)
+        part = _part(visit.begun_s)
+        if len(kept) < len(entries):
+            self._unavoidable[part] += weight
+            return
+        for entry in kept:
+            if entry.credit is None:
+                entry.credit = [0.0] * _PARTS
+            entry.credit[part] += weight / len(kept)
+        unwoken = visit.begun_s >= self._slept_s and not visit.woke
+        # Had it woken the server, who came soon after would have found it awake.
+        alone = visit.begun_s - self._avoided_s > self.again_s
+        if unwoken and alone and any(entry.warm for entry in kept):
+            self.gained.wakes_avoided += 1
+            self._avoided_s = visit.begun_s
+
+    # ---------------------------------------------------------------- memory
+
+    def _entry(self, t_s: float, path: int) -> _Entry:
+        entry = self._entries.get(path)
+        if entry is None:
+            if len(self._entries) >= ENTRIES:
+                self._forget()
+            entry = self._entries[path] = _Entry(t_s)
+        entry.used_s = t_s
+        return entry
+
+    def _forget(self) -> None:
+        ranked = sorted(
+            self._entries.items(),
+            key=lambda item: (sum(item[1].credit or ()), item[1].used_s),
+            reverse=True,
+        )
+        self._entries = dict(ranked[: ENTRIES - ENTRIES // 4])
+
+    def _weight(self, t_s: float) -> float:
+        if self._epoch_s is None:
+            self._epoch_s = t_s
+        # After a clock that was wrong, nothing is infinite.
+        weight = math.exp(min((t_s - self._epoch_s) / _DECAY_S, 300.0))
+        if weight <= _RESCALE:
+            return weight
+        self._unavoidable = [n / weight for n in self._unavoidable]
+        for entry in self._entries.values():
+            if entry.credit is not None:
+                entry.credit = [n / weight for n in entry.credit]
+        self._epoch_s = t_s
+        return 1.0
+
+    def dump(self, t_s: float) -> dict[str, Any]:
+        """Return what to keep over a restart, as JSON types; open visits are not."""
+        now = self._weight(t_s)
+        return {
+            "t_s": t_s,
+            "unavoidable": [round(n / now, 4) for n in self._unavoidable],
+            "gained": [
+                self.gained.fetches,
+                self.gained.bytes,
+                self.gained.seconds,
+                self.gained.wakes_avoided,
+            ],
+            "entries": [
+                [
+                    path,
+                    entry.bytes,
+                    entry.ttl_s,
+                    entry.held,
+                    round(entry.changes, 3),
+                    entry.used_s,
+                    [round(n / now, 4) for n in entry.credit],
+                ]
+                for path, entry in self._entries.items()
+                if entry.credit is not None
+            ],
+        }
+
+    def load(self, saved: Any, t_s: float) -> None:
+        """Take back what `dump` gave, as of `t_s`; what does not fit is ignored.
+
+        Nothing of it counts as being in the cache: tell by `stored` what is.
+        """
+        if not isinstance(saved, Mapping):
+            return
+        try:
+            (then_s,) = _numbers([saved["t_s"]], 1)
+            against = _numbers(saved["unavoidable"], _PARTS)
+            fetches, bytes_, seconds, avoided = _numbers(saved["gained"], 4)
+            rows = list(saved["entries"])[:ENTRIES]
+        except (KeyError, TypeError, ValueError, OverflowError):
+            return
+        faded = self._weight(t_s) * math.exp(-max(0.0, t_s - then_s) / _DECAY_S)
+        self._unavoidable = [n * faded for n in against]
+        self.gained = Gained(int(fetches), int(bytes_), seconds, int(avoided))
+        for row in rows:
+            try:
+                path, size, ttl_s, held, changes, used_s, credit = row
+                entry = _Entry(t_s)
+                path, size = _whole(path), _whole(size)
+                entry.bytes, entry.held = size, held is True
+                entry.ttl_s, entry.changes, entry.used_s = _numbers([ttl_s, changes, used_s], 3)
+                entry.credit = [n * faded for n in _numbers(credit, _PARTS)]
+                entry.changes = min(entry.changes, 1.0)
+                entry.used_s = min(entry.used_s, t_s)
+            except (TypeError, ValueError, OverflowError):
+                continue
+            self._entries[path] = entry
+
+
+def _part(t_s: float) -> int:
+    day, hour_s = divmod(t_s, _DAY_S)
+    # 1 January 1970 was a Thursday.
+    weekend = (int(day) + 3) % 7 >= 5
+    return int(hour_s // (_DAY_S / 4)) + (4 if weekend else 0)
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 64:
+        raise ValueError("not a number of an entry")
+    return value
+
+
+def _numbers(values: Any, count: int) -> list[float]:
+    if not isinstance(values, list | tuple):
+        raise TypeError("not numbers")
+    numbers = [float(value) for value in values]
+    if len(numbers) != count or not all(0 <= n < _LARGEST for n in numbers):
+        raise ValueError("not the numbers expected")
+    return numbers
