@@ -5,10 +5,10 @@ import time
 from typing import Any
 
 import pytest
-from naproxy.policy.warming import ENTRIES, Bounds, Costs, Warming, wait_j, wake_j
+from naproxy.policy.warming import ENTRIES, Bounds, Costs, Warming, wait_j
 
 MONDAY_S = 1_700_438_400.0
-COSTS = Costs(wake_j=3000.0, wait_j=0.0, saved_w=41.7)
+COSTS = Costs(switch_j=170.7, saved_w=41.7, wake_s=5.0)
 LOGO, PAGE, FONT = 1, 2, 3
 
 
@@ -66,7 +66,7 @@ def test_each_is_expected_to_save_more_than_it_costs() -> None:
     (fetch,) = made.plan(t_s, COSTS)
     assert fetch.path == LOGO
     assert fetch.gain_j > fetch.cost_j
-    assert made.plan(t_s, COSTS._replace(wake_j=0.0)) == []
+    assert made.plan(t_s, COSTS._replace(saved_w=0.0, switch_j=0.0)) == []
     assert made.plan(t_s, COSTS, Bounds(least_gain=1e6)) == []
 
 
@@ -114,6 +114,24 @@ def test_wakes_that_warming_avoided_are_counted_once_a_wake() -> None:
     assert made.gained.wakes_avoided == 2, "the server has been awake since"
 
 
+def test_a_wake_costs_what_the_shorter_stays_awake_show() -> None:
+    made, t_s = knowing(LOGO), MONDAY_S
+    for n in range(200):
+        made.woke(t_s)
+        t_s += 20 if n % 3 == 0 else 4000
+        made.slept(t_s)
+        t_s += 600
+    assert 10 < made.again_s < 60
+
+
+def test_what_no_cache_may_answer_wakes_the_server_whatever_is_fetched() -> None:
+    made = knowing(LOGO)
+    for n in range(5):
+        made.asked(MONDAY_S + n * 3600, LOGO, n, asleep=True)
+        made.asked(MONDAY_S + n * 3600 + 5, PAGE, n, asleep=True, cacheable=False)
+    assert planned(made, MONDAY_S + 30_000) == []
+
+
 def test_memory_is_bounded_and_keeps_what_is_asked_for() -> None:
     made = knowing(LOGO)
     t_s = visits(made, 3, LOGO)
@@ -141,9 +159,15 @@ def test_it_survives_a_restart() -> None:
         None,
         [],
         {"entries": 3},
-        {"t_s": "now", "unavoidable": [], "gained": [], "entries": []},
-        {"t_s": 0, "unavoidable": [1e300] * 8, "gained": [0] * 4, "entries": []},
-        {"t_s": 0, "unavoidable": [float("nan")] * 8, "gained": [0] * 4, "entries": []},
+        {"t_s": "now", "again_s": 60.0, "unavoidable": [], "gained": [], "entries": []},
+        {"t_s": 0, "again_s": 60.0, "unavoidable": [1e300] * 8, "gained": [0] * 4, "entries": []},
+        {
+            "t_s": 0,
+            "again_s": 60.0,
+            "unavoidable": [float("nan")] * 8,
+            "gained": [0] * 4,
+            "entries": [],
+        },
     ],
 )
 def test_a_dump_that_does_not_fit_is_ignored(wrong: Any) -> None:
@@ -184,7 +208,6 @@ def test_the_price_of_a_wait_is_what_a_sleep_saves_as_far_as_waits_are_short() -
     assert wait_j(1000.0, 50, 10) == 1000.0
     assert wait_j(1000.0, 1, 0) == 1000.0
     assert wait_j(-5.0, 1, 1) == 0.0
-    assert wake_j(170.0, 5.0, 60.0, 40.0) == 170.0 + 65 * 40
 
 
 def test_a_plan_takes_a_moment() -> None:

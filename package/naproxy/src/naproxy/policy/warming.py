@@ -12,18 +12,20 @@ credit c of an address and u such visits, both decayed over two weeks, the proba
 address would end the sleep is c / (c + u). It is taken for this part of the week, as far as that
 is known, and from the whole week otherwise.
 
-    gain = that probability x (joules of one wake and of being awake until asleep again
-                               + the price of a person's wait)
+    gain = that probability x (joules of one switch, and of being awake from the wake on until
+                               asleep again, + the price of a person's wait)
     cost = seconds of fetching x (watts awake - watts asleep)
+
+How long a server stays awake for one visit is learned, too: the shortest quarter of its stays.
 
 How to feed it (the live controller and the simulation do the same):
 
     stored(...)   whenever a cacheable answer was stored, or validated with a 304
-    asked(...)    for each request of people and programs, whether the cache answered or not; for
-                  robots only what they are answered while the server sleeps (robots.txt, icons,
-                  sitemaps, feeds), with a client each
+    asked(...)    for each request of people and programs, whether the cache answered or not; of
+                  robots only what they wake a server for if the cache has none (robots.txt)
+    expect(...)   once for each address that robots and browsers ask for by themselves
     slept(t_s)    when the command to sleep is given, after the warming
-    woke(t_s)     when a server begins to wake
+    woke(t_s)     when the server is found to wake, or to be awake
     plan(...)     between the decision and the command; fetch in this order
     warmed(...)   for each of those, after `stored`, with what it cost
     lost(path)    when the cache has dropped it
@@ -60,9 +62,10 @@ _LARGEST: Final = 1e15  # of what a dump may claim
 class Costs(NamedTuple):
     """What the planner weighs."""
 
-    wake_j: float  # one switch, the wake, and awake until asleep again: `wake_j`
-    wait_j: float  # what a person's wait is worth: `wait_j`
+    switch_j: float  # core.energy.Power.switch_j
     saved_w: float  # awake less asleep
+    wake_s: float
+    wait_j: float = 0.0  # see the function
     request_s: float = 0.01  # for one address: latency over how many are asked at a time
     bytes_per_s: float = 5e6
 
@@ -85,14 +88,6 @@ class Fetch(NamedTuple):
     path: int
     gain_j: float
     cost_j: float
-
-
-def wake_j(switch_j: float, wake_s: float, again_s: float, saved_w: float) -> float:
-    """Return the joules of a wake that need not have been.
-
-    `again_s` is how long a server stays awake that was woken for one visit.
-    """
-    return switch_j + (wake_s + again_s) * saved_w
 
 
 def wait_j(sleep_saves_j: float, spent: float, allowed: float) -> float:
@@ -128,6 +123,7 @@ class _Visit:
     begun_s: float
     asleep: bool
     paths: set[int] = field(default_factory=set)
+    needs: bool = False  # the server, whatever the cache has
     woke: bool = False
 
 
@@ -152,8 +148,9 @@ class Warming:
         # Instead of letting everything decay, what is new counts more and more.
         self._epoch_s: float | None = None
         self._slept_s = math.inf  # inf: awake
+        self._woke_s: float | None = None
         self._avoided_s = -math.inf
-        self.again_s = VISIT_S  # two visits so close to each other would have been one wake
+        self.again_s = 60.0  # how long the server stays awake for one visit
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -194,8 +191,13 @@ class Warming:
         if entry.credit is None:
             entry.credit = [_EXPECTED / _PARTS * self._weight(t_s)] * _PARTS
 
-    def asked(self, t_s: float, path: int, client: int, *, asleep: bool) -> None:
-        """`client` asked for an address, `asleep`: while the server did not run."""
+    def asked(
+        self, t_s: float, path: int, client: int, *, asleep: bool, cacheable: bool = True
+    ) -> None:
+        """`client` asked for an address, `asleep`: while the server did not run.
+
+        Not `cacheable`: the cache could not have answered it, whatever it has (a POST, a login).
+        """
         self._close(t_s)
         entry = self._entries.get(path)
         if entry is not None:
@@ -208,17 +210,26 @@ class Warming:
         else:
             self._visits.move_to_end(client)
             visit.last_s = t_s
-        if len(visit.paths) < _VISIT_PATHS:
+        if not cacheable:
+            visit.needs = True
+        elif len(visit.paths) < _VISIT_PATHS:
             visit.paths.add(path)
-        visit.woke = visit.woke or not asleep
 
     def slept(self, t_s: float) -> None:
         """The command to sleep was given."""
         self._slept_s = t_s
+        if self._woke_s is not None:
+            # Steps towards the quantile of a quarter.
+            self.again_s *= 1.05 if t_s - self._woke_s > self.again_s else 0.86
+            self.again_s = min(max(self.again_s, 1.0), 3600.0)
+            self._woke_s = None
 
     def woke(self, t_s: float) -> None:
-        """The server begins to wake; whoever is here did that, or has come in time for it."""
+        """The server begins to wake, or is awake; whoever is here has woken it, or may have."""
+        if self._slept_s == math.inf and self._woke_s is not None:
+            return
         self._close(t_s)
+        self._woke_s = t_s
         for visit in self._visits.values():
             visit.woke = True
         self._slept_s, self._avoided_s = math.inf, -math.inf
@@ -244,7 +255,8 @@ class Warming:
         """
         self._close(t_s)
         now, part = self._weight(t_s), _part(t_s)
-        worth_j, prior = costs.wake_j + costs.wait_j, _PRIOR * now
+        again_j = costs.switch_j + (costs.wake_s + self.again_s) * costs.saved_w
+        worth_j, prior = again_j + costs.wait_j, _PRIOR * now
         against, against_now = sum(self._unavoidable), self._unavoidable[part] + prior
         least = 0.01 * now  # visits: below it nothing is known
         found: list[tuple[float, float, float, int]] = []
@@ -301,7 +313,7 @@ class Warming:
         kept = [entry for entry in entries if entry is not None and entry.held]
         weight = self._weight(visit.begun_s) * (1.0 if visit.asleep else _AWAKE_WEIGHT)
         part = _part(visit.begun_s)
-        if len(kept) < len(entries):
+        if visit.needs or len(kept) < len(entries):
             self._unavoidable[part] += weight
             return
         for entry in kept:
@@ -353,6 +365,7 @@ class Warming:
         now = self._weight(t_s)
         return {
             "t_s": t_s,
+            "again_s": self.again_s,
             "unavoidable": [round(n / now, 4) for n in self._unavoidable],
             "gained": [
                 self.gained.fetches,
@@ -383,7 +396,7 @@ class Warming:
         if not isinstance(saved, Mapping):
             return
         try:
-            (then_s,) = _numbers([saved["t_s"]], 1)
+            then_s, again_s = _numbers([saved["t_s"], saved["again_s"]], 2)
             against = _numbers(saved["unavoidable"], _PARTS)
             fetches, bytes_, seconds, avoided = _numbers(saved["gained"], 4)
             rows = list(saved["entries"])[:ENTRIES]
@@ -391,6 +404,7 @@ class Warming:
             return
         faded = self._weight(t_s) * math.exp(-max(0.0, t_s - then_s) / _DECAY_S)
         self._unavoidable = [n * faded for n in against]
+        self.again_s = min(max(again_s, 1.0), 3600.0)
         self.gained = Gained(int(fetches), int(bytes_), seconds, int(avoided))
         for row in rows:
             try:
