@@ -318,6 +318,12 @@ _JOBS: Final = {
         "What is wrong with the way to the server",
         body=_may({"facts": string(maxLength=FACTS_BYTES)}),
     ),
+    **_job(
+        "server.site",
+        "/servers/<server>/site",
+        "Look at some pages of the server's website: what the cache could answer",
+        "What the cache could answer of the website",
+    ),
 }
 
 _SETUP: Final = {

@@ -29,6 +29,7 @@ COMMANDS: Final = {
     "key": "naproxy.setup.keys",
     "doctor": "naproxy.cli.doctor",
     "look": "naproxy.cli.look",
+    "site": "naproxy.cli.site",
     "commission": "naproxy.cli.commission",
     "arm": "naproxy.cli.commission",
     "leave": "naproxy.cli.commission",

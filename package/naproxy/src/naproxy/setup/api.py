@@ -1,5 +1,5 @@
 """The control API's part for the first run: /v1/setup, /v1/scan, /v1/look, /v1/meter-search,
-/v1/typical-servers, and /v1/servers/ID/key, host-key, doctor, facts-script.
+/v1/typical-servers, and /v1/servers/ID/key, host-key, doctor, site, facts-script.
 
 What takes a while is a job: POST begins it (202), GET tells how far it is and what came of
 it, DELETE calls it off. A job that runs, or began a moment ago, is not begun again (429).
@@ -34,6 +34,8 @@ SCAN_PAUSE_S: Final = 10.0
 LOOK_PAUSE_S: Final = 1.0
 _DOCTOR_S: Final = 90.0
 _DOCTOR_BYTES: Final = 1 << 18
+_SITE_S: Final = 60.0
+"""Longer than a look at a website takes."""
 _KEY: Final = "setup"
 Met = Callable[[str, Listening | None, tuple[Listener, ...] | None], None]
 
@@ -78,6 +80,7 @@ class Setup:
             **self._job("meter_search", self._meter_search),
             **self._job("server.host_key", self._host_key),
             **self._job("server.doctor", self._doctor),
+            **self._job("server.site", self._site),
             "server.key": self._key,
             "server.pin": self._pin,
             "server.facts_script": self._facts_script,
@@ -138,6 +141,9 @@ class Setup:
     def _doctor(self, server: str, facts: str = "") -> tuple[Work, float]:
         return partial(self._examine, self._server(server).id, facts), LOOK_PAUSE_S
 
+    def _site(self, server: str) -> tuple[Work, float]:
+        return partial(self._look_at_site, self._server(server).id), SCAN_PAUSE_S
+
     async def _meters(self, progress: Progress) -> dict[str, Any]:
         result = self._jobs.status("scan")["result"]
         configured = self._config().meter
@@ -189,6 +195,19 @@ class Setup:
         self._hear(name, found.pop("listens"), found.pop("answers"))
         return found
 
+    async def _look_at_site(self, name: str, progress: Progress) -> dict[str, Any]:
+        progress.part = "site"
+        done = await self._command("site", name, "--json", limit_s=_SITE_S)
+        try:
+            said = json.loads(done.output)
+        except ValueError:
+            # Killed, for what it read took too long, or ended by itself.
+            raise JobError("setup.site_late") from None
+        if said["problem"]:
+            raise JobError(said["problem"]["code"], **said["problem"]["params"])
+        found: dict[str, Any] = said["found"]
+        return found
+
     def _hear(self, name: str, listens: str | None, answers: str | None) -> None:
         """Tell of the ports; what cannot be read is said by the doctor."""
         with contextlib.suppress(UnreadableError, ApiError):
@@ -197,12 +216,16 @@ class Setup:
             self._met(self._server(name).id, told, met)
 
     async def _run_doctor(self, name: str, *more: str) -> Printed:
-        """Run `naproxy doctor`: a process of its own, for ssh and ip may take their time."""
-        argv = [sys.executable, "-m", "naproxy.cli", "doctor", name]
-        argv += ["--config", str(self._file), "--socket", self._socket, *more]
-        done = await printed(argv, _DOCTOR_S, {}, _DOCTOR_BYTES)
+        """Run `naproxy doctor`: ssh and ip may take their time."""
+        done = await self._command("doctor", name, *more, limit_s=_DOCTOR_S)
         if done.code not in (0, 1):
             if said := words(done.complaint):
                 raise JobError("setup.doctor_failed", said=said)
             raise JobError("setup.doctor_late")
         return done
+
+    async def _command(self, command: str, name: str, *more: str, limit_s: float) -> Printed:
+        """Run one of our own commands about a server, as a process of its own."""
+        argv = [sys.executable, "-m", "naproxy.cli", command, name]
+        argv += ["--config", str(self._file), "--socket", self._socket, *more]
+        return await printed(argv, limit_s, {}, _DOCTOR_BYTES)
