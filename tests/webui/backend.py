@@ -24,6 +24,32 @@ _EVERY_S = 0.02
 _METER_S = 0.5
 
 
+_HTML = "Content-Type: text/html\r\n"
+_MENU = """\
+<meta name="generator" content="WordPress 6.8"><link rel="stylesheet" href="/wp-content/s.css">
+<a href="/news/summer">News</a><a href="/news/winter">News</a><a href="/cart">Cart</a>
+<a href="/visit">Visit</a><a href="/my-orders">Orders</a><img src="/wp-content/house.jpg">
+"""
+PAGES = {
+    "/": (_HTML, _MENU),
+    "/news/summer": (_HTML, _MENU),
+    "/news/winter": (_HTML, _MENU),
+    "/visit": (_HTML, _MENU),
+    "/my-orders": (f"{_HTML}Set-Cookie: woocommerce_cart_hash=1\r\n", _MENU),
+    "/wp-content/s.css": ("Content-Type: text/css\r\nCache-Control: max-age=86400\r\n", "p{}"),
+    "/wp-content/house.jpg": ("Content-Type: image/jpeg\r\n", "jpeg"),
+}
+"""A small website: more headers, and the body. Whatever else is asked for is empty."""
+
+
+def answer(request: bytes) -> bytes:
+    """Answer a request."""
+    words = request.split(b" ", 2)
+    headers, body = PAGES.get(words[1].decode("latin-1") if len(words) == 3 else "", ("", ""))
+    said = f"HTTP/1.1 200 OK\r\n{headers}Content-Length: {len(body)}\r\n\r\n"
+    return (said + body * (not request.startswith(b"HEAD"))).encode()
+
+
 class Backend:
     """`asleep_file` is what the command to sleep makes; `meter_file` says the watts."""
 
@@ -67,8 +93,7 @@ class Backend:
                 while outer.power not in (Power.ON, Power.FALLING) and not outer._over.is_set():
                     time.sleep(_EVERY_S)
                 with contextlib.suppress(OSError):
-                    self.request.recv(4096)
-                    self.request.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+                    self.request.sendall(answer(self.request.recv(4096)))
 
         return Handler
 

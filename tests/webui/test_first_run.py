@@ -176,9 +176,18 @@ def test_the_box_looks_whether_the_server_uses_https_and_proposes(page: Page, ma
     look(page, "4-https-certificate")
     page.locator("input[value=unused]").check()
     page.locator("[form=form]").click()
-    page.wait_for_url("**/setup/sleep")
+    page.wait_for_url("**/setup/cache")
     # Nobody has to be believed: the box sees it if that changes.
     assert made.settings()["server"][0]["https"]["mode"] == "none"
+
+
+def test_the_box_looks_at_the_website_and_proposes_a_cache(page: Page, made: NewBox) -> None:
+    expect(page.locator("#seen")).to_contain_text("The box has looked at", timeout=LONG_MS)
+    expect(page.locator("input[value=frozen]")).to_be_checked()
+    look(page, "4-cache")
+    page.locator("[form=form]").click()
+    page.wait_for_url("**/setup/sleep")
+    assert made.settings()["server"][0]["cache"]["mode"] == "frozen"
 
 
 def test_the_box_is_let_in_by_what_the_guide_says(page: Page, made: NewBox) -> None:

@@ -21,7 +21,9 @@ from naproxy.api.shapes import (
     string,
 )
 
-STEPS: Final = ("welcome", "office", "server", "names", "https", "sleep", "meter", "proof", "done")
+STEPS: Final = (
+    *("welcome", "office", "server", "names", "https", "cache", "sleep", "meter", "proof", "done"),
+)
 """Of the guide of the first run."""
 SLOW_S: Final = 120.0
 """Longest time for an answer that a program has to be run for."""

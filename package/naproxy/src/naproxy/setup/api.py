@@ -142,7 +142,7 @@ class Setup:
         return partial(self._examine, self._server(server).id, facts), LOOK_PAUSE_S
 
     def _site(self, server: str) -> tuple[Work, float]:
-        return partial(self._look_at_site, self._server(server).id), SCAN_PAUSE_S
+        return partial(self._look_at_site, self._server(server).id), LOOK_PAUSE_S
 
     async def _meters(self, progress: Progress) -> dict[str, Any]:
         result = self._jobs.status("scan")["result"]

@@ -114,6 +114,11 @@ def known(config: dict[str, Any], name: str) -> str:
     return name
 
 
+def named(server: str | None) -> str:
+    """Return the id of the server that is meant."""
+    return known(configuration(), meant(server))
+
+
 def write(config: dict[str, Any], changes: Changes) -> dict[str, Any]:
     """Write changes against the configuration they were made for; what was set already stays."""
     if not changes:
@@ -271,6 +276,36 @@ def https(body: dict[str, Any]) -> Any:
     seen = setting_up.seen(control().call("server.looked", server=name), server)
     silent = seen["known"] and not seen["answers"]
     write(config, setting_up.https(server, body.get("mode"), names, silent=silent))
+    return {"server": name}
+
+
+mount(blueprint, "server.site.begin", "/api/setup/site", server=named)
+mount(blueprint, "server.site", "/api/setup/site", server=named, then=job_in_words)
+
+
+@route(
+    blueprint,
+    "POST",
+    "/api/setup/cache",
+    summary="What the box may answer while the server sleeps",
+    body=obj(
+        {
+            **SERVER,
+            "mode": string(maxLength=16),
+            "site": string(maxLength=16),
+            "paths": array(string(minLength=1, maxLength=55), maxItems=8),
+        },
+        optional=("server", "paths"),
+    ),
+    answer=SAVED,
+    **ADMIN,
+)
+def cache(body: dict[str, Any]) -> Any:
+    """Write it; the controller knows which modes there are."""
+    config = configuration()
+    name = known(config, meant(body.get("server")))
+    chosen = {key: body[key] for key in ("mode", "site")}
+    write(config, setting_up.cache(config, name, chosen, body.get("paths", ())))
     return {"server": name}
 
 

@@ -16,6 +16,7 @@ from naproxy_webui.http.control import control
 from naproxy_webui.http.errors import ApiError
 from naproxy_webui.http.page import Page
 from naproxy_webui.office import certificates
+from naproxy_webui.pages.settings.fields import Field, form
 from naproxy_webui.pages.setup.steps import AGAIN, STEPS, WAYS
 from naproxy_webui.render import render
 
@@ -118,8 +119,15 @@ def _page(step: str, server: str | None, *, again: bool) -> str:
         config=config,
         issuing=certificates.issuing(config),
         way=_way(config, mine) if step == "https" else None,
+        cache=_cache(mine) if step == "cache" and mine else None,
         meters=[each for each in config["meter"] if mine and each["of"] == mine["id"]],
     )
+
+
+def _cache(server: dict[str, Any]) -> dict[str, Field]:
+    """Return the fields of the cache that the step has."""
+    fields = form()
+    return {key: fields.field(f"server.{server['id']}.cache.{key}") for key in ("mode", "site")}
 
 
 def _way(config: dict[str, Any], server: dict[str, Any] | None) -> str:

@@ -16,17 +16,12 @@ from naproxy_webui.http.page import Page
 from naproxy_webui.i18n.reasons import plain
 from naproxy_webui.i18n.texts import t
 from naproxy_webui.office.equipment import commissioned
-from naproxy_webui.pages.setup.api import ADMIN, SAVED, configuration, known, meant
+from naproxy_webui.pages.setup.api import ADMIN, SAVED, configuration, known, meant, named
 
 PAGE = Page(name="setup_proof", path="/api/setup/proof")
 blueprint = Blueprint("setup_proof", __name__)
 
 # Letting the box in
-
-
-def _of(server: str | None) -> str:
-    """Return the id of the server that is meant."""
-    return known(configuration(), meant(server))
 
 
 def _checked(job: dict[str, Any]) -> Any:
@@ -38,13 +33,13 @@ def _checked(job: dict[str, Any]) -> Any:
     return job_in_words(job)
 
 
-mount(blueprint, "server.key", "/api/setup/key", server=_of)
-mount(blueprint, "server.host_key.begin", "/api/setup/host-key", server=_of)
-mount(blueprint, "server.host_key", "/api/setup/host-key", server=_of, then=job_in_words)
-mount(blueprint, "server.pin", "/api/setup/host-key", server=_of)
-mount(blueprint, "server.facts_script", "/api/setup/facts-script", server=_of)
-mount(blueprint, "server.doctor.begin", "/api/setup/check", server=_of)
-mount(blueprint, "server.doctor", "/api/setup/check", server=_of, then=_checked)
+mount(blueprint, "server.key", "/api/setup/key", server=named)
+mount(blueprint, "server.host_key.begin", "/api/setup/host-key", server=named)
+mount(blueprint, "server.host_key", "/api/setup/host-key", server=named, then=job_in_words)
+mount(blueprint, "server.pin", "/api/setup/host-key", server=named)
+mount(blueprint, "server.facts_script", "/api/setup/facts-script", server=named)
+mount(blueprint, "server.doctor.begin", "/api/setup/check", server=named)
+mount(blueprint, "server.doctor", "/api/setup/check", server=named, then=_checked)
 
 # The proof
 
@@ -77,7 +72,7 @@ PROOF: Final = obj(
 )
 def proof(query: dict[str, Any]) -> Any:
     """Say it."""
-    name = _of(query.get("server"))
+    name = named(query.get("server"))
     # The report first: whoever reads of its end stops asking, and is to see the server armed.
     report = commissioned(name)
     servers = control().get("/v1/status")["servers"]
@@ -115,10 +110,10 @@ def prove(body: dict[str, Any]) -> Any:
     """Begin."""
     pause_s = body.get("pause_s", 15.0)
     plan = {"cycles": body.get("cycles", 5), "awake_s": pause_s, "asleep_s": pause_s}
-    return control().call("server.commission", plan, server=_of(body.get("server")))
+    return control().call("server.commission", plan, server=named(body.get("server")))
 
 
-mount(blueprint, "server.cancel", "/api/setup/proof", server=_of)
+mount(blueprint, "server.cancel", "/api/setup/proof", server=named)
 
 
 @route(

@@ -15,7 +15,7 @@ from naproxy.core.names import ascii_site, covers, is_site_name
 from naproxy.core.reason import WrongError
 
 STEPS: Final = table.STEPS
-AGAIN: Final = ("office", "server", "names", "https", "sleep", "meter", "proof")
+AGAIN: Final = ("office", "server", "names", "https", "cache", "sleep", "meter", "proof")
 """Steps that can be done again by themselves."""
 
 WAYS: Final = {"ssh": ("state", "user"), "agent": ("state",), "none": ()}
@@ -134,6 +134,26 @@ def https(
             if server["https"][key] != value
         ]
     return [*changes, put(f"{where}.https.mode", wanted)]
+
+
+def cache(
+    config: Mapping[str, Any], name: str, chosen: Mapping[str, str], paths: Sequence[str]
+) -> Changes:
+    """Return what a choice of the cache changes: its keys, and rules for parts of the website.
+
+    Such a part may be used while the server sleeps. A rule that there is for it stays as it is.
+    """
+    before = next(each for each in config["server"] if each["id"] == name)["cache"]
+    changes = [
+        put(f"server.{name}.cache.{key}", value)
+        for key, value in chosen.items()
+        if value != before[key]
+    ]
+    ruled = {each["path"] for each in config["cache_rule"] if each["server"] in ("", name)}
+    for path in dict.fromkeys(path for path in paths if path not in ruled):
+        rule = {"path": path, "asleep": "yes", "server": name}
+        changes.append({"op": "add", "where": "cache_rule", "value": rule})
+    return changes
 
 
 def sleep(config: Mapping[str, Any], name: str, way: Mapping[str, Any]) -> Changes:

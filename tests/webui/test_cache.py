@@ -1,0 +1,89 @@
+"""The cache in a real browser: the look at the website in the guide, and the settings."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.webui.conftest import OpenPage, WatchedPage
+from tests.webui.looks import too_wide, violations
+from tests.webui.stage import Stage
+
+SHOTS = os.environ.get("SHOTS", "")
+
+
+@pytest.fixture(autouse=True)
+def as_it_was(stage: Stage) -> Iterator[None]:
+    before = stage.config_file.read_bytes()
+    yield
+    stage.api("PUT", "/v1/config", before)
+
+
+@pytest.fixture
+def awake(stage: Stage) -> Iterator[None]:
+    """The server stays awake meanwhile."""
+    stage.api("POST", "/v1/servers/web/mode", {"mode": "awake"})
+    stage.api("POST", "/v1/servers/web/wake", {})
+    stage.wait("awake")
+    yield
+    stage.api("POST", "/v1/servers/web/mode", {"mode": "auto"})
+
+
+def clean(page: WatchedPage, name: str) -> None:
+    if SHOTS:
+        page.screenshot(path=Path(SHOTS) / f"{name}.png", full_page=True)
+    assert violations(page) == []
+    assert too_wide(page) == []
+
+
+def config(stage: Stage) -> Any:
+    return stage.api("GET", "/v1/config")
+
+
+@pytest.mark.usefixtures("awake")
+def test_the_guide_looks_at_the_website_and_writes_what_is_chosen(
+    page: WatchedPage, stage: Stage
+) -> None:
+    page.goto("/settings/cache")
+    page.get_by_role("link", name="Look at the website").click()
+    page.wait_for_url("**/setup/again/cache?server=web")
+    seen = page.locator("#seen")
+    expect(seen).to_contain_text("looked at 5 pages and 2 files, of 7 addresses")
+    expect(seen).to_contain_text("made with WordPress")
+    expect(seen).to_contain_text("1 of 5 pages may not be kept")
+    expect(seen).to_contain_text("woocommerce_cart_hash")
+    expect(page.locator("[data-share=default]")).to_contain_text("could answer 14%")
+    expect(page.locator("[data-share=frozen]")).to_contain_text("could answer 29%")
+    expect(page.locator("[data-share=allowed]")).to_contain_text("71%")
+    expect(page.locator("input[value=frozen]")).to_be_checked()
+    expect(page.locator("input[name=paths]:checked")).to_have_count(0)
+    clean(page, "guide-cache")
+    page.locator("input[value='/news/']").check()
+    page.locator("[form=form]").click()
+    page.wait_for_url("**/setup/again")
+    cache, rules = config(stage)["server"][0]["cache"], config(stage)["cache_rule"]
+    assert (cache["mode"], cache["site"]) == ("frozen", "wordpress")
+    assert [(rule["path"], rule["asleep"], rule["server"]) for rule in rules] == [
+        ("/news/", "yes", "web")
+    ]
+
+
+@pytest.mark.usefixtures("awake")
+def test_the_guide_fits_a_phone_in_german(open_page: OpenPage) -> None:
+    page = open_page("/setup/again/cache?server=web", size="narrow", language="de", scheme="dark")
+    page.watch.allow("status of 429")  # somebody else has just looked
+    expect(page.locator("#seen")).to_contain_text("mit WordPress gemacht")
+    clean(page, "guide-cache-phone-de")
+
+
+def test_a_server_that_sleeps_is_not_woken_to_be_looked_at(page: WatchedPage, stage: Stage) -> None:
+    with stage.asleep():
+        page.watch.allow(r"status of 4(09|29)")
+        page.goto("/setup/again/cache?server=web")
+        expect(page.locator("#seen")).to_contain_text("not awake")
+        assert stage.state() == "asleep"

@@ -1,0 +1,87 @@
+// /setup/cache: what the box may answer while the server sleeps, after a look at the website.
+
+import { all, ApiError, at, fill, h, notice, one, post, t } from "../../kit/core.js";
+import { onPress, onSubmit } from "../../kit/form.js";
+import { share as percent } from "../../kit/format.js";
+import { follow } from "../../kit/jobs.js";
+import { about, onward } from "./flow.js";
+
+const form = at("form");
+/** None before a server is chosen. */
+const site = one("#site", form);
+/** Something other than "not known" stands there already. */
+const known = site?.value;
+
+/** @param {Loose} found */
+function facts({ asked, found, made_with: made, personal, cookies, redirects }) {
+	const name = one(`option[value="${made}"]`, site)?.textContent;
+	const set = cookies.map((/** @type {Loose} */ each) => each.name).join(", ");
+	return [
+		t("setup.cache.looked", { ...asked, of: found.pages + found.files }),
+		made && t("setup.cache.made_with", { name }),
+		personal.pages > 0 &&
+			t("setup.cache.personal", { count: personal.pages, pages: asked.pages }),
+		set && t("setup.cache.cookies", { names: set }),
+		asked.pages === 0 && redirects > 0 && t("setup.cache.redirects"),
+	];
+}
+
+/** @param {SetupJob} status */
+function show({ result }) {
+	const lines = facts(result).filter(Boolean);
+	const kind = result.asked.pages ? "good" : "warn";
+	fill(
+		at("seen"),
+		notice(kind, h("ul.list", lines.map((line) => h("li", line))), again()),
+	);
+	for (const place of all("[data-share]", form)) {
+		const share = result.asleep[place.dataset.share ?? ""];
+		place.hidden = share === null;
+		const text = place.dataset.share === "allowed" ? "allowed" : "share";
+		if (share !== null)
+			place.textContent = t(`setup.cache.${text}`, { share: percent(share) });
+	}
+	if (!known && result.made_with) site.value = result.made_with;
+	at("parts").hidden = !result.rules.length;
+	fill(at("rules"), result.rules.map(part));
+}
+
+/** @param {Loose} rule */
+const part = ({ path, pages }) =>
+	h(
+		"label.check",
+		h("input", { type: "checkbox", name: "paths", value: path }),
+		h(
+			"span",
+			path === "/" ? t("setup.cache.all_pages") : [h("span.mono", path), " "],
+			h("span.hint", t("setup.cache.part", { count: pages })),
+		),
+	);
+
+const again = () =>
+	h("p", onPress(h("button.button.small", { type: "button" }, t("setup.cache.again")), look));
+
+async function look() {
+	fill(at("seen"), h("p.loading", t("setup.cache.looking")));
+	try {
+		show(await follow("/api/setup/site", { body: about(), query: about(), fresh: true }));
+	} catch (error) {
+		if (!(error instanceof ApiError)) throw error;
+		fill(at("seen"), notice("warn", h("p", error.message), again()));
+	}
+}
+
+onSubmit(
+	form,
+	() =>
+		post(
+			"/api/setup/cache",
+			about({
+				mode: one("input[name=mode]:checked", form).value,
+				site: site.value,
+				paths: all("input[name=paths]:checked", form).map((each) => each.value),
+			}),
+		),
+	onward,
+);
+look();
