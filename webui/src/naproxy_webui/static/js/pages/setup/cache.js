@@ -8,13 +8,13 @@ import { about, onward } from "./flow.js";
 
 const form = at("form");
 /** None before a server is chosen. */
-const site = one("#site", form);
+const site = /** @type {Field | null} */ (one("#site", form));
 /** Something other than "not known" stands there already. */
-const known = site?.value;
+const known = site?.value ?? "";
 
 /** @param {Loose} found */
 function facts({ asked, found, made_with: made, personal, cookies, redirects }) {
-	const name = one(`option[value="${made}"]`, site)?.textContent;
+	const name = one(`option[value="${made}"]`, form)?.textContent;
 	const set = cookies.map((/** @type {Loose} */ each) => each.name).join(", ");
 	return [
 		t("setup.cache.looked", { ...asked, of: found.pages + found.files }),
@@ -32,16 +32,22 @@ function show({ result }) {
 	const kind = result.asked.pages ? "good" : "warn";
 	fill(
 		at("seen"),
-		notice(kind, h("ul.list", lines.map((line) => h("li", line))), again()),
+		notice(
+			kind,
+			h(
+				"ul.list",
+				lines.map((line) => h("li", line)),
+			),
+			again(),
+		),
 	);
 	for (const place of all("[data-share]", form)) {
 		const share = result.asleep[place.dataset.share ?? ""];
 		place.hidden = share === null;
 		const text = place.dataset.share === "allowed" ? "allowed" : "share";
-		if (share !== null)
-			place.textContent = t(`setup.cache.${text}`, { share: percent(share) });
+		if (share !== null) place.textContent = t(`setup.cache.${text}`, { share: percent(share) });
 	}
-	if (!known && result.made_with) site.value = result.made_with;
+	if (site && !known && result.made_with) site.value = result.made_with;
 	at("parts").hidden = !result.rules.length;
 	fill(at("rules"), result.rules.map(part));
 }
@@ -78,7 +84,7 @@ onSubmit(
 			"/api/setup/cache",
 			about({
 				mode: one("input[name=mode]:checked", form).value,
-				site: site.value,
+				site: site?.value ?? "",
 				paths: all("input[name=paths]:checked", form).map((each) => each.value),
 			}),
 		),
