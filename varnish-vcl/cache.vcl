@@ -26,6 +26,10 @@ sub vcl_hit {
 			# The server has been asked after it began to fall
 			# asleep, and has not been able to change it since.
 			set req.http.X-Naproxy = "frozen";
+		} else if (naproxy.thawed(obj.age)) {
+			# What the server has now is shown, not what it had.
+			unset req.http.X-Naproxy;
+			return (restart);
 		} else if (obj.grace >= 30d && obj.ttl + obj.grace <= 30d) {
 			# Past its own grace, see vcl_backend_response.
 			call naproxy_kept;

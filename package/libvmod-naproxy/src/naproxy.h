@@ -221,6 +221,7 @@ void np_servers_free(void);
 uint32_t np_server_state(const struct np_server *);
 bool np_server_available(const struct np_server *);
 double np_server_frozen_s(const struct np_server *);	/* 0: it is awake */
+bool np_server_woke(const struct np_server *, double ago_s);
 uint64_t np_server_turn(struct np_server *, const struct naproxy_server *,
     uint64_t now_us);
 

@@ -117,6 +117,21 @@ np_server_frozen_s(const struct np_server *srv)
 	return ((double)(now_us - froze_us) / 1e6);
 }
 
+/* Did it wake in the last `ago_s`? When somebody began to look at it counts, too. */
+bool
+np_server_woke(const struct np_server *srv, double ago_s)
+{
+	const struct naproxy_server *live;
+	uint64_t since_us, now_us;
+
+	live = NP_LOAD(srv->live);
+	if (live == NULL || np_server_state(srv) != NAPROXY_AWAKE)
+		return (false);
+	since_us = NP_LOAD(live->since_us);
+	now_us = np_now_us();
+	return (since_us <= now_us && (double)(now_us - since_us) / 1e6 < ago_s);
+}
+
 /*
  * When may the next waiter go? release_batch of them at once, then a pause
  * of release_ms, so that a server that has just woken up does not meet all

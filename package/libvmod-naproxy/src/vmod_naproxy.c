@@ -518,6 +518,16 @@ vmod_frozen(VRT_CTX)
 	return (np_server_frozen_s(rec->site->server));
 }
 
+VCL_BOOL v_matchproto_(td_naproxy_thawed)
+vmod_thawed(VRT_CTX, VCL_DURATION age)
+{
+	const struct np_site *site;
+
+	site = task_site(ctx);
+	return (site != NULL && (site->conf.flags & NAPROXY_F_FROZEN) != 0 &&
+	    np_server_woke(site->server, age));
+}
+
 VCL_VOID v_matchproto_(td_naproxy_stored)
 vmod_stored(VRT_CTX, VCL_BOOL https)
 {

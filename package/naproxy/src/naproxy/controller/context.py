@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import date
+from pathlib import Path
 
 from naproxy.controller.look import Looker, look
+from naproxy.controller.varnish import Varnish
 from naproxy.controller.verifying import Verifier
 from naproxy.history.write.journal import Journal
 from naproxy.shm.page import Page
@@ -27,5 +29,7 @@ class BoxContext:
     """Looks whether a server's visitors come past the box."""
     verifier: Verifier = field(default_factory=Verifier)
     """Which addresses are a search engine's."""
+    varnish: Varnish = field(default_factory=lambda: Varnish(Path("/run/naproxy/box.sock")))
+    """Has the cache filled."""
     served: Callable[[], Collection[str]] = tuple
     """The names that visitors get from the box by HTTPS now, as `ascii_site` has them."""

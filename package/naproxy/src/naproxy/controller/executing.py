@@ -6,7 +6,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -92,6 +92,8 @@ class Executor:
         self._look: asyncio.TimerHandle | None = None
         self._sleeping: asyncio.Task[None] | None = None
         self._said_failed = ""
+        self.before_sleep: Callable[[], Awaitable[None]] | None = None
+        """Is waited for before the command is given, while who comes still calls it off."""
         self._cadence = Probe(0)
         self.stopped = False
         self.machine = Machine(_times(server), _ladder(server, {}), time.monotonic(), slept=slept)
@@ -245,6 +247,8 @@ class Executor:
     async def _sleep(self) -> None:
         try:
             busy = await self._application.busy()
+            if not busy and self.before_sleep:
+                await self.before_sleep()
             result = SleepResult(SleepAnswer.REFUSED, busy) if busy else await self._order()
         except Exception as error:
             result = SleepResult(SleepAnswer.FAILED, sleep.fault(error))

@@ -17,6 +17,7 @@ from naproxy.controller.engines import SearchEngines
 from naproxy.controller.executing import Executor, rungs_of
 from naproxy.controller.status import status
 from naproxy.controller.supervise import Supervisor
+from naproxy.controller.warming import Warmer
 from naproxy.controller.webhooks import Webhooks
 from naproxy.core.reason import Reason
 from naproxy.core.request import Refusal, WakeRequest
@@ -58,11 +59,26 @@ class Runner:
         self.calendars = Calendars(server.id, server.awake, folder, self.decider.read)
         self.webhooks = Webhooks(box.page, index)
         self.coming_back = ComingBack(box.page, index)
+        self.warmer = Warmer(
+            server,
+            box.varnish,
+            epoch_s=box.epoch_s,
+            child_us=lambda: int(box.page.layout.child_start_us),
+            wake_s=lambda: self.machine.wake.value_s,
+        )
+        self.executor.before_sleep = self.warmer.before_sleep
         self._own_sleeps = OwnSleeps()
         self._own_sleeps.load(saved.get("own_sleeps"))
         self._prove(server)
         self.supervisor.arming.sight = self.supervisor.sighting.blind
-        parts = (self.executor, self.decider, self.webhooks, self.coming_back, self.engines)
+        parts = (
+            self.executor,
+            self.decider,
+            self.webhooks,
+            self.coming_back,
+            self.engines,
+            self.warmer,
+        )
         for part in parts:
             try:
                 part.take_up(saved)
@@ -89,6 +105,7 @@ class Runner:
             self.supervisor.cancel()  # sets the cadence of the probes: before they are ended
         self._prove(server)
         self.engines.configure(server.engine_refused_s)
+        self.warmer.configure(server)
         self.decider.configure(server)
         self.executor.configure(server, interface)
         self.calendars.configure(server.awake)
@@ -102,6 +119,7 @@ class Runner:
         self.supervisor.stop()
         self.calendars.stop()
         self.decider.stop()
+        self.warmer.stop()
         self.save()
         self.executor.stop(why)
 
@@ -115,6 +133,7 @@ class Runner:
                 **self.webhooks.kept(),
                 **self.coming_back.kept(),
                 **self.engines.kept(),
+                **self.warmer.kept(),
                 "own_sleeps": self._own_sleeps.dump(),
             },
         )
@@ -132,6 +151,7 @@ class Runner:
         """Learn from a change of state that is written down, and decide anew."""
         self._own_sleeps.changed(change, self._t_s(at_s), self.machine.unused_s(at_s))
         self.decider.observed(change.state, at_s)
+        self.warmer.observed(change.state, at_s)
         if change.state in (State.AWAKE, State.ASLEEP):
             self.save()
         self.decider.decide()
@@ -187,6 +207,7 @@ class Runner:
         return {
             **told,
             "engines": self.engines.status(),
+            "warming": self.warmer.status(),
             "calendar": self.calendars.status(),
             "sleeps_itself": own.plain() if own else None,
         }
@@ -203,6 +224,7 @@ class Runner:
         """Learn of requests that ended; `fresh`: they ended just now."""
         self.webhooks.heard(events)
         self.engines.heard(events)
+        self.warmer.heard(events)
         self.decider.heard(events, fresh=fresh)
 
     def sleep(self, reason: Reason, *, by_hand: bool = False) -> list[Reason]:

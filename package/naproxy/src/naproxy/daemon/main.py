@@ -41,6 +41,7 @@ from naproxy.controller.learning import Learner
 from naproxy.controller.meters import Meters
 from naproxy.controller.runner import Runner
 from naproxy.controller.sharing import Spent
+from naproxy.controller.varnish import Varnish
 from naproxy.core import files, log
 from naproxy.core.hours import zone
 from naproxy.core.names import ascii_site
@@ -58,6 +59,7 @@ from naproxy.shm import page
 from naproxy.shm.datagram import WakeSocket
 from naproxy.shm.events import Event, Events
 from naproxy.shm.page import Page
+from naproxy.shm.stored import Stored, Stores
 from naproxy.update import api as updating
 from naproxy.update import effects as update
 from naproxy.update.updates import Updates
@@ -106,6 +108,7 @@ class Controller:
         self._wakes = WakeSocket(self._run_dir / "wake.sock", here.group, self._asked)
         self._page = Page(self._run_dir, here.group)
         self._events = Events(self._run_dir, here.group)
+        self._stores = Stores(self._run_dir, here.group)
         self._journal = Journal(data_dir, group=here.control_group)
         self._journal.close_forgotten()
         restore.finish(data_dir, self._journal.save)
@@ -118,6 +121,7 @@ class Controller:
             epoch_s,
             power_w,
             self._day,
+            varnish=Varnish(self._run_dir / "box.sock"),
             served=lambda: self._keeper.served,
         )
         self._spent = Spent(self._page)
@@ -214,8 +218,13 @@ class Controller:
             heard.setdefault(event.server, []).append(event)
         if self.current().box.learn_robots:
             self._learner.heard(events)
+        stored: dict[int, list[Stored]] = {}
+        for record in self._stores.read():
+            stored.setdefault(record.server, []).append(record)
         for name, index in self._slots.items():
             runner = self.runners[name]
+            for record in stored.get(index, ()):
+                runner.warmer.stored(record)
             delta_ms = 1000 * runner.server.promise.delta_s
             if passed := list(runner.executor.sharing.through.events(delta_ms)):
                 heard.setdefault(index, []).extend(passed)

@@ -76,6 +76,7 @@ class Bounds(NamedTuple):
     longest_s: float = 10.0
     most_bytes: int = 32 << 20
     most: int = 500
+    fresh_s: float = 43200.0  # what is fresh for a night's length need not be asked after
     least_gain: float = 1.0  # times the cost
 
 
@@ -104,11 +105,22 @@ def wait_j(sleep_saves_j: float, spent: float, allowed: float) -> float:
 class _Entry:
     """What is known of one address."""
 
-    __slots__ = ("bytes", "changes", "credit", "held", "stored_s", "ttl_s", "used_s", "warm")
+    __slots__ = (
+        "bytes",
+        "changes",
+        "credit",
+        "fresh_s",
+        "held",
+        "stored_s",
+        "ttl_s",
+        "used_s",
+        "warm",
+    )
 
     def __init__(self, t_s: float) -> None:
         self.bytes = 0
         self.stored_s = -math.inf  # when it was last fetched or validated; -inf: not in the cache
+        self.fresh_s = -math.inf  # until when it would be fresh without the last of these
         self.ttl_s = 0.0
         self.held = False
         self.changes = 0.0  # share of the fetches that brought the whole of it again
@@ -176,6 +188,7 @@ class Warming:
             entry.changes += 0.3 * ((0.0 if validated else 1.0) - entry.changes)
         if bytes_ or not validated:
             entry.bytes = bytes_
+        entry.fresh_s = entry.stored_s + entry.ttl_s
         entry.stored_s, entry.ttl_s, entry.held = t_s, ttl_s, held
 
     def lost(self, path: int) -> None:
@@ -250,8 +263,9 @@ class Warming:
     def plan(self, t_s: float, costs: Costs, bounds: Bounds = BOUNDS) -> list[Fetch]:
         """Return what to fetch before the sleep, the best for its cost first.
 
-        Only what would not be valid at `t_s` and the longest time of fetching after it, and each
-        only if it is expected to save more than it costs.
+        Also what is fresh, if that ends within `fresh_s`: a server that has not been asked after
+        the decision may have changed it before. Each only if it is expected to save more than it
+        costs.
         """
         self._close(t_s)
         now, part = self._weight(t_s), _part(t_s)
@@ -264,7 +278,7 @@ class Warming:
             credit = entry.credit
             if credit is None or not entry.held:
                 continue
-            if entry.stored_s + entry.ttl_s > t_s + bounds.longest_s:
+            if entry.stored_s + entry.ttl_s > t_s + bounds.fresh_s:
                 continue
             if 0 < entry.ttl_s < 1.0:
                 continue  # it would not be valid when the command is given
@@ -323,7 +337,11 @@ class Warming:
         unwoken = visit.begun_s >= self._slept_s and not visit.woke
         # Had it woken the server, who came soon after would have found it awake.
         alone = visit.begun_s - self._avoided_s > self.again_s
-        if unwoken and alone and any(entry.warm for entry in kept):
+        if (
+            unwoken
+            and alone
+            and any(entry.warm and visit.begun_s >= entry.fresh_s for entry in kept)
+        ):
             self.gained.wakes_avoided += 1
             self._avoided_s = visit.begun_s
 

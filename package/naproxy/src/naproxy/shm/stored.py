@@ -47,6 +47,11 @@ class Stored:
         return bool(self.flags & page.S_SAID)
 
     @property
+    def same(self) -> bool:
+        """Had it not changed since it was fetched?"""
+        return bool(self.flags & page.S_SAME)
+
+    @property
     def varies(self) -> bool:
         """Are there other variants of it?"""
         return bool(self.flags & page.S_VARIES)

@@ -1,0 +1,298 @@
+"""Fetches what will probably be asked for while a server sleeps, just before it does.
+
+What that is, `policy.warming` says; here it meets Varnish. Between the inhibitors' last word and
+the command to sleep, who needs the server still calls the sleep off: so does he while this
+fetches. After a wake it asks after what was served meanwhile, and fills an emptied cache.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+from typing import Any, Final
+
+from naproxy.config.document import Server
+from naproxy.controller.varnish import Fetched, Job, Varnish
+from naproxy.core.state import Klass, State
+from naproxy.policy.warming import Bounds, Costs, Warming
+from naproxy.shm.events import Event
+from naproxy.shm.page import Outcome
+from naproxy.shm.stored import Stored
+
+_LOG: Final = logging.getLogger(__name__)
+BEFORE_SLEEP: Final = Bounds(longest_s=10.0, most_bytes=32 << 20, most=500)
+"""A quarter of the cache: what it has of other use is not to be pushed out."""
+AFTER_WAKE_S: Final = 3.0
+"""After a wake those who waited come first."""
+_AFTER_WAKE_MOST_S: Final = 30.0
+_REMEMBERED: Final = 4096
+_VARIANTS: Final = 4
+_KEPT: Final = 500
+"""Addresses on the disk: those that were worth it before the last sleep."""
+_NOT_RUNNING: Final = (State.FALLING_ASLEEP, State.ASLEEP, State.WAKING)
+_FROM_CACHE: Final = (Outcome.HIT, Outcome.STALE)
+_CACHEABLE: Final = (
+    *_FROM_CACHE,
+    Outcome.FETCH,
+    Outcome.HELD,
+    Outcome.WAITING_PAGE,
+    Outcome.GONE,
+    Outcome.LIMIT,
+)
+_PEOPLE: Final = (Klass.PERSON, Klass.API)
+_GET: Final = (0, 1)  # and HEAD, see naproxy_event.method
+_ROBOTS_TXT: Final = "/robots.txt"
+
+
+class Catalogue:
+    """How to ask for what the cache has, or had; those stored last."""
+
+    def __init__(self) -> None:
+        self._jobs: OrderedDict[int, dict[tuple[str, bool, str], Job]] = OrderedDict()
+
+    def add(self, job: Job) -> None:
+        """Remember one variant of an address."""
+        variants = self._jobs.setdefault(job.path, {})
+        variants[job.host, job.https, job.accept] = job
+        self._jobs.move_to_end(job.path)
+        while len(variants) > _VARIANTS:
+            variants.pop(next(iter(variants)))
+        while len(self._jobs) > _REMEMBERED:
+            self._jobs.popitem(last=False)
+
+    def of(self, paths: Iterable[int]) -> list[Job]:
+        """Return all that is known of these addresses, in their order."""
+        return [job for path in paths for job in self._jobs.get(path, {}).values()]
+
+    def dump(self, paths: Iterable[int]) -> list[dict[str, Any]]:
+        """Return what is known of some, as JSON."""
+        return [asdict(job) for job in self.of(paths)]
+
+    def load(self, saved: Any) -> list[int]:
+        """Take back what `dump` gave, and return whose it was; what does not fit is left."""
+        jobs = [_job(each) for each in saved[:_KEPT]] if isinstance(saved, list) else []
+        for job in jobs:
+            if job:
+                self.add(job)
+        return list(dict.fromkeys(job.path for job in jobs if job))
+
+
+_KINDS: Final = {"path": int, "host": str, "url": str, "accept": str, "https": bool, "bytes": int}
+
+
+def _job(saved: Any) -> Job | None:
+    if not isinstance(saved, Mapping) or {k: type(v) for k, v in saved.items()} != _KINDS:
+        return None
+    job = Job(**saved)
+    return job if askable(job.host, job.url, job.accept) else None
+
+
+def askable(host: str, url: str, accept: str) -> bool:
+    """May this be sent as a request's first line and headers?"""
+    plain = all(text.isascii() and text.isprintable() for text in (host, url, accept))
+    return plain and url.startswith("/") and " " not in url + host and host != ""
+
+
+class Warmer:
+    """One server's."""
+
+    def __init__(
+        self,
+        server: Server,
+        varnish: Varnish,
+        *,
+        epoch_s: float,
+        child_us: Callable[[], int],
+        wake_s: Callable[[], float],
+    ) -> None:
+        """`child_us`: when Varnish started, its cache empty; `wake_s`: how long waking takes."""
+        self._server = server
+        self._varnish = varnish
+        self._epoch_s = epoch_s
+        self._child_us = child_us
+        self._wake_s = wake_s
+        self._filled_us = child_us()
+        self._planner = Warming()
+        self._catalogue = Catalogue()
+        self._worth: list[int] = []
+        """What was worth having before the last sleep, the best first."""
+        self._served: dict[int, None] = {}
+        """What was asked for during this sleep, and came from the cache."""
+        self._state = State.UNKNOWN
+        self._task: asyncio.Task[None] | None = None
+        self._stop = threading.Event()
+        self.last_s = 0.0
+        """How long the last fetching before a sleep took."""
+
+    @property
+    def on(self) -> bool:
+        """Is there something to fetch for: would it be served while the server sleeps?"""
+        return self._server.cache.warm and self._server.cache.mode != "default"
+
+    def configure(self, server: Server) -> None:
+        """Take a new configuration."""
+        self._server = server
+
+    def _t_s(self, monotonic_s: float) -> float:
+        return self._epoch_s + monotonic_s
+
+    # What is kept over a restart of the controller, and of the box with its cache
+
+    def kept(self) -> dict[str, Any]:
+        """Return what `take_up` takes."""
+        return {
+            "warming": self._planner.dump(self._t_s(time.monotonic())),
+            "worth": self._catalogue.dump(self._worth),
+            "filled_us": self._filled_us,
+        }
+
+    def take_up(self, saved: Mapping[str, Any]) -> None:
+        """Go on with what was kept; what makes no sense is left."""
+        self._planner.load(saved.get("warming"), self._t_s(time.monotonic()))
+        self._worth = self._catalogue.load(saved.get("worth"))
+        filled_us = saved.get("filled_us")
+        self._filled_us = filled_us if isinstance(filled_us, int) else 0
+
+    # What is learned
+
+    def stored(self, record: Stored) -> None:
+        """Hear of an answer that the cache keeps."""
+        if record.varies or not askable(record.host, record.url, record.accept):
+            return
+        t_s = self._t_s(record.t_us / 1e6)
+        if record.freezes:
+            self._catalogue.add(
+                Job(
+                    record.path,
+                    record.host,
+                    record.url,
+                    record.accept,
+                    https=record.https,
+                    bytes=record.bytes,
+                )
+            )
+        self._planner.stored(
+            t_s,
+            record.path,
+            record.bytes,
+            float(record.ttl_s),
+            held=record.freezes,
+            validated=record.same,
+        )
+        if record.freezes and record.url == _ROBOTS_TXT:
+            self._planner.expect(t_s, record.path)
+
+    def heard(self, events: Iterable[Event]) -> None:
+        """Learn from requests that ended."""
+        for event in events:
+            if event.klass not in _PEOPLE:
+                continue
+            asleep = self._state in _NOT_RUNNING
+            cacheable = event.outcome in _CACHEABLE and event.method in _GET
+            self._planner.asked(
+                self._t_s(event.t_us / 1e6),
+                event.path,
+                event.client,
+                asleep=asleep or event.delay_ms > 0,
+                cacheable=cacheable,
+            )
+            if asleep and event.outcome in _FROM_CACHE:
+                self._served[event.path] = None
+
+    def observed(self, state: State, monotonic_s: float) -> None:
+        """Hear of a state that the server was seen to enter."""
+        self._state = state
+        if state is State.ASLEEP:
+            self._planner.slept(self._t_s(monotonic_s))
+        elif state in (State.WAKING, State.AWAKE):
+            self._planner.woke(self._t_s(monotonic_s))
+        if state is State.AWAKE:
+            self._halt()
+            self._task = asyncio.ensure_future(self._after_wake())
+        elif state is not State.FALLING_ASLEEP:
+            self._halt()
+
+    # What is done
+
+    async def before_sleep(self) -> None:
+        """Fetch what is worth it; whoever cancels this ends it."""
+        self._halt()
+        self._served.clear()
+        self.last_s = 0.0
+        if not self.on:
+            return
+        begun_s = time.monotonic()
+        planned = self._planner.plan(self._t_s(begun_s), self._costs(), BEFORE_SLEEP)
+        self._worth = [each.path for each in planned][:_KEPT]
+        done = await self._fetch(
+            self._catalogue.of(self._worth), BEFORE_SLEEP.longest_s, expire=True
+        )
+        self.last_s = done.whole_s
+        for path, took_s in done.took_s.items():
+            size = sum(job.bytes for job in self._catalogue.of([path]))
+            self._planner.warmed(path, size, took_s)
+        if done.took_s:
+            _LOG.info(
+                "%s: asked after %d answers before it sleeps, in %.1f s",
+                self._server.id,
+                len(done.took_s),
+                done.whole_s,
+            )
+
+    async def _after_wake(self) -> None:
+        """Ask after what was served meanwhile; have a cache that is empty filled."""
+        await asyncio.sleep(AFTER_WAKE_S)
+        paths = list(self._served)
+        child_us = self._child_us()
+        if child_us != self._filled_us:
+            # Varnish has started since, with nothing in its cache.
+            self._filled_us = child_us
+            paths += self._worth
+        if self.on and paths:
+            jobs = self._catalogue.of(dict.fromkeys(paths))
+            await self._fetch(jobs, _AFTER_WAKE_MOST_S, expire=False)
+        self._served.clear()
+
+    async def _fetch(self, jobs: Sequence[Job], most_s: float, *, expire: bool) -> Fetched:
+        if not jobs:
+            return Fetched()
+        stop = self._stop = threading.Event()
+        work = partial(self._varnish.fetch, jobs, most_s=most_s, stop=stop, expire=expire)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(None, work)
+        finally:
+            stop.set()
+
+    def _halt(self) -> None:
+        self._stop.set()
+        if self._task:
+            self._task.cancel()
+            self._task = None
+
+    def stop(self) -> None:
+        """Fetch no more."""
+        self._halt()
+
+    def _costs(self) -> Costs:
+        power = self._server.power
+        return Costs(
+            switch_j=power.switch_j, saved_w=power.on_w - power.off_w, wake_s=self._wake_s()
+        )
+
+    def status(self) -> dict[str, Any]:
+        """Return what the control API says of it: what it has cost and brought so far."""
+        gained = self._planner.gained
+        return {
+            "on": self.on,
+            "known": len(self._planner),
+            "fetches": gained.fetches,
+            "bytes": gained.bytes,
+            "took_s": round(gained.seconds, 1),
+            "wakes_avoided": gained.wakes_avoided,
+        }
