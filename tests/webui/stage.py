@@ -8,6 +8,7 @@ it is in a temporary folder, which goes with it.
 import argparse
 import contextlib
 import http.client
+import json
 import os
 import shutil
 import signal
@@ -33,6 +34,16 @@ from tests.webui.people import PASSWORD, USER, VIEWER
 from tests.webui.traffic import Traffic
 
 PATIENCE_S = 60.0
+VARNISH = {
+    "MAIN.uptime": 50_000,
+    "MAIN.n_object": 4321,
+    "MAIN.n_lru_nuked": 37,
+    "MAIN.n_expired": 2100,
+    "MAIN.n_lru_limited": 0,
+    "SMA.default.g_bytes": 126 << 20,
+    "SMA.default.g_space": 2 << 20,
+}
+"""What it says of its cache."""
 
 
 class StageError(RuntimeError):
@@ -83,7 +94,7 @@ class Stage:
     def _start(self) -> None:
         self.fill()
         self.backend = self._stack.enter_context(Backend(self.directory))
-        self._write_ssh()
+        self._write_doubles()
         self.config_file.write_text(toml(self.configuration()))
         self.start_controller()
         self.wait("awake")
@@ -161,13 +172,18 @@ class Stage:
             ],
         }
 
-    def _write_ssh(self) -> None:
-        """Write the double of ssh: the command to sleep, as the server takes it."""
+    def _write_doubles(self) -> None:
+        """Write those of ssh, which puts the server to sleep, and of varnishstat."""
         programs = self.directory / "bin"
         programs.mkdir()
-        double = programs / "ssh"
-        double.write_text(f"#!/bin/sh\nexec touch {self.backend.asleep_file}\n")
-        double.chmod(0o755)
+        counters = {name: {"value": value} for name, value in VARNISH.items()}
+        for name, does in (
+            ("ssh", f"exec touch {self.backend.asleep_file}"),
+            ("varnishstat", f"echo '{json.dumps({'counters': counters})}'"),
+        ):
+            double = programs / name
+            double.write_text(f"#!/bin/sh\n{does}\n")
+            double.chmod(0o755)
 
     def start_controller(self) -> None:
         """Start it, and wait until its API answers."""

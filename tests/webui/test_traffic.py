@@ -141,6 +141,32 @@ def test_robots_can_be_downloaded_by_name_and_day(traffic: WatchedPage, tmp_path
 # ---------------------------------------------------------------------------- a log is sent
 
 
+def test_how_full_the_cache_is_and_what_would_help_is_said(traffic: WatchedPage) -> None:
+    kept = traffic.locator("#fill")
+    expect(kept).to_contain_text("126 of 128 MB are in use, for 4,321 answers")
+    expect(kept).to_contain_text("37 were pushed out to make room for others; 2,100 had run out")
+    expect(kept).to_contain_text("what people ask for stays")
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (None, "does not say"),
+        ({"pushed_out": 0}, "More memory would not help"),
+        ({"pushed_out": 9000}, "never to keep large files"),
+        ({"no_room": 1}, "1 download was cut off"),
+    ],
+)
+def test_what_the_cache_let_go_is_judged(
+    page: WatchedPage, more: dict[str, int] | None, words: str
+) -> None:
+    said = {"t_s": 0, "used_bytes": 9, "room_bytes": 9, "answers": 8000, "pushed_out": 5}
+    cache = None if more is None else {**said, "ran_out": 1, "no_room": 0, "seen_s": 86400} | more
+    page.route("**/api/traffic/cache", lambda route: route.fulfill(json={"cache": cache}))
+    page.goto("/traffic")
+    expect(page.locator("#fill")).to_contain_text(words)
+
+
 def test_a_chosen_log_is_sent_estimated_and_shown(traffic: WatchedPage, log: Path) -> None:
     choose(traffic, log)
     [found] = finished(traffic)

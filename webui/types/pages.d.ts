@@ -102,6 +102,7 @@ type TrafficDays = Api["GET /api/traffic/days"];
 type Agents = Api["GET /api/traffic/agents"];
 type Gaps = Api["GET /api/traffic/gaps"];
 type Week = Api["GET /api/traffic/week"];
+type CacheFill = Api["GET /api/traffic/cache"]["cache"];
 type Estimate = Api["GET /api/traffic/estimate"];
 /** What an estimate found of a log. */
 interface Log {

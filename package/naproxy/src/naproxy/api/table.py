@@ -180,6 +180,19 @@ def _update(line: str, summary: str, **more: Any) -> Route:
     return _route(line.replace(" ", " /v1/update"), summary, **said)
 
 
+_FILL: Final = obj(
+    {
+        "t_s": number(description="when it was seen"),
+        "used_bytes": integer(),
+        "room_bytes": integer(),
+        "answers": integer(),
+        "pushed_out": integer(description="to make room for others"),
+        "ran_out": integer(),
+        "no_room": integer(description="cut off: to make room would have taken too much"),
+        "seen_s": number(description="of the last day, so much is known"),
+    }
+)
+
 _OF_ALL: Final = {
     "status": _route("GET /v1/status", "What the box and each server do now, and why"),
     "health": _route("GET /v1/health", "Whether the loop turns", answer=obj({"ok": _FLAG})),
@@ -188,6 +201,11 @@ _OF_ALL: Final = {
         "GET /v1/meters",
         "What the meters say, and their seconds since a time",
         query={"since_s": number(minimum=0)},
+    ),
+    "cache": _route(
+        "GET /v1/cache",
+        "How full the cache is, and what it let go in the last day; null if Varnish does not say",
+        answer=obj({"cache": nullable(_FILL)}),
     ),
     "transitions": _route("GET /v1/transitions", "Changes of state, newest first", query=_ROWS),
     "wakes": _route("GET /v1/wakes", "Who woke a server, newest first", query=_ROWS),

@@ -31,6 +31,7 @@ from naproxy.api.command import add_config_option, installation_options, install
 from naproxy.api.servers import Servers
 from naproxy.box import logs, restore
 from naproxy.box.api import Operations
+from naproxy.box.fill import Fill
 from naproxy.config.document import Config, Server
 from naproxy.config.in_force import InForce, complain, warn
 from naproxy.config.installation import Installation
@@ -136,6 +137,7 @@ class Controller:
             met=lambda server, told, met: self.runners[server].met(told, met),
         )
         self.operations = Operations(self, _LAST_WORDS)
+        self._fill = Fill(here.varnish_name, self._journal)
         self.updates = Updates(here.rauc_conf, data_dir / "update", update.Machine())
         self._servers = Servers(self.runners, self.configuration)
         self._keeper = Keeper(
@@ -167,6 +169,7 @@ class Controller:
         self._prune()
         self._tick_later()
         self.operations.begin()
+        self._fill.begin()
         self._keeper.begin()
         # What is here now stays: collections need not look at it again.
         gc.collect()
@@ -188,6 +191,7 @@ class Controller:
         self._page.heartbeat(0)
         self.setup.stop()
         self.operations.own.stop()
+        self._fill.stop()
         self._certificates.stop()
         self._keeper.stop()
         self._meters.stop()
@@ -360,6 +364,7 @@ class Controller:
                 "health": lambda: {"ok": True},
                 "metrics": lambda: {"text": measures.prometheus(self._told_status())},
                 "meters": self.meters,
+                "cache": self._fill.told,
                 **{name: partial(self._rows, name) for name in _TABLES},
             },
             configuration.handlers(self.configuration),

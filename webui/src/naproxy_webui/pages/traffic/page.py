@@ -19,6 +19,7 @@ from naproxy.shm.page import Outcome
 
 from naproxy_webui.http.api import route
 from naproxy_webui.http.errors import ApiError
+from naproxy_webui.http.mount import mount
 from naproxy_webui.http.page import Page
 from naproxy_webui.office.equipment import equipment
 from naproxy_webui.office.history import history, server_names
@@ -256,6 +257,9 @@ def agents(query: dict[str, Any]) -> Any:
     ]
     rows.sort(key=lambda row: (-row["requests"], row["name"]))
     return {"agents": rows[:MOST_AGENTS], "more": max(0, len(rows) - MOST_AGENTS)}
+
+
+mount(blueprint, "cache", "/api/traffic/cache")
 
 
 def _range(query: dict[str, Any]) -> tuple[float, float]:

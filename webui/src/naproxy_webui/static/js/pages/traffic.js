@@ -4,6 +4,7 @@ import { at, fill, get, h, notice, refusal, stat, t } from "../kit/core.js";
 import { date, midnight, number, share } from "../kit/format.js";
 import { showAgents } from "./traffic/agents.js";
 import { notAsked, showDays } from "./traffic/days.js";
+import { showFill } from "./traffic/fill.js";
 import { showGaps } from "./traffic/gaps.js";
 import { hours, showWeek } from "./traffic/week.js";
 
@@ -25,6 +26,7 @@ const PLACES = {
 	week: ["week"],
 	gaps: ["gaps-words", "gaps-count", "gaps-time", "gaps-note"],
 	agents: ["agents"],
+	cache: ["fill"],
 };
 
 /**
@@ -37,7 +39,7 @@ function old(name, yes) {
 
 /**
  * Ask for one part and show it, unless another range was chosen meanwhile.
- * @template {"days" | "week" | "gaps" | "agents"} N
+ * @template {"days" | "week" | "gaps" | "agents" | "cache"} N
  * @param {N} name @param {Query} query @param {number} mine
  * @param {(said: Answer<"GET", `/api/traffic/${N}`>) => unknown} show
  */
@@ -70,6 +72,7 @@ function showAll() {
 		part("week", query, mine, week),
 		part("gaps", query, mine, (said) => showGaps(said, query)),
 		part("agents", query, mine, (said) => showAgents(at("agents"), said, at("agents-kind"))),
+		part("cache", {}, mine, (said) => showFill(at("fill"), said.cache)),
 	]);
 }
 

@@ -1,0 +1,45 @@
+// How full the cache is, what had to make room in the last day, and what would help.
+
+import { fill, h, notice, t } from "../../kit/core.js";
+import { duration, number } from "../../kit/format.js";
+
+const MB = 1 << 20;
+
+/** @param {NonNullable<CacheFill>} cache @returns {[string, string]} */
+function verdict({ answers, pushed_out: pushed, no_room: cut }) {
+	if (cut) return ["warn", t("traffic.fill.cut", { count: cut })];
+	if (!pushed) return ["good", t("traffic.fill.room")];
+	// Less than the whole of it in a day: what people ask for stays.
+	return pushed < answers ? ["good", t("traffic.fill.turns")] : ["warn", t("traffic.fill.tight")];
+}
+
+/** @param {HTMLElement} place @param {CacheFill} cache */
+export function showFill(place, cache) {
+	if (!cache) {
+		fill(place, h("p", t("traffic.fill.unknown")));
+		return;
+	}
+	const { used_bytes: used, room_bytes: room, answers, pushed_out: pushed } = cache;
+	const full = t("traffic.fill.full", {
+		used: number(used / MB),
+		room: number(room / MB),
+		answers: number(answers),
+	});
+	const [kind, words] = verdict(cache);
+	const help =
+		kind === "warn" && h("p", h("a", { href: "/settings/cache" }, t("traffic.fill.help")));
+	fill(
+		place,
+		h("p.strong", full),
+		h("progress.traffic-fill", { max: room, value: used, "aria-label": full }),
+		h(
+			"p",
+			t("traffic.fill.gone", {
+				time: duration(cache.seen_s),
+				pushed: number(pushed),
+				ran_out: number(cache.ran_out),
+			}),
+		),
+		notice(kind, h("p", words), help || null),
+	);
+}
