@@ -23,9 +23,18 @@ sub vcl_deliver {
 	if (local.socket == "edge") {
 		call naproxy_hsts;
 	}
+	if (naproxy.browser() >= 0s) {
+		call naproxy_browser;
+	}
 	if (!req.http.X-Naproxy) {
 		naproxy.outcome(hit, resp.status);
 		return (deliver);
+	}
+	if (req.http.X-Naproxy-Cookie) {
+		call naproxy_stranger;
+	}
+	if (req.http.X-Naproxy-Debug) {
+		call naproxy_cache_status;
 	}
 	if (resp.status < 400 &&
 	    req.method !~ "^(GET|HEAD|OPTIONS|PROPFIND|REPORT|SEARCH|QUERY)$") {
@@ -39,11 +48,60 @@ sub vcl_deliver {
 		naproxy.outcome(stale, resp.status);
 	} else if (req.http.X-Naproxy == "pass") {
 		naproxy.outcome(pass, resp.status);
+	} else if (req.http.X-Naproxy == "hit") {
+		naproxy.outcome(hit, resp.status);
 	} else {
 		# `fetch` or `held`: the VMOD knows who was held.
 		naproxy.outcome(fetch, resp.status);
 	}
 	return (deliver);
+}
+
+# What somebody with cookies is to get was asked for without them. It is for him,
+# too, if it is for everybody; else the server is to see who asks. That there is no
+# such file is an answer where browsers look for it by themselves.
+sub naproxy_stranger {
+	if (obj.uncacheable || resp.http.Vary ~ "(?i)\bcookie\b" ||
+	    (resp.status != 200 && (resp.status != 404 || req.url !~
+	    "^/(?:robots\.txt|favicon\.ico|browserconfig\.xml|apple-touch-icon[\w-]*\.png)(?:\?|$)"))) {
+		set req.http.X-Naproxy = "pass";
+		return (restart);
+	}
+}
+
+# How long browsers may have it, as the office says: from now on, whatever its age is.
+# What is somebody's own stays as the server says it.
+sub naproxy_browser {
+	if (resp.status == 200 && !obj.uncacheable &&
+	    req.http.X-Naproxy != "pass") {
+		set resp.http.Cache-Control = "max-age=" +
+		    (std.integer(resp.http.Age, 0) +
+		    std.integer(duration=naproxy.browser()));
+		unset resp.http.Expires;
+	}
+}
+
+# RFC 9211, for who asks for it.
+sub naproxy_cache_status {
+	if (req.http.X-Naproxy == "pass") {
+		set resp.http.Cache-Status = "Naproxy; fwd=bypass";
+		if (req.method != "GET" && req.method != "HEAD") {
+			set resp.http.Cache-Status = "Naproxy; fwd=method";
+		}
+	} else if (req.http.X-Naproxy ~ "^(hit|stale|frozen|kept)$") {
+		set resp.http.Cache-Status = "Naproxy; hit; ttl=" +
+		    std.integer(duration=obj.ttl);
+	} else {
+		set resp.http.Cache-Status = "Naproxy; fwd=miss";
+		if (!obj.uncacheable) {
+			set resp.http.Cache-Status = resp.http.Cache-Status +
+			    "; stored; ttl=" + std.integer(duration=obj.ttl);
+		}
+	}
+	if (req.http.X-Naproxy ~ "^(stale|frozen|kept|held)$") {
+		set resp.http.Cache-Status = resp.http.Cache-Status +
+		    "; detail=" + req.http.X-Naproxy;
+	}
 }
 
 # RFC 6797, 7.2: only by HTTPS.
@@ -70,7 +128,11 @@ sub vcl_synth {
 		call naproxy_hsts;
 	}
 
-	if (resp.reason == "Challenge") {
+	if (resp.reason == "Emptied") {
+		set resp.http.X-Naproxy = "other";
+		naproxy.outcome(other, 200);
+		synthetic("");
+	} else if (resp.reason == "Challenge") {
 		call naproxy_challenge;
 	} else if (resp.status == 200) {
 		call naproxy_status;

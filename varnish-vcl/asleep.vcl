@@ -17,7 +17,11 @@
 # the magic packet, in case it is not.
 
 sub vcl_miss {
-	if (!req.http.X-Naproxy) {
+	if (req.is_hitmiss && req.http.X-Naproxy-Cookie) {
+		# A stranger did not get it, the last time.
+		return (pass);
+	}
+	if (!req.http.X-Naproxy || req.http.X-Naproxy == "hit") {
 		set req.http.X-Naproxy = "fetch";
 	}
 	if (local.socket == "box") {
@@ -47,6 +51,10 @@ sub vcl_pass {
 	if (local.socket == "box") {
 		# It is not kept: nobody would have anything of it.
 		return (synth(409));
+	}
+	if (req.http.X-Naproxy-Cookie) {
+		set req.http.Cookie = req.http.X-Naproxy-Cookie;
+		unset req.http.X-Naproxy-Cookie;
 	}
 	set req.http.X-Naproxy = "pass";
 	call naproxy_refuse;

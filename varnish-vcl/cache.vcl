@@ -2,6 +2,10 @@
 
 sub vcl_hit {
 	if (req.restarts > 0) {
+		if (naproxy.outdated(obj.age)) {
+			# Taken out since it was looked for.
+			return (pass);
+		}
 		return (deliver);
 	}
 	if (naproxy.outdated(obj.age) && (!obj.http.X-Naproxy-Age ||
@@ -63,6 +67,11 @@ sub vcl_backend_fetch {
 	if (local.socket != "box") {
 		naproxy.fetching();
 	}
+	if (naproxy.overtaken()) {
+		# It was taken out of the cache: that it has not changed is no answer.
+		unset bereq.http.If-None-Match;
+		unset bereq.http.If-Modified-Since;
+	}
 	set bereq.first_byte_timeout = naproxy.first_byte_timeout();
 	if (bereq.http.Authorization ~ "(?i)\b(?:ntlm|negotiate|nego2|kerberos)\b" &&
 	    !naproxy.owns()) {
@@ -77,6 +86,8 @@ sub vcl_backend_fetch {
 # What the server is told of the way here; also of a pipe.
 sub naproxy_bereq {
 	unset bereq.http.X-Naproxy;
+	unset bereq.http.X-Naproxy-Cookie;
+	unset bereq.http.X-Naproxy-Debug;
 	if (local.socket == "edge" || (local.socket == "box" &&
 	    bereq.http.X-Naproxy-Https)) {
 		set bereq.http.X-Forwarded-Proto = "https";
@@ -164,6 +175,19 @@ sub vcl_backend_response {
 		# The office knows better than the server's headers how long,
 		# but not whose it is: what is personal stays so.
 		set beresp.ttl = naproxy.keep();
+	}
+	if (beresp.http.Cache-Tag || beresp.http.Surrogate-Key ||
+	    beresp.http.xkey) {
+		# As one header each, or the second would not be found.
+		std.collect(beresp.http.Cache-Tag);
+		std.collect(beresp.http.Surrogate-Key);
+		std.collect(beresp.http.xkey);
+	}
+	if (naproxy.overtaken()) {
+		# The cache was emptied while it was on its way.
+		set beresp.ttl = 1s;
+		set beresp.uncacheable = true;
+		return (deliver);
 	}
 	if (beresp.ttl <= 0s || naproxy.keep() == 0s ||
 	    beresp.http.Set-Cookie || beresp.http.Vary ~ "\*" ||

@@ -1,7 +1,8 @@
 # A request comes in. Nothing here wakes anybody: it may be in the cache.
 #
 # req.http.X-Naproxy holds what becomes of the request: the name of an outcome
-# of the VMOD, or `held`; a hit has none. vcl_deliver and vcl_synth report it.
+# of the VMOD, or `held`; a fresh hit has none. vcl_deliver and vcl_synth report it.
+# `hit` before that says that also a fresh hit has to be looked at there.
 #
 # Every hit pays for what is here: the VMOD knows a request that needs no closer
 # look at once.
@@ -16,6 +17,13 @@ sub vcl_recv {
 		# object with the others instead of fetching it once each.
 		# Or found outdated, see vcl_hit: then as below. What is past
 		# its time is for nobody who comes here.
+		# Or its cookies are needed, see naproxy_stranger.
+		if (req.http.X-Naproxy == "pass") {
+			return (pass);
+		}
+		if (!req.http.X-Naproxy) {
+			call naproxy_look_again;
+		}
 		set req.grace = 0s;
 		set req.hash_ignore_busy = !naproxy.awake();
 		return (hash);
@@ -30,6 +38,8 @@ sub vcl_recv {
 	call naproxy_tidy;
 	call naproxy_select;
 	call naproxy_special;
+	naproxy.accept();
+	call naproxy_look_again;
 
 	# Whoever needs a sleeping server must get to vcl_miss, to be refused,
 	# shown the waiting page, or held and counted. Behind another's fetch
@@ -44,7 +54,12 @@ sub vcl_recv {
 # what is fresh is not so any more, so that the next request has it asked after.
 sub naproxy_inside {
 	naproxy.inside();
+	if (req.method == "PURGE") {
+		call naproxy_empty;
+	}
 	unset req.http.X-Naproxy;
+	unset req.http.X-Naproxy-Cookie;
+	unset req.http.X-Naproxy-Debug;
 	unset req.http.X-Forwarded-Proto;
 	unset req.http.Cookie;
 	naproxy.select(req.http.Host);
@@ -56,12 +71,47 @@ sub naproxy_inside {
 	if (req.method != "GET" && req.method != "HEAD") {
 		return (synth(405));
 	}
+	naproxy.accept();
 	set req.grace = 0s;
 	return (hash);
 }
 
+# The controller takes something out of the cache: by X-Naproxy-Tag, or by
+# X-Naproxy-Server and X-Naproxy-Path, or without them all.
+sub naproxy_empty {
+	if (req.http.X-Naproxy-Tag) {
+		call naproxy_empty_tag;
+	}
+	if (!naproxy.empty(req.http.X-Naproxy-Server, req.http.X-Naproxy-Path)) {
+		return (synth(404));
+	}
+	if (!req.http.X-Naproxy-Server && !req.http.X-Naproxy-Path) {
+		# The memory is free at once, too.
+		std.ban("obj.status != 0");
+	}
+	return (synth(200, "Emptied"));
+}
+
+# What the server has marked so. Each ban asks the copies only, so that Varnish
+# gets through with it by itself.
+sub naproxy_empty_tag {
+	if (req.http.X-Naproxy-Tag !~ "^[\w:./@=-]{1,128}$") {
+		return (synth(400));
+	}
+	set req.http.X-Naproxy-Tag = {" ~ "(^|[\s,])"} +
+	    regsuball(req.http.X-Naproxy-Tag, "\.", "[.]") + {"([\s,]|$)""};
+	if (!std.ban("obj.http.Cache-Tag" + req.http.X-Naproxy-Tag) ||
+	    !std.ban("obj.http.Surrogate-Key" + req.http.X-Naproxy-Tag) ||
+	    !std.ban("obj.http.xkey" + req.http.X-Naproxy-Tag)) {
+		return (synth(503));
+	}
+	naproxy.emptied();
+	return (synth(200, "Emptied"));
+}
+
 sub naproxy_tidy {
 	unset req.http.X-Naproxy;
+	unset req.http.X-Naproxy-Cookie;
 	unset req.http.X-Forwarded-Proto;
 	call naproxy_host;
 	if (req.http.Cookie) {
@@ -187,10 +237,24 @@ sub naproxy_method {
 	if (req.method == "GET" || req.method == "HEAD") {
 		return;
 	}
+	if (req.method == "PURGE" && naproxy.own_server()) {
+		call naproxy_purge;
+	}
 	if (req.method ~ "^(CONNECT|TRACE|PRI|PURGE|BAN)$") {
 		return (synth(405));
 	}
 	return (pass);
+}
+
+# The server itself says what it has changed: this URL, or with .* at its end, as
+# plugins of WordPress have it, all that begins so. By the address it comes from,
+# not by what it says of it. It can empty the cache of nothing but its own.
+sub naproxy_purge {
+	if (!naproxy.empty(naproxy.server(), regsub(req.url, "\.\*$", ""),
+	    req.url !~ "\.\*$")) {
+		return (synth(400));
+	}
+	return (synth(200, "Emptied"));
 }
 
 # These log a connection in, for what comes over it next. So this client gets its
@@ -214,14 +278,24 @@ sub naproxy_range {
 	}
 }
 
-# Cookies that only scripts in the browser read (Google, Matomo, Meta, Hotjar,
-# Clarity) do not make a page personal. Only where all are of these are they
-# taken away; a request that is passed keeps every cookie it has.
+# Cookies that pages do not depend on do not make them personal. Only where all are
+# of these are they taken away; a request that is passed keeps every cookie it has.
+# A file is what a stranger gets, if he gets it: see naproxy_stranger.
 sub naproxy_cookies {
-	if (naproxy.aggressive() && req.http.Cookie ~ "^\s*(?:(?:_ga(?:_\w+)?|_gid|_gat\w*|_gcl_\w+|_dc_gtm_[\w-]+|__utm[a-z]+|_pk_(?:id|ses|ref|cvar|hsr)\.[\w.]+|_fb[cp]|_hj\w+|_cl(?:ck|sk))=[^;]*(?:;\s*|$))+$") {
+	if (naproxy.harmless()) {
+		unset req.http.Cookie;
+	} else if (naproxy.shared()) {
+		set req.http.X-Naproxy-Cookie = req.http.Cookie;
 		unset req.http.Cookie;
 	} else {
 		return (pass);
+	}
+}
+
+# What a fresh hit has to be looked at for, see vcl_deliver.
+sub naproxy_look_again {
+	if (req.http.X-Naproxy-Cookie || req.http.X-Naproxy-Debug) {
+		set req.http.X-Naproxy = "hit";
 	}
 }
 

@@ -38,8 +38,10 @@ static const struct header header[] = {
 	SEEN_TO("Cookie"),
 	SEEN_TO("Range"),
 	SEEN_TO("X-Forwarded-Proto"),
-	SEEN_TO("X-Naproxy"),
 };
+
+/* All that begin so are ours. */
+static const char our_prefix[] = "X-Naproxy";
 
 #undef KNOWN
 #undef SEEN_TO
@@ -64,6 +66,9 @@ headers_match(struct np_headers *h, const char *b, size_t len)
 	const struct header *known;
 	const char *value;
 
+	if (len >= sizeof our_prefix &&
+	    !strncasecmp(b, our_prefix, sizeof our_prefix - 1))
+		h->special = true;
 	for (known = header; known < header + sizeof header / sizeof *header;
 	    known++) {
 		if (len < known->len || b[known->len - 1] != ':' ||
@@ -111,6 +116,43 @@ np_headers_plain(struct http *hp)
 	CHECK_OBJ_NOTNULL(hp, HTTP_MAGIC);
 	for (u = HTTP_HDR_FIRST; u < hp->nhd; u++) {
 		if (!headers_name_plain(hp->hd[u]))
+			continue;
+		hp->hd[kept] = hp->hd[u];
+		hp->hdf[kept++] = hp->hdf[u];
+	}
+	hp->nhd = (uint16_t)kept;
+}
+
+static bool
+headers_seen(const struct http *hp, unsigned before, txt hd)
+{
+	const char *colon;
+	unsigned u;
+	size_t len;
+
+	colon = memchr(hd.b, ':', (size_t)(hd.e - hd.b));
+	if (colon == NULL)
+		return (false);
+	len = (size_t)(colon - hd.b) + 1;
+	for (u = HTTP_HDR_FIRST; u < before; u++)
+		if ((size_t)(hp->hd[u].e - hp->hd[u].b) >= len &&
+		    !strncasecmp(hp->hd[u].b, hd.b, len))
+			return (true);
+	return (false);
+}
+
+/*
+ * The first of each name: only that is compared when a copy is looked for, and the
+ * server must know no more of the client than that.
+ */
+void
+np_headers_single(struct http *hp)
+{
+	unsigned u, kept = HTTP_HDR_FIRST;
+
+	CHECK_OBJ_NOTNULL(hp, HTTP_MAGIC);
+	for (u = HTTP_HDR_FIRST; u < hp->nhd; u++) {
+		if (headers_seen(hp, kept, hp->hd[u]))
 			continue;
 		hp->hd[kept] = hp->hd[u];
 		hp->hdf[kept++] = hp->hdf[u];

@@ -16,6 +16,9 @@
  *   never_refused.c  what is not refused, whoever is asking
  *   changed.c        when requests changed what the cache may have
  *   files.c          which addresses are of files
+ *   cookies.c        whose cookies pages do not depend on
+ *   accept.c         which images a browser takes, in few ways
+ *   emptied.c        what somebody took out of the cache
  *   stored.c         tells the controller what the cache keeps
  *   wake.c           datagram and magic packet
  *   hold.c           waits for the server, lets waiters go in stages
@@ -78,6 +81,7 @@ struct np_server {
 	uint64_t		reach_us;	/* asked while silent */
 	uint64_t		told_us;	/* of a search engine */
 	uint64_t		crawled_us;	/* see crawl_ms */
+	uint64_t		emptied_us;	/* emptied.c */
 
 	struct VSC_naproxy	*vsc;
 	struct vsc_seg		*vsc_seg;
@@ -126,6 +130,7 @@ struct np_snap {
 	const struct np_site	*other;		/* serves hosts nobody names */
 	struct np_names		names;
 	unsigned		nrules;
+	bool			browsers;	/* a rule is for them */
 	unsigned		nlearned;
 	struct naproxy_rule	rule[NAPROXY_RULES];
 	struct naproxy_learned	learned[NAPROXY_LEARNED];
@@ -217,6 +222,7 @@ uint32_t np_page_copy_server(struct naproxy_server *,
 /* server.c */
 struct np_server *np_server_get(const char *id);	/* under np_page_mtx */
 struct np_server *np_servers(void);			/* the same */
+struct np_server *np_server_find(const char *id);	/* NULL: not known */
 void np_servers_free(void);
 uint32_t np_server_state(const struct np_server *);
 bool np_server_available(const struct np_server *);
@@ -272,6 +278,7 @@ bool np_snap_spent(const struct np_snap *, const struct np_site *,
 void np_headers_read(struct np_headers *, const struct http *);
 bool np_headers_usual(const struct np_headers *, const struct http *);
 void np_headers_plain(struct http *);
+void np_headers_single(struct http *);
 
 /* classify.c */
 extern const char * const np_class_name[];
@@ -296,6 +303,18 @@ bool np_changed_since(const struct np_record *, double t);
 /* files.c */
 bool np_file(const char *url);
 bool np_file_frozen(const struct np_record *, const char *url);
+
+/* cookies.c */
+bool np_cookies_harmless(const struct naproxy_server *conf, const char *);
+
+/* accept.c */
+void np_accept_images(struct http *);
+
+/* emptied.c */
+bool np_empty(struct np_server *, const char *path, bool exact);
+void np_emptied_now(void);
+bool np_emptied_since(const struct np_record *, const char *url, double t);
+bool np_emptied_meanwhile(double t);
 
 /* stored.c */
 void np_stored(VRT_CTX, const struct np_record *, bool https);

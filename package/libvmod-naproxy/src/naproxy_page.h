@@ -61,6 +61,7 @@
 #define NAPROXY_LEARNED		64
 #define NAPROXY_MOST_SPENT	256
 #define NAPROXY_WEBHOOKS	16
+#define NAPROXY_COOKIES		16
 #define NAPROXY_CLIENTS		512
 #define NAPROXY_WINDOW		10		/* thesis, equation 4.6 */
 #define NAPROXY_DELAYS		24
@@ -297,7 +298,14 @@ struct naproxy_server {
 	 * while the server wakes, and over a controller's short absence. [C]
 	 */
 	uint64_t	froze_us;
-	uint8_t		_pad5[144];
+
+	/*
+	 * 1904: hashes of names of cookies that its pages do not depend on, as the
+	 * office says, with the * that some end with: FNV-1a, 64 bits; 0. [C], under
+	 * seq
+	 */
+	uint64_t	cookie[NAPROXY_COOKIES];
+	uint8_t		_pad5[16];
 };
 
 /*
@@ -508,6 +516,7 @@ NAPROXY_AT(naproxy_server, held_now, 480);
 NAPROXY_AT(naproxy_server, requests, 496);
 NAPROXY_AT(naproxy_server, window_n, 1808);
 NAPROXY_AT(naproxy_server, froze_us, 1896);
+NAPROXY_AT(naproxy_server, cookie, 1904);
 NAPROXY_AT(naproxy_page, seq, 32);
 NAPROXY_AT(naproxy_page, child_start_us, 3624);
 NAPROXY_AT(naproxy_page, names_seq, 3640);

@@ -103,9 +103,20 @@ static inline uint32_t
 page_copy_server(struct naproxy_server *dst, const struct naproxy_server *src)
 {
 
-	return (page_copy(&src->seq, dst, src,
-	    offsetof(struct naproxy_server, id),
-	    offsetof(struct naproxy_server, held_now)));
+	uint32_t s = 1;
+	int i;
+
+	/* It is in two places: both of one writing, or it is written just now. */
+	for (i = 0; i < PAGE_TRIES; i++) {
+		s = page_copy(&src->seq, dst, src,
+		    offsetof(struct naproxy_server, id),
+		    offsetof(struct naproxy_server, held_now));
+		if ((s & 1) != 0 || page_copy(&src->seq, dst, src,
+		    offsetof(struct naproxy_server, cookie),
+		    offsetof(struct naproxy_server, _pad5)) == s)
+			return (s);
+	}
+	return (s | 1);
 }
 
 #define PAGE_MAGIC_BYTES	(6 + 16 * 6)

@@ -191,6 +191,7 @@ snap_read_box(struct np_snap *snap, const struct np_snap *old,
 		if (old == NULL)
 			return;
 		snap->nrules = old->nrules;
+		snap->browsers = old->browsers;
 		snap->nspent = old->nspent;
 		memcpy(snap->spent, old->spent, sizeof snap->spent);
 		snap->nlearned = old->nlearned;
@@ -203,11 +204,14 @@ snap_read_box(struct np_snap *snap, const struct np_snap *old,
 		if (r->kind == NAPROXY_RULE_NONE)
 			continue;
 		if (r->kind > NAPROXY_RULE_BROWSER || r->klass >= NAPROXY_CLASSES
-		    || !page_string(r->text, sizeof r->text))
+		    || !page_string(r->text, sizeof r->text)) {
 			np_page_complain("page: rule %d is malformed",
 			    (int)(r - copy->rules));
-		else
-			snap->rule[snap->nrules++] = *r;
+			continue;
+		}
+		snap->rule[snap->nrules++] = *r;
+		if (r->kind == NAPROXY_RULE_BROWSER)
+			snap->browsers = true;
 	}
 	for (l = copy->learned; l < copy->learned + NAPROXY_LEARNED; l++)
 		if (l->client != 0 && l->klass < NAPROXY_CLASSES)

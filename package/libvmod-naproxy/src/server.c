@@ -46,6 +46,19 @@ np_servers(void)
 	return (servers);
 }
 
+struct np_server *
+np_server_find(const char *id)
+{
+	struct np_server *srv;
+
+	AZ(pthread_mutex_lock(&np_page_mtx));
+	for (srv = servers; srv != NULL && strcmp(srv->id, id) != 0;
+	    srv = srv->next)
+		continue;
+	AZ(pthread_mutex_unlock(&np_page_mtx));
+	return (srv);
+}
+
 void
 np_servers_free(void)
 {

@@ -5,11 +5,16 @@
  * What VCL sees. vmod_naproxy.vcc says what each function promises.
  */
 
+#include <sys/socket.h>
+
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cache/cache.h"
 #include "vcl.h"
+#include "vrt_obj.h"
+#include "vsa.h"
 #include "vsb.h"
 
 #include "crawlers.h"
@@ -226,6 +231,7 @@ vmod_usual(VRT_CTX, struct vmod_priv *priv, VCL_BOOL edge)
 		    np_server_available(rec->site->server) &&
 		    !task_owns(ctx, rec, priv->priv)) {
 			rec->start_us = np_coarse_us();
+			np_accept_images(ctx->http_req);
 			return (true);
 		}
 	}
@@ -254,8 +260,21 @@ vmod_plain_names(VRT_CTX)
 {
 
 	CHECK_OBJ_NOTNULL(ctx, VRT_CTX_MAGIC);
-	if (ctx->http_bereq != NULL)
-		np_headers_plain(ctx->http_bereq);
+	if (ctx->http_bereq == NULL)
+		return;
+	np_headers_plain(ctx->http_bereq);
+	if (ctx->bo != NULL && ctx->method == VCL_MET_BACKEND_FETCH &&
+	    !VRT_r_bereq_uncacheable(ctx))
+		np_headers_single(ctx->http_bereq);
+}
+
+VCL_VOID v_matchproto_(td_naproxy_accept)
+vmod_accept(VRT_CTX)
+{
+
+	CHECK_OBJ_NOTNULL(ctx, VRT_CTX_MAGIC);
+	if (ctx->http_req != NULL)
+		np_accept_images(ctx->http_req);
 }
 
 static const struct np_site *
@@ -411,6 +430,28 @@ vmod_aggressive(VRT_CTX)
 	return (task_flag(ctx, NAPROXY_F_AGGRESSIVE));
 }
 
+/* Do files belong to nobody, and some cookies say nothing? */
+static bool
+site_shares(const struct np_site *site)
+{
+
+	return (site != NULL && (site->conf.flags &
+	    (NAPROXY_F_FROZEN | NAPROXY_F_AGGRESSIVE)) != 0);
+}
+
+VCL_BOOL v_matchproto_(td_naproxy_harmless)
+vmod_harmless(VRT_CTX)
+{
+	const struct np_site *site;
+	const char *cookie;
+
+	site = task_site(ctx);
+	if (!site_shares(site) || ctx->http_req == NULL)
+		return (false);
+	cookie = np_header(ctx->http_req, H_Cookie);
+	return (cookie == NULL || np_cookies_harmless(&site->conf, cookie));
+}
+
 VCL_BOOL v_matchproto_(td_naproxy_https_only)
 vmod_https_only(VRT_CTX)
 {
@@ -496,6 +537,24 @@ vmod_file(VRT_CTX)
 
 	CHECK_OBJ_NOTNULL(ctx, VRT_CTX_MAGIC);
 	return (np_file(task_url(ctx)));
+}
+
+VCL_BOOL v_matchproto_(td_naproxy_shared)
+vmod_shared(VRT_CTX)
+{
+
+	return (site_shares(task_site(ctx)) && np_file(task_url(ctx)));
+}
+
+VCL_DURATION v_matchproto_(td_naproxy_browser)
+vmod_browser(VRT_CTX)
+{
+	const struct np_record *rec;
+
+	rec = np_record(ctx);
+	if (rec == NULL || rec->ref.snap == NULL || !rec->ref.snap->browsers)
+		return (-1);
+	return (np_rule_s(rec, NAPROXY_RULE_BROWSER, task_url(ctx)));
 }
 
 VCL_BOOL v_matchproto_(td_naproxy_freezes)
@@ -779,7 +838,67 @@ vmod_outdated(VRT_CTX, VCL_DURATION age)
 	const struct np_record *rec;
 
 	rec = np_record(ctx);
-	return (rec != NULL && np_changed_since(rec, ctx->now - age));
+	return (rec != NULL && (np_changed_since(rec, ctx->now - age) ||
+	    np_emptied_since(rec, task_url(ctx), ctx->now - age)));
+}
+
+VCL_BOOL v_matchproto_(td_naproxy_empty)
+vmod_empty(VRT_CTX, VCL_STRING server, VCL_STRING path, VCL_BOOL exact)
+{
+	struct np_server *srv = NULL;
+
+	CHECK_OBJ_NOTNULL(ctx, VRT_CTX_MAGIC);
+	if (server != NULL && *server != '\0') {
+		srv = np_server_find(server);
+		if (srv == NULL)
+			return (false);
+	}
+	return (np_empty(srv, path == NULL ? "" : path, exact));
+}
+
+VCL_VOID v_matchproto_(td_naproxy_emptied)
+vmod_emptied(VRT_CTX)
+{
+
+	CHECK_OBJ_NOTNULL(ctx, VRT_CTX_MAGIC);
+	np_emptied_now();
+}
+
+VCL_BOOL v_matchproto_(td_naproxy_overtaken)
+vmod_overtaken(VRT_CTX)
+{
+	const struct np_record *rec;
+	const struct objcore *oc;
+
+	rec = np_record(ctx);
+	if (rec == NULL || ctx->bo == NULL)
+		return (false);
+	if (ctx->method != VCL_MET_BACKEND_FETCH)
+		return (np_emptied_meanwhile(ctx->bo->t_first));
+	oc = ctx->bo->stale_oc;
+	return (oc != NULL &&
+	    np_emptied_since(rec, task_url(ctx), oc->t_origin));
+}
+
+VCL_BOOL v_matchproto_(td_naproxy_own_server)
+vmod_own_server(VRT_CTX)
+{
+	const struct np_site *site;
+	const uint8_t *bytes;
+	VCL_IP ip;
+	int fam;
+
+	site = task_site(ctx);
+	if (site == NULL || ctx->req == NULL)
+		return (false);
+	ip = VRT_r_client_ip(ctx);
+	if (ip == NULL)
+		return (false);
+	fam = VSA_GetPtr(ip, &bytes);
+	return ((fam == AF_INET && site->conf.family == 4 &&
+	    !memcmp(bytes, site->conf.address, 4)) ||
+	    (fam == AF_INET6 && site->conf.family == 6 &&
+	    !memcmp(bytes, site->conf.address, 16)));
 }
 
 VCL_VOID v_matchproto_(td_naproxy_fetching)

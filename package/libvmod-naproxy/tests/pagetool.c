@@ -244,6 +244,7 @@ write_config(struct naproxy_server *s, const struct naproxy_server *conf)
 
 	seq_begin(&s->seq);
 	memcpy((char *)s + from, (const char *)conf + from, to - from);
+	memcpy(s->cookie, conf->cookie, sizeof s->cookie);
 	seq_end(&s->seq);
 }
 
@@ -385,6 +386,25 @@ set_flags(struct naproxy_server *s, char *value)
 }
 
 static void
+set_cookies(struct naproxy_server *s, char *value)
+{
+	uint64_t hash;
+	size_t n = 0;
+	char *name;
+
+	memset(s->cookie, 0, sizeof s->cookie);
+	while ((name = strsep(&value, ",")) != NULL) {
+		if (n >= NAPROXY_COOKIES)
+			errx(1, "too many cookies");
+		hash = UINT64_C(0xcbf29ce484222325);
+		for (; *name != '\0'; name++)
+			hash = (hash ^ (uint8_t)*name) *
+			    UINT64_C(0x100000001b3);
+		s->cookie[n++] = hash;
+	}
+}
+
+static void
 set_field(struct naproxy_server *s, const char *key, const char *value)
 {
 	uint32_t n;
@@ -417,6 +437,8 @@ set_key(struct naproxy_server *s, char *key)
 		set_mac(s, value);
 	} else if (!strcmp(key, "flags")) {
 		set_flags(s, value);
+	} else if (!strcmp(key, "cookies")) {
+		set_cookies(s, value);
 	} else if (!strcmp(key, "webhook")) {
 		s->webhook[0] = number(value, UINT64_MAX);
 	} else if (!strcmp(key, "retry_at_us")) {

@@ -125,6 +125,15 @@ def test_a_new_configuration_does_not_end_the_way_to_https(shared: page.Page) ->
     assert shared.server(0).flags & page.F_HTTPS_ONLY
 
 
+def test_harmless_cookies_are_told_by_their_hashes(shared: page.Page) -> None:
+    text = SERVER.format(id="web", address="192.0.2.10", hosts='["a.example"]')
+    named = text.replace("grace_s = 99", 'cookies = ["a", "pll_*"]')
+    write(shared, config.parse(named))
+    assert list(shared.server(0).cookie)[:3] == [0xAF63DC4C8601EC8C, page.fnv(b"pll_*"), 0]
+    write(shared, config.parse(text))
+    assert not any(shared.server(0).cookie)
+
+
 def test_an_ipv6_address_has_sixteen_bytes(shared: page.Page) -> None:
     write(shared, loaded("web", address="2001:db8::1"))
     assert shared.server(0).family == 6

@@ -18,18 +18,13 @@ from naproxy.shm.page import Page
 LET_IN: Final = 16
 """Networks of search engines that the VMOD is told of at once."""
 
-_FNV_START: Final = 0xCBF29CE484222325
-_FNV_PRIME: Final = 0x100000001B3
 _GET, _HEAD = 0, 1  # naproxy_event.method
 _LOADED: Final = frozenset((200, 206, 304))
 
 
 def path_hash(host: str, url: str) -> int:
-    """Return `naproxy_event.path` of an address: FNV-1a, 64 bits, as classify.c has it."""
-    found = _FNV_START
-    for byte in host.encode() + b"\0" + url.encode():
-        found = (found ^ byte) * _FNV_PRIME % (1 << 64)
-    return found or 1
+    """Return `naproxy_event.path` of an address, as classify.c has it."""
+    return page.fnv(host.encode() + b"\0" + url.encode()) or 1
 
 
 class Learner:

@@ -72,6 +72,7 @@ def write_server(
         record.crawler_retry_s = server.crawler_retry_s
         record.delta_ms = round(1000 * server.promise.delta_s)
         record.grace_s = server.cache.grace_s
+        record.cookie[:] = _hashes(server.cache.cookies)
         record.reach_ms = REACH_MS
         record.connect_timeout_ms = round(1000 * server.connect_timeout_s)
         record.first_byte_timeout_ms = round(1000 * server.first_byte_timeout_s)
@@ -194,6 +195,10 @@ def _flags(server: Server, *, default: bool) -> int:
         page.F_FROZEN: server.cache.mode != "default",
     }
     return sum(flag for flag, on in chosen.items() if on)
+
+
+def _hashes(cookies: Sequence[str]) -> list[int]:
+    return [*(page.fnv(name.encode()) for name in cookies), *[0] * (page.COOKIES - len(cookies))]
 
 
 def _set_bytes(field: Any, value: bytes) -> None:

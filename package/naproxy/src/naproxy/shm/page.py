@@ -44,6 +44,7 @@ RULE_LEN: Final = 56
 LEARNED: Final = 64
 MOST_SPENT: Final = 256
 WEBHOOKS: Final = 16
+COOKIES: Final = 16
 CLIENTS: Final = 512
 WINDOW: Final = 10
 DELAYS: Final = 24
@@ -247,7 +248,8 @@ class Server(ctypes.Structure):
         ("window_n", c_uint64),
         ("window_us", c_uint64 * WINDOW),
         ("froze_us", c_uint64),
-        ("_pad5", c_uint8 * 144),
+        ("cookie", c_uint64 * COOKIES),
+        ("_pad5", c_uint8 * 16),
     )
 
 
@@ -622,8 +624,8 @@ class Page:
         layout.child_start_us = layout.wake_errors = 0
         for server in layout.server:
             server.state = server.since_us = server.spent_mask = 0
-            begin = Server.held_now.offset
-            ctypes.memset(ctypes.addressof(server) + begin, 0, ctypes.sizeof(Server) - begin)
+            begin, end = Server.held_now.offset, Server.cookie.offset
+            ctypes.memset(ctypes.addressof(server) + begin, 0, end - begin)
         for service in layout.service:
             begin = Service.open_now.offset
             ctypes.memset(ctypes.addressof(service) + begin, 0, ctypes.sizeof(Service) - begin)
@@ -636,6 +638,14 @@ class Page:
         del self.layout
         with suppress(BufferError):  # somebody still holds a server's record
             self._map.close()
+
+
+def fnv(data: bytes) -> int:
+    """Return the hash of the page's texts that are only compared: FNV-1a, 64 bits."""
+    found = 0xCBF29CE484222325
+    for byte in data:
+        found = (found ^ byte) * 0x100000001B3 % (1 << 64)
+    return found
 
 
 def monotonic_us() -> int:
