@@ -1,7 +1,7 @@
 """What the cache answers while the server sleeps: what it had at that moment, and never older.
 
-Of `/robots.txt` the box knows that it will be asked for; what else will, it learns, from visits that
-are over when nothing has come for half a minute.
+Of `/robots.txt` the box knows that it will be asked for; what else will, it learns, from visits
+that are over when nothing has come for half a minute.
 """
 
 import time

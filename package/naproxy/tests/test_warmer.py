@@ -1,0 +1,223 @@
+"""The warmer of one server, with Varnish's listener played by a socket of ours."""
+
+import asyncio
+import socketserver
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any
+
+import pytest
+from naproxy.config import document as config
+from naproxy.controller import warming
+from naproxy.controller.varnish import Job, Varnish
+from naproxy.controller.warming import Warmer, askable
+from naproxy.core.state import Klass, State
+from naproxy.shm import page
+from naproxy.shm.events import Event
+from naproxy.shm.page import Outcome
+from naproxy.shm.stored import Stored
+
+EPOCH_S = 1_700_000_000.0
+TEXT = """
+[[server]]
+id = "web"
+address = "192.0.2.10"
+mac = "02:00:00:00:00:01"
+[server.cache]
+mode = "{mode}"
+"""
+
+
+class Listener(BaseHTTPRequestHandler):
+    """Says yes, to what it is told to; `asked` has paths and headers."""
+
+    protocol_version = "HTTP/1.1"
+
+    def address_string(self) -> str:
+        return "box"
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+    def do_HEAD(self) -> None:
+        server: Any = self.server
+        time.sleep(server.takes_s)
+        server.asked.append((self.path, dict(self.headers)))
+        self.send_response(server.status)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+
+class Box(socketserver.ThreadingUnixStreamServer):
+    daemon_threads = True
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, Listener)
+        self.asked: list[tuple[str, dict[str, str]]] = []
+        self.status = 200
+        self.takes_s = 0.0
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Iterator[Box]:
+    with Box(str(tmp_path / "box.sock")) as served:
+        threading.Thread(target=served.serve_forever, daemon=True).start()
+        yield served
+        served.shutdown()
+
+
+def configured(mode: str = "frozen") -> config.Server:
+    return config.parse(TEXT.format(mode=mode)).server[0]
+
+
+def warmer(tmp_path: Path, mode: str = "frozen", child_us: Callable[[], int] = lambda: 1) -> Warmer:
+    return Warmer(
+        configured(mode),
+        Varnish(tmp_path / "box.sock"),
+        epoch_s=EPOCH_S,
+        child_us=child_us,
+        wake_s=lambda: 5.0,
+    )
+
+
+def stored(path: int, url: str, flags: int = page.S_FREEZES, host: str = "a.example") -> Stored:
+    return Stored(1, 1_000_000, path, 100, 1, 200, 0, flags, "", host, url)
+
+
+def event(path: int, outcome: Outcome, t_s: float = 0.0, client: int = 7) -> Event:
+    return Event(1, round(t_s * 1e6), client, path, 0, 0, 0, Klass.PERSON, outcome, 0, 200, 0)
+
+
+def learned(made: Warmer, path: int = 5, url: str = "/logo.png") -> None:
+    """Let it see that a file alone is what people ask for while the server sleeps."""
+    made.stored(stored(path, url))
+    made.observed(State.ASLEEP, 2.0)
+    made.heard([event(path, Outcome.STALE, 10.0), event(99, Outcome.PASS, 100.0, client=8)])
+
+
+def test_what_was_asked_for_is_expired_and_fetched_before_a_sleep(tmp_path: Path, box: Box) -> None:
+    made = warmer(tmp_path)
+    learned(made)
+    asyncio.run(made.before_sleep())
+    (first, said), (second, then) = box.asked
+    assert (first, second) == ("/logo.png", "/logo.png")
+    assert ("X-Naproxy-Expire" in said, "X-Naproxy-Expire" in then) == (True, False)
+    assert said["Host"] == "a.example"
+    assert made.status()["fetches"] == 1
+
+
+@pytest.mark.parametrize("mode", ["default"])
+def test_nothing_is_fetched_where_nothing_is_frozen(tmp_path: Path, box: Box, mode: str) -> None:
+    made = warmer(tmp_path, mode)
+    learned(made)
+    asyncio.run(made.before_sleep())
+    assert box.asked == []
+
+
+def test_what_the_cache_does_not_take_is_no_gain(tmp_path: Path, box: Box) -> None:
+    made = warmer(tmp_path)
+    learned(made)
+    box.status = 409
+    asyncio.run(made.before_sleep())
+    assert made.status()["fetches"] == 0
+
+
+def test_a_listener_that_is_not_there_keeps_no_server_awake(tmp_path: Path) -> None:
+    made = warmer(tmp_path)
+    learned(made)
+    asyncio.run(made.before_sleep())
+    assert made.status()["fetches"] == 0
+
+
+def test_who_calls_the_sleep_off_ends_the_fetching(tmp_path: Path, box: Box) -> None:
+    made = warmer(tmp_path)
+    for number in range(40):
+        made.stored(stored(number, f"/{number}.png"))
+    made.observed(State.ASLEEP, 2.0)
+    made.heard(event(number, Outcome.STALE, 10.0) for number in range(40))
+    made.heard([event(99, Outcome.PASS, 100.0, client=8)])
+    box.takes_s = 0.02
+
+    async def called_off() -> None:
+        task = asyncio.ensure_future(made.before_sleep())
+        while not box.asked:
+            await asyncio.sleep(0.001)
+        task.cancel()
+        await asyncio.wait([task])
+
+    asyncio.run(called_off())
+    assert len(box.asked) < 40
+
+
+def test_an_empty_cache_is_filled_after_a_wake_with_what_was_worth_it(
+    tmp_path: Path, box: Box, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(warming, "AFTER_WAKE_S", 0.0)
+    made = warmer(tmp_path)
+    learned(made)
+    asyncio.run(made.before_sleep())
+    kept = made.kept()
+    box.asked.clear()
+
+    async def wake(child_us: int) -> None:
+        again = warmer(tmp_path, child_us=lambda: child_us)
+        again.take_up(kept)
+        again.observed(State.AWAKE, 200.0)
+        assert again._task
+        await again._task
+
+    asyncio.run(wake(1))
+    assert box.asked == [], "it is the same cache"
+    asyncio.run(wake(2))
+    assert [path for path, _ in box.asked] == ["/logo.png"]
+
+
+@pytest.mark.parametrize(
+    "worth",
+    [
+        None,
+        [1],
+        [{"path": 1}],
+        [{"path": 1, "host": "a", "url": "x", "accept": "", "https": False, "bytes": 1}],
+        [{"path": 1, "host": "a", "url": "/\r\nX: y", "accept": "", "https": False, "bytes": 1}],
+        [{"path": "1", "host": "a", "url": "/", "accept": "", "https": False, "bytes": 1}],
+    ],
+)
+def test_what_makes_no_sense_on_the_disk_is_left(tmp_path: Path, worth: Any) -> None:
+    made = warmer(tmp_path)
+    made.take_up({"worth": worth, "warming": worth, "filled_us": "x"})
+    assert made.kept()["worth"] == []
+
+
+@pytest.mark.parametrize(
+    "url", ["relative", "/a b", "/a\r\nHost: evil", "/\x00", "http://other/", "/é"]
+)
+def test_what_would_be_another_request_is_not_asked_for(url: str) -> None:
+    assert not askable("a.example", url, "")
+    assert askable("a.example", "/a?b=%20c", "image/webp, */*")
+
+
+def test_variants_that_cannot_be_asked_for_are_left(tmp_path: Path) -> None:
+    made = warmer(tmp_path)
+    made.stored(stored(1, "/a.png", page.S_FREEZES | page.S_VARIES))
+    made.stored(stored(2, "/page", 0))
+    assert made._catalogue.of([1, 2]) == []
+
+
+def test_both_schemes_of_an_address_are_asked_for(tmp_path: Path) -> None:
+    made = warmer(tmp_path)
+    made.stored(stored(1, "/a.png"))
+    made.stored(stored(1, "/a.png", page.S_FREEZES | page.S_HTTPS))
+    assert [job.https for job in made._catalogue.of([1])] == [False, True]
+
+
+def test_a_time_ends_the_fetching(tmp_path: Path, box: Box) -> None:
+    box.takes_s = 0.05
+    jobs = [Job(number, "a.example", f"/{number}") for number in range(100)]
+    done = Varnish(tmp_path / "box.sock").fetch(
+        jobs, most_s=0.1, stop=threading.Event(), expire=False
+    )
+    assert 0 < len(done.took_s) < 100
