@@ -161,7 +161,8 @@ class Box(Namespace):
         path = vmod_path(self.directory, self.vmod)
         self.varnish = self.popen(
             [
-                *("varnishd", "-F", "-n", self.directory / "varnish", "-a", ":80", "-a", edge, "-a", own),
+                *("varnishd", "-F", "-n", self.directory / "varnish"),
+                *("-a", ":80", "-a", edge, "-a", own),
                 *("-f", vcl / "naproxy.vcl", "-p", f"vmod_path={path}"),
                 *arguments(),
             ],
