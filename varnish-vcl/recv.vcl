@@ -98,11 +98,12 @@ sub naproxy_empty_tag {
 	if (req.http.X-Naproxy-Tag !~ "^[\w:./@=-]{1,128}$") {
 		return (synth(400));
 	}
-	set req.http.X-Naproxy-Tag = {" ~ "(^|[\s,])"} +
-	    regsuball(req.http.X-Naproxy-Tag, "\.", "[.]") + {"([\s,]|$)""};
-	if (!std.ban("obj.http.Cache-Tag" + req.http.X-Naproxy-Tag) ||
-	    !std.ban("obj.http.Surrogate-Key" + req.http.X-Naproxy-Tag) ||
-	    !std.ban("obj.http.xkey" + req.http.X-Naproxy-Tag)) {
+	set req.http.X-Naproxy-Tag = "(^|[[:space:],])" +
+	    regsuball(req.http.X-Naproxy-Tag, "\.", "[.]") +
+	    "([[:space:],]|$)";
+	if (!std.ban("obj.http.Cache-Tag ~ " + req.http.X-Naproxy-Tag) ||
+	    !std.ban("obj.http.Surrogate-Key ~ " + req.http.X-Naproxy-Tag) ||
+	    !std.ban("obj.http.xkey ~ " + req.http.X-Naproxy-Tag)) {
 		return (synth(503));
 	}
 	naproxy.emptied();

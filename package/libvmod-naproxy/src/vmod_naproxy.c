@@ -895,7 +895,8 @@ vmod_own_server(VRT_CTX)
 	if (ip == NULL)
 		return (false);
 	fam = VSA_GetPtr(ip, &bytes);
-	return ((fam == AF_INET && site->conf.family == 4 &&
+	/* What runs on the box is no server that sleeps. */
+	return ((fam == AF_INET && site->conf.family == 4 && bytes[0] != 127 &&
 	    !memcmp(bytes, site->conf.address, 4)) ||
 	    (fam == AF_INET6 && site->conf.family == 6 &&
 	    !memcmp(bytes, site->conf.address, 16)));
