@@ -87,3 +87,44 @@ def test_a_server_that_sleeps_is_not_woken_to_be_looked_at(page: WatchedPage, st
         page.goto("/setup/again/cache?server=web")
         expect(page.locator("#seen")).to_contain_text("not awake")
         assert stage.state() == "asleep"
+
+
+def field(page: WatchedPage, where: str) -> Any:
+    return page.locator(f'[data-where="{where}"]').first
+
+
+def test_each_mode_has_what_it_needs_and_is_saved(page: WatchedPage, stage: Stage) -> None:
+    page.goto("/settings/cache")
+    at = "server.web.cache"
+    expect(page.locator("input[value=frozen]")).to_be_checked()
+    expect(field(page, f"{at}.grace_s")).to_be_hidden()
+    page.locator("input[value=default]").check()
+    expect(field(page, f"{at}.warm")).to_be_hidden()
+    page.locator("input[value=aggressive]").check()
+    field(page, f"{at}.grace_s").fill("7200")
+    said = page.locator("[data-consequence=cache]")
+    expect(said).to_contain_text("up to 2 h")
+    field(page, f"{at}.site").select_option("typo3")
+    field(page, f"{at}.cookies").fill("cookie_consent\nlang*")
+    field(page, f"{at}.warm").uncheck()
+    field(page, f"{at}.warm_sla").select_option("flexible:0.8")
+    clean(page, "settings-cache")
+    page.locator("[data-save-bar] button[type=submit]").click()
+    expect(page.locator(".toast", has_text="Saved")).to_be_visible()
+    cache = config(stage)["server"][0]["cache"]
+    assert cache == {
+        **{"mode": "aggressive", "grace_s": 7200, "cookies": ["cookie_consent", "lang*"]},
+        **{"warm": False, "warm_sla": "flexible:0.8", "site": "typo3"},
+    }
+
+
+def test_a_cookie_that_would_be_every_cookie_is_refused_beside_its_field(
+    page: WatchedPage, stage: Stage
+) -> None:
+    page.watch.allow("status of 422")
+    page.goto("/settings/cache")
+    cookies = field(page, "server.web.cache.cookies")
+    cookies.fill("cookie_consent\n*")
+    page.locator("[data-save-bar] button[type=submit]").click()
+    expect(page.locator(".field", has=cookies).locator(".error")).to_contain_text("not alone")
+    assert config(stage)["server"][0]["cache"]["cookies"] == []

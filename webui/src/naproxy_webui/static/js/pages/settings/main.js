@@ -13,7 +13,7 @@ import {
 	settingsForm,
 	warnOfUnsaved,
 } from "./forms.js";
-import { consequences } from "./words.js";
+import { consequences, modes } from "./words.js";
 import { week } from "./week.js";
 
 for (const card of all("[data-week]")) week(card);
@@ -23,6 +23,7 @@ for (const form of all("form[data-mend]")) mendForm(form);
 for (const input of all("input[data-find]")) findField(input);
 removeButtons();
 consequences();
+modes();
 emptyCache();
 logs();
 makers();

@@ -121,6 +121,18 @@ const SAYS = {
 	co2: perYear("office.co2_g_per_kwh", "co2", co2),
 };
 
+/** What has a meaning with some modes of the cache only is shown with these. */
+export function modes() {
+	const mode = /** @type {Field | null} */ (one("[data-mode]"));
+	if (!mode) return;
+	const look = () => {
+		for (const part of all("[data-only-mode]"))
+			part.hidden = !part.dataset.onlyMode?.split(" ").includes(valueIn(mode));
+	};
+	mode.addEventListener("change", look);
+	look();
+}
+
 /** Keep all consequences on the page true while fields change. */
 export function consequences() {
 	const places = all("[data-consequence]");
