@@ -105,7 +105,9 @@ sub naproxy_bereq {
 	unset bereq.http.X-Client-IP;
 	unset bereq.http.X-Cluster-Client-IP;
 	unset bereq.http.X-Real-IP;
+	unset bereq.http.X-Forwarded;
 	unset bereq.http.X-Forwarded-Host;
+	unset bereq.http.X-Forwarded-Https;
 	unset bereq.http.X-Forwarded-Path;
 	unset bereq.http.X-Forwarded-Port;
 	unset bereq.http.X-Forwarded-Prefix;
@@ -117,6 +119,7 @@ sub naproxy_bereq {
 	unset bereq.http.X-Host;
 	unset bereq.http.X-HTTP-Host-Override;
 	unset bereq.http.X-Original-Host;
+	unset bereq.http.X-Original-URI;
 	unset bereq.http.X-Original-URL;
 	unset bereq.http.X-Rewrite-URL;
 	unset bereq.http.X-Scheme;

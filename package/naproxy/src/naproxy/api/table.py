@@ -28,6 +28,8 @@ STEPS: Final = (
 SLOW_S: Final = 120.0
 """Longest time for an answer that a program has to be run for."""
 PART_BYTES: Final = 1 << 19
+MOST_PATH: Final = 255
+"""Of a path that the cache is emptied below, each byte that is no letter counting three."""
 FACTS_BYTES: Final = 65536
 
 _NOTHING: Final = obj({})
@@ -37,6 +39,18 @@ _BEGUN: Final = HTTPStatus.ACCEPTED
 _TEXT: Final = string(maxLength=253)
 _OFFSET: Final = integer(minimum=0)
 _FLAG: Final = boolean()
+_BELOW: Final = string(
+    minLength=1,
+    maxLength=MOST_PATH,
+    pattern=r"^/[^?#\x00-\x1f\x7f]*\Z",
+    description="a path that begins with a slash, without a query",
+)
+_TAG: Final = string(
+    minLength=1,
+    maxLength=128,
+    pattern=r"^[A-Za-z0-9_:./@=-]+\Z",
+    description="a tag of letters, digits and _ : . / @ = -",
+)
 _FAILED: Final = (HTTPStatus.BAD_GATEWAY,)
 _FULL: Final = (HTTPStatus.INSUFFICIENT_STORAGE,)
 
@@ -206,6 +220,14 @@ _OF_ALL: Final = {
         "GET /v1/cache",
         "How full the cache is, and what it let go in the last day; null if Varnish does not say",
         answer=obj({"cache": nullable(_FILL)}),
+    ),
+    "cache.empty": _route(
+        "POST /v1/cache/empty",
+        "Use nothing any more of what the cache has of a server, below a path, or with a tag that"
+        " the server gave it; of all, if nothing is named",
+        body=_may({"server": _TEXT, "path": _BELOW, "tag": _TAG}),
+        answer=obj({}),
+        refusals=_FAILED,
     ),
     "transitions": _route("GET /v1/transitions", "Changes of state, newest first", query=_ROWS),
     "wakes": _route("GET /v1/wakes", "Who woke a server, newest first", query=_ROWS),

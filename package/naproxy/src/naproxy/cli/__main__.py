@@ -25,6 +25,7 @@ COMMANDS: Final = {
     "mode": "naproxy.cli.commands",
     "journal": "naproxy.cli.commands",
     "wakes": "naproxy.cli.commands",
+    "cache": "naproxy.cli.commands",
     "config": "naproxy.cli.commands",
     "key": "naproxy.setup.keys",
     "doctor": "naproxy.cli.doctor",

@@ -74,6 +74,21 @@ def add_parser(subparsers: Any) -> None:
                 action="store_true",
                 help="list decisions instead, and the inhibitors against them",
             )
+    cache = add("cache", "empty the cache, or a part of it")
+    doing = cache.add_subparsers(dest="action", metavar="ACTION", required=True)
+    empty = doing.add_parser(
+        "empty",
+        help="use nothing any more that is in the cache",
+        description="Use nothing any more that is in the cache: of a server, below a path, or with"
+        " a tag; without these, all.",
+    )
+    empty.add_argument("--server", metavar="ID", help="only what is of this server")
+    empty.add_argument("--path", metavar="PATH", help="only what is below, such as /blog/")
+    empty.add_argument(
+        "--tag",
+        metavar="TAG",
+        help="only what the server gave this tag, in Cache-Tag, Surrogate-Key or xkey",
+    )
     checks = subparsers.add_parser(
         "config", help="check a configuration file", description="Work on configuration files."
     )
@@ -310,6 +325,15 @@ def _mode(args: argparse.Namespace) -> int:
     return 0
 
 
+def _cache(args: argparse.Namespace) -> int:
+    named = {"server": args.server, "path": args.path, "tag": args.tag}
+    body = {name: value for name, value in named.items() if value is not None}
+    call(args.socket, "cache.empty", body)
+    what = ", ".join(f"{name} {value}" for name, value in body.items()) or "everything"
+    print(f"Nothing of the cache is used any more: {what}.")
+    return 0
+
+
 def _rows(args: argparse.Namespace, table: str) -> list[dict[str, Any]]:
     since_s = None if args.since is None else max(0.0, time.time() - args.since)
     said = call(args.socket, table, server=args.id, since_s=since_s, limit=args.limit)
@@ -399,5 +423,6 @@ _RUN: Final[dict[str, Callable[[argparse.Namespace], int]]] = {
     "mode": _mode,
     "journal": _journal,
     "wakes": _wakes,
+    "cache": _cache,
     "config": _config,
 }

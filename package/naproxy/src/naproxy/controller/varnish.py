@@ -1,4 +1,4 @@
-"""Has Varnish fetch what its cache is to have, over the listener that is the box's own."""
+"""Has Varnish fetch what its cache is to have, or forget it, over the listener of the box's own."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
@@ -78,6 +79,22 @@ class Varnish:
             thread.join()
         done.whole_s = time.monotonic() - begun_s
         return done
+
+    def empty(self, *, server: str = "", path: str = "", tag: str = "") -> int:
+        """Have nothing used any more of a server, below a path (percent-encoded), with a tag.
+
+        Blocks; returns the answer's status: 200, or 404 for a server that Varnish does not know.
+        OSError or HTTPException if it does not answer.
+        """
+        named = {"Server": server, "Path": path, "Tag": tag}
+        connection = HTTPConnection("box", timeout=_ANSWER_S)
+        with closing(connection), closing(socket.socket(socket.AF_UNIX)) as sock:
+            sock.settimeout(_ANSWER_S)
+            sock.connect(self._path)
+            connection.sock = sock
+            headers = {f"X-Naproxy-{name}": value for name, value in named.items() if value}
+            connection.request("PURGE", "/", headers=headers)
+            return connection.getresponse().status
 
 
 class _Line:

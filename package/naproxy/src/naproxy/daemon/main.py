@@ -25,6 +25,7 @@ from typing import Any, Final
 
 from naproxy import __version__
 from naproxy.api import configuration, measures
+from naproxy.api.cached import Cached
 from naproxy.api.calls import Handlers, joined
 from naproxy.api.certificates import Certificates
 from naproxy.api.command import add_config_option, installation_options, installed
@@ -116,13 +117,14 @@ class Controller:
         epoch_s = time.time() - time.monotonic()
         self._meters = Meters(epoch_s, self._state_of)
         power_w = self._meters.power_w
+        self._varnish = Varnish(self._run_dir / "box.sock")
         self._shared = BoxContext(
             self._page,
             self._journal,
             epoch_s,
             power_w,
             self._day,
-            varnish=Varnish(self._run_dir / "box.sock"),
+            varnish=self._varnish,
             served=lambda: self._keeper.served,
         )
         self._spent = Spent(self._page)
@@ -373,6 +375,7 @@ class Controller:
             self.operations.handlers(),
             updating.handlers(self.updates),
             self._certificates.handlers(),
+            Cached(self._varnish, lambda: self.runners).handlers(),
         )
 
     def _sighted(self) -> None:
