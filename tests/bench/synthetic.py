@@ -12,11 +12,14 @@ from pathlib import Path
 from typing import BinaryIO
 
 from naproxy.core.state import Klass
+from naproxy.lab.estimate.boxcache import FILE, NOT_KEPT, PAGE, size_code
 from naproxy.lab.estimate.cachemodel import Fetched
 from naproxy.lab.estimate.traffic import CHUNK, Chunk, Traffic
 
 STATIC, PAGE_LOAD = 1, 2
 DAY_S = 86400.0
+SIZES = size_code(15_000), size_code(25_000)
+"""Of a page and of a file."""
 START_S = 1_700_438_400.0  # Monday, 20 November 2023
 
 Asked = tuple[float, int, int, int]
@@ -129,7 +132,11 @@ def _write(name: str, rows: Sequence[Asked], file: BinaryIO, path: Path) -> Traf
     for t_s, client, address, flags in rows:
         made.trust.see(t_s)
         age_s = fetched.age_s(t_s, address) if address else -1.0
-        chunk.append(t_s, client, address, Klass.PERSON, flags=flags, age_s=age_s)
+        keep = (FILE if flags & STATIC else PAGE) if address else NOT_KEPT
+        size = SIZES[bool(flags & STATIC)]
+        chunk.append(
+            t_s, client, address, Klass.PERSON, flags=flags, age_s=age_s, keep=keep, size=size
+        )
         if len(chunk) == CHUNK:
             made.add(chunk)
             chunk = Chunk()
@@ -141,13 +148,11 @@ def _write(name: str, rows: Sequence[Asked], file: BinaryIO, path: Path) -> Traf
 def _people(real: Traffic) -> Iterator[Asked]:
     for chunk in real:
         columns = zip(
-            chunk.t_s, chunk.client, chunk.path, chunk.flags, chunk.klass, chunk.age_s, strict=True
+            chunk.t_s, chunk.client, chunk.path, chunk.flags, chunk.klass, chunk.keep, strict=True
         )
-        for t_s, client, path, flags, klass, age_s in columns:
+        for t_s, client, path, flags, klass, keep in columns:
             if klass in (Klass.PERSON, Klass.API):
-                # What was never in the cache stays out of it; so does its first time, which
-                # is a small loss.
-                yield t_s, client, path if age_s >= 0 else 0, flags
+                yield t_s, client, path if keep else 0, flags
 
 
 def shifted(real: Traffic, hours: float) -> Iterator[Asked]:

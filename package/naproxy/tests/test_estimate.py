@@ -31,6 +31,7 @@ KEYS = [
     "delay_p95_s",
     "delay_p99_s",
     "cycles_per_day",
+    "answered_asleep",
 ]
 ONE = ["--json", "--cache", "frozen", "--counting", "open", "--promise", "0.1:0.05"]
 
@@ -69,7 +70,7 @@ def rows(capsys: pytest.CaptureFixture[str], *args: str) -> list[Row]:
 def test_every_row_has_the_keys_in_order(log: str, capsys: pytest.CaptureFixture[str]) -> None:
     found = rows(capsys, log, "--json")
     assert all(list(row) == KEYS for row in found)
-    assert len(found) == 4 * 2 * 2 * len(POLICIES)
+    assert len(found) == 5 * 2 * 2 * len(POLICIES)
     assert {row["log"] for row in found} == {"site"}
     assert found[0]["promise"] == {"f": 0.01, "delta_s": 1.0}
 

@@ -72,9 +72,10 @@ def test_each_is_expected_to_save_more_than_it_costs() -> None:
 
 def test_the_plan_is_bounded_and_has_the_best_first() -> None:
     made = knowing(*range(10, 40), size=1 << 20)
-    t_s = MONDAY_S
     for path in range(10, 40):
-        t_s = visits(made, path - 9, path, at_s=t_s - MONDAY_S)
+        for n in range(path - 9):
+            made.asked(MONDAY_S + path, path, 100 * path + n, asleep=True)
+    t_s = MONDAY_S + 3600
     assert planned(made, t_s, most=3) == [39, 38, 37]
     assert len(planned(made, t_s, longest_s=0.055)) == 5
     for path in range(10, 40):

@@ -7,6 +7,7 @@ from itertools import islice
 
 from hypothesis import strategies as st
 from naproxy.core.state import Klass
+from naproxy.lab.estimate.boxcache import FILE, NOT_KEPT, PAGE
 from naproxy.lab.estimate.cachemodel import NEVER, Fetched
 from naproxy.lab.estimate.traffic import Chunk
 
@@ -31,7 +32,10 @@ def chunks(asked: Iterable[Asked], size: int = 1 << 15) -> list[Chunk]:
             for t_s, client, path, klass, flags in part:
                 cached = path and not klass.robot
                 age_s = fetched.age_s(START_S + t_s, path) if cached else NEVER
-                chunk.append(START_S + t_s, client, path, klass, flags=flags, age_s=age_s)
+                keep = (FILE if path % 2 else PAGE) if cached else NOT_KEPT
+                chunk.append(
+                    START_S + t_s, client, path, klass, flags=flags, age_s=age_s, keep=keep
+                )
             yield chunk
 
     return list(made())

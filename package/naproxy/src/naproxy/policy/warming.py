@@ -7,10 +7,10 @@ decision to sleep and the command. Which: those whose visits would have ended th
 A *visit* is what one client asks for without a pause of `VISIT_S`. It can go by without waking the
 server if all it asks for is held and valid; each such visit is a credit, shared among what it asked
 for, so a page brings what it embeds along. A visit that asks for anything else wakes the server
-whatever is fetched, and counts against all: the coming sleep ends with the first of these. So with
-credit c of an address and u such visits, both decayed over two weeks, the probability that the
-address would end the sleep is c / (c + u). It is taken for this part of the week, as far as that
-is known, and from the whole week otherwise.
+whatever is fetched. So the probability that an address would end the coming sleep is its credit
+over all visits that would end one: those that need the server anyway, and the credits of all that
+is not valid, those planned so far not among them. These decay over two weeks, and are taken for
+this part of the week as far as that is known.
 
     gain = that probability x (joules of one switch, and of being awake from the wake on until
                                asleep again, + the price of a person's wait)
@@ -37,7 +37,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -55,6 +55,7 @@ _PRIOR: Final = 8.0  # visits by which a part of the week is believed as much as
 _AWAKE_WEIGHT: Final = 0.25
 """What a visit counts that found the server awake: it says less about who comes when it sleeps."""
 _EXPECTED: Final = 1.0  # visits that an address counts for which robots and browsers always ask
+_LEAST: Final = 0.01  # visits: below it nothing is known
 _RESCALE: Final = 1e9
 _LARGEST: Final = 1e15  # of what a dump may claim
 
@@ -106,14 +107,7 @@ class _Entry:
     """What is known of one address."""
 
     __slots__ = (
-        "bytes",
-        "changes",
-        "credit",
-        "fresh_s",
-        "held",
-        "stored_s",
-        "ttl_s",
-        "used_s",
+        *("bytes", "changes", "credit", "fresh_s", "held", "stored_s", "took_s", "ttl_s", "used_s"),
         "warm",
     )
 
@@ -124,6 +118,7 @@ class _Entry:
         self.ttl_s = 0.0
         self.held = False
         self.changes = 0.0  # share of the fetches that brought the whole of it again
+        self.took_s: float | None = None  # when it was fetched before a sleep
         self.used_s = t_s
         self.warm = False  # valid in this sleep only because it was warmed
         self.credit: list[float] | None = None  # for each part of the week
@@ -250,13 +245,18 @@ class Warming:
             entry.warm = False
 
     def warmed(self, path: int, bytes_: int, took_s: float) -> None:
-        """A planned address was fetched (and told by `stored`) in this time."""
+        """A planned address was fetched, and told by `stored`.
+
+        Of several that are fetched at the same time, each took its share.
+        """
         self.gained.fetches += 1
         self.gained.bytes += bytes_
         self.gained.seconds += took_s
         entry = self._entries.get(path)
         if entry is not None:
             entry.warm = True
+            known_s = took_s if entry.took_s is None else entry.took_s
+            entry.took_s = known_s + 0.3 * (took_s - known_s)
 
     # ---------------------------------------------------------------- what to do
 
@@ -268,48 +268,62 @@ class Warming:
         costs.
         """
         self._close(t_s)
-        now, part = self._weight(t_s), _part(t_s)
         again_j = costs.switch_j + (costs.wake_s + self.again_s) * costs.saved_w
-        worth_j, prior = again_j + costs.wait_j, _PRIOR * now
-        against, against_now = sum(self._unavoidable), self._unavoidable[part] + prior
-        least = 0.01 * now  # visits: below it nothing is known
-        found: list[tuple[float, float, float, int]] = []
-        for path, entry in self._entries.items():
-            credit = entry.credit
-            if credit is None or not entry.held:
-                continue
-            if entry.stored_s + entry.ttl_s > t_s + bounds.fresh_s:
-                continue
-            if 0 < entry.ttl_s < 1.0:
-                continue  # it would not be valid when the command is given
-            whole = sum(credit)
-            if whole < least:
-                continue
-            here = credit[part]
-            chance = (here + prior * whole / (whole + against)) / (here + against_now)
-            body = entry.changes if entry.stored_s > -math.inf else 1.0
-            cost_s = costs.request_s + body * entry.bytes / costs.bytes_per_s
-            gain_j, cost_j = min(chance, 1.0) * worth_j, cost_s * costs.saved_w
-            if gain_j > bounds.least_gain * cost_j:
-                found.append((gain_j / max(cost_j, 1e-9), gain_j, cost_j, path))
-        found.sort(reverse=True)
-        return self._bounded(found, costs.saved_w, bounds)
-
-    def _bounded(
-        self, found: Iterable[tuple[float, float, float, int]], saved_w: float, bounds: Bounds
-    ) -> list[Fetch]:
+        stale, ends = self._stale(t_s, bounds.fresh_s)
+        ranked = sorted(
+            (
+                (weight / max(cost_s := self._cost_s(path, costs), 1e-9), weight, cost_s, path)
+                for path, weight in stale
+            ),
+            reverse=True,
+        )
         planned: list[Fetch] = []
-        left_j, left_bytes = bounds.longest_s * saved_w, float(bounds.most_bytes)
-        for _, gain_j, cost_j, path in found:
+        left_s, left_bytes = bounds.longest_s, float(bounds.most_bytes)
+        for _, weight, cost_s, path in ranked:
             if len(planned) >= bounds.most:
                 break
-            entry = self._entries[path]
-            body = entry.bytes * (entry.changes if entry.stored_s > -math.inf else 1.0)
-            if cost_j <= left_j and body <= left_bytes:
-                left_j -= cost_j
-                left_bytes -= body
+            gain_j = weight / max(ends, weight) * (again_j + costs.wait_j)
+            cost_j = cost_s * costs.saved_w
+            body = self._body(path)
+            if gain_j > bounds.least_gain * cost_j and cost_s <= left_s and body <= left_bytes:
                 planned.append(Fetch(path, gain_j, cost_j))
+                ends -= weight
+                left_s -= cost_s
+                left_bytes -= body
         return planned
+
+    def _stale(self, t_s: float, fresh_s: float) -> tuple[list[tuple[int, float]], float]:
+        """Return what would end a sleep and could be fetched, and all that would end one.
+
+        Both as numbers of visits of this part of the week.
+        """
+        now, part = self._weight(t_s), _part(t_s)
+        visits = sum(self._unavoidable)
+        credits: list[tuple[int, float, float]] = []
+        for path, entry in self._entries.items():
+            if entry.credit is None:
+                continue
+            whole = sum(entry.credit)
+            visits += whole
+            stale = entry.stored_s + entry.ttl_s <= t_s + fresh_s
+            # What is good for less than a second would not be valid when the command is given.
+            if entry.held and stale and not 0 < entry.ttl_s < 1.0 and whole > _LEAST * now:
+                credits.append((path, entry.credit[part], whole))
+        prior = _PRIOR * now / max(visits, _LEAST * now)
+        found = [(path, here + prior * whole) for path, here, whole in credits]
+        ends = self._unavoidable[part] + prior * sum(self._unavoidable)
+        return found, ends + sum(weight for _, weight in found)
+
+    def _cost_s(self, path: int, costs: Costs) -> float:
+        entry = self._entries[path]
+        if entry.took_s is not None:
+            return entry.took_s
+        return costs.request_s + self._body(path) / costs.bytes_per_s
+
+    def _body(self, path: int) -> float:
+        """Return how many bytes will come, as far as can be expected."""
+        entry = self._entries[path]
+        return entry.bytes * (entry.changes if entry.stored_s > -math.inf else 1.0)
 
     # ---------------------------------------------------------------- visits
 

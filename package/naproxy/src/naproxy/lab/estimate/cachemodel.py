@@ -36,6 +36,8 @@ class CacheModel:
     grace_s: float | None = None  # None: nothing is cached
     frozen: bool = False
     pages: bool = False  # pages too, not only static files
+    usable: tuple[float, ...] = ()
+    """In seconds, for each way in which a box keeps answers; it goes before all of the above."""
 
     @property
     def usable_s(self) -> float:

@@ -9,14 +9,27 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from naproxy.config import document
 from naproxy.core.classify import Agents
 from naproxy.core.energy import FALL_S, Power, switch_j
 from naproxy.core.state import Klass
 from naproxy.lab.estimate import progress
 from naproxy.lab.estimate.accesslog import Log
+from naproxy.lab.estimate.boxcache import (
+    BOX,
+    BOXES,
+    GRACE_S,
+    NEW_BOX,
+    PLAIN,
+    BoxModel,
+    Keeps,
+    PathRule,
+    boxes,
+)
 from naproxy.lab.estimate.cachemodel import CACHES
 from naproxy.lab.estimate.lineup import (
     COLUMNS,
@@ -53,7 +66,21 @@ def add_parser(subparsers: Any) -> None:
     add("logs", nargs="+", metavar="LOG", help="access log")
     add("--json", action="store_true", help="print rows as JSON; compare everything by default")
     add("--html", metavar="FILE", type=Path, help="also write a report with figures")
-    add("--cache", action="append", choices=sorted(CACHES), help="cache model; may be repeated")
+    add(
+        "--cache",
+        action="append",
+        choices=(BOX, *sorted(BOXES), *sorted(CACHES)),
+        help="what the cache answers: as the box is set (box, the default), as a box in another"
+        " mode, or as if the server were always awake (thesis, frozen, ...); may be repeated",
+    )
+    add(
+        "--config",
+        metavar="FILE",
+        type=Path,
+        help="configuration of the box, for its cache; without it that of this box, and elsewhere"
+        " what a new box has",
+    )
+    add("--server", metavar="ID", default="", help="the server of the configuration; the first")
     add("--counting", action="append", choices=COUNTINGS, help="how delays count; may be repeated")
     add(
         "--promise",
@@ -145,7 +172,7 @@ def offset(text: str) -> str:
 def run(args: argparse.Namespace) -> int:
     """Estimate; 0 if all logs could be read."""
     try:
-        server = _server(args)
+        server = _server(args, box_of(args.config, args.server))
         groups = group(args.logs)
     except (OSError, ValueError) as error:
         sys.stderr.write(f"naproxy estimate: {error}\n")
@@ -157,7 +184,8 @@ def run(args: argparse.Namespace) -> int:
     summaries: list[dict[str, Any]] = []
     for name, files in groups:
         try:
-            with traffic_of(name, files, args.classes, shown) as traffic:
+            keeps = server.boxes[BOX].keeps
+            with traffic_of(name, files, args.classes, shown, keeps) as traffic:
                 made = compare(traffic, server, choice, args.jobs, shown.comparing(name))
                 found = Compared(traffic, server, choice, made, args.price)
                 if args.html or args.summary:
@@ -184,7 +212,38 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _server(args: argparse.Namespace) -> Server:
+def box_of(file: Path | None, server: str = "") -> BoxModel:
+    """Return the cache that a box's configuration describes, or this box's, or a new one's.
+
+    OSError if the file cannot be read, ValueError if it is no configuration or has no such server.
+    """
+    if file is None:
+        file = Path(document.DEFAULT_FILE)
+        if not os.access(file, os.R_OK):
+            return replace(BOXES[NEW_BOX], name=BOX)
+    config = document.read(file)
+    each = next((each for each in config.server if server in ("", each.id)), None)
+    if each is None:
+        if server:
+            raise ValueError(f"{file} has no server {server}")
+        return replace(BOXES[NEW_BOX], name=BOX)
+    rules = [
+        PathRule(rule.path, rule.keep_s, rule.asleep)
+        for rule in config.cache_rule
+        if rule.server in ("", each.id)
+    ]
+    cache = each.cache
+    frozen = cache.mode != "default"
+    return BoxModel(
+        BOX,
+        frozen=frozen,
+        grace_s=float(cache.grace_s) if cache.mode == "aggressive" else GRACE_S,
+        warm=frozen and cache.warm,
+        keeps=Keeps(rules),
+    )
+
+
+def _server(args: argparse.Namespace, box: BoxModel) -> Server:
     cost_j = args.switch_j
     if cost_j is None:
         cost_j = switch_j(args.on_w, max(0.0, min(args.off_w, args.on_w)), args.sleep_s)
@@ -194,12 +253,13 @@ def _server(args: argparse.Namespace) -> Server:
             f"a switch of {cost_j:.1f} J is less than the server draws more while it takes"
             f" {args.sleep_s:g} s to fall asleep: give --sleep-s or --switch-j as measured"
         )
-    return Server(power, args.wake_s, args.sleep_s, args.utc_offset)
+    known = {**boxes(box.keeps), BOX: box}
+    return Server(power, args.wake_s, args.sleep_s, args.utc_offset, known)
 
 
 def _choice(args: argparse.Namespace) -> Choice:
     # People get the case that the box itself counts, programs everything.
-    caches = list(CACHES) if args.json else ["frozen"]
+    caches = [BOX, *CACHES] if args.json else [BOX]
     countings = list(COUNTINGS) if args.json else ["closed"]
     promises = [DEFAULT_PROMISE, THESIS_PROMISE] if args.json else [DEFAULT_PROMISE]
     return Choice(
@@ -243,12 +303,13 @@ def traffic_of(
     files: Sequence[str],
     classes: str,
     shown: progress.Progress = progress.SILENT,
+    keeps: Keeps = PLAIN,
 ) -> Iterator[Traffic]:
     """Read a log; OSError if a file cannot be read. The records are gone afterwards."""
     agents = Agents.thesis() if classes == "table-4.1" else Agents()
     with Traffic.temporary(name) as traffic:
         told = shown.reading(name, files)
-        read_log(traffic, files, agents, learn=classes == "learned", progress=told)
+        read_log(traffic, files, agents, learn=classes == "learned", progress=told, keeps=keeps)
         yield traffic
         shown.done()
 
@@ -273,6 +334,11 @@ def write_table(found: Compared) -> None:
         if traffic.requests[klass]
     )
     out(f"  {counts}\n")
+    if any(name in found.server.boxes for name in found.choice.caches):
+        out(
+            "  A log has no cookies and no headers: the cache is taken to answer whoever asks, with"
+            "\n  what is good for two minutes if no rule of the office says otherwise.\n"
+        )
     titles = "".join(f"{column.short:>{column.width}}" for column in COLUMNS[1:])
     for case in found.choice.cases():
         out(

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 from naproxy.core.energy import Power
 from naproxy.core.reason import plain
 from naproxy.core.state import Klass
-from naproxy.lab.estimate.lineup import COLUMNS, Compared, Row
+from naproxy.lab.estimate.boxcache import BOX
+from naproxy.lab.estimate.lineup import COLUMNS, Compared, Row, Server
 from naproxy.lab.estimate.svg import Bars, Line, bar_chart, line_chart
 from naproxy.lab.estimate.traffic import Traffic
 from naproxy.lab.estimate.verdict import OURS, advice, judge
@@ -199,7 +200,7 @@ def summary(compared: Compared, data: Data) -> dict[str, Any]:
         "requests": {k.name.lower(): traffic.requests[k] for k in Klass},
         "from_s": traffic.start_s if traffic.trust.entries else None,
         "days": data.days,
-        "server": asdict(compared.server),
+        "server": _told(compared.server),
         "problems": plain(traffic.trust.problems()),
         "not_understood": [{"line": n, "text": text} for n, text in traffic.trust.examples],
         "rows": compared.rows_of(compared.choice.cases()[0]),
@@ -216,6 +217,17 @@ def summary(compared: Compared, data: Data) -> dict[str, Any]:
             for each in over
         ],
         "idealised": [{"threshold_s": each.length_s, "saving": each.saving} for each in over],
+    }
+
+
+def _told(server: Server) -> dict[str, Any]:
+    box = server.boxes[BOX]
+    return {
+        "power": asdict(server.power),
+        "wake_s": server.wake_s,
+        "sleep_s": server.sleep_s,
+        "utc_offset": server.utc_offset,
+        "cache": {"frozen": box.frozen, "grace_s": box.grace_s, "warm": box.warm},
     }
 
 

@@ -93,15 +93,15 @@ class Question:
         unknown = set(policies) - set(POLICIES)
         if unknown:
             raise ValueError(f"there is no policy {min(unknown)}")
-        times = {name: float(said[name]) for name in ("wake_s", "sleep_s")}
         return cls(
             server=str(said["server"]),
             from_s=float(said["from_s"]),
             to_s=float(said["to_s"]),
             setup=Server(
                 Power(**{name: float(value) for name, value in said["power"].items()}),
+                wake_s=float(said["wake_s"]),
+                sleep_s=float(said["sleep_s"]),
                 utc_offset=str(said.get("utc_offset", "+00:00")),
-                **times,
             ),
             promise=Promise(float(said["promise"]["f"]), float(said["promise"]["delta_s"])),
             policies=policies,

@@ -7,9 +7,9 @@ records once for all its tasks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
 from multiprocessing import get_context
@@ -18,6 +18,8 @@ from typing import Any, Final, NamedTuple
 from naproxy import policy
 from naproxy.core.energy import Power
 from naproxy.lab.estimate.bounds import Bound, Bounds, Sleeps
+from naproxy.lab.estimate.boxcache import BOX, BOXES, NEW_BOX, BoxModel
+from naproxy.lab.estimate.boxsimulation import BoxSimulation
 from naproxy.lab.estimate.cachemodel import MODELS, CacheModel
 from naproxy.lab.estimate.simulate import Outcome, Simulation
 from naproxy.lab.estimate.traffic import Traffic
@@ -34,6 +36,9 @@ class Promise(NamedTuple):
     delta_s: float
 
 
+_NEW: Final = {**BOXES, BOX: replace(BOXES[NEW_BOX], name=BOX)}
+
+
 @dataclass(frozen=True, slots=True)
 class Server:
     """The server and the promise-independent choices of an estimate."""
@@ -42,6 +47,11 @@ class Server:
     wake_s: float = 5.0
     sleep_s: float = 4.0
     utc_offset: str = "+00:00"
+    boxes: Mapping[str, BoxModel] = field(default_factory=lambda: _NEW)
+
+    def cache(self, name: str) -> CacheModel | BoxModel:
+        """Return the model of this name: a box's cache, or one that is imagined."""
+        return self.boxes[name] if name in self.boxes else MODELS[name]
 
     def setup(self, promise: Promise) -> Setup:
         """Return what a policy is told."""
@@ -89,6 +99,7 @@ COLUMNS: Final = (
     Column("delay_p95_s", "95 %, s", "p95 s", 7, ".1f"),
     Column("delay_p99_s", "99 %, s", "p99 s", 7, ".1f"),
     Column("cycles_per_day", "cycles a day", "cycles/d", 9, ".1f"),
+    Column("answered_asleep", "answered asleep", "answered", 9, ".0%"),
 )
 KEYS: Final = ("log", "cache", "counting", "promise", "policy", *(c.key for c in COLUMNS))
 """Of the rows that `--json` prints."""
@@ -143,9 +154,25 @@ POLICIES: Final = (*BOUNDS, *ENTRANTS)
 
 
 def simulation(
-    made: Policy, cache: CacheModel, server: Server, case: Case, *, everybody: bool = False
+    made: Policy,
+    cache: CacheModel | BoxModel,
+    server: Server,
+    case: Case,
+    *,
+    everybody: bool = False,
 ) -> Simulation:
     """Return a simulation of a policy for a server; `case` says which delays count, and how."""
+    if isinstance(cache, BoxModel):
+        return BoxSimulation(
+            made,
+            cache,
+            server.power,
+            case.promise.f,
+            wake_s=server.wake_s,
+            sleep_s=server.sleep_s,
+            delta_s=case.promise.delta_s,
+            closed=case.closed,
+        )
     return Simulation(
         made,
         cache,
@@ -163,7 +190,7 @@ class _Run:
     def __init__(self, name: str, server: Server, cases: Sequence[Case]) -> None:
         entrant, case = ENTRANTS[name], cases[0]
         self._name, self._server, self._cases = name, server, cases
-        cache = CacheModel("") if entrant.peer else MODELS[case.cache]
+        cache = CacheModel("") if entrant.peer else server.cache(case.cache)
         made = entrant.make(server, case)
         self._simulation = simulation(made, cache, server, case, everybody=entrant.peer)
         self.feed = self._simulation.feed
@@ -180,8 +207,9 @@ class _BoundsRun:
 
     def __init__(self, server: Server, cases: Sequence[Case]) -> None:
         self._server, self._cases = server, cases
+        cache = server.cache(cases[0].cache)
         self._sleeps = Sleeps(
-            MODELS[cases[0].cache],
+            cache.bound if isinstance(cache, BoxModel) else cache,
             wake_s=server.wake_s,
             delta_s=cases[0].promise.delta_s,
             least_s=server.power.break_even_s,
@@ -219,6 +247,7 @@ def outcome_row(outcome: Outcome, power: Power, case: Case) -> Row:
         "delay_p95_s": outcome.wait_quantile_s(0.95, closed=closed),
         "delay_p99_s": outcome.wait_quantile_s(0.99, closed=closed),
         "cycles_per_day": outcome.cycles / max(outcome.span_s / 86400, 1e-9),
+        "answered_asleep": outcome.answered_share if outcome.came_asleep else None,
     }
 
 
@@ -233,6 +262,7 @@ def bound_row(bound: Bound, power: Power, span_s: float, delayed_fraction: float
         "delay_p95_s": None,
         "delay_p99_s": None,
         "cycles_per_day": bound.cycles / max(span_s / 86400, 1e-9),
+        "answered_asleep": None,
     }
 
 

@@ -52,6 +52,16 @@ class Outcome:
     waits_closed_ms: Counter[int] = field(default_factory=Counter)
     days: list[tuple[int, int]] = field(default_factory=list)  # requests, delayed: after each day
     first_day: Outcome | None = None  # requests and waits of it, once it is over
+    came_asleep: int = 0  # requests that found the server not awake,
+    answered_asleep: int = 0  # and those of them that the cache answered
+    warm_fetches: int = 0
+    warm_bytes: int = 0
+    warm_s: float = 0.0  # awake for it
+
+    @property
+    def answered_share(self) -> float:
+        """Share of the requests that found the server not awake which the cache answered."""
+        return self.answered_asleep / max(1, self.came_asleep)
 
     @property
     def on_s(self) -> float:
@@ -145,11 +155,14 @@ class Simulation:
         """Take the requests of the next stretch of time."""
         rows = chunk.everybody() if self._everybody else chunk.awaited(self._cache)
         if len(chunk):
-            if math.isnan(self._start_s):
-                self._start_s = chunk.t_s[0]
-                self._next_day_s = self._start_s + DAY_S
-            self._end_s = chunk.t_s[-1]
+            self._begin(chunk)
         self._requests(rows)
+
+    def _begin(self, chunk: Chunk) -> None:
+        if math.isnan(self._start_s):
+            self._start_s = chunk.t_s[0]
+            self._next_day_s = self._start_s + DAY_S
+        self._end_s = chunk.t_s[-1]
 
     def finish(self) -> Outcome:
         """Let time pass to the end of the log; returns the outcome."""
@@ -186,6 +199,8 @@ class Simulation:
                 needs = expires_s <= self._since_s
             else:
                 needs = self._needed_thawed(t_s, path, expires_s)
+            outcome.came_asleep += person
+            outcome.answered_asleep += person and not needs
             wait_s = self._wait(t_s, client, person) if needs else 0.0
             request(Request(t_s, client, klass, needs, page_load, path, wait_s))
             if self._state is _ASLEEP:
@@ -239,6 +254,9 @@ class Simulation:
         check_s = decision.check_at_s
         self._check_s = math.inf if check_s is None else max(check_s, now_s + 1e-3)
         if self._state is _AWAKE and decision.sleep:
+            if (later_s := self._before_sleep(now_s)) > now_s:
+                self._check_s = later_s
+                return
             self._since_s = now_s
             self._until_s = now_s + self._sleep_s
             self.outcome.cycles += 1
@@ -246,6 +264,10 @@ class Simulation:
             self._enter(now_s, _FALLING)
         elif self._state is _ASLEEP and decision.wake:
             self._begin_wake(now_s)
+
+    def _before_sleep(self, now_s: float) -> float:
+        """Return when the server may be told to sleep that was decided to."""
+        return now_s
 
     def _begin_wake(self, now_s: float) -> None:
         up_s = max(now_s, self._until_s) if self._state is _FALLING else now_s

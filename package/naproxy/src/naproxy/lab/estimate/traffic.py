@@ -1,6 +1,6 @@
 """An access log as the traffic a box would have seen: classified, aged by the cache, in time order.
 
-Records are kept in a temporary file of about 22 bytes each, so that a log of any size is
+Records are kept in a temporary file of 24 bytes each, so that a log of any size is
 parsed once, takes little memory, and can be gone through by one process after the other.
 """
 
@@ -19,6 +19,7 @@ from zlib import crc32
 from naproxy.core.classify import Agents, Behaviour, Kind, Seen, never_refused
 from naproxy.core.state import Klass
 from naproxy.lab.estimate.accesslog import Entry, Log
+from naproxy.lab.estimate.boxcache import NOT_KEPT, PLAIN, Keeps, size_code
 from naproxy.lab.estimate.cachemodel import NEVER, CacheModel, Fetched, is_cacheable, is_static
 from naproxy.lab.estimate.trust import Trust
 
@@ -43,6 +44,17 @@ class Rows(NamedTuple):
     expires_s: Sequence[float]  # when the cache's entry stops being usable
 
 
+class BoxRows(NamedTuple):
+    """The same for a cache that is simulated."""
+
+    t_s: Sequence[float]
+    client: Sequence[int]
+    path: Sequence[int]
+    klass: Sequence[Klass]
+    page_load: Sequence[bool]
+    what: Sequence[int]  # how the answer is kept, and the code of its size times 256
+
+
 class Chunk:
     """Up to CHUNK records in the order of their times."""
 
@@ -53,7 +65,10 @@ class Chunk:
         self.klass = array("B")
         self.flags = array("B")
         self.age_s = array("f")
+        self.keep = array("B")
+        self.size = array("B")
         self._rows: dict[str, Rows] = {}
+        self._box_rows: BoxRows | None = None
 
     def __len__(self) -> int:
         return len(self.t_s)
@@ -67,17 +82,24 @@ class Chunk:
         *,
         flags: int = 0,
         age_s: float = NEVER,
+        keep: int = NOT_KEPT,
+        size: int = 0,
     ) -> None:
-        """Take one record."""
+        """Take one record; `keep` is of boxcache.Keeps, `size` a code of boxcache."""
         self.t_s.append(t_s)
         self.client.append(client)
         self.path.append(path)
         self.klass.append(klass)
         self.flags.append(flags)
         self.age_s.append(age_s)
+        self.keep.append(keep)
+        self.size.append(size)
 
     def _columns(self) -> tuple[array[float] | array[int], ...]:
-        return (self.t_s, self.client, self.path, self.klass, self.flags, self.age_s)
+        return (
+            *(self.t_s, self.client, self.path, self.klass, self.flags, self.age_s),
+            *(self.keep, self.size),
+        )
 
     def write(self, file: BinaryIO) -> None:
         """Append to `file`."""
@@ -96,9 +118,20 @@ class Chunk:
         """Return the requests of people and programs, who wake a server."""
         rows = self._rows.get(cache.name)
         if rows is None:
-            keep = [i for i, klass in enumerate(self.klass) if klass in (_PERSON, _API)]
-            rows = self._rows[cache.name] = self._some(keep, cache)
+            rows = self._rows[cache.name] = self._some(self._people(), cache)
         return rows
+
+    def boxed(self) -> BoxRows:
+        """Return the same requests for a cache that is simulated."""
+        rows = self._box_rows
+        if rows is None:
+            people, keep, size = self._people(), self.keep, self.size
+            what = [keep[i] | size[i] << 8 for i in people]
+            rows = self._box_rows = BoxRows(*self._some(people, CacheModel(""))[:5], what)
+        return rows
+
+    def _people(self) -> Sequence[int]:
+        return [i for i, klass in enumerate(self.klass) if klass in (_PERSON, _API)]
 
     def everybody(self) -> Rows:
         """Return all requests, without a cache."""
@@ -110,7 +143,12 @@ class Chunk:
     def _some(self, keep: Sequence[int], cache: CacheModel) -> Rows:
         t_s, flags, age_s, usable_s = self.t_s, self.flags, self.age_s, cache.usable_s
         klasses = [Klass(n) for n in range(len(Klass))]
-        if usable_s == 0:
+        if cache.usable:
+            each_s, kinds = cache.usable, self.keep
+            expires_s = [
+                t_s[i] - age_s[i] + each_s[kinds[i]] if age_s[i] >= 0 else _ALWAYS_S for i in keep
+            ]
+        elif usable_s == 0:
             expires_s = [_ALWAYS_S] * len(keep)
         else:
             expires_s = [
@@ -180,8 +218,15 @@ class Traffic:
 class Reader:
     """Turns log entries into records."""
 
-    def __init__(self, traffic: Traffic, agents: Agents, behaviour: Behaviour | None) -> None:
+    def __init__(
+        self,
+        traffic: Traffic,
+        agents: Agents,
+        behaviour: Behaviour | None,
+        keeps: Keeps = PLAIN,
+    ) -> None:
         """`behaviour` None: only declared classes count."""
+        self._keeps = keeps
         self._traffic = traffic
         self._agents = agents
         self._behaviour = behaviour
@@ -246,11 +291,13 @@ class Reader:
         elif klass.robot and klass is not Klass.MONITOR and never_refused(entry.method, address):
             # Dearer than in the box, where who says that he is a robot wakes it for a moment.
             klass = _API
-        age_s = NEVER
+        age_s, keep = NEVER, NOT_KEPT
         if (klass is _PERSON or klass is _API) and is_cacheable(entry.method, entry.status):
             age_s = self._fetched.age_s(t_s, path)
+            keep = self._keeps.of(bare, static=static, status=entry.status, size=entry.size)
         flags = static * _STATIC_FLAG | page_load * PAGE_LOAD_FLAG
-        self._chunk.append(t_s, client, path, klass, flags=flags, age_s=age_s)
+        size = size_code(entry.size)
+        self._chunk.append(t_s, client, path, klass, flags=flags, age_s=age_s, keep=keep, size=size)
 
 
 def _agent_hash(agent: str) -> int:
@@ -272,6 +319,7 @@ def read_log(
     *,
     learn: bool,
     progress: Callable[[int, int], None] | None,
+    keeps: Keeps = PLAIN,
 ) -> None:
     """Read the files of one log, in order, into `traffic`.
 
@@ -279,7 +327,7 @@ def read_log(
     """
     log = Log(files)
     told = (lambda entries: progress(entries, log.read_bytes)) if progress else None
-    Reader(traffic, agents, Behaviour() if learn else None).read(log, told)
+    Reader(traffic, agents, Behaviour() if learn else None, keeps).read(log, told)
     trust = traffic.trust
     trust.lines = log.lines
     trust.malformed = sum(log.malformed.values())
