@@ -136,7 +136,7 @@ def test_the_promise_is_asked_for_from_the_second_day_on(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], days_s: tuple[int, int], broken: bool
 ) -> None:
     asked = two_days(tmp_path / "two.log", *days_s)
-    assert cli.main(["estimate", asked, "--policy", "timeout-2m"]) == 0
+    assert cli.main(["estimate", asked, "--policy", "timeout-2m", "--cache", "none"]) == 0
     (row,) = (ln for ln in capsys.readouterr().out.splitlines() if "timeout-2m" in ln)
     assert float(row.split()[6].rstrip("%")) > 1  # of both days
     assert ("breaks the promise" in row) is broken
@@ -301,7 +301,7 @@ def test_the_summary_has_the_verdict_and_what_the_figures_show(log: str, tmp_pat
 
 
 def test_the_summary_has_what_the_page_asks_the_promise_of(tmp_path: Path) -> None:
-    found = summary(tmp_path, two_days(tmp_path / "two.log", 3600, 60))
+    found = summary(tmp_path, two_days(tmp_path / "two.log", 3600, 60), "--cache", "none")
     (row,) = (row for row in found["rows"] if row["policy"] == "timeout-2m")
     assert row["delayed_since_day_2"] < row["promise"]["f"] < row["delayed_fraction"]
 
@@ -363,3 +363,77 @@ def test_with_todays_robots_the_thesis_rule_nets_what_it_claims() -> None:
     assert made["thesis"]["delayed_fraction"] < 0.04
     assert 0.60 <= made["idealised"]["saving_net"] <= 0.735
     assert 0.60 <= claimed("declared", "none")["idealised"]["saving_net"] <= 0.735
+
+
+SET = """
+[[server]]
+id = "web"
+address = "192.0.2.9"
+mac = "02:00:00:00:00:09"
+[server.cache]
+mode = "{mode}"
+[[cache_rule]]
+path = "/"
+asleep = "yes"
+"""
+
+
+def mornings(path: Path) -> str:
+    """Somebody asks for a page on a quiet evening, and again in the night."""
+    times = [
+        day * 86400 + hour * 3600 + n * 20
+        for day in range(4)
+        for hour in (20, 26)
+        for n in range(5)
+    ]
+    return write(path, [line(t, "/news") for t in sorted(times)])
+
+
+def answered(found: list[Row]) -> float | None:
+    (row,) = found
+    share: float | None = row["answered_asleep"]
+    return share
+
+
+def test_the_cache_is_as_the_box_is_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = [mornings(tmp_path / "a.log"), "--json", "--policy", "timeout-30s", "--cache", "box"]
+    asked += ["--counting", "closed", "--promise", "0.1:1"]
+    shares = {}
+    for mode in ("default", "frozen"):
+        file = tmp_path / f"{mode}.toml"
+        file.write_text(SET.format(mode=mode))
+        shares[mode] = answered(rows(capsys, *asked, "--config", str(file)))
+    told = tmp_path / "told.json"
+    told.write_text(json.dumps({"server": [{"id": "web", "cache": {"mode": "default"}}]}))
+    assert shares["default"] == answered(rows(capsys, *asked, "--config", str(told)))
+    assert shares["frozen"] is not None
+    assert shares["default"] is not None
+    assert shares["frozen"] > shares["default"]
+
+
+@pytest.mark.parametrize(
+    "text", ["server = 3", '{"server": [{"id": "a", "cache": {"mode": 1}}]}', "{"]
+)
+def test_what_is_no_configuration_is_told(
+    tmp_path: Path, log: str, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "box.toml"
+    file.write_text(text)
+    assert cli.main(["estimate", log, "--config", str(file)]) == 2
+    assert capsys.readouterr().err.startswith("naproxy estimate: ")
+
+
+def test_a_server_that_is_not_there_is_told(
+    tmp_path: Path, log: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "box.toml"
+    file.write_text(SET.format(mode="frozen"))
+    assert cli.main(["estimate", log, "--config", str(file), "--server", "mail"]) == 2
+    assert "has no server mail" in capsys.readouterr().err
+
+
+def test_what_a_log_cannot_say_of_the_cache_is_said(
+    log: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["estimate", log]) == 0
+    assert "A log has no cookies" in capsys.readouterr().out

@@ -26,6 +26,7 @@ from naproxy.core.words import words
 
 from naproxy_webui.http.api import json_response, route
 from naproxy_webui.http.child import CANCELLED, DONE, FAILED, NONE, RUNNING, WHY
+from naproxy_webui.http.control import control
 from naproxy_webui.http.errors import ApiError
 from naproxy_webui.http.page import Page
 from naproxy_webui.i18n.texts import language, t
@@ -38,7 +39,7 @@ PAGE = Page(name="traffic_estimate", path="/api/traffic/estimate")
 blueprint = Blueprint("traffic_estimate", __name__)
 
 _SPACE: Final = 2
-"""Free disk that is wanted for each byte of a log: a request takes 22 of them, a line more."""
+"""Free disk that is wanted for each byte of a log: a request takes 24 of them, a line more."""
 
 _PROGRESS = obj(
     {
@@ -84,8 +85,18 @@ def start(body: dict[str, Any]) -> Any:
     if body["on_w"] <= body["off_w"]:
         raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, t("traffic.error.watts"), "on_w")
     logs = _logs(body.pop("uploads"))
-    made = estimates().start(logs, Question(**body, utc_offset=utc_offset(time.time())))
+    offset = utc_offset(time.time())
+    made = estimates().start(logs, Question(**body, utc_offset=offset, config=_config()))
     return _told(made)
+
+
+def _config() -> dict[str, Any] | None:
+    """Return what the box's cache is set to, among other things; None if it does not say."""
+    try:
+        said = control().get("/v1/config", timeout_s=5.0)
+    except ApiError:
+        return None
+    return said if "cache_rule" in said and "server" in said else None
 
 
 def _logs(ids: list[str]) -> list[tuple[str, Path]]:

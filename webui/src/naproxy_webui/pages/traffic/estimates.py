@@ -28,7 +28,7 @@ from naproxy_webui.options import Settings
 LIMITS: Final = Limits(
     memory_bytes=384 << 20, processor_s=3600, file_bytes=2 << 30, longest_s=3600.0
 )
-"""A million lines take 48 MB of memory (docs/deciding.md), a request 22 bytes of a file."""
+"""A million lines take 48 MB of memory (docs/deciding.md), a request 24 bytes of a file."""
 
 MOST_SUMMARY_BYTES: Final = 4 << 20
 _NOT_PLAIN: Final = re.compile(r"[^A-Za-z0-9._-]+")
@@ -65,6 +65,8 @@ class Question:
     delta_s: float
     utc_offset: str = "+00:00"
     price: float | None = None
+    config: dict[str, Any] | None = None
+    """Of the box, as its API says it: how its cache is set. None: as a new box's."""
 
     def options(self) -> list[str]:
         """Return the command's options."""
@@ -129,7 +131,8 @@ class Estimates:
 
     def _run(self, work: Path, files: Sequence[Path], question: Question) -> Child:
         command = [
-            *(*self._program, "estimate", *question.options(), "--json", "--cache=frozen"),
+            *(*self._program, "estimate", *question.options(), *_set(work, question.config)),
+            *("--json", "--cache=box"),
             *("--counting=closed", "--jobs=1", "--progress-json"),
             *(f"--html={work / 'report.html'}", f"--summary={work / 'summary.json'}"),
             *("--", *map(str, files)),
@@ -194,6 +197,16 @@ class Estimates:
         child = self._child
         if child is not None:
             child.cancel()
+
+
+def _set(work: Path, config: dict[str, Any] | None) -> list[str]:
+    """Leave what the cache is set to for the program; nothing else of the configuration."""
+    if config is None:
+        return []
+    file = work / "config.json"
+    own = [{"id": each["id"], "cache": each["cache"]} for each in config["server"]]
+    file.write_text(json.dumps({"server": own, "cache_rule": config["cache_rule"]}), "utf-8")
+    return [f"--config={file}"]
 
 
 def _linked(logs: Sequence[tuple[str, Path]], folder: Path) -> list[Path]:

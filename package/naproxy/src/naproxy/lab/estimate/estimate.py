@@ -16,6 +16,7 @@ from typing import Any, Final
 from naproxy.config import document
 from naproxy.core.classify import Agents
 from naproxy.core.energy import FALL_S, Power, switch_j
+from naproxy.core.schema import ConfigError, Problem, load
 from naproxy.core.state import Klass
 from naproxy.lab.estimate import progress
 from naproxy.lab.estimate.accesslog import Log
@@ -77,8 +78,8 @@ def add_parser(subparsers: Any) -> None:
         "--config",
         metavar="FILE",
         type=Path,
-        help="configuration of the box, for its cache; without it that of this box, and elsewhere"
-        " what a new box has",
+        help="configuration of the box (TOML, or JSON as its API says it), for its cache; without"
+        " it that of this box, and elsewhere what a new box has",
     )
     add("--server", metavar="ID", default="", help="the server of the configuration; the first")
     add("--counting", action="append", choices=COUNTINGS, help="how delays count; may be repeated")
@@ -221,26 +222,46 @@ def box_of(file: Path | None, server: str = "") -> BoxModel:
         file = Path(document.DEFAULT_FILE)
         if not os.access(file, os.R_OK):
             return replace(BOXES[NEW_BOX], name=BOX)
-    config = document.read(file)
-    each = next((each for each in config.server if server in ("", each.id)), None)
-    if each is None:
+    servers, rules = _said(document.text(file))
+    found = [each for each in servers if server in ("", each[0])]
+    if not found:
         if server:
             raise ValueError(f"{file} has no server {server}")
         return replace(BOXES[NEW_BOX], name=BOX)
-    rules = [
-        PathRule(rule.path, rule.keep_s, rule.asleep)
-        for rule in config.cache_rule
-        if rule.server in ("", each.id)
+    name, cache = found[0]
+    own = [
+        PathRule(rule.path, rule.keep_s, rule.asleep) for rule in rules if rule.server in ("", name)
     ]
-    cache = each.cache
     frozen = cache.mode != "default"
     return BoxModel(
         BOX,
         frozen=frozen,
         grace_s=float(cache.grace_s) if cache.mode == "aggressive" else GRACE_S,
         warm=frozen and cache.warm,
-        keeps=Keeps(rules),
+        keeps=Keeps(own),
     )
+
+
+def _said(text: bytes) -> tuple[list[tuple[str, document.Cache]], Sequence[document.CacheRule]]:
+    """Return the servers' caches and the rules of a configuration, or of what the API says of it.
+
+    ValueError if it is neither.
+    """
+    if not text.startswith(b"{"):
+        config = document.parse(text)
+        return [(each.id, each.cache) for each in config.server], config.cache_rule
+    told, problems = json.loads(text), list[Problem]()
+    caches = [
+        (str(each["id"]), load(document.Cache, each["cache"], "server.cache", problems))
+        for each in told.get("server", [])
+    ]
+    rules = [
+        load(document.CacheRule, each, "cache_rule", problems)
+        for each in told.get("cache_rule", [])
+    ]
+    if problems:
+        raise ConfigError(problems)
+    return caches, rules
 
 
 def _server(args: argparse.Namespace, box: BoxModel) -> Server:
