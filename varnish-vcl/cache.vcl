@@ -206,6 +206,18 @@ sub vcl_backend_response {
 		# missed, so that its parts can be asked for by Range.
 		return (pass(600s));
 	}
+	if (!beresp.http.Content-Length && !beresp.http.Content-Encoding &&
+	    (beresp.http.Content-Disposition ~ "(?i)^\s*attachment\b" ||
+	    beresp.http.Content-Type ~ "(?i)^\s*(?:audio|video)/" ||
+	    beresp.http.Content-Type ~
+	    "(?i)^\s*application/(?:octet-stream|x-iso9660-image)\b" ||
+	    beresp.http.Content-Type ~
+	    "(?i)^\s*application/(?:x-)?(?:7z|bzip2?|g?tar|g?zip|rar|xz)\b")) {
+		# Nor one whose length nobody knows before it is there: that is
+		# a download by what it is, which no server compresses. Pages
+		# and pictures made by programs have no length either.
+		return (pass(600s));
+	}
 
 	if (beresp.http.Cache-Control ~ "(?i)\b(must|proxy)-revalidate\b" ||
 	    beresp.http.CDN-Cache-Control ~ "(?i)\b(must|proxy)-revalidate\b") {
