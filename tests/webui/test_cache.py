@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.webui.conftest import OpenPage, WatchedPage
 from tests.webui.looks import too_wide, violations
@@ -128,3 +128,41 @@ def test_a_cookie_that_would_be_every_cookie_is_refused_beside_its_field(
     page.locator("[data-save-bar] button[type=submit]").click()
     expect(page.locator(".field", has=cookies).locator(".error")).to_contain_text("not alone")
     assert config(stage)["server"][0]["cache"]["cookies"] == []
+
+
+def test_a_part_of_the_cache_is_emptied(page: WatchedPage) -> None:
+    asked: list[Any] = []
+
+    def take(route: Route) -> None:
+        asked.append((route.request.url.rpartition("/api/")[2], route.request.post_data_json))
+        route.fulfill(json={})
+
+    page.route("**/api/**/cache/empty", take)
+    page.goto("/settings/cache")
+    form = page.locator("form[data-empty-cache]")
+    for what, typed in (("path", "/news/"), ("tag", "post:7"), ("server", ""), ("all", "")):
+        form.locator(f"input[value={what}]").check()
+        if typed:
+            form.locator(f"input[name={what}]").fill(typed)
+            clean(page, f"settings-empty-{what}")
+        form.locator("button[type=submit]").click()
+        with page.expect_response("**/cache/empty"):
+            page.locator("dialog button", has_text="Empty the cache").click()
+        expect(page.locator(".toast").last).to_be_visible()
+    assert asked == [
+        ("settings/cache/empty", {"server": "web", "path": "/news/", "tag": None}),
+        ("settings/cache/empty", {"server": "web", "path": None, "tag": "post:7"}),
+        ("settings/cache/empty", {"server": "web", "path": None, "tag": None}),
+        ("box/cache/empty", {}),
+    ]
+
+
+def test_what_is_no_address_is_refused_beside_its_field(page: WatchedPage) -> None:
+    page.watch.allow("status of 4(00|22)")
+    page.goto("/settings/cache")
+    form = page.locator("form[data-empty-cache]")
+    form.locator("input[value=path]").check()
+    form.locator("input[name=path]").fill("news")
+    form.locator("button[type=submit]").click()
+    page.locator("dialog button", has_text="Empty the cache").click()
+    expect(form.locator("input[name=path]")).to_have_attribute("aria-invalid", "true")

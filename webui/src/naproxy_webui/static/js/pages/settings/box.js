@@ -23,19 +23,40 @@ import { again } from "./forms.js";
 const PART_BYTES = 1 << 19;
 const LONG = { timeout_ms: 120_000 };
 
+/** The cache: all of it, one server's, or what has an address or a tag. */
 export function emptyCache() {
-	for (const button of all("[data-empty-cache]")) {
-		onPress(button, async () => {
+	const form = /** @type {HTMLFormElement | null} */ (one("form[data-empty-cache]"));
+	if (!form) return;
+	const chosen = () => one("input[name=what]:checked", form).value;
+	const show = () => {
+		for (const each of all("[data-empty-of]", form))
+			each.hidden = each.dataset.emptyOf !== chosen();
+	};
+	form.noValidate = true;
+	form.addEventListener("change", show);
+	onSend(
+		form,
+		async () => {
+			const what = chosen();
+			/** @param {string} name */
+			const given = (name) => (what === name ? field(form, name).value.trim() : null);
+			const part = { server: form.dataset.server, path: given("path"), tag: given("tag") };
 			const sure = await confirm({
 				title: t("settings.empty_sure"),
 				text: t("settings.empty_words"),
 				yes: t("settings.empty"),
 			});
 			if (!sure) return;
-			await post("/api/box/cache/empty");
-			toast(t("settings.emptied"));
-		});
-	}
+			if (what === "all") await post("/api/box/cache/empty");
+			else await post("/api/settings/cache/empty", part);
+			clearErrors(form);
+			toast(
+				t(what === "path" || what === "tag" ? "settings.emptied_part" : "settings.emptied"),
+			);
+		},
+		(error) => showErrors(form, refusal(error)),
+	);
+	show();
 }
 
 export function logs() {
