@@ -5,9 +5,10 @@ when it is asked for past its time. Then what becomes of a request is what the V
 
     awake        a hit until `ttl_s` after the fetch; for `grace_s` more, too, while it is fetched
                  again; otherwise it needs the server
-    not awake    a hit as long as that, and nothing is fetched; *held* entries, if their time was
-                 not over when the server began to fall asleep; *kept* ones (robots.txt, icons,
-                 sitemaps) always; otherwise it wakes the server and is fetched once that is up
+    not awake    a hit as long as that, and nothing is fetched; *held* entries, if the server was
+                 asked after them between the decision to sleep and the command; *kept* ones
+                 (robots.txt, icons, sitemaps) always; otherwise it wakes the server and is fetched
+                 once that is up
 
 After a wake, what was served meanwhile is validated in the background. With `warm`, the planner of
 naproxy.policy.warming revalidates between the decision to sleep and the command.
@@ -132,8 +133,8 @@ class BoxModel:
     bounds: Bounds = BOUNDS
 
     def holds(self, keep: Keep) -> bool:
-        """Does what is kept so stay valid in a sleep?"""
-        return self.frozen and (keep.held or self.pages)
+        """Does what is kept so stay valid in a sleep, once the server was asked after it?"""
+        return self.frozen and self.warm and (keep.held or self.pages)
 
     @property
     def bound(self) -> CacheModel:
@@ -159,7 +160,6 @@ def boxes(keeps: Keeps = PLAIN) -> dict[str, BoxModel]:
         for model in (
             BoxModel("box-default", keeps=keeps),
             BoxModel("box-frozen", frozen=True, warm=True, keeps=keeps),
-            BoxModel("box-cold", frozen=True, keeps=keeps),
             BoxModel("box-pages", frozen=True, warm=True, pages=True, keeps=keeps),
             BoxModel("box-aggressive", frozen=True, grace_s=3600.0, warm=True, keeps=keeps),
         )
@@ -222,8 +222,8 @@ class BoxCache:
             self._fetched_s[path] = self._fetched_s.pop(path)
         return False
 
-    def asleep(self, t_s: float, since_s: float, path: int, what: int) -> bool:
-        """Does a request need the server, which is not awake and began to fall asleep then?"""
+    def asleep(self, t_s: float, decided_s: float, path: int, what: int) -> bool:
+        """Does a request need the server, which was told to sleep then, and is not awake?"""
         keep = what & 255
         if keep == NOT_KEPT:
             return True
@@ -231,7 +231,7 @@ class BoxCache:
         if fetched_s is not None:
             until_s = fetched_s + self._ttl_s[keep]
             if (
-                (self._held[keep] and until_s > since_s)
+                (self._held[keep] and fetched_s >= decided_s)
                 or t_s < until_s + self._grace_s
                 or self._kept[keep]
             ):

@@ -37,6 +37,7 @@ class BoxSimulation(Simulation):
         self._planner = self._content.planner
         self._late = 0
         self._warm_until_s = -math.inf
+        self._decided_s = math.inf  # the last sleep
 
     def feed(self, chunk: Chunk) -> None:
         """Take the requests of the next stretch of time."""
@@ -54,7 +55,7 @@ class BoxSimulation(Simulation):
             if awake:
                 needs = content.awake(t_s, path, what)
             else:
-                needs = content.asleep(t_s, self._since_s, path, what)
+                needs = content.asleep(t_s, self._decided_s, path, what)
             if planner is not None:
                 planner.asked(t_s, path, client, asleep=not awake, cacheable=what & 255 != 0)
             if awake:
@@ -77,6 +78,8 @@ class BoxSimulation(Simulation):
 
     def _before_sleep(self, now_s: float) -> float:
         planner = self._planner
+        if not 0 <= now_s - self._warm_until_s < _JUST_WARMED_S:
+            self._decided_s = now_s
         if planner is None or 0 <= now_s - self._warm_until_s < _JUST_WARMED_S:
             return now_s
         power, outcome = self._power, self.outcome
