@@ -66,9 +66,10 @@ def hours(query: dict[str, Any]) -> Any:
     body=obj(
         {
             "server": string(minLength=1, maxLength=31),
-            "path": nullable(string(minLength=1, maxLength=256, pattern="^/")),
-            "tag": nullable(string(maxLength=128, pattern="^[A-Za-z0-9_:./@=-]+$")),
-        }
+            "path": string(minLength=1, maxLength=256, pattern="^/"),
+            "tag": string(maxLength=128, pattern="^[A-Za-z0-9_:./@=-]+$"),
+        },
+        optional=("server", "path", "tag"),
     ),
     answer=obj({}),
     refusals=(404, 502, 503),

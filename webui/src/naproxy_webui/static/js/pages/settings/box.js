@@ -38,9 +38,14 @@ export function emptyCache() {
 		form,
 		async () => {
 			const what = chosen();
-			/** @param {string} name */
-			const given = (name) => (what === name ? field(form, name).value.trim() : null);
-			const part = { server: form.dataset.server, path: given("path"), tag: given("tag") };
+			const { server } = form.dataset;
+			const named = ["path", "tag"].includes(what) ? field(form, what).value.trim() : "";
+			const part =
+				what === "tag"
+					? { tag: named }
+					: what === "path"
+						? { server, path: named }
+						: { server };
 			const sure = await confirm({
 				title: t("settings.empty_sure"),
 				text: t("settings.empty_words"),
