@@ -39,14 +39,18 @@ def measure(place: Path) -> None:
             sys.stdout.write(f"{name} ...\n")
             sys.stdout.flush()
             runs[name] = [asdict(case) for case in suite.run(office, place, ready())]
-    versions = {"varnish": version("varnishd", "-V"), "nginx": version("nginx", "-v")}
+    versions = {
+        "varnish": version("varnishd", "-V"),
+        "nginx": version("nginx", "-v"),
+        "ats": version("traffic_server", "-V"),
+    }
     RESULTS.write_text(json.dumps({"versions": versions, "runs": runs}, indent=1) + "\n")
 
 
 def version(*command: str) -> str:
-    """Return the version of a program, which it says on standard error."""
+    """Return the version of a program, on whichever output it says it."""
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    found = re.search(r"\d+(\.\d+)+", done.stderr)
+    found = re.search(r"\d+(\.\d+)+", done.stderr + done.stdout)
     if not found:
         raise OfficeError(f"{command[0]} says no version: {done.stderr.strip()}")
     return found[0]
@@ -66,7 +70,7 @@ def write_page() -> int:
     versions = kept["versions"]
     said = (
         f"Commit `{suite.COMMIT[:12]}` of the suite, Varnish {versions['varnish']}, "
-        f"nginx {versions['nginx']}.\n"
+        f"nginx {versions['nginx']}, Apache Traffic Server {versions['ats']}.\n"
     )
     made = "\n".join(
         [said, counts(runs), "### Why\n", details(runs, explanations)],

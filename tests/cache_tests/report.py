@@ -10,11 +10,13 @@ END = "<!-- to here -->\n"
 
 COLUMNS = {
     "default": "ours, `default`",
+    "frozen": "ours, `frozen`",
     "aggressive": "ours, `aggressive`",
     "varnish": "plain Varnish",
     "nginx": "nginx",
+    "ats": "Traffic Server",
 }
-_OURS = ("default", "aggressive")
+_OURS = ("default", "frozen", "aggressive")
 _KINDS = ("required", "optimal", "check")
 _PASSED = ("pass", "yes")
 _WORDS = {"pass": "yes", "fail": "no"}

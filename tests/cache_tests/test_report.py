@@ -30,14 +30,14 @@ def test_a_case_that_passes_everywhere_needs_no_explanation() -> None:
     assert to_explain(runs()) == []
 
 
-@pytest.mark.parametrize("column", ["default", "aggressive", "varnish"])
+@pytest.mark.parametrize("column", ["default", "frozen", "aggressive", "varnish"])
 @pytest.mark.parametrize("verdict", ["fail", "dependency_fail", "setup_fail", "retry", "untested"])
 def test_a_required_case_that_does_not_pass_must_be_explained(column: str, verdict: str) -> None:
     assert to_explain(runs(**{column: verdict})) == ["a"]
 
 
-def test_what_only_nginx_fails_is_not_for_us_to_explain() -> None:
-    assert to_explain(runs(nginx="fail")) == []
+def test_what_only_others_fail_is_not_for_us_to_explain() -> None:
+    assert to_explain(runs(nginx="fail", ats="fail")) == []
 
 
 def test_optimal_and_check_cases_are_not_explained() -> None:
@@ -74,14 +74,14 @@ def test_only_what_passed_is_counted() -> None:
     required = [case(str(n), verdict) for n, verdict in enumerate(verdicts)]
     checks = [case("c", "yes", "check"), case("d", "no", "check")]
     table = counts({column: [*required, *checks] for column in COLUMNS})
-    assert "| required | 4 | 1 | 1 | 1 | 1 |\n" in table
-    assert "| check | 2 | 1 | 1 | 1 | 1 |\n" in table
+    assert "| required | 4 | 1 | 1 | 1 | 1 | 1 | 1 |\n" in table
+    assert "| check | 2 | 1 | 1 | 1 | 1 | 1 | 1 |\n" in table
 
 
 def test_each_explained_case_has_its_results_beside_it() -> None:
     made = details(runs(default="fail", nginx="setup_fail"), [Explanation("So it is.", ["a"])])
     assert made.startswith("So it is.\n\n| case |")
-    assert "| `a` | no | yes | yes | ? |\n" in made
+    assert "| `a` | no | yes | yes | yes | ? | yes |\n" in made
 
 
 def test_the_page_around_the_tables_stays() -> None:

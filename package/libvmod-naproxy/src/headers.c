@@ -66,7 +66,7 @@ headers_match(struct np_headers *h, const char *b, size_t len)
 	const struct header *known;
 	const char *value;
 
-	if (len >= sizeof our_prefix &&
+	if ((*b | 0x20) == 'x' && len >= sizeof our_prefix &&
 	    !strncasecmp(b, our_prefix, sizeof our_prefix - 1))
 		h->special = true;
 	for (known = header; known < header + sizeof header / sizeof *header;
