@@ -43,6 +43,7 @@ COMMANDS: Final = {
     "export": "naproxy.cli.export",
     "metrics": "naproxy.cli.export",
     "mqtt": "naproxy.cli.mqtt",
+    "fetch": "naproxy.cli.fetch",
     "replay": "naproxy.lab.replay.replay",
     "estimate": "naproxy.lab.estimate.estimate",
 }
