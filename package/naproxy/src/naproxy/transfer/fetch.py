@@ -147,7 +147,7 @@ def modelled() -> Callable[[], float]:
     return joules
 
 
-def buffer_bytes() -> int:
+def window_bytes() -> int:
     """Return what TCP lets be on its way at most: half of the buffer, as tcp(7) divides it."""
     try:
         return int(_BUFFERS.read_text().split()[2]) // 2
@@ -168,6 +168,7 @@ def fetch(
     ask_sizes: bool = True,
     stop: threading.Event | None = None,
     bandwidth_bytes_s: float = BANDWIDTH_BYTES_S,
+    buffer_bytes: int | None = None,
     probe_s: float = PROBE_S,
     top_bytes_s: float | None = None,
     told: Callable[[File], None] | None = None,
@@ -176,15 +177,16 @@ def fetch(
 
     `energy` is a counter of joules, `modelled()` if there is none. `headers` go with each job,
     below its own. `follow` redirects, to http and https only. `ask_sizes` of jobs that have
-    none, by HEAD; without it they are small. `top_bytes_s` is what flexible's share is of, if
-    that is known. `told` hears of each file as it ends.
+    none, by HEAD; without it they are small. `buffer_bytes` is the system's unless it is said,
+    `top_bytes_s` what flexible's share is of, if that is known. `told` hears of each file as it
+    ends.
 
     Raises nothing for what a job or a server has wrong: that stands in the report.
     """
     options = _Options(bounds, unix_socket, dict(headers or {}), follow, stop or threading.Event())
     with contextlib.closing(_Transfer(jobs, options, energy or modelled(), told)) as transfer:
         transfer.look(most_channels, ask_sizes=ask_sizes)
-        link = Link(bandwidth_bytes_s, transfer.rtt_s, buffer_bytes())
+        link = Link(bandwidth_bytes_s, transfer.rtt_s, buffer_bytes or window_bytes())
         algorithm = sla.make(link, max(1, most_channels), probe_s=probe_s, top_bytes_s=top_bytes_s)
         transfer.run(algorithm, link)
         return transfer.report

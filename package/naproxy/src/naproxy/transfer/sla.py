@@ -230,7 +230,7 @@ class Sla:
 
 
 NAMES: Final[Sequence[str]] = ("mine", "maxthr", "ee", "flexible:SHARE")
-_FLEXIBLE: Final = re.compile(r"flexible:(1|0?\.\d{1,4})")
+_FLEXIBLE: Final = re.compile(r"flexible:(1|0?\.[0-9]{1,4})")
 
 
 def parse(text: str) -> Sla:
