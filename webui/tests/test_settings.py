@@ -190,6 +190,20 @@ def test_who_may_look_may_not_change(box: Box, client: FlaskClient, viewer: Flas
     assert viewer.post("/api/settings/cache/empty", json={"tag": "a"}).status_code == 403
 
 
+def test_a_part_of_the_cache_is_what_the_controller_knows_as_one(
+    box: Box, client: FlaskClient
+) -> None:
+    for part, status in (
+        ({"server": "web", "path": "/news/"}, 502),  # there is no Varnish here
+        ({"tag": "post:7"}, 502),
+        ({"server": "nope"}, 404),
+        ({"server": "web", "tag": "a"}, 400),
+        ({"path": "news"}, 400),
+        ({"tag": "a b"}, 400),
+    ):
+        assert client.post("/api/settings/cache/empty", json=part).status_code == status, part
+
+
 def test_a_page_that_there_is_not_is_404(box: Box, client: FlaskClient) -> None:
     for path in ("nothing", "sleep?server=nope", "../account", "base"):
         assert client.get(f"/settings/{path}").status_code == 404

@@ -10,7 +10,6 @@ from naproxy.api.shapes import array, integer, nullable, obj, string
 from naproxy.history.read import patterns
 
 from naproxy_webui.http.api import route
-from naproxy_webui.http.control import control
 from naproxy_webui.http.mount import mount
 from naproxy_webui.http.page import Page
 from naproxy_webui.office.equipment import equipment
@@ -58,28 +57,7 @@ def hours(query: dict[str, Any]) -> Any:
     return {"days": proposed(busy, seen), "weeks": min(seen)}
 
 
-@route(
-    blueprint,
-    "POST",
-    "/api/settings/cache/empty",
-    summary="Use nothing any more that the cache has of a server: all, below a path, or with a tag",
-    body=obj(
-        {
-            "server": string(minLength=1, maxLength=31),
-            "path": string(minLength=1, maxLength=256, pattern="^/"),
-            "tag": string(maxLength=128, pattern="^[A-Za-z0-9_:./@=-]+$"),
-        },
-        optional=("server", "path", "tag"),
-    ),
-    answer=obj({}),
-    refusals=(404, 502, 503),
-)
-def empty(body: dict[str, Any]) -> Any:
-    """Have it emptied."""
-    control().ask("POST", "/v1/cache/empty", body)
-    return {}
-
-
+mount(blueprint, "cache.empty", "/api/settings/cache/empty")
 mount(blueprint, "config", "/api/settings")
 mount(blueprint, "config.change", "/api/settings", then=_changed)
 mount(blueprint, "config.refused", "/api/settings/refused")
