@@ -195,7 +195,8 @@ def test_an_sla_is_read() -> None:
 @pytest.mark.parametrize(
     "text",
     ["", "MinE", "flexible", "flexible:", "flexible:0", "flexible:0.0", "flexible:1.1",
-     "flexible:nan", "flexible:0.8 ", "flexible:-0.5", "flexible:0.\N{ARABIC-INDIC DIGIT EIGHT}", "fixed"],
+     "flexible:nan", "flexible:0.8 ", "flexible:-0.5", "flexible:0.\N{ARABIC-INDIC DIGIT EIGHT}",
+     "fixed"],
 )  # fmt: skip
 def test_an_sla_that_is_none_is_named(text: str) -> None:
     with pytest.raises(WrongError, match="is none of mine, maxthr, ee"):

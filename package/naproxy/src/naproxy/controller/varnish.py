@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-import logging
-import queue
 import socket
 import threading
 import time
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
-from http.client import HTTPConnection, HTTPException
+from dataclasses import dataclass, field, replace
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Final
 
-_LOG: Final = logging.getLogger(__name__)
-AT_ONCE: Final = 4
+from naproxy.core.reason import WrongError
+from naproxy.transfer import fetch as transfer
+from naproxy.transfer.sla import Sla, parse
+from naproxy.transfer.urls import checked
+
+MOST_CHANNELS: Final = 8
 """Requests at a time: a small server has a few processors, and others it serves."""
+PROBE_S: Final = 0.5
+"""The paper's probes of five seconds would be half of all the time there is."""
 _ANSWER_S: Final = 5.0
+_EXPIRE: Final = {"X-Naproxy-Expire": "1"}
 _KEPT: Final = (200, 203, 204, 300, 301, 302, 304, 307, 308, 404, 410)
 
 
@@ -48,37 +53,44 @@ class Varnish:
         self._path = str(socket_path)
 
     def fetch(
-        self, jobs: Sequence[Job], *, most_s: float, stop: threading.Event, expire: bool
+        self,
+        jobs: Sequence[Job],
+        sla: str,
+        *,
+        most_s: float,
+        stop: threading.Event,
+        expire: bool,
     ) -> Fetched:
         """Have the cache ask the server for each of these that it has not fresh.
 
-        Blocks until all is done, `most_s` are over, or `stop` is set. `expire`: also for those that
-        are fresh.
+        Blocks until all is done, `most_s` are over, or `stop` is set. `sla` is how, see
+        `naproxy.transfer`. `expire`: also for those that are fresh.
         """
         begun_s = time.monotonic()
-        todo: queue.SimpleQueue[Job] = queue.SimpleQueue()
-        for job in jobs:
-            todo.put(job)
-        done = Fetched()
-
-        def work() -> None:
-            with _Line(self._path) as line:
-                while not stop.is_set() and time.monotonic() - begun_s < most_s:
-                    try:
-                        job = todo.get_nowait()
-                    except queue.Empty:
-                        return
-                    took_s = line.ask(job, expire=expire)
-                    if took_s is not None:
-                        done.took_s[job.path] = took_s
-
-        threads = [threading.Thread(target=work) for _ in range(min(AT_ONCE, len(jobs)))]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        done.whole_s = time.monotonic() - begun_s
+        asked = [(job, _asks(job)) for job in jobs if _as_it_is(_url(job))]
+        if expire:
+            expired = [replace(each, headers={**each.headers, **_EXPIRE}) for _, each in asked]
+            self._transfer(expired, Sla("maxthr"), begun_s + most_s, stop)
+        report = self._transfer([each for _, each in asked], parse(sla), begun_s + most_s, stop)
+        done = Fetched(whole_s=time.monotonic() - begun_s)
+        for (job, _), file in zip(asked, report.files, strict=True):
+            if file.problem is None and file.status in _KEPT:
+                done.took_s[job.path] = file.seconds
         return done
+
+    def _transfer(
+        self, asked: Sequence[transfer.Job], sla: Sla, end_s: float, stop: threading.Event
+    ) -> transfer.Report:
+        return transfer.fetch(
+            asked,
+            sla,
+            bounds=transfer.Bounds(most_s=max(0.0, end_s - time.monotonic())),
+            most_channels=MOST_CHANNELS,
+            unix_socket=self._path,
+            ask_sizes=False,
+            stop=stop,
+            probe_s=PROBE_S,
+        )
 
     def empty(self, *, server: str = "", path: str = "", tag: str = "") -> int:
         """Have nothing used any more of a server, below a path (percent-encoded), with a tag.
@@ -97,50 +109,22 @@ class Varnish:
             return connection.getresponse().status
 
 
-class _Line:
-    """One connection, made anew where it has ended."""
+def _url(job: Job) -> str:
+    return f"http://box{job.url}"
 
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._connection: HTTPConnection | None = None
 
-    def __enter__(self) -> _Line:
-        return self
+def _as_it_is(url: str) -> bool:
+    """Does it go over the wire as it is written? Otherwise the cache would have another."""
+    try:
+        return checked(url) == url
+    except WrongError:
+        return False
 
-    def __exit__(self, *_: object) -> None:
-        if self._connection:
-            self._connection.close()
 
-    def ask(self, job: Job, *, expire: bool) -> float | None:
-        """Have one fetched; returns how long it took, None if the cache does not have it now."""
-        headers = {"Host": job.host}
-        if job.accept:
-            headers["Accept"] = job.accept
-        if job.https:
-            headers["X-Naproxy-Https"] = "1"
-        begun_s = time.monotonic()
-        try:
-            if expire:
-                self._head(job.url, {**headers, "X-Naproxy-Expire": "1"})
-            status = self._head(job.url, headers)
-        except (OSError, HTTPException) as error:
-            _LOG.debug("%s%s: not fetched: %r", job.host, job.url, error)
-            if self._connection:
-                self._connection.close()
-            self._connection = None
-            return None
-        return time.monotonic() - begun_s if status in _KEPT else None
-
-    def _head(self, url: str, headers: dict[str, str]) -> int:
-        if self._connection is None:
-            self._connection = HTTPConnection("box", timeout=_ANSWER_S)
-            self._connection.sock = socket.socket(socket.AF_UNIX)
-            self._connection.sock.settimeout(_ANSWER_S)
-            self._connection.sock.connect(self._path)
-        self._connection.request("HEAD", url, headers=headers)
-        answer = self._connection.getresponse()
-        answer.read()
-        if answer.will_close:
-            self._connection.close()
-            self._connection = None
-        return answer.status
+def _asks(job: Job) -> transfer.Job:
+    headers = {"Host": job.host}
+    if job.accept:
+        headers["Accept"] = job.accept
+    if job.https:
+        headers["X-Naproxy-Https"] = "1"
+    return transfer.Job(_url(job), job.bytes, headers, method="HEAD")

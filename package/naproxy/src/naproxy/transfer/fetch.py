@@ -355,6 +355,8 @@ class _Transfer:
             curl.setopt(pycurl.NOPROXY, "*")
         sent = {**options.headers, **going.file.job.headers}
         curl.setopt(pycurl.HTTPHEADER, [f"{n}: {v}" if v else f"{n};" for n, v in sent.items()])
+        # As it is asked for elsewhere: what /a/../b is, the server says.
+        curl.setopt(pycurl.PATH_AS_IS, 1)
         curl.setopt(pycurl.NOBODY, int(method == "HEAD"))
         if part.span:
             curl.setopt(pycurl.RANGE, "{}-{}".format(*part.span))
