@@ -224,7 +224,7 @@ siege: build ## attacks on the box while others are served, ten minutes, build/s
 five: build ## the thesis' five configurations on one slice [DURATION=s] [LOG=file]
 	@$(AS_ROOT) $(PYTHON) -m tests.simulator.five $(if $(DURATION),--duration $(DURATION)) $(if $(LOG),--log $(LOG))
 
-BENCHES := proxy wake tls edge policy engines estimate meter history webui
+BENCHES := proxy wake tls edge policy cache transfer engines estimate meter history webui
 bench: $(BENCHES:%=bench-%) ## all benchmarks, results in build/bench/
 bench-%: build
 	@mkdir -p $(BUILD)/bench

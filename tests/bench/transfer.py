@@ -89,7 +89,8 @@ class Bench:
             f"worker_processes 1; daemon off; pid {work}/nginx.pid; error_log {work}/nginx.err;\n"
             "user root; events { worker_connections 1024; }\n"
             "http { access_log off; sendfile on; keepalive_requests 1000000;\n"
-            f"client_body_temp_path {work}/body; server {{ listen {PORT}; root {self._root}; }} }}\n"
+            f"client_body_temp_path {work}/body;\n"
+            f"server {{ listen {PORT}; root {self._root}; }} }}\n"
         )
         self._nginx = office.server.popen(["nginx", "-c", work / "nginx.conf"], log="nginx")
         pid = self._nginx.pid
@@ -108,8 +109,9 @@ class Bench:
         )
 
     def _run(
-        self, who: str, limit: int, size: int, seconds: float, joules: float, steps: Any = ()
+        self, who: str, limit: int, size: int, spent: tuple[float, float], steps: Any = ()
     ) -> Run:
+        seconds, joules = spent
         ratio = size / 1e6 / joules
         return Run(who, limit, seconds, size * 8e-6 / seconds, joules, ratio, tuple(steps))
 
@@ -132,7 +134,7 @@ class Bench:
             + "/".join(map(str, s.channels.values()))
             for s in report.steps[:-1]
         ]
-        return self._run(who, limit, report.bytes, report.seconds, report.joules, steps)
+        return self._run(who, limit, report.bytes, (report.seconds, report.joules), steps)
 
     def _counter(self) -> Callable[[], float]:
         begun_s, mine_s, its_s = time.monotonic(), time.thread_time(), cpu_s(self._worker)
@@ -158,7 +160,7 @@ class Bench:
         client_s = now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime
         size = sum(self._sizes[name] for name in names)
         joules = self._joules(seconds, cpu_s(self._worker) - its_s, client_s)
-        return self._run(who, 1, size, seconds, joules)
+        return self._run(who, 1, size, (seconds, joules))
 
     def all(self, names: list[str], rtt_s: float, limits: tuple[int, ...]) -> Iterator[Run]:
         """Everybody, over one set."""

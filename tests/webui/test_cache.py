@@ -67,7 +67,7 @@ def test_the_guide_looks_at_the_website_and_writes_what_is_chosen(
     page.locator("[form=form]").click()
     page.wait_for_url("**/setup/again")
     cache, rules = config(stage)["server"][0]["cache"], config(stage)["cache_rule"]
-    assert (cache["mode"], cache["site"]) == ("frozen", "wordpress")
+    assert cache["mode"] == "frozen"
     assert [(rule["path"], rule["asleep"], rule["server"]) for rule in rules] == [
         ("/news/", "yes", "web")
     ]
@@ -104,7 +104,6 @@ def test_each_mode_has_what_it_needs_and_is_saved(page: WatchedPage, stage: Stag
     field(page, f"{at}.grace_s").fill("7200")
     said = page.locator("[data-consequence=cache]")
     expect(said).to_contain_text("up to 2 h")
-    field(page, f"{at}.site").select_option("typo3")
     field(page, f"{at}.cookies").fill("cookie_consent\nlang*")
     field(page, f"{at}.warm").uncheck()
     field(page, f"{at}.warm_sla").select_option("flexible:0.8")
@@ -114,7 +113,7 @@ def test_each_mode_has_what_it_needs_and_is_saved(page: WatchedPage, stage: Stag
     cache = config(stage)["server"][0]["cache"]
     assert cache == {
         **{"mode": "aggressive", "grace_s": 7200, "cookies": ["cookie_consent", "lang*"]},
-        **{"warm": False, "warm_sla": "flexible:0.8", "site": "typo3"},
+        **{"warm": False, "warm_sla": "flexible:0.8"},
     }
 
 

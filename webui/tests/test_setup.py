@@ -91,10 +91,10 @@ def test_names_are_taken_out_of_what_people_paste(typed: list[str], names: list[
 
 def test_the_cache_gets_what_is_chosen_and_each_part_once() -> None:
     rules = [{"path": "/news/", "server": ""}, {"path": "/shop/", "server": "shop"}]
-    server = {"id": "web", "cache": {"mode": "default", "site": ""}}
+    server = {"id": "web", "cache": {"mode": "default"}}
     config = {"server": [server], "cache_rule": rules}
     paths = ["/news/", "/shop/", "/shop/"]
-    chosen = {"mode": "frozen", "site": ""}
+    chosen = {"mode": "frozen"}
     mode, rule = setting_up.cache(config, "web", chosen, paths)
     assert mode == setting_up.put("server.web.cache.mode", "frozen")
     assert rule["where"] == "cache_rule"
@@ -306,10 +306,9 @@ def test_single_steps_are_for_administrators(app: Flask, admin: FlaskClient) -> 
         ("https", {"names": ["a.example"] * 65}),
         ("https", {"mode": "box", "server": "nope"}),
         ("https/look", {"server": "nope"}),
-        ("cache", {"mode": "everything", "site": ""}),
-        ("cache", {"mode": "frozen", "site": "myspace"}),
-        ("cache", {"mode": "frozen", "site": "", "paths": ["news"]}),
-        ("cache", {"mode": "frozen", "site": "", "paths": ["/x"] * 9}),
+        ("cache", {"mode": "everything"}),
+        ("cache", {"mode": "frozen", "paths": ["news"]}),
+        ("cache", {"mode": "frozen", "paths": ["/x"] * 9}),
         ("sleep", {"driver": "command"}),
         ("sleep", {"driver": "ssh", "user": "-oProxyCommand=reboot"}),
         ("meter", {"kind": "found", "where": "/etc/passwd"}),

@@ -61,15 +61,6 @@ SITES: Final = NAMES // SERVERS
 HTTPS_PORT: Final = 443
 ACME_NAMES: Final = 100
 """Most names of a certificate that is issued to the box, by Let's Encrypt's rules."""
-SITES_MADE_WITH: Final = (
-    "wordpress",
-    "nextcloud",
-    "joomla",
-    "drupal",
-    "typo3",
-    "synology",
-    "other",
-)
 BOX: Final = "box"
 """Whose meter it is that measures the box itself."""
 _FINGERPRINT: Final = re.compile(r"[0-9a-f]{64}")
@@ -179,12 +170,6 @@ class Cache:
         " best ratio of both; flexible:0.8, at that share of the highest speed",
         "ee",
         check=_is_transfer,
-    )
-    site: str = option(
-        "What the website is made with: the box then knows its harmless cookies and its personal"
-        " pages; empty: not known",
-        "",
-        choices=("", *SITES_MADE_WITH),
     )
 
 

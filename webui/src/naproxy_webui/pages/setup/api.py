@@ -292,7 +292,6 @@ mount(blueprint, "server.site", "/api/setup/site", server=named, then=job_in_wor
         {
             **SERVER,
             "mode": string(maxLength=16),
-            "site": string(maxLength=16),
             "paths": array(string(minLength=1, maxLength=55), maxItems=8),
         },
         optional=("server", "paths"),
@@ -304,7 +303,7 @@ def cache(body: dict[str, Any]) -> Any:
     """Write it; the controller knows which modes there are."""
     config = configuration()
     name = known(config, meant(body.get("server")))
-    chosen = {key: body[key] for key in ("mode", "site")}
+    chosen = {"mode": body["mode"]}
     write(config, setting_up.cache(config, name, chosen, body.get("paths", ())))
     return {"server": name}
 

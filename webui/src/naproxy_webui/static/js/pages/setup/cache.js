@@ -7,18 +7,22 @@ import { follow } from "../../kit/jobs.js";
 import { about, onward } from "./flow.js";
 
 const form = at("form");
-/** None before a server is chosen. */
-const site = /** @type {Field | null} */ (one("#site", form));
-/** Something other than "not known" stands there already. */
-const known = site?.value ?? "";
+/** @type {Record<string, string>} */
+const NAMES = {
+	wordpress: "WordPress",
+	nextcloud: "Nextcloud",
+	joomla: "Joomla",
+	drupal: "Drupal",
+	typo3: "TYPO3",
+	synology: "Synology",
+};
 
 /** @param {Loose} found */
 function facts({ asked, found, made_with: made, personal, cookies, redirects }) {
-	const name = one(`option[value="${made}"]`, form)?.textContent;
 	const set = cookies.map((/** @type {Loose} */ each) => each.name).join(", ");
 	return [
 		t("setup.cache.looked", { ...asked, of: found.pages + found.files }),
-		made && t("setup.cache.made_with", { name }),
+		made in NAMES && t("setup.cache.made_with", { name: NAMES[made] }),
 		personal.pages > 0 &&
 			t("setup.cache.personal", { count: personal.pages, pages: asked.pages }),
 		set && t("setup.cache.cookies", { names: set }),
@@ -47,7 +51,6 @@ function show({ result }) {
 		const text = place.dataset.share === "allowed" ? "allowed" : "share";
 		if (share !== null) place.textContent = t(`setup.cache.${text}`, { share: percent(share) });
 	}
-	if (site && !known && result.made_with) site.value = result.made_with;
 	at("parts").hidden = !result.rules.length;
 	fill(at("rules"), result.rules.map(part));
 }
@@ -84,7 +87,6 @@ onSubmit(
 			"/api/setup/cache",
 			about({
 				mode: one("input[name=mode]:checked", form).value,
-				site: site?.value ?? "",
 				paths: all("input[name=paths]:checked", form).map((each) => each.value),
 			}),
 		),
