@@ -213,7 +213,7 @@ def efficiency(run: Run) -> float:
 def main() -> None:
     """Measure, and write what was measured."""
     output = output_path()
-    places = []
+    places: list[dict[str, Any]] = []
     load = os.getloadavg()
     with Office() as office:
         work = office.directory / "bench"

@@ -11,6 +11,7 @@ from naproxy.lab.estimate.bounds import Bounds, Sleeps
 from naproxy.lab.estimate.boxcache import (
     BOXES,
     FILE,
+    NEEDS,
     NOT_KEPT,
     PAGE,
     BoxCache,
@@ -78,7 +79,7 @@ def test_while_asleep_nothing_is_fetched_and_afterwards_it_is_new() -> None:
     assert cache.asleep(135.0, 10.0, STYLE, FILE)
     cache.up(140.0)
     assert not cache.awake(250.0, STYLE, FILE)
-    assert cache.awake(300.0, FORM, NOT_KEPT), "a POST needs the server each time"
+    assert cache.awake(300.0, FORM, NOT_KEPT) == NEEDS, "a POST needs the server each time"
 
 
 def test_the_room_is_limited_and_what_is_not_asked_for_goes_first() -> None:

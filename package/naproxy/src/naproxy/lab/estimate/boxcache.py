@@ -67,6 +67,11 @@ class Keep(NamedTuple):
     static: bool = True  # a file, which seldom changes
 
 
+HIT: Final = 0
+NEEDS: Final = 1
+AGAIN: Final = 2
+"""It needs the server, but would not have if that had slept and the cache had been warm."""
+
 NOT_KEPT: Final = 0
 PAGE: Final = 1
 FILE: Final = 2
@@ -202,25 +207,25 @@ class BoxCache:
         self._served: set[int] = set()  # while not awake, to be validated
         self._awaited: dict[int, int] = {}  # to be fetched once the server is up
 
-    def awake(self, t_s: float, path: int, what: int) -> bool:
-        """Does a request need the server, which is awake? Then the answer is stored.
+    def awake(self, t_s: float, path: int, what: int) -> int:
+        """Say whether a request needs the server, which is awake: HIT, NEEDS or AGAIN.
 
         `what` is the address' keep, and the code of its size times 256.
         """
         keep = what & 255
         if keep == NOT_KEPT:
-            return True
+            return NEEDS
         fetched_s = self._fetched_s.get(path)
         if fetched_s is None:
             self._store(t_s, path, what)
-            return True
+            return NEEDS
         past_s = t_s - fetched_s - self._ttl_s[keep]
         if past_s >= 0:
             self._store(t_s, path, what)
-            return past_s >= self._grace_s
+            return HIT if past_s < self._grace_s else AGAIN if self._held[keep] else NEEDS
         if self._left < self._room >> 2:
             self._fetched_s[path] = self._fetched_s.pop(path)
-        return False
+        return HIT
 
     def asleep(self, t_s: float, decided_s: float, path: int, what: int) -> bool:
         """Does a request need the server, which was told to sleep then, and is not awake?"""
