@@ -38,10 +38,10 @@ static const struct header header[] = {
 	SEEN_TO("Cookie"),
 	SEEN_TO("Range"),
 	SEEN_TO("X-Forwarded-Proto"),
+	SEEN_TO("X-Naproxy"),
+	SEEN_TO("X-Naproxy-Cookie"),
+	SEEN_TO("X-Naproxy-Debug"),
 };
-
-/* All that begin so are ours. */
-static const char our_prefix[] = "X-Naproxy";
 
 #undef KNOWN
 #undef SEEN_TO
@@ -66,9 +66,6 @@ headers_match(struct np_headers *h, const char *b, size_t len)
 	const struct header *known;
 	const char *value;
 
-	if ((*b | 0x20) == 'x' && len >= sizeof our_prefix &&
-	    !strncasecmp(b, our_prefix, sizeof our_prefix - 1))
-		h->special = true;
 	for (known = header; known < header + sizeof header / sizeof *header;
 	    known++) {
 		if (len < known->len || b[known->len - 1] != ':' ||
