@@ -5,8 +5,10 @@ from __future__ import annotations
 import http.client
 import json
 import re
+import socketserver
 import subprocess
 import sys
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -78,13 +80,25 @@ def assert_known(shape: Any) -> None:
         assert_known(below)
 
 
+class Emptied(socketserver.StreamRequestHandler):
+    """Varnish's answer to the controller that has it empty the cache."""
+
+    def handle(self) -> None:
+        while self.rfile.readline().strip():
+            pass
+        self.wfile.write(b"HTTP/1.1 200 Emptied\r\nContent-Length: 0\r\n\r\n")
+
+
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[WebUi, Path]]:
     """A claimed box with a real controller; and its description in a file."""
     folder = tmp_path_factory.mktemp("api")
     box = Box(folder).start()
     webui = WebUi(folder, folder / "run/control.sock")
-    yield webui, folder
+    with socketserver.ThreadingUnixStreamServer(str(folder / "run/box.sock"), Emptied) as varnish:
+        threading.Thread(target=varnish.serve_forever, daemon=True).start()
+        yield webui, folder
+        varnish.shutdown()
     webui.close()
     box.close()
 

@@ -227,7 +227,7 @@ _OF_ALL: Final = {
         " the server gave it; of all, if nothing is named",
         body=_may({"server": _TEXT, "path": _BELOW, "tag": _TAG}),
         answer=obj({}),
-        refusals=_FAILED,
+        refusals=(HTTPStatus.NOT_FOUND, *_FAILED),
     ),
     "transitions": _route("GET /v1/transitions", "Changes of state, newest first", query=_ROWS),
     "wakes": _route("GET /v1/wakes", "Who woke a server, newest first", query=_ROWS),

@@ -294,6 +294,6 @@ class Warmer:
             "known": len(self._planner),
             "fetches": gained.fetches,
             "bytes": gained.bytes,
-            "took_s": round(gained.seconds, 1),
+            "took_s": round(gained.seconds, 3),
             "wakes_avoided": gained.wakes_avoided,
         }
