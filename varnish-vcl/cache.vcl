@@ -25,7 +25,7 @@ sub vcl_hit {
 	# Nothing is a fresh hit, see vcl_deliver.
 	if (obj.ttl <= 0s) {
 		set req.http.X-Naproxy = "stale";
-		if (obj.grace >= 30d && naproxy.frozen() >
+		if (obj.grace >= 30d && naproxy.frozen(obj.status) >
 		    obj.age - std.duration(obj.http.X-Naproxy-Age + "s", 0s)) {
 			# The server has been asked after it began to fall
 			# asleep, and has not been able to change it since.
@@ -233,7 +233,7 @@ sub vcl_backend_response {
 	} else if (naproxy.grace() > beresp.grace) {
 		set beresp.grace = naproxy.grace();
 	}
-	if (beresp.grace > 0s && (beresp.status < 400 || naproxy.freezes() ||
+	if (beresp.grace > 0s && (beresp.status < 400 || naproxy.freezes(beresp.status) ||
 	    bereq.url ~ "^/(?:robots\.txt|favicon\.ico)(?:\?|$)")) {
 		# 30 days more, for vcl_hit: for others it is past its time.
 		# That there are no rules for robots is an answer, too, and

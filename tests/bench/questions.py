@@ -101,7 +101,7 @@ class Asked(BoxSimulation):
                 said = content.awake(t_s, path, what)
                 needs = said != HIT and not (variant.again and said == AGAIN)
             else:
-                needs = content.asleep(t_s, self._since_s, path, what)
+                needs = content.asleep(t_s, self._decided_s, path, what)
                 if needs and variant.confirm and page_load and client not in self._loads:
                     if variant.evidence:
                         self._robots.add(client)

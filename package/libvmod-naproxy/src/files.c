@@ -168,7 +168,7 @@ np_file(const char *url)
 
 /* Does what the cache has of it stay valid while its server sleeps? */
 bool
-np_file_frozen(const struct np_record *rec, const char *url)
+np_file_frozen(const struct np_record *rec, const char *url, long status)
 {
 	double said;
 
@@ -176,5 +176,7 @@ np_file_frozen(const struct np_record *rec, const char *url)
 	    (rec->site->conf.flags & NAPROXY_F_FROZEN) == 0)
 		return (false);
 	said = np_rule_s(rec, NAPROXY_RULE_ASLEEP, url);
-	return (said < 0 ? np_file(url) : said > 0);
+	if (said >= 0)
+		return (said > 0);
+	return (status == 301 || status == 308 || np_file(url));
 }

@@ -302,7 +302,7 @@ bool np_changed_since(const struct np_record *, double t);
 
 /* files.c */
 bool np_file(const char *url);
-bool np_file_frozen(const struct np_record *, const char *url);
+bool np_file_frozen(const struct np_record *, const char *url, long status);
 
 /* cookies.c */
 bool np_cookies_harmless(const struct naproxy_server *conf, const char *);

@@ -558,21 +558,21 @@ vmod_browser(VRT_CTX)
 }
 
 VCL_BOOL v_matchproto_(td_naproxy_freezes)
-vmod_freezes(VRT_CTX)
+vmod_freezes(VRT_CTX, VCL_INT status)
 {
 	const struct np_record *rec;
 
 	rec = np_record(ctx);
-	return (rec != NULL && np_file_frozen(rec, task_url(ctx)));
+	return (rec != NULL && np_file_frozen(rec, task_url(ctx), status));
 }
 
 VCL_DURATION v_matchproto_(td_naproxy_frozen)
-vmod_frozen(VRT_CTX)
+vmod_frozen(VRT_CTX, VCL_INT status)
 {
 	const struct np_record *rec;
 
 	rec = np_record(ctx);
-	if (rec == NULL || !np_file_frozen(rec, task_url(ctx)))
+	if (rec == NULL || !np_file_frozen(rec, task_url(ctx), status))
 		return (0);
 	return (np_server_frozen_s(rec->site->server));
 }

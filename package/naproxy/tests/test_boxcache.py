@@ -14,6 +14,7 @@ from naproxy.lab.estimate.boxcache import (
     NEEDS,
     NOT_KEPT,
     PAGE,
+    PLAIN,
     BoxCache,
     BoxModel,
     Keeps,
@@ -120,6 +121,11 @@ def test_the_first_rule_that_says_it_counts(bare: str, keep_s: float, held: bool
     )
     keep = keeps.all[keeps.of(bare, static=bare.endswith(".css"), status=200, size=100)]
     assert (keep.ttl_s, keep.held) == (keep_s, held)
+
+
+def test_a_permanent_redirect_is_held_as_a_file_is() -> None:
+    keeps = [PLAIN.all[PLAIN.of("/", static=False, status=s, size=1)] for s in (301, 308, 302)]
+    assert [keep.held for keep in keeps] == [True, True, False]
 
 
 def test_what_is_never_kept_or_too_large_is_not() -> None:

@@ -76,6 +76,7 @@ NOT_KEPT: Final = 0
 PAGE: Final = 1
 FILE: Final = 2
 _FOR_ALL: Final = 3
+_PERMANENT: Final = (301, 308)  # redirects, frozen as files are
 _MOST: Final = 256  # kinds, of which a record has the number
 
 
@@ -98,6 +99,7 @@ class Keeps:
         """Return the number for the cacheable answer to an address without its query."""
         if size > _LARGEST:
             return NOT_KEPT
+        static = static or status in _PERMANENT
         kept = _KEPT.fullmatch(bare) is not None
         if not self._ttls and not self._asleep:
             return _FOR_ALL if kept and static else FILE if static else PAGE
