@@ -160,7 +160,7 @@ test-compat: build ## VMOD and VCL on Varnish 7.7 and Vinyl Cache 9.0 (downloads
 cache-tests: build $(NPM)/.ready ## http-tests/cache-tests; writes docs/cache-tests.md [SUITE=repository] [AGAIN=1]
 	@$(AS_ROOT) $(PYTHON) -m tests.cache_tests $(if $(SUITE),--suite "$(SUITE)") $(if $(AGAIN),--again)
 
-test-agree: build ## the estimator's simulator against the box, two minutes; not part of test [AGREE_S=1200]
+test-agree: build ## the estimator's simulator against the box, three minutes; not part of test [AGREE_S=1200]
 	$(AS_ROOT) $(PYTEST) -s tests/agree
 
 test-guest: build ## a real Linux in QEMU sleeps and wakes (slow; not part of test)

@@ -1,7 +1,9 @@
 """The estimator's simulator and the box agree: same requests, same transitions, same delayed.
 
-By default a made stretch of two minutes. AGREE_S=1200 takes so many seconds of a real log that
-lies beside the project instead (the quiet hours of its second day): the same comparison, longer.
+By default a made stretch of some minutes, in which some files are asked for again: what the box's
+cache answers, fresh or frozen, the simulated cache must, and both learn for themselves what to ask
+after before a sleep. AGREE_S=1200 takes so many seconds of a real log that lies beside the project
+instead (the quiet hours of its second day): the same comparison, longer.
 
 Two cases are named and may differ. A *close call*: a pause within UNSURE_S of the idle time,
 where the box, which hears of a request when it has ended, may decide either way; so what the
@@ -18,13 +20,15 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
+from zlib import crc32
 
 import pytest
 from naproxy.core.classify import Agents
+from naproxy.core.energy import Power
 from naproxy.core.state import Klass, State
 from naproxy.lab.estimate.accesslog import Log
-from naproxy.lab.estimate.cachemodel import CACHES
-from naproxy.lab.estimate.simulate import Simulation
+from naproxy.lab.estimate.boxcache import NOT_KEPT, BoxModel, Keeps, PathRule
+from naproxy.lab.estimate.boxsimulation import BoxSimulation
 from naproxy.lab.estimate.traffic import Chunk
 from naproxy.lab.replay.replay_visit import became
 from naproxy.policy.base import Request
@@ -46,8 +50,23 @@ SEEN = ("falling_asleep", "waking", "awake")
 WITHIN_S = 1.0
 UNSURE_S = 0.75
 
-Due = tuple[float, str]
-"""Seconds from the start, and who asks."""
+MADE_S = 180
+KEEP_S = 12
+"""How long a file is fresh: past the idle time, but not over a sleep."""
+FILES = "/images/"
+KEEPS = Keeps([PathRule(FILES, keep_s=KEEP_S)])
+BOX = BoxModel("box", frozen=True, warm=True, keeps=KEEPS)
+
+
+class Due(NamedTuple):
+    """Who asks, how many seconds after the start: for a file, or for something new."""
+
+    t_s: float
+    kind: str
+    file: str = ""
+    visitor: int = 1  # another agent, which makes another client of the box
+
+
 Move = tuple[float, str]
 """When, and which state began."""
 
@@ -73,21 +92,28 @@ class _Listener(Timeout):
 
     def __init__(self, idle_s: float) -> None:
         super().__init__(Settings(idle_s=idle_s))
-        self.waited: set[int] = set()
+        self.waited: set[float] = set()
 
     def request(self, request: Request) -> None:
         super().request(request)
         if request.delay_s > 0:
-            self.waited.add(request.client)
+            self.waited.add(request.t_s)
 
 
 def made() -> list[Due]:
     """Visits with gaps around the idle time, and crawlers all the time."""
     chance = random.Random(5)
-    due: list[Due] = [(float(t), "crawler") for t in range(3, 120, 7)]
-    t_s = 0.0
-    while t_s < 120:
-        due += [(t_s, "person"), (t_s + 0.4, "asset"), (t_s + 0.8, "program")]
+    due = [Due(float(t), "crawler", visitor=0) for t in range(3, MADE_S, 7)]
+    t_s, visitor = 0.0, 2
+    while t_s < MADE_S:
+        if chance.random() < 0.5:
+            # Half of the visits need nothing but files, which the cache may have.
+            due += [Due(t_s, "person"), Due(t_s + 0.4, "asset")]
+            due.append(Due(t_s + 0.8, "program", visitor=2))
+        visitor += 1
+        due += [
+            Due(t_s + 0.2 + n / 5, "asset", f"{FILES}{n + 1:03}.png", visitor) for n in range(2)
+        ]
         t_s += chance.choice((3.0, 6.0, 14.0, 18.0, 25.0)) + chance.random()
     return sorted(due)
 
@@ -103,23 +129,28 @@ def logged(path: Path, seconds: int) -> list[Due]:
         if entry.t_s >= begin_s:
             klass = agents.klass(entry.agent)
             kind = "crawler" if klass.robot else "program" if klass is Klass.API else "person"
-            due.append((float(entry.t_s - begin_s), kind))
+            visitor = {"crawler": 0, "person": 1, "program": 2}[kind]
+            due.append(Due(float(entry.t_s - begin_s), kind, visitor=visitor))
     return due
 
 
-def replay(office: Office, due: list[Due]) -> list[tuple[str, Answer]]:
-    """Ask for something new each time, at the right moment; returned in the order they began."""
+def replay(office: Office, due: list[Due]) -> list[tuple[Due, Answer]]:
+    """Ask for a file, or something new, at the right moment; returned in the order they began."""
     begin_s = time.monotonic() + 1.0
     answers = []
     with ThreadPoolExecutor(64) as pool:
-        for t_s, kind in due:
-            time.sleep(max(0.0, begin_s + t_s - time.monotonic()))
-            answers.append((kind, pool.submit(ask, office.client, fresh(), headers=KINDS[kind])))
-    made = [(kind, answer.result()) for kind, answer in answers]
+        for each in due:
+            time.sleep(max(0.0, begin_s + each.t_s - time.monotonic()))
+            headers = dict(KINDS[each.kind])
+            if each.visitor > 2:
+                headers["User-Agent"] += f" {each.visitor}"
+            path = each.file or fresh()
+            answers.append((each, pool.submit(ask, office.client, path, headers=headers)))
+    made = [(each, answer.result()) for each, answer in answers]
     return sorted(made, key=lambda each: each[1].began_s)
 
 
-class Recorded(Simulation):
+class Recorded(BoxSimulation):
     """Keeps the transitions; a server that falls asleep wakes once it sleeps."""
 
     def __init__(self, *what: Any, **how: Any) -> None:
@@ -133,7 +164,7 @@ class Recorded(Simulation):
 
 
 def simulate(
-    answers: list[tuple[str, Answer]], span: tuple[float, float], times: Times, idle_s: float
+    answers: list[tuple[Due, Answer]], span: tuple[float, float], times: Times, idle_s: float
 ) -> Course:
     """Return what the simulator does with the same requests at the times they were sent.
 
@@ -141,17 +172,19 @@ def simulate(
     """
     chunk = Chunk()
     klass = {"crawler": Klass.CRAWLER, "program": Klass.API}
-    rows = [(answer.began_s, klass.get(kind, Klass.PERSON)) for kind, answer in answers]
+    rows = [(answer.began_s, each) for each, answer in answers]
     # The policy is idle from its begin on, as after a request; a robot lets time pass to the end.
-    begin, end = (span[0], Klass.PERSON), (span[1], Klass.CRAWLER)
-    for n, (t_s, who) in enumerate([begin, *rows, end]):
-        chunk.append(t_s, n, n, who)
+    begin, end = (span[0], Due(0.0, "person")), (span[1], Due(0.0, "crawler"))
+    for n, (t_s, due) in enumerate([begin, *rows, end]):
+        keep = KEEPS.of(due.file, static=True, status=200, size=1000) if due.file else NOT_KEPT
+        path = crc32(due.file.encode()) if due.file else n
+        chunk.append(t_s, due.visitor, path, klass.get(due.kind, Klass.PERSON), keep=keep)
     policy = _Listener(idle_s)
-    simulation = Recorded(policy, CACHES["none"], **times._asdict())
+    simulation = Recorded(policy, BOX, Power(), 0.01, **times._asdict())
     simulation.feed(chunk)
     simulation.finish()
     moves = [(t_s, state.name.lower()) for t_s, state in simulation.transitions]
-    waited = {client - 1 for client in policy.waited}
+    waited = {n for n, (t_s, _) in enumerate(rows) if t_s in policy.waited}
     return Course([move for move in moves if move[1] in SEEN], waited)
 
 
@@ -166,7 +199,7 @@ def durations(moves: list[Move], state: str) -> float:
     return sum(stays) / len(stays)
 
 
-def observe(office: Office, due: list[Due]) -> tuple[list[tuple[str, Answer]], list[Move]]:
+def observe(office: Office, due: list[Due]) -> tuple[list[tuple[Due, Answer]], list[Move]]:
     """Replay in the box; return the answers and all transitions, in monotonic time."""
     begun_s = time.time()
     answers = replay(office, due)
@@ -190,6 +223,8 @@ def test_box_and_simulator_agree(office: Office) -> None:
     office.server.board.configure(**BOARD)
     config = office.box.default_config()
     config["server"][0]["policy"] = {"name": "timeout", "idle_s": IDLE_S}
+    config["server"][0]["cache"] = {"mode": "frozen"}
+    config["cache_rule"] = [{"path": FILES, "keep_s": KEEP_S}]
     office.box.api("PUT", "/v1/config", toml(config).encode())
     begin_s = time.monotonic()
     answers, moves = observe(office, due)
@@ -199,8 +234,8 @@ def test_box_and_simulator_agree(office: Office) -> None:
         [move for move in moves if move[1] in SEEN],
         {
             n
-            for n, (kind, answer) in enumerate(answers)
-            if kind != "crawler" and became(answer.headers) in WAITED
+            for n, (each, answer) in enumerate(answers)
+            if each.kind != "crawler" and became(answer.headers) in WAITED
         },
     )
     # The box sees what the simulator is told: how long this server takes.
@@ -215,20 +250,26 @@ def test_box_and_simulator_agree(office: Office) -> None:
         if all(has(other.moves, move, UNSURE_S + 0.1) for other in (sooner, later))
     ]
     odd = list(odd_waits(box, courses))
+    files = [n for n, (each, _) in enumerate(answers) if each.file]
+    hits = [n for n in files if n not in box.waited]
+    frozen = [n for n in hits if became(answers[n][1].headers) == "frozen"]
     sys.stdout.write(
         f"{len(answers)} requests; transitions: {len(box.moves)} in the box, {len(told.moves)} in"
         f" the simulator, {len(told.moves) - len(sure)} of them close calls; waited:"
-        f" {len(box.waited)} in the box, {len(told.waited)} in the simulator\n"
+        f" {len(box.waited)} in the box, {len(told.waited)} in the simulator;"
+        f" {len(hits)} files did not wait, {len(frozen)} of them frozen\n"
     )
     edges = {}
     for n in odd:
-        kind, answer = answers[n]
+        each, answer = answers[n]
         near_s, name = min((abs(answer.began_s - t_s), name) for t_s, name in box.moves)
         edges[n] = near_s
         how = became(answer.headers)
-        sys.stdout.write(f"{kind}, {how} in the box, asked {near_s:.2f} s from {name}\n")
+        what = each.file or each.kind
+        sys.stdout.write(f"{what}, {how} in the box, asked {near_s:.2f} s from {name}\n")
 
     assert sum(name == "waking" for _, name in sure) >= 4, "there must be something to compare"
+    assert AGREE_S or len(frozen) >= 2, "the cache must have something to do"
     assert [move for move in sure if not has(box.moves, move, WITHIN_S)] == []
     every = [move for course in courses for move in course.moves]
     assert [move for move in box.moves if not has(every, move, WITHIN_S)] == []

@@ -2,7 +2,8 @@
 
 Kosar, Alan, Bulut, "Energy-aware data throughput optimization for next generation internet", 2018,
 figures 6 to 11, in the virtual office: its networks of 1 Gbit/s and more become 100 Mbit/s, its
-sets, buffers and probes shrink with them. See docs/transfer.md.
+sets, buffers and probes shrink with them. All is fetched by HTTPS, as streams of HTTP/2 where the
+paper pipelines. See docs/transfer.md.
 """
 
 from __future__ import annotations
@@ -40,6 +41,9 @@ UNIT: Final = {"small": 60, "medium": 12, "large": 2}
 UNITS: Final = {0.040: 2.0, 0.090: 1.0, 0.240: 0.5}
 """How much of the mixed set: each transfer is to last for seconds, but not for minutes."""
 
+LONGER: Final = 6
+"""For those that probe: the search must be as short beside the transfer as in the paper."""
+
 SETS: Final = {
     "mixed": UNIT,
     "small": {"small": 120, "medium": 0, "large": 0},
@@ -49,10 +53,10 @@ LIMITS: Final = (1, 2, 4, 8, 12)
 EE_LIMITS: Final = (4, 8, 12)
 """Up to four channels EE tries one channel only."""
 
-LEVELS: Final = (1, 3, 5, 7, 9, 12)
+LEVELS: Final = (1, 3, 5, 9, 12)
 FEW: Final = (4, 12)
 SHARES: Final = (0.5, 0.7, 0.9)
-PROBE_S: Final = 0.4
+PROBE_S: Final = 0.8
 PORT: Final = 8090
 CORES: Final = os.cpu_count() or 1
 
@@ -81,16 +85,45 @@ class Bench:
         self._sizes: dict[str, int] = {}
         chance = random.Random(18)
         for kind, mean in KINDS.items():
-            for n in range(round(max(UNITS.values()) * UNIT[kind])):
+            for n in range(round(LONGER * max(UNITS.values()) * UNIT[kind])):
                 name = f"{kind}-{n}"
                 self._sizes[name] = round(mean * chance.uniform(0.5, 1.5))
                 (self._root / name).write_bytes(chance.randbytes(self._sizes[name]))
+        self._trusted = work / "trusted.pem"
+        subprocess.run(
+            [
+                *(
+                    "openssl",
+                    "req",
+                    "-x509",
+                    "-newkey",
+                    "ec",
+                    "-pkeyopt",
+                    "ec_paramgen_curve:P-256",
+                ),
+                *(
+                    "-nodes",
+                    "-days",
+                    "2",
+                    "-subj",
+                    "/CN=far",
+                    "-addext",
+                    f"subjectAltName=IP:{FAR}",
+                ),
+                *("-keyout", work / "key.pem", "-out", self._trusted),
+            ],
+            check=True,
+            stderr=subprocess.DEVNULL,
+        )
+        # What libcurl is told to trust.
+        os.environ["SSL_CERT_FILE"] = str(self._trusted)
         (work / "nginx.conf").write_text(
             f"worker_processes 1; daemon off; pid {work}/nginx.pid; error_log {work}/nginx.err;\n"
             "user root; events { worker_connections 1024; }\n"
             "http { access_log off; sendfile on; keepalive_requests 1000000;\n"
             f"client_body_temp_path {work}/body;\n"
-            f"server {{ listen {PORT}; root {self._root}; }} }}\n"
+            f"ssl_certificate {self._trusted}; ssl_certificate_key {work}/key.pem;\n"
+            f"server {{ listen {PORT} ssl http2; root {self._root}; }} }}\n"
         )
         self._nginx = office.server.popen(["nginx", "-c", work / "nginx.conf"], log="nginx")
         pid = self._nginx.pid
@@ -119,12 +152,12 @@ class Bench:
         self, who: str, sla: Sla, limit: int, names: list[str], rtt_s: float, **options: Any
     ) -> Run:
         """Fetch with one of our algorithms."""
-        jobs = [Job(f"http://{FAR}:{PORT}/{name}", self._sizes[name]) for name in names]
+        jobs = [Job(f"https://{FAR}:{PORT}/{name}", self._sizes[name]) for name in names]
         with self._client.entered():
             energy = self._counter()
             report: Report = fetch(
-                jobs, sla, most_channels=limit, energy=energy, bandwidth_bytes_s=BYTES_S,
-                probe_s=max(PROBE_S, 3 * rtt_s), **options,
+                jobs, sla, most_channels=limit, energy=energy,
+                probe_s=max(PROBE_S, 5 * rtt_s), **{"bandwidth_bytes_s": BYTES_S, **options},
             )  # fmt: skip
         bad = [str(file.problem or file.status) for file in report.files if not file.good]
         if bad:
@@ -145,13 +178,22 @@ class Bench:
     def theirs(self, who: str, names: list[str]) -> Run:
         """Fetch with wget or curl: one file after the other, on a connection that is kept."""
         file = self._work / "list"
-        urls = [f"http://{FAR}:{PORT}/{name}" for name in names]
+        urls = [f"https://{FAR}:{PORT}/{name}" for name in names]
         if who == "wget":
             file.write_text("\n".join(urls) + "\n")
-            argv: list[str | Path] = ["wget", "-q", "-O", "/dev/null", "-i", file]
+            argv: list[str | Path] = [
+                "wget",
+                "-q",
+                "--ca-certificate",
+                self._trusted,
+                "-O",
+                "/dev/null",
+                "-i",
+                file,
+            ]
         else:
             file.write_text("".join(f'url = "{url}"\noutput = /dev/null\n' for url in urls))
-            argv = ["curl", "-s", "-K", file]
+            argv = ["curl", "-s", "--cacert", self._trusted, "-K", file]
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
         its_s, begun_s = cpu_s(self._worker), time.monotonic()
         subprocess.run(self._client.argv(argv), check=True, timeout=300)
@@ -163,24 +205,30 @@ class Bench:
         return self._run(who, 1, size, (seconds, joules))
 
     def all(self, names: list[str], rtt_s: float, limits: tuple[int, ...]) -> Iterator[Run]:
-        """Everybody, over one set."""
+        """Everybody, over a set that is fetched in seconds."""
         yield self.theirs("wget", names)
         yield self.theirs("curl", names)
-        yield self.ours("untuned", Sla("fixed"), 1, names, rtt_s, buffer_bytes=1 << 40)
+        # Without pipelining and parallelism: as if nothing were ever on its way.
+        yield self.ours("untuned", Sla("fixed"), 1, names, rtt_s, bandwidth_bytes_s=1.0)
         for limit in limits:
             yield self.ours("MinE", Sla("mine"), limit, names, rtt_s)
             yield self.ours("MaxThr", Sla("maxthr"), limit, names, rtt_s)
         for limit in (n for n in EE_LIMITS if n in limits):
             yield self.ours("EE", Sla("ee"), limit, names, rtt_s)
 
-    def more(self, names: list[str], rtt_s: float, top_bytes_s: float) -> Iterator[Run]:
-        """Brute force, and shares of the highest throughput."""
+    def longer(self, names: list[str], rtt_s: float) -> Iterator[Run]:
+        """Those that probe, brute force, and shares of the highest throughput."""
+        limit = max(LIMITS)
+        top = self.ours("MaxThr", Sla("maxthr"), limit, names, rtt_s)
+        top_bytes_s = top.mbit_s / 8e-6
+        yield top
+        yield self.ours("EE", Sla("ee"), limit, names, rtt_s)
         for level in LEVELS:
             yield self.ours("brute force", Sla("fixed"), level, names, rtt_s)
         for share in SHARES:
             sla = Sla("flexible", share)
             yield self.ours(
-                f"FlexibleThr {share}", sla, max(LIMITS), names, rtt_s, top_bytes_s=top_bytes_s
+                f"FlexibleThr {share}", sla, limit, names, rtt_s, top_bytes_s=top_bytes_s
             )
 
 
@@ -233,31 +281,35 @@ def main() -> None:
                     names = bench.names(kinds, UNITS[rtt_s])
                     limits = LIMITS if name == "mixed" else FEW
                     runs = [said(run) for run in bench.all(names, rtt_s, limits)]
-                    if name == "mixed":
-                        top = best(runs, "MaxThr", lambda run: run.mbit_s).mbit_s
-                        runs += map(said, bench.more(names, rtt_s, top / 8e-6))
                     sets[name] = runs
+                print(" longer", flush=True)
+                names = bench.names(UNIT, LONGER * UNITS[rtt_s])
+                sets["longer"] = [said(run) for run in bench.longer(names, rtt_s)]
                 places.append({"rtt_s": rtt_s, "ping_s": ping_s, "sets": sets})
     goals = []
     for place in places:
-        runs = place["sets"]["mixed"]
-        at = f"{place['rtt_s'] * 1e3:g} ms, mixed"
-        wget = best(runs, "wget", efficiency)
-        mine = best(runs, "MinE", lambda run: -run.joules)
-        ee, most = best(runs, "EE", efficiency), best(runs, "brute force", efficiency)
-        top = best(runs, "MaxThr", lambda run: run.mbit_s).mbit_s
-        off = max(
-            abs(best(runs, f"FlexibleThr {share}", efficiency).mbit_s / (share * top) - 1)
+        mixed, longer = place["sets"]["mixed"], place["sets"]["longer"]
+        at = f"{place['rtt_s'] * 1e3:g} ms"
+        wget = best(mixed, "wget", efficiency)
+        mine = best(mixed, "MinE", lambda run: -run.joules)
+        ee, most = (best(longer, who, efficiency) for who in ("EE", "brute force"))
+        top = best(longer, "MaxThr", efficiency).mbit_s
+        reached = {
+            share: best(longer, f"FlexibleThr {share}", efficiency).mbit_s / (share * top) - 1
             for share in SHARES
-        )
+        }
         goals += [
             goal(f"{at}: energy MinE saves against wget", 1 - mine.joules / wget.joules, 0.6, ">="),
             goal(
                 f"{at}: EE's ratio over brute force's best",
                 efficiency(ee) / efficiency(most), 0.92, ">=",
             ),
-            goal(f"{at}: how far FlexibleThr is off its target at most", off, 0.1, "<="),
+            *(
+                goal(f"{at}: how far FlexibleThr {share} is off its target", abs(off), 0.1, "<=")
+                for share, off in reached.items()
+            ),
         ]  # fmt: skip
+        place["flexible_over_target"] = reached
     raw = {
         "cores": CORES,
         "load_before": load,

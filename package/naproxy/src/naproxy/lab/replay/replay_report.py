@@ -14,7 +14,7 @@ from naproxy.lab.estimate.accesslog import Log
 from naproxy.lab.replay.replay_visit import DIRECT, LOST, Visit
 
 BY_BACKEND = frozenset(("fetch", "pass", "pipe", "held", DIRECT))
-BY_CACHE = frozenset(("hit", "stale"))
+BY_CACHE = frozenset(("hit", "stale", "frozen", "kept"))
 # Upper bounds of the delay distribution: 1, 2, 5 a decade.
 BOUNDS_S = tuple(m * 10.0**e for e in range(-4, 3) for m in (1, 2, 5))
 
@@ -22,6 +22,8 @@ BOUNDS_S = tuple(m * 10.0**e for e in range(-4, 3) for m in (1, 2, 5))
 NAMES = {
     "hit": "from the cache, fresh",
     "stale": "from the cache, stale",
+    "frozen": "from the cache, frozen",
+    "kept": "from the cache, the last good",
     "fetch": "fetched for the cache",
     "pass": "passed, not cacheable",
     "pipe": "piped",

@@ -25,7 +25,7 @@ _NOT_SERVED = frozenset((LOST, "refused", "capped", "limit", "gone", "error", "s
 _STATUS_PATH = "/.naproxy/status"
 _PAGE = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 _WITH_BODY = frozenset(("POST", "PUT", "PATCH"))
-OUTCOMES = frozenset(outcome.name.lower() for outcome in Outcome)
+OUTCOMES = frozenset(("frozen", "kept", *(outcome.name.lower() for outcome in Outcome)))
 """What the box's VCL says became of a request."""
 
 
