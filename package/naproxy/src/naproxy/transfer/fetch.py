@@ -15,7 +15,7 @@ import ssl
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -403,8 +403,11 @@ class _Transfer:
         self._spare.append(curl)
         return self._parts.pop(curl)
 
-    def _turn(self, longest_s: float) -> list[tuple[pycurl.Curl, Reason | None]]:
-        """Let libcurl work, for so long at most; return what has ended, and what was wrong."""
+    def _turn(self, longest_s: float) -> Iterator[tuple[pycurl.Curl, Reason | None]]:
+        """Let libcurl work, for so long at most; yield what has ended, and what was wrong.
+
+        What the caller does for one may end another, whose handle then does something else.
+        """
         code, _ = self._multi.perform()
         while code == pycurl.E_CALL_MULTI_PERFORM:
             code, _ = self._multi.perform()
@@ -420,7 +423,10 @@ class _Transfer:
             wait_s = max(0.0, min(wanted_s, longest_s, _LOOK_S))
             if self._multi.select(wait_s) < 0:
                 time.sleep(min(wait_s, 0.01))
-        return ended
+        parts = [self._parts[curl] for curl, _ in ended]
+        for (curl, problem), part in zip(ended, parts, strict=True):
+            if self._parts.get(curl) is part:
+                yield curl, problem
 
     def _learn(self, curl: pycurl.Curl) -> None:
         """How far it is, and whether HTTP/2 is spoken."""
@@ -491,8 +497,7 @@ class _Transfer:
                     break
                 continue
             for curl, problem in self._turn(min(algorithm.due_s - now_s, self._left_s)):
-                if curl in self._parts:
-                    self._ended(curl, problem)
+                self._ended(curl, problem)
         self._end()
         self._note(last, self._now(), algorithm)
         end = self._now()
@@ -576,7 +581,7 @@ class _Transfer:
         if going.begun_s:
             file.seconds = time.monotonic() - going.begun_s
         try:
-            going.close(keep=file.good)
+            going.close(keep=file.good and file.status == _OK)
         except OSError as error:
             file.problem = _unkept(going, error)
         if going in self._active[going.group]:
