@@ -41,8 +41,8 @@ UNIT: Final = {"small": 60, "medium": 12, "large": 2}
 UNITS: Final = {0.040: 2.0, 0.090: 1.0, 0.240: 0.5}
 """How much of the mixed set: each transfer is to last for seconds, but not for minutes."""
 
-LONGER: Final = 6
-"""For those that probe: the search must be as short beside the transfer as in the paper."""
+LONGER: Final = 14.0
+"""So much of it, on each line, for those that probe: the search must be short beside it."""
 
 SETS: Final = {
     "mixed": UNIT,
@@ -85,7 +85,7 @@ class Bench:
         self._sizes: dict[str, int] = {}
         chance = random.Random(18)
         for kind, mean in KINDS.items():
-            for n in range(round(LONGER * max(UNITS.values()) * UNIT[kind])):
+            for n in range(round(LONGER * UNIT[kind])):
                 name = f"{kind}-{n}"
                 self._sizes[name] = round(mean * chance.uniform(0.5, 1.5))
                 (self._root / name).write_bytes(chance.randbytes(self._sizes[name]))
@@ -283,7 +283,7 @@ def main() -> None:
                     runs = [said(run) for run in bench.all(names, rtt_s, limits)]
                     sets[name] = runs
                 print(" longer", flush=True)
-                names = bench.names(UNIT, LONGER * UNITS[rtt_s])
+                names = bench.names(UNIT, LONGER)
                 sets["longer"] = [said(run) for run in bench.longer(names, rtt_s)]
                 places.append({"rtt_s": rtt_s, "ping_s": ping_s, "sets": sets})
     goals = []
