@@ -89,6 +89,20 @@ def measure(chip: INA219, settings_path: str, device: str, port: Pipe) -> None:
     run(Meter(chip, clock, settings_path, device=device, boot=boot), clock, port, lambda: port.open)
 
 
+def smbus_of_this_machine() -> Any:
+    """Return a closed bus: smbus2's, or that of i2c-tools, which is on the image.
+
+    Their calls are the same. i2c-tools' never takes a chip from the kernel's own driver.
+    """
+    try:
+        import smbus2  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415
+    except ImportError:
+        import smbus  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415
+
+        return smbus.SMBus()
+    return smbus2.SMBus(force=False)
+
+
 def main() -> None:
     """Entry point."""
     parser = argparse.ArgumentParser(description="INA219 on this machine's I2C bus, as a meter")
@@ -97,9 +111,7 @@ def main() -> None:
     parser.add_argument("--settings", required=True, help="file that keeps the calibration")
     arguments = parser.parse_args()
 
-    import smbus2  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415
-
-    smbus = smbus2.SMBus(force=False)
+    smbus = smbus_of_this_machine()
 
     def open_bus() -> LinuxBus:
         smbus.close()

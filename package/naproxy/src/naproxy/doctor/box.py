@@ -20,7 +20,7 @@ def _rungs(server: Server, *, on_wire: bool) -> list[Any]:
 
 def _missing(seen: Seen, ways: list[Any]) -> dict[str, str]:
     """Return the programs that are not installed, and the packages that have them."""
-    needed = {name: package for way in ways for name, package in way.programs.items()}
+    needed = {name: package for way in ways for name, package in way.needs.programs.items()}
     return {name: needed[name] for name in sorted(needed) if name not in seen.programs}
 
 

@@ -94,7 +94,7 @@ async def see(server: Server, interface: str) -> Seen:
         raw=_raw(),
         pinged=await _pinged(server.address),
         programs=frozenset(
-            filter(_which, {*server.sleep.programs, *(p for r in rungs for p in r.programs)})
+            filter(_which, {p for way in (server.sleep, *rungs) for p in way.needs.programs})
         ),
         way=await look(server.sleep, target) if look else None,
     )

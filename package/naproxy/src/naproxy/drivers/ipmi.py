@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -10,6 +9,7 @@ from naproxy.core import processes as program
 from naproxy.core.reason import Reason, WrongError
 from naproxy.core.schema import is_absolute, option
 from naproxy.drivers import secret
+from naproxy.drivers.needs import Needs
 from naproxy.drivers.openssh import is_place, is_user
 
 _MOST_PASSWORD_BYTES: Final = 20  # IPMI 2.0, 22.30: set user password
@@ -19,7 +19,7 @@ _MOST_PASSWORD_BYTES: Final = 20  # IPMI 2.0, 22.30: set user password
 class IpmiSettings:
     """Which BMC, and who we are to it."""
 
-    programs: ClassVar[Mapping[str, str]] = {"ipmitool": "ipmitool"}
+    needs: ClassVar[Needs] = Needs(programs={"ipmitool": "ipmitool"})
 
     host: str = option("Address or host name of the BMC", low=1, check=is_place)
     port: int = option("Its UDP port", 623, low=1, high=65535)

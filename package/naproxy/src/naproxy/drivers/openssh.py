@@ -6,7 +6,6 @@ The host key is pinned beforehand (`naproxy key pin`): nothing is asked, nothing
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Final
@@ -15,6 +14,7 @@ from naproxy.core import processes as program
 from naproxy.core.processes import Printed
 from naproxy.core.reason import Reason, WrongError, own_words
 from naproxy.core.schema import fits, is_absolute, option
+from naproxy.drivers.needs import Needs
 
 is_user: Final = fits(r"(?!-)[^ @/:]*", Reason("config.user"))
 """A user's name as it goes onto a command line."""
@@ -27,7 +27,7 @@ is_place: Final = fits(r"(?!-)[^ @/]*", Reason("config.host_or_address"))
 class SshSettings:
     """Where to log in, and how."""
 
-    programs: ClassVar[Mapping[str, str]] = {"ssh": "openssh-client"}
+    needs: ClassVar[Needs] = Needs(programs={"ssh": "openssh-client"})
     forced: ClassVar[str] = "/usr/local/bin/naproxy-sleep"
     """The one command that the box's key opens there."""
 

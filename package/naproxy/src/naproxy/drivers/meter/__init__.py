@@ -13,11 +13,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 
 from naproxy.core.reason import Reason, WrongError
 from naproxy.core.schema import fits, option, within
 from naproxy.core.state import State
+from naproxy.drivers.needs import Needs
 
 DC_FEED: Final = "the DC feed of the board, without its adapter's loss"
 MAINS: Final = "the mains plug"
@@ -90,6 +91,8 @@ class Site:
 @dataclass(frozen=True, kw_only=True)
 class MeterSettings:
     """The keys that all meters have."""
+
+    needs: ClassVar[Needs] = Needs()
 
     id: str = option(
         "Short name of the meter", low=1, high=31, check=fits("[a-z0-9-]*", Reason("config.id"))

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 from naproxy.core.schema import is_absolute, option
 from naproxy.drivers import meter
 from naproxy.drivers.meter_io import Pieces, listen, serial
+from naproxy.drivers.needs import SERIAL, Needs
 
 BAUD: Final = 57600
 PERIOD_S: Final = 6.0
@@ -24,6 +25,8 @@ _CHANNELS: Final = ("ch1", "ch2", "ch3")
 @dataclass(frozen=True, kw_only=True)
 class Settings(meter.MeterSettings):
     """Where it is plugged in, and which sensor is the one."""
+
+    needs: ClassVar[Needs] = SERIAL
 
     driver: str = option("currentcost: EnviR display, by USB", "currentcost")
     device: str = option("Its serial port", "/dev/ttyUSB0", check=is_absolute)

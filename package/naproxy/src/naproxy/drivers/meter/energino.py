@@ -9,12 +9,13 @@ power is voltage times current: a line damaged on its way is found by that.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 from naproxy.core.reason import Reason
 from naproxy.core.schema import is_absolute, option
 from naproxy.drivers import meter
 from naproxy.drivers.meter_io import Pieces, listen, serial
+from naproxy.drivers.needs import SERIAL, Needs
 
 BAUD: Final = 115200
 LONGEST_LINE: Final = 250
@@ -26,6 +27,8 @@ _ROUNDING: Final = 0.05
 @dataclass(frozen=True, kw_only=True)
 class Settings(meter.MeterSettings):
     """Where it is plugged in."""
+
+    needs: ClassVar[Needs] = SERIAL
 
     driver: str = option("energino: Arduino with the Energino shield, by USB", "energino")
     device: str = option("Its serial port", "/dev/ttyACM0", check=is_absolute)

@@ -1,8 +1,8 @@
 """INA219: our own meter on a Raspberry Pi Pico, or the chip on this machine's I2C bus.
 
 `usb`: the Pico's lines by USB serial. `i2c`: the same sampler as a process of this machine,
-which needs smbus2. `hwmon`: the kernel's driver, for boards whose device tree has the chip.
-docs/meter.md has the wiring.
+which needs smbus, of i2c-tools, or smbus2. `hwmon`: the kernel's driver, for boards whose device
+tree has the chip. docs/meter.md has the wiring.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 from naproxy_meter import host
 
@@ -22,6 +22,7 @@ from naproxy.core.schema import is_absolute, option
 from naproxy.drivers import meter
 from naproxy.drivers.meter_io import Port, serial, speaker
 from naproxy.drivers.metering import Counter
+from naproxy.drivers.needs import SERIAL, Needs
 
 BAUD: Final = 115200
 PERIOD_S: Final = 0.02
@@ -34,6 +35,12 @@ _MOST_BYTES: Final = 64
 @dataclass(frozen=True, kw_only=True)
 class Settings(meter.MeterSettings):
     """Where the chip is."""
+
+    needs: ClassVar[Needs] = Needs(
+        modules={"smbus": "python3-smbus"},
+        kernel=(*SERIAL.kernel, "I2C_CHARDEV", "SENSORS_INA2XX"),
+        devices=(*SERIAL.devices, "/dev/i2c-*"),
+    )
 
     driver: str = option("ina219: our USB meter, or the chip itself", "ina219")
     via: str = option(

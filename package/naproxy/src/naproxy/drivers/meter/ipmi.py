@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 from naproxy.core.reason import Reason
 from naproxy.core.schema import fits, option, or_empty
 from naproxy.drivers import meter
 from naproxy.drivers.meter_io import tool
+from naproxy.drivers.needs import Needs
 
 _POWER: Final = re.compile(r"^\s*Instantaneous power reading\s*:\s*(\S+)\s+Watts\s*$", re.M)
 _STATE: Final = re.compile(r"^\s*Power reading state is\s*:\s*(.*?)\s*$", re.M)
@@ -21,6 +22,8 @@ _STATE: Final = re.compile(r"^\s*Power reading state is\s*:\s*(.*?)\s*$", re.M)
 @dataclass(frozen=True, kw_only=True)
 class Settings(meter.PolledSettings):
     """Which BMC, and who asks it."""
+
+    needs: ClassVar[Needs] = Needs(programs={"ipmitool": "ipmitool"})
 
     driver: str = option("ipmi: DCMI power reading of the server's BMC", "ipmi")
     interval_s: float = option("Time between readings", 5.0, low=0.5, high=60)

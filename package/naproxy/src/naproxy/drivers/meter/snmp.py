@@ -11,12 +11,13 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 from naproxy.core.reason import Reason
 from naproxy.core.schema import fits, option, or_empty
 from naproxy.drivers import meter
 from naproxy.drivers.meter_io import password, tool
+from naproxy.drivers.needs import Needs
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,8 @@ def _is_address(text: str) -> Reason | None:
 @dataclass(frozen=True, kw_only=True)
 class Settings(meter.PolledSettings):
     """Which device, and what of it."""
+
+    needs: ClassVar[Needs] = Needs(programs={"snmpget": "snmp"})
 
     driver: str = option("snmp: a metered power strip", "snmp")
     interval_s: float = option("Time between readings", 2.0, low=0.5, high=60)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
@@ -13,6 +13,7 @@ from naproxy.core.processes import Ended
 from naproxy.core.reason import Reason, WrongError, own_words
 from naproxy.core.schema import option, redefault
 from naproxy.drivers import Target
+from naproxy.drivers.needs import Needs
 from naproxy.server.jobs import Job
 from naproxy.server.machine_io import Answer
 from naproxy.server.services import Listening
@@ -66,8 +67,7 @@ class SleepSettings:
     """It never sleeps while somebody is connected to the ports that the box names."""
     woken_by: ClassVar[tuple[str, ...]] = ()
     """The ways to wake of which it needs one; empty: any will do."""
-    programs: ClassVar[Mapping[str, str]] = {}
-    """What it runs on the box: each program, and Debian's package that has it."""
+    needs: ClassVar[Needs] = Needs()
 
     driver: str
     state: str = option(

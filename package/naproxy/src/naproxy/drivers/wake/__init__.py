@@ -6,13 +6,14 @@ import asyncio
 import dataclasses
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from naproxy.core.reason import Reason, WrongError
 from naproxy.core.schema import is_interface, option, redefault
 from naproxy.drivers import Target
+from naproxy.drivers.needs import Needs
 from naproxy.server.ladder import Rung
 
 
@@ -22,8 +23,7 @@ class RungSettings:
 
     on_wire: ClassVar[bool] = False
     """It sends frames, which reach only what is on the same Ethernet."""
-    programs: ClassVar[Mapping[str, str]] = {}
-    """What it runs on the box: each program, and Debian's package that has it."""
+    needs: ClassVar[Needs] = Needs()
 
     driver: str
     spacing_s: float = option(

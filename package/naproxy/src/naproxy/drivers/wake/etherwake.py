@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -13,6 +13,7 @@ from naproxy.core import processes as program
 from naproxy.core.reason import Reason
 from naproxy.core.schema import is_interface, option
 from naproxy.drivers import Target
+from naproxy.drivers.needs import Needs
 from naproxy.drivers.wake import RungSettings
 
 _WORDS_BYTES: Final = 1000
@@ -23,7 +24,7 @@ class Settings(RungSettings):
     """Where to send, and to whom."""
 
     on_wire: ClassVar[bool] = True
-    programs: ClassVar[Mapping[str, str]] = {"etherwake": "etherwake"}
+    needs: ClassVar[Needs] = Needs(programs={"etherwake": "etherwake"}, kernel=("PACKET",))
 
     driver: str = option("etherwake: magic packets on the wire", "etherwake")
     interface: str = option("Network interface; empty: the box's", "", check=is_interface)

@@ -6,13 +6,13 @@ By libgpiod's `gpioset`, of its version 1 or 2: their options differ.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 from naproxy.core import processes as program
 from naproxy.core.reason import Reason, WrongError
 from naproxy.core.schema import fits, option
+from naproxy.drivers.needs import Needs
 from naproxy.drivers.wake import SlowDriver, SlowRungSettings
 
 _is_chip: Final = fits(
@@ -25,7 +25,11 @@ class Settings(SlowRungSettings):
     """Which line, and how long it is pressed."""
 
     presses: ClassVar[bool] = True
-    programs: ClassVar[Mapping[str, str]] = {"gpioset": "gpiod"}
+    needs: ClassVar[Needs] = Needs(
+        programs={"gpioset": "gpiod"},
+        kernel=("GPIO_CDEV",),
+        devices=("/dev/gpiochip*",),
+    )
 
     driver: str = option("gpio: press the power button, by libgpiod's gpioset", "gpio")
     chip: str = option("GPIO chip", "gpiochip0", low=1, high=32, check=_is_chip)
