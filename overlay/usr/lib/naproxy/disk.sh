@@ -45,6 +45,18 @@ begins_at() { # the fourth partition, by the table on the disk
 	dd if="/dev/$disk" bs=1 skip=502 count=4 2>/dev/null | od -An -t u4 | tr -d ' \n'
 }
 
+# The boot partition: what a power cut left there is put in order before it is mounted. It has no
+# journal. Whatever comes of it, the start goes on: the system itself is on other partitions.
+check_boot() {
+	timeout 60 fsck.fat -a -w "$boot_part" >/run/boot-fsck 2>&1 && return
+	# Its status is the same after it has repaired everything, and when it could do nothing.
+	if timeout 60 fsck.fat -n "$boot_part" >/dev/null 2>&1; then
+		say "$boot_part, the boot partition, was damaged and has been repaired"
+	else
+		say "$boot_part, the boot partition, cannot be repaired: $(tail -n 1 /run/boot-fsck)"
+	fi
+}
+
 # Mounts /data; words on what is wrong, and status 1.
 mount_data() {
 	e2fsck -p "$data_part" >/run/fsck 2>&1
