@@ -105,3 +105,27 @@ def test_a_box_that_serves_no_https_says_so_at_once(box: Namespace, tmp_path: Pa
     with opening(tmp_path, port=443) as asked:
         time.sleep(0.2)
         assert asked.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == errno.ECONNREFUSED
+
+
+@pytest.mark.parametrize("to", [BOX, BOX6])
+def test_names_are_told_to_the_own_network_only(box: Namespace, tmp_path: Path, to: str) -> None:
+    """A router takes one from the 255 that a packet of mDNS begins with."""
+    six = ":" in to
+    family = socket.AF_INET6 if six else socket.AF_INET
+    with box.entered():
+        listener = socket.socket(family, socket.SOCK_DGRAM)
+    with listener:
+        listener.bind((to, 5353))
+        listener.settimeout(1)
+        with Namespace("npfw-lan", tmp_path).entered():
+            asker = socket.socket(family, socket.SOCK_DGRAM)
+        with asker:
+            level = (
+                (socket.IPPROTO_IPV6, socket.IPV6_UNICAST_HOPS)
+                if six
+                else (socket.IPPROTO_IP, socket.IP_TTL)
+            )
+            for ttl in (254, 64, 255):
+                asker.setsockopt(*level, ttl)
+                asker.sendto(str(ttl).encode(), (to, 5353))
+            assert listener.recv(100) == b"255"
