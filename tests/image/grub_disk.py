@@ -24,6 +24,7 @@ BOOT, SLOTS, END = 2048, {"A": 6144, "B": 6144 + SLOT}, 6144 + 2 * SLOT
 """Where partitions begin, and a system's size, in sectors."""
 MEMORY = ("grubenv", "grubenv2")
 BOOT_S = 100
+OVMF = "/usr/share/OVMF/OVMF_CODE.fd"
 
 
 def run(*argv: str | Path, cwd: Path | None = None) -> str:
@@ -40,9 +41,17 @@ def missing() -> str | None:
     """Say what is not installed."""
     programs = ("grub-mkimage", "qemu-system-x86_64", "mcopy", "mkfs.vfat", "mksquashfs", "as")
     wanted = [program for program in programs if not shutil.which(program)]
-    if not Path("/usr/lib/grub/i386-pc/boot.img").is_file():
-        wanted.append("grub-pc-bin")
+    for file, package in (
+        ("/usr/lib/grub/i386-pc/boot.img", "grub-pc-bin"),
+        ("/usr/lib/grub/x86_64-efi/linux.mod", "grub-efi-amd64-bin"),
+        (OVMF, "ovmf"),
+    ):
+        if not Path(file).is_file():
+            wanted.append(package)
     return f"not installed: {', '.join(wanted)}" if wanted else None
+
+
+Slots = Callable[[str], list[str]]
 
 
 class Parts:
@@ -52,18 +61,23 @@ class Parts:
         """Make them in `folder`."""
         self.folder = folder
         self.kernel = self._kernel()
-        self.core = folder / "core.img"
-        fragment = (TOP / "configs/fragments/grub.fragment").read_text()
-        found = re.search(r'BUILTIN_MODULES_PC="(.*)"', fragment)
-        assert found
-        run(
-            *("grub-mkimage", "-O", "i386-pc", "-p", "/grub", "-o", self.core),
-            *("-c", COMMON / "grub-embedded.cfg", *found[1].split()),
-        )
+        self.core = self._core("i386-pc", "grub")
+        self.efi = self._core("x86_64-efi", "grub-efi")
         self.slot = folder / "slot"
         (folder / "root/boot").mkdir(parents=True)
         (folder / "root/boot/bzImage").write_bytes(self.kernel)
         run("mksquashfs", folder / "root", self.slot, "-noappend", "-quiet", "-comp", "gzip")
+
+    def _core(self, form: str, fragment: str) -> Path:
+        text = (TOP / f"configs/fragments/{fragment}.fragment").read_text()
+        found = re.search(r'BUILTIN_MODULES_\w+="(.*)"', text)
+        assert found
+        core = self.folder / f"{form}.img"
+        run(
+            *("grub-mkimage", "-O", form, "-p", "/grub", "-o", core),
+            *("-c", COMMON / "grub-embedded.cfg", *found[1].split()),
+        )
+        return core
 
     def _kernel(self) -> bytes:
         run("as", "--32", HERE / "kernel.S", "-o", "kernel.o", cwd=self.folder)
@@ -95,7 +109,9 @@ class Parts:
 class Disk:
     """A box that is switched on again and again."""
 
-    def __init__(self, folder: Path, parts: Parts, **memory: str) -> None:
+    def __init__(
+        self, folder: Path, parts: Parts, *, board: str = "qemu-x86_64", **memory: str
+    ) -> None:
         """`memory` is what GRUB remembers."""
         self.file, self._folder = folder / "disk", folder
         fat = folder / "fat"
@@ -118,7 +134,9 @@ class Disk:
         for name in SLOTS:
             self.write_slot(name, parts.slot.read_bytes())
         run("mmd", "-i", self._fat, "::grub")
-        self.put("grub.cfg", render("qemu-x86_64", "grub.cfg").encode())
+        self.put("grub.cfg", render(board, "grub.cfg").encode())
+        run("mmd", "-i", self._fat, "::EFI", "::EFI/BOOT")
+        run("mcopy", "-i", self._fat, parts.efi, "::EFI/BOOT/BOOTX64.EFI")
         for copy in MEMORY:
             self.put(copy, environment(folder, **memory))
 
@@ -171,12 +189,18 @@ class Disk:
     ) -> list[str]:
         """Switch the box on until enough was started."""
         drive = f"file={self.file},format=raw,if=virtio,readonly={'off' if writable else 'on'}"
+        return _slots(self.on_machine("-m", "32", "-drive", drive, enough=enough))
+
+    def on_machine(
+        self, *arguments: str, enough: Callable[[list[str]], bool], slots: Slots | None = None
+    ) -> str:
+        """Switch a machine of QEMU's on until enough was started; returns what it said."""
         machine = [
-            *("qemu-system-x86_64", "-accel", "tcg", "-m", "32", "-display", "none"),
-            *("-net", "none", "-monitor", "none", "-serial", "stdio", "-drive", drive),
+            *("qemu-system-x86_64", "-accel", "tcg", "-display", "none"),
+            *("-net", "none", "-monitor", "none", "-serial", "stdio", *arguments),
         ]
-        self.said = said_until(lambda said: enough(_slots(said)), machine, BOOT_S)
-        return _slots(self.said)
+        self.said = said_until(lambda said: enough((slots or _slots)(said)), machine, BOOT_S)
+        return self.said
 
 
 _STARTED = re.compile(r"root=(\S+) .*? rauc\.slot=(\S+) .*?,115200")

@@ -11,6 +11,7 @@ TOP = Path(__file__).resolve().parents[2]
 CONFIGS = TOP / "configs"
 TOOL = TOP / "board/common/defconfig.py"
 BOARDS = [
+    "pc-x86_64",
     "qemu-aarch64",
     "qemu-i386",
     "qemu-x86_64",

@@ -51,7 +51,7 @@ class Service:
         text = (folder / "etc/rauc/system.conf").read_text()
         for there, here in (
             ("/bootpart/", f"{folder}/"),
-            ("/dev/vda", f"{folder}/slot"),
+            ("/dev/naproxy/", f"{folder}/slot"),
             ("/data/rauc/", f"{folder}/"),
             ("/run/rauc", f"{folder}/mnt"),
             ("/etc/rauc/", f"{folder}/etc/rauc/"),

@@ -2,20 +2,32 @@
 # The disk that the box was started from. To be sourced, after common.sh.
 
 # Sets disk (sda), boot_part and data_part (/dev/sda1, /dev/sda4): those beside the root. Not
-# found by their labels: somebody's USB stick may have the same.
+# found by their labels: somebody's USB stick may have the same. /dev/naproxy has all four, for RAUC.
 find_disk() {
 	root=
 	# shellcheck disable=SC2013 # words are wanted
 	for word in $(cat /proc/cmdline); do
 		case $word in
 		root=/dev/*) root=${word#root=/dev/} ;;
+		root=PARTUUID=*) root=$(mounted_root) ;;
 		esac
 	done
 	[ -n "$root" ] || return 1
 	boot_part=/dev/${root%?}1
 	data_part=/dev/${root%?}4
 	wait_for 5 test -b "$data_part" || return 1
+	mkdir -p /dev/naproxy
+	for number in 1 2 3 4; do
+		ln -sfn "/dev/${root%?}$number" "/dev/naproxy/$number"
+	done
 	disk=$(readlink -f "/sys/class/block/$root") && disk=${disk%/*} && disk=${disk##*/}
+}
+
+mounted_root() { # the name of the partition that is mounted as /
+	numbers=$(mountpoint -d /) || return
+	for part in /sys/class/block/*; do
+		[ "$(cat "$part/dev" 2>/dev/null)" != "$numbers" ] || echo "${part##*/}"
+	done
 }
 
 size_of() { # PARTITION FACT: a number that the kernel has of it, in sectors

@@ -1,4 +1,4 @@
-"""The boot partition is checked before it is mounted, whatever is on it."""
+"""Which disk the box was started from, and its boot partition, checked before it is mounted."""
 
 import subprocess
 from pathlib import Path
@@ -54,3 +54,33 @@ def test_a_damaged_one_is_repaired_and_it_is_said(part: Path) -> None:
 def test_what_is_none_is_said_and_stops_nothing(part: Path, content: bytes) -> None:
     part.write_bytes(content)
     assert "cannot be repaired" in checked(part)
+
+
+@pytest.mark.parametrize(
+    ("root", "parts"),
+    [
+        ("/dev/mmcblk0p2", "mmcblk0p"),
+        ("PARTUUID=4e415052-03", "nvme0n1p"),
+        ("LABEL=somebody", ""),
+    ],
+)
+def test_the_disk_is_that_of_the_root(tmp_path: Path, root: str, parts: str) -> None:
+    """By the root's name, or by the numbers of what is mounted: 259:3, which nvme0n1p3 has."""
+    (tmp_path / "cmdline").write_text(f"quiet root={root} rauc.slot=A\n")
+    block = tmp_path / "block"
+    for name, numbers in (("sda3", "8:3"), ("nvme0n1p3", "259:3")):
+        (block / name).mkdir(parents=True)
+        (block / name / "dev").write_text(f"{numbers}\n")
+    script = DISK.read_text()
+    for there, here in (
+        ("/proc/cmdline", f"{tmp_path}/cmdline"),
+        ("/sys/class/block", str(block)),
+        ("/dev/naproxy", f"{tmp_path}/naproxy"),
+    ):
+        script = script.replace(there, here)
+    script += "\nmountpoint() { echo 259:3; }\nwait_for() { :; }\n"
+    script += 'find_disk || exit 0\necho "$boot_part $data_part"\n'
+    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == (f"/dev/{parts}1 /dev/{parts}4\n" if parts else "")
+    links = {str(link.readlink()) for link in (tmp_path / "naproxy").glob("*")}
+    assert links == ({f"/dev/{parts}{n}" for n in range(1, 5)} if parts else set())
