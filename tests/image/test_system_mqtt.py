@@ -76,3 +76,14 @@ def test_without_a_broker_it_is_not_tried_again_and_again(nobody_to_tell: Told) 
     wait_for(lambda: nobody_to_tell.service().startswith("down: mqtt"), "the end")
     log = "cat /var/log/messages"
     wait_for(lambda: "mqtt.host is empty" in nobody_to_tell.box.sh(log), "the log")
+
+
+def test_a_broker_named_later_is_told_and_one_taken_away_is_not(nobody_to_tell: Told) -> None:
+    office = nobody_to_tell
+    wait_for(lambda: office.service().startswith("down: mqtt"), "the end")
+    change = "sed -i 's/^topic = .*/{}/' /data/etc/naproxy.toml"
+    office.box.sh(change.format(f'host = "{LAN}"\\nevery_s = 1'))
+    wait_for(lambda: office.heard() == "online", "the box's word")
+    office.box.sh("sed -i '/^.mqtt.$/,$d' /data/etc/naproxy.toml")
+    wait_for(lambda: not office.service().startswith("run: mqtt"), "the end of it", 30)
+    wait_for(lambda: office.heard() == "offline", "the box's last word")
