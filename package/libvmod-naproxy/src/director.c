@@ -169,7 +169,8 @@ director_make_tls(VRT_CTX, struct np_director *d,
 	struct vrt_endpoint vep;
 	struct vrt_blob first;
 	struct np_proxy proxy = {
-		.signature = "\r\n\r\n\0\r\nQUIT\n",
+		.signature = { '\r', '\n', '\r', '\n', '\0', '\r', '\n',
+		    'Q', 'U', 'I', 'T', '\n' },
 		.command = PROXY_LOCAL,
 		.length[1] = sizeof proxy - offsetof(struct np_proxy, type),
 		.type = PROXY_UNIQUE_ID,

@@ -13,7 +13,8 @@
 
 #include "through.h"
 
-static const uint8_t signature[12] = "\r\n\r\n\0\r\nQUIT\n";
+static const uint8_t signature[12] = { '\r', '\n', '\r', '\n', '\0', '\r',
+	'\n', 'Q', 'U', 'I', 'T', '\n' };
 
 enum {
 	AT_COMMAND = 12,	/* version and command */
