@@ -143,5 +143,6 @@ def test_a_request_that_could_not_connect_is_sent_when_it_can(left_alone: Office
         pass
     answers = [future.result() for future in pending]
     assert [(answer.status, answer.body) for answer in answers] == [(200, body)] * 3
-    received = office.server.received()
-    assert [received[answer.request_id] for answer in answers] == [1] * 3
+    ids = [answer.request_id for answer in answers]
+    wait_for(lambda: all(office.server.received()[each] for each in ids), "the access log")
+    assert [office.server.received()[each] for each in ids] == [1] * 3

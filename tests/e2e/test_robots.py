@@ -78,10 +78,13 @@ def test_what_a_crawler_posts_wakes_the_server_and_is_answered(asleep: Office) -
     assert (answer.status, answer.headers["x-naproxy"]) == (200, "held")
 
 
-def last_path(office: Office) -> int:
-    """Return the hash of the path of the last request that ended."""
-    with contextlib.closing(Events(office.box.run_dir)) as events:
-        return list(events.read())[-1].path
+def path_of_post(events: Events) -> int:
+    """Return the hash of the path of the POST that ended since these events were read last."""
+    # Its record is written after its answer.
+    return wait_for(
+        lambda: next((event.path for event in events.read() if event.method == 2), 0),
+        "the record of the POST",
+    )
 
 
 def know(office: Office, path: int) -> None:
@@ -98,9 +101,11 @@ def know(office: Office, path: int) -> None:
 
 def test_where_a_program_brought_news_a_crawler_is_not_refused(office: Office) -> None:
     hook = fresh("/app/echo").replace("?", "/")
-    brought = ask(office.client, hook, method="POST", body=b"news", source=visitor(1))
-    assert brought.status == 200
-    know(office, last_path(office))
+    with contextlib.closing(Events(office.box.run_dir)) as events:
+        list(events.read())
+        brought = ask(office.client, hook, method="POST", body=b"news", source=visitor(1))
+        assert brought.status == 200
+        know(office, path_of_post(events))
     office.box.await_state("awake")
     office.box.sleep()
     assert ask(office.client, fresh(), headers=CRAWLER).headers["x-naproxy"] == "refused"

@@ -63,6 +63,7 @@ def test_the_office_chooses_and_is_warned_no_more(page: WatchedPage, stage: Stag
     expect(page.locator(".toast", has_text="Saved")).to_be_visible()
     expect(service(page, "dns")).not_to_contain_text("do not let it sleep")
     assert chosen(stage) == ["dns never"]
+    stage.api("POST", "/v1/servers/web/wake", {})
     page.goto("/")
     expect(page.get_by_text("it answers for names (DNS)")).to_be_visible()
     expect(page.get_by_text("others need at any time")).to_have_count(0)
