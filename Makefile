@@ -171,13 +171,16 @@ test-guest: build ## a real Linux in QEMU sleeps and wakes (slow; not part of te
 IMAGES := $(BUILD)/image
 BUILDROOT = $$(board/common/buildroot $(IMAGES))
 
-.PHONY: image sbom legal-info test-image check-defconfigs check-recipes check-kernel check-instructions
+.PHONY: image release sbom legal-info test-image check-defconfigs check-recipes check-kernel check-instructions
 image: ## a board's image with Buildroot BOARD=name [BUILDROOT_DIR=dir] [BR2_DL_DIR=dir]
 	board/common/image $(IMAGES) "$(BOARD)"
 
 test-image: build ## start an image in QEMU, update it, break it (an hour) IMAGE=file [BUNDLE=file] [BOARD=name]
 	$(AS_ROOT) $(PYTHON) -m tests.image_vm "$(IMAGE)" $(if $(BUNDLE),--bundle "$(BUNDLE)") \
 	    $(if $(BOARD),--board $(BOARD)) $(if $(MINIMAL),--minimal "$(MINIMAL)") $(CASES)
+
+release: ## images, updates and signed checksums of all boards VERSION=x.y.z [BOARDS="name ..."]
+	board/common/release.py $(IMAGES) "$(VERSION)" $(BOARDS)
 
 check-instructions: ## no program of a board's image has what a Geode cannot run BOARD=name
 	board/common/instructions.py $(IMAGES)/$(BOARD)/images/rootfs.squashfs

@@ -1,6 +1,10 @@
 # Recipes are beside the source they build, not below this folder.
 BR2_EXTERNAL_NAPROXY_TOP = $(abspath $(BR2_EXTERNAL_NAPROXY_PATH)/..)
 
+# The one place that names the version of what is ours.
+BR2_EXTERNAL_NAPROXY_VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"$$/\1/p' \
+	$(BR2_EXTERNAL_NAPROXY_TOP)/package/naproxy/src/naproxy/__init__.py)
+
 # The licence of our own packages is at the top of the project, outside of what
 # a local package copies.
 define BR2_EXTERNAL_NAPROXY_COPY_LICENSE

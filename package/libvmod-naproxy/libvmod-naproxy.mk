@@ -4,7 +4,7 @@
 #
 ################################################################################
 
-LIBVMOD_NAPROXY_VERSION = 0.1.0
+LIBVMOD_NAPROXY_VERSION = $(BR2_EXTERNAL_NAPROXY_VERSION)
 LIBVMOD_NAPROXY_SITE = $(BR2_EXTERNAL_NAPROXY_TOP)/package/libvmod-naproxy
 LIBVMOD_NAPROXY_SITE_METHOD = local
 LIBVMOD_NAPROXY_LICENSE = BSD-2-Clause, MIT (list of crawlers)

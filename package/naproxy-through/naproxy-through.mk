@@ -4,7 +4,7 @@
 #
 ################################################################################
 
-NAPROXY_THROUGH_VERSION = 0.1.0
+NAPROXY_THROUGH_VERSION = $(BR2_EXTERNAL_NAPROXY_VERSION)
 NAPROXY_THROUGH_SITE = $(BR2_EXTERNAL_NAPROXY_TOP)/package/naproxy-through
 NAPROXY_THROUGH_SITE_METHOD = local
 NAPROXY_THROUGH_LICENSE = BSD-2-Clause

@@ -4,7 +4,7 @@
 #
 ################################################################################
 
-NAPROXY_VCL_VERSION = 0.1.0
+NAPROXY_VCL_VERSION = $(BR2_EXTERNAL_NAPROXY_VERSION)
 NAPROXY_VCL_SITE = $(BR2_EXTERNAL_NAPROXY_TOP)/varnish-vcl
 NAPROXY_VCL_SITE_METHOD = local
 NAPROXY_VCL_LICENSE = BSD-2-Clause

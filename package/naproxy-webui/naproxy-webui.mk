@@ -4,7 +4,7 @@
 #
 ################################################################################
 
-NAPROXY_WEBUI_VERSION = 0.1.0
+NAPROXY_WEBUI_VERSION = $(BR2_EXTERNAL_NAPROXY_VERSION)
 NAPROXY_WEBUI_SITE = $(BR2_EXTERNAL_NAPROXY_TOP)/webui
 NAPROXY_WEBUI_SITE_METHOD = local
 NAPROXY_WEBUI_SETUP_TYPE = setuptools

@@ -4,7 +4,7 @@
 #
 ################################################################################
 
-NAPROXY_VERSION = 0.1.0
+NAPROXY_VERSION = $(BR2_EXTERNAL_NAPROXY_VERSION)
 NAPROXY_SITE = $(BR2_EXTERNAL_NAPROXY_TOP)/package/naproxy
 NAPROXY_SITE_METHOD = local
 NAPROXY_SETUP_TYPE = setuptools

@@ -6,6 +6,7 @@ import subprocess
 import tomllib
 from pathlib import Path
 
+import naproxy
 import pytest
 
 TOP = Path(__file__).resolve().parents[2]
@@ -90,8 +91,23 @@ def test_what_is_downloaded_has_a_hash(recipe: Path) -> None:
 def test_a_recipe_has_the_version_of_its_source(name: str) -> None:
     project = tomllib.loads((TOP / OURS[name] / "pyproject.toml").read_text())["project"]
     recipe = TOP / "package" / name / f"{name}.mk"
-    assert value(recipe, "VERSION") == project["version"]
+    version = value(recipe, "VERSION")
+    if version == "$(BR2_EXTERNAL_NAPROXY_VERSION)":
+        version = naproxy.__version__
+    assert version == project.get("version", naproxy.__version__)
     assert root(recipe) == TOP / OURS[name]
+
+
+def test_buildroot_takes_the_version_from_the_package(tmp_path: Path) -> None:
+    (tmp_path / "Makefile").write_text(
+        f"BR2_EXTERNAL_NAPROXY_PATH := {TOP}/buildroot-external\n"
+        "include $(BR2_EXTERNAL_NAPROXY_PATH)/external.mk\n"
+        "said:\n\t@echo $(NAPROXY_VERSION) $(LIBVMOD_NAPROXY_VERSION)\n"
+    )
+    done = subprocess.run(
+        ["make", "-s", "-C", tmp_path, "said"], check=True, capture_output=True, text=True
+    )
+    assert done.stdout.split() == [naproxy.__version__] * 2
 
 
 @pytest.mark.parametrize("name", OURS)
