@@ -99,8 +99,10 @@ def test_a_recipe_has_the_version_of_its_source(name: str) -> None:
 
 
 def test_buildroot_takes_the_version_from_the_package(tmp_path: Path) -> None:
+    # As Buildroot, make reads no path with a space in it.
+    (tmp_path / "tree").symlink_to(TOP)
     (tmp_path / "Makefile").write_text(
-        f"BR2_EXTERNAL_NAPROXY_PATH := {TOP}/buildroot-external\n"
+        f"BR2_EXTERNAL_NAPROXY_PATH := {tmp_path}/tree/buildroot-external\n"
         "include $(BR2_EXTERNAL_NAPROXY_PATH)/external.mk\n"
         "said:\n\t@echo $(NAPROXY_VERSION) $(LIBVMOD_NAPROXY_VERSION)\n"
     )
