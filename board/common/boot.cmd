@@ -4,7 +4,11 @@
 
 test -n "${BOOT_ORDER}" || setenv BOOT_ORDER "A B"
 test -n "${BOOT_A_LEFT}" || setenv BOOT_A_LEFT 3
-test -n "${BOOT_B_LEFT}" || setenv BOOT_B_LEFT 3
+if test -z "${BOOT_B_LEFT}"; then
+	setenv BOOT_B_LEFT 3
+	# A new card has no second system: nobody may take it for a way back.
+	size ${devtype} ${devnum}:3 boot/Image || setenv BOOT_B_LEFT 0
+fi
 
 setenv slot
 for candidate in "${BOOT_ORDER}"; do

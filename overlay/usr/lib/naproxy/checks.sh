@@ -26,6 +26,41 @@ is_bits() { # a prefix that leaves room for machines
 	esac
 }
 
+is_ipv6() ( # as the controller writes it: small letters, no part of IPv4, no interface
+	case $1 in
+	'' | *[!0-9a-f:]* | *:::* | *::*::* | :[!:]* | *[!:]:) exit 1 ;;
+	esac
+	case $1 in
+	*::*) most=7 least=0 ;;
+	*) most=8 least=8 ;;
+	esac
+	IFS=:
+	count=0
+	for part in $1; do
+		[ ${#part} -le 4 ] || exit 1
+		[ -z "$part" ] || count=$((count + 1))
+	done
+	[ "$count" -ge "$least" ] && [ "$count" -le "$most" ]
+)
+
+is_bits6() {
+	case $1 in
+	[1-9] | [1-9][0-9] | 1[01][0-9] | 12[0-7]) ;;
+	*) return 1 ;;
+	esac
+}
+
+is_ip() {
+	is_ipv4 "$1" || is_ipv6 "$1"
+}
+
+is_vlan() { # a number of 802.1Q
+	case $1 in
+	'' | 0* | *[!0-9]* | ?????*) return 1 ;;
+	esac
+	[ "$1" -le 4094 ]
+}
+
 is_name() {
 	case $1 in
 	'' | -* | *- | *[!a-z0-9-]* | localhost) return 1 ;;
