@@ -341,6 +341,15 @@ def test_silence_before_the_command_returns_is_asleep() -> None:
     assert office.state() is State.ASLEEP
 
 
+def test_falling_takes_no_less_than_no_time_where_it_was_silent_before_the_order() -> None:
+    office = Office().awake()
+    office.step(SleepAsked(IDLE))
+    office.play(machine.DRAIN_S + 1)
+    office.step(SleepOrdered())
+    office.play(2, Sign.SILENT)
+    assert office.machine.fall.last_s == 0
+
+
 def test_a_machine_that_still_refuses_connections_is_not_asleep() -> None:
     office = Office().accepted()
     office.play(10, Sign.REFUSING)
@@ -584,7 +593,7 @@ def test_trouble_ends_when_it_answers() -> None:
 
 def test_the_mode_awake_is_an_inhibitor_for_its_own_reason() -> None:
     office = Office().awake()
-    until = Reason("server.kept_awake_until", until="18:00")
+    until = Reason("server.kept_awake_until", until_at_s=1.8e9)
     office.step(ModeSet(awake=True, reason=until))
     assert office.machine.inhibitors(office.now_s) == [until]
     assert office.step(SleepAsked(IDLE)) == []

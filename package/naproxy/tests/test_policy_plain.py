@@ -1,5 +1,8 @@
 """The policies that learn nothing: timeout and schedule."""
 
+from dataclasses import replace
+from zoneinfo import ZoneInfo
+
 import pytest
 from naproxy import policy
 from naproxy.core import schema
@@ -49,8 +52,8 @@ def test_after_a_wake_it_is_not_idle() -> None:
     assert not made.decide(1101).sleep
 
 
-def opened(hour: float, **changes: str) -> bool:
-    made = policy.make(schedule.Settings(**changes), SETUP)
+def opened(hour: float, setup: policy.Setup = SETUP, **changes: str) -> bool:
+    made = policy.make(schedule.Settings(**changes), setup)
     made.request(request(MONDAY_S + hour * HOUR_S - 1000))
     return not made.decide(MONDAY_S + hour * HOUR_S).sleep
 
@@ -65,8 +68,14 @@ def test_awake_in_office_hours_of_working_days() -> None:
 
 
 def test_the_office_keeps_its_own_time() -> None:
-    assert not opened(7.1, utc_offset="-05:00")
-    assert opened(12.1, utc_offset="-05:00")
+    setup = replace(SETUP, where=ZoneInfo("America/New_York"))
+    assert not opened(7.1, setup)
+    assert opened(12.1, setup)
+
+
+def test_an_office_that_closes_after_midnight_is_open_until_then() -> None:
+    assert opened(24 + 1.9, opens="20:00", closes="02:00")
+    assert not opened(24 + 2.1, opens="20:00", closes="02:00")
 
 
 def test_it_wakes_a_wake_time_before_the_office_opens() -> None:

@@ -2,6 +2,7 @@ import json
 import random
 from dataclasses import replace
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -170,12 +171,25 @@ def test_what_an_earlier_version_stored_is_taken_back() -> None:
         "students": [{**record, "last_s": START_S}] * 4,
         "rhythm": {"visits": [1.0] * 168, "hours": [2.0] * 168, "share": 0.5},
         **{"requests": 9.0, "hours": 8.0, "budget": 7.0, "reserve": 6.0, "rule": [3.0, 60.0]},
-        **{"begun_s": START_S, "lapsed": True, "hour": 5, "day": 4},
+        **{"begun_s": START_S, "lapsed": True, "hour": 101, "day": 4},
         **{"delays_today": 3, "cycles_today": 2},
     }
     made = teacher()
     made.load(json.loads(json.dumps(stored)))
+    stored["rhythm"]["local"] = True
     assert made.dump() == stored
+
+
+def test_the_rhythm_that_an_earlier_version_stored_by_utc_is_turned_to_the_offices() -> None:
+    setup = replace(SETUP, where=ZoneInfo("Europe/Zurich"))
+    before, at_home, after = (policy.make(Settings(), each) for each in (SETUP, setup, setup))
+    for made in (before, at_home):
+        for hour in range(0, 480, 24):
+            made.request(request(hour * 3600.0))
+    stored = before.dump()
+    del stored["rhythm"]["local"]
+    after.load(stored)
+    assert after.dump()["rhythm"]["visits"] == at_home.dump()["rhythm"]["visits"]
 
 
 def test_the_reason_says_what_is_spent_and_how_long_it_is_idle() -> None:

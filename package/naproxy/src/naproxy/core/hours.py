@@ -7,6 +7,8 @@ Where a clock shows a time twice, or leaves it out, a stretch is the longer one.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -106,11 +108,15 @@ def _day(text: str) -> date:
 def zone(name: str, localtime: Path = Path("/etc/localtime")) -> tzinfo:
     """Return a time zone by its name, `Europe/Zurich`; empty: the machine's, UTC if it has none.
 
+    The machine's is `TZ` of the environment, if that names one, else that of `localtime`.
+
     WrongError if there is no such zone here.
     """
     try:
         if name:
             return ZoneInfo(name)
+        with contextlib.suppress(KeyError, OSError, ValueError):
+            return ZoneInfo(os.environ["TZ"])
         with localtime.open("rb") as file:
             return ZoneInfo.from_file(file)
     except (OSError, ValueError) as error:  # ZoneInfoNotFoundError is a KeyError
@@ -119,6 +125,17 @@ def zone(name: str, localtime: Path = Path("/etc/localtime")) -> tzinfo:
         return UTC
     except KeyError:
         raise WrongError("config.time_zone", name=name) from None
+
+
+def ahead_s(t_s: float, where: tzinfo) -> float:
+    """Return how many seconds the clocks of a zone are ahead of UTC then."""
+    ahead = datetime.fromtimestamp(t_s, where).utcoffset()
+    return ahead.total_seconds() if ahead else 0.0
+
+
+def local_hour(t_s: float, where: tzinfo) -> int:
+    """Return the hours that clocks of a zone show, counted from 1 January 1970, a Thursday."""
+    return int((t_s + ahead_s(t_s, where)) // 3600)
 
 
 class Calendar:

@@ -18,7 +18,8 @@ class Reason:
     """`code` names the text in the catalogues; `params` are what the text has places for.
 
     A parameter is a number, a text, another reason, or a list of these. The ending of its name
-    is its unit: `idle_s`, `draws_w`. Two reasons are equal if code and parameters are.
+    is its unit: `idle_s`, `draws_w`; a moment in epoch seconds is `until_at_s`. Two reasons are
+    equal if code and parameters are.
     """
 
     __slots__ = ("code", "params")

@@ -40,15 +40,38 @@ _TYPES: Final = {
 """Name of each type, what is written for it, and that it must be so."""
 
 
+_MOST_GIVEN: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What the file that a key names has in its one line: whoever may not put a file there says it.
+
+    `what` is password, token, key or community; `check` says what is wrong with one.
+    """
+
+    what: str
+    check: Check
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong with one key; `where` is its path, empty for the whole."""
+    """What is wrong with one key; `where` is its path, empty for the whole.
+
+    `given` is what it is, if that is a single value and no secret.
+    """
 
     where: str
     reason: Reason
+    given: str | int | float | bool | None = None
 
     def __str__(self) -> str:
-        return f"{self.where}: {self.reason}" if self.where else str(self.reason)
+        given = "" if self.given is None else f" (given: {_told(self.given)})"
+        return f"{self.where}: {self.reason}{given}" if self.where else f"{self.reason}{given}"
+
+
+def _told(given: str | float) -> str:
+    return json.dumps(given, ensure_ascii=False)
 
 
 class ConfigError(ValueError):
@@ -69,11 +92,15 @@ def option(
     choices: tuple[str, ...] = (),
     check: Check | None = None,
     secret: bool = False,
+    holds: Held | None = None,
+    form: Callable[[str], str] = str,
 ) -> Any:
     """Declare a key. Without a default it must be given.
 
+    `form` makes one of the several forms of a text that people write, before it is judged.
     `low` and `high` bound a number, the bytes of a text, or the length of a list.
-    `choices` and `check` hold for each item of a list.
+    `choices` and `check` hold for each item of a list. `secret`: its value is shown to nobody;
+    `holds`: that of the file which it names.
     """
     about = {
         "help": help,
@@ -82,6 +109,8 @@ def option(
         "choices": choices,
         "check": check,
         "secret": secret,
+        "holds": holds,
+        "form": form,
     }
     return dataclasses.field(default=default, metadata=about)
 
@@ -178,7 +207,7 @@ def _chosen(choice: Alternative, value: object, path: str, problems: list[Proble
     name = value.get(choice.selector, choice.default)
     if name not in choice.names():
         wrong = Reason("config.one_of", names=tuple(choice.names()))
-        problems.append(Problem(_join(path, choice.selector), wrong))
+        problems.append(Problem(_join(path, choice.selector), wrong, _given(name)))
         return None
     return load(choice.settings(name), value, path, problems)
 
@@ -221,11 +250,25 @@ def _single(
 ) -> Any:
     if kind is float and type(value) is int:
         value = float(value)
+    if kind is str and isinstance(value, str):
+        value = about["form"](value)
     wrong = _TYPES[kind][2] if type(value) is not kind else _wrong(about, value)
     if wrong:
-        problems.append(Problem(path, wrong))
+        problems.append(Problem(path, wrong, None if about["secret"] else _given(value)))
         return None
     return value
+
+
+def _given(value: object) -> str | int | float | bool | None:
+    """Return what to say of a value: of a long text its begin, of what has parts nothing."""
+    if isinstance(value, str):
+        shown = "".join(c if _printable(c) else "\N{REPLACEMENT CHARACTER}" for c in value)
+        return (
+            shown if len(shown) <= _MOST_GIVEN else f"{shown[:_MOST_GIVEN]}\N{HORIZONTAL ELLIPSIS}"
+        )
+    if isinstance(value, int | float) and math.isfinite(value):
+        return value
+    return None
 
 
 def _wrong(about: Mapping[str, Any], value: Any) -> Reason | None:
@@ -267,10 +310,10 @@ def _out_of(low: float | None, high: float | None, text: bool) -> Reason:
 def _range(low: float | None, high: float | None, text: bool) -> str:
     unit = " bytes long" if text else ""
     if low is None:
-        return f"at most {high:g}{unit}"
+        return f"at most {high:.12g}{unit}"
     if high is None:
-        return f"at least {low:g}{unit}"
-    return f"{low:g} to {high:g}{unit}"
+        return "not empty" if text and low == 1 else f"at least {low:.12g}{unit}"
+    return f"{low:.12g} to {high:.12g}{unit}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,6 +339,8 @@ class Key:
     help: str
     when: str
     secret: bool
+    holds: str
+    """What the file that it names has in it, for its `Held`; empty: nothing of that kind."""
 
 
 def keys(cls: type, path: str = "", when: str = "") -> Iterator[Key]:
@@ -365,6 +410,7 @@ def _key(field: dataclasses.Field[Any], kind: Any, path: str, when: str) -> Key:
         help=about["help"],
         when=when,
         secret=about["secret"],
+        holds=about["holds"].what if about["holds"] else "",
     )
 
 
@@ -391,6 +437,20 @@ def secrets(value: Any, where: str = "") -> Iterator[str]:
                 yield from (here,) if inner else ()
             else:
                 yield from secrets(inner, here)
+
+
+def held(value: Any, where: str = "") -> Iterator[tuple[str, Held, str]]:
+    """Yield the files of a loaded configuration that have a secret: key, what it is, the path."""
+    if isinstance(value, tuple):
+        for number, member in enumerate(value, 1):
+            yield from held(member, f"{where}.{getattr(member, 'id', number)}")
+    elif dataclasses.is_dataclass(value):
+        for field in dataclasses.fields(value):
+            inner, here = getattr(value, field.name), _join(where, field.name)
+            if about := field.metadata.get("holds"):
+                yield here, about, inner
+            else:
+                yield from held(inner, here)
 
 
 def checked(read: Callable[[str], object]) -> Check:
@@ -438,6 +498,17 @@ def is_address(text: str) -> Reason | None:
     except ValueError:
         return Reason("config.address")
     return Reason("config.one_machine") if address.is_multicast else None
+
+
+def mac_form(text: str) -> str:
+    """Return an Ethernet address as 00:11:22:33:44:55; dashes, dots and spaces may be in it.
+
+    What is none stays as it is.
+    """
+    digits = re.sub(r"[-:.\s]", "", text)
+    if not re.fullmatch(r"[0-9A-Fa-f]{12}", digits):
+        return text
+    return ":".join(digits[n : n + 2] for n in range(0, 12, 2))
 
 
 def is_mac(text: str) -> Reason | None:

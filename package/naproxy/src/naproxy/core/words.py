@@ -7,21 +7,35 @@ web interface.
 from __future__ import annotations
 
 import gettext
+import time
+from datetime import tzinfo
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from naproxy.core import office_time
 from naproxy.core.log import printable
 from naproxy.core.reason import Reason
 
-LANGUAGES: Final = ("en", "de")
-DEFAULT: Final = LANGUAGES[0]
+LANGUAGES: Final[dict[str, str]] = {
+    "en": "English",
+    "de": "Deutsch",
+    "es": "Español",
+    "fr": "Français",
+    "it": "Italiano",
+    "nl": "Nederlands",
+    "pl": "Polski",
+}
+"""The languages of the box, each with its own name. What has no text in one is told in English."""
+DEFAULT: Final = "en"
 FOLDER: Final = Path(__file__).parents[1] / "locale"
 
 
 _MINUTE_S: Final = 60
 _HOUR_MIN: Final = 60
 _IN_SECONDS_S: Final = 90
+_MOMENTS: Final = {"at": "due_at_s", "since": "since_at_s", "until": "until_at_s"}
+"""Parameters that were texts before they were epoch seconds, in the history still."""
 _MOST: Final = 1e12
 """A larger number is no length of time and no power, nor is infinity: it is told as it is."""
 
@@ -32,30 +46,36 @@ def _catalogue(language: str, name: str) -> gettext.NullTranslations:
         return gettext.NullTranslations()
     try:
         with (FOLDER / language / f"{name}.mo").open("rb") as file:
-            return gettext.GNUTranslations(file)
+            found: gettext.NullTranslations = gettext.GNUTranslations(file)
     except OSError:  # such as a name that is too long
-        return gettext.NullTranslations()
+        found = gettext.NullTranslations()
+    if language != DEFAULT:
+        found.add_fallback(_catalogue(DEFAULT, name))
+    return found
 
 
-def words(reason: Reason, language: str = DEFAULT) -> str:
-    """Return a reason in words.
+def words(reason: Reason, language: str = DEFAULT, where: tzinfo | None = None) -> str:
+    """Return a reason in words; `where`: the office's zone, else the one this process follows.
 
     What does not fit the catalogue, as from another version, is told as it is.
     """
     text = _catalogue(language, reason.code.partition(".")[0]).gettext(reason.code)
-    values = {name: _value(name, value, language) for name, value in reason.params.items()}
+    values = {name: _value(name, value, language, where) for name, value in reason.params.items()}
+    for old, now in _MOMENTS.items():
+        if old in values:
+            values.setdefault(now, values[old])
     try:
         if text != reason.code:
             return text.format(**values)
     except KeyError:
         pass  # a parameter is missing
-    named = (f"{_value('', name, '')}={value}" for name, value in values.items())
-    return " ".join([_value("", reason.code, ""), *named])
+    named = (f"{printable(name)}={values[name]}" for name in reason.params)
+    return " ".join([printable(reason.code), *named])
 
 
-def sentences(reason: Reason, language: str = DEFAULT) -> list[str]:
+def sentences(reason: Reason, language: str = DEFAULT, where: tzinfo | None = None) -> list[str]:
     """Return each part of a reason as a sentence."""
-    return [_sentence(words(each, language)) for each in reason.parts()]
+    return [_sentence(words(each, language, where)) for each in reason.parts()]
 
 
 def _sentence(text: str) -> str:
@@ -63,11 +83,11 @@ def _sentence(text: str) -> str:
     return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
-def duration(s: float) -> str:
+def duration(s: float, language: str = DEFAULT) -> str:
     """Return a length of time as the web interface's format.js does."""
     if s < _IN_SECONDS_S:
         digits = 0 if s >= 10 or s == int(s) else 1
-        return f"{s:.{digits}f}\N{NO-BREAK SPACE}s"
+        return f"{_decimal(f'{s:.{digits}f}', language)}\N{NO-BREAK SPACE}s"
     minutes = round(s / _MINUTE_S)
     hours, rest = divmod(minutes, _HOUR_MIN)
     if not hours:
@@ -75,19 +95,35 @@ def duration(s: float) -> str:
     return f"{hours}\N{NO-BREAK SPACE}h" + (f" {rest}\N{NO-BREAK SPACE}min" if rest else "")
 
 
-def _value(name: str, value: Any, language: str) -> str:  # noqa: PLR0911 - one for each kind
+def _decimal(text: str, language: str) -> str:
+    """Return a number as the language writes it: with a comma in all of ours but English."""
+    return text if language in ("", "en") else text.replace(".", ",")
+
+
+def _moment(t_s: float, where: tzinfo | None) -> str:
+    try:
+        return office_time.told(t_s, time.time(), where)
+    except (OverflowError, ValueError, OSError):
+        return f"{t_s:g}"
+
+
+def _value(  # noqa: PLR0911 - one for each kind
+    name: str, value: Any, language: str, where: tzinfo | None
+) -> str:
     match value:
         case Reason():
-            return words(value, language).removesuffix(".")
+            return words(value, language, where).removesuffix(".")
         case [Reason(), *_]:
-            return " ".join(_sentence(words(each, language)) for each in value)
+            return " ".join(_sentence(words(each, language, where)) for each in value)
         case list() | tuple():
-            return ", ".join(_value(name, each, language) for each in value)
+            return ", ".join(_value(name, each, language, where) for each in value)
+        case int() | float() if name.endswith("_at_s"):
+            return _moment(value, where)
         case int() | float() if name.endswith("_s") and abs(value) < _MOST:
-            return duration(value)
+            return duration(value, language)
         case int() | float() if name.endswith("_w") and abs(value) < _MOST:
-            return f"{value:.1f}\N{NO-BREAK SPACE}W"
+            return f"{_decimal(f'{value:.1f}', language)}\N{NO-BREAK SPACE}W"
         case float():
-            return f"{value:g}"
+            return _decimal(f"{value:g}", language)
     # It may come from a stranger's file: on a terminal it must not move the cursor.
     return printable(str(value))

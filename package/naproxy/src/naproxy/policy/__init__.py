@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
+from datetime import UTC, tzinfo
 from typing import Any, Final
 
 from naproxy.policy.base import Policy
@@ -32,6 +33,9 @@ class Setup:
     delta_s: float
     sleep_s: float
     wake_s: float
+
+    where: tzinfo = UTC
+    """The office's zone: its days and hours are those that its clocks show."""
 
 
 def settings(name: str) -> type:

@@ -70,6 +70,13 @@ class Policy(Protocol):
     def observed(self, t_s: float, state: State) -> None:
         """Learn that the server was seen to enter `state`."""
 
+    def spent(self) -> float:
+        """Return the share of the waits that it may cost today which it has cost; at most 1.
+
+        0 where nothing limits them.
+        """
+        return 0.0
+
     def decide(self, t_s: float) -> Decision:
         """Answer for now; asked after each request and at `check_at_s`."""
 

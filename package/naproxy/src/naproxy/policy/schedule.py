@@ -2,42 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
+from datetime import tzinfo
 from typing import Final
 
-from naproxy.core.reason import Reason
-from naproxy.core.schema import option
+from naproxy.core.hours import DAYS, Calendar, Span, span
+from naproxy.core.reason import Reason, WrongError
+from naproxy.core.schema import fits, option
 from naproxy.core.state import State
 from naproxy.policy import Setup
 from naproxy.policy.base import Decision, Policy, Request
 
 _DAY_S: Final = 86400.0
-_DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-_EPOCH_DAY: Final = 3  # 1 January 1970 was a Thursday
-_CLOCK: Final = re.compile(r"([+-]?)(\d\d):([0-5]\d)")
-
-
-def clock_s(text: str) -> float:
-    """Seconds of "07:30" or "-05:00"; ValueError if it is neither."""
-    match = _CLOCK.fullmatch(text)
-    if not match or int(match[2]) > 24:
-        raise ValueError(f"{text!r} is not a time")
-    seconds = 3600.0 * int(match[2]) + 60.0 * int(match[3])
-    return -seconds if match[1] == "-" else seconds
-
-
-def _is_time(text: str) -> Reason | None:
-    ok = not text.startswith(("+", "-")) and _is_offset(text) is None and clock_s(text) <= _DAY_S
-    return None if ok else Reason("config.time_of_day", name="07:30")
-
-
-def _is_offset(text: str) -> Reason | None:
-    try:
-        clock_s(text)
-    except ValueError:
-        return Reason("config.hours_minutes", name="+01:00")
-    return None
+_is_time: Final = fits(
+    r"(?:[01]\d|2[0-3]):[0-5]\d|24:00", Reason("config.time_of_day", name="07:30")
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,10 +24,9 @@ class Settings:
     """The office hours."""
 
     name: str = option("schedule: awake in office hours only", "schedule")
-    days: tuple[str, ...] = option("Working days", _DAYS[:5], low=0, high=7, choices=_DAYS)
+    days: tuple[str, ...] = option("Working days", DAYS[:5], low=0, high=7, choices=DAYS)
     opens: str = option("The office opens", "07:00", check=_is_time)
     closes: str = option("The office closes", "19:00", check=_is_time)
-    utc_offset: str = option("How far its clock is ahead of UTC", "+00:00", check=_is_offset)
     idle_s: float = option(
         "Outside office hours: go back to sleep after this idle time", 300.0, low=1, high=86400
     )
@@ -62,9 +40,11 @@ class Schedule(Policy):
 
     name = "schedule"
 
-    def __init__(self, settings: Settings, wake_s: float) -> None:
-        """`wake_s`: how long ahead of the office to wake."""
+    def __init__(self, settings: Settings, wake_s: float, where: tzinfo) -> None:
+        """`wake_s`: how long ahead of the office to wake; `where`: its zone."""
         self.settings = settings
+        self._calendar = Calendar(_spans(settings), (), where)
+        self._known = (0.0, 0.0, False)
         self._wake_s = wake_s
         self._last_s: float | None = None
 
@@ -100,17 +80,26 @@ class Schedule(Policy):
 
     def _office(self, t_s: float) -> tuple[bool, float]:
         """Is the office open, and until when is that so?"""
-        ahead_s = clock_s(self.settings.utc_offset)
-        today = int((t_s + ahead_s) // _DAY_S)
-        for day in range(today, today + 9):
-            midnight_s = day * _DAY_S - ahead_s
-            opens_s = midnight_s + clock_s(self.settings.opens)
-            closes_s = midnight_s + clock_s(self.settings.closes)
-            if _DAYS[(day + _EPOCH_DAY) % 7] in self.settings.days and t_s < closes_s:
-                return (True, closes_s) if t_s >= opens_s else (False, opens_s)
-        return False, t_s + _DAY_S
+        from_s, until_s, opened = self._known
+        if not from_s <= t_s < until_s:
+            stretch = self._calendar.now(t_s)
+            until_s = stretch.end_s if stretch else self._calendar.begins_s(t_s) or t_s + _DAY_S
+            opened = stretch is not None
+            self._known = (t_s, until_s, opened)
+        return opened, until_s
+
+
+def _spans(settings: Settings) -> list[Span]:
+    """Return the office's hours; a closing time before the opening is on the next day."""
+    opens, closes = settings.opens, settings.closes
+    if opens == "24:00" or not settings.days:
+        return []
+    try:
+        return [span(f"{','.join(settings.days)} {opens}-{closes}")]
+    except WrongError:  # no length: it never opens
+        return []
 
 
 def make(settings: Settings, setup: Setup) -> Schedule:
     """Make the policy."""
-    return Schedule(settings, setup.wake_s)
+    return Schedule(settings, setup.wake_s, setup.where)

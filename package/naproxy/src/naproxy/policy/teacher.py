@@ -27,6 +27,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from naproxy.core.hours import local_hour
 from naproxy.core.reason import Reason, together
 from naproxy.core.schema import option
 from naproxy.core.state import Klass, State
@@ -73,7 +74,7 @@ class Settings:
         choices=("closed", "open"),
     )
     most_cycles: int = option(
-        "Most sleeps in a day (of UTC), to spare the hardware; 0: no limit",
+        "Most sleeps in a day, to spare the hardware; 0: no limit",
         0,
         low=0,
         high=100_000,
@@ -93,7 +94,7 @@ class Rhythm:
         self._visits[hour % _WEEK_H] += 1
 
     def begin(self, hour: int) -> None:
-        """Begin an hour: `share` is what to expect of it. Hours are since the epoch."""
+        """Begin an hour: `share` is what to expect of it. Hours are as `local_hour` counts."""
         hours, visits = sum(self._hours), sum(self._visits)
         self.share = 1.0
         if visits:
@@ -115,6 +116,12 @@ class Rhythm:
             visits += share * self._visits[slot % _WEEK_H]
             hours += share * self._hours[slot % _WEEK_H]
         return visits / hours
+
+    def turn(self, hours: int) -> None:
+        """Call each hour by the name of one that many later."""
+        by = -hours % _WEEK_H
+        self._visits = self._visits[by:] + self._visits[:by]
+        self._hours = self._hours[by:] + self._hours[:by]
 
     def dump(self) -> dict[str, Any]:
         """Return what to keep over a restart."""
@@ -256,6 +263,7 @@ class ShadowPolicy(Policy):
         self._begun_s: float | None = None
         self._lapsed = False
         self._hour = 0
+        self._where = setup.where
         self._rule: tuple[int, float] | None = None  # class and idle time in force
         self._state = State.AWAKE
         self._awake_s = -math.inf  # since when the server is up
@@ -283,7 +291,7 @@ class ShadowPolicy(Policy):
             self._delays_today += 1
         needs = request.needs_server
         if needs and t_s - self._classes[0].last_s > _VISIT_S:
-            self._rhythm.visit(self._hour)
+            self._rhythm.visit(self._local)
         for candidates in self._classes:
             candidates.see(t_s, request.client, needs=needs)
 
@@ -302,12 +310,17 @@ class ShadowPolicy(Policy):
         self._awake_s = min(self._awake_s, since_s)
         self._forgotten_s = since_s, max(candidates.last_s for candidates in self._classes)
 
+    @property
+    def _local(self) -> int:
+        """This hour by the office's clocks: the week's rhythm, and its days, go by these."""
+        return local_hour(self._hour * _HOUR_S, self._where)
+
     def _time(self, t_s: float) -> None:
         """Let time pass to `t_s`: every hour the records decay and a rule is chosen."""
         if self._begun_s is None:
             self._begun_s = t_s
             self._hour = int(t_s // _HOUR_S)
-            self._day = int(t_s // _DAY_S)
+            self._day = self._local // 24
             for candidates in self._classes:
                 candidates.last_s = t_s
             self._begin_hour()
@@ -332,12 +345,12 @@ class ShadowPolicy(Policy):
             # From the second day on the promise holds by itself, whatever the first one left.
             self._lapsed = True
             self._budget = 0.0
-        if now_s // _DAY_S > self._day:
-            self._day = int(now_s // _DAY_S)
+        if self._local // 24 > self._day:
+            self._day = self._local // 24
             self._delays_today = self._cycles_today = 0
 
     def _begin_hour(self) -> None:
-        self._rhythm.begin(self._hour)
+        self._rhythm.begin(self._local)
         self._tell_candidates()
         self._choose()
 
@@ -443,12 +456,17 @@ class ShadowPolicy(Policy):
         allowed = used + max(0, math.floor(self._budget))
         return together(first, Reason("policy.budget_today", used=used, allowed=allowed))
 
+    def spent(self) -> float:
+        """Return the share of today's waits that are used up; on the first day none are limited."""
+        used = self._delays_today
+        return used / (used + max(0.0, self._budget)) if self._lapsed and used else 0.0
+
     def dump(self) -> dict[str, Any]:
         """Return what to keep over a restart."""
         return {
             # The name that earlier versions stored them by.
             "students": [candidates.dump() for candidates in self._classes],
-            "rhythm": self._rhythm.dump(),
+            "rhythm": self._rhythm.dump() | {"local": True},
             "requests": self._requests,
             "hours": self._hours,
             "budget": self._budget,
@@ -482,6 +500,9 @@ class ShadowPolicy(Policy):
         self._begun_s = None if begun_s is None else _numbers([begun_s], 1)[0]
         self._lapsed = bool(saved["lapsed"])
         self._hour, self._day = int(saved["hour"]), int(saved["day"])
+        if not saved["rhythm"].get("local"):  # it was by UTC, and so was the day
+            self._rhythm.turn(self._local - self._hour)
+            self._day = self._local // 24
         self._delays_today = int(saved["delays_today"])
         self._cycles_today = int(saved["cycles_today"])
         self._tell_candidates()

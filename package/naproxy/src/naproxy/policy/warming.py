@@ -136,12 +136,13 @@ class _Visit:
 
 @dataclass(slots=True)
 class Gained:
-    """What warming has cost and brought so far; for people, and for the next plans' bounds."""
+    """What warming has cost and brought since `since_s`, the first sleep."""
 
     fetches: int = 0
     bytes: int = 0
     seconds: float = 0.0
     wakes_avoided: int = 0
+    since_s: float | None = None
 
 
 class Warming:
@@ -158,6 +159,7 @@ class Warming:
         self._woke_s: float | None = None
         self._avoided_s = -math.inf
         self.again_s = 60.0  # how long the server stays awake for one visit
+        self.sleep_s = 0.0  # how long it sleeps, in the mean
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -185,6 +187,11 @@ class Warming:
             entry.bytes = bytes_
         entry.fresh_s = entry.stored_s + entry.ttl_s
         entry.stored_s, entry.ttl_s, entry.held = t_s, ttl_s, held
+
+    def has(self, path: int) -> bool:
+        """Was it stored, as far as is known?"""
+        entry = self._entries.get(path)
+        return entry is not None and entry.stored_s > -math.inf
 
     def lost(self, path: int) -> None:
         """The cache has it no longer."""
@@ -226,6 +233,8 @@ class Warming:
     def slept(self, t_s: float) -> None:
         """The command to sleep was given."""
         self._slept_s = t_s
+        if self.gained.since_s is None:
+            self.gained.since_s = t_s
         if self._woke_s is not None:
             # Steps towards the quantile of a quarter.
             self.again_s *= 1.05 if t_s - self._woke_s > self.again_s else 0.86
@@ -237,6 +246,9 @@ class Warming:
         if self._slept_s == math.inf and self._woke_s is not None:
             return
         self._close(t_s)
+        if self._slept_s < math.inf:
+            slept_s = max(0.0, t_s - self._slept_s)
+            self.sleep_s += (0.1 if self.sleep_s else 1.0) * (slept_s - self.sleep_s)
         self._woke_s = t_s
         for visit in self._visits.values():
             visit.woke = True
@@ -260,6 +272,10 @@ class Warming:
 
     # ---------------------------------------------------------------- what to do
 
+    def wake_j(self, costs: Costs) -> float:
+        """Return what one wake costs: the switch, and being awake until asleep again."""
+        return costs.switch_j + (costs.wake_s + self.again_s) * costs.saved_w
+
     def plan(self, t_s: float, costs: Costs, bounds: Bounds = BOUNDS) -> list[Fetch]:
         """Return what to fetch before the sleep, the best for its cost first.
 
@@ -268,7 +284,7 @@ class Warming:
         costs.
         """
         self._close(t_s)
-        again_j = costs.switch_j + (costs.wake_s + self.again_s) * costs.saved_w
+        again_j = self.wake_j(costs)
         stale, ends = self._stale(t_s, bounds.fresh_s)
         ranked = sorted(
             (
@@ -398,6 +414,8 @@ class Warming:
         return {
             "t_s": t_s,
             "again_s": self.again_s,
+            "sleep_s": self.sleep_s,
+            "since_s": self.gained.since_s,
             "unavoidable": [round(n / now, 4) for n in self._unavoidable],
             "gained": [
                 self.gained.fetches,
@@ -431,13 +449,16 @@ class Warming:
             then_s, again_s = _numbers([saved["t_s"], saved["again_s"]], 2)
             against = _numbers(saved["unavoidable"], _PARTS)
             fetches, bytes_, seconds, avoided = _numbers(saved["gained"], 4)
+            (sleep_s,) = _numbers([saved.get("sleep_s", 0.0)], 1)
+            (since_s,) = _numbers([saved.get("since_s") or then_s], 1)
             rows = list(saved["entries"])[:ENTRIES]
         except (KeyError, TypeError, ValueError, OverflowError):
             return
         faded = self._weight(t_s) * math.exp(-max(0.0, t_s - then_s) / _DECAY_S)
         self._unavoidable = [n * faded for n in against]
         self.again_s = min(max(again_s, 1.0), 3600.0)
-        self.gained = Gained(int(fetches), int(bytes_), seconds, int(avoided))
+        self.sleep_s = sleep_s
+        self.gained = Gained(int(fetches), int(bytes_), seconds, int(avoided), since_s)
         for row in rows:
             try:
                 path, size, ttl_s, held, changes, used_s, credit = row

@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import tzinfo
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
-from naproxy.core.hours import Calendar, span, zone
+from naproxy.core.hours import Calendar, span
 from naproxy.core.reason import Reason
 from naproxy.server.inhibitors import Settings
 from naproxy.server.jobs import Job, is_housekeeping
@@ -41,17 +41,19 @@ class Appointment:
 class Appointments:
     """Those of one server."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, where: tzinfo) -> None:
         """None is known."""
         self._next: list[Appointment] = []
-        self.configure(settings)
+        self.configure(settings, where)
 
-    def configure(self, settings: Settings) -> None:
-        """Take settings that were checked; what they ignore is forgotten at once."""
+    def configure(self, settings: Settings, where: tzinfo) -> None:
+        """Take settings that were checked; what they ignore is forgotten at once.
+
+        `where`: the office's zone.
+        """
         self._ignore = [each for each in settings.ignore_timers if not each.startswith("!")]
         self._keep = [each[1:] for each in settings.ignore_timers if each.startswith("!")]
-        self._zone = zone(settings.time_zone)
-        self._quiet = Calendar([span(text) for text in settings.quiet], (), self._zone)
+        self._quiet = Calendar([span(text) for text in settings.quiet], (), where)
         self._next = [each for each in self._next if not self._ignored(each.name)]
 
     def _ignored(self, name: str) -> bool:
@@ -79,14 +81,14 @@ class Appointments:
         """Say for which one it is not worth to put it to sleep."""
         within_s = SOON_S + lead_s(wake_s)
         found = next((each for each in self.next(now_s) if each.t_s - now_s <= within_s), None)
-        return self._reason(found, now_s) if found else None
+        return _reason(found) if found else None
 
     def due(self, now_s: float, asleep_since_s: float, wake_s: float) -> Reason | None:
         """Say for which one it should be woken now: one that it would miss while it sleeps."""
         early_s = lead_s(wake_s)
         for each in self._next:
             if asleep_since_s < each.t_s <= now_s + early_s:
-                return self._reason(each, now_s)
+                return _reason(each)
         return None
 
     def begins(self, now_s: float, awake_s: float, wake_s: float) -> Reason | None:
@@ -99,7 +101,7 @@ class Appointments:
         woke_s = now_s - awake_s
         for each in self._next:
             if woke_s - LONGEST_S < each.t_s <= woke_s and awake_s < BEGIN_S:
-                return self._reason(each, now_s)
+                return _reason(each)
         return None
 
     def change_s(self, now_s: float, wake_s: float) -> float:
@@ -114,11 +116,6 @@ class Appointments:
         at_s = coming[0].t_s - now_s - wake_s if coming else LONGEST_S
         return round(max(_LEAST_ALARM_S, min(at_s, LONGEST_S)))
 
-    def _reason(self, found: Appointment, now_s: float) -> Reason:
-        then, now = (datetime.fromtimestamp(x, self._zone) for x in (found.t_s, now_s))
-        at = then.strftime("%H:%M" if then.date() == now.date() else "%Y-%m-%d %H:%M")
-        return Reason("sleep.appointment", name=found.name, at=at)
-
     def dump(self) -> list[list[Any]]:
         """Return what is kept over a restart, as JSON."""
         return [[each.t_s, each.name] for each in self._next]
@@ -129,6 +126,10 @@ class Appointments:
             self._next = [Appointment(float(t_s), str(name)) for t_s, name in saved][:_MOST_KEPT]
         except (TypeError, ValueError):
             return
+
+
+def _reason(found: Appointment) -> Reason:
+    return Reason("sleep.appointment", name=found.name, due_at_s=found.t_s)
 
 
 def lead_s(wake_s: float) -> float:

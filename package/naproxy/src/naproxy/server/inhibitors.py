@@ -10,12 +10,12 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import tzinfo
 from itertools import chain
 from typing import Final
 from urllib.parse import urlsplit
 
-from naproxy.core.hours import Calendar, Event, dates, span, zone
+from naproxy.core.hours import Calendar, Event, dates, span
 from naproxy.core.reason import Reason
 from naproxy.core.schema import checked, fits, is_url_path, option, or_empty
 from naproxy.server import services
@@ -68,12 +68,6 @@ class Settings:
         (),
         high=64,
         check=checked(span),
-    )
-    time_zone: str = option(
-        'Time zone of these hours, such as "Europe/Zurich"; empty: the box\'s',
-        "",
-        high=64,
-        check=checked(zone),
     )
     calendar: str = option(
         "Calendar with further such times, whatever days are closed: the address of an iCalendar"
@@ -167,14 +161,13 @@ class Agenda:
 class Guard:
     """One server's rules."""
 
-    def __init__(self, settings: Settings) -> None:
-        """Take settings that were checked."""
+    def __init__(self, settings: Settings, where: tzinfo) -> None:
+        """Take settings that were checked; `where`: the office's zone."""
         self._settings = settings
         self._never = services.Office(settings.services).never()
-        self._zone = zone(settings.time_zone)
         closed = [dates(text) for text in settings.closed]
-        self._hours = Calendar([span(text) for text in settings.hours], closed, self._zone)
-        self._quiet = Calendar([span(text) for text in settings.quiet], (), self._zone)
+        self._hours = Calendar([span(text) for text in settings.hours], closed, where)
+        self._quiet = Calendar([span(text) for text in settings.quiet], (), where)
         self.agenda = Agenda()
 
     def inhibitors(self, seen: Readings, *, by_hand: bool = False) -> list[Reason]:
@@ -203,7 +196,7 @@ class Guard:
             said.append(Reason("server.clock_not_set"))
         else:
             if stretch:
-                said.append(self._office_hours(stretch.end_s, seen.wall_s))
+                said.append(Reason("server.office_hours", until_at_s=stretch.end_s))
             said.extend(self._by_calendar(seen.wall_s, seen.lead_s))
         left_s = self._settings.least_s - seen.awake_s
         if left_s > 0:
@@ -213,7 +206,7 @@ class Guard:
 
     def _by_calendar(self, wall_s: float, lead_s: float) -> Iterator[Reason]:
         if running := list(self._events(wall_s, lead_s)):
-            yield self._event(max(running, key=lambda each: each.end_s), wall_s)
+            yield _event(max(running, key=lambda each: each.end_s))
         unread = self._settings.calendar and wall_s >= self.agenda.until_s
         left_s = self.agenda.since_s + CALENDAR_S - wall_s
         if unread and left_s > 0:
@@ -234,10 +227,10 @@ class Guard:
             return None
         stretch = self._hours.now(wall_s + lead_s)
         if stretch and asleep_since_s < stretch.begin_s:
-            return self._office_hours(stretch.end_s, wall_s)
+            return Reason("server.office_hours", until_at_s=stretch.end_s)
         coming = self._events(wall_s, lead_s)
         event = next((each for each in coming if asleep_since_s < each.begin_s), None)
-        return self._event(event, wall_s) if event else None
+        return _event(event) if event else None
 
     def hours_begin_s(self, wall_s: float) -> float | None:
         """Return when its hours begin next, epoch seconds."""
@@ -250,7 +243,7 @@ class Guard:
         stretch = self._quiet.now(wall_s)
         if not stretch:
             return None
-        return Reason("server.quiet_hours", until=self._clock(stretch.end_s, wall_s))
+        return Reason("server.quiet_hours", until_at_s=stretch.end_s)
 
     def change_s(self, wall_s: float, lead_s: float) -> float:
         """Return in how many seconds hours, with their lead, or quiet hours begin or end."""
@@ -262,13 +255,6 @@ class Guard:
         changes = chain((at_s - early_s for at_s, early_s in hours if at_s), events)
         return min((at_s for at_s in changes if at_s > wall_s), default=math.inf) - wall_s
 
-    def _office_hours(self, end_s: float, now_s: float) -> Reason:
-        return Reason("server.office_hours", until=self._clock(end_s, now_s))
 
-    def _event(self, event: Event, now_s: float) -> Reason:
-        until = self._clock(event.end_s, now_s)
-        return Reason("server.calendar_event", name=event.name or "?", until=until)
-
-    def _clock(self, t_s: float, now_s: float) -> str:
-        then, now = (datetime.fromtimestamp(x, self._zone) for x in (t_s, now_s))
-        return then.strftime("%H:%M" if then.date() == now.date() else "%Y-%m-%d %H:%M")
+def _event(event: Event) -> Reason:
+    return Reason("server.calendar_event", name=event.name or "?", until_at_s=event.end_s)

@@ -380,7 +380,8 @@ class Machine:
         if self._stage is _Stage.DRAINING:
             return
         if self._silence(now_s) and (self.pending or self.sight.low(now_s) is not False):
-            self.fall.add(self._answered_s - self._commanded_s)
+            # Its last answer may be from before the order: it was silent at once then.
+            self.fall.add(max(0.0, self._answered_s - self._commanded_s))
             self.refused, self._refusals = None, 0
             self.slept = True
             self._sleep(now_s, self.reason)

@@ -5,8 +5,11 @@ Pure: times are arguments, epoch seconds of the wall clock.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from datetime import UTC, tzinfo
 from typing import Any, Final
+
+from naproxy.core.hours import local_hour
 
 HOUR_S: Final = 3600
 _WEEK_H: Final = 168
@@ -36,17 +39,18 @@ def retry_at_s(wall_s: float, office_s: float | None, usual_s: float | None) -> 
 
 
 class Usual:
-    """The hours of the week, of UTC, in which one server is usually awake, whoever needs it."""
+    """The hours of the week in which one server is usually awake, whoever needs it."""
 
-    def __init__(self) -> None:
-        """Nothing is known."""
+    def __init__(self, where: Callable[[], tzinfo] = lambda: UTC) -> None:
+        """Nothing is known. `where`: the office's zone, whose clocks name the hours."""
+        self._where = where
         self._awake_s = [0.0] * _WEEK_H
         self._seen_s = [0.0] * _WEEK_H
         self._last: tuple[float, int] | None = None
 
     def seen(self, wall_s: float, *, awake: bool) -> None:
         """Learn that the server is awake now, or not."""
-        slot = int(wall_s // HOUR_S) % _WEEK_H
+        slot = self._slot(wall_s)
         before = self._last
         self._last = wall_s, slot
         if before is None:
@@ -63,9 +67,12 @@ class Usual:
         """Return when the first such hour begins whose middle is still to come."""
         first = int(wall_s // HOUR_S)
         for hour in range(first, first + _WEEK_H):
-            if self._usual(hour % _WEEK_H) and hour * HOUR_S + _INTO_HOUR_S > wall_s:
+            if self._usual(self._slot(hour * HOUR_S)) and hour * HOUR_S + _INTO_HOUR_S > wall_s:
                 return float(hour * HOUR_S)
         return None
+
+    def _slot(self, t_s: float) -> int:
+        return local_hour(t_s, self._where()) % _WEEK_H
 
     def _usual(self, slot: int) -> bool:
         seen_s = self._seen_s[slot]

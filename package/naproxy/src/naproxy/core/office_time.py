@@ -1,0 +1,45 @@
+"""The office's clock: the one zone in which this process tells times.
+
+What is decided by hours is given its zone as an argument. This is for the edges: words, logs, the
+names of days. A box belongs to one office, so a process has one zone, and may change it.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, tzinfo
+
+from naproxy.core.hours import zone
+
+_followed: list[tzinfo] = []
+
+
+def follow(name: str) -> tzinfo:
+    """Tell times in this zone from now on and return it; empty: the machine's. WrongError."""
+    _followed[:] = [zone(name)]
+    return _followed[0]
+
+
+def where() -> tzinfo:
+    """Return the zone that is followed; before that is said, the machine's."""
+    return _followed[0] if _followed else zone("")
+
+
+def local(t_s: float, zone_: tzinfo | None = None) -> datetime:
+    """Return epoch seconds as the office's clocks show them; OverflowError, ValueError, OSError."""
+    return datetime.fromtimestamp(t_s, UTC).astimezone(zone_ or where())
+
+
+def stamp(t_s: float) -> str:
+    """Return date and time, with seconds."""
+    return f"{local(t_s):%Y-%m-%d %H:%M:%S}"
+
+
+def told(t_s: float, now_s: float, zone_: tzinfo | None = None) -> str:
+    """Return a moment to the minute, with its date if that is another day."""
+    then, now = local(t_s, zone_), local(now_s, zone_)
+    return f"{then:%H:%M}" if then.date() == now.date() else f"{then:%Y-%m-%d %H:%M}"
+
+
+def instant_s(shown: datetime) -> float:
+    """Return when the office's clocks show that: epoch seconds, the first of two (PEP 495)."""
+    return shown.replace(tzinfo=where()).timestamp()

@@ -1,0 +1,149 @@
+"""The office, the box and whoever looks are in three zones: all is told by the office's clock."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+from naproxy.box import logs
+from naproxy.cli import commands
+from naproxy.config import document, edit
+from naproxy.core import office_time
+from naproxy.core.reason import Reason, WrongError, stored_reason
+from naproxy.core.state import Klass
+from naproxy.core.words import words
+from naproxy.policy import Setup, schedule
+from naproxy.policy.base import Request
+from naproxy.server.inhibitors import Guard, Readings, Settings
+
+OFFICE = ZoneInfo("Europe/Zurich")
+BOX = ZoneInfo("America/New_York")
+SPRING, AUTUMN = "2026-03-29", "2026-10-25"  # their nights are 23 and 25 hours long
+
+
+def at(text: str) -> float:
+    return datetime.fromisoformat(text).replace(tzinfo=OFFICE).timestamp()
+
+
+@pytest.fixture
+def far_box(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The box's own clock is in New York."""
+    monkeypatch.setenv("TZ", BOX.key)
+    office_time.follow(OFFICE.key)
+
+
+@pytest.mark.parametrize("evening", ["2026-03-28", "2026-10-24", "2026-06-12"])
+def test_hours_over_midnight_hold_and_are_told_by_the_offices_clock(
+    evening: str, far_box: None
+) -> None:
+    """Also in the nights in which clocks change: the server sleeps when the page says so."""
+    hours = Settings(hours=("mon-sun 22:00-06:00",))
+    guard = Guard(hours, office_time.where())
+    begin_s = at(f"{evening}T22:00")
+    end_s = at(f"{datetime.fromtimestamp(begin_s + 43200, OFFICE):%Y-%m-%d}T06:00")
+    assert guard.inhibitors(Readings(begin_s - 1)) == []
+    for t_s in (begin_s, (begin_s + end_s) / 2, end_s - 1):
+        assert guard.inhibitors(Readings(t_s)) == [Reason("server.office_hours", until_at_s=end_s)]
+    assert guard.inhibitors(Readings(end_s)) == []
+    assert office_time.told(end_s, end_s - 60) == "06:00"
+    assert office_time.told(begin_s, begin_s) == "22:00"
+
+
+@pytest.mark.parametrize("day", [SPRING, AUTUMN])
+def test_a_timetable_goes_by_the_offices_clock_on_both_sides_of_a_change(day: str) -> None:
+    made = schedule.make(
+        schedule.Settings(days=schedule.DAYS), Setup(4.0, 0.01, 1.0, 4.0, 0.0, OFFICE)
+    )
+    made.request(
+        Request(at("2026-01-01T00:00"), 1, Klass.PERSON, needs_server=True, page_load=True)
+    )
+    for t_s, opened in (
+        (at(f"{day}T06:59"), False),
+        (at(f"{day}T07:01"), True),
+        (at(f"{day}T18:59"), True),
+        (at(f"{day}T19:01"), False),
+    ):
+        assert made.decide(t_s).sleep is not opened
+
+
+def test_a_reason_has_a_moment_and_its_words_the_offices_clock(
+    far_box: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    until_s = at("2026-11-22T16:02")
+    monkeypatch.setattr("time.time", lambda: at("2026-11-22T15:18"))
+    kept = Reason("server.kept_awake_until", until_at_s=until_s).text()
+    assert str(stored_reason(kept)) == "It is kept awake by hand until 16:02."
+    assert words(stored_reason(kept), "de", BOX) == "Er wird von Hand wach gehalten bis 10:02."
+    monkeypatch.setattr("time.time", lambda: at("2026-11-23T08:00"))
+    assert str(stored_reason(kept)) == "It is kept awake by hand until 2026-11-22 16:02."
+
+
+def test_a_reason_that_an_earlier_version_kept_with_a_text_is_still_told() -> None:
+    kept = json.dumps({"code": "server.office_hours", "params": {"until": "18:00"}})
+    assert str(stored_reason(kept)) == "Office hours until 18:00."
+
+
+@pytest.mark.parametrize("t_s", [1e300, -1e300, float("inf"), float("nan")])
+def test_a_moment_that_no_clock_shows_is_told_as_it_is(t_s: float) -> None:
+    assert str(t_s)[:3] in str(Reason("server.office_hours", until_at_s=t_s))
+
+
+def test_the_command_reads_and_tells_times_by_the_offices_clock(far_box: None) -> None:
+    now_s = at("2026-11-22T15:18")
+    assert commands._moment_s(commands._shown("16:00"), now_s) == at("2026-11-22T16:00")
+    assert commands._moment_s(commands._shown("15:00"), now_s) == at("2026-11-23T15:00")
+    assert commands._moment_s(commands._shown("2026-03-29 03:30"), now_s) == at("2026-03-29T03:30")
+    assert commands.clock(at("2026-11-22T16:00"), now_s) == "16:00"
+
+
+def test_logs_are_told_by_the_offices_clock(far_box: None) -> None:
+    now_s = at("2026-11-22T15:18")
+    lines = [
+        "Nov 22 09:17:59 box naproxy: of syslog",
+        "Dec 31 18:30:00 box kernel: last year",
+        f"{at('2026-10-25T03:30'):.6f} box systemd[1]: of journalctl",
+        "  a line that goes on",
+        "Feb 30 00:00:00 box x: no day",
+    ]
+    assert logs.by_office_clock(lines, now_s) == [
+        "2026-11-22 15:17:59 box naproxy: of syslog",
+        "2026-01-01 00:30:00 box kernel: last year",
+        "2026-10-25 03:30:00 box systemd[1]: of journalctl",
+        *lines[3:],
+    ]
+
+
+def test_without_a_zone_of_its_own_the_office_has_the_boxs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", BOX.key)
+    assert office_time.follow("") == BOX
+    with pytest.raises(WrongError):
+        office_time.follow("Mars/Base")
+    assert office_time.where() == BOX
+
+
+# A server had a zone of its own once.
+
+OLD = """
+[[server]]
+id = "web"
+address = "192.0.2.10"
+mac = "00:11:22:33:44:55"
+[server.awake]
+hours = ["mon-fri 08:00-18:00"]
+time_zone = "Europe/Zurich"
+"""
+
+
+@pytest.mark.parametrize(
+    ("office", "now"), [("", "Europe/Zurich"), ('[office]\ntime_zone = "UTC"\n', "UTC")]
+)
+def test_a_zone_of_a_server_is_the_offices_now_unless_it_has_one(office: str, now: str) -> None:
+    found = document.look(office + OLD)
+    assert found.config.office.time_zone == now
+    assert [each.where for each in found.warnings] == ["server.web.awake.time_zone"]
+    changes = [edit.Change("set", "office.name", "x")]
+    written = edit.edit((office + OLD).encode(), changes)
+    assert document.look(written).warnings == []
+    assert document.parse(written).office.time_zone == now

@@ -1,0 +1,287 @@
+"""What energy costs by time: bands over midnight, changes of clocks, prices that changed."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, tzinfo
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from naproxy.core.rates import (
+    Rate,
+    Rates,
+    Tariff,
+    Worth,
+    band,
+    by_hour,
+    by_tariff,
+    flat,
+    overlap,
+    rates,
+    since,
+)
+from naproxy.core.reason import WrongError
+
+ZURICH = ZoneInfo("Europe/Zurich")
+KWH_J = 3.6e6
+HOUR_S = 3600
+
+
+def at(text: str, where: tzinfo = ZURICH, fold: int = 0) -> float:
+    return datetime.fromisoformat(text).replace(tzinfo=where, fold=fold).timestamp()
+
+
+def day_and_night(where: tzinfo = ZURICH) -> Rate:
+    night = band("mon-sun 22:00-06:00 0.24")
+    return by_tariff(None, [Tariff(date(2026, 1, 1), 0.32, (night,))], where)
+
+
+# Reading
+
+
+def test_a_band_is_days_hours_and_a_price() -> None:
+    read = band("mon-fri 22:00-06:30 0.24")
+    assert read.price == 0.24
+    assert read.parts()[0] == (22 * 60, 24 * 60 + 6 * 60 + 30)
+
+
+def test_sunday_night_goes_on_in_the_first_hours_of_the_week() -> None:
+    assert band("sun 22:00-06:00 1").parts() == [(6 * 1440 + 1320, 7 * 1440), (0, 360)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "0.24", "mon-sun 22:00-06:00", "mon-sun 22:00-06:00 -0.24"),
+        *("mon-sun 22:00-06:00 nan", "mon-sun 22:00-06:00 inf", "mon-sun 22:00-06:00 1e3"),
+        *("mon-sun 22:00-06:00 0,24", "mon-sun 25:00-06:00 0.24", "mon-sun 22-06 0.24"),
+        *("2026-12-24 22:00-06:00 0.24", "mon-sun 22:00-06:00 0.24 EUR", "mon-sun 22:00-06:00 ٣"),
+    ],
+)
+def test_what_is_no_band_is_refused_with_what_one_is(text: str) -> None:
+    with pytest.raises(WrongError) as error:
+        band(text)
+    assert error.value.reason.code == "config.band"
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("mon-sun 22:00-06:00 100000.1", "config.value_between"),
+        ("mon-sun 22:00-06:00 999999999999", "config.value_between"),
+        ("someday 22:00-06:00 0.24", "config.day"),
+        ("mon-sun 06:00-06:00 0.24", "config.no_length"),
+    ],
+)
+def test_a_band_that_is_nearly_one_is_told_what_is_wrong(text: str, code: str) -> None:
+    with pytest.raises(WrongError) as error:
+        band(text)
+    assert error.value.reason.code == code
+
+
+@pytest.mark.parametrize(
+    "text", ["", "yesterday", "2026-1-1", "2026-02-30", "1999-12-31", "9999-12-31", "2026-01-01T00"]
+)
+def test_a_tariff_begins_on_a_day_that_there_is(text: str) -> None:
+    with pytest.raises(WrongError):
+        since(text)
+
+
+@pytest.mark.parametrize(
+    ("texts", "found"),
+    [
+        (["mon-sun 22:00-06:00 1", "mon-sun 06:00-22:00 2"], None),
+        (["mon-sun 22:00-06:00 1", "mon-sun 05:59-07:00 2"], (0, 1)),
+        (["sun 23:00-02:00 1", "mon 01:00-02:00 2"], (0, 1)),
+        (["sun 23:00-02:00 1", "mon 02:00-03:00 2", "sat 00:00-24:00 3"], None),
+        (["mon-fri 22:00-06:00 1", "sat,sun 00:00-24:00 1"], None),
+        (["mon-fri 00:00-24:00 1", "sat 00:00-24:00 2", "fri 23:00-01:00 3"], (0, 2)),
+        (["mon-sun 00:00-24:00 1", "tue 10:00-11:00 2", "wed 12:00-13:00 3"], (0, 1)),
+    ],
+)
+def test_overlapping_bands_are_found_over_the_end_of_the_week_too(
+    texts: list[str], found: tuple[int, int] | None
+) -> None:
+    assert overlap([band(text) for text in texts]) == found
+
+
+# By the clock
+
+
+def test_a_band_over_midnight_holds_on_both_sides_of_it() -> None:
+    price = day_and_night()
+    for clock, value in [
+        ("2026-03-03T21:59:59", 0.32),
+        ("2026-03-03T22:00", 0.24),
+        ("2026-03-04T00:00", 0.24),
+        ("2026-03-04T05:59:59", 0.24),
+        ("2026-03-04T06:00", 0.32),
+    ]:
+        assert price.at(at(clock)) == value
+
+
+def test_a_band_of_weekdays_ends_on_saturday_morning() -> None:
+    price = by_tariff(0.3, [Tariff(date(2026, 1, 1), 0.3, (band("mon-fri 22:00-06:00 0.2"),))], UTC)
+    assert price.at(at("2026-03-07T05:00", UTC)) == 0.2  # Friday's night
+    assert price.at(at("2026-03-08T05:00", UTC)) == 0.3  # Saturday's
+    assert price.at(at("2026-03-09T05:00", UTC)) == 0.3  # Sunday's
+
+
+def test_a_mean_weights_each_price_by_its_time() -> None:
+    dear = band("mon-sun 06:30-22:00 0.5")
+    price = by_tariff(None, [Tariff(date(2026, 1, 1), 0.3, (dear,))], UTC)
+    from_s = at("2026-03-03T06:00", UTC)
+    assert price.mean(from_s, from_s + HOUR_S) == pytest.approx(0.4)
+    assert price.mean(from_s, from_s + 1800) == 0.3
+    day_s = at("2026-03-03T00:00", UTC)
+    assert price.mean(day_s, day_s + 86400) == pytest.approx((8.5 * 0.3 + 15.5 * 0.5) / 24)
+
+
+def test_a_change_within_a_stretch_is_seen_and_one_at_its_ends_is_none() -> None:
+    price = day_and_night()
+    night_s = at("2026-03-03T22:00")
+    assert not price.changes(night_s - HOUR_S, night_s)
+    assert not price.changes(night_s, night_s + 8 * HOUR_S)
+    assert price.changes(night_s - 1, night_s + 1)
+    assert price.changes(night_s, night_s + 9 * HOUR_S)
+
+
+def test_where_clocks_go_forward_the_hour_left_out_has_no_price() -> None:
+    """In Zurich 2026-03-29 has no time from 2 to 3."""
+    tariff = Tariff(date(2026, 1, 1), 0.3, (band("mon-sun 02:30-06:00 0.1"),))
+    price = by_tariff(None, [tariff], ZURICH)
+    from_s = at("2026-03-29T00:00")
+    total, known_s = price.over(from_s, at("2026-03-30T00:00"))
+    assert known_s == 23 * HOUR_S
+    assert total / HOUR_S == pytest.approx(2 * 0.3 + 3 * 0.1 + 18 * 0.3)
+    assert price.at(at("2026-03-29T01:59:59")) == 0.3
+    assert price.at(at("2026-03-29T03:00")) == 0.1
+
+
+def test_where_clocks_go_back_the_hour_shown_twice_has_its_price_twice() -> None:
+    """In Zurich 2026-10-25 has the time from 2 to 3 twice."""
+    tariff = Tariff(date(2026, 1, 1), 0.3, (band("mon-sun 02:30-06:00 0.1"),))
+    price = by_tariff(None, [tariff], ZURICH)
+    total, known_s = price.over(at("2026-10-25T00:00"), at("2026-10-26T00:00"))
+    assert known_s == 25 * HOUR_S
+    twice = 2 * (0.5 * 0.3 + 0.5 * 0.1)
+    assert total / HOUR_S == pytest.approx(2 * 0.3 + twice + 3 * 0.1 + 18 * 0.3)
+    assert price.at(at("2026-10-25T02:15")) == price.at(at("2026-10-25T02:15", fold=1)) == 0.3
+    assert price.at(at("2026-10-25T02:45")) == price.at(at("2026-10-25T02:45", fold=1)) == 0.1
+
+
+@pytest.mark.parametrize(
+    ("name", "day"),
+    [
+        ("Asia/Kathmandu", "2026-03-03"),  # 5:45 ahead of UTC
+        ("Australia/Lord_Howe", "2026-04-05"),  # clocks go back by half an hour
+        ("America/Havana", "2026-03-08"),  # midnight is left out
+        ("America/Havana", "2026-11-01"),  # 0 to 1 twice
+        ("America/Santiago", "2026-04-04"),  # 23 to 24 twice
+        ("Pacific/Apia", "2011-12-30"),  # this day was left out
+    ],
+)
+def test_every_second_of_a_strange_day_has_the_price_that_its_clock_says(
+    name: str, day: str
+) -> None:
+    where = ZoneInfo(name)
+    cheap = band("mon-sun 22:30-01:15 0.1")
+    price = by_tariff(None, [Tariff(date(2000, 1, 1), 0.3, (cheap,))], where)
+    begin_s = int(at(f"{day}T12:00", UTC)) - 2 * 86400
+    seen = 0.0
+    for t_s in range(begin_s, begin_s + 4 * 86400, 300):
+        clock = datetime.fromtimestamp(t_s, where)
+        minute = clock.hour * 60 + clock.minute
+        expected = 0.1 if minute >= 22 * 60 + 30 or minute < 75 else 0.3
+        assert price.at(t_s) == expected, clock
+        seen += 300 * expected
+    total, known_s = price.over(begin_s, begin_s + 4 * 86400)
+    assert known_s == 4 * 86400
+    assert total == pytest.approx(seen)
+
+
+# History
+
+
+def test_a_new_price_changes_nothing_that_was_before_its_day() -> None:
+    old = by_tariff(0.3, [], ZURICH)
+    new = by_tariff(0.3, [Tariff(date(2026, 3, 1), 0.5)], ZURICH)
+    change_s = at("2026-03-01T00:00")
+    before = change_s - 30 * 86400, change_s
+    assert new.mean(*before) == old.mean(*before) == 0.3
+    assert new.mean(change_s, change_s + 86400) == pytest.approx(0.5)
+    assert new.at(change_s - 1) == 0.3
+
+
+def test_a_changed_price_in_the_past_changes_that_time_only() -> None:
+    first, last = Tariff(date(2026, 1, 1), 0.2), Tariff(date(2026, 3, 1), 0.4)
+    mended = by_tariff(None, [last, Tariff(first.since, 0.25)], ZURICH)
+    wrong = by_tariff(None, [first, last], ZURICH)
+    february, march = at("2026-02-10T00:00"), at("2026-03-10T00:00")
+    assert (wrong.at(february), mended.at(february)) == (0.2, 0.25)
+    assert wrong.at(march) == mended.at(march) == 0.4
+
+
+def test_time_without_a_price_counts_nothing_and_is_told() -> None:
+    price = by_tariff(None, [Tariff(date(2026, 3, 1), 0.5)], UTC)
+    begin_s = at("2026-03-01T00:00", UTC)
+    assert price.mean(begin_s - 86400, begin_s) is None
+    assert price.mean(begin_s - 86400, begin_s + 86400) == 0.5
+    assert price.known_since(begin_s - 86400, begin_s + 86400) == begin_s
+    assert price.known_since(begin_s + 100, begin_s + 200) == begin_s + 100
+    assert price.known_since(begin_s - 200, begin_s - 100) is None
+    half = Rates(price, flat(None, UTC)).per_kwh(begin_s - 3600, begin_s + 3600)
+    assert half.of(2 * KWH_J) == Worth(pytest.approx(0.5), None)
+
+
+# Money and CO2
+
+
+def test_energy_is_worth_the_price_of_its_time() -> None:
+    known = Rates(day_and_night(), flat(400, ZURICH))
+    noon_s, night_s = at("2026-03-03T12:00"), at("2026-03-03T23:00")
+    by_day = known.per_kwh(noon_s, noon_s + HOUR_S).of(KWH_J)
+    found = by_day + known.per_kwh(night_s, night_s + HOUR_S).of(2 * KWH_J)
+    assert found.money == pytest.approx(0.32 + 2 * 0.24)
+    assert found.co2_g == pytest.approx(3 * 400)
+
+
+def test_what_was_lost_costs_money() -> None:
+    known = Rates(flat(0.3, UTC), flat(None, UTC))
+    assert known.per_kwh(0, 60).of(-KWH_J).money == pytest.approx(-0.3)
+
+
+def test_co2_goes_by_the_hour_that_the_clock_shows() -> None:
+    table = by_hour([100.0 + hour for hour in range(24)], ZURICH)
+    assert table.at(at("2026-07-01T13:30")) == 113
+    assert table.at(at("2026-01-01T13:30")) == 113
+    total, _ = table.over(at("2026-10-25T02:00"), at("2026-10-25T03:00"))
+    assert total == pytest.approx(7200 * 102)
+
+
+def test_worths_add_up_and_what_is_not_known_stays_so() -> None:
+    assert Worth(1.0, None) + Worth(2.0, None) == Worth(3.0, None)
+    assert Worth(None, 5.0) + Worth(2.0, None) == Worth(2.0, 5.0)
+    assert Worth(3.0, 4.0) - Worth(1.0, None) == Worth(2.0, 4.0)
+
+
+def configuration(**office: Any) -> dict[str, Any]:
+    known = {"price_per_kwh": 0.0, "co2_g_per_kwh": 0.0, "co2_by_hour": []}
+    return {"office": {**known, **office}, "tariff": []}
+
+
+def test_a_box_without_prices_knows_none() -> None:
+    assert rates(configuration(), UTC).per_kwh(0, 60).of(KWH_J) == Worth(None, None)
+    assert rates({}, UTC).per_kwh(0, 60).of(KWH_J) == Worth(None, None)
+
+
+def test_a_single_price_holds_until_the_first_tariff() -> None:
+    said = configuration(price_per_kwh=0.3, co2_by_hour=[380.0] * 24)
+    said["tariff"] = [
+        {"since": "2026-03-01", "price_per_kwh": 0.4, "bands": ["sat,sun 00:00-24:00 0.1"]}
+    ]
+    known = rates(said, UTC)
+    assert known.price.at(at("2020-02-02T00:00", UTC)) == 0.3
+    assert known.price.at(at("2026-03-02T12:00", UTC)) == 0.4
+    assert known.price.at(at("2026-03-07T12:00", UTC)) == 0.1
+    assert known.co2.mean(0, 10) == 380
