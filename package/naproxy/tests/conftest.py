@@ -5,19 +5,17 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
+from naproxy.core import office_time
 from naproxy.core.log import Lines
 from naproxy.history.read import queries
 
 # The same examples every time, so that a run which fails fails again; `large` looks for others.
 # A machine that does something else beside makes inputs slowly; that is no fault of theirs.
 settings.register_profile(
-    "same", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "large", settings.get_profile("ci"), derandomize=False, max_examples=10_000
 )
-settings.register_profile(
-    "large", settings.get_profile("same"), derandomize=False, max_examples=10_000
-)
-settings.load_profile("same")
+settings.load_profile("ci")
 
 # After it: a profile holds for tests that are imported later.
 from test_history import Box  # noqa: E402
@@ -30,6 +28,12 @@ class _Kept(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self.said.append(self.format(record))
+
+
+@pytest.fixture(autouse=True)
+def no_office(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Follow no office's clock at first, whatever the test before did."""
+    monkeypatch.setattr(office_time, "_followed", [])
 
 
 @pytest.fixture

@@ -102,6 +102,47 @@ def test_another_way_of_warming_is_refused(sla: str) -> None:
     assert "flexible:0.8" in problems(f'{CACHE}warm_sla = "{sla}"')["server.web.cache.warm_sla"]
 
 
+# Prices
+
+NIGHT = "mon-sun 22:00-06:00 0.24"
+
+
+def tariff(since: str = "2026-01-01", price: object = 0.32, *bands: str) -> str:
+    listed = schema.toml_value(bands)
+    return f'[[tariff]]\nsince = "{since}"\nprice_per_kwh = {price}\nbands = {listed}\n'
+
+
+def test_a_price_by_day_and_night_holds_from_a_day_on() -> None:
+    loaded = config.parse(LEAST + tariff("2026-01-01", 0.32, NIGHT) + tariff("2027-01-01", 0.35))
+    assert [each.since for each in loaded.tariff] == ["2026-01-01", "2027-01-01"]
+    assert loaded.tariff[0].bands == (NIGHT,)
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "words"),
+    [
+        (tariff("soon"), "tariff.1.since", "2026-01-01"),
+        (tariff("2026-02-30"), "tariff.1.since", "2026-02-30"),
+        (tariff() + tariff(), "tariff.2.since", "two prices"),
+        (tariff(price=-0.1), "tariff.1.price_per_kwh", "0 to 100000"),
+        (tariff(price="nan"), "tariff.1.price_per_kwh", "finite"),
+        (tariff(price=1e9), "tariff.1.price_per_kwh", "0 to 100000"),
+        (tariff(price='"dear"'), "tariff.1.price_per_kwh", "number"),
+        ("[[tariff]]\n", "tariff.1.since", "is missing"),
+        (tariff("2026-01-01", 0.3, "mon-sun 22:00-06:00 -1"), "tariff.1.bands[0]", "price"),
+        (tariff("2026-01-01", 0.3, "sun 22:00-06:00 100001"), "tariff.1.bands[0]", "0 to 100000"),
+        (tariff("2026-01-01", 0.3, NIGHT, "sat 05:00-07:00 1"), "tariff.1.bands", "sat 05:00"),
+        (tariff("2026-01-01", 0.3, *[NIGHT] * 17), "tariff.1.bands", "16"),
+        (tariff() * 33, "tariff", "32"),
+        ("[office]\nco2_by_hour = [1.0, 2.0]\n", "office.co2_by_hour", "24 values"),
+        (f"[office]\nco2_by_hour = {[-1.0] * 24}\n", "office.co2_by_hour[0]", "0 to 5000"),
+        ("[office]\ntime_zone = 'Mars/Olympus'\n", "office.time_zone", "Mars/Olympus"),
+    ],
+)
+def test_a_price_that_cannot_be_is_refused_by_its_field(text: str, where: str, words: str) -> None:
+    assert words in problems(text)[where]
+
+
 # Each key wrong in turn
 
 ALL_KEYS = list(schema.keys(config.Config))
@@ -127,6 +168,8 @@ GIVEN = {
     "chip": "gpiochip0",
     "line": 17,
     "of": "web",
+    "since": "2026-01-01",
+    "price_per_kwh": 0.3,
 }
 """What must be given, by key."""
 
@@ -179,7 +222,9 @@ def spelled(key: Key) -> str:
     path = key.path
     for name in ("server", "meter", "certificate"):
         path = path.replace(f"{name}[]", f"{name}.{1 if path == f'{name}[].id' else 'web'}")
-    return path.replace("rule[]", "rule.1").replace("rung[]", "rung.1")
+    for name in ("rule", "rung", "tariff"):
+        path = path.replace(f"{name}[]", f"{name}.1")
+    return path
 
 
 RIGHT_TYPES: dict[str, set[type]] = {
@@ -595,6 +640,8 @@ def test_every_number_with_a_dimension_says_its_unit() -> None:
     bare = {"port", "cap", "fraction", "attempts", "direct_port", "most_cycles", "wakes"}
     bare |= {"line", "vmid", "cipher_suite", "bus", "i2c_address", "shunt_uohm"}
     bare |= {"sensor", "channel", "outlet", "price_per_kwh", "co2_g_per_kwh", "to_server_port"}
+    bare |= {"co2_by_hour"}
+    bare |= {"smtp_port"}
     names = {k.path.rpartition(".")[2] for k in NUMBERS if not k.unit}
     assert names - bare == set()
 
@@ -652,3 +699,24 @@ def test_a_new_file_is_for_its_owner_only_and_another_keeps_its_mode(tmp_path: P
     config.replace(file, b'[mqtt]\npassword = "x"\n')
     assert file.stat().st_mode & 0o777 == 0o640
     assert [each.name for each in file.parent.iterdir()] == ["naproxy.toml"]
+
+
+@pytest.mark.parametrize(
+    "typed", ["00-11-22-33-44-5f", "0011.2233.445F", "00:11:22:33:44:5f", "00112233445f"]
+)
+def test_a_mac_address_is_read_in_all_forms_that_people_write(typed: str) -> None:
+    found = config.parse(f'[[server]]\nid = "web"\naddress = "192.0.2.1"\nmac = "{typed}"\n')
+    assert found.server[0].mac.lower() == "00:11:22:33:44:5f"
+
+
+def test_a_problem_has_what_was_given_unless_it_is_secret() -> None:
+    with pytest.raises(schema.ConfigError) as error:
+        config.parse("[box]\nheartbeat_s = 7\n[mqtt]\nport = 0\npassword = 7\nhost = 8\n")
+    given = {each.where: each.given for each in error.value.problems}
+    assert given == {
+        "box.heartbeat_s": 7.0,
+        "mqtt.port": 0,
+        "mqtt.password": None,
+        "mqtt.host": 8,
+    }
+    assert "box.heartbeat_s: must be 0.05 to 1 (given: 7.0)" in str(error.value)

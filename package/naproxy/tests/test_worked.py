@@ -1,5 +1,6 @@
 """Settings that worked are kept, and taken when those in the file cannot be used."""
 
+import asyncio
 import json
 import os
 import signal
@@ -11,9 +12,11 @@ from typing import Any
 
 import pytest
 from box import NAPROXY, PATIENCE_S, Box, wait_for
+from naproxy.api import configuration
 from naproxy.cli import __main__ as cli
 from naproxy.config import document as config
 from naproxy.config import edit
+from naproxy.config import kept as secrets
 from naproxy.config.in_force import InForce
 from naproxy.config.shown import mended, shown
 from naproxy.config.worked import MOST_STARTS, Worked
@@ -237,6 +240,30 @@ def test_settings_that_are_saved_end_it(file: Path) -> None:
     ours.put(BETTER)
     assert ours.refused is None
     assert in_force(file).current().server[0].id == "shop"
+
+
+def test_a_secret_is_not_swept_away_before_the_settings_name_it(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = in_force(file)
+    write = secrets.write
+
+    def slow(folder: Path, found: dict[str, str]) -> None:
+        write(folder, found)
+        ours.proved()  # as the controller does, which may be at any time
+
+    monkeypatch.setattr(secrets, "write", slow)
+    bmc = {"driver": "ipmi", "host": "192.0.2.7", "user": "naproxy"}
+    value = bmc | {"password_file": {"secret": "hush"}}
+    change = edit.Change("set", "server.web.sleep", value)
+    asyncio.run(configuration.change(ours, [change], ours.version))
+    named = ours.current().server[0].sleep.password_file
+    assert Path(named).read_text() == "hush\n"
+    ours.put(GOOD)
+    for old in file.parent.glob("naproxy.worked-*"):
+        old.unlink()
+    ours.sweep()
+    assert not Path(named).exists()
 
 
 def test_the_refused_file_is_kept_when_others_are_saved(file: Path) -> None:

@@ -21,6 +21,10 @@ from typing import Any, Final
 from naproxy import drivers, policy
 from naproxy.config import old
 from naproxy.config.installation import Installation
+from naproxy.config.notify import Notify
+from naproxy.config.notify import conflicts as notify_conflicts
+from naproxy.config.tariff import MOST_CO2, TARIFFS, Tariff
+from naproxy.config.tariff import conflicts as tariff_conflicts
 from naproxy.config.update import Fleet
 from naproxy.core.files import peek, write
 from naproxy.core.hours import zone
@@ -39,12 +43,15 @@ from naproxy.core.schema import (
     is_interface,
     is_mac,
     load,
+    mac_form,
     option,
     or_empty,
     section,
     tables,
+    within,
 )
 from naproxy.core.state import Klass
+from naproxy.core.words import DEFAULT, LANGUAGES
 from naproxy.drivers.openssh import SshSettings
 from naproxy.drivers.own_command import DIRECTORY, is_program
 from naproxy.drivers.wake import first_rung
@@ -105,19 +112,18 @@ class Office:
     """The office: how the web interface speaks to it, and what power costs it."""
 
     name: str = option("Its name, shown at the top of every page", "", high=64)
-    language: str = option(
-        "Language of the web interface: English, German", "en", choices=("en", "de")
-    )
+    language: str = option("Language of the web interface", DEFAULT, choices=tuple(LANGUAGES))
     time_zone: str = option(
-        'Time zone that the web interface shows times in, such as "Europe/Zurich"; empty: the'
-        " box's",
+        'The office\'s time zone, such as "Europe/Zurich": all times are shown in it, and hours'
+        " and days are those that its clocks show; empty: the box's",
         "",
         high=64,
         check=checked(zone),
     )
     currency: str = option("Currency, such as EUR, CHF or GBP", "EUR", check=_is_currency)
     price_per_kwh: float = option(
-        "Price of a kilowatt-hour, in that currency; 0: not known, the box shows no money",
+        "Price of a kilowatt-hour, in that currency, until a `[[tariff]]` holds; 0: not known, the"
+        " box shows no money",
         0.0,
         low=0,
         high=100000,
@@ -127,7 +133,14 @@ class Office:
         " shows none",
         0.0,
         low=0,
-        high=5000,
+        high=MOST_CO2,
+    )
+    co2_by_hour: tuple[float, ...] = option(
+        "The same for each hour of the day, 24 values from 0 to 1 o'clock on; none:"
+        " `co2_g_per_kwh` all day",
+        (),
+        high=24,
+        check=within(0, MOST_CO2),
     )
 
 
@@ -334,7 +347,7 @@ class Server:
 
     id: str = option("Short name of the server", low=1, high=31, check=_is_id)
     address: str = option("Its IP address", check=is_address)
-    mac: str = option("Ethernet address of its network card", check=is_mac)
+    mac: str = option("MAC address of its network card", check=is_mac, form=mac_form)
     port: int = option("Its port for HTTP", 80, low=1, high=65535)
     hosts: tuple[str, ...] = option("Host names it serves", (), high=SITES, check=is_site_name)
     default: bool = option("It also serves host names that belong to no server", False)
@@ -517,10 +530,12 @@ class Config:
 
     box: Box = section(Box)
     office: Office = section(Office)
+    notify: Notify = section(Notify)
     mqtt: Mqtt = section(Mqtt)
     fleet: Fleet = section(Fleet)
     https: Https = section(Https)
     server: tuple[Server, ...] = tables(Server, 0, SERVERS)
+    tariff: tuple[Tariff, ...] = tables(Tariff, 0, TARIFFS)
     rule: tuple[Rule, ...] = tables(Rule, 0, RULES)
     cache_rule: tuple[CacheRule, ...] = tables(CacheRule, 0, RULES)
     certificate: tuple[Certificate, ...] = tables(Certificate, 0, CERTIFICATES)
@@ -529,7 +544,7 @@ class Config:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What is in a file: the configuration, and what an older one has besides."""
+    """What is in a file: the configuration, what an older one has besides, and what is unwise."""
 
     config: Config
     arguments: dict[str, Any]
@@ -549,6 +564,8 @@ def look(text: str | bytes) -> Found:
     if problems:
         raise ConfigError(problems)
     assert isinstance(config, Config)
+    for way in config.notify.in_clear:
+        warnings.append(Problem(f"notify.{way}_token", Reason("config.token_in_clear")))
     return Found(config, arguments, warnings)
 
 
@@ -587,6 +604,10 @@ def _conflicts(config: Config) -> Iterator[Problem]:
     yield from _rule_conflicts(config, set(ids))
     yield from _certificate_conflicts(config)
     yield from _meter_conflicts(config, set(ids))
+    yield from notify_conflicts(config.notify)
+    yield from tariff_conflicts(config.tariff)
+    if len(config.office.co2_by_hour) not in (0, 24):
+        yield Problem("office.co2_by_hour", Reason("config.each_hour"))
     if config.fleet.url and not config.fleet.token:
         yield Problem("fleet.token", Reason("config.fleet_token"))
 
@@ -602,7 +623,7 @@ def _rule_conflicts(config: Config, servers: set[str]) -> Iterator[Problem]:
     for number, rule in enumerate(config.rule, 1):
         what = _wrong_rule(rule)
         if what:
-            yield Problem(f"rule.{number}.text", what)
+            yield Problem(f"rule.{number}.text", what, rule.text)
     for number, kept in enumerate(config.cache_rule, 1):
         if not kept.says:
             yield Problem(f"cache_rule.{number}.keep_s", Reason("config.cache_rule_empty"))
@@ -665,9 +686,10 @@ def _power_conflicts(server: Server, here: str) -> Iterator[Problem]:
     for key, what in server.sleep.conflicts():
         yield Problem(f"{here}.sleep.{key}", what)
     if server.power.on_w <= server.power.off_w:
-        yield Problem(f"{here}.power.on_w", Reason("config.more_than_asleep"))
+        wrong = Reason("config.more_than_asleep")
+        yield Problem(f"{here}.power.on_w", wrong, server.power.on_w)
     if server.wake.broadcast and not _is_ipv4(server.wake.broadcast):
-        yield Problem(f"{here}.wake.broadcast", Reason("config.ipv4"))
+        yield Problem(f"{here}.wake.broadcast", Reason("config.ipv4"), server.wake.broadcast)
 
 
 def _meter_conflicts(config: Config, servers: set[str]) -> Iterator[Problem]:

@@ -100,10 +100,17 @@ def _change(item: object, here: str) -> Change:
     return Change(op, where, item.get("value"))
 
 
+def is_secret(value: object) -> bool:
+    """Is it a password or a key, in the place of the name of a file that holds it?"""
+    return isinstance(value, dict) and len(value) == 1 and isinstance(value.get("secret"), str)
+
+
 def _check(value: object, here: str, depth: int) -> None:
     """Refuse what TOML has no words for."""
     if depth > _DEEPEST:
         raise ChangeError(here, "config.deep")
+    if is_secret(value):
+        return  # the file does not get it, and its key knows what it may be
     if isinstance(value, dict):
         for key, inner in value.items():
             if not _plain(key) or not key:
@@ -146,7 +153,7 @@ def edit(text: bytes, changes: list[Change], secrets: frozenset[str] = frozenset
         raise _wrong("", "config.not_toml", detail=str(error)) from None
     plainly = _Hand(lambda value, _: value, secrets)
     as_toml = _Hand(_as_toml, secrets)
-    changes = [*map(_update, _outdated(data)), *changes]
+    changes = [*_updates(data), *changes]
     for change in changes:
         _apply(data, change, plainly)
     stale = [each.warning() for each in _outdated(data)]
@@ -168,10 +175,19 @@ def _outdated(data: dict[str, Any]) -> list[old.Old]:
     return [each for each in old.found(data) if not each.is_argument]
 
 
-def _update(each: old.Old) -> Change:
-    if each.now and each.now not in each.section:
-        return Change("rename", each.where, each.now)
-    return Change("remove", each.where)
+def _updates(data: dict[str, Any]) -> Iterator[Change]:
+    moved = set()
+    for each in _outdated(data):
+        if each.now and each.is_elsewhere:
+            section, _, key = each.now.rpartition(".")
+            value = each.section[each.key]
+            if value and each.now not in moved and key not in data.get(section, {}):
+                moved.add(each.now)
+                yield Change("set", each.now, value)
+        elif each.now and each.now not in each.section:
+            yield Change("rename", each.where, each.now)
+            continue
+        yield Change("remove", each.where)
 
 
 def _alike(one: Any, other: Any) -> bool:

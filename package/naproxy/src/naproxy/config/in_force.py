@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, Final
 
-from naproxy.config import document, edit, paths
+from naproxy.config import document, edit, kept, paths
 from naproxy.config.document import Config, Found
+from naproxy.config.elsewhere import elsewhere
 from naproxy.config.installation import argument
 from naproxy.config.worked import Chosen, Refused, Worked
 from naproxy.core import files
@@ -30,6 +31,7 @@ class InForce:
         self._arguments = chosen.found.arguments
         self._text = chosen.text
         self._worked = Worked(file)
+        self.coming: set[str] = set()  # paths of secrets that the next configuration names
         self.version = edit.version(chosen.text)
 
     def current(self) -> Config:
@@ -39,12 +41,28 @@ class InForce:
     def told(self) -> dict[str, Any]:
         """Return the configuration in force, secrets left out but named, with `version`.
 
+        `held`: the files with secrets that it names, and since when each is as it is.
+
         `refused`: it is not the file's, which cannot be used.
         """
         found: dict[str, Any] = plain(self._config)
         named = list(secrets(self._config))
         refused = self.refused is not None
-        return {**found, "version": self.version, "secrets": named, "refused": refused}
+        held = kept.told(self._config, self.secrets_folder)
+        told = {"version": self.version, "secrets": named, "held": held, "refused": refused}
+        return {**found, **told}
+
+    @property
+    def secrets_folder(self) -> Path:
+        """Return where secrets are kept that requests bring."""
+        return self.file.with_name(kept.FOLDER)
+
+    def sweep(self) -> None:
+        """Remove secrets that were kept and that nothing names any more; a fault is said."""
+        try:
+            kept.sweep(self.file, self.coming)
+        except OSError as error:
+            _LOG.warning("%s: not tidied: %s", self.secrets_folder, error.strerror)
 
     def text(self) -> bytes:
         """Return the file as it is now, nothing if there is none yet; OSError.
@@ -71,23 +89,27 @@ class InForce:
         """Keep the settings in force for a start that cannot use those in the file."""
         if self.refused is None:
             self._worked.end(self._text)
+            self.sweep()
 
     def secret_names(self) -> frozenset[str]:
         """Return the names of the secret keys that are given."""
         return frozenset(path.rpartition(".")[2] for path in secrets(self._config))
 
-    def checked(self, text: bytes) -> Config:
-        """Return what a request brings; ConfigError."""
+    def checked(self, text: bytes, changes: Collection[edit.Change] | None = None) -> Config:
+        """Return what a request brings, of which only `changes` are its own words; ConfigError."""
         found = document.look(text)
         self._refuse_arguments(found.arguments)
         new = found.config
-        if problems := list(paths.strange(new, self._config, self.file.parent)):
+        problems = list(paths.strange(new, self._config, self.file.parent))
+        if changes is not None:
+            problems += elsewhere(new, self._config, changes)
+        if problems:
             raise ConfigError(problems)
         return new
 
-    def put(self, text: bytes) -> None:
+    def put(self, text: bytes, changes: Collection[edit.Change] | None = None) -> None:
         """Check, write and use what a request brings; ConfigError, and nothing changes."""
-        new = self.checked(text)
+        new = self.checked(text, changes)
         if self.refused:
             self._set_aside()
         document.replace(self.file, text)
@@ -145,6 +167,6 @@ def complain(of: str, error: ConfigError | OSError) -> None:
 
 
 def warn(file: Path, found: Found) -> None:
-    """Say which keys of a file are old."""
+    """Say which keys of a file are old or unwise."""
     for warning in found.warnings:
         _LOG.warning("%s: %s", file, warning)

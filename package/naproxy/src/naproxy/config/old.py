@@ -13,10 +13,13 @@ from naproxy.core.schema import Problem, label
 OLD: Final[dict[str, str | None]] = {
     **{f"box.{field.name}": argument(field.name) for field in fields(Installation)},
     "server.redirect_robots": "defer_crawlers",
+    "server.awake.time_zone": "office.time_zone",
+    "server.policy.utc_offset": None,
     "server.hold.release_batch": None,
     "server.hold.release_ms": None,
 }
-"""What became of each: an argument of the service, another name in its section, or nothing."""
+"""What became of each: an argument of the service, another name in its section, a key of another
+section (with a dot), or nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,11 @@ class Old:
     def is_argument(self) -> bool:
         """Does the file keep it, for where the argument is not given?"""
         return self.now is not None and self.now.startswith("--")
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Is it another section's now? Then what is given there holds."""
+        return self.now is not None and "." in self.now
 
     def warning(self) -> Problem:
         """Say what became of it."""
@@ -70,6 +78,11 @@ def take(data: dict[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
         value = old.section.pop(old.key)
         if old.is_argument:
             arguments[old.key] = value
+        elif old.now and old.is_elsewhere:
+            section, _, key = old.now.rpartition(".")
+            table = data.setdefault(section, {})
+            if value and isinstance(table, dict):
+                table.setdefault(key, value)
         elif old.now:
             old.section.setdefault(old.now, value)
     return arguments, [old.warning() for old in every]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,11 +41,10 @@ class Refused:
 
     def reason(self, file: Path) -> Reason:
         """Say that they are not used, why, and what is."""
-        since = time.strftime("%Y-%m-%d %H:%M", time.localtime(self.since_s))
         named = [_named(each) for each in self.problems[:_MOST_PROBLEMS]]
         if rest := len(self.problems) - len(named):
             named.append(Reason("config.more_problems", number=rest))
-        return Reason("config.not_used", file=str(file), problems=named, since=since)
+        return Reason("config.not_used", file=str(file), problems=named, since_at_s=self.since_s)
 
 
 def _named(problem: Problem) -> Reason:

@@ -1,0 +1,48 @@
+"""Secrets that a change of an address would have sent to somebody else.
+
+Whoever may change settings over the network, such as a program with a token, reads no secret. So
+none goes to another address than it was given for, unless it is given again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Final
+
+from naproxy.config.document import Config
+from naproxy.config.edit import Change
+from naproxy.core.reason import Reason
+from naproxy.core.schema import Problem
+
+_SENT: Final = (
+    ("notify", "smtp_host", "smtp_password"),
+    ("notify", "ntfy", "ntfy_token"),
+    ("notify", "webhook", "webhook_token"),
+    ("mqtt", "host", "password"),
+    ("fleet", "url", "token"),
+)
+"""Sections, their keys that say where to, and what is sent there."""
+
+
+def elsewhere(new: Config, before: Config, changes: Collection[Change]) -> Iterator[Problem]:
+    """Yield the secrets that stay while where they go does not, and that no change brings."""
+    for section, address, secret in _SENT:
+        now, then = getattr(new, section), getattr(before, section)
+        kept, to = getattr(then, secret), _server(getattr(now, address))
+        if not kept or not to or getattr(now, secret) != kept:
+            continue
+        if to != _server(getattr(then, address)) and not _brings(changes, section, secret):
+            yield Problem(f"{section}.{secret}", Reason("config.secret_again"))
+
+
+def _server(address: str) -> str:
+    """Return it without its path: another one on the same server is asked by the same people."""
+    return "/".join(address.split("/", 3)[:3])
+
+
+def _brings(changes: Collection[Change], section: str, secret: str) -> bool:
+    return any(
+        each.where == f"{section}.{secret}"
+        or (each.where == section and isinstance(each.value, dict) and secret in each.value)
+        for each in changes
+    )

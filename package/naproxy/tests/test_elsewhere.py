@@ -1,0 +1,86 @@
+"""No change of an address has a secret sent to whoever does not know it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from naproxy.api import configuration
+from naproxy.api.calls import ApiError
+from naproxy.config.edit import Change
+from naproxy.config.in_force import InForce
+from naproxy.config.worked import Worked
+
+FILE = """
+[notify]
+mail_to = ["anna@example.org"]
+smtp_host = "mail.example.org"
+smtp_user = "box"
+smtp_password = "hush"
+ntfy = "https://ntfy.example.org/box"
+ntfy_token = "hush"
+webhook = "https://hooks.example.org/a"
+webhook_token = "hush"
+[mqtt]
+host = "192.0.2.5"
+password = "hush"
+[fleet]
+url = "https://fleet.example.org"
+token = "hush"
+"""
+
+
+@pytest.fixture
+def ours(tmp_path: Path) -> InForce:
+    file = tmp_path / "naproxy.toml"
+    file.write_text(FILE)
+    return InForce(file, Worked(file).choose(), lambda _: None)
+
+
+def change(ours: InForce, *changes: tuple[str, Any]) -> None:
+    made = [Change("set", where, value) for where, value in changes]
+    asyncio.run(configuration.change(ours, made, ours.version))
+
+
+@pytest.mark.parametrize(
+    ("where", "value", "secret"),
+    [
+        ("notify.smtp_host", "evil.example", "notify.smtp_password"),
+        ("notify.ntfy", "https://evil.example/box", "notify.ntfy_token"),
+        ("notify.ntfy", "http://ntfy.example.org/box", "notify.ntfy_token"),
+        ("notify.webhook", "https://hooks.example.org@evil.example/a", "notify.webhook_token"),
+        ("notify.webhook", "https://hooks.example.org\\@evil.example/a", "notify.webhook_token"),
+        ("notify.webhook", "https://hooks.example.org:8443/a", "notify.webhook_token"),
+        ("mqtt.host", "evil.example", "mqtt.password"),
+        ("mqtt", {"host": "evil.example"}, "mqtt.password"),
+        ("fleet.url", "https://evil.example", "fleet.token"),
+    ],
+)
+def test_a_secret_is_not_sent_to_another_address_unless_it_is_given_again(
+    ours: InForce, where: str, value: Any, secret: str
+) -> None:
+    with pytest.raises(ApiError) as refused:
+        change(ours, (where, value))
+    assert refused.value.body["problems"][0]["where"] == secret
+    assert refused.value.body["problems"][0]["code"] == "config.secret_again"
+    assert ours.file.read_text() == FILE
+    change(ours, (where, value), (secret, "hush"))
+    assert ours.file.read_text() != FILE
+
+
+def test_nor_by_way_of_no_address(ours: InForce) -> None:
+    change(ours, ("notify.webhook", ""))
+    with pytest.raises(ApiError):
+        change(ours, ("notify.webhook", "https://evil.example/"))
+
+
+def test_another_path_on_the_same_server_is_no_other_address(ours: InForce) -> None:
+    change(ours, ("notify.webhook", "https://hooks.example.org/b"))
+    assert ours.current().notify.webhook.endswith("/b")
+
+
+def test_a_secret_that_is_forgotten_goes_nowhere(ours: InForce) -> None:
+    change(ours, ("mqtt.password", ""), ("mqtt.host", "192.0.2.6"))
+    assert ours.current().mqtt.password == ""
