@@ -121,6 +121,26 @@ def test_a_flood_of_paths_takes_bounded_memory(shared: Page) -> None:
     assert len(webhooks._candidates) == CANDIDATES
 
 
+STRANGER = replace(NEWS, network=666)
+
+
+def test_one_network_takes_at_most_half_of_the_places(shared: Page) -> None:
+    webhooks = Webhooks(shared, 1)
+    for path in range(100, 200):
+        webhooks.heard(twice(replace(STRANGER, path=path)))
+    assert len(told(shared)) == page.WEBHOOKS // 2
+    webhooks.heard(twice(replace(NEWS, network=7)))
+    assert HOOK in told(shared)
+
+
+def test_a_flood_of_one_network_has_nobody_else_s_first_post_forgotten(shared: Page) -> None:
+    webhooks = Webhooks(shared, 1)
+    first, second = twice(replace(NEWS, network=7))
+    flood = [replace(STRANGER, path=path) for path in range(100, 100 + 3 * CANDIDATES)]
+    webhooks.heard([first, *flood, second])
+    assert told(shared) == [HOOK]
+
+
 def test_they_are_kept_over_a_restart(shared: Page, tmp_path: Path) -> None:
     webhooks = knowing(shared, HOOK)
     (tmp_path / "anew").mkdir()

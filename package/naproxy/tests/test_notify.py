@@ -1,0 +1,589 @@
+"""Notifications: what is told and when, and each way before a real receiver."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import json
+import sqlite3
+import ssl
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from email import message_from_bytes
+from email.message import Message
+from email.policy import default
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+import test_history as past
+from aiosmtpd.smtp import SMTP, AuthResult, LoginPassword
+from certificates import Authority
+from naproxy.api.calls import ApiError
+from naproxy.cli import notify as command
+from naproxy.config import document as config
+from naproxy.core.processes import Printed
+from naproxy.core.reason import Reason, own_words
+from naproxy.core.schema import ConfigError
+from naproxy.history.tables import FILE
+from naproxy.notify import bars, figures, sender
+from naproxy.notify.events import METER_S, Condition, Notice, Watch, conditions
+from naproxy.notify.letter import letter, report
+from naproxy.notify.notifier import Notifier
+from naproxy.notify.outbox import GIVE_UP_S, Outbox
+from test_history_cells import three_hours
+
+NIGHT = "mon-sun 23:00-01:00 0.2"
+NO_UPDATE: dict[str, Any] = {"supported": False}
+PLENTY = 1 << 30
+
+
+def status(**server: Any) -> dict[str, Any]:
+    one = {"id": "web", "state": "awake", "alert": None, "reason": own_words("up").plain()}
+    return {
+        "servers": [{**one, **server}],
+        "meters": [{"id": "plug", "problem": None}],
+        "box": {"edge": {"certificates": []}},
+    }
+
+
+def seen(now_s: float = 0.0, free: int = PLENTY, update: Any = None, **server: Any) -> list[str]:
+    found = conditions(status(**server), now_s, free, update or NO_UPDATE)
+    return [each.reason.code for each in found]
+
+
+# What is worth telling
+
+
+def test_a_server_in_order_is_not_worth_telling() -> None:
+    assert seen() == []
+
+
+def test_a_server_in_trouble_is_told_with_its_reason() -> None:
+    why = Reason("server.kept_awake")
+    found = list(conditions(status(state="trouble", alert=why.plain()), 0, PLENTY, NO_UPDATE))
+    assert [(each.reason.code, each.more) for each in found] == [("notify.not_woken", why)]
+
+
+def test_a_disk_with_little_room_is_told() -> None:
+    assert seen(free=1 << 20) == ["notify.disk"]
+
+
+@pytest.mark.parametrize(
+    ("days", "codes"),
+    [(13, ["notify.certificate_ends"]), (15, []), (-1, ["notify.certificate_ended"])],
+)
+def test_a_certificate_is_told_two_weeks_before_it_ends(days: int, codes: list[str]) -> None:
+    said = status()
+    ends = {"id": "a", "names": ["a.example"], "not_after_s": days * 86400.0 + 1, "problem": None}
+    said["box"]["edge"]["certificates"] = [ends]
+    assert [each.reason.code for each in conditions(said, 0.0, PLENTY, NO_UPDATE)] == codes
+
+
+def test_an_update_that_was_left_is_told() -> None:
+    slots = [
+        {"booted": True, "good": True, "version": "1.0"},
+        {"booted": False, "good": False, "version": "1.1"},
+    ]
+    update = {"supported": True, "version": "1.0", "job": {"phase": "none"}, "slots": slots}
+    assert seen(update=update) == ["notify.update_back"]
+
+
+TROUBLE = Condition("not_woken:web", "not_woken", Reason("notify.not_woken", server="web"))
+
+
+def codes(told: Sequence[Notice]) -> list[str]:
+    return [each.reason.code for each in told]
+
+
+def test_what_goes_on_is_told_once_and_its_end_once() -> None:
+    watch = Watch()
+    assert codes(watch.look(0, [TROUBLE])) == ["notify.not_woken"]
+    assert watch.look(10, [TROUBLE]) == []
+    assert codes(watch.look(20, [])) == ["notify.back"]
+    assert watch.look(30, []) == []
+    assert codes(watch.look(40, [TROUBLE])) == ["notify.not_woken"]
+
+
+def test_what_was_told_is_not_told_again_after_a_restart() -> None:
+    watch = Watch()
+    watch.look(0, [TROUBLE])
+    again = Watch(json.loads(json.dumps(watch.kept())))
+    assert again.look(10, [TROUBLE]) == []
+    assert codes(again.look(20, [])) == ["notify.back"]
+
+
+def test_a_meter_that_is_silent_for_a_moment_is_not_told() -> None:
+    watch = Watch()
+    silent = Condition("meter:plug", "meter", Reason("notify.meter", meter="plug"), None, METER_S)
+    assert watch.look(0, [silent]) == watch.look(10, []) == watch.look(20, [silent]) == []
+    assert codes(watch.look(20 + METER_S, [silent])) == ["notify.meter"]
+
+
+@pytest.mark.parametrize("kept", [None, {"a": 1}, {"a": {}}, {"a": {"since_s": 0}}])
+def test_a_memory_that_cannot_be_read_is_none(kept: Any) -> None:
+    assert codes(Watch(kept).look(0, [TROUBLE])) == ["notify.not_woken"]
+
+
+# When it is sent
+
+LETTER = {"t_s": 0.0, "event": "not_woken", "title": "T", "text": "t", "picture": "", "reason": {}}
+
+
+def test_what_fails_is_tried_again_later_and_given_up_after_a_day() -> None:
+    box, ways = Outbox(), ("mail",)
+    box.put(LETTER, ways)
+    tries, now_s = [], 0.0
+    while now_s < 2 * GIVE_UP_S:
+        for each, way in list(box.due(now_s, ways)):
+            tries.append(now_s)
+            box.failed(each, way, now_s, own_words("no"))
+        now_s += 60
+    assert tries[:6] == [0, 60, 360, 1260, 4860, 8460]
+    assert max(tries) < GIVE_UP_S
+    assert box.told()[0]["to"][0]["problem"] == own_words("no").plain()
+
+
+def test_each_way_is_on_its_own() -> None:
+    box, ways = Outbox(), ("mail", "ntfy")
+    box.put(LETTER, ways)
+    (first, _), (_, second) = list(box.due(0, ways))
+    box.sent(first, "mail", 1.0)
+    assert [way for _, way in box.due(2, ways)] == [second] == ["ntfy"]
+
+
+# In words
+
+
+def test_a_letter_is_in_the_offices_language_and_time() -> None:
+    notice = Notice("not_woken", Reason("notify.not_woken", server="web"), own_words("no answer"))
+    where = ZoneInfo("Europe/Zurich")
+    made = letter(
+        notice, 1.7e9, office="Müller", language="de", where=where, page="https://n.local:8443"
+    )
+    assert made["title"] == "Müller: Der Server web ist nicht aufgewacht"
+    assert made["text"].splitlines() == [
+        "Der Server web ist nicht aufgewacht.",
+        "No answer.",
+        "",
+        "2023-11-14 23:13. Die Seiten der Box: https://n.local:8443",
+    ]
+
+
+def test_a_report_says_what_a_month_was_like() -> None:
+    sums = {"used_j": 7.2e6, "box_j": 3.6e6, "net_j": 36e6, "asleep_s": 7200, "switches": 3}
+    found = {**sums, "requests": 10, "delayed": 1, "wakers": [{"path": "/a", "wakes": 2}]}
+    notice = report(found, "2026-10", "3.10 EUR")
+    made = letter(notice, 0, office="O", language="en", where=ZoneInfo("UTC"), page="p")
+    assert made["title"] == "O: Report for 2026-10"
+    assert "10 kWh were saved" in made["text"]
+    assert "worth 3.10 EUR" in made["text"]
+    assert "/a (2)" in made["text"]
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        ("/wp/index.php", "/wp/index.php"),
+        ("/.well-known/v1.2/feed.xml", "/.well-known/v1.2/feed.xml"),
+        ("/https://evil.example/pay", "/https%3A//evil%2Eexample/pay"),
+        ("//www.evil.php.com", "//www%2Eevil%2Ephp%2Ecom"),
+        ("javascript:alert(1)", "javascript%3Aalert%281%29"),
+        ("/a@evil.org", "/a%40evil%2Eorg"),
+        ("/evil.php-x.com", "/evil%2Ephp-x%2Ecom"),
+        ('/<a href="//x.y">x</a>', "/%3Ca%20href=%22//x%2Ey%22%3Ex%3C/a%3E"),
+        ("/a (900), /b\r\nBcc: x\0\x1b[2J", "/a%20%28900%29%2C%20/b%0D%0ABcc%3A%20x%00%1B%5B2J"),
+        ("/\u202efdp\u05d0", "/%E2%80%AEfdp%D7%90"),
+        ("/" + "a.com" * 9999, "/" + ("a%2Ecom" * 12)[:79] + "…"),
+    ],
+)
+def test_a_path_that_a_visitor_chose_is_no_link_in_a_report(path: str, shown: str) -> None:
+    sums = {"used_j": 0, "box_j": 0, "net_j": 0, "asleep_s": 0, "switches": 0}
+    found = {**sums, "requests": 0, "delayed": 0, "wakers": [{"path": path, "wakes": 2}]}
+    notice = report(found, "2026-10", "")
+    made = letter(notice, 0, office="O", language="en", where=ZoneInfo("UTC"), page="p")
+    assert f": {shown} (2).\n" in made["text"]
+
+
+def test_the_picture_is_a_png_with_a_bar_a_day() -> None:
+    made = bars.png([(1.0, 2.0), (2.0, 2.0)])
+    assert made.startswith(b"\x89PNG\r\n\x1a\n")
+    assert len(made) < 3000
+    assert bars.png([]) != made
+
+
+# The ways, before real receivers
+
+
+class Mailbox:
+    """What an SMTP server keeps of each mail."""
+
+    def __init__(self) -> None:
+        self.mails: list[Message] = []
+
+    async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:  # noqa: N802
+        self.mails.append(message_from_bytes(envelope.content, policy=default))
+        return "250 kept"
+
+
+def _login(_server: Any, _session: Any, _envelope: Any, _kind: str, data: Any) -> AuthResult:
+    ok = isinstance(data, LoginPassword) and data.password == b"secret"
+    return AuthResult(success=ok, handled=False)
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture
+def trusting(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority.root.file))
+
+
+@pytest.fixture(scope="module")
+def context(authority: Authority) -> ssl.SSLContext:
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    issued = authority.issue("localhost")
+    chain = issued.file.with_suffix(".chain")
+    chain.write_bytes(authority.chain(issued))
+    made.load_cert_chain(chain, issued.key_file)
+    return made
+
+
+@contextlib.contextmanager
+def smtp(box: Mailbox, tls: ssl.SSLContext | None = None, **options: Any) -> Iterator[int]:
+    loop = asyncio.new_event_loop()
+    server = loop.run_until_complete(
+        loop.create_server(lambda: SMTP(box, hostname="here", **options), "127.0.0.1", 0, ssl=tls)
+    )
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        server.close()
+        loop.close()
+
+
+def mail(port: int, **more: Any) -> dict[str, Any]:
+    said = {"mail_to": ["anna@example.org"], "smtp_host": "localhost", "smtp_port": port, **more}
+    text = "\n".join(f"{key} = {json.dumps(value)}" for key, value in said.items())
+    return asdict(config.look(f"[notify]\n{text}\n").config.notify)
+
+
+def sent(channel: str, settings: Mapping[str, Any], **more: Any) -> Reason | None:
+    return sender.send({"channel": channel, "settings": settings, "letter": {**LETTER, **more}})
+
+
+@pytest.mark.usefixtures("trusting")
+def test_a_mail_goes_by_starttls_with_a_login(context: ssl.SSLContext) -> None:
+    box = Mailbox()
+    options = {"tls_context": context, "require_starttls": True, "authenticator": _login}
+    picture = base64.b64encode(bars.png([(1, 2)])).decode()
+    with smtp(box, auth_require_tls=True, **options) as port:
+        settings = mail(port, smtp_user="u", smtp_password="secret")
+        assert sent("mail", settings, title="Büro: web\nBcc: x@y", picture=picture) is None
+        wrong = mail(port, smtp_user="u", smtp_password="guess")
+        assert sent("mail", wrong) == Reason("notify.login", server="localhost")
+    (kept,) = box.mails
+    assert (kept["To"], kept["Subject"]) == ("anna@example.org", "Büro: web Bcc: x@y")
+    assert [part.get_content_type() for part in kept.walk()][1:] == ["text/plain", "image/png"]
+
+
+@pytest.mark.usefixtures("trusting")
+def test_a_mail_goes_by_tls(context: ssl.SSLContext) -> None:
+    box = Mailbox()
+    with smtp(box, context) as port:
+        assert sent("mail", mail(port, smtp_security="tls")) is None
+    assert len(box.mails) == 1
+
+
+def test_a_mail_server_that_nobody_vouches_for_gets_nothing(context: ssl.SSLContext) -> None:
+    box = Mailbox()
+    with smtp(box, context) as port:
+        problem = sent("mail", mail(port, smtp_security="tls"))
+    assert problem is not None
+    assert problem.code == "notify.not_sent"
+    assert box.mails == []
+
+
+def test_without_starttls_nothing_is_sent_in_clear() -> None:
+    box = Mailbox()
+    with smtp(box) as port:
+        assert sent("mail", mail(port)) == Reason("notify.no_starttls", server="localhost")
+        assert sent("mail", mail(port, smtp_security="none")) is None
+    assert len(box.mails) == 1
+
+
+class Receiver(BaseHTTPRequestHandler):
+    """Keeps what is posted; answers with the status that its path names."""
+
+    kept: list[tuple[str, str | None, Any]] = []  # noqa: RUF012 - cleared by the fixture
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.kept.append((self.path, self.headers["Authorization"], body))
+        code = int(self.path.rpartition("=")[2]) if "=" in self.path else 200
+        self.send_response(code)
+        self.send_header("Location", "/elsewhere")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None: ...
+
+
+@pytest.fixture
+def receiver() -> Iterator[str]:
+    Receiver.kept.clear()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Receiver) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_ntfy_gets_a_topic_a_title_and_a_priority(receiver: str) -> None:
+    settings = {"ntfy": f"{receiver}/base/naproxy", "ntfy_token": "tk"}
+    assert sent("ntfy", settings) is None
+    said = {"topic": "naproxy", "title": "T", "message": "t", "priority": 4}
+    assert Receiver.kept == [("/base/", "Bearer tk", said)]
+
+
+def test_a_webhook_gets_all_that_is_known(receiver: str) -> None:
+    assert sent("webhook", {"webhook": f"{receiver}/hook", "webhook_token": ""}) is None
+    ((path, token, said),) = Receiver.kept
+    assert (path, token) == ("/hook", None)
+    assert said.keys() == {"box", "event", "t_s", "title", "text", "reason"}
+
+
+@pytest.mark.parametrize("code", [302, 403, 500])
+def test_a_webhook_that_refuses_or_leads_elsewhere_has_not_arrived(
+    receiver: str, code: int
+) -> None:
+    settings = {"webhook": f"{receiver}/?is={code}", "webhook_token": "t"}
+    assert sent("webhook", settings) == Reason("notify.status", status=code)
+    assert len(Receiver.kept) == 1
+
+
+def test_nobody_there_is_said_without_the_address() -> None:
+    problem = sent("webhook", {"webhook": "http://127.0.0.1:9/secret", "webhook_token": ""})
+    assert problem is not None
+    assert "secret" not in str(problem)
+
+
+# All of it
+
+
+class Ran:
+    """Stands in for the processes: says of each channel what went wrong, if anything."""
+
+    def __init__(self) -> None:
+        self.jobs: list[dict[str, Any]] = []
+        self.problem: Reason | None = None
+        self.figures: Any = []
+
+    async def __call__(
+        self, argv: Sequence[str], _s: float, environment: Mapping[str, str], _most: int
+    ) -> Printed:
+        (said,) = environment.values()
+        self.jobs.append(json.loads(said))
+        if argv[-1] == sender.__name__:
+            answer = {"problem": self.problem.plain() if self.problem else None}
+        else:
+            answer = self.figures
+        return Printed(0, json.dumps(answer).encode(), b"")
+
+
+class Box:
+    def __init__(self, folder: Path, text: str) -> None:
+        self.now_s = 1_760_000_000.0
+        self.said = status()
+        self.ran = Ran()
+        self.config = config.look(text).config
+        self.folder = folder
+        self.begin()
+
+    def begin(self) -> None:
+        async def update() -> dict[str, Any]:
+            return NO_UPDATE
+
+        self.notifier = Notifier(
+            self.folder,
+            lambda: self.config,
+            lambda: self.said,
+            update,
+            lambda _: {},
+            run=self.ran,
+            now=lambda: self.now_s,
+        )
+
+    def step(self, later_s: float = 10.0) -> list[dict[str, Any]]:
+        self.now_s += later_s
+        before = len(self.ran.jobs)
+        asyncio.run(self.notifier.step())
+        return [job["letter"] for job in self.ran.jobs[before:] if "letter" in job]
+
+
+SERVER = '[[server]]\nid = "web"\naddress = "192.0.2.10"\nmac = "02:00:5e:10:00:02"\n'
+HOOK = '[notify]\nwebhook = "http://127.0.0.1:9/"\nwebhook_token = "t"\n'
+ZONE = '[office]\ntime_zone = "UTC"\n'
+
+
+def test_trouble_is_told_and_that_the_server_is_back(tmp_path: Path) -> None:
+    box = Box(tmp_path, HOOK)
+    assert box.step() == []
+    box.said = status(state="trouble")
+    assert [each["event"] for each in box.step()] == ["not_woken"]
+    assert box.ran.jobs[-1]["settings"]["webhook_token"] == "t"
+    box.begin()
+    assert box.step() == []
+    box.said = status()
+    assert [each["reason"]["code"] for each in box.step()] == ["notify.back"]
+    told = box.notifier.told()
+    assert told["channels"] == ["webhook"]
+    assert len(told["told"]) == 2
+    assert (tmp_path / "notify.json").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    ("text", "ways"),
+    [
+        (HOOK, ["webhook"]),
+        (HOOK.replace("http:", "https:"), []),
+        ('[notify]\nwebhook = "http://127.0.0.1:9/"\n', []),
+        ('[notify]\nntfy = "http://10.0.0.5/boxes"\nntfy_token = "t"\n', ["ntfy"]),
+    ],
+)
+def test_a_token_that_goes_unencrypted_is_warned_of(
+    tmp_path: Path, text: str, ways: list[str]
+) -> None:
+    found = config.look(text)
+    said = Box(tmp_path, text).notifier.told()
+    assert said["in_clear"] == ways
+    assert [each.where for each in found.warnings] == [f"notify.{way}_token" for way in ways]
+    warned = [line for line in command.told(said) if "sent in clear" in line]
+    assert [line.partition(":")[0] for line in warned] == ways
+
+
+def test_what_is_not_wanted_is_not_told(tmp_path: Path) -> None:
+    box = Box(tmp_path, HOOK + 'events = ["disk"]\n')
+    box.said = status(state="trouble")
+    assert box.step() == []
+
+
+def test_in_quiet_times_nothing_is_sent_until_they_are_over(tmp_path: Path) -> None:
+    # 2025-10-09 08:53 UTC
+    box = Box(tmp_path, HOOK + 'quiet = ["mon-sun 08:00-09:00"]\n' + ZONE)
+    box.said = status(state="trouble")
+    assert box.step() == []
+    assert [each["event"] for each in box.step(600)] == ["not_woken"]
+
+
+def test_a_broken_promise_is_told_once_a_day_at_most(tmp_path: Path) -> None:
+    box = Box(tmp_path, HOOK + ZONE + SERVER)
+    box.ran.figures = [{"server": "web", "requests": 100, "delayed": 50}]
+    assert [each["event"] for each in box.step()] == ["promise"]
+    assert box.step() == []
+    box.ran.figures = [{"server": "web", "requests": 100, "delayed": 0}]
+    assert box.step(86400) == box.step(86400) == []
+
+
+def test_few_delays_are_no_broken_promise(tmp_path: Path) -> None:
+    box = Box(tmp_path, HOOK + ZONE + SERVER)
+    box.ran.figures = [{"server": "web", "requests": 4, "delayed": 4}]
+    assert box.step() == []
+
+
+def test_the_report_comes_on_the_first_of_a_month(tmp_path: Path) -> None:
+    box = Box(tmp_path, HOOK + ZONE + SERVER)
+    box.step()
+    sums = {"used_j": 1, "box_j": 1, "net_j": 1, "asleep_s": 1, "switches": 1, "known_s": 1}
+    box.ran.figures = {
+        **sums,
+        "money": 4.056,
+        "requests": 1,
+        "delayed": 0,
+        "wakers": [],
+        "picture": "UE5H",
+    }
+    box.config = config.look(HOOK + 'events = ["report"]\n' + ZONE + SERVER).config
+    told = [each for _ in range(31) for each in box.step(86400)]
+    assert [(each["event"], each["picture"]) for each in told] == [("report", "UE5H")]
+    assert "2025-10" in told[0]["title"]
+    assert "4.06 EUR" in told[0]["text"]
+    job = next(job for job in box.ran.jobs if job.get("what") == "report")
+    assert (job["from_s"], job["to_s"]) == (1_759_276_800, 1_761_955_200)
+
+
+def test_a_month_is_worth_what_each_of_its_hours_is(box: past.Box) -> None:
+    """From 22:13 on awake for 70 minutes, then asleep; from 23:00 on power costs half as much."""
+    box.history.watch(["web"])
+    three_hours(box)
+    box.history.flush()
+    from_s, to_s = past.HOUR_S, past.HOUR_S + 3 * 3600
+    job = {
+        "from_s": from_s,
+        "to_s": to_s,
+        "servers": [
+            {
+                "id": "web",
+                "power": {"on_w": 43.0, "off_w": 2.0, "switch_j": 0.0},
+                "fit": {},
+                "meter": "web",
+                "box_meter": None,
+            }
+        ],
+        "proxy_w": 5.0,
+        "time_zone": "UTC",
+        "office": {"price_per_kwh": 0.0},
+        "tariff": [{"since": "2000-01-01", "price_per_kwh": 0.4, "bands": [NIGHT]}],
+        "now_s": to_s,
+    }
+    with contextlib.closing(sqlite3.connect(box.directory / FILE)) as db:
+        found = figures.report(db, job)
+        job["tariff"] = []
+        unpriced = figures.report(db, job)
+    before_j = -5.0 * (past.HOUR_S + 3600 - past.START_S)  # the box, while nothing was saved
+    after_j = found["net_j"] - before_j
+    assert after_j > 0
+    assert found["money"] == pytest.approx((before_j * 0.4 + after_j * 0.2) / 3.6e6, rel=0.01)
+    assert unpriced["money"] is None
+
+
+def test_a_test_says_what_became_of_each_way(tmp_path: Path) -> None:
+    box = Box(tmp_path, HOOK)
+    box.ran.problem = own_words("no")
+    results = asyncio.run(box.notifier._test())["results"]
+    assert results == [{"channel": "webhook", "problem": own_words("no").plain()}]
+    assert box.notifier.told()["told"] == []
+
+
+def test_without_a_way_a_test_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ApiError, match=r"nobody is set up"):
+        asyncio.run(Box(tmp_path, "").notifier._test())
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ('mail_to = ["a@b.example"]', "notify.smtp_host"),
+        ('mail_to = ["a@b\\r\\nBcc: c@d"]', "notify.mail_to"),
+        ('mail_to = ["<a@b>"]', "notify.mail_to"),
+        ('smtp_user = "u"\nsmtp_security = "none"', "notify.smtp_security"),
+        ('webhook = "file:///etc/passwd"', "notify.webhook"),
+        ('webhook = "http://a b/"', "notify.webhook"),
+        ('ntfy = "https://ntfy.example.org"', "notify.ntfy"),
+        ('quiet = ["night"]', "notify.quiet"),
+        ('events = ["everything"]', "notify.events"),
+    ],
+)
+def test_settings_that_cannot_be_meant_are_refused(text: str, where: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        config.look(f"[notify]\n{text}\n")
+    assert refused.value.problems[0].where.startswith(where)
