@@ -1,6 +1,4 @@
-import time
-
-import pytest
+from naproxy.core import office_time
 from naproxy.core.state import Klass
 from naproxy.history.write import agents, requests
 from naproxy.history.write.writer import AGENTS_EVERY, PRUNE_EVERY
@@ -75,17 +73,12 @@ def test_an_agent_that_a_rule_gives_another_class_is_kept_apart(box: Box) -> Non
     ]
 
 
-def test_a_row_is_a_day_of_the_boxs_time_zone(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TZ", "Europe/Zurich")
-    time.tzset()
-    try:
-        for _ in range(48):
-            asks(box)
-            box.pass_s(3600)
-        box.history.flush()
-    finally:
-        monkeypatch.undo()
-        time.tzset()
+def test_a_row_is_a_day_of_the_offices_time_zone(box: Box) -> None:
+    office_time.follow("Europe/Zurich")
+    for _ in range(48):
+        asks(box)
+        box.pass_s(3600)
+    box.history.flush()
     found = box.read("SELECT t_s, requests FROM agent_days ORDER BY t_s")
     assert [(t_s + 3600) % DAY_S for t_s, _ in found] == [0, 0, 0]
     assert sum(n for _, n in found) == 48

@@ -9,6 +9,7 @@ import pytest
 from naproxy.core.energy import Power
 from naproxy.core.reason import Reason, own_words
 from naproxy.core.state import State
+from naproxy.history.read import queries
 from naproxy.history.read.cells import Source, cells, mean_w
 from naproxy.history.read.savings import Assumptions, Saved, saved, total
 from naproxy.history.tables import FILE
@@ -136,6 +137,44 @@ def test_mean_power_of_a_state_is_measured_in_its_middle(box: Box) -> None:
         assert mean_w(db, WEB, "asleep", box.wall_s) == pytest.approx(2.0)
         assert mean_w(db, WEB, "trouble", box.wall_s) is None
         assert mean_w(db, NO_METER, "awake", box.wall_s) is None
+
+
+def three_hours(box: Box) -> None:
+    """Awake for 70 minutes, then asleep."""
+    for state, minutes in ((State.AWAKE, 70), (State.ASLEEP, 130)):
+        box.journal.transition("web", State.UNKNOWN, state, own_words("x"))
+        live(box, state, minutes)
+
+
+def test_an_hour_in_which_a_price_changes_is_minutes_with_the_same_sums(box: Box) -> None:
+    sleep_and_wake(box)
+    from_s, to_s = HOUR_S, now_s(box) // 3600 * 3600
+    box.history.flush()
+    with closing(sqlite3.connect(box.directory / FILE)) as db:
+        hours = list(cells(db, WEB, from_s, to_s))
+        half_past = next(c.t_s for c in hours if c.length_s == 3600) + 1800
+        fine = list(cells(db, WEB, from_s, to_s, lambda a, b: a < half_past < b))
+    assert len(fine) == len(hours) + 59
+    assert half_past in [c.t_s for c in fine]
+    assumed = Assumptions(POWER, {})
+    assert total(saved(c, assumed) for c in fine).net_j == pytest.approx(
+        total(saved(c, assumed) for c in hours).net_j
+    )
+
+
+def test_what_a_meter_measured_by_time_is_as_fine_as_a_price(box: Box) -> None:
+    three_hours(box)
+    from_s, to_s = HOUR_S - 600, now_s(box)
+    box.history.flush()
+    with closing(sqlite3.connect(box.directory / FILE)) as db:
+        energy_mj, _ = queries.energy(db, "web", from_s, to_s)
+        plain = list(queries.energy_by_time(db, "web", from_s, to_s, lambda _a, _b: False))
+        fine = list(queries.energy_by_time(db, "web", from_s, to_s, lambda _a, _b: True))
+    for parts in (plain, fine):
+        assert sum(energy_j for _, _, energy_j in parts) == pytest.approx(energy_mj / 1000)
+        assert all(one[1] <= other[0] for one, other in pairwise(parts))
+    assert {end_s - begin_s for begin_s, end_s, _ in plain} == {60, 3600}
+    assert {end_s - begin_s for begin_s, end_s, _ in fine} == {60}
 
 
 def test_a_year_of_which_little_is_known_is_few_cells(box: Box) -> None:

@@ -1,4 +1,4 @@
-"""What people paid: counts for ever, and how long each waited."""
+"""Requests that waited: counts for ever, and how long each waited."""
 
 import sqlite3
 from contextlib import closing

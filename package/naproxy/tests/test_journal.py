@@ -83,7 +83,7 @@ def test_the_ledger_says_who_woke_and_how_long_it_took(journal: Journal) -> None
 
 
 def test_a_wake_that_no_request_asked_for_has_a_reason(journal: Journal) -> None:
-    why = Reason("server.office_hours", until="18:00")
+    why = Reason("server.office_hours", until_at_s=1.8e9)
     journal.wake_opened("web", WakeRequest("schedule", why))
     [wake] = journal.rows("wakes", None, 0, 10)
     assert (wake["class"], wake["reason"]) == ("", why.plain())
@@ -217,3 +217,25 @@ def test_another_reader_sees_what_is_written(journal: Journal, tmp_path: Path) -
     reader = sqlite3.connect(f"file:{tmp_path / FILE}?mode=ro", uri=True)
     assert reader.execute("SELECT count(*) FROM transitions").fetchone() == (1,)
     reader.close()
+
+
+@pytest.mark.parametrize(
+    ("table", "most"),
+    # Decisions have no index by time: of them the last ones are read.
+    [("transitions", 10), ("wakes", 10), ("decisions", 40)],
+)
+def test_what_is_new_is_found_without_reading_all(
+    journal: Journal, clock: Clock, table: str, most: int
+) -> None:
+    for _ in range(3000):
+        clock.now_s += 1
+        journal.transition("web", State.AWAKE, State.FALLING_ASLEEP, IDLE)
+        journal.wake_opened("web", WAKE_REQUEST)
+        decided = "INSERT INTO decisions (t_s, server, sleep, reason) VALUES (?, 'web', 0, '')"
+        journal.store.execute(decided, clock.now_s)
+    steps: list[None] = []
+    journal.store._db.set_progress_handler(lambda: steps.append(None), 100)
+    found = journal.rows(table, None, clock.now_s - 1, 200)
+    journal.store._db.set_progress_handler(None, 0)
+    assert [row["t_s"] for row in found] == [clock.now_s, clock.now_s - 1]
+    assert len(steps) < most

@@ -1,11 +1,13 @@
 """Savings: sums that are those of their parts, measured and modelled told apart, gaps left out."""
 
 import math
+from datetime import UTC, date
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from naproxy.core.energy import Power
+from naproxy.core.rates import Rates, Tariff, Worth, band, by_tariff, flat
 from naproxy.history.read.savings import (
     CONFIGURED,
     Assumptions,
@@ -15,12 +17,14 @@ from naproxy.history.read.savings import (
     cell,
     saved,
     total,
-    worth,
+    valued,
 )
 from naproxy.history.read.states import InState
 
 POWER = Power(on_w=40.0, off_w=2.0, switch_j=100.0, proxy_w=5.0)
 ASSUMED = Assumptions(POWER, dict.fromkeys(("on_w", "off_w", "switch_j", "proxy_w"), CONFIGURED))
+
+ON_KW = POWER.on_w / 1000
 
 
 @st.composite
@@ -115,8 +119,43 @@ def test_a_server_that_draws_more_than_always_on_saves_less_than_nothing() -> No
     assert found.gross_j == -600
 
 
-def test_money_and_co2_only_where_a_price_is_known() -> None:
-    assert worth(7.2e6, 0.3, 400).money == pytest.approx(0.6)
-    assert worth(7.2e6, 0.3, 400).co2_g == pytest.approx(800)
-    assert worth(7.2e6, 0, 0).money is None
-    assert worth(7.2e6, 0, 0).co2_g is None
+# What it is worth
+
+DAY_AND_NIGHT = Rates(
+    by_tariff(None, [Tariff(date(1970, 1, 1), 0.32, (band("mon-sun 22:00-06:00 0.24"),))], UTC),
+    flat(400, UTC),
+)
+
+
+def hours_of(watts: dict[int, float]) -> list[Cell]:
+    """One cell for each hour since 1970 that is named, with what a meter measured of it."""
+    return [
+        Cell(hour * 3600, 3600, 3600, 0, 0, Measured(on_w * 3600, 3600), Measured(5 * 3600, 3600))
+        for hour, on_w in watts.items()
+    ]
+
+
+def test_each_hour_is_worth_its_own_price() -> None:
+    found = valued(hours_of({12: 50.0, 23: 10.0}), ASSUMED, DAY_AND_NIGHT)
+    assert found.used.money == pytest.approx(0.050 * 0.32 + 0.010 * 0.24)
+    assert found.always.money == pytest.approx(ON_KW * (0.32 + 0.24))
+    assert found.box.money == pytest.approx(0.005 * (0.32 + 0.24))
+    assert found.net.money == pytest.approx(
+        (ON_KW - 0.050 - 0.005) * 0.32 + (ON_KW - 0.010 - 0.005) * 0.24
+    )
+    assert found.net.co2_g == pytest.approx(found.sums.net_j / 3.6e6 * 400)
+
+
+def test_the_worth_of_a_range_is_that_of_its_parts() -> None:
+    parts = hours_of({hour: 7.0 * (hour % 5) for hour in range(48)})
+    whole = valued(parts, ASSUMED, DAY_AND_NIGHT)
+    halves = valued(parts[:17], ASSUMED, DAY_AND_NIGHT) + valued(parts[17:], ASSUMED, DAY_AND_NIGHT)
+    assert halves.net.money == pytest.approx(whole.net.money)
+    assert halves.sums.net_j == pytest.approx(whole.sums.net_j)
+
+
+def test_a_price_that_holds_from_a_day_on_leaves_what_was_before_without_money() -> None:
+    since = Rates(by_tariff(None, [Tariff(date(1970, 1, 2), 0.3)], UTC), flat(None, UTC))
+    assert valued(hours_of({12: 50.0}), ASSUMED, since).net == Worth(None, None)
+    both = valued(hours_of({12: 50.0, 36: 50.0}), ASSUMED, since)
+    assert both.used.money == pytest.approx(0.050 * 0.3)

@@ -8,6 +8,7 @@ with another name, so that a rolled-back image still finds its own.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from typing import Any, Final
@@ -170,6 +171,16 @@ CREATE TABLE gap_days (
 ) STRICT, WITHOUT ROWID;
 """
 
+_RULES: Final = """
+CREATE TABLE rules (
+    rule TEXT PRIMARY KEY,
+    since_s REAL NOT NULL,
+    last_s REAL,
+    refused INTEGER NOT NULL DEFAULT 0,
+    sleeps INTEGER NOT NULL DEFAULT 0
+) STRICT, WITHOUT ROWID;
+"""
+
 STEPS: Final = (
     ("transitions", _FIRST),
     ("meters", _HISTORY),
@@ -177,6 +188,7 @@ STEPS: Final = (
     ("request_blocks", _REQUESTS),
     ("state_hours", _STATES),
     ("gap_days", _GAPS),
+    ("rules", _RULES),
 )
 """In their order: a table by which a step is known to have been taken, and its SQL."""
 
@@ -212,6 +224,11 @@ def server_id(db: sqlite3.Connection, name: str) -> int:
     """Return the number that rows have for a server, a new one where it has none."""
     db.execute("INSERT OR IGNORE INTO servers (name) VALUES (?)", (name,))
     return number_of(db, "servers", name)
+
+
+def rule_key(kind: str, text: str, treat_as: str, server: str) -> str:
+    """Return what the table `rules` knows a rule by: what it says."""
+    return json.dumps({"kind": kind, "text": text, "treat_as": treat_as, "server": server})
 
 
 def number_of(db: sqlite3.Connection, table: str, name: str) -> int:

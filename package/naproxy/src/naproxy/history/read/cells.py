@@ -8,7 +8,7 @@ meter fell silent while the server was in more than one state.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -43,21 +43,30 @@ class Source:
 _Sums = dict[int, Measured]
 
 
-def cells(db: sqlite3.Connection, source: Source, from_s: int, to_s: int) -> Iterator[Cell]:
+def cells(
+    db: sqlite3.Connection,
+    source: Source,
+    from_s: int,
+    to_s: int,
+    changes: Callable[[float, float], bool] | None = None,
+) -> Iterator[Cell]:
     """Yield the cells of a range of whole minutes, by their times; all of it is in one.
 
-    It must not reach beyond now: the last state seen would be taken to last.
+    It must not reach beyond now: the last state seen would be taken to last. Hours in which
+    something `changes`, such as a price, are minutes as far back as minutes are kept.
     """
     first, end = from_s // HOUR_S, -(-to_s // HOUR_S)
     rolled = states.read(db, source.server, first * HOUR_S, end * HOUR_S)
     meters = [_sums(db, "hours", name, first, end) for name in (source.meter, source.box_meter)]
     begun_s, newest_s = timeline.begun_s(db, source.server), _newest_s(db, source.server)
+    oldest_s = _oldest_s(db) if changes else 0
     for t_s in range(first * HOUR_S, end * HOUR_S, HOUR_S):
         server, box = (sums.get(t_s, NOTHING) for sums in meters)
         known = rolled.get(t_s, {})
         made = t_s < newest_s or begun_s is None or t_s + HOUR_S <= begun_s
         whole = made and from_s <= t_s and t_s + HOUR_S <= to_s
-        if whole and not _mixed(server, known):
+        fine = changes is not None and t_s >= oldest_s and changes(t_s, t_s + HOUR_S)
+        if whole and not _mixed(server, known) and not fine:
             yield cell(t_s, HOUR_S, known, server, box)
         else:
             yield from _minutes(db, source, max(from_s, t_s), min(to_s, t_s + HOUR_S), known)
@@ -66,6 +75,12 @@ def cells(db: sqlite3.Connection, source: Source, from_s: int, to_s: int) -> Ite
 def _mixed(server: Measured, known: States) -> bool:
     """Is the hour covered in part, while the server was in more than one state?"""
     return 0 < server.covered_s < ALL * HOUR_S and len(known) > 1
+
+
+def _oldest_s(db: sqlite3.Connection) -> int:
+    """Return the time from which on there are minutes of power, where there are any at all."""
+    (oldest,) = db.execute("SELECT min(key) FROM minutes").fetchone()
+    return 0 if oldest is None else -(-((oldest >> METER_BITS) * MINUTE_S) // HOUR_S) * HOUR_S
 
 
 def _newest_s(db: sqlite3.Connection, server: str) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ipaddress
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ OWN: Final = ("command", "policy", "schedule", "naproxy")
 """What `who` is where no request asked: a person by hand, or the box itself."""
 
 KINDS: Final = ("path", "address", "agent")
-"""What wakes are grouped and rules are made by."""
+"""What rules are made by; wakes are grouped by these and by class."""
 
 MOST_GROUPS: Final = 20
 
@@ -61,6 +61,14 @@ def wakes(db: sqlite3.Connection, search: Search, cursor: str = "", limit: int =
     """Return a page of the ledger; CursorError."""
     where, values = _where(search)
     return page(db, f"SELECT {_COLUMNS} FROM wakes WHERE {where}", values, cursor, limit)
+
+
+def searched(db: sqlite3.Connection, search: Search) -> Iterator[dict[str, Any]]:
+    """Yield all wakes that `wakes` would page through, oldest first."""
+    where, values = _where(search)
+    yield from dicts(
+        db.execute(f"SELECT {_COLUMNS} FROM wakes WHERE {where} ORDER BY t_s, id", values)
+    )
 
 
 def events(
@@ -165,18 +173,22 @@ class Tally:
     wakes: int = 0
     awake_s: float = 0.0
     extra_j: float | None = None
+    cost: float | None = None
     classes: Counter[str] = field(default_factory=Counter)
     paths: Counter[str] = field(default_factory=Counter)
     addresses: Counter[str] = field(default_factory=Counter)
     agents: Counter[str] = field(default_factory=Counter)
 
     def add(self, wake: dict[str, Any]) -> None:
-        """Count one more; it may have `awake_s` and `extra_j` (see costs.py)."""
+        """Count one more; it may have `awake_s`, `extra_j` (see costs.py) and `cost`, in money."""
         self.wakes += 1
         self.awake_s += wake.get("awake_s", 0.0)
         extra_j = wake.get("extra_j")
         if extra_j is not None:
             self.extra_j = (self.extra_j or 0.0) + extra_j
+        cost = wake.get("cost")
+        if cost is not None:
+            self.cost = (self.cost or 0.0) + cost
         self.classes[wake["class"]] += 1
         self.paths[bare(wake["path"])] += 1
         self.addresses[wake["who"]] += 1
@@ -185,8 +197,8 @@ class Tally:
 
 @dataclass(slots=True, kw_only=True)
 class Group(Tally):
-    """Wakes that have something in common: `key` is a path without its query, an address, or a
-    User-Agent."""
+    """Wakes that have something in common: `key` is a path without its query, an address, a
+    User-Agent, or a class."""
 
     kind: str
     key: str
@@ -216,6 +228,7 @@ KEYS: Final[dict[str, Callable[[dict[str, Any]], str]]] = {
     "path": lambda wake: bare(wake["path"]),
     "address": lambda wake: wake["who"],
     "agent": lambda wake: wake["agent"],
+    "class": lambda wake: wake["class"],
 }
 """What wakes of a group have in common, by its kind."""
 

@@ -7,7 +7,7 @@ from (included) to (not included). What is up to a minute old may not be there y
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -171,6 +171,41 @@ def energy(db: sqlite3.Connection, meter: str, from_s: int, to_s: int) -> tuple[
     return sum(p[0] for p in parts), sum(p[1] for p in parts)
 
 
+def energy_by_time(
+    db: sqlite3.Connection,
+    meter: str,
+    from_s: int,
+    to_s: int,
+    changes: Callable[[float, float], bool],
+) -> Iterator[tuple[int, int, float]]:
+    """Yield begin, end and energy (J) of the parts of a range of whole minutes: hours, and minutes
+    at its ends, in the newest hour, and where something `changes` within an hour.
+    """
+    number = number_of(db, "meters", meter)
+    newest = db.execute("SELECT max(key) FROM hours").fetchone()[0] or 0
+    first, last = -(-from_s // 3600), min(to_s // 3600, newest >> METER_BITS)
+    if first >= last:
+        yield from _parts(db, "minutes", number, from_s // 60, to_s // 60)
+        return
+    yield from _parts(db, "minutes", number, from_s // 60, first * 60)
+    for begin_s, end_s, energy_j in _parts(db, "hours", number, first, last):
+        fine = []
+        if changes(begin_s, end_s):
+            fine = list(_parts(db, "minutes", number, begin_s // 60, end_s // 60))
+        # Minutes are not kept for as long as hours.
+        yield from fine or [(begin_s, end_s, energy_j)]
+    yield from _parts(db, "minutes", number, last * 60, to_s // 60)
+
+
+def _parts(
+    db: sqlite3.Connection, tier: str, meter: int, first: int, end: int
+) -> Iterator[tuple[int, int, float]]:
+    row_s = {"minutes": 60, "hours": 3600}[tier]
+    for row, energy_mj in of_meter(db, tier, "key, energy_mj", meter, (first, end)):
+        begin_s = (row >> METER_BITS) * row_s
+        yield begin_s, begin_s + row_s, energy_mj / 1000
+
+
 def _sum(db: sqlite3.Connection, tier: str, meter: int, first: int, end: int) -> tuple[int, int]:
     if first >= end:
         return 0, 0
@@ -216,6 +251,17 @@ def traffic(
             (int(from_s), int(to_s), server),
         )
     )
+
+
+def rules(db: sqlite3.Connection) -> dict[str, dict[str, Any]]:
+    """Return what each rule did since when, by the JSON of what it says.
+
+    `refused` requests in `sleeps` sleeps of a server, the last at `last_s`. Nothing where the
+    history was written by a program that did not count that.
+    """
+    if not db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'rules'").fetchone():
+        return {}
+    return {row.pop("rule"): row for row in dicts(db.execute("SELECT * FROM rules"))}
 
 
 def in_words(found: sqlite3.Cursor) -> Iterator[dict[str, Any]]:

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, tzinfo
+from datetime import tzinfo
 from typing import Any, Final
 
+from naproxy.core import office_time
 from naproxy.core.reason import stored_reason
 from naproxy.history.days import days
-from naproxy.history.read import queries
+from naproxy.history.read import ledger, queries
 from naproxy.history.tables import WITH_TIME
 
 Rows = Iterator[dict[str, Any]]
@@ -25,7 +27,9 @@ Rows = Iterator[dict[str, Any]]
 class Part:
     """Which part of the history: a range, one meter or server or all, a tier, a time zone.
 
-    `tier` None is minutes of power and hours of traffic; `zone` None is the box's own.
+    `tier` None is minutes of power and hours of traffic; `zone` None is the office's.
+    `meters`: only these, where no one is named. `search`: only these wakes; its range and its
+    server are those that count then.
     """
 
     from_s: float
@@ -33,6 +37,8 @@ class Part:
     name: str | None = None
     tier: str | None = None
     zone: tzinfo | None = None
+    meters: tuple[str, ...] | None = None
+    search: ledger.Search | None = None
 
 
 class NoSuchMeterError(LookupError):
@@ -67,19 +73,32 @@ def _plain(value: Any) -> Any:
     return f"'{value}" if risky else value
 
 
+def json_parts(what: str, found: Rows, head: dict[str, Any]) -> Iterator[str]:
+    """Yield one JSON object in parts: `head`, and the rows as `rows`, texts as they came."""
+    names = COLUMNS[what]
+    yield f'{json.dumps(head, ensure_ascii=False)[:-1]}, "rows": ['
+    comma = "\n"
+    for row in found:
+        yield comma + json.dumps({name: row[name] for name in names}, ensure_ascii=False)
+        comma = ",\n"
+    yield "\n]}\n"
+
+
 def _time(t_s: float, zone: tzinfo | None) -> str:
-    return datetime.fromtimestamp(t_s, UTC).astimezone(zone).isoformat(timespec="seconds")
+    return office_time.local(t_s, zone).isoformat(timespec="seconds")
 
 
-def _meters(db: sqlite3.Connection, name: str | None) -> list[str]:
-    known = queries.meters(db)
-    if name is None or name in known:
-        return known if name is None else [name]
+def _meters(db: sqlite3.Connection, part: Part) -> list[str]:
+    known, name = queries.meters(db), part.name
+    if name is None:
+        return [m for m in known if part.meters is None or m in part.meters]
+    if name in known:
+        return [name]
     raise NoSuchMeterError(f"there is no meter {name}; there is {', '.join(known) or 'none'}")
 
 
 def _power(db: sqlite3.Connection, what: str, part: Part) -> Rows:
-    for meter in _meters(db, part.name):
+    for meter in _meters(db, part):
         for p in queries.power(db, part.tier or "minutes", meter, part.from_s, part.to_s):
             watts = (p.span.mean_mw / 1000, p.span.min_mw / 1000, p.span.max_mw / 1000)
             sums = (p.span.energy_mj / 1000, p.span.covered_ms / 1000, p.span.count)
@@ -88,8 +107,8 @@ def _power(db: sqlite3.Connection, what: str, part: Part) -> Rows:
 
 
 def _energy(db: sqlite3.Connection, what: str, part: Part) -> Rows:
-    for meter in _meters(db, part.name):
-        for day, start_s, end_s in days(part.from_s, part.to_s, part.zone):
+    for meter in _meters(db, part):
+        for day, start_s, end_s in days(part.from_s, part.to_s, part.zone or office_time.where()):
             energy_mj, covered_ms = queries.energy(db, meter, start_s, end_s)
             if covered_ms:
                 sums = (energy_mj / 1000, covered_ms / 1000, float(end_s - start_s))
@@ -97,7 +116,11 @@ def _energy(db: sqlite3.Connection, what: str, part: Part) -> Rows:
 
 
 def _events(db: sqlite3.Connection, what: str, part: Part) -> Rows:
-    for row in queries.events(db, what, part.name, part.from_s, part.to_s):
+    if part.search and what == "wakes":
+        found = ledger.searched(db, part.search)
+    else:
+        found = queries.events(db, what, part.name, part.from_s, part.to_s)
+    for row in found:
         if what in WITH_TIME:
             row["reason"] = str(stored_reason(row["reason"]))
         yield {"time": _time(row["t_s"], part.zone), **row}

@@ -9,10 +9,12 @@ in none of the sums. Everything is a sum over cells, so that of a range is that 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
+from operator import add, attrgetter
 from typing import Final
 
 from naproxy.core.energy import Power
+from naproxy.core.rates import Rates, Worth
 from naproxy.history.read.states import States
 
 ON: Final = ("awake", "waking", "trouble")
@@ -23,8 +25,6 @@ OFF: Final = ("falling_asleep", "asleep")
 
 MEASURED, FITTED, CONFIGURED = "measured", "fitted", "configured"
 """Where a number comes from: the meter's mean, the commissioning's fit, the configuration."""
-
-_J_PER_KWH: Final = 3.6e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,10 @@ class Saved:
 
     def __add__(self, other: Saved) -> Saved:
         """Return both together."""
-        return Saved(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(Saved)))
+        return Saved(*map(add, _SUMS(self), _SUMS(other)))
+
+
+_SUMS: Final = attrgetter(*(each.name for each in fields(Saved)))
 
 
 def saved(part: Cell, assumed: Assumptions) -> Saved:
@@ -169,17 +172,45 @@ def total(parts: Iterable[Saved]) -> Saved:
 
 
 @dataclass(frozen=True, slots=True)
-class Worth:
-    """Money and CO2 of an energy; None where the office has no price or no factor."""
+class Valued:
+    """Sums over a time, and what their energies are worth: each cell's at its own rates."""
 
-    money: float | None
-    co2_g: float | None
+    sums: Saved = field(default_factory=Saved)
+    always: Worth = field(default_factory=Worth)
+    used: Worth = field(default_factory=Worth)
+    box: Worth = field(default_factory=Worth)
+
+    @property
+    def gross(self) -> Worth:
+        """What was saved."""
+        return self.always - self.used
+
+    @property
+    def net(self) -> Worth:
+        """The same, less what the box drew itself."""
+        return self.gross - self.box
+
+    def __add__(self, other: Valued) -> Valued:
+        """Return both together."""
+        return Valued(
+            self.sums + other.sums,
+            self.always + other.always,
+            self.used + other.used,
+            self.box + other.box,
+        )
 
 
-def worth(energy_j: float, price_per_kwh: float, co2_g_per_kwh: float) -> Worth:
-    """Return what an energy costs, in the price's currency, and the CO2 it makes; 0 is unknown."""
-    kwh = energy_j / _J_PER_KWH
-    return Worth(
-        kwh * price_per_kwh if price_per_kwh else None,
-        kwh * co2_g_per_kwh if co2_g_per_kwh else None,
-    )
+def valued(parts: Iterable[Cell], assumed: Assumptions, rates: Rates) -> Valued:
+    """Return the sums of all cells and what they are worth.
+
+    Energy is taken as even within a cell: let those be short in which a rate changes.
+    """
+    # Most cells of a year have one of few rates: their sums are valued together.
+    alike: dict[Worth, Saved] = {}
+    for part in parts:
+        per_kwh = rates.per_kwh(part.t_s, part.t_s + part.length_s)
+        alike[per_kwh] = alike.get(per_kwh, Saved()) + saved(part, assumed)
+    found = Valued()
+    for per_kwh, sums in alike.items():
+        found += Valued(sums, *map(per_kwh.of, (sums.always_j, sums.used_j, sums.box_j)))
+    return found

@@ -1,4 +1,4 @@
-"""What people paid: how long each request waited that had to, from the request stream."""
+"""Requests that waited: how long each request waited that had to, from the request stream."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from functools import cache
 from importlib import resources
 from typing import Final
 
+from naproxy.core import office_time
 from naproxy.core.state import Klass
 from naproxy.history.days import day_of, start_s
 from naproxy.history.write.requests import Counts, Table
@@ -64,8 +65,8 @@ class AgentTraffic(Counts[tuple[str, int]]):
 
 
 def midnight_s(t_s: float) -> int:
-    """Return when the day of `t_s` began in the box's time zone."""
-    return start_s(day_of(t_s))
+    """Return when the day of `t_s` began in the office's time zone."""
+    return start_s(day_of(t_s, office_time.where()), office_time.where())
 
 
 def _agent_id(db: sqlite3.Connection, name: str, klass: int) -> int:

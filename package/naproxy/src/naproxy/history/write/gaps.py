@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
+from naproxy.core import office_time
 from naproxy.history.days import day_of, start_s, step
 from naproxy.history.read.recorded import blocks
 from naproxy.history.tables import number_of
@@ -83,7 +84,7 @@ def _done_s(db: sqlite3.Connection, server: int) -> int:
 
 
 def _next_day_s(t_s: float) -> int:
-    return start_s(step(day_of(t_s), "day", 1))
+    return start_s(step(day_of(t_s, office_time.where()), "day", 1), office_time.where())
 
 
 def _count(found: Gaps, db: sqlite3.Connection, server: str, from_s: float, to_s: float) -> None:
@@ -147,8 +148,9 @@ def roll_up(db: sqlite3.Connection, now_s: float) -> None:
         ).fetchone()[0]
         if begin is None:
             continue
-        day = day_of((begin >> SERVER_BITS) * BLOCK_S)
-        first_s, end_s = start_s(day), start_s(step(day, "day", 1))
+        where = office_time.where()
+        day = day_of((begin >> SERVER_BITS) * BLOCK_S, where)
+        first_s, end_s = start_s(day, where), start_s(step(day, "day", 1), where)
         if end_s + _SETTLED_S > now_s:
             continue
         made = Gaps()

@@ -9,18 +9,21 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 from naproxy.core.reason import Reason, stored_reason
 from naproxy.core.request import WakeRequest
-from naproxy.core.state import STATES, State
+from naproxy.core.state import STATES, Klass, State
 from naproxy.history.tables import WITH_TIME, dicts
 from naproxy.history.write.store import Store
 
 MOST_ROWS: Final = 1000
 DECISIONS_DAYS: Final = 30
+_BY_TIME: Final = ("transitions", "wakes")
+"""What has an index by time, and is kept for longer."""
 
 _Decision = tuple[float, bool, Reason]
 _Gist = tuple[bool | str, ...]
@@ -44,6 +47,7 @@ class Journal:
         self.at: Callable[[float], float] = float
         self._deciding: dict[str, _Decision] = {}
         self._decided: dict[str, _Gist] = {}
+        self._slept: Counter[str] = Counter()
 
     @property
     def error(self) -> str | None:
@@ -52,10 +56,15 @@ class Journal:
 
     def transition(self, server: str, before: State, state: State, reason: Reason) -> None:
         """Write one change of state."""
+        self._slept[server] += state is State.ASLEEP
         self.store.execute(
             'INSERT INTO transitions (t_s, server, "from", "to", reason) VALUES (?, ?, ?, ?, ?)',
             *(self.clock(), server, STATES[before], STATES[state], reason.text()),
         )
+
+    def sleeps(self, server: str) -> int:
+        """Return how often a server has fallen asleep since this journal was opened."""
+        return self._slept[server]
 
     def wake_opened(self, server: str, wake_request: WakeRequest) -> int | None:
         """Write the start of a wake; returns its row for `wake_closed`."""
@@ -132,6 +141,16 @@ class Journal:
             value = {}
         return value if isinstance(value, dict) else {}
 
+    def people(self, server: str, since_s: float) -> int:
+        """Return how many requests of people and programs came since a time, to the hour."""
+        done = self.store.execute(
+            "SELECT coalesce(sum(requests), 0) FROM traffic_hours JOIN servers ON id = server"
+            " WHERE name = ? AND t_s >= ? AND class IN (?, ?)",
+            *(server, since_s // 3600 * 3600, Klass.PERSON, Klass.API),
+        )
+        row = done.fetchone() if done else None
+        return int(row[0]) if row else 0
+
     def prune(self, keep_days: int) -> None:
         """Delete what is older than `keep_days`; the last transition of each server stays."""
         now_s = self.clock()
@@ -153,11 +172,14 @@ class Journal:
         """
         if table not in WITH_TIME:
             raise ValueError(f"there is no table {table}")
-        done = self.store.execute(
-            f"SELECT * FROM {table} WHERE t_s >= ?1 AND (?2 IS NULL OR server = ?2)"
-            " ORDER BY id DESC LIMIT ?3",
-            *(since_s, server, min(limit, MOST_ROWS)),
-        )
+        # Who asks for what is new each second must not have all of it read: by the index, or the
+        # last ones.
+        found_by = f"SELECT * FROM {table} WHERE (?2 IS NULL OR server = ?2)"
+        if since_s > 0 and table in _BY_TIME:
+            select = f"{found_by} AND t_s >= ?1 ORDER BY t_s DESC, id DESC LIMIT ?3"
+        else:
+            select = f"SELECT * FROM ({found_by} ORDER BY id DESC LIMIT ?3) WHERE t_s >= ?1"
+        done = self.store.execute(select, since_s, server, min(limit, MOST_ROWS))
         found = list(dicts(done)) if done else []
         for row in found:
             if not row.get("class"):

@@ -10,16 +10,18 @@ import logging
 import math
 import sqlite3
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from naproxy.config.document import Rule
 from naproxy.core.reading import PowerSample
 from naproxy.history.tables import WITH_TIME
-from naproxy.history.write import agents, gaps, power, requests, state_hours, stream
+from naproxy.history.write import agents, gaps, power, refusals, requests, state_hours, stream
 from naproxy.history.write.agents import AgentTraffic
 from naproxy.history.write.clock import HistoryClock
 from naproxy.history.write.journal import Journal
 from naproxy.history.write.power import Power
+from naproxy.history.write.refusals import Refusals
 from naproxy.history.write.requests import Traffic
 from naproxy.history.write.stream import Stream
 from naproxy.shm.events import Event
@@ -72,6 +74,7 @@ class History:
         self._traffic = Traffic()
         self._agents = AgentTraffic()
         self._stream = Stream()
+        self._refusals = Refusals(journal.sleeps)
         self._batches = 0
         self._pruning = True
         self.clock = HistoryClock(
@@ -113,6 +116,11 @@ class History:
             self._traffic.add(server, t_s, event)
             self._agents.add(server, t_s, event)
             self._stream.add(server, t_s, event)
+            self._refusals.add(server, t_s, event)
+
+    def rules(self, rules: Sequence[Rule]) -> None:
+        """From now on these are the office's rules: what each does is counted."""
+        self._store.batch(lambda db: self._refusals.use(db, rules, self.clock.now_s()))
 
     def watch(self, servers: Iterable[str]) -> None:
         """From now on the requests of these servers, and of no others, are handed over."""
@@ -157,6 +165,7 @@ class History:
                 self._power.roll_up(db)
                 self._traffic.write(db, before_s)
                 self._stream.write(db, before_s, now_s)
+                self._refusals.write(db, before_s)
                 if by_name:
                     self._agents.write(db, before_s, confirmed=confirmed)
                 if confirmed:
@@ -170,6 +179,7 @@ class History:
         if rare:
             self._traffic.forget(before_s)
             self._stream.written(before_s, now_s)
+            self._refusals.forget(before_s)
             if by_name:
                 self._agents.forget(before_s)
         return True
@@ -209,6 +219,7 @@ class History:
             requests.shift(db, since_s, by_s)
             agents.shift(db, since_s, by_s)
             stream.shift(db, since_s, by_s)
+            refusals.shift(db, since_s, by_s)
             state_hours.shift(db, since_s)
 
         # What waits in memory has times by the clock as it was.
