@@ -448,6 +448,7 @@ classify_rules(struct np_record *rec, const char *ua, const char *url,
 			continue;
 		}
 		rec->klass = r->klass;
+		rec->rule = snap->rule_at[u] + 1;
 		rec->flags |= NAPROXY_E_RULE | NAPROXY_E_OWN;
 		return;
 	}

@@ -133,6 +133,7 @@ struct np_snap {
 	bool			browsers;	/* a rule is for them */
 	unsigned		nlearned;
 	struct naproxy_rule	rule[NAPROXY_RULES];
+	uint8_t			rule_at[NAPROXY_RULES];	/* index in the page */
 	struct naproxy_learned	learned[NAPROXY_LEARNED];
 	unsigned		nspent;
 	struct naproxy_spent	spent[NP_SPENT];
@@ -182,6 +183,7 @@ struct np_record {
 	uint8_t			flags;		/* NAPROXY_E_* */
 	uint8_t			outcome;
 	uint8_t			method;
+	uint8_t			rule;		/* as in naproxy_event */
 	uint8_t			reason;		/* of the last wake */
 	uint16_t		status;
 	bool			slept;		/* asleep when it came */

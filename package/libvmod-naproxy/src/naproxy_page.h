@@ -418,8 +418,10 @@ struct naproxy_event {
 	uint8_t		outcome;
 	uint8_t		flags;
 	uint16_t	status;
-	uint16_t	method;			/* index: GET HEAD POST PUT DELETE
+	uint8_t		method;			/* index: GET HEAD POST PUT DELETE
 						   OPTIONS PATCH CONNECT TRACE other */
+	uint8_t		rule;			/* that of E_RULE: 1 + its index in
+						   rules; 0: none */
 	uint64_t	address;		/* hash; of IPv6, of its /64 */
 	uint64_t	network;		/* hash of its /24; of IPv6, /48 */
 };

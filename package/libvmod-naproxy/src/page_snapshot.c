@@ -196,6 +196,7 @@ snap_read_box(struct np_snap *snap, const struct np_snap *old,
 		memcpy(snap->spent, old->spent, sizeof snap->spent);
 		snap->nlearned = old->nlearned;
 		memcpy(snap->rule, old->rule, sizeof snap->rule);
+		memcpy(snap->rule_at, old->rule_at, sizeof snap->rule_at);
 		memcpy(snap->learned, old->learned, sizeof snap->learned);
 		memcpy(snap->notice, old->notice, sizeof snap->notice);
 		return;
@@ -209,6 +210,7 @@ snap_read_box(struct np_snap *snap, const struct np_snap *old,
 			    (int)(r - copy->rules));
 			continue;
 		}
+		snap->rule_at[snap->nrules] = (uint8_t)(r - copy->rules);
 		snap->rule[snap->nrules++] = *r;
 		if (r->kind == NAPROXY_RULE_BROWSER)
 			snap->browsers = true;

@@ -102,6 +102,7 @@ record_event(const struct np_record *rec, struct naproxy_events *ring)
 	e->flags = rec->flags;
 	e->status = rec->status;
 	e->method = rec->method;
+	e->rule = rec->rule;
 	e->address = rec->address;
 	e->network = rec->network;
 	NP_STORE(e->seq, n);

@@ -718,7 +718,7 @@ print_events(const struct naproxy_events *ring)
 		(void)printf("%" PRIu64 " t_us=%" PRIu64 " client=%#" PRIx64
 		    " path=%#" PRIx64 " delay_ms=%u agent=%d server=%u"
 		    " class=%s outcome=%s status=%u method=%s flags=%s%s%s%s%s%s%s%s"
-		    " address=%#" PRIx64 " network=%#" PRIx64 "\n", n, e->t_us, e->client, e->path, e->delay_ms,
+		    " address=%#" PRIx64 " network=%#" PRIx64 " rule=%u\n", n, e->t_us, e->client, e->path, e->delay_ms,
 		    (int32_t)e->agent, e->server, NAMED(classes, e->klass),
 		    NAMED(outcomes, e->outcome), e->status,
 		    NAMED(methods, e->method),
@@ -730,7 +730,7 @@ print_events(const struct naproxy_events *ring)
 		    e->flags & NAPROXY_E_WORK ? "work," : "",
 		    e->flags & NAPROXY_E_OWN ? "own," : "",
 		    e->flags & NAPROXY_E_SPENT ? "spent," : "",
-		    e->address, e->network);
+		    e->address, e->network, e->rule);
 	}
 }
 

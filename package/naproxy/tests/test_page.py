@@ -333,7 +333,7 @@ class Ring:
 
     def write(self, number: int, *, complete: bool = True, delay_ms: int = 0) -> None:
         record = struct.pack(
-            "=QQQQIIBBBBHHQQ",
+            "=QQQQIIBBBBHBBQQ",
             number if complete else 0,
             number * 1000,
             7,
@@ -346,6 +346,7 @@ class Ring:
             page.E_NEEDED | page.E_PAGE_LOAD | page.E_OWN,
             200,
             0,
+            3,
             9,
             10,
         )
@@ -370,7 +371,7 @@ def test_a_record_says_what_the_vmod_wrote(tmp_path: Path) -> None:
     Ring(tmp_path).write(1, delay_ms=250)
     event = next(reader.read())
     flags = page.E_NEEDED | page.E_PAGE_LOAD | page.E_OWN
-    assert event == events.Event(1, 1000, 7, 8, 250, 0xFFFFFFFF, 1, 0, 7, flags, 200, 0, 9, 10)
+    assert event == events.Event(1, 1000, 7, 8, 250, 0xFFFFFFFF, 1, 0, 7, flags, 200, 0, 9, 10, 3)
     assert (event.needed, event.page_load, event.own, event.spent) == (True, True, True, False)
 
 

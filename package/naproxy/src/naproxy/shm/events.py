@@ -13,7 +13,7 @@ from naproxy.shm import page
 from naproxy.shm.page import EVENTS, EVENTS_MAGIC
 from naproxy.shm.ring import Ring
 
-_RECORD: Final = struct.Struct("=QQQQIIBBBBHHQQ")
+_RECORD: Final = struct.Struct("=QQQQIIBBBBHBBQQ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,8 @@ class Event:
     address: int = 0
     """Hashes of its address and network, 0: not known. Never for a disk."""
     network: int = 0
+    rule: int = 0
+    """1 + the index in the page of the rule that chose the class; 0: none did."""
 
     @property
     def needed(self) -> bool:
@@ -84,7 +86,9 @@ class Events:
     def read(self) -> Iterator[Event]:
         """Yield the records completed since the last call, in order."""
         for record in self._ring.records():
-            yield Event(*record)
+            # The record has the rule before the hashes.
+            *fields, rule, address, network = record
+            yield Event(*fields, **{"address": address, "network": network, "rule": rule})
 
     def close(self) -> None:
         """Let go of the mapping."""

@@ -331,7 +331,8 @@ class Event(ctypes.Structure):
         ("outcome", c_uint8),
         ("flags", c_uint8),
         ("status", c_uint16),
-        ("method", c_uint16),
+        ("method", c_uint8),
+        ("rule", c_uint8),
         ("address", c_uint64),
         ("network", c_uint64),
     )
