@@ -7,12 +7,13 @@ from typing import ClassVar, Final
 
 from naproxy.core import processes as program
 from naproxy.core.reason import Reason, WrongError
-from naproxy.core.schema import is_absolute, option
+from naproxy.core.schema import Held, is_absolute, option
 from naproxy.drivers import secret
 from naproxy.drivers.needs import Needs
 from naproxy.drivers.openssh import is_place, is_user
 
 _MOST_PASSWORD_BYTES: Final = 20  # IPMI 2.0, 22.30: set user password
+PASSWORD: Final = Held("password", lambda text: secret.is_line(text, _MOST_PASSWORD_BYTES))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +26,9 @@ class IpmiSettings:
     port: int = option("Its UDP port", 623, low=1, high=65535)
     user: str = option("User of the BMC", low=1, high=16, check=is_user)
     password_file: str = option(
-        "File with the password, in one line; only root may read it", check=is_absolute
+        "File with the password, in one line; only root may read it",
+        check=is_absolute,
+        holds=PASSWORD,
     )
     level: str = option("Privilege to request", "OPERATOR", choices=("OPERATOR", "ADMINISTRATOR"))
     cipher_suite: int = option(

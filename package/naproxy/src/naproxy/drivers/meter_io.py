@@ -16,11 +16,10 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
 from typing import Final
 
 from serial import Serial
-from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.response import BaseHTTPResponse
 
 from naproxy.core import processes as program
 from naproxy.core.reason import Reason, WrongError
@@ -68,8 +67,8 @@ class Pieces:
 class Port:
     """One end of a serial line or of a pair of pipes."""
 
-    def __init__(self, reader: asyncio.StreamReader, writing: int) -> None:
-        """Read from `reader`, write to the descriptor `writing`."""
+    def __init__(self, reader: asyncio.StreamReader, writing: Callable[[], int]) -> None:
+        """Read from `reader`, write to the descriptor that `writing` gives, if it is open."""
         self._reader = reader
         self._writing = writing
 
@@ -89,7 +88,7 @@ class Port:
     def write(self, data: bytes) -> None:
         """Send a short command; what the port does not take at once is lost."""
         with contextlib.suppress(BlockingIOError):
-            os.write(self._writing, data)
+            os.write(self._writing(), data)
 
 
 @asynccontextmanager
@@ -104,9 +103,12 @@ async def serial(path: str, baud: int) -> AsyncIterator[Port]:
         lambda: asyncio.StreamReaderProtocol(reader), opened
     )
     try:
-        yield Port(reader, opened.fileno())
+        # A port that was lost is closed; its number may be another file's by then.
+        yield Port(reader, opened.fileno)
     finally:
         transport.close()
+        # At once: the transport would with the loop's next turn, and the port stay locked.
+        opened.close()
 
 
 def _why_not(path: str, error: Exception) -> Fault:
@@ -194,7 +196,7 @@ async def speaker(argv: Sequence[str]) -> AsyncIterator[Port]:
     program.as_others(process.pid)
     complaint = asyncio.ensure_future(_all(process.stderr))
     try:
-        yield Port(process.stdout, process.stdin.get_extra_info("pipe").fileno())
+        yield Port(process.stdout, process.stdin.get_extra_info("pipe").fileno)
     except Fault as fault:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(1.0):
@@ -264,11 +266,11 @@ class Web:
         body = response.read(MOST_BYTES + 1)
         if len(body) > MOST_BYTES:
             raise Fault("huge", "meter.sent_much", host=self.host, high=MOST_BYTES)
-        if response.length_remaining:
+        if response.length:
             raise Fault("cut", "meter.broke_off", host=self.host)
         return body
 
-    def _ask(self, exchange: Exchange, path: str) -> BaseHTTPResponse:
+    def _ask(self, exchange: Exchange, path: str) -> HTTPResponse:
         login = self.login.header("GET", path) if self.login else {}
         return exchange.ask("GET", path, {"Connection": "close", **self.headers, **login})
 

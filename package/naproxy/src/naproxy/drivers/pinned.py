@@ -13,13 +13,8 @@ import socket
 import ssl
 from collections.abc import Callable, Mapping
 from hashlib import sha256
-from http.client import HTTPException
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any, Final, TypeVar
-
-from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.exceptions import HTTPError
-from urllib3.response import BaseHTTPResponse
-from urllib3.util import create_urllib3_context
 
 from naproxy import __version__
 from naproxy.core import processes as program
@@ -45,8 +40,11 @@ class PinnedConnection(HTTPSConnection):
     def __init__(self, host: str, port: int, fingerprint: str, timeout_s: float) -> None:
         """`fingerprint`: see `is_fingerprint`. Connecting may raise RefusedError."""
         # Whom the system trusts is of no interest, and takes long to load.
-        context = create_urllib3_context(cert_reqs=ssl.CERT_NONE)
-        super().__init__(host, port, timeout=timeout_s, ssl_context=context)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        super().__init__(host, port, timeout=timeout_s, context=context)
         self._pinned = fingerprint.replace(":", "").lower()
 
     def connect(self) -> None:
@@ -69,12 +67,10 @@ class Exchange:
 
     def ask(
         self, method: str, path: str, headers: Mapping[str, str], body: str | None = None
-    ) -> BaseHTTPResponse:
+    ) -> HTTPResponse:
         """Return an answer, whose body is still to be read."""
         headers = {"User-Agent": f"naproxy/{__version__}", **headers}
-        self.connection.request(
-            method, path, body, headers, preload_content=False, decode_content=False
-        )
+        self.connection.request(method, path, body, headers)
         # The connection forgets it when the answer is to be the last.
         self._sock = self.connection.sock
         return self.connection.getresponse()
@@ -86,10 +82,8 @@ class Exchange:
                 return await asyncio.to_thread(self._do, work)
         except (TimeoutError, WrongError):
             raise
-        except (OSError, HTTPException, HTTPError, ValueError) as error:
-            # urllib3 tells where in itself it happened; the cause is what happened.
-            why = program.why(error.__cause__ or error)
-            raise WrongError("core.own_words", text=why) from None
+        except (OSError, HTTPException, ValueError) as error:
+            raise WrongError("core.own_words", text=program.why(error)) from None
         finally:
             # A thread that still waits in this socket comes to its end.
             with contextlib.suppress(OSError):
@@ -101,7 +95,7 @@ class Exchange:
             return work()
 
 
-def body(response: BaseHTTPResponse) -> bytes:
+def body(response: HTTPResponse) -> bytes:
     """Return the rest of an answer; WrongError if that is too long."""
     data = response.read(_MOST_BYTES + 1)
     if len(data) > _MOST_BYTES:

@@ -16,12 +16,20 @@ from urllib.parse import quote, urlencode
 
 from naproxy.core import processes as program
 from naproxy.core.reason import Reason, WrongError, own_words
-from naproxy.core.schema import fits, is_absolute, option
+from naproxy.core.schema import Held, fits, is_absolute, option
 from naproxy.drivers import pinned, secret
 from naproxy.drivers.openssh import is_place
 
 _POLL_S: Final = 0.5
 _is_node: Final = fits(r"[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?", Reason("config.node"))
+
+
+def _is_token(text: str) -> Reason | None:
+    known = re.fullmatch(r"[!-~]+@[!-~]+![!-~]+=[!-~]+", text)
+    return secret.is_line(text) or (None if known else Reason("config.proxmox_token"))
+
+
+_TOKEN: Final = Held("token", _is_token)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +45,7 @@ class ProxmoxSettings:
     token_file: str = option(
         "File with the API token, user@realm!name=secret, in one line; only root may read it",
         check=is_absolute,
+        holds=_TOKEN,
     )
     node: str = option(
         "Node that runs the machine, as Proxmox calls it", low=1, high=63, check=_is_node
@@ -127,7 +136,7 @@ class Proxmox:
 
 def _token(file: str) -> str:
     token = secret.read(file, Reason("proxmox.token"))
-    if not re.fullmatch(r"[!-~]+@[!-~]+![!-~]+=[!-~]+", token):
+    if _is_token(token):
         raise WrongError("proxmox.no_token", file=file)
     return token
 

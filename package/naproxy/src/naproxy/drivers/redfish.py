@@ -36,7 +36,9 @@ class RedfishSettings:
     )
     user: str = option("User of the BMC", low=1, high=64, check=is_user)
     password_file: str = option(
-        "File with the password, in one line; only root may read it", check=is_absolute
+        "File with the password, in one line; only root may read it",
+        check=is_absolute,
+        holds=secret.PASSWORD,
     )
     system: str = option(
         "Id of the system on it; empty: the only one",

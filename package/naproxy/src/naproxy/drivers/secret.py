@@ -1,4 +1,7 @@
-"""Files with a password or a key in one line, which nobody else may read."""
+"""Files with a password or a key in one line, which nobody else may read.
+
+What may be in such a file is said here once, for who reads it and for who writes it.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,19 @@ from typing import Final
 
 from naproxy.core import files
 from naproxy.core.reason import Reason, WrongError
+from naproxy.core.schema import Held
 
-_MOST_BYTES: Final = 256
+MOST_BYTES: Final = 256
+
+
+def is_line(text: str, most_bytes: int = MOST_BYTES) -> Reason | None:
+    """Check what is to be kept: one line of so many bytes."""
+    wrong = not text or not text.isprintable() or len(text.encode()) > most_bytes
+    return Reason("config.secret_line", high=most_bytes) if wrong else None
+
+
+PASSWORD: Final = Held("password", is_line)
+COMMUNITY: Final = Held("community", is_line)
 
 
 def read(path: str, what: Reason) -> str:
@@ -24,7 +38,7 @@ def read(path: str, what: Reason) -> str:
 
 def _read(path: str) -> str:
     try:
-        data, about = files.peek(path, _MOST_BYTES + 1)
+        data, about = files.peek(path, MOST_BYTES + 1)
     except files.NotAFileError:
         raise WrongError("driver.no_file", file=path) from None
     except OSError as error:
@@ -32,6 +46,6 @@ def _read(path: str) -> str:
     if about.st_uid not in (0, os.geteuid()) or about.st_mode & 0o077:
         raise WrongError("driver.open_to_others", file=path)
     text = data.decode(errors="replace").removesuffix("\n")
-    if not text or len(data) > _MOST_BYTES or not text.isprintable():
-        raise WrongError("driver.one_line", file=path, high=_MOST_BYTES)
+    if len(data) > MOST_BYTES or is_line(text):
+        raise WrongError("driver.one_line", file=path, high=MOST_BYTES)
     return text

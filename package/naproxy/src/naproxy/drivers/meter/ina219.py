@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Final
@@ -38,7 +39,8 @@ class Settings(meter.MeterSettings):
 
     needs: ClassVar[Needs] = Needs(
         modules={"smbus": "python3-smbus"},
-        kernel=(*SERIAL.kernel, "I2C_CHARDEV", "SENSORS_INA2XX"),
+        # USB_STORAGE: a Pico takes MicroPython as a drive.
+        kernel=(*SERIAL.kernel, "I2C_CHARDEV", "SENSORS_INA2XX", "USB_STORAGE", "BLK_DEV_SD"),
         devices=(*SERIAL.devices, "/dev/i2c-*"),
     )
 
@@ -73,6 +75,8 @@ class Driver:
     def __init__(self, settings: Settings, site: meter.Site) -> None:
         """Open it when readings are wanted."""
         self._settings = settings
+        self.firmware: str | None = None
+        """The version that it said last, where there is one."""
         period_s = _HWMON_PERIOD_S if settings.via == "hwmon" else PERIOD_S
         self.about = meter.About(meter.DC_FEED, period_s, ACCURACY)
 
@@ -97,12 +101,18 @@ class Driver:
                 ]
             )
         async with opened as port:
-            async for item in follow(port):
+            async for item in follow(port, self._met):
                 yield item
 
+    def _met(self, hello: host.Hello) -> None:
+        self.firmware = hello.version
 
-async def follow(port: Port) -> meter.Readings:
-    """Yield what the firmware says on `port`; Fault when no good frame comes for 3 s."""
+
+async def follow(port: Port, met: Callable[[host.Hello], None] = lambda _: None) -> meter.Readings:
+    """Yield what the firmware says on `port`; Fault when no good frame comes for 3 s.
+
+    `met` hears who it says that it is.
+    """
     loop = asyncio.get_running_loop()
     tracker = host.Tracker(loop.time())
     asked_s = -_HELLO_EVERY_S
@@ -119,6 +129,8 @@ async def follow(port: Port) -> meter.Readings:
                 elif loop.time() - asked_s >= _HELLO_EVERY_S:
                     # It has begun anew: it is asked again who it is.
                     tracker.hello = None
+            elif isinstance(item, host.Hello):
+                met(item)
             elif isinstance(item, host.Reading) and item.power_w is not None:
                 yield meter.Reading(
                     item.power_w,

@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 
 from naproxy.core.reason import Reason
 from naproxy.core.schema import fits, option, or_empty
-from naproxy.drivers import meter
+from naproxy.drivers import ipmi, meter
 from naproxy.drivers.meter_io import tool
 from naproxy.drivers.needs import Needs
 
@@ -41,7 +41,9 @@ class Settings(meter.PolledSettings):
     user: str = option(
         "User who may read", "", high=16, check=fits("(?!-).*", Reason("config.user"))
     )
-    password_file: str = option("File with the password", "", check=meter.is_file_or_empty)
+    password_file: str = option(
+        "File with the password", "", check=meter.is_file_or_empty, holds=ipmi.PASSWORD
+    )
 
 
 class Driver(meter.PolledDriver[Settings]):

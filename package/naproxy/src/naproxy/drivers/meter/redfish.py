@@ -14,6 +14,7 @@ from naproxy.core.schema import is_url_path, option, or_empty
 from naproxy.drivers import meter
 from naproxy.drivers.meter_io import Web, basic
 from naproxy.drivers.pinned import is_fingerprint
+from naproxy.drivers.secret import PASSWORD
 
 JOULES_A_KWH: Final = 3.6e6
 
@@ -41,7 +42,9 @@ class Settings(meter.PolledSettings):
         check=or_empty(is_fingerprint),
     )
     user: str = option("User who may read; empty: it needs none", "", high=64)
-    password_file: str = option("File with the password", "", check=meter.is_file_or_empty)
+    password_file: str = option(
+        "File with the password", "", check=meter.is_file_or_empty, holds=PASSWORD
+    )
 
 
 class Driver(meter.PolledDriver[Settings]):

@@ -15,6 +15,7 @@ from naproxy.core.schema import option
 from naproxy.drivers import meter
 from naproxy.drivers.digest import Digest
 from naproxy.drivers.meter_io import Web, basic, password
+from naproxy.drivers.secret import PASSWORD
 
 _FIRST = ("meter", "emeter")
 """Components of the first generation."""
@@ -40,7 +41,9 @@ class Settings(meter.PolledSettings):
         "",
         high=64,
     )
-    password_file: str = option("File with the password", "", check=meter.is_file_or_empty)
+    password_file: str = option(
+        "File with the password", "", check=meter.is_file_or_empty, holds=PASSWORD
+    )
 
 
 _PATHS = {

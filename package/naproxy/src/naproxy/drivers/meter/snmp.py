@@ -18,6 +18,7 @@ from naproxy.core.schema import fits, option, or_empty
 from naproxy.drivers import meter
 from naproxy.drivers.meter_io import password, tool
 from naproxy.drivers.needs import Needs
+from naproxy.drivers.secret import COMMUNITY
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,10 @@ class Settings(meter.PolledSettings):
     host: str = option("Its IPv4 address or host name", check=_is_address)
     port: int = option("Its port", 161, low=1, high=65535)
     community_file: str = option(
-        "File with the community for reading; empty: public", "", check=meter.is_file_or_empty
+        "File with the community for reading; empty: public",
+        "",
+        check=meter.is_file_or_empty,
+        holds=COMMUNITY,
     )
     kind: str = option(
         "Kind of device: APC's second generation, one outlet of it, APC's first generation, a UPS"

@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 from naproxy.core.schema import option
 from naproxy.drivers import meter
 from naproxy.drivers.meter_io import Web, password
+from naproxy.drivers.secret import PASSWORD
 
 JOULES_A_KWH = 3.6e6
 
@@ -26,7 +27,9 @@ class Settings(meter.PolledSettings):
     port: int = option("Its port for HTTP", 80, low=1, high=65535)
     channel: int = option("Its channel, from 0, if it measures several", 0, low=0, high=7)
     user: str = option("User of its web page; empty: it needs none", "", high=64)
-    password_file: str = option("File with the password", "", check=meter.is_file_or_empty)
+    password_file: str = option(
+        "File with the password", "", check=meter.is_file_or_empty, holds=PASSWORD
+    )
 
 
 class Driver(meter.PolledDriver[Settings]):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from naproxy.core.findings import NotSeen, Problem, let_in
 from naproxy.core.reason import Reason, WrongError, own_words, together
-from naproxy.core.schema import is_absolute, option
+from naproxy.core.schema import Held, is_absolute, option
 from naproxy.drivers import Target, agent_protocol, busy, secret
 from naproxy.drivers.agent_protocol import (
     Conversation,
@@ -54,6 +54,17 @@ STATES: Final = {"ram": "mem", "disk": "disk", "off": "off"}
 """What the agent calls the states of `sleep.state`."""
 
 
+def _is_key(text: str) -> Reason | None:
+    try:
+        agent_protocol.parse_key(text)
+    except ProtocolError:
+        return Reason("config.agent_key")
+    return secret.is_line(text)
+
+
+KEY: Final = Held("key", _is_key)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Settings(SleepSettings):
     """Where the agent is, and the key that it shares with the box."""
@@ -67,6 +78,7 @@ class Settings(SleepSettings):
         "File with the key that naproxy-agent/install printed, 64 hex digits",
         "/etc/naproxy/agent.key",
         check=is_absolute,
+        holds=KEY,
     )
     answer_s: float = option("How long to wait for the agent's answer", 10.0, low=1, high=60)
 

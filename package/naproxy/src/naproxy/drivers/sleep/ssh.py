@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from naproxy.core import office_time
 from naproxy.core.findings import NotSeen, Problem, let_in
 from naproxy.core.hours import zone
 from naproxy.core.processes import Ended, words
@@ -95,7 +96,7 @@ class Driver(SleepDriver[Settings]):
         text, listens = _apart(text)
         try:
             self.listening = None if listens is None else services.parse(listens)
-            return await asyncio.to_thread(jobs.parse, text, zone(""), zone)
+            return await asyncio.to_thread(jobs.parse, text, office_time.where(), zone)
         except (jobs.UnreadableError, services.UnreadableError) as error:
             return unreadable(str(error))
 
