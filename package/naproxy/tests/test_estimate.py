@@ -143,7 +143,7 @@ def test_the_promise_is_asked_for_from_the_second_day_on(
 
 
 def test_a_busy_site_is_told_not_to_buy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    busy = write(tmp_path / "busy.log", [line(t, f"/{t}") for t in range(0, 3 * 86400, 3)])
+    busy = write(tmp_path / "busy.log", [line(t, f"/{t}") for t in range(0, 2 * 86400, 10)])
     assert cli.main(["estimate", busy]) == 0
     out = capsys.readouterr().out
     assert "Do not buy it" in out

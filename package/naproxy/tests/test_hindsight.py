@@ -132,6 +132,47 @@ def test_the_idealised_model_is_equation_4_4_over_the_needs(box: Box) -> None:
     assert at_an_hour["idealised_gross"] == 0
 
 
+NIGHT = {"since": "2000-01-01", "price_per_kwh": 0.4, "bands": ["mon-sun 22:00-06:00 0.2"]}
+
+
+def test_what_it_would_have_cost_is_by_the_time_of_each_sleep(box: Box) -> None:
+    live(box, 40, random.Random(3))
+    asked = {"promise": {"f": 0.3, "delta_s": 1.0}, "time_zone": "UTC"}
+    flat_rates = {"office": {"price_per_kwh": 0.4, "co2_g_per_kwh": 400}}
+    with closing(open_(box)) as db:
+        flat = answer(db, question(box, **asked, rates=flat_rates))
+        by_hour = answer(db, question(box, **asked, rates={"tariff": [NIGHT]}))
+    costs = flat["costs"]
+    best = max(
+        (each for each in flat["thresholds"] if each["delayed_fraction"] <= 0.3),
+        key=lambda each: each["saving_gross"],
+    )
+    assert costs["timeout"]["threshold_s"] == best["threshold_s"]
+    assert costs["timeout"]["energy_j"] == pytest.approx(3600 * best["energy_wh"])
+    assert costs["idealised"]["energy_j"] == pytest.approx(
+        3600 * row(flat, "idealised")["energy_wh"], rel=1e-3
+    )
+    for name in ("always", "timeout", "idealised"):
+        kwh = costs[name]["energy_j"] / 3.6e6
+        assert costs[name]["money"] == pytest.approx(0.4 * kwh)
+        assert costs[name]["co2_g"] == pytest.approx(400 * kwh)
+        found = by_hour["costs"][name]
+        assert 0.2 * kwh < found["money"] < 0.4 * kwh
+        assert found["co2_g"] is None
+
+
+def test_where_no_timeout_keeps_the_promise_none_is_compared(box: Box) -> None:
+    live(box, 20, random.Random(3))
+    with closing(open_(box)) as db:
+        asked = question(box, promise={"f": 0.0, "delta_s": 1.0})
+        from_s, to_s, *_ = hindsight.span_of(db, "web", asked.from_s, asked.to_s)
+        late = {"threshold_s": 60.0, "delayed_fraction": 0.1, "saving_gross": 0.5}
+        with hindsight.traffic_of(db, "web", from_s, to_s) as traffic:
+            found = hindsight.compared(traffic, [from_s, to_s], asked, [late])
+    assert found["timeout"] is None
+    assert found["always"]["energy_j"] == pytest.approx(40.0 * (to_s - from_s))
+
+
 def test_a_larger_budget_never_saves_less(box: Box) -> None:
     live(box, 30, random.Random(7))
     with closing(open_(box)) as db:

@@ -43,10 +43,10 @@ from naproxy.lab.estimate.lineup import (
     Row,
     Server,
     compare,
+    zone_of,
 )
 from naproxy.lab.estimate.traffic import Traffic, read_log
 from naproxy.lab.estimate.verdict import advice
-from naproxy.policy.schedule import clock_s
 
 DEFAULT_PROMISE: Final = Promise(0.01, 1.0)
 THESIS_PROMISE: Final = Promise(0.10, 0.05)
@@ -164,7 +164,7 @@ def amount(text: str) -> float:
 def offset(text: str) -> str:
     """Check "+01:00"."""
     try:
-        clock_s(text)
+        zone_of(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"{error}, such as +01:00") from None
     return text

@@ -18,12 +18,15 @@ import sys
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
+from datetime import UTC
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
 from naproxy.core.energy import Power, idealised
+from naproxy.core.hours import zone
+from naproxy.core.rates import Rates, rates
 from naproxy.core.state import Klass
 from naproxy.history.read import recorded
 from naproxy.history.read.queries import open_history
@@ -85,6 +88,7 @@ class Question:
     setup: Server
     promise: Promise
     policies: Sequence[str] = POLICIES
+    rates: Rates = field(default_factory=lambda: rates({}, UTC))
 
     @classmethod
     def read(cls, said: Mapping[str, Any]) -> Question:
@@ -105,6 +109,7 @@ class Question:
             ),
             promise=Promise(float(said["promise"]["f"]), float(said["promise"]["delta_s"])),
             policies=policies,
+            rates=rates(said.get("rates", {}), zone(str(said.get("time_zone", "")))),
         )
 
 
@@ -193,6 +198,7 @@ def answer(db: sqlite3.Connection, asked: Question, told: Told = lambda _: None)
         )
         needs = _needs(traffic)
         curve = thresholds(traffic, needs, asked, lambda share: told(_between(0, share)))
+        costs = compared(traffic, needs, asked, curve)
         promises = [Promise(f, asked.promise.delta_s) for f in FRACTIONS]
         budgets = compare(
             traffic,
@@ -206,6 +212,7 @@ def answer(db: sqlite3.Connection, asked: Question, told: Told = lambda _: None)
         "span": {**span, "watched_s": watched_s, "cut": cut},
         "rows": rows,
         "thresholds": curve,
+        "costs": costs,
         "budgets": budgets,
     }
 
@@ -247,6 +254,57 @@ def thresholds(
         found.append({"threshold_s": threshold_s, "idealised_gross": ideal_j / always_j, **row})
         told((number + 1) / len(THRESHOLDS_S))
     return found
+
+
+Sleeps = Sequence[tuple[float, float]]
+
+
+def cost(sleeps: Sleeps, span: tuple[float, float], asked: Question) -> dict[str, Any]:
+    """Return `energy_j`, `money` and `co2_g` of a server that sleeps so, each time at its rates.
+
+    Awake and waking it draws P_on, else P_off; E_switch is taken when it falls asleep.
+    """
+    power, known = asked.setup.power, asked.rates
+    from_s, to_s = span
+    energy_j = power.on_w * (to_s - from_s)
+    worth = known.per_kwh(from_s, to_s).of(energy_j)
+    for begin_s, up_s in sleeps:
+        end_s = max(begin_s, min(up_s, to_s))
+        saved_j = power.saved_w * (end_s - begin_s)
+        energy_j += power.switch_j - saved_j
+        worth += known.per_kwh(begin_s, begin_s).of(power.switch_j)
+        worth -= known.per_kwh(begin_s, end_s).of(saved_j)
+    return {"energy_j": energy_j, **asdict(worth)}
+
+
+def compared(
+    traffic: Traffic, needs: Sequence[float], asked: Question, curve: Sequence[Row]
+) -> dict[str, Any]:
+    """Return what the server would have drawn always on, by the idealised model (equation 4.4), and
+    with the best timeout that keeps the promise; None where none does.
+    """
+    span = needs[0], needs[-1]
+    least_s = asked.setup.power.break_even_s
+    gaps = [(a, b) for a, b in pairwise(needs) if b - a >= least_s]
+    keep = [row for row in curve if row["delayed_fraction"] <= asked.promise.f]
+    best = max(keep, key=lambda row: float(row["saving_gross"]), default=None)
+    timeout_ = None
+    if best is not None:
+        sleeper = timeout.Timeout(timeout.Settings(idle_s=best["threshold_s"]))
+        case = Case(RECORDED.name, COUNTING, asked.promise)
+        run = simulation(sleeper, RECORDED, asked.setup, case)
+        slept: list[tuple[float, float]] = []
+        run.slept = lambda begin_s, up_s: slept.append((begin_s, up_s))
+        for chunk in traffic:
+            run.feed(chunk)
+        run.finish()
+        shown = {name: best[name] for name in ("threshold_s", "delayed_fraction")}
+        timeout_ = {**cost(slept, span, asked), **shown}
+    return {
+        "always": cost((), span, asked),
+        "idealised": cost(gaps, span, asked),
+        "timeout": timeout_,
+    }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -7,9 +7,11 @@ records once for all its tasks.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
+from datetime import timedelta, timezone, tzinfo
 from functools import partial
 from itertools import product
 from multiprocessing import get_context
@@ -27,6 +29,15 @@ from naproxy.policy import Setup, schedule, teacher, thesis, timeout
 from naproxy.policy.base import Policy
 
 COUNTINGS: Final = ("open", "closed")
+
+
+def zone_of(utc_offset: str) -> tzinfo:
+    """Return the zone whose clocks are "+01:00" or "-05:00" ahead of UTC; ValueError."""
+    match = re.fullmatch(r"([+-]?)(\d\d):([0-5]\d)", utc_offset)
+    if not match:
+        raise ValueError(f"{utc_offset!r} is not a time")
+    ahead = timedelta(hours=int(match[2]), minutes=int(match[3]))
+    return timezone(-ahead if match[1] == "-" else ahead)
 
 
 class Promise(NamedTuple):
@@ -55,7 +66,8 @@ class Server:
 
     def setup(self, promise: Promise) -> Setup:
         """Return what a policy is told."""
-        return Setup(self.power.break_even_s, *promise, self.sleep_s, self.wake_s)
+        times = self.sleep_s, self.wake_s
+        return Setup(self.power.break_even_s, *promise, *times, zone_of(self.utc_offset))
 
 
 class Case(NamedTuple):
@@ -138,7 +150,7 @@ ENTRANTS: Final = {
     "timeout-10m": _timeout(600),
     "timeout-20m": _timeout(1200),
     "timeout-30m": _timeout(1800),
-    "schedule": Entrant(lambda server, _: schedule.Settings(utc_offset=server.utc_offset)),
+    "schedule": Entrant(lambda _, case: schedule.Settings()),
     # The peers with the numbers they come with or that their documentation shows.
     "doormouse": _timeout(3600, 10, peer=True),  # inactivity_threshold of its README; ticks of 10 s
     "wakezilla": _timeout(1800, peer=True),  # since the last connection was accepted

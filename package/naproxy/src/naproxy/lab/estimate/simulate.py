@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -132,6 +133,8 @@ class Simulation:
         everybody: bool = False,
     ) -> None:
         self.outcome = Outcome()
+        self.slept: Callable[[float, float], object] | None = None
+        """Is told begin and end of each sleep; an end may be beyond the log's."""
         self._policy = policy
         self._cache = cache
         self._wake_s = wake_s
@@ -171,6 +174,7 @@ class Simulation:
         self._pass_time(self._end_s)
         if self._state in (_FALLING, _ASLEEP):
             self.outcome.off_s += self._end_s - self._since_s
+            self._tell_sleep(self._end_s)
         elif self._state is _WAKING:
             # Both the fall and the wake may reach beyond the end.
             up_s = self._until_s - self._wake_s
@@ -272,9 +276,14 @@ class Simulation:
     def _begin_wake(self, now_s: float) -> None:
         up_s = max(now_s, self._until_s) if self._state is _FALLING else now_s
         self.outcome.off_s += up_s - self._since_s
+        self._tell_sleep(up_s)
         self._until_s = up_s + self._wake_s
         self._check_s = math.inf
         self._enter(now_s, _WAKING)
+
+    def _tell_sleep(self, up_s: float) -> None:
+        if self.slept:
+            self.slept(self._since_s, up_s)
 
     def _enter(self, t_s: float, state: State) -> None:
         self._state = state

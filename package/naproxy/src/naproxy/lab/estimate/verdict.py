@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from naproxy.core.rates import J_PER_KWH, Worth
 from naproxy.core.state import Klass
 from naproxy.lab.estimate.lineup import Compared
 
@@ -59,7 +60,7 @@ def judge(compared: Compared) -> Verdict | None:
         saving_gross=ours["saving_gross"],
         saving_net=net,
         kwh_a_year=kwh,
-        money_a_year=kwh * compared.price if compared.price and kwh > 0 else None,
+        money_a_year=Worth(compared.price or None).of(kwh * J_PER_KWH).money if kwh > 0 else None,
         proxy_w=power.proxy_w,
         proxy_share=share,
         people_a_day=people,

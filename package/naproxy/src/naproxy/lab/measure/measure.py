@@ -71,7 +71,10 @@ def run(args: argparse.Namespace) -> int:
         if args.commands is not None:
             return _experiment(args)
         asyncio.run(_fit(args) if args.fit else _show(args))
-    except (CommandError, ConfigError, Fault) as error:
+    except ConfigError as error:
+        print(f"naproxy measure: {args.config}: {error}", file=sys.stderr)
+        return 1
+    except (CommandError, Fault) as error:
         print(f"naproxy measure: {error}", file=sys.stderr)
         return 1
     except OSError as error:
