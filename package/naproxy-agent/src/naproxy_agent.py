@@ -645,6 +645,8 @@ def read_flows(run: Run, root: Path, ports: frozenset[int]) -> tuple[Connection,
     rows = _tracked(run, root)
     if rows is None:
         return None
+    if len(rows) == _MOST_FLOWS:
+        raise ValueError("the table of connections is too long")  # who counts may be beyond that
     own, found = _own_addresses(root), set()
     for row in rows:
         words = row.split()
@@ -858,7 +860,7 @@ class Agent:
         memory.recent.append(now.boot_s)
         # It is signed: so this is an address of the box.
         if isinstance(request, Count):
-            reply = Reply(self._count(request, peer, now))
+            reply = Reply(self._count(request, peer, now, obey=memory is self._new))
         elif isinstance(request, Ask):
             reply = Reply(self._tell(request, now))
         elif isinstance(request, Listen):
@@ -868,9 +870,10 @@ class Agent:
         _remember(memory.answers, request.nonce, reply.datagram, self.ANSWERS)
         return reply
 
-    def _count(self, request: Count, peer: str, now: Clock) -> bytes:
+    def _count(self, request: Count, peer: str, now: Clock, *, obey: bool) -> bytes:
+        """Say how many have come; what may be somebody's recording does not say who the box is."""
         visits = self._visits
-        if request.server == self._server:
+        if obey and request.server == self._server:
             visits.ask(request.ports, peer, now.boot_s)
         time_s = int(now.epoch_s)
         told = Counted(self._server, time_s, request.nonce, visits.run, visits.total, visits.here)

@@ -383,6 +383,16 @@ def test_another_server_s_question_for_visits_changes_nothing(server):
     assert server.visits.due_in_s(0.0) is None
 
 
+def test_a_recorded_question_for_visits_does_not_make_the_box_a_visitor(server):
+    server.connected = (Connection(443, BOX),)
+    server.count()
+    server.pass_s(2.0)
+    recorded = protocol.count(KEY, Count("web", nonce(), BEFORE_S, (22,)))
+    server.agent.handle(recorded, "192.0.2.66", server.now)
+    server.visits.look(server.now.boot_s)
+    assert (server.visits.total, server.visits.here) == (0, 0)
+
+
 def test_questions_for_visits_are_cut_off_too(server):
     for _ in range(Agent.REQUESTS_PER_S):
         server.count()

@@ -616,6 +616,14 @@ def test_flows_of_udp_are_those_that_somebody_else_began(tmp_path):
     assert read_listening(no_command, tmp_path) == ("flows",)
 
 
+def test_a_table_of_connections_that_somebody_floods_hides_nobody(tmp_path):
+    (tmp_path / "proc/net").mkdir(parents=True)
+    flood = "ipv4 2 tcp 6 9 SYN_RECV src=192.0.2.66 dst=192.0.2.2 sport=4 dport=80\n" * 65536
+    (tmp_path / "proc/net/nf_conntrack").write_text(flood + CONNTRACK.strip())
+    with pytest.raises(ValueError, match="too long"):
+        read_flows(no_command, tmp_path, frozenset({51820}))
+
+
 def test_an_empty_table_of_connections_is_none(tmp_path):
     (tmp_path / "proc/net").mkdir(parents=True)
     (tmp_path / "proc/net/nf_conntrack").write_text("")

@@ -1,5 +1,5 @@
 """The control API's part for the first run: /v1/setup, /v1/scan, /v1/look, /v1/meter-search,
-/v1/typical-servers, and /v1/servers/ID/key, host-key, doctor, site, facts-script.
+/v1/pico, /v1/typical-servers, and /v1/servers/ID/key, host-key, doctor, site, facts-script.
 
 What takes a while is a job: POST begins it (202), GET tells how far it is and what came of
 it, DELETE calls it off. A job that runs, or began a moment ago, is not begun again (429).
@@ -7,11 +7,13 @@ it, DELETE calls it off. A job that runs, or began a moment ago, is not begun ag
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
@@ -22,13 +24,14 @@ from naproxy.api.client import DEFAULT_SOCKET
 from naproxy.api.jobs import JobError, Jobs, Progress, Work
 from naproxy.api.table import STEPS
 from naproxy.config.document import Config, Server
-from naproxy.core.processes import Printed, printed, words
-from naproxy.core.reason import Reason
+from naproxy.core.processes import Printed, printed, why, words
+from naproxy.core.reason import Reason, WrongError
 from naproxy.doctor.server import FactsError, parse
 from naproxy.history.write.journal import Journal
 from naproxy.server.services import Listener, Listening, UnreadableError
 from naproxy.server.services import parse as parse_ports
-from naproxy.setup import access, meters, scan, typical
+from naproxy.setup import access, calibrating, meters, scan, typical
+from naproxy.setup.pico import Picos
 
 SCAN_PAUSE_S: Final = 10.0
 LOOK_PAUSE_S: Final = 1.0
@@ -37,6 +40,7 @@ _DOCTOR_BYTES: Final = 1 << 18
 _SITE_S: Final = 60.0
 """Longer than a look at a website takes."""
 _KEY: Final = "setup"
+Ports = Callable[[], dict[str, tuple[str, str | None]]]
 Met = Callable[[str, Listening | None, tuple[Listener, ...] | None], None]
 
 
@@ -52,10 +56,13 @@ class Setup:
         *,
         socket: str = DEFAULT_SOCKET,
         met: Met = lambda _server, _told, _met: None,
+        picos: Picos | None = None,
+        ports: Ports = dict,
     ) -> None:
         """`config` is the one in force, `file` where it is, `socket` the controller's own.
 
         `met` hears at which ports a server listens, if somebody brought that, and which answer.
+        `ports` are those of the meters: the meter's id, its firmware's version.
         """
         self._config = config
         self._file = file
@@ -63,6 +70,8 @@ class Setup:
         self._wire = wire or scan.Wire()
         self._socket = socket
         self._met = met
+        self._picos = picos or Picos(file.parent, lambda _: nullcontext())
+        self._ports = ports
         self._jobs = Jobs()
 
     def stop(self) -> None:
@@ -75,6 +84,10 @@ class Setup:
             "setup": self.state,
             "setup.go": self._set_state,
             "typical": typical.table,
+            "pico": lambda: self._picos.told(self._ports()),
+            "pico.micropython": self._micropython,
+            **self._job("pico.install", self._pico_install),
+            **self._job("pico.calibrate", self._pico_calibrate),
             **self._job("scan", self._scan),
             **self._job("look", self._look),
             **self._job("meter_search", self._meter_search),
@@ -150,6 +163,28 @@ class Setup:
         names = ("device", "host", "hwmon_dir")
         taken = [str(getattr(m, name)) for m in configured for name in names if hasattr(m, name)]
         return await meters.search(result["hosts"] if result else [], taken, progress)
+
+    # Picos
+
+    async def _micropython(self, file: str) -> dict[str, Any]:
+        try:
+            return await asyncio.to_thread(self._picos.keep_micropython, Path(file))
+        except WrongError as error:
+            raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, error.reason, "file") from None
+        except OSError as error:
+            cannot = Reason("driver.unreadable", file=file, why=why(error))
+            raise ApiError(HTTPStatus.CONFLICT, cannot, "file") from None
+
+    def _pico_install(self, place: str, *, replace: bool = False) -> tuple[Work, float]:
+        return partial(self._picos.install, place, replace=replace), LOOK_PAUSE_S
+
+    def _pico_calibrate(self, meter: str, load_w: float | None = None) -> tuple[Work, float]:
+        port = next((port for port, (name, _) in self._ports().items() if name == meter), None)
+        if port is None:
+            unknown = Reason("pico.no_meter", name=meter[:40])
+            raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, unknown, "meter")
+        length_s = calibrating.ZERO_S if load_w is None else calibrating.GAIN_S
+        return partial(self._picos.calibrate, port, load_w, length_s=length_s), LOOK_PAUSE_S
 
     # One server
 
