@@ -187,6 +187,55 @@ def test_without_secrets_those_of_the_box_stay(home: Home, tmp_path: Path) -> No
     assert config.read(home.file).server[0].wake.password == "02:aa:bb:cc:dd:ee"
 
 
+def test_without_secrets_a_host_of_the_backup_is_not_sent_the_passwords_of_the_box(
+    home: Home, tmp_path: Path
+) -> None:
+    home.write(TOML.replace('"192.0.2.5"', '"192.0.2.66"').replace('"192.0.2.12"', '"192.0.2.66"'))
+    home.backup(tmp_path / "b")
+    home.write(TOML)
+    restored(home, tmp_path / "b")
+    found = config.read(home.file)
+    assert (found.mqtt.host, found.mqtt.password) == ("192.0.2.66", "")
+    bmc = found.server[1].sleep
+    assert (bmc.host, bmc.password_file) == ("192.0.2.66", str(home.etc / "secrets/not-restored"))
+
+
+def test_without_secrets_a_host_of_the_backup_is_not_sent_the_token_of_the_box(
+    home: Home, tmp_path: Path
+) -> None:
+    (home.etc / "token").write_text("box@pve!naproxy=hush\n")
+    proxmox = f"""driver = "proxmox"
+host = "192.0.2.14"
+fingerprint = "{"ab" * 32}"
+token_file = "ETC/token"
+node = "pve"
+vmid = 100
+"""
+    both = f"{proxmox}[server.wake]\n{proxmox}"
+    ours = TOML.replace('driver = "ssh"', both).partition('key_file = "ETC/ssh')[0]
+    home.write(ours.replace("192.0.2.14", "192.0.2.66"))
+    home.backup(tmp_path / "b")
+    home.write(ours)
+    restored(home, tmp_path / "b")
+    sleep = config.read(home.file).server[2].sleep
+    assert sleep.token_file == str(home.etc / "secrets/not-restored")
+
+
+def test_without_secrets_the_settings_go_on_naming_the_files_of_the_box(
+    home: Home, tmp_path: Path
+) -> None:
+    """A password that was replaced has another file since; what became ssh needs none of it."""
+    home.backup(tmp_path / "b")
+    now = TOML.replace("bmc/password", "secrets/bmc-1").partition('driver = "ssh"')[0]
+    home.write(now.replace('"192.0.2.13"', '"192.0.2.14"') + 'driver = "agent"\n')
+    restored(home, tmp_path / "b")
+    web, bmc, ssh = config.read(home.file).server
+    assert bmc.sleep.password_file == str(home.etc / "secrets/bmc-1")
+    assert web.sleep.key_file == str(home.etc / "agent.key")
+    assert ssh.sleep.key_file == str(home.etc / "ssh/id_ed25519")
+    assert ssh.address == "192.0.2.13"
+
+
 @pytest.mark.parametrize("secrets", [True, False])
 def test_without_secrets_the_fleets_server_stays_that_of_the_box(
     home: Home, tmp_path: Path, secrets: bool
@@ -221,6 +270,31 @@ def test_where_things_are_and_what_runs_as_root_stays_the_boxs_own(
     home.write(TOML, own)
     restored(home, tmp_path / "b", with_secrets=True)
     assert config.look(home.file.read_bytes()).arguments == kept
+
+
+@pytest.mark.parametrize(
+    ("named", "elsewhere", "key"),
+    [
+        ('key_file = "ETC/agent.key"', 'key_file = "/data/webui/secret"', "server.web.sleep"),
+        ('password_file = "ETC/bmc/password"', 'password_file = "/etc/shadow"', "server.bmc.sleep"),
+        (
+            "[mqtt]",
+            '[[meter]]\nid = "m"\nof = "web"\ndriver = "ina219"\ndevice = "/dev/watchdog"\n[mqtt]',
+            "meter.m.device",
+        ),
+    ],
+)
+def test_a_backup_names_no_file_or_device_that_is_not_there_for_it(
+    home: Home, tmp_path: Path, named: str, elsewhere: str, key: str
+) -> None:
+    good = home.file.read_bytes()
+    home.write(TOML.replace(named, elsewhere))
+    home.backup(tmp_path / "b", secrets=True)
+    home.file.write_bytes(good)
+    with pytest.raises(archive.ArchiveError, match=key):
+        restored(home, tmp_path / "b", with_secrets=True)
+    assert home.file.read_bytes() == good
+    assert not (home.data / restore.READY).exists()
 
 
 def test_a_start_that_is_cut_off_restores_again(home: Home, tmp_path: Path) -> None:

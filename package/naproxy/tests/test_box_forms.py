@@ -10,6 +10,7 @@ from naproxy.api.shapes import ShapeError, check
 from naproxy.api.table import ROUTES
 from naproxy.box import forms, logs
 
+STATIC6 = {"ipv6": "static", "address6": "fd00:1:0::5/64"}
 STATIC = {"method": "static", "address": "192.168.1.5/24", "gateway": "192.168.1.1"}
 
 
@@ -48,7 +49,29 @@ def test_dhcp_needs_nothing_else() -> None:
 
 def test_an_address_of_ones_own_is_read() -> None:
     made = network({**STATIC, "dns": ["192.168.1.1", "9.9.9.9"]})
-    assert dict(made.lines()) == {**STATIC, "dns": "192.168.1.1 9.9.9.9"}
+    assert dict(made.lines()) == {
+        **STATIC,
+        "dns": "192.168.1.1 9.9.9.9",
+        "ipv6": "auto",
+        "address6": "",
+        "gateway6": "",
+        "vlan": "",
+    }
+
+
+def test_ipv6_and_a_vlan_are_read_and_written_in_one_way() -> None:
+    made = network(
+        {**STATIC, **STATIC6, "gateway6": "FE80:0::1", "dns": ["2001:DB8::53"], "vlan": 4094}
+    )
+    lines = dict(made.lines())
+    assert (lines["address6"], lines["gateway6"]) == ("fd00:1::5/64", "fe80::1")
+    assert (lines["dns"], lines["vlan"]) == ("2001:db8::53", "4094")
+
+
+@pytest.mark.parametrize("address", ["fd00::/127", "fd00::1/127", "2001:db8::5/126"])
+def test_a_prefix_of_two_addresses_has_no_address_of_its_routers(address: str) -> None:
+    """RFC 6164."""
+    network({**STATIC, **STATIC6, "address6": address})
 
 
 @pytest.mark.parametrize(
@@ -67,10 +90,52 @@ def test_an_address_of_ones_own_is_read() -> None:
         ({"gateway": "10.0.0.1"}, "gateway", "not in the box's own network"),
         ({"gateway": "192.168.1.5"}, "gateway", "the box itself"),
         ({"gateway": "router"}, "gateway", "not an IPv4"),
-        ({"dns": ["$(reboot)"]}, "dns", "not an IPv4"),
+        ({"gateway": "192.168.1.255"}, "gateway", "not the address of a machine"),
+        ({"gateway": "fe80::1"}, "gateway", "not an IPv4"),
+        ({"address": "224.0.0.5/24"}, "address", "not an address that a machine"),
+        ({"address": "240.0.0.5/24"}, "address", "not an address that a machine"),
+        ({"address": "0.0.0.5/24"}, "address", "not an address that a machine"),
+        ({"dns": ["$(reboot)"]}, "dns", "not an IPv4 or IPv6"),
+        ({"dns": ["224.0.0.251"]}, "dns", "not an address that a machine"),
+        ({"dns": ["127.0.0.53"]}, "dns", "not an address that a machine"),
+        ({"dns": ["fe80::1"]}, "dns", "one cable only"),
+        ({"dns": ["fe80::1%eth0"]}, "dns", "not an IPv4 or IPv6"),
+        ({"dns": ["fd00::1"], "ipv6": "off"}, "dns", "needs IPv6"),
         ({"dns": "9.9.9.9"}, "dns", "list"),
         ({"dns": ["9.9.9.9"] * 4}, "dns", "at most 3"),
-        ({"vlan": 7}, "vlan", "not known"),
+        ({"mtu": 7}, "mtu", "not known"),
+        *(({"vlan": wrong}, "vlan", "") for wrong in (0, 4095, -1, "7", 7.5, True)),
+        ({"ipv6": "dhcp"}, "ipv6", "auto, static, off"),
+        ({"address6": "fd00::5/64"}, "address6", "leave it empty"),
+        ({"gateway6": "fd00::1", "ipv6": "off"}, "gateway6", "needs IPv6"),
+        ({"ipv6": "static"}, "address6", "prefix"),
+        *(
+            ({**STATIC6, "address6": address}, "address6", words)
+            for address, words in (
+                ("fd00::5", "prefix"),
+                ("fd00::5%eth0/64", "prefix"),
+                ("192.168.1.5/24", "IPv6"),
+                ("fd00::5/64\nvlan=7", "IPv6"),
+                ("fd00::/64", "not the address of a machine"),
+                ("fd00::5/128", "not the address of a machine"),
+                ("fe80::5/64", "one cable only"),
+                ("ff02::5/64", "not an address that a machine"),
+                ("::1/64", "not an address that a machine"),
+                ("::/64", "not an address that a machine"),
+                ("::ffff:192.0.2.1/120", "not an address that a machine"),
+            )
+        ),
+        *(
+            ({**STATIC6, "gateway6": gateway}, "gateway6", words)
+            for gateway, words in (
+                ("fd00:2::1", "not in the box's own network"),
+                ("fd00:1::5", "the box itself"),
+                ("fd00:1::", "not the address of a machine"),
+                ("fe80::1%eth0", "not an IPv6"),
+                ("192.168.1.1", "not an IPv6"),
+                ("ff02::2", "not in the box's own network"),
+            )
+        ),
     ],
 )
 def test_a_network_that_cannot_be_is_refused(change: Any, where: str, words: str) -> None:

@@ -40,7 +40,10 @@ class Helper:
         return "naproxy-1"
 
 
-WANTED = forms.Network("static", "192.0.2.5/24", "192.0.2.1", ("9.9.9.9",))
+WANTED = forms.Network(
+    *("static", "192.0.2.5/24", "192.0.2.1", ("9.9.9.9",)),
+    *("static", "fd00::5/64", "fe80::1", 7),
+)
 
 
 class Bench:
@@ -63,7 +66,8 @@ def test_new_network_settings_are_tried_and_kept_when_confirmed(tmp_path: Path) 
     bench = asyncio.run(scene())
     assert bench.helper.calls == [("apply", "network", "network.try")]
     assert bench.helper.files == [
-        "method=static\naddress=192.0.2.5/24\ngateway=192.0.2.1\ndns=9.9.9.9\n"
+        "method=static\naddress=192.0.2.5/24\ngateway=192.0.2.1\n"
+        "ipv6=static\naddress6=fd00::5/64\ngateway6=fe80::1\nvlan=7\ndns=9.9.9.9\n"
     ]
     assert [path.name for path in tmp_path.iterdir()] == ["network.conf"]
     settings = bench.own.settings()
@@ -71,6 +75,9 @@ def test_new_network_settings_are_tried_and_kept_when_confirmed(tmp_path: Path) 
         *("static", "192.0.2.5/24"),
         ["9.9.9.9"],
     )
+    assert [settings[key] for key in ("ipv6", "address6", "gateway6", "vlan")] == [
+        *("static", "fd00::5/64", "fe80::1", 7)
+    ]
     assert settings["trial_until_s"] is None
 
 

@@ -15,6 +15,7 @@ from naproxy.config import document as config
 from naproxy.controller import calendar_reader
 from naproxy.controller.calendar_reader import Reader
 from naproxy.controller.calendars import Calendars
+from naproxy.core import office_time
 from naproxy.core.reason import reason_of
 from naproxy.core.schema import ConfigError
 from naproxy.server.ical import MOST_BYTES
@@ -194,7 +195,9 @@ def test_a_process_of_its_own_tells_the_controller(tmp_path: Path) -> None:
     async def told() -> tuple[Agenda, dict[str, object] | None]:
         heard: asyncio.Queue[Agenda] = asyncio.Queue()
         settings = Settings(calendar=str(file))
-        calendars = Calendars("web", settings, tmp_path / "kept", heard.put_nowait)
+        calendars = Calendars(
+            "web", settings, tmp_path / "kept", heard.put_nowait, office_time.where
+        )
         return await _first(calendars, heard), calendars.status()
 
     agenda, status = asyncio.run(told())
@@ -212,7 +215,9 @@ def test_what_is_left_out_is_a_problem_that_is_said(tmp_path: Path) -> None:
     async def told() -> Agenda:
         heard: asyncio.Queue[Agenda] = asyncio.Queue()
         settings = Settings(calendar=str(file))
-        return await _first(Calendars("web", settings, tmp_path, heard.put_nowait), heard)
+        return await _first(
+            Calendars("web", settings, tmp_path, heard.put_nowait, office_time.where), heard
+        )
 
     problem = asyncio.run(told()).problem
     assert problem

@@ -6,11 +6,14 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from naproxy.api import client
+from naproxy.api import command as asking
 from naproxy.cli import __main__ as cli
 from naproxy.cli import certificate, commands
 from naproxy.core.reason import Reason, own_words, plain, together
@@ -34,6 +37,7 @@ def server(**changes: Any) -> dict[str, Any]:
         "inhibitors": [],
         "appointments": [],
         "engines": [],
+        "warming": {"fetches": 0, "took_s": 0.0, "since_s": None, "wakes_avoided": 0},
         "calendar": None,
         "sleeps_itself": None,
         "alert": None,
@@ -102,6 +106,13 @@ def test_a_waking_servers_status_has_the_countdown_and_who_waits() -> None:
 def test_an_alert_is_told() -> None:
     alerted = server(state="trouble", alert=own_words("no").plain())
     assert "ALERT: no" in commands.describe(alerted, NOW_S)[-1]
+
+
+def test_what_asking_before_sleeps_has_brought_is_told() -> None:
+    warming = {"fetches": 9, "took_s": 1.4, "since_s": NOW_S - 86400, "wakes_avoided": 3}
+    since = commands.clock(NOW_S - 86400, NOW_S)[:10]
+    said = f"the cache before its sleeps: 3 wakes avoided since {since}, took 1 s"
+    assert said in [line.strip() for line in commands.describe(server(warming=warming), NOW_S)]
 
 
 def test_search_engines_are_told() -> None:
@@ -217,6 +228,24 @@ def test_nobody_listening_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[
         sock.bind(str(dead))
     assert cli.main(["status", "--socket", str(dead)]) == 1
     assert "nobody listens" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "asked", [("wake", "web"), ("sleep", "web"), ("mode", "web", "auto"), ("arm", "web")]
+)
+def test_what_a_command_did_is_told_by_the_offices_clock(
+    asked: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = server(state="asleep" if asked[0] == "sleep" else "awake")
+
+    def ask(_path: str, _method: str, target: str, *_: Any, **__: Any) -> client.Answer:
+        status = {"box": {"time_zone": "Asia/Kathmandu"}, "servers": [now]}
+        return client.Answer(200, status if target == "/v1/status" else now)
+
+    monkeypatch.setattr(asking, "ask", ask)
+    assert cli.main([*asked, "--socket", "none"]) == 0
+    since = datetime.fromtimestamp(now["since_s"], ZoneInfo("Asia/Kathmandu"))
+    assert f"{since:%H:%M} (" in capsys.readouterr().out
 
 
 @pytest.fixture

@@ -1,3 +1,4 @@
+from datetime import UTC
 from pathlib import Path
 
 import pytest
@@ -19,24 +20,24 @@ def told_s(shared: Page) -> float:
 
 
 def test_robots_are_told_to_come_in_the_offices_hours(shared: Page) -> None:
-    ComingBack(shared, 1).look(100, NOW, State.ASLEEP, NOW + 7200)
+    ComingBack(shared, 1, lambda: UTC).look(100, NOW, State.ASLEEP, NOW + 7200)
     assert told_s(shared) == pytest.approx(7260, abs=5)
 
 
 def test_nothing_is_told_where_nothing_is_known(shared: Page) -> None:
-    coming_back = ComingBack(shared, 1)
+    coming_back = ComingBack(shared, 1, lambda: UTC)
     coming_back.look(100, NOW, State.ASLEEP, NOW + 7200)
     coming_back.look(200, NOW + 100, State.ASLEEP, None)
     assert shared.server(1).retry_at_us == 0
 
 
 def test_nothing_is_told_by_a_clock_that_is_not_set(shared: Page) -> None:
-    ComingBack(shared, 1).look(100, 3600, State.ASLEEP, 7200)
+    ComingBack(shared, 1, lambda: UTC).look(100, 3600, State.ASLEEP, 7200)
     assert shared.server(1).retry_at_us == 0
 
 
 def test_a_page_that_says_so_already_is_not_written_again(shared: Page) -> None:
-    coming_back = ComingBack(shared, 1)
+    coming_back = ComingBack(shared, 1, lambda: UTC)
     coming_back.look(100, NOW, State.ASLEEP, NOW + 7200)
     before = int(shared.server(1).seq)
     coming_back.look(130, NOW, State.ASLEEP, NOW + 7200)

@@ -400,9 +400,9 @@ def test_requests_in_the_ring_reach_the_policy_and_the_history(box: Box) -> None
     with ring.open("r+b") as file:
         for number in range(1, 31):
             record = struct.pack(
-                "=QQQQIIBBBBHHQQ",
+                "=QQQQIIBBBBHBBQQ",
                 *(number, now_us, 7, 8, 100 if number <= 2 else 0, 0xFFFFFFFF),
-                *(0, 0, page.Outcome.FETCH, page.E_NEEDED, 200, 0, 9, 10),
+                *(0, 0, page.Outcome.FETCH, page.E_NEEDED, 200, 0, 0, 9, 10),
             )
             file.seek(64 + 64 * (number - 1))
             file.write(record)

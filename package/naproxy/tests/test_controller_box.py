@@ -95,9 +95,15 @@ def test_a_backup_is_made_and_restored_and_the_controller_goes_on(box: Box) -> N
     assert not (box.data_dir / "box" / "upload.tar.gz").exists()
 
 
-def test_a_backup_is_given_once(box: Box) -> None:
+def test_a_backup_is_given_once_and_the_box_remembers_when(box: Box) -> None:
+    def there_is_one() -> bool:
+        lines = box.call("GET", "/v1/checklist")[1]["lines"]
+        return bool(next(each for each in lines if each["name"] == "backup")["done"])
+
     ask(box, "POST", "/backup")
+    assert not there_is_one()
     fetched(box, "backup")
+    assert there_is_one()
     assert box.call("GET", "/v1/box/backup/part")[0] == 404
 
 

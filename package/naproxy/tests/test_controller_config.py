@@ -66,8 +66,8 @@ def test_a_secret_is_not_shown_survives_and_is_named(box: Box) -> None:
     answer = get(box)
     assert "password" not in answer["mqtt"]
     assert answer["secrets"] == ["mqtt.password"]
-    status, answer = patch(box, put("mqtt", {"host": "192.0.2.6"}))
-    assert (status, answer["mqtt"]["host"]) == (200, "192.0.2.6")
+    status, answer = patch(box, put("mqtt", {"host": "192.0.2.5", "topic": "box"}))
+    assert (status, answer["mqtt"]["topic"]) == (200, "box")
     assert 'password = "hush" # do not tell' in box.file.read_text()
 
 
@@ -81,7 +81,7 @@ def test_a_secret_is_not_shown_survives_and_is_named(box: Box) -> None:
         ("server.web.awake.hours", ["someday"], "must look like"),
         ("server.web.address", "nowhere", "must be an IPv4 or IPv6 address"),
         ("server.web", 7, "must be a section"),
-        ("server.web.power.on_w", 1, "must be more than off_w"),
+        ("server.web.power.on_w", 1, "must be more than the power asleep"),
         ("box.run_dir", "/elsewhere", "no request may change it"),
         ("box.notice", "x" * 600, "must be at most 511 bytes long"),
         ("nothing", {}, "is not known"),
@@ -201,3 +201,115 @@ def test_the_keys_are_listed_with_types_ranges_choices_and_places(box: Box) -> N
 )
 def test_what_there_is_not_is_said(box: Box, method: str, path: str, status: int) -> None:
     assert box.call(method, path, b"{}")[0] == status
+
+
+BMC = {
+    "driver": "ipmi",
+    "host": "192.0.2.7",
+    "user": "naproxy",
+    "password_file": {"secret": "it's ours"},
+}
+
+
+def kept(box: Box) -> dict[str, str]:
+    folder = box.file.with_name("secrets")
+    return {path.name: path.read_text() for path in folder.glob("*")}
+
+
+def test_a_password_is_kept_in_a_file_of_root_and_shown_nowhere(box: Box) -> None:
+    status, answer = patch(box, put("server.web.sleep", BMC))
+    assert status == 200
+    file = Path(answer["server"][0]["sleep"]["password_file"])
+    assert file.read_text() == "it's ours\n"
+    about, folder = file.stat(), file.parent.stat()
+    assert (about.st_uid, about.st_mode & 0o777, folder.st_mode & 0o777) == (0, 0o600, 0o700)
+    [held] = [each for each in answer["held"] if each["where"].endswith("sleep.password_file")]
+    assert (held["set_s"], held["own"]) == (about.st_mtime, True)
+    assert "it's ours" not in json.dumps(answer) + box.file.read_text() + box.log()
+
+
+def test_a_password_that_is_replaced_or_no_longer_named_is_gone(box: Box) -> None:
+    patch(box, put("server.web.sleep", BMC))
+    patch(box, put("server.web.sleep.password_file", {"secret": "another"}))
+    assert list(kept(box).values()) == ["another\n"]
+    patch(box, put("server.web.sleep", {"driver": "none"}))
+    assert kept(box) == {}
+
+
+def test_a_password_that_the_settings_of_before_name_is_kept_for_them(box: Box) -> None:
+    patch(box, put("server.web.sleep", BMC))
+    worked = box.file.with_name("naproxy.worked-0.toml")
+    worked.write_bytes(box.file.read_bytes())
+    patch(box, put("server.web.sleep", {"driver": "none"}))
+    assert list(kept(box).values()) == ["it's ours\n"]
+    worked.unlink()
+    patch(box, put("box.notice", "Hi"))
+    assert kept(box) == {}
+
+
+def test_a_file_of_somebody_else_in_the_folder_stays(box: Box) -> None:
+    patch(box, put("server.web.sleep", BMC))
+    other = box.file.with_name("secrets") / "by-hand"
+    other.write_text("theirs")
+    patch(box, put("server.web.sleep", {"driver": "none"}))
+    assert other.exists()
+    other.unlink()
+
+
+@pytest.mark.parametrize(
+    ("where", "value", "field", "words"),
+    [
+        ("sleep", BMC | {"password_file": {"secret": "two\nlines"}}, "password_file", "one line"),
+        ("sleep", BMC | {"password_file": {"secret": ""}}, "password_file", "one line"),
+        ("sleep", BMC | {"password_file": {"secret": "\0"}}, "password_file", "one line"),
+        ("sleep", BMC | {"password_file": {"secret": "\ud800"}}, "password_file", "one line"),
+        ("sleep", BMC | {"password_file": {"secret": "x" * 21}}, "password_file", "20 bytes"),
+        ("sleep", BMC | {"password_file": {"secret": 7}}, "password_file", "must be a text"),
+        ("sleep.host", {"secret": "a"}, "host", "host name or an address"),
+        ("id", {"secret": "a"}, "", "must be"),
+        (
+            "sleep",
+            {"driver": "agent", "key_file": {"secret": "ab" * 31}},
+            "key_file",
+            "64 hex digits",
+        ),
+        ("sleep.driver", {"secret": "none"}, "driver", "must be one of"),
+        ("../../etc/x", {"secret": "a"}, "", "the path of a key"),
+        ("ready.path", {"secret": "a"}, "", "for a setting that has none"),
+    ],
+)
+def test_what_is_no_secret_is_refused_and_nothing_is_kept(
+    box: Box, where: str, value: Any, field: str, words: str
+) -> None:
+    before = box.file.read_bytes()
+    status, answer = patch(box, put(f"server.web.{where}", value))
+    assert status in (400, 422)
+    assert words in json.dumps(answer), answer
+    assert (answer["where"] or "").endswith(field)
+    assert kept(box) == {}
+    assert box.file.read_bytes() == before
+
+
+def test_a_folder_that_leads_elsewhere_is_not_written_to(box: Box, tmp_path: Path) -> None:
+    box.file.with_name("secrets").rmdir()
+    box.file.with_name("secrets").symlink_to(tmp_path)
+    try:
+        status, answer = patch(box, put("server.web.sleep", BMC))
+        assert (status, answer["code"]) == (422, "config.path_in")
+        assert list(tmp_path.iterdir()) == []
+        box.file.with_name("secrets").unlink()
+        box.file.with_name("secrets").symlink_to(box.directory)
+        status, answer = patch(box, put("server.web.sleep", BMC))
+        assert (status, answer["code"]) == (409, "config.secret_folder")
+    finally:
+        box.file.with_name("secrets").unlink()
+
+
+def test_a_name_that_would_lead_elsewhere_is_harmless(box: Box) -> None:
+    meter = {"id": "m", "of": "web", "driver": "shelly", "host": "192.0.2.8"}
+    meter |= {"password_file": {"secret": "../../up"}, "interval_s": 5.0}
+    status, answer = patch(box, {"op": "add", "where": "meter", "value": meter})
+    assert status == 200, answer
+    [name] = kept(box)
+    assert "/" not in name
+    assert kept(box)[name] == "../../up\n"

@@ -123,6 +123,8 @@ def test_where_there_is_no_history_that_is_said(
 def status(**changes: Any) -> dict[str, Any]:
     return {
         "box": {
+            "version": "1.2.3",
+            "settings_refused": None,
             "started_s": 1.5,
             "events_lost": 0,
             "history_error": None,
@@ -143,6 +145,7 @@ def test_metrics_are_prometheus_text() -> None:
     assert "# TYPE naproxy_power_watts gauge\n" in text
     assert 'naproxy_power_watts{meter="web",of="web",estimated="false"} 43.3\n' in text
     assert 'naproxy_energy_joules_total{meter="web"} 4.25\n' in text
+    assert 'naproxy_build_info{version="1.2.3"} 1.0\n' in text
     assert text.endswith("\n")
 
 

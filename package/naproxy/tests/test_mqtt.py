@@ -57,7 +57,7 @@ def test_the_payload_has_the_names_and_units_of_the_export() -> None:
 def test_a_certificate_tells_when_it_ends_and_is_called_by_its_first_name() -> None:
     told = json.loads(dict(mqtt.states(status(), "naproxy"))["naproxy/certificate/main"])
     assert told == {"not_after_s": 1.8e9, "names": CERTIFICATE["names"]}
-    sensors = [json.loads(text) for _, text in mqtt.discovery(status(), Mqtt())]
+    sensors = [json.loads(text) for _, text in mqtt.discovery(status(), Mqtt(), "box")]
     assert "certificate of shop.example ends" in [sensor["name"] for sensor in sensors]
 
 
@@ -75,7 +75,7 @@ def test_a_silent_meter_says_null_not_0(tmp_path: Path) -> None:
 
 
 def test_discovery_names_each_sensor_once_and_where_it_is() -> None:
-    said = [json.loads(text) for _, text in mqtt.discovery(status(), Mqtt())]
+    said = [json.loads(text) for _, text in mqtt.discovery(status(), Mqtt(), "box")]
     assert [s["device_class"] for s in said] == ["power", "energy", "timestamp", "enum"]
     assert len({s["unique_id"] for s in said}) == 4
     topics = ("meter/bench", "certificate/main", "server/web")
@@ -86,7 +86,7 @@ def test_discovery_names_each_sensor_once_and_where_it_is() -> None:
 def test_an_estimate_is_called_one() -> None:
     estimated = status()
     estimated["meters"][0]["estimated"] = True
-    names = [json.loads(text)["name"] for _, text in mqtt.discovery(estimated, Mqtt())]
+    names = [json.loads(text)["name"] for _, text in mqtt.discovery(estimated, Mqtt(), "box")]
     assert names[0] == "bench power (estimated)"
 
 

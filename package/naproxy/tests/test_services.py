@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -157,7 +159,7 @@ def test_shared_folders_count_also_where_nobody_knows_what_the_server_does() -> 
 
 
 def test_what_must_never_sleep_does_not_by_hand_either() -> None:
-    guard = Guard(Settings(services=("dhcp never", "5000/tcp never", "smb used")))
+    guard = Guard(Settings(services=("dhcp never", "5000/tcp never", "smb used")), UTC)
     said = guard.inhibitors(Readings(wall_s=2e9), by_hand=True)
     assert said == [
         Reason("server.never_sleeps", service=Reason("serves.dhcp")),

@@ -5,6 +5,7 @@ import socketserver
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from naproxy.config import document as config
 from naproxy.controller import warming
+from naproxy.controller.learning import path_hash
 from naproxy.controller.varnish import Job, Varnish
 from naproxy.controller.warming import Warmer, askable
 from naproxy.core.state import Klass, State
@@ -86,8 +88,14 @@ def stored(path: int, url: str, flags: int = page.S_FREEZES, host: str = "a.exam
     return Stored(1, 1_000_000, path, 100, 1, 200, 0, flags, "", host, url)
 
 
-def event(path: int, outcome: Outcome, t_s: float = 0.0, client: int = 7) -> Event:
-    return Event(1, round(t_s * 1e6), client, path, 0, 0, 0, Klass.PERSON, outcome, 0, 200, 0)
+def event(
+    path: int,
+    outcome: Outcome,
+    t_s: float = 0.0,
+    client: int = 7,
+    klass: Klass = Klass.PERSON,
+) -> Event:
+    return Event(1, round(t_s * 1e6), client, path, 0, 0, 0, klass, outcome, 0, 200, 0)
 
 
 def learned(made: Warmer, path: int = 5, url: str = "/logo.png") -> None:
@@ -106,7 +114,29 @@ def test_what_was_asked_for_is_expired_and_fetched_before_a_sleep(tmp_path: Path
     expired = ["X-Naproxy-Expire" in said for _, said in box.asked]
     assert (expired[0], expired[-1]) == (True, False)
     assert expired == sorted(expired, reverse=True), "all that before all this"
-    assert made.status()["fetches"] == 1
+    told = made.status()
+    assert told["fetches"] == 1
+    assert told["took_s"] == pytest.approx(made.last_s, abs=0.001)
+    assert told["took_j"] == pytest.approx(told["took_s"] * 41.7, abs=0.1)
+
+
+def test_what_those_ask_for_who_may_not_wake_the_server_is_not_fetched_for_them(
+    tmp_path: Path, box: Box
+) -> None:
+    made = warmer(tmp_path)
+    made.stored(stored(5, "/feed.xml"))
+    made.observed(State.ASLEEP, 2.0)
+    came = [
+        event(5, Outcome.STALE, 10.0, klass=Klass.FEED),
+        event(99, Outcome.PASS, 100.0, client=8),
+    ]
+    made.heard(came)
+    asyncio.run(made.before_sleep())
+    assert box.asked == []
+    made.configure(replace(configured(), wake_classes=("person", "feed")))
+    made.heard([event(5, Outcome.STALE, 200.0, klass=Klass.FEED), replace(came[1], t_us=300e6)])
+    asyncio.run(made.before_sleep())
+    assert {path for path, _ in box.asked} == {"/feed.xml"}
 
 
 @pytest.mark.parametrize("mode", ["default"])
@@ -152,27 +182,80 @@ def test_who_calls_the_sleep_off_ends_the_fetching(tmp_path: Path, box: Box) -> 
     assert len(box.asked) < 40
 
 
+@pytest.mark.usefixtures("at_once")
 def test_an_empty_cache_is_filled_after_a_wake_with_what_was_worth_it(
-    tmp_path: Path, box: Box, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, box: Box
 ) -> None:
-    monkeypatch.setattr(warming, "AFTER_WAKE_S", 0.0)
     made = warmer(tmp_path)
     learned(made)
     asyncio.run(made.before_sleep())
     kept = made.kept()
     box.asked.clear()
 
-    async def wake(child_us: int) -> None:
+    def wake(child_us: int) -> None:
         again = warmer(tmp_path, child_us=lambda: child_us)
         again.take_up(kept)
-        again.observed(State.AWAKE, 200.0)
-        assert again._task
-        await again._task
+        after_wake(again, 200.0)
 
-    asyncio.run(wake(1))
+    wake(1)
     assert box.asked == [], "it is the same cache"
-    asyncio.run(wake(2))
+    wake(2)
     assert {path for path, _ in box.asked} == {"/logo.png"}
+
+
+def after_wake(made: Warmer, t_s: float) -> None:
+    async def wake() -> None:
+        made.observed(State.AWAKE, t_s)
+        assert made._task
+        await made._task
+
+    asyncio.run(wake())
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(warming, "AFTER_WAKE_S", 0.0)
+
+
+@pytest.mark.usefixtures("at_once")
+def test_what_was_served_meanwhile_is_asked_after_even_if_it_is_fresh(
+    tmp_path: Path, box: Box
+) -> None:
+    made = warmer(tmp_path)
+    learned(made)
+    made.stored(stored(6, "/other.png"))
+    after_wake(made, 200.0)
+    expired = [(path, "X-Naproxy-Expire" in said) for path, said in box.asked]
+    assert list(dict.fromkeys(expired)) == [("/logo.png", True), ("/logo.png", False)]
+
+
+@pytest.mark.usefixtures("at_once")
+def test_what_each_site_is_asked_for_is_fetched_once_after_a_wake(tmp_path: Path, box: Box) -> None:
+    varnish_us = [1]
+    made = warmer(tmp_path, child_us=lambda: varnish_us[0])
+    made.configure(replace(configured(), hosts=("a.example", "*.a.example")))
+    after_wake(made, 200.0)
+    asked = {(said["Host"], path) for path, said in box.asked}
+    assert asked == {("a.example", "/robots.txt"), ("a.example", "/favicon.ico")}
+    box.asked.clear()
+    for path in ("/robots.txt", "/favicon.ico"):
+        made.stored(stored(path_hash("a.example", path), path))
+    made.observed(State.ASLEEP, 300.0)
+    after_wake(made, 400.0)
+    assert box.asked == []
+    varnish_us[0] = 2
+    made.observed(State.ASLEEP, 500.0)
+    after_wake(made, 600.0)
+    assert {path for path, _ in box.asked} == {"/robots.txt", "/favicon.ico"}
+
+
+def test_a_wait_has_its_price_where_waits_are_short(tmp_path: Path, box: Box) -> None:
+    made = warmer(tmp_path)
+    made.observed(State.ASLEEP, 0.0)
+    made.observed(State.WAKING, 1000.0)
+    assert made._costs().wait_j == 0.0
+    made._spent = lambda: 0.5
+    assert made._costs().wait_j == pytest.approx(0.5 * (1000 * 41.7 - 170.7))
 
 
 @pytest.mark.parametrize(
@@ -221,6 +304,7 @@ def test_a_time_ends_the_fetching(tmp_path: Path, box: Box) -> None:
         jobs, "mine", most_s=0.4, stop=threading.Event(), expire=False
     )
     assert 0 < len(done.took_s) < 100
+    assert sum(done.took_s.values()) <= done.whole_s, "several are on their way at once"
 
 
 def test_what_would_go_over_the_wire_otherwise_is_left(tmp_path: Path, box: Box) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import re
 from collections.abc import Mapping
 from dataclasses import fields
@@ -13,6 +14,8 @@ from naproxy.api.client import DEFAULT_SOCKET, NoAnswerError, ask
 from naproxy.api.table import ROUTES
 from naproxy.config import document as config
 from naproxy.config.installation import Installation, argument
+from naproxy.core import office_time
+from naproxy.core.reason import WrongError
 
 _UNITS_S: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -40,7 +43,20 @@ def call(path: str, name: str, body: Mapping[str, Any] | None = None, /, **asked
         raise CommandError(str(error)) from None
     if not answer.good:
         raise CommandError(answer.body["error"], answer.body.get("where"))
+    if name == "status":
+        _follow(answer.body["box"].get("time_zone", ""))
     return answer.body
+
+
+def by_office_clock(path: str) -> None:
+    """Tell times by the office's clock from now on, as the controller knows it; CommandError."""
+    call(path, "status")
+
+
+def _follow(time_zone: str) -> None:
+    # A controller in another place may know zones that are not here.
+    with contextlib.suppress(WrongError):
+        office_time.follow(time_zone)
 
 
 def socket_option() -> argparse.ArgumentParser:

@@ -12,10 +12,11 @@ from typing import Any, TypeVar
 
 from naproxy.api.calls import ApiError, Handlers, told
 from naproxy.config import edit as configedit
+from naproxy.config import kept
 from naproxy.config.document import Config
 from naproxy.config.in_force import InForce
 from naproxy.config.shown import mended, shown
-from naproxy.core.reason import Reason
+from naproxy.core.reason import Reason, WrongError
 from naproxy.core.schema import ConfigError
 
 T = TypeVar("T")
@@ -64,14 +65,42 @@ def handlers(in_force: InForce) -> Handlers:
 
 async def change(in_force: InForce, changes: list[configedit.Change], version: str) -> None:
     """Change single keys of the file that `version` is of; ApiError, and nothing changes."""
+    changes, secrets = kept.taken(changes, in_force.secrets_folder)
     written = await _edited(in_force, changes, version)
-    _unchanged(in_force, version)
-    _checked(lambda: in_force.put(written))
+    if secrets:
+        new = _checked(lambda: in_force.checked(written))
+        _checked(lambda: kept.check(new, secrets))
+    # Whoever sweeps while these are written must leave them.
+    in_force.coming.update(secrets)
+    try:
+        if secrets:
+            await _keep(in_force, secrets)
+        _unchanged(in_force, version)
+        _checked(lambda: in_force.put(written, changes))
+    except ApiError:
+        kept.remove(secrets)
+        raise
+    finally:
+        in_force.coming.difference_update(secrets)
+    in_force.sweep()
+
+
+async def _keep(in_force: InForce, secrets: dict[str, str]) -> None:
+    """Write them, before the configuration names them; ApiError."""
+    try:
+        # In a thread: the loop must not wait for the disk.
+        await asyncio.to_thread(kept.write, in_force.secrets_folder, secrets)
+    except WrongError as error:
+        raise ApiError(HTTPStatus.CONFLICT, error.reason) from None
+    except OSError as error:
+        why = Reason("api.not_written", said=error.strerror or "")
+        raise ApiError(HTTPStatus.INSUFFICIENT_STORAGE, why) from None
 
 
 async def draft(in_force: InForce, changes: list[Any]) -> Config:
     """Return what a request's changes would make of the configuration; ApiError."""
-    written = await _edited(in_force, _read(changes), in_force.version)
+    drafted, _ = kept.taken(_read(changes), in_force.secrets_folder)
+    written = await _edited(in_force, drafted, in_force.version)
     return _checked(lambda: in_force.checked(written))
 
 
@@ -123,7 +152,9 @@ def _checked(use: Callable[[], T]) -> T:
 def _wrong(error: ConfigError) -> ApiError:
     first = error.problems[0]
     wrong = ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, first.reason, first.where or None)
-    wrong.body["problems"] = [{"where": p.where, **told(p.reason)} for p in error.problems]
+    wrong.body["problems"] = [
+        {"where": p.where, "given": p.given, **told(p.reason)} for p in error.problems
+    ]
     return wrong
 
 

@@ -42,6 +42,14 @@ PACKETS: Final = Measure("magic_packets_total", "counter", "Magic packets that V
 AROUND: Final = Measure(
     "around_visits_total", "counter", "Visits that were seen to come past the box"
 )
+VERSION: Final = Measure("build_info", "gauge", "1; its label is the version that runs")
+REFUSED: Final = Measure(
+    "settings_refused", "gauge", "1 while the settings are refused, and older ones in force"
+)
+ARMED: Final = Measure(
+    "server_armed", "gauge", "1 while the box may put the server to sleep by itself"
+)
+ALERT: Final = Measure("server_alert", "gauge", "1 while the box warns of the server")
 STARTED: Final = Measure("start_time_seconds", "gauge", "When the controller started")
 LOST: Final = Measure(
     "events_lost_total", "counter", "Requests that the controller did not hear of"
@@ -63,7 +71,9 @@ def samples(status: Mapping[str, Any]) -> Iterator[Sample]:
     What is not known has no sample: a silent meter has no power, not 0 W.
     """
     box = status["box"]
+    yield VERSION, {"version": box["version"]}, 1.0
     yield STARTED, {}, box["started_s"]
+    yield REFUSED, {}, float(box["settings_refused"] is not None)
     yield LOST, {}, box["events_lost"]
     yield WRITTEN, {}, float(box["history_error"] is None)
     if box["edge"]["wanted"]:
@@ -86,6 +96,8 @@ def _server(server: Mapping[str, Any]) -> Iterator[Sample]:
     for state in State:
         name = state.name.lower()
         yield UP, {**of, "state": name}, float(server["state"] == name)
+    yield ARMED, of, float(server["armed"])
+    yield ALERT, of, float(server["alert"] is not None)
     yield HELD, of, server["held"]
     yield OVER, of, server["over_share"]["addresses"]
     for klass, outcomes in counters["requests"].items():

@@ -119,6 +119,11 @@ class Servers:
         supervisor.cancel()
         return supervisor.report()
 
+    def measured(self, server: str) -> dict[str, float]:
+        """Return the powers (W, W, J) that its commissioning measured; empty: none for sure."""
+        runner = self._runners.get(server)
+        return powers.measured(runner.supervisor.report().get("fit")) or {} if runner else {}
+
     def _power(self, server: str) -> dict[str, Any]:
         runner = self.known(server)
         return powers.told(self._in_force, runner.server, runner.supervisor.report())

@@ -35,6 +35,7 @@ FACTS_BYTES: Final = 65536
 _NOTHING: Final = obj({})
 _ADMIN: Final = Access(role="admin")
 _PEOPLE: Final = Access(scope="session")
+_ADMIN_ONLY: Final = Access(role="admin", scope="session")
 _BEGUN: Final = HTTPStatus.ACCEPTED
 _TEXT: Final = string(maxLength=253)
 _OFFSET: Final = integer(minimum=0)
@@ -52,6 +53,7 @@ _TAG: Final = string(
     description="a tag of letters, digits and _ : . / @ = -",
 )
 _FAILED: Final = (HTTPStatus.BAD_GATEWAY,)
+_CHANNELS: Final = ("mail", "ntfy", "webhook")
 _FULL: Final = (HTTPStatus.INSUFFICIENT_STORAGE,)
 
 _STATE: Final = obj({"done": boolean(), "step": choice(*STEPS), "server": nullable(string())})
@@ -69,6 +71,21 @@ _MADE: Final = obj({"bytes": integer(), "name": string()})
 _PART: Final = obj({"data": string(description="base64"), "bytes": integer()})
 
 _REASON: Final = obj({"code": string(), "params": ANY_OBJECT})
+_CHECKLIST: Final = obj(
+    {
+        "lines": array(
+            obj(
+                {
+                    "name": string(),
+                    "done": boolean(),
+                    "how": _REASON,
+                    "server": nullable(string(description="the first that it is to do for")),
+                    "dismissed": boolean(),
+                }
+            )
+        )
+    }
+)
 _SLOT: Final = obj(
     {
         "name": string(),
@@ -141,6 +158,10 @@ _NETWORK: Final = {
     "method": choice("dhcp", "static"),
     "address": _TEXT,
     "gateway": _TEXT,
+    "ipv6": choice("auto", "static", "off"),
+    "address6": _TEXT,
+    "gateway6": _TEXT,
+    "vlan": nullable(integer(minimum=1, maximum=4094)),
     "dns": array(_TEXT, maxItems=3),
 }
 _LOGS: Final = {
@@ -148,6 +169,13 @@ _LOGS: Final = {
     "contains": string(maxLength=200),
     "limit": integer(minimum=1, maximum=1000),
 }
+_CODE: Final = obj(
+    {
+        "state": choice("none", "waiting", "used", "over"),
+        "left_s": number(description="how long the code is still good"),
+        "address": nullable(string(description="the box's in the server's network")),
+    }
+)
 _LOOK_S: Final = 20.0
 """Longer than a look takes."""
 _FILE: Final = string(pattern="^/[^\\x00]*$", description="an absolute path")
@@ -206,6 +234,20 @@ _FILL: Final = obj(
         "seen_s": number(description="of the last day, so much is known"),
     }
 )
+_WARMING: Final = obj(
+    {
+        "server": string(),
+        "on": boolean(description="does the box ask before each sleep"),
+        "known": integer(description="addresses that it has learned of"),
+        "since_s": nullable(number(description="since its first sleep that was counted")),
+        "fetches": integer(description="answers that it asked after before sleeps"),
+        "bytes": integer(description="their sizes; most of it need not come again"),
+        "took_s": number(description="for that long the server stayed awake for it"),
+        "took_j": number(description="what that cost, by the server's powers"),
+        "wakes_avoided": integer(description="visits that would have woken it otherwise"),
+        "avoided_j": number(description="what those wakes would have cost"),
+    }
+)
 
 _OF_ALL: Final = {
     "status": _route("GET /v1/status", "What the box and each server do now, and why"),
@@ -218,8 +260,9 @@ _OF_ALL: Final = {
     ),
     "cache": _route(
         "GET /v1/cache",
-        "How full the cache is, and what it let go in the last day; null if Varnish does not say",
-        answer=obj({"cache": nullable(_FILL)}),
+        "How full the cache is, and what it let go in the last day, null if Varnish does not say;"
+        " and what asking before sleeps has cost and brought",
+        answer=obj({"cache": nullable(_FILL), "warming": array(_WARMING)}),
     ),
     "cache.empty": _route(
         "POST /v1/cache/empty",
@@ -228,6 +271,72 @@ _OF_ALL: Final = {
         body=_may({"server": _TEXT, "path": _BELOW, "tag": _TAG}),
         answer=obj({}),
         refusals=(HTTPStatus.NOT_FOUND, *_FAILED),
+    ),
+    "notify": _route(
+        "GET /v1/notify",
+        "Who is told what is wrong, and what was told, newest first; `in_clear`: whom a token is"
+        " sent to without encryption",
+        answer=obj(
+            {
+                "channels": array(choice(*_CHANNELS)),
+                "in_clear": array(choice(*_CHANNELS)),
+                "told": array(
+                    obj(
+                        {
+                            "t_s": number(),
+                            "event": string(),
+                            "title": string(),
+                            "to": array(
+                                obj(
+                                    {
+                                        "channel": choice(*_CHANNELS),
+                                        "sent_s": nullable(number()),
+                                        "problem": nullable(_REASON),
+                                    }
+                                )
+                            ),
+                        }
+                    )
+                ),
+            }
+        ),
+    ),
+    "notify.test": _route(
+        "POST /v1/notify/test",
+        "Send a notification by each way that is set up, and say what became of it",
+        body=_NOTHING,
+        answer=obj(
+            {"results": array(obj({"channel": choice(*_CHANNELS), "problem": nullable(_REASON)}))}
+        ),
+        access=_ADMIN,
+        refusals=(HTTPStatus.CONFLICT,),
+        timeout_s=SLOW_S,
+    ),
+    "checklist": _route(
+        "GET /v1/checklist", "What is still to do until the box is set up", answer=_CHECKLIST
+    ),
+    "checklist.dismiss": _route(
+        "POST /v1/checklist/<line>",
+        "Take a line as one that does not apply here, or no longer",
+        body=obj({"dismissed": _FLAG}),
+        answer=_CHECKLIST,
+        access=_ADMIN,
+        refusals=(HTTPStatus.NOT_FOUND,),
+    ),
+    "log": _route(
+        "GET /v1/log",
+        "What happened since a time: changes of state, wakes, decisions, and what the controller"
+        " noted in its log; at most 200 of each",
+        query={"since_s": number(minimum=0)},
+        answer=obj(
+            {
+                "transitions": array(ANY_OBJECT),
+                "wakes": array(ANY_OBJECT),
+                "decisions": array(ANY_OBJECT),
+                "system": array(obj({"t_s": number(), "line": string()})),
+            }
+        ),
+        access=_ADMIN,
     ),
     "transitions": _route("GET /v1/transitions", "Changes of state, newest first", query=_ROWS),
     "wakes": _route("GET /v1/wakes", "Who woke a server, newest first", query=_ROWS),
@@ -319,6 +428,30 @@ _SERVERS: Final = {
         "Pin the server's host key, its fingerprint compared",
         body=_may(_PIN, "fingerprint"),
     ),
+    "server.agent": _server(
+        "GET /agent",
+        "Whether the server has fetched its agent's key with its last code",
+        answer=_CODE,
+    ),
+    "server.agent.code": _server(
+        "POST /agent/code",
+        "Make a code: with it the server fetches a new key for its agent, once",
+        answer=obj({**_CODE["properties"], "code": string()}),
+        access=_ADMIN_ONLY,
+    ),
+    "server.agent.key": _server(
+        "POST /agent/key",
+        "Make a new key for the server's agent; it is shown this once",
+        answer=obj({"key": string(description="64 hex digits")}),
+        access=_ADMIN_ONLY,
+    ),
+    "agent.key": _route(
+        "POST /v1/agent-key",
+        "Fetch a new key for an agent with the code that its server was given",
+        body=obj({"code": string(minLength=1, maxLength=64)}),
+        answer=obj({"server": string(), "key": string(description="64 hex digits")}),
+        refusals=(HTTPStatus.FORBIDDEN, HTTPStatus.CONFLICT),
+    ),
     "server.facts_script": _server(
         "GET /facts-script",
         "A script that looks at the server itself; what it prints belongs into the check",
@@ -346,6 +479,21 @@ _JOBS: Final = {
         "/meter-search",
         "Look for meters: USB, this box's chips, plugs of the last scan",
         "The search for meters",
+    ),
+    **_job(
+        "pico.install",
+        "/pico/install",
+        "Put on a Pico what it lacks of MicroPython and of our firmware; `replace`: also where"
+        " another program is on it",
+        "The installation on a Pico",
+        body=_may({"place": string(minLength=1, maxLength=64), "replace": _FLAG}, "place"),
+    ),
+    **_job(
+        "pico.calibrate",
+        "/pico/calibrate",
+        "Calibrate our USB meter: without `load_w` what it shows becomes nothing, with it that",
+        "The calibration of our USB meter",
+        body=_may({"meter": _TEXT, "load_w": number(minimum=0.01, maximum=10000)}, "meter"),
     ),
     **_job(
         "server.host_key",
@@ -382,6 +530,39 @@ _SETUP: Final = {
         "What servers were measured to draw, with sources",
         access=_ADMIN,
         refusals=(HTTPStatus.CONFLICT,),
+    ),
+}
+
+_PICO: Final = {
+    "pico": _route(
+        "GET /v1/pico",
+        "The Raspberry Pi Picos on the box's USB, and what the box has to put on them",
+        answer=obj(
+            {
+                "newest": string(description="version of our firmware that is here"),
+                "micropython": nullable(string(description="version that is here")),
+                "picos": array(
+                    obj(
+                        {
+                            "place": string(description="its socket, by the kernel's name"),
+                            "kind": choice("boot", "serial", "boot2350"),
+                            "port": string(),
+                            "meter": nullable(string(description="the meter that is set up there")),
+                            "version": nullable(string(description="as that meter says")),
+                        }
+                    )
+                ),
+            }
+        ),
+        access=_ADMIN,
+    ),
+    "pico.micropython": _route(
+        "PUT /v1/pico/micropython",
+        "Keep a UF2 file, if it is MicroPython for a Pico",
+        body=obj({"file": _FILE}),
+        answer=obj({"micropython": string()}),
+        access=_ADMIN_ONLY,  # nobody has signed it, as an update is
+        refusals=(HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY),
     ),
 }
 
@@ -643,6 +824,7 @@ ROUTES: Final[dict[str, Route]] = {
     **_SERVERS,
     **_JOBS,
     **_SETUP,
+    **_PICO,
     **_BOX,
     **_HTTPS,
     **_UPDATES,

@@ -23,7 +23,7 @@ from naproxy.box.machine import SERVICES, Own
 from naproxy.box.secrets import values as secret_values
 from naproxy.config.document import Config
 from naproxy.config.installation import Installation
-from naproxy.core import files
+from naproxy.core import files, office_time
 from naproxy.core.processes import why, words
 from naproxy.core.reason import Reason, reason_of
 from naproxy.edge.store import secrets as edge_secrets
@@ -55,6 +55,12 @@ class Host(Protocol):
 
     def restart(self) -> None:
         """Begin anew, as soon as the answer is out."""
+
+    def backup_fetched(self) -> None:
+        """Remember that somebody has a backup as of now."""
+
+    def clock_changed(self) -> None:
+        """Take note that the box has another time zone now."""
 
 
 class Operations:
@@ -129,6 +135,7 @@ class Operations:
     async def _time(self, time_zone: str, ntp: Sequence[str] = ()) -> dict[str, Any]:
         forms.clock(time_zone, ntp)
         await self.own.time(time_zone, ntp)
+        self._host.clock_changed()
         return await self._state()
 
     async def _name(self, name: str) -> dict[str, Any]:
@@ -176,18 +183,19 @@ class Operations:
     async def _system_log(self) -> list[str]:
         if self.own.ours:
             try:
-                return logs.tail(SYSTEM_LOG)
+                return logs.by_office_clock(logs.tail(SYSTEM_LOG), time.time())
             except OSError as error:
                 said = Reason("driver.unreadable", file=str(SYSTEM_LOG), why=why(error))
                 raise ApiError(HTTPStatus.BAD_GATEWAY, said) from None
-        argv = ("journalctl", "--no-pager", "--quiet", "-o", "short-iso", "-n", "2000")
+        argv = ("journalctl", "--no-pager", "--quiet", "-o", "short-unix", "-n", "2000")
         try:
             done = await self._does.run(argv, _VARNISH_S)
         except OSError:
             done = None
         if done is None or done.code != 0:
             raise ApiError(HTTPStatus.BAD_GATEWAY, Reason("box.no_system_log"), "source")
-        return done.output.decode(errors="replace").splitlines()
+        lines = done.output.decode(errors="replace").splitlines()
+        return logs.by_office_clock(lines, time.time())
 
     # Backup, restore, diagnostics
 
@@ -251,7 +259,8 @@ class Operations:
         return path
 
     def _called(self, what: str) -> str:
-        return f"naproxy-{what}-{self._does.host_name()}-{time.strftime('%Y-%m-%d')}.tar.gz"
+        day = office_time.local(time.time()).date().isoformat()
+        return f"naproxy-{what}-{self._does.host_name()}-{day}.tar.gz"
 
     async def _work(self, asked: dict[str, Any]) -> dict[str, Any]:
         """Have it done in a process of its own, one at a time."""
@@ -291,6 +300,8 @@ class Operations:
         size = self._path(name).stat().st_size
         if offset + len(data) >= size:
             self._path(name).unlink()
+            if name == _OUT["backup"]:
+                self._host.backup_fetched()
         return {"data": base64.b64encode(data).decode(), "bytes": size}
 
     def _take_part(self, offset: int, body: bytes) -> dict[str, Any]:

@@ -6,7 +6,9 @@ import os
 import time
 from pathlib import Path
 from typing import Final
+from zoneinfo import ZoneInfo
 
+from naproxy.core.hours import zone
 from naproxy.server.inhibitors import CLOCK_SET_S
 
 _TIME_ERROR: Final = 5
@@ -33,6 +35,8 @@ def is_set(now_s: float | None = None) -> bool:
 
 def zone_name(etc: Path = Path("/etc")) -> str:
     """Return the machine's time zone, as Europe/Zurich; UTC if it has none."""
+    if isinstance(named := zone("", etc / "localtime"), ZoneInfo) and named.key:
+        return named.key
     try:
         target = os.path.realpath(etc / "localtime")
         if "/zoneinfo/" in target:

@@ -4,16 +4,38 @@ from __future__ import annotations
 
 import logging
 import os
-import time
+import re
 from collections import deque
 from collections.abc import Iterable
+from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Final
+
+from naproxy.core import office_time
+from naproxy.core.hours import zone
 
 MOST_LINES: Final = 1000
 MOST_CHARS: Final = 500
 _MOST_BYTES: Final = 1 << 18
 _KEPT: Final = 2000
+_MONTHS: Final = [
+    "Jan",
+    "Feb",
+    "Mar",
+    "Apr",
+    "May",
+    "Jun",
+    "Jul",
+    "Aug",
+    "Sep",
+    "Oct",
+    "Nov",
+    "Dec",
+]
+_STAMP: Final = re.compile(rf"({'|'.join(_MONTHS)}) ([ \d]\d) (\d\d):(\d\d):(\d\d)(?!\S)")
+_EPOCH: Final = re.compile(r"\d{9,11}\.\d{6}(?!\S)")
+_AHEAD_S: Final = 86400.0
+"""The clock may have been set back meanwhile."""
 
 
 class Ring(logging.Handler):
@@ -22,17 +44,21 @@ class Ring(logging.Handler):
     def __init__(self) -> None:
         """Begin with none."""
         super().__init__()
-        self._lines: deque[str] = deque(maxlen=_KEPT)
+        self._lines: deque[tuple[float, str]] = deque(maxlen=_KEPT)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Keep what is said."""
-        stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(record.created))
         lines = self.format(record).splitlines()
-        self._lines.extend(f"{stamp} {line[:MOST_CHARS]}" for line in lines)
+        self._lines.extend((record.created, line[:MOST_CHARS]) for line in lines)
+
+    def since(self, t_s: float, most: int) -> list[tuple[float, str]]:
+        """Return the last lines after a time with theirs, oldest first, safe to show."""
+        found = [(at_s, _safe(line)) for at_s, line in list(self._lines) if at_s > t_s]
+        return found[-most:]
 
     def lines(self) -> list[str]:
-        """Return them, oldest first."""
-        return list(self._lines)
+        """Return them, oldest first, with date and time by the office's clock."""
+        return [f"{office_time.stamp(t_s)} {line}" for t_s, line in list(self._lines)]
 
 
 def tail(path: Path) -> list[str]:
@@ -44,6 +70,35 @@ def tail(path: Path) -> list[str]:
     lines = data.decode(errors="replace").split("\n")
     # The first is cut where not the whole file was read.
     return [line for line in (lines[1:] if size > _MOST_BYTES else lines) if line]
+
+
+def by_office_clock(lines: Iterable[str], now_s: float, box: tzinfo | None = None) -> list[str]:
+    """Return lines of syslog or of `journalctl -o short-unix` with the office's time, as `Ring`.
+
+    `box`: the zone of syslog's. RFC 3164 has no year: it is the last one in which that day was not
+    to come yet. What has no such time at its begin stays as it is.
+    """
+    box = box or zone("")
+    return [_by_office_clock(line, now_s, box) for line in lines]
+
+
+def _by_office_clock(line: str, now_s: float, box: tzinfo) -> str:
+    if since_epoch := _EPOCH.match(line):
+        return office_time.stamp(float(since_epoch[0])) + line[since_epoch.end() :]
+    found = _STAMP.match(line)
+    if not found:
+        return line
+    day, hour, minute, second = map(int, found.groups()[1:])
+    month = _MONTHS.index(found[1]) + 1
+    latest = datetime.fromtimestamp(now_s + _AHEAD_S, box)
+    for year in (latest.year, latest.year - 1):
+        try:
+            then = datetime(year, month, day, hour, minute, second, tzinfo=box)
+        except ValueError:  # 29 February of another year
+            continue
+        if then <= latest:
+            return office_time.stamp(then.timestamp()) + line[found.end() :]
+    return line
 
 
 def chosen(lines: Iterable[str], contains: str, limit: int) -> list[str]:

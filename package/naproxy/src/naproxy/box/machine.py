@@ -60,10 +60,15 @@ class Own:
     def settings(self) -> dict[str, Any]:
         """Return what it was told: network, time servers; and until when a trial runs."""
         network = _read(self._file(_NETWORK)) or {"method": "dhcp"}
+        vlan = network.get("vlan", "")
         return {
             "method": network.get("method", "dhcp"),
             "address": network.get("address", ""),
             "gateway": network.get("gateway", ""),
+            "ipv6": network.get("ipv6") or "auto",
+            "address6": network.get("address6", ""),
+            "gateway6": network.get("gateway6", ""),
+            "vlan": int(vlan) if vlan.isdecimal() else None,
             "dns": network.get("dns", "").split(),
             "ntp": _read(self._file(_TIME)).get("ntp", "").split(),
             "trial_until_s": self._until_s,

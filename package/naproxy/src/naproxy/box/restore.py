@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any, Final
 from naproxy.box.secrets import files, private
 from naproxy.config import document as config
 from naproxy.config import edit as configedit
+from naproxy.config import paths
 from naproxy.config.edit import Change
 from naproxy.config.paths import inside
 from naproxy.config.worked import Worked
 from naproxy.core.files import sync, write
-from naproxy.core.schema import ConfigError
+from naproxy.core.schema import ConfigError, held
 from naproxy.edge.store import put_account, store_of
 from naproxy.history.tables import FILE
 
@@ -34,6 +35,8 @@ READY: Final = "restore"
 _NEW: Final = "restore.new"
 _EDGE: Final = "edge.json"
 _ACCOUNTS: Final = "accounts.json"
+_WHERETO: Final = ("address", "host", "smtp_host")
+"""Keys beside a secret that say who is sent it."""
 
 
 def lay_ready(
@@ -79,25 +82,50 @@ def merged(found: archive.Found, file: Path, *, with_secrets: bool) -> bytes:
     """Return the backup's configuration with what stays this box's own.
 
     That is where things are, which a request must never change, and, unless the backup's are
-    wanted, the secrets.
+    wanted, the secrets. ArchiveError if it names files or devices that no request may name.
     """
+    from naproxy.box import archive  # noqa: PLC0415 - loaded by now
+
     chosen = Worked(file).choose()
     own, own_text, theirs = chosen.found, chosen.used, config.look(found.toml)
     places = [Change("set", f"box.{key}", value) for key, value in own.arguments.items()]
     strange = [Change("remove", f"box.{key}") for key in theirs.arguments.keys() - own.arguments]
     text = configedit.edit(found.toml, [*places, *strange])
     if not with_secrets:
-        data = tomllib.loads(own_text.decode())
+        data, others = tomllib.loads(own_text.decode()), tomllib.loads(found.toml.decode())
         for path in private(found.loaded):
             text = configedit.edit(text, [Change("remove", path)])
         for path in private(own.config):
+            if _whereto(path, data) != _whereto(path, others):
+                continue  # The backup's host has no business with the box's password.
             # Where the backup has no such server there is nothing to keep.
             with contextlib.suppress(ConfigError):
                 known = configedit.edit(text, [Change("set", path, configedit.at(data, path))])
                 config.parse(known)
                 text = known
-    config.parse(text)
+        # The box's own files stay as well, under the names that its own settings have for them.
+        known_keys = {path for path, _, _ in held(theirs.config)}
+        mine = [(path, name) for path, _, name in held(own.config) if name and path in known_keys]
+        none = str(file.parent / "secrets" / "not-restored")
+        told = {path for path, _ in mine if path.endswith(("password_file", "token_file"))}
+        told = {path for path in told if _whereto(path, data) != _whereto(path, others)}
+        kept = [Change("set", path, none if path in told else name) for path, name in mine]
+        text = configedit.edit(text, kept)
+    # Somebody may have made it to have root read or open what is none of the box's business.
+    if problems := list(paths.strange(config.parse(text), own.config, file.parent)):
+        raise archive.ArchiveError("backup.bad_configuration", detail="; ".join(map(str, problems)))
     return text
+
+
+def _whereto(path: str, data: Any) -> list[Any]:
+    """Return what the tables around a secret say of who is sent it."""
+    parts = path.split(".")
+    tables = [".".join(parts[:end]) for end in range(1, len(parts))]
+    found = []
+    for place in (f"{table}.{key}" for table in tables for key in _WHERETO):
+        with contextlib.suppress(ConfigError, KeyError, IndexError, TypeError, ValueError):
+            found.append((place, configedit.at(data, place)))
+    return found
 
 
 def take(file: Path, data_dir: Path, edge_dir: Path) -> bool:

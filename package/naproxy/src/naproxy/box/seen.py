@@ -13,20 +13,25 @@ _PATIENCE_S = 10.0
 
 
 async def network(does: Machine, interface: str, etc: Path = Path("/etc")) -> dict[str, Any]:
-    """Return addresses of the interface, the gateway and the name servers, as they are now."""
+    """Return addresses of the interface, the gateways and the name servers, as they are now."""
     links = await _json(does, ("ip", "-j", "addr", "show", "dev", interface))
-    routes = await _json(does, ("ip", "-j", "-4", "route", "show", "default"))
+    routes = [
+        route
+        for family in ("-4", "-6")
+        for route in await _json(does, ("ip", "-j", family, "route", "show", "default"))
+        if route.get("dev") == interface
+    ]
     addresses = [
         f"{each.get('local')}/{each.get('prefixlen')}"
         for link in links
         for each in link.get("addr_info", ())
         if each.get("scope") == "global"
     ]
-    gateways = [route["gateway"] for route in routes if "gateway" in route]
+    gateways = dict.fromkeys(str(route["gateway"]) for route in routes if "gateway" in route)
     return {
         "interface": interface,
         "addresses": addresses,
-        "gateway": gateways[0] if gateways else "",
+        "gateways": list(gateways),
         "dns": _name_servers(etc / "resolv.conf"),
     }
 

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from naproxy.api.command import CommandError, call, socket_option
+from naproxy.api.command import CommandError, by_office_clock, call, socket_option
+from naproxy.core import office_time
 from naproxy.core.reason import stored_reason
 
 _MOST_BYTES: Final = 1 << 18
@@ -78,6 +79,8 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run one of the subcommands."""
+    if not args.json:
+        by_office_clock(args.socket)
     return _edge(args) if args.command == "edge" else _certificate(args)
 
 
@@ -168,12 +171,12 @@ def describe(certificate: Mapping[str, Any]) -> list[str]:
         names = ", ".join([*asked, "not there yet"])
     lines = [f"{head}{names}"]
     if certificate["not_after_s"] is not None:
-        until = time.strftime("%Y-%m-%d", time.gmtime(certificate["not_after_s"]))
+        until = office_time.local(certificate["not_after_s"]).date().isoformat()
         kind = f"{certificate['kind'].upper()} {certificate['bits']}"
         lines.append(f"  {kind}, issued by {certificate['issuer']}, until {until}")
         lines.append(f"  used by {', '.join(certificate['in_use_by']) or 'no server'}")
     if certificate.get("next_try_s") is not None:
-        at = time.strftime("%Y-%m-%d %H:%M", time.localtime(certificate["next_try_s"]))
+        at = f"{office_time.local(certificate['next_try_s']):%Y-%m-%d %H:%M}"
         verb = "looks for another" if certificate["source"] == "server" else "has it issued anew"
         lines.append(f"  the box {verb} at {at}" if asked is None else f"  next try: {at}")
     if certificate.get("problem"):
@@ -182,6 +185,7 @@ def describe(certificate: Mapping[str, Any]) -> list[str]:
 
 
 def _edge(args: argparse.Namespace) -> int:
+    by_office_clock(args.socket)
     told = call(args.socket, "edge")
     if args.json:
         print(json.dumps(told, indent=2))
@@ -210,7 +214,7 @@ def _describe_edge(told: Mapping[str, Any]) -> list[str]:
         lines = [f"{does} by haproxy {told['version']}"]
         lines.append(f"{told['connections']} connections are open")
     if told["applied_s"] is not None:
-        since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(told["applied_s"]))
+        since = office_time.stamp(told["applied_s"])
         lines.append(f"its configuration is of {since}")
     if told["uncovered"]:
         lines.append(f"no certificate for {', '.join(told['uncovered'])}: browsers warn")

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
+from datetime import datetime, timedelta
+from datetime import time as clock_time
 from pathlib import Path
 from typing import Any, Final
 
 from naproxy.api import https
-from naproxy.api.command import CommandError, call, duration, socket_option
+from naproxy.api.command import (
+    CommandError,
+    by_office_clock,
+    call,
+    duration,
+    socket_option,
+)
 from naproxy.config import document as config
 from naproxy.config.describe import as_json
 from naproxy.config.worked import Worked
-from naproxy.core import schema
+from naproxy.core import office_time, schema
 from naproxy.core.reason import Reason, stored_reason
 
 _POLL_S: Final = 0.1
@@ -54,7 +63,10 @@ def add_parser(subparsers: Any) -> None:
     mode.add_argument("mode", choices=("auto", "awake"), help="auto: the policy decides")
     until = mode.add_mutually_exclusive_group()
     until.add_argument(
-        "--until", type=_moment, metavar="WHEN", help="such as 18:00 or '2026-03-01 18:00'"
+        "--until",
+        type=_shown,
+        metavar="WHEN",
+        help="such as 18:00 or '2026-03-01 18:00', by the office's clock",
     )
     until.add_argument("--for", type=duration, dest="length_s", metavar="TIME", help="such as 90m")
     for name, words in (
@@ -109,25 +121,22 @@ def run(args: argparse.Namespace) -> int:
     return _RUN[args.command](args)
 
 
-def _moment(text: str) -> float:
-    """Read 18:00 (the next one) or a date and time, as epoch seconds."""
-    now_s = time.time()
-    for form, day in (("%H:%M", True), ("%Y-%m-%d %H:%M", False), ("%Y-%m-%dT%H:%M", False)):
-        try:
-            read = time.strptime(text, form)
-        except ValueError:
-            continue
-        if not day:
-            return time.mktime(read)
-        today = time.localtime(now_s)
-        when_s = _at(today, read.tm_hour, read.tm_min)
-        return when_s if when_s > now_s else _at(today, read.tm_hour, read.tm_min, days=1)
+def _shown(text: str) -> clock_time | datetime:
+    """Read 18:00, or a date and time, as a clock shows it."""
+    for form in ("%H:%M", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M"):
+        with contextlib.suppress(ValueError):
+            read = datetime.strptime(text, form)
+            return read.time() if form == "%H:%M" else read
     raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 18:00 or '2026-03-01 18:00'")
 
 
-def _at(day: time.struct_time, hour: int, minute: int, days: int = 0) -> float:
-    """Return the epoch seconds of a time of day; mktime knows about summer time."""
-    return time.mktime((day.tm_year, day.tm_mon, day.tm_mday + days, hour, minute, 0, 0, 0, -1))
+def _moment_s(shown: clock_time | datetime, now_s: float) -> float:
+    """Return when the office's clocks show that; of a time of day the next one."""
+    if isinstance(shown, datetime):
+        return office_time.instant_s(shown)
+    at = datetime.combine(office_time.local(now_s).date(), shown)
+    when_s = office_time.instant_s(at)
+    return when_s if when_s > now_s else office_time.instant_s(at + timedelta(1))
 
 
 def server_named(answer: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -202,6 +211,7 @@ def describe(server: Mapping[str, Any], now_s: float, width: int = 0) -> list[st
         lines.append(f"{stored_reason(server['sleeps_itself'])} (naproxy leave {server['id']})")
     lines.extend(_planned(server, now_s))
     lines += [_search_engine(each, now_s) for each in server["engines"]]
+    lines += _warmed(server["warming"])
     if server["commissioning"]:
         lines.append(_commissioning(server["commissioning"]))
     elif server["not_armed"] and server["not_armed"] not in told:
@@ -217,6 +227,14 @@ def describe(server: Mapping[str, Any], now_s: float, width: int = 0) -> list[st
         lines.append(f"ALERT: {stored_reason(server['alert'])}")
     pad = " " * (width + 2)
     return [f"{server['id']:<{width}}  {lines[0]}", *(pad + line for line in lines[1:])]
+
+
+def _warmed(warming: Mapping[str, Any]) -> Iterator[str]:
+    if warming["fetches"]:
+        since = office_time.local(warming["since_s"]).date().isoformat()
+        avoided, took = warming["wakes_avoided"], span(warming["took_s"])
+        what = "wake" if avoided == 1 else "wakes"
+        yield f"the cache before its sleeps: {avoided} {what} avoided since {since}, took {took}"
 
 
 def visits(around: int) -> str:
@@ -281,9 +299,7 @@ def _why_awake(server: Mapping[str, Any]) -> str:
 
 def clock(t_s: float, now_s: float) -> str:
     """Return a moment, with its date if that is another day."""
-    moment, now = time.localtime(t_s), time.localtime(now_s)
-    same_day = moment[:3] == now[:3]
-    return time.strftime("%H:%M" if same_day else "%Y-%m-%d %H:%M", moment)
+    return office_time.told(t_s, now_s)
 
 
 def span(seconds: float) -> str:
@@ -305,6 +321,7 @@ def _sleep(args: argparse.Namespace) -> int:
 
 def _ask_and_wait(args: argparse.Namespace, goal: str, on_the_way: tuple[str, ...]) -> int:
     server = call(args.socket, f"server.{args.command}", server=args.id)
+    by_office_clock(args.socket)
     begun_s = time.monotonic()
     while not args.no_wait and server["state"] in on_the_way:
         if time.monotonic() - begun_s > args.timeout:
@@ -318,7 +335,10 @@ def _ask_and_wait(args: argparse.Namespace, goal: str, on_the_way: tuple[str, ..
 
 
 def _mode(args: argparse.Namespace) -> int:
-    until_s = args.until if args.length_s is None else time.time() + args.length_s
+    by_office_clock(args.socket)
+    until_s = None if args.length_s is None else time.time() + args.length_s
+    if args.until is not None:
+        until_s = _moment_s(args.until, time.time())
     body = {"mode": args.mode, "until_s": until_s}
     server = call(args.socket, "server.mode", body, server=args.id)
     print("\n".join(describe(server, time.time())))
@@ -335,6 +355,7 @@ def _cache(args: argparse.Namespace) -> int:
 
 
 def _rows(args: argparse.Namespace, table: str) -> list[dict[str, Any]]:
+    by_office_clock(args.socket)
     since_s = None if args.since is None else max(0.0, time.time() - args.since)
     said = call(args.socket, table, server=args.id, since_s=since_s, limit=args.limit)
     rows: list[dict[str, Any]] = said[table]
@@ -349,11 +370,12 @@ def _journal(args: argparse.Namespace) -> int:
     for row in rows:
         if args.decisions:
             may = "may sleep" if row["sleep"] else "stays as it is"
-            print(f"{_stamp(row['t_s'])}  {row['server']}  {may}: {stored_reason(row['reason'])}")
+            why = stored_reason(row["reason"])
+            print(f"{office_time.stamp(row['t_s'])}  {row['server']}  {may}: {why}")
             continue
         before, after = row["from"].replace("_", " "), row["to"].replace("_", " ")
         change = f"{before} -> {after}: {stored_reason(row['reason'])}"
-        print(f"{_stamp(row['t_s'])}  {row['server']}  {change}")
+        print(f"{office_time.stamp(row['t_s'])}  {row['server']}  {change}")
     return 0
 
 
@@ -368,14 +390,10 @@ def _wakes(args: argparse.Namespace) -> int:
         who = " ".join(filter(None, (row["who"], f"({row['class']})" if row["class"] else "")))
         why = stored_reason(row["reason"])
         print(
-            f"{_stamp(row['t_s'])}  {row['server']}  {row['outcome']}{waited},"
+            f"{office_time.stamp(row['t_s'])}  {row['server']}  {row['outcome']}{waited},"
             f" packets: {row['packets']}; {why} by {who} {request}".rstrip()
         )
     return 0
-
-
-def _stamp(t_s: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(t_s))
 
 
 def _config(args: argparse.Namespace) -> int:
@@ -396,7 +414,8 @@ def _config(args: argparse.Namespace) -> int:
         return 1
     for warning in found.warnings:
         print(f"warning: {warning}", file=sys.stderr)
-    print(f"{args.file}: good, {len(found.config.server)} servers")
+    servers = len(found.config.server)
+    print(f"{args.file}: good, {servers} server{'' if servers == 1 else 's'}")
     return 0
 
 

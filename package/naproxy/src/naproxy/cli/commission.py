@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from naproxy.api import powers
-from naproxy.api.command import CommandError, call, duration, socket_option
+from naproxy.api.command import CommandError, by_office_clock, call, duration, socket_option
 from naproxy.cli.commands import describe
 from naproxy.core.reason import stored_reason
 from naproxy.server.commissioning import Plan
@@ -90,6 +90,7 @@ def _call(args: argparse.Namespace, what: str, body: Any = None) -> Any:
 def _tell(args: argparse.Namespace) -> int:
     """Have one of the others done, and say what the server does now."""
     server = _call(args, args.command)
+    by_office_clock(args.socket)
     print("\n".join(describe(server, time.time())))
     return 0
 

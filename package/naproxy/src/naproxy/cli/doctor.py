@@ -52,6 +52,8 @@ def run(args: argparse.Namespace) -> int:
         loaded = chosen.found.config
         server = next((each for each in loaded.server if each.id == args.id), None)
         if server is None:
+            if not loaded.server:
+                return _wrong(f"{args.config}: {Reason('config.no_server', name=args.id)}")
             known = [each.id for each in loaded.server]
             return _wrong(str(Reason("doctor.no_server", name=args.id, names=known)))
         if args.script:

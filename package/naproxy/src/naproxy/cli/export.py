@@ -8,6 +8,7 @@ import sqlite3
 import sys
 import time
 from contextlib import closing
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ from naproxy.api.command import (
     socket_option,
 )
 from naproxy.config import document as config
+from naproxy.core import office_time
 from naproxy.core.schema import ConfigError
 from naproxy.history.read import queries, rows
 from naproxy.history.tables import FILE
@@ -34,7 +36,7 @@ def add_parser(subparsers: Any) -> None:
     export: argparse.ArgumentParser = subparsers.add_parser(
         "export",
         help="write the history as CSV or JSON",
-        description="Write a part of the history to standard output. Times are the box's own;"
+        description="Write a part of the history to standard output. Times are the office's;"
         " power is in watts, energy in joules.",
         parents=[installation_options("data_dir")],
     )
@@ -43,12 +45,8 @@ def add_parser(subparsers: Any) -> None:
     )
     export.add_argument("id", nargs="?", metavar="ID", help="only this meter or server")
     when = "such as 2026-03-01, '2026-03-01 18:00', or 7d for seven days ago"
-    export.add_argument(
-        "--from", dest="from_s", type=_moment, default="1d", metavar="WHEN", help=f"{when} (1d)"
-    )
-    export.add_argument(
-        "--to", dest="to_s", type=_moment, default="0s", metavar="WHEN", help="the same (now)"
-    )
+    export.add_argument("--from", dest="begin", default="1d", metavar="WHEN", help=f"{when} (1d)")
+    export.add_argument("--to", dest="end", default="0s", metavar="WHEN", help="the same (now)")
     export.add_argument(
         "--tier",
         choices=tuple(queries.TIERS),
@@ -67,14 +65,18 @@ def add_parser(subparsers: Any) -> None:
     )
 
 
-def _moment(text: str) -> float:
-    """Read a local date and time, or how long ago, as epoch seconds."""
+def _moment(text: str, option: str) -> float:
+    """Read a date and time of the office's clock, or how long ago, as epoch seconds."""
     for form in _FORMS:
         try:
-            return time.mktime(time.strptime(text, form))
+            read = datetime.strptime(text, form)
+            return office_time.instant_s(read)
         except (ValueError, OverflowError):
             continue
-    return time.time() - duration(text)
+    try:
+        return time.time() - duration(text)
+    except argparse.ArgumentTypeError as error:
+        raise CommandError(str(error), option) from None
 
 
 def run(args: argparse.Namespace) -> int:
@@ -87,14 +89,18 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _export(args: argparse.Namespace) -> None:
-    if args.from_s >= args.to_s:
+    found = _configuration(args)
+    if found is not None:
+        office_time.follow(found.config.office.time_zone)
+    from_s, to_s = _moment(args.begin, "--from"), _moment(args.end, "--to")
+    if from_s >= to_s:
         raise CommandError("--from must be before --to")
     if args.tier == "seconds" and args.what == "traffic":
         raise CommandError("the history has traffic by minutes and hours, not by seconds")
-    data_dir = Path(args.data_dir or _data_dir(args))
+    data_dir = Path(args.data_dir if found is None else installed(args, found).data_dir)
     try:
         with closing(queries.open_history(data_dir)) as db:
-            part = rows.Part(args.from_s, args.to_s, args.id, args.tier)
+            part = rows.Part(from_s, to_s, args.id, args.tier)
             _write(args.what, rows.rows(db, args.what, part), as_json=args.json)
     except rows.NoSuchMeterError as error:
         raise CommandError(str(error)) from None
@@ -102,10 +108,16 @@ def _export(args: argparse.Namespace) -> None:
         raise CommandError(f"{data_dir / FILE}: {error}") from None
 
 
-def _data_dir(args: argparse.Namespace) -> str:
+def _configuration(args: argparse.Namespace) -> config.Found | None:
+    """Return the settings; None where they cannot be read and are not needed for the folder."""
     try:
-        return installed(args, config.read_or_new(args.config)).data_dir
+        return config.read_or_new(args.config)
     except (ConfigError, OSError) as error:
+        if args.data_dir:
+            print(
+                f"naproxy export: times are the box's own: {args.config}: {error}", file=sys.stderr
+            )
+            return None
         raise CommandError(f"{args.config}: {error}; or give --data-dir") from None
 
 

@@ -50,7 +50,9 @@ def run(args: argparse.Namespace) -> int:
             raise CommandError(str(Reason("update.no_fleet")))
         kind = board(Path(installed(args, found).rauc_conf))
         _write(args.file, rendered(ours, socket.gethostname(), kind))
-    except (ConfigError, OSError) as error:
+    except ConfigError as error:
+        raise CommandError(f"{args.config}: {error}") from None
+    except OSError as error:
         raise CommandError(str(error)) from None
     return 0
 

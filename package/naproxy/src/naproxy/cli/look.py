@@ -11,6 +11,7 @@ from typing import Any, Final
 from naproxy.api import https
 from naproxy.api.command import call, socket_option
 from naproxy.cli.commands import clock, server_named, span, visits
+from naproxy.core import office_time
 from naproxy.core.reason import Reason, stored_reason
 from naproxy.server.sight import HTTPS_PORT
 
@@ -131,6 +132,6 @@ def _shown(shown: Mapping[str, Any]) -> str:
     whom = f"for {shown['name']}" if shown["name"] else "without a name"
     names = ", ".join(shown["names"]) or "no name"
     end_s = shown["not_after_s"]
-    until = time.strftime(", until %Y-%m-%d", time.gmtime(end_s)) if end_s is not None else ""
+    until = f", until {office_time.local(end_s):%Y-%m-%d}" if end_s is not None else ""
     trust = "browsers trust it" if shown["trusted"] else "browsers do not trust it"
     return f"- {whom} it shows a certificate of {names}{until}; {trust}"

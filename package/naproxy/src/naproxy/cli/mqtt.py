@@ -73,31 +73,43 @@ def states(status: Mapping[str, Any], topic: str) -> Iterator[Message]:
         yield f"{topic}/server/{server['id']}", json.dumps(said)
 
 
-def discovery(status: Mapping[str, Any], settings: Mqtt) -> Iterator[Message]:
-    """Yield what tells Home Assistant which sensors there are."""
+def discovery(status: Mapping[str, Any], settings: Mqtt, host: str) -> Iterator[Message]:
+    """Yield what tells Home Assistant which sensors there are; `host` is the box's name."""
+    box = {
+        "identifiers": [settings.topic],
+        "name": f"Naproxy {host}",
+        "sw_version": __version__,
+    }
     for meter in status["meters"]:
         where = f"meter/{meter['id']}"
         about = " (estimated)" if meter["estimated"] else ""
-        yield _sensor(settings, where, "power", f"{meter['id']} power{about}", _POWER)
-        yield _sensor(settings, where, "energy", f"{meter['id']} energy{about}", _ENERGY)
+        yield _sensor(
+            settings, box, where, "power", {**_POWER, "name": f"{meter['id']} power{about}"}
+        )
+        yield _sensor(
+            settings, box, where, "energy", {**_ENERGY, "name": f"{meter['id']} energy{about}"}
+        )
     for certificate in status["box"]["edge"]["certificates"]:
         where = f"certificate/{certificate['id']}"
         name = next(iter(certificate["names"]), certificate["id"])
-        yield _sensor(settings, where, "ends", f"certificate of {name} ends", _ENDS)
+        yield _sensor(
+            settings, box, where, "ends", {**_ENDS, "name": f"certificate of {name} ends"}
+        )
     for server in status["servers"]:
         where = f"server/{server['id']}"
-        yield _sensor(settings, where, "state", f"{server['id']} state", _STATE)
+        yield _sensor(settings, box, where, "state", {**_STATE, "name": f"{server['id']} state"})
 
 
-def _sensor(settings: Mqtt, where: str, what: str, name: str, about: Mapping[str, Any]) -> Message:
+def _sensor(
+    settings: Mqtt, box: Mapping[str, Any], where: str, what: str, about: Mapping[str, Any]
+) -> Message:
     sensor = f"{settings.topic}_{where}_{what}".replace("/", "_")
     said = {
         **about,
-        "name": name,
         "unique_id": sensor,
         "state_topic": f"{settings.topic}/{where}",
         "availability_topic": f"{settings.topic}/status",
-        "device": {"identifiers": [settings.topic], "name": "Naproxy", "sw_version": __version__},
+        "device": box,
     }
     return f"{settings.discovery}/sensor/{sensor}/config", json.dumps(said)
 
@@ -145,10 +157,15 @@ def _client(settings: Mqtt) -> Client:
         raise CommandError("mqtt.host is empty: set it to the broker's address")
     try:
         from paho.mqtt.client import Client  # noqa: PLC0415 - optional
-        from paho.mqtt.enums import CallbackAPIVersion  # noqa: PLC0415 - optional
     except ImportError:
-        raise CommandError("paho-mqtt is not installed: pip install naproxy[mqtt]") from None
-    client = Client(CallbackAPIVersion.VERSION2, client_id=f"naproxy-{socket.gethostname()}")
+        raise CommandError("paho-mqtt is not installed: apt install python3-paho-mqtt") from None
+    name = f"naproxy-{socket.gethostname()}"
+    try:
+        from paho.mqtt.enums import CallbackAPIVersion  # noqa: PLC0415 - optional
+    except ImportError:  # Debian 12 has release 1.6, which knows one API only
+        client = Client(client_id=name)
+    else:
+        client = Client(CallbackAPIVersion.VERSION2, client_id=name)
     if settings.user:
         client.username_pw_set(settings.user, settings.password)
     if settings.tls:
@@ -167,7 +184,10 @@ def _publish(client: Client, settings: Mqtt, control: str) -> str:
     except CommandError as error:
         client.publish(f"{settings.topic}/status", "offline", 1, True)
         return str(error)
-    for topic, payload in (*discovery(status, settings), *states(status, settings.topic)):
+    for topic, payload in (
+        *discovery(status, settings, socket.gethostname()),
+        *states(status, settings.topic),
+    ):
         client.publish(topic, payload, 1, True)
     client.publish(f"{settings.topic}/status", "online", 1, True)
     return ""

@@ -12,6 +12,7 @@ import logging
 import sys
 import time
 from collections.abc import Callable
+from datetime import tzinfo
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,9 +36,19 @@ class Calendars:
     """That of one server."""
 
     def __init__(
-        self, name: str, settings: Settings, folder: Path, changed: Callable[[Agenda], None]
+        self,
+        name: str,
+        settings: Settings,
+        folder: Path,
+        changed: Callable[[Agenda], None],
+        where: Callable[[], tzinfo],
     ) -> None:
-        """`folder`: where the last good copy is kept; `changed` hears what was read."""
+        """`folder`: where the last good copy is kept; `changed` hears what was read.
+
+        `where`: the office's zone, of times in the calendar that name none.
+        """
+        self._where = where
+        self._read_where = where()
         self._name = name
         self._copy = folder / f"{name}.json"
         self._changed = changed
@@ -48,12 +59,13 @@ class Calendars:
     def configure(self, settings: Settings) -> None:
         """Take settings that were checked; another calendar is read at once."""
         before, self._settings = self._settings, settings
-        if (before.calendar, before.time_zone) != (settings.calendar, settings.time_zone):
+        if (before.calendar, self._read_where) != (settings.calendar, self._where()):
             self.begin()
 
     def begin(self) -> None:
         """Look at it from now on."""
         self.stop()
+        self._read_where = self._where()
         self.agenda = Agenda()
         self._changed(self.agenda)
         if self._settings.calendar:
@@ -85,7 +97,7 @@ class Calendars:
         job = {
             "source": self._settings.calendar,
             "copy": str(self._copy),
-            "time_zone": self._settings.time_zone,
+            "time_zone": getattr(self._read_where, "key", None) or "",
             "now_s": time.time(),
         }
         argv = (sys.executable, "-m", "naproxy.controller.calendar_reader")

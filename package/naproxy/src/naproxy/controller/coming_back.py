@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from datetime import tzinfo
 from typing import Any, Final
 
 from naproxy.core.state import State
@@ -19,11 +20,11 @@ _ALIKE_US: Final = 5_000_000
 class ComingBack:
     """One server's, in the page."""
 
-    def __init__(self, shared: Page, index: int) -> None:
-        """Nothing is known of it."""
+    def __init__(self, shared: Page, index: int, where: Callable[[], tzinfo]) -> None:
+        """Nothing is known of it. `where`: the office's zone."""
         self._page = shared
         self._index = index
-        self._usual = Usual()
+        self._usual = Usual(where)
         self._last_s = -_EVERY_S
 
     def kept(self) -> dict[str, Any]:

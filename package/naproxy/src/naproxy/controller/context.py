@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import tzinfo
 from pathlib import Path
 
 from naproxy.controller.look import Looker, look
 from naproxy.controller.varnish import Varnish
 from naproxy.controller.verifying import Verifier
+from naproxy.core import office_time
 from naproxy.history.write.journal import Journal
 from naproxy.shm.page import Page
 
@@ -23,7 +25,9 @@ class BoxContext:
     epoch_s: float
     power_w: Callable[[str], float | None] = lambda _: None
     """What a server draws now, by its id; None without a meter, or if it does not say."""
-    day: Callable[[], int] = lambda: date.today().toordinal()
+    where: Callable[[], tzinfo] = office_time.where
+    """The office's zone: what is decided by hours goes by its clocks."""
+    day: Callable[[], int] = lambda: office_time.local(time.time()).toordinal()
     """The office's day now."""
     look: Looker = look
     """Looks whether a server's visitors come past the box."""

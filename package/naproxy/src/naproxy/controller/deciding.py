@@ -83,9 +83,10 @@ class Decider:
             delta_s=server.promise.delta_s,
             sleep_s=self._machine.fall.value_s,
             wake_s=self._machine.wake.value_s,
+            where=self._box.where(),
         )
         self._policy: Policy = policy.make(server.policy, setup)
-        self._guard = Guard(server.awake)
+        self._guard = Guard(server.awake, self._box.where())
         self._guard.agenda = self._agenda
 
     def configure(self, server: Server) -> None:
@@ -201,6 +202,10 @@ class Decider:
         self._last_t_s = max(self._last_t_s, self._t_s(monotonic_s))
         return self._last_t_s
 
+    def spent(self) -> float:
+        """Return the share of the waits that the promise allows today which are used up."""
+        return self._policy.spent()
+
     # Who pays for it
 
     def account(self) -> None:
@@ -235,8 +240,7 @@ class Decider:
         self.mode_until_s = until_s if awake else None
         reason = Reason("server.kept_awake")
         if awake and until_s is not None:
-            until = time.strftime("%Y-%m-%d %H:%M", time.localtime(until_s))
-            reason = Reason("server.kept_awake_until", until=until)
+            reason = Reason("server.kept_awake_until", until_at_s=until_s)
         self._executor.step(ModeSet(awake, self._mode_ends_s(), reason))
 
     def _mode_ends_s(self) -> float:

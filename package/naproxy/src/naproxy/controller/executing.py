@@ -99,7 +99,7 @@ class Executor:
         self.machine = Machine(_times(server), _ladder(server, {}), time.monotonic(), slept=slept)
         self._neighbour = Neighbour(server.address, interface)
         self.sharing = Sharing(box, index, server.share)
-        self.appointments = Appointments(server.awake)
+        self.appointments = Appointments(server.awake, box.where())
         self.services = Known()
         self._equip(server, interface)
 
@@ -131,7 +131,7 @@ class Executor:
             self._neighbour.release()
             self._neighbour = Neighbour(server.address, interface)
         self.sharing.shares.configure(server.share)
-        self.appointments.configure(server.awake)
+        self.appointments.configure(server.awake, self._box.where())
         self._prober.stop()
         self._pinger.stop()
         old_state = self.server.sleep.state

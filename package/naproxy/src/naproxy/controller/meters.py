@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import logging
+import os
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import aclosing, asynccontextmanager
 from typing import Any, Final
 
 from naproxy import drivers
@@ -79,6 +80,14 @@ class Meter:
         """Let go of the device."""
         if self._task:
             self._task.cancel()
+
+    async def let_go(self) -> None:
+        """Let go of the device, and have done so: `start` takes it again."""
+        if self._task:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+            self._task = None
+        self.problem = Reason("meter.lent")
 
     async def _listen(self) -> None:
         wait_s = FIRST_WAIT_S / 2
@@ -174,6 +183,13 @@ class Meter:
             "faults": dict(self.faults),
         }
 
+    @property
+    def port(self) -> str:
+        """Return the serial port that it is at; empty if it is at none."""
+        options = self.options
+        by_usb = getattr(options, "via", "usb") == "usb"
+        return getattr(options, "device", "") if by_usb else ""
+
     def _measures(self) -> str:
         curve = self._adapter.points or self._adapter.idle_w
         measures = self.driver.about.measures
@@ -250,6 +266,28 @@ class Meters:
         for meter in self._meters.values():
             meter.gather()
             meter.stop()
+
+    def ports(self) -> dict[str, tuple[str, str | None]]:
+        """Return each port that a meter has: its id, and what it says of its firmware."""
+        return {
+            os.path.realpath(port): (name, getattr(meter.driver, "firmware", None))
+            for name, meter in self._meters.items()
+            if (port := meter.port)
+        }
+
+    @asynccontextmanager
+    async def lent(self, port: str) -> AsyncIterator[None]:
+        """Let go of a port as long as somebody else needs it."""
+        real = os.path.realpath(port)
+        lent = [each for each in self._meters.values() if os.path.realpath(each.port) == real]
+        for meter in lent:
+            await meter.let_go()
+        try:
+            yield
+        finally:
+            for meter in lent:
+                if self._meters.get(meter.options.id) is meter:
+                    meter.start()
 
     def _of(self, whose: str) -> list[Meter]:
         """Return somebody's meters: those that measure before those that estimate."""

@@ -56,15 +56,16 @@ class Runner:
         self.engines = SearchEngines(box, index, server.engine_refused_s)
         self.decider = Decider(box, self.executor, self.supervisor, self.engines)
         folder = box.journal.store.path.parent / "calendars"
-        self.calendars = Calendars(server.id, server.awake, folder, self.decider.read)
+        self.calendars = Calendars(server.id, server.awake, folder, self.decider.read, box.where)
         self.webhooks = Webhooks(box.page, index)
-        self.coming_back = ComingBack(box.page, index)
+        self.coming_back = ComingBack(box.page, index, box.where)
         self.warmer = Warmer(
             server,
             box.varnish,
             epoch_s=box.epoch_s,
             child_us=lambda: int(box.page.layout.child_start_us),
             wake_s=lambda: self.machine.wake.value_s,
+            spent=self.decider.spent,
         )
         self.executor.before_sleep = self.warmer.before_sleep
         self._own_sleeps = OwnSleeps()

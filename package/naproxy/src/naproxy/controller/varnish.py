@@ -40,7 +40,10 @@ class Job:
 
 @dataclass(slots=True)
 class Fetched:
-    """What became of a batch: seconds that each address took, of those that the cache has now."""
+    """What became of a batch: what each address had of the time, of those that the cache has now.
+
+    Several are on their way at once, so that is not how long each was.
+    """
 
     took_s: dict[int, float] = field(default_factory=dict)
     whole_s: float = 0.0
@@ -73,9 +76,12 @@ class Varnish:
             self._transfer(expired, Sla("maxthr"), begun_s + most_s, stop)
         report = self._transfer([each for _, each in asked], parse(sla), begun_s + most_s, stop)
         done = Fetched(whole_s=time.monotonic() - begun_s)
+        whole_s = sum(file.seconds for file in report.files)
         for (job, _), file in zip(asked, report.files, strict=True):
             if file.problem is None and file.status in _KEPT:
-                done.took_s[job.path] = file.seconds
+                share_s = done.whole_s * file.seconds / whole_s if whole_s else 0.0
+                # Its variants are one address.
+                done.took_s[job.path] = done.took_s.get(job.path, 0.0) + share_s
         return done
 
     def _transfer(

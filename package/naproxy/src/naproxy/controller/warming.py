@@ -18,9 +18,10 @@ from functools import partial
 from typing import Any, Final
 
 from naproxy.config.document import Server
+from naproxy.controller.learning import path_hash
 from naproxy.controller.varnish import Fetched, Job, Varnish
 from naproxy.core.state import Klass, State
-from naproxy.policy.warming import Bounds, Costs, Warming
+from naproxy.policy.warming import Bounds, Costs, Warming, wait_j
 from naproxy.shm.events import Event
 from naproxy.shm.page import Outcome
 from naproxy.shm.stored import Stored
@@ -45,9 +46,10 @@ _CACHEABLE: Final = (
     Outcome.GONE,
     Outcome.LIMIT,
 )
-_PEOPLE: Final = (Klass.PERSON, Klass.API)
 _GET: Final = (0, 1)  # and HEAD, see naproxy_event.method
 _ROBOTS_TXT: Final = "/robots.txt"
+_ASKED_ANYWAY: Final = (_ROBOTS_TXT, "/favicon.ico")
+"""By robots and browsers, of each site; that there is none is an answer, too."""
 
 
 class Catalogue:
@@ -110,13 +112,18 @@ class Warmer:
         epoch_s: float,
         child_us: Callable[[], int],
         wake_s: Callable[[], float],
+        spent: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        """`child_us`: when Varnish started, its cache empty; `wake_s`: how long waking takes."""
+        """`child_us`: when Varnish started, its cache empty; `wake_s`: how long waking takes.
+
+        `spent`: the share of the allowed waits that are used up.
+        """
         self._server = server
         self._varnish = varnish
         self._epoch_s = epoch_s
         self._child_us = child_us
         self._wake_s = wake_s
+        self._spent = spent
         self._filled_us = child_us()
         self._planner = Warming()
         self._catalogue = Catalogue()
@@ -189,9 +196,10 @@ class Warmer:
             self._planner.expect(t_s, record.path)
 
     def heard(self, events: Iterable[Event]) -> None:
-        """Learn from requests that ended."""
+        """Learn from requests that ended, of all who may wake the server."""
+        wakes = {Klass[name.upper()] for name in self._server.wake_classes}
         for event in events:
-            if event.klass not in _PEOPLE:
+            if event.klass not in wakes:
                 continue
             asleep = self._state in _NOT_RUNNING
             cacheable = event.outcome in _CACHEABLE and event.method in _GET
@@ -248,16 +256,30 @@ class Warmer:
     async def _after_wake(self) -> None:
         """Ask after what was served meanwhile; have a cache that is empty filled."""
         await asyncio.sleep(AFTER_WAKE_S)
-        paths = list(self._served)
-        child_us = self._child_us()
-        if child_us != self._filled_us:
-            # Varnish has started since, with nothing in its cache.
-            self._filled_us = child_us
-            paths += self._worth
-        if self.on and paths:
-            jobs = self._catalogue.of(dict.fromkeys(paths))
-            await self._fetch(jobs, _AFTER_WAKE_MOST_S, expire=False)
+        if self.on:
+            # What is still fresh, too: the server has had a moment to change it.
+            served = self._catalogue.of(self._served)
+            await self._fetch(served, _AFTER_WAKE_MOST_S, expire=True)
+            child_us = self._child_us()
+            # Whether Varnish has started since, with nothing in its cache.
+            empty, self._filled_us = child_us != self._filled_us, child_us
+            missing = self._catalogue.of(self._worth) if empty else []
+            missing += self._asked_anyway(missing=not empty)
+            await self._fetch(missing, _AFTER_WAKE_MOST_S, expire=False)
         self._served.clear()
+
+    def _asked_anyway(self, *, missing: bool) -> list[Job]:
+        """Return how to ask for what is asked of each site; `missing`: what was never stored."""
+        own = self._server
+        schemes = (False, True) if own.https.mode == "box" else (False,)
+        return [
+            Job(path, host, url, https=https)
+            for host in own.hosts
+            if "*" not in host
+            for url in _ASKED_ANYWAY
+            if not (self._planner.has(path := path_hash(host, url)) and missing)
+            for https in schemes
+        ]
 
     async def _fetch(self, jobs: Sequence[Job], most_s: float, *, expire: bool) -> Fetched:
         if not jobs:
@@ -282,18 +304,26 @@ class Warmer:
 
     def _costs(self) -> Costs:
         power = self._server.power
+        saved_w = power.on_w - power.off_w
+        saves_j = self._planner.sleep_s * saved_w - power.switch_j
         return Costs(
-            switch_j=power.switch_j, saved_w=power.on_w - power.off_w, wake_s=self._wake_s()
+            switch_j=power.switch_j,
+            saved_w=saved_w,
+            wake_s=self._wake_s(),
+            wait_j=wait_j(saves_j, self._spent(), 1.0),
         )
 
     def status(self) -> dict[str, Any]:
         """Return what the control API says of it: what it has cost and brought so far."""
-        gained = self._planner.gained
+        gained, costs = self._planner.gained, self._costs()
         return {
             "on": self.on,
             "known": len(self._planner),
+            "since_s": gained.since_s,
             "fetches": gained.fetches,
             "bytes": gained.bytes,
             "took_s": round(gained.seconds, 3),
+            "took_j": round(gained.seconds * costs.saved_w, 1),
             "wakes_avoided": gained.wakes_avoided,
+            "avoided_j": round(gained.wakes_avoided * self._planner.wake_j(costs), 1),
         }

@@ -4,7 +4,7 @@ Such an address is asked for in other ways, too: who sends webhooks first looks 
 one, with a GET, and may call himself what he likes. So the VMOD refuses nobody there.
 
 Anybody may post, and look at a page. So neither a burst of POSTs nor a single visitor changes
-what is known.
+what is known, and one network has at most half of the places: its own give way to its next.
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ PEOPLE: Final = 3
 CANDIDATES: Final = 256
 """Paths that took one POST, the last ones."""
 
+_SHARE: Final = 2
+"""One network has at most one in so many places."""
+
 
 class Webhooks:
     """One server's, in the page."""
@@ -42,7 +45,8 @@ class Webhooks:
         self._page = shared
         self._index = index
         self._known: dict[int, float] = {}  # hashes of paths, and when they last had news
-        self._candidates: dict[int, float] = {}  # and when they first took a POST
+        self._from: dict[int, int] = {}  # and from which networks they came, since the start
+        self._candidates: dict[int, tuple[float, int]] = {}  # first POSTs, and their networks
         self._loaded: dict[int, set[int]] = {}  # and the networks of people who loaded them
 
     def kept(self) -> dict[str, Any]:
@@ -64,7 +68,7 @@ class Webhooks:
             if event.page_load and event.status < 400:
                 self._load(event)
             elif self._news(event):
-                self._post(event.path, event.t_us / 1e6)
+                self._post(event.path, event.t_us / 1e6, event.network)
         if set(self._known) != before:
             self._write()
 
@@ -76,25 +80,38 @@ class Webhooks:
         if len(networks) >= PEOPLE:
             self._forget(event.path)
 
-    def _post(self, path: int, t_s: float) -> None:
+    def _post(self, path: int, t_s: float, network: int) -> None:
         if path in self._known:
             self._known[path] = t_s
-        elif t_s - self._candidates.setdefault(path, t_s) >= AGAIN_S:
-            self._know(path, t_s)
-        elif len(self._candidates) > CANDIDATES:
-            del self._candidates[next(iter(self._candidates))]
+        elif path not in self._candidates:
+            self._consider(path, t_s, network)
+        elif t_s - self._candidates[path][0] >= AGAIN_S:
+            self._know(path, t_s, network)
 
-    def _know(self, path: int, t_s: float) -> None:
+    def _consider(self, path: int, t_s: float, network: int) -> None:
+        own = [each for each, (_, of) in self._candidates.items() if network and of == network]
+        if len(own) >= CANDIDATES // _SHARE:
+            del self._candidates[own[0]]
+        elif len(self._candidates) >= CANDIDATES:
+            del self._candidates[next(iter(self._candidates))]
+        self._candidates[path] = (t_s, network)
+
+    def _know(self, path: int, t_s: float, network: int) -> None:
+        own = sum(of == network for of in self._from.values() if network)
+        if own >= page.WEBHOOKS // _SHARE:
+            return
         if len(self._known) >= page.WEBHOOKS:
             oldest = min(self._known, key=self._known.__getitem__)
             if t_s - self._known[oldest] < OLD_S:
                 return
             self._forget(oldest)
         self._known[path] = t_s
+        self._from[path] = network
         del self._candidates[path]
 
     def _forget(self, path: int) -> None:
         del self._known[path]
+        self._from.pop(path, None)
         self._loaded.pop(path, None)
 
     @staticmethod

@@ -18,7 +18,6 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -28,6 +27,7 @@ from naproxy.api import configuration, measures
 from naproxy.api.cached import Cached
 from naproxy.api.calls import Handlers, joined
 from naproxy.api.certificates import Certificates
+from naproxy.api.checklist import BACKUP, Checklist
 from naproxy.api.command import add_config_option, installation_options, installed
 from naproxy.api.servers import Servers
 from naproxy.box import logs, restore
@@ -44,8 +44,7 @@ from naproxy.controller.meters import Meters
 from naproxy.controller.runner import Runner
 from naproxy.controller.sharing import Spent
 from naproxy.controller.varnish import Varnish
-from naproxy.core import files, log
-from naproxy.core.hours import zone
+from naproxy.core import files, log, office_time
 from naproxy.core.names import ascii_site
 from naproxy.core.reason import Reason
 from naproxy.core.request import Refusal, WakeRequest
@@ -56,7 +55,10 @@ from naproxy.daemon.timers import Timers
 from naproxy.edge.keeper import Keeper
 from naproxy.history.write.journal import Journal
 from naproxy.history.write.writer import History
+from naproxy.notify.notifier import Notifier
+from naproxy.setup.agents import Agents
 from naproxy.setup.api import Setup
+from naproxy.setup.pico import Picos
 from naproxy.shm import page
 from naproxy.shm.datagram import WakeSocket
 from naproxy.shm.events import Event, Events
@@ -75,6 +77,7 @@ _LOG: Final = logging.getLogger(__name__)
 _LAST_WORDS: Final = logs.Ring()
 _TABLES: Final = ("transitions", "wakes", "decisions")
 _DEFAULT_ROWS: Final = 100
+_LOG_ROWS: Final = 200
 
 
 class AlreadyRunningError(RuntimeError):
@@ -123,7 +126,6 @@ class Controller:
             self._journal,
             epoch_s,
             power_w,
-            self._day,
             varnish=self._varnish,
             served=lambda: self._keeper.served,
         )
@@ -137,7 +139,10 @@ class Controller:
             self._journal,
             socket=str(self._run_dir / "control.sock"),
             met=lambda server, told, met: self.runners[server].met(told, met),
+            picos=Picos(data_dir, self._meters.lent),
+            ports=self._meters.ports,
         )
+        self._agents = Agents(self.configuration)
         self.operations = Operations(self, _LAST_WORDS)
         self._fill = Fill(here.varnish_name, self._journal)
         self.updates = Updates(here.rauc_conf, data_dir / "update", update.Machine())
@@ -150,8 +155,11 @@ class Controller:
             served=self._sighted,
         )
         self._certificates = Certificates(self._keeper, self.configuration)
+        self._notifier = Notifier(
+            data_dir, self.current, self._told_status, self.updates.status, self._servers.measured
+        )
+        self._checklist = Checklist(self._journal, self.current, self._told_status)
         self._slots: dict[str, int] = {}
-        self._zone = zone("")
 
     async def run(self) -> None:
         """Serve until SIGTERM or SIGINT."""
@@ -173,6 +181,7 @@ class Controller:
         self.operations.begin()
         self._fill.begin()
         self._keeper.begin()
+        self._notifier.begin()
         # What is here now stays: collections need not look at it again.
         gc.collect()
         gc.freeze()
@@ -196,6 +205,7 @@ class Controller:
         self._fill.stop()
         self._certificates.stop()
         self._keeper.stop()
+        self._notifier.stop()
         self._meters.stop()
         self._shared.verifier.stop()
         for runner in self.runners.values():
@@ -295,6 +305,10 @@ class Controller:
 
     def _take(self, new: Config) -> None:
         """Live by a new configuration: servers come, change and go."""
+        if self.runners:
+            # What rules did is counted by their numbers, which are others from here on.
+            self._drain()
+        office_time.follow(new.office.time_zone)
         for name in set(self.runners) - {s.id for s in new.server}:
             self.runners.pop(name).stop(why=Reason("server.no_longer_configured"))
         self._slots = slots.assign(self._page, new.server)
@@ -323,7 +337,7 @@ class Controller:
             self._redirect(server)
         slots.write_services(self._page, new.server, self._slots)
         slots.write_box(self._page, new, self._slots)
-        self._zone = zone(new.office.time_zone)
+        self._history.rules(new.rule)
         self._learner.serve(ascii_site(host) for server in new.server for host in server.hosts)
         self._meters.use(new.meter, new.server)
         self._keeper.take(new)
@@ -333,6 +347,15 @@ class Controller:
             self.runners[name].start()
         self._timers.again(PROVED_S, self._proved)
 
+    def backup_fetched(self) -> None:
+        """Remember that somebody has a backup as of now."""
+        self._journal.save(BACKUP, {"fetched_s": time.time()})
+
+    def clock_changed(self) -> None:
+        """Go by the box's time zone anew, if the office has none of its own."""
+        if not self.current().office.time_zone:
+            self._take(self.current())
+
     def _remember(self, new: Config) -> None:
         """Keep the page's configuration: on our image Varnish starts with it, and before us."""
         file, known = Path(self.here.data_dir) / "page", self._page.configuration()
@@ -341,9 +364,6 @@ class Controller:
                 files.write(file, known, 0o600)
         except OSError as error:
             _LOG.warning("%s: not kept for the next start: %s", file, error.strerror)
-
-    def _day(self) -> int:
-        return datetime.fromtimestamp(time.time(), self._zone).toordinal()
 
     def _state_of(self, server: str) -> State | None:
         return self.runners[server].machine.state if server in self.runners else None
@@ -366,15 +386,19 @@ class Controller:
                 "health": lambda: {"ok": True},
                 "metrics": lambda: {"text": measures.prometheus(self._told_status())},
                 "meters": self.meters,
-                "cache": self._fill.told,
+                "cache": self._told_cache,
                 **{name: partial(self._rows, name) for name in _TABLES},
+                "log": self._log,
             },
             configuration.handlers(self.configuration),
             self._servers.handlers(),
             self.setup.handlers(),
+            self._agents.handlers(),
             self.operations.handlers(),
             updating.handlers(self.updates),
             self._certificates.handlers(),
+            self._notifier.handlers(),
+            self._checklist.handlers(),
             Cached(self._varnish, lambda: self.runners).handlers(),
         )
 
@@ -395,12 +419,17 @@ class Controller:
     def _told_status(self) -> dict[str, Any]:
         return {"box": self.status(), "servers": self._servers.status(), **self._said_by_meters()}
 
+    def _told_cache(self) -> dict[str, Any]:
+        warming = [{"server": name, **each.warmer.status()} for name, each in self.runners.items()]
+        return {**self._fill.told(), "warming": warming}
+
     def status(self) -> dict[str, Any]:
         """Return what holds for the whole box."""
         refused = self.configuration.refused
         return {
             "version": __version__,
             "started_s": self._started_s,
+            "time_zone": self.current().office.time_zone,
             "heartbeat_s": self._page.layout.heartbeat_us / 1e6,
             "events_lost": self._events.lost,
             "bad_datagrams": self._wakes.bad,
@@ -428,6 +457,11 @@ class Controller:
         if server is not None:
             self._servers.known(server)
         return {table: self._journal.rows(table, server, since_s, limit)}
+
+    def _log(self, since_s: float = 0.0) -> dict[str, Any]:
+        rows = {name: self._journal.rows(name, None, since_s, _LOG_ROWS) for name in _TABLES}
+        system = [{"t_s": t_s, "line": line} for t_s, line in _LAST_WORDS.since(since_s, _LOG_ROWS)]
+        return {**rows, "system": system}
 
 
 def _lock(path: Path) -> int:

@@ -12,11 +12,11 @@ import re
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from naproxy.core import names
+from naproxy.core import names, office_time
 from naproxy.core.processes import Printed, printed
 from naproxy.core.reason import Reason, WrongError
 
@@ -389,4 +389,4 @@ def _why_not_trusted(chain: Sequence[_Read], sent: Sequence[_Read]) -> Reason:
 
 def day_of(t_s: float) -> str:
     """Return the day of a time, as ISO 8601 has it."""
-    return date.fromtimestamp(t_s).isoformat()
+    return office_time.local(t_s).date().isoformat()

@@ -1,0 +1,144 @@
+"""The checklist: what is done, what is not and where, and what does not apply."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from naproxy.api.calls import ApiError
+from naproxy.api.checklist import BACKUP, LINES, Checklist, Facts, Line, checklist
+from naproxy.config import document as config
+from naproxy.core.reason import Reason
+from naproxy.history.write.journal import Journal
+
+EDGE: dict[str, Any] = {"uncovered": [], "problem": None, "ended": [], "visited": True}
+ONE = """
+[[server]]
+id = "web"
+address = "10.0.0.2"
+mac = "02:00:00:00:00:01"
+hosts = ["www.example.org"]
+"""
+ALL = (
+    """
+[office]
+price_per_kwh = 0.3
+[notify]
+ntfy = "https://ntfy.example.org/box"
+"""
+    + ONE
+    + """
+[server.https]
+mode = "box"
+[[meter]]
+id = "plug"
+of = "web"
+driver = "simulated"
+file = "/run/watts"
+"""
+)
+
+
+def status(name: str = "web", *, armed: bool = True, people: int = 5) -> dict[str, Any]:
+    requests = {"person": {"hit": people}, "crawler": {"hit": 7}}
+    return {"id": name, "armed": armed, "https": None, "counters": {"requests": requests}}
+
+
+def facts(text: str = ALL, **more: Any) -> Facts:
+    made = {"servers": [status()], "edge": EDGE, "people": {}, "backup_s": 1e9, **more}
+    return Facts(config=config.parse(text.encode()), **made)
+
+
+def line(name: str, found: list[Line]) -> Line:
+    return next(each for each in found if each.name == name)
+
+
+def test_all_is_done_of_a_box_that_lacks_nothing() -> None:
+    found = checklist(facts())
+    assert [each.name for each in found] == list(LINES)
+    assert [each.name for each in found if not each.done] == []
+
+
+def test_nothing_is_done_of_a_box_that_was_just_set_up() -> None:
+    bare = facts(ONE, servers=[status(armed=False, people=0)], backup_s=None)
+    assert [each.name for each in checklist(bare) if each.done] == []
+
+
+def test_without_a_server_there_is_no_list() -> None:
+    assert checklist(facts("", servers=[])) == []
+
+
+def test_a_line_names_the_servers_that_lack_it_and_leads_to_the_first() -> None:
+    second = ONE.replace("web", "mail").replace("01", "02").replace("www", "mail")
+    third = ONE.replace("web", "files").replace("01", "03").replace("www", "files")
+    servers = [status(), status("mail", armed=False), status("files", armed=False)]
+    found = line("proof", checklist(facts(ALL + second + third, servers=servers)))
+    more = Reason("core.and_more", name="mail", count=1)
+    assert (found.done, found.server) == (False, "mail")
+    assert found.how == Reason("overview.no_proof", servers=more)
+
+
+@pytest.mark.parametrize(("now", "before", "done"), [(0, 0, False), (3, 0, True), (0, 9, True)])
+def test_visitors_are_people_of_the_last_days_or_since_the_start(
+    now: int, before: int, done: bool
+) -> None:
+    given = facts(servers=[status(people=now)], people={"web": before})
+    found = line("visitors", checklist(given))
+    assert found.done is done
+    if done:
+        assert found.how == Reason("overview.visitors", number=now + before, days=7)
+
+
+def test_https_that_nobody_uses_is_set_up() -> None:
+    assert line("https", checklist(facts(ALL.replace('"box"', '"unused"')))).done
+
+
+def test_https_whose_certificate_is_missing_is_not() -> None:
+    given = facts(edge={**EDGE, "uncovered": ["www.example.org"]})
+    assert not line("https", checklist(given)).done
+
+
+def test_a_tariff_is_a_price() -> None:
+    tariff = '[[tariff]]\nsince = "2026-01-01"\nprice_per_kwh = 0.3\n'
+    assert line("price", checklist(facts(ONE + tariff))).done
+
+
+def test_a_line_that_does_not_apply_stays_as_it_is_and_is_marked() -> None:
+    found = line("meter", checklist(replace(facts(ONE), dismissed=frozenset({"meter"}))))
+    assert (found.done, found.dismissed) == (False, True)
+
+
+def answering(tmp_path: Path) -> tuple[Any, Journal]:
+    journal = Journal(tmp_path)
+    said = {"box": {"edge": EDGE}, "servers": [status()]}
+    made = Checklist(journal, lambda: config.parse(ONE.encode()), lambda: said, lambda: 2e9)
+    return made.handlers(), journal
+
+
+def test_a_dismissed_line_is_kept_and_can_be_taken_back(tmp_path: Path) -> None:
+    handlers, journal = answering(tmp_path)
+    handlers["checklist.dismiss"](line="meter", dismissed=True)
+    again = Checklist(journal, lambda: config.parse(ONE.encode()), dict, lambda: 2e9)
+    assert again._dismissed() == ["meter"]
+    said = handlers["checklist.dismiss"](line="meter", dismissed=False)
+    assert [each["name"] for each in said["lines"] if each["dismissed"]] == []
+
+
+def test_a_line_that_is_none_is_refused_and_changes_nothing(tmp_path: Path) -> None:
+    handlers, journal = answering(tmp_path)
+    with pytest.raises(ApiError, match="no line everything") as caught:
+        handlers["checklist.dismiss"](line="everything", dismissed=True)
+    assert caught.value.status == 404
+    assert journal.saved("checklist") == {}
+
+
+@pytest.mark.parametrize("kept", [{"dismissed": 5}, {"dismissed": ["x", 1, None]}, {}])
+def test_what_a_strange_backup_brought_dismisses_nothing(tmp_path: Path, kept: Any) -> None:
+    handlers, journal = answering(tmp_path)
+    journal.save("checklist", kept)
+    journal.save(BACKUP, {"fetched_s": "now"})
+    lines = handlers["checklist"]()["lines"]
+    assert not any(each["dismissed"] for each in lines)
+    assert not next(each for each in lines if each["name"] == "backup")["done"]
