@@ -13,6 +13,14 @@ NAPROXY_LICENSE = BSD-2-Clause
 NAPROXY_LICENSE_FILES = LICENSE
 NAPROXY_POST_RSYNC_HOOKS += BR2_EXTERNAL_NAPROXY_COPY_LICENSE
 
+# A local package copies its own folder only: of the agent there are links in it.
+define NAPROXY_COPY_AGENT
+	cp -Lf --remove-destination \
+		$(BR2_EXTERNAL_NAPROXY_TOP)/package/naproxy/src/naproxy/setup/agent/* \
+		$(@D)/src/naproxy/setup/agent/
+endef
+NAPROXY_POST_RSYNC_HOOKS += NAPROXY_COPY_AGENT
+
 # Nobody runs as this user: the controller is root, its group may control and read.
 define NAPROXY_USERS
 	naproxy -1 naproxy -1 * /data/naproxy - varnish Naproxy, controller
