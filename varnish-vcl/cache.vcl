@@ -17,6 +17,13 @@ sub vcl_hit {
 		set req.hash_always_miss = true;
 		return (restart);
 	}
+	if (obj.age < -60s && naproxy.awake()) {
+		# The box's clock has been set back since: it would be fresh for as much
+		# longer.
+		purge.hard();
+		set req.hash_always_miss = true;
+		return (restart);
+	}
 	if (local.socket == "box" && req.http.X-Naproxy-Expire) {
 		# In all variants. What it is asked by stays.
 		purge.soft(0s);

@@ -123,7 +123,7 @@ def test_the_fallback_language_must_be_there(pages: Path) -> None:
 
 def test_a_language_is_added_by_adding_a_file(pages: Path) -> None:
     shutil.copy(pages / "texts/de.json", pages / "texts/de-CH.json")
-    assert '"en de de-CH"' in generate.render(pages)
+    assert '"en de de-CH es' in generate.render(pages)
 
 
 def test_markup_in_a_text_is_shown_as_text(pages: Path) -> None:
