@@ -1,0 +1,1 @@
+"""/help: the pages of docs/, on the box."""
