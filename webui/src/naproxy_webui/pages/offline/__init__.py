@@ -1,0 +1,1 @@
+"""The web interface as an app: installed, and while the box does not answer."""

@@ -1,0 +1,26 @@
+"""What makes the web interface an app: anybody may ask for it, and it is complete."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from flask.testing import FlaskClient
+
+
+@pytest.mark.parametrize("path", ["/manifest.webmanifest", "/worker.js", "/offline"])
+def test_a_browser_gets_it_before_anybody_has_logged_in(visitor: FlaskClient, path: str) -> None:
+    answer = visitor.get(path)
+    assert answer.status_code == 200
+    assert answer.headers["Cache-Control"] in ("no-cache", "no-store")
+
+
+def test_each_icon_of_the_manifest_has_the_size_that_it_says(visitor: FlaskClient) -> None:
+    icons = visitor.get("/manifest.webmanifest").get_json(force=True)["icons"]
+    assert {(each["sizes"], each["purpose"]) for each in icons} == {
+        (size, purpose) for size in ("192x192", "512x512") for purpose in ("any", "maskable")
+    }
+    for each in icons:
+        answer = visitor.get(each["src"])
+        width, height = struct.unpack(">II", answer.data[16:24])
+        assert (answer.mimetype, f"{width}x{height}") == ("image/png", each["sizes"])
