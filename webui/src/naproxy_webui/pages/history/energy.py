@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from flask import Blueprint
 from naproxy.api.shapes import array, boolean, choice, nullable, number, obj, string
+from naproxy.core.rates import J_PER_KWH, Rate
 from naproxy.history.days import days
 from naproxy.history.read import costs, queries, timeline
 
@@ -19,7 +20,7 @@ from naproxy_webui.http.api import route
 from naproxy_webui.http.page import Page
 from naproxy_webui.office.equipment import BOX, Equipment, equipment
 from naproxy_webui.office.history import history, looked_after_until_s
-from naproxy_webui.office.office import office
+from naproxy_webui.office.money import office_rates
 from naproxy_webui.office.ranges import RANGE, of_query, zone
 from naproxy_webui.pages.history.page import SERVER
 
@@ -36,7 +37,6 @@ MOST_SPLIT_S: Final = 32 * 86400
 LATE_S: Final = 120
 """What was measured in so long is perhaps not written yet."""
 
-_J_PER_KWH: Final = 3.6e6
 _SUM: Final = {
     "server_j": number(),
     "box_j": nullable(number()),
@@ -79,7 +79,7 @@ def energy(query: dict[str, Any]) -> Any:
     now_s, known, db = time.time(), equipment(), history()
     unit, begins = _steps(from_s, min(to_s, now_s), zone())
     meters, boxes = known.meters_of(query["server"]), known.meters_of(BOX)
-    price = office().price_per_kwh or None
+    price = office_rates().price
     made: list[dict[str, Any]] = [
         {
             "day": day,
@@ -98,7 +98,7 @@ def energy(query: dict[str, Any]) -> Any:
         "unit": unit,
         "measured": bool(meters),
         "estimated": _estimated(known, meters),
-        "price_per_kwh": price,
+        "price_per_kwh": price.mean(from_s, to_s),
         "days": made,
         "total": _total(made, now_s),
     }
@@ -132,7 +132,7 @@ def _figures(
     meters: tuple[list[str], list[str]],
     step: tuple[int, int],
     now_s: float,
-    price: float | None,
+    price: Rate,
 ) -> dict[str, Any]:
     """Return energy of the server and of the box, its price, and how much was measured."""
     server, box = ([queries.energy(db, each, *step) for each in names] for names in meters)
@@ -143,9 +143,25 @@ def _figures(
     return {
         "server_j": server_j,
         "box_j": box_j,
-        "cost": price and (server_j + (box_j or 0.0)) / _J_PER_KWH * price,
+        "cost": _cost(db, [*meters[0], *meters[1]], step, server_j + (box_j or 0.0), price),
         "covered": min(1.0, covered_s / length_s),
     }
+
+
+def _cost(
+    db: sqlite3.Connection, meters: list[str], step: tuple[int, int], energy_j: float, price: Rate
+) -> float | None:
+    """Return the price of what meters measured in a step; None where no price is known."""
+    if not price.changes(*step):
+        each = price.at(step[0])
+        return None if each is None else energy_j / J_PER_KWH * each
+    total = None
+    for meter in meters:
+        for from_s, to_s, part_j in queries.energy_by_time(db, meter, *step, price.changes):
+            cost = price.cost(from_s, to_s, part_j)
+            if cost is not None:
+                total = (total or 0.0) + cost
+    return total
 
 
 def _parts(

@@ -14,8 +14,18 @@ from datetime import datetime
 from http import HTTPStatus
 from typing import Any, Final
 
-from flask import Blueprint, Response, current_app
-from naproxy.api.shapes import array, boolean, choice, integer, nullable, number, obj, string
+from flask import Blueprint, Response, current_app, request
+from naproxy.api.shapes import (
+    ANY_OBJECT,
+    array,
+    boolean,
+    choice,
+    integer,
+    nullable,
+    number,
+    obj,
+    string,
+)
 from naproxy.history.days import VIEWS
 from naproxy.history.read import ledger, queries, rows, timeline
 
@@ -41,6 +51,9 @@ MOST_STRETCHES: Final = 600
 PARTS: Final = 240
 DAYS_OF_SECONDS: Final = 0.25
 DAYS_OF_MINUTES: Final = 62
+
+TABS: Final = ("timeline", "wakes", "decisions")
+"""Parts of the page; the browser asks for what the one that is shown needs."""
 
 SERVER: Final = string(minLength=1, maxLength=64)
 CURSOR: Final = string(maxLength=60, description="`next` of the page before")
@@ -78,8 +91,15 @@ TRANSITION: Final = {
 @blueprint.get("/history")
 def page() -> str:
     """Return the page; its figures come by the API."""
+    asked = request.args.get("tab")
     return render(
-        "history.html", servers=server_names(), views=VIEWS, exports=EXPORTS, searches=SEARCHES
+        "history.html",
+        servers=server_names(),
+        views=VIEWS,
+        tabs=TABS,
+        tab=asked if asked in TABS else TABS[0],
+        searches=SEARCHES,
+        searched={name: request.args.get(name, "") for name in SEARCH},
     )
 
 
@@ -312,6 +332,7 @@ def paged(
 # Downloads
 
 EXPORTS: Final = ("power", "energy", "traffic", "agents", "transitions", "wakes", "decisions")
+MEDIA: Final = {"csv": "text/csv", "json": "application/json"}
 SEARCHES: Final = {
     "class": ("person", "api", "crawler", "monitor", "feed", "scanner"),
     "cause": ("page", "miss", "pass", "pipe", *ledger.OWN),
@@ -319,20 +340,56 @@ SEARCHES: Final = {
 }
 """What the ledger can be searched by, beside texts."""
 
+SEARCH: Final = {
+    **{name: choice(*values) for name, values in SEARCHES.items()},
+    "text": string(maxLength=200, description="Part of an agent, path, host or address"),
+}
+
+
+def search_of(query: dict[str, Any]) -> ledger.Search:
+    """Return what a query that has RANGE, SERVER and SEARCH looks for; ApiError."""
+    return ledger.Search(
+        *of_query(query),
+        server=query.get("server"),
+        klass=query.get("class"),
+        cause=query.get("cause"),
+        outcome=query.get("outcome"),
+        text=query.get("text", ""),
+    )
+
 
 @route(
     blueprint,
     "GET",
     "/api/history/export",
-    summary="A part of the history as CSV: in watts, joules and seconds, times with their offset",
+    summary="A part of the history as a file: watts, joules and seconds, times with their offset",
     query={
         **RANGE,
         "what": choice(*EXPORTS),
+        "format": {**choice(*MEDIA), "default": "csv"},
         "name": string(minLength=1, maxLength=64, description="Only this server or meter"),
+        "server": string(
+            minLength=1,
+            maxLength=64,
+            description="Only this server; of power and energy its meters, the box's, and those"
+            " that are gone",
+        ),
         "tier": choice(*queries.TIERS),
+        **SEARCH,
     },
     needed=("from_s", "to_s", "what"),
-    media="text/csv",
+    media=tuple(MEDIA.values()),
+    answer=obj(
+        {
+            "what": choice(*EXPORTS),
+            "from_s": number(),
+            "to_s": number(),
+            "server": string(),
+            **SEARCH,
+            "rows": array(ANY_OBJECT),
+        },
+        optional=("server", *SEARCH),
+    ),
     refusals=(HTTPStatus.NOT_FOUND,),
 )
 def export(query: dict[str, Any]) -> Response:
@@ -342,26 +399,48 @@ def export(query: dict[str, Any]) -> Response:
     tier = query.get("tier") or (_tier(to_s - from_s) if what == "power" else None)
     if what == "traffic" and tier == "seconds":
         raise ApiError(HTTPStatus.BAD_REQUEST, t("history.error_tier"), "tier")
-    if what in ("power", "energy") and name and name not in queries.meters(history()):
+    if what != "wakes" and (given := next((each for each in SEARCH if each in query), None)):
+        raise ApiError(HTTPStatus.BAD_REQUEST, t("history.error_search"), given)
+    of_meters = what in ("power", "energy")
+    if of_meters and name and name not in queries.meters(history()):
         raise ApiError(HTTPStatus.NOT_FOUND, t("history.error_meter"), "name")
-    part = rows.Part(from_s, to_s, name, tier, where)
+    meters, search = None, None
+    if "server" in query and of_meters:
+        meters = tuple(shown_meters(query["server"]))
+    elif what == "wakes":
+        search = search_of(query | {"server": query.get("server", name)})
+    elif not of_meters:
+        name = query.get("server", name)
+    part = rows.Part(from_s, to_s, name, tier, where, meters, search)
     data_dir = current_app.extensions["naproxy_settings"].data_dir
     history()  # refuses now if there is none
+    form = query.get("format", "csv")
+    said = ("what", "from_s", "to_s", "server", *SEARCH)
+    head = {each: query[each] for each in said if each in query}
 
     def lines() -> Iterator[str]:
         # The request's own connection is closed before this is read.
         with closing(queries.open_history(data_dir)) as db:
-            yield from _in_blocks(rows.csv_lines(what, rows.rows(db, what, part)))
+            found = rows.rows(db, what, part)
+            yield from _in_blocks(
+                rows.csv_lines(what, found) if form == "csv" else rows.json_parts(what, found, head)
+            )
 
     day = datetime.fromtimestamp(from_s, where).date().isoformat()
     return Response(
         lines(),
-        mimetype="text/csv",
+        mimetype=MEDIA[form],
         headers={
-            "Content-Disposition": f'attachment; filename="naproxy-{what}-{day}.csv"',
+            "Content-Disposition": f'attachment; filename="naproxy-{what}-{day}.{form}"',
             "Cache-Control": "no-store",
         },
     )
+
+
+def shown_meters(server: str) -> list[str]:
+    """Return the meters that the page shows with a server: not those of others."""
+    others = {m.id for m in equipment().meters if m.of not in (server, BOX, None)}
+    return [name for name in queries.meters(history()) if name not in others]
 
 
 def _tier(length_s: float) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
@@ -49,6 +49,8 @@ class Suggestion:
 
 def suggest(kind: str, key: str) -> Suggestion:
     """Return the rule for what wakes have in common: a path without query, an address, an agent."""
+    if kind == "class":
+        return Suggestion(kind, why_not="class")
     if kind == "path":
         return _for_path(key)
     if kind == "agent":
@@ -155,6 +157,19 @@ def effect(
 def for_server(rules: Iterable[dict[str, Any]], server: str) -> list[dict[str, Any]]:
     """Return the rules that hold for a server, in their order."""
     return [rule for rule in rules if rule["server"] in ("", server)]
+
+
+def decider(rules: Sequence[dict[str, Any]]) -> Callable[[dict[str, Any]], int | None]:
+    """Return what tells the index of the rule that would decide about a wake now, if any."""
+    each = [(rule["server"], matcher(rule["kind"], rule["text"])) for rule in rules]
+
+    def decides(wake: dict[str, Any]) -> int | None:
+        for index, (server, matches) in enumerate(each):
+            if server in ("", wake["server"]) and matches(wake):
+                return index
+        return None
+
+    return decides
 
 
 def number(rules: Sequence[dict[str, Any]], wanted: dict[str, Any]) -> int | None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any, Final
 
 from flask import Blueprint
 from naproxy.api.shapes import array, boolean, choice, integer, nullable, number, obj, string
-from naproxy.history.read import costs, ledger, timeline
+from naproxy.history.read import costs, ledger, queries, timeline
+from naproxy.history.tables import rule_key
 
 from naproxy_webui.http.api import route
 from naproxy_webui.http.control import control
@@ -20,10 +22,20 @@ from naproxy_webui.http.page import Page
 from naproxy_webui.i18n.texts import t
 from naproxy_webui.office.equipment import Equipment, Server, equipment
 from naproxy_webui.office.history import history, looked_after_until_s
-from naproxy_webui.office.office import office
-from naproxy_webui.office.ranges import RANGE, of_query
+from naproxy_webui.office.money import office_rates
+from naproxy_webui.office.ranges import RANGE, of_query, zone
 from naproxy_webui.pages.history import wakerules
-from naproxy_webui.pages.history.page import CURSOR, LIMIT, SEARCHES, SERVER, WAKE, paged, told_wake
+from naproxy_webui.pages.history.page import (
+    CURSOR,
+    LIMIT,
+    SEARCH,
+    SEARCHES,
+    SERVER,
+    WAKE,
+    paged,
+    search_of,
+    told_wake,
+)
 
 PAGE = Page(name="history_wakes", path="/api/history/wakes")
 blueprint = Blueprint("history_wakes", __name__)
@@ -32,7 +44,6 @@ PREVIEW_S: Final = 30 * 86400
 MOST_RANGE_S: Final = 31 * 86400
 """What wakes cost is only found out for so long: it reads every minute."""
 
-_J_PER_KWH: Final = 3.6e6
 KIND: Final = choice(*ledger.KINDS)
 COUNTS: Final = obj(
     {"distinct": integer(), "most": array(obj({"key": string(), "wakes": integer()}))}
@@ -43,6 +54,17 @@ RULE: Final = {
     "treat_as": string(),
     "server": string(maxLength=64),
 }
+BY: Final = choice(*ledger.KEYS)
+CLASSES: Final = obj({name: integer() for name in SEARCHES["class"]})
+RULED: Final = nullable(integer(description="Number in /api/history/rules of what decides now"))
+DID: Final = obj(
+    {
+        "since_s": number(description="When counting began"),
+        "last_s": nullable(number(description="The last refusal")),
+        "refused": integer(description="Requests, while a server slept"),
+        "sleeps": integer(description="In how many sleeps: at most so many wakes were prevented"),
+    }
+)
 TALLY: Final = {
     "wakes": integer(),
     "awake_s": number(),
@@ -66,25 +88,25 @@ TALLY: Final = {
     query={
         **RANGE,
         "server": SERVER,
-        **{name: choice(*values) for name, values in SEARCHES.items()},
-        "text": string(maxLength=200, description="Part of an agent, path, host or address"),
+        **SEARCH,
         "cursor": CURSOR,
         "limit": LIMIT,
     },
     needed=("from_s", "to_s"),
-    answer=obj({"rows": array(WAKE), "next": nullable(string())}),
+    answer=obj(
+        {
+            "rows": array(obj({**WAKE["properties"], "ruled": RULED}, optional=("packets",))),
+            "next": nullable(string()),
+        }
+    ),
 )
 def wakes(query: dict[str, Any]) -> Any:
     """Return a page of wakes."""
-    search = ledger.Search(
-        *of_query(query),
-        server=query.get("server"),
-        klass=query.get("class"),
-        cause=query.get("cause"),
-        outcome=query.get("outcome"),
-        text=query.get("text", ""),
-    )
+    search = search_of(query)
     page = paged(history(), "wakes", search, query)
+    decides = wakerules.decider(equipment().rules)
+    for row in page.rows:
+        row["ruled"] = decides(row) if row["class"] else None
     return {"rows": [told_wake(row) for row in page.rows], "next": page.next}
 
 
@@ -95,8 +117,8 @@ def wakes(query: dict[str, Any]) -> Any:
     blueprint,
     "GET",
     "/api/history/wakers",
-    summary="Who woke a server most: by path, address or agent, with what those wakes cost",
-    query={**RANGE, "server": SERVER, "by": KIND},
+    summary="Who woke a server most: by path, address, agent or class, and what that cost",
+    query={**RANGE, "server": SERVER, "by": BY},
     needed=("from_s", "to_s", "server", "by"),
     answer=obj(
         {
@@ -105,13 +127,15 @@ def wakes(query: dict[str, Any]) -> Any:
             "groups": array(
                 obj(
                     {
-                        "kind": KIND,
+                        "kind": BY,
                         "key": string(),
                         "last_s": number(),
                         "every_s": nullable(number()),
                         **TALLY,
+                        "classes": CLASSES,
                         "rule": nullable(string()),
                         "why_not": nullable(string()),
+                        "ruled": RULED,
                     }
                 )
             ),
@@ -122,26 +146,60 @@ def wakers(query: dict[str, Any]) -> Any:
     """Return the groups with most wakes; `rule` is the text of the rule to suggest."""
     from_s, to_s = of_query(query)
     from_s = max(from_s, to_s - MOST_RANGE_S)
-    found, measured = charged(history(), equipment(), query["server"], from_s, to_s)
+    known = equipment()
+    found, measured = charged(history(), known, query["server"], from_s, to_s)
+    decides = wakerules.decider(known.rules)
     return {
         "wakes": len(found),
         "measured": measured,
-        "groups": [_group(group, found) for group in ledger.groups(found, query["by"])],
+        "groups": [_group(each, found, decides) for each in ledger.groups(found, query["by"])],
     }
 
 
-def _group(group: ledger.Group, found: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _group(
+    group: ledger.Group,
+    found: Sequence[dict[str, Any]],
+    decides: Callable[[dict[str, Any]], int | None],
+) -> dict[str, Any]:
     suggestion = wakerules.suggest(group.kind, group.key)
-    times_s = [wake["t_s"] for wake in found if ledger.KEYS[group.kind](wake) == group.key]
+    its = [wake for wake in found if ledger.KEYS[group.kind](wake) == group.key]
+    times_s = [wake["t_s"] for wake in its]
     why_not = suggestion.why_not
+    decided = {decides(wake) for wake in its}
     return {
         "kind": group.kind,
         "key": group.key,
         "last_s": group.last_s,
         "every_s": wakerules.regular(times_s),
         **_told(group),
+        "classes": {name: group.classes[name] for name in SEARCHES["class"]},
         "rule": suggestion.text or None,
         "why_not": t(f"history.why_not_{why_not}") if why_not else None,
+        "ruled": decided.pop() if len(decided) == 1 else None,
+    }
+
+
+@route(
+    blueprint,
+    "GET",
+    "/api/history/hours",
+    summary="At which hours of the office's day requests woke a server, by class",
+    query={**RANGE, "server": SERVER},
+    needed=("from_s", "to_s", "server"),
+    answer=obj({"wakes": integer(), "hours": array(CLASSES, minItems=24, maxItems=24)}),
+)
+def hours(query: dict[str, Any]) -> Any:
+    """Return the wakes of each hour from midnight on; one that clocks show twice is one."""
+    found = ledger.requests(history(), query["server"], *of_query(query))
+    where = zone()
+    counted = Counter(
+        (datetime.fromtimestamp(wake["t_s"], UTC).astimezone(where).hour, wake["class"])
+        for wake in found
+    )
+    classes = SEARCHES["class"]
+    return {
+        "wakes": len(found),
+        "hours": [{name: counted[hour, name] for name in classes} for hour in range(24)],
     }
 
 
@@ -161,17 +219,21 @@ def charged(
         asleep_w = costs.asleep_w(one, states)
         off_w += asleep_w if asleep_w is not None else configured.off_w if configured else 0.0
     costs.charge(found, states, curves, off_w, until_s)
+    price = office_rates().price
+    for wake in found:
+        if wake["extra_j"] is not None:
+            end_s = wake["t_s"] + wake["awake_s"]
+            wake["cost"] = price.cost(wake["t_s"], end_s, wake["extra_j"])
     return found, any(wake["extra_j"] is not None for wake in found)
 
 
 def _told(tally: ledger.Tally) -> dict[str, Any]:
     """Return what wakes have in common, with what they cost."""
-    price, extra_j = office().price_per_kwh or None, tally.extra_j
     return {
         "wakes": tally.wakes,
         "awake_s": tally.awake_s,
-        "extra_j": extra_j,
-        "cost": None if extra_j is None or price is None else extra_j / _J_PER_KWH * price,
+        "extra_j": tally.extra_j,
+        "cost": tally.cost,
         "persons": tally.classes["person"],
         "paths": _counts(tally.paths),
         "addresses": _counts(tally.addresses),
@@ -307,12 +369,28 @@ def _treat_as(server: Server, kind: str, text: str, matched: Sequence[dict[str, 
     "GET",
     "/api/history/rules",
     summary="The rules there are, in their order: the first that matches decides",
-    answer=obj({"rules": array(obj(RULE)), "most": integer()}),
+    answer=obj({"rules": array(obj(RULE)), "did": array(nullable(DID)), "most": integer()}),
 )
 def rules() -> Any:
-    """Return all rules."""
+    """Return all rules, and what each did so far."""
     known = _answered()
-    return {"rules": list(known.rules), "most": wakerules.MOST_RULES}
+    return {
+        "rules": list(known.rules),
+        "did": _did(known),
+        "most": wakerules.MOST_RULES,
+    }
+
+
+def _did(known: Equipment) -> list[dict[str, Any] | None]:
+    """Return what the history has counted of each rule; None where it has nothing."""
+    if not known.rules:
+        return []
+    try:
+        counted = queries.rules(history())
+    except ApiError:
+        counted = {}
+    found = (counted.get(rule_key(**rule)) for rule in known.rules)
+    return [did and {name: did[name] for name in DID["properties"]} for did in found]
 
 
 @route(
@@ -349,7 +427,7 @@ def make(body: dict[str, Any]) -> Any:
     "/api/history/rules",
     summary="Take a rule away, named by what it says",
     body=obj(RULE),
-    answer=obj({"rules": array(obj(RULE))}),
+    answer=obj({"rules": array(obj(RULE)), "did": array(nullable(DID))}),
     refusals=(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT),
 )
 def remove(body: dict[str, Any]) -> Any:
@@ -359,7 +437,8 @@ def remove(body: dict[str, Any]) -> Any:
     if number is None:
         raise ApiError(HTTPStatus.NOT_FOUND, t("history.error_gone"))
     _change(known, [{"op": "remove", "where": f"rule.{number}"}])
-    return {"rules": list(equipment(fresh=True).rules)}
+    known = equipment(fresh=True)
+    return {"rules": list(known.rules), "did": _did(known)}
 
 
 def _change(known: Equipment, changes: list[dict[str, Any]]) -> None:

@@ -1,7 +1,7 @@
 // The strip of states under the chart. One stop of the tab key; arrow keys go along it.
 
 import { h, s, t } from "../../kit/core.js";
-import { clockS, date, day, duration, share } from "../../kit/format.js";
+import { clockS, date, day, duration, share, watts } from "../../kit/format.js";
 import { stateBadge, stateWords, wakeLine } from "./words.js";
 
 const HIGH = 40,
@@ -33,7 +33,7 @@ function pattern(state) {
 }
 
 /** @param {string} state */
-const known = (state) => (ORDER.includes(state) ? state : "unknown");
+export const known = (state) => (ORDER.includes(state) ? state : "unknown");
 
 export class Band {
 	/** @type {Piece[]} */
@@ -49,22 +49,28 @@ export class Band {
 	scale = 1;
 	mark = s("rect");
 
+	/** The meters of the server. @type {Meter[]} */
+	meters = [];
+
 	/**
 	 * `area()` is the chart's area, whose left and right the strip has too.
 	 * @param {HTMLElement} place @param {() => { left: number, right: number } | undefined} area
+	 * @param {{ scale: (factor: number, around_s: number) => void, back: () => void }} does
 	 */
-	constructor(place, area) {
+	constructor(place, area, does) {
 		this.area = area;
+		this.does = does;
 		this.svg = s("svg", { class: "strip", tabindex: "0", role: "listbox", height: HIGH });
 		this.words = h("div.band-words");
 		this.hint = h("p.hint");
 		this.legend = h("ul.legend");
-		place.append(this.svg, this.legend, this.words, this.hint);
+		place.append(this.legend, this.words, this.hint);
 		this.svg.addEventListener("pointermove", (event) => this.#point(event));
 		this.svg.addEventListener("click", (event) => {
 			this.#point(event);
-			this.#open();
+			if ("seconds" in (this.pieces[this.at] ?? {})) this.#open();
 		});
+		this.svg.addEventListener("dblclick", () => this.#open());
 		this.svg.addEventListener("keydown", (event) => this.#key(event));
 		this.svg.addEventListener("focus", () =>
 			this.#choose(this.at < 0 ? this.pieces.length - 1 : this.at),
@@ -72,8 +78,8 @@ export class Band {
 	}
 
 	/** @param {Strip} shown */
-	show({ server, from_s, to_s, states, zoom }) {
-		Object.assign(this, { from_s, to_s, zoom, at: -1 });
+	show({ server, from_s, to_s, states, zoom, meters }) {
+		Object.assign(this, { from_s, to_s, zoom, meters, at: -1 });
 		this.pieces = states.exact
 			? states.stretches
 			: states.parts.filter((each) => Object.keys(each.seconds).length);
@@ -87,6 +93,12 @@ export class Band {
 		this.svg.removeAttribute("aria-activedescendant");
 		this.draw();
 		if (this.pieces.length) this.#choose(this.pieces.length - 1);
+	}
+
+	/** Draw another part of what it has. @param {Span} span */
+	move({ from_s, to_s }) {
+		Object.assign(this, { from_s, to_s });
+		this.draw();
 	}
 
 	// Drawing
@@ -203,7 +215,12 @@ export class Band {
 			End: this.pieces.length - 1,
 		};
 		const to = keys[event.key];
+		const piece = this.pieces[this.at];
+		const middle_s = piece ? (piece.t_s + piece.end_s) / 2 : (this.from_s + this.to_s) / 2;
 		if (event.key === "Enter") this.#open();
+		else if (event.key === "+") this.does.scale(0.5, middle_s);
+		else if (event.key === "-") this.does.scale(2, middle_s);
+		else if (event.key === "Escape") this.does.back();
 		else if (to === undefined) return;
 		else this.#choose(Math.min(Math.max(to, 0), this.pieces.length - 1));
 		event.preventDefault();
@@ -211,7 +228,9 @@ export class Band {
 
 	#open() {
 		const piece = this.pieces[this.at];
-		if (piece && "seconds" in piece) this.zoom(piece.t_s, piece.end_s);
+		if (!piece) return;
+		const more_s = "seconds" in piece ? 0 : Math.max(30, (piece.end_s - piece.t_s) / 10);
+		this.zoom(piece.t_s - more_s, piece.end_s + more_s);
 	}
 
 	// Words
@@ -258,13 +277,28 @@ export class Band {
 	/** @param {Stretch} piece */
 	#stretchWords(piece) {
 		const span = this.#span(piece);
-		const when = `${span.from} – ${span.to} (${span.length})`;
+		const power = meanOf(this.meters, piece);
+		const length = power === null ? span.length : `${span.length}, ${watts(power)}`;
+		const when = `${span.from} – ${span.to} (${length})`;
 		const title = date(piece.t_s);
 		return [
 			h("p", h("span.row", stateBadge(piece.state), h("span", { title }, when))),
 			...why(piece).map((words) => h("p", words)),
 		];
 	}
+}
+
+/**
+ * The mean power of the points that lie in a stretch; null where there is none.
+ * @param {Meter[]} meters @param {Stretch} stretch
+ */
+function meanOf(meters, { t_s, end_s }) {
+	const found = meters.flatMap((meter) => {
+		const points = meter.points.filter(([at_s]) => at_s >= t_s && at_s + meter.step_s <= end_s);
+		const sum = points.reduce((all, [, mean]) => all + mean, 0);
+		return points.length ? [sum / points.length] : [];
+	});
+	return found.length ? found.reduce((all, each) => all + each, 0) : null;
 }
 
 /** Why it was so, and who woke the server then. @param {Stretch} piece */
@@ -291,7 +325,7 @@ function legend(pieces) {
  * @param {string} state @param {number} x @param {number} y @param {number} width
  * @param {number} height
  */
-function fill(state, x, y, width, height) {
+export function fill(state, x, y, width, height) {
 	const made = s("rect", { x, y, width, height });
 	if (state === "awake") made.setAttribute("class", "fill-awake");
 	else made.setAttribute("fill", `url(#pattern-${state})`);
@@ -300,13 +334,13 @@ function fill(state, x, y, width, height) {
 
 /**
  * How long in which state, as a column from the bottom up.
- * @param {Part} part @param {number} x @param {number} width
+ * @param {Part} part @param {number} x @param {number} width @param {number} high
  */
-function columns(part, x, width) {
+export function columns(part, x, width, high = HIGH) {
 	const all = Object.values(part.seconds).reduce((sum, each) => sum + each, 0);
-	let bottom = HIGH;
+	let bottom = high;
 	return ORDER.filter((state) => part.seconds[state]).map((state) => {
-		const height = HIGH * (part.seconds[state] / all);
+		const height = high * (part.seconds[state] / all);
 		bottom -= height;
 		return fill(state, x, bottom, width, height);
 	});

@@ -1,14 +1,14 @@
-// The wake ledger: every wake, searched and page by page.
+// The wake ledger: every wake, searched and page by page, each as a line that opens.
 
-import { at, badge, button, cell, h, t } from "../../kit/core.js";
+import { at, facts, h, icon, t } from "../../kit/core.js";
 import { duration, number } from "../../kit/format.js";
 import { values } from "../../kit/form.js";
-import { stamp } from "./changes.js";
 import { list } from "./list.js";
-import { mayChange, ruleDialog } from "./rules.js";
-import { whoAsked, cause, named, request, unread } from "./words.js";
+import { mayChange, ruledBy, ruleDialog, stopButton } from "./rules.js";
+import { agentWords, cause, full, named, request, stamp } from "./words.js";
 
 const form = /** @type {HTMLFormElement} */ (at("search"));
+const FIELDS = ["text", "class", "cause", "outcome"];
 /** @type {Record<string, string[]>} */
 const OUTCOMES = {
 	up: ["good", "circle-check"],
@@ -19,94 +19,87 @@ const OUTCOMES = {
 };
 /** @type {Told | null} */
 let told = null;
-let asked = 0;
 
 form.addEventListener("submit", (event) => {
 	event.preventDefault();
-	again();
+	told?.go({ ...values(form) });
 });
-form.addEventListener("reset", () => setTimeout(again));
-
-function again() {
-	const place = at("ledger");
-	if (told) showLedger(place, told).catch((error) => unread(place, error));
-}
+form.addEventListener("reset", (event) => {
+	// What it was in the beginning may be a search, too.
+	event.preventDefault();
+	told?.go(Object.fromEntries(FIELDS.map((name) => [name, ""])));
+});
 
 /** @param {HTMLElement} place @param {Told} options */
 export async function showLedger(place, options) {
 	told = options;
-	const { server, from_s, to_s, current } = options,
-		mine = ++asked;
-	const search = Object.fromEntries(Object.entries(values(form)).filter(([, value]) => value));
-	const columns = [
-		t("history.col_time"),
-		t("history.col_request"),
-		t("history.search_class"),
-		t("history.col_waited"),
-		t("history.col_outcome"),
-		...(mayChange ? [t("history.col_action")] : []),
-	];
+	const { server, from_s, to_s, current, asked } = options;
+	for (const name of FIELDS) {
+		const field = form.elements.namedItem(name);
+		if (field && "value" in field) field.value = asked[name] ?? "";
+	}
+	const search = Object.fromEntries(
+		FIELDS.filter((name) => asked[name]).map((name) => [name, asked[name]]),
+	);
 	await list(place, {
 		path: "/api/history/wakes",
 		query: { server, from_s, to_s, ...search },
-		columns,
 		label: t("history.ledger_title"),
 		none: t(Object.keys(search).length ? "history.ledger_none_found" : "history.ledger_none"),
-		current: () => current() && mine === asked,
-		row: (wake) => row(wake, columns),
+		current,
+		row: (wake) => ({
+			head: [
+				stamp(wake.t_s, to_s - from_s),
+				h("span.line-who", wake.class ? named("kit.class.", wake.class) : cause(wake)),
+				h(
+					wake.class ? "span.line-what.path" : "span.line-what",
+					wake.class ? wake.path : wake.words,
+				),
+				outcome(wake),
+			],
+			body: () => body(wake),
+		}),
 	});
 }
 
-/** @param {Wake} wake @param {string[]} columns */
-function row(wake, [time, what, who, waited, outcome, rule]) {
+/** How it ended, as a mark with its words for who does not see it. @param {Wake} wake */
+function outcome(wake) {
 	const [kind, picture] = OUTCOMES[wake.outcome] ?? ["info", "info"];
-	const cells = [
-		cell(time, ".nowrap", stamp(wake.t_s)),
-		cell(
-			what,
-			".wrap",
-			h(
-				"div",
-				h(
-					wake.class ? "span.path" : "span",
-					wake.class ? `${wake.method} ${wake.path}` : wake.words,
-				),
-				wake.class ? h("span.under", { title: wake.agent }, whoAsked(wake)) : null,
-				wake.class ? h("span.under", wake.host) : null,
-			),
-		),
-		cell(
-			who,
-			"",
-			h(
-				"div",
-				wake.class ? named("kit.class.", wake.class) : null,
-				h("span.under", cause(wake)),
-			),
-		),
-		cell(
-			waited,
-			".end",
-			wake.waited_s === null
-				? "–"
-				: wake.waited_s < 60
-					? `${number(wake.waited_s, 1, 1)} ${t("kit.unit.s")}`
-					: duration(wake.waited_s),
-		),
-		cell(outcome, "", badge(kind, picture, named("history.outcome_", wake.outcome))),
-	];
-	if (mayChange) cells.push(cell(rule, "", wake.class ? stop(wake) : null));
-	return h("tr", cells);
+	const words = named("history.outcome_", wake.outcome);
+	return h(
+		"span.mark",
+		{ "data-kind": kind, title: words },
+		icon(picture),
+		h("span.visually-hidden", words),
+	);
 }
 
-/**
- * A rule from one wake: which of its page, address or program is chosen in the dialog.
- * @param {Wake} wake
- */
-const stop = (wake) =>
-	button(
-		".small.quiet.nowrap",
-		t("history.stop_it"),
-		() => ruleDialog({ server: wake.server, kind: "path", from: wake }),
-		{ "aria-label": `${t("history.stop_it")}: ${request(wake)}` },
+/** @param {Wake} wake */
+const waited = ({ waited_s }) =>
+	waited_s === null
+		? null
+		: waited_s < 60
+			? `${number(waited_s, 1, 1)} ${t("kit.unit.s")}`
+			: duration(waited_s);
+
+/** @param {LedgerRow} wake */
+function body(wake) {
+	const known = facts(
+		[t("history.col_time"), full(wake.t_s)],
+		[t("history.col_request"), request(wake) && h("span.path", request(wake))],
+		[t("history.by_address"), wake.class && wake.who],
+		[
+			t("history.by_agent"),
+			wake.class && h("span", { title: wake.agent }, agentWords(wake.agent)),
+		],
+		[t("history.search_class"), wake.class && named("kit.class.", wake.class)],
+		[t("history.search_cause"), wake.class ? cause(wake) : wake.words || cause(wake)],
+		[t("history.col_waited"), waited(wake)],
+		[t("history.col_outcome"), named("history.outcome_", wake.outcome)],
 	);
+	if (!wake.class) return [known];
+	if (wake.ruled !== null) return [known, ruledBy(wake.ruled)];
+	// Which of its page, address or program the rule is about is chosen in the dialog.
+	const about = { server: wake.server, kind: /** @type {const} */ ("path"), from: wake };
+	return [known, mayChange ? stopButton(request(wake) ?? "", () => ruleDialog(about)) : null];
+}

@@ -16,7 +16,7 @@ import {
 } from "../../kit/core.js";
 import { confirm, open, refused, toast } from "../../kit/dialog.js";
 import { busy, clearErrors, onPress, showErrors } from "../../kit/form.js";
-import { date, duration, energy } from "../../kit/format.js";
+import { date, dateTime, duration, energy } from "../../kit/format.js";
 import { agentWords, price } from "./words.js";
 
 const place = at("rules");
@@ -35,14 +35,44 @@ const says = (rule) =>
 		t(`history.rule_as_${rule.treat_as}`),
 	].join(" ");
 
-/** @param {HTMLElement} where */
-export async function showRules(where) {
-	draw(where, (await get("/api/history/rules")).rules);
+/** @type {Rules} */
+let shown = { rules: [], did: [], most: 0 };
+
+/** Read anew what the rules are, and show it. @param {HTMLElement} [where] */
+export async function showRules(where = place) {
+	draw(where, await get("/api/history/rules"));
 }
 
-/** @param {HTMLElement} where @param {Rule[]} rules */
-function draw(where, rules) {
-	if (!rules.length) {
+/** What a wake's line says of the rule that would decide now. @param {number} number */
+export function ruledBy(number) {
+	const words = h("p", t("history.ruled"));
+	const tell = () => {
+		const rule = shown.rules[number];
+		if (rule) words.textContent = t("history.ruled_by", { rule: says(rule) });
+	};
+	if (shown.rules.length) tell();
+	return words;
+}
+
+/** The button of a line that makes a rule of it. @param {string} what @param {() => void} press */
+export const stopButton = (what, press) =>
+	button(".nowrap", t("history.stop_it"), press, {
+		"aria-label": `${t("history.stop_it")}: ${what}`,
+	});
+
+/** What a rule did so far, as far as it was counted. @param {Rules["did"][number]} did */
+function doneWords(did) {
+	if (!did) return null;
+	const since = date(did.since_s);
+	if (!did.refused) return t("history.did_nothing", { since });
+	const values = { since, count: did.refused, last: dateTime(did.last_s ?? did.since_s) };
+	return `${t("history.did", values)} ${t("history.did_wakes", { count: did.sleeps })}`;
+}
+
+/** @param {HTMLElement} where @param {Omit<Rules, "most">} said */
+function draw(where, said) {
+	shown = { most: shown.most, ...said };
+	if (!said.rules.length) {
 		where.replaceChildren(h("p.soft", t("history.rules_none")));
 		return;
 	}
@@ -50,7 +80,7 @@ function draw(where, rules) {
 		where,
 		h(
 			"ol.list",
-			rules.map((rule) => {
+			said.rules.map((rule, number) => {
 				const words = h(
 					"div",
 					h("span.noisy-key", says(rule)),
@@ -60,6 +90,7 @@ function draw(where, rules) {
 							? t("history.rule_server", { server: rule.server })
 							: t("history.rule_every_server"),
 					),
+					h("span.under", doneWords(said.did[number] ?? null)),
 				);
 				const row = h("li.row.spread", words);
 				if (mayChange) {
@@ -83,14 +114,14 @@ async function remove(rule) {
 		}))
 	)
 		return;
-	draw(place, (await del("/api/history/rules", rule)).rules);
+	draw(place, await del("/api/history/rules", rule));
 	toast(t("history.removed"));
 }
 
 /** @param {Rule} rule */
 async function undo(rule) {
 	try {
-		draw(place, (await del("/api/history/rules", rule)).rules);
+		draw(place, await del("/api/history/rules", rule));
 		toast(t("history.undone"));
 	} catch (error) {
 		refused(error);
@@ -280,7 +311,7 @@ async function make(form, server, dialog) {
 		});
 		dialog.close();
 		toast(t("history.made"), "good", { words: t("history.undo"), press: () => undo(rule) });
-		await showRules(place);
+		await showRules();
 	} catch (error) {
 		showErrors(form.element, refusal(error));
 	}

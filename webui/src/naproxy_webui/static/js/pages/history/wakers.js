@@ -1,69 +1,108 @@
-// Who wakes the server most, and one that stands out.
+// Who wakes the server most, by page, address, program, kind or hour; and one that stands out.
 
-import { all, at, button, cell, fill, get, h, icon, t, tableOf } from "../../kit/core.js";
-import { duration, energy, share } from "../../kit/format.js";
-import { agentWords, nothing, price, unread } from "./words.js";
-import { mayChange, ruleDialog } from "./rules.js";
+import { all, at, fill, get, h, icon, facts, t } from "../../kit/core.js";
+import { barChart } from "../../kit/bars.js";
+import { duration, energy, number, share } from "../../kit/format.js";
+import { line, lines } from "./list.js";
+import { agentWords, nothing, price } from "./words.js";
+import { mayChange, ruledBy, ruleDialog, stopButton } from "./rules.js";
 
 const LEAST_NOISY = 5,
 	NOISY_SHARE = 0.1,
 	SHOWN = 8;
+/** The kinds of visitors, each with its colour. @type {[keyof Group["classes"], string][]} */
+const CLASSES = [
+	["person", "c2"],
+	["api", "c1"],
+	["feed", "c3"],
+	["monitor", "c4"],
+	["crawler", "c8"],
+	["scanner", "c5"],
+];
+const BY = ["path", "address", "agent", "class", "hour"];
 const buttons = all("[data-by]");
-/** @type {By} */
-let by = "path";
 /** @type {Told | null} */
 let told = null;
 
-for (const button of buttons) {
-	button.addEventListener("click", () => {
-		by = /** @type {By} */ (button.dataset.by);
-		for (const each of buttons) each.setAttribute("aria-pressed", String(each === button));
-		const place = at("wakers");
-		if (told) showWakers(place, told).catch((error) => unread(place, error));
-	});
-}
+for (const button of buttons)
+	button.addEventListener("click", () => told?.go({ by: button.dataset.by }));
 
 /** @param {HTMLElement} place @param {Told} options */
 export async function showWakers(place, options) {
 	told = options;
-	const { server, from_s, to_s, current } = options,
-		kind = by;
+	const { asked } = options;
+	const by = BY.includes(asked.by) ? asked.by : "path";
+	for (const each of buttons) each.setAttribute("aria-pressed", String(each.dataset.by === by));
+	place.hidden = by === "hour";
+	at("hours").hidden = by !== "hour";
+	if (by === "hour") await showHours(options);
+	else await showGroups(place, options, /** @type {Group["kind"]} */ (by));
+}
+
+/** @param {Told} options */
+async function showHours({ server, from_s, to_s, current }) {
+	const said = await get("/api/history/hours", { server, from_s, to_s });
+	if (!current()) return;
+	fill(at("noisy"));
+	await barChart(at("hours"), {
+		title: t("history.hours_title"),
+		labels: said.hours.map((_, hour) => String(hour).padStart(2, "0")),
+		along: t("history.by_hour"),
+		stacked: true,
+		legend: true,
+		size: "small",
+		series: CLASSES.filter(([name]) => said.hours.some((each) => each[name])).map(
+			([name, colour]) => ({
+				name: t(`kit.class.${name}`),
+				colour,
+				values: said.hours.map((each) => each[name]),
+			}),
+		),
+		format: (value) => number(value, 0),
+		none: t("history.wakers_none"),
+	});
+}
+
+/** @param {HTMLElement} place @param {Told} options @param {Group["kind"]} kind */
+async function showGroups(place, { server, from_s, to_s, current }, kind) {
 	const said = await get("/api/history/wakers", { server, from_s, to_s, by: kind });
-	if (!current() || kind !== by) return;
+	if (!current()) return;
 	fill(at("noisy"), noisy(said, server));
 	if (!said.groups.length) {
 		place.replaceChildren(nothing(t("history.wakers_none"), "moon"));
 		return;
 	}
-	const columns = [
-		t(`history.by_${kind}`),
-		t("history.col_who"),
-		t("history.col_wakes"),
-		t("history.col_awake"),
-		t("history.col_extra"),
-		...(mayChange ? [t("history.col_action")] : []),
-	];
+	const again = said.groups.filter((group) => group.wakes > 1);
+	const shown = again.length ? again.slice(0, SHOWN) : said.groups.slice(0, 3);
+	const rest = again.length && again.length <= SHOWN && said.groups.length > again.length;
+	const list = lines(t("history.wakers_title"));
+	for (const [n, group] of shown.entries()) list.append(line(row(group, said, server), n === 0));
+	const there = CLASSES.filter(([name]) => shown.some((group) => group.classes[name]));
+	const legend = h(
+		"ul.legend",
+		there.map(([name, colour]) => h("li", swatch(colour), t(`kit.class.${name}`))),
+	);
+	fill(place, h("div.stack.tight", list, legend, rest ? h("p.hint", t("history.rarely")) : null));
+}
 
-	const again = said.groups.filter((group) => group.wakes > 1).slice(0, SHOWN);
-	const shown = again.length ? again : said.groups.slice(0, 3);
-	const rows = shown.map((group) => row(group, said, columns, server));
-	const isFigure = (/** @type {number} */ index) => index > 1 && index < 5;
-	const rest =
-		again.length &&
-		again.length === said.groups.filter((group) => group.wakes > 1).length &&
-		said.groups.length > again.length;
-	const table = tableOf(".cards", t("history.wakers_title"), columns, rows, isFigure);
-	fill(place, h("div.stack.tight", table, rest ? h("p.hint", t("history.rarely")) : null));
+/** @param {string} colour @param {number} [share] of the line */
+function swatch(colour, share) {
+	const made = h(share === undefined ? "span.swatch" : "span");
+	made.style.background = `var(--${colour})`;
+	if (share !== undefined) made.style.width = `${100 * share}%`;
+	return made;
 }
 
 /** @param {Group} group */
-const keyWords = (group) => (group.kind === "agent" ? agentWords(group.key) : group.key);
+const keyWords = ({ kind, key }) =>
+	kind === "agent" ? agentWords(key) : kind === "class" ? t(`kit.class.${key}`) : key;
 
-/** @type {Record<By, ("paths" | "addresses" | "agents")[]>} */
+/** @type {Record<Group["kind"], ("paths" | "addresses" | "agents")[]>} */
 const OTHERS = {
 	path: ["agents", "addresses"],
 	address: ["paths", "agents"],
 	agent: ["paths", "addresses"],
+	class: ["paths", "agents"],
 };
 
 /**
@@ -84,82 +123,65 @@ function examples(counts, name) {
 		: words;
 }
 
-/** @param {Group} group @param {Wakers} said @param {string[]} columns @param {string} server */
-function row(group, said, [key, who, wakes, awake, extra, rule], server) {
+/** @param {Group} group @param {Wakers} said @param {string} server @returns {Line} */
+function row(group, said, server) {
 	const part = group.wakes / said.wakes;
-	const bar = h("span");
-	bar.style.width = `${100 * part}%`;
-	const cells = [
-		cell(
-			key,
-			".wrap",
+	const most = said.groups[0].wakes;
+	const bars = CLASSES.map(([name, colour]) => swatch(colour, group.classes[name] / most));
+	return {
+		looks: ".bars",
+		head: [
+			h(group.kind === "path" ? "span.line-what.path" : "span.line-what", keyWords(group)),
 			h(
-				"div",
-				h(
-					"span",
-					{
-						class: group.kind === "agent" ? "noisy-key" : "noisy-key path",
-						title: group.key,
-					},
-					keyWords(group),
-				),
-				group.every_s
-					? h("span.under", t("history.every", { time: duration(group.every_s) }))
-					: null,
+				"span.line-count",
+				t("history.wakes_share", { count: group.wakes, share: share(part, 0) }),
 			),
-		),
-		cell(
-			who,
-			".wrap",
-			h(
-				"div",
-				others(group).map((words) => h("span.under", words)),
+			h("span.share-bar", { "aria-hidden": "true" }, bars),
+		],
+		body: () => [
+			facts(
+				[t(`history.by_${group.kind}`), h("span.path", group.key)],
+				[t("history.col_who"), others(group).map((words) => h("div", words))],
+				[
+					t("history.col_wakes"),
+					[
+						t("history.wakes_share", { count: group.wakes, share: share(part, 0) }),
+						group.every_s
+							? t("history.every", { time: duration(group.every_s) })
+							: null,
+						group.persons ? t("history.persons", { count: group.persons }) : null,
+					]
+						.filter(Boolean)
+						.join(", "),
+				],
+				[t("history.col_awake"), duration(group.awake_s)],
+				[
+					t("history.col_extra"),
+					group.extra_j === null
+						? t("history.not_measured")
+						: [energy(group.extra_j), price(group.cost)].filter(Boolean).join(", "),
+				],
 			),
-		),
-		cell(
-			wakes,
-			".end",
-			h(
-				"div",
-				String(group.wakes),
-				h("span.share-bar", { "aria-hidden": "true" }, bar),
-				h("span.under", t("history.of_wakes", { share: share(part, 0) })),
-				group.persons
-					? h("span.under", t("history.persons", { count: group.persons }))
-					: null,
-			),
-		),
-		cell(awake, ".end", duration(group.awake_s)),
-		cell(
-			extra,
-			".end",
-			h(
-				"div",
-				group.extra_j === null
-					? h("span.soft", t("history.not_measured"))
-					: energy(group.extra_j),
-				price(group.cost) ? h("span.under", price(group.cost)) : null,
-			),
-		),
-	];
-	if (mayChange) cells.push(cell(rule, "", action(group, server)));
-	return h("tr", cells);
+			action(group, server),
+		],
+	};
 }
 
 /** @param {Group} group @param {string} server */
-const action = (group, server) =>
-	group.why_not
-		? h("span.under", t("history.no_suggestion", { why: group.why_not }))
-		: stopButton(group, server);
+function action(group, server) {
+	if (group.ruled !== null) return ruledBy(group.ruled);
+	if (!mayChange || group.kind === "class") return null;
+	if (group.why_not) return h("p.hint", t("history.no_suggestion", { why: group.why_not }));
+	return stopGroup(group, server);
+}
 
 /** @param {Group} group @param {string} server */
-const stopButton = (group, server) =>
-	button(
-		".small.nowrap",
-		t("history.stop_it"),
-		() => ruleDialog({ server, kind: group.kind, suggestions: { [group.kind]: group.rule } }),
-		{ "aria-label": `${t("history.stop_it")}: ${keyWords(group)}` },
+function stopGroup(group, server) {
+	const kind = /** @type {By} */ (group.kind);
+	return stopButton(keyWords(group), () =>
+		ruleDialog({ server, kind, suggestions: { [kind]: group.rule } }),
 	);
+}
 
 /**
  * One that wakes again and again and is no person; who comes by a clock before others.
@@ -169,6 +191,7 @@ function noisy(said, server) {
 	const loud = said.groups.filter(
 		(each) =>
 			each.rule &&
+			each.ruled === null &&
 			each.wakes >= LEAST_NOISY &&
 			each.wakes >= NOISY_SHARE * said.wakes &&
 			(each.every_s || each.persons < each.wakes / 2),
@@ -199,7 +222,7 @@ function noisy(said, server) {
 				h("p.strong.noisy-key", t("history.noisy", { count: found.wakes, what })),
 				words.length ? h("p", words.join(" ")) : null,
 			),
-			mayChange ? stopButton(found, server) : null,
+			mayChange ? stopGroup(found, server) : null,
 		),
 	];
 }

@@ -1,11 +1,32 @@
 // What several parts of the page say alike.
 
 import { fill, h, has, icon, refusal, stateParts, t } from "../../kit/core.js";
-import { money } from "../../kit/format.js";
+import { clock, clockS, date, day, money } from "../../kit/format.js";
+
+/** With the day on which clocks change. */
+const DAY_S = 90_000;
 
 /** A state as a badge. @param {string} state */
 export const stateBadge = (state) =>
 	h("span.badge", { "data-state": state }, stateParts(state)[0], stateWords(state));
+
+/** The same as a mark without words. @param {string} state */
+export const stateMark = (state) =>
+	h("span.mark", { "data-state": state, "aria-hidden": "true" }, stateParts(state)[0]);
+
+/**
+ * When, as short as can be told apart in a span of so many seconds.
+ * @param {number} t_s @param {number} length_s
+ */
+export const stamp = (t_s, length_s) =>
+	h(
+		"time",
+		{ datetime: new Date(t_s * 1000).toISOString() },
+		length_s <= DAY_S ? clockS(t_s) : `${day(t_s)}, ${clock(t_s)}`,
+	);
+
+/** When, in full. @param {number} t_s */
+export const full = (t_s) => `${date(t_s)}, ${clockS(t_s)}`;
 
 /** In the past nothing is still to be found out. @param {string} state */
 export const stateWords = (state) =>
@@ -81,7 +102,7 @@ export function agentWords(agent) {
 }
 
 /** Who asked: address and what they call themselves. @param {Wake} wake */
-export const whoAsked = (wake) =>
+const whoAsked = (wake) =>
 	wake.class
 		? t("history.by_whom", { who: wake.who, agent: agentWords(wake.agent) })
 		: cause(wake);
