@@ -27,6 +27,7 @@ from naproxy_webui.i18n.reasons import plain
 from naproxy_webui.office.equipment import commissioned, equipment
 from naproxy_webui.office.https import troubles
 from naproxy_webui.pages.now import card as now
+from naproxy_webui.pages.now import overview
 from naproxy_webui.pages.now.rates import Rates
 from naproxy_webui.render import render
 
@@ -129,7 +130,12 @@ BOX: Final = obj(
 @blueprint.get("/")
 def show() -> str:
     """Answer with the page, and with what is now: it is not empty for a second."""
-    return render("now.html", now=_now(time.time() - now.LIVE_S, first=True), live_s=now.LIVE_S)
+    return render(
+        "now.html",
+        now=_now(time.time() - now.LIVE_S, first=True),
+        live_s=now.LIVE_S,
+        overview={"lines": overview.lines(), "saved": overview.known_sums()},
+    )
 
 
 @route(

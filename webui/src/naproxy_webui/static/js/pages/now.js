@@ -6,6 +6,7 @@ import {
 	button,
 	facts,
 	fill,
+	get,
 	h,
 	icon,
 	notice,
@@ -16,7 +17,7 @@ import {
 	stateParts,
 	t,
 } from "../kit/core.js";
-import { clockS, duration, number, share, watts, when } from "../kit/format.js";
+import { clockS, duration, energy, money, number, share, watts, when } from "../kit/format.js";
 import { timeChart } from "../kit/plot.js";
 import { showBox } from "../kit/shell.js";
 
@@ -61,20 +62,23 @@ class Card {
 	#bands = [];
 	/** @type {Server | null} */
 	#server = null;
+	#now_s = 0;
 	/** @type {Plot<TimeOptions> | undefined} */
 	#plot;
 
 	/**
 	 * @param {HTMLElement} parent @param {string} name @param {number} live_s
-	 * @param {{ again: () => void }} asking
+	 * @param {{ again: () => void }} asking @param {boolean} open
 	 */
-	constructor(parent, name, live_s, asking) {
+	constructor(parent, name, live_s, asking, open) {
 		this.name = name;
 		this.live_s = live_s;
 		this.asking = asking;
 		this.tile = h("span.server-tile");
 		this.badge = h("span.badge");
 		this.since = h("span.soft.number");
+		this.watts = h("span.server-watts.number");
+		this.wrong = h("ul.server-wrong", { hidden: true });
 		this.mode = h("span.badge", { "data-kind": "info", hidden: true });
 		this.wake = button("", [icon("sunrise"), t("now.wake")], () => this.#wake());
 		this.keepWords = h("span");
@@ -105,25 +109,22 @@ class Card {
 		this.meterWords = h("p.hint", { hidden: true });
 		this.woken = h("div.server-woken");
 		const id = `server-${name}`;
-		this.element = h(
-			"section.card.server",
-			{ "aria-labelledby": id, "data-server": name },
+		this.fold = h(
+			"details.server-fold",
+			{ open: readOpen(name) ?? open, ontoggle: () => this.#toggled() },
 			h(
-				"header",
+				"summary.server-row",
+				this.tile,
 				h(
 					"div.server-head",
-					this.tile,
-					h(
-						"div",
-						h("h2", { id }, name),
-						h(
-							"div.row",
-							h("span", { role: "status" }, this.badge),
-							this.since,
-							this.mode,
-						),
-					),
+					h("h2", { id }, name),
+					h("div.row", h("span", { role: "status" }, this.badge), this.since, this.mode),
 				),
+				this.watts,
+				this.wrong,
+			),
+			h(
+				"div.server-body",
 				h(
 					"div.row.server-buttons",
 					{ hidden: !mayChange },
@@ -131,21 +132,26 @@ class Card {
 					this.keep,
 					this.release,
 				),
-			),
-			this.https,
-			this.serves,
-			this.words,
-			this.progress,
-			h(
-				"div.stats",
-				[this.draws, this.always, this.less, this.requests, this.waiting].map(
-					(each) => each.element,
+				this.https,
+				this.serves,
+				this.words,
+				this.progress,
+				h(
+					"div.stats",
+					[this.draws, this.always, this.less, this.requests, this.waiting].map(
+						(each) => each.element,
+					),
 				),
+				this.byClass,
+				this.figure,
+				this.meterWords,
+				this.woken,
 			),
-			this.byClass,
-			this.figure,
-			this.meterWords,
-			this.woken,
+		);
+		this.element = h(
+			"section.card.server",
+			{ "aria-labelledby": id, "data-server": name },
+			this.fold,
 		);
 		parent.append(this.element);
 	}
@@ -158,7 +164,9 @@ class Card {
 		const before = this.#server;
 		this.#server = server;
 		this.element.classList.remove("old");
+		this.#now_s = now_s;
 		this.#showState(server, before, now_s);
+		this.#showRow(server);
 		showHttps(this.https, httpsOf(server));
 		this.#showServices(server);
 		this.#showWords(server, now_s);
@@ -172,6 +180,12 @@ class Card {
 	old() {
 		this.element.classList.add("old");
 		for (const each of [this.wake, this.keep, this.release]) each.disabled = true;
+	}
+
+	/** What is drawn only where one sees it. */
+	#toggled() {
+		keepOpen(this.name, this.fold.open);
+		if (this.#server) this.#showPower(this.#server, this.#now_s);
 	}
 
 	/** The newest second there is. */
@@ -213,6 +227,22 @@ class Card {
 		this.wake.disabled = !asleep;
 		this.wake.classList.toggle("primary", asleep);
 		this.keep.disabled = this.release.disabled = false;
+	}
+
+	/** What the closed row says: what it draws, and what is wrong. @param {Server} server */
+	#showRow(server) {
+		const { power } = server;
+		const about = power?.estimated && power.power_w !== null ? "≈\u2009" : "";
+		say(this.watts, power ? `${about}${watts(power.power_w)}` : "");
+		const wrong = wrongOf(server);
+		const wanted = wrong.join("\n");
+		if (this.wrong.dataset.shown === wanted) return;
+		this.wrong.dataset.shown = wanted;
+		this.wrong.hidden = !wanted;
+		fill(
+			this.wrong,
+			wrong.map((words) => h("li", icon("triangle-alert"), h("span", words))),
+		);
 	}
 
 	/** @param {Server} server @param {number} now_s */
@@ -389,7 +419,7 @@ class Card {
 				t("now.meter_problem", { meter: power.meter, words: power.problem }),
 			);
 		this.figure.hidden = !power;
-		if (power) this.#draw(server, power, from_s, now_s);
+		if (power && this.fold.open) this.#draw(server, power, from_s, now_s);
 	}
 
 	/** @param {Server} server @param {number} from_s @param {number} now_s */
@@ -480,7 +510,7 @@ class Card {
 				took && `, ${took}`,
 			),
 			h("div.small", this.#wokenFacts(woken, request)),
-			h("p.small", h("a", { href: "/history" }, t("now.woken_all"))),
+			h("p.small", h("a.link", { href: "/history" }, t("now.woken_all"))),
 		);
 	}
 
@@ -556,6 +586,174 @@ class Card {
 	}
 }
 
+// Above the servers: one sentence, what is still to do, and what is saved.
+
+const SUMS_EVERY_MS = 60_000;
+/** Where one does it. @type {Record<string, (server: string | null) => string>} */
+const PLACES = {
+	proof: (server) => `/setup/again/proof?server=${encodeURIComponent(server ?? "")}`,
+	visitors: (server) => `/setup/again/names?server=${encodeURIComponent(server ?? "")}`,
+	https: () => "/settings/https",
+	price: () => "/settings/office",
+	meter: () => "/settings/meters",
+	backup: () => "/settings/backup",
+	notify: () => "/settings/notifications",
+};
+const STATES = ["trouble", "waking", "falling_asleep", "awake", "asleep", "unknown"];
+
+/** @type {Overview} */
+const told = JSON.parse(at("overview").textContent);
+let saved = told.saved;
+
+/** The sentence: what they do, what is saved, and at what price. @param {Now} now */
+function showSentence({ servers, now_s }) {
+	if (!servers.length) return;
+	const parts = [doing(servers, now_s), ...(saved ? [amount(saved), ...promise(saved)] : [])];
+	say(at("sentence"), parts.join(" "));
+}
+
+/** @param {Server[]} servers @param {number} now_s */
+function doing(servers, now_s) {
+	if (servers.length === 1) {
+		const [{ state, since_s }] = servers;
+		return t(`now.say.${STATES.includes(state) ? state : "unknown"}`, {
+			time: when(since_s, now_s),
+		});
+	}
+	const states = STATES.map((state) => ({
+		state,
+		count: servers.filter((each) => each.state === state).length,
+	}));
+	const words = states
+		.filter(({ count }) => count)
+		.map(({ state, count }) => t(`now.many.${state}`, { number: number(count) }));
+	return t("now.say_many", { number: number(servers.length), states: words.join(", ") });
+}
+
+/** @param {Sums} sums */
+function amount({ kind, net_j, money: worth }) {
+	if (kind === "none") return t("now.saved_none");
+	const shown = worth === null ? energy(Math.abs(net_j)) : money(Math.abs(worth));
+	const lost = (worth ?? net_j) < 0;
+	return t(lost ? `now.lost.${kind}` : `now.saved.${kind}`, { amount: shown });
+}
+
+/** @param {Sums} sums */
+function promise({ promises }) {
+	const asked = promises.filter((each) => each.requests);
+	const broken = asked.filter((each) => each.delayed > each.allowed);
+	if (!asked.length) return [];
+	if (!broken.length) return [t("now.promise_kept")];
+	const [{ delayed, requests, allowed }] = broken;
+	if (promises.length > 1)
+		return [
+			t("now.promise_broken_of", { servers: broken.map((each) => each.server).join(", ") }),
+		];
+	const numbers = { delayed: number(delayed), all: number(requests), allowed: number(allowed) };
+	return [t("now.promise_broken", numbers)];
+}
+
+// What is saved
+
+/** @param {string} label @param {Sums["month"] | undefined} of @param {string} note */
+function figure(label, of, note, about = false) {
+	const value = of ? (of.money === null ? energy(of.net_j) : money(of.money)) : "–";
+	const more = of && of.money !== null ? `${energy(of.net_j)}, ${note}` : note;
+	return h(
+		`div.stat${of && about ? ".estimated" : ""}`,
+		h("span.stat-label", label),
+		h("span.stat-value", value),
+		h("span.stat-note", more),
+	);
+}
+
+function showSums() {
+	const known = saved && saved.kind !== "none" ? saved : undefined;
+	const expected = saved?.forecast;
+	const rests = expected
+		? t("now.rests", { count: expected.days })
+		: (saved?.no_forecast ?? "\u00a0");
+	fill(
+		at("sums"),
+		figure(t("now.sum_month"), known, t(known ? `now.kind.${known.kind}` : "now.kind.none")),
+		figure(t("now.sum_expected"), expected?.month, rests, true),
+		figure(t("now.sum_year"), expected?.year, rests, true),
+	);
+}
+
+// What is still to do
+
+/** @param {Todo[]} lines */
+function showTodo(lines) {
+	const open = lines.filter((each) => !each.done && !each.dismissed);
+	const done = lines.filter((each) => each.done);
+	at("todo").hidden = !open.length;
+	const all_ = open.length + done.length;
+	say(at("todo-count"), t("now.todo_count", { done: number(done.length), all: number(all_) }));
+	fill(at("todo-lines"), open.map(line));
+	at("todo-done").hidden = !done.length;
+	say(one("summary", at("todo-done")), t("now.todo_done", { count: done.length }));
+	fill(
+		one("ul", at("todo-done")),
+		done.map(({ words }) => h("li.soft", icon("circle-check"), h("span", words))),
+	);
+}
+
+/** @param {Todo} todo */
+function line({ name, words, server }) {
+	const href = PLACES[name]?.(server);
+	const label = `${t("now.todo_dismiss")}: ${words}`;
+	const dismiss = button(".quiet.icon-only", icon("x"), () => setDismissed(name, true), {
+		"aria-label": label,
+		title: t("now.todo_dismiss"),
+	});
+	return h(
+		"li",
+		icon("arrow-right"),
+		h("span", mayChange && href ? h("a", { href }, words) : words),
+		mayChange && dismiss,
+	);
+}
+
+/** @param {string} name @param {boolean} dismissed */
+async function setDismissed(name, dismissed) {
+	const { refused, toast } = await import("../kit/dialog.js");
+	try {
+		const said = await post(`/api/now/checklist/${name}`, { dismissed });
+		showTodo(said.lines);
+		const undo = { words: t("now.todo_undo"), press: () => setDismissed(name, false) };
+		if (dismissed) toast(t("now.todo_dismissed"), "good", undo);
+	} catch (error) {
+		refused(error);
+	}
+}
+
+/** @param {() => void} changed is told when the sentence is another one */
+function follow(changed) {
+	showSums();
+	showTodo(told.lines);
+	if (!one("#servers .server")) return;
+	const ask = async () => {
+		if (document.hidden) return;
+		const [sums, list] = await Promise.all([
+			get("/api/now/overview", undefined, { timeout_ms: 60_000 }),
+			get("/api/now/checklist"),
+		]).catch(() => []);
+		if (!sums || !list) return;
+		saved = sums;
+		showSums();
+		showTodo(list.lines);
+		changed();
+	};
+	if (!saved) ask();
+	setInterval(ask, SUMS_EVERY_MS);
+	at("log").addEventListener("toggle", async () => {
+		if (!at("log").open) return;
+		const { showLog } = await import("./now-log.js");
+		showLog(at("log"), at("log-body"));
+	});
+}
+
 // The page
 
 const EVERY_S = 1;
@@ -568,6 +766,8 @@ const live_s = Number(given.dataset.liveS);
 const cards = new Map();
 /** @type {number | null} */
 let last_s = null;
+/** @type {Now | null} */
+let newest = null;
 let failed = 0;
 
 /** @param {Server} server @param {number} now_s */
@@ -580,6 +780,29 @@ function engineWords({ engines }, now_s) {
 				: t("now.engine_refused", { name, since: when(refused_since_s, now_s) }),
 		);
 }
+
+/** What is wrong with a server, in words. @param {Server} server */
+function wrongOf({ alert, past, around, serves, power, calendar }) {
+	return [
+		alert,
+		past,
+		around ? t("now.around", { count: around }) : null,
+		serves.length ? t("now.serves", { names: serves.join("; ") }) : null,
+		power?.problem
+			? t("now.meter_problem", { meter: power.meter, words: power.problem })
+			: null,
+		calendar?.problem,
+	].filter((words) => typeof words === "string");
+}
+
+/** Whether somebody opened or closed it on this tab; undefined: nobody did. @param {string} name */
+function readOpen(name) {
+	const kept = sessionStorage.getItem(`now-open-${name}`);
+	return kept === null ? undefined : kept === "1";
+}
+
+/** @param {string} name @param {boolean} open */
+const keepOpen = (name, open) => sessionStorage.setItem(`now-open-${name}`, open ? "1" : "0");
 
 /** What there is to say of HTTPS of a server. @param {Server} server */
 function httpsOf({ past, around }) {
@@ -603,11 +826,15 @@ function showHttps(place, said) {
 /** @param {Now} said */
 function show(said) {
 	failed = 0;
+	one("#first")?.remove();
 	showBox(said);
 	showHttps(at("https"), said.https);
 	if (!said.controller) return old();
 	last_s = said.now_s;
+	newest = said;
 	stale.hidden = true;
+	showSentence(said);
+	at("sums").hidden = at("log").hidden = !said.servers.length;
 	if (!said.servers.length) return nobody();
 	for (const each of all(":scope > :not(.server)", servers)) each.remove();
 	const ids = new Set(said.servers.map((each) => each.id));
@@ -617,7 +844,8 @@ function show(said) {
 		cards.delete(id);
 	}
 	for (const server of said.servers) {
-		const card = cards.get(server.id) ?? new Card(servers, server.id, live_s, asking);
+		const open = said.servers.length === 1;
+		const card = cards.get(server.id) ?? new Card(servers, server.id, live_s, asking, open);
 		cards.set(server.id, card);
 		card.show(server, said.now_s);
 	}
@@ -657,6 +885,7 @@ const since = () => ({
 let ask;
 const asking = { again: () => ask?.again() };
 show(JSON.parse(given.textContent));
+follow(() => newest && showSentence(newest));
 const begin = () => {
 	ask = poll("/api/now", { every_s: EVERY_S, query: since, data: show, error: lost });
 };
