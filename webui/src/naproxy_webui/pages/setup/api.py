@@ -18,6 +18,8 @@ from naproxy.api.shapes import (
 )
 from naproxy.api.table import ROUTES
 from naproxy.core.names import is_site_name
+from naproxy.core.schema import mac_form
+from naproxy.core.words import LANGUAGES
 
 from naproxy_webui.auth import guard
 from naproxy_webui.http.api import route
@@ -25,7 +27,7 @@ from naproxy_webui.http.control import control, in_words, job_in_words
 from naproxy_webui.http.errors import ApiError
 from naproxy_webui.http.mount import SERVER, mount
 from naproxy_webui.http.page import Page
-from naproxy_webui.i18n.texts import LANGUAGES, t
+from naproxy_webui.i18n.texts import t
 from naproxy_webui.office.office import forget_office
 from naproxy_webui.pages.setup import steps as setting_up
 from naproxy_webui.pages.setup.page import state
@@ -166,7 +168,7 @@ def office(body: dict[str, Any]) -> Any:
         {
             **SERVER,
             "address": string(minLength=1, maxLength=45),
-            "mac": string(pattern="^([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}$"),
+            "mac": string(minLength=1, maxLength=40),
             "port": integer(minimum=1, maximum=65535),
             "interface": string(maxLength=15),
             "name": string(maxLength=100),
@@ -183,7 +185,7 @@ def server(body: dict[str, Any]) -> Any:
     name = None if body.get("new") else body.get("server") or now["server"]
     if name is not None:
         known(config, name)
-    chosen = {"port": 80, **body, "mac": body["mac"].lower()}
+    chosen = {"port": 80, **body, "mac": mac_form(body["mac"]).lower()}
     # Kept before there is a server: from then on a box without this would count as set up.
     control().call("setup.go", {"done": now["done"], "step": now["step"]})
     written = write(config, setting_up.server(config, chosen, name))

@@ -15,7 +15,7 @@ from naproxy_webui.http.access import access
 from naproxy_webui.http.control import control
 from naproxy_webui.http.errors import ApiError
 from naproxy_webui.http.page import Page
-from naproxy_webui.office import certificates
+from naproxy_webui.office import certificates, places
 from naproxy_webui.pages.settings.fields import Field, form
 from naproxy_webui.pages.setup.steps import AGAIN, STEPS, WAYS
 from naproxy_webui.render import render
@@ -117,6 +117,8 @@ def _page(step: str, server: str | None, *, again: bool) -> str:
         ways=WAYS,
         server=mine,
         config=config,
+        zones=places.zones() if step == "office" else (),
+        currencies=places.CURRENCIES,
         issuing=certificates.issuing(config),
         way=_way(config, mine) if step == "https" else None,
         cache=_cache(mine) if step == "cache" and mine else None,

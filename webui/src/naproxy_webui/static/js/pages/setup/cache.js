@@ -1,7 +1,7 @@
 // /setup/cache: what the box may answer while the server sleeps, after a look at the website.
 
 import { all, ApiError, at, fill, h, notice, one, post, t } from "../../kit/core.js";
-import { onPress, onSubmit } from "../../kit/form.js";
+import { onPress, onSubmit, sentence } from "../../kit/form.js";
 import { share as percent } from "../../kit/format.js";
 import { follow } from "../../kit/jobs.js";
 import { about, onward } from "./flow.js";
@@ -76,7 +76,7 @@ async function look() {
 		show(await follow("/api/setup/site", { body: about(), query: about(), fresh: true }));
 	} catch (error) {
 		if (!(error instanceof ApiError)) throw error;
-		fill(at("seen"), notice("warn", h("p", error.message), again()));
+		fill(at("seen"), notice("warn", h("p", sentence(error.message)), again()));
 	}
 }
 

@@ -5,6 +5,7 @@ import { refused } from "../../kit/dialog.js";
 import { field, onPress, onSubmit } from "../../kit/form.js";
 import { number, watts } from "../../kit/format.js";
 import { follow } from "../../kit/jobs.js";
+import { picos } from "../../kit/pico.js";
 import { about, onward } from "./flow.js";
 
 const form = at("form");
@@ -40,6 +41,7 @@ function meter({ driver, name, where, power_w: power, problem }) {
 /** @param {SetupJob} status */
 function found({ result }) {
 	fill(at("meters"), result.meters.map(meter));
+	at("searching").hidden = true;
 	at("none-found").hidden = result.meters.length > 0;
 	if (result.unknown_ports.length) {
 		at("meters").append(
@@ -76,6 +78,7 @@ async function everywhere() {
 }
 
 onPress(at("search"), everywhere);
+picos(at("picos"), everywhere).catch(refused);
 
 // Without a meter
 
@@ -138,4 +141,7 @@ get("/api/setup/meters")
 		else if (status.state === "running") search(null);
 		else everywhere().catch(refused);
 	})
-	.catch(refused);
+	.catch((error) => {
+		at("searching").hidden = true;
+		refused(error);
+	});

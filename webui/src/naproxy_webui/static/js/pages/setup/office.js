@@ -1,14 +1,17 @@
 // /setup/office: language, name, time zone, prices. What the browser knows is offered, not decided.
 
-import { all, at, h, post } from "../../kit/core.js";
+import { all, at, post } from "../../kit/core.js";
 import { field, onSubmit } from "../../kit/form.js";
+import { browserZone, currencyOf, nameCurrencies } from "../../kit/places.js";
 import { onward } from "./flow.js";
 
 const form = at("form");
 const zone = field(form, "time_zone");
-const zones = Intl.supportedValuesOf?.("timeZone") ?? [];
-at("zones").append(...zones.map((value) => h("option", { value })));
-if (!zone.value) zone.value = Intl.DateTimeFormat().resolvedOptions().timeZone ?? "";
+nameCurrencies();
+if (!zone.value) {
+	zone.value = browserZone();
+	field(form, "currency").value = currencyOf(zone.value);
+}
 
 for (const button of all("[data-co2]")) {
 	button.addEventListener("click", () => {

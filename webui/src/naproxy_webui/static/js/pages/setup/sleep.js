@@ -64,6 +64,8 @@ async function changed() {
 	try {
 		await save();
 		if (!at("ssh").hidden) await Promise.all([key(), hostKey()]);
+		agentWaits = false;
+		if (wanted().driver === "agent") await agent();
 	} catch (error) {
 		const problem = refusal(error);
 		one("details#more").open = true;
@@ -156,6 +158,71 @@ function showKey({ shown, pinned, same }) {
 		);
 	return fill(at("pin"), before, h("p", t("setup.sleep.shows")), mark, h("div.row", yes));
 }
+
+// The agent: what to paste, until the server has fetched its key
+
+const AGENT_LOOK_MS = 3000;
+const AGENT_START_MS = 2000;
+let agentWaits = false;
+
+/** @param {number} ms */
+const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** A button that makes another code. */
+function anotherCode() {
+	const again = button(".small", [icon("refresh-cw"), t("setup.sleep.agent_again")]);
+	onPress(again, () => agent());
+	return h("div.row", again);
+}
+
+async function agent() {
+	try {
+		const made = await post("/api/setup/agent", about());
+		at("agent-sum").textContent = made.sha256;
+		if (made.script === null) {
+			fill(at("agent-paste"), notice("warn", h("p", t("setup.sleep.agent_no_pin"))));
+			return;
+		}
+		const label = t("setup.sleep.agent_paste");
+		fill(at("agent-paste"), script(label, made.script, "agent-script"));
+		fill(at("agent-state"), h("p.soft", t("setup.sleep.agent_waiting")));
+		if (!agentWaits) agentFetched().catch(refused);
+	} catch (error) {
+		fill(at("agent-paste"), notice("bad", h("p", refusal(error).message)), anotherCode());
+	}
+}
+
+/** Wait until the key was fetched, then check the way. */
+async function agentFetched() {
+	agentWaits = true;
+	while (agentWaits) {
+		await pause(AGENT_LOOK_MS);
+		if (!agentWaits) return;
+		const { state } = await get("/api/setup/agent", about());
+		if (state === "waiting") continue;
+		agentWaits = false;
+		if (state !== "used") {
+			fill(at("agent-paste"));
+			const over = notice("warn", h("p", t("setup.sleep.agent_over")));
+			fill(at("agent-state"), over, anotherCode());
+			return;
+		}
+		fill(at("agent-paste"), anotherCode());
+		fill(at("agent-state"), notice("good", h("p", t("setup.sleep.agent_used"))));
+		await pause(AGENT_START_MS);
+		await check(about());
+	}
+}
+
+onPress(at("agent-show"), async () => {
+	await save();
+	const { key: text } = await post("/api/setup/agent/key", about());
+	fill(
+		at("agent-key"),
+		script(t("setup.sleep.agent_shown"), text, "agent-key-text"),
+		h("p.small", t("setup.sleep.agent_shown")),
+	);
+});
 
 // 3. The check
 

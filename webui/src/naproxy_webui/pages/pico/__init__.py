@@ -1,0 +1,1 @@
+"""/api/pico: our meter on a Raspberry Pi Pico."""
