@@ -8,12 +8,15 @@ from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from flask import current_app
+from naproxy.core import office_time
+from naproxy.core.reason import WrongError
 
 from naproxy_webui.http.control import control
 from naproxy_webui.http.errors import ApiError
 
 FRESH_S: Final = 5.0
 """A page asks several times; a change shows after so long at the latest."""
+_RATES: Final = ("price_per_kwh", "co2_g_per_kwh", "co2_by_hour")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +27,6 @@ class Office:
     language: str | None = None
     time_zone: str | None = None
     currency: str | None = None
-    price_per_kwh: float | None = None
-    co2_g_per_kwh: float | None = None
 
 
 def office() -> Office:
@@ -47,10 +48,27 @@ def forget_office() -> None:
     kept.pop("until_s", None)
 
 
+def rates_said() -> dict[str, Any]:
+    """Return what prices and CO2 are made of, as the configuration has it."""
+    said = _section("office")
+    return {
+        "office": {name: said[name] for name in _RATES if name in said},
+        "tariff": _configuration().get("tariff", []),
+    }
+
+
 def _section(name: str) -> dict[str, Any]:
     """Return a section; empty if it is none: also a page that says an error asks for it."""
     found = _configuration().get(name)
     return found if isinstance(found, dict) else {}
+
+
+def _follow(configuration: Any) -> None:
+    """Have this process tell times by the office's clock, as far as its zone is known here."""
+    try:
+        office_time.follow(configuration["office"]["time_zone"] or "")
+    except (WrongError, KeyError, TypeError):
+        office_time.follow("")
 
 
 def _kept() -> dict[str, Any]:
@@ -68,6 +86,7 @@ def _configuration() -> dict[str, Any]:
         changes = kept.get("changes")
         with suppress(ApiError):
             kept["configuration"] = control().get("/v1/config", timeout_s=2.0)
+            _follow(kept["configuration"])
         if kept.get("changes") == changes:  # else that may be what was so before
             kept["until_s"] = time.monotonic() + FRESH_S
     known: dict[str, Any] = kept.get("configuration", {})

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, tzinfo
 from http import HTTPStatus
 from typing import Final
-from zoneinfo import ZoneInfo
 
 from naproxy.api.shapes import Shape, choice, number, string
+from naproxy.core import hours
+from naproxy.core.reason import WrongError
 from naproxy.history.days import VIEWS, begin, day_of, start_s, step
 
 from naproxy_webui.http.errors import ApiError
@@ -48,15 +49,12 @@ class Range:
     next: date | None = None
 
 
-def zone() -> tzinfo | None:
-    """Return the office's time zone; None, the box's own, where it has none."""
-    name = office().time_zone
-    if not name:
-        return None
+def zone() -> tzinfo:
+    """Return the office's time zone; the box's own where it has none."""
     try:
-        return ZoneInfo(name)
-    except (OSError, ValueError):
-        return None
+        return hours.zone(office().time_zone or "")
+    except WrongError:  # it is not known here
+        return hours.zone("")
 
 
 def utc_offset(t_s: float) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from flask import Blueprint, current_app, g
 from naproxy.api.shapes import array, boolean, choice, integer, nullable, number, obj, string
+from naproxy.core.words import LANGUAGES
 
 from naproxy_webui.auth import guard
 from naproxy_webui.auth.passwords import LEAST, MOST
@@ -17,7 +18,7 @@ from naproxy_webui.auth.users import ROLES, User
 from naproxy_webui.http.api import route
 from naproxy_webui.http.errors import ApiError
 from naproxy_webui.http.page import Page
-from naproxy_webui.i18n.texts import LANGUAGES, t
+from naproxy_webui.i18n.texts import t
 from naproxy_webui.render import render
 
 PAGE = Page(name="account", path="/account")

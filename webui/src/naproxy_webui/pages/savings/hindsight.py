@@ -24,6 +24,7 @@ from naproxy_webui.http.errors import ApiError
 from naproxy_webui.http.page import Page
 from naproxy_webui.i18n.texts import t
 from naproxy_webui.office.history import history
+from naproxy_webui.office.office import office, rates_said
 from naproxy_webui.office.ranges import utc_offset
 from naproxy_webui.pages.savings.hindsights import hindsights, key_of
 from naproxy_webui.pages.savings.page import SCOPE, Scope, scope_of
@@ -80,6 +81,8 @@ def _question(scope: Scope, what: Believed, other: dict[str, Any]) -> dict[str, 
             "delta_s": other.get("delta_s", what.delta_s),
         },
         "utc_offset": utc_offset(scope.to_s),
+        "time_zone": office().time_zone or "",
+        "rates": rates_said(),
     }
 
 
@@ -149,8 +152,11 @@ def _found(db: sqlite3.Connection, what: Believed, kept: dict[str, Any]) -> dict
         span, server = answer["span"], kept["question"]["server"]
         from_s, to_s = math.ceil(span["from_s"] / 60) * 60, int(span["to_s"]) // 60 * 60
         counts = paid(db, server, from_s, to_s)
+        found = sums(db, what, from_s, to_s)
         actual = {
-            "sums": shown(sums(db, what, from_s, to_s)),
+            "sums": shown(found.sums),
+            "used": {"energy_j": found.sums.used_j, **asdict(found.used)},
+            "box": {"energy_j": found.sums.box_j, **asdict(found.box)},
             "requests": counts.requests,
             "delayed": counts.delayed,
         }

@@ -26,16 +26,17 @@ from naproxy.api.shapes import (
     string,
 )
 from naproxy.history.days import VIEWS, days
-from naproxy.history.read.savings import Saved, total
+from naproxy.history.read.savings import Valued
 from naproxy.history.read.waits import Wait, paid, waits
 
 from naproxy_webui.http.api import route
 from naproxy_webui.http.page import Page
 from naproxy_webui.office.figures import middle
 from naproxy_webui.office.history import history, looked_after_until_s, server_names
+from naproxy_webui.office.money import office_rates
 from naproxy_webui.office.office import office
 from naproxy_webui.office.ranges import of_calendar, zone
-from naproxy_webui.pages.savings.saving import Believed, believed, shown, sums, worth_of
+from naproxy_webui.pages.savings.saving import Believed, believed, shown, sums
 from naproxy_webui.render import render
 
 PAGE = Page(name="savings", path="/savings", place=30)
@@ -69,6 +70,7 @@ SUMS: Final = obj(
     }
 )
 WORTH: Final = obj({"money": nullable(number()), "co2_g": nullable(number())})
+WORTHS: Final = ("always_worth", "used_worth", "box_worth", "gross_worth", "net_worth")
 POLICIES: Final = (
     *("teacher", "thesis", "timeout-30s", "timeout-1m", "timeout-2m", "timeout-5m"),
     *("timeout-10m", "timeout-20m", "timeout-30m", "schedule"),
@@ -157,8 +159,8 @@ def page() -> str:
             "first_s": nullable(integer()),
             "unit": choice("hour", "day", "month"),
             "total": SUMS,
-            "gross_worth": WORTH,
-            "net_worth": WORTH,
+            **dict.fromkeys(WORTHS, WORTH),
+            "priced_since_s": nullable(number(description="No price is known for before")),
             "parts": array(obj({"from_s": integer(), "to_s": integer(), "sums": SUMS})),
             "assumed": ANY_OBJECT,
         }
@@ -170,7 +172,9 @@ def savings(query: dict[str, Any]) -> Any:
     scope = scope_of(db, query)
     what = believed(db, scope.server, time.time())
     parts = [(a, b, sums(db, what, a, b)) for a, b in scope.parts()]
-    found = total(s for _, _, s in parts) if parts else Saved()
+    found = Valued()
+    for _, _, each in parts:
+        found += each
     return {
         "server": scope.server,
         "view": scope.view,
@@ -180,21 +184,30 @@ def savings(query: dict[str, Any]) -> Any:
         "end_s": scope.end_s,
         "first_s": first_known_s(db, scope.server),
         "unit": scope.unit,
-        "total": shown(found),
-        "gross_worth": asdict(worth_of(found.gross_j)),
-        "net_worth": asdict(worth_of(found.net_j)),
-        "parts": [{"from_s": a, "to_s": b, "sums": shown(s)} for a, b, s in parts],
-        "assumed": assumed(what),
+        "total": shown(found.sums),
+        **{name: asdict(getattr(found, name.removesuffix("_worth"))) for name in WORTHS},
+        "priced_since_s": _priced_since_s(scope),
+        "parts": [{"from_s": a, "to_s": b, "sums": shown(s.sums)} for a, b, s in parts],
+        "assumed": assumed(what, scope.from_s, scope.to_s),
     }
+
+
+def _priced_since_s(scope: Scope) -> float | None:
+    """Return from when on a price is known, where that is later than the range's begin."""
+    since_s = office_rates().price.known_since(scope.from_s, scope.to_s)
+    return None if since_s is None or since_s <= scope.from_s else since_s
 
 
 def _iso(day: date | None) -> str | None:
     return None if day is None else day.isoformat()
 
 
-def assumed(what: Believed) -> dict[str, Any]:
-    """Return what sums are reckoned with, each with where it comes from, for a researcher."""
-    power, known = what.assumed.power, office()
+def assumed(what: Believed, from_s: float, to_s: float) -> dict[str, Any]:
+    """Return what sums are reckoned with, each with where it comes from, for a researcher.
+
+    Of a price or a factor that changes in the range, the mean over its time.
+    """
+    power, known = what.assumed.power, office_rates()
     values = {
         "on_w": power.on_w,
         "off_w": power.off_w,
@@ -214,9 +227,11 @@ def assumed(what: Believed) -> dict[str, Any]:
         "promise": {"fraction": what.fraction, "delta_s": what.delta_s},
         "policy": what.policy,
         "office": {
-            "currency": known.currency,
-            "price_per_kwh": known.price_per_kwh,
-            "co2_g_per_kwh": known.co2_g_per_kwh,
+            "currency": office().currency,
+            "price_per_kwh": known.price.mean(from_s, to_s),
+            "price_changes": known.price.changes(from_s, to_s),
+            "co2_g_per_kwh": known.co2.mean(from_s, to_s),
+            "co2_changes": known.co2.changes(from_s, to_s),
         },
     }
 

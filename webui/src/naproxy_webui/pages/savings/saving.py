@@ -13,25 +13,15 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from flask import current_app
-from naproxy.core.energy import Power
-from naproxy.history.read.cells import Source, cells, mean_w
-from naproxy.history.read.savings import (
-    CONFIGURED,
-    FITTED,
-    MEASURED,
-    Assumptions,
-    Saved,
-    Worth,
-    saved,
-    total,
-    worth,
-)
+from naproxy.history.read.cells import Source, cells
+from naproxy.history.read.powers import powers
+from naproxy.history.read.savings import MEASURED, Assumptions, Saved, Valued, valued
 
 from naproxy_webui.http.control import control
 from naproxy_webui.http.errors import ApiError
 from naproxy_webui.i18n.texts import t
 from naproxy_webui.office.equipment import BOX, Equipment, commissioned, equipment
-from naproxy_webui.office.office import office
+from naproxy_webui.office.money import office_rates
 
 FRESH_S: Final = 1800.0
 """Means over weeks change slowly, and to take them is work."""
@@ -76,7 +66,9 @@ def _ask(db: sqlite3.Connection, name: str, known: Equipment, now_s: float) -> B
     if server is None:
         raise ApiError(HTTPStatus.NOT_FOUND, t("savings.error_server"), "server")
     source = Source(name, _meter(known, name), _meter(known, BOX))
-    power, sources = _power(db, source, server["power"], said["box"]["proxy_w"], now_s)
+    power, sources = powers(
+        db, source, server["power"], _fit(name), proxy_w=said["box"]["proxy_w"], now_s=now_s
+    )
     status = next(s for s in control().get("/v1/status")["servers"] if s["id"] == name)
     times, where = _times(server, status)
     return Believed(
@@ -110,31 +102,6 @@ def _times(
     return times, sources
 
 
-def _power(
-    db: sqlite3.Connection,
-    source: Source,
-    configured: dict[str, float],
-    proxy_w: float,
-    now_s: float,
-) -> tuple[Power, dict[str, str]]:
-    """Return the powers and where each comes from; as configured where they make no sense."""
-    fitted = _fit(source.server)
-    ways: dict[str, list[tuple[str, float | None]]] = {
-        "on_w": [(MEASURED, mean_w(db, source, "awake", now_s)), (FITTED, fitted.get("on_w"))],
-        "off_w": [(MEASURED, mean_w(db, source, "asleep", now_s)), (FITTED, fitted.get("off_w"))],
-        "switch_j": [(FITTED, fitted.get("switch_j"))],
-    }
-    values, sources = {}, {}
-    for name, found in ways.items():
-        tried = [*found, (CONFIGURED, configured[name])]
-        sources[name], values[name] = next((w, max(0.0, v)) for w, v in tried if v is not None)
-    sources["proxy_w"] = MEASURED if source.box_meter else CONFIGURED
-    if values["off_w"] < values["on_w"]:
-        return Power(**values, proxy_w=proxy_w), sources
-    plain = dict.fromkeys(values, CONFIGURED)
-    return Power(**configured, proxy_w=proxy_w), {**sources, **plain}
-
-
 def _fit(name: str) -> dict[str, float]:
     try:
         fitted = (commissioned(name) or {}).get("fit") or {}
@@ -143,15 +110,10 @@ def _fit(name: str) -> dict[str, float]:
         return {}
 
 
-def sums(db: sqlite3.Connection, what: Believed, from_s: int, to_s: int) -> Saved:
-    """Return the sums of a range that does not reach beyond now."""
-    return total(saved(part, what.assumed) for part in cells(db, what.source, from_s, to_s))
-
-
-def worth_of(energy_j: float) -> Worth:
-    """Return what an energy is worth at the office's prices."""
-    known = office()
-    return worth(energy_j, known.price_per_kwh or 0.0, known.co2_g_per_kwh or 0.0)
+def sums(db: sqlite3.Connection, what: Believed, from_s: int, to_s: int) -> Valued:
+    """Return the sums of a range that does not reach beyond now, and what they are worth."""
+    known = office_rates()
+    return valued(cells(db, what.source, from_s, to_s, known.changes), what.assumed, known)
 
 
 def shown(found: Saved) -> dict[str, float | int]:

@@ -12,6 +12,7 @@ from naproxy.history.read import patterns
 from naproxy_webui.http.api import route
 from naproxy_webui.http.mount import mount
 from naproxy_webui.http.page import Page
+from naproxy_webui.i18n.reasons import plain
 from naproxy_webui.office.equipment import equipment
 from naproxy_webui.office.history import history
 from naproxy_webui.office.office import forget_office
@@ -57,6 +58,16 @@ def hours(query: dict[str, Any]) -> Any:
     return {"days": proposed(busy, seen), "weeks": min(seen)}
 
 
+def _in_words(said: Any) -> Any:
+    """Say in words what went wrong with what was told."""
+    ways = [way for each in said.get("told", ()) for way in each["to"]]
+    for way in (*ways, *said.get("results", ())):
+        way["words"] = plain(way["problem"])
+    return said
+
+
+mount(blueprint, "notify", "/api/settings/notify", then=_in_words)
+mount(blueprint, "notify.test", "/api/settings/notify/test", then=_in_words)
 mount(blueprint, "cache.empty", "/api/settings/cache/empty")
 mount(blueprint, "config", "/api/settings")
 mount(blueprint, "config.change", "/api/settings", then=_changed)

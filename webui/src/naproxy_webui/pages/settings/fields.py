@@ -16,17 +16,20 @@ from typing import Any, Final
 from flask import current_app
 
 from naproxy_webui.http.control import control
+from naproxy_webui.http.problems import PERCENT, choice_words, label_of, path_of, scale_of
 from naproxy_webui.i18n.texts import catalogue, has, language, t
 
 _KEYS_FRESH_S: Final = 3600.0
-_LISTS: Final = ("server", "rule", "cache_rule", "meter")
 _ORDER: Final = {name: n for n, name in enumerate(("teacher", "thesis", "timeout", "schedule"))}
 """Of choices that are not in the order of their names: the recommended one comes first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field; `kind` is boolean, number, text, choice, choices, list or secret."""
+    """One field; `kind` is boolean, number, text, choice, choices, list, secret or held.
+
+    `held`: its key names a file with a password or a key, which may be given in its place.
+    """
 
     where: str
     key: str
@@ -44,8 +47,16 @@ class Field:
     choices: list[tuple[str, str]]
     given: bool
     """A secret that there is."""
+    holds: str = ""
+    """Of `held`: password, token, key or community."""
+    file: Mapping[str, Any] | None = None
+    """Of `held`: the file that is named, as the controller tells of it."""
     low: float | None = None
     high: float | None = None
+    scale: int = 1
+    """The number that is shown is so many times larger: a share of 1 is shown in percent."""
+    unit_name: str = ""
+    """The unit as the controller calls it, for lengths of time that are typed as such."""
 
     @property
     def id(self) -> str:
@@ -142,6 +153,10 @@ class Form:
             if of.rpartition(".")[0] == f"{path}[]" and not when
         ]
 
+    def _held(self) -> Iterable[Mapping[str, Any]]:
+        found: list[Mapping[str, Any]] = self.config.get("held", [])
+        return found
+
     def _chosen(self, where: str) -> str:
         choice = self.places[path_of(where)].get("choice")
         if not choice:
@@ -168,18 +183,26 @@ class Form:
             where=where,
             key=_last(key),
             kind=_kind(key),
-            label=_label(key),
+            label=t(f"settings.held.{key['holds']}")
+            if key["holds"]
+            else label_of(str(key["path"])),
             hint=_hint(key),
             value=default if value is None else value,
             default=default,
-            unit=t(f"settings.unit.{key['unit']}") if key["unit"] else "",
+            unit=_unit(key),
+            scale=scale_of(str(key["path"])),
             required=key["required"],
             whole=key["type"] == "integer",
             numbers=key["many"] and key["type"] in ("integer", "number"),
             choices=[(each, choice_words(_last(key), each)) for each in key["choices"]],
             given=where in self.config.get("secrets", ()),
+            holds=key["holds"],
+            file=next((each for each in self._held() if each["where"] == where), None)
+            if value
+            else None,
             low=key["low"],
             high=key["high"],
+            unit_name=key["unit"],
         )
 
 
@@ -201,16 +224,6 @@ def _described() -> tuple[dict[tuple[str, str], dict[str, Any]], dict[str, dict[
     return kept["keys"], kept["places"]
 
 
-def path_of(where: str) -> str:
-    """Return a key's own path: members are `[]`."""
-    parts = where.split(".")
-    if len(parts) > 1 and parts[0] in _LISTS:
-        parts[:2] = [f"{parts[0]}[]"]
-        if len(parts) > 2 and parts[1] == "rung":
-            parts[1:3] = ["rung[]"]
-    return ".".join(parts)
-
-
 def _member(members: list[Any], name: str) -> Any:
     for number, member in enumerate(members, 1):
         if member.get("id") == name or ("id" not in member and str(number) == name):
@@ -225,6 +238,8 @@ def _last(key: Mapping[str, Any]) -> str:
 def _kind(key: Mapping[str, Any]) -> str:
     if key["secret"]:
         return "secret"
+    if key["holds"]:
+        return "held"
     if key["choices"]:
         return "choices" if key["many"] else "choice"
     if key["many"]:
@@ -232,9 +247,10 @@ def _kind(key: Mapping[str, Any]) -> str:
     return {"boolean": "boolean", "text": "text"}.get(key["type"], "number")
 
 
-def _label(key: Mapping[str, Any]) -> str:
-    name = f"settings.label.{str(key['path']).replace('[]', '')}"
-    return t(name) if has(name) else _last(key)
+def _unit(key: Mapping[str, Any]) -> str:
+    if scale_of(str(key["path"])) == PERCENT:
+        return "%"
+    return t(f"settings.unit.{key['unit']}") if key["unit"] else ""
 
 
 def _hint(key: Mapping[str, Any]) -> str:
@@ -244,12 +260,6 @@ def _hint(key: Mapping[str, Any]) -> str:
 
 def _choice(key: Mapping[str, Any]) -> str:
     return str((key["when"] or {}).get("is", ""))
-
-
-def choice_words(key: str, value: str) -> str:
-    """Return what a choice means, or its name as the file has it."""
-    name = f"settings.choice.{key}.{value or 'unsaid'}"
-    return t(name) if has(name) else value
 
 
 def _way_words(path: str, key: str, way: Mapping[str, Any]) -> str:

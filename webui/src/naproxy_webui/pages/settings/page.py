@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from flask import Blueprint, Response, abort, request
+from naproxy.core.words import LANGUAGES
 
 from naproxy_webui.http.access import access
 from naproxy_webui.http.control import control
 from naproxy_webui.http.headers import SECURITY
 from naproxy_webui.http.page import Page
-from naproxy_webui.i18n.texts import LANGUAGES, language
+from naproxy_webui.i18n.texts import language
+from naproxy_webui.office import places
+from naproxy_webui.office.money import means_of_year
 from naproxy_webui.pages.settings import https
 from naproxy_webui.pages.settings.fields import Form, form
 from naproxy_webui.render import render
@@ -29,6 +32,7 @@ SUBPAGES: Final = (
     ("server", "server"),
     ("meters", "gauge"),
     ("office", "coins"),
+    ("notifications", "bell"),
     ("connections", "external-link"),
     ("https", "lock"),
     ("network", "network"),
@@ -105,17 +109,22 @@ def _server(known: Form) -> dict[str, Any] | None:
 
 def _status() -> dict[str, Any]:
     said = control().get("/v1/status")
-    return {"status": {each["id"]: each for each in said["servers"]}, "meters": said["meters"]}
+    status = {each["id"]: each for each in said["servers"]}
+    return {"status": status, "meters": said["meters"], **means_of_year()}
 
 
 def _box() -> dict[str, Any]:
     return {"box": control().get("/v1/box")}
 
 
+def _office() -> dict[str, Any]:
+    return {"zones": places.zones(), "currencies": places.CURRENCIES, **means_of_year()}
+
+
 _MORE: Final[dict[str, Any]] = {
     "sleep": _status,
     "meters": _status,
-    "schedule": _box,
+    "office": _office,
     "network": _box,
     "system": _box,
     "backup": _box,

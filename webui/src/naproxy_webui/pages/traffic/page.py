@@ -23,6 +23,7 @@ from naproxy_webui.http.mount import mount
 from naproxy_webui.http.page import Page
 from naproxy_webui.office.equipment import equipment
 from naproxy_webui.office.history import history, server_names
+from naproxy_webui.office.money import means_of_year
 from naproxy_webui.office.ranges import RANGE, of_query, zone
 from naproxy_webui.pages.uploads.uploads import KINDS
 from naproxy_webui.render import render
@@ -76,6 +77,7 @@ def page() -> str:
         kept_days=RANGES_DAYS[-1],
         first=first,
         log_limits=KINDS["log"],
+        price=means_of_year()["mean_price"],
     )
 
 

@@ -6,6 +6,7 @@ import { showAgents } from "./traffic/agents.js";
 import { notAsked, showDays } from "./traffic/days.js";
 import { showFill } from "./traffic/fill.js";
 import { showGaps } from "./traffic/gaps.js";
+import { showWarm } from "./traffic/warm.js";
 import { hours, showWeek } from "./traffic/week.js";
 
 let days = 30,
@@ -26,7 +27,7 @@ const PLACES = {
 	week: ["week"],
 	gaps: ["gaps-words", "gaps-count", "gaps-time", "gaps-note"],
 	agents: ["agents"],
-	cache: ["fill"],
+	cache: ["fill", "warm"],
 };
 
 /**
@@ -72,7 +73,13 @@ function showAll() {
 		part("week", query, mine, week),
 		part("gaps", query, mine, (said) => showGaps(said, query)),
 		part("agents", query, mine, (said) => showAgents(at("agents"), said, at("agents-kind"))),
-		part("cache", {}, mine, (said) => showFill(at("fill"), said.cache)),
+		part("cache", {}, mine, (said) => {
+			showFill(at("fill"), said.cache);
+			showWarm(
+				at("warm"),
+				said.warming.find((each) => each.server === server),
+			);
+		}),
 	]);
 }
 

@@ -1,7 +1,17 @@
 // What could have been saved: bounds, rules, and the curves of the thesis.
 
 import { at, button, fill, h, icon, refusal, t } from "../../kit/core.js";
-import { date, dateTime, duration, number, share, when } from "../../kit/format.js";
+import {
+	co2,
+	date,
+	dateTime,
+	duration,
+	energy,
+	money,
+	number,
+	share,
+	when,
+} from "../../kit/format.js";
 import { barChart, curveChart } from "../../kit/bars.js";
 import { table } from "../../kit/plot.js";
 import { state, trouble, workOut } from "./work.js";
@@ -56,6 +66,7 @@ async function show(said, told) {
 	at("span").textContent = spanWords(found);
 	at("reached").textContent = reached(found);
 	showRules(found);
+	showCosts(found);
 	await Promise.all([
 		barChart(at("ladder"), ladder(found)),
 		curveChart(at("curve"), curve(found)),
@@ -98,6 +109,63 @@ function reached(found) {
 		: "";
 }
 
+/** What it would have cost, beside what it did. @param {Findings} found */
+function showCosts({ costs, actual, question }) {
+	// An answer that an older release has kept has none.
+	if (!costs || !actual?.used || !actual.sums.always_j) {
+		fill(at("compared"));
+		return;
+	}
+	// Time of which nothing is known is as the rest.
+	const scale = costs.always.energy_j / actual.sums.always_j;
+	/** @param {Loose} server @param {boolean} box */
+	const amounts = (server, box, times = 1) =>
+		["energy_j", "money", "co2_g"].map((name) =>
+			server[name] === null
+				? null
+				: times * server[name] + (box ? scale * (actual.box[name] ?? 0) : 0),
+		);
+	const waited = actual.requests ? actual.delayed / actual.requests : null;
+	const { always, timeout, idealised } = costs;
+	/** @type {[string, (number | null)[], number | null][]} */
+	const rows = [
+		[t("savings.sum_always"), amounts(always, false), 0],
+		[t("savings.really"), amounts(actual.used, true, scale), waited],
+		[t("savings.rule.idealised"), amounts(idealised, true), 0],
+	];
+	if (timeout) {
+		const time = duration(timeout.threshold_s);
+		const name = t("savings.cost_timeout", { time });
+		rows.splice(1, 0, [name, amounts(timeout, true), timeout.delayed_fraction]);
+	}
+	const priced = always.money !== null;
+	const weighed = always.co2_g !== null;
+	fill(
+		at("compared"),
+		h("h3", t("savings.cost_title")),
+		table({
+			label: t("savings.cost_title"),
+			columns: [
+				t("savings.ladder_along"),
+				t("savings.cost_energy"),
+				...(priced ? [t("savings.cost_money")] : []),
+				...(weighed ? ["CO₂"] : []),
+				t("savings.if_waited"),
+			],
+			rows: rows.map(([name, [j, amount, grams], share_]) => [
+				name,
+				energy(j),
+				...(priced ? [money(amount)] : []),
+				...(weighed ? [co2(grams)] : []),
+				share(share_, 2),
+			]),
+		}),
+		h("p.hint", t("savings.cost_words")),
+		!timeout &&
+			h("p.hint", t("savings.cost_no_timeout", { share: share(question.promise.f, 2) })),
+	);
+}
+
 /** @param {Findings} found @returns {BarOptions} */
 function ladder(found) {
 	const shown = [
@@ -113,13 +181,16 @@ function ladder(found) {
 	const only = (keep) => shown.map(([, value], index) => (keep(index) ? percent(value) : null));
 	// On a phone there is little room for words beside bars.
 	const narrow = matchMedia("(max-width: 40rem)").matches;
+	const labels = shown.map(([name]) => wrapped(name, narrow ? 20 : 34));
+	const lines = Math.max(...labels.map((words) => [words].flat().length));
 	return {
 		title: t("savings.ladder_title"),
 		along: t("savings.ladder_along"),
 		horizontal: true,
 		stacked: true,
-		size: narrow ? "tall" : "",
-		labels: shown.map(([name]) => wrapped(name, narrow ? 20 : 34)),
+		// Labels of three lines would lie upon each other.
+		size: narrow || lines > 2 ? "tall" : "",
+		labels,
 		series: [
 			{
 				name: t("savings.ladder_really"),
@@ -218,7 +289,7 @@ function showRules({ rows }) {
 				(name) => t(`savings.col_${name}`),
 			),
 			rows: rows.map((each) => [
-				t(`savings.rule.${each.policy}`),
+				`${t(`savings.rule.${each.policy}`)} (${each.policy})`,
 				number(each.energy_wh, 1),
 				share(each.saving_gross, 2),
 				share(each.saving_net, 2),

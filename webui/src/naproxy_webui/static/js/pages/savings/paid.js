@@ -1,4 +1,4 @@
-// What people paid: how many waited, how long, and how many were allowed to.
+// Requests that waited: how many waited, how long, and how many were allowed to.
 
 import { at, badge, fill, get, h, t } from "../../kit/core.js";
 import { date, duration, number, share } from "../../kit/format.js";

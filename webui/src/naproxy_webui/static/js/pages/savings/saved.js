@@ -4,6 +4,7 @@ import { at, fill, h, stat, t } from "../../kit/core.js";
 import {
 	clock,
 	co2,
+	date,
 	day,
 	duration,
 	energy,
@@ -22,7 +23,10 @@ export async function showSaved({ saved }) {
 	const known_s = total.measured_s + total.modelled_s;
 	fill(at("stats"), known_s ? stats(total, worth, assumed.office, known_s) : null);
 	at("price").hidden = Boolean(assumed.office.price_per_kwh);
-	at("how").replaceChildren(...how(total, assumed, known_s).map((words) => h("p.small", words)));
+	const words = how(total, assumed, known_s);
+	const since_s = saved.priced_since_s;
+	if (since_s !== null) words.push(t("savings.how_priced", { date: date(since_s) }));
+	at("how").replaceChildren(...words.map((each) => h("p.small", each)));
 	await barChart(at("energy"), bars(saved));
 }
 
@@ -35,8 +39,12 @@ function stats(total, worth, office, known_s) {
 		total.net_j < 0
 			? t("savings.lost_note")
 			: t("savings.saved_note", { share: share(total.net_j / total.always_j) });
-	const price = t("savings.money_note", { price: money(office.price_per_kwh) });
-	const grams = t("savings.co2_note", { grams: number(office.co2_g_per_kwh) });
+	const price = office.price_changes
+		? t("savings.money_each")
+		: t("savings.money_note", { price: money(office.price_per_kwh) });
+	const grams = office.co2_changes
+		? t("savings.co2_each")
+		: t("savings.co2_note", { grams: number(office.co2_g_per_kwh) });
 	const naps = t("savings.asleep_note", { count: total.switches });
 	return [
 		stat(t("savings.saved"), energy(total.net_j), note),
@@ -131,8 +139,16 @@ export function showExact({ saved }) {
 	const configured = t("savings.source.configured");
 	const { price_per_kwh: price, co2_g_per_kwh: grams, currency } = office;
 	values.push(
-		[t("savings.value.price"), price ? `${number(price, 4)} ${currency}` : "–", configured],
-		[t("savings.value.co2"), grams ? `${number(grams)} g` : "–", configured],
+		[
+			t(`savings.value.price${office.price_changes ? "_mean" : ""}`),
+			price === null ? "–" : `${number(price, 4)} ${currency}`,
+			configured,
+		],
+		[
+			t(`savings.value.co2${office.co2_changes ? "_mean" : ""}`),
+			grams === null ? "–" : `${number(grams)} g`,
+			configured,
+		],
 		[
 			t("savings.value.promise"),
 			`${number(100 * promise.fraction, 3)} %, ${number(promise.delta_s, 3)} s`,
@@ -146,25 +162,34 @@ export function showExact({ saved }) {
 			rows: values,
 		}),
 	);
-	/** @type {[string, number][]} */
+	/** @type {[string, number, Saved["net_worth"]?][]} */
 	const sums = [
-		["savings.sum_always", total.always_j],
-		["savings.sum_used", total.used_j],
+		["savings.sum_always", total.always_j, saved.always_worth],
+		["savings.sum_used", total.used_j, saved.used_worth],
 		["savings.series_measured", total.measured_j],
 		["savings.series_modelled", total.modelled_j],
-		["savings.sum_gross", total.gross_j],
-		["savings.sum_box", total.box_j],
-		["savings.sum_net", total.net_j],
+		["savings.sum_gross", total.gross_j, saved.gross_worth],
+		["savings.sum_box", total.box_j, saved.box_worth],
+		["savings.sum_net", total.net_j, saved.net_worth],
 	];
-	const rows = sums.map(([key, j]) => [
+	const { money: priced, co2_g: weighed } = saved.always_worth;
+	const rows = sums.map(([key, j, worth]) => [
 		t(key),
 		`${number(j / 3600, 3)} Wh`,
 		total.always_j ? share(j / total.always_j, 2) : "–",
+		...(priced === null ? [] : [money(worth?.money ?? null)]),
+		...(weighed === null ? [] : [co2(worth?.co2_g ?? null)]),
 	]);
 	at("exact-sums").replaceChildren(
 		...table({
 			label: t("savings.sums_title"),
-			columns: [t("savings.sums_title"), "Wh", "%"],
+			columns: [
+				t("savings.sums_title"),
+				"Wh",
+				"%",
+				...(priced === null ? [] : [currency]),
+				...(weighed === null ? [] : ["CO₂"]),
+			],
 			rows,
 		}),
 	);

@@ -278,9 +278,9 @@ export function machine() {
 /** @param {HTMLFormElement} form */
 function boxForm(form) {
 	const [method, what] = (form.dataset.box ?? "").split(" ");
-	const shown = one("[data-static]", form);
 	const look = () => {
-		if (shown) shown.hidden = field(form, "method").value !== "static";
+		for (const part of all("[data-static]", form))
+			part.hidden = field(form, part.dataset.static ?? "").value !== "static";
 	};
 	form.addEventListener("change", look);
 	look();
@@ -300,15 +300,15 @@ function boxForm(form) {
 
 /** @param {HTMLFormElement} form */
 function said(form) {
-	/** @type {Record<string, string | string[]>} */
+	/** @type {Record<string, string | string[] | number | null>} */
 	const found = {};
 	for (const field of /** @type {Iterable<Field>} */ (form.elements)) {
 		if (!field.name || (field.type === "radio" && !field.checked)) continue;
 		if (field.closest("[hidden]")) continue;
-		found[field.name] =
-			"list" in field.dataset
-				? field.value.split(/[\s,]+/).filter(Boolean)
-				: field.value.trim();
+		const text = field.value.trim();
+		if ("list" in field.dataset) found[field.name] = text.split(/[\s,]+/).filter(Boolean);
+		else if (field.type === "number") found[field.name] = text ? Number(text) : null;
+		else found[field.name] = text;
 	}
 	return found;
 }

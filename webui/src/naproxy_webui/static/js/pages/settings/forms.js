@@ -2,8 +2,17 @@
 
 import { all, ApiError, one, patch, put, t } from "../../kit/core.js";
 import { confirm, toast } from "../../kit/dialog.js";
+import { date } from "../../kit/format.js";
 import { clearErrors, onPress, onSend, showErrors } from "../../kit/form.js";
-import { changesOf, chosen, fieldNamed, fieldsOf, valueIn, wholeSection } from "./values.js";
+import {
+	changesOf,
+	chosen,
+	fieldNamed,
+	fieldsOf,
+	isHidden,
+	valueIn,
+	wholeSection,
+} from "./values.js";
 
 const SAVED = "naproxy-settings-saved";
 /** @type {{ leaving: boolean, dirty: boolean }[]} */
@@ -117,19 +126,22 @@ function saved(form, changes, answer) {
 			where.endsWith(".id") ||
 			(value !== null && typeof value === "object" && !Array.isArray(value)),
 	);
-	const secret = fieldsOf(form).some(
-		(field) => field.dataset.kindOf === "secret" && field.value !== "",
-	);
+	const secret = fieldsOf(form).some((field) => isHidden(field) && field.value !== "");
 	if (whole || secret || "reload" in form.dataset) {
 		again(t("settings.saved"));
 		return;
 	}
 	for (const field of fieldsOf(form)) {
-		if (field.dataset.kindOf !== "secret")
-			field.dataset.initial = JSON.stringify(valueIn(field));
+		if (!isHidden(field)) field.dataset.initial = JSON.stringify(valueIn(field));
 	}
 	for (const each of all("[data-version]")) each.dataset.version = answer.version;
 	toast(t("settings.saved"));
+}
+
+/** Passwords and keys are never shown, only since when they are there. */
+export function sayWhenSet() {
+	for (const each of all("[data-since]"))
+		each.textContent = t("settings.held_since", { date: date(Number(each.dataset.since)) });
 }
 
 /** Who may look only sees what holds, and cannot press what would be refused. */
@@ -137,7 +149,7 @@ export function lockForViewers() {
 	if (document.body.dataset.mayChange !== "no") return;
 	const page = one(".settings-page");
 	for (const each of /** @type {Field[]} */ (all("input, select, textarea, button", page)))
-		each.disabled = !each.matches("[data-find], [data-preview-language]");
+		each.disabled = !each.matches("[data-find], #preview-language");
 	for (const each of all("table.week", page)) each.setAttribute("aria-disabled", "true");
 }
 

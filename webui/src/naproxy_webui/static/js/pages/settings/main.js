@@ -1,7 +1,11 @@
 // The settings: each part does something where the page has what it is for.
 
-import { all, one, t } from "../../kit/core.js";
+import { all, at, one, t } from "../../kit/core.js";
+import { refused } from "../../kit/dialog.js";
+import { picos } from "../../kit/pico.js";
+import { nameCurrencies } from "../../kit/places.js";
 import { services } from "../../kit/services.js";
+import { bands } from "./bands.js";
 import { emptyCache, logs, machine, makers, restore } from "./box.js";
 import {
 	addForm,
@@ -10,21 +14,26 @@ import {
 	mendForm,
 	removeButtons,
 	sayWhatWasSaved,
+	sayWhenSet,
 	settingsForm,
 	warnOfUnsaved,
 } from "./forms.js";
+import { notifications } from "./notify.js";
 import { consequences, modes } from "./words.js";
 import { week } from "./week.js";
 
 for (const card of all("[data-week]")) week(card);
+for (const place of all("[data-bands]")) bands(place);
 for (const form of all("form[data-settings]")) settingsForm(form);
 for (const form of all("form[data-add]")) addForm(form);
 for (const form of all("form[data-mend]")) mendForm(form);
 for (const input of all("input[data-find]")) findField(input);
 removeButtons();
 consequences();
+nameCurrencies();
 modes();
 emptyCache();
+notifications();
 logs();
 makers();
 restore();
@@ -34,6 +43,9 @@ bytesLeft();
 warnOfUnsaved();
 lockForViewers();
 sayWhatWasSaved();
+sayWhenSet();
+
+for (const place of all("[data-picos]")) picos(place).catch(refused);
 
 for (const place of all("[data-services]")) {
 	services(place, { server: place.dataset.services }, (version) => {
@@ -48,7 +60,7 @@ function preview() {
 	let timer = 0;
 	const show = () => {
 		const query = new URLSearchParams({
-			language: frame.dataset.language ?? "",
+			language: at("preview-language").value,
 			notice: text.value
 				.replace(/\s*\n\s*/g, " ")
 				.trim()
@@ -60,14 +72,7 @@ function preview() {
 		clearTimeout(timer);
 		timer = setTimeout(show, 300);
 	});
-	for (const button of all("[data-preview-language]")) {
-		button.addEventListener("click", () => {
-			frame.dataset.language = button.dataset.previewLanguage;
-			for (const each of all("[data-preview-language]"))
-				each.setAttribute("aria-pressed", String(each === button));
-			show();
-		});
-	}
+	at("preview-language").addEventListener("change", show);
 }
 
 function bytesLeft() {

@@ -1,7 +1,7 @@
 // What the fields say, as values of the configuration, and what is different from what holds.
 
 import { all, one } from "../../kit/core.js";
-import { decimal } from "../../kit/form.js";
+import { decimal, measured } from "../../kit/form.js";
 
 /** @param {unknown} one @param {unknown} other */
 const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
@@ -13,7 +13,7 @@ export const fieldsOf = (root) => /** @type {Field[]} */ (all("[data-where]", ro
 /** @param {HTMLElement} field */
 const whereOf = (field) => field.dataset.where ?? "";
 /** @param {Element} field */
-export const isUsed = (field) => !field.closest("fieldset[disabled]");
+const isUsed = (field) => !field.closest("fieldset[disabled]");
 /** @param {HTMLElement} field */
 export const initial = (field) => parsed(field.dataset.initial);
 /** @param {HTMLElement} field */
@@ -29,6 +29,8 @@ const READ = {
 	list: (field) =>
 		linesOf(field.value).map((line) => ("numbers" in field.dataset ? decimal(line) : line)),
 	secret: (field) => (field.value === "" ? null : field.value),
+	held: (field) => (field.value === "" ? null : { secret: field.value }),
+	file: (field) => field.value.trim(),
 	text: (field) =>
 		("oneLine" in field.dataset ? field.value.replace(/\s*\n\s*/g, " ") : field.value).trim(),
 };
@@ -47,7 +49,7 @@ export const linesOf = (text) =>
 function numberOf(field) {
 	const text = field.value.trim();
 	if (text === "") return standard(field) ?? "";
-	const read = decimal(text);
+	const read = measured(text, field.dataset.unit);
 	if (typeof read !== "number" || !field.dataset.scale) return read;
 	return Number((read / Number(field.dataset.scale)).toPrecision(12));
 }
@@ -62,9 +64,12 @@ export function put(field, value) {
 	field.dispatchEvent(new Event("input", { bubbles: true }));
 }
 
+/** Is it a field whose value is never shown? @param {HTMLElement} field */
+export const isHidden = (field) => ["secret", "held"].includes(field.dataset.kindOf ?? "");
+
 /** @param {Field} field */
-export function isChanged(field) {
-	if (field.dataset.kindOf === "secret") return field.value !== "";
+function isChanged(field) {
+	if (isHidden(field)) return field.value !== "";
 	return !same(valueIn(field), initial(field));
 }
 
@@ -91,13 +96,16 @@ export function wholeSection(form, where) {
 	/** @type {Record<string, any>} */
 	const section = {};
 	for (const field of ownFields(form, where)) {
-		const value = valueIn(field);
+		const [key, value] = [field.dataset.key ?? "", valueIn(field)];
+		// The name of a file comes after what may be given in its place, and is left out if empty.
+		const named = field.dataset.kindOf === "file";
+		if (named && (value === "" || key in section)) continue;
 		if (
-			field.dataset.kindOf === "secret"
+			isHidden(field)
 				? value !== null
 				: "required" in field.dataset || !same(value, standard(field))
 		) {
-			section[field.dataset.key ?? ""] = value;
+			section[key] = value;
 		}
 	}
 	for (const part of all(`[data-alternative="${where}"]`, form))
@@ -119,7 +127,8 @@ export function changesOf(form) {
 	for (const field of fieldsOf(form)) {
 		const where = whereOf(field);
 		if (!isUsed(field) || whole.has(where.slice(0, where.lastIndexOf(".")))) continue;
-		if (isChanged(field)) changes.push({ op: "set", where, value: valueIn(field) });
+		if (isChanged(field) && changes.at(-1)?.where !== where)
+			changes.push({ op: "set", where, value: valueIn(field) });
 	}
 	for (const box of all("input[data-forget]:checked", form))
 		changes.push({ op: "remove", where: box.dataset.forget ?? "" });

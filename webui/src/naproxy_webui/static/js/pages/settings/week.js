@@ -1,9 +1,10 @@
 // The week as a grid of hours: with the mouse, the keyboard, or as text; all three are one thing.
 
 import { announce } from "../../kit/dialog.js";
-import { ApiError, button, get, h, icon, one, refusal, t } from "../../kit/core.js";
+import { along, ApiError, button, get, h, icon, one, refusal, t } from "../../kit/core.js";
 import { weekday } from "../../kit/format.js";
 import { asLines, clock, DAYS, hoursInWords, painted, perDay, readLines } from "./hours.js";
+import { times } from "./times.js";
 import { linesOf, put } from "./values.js";
 
 const HOURS = [...Array(24).keys()];
@@ -82,9 +83,11 @@ export function week(card) {
 	keyboard(grid, cells, paint);
 	text.addEventListener("input", show);
 	show();
-	// On a telephone the night is scrolled away.
+	// On a telephone the night is scrolled away; elsewhere hardly anything is out of sight.
 	const [midnight, morning] = [cells.get("0 0"), cells.get("0 6")];
-	if (wrap && midnight && morning) wrap.scrollLeft = morning.offsetLeft - midnight.offsetLeft;
+	if (!midnight || !morning) return;
+	const night = morning.offsetLeft - midnight.offsetLeft;
+	if (wrap.scrollWidth - wrap.clientWidth > night) wrap.scrollLeft = night;
 }
 
 const head = () =>
@@ -166,7 +169,7 @@ function keyboard(grid, cells, paint) {
 			Home: [day, 0],
 			End: [day, 23],
 		};
-		const to = keys[event.key];
+		const to = keys[along(event.key)];
 		if (to) {
 			const on = cell.dataset.part === "on";
 			const next = move(cell, ...to);
@@ -215,40 +218,10 @@ function proposal(place, text) {
 
 /** Exact times: days, from, to. @param {HTMLElement} card @param {Field} text */
 function adder(card, text) {
-	const id = text.id;
-	const boxes = DAYS.map((_, day) =>
-		h("input", { type: "checkbox", value: String(day), checked: day < 5 }),
-	);
-	const days = boxes.map((box, day) => h("label.day", box, h("span", weekday(day))));
-	const [from, to] = [
-		["from", "08:00"],
-		["to", "18:00"],
-	].map(([name, value]) =>
-		h("input.input", { type: "time", id: `${id}-${name}`, value, "data-week-time": name }),
-	);
-	const add = button(".small", [icon("plus"), t("settings.week.add")]);
-	const clear = button(".small.quiet", [icon("trash-2"), t("settings.week.clear")], () =>
-		put(text, []),
-	);
-	const place = one("[data-week-add]", card);
-	place.append(
-		h("fieldset.days", h("legend.visually-hidden", t("settings.week.days")), days),
-		h(
-			"span.row",
-			h("label", { for: from.id }, t("settings.week.from")),
-			from,
-			h("label", { for: to.id }, t("settings.week.to")),
-			to,
-		),
-		add,
-		clear,
-	);
-	place.hidden = false;
-	// Not settings themselves: they count as no change.
-	place.addEventListener("input", (event) => event.stopPropagation());
-	add.addEventListener("click", () => {
+	const { parts, from, to, days } = times(text.id, { ticked: 5, from: "08:00", to: "18:00" });
+	const add = button(".small", [icon("plus"), t("settings.week.add")], () => {
 		const { spans } = readLines(linesOf(text.value));
-		const on = boxes.filter((each) => each.checked).map((each) => Number(each.value));
+		const on = days();
 		if (!on.length || !from.value || !to.value || from.value === to.value) return;
 		const [begin, end] = [from.value, to.value].map(
 			(each) => Number(each.slice(0, 2)) * 60 + Number(each.slice(3)),
@@ -257,4 +230,8 @@ function adder(card, text) {
 		const dates = linesOf(text.value).filter((line) => /^\d{4}-/.test(line));
 		put(text, asLines(perDay([...spans.filter((each) => !each.date), added]), dates));
 	});
+	const clear = button(".small.quiet", [icon("trash-2"), t("settings.week.clear")], () =>
+		put(text, []),
+	);
+	one("[data-week-add]", card).append(...parts, add, clear);
 }

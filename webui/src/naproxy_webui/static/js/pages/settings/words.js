@@ -85,8 +85,9 @@ function hours(name) {
  * @returns {(told: DOMStringMap) => string}
  */
 function perYear(where, key, show) {
-	return ({ watts: drawn }) => {
-		const each = number_at(where);
+	return ({ watts: drawn, mean }) => {
+		// Of what changes by the hour the box says the mean of a year.
+		const each = mean ? Number(mean) : number_at(where);
 		if (!each) return t(`settings.says.no_${key}`);
 		return t(`settings.says.${key}`, {
 			watts: watts(Number(drawn)),
@@ -108,8 +109,26 @@ const keep = () => {
 	return days === null ? "" : t("settings.says.keep", { count: days });
 };
 
+/**
+ * Ways to tell whose token goes by plain HTTP: as typed, or as `saved`, since the page knows no
+ * secret.
+ * @param {DOMStringMap} told
+ */
+function in_clear({ saved }) {
+	const ways = ["ntfy", "webhook"].filter((way) => {
+		/** @param {string} key */
+		const kept = (key) => one(`input[data-forget="notify.${key}"]`)?.checked === false;
+		const address = valueIn(field(`notify.${way}`)) ?? "";
+		if (!valueIn(field(`notify.${way}_token`)) && !kept(`${way}_token`)) return false;
+		return address ? address.startsWith("http:") : kept(way) && saved?.split(" ").includes(way);
+	});
+	const names = ways.map((way) => t(`settings.notify_way_${way}`)).join(", ");
+	return names && t("settings.says.in_clear", { ways: names });
+}
+
 /** @type {Record<string, (told: DOMStringMap) => string>} */
 const SAYS = {
+	in_clear,
 	promise,
 	who,
 	power,

@@ -10,7 +10,7 @@ const LONG_S = 300;
 const length = (s) => (s === 60 ? `1\u00a0${t("kit.unit.min")}` : duration(s));
 
 /** Words for each bucket, from its edges in seconds. @param {number[]} edges_s */
-export function bucketWords(edges_s) {
+function bucketWords(edges_s) {
 	const between = edges_s
 		.slice(1)
 		.map((to_s, n) =>

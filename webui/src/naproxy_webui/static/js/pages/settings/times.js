@@ -1,0 +1,43 @@
+// Days, from, to: what can be added to the hours of a week, or to those of a price.
+
+import { h, t } from "../../kit/core.js";
+import { weekday } from "../../kit/format.js";
+import { DAYS } from "./hours.js";
+
+/**
+ * The fields, as `parts` of a page; `more` stands beside them. `days()` are those that are ticked.
+ * @param {string} id @param {{ ticked: number, from: string, to: string }} first what they have
+ * in the beginning: so many days from Monday on
+ * @param {...HTMLElement} more
+ */
+export function times(id, { ticked, from, to }, ...more) {
+	const boxes = DAYS.map((_, day) =>
+		h("input", { type: "checkbox", value: String(day), checked: day < ticked }),
+	);
+	const days = boxes.map((box, day) => h("label.day", box, h("span", weekday(day))));
+	const [begin, end] = [
+		["from", from],
+		["to", to],
+	].map(([name, value]) =>
+		h("input.input", { type: "time", id: `${id}-${name}`, value, "data-week-time": name }),
+	);
+	const parts = [
+		h("fieldset.days", h("legend.visually-hidden", t("settings.week.days")), days),
+		h(
+			"span.row",
+			h("label", { for: begin.id }, t("settings.week.from")),
+			begin,
+			h("label", { for: end.id }, t("settings.week.to")),
+			end,
+			more,
+		),
+	];
+	// Not settings themselves: they count as no change.
+	for (const part of parts) part.addEventListener("input", (event) => event.stopPropagation());
+	return {
+		parts,
+		from: begin,
+		to: end,
+		days: () => boxes.filter((each) => each.checked).map((each) => Number(each.value)),
+	};
+}
