@@ -21,8 +21,8 @@ function barConfig(options) {
 		label: each.name,
 		type: each.kind === "line" ? "line" : "bar",
 		data: each.values,
-		borderColor: () => colour(each.colour),
-		backgroundColor: () =>
+		borderColor: colour(each.colour),
+		backgroundColor:
 			each.hatched || each.dashed
 				? hatch(each.colour, each.hatched || "/")
 				: each.kind === "line"

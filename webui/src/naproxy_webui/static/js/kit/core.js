@@ -8,18 +8,19 @@ const SVG = "http://www.w3.org/2000/svg";
 const place = document.getElementById("texts");
 /** @type {Record<string, string | undefined>} */
 const texts = place ? JSON.parse(place.textContent) : {};
+const plurals = new Intl.PluralRules(document.documentElement.lang || "en");
 
 /** Whether there is a text; a key with `.one` and `.other` counts too. @param {string} key */
 export const has = (key) => key in texts || `${key}.other` in texts;
 
 /**
- * Return a text with `{name}` filled in; `count` chooses between `KEY.one` and `KEY.other`.
+ * Return a text with `{name}` filled in; `count` chooses between `KEY.one`, `KEY.other` and so on.
  * @param {string} key @param {Words} values @returns {string}
  */
 export function t(key, values = {}) {
 	let text = texts[key];
 	if (text === undefined && "count" in values) {
-		text = texts[`${key}.${Number(values.count) === 1 ? "one" : "other"}`];
+		text = texts[`${key}.${plurals.select(Number(values.count))}`] ?? texts[`${key}.other`];
 	}
 	if (text === undefined) {
 		console.error(`there is no text ${key}`);
@@ -94,6 +95,15 @@ function append(element, child) {
 	else if (child instanceof Node) element.append(child);
 	else if (child !== null && child !== undefined && child !== false)
 		element.append(String(child));
+}
+
+/**
+ * An arrow key where pages go from right to left: the one that leads as far along as it does
+ * where they go from left to right. @param {string} key
+ */
+export function along(key) {
+	if (getComputedStyle(document.documentElement).direction !== "rtl") return key;
+	return { ArrowLeft: "ArrowRight", ArrowRight: "ArrowLeft" }[key] ?? key;
 }
 
 /** An icon of parts/icons.html; it says nothing, the words beside it do. @param {string} name */
@@ -242,6 +252,37 @@ export const cell = (label, looks, ...rest) => h(`td${looks}`, { "data-label": l
 
 const TIMEOUT_MS = 20_000;
 
+// When the box was last reached: other pages of this browser, and the one that is shown while it
+// cannot be, say since when.
+
+const REACHED = "naproxy_reached_ms";
+const NOTED_EVERY_MS = 5000;
+let noted_ms = 0;
+
+/** The box has answered. */
+export function noteReached() {
+	if (Date.now() - noted_ms < NOTED_EVERY_MS) return;
+	noted_ms = Date.now();
+	try {
+		localStorage.setItem(REACHED, String(noted_ms));
+	} catch {
+		// A browser that keeps nothing does not know since when.
+	}
+}
+
+/** When it last has, by the office's clock; null: not known. */
+export function lastReached() {
+	const { lang, dataset } = document.documentElement;
+	return noted_ms
+		? new Date(noted_ms).toLocaleTimeString(lang, {
+				timeZone: dataset.timeZone,
+				hour: "2-digit",
+				minute: "2-digit",
+				hourCycle: "h23",
+			})
+		: null;
+}
+
 /** A refusal: `message` is for people, `where` the field it is about, `problems` all of them. */
 export class ApiError extends Error {
 	/**
@@ -293,6 +334,7 @@ async function call(method, path, { query, body, timeout_ms = TIMEOUT_MS } = {})
 			signal: AbortSignal.timeout(timeout_ms),
 		});
 		read = await answer.text();
+		noteReached();
 	} catch {
 		throw new ApiError(0, { error: t("kit.no_answer") });
 	}

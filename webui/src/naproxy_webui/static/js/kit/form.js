@@ -55,6 +55,57 @@ export function decimal(text) {
 	return plain !== "" && Number.isFinite(Number(plain)) ? Number(plain) : text;
 }
 
+/** Seconds in a unit, by what people write for it. @type {Record<string, number>} */
+const SECONDS = { ms: 0.001, s: 1, min: 60, h: 3600, d: 86400, w: 604800 };
+/** Its other names, in the languages of the pages. @type {[RegExp, string][]} */
+const NAMES = [
+	[/^(ms|mil+ise.*|msec)$/, "ms"],
+	[/^(s|se[cgk]s?|se[cgk][ou]nd.*)$/, "s"],
+	[/^(m|mins?|minut.*)$/, "min"],
+	[/^(h|hrs?|hours?|stds?|stunden?|horas?|heures?|or[ae]|uur|uren|godz.*)$/, "h"],
+	[/^(d|days?|t|tage?n?|d[ií]as?|j|jours?|g|giorn[io]|dag(en)?|dni|dzie[nń])$/, "d"],
+	[/^(w|weeks?|wochen?|semanas?|semaines?|settiman[ae]|weken|tyg.*)$/, "w"],
+];
+const ORDER = ["d", "h", "min", "s"];
+
+/**
+ * Read a length of time as people write it: 90 min, 1 h 30, 2 d, 1:30 (hours); NaN if it is none.
+ * @param {string} text
+ */
+export function seconds(text) {
+	const clock = /^(\d+):([0-5]\d)$/.exec(text.trim());
+	if (clock) return Number(clock[1]) * 3600 + Number(clock[2]) * 60;
+	const parts = [...text.toLowerCase().matchAll(/(\d+(?:[.,]\d+)?)\s*(\p{L}*)\.?\s*/gu)];
+	if (!parts.length || parts.map(([whole]) => whole).join("") !== text.trim().toLowerCase())
+		return Number.NaN;
+	let sum = 0;
+	let last = "";
+	for (const [, amount, word] of parts) {
+		// 1 h 30: what follows is of the next smaller unit.
+		const unit = word
+			? NAMES.find(([name]) => name.test(word))?.[1]
+			: ORDER[ORDER.indexOf(last) + 1];
+		if (!unit || (!word && !last)) return Number.NaN;
+		sum += Number(amount.replace(",", ".")) * SECONDS[unit];
+		last = unit;
+	}
+	return sum;
+}
+
+/** The controller's names of units of time. @type {Record<string, number>} */
+const OF_TIME = { milliseconds: 0.001, seconds: 1, hours: 3600, days: 86400 };
+
+/**
+ * Read a number with or without its unit: a length of time in any, %, W or J as the field's.
+ * @param {string} text @param {string | undefined} unit
+ */
+export function measured(text, unit) {
+	const plain = decimal(text.trim().replace(/\s*(%|W|J)$/, ""));
+	if (typeof plain === "number" || !unit || !(unit in OF_TIME)) return plain;
+	const s = seconds(text);
+	return Number.isNaN(s) ? text : Number((s / OF_TIME[unit]).toPrecision(12));
+}
+
 /**
  * Show what is wrong beside its field (found by name, `where` or its last part), the rest on top.
  * @param {HTMLFormElement} form @param {unknown} error
@@ -84,7 +135,7 @@ export function showErrors(form, error) {
 }
 
 /** A refusal is part of a sentence: it may follow a name. @param {string} words */
-const sentence = (words) =>
+export const sentence = (words) =>
 	words.charAt(0).toUpperCase() + words.slice(1) + (/[.!?…]$/.test(words) ? "" : ".");
 
 /** @param {HTMLFormElement} form @param {string | null} where @param {string} words */

@@ -53,7 +53,7 @@ export function number(value, digits = 0, least = 0) {
 }
 
 /** Digits after the point that show about three digits in all. @param {Maybe} value */
-export function digitsOf(value) {
+function digitsOf(value) {
 	const size = Math.abs(value ?? 0);
 	return size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2;
 }
@@ -171,7 +171,7 @@ export function ago(t_s, now_s = Date.now() / 1000) {
  * @param {number} number_ @param {"short" | "long"} length
  */
 export const weekday = (number_, length = "short") =>
-	new Intl.DateTimeFormat(locale, { weekday: length, timeZone: "UTC" }).format(
+	intl(Intl.DateTimeFormat, { weekday: length, timeZone: "UTC" }).format(
 		Date.UTC(2026, 0, 5 + number_),
 	);
 

@@ -1,5 +1,6 @@
 // Charts: Chart.js with the palette, the office's time zone, gaps as gaps, and a table of the same
-// figures behind every one. Chart.js is loaded when the first chart is made.
+// figures behind every one. Chart.js is loaded when the first chart is made. A picture is drawn
+// when one comes near it, each in a turn of its own: a phone stays quick while a page opens.
 
 import { all, h, one, s, t, tableOf } from "./core.js";
 import { clock, clockS, date, dateTime, day, month, number, offset_s } from "./format.js";
@@ -53,10 +54,30 @@ export function ready() {
 	return loading;
 }
 
+/** Whether one sees it, or nearly. @type {WeakMap<Element, (near: boolean) => void>} */
+const watchers = new WeakMap();
+const watcher = new IntersectionObserver(
+	(seen) => {
+		for (const { target, isIntersecting } of seen) watchers.get(target)?.(isIntersecting);
+	},
+	{ rootMargin: "50% 0px" },
+);
+
+let last = Promise.resolve();
+/** Let the browser do what waits before the next picture is drawn. */
+function turn() {
+	last = last.then(() => new Promise((go) => setTimeout(go)));
+	return last;
+}
+
+/** Figure -> its plot. @type {Map<HTMLElement, Plot<any>>} */
+const plots = new Map();
+addEventListener("beforeprint", () => {
+	for (const plot of plots.values()) plot.draw();
+});
+
 /** @type {Map<string, string>} */
 const colours = new Map();
-/** @type {Set<Chart>} */
-const charts = new Set();
 
 /**
  * The value of a colour of the design now: `c1` to `c8`, `awake`, `ink`, `line`, ...
@@ -81,7 +102,7 @@ export function tint(name, alpha) {
 document.addEventListener("naproxy:theme", () => {
 	colours.clear();
 	patterns.clear();
-	for (const chart of charts) chart.update("none");
+	for (const plot of plots.values()) plot.update({});
 });
 
 /** @type {Map<string, CanvasPattern | null>} */
@@ -119,7 +140,7 @@ export function hatch(name, kind = "/", alpha = 1) {
 	return made;
 }
 
-// States under a time axis: a strip along the bottom, each state with its own pattern
+// States under a time axis: a strip along it, each state with its own pattern
 
 /** @type {Record<string, Hatch | null>} */
 const STATES = {
@@ -158,7 +179,8 @@ const bandsPlugin = {
 		eachBand(chart, ({ state }, left, width) => {
 			for (const fill of [colour("card"), stateFill(state)]) {
 				chart.ctx.fillStyle = fill ?? "";
-				chart.ctx.fillRect(left, chart.chartArea.bottom - STRIP_PX, width, STRIP_PX);
+				// Below the axis: above it, it would hide what a sleeping server draws.
+				chart.ctx.fillRect(left, chart.chartArea.bottom + 1, width, STRIP_PX);
 			}
 		});
 	},
@@ -213,7 +235,11 @@ function timeScale(options) {
 		type: "linear",
 		min: options.from_s,
 		max: options.to_s,
-		grid: { color: () => colour("line"), drawTicks: true, tickLength: 5 },
+		grid: {
+			color: () => colour("line"),
+			drawTicks: true,
+			tickLength: options.bands ? 6 + STRIP_PX : 5,
+		},
 		border: { color: () => colour("edge") },
 		afterBuildTicks: (axis) => {
 			const found = timeTicks(
@@ -364,6 +390,9 @@ export class Plot {
 	table;
 	/** Show it with other options. @type {(changes: Partial<O>) => void} */
 	update = () => {};
+	/** @type {{ config: ChartConfig, bands: readonly Band[] } | null} */
+	#wanted = null;
+	#near = false;
 
 	/** @param {HTMLElement} figure @param {PlotOptions} options */
 	constructor(figure, options) {
@@ -382,6 +411,20 @@ export class Plot {
 		for (const each of all(":scope > .chart-area, :scope > .legend, :scope > details", figure))
 			each.remove();
 		figure.append(this.area, this.legend, this.details);
+		/** It is known whether one sees it; if so, it is drawn. @type {Promise<void>} */
+		this.looked = new Promise((resolve, reject) => {
+			watchers.set(this.area, (near) => this.#comes(near).then(resolve, reject));
+		});
+		watcher.observe(this.area);
+	}
+
+	/** @param {boolean} near */
+	async #comes(near) {
+		this.#near = near;
+		if (!near) return;
+		await ready();
+		await turn();
+		this.draw();
 	}
 
 	/**
@@ -412,24 +455,39 @@ export class Plot {
 		if (!options.live) this.#fillTable();
 	}
 
-	/** @param {typeof Chart} Kind @param {ChartConfig} config */
-	draw(Kind, config) {
-		if (!this.chart) {
-			Kind.defaults.font = { ...Kind.defaults.font, ...FONT };
-			this.chart = new Kind(this.canvas, config);
-			charts.add(this.chart);
-			return this.chart;
+	/** @param {ChartConfig} config @param {readonly Band[]} bands */
+	want(config, bands) {
+		this.#wanted = { config, bands };
+		if (this.#near) this.draw();
+	}
+
+	/** Draw what is wanted, if it is not. */
+	draw() {
+		if (!this.#wanted || !window.Chart) return;
+		const { config, bands } = this.#wanted;
+		this.#wanted = null;
+		if (this.chart) {
+			this.#change(this.chart, config);
+			this.chart.naproxyBands = bands;
+			return this.chart.update("none");
 		}
-		this.chart.options.scales = config.options?.scales;
-		this.chart.options.plugins = config.options?.plugins;
-		this.chart.options.onClick = config.options?.onClick;
-		const old = this.chart.data.datasets,
+		window.Chart.defaults.font = { ...window.Chart.defaults.font, ...FONT };
+		this.chart = new window.Chart(this.canvas, config);
+		this.chart.naproxyBands = bands;
+		if (bands.length) this.chart.draw();
+	}
+
+	/** @param {Chart} chart @param {ChartConfig} config */
+	#change(chart, config) {
+		chart.options.scales = config.options?.scales;
+		chart.options.plugins = config.options?.plugins;
+		chart.options.onClick = config.options?.onClick;
+		const old = chart.data.datasets,
 			now = config.data.datasets;
 		if (old.length === now.length)
 			for (const [index, each] of now.entries()) Object.assign(old[index], each);
-		else this.chart.data.datasets = now;
-		this.chart.data.labels = config.data.labels;
-		return this.chart;
+		else chart.data.datasets = now;
+		chart.data.labels = config.data.labels;
 	}
 
 	#fillTable() {
@@ -440,14 +498,11 @@ export class Plot {
 	/** Take it away. */
 	destroy() {
 		plots.delete(this.figure);
-		if (this.chart) charts.delete(this.chart);
+		watcher.unobserve(this.area);
 		this.chart?.destroy();
 		for (const each of [this.area, this.legend, this.details]) each.remove();
 	}
 }
-
-/** @type {WeakMap<HTMLElement, Plot<any>>} */
-const plots = new WeakMap();
 
 /**
  * The plot of a figure with these options: a new one, or what is there is shown with them.
@@ -468,13 +523,12 @@ export async function plotted(figure, options, picture) {
 		options = { ...options, ...changes };
 		const { config, table, isEmpty, series } = picture(options);
 		plot.show({ ...options, series }, table, isEmpty);
-		if (!window.Chart) return;
-		const chart = plot.draw(window.Chart, config);
-		chart.naproxyBands = options.bands ?? [];
-		chart.update("none");
+		plot.want(config, options.bands ?? []);
 	};
-	await ready();
 	plot.update({});
+	// It may be printed before one comes near.
+	ready().catch(() => {});
+	await plot.looked;
 	return plot;
 }
 
@@ -504,20 +558,21 @@ export function withGaps(points, step_s) {
 function lineSets(series, options) {
 	const points = withGaps(series.points, series.step_s ?? options.step_s);
 	const name = series.colour;
+	const dots = points.some((_, index) => alone(points, index));
 	/** @type {ChartSet} */
 	const line = {
 		label: series.name,
 		data: points.map(([x, y]) => ({ x, y })),
-		borderColor: () => colour(name),
-		backgroundColor: () =>
-			series.hatched ? hatch(name, series.hatched, 0.6) : tint(name, 0.16),
+		// Values, not functions: Chart.js would call those for each of the points.
+		borderColor: colour(name),
+		backgroundColor: series.hatched ? hatch(name, series.hatched, 0.6) : tint(name, 0.16),
 		borderWidth: series.width ?? 2,
 		borderDash: series.dashed ? [6, 5] : [],
 		fill: series.area ? "origin" : false,
 		stepped: series.step ? "before" : false,
-		pointRadius: (context) => (alone(points, context.dataIndex) ? 2 : 0),
+		pointRadius: dots ? (context) => (alone(points, context.dataIndex) ? 2 : 0) : 0,
 		pointHoverRadius: 4,
-		pointBackgroundColor: () => colour(name),
+		pointBackgroundColor: colour(name),
 		spanGaps: false,
 		tension: 0,
 	};
@@ -532,7 +587,7 @@ function lineSets(series, options) {
 		naproxyHidden: true,
 		spanGaps: false,
 	});
-	return [line, edge(2), { ...edge(3), fill: "-1", backgroundColor: () => tint(name, 0.22) }];
+	return [line, edge(2), { ...edge(3), fill: "-1", backgroundColor: tint(name, 0.22) }];
 }
 
 /**

@@ -33,7 +33,8 @@ export function calendarTitle(view, from_s, to_s) {
 		case "day":
 			return date(from_s);
 		case "week":
-			return `${dayWords(from_s)} – ${date(to_s - 1)}`;
+			// English has a comma in a day with its year: not on one side only.
+			return `${dayWords(from_s)} – ${dayWords(to_s - 1)} ${year(to_s - 1)}`;
 		case "month":
 			return monthLong(from_s);
 		default:

@@ -1,7 +1,19 @@
 // What every page has around its content: light or dark, the menu of a phone, signing out, and
 // how the box is, at the top.
 
-import { all, fill, h, icon, notice, one, poll, post, t } from "./core.js";
+import {
+	all,
+	fill,
+	h,
+	icon,
+	lastReached,
+	notice,
+	noteReached,
+	one,
+	poll,
+	post,
+	t,
+} from "./core.js";
 
 const EVERY_S = 10;
 const root = document.documentElement;
@@ -31,7 +43,8 @@ function told() {
 	document.dispatchEvent(new CustomEvent("naproxy:theme"));
 }
 
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", told);
+for (const query of ["(prefers-color-scheme: dark)", "print"])
+	matchMedia(query).addEventListener("change", told);
 
 // How the box is
 
@@ -48,11 +61,7 @@ export function showBox(box) {
 				? "warn"
 				: "good";
 	const words =
-		box === null
-			? t("kit.box.silent")
-			: !box.controller
-				? t("kit.box.no_controller")
-				: serversIn(box);
+		box === null ? silent() : !box.controller ? t("kit.box.no_controller") : serversIn(box);
 	const state = document.getElementById("box-state");
 	if (state && (state.dataset.kind !== kind || state.dataset.words !== words)) {
 		Object.assign(state.dataset, { kind, words });
@@ -64,6 +73,11 @@ export function showBox(box) {
 		);
 	}
 	showBanners(troubles);
+}
+
+function silent() {
+	const time = lastReached();
+	return time ? t("kit.box.silent_since", { time }) : t("kit.box.silent");
 }
 
 /** @param {Box} box */
@@ -155,3 +169,18 @@ document.addEventListener("keydown", (event) => {
 for (const button of all("[data-theme-switch]"))
 	button.setAttribute("aria-pressed", String(theme() === "dark"));
 watch();
+
+// The page that is shown where the box does not answer (worker.js). A browser that does not trust
+// the box's certificate refuses it: then there is the browser's own page, as ever.
+
+function install() {
+	const { lang, dataset } = root;
+	const version = new URL(import.meta.url).pathname.split("/")[2];
+	const shell = [lang, dataset.timeZone, dataset.theme ?? ""].join(" ");
+	const query = new URLSearchParams({ version, shell });
+	navigator.serviceWorker?.register(`/worker.js?${query}`).catch(() => {});
+}
+
+noteReached();
+if (document.readyState === "complete") install();
+else addEventListener("load", install, { once: true });
