@@ -1,9 +1,10 @@
-"""The texts: gettext catalogues in English and German, one a page, the same keys in both.
+"""The texts: gettext catalogues, one a page and language, the same keys in all languages.
 
 A text's `msgid` is its key, so whoever betters an English sentence orphans no translation. A text
-is a format string: `t("kit.ago", time="12 min")`. For numbers there are two texts, `KEY.one` and
-`KEY.other`, chosen by `count`: `t("now.waits", count=2)`. The sources are `i18n/LANGUAGE/PAGE.po`;
-building the package compiles them.
+is a format string: `t("kit.ago", time="12 min")`. For numbers there is a text for each of the
+language's plural categories, `KEY.one`, `KEY.other` and in Polish also `KEY.few` and `KEY.many`,
+chosen by `count`: `t("now.waits", count=2)`. The sources are `i18n/LANGUAGE/PAGE.po`; building the
+package compiles them. A text that a language lacks is told in English.
 """
 
 from __future__ import annotations
@@ -15,9 +16,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from flask import current_app, g, has_request_context, request
+from naproxy.core.words import DEFAULT, LANGUAGES
 
-LANGUAGES: Final = ("en", "de")
-DEFAULT: Final = LANGUAGES[0]
 FOLDER: Final = Path(__file__).parent
 
 
@@ -33,18 +33,28 @@ class _Page(gettext.GNUTranslations):
 @lru_cache(maxsize=len(LANGUAGES))
 def catalogue(language: str) -> dict[str, str]:
     """Return all texts of a language."""
-    texts: dict[str, str] = {}
+    texts = {} if language == DEFAULT else dict(catalogue(DEFAULT))
     for file in sorted((FOLDER / language).glob("*.mo")):
         with file.open("rb") as compiled:
             texts |= _Page(compiled).texts()
     return texts
 
 
+def plural(language: str, count: float) -> str:
+    """Return the plural category of a number, by the rules of Unicode's CLDR."""
+    if language == "pl" and count != 1 and count == int(count):
+        few = count % 10 in (2, 3, 4) and count % 100 not in (12, 13, 14)
+        return "few" if few else "many"
+    one = 0 <= count < 2 if language == "fr" else count == 1
+    return "one" if one else "other"
+
+
 def text(language: str, key: str, **values: Any) -> str:
     """Return a text in a language; one that is missing is its key, and that is logged."""
     texts = catalogue(language)
     if key not in texts and "count" in values:
-        key = f"{key}.one" if values["count"] == 1 else f"{key}.other"
+        category = f"{key}.{plural(language, values['count'])}"
+        key = category if category in texts else f"{key}.other"
     found = texts.get(key)
     if found is None:
         logging.getLogger(__name__).error("there is no text %s", key)
