@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
+from hypothesis import settings
 from naproxy_webui.app import create_app
 from naproxy_webui.auth.guard import Keys
 from naproxy_webui.auth.passwords import Cost
@@ -18,6 +19,9 @@ from naproxy_webui.options import Settings
 sys.path.append(str(Path(__file__).parents[2] / "package/naproxy/tests"))
 
 from box import Box
+
+# The same examples every time, however slow the machine is.
+settings.load_profile("ci")
 
 CHEAP = Cost(n=2, r=1, p=1)
 """Tests log in often."""

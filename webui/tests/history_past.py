@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from flask import Flask
@@ -97,7 +98,13 @@ SERVER = Server(
 )
 
 
-def known(app: Flask, *, server: Server = SERVER, **office: Any) -> None:
+def known(
+    app: Flask,
+    *,
+    server: Server = SERVER,
+    tariff: Sequence[dict[str, Any]] = (),
+    **office: Any,
+) -> None:
     """Say what the controller would: for ever, instead of for some seconds."""
     app.extensions["naproxy_equipment"] = {
         "until_s": float("inf"),
@@ -111,7 +118,7 @@ def known(app: Flask, *, server: Server = SERVER, **office: Any) -> None:
     values = {"time_zone": "Europe/Zurich", "price_per_kwh": 0.5, "currency": "CHF"} | office
     app.extensions["naproxy_office"] = {
         "until_s": float("inf"),
-        "configuration": {"office": values},
+        "configuration": {"office": values, "tariff": list(tariff)},
     }
 
 

@@ -14,13 +14,15 @@ class Control:
         self.fit: dict[str, float] | None = None
         self.wake_s: float | None = None
         self.servers = 1
+        self.office: dict[str, Any] = {}
         self.fault: ApiError | None = None
 
     def get(self, path: str, timeout_s: float = 5.0, **query: object) -> Any:
         if self.fault:
             raise self.fault
         if path == "/v1/config":
-            return {"server": [self._server(n) for n in range(self.servers)], "box": {"proxy_w": 5}}
+            servers = [self._server(n) for n in range(self.servers)]
+            return {"server": servers, "box": {"proxy_w": 5}, "office": {**self.office}}
         if path == "/v1/status":
             return {"servers": [{"id": "web", "wake_s": self.wake_s, "sleep_s": None}]}
         if path == "/v1/servers/web/commission":

@@ -13,6 +13,8 @@ from naproxy_webui.auth.guard import Keys
 from naproxy_webui.http.access import access_of
 
 OPEN = {"login.page", "login.log_in", "claim.page", "claim.make_first_user", "static"}
+OPEN |= {"agent.program", "agent.key"}
+OPEN |= {"offline.page", "offline.worker", "offline.manifest"}
 
 
 def rules(app: Flask) -> list[tuple[str, str, str]]:
@@ -177,6 +179,11 @@ def test_no_token_makes_tokens_or_users(program: Any) -> None:
     assert token.status_code == 403
     assert client.post("/api/users", json=user).status_code == 403
     assert client.get("/api/account").status_code == 403
+
+
+def test_no_token_brings_a_program_that_nobody_signed(program: Any) -> None:
+    answer = program("change").put("/api/pico/micropython", json={"upload": "x"})
+    assert answer.status_code == 403
 
 
 @pytest.mark.parametrize(

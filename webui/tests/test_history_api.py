@@ -7,7 +7,9 @@ import io
 import sqlite3
 import time
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from flask import Flask
@@ -192,6 +194,21 @@ def test_energy_of_a_day_is_split_and_priced(client: FlaskClient, past: Past) ->
     assert day["total"]["cost"] == pytest.approx((1200 * 2 + 600 * 40) / 3.6e6 * 0.5)
 
 
+def test_energy_of_an_hour_has_the_prices_of_its_minutes(
+    client: FlaskClient, past: Past, app: Flask
+) -> None:
+    past.meter(7200, ON_MW)
+    past.history.flush()
+    bands = [f"mon-sun {hour:02}:30-{hour:02}:45 0.1" for hour in range(24)]
+    query = {"from_s": past.begun_s - 86400, "to_s": past.wall_s, "server": "web"}
+    flat = get(client, "energy", **query)["total"]["cost"]
+    tariff = {"since": "2000-01-01", "price_per_kwh": 0.5, "bands": bands}
+    known(app, price_per_kwh=0.0, tariff=[tariff])
+    found = get(client, "energy", **query)
+    # A quarter of each hour costs 0.1 instead of 0.5.
+    assert found["total"]["cost"] == pytest.approx(flat * (0.75 + 0.25 * 0.2), rel=0.05)
+
+
 def test_half_a_measured_day_says_so(client: FlaskClient, past: Past) -> None:
     past.meter(3600, ON_MW)
     past.history.flush()
@@ -268,6 +285,39 @@ def test_a_formula_in_a_download_is_none(client: FlaskClient, past: Past) -> Non
     assert row["who"] == "'@SUM(A1)"
 
 
+def test_a_download_of_wakes_is_what_the_search_finds(client: FlaskClient, past: Past) -> None:
+    past.wake(path="/100%", agent='say "hi"')
+    past.wake(path="/1000")
+    past.wake(path="/other%", klass="person")
+    query = {"from_s": past.begun_s, "to_s": past.wall_s + 1, "what": "wakes"}
+    query |= {"server": "web", "text": "0%", "class": "api", "format": "json"}
+    found = client.get("/api/history/export", query_string=query)
+    assert found.mimetype == "application/json"
+    said = as_declared(client.application, "/api/history/export", found.json)
+    assert [(row["path"], row["agent"]) for row in said["rows"]] == [("/100%", 'say "hi"')]
+    assert (said["text"], said["class"]) == ("0%", "api")
+    query |= {"text": "%; DROP TABLE wakes"}
+    assert client.get("/api/history/export", query_string=query).json["rows"] == []
+
+
+def test_power_is_downloaded_of_the_meters_that_are_shown(client: FlaskClient, past: Past) -> None:
+    for name in ("web", "plug"):
+        past.meter(60, ON_MW, name)
+    past.history.flush()
+    query = {"from_s": past.begun_s, "to_s": past.wall_s, "what": "power", "format": "json"}
+    for server, meters in (("web", {"web", "plug"}), ("other", {"plug"})):
+        rows = client.get("/api/history/export", query_string=query | {"server": server}).json
+        assert {row["meter"] for row in rows["rows"]} == meters
+
+
+def test_wakes_are_counted_by_the_hours_of_the_office(client: FlaskClient, past: Past) -> None:
+    past.wake()
+    found = get(client, "hours", from_s=past.begun_s, to_s=past.wall_s + 1, server="web")
+    hour = datetime.fromtimestamp(past.begun_s, ZoneInfo("Europe/Zurich")).hour
+    assert found["wakes"] == 1
+    assert [n for n, each in enumerate(found["hours"]) if each["api"]] == [hour]
+
+
 @pytest.mark.parametrize(
     ("query", "status", "where"),
     [
@@ -277,6 +327,9 @@ def test_a_formula_in_a_download_is_none(client: FlaskClient, past: Past) -> Non
         ({"what": "power", "tier": "years"}, 400, "tier"),
         ({"what": "power", "from_s": "1e99"}, 400, "from_s"),
         ({"what": "power", "x": "1"}, 400, "x"),
+        ({"what": "power", "text": "feed"}, 400, "text"),
+        ({"what": "wakes", "format": "xml"}, 400, "format"),
+        ({"what": "wakes", "class": "' OR 1=1 --"}, 400, "class"),
     ],
 )
 def test_a_download_that_cannot_be_is_refused(

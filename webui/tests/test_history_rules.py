@@ -11,9 +11,13 @@ import pytest
 from box import Box as Controller
 from flask import Flask
 from flask.testing import FlaskClient
-from history_past import SERVER, Past, as_declared, known
+from history_past import IDLE, SERVER, Past, as_declared, known
+from naproxy.config.document import Rule
+from naproxy.core.state import State
+from naproxy.shm.page import Outcome
 from naproxy_webui.options import Settings
-from naproxy_webui.pages.history import wakerules
+from naproxy_webui.pages.history import wakerules, wakes
+from test_history import event
 
 FEED = {"server": "web", "kind": "path", "text": "/feed.xml"}
 
@@ -29,6 +33,32 @@ def past(settings: Settings, app: Flask) -> Iterator[Past]:
 def wake(**more: Any) -> dict[str, Any]:
     made = {"t_s": 0.0, "path": "/", "who": "192.0.2.1", "agent": "x", "class": "api"}
     return {**made, **more}
+
+
+def test_a_wake_is_shown_with_the_rule_that_decides_now(client: FlaskClient, past: Past) -> None:
+    past.wake(path="/feed.xml")
+    past.wake(path="/page")
+    kept = client.application.extensions["naproxy_equipment"]
+    rules = ({**FEED, "server": "other", "treat_as": "feed"}, {**FEED, "treat_as": "feed"})
+    kept["equipment"] = replace(kept["equipment"], rules=rules)
+    query = {"from_s": past.begun_s, "to_s": past.wall_s + 1, "server": "web"}
+    rows = client.get("/api/history/wakes", query_string=query).json["rows"]
+    assert {row["path"]: row["ruled"] for row in rows} == {"/feed.xml": 1, "/page": None}
+    groups = client.get("/api/history/wakers", query_string={**query, "by": "path"}).json["groups"]
+    assert {group["key"]: group["ruled"] for group in groups} == {"/feed.xml": 1, "/page": None}
+
+
+def test_rules_say_what_they_did(client: FlaskClient, past: Past) -> None:
+    kept = client.application.extensions["naproxy_equipment"]
+    rule = {**FEED, "treat_as": "feed"}
+    past.history.rules([Rule(**rule)])
+    past.change(State.FALLING_ASLEEP, State.ASLEEP, IDLE, 60)
+    past.history.request("web", replace(event(past, Outcome.REFUSED), rule=1))
+    past.history.flush()
+    known = replace(kept["equipment"], rules=(rule,))
+    with client.application.app_context():
+        [did] = wakes._did(known)
+    assert (did["refused"], did["sleeps"]) == (1, 1)
 
 
 # What to suggest
@@ -202,7 +232,7 @@ def test_a_rule_is_made_and_undone_and_the_rest_of_the_file_stays(
     assert box.file.read_text().startswith("# by hand\n")
     assert client.get("/api/history/rules").json["rules"] == [rule]
     answer = client.delete("/api/history/rules", json=rule)
-    assert (answer.status_code, answer.json) == (200, {"rules": []})
+    assert (answer.status_code, answer.json) == (200, {"rules": [], "did": []})
     assert tomllib.loads(box.file.read_text()).get("rule", []) == []
     assert box.file.read_text().rstrip() == before.rstrip()
 
@@ -272,7 +302,7 @@ def test_a_server_that_wakes_for_robots_too_has_no_rules(
     monkeypatch.setattr("naproxy_webui.pages.history.wakes.equipment", lambda *, fresh=False: kept)
     answer = client.get("/api/history/rule", query_string=FEED)
     assert answer.status_code == 422
-    assert "defer_crawlers" in answer.json["error"]
+    assert "come back later" in answer.json["error"]
 
 
 def test_the_effect_of_a_rule_is_that_of_the_last_30_days(

@@ -115,7 +115,7 @@ def test_who_may_only_look_sees_all(viewer: FlaskClient, box: Box) -> None:
 def test_without_a_controller_that_is_said(client: FlaskClient) -> None:
     answer = said(client)
     assert (answer["controller"], answer["servers"]) == (False, [])
-    assert "no controller runs" in answer["error"]
+    assert "controller does not run" in answer["error"]
 
 
 def test_a_controller_that_comes_back_is_noticed(client: FlaskClient, box: Box) -> None:
@@ -325,3 +325,40 @@ def test_an_embedded_page_is_small(client: FlaskClient, app: Flask, box: Box) ->
 
 def test_times_are_the_boxs_where_the_office_has_no_zone(client: FlaskClient) -> None:
     assert f'data-time-zone="{zone_name()}"' in client.get("/").text
+
+
+def test_the_checklist_is_dismissed_by_administrators_only(
+    client: FlaskClient, viewer: FlaskClient, box: Box
+) -> None:
+    box.wait(State.AWAKE)
+    assert viewer.post("/api/now/checklist/meter", json={"dismissed": True}).status_code == 403
+    said = client.post("/api/now/checklist/meter", json={"dismissed": True}).json
+    assert said
+    assert [each["name"] for each in said["lines"] if each["dismissed"]] == ["meter"]
+    assert said["lines"] == viewer.get("/api/now/checklist").json["lines"]  # type: ignore[index]
+
+
+def test_a_line_of_the_checklist_that_is_none_is_refused(client: FlaskClient, box: Box) -> None:
+    answer = client.post(f"/api/now/checklist/{HOSTILE}", json={"dismissed": True})
+    assert answer.status_code == 404
+
+
+def test_the_log_has_states_and_for_administrators_the_systems(
+    client: FlaskClient, viewer: FlaskClient, box: Box
+) -> None:
+    box.wait(State.AWAKE)
+
+    def kinds(who: FlaskClient) -> set[str]:
+        found = who.get("/api/now/log", query_string={"since_s": 0}).json
+        assert found
+        return {row["kind"] for row in found["rows"]}
+
+    assert {"state", "system"} <= kinds(client)
+    assert "system" not in kinds(viewer)
+
+
+def test_the_log_says_no_change_of_state_twice(client: FlaskClient, box: Box) -> None:
+    box.wait(State.AWAKE)
+    found = client.get("/api/now/log", query_string={"since_s": 0}).json
+    assert found
+    assert not [row for row in found["rows"] if row["kind"] == "system" and "->" in row["words"]]

@@ -6,7 +6,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from flask import Flask
@@ -19,6 +21,8 @@ from naproxy.shm import page
 from naproxy.shm.page import Outcome
 from naproxy_webui.http.errors import ApiError
 from naproxy_webui.office.equipment import Equipment, Server
+from naproxy_webui.office.money import office_rates
+from naproxy_webui.office.office import forget_office
 from naproxy_webui.options import Settings
 from naproxy_webui.pages.savings.page import POLICIES
 from savings_control import Control
@@ -89,6 +93,41 @@ def test_a_months_days_save_what_the_days_do_alone(client: FlaskClient, past: Pa
         day = time.strftime("%Y-%m-%d", time.gmtime(part["from_s"] + 12 * 3600))
         total += get(client, view="day", day=day)["total"]["net_j"]
     assert total == pytest.approx(month["total"]["net_j"])
+
+
+def test_the_sums_on_now_are_those_of_this_month_here(client: FlaskClient, past: Past) -> None:
+    stop(past)
+    month = get(client, view="month")
+    found = client.get("/api/now/overview").json
+    assert found
+    assert (found["from_s"], found["kind"] == "none") == (
+        month["from_s"],
+        not month["total"]["measured_s"],
+    )
+    assert found["net_j"] == pytest.approx(month["total"]["net_j"])
+    assert found["forecast"] is None
+    assert "7 whole days" in found["no_forecast"]
+    assert found["promises"] == [{"server": "web", "requests": 0, "delayed": 0, "allowed": 0}]
+
+
+def test_why_there_is_no_forecast_is_said_in_each_readers_language(
+    client: FlaskClient, past: Past
+) -> None:
+    stop(past)
+    assert "7 whole days" in client.get("/api/now/overview").json["no_forecast"]
+    client.put("/api/account/language", json={"language": "de"})
+    assert "7 ganze Tage" in client.get("/api/now/overview").json["no_forecast"]
+
+
+def test_the_rates_stay_the_same_object_until_one_changes(app: Flask, control: Control) -> None:
+    """By that the sums of whole days are kept."""
+    with app.test_request_context():
+        first = office_rates()
+        forget_office()
+        assert office_rates() is first
+        control.office["price_per_kwh"] = 0.5
+        forget_office()
+        assert office_rates().price.at(0) == 0.5
 
 
 def test_what_was_measured_is_said_to_be(client: FlaskClient, past: Past) -> None:
@@ -170,6 +209,36 @@ def test_money_only_with_a_price(client: FlaskClient, past: Past, app: Flask) ->
     assert priced["net_worth"]["money"] == pytest.approx(priced["total"]["net_j"] / 3.6e6 * 0.5)
     known(app, price_per_kwh=0.0, co2_g_per_kwh=0.0)
     assert get(client, view="all")["net_worth"] == {"money": None, "co2_g": None}
+
+
+def test_each_hour_at_its_own_price(client: FlaskClient, past: Past, app: Flask) -> None:
+    every_day = [f"mon-sun {hour:02}:30-{hour:02}:45 0.1" for hour in range(16)]
+    tariff = {"since": "2000-01-01", "price_per_kwh": 0.5, "bands": every_day}
+    known(app, price_per_kwh=0.0, tariff=[tariff])
+    found = get(client, view="all")
+    office = found["assumed"]["office"]
+    assert office["price_changes"]
+    assert 0.1 < office["price_per_kwh"] < 0.5
+    least, most = (found["total"]["always_j"] / 3.6e6 * price for price in (0.1, 0.5))
+    assert least < found["always_worth"]["money"] < most
+    net = found["always_worth"]["money"] - found["used_worth"]["money"]
+    assert found["net_worth"]["money"] == pytest.approx(net - found["box_worth"]["money"])
+
+
+def test_no_money_is_said_of_the_time_before_the_first_price(
+    client: FlaskClient, past: Past, app: Flask
+) -> None:
+    zurich = ZoneInfo("Europe/Zurich")
+    day = datetime.fromtimestamp(past.begun_s, zurich).date() + timedelta(1)
+    tariff = {"since": day.isoformat(), "price_per_kwh": 0.5, "bands": []}
+    known(app, price_per_kwh=0.0, tariff=[tariff])
+    found = get(client, view="all")
+    midnight = datetime(day.year, day.month, day.day, tzinfo=zurich)
+    assert found["priced_since_s"] == midnight.timestamp()
+    later = found["total"]["always_j"] / 3.6e6 * 0.5
+    assert 0 < found["always_worth"]["money"] < later
+    known(app, price_per_kwh=0.0, tariff=[{**tariff, "since": "2199-01-01"}])
+    assert get(client, view="all")["net_worth"]["money"] is None
 
 
 def test_what_people_paid_is_counted_and_allowed_for(client: FlaskClient, past: Past) -> None:

@@ -16,7 +16,8 @@ from box import Box
 from flask import Flask
 from flask.testing import FlaskClient
 from naproxy.config import describe as configkeys
-from naproxy_webui.i18n.texts import FOLDER, LANGUAGES
+from naproxy.core.words import LANGUAGES
+from naproxy_webui.i18n.texts import FOLDER
 from naproxy_webui.pages.settings import fields as setting_fields
 from naproxy_webui.pages.settings.page import SUBPAGES
 
@@ -26,6 +27,9 @@ MORE = f"""
 [mqtt]
 host = "192.0.2.5"
 password = "{SECRET}"
+[notify]
+webhook = "https://hooks.example.org/{SECRET}"
+ntfy = "https://ntfy.example.org/{SECRET}"
 [[rule]]
 kind = "agent"
 text = "<script>alert(1)</script>"
@@ -101,19 +105,28 @@ def test_every_key_can_be_reached(box: Box, client: FlaskClient) -> None:
     assert missing == set()
 
 
-def test_every_help_is_translated() -> None:
+@pytest.mark.parametrize("of", [each for each in LANGUAGES if each != "en"])
+def test_every_help_is_translated(of: str) -> None:
     """Above each translation is the English that it was made of: another one, and it may be old."""
-    with (FOLDER / "de/settings_help.po").open("rb") as file:
+    with (FOLDER / of / "settings_help.po").open("rb") as file:
         made_of = {each.id: " ".join(each.auto_comments) for each in read_po(file) if each.id}
     used = set()
     for key in configkeys.described()["keys"]:
         choice = (key["when"] or {}).get("is", "")
         names = setting_fields.help_names(key["path"], choice)
         found = [name for name in names if name in made_of]
-        assert found, f"{names[1]} is not in texts/de/settings_help.po"
+        assert found, f"{names[1]} is not in {of}/settings_help.po"
         assert made_of[found[0]] == key["help"].removeprefix(f"{choice}: "), found[0]
         used.add(found[0])
     assert set(made_of) == used
+
+
+def test_every_field_has_a_name_of_words(box: Box, client: FlaskClient) -> None:
+    for name in (name for name, _ in SUBPAGES if name != "all"):
+        for words in re.findall(
+            r"<label for=[^>]*>([^<]*)</label>|<b>([^<]*)</b>", page(client, name)
+        ):
+            assert not re.fullmatch(r"[a-z0-9]+_[a-z0-9_]+", "".join(words)), (name, words)
 
 
 def test_a_secret_is_never_shown(box: Box, client: FlaskClient) -> None:
@@ -141,7 +154,14 @@ def test_a_change_is_in_force_and_shown(box: Box, client: FlaskClient) -> None:
 @pytest.mark.parametrize(
     ("where", "value", "words"),
     [
-        ("server.web.promise.fraction", 2, ("must be 0 to 1", "muss zwischen 0 und 1 liegen")),
+        (
+            "server.web.promise.fraction",
+            2,
+            (
+                "must be 0 to 100 %",
+                "muss zwischen 0 und 100 % liegen",
+            ),
+        ),
         (
             "server.web.address",
             "x",
@@ -156,6 +176,34 @@ def test_a_change_is_in_force_and_shown(box: Box, client: FlaskClient) -> None:
         ("office.currency", "euro", ("three capital letters", "drei Großbuchstaben")),
         ("office.time_zone", "Europe/Nowhere", ("no time zone", "zum Beispiel Europe/Berlin")),
         ("server.web.sleep.user", "-x", ("s name", "muss ein Benutzername sein")),
+        (
+            "server.web.awake.least_s",
+            -5,
+            ("must be 0 s to 24 h (given: -5", "(angegeben: -5"),
+        ),
+        (
+            "server.web.awake.least_s",
+            "soon",
+            (
+                "Shortest time awake: must be a length of time, such as 90 s",
+                "Kürzeste Zeit wach: muss eine Zeitdauer sein, wie 90 s",
+            ),
+        ),
+        ("server.web.promise.delta_s", 100, ("0 s to 60 s (given: 100 s)", "angegeben: 100 s")),
+        ("box.heartbeat_s", 5, ("must be 0.05 s to 1 s", "zwischen 0,05 s und 1 s")),
+        ("server.web.crawler_retry_s", 9999999, ("must be 1 s to 7 d", "zwischen 1 s und 7 d")),
+        ("server.web.promise.fraction", "x", ("must be a percentage", "ein Prozentsatz")),
+        (
+            "server.web.power.on_w",
+            1,
+            (
+                "Power awake: must be more than the power asleep (given: 1 watts)",
+                "Leistung wach: muss mehr sein als die Leistung im Schlaf (angegeben: 1 Watt)",
+            ),
+        ),
+        ("server.web.ready.timeout_s", 0, ("Timeout: must be", "Zeitlimit: muss")),
+        ("server.web.mac", "00-11", ("0011.2233.4455 (given: “00-11”)", "(angegeben: „00-11“)")),
+        ("rule.1.kind", "", ("(given: nothing)", "(angegeben: nichts)")),
         ("fleet.url", "http://x", ("must look like https://", "muss aussehen wie https://")),
         ("box.helper", "/bin/sh", ("no request may change it", "von --helper")),
     ],
@@ -210,7 +258,10 @@ def test_a_page_that_there_is_not_is_404(box: Box, client: FlaskClient) -> None:
 
 
 def test_a_controller_that_is_silent_is_said(client: FlaskClient) -> None:
-    assert client.get("/settings").status_code == 503
+    answer = client.get("/settings")
+    assert answer.status_code == 503
+    assert "controller does not run" in answer.text
+    assert "control.sock" not in answer.text
 
 
 # The waiting page
@@ -325,6 +376,7 @@ ANNA = {"name": "anna", "role": "admin", "password": GOOD_DIGEST, "language": No
         [{**ANNA, "password": GOOD_DIGEST.replace("16384", "999983")}],
         [{**ANNA, "password": GOOD_DIGEST.replace("$8$", "$99$").replace("16384", "131072")}],
         [{**ANNA, "language": "xx"}],
+        [{**ANNA, "language": []}],
         [{**ANNA, "id": 1}],
         [ANNA, {**ANNA, "name": "Anna"}],
         [ANNA] * 101,

@@ -297,7 +297,7 @@ def test_single_steps_are_for_administrators(app: Flask, admin: FlaskClient) -> 
     ("path", "body"),
     [
         ("server", {"address": "127.0.0.1", "mac": "02:00"}),
-        ("server", {"address": "127.0.0.1", "mac": "02:00:00:00:00:09\n"}),
+        ("server", {"address": "127.0.0.1", "mac": "02:00:00:00:00:09:0a"}),
         ("server", {"address": "http://x/", "mac": "02:00:00:00:00:09"}),
         ("server", {"address": "127.0.0.1", "mac": "02:00:00:00:00:09", "interface": "a/b"}),
         ("names", {"hosts": ["<b>"]}),

@@ -113,6 +113,7 @@ declare class Chart {
 	readonly ctx: CanvasRenderingContext2D;
 	readonly scales: Record<string, ChartAxis>;
 	naproxyBands?: readonly Band[];
+	draw(): void;
 	update(mode?: "none"): void;
 	destroy(): void;
 }

@@ -10,6 +10,11 @@ type User = Api["GET /api/users"]["users"][number];
 type Now = Api["GET /api/now"];
 type Server = Now["servers"][number];
 type Power = NonNullable<Server["power"]>;
+type Sums = Api["GET /api/now/overview"] & { month?: { net_j: number; money: number | null } };
+type Todo = Api["GET /api/now/checklist"]["lines"][number];
+type Overview = { lines: Todo[]; saved: Sums | null };
+type LogRow = Api["GET /api/now/log"]["rows"][number];
+type LogCount = Api["GET /api/now/log"]["counts"][number];
 type Woken = NonNullable<Server["woken"]>;
 
 // History
@@ -21,25 +26,50 @@ interface Told {
 	from_s: number;
 	to_s: number;
 	now_s: number;
+	/** The day, week, ... of which this is a part, or that it is. */
+	whole: Span | null;
 	zoom: (from_s: number, to_s: number) => void;
+	/** Show the whole. */
+	back: () => void;
+	/** What the address asks for, and a way to ask for something else. */
+	asked: Record<string, string>;
+	go: (changes: Asked) => void;
 	/** Is it still what is wanted? */
 	current: () => boolean;
 	/** Say in its place if a part could not be read. */
 	follow: (place: HTMLElement, work: Promise<unknown>) => Promise<void>;
 }
-type Wake = Api["GET /api/history/wakes"]["rows"][number];
+interface Span {
+	from_s: number;
+	to_s: number;
+}
+/** What a chart shows, and where in its element. */
+interface Axis extends Span {
+	left: number;
+	right: number;
+}
+type LedgerRow = Api["GET /api/history/wakes"]["rows"][number];
+type Wake = Omit<LedgerRow, "ruled">;
 type States = Api["GET /api/history/states"];
 type Stretch = States["stretches"][number];
 type Part = States["parts"][number];
 /** Of the strip of states: exact, or how long which of them was. */
 type Piece = Stretch | Part;
-type Strip = Pick<Told, "server" | "from_s" | "to_s" | "zoom"> & { states: States };
-/** A table that is read page by page. */
+type Strip = Pick<Told, "server" | "from_s" | "to_s" | "zoom"> & {
+	states: States;
+	meters: Meter[];
+};
+/** What a row of one line shows, and what it shows when it is open. */
+interface Line {
+	head: Child;
+	body: () => Child;
+	looks?: string;
+}
+/** A list of such rows that is read page by page. */
 interface Listed<Row> {
 	path: string;
 	query: Query;
-	columns: string[];
-	row: (row: Row) => HTMLTableRowElement;
+	row: (row: Row) => Line;
 	none: string;
 	label: string;
 	current: () => boolean;
@@ -53,10 +83,11 @@ interface EnergySeries extends BarSeries {
 	values: (number | null)[];
 }
 type Rule = Api["GET /api/history/rules"]["rules"][number];
+type Rules = Api["GET /api/history/rules"];
 type Trial = Api["GET /api/history/rule"];
 type Wakers = Api["GET /api/history/wakers"];
 type Group = Wakers["groups"][number];
-type By = Group["kind"];
+type By = Trial["kind"];
 /** Texts that a rule could be about. */
 type Suggestions = { [kind in By]?: string | null };
 interface RuleForm {
@@ -86,6 +117,7 @@ interface Findings {
 	rows: Loose[];
 	thresholds: Loose[];
 	budgets: Loose[];
+	costs?: Loose;
 	actual: Loose;
 	span: Loose;
 	question: Loose;
@@ -103,6 +135,7 @@ type Agents = Api["GET /api/traffic/agents"];
 type Gaps = Api["GET /api/traffic/gaps"];
 type Week = Api["GET /api/traffic/week"];
 type CacheFill = Api["GET /api/traffic/cache"]["cache"];
+type CacheWarming = Api["GET /api/traffic/cache"]["warming"][number];
 type Estimate = Api["GET /api/traffic/estimate"];
 /** What an estimate found of a log. */
 interface Log {

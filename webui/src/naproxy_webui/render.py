@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from flask import Flask, current_app, g, render_template, request
 from naproxy import __version__
 from naproxy.box.clock import zone_name
+from naproxy.core.words import LANGUAGES
 
 from naproxy_webui.http.page import Page
-from naproxy_webui.i18n.texts import LANGUAGES, language, t, texts_of
+from naproxy_webui.i18n.terms import terms
+from naproxy_webui.i18n.texts import language, t, texts_of
 from naproxy_webui.office.office import office
+
+_RIGHT_TO_LEFT: Final = frozenset(("ar", "fa", "he", "ur"))
 
 
 def render(template: str, **values: Any) -> str:
@@ -21,6 +25,7 @@ def render(template: str, **values: Any) -> str:
 def install(app: Flask, pages: list[Page]) -> None:
     """Give every template what `base.html` needs."""
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
+    app.jinja_env.filters["terms"] = terms
     by_name = {page.name: page for page in pages}
 
     @app.context_processor
@@ -29,6 +34,7 @@ def install(app: Flask, pages: list[Page]) -> None:
             "t": t,
             "texts_of": texts_of,
             "language": language(),
+            "direction": "rtl" if language() in _RIGHT_TO_LEFT else "ltr",
             "languages": LANGUAGES,
             "office": office(),
             "time_zone": office().time_zone or zone_name(),

@@ -47,6 +47,8 @@ class Keys:
     """Of logins and claims."""
     by_name: Attempts
     """Of logins with a name, from addresses that nobody has logged in from."""
+    by_code: Attempts
+    """Of codes for an agent's key."""
     seen: set[str]
     """Addresses and names that logged in from them since the start."""
 
@@ -79,6 +81,7 @@ def install(
         hosts=Hosts(lambda: (*settings.names, *ui_names()), clock=clock),
         by_address=Attempts(free=5, most_s=900.0, clock=clock),
         by_name=Attempts(free=20, most_s=60.0, clock=clock),
+        by_code=Attempts(free=5, most_s=900.0, clock=clock),
         seen=set(),
     )
     if not made.users.exist():

@@ -6,9 +6,10 @@ import re
 import time
 from typing import Any, Final
 
+from naproxy.core.words import LANGUAGES
+
 from naproxy_webui.auth.guard import Keys
 from naproxy_webui.auth.users import MOST_USERS, NAME, ROLES, Users, key
-from naproxy_webui.i18n.texts import LANGUAGES
 
 _DIGEST: Final = re.compile(
     r"scrypt\$(?P<n>[0-9]{1,6})\$(?P<r>[0-9]{1,2})\$(?P<p>[0-9]{1,2})"
@@ -45,7 +46,7 @@ def _is_user(row: object) -> bool:
     name, password = row["name"], row["password"]
     if not (isinstance(name, str) and re.fullmatch(NAME, name) and row["role"] in ROLES):
         return False
-    if row["language"] is not None and row["language"] not in LANGUAGES:
+    if row["language"] is not None and row["language"] not in tuple(LANGUAGES):
         return False
     found = _DIGEST.fullmatch(password) if isinstance(password, str) else None
     if not found:

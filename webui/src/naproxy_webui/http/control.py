@@ -9,18 +9,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlencode
 
 from flask import current_app
 from naproxy.api.client import NoAnswerError, ask
 from naproxy.api.routes import TIMEOUT_S
 from naproxy.api.table import ROUTES
-from naproxy.core.reason import reason_of
+from naproxy.core.reason import Reason, reason_of
 from naproxy.core.words import words
 
+from naproxy_webui.http import problems as problems_
 from naproxy_webui.http.errors import ApiError
 from naproxy_webui.i18n.texts import language
+
+_PLAIN: Final = {
+    "api.no_socket": "api.controller_stopped",
+    "api.nobody_listens": "api.controller_stopped",
+    "api.not_allowed": "api.controller_closed",
+    "api.silent": "api.controller_silent",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +54,9 @@ class Control:
         try:
             answer = ask(self.socket, method, target, body, timeout_s=timeout_s)
         except NoAnswerError as error:
-            raise ApiError(HTTPStatus.SERVICE_UNAVAILABLE, error.reason) from None
+            # Nobody who reads a page knows what a socket is.
+            plain = Reason(_PLAIN.get(error.reason.code, error.reason.code), **error.reason.params)
+            raise ApiError(HTTPStatus.SERVICE_UNAVAILABLE, plain) from None
         said = answer.body
         if not isinstance(said, dict):
             strange = "the controller answers something else than it should"
@@ -54,9 +64,11 @@ class Control:
         if answer.good:
             return said
         problems = [
-            {"where": each["where"], "error": _words(each)} for each in said.get("problems", ())
+            {"where": each["where"], "error": problems_.in_words(each)}
+            for each in said.get("problems", ())
         ]
-        raise ApiError(answer.status, reason_of(said), said.get("where"), problems)
+        why = problems[0]["error"] if problems else reason_of(said)
+        raise ApiError(answer.status, why, said.get("where"), problems)
 
 
 def _words(said: dict[str, Any]) -> str:

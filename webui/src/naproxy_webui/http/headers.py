@@ -14,7 +14,7 @@ SECURITY: Final = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;"
         " connect-src 'self'; font-src 'self'; form-action 'self'; frame-ancestors 'none';"
-        " base-uri 'none'"
+        " base-uri 'none'; manifest-src 'self'"
     ),
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
