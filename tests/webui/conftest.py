@@ -51,8 +51,11 @@ class Watch:
     def __init__(self, url: str) -> None:
         self.wrong: list[str] = []
         self._host = urlsplit(url).netloc
-        # axe-core asks the sandboxed frame of the waiting page, too; our pages post no messages.
-        self._allowed = [r"'postMessage' on 'DOMWindow': .* recipient window's origin \('null'\)"]
+        self._allowed = [
+            # axe-core asks the sandboxed frame of the waiting page, too.
+            r"'postMessage' on 'DOMWindow': .* recipient window's origin \('null'\)",
+            "Service Worker registration blocked by Playwright",
+        ]
 
     def allow(self, pattern: str) -> None:
         """Take no notice of what matches: the test provokes it."""
@@ -143,6 +146,14 @@ def log_in(page: Page, name: str = USER, password: str = PASSWORD) -> None:
     page.wait_for_url(lambda url: "/login" not in url)
 
 
+@pytest.fixture
+def as_it_was(stage: Stage) -> Iterator[None]:
+    """Put the settings back: others use the stage too."""
+    before = stage.config_file.read_bytes()
+    yield
+    stage.api("PUT", "/v1/config", before)
+
+
 OpenPage = Callable[..., WatchedPage]
 
 
@@ -170,7 +181,7 @@ def open_page(browser: Browser, stage: Stage, logins: Any) -> Iterator[OpenPage]
             locale={"en": "en-GB", "de": "de-DE"}[language],
             reduced_motion="reduce",
             **SIZES[size],
-            **options,
+            **{"service_workers": "block", **options},
         )
         context.set_default_timeout(PATIENCE_MS)
         watch = Watch(stage.url)

@@ -1,4 +1,5 @@
-"""What every page must be: accessible as axe-core sees it, and no wider than the screen."""
+"""What every page must be: accessible as axe-core sees it, no wider than the screen, large enough
+for fingers, and still while it loads."""
 
 from __future__ import annotations
 
@@ -9,6 +10,8 @@ from playwright.sync_api import expect
 
 SETTLED_MS = 400
 PATIENCE_MS = 60_000
+LATENCY_MS = 200
+MOST_SHIFT = 0.05
 
 
 def settle(page: Any) -> None:
@@ -39,15 +42,80 @@ def violations(page: Any) -> list[str]:
 
 
 def too_wide(page: Any) -> list[str]:
-    """Return what reaches over the right edge, if the page scrolls sideways."""
+    """Return what reaches over an edge, if the page scrolls sideways."""
     found: list[str] = page.evaluate(
         """() => {
             const edge = document.documentElement.clientWidth;
             if (document.documentElement.scrollWidth <= edge) return [];
-            const over = [...document.querySelectorAll('body *')].filter(
-                (each) => each.getBoundingClientRect().right > edge + 1);
+            const over = [...document.querySelectorAll('body *')].filter((each) => {
+                const { left, right } = each.getBoundingClientRect();
+                return right > edge + 1 || left < -1;
+            });
             const inner = (each) => !over.some((other) => other !== each && each.contains(other));
             return over.filter(inner).slice(0, 5).map((each) => each.outerHTML.slice(0, 200));
         }"""
     )
     return found
+
+
+def far_away(page: Any) -> None:
+    """Let each answer take its time, so that a page is seen before its figures come."""
+    devtools = page.context.new_cdp_session(getattr(page, "page", page))
+    devtools.send("Network.enable")
+    line = {"offline": False, "downloadThroughput": -1, "uploadThroughput": -1}
+    devtools.send("Network.emulateNetworkConditions", {**line, "latency": LATENCY_MS})
+
+
+def jumps(page: Any) -> list[str]:
+    """Return what has moved since the page was opened, if the sum is more than may be."""
+    moved: list[dict[str, Any]] = page.evaluate(
+        """() => new Promise((resolve) => {
+            const name = (node) => node?.cloneNode().outerHTML?.slice(0, 120) ?? node?.nodeName;
+            const heard = (list) => list.getEntries().filter((each) => !each.hadRecentInput).map(
+                ({ value, sources }) => ({ value, what: sources.map((each) => name(each.node)) }));
+            const found = [];
+            new PerformanceObserver((list) => found.push(...heard(list)))
+                .observe({ type: 'layout-shift', buffered: true });
+            setTimeout(() => resolve(found), 50);
+        })"""
+    )
+    shift = sum(each["value"] for each in moved)
+    if shift < MOST_SHIFT:
+        return []
+    return [f"{shift:.3f}: {each['value']:.3f} {each['what']}" for each in moved]
+
+
+def too_small(page: Any) -> list[str]:
+    """Return what is smaller than 24 px, or, where fingers aim, than 44 px.
+
+    A link or a term in a sentence is as high as its line; what a table's grid or a drawing has may
+    be 24 px, for there is another way to the same.
+    """
+    found: list[str] = page.evaluate(
+        """() => {
+            const fingers = matchMedia('(pointer: coarse), (max-width: 52rem)').matches;
+            const small = (each) => {
+                const area = each.matches('[type=checkbox], [type=radio]') ? 'label' : '*';
+                const { width, height } = (each.closest(area) ?? each).getBoundingClientRect();
+                const parent = each.parentElement;
+                const inside = each.matches('.term') || getComputedStyle(each).display === 'inline';
+                if (inside && parent.textContent.trim() !== each.textContent.trim()) return false;
+                const least = fingers && !inside && !each.matches('td, svg') ? 44 : 24;
+                return width > 0 && Math.min(width, height) + 0.5 < least;
+            };
+            const aims = 'a[href], button, input, select, textarea, summary, [tabindex="0"]';
+            return [...document.querySelectorAll(aims)]
+                .filter((each) => each.checkVisibility({ visibilityProperty: true }))
+                .filter((each) => !each.closest('.skip, .visually-hidden'))
+                .filter((each) => !each.matches('[role=group], [role=tabpanel], pre'))
+                .filter(small)
+                .slice(0, 5)
+                .map((each) => each.outerHTML.slice(0, 200));
+        }"""
+    )
+    return found
+
+
+def from_right_to_left(page: Any) -> None:
+    """Turn a page around, as it is in a language that is written from right to left."""
+    page.evaluate("document.documentElement.dir = 'rtl'")

@@ -1,9 +1,12 @@
-"""`make screenshots`: every page of the web interface into docs/img, from a stage.
+"""`make screenshots`: pages of the web interface from a stage.
 
-Wide and light; a few dark, a few as a telephone shows them. The history is that of the last 30
-days, so that pictures differ in their dates only.
+Those that the docs show go to docs/img: wide and light; a few dark, a few as a tablet and a
+telephone show them. `--every`: every page at each width, light and dark, to build/screenshots.
+The history is that of the last 30 days, so that pictures differ in their dates only.
 """
 
+import argparse
+import itertools
 import sys
 import time
 from collections.abc import Iterator
@@ -11,14 +14,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from naproxy_webui.pages import discover
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.simulator.office.namespace import ROOT
 from tests.simulator.past import cached
-from tests.webui.conftest import CHROMIUM, SIZES, log_in
+from tests.webui.conftest import CHROMIUM, log_in
 from tests.webui.stage import Stage
 
 OUT = ROOT / "docs/img"
+EVERY = ROOT / "build/screenshots"
+SIZES = {"desktop": (1280, 900), "tablet": (768, 1024), "phone": (375, 812)}
+"""CSS pixels."""
 _TALLEST = 1500
 """Pixels of the viewport that a picture shows at the most."""
 
@@ -52,11 +59,31 @@ PAGES = {
 
 
 def pictures() -> Iterator[Picture]:
+    """Yield what the docs show."""
     for name, path in PAGES.items():
         yield Picture(name, path)
     for name in ("now", "history", "savings"):
         yield Picture(name, PAGES[name], scheme="dark")
         yield Picture(name, PAGES[name], size="phone")
+    yield Picture("now", PAGES["now"], size="tablet", scheme="dark")
+
+
+def every(browser: Browser, stage: Stage, state: Any) -> list[Picture]:
+    """Return all pages, and those that they lead to below them, at each width, in each scheme."""
+    known = {page.path for page, _ in discover()}
+    shown = {path for path in known if not path.startswith(("/agent", "/api/", "/metrics"))}
+    # These are for who is not signed in, or for a box that is not set up.
+    paths = {*(shown - {"/login", "/claim", "/setup"}), "/setup/again"}
+    page = browser.new_page(base_url=stage.url, storage_state=state)
+    for path in sorted(paths):
+        page.goto(path)
+        links = page.eval_on_selector_all("main a[href]", "all => all.map((a) => a.pathname)")
+        paths |= {link for link in links if path != "/" and link.startswith(f"{path}/")}
+    page.close()
+    return [
+        Picture(path.strip("/").replace("/", "-") or "now", path, size, scheme)
+        for path, size, scheme in itertools.product(sorted(paths), SIZES, ("light", "dark"))
+    ]
 
 
 class Fresh(Stage):
@@ -66,22 +93,24 @@ class Fresh(Stage):
         cached.fill(self.data_dir, 30, young_s=60.0)
 
 
-def take(browser: Browser, stage: Stage, out: Path) -> list[Path]:
-    """Take all pictures; returns their files."""
+def take(browser: Browser, stage: Stage, out: Path, *, all_: bool) -> list[Path]:
+    """Take the pictures; returns their files."""
     context = browser.new_context(base_url=stage.url)
     log_in(context.new_page())
     state: Any = context.storage_state()
     context.close()
     made = []
-    for picture in pictures():
-        shown = {**SIZES[picture.size], "device_scale_factor": 1}
+    for picture in every(browser, stage, state) if all_ else pictures():
+        width, height = SIZES[picture.size]
         context = browser.new_context(
             base_url=stage.url,
             storage_state=state,
             color_scheme=picture.scheme,  # type: ignore[arg-type]
             reduced_motion="reduce",
             locale="en-GB",
-            **shown,
+            viewport={"width": width, "height": height},
+            is_mobile=picture.size != "desktop",
+            has_touch=picture.size != "desktop",
         )
         made.append(_shoot(context.new_page(), picture, out))
         context.close()
@@ -103,7 +132,10 @@ def _shoot(page: Page, picture: Picture, out: Path) -> Path:
 
 
 def main() -> int:
-    out = Path(sys.argv[1]) if len(sys.argv) > 1 else OUT
+    parser = argparse.ArgumentParser(prog="screenshots", description=__doc__)
+    parser.add_argument("--every", action="store_true", help="all pages, widths and schemes")
+    all_ = parser.parse_args().every
+    out = EVERY if all_ else OUT
     out.mkdir(parents=True, exist_ok=True)
     with Fresh() as stage, sync_playwright() as playwright:
         # Somebody comes, so that the last minutes show more than a beginning.
@@ -112,7 +144,7 @@ def main() -> int:
         browser = playwright.chromium.launch(
             executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"]
         )
-        for file in take(browser, stage, out):
+        for file in take(browser, stage, out, all_=all_):
             print(f"{file} {file.stat().st_size // 1024} kB")
         browser.close()
     return 0

@@ -23,6 +23,7 @@ from typing import Any, Self
 
 from naproxy.api.client import NoAnswerError, ask
 from naproxy.config import document as config
+from naproxy.core.words import LANGUAGES
 
 from tests.simulator.office.box import toml
 from tests.simulator.past import cached
@@ -60,6 +61,7 @@ class Stage:
         *,
         visitors: bool = True,
         language: str = "en",
+        listen: str = "127.0.0.1",
         arguments: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
     ) -> None:
@@ -77,6 +79,7 @@ class Stage:
         self._visitors = visitors
         self._traffic: Traffic | None = None
         self._language = language
+        self._listen = listen
         self._arguments = arguments
         self._environment = dict(environment or {})
         self._stack = contextlib.ExitStack()
@@ -201,7 +204,7 @@ class Stage:
             *("--data-dir", self.data_dir, "--state-dir", self.state_dir),
             *("--run-dir", self.directory / "run-webui"),
             *("--socket", self.run_dir / "control.sock"),
-            *("--listen", f"127.0.0.1:{self.port}"),
+            *("--listen", f"{self._listen}:{self.port}"),
         )
         self._wait_for(self.webui, "web interface", self._answers)
 
@@ -234,6 +237,13 @@ class Stage:
         if not answer.good:
             raise StageError(f"{method} {path}: {answer.status}: {answer.body}")
         return answer.body
+
+    def command(self, *arguments: str, **environment: str) -> str:
+        """Return what `naproxy` prints."""
+        argv = [sys.executable, "-m", "naproxy.cli", *arguments]
+        argv += ["--socket", str(self.run_dir / "control.sock")]
+        made = os.environ | environment
+        return subprocess.run(argv, env=made, capture_output=True, check=True, text=True).stdout
 
     def state(self) -> str:
         """Return the server's state."""
@@ -318,7 +328,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.webui.stage", description=__doc__)
     parser.add_argument("--days", type=float, default=30, help="of history")
     parser.add_argument("--port", type=int, default=8080)
-    parser.add_argument("--language", choices=("en", "de"), default="en")
+    parser.add_argument("--language", choices=LANGUAGES, default="en")
+    parser.add_argument("--listen", default="127.0.0.1", help="in a container: 0.0.0.0")
     parser.add_argument("--no-visitors", action="store_true", help="nobody comes")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, _leave)
@@ -328,6 +339,7 @@ def main() -> int:
             options.port,
             visitors=not options.no_visitors,
             language=options.language,
+            listen=options.listen,
         ) as stage:
             print(f"{stage.url}  user: {USER} (or {VIEWER})  password: {PASSWORD}")
             print(f"Its files are in {stage.directory}.")

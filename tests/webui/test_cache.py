@@ -50,7 +50,7 @@ def test_the_guide_looks_at_the_website_and_writes_what_is_chosen(
     page: WatchedPage, stage: Stage
 ) -> None:
     page.goto("/settings/cache")
-    page.get_by_role("link", name="Look at the website").click()
+    page.get_by_role("link", name="Look at the website", exact=True).click()
     page.wait_for_url("**/setup/again/cache?server=web")
     seen = page.locator("#seen")
     expect(seen).to_contain_text("looked at 5 pages and 2 files, of 7 addresses")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
+import re
 import socket
 import sqlite3
 import subprocess
@@ -13,6 +15,7 @@ from contextlib import closing, contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -27,9 +30,11 @@ from tests.webui import people
 from tests.webui.conftest import PATIENCE_MS, SIZES, OpenPage, Watch, WatchedPage, log_in
 from tests.webui.looks import open_all, settle, too_wide, violations
 from tests.webui.stage import Stage
+from tests.webui.story import Story
 
 EVIL = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
 GAP_MINUTES = 40
+TABS = ("timeline", "wakes", "decisions")
 ZURICH = ZoneInfo("Europe/Zurich")
 
 
@@ -63,7 +68,21 @@ def yesterday() -> str:
 def show(page: Any, address: str = "/history") -> None:
     page.goto(address)
     settle(page)
-    page.wait_for_selector("#power canvas")
+    if "tab=" not in address:
+        page.wait_for_selector("#power canvas")
+
+
+def shown(page: Any) -> dict[str, str]:
+    """Return what the address asks for."""
+    return {name: value[0] for name, value in parse_qs(urlsplit(page.url).query).items()}
+
+
+def middle(page: Any, selector: str, share: float) -> tuple[float, float]:
+    """Return a place in an element, `share` of its width from the left."""
+    page.locator(selector).scroll_into_view_if_needed()
+    box = page.locator(selector).bounding_box()
+    assert box
+    return box["x"] + share * box["width"], box["y"] + box["height"] / 2
 
 
 # What is shown
@@ -115,10 +134,22 @@ def test_states_are_told_by_keyboard_with_reason_and_cause(page: WatchedPage) ->
     expect(page.locator(f"#{chosen}")).to_have_attribute("aria-selected", "true")
 
 
-def test_every_change_is_in_the_table(page: WatchedPage) -> None:
+def test_a_stretch_asleep_says_what_the_server_drew(page: WatchedPage) -> None:
     show(page, "/history?view=day&day=" + yesterday())
-    page.get_by_text("Every change, with its reason").click()
-    rows = page.locator("#changes tbody tr")
+    strip = page.locator(".strip")
+    strip.focus()
+    page.keyboard.press("Home")
+    told = []
+    for _ in range(40):
+        told.append(page.locator(".band-words p").first.inner_text())
+        page.keyboard.press("ArrowRight")
+    asleep = [words for words in told if words.startswith("Asleep")]
+    assert any(re.search(r", [1-9]\.?\d? W\)", words.replace("\xa0", " ")) for words in asleep)
+
+
+def test_every_change_has_its_line(page: WatchedPage) -> None:
+    show(page, f"/history?tab=decisions&view=day&day={yesterday()}")
+    rows = page.locator("#changes .line")
     rows.first.wait_for()
     told = page.evaluate(
         "fetch('/api/history/range?view=day&day=' + document.getElementById('day').value)"
@@ -138,27 +169,187 @@ def test_every_change_is_in_the_table(page: WatchedPage) -> None:
 
 
 def test_the_history_is_clean_with_everything_open(open_page: OpenPage) -> None:
-    page = open_page("/history?view=week", size="phone", scheme="dark")
-    settle(page)
-    open_all(page)
-    assert violations(page) == []
-    assert too_wide(page) == []
+    page = open_page(size="phone", scheme="dark")
+    for tab in TABS:
+        show(page, f"/history?view=week&tab={tab}")
+        open_all(page)
+        assert violations(page) == []
+        assert too_wide(page) == []
 
 
 def test_a_viewer_is_not_offered_rules(viewer: WatchedPage) -> None:
-    show(viewer, "/history?view=month")
-    viewer.locator("#ledger tbody tr").first.wait_for()
+    show(viewer, "/history?view=month&tab=wakes")
+    viewer.locator("#ledger .line").first.wait_for()
+    viewer.locator("#ledger summary").first.click()
+    viewer.locator("#ledger .line-body").first.wait_for()
     assert viewer.get_by_role("button", name="Do not wake").count() == 0
 
 
 def test_what_is_downloaded_is_what_is_shown(page: WatchedPage) -> None:
-    show(page, "/history?view=day&day=" + yesterday())
+    show(page, f"/history?tab=decisions&view=day&day={yesterday()}")
+    page.locator("#changes .line").first.wait_for()
     with page.expect_download() as started:
-        page.locator("#exports [data-what=transitions]").click()
+        page.locator("[data-what=transitions][data-format=csv]").click()
     rows = list(csv.DictReader(started.value.path().read_text().splitlines()))
     assert list(rows[0]) == ["time", "t_s", "server", "from", "to", "reason"]
     assert {row["time"][:10] for row in rows} == {yesterday()}
     assert started.value.suggested_filename == f"naproxy-transitions-{yesterday()}.csv"
+
+
+# The tabs
+
+
+def test_only_the_tab_that_is_shown_is_asked_for(page: WatchedPage) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(urlsplit(request.url).path))
+    show(page, "/history?view=week&tab=wakes")
+    page.locator("#ledger .line").first.wait_for()
+    others = {f"/api/history/{name}" for name in ("power", "states", "energy", "decisions")}
+    assert not others & set(asked)
+    page.get_by_role("tab", name="Who wakes it").focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    page.locator("#decisions .line").first.wait_for()
+    assert page.get_by_role("tab", name="Decisions").get_attribute("aria-selected") == "true"
+    assert shown(page) == {"view": "week", "tab": "decisions"}
+    page.go_back()
+    expect(page.locator("#ledger .line").first).to_be_visible()
+    expect(page.locator("#decisions")).to_be_hidden()
+
+
+def test_a_tab_is_a_link_that_keeps_the_time(page: WatchedPage) -> None:
+    show(page, "/history?view=month&tab=decisions")
+    page.locator("#decisions .line").first.wait_for()
+    link = page.get_by_role("tab", name="Who wakes it").get_attribute("href")
+    page.goto(f"/history{link}")
+    page.locator("#ledger .line").first.wait_for()
+    assert shown(page) == {"view": "month", "tab": "wakes"}
+
+
+def test_lines_are_one_stop_of_the_tab_key(page: WatchedPage) -> None:
+    show(page, "/history?view=week&tab=decisions")
+    page.locator("#decisions .line").first.wait_for()
+    page.get_by_role("tab", name="Decisions").focus()
+    for _ in range(6):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.localName") == "summary":
+            break
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    second = page.locator("#decisions .line").nth(1)
+    expect(second.locator(".line-body")).to_be_visible()
+    expect(second.locator("summary")).to_be_focused()
+
+
+def test_who_wakes_it_is_told_by_each_kind(page: WatchedPage) -> None:
+    show(page, "/history?tab=wakes&view=month")
+    for name, sample in (
+        ("IP address", r"\d\.\d"),
+        ("Program", "requests| on "),
+        ("Kind", "People"),
+        ("Page", "/"),
+    ):
+        page.locator("#wakers-title ~ .segmented").get_by_text(name).click()
+        expect(page.locator("#wakers .line").first).to_contain_text(re.compile(sample))
+    page.locator("#wakers-title ~ .segmented").get_by_text("Hour").click()
+    expect(page.locator("#hours canvas")).to_be_visible()
+    assert shown(page)["by"] == "hour"
+    page.locator("#hours summary").click()
+    expect(page.locator("#hours tbody tr")).to_have_count(24)
+
+
+# Looking closer
+
+
+def test_dragging_looks_closer_and_there_is_a_way_back(page: WatchedPage) -> None:
+    show(page, "/history?view=week")
+    title = page.locator("#range-title").text_content()
+    page.mouse.move(*middle(page, "#power .chart-area", 0.4))
+    page.mouse.down()
+    page.mouse.move(*middle(page, "#power .chart-area", 0.5), steps=4)
+    expect(page.locator(".zoom-window").first).to_be_visible()
+    page.mouse.up()
+    expect(page.locator("#range-title")).not_to_have_text(title or "")
+    assert {"view", "day", "from", "to"} <= set(shown(page))
+    hours = page.evaluate(
+        "() => { const q = new URLSearchParams(location.search);"
+        " return (Date.parse(q.get('to')) - Date.parse(q.get('from'))) / 36e5; }"
+    )
+    assert 10 < hours < 30
+    page.reload()
+    page.get_by_role("button", name="Show all").click()
+    expect(page.locator("#range-title")).to_have_text(title or "")
+    assert "from" not in shown(page)
+
+
+def test_the_wheel_looks_closer_with_ctrl_only(page: WatchedPage) -> None:
+    show(page, "/history?view=week")
+    page.mouse.move(*middle(page, "#power .chart-area", 0.5))
+    before = page.evaluate("scrollY")
+    page.mouse.wheel(0, 120)
+    page.wait_for_timeout(500)
+    assert "from" not in shown(page)
+    assert page.evaluate("scrollY") > before
+    page.mouse.move(*middle(page, "#power .chart-area", 0.5))
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -300)
+    page.keyboard.up("Control")
+    page.wait_for_url("**from=**")
+
+
+def test_two_fingers_look_closer(phone: WatchedPage) -> None:
+    show(phone, "/history?view=week")
+    x, y = middle(phone, "#power .chart-area", 0.6)
+    devtools = phone.context.new_cdp_session(phone.page)
+
+    def touch(kind: str, *places: float) -> None:
+        points = [{"x": place, "y": y, "id": number} for number, place in enumerate(places)]
+        devtools.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    touch("touchStart", x - 20, x + 20)
+    for apart in (30, 40, 60):
+        touch("touchMove", x - apart, x + apart)
+    touch("touchEnd")
+    phone.wait_for_url("**from=**")
+
+
+def test_the_brush_is_moved_by_keyboard(page: WatchedPage) -> None:
+    show(page, "/history?view=week")
+    end = page.get_by_role("slider", name="To")
+    end.focus()
+    for _ in range(3):
+        page.keyboard.press("ArrowLeft")
+    page.wait_for_url("**from=**")
+    assert end.evaluate("each => each === document.activeElement")
+    expect(page.get_by_role("button", name="Show all")).to_be_enabled()
+    page.locator(".strip").focus()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name="Show all")).to_be_disabled()
+
+
+SHIFTS = """() => new Promise((done) => {
+    let sum = 0;
+    new PerformanceObserver((list) => {
+        for (const each of list.getEntries()) if (!each.hadRecentInput) sum += each.value;
+    }).observe({ type: "layout-shift", buffered: true });
+    setTimeout(() => done(sum), 200);
+})"""
+SMALL = """() => [...document.querySelectorAll(
+    "main a, main button, main summary, main input, main select, main [role=slider]")]
+    .filter((each) => each.checkVisibility({ visibilityProperty: true }))
+    .filter((each) => {
+        const { width, height } = each.getBoundingClientRect();
+        return width && Math.min(width, height) < 24;
+    }).map((each) => each.outerHTML.slice(0, 100))"""
+
+
+@pytest.mark.parametrize("size", ["desktop", "phone"])
+def test_nothing_jumps_and_everything_can_be_hit(open_page: OpenPage, size: Any) -> None:
+    page = open_page(size=size)
+    for tab in TABS:
+        show(page, f"/history?view=week&tab={tab}")
+        assert page.evaluate(SHIFTS) < 0.05
+        assert page.evaluate(SMALL) == []
 
 
 # With a history of its own
@@ -214,19 +405,22 @@ def test_what_came_from_the_network_is_text(browser: Browser, quiet_stage: Stage
     come(quiet_stage, agent="=HYPERLINK(0)", path="/x' onclick='", client="192.0.2.8")
     with logged_in(browser, quiet_stage.url) as page:
         show(page)
-        ledger = page.locator("#ledger tbody")
-        ledger.locator("tr").first.wait_for()
-        assert EVIL[:40] in ledger.inner_text()
-        for kind in ("Address", "Program", "Page"):
-            page.locator("#wakers-title ~ .segmented").get_by_text(kind).click()
-            expect(page.locator("#wakers thead th").first).to_have_text(kind)
-            expect(page.locator("#wakers tbody")).to_contain_text("<img src=x")
-        page.get_by_text("Every change, with its reason").click()
-        page.locator("#changes tbody tr").first.wait_for()
         page.locator(".strip").focus()
         for _ in range(8):
             page.keyboard.press("ArrowLeft")
-        row = page.locator("#ledger tbody tr", has_text="<img").first
+        page.get_by_role("tab", name="Decisions").click()
+        page.locator("#changes summary").first.wait_for()
+        open_all(page)
+        expect(page.locator("#changes")).to_contain_text("<img src=x")
+        page.get_by_role("tab", name="Who wakes it").click()
+        ledger = page.locator("#ledger")
+        ledger.locator("summary").first.wait_for()
+        assert EVIL[:40] in ledger.inner_text()
+        for kind in ("IP address", "Program", "Page"):
+            page.locator("#wakers-title ~ .segmented").get_by_text(kind).click()
+            expect(page.locator("#wakers")).to_contain_text("<img src=x")
+        row = ledger.locator(".line", has_text="<img").first
+        row.locator("summary").click()
         row.get_by_role("button").click()
         page.locator("dialog .preview p").nth(1).wait_for()
         assert page.locator("main img, dialog img, main script").count() == 0
@@ -236,11 +430,24 @@ def test_what_came_from_the_network_is_text(browser: Browser, quiet_stage: Stage
 def test_the_ledger_is_searched(browser: Browser, quiet_stage: Stage) -> None:
     come(quiet_stage, path="/needle.txt", agent="Probe/1")
     with logged_in(browser, quiet_stage.url) as page:
-        show(page)
+        show(page, "/history?tab=wakes")
         page.get_by_label("Page, program or address").fill("NEEDLE")
         page.get_by_role("button", name="Search").click()
-        expect(page.locator("#ledger tbody tr")).to_have_count(1)
-        assert "/needle.txt" in page.locator("#ledger tbody").inner_text()
+        expect(page.locator("#ledger .line")).to_have_count(1)
+        assert "/needle.txt" in page.locator("#ledger").inner_text()
+        page.reload()
+        expect(page.locator("#ledger .line")).to_have_count(1)
+        expect(page.get_by_label("Page, program or address")).to_have_value("NEEDLE")
+        for form in ("csv", "json"):
+            with page.expect_download() as started:
+                page.locator(f"[data-what=wakes][data-format={form}]").click()
+            text = started.value.path().read_text()
+            rows = (
+                json.loads(text)["rows"]
+                if form == "json"
+                else list(csv.DictReader(text.splitlines()))
+            )
+            assert [row["path"] for row in rows] == ["/needle.txt"]
         page.get_by_label("Page, program or address").fill("nothing like it")
         page.get_by_role("button", name="Search").click()
         page.get_by_text("No wake matches this search.").wait_for()
@@ -249,12 +456,17 @@ def test_the_ledger_is_searched(browser: Browser, quiet_stage: Stage) -> None:
 def test_a_rule_is_undone_with_one_click(browser: Browser, quiet_stage: Stage) -> None:
     come(quiet_stage, path="/often.xml", agent="Feeder/2")
     with logged_in(browser, quiet_stage.url) as page:
-        show(page)
-        page.locator("#ledger tr", has_text="/often.xml").get_by_role("button").click()
-        page.get_by_text("would have prevented").wait_for()
-        assert violations(page) == []
-        page.locator("dialog").get_by_role("button", name="Do not wake").click()
-        page.locator("#rules li", has_text="/often.xml").wait_for()
+        with Story(page, "find who woke it last night and stop that") as story:
+            story.to("History")
+            story.click(page.get_by_role("tab", name="Who wakes it"))
+            row = page.locator("#ledger .line", has_text="/often.xml")
+            story.click(row.locator("summary"))
+            story.click(row.get_by_role("button"))
+            page.get_by_text("would have prevented").wait_for()
+            with story.aside():
+                assert violations(page) == []
+            story.click(page.locator("dialog").get_by_role("button", name="Do not wake"))
+            page.locator("#rules li", has_text="/often.xml").wait_for()
         assert quiet_stage.api("GET", "/v1/config")["rule"][0]["text"] == "/often.xml"
         page.get_by_role("button", name="Undo").click()
         page.get_by_text("There are no rules.").wait_for()
@@ -310,8 +522,10 @@ def test_one_click_stops_a_noisy_waker(browser: Browser, office: Office, tmp_pat
         assert ask(office.client, fresh("/feed.xml"), headers=noisy).status != 503
     office.box.sleep()
     with interface(office, tmp_path) as url, logged_in(browser, url) as page:
-        show(page)
-        page.locator("#wakers tr", has_text="/feed.xml").get_by_role("button").click()
+        show(page, "/history?tab=wakes")
+        row = page.locator("#wakers .line", has_text="/feed.xml")
+        row.locator("summary").click()
+        row.get_by_role("button").click()
         page.get_by_text("would have prevented 2 of 2 wakes").wait_for()
         page.locator("dialog").get_by_role("button", name="Do not wake").click()
         page.locator("#rules li", has_text="/feed.xml").wait_for()

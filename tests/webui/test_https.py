@@ -18,6 +18,7 @@ from tests.webui import people
 from tests.webui.conftest import PATIENCE_MS, SIZES, Watch, WatchedPage, log_in
 from tests.webui.looks import open_all, settle, too_wide, violations
 from tests.webui.stage import Stage
+from tests.webui.story import Story
 
 sys.path.append(str(Path(__file__).parents[2] / "package/naproxy/tests"))
 
@@ -312,8 +313,7 @@ def test_the_page_with_all_there_can_be_is_accessible_and_fits(
     good(page)
 
 
-@pytest.mark.parametrize("language", ["en", "de"])
-@pytest.mark.parametrize("size", ["desktop", "narrow"])
+@pytest.mark.parametrize(("language", "size"), [("en", "desktop"), ("de", "narrow")])
 def test_now_says_it_and_leads_there(
     opened: Open, stage: Stage, authority: Authority, language: str, size: str
 ) -> None:
@@ -338,8 +338,7 @@ def test_now_says_it_and_leads_there(
     page.wait_for_url("**/settings/https")
 
 
-@pytest.mark.parametrize("size", ["desktop", "narrow"])
-@pytest.mark.parametrize("language", ["en", "de"])
+@pytest.mark.parametrize(("language", "size"), [("en", "desktop"), ("de", "narrow")])
 def test_the_step_of_the_guide_proposes_what_the_look_found(
     opened: Open, stage: Stage, authority: Authority, language: str, size: str
 ) -> None:
@@ -488,15 +487,16 @@ def test_one_is_issued_shown_with_its_renewal_and_renewed_at_once(
     [own] = configured(stage)
     assert (own["id"], own["source"], own["names"]) == ("issued", "acme", [])
     [first] = stage.api("GET", "/v1/certificates")["certificates"]
-    with page.expect_navigation():
-        row.get_by_role("button", name=f"Get the certificate for {HOST} anew").click()
+    with Story(page, "renew a certificate") as story:
+        story.to("Settings", "HTTPS")
+        with page.expect_navigation():
+            story.press(f"Get the certificate for {HOST} anew")
     [second] = stage.api("GET", "/v1/certificates")["certificates"]
     assert second["fingerprint"] != first["fingerprint"]
 
 
 @with_issuer
-@pytest.mark.parametrize("language", ["en", "de"])
-@pytest.mark.parametrize("size", ["desktop", "narrow"])
+@pytest.mark.parametrize(("language", "size"), [("en", "desktop"), ("de", "narrow")])
 def test_one_that_does_not_come_says_why_and_when_the_next_try_is(
     opened: Open, elsewhere: str, language: str, size: str
 ) -> None:
@@ -600,8 +600,7 @@ def test_one_from_the_server_is_configured_when_what_to_paste_is_asked_for(
 
 
 @with_issuer
-@pytest.mark.parametrize("language", ["en", "de"])
-@pytest.mark.parametrize("size", ["desktop", "narrow"])
+@pytest.mark.parametrize(("language", "size"), [("en", "desktop"), ("de", "narrow")])
 def test_the_step_of_the_guide_has_one_issued(
     opened: Open, stage: Stage, port_80: None, language: str, size: str
 ) -> None:

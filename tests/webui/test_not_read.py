@@ -72,14 +72,14 @@ def test_a_range_that_was_never_read_can_be_asked_for_again(page: WatchedPage) -
 def test_changes_that_were_not_read_are_asked_for_again(open_page: OpenPage) -> None:
     page = history(open_page)
     lose(page, "**/api/history/transitions*")
-    details = page.locator("#changes")
-    details.locator("summary").click()
-    expect(details.get_by_role("alert")).to_contain_text("The box does not answer")
+    page.get_by_role("tab", name="Decisions").click()
+    card = page.locator("section", has=page.locator("#changes"))
+    expect(card.get_by_role("alert")).to_contain_text("The box does not answer")
     page.unroute_all()
-    details.locator("summary").click()
-    details.locator("summary").click()
-    expect(details.locator("tbody tr").first).to_be_visible()
-    expect(details.get_by_role("alert")).to_have_count(0)
+    page.get_by_role("tab", name="Timeline").click()
+    page.get_by_role("tab", name="Decisions").click()
+    expect(card.locator("summary").first).to_be_visible()
+    expect(card.get_by_role("alert")).to_have_count(0)
 
 
 def test_a_week_of_traffic_that_was_not_read_is_not_the_month_before(page: WatchedPage) -> None:

@@ -208,6 +208,53 @@ def test_two_servers_have_a_card_each(now: OpenNow, stage: Stage) -> None:
         stage.api("PUT", "/v1/config", before)
 
 
+def test_three_servers_fit_a_phone_and_each_row_says_what_is_wrong(now: OpenNow) -> None:
+    def three(said: Any) -> Any:
+        (web,) = said["servers"]
+        calm, wrong = {**web, "id": "mail"}, {**web, "id": "files", "alert": "not up after 5 calls"}
+        return {**said, "servers": [web, calm, wrong]}
+
+    page = now(three, viewport={"width": 375, "height": 812})
+    page.locator("summary", has_text="web").press("Enter")
+    expect(card(page).get_by_role("button", name="Keep awake until")).to_be_hidden()
+    expect(card(page, "mail").locator(".server-wrong")).to_be_hidden()
+    expect(card(page, "files").locator("summary")).to_contain_text("not up after 5 calls")
+    assert page.evaluate("document.documentElement.scrollHeight") < 1600
+    assert violations(page) == []
+
+
+def test_what_is_to_do_leads_there_and_can_be_dismissed_and_taken_back(now: OpenNow) -> None:
+    page = now()
+    todo = page.locator("#todo")
+    line = todo.get_by_role("link", name="Download a backup of the box.")
+    expect(line).to_have_attribute("href", "/settings/backup")
+    todo.get_by_role("button", name="Does not apply: Download a backup").click()
+    expect(line).to_be_hidden()
+    page.get_by_role("button", name="Undo").click()
+    expect(line).to_be_visible()
+    assert violations(page) == []
+
+
+def test_the_sentence_says_what_it_does_and_what_was_saved(now: OpenNow) -> None:
+    sentence = now().locator("#sentence")
+    expect(sentence).to_have_text(re.compile(r"^\w.* since .*\. .*(saved|savings|used).*month"))
+
+
+def test_the_live_log_has_what_happens_and_a_filter(now: OpenNow, stage: Stage) -> None:
+    stage.api("POST", "/v1/servers/web/mode", {"mode": "awake"})
+    stage.wait("awake")
+    page = now()
+    page.locator("#log > summary").press("Enter")
+    log = page.locator(".now-log")
+    expect(log.locator("li", has_text="Awake").first).to_be_visible()
+    expect(log.locator("li", has_text="looks after web").first).to_be_visible()
+    page.get_by_text("System", exact=True).click()
+    expect(log.locator("li", has_text="looks after web").first).to_be_hidden()
+    page.get_by_label("Only lines with").fill("nothing like this")
+    expect(page.get_by_text("No line fits.")).to_be_visible()
+    assert violations(page) == []
+
+
 def test_one_that_did_not_wake_may_sleep_again_when_somebody_looked(now: OpenNow) -> None:
     def tripped(said: Any) -> Any:
         said["servers"][0] |= {"armed": False, "tripped": True, "alert": "not up after 5 calls"}

@@ -54,7 +54,7 @@ def service(page: WatchedPage, key: str) -> Any:
 
 def test_the_office_chooses_and_is_warned_no_more(page: WatchedPage, stage: Stage) -> None:
     page.goto("/")
-    warned = page.get_by_text("Answers for names (DNS)")
+    warned = page.get_by_role("paragraph").filter(has_text="Answers for names (DNS)")
     expect(warned).to_be_visible()
     page.get_by_role("link", name="Choose", exact=True).click()
     expect(page.get_by_label("Answers for names (DNS)")).to_be_visible()

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Iterator
+import threading
+from datetime import datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from playwright.sync_api import expect
 
 from tests.webui.conftest import OpenPage, WatchedPage
-from tests.webui.looks import open_all, too_wide, violations
+from tests.webui.looks import violations
 from tests.webui.stage import Stage
+from tests.webui.story import Story
 
-
-@pytest.fixture(autouse=True)
-def as_it_was(stage: Stage) -> Iterator[None]:
-    """Put the settings back: others use the stage too."""
-    before = stage.config_file.read_bytes()
-    yield
-    stage.api("PUT", "/v1/config", before)
+pytestmark = pytest.mark.usefixtures("as_it_was")
 
 
 def config(stage: Stage) -> Any:
@@ -60,7 +58,7 @@ def test_a_value_is_refused_beside_its_field_then_accepted_and_in_force(
     save(page)
     expect(share).to_have_attribute("aria-invalid", "true")
     beside = page.locator(".field", has=share).locator(".error")
-    expect(beside).to_have_text("Must be 0 to 1.")
+    expect(beside).to_have_text(re.compile(r"must be 0 to 100\s%\s\(given: 200\s%\)"))
     assert share.evaluate("each => each === document.activeElement")
     assert violations(page) == []
     share.fill("2,5")
@@ -200,7 +198,7 @@ def test_hours_are_added_exactly_and_text_and_grid_are_one(page: WatchedPage, st
     expect(said(page, "hours")).to_contain_text("The box does not understand this line: sometimes")
     save(page)
     beside = page.locator(".field", has=text).locator(".error")
-    expect(beside).to_contain_text('Must look like "mon-fri 07:30-18:00"')
+    expect(beside).to_contain_text('must look like "mon-fri 07:30-18:00"')
     text.fill("sat 22:00-02:00\n2026-12-24 08:00-12:00")
     expect(card.locator('td[data-day="6"][data-hour="1"]')).to_have_attribute("data-part", "on")
     save(page)
@@ -217,7 +215,7 @@ def test_the_waiting_page_shows_the_words_as_they_are_typed(page: WatchedPage) -
     field(page, "box.notice").fill(words)
     expect(inside.locator(".notice")).to_have_text(words)
     assert inside.locator("img").count() == 0
-    page.get_by_role("button", name="German").click()
+    page.locator("#preview-language").select_option("de")
     expect(inside.locator("html")).to_have_attribute("lang", "de")
     expect(inside.locator(".notice")).to_have_text(words)
     save(page)
@@ -232,7 +230,7 @@ def test_a_rule_is_refused_made_and_taken_away(page: WatchedPage, stage: Stage) 
     field(page, "rule.+.text").fill("here")
     page.locator("form[data-add] button[type=submit]").click()
     beside = page.locator(".field", has=field(page, "rule.+.text")).locator(".error")
-    expect(beside).to_contain_text("Must be an address or a network")
+    expect(beside).to_contain_text("must be an address or a network")
     field(page, "rule.+.kind").select_option("agent")
     hostile = "<script>alert(1)</script>"
     field(page, "rule.+.text").fill(hostile)
@@ -285,6 +283,50 @@ def test_a_secret_is_written_never_shown_and_forgotten(page: WatchedPage, stage:
     assert "hush-hush" not in stage.config_file.read_text()
 
 
+def test_a_password_of_a_meter_is_kept_in_a_file_replaced_and_removed(
+    page: WatchedPage, stage: Stage
+) -> None:
+    allow_refusals(page)
+    folder = stage.config_file.with_name("secrets")
+
+    def kept() -> list[str]:
+        return [each.read_text() for each in folder.glob("*")]
+
+    page.goto("/settings/meters")
+    add = page.locator('form[data-add="meter"]')
+    add.locator("select[data-choose]").select_option("shelly")
+    for name, value in (("id", "plug"), ("host", "192.0.2.9")):
+        add.locator(f'[data-where="meter.+.{name}"]:enabled').fill(value)
+    add.locator('fieldset[data-choice="shelly"] > details > summary').click()
+    new = add.locator('[data-where="meter.+.password_file"]:enabled').first
+    new.fill("x" * 300)
+    add.locator("button[type=submit]").click()
+    expect(new).to_have_attribute("aria-invalid", "true")
+    expect(add.locator(".error")).to_contain_text("one line of at most 256 bytes")
+    before = kept()
+    new.fill("hush & hush")
+    add.locator("button[type=submit]").click()
+    plug = page.locator('[data-member="meter.plug"]')
+    expect(plug).to_be_visible()
+    assert set(kept()) - set(before) == {"hush & hush\n"}
+    plug.locator('fieldset[data-choice="shelly"] > details > summary').click()
+    password = field(page, "meter.plug.password_file")
+    hint = plug.locator("[data-since]")
+    expect(hint).to_contain_text("Set on ")
+    expect(password).to_have_value("")
+    assert "hush" not in page.content()
+    assert violations(page) == []
+    password.fill("another")
+    save(page)
+    saved(page)
+    assert "another\n" in kept()
+    plug.locator('fieldset[data-choice="shelly"] > details > summary').click()
+    plug.locator('input[data-forget="meter.plug.password_file"]').check()
+    save(page)
+    expect(page.locator("[data-forget]")).to_have_count(0)
+    assert config(stage)["meter"][-1]["password_file"] == ""
+
+
 def test_what_somebody_else_changed_meanwhile_is_not_overwritten(
     open_page: OpenPage, stage: Stage
 ) -> None:
@@ -299,6 +341,34 @@ def test_what_somebody_else_changed_meanwhile_is_not_overwritten(
     assert config(stage)["office"]["name"] == "One"
     other.locator(".toast button", has_text="Look again").click()
     expect(field(other, "office.name")).to_have_value("One")
+
+
+def test_a_night_rate_is_entered_refused_where_two_overlap_and_in_force(
+    page: WatchedPage, stage: Stage
+) -> None:
+    allow_refusals(page)
+    page.goto("/settings/office")
+    form = page.locator("form[data-add=tariff]")
+    form.get_by_label("From this day on").fill("2026-01-01")
+    form.get_by_label("Price", exact=True).fill("0,32")
+    hours = form.locator(".week-add")
+    hours.get_by_label("at", exact=True).fill("0,24")
+    hours.get_by_role("button", name="Add these hours").click()
+    expect(form.locator(".bands li")).to_have_text("every day 22:00 to 06:00: €0.24")
+    hours.get_by_label("from").fill("05:00")
+    hours.get_by_label("to", exact=True).fill("07:00")
+    hours.get_by_label("at", exact=True).fill("0.4")
+    form.get_by_role("button", name="Add a price").click()
+    expect(form.locator(".error")).to_contain_text("two prices hold at the same time")
+    form.get_by_role("button", name="Remove: every day 05:00 to 07:00").click()
+    form.get_by_role("button", name="Add a price").click()
+    expect(page.get_by_role("heading", name="From 2026-01-01")).to_be_visible()
+    night = {"since": "2026-01-01", "price_per_kwh": 0.32, "bands": ["mon-sun 22:00-06:00 0.24"]}
+    assert config(stage)["tariff"] == [night]
+    expect(said(page, "price")).to_contain_text("all year costs")
+    field(page, "tariff.1.price_per_kwh").fill("-1")
+    save(page)
+    expect(page.locator("[data-member='tariff.1'] .error")).to_contain_text("must be 0 to 100000")
 
 
 def test_a_part_of_the_website_is_kept_for_a_time_of_its_own(
@@ -318,7 +388,7 @@ def test_a_page_may_be_used_while_the_server_sleeps(page: WatchedPage, stage: St
     page.goto("/settings/cache")
     field(page, "cache_rule.+.path").fill("/news/")
     page.locator("form[data-add] button[type=submit]").click()
-    expect(page.locator("form[data-add] .error")).to_contain_text("Says nothing")
+    expect(page.locator("form[data-add] .error")).to_contain_text("says nothing")
     field(page, "cache_rule.+.asleep").select_option("yes")
     page.locator("form[data-add] button[type=submit]").click()
     expect(page.locator("table td", has_text="everything")).to_be_visible()
@@ -337,15 +407,19 @@ def test_a_backup_is_made_and_restored(page: WatchedPage, stage: Stage, tmp_path
     before = config(stage)
     after = stage.config_file.read_text().replace("Example office", "Changed since")
     stage.api("PUT", "/v1/config", after.encode())
-    page.locator("#restore-file").set_input_files(file)
-    page.locator("form[data-restore] button[type=submit]").click()
-    found = page.locator("[data-restore-found]")
-    expect(found).to_contain_text("web")
-    expect(found.locator('[name="restore-secrets"]')).to_be_disabled()
-    assert violations(page) == []
-    found.get_by_role("button", name="Restore now").click()
-    page.locator("dialog button[value=yes]").click()
-    expect(page.locator(".toast", has_text="The backup is restored")).to_be_visible(timeout=60_000)
+    with Story(page, "restore the box from a backup") as story:
+        story.to("Settings", "Backup")
+        story.take(page.locator("#restore-file"), file)
+        story.click(page.locator("form[data-restore] button[type=submit]"))
+        found = page.locator("[data-restore-found]")
+        expect(found).to_contain_text("web")
+        expect(found.locator('[name="restore-secrets"]')).to_be_disabled()
+        with story.aside():
+            assert violations(page) == []
+        story.click(found.get_by_role("button", name="Restore now"))
+        story.click(page.locator("dialog button[value=yes]"))
+        restored = page.locator(".toast", has_text="The backup is restored")
+        expect(restored).to_be_visible(timeout=60_000)
     assert config(stage)["office"] == before["office"]
 
 
@@ -404,10 +478,94 @@ def test_any_setting_is_found_by_its_name(page: WatchedPage) -> None:
     expect(page.locator('[data-where="office.name"]')).to_be_hidden()
 
 
-@pytest.mark.parametrize("name", ["sleep", "schedule", "server", "meters", "all"])
-def test_what_is_folded_away_is_accessible_too(open_page: OpenPage, name: str) -> None:
-    for size in ("desktop", "phone"):
-        page = open_page(f"/settings/{name}", size=size, language="de")
-        open_all(page)
-        assert violations(page) == []
-        assert too_wide(page) == []
+class _Hook(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200 if self.path == "/good" else 403)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None: ...
+
+
+def test_a_test_notification_says_what_became_of_it(page: WatchedPage, stage: Stage) -> None:
+    page.goto("/settings/notifications")
+    expect(page.locator("#notify-told")).to_have_text(
+        "Nobody is told yet: fill in one of the ways above and save."
+    )
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Hook) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        for path, words in (("good", "Webhook: sent"), ("bad", "HTTP status 403")):
+            field(page, "notify.webhook").fill(f"http://127.0.0.1:{server.server_port}/{path}")
+            save(page)
+            # The page begins anew then, and shows no secret.
+            expect(field(page, "notify.webhook")).to_have_value("")
+            saved(page)
+            page.locator("#notify-test").click()
+            expect(page.locator("#notify-results")).to_contain_text(words)
+        server.shutdown()
+    assert violations(page) == []
+
+
+def test_a_token_that_would_go_unencrypted_is_warned_of(page: WatchedPage) -> None:
+    page.goto("/settings/notifications")
+    warning = page.locator("[data-consequence=in_clear]")
+    field(page, "notify.webhook").fill("http://192.0.2.9/hook")
+    expect(warning).to_be_hidden()
+    field(page, "notify.webhook_token").fill("hush")
+    expect(warning).to_contain_text("Webhook: the token is sent in clear")
+    field(page, "notify.webhook").fill("https://192.0.2.9/hook")
+    expect(warning).to_be_hidden()
+    field(page, "notify.webhook").fill("http://192.0.2.9/hook")
+    save(page)
+    expect(field(page, "notify.webhook")).to_have_value("")
+    expect(warning).to_contain_text("Webhook: the token is sent in clear")
+    assert violations(page) == []
+
+
+# Where the office, the box and the browser have three clocks
+
+
+def test_decision_page_command_and_log_go_by_the_offices_clock(
+    open_page: OpenPage, stage: Stage
+) -> None:
+    now = datetime.now(ZoneInfo("Europe/Zurich"))
+    begins, ends = now - timedelta(hours=2), now + timedelta(hours=2)
+    hours = f"mon-sun {begins:%H:%M}-{ends:%H:%M}"  # also over midnight, late in the day
+    changes = [{"op": "set", "where": "server.web.awake.hours", "value": [hours]}]
+    stage.api("PATCH", "/v1/config", {"changes": changes, "version": config(stage)["version"]})
+    until_s = ends.replace(second=0, microsecond=0).timestamp()
+    stage.api("POST", "/v1/servers/web/mode", {"mode": "awake", "until_s": until_s})
+    try:
+        page = open_page("/", timezone_id="Asia/Tokyo")
+        clock = f"{ends:%H:%M}"
+        expect(page.locator("main")).to_contain_text(re.compile(rf"ffice hours until .*{clock}"))
+        expect(page.locator("main")).to_contain_text(re.compile(rf"by hand until .*{clock}"))
+        said = stage.command("status", TZ="America/New_York")
+        assert re.search(rf"kept awake until .*{clock}", said)
+        page.goto("/settings/system")
+        page.locator("[data-log-form] button").click()
+        lines = page.locator("[data-log-lines]")
+        expect(lines).to_contain_text(re.compile(rf"{now:%Y-%m-%d} {now:%H}:"))
+    finally:
+        stage.api("POST", "/v1/servers/web/mode", {"mode": "auto"})
+
+
+def test_a_length_of_time_is_typed_as_people_write_it(page: WatchedPage, stage: Stage) -> None:
+    page.goto("/settings/schedule")
+    page.goto("/settings/all")
+    for block in page.locator("details").all():
+        block.evaluate("each => { each.open = true; }")
+    least = field(page, "server.web.awake.least_s")
+    for typed, seconds in (
+        ("90 min", 5400),
+        ("1:15", 4500),
+        ("1 h 30", 5400),
+        ("0,5 d", 43200),
+        ("2 godziny 5 minut", 7500),
+        ("1 día", 86400),
+    ):
+        least.fill(typed)
+        save(page)
+        saved(page)
+        assert config(stage)["server"][0]["awake"]["least_s"] == seconds, typed
+        page.locator(".toast button").first.click()

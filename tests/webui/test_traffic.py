@@ -162,9 +162,31 @@ def test_what_the_cache_let_go_is_judged(
 ) -> None:
     said = {"t_s": 0, "used_bytes": 9, "room_bytes": 9, "answers": 8000, "pushed_out": 5}
     cache = None if more is None else {**said, "ran_out": 1, "no_room": 0, "seen_s": 86400} | more
-    page.route("**/api/traffic/cache", lambda route: route.fulfill(json={"cache": cache}))
+    told: dict[str, Any] = {"cache": cache, "warming": []}
+    page.route("**/api/traffic/cache", lambda route: route.fulfill(json=told))
     page.goto("/traffic")
     expect(page.locator("#fill")).to_contain_text(words)
+
+
+def test_what_was_asked_before_sleeps_is_told(page: WatchedPage) -> None:
+    page.goto("/traffic")
+    warm = page.locator("#warm")
+    expect(warm).to_contain_text("learns from visits")
+
+    def told(route: Route) -> None:
+        [warming] = (said := route.fetch().json())["warming"]
+        warming |= {"since_s": 1_700_438_400, "fetches": 1412, "took_s": 96, "took_j": 4003}
+        warming |= {"wakes_avoided": 37, "avoided_j": 106_560}
+        route.fulfill(json=said)
+
+    page.route("**/api/traffic/cache", told)
+    page.reload()
+    expect(warm).to_contain_text("37 wakes avoided since")
+    expect(warm).to_contain_text("cost about 29.6 Wh")
+    expect(warm).to_contain_text("asked about 1,412 answers")
+    expect(warm).to_contain_text("cost about 1.11 Wh")
+    if folder := os.environ.get("SHOTS"):
+        page.locator("section", has=warm).screenshot(path=Path(folder) / "traffic-warm.png")
 
 
 def test_a_chosen_log_is_sent_estimated_and_shown(traffic: WatchedPage, log: Path) -> None:

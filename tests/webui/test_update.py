@@ -14,6 +14,7 @@ from tests.simulator.office.namespace import ROOT
 from tests.webui.conftest import PATIENCE_MS, SIZES, OpenPage, Watch, WatchedPage, log_in
 from tests.webui.looks import SETTLED_MS, too_wide, violations
 from tests.webui.stage import Stage
+from tests.webui.story import Story
 
 sys.path.append(str(ROOT / "package/naproxy/tests"))
 
@@ -90,42 +91,51 @@ def choose(page: Any, file: Path) -> None:
     page.locator("#image-file").set_input_files(file)
 
 
+def sure(page: Any, words: str) -> Any:
+    return page.locator("dialog[open]").get_by_role("button", name=words)
+
+
 def confirm(page: Any, words: str) -> None:
-    page.locator("dialog[open]").get_by_role("button", name=words).click()
+    sure(page, words).click()
 
 
 def test_an_update_from_the_file_to_the_restart_and_back_again(
     admin: WatchedPage, box: Stage, machine: RaucMachine, signer: Signer, tmp_path: Path
 ) -> None:
     page = admin
-    choose(page, bundle(tmp_path / "new.raucb", signer))
-    page.get_by_text("This file is good.").wait_for()
-    work = page.locator("#work")
-    for words in ("9.0.0", "Newer", "CN = Naproxy releases", "naproxy-raspberrypi"):
-        expect(work.get_by_text(words).first).to_be_visible()
-    assert machine.primary() == "A"
-    assert not any(machine.slots["B"].read_bytes()[:4096])
-    look(page, "update-good")
+    file = bundle(tmp_path / "new.raucb", signer)
+    with Story(page, "update") as story:
+        story.to("Update")
+        story.take(page.locator("#image-file"), file)
+        page.get_by_text("This file is good.").wait_for()
+        work = page.locator("#work")
+        for words in ("9.0.0", "Newer", "CN = Naproxy releases", "naproxy-raspberrypi"):
+            expect(work.get_by_text(words).first).to_be_visible()
+        assert machine.primary() == "A"
+        assert not any(machine.slots["B"].read_bytes()[:4096])
+        with story.aside():
+            look(page, "update-good")
 
-    work.get_by_role("button", name="Write it").click()
-    confirm(page, "Write it")
-    page.get_by_text("Version 9.0.0 is written.").wait_for()
-    assert machine.primary() == "B"
-    assert any(machine.slots["B"].read_bytes()[:4096])
-    look(page, "update-written")
+        story.click(work.get_by_role("button", name="Write it"))
+        story.click(sure(page, "Write it"))
+        page.get_by_text("Version 9.0.0 is written.").wait_for()
+        assert machine.primary() == "B"
+        assert any(machine.slots["B"].read_bytes()[:4096])
+        with story.aside():
+            look(page, "update-written")
 
-    page.watch.allow(BROKEN)
-    work.get_by_role("button", name="Restart the box").click()
-    confirm(page, "Restart the box")
-    page.get_by_text("The box restarts").wait_for()
-    assert (machine.directory / "rebooted").exists()
-    box.switch_off()
-    machine.boot("B")
-    box.start_controller()
-    box.start_webui()
-    page.wait_for_url(re.compile("/login"), timeout=30_000)
-    log_in_here(page)
-    page.get_by_text("The box runs again, with version 9.0.0 from place B.").wait_for()
+        page.watch.allow(BROKEN)
+        story.click(work.get_by_role("button", name="Restart the box"))
+        story.click(sure(page, "Restart the box"))
+        page.get_by_text("The box restarts").wait_for()
+        assert (machine.directory / "rebooted").exists()
+        box.switch_off()
+        machine.boot("B")
+        box.start_controller()
+        box.start_webui()
+        page.wait_for_url(re.compile("/login"), timeout=30_000)
+        log_in_here(page)
+        page.get_by_text("The box runs again, with version 9.0.0 from place B.").wait_for()
     expect(page.get_by_text("Not confirmed yet")).to_be_visible()
     box.api("POST", "/v1/update/confirm", {})
     page.get_by_text("Confirmed: it works").wait_for()

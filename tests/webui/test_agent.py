@@ -1,0 +1,99 @@
+"""The guide with the agent, without a shell on the box: a real browser, TLS and curl."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.webui.conftest import Watch, WatchedPage
+from tests.webui.looks import open_all, too_wide, violations
+
+sys.path.append(str(Path(__file__).parents[2] / "package/naproxy/tests"))
+sys.path.append(str(Path(__file__).parents[2] / "webui/tests"))
+
+from agent_front import PASSWORD, Front, call, paste
+from box import Box
+
+LONG_MS = 120_000
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Iterator[Box]:
+    (tmp_path / "box").mkdir()
+    made = Box(tmp_path / "box").start()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def front(tmp_path: Path, box: Box) -> Iterator[Front]:
+    (tmp_path / "front").mkdir()
+    made = Front(tmp_path / "front", box)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def page(browser: Browser, front: Front) -> Iterator[WatchedPage]:
+    """The administrator's, of a box that nobody has claimed yet."""
+    context = browser.new_context(
+        base_url=front.url,
+        ignore_https_errors=True,
+        reduced_motion="reduce",
+        viewport={"width": 1280, "height": 900},
+    )
+    context.set_default_timeout(LONG_MS)
+    watch = Watch(front.url)
+    # The box's own certificate lets no service worker run, and a new box has no sums yet.
+    watch.allow(
+        "An SSL certificate error occurred when fetching the script|503 .*/api/now/overview"
+    )
+    watch.context(context)
+    yield WatchedPage(context.new_page(), watch)
+    context.close()
+    watch.check()
+
+
+def claim(page: Any, front: Front) -> None:
+    page.goto("/claim")
+    for name, value in {
+        "code": front.webui.claim_code(),
+        "name": "anna",
+        "password": PASSWORD,
+        "password_again": PASSWORD,
+    }.items():
+        page.locator(f"#{name}").fill(value)
+    page.locator("form button[type=submit]").click()
+    page.wait_for_url(lambda url: "/claim" not in url)
+
+
+def test_the_server_fetches_agent_and_key_and_the_page_goes_on_by_itself(
+    page: WatchedPage, front: Front, box: Box, tmp_path: Path
+) -> None:
+    claim(page, front)
+    page.goto("/setup/again/sleep?server=web")
+    page.locator('input[name="driver"][value="agent"]').check()
+    text = page.locator("#agent-script").inner_text()
+    assert violations(page) == []
+    open_all(page)
+    assert violations(page) == []
+    for width in (768, 375):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert not too_wide(page)
+    done = paste(tmp_path / "server", f"{text}\n")
+    assert done.returncode == 0, done.stderr
+    expect(page.locator("#agent-state")).to_contain_text(
+        "The server has fetched its key", timeout=LONG_MS
+    )
+    # No agent runs on this server: the check says so, without anybody having asked for it.
+    expect(page.locator("#findings")).to_contain_text("agent", timeout=LONG_MS)
+    expect(page.locator("#agent-script")).to_have_count(0)
+    key = (tmp_path / "server/etc/naproxy-agent/key").read_text()
+    sleep = call(box, "GET", "/v1/config")["server"][0]["sleep"]
+    assert (sleep["driver"], Path(sleep["key_file"]).read_text()) == ("agent", key)
+    assert key.strip() not in page.content()

@@ -1,0 +1,67 @@
+"""The web interface as an app: what a browser shows while the box does not answer."""
+
+from __future__ import annotations
+
+import sys
+from datetime import datetime
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+from playwright.sync_api import Browser, expect
+
+from tests.simulator.office.namespace import ROOT
+from tests.webui.conftest import OpenPage, Watch
+from tests.webui.looks import too_small, too_wide, violations
+
+sys.path.append(str(ROOT / "webui/tests"))
+
+from server import Lighttpd, WebUi
+
+OFFICE = ZoneInfo("Europe/Zurich")
+
+
+def test_offline_it_says_since_when_and_shows_no_figures(open_page: OpenPage) -> None:
+    page = open_page(size="phone", service_workers="allow", timezone_id="Asia/Tokyo")
+    page.watch.allow("ERR_INTERNET_DISCONNECTED|ERR_FAILED|fetch")
+    page.goto("/savings")
+    page.evaluate("navigator.serviceWorker.ready.then(() => null)")
+    page.goto("/")
+    before = datetime.now(OFFICE)
+    page.context.set_offline(True)
+
+    expect(page.locator("#box-state")).to_contain_text("Offline since")
+    page.goto("/savings")
+    since = page.locator("#since")
+    expect(since).to_contain_text("Offline since")
+    times = {f"{moment:%H:%M}" for moment in (before, datetime.now(OFFICE))}
+    assert since.inner_text().removeprefix("Offline since ").rstrip(".") in times
+    assert page.locator(".stat, .server, .chart").count() == 0
+    assert page.url.endswith("/savings")
+    assert violations(page) + too_wide(page) + too_small(page) == []
+
+    page.context.set_offline(False)
+    expect(page.locator("#stats .stat-value").first).to_contain_text("Wh")
+
+
+def test_with_a_certificate_that_is_not_trusted_it_does_without(
+    browser: Browser, tmp_path: Path
+) -> None:
+    webui = WebUi(tmp_path, unix=True)
+    front = Lighttpd(webui)
+    try:
+        url = f"https://127.0.0.1:{front.port}"
+        context = browser.new_context(base_url=url, ignore_https_errors=True)
+        watch = Watch(url)
+        watch.context(context)
+        page = context.new_page()
+        page.goto("/claim")
+        page.wait_for_timeout(1000)
+        workers = "navigator.serviceWorker.getRegistrations().then((all) => all.length)"
+        assert page.evaluate(workers) == 0
+        context.close()
+        # The browser says so where developers look; the page goes on.
+        watch.allow("An SSL certificate error occurred when fetching the script")
+        watch.check()
+    finally:
+        front.close()
+        webui.close()

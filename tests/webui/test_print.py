@@ -1,0 +1,37 @@
+"""On paper: black on white, whole charts, and nothing that is pressed."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.webui.conftest import OpenPage
+from tests.webui.looks import SETTLED_MS, settle, too_wide
+
+A4_WIDTH = 680
+"""Pixels of CSS between margins of 15 mm."""
+
+
+@pytest.mark.parametrize("path", ["/savings", "/history?view=week"])
+def test_a_dark_page_is_printed_black_on_white_without_navigation(
+    open_page: OpenPage, path: str
+) -> None:
+    page = open_page(path, scheme="dark")
+    settle(page)
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": A4_WIDTH, "height": 960})
+    page.wait_for_timeout(SETTLED_MS)
+
+    look = "[document.body, document.querySelector('main .card')].map((each) => "
+    colours = page.evaluate(look + "getComputedStyle(each).backgroundColor)")
+    assert colours == ["rgb(255, 255, 255)"] * 2
+    assert page.evaluate("getComputedStyle(document.body).color") == "rgb(0, 0, 0)"
+    pressed = ".side, .top, .foot, .segmented, .tabs, .button, main form"
+    assert page.locator(pressed).locator("visible=true").count() == 0
+    assert too_wide(page) == []
+    # A chart's picture is as wide as its place: nothing of it is cut off.
+    over = "(all) => all.filter((each) => each.clientWidth > each.parentElement.clientWidth)"
+    assert page.eval_on_selector_all("canvas", f"{over}.length") == 0
+    assert page.locator("canvas").count() > 0
+    assert page.pdf(prefer_css_page_size=True).startswith(b"%PDF")
+    # Also those that nobody had come near.
+    assert page.eval_on_selector_all("canvas", "(all) => all.every((c) => Chart.getChart(c))")
