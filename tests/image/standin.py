@@ -66,6 +66,7 @@ mount --bind /kernel/cmdline /proc/cmdline
 mount -t tmpfs tmpfs /sys/class
 cp -a /kernel/class/. /sys/class
 mount --bind /proc/sys /proc/sys
+mount --bind /proc/sys/net/ipv6 /proc/sys/net/ipv6  # of the box' own network
 mount -o remount,ro,bind /proc/sys
 mount -t tmpfs tmpfs /bootpart
 cp -a /kernel/bootpart/. /bootpart

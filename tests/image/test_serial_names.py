@@ -41,7 +41,9 @@ class Ports:
     def tell(self, action: str, port: str) -> None:
         env = {**os.environ, "ACTION": action, "MDEV": port}
         env |= {"SYS": str(self.place / "sys"), "DEV": str(self.place / "dev")}
-        done = subprocess.run(["sh", SCRIPT], env=env, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            ["sh", SCRIPT], env=env, capture_output=True, text=True, check=True, umask=0
+        )
         assert done.stdout + done.stderr == ""
 
     def names(self) -> dict[str, str]:
@@ -52,6 +54,12 @@ class Ports:
 @pytest.fixture
 def ports(tmp_path: Path) -> Ports:
     return Ports(tmp_path)
+
+
+def test_nobody_else_may_change_names(ports: Ports) -> None:
+    ports.plug("ttyACM0", PICO)  # by mdev, which has no umask
+    for folder in ("dev/serial", "dev/serial/by-id"):
+        assert (ports.place / folder).stat().st_mode & 0o777 == 0o755
 
 
 def test_a_port_has_the_name_that_udev_gives_it(ports: Ports) -> None:

@@ -36,7 +36,13 @@ def passes(check: str, value: str, *before: str) -> bool:
     return done.returncode == 0
 
 
-@pytest.mark.parametrize("check", ["is_ipv4", "is_bits", "is_name", "is_time_server", "is_zone"])
+@pytest.mark.parametrize(
+    "check",
+    [
+        *("is_ipv4", "is_bits", "is_ipv6", "is_bits6", "is_vlan"),
+        *("is_name", "is_time_server", "is_zone"),
+    ],
+)
 def test_nothing_hostile_passes_and_nothing_of_it_runs(check: str, tmp_path: Path) -> None:
     spy = tmp_path / "spy"
     passed = [v for v in HOSTILE if passes(check, v.replace("{spy}", str(spy)))]
@@ -59,6 +65,47 @@ def test_what_is_no_address_does_not(value: str) -> None:
 
 def test_prefixes_that_leave_room_for_machines_pass() -> None:
     assert [n for n in range(34) if passes("is_bits", str(n))] == list(range(1, 31))
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["::1", "fe80::", "2001:db8::5", "1:2:3:4:5:6:7:8", "1:2:3:4:5:6:7::", "1::3:4:5:6:7:8"],
+)
+def test_an_address_of_ipv6_passes(value: str) -> None:
+    assert passes("is_ipv6", value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(
+            "1:2:3:4:5:6:7",
+            "1:2:3:4:5:6:7:8:9",
+            "1:2:3:4:5:6:7:8::",
+            "1::2::3",
+            ":::",
+            ":1::",
+            "1:",
+        ),
+        *("12345::", "fe80::1%eth0", "::192.0.2.1", "g::", "fd00::5/64", "192.0.2.1", "1:2"),
+    ],
+)
+def test_what_is_no_address_of_ipv6_does_not(value: str) -> None:
+    assert not passes("is_ipv6", value)
+
+
+def test_prefixes_of_ipv6_pass() -> None:
+    assert [n for n in range(131) if passes("is_bits6", str(n))] == list(range(1, 128))
+
+
+@pytest.mark.parametrize("value", ["1", "7", "4094"])
+def test_a_vlan_passes(value: str) -> None:
+    assert passes("is_vlan", value)
+
+
+@pytest.mark.parametrize("value", ["0", "07", "4095", "99999", "-1", "7.5", "0x7"])
+def test_what_is_no_vlan_does_not(value: str) -> None:
+    assert not passes("is_vlan", value)
 
 
 @pytest.mark.parametrize("value", ["a", "box", "naproxy-00ff00", "a" * 63, "1a"])

@@ -1,5 +1,6 @@
 """`naproxy-system`, as the controller calls it: settings, and settings that mean harm."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +25,7 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandIn]:
     box.boot()
     ip("-n", box.net.name, "link", "add", "eth0", "type", "veth", "peer", "name", "other")
     ip("-n", box.net.name, "link", "set", "other", "up")
+    box.sh("echo 0 >/proc/sys/net/ipv6/conf/other/accept_ra")
     yield box
     box.off()
 
@@ -31,6 +33,7 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandIn]:
 @pytest.fixture
 def box(machine: StandIn) -> StandIn:
     machine.sh("rm -rf /tmp/* /run/naproxy-system/* /data/naproxy/system/*; ip addr flush eth0")
+    machine.sh("echo 1 >/proc/sys/net/ipv6/conf/eth0/disable_ipv6")
     return machine
 
 
@@ -55,6 +58,139 @@ def test_a_static_address_is_set(box: StandIn) -> None:
 def test_dhcp_is_asked_and_not_waited_for(box: StandIn) -> None:
     assert helper(box, "apply", "network", setting(box, "method=dhcp\n")) == (0, "")
     assert "udhcpc -f -i eth0" in box.sh("cat /tmp/calls")
+
+
+STATIC6 = f"{STATIC}ipv6=static\naddress6=fd00:1::9/64\ngateway6=fe80::1\nvlan=\n"
+ROUTER = r"""
+import socket, struct
+sock = socket.socket(socket.AF_INET6, socket.SOCK_RAW, socket.IPPROTO_ICMPV6)
+sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_HOPS, 255)
+prefix = struct.pack("!BBBBIII", 3, 4, 64, 0xC0, 3600, 3600, 0) + socket.inet_pton(10, "fd00:2::")
+sock.sendto(
+    struct.pack("!BBHBBHII", 134, 0, 0, 64, 0, 1800, 0, 0) + prefix,
+    ("ff02::1", 0, 0, socket.if_nametoindex("other")),
+)
+"""
+"""A router that announces itself and a prefix (RFC 4861, 4.2 and 4.6.2), on the other end."""
+
+
+def addresses6(box: StandIn) -> list[str]:
+    said = box.sh("ip -6 -o addr show dev eth0 scope global")
+    return [line.split()[3] for line in said.splitlines()]
+
+
+def routes6(box: StandIn) -> str:
+    return box.sh("ip -6 route show default")
+
+
+def settled(box: StandIn) -> None:
+    wait_for(lambda: "tentative" not in box.sh("ip -6 addr show dev other"), "its addresses")
+
+
+def announce(box: StandIn) -> None:
+    """As a router does; not before it knows its own address for sure."""
+    settled(box)
+    said = box.run("python3", "-c", ROUTER)
+    assert said.returncode == 0, said.stderr
+
+
+def test_a_static_address_of_ipv6_is_the_only_one(box: StandIn) -> None:
+    assert helper(box, "apply", "network", setting(box, STATIC6)) == (0, "")
+    assert "default via fe80::1 dev eth0" in routes6(box)
+    announce(box)
+    time.sleep(0.2)
+    assert addresses6(box) == ["fd00:1::9/64"]
+    assert len(routes6(box).splitlines()) == 1
+    assert " 192.0.2.9/24 " in box.sh("ip -4 -o addr show dev eth0")
+
+
+def test_without_a_gateway_of_ipv6_the_router_that_announces_itself_is_taken(box: StandIn) -> None:
+    alone = STATIC6.replace("gateway6=fe80::1", "gateway6=")
+    assert helper(box, "apply", "network", setting(box, alone)) == (0, "")
+    announce(box)
+    wait_for(lambda: "default via fe80::" in routes6(box), "the router")
+    assert addresses6(box) == ["fd00:1::9/64"]
+
+
+def test_by_itself_the_box_takes_what_a_router_announces(box: StandIn) -> None:
+    assert helper(box, "apply", "network", setting(box, STATIC6)) == (0, "")
+    assert helper(box, "apply", "network", setting(box, STATIC)) == (0, "")
+    assert (addresses6(box), routes6(box)) == ([], "")
+    announce(box)
+    wait_for(lambda: addresses6(box), "an address")
+    assert addresses6(box)[0].startswith("fd00:2::")
+    assert "default via fe80::" in routes6(box)
+
+
+def test_without_ipv6_the_box_has_no_address_of_it(box: StandIn) -> None:
+    assert helper(box, "apply", "network", setting(box, f"{STATIC}ipv6=off\n")) == (0, "")
+    announce(box)
+    time.sleep(0.2)
+    assert box.sh("ip -6 -o addr show dev eth0") == ""
+
+
+def test_settings_that_stay_end_no_connection_by_ipv6(box: StandIn) -> None:
+    """Its service begins anew, as when DHCP's client dies."""
+    assert helper(box, "apply", "network", setting(box, STATIC6)) == (0, "")
+    box.sh("ip -6 addr add fd00:1::77/64 dev eth0; timeout 2 /etc/service/network/run")
+    assert "fd00:1::77/64" in addresses6(box)
+
+
+def test_an_address_of_ipv6_that_another_machine_has_is_not_taken(box: StandIn) -> None:
+    assert helper(box, "apply", "network", setting(box, STATIC))[0] == 0
+    box.sh("ip -6 addr add fd00:1::9/64 dev other")
+    settled(box)
+    try:
+        status, words = helper(box, "apply", "network", setting(box, STATIC6))
+    finally:
+        box.sh("ip -6 addr del fd00:1::9/64 dev other")
+    assert (status, words) == (
+        1,
+        "another machine has the address fd00:1::9/64; the settings before are used",
+    )
+    assert addresses6(box) == []
+
+
+def test_a_gateway_of_ipv6_that_is_out_of_reach_leaves_what_was_before(box: StandIn) -> None:
+    assert helper(box, "apply", "network", setting(box, STATIC6))[0] == 0
+    away = STATIC6.replace("fe80::1", "fd00:9::1").replace("::9/64", "::8/64")
+    status, words = helper(box, "apply", "network", setting(box, away))
+    assert (status, words) == (1, "the address could not be set; the settings before are used")
+    assert addresses6(box) == ["fd00:1::9/64"]
+
+
+VLAN = STATIC6.replace("vlan=\n", "vlan=7\n")
+
+
+def knows_vlans(box: StandIn) -> bool:
+    return box.sh("ip link add link other name other.7 type vlan id 7") == ""
+
+
+def test_a_vlan_is_the_interface_or_what_was_before_stays(box: StandIn) -> None:
+    """The kernel of a machine for tests may know no VLANs: then nothing may be lost by one."""
+    assert helper(box, "apply", "network", setting(box, STATIC6))[0] == 0
+    known = knows_vlans(box)
+    status, words = helper(box, "apply", "network", setting(box, VLAN.replace(".9/", ".7/")))
+    if known:
+        assert (status, words) == (0, "")
+        said = box.sh("cat /proc/net/vlan/config").replace(" ", "")
+        assert "eth0|7|wire0" in said
+        assert "wire0" in box.sh("ip -o link show eth0")
+        assert box.sh("ip -o addr show dev wire0") == ""
+        assert addresses6(box) == ["fd00:1::9/64"]
+        assert helper(box, "apply", "network", setting(box, STATIC6)) == (0, "")
+        box.sh("ip link del other.7")
+    else:
+        assert (status, words) == (1, "the address could not be set; the settings before are used")
+    assert "wire0" not in box.sh("ip -o link")
+    assert " 192.0.2.9/24 " in box.sh("ip -4 -o addr show dev eth0")
+    assert addresses6(box) == ["fd00:1::9/64"]
+
+
+def test_a_card_that_was_left_on_its_way_to_a_vlan_is_found_again(box: StandIn) -> None:
+    """A service may be killed between two steps."""
+    box.sh("ip link set eth0 down; ip link set eth0 name wire0")
+    assert helper(box, "apply", "network", setting(box, STATIC)) == (0, "")
 
 
 def test_an_address_that_cannot_be_set_leaves_the_one_before(box: StandIn) -> None:
@@ -101,6 +237,11 @@ HARM = (
         ("network", "method=static\naddress=192.0.2.9/HARM\n"),
         ("network", "method=static\naddress=192.0.2.9/24\ngateway=HARM\n"),
         ("network", "method=dhcp\ndns=HARM\n"),
+        ("network", "method=dhcp\nipv6=HARM\n"),
+        ("network", "method=dhcp\nipv6=static\naddress6=HARM/64\n"),
+        ("network", "method=dhcp\nipv6=static\naddress6=fd00::5/HARM\n"),
+        ("network", "method=dhcp\nipv6=static\naddress6=fd00::5/64\ngateway6=HARM\n"),
+        ("network", "method=dhcp\nvlan=HARM\n"),
         ("time", "time_zone=HARM\n"),
         ("time", "time_zone=Europe/Zurich\nntp=HARM x\n"),
         ("name", "name=HARM\n"),

@@ -19,6 +19,7 @@ from tests.simulator.office.box import vmods_of_varnish
 from tests.simulator.office.namespace import Namespace, ip, wait_for
 
 ADDRESS = "192.0.2.50"
+ADDRESS6 = "fd00::50"
 LAN = "192.0.2.1"
 PASSWORD = "a long and good sentence"
 LEFT_OUT = ("klogd", "mdev", "chrony", "mdnsd")
@@ -177,7 +178,7 @@ def test_a_page_comes_by_the_way_of_https_for_one_group_only(office: Office) -> 
     said = office.box.sh(f"stat -c '%U %G %a' {place} {place}/varnish.sock")
     assert said.splitlines() == ["root naproxy-edge 750", "root naproxy-edge 660"]
     ask = f"python3 -c '{ASK_BY_HTTPS}' {place}/varnish.sock"
-    assert office.box.sh(ask).endswith("\n\nfrom outside\n")
+    wait_for(lambda: office.box.sh(ask).endswith("\n\nfrom outside\n"), "a page", 60)
 
 
 def test_a_page_comes_by_https(office: Office) -> None:
@@ -195,6 +196,19 @@ def test_keys_are_roots_and_the_program_that_meets_visitors_is_not_root(office: 
         assert office.box.sh(f"stat -c %U:%G /proc/{each}") == "naproxy-edge:naproxy-edge\n"
         assert office.box.sh(f"grep CapEff /proc/{each}/status").split()[1] == "0" * 16
         assert office.box.sh(f"ls /proc/{each}/root") == "through\nvarnish.sock\n"
+
+
+def test_all_that_is_served_is_served_by_ipv6_too(office: Office) -> None:
+    """Varnish, haproxy and lighttpd, through the firewall."""
+    office.box.sh(f"ip -6 addr add {ADDRESS6}/64 dev eth0")
+    office.lan.run(["ip", "addr", "add", "fd00::1/64", "dev", "lan0", "nodad"])
+    page = "from outside 200"
+    wait_for(lambda: office.ask(f"http://[{ADDRESS6}]/page") == page, "a page")
+    wait_for(lambda: office.ask(f"https://[{ADDRESS6}]/page") == page, "a page by HTTPS", 30)
+    assert office.ask(f"http://[{ADDRESS6}]:8080/").endswith(" 308")
+    wait_for(
+        lambda: "200" in office.ask(f"https://[{ADDRESS6}]:8443/claim"), "the web interface", 30
+    )
 
 
 def test_the_port_beside_leads_to_the_web_interface(office: Office) -> None:

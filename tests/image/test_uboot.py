@@ -47,6 +47,14 @@ def test_a_system_without_a_kernel_is_passed_over(tmp_path: Path) -> None:
     assert [memory[name] for name in NAMES] == ["B A", "2", "0"]
 
 
+def test_a_new_card_offers_no_second_system(tmp_path: Path) -> None:
+    """Else a box that is slow on its first day would leave its only system for nothing."""
+    disk = Disk(tmp_path)
+    disk.write_system("B", whole=False)
+    assert disk.boot() == "A"
+    assert [disk.memory()[name] for name in NAMES] == ["A B", "2", "0"]
+
+
 def test_a_card_that_goes_into_another_board_takes_nothing_of_the_first_with_it(
     tmp_path: Path,
 ) -> None:

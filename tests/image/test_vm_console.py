@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.image_vm.console import Console, ConsoleError
+from tests.image_vm.console import HALTED, Console, ConsoleError
 
 
 class Wire:
@@ -17,8 +17,11 @@ class Wire:
         listener.bind(str(directory / "sock"))
         listener.listen(1)
         self.now_s = 100.0
+        self.halts = 0
         self.log = directory / "console.log"
-        self.console = Console(directory / "sock", self.log, clock=self._tick)
+        self.console = Console(
+            directory / "sock", self.log, clock=self._tick, halted=self._count_halt
+        )
         self.end, _ = listener.accept()
         listener.close()
         self.console.start()
@@ -26,6 +29,9 @@ class Wire:
     def _tick(self) -> float:
         self.now_s += 1
         return self.now_s
+
+    def _count_halt(self) -> None:
+        self.halts += 1
 
     def says(self, words: bytes, until: str) -> None:
         """Say something, and wait until `until` was read."""
@@ -45,6 +51,15 @@ def wire(tmp_path: Path) -> Iterator[Wire]:
 def test_words_are_found_and_their_groups(wire: Wire) -> None:
     wire.says(b"Kernel command line: rauc.slot=B panic=10\r\n", "panic")
     assert wire.console.expect(r"rauc\.slot=([AB])", 1)[1] == "B"
+
+
+def test_each_halt_is_told_once_even_in_two_pieces(wire: Wire) -> None:
+    halt = HALTED.encode()
+    wire.says(halt[:9], HALTED[:9])
+    wire.says(halt[9:] + b"\r\nU-Boot", "U-Boot")
+    wire.says(b"Linux\r\n" + halt + b" again", "again")
+    wire.says(b"end", "end")
+    assert wire.halts == 2
 
 
 def test_words_before_the_mark_do_not_count(wire: Wire) -> None:

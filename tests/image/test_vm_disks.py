@@ -8,15 +8,21 @@ from pathlib import Path
 import pytest
 
 from tests.image_vm.disks import (
+    SCRIPT,
+    SCRIPT_HEADER_BYTES,
     DiskError,
     boot_partition,
+    firmwares_part,
     first_partition,
     flatten,
     layer,
     read_grubenv,
     run,
+    with_argument,
+    write_boot_file,
     write_grubenv,
 )
+from tests.simulator.office.namespace import ROOT
 
 TABLE_AT, START_AT = 446, 8
 
@@ -111,3 +117,33 @@ def test_a_layer_leaves_what_is_below_as_it_was(tmp_path: Path) -> None:
     run("qemu-io", "-c", "write -P 0x22 0 64k", top)
     assert base.read_bytes() == b"\x11" * 65536
     assert flatten(top, tmp_path / "flat.img").read_bytes() == b"\x22" * 65536
+
+
+@needs("mcopy")
+def test_a_raspberry_pis_firmware_starts_what_config_txt_names(image: Path, tmp_path: Path) -> None:
+    for name, content in (("u-boot.bin", b"U-Boot"), ("board.dtb", b"tree")):
+        write_boot_file(image, name, content)
+    with pytest.raises(DiskError, match=r"config\.txt"):
+        firmwares_part(image, "board.dtb", tmp_path)
+    write_boot_file(image, "config.txt", b"# kernel=none\narm_64bit=1\nkernel=u-boot.bin\n")
+    _, kernel, _, tree = firmwares_part(image, "board.dtb", tmp_path)
+    assert (Path(kernel).read_bytes(), Path(tree).read_bytes()) == (b"U-Boot", b"tree")
+
+
+@needs("mkimage", "mcopy")
+def test_a_copy_of_a_card_gives_its_kernel_one_more_argument(image: Path, tmp_path: Path) -> None:
+    script, packed = ROOT / "board/common/boot.cmd", tmp_path / "boot.scr"
+    run("mkimage", "-A", "arm64", "-T", "script", "-C", "none", "-d", script, packed)
+    write_boot_file(image, SCRIPT, packed.read_bytes())
+    copy = boot_partition(with_argument(image, "nothing=new", tmp_path / "copy.img"))
+    made = run("mtype", "-i", copy, f"::/{SCRIPT}")[SCRIPT_HEADER_BYTES:].decode()
+    assert 'bootargs "nothing=new root=' in made
+    assert made.replace("nothing=new ", "") == script.read_text()
+    assert run("mtype", "-i", boot_partition(image), f"::/{SCRIPT}") == packed.read_bytes()
+
+
+@needs("mcopy")
+def test_a_script_without_arguments_for_the_kernel_is_refused(image: Path, tmp_path: Path) -> None:
+    write_boot_file(image, SCRIPT, bytes(SCRIPT_HEADER_BYTES) + b"reset\n")
+    with pytest.raises(DiskError, match="0 times"):
+        with_argument(image, "nothing=new", tmp_path / "copy.img")

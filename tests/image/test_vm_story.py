@@ -182,6 +182,6 @@ def test_waiting_ends_when_the_power_is_cut() -> None:
 
 def test_the_router_gives_the_box_its_address_and_speaks_to_nobody_else(tmp_path: Path) -> None:
     words = " ".join(map(str, dnsmasq(tmp_path / "leases")))
-    assert f"--dhcp-host=02:00:5e:10:00:01,{ADDRESS}" in words
+    assert f"--dhcp-host=00:00:5e:10:00:01,40:00:5e:10:00:01,{ADDRESS}" in words
     assert "--port=0" in words
     assert "--interface=eth0 --bind-interfaces" in words

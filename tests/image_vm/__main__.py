@@ -11,10 +11,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.image_vm.board import BOARDS, BoardError, board
+from tests.image_vm.board import BOARDS, FIRMWARE, Board, BoardError, board
 from tests.image_vm.bundles import Signer, Workshop
 from tests.image_vm.cases import Options, Run, chosen, recover, steps
 from tests.image_vm.disks import DiskError
+from tests.image_vm.disks import run as run_program
 from tests.image_vm.life import Life
 from tests.image_vm.place import Place
 from tests.image_vm.report import Report
@@ -25,6 +26,7 @@ TOOLS = {
     "dnsmasq": "dnsmasq-base",
     "mcopy": "mtools",
     "rauc": "rauc",
+    "ssh": "openssh-client",
     "unsquashfs": "squashfs-tools",
     "mksquashfs": "squashfs-tools",
 }
@@ -35,9 +37,9 @@ def main() -> int:
     """Return 0 if all cases passed and all goals that were measured are met."""
     args = parser().parse_intermixed_args()
     try:
-        machine = board(args.board)
+        machine = board(args.board, args.firmware)
         bundle = update_of(args.image, args.bundle)
-        needs(machine.program)
+        needs(machine)
     except (BoardError, DiskError) as error:
         print(f"test-image: {error}", file=sys.stderr)
         return 2
@@ -46,7 +48,8 @@ def main() -> int:
     logs = args.report.with_suffix("")
     began_s = time.time()
     found = Report()
-    raw = {"board": machine.name, "image": args.image.name, "began_s": began_s}
+    raw = {"board": machine.name, "firmware": machine.firmware, "image": args.image.name}
+    raw |= {"began_s": began_s}
     raw |= {"seed": args.seed, "card_mb": args.card_mb}
     with tempfile.TemporaryDirectory(prefix="naproxy-image-", dir=args.work) as work:
         directory = Path(work)
@@ -62,7 +65,7 @@ def main() -> int:
 
 def go(run: Run, only: list[str], file: Path, raw: dict[str, object]) -> None:
     """Run the cases; the report is written after each, so that a run that ends early has one."""
-    all_steps = steps(run.options)
+    all_steps = steps(run.options, run.life.place.machine.board)
     for name in chosen(list(all_steps), only):
         with run.found.case(name) as case:
             all_steps[name](run, case)
@@ -90,14 +93,22 @@ def update_of(image: Path, bundle: Path | None) -> Path:
     return found[0]
 
 
-def needs(program: str) -> None:
+def needs(machine: Board) -> None:
     """Raise DiskError with what must be installed."""
     if os.geteuid() != 0:
         raise DiskError("an office needs root: it makes network namespaces")
-    wanted = {program: "qemu-system-x86", **TOOLS}
+    arm = machine.program == "qemu-system-aarch64"
+    wanted = {machine.program: "qemu-system-arm" if arm else "qemu-system-x86", **TOOLS}
+    if machine.argument:
+        wanted["mkimage"] = "u-boot-tools"
     missing = {package for tool, package in wanted.items() if not shutil.which(tool)}
+    if "uefi" in {machine.firmware, *(name for name, _ in machine.others.values())}:
+        missing |= set() if Path(FIRMWARE["uefi"][-1]).is_file() else {"ovmf"}
     if missing:
         raise DiskError(f"missing: apt install {' '.join(sorted(missing))}")
+    has = run_program(machine.program, "-machine", "help").decode()
+    if f"\n{machine.hardware.machine} " not in has:
+        raise DiskError(f"this QEMU has no {machine.hardware.machine}: raspi4b came with QEMU 9")
 
 
 def sizes(image: Path, bundle: Path) -> dict[str, object]:
@@ -117,6 +128,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("image", type=Path, help="the disk as it is written to a card; not changed")
     made.add_argument("--bundle", type=Path, help="the update; default: the one beside the image")
     made.add_argument("--board", choices=BOARDS, default=BOARDS[0])
+    made.add_argument("--firmware", choices=FIRMWARE, help="what starts the disk; pc-x86_64: uefi")
     made.add_argument("--keys", type=Path, default=KEYS, help="the development key's folder")
     made.add_argument("--minimal", type=Path, help="Buildroot's minimal system, to compare")
     made.add_argument("--report", type=Path, default=ROOT / "build/image/report.json")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import random
 import re
+import shlex
 import shutil
 import statistics
 import time
@@ -13,14 +16,24 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.image_vm import bundles, report, setup
+from tests.image_vm.board import Board, Hardware
 from tests.image_vm.bundles import Workshop
 from tests.image_vm.console import ConsoleError
-from tests.image_vm.disks import GRUBENV, flatten, layer, read_grubenv, write_grubenv
+from tests.image_vm.disks import (
+    GRUBENV,
+    flatten,
+    layer,
+    read_grubenv,
+    write_boot_file,
+    write_grubenv,
+)
+from tests.image_vm.disks import run as run_program
 from tests.image_vm.life import BOOT_S, CLAIM, HEALTH_S, STARTED, Life, Update
 from tests.image_vm.place import Visited
 from tests.image_vm.report import Case, Report
 from tests.image_vm.ui import Ui
 from tests.simulator.office import magic
+from tests.simulator.office.box import ADDRESS
 from tests.simulator.office.namespace import OfficeError
 from tests.simulator.office.server import MAC
 from tests.simulator.office.wire import Capture
@@ -32,6 +45,8 @@ AWHILE_S: Final = 300.0
 TRIES: Final = 3
 GRUBENV_HEADER: Final = b"# GRUB Environment Block\n"
 GRUBENV_BYTES: Final = 1024
+SSH_KEYS: Final = "ssh-authorized_keys"
+HERE: Final = Path(__file__).resolve().parent
 
 
 @dataclass(slots=True)
@@ -142,7 +157,7 @@ def minimal_login_s(run: Run, minimal: Path) -> float:
     """Start Buildroot's minimal system on the same machine; return the seconds to its login."""
     machine = run.life.place.machine
     disk = layer(minimal / "rootfs.ext2", run.directory / "minimal.qcow2", form="raw")
-    command_line = f"rootwait root={machine.board.disk} console=tty1 console=ttyS0"
+    command_line = f"rootwait root={machine.board.hardware.root} console=tty1 console=ttyS0"
     console = machine.switch_on(disk, "-kernel", minimal / "bzImage", "-append", command_line)
     match = console.expect(LOGIN, BOOT_S)
     took_s = console.when(match.start()) - machine.on_since_s
@@ -161,6 +176,63 @@ def memory(run: Run, case: Case) -> None:
     run.found.figures["memory"] = figures
     run.raw["processes"] = texts["processes.txt"].splitlines()
     case.words = f"{figures['in_use_mb']:.0f} MB of {figures['total_mb']:.0f} MB"
+
+
+# What drivers use
+
+
+def drivers(run: Run, case: Case) -> None:
+    """Each driver's programs start, its modules are there, its kernel's options, its devices.
+
+    The box tells: a key on its boot partition lets this in by ssh, as the office's would.
+    """
+    life = run.life
+    board = life.place.machine.board
+    key = run.directory / "key"
+    run_program("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key)
+    life.switch_off()
+    image = flatten(life.disk, run.directory / "with-key.img")
+    write_boot_file(image, SSH_KEYS, key.with_suffix(".pub").read_bytes())
+    life.add_layer(image, "raw")
+    life.switch_on()
+    life.settled()
+    with contextlib.closing(life.place.machine.plug_in_serial()):
+        port = setup.find_port(life.ui)
+        program = (HERE / "on_the_box.py").read_text()
+        lacks = json.loads(on_the_box(run, key, "python3", "-", *board.devices, stdin=program))
+    on_the_box(run, key, "rm", f"/bootpart/{SSH_KEYS}")
+    run.found.figures["drivers"] = len(lacks)
+    if missing := {driver: what for driver, what in lacks.items() if what}:
+        raise OfficeError(f"{len(missing)} of {len(lacks)} drivers lack something: {missing}")
+    case.words = f"{len(lacks)} drivers lack nothing; port {port}"
+
+
+def on_the_box(run: Run, key: Path, *argv: str, stdin: str = "") -> str:
+    """Run a command there as the person with the key."""
+    ssh: list[str | Path] = [
+        *("ssh", "-i", key, "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=no"),
+        *("-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR", f"root@{ADDRESS}"),
+    ]
+    command = shlex.join(argv)
+    return run.life.place.client.run([*ssh, command], stdin=stdin, timeout_s=BOOT_S).stdout
+
+
+def on_another(other: tuple[str, Hardware]) -> Step:
+    """Make a case: another machine starts this disk, and serves."""
+
+    def step(run: Run, case: Case) -> None:
+        life = run.life
+        life.switch_off()
+        page_s = life.switch_on(other)
+        life.settled()
+        run.found.figures.setdefault("others_s", {})[case.name] = round(page_s, 1)
+        life.switch_off()
+        life.switch_on()
+        life.settled()
+        _, hardware = other
+        case.words = f"{hardware.root}, {hardware.card}: a page after {page_s:.1f} s"
+
+    return step
 
 
 # Updates
@@ -307,7 +379,7 @@ def data_kept(run: Run, case: Case) -> None:
     case.words = f"looked at {run.life.checks} times"
 
 
-def steps(options: Options) -> dict[str, Step]:
+def steps(options: Options, board: Board) -> dict[str, Step]:
     """Return the cases by name, in order."""
     made: dict[str, Step] = {
         "first-start": first_start,
@@ -316,6 +388,8 @@ def steps(options: Options) -> dict[str, Step]:
         "cold-boot": cold_boot,
         "wake-again": wakes_the_server,
         "memory": memory,
+        "drivers": drivers,
+        **{f"starts-{name}": on_another(other) for name, other in board.others.items()},
         "refused-signature": refused(_strangers, {"signature"}),
         "refused-unsigned": refused(lambda run: run.workshop.unsigned(), {"signature", "format"}),
         "refused-truncated": refused(
@@ -343,7 +417,7 @@ def steps(options: Options) -> dict[str, Step]:
         "rubbish": lambda dice: dice.randbytes(GRUBENV_BYTES),
         "removed": lambda _dice: None,
     }
-    for damage, content in damages.items():
+    for damage, content in damages.items() if board.bootloader == "grub" else ():
         made[f"grubenv-{damage}"] = bad_grubenv(damage, content)
     return made | {"update-after-all": update_after, "data": data_kept}
 

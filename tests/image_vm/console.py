@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+HALTED: Final = "Reboot failed -- System halted"
+"""Linux' last words on a machine that it does not know how to restart."""
 _TAIL: Final = 1500
 _ESCAPES: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]|[\x00\x07\r]")
 """Colours and cursor movements of boot loaders, and what a terminal does not show."""
@@ -22,16 +24,23 @@ class ConsoleError(Exception):
 class Console(threading.Thread):
     """Reads a unix socket, `path`, until it ends; a copy goes to `log` as it came.
 
-    Positions are those of `text`: `mark()` now, then `expect(words, since=mark)`.
+    Positions are those of `text`: `mark()` now, then `expect(words, since=mark)`. Each time it says
+    HALTED, `halted` is called.
     """
 
     def __init__(
-        self, path: Path, log: Path, *, clock: Callable[[], float] = time.monotonic
+        self,
+        path: Path,
+        log: Path,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        halted: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__(daemon=True, name="console")
         self.text = ""
         self._log = log
         self._clock = clock
+        self._halted = halted
         self._changed = threading.Condition()
         self._ended = False
         self._arrived: list[tuple[int, float]] = []
@@ -53,9 +62,13 @@ class Console(threading.Thread):
         with self._changed:
             # An escape sequence may come in two pieces: so the rest of it is cleaned with them.
             cut = max(0, len(self.text) - 16)
+            halts = self.text.count(HALTED)
             self.text = self.text[:cut] + _ESCAPES.sub("", self.text[cut:] + said)
             self._arrived.append((len(self.text), self._clock()))
             self._changed.notify_all()
+            halts = self.text.count(HALTED) - halts
+        for _ in range(halts):
+            self._halted()
 
     def mark(self) -> int:
         """Return where `text` ends now."""

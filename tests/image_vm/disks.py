@@ -10,6 +10,10 @@ from typing import Final
 SECTOR: Final = 512
 GRUBENV: Final = ("grubenv", "grubenv2")
 """What GRUB remembers is kept twice."""
+SCRIPT: Final = "boot.scr"
+SCRIPT_HEADER_BYTES: Final = 72
+"""U-Boot's header of 64 bytes, then the script's length and a zero."""
+ARGUMENTS: Final = 'setenv bootargs "'
 
 
 class DiskError(Exception):
@@ -52,15 +56,50 @@ def first_partition(sector: bytes) -> int:
     return int(start) * SECTOR
 
 
+def firmwares_part(image: Path, tree: str, directory: Path) -> list[str | Path]:
+    """Return QEMU's arguments for what a Raspberry Pi's firmware does with the card's files.
+
+    It starts what `config.txt` calls the kernel, and hands it a device tree.
+    """
+    partition = boot_partition(image)
+    settings = run("mtype", "-i", partition, "::/config.txt").decode()
+    kernel = [line for line in settings.splitlines() if line.startswith("kernel=")]
+    if len(kernel) != 1:
+        raise DiskError(f"config.txt names {len(kernel)} kernels")
+    _, _, name = kernel[0].partition("=")
+    for file in (name, tree):
+        run("mcopy", "-n", "-i", partition, f"::/{file}", directory / file)
+    return ["-kernel", directory / name, "-dtb", directory / tree]
+
+
+def with_argument(image: Path, argument: str, file: Path) -> Path:
+    """Write a copy of a card whose script gives the kernel one more argument; return it."""
+    flatten(image, file)
+    partition = boot_partition(file)
+    script = run("mtype", "-i", partition, f"::/{SCRIPT}")[SCRIPT_HEADER_BYTES:].decode()
+    if script.count(ARGUMENTS) != 1:
+        raise DiskError(f"{SCRIPT} gives the kernel its arguments {script.count(ARGUMENTS)} times")
+    source, made = file.with_suffix(".cmd"), file.with_suffix(".scr")
+    source.write_text(script.replace(ARGUMENTS, f"{ARGUMENTS}{argument} "))
+    run("mkimage", "-A", "arm64", "-T", "script", "-C", "none", "-d", source, made)
+    run("mdel", "-i", partition, f"::/{SCRIPT}")
+    write_boot_file(file, SCRIPT, made.read_bytes())
+    return file
+
+
 def write_grubenv(image: Path, copy: str, content: bytes | None) -> None:
     """Put other bytes in place of a copy of GRUB's environment; None removes the file."""
-    partition = boot_partition(image)
-    run("mdel", "-i", partition, f"::/grub/{copy}")
+    run("mdel", "-i", boot_partition(image), f"::/grub/{copy}")
     if content is not None:
-        source = image.with_suffix(".grubenv")
-        source.write_bytes(content)
-        run("mcopy", "-i", partition, source, f"::/grub/{copy}")
-        source.unlink()
+        write_boot_file(image, f"grub/{copy}", content)
+
+
+def write_boot_file(image: Path, name: str, content: bytes) -> None:
+    """Put a new file on the boot partition, as on a card in a person's own computer."""
+    source = image.with_suffix(".file")
+    source.write_bytes(content)
+    run("mcopy", "-i", boot_partition(image), source, f"::/{name}")
+    source.unlink()
 
 
 def read_grubenv(image: Path, copy: str) -> bytes:

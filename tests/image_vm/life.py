@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.image_vm import setup
-from tests.image_vm.disks import layer
+from tests.image_vm.board import Hardware
+from tests.image_vm.disks import firmwares_part, layer, with_argument
 from tests.image_vm.place import Place
 from tests.image_vm.ui import Ui
 from tests.simulator.office.box import ADDRESS
 from tests.simulator.office.namespace import OfficeError
 
-BOOT_S: Final = 300.0
+BOOT_S: Final = 600.0
 """Patience with a start; an emulated processor is slow, and others may use the machine, too."""
 HEALTH_S: Final = 420.0
 """The health check itself gives up after 300 s."""
@@ -50,13 +51,23 @@ class Life:
         self._first: tuple[int, str, str] | None = None
         self._layers = 0
         self._over = threading.Event()
-        self.disk = layer(image, self._next(), form="raw", size_bytes=card_bytes)
+        # QEMU wants an SD card's size to be a power of two.
+        size_bytes = 1 << (card_bytes - 1).bit_length()
+        board = place.machine.board
+        if board.argument:
+            image = with_argument(image, board.argument, directory / "card.img")
+        self.disk = layer(image, self._next(), form="raw", size_bytes=size_bytes)
+        if board.device_tree:
+            place.machine.loads = firmwares_part(image, board.device_tree, directory)
 
     # The plug
 
-    def switch_on(self) -> float:
-        """Start it, and wait until it serves; return the seconds that took."""
-        self.place.machine.switch_on(self.disk)
+    def switch_on(self, other: tuple[str, Hardware] | None = None) -> float:
+        """Start it, and wait until it serves; return the seconds that took.
+
+        `other` is another machine, by firmware and hardware, with this disk in it.
+        """
+        self.place.machine.switch_on(self.disk, other=other)
         return self.place.first_page(BOOT_S) - self.place.machine.on_since_s
 
     def switch_off(self) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 import subprocess
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
 from tests.guest.power import Qmp
-from tests.image_vm.board import MEMORY_MB, Board
+from tests.image_vm.board import FIRMWARE, Board, Hardware
 from tests.image_vm.console import Console
 from tests.simulator.office.namespace import Namespace, OfficeError, wait_for
 from tests.simulator.office.tap import TAP
@@ -27,6 +29,8 @@ class Machine:
         self, board: Board, namespace: Namespace, directory: Path, logs: Path, mac: str
     ) -> None:
         self.board = board
+        self.loads: list[str | Path] = []
+        """QEMU's arguments for what firmware would take from the disk."""
         self.on_since_s = 0.0
         """CLOCK_MONOTONIC when QEMU was started."""
         self._namespace = namespace
@@ -37,6 +41,7 @@ class Machine:
         self._qemu: subprocess.Popen[str] | None = None
         self._qmp: Qmp | None = None
         self._console: Console | None = None
+        self._one_at_a_time = threading.Lock()
 
     @property
     def console(self) -> Console:
@@ -49,18 +54,28 @@ class Machine:
         """Whether QEMU runs."""
         return self._qemu is not None and self._qemu.poll() is None
 
-    def switch_on(self, disk: Path, *extra: str | Path) -> Console:
+    def switch_on(
+        self, disk: Path, *extra: str | Path, other: tuple[str, Hardware] | None = None
+    ) -> Console:
         """Start it from this disk (qcow2); `extra` goes to QEMU. Its console is copied to a file.
 
-        QEMU waits for the console's reader, so that nothing of it is lost.
+        `other` is firmware and hardware in place of its own. QEMU waits for the console's reader,
+        so that nothing of it is lost.
         """
         assert not self.running, "on already"
         self._starts += 1
-        for name in ("console", "qmp"):
+        for name in ("console", "qmp", "usb-meter"):
             self._socket(name).unlink(missing_ok=True)
         self.on_since_s = time.monotonic()
-        self._qemu = self._namespace.popen(self._argv(disk, extra), log="qemu")
-        self._console = self._connect(lambda: Console(self._socket("console"), self.console_log()))
+        firmware, hardware = other or (self.board.firmware, self.board.hardware)
+        argv = [
+            *(*self._argv(disk, hardware.drive), *FIRMWARE[firmware], *self.loads),
+            *(*hardware.argv(self._mac), "-serial", "chardev:console", *extra),
+        ]
+        self._qemu = self._namespace.popen(argv, log="qemu")
+        self._console = self._connect(
+            lambda: Console(self._socket("console"), self.console_log(), halted=self._restart)
+        )
         self._console.start()
         self._qmp = self._connect(lambda: Qmp(self._socket("qmp")))
         return self._console
@@ -91,13 +106,24 @@ class Machine:
         """Keep what its screen shows, as PNG."""
         self._command("screendump", filename=str(file), format="png")
 
+    def plug_in_serial(self) -> socket.socket:
+        """Plug a serial port into its USB; what is sent is what the device says. Unplug: close."""
+        found = socket.socket(socket.AF_UNIX)
+        found.connect(str(self._socket("usb-meter")))
+        return found
+
     def console_log(self) -> Path:
         """Where the console of this start is copied to."""
         return self._logs / f"console-{self._starts:02}.log"
 
+    def _restart(self) -> None:
+        """Do what the box wanted: the board's watchdog, without its driver, cannot (board.py)."""
+        self._command("system_reset")
+
     def _command(self, name: str, **arguments: str) -> None:
         assert self._qmp, "off"
-        self._qmp(name, **arguments)
+        with self._one_at_a_time:  # the console's thread may have one, too
+            self._qmp(name, **arguments)
 
     def _connect(self, to: Callable[[], T]) -> T:
         """Connect to one of QEMU's sockets as soon as it is there."""
@@ -129,20 +155,15 @@ class Machine:
     def _socket(self, name: str) -> Path:
         return self._directory / f"{name}.sock"
 
-    def _argv(self, disk: Path, extra: tuple[str | Path, ...]) -> list[str | Path]:
+    def _argv(self, disk: Path, interface: str) -> list[str | Path]:
         board = self.board
         return [
-            *(board.program, "-nodefaults", "-display", "none", "-vga", "std"),
-            *("-machine", "pc", "-accel", "tcg,thread=multi", "-cpu", board.processor),
-            *("-smp", str(board.processors), "-m", str(MEMORY_MB)),
-            *("-drive", f"file={disk},if=none,id=disk,format=qcow2"),
-            *("-device", "virtio-blk-pci,drive=disk"),
+            *(board.program, "-nodefaults", "-display", "none"),
+            *("-accel", "tcg,thread=multi", *board.processor),
+            *("-drive", f"file={disk},if={interface},id=disk,format=qcow2"),
             *("-netdev", f"tap,id=wire,ifname={TAP},script=no,downscript=no"),
-            *("-device", f"virtio-net-pci,netdev=wire,mac={self._mac},romfile="),
-            *("-device", "virtio-rng-pci"),
-            *("-device", "i6300esb", "-action", "watchdog=reset"),
+            *("-action", "watchdog=reset"),
             *("-chardev", f"socket,id=console,path={self._socket('console')},server=on,wait=on"),
-            *("-serial", "chardev:console"),
+            *("-chardev", f"socket,id=meter,path={self._socket('usb-meter')},server=on,wait=off"),
             *("-qmp", f"unix:{self._socket('qmp')},server=on,wait=off"),
-            *extra,
         ]

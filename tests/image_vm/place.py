@@ -19,7 +19,10 @@ from tests.simulator.office.namespace import OfficeError
 from tests.simulator.office.office import CLIENT_ADDRESS
 from tests.simulator.office.tap import plug_in
 
-BOX_MAC: Final = "02:00:5e:10:00:01"
+BOX_MAC: Final = "00:00:5e:10:00:01"
+"""Not a local one (02:...): with that Linux calls a card by USB usb0."""
+USB_MAC: Final = f"40{BOX_MAC[2:]}"
+"""What QEMU's card by USB makes of it."""
 BY_VARNISH: Final = frozenset({"x-varnish", "x-vinyl"})
 """Headers of which Varnish, or Vinyl Cache, adds one."""
 ASK_S: Final = 0.2
@@ -104,6 +107,9 @@ def dnsmasq(leases: Path) -> list[str | Path]:
         *("dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--pid-file", "--user=root"),
         *("--port=0", "--interface=eth0", "--bind-interfaces", "--dhcp-authoritative"),
         *("--dhcp-range=192.0.2.100,192.0.2.150,255.255.255.0,1h", f"--dhcp-leasefile={leases}"),
-        *(f"--dhcp-host={BOX_MAC},{ADDRESS}", f"--dhcp-option=option:router,{CLIENT_ADDRESS}"),
+        *(
+            f"--dhcp-host={BOX_MAC},{USB_MAC},{ADDRESS}",
+            f"--dhcp-option=option:router,{CLIENT_ADDRESS}",
+        ),
         *("--log-facility=-", "--log-dhcp"),
     ]

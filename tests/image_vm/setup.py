@@ -59,6 +59,19 @@ def fingerprint(server: Server) -> str:
     return server.run(["ssh-keygen", "-lf", key]).stdout.split()[1]
 
 
+def find_port(ui: Ui) -> str:
+    """Have the box look for meters until it tells of a serial port by USB; return its name."""
+
+    def searched() -> Any:
+        ui.call("POST", "/api/setup/meters", {})
+        job(ui, "/api/setup/meters")
+        return ui.call("GET", "/api/setup/meters")["result"]["unknown_ports"]
+
+    # What was just plugged in takes a moment.
+    [name] = wait(searched, "a serial port by USB", _JOB_S)
+    return str(name)
+
+
 def prove(ui: Ui, cycles: int = 2) -> None:
     """Have the server put to sleep and woken; OfficeError with the reason if that failed."""
     ui.call("POST", "/api/setup/proof", {"cycles": cycles, "pause_s": 1})

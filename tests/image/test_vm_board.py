@@ -1,0 +1,56 @@
+"""What the image test asks of a board, and what a box tells of its drivers."""
+
+from typing import ClassVar
+
+import pytest
+from naproxy.drivers.needs import Needs
+
+from tests.image_vm import on_the_box
+from tests.image_vm.board import BoardError, board
+from tests.image_vm.cases import Options, steps
+
+
+class Settings:
+    """A driver that needs what is here, and as much that is not."""
+
+    needs: ClassVar[Needs] = Needs(
+        programs={"sh": "", "no-such-program": ""},
+        modules={"json": "", "no_such_module": ""},
+        kernel=("USB_ACM", "I2C_CHARDEV"),
+        devices=("/dev/nul*", "/dev/no-such-device*", "/dev/not-asked-for*"),
+    )
+
+
+def test_what_a_driver_lacks_is_told() -> None:
+    has = {"/dev/nul*", "/dev/no-such-device*"}
+    told = "\n".join(on_the_box.missing(Settings, {"USB_ACM"}, has))
+    for lacking in ("no-such-program", "no_such_module", "I2C_CHARDEV", "no-such-device"):
+        assert lacking in told
+    assert len(told.splitlines()) == 4
+
+
+def test_a_program_without_its_libraries_is_not_started() -> None:
+    assert on_the_box.not_started("false") == ""
+    assert on_the_box.not_started("/") != ""
+
+
+def test_a_pc_starts_by_uefi_unless_asked_and_in_other_machines() -> None:
+    pc = board("pc-x86_64")
+    assert (pc.firmware, pc.compatible) == ("uefi", "naproxy-pc-x86_64")
+    assert board("pc-x86_64", "bios").firmware == "bios"
+    assert {"starts-bios-ide", "starts-uefi-nvme"} <= steps(Options(), pc).keys()
+
+
+def test_a_board_has_the_firmware_that_it_has() -> None:
+    with pytest.raises(BoardError, match="bios only"):
+        board("qemu-x86_64", "uefi")
+    with pytest.raises(BoardError, match="none of"):
+        board("raspberrypi9")
+
+
+def test_a_raspberry_pi_has_a_card_and_no_grub() -> None:
+    pi = board("raspberrypi4-64")
+    assert (pi.firmware, pi.hardware.root) == ("raspberrypi", "/dev/mmcblk0")
+    names = steps(Options(), pi).keys()
+    assert {"first-start", "falls-back-panic", "power-cut-1"} <= names
+    assert not [name for name in names if name.startswith("grubenv")]
