@@ -76,7 +76,7 @@ def test_a_server_that_sleeps_is_woken_for_its_timer_and_given_a_moment(
     alarm_s = int(order.removeprefix(f"naproxy-sleep {WATCH} alarm "))
     assert LATER_S - 60 < alarm_s < LATER_S
     assert office.server.board.state == "off"
-    clock.step(LATER_S - 70)
+    clock.step(LATER_S - 90)
     office.box.reconfigure()  # it looks at its clock anew
     assert office.box.status()["state"] == "asleep"
     clock.step(LATER_S - 30)

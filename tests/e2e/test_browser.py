@@ -1,5 +1,6 @@
 """A person's page load, in a real browser."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -8,7 +9,7 @@ from tests.e2e.browser import Browser
 from tests.e2e.clients import PERSON, ask
 from tests.simulator.office import Office
 from tests.simulator.office.box import ADDRESS, HOST
-from tests.simulator.office.namespace import wait_for
+from tests.simulator.office.namespace import ROOT, wait_for
 
 PATH = "/pages/007.html?name=a%20b&x=%22%3E%3Cscript%3E"
 CONFIG = {"box": {"notice": "Tell us what you think: <survey@office.example>"}}
@@ -93,3 +94,20 @@ def test_a_page_load_by_hand_says_when_to_come_back(waking_slowly: Office) -> No
     assert int(answer.headers["retry-after"]) >= 1
     assert int(answer.headers["refresh"]) >= 1  # no URL in it
     assert answer.headers["cache-control"] == "no-store"
+
+
+def test_a_page_can_say_that_it_is_shown_while_the_server_is_asleep(
+    office: Office, browser: Browser
+) -> None:
+    found = re.search(r"```html\n(.*?)```", (ROOT / "docs/caching.md").read_text(), re.DOTALL)
+    assert found
+    page = office.server.directory / "site/note.html"
+    page.write_text(f"<!doctype html><title>Note</title>{found[1]}")
+    shown = "document.getElementById('as-of')?.checkVisibility()"
+    browser.open(f"http://{HOST}/note.html")
+    browser.wait_for_document(200)
+    assert not browser.evaluate(shown)
+    office.box.sleep()
+    browser.open(f"http://{HOST}/note.html")
+    wait_for(lambda: browser.evaluate(shown), "the note")
+    assert office.server.board.state == "off"

@@ -45,6 +45,14 @@ def test_varnish_survives_a_step_during_a_request(step: partial[None], office: O
     assert office.box.child() == child
 
 
+def test_what_is_kept_gets_old_in_its_time(step: partial[None], office: Office) -> None:
+    path = f"{fresh('/app/reply')}&h.Cache-Control=max-age%3D1"
+    before = ask(office.client, path).body
+    assert ask(office.client, path).body == before
+    step()
+    wait_for(lambda: ask(office.client, path).body != before, "what the server has now", 5)
+
+
 def test_an_awake_server_stays_awake(step: partial[None], office: Office) -> None:
     step()
     assert ask(office.client, fresh()).status == 200

@@ -4,16 +4,22 @@ Of `/robots.txt` the box knows that it will be asked for; what else will, it lea
 that are over when nothing has come for half a minute.
 """
 
+import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from email.utils import formatdate
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 
-from tests.e2e.clients import ASSET, Answer, ask
+from tests.e2e.clients import ASSET, CRAWLER, Answer, ask, visitor
+from tests.e2e.conftest import QUICK
 from tests.simulator.office import Office
+from tests.simulator.office.box import HOST
 from tests.simulator.office.namespace import wait_for
+from tests.simulator.office.server import APP_PORT
 
 CONFIG = {"server": {"cache": {"mode": "frozen"}}}
 NGINX = """
@@ -25,8 +31,31 @@ server {{
     location /hour/ {{ add_header Cache-Control max-age=3600; }}
     location /checked/ {{ add_header Cache-Control "max-age=1, must-revalidate"; }}
     location /personal/ {{ add_header Cache-Control "max-age=60, private"; }}
+    {more}
 }}
 """
+DAY_S = 86400
+
+
+def _made(now_s: float) -> str:
+    """Return where to ask for what a program made, by a clock that says `now_s`."""
+    times = {"h.Date": now_s, "h.Expires": now_s + 1}
+    said = {name: formatdate(t_s, usegmt=True) for name, t_s in times.items()}
+    return f"proxy_pass http://127.0.0.1:{APP_PORT}/app/reply?{urlencode(said)};"
+
+
+_NOW_S = time.time()
+ODD = {
+    "/etag.css": 'add_header Cache-Control max-age=1; add_header Last-Modified "";',
+    "/cookie.css": "if ($http_cookie) { return 200 $http_cookie; }"
+    " add_header Cache-Control max-age=1;",
+    "/to-cookie.css": "add_header Cache-Control max-age=1; add_header Vary Cookie;"
+    " if ($http_cookie) { return 200 $http_cookie; }",
+    "/to-language.css": "add_header Cache-Control max-age=1; add_header Vary Accept-Language;",
+    "/fast.css": f"{_made(_NOW_S + DAY_S)} proxy_pass_header Date;",
+    "/slow.css": f"{_made(_NOW_S - DAY_S)} proxy_pass_header Date;",
+}
+"""What nginx says of files that are not as others."""
 KNOWN = "/robots.txt"
 SLEPT_S = 2.5
 """Longer than what is fresh for a second."""
@@ -40,7 +69,8 @@ class Folder:
         self.host = f"{name}.office.example"
         self._root = office.server.directory / name
         self._root.mkdir()
-        office.server.add_site(name, NGINX.format(host=self.host, root=self._root))
+        more = "".join(f"location = {path} {{ {rule} }}\n" for path, rule in ODD.items())
+        office.server.add_site(name, NGINX.format(host=self.host, root=self._root, more=more))
 
     def write(self, path: str, text: str) -> None:
         """Put a file there. nginx tells two apart by size and second."""
@@ -48,9 +78,14 @@ class Folder:
         file.parent.mkdir(exist_ok=True)
         file.write_text(text)
 
-    def get(self, path: str) -> Answer:
+    def date(self, path: str, at_s: float) -> None:
+        """Say that a file was changed then."""
+        os.utime(self._root / path.lstrip("/"), (at_s, at_s))
+
+    def get(self, path: str, *, source: str | None = None, **headers: str) -> Answer:
         """Ask the box for one, as a page does that embeds it."""
-        return ask(self.office.client, path, host=self.host, headers=ASSET)
+        sent = {**ASSET, **{name.replace("_", "-"): value for name, value in headers.items()}}
+        return ask(self.office.client, path, host=self.host, headers=sent, source=source)
 
     def asked(self, path: str) -> int:
         """How often the server was asked for one."""
@@ -100,17 +135,171 @@ def test_what_was_served_meanwhile_is_asked_after_once_it_is_awake(folder: Folde
     wait_for(lambda: folder.asked(KNOWN) > before, "the file to be asked after", 15)
 
 
-def test_a_file_edited_before_its_time_was_over_is_asked_after(folder: Folder) -> None:
-    folder.write("/hour/style.css", "before")
-    folder.get("/hour/style.css")
-    folder.office.box.sleep()
-    assert folder.get("/hour/style.css").status == 200
-    # The box learns what visits were about when they are over.
-    time.sleep(31)
+def fall_asleep(folder: Folder, meanwhile: Callable[[], object]) -> None:
+    """Tell a server to sleep that takes its time, and do something `meanwhile`."""
+    box, board = folder.office.box, folder.office.server.board
+    board.configure(sleep_s=2.0)
+    box.api("POST", "/v1/servers/web/sleep", {})
+    wait_for(lambda: board.state == "suspending", "the server to fall asleep")
+    meanwhile()
+
+
+def test_a_file_edited_while_it_falls_asleep_is_not_older_than_that_and_new_after_the_wake(
+    folder: Folder,
+) -> None:
+    folder.write(KNOWN, "long before")
+    assert folder.get(KNOWN).status == 200
+    time.sleep(0.5)  # The box hears of it.
+    folder.write(KNOWN, "before")
+    fall_asleep(folder, lambda: folder.write(KNOWN, "meanwhile"))
+    folder.office.box.await_state("asleep")
+    time.sleep(SLEPT_S)
+    assert folder.get(KNOWN).body in (b"before", b"meanwhile")
     folder.office.box.wake()
-    folder.write("/hour/style.css", "afterwards")
-    folder.sleep()
-    assert folder.get("/hour/style.css").body == b"afterwards"
+    assert folder.get(KNOWN).body == b"meanwhile"
+
+
+def test_what_is_sent_while_it_falls_asleep_makes_what_the_cache_has_old(folder: Folder) -> None:
+    before = folder.get("/slow.css").body
+
+    def send() -> Answer:
+        return ask(folder.office.client, "/slow.css", method="POST", body=b"x", host=folder.host)
+
+    fall_asleep(folder, send)
+    made = folder.get("/slow.css")
+    # Of the three that were made, the second was for who sent.
+    assert (made.status, int(made.body.split()[1]) - int(before.split()[1])) == (200, 2)
+
+
+def test_what_is_shown_asleep_is_asked_after_though_it_is_fresh_for_an_hour(
+    folder: Folder,
+) -> None:
+    folder.write("/hour/logo.png", "before")
+    folder.get("/hour/logo.png")
+    folder.office.box.sleep()
+    assert folder.get("/hour/logo.png").body == b"before"
+    folder.office.box.wake()
+    folder.write("/hour/logo.png", "since the wake")
+    wait_for(lambda: folder.asked("/hour/logo.png") > 1, "the file to be asked after", 15)
+    assert folder.get("/hour/logo.png").body == b"since the wake"
+
+
+def test_what_each_site_is_asked_for_is_there_before_anybody_asked(office: Office) -> None:
+    office.box.kill_child()
+    wait_for(lambda: ask(office.client, "/.naproxy/status", timeout_s=2).status, "varnishd's child")
+    office.box.sleep()
+    office.box.wake()
+    known = len(office.server.requests())
+
+    def asked() -> bool:
+        since = office.server.requests()[known:]
+        return any((each["host"], each["target"]) == (HOST, "/favicon.ico") for each in since)
+
+    wait_for(asked, "the box to ask for an icon", 15)
+    office.box.sleep()
+    answer = ask(office.client, KNOWN, headers=CRAWLER)
+    assert (answer.status, office.server.board.state) == (200, "off")
+
+
+class Site(Folder):
+    """One whose files the box has learned to be wanted while the server sleeps."""
+
+    PATHS = (
+        *("/hour/style.css", "/etag.css", "/future.css", "/ranges.css", "/query.css?v=1"),
+        *("/cookie.css", "/to-cookie.css", "/to-language.css", "/fast.css", "/slow.css"),
+        "/login.css",
+    )
+    before: dict[str, bytes]
+
+    def learn(self) -> None:
+        """Let the box learn what visits ask for; edit it all, and sleep."""
+        self.edit("before", _NOW_S + DAY_S)
+        self.before = self._visit()
+        self.office.box.sleep()
+        self._visit()
+        # The box learns what visits were about when they are over.
+        time.sleep(31)
+        self.office.box.wake()
+        self.edit("afterwards", _NOW_S + DAY_S / 2)
+        self.sleep()
+
+    def edit(self, text: str, future_s: float) -> None:
+        for path in self.PATHS:
+            self.write(path.partition("?")[0], text)
+        self.date("/future.css", future_s)
+
+    def _visit(self) -> dict[str, bytes]:
+        """Let each file be asked for by somebody else."""
+        with ThreadPoolExecutor(len(self.PATHS)) as pool:
+            sources = [visitor(n + 1) for n in range(len(self.PATHS))]
+            answers = pool.map(lambda p, s: self.get(p, source=s), self.PATHS, sources)
+            return {path: answer.body for path, answer in zip(self.PATHS, answers, strict=True)}
+
+
+@pytest.fixture(scope="module")
+def learned(shared: Office) -> Site:
+    if shared.server.board.state != "on":
+        shared.box.wake()
+    shared.server.board.reset(QUICK)
+    site = Site(shared, "odd")
+    site.learn()
+    return site
+
+
+@pytest.mark.parametrize(
+    "path", ["/hour/style.css", "/etag.css", "/future.css", "/query.css?v=1", "/login.css"]
+)
+def test_what_was_edited_is_shown_as_it_was_at_the_sleep(
+    learned: Site, asleep: Office, path: str
+) -> None:
+    assert learned.get(path).body == b"afterwards"
+    assert asleep.server.board.state == "off"
+
+
+@pytest.mark.parametrize("path", ["/fast.css", "/slow.css"])
+def test_a_server_whose_clock_is_wrong_is_asked_all_the_same(
+    learned: Site, asleep: Office, path: str
+) -> None:
+    answer = learned.get(path)
+    assert answer.headers["x-naproxy"] == "frozen"
+    assert answer.body > learned.before[path]
+    assert asleep.server.board.state == "off"
+
+
+def test_a_part_of_a_file_is_of_what_was_there_at_the_sleep(learned: Site, asleep: Office) -> None:
+    answer = learned.get("/ranges.css", Range="bytes=5-8")
+    assert (answer.status, answer.body) == (206, b"ward")
+    assert asleep.server.board.state == "off"
+
+
+def test_who_is_logged_in_gets_a_file_as_a_stranger_does(learned: Site, asleep: Office) -> None:
+    answer = learned.get("/cookie.css", Cookie="session=ada")
+    assert (answer.body, answer.headers["x-naproxy"]) == (b"afterwards", "frozen")
+    assert asleep.server.board.state == "off"
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "body"),
+    [
+        ("/query.css?v=2", {}, b"afterwards"),
+        ("/login.css", {"Authorization": "Basic YWRhOmFkYQ=="}, b"afterwards"),
+        ("/to-language.css", {"Accept_Language": "de"}, b"afterwards"),
+        ("/to-cookie.css", {"Cookie": "session=ada"}, b"session=ada"),
+    ],
+    ids=["query", "login", "language", "cookie"],
+)
+def test_what_may_be_another_answer_wakes_the_server(
+    learned: Site, asleep: Office, path: str, headers: dict[str, str], body: bytes
+) -> None:
+    assert learned.get(path, **headers).body == body
+    assert asleep.server.board.state == "on"
+
+
+@pytest.mark.usefixtures("asleep")
+def test_nobody_gets_what_was_made_for_another(learned: Site) -> None:
+    asked = ("session=ada", "session=bob", "", "session=bob", "session=ada")
+    said = [learned.get("/to-cookie.css", **({"Cookie": c} if c else {})).body for c in asked]
+    assert said == [cookie.encode() or b"afterwards" for cookie in asked]
 
 
 def test_pages_and_what_must_be_checked_wake_the_server(folder: Folder) -> None:

@@ -156,7 +156,7 @@ def test_a_wrong_certificate_is_refused_at_once_with_words(
         )
         assert answers(office, 503).headers["x-naproxy"] == "error"
         paths = [each["target"] for each in office.server.requests()[asked:]]
-        assert set(paths) <= {"/robots.txt", "/"}  # the box's own questions
+        assert set(paths) <= {"/robots.txt", "/favicon.ico", "/"}  # the box's own questions
     finally:
         office.server.serve(right)
         office.box.reconfigure(**by_https(office))

@@ -5,7 +5,8 @@
             `size` bytes, blocks of BLOCK one after another
 /app/ws     WebSocket echo
 /app/reply  an answer made to order by its query: status, size, delay_s, and
-            any header as `h.Name=value`; the body tells how often it was made
+            any header as `h.Name=value`, `Date` too, for a clock that is wrong; the body
+            tells how often it was made
 any other   only asked for when the site has every path: an answer whose size
             and kind follow from the log, or else from a hash of the path
 """
@@ -129,8 +130,8 @@ class Handler(BaseHTTPRequestHandler):
         self._answer(status, self.path.encode().ljust(size, b"\n")[:size], headers)
 
     def _answer(self, status: int, body: bytes, headers: dict[str, str]) -> None:
-        self.send_response(status)
-        for name, value in headers.items():
+        self.send_response_only(status)
+        for name, value in {"Date": self.date_time_string(), **headers}.items():
             self.send_header(name, value)
         if "Content-Type" not in headers:
             self.send_header("Content-Type", "text/html; charset=utf-8")

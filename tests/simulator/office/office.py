@@ -2,8 +2,8 @@
 
 import contextlib
 import functools
-import itertools
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -35,8 +35,6 @@ _MACHINES = {
     "server": (server.ADDRESS, server.ADDRESS_V6, server.MAC),
 }
 
-_numbers = itertools.count(1)
-
 
 class Office:
     """Client, box and server on a switch; nothing in the host's own namespace changes.
@@ -55,7 +53,8 @@ class Office:
         site: Site | None = None,
         freezer_hierarchy: Path | None = None,
     ):
-        self.name = f"{PREFIX}{os.getpid()}-{next(_numbers)}"
+        # Control groups outlive a run that was killed, and the numbers of processes come again.
+        self.name = f"{PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
         self.directory = Path(tempfile.gettempdir()) / self.name
         self._keep = keep
         self.logs = self.directory / "logs"

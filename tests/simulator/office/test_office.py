@@ -376,7 +376,9 @@ def traces() -> set[str]:
 
 
 def host_network() -> str:
-    nft = subprocess.run(["nft", "list", "ruleset"], capture_output=True, text=True, check=True)
+    nft = subprocess.run(
+        ["nft", "--stateless", "list", "ruleset"], capture_output=True, text=True, check=True
+    )
     return ip("link") + ip("addr") + ip("route", "show", "table", "all") + nft.stdout
 
 
