@@ -20,7 +20,7 @@ SHELL_SCRIPTS = $(shell git ls-files -s | sed -n 's,^100[0-9]* [^\t]*\t,,p' | xa
 
 .PHONY: help
 help: ## this list
-	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
 # ---------------------------------------------------------------- preparation
 
@@ -43,6 +43,10 @@ TEXTS := $(wildcard package/naproxy/src/naproxy/locale/*/*.po webui/src/naproxy_
 %.mo: %.po .venv/.ready
 	@.venv/bin/pybabel -q compile -i $< -o $@
 
+HELP := webui/src/naproxy_webui/help
+$(HELP)/index.json: webui/help.py docs/site/mkdocs.yml $(wildcard docs/*.md docs/recipes/*.md) .venv/.ready
+	@$(PYTHON) webui/help.py $(HELP)
+
 # Packages and cache lie in build: no home need be writable.
 $(NPM)/.ready: tests/package.json tests/package-lock.json | .venv/.ready
 	@echo "Installing what reads JavaScript in $(NPM)"
@@ -52,11 +56,12 @@ $(NPM)/.ready: tests/package.json tests/package-lock.json | .venv/.ready
 	@touch $@
 
 .PHONY: prepare build
-prepare: .venv/.ready $(TEXTS:.po=.mo) ## install what building and testing need
+prepare: .venv/.ready $(TEXTS:.po=.mo) $(HELP)/index.json ## install what building and testing need
 
-build: prepare ## compile the VMOD and render the VCL
+build: prepare ## compile the VMOD, render the VCL, fetch MicroPython for tests
 	@$(MAKE) --no-print-directory -C package/libvmod-naproxy
 	@$(MAKE) --no-print-directory -C varnish-vcl all
+	@$(MAKE) --no-print-directory -C package/naproxy-meter ready
 
 # ----------------------------------------------------------------------- test
 
@@ -65,8 +70,8 @@ build: prepare ## compile the VMOD and render the VCL
 BUILT := build
 TESTS := test-browser test-e2e test-unit test-demo test-webui test-vmod test-vcl test-image-parts test-faults test-office test-meter test-history lint
 
-.PHONY: test $(TESTS) test-clean test-properties test-recipes test-measure test-large test-agree test-powercut test-compat test-guest cache-tests
-test: build ## everything, in under 15 minutes
+.PHONY: test $(TESTS) test-clean test-properties test-recipes test-many test-measure test-large test-agree test-powercut test-compat test-deb test-container test-guest cache-tests
+test: build ## everything, about 22 minutes on two cores
 	@echo "Testing, two targets at a time; each speaks when it has ended:"
 	@echo "  $(TESTS)"
 	@$(MAKE) --no-print-directory -k -j2 --output-sync=target BUILT= $(TESTS)
@@ -84,6 +89,7 @@ lint: $(BUILT) $(NPM)/.ready ## style and types
 	.venv/bin/mypy -p naproxy_meter
 	.venv/bin/mypy board
 	.venv/bin/mypy webui/src webui/types
+	.venv/bin/mypy webui/help.py
 	$(BIOME) check --error-on-warnings $(JS_ROOMS)
 	! LC_ALL=C.UTF-8 grep -rnP --include='*.js' --include='*.mjs' '^(\t|[^\t]{4}){25}.' $(JS_ROOMS)
 	$(PYTHON) webui/types/declare.py $(BUILD)/types/api.d.ts
@@ -116,8 +122,9 @@ test-vcl: $(BUILT) ## varnishtest of the VCL, hostile requests
 	@$(MAKE) --no-print-directory -C varnish-vcl check
 	$(PYTEST) tests/cache_tests
 
-test-meter: $(BUILT) ## the meter's firmware, in CPython and in MicroPython
+test-meter: $(BUILT) ## the meter's firmware, in CPython and in MicroPython, and how the box installs it
 	@$(MAKE) --no-print-directory -C package/naproxy-meter check
+	$(PYTEST) -n 2 --dist worksteal tests/pico
 
 test-history: $(BUILT) ## what a kill and a power cut cost the history, 20 of each
 	CUTS=20 $(AS_ROOT) $(PYTEST) tests/powercut
@@ -141,6 +148,27 @@ $(BUILD)/.recipes: tests/recipes/packages.txt tests/install-packages
 	@tests/install-packages tests/recipes/packages.txt
 	@touch $@
 
+$(BUILD)/.many: tests/many/packages.txt tests/install-packages
+	@mkdir -p $(BUILD)
+	@tests/install-packages tests/many/packages.txt
+	@touch $@
+
+$(BUILD)/many/home-assistant/.ready: tests/many/home-assistant.txt
+	@rm -rf $(@D)
+	python3 -m venv $(@D)
+	$(@D)/bin/pip install -q -r $<
+	@touch $@
+
+$(BUILD)/many/hawkbit/.ready: $(wildcard tests/many/hawkbit/*/*) tests/many/hawkbit/pom.xml $(BUILD)/.many
+	@rm -rf $(@D)
+	mvn -q -B -f tests/many/hawkbit/pom.xml dependency:copy-dependencies -DoutputDirectory="$(CURDIR)/$(@D)/lib"
+	javac --release 8 -cp '$(@D)/lib/*' -d $(@D)/classes tests/many/hawkbit/app/Fleet.java
+	cp -r tests/many/hawkbit/META-INF $(@D)/classes
+	@touch $@
+
+test-many: build $(BUILD)/.many $(BUILD)/many/home-assistant/.ready $(BUILD)/many/hawkbit/.ready ## many boxes: Prometheus, Home Assistant, hawkBit (more packages, downloads) [UPDATER=rauc-hawkbit-updater]; not part of test
+	$(AS_ROOT) $(if $(UPDATER),env UPDATER="$(UPDATER)") $(PYTEST) tests/many
+
 test-recipes: build $(BUILD)/.recipes ## WordPress, Samba, a cloud and a calendar with their own clients (more packages); not part of test
 	$(AS_ROOT) $(PYTEST) tests/recipes
 
@@ -163,6 +191,22 @@ cache-tests: build $(NPM)/.ready ## http-tests/cache-tests; writes docs/cache-te
 test-agree: build ## the estimator's simulator against the box, three minutes; not part of test [AGREE_S=1200]
 	$(AS_ROOT) $(PYTEST) -s tests/agree
 
+$(BUILD)/.deb: tests/deb/packages.txt tests/install-packages
+	@mkdir -p $(BUILD)
+	@tests/install-packages tests/deb/packages.txt
+	@touch $@
+
+test-deb: prepare $(BUILD)/.deb deb ## the Debian packages on fresh Debians that boot; not part of test
+	$(AS_ROOT) $(PYTEST) -v tests/deb
+
+$(BUILD)/.container: tests/container/packages.txt tests/install-packages
+	@mkdir -p $(BUILD)
+	@tests/install-packages tests/container/packages.txt
+	@touch $@
+
+test-container: $(BUILD)/.container ## the Containerfile, built without a registry, and its page (more packages); not part of test
+	$(AS_ROOT) tests/container/run
+
 test-guest: build ## a real Linux in QEMU sleeps and wakes (slow; not part of test)
 	$(AS_ROOT) $(PYTEST) tests/guest
 
@@ -171,13 +215,16 @@ test-guest: build ## a real Linux in QEMU sleeps and wakes (slow; not part of te
 IMAGES := $(BUILD)/image
 BUILDROOT = $$(board/common/buildroot $(IMAGES))
 
-.PHONY: image release sbom legal-info test-image check-defconfigs check-recipes check-kernel check-instructions
+.PHONY: deb image release sbom legal-info test-image check-defconfigs check-recipes check-kernel check-instructions
 image: ## a board's image with Buildroot BOARD=name [BUILDROOT_DIR=dir] [BR2_DL_DIR=dir]
 	board/common/image $(IMAGES) "$(BOARD)"
 
-test-image: build ## start an image in QEMU, update it, break it (an hour) IMAGE=file [BUNDLE=file] [BOARD=name]
+test-image: build ## start an image in QEMU, update it, break it (an hour) IMAGE=file [BUNDLE=file] [BOARD=name] [FIRMWARE=bios]
 	$(AS_ROOT) $(PYTHON) -m tests.image_vm "$(IMAGE)" $(if $(BUNDLE),--bundle "$(BUNDLE)") \
-	    $(if $(BOARD),--board $(BOARD)) $(if $(MINIMAL),--minimal "$(MINIMAL)") $(CASES)
+	    $(if $(BOARD),--board $(BOARD)) $(if $(FIRMWARE),--firmware $(FIRMWARE)) $(if $(MINIMAL),--minimal "$(MINIMAL)") $(CASES)
+
+deb: ## Debian packages into build/deb [RELEASE=bookworm|trixie]
+	@$(AS_ROOT) debian/build $(RELEASE)
 
 release: ## images, updates and signed checksums of all boards VERSION=x.y.z [BOARDS="name ..."]
 	board/common/release.py $(IMAGES) "$(VERSION)" $(BOARDS)
@@ -206,12 +253,15 @@ check-kernel: ## no symbol that a board asks for is lost in the kernel's kconfig
 demo: build ## the whole appliance in a virtual office [DURATION=s] [LOG=file]
 	@$(AS_ROOT) $(PYTHON) -m tests.simulator.demo $(if $(DURATION),--duration $(DURATION)) $(if $(LOG),--log $(LOG))
 
-.PHONY: stage screenshots
+.PHONY: stage screenshots film
 stage: prepare ## the web interface to be looked at, with 30 days of history [DAYS=n] [PORT=n]
 	@$(PYTHON) -m tests.webui.stage $(if $(DAYS),--days $(DAYS)) $(if $(PORT),--port $(PORT))
 
-screenshots: prepare ## pictures of every page of the web interface into docs/img
-	@$(PYTHON) -m tests.webui.screenshots
+screenshots: prepare ## the docs' pictures of the web interface [ALL=1: every page, width and scheme into build/screenshots]
+	@$(PYTHON) -m tests.webui.screenshots $(if $(ALL),--every)
+
+film: build ## a visitor's browser beside the box's page, from sleep to sleep: docs/img/sleep-visit-wake.gif
+	@$(AS_ROOT) $(PYTHON) -m tests.simulator.demo.film
 
 faults: build ## 500 cycles with faults, build/faults.json [CYCLES=n] [SEED=n] [MINUTES=n] [ANEW=1]
 	@$(AS_ROOT) $(PYTHON) -m tests.faults $(if $(CYCLES),--cycles $(CYCLES)) $(if $(SEED),--seed $(SEED)) \
@@ -227,11 +277,19 @@ siege: build ## attacks on the box while others are served, ten minutes, build/s
 five: build ## the thesis' five configurations on one slice [DURATION=s] [LOG=file]
 	@$(AS_ROOT) $(PYTHON) -m tests.simulator.five $(if $(DURATION),--duration $(DURATION)) $(if $(LOG),--log $(LOG))
 
-BENCHES := proxy wake tls edge policy cache transfer engines estimate meter history webui
-bench: $(BENCHES:%=bench-%) ## all benchmarks, results in build/bench/
+BENCHES := proxy wake tls edge policy cache transfer engines estimate meter history webui tasks
+bench: $(BENCHES:%=bench-%) ## all benchmarks, results in build/bench/; bench-proxy and the like: docs/performance.md
 bench-%: build
 	@mkdir -p $(BUILD)/bench
 	$(AS_ROOT) $(PYTHON) -m tests.bench.$* $(BUILD)/bench/$*.json
+
+$(BUILD)/lighthouse/.ready: $(wildcard tests/bench/lighthouse/*.json) | .venv/.ready
+	@echo "Installing Lighthouse in $(@D)"
+	@mkdir -p $(@D)
+	@cp tests/bench/lighthouse/package.json tests/bench/lighthouse/package-lock.json $(@D)
+	@.venv/bin/npm --prefix $(@D) --cache $(@D)/cache ci --silent --ignore-scripts --no-audit --no-fund
+	@touch $@
+bench-webui: $(BUILD)/lighthouse/.ready
 
 # Others' programs, of the versions that docs/audit/ is by. Without Go there is no h2spec.
 AUDIT := $(BUILD)/audit
@@ -245,6 +303,21 @@ $(AUDIT)/.ready: tests/audit/requirements.txt
 .PHONY: audit-tls
 audit-tls: build $(AUDIT)/.ready ## what sslyze, h2spec and testssl.sh say of the box's HTTPS; docs/audit [TESTSSL=file]
 	@$(AS_ROOT) $(PYTHON) -m tests.audit $(if $(TESTSSL),--testssl "$(TESTSSL)")
+
+# ------------------------------------------------------------------------- docs
+
+$(BUILD)/docs/.ready: docs/site/requirements.txt
+	@/usr/bin/python3 -m venv $(BUILD)/docs/venv
+	@$(BUILD)/docs/venv/bin/pip install -q --disable-pip-version-check -r docs/site/requirements.txt
+	@touch $@
+
+.PHONY: docs
+docs: $(BUILD)/docs/.ready ## the pages as one site in build/docs/site, every link checked
+	@rm -rf $(BUILD)/docs/pages
+	@mkdir -p $(BUILD)/docs/pages
+	@git ls-files -z '*.md' docs '*.example.toml' | grep -zv '^docs/site/\|^webui/\|^.github' | \
+	    xargs -0 cp --parents -t $(BUILD)/docs/pages
+	@NO_MKDOCS_2_WARNING=1 $(BUILD)/docs/venv/bin/mkdocs build -f docs/site/mkdocs.yml
 
 # -------------------------------------------------------------------- tidy up
 
