@@ -204,7 +204,8 @@ class Board:
         self.starts.append(what)
         while process.poll() is None:
             if self._gone.wait(0.02) or self._pulled.is_set():
-                process.terminate()
+                # A power cut asks nobody. What is asked while it starts may not listen.
+                process.kill()
                 self._pulled.clear()
         code = process.wait()
         # Before its line is closed: the next one may have the same number.

@@ -1,7 +1,7 @@
 // MicroPython's own REPL on standard input and output, with a folder as its flash:
 //   node repl.mjs MICROPYTHON.mjs FLASH
 // Ends with 3 when it is to restart, with 4 when its boot ROM is to, with 0 at the end of the
-// input, as if the power was cut. The flash is written back in any case.
+// input, as if the power was cut. Then the flash is written back.
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 
@@ -92,4 +92,3 @@ process.stdin.on("data", (/** @type {Buffer} */ data) => {
 	flush();
 });
 process.stdin.on("end", end);
-process.on("SIGTERM", end);
