@@ -109,9 +109,11 @@ PermitRootLogin forced-commands-only
 StrictModes no
 """
 
-# What sshd expects of /run and of root's account, seen by it alone.
+# What sshd expects of /run and of root's account, seen by it alone. Packages that this machine
+# installs are not the server's.
 _SSHD_START = """\
 mount -t tmpfs -o mode=755 tmpfs /run && mkdir /run/sshd
+mount -t tmpfs tmpfs /var/lib/dpkg
 mount --bind {dir}/shadow /etc/shadow
 exec /usr/sbin/sshd -D -f {dir}/sshd_config -E {logs}/sshd.log
 """
