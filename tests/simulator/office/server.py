@@ -115,6 +115,7 @@ _SSHD_START = """\
 mount -t tmpfs -o mode=755 tmpfs /run && mkdir /run/sshd
 mount -t tmpfs tmpfs /var/lib/dpkg
 mount --bind {dir}/shadow /etc/shadow
+mount --bind {dir}/passwd /etc/passwd
 exec /usr/sbin/sshd -D -f {dir}/sshd_config -E {logs}/sshd.log
 """
 
@@ -296,10 +297,17 @@ class Server(Namespace):
         (self.directory / "authorized_keys").write_text(f'restrict,command="{command}" {allowed}')
         # Root with a locked password, as some images have it, may not log in even with a key.
         (self.directory / "shadow").write_text("root:*:19000:0:99999:7:::\n")
+        # Nor does it matter what this machine's root has his shell do at each login.
+        (self.directory / "passwd").write_text(_with_plain_root(Path("/etc/passwd").read_text()))
         values = {"dir": self.directory, "logs": self._logs}
         (self.directory / "sshd_config").write_text(_SSHD.format(**values))
         start = _SSHD_START.format(**values)
         self.popen_inside(["unshare", "--mount", "sh", "-ec", start], log="sshd-start")
+
+
+def _with_plain_root(passwd: str) -> str:
+    others = [line for line in passwd.splitlines() if not line.startswith("root:")]
+    return "\n".join(["root:x:0:0:root:/:/bin/sh", *others, ""])
 
 
 def _children(pid: int) -> list[str]:
