@@ -332,10 +332,12 @@ def test_the_checklist_is_dismissed_by_administrators_only(
 ) -> None:
     box.wait(State.AWAKE)
     assert viewer.post("/api/now/checklist/meter", json={"dismissed": True}).status_code == 403
-    said = client.post("/api/now/checklist/meter", json={"dismissed": True}).json
-    assert said
-    assert [each["name"] for each in said["lines"] if each["dismissed"]] == ["meter"]
-    assert said["lines"] == viewer.get("/api/now/checklist").json["lines"]  # type: ignore[index]
+    for said in (
+        client.post("/api/now/checklist/meter", json={"dismissed": True}).json,
+        viewer.get("/api/now/checklist").json,
+    ):
+        assert said
+        assert [each["name"] for each in said["lines"] if each["dismissed"]] == ["meter"]
 
 
 def test_a_line_of_the_checklist_that_is_none_is_refused(client: FlaskClient, box: Box) -> None:
