@@ -87,8 +87,7 @@ def serving(directory: Path) -> Iterator[Server]:
     others = [line for line in Path("/etc/passwd").read_text().splitlines() if line[:5] != "root:"]
     (directory / "passwd").write_text("\n".join(["root:x:0:0:root:/:/bin/sh", *others, ""]))
     start = (
-        f"mount --bind {directory}/passwd /etc/passwd\n"
-        f"exec {SSHD} -D -e -f {directory}/sshd_config"
+        f"mount --bind {directory}/passwd /etc/passwd\nexec {SSHD} -D -e -f {directory}/sshd_config"
     )
     with (directory / "sshd.log").open("wb") as log:
         process = subprocess.Popen(["unshare", "--mount", "sh", "-ec", start], stderr=log)

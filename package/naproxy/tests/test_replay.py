@@ -19,6 +19,7 @@ import pytest
 from certificates import Authority, Issued
 from hypothesis import given
 from hypothesis import strategies as st
+from naproxy.cli.__main__ import main
 from naproxy.core.state import Klass
 from naproxy.lab.estimate.accesslog import Entry
 from naproxy.lab.replay import replay_visit
@@ -620,8 +621,9 @@ def test_command_says_why_it_did_not_run(
 
 
 def test_command_names_a_missing_log(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(options("/does/not/exist", "--to", "http://127.0.0.1")) == 2
-    assert "/does/not/exist" in capsys.readouterr().err
+    assert main(["replay", "/does/not/exist", "--to", "http://127.0.0.1"]) == 1
+    said = capsys.readouterr().err
+    assert said == "naproxy replay: /does/not/exist: No such file or directory\n"
 
 
 @pytest.mark.parametrize("wrong", [["--speed", "0"], ["--speed", "nan"], ["--slice", "x"]])

@@ -1,7 +1,8 @@
 """The command `naproxy`. Each subcommand is declared by its own module, loaded when needed.
 
 A module has `add_parser(subparsers)`, which adds one or more subcommands, and
-`run(args) -> int`, which returns the exit status, or raises CommandError.
+`run(args) -> int`, which returns the exit status, or raises CommandError, or the OSError of a
+file that was named to it.
 """
 
 from __future__ import annotations
@@ -82,6 +83,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     except CommandError as error:
         print(f"naproxy {args.command}: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        if error.filename is None:
+            raise
+        print(f"naproxy {args.command}: {error.filename}: {error.strerror}", file=sys.stderr)
         return 1
     return status
 

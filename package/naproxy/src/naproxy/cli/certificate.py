@@ -151,11 +151,8 @@ def _text(file: Path) -> str:
 
 
 def _read(file: Path) -> bytes:
-    try:
-        with file.open("rb") as opened:
-            data = opened.read(_MOST_BYTES + 1)
-    except OSError as error:
-        raise CommandError(f"{file}: {error.strerror}") from None
+    with file.open("rb") as opened:
+        data = opened.read(_MOST_BYTES + 1)
     if len(data) > _MOST_BYTES:
         raise CommandError(f"{file}: larger than {_MOST_BYTES >> 10} KiB")
     return data

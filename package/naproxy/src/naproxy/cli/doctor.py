@@ -15,6 +15,7 @@ from naproxy.api.command import CommandError, add_config_option, call, socket_op
 from naproxy.config.document import Server
 from naproxy.config.worked import Worked
 from naproxy.core.findings import Finding
+from naproxy.core.processes import why
 from naproxy.core.reason import Reason
 from naproxy.core.schema import ConfigError
 from naproxy.doctor import box, ports, readings
@@ -61,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
             return 0
         facts = on_server.parse(_read(args.facts)) if args.facts else None
     except (ConfigError, OSError) as error:
-        return _wrong(f"{args.config}: {error}")
+        return _wrong(f"{getattr(error, 'filename', args.config)}: {why(error)}")
     except on_server.FactsError as error:
         return _wrong(f"{args.facts}: {error}")
     seen = asyncio.run(_see(server, server.wake.interface or loaded.box.interface))

@@ -24,6 +24,7 @@ from naproxy.api.command import (
 )
 from naproxy.config import document as config
 from naproxy.core import office_time
+from naproxy.core.processes import why
 from naproxy.core.schema import ConfigError
 from naproxy.history.read import queries, rows
 from naproxy.history.tables import FILE
@@ -115,10 +116,11 @@ def _configuration(args: argparse.Namespace) -> config.Found | None:
     except (ConfigError, OSError) as error:
         if args.data_dir:
             print(
-                f"naproxy export: times are the box's own: {args.config}: {error}", file=sys.stderr
+                f"naproxy export: times are the box's own: {args.config}: {why(error)}",
+                file=sys.stderr,
             )
             return None
-        raise CommandError(f"{args.config}: {error}; or give --data-dir") from None
+        raise CommandError(f"{args.config}: {why(error)}; or give --data-dir") from None
 
 
 def _write(what: str, found: rows.Rows, *, as_json: bool) -> None:

@@ -52,8 +52,6 @@ def run(args: argparse.Namespace) -> int:
         _write(args.file, rendered(ours, socket.gethostname(), kind))
     except ConfigError as error:
         raise CommandError(f"{args.config}: {error}") from None
-    except OSError as error:
-        raise CommandError(str(error)) from None
     return 0
 
 
@@ -80,12 +78,12 @@ def rendered(ours: Config, host: str, kind: str) -> str:
 
 
 def board(rauc_conf: Path) -> str:
-    """Return for which board this image is; empty where RAUC is not configured. OSError."""
+    """Return for which board this image is; empty where RAUC is not configured. CommandError."""
     parsed = ConfigParser(interpolation=None)
     try:
         parsed.read(rauc_conf)
     except (configparser.Error, UnicodeDecodeError) as error:
-        raise OSError(f"{rauc_conf}: {error}") from None
+        raise CommandError(f"{rauc_conf}: {error}") from None
     return parsed.get("system", "compatible", fallback="")
 
 

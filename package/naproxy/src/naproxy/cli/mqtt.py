@@ -130,8 +130,8 @@ def run(args: argparse.Namespace) -> int:
     """Publish until SIGTERM or SIGINT."""
     try:
         settings = Worked(args.config).choose().found.config.mqtt
-    except (ConfigError, OSError) as error:
-        raise CommandError(str(error)) from None
+    except ConfigError as error:
+        raise CommandError(f"{args.config}: {error}") from None
     client = _client(settings)
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     """Look, and tell; returns the exit status."""
     try:
         loaded = Worked(args.config).choose().found.config
-    except (ConfigError, OSError) as error:
+    except ConfigError as error:
         raise CommandError(f"{args.config}: {error}") from None
     server = next((each for each in loaded.server if each.id == args.id), None)
     state = server_named(call(args.socket, "status"), args.id)["state"]

@@ -175,7 +175,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         server = _server(args, box_of(args.config, args.server))
         groups = group(args.logs)
-    except (OSError, ValueError) as error:
+    except ValueError as error:
         sys.stderr.write(f"naproxy estimate: {error}\n")
         return 2
     choice = _choice(args)

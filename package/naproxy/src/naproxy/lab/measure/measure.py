@@ -77,10 +77,6 @@ def run(args: argparse.Namespace) -> int:
     except (CommandError, Fault) as error:
         print(f"naproxy measure: {error}", file=sys.stderr)
         return 1
-    except OSError as error:
-        where = error.filename or args.config
-        print(f"naproxy measure: {where}: {error.strerror}", file=sys.stderr)
-        return 1
     return 0
 
 

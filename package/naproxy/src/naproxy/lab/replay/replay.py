@@ -127,7 +127,7 @@ def run(args: argparse.Namespace) -> int:
             timeout_s=args.timeout,
         )
         planned = plan(log, args.slice)
-    except (OSError, ValueError) as error:
+    except ValueError as error:
         print(f"naproxy replay: {error}", file=sys.stderr)
         return 2
     if args.host:
