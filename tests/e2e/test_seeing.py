@@ -113,7 +113,7 @@ def test_a_foreign_machine_on_its_address_does_not_pass_for_the_server(asleep: M
     try:
         with office.client.entered():
             server = http.server.HTTPServer((ADDRESS, 80), http.server.SimpleHTTPRequestHandler)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         asleep.box.api("POST", "/v1/servers/web/wake", {})
         wait_for(
             lambda: "02:00:5e:10:00:10" in str(asleep.box.status()["alert"]),

@@ -493,7 +493,7 @@ def test_a_test_notification_says_what_became_of_it(page: WatchedPage, stage: St
         "Nobody is told yet: fill in one of the ways above and save."
     )
     with ThreadingHTTPServer(("127.0.0.1", 0), _Hook) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         for path, words in (("good", "Webhook: sent"), ("bad", "HTTP status 403")):
             field(page, "notify.webhook").fill(f"http://127.0.0.1:{server.server_port}/{path}")
             save(page)

@@ -142,7 +142,7 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
     if not (VMOD_DIR / "libvmod_naproxy.so").exists():
         pytest.fail("the VMOD is not built: make -C package/libvmod-naproxy")
     server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Site)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     box = Box(tmp_path_factory.mktemp("box"), server.server_address[1])
     yield box
     box.stop()

@@ -84,7 +84,7 @@ def many_files() -> Iterator[None]:
 @contextmanager
 def running(tmp: Path, most: int = MOST) -> Iterator[Box]:
     server = Server(("127.0.0.1", 0), Site)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     box = Box(tmp, server.server_address[1], *arguments(), most=most)
     box.set("state=awake")
     for path in ("/big", "/small"):

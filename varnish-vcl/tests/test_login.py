@@ -100,7 +100,7 @@ def intranet(box: Box, request: pytest.FixtureRequest) -> Iterator[Box]:
     host = str(request.param)
     kind = Server6 if host.startswith("[") else socketserver.ThreadingTCPServer
     server = kind((host.strip("[]"), 0), Intranet)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     box.set("state=awake", f"address={host}:{server.server_address[1]}")
     box.adm("param.set", "timeout_idle", "60")
     yield box

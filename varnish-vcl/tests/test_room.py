@@ -27,7 +27,7 @@ class Site(socketserver.StreamRequestHandler):
 
 def test_a_large_answer_finds_room_in_a_full_cache(tmp_path: Path) -> None:
     server = Server(("127.0.0.1", 0), Site)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     box = Box(tmp_path, server.server_address[1], *arguments())
     try:
         box.set("state=awake")

@@ -96,7 +96,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[WebUi, Pat
     box = Box(folder).start()
     webui = WebUi(folder, folder / "run/control.sock")
     with socketserver.ThreadingUnixStreamServer(str(folder / "run/box.sock"), Emptied) as varnish:
-        threading.Thread(target=varnish.serve_forever, daemon=True).start()
+        threading.Thread(target=varnish.serve_forever, args=(0.02,), daemon=True).start()
         yield webui, folder
         varnish.shutdown()
     webui.close()

@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from forked import Forked
 from naproxy.core.state import State
 from naproxy.shm import page
 
@@ -60,8 +61,8 @@ class Server:
         self.packets = 0
         self.deaf = False
         self.leads = b""
-        for target in (self._server.serve_forever, self._listen):
-            threading.Thread(target=target, daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+        threading.Thread(target=self._listen, daemon=True).start()
 
     def asleep(self) -> bool:
         return self.power.exists()
@@ -101,7 +102,7 @@ class Box:
         self.file.write_text(self.toml(**server))
         self.arguments = [f"--run-dir={self.run_dir}", f"--data-dir={self.data_dir}"]
         self.arguments += ["--group=", "--control-group="]
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: Forked | None = None
         self._page: page.Page | None = None
 
     def toml(self, **changes: Any) -> str:
@@ -150,12 +151,9 @@ min_idle_s = 0
         wait_for("the control API", lambda: self.call("GET", "/v1/health")[0] == 200)
         return self
 
-    def popen(self) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            [*NAPROXY, "controller", "--config", self.file, *self.arguments],
-            env=self.environment(),
-            stderr=(self.directory / "log").open("ab"),
-        )
+    def popen(self) -> Forked:
+        arguments = ["controller", "--config", str(self.file), *self.arguments]
+        return Forked(arguments, self.environment(), self.directory / "log")
 
     def log(self) -> str:
         return (self.directory / "log").read_text()

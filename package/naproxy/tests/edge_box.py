@@ -98,7 +98,7 @@ class EdgeBox:
         behind = self.here.jail / "varnish.sock"
         self._behind = _Server(str(behind), _Behind)
         behind.chmod(0o666)
-        threading.Thread(target=self._behind.serve_forever, daemon=True).start()
+        threading.Thread(target=self._behind.serve_forever, args=(0.02,), daemon=True).start()
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:

@@ -159,7 +159,7 @@ class Port80(socketserver.ThreadingTCPServer):
                 self.wfile.write(head % (status, len(found)) + found)
 
         super().__init__(("127.0.0.1", port), Handler)
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
 
 
 @contextlib.contextmanager

@@ -97,7 +97,7 @@ def behind(edge: Edge) -> Iterator[None]:
     path = folder / "shop.sock"
     with socketserver.ThreadingUnixStreamServer(str(path), Passed) as server:
         path.chmod(0o666)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         yield
         server.shutdown()
 

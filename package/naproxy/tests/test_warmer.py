@@ -65,7 +65,7 @@ class Box(socketserver.ThreadingUnixStreamServer):
 @pytest.fixture
 def box(tmp_path: Path) -> Iterator[Box]:
     with Box(str(tmp_path / "box.sock")) as served:
-        threading.Thread(target=served.serve_forever, daemon=True).start()
+        threading.Thread(target=served.serve_forever, args=(0.02,), daemon=True).start()
         yield served
         served.shutdown()
 
