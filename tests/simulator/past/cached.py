@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import os
 import shutil
@@ -75,12 +76,15 @@ class Making:
 
 
 def fill(data_dir: Path, days: float, *, young_s: float = YOUNG_S) -> None:
-    """Put a past into `data_dir`."""
-    making = Making(days, young_s=young_s)
-    try:
-        making.into(data_dir)
-    finally:
-        making.stop()
+    """Put a past into `data_dir`. Who comes while another makes the same waits for it."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE.parent / "past.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        making = Making(days, young_s=young_s)
+        try:
+            making.into(data_dir)
+        finally:
+            making.stop()
 
 
 def _version(log: Path | None) -> str:
