@@ -78,7 +78,9 @@ class Making:
 def fill(data_dir: Path, days: float, *, young_s: float = YOUNG_S) -> None:
     """Put a past into `data_dir`. Who comes while another makes the same waits for it."""
     CACHE.mkdir(parents=True, exist_ok=True)
-    with (CACHE.parent / "past.lock").open("w") as lock:
+    # Only opened, not written to: it may be root's, whom the tests were run by.
+    lock = os.open(CACHE.parent / "past.lock", os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    with os.fdopen(lock):
         fcntl.flock(lock, fcntl.LOCK_EX)
         making = Making(days, young_s=young_s)
         try:
