@@ -21,7 +21,7 @@ class Line:
     """Standard input or output as MicroPython has it: nothing is read ahead."""
 
     def __init__(self, number, mode):
-        self.buffer = open(number, mode, buffering=0)  # noqa: SIM115
+        self.buffer = open(number, mode, buffering=0)  # noqa: SIM115 - open until it ends
         self.fileno = self.buffer.fileno
 
 

@@ -62,7 +62,8 @@ def run(args: argparse.Namespace) -> int:
             return 0
         facts = on_server.parse(_read(args.facts)) if args.facts else None
     except (ConfigError, OSError) as error:
-        return _wrong(f"{getattr(error, 'filename', args.config)}: {why(error)}")
+        file = getattr(error, "filename", None) or args.config
+        return _wrong(f"{file}: {why(error)}")
     except on_server.FactsError as error:
         return _wrong(f"{args.facts}: {error}")
     seen = asyncio.run(_see(server, server.wake.interface or loaded.box.interface))
