@@ -1,7 +1,7 @@
 """What the guide asks to paste on the server, run as a whole.
 
-In a mount namespace with a copy of /etc, so that this machine stays as it is. Only sudo, its
-checker and ss are doubles.
+In a mount namespace whose /etc takes the changes, so that this machine stays as it is. Only sudo,
+its checker and ss are doubles.
 """
 
 from __future__ import annotations
@@ -28,8 +28,11 @@ LINE = 'restrict,command="/usr/local/bin/naproxy-sleep" ssh-ed25519 AAAAC3Nza na
 PREPARED = """
 mount -t tmpfs tmpfs /usr/local/bin
 mount -t tmpfs tmpfs /usr/local/sbin
-cp -a /etc "$1/etc" && mount --bind "$1/etc" /etc
-mkdir "$1/lib" && mount --bind "$1/lib" /var/lib
+mkdir "$1/etc" "$1/lib"
+mount -t tmpfs tmpfs "$1/etc"
+mkdir "$1/etc/changed" "$1/etc/work"
+mount -t overlay -o "lowerdir=/etc,upperdir=$1/etc/changed,workdir=$1/etc/work" overlay /etc
+mount --bind "$1/lib" /var/lib
 mkdir -p /etc/sudoers.d
 printf '#!/bin/sh\\nprintf "%%s\\\\n" "$*"\\n' >/usr/local/bin/sudo
 printf '#!/bin/sh\\n' >/usr/local/bin/visudo
@@ -303,7 +306,8 @@ chmod 755 /etc/cron.daily/backup /etc/cron.daily/old.dpkg-old
 printf '# m h\\n\\n25 6 * * * root cd / && run-parts --report /etc/cron.daily\\n' >/etc/crontab
 printf '0 3 * * 6 root /usr/sbin/mysqlcheck\\n' >/etc/cron.d/check
 printf 'no line of cron\\n' >/etc/cron.d/check~
-mount -t tmpfs tmpfs /run && mkdir -p /run/systemd/system
+mount -t tmpfs tmpfs /run
+mkdir -p /run/systemd/system
 cp "$1/systemctl" /usr/local/bin/systemctl
 chmod 755 /usr/local/bin/systemctl
 {HELPER}

@@ -112,7 +112,8 @@ StrictModes no
 # What sshd expects of /run and of root's account, seen by it alone. Packages that this machine
 # installs are not the server's.
 _SSHD_START = """\
-mount -t tmpfs -o mode=755 tmpfs /run && mkdir /run/sshd
+mount -t tmpfs -o mode=755 tmpfs /run
+mkdir /run/sshd
 mount -t tmpfs tmpfs /var/lib/dpkg
 mount --bind {dir}/shadow /etc/shadow
 mount --bind {dir}/passwd /etc/passwd
