@@ -9,9 +9,9 @@ from typing import Final
 from naproxy.core.hours import DAYS, Calendar, Span, span
 from naproxy.core.reason import Reason, WrongError
 from naproxy.core.schema import fits, option
-from naproxy.core.state import State
 from naproxy.policy import Setup
-from naproxy.policy.base import Decision, Policy, Request
+from naproxy.policy.base import Decision
+from naproxy.policy.idle import IdlePolicy
 
 _DAY_S: Final = 86400.0
 _is_time: Final = fits(
@@ -32,7 +32,7 @@ class Settings:
     )
 
 
-class Schedule(Policy):
+class Schedule(IdlePolicy):
     """Awake in office hours, woken a wake time before they begin; asleep otherwise.
 
     Who needs the server at other times wakes it for as long as it takes.
@@ -42,39 +42,24 @@ class Schedule(Policy):
 
     def __init__(self, settings: Settings, wake_s: float, where: tzinfo) -> None:
         """`wake_s`: how long ahead of the office to wake; `where`: its zone."""
+        super().__init__()
         self.settings = settings
         self._calendar = Calendar(_spans(settings), (), where)
         self._known = (0.0, 0.0, False)
         self._wake_s = wake_s
-        self._last_s: float | None = None
-
-    def request(self, request: Request) -> None:
-        """Learn of one request."""
-        if self.counts(request):
-            self._last_s = request.t_s
-
-    def forget(self, since_s: float) -> None:
-        """Wait as if nobody had asked after that."""
-        self._last_s = since_s if self._last_s is None else min(self._last_s, since_s)
-
-    def observed(self, t_s: float, state: State) -> None:
-        """Being awake again is a reason to stay so for a while."""
-        if state is State.AWAKE:
-            self._last_s = t_s
 
     def decide(self, t_s: float) -> Decision:
         """Answer for `t_s`."""
-        if self._last_s is None:
-            self._last_s = t_s
+        last_s = self.needed_s(t_s)
         opened, changes_s = self._office(t_s + self._wake_s)
         changes_s -= self._wake_s
         if opened:
             return Decision(False, Reason("policy.office_hours"), changes_s, wake=True)
-        idle_s = t_s - self._last_s
+        idle_s = t_s - last_s
         least_s = self.settings.idle_s
         reason = Reason("policy.outside_hours", idle_s=round(idle_s), least_s=least_s)
         if idle_s < least_s:
-            at_s = min(changes_s, self._last_s + least_s)
+            at_s = min(changes_s, last_s + least_s)
             return Decision(False, reason, at_s, patient=True)
         return Decision(True, reason, changes_s)
 
