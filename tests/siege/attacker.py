@@ -14,6 +14,7 @@ import signal
 import socket
 import sys
 from collections import Counter
+from collections.abc import Callable
 
 from tests.siege.attacks import ATTACKS, Attacker, sources
 from tests.simulator.office.box import ADDRESS, ADDRESS_V6
@@ -22,24 +23,28 @@ NICE = 10
 """In reality the attacker's processor is not the box's."""
 
 
-async def _attack(name: str, addresses: int, seed: int) -> Counter[str]:
+def plain(name: str, addresses: int, seed: int) -> Attacker:
+    """Make one that attacks by HTTP, by IPv4 and IPv6."""
     targets = {int(socket.AF_INET): ADDRESS, int(socket.AF_INET6): ADDRESS_V6}
-    attacker = Attacker(ATTACKS[name](), targets, sources(addresses), seed)
+    return Attacker(ATTACKS[name](), targets, sources(addresses), seed)
+
+
+def main(make: Callable[[str, int, int], Attacker] = plain) -> None:
+    """Attack with what `make` makes of the arguments, and say what came of it."""
+    name, addresses, seed = sys.argv[1:]
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    os.nice(NICE)
+    tally = asyncio.run(_until_told(make(name, int(addresses), int(seed))))
+    sys.stdout.write(json.dumps(tally) + "\n")
+
+
+async def _until_told(attacker: Attacker) -> Counter[str]:
     running = asyncio.ensure_future(attacker.run())
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, running.cancel)
     with contextlib.suppress(asyncio.CancelledError):
         await running
     return attacker.tally
-
-
-def main() -> None:
-    """Attack, and say what came of it."""
-    name, addresses, seed = sys.argv[1:]
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    os.nice(NICE)
-    tally = asyncio.run(_attack(name, int(addresses), int(seed)))
-    sys.stdout.write(json.dumps(tally) + "\n")
 
 
 if __name__ == "__main__":
