@@ -14,6 +14,9 @@ from naproxy.config.in_force import InForce
 from naproxy.config.worked import Worked
 
 FILE = """
+[office]
+co2_url = "https://co2.example.org/v3/latest?zone=CH"
+co2_key_file = "FOLDER/co2-key"
 [notify]
 mail_to = ["anna@example.org"]
 smtp_host = "mail.example.org"
@@ -35,7 +38,7 @@ token = "hush"
 @pytest.fixture
 def ours(tmp_path: Path) -> InForce:
     file = tmp_path / "naproxy.toml"
-    file.write_text(FILE)
+    file.write_text(FILE.replace("FOLDER", str(tmp_path)))
     return InForce(file, Worked(file).choose(), lambda _: None)
 
 
@@ -61,13 +64,14 @@ def change(ours: InForce, *changes: tuple[str, Any]) -> None:
 def test_a_secret_is_not_sent_to_another_address_unless_it_is_given_again(
     ours: InForce, where: str, value: Any, secret: str
 ) -> None:
+    before = ours.file.read_text()
     with pytest.raises(ApiError) as refused:
         change(ours, (where, value))
     assert refused.value.body["problems"][0]["where"] == secret
     assert refused.value.body["problems"][0]["code"] == "config.secret_again"
-    assert ours.file.read_text() == FILE
+    assert ours.file.read_text() == before
     change(ours, (where, value), (secret, "hush"))
-    assert ours.file.read_text() != FILE
+    assert ours.file.read_text() != before
 
 
 def test_nor_by_way_of_no_address(ours: InForce) -> None:
@@ -84,3 +88,64 @@ def test_another_path_on_the_same_server_is_no_other_address(ours: InForce) -> N
 def test_a_secret_that_is_forgotten_goes_nowhere(ours: InForce) -> None:
     change(ours, ("mqtt.password", ""), ("mqtt.host", "192.0.2.6"))
     assert ours.current().mqtt.password == ""
+
+
+# What is in a file: its name is no secret
+
+
+def refused_with(ours: InForce, *changes: tuple[str, Any]) -> str:
+    before = ours.file.read_text()
+    with pytest.raises(ApiError) as refused:
+        change(ours, *changes)
+    (problem,) = refused.value.body["problems"]
+    assert problem["where"] == "office.co2_key_file"
+    assert ours.file.read_text() == before
+    return str(problem["code"])
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://evil.example/v3/latest?zone=CH",
+        "http://co2.example.org/v3/latest?zone=CH",
+        "https://co2.example.org:8443/v3/latest?zone=CH",
+        "https://co2.example.org.evil.example/",
+    ],
+)
+def test_a_key_in_a_file_is_not_sent_to_another_address(ours: InForce, url: str) -> None:
+    same = ours.current().office.co2_key_file
+    assert refused_with(ours, ("office.co2_url", url)) == "config.secret_again"
+    again = (("office.co2_url", url), ("office.co2_key_file", same))
+    assert refused_with(ours, *again) == "config.secret_again"
+    whole = {"co2_url": url, "co2_key_file": same}
+    assert refused_with(ours, ("office", whole)) == "config.secret_again"
+
+
+def test_nor_by_way_of_none(ours: InForce) -> None:
+    change(ours, ("office.co2_url", ""))
+    assert refused_with(ours, ("office.co2_url", "https://evil.example/")) == "config.secret_again"
+
+
+def test_it_is_sent_there_if_it_is_given_again(ours: InForce) -> None:
+    url = "https://co2.example.com/"
+    change(ours, ("office.co2_url", url), ("office.co2_key_file", {"secret": "hush"}))
+    office = ours.current().office
+    assert office.co2_url == url
+    assert Path(office.co2_key_file).read_text() == "hush\n"
+
+
+def test_no_other_file_may_be_named_for_it(ours: InForce, tmp_path: Path) -> None:
+    """Else what is in any of the box's files could be sent anywhere."""
+    other = str(tmp_path / "secrets" / "server-web-sleep-key-0123456789abcdef")
+    assert refused_with(ours, ("office.co2_key_file", other)) == "config.key_itself"
+
+
+def test_another_path_on_the_same_server_needs_no_key_again(ours: InForce) -> None:
+    change(ours, ("office.co2_url", "https://co2.example.org/v3/latest?zone=DE"))
+    assert ours.current().office.co2_url.endswith("DE")
+
+
+def test_it_can_be_removed(ours: InForce) -> None:
+    url = "https://co2.example.com/"
+    change(ours, ("office.co2_url", url), ("office.co2_key_file", ""))
+    assert ours.current().office.co2_key_file == ""

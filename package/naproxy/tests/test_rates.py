@@ -285,3 +285,64 @@ def test_a_single_price_holds_until_the_first_tariff() -> None:
     assert known.price.at(at("2026-03-02T12:00", UTC)) == 0.4
     assert known.price.at(at("2026-03-07T12:00", UTC)) == 0.1
     assert known.co2.mean(0, 10) == 380
+
+
+# What an API said of each hour
+
+
+def recorded(*hours: tuple[str, float], where: tzinfo = ZURICH) -> dict[int, float]:
+    return {int(at(text, where)): co2_g for text, co2_g in hours}
+
+
+def test_a_recorded_hour_comes_before_the_office_s_own_value() -> None:
+    known = recorded(("2026-03-02T08:00", 100.0))
+    co2 = rates({"office": {"co2_g_per_kwh": 400.0}}, ZURICH, known).co2
+    assert co2.at(at("2026-03-02T07:59:59")) == 400.0
+    assert co2.at(at("2026-03-02T08:00")) == 100.0
+    assert co2.at(at("2026-03-02T08:59:59")) == 100.0
+    assert co2.at(at("2026-03-02T09:00")) == 400.0
+    assert co2.mean(at("2026-03-02T08:00"), at("2026-03-02T10:00")) == pytest.approx(250.0)
+
+
+def test_and_before_that_of_the_hour_by_the_clock() -> None:
+    by_clock = {"office": {"co2_by_hour": [float(hour) for hour in range(24)]}}
+    co2 = rates(by_clock, ZURICH, recorded(("2026-03-02T08:00", 100.0))).co2
+    assert [co2.at(at(f"2026-03-02T{hour:02}:30")) for hour in (7, 8, 9)] == [7.0, 100.0, 9.0]
+
+
+def test_where_nothing_was_recorded_and_nothing_else_is_known_nothing_counts() -> None:
+    co2 = rates({}, ZURICH, recorded(("2026-03-02T08:00", 100.0))).co2
+    assert co2.at(at("2026-03-02T09:30")) is None
+    assert co2.cost(at("2026-03-02T08:00"), at("2026-03-02T10:00"), 2 * KWH_J) == 100.0
+    assert co2.known_since(at("2026-03-02T00:00"), at("2026-03-03T00:00")) == at("2026-03-02T08:00")
+    assert co2.mean(at("2026-03-01T00:00"), at("2026-03-04T00:00")) == 100.0
+    assert co2.mean(at("2026-03-03T00:00"), at("2027-03-03T00:00")) is None
+
+
+@pytest.mark.parametrize(("day", "hours"), [("2026-03-29", 23), ("2026-10-25", 25)])
+def test_each_hour_of_a_day_with_a_strange_length_has_its_own(day: str, hours: int) -> None:
+    begin_s = int(at(f"{day}T00:00"))
+    known = {begin_s + HOUR_S * n: float(n) for n in range(hours)}
+    co2 = rates({"office": {"co2_g_per_kwh": 999.0}}, ZURICH, known).co2
+    assert [co2.at(begin_s + HOUR_S * n + 1800) for n in range(hours)] == list(range(hours))
+    assert co2.at(begin_s + HOUR_S * hours) == 999.0
+    total, known_s = co2.over(begin_s, begin_s + HOUR_S * hours)
+    assert (total, known_s) == (HOUR_S * sum(range(hours)), HOUR_S * hours)
+
+
+def test_an_hour_of_utc_counts_where_clocks_are_half_an_hour_off() -> None:
+    india = ZoneInfo("Asia/Kolkata")
+    begin_s = int(at("2026-03-02T00:00", india))
+    known = {begin_s - 1800: 100.0}
+    co2 = rates({"office": {"co2_g_per_kwh": 400.0}}, india, known).co2
+    around = [co2.at(begin_s + s) for s in (-1801, -1800, -1, 0, 1799, 1800)]
+    assert around == [400.0, 100.0, 100.0, 100.0, 100.0, 400.0]
+
+
+def test_an_hour_as_a_whole_never_changes_within() -> None:
+    """So a page reads it as one, and by the minute only where a price changes."""
+    begin_s = int(at("2026-03-02T00:00"))
+    known = {begin_s + HOUR_S * n: float(n) for n in range(24)}
+    found = rates({}, ZURICH, known)
+    assert not any(found.changes(t_s, t_s + HOUR_S) for t_s in known)
+    assert found.changes(begin_s, begin_s + 2 * HOUR_S)

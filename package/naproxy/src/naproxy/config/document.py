@@ -23,16 +23,19 @@ from naproxy.config import old
 from naproxy.config.installation import Installation
 from naproxy.config.notify import Notify
 from naproxy.config.notify import conflicts as notify_conflicts
-from naproxy.config.tariff import MOST_CO2, TARIFFS, Tariff
+from naproxy.config.tariff import TARIFFS, Tariff
 from naproxy.config.tariff import conflicts as tariff_conflicts
 from naproxy.config.update import Fleet
 from naproxy.core.files import peek, write
 from naproxy.core.hours import zone
+from naproxy.core.intensity import is_pointer
 from naproxy.core.names import ascii_site, is_plain_name, is_site_name
+from naproxy.core.rates import MOST_CO2
 from naproxy.core.reason import Reason
 from naproxy.core.schema import (
     Alternative,
     ConfigError,
+    Held,
     Problem,
     alternative,
     checked,
@@ -52,6 +55,7 @@ from naproxy.core.schema import (
 )
 from naproxy.core.state import Klass
 from naproxy.core.words import DEFAULT, LANGUAGES
+from naproxy.drivers import secret
 from naproxy.drivers.openssh import SshSettings
 from naproxy.drivers.own_command import DIRECTORY, is_program
 from naproxy.drivers.wake import first_rung
@@ -107,6 +111,37 @@ def _is_currency(text: str) -> Reason | None:
     return None if ok else Reason("config.currency")
 
 
+_WEB: Final = re.compile(
+    r"https?://(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\])"
+    r"(?::(?P<port>[0-9]{1,5}))?(?:/[!-~]*)?"
+)
+_HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")
+_OURS: Final = frozenset(
+    {
+        *("accept", "accept-encoding", "connection", "content-length", "expect", "host"),
+        *("keep-alive", "range", "te", "trailer", "transfer-encoding", "upgrade", "user-agent"),
+    }
+)
+"""Headers that say how the request is sent, or that we send ourselves."""
+
+
+def _is_web(text: str) -> Reason | None:
+    # No name or password before the host: it is shown, and two programs may read it differently.
+    found = _WEB.fullmatch(text)
+    ok = found and 1 <= int(found["port"] or HTTPS_PORT) <= 65535
+    return None if ok else Reason("config.web_address")
+
+
+def _is_header(text: str) -> Reason | None:
+    name = text.lower()
+    ok = _HEADER.fullmatch(text) and name not in _OURS and not name.startswith("proxy-")
+    return None if ok else Reason("config.header")
+
+
+def _is_key(text: str) -> Reason | None:
+    return secret.is_line(text) or (None if text.isascii() else Reason("config.ascii"))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Office:
     """The office: how the web interface speaks to it, and what power costs it."""
@@ -142,6 +177,35 @@ class Office:
         high=24,
         check=within(0, MOST_CO2),
     )
+    co2_url: str = option(
+        "Address that answers with JSON which has the grid's carbon intensity of now, in grams for"
+        " a kilowatt-hour; empty: none",
+        "",
+        high=500,
+        check=or_empty(_is_web),
+    )
+    co2_value: str = option(
+        "Where in that answer the number stands (JSON Pointer), such as /data/0/intensity/actual",
+        "/carbonIntensity",
+        high=200,
+        check=is_pointer,
+    )
+    co2_header: str = option(
+        "Header of the request that the key goes in, such as Authorization",
+        "auth-token",
+        check=_is_header,
+    )
+    co2_key_file: str = option(
+        "File with the key in one line, as it stands in that header; empty: it needs none",
+        "",
+        check=or_empty(is_absolute),
+        holds=Held("key", _is_key),
+    )
+
+    @property
+    def co2_in_clear(self) -> bool:
+        """Can anybody on the way read the key?"""
+        return bool(self.co2_key_file) and self.co2_url.startswith("http:")
 
 
 # Without letters before the star it would be every cookie: personal pages, to everybody.
@@ -566,6 +630,8 @@ def look(text: str | bytes) -> Found:
     assert isinstance(config, Config)
     for way in config.notify.in_clear:
         warnings.append(Problem(f"notify.{way}_token", Reason("config.token_in_clear")))
+    if config.office.co2_in_clear:
+        warnings.append(Problem("office.co2_key_file", Reason("config.token_in_clear")))
     return Found(config, arguments, warnings)
 
 

@@ -22,10 +22,26 @@ _SENT: Final = (
     ("fleet", "url", "token"),
 )
 """Sections, their keys that say where to, and what is sent there."""
+_SENT_FROM_FILE: Final = (("office", "co2_url", "co2_key_file"),)
+"""The same, of what is in a file. Its name is no secret: who gives a name gives no secret again."""
 
 
-def elsewhere(new: Config, before: Config, changes: Collection[Change]) -> Iterator[Problem]:
-    """Yield the secrets that stay while where they go does not, and that no change brings."""
+def elsewhere(
+    new: Config, before: Config, changes: Collection[Change], brought: Collection[str] = ()
+) -> Iterator[Problem]:
+    """Yield the secrets that stay while where they go does not, and that no change brings.
+
+    `brought`: the files of those that come along.
+    """
+    for section, address, secret in _SENT_FROM_FILE:
+        now, then = getattr(new, section), getattr(before, section)
+        file, to = getattr(now, secret), _server(getattr(now, address))
+        if not file or file in brought:
+            continue
+        if file != getattr(then, secret):
+            yield Problem(f"{section}.{secret}", Reason("config.key_itself"))
+        elif to and to != _server(getattr(then, address)):
+            yield Problem(f"{section}.{secret}", Reason("config.secret_again"))
     for section, address, secret in _SENT:
         now, then = getattr(new, section), getattr(before, section)
         kept, to = getattr(then, secret), _server(getattr(now, address))

@@ -102,7 +102,7 @@ class InForce:
         new = found.config
         problems = list(paths.strange(new, self._config, self.file.parent))
         if changes is not None:
-            problems += elsewhere(new, self._config, changes)
+            problems += elsewhere(new, self._config, changes, self.coming)
         if problems:
             raise ConfigError(problems)
         return new

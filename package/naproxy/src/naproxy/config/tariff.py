@@ -13,8 +13,6 @@ from naproxy.core.schema import Problem, checked, option
 
 TARIFFS: Final = 32
 BANDS: Final = 16
-MOST_CO2: Final = 5000.0
-"""Grams a kilowatt-hour; coal is at about a thousand."""
 
 
 @dataclass(frozen=True, kw_only=True)

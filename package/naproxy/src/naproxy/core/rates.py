@@ -1,9 +1,10 @@
 """What a kilowatt-hour costs and emits, by the office's clock: pure functions of time.
 
 A *rate* is constant between its steps. A *tariff* is a price with bands of the week in which
-another price holds, from a day on; CO2 is one value, or one for each hour of the day. Every sum of
-money or CO2 in Naproxy is made here: energy by time, each part by the rate of that time. So a new
-price changes what is reckoned from its day on, and nothing before.
+another price holds, from a day on; CO2 is what was recorded of an hour, else one value, or one for
+each hour of the day. Every sum of money or CO2 in Naproxy is made here: energy by time, each part
+by the rate of that time. So a new price changes what is reckoned from its day on, and nothing
+before.
 
 Where clocks change, an hour that they show twice has its rate twice, and one that they leave out
 costs nothing. Standing charges are left out: who sleeps pays them as well.
@@ -26,8 +27,11 @@ from naproxy.core.reason import WrongError
 J_PER_KWH: Final = 3.6e6
 MOST_PRICE: Final = 100_000.0
 """Of a kilowatt-hour, in any currency."""
+MOST_CO2: Final = 5000.0
+"""Grams a kilowatt-hour; coal is at about a thousand."""
 WEEK_MIN: Final = 7 * 1440
 _DAY_MIN: Final = 1440
+_HOUR_S: Final = 3600
 _SCAN_S: Final = 900
 """Clocks change at quarters of an hour."""
 _PRICE: Final = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,6})?")
@@ -255,6 +259,31 @@ class Rate:
         return [*found, (since_s, end_s)]
 
 
+class Recorded(Rate):
+    """A rate by what was recorded of hours of UTC, by their starts; else as another one."""
+
+    def __init__(self, hours: Mapping[int, float], otherwise: Rate) -> None:
+        """`otherwise` says what counts in hours of which nothing was recorded."""
+        super().__init__(otherwise._of_day, otherwise._where)
+        self._hours = hours
+
+    def _worked_out(self, day: date) -> tuple[list[float], list[float | None], float]:
+        begins, values, end_s = super()._worked_out(day)
+        first, end = int(begins[0] // _HOUR_S) * _HOUR_S, math.ceil(end_s)
+        known = [t_s for t_s in range(first, end, _HOUR_S) if t_s in self._hours]
+        if not known:
+            return begins, values, end_s
+        edges = {*begins, *(float(t_s + s) for t_s in known for s in (0, _HOUR_S))}
+        times = sorted(t_s for t_s in edges if begins[0] <= t_s < end_s)
+        return times, [self._of(t_s, begins, values) for t_s in times], end_s
+
+    def _of(
+        self, t_s: float, begins: Sequence[float], values: Sequence[float | None]
+    ) -> float | None:
+        otherwise = values[bisect_right(begins, t_s) - 1]
+        return self._hours.get(int(t_s // _HOUR_S) * _HOUR_S, otherwise)
+
+
 def flat(value: float | None, where: tzinfo) -> Rate:
     """Return a rate that is always the same; None: not known."""
     return Rate(lambda _: ((0, value),), where)
@@ -343,15 +372,21 @@ class Rates:
         return self.price.changes(from_s, to_s) or self.co2.changes(from_s, to_s)
 
 
-def rates(config: Mapping[str, Any], where: tzinfo) -> Rates:
-    """Return those of a configuration, as plain data; 0 of `[office]` is not known."""
+def rates(
+    config: Mapping[str, Any], where: tzinfo, recorded: Mapping[int, float] | None = None
+) -> Rates:
+    """Return those of a configuration, as plain data; 0 of `[office]` is not known.
+
+    `recorded`: the CO2 that the office's API said of hours of UTC, by their starts.
+    """
     office = config.get("office", {})
     tariffs = [
         Tariff(since(each["since"]), each["price_per_kwh"], tuple(map(band, each["bands"])))
         for each in config.get("tariff", ())
     ]
     hours = office.get("co2_by_hour")
+    co2 = by_hour(hours, where) if hours else flat(office.get("co2_g_per_kwh") or None, where)
     return Rates(
         by_tariff(office.get("price_per_kwh") or None, tariffs, where),
-        by_hour(hours, where) if hours else flat(office.get("co2_g_per_kwh") or None, where),
+        Recorded(recorded, co2) if recorded else co2,
     )
