@@ -14,19 +14,19 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import urllib3
-from urllib3.exceptions import HTTPError, MaxRetryError
+from urllib3.exceptions import HTTPError
 from urllib3.util import Retry, Timeout, make_headers, parse_url
 
 from naproxy import __version__
 from naproxy.controller.calendars import JOB
+from naproxy.controller.outside import TooLongError, at_most, cause_of
 from naproxy.core import files
 from naproxy.core.hours import zone
-from naproxy.core.processes import why
 from naproxy.core.reason import WrongError
 from naproxy.server.ical import MOST_BYTES, Agenda, read
 
@@ -39,26 +39,6 @@ _MOST_MEMORY: Final = 128 << 20
 _REDIRECTS: Final = 3
 _GONE: Final = 304
 _PLAIN: Final = "identity"
-
-
-class _TooLongError(BaseException):
-    """No error that somebody on the way may take for another."""
-
-
-@contextlib.contextmanager
-def _at_most(s: float, timer: int) -> Iterator[None]:
-    """Raise _TooLongError after so long: of the clock, or of the processor."""
-
-    def stop(*_: object) -> None:
-        raise _TooLongError
-
-    for number in (signal.SIGVTALRM, signal.SIGALRM):
-        signal.signal(number, stop)
-    signal.setitimer(timer, s)
-    try:
-        yield
-    finally:
-        signal.setitimer(timer, 0)
 
 
 class Reader:
@@ -113,9 +93,9 @@ class Reader:
     def _read(self, text: str) -> Agenda:
         from_s, to_s = self._now_s - _BEFORE_S, self._now_s + AHEAD_S
         try:
-            with _at_most(_RECKON_S, signal.ITIMER_VIRTUAL):
+            with at_most(_RECKON_S, signal.ITIMER_VIRTUAL):
                 return read(text.encode(), self._zone, from_s, to_s)
-        except (_TooLongError, MemoryError, RecursionError):
+        except (TooLongError, MemoryError, RecursionError):
             raise WrongError("server.calendar_hard") from None
 
     def _fetched(self) -> dict[str, Any] | None:
@@ -123,12 +103,10 @@ class Reader:
         try:
             if self._source.startswith("/"):
                 return self._text(files.peek(self._source, MOST_BYTES + 1)[0])
-            with _at_most(_FETCH_S, signal.ITIMER_REAL):
+            with at_most(_FETCH_S, signal.ITIMER_REAL):
                 return self._by_http()
-        except _TooLongError:
+        except TooLongError:
             raise _unread(TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT))) from None
-        except MaxRetryError as error:
-            raise _unread(error.reason or error) from None
         except (OSError, HTTPError, ValueError) as error:
             if isinstance(error, WrongError):
                 raise
@@ -174,12 +152,7 @@ class Reader:
 
 
 def _unread(error: BaseException) -> WrongError:
-    """Say why; a library's own words may have the address in them, and that a password."""
-    cause = error.__cause__ or error
-    while not isinstance(cause, OSError) and cause.__context__:
-        cause = cause.__context__
-    said = why(cause) if isinstance(cause, OSError) else type(cause).__name__
-    return WrongError("server.calendar_unreachable", why=said)
+    return WrongError("server.calendar_unreachable", why=cause_of(error))
 
 
 def main(job: Mapping[str, Any]) -> int:
