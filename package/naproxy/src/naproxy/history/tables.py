@@ -181,6 +181,14 @@ CREATE TABLE rules (
 ) STRICT, WITHOUT ROWID;
 """
 
+_CO2: Final = """
+CREATE TABLE co2_hours (
+    t_s INTEGER PRIMARY KEY,
+    readings INTEGER NOT NULL,
+    mean_g REAL NOT NULL
+) STRICT;
+"""
+
 STEPS: Final = (
     ("transitions", _FIRST),
     ("meters", _HISTORY),
@@ -189,6 +197,7 @@ STEPS: Final = (
     ("state_hours", _STATES),
     ("gap_days", _GAPS),
     ("rules", _RULES),
+    ("co2_hours", _CO2),
 )
 """In their order: a table by which a step is known to have been taken, and its SQL."""
 

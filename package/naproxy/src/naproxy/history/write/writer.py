@@ -18,6 +18,7 @@ from naproxy.core.reading import PowerSample
 from naproxy.history.tables import WITH_TIME
 from naproxy.history.write import agents, gaps, power, refusals, requests, state_hours, stream
 from naproxy.history.write.agents import AgentTraffic
+from naproxy.history.write.carbon import Carbon
 from naproxy.history.write.clock import HistoryClock
 from naproxy.history.write.journal import Journal
 from naproxy.history.write.power import Power
@@ -75,6 +76,7 @@ class History:
         self._agents = AgentTraffic()
         self._stream = Stream()
         self._refusals = Refusals(journal.sleeps)
+        self._carbon = Carbon()
         self._batches = 0
         self._pruning = True
         self.clock = HistoryClock(
@@ -117,6 +119,11 @@ class History:
             self._agents.add(server, t_s, event)
             self._stream.add(server, t_s, event)
             self._refusals.add(server, t_s, event)
+
+    def carbon(self, co2_g: float) -> None:
+        """Take the grid's grams of CO2 a kilowatt-hour of now; none while the clock is a guess."""
+        if self.clock.confirmed:
+            self._carbon.add(self.clock.now_s(), co2_g)
 
     def rules(self, rules: Sequence[Rule]) -> None:
         """From now on these are the office's rules: what each does is counted."""
@@ -161,6 +168,7 @@ class History:
         def write(db: sqlite3.Connection) -> None:
             self._power.write(db)
             self._journal.write(db)
+            self._carbon.write(db)
             if rare:
                 self._power.roll_up(db)
                 self._traffic.write(db, before_s)
@@ -176,6 +184,7 @@ class History:
             return False
         self._power.written(rolled_up=rare)
         self._journal.written()
+        self._carbon.written()
         if rare:
             self._traffic.forget(before_s)
             self._stream.written(before_s, now_s)
