@@ -249,6 +249,15 @@ _WARMING: Final = obj(
     }
 )
 
+_CO2: Final = obj(
+    {
+        "co2_g_per_kwh": nullable(number(description="the last that was read")),
+        "read_s": nullable(number()),
+        "problem": nullable(_REASON),
+        "failed_since_s": nullable(number()),
+    }
+)
+
 _OF_ALL: Final = {
     "status": _route("GET /v1/status", "What the box and each server do now, and why"),
     "health": _route("GET /v1/health", "Whether the loop turns", answer=obj({"ok": _FLAG})),
@@ -308,6 +317,14 @@ _OF_ALL: Final = {
         answer=obj(
             {"results": array(obj({"channel": choice(*_CHANNELS), "problem": nullable(_REASON)}))}
         ),
+        access=_ADMIN,
+        refusals=(HTTPStatus.CONFLICT,),
+        timeout_s=SLOW_S,
+    ),
+    "co2.look": _route(
+        "POST /v1/co2/look",
+        "Ask the office's API for carbon dioxide now, and say what became of it",
+        answer=obj({"co2": nullable(_CO2)}),
         access=_ADMIN,
         refusals=(HTTPStatus.CONFLICT,),
         timeout_s=SLOW_S,

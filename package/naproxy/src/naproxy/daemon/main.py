@@ -19,13 +19,14 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
 from naproxy import __version__
 from naproxy.api import configuration, measures
 from naproxy.api.cached import Cached
-from naproxy.api.calls import Handlers, joined
+from naproxy.api.calls import ApiError, Handlers, joined
 from naproxy.api.certificates import Certificates
 from naproxy.api.checklist import BACKUP, Checklist
 from naproxy.api.command import add_config_option, installation_options, installed
@@ -39,6 +40,7 @@ from naproxy.config.installation import Installation
 from naproxy.config.worked import PROVED_S, Chosen, Worked
 from naproxy.controller import slots
 from naproxy.controller.context import BoxContext
+from naproxy.controller.intensity import Intensity
 from naproxy.controller.learning import Learner
 from naproxy.controller.meters import Meters
 from naproxy.controller.runner import Runner
@@ -132,6 +134,7 @@ class Controller:
         self._spent = Spent(self._page)
         self._history = History(self._journal, epoch_s)
         self._meters.sinks.append(self._history.add_second)
+        self._intensity = Intensity(self._history.carbon)
         self._learner = Learner(self._page)
         self.setup = Setup(
             self.current,
@@ -206,6 +209,7 @@ class Controller:
         self._certificates.stop()
         self._keeper.stop()
         self._notifier.stop()
+        self._intensity.stop()
         self._meters.stop()
         self._shared.verifier.stop()
         for runner in self.runners.values():
@@ -341,6 +345,7 @@ class Controller:
         self._learner.serve(ascii_site(host) for server in new.server for host in server.hosts)
         self._meters.use(new.meter, new.server)
         self._keeper.take(new)
+        self._intensity.configure(new.office)
         self._history.watch(server.id for server in new.server)
         self._remember(new)
         for name in fresh:
@@ -387,6 +392,7 @@ class Controller:
                 "metrics": lambda: {"text": measures.prometheus(self._told_status())},
                 "meters": self.meters,
                 "cache": self._told_cache,
+                "co2.look": self._look_at_co2,
                 **{name: partial(self._rows, name) for name in _TABLES},
                 "log": self._log,
             },
@@ -419,6 +425,12 @@ class Controller:
     def _told_status(self) -> dict[str, Any]:
         return {"box": self.status(), "servers": self._servers.status(), **self._said_by_meters()}
 
+    async def _look_at_co2(self) -> dict[str, Any]:
+        if self._intensity.status() is None:
+            raise ApiError(HTTPStatus.CONFLICT, Reason("co2.none"))
+        await self._intensity.look()
+        return {"co2": self._intensity.status()}
+
     def _told_cache(self) -> dict[str, Any]:
         warming = [{"server": name, **each.warmer.status()} for name, each in self.runners.items()]
         return {**self._fill.told(), "warming": warming}
@@ -436,6 +448,7 @@ class Controller:
             "history_error": self._journal.error,
             "settings_refused": refused.reason(self.file).plain() if refused else None,
             "energy_j": self._history.energy_j(),
+            "co2": self._intensity.status(),
             "edge": self._keeper.status(),
         }
 
