@@ -28,7 +28,7 @@ from naproxy.core.energy import Power, idealised
 from naproxy.core.hours import zone
 from naproxy.core.rates import Rates, rates
 from naproxy.core.state import Klass
-from naproxy.history.read import recorded
+from naproxy.history.read import carbon, recorded
 from naproxy.history.read.queries import open_history
 from naproxy.history.read.recorded import Requests
 from naproxy.history.visits import NEEDED, PAGE_LOAD, PROGRAM, SENT_AWAY
@@ -91,8 +91,11 @@ class Question:
     rates: Rates = field(default_factory=lambda: rates({}, UTC))
 
     @classmethod
-    def read(cls, said: Mapping[str, Any]) -> Question:
-        """Return the question in JSON; KeyError, TypeError or ValueError if it is none."""
+    def read(cls, said: Mapping[str, Any], co2: Mapping[int, float] | None = None) -> Question:
+        """Return the question in JSON; KeyError, TypeError or ValueError if it is none.
+
+        `co2`: what was recorded of it, as `core.rates` takes it.
+        """
         policies = tuple(said.get("policies") or POLICIES)
         unknown = set(policies) - set(POLICIES)
         if unknown:
@@ -109,7 +112,7 @@ class Question:
             ),
             promise=Promise(float(said["promise"]["f"]), float(said["promise"]["delta_s"])),
             policies=policies,
-            rates=rates(said.get("rates", {}), zone(str(said.get("time_zone", "")))),
+            rates=rates(said.get("rates", {}), zone(str(said.get("time_zone", ""))), co2),
         )
 
 
@@ -315,8 +318,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("data_dir", type=Path, metavar="DATA_DIR", help="where history.db is")
     args = parser.parse_args(arguments)
     try:
-        asked = Question.read(json.load(sys.stdin))
+        said = json.load(sys.stdin)
         with closing(open_history(args.data_dir)) as db:
+            asked = Question.read(said, carbon.hours(db))
             told = once_a_percent(lambda share: say_json({"share": share}))
             found = answer(db, asked, told)
     except NotEnoughError as error:
