@@ -15,6 +15,7 @@ class Control:
         self.wake_s: float | None = None
         self.servers = 1
         self.office: dict[str, Any] = {}
+        self.co2: dict[str, Any] | None = None
         self.fault: ApiError | None = None
 
     def get(self, path: str, timeout_s: float = 5.0, **query: object) -> Any:
@@ -24,7 +25,8 @@ class Control:
             servers = [self._server(n) for n in range(self.servers)]
             return {"server": servers, "box": {"proxy_w": 5}, "office": {**self.office}}
         if path == "/v1/status":
-            return {"servers": [{"id": "web", "wake_s": self.wake_s, "sleep_s": None}]}
+            servers = [{"id": "web", "wake_s": self.wake_s, "sleep_s": None}]
+            return {"servers": servers, "box": {"co2": self.co2}}
         if path == "/v1/servers/web/commission":
             fitted = self.fit and {
                 n: {"value": v, "low": v, "high": v} for n, v in self.fit.items()

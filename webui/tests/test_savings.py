@@ -14,6 +14,7 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 from history_past import OFF_MW, ON_MW, Past, known
+from naproxy.core.rates import Rates
 from naproxy.core.reason import Reason
 from naproxy.core.state import State
 from naproxy.lab.estimate import hindsight
@@ -21,7 +22,7 @@ from naproxy.shm import page
 from naproxy.shm.page import Outcome
 from naproxy_webui.http.errors import ApiError
 from naproxy_webui.office.equipment import Equipment, Server
-from naproxy_webui.office.money import office_rates
+from naproxy_webui.office.money import means_of_year, office_rates
 from naproxy_webui.office.office import forget_office
 from naproxy_webui.options import Settings
 from naproxy_webui.pages.savings.page import POLICIES
@@ -128,6 +129,93 @@ def test_the_rates_stay_the_same_object_until_one_changes(app: Flask, control: C
         control.office["price_per_kwh"] = 0.5
         forget_office()
         assert office_rates().price.at(0) == 0.5
+
+
+def record(past: Past, *co2_g: float) -> None:
+    """Say what an API said of the hours from the past's begin on."""
+    hours = [(past.begun_s + 3600 * n, 1, each) for n, each in enumerate(co2_g)]
+    sql = "INSERT OR REPLACE INTO co2_hours (t_s, readings, mean_g) VALUES (?, ?, ?)"
+    past.journal.store.batch(lambda db: db.executemany(sql, hours))
+
+
+def test_the_rates_stay_the_same_object_until_another_hour_is_recorded(
+    app: Flask, past: Past
+) -> None:
+    def rates() -> Rates:
+        with app.test_request_context():
+            return office_rates()
+
+    record(past, 100.0)
+    first = rates()
+    assert rates() is first
+    assert first.co2.at(past.begun_s) == 100.0
+    record(past, 100.0, 300.0)
+    second = rates()
+    assert second is not first
+    assert [second.co2.at(past.begun_s + 3600 * n) for n in range(3)] == [100.0, 300.0, None]
+    assert rates() is second
+
+
+def test_each_recorded_hour_counts_with_its_own_co2(
+    client: FlaskClient, past: Past, control: Control
+) -> None:
+    stop(past)
+    control.office["co2_g_per_kwh"] = 500.0
+    forget(client)
+    flat = get(client, view="all")
+    record(past, *[250.0] * 3)
+    found = get(client, view="all")
+    always_kwh = found["total"]["always_j"] / 3.6e6
+    assert flat["always_worth"]["co2_g"] == pytest.approx(500 * always_kwh)
+    known_s = found["total"]["measured_s"] + found["total"]["modelled_s"]
+    recorded = 3 * 3600 / known_s
+    mean_g = 250 * recorded + 500 * (1 - recorded)
+    assert found["always_worth"]["co2_g"] == pytest.approx(mean_g * always_kwh)
+    assert found["assumed"]["office"]["co2_changes"] is True
+    parts = [part["sums"]["always_j"] for part in found["parts"]]
+    assert sum(parts) == pytest.approx(found["total"]["always_j"])
+
+
+def test_where_only_an_api_says_co2_other_hours_count_none(client: FlaskClient, past: Past) -> None:
+    stop(past)
+    assert get(client, view="all")["always_worth"]["co2_g"] is None
+    record(past, 300.0)
+    found = get(client, view="all")
+    assert found["always_worth"]["co2_g"] == pytest.approx(300 * ON_MW / 1e6)
+    assert found["assumed"]["office"]["co2_g_per_kwh"] == 300.0
+
+
+def test_of_the_coming_year_the_mean_is_what_was_recorded(
+    app: Flask, past: Past, control: Control
+) -> None:
+    record(past, 100.0, 200.0)
+    with app.test_request_context():
+        found = means_of_year()
+        assert (found["mean_co2"], found["recorded_co2"]) == (None, 150.0)
+        control.office["co2_g_per_kwh"] = 500.0
+        forget_office()
+        found = means_of_year()
+        assert (found["mean_co2"], found["recorded_co2"]) == (pytest.approx(500.0), None)
+
+
+def test_who_says_the_co2_is_told_and_since_when_he_does_not(
+    client: FlaskClient, past: Past, control: Control
+) -> None:
+    stop(past)
+    assert get(client)["assumed"]["office"]["co2_source"] is None
+    control.office["co2_url"] = "https://api.example.org:8443/v3?zone=CH"
+    forget(client)
+    source = {"host": "api.example.org:8443", "problem": "", "failed_since_s": None}
+    assert get(client)["assumed"]["office"]["co2_source"] == source
+    problem = Reason("co2.status", status=500).plain()
+    control.co2 = {"problem": problem, "failed_since_s": 1.7e9}
+    source |= {"problem": "The answer has the status 500.", "failed_since_s": 1.7e9}
+    assert get(client)["assumed"]["office"]["co2_source"] == source
+
+
+def forget(client: FlaskClient) -> None:
+    with client.application.app_context():
+        forget_office()
 
 
 def test_what_was_measured_is_said_to_be(client: FlaskClient, past: Past) -> None:

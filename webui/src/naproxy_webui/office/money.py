@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import time
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
+from urllib.parse import urlsplit
 
-from flask import current_app
+from flask import current_app, g
 from naproxy.core.rates import Rates, rates
+from naproxy.history.read import carbon
 
+from naproxy_webui.http.control import control
+from naproxy_webui.http.errors import ApiError
+from naproxy_webui.i18n.reasons import plain
+from naproxy_webui.office.history import history
 from naproxy_webui.office.office import office, rates_said
 from naproxy_webui.office.ranges import zone
 
@@ -16,10 +25,33 @@ _YEAR_S: Final = 365.25 * 86400
 
 
 def means_of_year() -> dict[str, float | None]:
-    """Return what a kilowatt-hour costs and emits in the coming year, on average."""
+    """Return what a kilowatt-hour costs and emits in the coming year, on average.
+
+    `recorded_co2`: where nothing else says what is to come, what was recorded in the last year.
+    """
     now_s, known = time.time(), office_rates()
     year = now_s, now_s + _YEAR_S
-    return {"mean_price": known.price.mean(*year), "mean_co2": known.co2.mean(*year)}
+    mean_co2 = known.co2.mean(*year)
+    return {
+        "mean_price": known.price.mean(*year),
+        "mean_co2": mean_co2,
+        "recorded_co2": known.co2.mean(now_s - _YEAR_S, now_s) if mean_co2 is None else None,
+    }
+
+
+def co2_source() -> dict[str, Any] | None:
+    """Return which host says the CO2 of the hours, what is wrong, since when; None: none does."""
+    url = office().co2_url
+    if not url:
+        return None
+    said: dict[str, Any] = {}
+    with suppress(ApiError):
+        said = control().get("/v1/status").get("box", {}).get("co2") or {}
+    return {
+        "host": urlsplit(url).netloc,
+        "problem": plain(said.get("problem")),
+        "failed_since_s": said.get("failed_since_s"),
+    }
 
 
 def office_rates() -> Rates:
@@ -28,9 +60,29 @@ def office_rates() -> Rates:
     It is the same object until one of them changes: what was reckoned with it goes by that.
     """
     kept: dict[str, Any] = current_app.extensions.setdefault("naproxy_office_rates", {})
+    newest, hours = _recorded(kept)
     # The machine's own zone is another object each time, so it is known by its file.
-    made_of = rates_said(), office().time_zone or os.path.realpath("/etc/localtime")
+    made_of = rates_said(), office().time_zone or os.path.realpath("/etc/localtime"), newest
     if kept.get("made_of") != made_of:
-        kept.update(made_of=made_of, rates=rates(made_of[0], zone()))
+        kept.update(made_of=made_of, rates=rates(made_of[0], zone(), hours))
     found: Rates = kept["rates"]
     return found
+
+
+def _recorded(kept: dict[str, Any]) -> tuple[tuple[int, int] | None, Mapping[int, float]]:
+    """Return the hours of CO2 that were recorded, and by what these are told from others.
+
+    Hours come at the end: those before the newest that is known are not read again. Within a
+    request they stay the same.
+    """
+    if "co2_recorded" not in g:
+        newest, hours = kept.get("recorded", (None, {}))
+        with suppress(ApiError, sqlite3.OperationalError):  # no history yet, or an older one
+            found = carbon.newest(history())
+            if found != newest:
+                later = newest is not None and found is not None and newest <= found
+                fresh = carbon.hours(history(), newest[0] if later else 0)
+                newest, hours = found, {**(hours if later else {}), **fresh}
+        kept["recorded"] = g.co2_recorded = (newest, hours)
+    found_: tuple[tuple[int, int] | None, Mapping[int, float]] = g.co2_recorded
+    return found_

@@ -27,6 +27,7 @@ class Office:
     language: str | None = None
     time_zone: str | None = None
     currency: str | None = None
+    co2_url: str | None = None
 
 
 def office() -> Office:

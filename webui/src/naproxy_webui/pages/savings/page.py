@@ -33,7 +33,7 @@ from naproxy_webui.http.api import route
 from naproxy_webui.http.page import Page
 from naproxy_webui.office.figures import middle
 from naproxy_webui.office.history import history, looked_after_until_s, server_names
-from naproxy_webui.office.money import office_rates
+from naproxy_webui.office.money import co2_source, office_rates
 from naproxy_webui.office.office import office
 from naproxy_webui.office.ranges import of_calendar, zone
 from naproxy_webui.pages.savings.saving import Believed, believed, shown, sums
@@ -232,6 +232,7 @@ def assumed(what: Believed, from_s: float, to_s: float) -> dict[str, Any]:
             "price_changes": known.price.changes(from_s, to_s),
             "co2_g_per_kwh": known.co2.mean(from_s, to_s),
             "co2_changes": known.co2.changes(from_s, to_s),
+            "co2_source": co2_source(),
         },
     }
 

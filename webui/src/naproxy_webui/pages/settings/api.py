@@ -66,6 +66,12 @@ def _in_words(said: Any) -> Any:
     return said
 
 
+def _co2_in_words(said: Any) -> Any:
+    """Say in words what went wrong, if anything."""
+    return {**said, "words": plain((said.get("co2") or {}).get("problem"))}
+
+
+mount(blueprint, "co2.look", "/api/settings/co2/look", then=_co2_in_words)
 mount(blueprint, "notify", "/api/settings/notify", then=_in_words)
 mount(blueprint, "notify.test", "/api/settings/notify/test", then=_in_words)
 mount(blueprint, "cache.empty", "/api/settings/cache/empty")

@@ -5,6 +5,7 @@ import {
 	clock,
 	co2,
 	date,
+	dateTime,
 	day,
 	duration,
 	energy,
@@ -26,6 +27,9 @@ export async function showSaved({ saved }) {
 	const words = how(total, assumed, known_s);
 	const since_s = saved.priced_since_s;
 	if (since_s !== null) words.push(t("savings.how_priced", { date: date(since_s) }));
+	const { host, problem, failed_since_s: failed_s } = assumed.office.co2_source ?? {};
+	if (problem)
+		words.push(t("savings.how_co2_failed", { host, time: dateTime(failed_s), why: problem }));
 	at("how").replaceChildren(...words.map((each) => h("p.small", each)));
 	await barChart(at("energy"), bars(saved));
 }
@@ -42,8 +46,10 @@ function stats(total, worth, office, known_s) {
 	const price = office.price_changes
 		? t("savings.money_each")
 		: t("savings.money_note", { price: money(office.price_per_kwh) });
+	const source = office.co2_source;
+	const each = source ? t("savings.co2_said", { host: source.host }) : t("savings.co2_each");
 	const grams = office.co2_changes
-		? t("savings.co2_each")
+		? each
 		: t("savings.co2_note", { grams: number(office.co2_g_per_kwh) });
 	const naps = t("savings.asleep_note", { count: total.switches });
 	return [
@@ -147,7 +153,7 @@ export function showExact({ saved }) {
 		[
 			t(`savings.value.co2${office.co2_changes ? "_mean" : ""}`),
 			grams === null ? "–" : `${number(grams)} g`,
-			configured,
+			(office.co2_changes && office.co2_source?.host) || configured,
 		],
 		[
 			t("savings.value.promise"),

@@ -6,6 +6,7 @@ import { picos } from "../../kit/pico.js";
 import { nameCurrencies } from "../../kit/places.js";
 import { services } from "../../kit/services.js";
 import { bands } from "./bands.js";
+import { carbonDioxide } from "./co2.js";
 import { emptyCache, logs, machine, makers, restore } from "./box.js";
 import {
 	addForm,
@@ -34,6 +35,7 @@ nameCurrencies();
 modes();
 emptyCache();
 notifications();
+carbonDioxide();
 logs();
 makers();
 restore();

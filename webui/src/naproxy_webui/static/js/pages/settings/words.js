@@ -85,11 +85,12 @@ function hours(name) {
  * @returns {(told: DOMStringMap) => string}
  */
 function perYear(where, key, show) {
-	return ({ watts: drawn, mean }) => {
+	return ({ watts: drawn, mean, recorded }) => {
 		// Of what changes by the hour the box says the mean of a year.
-		const each = mean ? Number(mean) : number_at(where);
+		const said = mean ? Number(mean) : number_at(where);
+		const each = said || Number(recorded ?? 0);
 		if (!each) return t(`settings.says.no_${key}`);
-		return t(`settings.says.${key}`, {
+		return t(`settings.says.${key}${said ? "" : "_recorded"}`, {
 			watts: watts(Number(drawn)),
 			year: show((Number(drawn) / 1000) * YEAR_H * each),
 		});
@@ -126,8 +127,18 @@ function in_clear({ saved }) {
 	return names && t("settings.says.in_clear", { ways: names });
 }
 
+/** Does the key of the API for carbon dioxide go by plain HTTP? */
+function co2_in_clear() {
+	const key = field("office.co2_key_file");
+	const removed = one('input[data-forget="office.co2_key_file"]')?.checked ?? false;
+	const has = key.value !== "" || ("given" in key.dataset && !removed);
+	const address = valueIn(field("office.co2_url"));
+	return has && address.startsWith("http:") ? t("settings.says.co2_in_clear") : "";
+}
+
 /** @type {Record<string, (told: DOMStringMap) => string>} */
 const SAYS = {
+	co2_in_clear,
 	in_clear,
 	promise,
 	who,
