@@ -166,3 +166,11 @@ def test_robots_are_exported_by_name_and_day(box: Box, capsys: pytest.CaptureFix
     [row, _] = table(export(box, capsys, "agents"))
     assert (row["day"], row["agent"], row["class"]) == ("2023-11-14", "Googlebot", "crawler")
     assert (row["outcome"], row["requests"]) == ("refused", "1")
+
+
+def test_hours_of_carbon_dioxide_are_exported(box: Box, capsys: pytest.CaptureFixture[str]) -> None:
+    box.history.carbon(118.5)
+    box.history.flush()
+    [row] = table(export(box, capsys, "co2"))
+    assert (row["t_s"], row["co2_g_per_kwh"]) == (str(START_S // 3600 * 3600), "118.5")
+    assert row["readings"] == "1"

@@ -142,6 +142,15 @@ def _agents(db: sqlite3.Connection, what: str, part: Part) -> Rows:
         yield {"day": _time(row["t_s"], part.zone)[:10], **row}
 
 
+def _co2(db: sqlite3.Connection, what: str, part: Part) -> Rows:
+    found = db.execute(
+        "SELECT t_s, mean_g, readings FROM co2_hours WHERE t_s >= ? AND t_s < ? ORDER BY t_s",
+        (int(part.from_s), int(part.to_s)),
+    )
+    for t_s, *rest in found:
+        yield dict(zip(COLUMNS[what], (_time(t_s, part.zone), t_s, *rest), strict=True))
+
+
 _ROWS: Final[dict[str, Callable[[sqlite3.Connection, str, Part], Rows]]] = {
     "power": _power,
     "energy": _energy,
@@ -151,6 +160,7 @@ _ROWS: Final[dict[str, Callable[[sqlite3.Connection, str, Part], Rows]]] = {
     "clock": _events,
     "traffic": _traffic,
     "agents": _agents,
+    "co2": _co2,
 }
 
 COLUMNS: Final[dict[str, tuple[str, ...]]] = {
@@ -168,5 +178,6 @@ COLUMNS: Final[dict[str, tuple[str, ...]]] = {
     "clock": ("time", "t_s", "what", "shift_s", "since_s"),
     "traffic": ("time", "t_s", "server", "class", "outcome", "requests", "delayed"),
     "agents": ("day", "t_s", "server", "agent", "class", "outcome", "requests", "delayed"),
+    "co2": ("time", "t_s", "co2_g_per_kwh", "readings"),
 }
 """What there is to export, and the names of its columns."""
