@@ -1,6 +1,6 @@
 // The API for carbon dioxide, asked now.
 
-import { at, button, h, one, post, t } from "../../kit/core.js";
+import { button, h, one, post, t } from "../../kit/core.js";
 import { number } from "../../kit/format.js";
 
 export function carbonDioxide() {
@@ -11,7 +11,8 @@ export function carbonDioxide() {
 		said.textContent = t("settings.co2_trying");
 		try {
 			const { co2, words } = await post("/api/settings/co2/look");
-			said.textContent = words || t("settings.co2_read", { grams: number(co2.co2_g_per_kwh) });
+			said.textContent =
+				words || t("settings.co2_read", { grams: number(co2.co2_g_per_kwh) });
 		} catch (error) {
 			said.textContent = /** @type {Error} */ (error).message;
 		}
