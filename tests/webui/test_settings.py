@@ -522,6 +522,40 @@ def test_a_token_that_would_go_unencrypted_is_warned_of(page: WatchedPage) -> No
     assert violations(page) == []
 
 
+class _Grid(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200 if self.headers["auth-token"] == "hush" else 401)
+        self.end_headers()
+        self.wfile.write(b'{"data": [{"co2": "118.4"}]}')
+
+    def log_message(self, *_: object) -> None: ...
+
+
+def test_the_api_for_carbon_dioxide_is_asked_now_and_what_fails_is_said(page: WatchedPage) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Grid) as server:
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        host = f"127.0.0.1:{server.server_port}"
+        page.goto("/settings/office")
+        page.get_by_text("From an API").click()
+        field(page, "office.co2_url").fill(f"http://{host}/")
+        field(page, "office.co2_value").fill("/data/0/co2")
+        expect(said(page, "co2_in_clear")).to_be_hidden()
+        for key, words in (("hush", "It says 118 g per kWh."), ("wrong", "the status 401")):
+            field(page, "office.co2_key_file").fill(key)
+            expect(said(page, "co2_in_clear")).to_contain_text("The key is sent in clear")
+            save(page)
+            # The page begins anew then, and shows no key.
+            expect(field(page, "office.co2_key_file")).to_have_value("")
+            saved(page)
+            page.get_by_role("button", name="Ask now").click()
+            expect(page.locator("[data-co2-try]")).to_contain_text(words)
+        assert violations(page) == []
+        page.goto("/savings?view=all")
+        failed = re.compile(f"{re.escape(host)} has said nothing about CO₂ since .*the status 401")
+        expect(page.locator("#how")).to_contain_text(failed)
+        server.shutdown()
+
+
 # Where the office, the box and the browser have three clocks
 
 

@@ -4,11 +4,12 @@ import json
 import os
 import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
-from box import Box
+from box import Box, wait_for
 from naproxy.core.state import State
 
 pytestmark = [
@@ -69,6 +70,33 @@ def test_a_secret_is_not_shown_survives_and_is_named(box: Box) -> None:
     status, answer = patch(box, put("mqtt", {"host": "192.0.2.5", "topic": "box"}))
     assert (status, answer["mqtt"]["topic"]) == (200, "box")
     assert 'password = "hush" # do not tell' in box.file.read_text()
+
+
+class _Grid(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b'{"carbonIntensity": 118.4}')
+
+    def log_message(self, *_: object) -> None: ...
+
+
+def test_an_api_for_carbon_dioxide_is_asked_at_once_and_forgotten_at_once(box: Box) -> None:
+    def told() -> Any:
+        return box.call("GET", "/v1/status")[1]["box"]["co2"]
+
+    assert told() is None
+    assert box.call("POST", "/v1/co2/look", b"{}")[0] == 409
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Grid) as server:
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/"
+        assert patch(box, put("office.co2_url", url))[0] == 200
+        wait_for("an answer", lambda: told()["co2_g_per_kwh"] == 118.4, box.log)
+        server.shutdown()
+    status, answer = box.call("POST", "/v1/co2/look", b"{}")
+    assert (status, answer["co2"]["problem"]["code"]) == (200, "co2.unreachable")
+    assert patch(box, put("office.co2_url", ""))[0] == 200
+    assert told() is None
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ export function carbonDioxide() {
 	const ask = async () => {
 		said.textContent = t("settings.co2_trying");
 		try {
+			/** @type {any} */
 			const { co2, words } = await post("/api/settings/co2/look");
 			said.textContent =
 				words || t("settings.co2_read", { grams: number(co2.co2_g_per_kwh) });
