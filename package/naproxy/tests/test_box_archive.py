@@ -236,6 +236,50 @@ def test_without_secrets_the_settings_go_on_naming_the_files_of_the_box(
     assert ssh.address == "192.0.2.13"
 
 
+API = '[office]\nco2_url = "https://co2.example.org/"\nco2_key_file = "ETC/co2-key"\n'
+
+
+def with_api(home: Home, text: str = API) -> str:
+    (home.etc / "co2-key").write_text("hush\n")
+    home.write(text + TOML)
+    return str(home.etc / "co2-key")
+
+
+def test_without_secrets_an_api_keeps_its_key(home: Home, tmp_path: Path) -> None:
+    key = with_api(home)
+    home.backup(tmp_path / "b")
+    restored(home, tmp_path / "b")
+    office = config.read(home.file).office
+    assert (office.co2_url, office.co2_key_file) == ("https://co2.example.org/", key)
+
+
+@pytest.mark.parametrize("with_secrets", [True, False])
+@pytest.mark.parametrize("own", ["", API])
+@pytest.mark.parametrize("named", ["co2-key", "agent.key"])
+def test_another_api_in_a_backup_is_sent_no_file_of_the_box(
+    home: Home, tmp_path: Path, own: str, named: str, with_secrets: bool
+) -> None:
+    with_api(home, API.replace("example.org", "evil.example").replace("co2-key", named))
+    (home.etc / named).rename(home.etc / "away")  # the backup has no such file
+    home.backup(tmp_path / "b", secrets=True)
+    (home.etc / "away").rename(home.etc / named)
+    with_api(home, own)
+    restored(home, tmp_path / "b", with_secrets=with_secrets)
+    office = config.read(home.file).office
+    assert office.co2_url == "https://co2.evil.example/"
+    assert office.co2_key_file == str(home.etc / "secrets/not-restored")
+
+
+def test_with_secrets_an_api_comes_with_its_key(home: Home, tmp_path: Path) -> None:
+    key = with_api(home)
+    home.backup(tmp_path / "b", secrets=True)
+    home.write(TOML)
+    (home.etc / "co2-key").unlink()
+    restored(home, tmp_path / "b", with_secrets=True)
+    assert config.read(home.file).office.co2_key_file == key
+    assert (home.etc / "co2-key").read_text() == "hush\n"
+
+
 @pytest.mark.parametrize("secrets", [True, False])
 def test_without_secrets_the_fleets_server_stays_that_of_the_box(
     home: Home, tmp_path: Path, secrets: bool
