@@ -423,13 +423,6 @@ vmod_defer_crawlers(VRT_CTX)
 	return (task_flag(ctx, NAPROXY_F_DEFER));
 }
 
-VCL_BOOL v_matchproto_(td_naproxy_aggressive)
-vmod_aggressive(VRT_CTX)
-{
-
-	return (task_flag(ctx, NAPROXY_F_AGGRESSIVE));
-}
-
 /* Do files belong to nobody, and some cookies say nothing? */
 static bool
 site_shares(const struct np_site *site)
@@ -529,14 +522,6 @@ task_url(VRT_CTX)
 
 	hp = ctx->http_req != NULL ? ctx->http_req : ctx->http_bereq;
 	return (hp == NULL ? NULL : hp->hd[HTTP_HDR_URL].b);
-}
-
-VCL_BOOL v_matchproto_(td_naproxy_file)
-vmod_file(VRT_CTX)
-{
-
-	CHECK_OBJ_NOTNULL(ctx, VRT_CTX_MAGIC);
-	return (np_file(task_url(ctx)));
 }
 
 VCL_BOOL v_matchproto_(td_naproxy_shared)

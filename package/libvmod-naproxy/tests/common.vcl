@@ -117,7 +117,6 @@ sub vcl_synth {
 	set resp.http.Page-Load = naproxy.page_load();
 	set resp.http.Waiting-Page = naproxy.waiting_page();
 	set resp.http.Defer-Crawlers = naproxy.defer_crawlers();
-	set resp.http.Aggressive = naproxy.aggressive();
 	set resp.http.Grace = naproxy.grace();
 	set resp.http.Connect-Timeout = naproxy.connect_timeout();
 	set resp.http.First-Byte-Timeout = naproxy.first_byte_timeout();
