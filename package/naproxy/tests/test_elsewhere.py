@@ -17,6 +17,23 @@ FILE = """
 [office]
 co2_url = "https://co2.example.org/v3/latest?zone=CH"
 co2_key_file = "FOLDER/co2-key"
+[[server]]
+id = "web"
+address = "192.0.2.2"
+mac = "02:00:5e:10:00:02"
+[server.sleep]
+driver = "redfish"
+host = "192.0.2.3"
+fingerprint = "FINGERPRINT"
+user = "box"
+password_file = "FOLDER/bmc"
+[[meter]]
+id = "plug"
+of = "web"
+driver = "tasmota"
+host = "192.0.2.4"
+user = "admin"
+password_file = "FOLDER/plug"
 [notify]
 mail_to = ["anna@example.org"]
 smtp_host = "mail.example.org"
@@ -38,7 +55,8 @@ token = "hush"
 @pytest.fixture
 def ours(tmp_path: Path) -> InForce:
     file = tmp_path / "naproxy.toml"
-    file.write_text(FILE.replace("FOLDER", str(tmp_path)))
+    pin = ":".join(["AB"] * 32)
+    file.write_text(FILE.replace("FOLDER", str(tmp_path)).replace("FINGERPRINT", pin))
     return InForce(file, Worked(file).choose(), lambda _: None)
 
 
@@ -149,3 +167,47 @@ def test_it_can_be_removed(ours: InForce) -> None:
     url = "https://co2.example.com/"
     change(ours, ("office.co2_url", url), ("office.co2_key_file", ""))
     assert ours.current().office.co2_key_file == ""
+
+
+# ------------------------------------------------------- of meters and ways to sleep
+
+
+def refusals(ours: InForce, *changes: tuple[str, Any]) -> list[tuple[str, str]]:
+    with pytest.raises(ApiError) as refused:
+        change(ours, *changes)
+    return [(each["where"], each["code"]) for each in refused.value.body["problems"]]
+
+
+@pytest.mark.parametrize(
+    ("section", "host"),
+    [
+        ("meter.plug", "192.0.2.66"),
+        ("meter.plug", "evil.example"),
+        ("server.web.sleep", "192.0.2.66"),
+    ],
+)
+def test_a_password_in_a_file_is_not_sent_to_another_host(
+    ours: InForce, section: str, host: str
+) -> None:
+    key = f"{section}.password_file"
+    assert refusals(ours, (f"{section}.host", host)) == [(key, "config.secret_again")]
+    change(ours, (f"{section}.host", host), (key, {"secret": "hush"}))
+
+
+def test_nor_to_another_port_of_it(ours: InForce) -> None:
+    again = [("meter.plug.password_file", "config.secret_again")]
+    assert refusals(ours, ("meter.plug.port", 8080)) == again
+
+
+@pytest.mark.parametrize("of", ["bmc", "co2-key"])
+def test_a_file_with_another_secret_is_not_sent_to_a_new_meter(
+    ours: InForce, tmp_path: Path, of: str
+) -> None:
+    new = {
+        **{"id": "new", "of": "web", "driver": "tasmota", "host": "192.0.2.66", "user": "admin"},
+        "password_file": str(tmp_path / of),
+    }
+    with pytest.raises(ApiError) as refused:
+        asyncio.run(configuration.change(ours, [Change("add", "meter", new)], ours.version))
+    (problem,) = refused.value.body["problems"]
+    assert (problem["where"], problem["code"]) == ("meter.new.password_file", "config.secret_again")

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from naproxy.config import edit as configedit
 from naproxy.config.document import Config
 from naproxy.config.edit import Change
 from naproxy.config.paths import inside
 from naproxy.core.files import peek
-from naproxy.core.schema import secrets
+from naproxy.core.schema import given, secrets
 
 _MOST_BYTES: Final = 1 << 16
 _NO_SECRET: Final = ("known_hosts_file",)
@@ -36,21 +35,9 @@ def private(loaded: Config) -> list[str]:
     return [*secrets(loaded), *(["fleet.url"] if loaded.fleet.url else [])]
 
 
-def _values(value: Any) -> Iterator[tuple[dataclasses.Field[Any], Any]]:
-    """Yield what a loaded configuration has, and how each value was declared."""
-    if isinstance(value, tuple):
-        for member in value:
-            yield from _values(member)
-    elif dataclasses.is_dataclass(value):
-        for field in dataclasses.fields(value):
-            inner = getattr(value, field.name)
-            yield field, inner
-            yield from _values(inner)
-
-
 def files(loaded: Config) -> Iterator[Path]:
     """Yield the files that a loaded configuration names for keys and passwords."""
-    for field, value in _values(loaded):
+    for _, field, value, _ in given(loaded):
         if field.name.endswith("_file") and isinstance(value, str) and value:
             yield Path(value)
 
@@ -62,7 +49,7 @@ def named_files(loaded: Config, folder: Path) -> list[Path]:
 
 def values(loaded: Config) -> list[str]:
     """Return the secrets themselves: what must not be in anything that is given away."""
-    found = [str(value) for field, value in _values(loaded) if field.metadata.get("secret")]
+    found = [str(value) for _, field, value, _ in given(loaded) if field.metadata.get("secret")]
     for file in files(loaded):
         if file.name in _NO_SECRET or file.name == "known_hosts":
             continue

@@ -12,7 +12,7 @@ from typing import Final
 from naproxy.config.document import Config
 from naproxy.config.edit import Change
 from naproxy.core.reason import Reason
-from naproxy.core.schema import Problem
+from naproxy.core.schema import Problem, given
 
 _SENT: Final = (
     ("notify", "smtp_host", "smtp_password"),
@@ -42,6 +42,12 @@ def elsewhere(
             yield Problem(f"{section}.{secret}", Reason("config.key_itself"))
         elif to and to != _server(getattr(then, address)):
             yield Problem(f"{section}.{secret}", Reason("config.secret_again"))
+    known: dict[str, set[str]] = {}
+    for _, file, to in _files(before):
+        known.setdefault(file, set()).add(to)
+    for where, file, to in _files(new):
+        if to and file not in brought and to not in known.get(file, {to}):
+            yield Problem(where, Reason("config.secret_again"))
     for section, address, secret in _SENT:
         now, then = getattr(new, section), getattr(before, section)
         kept, to = getattr(then, secret), _server(getattr(now, address))
@@ -49,6 +55,14 @@ def elsewhere(
             continue
         if to != _server(getattr(then, address)) and not _brings(changes, section, secret):
             yield Problem(f"{section}.{secret}", Reason("config.secret_again"))
+
+
+def _files(config: Config) -> Iterator[tuple[str, str, str]]:
+    """Yield each key whose file has a secret, the file, and which host is sent it; "": none is."""
+    for where, field, file, section in given(config):
+        if field.metadata.get("holds") and file:
+            host = getattr(section, "host", "")
+            yield where, file, f"{host}:{getattr(section, 'port', 0)}" if host else ""
 
 
 def _server(address: str) -> str:

@@ -425,32 +425,30 @@ def plain(value: Any) -> Any:
     return [plain(v) for v in value] if isinstance(value, tuple) else value
 
 
-def secrets(value: Any, where: str = "") -> Iterator[str]:
+def given(value: Any, where: str = "") -> Iterator[tuple[str, dataclasses.Field[Any], Any, Any]]:
+    """Yield each key of a loaded configuration: path, declaration, value, and its section."""
+    if isinstance(value, tuple):
+        for number, member in enumerate(value, 1):
+            yield from given(member, f"{where}.{getattr(member, 'id', number)}")
+    elif dataclasses.is_dataclass(value):
+        for field in dataclasses.fields(value):
+            inner, here = getattr(value, field.name), _join(where, field.name)
+            yield here, field, inner, value
+            yield from given(inner, here)
+
+
+def secrets(value: Any) -> Iterator[str]:
     """Yield the paths of the secrets that a loaded configuration has: what `plain` left out."""
-    if isinstance(value, tuple):
-        for number, member in enumerate(value, 1):
-            yield from secrets(member, f"{where}.{getattr(member, 'id', number)}")
-    elif dataclasses.is_dataclass(value):
-        for field in dataclasses.fields(value):
-            inner, here = getattr(value, field.name), _join(where, field.name)
-            if field.metadata.get("secret"):
-                yield from (here,) if inner else ()
-            else:
-                yield from secrets(inner, here)
+    return (
+        where for where, field, inner, _ in given(value) if field.metadata.get("secret") and inner
+    )
 
 
-def held(value: Any, where: str = "") -> Iterator[tuple[str, Held, str]]:
+def held(value: Any) -> Iterator[tuple[str, Held, str]]:
     """Yield the files of a loaded configuration that have a secret: key, what it is, the path."""
-    if isinstance(value, tuple):
-        for number, member in enumerate(value, 1):
-            yield from held(member, f"{where}.{getattr(member, 'id', number)}")
-    elif dataclasses.is_dataclass(value):
-        for field in dataclasses.fields(value):
-            inner, here = getattr(value, field.name), _join(where, field.name)
-            if about := field.metadata.get("holds"):
-                yield here, about, inner
-            else:
-                yield from held(inner, here)
+    for where, field, inner, _ in given(value):
+        if about := field.metadata.get("holds"):
+            yield where, about, inner
 
 
 def checked(read: Callable[[str], object]) -> Check:
