@@ -270,6 +270,41 @@ def test_another_api_in_a_backup_is_sent_no_file_of_the_box(
     assert office.co2_key_file == str(home.etc / "secrets/not-restored")
 
 
+FOREIGN = """
+[[meter]]
+id = "new"
+of = "bmc"
+"""
+TO_TASMOTA = 'driver = "tasmota"\nhost = "192.0.2.66"\nuser = "a"\n'
+TO_A_SERVER = 'driver = "ipmi"\ninterface = "lan"\nuser = "a"\n'
+
+
+@pytest.mark.parametrize("with_secrets", [True, False])
+@pytest.mark.parametrize("to", [TO_TASMOTA, TO_A_SERVER])
+def test_a_meter_in_a_backup_is_sent_no_password_of_the_box(
+    home: Home, tmp_path: Path, to: str, with_secrets: bool
+) -> None:
+    named = f'password_file = "{home.etc}/bmc/password"\n'
+    home.write(TOML.replace("192.0.2.11", "192.0.2.66") + FOREIGN + to + named)
+    (home.etc / "bmc/password").rename(home.etc / "away")  # the backup has no such file
+    home.backup(tmp_path / "b", secrets=True)
+    (home.etc / "away").rename(home.etc / "bmc/password")
+    home.write(TOML)
+    restored(home, tmp_path / "b", with_secrets=with_secrets)
+    (meter,) = config.read(home.file).meter
+    assert meter.password_file == str(home.etc / "secrets/not-restored")  # type: ignore[attr-defined]
+
+
+def test_another_port_in_a_backup_is_sent_no_password_of_the_box(
+    home: Home, tmp_path: Path
+) -> None:
+    home.write(TOML.replace('host = "192.0.2.5"', 'host = "192.0.2.5"\nport = 9999'))
+    home.backup(tmp_path / "b")
+    home.write(TOML)
+    restored(home, tmp_path / "b")
+    assert (config.read(home.file).mqtt.port, config.read(home.file).mqtt.password) == (9999, "")
+
+
 def test_with_secrets_an_api_comes_with_its_key(home: Home, tmp_path: Path) -> None:
     key = with_api(home)
     home.backup(tmp_path / "b", secrets=True)

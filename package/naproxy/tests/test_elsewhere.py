@@ -11,6 +11,7 @@ from naproxy.api import configuration
 from naproxy.api.calls import ApiError
 from naproxy.config.edit import Change
 from naproxy.config.in_force import InForce
+from naproxy.config.shown import shown
 from naproxy.config.worked import Worked
 
 FILE = """
@@ -74,7 +75,10 @@ def change(ours: InForce, *changes: tuple[str, Any]) -> None:
         ("notify.webhook", "https://hooks.example.org@evil.example/a", "notify.webhook_token"),
         ("notify.webhook", "https://hooks.example.org\\@evil.example/a", "notify.webhook_token"),
         ("notify.webhook", "https://hooks.example.org:8443/a", "notify.webhook_token"),
+        ("notify.smtp_port", 2525, "notify.smtp_password"),
+        ("notify.smtp_security", "tls", "notify.smtp_password"),
         ("mqtt.host", "evil.example", "mqtt.password"),
+        ("mqtt.port", 1884, "mqtt.password"),
         ("mqtt", {"host": "evil.example"}, "mqtt.password"),
         ("fleet.url", "https://evil.example", "fleet.token"),
     ],
@@ -155,7 +159,7 @@ def test_it_is_sent_there_if_it_is_given_again(ours: InForce) -> None:
 def test_no_other_file_may_be_named_for_it(ours: InForce, tmp_path: Path) -> None:
     """Else what is in any of the box's files could be sent anywhere."""
     other = str(tmp_path / "secrets" / "server-web-sleep-key-0123456789abcdef")
-    assert refused_with(ours, ("office.co2_key_file", other)) == "config.key_itself"
+    assert refused_with(ours, ("office.co2_key_file", other)) == "config.file_itself"
 
 
 def test_another_path_on_the_same_server_needs_no_key_again(ours: InForce) -> None:
@@ -172,42 +176,90 @@ def test_it_can_be_removed(ours: InForce) -> None:
 # ------------------------------------------------------- of meters and ways to sleep
 
 
-def refusals(ours: InForce, *changes: tuple[str, Any]) -> list[tuple[str, str]]:
+def refusals(ours: InForce, *changes: Change) -> list[tuple[str, str]]:
     with pytest.raises(ApiError) as refused:
-        change(ours, *changes)
+        asyncio.run(configuration.change(ours, list(changes), ours.version))
     return [(each["where"], each["code"]) for each in refused.value.body["problems"]]
 
 
+def meter(file: Path | str, **more: Any) -> Change:
+    """Add one at a host of somebody else's choice."""
+    new = {"id": "new", "of": "web", "driver": "tasmota", "host": "192.0.2.66", "user": "admin"}
+    return Change("add", "meter", {**new, "password_file": str(file), **more})
+
+
+AGAIN = "config.secret_again"
+
+
 @pytest.mark.parametrize(
-    ("section", "host"),
+    ("section", "key", "value"),
     [
-        ("meter.plug", "192.0.2.66"),
-        ("meter.plug", "evil.example"),
-        ("server.web.sleep", "192.0.2.66"),
+        ("meter.plug", "host", "192.0.2.66"),
+        ("meter.plug", "host", "evil.example"),
+        ("meter.plug", "port", 8080),
+        ("server.web.sleep", "host", "192.0.2.66"),
+        ("server.web.sleep", "fingerprint", ":".join(["CD"] * 32)),
     ],
 )
 def test_a_password_in_a_file_is_not_sent_to_another_host(
-    ours: InForce, section: str, host: str
+    ours: InForce, section: str, key: str, value: Any
 ) -> None:
-    key = f"{section}.password_file"
-    assert refusals(ours, (f"{section}.host", host)) == [(key, "config.secret_again")]
-    change(ours, (f"{section}.host", host), (key, {"secret": "hush"}))
+    file = f"{section}.password_file"
+    assert refusals(ours, Change("set", f"{section}.{key}", value)) == [(file, AGAIN)]
+    change(ours, (f"{section}.{key}", value), (file, {"secret": "hush"}))
 
 
-def test_nor_to_another_port_of_it(ours: InForce) -> None:
-    again = [("meter.plug.password_file", "config.secret_again")]
-    assert refusals(ours, ("meter.plug.port", 8080)) == again
-
-
-@pytest.mark.parametrize("of", ["bmc", "co2-key"])
+@pytest.mark.parametrize("of", ["bmc", "co2-key", "./bmc", "/bmc", "x/../bmc"])
 def test_a_file_with_another_secret_is_not_sent_to_a_new_meter(
     ours: InForce, tmp_path: Path, of: str
 ) -> None:
-    new = {
-        **{"id": "new", "of": "web", "driver": "tasmota", "host": "192.0.2.66", "user": "admin"},
-        "password_file": str(tmp_path / of),
-    }
-    with pytest.raises(ApiError) as refused:
-        asyncio.run(configuration.change(ours, [Change("add", "meter", new)], ours.version))
-    (problem,) = refused.value.body["problems"]
-    assert (problem["where"], problem["code"]) == ("meter.new.password_file", "config.secret_again")
+    (tmp_path / "x").mkdir()
+    found = refusals(ours, meter(f"{tmp_path}/{of}"))
+    assert found == [("meter.new.password_file", AGAIN)]
+
+
+@pytest.mark.parametrize("forgotten", ["meter.plug.password_file", "office.co2_key_file"])
+def test_nor_is_one_that_was_forgotten_first(ours: InForce, tmp_path: Path, forgotten: str) -> None:
+    file = {"meter": "plug", "office": "co2-key"}[forgotten.partition(".")[0]]
+    change(ours, (forgotten, ""))
+    found = refusals(ours, meter(tmp_path / file))
+    assert found == [("meter.new.password_file", "config.file_itself")]
+
+
+def test_nor_to_the_address_of_a_new_server(ours: InForce, tmp_path: Path) -> None:
+    other = {"id": "other", "address": "192.0.2.66", "mac": "02:00:5e:10:00:66"}
+    bmc = meter(tmp_path / "bmc", of="other", driver="ipmi", host="")
+    found = refusals(ours, Change("add", "server", other), bmc)
+    assert found == [("meter.new.password_file", AGAIN)]
+
+
+def test_a_meter_at_the_same_bmc_takes_the_same_file(ours: InForce, tmp_path: Path) -> None:
+    pin = ours.current().server[0].sleep.fingerprint  # type: ignore[attr-defined]
+    same = meter(tmp_path / "bmc", driver="redfish", host="192.0.2.3", fingerprint=pin)
+    asyncio.run(configuration.change(ours, [same], ours.version))
+
+
+def test_a_key_that_only_signs_stays_with_another_host(ours: InForce, tmp_path: Path) -> None:
+    key = tmp_path / "agent.key"
+    key.write_text("ab" * 32)
+    change(ours, ("server.web.sleep", {"driver": "agent", "key_file": str(key)}))
+    change(ours, ("server.web.sleep.host", "192.0.2.2"))
+    found = refusals(ours, meter(key))
+    assert found == [("meter.new.password_file", AGAIN)]
+
+
+def test_nor_does_mending_a_refused_file_send_one_elsewhere(ours: InForce) -> None:
+    good = ours.file.read_text()
+    Worked(ours.file).end(good.encode())
+    wrong = good.replace("[mqtt]", '[mqtt]\nevery_s = "wrong"')
+    ours.file.write_text(wrong)
+    refused = InForce(ours.file, Worked(ours.file).choose(), lambda _: None)
+    mend = configuration.handlers(refused)["config.mend"]
+    text = shown(wrong.encode())
+    assert text
+    text = text.replace('"wrong"', "30")
+    with pytest.raises(ApiError) as error:
+        mend(refused.version, text.replace("192.0.2.5", "192.0.2.66"))
+    assert error.value.body["problems"][0]["where"] == "mqtt.password"
+    mend(refused.version, text)
+    assert refused.current().mqtt.every_s == 30

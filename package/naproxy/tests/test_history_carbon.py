@@ -19,7 +19,7 @@ def hours(box: Box, since_s: int = 0) -> dict[int, float]:
 
 def newest(box: Box) -> tuple[int, int] | None:
     with closing(sqlite3.connect(box.directory / FILE)) as db:
-        return carbon.newest(db)
+        return carbon.newest(db, box.wall_s)
 
 
 def test_an_hour_has_the_mean_of_its_readings_also_over_a_restart(box: Box) -> None:
@@ -40,6 +40,19 @@ def test_each_hour_of_utc_has_its_own(box: Box) -> None:
     box.history.flush()
     assert hours(box) == {HOUR_S: 100.0, HOUR_S + 3600: 200.0}
     assert hours(box, HOUR_S + 3600) == {HOUR_S + 3600: 200.0}
+
+
+def test_an_hour_of_a_clock_that_was_ahead_hides_none_that_come(box: Box) -> None:
+    box.history.carbon(100.0)
+    box.history.flush()
+    with closing(sqlite3.connect(box.directory / FILE)) as db:
+        db.execute("INSERT INTO co2_hours VALUES (?, 1, 500)", (HOUR_S + 90 * 3600,))
+        db.commit()
+    assert newest(box) == (HOUR_S, 1)
+    box.pass_s(3600)
+    box.history.carbon(200.0)
+    box.history.flush()
+    assert newest(box) == (HOUR_S + 3600, 1)
 
 
 def test_while_the_clock_is_a_guess_nothing_is_recorded(box: Box) -> None:

@@ -101,7 +101,13 @@ def test_a_list_has_only_the_places_that_it_has(pointer: str) -> None:
                     "https://-x/",
                     "https://bücher.example/",
                 ),
-                *("https://[::1/", "https://a?x", "HTTPS://api.example.org/"),
+                *(
+                    "https://[::1/",
+                    "https://[1]/",
+                    "https://[.]/",
+                    "https://a?x",
+                    "HTTPS://api.example.org/",
+                ),
             )
         ),
         *(("co2_value", value, "config.json_pointer") for value in ("a", "/a~", "/a~2b", "#/a")),

@@ -78,7 +78,7 @@ def _recorded(kept: dict[str, Any]) -> tuple[tuple[int, int] | None, Mapping[int
     if "co2_recorded" not in g:
         newest, hours = kept.get("recorded", (None, {}))
         with suppress(ApiError, sqlite3.OperationalError):  # no history yet, or an older one
-            found = carbon.newest(history())
+            found = carbon.newest(history(), time.time())
             if found != newest:
                 later = newest is not None and found is not None and newest <= found
                 fresh = carbon.hours(history(), newest[0] if later else 0)

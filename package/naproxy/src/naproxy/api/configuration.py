@@ -49,7 +49,7 @@ def handlers(in_force: InForce) -> Handlers:
         if in_force.refused is None:
             raise ApiError(HTTPStatus.CONFLICT, Reason("config.not_refused"))
         _unchanged(in_force, version)
-        _checked(lambda: in_force.put(mended(text, in_force.text())))
+        _checked(lambda: in_force.put(mended(text, in_force.text()), ()))
         return in_force.told()
 
     return {

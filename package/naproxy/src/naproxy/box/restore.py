@@ -11,7 +11,7 @@ import json
 import logging
 import shutil
 import tomllib
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,8 +19,8 @@ from naproxy.box.secrets import files, private
 from naproxy.config import document as config
 from naproxy.config import edit as configedit
 from naproxy.config import paths
-from naproxy.config.document import Config
 from naproxy.config.edit import Change
+from naproxy.config.elsewhere import files_elsewhere
 from naproxy.config.paths import inside
 from naproxy.config.worked import Worked
 from naproxy.core.files import sync, write
@@ -36,7 +36,7 @@ READY: Final = "restore"
 _NEW: Final = "restore.new"
 _EDGE: Final = "edge.json"
 _ACCOUNTS: Final = "accounts.json"
-_WHERETO: Final = ("address", "host", "smtp_host")
+_WHERETO: Final = ("address", "host", "port", "smtp_host", "smtp_port")
 """Keys beside a secret that say who is sent it."""
 
 
@@ -107,29 +107,16 @@ def merged(found: archive.Found, file: Path, *, with_secrets: bool) -> bytes:
         # The box's own files stay as well, under the names that its own settings have for them.
         known_keys = {path for path, _, _ in held(theirs.config)}
         mine = [(path, name) for path, _, name in held(own.config) if name and path in known_keys]
-        none = str(file.parent / "secrets" / "not-restored")
-        told = {path for path, _ in mine if path.endswith(("password_file", "token_file"))}
-        told = {path for path in told if _whereto(path, data) != _whereto(path, others)}
-        kept = [Change("set", path, none if path in told else name) for path, name in mine]
-        text = configedit.edit(text, kept)
-    text = _key_for_its_api(text, own.config, file.parent, found.files if with_secrets else ())
+        text = configedit.edit(text, [Change("set", path, name) for path, name in mine])
+    new = config.parse(text)
     # Somebody may have made it to have root read or open what is none of the box's business.
-    if problems := list(paths.strange(config.parse(text), own.config, file.parent)):
+    if problems := list(paths.strange(new, own.config, file.parent)):
         raise archive.ArchiveError("backup.bad_configuration", detail="; ".join(map(str, problems)))
-    return text
-
-
-def _key_for_its_api(text: bytes, own: Config, folder: Path, coming: Collection[str]) -> bytes:
-    """Return the text without a file that the API for carbon dioxide has no business with.
-
-    It is sent as it is, so it is one of the backup's own, or the one that this box sends there.
-    """
-    new = config.parse(text).office
-    same = (new.co2_url, new.co2_key_file) == (own.office.co2_url, own.office.co2_key_file)
-    if not new.co2_key_file or same or _within(Path(new.co2_key_file), folder) in coming:
-        return text
-    none = str(folder / "secrets" / "not-restored")
-    return configedit.edit(text, [Change("set", "office.co2_key_file", none)])
+    # A file is the backup's own, or goes where this box sends it: else the key names none.
+    coming = [str(file.parent / name) for name in found.files] if with_secrets else []
+    none = str(file.parent / "secrets" / "not-restored")
+    wrong = [Change("set", each.where, none) for each in files_elsewhere(new, own.config, coming)]
+    return configedit.edit(text, wrong)
 
 
 def _whereto(path: str, data: Any) -> list[Any]:

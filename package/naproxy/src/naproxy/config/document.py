@@ -13,6 +13,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -112,7 +113,7 @@ def _is_currency(text: str) -> Reason | None:
 
 
 _WEB: Final = re.compile(
-    r"https?://(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\])"
+    r"https?://(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?|\[(?P<v6>[0-9A-Fa-f:.]+)\])"
     r"(?::(?P<port>[0-9]{1,5}))?(?:/[!-~]*)?"
 )
 _HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")
@@ -128,8 +129,11 @@ _OURS: Final = frozenset(
 def _is_web(text: str) -> Reason | None:
     # No name or password before the host: it is shown, and two programs may read it differently.
     found = _WEB.fullmatch(text)
-    ok = found and 1 <= int(found["port"] or HTTPS_PORT) <= 65535
-    return None if ok else Reason("config.web_address")
+    if found and 1 <= int(found["port"] or HTTPS_PORT) <= 65535:
+        with suppress(ValueError):
+            ipaddress.IPv6Address(found["v6"] or "::")
+            return None
+    return Reason("config.web_address")
 
 
 def _is_header(text: str) -> Reason | None:

@@ -6,8 +6,9 @@ none goes to another address than it was given for, unless it is given again.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterator
-from typing import Final
+from typing import Any, Final
 
 from naproxy.config.document import Config
 from naproxy.config.edit import Change
@@ -15,15 +16,17 @@ from naproxy.core.reason import Reason
 from naproxy.core.schema import Problem, given
 
 _SENT: Final = (
-    ("notify", "smtp_host", "smtp_password"),
-    ("notify", "ntfy", "ntfy_token"),
-    ("notify", "webhook", "webhook_token"),
-    ("mqtt", "host", "password"),
-    ("fleet", "url", "token"),
+    ("notify", ("smtp_host", "smtp_port", "smtp_security"), "smtp_password"),
+    ("notify", ("ntfy",), "ntfy_token"),
+    ("notify", ("webhook",), "webhook_token"),
+    ("mqtt", ("host", "port", "tls"), "password"),
+    ("fleet", ("url",), "token"),
 )
-"""Sections, their keys that say where to, and what is sent there."""
-_SENT_FROM_FILE: Final = (("office", "co2_url", "co2_key_file"),)
-"""The same, of what is in a file. Its name is no secret: who gives a name gives no secret again."""
+"""Sections, their keys that say where to (the first: whether at all), and what is sent there."""
+
+_TO: Final = {"driver": "", "port": 0, "tls": True, "interface": "lanplus", "fingerprint": ""}
+"""Keys beside a host that say who is sent a secret, and who could read it on the way; and what
+holds where a driver has no such key."""
 
 
 def elsewhere(
@@ -33,36 +36,61 @@ def elsewhere(
 
     `brought`: the files of those that come along.
     """
-    for section, address, secret in _SENT_FROM_FILE:
+    yield from files_elsewhere(new, before, brought)
+    for section, places, secret in _SENT:
         now, then = getattr(new, section), getattr(before, section)
-        file, to = getattr(now, secret), _server(getattr(now, address))
-        if not file or file in brought:
+        kept, to = getattr(then, secret), _place(now, places)
+        if not kept or not getattr(now, places[0]) or getattr(now, secret) != kept:
             continue
-        if file != getattr(then, secret):
-            yield Problem(f"{section}.{secret}", Reason("config.key_itself"))
-        elif to and to != _server(getattr(then, address)):
+        if to != _place(then, places) and not _brings(changes, section, secret):
             yield Problem(f"{section}.{secret}", Reason("config.secret_again"))
+
+
+def files_elsewhere(
+    new: Config, before: Config, brought: Collection[str] = ()
+) -> Iterator[Problem]:
+    """Yield the keys that have a secret in a file sent to a host that it was not sent to before."""
+    coming = {os.path.realpath(file) for file in brought}
     known: dict[str, set[str]] = {}
     for _, file, to in _files(before):
         known.setdefault(file, set()).add(to)
     for where, file, to in _files(new):
-        if to and file not in brought and to not in known.get(file, {to}):
-            yield Problem(where, Reason("config.secret_again"))
-    for section, address, secret in _SENT:
-        now, then = getattr(new, section), getattr(before, section)
-        kept, to = getattr(then, secret), _server(getattr(now, address))
-        if not kept or not to or getattr(now, secret) != kept:
-            continue
-        if to != _server(getattr(then, address)) and not _brings(changes, section, secret):
-            yield Problem(f"{section}.{secret}", Reason("config.secret_again"))
+        if to and file not in coming and to not in known.get(file, ()):
+            code = "config.secret_again" if file in known else "config.file_itself"
+            yield Problem(where, Reason(code))
 
 
 def _files(config: Config) -> Iterator[tuple[str, str, str]]:
-    """Yield each key whose file has a secret, the file, and which host is sent it; "": none is."""
+    """Yield each key whose file has a secret, the file, and who is sent it; "": nobody is.
+
+    The file as the system finds it: a path may be written in many ways.
+    """
+    addresses = {server.id: server.address for server in config.server}
     for where, field, file, section in given(config):
-        if field.metadata.get("holds") and file:
-            host = getattr(section, "host", "")
-            yield where, file, f"{host}:{getattr(section, 'port', 0)}" if host else ""
+        about = field.metadata.get("holds")
+        if about and file:
+            to = _recipient(section, _address(where, section, addresses)) if about.sent else ""
+            yield where, os.path.realpath(file), to
+
+
+def _address(where: str, section: Any, addresses: dict[str, str]) -> str:
+    """Return that of the server which a section is of: without a host it is asked there."""
+    of = getattr(section, "of", "")
+    parts = where.split(".")
+    return addresses.get(of or (parts[1] if parts[0] == "server" else ""), "")
+
+
+def _recipient(section: Any, address: str) -> str:
+    if section_url := getattr(section, "co2_url", ""):
+        return _server(section_url)
+    if not hasattr(section, "host") or getattr(section, "interface", "") == "open":
+        return ""
+    host = section.host or address
+    return " ".join([host, *(str(getattr(section, *each)) for each in _TO.items())])
+
+
+def _place(section: Any, places: tuple[str, ...]) -> list[str]:
+    return [_server(str(getattr(section, name))) for name in places]
 
 
 def _server(address: str) -> str:

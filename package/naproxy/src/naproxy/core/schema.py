@@ -47,11 +47,13 @@ _MOST_GIVEN: Final = 60
 class Held:
     """What the file that a key names has in its one line: whoever may not put a file there says it.
 
-    `what` is password, token, key or community; `check` says what is wrong with one.
+    `what` is password, token, key or community; `check` says what is wrong with one; `sent`:
+    it is sent to the host, and not only used to sign.
     """
 
     what: str
     check: Check
+    sent: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ def _is_key(text: str) -> Reason | None:
     return secret.is_line(text)
 
 
-KEY: Final = Held("key", _is_key)
+KEY: Final = Held("key", _is_key, sent=False)
 
 
 @dataclass(frozen=True, kw_only=True)
