@@ -327,6 +327,30 @@ def test_a_password_of_a_meter_is_kept_in_a_file_replaced_and_removed(
     assert config(stage)["meter"][-1]["password_file"] == ""
 
 
+def test_a_meter_at_another_host_asks_for_its_password_again(
+    page: WatchedPage, stage: Stage
+) -> None:
+    def change(op: str, where: str, **more: Any) -> None:
+        changes = [{"op": op, "where": where, **more}]
+        body = {"changes": changes, "version": config(stage)["version"]}
+        stage.api("PATCH", "/v1/config", body)
+
+    allow_refusals(page)
+    at = {"id": "rack", "of": "box", "driver": "shelly", "host": "192.0.2.9"}
+    change("add", "meter", value={**at, "password_file": {"secret": "hush"}})
+    page.goto("/settings/meters")
+    field(page, "meter.rack.host").fill("192.0.2.66")
+    save(page)
+    password = field(page, "meter.rack.password_file")
+    expect(password).to_have_attribute("aria-invalid", "true")
+    expect(page.locator('[data-member="meter.rack"] .error')).to_contain_text("given again")
+    password.fill("another")
+    save(page)
+    saved(page)
+    assert config(stage)["meter"][-1]["host"] == "192.0.2.66"
+    change("remove", "meter.rack")
+
+
 def test_what_somebody_else_changed_meanwhile_is_not_overwritten(
     open_page: OpenPage, stage: Stage
 ) -> None:
