@@ -94,6 +94,7 @@ def test_the_box_is_handed_over_to_a_colleague(page: WatchedPage, open_page: Ope
 def test_why_it_did_not_sleep_is_found(page: WatchedPage) -> None:
     with Story(page, "find why it did not sleep") as story:
         story.to("History")
+        story.press("Back")  # to the day before: today may have begun just now
         story.click(page.get_by_role("tab", name="Decisions"))
         row = page.locator("#decisions .line", has_text="Stays awake:").first
         story.click(row.locator("summary"))
