@@ -292,17 +292,22 @@ def test_a_meter_in_a_backup_is_sent_no_password_of_the_box(
     home.write(TOML)
     restored(home, tmp_path / "b", with_secrets=with_secrets)
     (meter,) = config.read(home.file).meter
-    assert meter.password_file == str(home.etc / "secrets/not-restored")  # type: ignore[attr-defined]
+    assert meter.password_file == str(home.etc / "secrets/not-restored")  # type: ignore[attr-defined]  # a driver's own
 
 
-def test_another_port_in_a_backup_is_sent_no_password_of_the_box(
-    home: Home, tmp_path: Path
+@pytest.mark.parametrize(
+    ("own", "theirs"), [("port = 1883", "port = 9999"), ("tls = true", "tls = false")]
+)
+def test_another_way_in_a_backup_is_sent_no_password_of_the_box(
+    home: Home, tmp_path: Path, own: str, theirs: str
 ) -> None:
-    home.write(TOML.replace('host = "192.0.2.5"', 'host = "192.0.2.5"\nport = 9999'))
+    host = 'host = "192.0.2.5"'
+    home.write(TOML.replace(host, f"{host}\n{theirs}"))
     home.backup(tmp_path / "b")
-    home.write(TOML)
+    home.write(TOML.replace(host, f"{host}\n{own}"))
     restored(home, tmp_path / "b")
-    assert (config.read(home.file).mqtt.port, config.read(home.file).mqtt.password) == (9999, "")
+    assert theirs in home.file.read_text()
+    assert config.read(home.file).mqtt.password == ""
 
 
 def test_with_secrets_an_api_comes_with_its_key(home: Home, tmp_path: Path) -> None:

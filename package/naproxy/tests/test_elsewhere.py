@@ -234,7 +234,7 @@ def test_nor_to_the_address_of_a_new_server(ours: InForce, tmp_path: Path) -> No
 
 
 def test_a_meter_at_the_same_bmc_takes_the_same_file(ours: InForce, tmp_path: Path) -> None:
-    pin = ours.current().server[0].sleep.fingerprint  # type: ignore[attr-defined]
+    pin = ours.current().server[0].sleep.fingerprint  # type: ignore[attr-defined]  # the driver's own
     same = meter(tmp_path / "bmc", driver="redfish", host="192.0.2.3", fingerprint=pin)
     asyncio.run(configuration.change(ours, [same], ours.version))
 

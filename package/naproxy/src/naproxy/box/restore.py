@@ -36,8 +36,8 @@ READY: Final = "restore"
 _NEW: Final = "restore.new"
 _EDGE: Final = "edge.json"
 _ACCOUNTS: Final = "accounts.json"
-_WHERETO: Final = ("address", "host", "port", "smtp_host", "smtp_port")
-"""Keys beside a secret that say who is sent it."""
+_WHERETO: Final = ("address", "host", "port", "tls", "smtp_host", "smtp_port", "smtp_security")
+"""Keys beside a secret that say who is sent it, and who could read it on the way."""
 
 
 def lay_ready(

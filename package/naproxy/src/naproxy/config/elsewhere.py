@@ -81,8 +81,8 @@ def _address(where: str, section: Any, addresses: dict[str, str]) -> str:
 
 
 def _recipient(section: Any, address: str) -> str:
-    if section_url := getattr(section, "co2_url", ""):
-        return _server(section_url)
+    if url := getattr(section, "co2_url", ""):
+        return _server(url)
     if not hasattr(section, "host") or getattr(section, "interface", "") == "open":
         return ""
     host = section.host or address
