@@ -3,11 +3,9 @@
 import asyncio
 import json
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -20,6 +18,7 @@ from naproxy.core.reason import reason_of
 from naproxy.core.schema import ConfigError
 from naproxy.server.ical import MOST_BYTES
 from naproxy.server.inhibitors import Agenda, Settings
+from web_server import WebServer, serving
 
 NOW_S = datetime(2026, 11, 18, 12, tzinfo=UTC).timestamp()
 GOOD = (
@@ -29,44 +28,19 @@ GOOD = (
 NEVER = GOOD.replace("DURATION", "RRULE:FREQ=HOURLY;BYMONTH=2;BYMONTHDAY=30\nDURATION")
 
 
-class Web(ThreadingHTTPServer):
-    """Answers as it is told; `asked` has the headers of each request."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.asked: list[dict[str, str]] = []
-        self.status = 200
-        self.headers: dict[str, str] = {}
-        self.body = GOOD.encode()
+class Web(WebServer):
+    """A calendar with a password and a secret address."""
 
     @property
     def url(self) -> str:
         return f"http://ann:secret@127.0.0.1:{self.server_port}/private-token/office.ics"
 
 
-class _Handler(BaseHTTPRequestHandler):
-    server: Web
-
-    def do_GET(self) -> None:
-        self.server.asked.append({name.lower(): text for name, text in self.headers.items()})
-        self.send_response(self.server.status)
-        for name, value in self.server.headers.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(self.server.body)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @pytest.fixture
 def web() -> Iterator[Web]:
-    with Web() as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
+    server = Web(GOOD.encode())
+    with serving(server):
         yield server
-        server.shutdown()
-        thread.join()
 
 
 Look = Callable[[], tuple[list[str], str]]
@@ -89,7 +63,7 @@ def test_it_is_asked_for_again_only_if_it_has_changed(web: Web, look: Look) -> N
     assert look() == (["Choir"], "")
     web.status, web.body = 304, b""
     assert look() == (["Choir"], "")
-    first, second = web.asked
+    first, second = (head for _, head in web.asked)
     assert first["authorization"] == "Basic YW5uOnNlY3JldA=="
     assert "if-none-match" not in first
     assert second["if-none-match"] == '"7"'

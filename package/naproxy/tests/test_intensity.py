@@ -7,7 +7,6 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from naproxy.controller.intensity import Intensity
 from naproxy.core.intensity import MOST_BYTES, grams
 from naproxy.core.reason import Reason, WrongError, reason_of
 from naproxy.core.schema import ConfigError
+from web_server import WebServer, serving
 
 BRITISH = b'{"data": [{"intensity": {"forecast": 260, "actual": 263, "index": "moderate"}}]}'
 
@@ -173,47 +173,22 @@ def _fields() -> Any:
 # Asking
 
 
-class Web(ThreadingHTTPServer):
-    """Answers as it is told; `asked` has the path and headers of each request."""
-
-    daemon_threads = True
+class Web(WebServer):
+    """An API that says 300 g."""
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.asked: list[tuple[str, dict[str, str]]] = []
-        self.status = 200
-        self.headers: dict[str, str] = {}
-        self.body = b'{"carbonIntensity": 300}'
+        super().__init__(b'{"carbonIntensity": 300}')
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_port}/v3?zone=CH"
 
 
-class _Handler(BaseHTTPRequestHandler):
-    server: Web
-
-    def do_GET(self) -> None:
-        head = {name.lower(): text for name, text in self.headers.items()}
-        self.server.asked.append((self.path, head))
-        self.send_response(self.server.status)
-        for name, value in self.server.headers.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(self.server.body)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @pytest.fixture
 def web() -> Iterator[Web]:
-    with Web() as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
+    server = Web()
+    with serving(server):
         yield server
-        server.shutdown()
-        thread.join()
 
 
 def ask(url: str, **more: str) -> tuple[float | None, str]:
