@@ -77,9 +77,9 @@ def storm(shared: Office) -> Storm:
     results = iter(futures)
     for kind in by_kind:
         storm.answers[kind] = [next(results).result() for _ in by_kind[kind]]
-    # The server writes a line when all is sent: whoever has the answer may be sooner.
-    own = {answer.request_id for kind in OWN for answer in storm.answers[kind]}
-    wait_for(lambda: own <= shared.server.received().keys(), "the access log")
+    # The server writes a line of a WebSocket when it hears that it is closed.
+    closed = {answer.request_id for answer in storm.answers["websocket"]}
+    wait_for(lambda: closed <= shared.server.received().keys(), "the access log")
     return storm
 
 

@@ -28,6 +28,8 @@ OTHER_ADDRESS = "192.0.2.3"
 ADDRESS_V6 = "2001:db8:2::2"
 MAC = "02:00:5e:10:00:02"
 APP_PORT = 8080
+TURN_PORT = 8081
+"""nginx answers here at once, and writes nothing down."""
 ETHERTYPE_IP = 0x0800
 ETHERTYPE_ARP = 0x0806
 
@@ -80,6 +82,7 @@ http {{
             proxy_set_header Connection $connection_header;
         }}
     }}
+    server {{ listen 127.0.0.1:{turn_port}; access_log off; return 204; }}
     include {dir}/sites/*.conf;
 }}
 """
@@ -223,8 +226,10 @@ class Server(Namespace):
         """Return what nginx has answered: t_s, id (X-Request-Id), method, target, status, ...
 
         A request is written down when it has ended. Can be read while the
-        server sleeps.
+        server sleeps; if it is awake, all is there that has been answered
+        whole, WebSockets excepted.
         """
+        self._end_turn()
         with (self._logs / "access.log").open() as log:
             # The last line may be half written.
             return [json.loads(line) for line in log if line.endswith("\n")]
@@ -232,6 +237,20 @@ class Server(Namespace):
     def received(self) -> Counter[str]:
         """How often each X-Request-Id reached the server."""
         return Counter(request["id"] for request in self.requests() if request["id"])
+
+    def _end_turn(self) -> None:
+        """Wait until nginx takes something new.
+
+        It sends the last of an answer and writes the request down in one turn of its only worker:
+        who has the answer can be sooner.
+        """
+        if self.board.state == "on":
+            # It may fall asleep now.
+            with contextlib.suppress(OSError):
+                line = self.connect("127.0.0.1", TURN_PORT, timeout_s=2.0)
+                with line:
+                    line.sendall(b"GET / HTTP/1.0\r\n\r\n")
+                    line.recv(1)
 
     def _start_board(self, settings: Settings) -> None:
         assert self.freezer
@@ -270,6 +289,7 @@ class Server(Namespace):
             "logs": self._logs,
             "site": self.directory / "site",
             "port": APP_PORT,
+            "turn_port": TURN_PORT,
             "fallback": f"try_files $uri $uri/index.html {'@app' if self._every_path else '=404'};",
             "https": https,
             "leads": _LEADS[redirect],

@@ -339,14 +339,15 @@ class TestSite:
             assert client.echo(message) == message
         client.close()
 
-    def test_requests_are_counted_by_their_id(self, office: Office) -> None:
-        for _ in range(2):
-            connection = HTTPConnection(ADDRESS)
-            connection.sock = office.client.connect(ADDRESS, 80)
-            connection.request("GET", "/", headers={"X-Request-Id": "twice"})
+    def test_who_has_the_answer_finds_the_request_counted(self, office: Office) -> None:
+        path = "/app/reply?size=200000"
+        connection = HTTPConnection(ADDRESS)
+        connection.sock = office.client.connect(ADDRESS, 80)
+        for count in range(1, 201):
+            connection.request("GET", path, headers={"X-Request-Id": path})
             connection.getresponse().read()
-            connection.close()
-        wait_for(lambda: office.server.received()["twice"] == 2, "the access log")
+            assert office.server.received()[path] == count
+        connection.close()
 
     def test_a_site_can_have_every_path(self) -> None:
         with Office(site=Site(every_path=True, dynamic_share=0.5)) as office:
