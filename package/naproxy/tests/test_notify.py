@@ -177,11 +177,12 @@ def test_a_letter_is_in_the_offices_language_and_time() -> None:
 def test_a_report_says_what_a_month_was_like() -> None:
     sums = {"used_j": 7.2e6, "box_j": 3.6e6, "net_j": 36e6, "asleep_s": 7200, "switches": 3}
     found = {**sums, "requests": 10, "delayed": 1, "wakers": [{"path": "/a", "wakes": 2}]}
-    notice = report(found, "2026-10", "3.10 EUR")
+    notice = report({**found, "co2_g": 4321.0}, "2026-10", "3.10 EUR")
     made = letter(notice, 0, office="O", language="en", where=ZoneInfo("UTC"), page="p")
     assert made["title"] == "O: Report for 2026-10"
     assert "10 kWh were saved" in made["text"]
     assert "worth 3.10 EUR" in made["text"]
+    assert "avoided 4.3 kg of CO₂" in made["text"]
     assert "/a (2)" in made["text"]
 
 
@@ -204,7 +205,7 @@ def test_a_report_says_what_a_month_was_like() -> None:
 def test_a_path_that_a_visitor_chose_is_no_link_in_a_report(path: str, shown: str) -> None:
     sums = {"used_j": 0, "box_j": 0, "net_j": 0, "asleep_s": 0, "switches": 0}
     found = {**sums, "requests": 0, "delayed": 0, "wakers": [{"path": path, "wakes": 2}]}
-    notice = report(found, "2026-10", "")
+    notice = report({**found, "co2_g": None}, "2026-10", "")
     made = letter(notice, 0, office="O", language="en", where=ZoneInfo("UTC"), page="p")
     assert f": {shown} (2).\n" in made["text"]
 
@@ -507,6 +508,7 @@ def test_the_report_comes_on_the_first_of_a_month(tmp_path: Path) -> None:
     box.ran.figures = {
         **sums,
         "money": 4.056,
+        "co2_g": None,
         "requests": 1,
         "delayed": 0,
         "wakers": [],
@@ -517,34 +519,39 @@ def test_the_report_comes_on_the_first_of_a_month(tmp_path: Path) -> None:
     assert [(each["event"], each["picture"]) for each in told] == [("report", "UE5H")]
     assert "2025-10" in told[0]["title"]
     assert "4.06 EUR" in told[0]["text"]
+    assert "CO₂" not in told[0]["text"]
     job = next(job for job in box.ran.jobs if job.get("what") == "report")
     assert (job["from_s"], job["to_s"]) == (1_759_276_800, 1_761_955_200)
 
 
+def month(office: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """The job of a report on three hours: from 22:13 on awake for 70 minutes, then asleep."""
+    server = {
+        "id": "web",
+        "power": {"on_w": 43.0, "off_w": 2.0, "switch_j": 0.0},
+        "fit": {},
+        "meter": "web",
+        "box_meter": None,
+    }
+    return {
+        "from_s": past.HOUR_S,
+        "to_s": past.HOUR_S + 3 * 3600,
+        "servers": [server],
+        "proxy_w": 5.0,
+        "time_zone": "UTC",
+        "office": office,
+        "now_s": past.HOUR_S + 3 * 3600,
+        **more,
+    }
+
+
 def test_a_month_is_worth_what_each_of_its_hours_is(box: past.Box) -> None:
-    """From 22:13 on awake for 70 minutes, then asleep; from 23:00 on power costs half as much."""
+    """From 23:00 on power costs half as much."""
     box.history.watch(["web"])
     three_hours(box)
     box.history.flush()
-    from_s, to_s = past.HOUR_S, past.HOUR_S + 3 * 3600
-    job = {
-        "from_s": from_s,
-        "to_s": to_s,
-        "servers": [
-            {
-                "id": "web",
-                "power": {"on_w": 43.0, "off_w": 2.0, "switch_j": 0.0},
-                "fit": {},
-                "meter": "web",
-                "box_meter": None,
-            }
-        ],
-        "proxy_w": 5.0,
-        "time_zone": "UTC",
-        "office": {"price_per_kwh": 0.0},
-        "tariff": [{"since": "2000-01-01", "price_per_kwh": 0.4, "bands": [NIGHT]}],
-        "now_s": to_s,
-    }
+    tariff = {"since": "2000-01-01", "price_per_kwh": 0.4, "bands": [NIGHT]}
+    job = month({"price_per_kwh": 0.0}, tariff=[tariff])
     with contextlib.closing(sqlite3.connect(box.directory / FILE)) as db:
         found = figures.report(db, job)
         job["tariff"] = []
@@ -554,6 +561,20 @@ def test_a_month_is_worth_what_each_of_its_hours_is(box: past.Box) -> None:
     assert after_j > 0
     assert found["money"] == pytest.approx((before_j * 0.4 + after_j * 0.2) / 3.6e6, rel=0.01)
     assert unpriced["money"] is None
+
+
+def test_a_month_avoids_what_each_of_its_hours_emits(box: past.Box) -> None:
+    box.history.watch(["web"])
+    three_hours(box)
+    box.history.flush()
+    job = month({"co2_g_per_kwh": 300.0})
+    with contextlib.closing(sqlite3.connect(box.directory / FILE)) as db:
+        by_value = figures.report(db, job)
+        hours = [(past.HOUR_S + n * 3600, 4, 600.0) for n in range(3)]
+        db.executemany("INSERT INTO co2_hours (t_s, readings, mean_g) VALUES (?, ?, ?)", hours)
+        by_hours = figures.report(db, job)
+    assert by_value["co2_g"] == pytest.approx(by_value["net_j"] / 3.6e6 * 300)
+    assert by_hours["co2_g"] == pytest.approx(2 * by_value["co2_g"])
 
 
 def test_a_test_says_what_became_of_each_way(tmp_path: Path) -> None:

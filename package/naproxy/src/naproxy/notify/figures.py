@@ -17,7 +17,7 @@ from typing import Any, Final
 from naproxy.core.hours import zone
 from naproxy.core.rates import rates
 from naproxy.history.days import days
-from naproxy.history.read import ledger
+from naproxy.history.read import carbon, ledger
 from naproxy.history.read.cells import Source, cells
 from naproxy.history.read.powers import powers
 from naproxy.history.read.queries import open_history
@@ -43,10 +43,11 @@ def promise(db: sqlite3.Connection, job: Mapping[str, Any]) -> list[dict[str, An
 def report(db: sqlite3.Connection, job: Mapping[str, Any]) -> dict[str, Any]:
     """Return the sums of the range over all servers, in joules and seconds, and its picture.
 
-    `money` is what was saved, each hour at its own price; None where none is known.
+    `money` and `co2_g` are what was saved, each hour at its own price and CO2; None where none is
+    known.
     """
     where = zone(job["time_zone"])
-    known = rates(job, where)
+    known = rates(job, where, carbon.hours(db))
     found, requests, delayed, wakers = Valued(), 0, 0, []
     by_day: list[tuple[float, float]] = []
     ranges = [(begin, end) for _, begin, end in days(job["from_s"], job["to_s"], where)]
@@ -72,6 +73,7 @@ def report(db: sqlite3.Connection, job: Mapping[str, Any]) -> dict[str, Any]:
         "box_j": sums.box_j,
         "net_j": sums.net_j,
         "money": found.net.money,
+        "co2_g": found.net.co2_g,
         "known_s": sums.known_s,
         "asleep_s": sums.asleep_s,
         "switches": sums.switches,

@@ -54,6 +54,8 @@ def report(found: Mapping[str, Any], month: str, money: str) -> Notice:
     ]
     if money:
         parts.append(Reason("notify.report_money", money=money))
+    if found["co2_g"] is not None:
+        parts.append(Reason("notify.report_co2", kg=round(found["co2_g"] / 1000, 1)))
     hours = round(found["asleep_s"] / 3600)
     parts.append(Reason("notify.report_sleep", hours=hours, number=found["switches"]))
     parts.append(Reason("notify.report_waits", number=found["requests"], delayed=found["delayed"]))
