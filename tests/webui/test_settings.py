@@ -15,7 +15,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.webui.conftest import OpenPage, WatchedPage
-from tests.webui.looks import violations
+from tests.webui.looks import open_all, violations
 from tests.webui.stage import Stage
 from tests.webui.story import Story
 
@@ -349,6 +349,16 @@ def test_a_meter_at_another_host_asks_for_its_password_again(
     saved(page)
     assert config(stage)["meter"][-1]["host"] == "192.0.2.66"
     change("remove", "meter.rack")
+
+
+def test_only_a_key_that_is_sent_to_nobody_may_be_named_as_a_file(page: WatchedPage) -> None:
+    page.goto("/settings/sleep")
+    sleep = page.locator('[data-alternative="server.web.sleep"]')
+    for driver in ("agent", "ipmi"):
+        sleep.locator("select[data-choose]").select_option(driver)
+        open_all(page)
+        named = sleep.locator(f'[data-choice="{driver}"]').get_by_text("the name of a file")
+        expect(named).to_be_visible(visible=driver == "agent")
 
 
 def test_what_somebody_else_changed_meanwhile_is_not_overwritten(

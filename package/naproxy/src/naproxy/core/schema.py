@@ -343,6 +343,8 @@ class Key:
     secret: bool
     holds: str
     """What the file that it names has in it, for its `Held`; empty: nothing of that kind."""
+    sent: bool
+    """What that file has in it is sent: only who may write the configuration's file names one."""
 
 
 def keys(cls: type, path: str = "", when: str = "") -> Iterator[Key]:
@@ -413,6 +415,7 @@ def _key(field: dataclasses.Field[Any], kind: Any, path: str, when: str) -> Key:
         when=when,
         secret=about["secret"],
         holds=about["holds"].what if about["holds"] else "",
+        sent=bool(about["holds"] and about["holds"].sent),
     )
 
 

@@ -49,6 +49,8 @@ class Field:
     """A secret that there is."""
     holds: str = ""
     """Of `held`: password, token, key or community."""
+    sent: bool = False
+    """Of `held`: no other file can be named here, for what is in it is sent to somebody."""
     file: Mapping[str, Any] | None = None
     """Of `held`: the file that is named, as the controller tells of it."""
     low: float | None = None
@@ -197,6 +199,7 @@ class Form:
             choices=[(each, choice_words(_last(key), each)) for each in key["choices"]],
             given=where in self.config.get("secrets", ()),
             holds=key["holds"],
+            sent=key["sent"],
             file=next((each for each in self._held() if each["where"] == where), None)
             if value
             else None,
