@@ -356,6 +356,18 @@ def test_a_machine_that_still_refuses_connections_is_not_asleep() -> None:
     assert office.state() is State.FALLING_ASLEEP
 
 
+def test_a_probe_that_began_before_it_was_up_is_no_doubt_about_it() -> None:
+    office = Office().waking()
+    began_s = office.now_s
+    office.now_s += 0.9
+    office.see(Sign.READY)
+    office.now_s += 0.1
+    office.see(Sign.SILENT, begun_s=began_s)
+    assert office.machine.inhibitors(office.now_s) == []
+    office.see(Sign.SILENT)
+    assert office.machine.inhibitors(office.now_s) == [Reason("server.just_failed")]
+
+
 def test_a_refusal_keeps_it_awake_with_the_servers_words() -> None:
     office = Office().commanded()
     office.step(SleepAnswered(Answer.REFUSED, BUSY))

@@ -254,7 +254,9 @@ class Machine:
         if seen.sign is Sign.READY:
             self._ready(now_s, seen)
         elif self.state is State.AWAKE:
-            self._doubt(now_s, seen)
+            # A silence older than the newest answer only says that it was not up yet.
+            if seen.begun_s > self._answered_s or seen.sign is not Sign.SILENT:
+                self._doubt(now_s, seen)
         elif self.state is State.FALLING_ASLEEP:
             self._look_for_silence(now_s)
 
