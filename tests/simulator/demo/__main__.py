@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import shutil
 import sys
 import time
@@ -33,7 +34,6 @@ from tests.simulator.office.plug import Plug
 from tests.simulator.past.cached import Making
 from tests.webui.people import PASSWORD, USER
 
-OUT = ROOT / "build/demo"
 DEMO = Settings(min_awake_s=10.0, fraction=1.0)
 """The thesis' rule, made impatient."""
 _THESIS = Settings()
@@ -49,6 +49,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make demo", description=__doc__)
     parser.add_argument("--duration", type=float, metavar="S", help="else until Ctrl-C")
     parser.add_argument("--log", type=Path, metavar="FILE", help="access log, gzip too")
+    parser.add_argument(
+        "--out", type=Path, default=ROOT / "build/demo", metavar="DIR", help="for figures and logs"
+    )
     options = parser.parse_args()
     if options.duration is not None and not 0 < options.duration <= _DAY_S:
         parser.error("DURATION is a number of seconds, a day at the most")
@@ -59,7 +62,7 @@ def main() -> int:
         past = Making(PAST_DAYS)
         stretch = choose(options.log, DEMO, options.duration or _DAY_S)
         interrupt.check()
-        return _run(stretch, options.duration, past, screen, interrupt)
+        return _run(stretch, options, past, screen, interrupt)
     except (Interrupted, OSError, ValueError, RuntimeError, OfficeError, SubprocessError) as error:
         if interrupt:
             # At a terminal Ctrl-C ends the helpers that set the office up, too.
@@ -74,11 +77,12 @@ def main() -> int:
 
 def _run(
     stretch: Stretch,
-    duration_s: float | None,
+    options: argparse.Namespace,
     past: Making,
     screen: Screen,
     interrupt: Interrupt,
 ) -> int:
+    duration_s, out = options.duration, options.out
     _introduce(stretch, screen, duration_s)
     allow_many_connections()
     with Office(site=stretch.site()) as office, _plug(office) as plug:
@@ -97,11 +101,11 @@ def _run(
                 screen.say(f"The box's web interface: {url}   user {USER}, password {PASSWORD}\n")
                 summary = _perform(office, stretch, duration_s, screen, interrupt)
         finally:
-            shutil.rmtree(OUT, ignore_errors=True)
-            shutil.copytree(office.logs, OUT / "logs")
+            shutil.rmtree(out, ignore_errors=True)
+            shutil.copytree(office.logs, out / "logs")
         screen.say("Taking the office down.")
-    (OUT / "summary.json").write_text(json.dumps(summary, indent=2) + "\n")
-    screen.say(f"The figures are in {OUT.relative_to(ROOT)}/summary.json.")
+    (out / "summary.json").write_text(json.dumps(summary, indent=2) + "\n")
+    screen.say(f"The figures are in {os.path.relpath(out)}/summary.json.")
     return 1 if summary["lost"] else 0
 
 

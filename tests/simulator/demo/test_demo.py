@@ -21,15 +21,14 @@ from tests.simulator.office.namespace import NETNS, ROOT
 from tests.simulator.office.office import PREFIX
 from tests.webui.people import PASSWORD, USER
 
-SUMMARY = ROOT / "build/demo/summary.json"
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="an office needs root")
 
 
 @contextlib.contextmanager
-def running(*arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """The demo, in a process group of its own as a shell starts it."""
+def running(out: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """The demo, in a process group of its own as a shell starts it; what it leaves is in `out`."""
     demo = subprocess.Popen(
-        [sys.executable, "-m", "tests.simulator.demo", *arguments],
+        [sys.executable, "-m", "tests.simulator.demo", "--out", out, *arguments],
         cwd=ROOT,
         text=True,
         stdout=subprocess.PIPE,
@@ -56,12 +55,12 @@ def left_behind(demo: subprocess.Popen[str]) -> list[str]:
     return found
 
 
-def test_demo_shows_everything_and_loses_nothing() -> None:
-    with running("--duration", "120") as demo:
-        told, _ = demo.communicate(timeout=240)
+def test_demo_shows_everything_and_loses_nothing(tmp_path: Path) -> None:
+    with running(tmp_path, "--duration", "120") as demo:
+        told, _ = demo.communicate(timeout=600)
         assert demo.returncode == 0, told
         assert left_behind(demo) == []
-    summary = json.loads(SUMMARY.read_text())
+    summary = json.loads((tmp_path / "summary.json").read_text())
     above_0 = [
         *("requests", "requests_from_log", "cache_hits", "backend_fetches", "crawler_503"),
         *("waiting_pages", "held", "wakes", "sleeps", "asleep_s", "magic_packets"),
@@ -77,8 +76,8 @@ def test_demo_shows_everything_and_loses_nothing() -> None:
 
 
 @pytest.mark.parametrize("after_s", [0.0, 0.3, 0.8, 1.5, 3.0, 5.0, 16.0, 30.0])
-def test_ctrl_c_at_any_moment_leaves_nothing_behind(after_s: float) -> None:
-    with running() as demo:
+def test_ctrl_c_at_any_moment_leaves_nothing_behind(tmp_path: Path, after_s: float) -> None:
+    with running(tmp_path) as demo:
         assert demo.stdout
         # Its first words: from here on the office is set up, and takes some seconds.
         demo.stdout.readline()
@@ -109,8 +108,8 @@ class Visitor:
         self._opener.open(request, timeout=30).close()
 
 
-def test_the_box_shows_its_past_and_what_it_does_now_to_this_machines_browser() -> None:
-    with running() as demo:
+def test_the_box_shows_its_past_and_what_it_does_browser(tmp_path: Path) -> None:
+    with running(tmp_path) as demo:
         assert demo.stdout
         url = next(
             found[1]
@@ -134,9 +133,11 @@ def test_the_box_shows_its_past_and_what_it_does_now_to_this_machines_browser() 
         assert left_behind(demo) == []
 
 
-def test_terminating_it_leaves_nothing_behind() -> None:
-    with running() as demo:
-        time.sleep(7)
+def test_terminating_it_leaves_nothing_behind(tmp_path: Path) -> None:
+    with running(tmp_path) as demo:
+        assert demo.stdout
+        demo.stdout.readline()
+        time.sleep(5)
         demo.terminate()
         demo.communicate(timeout=100)
         assert demo.returncode == 128 + signal.SIGTERM
@@ -152,8 +153,10 @@ def test_terminating_it_leaves_nothing_behind() -> None:
         (["--duration", "nan"], "DURATION"),
     ],
 )
-def test_wrong_arguments_are_named_and_nothing_is_started(arguments: list[str], words: str) -> None:
-    with running(*arguments) as demo:
+def test_wrong_arguments_are_named_and_nothing_is_started(
+    tmp_path: Path, arguments: list[str], words: str
+) -> None:
+    with running(tmp_path, *arguments) as demo:
         told, _ = demo.communicate(timeout=30)
         assert demo.returncode in (1, 2)
         assert words in told
