@@ -23,7 +23,7 @@ from tests.bench.terminators import Behind, Running, Wanted
 from tests.siege import verdict
 from tests.siege.attacks import BIG
 from tests.siege.fair import HIT, Visit
-from tests.siege.place import ENDS, FairVisitor, Memory, Place, end, place, start
+from tests.siege.place import ENDS, FairVisitor, Memory, Place, end, place, start_attack
 from tests.simulator.office.namespace import ROOT
 
 SECONDS: Final = 30.0
@@ -78,7 +78,7 @@ def attack(at: Place, edge: Running, name: str, addresses: int, seconds: float) 
     words = (name, str(addresses), str(SEED))
     with EdgeMemory(at.office, edge=edge) as memory, FairVisitor(at, PROBE) as visitor:
         time.sleep(BEFORE_S)
-        attacker = start(at.office.client, "tests.bench.flood", *words)
+        attacker = start_attack(at.office.client, "tests.bench.flood", *words)
         begin_s, used_s = time.monotonic(), edge.cpu_s()
         time.sleep(seconds)
         end_s, used_s = time.monotonic(), edge.cpu_s() - used_s

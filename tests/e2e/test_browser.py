@@ -29,7 +29,7 @@ def url(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def waking_slowly(asleep: Office) -> Office:
-    asleep.server.board.configure(wake_s=3.0)
+    asleep.server.board.configure(wake_s=5.0)
     return asleep
 
 

@@ -102,7 +102,7 @@ def test_the_box_does_not_think_its_controller_dead(step: partial[None], office:
 
 def test_a_wake_over_a_step_did_not_take_days(step: partial[None], office: Office) -> None:
     office.box.sleep()
-    office.server.board.configure(wake_s=1.0)
+    office.server.board.configure(wake_s=3.0)
     with at_once([partial(ask, office.client, fresh(), headers=ASSET)]):
         office.box.await_state("waking")
         step()

@@ -91,7 +91,8 @@ def test_https_goes_on_without_the_controller(by_https: Office) -> None:
     context = pki.context(office.authority)
     office.box.kill_controller()
     assert ask(office.client, fresh(), https=context).status == 200
-    os.kill(office.box.edge_master(), signal.SIGKILL)
-    wait_for(lambda: not office.box.listens(443), "haproxy to end")
+    all_ = [office.box.edge_master(), *office.box.edge_workers()]
+    os.kill(all_[0], signal.SIGKILL)
+    wait_for(lambda: not any(map(running, all_)), "haproxy to end")
     wait_for(lambda: office.box.listens(443), "haproxy to start again")
     assert ask(office.client, fresh(), https=context).status == 200

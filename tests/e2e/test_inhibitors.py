@@ -31,7 +31,7 @@ def configured(office: Office) -> Iterator[Office]:
 
 
 def test_a_request_at_the_server_is_an_inhibitor_while_it_lasts(office: Office) -> None:
-    slow = partial(ask, office.client, f"{fresh(WORK)}&delay_s=2")
+    slow = partial(ask, office.client, f"{fresh(WORK)}&delay_s=5")
     with at_once([slow]) as calls:
         one = Reason("server.fetching", number=1)
         wait_for(lambda: one in inhibitors(office), "the inhibitor")

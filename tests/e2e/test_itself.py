@@ -50,7 +50,7 @@ def calls(office: Office, numbers: Iterator[int]) -> Iterator[Callable[[], Answe
             partial(ask, client, "/app/echo", method="POST", body=BODY, source=source),
             partial(chunked, office, number),
             partial(websocket, office, number, b"hello world"),
-            partial(ask, client, "/app/echo", method="POST", body=BODY, source=source, after_s=1),
+            partial(ask, client, "/app/echo", method="POST", body=BODY, source=source, after_s=0.5),
         ][number % 5]
 
 
@@ -107,7 +107,7 @@ def test_nothing_that_comes_around_its_sleeps_is_refused_lost_or_sent_twice(
 def test_it_is_left_asleep_and_then_woken_for_who_needs_it(left_alone: Office) -> None:
     office = left_alone
     office.server.board.suspend()
-    office.box.await_state("asleep", 30)
+    office.box.await_state("asleep")
     assert office.box.status()["reason"]["code"] == "server.slept_itself"
     time.sleep(5)
     assert office.server.board.state == "off"

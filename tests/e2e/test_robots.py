@@ -113,7 +113,7 @@ def test_where_a_program_brought_news_a_crawler_is_not_refused(office: Office) -
     assert answer.headers["x-naproxy"] == "held"
 
 
-LIMIT_S = 3
+LIMIT_S = 6
 GOOGLE = visitor(3)
 LIAR = visitor(4)
 

@@ -96,7 +96,7 @@ def test_it_is_called_on_and_on(trouble: Office) -> None:
 
 def test_all_is_well_once_it_comes_back(trouble: Office) -> None:
     trouble.server.board.configure(never_wake=False)
-    trouble.box.await_state("awake", 30)
+    trouble.box.await_state("awake")
     assert ask(trouble.client, fresh(), headers=PERSON).status == 200
 
 
@@ -104,5 +104,6 @@ def test_a_server_that_hangs_on_resume_is_trouble_too(asleep: Office) -> None:
     asleep.server.board.configure(hang=True)
     asleep.box.api("POST", "/v1/servers/web/wake", {})
     asleep.box.await_state("trouble")
+    wait_for(lambda: asleep.server.board.state == "hung", "the server to hang")
     asleep.server.board.power_on()
-    asleep.box.await_state("awake", 30)
+    asleep.box.await_state("awake")

@@ -14,7 +14,7 @@ from typing import Any
 from tests.bench.result import write
 from tests.siege import energy, hostile, verdict
 from tests.siege.attacks import ATTACKS, MANY
-from tests.siege.place import ENDS, FairVisitor, Memory, Place, end, place, start
+from tests.siege.place import ENDS, FairVisitor, Memory, Place, end, place, start_attack
 from tests.simulator.office.namespace import ROOT, OfficeError
 
 BUILD = ROOT / "build"
@@ -37,7 +37,7 @@ def attack(at: Place, name: str, addresses: int, seconds: float, seed: int) -> d
             before_s = time.monotonic()
             time.sleep(BEFORE_S)
             words = (name, str(addresses), str(seed))
-            attacker = start(at.attacker, "tests.siege.attacker", *words)
+            attacker = start_attack(at.attacker, "tests.siege.attacker", *words)
             begin_s = time.monotonic()
             time.sleep(seconds)
             gauges = at.gauges()

@@ -40,6 +40,8 @@ def main(make: Callable[[str, int, int], Attacker] = plain) -> None:
 
 
 async def _until_told(attacker: Attacker) -> Counter[str]:
+    # It took its time to start.
+    print("begins", flush=True)
     running = asyncio.ensure_future(attacker.run())
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, running.cancel)
     with contextlib.suppress(asyncio.CancelledError):

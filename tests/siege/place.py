@@ -195,6 +195,14 @@ def start(machine: Namespace, module: str, *words: str) -> subprocess.Popen[str]
     return machine.popen(argv, log=module.rpartition(".")[2], stdout=subprocess.PIPE)
 
 
+def start_attack(machine: Namespace, module: str, *words: str) -> subprocess.Popen[str]:
+    """Start one of the attackers, and wait until it begins."""
+    attacker = start(machine, module, *words)
+    assert attacker.stdout
+    attacker.stdout.readline()
+    return attacker
+
+
 def end(program: subprocess.Popen[str], timeout_s: float = 90.0) -> str:
     """Tell it to stop, and return what it said."""
     program.send_signal(signal.SIGTERM)

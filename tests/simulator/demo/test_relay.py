@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="a namespace needs roo
 
 @pytest.fixture
 def inside(tmp_path: Path) -> Iterator[Namespace]:
-    name = f"npx-{os.getpid()}-relay"
+    name = f"relay-{os.getpid()}"
     ip("netns", "add", name)
     ip("-n", name, "link", "set", "lo", "up")
     yield Namespace(name, tmp_path)

@@ -100,10 +100,11 @@ class Office:
         """End every process and remove every namespace, group and temporary file."""
         with _undisturbed():
             _remove(self.name, [self.client, self.box, self.server, self.switch])
-            self._presence.close()
             if self._keep and self.directory.exists():
                 shutil.copytree(self.directory, self._keep, ignore=_of_no_use, dirs_exist_ok=True)
             shutil.rmtree(self.directory, ignore_errors=True)
+            # Only now: somebody else's clean() removes what nobody lives in.
+            self._presence.close()
         if self._handler is not None:
             signal.signal(signal.SIGTERM, self._handler)  # type: ignore[arg-type]
             self._handler = None

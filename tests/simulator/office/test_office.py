@@ -222,7 +222,7 @@ class TestMagicPacket:
         assert office.server.board.report()["packets"][-1]["effect"] == "none, on"
 
     def test_a_packet_while_it_falls_asleep_is_lost(self, office: Office) -> None:
-        office.server.board.configure(sleep_s=0.5)
+        office.server.board.configure(sleep_s=3.0)
         office.server.board.suspend()
         assert not wake_frame(office, magic.packet(magic.address(MAC)))
         await_state(office, "off")
@@ -239,6 +239,8 @@ class TestMagicPacket:
 
 class TestSleepCommand:
     def test_ssh_puts_the_server_to_sleep(self, office: Office) -> None:
+        # What it takes to say that it obeys must be done before.
+        office.server.board.configure(sleep_s=2.0)
         done = ssh(office, "naproxy-sleep")
         assert (done.returncode, done.stdout) == (0, "")
         await_state(office, "off")
