@@ -12,7 +12,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -26,6 +25,7 @@ from naproxy.config import document as config
 from naproxy.core.words import LANGUAGES
 
 from tests.simulator.office.box import toml
+from tests.simulator.office.namespace import ROOT
 from tests.simulator.past import cached
 from tests.simulator.past.front import HOST
 from tests.simulator.past.house import MAC, METER
@@ -33,6 +33,10 @@ from tests.webui import people
 from tests.webui.backend import Backend
 from tests.webui.people import PASSWORD, USER, VIEWER
 from tests.webui.traffic import Traffic
+
+sys.path.append(str(ROOT / "package/naproxy/tests"))
+
+from free_port import free_port
 
 PATIENCE_S = 60.0
 VARNISH = {
@@ -71,7 +75,7 @@ class Stage:
         self.data_dir = self.directory / "data"
         self.state_dir = self.directory / "webui"
         self.config_file = self.directory / "naproxy.toml"
-        self.port = port or _free_port()
+        self.port = port or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.controller: subprocess.Popen[bytes] | None = None
         self.webui: subprocess.Popen[bytes] | None = None
@@ -311,13 +315,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-
-
-def _free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
 
 
 def _leave(*_: object) -> None:

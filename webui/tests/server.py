@@ -12,17 +12,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).parents[2] / "package/naproxy/tests"))
+
+from free_port import free_port
+
 ROOT = Path(__file__).parents[2]
 OVERLAY = ROOT / "overlay"
 STATIC = ROOT / "webui/src/naproxy_webui/static"
 PATIENCE_S = 60.0
-
-
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
 
 
 def wait_for(what: str, true: Callable[[], bool]) -> None:

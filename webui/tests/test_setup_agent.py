@@ -15,9 +15,10 @@ from box import Box
 from conftest import PASSWORD, Clock
 from flask import Flask
 from flask.testing import FlaskClient
+from free_port import free_port
 from naproxy.setup import agent_files
 from naproxy_webui.pages.setup import agent
-from server import free_port, wait_for
+from server import wait_for
 
 HTTPS = "https://localhost"
 OURS = {"Sec-Fetch-Site": "none", "Content-Type": "text/plain"}

@@ -22,9 +22,9 @@ from typing import Any
 
 import pytest
 from certificates import Authority
+from free_port import free_port
 from naproxy.edge.apply import Haproxy
 from naproxy.edge.render import Here
-from ssh_server import free_port
 
 needs_haproxy = [
     pytest.mark.skipif(os.geteuid() != 0, reason="haproxy's chroot needs root"),

@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 from certificates import Authority
-from ssh_server import free_port
+from free_port import free_port
 
 needs_pebble = [
     pytest.mark.skipif(os.geteuid() != 0, reason="a namespace for authorities needs root"),

@@ -1,10 +1,8 @@
 """A real OpenSSH server on loopback, whose forced command is a script."""
 
 import asyncio
-import contextlib
 import getpass
 import os
-import random
 import shutil
 import socket
 import subprocess
@@ -15,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from free_port import free_port
 from naproxy import drivers
 from naproxy.drivers.sleep import SleepResult, ssh
 
@@ -58,15 +57,6 @@ def key(path: Path) -> str:
         ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "test", "-f", path], check=True
     )
     return path.with_suffix(".pub").read_text()
-
-
-def free_port(kind: socket.SocketKind = socket.SOCK_STREAM) -> int:
-    """Return a port that nobody uses: none that the kernel may give to a client meanwhile."""
-    while True:
-        port = random.randrange(10_000, 32_000)
-        with socket.socket(socket.AF_INET, kind) as free, contextlib.suppress(OSError):
-            free.bind(("0.0.0.0", port))
-            return port
 
 
 @contextmanager

@@ -9,12 +9,12 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from free_port import free_port
 from naproxy.config import document as config
 from naproxy.core import findings
 from naproxy.core.findings import Finding
 from naproxy.doctor import ports, readings
 from naproxy.server.services import Listener
-from ssh_server import free_port
 
 SERVER = '[[server]]\nid = "web"\naddress = "192.0.2.2"\nmac = "02:00:00:00:00:02"\n'
 

@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from free_port import free_port
 from naproxy.core.reason import Reason
 from naproxy.drivers import agent_protocol
 from naproxy.drivers.sleep import Counted, SleepResult, agent
 from naproxy.server.jobs import Job
 from naproxy.server.machine_io import Answer
 from naproxy.server.services import Office, parse
-from ssh_server import TARGET, free_port
+from ssh_server import TARGET
 
 AGENT = Path(__file__).parents[2] / "naproxy-agent" / "src" / "naproxy_agent.py"
 KEY = bytes(range(32)).hex()

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from free_port import free_port
 from naproxy.core.reason import Reason, WrongError
 from naproxy.drivers import ipmi as ipmi_client
 from naproxy.drivers import pinned, secret
@@ -25,7 +26,7 @@ from naproxy.drivers.sleep import redfish as sleep_redfish
 from naproxy.drivers.wake import ipmi as wake_ipmi
 from naproxy.drivers.wake import redfish as wake_redfish
 from naproxy.server.machine_io import Answer
-from ssh_server import TARGET, free_port
+from ssh_server import TARGET
 
 WHAT = Reason("bmc.password")
 

@@ -5,13 +5,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from free_port import free_port
 from naproxy import drivers
 from naproxy.core.reason import Reason
 from naproxy.drivers.sleep import Past, SleepResult, none, ssh
 from naproxy.server.jobs import Job
 from naproxy.server.machine_io import Answer
 from naproxy.server.services import Office, parse
-from ssh_server import TARGET, Server, free_port, key, needs_sshd, serving
+from ssh_server import TARGET, Server, key, needs_sshd, serving
 
 
 @pytest.fixture(scope="module")

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from free_port import free_port
 from hypothesis import given
 from hypothesis import strategies as st
 from naproxy.drivers.sleep import ssh
 from naproxy.server.machine_io import Answer
 from naproxy.setup import keys
-from ssh_server import Server, free_port, key, needs_sshd, serving
+from ssh_server import Server, key, needs_sshd, serving
 
 
 @pytest.fixture(scope="module")

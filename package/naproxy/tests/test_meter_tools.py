@@ -13,6 +13,7 @@ from pathlib import Path
 
 import bmc
 import pytest
+from free_port import free_port
 from hypothesis import given
 from hypothesis import strategies as st
 from meters import fault, power_w, read
@@ -24,13 +25,6 @@ SNMPD, UPSD, DUMMY = "/usr/sbin/snmpd", "/lib/nut/upsd", "/lib/nut/dummy-ups"
 def needs(*programs: str) -> pytest.MarkDecorator:
     missing = [program for program in programs if not shutil.which(program)]
     return pytest.mark.skipif(bool(missing), reason=f"not installed: {missing}")
-
-
-def free_port(kind: socket.SocketKind) -> int:
-    with socket.socket(socket.AF_INET, kind) as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
 
 
 def wait_for(true: Callable[[], bool]) -> None:

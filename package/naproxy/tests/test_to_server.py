@@ -19,13 +19,13 @@ from typing import Any
 import pytest
 from certificates import Authority, Issued, openssl
 from edge_box import EdgeBox, edge_box, needs_haproxy
+from free_port import free_port
 from naproxy.config import document as config
 from naproxy.config.installation import Installation
 from naproxy.edge import to_server
 from naproxy.edge.keeper import Keeper
 from naproxy.edge.render import render, serves, wanted
 from naproxy.edge.to_server import Way
-from ssh_server import free_port
 
 NAME = "shop.example"
 LOCAL = b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\x0b\5\0\x08"
