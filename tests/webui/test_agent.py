@@ -72,6 +72,31 @@ def claim(page: Any, front: Front) -> None:
     page.wait_for_url(lambda url: "/claim" not in url)
 
 
+def test_a_server_that_is_slow_to_show_its_key_makes_no_second_code(
+    page: WatchedPage, front: Front
+) -> None:
+    claim(page, front)
+    held: list[Any] = []
+    made: list[str] = []
+
+    def hold_the_first(route: Any) -> None:
+        if held:
+            route.continue_()
+        else:
+            held.append(route)
+
+    page.route("**/api/setup/host-key*", hold_the_first)
+    page.on("request", lambda asked: made.append(asked.method + asked.url.rpartition("/")[2]))
+    page.goto("/setup/again/sleep?server=web")
+    expect(page.locator("#pin .loading")).to_be_visible()
+    page.locator('input[name="driver"][value="agent"]').check()
+    expect(page.locator("#agent-script")).to_be_visible()
+    held[0].continue_()
+    expect(page.locator("#pin .loading")).to_have_count(0)
+    page.evaluate("new Promise((done) => setTimeout(done, 300))")
+    assert made.count("POSTagent") == 1
+
+
 def test_the_server_fetches_agent_and_key_and_the_page_goes_on_by_itself(
     page: WatchedPage, front: Front, box: Box, tmp_path: Path
 ) -> None:

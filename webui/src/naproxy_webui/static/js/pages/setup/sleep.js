@@ -59,11 +59,17 @@ function arrange() {
 	at("more").hidden = asked() === "";
 }
 
+let changes = 0;
+
 async function changed() {
+	changes += 1;
+	const change = changes;
 	arrange();
 	try {
 		await save();
 		if (!at("ssh").hidden) await Promise.all([key(), hostKey()]);
+		// A later choice has its own; another code for the agent would make the one shown worthless.
+		if (change !== changes) return;
 		agentWaits = false;
 		if (wanted().driver === "agent") await agent();
 	} catch (error) {
