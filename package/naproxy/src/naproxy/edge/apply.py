@@ -128,12 +128,14 @@ class Generations:
 
     async def follow(self) -> Reason | None:
         """Have a haproxy that runs take what is in force; return why it does not."""
-        digest, told = self.current, False
+        digest, told, gone = self.current, False, 0
         for _ in range(round(self._takes_s / _LOOK_S)):
             info = await self._haproxy.info()
             if info and info.get("description") == digest:
                 return None
-            if not self._haproxy.master():
+            # One that takes a configuration writes its file anew, which is empty for a moment.
+            gone = 0 if self._haproxy.master() else gone + 1
+            if gone == 2:
                 return None  # whoever starts it later starts it with this
             if not told and _listens(info):
                 self._haproxy.tell(signal.SIGUSR2)
