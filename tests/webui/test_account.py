@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -13,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from free_port import free_port
 from playwright.sync_api import Browser, expect
 
 from tests.webui.conftest import OpenPage, Size, WatchedPage, log_in
@@ -26,9 +26,7 @@ ANOTHER = "a sentence for the test"
 @pytest.fixture
 def unclaimed(tmp_path: Path) -> Iterator[tuple[str, Path]]:
     """A web interface that nobody has claimed: its address and its log."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port = sock.getsockname()[1]
+    port = free_port()
     log = tmp_path / "log"
     with log.open("wb") as out:
         process = subprocess.Popen(

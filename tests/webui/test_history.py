@@ -19,6 +19,7 @@ from urllib.parse import parse_qs, urlsplit
 from zoneinfo import ZoneInfo
 
 import pytest
+from free_port import free_port
 from naproxy.history.tables import key
 from playwright.sync_api import Browser, expect
 
@@ -69,7 +70,8 @@ def show(page: Any, address: str = "/history") -> None:
     page.goto(address)
     settle(page)
     if "tab=" not in address:
-        page.wait_for_selector("#power canvas")
+        # It comes when the chart is drawn, and with it what can be dragged.
+        page.locator("#power .strip").first.wait_for()
 
 
 def shown(page: Any) -> dict[str, str]:
@@ -287,9 +289,8 @@ def test_the_wheel_looks_closer_with_ctrl_only(page: WatchedPage) -> None:
     page.mouse.move(*middle(page, "#power .chart-area", 0.5))
     before = page.evaluate("scrollY")
     page.mouse.wheel(0, 120)
-    page.wait_for_timeout(500)
+    wait_for(lambda: page.evaluate("scrollY") > before, "the page to scroll")
     assert "from" not in shown(page)
-    assert page.evaluate("scrollY") > before
     page.mouse.move(*middle(page, "#power .chart-area", 0.5))
     page.keyboard.down("Control")
     page.mouse.wheel(0, -300)
@@ -490,9 +491,7 @@ def office() -> Iterator[Office]:
 def interface(office: Office, directory: Path) -> Iterator[str]:
     """Run the web interface beside the office's box, on loopback of this machine."""
     people.make(directory)
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port = sock.getsockname()[1]
+    port = free_port()
     process = subprocess.Popen(
         [
             Path(sys.executable).with_name("naproxy-webui"),

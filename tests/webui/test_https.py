@@ -115,6 +115,8 @@ def opened(browser: Browser, stage: Stage, cookies: dict[str, Any]) -> Iterator[
 
     yield make
     for context, watch in made:
+        for page in context.pages:
+            page.unroute_all(behavior="ignoreErrors")
         context.close()
         watch.check()
 

@@ -305,7 +305,7 @@ def test_what_the_server_is_going_to_do_by_itself_is_told_with_its_time(now: Ope
 def test_what_the_calendar_says_is_told_with_its_times_and_what_is_wrong(now: OpenNow) -> None:
     def planned(said: Any) -> Any:
         begin_s = said["now_s"] + 86400
-        choir = {"t_s": begin_s, "end_s": begin_s + 60, "name": "Choir"}
+        choir = {"t_s": begin_s, "end_s": begin_s, "name": "Choir"}
         said["servers"][0]["calendar"] = {"events": [choir], "problem": "No answer."}
         return said
 

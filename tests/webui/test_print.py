@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.simulator.office.namespace import wait_for
 from tests.webui.conftest import OpenPage
 from tests.webui.looks import SETTLED_MS, settle, too_wide
 
@@ -28,10 +29,10 @@ def test_a_dark_page_is_printed_black_on_white_without_navigation(
     pressed = ".side, .top, .foot, .segmented, .tabs, .button, main form"
     assert page.locator(pressed).locator("visible=true").count() == 0
     assert too_wide(page) == []
-    # A chart's picture is as wide as its place: nothing of it is cut off.
+    # A chart's picture is as wide as its place, once it has been drawn anew: nothing is cut off.
+    page.locator("canvas").first.wait_for()
     over = "(all) => all.filter((each) => each.clientWidth > each.parentElement.clientWidth)"
-    assert page.eval_on_selector_all("canvas", f"{over}.length") == 0
-    assert page.locator("canvas").count() > 0
+    wait_for(lambda: page.eval_on_selector_all("canvas", f"{over}.length") == 0, "charts to fit")
     assert page.pdf(prefer_css_page_size=True).startswith(b"%PDF")
     # Also those that nobody had come near.
     assert page.eval_on_selector_all("canvas", "(all) => all.every((c) => Chart.getChart(c))")

@@ -157,6 +157,7 @@ def test_going_back_in_time_and_by_the_browser(page: WatchedPage) -> None:
     page.goto("/savings?view=week")
     settle(page)
     title = page.locator("#range-title")
+    expect(title).not_to_have_text("…")
     now = title.inner_text()
     page.get_by_role("button", name="Earlier").click()
     expect(title).not_to_have_text(now)

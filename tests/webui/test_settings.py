@@ -352,7 +352,7 @@ def test_a_meter_at_another_host_asks_for_its_password_again(
 
 
 def test_only_a_key_that_is_sent_to_nobody_may_be_named_as_a_file(page: WatchedPage) -> None:
-    page.goto("/settings/sleep")
+    page.goto("/settings/server")
     sleep = page.locator('[data-alternative="server.web.sleep"]')
     for driver in ("agent", "ipmi"):
         sleep.locator("select[data-choose]").select_option(driver)

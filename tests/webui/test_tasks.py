@@ -46,6 +46,7 @@ def test_what_last_month_saved_is_seen(page: WatchedPage) -> None:
     with Story(page, "see what last month saved") as story:
         story.to("Savings")
         story.press("Month")
+        expect(page.locator("#range-title")).not_to_have_text("…")
         this = page.locator("#range-title").text_content()
         story.press("Earlier")
         expect(page.locator("#range-title")).not_to_have_text(this or "")

@@ -96,26 +96,26 @@ def test_the_past_is_shown_with_a_table_behind_every_chart(traffic: WatchedPage)
         figure = traffic.locator(f"#{name}")
         figure.get_by_text("Show as a table").click()
         expect(figure.locator("tbody tr").nth(3), name).to_be_visible()
-    assert traffic.locator("#agents tbody tr").count() > 3
+    expect(traffic.locator("#agents tbody tr").nth(3)).to_be_visible()
 
 
 def test_the_heat_map_can_be_read_without_colours(traffic: WatchedPage) -> None:
+    expect(traffic.locator(f"{WEEK} td")).to_have_count(7 * 24)
     cells = traffic.locator(f"{WEEK} td").all_text_contents()
-    assert len(cells) == 7 * 24
     assert all(re.fullmatch(r"\u2013|[\d.,]+k?", words) for words in cells)
     traffic.locator("#week-who").select_option("person")
-    expect(traffic.locator(f"{WEEK} td").first).to_be_visible()
-    assert traffic.locator(f"{WEEK} td").all_text_contents() != cells
+    expect(traffic.locator(f"{WEEK} td")).not_to_have_text(cells)
 
 
 def test_days_are_columns_on_a_phone(phone: WatchedPage) -> None:
     phone.goto("/traffic")
     settle(phone)
-    assert phone.locator(f"{WEEK} tr").count() == 24
+    expect(phone.locator(f"{WEEK} tr")).to_have_count(24)
     assert phone.locator("#week .heat:not([role]) thead th").count() == 8
 
 
 def test_another_range_is_asked_for_and_shown(traffic: WatchedPage) -> None:
+    expect(traffic.locator("#stats .stat")).to_have_count(5)
     before = traffic.locator("#stats").text_content()
     traffic.get_by_role("button", name="7 days").click()
     expect(traffic.locator("#stats")).not_to_have_text(before)
@@ -123,6 +123,7 @@ def test_another_range_is_asked_for_and_shown(traffic: WatchedPage) -> None:
 
 
 def test_robots_can_be_looked_at_by_kind(traffic: WatchedPage) -> None:
+    traffic.locator("#agents tbody tr").first.wait_for()
     traffic.locator("#agents-kind").select_option("monitor")
     kinds = traffic.locator("#agents tbody td:nth-child(2)").all_text_contents()
     assert kinds

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import re
 import socketserver
 import subprocess
@@ -164,6 +165,7 @@ def test_schemathesis_finds_nothing(
             *(Path(sys.executable).with_name("schemathesis"), "run", folder / f"{who}.json"),
             *("--url", f"http://127.0.0.1:{webui.port}", "--phases", "coverage,fuzzing"),
             *("--max-examples", "8", "--max-time", str(SECONDS[who])),
+            *("--seed", os.environ.get("SEED", "1")),
             *("--checks", ",".join(checks), "--exclude-path-regex", NOT_FUZZED),
             *("--continue-on-failure", "--no-color", "--warnings", "off"),
             *(part for header in headers for part in ("-H", header)),

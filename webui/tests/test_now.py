@@ -63,8 +63,7 @@ def test_it_says_what_the_server_does_and_why(client: FlaskClient, box: Box) -> 
 
 def test_a_server_that_sleeps_can_be_woken(client: FlaskClient, box: Box) -> None:
     box.wait(State.AWAKE)
-    box.post("sleep")
-    box.wait(State.ASLEEP)
+    box.sleep()
     assert client.post("/api/servers/web/wake", json={}).status_code == 202
     box.wait(State.AWAKE)
 
@@ -175,8 +174,7 @@ def test_always_on_as_its_commissioning_measured_it() -> None:
 
 def test_who_woke_it_last(client: FlaskClient, box: Box) -> None:
     box.wait(State.AWAKE)
-    box.post("sleep")
-    box.wait(State.ASLEEP)
+    box.sleep()
     box.ask_for_wake()
     box.wait(State.AWAKE)
     wait_for("the ledger", lambda: (card(client)["woken"] or {}).get("outcome") == "up")
@@ -186,8 +184,7 @@ def test_who_woke_it_last(client: FlaskClient, box: Box) -> None:
 
 def test_what_a_visitor_sends_stays_data(client: FlaskClient, box: Box) -> None:
     box.wait(State.AWAKE)
-    box.post("sleep")
-    box.wait(State.ASLEEP)
+    box.sleep()
     box.datagram(
         "naproxy-wake 1\nserver=web\nreason=page\nmethod=GET\nclass=person\n"
         f"client=192.0.2.17\nagent={HOSTILE}</script>\nhost=x\npath=/{HOSTILE}\n".encode()

@@ -398,8 +398,7 @@ def test_the_look_of_the_guide_says_what_it_saw(client: FlaskClient, box: Box) -
 def test_of_a_server_that_sleeps_what_was_seen_last_is_said(client: FlaskClient, box: Box) -> None:
     box.wait(State.AWAKE)
     assert client.post("/api/setup/https/look", json={"server": "web"}).status_code == 200
-    box.post("sleep")
-    box.wait(State.ASLEEP)
+    box.sleep()
     assert client.post("/api/servers/web/look", json={}).status_code == 409
     said = client.post("/api/setup/https/look", json={"server": "web"})
     assert said.status_code == 200

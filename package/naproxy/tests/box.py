@@ -122,6 +122,8 @@ armed = {values["armed"]}
 [server.sleep]
 driver = "ssh"
 timeout_s = 5
+key_file = "{self.directory}/ssh/id_ed25519"
+known_hosts_file = "{self.directory}/ssh/known_hosts"
 [server.wake]
 spacing_s = 0.2
 attempts = {values["attempts"]}
@@ -193,6 +195,23 @@ min_idle_s = 0
 
     def post(self, verb: str, **body: Any) -> tuple[int, Any]:
         return self.call("POST", f"/v1/servers/web/{verb}", json.dumps(body).encode())
+
+    def order_sleep(self) -> None:
+        """Order the server to sleep; again where that is refused.
+
+        On a busy machine a probe of 0.3 s may just have failed.
+        """
+
+        def ordered() -> bool:
+            status, answer = self.post("sleep")
+            assert status == 202 or answer["code"] == "server.just_failed", answer
+            return status == 202
+
+        wait_for("the order to sleep", ordered)
+
+    def sleep(self) -> None:
+        self.order_sleep()
+        self.wait(State.ASLEEP)
 
     def status(self) -> dict[str, Any]:
         status, answer = self.call("GET", "/v1/status")

@@ -54,13 +54,8 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
     started.close()
 
 
-def put_to_sleep(box: Box) -> None:
-    assert box.post("sleep")[0] == 202
-    box.wait(State.ASLEEP)
-
-
 def test_a_server_sleeps_when_told_and_wakes_by_a_magic_packet_when_needed(box: Box) -> None:
-    put_to_sleep(box)
+    box.sleep()
     assert box.server.packets == 0
     box.ask_for_wake()
     box.wait(State.AWAKE)
@@ -150,7 +145,7 @@ def test_a_refusal_is_told_in_the_servers_words_and_its_exit_status(box: Box) ->
 
 def test_a_request_while_it_falls_asleep_is_served_after_the_wake(box: Box) -> None:
     box.ssh(f"sleep 0.5; touch {box.server.power}")
-    assert box.post("sleep")[0] == 202
+    box.order_sleep()
     wait_for("the command", lambda: "falling_asleep" in box.log())
     time.sleep(0.3)
     box.ask_for_wake()
@@ -192,7 +187,7 @@ def test_a_server_that_never_wakes_is_trouble_and_goes_on_being_called(
 ) -> None:
     box = make(attempts=2).start()
     box.wait(State.AWAKE)
-    put_to_sleep(box)
+    box.sleep()
     box.server.deaf = True
     box.ask_for_wake()
     box.wait(State.TROUBLE)
@@ -206,7 +201,7 @@ def test_a_server_that_never_wakes_is_trouble_and_goes_on_being_called(
 
 
 def test_a_server_that_wakes_by_itself_is_awake(box: Box) -> None:
-    put_to_sleep(box)
+    box.sleep()
     box.server.power.unlink()
     box.wait(State.AWAKE)
     assert box.status()["reason"] == Reason("server.woke_itself").plain()
@@ -214,7 +209,7 @@ def test_a_server_that_wakes_by_itself_is_awake(box: Box) -> None:
 
 
 def test_the_mode_awake_wakes_and_is_kept_over_a_restart(box: Box) -> None:
-    put_to_sleep(box)
+    box.sleep()
     assert box.naproxy("mode", "web", "awake", "--for", "2h").returncode == 0
     box.wait(State.AWAKE)
     box.end()
@@ -238,14 +233,14 @@ def test_the_heartbeat_comes_from_the_loop(shared: Box) -> None:
 
 
 def test_an_orderly_stop_is_seen_at_once(box: Box) -> None:
-    put_to_sleep(box)
+    box.sleep()
     assert box.end() == 0
     assert box.layout().heartbeat_us == 0
     assert box.record().state == State.UNKNOWN
 
 
 def test_killed_while_asleep_it_finds_the_server_asleep_and_keeps_the_counters(box: Box) -> None:
-    put_to_sleep(box)
+    box.sleep()
     box.record().requests[0][0] = 41
     assert box.end(signal.SIGKILL) == -signal.SIGKILL
     box.start()
@@ -265,7 +260,7 @@ def test_killed_while_awake_it_wakes_a_server_that_is_silent_now(box: Box) -> No
 
 
 def test_the_journal_tells_a_cut_off_wake(box: Box) -> None:
-    put_to_sleep(box)
+    box.sleep()
     box.server.deaf = True
     box.ask_for_wake()
     wait_for("the ledger", lambda: len(wakes(box)) == 1)
@@ -424,7 +419,7 @@ def test_requests_in_the_ring_reach_the_policy_and_the_history(box: Box) -> None
 
 
 def test_garbage_on_the_wake_socket_is_counted_and_ignored(box: Box) -> None:
-    put_to_sleep(box)
+    box.sleep()
     garbage = [b"", b"\x00" * 1024, b"x" * 2000, b"naproxy-wake 1\nserver=nope\nreason=page\n"]
     for data in garbage:
         box.datagram(data)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from box import MAC, Box, wait_for
+from box import MAC, Box
 from naproxy.core.state import State
 
 pytestmark = [
@@ -67,17 +67,9 @@ def udp(ear: Ear) -> str:
     )
 
 
-def ordered(box: Box) -> bool:
-    """Order a sleep. On a busy machine a probe of 0.3 s may just have failed: that is refused."""
-    status, answer = box.post("sleep")
-    assert status == 202 or answer["code"] == "server.just_failed", answer
-    return status == 202
-
-
 def cycle(box: Box) -> int:
     """One sleep and one wake; returns how many packets on the wire were in vain."""
-    wait_for("the order to sleep", lambda: ordered(box))
-    box.wait(State.ASLEEP)
+    box.sleep()
     before = box.server.packets
     box.ask_for_wake()
     box.wait(State.AWAKE)

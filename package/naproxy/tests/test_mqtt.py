@@ -1,7 +1,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 from box import PATIENCE_S, Box, wait_for
+from free_port import free_port
 from naproxy.cli import __main__ as cli
 from naproxy.cli import mqtt
 from naproxy.config import document as config
@@ -101,9 +101,7 @@ class Broker:
     """A real mosquitto on loopback."""
 
     def __init__(self, directory: Path) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         self._file = directory / "mosquitto.conf"
         self._file.write_text(f"listener {self.port} 127.0.0.1\nallow_anonymous true\n")
         self.start()
@@ -162,8 +160,7 @@ class TestWithARealBroker:
         wait_for("online", lambda: broker.retained("naproxy/status") == "online")
         sensor = json.loads(broker.retained("homeassistant/sensor/naproxy_server_web_state/config"))
         assert json.loads(broker.retained(sensor["state_topic"]))["state"] == "awake"
-        assert box.post("sleep")[0] == 202
-        box.wait(State.ASLEEP)
+        box.sleep()
         wait_for(
             "the change",
             lambda: '"state": "asleep"' in broker.retained(sensor["state_topic"]),

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from free_port import free_port
 from hypothesis import given
 from hypothesis import strategies as st
 from meters import fault, made, ok, read, web
@@ -106,8 +107,7 @@ def test_a_machine_without_such_files_is_told(tmp_path: Path) -> None:
 def exporter() -> Iterator[int]:
     if not shutil.which("prometheus-node-exporter"):
         pytest.skip("not installed: prometheus-node-exporter")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     process = subprocess.Popen(
         ["prometheus-node-exporter", f"--web.listen-address=127.0.0.1:{port}"],
         stderr=subprocess.DEVNULL,

@@ -77,8 +77,7 @@ def privileges(box: Bounded) -> dict[str, str]:
 def test_with_these_rights_it_puts_a_server_to_sleep_and_wakes_it(box: Bounded) -> None:
     box.start()
     box.wait(State.AWAKE)
-    assert box.post("sleep")[0] == 202
-    box.wait(State.ASLEEP)
+    box.sleep()
     box.ask_for_wake()
     box.wait(State.AWAKE)
     assert box.server.packets
@@ -100,8 +99,7 @@ def test_without_the_right_to_raw_packets_nothing_wakes(box: Bounded) -> None:
     box.rights = rights() - {"net_raw"}
     box.start()
     box.wait(State.AWAKE)
-    assert box.post("sleep")[0] == 202
-    box.wait(State.ASLEEP)
+    box.sleep()
     assert box.naproxy("wake", "--timeout=2s", "web").returncode != 0
     assert not box.server.packets
 

@@ -392,8 +392,7 @@ def test_a_look_by_hand_is_a_new_one(box: Box) -> None:
 
 
 def test_a_sleeping_server_is_not_looked_at(box: Box) -> None:
-    assert box.post("sleep")[0] == 202
-    box.wait(State.ASLEEP)
+    box.sleep()
     status, said = box.post("look")
     assert (status, said["code"]) == (409, "server.not_awake")
     assert box.status()["https"]["sight"] is None

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from free_port import free_port
 from naproxy.core.state import State
 from naproxy.shm.datagram import parse
 from naproxy.shm.page import F_PROXY, F_WOL, Listen, Page, monotonic_us
@@ -438,8 +439,7 @@ def test_who_does_not_read_stops_the_other_side(setting: Setting) -> None:
 
 
 def test_a_server_that_refuses_is_not_tried_again(setting: Setting) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     setting.configure(State.AWAKE, port=port)
     setting.start()
     assert ends(setting.connect())
@@ -527,8 +527,7 @@ def test_what_the_server_cuts_off_is_cut_off(setting: Setting) -> None:
         connection.recv(1)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     setting.serve(answer)
     setting.configure(State.AWAKE, listen_port=port)
     setting.start()
@@ -549,8 +548,7 @@ def _refused(port: int) -> bool:
 
 
 def test_a_service_may_have_a_port_of_its_own(setting: Setting) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     setting.configure(State.ASLEEP, listen_port=port)
     setting.start()
     until(lambda: not _refused(port))
