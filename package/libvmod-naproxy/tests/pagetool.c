@@ -795,11 +795,15 @@ listen_unix(const char *dir, uint64_t count)
 	print_datagrams(fd, count);
 }
 
-/* Magic packets, in the words that a network card understands. */
+/*
+ * Magic packets, in the words that a network card understands. With port 0 it is
+ * one that nobody else has, and `ready` says which.
+ */
 static void
 listen_magic(uint16_t port, uint64_t count)
 {
 	struct sockaddr_in sin;
+	socklen_t sinlen = sizeof sin;
 	uint8_t b[2048];
 	ssize_t len;
 	size_t i;
@@ -810,9 +814,10 @@ listen_magic(uint16_t port, uint64_t count)
 	sin.sin_family = AF_INET;
 	sin.sin_port = htons(port);
 	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0 || bind(fd, (struct sockaddr *)&sin, sizeof sin) != 0)
+	if (fd < 0 || bind(fd, (struct sockaddr *)&sin, sizeof sin) != 0 ||
+	    getsockname(fd, (struct sockaddr *)&sin, &sinlen) != 0)
 		err(1, "port %u", port);
-	(void)puts("ready");
+	(void)printf("ready %u\n", ntohs(sin.sin_port));
 	(void)fflush(stdout);
 	while (count-- > 0) {
 		len = recv(fd, b, sizeof b, 0);
