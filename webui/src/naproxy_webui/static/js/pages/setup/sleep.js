@@ -68,7 +68,7 @@ async function changed() {
 	try {
 		await save();
 		if (!at("ssh").hidden) await Promise.all([key(), hostKey()]);
-		// A later choice has its own; another code for the agent would make the one shown worthless.
+		// A later choice does the rest: another code would make the one that is shown worthless.
 		if (change !== changes) return;
 		agentWaits = false;
 		if (wanted().driver === "agent") await agent();
