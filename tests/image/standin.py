@@ -131,7 +131,17 @@ class Disk:
     def detach(self) -> None:
         for loop in self.loops:
             subprocess.run(["losetup", "-d", loop], check=True)
+        # A box that is killed unmounts its disk last, when it is in no list of processes any more.
+        wait_for(lambda: not any(map(self._held, self.loops)), "the disk to be let go of")
         self.loops = []
+
+    def _held(self, loop: str) -> bool:
+        """Whether a loop device still has this file; another test may have the device by now."""
+        try:
+            file = Path("/sys/block", Path(loop).name, "loop/backing_file").read_text()
+        except OSError:
+            return False
+        return file.rstrip("\n") == str(self.path.resolve())
 
 
 class StandIn:

@@ -83,7 +83,7 @@ class Service:
         return subprocess.Popen(argv, env=self._environment, stdout=quiet, stderr=quiet)
 
     def _wait(self, seen: Callable[[], bool]) -> None:
-        end_s = time.monotonic() + 20
+        end_s = time.monotonic() + 60
         while not seen():
             assert time.monotonic() < end_s, self.status()
             time.sleep(0.02)
@@ -116,7 +116,7 @@ class Service:
         """End bus and service."""
         for process in reversed(self._processes):
             process.terminate()
-            process.wait(10)
+            process.wait(60)
 
 
 @pytest.fixture

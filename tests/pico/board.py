@@ -85,7 +85,7 @@ class Board:
 
     def wait_for(self, starts: int) -> None:
         """Until it has started so often, and is seen."""
-        end_s = time.monotonic() + 20
+        end_s = time.monotonic() + 60
         while len(self.starts) < starts or not any(pico.node for pico in self.usb.picos()):
             assert time.monotonic() < end_s, self.starts
             time.sleep(0.01)
@@ -102,7 +102,7 @@ class Board:
 
     def unplug(self) -> None:
         self._gone.set()
-        self._thread.join(10)
+        self._thread.join(60)
         assert not self._thread.is_alive()
 
     # What it does
@@ -195,15 +195,19 @@ class Board:
         )
         assert process.stdin
         assert process.stdout
-        ended = threading.Event()
+        heard, ended = threading.Event(), threading.Event()
         threads = [
-            threading.Thread(target=self._to_host, args=(process.stdout.fileno(), ours)),
+            threading.Thread(target=self._to_host, args=(process.stdout.fileno(), ours, heard)),
             threading.Thread(target=self._from_host, args=(ours, process.stdin, ended)),
         ]
         for thread in threads:
             thread.start()
-        self._seen("0005", "tty/ttyACM0")
+        # A Pico listens soon after it is seen. A program on a busy machine takes longer to start,
+        # so this one is seen when it has said something.
+        while not heard.wait(0.02) and process.poll() is None and not self._gone.is_set():
+            pass
         self.starts.append(what)
+        self._seen("0005", "tty/ttyACM0")
         while process.poll() is None:
             if self._gone.wait(0.02) or self._pulled.is_set():
                 # A power cut asks nobody. What is asked while it starts may not listen.
@@ -218,8 +222,9 @@ class Board:
             os.close(end)
         return code
 
-    def _to_host(self, source: int, line: int) -> None:
+    def _to_host(self, source: int, line: int, heard: threading.Event) -> None:
         while data := os.read(source, 4096):
+            heard.set()
             # What a box does not read in time is lost: the firmware would have waited.
             with suppress(OSError):
                 os.write(line, data)

@@ -46,9 +46,9 @@ def device(says: Says) -> Iterator[str]:
     os.close(theirs)
 
 
-async def run(path: str, code: str) -> str:
+async def run(path: str, code: str, step_s: float = 0.3) -> str:
     async with serial(path, 115200) as port:
-        repl = Repl(port, 0.3)
+        repl = Repl(port, step_s)
         await repl.enter()
         return await repl.run(code)
 
@@ -60,7 +60,7 @@ def good(answer: bytes) -> Says:
 
 def test_an_answer_is_what_was_printed() -> None:
     with device(good(b"OK42\r\n\x04\x04>")) as path:
-        assert asyncio.run(run(path, "print(6*7)")) == "42"
+        assert asyncio.run(run(path, "print(6*7)", 60)) == "42"
 
 
 @pytest.mark.parametrize(

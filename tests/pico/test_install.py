@@ -31,7 +31,7 @@ async def nobody(_port: str) -> AsyncIterator[None]:
 def picos(board: Board, folder: Path, **more: Any) -> Picos:
     built = folder / "micropython.uf2"
     built.write_bytes(uf2())
-    return Picos(folder / "data", nobody, board.usb, built=built, restart_s=20, **more)
+    return Picos(folder / "data", nobody, board.usb, built=built, restart_s=60, **more)
 
 
 def installed(board: Board, folder: Path, *, replace: bool = False) -> dict[str, Any]:
@@ -146,7 +146,7 @@ def test_a_meter_lets_go_of_its_port_and_is_heard_again_with_its_new_version(
     board = plug(before=lambda made: has(made, "0.9.0"))
 
     async def heard(meters: Meters, version: str) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while [port[1] for port in meters.ports().values()] != [version] or (
                 meters.status()[0]["power_w"] is None
             ):

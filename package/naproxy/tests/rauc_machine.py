@@ -140,7 +140,7 @@ class RaucMachine:
 
 
 def _wait(seen: Callable[[], bool]) -> None:
-    end_s = time.monotonic() + 10
+    end_s = time.monotonic() + 60
     while not seen():
         assert time.monotonic() < end_s, "RAUC's service does not start"
         time.sleep(0.02)

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from serial import Serial
 
+from naproxy_meter.accumulator import LATE
 from naproxy_meter.console import ask
 from naproxy_meter.host import Frame, Hello, Reading, Tracker, parse
 
@@ -66,7 +67,7 @@ def port(name):
     stop(process)
 
 
-def items_until(port, wanted, limit_s=10.0):
+def items_until(port, wanted, limit_s=60.0):
     """What the host makes of the line until `wanted(items)`."""
     tracker, items = Tracker(0.0), []
     end_s = time.monotonic() + limit_s
@@ -105,13 +106,13 @@ def test_control_c_and_noise_do_not_stop_it(port):
     assert ask(port, "hello").accepted
 
 
-@both
-def test_a_host_that_stops_reading_loses_frames_and_no_energy(name):
+def frames_of_a_host_that_stops_reading(name):
     commands, stdin = os.pipe()
     reading, stdout = os.pipe()
     fcntl.fcntl(stdout, fcntl.F_SETPIPE_SZ, 4096)  # full within a second
     process = start(name, commands, stdout)
     os.close(stdout)
+    assert select.select([reading], [], [], 60)[0], "it does not start"
     time.sleep(2.5)  # real time is what is tested: nobody reads
     seen = b""
     while seen.count(b"\nF ") < 100:
@@ -119,14 +120,24 @@ def test_a_host_that_stops_reading_loses_frames_and_no_energy(name):
     stop(process)
     for fd in (commands, stdin, reading):
         os.close(fd)
-    frames = [
+    return [
         frame for line in seen.split(b"\n")[:-1] if line and isinstance(frame := parse(line), Frame)
     ]
-    last = frames[-1]
-    assert last.sequence > len(frames) + 20
-    # 30 million raw units a microsecond: every one that was covered is in the sum.
-    assert last.energy == 30000000 * last.covered_us
-    assert last.covered_us > 0.9 * last.uptime_us
+
+
+@both
+def test_a_host_that_stops_reading_loses_frames_and_no_energy(name):
+    # A machine that stalls makes a meter late: that says nothing of one that is late each time.
+    for _ in range(5):
+        frames = frames_of_a_host_that_stops_reading(name)
+        last = frames[-1]
+        # 30 million raw units a microsecond: every one that was covered is in the sum.
+        assert last.energy == 30000000 * last.covered_us
+        lost, covered = last.sequence - len(frames), last.covered_us / last.uptime_us
+        if (lost > 20 and covered > 0.9) or not any(frame.flags & LATE for frame in frames):
+            break
+    assert lost > 20
+    assert covered > 0.9
 
 
 def console(*arguments):
@@ -135,7 +146,7 @@ def console(*arguments):
         env={"PYTHONPATH": str(SOURCE)},
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=60,
         check=False,
     )
 
