@@ -1,12 +1,13 @@
 """Who has used up a share: the server is not woken for him any more, and he is told why."""
 
+import contextlib
 from collections.abc import Iterator
 
 import pytest
 
 from tests.e2e.clients import ASSET, PERSON, ask, fresh
 from tests.simulator.office import Office
-from tests.simulator.office.namespace import wait_for
+from tests.simulator.office.namespace import OfficeError, wait_for
 
 CONFIG = {"server": {"share": {"wakes": 1}}}
 
@@ -14,14 +15,20 @@ CONFIG = {"server": {"share": {"wakes": 1}}}
 @pytest.fixture
 def spent(asleep: Office) -> Iterator[Office]:
     """The server sleeps again after the one wake that its visitor has in a day."""
-    if not over(asleep):
-        assert ask(asleep.client, fresh(), headers=ASSET).status == 200
-        asleep.box.sleep()
-        wait_for(lambda: over(asleep), "the share to be used up")
+    wait_for(lambda: over(asleep) or use_up(asleep), "the share to be used up", 120)
     before = packets(asleep)
     yield asleep
     assert packets(asleep) == before
     assert asleep.box.status()["state"] == "asleep"
+
+
+def use_up(office: Office) -> bool:
+    """Come once. On a busy machine the box hears of it after the order to sleep: it counts then."""
+    ask(office.client, fresh(), headers=ASSET)
+    office.box.sleep()
+    with contextlib.suppress(OfficeError):
+        return wait_for(lambda: over(office), "the share to be used up", 3)
+    return False
 
 
 def over(office: Office) -> bool:
