@@ -41,7 +41,9 @@ sub vcl_miss {
 	}
 	call naproxy_wait;
 	if (req.http.X-Naproxy == "held" && req.restarts < 2) {
-		# Look again: another who was held may have fetched it by now.
+		# Look again: another who was held may have fetched it by now, also
+		# if what this one found before was outdated, see vcl_hit.
+		set req.hash_always_miss = false;
 		return (restart);
 	}
 	return (fetch);
