@@ -108,7 +108,9 @@ class Visitor:
         self._opener.open(request, timeout=30).close()
 
 
-def test_the_box_shows_its_past_and_what_it_does_browser(tmp_path: Path) -> None:
+def test_the_box_shows_its_past_and_present_to_this_machines_browser(
+    tmp_path: Path,
+) -> None:
     with running(tmp_path) as demo:
         assert demo.stdout
         url = next(
