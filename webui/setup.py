@@ -1,5 +1,6 @@
 """Compile the texts with the package; all else is in pyproject.toml."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 from babel.messages.mofile import write_mo
@@ -15,7 +16,10 @@ class BuildWithTexts(build_py):
         """Compile, then build as always."""
         for source in Path("src").glob("**/*.po"):
             with source.open("rb") as po, source.with_suffix(".mo").open("wb") as mo:
-                write_mo(mo, read_po(po))
+                texts = read_po(po)
+                # Babel notes when it compiles, and no two builds would be the same.
+                texts.creation_date = datetime(1970, 1, 1, tzinfo=UTC)
+                write_mo(mo, texts)
         super().run()
 
 

@@ -1,8 +1,12 @@
 """Every reason has its text in every language, with every parameter."""
 
 import ast
+import gettext
 import json
+import shutil
 import string
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -211,3 +215,15 @@ def test_the_name_of_a_parameter_is_written_out_too() -> None:
 def test_braces_in_a_parameter_are_text() -> None:
     reason = Reason("config.no_server", name="{name.__class__}")
     assert words.words(reason) == "there is no server {name.__class__}"
+
+
+@pytest.mark.parametrize("package", [SOURCES.parents[1], WEB.parent], ids=["controller", "pages"])
+def test_a_built_catalogue_does_not_say_when_it_was_built(package: Path, tmp_path: Path) -> None:
+    """So that two builds of an image are the same."""
+    shutil.copy(package / "setup.py", tmp_path)
+    (tmp_path / "src").mkdir()
+    shutil.copy(words.FOLDER / "de/api.po", tmp_path / "src")
+    subprocess.run([sys.executable, "setup.py", "-q", "build_py"], cwd=tmp_path, check=True)
+    with (tmp_path / "src/api.mo").open("rb") as file:
+        said = gettext.GNUTranslations(file).info()
+    assert said["pot-creation-date"] == "1970-01-01 00:00+0000"
