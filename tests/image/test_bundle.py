@@ -345,20 +345,30 @@ def test_a_haproxy_without_epoll_stops_the_build(
     assert (done.returncode, "without epoll" in done.stderr) == (status, bool(status))
 
 
-def test_both_copies_of_uboots_environment_are_there_before_the_first_start(tmp_path: Path) -> None:
+def post_image(tmp_path: Path, board: str) -> dict[str, Path]:
+    """Let genimage be asked for a board's disk, without a kernel; the boot partition's files."""
     genimage = tmp_path / "support/scripts/genimage.sh"
     genimage.parent.mkdir(parents=True)
-    genimage.write_text("#!/bin/sh\nexit 33\n")  # no kernel, no root: only what is asked for
+    genimage.write_text("#!/bin/sh\nexit 33\n")  # only what is asked for
     genimage.chmod(0o755)
     images = tmp_path / "images"
     images.mkdir()
-    command = [str(COMMON / "post-image"), str(images), "qemu-aarch64"]
-    assert subprocess.run(command, cwd=tmp_path, check=False).returncode == 33
-    asked = dict(
-        re.findall(r'file "(.+)" { image = "(.+)" }', (images / "genimage.cfg").read_text())
-    )
-    copies = [images / asked[name] for name in ("uboot.env", "uboot-redund.env")]
+    command = [str(COMMON / "post-image"), str(images), board]
+    env = {**os.environ, "SOURCE_DATE_EPOCH": "1000000000"}
+    assert subprocess.run(command, cwd=tmp_path, env=env, check=False).returncode == 33
+    asked = re.findall(r'file "(.+)" { image = "(.+)" }', (images / "genimage.cfg").read_text())
+    return {name: images / image for name, image in asked}
+
+
+def test_both_copies_of_uboots_environment_are_there_before_the_first_start(tmp_path: Path) -> None:
+    asked = post_image(tmp_path, "qemu-aarch64")
+    copies = [asked[name] for name in ("uboot.env", "uboot-redund.env")]
     assert [copy.stat().st_size for copy in copies] == [0x4000] * 2
+
+
+def test_files_of_the_boot_partition_have_the_time_of_the_sources(tmp_path: Path) -> None:
+    asked = post_image(tmp_path, "pc-x86_64")
+    assert {file.stat().st_mtime for file in asked.values()} == {1e9}
 
 
 def test_linux_finds_uboots_environment_where_uboot_keeps_it(uboot: tuple[str, str]) -> None:
