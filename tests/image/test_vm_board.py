@@ -54,3 +54,14 @@ def test_a_raspberry_pi_has_a_card_and_no_grub() -> None:
     names = steps(Options(), pi).keys()
     assert {"first-start", "falls-back-panic", "power-cut-1"} <= names
     assert not [name for name in names if name.startswith("grubenv")]
+
+
+def test_a_soekris_without_a_network_is_only_started() -> None:
+    soekris = board("soekris-net5501")
+    assert soekris.compatible == "naproxy-soekris-net5501"
+    assert list(steps(Options(), soekris)) == ["starts-alone"]
+
+
+def test_the_fast_usb_is_there_before_the_disk_that_is_plugged_into_it() -> None:
+    argv = board("soekris-net5501").hardware.argv("00:00:5e:10:00:01")
+    assert argv.index("usb-ehci,id=fast") < argv.index("usb-storage,bus=fast.0,drive=disk")

@@ -66,13 +66,14 @@ def main() -> int:
 def go(run: Run, only: list[str], file: Path, raw: dict[str, object]) -> None:
     """Run the cases; the report is written after each, so that a run that ends early has one."""
     all_steps = steps(run.options, run.life.place.machine.board)
+    first, *_ = all_steps
     for name in chosen(list(all_steps), only):
         with run.found.case(name) as case:
             all_steps[name](run, case)
         file.parent.mkdir(parents=True, exist_ok=True)
         run.found.keep(file, **raw, **run.raw)
         if case.result == "failed":
-            if name == "first-start":
+            if name == first:
                 return
             with run.found.case(f"recovers-from-{name}") as after:
                 recover(run)

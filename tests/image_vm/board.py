@@ -57,13 +57,12 @@ class Hardware:
     def argv(self, mac: str) -> list[str]:
         """Return QEMU's arguments for the drive `disk`, the network `wire`, the line `meter`."""
         return [
-            *("-machine", self.machine, "-m", str(MEMORY_MB), "-vga", "std"),
+            *("-machine", self.machine, "-m", str(MEMORY_MB), "-vga", "std", *self.other),
             *("-device", "virtio-rng-pci", "-device", f"{self.usb},id=usb"),
             *("-device", f"{self.disk},drive=disk"),
             *("-device", f"{self.card},netdev=wire,mac={mac},romfile="),
             # A chip by FTDI; it is there while somebody holds its other end.
             *("-device", "usb-serial,bus=usb.0,chardev=meter"),
-            *self.other,
         ]
 
 
@@ -125,11 +124,22 @@ class Board:
     """What a Raspberry Pi's firmware hands to U-Boot: a file on the card's boot partition."""
     argument: str = ""
     """What the kernel must be told there, and on the hardware not."""
+    reachable: bool = True
+    """Whether its kernel has a driver for a network card of QEMU's."""
     compatible: str = ""
     bootloader: str = ""
 
 
 _X86_64: Final = ("qemu-system-x86_64", ("-cpu", "qemu64", "-smp", "2"))
+_GEODE_LX: Final = ("qemu-system-i386", ("-cpu", _GEODE))
+# QEMU has neither the Geode's companion chip, where the CF card is, nor VIA's network card.
+_NET5501: Final = Hardware(
+    "pc",
+    "usb-storage,bus=fast.0",
+    "/dev/sda",
+    usb="pci-ohci",
+    other=("-device", "usb-ehci,id=fast"),
+)
 _AARCH64: Final = ("qemu-system-aarch64", ())
 _PI3: Final = RaspberryPi("raspi3b", 1024)
 _PI4: Final = RaspberryPi(
@@ -143,7 +153,8 @@ _BOARDS: Final = {
     made.name: made
     for made in (
         Board("qemu-x86_64", *_X86_64),
-        Board("qemu-i386", "qemu-system-i386", ("-cpu", _GEODE), Hardware(usb="pci-ohci")),
+        Board("qemu-i386", *_GEODE_LX, Hardware(usb="pci-ohci")),
+        Board("soekris-net5501", *_GEODE_LX, _NET5501, reachable=False),
         Board("pc-x86_64", *_X86_64, _AHCI, "uefi", PCS, (*SERIAL, "/dev/i2c-*")),
         *(
             Board(name, *_AARCH64, pi, "raspberrypi", device_tree=tree, argument=_NO_WATCHDOG)

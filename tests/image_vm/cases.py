@@ -101,6 +101,17 @@ def first_start(run: Run, case: Case) -> None:
     case.words = f"claim code after {claimable_s:.0f} s; slot {life.slot()}"
 
 
+def starts_alone(run: Run, case: Case) -> None:
+    """A new card starts and says its claim code; no network leads to it."""
+    life = run.life
+    console = life.place.machine.switch_on(life.disk)
+    console.expect(CLAIM, BOOT_S)
+    claimable_s = time.monotonic() - life.place.machine.on_since_s
+    console.expect(FINGERPRINT, BOOT_S)
+    run.found.figures["first_start_to_claim_code_s"] = round(claimable_s, 1)
+    case.words = f"claim code after {claimable_s:.0f} s; slot {life.slot()}"
+
+
 def wakes_the_server(run: Run, case: Case) -> None:
     """The server sleeps by the box's order; who asks has it woken by a packet on its wire."""
     case.words = wake(run.life.place, run.life.ui)
@@ -381,6 +392,8 @@ def data_kept(run: Run, case: Case) -> None:
 
 def steps(options: Options, board: Board) -> dict[str, Step]:
     """Return the cases by name, in order."""
+    if not board.reachable:
+        return {"starts-alone": starts_alone}
     made: dict[str, Step] = {
         "first-start": first_start,
         "wake": wakes_the_server,
