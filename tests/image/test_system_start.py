@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from naproxy.server.inhibitors import CLOCK_SET_S
 
 from tests.image.standin import OVERLAY, SECTOR, START, Disk, StandIn, started, switched_on
 from tests.simulator.office.namespace import Namespace, ip, wait_for
@@ -86,6 +87,24 @@ def test_every_box_is_another(tmp_path: Path, disk: Disk) -> None:
         for each in (disk, other)
     }
     assert len(ids) == 2
+
+
+@pytest.mark.parametrize(("stands_s", "put"), [(12, True), (10**9, True), (1_783_000_000, False)])
+def test_a_clock_without_a_battery_begins_where_varnish_runs_and_it_is_not_set(
+    stands_s: int, put: bool, tmp_path: Path, disk: Disk
+) -> None:
+    box = StandIn(tmp_path / "box", disk)
+    shell = box.files / "usr/lib/naproxy/clock.sh"
+    date = f'date() {{ if [ "$*" = +%s ]; then echo {stands_s}; else echo "$@" >>/run/put; fi; }}\n'
+    shell.write_text(date + shell.read_text())
+    with started(box):
+        said = box.sh("[ ! -e /run/put ] || cat /run/put").split()
+    if not put:
+        assert said == []
+        return
+    option, at = said
+    assert option == "-s"
+    assert 10**9 < int(at.removeprefix("@")) < CLOCK_SET_S
 
 
 def test_its_name_is_made_of_its_address(box: StandIn) -> None:

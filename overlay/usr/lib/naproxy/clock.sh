@@ -8,6 +8,12 @@ time_problem() { # FILE
 	all 4 is_time_server "$(setting "$1" ntp)" || echo "ntp: must be at most four names or addresses"
 }
 
+# Varnish panics, and serves nothing, as long as a clock without a battery stands before 10^9 s,
+# September 2001. So it begins in 2002: no guess, and long before a time that counts as set (2026).
+begin_clock() {
+	[ "$(date +%s)" -ge 1009843200 ] || date -s @1009843200 >/dev/null
+}
+
 # Make these settings true, for programs that start from now on.
 set_clock() { # FILE
 	zone=$(setting "$1" time_zone)
