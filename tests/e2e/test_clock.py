@@ -3,6 +3,8 @@
 How it is stepped: clock.py.
 """
 
+import re
+import time
 from collections.abc import Iterator
 from functools import partial
 
@@ -11,7 +13,7 @@ import pytest
 from tests.e2e.clients import ASSET, ask, at_once, fresh
 from tests.e2e.clock import Clock
 from tests.simulator.office import Office
-from tests.simulator.office.namespace import wait_for
+from tests.simulator.office.namespace import ROOT, wait_for
 
 DAY_S = 86400
 # Varnish's own limit: its waiter counts the milliseconds to the next timeout in an int, and
@@ -43,6 +45,23 @@ def test_varnish_survives_a_step_during_a_request(step: partial[None], office: O
     assert calls[0].result().status == 200
     assert ask(office.client, fresh()).status == 200
     assert office.box.child() == child
+
+
+def test_a_box_without_a_battery_serves_before_its_clock_is_set_and_after(
+    clock: Clock, office: Office
+) -> None:
+    started = re.search(r"date -s @(\d+)", (ROOT / "overlay/usr/lib/naproxy/clock.sh").read_text())
+    assert started
+    box = office.box
+    box.stop()
+    clock.step(int(started[1]) - int(time.time()))
+    box.start_controller(clock.environment())
+    box.start_varnish(clock.environment())
+    assert ask(office.client, fresh()).status == 200
+    child = box.child()
+    clock.step(0)
+    assert ask(office.client, fresh()).status == 200
+    assert box.child() == child
 
 
 def test_what_is_kept_gets_old_in_its_time(step: partial[None], office: Office) -> None:
