@@ -111,6 +111,16 @@ def test_its_name_is_made_of_its_address(box: StandIn) -> None:
     assert box.sh("hostname") == "naproxy-c0ffee\n"
 
 
+def test_its_certificate_waits_for_an_adapter_that_comes_late(tmp_path: Path, disk: Disk) -> None:
+    box = StandIn(tmp_path / "box", disk)
+    box.program("usr/sbin/naproxy-certificate", "hostname >/tmp/certified")
+    with started(box):
+        box.sh("hostname naproxy; mv /sys/class/net/eth0 /tmp")
+        box.sh("/etc/service/lighttpd/run >/dev/null 2>&1 & mv /tmp/eth0 /sys/class/net")
+        wait_for(lambda: box.sh("cat /tmp/certified || :"), "the certificate")
+        assert box.sh("cat /tmp/certified") == "naproxy-c0ffee\n"
+
+
 @pytest.mark.parametrize("half", ["machine-id", "naproxy.toml"])
 def test_a_power_cut_while_a_file_was_made_leaves_a_box_that_starts(
     half: str, tmp_path: Path, disk: Disk

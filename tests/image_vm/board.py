@@ -161,6 +161,7 @@ _BOARDS: Final = {
             for name, pi, tree in (
                 ("raspberrypi3-64", _PI3, "bcm2710-rpi-3-b.dtb"),
                 ("raspberrypi4-64", _PI4, "bcm2711-rpi-4-b.dtb"),
+                ("raspberrypizero2w-64", _PI3, "bcm2710-rpi-zero-2-w.dtb"),
             )
         ),
     )

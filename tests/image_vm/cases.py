@@ -150,6 +150,7 @@ def cold_boot(run: Run, case: Case) -> None:
     """From QEMU's start to the first page, beside Buildroot's minimal system to its login."""
     life, options = run.life, run.options
     pages, logins = [], []
+    shown = life.ui.fingerprint()
     for _ in range(options.boots):
         life.switch_off()
         if options.minimal:
@@ -161,6 +162,8 @@ def cold_boot(run: Run, case: Case) -> None:
         logins_s = {"minimal_login_s": statistics.median(logins), "minimal_logins_s": logins}
         run.found.figures |= logins_s
     life.settled()
+    if (now := life.ui.fingerprint()) != shown:
+        raise OfficeError(f"the certificate was {shown}, and after a start it is {now}")
     case.words = ", ".join(f"{page:.1f} s" for page in pages)
 
 
