@@ -111,6 +111,15 @@ def test_a_broken_one_is_well_signed_and_broken_there(
     assert (tmp_path / "fs" / file).read_bytes().startswith(begins)
 
 
+@pytest.mark.parametrize("kernel", ["bzImage", "Image"])
+def test_a_kernel_that_is_none_is_the_boards(kernel: str, tmp_path: Path) -> None:
+    (tmp_path / "boot/broadcom").mkdir(parents=True)
+    (tmp_path / "boot" / kernel).write_bytes(b"MZ")
+    bundles.no_kernel(tmp_path)
+    assert (tmp_path / "boot" / kernel).read_bytes() == b"not a kernel"
+    assert len(list((tmp_path / "boot").iterdir())) == 2
+
+
 def test_one_that_panics_has_no_init(shop: Workshop, tmp_path: Path) -> None:
     made = shop.broken("broken", bundles.panics, "99.0.1")
     run("unsquashfs", "-quiet", "-dest", tmp_path / "out", made, "rootfs.squashfs")

@@ -163,7 +163,7 @@ def panics(root: Path) -> None:
 
 def no_kernel(root: Path) -> None:
     """The boot loader finds a kernel that is none."""
-    kernel = root / "boot/bzImage"
+    [kernel] = (file for file in (root / "boot").iterdir() if file.name in ("bzImage", "Image"))
     kernel.write_bytes(b"not a kernel")
 
 
