@@ -56,6 +56,7 @@ class Hardware:
 
     def argv(self, mac: str) -> list[str]:
         """Return QEMU's arguments for the drive `disk`, the network `wire`, the line `meter`."""
+        # `other` first: a disk may be plugged into it.
         return [
             *("-machine", self.machine, "-m", str(MEMORY_MB), "-vga", "std", *self.other),
             *("-device", "virtio-rng-pci", "-device", f"{self.usb},id=usb"),

@@ -85,31 +85,32 @@ Step = Callable[[Run, Case], None]
 # The box as it comes out of its bag
 
 
+def claimable(run: Run, case: Case) -> str:
+    """Switch on a new card; return the claim code that it says on the console."""
+    life = run.life
+    machine = life.place.machine
+    code = machine.switch_on(life.disk).expect(CLAIM, BOOT_S)[1]
+    took_s = time.monotonic() - machine.on_since_s
+    run.found.figures["first_start_to_claim_code_s"] = round(took_s, 1)
+    case.words = f"claim code after {took_s:.0f} s; slot {life.slot()}"
+    return code
+
+
 def first_start(run: Run, case: Case) -> None:
     """A new card starts, says its claim code on the console, is claimed and set up."""
     life = run.life
-    began_s = time.monotonic()
-    console = life.place.machine.switch_on(life.disk)
-    code = console.expect(CLAIM, BOOT_S)[1]
-    claimable_s = time.monotonic() - began_s
+    code = claimable(run, case)
     setup.wait(life.ui.answers, "the web interface", BOOT_S)
     life.place.machine.screenshot(life.place.logs / "screen.png")
     setup.claim(life.ui, code)
     setup.set_up(life.ui, life.place.server)
     life.settled()
-    run.found.figures["first_start_to_claim_code_s"] = round(claimable_s, 1)
-    case.words = f"claim code after {claimable_s:.0f} s; slot {life.slot()}"
 
 
 def starts_alone(run: Run, case: Case) -> None:
     """A new card starts and says its claim code; no network leads to it."""
-    life = run.life
-    console = life.place.machine.switch_on(life.disk)
-    console.expect(CLAIM, BOOT_S)
-    claimable_s = time.monotonic() - life.place.machine.on_since_s
-    console.expect(FINGERPRINT, BOOT_S)
-    run.found.figures["first_start_to_claim_code_s"] = round(claimable_s, 1)
-    case.words = f"claim code after {claimable_s:.0f} s; slot {life.slot()}"
+    claimable(run, case)
+    run.life.place.machine.console.expect(FINGERPRINT, BOOT_S)
 
 
 def wakes_the_server(run: Run, case: Case) -> None:
