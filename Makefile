@@ -68,13 +68,17 @@ build: prepare ## compile the VMOD, render the VCL, fetch MicroPython for tests
 # Two at a time: the long ones first, what waits beside what works; one that fails stops no other.
 # BUILT: empty once it is built.
 BUILT := build
+# What pytest, automake and make say of one that failed.
+FAILURES := ^((FAILED|ERROR) |\#  *top  TEST |FAIL:? |make\[[0-9]+\]: \*\*\* )
 TESTS := test-browser test-e2e test-unit test-demo test-webui test-vmod test-vcl test-image-parts test-faults test-office test-meter test-history lint
 
 .PHONY: test $(TESTS) test-clean test-properties test-recipes test-many test-measure test-large test-agree test-powercut test-compat test-deb test-container test-guest cache-tests
 test: build ## everything, 19 to 28 minutes on two cores
 	@echo "Testing, two targets at a time; each speaks when it has ended:"
 	@echo "  $(TESTS)"
-	@$(MAKE) --no-print-directory -k -j2 --output-sync=target BUILT= $(TESTS)
+	@bash -o pipefail -c '"$$@" 2>&1 | tee $(BUILD)/test.log' - \
+	    $(MAKE) --no-print-directory -k -j2 --output-sync=target BUILT= $(TESTS) || \
+	    { echo "What failed, again (all: $(BUILD)/test.log):"; grep -aE '$(FAILURES)' $(BUILD)/test.log; exit 1; }
 
 test-clean: ## the README's commands in a new Debian 12, as a new user [TIMES=n] [BUSY=n] [PLACE=dir]
 	$(AS_ROOT) tests/clean_room/run $(if $(TIMES),--times $(TIMES)) $(if $(BUSY),--busy $(BUSY)) \
