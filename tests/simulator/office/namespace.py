@@ -167,12 +167,16 @@ def kill(pids: Callable[[], list[int]], timeout_s: float = 10.0) -> None:
 
 
 def running(pid: int) -> bool:
-    """Whether there is such a process that has not ended; one to be reaped has."""
+    """Whether there is such a process that has not ended; one to be reaped has.
+
+    One whose first thread has ended goes on listening until its others have, too.
+    """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
+        threads = os.listdir(f"/proc/{pid}/task")
     except (FileNotFoundError, ProcessLookupError):
         return False
-    return stat.rpartition(")")[2].split()[0] not in "ZX"
+    return stat.rpartition(")")[2].split()[0] not in "ZX" or len(threads) > 1
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
