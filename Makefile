@@ -69,7 +69,7 @@ build: prepare ## compile the VMOD, render the VCL, fetch MicroPython for tests
 # BUILT: empty once it is built.
 BUILT := build
 # What pytest, automake and make say of one that failed.
-FAILURES := ^((FAILED|ERROR) |\#  *top  TEST |FAIL:? |make\[[0-9]+\]: \*\*\* )
+FAILURES := ^((FAILED|ERROR) |\#.* TEST .* FAILED|FAIL:? |make\[[0-9]+\]: \*\*\* )
 TESTS := test-browser test-e2e test-unit test-demo test-webui test-vmod test-vcl test-image-parts test-faults test-office test-meter test-history lint
 
 .PHONY: test $(TESTS) test-clean test-properties test-recipes test-many test-measure test-large test-agree test-powercut test-compat test-deb test-container test-guest cache-tests
