@@ -95,7 +95,7 @@ def _run(
             past.into(office.box.data_dir)
             office.box.start(**_configuration(plug))
             office.box.give(main=pki.issue(office.authority, HOST))
-            office.box.await_state("awake")
+            office.box.begin_awake()
             interrupt.check()
             with interface(office.box) as url:
                 screen.say(f"The box's web interface: {url}   user {USER}, password {PASSWORD}\n")

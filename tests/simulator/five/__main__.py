@@ -148,7 +148,7 @@ def _one(
         if configuration.proxy:
             address = ADDRESS
             office.box.start(server=changes)
-            office.box.await_state("awake")
+            office.box.begin_awake()
         target = Target(address, 80, HOST, run="five", bind=ip_network(VISITORS))
         visitors = Visitors(office.client, target, stretch.plan())
         visitors.start()

@@ -340,6 +340,17 @@ class Box(Namespace):
         self.api("POST", "/v1/servers/web/wake", {})
         self.await_state("awake", timeout_s)
 
+    def begin_awake(self) -> None:
+        """Wait until it has seen the server awake; wakes what had the time to fall asleep.
+
+        One that sleeps after ten seconds does so while a slow machine still starts the rest.
+        """
+        found = wait_for(
+            lambda: {self.status()["state"]} & {"awake", "asleep"}, "the server to be seen"
+        )
+        if "asleep" in found:
+            self.wake()
+
     def await_state(self, state: str, timeout_s: float = 60.0) -> None:
         """Wait until the controller says so."""
         wait_for(lambda: self.status()["state"] == state, f"the state {state}", timeout_s)

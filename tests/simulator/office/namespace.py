@@ -173,7 +173,7 @@ def running(pid: int) -> bool:
     """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
-        threads = os.listdir(f"/proc/{pid}/task")
+        threads = list(Path(f"/proc/{pid}/task").iterdir())
     except (FileNotFoundError, ProcessLookupError):
         return False
     return stat.rpartition(")")[2].split()[0] not in "ZX" or len(threads) > 1
