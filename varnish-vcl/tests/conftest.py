@@ -76,7 +76,7 @@ class Box:
             stdout=subprocess.DEVNULL,
         )
         for _ in range(200):
-            if self.process.poll() is None and "running" in self.adm("status"):
+            if self.process.poll() is None and "in state running" in self.adm("status"):
                 lines = self.adm("debug.listen_address").splitlines()
                 ports = [line.split()[-1] for line in lines if line]
                 self.port, self.proxied = (int(port) for port in ports if port.isdecimal())
