@@ -204,7 +204,7 @@ def test_a_task_that_fails_is_told(serve: Serve, tmp_path: Path) -> None:
 
 def test_a_task_that_does_not_end_is_not_waited_for_for_ever(serve: Serve, tmp_path: Path) -> None:
     pve = serve(busy=10**9)
-    result = sleep(pve, tmp_path, timeout_s=1.0)
+    result = sleep(pve, tmp_path, timeout_s=5.0)
     unfinished = Reason("proxmox.unfinished", host="127.0.0.1")
     assert result == SleepResult(Answer.FAILED, unfinished)
     assert len(pve.orders) == 1

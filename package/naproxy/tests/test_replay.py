@@ -386,9 +386,9 @@ def test_without_a_status_path_the_refresh_header_is_obeyed(status: bytes) -> No
 
 
 def test_server_that_never_wakes_loses_the_waiting_visitor() -> None:
-    visited, _ = visiting(box(*[WAKING] * 1000), timeout_s=0.3)
+    visited, _ = visiting(box(*[WAKING] * 10000), timeout_s=3)
     assert visited.lost
-    assert visited.why_lost == "waiting page: no whole answer within 0.3 s"
+    assert visited.why_lost == "waiting page: no whole answer within 3 s"
 
 
 def test_answer_cut_after_the_wait_is_lost() -> None:
