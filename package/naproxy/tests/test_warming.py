@@ -219,4 +219,5 @@ def test_a_plan_takes_a_moment() -> None:
     made.asked(t_s + 100, 0, 0, asleep=True)
     begun_s = time.process_time()
     assert len(made.plan(t_s + 4000, COSTS)) == Bounds().most
-    assert time.process_time() - begun_s < 0.05
+    # 7 ms; collecting the garbage of thousands of tests takes many times that.
+    assert time.process_time() - begun_s < 0.5
