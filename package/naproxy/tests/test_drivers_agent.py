@@ -441,7 +441,7 @@ def test_an_agent_from_before_the_question_is_recognised(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It does not answer what it does not know."""
-    monkeypatch.setattr(agent, "_LOOK_S", 0.5)
+    monkeypatch.setattr(agent, "_LOOK_S", 3.0)
     wire = Wire(server.port, there=lambda data: None if b"kind=count\n" in data else data)
     heard = seen_by_the_doctor(server, wire.port)
     wire.close()

@@ -393,7 +393,7 @@ def test_a_server_that_is_asked_by_http_is_not_looked_at() -> None:
 
 
 def test_a_server_that_only_accepts_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(to_server, "_STEP_S", 0.2)
+    monkeypatch.setattr(to_server, "_STEP_S", 2.0)
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         problem, shown = asyncio.run(to_server.look(settings(deaf.getsockname()[1]).server[0]))
     assert problem is not None
