@@ -73,7 +73,7 @@ FAILURES := ^((FAILED|ERROR) |\#.* TEST .* FAILED|FAIL:? |make\[[0-9]+\]: \*\*\*
 TESTS := test-browser test-e2e test-unit test-demo test-webui test-vmod test-vcl test-image-parts test-faults test-office test-meter test-history lint
 
 .PHONY: test $(TESTS) test-clean test-properties test-recipes test-many test-measure test-large test-agree test-powercut test-compat test-deb test-container test-guest cache-tests
-test: build ## everything, 19 to 28 minutes on two cores
+test: build ## everything, 16 to 40 minutes on two cores
 	@echo "Testing, two targets at a time; each speaks when it has ended:"
 	@echo "  $(TESTS)"
 	@bash -o pipefail -c '"$$@" 2>&1 | tee $(BUILD)/test.log' - \
