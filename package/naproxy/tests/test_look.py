@@ -334,7 +334,7 @@ def test_a_silent_server_is_not_seen_and_keeps_nobody(monkeypatch: pytest.Monkey
     began_s = time.monotonic()
     seen, _ = see(None, tls=None, raw=None)
     assert (seen.port, seen.whole) == ("refused", False)
-    assert time.monotonic() - began_s < looking.LONGEST_S
+    assert time.monotonic() - began_s < 2
 
 
 def test_a_look_ends_whatever_takes_so_long(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -335,7 +335,7 @@ def test_the_controller_shows_and_keeps_what_meters_say(box: Box) -> None:
     assert (plug["of"], plug["power_w"], plug["estimated"]) == ("web", 43.3, False)
     assert plug["problem"] is None
     newest_s = max(second["t_s"] for second in answer["seconds"])
-    assert abs(newest_s - time.time()) < 60
+    assert abs(newest_s - time.time()) < 5
     assert all(second["t_s"] > newest_s for second in said(box, newest_s)["seconds"])
     shown = box.naproxy("status").stdout
     assert "draws 43.3 W, by plug: what a file says" in shown
@@ -362,7 +362,7 @@ def test_commands_are_measured_by_the_seconds_of_the_controller(box: Box) -> Non
         async with listening(args) as feed:
             await feed.hear()
             start_s = int(feed.now_s())
-            assert abs(start_s - time.time()) < 60
+            assert abs(start_s - time.time()) < 5
             return await feed.phase(start_s, start_s + 2)
 
     with pytest.raises(CommandError, match="web may be put to sleep while it idles"):

@@ -219,5 +219,4 @@ def test_a_plan_takes_a_moment() -> None:
     made.asked(t_s + 100, 0, 0, asleep=True)
     begun_s = time.process_time()
     assert len(made.plan(t_s + 4000, COSTS)) == Bounds().most
-    # 7 ms; collecting the garbage of thousands of tests takes many times that.
-    assert time.process_time() - begun_s < 0.5
+    assert time.process_time() - begun_s < 0.05
