@@ -28,7 +28,10 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="an office needs root"
 def running(out: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """The demo, in a process group of its own as a shell starts it; what it leaves is in `out`."""
     demo = subprocess.Popen(
-        [sys.executable, "-m", "tests.simulator.demo", "--out", out, *arguments],
+        [
+            *(sys.executable, "-X", "faulthandler", "-m", "tests.simulator.demo"),
+            *("--out", str(out), *arguments),
+        ],
         cwd=ROOT,
         text=True,
         stdout=subprocess.PIPE,
@@ -41,6 +44,16 @@ def running(out: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
         if demo.poll() is None:
             demo.kill()
         demo.communicate()
+
+
+def ended(demo: subprocess.Popen[str], timeout_s: float) -> str:
+    """Wait for it to end, and return what it said; who waits in vain learns where it stands."""
+    try:
+        return demo.communicate(timeout=timeout_s)[0]
+    except subprocess.TimeoutExpired:
+        demo.send_signal(signal.SIGABRT)
+        told, _ = demo.communicate()
+    pytest.fail(f"it has not ended within {timeout_s:g} s:\n{told}", pytrace=False)
 
 
 def left_behind(demo: subprocess.Popen[str]) -> list[str]:
@@ -57,7 +70,7 @@ def left_behind(demo: subprocess.Popen[str]) -> list[str]:
 
 def test_demo_shows_everything_and_loses_nothing(tmp_path: Path) -> None:
     with running(tmp_path, "--duration", "120") as demo:
-        told, _ = demo.communicate(timeout=600)
+        told = ended(demo, 600)
         assert demo.returncode == 0, told
         assert left_behind(demo) == []
     summary = json.loads((tmp_path / "summary.json").read_text())
@@ -84,7 +97,7 @@ def test_ctrl_c_at_any_moment_leaves_nothing_behind(tmp_path: Path, after_s: flo
         time.sleep(after_s)
         # As a terminal does: to the whole group, helpers that set up the office as well.
         os.killpg(demo.pid, signal.SIGINT)
-        told, _ = demo.communicate(timeout=100)
+        told = ended(demo, 100)
         assert demo.returncode in (0, 130), told
         assert "Traceback" not in told
         assert left_behind(demo) == []
@@ -130,7 +143,7 @@ def test_the_box_shows_its_past_and_present_to_this_machines_browser(
         part = f"from_s={now_s - 20 * 86400}&to_s={now_s - 10 * 86400}&server=web"
         assert json.loads(visitor.get(f"/api/history/states?{part}"))["changes"] > 100
         os.killpg(demo.pid, signal.SIGINT)
-        told, _ = demo.communicate(timeout=100)
+        told = ended(demo, 100)
         assert demo.returncode == 0, told
         assert left_behind(demo) == []
 
@@ -141,7 +154,7 @@ def test_terminating_it_leaves_nothing_behind(tmp_path: Path) -> None:
         demo.stdout.readline()
         time.sleep(5)
         demo.terminate()
-        demo.communicate(timeout=100)
+        ended(demo, 100)
         assert demo.returncode == 128 + signal.SIGTERM
         assert left_behind(demo) == []
 
@@ -159,7 +172,7 @@ def test_wrong_arguments_are_named_and_nothing_is_started(
     tmp_path: Path, arguments: list[str], words: str
 ) -> None:
     with running(tmp_path, *arguments) as demo:
-        told, _ = demo.communicate(timeout=30)
+        told = ended(demo, 30)
         assert demo.returncode in (1, 2)
         assert words in told
         assert "Traceback" not in told

@@ -10,7 +10,9 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import naproxy
 
@@ -18,53 +20,50 @@ from tests.simulator.office.namespace import ROOT
 
 CACHE = ROOT / "build/past"
 YOUNG_S = 1800.0
-LONGEST_S = 7200.0
-"""What takes longer to make was left behind."""
+_LOOK_S = 0.1
 _CODE = (Path(naproxy.__file__).parent / "history", Path(__file__).parent)
 
 
 class Making:
-    """A past under way in a process of its own, unless there is one that will do."""
+    """A past under way in a process of its own, unless there is one that will do.
+
+    While somebody else makes one it is waited for: three at once take three times as long each.
+    """
 
     def __init__(self, days: float, log: Path | None = None, *, young_s: float = YOUNG_S) -> None:
         """Begin; one that ended less than `young_s` ago will do."""
+        self._days, self._log, self._young_s = days, log, young_s
         self._place = CACHE / f"{days:g}d-{_version(log)}"
-        _forget_the_old(self._place, young_s)
         self._fresh = CACHE / f"{self._place.name}.{os.getpid()}"
+        self._made: BinaryIO | None = None
+        """Open, so that it may be forgotten before it is copied."""
         self._process: subprocess.Popen[str] | None = None
-        if (self._place / "history.db").exists():
-            return
-        named = ["--log", str(log)] if log else []
-        self._process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "tests.simulator.past"),
-                *(str(self._fresh), "--days", str(days), *named),
-            ],
-            cwd=ROOT,
-            text=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            # Ctrl-C is for whoever waits for it, who then stops it.
-            start_new_session=True,
-        )
+        self._alone = contextlib.ExitStack()
+        self._begin()
 
     @property
     def ready(self) -> bool:
         """Whether `into` need not wait."""
-        return self._process is None or self._process.poll() is not None
+        if self._made is None and self._process is None:
+            self._begin()
+        return self._made is not None or (
+            self._process is not None and self._process.poll() is not None
+        )
 
     def into(self, data_dir: Path) -> None:
         """Wait for it and copy it to `data_dir`; RuntimeError if it could not be made."""
-        data_dir.mkdir(parents=True, exist_ok=True)
-        if self._process is None:
-            shutil.copy(self._place / "history.db", data_dir)
-            return
-        said, _ = self._process.communicate()
-        if self._process.returncode:
-            raise RuntimeError(f"the past could not be made: {said}")
-        shutil.copy(self._fresh / "history.db", data_dir)
-        with contextlib.suppress(OSError):  # somebody else made the same one meanwhile
+        while not self.ready:
+            time.sleep(_LOOK_S)
+        if self._process:
+            said, _ = self._process.communicate()
+            if self._process.returncode:
+                raise RuntimeError(f"the past could not be made: {said}")
             self._fresh.rename(self._place)
+            self._made = (self._place / "history.db").open("rb")
+        assert self._made
+        data_dir.mkdir(parents=True, exist_ok=True)
+        with (data_dir / "history.db").open("wb") as copy:
+            shutil.copyfileobj(self._made, copy)
         self.stop()
 
     def stop(self) -> None:
@@ -72,21 +71,58 @@ class Making:
         if self._process and self._process.poll() is None:
             self._process.kill()
             self._process.communicate()
+        if self._made:
+            self._made.close()
         shutil.rmtree(self._fresh, ignore_errors=True)
+        self._alone.close()
+
+    def _begin(self) -> None:
+        """Take what is there or begin to make it, unless somebody else is at it."""
+        with contextlib.ExitStack() as stack:
+            if not stack.enter_context(_alone()):
+                return
+            _forget_the_old(self._place, self._young_s)
+            with contextlib.suppress(FileNotFoundError):
+                self._made = (self._place / "history.db").open("rb")
+                return
+            named = ["--log", str(self._log)] if self._log else []
+            self._process = subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "tests.simulator.past"),
+                    *(str(self._fresh), "--days", str(self._days), *named),
+                ],
+                cwd=ROOT,
+                text=True,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                # Ctrl-C is for whoever waits for it, who then stops it.
+                start_new_session=True,
+            )
+            self._alone = stack.pop_all()
 
 
 def fill(data_dir: Path, days: float, *, young_s: float = YOUNG_S) -> None:
-    """Put a past into `data_dir`. Who comes while another makes the same waits for it."""
+    """Put a past into `data_dir`."""
+    making = Making(days, young_s=young_s)
+    try:
+        making.into(data_dir)
+    finally:
+        making.stop()
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[bool]:
+    """Whether nobody else makes a past; nobody else does then."""
     CACHE.mkdir(parents=True, exist_ok=True)
     # Only opened, not written to: it may be root's, whom the tests were run by.
     lock = os.open(CACHE.parent / "past.lock", os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
     with os.fdopen(lock):
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        making = Making(days, young_s=young_s)
         try:
-            making.into(data_dir)
-        finally:
-            making.stop()
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
 
 
 def _version(log: Path | None) -> str:
@@ -99,9 +135,8 @@ def _version(log: Path | None) -> str:
 
 def _forget_the_old(place: Path, young_s: float) -> None:
     for old in CACHE.glob("*"):
-        # What is under way belongs to somebody else.
-        at_work = "." in old.name.rpartition("-")[2]
-        most_s = young_s if old == place else LONGEST_S if at_work else YOUNG_S
+        left_behind = "." in old.name.rpartition("-")[2]
+        most_s = 0.0 if left_behind else young_s if old == place else YOUNG_S
         with contextlib.suppress(OSError):
             if time.time() - old.stat().st_mtime > most_s:
                 shutil.rmtree(old, ignore_errors=True)
