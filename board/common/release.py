@@ -144,7 +144,8 @@ def release(images: Path, version: str, boards: list[str]) -> Path:
         system = collect(images, board, version, new)
         if device := meta(board).get("IMAGER"):
             systems.append(system | {"release_date": day, "devices": [device]})
-    (new / "naproxy-imager.json").write_text(json.dumps({"os_list": systems}, indent=2) + "\n")
+    if systems:
+        (new / "naproxy-imager.json").write_text(json.dumps({"os_list": systems}, indent=2) + "\n")
     (new / "NOTES.md").write_text(f"# Naproxy {version}\n\n{text}\n")
     sign(new)
     shutil.rmtree(made, ignore_errors=True)

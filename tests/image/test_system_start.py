@@ -121,6 +121,20 @@ def test_its_certificate_waits_for_an_adapter_that_comes_late(tmp_path: Path, di
     assert name == "naproxy-c0ffee\n"
 
 
+def test_an_adapter_that_comes_later_still_brings_another_certificate(
+    tmp_path: Path, disk: Disk
+) -> None:
+    box = StandIn(tmp_path / "box", disk)
+    box.program("usr/sbin/naproxy-certificate", "hostname >/data/naproxy-webui-tls/naproxy.pem")
+    box.program("usr/bin/sv", 'echo "$@" >/tmp/asked')
+    with started(box):
+        box.sh("hostname naproxy; mv /sys/class/net/eth0 /tmp; mkdir -p /data/naproxy-webui-tls")
+        box.sh("/etc/service/chores/run >/dev/null 2>&1 & sleep 1; mv /tmp/eth0 /sys/class/net")
+        asked = wait_for(lambda: box.sh("cat /tmp/asked 2>/dev/null || :"), "another certificate")
+        name = box.sh("cat /data/naproxy-webui-tls/naproxy.pem")
+    assert (asked, name) == ("restart lighttpd\n", "naproxy-c0ffee\n")
+
+
 @pytest.mark.parametrize("half", ["machine-id", "naproxy.toml"])
 def test_a_power_cut_while_a_file_was_made_leaves_a_box_that_starts(
     half: str, tmp_path: Path, disk: Disk
