@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from naproxy.shm import page as shm
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Route, expect
 
 from tests.simulator.past.front import HOST
 from tests.webui import people
@@ -490,9 +490,18 @@ def test_one_is_issued_shown_with_its_renewal_and_renewed_at_once(
     assert (own["id"], own["source"], own["names"]) == ("issued", "acme", [])
     [first] = stage.api("GET", "/v1/certificates")["certificates"]
     with Story(page, "renew a certificate") as story:
-        story.to("Settings", "HTTPS")
+        held: list[Route] = []
+
+        def hold(route: Route) -> None:
+            held.append(route)
+
+        # Also while the box has not said yet whether one is under way.
+        page.route("**/issued/renew", hold, times=1)
+        with page.expect_request("**/issued/renew"):
+            story.to("Settings", "HTTPS")
         with page.expect_navigation():
             story.press(f"Get the certificate for {HOST} anew")
+            held[0].continue_()
     [second] = stage.api("GET", "/v1/certificates")["certificates"]
     assert second["fingerprint"] != first["fingerprint"]
 

@@ -1,7 +1,7 @@
 // The certificates that there are: replaced, renewed, removed.
 
 import { all, ApiError, del, one, t } from "../../kit/core.js";
-import { confirm } from "../../kit/dialog.js";
+import { confirm, refused } from "../../kit/dialog.js";
 import { onPress, press } from "../../kit/form.js";
 import { when } from "../../kit/format.js";
 import { isRenewing, renewNow } from "../../kit/issue.js";
@@ -34,11 +34,12 @@ function renewable(row, button, certificate) {
 			again(t("settings.https.kept"));
 	};
 	onPress(button, () => renew(true));
-	// It goes on if the page is left: who comes back sees it.
-	if (!button.disabled)
-		press(button, async () => {
-			if (await isRenewing(certificate)) await renew(false);
-		});
+	// It goes on if the page is left: who comes back sees it. Not busy before that is known:
+	// a press would be ignored.
+	const look = async () => {
+		if (await isRenewing(certificate)) await press(button, () => renew(false));
+	};
+	if (!button.disabled) look().catch(refused);
 }
 
 /** @param {string} certificate @param {string} name @param {string} used */
