@@ -27,6 +27,7 @@ from naproxy.core.words import LANGUAGES
 from tests.simulator.office.box import toml
 from tests.simulator.office.namespace import ROOT
 from tests.simulator.past import cached
+from tests.simulator.past.board import Power
 from tests.simulator.past.front import HOST
 from tests.simulator.past.house import MAC, METER
 from tests.webui import people
@@ -259,6 +260,39 @@ class Stage:
         with self._traffic.away() if self._traffic else contextlib.nullcontext():
             self._put_to_sleep()
             yield
+
+    @contextlib.contextmanager
+    def awake(self) -> Iterator[None]:
+        """The server is awake and stays so, also if it was just told to sleep."""
+        assert self.controller
+        self.api("POST", "/v1/servers/web/mode", {"mode": "awake"})
+        self.api("POST", "/v1/servers/web/wake", {})
+        self._wait_for(self.controller, "state awake", self._stays_awake)
+        yield
+        self.api("POST", "/v1/servers/web/mode", {"mode": "auto"})
+
+    def _stays_awake(self) -> bool:
+        """Whether it is awake, and no order to sleep is on its way: one may come after all.
+
+        In this order: what is not on its way any more has come.
+        """
+        return (
+            not self._being_told_to_sleep()
+            and not self.backend.asleep_file.exists()
+            and self.backend.power is Power.ON
+            and self.state() == "awake"
+        )
+
+    def _being_told_to_sleep(self) -> bool:
+        assert self.controller
+        told = (f"{self.directory}/bin/ssh".encode(), str(self.backend.asleep_file).encode())
+        for children in Path(f"/proc/{self.controller.pid}/task").glob("*/children"):
+            for pid in children.read_text().split():
+                with contextlib.suppress(OSError):
+                    words = Path(f"/proc/{pid}/cmdline").read_bytes()
+                    if any(each in words for each in told):
+                        return True
+        return False
 
     def _put_to_sleep(self) -> None:
         assert self.controller

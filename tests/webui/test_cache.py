@@ -27,11 +27,8 @@ def as_it_was(stage: Stage) -> Iterator[None]:
 @pytest.fixture
 def awake(stage: Stage) -> Iterator[None]:
     """The server stays awake meanwhile."""
-    stage.api("POST", "/v1/servers/web/mode", {"mode": "awake"})
-    stage.api("POST", "/v1/servers/web/wake", {})
-    stage.wait("awake")
-    yield
-    stage.api("POST", "/v1/servers/web/mode", {"mode": "auto"})
+    with stage.awake():
+        yield
 
 
 def clean(page: WatchedPage, name: str) -> None:
