@@ -115,6 +115,11 @@ def test_what_asking_before_sleeps_has_brought_is_told() -> None:
     assert said in [line.strip() for line in commands.describe(server(warming=warming), NOW_S)]
 
 
+def test_a_cache_that_was_warmed_before_a_sleep_that_failed_has_no_since() -> None:
+    warming = {"fetches": 9, "took_s": 1.4, "since_s": None, "wakes_avoided": 0}
+    assert commands.describe(server(warming=warming), NOW_S) == commands.describe(server(), NOW_S)
+
+
 def test_search_engines_are_told() -> None:
     engine = {"name": "Google", "crawls": False, "served_s": NOW_S - 60, "let_in_s": None}
     told = server(engines=[{**engine, "refused_since_s": None}])
@@ -122,6 +127,8 @@ def test_search_engines_are_told() -> None:
     told = server(engines=[{**engine, "refused_since_s": NOW_S - 9, "let_in_s": NOW_S - 60}])
     assert ": refused since " in commands.describe(told, NOW_S)[-1]
     assert "; it woke it " in commands.describe(told, NOW_S)[-1]
+    told = server(engines=[{**engine, "served_s": None, "refused_since_s": None}])
+    assert commands.describe(told, NOW_S)[-1].strip() == "search engine Google: no visit is known"
 
 
 def test_why_it_does_not_sleep_by_itself_is_told() -> None:

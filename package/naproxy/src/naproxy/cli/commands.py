@@ -182,8 +182,10 @@ def _search_engine(said: Mapping[str, Any], now_s: float) -> str:
     did, t_s = "answered last", said["served_s"]
     if said["refused_since_s"] is not None:
         did, t_s = "refused since", said["refused_since_s"]
+    # What was kept over a restart by a clock that was wrong has neither.
+    visit = f"{did} {clock(t_s, now_s)}" if t_s is not None else "no visit is known"
     woke = f"; it woke it {clock(said['let_in_s'], now_s)}" if said["let_in_s"] else ""
-    return f"search engine {said['name']}: {did} {clock(t_s, now_s)}{woke}"
+    return f"search engine {said['name']}: {visit}{woke}"
 
 
 def describe(server: Mapping[str, Any], now_s: float, width: int = 0) -> list[str]:
@@ -230,7 +232,8 @@ def describe(server: Mapping[str, Any], now_s: float, width: int = 0) -> list[st
 
 
 def _warmed(warming: Mapping[str, Any]) -> Iterator[str]:
-    if warming["fetches"]:
+    # Before the first sleep that succeeded there were fetches, but no sleep to count since.
+    if warming["fetches"] and warming["since_s"] is not None:
         since = office_time.local(warming["since_s"]).date().isoformat()
         avoided, took = warming["wakes_avoided"], span(warming["took_s"])
         what = "wake" if avoided == 1 else "wakes"
