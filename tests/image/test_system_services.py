@@ -23,6 +23,8 @@ ADDRESS6 = "fd00::50"
 LAN = "192.0.2.1"
 MAC = "02:00:5e:00:00:01"
 PASSWORD = "a long and good sentence"
+CLEARED = "\x1b[H\x1b[2J\x1b[3J"
+"""What a terminal is sent to forget what it shows: console_codes(4)."""
 LEFT_OUT = ("klogd", "mdev", "chrony", "mdnsd")
 NOT_WANTED = ("hawkbit", "health", "mqtt", "rauc", "watchdog")
 RIGHTS = (
@@ -291,10 +293,18 @@ def test_the_claim_code_goes_when_it_was_used(office: Office) -> None:
     argv = ["curl", "-sk", "-o", "/dev/null", "-w", "%{http_code}", "-H", f"Origin: {url}"]
     for key, value in form.items():
         argv += ["--data-urlencode", f"{key}={value}"]
+    # A terminal at which nobody types.
+    office.box.sh("(sleep 300 | /usr/libexec/naproxy-console >/tmp/screen 2>&1) >/dev/null 2>&1 &")
+    wait_for(lambda: code in office.box.sh("cat /tmp/screen"), "the code on the screen")
     assert office.lan.run([*argv, f"{url}/claim"]).stdout == "303"
     gone = "ls /bootpart/naproxy-claim.txt 2>/dev/null"
     wait_for(lambda: office.box.sh(gone) == "", "the note to go")
     assert "Claim code" not in console(office)
+    screen = wait_for(
+        lambda: said if CLEARED in (said := office.box.sh("cat /tmp/screen")) else "",
+        "the screen to be cleared",
+    )
+    assert code not in screen.rpartition(CLEARED)[2]
 
 
 def test_the_settings_have_a_spare_copy_on_the_boot_partition(office: Office) -> None:
