@@ -1,11 +1,13 @@
 """The box's network in the browser: IPv6 and a VLAN are chosen, refused, tried and kept."""
 
 import os
+import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Route, expect
 
 from tests.webui.conftest import PATIENCE_MS, SIZES, Watch, WatchedPage, log_in
 from tests.webui.looks import SETTLED_MS, too_wide, violations
@@ -62,5 +64,30 @@ def test_a_fixed_address_of_ipv6_and_a_vlan_are_tried_and_kept(
         "ipv6=static\naddress6=fd00::5/64\ngateway6=\nvlan=7\ndns=\n"
     )
     expect(page.get_by_label("VLAN")).to_have_value("7")
+    context.close()
+    watch.check()
+
+
+def test_the_clock_of_a_box_in_a_zone_unknown_to_the_browser_shows_utc(
+    browser: Browser, box: Stage
+) -> None:
+    def elsewhere(route: Route) -> None:
+        answer = route.fetch()
+        body = re.sub(r'(data-(?:time-)?zone=")[^"]*', r"\1posix/Etc/UTC", answer.text())
+        route.fulfill(response=answer, body=body)
+
+    context = browser.new_context(base_url=box.url, **SIZES["desktop"])
+    context.set_default_timeout(PATIENCE_MS)
+    watch = Watch(box.url)
+    page = WatchedPage(context.new_page(), watch)
+    log_in(page.page)
+    watch.context(context)
+    page.route("**/settings/network", elsewhere)
+    page.goto("/settings/network")
+    clock = page.locator("[data-clock]")
+    expect(clock).to_have_text(re.compile(r"20\d\d.*\d\d:\d\d"))
+    shown = clock.get_attribute("data-clock")
+    utc = datetime.fromtimestamp(float(str(shown)), UTC)
+    expect(clock).to_contain_text(f"{utc:%H:%M}")
     context.close()
     watch.check()

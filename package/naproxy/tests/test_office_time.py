@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import shutil
 from datetime import datetime
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
 from naproxy.box import logs
+from naproxy.box.clock import zone_name
 from naproxy.cli import commands
 from naproxy.config import document, edit
 from naproxy.core import office_time
+from naproxy.core.hours import zone
 from naproxy.core.reason import Reason, WrongError, stored_reason
 from naproxy.core.state import Klass
 from naproxy.core.words import words
@@ -147,3 +151,65 @@ def test_a_zone_of_a_server_is_the_offices_now_unless_it_has_one(office: str, no
     written = edit.edit((office + OLD).encode(), changes)
     assert document.look(written).warnings == []
     assert document.parse(written).office.time_zone == now
+
+
+# The machine's own zone
+
+ZONES = Path("/usr/share/zoneinfo")
+
+
+def machine(etc: Path, target: Path | None, timezone: str | None = None) -> str:
+    """Return the name of the zone of a machine with such files in /etc."""
+    etc.mkdir(exist_ok=True)
+    for name in ("localtime", "timezone"):
+        (etc / name).unlink(missing_ok=True)
+    if target is not None:
+        (etc / "localtime").symlink_to(target)
+    if timezone is not None:
+        (etc / "timezone").write_text(timezone)
+    return zone_name(etc)
+
+
+def test_a_machines_zone_has_a_name_that_browsers_know(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TZ", raising=False)
+    # In Buildroot's zoneinfo each name is a link into the folder posix.
+    zoneinfo = tmp_path / "share/zoneinfo"
+    (zoneinfo / "posix/Etc").mkdir(parents=True)
+    shutil.copy(ZONES / "Etc/UTC", zoneinfo / "posix/Etc/UTC")
+    (zoneinfo / "Etc").symlink_to("posix/Etc")
+    buildroot = tmp_path / "run-localtime"
+    buildroot.symlink_to(zoneinfo / "Etc/UTC")
+    cases: list[tuple[Path | None, str | None, str]] = [
+        (buildroot, None, "Etc/UTC"),
+        (zoneinfo / "posix/Etc/UTC", None, "Etc/UTC"),
+        (ZONES / "right/Europe/Zurich", None, "Europe/Zurich"),
+        (ZONES / "posix/right/Europe/Zurich", None, "Europe/Zurich"),
+        (ZONES / "Europe/Zurich", None, "Europe/Zurich"),
+        (ZONES / "America/Argentina/Buenos_Aires", None, "America/Argentina/Buenos_Aires"),
+        (ZONES / "Factory", None, "UTC"),
+        (ZONES / "Mars/Olympus", None, "UTC"),
+        (tmp_path / "missing", None, "UTC"),
+        (None, None, "UTC"),
+        (None, "Europe/Berlin\n", "Europe/Berlin"),
+        (None, "posix/Europe/Berlin\n", "Europe/Berlin"),
+        (None, "no such zone\n", "UTC"),
+        (tmp_path / "missing", "Europe/Berlin", "Europe/Berlin"),
+    ]
+    for target, timezone, name in cases:
+        assert machine(tmp_path / "etc", target, timezone) == name, (target, timezone)
+
+
+def test_a_copied_zone_has_the_name_that_debian_keeps_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TZ", raising=False)
+    shutil.copy(ZONES / "Europe/Berlin", tmp_path / "localtime")
+    (tmp_path / "timezone").write_text("Europe/Berlin\n")
+    assert zone_name(tmp_path) == "Europe/Berlin"
+
+
+def test_the_zone_of_an_office_that_was_saved_with_its_folder_is_the_one_without() -> None:
+    for name in ("posix/Europe/Berlin", "right/Europe/Berlin", "Europe/Berlin"):
+        assert str(zone(name)) == "Europe/Berlin"

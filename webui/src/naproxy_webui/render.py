@@ -7,6 +7,7 @@ from typing import Any, Final
 from flask import Flask, current_app, g, render_template, request
 from naproxy import __version__
 from naproxy.box.clock import zone_name
+from naproxy.core.hours import place_of_zone
 from naproxy.core.words import LANGUAGES
 
 from naproxy_webui.http.page import Page
@@ -37,7 +38,7 @@ def install(app: Flask, pages: list[Page]) -> None:
             "direction": "rtl" if language() in _RIGHT_TO_LEFT else "ltr",
             "languages": LANGUAGES,
             "office": office(),
-            "time_zone": office().time_zone or zone_name(),
+            "time_zone": place_of_zone(office().time_zone or "") or zone_name(),
             "page": by_name.get(request.blueprint or ""),
             "navigation": [page for page in pages if page.place is not None],
             "user": g.get("user"),

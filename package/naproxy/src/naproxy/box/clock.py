@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from naproxy.core.hours import zone
+from naproxy.core.hours import place_of_zone, zone
 from naproxy.server.inhibitors import CLOCK_SET_S
 
 _TIME_ERROR: Final = 5
@@ -34,13 +36,26 @@ def is_set(now_s: float | None = None) -> bool:
 
 
 def zone_name(etc: Path = Path("/etc")) -> str:
-    """Return the machine's time zone, as Europe/Zurich; UTC if it has none."""
+    """Return the machine's time zone, as Europe/Zurich; UTC if it has none with a known name."""
+    return next(filter(_is_known, map(place_of_zone, _names(etc))), "UTC")
+
+
+def _names(etc: Path) -> Iterator[str]:
     if isinstance(named := zone("", etc / "localtime"), ZoneInfo) and named.key:
-        return named.key
+        yield named.key
+    target = os.path.realpath(etc / "localtime")
+    yield target.partition("/zoneinfo/")[2]
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        yield (etc / "timezone").read_text().strip()
+
+
+def _is_known(name: str) -> bool:
+    """Say whether programs elsewhere, such as browsers, know a zone of this name."""
+    # A name without a place is a file for the system's own use: localtime, posixrules, Factory.
+    if "/" not in name and name not in ("UTC", "GMT"):
+        return False
     try:
-        target = os.path.realpath(etc / "localtime")
-        if "/zoneinfo/" in target:
-            return target.partition("/zoneinfo/")[2]
-        return (etc / "timezone").read_text().strip() or "UTC"
-    except OSError:
-        return "UTC"
+        ZoneInfo(name)
+    except (OSError, ValueError, KeyError):
+        return False
+    return True

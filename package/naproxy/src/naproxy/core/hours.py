@@ -105,6 +105,17 @@ def _day(text: str) -> date:
         raise WrongError("config.no_day", name=text) from None
 
 
+def place_of_zone(name: str) -> str:
+    """Return a time zone's name without the folder that some systems have it in.
+
+    `posix/Europe/Zurich` and `right/Europe/Zurich` are files below /usr/share/zoneinfo, but names
+    that no browser knows; the latter also counts leap seconds.
+    """
+    while name.startswith(("posix/", "right/")):
+        name = name.partition("/")[2]
+    return name
+
+
 def zone(name: str, localtime: Path = Path("/etc/localtime")) -> tzinfo:
     """Return a time zone by its name, `Europe/Zurich`; empty: the machine's, UTC if it has none.
 
@@ -114,7 +125,7 @@ def zone(name: str, localtime: Path = Path("/etc/localtime")) -> tzinfo:
     """
     try:
         if name:
-            return ZoneInfo(name)
+            return ZoneInfo(place_of_zone(name))
         with contextlib.suppress(KeyError, OSError, ValueError):
             return ZoneInfo(os.environ["TZ"])
         with localtime.open("rb") as file:

@@ -6,9 +6,15 @@ const since = /** @type {HTMLElement} */ (document.getElementById("since"));
 const reached_ms = Number(localStorage.getItem("naproxy_reached_ms"));
 
 if (reached_ms) {
-	const timeZone = dataset.timeZone;
+	let timeZone = dataset.timeZone;
 	/** @param {Date} date */
 	const day = (date) => date.toLocaleDateString(lang, { timeZone });
+	try {
+		day(new Date());
+	} catch {
+		// This browser does not know the zone. The kit is not there to ask: only this file is kept.
+		timeZone = "UTC";
+	}
 	const at = new Date(reached_ms);
 	const today = day(at) === day(new Date());
 	/** @type {Intl.DateTimeFormatOptions} */

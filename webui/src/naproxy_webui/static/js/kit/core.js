@@ -270,12 +270,25 @@ export function noteReached() {
 	}
 }
 
+/**
+ * A time zone that this browser knows: the named one, else UTC. Formatters throw for any other.
+ * @param {string | undefined} name
+ */
+export function knownZone(name) {
+	try {
+		return new Intl.DateTimeFormat("en", { timeZone: name || undefined }).resolvedOptions()
+			.timeZone;
+	} catch {
+		return "UTC";
+	}
+}
+
 /** When it last has, by the office's clock; null: not known. */
 export function lastReached() {
 	const { lang, dataset } = document.documentElement;
 	return noted_ms
 		? new Date(noted_ms).toLocaleTimeString(lang, {
-				timeZone: dataset.timeZone,
+				timeZone: knownZone(dataset.timeZone),
 				hour: "2-digit",
 				minute: "2-digit",
 				hourCycle: "h23",

@@ -1,28 +1,18 @@
 // Numbers, watts, times: in the language of the page and the time zone of the office.
 
-import { t } from "./core.js";
+import { knownZone, t } from "./core.js";
 
 const root = document.documentElement;
 
 /** Language tag for Intl: day before month in English too, as in most of the world's offices. */
 export const locale = { en: "en-GB" }[root.lang] ?? (root.lang || "en-GB");
-export const zone = known(root.dataset.timeZone);
+export const zone = knownZone(root.dataset.timeZone);
 export const currency = root.dataset.currency || "EUR";
 
 /** Between a figure and its unit: they stay on one line. */
 const NBSP = "\u00a0";
 const DAY_S = 86400;
 const made = new Map();
-
-/** @param {string | undefined} name */
-function known(name) {
-	try {
-		return new Intl.DateTimeFormat("en", { timeZone: name || undefined }).resolvedOptions()
-			.timeZone;
-	} catch {
-		return "UTC";
-	}
-}
 
 /**
  * Making a formatter costs more than using it a thousand times.

@@ -8,6 +8,7 @@ import {
 	get,
 	h,
 	has,
+	knownZone,
 	one,
 	post,
 	put as send,
@@ -269,7 +270,7 @@ export function machine() {
 		const format = new Intl.DateTimeFormat(locale, {
 			dateStyle: "full",
 			timeStyle: "short",
-			timeZone: place.dataset.zone,
+			timeZone: knownZone(place.dataset.zone),
 		});
 		place.textContent = format.format(Number(place.dataset.clock) * 1000);
 	}
