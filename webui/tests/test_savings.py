@@ -281,15 +281,28 @@ def test_times_that_were_measured_are_told_from_expected_ones(
     assert values["sleep_s"]["source"] == "expected"
 
 
-def test_the_box_is_shared_by_the_servers(
+def test_a_second_server_in_the_settings_changes_no_past_savings(
     client: FlaskClient, past: Past, control: Control, app: Flask
 ) -> None:
-    alone = get(client, view="all")["total"]["box_j"]
+    stop(past)
+    alone = get(client, view="all")
     control.servers = 2
     app.extensions["naproxy_believed"].clear()
     shared = get(client, view="all")
-    assert shared["assumed"]["box_share"] == 0.5
-    assert shared["total"]["box_j"] == pytest.approx(alone / 2, rel=1e-3)
+    assert shared["assumed"]["box_share"] == alone["assumed"]["box_share"] == 1.0
+    assert shared["total"] == alone["total"]
+
+
+def test_two_servers_of_the_same_time_share_the_box(client: FlaskClient, past: Past) -> None:
+    stop(past)
+    alone = get(client, view="all")["total"]
+    past.wall_s -= 6 * 3600
+    past.journal.transition("other1", State.UNKNOWN, State.AWAKE, Reason("server.answers"))
+    past.wall_s += 6 * 3600
+    past.journal.transition("other1", State.AWAKE, State.UNKNOWN, Reason("server.stopped"))
+    shared = get(client, view="all")
+    assert 0.5 < shared["assumed"]["box_share"] < 0.6
+    assert 0.5 < shared["total"]["box_j"] / alone["box_j"] < 0.6
 
 
 def test_money_only_with_a_price(client: FlaskClient, past: Past, app: Flask) -> None:

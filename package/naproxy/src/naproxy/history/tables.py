@@ -189,6 +189,13 @@ CREATE TABLE co2_hours (
 ) STRICT;
 """
 
+_BOX: Final = """
+CREATE TABLE box_hours (
+    t_s INTEGER PRIMARY KEY,
+    managed_ms INTEGER NOT NULL
+) STRICT;
+"""
+
 STEPS: Final = (
     ("transitions", _FIRST),
     ("meters", _HISTORY),
@@ -198,6 +205,7 @@ STEPS: Final = (
     ("gap_days", _GAPS),
     ("rules", _RULES),
     ("co2_hours", _CO2),
+    ("box_hours", _BOX),
 )
 """In their order: a table by which a step is known to have been taken, and its SQL."""
 

@@ -99,7 +99,7 @@ def _assumed(
         proxy_w=job["proxy_w"],
         now_s=job["now_s"],
     )
-    return Assumptions(power, sources, 1 / len(job["servers"]))
+    return Assumptions(power, sources)
 
 
 if __name__ == "__main__":

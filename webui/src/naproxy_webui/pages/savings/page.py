@@ -26,7 +26,7 @@ from naproxy.api.shapes import (
     string,
 )
 from naproxy.history.days import VIEWS, days
-from naproxy.history.read.savings import Valued
+from naproxy.history.read.savings import Saved, Valued
 from naproxy.history.read.waits import Wait, paid, waits
 
 from naproxy_webui.http.api import route
@@ -188,7 +188,7 @@ def savings(query: dict[str, Any]) -> Any:
         **{name: asdict(getattr(found, name.removesuffix("_worth"))) for name in WORTHS},
         "priced_since_s": _priced_since_s(scope),
         "parts": [{"from_s": a, "to_s": b, "sums": shown(s.sums)} for a, b, s in parts],
-        "assumed": assumed(what, scope.from_s, scope.to_s),
+        "assumed": assumed(what, scope.from_s, scope.to_s, found.sums),
     }
 
 
@@ -202,10 +202,10 @@ def _iso(day: date | None) -> str | None:
     return None if day is None else day.isoformat()
 
 
-def assumed(what: Believed, from_s: float, to_s: float) -> dict[str, Any]:
-    """Return what sums are reckoned with, each with where it comes from, for a researcher.
+def assumed(what: Believed, from_s: float, to_s: float, found: Saved) -> dict[str, Any]:
+    """Return the assumptions behind the sums `found`, each with its source, for a researcher.
 
-    Of a price or a factor that changes in the range, the mean over its time.
+    A price, a factor or a share that changes in the range is its mean over that time.
     """
     power, known = what.assumed.power, office_rates()
     values = {
@@ -223,7 +223,7 @@ def assumed(what: Believed, from_s: float, to_s: float) -> dict[str, Any]:
         "meter": what.source.meter,
         "meter_estimated": what.meter_estimated,
         "box_meter": what.source.box_meter,
-        "box_share": what.assumed.box_share,
+        "box_share": found.box_time_s / found.known_s if found.known_s else 1.0,
         "promise": {"fraction": what.fraction, "delta_s": what.delta_s},
         "policy": what.policy,
         "office": {

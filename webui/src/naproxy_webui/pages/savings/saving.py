@@ -73,7 +73,7 @@ def _ask(db: sqlite3.Connection, name: str, known: Equipment, now_s: float) -> B
     times, where = _times(server, status)
     return Believed(
         source=source,
-        assumed=Assumptions(power, sources, 1 / len(said["server"])),
+        assumed=Assumptions(power, sources),
         fraction=server["promise"]["fraction"],
         delta_s=server["promise"]["delta_s"],
         policy=server["policy"]["name"],

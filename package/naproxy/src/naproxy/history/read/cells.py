@@ -60,16 +60,19 @@ def cells(
     meters = [_sums(db, "hours", name, first, end) for name in (source.meter, source.box_meter)]
     begun_s, newest_s = timeline.begun_s(db, source.server), _newest_s(db, source.server)
     oldest_s = _oldest_s(db) if changes else 0
+    shares = states.box_shares(db, first * HOUR_S, min(end * HOUR_S, to_s))
     for t_s in range(first * HOUR_S, end * HOUR_S, HOUR_S):
         server, box = (sums.get(t_s, NOTHING) for sums in meters)
-        known = rolled.get(t_s, {})
+        known, share = rolled.get(t_s, {}), shares.get(t_s, 1.0)
         made = t_s < newest_s or begun_s is None or t_s + HOUR_S <= begun_s
         whole = made and from_s <= t_s and t_s + HOUR_S <= to_s
         fine = changes is not None and t_s >= oldest_s and changes(t_s, t_s + HOUR_S)
         if whole and not _mixed(server, known) and not fine:
-            yield cell(t_s, HOUR_S, known, server, box)
+            yield cell(t_s, HOUR_S, known, server, box, box_share=share)
         else:
-            yield from _minutes(db, source, max(from_s, t_s), min(to_s, t_s + HOUR_S), known)
+            from_to_s = max(from_s, t_s), min(to_s, t_s + HOUR_S)
+            for minute in _minutes(db, source, *from_to_s, known):
+                yield replace(minute, box_share=share)
 
 
 def _mixed(server: Measured, known: States) -> bool:

@@ -53,6 +53,8 @@ class Cell:
     switches: int = 0
     server: Measured = NOTHING
     box: Measured = NOTHING
+    box_share: float = 1.0
+    """The part of the box's energy that counts for this server: `states.box_shares`."""
 
 
 def cell(
@@ -61,28 +63,27 @@ def cell(
     states: States,
     server: Measured = NOTHING,
     box: Measured = NOTHING,
+    *,
+    box_share: float = 1.0,
 ) -> Cell:
     """Return a cell from the states of its time."""
     on_s = sum(states[state].seconds for state in ON if state in states)
     off_s = sum(states[state].seconds for state in OFF if state in states)
     slept = states["asleep"].entered if "asleep" in states else 0
-    return Cell(t_s, length_s, on_s, off_s, slept, server, box)
+    return Cell(t_s, length_s, on_s, off_s, slept, server, box, box_share)
 
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
     """What savings are reckoned with, and where each comes from.
 
-    `power.on_w` is what the server would draw if it were always on; `power.proxy_w` is this
-    server's share of the box's watts, for what no meter of the box covers.
+    `power.on_w` is what the server would draw if it were always on; `power.proxy_w` is what the
+    box draws, for what no meter of the box covers.
     """
 
     power: Power
     sources: Mapping[str, str]
     """`on_w`, `off_w`, `switch_j`, `proxy_w` -> where it comes from."""
-
-    box_share: float = 1.0
-    """Of the box's energy, this server's: one of so many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,8 @@ class Saved:
     modelled_j: float = 0.0
     box_measured_j: float = 0.0
     box_modelled_j: float = 0.0
+    box_time_s: float = 0.0
+    """This server's share of the box's time; as long as `known_s` for one server alone."""
 
     @property
     def known_s(self) -> float:
@@ -158,8 +161,9 @@ def saved(part: Cell, assumed: Assumptions) -> Saved:
         always_j=power.on_w * known_s,
         measured_j=part.server.energy_j,
         modelled_j=power.energy_j(part.on_s, part.off_s, part.switches) * modelled,
-        box_measured_j=part.box.energy_j * share * assumed.box_share,
-        box_modelled_j=power.proxy_w * (known_s - box_s) * assumed.box_share,
+        box_measured_j=part.box.energy_j * share * part.box_share,
+        box_modelled_j=power.proxy_w * (known_s - box_s) * part.box_share,
+        box_time_s=known_s * part.box_share,
     )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from naproxy.history.read.timeline import Stretch, stretches
+from naproxy.history.read.timeline import Stretch, servers, stretches
 
 HOUR_S: Final = 3600
 
@@ -59,6 +59,63 @@ def in_range(
     """Return the states of each part of a range, from the transitions."""
     # From a little earlier on: what began before the range was not entered in it.
     return by_part(stretches(db, server, from_s - 1, to_s), from_s, to_s, part_s)
+
+
+def managed(db: sqlite3.Connection, from_s: float, to_s: float) -> dict[int, float]:
+    """Return the seconds of each hour in which the state of at least one server was known."""
+    known = sorted(
+        (stretch.t_s, stretch.end_s)
+        for name in servers(db)
+        for stretch in stretches(db, name, from_s, to_s)
+        if stretch.state != _UNKNOWN
+    )
+    joined: list[Stretch] = []
+    until_s = from_s
+    for t_s, end_s in known:
+        if end_s > until_s:
+            joined.append(Stretch(0, max(t_s, until_s), end_s, "managed", ""))
+            until_s = end_s
+    return {t_s: each["managed"].seconds for t_s, each in by_part(joined, from_s, to_s).items()}
+
+
+def box_shares(db: sqlite3.Connection, from_s: int, to_s: int) -> dict[int, float]:
+    """Return, for each hour, by what a server's known time is multiplied for its share of the box.
+
+    The shares of all servers add up to the time in which at least one was known: one server
+    alone has 1, two for the whole hour have 1/2 each. An hour is not there where one server is
+    alone. It depends on what was known in that hour only, so servers that come or go later
+    change nothing about it.
+    """
+    rolled_up = (name for (name,) in db.execute("SELECT name FROM servers"))
+    if len({*servers(db), *rolled_up}) < 2:
+        return {}
+    known: dict[int, list[float]] = {}
+    rolled_s = from_s
+    for t_s, seconds in db.execute(
+        # In this order it is a range of the key for each server, not all of the table.
+        "SELECT t_s, sum(ms) / 1000.0 FROM servers CROSS JOIN state_hours ON server = id"
+        " AND t_s >= ? AND t_s < ? GROUP BY server, t_s",
+        (from_s, to_s),
+    ):
+        known.setdefault(t_s, []).append(seconds)
+        rolled_s = max(rolled_s, t_s + HOUR_S)
+    joined: dict[int, float] = dict(
+        db.execute(
+            "SELECT t_s, managed_ms / 1000.0 FROM box_hours WHERE t_s >= ? AND t_s < ?",
+            (from_s, to_s),
+        )
+    )
+    if rolled_s < to_s:
+        joined |= managed(db, rolled_s, to_s)
+        for name in servers(db):
+            for t_s, states in in_range(db, name, rolled_s, to_s).items():
+                known.setdefault(t_s, []).append(sum(each.seconds for each in states.values()))
+    return {
+        # Hours of before there was `box_hours`: the longest is the nearest.
+        t_s: joined.get(t_s, max(each)) / sum(each)
+        for t_s, each in known.items()
+        if len(each) > 1 and sum(each)
+    }
 
 
 def read(db: sqlite3.Connection, server: str, from_s: float, to_s: float) -> dict[int, States]:

@@ -1,11 +1,15 @@
-"""Adds up how long each server was in which state, once an hour is over."""
+"""Adds up how long each server was in which state, once an hour is over.
+
+It also adds up how long at least one server's state was known: the time in which the box's own
+energy belongs to its servers.
+"""
 
 from __future__ import annotations
 
 import sqlite3
 from typing import Final
 
-from naproxy.history.read.states import HOUR_S, States, in_range
+from naproxy.history.read.states import HOUR_S, States, in_range, managed
 from naproxy.history.read.timeline import begun_s, servers
 from naproxy.history.tables import server_id
 
@@ -27,11 +31,31 @@ def roll_up(db: sqlite3.Connection, now_s: float) -> None:
             span_s = first * HOUR_S, until * HOUR_S
             _write(db, server, in_range(db, name, *span_s))
             first = until
+    _roll_up_box(db, end)
+
+
+def _roll_up_box(db: sqlite3.Connection, end: int) -> None:
+    last_s, begun_s = db.execute(
+        "SELECT (SELECT max(t_s) FROM box_hours), (SELECT min(t_s) FROM transitions)"
+    ).fetchone()
+    first_s = begun_s if last_s is None else last_s + HOUR_S
+    first = end if first_s is None else int(first_s // HOUR_S)
+    while first < end:
+        until = min(end, first + _AT_ONCE)
+        db.executemany(
+            "INSERT OR REPLACE INTO box_hours (t_s, managed_ms) VALUES (?, ?)",
+            (
+                (t_s, round(1000 * seconds))
+                for t_s, seconds in managed(db, first * HOUR_S, until * HOUR_S).items()
+            ),
+        )
+        first = until
 
 
 def shift(db: sqlite3.Connection, since_s: float) -> None:
     """Forget the hours from that of `since_s` on: they are added up anew."""
-    db.execute("DELETE FROM state_hours WHERE t_s >= ?", (int(since_s // HOUR_S) * HOUR_S,))
+    for table in ("state_hours", "box_hours"):
+        db.execute(f"DELETE FROM {table} WHERE t_s >= ?", (int(since_s // HOUR_S) * HOUR_S,))
 
 
 def _write(db: sqlite3.Connection, server: int, hours: dict[int, States]) -> None:
