@@ -248,6 +248,23 @@ def test_robots_of_many_networks_keep_it_awake_for_ten_minutes_a_day_together(
     assert lived.spent
 
 
+def a_day_at_home() -> Iterator[Doing]:
+    """An employee alone with the server from 9 to 17, but for lunch: pages, and a tunnel each half."""
+    for morning_h, noon_h in ((9.0, 12.5), (13.5, 17.0)):
+        yield Doing(morning_h * 3600, (noon_h - morning_h) * 3600)
+        for t_s in range(int(morning_h * 3600) + 90, int(noon_h * 3600), 90):
+            yield Doing(float(t_s))
+
+
+@pytest.mark.parametrize("rule", [PATIENT, USUAL])
+def test_employee_alone_at_home_works_a_day_without_being_refused(
+    tmp_path: Path, rule: str
+) -> None:
+    lived = live(tmp_path, rule, a_day_at_home(), 1)
+    assert lived.spent == set()
+    assert lived.awake_s >= 7 * 3600
+
+
 def test_without_shares_a_page_each_ten_minutes_keeps_it_awake(tmp_path: Path) -> None:
     lived = live(tmp_path, PATIENT + LIMITLESS, over_and_over(600.0, 0.2, PERSON), 0.4)
     assert lived.awake_s > 0.99 * 0.4 * DAY_S
