@@ -64,24 +64,23 @@ class Settings:
     """What a visitor may cost in a day; the office's own clients may cost anything."""
 
     awake_s: int = option(
-        "How long the people of one address may keep the server awake in a day; then it sleeps and"
-        " wakes without regard to them until midnight. Robots, and programs that have not logged"
-        " in, have 10 minutes of it at most; people who have logged in have no limit. 0: no limit"
-        " for anybody",
+        "How long one address may keep the server awake in a day; then it sleeps and wakes without"
+        " regard to that address until midnight. Robots, and programs that have not logged in, get"
+        " at most 10 minutes. Visitors who have logged in have no limit. 0: no limit for anybody",
         28800,
         low=0,
         high=86400,
     )
     network_awake_s: int = option(
-        "The same for all addresses of a network (IPv4: /24, IPv6: /48); programs have 30 minutes"
-        " of it at most. 0: no limit for anybody",
+        "The same for all addresses of a network (IPv4: /24, IPv6: /48); robots and programs get"
+        " at most 30 minutes. 0: no limit for anybody",
         86400,
         low=0,
         high=86400,
     )
     wakes: int = option(
-        "How often the people of one address may wake the server in a day; programs have 10 of"
-        " these wakes at most. 0: no limit for anybody",
+        "How often one address may wake the server in a day; robots and programs at most 10 times."
+        " 0: no limit for anybody",
         100,
         low=0,
         high=100000,
