@@ -1,9 +1,9 @@
 """A week of somebody who only wants the server awake: what he costs it, in virtual time.
 
-The controller's own runner, policy and shares decide, see `tests/simulator/past`. The limits are the
-default. A program that has not logged in has ten minutes a day for an address, thirty for a network,
-and all robots have ten. A stranger that poses as a browser has eight hours for an address; three
-addresses of a network have the whole day.
+The controller's own runner, policy and shares decide, see `tests/simulator/past`. The limits are
+the default. A program that has not logged in has ten minutes a day for an address, thirty for a
+network, and all robots have ten. A stranger that poses as a browser has eight hours for an address;
+three addresses of a network have the whole day.
 """
 
 from __future__ import annotations

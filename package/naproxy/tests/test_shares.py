@@ -511,9 +511,7 @@ class World:
                 self.in_flight[party] = self.t_s + lasts_s
             return
         awake = self.state is State.AWAKE
-        klass = (
-            Klass.CRAWLER if party.robot else Klass.API if party.program else Klass.PERSON
-        )
+        klass = Klass.CRAWLER if party.robot else Klass.API if party.program else Klass.PERSON
         if self.state is State.ASLEEP:
             self.state, self.waiting_s = State.WAKING, self.t_s + WAKE_S
         self.in_flight[party] = self.t_s + lasts_s + (0.0 if awake else WAKE_S)

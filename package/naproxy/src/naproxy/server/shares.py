@@ -261,9 +261,7 @@ class Shares:
     def _limits(self) -> tuple[Limit, ...]:
         """Return those of `_all`; without a limit for people there is none for programs."""
         settings = self._settings
-        program = Limit(
-            min(settings.awake_s, PROGRAM_AWAKE_S), min(settings.wakes, PROGRAM_WAKES)
-        )
+        program = Limit(min(settings.awake_s, PROGRAM_AWAKE_S), min(settings.wakes, PROGRAM_WAKES))
         return (
             Limit(settings.awake_s, settings.wakes),
             Limit(settings.network_awake_s),
