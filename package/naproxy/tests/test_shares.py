@@ -169,12 +169,15 @@ def test_it_waits_for_the_office_s_own_as_long_as_the_policy_likes() -> None:
     assert made.others_since_s(1e6) == 0.0
 
 
-def test_a_policy_learns_from_one_until_half_a_share_is_used_up() -> None:
+@pytest.mark.parametrize(("party", "part"), [(STRANGER, 100), (PROGRAM, 50), (ROBOT, 50)])
+def test_a_policy_learns_from_people_until_the_share_ends_and_from_programs_for_half(
+    party: Party, part: int
+) -> None:
     made = shares(awake_s=100)
-    made.addresses.charge(STRANGER.address, 49, 0)
-    assert made.visitor(STRANGER)
-    made.addresses.charge(STRANGER.address, 1, 0)
-    assert not made.visitor(STRANGER)
+    made._charge(party, part - 1, 0)
+    assert made.visitor(party)
+    made._charge(party, 1, 0)
+    assert not made.visitor(party)
 
 
 def test_a_lone_program_comes_back_ten_times_before_it_is_over() -> None:

@@ -278,15 +278,15 @@ def test_stranger_who_poses_as_a_person_keeps_it_awake_for_eight_hours_a_day(
 ) -> None:
     attack = over_and_over(*STRATEGIES["a page each minute"], program=False)
     lived = live(tmp_path, USUAL, attack, 1)
-    assert 8 * 3600 - 120 <= lived.awake_s <= FIRST_S + 8 * 3600 + EXCESS_S
+    assert 0.95 * 8 * 3600 <= lived.awake_s <= FIRST_S + 8 * 3600 + EXCESS_S
     assert lived.spent == {ADDRESS}
 
 
 def a_day_at_home() -> Iterator[Doing]:
-    """An employee alone with the server from 9 to 17, without lunch: a tunnel, and pages."""
-    for morning_h, noon_h in ((9.0, 12.5), (13.5, 17.0)):
-        yield Doing(morning_h * 3600, (noon_h - morning_h) * 3600)
-        for t_s in range(int(morning_h * 3600) + 90, int(noon_h * 3600), 90):
+    """An employee alone with the server from 9 to 17: a tunnel until lunch, and pages."""
+    yield Doing(9 * 3600.0, 3 * 3600.0)
+    for t_s in range(9 * 3600 + 90, 17 * 3600 - 600, 90):
+        if not 12 * 3600 < t_s < 12.5 * 3600:
             yield Doing(float(t_s))
 
 

@@ -52,7 +52,11 @@ NETWORKS_OF_ROBOTS: Final = 4
 """So many networks at least use up the robots' share: one stranger must not take it from them."""
 
 VISITOR: Final = 0.5
-"""Who has used up this much of a share is no visitor any more from whom a policy learns."""
+"""A program that has used up this much of a share is no visitor any more from whom a policy learns.
+
+People are until their share ends: a policy that hears nothing of them puts the server to sleep
+after each of their pages, and a few hours of that use up the wakes.
+"""
 
 _LATEST: Final = 1024
 _MOST_STEP_S: Final = 10.0
@@ -300,7 +304,8 @@ class Shares:
 
     def visitor(self, party: Party) -> bool:
         """Has it used so little that a policy may learn from it, and promise it something?"""
-        return party.own or all(accounts.used(who) < VISITOR for accounts, who in self._of(party))
+        most = 1.0 if party.person else VISITOR
+        return party.own or all(accounts.used(who) < most for accounts, who in self._of(party))
 
     def _patience_s(self, party: Party) -> float:
         """Return how long the server waits for it at most."""
