@@ -1,11 +1,14 @@
 """A week of somebody who only wants the server awake: what he costs it, in virtual time.
 
-The controller's own runner, policy and shares decide, see `tests/simulator/past`. What is set is
-the default: ten minutes a day for an address and for all robots, thirty for a network.
+The controller's own runner, policy and shares decide, see `tests/simulator/past`. The limits are
+the default. A program that has not logged in has ten minutes a day for an address, thirty for a
+network, and all robots have ten. A stranger that poses as a browser has eight hours for an address;
+three addresses of a network have the whole day.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import tempfile
 from collections.abc import Callable, Iterator
@@ -14,7 +17,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final
 
-from naproxy.server.shares import Settings
+from naproxy.server.shares import PROGRAM_AWAKE_S, PROGRAM_NETWORK_AWAKE_S, Settings
 
 from tests.bench.result import goal
 from tests.simulator.past.test_shares import DAY_S, PATIENT, USUAL, Doing, live
@@ -36,34 +39,50 @@ _SET: Final = Settings()
 
 def tunnel() -> Iterator[Doing]:
     """One address opens a WebSocket each hour, and none of them ever ends."""
-    return (Doing(3600.0 * n, 30 * DAY_S) for n in itertools.count())
+    return (Doing(3600.0 * n, 30 * DAY_S, program=True) for n in itertools.count())
 
 
 def trickle() -> Iterator[Doing]:
     """One address sends forms, a byte every 3 s for five minutes each, without a pause."""
-    return (Doing(300.0 * n, 300.0) for n in itertools.count())
+    return (Doing(300.0 * n, 300.0, program=True) for n in itertools.count())
 
 
 def page_a_minute() -> Iterator[Doing]:
     """One address asks for a page each minute."""
-    return (Doing(60.0 * n) for n in itertools.count())
+    return (Doing(60.0 * n, program=True) for n in itertools.count())
 
 
 def woken_again() -> Iterator[Doing]:
     """One address asks for a page every five seconds: it wakes the server as soon as it sleeps."""
-    return (Doing(5.0 * n) for n in itertools.count())
+    return (Doing(5.0 * n, program=True) for n in itertools.count())
 
 
 def robot() -> Iterator[Doing]:
-    """A robot sends forms of a minute without a pause; one address, too, wakes the server."""
+    """A robot sends forms of a minute without a pause; a program, too, wakes the server."""
     for n in itertools.count():
         yield Doing(58.0 * n, 57.0, address=70, network=71, robot=True)
-        yield Doing(58.0 * n + 1)
+        yield Doing(58.0 * n + 1, program=True)
 
 
 def network() -> Iterator[Doing]:
     """200 addresses of one network take turns, a form of five minutes each."""
-    return (Doing(300.0 * n, 300.0, address=1000 + n % 200) for n in itertools.count())
+    return (
+        Doing(300.0 * n, 300.0, address=1000 + n % 200, program=True) for n in itertools.count()
+    )
+
+
+def browser_tunnel() -> Iterator[Doing]:
+    """Like `tunnel`, by a client that claims to be a browser."""
+    return _as_browser(tunnel())
+
+
+def browser_page_a_minute() -> Iterator[Doing]:
+    """Like `page_a_minute`, by a client that claims to be a browser."""
+    return _as_browser(page_a_minute())
+
+
+def _as_browser(doings: Iterator[Doing]) -> Iterator[Doing]:
+    return (dataclasses.replace(each, program=False) for each in doings)
 
 
 def nobody() -> Iterator[Doing]:
@@ -74,13 +93,15 @@ def nobody() -> Iterator[Doing]:
 Strategy = Callable[[], Iterator[Doing]]
 
 STRATEGIES: Final[dict[Strategy, int]] = {
-    tunnel: _SET.awake_s,
-    trickle: _SET.awake_s,
-    page_a_minute: _SET.awake_s,
-    woken_again: _SET.awake_s,
-    # Two who cost something: all robots, and a stranger.
-    robot: 2 * _SET.awake_s,
-    network: _SET.network_awake_s,
+    tunnel: PROGRAM_AWAKE_S,
+    trickle: PROGRAM_AWAKE_S,
+    page_a_minute: PROGRAM_AWAKE_S,
+    woken_again: PROGRAM_AWAKE_S,
+    # Two that cost something: all robots, and a program.
+    robot: 2 * PROGRAM_AWAKE_S,
+    network: PROGRAM_NETWORK_AWAKE_S,
+    browser_tunnel: _SET.awake_s,
+    browser_page_a_minute: _SET.awake_s,
 }
 """Each with the seconds a day that were set for it."""
 

@@ -539,6 +539,8 @@ np_classify(VRT_CTX, struct np_record *rec)
 	rec->let_in = false;
 	rec->klass = classify_agent(rec, ua);
 	np_classify_address(ctx, rec);
+	if (np_login_known(rec, hp))
+		rec->flags |= NAPROXY_E_OWN;
 	if (rec->site != NULL) {
 		classify_rules(rec, ua, url, client);
 		classify_again(ctx, rec, ua);

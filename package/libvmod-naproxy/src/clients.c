@@ -86,6 +86,7 @@ static void
 clients_copy(const struct np_client *c)
 {
 	uint8_t people[NAPROXY_SERVERS], robots[NAPROXY_SERVERS];
+	uint8_t programs[NAPROXY_SERVERS], exempt = 0;
 	const struct np_record *rec;
 	struct naproxy_client *p;
 	uint32_t server;
@@ -95,6 +96,7 @@ clients_copy(const struct np_client *c)
 		return;
 	memset(people, 0, sizeof people);
 	memset(robots, 0, sizeof robots);
+	memset(programs, 0, sizeof programs);
 	VTAILQ_FOREACH(rec, &c->records, in_flight) {
 		CHECK_OBJ_NOTNULL(rec, NP_RECORD_MAGIC);
 		/* A rule may name one request, and not who sends it. */
@@ -102,8 +104,11 @@ clients_copy(const struct np_client *c)
 		if (!rec->uses || NP_LOAD(rec->site->server->live) == NULL)
 			continue;
 		server = rec->site->server->index;
-		clients_count(NAPROXY_BUDGET >> rec->klass & 1 ?
-		    &people[server] : &robots[server]);
+		clients_count(np_robot(rec->klass) ? &robots[server] :
+		    rec->klass == NAPROXY_PERSON ? &people[server] :
+		    &programs[server]);
+		if (rec->flags & NAPROXY_E_OWN && !np_robot(rec->klass))
+			exempt |= (uint8_t)(1U << server);
 	}
 	p = &clients_page->client[c - clients];
 	/* Nobody takes one client's numbers for another's. */
@@ -112,9 +117,11 @@ clients_copy(const struct np_client *c)
 	NP_STORE(p->address, c->address);
 	NP_STORE(p->network, c->network);
 	NP_STORE(p->own, (uint8_t)own);
+	NP_STORE(p->exempt, exempt);
 	for (server = 0; server < NAPROXY_SERVERS; server++) {
 		NP_STORE(p->people[server], people[server]);
 		NP_STORE(p->robots[server], robots[server]);
+		NP_STORE(p->programs[server], programs[server]);
 	}
 	NP_STORE(p->in_flight, (uint16_t)c->n);
 }

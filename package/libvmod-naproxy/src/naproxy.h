@@ -12,6 +12,7 @@
  *   names.c          which server serves a host name
  *   page_snapshot.c  reads the page's configuration, for all requests
  *   headers.c        reads a request's headers, once
+ *   logins.c         which cookies and passwords the server has accepted
  *   classify.c       who is asking
  *   never_refused.c  what is not refused, whoever is asking
  *   changed.c        when requests changed what the cache may have
@@ -281,6 +282,11 @@ void np_headers_read(struct np_headers *, const struct http *);
 bool np_headers_usual(const struct np_headers *, const struct http *);
 void np_headers_plain(struct http *);
 void np_headers_single(struct http *);
+
+/* logins.c */
+bool np_login_known(const struct np_record *, const struct http *req);
+void np_login_answered(const struct np_record *, const struct http *req,
+    const struct http *resp);
 
 /* classify.c */
 extern const char * const np_class_name[];

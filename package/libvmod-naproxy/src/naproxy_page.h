@@ -157,7 +157,8 @@ enum naproxy_listen {
 #define NAPROXY_E_RULE		(1U << 3)	/* a rule chose the class */
 #define NAPROXY_E_LEARNED	(1U << 4)	/* `learned` chose the class */
 #define NAPROXY_E_WORK		(1U << 5)	/* a rule says that it is work */
-#define NAPROXY_E_OWN		(1U << 6)	/* the office's own client */
+#define NAPROXY_E_OWN		(1U << 6)	/* no share limits it: the office's
+						   own, or it has logged in */
 #define NAPROXY_E_SPENT		(1U << 7)	/* its share was used up */
 
 /* Bits of naproxy_stored.flags, [V]. */
@@ -211,23 +212,25 @@ struct naproxy_challenge {
 struct naproxy_spent {
 	uint64_t	who;
 	uint32_t	servers;		/* 1 << index */
-	uint32_t	_pad;
+	uint32_t	programs;		/* the same, but not for people */
 };
 
 /*
  * Who has requests in flight that keep a thread for long or use a server, by
- * the hashes of naproxy_event. `people` and `robots`: how many of them use
- * that server now (held, fetched, passed, piped), by class. [V]
+ * the hashes of naproxy_event. `people`, `programs` and `robots`: how many of
+ * them use that server now (held, fetched, passed, piped), by class. [V]
  */
 struct naproxy_client {
 	uint64_t	address;		/* 0: an empty slot */
 	uint64_t	network;
 	uint16_t	in_flight;
 	uint8_t		own;			/* 1: all are E_OWN */
-	uint8_t		_pad;
+	uint8_t		exempt;			/* 1 << index: a person or
+						   program of E_OWN uses it */
 	uint8_t		people[NAPROXY_SERVERS];	/* 255: or more */
 	uint8_t		robots[NAPROXY_SERVERS];
-	uint8_t		_pad1[8];
+	uint8_t		programs[NAPROXY_SERVERS];
+	uint8_t		_pad[2];
 };
 
 struct naproxy_server {

@@ -150,11 +150,12 @@ snap_read_spent(struct np_snap *snap, const struct naproxy_page *copy)
 	struct naproxy_spent *ours;
 
 	for (s = copy->spent; s < copy->spent + NAPROXY_MOST_SPENT; s++) {
-		if (s->who == 0 || s->servers == 0)
+		if (s->who == 0 || (s->servers | s->programs) == 0)
 			continue;
 		ours = &snap->spent[snap_spent_slot(snap, s->who)];
 		ours->who = s->who;
 		ours->servers |= s->servers;
+		ours->programs |= s->programs;
 		snap->nspent++;
 	}
 }
@@ -164,6 +165,7 @@ bool
 np_snap_spent(const struct np_snap *snap, const struct np_site *site,
     const struct np_record *rec)
 {
+	const struct naproxy_spent *address, *network;
 	uint32_t servers;
 
 	CHECK_OBJ_NOTNULL(snap, NP_SNAP_MAGIC);
@@ -173,8 +175,11 @@ np_snap_spent(const struct np_snap *snap, const struct np_site *site,
 		return (true);
 	if (snap->nspent == 0)
 		return (false);
-	servers = snap->spent[snap_spent_slot(snap, rec->address)].servers |
-	    snap->spent[snap_spent_slot(snap, rec->network)].servers;
+	address = &snap->spent[snap_spent_slot(snap, rec->address)];
+	network = &snap->spent[snap_spent_slot(snap, rec->network)];
+	servers = address->servers | network->servers;
+	if (rec->klass != NAPROXY_PERSON)
+		servers |= address->programs | network->programs;
 	return (servers >> (site - snap->site) & 1);
 }
 

@@ -803,6 +803,9 @@ vmod_outcome(VRT_CTX, VCL_ENUM what, VCL_INT status)
 	if (status > 0 && status <= UINT16_MAX)
 		rec->status = (uint16_t)status;
 	np_record_arrived(rec);
+	if ((rec->outcome == NAPROXY_FETCH || rec->outcome == NAPROXY_PASS) &&
+	    ctx->method == VCL_MET_DELIVER)
+		np_login_answered(rec, ctx->http_req, ctx->http_resp);
 	if (rec->outcome == NAPROXY_REFUSED)
 		np_wake_refused(ctx, rec);
 }

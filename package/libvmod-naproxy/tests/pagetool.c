@@ -34,7 +34,7 @@ static const char usage[] =
     "       pagetool DIR rule path|address|agent|work CLASS TEXT [SERVER]\n"
     "       pagetool DIR rule keep|asleep|browser SECONDS TEXT [SERVER]\n"
     "       pagetool DIR learned CLIENT_HASH CLASS [SERVERS_MASK]\n"
-    "       pagetool DIR spent ADDRESS_OR_NETWORK_HASH SERVERS_MASK\n"
+    "       pagetool DIR spent ADDRESS_OR_NETWORK_HASH SERVERS_MASK [PROGRAMS_MASK]\n"
     "       pagetool DIR challenge TOKEN ANSWER\n"
     "       pagetool DIR notice TEXT\n"
     "       pagetool DIR heartbeat [MAX_MS]\n"
@@ -534,7 +534,8 @@ add_challenge(struct naproxy_page *page, const char *token, const char *answer)
 }
 
 static void
-add_spent(struct naproxy_page *page, const char *who, const char *servers)
+add_spent(struct naproxy_page *page, const char *who, const char *servers,
+    const char *programs)
 {
 	struct naproxy_spent s;
 	size_t i;
@@ -546,6 +547,8 @@ add_spent(struct naproxy_page *page, const char *who, const char *servers)
 	memset(&s, 0, sizeof s);
 	s.who = number(who, UINT64_MAX);
 	s.servers = (uint32_t)number(servers, UINT32_MAX);
+	if (programs != NULL)
+		s.programs = (uint32_t)number(programs, UINT32_MAX);
 	seq_begin(&page->seq);
 	page->spent[i] = s;
 	seq_end(&page->seq);
@@ -555,7 +558,7 @@ add_spent(struct naproxy_page *page, const char *who, const char *servers)
  * Reading
  */
 
-/* Of all clients: requests in flight, or those of people, or robots, here. */
+/* Of all clients: requests in flight, or those of a kind, here. */
 static uint64_t
 get_clients(const struct naproxy_page *page, const struct naproxy_server *s,
     const char *key)
@@ -566,6 +569,7 @@ get_clients(const struct naproxy_page *page, const struct naproxy_server *s,
 	for (c = page->client; c < page->client + NAPROXY_CLIENTS; c++)
 		sum += !strcmp(key, "in_flight") ? c->in_flight :
 		    !strcmp(key, "people") ? c->people[s - page->server] :
+		    !strcmp(key, "programs") ? c->programs[s - page->server] :
 		    c->robots[s - page->server];
 	return (sum);
 }
@@ -611,7 +615,7 @@ get_number(const struct naproxy_page *page, const struct naproxy_server *s,
 	size_t i;
 
 	if (!strcmp(key, "in_flight") || !strcmp(key, "people") ||
-	    !strcmp(key, "robots"))
+	    !strcmp(key, "programs") || !strcmp(key, "robots"))
 		return (get_clients(page, s, key));
 	if (!strcmp(key, "wake_errors"))
 		return (page->wake_errors);
@@ -744,12 +748,12 @@ print_clients(const struct naproxy_page *page)
 		if (c->in_flight == 0)
 			continue;
 		(void)printf("address=%#" PRIx64 " network=%#" PRIx64
-		    " in_flight=%u own=%u", c->address, c->network,
-		    c->in_flight, c->own);
+		    " in_flight=%u own=%u exempt=%u", c->address, c->network,
+		    c->in_flight, c->own, c->exempt);
 		for (s = 0; s < NAPROXY_SERVERS; s++)
-			if (c->people[s] + c->robots[s] > 0)
-				(void)printf(" %zu=%u,%u", s, c->people[s],
-				    c->robots[s]);
+			if (c->people[s] + c->programs[s] + c->robots[s] > 0)
+				(void)printf(" %zu=%u,%u,%u", s, c->people[s],
+				    c->programs[s], c->robots[s]);
 		(void)puts("");
 	}
 }
@@ -886,8 +890,8 @@ main(int argc, char **argv)
 		add_rule(page, argc, argv);
 	} else if (!strcmp(what, "learned") && (argc == 2 || argc == 3)) {
 		add_learned(page, argv[0], argv[1], argc == 3 ? argv[2] : NULL);
-	} else if (!strcmp(what, "spent") && argc == 2) {
-		add_spent(page, argv[0], argv[1]);
+	} else if (!strcmp(what, "spent") && (argc == 2 || argc == 3)) {
+		add_spent(page, argv[0], argv[1], argc == 3 ? argv[2] : NULL);
 	} else if (!strcmp(what, "challenge") && argc == 2) {
 		add_challenge(page, argv[0], argv[1]);
 	} else if (!strcmp(what, "clients")) {

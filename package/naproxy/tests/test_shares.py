@@ -34,6 +34,7 @@ STEP_S: Final = 5.0
 VISITOR: Final = Party(1, 101)
 STRANGER: Final = Party(2, 102)
 ROBOT: Final = Party(2, 102, robot=True)
+PROGRAM: Final = Party(2, 102, program=True)
 
 
 def shares(**changes: int) -> Shares:
@@ -55,6 +56,74 @@ def test_who_has_requests_in_flight_pays_for_the_time() -> None:
     passed(made, 1, [Use(STRANGER, 1)])
     assert made.over(STRANGER)
     assert made.spent == (STRANGER.address,)
+
+
+def test_person_keeps_it_awake_for_eight_hours_by_default() -> None:
+    made = shares()
+    passed(made, 0, [])
+    made.addresses.charge(VISITOR.address, 8 * 3600 - 1, 0)
+    made.networks.charge(VISITOR.network, 8 * 3600 - 1, 0)
+    assert not made.over(VISITOR)
+    passed(made, 1, [Use(VISITOR, 1)])
+    assert made.over(VISITOR)
+
+
+def test_person_wakes_it_a_hundred_times_by_default() -> None:
+    made = shares()
+    for wake in range(100):
+        assert not made.over(VISITOR), wake
+        made.slept(0.0)
+        made.ask(0.0, VISITOR, awake=False)
+        made.woke(5.0)
+    made.slept(0.0)
+    assert made.over(VISITOR)
+
+
+@pytest.mark.parametrize("party", [ROBOT, PROGRAM])
+def test_robot_and_unknown_program_keep_it_awake_for_ten_minutes(party: Party) -> None:
+    made = shares()
+    passed(made, 599, [Use(party, 1)])
+    assert not made.over(party)
+    passed(made, 1, [Use(party, 1)])
+    assert made.over(party)
+    assert made.spent == ()
+    assert made.spent_by_programs == (party.address,)
+
+
+def test_unknown_program_wakes_it_ten_times() -> None:
+    made = shares()
+    for wake in range(10):
+        assert not made.over(PROGRAM), wake
+        made.slept(0.0)
+        made.ask(0.0, PROGRAM, awake=False)
+        made.woke(5.0)
+    made.slept(0.0)
+    assert made.over(PROGRAM)
+
+
+def test_person_behind_the_address_of_a_program_that_is_over_is_not() -> None:
+    made = shares()
+    passed(made, 2000, [Use(PROGRAM, 1)])
+    assert made.over(PROGRAM)
+    assert not made.over(STRANGER)
+    assert made.visitor(STRANGER)
+
+
+def test_programs_of_a_network_keep_it_awake_for_half_an_hour() -> None:
+    made = shares()
+    for address in range(10):
+        passed(made, 180, [Use(Party(10 + address, 102, program=True), 1)])
+    assert made.over(Party(99, 102, program=True))
+    assert not made.over(Party(99, 102))
+
+
+@pytest.mark.parametrize(("set_s", "program_s"), [(60, 60), (600, 600), (3600, 600)])
+def test_programs_never_have_more_than_the_people_of_an_address(set_s: int, program_s: int) -> None:
+    made = shares(awake_s=set_s)
+    passed(made, program_s - 1, [Use(PROGRAM, 1)])
+    assert not made.over(PROGRAM)
+    passed(made, 1, [Use(PROGRAM, 1)])
+    assert made.over(PROGRAM)
 
 
 def test_those_in_flight_at_once_split_it() -> None:
@@ -100,25 +169,28 @@ def test_it_waits_for_the_office_s_own_as_long_as_the_policy_likes() -> None:
     assert made.others_since_s(1e6) == 0.0
 
 
-def test_a_policy_learns_from_one_until_half_a_share_is_used_up() -> None:
+@pytest.mark.parametrize(("party", "part"), [(STRANGER, 100), (PROGRAM, 50), (ROBOT, 50)])
+def test_a_policy_learns_from_people_until_the_share_ends_and_from_programs_for_half(
+    party: Party, part: int
+) -> None:
     made = shares(awake_s=100)
-    made.addresses.charge(STRANGER.address, 49, 0)
-    assert made.visitor(STRANGER)
-    made.addresses.charge(STRANGER.address, 1, 0)
-    assert not made.visitor(STRANGER)
+    made._charge(party, part - 1, 0)
+    assert made.visitor(party)
+    made._charge(party, 1, 0)
+    assert not made.visitor(party)
 
 
-def test_a_lone_visitor_comes_back_ten_times_before_he_is_over() -> None:
+def test_a_lone_program_comes_back_ten_times_before_it_is_over() -> None:
     made = shares()
     for visit in range(9):
         t_s = 1000.0 * visit
         made.slept(t_s)
-        made.ask(t_s, VISITOR, awake=False)
+        made.ask(t_s, PROGRAM, awake=False)
         made.woke(t_s + WAKE_S)
         made._t_s = t_s + WAKE_S
         while made.others_since_s(made._t_s) is not None:
             made.pass_time(made._t_s + 1, 1, [], paid=True)
-    assert not made.over(VISITOR)
+    assert not made.over(PROGRAM)
 
 
 def test_time_that_is_not_paid_is_on_nobodys_account() -> None:
@@ -334,28 +406,28 @@ def test_people_in_flight_keep_it_awake_without_end_unless_they_are_over() -> No
 
 def test_a_flood_of_addresses_takes_bounded_memory_and_forgets_no_spender() -> None:
     made = shares()
-    passed(made, 200, [Use(STRANGER, 1)])  # a third of a share
+    passed(made, 200, [Use(PROGRAM, 1)])  # a third of a share
     for number in range(10 * ACCOUNTS):
-        made.ask(200.0, Party(10 + number, 10**6 + number), awake=True)
+        flooding = Party(10 + number, 10**6 + number, program=True)
+        made.ask(200.0, flooding, awake=True)
         made.pass_time(200.0 + 2.0 * number, 1, [], paid=True)
-    assert len(made.addresses) <= ACCOUNTS
-    assert len(made.networks) <= ACCOUNTS
+    assert all(len(accounts) <= ACCOUNTS for accounts in made._all)
     flooded_s = made._t_s or 0.0
     assert flooded_s < DAY_S
-    passed(made, 400, [Use(STRANGER, 1)])
-    assert made.over(STRANGER)
+    passed(made, 400, [Use(PROGRAM, 1)])
+    assert made.over(PROGRAM)
 
 
 @given(st.lists(st.tuples(st.integers(1, 10**6), st.floats(0, 700), st.integers(0, 3))))
 def test_of_a_full_table_the_largest_accounts_stay(charges: list[tuple[int, float, int]]) -> None:
     made = shares()
     for who, awake_s, wakes in charges:
-        made.addresses.charge(who, awake_s, wakes)
-    over = set(made.addresses.over)
+        made.programs.charge(who, awake_s, wakes)
+    over = set(made.programs.over)
     for who in range(2 * 10**6, 2 * 10**6 + ACCOUNTS):
-        made.addresses.charge(who, 0.001, 0.0)
-    made.addresses.change(Limit(600, 10))
-    assert set(made.addresses.over) == over
+        made.programs.charge(who, 0.001, 0.0)
+    made.programs.change(Limit(600, 10))
+    assert set(made.programs.over) == over
 
 
 # A week with somebody hostile
@@ -406,7 +478,7 @@ class World:
                 self.wake()
 
     def near_the_end(self) -> bool:
-        accounts = [self.shares.addresses, self.shares.networks, self.shares._robots]
+        accounts = self.shares._all[:-1]
         return any(
             each.limit.awake_s - account.awake_s < STEP_S
             for each in accounts
@@ -442,7 +514,7 @@ class World:
                 self.in_flight[party] = self.t_s + lasts_s
             return
         awake = self.state is State.AWAKE
-        klass = Klass.CRAWLER if party.robot else Klass.PERSON
+        klass = Klass.CRAWLER if party.robot else Klass.API if party.program else Klass.PERSON
         if self.state is State.ASLEEP:
             self.state, self.waiting_s = State.WAKING, self.t_s + WAKE_S
         self.in_flight[party] = self.t_s + lasts_s + (0.0 if awake else WAKE_S)
@@ -463,14 +535,16 @@ VISITS: Final = [
 WEEK_S: Final = 7 * DAY_S
 
 
-def hostile(cycle_of: list[tuple[float, bool, float]]) -> Iterator[Doing]:
-    """Do the same things over and over: wait, ask as a person or a robot, and stay."""
+def hostile(
+    cycle_of: list[tuple[float, bool, float]], stranger: Party = PROGRAM
+) -> Iterator[Doing]:
+    """Do the same things over and over: wait, ask as oneself or as a robot, and stay."""
     t_s = 0.0
     for wait_s, robot, lasts_s in cycle(cycle_of):
         t_s += wait_s
         if t_s >= WEEK_S:
             return
-        yield t_s, ROBOT if robot else STRANGER, lasts_s
+        yield t_s, ROBOT if robot else stranger, lasts_s
 
 
 def live(world: World, attack: Iterator[Doing], visits: list[Doing]) -> World:
@@ -513,13 +587,20 @@ STRATEGIES: Final = {
     "person and robot in turn": [(20.0, False, 15.0), (10.0, True, 60.0)],
 }
 MOST_A_DAY_S: Final = 600 + WAKE_S + 2 * BEAT_S
+PERSON_A_DAY_S: Final = 8 * 3600 + WAKE_S + 2 * BEAT_S
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
 @pytest.mark.parametrize("idle_s", [180.0, 7200.0])
-def test_a_stranger_costs_at_most_the_share_in_a_week(name: str, idle_s: float) -> None:
+def test_a_program_costs_at_most_ten_minutes_a_day_in_a_week(name: str, idle_s: float) -> None:
     world = live(world_of(waiting(idle_s)), hostile(STRATEGIES[name]), [])
     assert world.awake_s <= 7 * MOST_A_DAY_S
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_who_poses_as_a_person_costs_at_most_eight_hours_a_day_in_a_week(name: str) -> None:
+    world = live(world_of(waiting(7200.0)), hostile(STRATEGIES[name], STRANGER), [])
+    assert world.awake_s <= 7 * PERSON_A_DAY_S
 
 
 @pytest.mark.parametrize("name", ["a page each ten minutes", "person and robot in turn"])
@@ -539,17 +620,12 @@ things = st.tuples(
 def test_no_stranger_costs_more_than_the_share_nor_harms_a_visitor(
     attack: list[tuple[float, bool, float]], idle_s: float
 ) -> None:
-    # Of a long patience a visit alone costs more than its share: his, then, is the office's.
-    own = [(t_s, OWN if idle_s > 600 else VISITOR, lasts_s) for t_s, _, lasts_s in VISITS]
-    world = live(world_of(waiting(idle_s)), hostile(attack), own)
-    assert world.awake_s <= alone(own, idle_s) + 7 * MOST_A_DAY_S
+    world = live(world_of(waiting(idle_s)), hostile(attack), VISITS)
+    assert world.awake_s <= alone(VISITS, idle_s) + 7 * MOST_A_DAY_S
     assert VISITOR not in world.refused
-    assert OWN not in world.refused
-    for t_s, who, _ in own:
+    for t_s, _, _ in VISITS:
         asked_s = 1.7e9 // DAY_S * DAY_S + t_s
-        # Two visits a day, of which the first leaves three quarters of a share.
-        waits_s = idle_s if who.own else min(idle_s, 0.7 * 0.25 * 600)
-        assert not any(asked_s <= slept_s < asked_s + waits_s for slept_s in world.slept)
+        assert not any(asked_s <= slept_s < asked_s + idle_s for slept_s in world.slept)
 
 
 @given(st.lists(things, min_size=1, max_size=4))
@@ -564,6 +640,9 @@ def test_the_rule_of_the_thesis_waits_for_no_spender(
 
 
 def test_five_strangers_of_five_networks_cost_five_shares() -> None:
-    attack = ((t_s, Party(10 + t_s % 5, 20 + t_s % 5), 40.0) for t_s in range(0, int(WEEK_S), 30))
+    attack = (
+        (t_s, Party(10 + t_s // 30 % 5, 20 + t_s // 30 % 5, program=True), 40.0)
+        for t_s in range(0, int(WEEK_S), 30)
+    )
     world = live(world_of(waiting(7200.0)), attack, [])
     assert world.awake_s <= 5 * 7 * MOST_A_DAY_S

@@ -37,6 +37,10 @@ name = "timeout"
 idle_s = 7200
 [server.awake]
 work_paths = ["/backup"]
+[server.share]
+awake_s = 600
+network_awake_s = 1800
+wakes = 10
 """
 VISITOR, STRANGER = Party(1, 101), Party(2, 102)
 
@@ -82,10 +86,16 @@ class Awake:
         self.runner.decider.heard([event(self.clock, party, outcome, flags)], fresh=True)
 
     def in_flight(
-        self, party: Party, people: int = 1, robots: int = 0, *, own: bool = False
+        self,
+        party: Party,
+        people: int = 1,
+        robots: int = 0,
+        *,
+        own: bool = False,
+        exempt: bool = False,
     ) -> None:
         row = self.page.layout.client[next(self._numbers)]
-        row.address, row.network, row.own = party.address, party.network, own
+        row.address, row.network, row.own, row.exempt = party.address, party.network, own, exempt
         row.in_flight, row.people[0], row.robots[0] = people + robots, people, robots
         self.page.server(0).piping_now += people + robots
 
@@ -248,6 +258,31 @@ def test_the_offices_own_tunnel_keeps_it_awake_without_end(play: Play) -> None:
     play(own)
 
 
+def test_who_has_logged_in_keeps_it_awake_when_others_of_the_address_are_over(play: Play) -> None:
+    def beside(server: Awake) -> None:
+        server.in_flight(STRANGER, people=2, exempt=True)
+        server.passes(7300)
+        assert server.shares.over(STRANGER)
+        assert server.inhibitors() == ["server.connections"]
+
+    play(beside)
+
+
+def test_program_in_flight_keeps_it_awake_for_ten_minutes_whatever_people_may(play: Play) -> None:
+    def program(server: Awake) -> None:
+        text = TEXT.replace("awake_s = 600", "awake_s = 28800").replace("7200", "60")
+        server.runner.configure(config.parse(text).server[0], "lo")
+        server.in_flight(STRANGER, people=0)
+        row = server.page.layout.client[1]
+        row.in_flight = row.programs[0] = server.page.server(0).piping_now = 1
+        server.passes(599)
+        assert not server.sleeping
+        server.passes(2)
+        assert server.sleeping
+
+    play(program)
+
+
 @pytest.mark.parametrize("own", [True, False])
 def test_a_robot_in_flight_keeps_it_awake_for_a_minute(play: Play, own: bool) -> None:
     def robot(server: Awake) -> None:
@@ -331,7 +366,7 @@ def test_a_new_configuration_changes_the_limits_of_the_day(play: Play) -> None:
         server.in_flight(STRANGER)
         server.passes(601)
         assert server.shares.over(STRANGER)
-        text = f"{TEXT}[server.share]\nawake_s = 0\n"
+        text = TEXT.replace("awake_s = 600", "awake_s = 0")
         server.runner.configure(config.parse(text).server[0], "lo")
         assert not server.shares.over(STRANGER)
 
@@ -345,6 +380,8 @@ def test_whose_share_a_request_is_on(monkeypatch: pytest.MonkeyPatch) -> None:
     changes = [
         ({}, STRANGER),
         ({"klass": Klass.CRAWLER}, STRANGER._replace(robot=True)),
+        ({"klass": Klass.API}, STRANGER._replace(program=True)),
+        ({"klass": Klass.API, "flags": page.E_OWN}, OWN),
         ({"klass": 7}, STRANGER),
         ({"flags": page.E_OWN}, OWN),
         ({"flags": page.E_OWN, "klass": Klass.MONITOR}, OWN_ROBOT),
@@ -357,10 +394,12 @@ def test_whose_share_a_request_is_on(monkeypatch: pytest.MonkeyPatch) -> None:
 # What Varnish is told
 
 
-def over(*whos: int, robots: bool = False) -> Shares:
+def over(*whos: int, robots: bool = False, programs: tuple[int, ...] = ()) -> Shares:
     made = Shares(Settings())
     for who in whos:
-        made.addresses.charge(who, 600.0, 0.0)
+        made.addresses.charge(who, 28800.0, 0.0)
+    for who in programs:
+        made.programs.charge(who, 600.0, 0.0)
     if robots:
         made.pass_time(0.0, 1, [], paid=False)
         for address in range(60):
@@ -379,6 +418,23 @@ def test_who_is_over_is_in_the_page_by_server(tmp_path: Path) -> None:
     Spent(shared).tell({0: over(7, 8), 3: over(8)})
     assert told(shared) == {7: 1, 8: 9}
     assert shared.layout.seq % 2 == 0
+
+
+def test_programs_that_are_over_are_in_the_page_and_the_people_of_their_address_not(
+    tmp_path: Path,
+) -> None:
+    shared = Page(tmp_path)
+    Spent(shared).tell({0: over(7, programs=(8,)), 3: over(8, programs=(7,))})
+    slots = {slot.who: (slot.servers, slot.programs) for slot in shared.layout.spent if slot.who}
+    assert slots == {7: (1, 8), 8: (8, 1)}
+
+
+def test_of_more_than_the_page_holds_people_come_before_programs(tmp_path: Path) -> None:
+    shared = Page(tmp_path)
+    Spent(shared).tell({0: over(1, 2, 3, programs=tuple(range(1000, 1300)))})
+    listed = told(shared)
+    assert len(listed) == page.MOST_SPENT
+    assert {1, 2, 3} <= listed.keys()
 
 
 def test_who_is_not_over_any_more_is_taken_out(tmp_path: Path) -> None:
@@ -425,9 +481,10 @@ def test_a_page_full_of_noise_in_its_clients_is_read_without_harm(tmp_path: Path
         row.address = row.network = 2**64 - 1
         row.in_flight, row.own = 65535, 255
         for index in range(page.SERVERS):
-            row.people[index] = row.robots[index] = 255
+            row.people[index] = row.robots[index] = row.programs[index] = 255
+        row.exempt = 255
     assert len(shared.clients()) == page.CLIENTS
-    assert shared.clients()[0] == (2**64 - 1, 2**64 - 1, 65535, 255, *[255] * 12)
+    assert shared.clients()[0] == (2**64 - 1, 2**64 - 1, 65535, 255, 255, *[255] * 18)
 
 
 def test_connections_that_are_passed_on_keep_the_server_awake_while_bytes_come(play: Play) -> None:
@@ -440,3 +497,21 @@ def test_connections_that_are_passed_on_keep_the_server_awake_while_bytes_come(p
         return [*said, server.inhibitors()]
 
     assert play(what) == [["server.connections"], []]
+
+
+def test_connection_passed_on_unopened_keeps_it_awake_for_longer_than_a_person_may(
+    play: Play,
+) -> None:
+    def what(server: Awake) -> None:
+        service = server.page.layout.service[0]
+        service.listen, service.open_now = page.Listen.EDGE, 1
+        server.asks(STRANGER)
+        for _ in range(200):
+            service.last_active_us = page.monotonic_us()
+            server.passes(50)
+        assert server.inhibitors() == ["server.connections"]
+        assert not server.sleeping
+        # Nor does who only asked for a page pay for it.
+        assert not server.shares.over(STRANGER)
+
+    play(what)

@@ -21,6 +21,7 @@ from naproxy.core.reason import Reason
 from naproxy.core.request import WakeRequest
 from naproxy.core.state import Klass, State
 from naproxy.history.write.journal import Journal
+from naproxy.server.shares import Shares
 from naproxy.shm import page
 from naproxy.shm.events import Event
 from naproxy.shm.page import Outcome, Page
@@ -49,6 +50,7 @@ asleep_interval_s = 60
 LIMITLESS: Final = "[server.share]\nawake_s = 0\nnetwork_awake_s = 0\nwakes = 0\n"
 PATIENT: Final = '[server.policy]\nname = "timeout"\nidle_s = 7200\n'
 USUAL: Final = '[server.policy]\nname = "timeout"\nidle_s = 120\n'
+SOON_S: Final = 900.0
 ADDRESS, NETWORK = 7, 8
 """The stranger's."""
 
@@ -62,6 +64,11 @@ class Doing:
     address: int = field(compare=False, default=ADDRESS)
     network: int = field(compare=False, default=NETWORK)
     robot: bool = field(compare=False, default=False)
+    program: bool = field(compare=False, default=False)
+
+    @property
+    def klass(self) -> Klass:
+        return Klass.CRAWLER if self.robot else Klass.API if self.program else Klass.PERSON
 
 
 @dataclass
@@ -126,7 +133,11 @@ class _Door:
 
     def _over(self, doing: Doing) -> bool:
         who = {doing.address, doing.network}
-        listed = any(slot.who in who and slot.servers & 1 for slot in self._page.layout.spent)
+        person = doing.klass is Klass.PERSON
+        listed = any(
+            slot.who in who and (slot.servers | (0 if person else slot.programs)) & 1
+            for slot in self._page.layout.spent
+        )
         robots = self._page.server(0).spent_mask >> Klass.CRAWLER & 1
         return listed or (doing.robot and bool(robots))
 
@@ -134,7 +145,8 @@ class _Door:
         place = self._rows.pop()
         row = self._page.layout.client[place]
         row.address, row.network, row.in_flight = doing.address, doing.network, 1
-        row.people[0], row.robots[0] = not doing.robot, doing.robot
+        row.people[0], row.robots[0] = doing.klass is Klass.PERSON, doing.robot
+        row.programs[0] = doing.klass is Klass.API
         return place
 
     def _let_in(self, doing: Doing, since_s: float, place: int, outcome: Outcome) -> None:
@@ -146,18 +158,28 @@ class _Door:
 
     def _end(self, doing: Doing, since_s: float, outcome: Outcome, place: int) -> None:
         row = self._page.layout.client[place]
-        row.address = row.network = row.in_flight = row.people[0] = row.robots[0] = 0
+        row.address = row.network = row.in_flight = 0
+        row.people[0] = row.robots[0] = row.programs[0] = 0
         self._rows.append(place)
         self._page.server(0).fetching_now -= 1
         flags = page.E_NEEDED | (page.E_SPENT if self._over(doing) else 0)
-        klass = Klass.CRAWLER if doing.robot else Klass.PERSON
         waited_ms = 5000 if outcome is Outcome.HELD else 0
         self.ended.append(
             Event(
                 *(next(self._numbers), int(1e6 * since_s), doing.address, 8, waited_ms, 0, 0),
-                *(klass, outcome, flags, 200, 0, doing.address, doing.network),
+                *(doing.klass, outcome, flags, 200, 0, doing.address, doing.network),
             )
         )
+
+
+def far_from_its_end(shares: Shares) -> bool:
+    """Will no share end soon? Then a look each quarter of a second would find nothing new."""
+    return all(
+        accounts.limit.awake_s - account.awake_s > SOON_S
+        for accounts in shares._all
+        for who, account in accounts._accounts.items()
+        if accounts.limit.awake_s and who not in accounts.over
+    )
 
 
 def live(directory: Path, text: str, doings: Iterable[Doing], days: float = DAYS) -> Lived:
@@ -184,7 +206,8 @@ def live(directory: Path, text: str, doings: Iterable[Doing], days: float = DAYS
             runner.decider.account()
             spent.tell({0: runner.executor.sharing.shares})
             asleep = runner.machine.state is State.ASLEEP
-            loop.call_later(2.0 if asleep else 0.25, beat)
+            shares = runner.executor.sharing.shares
+            loop.call_later(2.0 if asleep or far_from_its_end(shares) else 0.25, beat)
 
         runner.start()
         beat()
@@ -202,18 +225,20 @@ def live(directory: Path, text: str, doings: Iterable[Doing], days: float = DAYS
     return lived
 
 
-def over_and_over(every_s: float, lasts_s: float, robots: tuple[bool, ...]) -> Iterator[Doing]:
+def over_and_over(
+    every_s: float, lasts_s: float, robots: tuple[bool, ...], *, program: bool = True
+) -> Iterator[Doing]:
     for number, robot in zip(count(1), cycle(robots)):
-        yield Doing(number * every_s, lasts_s, robot=robot)
+        yield Doing(number * every_s, lasts_s, robot=robot, program=program and not robot)
 
 
-PERSON, ROBOT, BOTH = (False,), (True,), (False, True)
+ITSELF, BOTH = (False,), (False, True)
 STRATEGIES: Final = {
-    "a silent WebSocket": (3600.0, 8 * DAY_S, PERSON),
-    "a page each minute": (60.0, 0.2, PERSON),
-    "a page each ten minutes": (600.0, 0.2, PERSON),
+    "a silent WebSocket": (3600.0, 8 * DAY_S, ITSELF),
+    "a page each minute": (60.0, 0.2, ITSELF),
+    "a page each ten minutes": (600.0, 0.2, ITSELF),
     "a byte every 3 s as a robot, and pages": (59.0, 58.0, BOTH),
-    "woken again and again": (150.0, 0.2, PERSON),
+    "woken again and again": (150.0, 0.2, ITSELF),
     "many at once": (60.0, 900.0, BOTH),
 }
 FIRST_S: Final = 7200 + 120.0
@@ -230,7 +255,7 @@ CASES: Final = [
 
 
 @pytest.mark.parametrize(("name", "rule"), CASES)
-def test_a_stranger_keeps_it_awake_for_ten_minutes_a_day(
+def test_an_unknown_program_keeps_it_awake_for_ten_minutes_a_day(
     tmp_path: Path, name: str, rule: str
 ) -> None:
     lived = live(tmp_path, rule, over_and_over(*STRATEGIES[name]))
@@ -248,8 +273,31 @@ def test_robots_of_many_networks_keep_it_awake_for_ten_minutes_a_day_together(
     assert lived.spent
 
 
+def test_stranger_who_poses_as_a_person_keeps_it_awake_for_eight_hours_a_day(
+    tmp_path: Path,
+) -> None:
+    attack = over_and_over(*STRATEGIES["a page each minute"], program=False)
+    lived = live(tmp_path, USUAL, attack, 1)
+    assert 0.95 * 8 * 3600 <= lived.awake_s <= FIRST_S + 8 * 3600 + EXCESS_S
+    assert lived.spent == {ADDRESS}
+
+
+def a_day_at_home() -> Iterator[Doing]:
+    """An employee alone with the server from 9 to 17: a tunnel until lunch, and pages."""
+    yield Doing(9 * 3600.0, 3 * 3600.0)
+    for t_s in range(9 * 3600 + 90, 17 * 3600 - 600, 90):
+        if not 12 * 3600 < t_s < 12.5 * 3600:
+            yield Doing(float(t_s))
+
+
+def test_employee_alone_at_home_works_a_day_without_being_refused(tmp_path: Path) -> None:
+    lived = live(tmp_path, USUAL, a_day_at_home(), 0.75)
+    assert lived.spent == set()
+    assert lived.awake_s >= 7 * 3600
+
+
 def test_without_shares_a_page_each_ten_minutes_keeps_it_awake(tmp_path: Path) -> None:
-    lived = live(tmp_path, PATIENT + LIMITLESS, over_and_over(600.0, 0.2, PERSON), 0.4)
+    lived = live(tmp_path, PATIENT + LIMITLESS, over_and_over(600.0, 0.2, ITSELF), 0.4)
     assert lived.awake_s > 0.99 * 0.4 * DAY_S
     assert lived.spent == set()
 

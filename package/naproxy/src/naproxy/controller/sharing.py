@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from naproxy.controller.context import BoxContext
 from naproxy.controller.through import Through
@@ -23,13 +23,12 @@ of somebody who may: their client has hung up."""
 def party_of(event: Event) -> Party:
     """Return whose share a request is on."""
     robot = event.klass < len(Klass) and Klass(event.klass).robot
-    return _party(event.address, event.network, own=event.own, robot=robot)
+    party = Party(event.address, event.network, robot, event.klass == Klass.API)
+    return _exempt(party) if event.own or not event.address else party
 
 
-def _party(address: int, network: int, *, own: bool, robot: bool) -> Party:
-    if own or not address:
-        return OWN_ROBOT if robot else OWN
-    return Party(address, network, robot)
+def _exempt(party: Party) -> Party:
+    return OWN_ROBOT if party.robot else OWN
 
 
 class Sharing:
@@ -49,7 +48,15 @@ class Sharing:
         self.shares.ask(t_s, party_of(event), awake=awake)
 
     def keeping(self) -> list[Use]:
-        """Return whose requests in flight keep the server awake."""
+        """Return whose requests in flight, or connections, keep the server awake.
+
+        Connections that are passed on unopened are of nobody known: no share limits them, and
+        nobody else pays for them.
+        """
+        through = self.through.busy
+        return [*self._requests(), *([Use(OWN, through)] if through else [])]
+
+    def _requests(self) -> list[Use]:
         now_s = time.monotonic()
         uses = self.shares.keeping(now_s, self._uses())
         if uses:
@@ -58,7 +65,7 @@ class Sharing:
 
     def busy(self) -> tuple[int, int]:
         """Return how many fetches and open connections speak against sleep."""
-        number = sum(use.number for use in self.keeping())
+        number = sum(use.number for use in self._requests())
         record = self._box.page.server(self._index)
         fetching, piping = int(record.fetching_now), int(record.piping_now)
         if time.monotonic() - self._used_s < _NOBODYS_S:
@@ -67,20 +74,26 @@ class Sharing:
 
     def _uses(self) -> list[Use]:
         found = []
-        for address, network, _, own, *uses in self._box.page.clients():
-            of_class = uses[self._index], uses[page.SERVERS + self._index]
-            for robot, number in zip((False, True), of_class, strict=True):
+        for address, network, _, own, exempt, *uses in self._box.page.clients():
+            parties = (
+                Party(address, network),
+                Party(address, network, robot=True),
+                Party(address, network, program=True),
+            )
+            for party, number in zip(parties, uses[self._index :: page.SERVERS], strict=True):
                 if number:
-                    party = _party(address, network, own=bool(own), robot=robot)
-                    found.append(Use(party, number))
+                    found.append(Use(_exempt(party) if own else party, number))
+            if exempt >> self._index & 1 and not own:
+                # Somebody else at this address has logged in.
+                found.append(Use(OWN, 1))
         return found
 
     def status(self) -> dict[str, Any]:
         """Return how many are over their share."""
         shares = self.shares
         return {
-            "addresses": len(shares.addresses.over),
-            "networks": len(shares.networks.over),
+            "addresses": len(shares.addresses.over | shares.programs.over),
+            "networks": len(shares.networks.over | shares.program_networks.over),
             "robots": shares.robots_over,
         }
 
@@ -91,24 +104,38 @@ class Spent:
     def __init__(self, shared: Page) -> None:
         """What an earlier controller told is not known any more."""
         self._page = shared
-        self._told: dict[int, tuple[tuple[int, ...], bool]] | None = None
+        self._told: dict[int, tuple[tuple[int, ...], tuple[int, ...], bool]] | None = None
 
     def tell(self, all_shares: Mapping[int, Shares]) -> None:
         """Write what is new; `all_shares` are by the servers' places in the page."""
-        wanted = {index: (s.spent, s.robots_over) for index, s in all_shares.items()}
+        wanted = {
+            index: (s.spent, s.spent_by_programs, s.robots_over) for index, s in all_shares.items()
+        }
         if wanted == self._told:
             return
         self._told = wanted
-        masks: dict[int, int] = {}
-        for index, (spent, _) in wanted.items():
-            for who in spent:
-                masks[who] = masks.get(who, 0) | 1 << index
-        last = list(masks.items())[-MOST_SPENT:]
+        all_over, programs_over = _masks(wanted, 0), _masks(wanted, 1)
+        # Of a list that is too long the end counts: a person's share is worth many programs'.
+        only = [who for who in programs_over if who not in all_over]
+        last = [*only, *all_over][-MOST_SPENT:]
+        last += [0] * (MOST_SPENT - len(last))
         with self._page.configure(None) as layout:
-            for number, slot in enumerate(layout.spent):
-                slot.who, slot.servers = last[number] if number < len(last) else (0, 0)
+            for slot, who in zip(layout.spent, last, strict=True):
+                slot.who = who
+                slot.servers, slot.programs = all_over.get(who, 0), programs_over.get(who, 0)
         for index in range(page.SERVERS):
-            mask = _ROBOTS if wanted.get(index, ((), False))[1] else 0
+            mask = _ROBOTS if index in wanted and wanted[index][2] else 0
             if self._page.server(index).spent_mask != mask:
                 with self._page.configure(index) as record:
                     record.spent_mask = mask
+
+
+def _masks(
+    wanted: Mapping[int, tuple[tuple[int, ...], tuple[int, ...], bool]], kind: Literal[0, 1]
+) -> dict[int, int]:
+    """Return at which servers each of them is over: 0 for everybody, 1 for programs."""
+    masks: dict[int, int] = {}
+    for index, told in wanted.items():
+        for who in told[kind]:
+            masks[who] = masks.get(who, 0) | 1 << index
+    return masks

@@ -8,7 +8,10 @@ Long before that the server waits for him less and less, so that he can come bac
 
 Accounts are of addresses, of their networks, and one of all robots together, because robots have
 many addresses. Of that one a network can use up a quarter; what it costs beyond is on its own.
-The office's own clients have none. Pure: times and readings are arguments.
+People may cost a working day. Robots and programs that nobody has logged in may cost minutes, and
+have accounts of that besides: a person behind the same address is not locked out by them.
+The office's own clients have none, nor has who has logged in: the VMOD says so of a request.
+Pure: times and readings are arguments.
 """
 
 from __future__ import annotations
@@ -27,9 +30,17 @@ ROBOTS_S: Final = 60.0
 ACCOUNTS: Final = 4096
 """Accounts of addresses, and as many of networks, that are kept; when full, the larger half stays.
 
-So to forget an account others must have 2048 that are as large. By default a day has 144 shares of
-time, and 432 of wakes if one takes 20 s: who has used three tenths of a share is never forgotten.
+So to forget an account others must have 2048 that are as large. By default a day has 144 programs'
+shares of time, and 432 of wakes if one takes 20 s: a program that has used three tenths of a share
+is never forgotten, nor is a person who has used three hundredths of his.
 """
+
+PROGRAM_AWAKE_S: Final = 600
+"""What an address may cost in a day by robots and programs, and what all robots together may."""
+
+PROGRAM_NETWORK_AWAKE_S: Final = 1800
+PROGRAM_WAKES: Final = 10
+
 
 PATIENCE: Final = 0.25
 """For one who asked the server waits at most for this part of what is left of his share."""
@@ -41,7 +52,11 @@ NETWORKS_OF_ROBOTS: Final = 4
 """So many networks at least use up the robots' share: one stranger must not take it from them."""
 
 VISITOR: Final = 0.5
-"""Who has used up this much of a share is no visitor any more from whom a policy learns."""
+"""A program that has used up this much of a share is no visitor any more from whom a policy learns.
+
+People are until their share ends: a policy that hears nothing of them puts the server to sleep
+after each of their pages, and a few hours of that use up the wakes.
+"""
 
 _LATEST: Final = 1024
 _MOST_STEP_S: Final = 10.0
@@ -53,36 +68,45 @@ class Settings:
     """What a visitor may cost in a day; the office's own clients may cost anything."""
 
     awake_s: int = option(
-        "How long one address, or all robots together, may keep the server awake in a day; then it"
-        " sleeps and wakes without regard to them until midnight. 0: no limit",
-        600,
+        "How long one address may keep the server awake in a day; then it sleeps and wakes without"
+        " regard to that address until midnight. Robots, and programs that have not logged in, get"
+        " at most 10 minutes. Visitors who have logged in have no limit. 0: no limit for anybody",
+        28800,
         low=0,
         high=86400,
     )
     network_awake_s: int = option(
-        "The same for all addresses of a network (IPv4: /24, IPv6: /48); 0: no limit",
-        1800,
+        "The same for all addresses of a network (IPv4: /24, IPv6: /48); robots and programs get"
+        " at most 30 minutes. 0: no limit for anybody",
+        86400,
         low=0,
         high=86400,
     )
     wakes: int = option(
-        "How often one address, or all robots together, may wake the server in a day; 0: no limit",
-        10,
+        "How often one address may wake the server in a day; robots and programs at most 10 times."
+        " 0: no limit for anybody",
+        100,
         low=0,
         high=100000,
     )
 
 
 class Party(NamedTuple):
-    """Who asks: hashes of address and network, and whether it is a robot."""
+    """Who asks: hashes of address and network, and whether it is a robot, or an unknown program."""
 
     address: int
     network: int
     robot: bool = False
+    program: bool = False
+
+    @property
+    def person(self) -> bool:
+        """Has it a person's share?"""
+        return not (self.robot or self.program)
 
     @property
     def own(self) -> bool:
-        """Is it the office's own client, or nobody knows whose? No share limits it."""
+        """Is it the office's own client, logged in, or of no known address? No share limits it."""
         return not self.address
 
 
@@ -235,15 +259,21 @@ class Shares:
         if settings == self._settings:
             return
         self._settings = settings
-        address, network = self._limits()
-        self.addresses.change(address)
-        self.networks.change(network)
-        self._robots.change(address)
-        self._robots_by_network.change(self._part_of(address))
+        for accounts, limit in zip(self._all, self._limits(), strict=True):
+            accounts.change(limit)
 
-    def _limits(self) -> tuple[Limit, Limit]:
+    def _limits(self) -> tuple[Limit, ...]:
+        """Return those of `_all`; without a limit for people there is none for programs."""
         settings = self._settings
-        return Limit(settings.awake_s, settings.wakes), Limit(settings.network_awake_s)
+        program = Limit(min(settings.awake_s, PROGRAM_AWAKE_S), min(settings.wakes, PROGRAM_WAKES))
+        return (
+            Limit(settings.awake_s, settings.wakes),
+            Limit(settings.network_awake_s),
+            program,
+            Limit(min(settings.network_awake_s, PROGRAM_NETWORK_AWAKE_S)),
+            program,
+            self._part_of(program),
+        )
 
     @staticmethod
     def _part_of(robots: Limit) -> Limit:
@@ -251,10 +281,16 @@ class Shares:
         return Limit(robots.awake_s / parts, robots.wakes / parts)
 
     def _begin_day(self) -> None:
-        address, network = self._limits()
-        self.addresses, self.networks = Accounts(address), Accounts(network)
-        self._robots = Accounts(address)
-        self._robots_by_network = Accounts(self._part_of(address))
+        self._all = tuple(Accounts(limit) for limit in self._limits())
+        self.addresses, self.networks, self.programs, self.program_networks = self._all[:4]
+        self._robots, self._robots_by_network = self._all[4:]
+
+    def _of(self, party: Party) -> list[tuple[Accounts, int]]:
+        """Return the accounts that are its own and its network's."""
+        own = [(self.addresses, party.address), (self.networks, party.network)]
+        if not party.person:
+            own += [(self.programs, party.address), (self.program_networks, party.network)]
+        return own
 
     # Who is over its share
 
@@ -264,18 +300,18 @@ class Shares:
             return False
         if party.robot and self.robots_over:
             return True
-        return party.address in self.addresses.over or party.network in self.networks.over
+        return any(who in accounts.over for accounts, who in self._of(party))
 
     def visitor(self, party: Party) -> bool:
         """Has it used so little that a policy may learn from it, and promise it something?"""
-        used = max(self.addresses.used(party.address), self.networks.used(party.network))
-        return party.own or used < VISITOR
+        most = 1.0 if party.person else VISITOR
+        return party.own or all(accounts.used(who) < most for accounts, who in self._of(party))
 
     def _patience_s(self, party: Party) -> float:
         """Return how long the server waits for it at most."""
         if party.own:
             return math.inf
-        left_s = min(self.addresses.left_s(party.address), self.networks.left_s(party.network))
+        left_s = min(accounts.left_s(who) for accounts, who in self._of(party))
         return max(LEAST_PATIENCE_S, PATIENCE * left_s)
 
     @property
@@ -290,6 +326,11 @@ class Shares:
         Networks come last: of a list that is too long for the page the end counts.
         """
         return (*self.addresses.over, *self.networks.over)
+
+    @property
+    def spent_by_programs(self) -> tuple[int, ...]:
+        """The same of those that only robots and programs have used up: people are served."""
+        return (*self.programs.over, *self.program_networks.over)
 
     # Who uses it
 
@@ -366,13 +407,13 @@ class Shares:
 
     @property
     def _used_up(self) -> int:
-        return len(self.addresses.over) + len(self.networks.over) + len(self._robots.over)
+        return sum(len(accounts.over) for accounts in self._all[:-1])
 
     def _charge(self, party: Party, awake_s: float, wakes: float) -> None:
         if party.own:
             return
-        self.addresses.charge(party.address, awake_s, wakes)
-        self.networks.charge(party.network, awake_s, wakes)
+        for accounts, who in self._of(party):
+            accounts.charge(who, awake_s, wakes)
         if party.robot:
             part = self._robots_by_network
             awake_s = min(awake_s, max(0.0, part.left_s(party.network)))

@@ -169,7 +169,7 @@ class Learned(ctypes.Structure):
 class Spent(ctypes.Structure):
     """`struct naproxy_spent`."""
 
-    _fields_ = (("who", c_uint64), ("servers", c_uint32), ("_pad", c_uint32))
+    _fields_ = (("who", c_uint64), ("servers", c_uint32), ("programs", c_uint32))
 
 
 class Client(ctypes.Structure):
@@ -180,10 +180,11 @@ class Client(ctypes.Structure):
         ("network", c_uint64),
         ("in_flight", c_uint16),
         ("own", c_uint8),
-        ("_pad", c_uint8),
+        ("exempt", c_uint8),
         ("people", c_uint8 * SERVERS),
         ("robots", c_uint8 * SERVERS),
-        ("_pad1", c_uint8 * 8),
+        ("programs", c_uint8 * SERVERS),
+        ("_pad", c_uint8 * 2),
     )
 
 
@@ -370,7 +371,7 @@ class RingHead(ctypes.Structure):
     )
 
 
-_CLIENT: Final = struct.Struct(f"=QQHBx{SERVERS}B{SERVERS}B8x")
+_CLIENT: Final = struct.Struct(f"=QQHBB{3 * SERVERS}B2x")
 _NOBODY: Final = bytes(CLIENTS * _CLIENT.size)
 EVENTS_SIZE: Final = ctypes.sizeof(RingHead) + EVENTS * ctypes.sizeof(Event)
 STORES_SIZE: Final = ctypes.sizeof(RingHead) + STORES * ctypes.sizeof(Stored)
@@ -535,9 +536,10 @@ class Page:
         return server
 
     def clients(self) -> list[tuple[int, ...]]:
-        """Return who has requests in flight: address, network, their number, own, people, robots.
+        """Return who has requests in flight.
 
-        The last two are of each server. A row that is being written may be half new.
+        In each row: address, network, their number, own, exempt, people, robots, programs. The
+        last three are of each server. A row that is being written may be half new.
         """
         begin = Layout.client.offset
         table = self._map[begin : begin + CLIENTS * _CLIENT.size]
