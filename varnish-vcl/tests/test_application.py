@@ -89,7 +89,9 @@ def visitors(box: Box) -> Iterator[Callable[..., HTTPResponse]]:
     def get(path: str, **headers: str) -> HTTPResponse:
         connection = HTTPConnection("127.0.0.1", box.port, timeout=PATIENCE_S)
         connections.append(connection)
-        connection.request("GET", path, headers={n.replace("_", "-"): v for n, v in headers.items()})
+        connection.request(
+            "GET", path, headers={n.replace("_", "-"): v for n, v in headers.items()}
+        )
         return connection.getresponse()
 
     yield get
@@ -100,7 +102,10 @@ def visitors(box: Box) -> Iterator[Callable[..., HTTPResponse]]:
 def counter(box: Box, name: str) -> int:
     """A counter of Varnish's."""
     said = subprocess.run(
-        ["varnishstat", "-n", box.name, "-1", "-f", name], capture_output=True, text=True, check=True
+        ["varnishstat", "-n", box.name, "-1", "-f", name],
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout
     return int(said.split()[1])
 
@@ -141,8 +146,17 @@ def test_content_of_pages_without_caching_headers_is_cached(
 
 @pytest.mark.parametrize(
     "content_type",
-    ["application/json", "application/problem+json", "application/xml", "text/xml", "text/plain",
-     "application/octet-stream", "text/csv", "text/calendar", "application/pdf"],
+    [
+        "application/json",
+        "application/problem+json",
+        "application/xml",
+        "text/xml",
+        "text/plain",
+        "application/octet-stream",
+        "text/csv",
+        "text/calendar",
+        "application/pdf",
+    ],
 )
 def test_content_of_other_kinds_without_caching_headers_is_fetched_each_time(
     fastapi: Box, visitors: Callable[..., HTTPResponse], content_type: str
