@@ -52,9 +52,10 @@ async def stream(name: str, content_type: str) -> StreamingResponse:
 
 
 @app.get("/camera")
-async def camera() -> StreamingResponse:
-    """Send pictures as fast as they are taken."""
-    return StreamingResponse(pictures(), media_type="multipart/x-mixed-replace; boundary=frame")
+async def camera(pictures: int) -> StreamingResponse:
+    """Send so many pictures; then nothing moves any more."""
+    content_type = "multipart/x-mixed-replace; boundary=frame"
+    return StreamingResponse(taken(pictures), media_type=content_type)
 
 
 def visit(name: str) -> int:
@@ -75,8 +76,9 @@ async def counted(name: str) -> AsyncIterator[str]:
         await asyncio.sleep(0.2)
 
 
-async def pictures() -> AsyncIterator[bytes]:
+async def taken(pictures: int) -> AsyncIterator[bytes]:
     head = b"--frame\r\nContent-Type: image/jpeg\r\nContent-Length: %d\r\n\r\n" % len(PIECE)
-    while True:
+    for _ in range(pictures):
         yield head + PIECE + b"\r\n"
         await asyncio.sleep(0)
+    await asyncio.sleep(3600)

@@ -65,8 +65,8 @@ def serve(box: Box, port: int, *command: str | Path) -> Iterator[Box]:
 def answers(port: int) -> bool:
     connection = HTTPConnection("127.0.0.1", port, timeout=10)
     try:
-        connection.request("GET", "/page")
-        return connection.getresponse().status == 200
+        connection.request("GET", "/first")
+        return connection.getresponse().status in (200, 404)
     except OSError:
         return False
     finally:
@@ -193,19 +193,20 @@ def test_a_camera_s_stream_takes_no_room_and_goes_on(
 ) -> None:
     page = visitors("/page").read()
     evicted = counter(fastapi, "MAIN.n_lru_nuked")
-    stream = visitors("/camera")
+    stream = visitors(f"/camera?pictures={16 * CAMERA_MB}")
     for _ in range(CAMERA_MB):
         assert len(stream.read(1 << 20)) == 1 << 20
     assert visitors("/page").read() == page
     assert counter(fastapi, "MAIN.n_lru_nuked") == evicted
-    assert counter(fastapi, "SMA.Transient.g_bytes") < 16 << 20
+    # What was sent is freed, although the stream goes on.
+    until(lambda: counter(fastapi, "SMA.Transient.g_bytes") < 4 << 20, "memory to be freed")
 
 
 def test_when_a_camera_s_viewer_leaves_the_server_is_asked_no_more(
     fastapi: Box,
 ) -> None:
     with closing(HTTPConnection("127.0.0.1", fastapi.port, timeout=PATIENCE_S)) as viewer:
-        viewer.request("GET", "/camera")
+        viewer.request("GET", "/camera?pictures=1000000")
         assert viewer.getresponse().read(1 << 20)
     until(lambda: counter(fastapi, "SMA.Transient.g_bytes") < 1 << 20, "the fetch to end")
 
@@ -225,7 +226,7 @@ http {{
     scgi_temp_path {tmp}/scgi;
     server {{
         listen 127.0.0.1:{port};
-        location = /page {{ add_header Cache-Control no-store; return 200 page; }}
+        location = /first {{ add_header Cache-Control no-store; return 200 first; }}
         # The connection ends, and there is no answer.
         location / {{ return 444; }}
     }}
@@ -247,12 +248,12 @@ def arrivals(nginx: tuple[Box, Path], method: str) -> int:
     box, log = nginx
     with closing(HTTPConnection("127.0.0.1", box.port, timeout=PATIENCE_S)) as visitor:
         for attempt in range(50):
-            visitor.request("GET", "/page")
-            assert visitor.getresponse().read() == b"page"
+            visitor.request("GET", "/first")
+            assert visitor.getresponse().read() == b"first"
             reused = counter(box, "MAIN.backend_reuse")
             visitor.request(method, f"/{attempt}")
             assert visitor.getresponse().status == 503
-            # Varnish may not yet have had the page's connection back.
+            # Varnish may not yet have had the first one's connection back.
             if counter(box, "MAIN.backend_reuse") > reused:
                 return log.read_text().count(f'"{method} /{attempt} HTTP/1.1" 444')
     raise AssertionError("no connection was used again")
