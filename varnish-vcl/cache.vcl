@@ -86,6 +86,9 @@ sub vcl_backend_fetch {
 		# whoever asks over it. Nobody else must.
 		set bereq.http.Connection = "close";
 	}
+	if (bereq.method !~ "^(GET|HEAD|OPTIONS|PROPFIND|REPORT|SEARCH|QUERY)$") {
+		naproxy.once();
+	}
 	# Without Varnish's own rule, which takes the body of a GET away.
 	return (fetch);
 }
@@ -177,6 +180,14 @@ sub vcl_backend_response {
 	if (bereq.uncacheable) {
 		return (deliver);
 	}
+	if (beresp.http.Content-Type ~ "(?i)^\s*(?:text/event-stream|multipart/x-mixed-replace)\b" ||
+	    beresp.http.Content-Type ~
+	    "(?i)^\s*application/(?:grpc|json-seq|(?:x-)?(?:ndjson|jsonl|jsonlines|json-stream)|stream\+json)\b") {
+		# Events, a camera's pictures, records: each visitor's own, and
+		# without an end, whatever the server or the office says of the
+		# cache.
+		call naproxy_endless;
+	}
 	if (beresp.http.Vary) {
 		call naproxy_vary;
 	}
@@ -217,13 +228,14 @@ sub vcl_backend_response {
 	    (beresp.http.Content-Disposition ~ "(?i)^\s*attachment\b" ||
 	    beresp.http.Content-Type ~ "(?i)^\s*(?:audio|video)/" ||
 	    beresp.http.Content-Type ~
-	    "(?i)^\s*application/(?:octet-stream|x-iso9660-image)\b" ||
+	    "(?i)^\s*application/(?:octet-stream|ogg|x-iso9660-image)\b" ||
 	    beresp.http.Content-Type ~
 	    "(?i)^\s*application/(?:x-)?(?:7z|bzip2?|g?tar|g?zip|rar|xz)\b")) {
 		# Nor one whose length nobody knows before it is there: that is
 		# a download by what it is, which no server compresses. Pages
-		# and pictures made by programs have no length either.
-		return (pass(600s));
+		# and pictures made by programs have no length either. A radio
+		# station's has no end.
+		call naproxy_endless;
 	}
 
 	if (beresp.http.Cache-Control ~ "(?i)\b(must|proxy)-revalidate\b" ||
@@ -261,6 +273,15 @@ sub vcl_backend_response {
 	return (deliver);
 }
 
+# Passed, for those who ask next as well. Nobody reads what is fetched in the
+# background, and the box reads to the end: that would fill the memory.
+sub naproxy_endless {
+	if (bereq.is_bgfetch || local.socket == "box") {
+		return (abandon);
+	}
+	return (pass(600s));
+}
+
 # The scheme is in the key, and only the server is told of it: to Varnish, no two
 # requests would be alike.
 sub naproxy_vary {
@@ -292,7 +313,44 @@ sub naproxy_lifetime {
 	    beresp.http.Cache-Control !~ "(?i)\b(s-maxage|max-age)\s*=") {
 		# RFC 9111, 5.3: what is no date is in the past.
 		set beresp.ttl = 0s;
+	} else if (!beresp.http.Cache-Control) {
+		std.collect(beresp.http.Pragma);
+		if (beresp.http.Pragma ~ "(?i)\bno-cache\b") {
+			set beresp.ttl = 0s;
+		} else if (!beresp.http.Expires) {
+			call naproxy_kind;
+		}
+	} else if (!beresp.http.Expires && beresp.http.Cache-Control !~
+	    "(?i)\b(?:(?:s-maxage|max-age)\s*=|public\b)") {
+		call naproxy_kind;
 	}
+}
+
+# The server says nothing of caches, and may not think of any: its response may be
+# for one client, which it knows by something that we do not. So only what sites are
+# made of is kept, what everybody asks each site for, and what a rule of the office
+# says; naproxy.keep() comes later.
+sub naproxy_kind {
+	if (beresp.http.Content-Type ~
+	    "(?i)^\s*(?:image/|font/|text/(?:html|css|javascript|ecmascript)\b)" ||
+	    beresp.http.Content-Type ~
+	    "(?i)^\s*application/(?:xhtml\+xml|wasm|(?:x-)?(?:java|ecma)script|(?:x-)?font-|vnd\.ms-(?:fontobject|opentype))" ||
+	    beresp.status == 301 ||
+	    bereq.url ~ "^/(?:robots\.txt|favicon\.ico|[\w-]*sitemap[\w-]*\.(?:xml|xml\.gz|txt))(?:\?|$)") {
+		return;
+	}
+	if (naproxy.shared()) {
+		# A file of another kind, such as a PDF, comes from a disk if it
+		# has a date. JSON or XML may be made by a program all the same.
+		if (beresp.http.Last-Modified &&
+		    beresp.http.Content-Type !~ "(?i)[/+](?:json|xml)\b") {
+			return;
+		}
+	} else if (naproxy.freezes(beresp.status)) {
+		# By a rule: it depends on nothing but its server.
+		return;
+	}
+	set beresp.ttl = 0s;
 }
 
 # No answer from the server. Only marked here: the page is made in vcl_synth,

@@ -192,6 +192,16 @@ sub naproxy_special {
 		# Logged in, without saying so again.
 		return (pass);
 	}
+	if (naproxy.credential()) {
+		# Another header may say who is asking: X-API-Key, say.
+		return (pass);
+	}
+	if (req.http.Accept ~ "(?i)^text/event-stream\b") {
+		# Each visitor's own, see vcl_backend_response. Passed at once:
+		# a server may not answer before there is an event, and a
+		# second visitor must not wait for the first one's.
+		return (pass);
+	}
 	if (req.http.Cookie) {
 		call naproxy_cookies;
 	}

@@ -18,6 +18,18 @@ from tests.simulator.office.namespace import wait_for
 from tests.simulator.office.websocket import Client
 
 ODD_PORT = 8443
+RUDE = "rude.office.example"
+RUDE_SITE = """
+server {{
+    listen 443 ssl;
+    server_name {name};
+    ssl_certificate {certificate};
+    ssl_certificate_key {key};
+    location = /page {{ add_header Cache-Control no-store; return 200 page; }}
+    # The connection ends, and there is no answer.
+    location / {{ return 444; }}
+}}
+"""
 ODD = Path(__file__).with_name("odd_tls.py")
 
 
@@ -137,6 +149,30 @@ def test_a_websocket_goes_through(asked_by_https: Office, office: Office) -> Non
         for message in (b"one", b"x" * 70000):
             assert socket.echo(message) == message
         socket.close()
+
+
+def arrivals(office: Office, method: str) -> int:
+    """How often the server got a request that it hung up on, after an answer over the same way."""
+    assert ask(office.client, "/page", host=RUDE).body == b"page"
+    path = fresh("/hang-up")
+    assert ask(office.client, path, method=method, host=RUDE).status == 503
+    wanted = (method, path)
+
+    def arrived() -> int:
+        return sum((r["method"], r["target"]) == wanted for r in office.server.requests())
+
+    return wait_for(arrived, "the request in the server's log")
+
+
+def test_a_write_reaches_a_server_that_hangs_up_once(
+    asked_by_https: Office, office: Office
+) -> None:
+    issued = office.authority.issue(RUDE, by=office.authority.root)
+    names = {"name": RUDE, "certificate": issued.file, "key": issued.key_file}
+    office.server.add_site("rude", RUDE_SITE.format(**names))
+    # A GET comes again, on another connection, if its own was used before.
+    wait_for(lambda: arrivals(office, "GET") == 2, "a connection to be used again", 60)
+    assert [arrivals(office, "DELETE") for _ in range(10)] == [1] * 10
 
 
 def test_a_wrong_certificate_is_refused_at_once_with_words(

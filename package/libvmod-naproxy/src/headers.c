@@ -15,15 +15,18 @@
 #include "naproxy.h"
 
 #define SPECIAL		SIZE_MAX
+#define HARMLESS	(SIZE_MAX - 1)
 
 struct header {
 	const char	*name;
 	size_t		len;
-	size_t		offset;		/* in np_headers, or SPECIAL */
+	size_t		offset;		/* in np_headers, or one of these */
 };
 
-#define KNOWN(n, f)	{ n ":", sizeof n, offsetof(struct np_headers, f) }
-#define SEEN_TO(n)	{ n ":", sizeof n, SPECIAL }
+#define KNOWN(n, f)	{ n, sizeof n - 1, offsetof(struct np_headers, f) }
+#define SEEN_TO(n)	{ n, sizeof n - 1, SPECIAL }
+/* No credential, although the name looks like one. */
+#define NO_CREDENTIAL(n)	{ n, sizeof n - 1, HARMLESS }
 
 static const struct header header[] = {
 	KNOWN("Host", host),
@@ -41,16 +44,99 @@ static const struct header header[] = {
 	SEEN_TO("X-Naproxy"),
 	SEEN_TO("X-Naproxy-Cookie"),
 	SEEN_TO("X-Naproxy-Debug"),
+	NO_CREDENTIAL("Idempotency-Key"),
+	NO_CREDENTIAL("Sec-WebSocket-Key"),
+	/* Some browsers and gateways say the User-Agent in these, too. */
+	NO_CREDENTIAL("Device-Stock-User-Agent"),
+	NO_CREDENTIAL("X-Device-User-Agent"),
+	NO_CREDENTIAL("X-Original-User-Agent"),
+	NO_CREDENTIAL("X-User-Agent"),
 };
 
 #undef KNOWN
 #undef SEEN_TO
+#undef NO_CREDENTIAL
+
+/*
+ * Parts of the names of headers that say who is asking, as programs and login
+ * proxies have them. docs/caching.md has the list for users.
+ */
+static const char * const credential[] = {
+	"account", "assertion", "auth", "bearer", "cert", "credential", "dpop", "email",
+	"group", "hmac", "identity", "jwt", "key", "login", "nonce", "pass", "principal",
+	"secret", "session", "sid", "signature", "ssl-client", "ticket", "token", "user",
+};
+
+/*
+ * So that a hit need not compare each header with all of these: a bit for each of
+ * them, by the length of a name, and by the first three letters of a part. Letters
+ * are counted by their lowest five bits, which are the same in either case.
+ */
+#define NAME_MOST		32
+#define PART_LEAST		3
+#define LETTER(c)		((unsigned char)(c) & 31)
+static uint32_t header_of_len[NAME_MOST];
+static uint32_t credential_of_letter[PART_LEAST][32];
+_Static_assert(sizeof header / sizeof *header <= 32, "a bit for each");
+_Static_assert(sizeof credential / sizeof *credential <= 32, "a bit for each");
+
+/* When a VCL is loaded; no request runs before the first. */
+void
+np_headers_begin(void)
+{
+	unsigned i, u;
+
+	for (u = 0; u < sizeof header / sizeof *header; u++) {
+		assert(header[u].len < NAME_MOST);
+		header_of_len[header[u].len] |= UINT32_C(1) << u;
+	}
+	for (u = 0; u < sizeof credential / sizeof *credential; u++) {
+		assert(strlen(credential[u]) >= PART_LEAST);
+		for (i = 0; i < PART_LEAST; i++)
+			credential_of_letter[i][LETTER(credential[u][i])] |=
+			    UINT32_C(1) << u;
+	}
+}
+
+/* What browsers say of themselves, and no page can have them say. */
+static bool
+headers_browser(const char *name, size_t len)
+{
+
+	return (len > 7 && LETTER(name[0]) == LETTER('s') && name[3] == '-' &&
+	    (!strncasecmp(name, "Sec-Fetch-", 10) || !strncasecmp(name, "Sec-CH-", 7)));
+}
+
+/* May the header with this name be a credential? */
+static bool
+headers_credential(const char *name, size_t len)
+{
+	const char *p, *part, *end = name + len;
+	uint32_t left;
+
+	if (headers_browser(name, len))
+		return (false);
+	for (p = name; p + PART_LEAST <= end; p++) {
+		left = credential_of_letter[0][LETTER(p[0])] &
+		    credential_of_letter[1][LETTER(p[1])] &
+		    credential_of_letter[2][LETTER(p[2])];
+		for (; left != 0; left &= left - 1) {
+			part = credential[__builtin_ctz(left)];
+			if (strlen(part) <= (size_t)(end - p) &&
+			    !strncasecmp(p, part, strlen(part)))
+				return (true);
+		}
+	}
+	return (false);
+}
 
 static void
 headers_take(struct np_headers *h, const struct header *known, const char *value)
 {
 	const char **field;
 
+	if (known->offset == HARMLESS)
+		return;
 	if (known->offset == SPECIAL) {
 		h->special = true;
 		return;
@@ -64,18 +150,28 @@ static void
 headers_match(struct np_headers *h, const char *b, size_t len)
 {
 	const struct header *known;
-	const char *value;
+	const char *colon, *value;
+	bool found = false;
+	uint32_t left;
+	size_t name;
 
-	for (known = header; known < header + sizeof header / sizeof *header;
-	    known++) {
-		if (len < known->len || b[known->len - 1] != ':' ||
-		    strncasecmp(b, known->name, known->len))
+	colon = memchr(b, ':', len);
+	if (colon == NULL)
+		return;
+	name = (size_t)(colon - b);
+	left = name < NAME_MOST ? header_of_len[name] : 0;
+	for (; left != 0; left &= left - 1) {
+		known = header + __builtin_ctz(left);
+		if (strncasecmp(b, known->name, name))
 			continue;
-		value = b + known->len;
+		found = true;
+		value = colon + 1;
 		while (*value == ' ' || *value == '\t')
 			value++;
 		headers_take(h, known, value);
 	}
+	if (!found && headers_credential(b, name))
+		h->credential = true;
 }
 
 void
@@ -179,6 +275,15 @@ headers_forwarded(const char *forwarded_for)
 	return (forwarded_for != NULL && strchr(forwarded_for, ',') != NULL);
 }
 
+/* Browsers ask so for a stream of events, see recv.vcl. */
+static bool
+headers_events(const char *accept)
+{
+	static const char type[] = "text/event-stream";
+
+	return (accept != NULL && !strncasecmp(accept, type, sizeof type - 1));
+}
+
 bool
 np_headers_usual(const struct np_headers *h, const struct http *hp)
 {
@@ -186,7 +291,8 @@ np_headers_usual(const struct np_headers *h, const struct http *hp)
 
 	method = hp->hd[HTTP_HDR_METHOD].b;
 	url = hp->hd[HTTP_HDR_URL].b;
-	return (!h->special && !headers_forwarded(h->forwarded_for) &&
+	return (!h->special && !h->credential &&
+	    !headers_forwarded(h->forwarded_for) && !headers_events(h->accept) &&
 	    headers_host_tidy(h->host) && method != NULL &&
 	    (!strcmp(method, "GET") || !strcmp(method, "HEAD")) &&
 	    /* Ours is /.naproxy, and what issuers of certificates ask for. */

@@ -158,6 +158,7 @@ struct np_headers {
 	const char		*upgrade;
 	const char		*forwarded_for;
 	bool			special;	/* others that VCL must see to */
+	bool			credential;	/* one that may say who is asking */
 };
 
 /* What we know of a task: a request, or a fetch. */
@@ -278,6 +279,7 @@ bool np_snap_spent(const struct np_snap *, const struct np_site *,
     const struct np_record *);
 
 /* headers.c */
+void np_headers_begin(void);
 void np_headers_read(struct np_headers *, const struct http *);
 bool np_headers_usual(const struct np_headers *, const struct http *);
 void np_headers_plain(struct http *);

@@ -60,6 +60,8 @@ VPFX(vmod_event)(VRT_CTX, struct vmod_priv *priv, enum vcl_event_e ev)
 
 	switch (ev) {
 	case VCL_EVENT_LOAD:
+		if (users == 0)
+			np_headers_begin();
 		priv->priv = np_vcl_new(ctx);
 		users++;
 		break;
@@ -253,6 +255,15 @@ vmod_select(VRT_CTX, VCL_STRING host)
 	request_select(ctx, rec, host);
 	if (rec->site != NULL && !np_server_available(rec->site->server))
 		rec->slept = true;
+}
+
+VCL_BOOL v_matchproto_(td_naproxy_credential)
+vmod_credential(VRT_CTX)
+{
+	const struct np_record *rec;
+
+	rec = np_record(ctx);
+	return (rec != NULL && rec->headers.credential);
 }
 
 VCL_VOID v_matchproto_(td_naproxy_plain_names)
@@ -704,15 +715,35 @@ vmod_reach(VRT_CTX)
 		np_reach(rec->site, ctx->method == VCL_MET_PIPE);
 }
 
+/*
+ * If a connection that it had before ends without an answer, Varnish sends a
+ * request without a body once more, whatever its method is.
+ */
+static const char once[] = "it may change something";
+
+VCL_VOID v_matchproto_(td_naproxy_once)
+vmod_once(VRT_CTX)
+{
+
+	CHECK_OBJ_NOTNULL(ctx, VRT_CTX_MAGIC);
+	if (ctx->bo != NULL && ctx->bo->no_retry == NULL)
+		ctx->bo->no_retry = once;
+}
+
 VCL_BOOL v_matchproto_(td_naproxy_again)
 vmod_again(VRT_CTX)
 {
 	struct np_record *rec;
 
 	rec = np_record(ctx);
-	return (rec != NULL && rec->site != NULL && ctx->bo != NULL &&
-	    ctx->method == VCL_MET_BACKEND_ERROR && !ctx->bo->is_bgfetch &&
-	    ctx->bo->acct.bereq_hdrbytes == 0 && np_hold_fetch(ctx, rec));
+	if (rec == NULL || rec->site == NULL || ctx->bo == NULL ||
+	    ctx->method != VCL_MET_BACKEND_ERROR || ctx->bo->is_bgfetch ||
+	    ctx->bo->acct.bereq_hdrbytes != 0 || !np_hold_fetch(ctx, rec))
+		return (false);
+	/* Nothing was sent. */
+	if (ctx->bo->no_retry == once)
+		ctx->bo->no_retry = NULL;
+	return (true);
 }
 
 VCL_VOID v_matchproto_(td_naproxy_answered)
