@@ -3,9 +3,7 @@ from naproxy.core.reason import Reason, own_words
 from naproxy.server.arming import Arming
 
 SUBJECT = "02:00:00:00:00:01 ssh etherwake"
-WAITS = Reason(
-    "server.no_visitor_yet", name=Reason("server.its_website"), server="web"
-)
+WAITS = Reason("server.no_visitor_yet", name=Reason("server.its_website"), server="web")
 UNPROVEN = Reason("server.not_commissioned", server="web")
 SILENT = own_words("silent")
 

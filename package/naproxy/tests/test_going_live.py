@@ -53,7 +53,9 @@ def test_nobody_there_is_no_visitor() -> None:
     assert made.waits == waits(NAME)
 
 
-@pytest.mark.parametrize(("mode", "port"), [("through", "open"), ("through", None), ("box", "open")])
+@pytest.mark.parametrize(
+    ("mode", "port"), [("through", "open"), ("through", None), ("box", "open")]
+)
 def test_a_visitor_over_http_proves_nothing_of_a_server_that_answers_https_itself(
     mode: str, port: str | None
 ) -> None:
@@ -109,7 +111,9 @@ def test_what_was_seen_and_confirmed_survives_a_restart() -> None:
     assert new.status() == old.status()
 
 
-@pytest.mark.parametrize("saved", [None, 5, "x", [], {"http_s": "x", "assumed": 1}, {"https_s": []}])
+@pytest.mark.parametrize(
+    "saved", [None, 5, "x", [], {"http_s": "x", "assumed": 1}, {"https_s": []}]
+)
 def test_what_was_saved_and_is_nonsense_is_no_visitor(saved: Any) -> None:
     made = live(NAME)
     made.load(saved)

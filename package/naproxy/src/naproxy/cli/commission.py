@@ -64,9 +64,9 @@ def add_parser(subparsers: Any) -> None:
     live: argparse.ArgumentParser = subparsers.add_parser(
         "live",
         help="confirm that a server's visitors come through the box",
-        description="Confirm that a server's visitors come through the box, by the router or by DNS."
-        " The box notices the first visitor by itself; use this if nobody is to be expected soon."
-        " Visitors who still go directly to the server find it asleep.",
+        description="Confirm that the router or DNS sends a server's visitors to the box. The box"
+        " notices the first visitor by itself; use this if it cannot wait for one. Visitors who"
+        " still go directly to the server get no answer while it sleeps.",
         parents=[socket_option()],
     )
     live.add_argument("id", metavar="SERVER", help="the server")
@@ -121,12 +121,7 @@ def _commission(args: argparse.Namespace) -> int:
         report = _call(args, "commission", plan)
         if not args.no_wait:
             report = _watch(args, report)
-    if args.json:
-        print(json.dumps(report, indent=2))
-    else:
-        print("\n".join(table(report)))
-        if report["passed"] and (why := _status(args)["not_armed"]):
-            print(f"not armed yet: {stored_reason(why)}")
+    _show(args, report)
     if report["ended"] and report["fit"]:
         power = _use(args, report) if args.use else _call(args, "power")
         if not args.json:
@@ -134,6 +129,15 @@ def _commission(args: argparse.Namespace) -> int:
     elif args.use:
         raise CommandError(f"there is no power to use: {_no_fit(report) or 'it goes on'}")
     return 0 if report["passed"] or args.no_wait or args.cancel or args.report else 1
+
+
+def _show(args: argparse.Namespace, report: Mapping[str, Any]) -> None:
+    if args.json:
+        print(json.dumps(report, indent=2))
+        return
+    print("\n".join(table(report)))
+    if report["passed"] and (why := _status(args)["not_armed"]):
+        print(f"not armed yet: {stored_reason(why)}")
 
 
 def _status(args: argparse.Namespace) -> Mapping[str, Any]:
