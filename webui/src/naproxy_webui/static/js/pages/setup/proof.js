@@ -75,7 +75,7 @@ function estimate() {
 	fill(at("direct"), waits && known ? toDirect(wanted) : null);
 }
 
-/** What visitors who go directly to the server will see. @param {{ cycles: number, pause_s: number }} plan */
+/** What direct visitors will see. @param {{ cycles: number, pause_s: number }} plan */
 function toDirect({ cycles, pause_s }) {
 	const asleep = Array.from({ length: cycles }, (_, i) => WHILES[i % WHILES.length][1] * pause_s);
 	const words = t("setup.proof.direct", {
