@@ -54,7 +54,16 @@ class Visitors:
         new.replace(self._record)
 
     def __enter__(self) -> Self:
-        argv = ["sh", "-c", self._script, "sh", self._record, self._site, self._said, self._end]
+        argv: list[str | Path] = [
+            "sh",
+            "-c",
+            self._script,
+            "sh",
+            self._record,
+            self._site,
+            self._said,
+            self._end,
+        ]
         self._running = self._office.client.popen(argv, log=self._name)
         return self
 
