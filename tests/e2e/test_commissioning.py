@@ -15,7 +15,7 @@ from naproxy.server.machine import DRAIN_S
 
 from tests.e2e.clients import PERSON, ask, fresh
 from tests.simulator.office import Office, Settings
-from tests.simulator.office.namespace import ROOT
+from tests.simulator.office.namespace import ROOT, wait_for
 from tests.simulator.office.plug import Plug
 
 CYCLES = 5
@@ -84,6 +84,9 @@ def commissioned() -> Iterator[Commissioned]:
     ):
         office.box.start(server={"armed": False}, meter=[plug.configuration()])
         office.box.await_state("awake")
+        # The first visitor who comes through the box.
+        assert ask(office.client, fresh(), headers=PERSON).status == 200
+        wait_for(lambda: office.box.status()["live"]["last_s"], "the visitor to be noticed")
         made = Commissioned(office)
         FILE.write_text(json.dumps(figures(made), indent=2) + "\n")
         yield made

@@ -10,14 +10,17 @@ from playwright.sync_api import Browser, BrowserContext, Page, Playwright, expec
 
 from tests.e2e.clients import ask
 from tests.simulator.office import Settings
+from tests.simulator.office.box import ADDRESS as BOX
 from tests.simulator.office.server import ADDRESS as SERVER
 from tests.simulator.office.server import MAC
 from tests.webui.conftest import Watch
 from tests.webui.first_run import STRANGER, URL, NewBox, browser_of, new_box
 from tests.webui.looks import too_wide, violations
+from tests.webui.visitors import Visitors
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="an office needs root")
 
+NAME = "www.office.example"
 SHOTS = os.environ.get("SHOTS", "")
 SIZES = {"desktop": (1280, 900), "narrow": (360, 740)}
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
@@ -30,6 +33,13 @@ LONG_MS = 120_000
 def made() -> Iterator[NewBox]:
     with new_box(QUICK) as started:
         yield started
+
+
+@pytest.fixture(scope="module")
+def visitors(made: NewBox) -> Iterator[Visitors]:
+    """Visitors who come all the time, until the server is to sleep: to the server at first."""
+    with Visitors(made.office, "visitors", NAME, SERVER, fresh=False) as coming:
+        yield coming
 
 
 @pytest.fixture(scope="module")
@@ -227,7 +237,7 @@ def test_a_plug_in_the_network_is_found_and_reads(page: Page, made: NewBox) -> N
     expect(page.locator("#form")).to_contain_text("Choose one")
     plug.click()
     page.locator("[form=form]").click()
-    page.wait_for_url("**/setup/proof")
+    page.wait_for_url("**/setup/live")
     [meter] = made.settings()["meter"]
     assert (meter["driver"], meter["host"], meter["component"]) == (
         "shelly",
@@ -236,14 +246,36 @@ def test_a_plug_in_the_network_is_found_and_reads(page: Page, made: NewBox) -> N
     )
 
 
-def test_the_server_is_proved_to_wake_while_one_watches(page: Page, made: NewBox) -> None:
-    look(page, "7-proof")
+def test_visitors_are_led_through_the_box_and_the_guide_sees_the_first(
+    page: Page, made: NewBox, visitors: Visitors
+) -> None:
+    visitors.await_more(1)
+    waits = f"waits for the first visitor who reaches {NAME} through it"
+    expect(page.locator("#seen")).to_contain_text(waits)
+    look(page, "7-live")
+    page.locator("#forward").click()
+    page.wait_for_url("**/setup/proof")
+    expect(page.locator("#direct")).to_contain_text("No visitor has come through the box yet")
+    look(page, "8-proof-warns")
+    page.locator("#direct a").click()
+    visitors.lead(BOX)
+    expect(page.locator("#seen")).to_contain_text("The first visitor came", timeout=LONG_MS)
+    look(page, "7-live-seen")
+    page.locator("#forward").click()
+    page.wait_for_url("**/setup/proof")
+
+
+def test_the_server_is_proved_to_wake_while_one_watches(
+    page: Page, made: NewBox, visitors: Visitors
+) -> None:
+    expect(page.locator("#direct")).to_be_empty()
+    look(page, "8-proof")
     page.locator("details", has=page.locator("#plan")).locator("summary").click()
     page.locator("#cycles").fill("4")
     page.locator("#pause_s").fill("1")
     page.locator("#begin").click()
     expect(page.locator("#phase")).to_contain_text("Time 2 of 4", timeout=LONG_MS)
-    look(page, "7-proof-live")
+    look(page, "8-proof-live")
     page.context.set_offline(True)
     expect(page.locator("#lost")).to_contain_text("not live")
     page.context.set_offline(False)
@@ -251,17 +283,20 @@ def test_the_server_is_proved_to_wake_while_one_watches(page: Page, made: NewBox
     page.reload()
     expect(page.locator("#setup")).to_contain_text("Time 1: asleep after", timeout=LONG_MS)
     expect(page.locator("#result")).to_contain_text("woke up 4 of 4 times", timeout=LONG_MS)
-    look(page, "7-proof-done")
+    look(page, "8-proof-done")
     assert made.box.status()["armed"] is True
     slept = [t for t in made.office.server.board.report()["transitions"] if t["state"] == "off"]
-    assert len(slept) == 4
+    assert len(slept) >= 4
+    assert visitors.unanswered() == []
     page.locator("#forward").click()
     page.wait_for_url("**/setup/done")
 
 
 def test_then_it_is_done_and_the_guide_is_gone(page: Page) -> None:
+    expect(page.locator("#summary")).to_contain_text("The first visitor came through the box")
     expect(page.locator("#summary")).to_contain_text("shown that it wakes")
-    look(page, "8-done")
+    expect(page.locator("#left")).to_be_hidden()
+    look(page, "9-done")
     page.locator("#forward").click()
     page.wait_for_url(f"{URL}/")
     for path in ("/setup", "/setup/welcome", "/setup/server", "/setup/done"):
@@ -272,7 +307,7 @@ def test_then_it_is_done_and_the_guide_is_gone(page: Page) -> None:
 
 def test_single_steps_can_be_done_again(page: Page, made: NewBox) -> None:
     page.goto("/setup/again")
-    look(page, "9-again")
+    look(page, "10-again")
     page.locator("a", has_text="names").click()
     page.locator("#hosts").fill("www.office.example shop.office.example")
     page.locator("[form=form]").click()
@@ -280,7 +315,10 @@ def test_single_steps_can_be_done_again(page: Page, made: NewBox) -> None:
     assert made.settings()["server"][0]["hosts"] == ["www.office.example", "shop.office.example"]
 
 
-def test_and_the_server_falls_asleep_by_itself_and_wakes_for_a_visitor(made: NewBox) -> None:
+def test_and_the_server_falls_asleep_by_itself_and_wakes_for_a_visitor(
+    made: NewBox, visitors: Visitors
+) -> None:
+    visitors.await_more(5)
     config = made.settings()
     [server] = config["server"]
     # The rule of a new box waits ten minutes before it has learnt anything.
@@ -292,3 +330,4 @@ def test_and_the_server_falls_asleep_by_itself_and_wakes_for_a_visitor(made: New
     answer = ask(made.office.client, "/robots.txt", timeout_s=60)
     assert answer.status == 200
     assert made.box.wakes()[0]["outcome"] == "up"
+    assert visitors.unanswered() == []

@@ -209,6 +209,7 @@ def test_it_is_left_to_the_server_when_to_sleep(client: FlaskClient, box: Box) -
 
 
 UNPROVEN = Reason("server.not_commissioned", server="web")
+WAITS = Reason("server.no_visitor_yet", name="www.example.org", server="web")
 TRIPPED = Reason("server.tripped", why=own_words("no answer"), server="web")
 
 
@@ -224,6 +225,24 @@ def test_a_breaker_that_tripped_is_told_from_a_test_that_is_missing(
     app: Flask, box: Box, why: Reason | None, tripped: bool
 ) -> None:
     assert card_of(app, box, not_armed=why and why.plain())["tripped"] is tripped
+
+
+def test_a_server_that_waits_for_the_first_visitor_is_told_from_one_that_waits_for_its_test(
+    app: Flask, box: Box
+) -> None:
+    live = {"first_s": None, "last_s": None, "confirmed_s": None, "waits": WAITS.plain()}
+    waiting = card_of(app, box, not_armed=WAITS.plain(), live=live, inhibitors=[WAITS.plain()])
+    assert waiting["waits"] is True
+    assert "Die Box wartet auf den ersten Besucher" in waiting["inhibitors"][0]
+    assert card_of(app, box, not_armed=UNPROVEN.plain(), live=live)["waits"] is False
+    assert card_of(app, box, not_armed=None)["waits"] is False
+
+
+def test_a_person_confirms_that_visitors_come_through_the_box(
+    client: FlaskClient, box: Box
+) -> None:
+    assert client.post("/api/servers/web/live", json={}).status_code == 200
+    assert box.status()["live"]["confirmed_s"] is not None
 
 
 def test_what_the_controller_says_is_told_in_the_users_language(app: Flask, box: Box) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from box import Box
+from box import Box, wait_for
 from conftest import browser
 from fitted import commissioned, fit
 from flask import Flask
@@ -18,6 +18,7 @@ from naproxy.api.shapes import check
 from naproxy.core.reason import Reason, own_words
 from naproxy.core.state import State
 from naproxy.core.words import sentences
+from naproxy.shm.page import monotonic_us
 from naproxy_webui.http.control import Control
 from naproxy_webui.pages.setup import proof as setup_proof
 from naproxy_webui.pages.setup import steps as setting_up
@@ -509,3 +510,24 @@ def test_whoever_reads_that_the_proof_has_ended_reads_that_the_server_is_armed(
     said = admin.get("/api/setup/proof").json
     assert said["report"]["ended"] is True
     assert said["server"]["armed"] is True
+
+
+def test_the_guide_says_which_visitor_it_waits_for_and_when_the_first_came(
+    admin: FlaskClient, new: Box
+) -> None:
+    choose(admin)
+    admin.post("/api/setup/names", json={"hosts": ["www.example.org"]})
+    said = admin.get("/api/setup/live").json
+    check(said, setup_proof.LIVE)
+    assert said["first_s"] is None
+    assert "www.example.org" in said["waits"]
+    assert admin.get("/api/setup/proof").json["live"] == said
+    new.record().visited_us = monotonic_us()
+    wait_for("the visitor", lambda: admin.get("/api/setup/live").json["first_s"] is not None)
+    assert admin.get("/api/setup/live").json["waits"] == ""
+
+
+def test_a_passed_test_does_not_arm_before_the_first_visitor(admin: FlaskClient, new: Box) -> None:
+    commissioned(new, None, choose(admin).json["server"], Reason("server.no_meter"))
+    said = admin.get("/api/setup/proof").json
+    assert (said["report"]["passed"], said["report"]["armed"]) == (True, False)

@@ -7,6 +7,7 @@
  */
 
 #include <string.h>
+#include <unistd.h>
 
 #include "cache/cache.h"
 
@@ -149,4 +150,24 @@ np_names_answer(const struct np_names *names, const char *token)
 		if (!strcmp(c->token, token))
 			return (c->answer);
 	return (NULL);
+}
+
+/* Is it a name of DNS that is neither an address nor the box's own? */
+bool
+np_names_proper(const char *host)
+{
+	char name[NAMES_BUF], own[NAPROXY_NAME_LEN + 1];
+	size_t len, label;
+
+	len = names_host(name, host);
+	if (len == 0 || name[0] == '[')
+		return (false);
+	if (strspn(name, "0123456789.") == len || !strcmp(name, "localhost"))
+		return (false);
+	if (gethostname(own, sizeof own) != 0)
+		return (false);
+	own[sizeof own - 1] = '\0';
+	/* Routers and mDNS know the box by its name with a suffix of theirs. */
+	label = strcspn(name, ".");
+	return (label != strcspn(own, ".") || strncasecmp(name, own, label));
 }

@@ -91,6 +91,7 @@ struct np_server {
 struct np_site {
 	struct np_server	*server;	/* NULL: unused slot */
 	struct naproxy_server	conf;		/* configuration only */
+	bool			named;		/* it has names */
 };
 
 /* A hash table: twice as large as the page's list, so that it is fast. */
@@ -196,6 +197,8 @@ struct np_record {
 	bool			piping;
 	bool			uses;		/* in flight at its server */
 	bool			let_in;		/* a robot that may wake it */
+	bool			visits;		/* by its name, from elsewhere */
+	bool			tls;		/* over HTTPS */
 };
 
 /* page_map.c */
@@ -266,6 +269,7 @@ void np_clients_hang_up(const struct sess *);
 /* names.c */
 void np_names_read(struct np_names *, const struct naproxy_page *copy);
 int np_names_find(const struct np_names *, const char *host);
+bool np_names_proper(const char *host);
 const char *np_names_answer(const struct np_names *, const char *token);
 
 /* page_snapshot.c */
@@ -275,6 +279,8 @@ void np_page_snap(struct np_ref *);		/* of NULL: no page yet */
 void np_snap_release(struct np_ref *);
 const struct np_site *np_snap_site(const struct np_snap *, const char *id);
 const struct np_site *np_snap_find(const struct np_snap *, const char *host);
+void np_visit(VRT_CTX, struct np_record *, const char *host);
+void np_visit_count(const struct np_record *, struct naproxy_server *);
 bool np_snap_spent(const struct np_snap *, const struct np_site *,
     const struct np_record *);
 

@@ -308,7 +308,15 @@ struct naproxy_server {
 	 * seq
 	 */
 	uint64_t	cookie[NAPROXY_COOKIES];
-	uint8_t		_pad5[16];
+
+	/*
+	 * 2032: t_us of the last visitor who reached it by its name through the
+	 * box, over HTTP and over HTTPS, to the second; 0: none yet. Neither robots
+	 * nor the box nor the server itself are visitors, and an address is no
+	 * name. [V]
+	 */
+	uint64_t	visited_us;
+	uint64_t	visited_tls_us;
 };
 
 /*
@@ -522,6 +530,7 @@ NAPROXY_AT(naproxy_server, requests, 496);
 NAPROXY_AT(naproxy_server, window_n, 1808);
 NAPROXY_AT(naproxy_server, froze_us, 1896);
 NAPROXY_AT(naproxy_server, cookie, 1904);
+NAPROXY_AT(naproxy_server, visited_us, 2032);
 NAPROXY_AT(naproxy_page, seq, 32);
 NAPROXY_AT(naproxy_page, child_start_us, 3624);
 NAPROXY_AT(naproxy_page, names_seq, 3640);

@@ -113,7 +113,7 @@ page_copy_server(struct naproxy_server *dst, const struct naproxy_server *src)
 		    offsetof(struct naproxy_server, held_now));
 		if ((s & 1) != 0 || page_copy(&src->seq, dst, src,
 		    offsetof(struct naproxy_server, cookie),
-		    offsetof(struct naproxy_server, _pad5)) == s)
+		    offsetof(struct naproxy_server, visited_us)) == s)
 			return (s);
 	}
 	return (s | 1);

@@ -319,6 +319,23 @@ np_snap_find(const struct np_snap *snap, const char *host)
 }
 
 static void
+snap_read_named(struct np_snap *snap)
+{
+	const struct naproxy_name *n;
+	unsigned u;
+
+	for (u = 0; u < NAPROXY_SERVERS; u++)
+		snap->site[u].named = false;
+	for (u = 0; u < NAPROXY_NAMES; u++) {
+		n = &snap->names.name[u];
+		if (n->name[0] == '\0')
+			break;
+		if (n->server < NAPROXY_SERVERS)
+			snap->site[n->server].named = true;
+	}
+}
+
+static void
 snap_read_other(struct np_snap *snap)
 {
 	const struct np_site *site;
@@ -363,6 +380,7 @@ snap_renew(struct np_map *map)
 	snap_read_box(snap, old, copy);
 	for (u = 0; u < snap->nservers && u < NAPROXY_SERVERS; u++)
 		snap_read_site(snap, old, u);
+	snap_read_named(snap);
 	snap_read_other(snap);
 	snap_read_names(snap, old, copy);
 	free(copy);

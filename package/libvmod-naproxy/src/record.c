@@ -157,6 +157,8 @@ np_record_count(struct np_record *rec)
 		(void)NP_ADD(live->spent, 1);
 	else if (budget)
 		record_budget(rec, live);
+	if (budget)
+		np_visit_count(rec, live);
 	if (map->events != NULL)
 		record_event(rec, map->events);
 }

@@ -160,6 +160,7 @@ request_select(VRT_CTX, struct np_record *rec, const char *host)
 	if (rec->ref.snap != NULL)
 		rec->site = np_snap_find(rec->ref.snap, host);
 	np_classify(ctx, rec);
+	np_visit(ctx, rec, host);
 }
 
 /* Not by its headers: HTTP/2 needs none for a body. */

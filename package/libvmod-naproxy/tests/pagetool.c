@@ -86,7 +86,7 @@ static const struct field {
 }, readings[] = {
 	U32(held_now), U32(fetching_now), U32(piping_now),
 	U64(spent), U64(delayed), U64(magic_packets), U64(last_request_us), U64(window_n),
-	U64(since_us), U64(froze_us), U32(seq),
+	U64(since_us), U64(froze_us), U64(visited_us), U64(visited_tls_us), U32(seq),
 };
 
 /*--------------------------------------------------------------------*/

@@ -28,7 +28,7 @@ def commissioned(
 ) -> None:
     """Have the box believe that its server was commissioned with this result."""
     report = {
-        **{"phase": "armed", "ended": True, "armed": True, "reason": reason and reason.plain()},
+        **{"phase": "passed", "ended": True, "passed": True, "reason": reason and reason.plain()},
         **{"cycle": 5, "cycles": 5, "phase_s": 0.0, "notes": [], "done": [], "times": {}},
         **{"fit": found, "no_fit": no_fit and no_fit.plain(), "t_s": 1.8e9},
     }

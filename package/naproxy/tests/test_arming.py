@@ -3,11 +3,19 @@ from naproxy.core.reason import Reason, own_words
 from naproxy.server.arming import Arming
 
 SUBJECT = "02:00:00:00:00:01 ssh etherwake"
+WAITS = Reason("server.no_visitor_yet", name=Reason("server.its_website"), server="web")
 UNPROVEN = Reason("server.not_commissioned", server="web")
 SILENT = own_words("silent")
 
 
 def arming(**known: object) -> Arming:
+    """One whose visitors come through the box."""
+    made = waiting(**known)
+    made.live.visited(1e9, None)
+    return made
+
+
+def waiting(**known: object) -> Arming:
     return Arming("web", **{"subject": SUBJECT, "sight": None, **known})  # type: ignore[arg-type]
 
 
@@ -20,6 +28,53 @@ def test_a_proof_arms() -> None:
     made = arming()
     made.prove()
     assert made.why_not is None
+
+
+def test_a_proven_server_waits_for_the_first_visitor_through_the_box() -> None:
+    made = waiting()
+    made.prove()
+    assert made.why_not == WAITS
+    made.live.visited(1e9, None)
+    assert made.why_not is None
+
+
+def test_a_server_is_to_be_proven_before_its_visitors_are_waited_for() -> None:
+    assert waiting().why_not == UNPROVEN
+
+
+def test_a_person_can_confirm_that_visitors_come_through_the_box() -> None:
+    made = waiting()
+    made.prove()
+    made.live.confirm(1e9)
+    assert made.why_not is None
+
+
+def test_a_confirmed_switch_does_not_replace_a_commissioning() -> None:
+    made = waiting()
+    made.live.confirm(1e9)
+    assert made.why_not == UNPROVEN
+
+
+def test_a_server_that_the_configuration_vouches_for_waits_for_no_visitor() -> None:
+    assert waiting(trusted=True).why_not is None
+
+
+def test_a_server_that_an_earlier_version_armed_stays_armed() -> None:
+    made = waiting()
+    made.load({"proven": SUBJECT, "tripped": ""})
+    assert made.why_not is None
+    again = waiting()
+    again.load(made.dump())
+    assert again.why_not is None
+    again.live.proved(2e9)
+    assert again.why_not is None
+
+
+def test_a_server_that_an_earlier_version_had_not_armed_waits_for_a_visitor() -> None:
+    made = waiting()
+    made.load({"proven": "", "tripped": "", "running": True})
+    made.prove()
+    assert made.why_not == WAITS
 
 
 def test_the_configuration_can_vouch_for_a_server() -> None:
@@ -89,8 +144,8 @@ def test_a_commissioning_resets_the_breaker() -> None:
     assert made.why_not is None
 
 
-def test_proof_and_breaker_survive_a_restart() -> None:
-    old, new = arming(), arming()
+def test_proof_breaker_and_visitors_survive_a_restart() -> None:
+    old, new = arming(), waiting()
     old.prove()
     old.trip(SILENT)
     new.load(old.dump())

@@ -41,9 +41,12 @@ file = "/run/watts"
 )
 
 
-def status(name: str = "web", *, armed: bool = True, people: int = 5) -> dict[str, Any]:
+def status(
+    name: str = "web", *, armed: bool = True, people: int = 5, last_s: float | None = 1e9
+) -> dict[str, Any]:
     requests = {"person": {"hit": people}, "crawler": {"hit": 7}}
-    return {"id": name, "armed": armed, "https": None, "counters": {"requests": requests}}
+    told = {"id": name, "armed": armed, "https": None, "live": {"last_s": last_s}}
+    return {**told, "counters": {"requests": requests}}
 
 
 def facts(text: str = ALL, **more: Any) -> Facts:
@@ -89,6 +92,13 @@ def test_visitors_are_people_of_the_last_days_or_since_the_start(
     assert found.done is done
     if done:
         assert found.how == Reason("overview.visitors", number=now + before, days=7)
+
+
+def test_requests_prove_no_visitor_before_one_has_reached_the_servers_name() -> None:
+    given = facts(servers=[status(people=3, last_s=None)], people={"web": 9})
+    found = line("visitors", checklist(given))
+    assert (found.done, found.server) == (False, "web")
+    assert found.how == Reason("overview.no_visitors", servers="web", days=7)
 
 
 def test_https_that_nobody_uses_is_set_up() -> None:

@@ -1,4 +1,4 @@
-"""The commands `naproxy commission` and `naproxy arm` with a real controller."""
+"""The commands `naproxy commission`, `live` and `arm` with a real controller."""
 
 import json
 import os
@@ -16,6 +16,7 @@ from box import Box, wait_for
 from naproxy.cli import commission
 from naproxy.core.reason import Reason
 from naproxy.core.state import State
+from naproxy.shm import page
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="raw packets need root"),
@@ -48,12 +49,22 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
     started.close()
 
 
+WAITS = Reason("server.no_visitor_yet", name=Reason("server.its_website"), server="web")
+
+
+def visit(box: Box) -> None:
+    """Say what Varnish says when a visitor reaches the server's name through the box."""
+    box.record().visited_us = page.monotonic_us()
+
+
 def test_a_line_for_each_cycle_and_a_table_are_told_and_the_server_is_armed(
     make: Callable[..., Box],
 ) -> None:
     box = make()
+    visit(box)
+    wait_for("the visitor", lambda: box.status()["live"]["last_s"] is not None)
     done = box.naproxy("commission", "web", "--cycles", "2", *QUICK)
-    assert done.returncode == 0, done.stderr
+    assert (done.returncode, done.stderr) == (0, "")
     lines = [line for line in done.stdout.splitlines() if "firmware" not in line]
     for number in (1, 2):
         pattern = rf"cycle {number} of 2: asleep after \d+\.\d s, up after \d+\.\d\d s"
@@ -62,6 +73,50 @@ def test_a_line_for_each_cycle_and_a_table_are_told_and_the_server_is_armed(
     assert lines[-2:] == ["power not fitted: There is no meter.", "armed: It woke 2 times."]
     assert box.status()["armed"] is True
     assert "commission" not in box.naproxy("status").stdout
+
+
+def test_a_server_that_passed_is_armed_when_the_first_visitor_comes_through_the_box(
+    make: Callable[..., Box],
+) -> None:
+    box = make()
+    done = box.naproxy("commission", "web", "--cycles", "2", *QUICK)
+    assert done.returncode == 0, done.stderr
+    assert "go directly to the server get no answer while it sleeps: 2 times" in done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[-2:] == ["passed: It woke 2 times.", f"not armed yet: {WAITS}"]
+    status = box.status()
+    assert (status["armed"], status["not_armed"]) == (False, WAITS.plain())
+    assert WAITS.plain() in status["inhibitors"]
+    visit(box)
+    wait_for("the server to be armed", lambda: box.status()["armed"])
+    assert box.status()["live"]["waits"] is None
+
+
+def test_a_server_that_passed_is_armed_when_a_person_confirms_the_switch(
+    make: Callable[..., Box],
+) -> None:
+    box = make()
+    box.naproxy("commission", "web", "--cycles", "1", *QUICK)
+    assert box.status()["armed"] is False
+    done = box.naproxy("live", "web")
+    assert done.returncode == 0, done.stderr
+    status = box.status()
+    assert (status["armed"], status["live"]["last_s"]) == (True, None)
+    assert box.naproxy("live", "mail").returncode == 1
+
+
+def test_the_first_visitor_is_remembered_over_a_restart(make: Callable[..., Box]) -> None:
+    box = make()
+    visit(box)
+    wait_for("the visitor", lambda: box.status()["live"]["last_s"] is not None)
+    before = box.status()["live"]["first_s"]
+    box.end()
+    box.record().visited_us = 0
+    box.start()
+    assert box.status()["live"]["first_s"] == before
+    box.wait(State.AWAKE)
+    box.naproxy("commission", "web", "--cycles", "1", *QUICK)
+    assert box.status()["armed"] is True
 
 
 def test_a_server_that_does_not_wake_is_not_armed_and_arm_says_what_to_do(
@@ -208,6 +263,7 @@ def test_the_table_has_watts_and_joules_with_their_intervals() -> None:
         "times": {"rose_s": {"p50": 0.15, "p95": 0.2, "worst": 0.21}},
         "fit": fit,
         "done": [{}],
+        "passed": True,
         "armed": True,
         "reason": Reason("server.woke_every_time", times=5).plain(),
     }

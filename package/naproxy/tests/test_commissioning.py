@@ -122,7 +122,7 @@ class Office:
 
 def test_a_server_that_wakes_every_time_is_armed() -> None:
     office = Office().play(1000)
-    assert office.commissioning.phase is Phase.ARMED
+    assert office.commissioning.phase is Phase.PASSED
     assert office.commissioning.reason == Reason("server.woke_every_time", times=5)
     assert office.orders.count(Order.SLEEP) == 5
     assert office.state is State.AWAKE
@@ -167,7 +167,7 @@ def test_without_a_meter_times_are_measured_all_the_same() -> None:
     office = Office()
     office.meter = None
     office.play(1000)
-    assert office.commissioning.phase is Phase.ARMED
+    assert office.commissioning.phase is Phase.PASSED
     status = office.status()
     assert (status["fit"], status["no_fit"]) == (None, Reason("server.no_meter").plain())
     assert status["times"]["rose_s"]["p50"] == RISE_S  # type: ignore[index]
@@ -191,7 +191,7 @@ def test_a_firmware_that_answers_pings_is_not_taken_for_the_server() -> None:
     office = Office()
     office.firmware = True
     office.play(1000)
-    assert office.commissioning.phase is Phase.ARMED
+    assert office.commissioning.phase is Phase.PASSED
     assert all(cycle.rose_ping_s is None for cycle in office.commissioning.cycles)
     assert office.commissioning.notes == [Reason("server.firmware_pings")]
     assert "rose_ping_s" not in office.status()["times"]  # type: ignore[operator]
@@ -226,13 +226,13 @@ def test_a_moment_without_an_answer_while_awake_is_no_failure() -> None:
     office = Office().to(Phase.AWAKE)
     office.enter(State.UNKNOWN, STOPPED)
     office.enter(State.AWAKE, Reason("server.answers"))
-    assert office.play(1000).commissioning.phase is Phase.ARMED
+    assert office.play(1000).commissioning.phase is Phase.PASSED
 
 
 def test_a_server_that_sleeps_is_woken_first() -> None:
     office = Office(state=State.ASLEEP).play(1000)
     assert office.orders[0] is Order.WAKE
-    assert office.commissioning.phase is Phase.ARMED
+    assert office.commissioning.phase is Phase.PASSED
 
 
 @pytest.mark.parametrize(
@@ -253,7 +253,7 @@ def test_somebody_who_needs_the_server_shortens_its_sleep_and_no_more() -> None:
     office = Office().to(Phase.ASLEEP).play(2)
     office.wake(own_words("page asked for by 192.0.2.17"))
     office.play(1000)
-    assert office.commissioning.phase is Phase.ARMED
+    assert office.commissioning.phase is Phase.PASSED
     assert office.commissioning.cycles[0].off_s == pytest.approx(FALL_S + 2, abs=0.2)
 
 
@@ -263,7 +263,7 @@ def test_a_wake_while_it_falls_asleep_begins_the_cycle_again() -> None:
     office.enter(State.AWAKE, again)
     office._due_s = -1
     office.play(1000)
-    assert office.commissioning.phase is Phase.ARMED
+    assert office.commissioning.phase is Phase.PASSED
     assert office.commissioning.notes == [Reason("server.cycle_again", cycle=1, why=again)]
     assert office.orders.count(Order.SLEEP) == 6
 
@@ -287,7 +287,7 @@ def test_what_speaks_against_a_sleep_is_waited_for_and_told() -> None:
     assert office.commissioning.phase is Phase.PREPARING
     assert office.status()["reason"] == CONNECTIONS.plain()
     office.inhibitors = ()
-    assert office.play(1000).commissioning.phase is Phase.ARMED
+    assert office.play(1000).commissioning.phase is Phase.PASSED
 
 
 def test_what_speaks_against_a_sleep_for_long_ends_it_with_the_reason() -> None:
@@ -308,7 +308,7 @@ def test_after_the_end_nothing_is_asked_for_any_more() -> None:
     office.enter(State.TROUBLE, NOT_UP)
     office.send(Passed())
     assert office.orders == []
-    assert office.commissioning.phase is Phase.ARMED
+    assert office.commissioning.phase is Phase.PASSED
 
 
 def test_progress_is_told() -> None:

@@ -54,6 +54,7 @@ GOOD = readings.Seen(
     known=readings.Known(
         {
             "https": {"sight": None, "around": None},
+            "live": {"last_s": 1e9},
             "inhibitors": [],
             "sleeps_itself": None,
             "services": {"told": True, "listens": "22/tcp/sshd 80/tcp/nginx"},
@@ -184,11 +185,13 @@ def passing(
     sight: Reason | None = None,
     around: int | None = None,
     inhibitor: Reason | None = None,
+    last_s: float | None = 1e9,
     **edge: Any,
 ) -> dict[str, findings.Finding]:
     """Return what the checks of the visitors' way say that is not well."""
     status = {
         "https": {"sight": sight, "around": None if around is None else {"today": around}},
+        "live": {"last_s": last_s},
         "inhibitors": [inhibitor] if inhibitor else [],
         "sleeps_itself": None,
     }
@@ -231,6 +234,12 @@ def test_a_server_that_leads_elsewhere_is_mended_there() -> None:
 def test_what_the_box_has_not_seen_is_no_problem(code: str) -> None:
     [found] = passing(sight=Reason(code)).values()
     assert (found.verdict, found.what) == ("not seen", Reason(code))
+
+
+def test_visitors_do_not_come_through_the_box_before_one_has() -> None:
+    [found] = passing(last_s=None).values()
+    assert (found.name, found.verdict) == ("past_the_box", "not seen")
+    assert found.what == Reason("doctor.no_visitor_yet")
 
 
 def test_without_a_controller_nothing_is_said_of_visitors() -> None:

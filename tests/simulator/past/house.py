@@ -22,7 +22,7 @@ from naproxy.controller.probing import Prober
 from naproxy.controller.runner import Runner
 from naproxy.core.reason import Reason
 from naproxy.core.request import WakeRequest
-from naproxy.core.state import State
+from naproxy.core.state import Klass, State
 from naproxy.daemon.main import PRUNE_S, SAVE_S
 from naproxy.history.write.journal import Journal
 from naproxy.history.write.writer import History
@@ -177,6 +177,9 @@ class Past:
         self.told.requests += 1
         self._learner.heard([event])
         self._history.request("web", event)
+        if not Klass(event.klass).robot:
+            # As the page of a real Varnish would say: they ask for the website by its name.
+            self.runner.supervisor.visited(self._now.wall(), None)
         self.runner.heard([event], fresh=True)
 
     def _wake(self, data: bytes) -> None:

@@ -81,7 +81,10 @@ def _proof(facts: Facts) -> Line:
 
 
 def _visitors(facts: Facts) -> Line:
-    """A request of the last days has come, or one since the controller started."""
+    """A request of the last days has come, or one since the controller started.
+
+    Whoever looks at the box by its address alone is no visitor.
+    """
     counts = {each["id"]: _people_of(each, facts) for each in facts.servers}
     lacking = [server for server, number in counts.items() if not number]
     if lacking:
@@ -93,6 +96,8 @@ def _visitors(facts: Facts) -> Line:
 
 
 def _people_of(status: Mapping[str, Any], facts: Facts) -> int:
+    if status["live"]["last_s"] is None:
+        return 0
     counted = status["counters"]["requests"]
     now = sum(sum(counted.get(klass, {}).values()) for klass in _PEOPLE)
     return max(facts.people.get(status["id"], 0), now)

@@ -34,6 +34,7 @@ class Servers:
             "server.sleep": self._sleep,
             "server.mode": self._mode,
             "server.arm": self._arm,
+            "server.live": self._live,
             "server.leave": self._leave,
             "server.commission": self._commission,
             "server.commissioned": self._commissioned,
@@ -81,6 +82,11 @@ class Servers:
         runner = self.known(server)
         if why_not := runner.supervisor.arm():
             _refuse((why_not,))
+        return runner.status()
+
+    def _live(self, server: str) -> dict[str, Any]:
+        runner = self.known(server)
+        runner.confirm_live()
         return runner.status()
 
     async def _leave(self, server: str) -> dict[str, Any]:

@@ -22,7 +22,8 @@ from naproxy.api.shapes import (
 )
 
 STEPS: Final = (
-    *("welcome", "office", "server", "names", "https", "cache", "sleep", "meter", "proof", "done"),
+    *("welcome", "office", "server", "names", "https", "cache", "sleep", "meter", "live", "proof"),
+    "done",
 )
 """Of the guide of the first run."""
 SLOW_S: Final = 120.0
@@ -411,6 +412,10 @@ _SERVERS: Final = {
     "server.arm": _route(
         "POST /v1/servers/<server>/arm",
         "Let a server that did not wake once sleep by itself again",
+    ),
+    "server.live": _route(
+        "POST /v1/servers/<server>/live",
+        "Confirm that visitors come through the box: it waits for none before the server may sleep",
     ),
     "server.leave": _server(
         "POST /leave",

@@ -35,6 +35,7 @@ COMMANDS: Final = {
     "commission": "naproxy.cli.commission",
     "arm": "naproxy.cli.commission",
     "leave": "naproxy.cli.commission",
+    "live": "naproxy.cli.commission",
     "meter": "naproxy.cli.meter",
     "measure": "naproxy.lab.measure.measure",
     "update": "naproxy.cli.update",

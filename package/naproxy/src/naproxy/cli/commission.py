@@ -1,4 +1,4 @@
-"""The commands `naproxy commission`, `naproxy arm` and `naproxy leave`."""
+"""The commands `naproxy commission`, `naproxy live`, `naproxy arm` and `naproxy leave`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from naproxy.api import powers
 from naproxy.api.command import CommandError, by_office_clock, call, duration, socket_option
-from naproxy.cli.commands import describe
+from naproxy.cli.commands import describe, server_named
 from naproxy.core.reason import stored_reason
 from naproxy.server.commissioning import Plan
 
@@ -25,7 +25,8 @@ def add_parser(subparsers: Any) -> None:
         "commission",
         help="prove that a server wakes, and measure it, before it may sleep by itself",
         description="Put a server to sleep and wake it, several times, and measure that. Naproxy"
-        " puts only a server that woke every time to sleep by itself. Exit status 0: it is armed."
+        " puts only a server that woke every time to sleep by itself. Exit status 0: it woke every"
+        " time."
         " Ctrl-C cancels it; the server is awake in the end.",
         parents=[socket_option()],
     )
@@ -60,6 +61,15 @@ def add_parser(subparsers: Any) -> None:
         "--replace", action="store_true", help="with --use: replace powers that are there already"
     )
     commission.add_argument("--json", action="store_true", help="as JSON, with everything")
+    live: argparse.ArgumentParser = subparsers.add_parser(
+        "live",
+        help="confirm that a server's visitors come through the box",
+        description="Confirm that the router or DNS sends a server's visitors to the box. The box"
+        " notices the first visitor by itself; use this if it cannot wait for one. Visitors who"
+        " still go directly to the server get no answer while it sleeps.",
+        parents=[socket_option()],
+    )
+    live.add_argument("id", metavar="SERVER", help="the server")
     arm: argparse.ArgumentParser = subparsers.add_parser(
         "arm",
         help="let a server sleep by itself again after it failed to wake",
@@ -106,26 +116,48 @@ def _commission(args: argparse.Namespace) -> int:
         report = _call(args, "commissioned")
     else:
         plan = {"cycles": args.cycles, "awake_s": args.awake, "asleep_s": args.asleep}
+        if _status(args)["live"]["waits"]:
+            print(to_direct_visitors(Plan(**plan)), file=sys.stderr)
         report = _call(args, "commission", plan)
         if not args.no_wait:
             report = _watch(args, report)
-    if args.json:
-        print(json.dumps(report, indent=2))
-    else:
-        print("\n".join(table(report)))
+    _show(args, report)
     if report["ended"] and report["fit"]:
         power = _use(args, report) if args.use else _call(args, "power")
         if not args.json:
             print("\n".join(reckoned(args.id, power)))
     elif args.use:
         raise CommandError(f"there is no power to use: {_no_fit(report) or 'it goes on'}")
-    return 0 if report["armed"] or args.no_wait or args.cancel or args.report else 1
+    return 0 if report["passed"] or args.no_wait or args.cancel or args.report else 1
+
+
+def _show(args: argparse.Namespace, report: Mapping[str, Any]) -> None:
+    if args.json:
+        print(json.dumps(report, indent=2))
+        return
+    print("\n".join(table(report)))
+    if report["passed"] and (why := _status(args)["not_armed"]):
+        print(f"not armed yet: {stored_reason(why)}")
+
+
+def _status(args: argparse.Namespace) -> Mapping[str, Any]:
+    return server_named(call(args.socket, "status"), args.id)
+
+
+def to_direct_visitors(plan: Plan) -> str:
+    """Say what a test does to visitors who go directly to the server."""
+    asleep_s = [plan.whiles_s(number)[1] for number in range(1, plan.cycles + 1)]
+    return (
+        "No visitor has come through the box yet. Visitors who go directly to the server get no"
+        f" answer while it sleeps: {plan.cycles} times, for up to {max(asleep_s):g} s,"
+        f" {sum(asleep_s):g} s in all, and while it falls asleep and wakes."
+    )
 
 
 def _use(args: argparse.Namespace, report: Mapping[str, Any]) -> dict[str, Any]:
     """Have what was measured written; CommandError with why it is not."""
-    if not report["armed"]:
-        raise CommandError("the server is not armed, so its powers are not used")
+    if not report["passed"]:
+        raise CommandError("the server did not pass, so its powers are not used")
     try:
         power: dict[str, Any]
         power = _call(args, "use_power", {"replace": args.replace})
@@ -233,7 +265,9 @@ def table(report: Mapping[str, Any]) -> list[str]:
             )
     elif report["done"]:
         lines.append(f"power not fitted: {_no_fit(report)}")
-    what = "armed" if report["armed"] else f"not armed: {report['phase']}"
+    what = "armed" if report["armed"] else "passed"
+    if not report["passed"]:
+        what = f"not armed: {report['phase']}"
     reason = report["reason"]
     lines.append(f"{what}: {stored_reason(reason)}" if reason else what)
     return lines

@@ -440,7 +440,7 @@ class Server:
     first_byte_timeout_s: float = option("Longest wait for an answer", 60.0, low=1, high=3600)
     armed: bool = option(
         "May sleep by itself without commissioning: somebody has otherwise made sure that it wakes"
-        " every time",
+        " every time, and that visitors come through the box",
         False,
     )
     sleep: Any = alternative(drivers.choice("sleep", "none"))

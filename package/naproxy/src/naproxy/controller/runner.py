@@ -28,6 +28,7 @@ from naproxy.server.machine_io import Transition
 from naproxy.server.own_sleeps import OwnSleeps
 from naproxy.server.services import Listener, Listening, Service
 from naproxy.shm.events import Event
+from naproxy.shm.page import monotonic_us, read_u64
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -71,7 +72,6 @@ class Runner:
         self._own_sleeps = OwnSleeps()
         self._own_sleeps.load(saved.get("own_sleeps"))
         self._prove(server)
-        self.supervisor.arming.sight = self.supervisor.sighting.blind
         parts = (
             self.executor,
             self.decider,
@@ -94,6 +94,14 @@ class Runner:
         wakes = (rung.driver for rung in rungs_of(server))
         about = (server.mac.lower(), server.sleep.driver, server.sleep.state, *wakes)
         arming.subject = " ".join(about)
+        self._see()
+
+    def _see(self) -> None:
+        """Obey what the last look says of visitors who come past the box."""
+        arming, sighting, server = self.supervisor.arming, self.supervisor.sighting, self.server
+        look = sighting.look
+        arming.sight = sighting.blind
+        arming.live.configure(server.hosts, server.https.mode, look.port if look else None)
 
     def start(self) -> None:
         """Look at the server."""
@@ -104,13 +112,12 @@ class Runner:
         """Take a new configuration; state, mode and what the policy learned stay."""
         if server != self.server:
             self.supervisor.cancel()  # sets the cadence of the probes: before they are ended
-        self._prove(server)
         self.engines.configure(server.engine_refused_s)
         self.warmer.configure(server)
         self.decider.configure(server)
         self.executor.configure(server, interface)
         self.calendars.configure(server.awake)
-        self.supervisor.arming.sight = self.supervisor.sighting.blind
+        self._prove(server)
         self.supervisor.look()
         self.decider.decide()
 
@@ -141,12 +148,31 @@ class Runner:
 
     def account(self) -> None:
         """Put the time since the last call where it belongs."""
+        self._visited()
         self.decider.account()
         self._own_sleeps.drew(self.machine.sight.low(time.monotonic()))
         wall_s = time.time()
         office_s = self.decider.hours_begin_s(wall_s)
         self.coming_back.look(time.monotonic(), wall_s, self.state(), office_s)
         self.engines.look()
+
+    def _visited(self) -> None:
+        """Hear of visitors who reached the server's name, as the page and the connections say."""
+        record, through = self.executor.record, self.executor.sharing.through
+        over_http = read_u64(lambda: int(record.visited_us))
+        over_https = max(read_u64(lambda: int(record.visited_tls_us)), through.joined_us)
+        http_s, https_s = (
+            self._t_s(t_us / 1e6) if 0 < t_us <= monotonic_us() else None
+            for t_us in (over_http, over_https)
+        )
+        if self.supervisor.visited(http_s, https_s):
+            _LOG.info("%s: the first visitor reached it through the box", self.server.id)
+            self.decider.decide()
+
+    def confirm_live(self) -> None:
+        """Take a person's word that visitors come through the box."""
+        self.supervisor.confirm_live()
+        self.decider.decide()
 
     def _noted(self, change: Transition, at_s: float) -> None:
         """Learn from a change of state that is written down, and decide anew."""
@@ -177,7 +203,7 @@ class Runner:
 
     def sighted(self) -> None:
         """Obey what the last look says of visitors who come past the box."""
-        self.supervisor.arming.sight = self.supervisor.sighting.blind
+        self._see()
         self.decider.decide()
 
     async def counted(self) -> Counted | None:

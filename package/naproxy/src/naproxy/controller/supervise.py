@@ -37,6 +37,8 @@ from naproxy.server.services import NEVER
 if TYPE_CHECKING:
     from naproxy.controller.runner import Runner
 
+_PASSED_BEFORE: Final = "armed"
+"""What an earlier version kept for `Phase.PASSED`."""
 WAKE_REQUEST: Final = WakeRequest("command", Reason("server.commissioned_now"))
 
 
@@ -125,8 +127,9 @@ class Supervisor:
         if self._timer:
             self._timer.cancel()
             self._timer = None
-        if commissioning.phase is Phase.ARMED:
+        if commissioning.phase is Phase.PASSED:
             self.arming.prove()
+            self.arming.live.proved(time.time())
         elif commissioning.disproved and commissioning.reason:
             self.arming.trip(commissioning.reason)
         self._save()
@@ -165,6 +168,13 @@ class Supervisor:
         if self.around.through(self._day()):
             self._journal.save(self._around_key, self.around.dump())
 
+    def visited(self, http_s: float | None, https_s: float | None) -> bool:
+        """Hear when visitors reached the server's name; return whether the box waited for them."""
+        waited = self.arming.live.waits
+        if self.arming.live.visited(http_s, https_s):
+            self._save()
+        return waited is not None and not self.arming.live.waits
+
     def unanswered(self) -> Reason | None:
         """Say what the office is to choose before this server sleeps for the first time."""
         if self.arming.shown:
@@ -182,14 +192,23 @@ class Supervisor:
         self._save()
         return why_not
 
+    def confirm_live(self) -> None:
+        """Take a person's word that visitors come through the box."""
+        self.arming.live.confirm(time.time())
+        self._save()
+
     # Telling and keeping
 
     def report(self) -> dict[str, Any]:
         """Return progress, or the last result; empty if there never was a commissioning."""
         if self.commissioning:
-            return self.commissioning.status(time.monotonic())
-        report = self._journal.saved(self._report_key)
-        return _of_now(report) if report else {}
+            report = self.commissioning.status(time.monotonic())
+        elif kept := self._journal.saved(self._report_key):
+            report = _of_now(kept)
+        else:
+            return {}
+        # One that was passed arms only a server whose visitors come through the box.
+        return report | {"armed": not self.arming.why_not}
 
     def status(self) -> dict[str, Any]:
         """Return what belongs into the server's status."""
@@ -199,6 +218,7 @@ class Supervisor:
             "armed": not why_not,
             "not_armed": why_not.plain() if why_not else None,
             "commissioning": progress if self.running else None,
+            "live": self.arming.live.status(),
             "https": {**self.sighting.status(), "around": self._around()},
         }
 
@@ -227,7 +247,10 @@ def _of_now(report: dict[str, Any]) -> dict[str, Any]:
     """Return a report that was kept, perhaps by a Naproxy that kept sentences for reasons."""
     no_fit = report.pop("fit_words", None) or report.get("no_fit")
     notes = report.get("notes")
+    passed = report.get("phase") in (Phase.PASSED.value, _PASSED_BEFORE)
     return report | {
+        "phase": Phase.PASSED.value if passed else report.get("phase"),
+        "passed": passed,
         "reason": stored_reason(report["reason"]).plain() if report.get("reason") else None,
         "notes": plain(map(stored_reason, notes if isinstance(notes, list) else ())),
         "no_fit": stored_reason(no_fit).plain() if no_fit else None,

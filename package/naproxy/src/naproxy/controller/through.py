@@ -37,6 +37,8 @@ class Through:
         self._page = shared
         self._now_us = now_us
         self._known = self._counters()
+        self.joined_us = 0
+        """When we heard of a connection that was joined; the client named the server (SNI)."""
 
     @property
     def _record(self) -> page.Service:
@@ -71,6 +73,8 @@ class Through:
         self._known = now
         # Who counts anew is another program, or another service.
         new = {name: max(0, now[name] - before[name]) for name in now}
+        if any(new[name] for name in _JOINED):
+            self.joined_us = self._now_us()
         for name, outcome in _JOINED.items():
             delay_ms = new["held_ms"] // new["held"] if new["held"] and name == "held" else 0
             delayed = page.E_DELAYED if delay_ms > delta_ms else 0

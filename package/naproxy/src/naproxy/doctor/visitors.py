@@ -20,12 +20,14 @@ def _known(seen: Seen) -> Known:
 
 
 def past_the_box(seen: Seen) -> Problem | None:
-    """Look whether the server leads visitors past the box, or answers them there."""
+    """Look whether the server leads visitors past the box, and whether one came through it."""
     known, server = _known(seen), seen.server
     sight, certain = https.sight_of(known.status)
     if sight and not certain:
         raise NotSeen(sight.code, **sight.params)
     if not sight:
+        if known.status["live"]["last_s"] is None:
+            raise NotSeen("doctor.no_visitor_yet")
         return None
     told = https.seen(server.https.mode, server.hosts, known.status, known.edge)
     return Problem(sight, told.next or Reason("doctor.do_see_edge"))

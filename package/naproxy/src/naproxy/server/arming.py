@@ -1,17 +1,19 @@
-"""Whether a server may be put to sleep automatically: only if it was shown to wake.
+"""Whether a server may be put to sleep automatically.
 
-A commissioning in which it woke every time arms it. A later failed wake trips a breaker,
-which only a person or another commissioning resets. Visitors who come past the box keep it awake,
-whatever was proven. Pure; the runner keeps it in the journal.
+It must have woken every time in a commissioning, and visitors must come through the box
+(`going_live`). A later failed wake trips a breaker, which only a person or another commissioning
+resets. Visitors who come past the box keep it awake, whatever was proven. Pure; the runner keeps it
+in the journal.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from naproxy.core.reason import Reason, stored_reason
+from naproxy.server.going_live import GoingLive
 from naproxy.server.sight import NOT_LOOKED
 
 
@@ -21,7 +23,7 @@ class Arming:
 
     server: str
     trusted: bool = False
-    """The configuration says `armed = true`: somebody else's proof."""
+    """The configuration says `armed = true`: somebody else vouches for all of it."""
     subject: str = ""
     """What a proof is about: the card, and the ways to sleep and wake."""
     proven: str = ""
@@ -30,6 +32,11 @@ class Arming:
     """Why the breaker tripped; None if it did not."""
     sight: Reason | None = NOT_LOOKED
     """Why visitors may come past the box; None if none do. It costs no proof."""
+    live: GoingLive = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Nothing is known of its visitors."""
+        self.live = GoingLive(self.server)
 
     @property
     def why_not(self) -> Reason | None:
@@ -38,10 +45,10 @@ class Arming:
             return Reason("server.tripped", why=self.tripped, server=self.server)
         if self.sight:
             return self.sight
-        if self.shown:
-            return None
-        code = "server.commissioned_otherwise" if self.proven else "server.not_commissioned"
-        return Reason(code, server=self.server)
+        if not self.shown:
+            code = "server.commissioned_otherwise" if self.proven else "server.not_commissioned"
+            return Reason(code, server=self.server)
+        return None if self.trusted else self.live.waits
 
     @property
     def shown(self) -> bool:
@@ -64,10 +71,13 @@ class Arming:
 
     def dump(self) -> dict[str, Any]:
         """Return what is kept over a restart, as JSON."""
-        return {"proven": self.proven, "tripped": self.tripped.text() if self.tripped else ""}
+        tripped = self.tripped.text() if self.tripped else ""
+        return {"proven": self.proven, "tripped": tripped, "live": self.live.dump()}
 
     def load(self, saved: Mapping[str, Any]) -> None:
         """Take up what `dump` returned; what does not fit counts as nothing known."""
         proven, tripped = saved.get("proven"), saved.get("tripped")
         self.proven = proven if isinstance(proven, str) else ""
         self.tripped = stored_reason(tripped) if tripped and isinstance(tripped, str) else None
+        # Without the key an earlier version kept it: the server sleeps already.
+        self.live.load(saved.get("live", {"assumed": self.proven != ""}))

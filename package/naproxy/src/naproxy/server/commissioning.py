@@ -61,12 +61,12 @@ class Phase(Enum):
     ASLEEP = "asleep"
     RISING = "waking"
     AWAKE = "awake"
-    ARMED = "armed"
+    PASSED = "passed"
     FAILED = "failed"
     CANCELLED = "cancelled"
 
 
-ENDS: Final = (Phase.ARMED, Phase.FAILED, Phase.CANCELLED)
+ENDS: Final = (Phase.PASSED, Phase.FAILED, Phase.CANCELLED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +275,7 @@ class Commissioning:
                 self._complete(now_s)
                 if len(self.cycles) == self.plan.cycles:
                     woke = Reason("server.woke_every_time", times=self.plan.cycles)
-                    return self._end(now_s, Phase.ARMED, woke)
+                    return self._end(now_s, Phase.PASSED, woke)
                 self._go(Phase.PREPARING, now_s)
                 return self._prepare(now_s, 0.0)
         return []
@@ -353,7 +353,7 @@ class Commissioning:
         return {
             "phase": self.phase.value,
             "ended": self.ended,
-            "armed": self.phase is Phase.ARMED,
+            "passed": self.phase is Phase.PASSED,
             "reason": reason.plain() if reason else None,
             "cycle": self.number,
             "cycles": self.plan.cycles,

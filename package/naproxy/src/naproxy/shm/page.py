@@ -251,7 +251,8 @@ class Server(ctypes.Structure):
         ("window_us", c_uint64 * WINDOW),
         ("froze_us", c_uint64),
         ("cookie", c_uint64 * COOKIES),
-        ("_pad5", c_uint8 * 16),
+        ("visited_us", c_uint64),
+        ("visited_tls_us", c_uint64),
     )
 
 
@@ -631,6 +632,7 @@ class Page:
         layout.child_start_us = layout.wake_errors = 0
         for server in layout.server:
             server.state = server.since_us = server.spent_mask = 0
+            server.visited_us = server.visited_tls_us = 0
             begin, end = Server.held_now.offset, Server.cookie.offset
             ctypes.memset(ctypes.addressof(server) + begin, 0, end - begin)
         for service in layout.service:

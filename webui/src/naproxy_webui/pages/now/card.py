@@ -41,6 +41,7 @@ def server(status: Status, said: Status, now_s: float, rates: Rates) -> dict[str
         "eta_s": status["eta_s"],
         "wake_s": status["wake_s"],
         "armed": status["armed"],
+        "waits": status["not_armed"] is not None and status["not_armed"] == status["live"]["waits"],
         "tripped": (status["not_armed"] or {}).get("code") == "server.tripped",
         "commissioning": _progress(commissioning) if commissioning else None,
         "decision": sentences(status["decision"]["reason"]),

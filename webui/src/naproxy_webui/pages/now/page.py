@@ -53,6 +53,7 @@ SERVER: Final = obj(
         "eta_s": nullable(number(description="until it is up, while it wakes")),
         "wake_s": nullable(number(description="how long waking took, measured")),
         "armed": boolean(),
+        "waits": boolean(description="for the first visitor through the box: `live` ends that"),
         "tripped": boolean(description="it did not wake once: `arm` lets it sleep again"),
         "commissioning": nullable(
             obj({"phase": string(), "cycle": integer(), "cycles": integer()})
@@ -265,6 +266,7 @@ for _name, _keys in (
     ("wake", {"state": string()}),
     ("mode", {"mode": string(), "mode_until_s": nullable(number())}),
     ("arm", {"armed": boolean()}),
+    ("live", {"armed": boolean()}),
     ("leave", {"sleeps_itself": nullable(ANY_OBJECT)}),
 ):
     mount(blueprint, f"server.{_name}", f"/api/servers/<server>/{_name}", answer=obj(_keys))

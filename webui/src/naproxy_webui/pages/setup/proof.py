@@ -44,12 +44,21 @@ mount(blueprint, "server.doctor", "/api/setup/check", server=named, then=_checke
 # The proof
 
 
+LIVE: Final = obj(
+    {
+        "first_s": nullable(number(description="when the first visitor came through the box")),
+        "last_s": nullable(number(description="the last, to a day")),
+        "confirmed_s": nullable(number(description="when a person confirmed that they do")),
+        "waits": string(description="what the box waits for, in words; empty: for nothing"),
+    }
+)
 PROOF: Final = obj(
     {
         "known": boolean(description="Whether there ever was a commissioning"),
         "report": nullable(ANY_OBJECT),
         "why": string(description="Why it waits or ended, in words"),
         "server": ANY_OBJECT,
+        "live": LIVE,
         "power": obj(
             {
                 "measured": nullable(ANY_OBJECT),
@@ -75,8 +84,7 @@ def proof(query: dict[str, Any]) -> Any:
     name = named(query.get("server"))
     # The report first: whoever reads of its end stops asking, and is to see the server armed.
     report = commissioned(name)
-    servers = control().get("/v1/status")["servers"]
-    server = next(each for each in servers if each["id"] == name)
+    server = _status(name)
     return {
         "known": report is not None,
         "report": report,
@@ -84,9 +92,35 @@ def proof(query: dict[str, Any]) -> Any:
         "server": {
             **{key: server[key] for key in ("id", "state", "armed")},
             "alert": plain(server["alert"]),
+            "not_armed": plain(server["not_armed"]),
         },
+        "live": _live(server),
         "power": control().get(f"/v1/servers/{name}/power"),
     }
+
+
+def _status(name: str) -> dict[str, Any]:
+    servers = control().get("/v1/status")["servers"]
+    found: dict[str, Any] = next(each for each in servers if each["id"] == name)
+    return found
+
+
+def _live(server: dict[str, Any]) -> dict[str, Any]:
+    return {**server["live"], "waits": plain(server["live"]["waits"])}
+
+
+@route(
+    blueprint,
+    "GET",
+    "/api/setup/live",
+    summary="Whether visitors come through the box, or what it waits for",
+    answer=LIVE,
+    query=SERVER,
+    **ADMIN,
+)
+def live(query: dict[str, Any]) -> Any:
+    """Say it."""
+    return _live(_status(named(query.get("server"))))
 
 
 @route(

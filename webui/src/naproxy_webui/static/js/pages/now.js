@@ -264,6 +264,7 @@ class Card {
 			parts,
 			server.armed,
 			server.tripped,
+			server.waits,
 			Boolean(server.commissioning),
 		]);
 		if (this.words.dataset.shown === wanted) return;
@@ -289,6 +290,10 @@ class Card {
 		if (server.tripped) {
 			const arm = button(".small", [icon("check"), t("now.arm")], () => this.#arm());
 			this.words.append(h("p.row", arm));
+		} else if (server.waits) {
+			const live = button(".small", [icon("check"), t("now.live")], () => this.#live());
+			const href = `/setup/again/live?server=${encodeURIComponent(server.id)}`;
+			this.words.append(h("p.row", live, h("a", { href }, t("now.live_link"))));
 		} else if (server.state === "awake") {
 			const href = `/setup/again/proof?server=${encodeURIComponent(server.id)}`;
 			this.words.append(h("p.row", h("a.button.small", { href }, t("now.untested_link"))));
@@ -562,6 +567,18 @@ class Card {
 		if (agreed) await this.#change("arm", {}, t("now.armed", { name }));
 	}
 
+	/** A person knows that visitors come through the box. */
+	async #live() {
+		const { confirm } = await import("../kit/dialog.js");
+		const { name } = this;
+		const agreed = await confirm({
+			title: t("now.live_title", { name }),
+			text: t("now.live_words"),
+			yes: t("now.live"),
+		});
+		if (agreed) await this.#change("live", {}, t("now.live_done", { name }));
+	}
+
 	/** It puts itself to sleep: the box is to live with that. */
 	async #leave() {
 		const { confirm } = await import("../kit/dialog.js");
@@ -592,7 +609,7 @@ const SUMS_EVERY_MS = 60_000;
 /** Where one does it. @type {Record<string, (server: string | null) => string>} */
 const PLACES = {
 	proof: (server) => `/setup/again/proof?server=${encodeURIComponent(server ?? "")}`,
-	visitors: (server) => `/setup/again/names?server=${encodeURIComponent(server ?? "")}`,
+	visitors: (server) => `/setup/again/live?server=${encodeURIComponent(server ?? "")}`,
 	https: () => "/settings/https",
 	price: () => "/settings/office",
 	meter: () => "/settings/meters",

@@ -1,16 +1,12 @@
 // /setup/done: what is set up, and what is left for a person to do.
 
-import { at, fill, get, h, icon, put, t } from "../../kit/core.js";
+import { at, fill, get, h, icon, put, say, t } from "../../kit/core.js";
 import { refused } from "../../kit/dialog.js";
 import { onPress } from "../../kit/form.js";
+import { when } from "../../kit/format.js";
 import { server } from "./flow.js";
 
 const facts = at("summary").dataset;
-const box = location.hostname;
-
-at("box").textContent = box;
-const place = `http://${box}/`;
-Object.assign(at("try"), { href: place, textContent: place });
 
 /** @param {boolean} good @param {string} words */
 const point = (good, words) =>
@@ -21,9 +17,25 @@ const point = (good, words) =>
 		h("div", words),
 	);
 
+/** Whether it may sleep, and why not. @param {Api["GET /api/setup/proof"] | null} said */
+function asleep(said) {
+	if (said?.server.armed) return t("setup.done.armed");
+	if (facts.way === "none") return t("setup.done.no_way");
+	if (said?.report?.passed) return t("setup.done.waits");
+	return t("setup.done.not_armed");
+}
+
+/** @param {Api["GET /api/setup/proof"]} said */
+function visitors({ live }) {
+	if (live.first_s !== null)
+		return point(true, t("setup.live.first", { time: when(live.first_s) }));
+	if (live.confirmed_s !== null)
+		return point(false, t("setup.live.confirmed", { time: when(live.confirmed_s) }));
+	return null;
+}
+
 /** @param {Api["GET /api/setup/proof"] | null} said */
 function show(said) {
-	const armed = Boolean(said?.server.armed);
 	fill(
 		at("summary"),
 		point(
@@ -38,17 +50,12 @@ function show(said) {
 				? t("setup.done.names", { names: facts.hosts.split(" ").join(", ") })
 				: t("setup.done.all_names"),
 		),
-		point(
-			armed,
-			t(
-				armed
-					? "setup.done.armed"
-					: facts.way === "none"
-						? "setup.done.no_way"
-						: "setup.done.not_armed",
-			),
-		),
+		said && visitors(said),
+		point(Boolean(said?.server.armed), asleep(said)),
 	);
+	const waits = said?.live.waits ?? "";
+	at("left").hidden = !waits;
+	say(at("waits"), waits);
 	at("forward").disabled = !server;
 }
 

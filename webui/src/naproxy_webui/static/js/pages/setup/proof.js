@@ -61,11 +61,35 @@ const takes = ({ cycles, pause_s }) =>
 		0,
 	);
 
+/** Do visitors come through the box? Until an answer comes nobody is warned. */
+let waits = false;
+
 function estimate() {
 	const wanted = plan();
 	const known =
-		Number.isInteger(wanted.cycles) && wanted.cycles <= 50 && Number(wanted.pause_s) > 0;
+		Number.isInteger(wanted.cycles) &&
+		wanted.cycles > 0 &&
+		wanted.cycles <= 50 &&
+		Number(wanted.pause_s) > 0;
 	say(at("takes"), known ? t("setup.proof.takes", { time: duration(takes(wanted)) }) : "");
+	fill(at("direct"), waits && known ? toDirect(wanted) : null);
+}
+
+/** What direct visitors will see. @param {{ cycles: number, pause_s: number }} plan */
+function toDirect({ cycles, pause_s }) {
+	const asleep = Array.from({ length: cycles }, (_, i) => WHILES[i % WHILES.length][1] * pause_s);
+	const words = t("setup.proof.direct", {
+		cycles,
+		longest: duration(Math.max(...asleep)),
+		all: duration(asleep.reduce((sum, each) => sum + each, 0)),
+	});
+	return notice("warn", h("p", words), h("p", toLive(t("setup.proof.direct_do"))));
+}
+
+/** The way to the step of the visitors. @param {string} words */
+function toLive(words) {
+	const href = again ? `/setup/again/live?${new URLSearchParams(about())}` : "/setup/live";
+	return h("a", { href }, words);
 }
 
 /** @param {string} state */
@@ -178,7 +202,7 @@ async function showPowers() {
 
 /** @param {Proof} said */
 function proved(said) {
-	const { report } = said;
+	const { report, server } = said;
 	const rose = report.done.map((/** @type {Loose} */ each) => each.rose_s);
 	const words = {
 		times: report.done.length,
@@ -192,7 +216,10 @@ function proved(said) {
 			"good",
 			h("p", h("b", t("setup.proof.woke", words))),
 			h("p", t("setup.proof.visitors_wait", words)),
+			server.armed && h("p", t("setup.proof.may_sleep")),
 		),
+		!server.armed &&
+			notice("warn", h("p", server.not_armed), h("p", toLive(t("setup.proof.to_live")))),
 		powers(said),
 		h(
 			"details.details.plain",
@@ -227,13 +254,16 @@ function notProved({ report, server, why }) {
 /** @param {Proof} said */
 function ended(said) {
 	at("live").hidden = true;
-	at("before").hidden = said.server.armed;
-	if (said.report?.armed && said.server.armed) proved(said);
-	else if (said.server.armed)
-		fill(at("result"), notice("good", h("p", t("setup.proof.armed_before"))));
+	const { armed, not_armed } = said.server;
+	const passed = Boolean(said.report?.passed);
+	const done = armed || (passed && not_armed === said.live.waits);
+	at("before").hidden = done;
+	if (done && passed) proved(said);
+	else if (armed) fill(at("result"), notice("good", h("p", t("setup.proof.armed_before"))));
+	else if (passed) fill(at("result"), notice("warn", h("p", not_armed)));
 	else if (said.report) notProved(said);
 	else fill(at("result"));
-	if (said.server.armed) {
+	if (done) {
 		const words = [icon("rotate-ccw"), t("setup.proof.once_more")];
 		const once = button(".small", words, () => {
 			at("before").hidden = false;
@@ -242,14 +272,18 @@ function ended(said) {
 		at("result").append(h("div.row", once));
 	}
 	const forward = at("forward");
-	forward.classList.toggle("primary", said.server.armed);
-	if (!again) say(forward, t(said.server.armed ? "setup.next" : "setup.proof.later"));
+	forward.classList.toggle("primary", done);
+	if (!again) say(forward, t(done ? "setup.next" : "setup.proof.later"));
 }
 
 /** @param {Proof} said */
 function show(said) {
 	failed = 0;
 	fill(at("lost"));
+	if (waits !== Boolean(said.live.waits)) {
+		waits = !waits;
+		estimate();
+	}
 	if (said.report && said.report.ended === false) running(said);
 	else {
 		stop?.();

@@ -1,0 +1,120 @@
+"""Whether visitors come through the box: what proves it, and for how long."""
+
+from typing import Any
+
+import pytest
+from naproxy.core.reason import Reason
+from naproxy.server.going_live import FRESH_S, GoingLive
+
+NOW_S = 1.8e9
+DAY_S = 86400.0
+NAME = "www.example.org"
+
+
+def live(*hosts: str, mode: str = "none", port: str | None = "refused") -> GoingLive:
+    made = GoingLive("web")
+    made.configure(hosts, mode, port)
+    return made
+
+
+def waits(name: str | Reason, code: str = "server.no_visitor_yet") -> Reason:
+    return Reason(code, name=name, server="web")
+
+
+def test_it_waits_for_a_visitor_and_says_for_which_name_and_what_to_do() -> None:
+    assert live(NAME).waits == waits(NAME)
+    words = str(live(NAME).waits)
+    assert NAME in words
+    assert "naproxy live web" in words
+
+
+def test_a_server_without_names_waits_for_a_visitor_of_its_website() -> None:
+    assert live().waits == waits(Reason("server.its_website"))
+
+
+def test_the_first_visitor_ends_the_wait_and_is_kept() -> None:
+    made = live(NAME)
+    assert made.visited(NOW_S, None)
+    assert made.waits is None
+    assert made.status() == {"first_s": NOW_S, "last_s": NOW_S, "confirmed_s": None, "waits": None}
+
+
+def test_later_visitors_are_kept_once_a_day() -> None:
+    made = live(NAME)
+    made.visited(NOW_S, None)
+    assert not made.visited(NOW_S + 60, None)
+    assert made.visited(NOW_S + DAY_S, None)
+    assert (made.first_s, made.seen_s) == (NOW_S, NOW_S + DAY_S)
+
+
+def test_nobody_there_is_no_visitor() -> None:
+    made = live(NAME)
+    assert not made.visited(None, None)
+    assert made.waits == waits(NAME)
+
+
+@pytest.mark.parametrize(
+    ("mode", "port"), [("through", "open"), ("through", None), ("box", "open")]
+)
+def test_a_visitor_over_http_proves_nothing_of_a_server_that_answers_https_itself(
+    mode: str, port: str | None
+) -> None:
+    made = live(NAME, mode=mode, port=port)
+    made.visited(NOW_S, None)
+    assert made.waits == waits(NAME, "server.no_https_visitor_yet")
+    made.visited(NOW_S, NOW_S + 1)
+    assert made.waits is None
+    assert made.first_s == NOW_S + 1
+
+
+@pytest.mark.parametrize(
+    ("mode", "port"), [("box", "refused"), ("box", None), ("none", "open"), ("unused", "open")]
+)
+def test_either_visitor_proves_it_where_https_can_reach_nothing_but_the_box(
+    mode: str, port: str | None
+) -> None:
+    for seen in ((NOW_S, None), (None, NOW_S)):
+        made = live(NAME, mode=mode, port=port)
+        made.visited(*seen)
+        assert made.waits is None
+
+
+def test_what_a_person_confirms_is_no_visitor() -> None:
+    made = live(NAME)
+    made.confirm(NOW_S)
+    assert made.waits is None
+    assert made.seen_s is None
+    assert made.unseen == waits(NAME)
+
+
+def test_a_new_test_counts_visitors_of_the_last_days() -> None:
+    made = live(NAME)
+    made.visited(NOW_S, None)
+    made.proved(NOW_S + FRESH_S)
+    assert made.waits is None
+    made.proved(NOW_S + FRESH_S + 1)
+    assert made.waits == waits(NAME)
+
+
+def test_a_server_without_visitors_for_weeks_stays_live_without_a_new_test() -> None:
+    made = live(NAME)
+    made.visited(NOW_S, None)
+    made.visited(NOW_S, None)
+    assert made.waits is None
+
+
+def test_what_was_seen_and_confirmed_survives_a_restart() -> None:
+    old, new = live(NAME), live(NAME)
+    old.visited(NOW_S, NOW_S + 1)
+    old.confirm(NOW_S + 2)
+    new.load(old.dump())
+    assert new.status() == old.status()
+
+
+@pytest.mark.parametrize(
+    "saved", [None, 5, "x", [], {"http_s": "x", "assumed": 1}, {"https_s": []}]
+)
+def test_what_was_saved_and_is_nonsense_is_no_visitor(saved: Any) -> None:
+    made = live(NAME)
+    made.load(saved)
+    assert made.waits == waits(NAME)

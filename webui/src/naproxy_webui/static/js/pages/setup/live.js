@@ -1,0 +1,66 @@
+// /setup/live: visitors are led through the box, which says when the first has come.
+
+import { at, fill, h, notice, one, poll, post, say, t } from "../../kit/core.js";
+import { confirm } from "../../kit/dialog.js";
+import { onPress } from "../../kit/form.js";
+import { when } from "../../kit/format.js";
+import { about, again, onward, server } from "./flow.js";
+
+const EVERY_S = 2;
+const box = location.hostname;
+
+at("box").textContent = box;
+Object.assign(at("try"), { href: `http://${box}/`, textContent: `http://${box}/` });
+
+let shown = "";
+
+/** @param {Api["GET /api/setup/live"]} said */
+function show(said) {
+	at("word").hidden = said.last_s !== null || said.confirmed_s !== null;
+	const forward = at("forward");
+	const live = !said.waits;
+	forward.classList.toggle("primary", live);
+	if (!again) say(forward, t(live ? "setup.next" : "setup.live.later"));
+	const wanted = JSON.stringify(said);
+	if (wanted === shown) return;
+	shown = wanted;
+	fill(at("seen"), words(said));
+}
+
+/** @param {Api["GET /api/setup/live"]} said */
+function words({ first_s, confirmed_s, waits }) {
+	if (first_s !== null)
+		return notice("good", h("p", h("b", t("setup.live.first", { time: when(first_s) }))));
+	if (confirmed_s !== null)
+		return notice("info", h("p", t("setup.live.confirmed", { time: when(confirmed_s) })));
+	return waits ? notice("info", h("p", waits)) : null;
+}
+
+const watch = () =>
+	poll("/api/setup/live", {
+		every_s: EVERY_S,
+		query: () => about(),
+		data: show,
+		error: (problem) => {
+			shown = "";
+			fill(at("seen"), notice("warn", h("p", problem.message)));
+		},
+	});
+
+onPress(at("forward"), onward);
+onPress(at("confirm"), async () => {
+	if (
+		!(await confirm({
+			title: t("setup.live.confirm_title"),
+			text: t("setup.live.confirm_words"),
+			yes: t("setup.live.confirm"),
+		}))
+	)
+		return;
+	await post(`/api/servers/${encodeURIComponent(server ?? "")}/live`, {});
+	stop?.();
+	stop = watch();
+	one("#forward")?.focus();
+});
+/** @type {ReturnType<typeof poll> | undefined} */
+let stop = server ? watch() : undefined;
