@@ -20,6 +20,13 @@ ROOTFS_SQUASHFS_ARGS += -action 'uncompressed@pathname(boot/bzImage)'
 # on the command line counts.
 HAPROXY_MAKE_OPTS += TARGET=linux-glibc USE_SYSTEMD=
 
+# The recipe gives CFLAGS on make's command line, and so loses HAProxy's own -fwrapv. Without it
+# the compiler may assume that integers never overflow; HAProxy finds that out and exits at once.
+HAPROXY_CFLAGS += -fwrapv
+
+# Nothing uses the C++ library of libgpiod, which needs another 2 MB of libstdc++.
+LIBGPIOD2_CONF_OPTS += --disable-bindings-cxx
+
 # OpenSSL's assembler asks the processor for SSE2; for a Geode it is not there to be asked for.
 ifeq ($(BR2_x86_geode),y)
 LIBOPENSSL_TARGET_ARCH += no-sse2
