@@ -103,6 +103,6 @@ def test_with_a_card_that_takes_no_writes_what_is_not_whole_is_not_started(
     assert disk.boot_until(lambda slots: len(slots) >= 4, writable=False) == ["A"] * 4
 
 
-def test_what_grub_reads_first_has_no_quotes() -> None:
-    """Its simple parser takes one in a comment for the beginning of a text."""
-    assert not set("'\"\\") & set((COMMON / "grub-embedded.cfg").read_text())
+def test_what_grub_reads_first_is_commands_only() -> None:
+    """Its simple parser knows no comments, and takes a quote for the beginning of a text."""
+    assert not set("'\"\\#") & set((COMMON / "grub-embedded.cfg").read_text())

@@ -42,6 +42,14 @@ def test_the_last_try_of_an_update_is_started_and_counted(
     assert box.memory()["B_TRY"] == "3"
 
 
+def test_grub_knows_every_command_that_it_is_given_under_uefi(tmp_path: Path, parts: Parts) -> None:
+    box = Disk(tmp_path, parts, board=BOARD, **UPDATED)
+    drive = ["-drive", f"file={box.file},format=raw,if=none,id=box"]
+    box.on_machine(*FIRMWARE["uefi"], *drive, *DISKS["ahci"], enough=bool, slots=chosen)
+    assert "Naproxy: system" in box.said
+    assert "Unknown command" not in box.said
+
+
 def test_the_kernel_is_told_the_disks_signature(tmp_path: Path, parts: Parts) -> None:
     box = Disk(tmp_path, parts, board=BOARD)
     drive = f"file={box.file},format=raw,if=virtio"

@@ -79,8 +79,12 @@ class Service:
         self._wait(lambda: self.status()[0] == 0)
 
     def _popen(self, *argv: str) -> subprocess.Popen[bytes]:
-        quiet = subprocess.DEVNULL
-        return subprocess.Popen(argv, env=self._environment, stdout=quiet, stderr=quiet)
+        with (self._folder / "log").open("ab") as log:
+            return subprocess.Popen(argv, env=self._environment, stdout=log, stderr=log)
+
+    def log(self) -> str:
+        """Return what bus and service said."""
+        return (self._folder / "log").read_text()
 
     def _wait(self, seen: Callable[[], bool]) -> None:
         end_s = time.monotonic() + 60
@@ -149,6 +153,15 @@ def test_the_other_system_is_next_with_all_its_tries(service: Service) -> None:
     assert code == 0, said
     told = service.memory()
     assert (told["ORDER"], told["B_OK"], told["B_TRY"]) == ("B A", "1", "0")
+
+
+def test_a_healthy_start_is_one_of_a_system_that_may_start(service: Service) -> None:
+    """GRUB has counted its try, and the box has not confirmed it yet."""
+    assert service.memory()["A_TRY"] == "1"
+    code, said = service.status("--detailed", "--output-format=json")
+    assert code == 0
+    assert '"boot_primary":"rootfs.0"' in said
+    assert "No bootable slot found" not in service.log()
 
 
 def test_rauc_reads_the_second_copy(service: Service) -> None:
