@@ -40,8 +40,9 @@ $(BUILD)/.packages: tests/packages.txt tests/install-packages
 	@touch $@
 
 TEXTS := $(wildcard package/naproxy/src/naproxy/locale/*/*.po webui/src/naproxy_webui/i18n/*/*.po)
-%.mo: %.po .venv/.ready
-	@.venv/bin/pybabel -q compile -i $< -o $@
+$(BUILD)/.texts: $(TEXTS) package/compile_texts.py .venv/.ready
+	@$(PYTHON) package/compile_texts.py $(if $(filter %.py %.ready,$?),$(TEXTS),$(filter %.po,$?))
+	@touch $@
 
 HELP := webui/src/naproxy_webui/help
 $(HELP)/index.json: webui/help.py docs/site/mkdocs.yml $(wildcard docs/*.md docs/recipes/*.md) .venv/.ready
@@ -56,7 +57,7 @@ $(NPM)/.ready: tests/package.json tests/package-lock.json | .venv/.ready
 	@touch $@
 
 .PHONY: prepare build
-prepare: .venv/.ready $(TEXTS:.po=.mo) $(HELP)/index.json ## install what building and testing need
+prepare: .venv/.ready $(BUILD)/.texts $(HELP)/index.json ## install what building and testing need
 
 build: prepare ## compile the VMOD, render the VCL, fetch MicroPython for tests
 	@$(MAKE) --no-print-directory -C package/libvmod-naproxy
@@ -94,6 +95,7 @@ lint: $(BUILT) $(NPM)/.ready ## style and types
 	.venv/bin/mypy board
 	.venv/bin/mypy webui/src webui/types
 	.venv/bin/mypy webui/help.py
+	.venv/bin/mypy package/compile_texts.py
 	$(BIOME) check --error-on-warnings $(JS_ROOMS)
 	! LC_ALL=C.UTF-8 grep -rnP --include='*.js' --include='*.mjs' '^(\t|[^\t]{4}){25}.' $(JS_ROOMS)
 	$(PYTHON) webui/types/declare.py $(BUILD)/types/api.d.ts
