@@ -4,7 +4,8 @@ BUILD := build
 PYTHON := .venv/bin/python
 # The virtual office needs network namespaces, and so root.
 AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo -E)
-PYTEST := $(PYTHON) -m pytest -q -p no:cacheprovider
+# Names of tests are relative to this folder, so each can be run again as it is printed.
+PYTEST := $(PYTHON) -m pytest -q -p no:cacheprovider --rootdir .
 
 # Varnish and others are in /usr/sbin, which is not on an ordinary user's PATH.
 export PATH := $(PATH):/usr/sbin:/sbin
@@ -69,8 +70,6 @@ build: prepare ## compile the VMOD, render the VCL, fetch MicroPython for tests
 # Two at a time: the long ones first, what waits beside what works; one that fails stops no other.
 # BUILT: empty once it is built.
 BUILT := build
-# What pytest, automake and make say of one that failed.
-FAILURES := ^((FAILED|ERROR) |\#.* TEST .* FAILED|FAIL:? |make\[[0-9]+\]: \*\*\* )
 TESTS := test-browser test-e2e test-unit test-demo test-webui test-vmod test-vcl test-image-parts test-faults test-office test-meter test-history lint
 
 .PHONY: test $(TESTS) test-clean test-properties test-recipes test-many test-measure test-large test-agree test-powercut test-compat test-deb test-container test-guest cache-tests
@@ -79,7 +78,7 @@ test: build ## everything, 16 to 40 minutes on two cores
 	@echo "  $(TESTS)"
 	@bash -o pipefail -c '"$$@" 2>&1 | tee $(BUILD)/test.log' - \
 	    $(MAKE) --no-print-directory -k -j2 --output-sync=target BUILT= $(TESTS) || \
-	    { echo "What failed, again (all: $(BUILD)/test.log):"; grep -aE '$(FAILURES)' $(BUILD)/test.log; exit 1; }
+	    { echo "What failed, and how to run just that again:"; $(PYTHON) tests/failures.py $(BUILD)/test.log; exit 1; }
 
 test-clean: ## the README's commands in a new Debian 12, as a new user [TIMES=n] [BUSY=n] [PLACE=dir]
 	$(AS_ROOT) tests/clean_room/run $(if $(TIMES),--times $(TIMES)) $(if $(BUSY),--busy $(BUSY)) \
@@ -139,7 +138,7 @@ test-powercut: prepare ## the same, 200 of each: two minutes
 	$(AS_ROOT) $(PYTEST) -s tests/powercut
 
 test-office: $(BUILT) ## the virtual office keeps its promises
-	$(AS_ROOT) $(PYTEST) tests/simulator/office
+	$(AS_ROOT) $(PYTEST) tests/simulator/office tests/test_failures.py
 
 # Offices do not disturb each other, but what measures times or power needs both cores.
 MEASURE := $(addprefix tests/e2e/test_,commissioning.py measure.py)
