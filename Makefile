@@ -4,7 +4,8 @@ BUILD := build
 PYTHON := .venv/bin/python
 # The virtual office needs network namespaces, and so root.
 AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo -E)
-PYTEST := $(PYTHON) -m pytest -q -p no:cacheprovider
+# Names of tests are relative to this folder, so each can be run again as it is printed.
+PYTEST := $(PYTHON) -m pytest -q -p no:cacheprovider --rootdir .
 
 # Varnish and others are in /usr/sbin, which is not on an ordinary user's PATH.
 export PATH := $(PATH):/usr/sbin:/sbin
@@ -40,8 +41,9 @@ $(BUILD)/.packages: tests/packages.txt tests/install-packages
 	@touch $@
 
 TEXTS := $(wildcard package/naproxy/src/naproxy/locale/*/*.po webui/src/naproxy_webui/i18n/*/*.po)
-%.mo: %.po .venv/.ready
-	@.venv/bin/pybabel -q compile -i $< -o $@
+$(BUILD)/.texts: $(TEXTS) package/compile_texts.py .venv/.ready
+	@$(PYTHON) package/compile_texts.py $(if $(filter %.py %.ready,$?),$(TEXTS),$(filter %.po,$?))
+	@touch $@
 
 HELP := webui/src/naproxy_webui/help
 $(HELP)/index.json: webui/help.py docs/site/mkdocs.yml $(wildcard docs/*.md docs/recipes/*.md) .venv/.ready
@@ -56,7 +58,7 @@ $(NPM)/.ready: tests/package.json tests/package-lock.json | .venv/.ready
 	@touch $@
 
 .PHONY: prepare build
-prepare: .venv/.ready $(TEXTS:.po=.mo) $(HELP)/index.json ## install what building and testing need
+prepare: .venv/.ready $(BUILD)/.texts $(HELP)/index.json ## install what building and testing need
 
 build: prepare ## compile the VMOD, render the VCL, fetch MicroPython for tests
 	@$(MAKE) --no-print-directory -C package/libvmod-naproxy
@@ -68,8 +70,6 @@ build: prepare ## compile the VMOD, render the VCL, fetch MicroPython for tests
 # Two at a time: the long ones first, what waits beside what works; one that fails stops no other.
 # BUILT: empty once it is built.
 BUILT := build
-# What pytest, automake and make say of one that failed.
-FAILURES := ^((FAILED|ERROR) |\#.* TEST .* FAILED|FAIL:? |make\[[0-9]+\]: \*\*\* )
 TESTS := test-browser test-e2e test-unit test-demo test-webui test-vmod test-vcl test-image-parts test-faults test-office test-meter test-history lint
 
 .PHONY: test $(TESTS) test-clean test-properties test-recipes test-many test-measure test-large test-agree test-powercut test-compat test-deb test-container test-guest cache-tests
@@ -78,7 +78,7 @@ test: build ## everything, 16 to 40 minutes on two cores
 	@echo "  $(TESTS)"
 	@bash -o pipefail -c '"$$@" 2>&1 | tee $(BUILD)/test.log' - \
 	    $(MAKE) --no-print-directory -k -j2 --output-sync=target BUILT= $(TESTS) || \
-	    { echo "What failed, again (all: $(BUILD)/test.log):"; grep -aE '$(FAILURES)' $(BUILD)/test.log; exit 1; }
+	    { echo "What failed, and how to run just that again:"; $(PYTHON) tests/failures.py $(BUILD)/test.log; exit 1; }
 
 test-clean: ## the README's commands in a new Debian 12, as a new user [TIMES=n] [BUSY=n] [PLACE=dir]
 	$(AS_ROOT) tests/clean_room/run $(if $(TIMES),--times $(TIMES)) $(if $(BUSY),--busy $(BUSY)) \
@@ -94,6 +94,7 @@ lint: $(BUILT) $(NPM)/.ready ## style and types
 	.venv/bin/mypy board
 	.venv/bin/mypy webui/src webui/types
 	.venv/bin/mypy webui/help.py
+	.venv/bin/mypy package/compile_texts.py
 	$(BIOME) check --error-on-warnings $(JS_ROOMS)
 	! LC_ALL=C.UTF-8 grep -rnP --include='*.js' --include='*.mjs' '^(\t|[^\t]{4}){25}.' $(JS_ROOMS)
 	$(PYTHON) webui/types/declare.py $(BUILD)/types/api.d.ts
@@ -137,7 +138,7 @@ test-powercut: prepare ## the same, 200 of each: two minutes
 	$(AS_ROOT) $(PYTEST) -s tests/powercut
 
 test-office: $(BUILT) ## the virtual office keeps its promises
-	$(AS_ROOT) $(PYTEST) tests/simulator/office
+	$(AS_ROOT) $(PYTEST) tests/simulator/office tests/test_failures.py
 
 # Offices do not disturb each other, but what measures times or power needs both cores.
 MEASURE := $(addprefix tests/e2e/test_,commissioning.py measure.py)

@@ -76,11 +76,11 @@ def test_a_text_that_a_language_lacks_is_told_in_english() -> None:
     assert texts.text("xx", "kit.sign_out") == texts.text("en", "kit.sign_out")
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_a_file_has_the_texts_of_its_page_only(name: str) -> None:
-    page = name.removesuffix(".po")
-    for key in source("en", name):
-        assert key.startswith(f"{page}.") or key == f"nav.{page}", key
+def test_a_file_has_only_the_texts_of_its_page() -> None:
+    for name in FILES:
+        page = name.removesuffix(".po")
+        for key in source("en", name):
+            assert key.startswith(f"{page}.") or key == f"nav.{page}", (name, key)
 
 
 def test_every_page_can_be_loaded() -> None:
@@ -108,10 +108,14 @@ SOURCES = sorted(
 )
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
-def test_every_text_that_is_asked_for_is_there(path: Path) -> None:
-    asked = ASKED.findall(path.read_text())
-    assert [key for key in asked if not (texts.has(key) or texts.has(f"{key}.other"))] == []
+def test_every_requested_text_exists() -> None:
+    missing = [
+        (path.name, key)
+        for path in SOURCES
+        for key in ASKED.findall(path.read_text())
+        if not (texts.has(key) or texts.has(f"{key}.other"))
+    ]
+    assert missing == []
 
 
 MADE = re.compile(r"""["'`]([a-z]+\.(?:[a-z0-9_.-]|\$?\{[^{}]*\})+)(["'`])""")

@@ -6,8 +6,6 @@ import re
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[3]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 
@@ -23,17 +21,19 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_somewhere(page: Path) -> None:
-    links = re.findall(r"\]\(([^)\s]+)\)", without_code(page))
-    for link in links:
-        if re.match(r"[a-z]+:", link):
-            continue
-        name, _, anchor = link.partition("#")
-        target = (page.parent / name).resolve() if name else page
-        assert target.exists(), link
-        if anchor and target.suffix == ".md":
-            assert anchor in anchors(target), link
+def leads_nowhere(page: Path, link: str) -> bool:
+    if re.match(r"[a-z]+:", link):
+        return False
+    name, _, anchor = link.partition("#")
+    target = (page.parent / name).resolve() if name else page
+    missing_heading = anchor and target.suffix == ".md" and anchor not in anchors(target)
+    return not target.exists() or bool(missing_heading)
+
+
+def test_every_link_has_a_target() -> None:
+    links = [(p, link) for p in PAGES for link in re.findall(r"\]\(([^)\s]+)\)", without_code(p))]
+    assert len(links) > 500
+    assert [(p.name, link) for p, link in links if leads_nowhere(p, link)] == []
 
 
 def test_tests_that_the_threat_model_names_are_there() -> None:
