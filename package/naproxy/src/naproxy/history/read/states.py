@@ -114,7 +114,7 @@ def box_shares(db: sqlite3.Connection, from_s: int, to_s: int) -> dict[int, floa
         # Hours of before there was `box_hours`: the longest is the nearest.
         t_s: joined.get(t_s, max(each)) / sum(each)
         for t_s, each in known.items()
-        if len(each) > 1 and sum(each)
+        if len(each) > 1 and sum(each) > 0
     }
 
 
