@@ -9,7 +9,8 @@ from pathlib import Path
 
 from tests.simulator.office.namespace import wait_for
 
-PASSWORD = "guest"  # noqa: S105 - of root, in the image that customise makes
+PASSWORD = "guest"
+"""Of root, in the image that customise makes."""
 _PROMPT = "root@guest:~# "
 _BRACKETS = "\x1b[?2004"
 """Then `h`: the shell wants pasted text marked as such; `l`: it has taken the line."""
@@ -29,12 +30,15 @@ class Console:
         threading.Thread(target=self._read, args=(log,), daemon=True, name="guest-console").start()
 
     def log_in(self) -> None:
-        """Log in as root, with the password."""
-        self._await("login: $")
-        self._type("root\r")
-        self._await("Password: $")
-        self._type(f"{PASSWORD}\r")
-        self._await(re.escape(_PROMPT) + "$")
+        """Log in as root, with the password; login gives up where that takes a minute."""
+        prompt = re.escape(_PROMPT)
+        while not self._printed.endswith(_PROMPT):
+            before = self._await("login: $")
+            self._type("root\r")
+            before = self._await("(Password|login): $", before)
+            if self._printed.endswith("Password: "):
+                self._type(f"{PASSWORD}\r")
+                self._await(f"({prompt}|login: )$", before)
 
     def log_out(self) -> None:
         """Leave the shell."""
@@ -57,9 +61,11 @@ class Console:
             self._line.sendall(data[start : start + _CHUNK])
             time.sleep(_CHUNK_S)
 
-    def _await(self, pattern: str, start: int = 0) -> None:
+    def _await(self, pattern: str, start: int = 0) -> int:
+        """Wait until what is printed after `start` matches; return how much there is by then."""
         found = re.compile(pattern, re.DOTALL)
         wait_for(lambda: found.search(self._printed, start), f"the console: {pattern}", _PASTE_S)
+        return len(self._printed)
 
     def _read(self, log: Path) -> None:
         with log.open("wb") as kept, contextlib.suppress(OSError):

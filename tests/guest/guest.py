@@ -14,7 +14,7 @@ import subprocess
 import tarfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, Self
@@ -35,7 +35,7 @@ from tests.simulator.office.tap import TAP, WIRE, plug_in
 USER = "naproxy"
 """The box's user on the server."""
 _BOOT_S = 600.0
-_COMMAND_S = 120.0
+_COMMAND_S = 300.0
 _POLL_S = 0.1
 _PING_S = 5.0
 _ENVIRONMENT = ["PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LC_ALL=C.UTF-8"]
@@ -87,13 +87,11 @@ class Guest(Server):
     ) -> subprocess.CompletedProcess[str]:
         """Run a shell's command there as root, which logs in nowhere."""
         data = stdin.encode() if isinstance(stdin, str) else stdin
-        begun = self._agent(
-            "guest-exec",
-            **{"path": "/bin/sh", "arg": ["-c", command], "capture-output": True},
-            **{"input-data": base64.b64encode(data).decode(), "env": _ENVIRONMENT},
-        )
+        order: dict[str, Any] = {"path": "/bin/sh", "arg": ["-c", command], "env": _ENVIRONMENT}
+        order |= {"input-data": base64.b64encode(data).decode(), "capture-output": True}
+        begun = self._agent("guest-exec", order)
         deadline = time.monotonic() + _COMMAND_S
-        while not (done := self._agent("guest-exec-status", pid=begun["pid"]))["exited"]:
+        while not (done := self._agent("guest-exec-status", begun))["exited"]:
             if time.monotonic() > deadline:
                 raise OfficeError(f"{command}: no end after {_COMMAND_S:g} s")
             time.sleep(_POLL_S)
@@ -186,14 +184,19 @@ class Guest(Server):
             return True
         return False
 
-    def _agent(self, command: str, *, timeout_s: float = _COMMAND_S, **arguments: Any) -> Any:
+    def _agent(
+        self,
+        command: str,
+        arguments: Mapping[str, Any] | None = None,
+        timeout_s: float = _COMMAND_S,
+    ) -> Any:
         """Give the guest's agent a command; a new connection each time forgets what went wrong."""
         with self._talking, contextlib.closing(socket.socket(socket.AF_UNIX)) as line:
             line.settimeout(timeout_s)
             line.connect(str(self._socket("agent")))
             # The byte makes the agent forget half a command (QEMU's protocol).
-            line.sendall(b"\xff" + _line("guest-sync-delimited", id=1))
-            line.sendall(_line(command, **arguments))
+            line.sendall(b"\xff" + _line("guest-sync-delimited", {"id": 1}))
+            line.sendall(_line(command, arguments or {}))
             with line.makefile("rb") as answers:
                 # It answers another client's question, too, before the mark.
                 while not answers.readline().startswith(b"\xff"):
@@ -210,6 +213,8 @@ class Guest(Server):
         kvm = self.accelerator == "kvm"
         disk = f"file={self.image['disk']},if=virtio,format=raw,snapshot=on"
         kernel = "console=ttyS0 root=LABEL=guest rw quiet no_console_suspend"
+        # Emulated on a busy machine, udev may take longer than the 90 s that systemd waits for it.
+        kernel += " systemd.default_device_timeout_sec=600"
         return [
             *("qemu-system-x86_64", "-nodefaults", "-display", "none", "-no-reboot"),
             *("-accel", "kvm" if kvm else "tcg,thread=multi", "-cpu", "host" if kvm else "max"),
@@ -229,7 +234,7 @@ class Guest(Server):
     def _ssh_options(self, key: Path) -> list[str | Path]:
         options = {
             "BatchMode": "yes",
-            "ConnectTimeout": "10",
+            "ConnectTimeout": "120",
             "IdentitiesOnly": "yes",
             "LogLevel": "ERROR",
             "StrictHostKeyChecking": "yes",
@@ -245,7 +250,7 @@ class GuestBox(Box):
     def default_config(self, **changes: Any) -> dict[str, Any]:
         """Return the office's, with times for an emulated server on a busy machine."""
         config = super().default_config(**changes)
-        ssh = {"user": USER, "timeout_s": 120.0, "expect_s": 10.0}
+        ssh = {"user": USER, "connect_timeout_s": 60, "timeout_s": 600.0, "expect_s": 10.0}
         config["server"][0]["sleep"].update(ssh)
         return config
 
@@ -275,11 +280,19 @@ class GuestOffice(Office):
         console.log_out()
         kind, public, *_ = self.server.image["host.pub"].read_text().split()
         fingerprint = HostKey(kind, public).fingerprint
-        self.box.api("PUT", "/v1/servers/web/host-key", {"fingerprint": fingerprint})
+
+        def pinned() -> bool:
+            # An emulated sshd on a busy machine may need longer than the API's client waits.
+            with contextlib.suppress(TimeoutError):
+                self.box.api("PUT", "/v1/servers/web/host-key", {"fingerprint": fingerprint})
+                return True
+            return False
+
+        wait_for(pinned, "the host key", _COMMAND_S)
         return text, printed
 
 
-def _line(command: str, **arguments: Any) -> bytes:
+def _line(command: str, arguments: Mapping[str, Any]) -> bytes:
     return json.dumps({"execute": command, "arguments": arguments}).encode() + b"\n"
 
 

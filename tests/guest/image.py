@@ -32,7 +32,7 @@ def image(release: str) -> Image:
     if not stamp.exists() or stamp.read_text() != made_by:
         stamp.unlink(missing_ok=True)
         # Others work on this machine too.
-        build = ["nice", HERE / "build-image", release, directory]
+        build: list[str | Path] = ["nice", HERE / "build-image", release, directory]
         subprocess.run(build, check=True, timeout=_TIMEOUT_S)
         stamp.write_text(made_by)
     return Image(directory)

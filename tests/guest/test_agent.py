@@ -108,7 +108,9 @@ def test_the_installer_refuses_a_wrong_id_and_changes_nothing(
     wrong = ["", "Web", "a/b", "web extra", "w" * 32, "db", "-x"]
     tries = "".join(f"/root/naproxy-agent/install {words}; echo $?\n" for words in wrong)
     look = f"cat {CONFIG} /etc/naproxy-agent/key; ls -lR /etc/naproxy-agent"
-    done = guest.run_inside(f"({look}) >/tmp/before\n{tries}({look}) | diff /tmp/before - && echo same")
+    done = guest.run_inside(
+        f"({look}) >/tmp/before\n{tries}({look}) | diff /tmp/before - && echo same"
+    )
     assert done.stdout.split() == ["1"] * len(wrong) + ["same"]
     assert done.stderr.count("install: ") == len(wrong)
 

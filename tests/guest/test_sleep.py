@@ -130,7 +130,9 @@ def test_it_may_wake_by_itself(guest: Guest) -> None:
 
 def test_a_download_goes_on_after_the_sleep_on_the_same_connection(office: GuestOffice) -> None:
     guest = office.server
-    expected = guest.run_inside("sha256sum /var/www/html/big; stat -c %s /var/www/html/big").stdout.split()
+    expected = guest.run_inside(
+        "sha256sum /var/www/html/big; stat -c %s /var/www/html/big"
+    ).stdout.split()
     got = bytearray()
     connection = office.client.connect(ADDRESS, 80, timeout_s=120)
 

@@ -124,7 +124,9 @@ def test_programs_that_a_user_left_running_are_named() -> None:
 
 
 def test_what_a_script_of_the_office_says_is_told_as_it_is() -> None:
-    assert busy.printed("the tape is being written", "naproxy") == own_words("the tape is being written")
+    assert busy.printed("the tape is being written", "naproxy") == own_words(
+        "the tape is being written"
+    )
 
 
 def test_it_is_told_in_german() -> None:

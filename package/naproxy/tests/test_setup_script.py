@@ -323,6 +323,7 @@ esac
 
 
 ANNA = {**OWN, "Name": "anna", "RemoteHost": "192.0.2.7"}
+COCKPIT = {**ANNA, "Type": "web", "RemoteHost": "", "Service": "cockpit"}
 DESK = {"Name": "anna", "Seat": "seat0", "TTY": "tty2", "Type": "wayland", "Class": "user"}
 
 
@@ -335,7 +336,10 @@ DESK = {"Name": "anna", "Seat": "seat0", "TTY": "tty2", "Type": "wayland", "Clas
         ({**ANNA, "Class": "user-early"}, "logged in: anna from 192.0.2.7"),
         (DESK, "logged in: anna at tty2"),
         ({**DESK, "TTY": "", "Type": "x11"}, "logged in: anna at seat0"),
-        ({**ANNA, "Type": "web", "RemoteHost": "", "Service": "cockpit"}, "logged in: anna at cockpit"),
+        (
+            {**ANNA, "Type": "web", "RemoteHost": "", "Service": "cockpit"},
+            "logged in: anna at cockpit",
+        ),
         ({**ANNA, "State": "closing"}, "anna has logged out, but left programs running"),
         # A person who uses the box's user.
         ({**OWN, "TTY": "pts/0"}, "logged in: root from box.lan"),
