@@ -25,7 +25,7 @@ from tests.guest.console import Console
 from tests.guest.image import Image
 from tests.guest.power import SUSPEND, WAKEUP, Power, Qmp, accelerator
 from tests.simulator.office import Office
-from tests.simulator.office.box import Box
+from tests.simulator.office.box import Box, RefusedError
 from tests.simulator.office.freezer import Freezer
 from tests.simulator.office.mainboard import Settings
 from tests.simulator.office.namespace import Namespace, OfficeError, wait_for
@@ -36,6 +36,7 @@ USER = "naproxy"
 """The box's user on the server."""
 _BOOT_S = 600.0
 _COMMAND_S = 300.0
+_SLEEP_S = 900.0
 _POLL_S = 0.1
 _PING_S = 5.0
 _ENVIRONMENT = ["PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LC_ALL=C.UTF-8"]
@@ -114,14 +115,21 @@ class Guest(Server):
         try:
             assert session.stdout
             assert session.stdout.readline().strip() == "in"
+            # On a busy machine pam_systemd may give up, and lets the login go on without a session.
+            wait_for(self.people, "logind to know of the login", _COMMAND_S)
             yield
         finally:
             session.kill()
-            wait_for(lambda: not self.people(), "the session to end")
+            wait_for(lambda: not self.people(), "the session to end", _COMMAND_S)
 
     def people(self) -> str:
         """Return the sessions that logind has of others than the box."""
         return self.run_inside(f"loginctl --no-legend list-sessions | grep -vw {USER} || :").stdout
+
+    def sessions(self, user: str) -> str:
+        """Return what logind knows of a user's sessions."""
+        ids = f"loginctl --no-legend list-sessions | awk '$3 == \"{user}\" {{ print $1 }}'"
+        return self.run_inside(f"for id in $({ids}); do loginctl show-session $id; done").stdout
 
     def copy(self, source: Path, to: str) -> None:
         """Copy a directory there, with what its symbolic links lead to."""
@@ -198,9 +206,10 @@ class Guest(Server):
             line.sendall(b"\xff" + _line("guest-sync-delimited", {"id": 1}))
             line.sendall(_line(command, arguments or {}))
             with line.makefile("rb") as answers:
-                # It answers another client's question, too, before the mark.
-                while not answers.readline().startswith(b"\xff"):
-                    pass
+                # Before the mark there may be answers to what an earlier connection asked.
+                while not (answer := answers.readline()).startswith(b"\xff"):
+                    if not answer:
+                        raise EOFError("QEMU has ended")
                 said: dict[str, Any] = json.loads(answers.readline())
         if "error" in said:
             raise OfficeError(f"{command}: {said['error']['desc']}")
@@ -250,7 +259,7 @@ class GuestBox(Box):
     def default_config(self, **changes: Any) -> dict[str, Any]:
         """Return the office's, with times for an emulated server on a busy machine."""
         config = super().default_config(**changes)
-        ssh = {"user": USER, "connect_timeout_s": 60, "timeout_s": 600.0, "expect_s": 10.0}
+        ssh = {"user": USER, "connect_timeout_s": 60, "timeout_s": 180.0, "expect_s": 10.0}
         config["server"][0]["sleep"].update(ssh)
         return config
 
@@ -283,13 +292,33 @@ class GuestOffice(Office):
 
         def pinned() -> bool:
             # An emulated sshd on a busy machine may need longer than the API's client waits.
-            with contextlib.suppress(TimeoutError):
+            with contextlib.suppress(TimeoutError, RefusedError):
                 self.box.api("PUT", "/v1/servers/web/host-key", {"fingerprint": fingerprint})
                 return True
             return False
 
         wait_for(pinned, "the host key", _COMMAND_S)
         return text, printed
+
+    def put_to_sleep(self) -> float:
+        """Have the box order sleep until QEMU says that it sleeps; return when it said so.
+
+        A request may call the server back before it has slept, and one that is emulated on a busy
+        machine may look asleep before it is.
+        """
+        power = self.server.power
+        assert power
+        before = power.count(SUSPEND)
+
+        def asleep() -> bool:
+            if power.count(SUSPEND) == before and self.box.status()["state"] == "awake":
+                with contextlib.suppress(RefusedError):
+                    self.box.api("POST", "/v1/servers/web/sleep", {})
+            time.sleep(_POLL_S)
+            return power.count(SUSPEND) > before
+
+        wait_for(asleep, "the guest to sleep", _SLEEP_S)
+        return power.wait(SUSPEND, before + 1)
 
 
 def _line(command: str, arguments: Mapping[str, Any]) -> bytes:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.guest.guest import GuestOffice
+from tests.guest.guest import USER, GuestOffice
 from tests.guest.image import BUILD, image
 from tests.guest.power import SUSPEND
 from tests.simulator.office.box import ADDRESS, HOST, VMOD
@@ -82,9 +82,9 @@ def test_pasted_text_arrives_whole_and_finishes(prepared: Prepared) -> None:
 def test_server_sleeps_and_a_visitor_wakes_it(server: Prepared) -> None:
     office, power = server.office, server.guest.power
     assert power
-    slept, woken, suspends = power.count(SUSPEND), power.woken, server.guest.suspends()
-    office.box.sleep(SLOW_S)
-    power.wait(SUSPEND, slept + 1)
+    woken, suspends = power.woken, server.guest.suspends()
+    office.put_to_sleep()
+    office.box.await_state("asleep", SLOW_S)
     page = "<!doctype html><title>guest</title>GET /asked-for\n"
     wait_for(lambda: visit(office, "/asked-for") == (200, page), "the page", SLOW_S)
     assert power.woken == woken + 1
@@ -150,7 +150,7 @@ def sleeps(server: Prepared) -> None:
     power = server.guest.power
     assert power
     before = power.count(SUSPEND)
-    argv = server.guest.ssh("naproxy")
+    argv = server.guest.ssh(USER)
     server.office.client.popen(argv, log="order")
     power.wait(SUSPEND, before + 1, SLOW_S)
     server.wake()
@@ -158,16 +158,11 @@ def sleeps(server: Prepared) -> None:
 
 def test_box_that_is_logged_in_twice_does_not_keep_it_awake(server: Prepared) -> None:
     # As `naproxy doctor` looks: a login that runs nothing.
-    look = server.guest.ssh("naproxy", options=["-N"])
+    look = server.guest.ssh(USER, options=["-N"])
     session = server.office.client.popen(look, log="second")
     try:
-        sessions = "loginctl --no-legend list-sessions | grep -cw 'naproxy.*user' || :"
-        listed = server.guest.run_inside
-        wait_for(
-            lambda: "naproxy" in listed("ps -C sshd -C sshd-session -o args").stdout, "it", SLOW_S
-        )
+        wait_for(lambda: "Class=user\n" in server.guest.sessions(USER), "the login", SLOW_S)
         sleeps(server)
-        print(listed(sessions).stdout)
     finally:
         session.kill()
 
