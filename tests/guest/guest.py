@@ -221,7 +221,8 @@ class Guest(Server):
     def _qemu(self) -> list[str | Path]:
         kvm = self.accelerator == "kvm"
         disk = f"file={self.image['disk']},if=virtio,format=raw,snapshot=on"
-        kernel = "console=ttyS0 root=LABEL=guest rw quiet no_console_suspend"
+        # A message of the kernel amidst the login prompt would hide it.
+        kernel = "console=ttyS0 root=LABEL=guest rw quiet loglevel=1 no_console_suspend"
         # Emulated on a busy machine, udev may take longer than the 90 s that systemd waits for it.
         kernel += " systemd.default_device_timeout_sec=600"
         return [
